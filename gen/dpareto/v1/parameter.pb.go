@@ -199,9 +199,9 @@ type ParameterSpec struct {
 	// Scale on which distances between values are meaningful. Required for double,
 	// integer and discrete domains; must be unspecified for categorical ones.
 	Scale Scale `protobuf:"varint,6,opt,name=scale,proto3,enum=dpareto.v1.Scale" json:"scale,omitempty"`
-	// The law by which random and initial designs draw the parameter. Default:
-	// uniform on the parameter's scale, with equal mass on every integer, discrete
-	// value or category.
+	// The law by which random, quasi-random and initial designs draw a double or
+	// integer parameter. Default: uniform on the parameter's scale for doubles, equal
+	// mass on every integer, discrete value or category.
 	Design *DesignDistribution `protobuf:"bytes,7,opt,name=design,proto3" json:"design,omitempty"`
 	// Number of levels of the grid designer, spread evenly over the parameter's
 	// scale from its lowest to its highest value. Range [1, 1000]. Default: 3 for
@@ -558,10 +558,10 @@ func (x *CategoricalDomain) GetCategories() []string {
 	return nil
 }
 
-// A law from which initial designs draw a numerical parameter (Avent et al. 2020,
+// A law from which designs draw a double or integer parameter (Avent et al. 2020,
 // Appendix C). Draws outside the accepted range are rejected, so the law that
-// results is the truncated one; integers are rounded, and discrete values moved to
-// the nearest one, after acceptance.
+// results is the truncated one; integers are rounded after acceptance. The accepted
+// range must have a probability of at least 1e-9.
 type DesignDistribution struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The law before truncation.

@@ -1109,8 +1109,10 @@ type PrivacyGuarantee struct {
 	Order float64 `protobuf:"fixed64,7,opt,name=order,proto3" json:"order,omitempty"`
 	// The number of composed steps, where there are steps.
 	Steps int64 `protobuf:"varint,8,opt,name=steps,proto3" json:"steps,omitempty"`
+	// What has to be true of the mechanism for the guarantee to hold.
+	Assumptions []string `protobuf:"bytes,9,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
 	// What a reader of the number must know.
-	Warnings      []*Warning `protobuf:"bytes,9,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings      []*Warning `protobuf:"bytes,10,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1199,6 +1201,13 @@ func (x *PrivacyGuarantee) GetSteps() int64 {
 		return x.Steps
 	}
 	return 0
+}
+
+func (x *PrivacyGuarantee) GetAssumptions() []string {
+	if x != nil {
+		return x.Assumptions
+	}
+	return nil
 }
 
 func (x *PrivacyGuarantee) GetWarnings() []*Warning {
@@ -1382,7 +1391,7 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x05parts\x18\x01 \x03(\v2%.dpareto.v1.CompositionMechanism.PartR\x05parts\x1aS\n" +
 	"\x04Part\x125\n" +
 	"\tmechanism\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\tmechanism\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\tR\x05count\"\x80\x03\n" +
+	"\x05count\x18\x02 \x01(\tR\x05count\"\xa2\x03\n" +
 	"\x10PrivacyGuarantee\x12\x18\n" +
 	"\aepsilon\x18\x01 \x01(\x01R\aepsilon\x12(\n" +
 	"\repsilon_lower\x18\x02 \x01(\x01H\x00R\fepsilonLower\x88\x01\x01\x12\x14\n" +
@@ -1395,8 +1404,10 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"conversion\x18\x06 \x01(\x0e2\x16.dpareto.v1.ConversionR\n" +
 	"conversion\x12\x14\n" +
 	"\x05order\x18\a \x01(\x01R\x05order\x12\x14\n" +
-	"\x05steps\x18\b \x01(\x03R\x05steps\x12/\n" +
-	"\bwarnings\x18\t \x03(\v2\x13.dpareto.v1.WarningR\bwarningsB\x10\n" +
+	"\x05steps\x18\b \x01(\x03R\x05steps\x12 \n" +
+	"\vassumptions\x18\t \x03(\tR\vassumptions\x12/\n" +
+	"\bwarnings\x18\n" +
+	" \x03(\v2\x13.dpareto.v1.WarningR\bwarningsB\x10\n" +
 	"\x0e_epsilon_lower\"7\n" +
 	"\aWarning\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +

@@ -717,8 +717,8 @@ type LeasePolicy struct {
 	// Time after which a lease that was not renewed runs out. Range [1s, 24h].
 	// Default 60s.
 	Duration *durationpb.Duration `protobuf:"bytes,1,opt,name=duration,proto3" json:"duration,omitempty"`
-	// Number of times that a trial is handed out before it is given up as failed.
-	// Range [1, 100]. Default 3.
+	// Number of times that a trial is handed out, to the same worker or to another,
+	// before it is given up as failed. Range [1, 100]. Default 5.
 	MaxAttempts   int32 `protobuf:"varint,2,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

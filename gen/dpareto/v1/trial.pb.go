@@ -177,7 +177,8 @@ type Trial struct {
 	// Output only. The computed metrics of the configuration, by id: known before the
 	// run.
 	ComputedMetrics map[string]*MetricValue `protobuf:"bytes,9,rep,name=computed_metrics,json=computedMetrics,proto3" json:"computed_metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Output only. Measurements on the way, in ascending step order.
+	// Output only. Measurements on the way of the current attempt, in ascending step
+	// order; at most 2,000.
 	Measurements []*Measurement `protobuf:"bytes,10,rep,name=measurements,proto3" json:"measurements,omitempty"`
 	// Output only, except in CreateTrial. The measurement of the completed trial.
 	FinalMeasurement *Measurement `protobuf:"bytes,11,opt,name=final_measurement,json=finalMeasurement,proto3" json:"final_measurement,omitempty"`
@@ -397,9 +398,10 @@ func (x *Trial) GetEndTime() *timestamppb.Timestamp {
 type Measurement struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The value of the study's checkpoint parameter that the measurement belongs to,
-	// in [1, the trial's value]. Without a checkpoint parameter: any non-decreasing
-	// number that orders the measurements of a trial. In a final measurement 0 means
-	// the end of the run.
+	// in [1, the trial's value]. Without a checkpoint parameter: any number from 0 on
+	// that orders the measurements of a trial. A trial has at most one measurement on
+	// the way for every step. In a final measurement of a study with a checkpoint
+	// parameter 0 means the end of the run.
 	Step int64 `protobuf:"varint,1,opt,name=step,proto3" json:"step,omitempty"`
 	// Time that the worker spent up to this measurement.
 	Elapsed *durationpb.Duration `protobuf:"bytes,2,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
