@@ -1,0 +1,161 @@
+package dataset
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReadLIBSVM(t *testing.T) {
+	const text = "+1 1:0.5 4:2 \n" + // a blank at the end, as in Adult's files
+		"\n" +
+		"# only a comment\n" +
+		"-1\n" +
+		"1\t1:1  2:1 3:1e0 # and one here\r\n"
+	want := small()
+	want.Name = "file"
+	for _, dim := range []int{4, 0} {
+		got, err := ReadLIBSVM(strings.NewReader(text), "file", dim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("dimension %d (-want +got):\n%s", dim, diff)
+		}
+	}
+}
+
+func TestReadLIBSVMForcedDimension(t *testing.T) {
+	d, err := ReadLIBSVM(strings.NewReader("1 3:1\n"), "file", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Dim != 10 {
+		t.Errorf("dimension %d, want 10", d.Dim)
+	}
+	empty, err := ReadLIBSVM(strings.NewReader(""), "file", 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if empty.Rows != 0 || empty.Dim != 7 || len(empty.RowStart) != 1 {
+		t.Errorf("empty file gives %+v", empty)
+	}
+}
+
+func TestReadLIBSVMErrors(t *testing.T) {
+	for _, tt := range []struct{ name, text, want string }{
+		{"label", "1 1:1\nyes 1:1\n", `f:2:1: label "yes" is not a finite number`},
+		{"NaN label", "NaN 1:1\n", `f:1:1: label "NaN" is not a finite number`},
+		{"no colon", "1 1:1 2\n", `f:1:7: feature "2" is not of the form index:value`},
+		{"index zero", "1 0:1\n", `f:1:3: index "0" is not a whole number between 1 and 2³¹−1`},
+		{"index text", "1 a:1\n", `f:1:3: index "a" is not a whole number between 1 and 2³¹−1`},
+		{"query id", "1 qid:1 1:1\n", `f:1:3: index "qid" is not a whole number between 1 and 2³¹−1`},
+		{"above dimension", "1 4:1 5:1\n", `f:1:7: index 5 is above the dimension 4`},
+		{"huge index", "1 99999999999:1\n", `f:1:3: index "99999999999" is not a whole number between 1 and 2³¹−1`},
+		{"repeated", "\n\n1 2:1 2:1\n", `f:3:7: index 2 does not increase after 2`},
+		{"decreasing", "1 3:1 2:1\n", `f:1:7: index 2 does not increase after 3`},
+		{"no value", "1 12:\n", `f:1:3: index 12 is above the dimension 4`},
+		{"empty value", "1 2:\n", `f:1:5: value "" is not a finite number`},
+		{"infinite value", "1 2:1e99\n", `f:1:5: value "1e99" is not a finite number`},
+		{"two colons", "1 2:1:1\n", `f:1:5: value "1:1" is not a finite number`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := ReadLIBSVM(strings.NewReader(tt.text), "f", 4)
+			if _, ok := errors.AsType[*SyntaxError](err); !ok || err.Error() != tt.want {
+				t.Errorf("error %v\nwant  %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestReadLIBSVMReadError(t *testing.T) {
+	broken := errors.New("broken")
+	r := io.MultiReader(strings.NewReader("1 1:1\n1 2:1\n"), readerFunc(func([]byte) (int, error) { return 0, broken }))
+	if _, err := ReadLIBSVM(r, "f", 4); !errors.Is(err, broken) {
+		t.Errorf("error %v, want %v", err, broken)
+	}
+}
+
+func TestLoadLIBSVMCompressed(t *testing.T) {
+	const text = "+1 1:0.5 4:2\n-1\n+1 1:1 2:1 3:1\n"
+	var compressed bytes.Buffer
+	w := gzip.NewWriter(&compressed)
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "small")
+	write(t, path, compressed.String())
+	got, err := LoadLIBSVM(path, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(small(), got); diff != "" {
+		t.Errorf("dataset (-want +got):\n%s", diff)
+	}
+
+	write(t, path, compressed.String()[:compressed.Len()-9])
+	if _, err := LoadLIBSVM(path, 4); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("truncated: error %v, want %v", err, io.ErrUnexpectedEOF)
+	}
+	if _, err := LoadLIBSVM(path+".none", 4); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing: error %v, want %v", err, fs.ErrNotExist)
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FuzzReadLIBSVM checks that whatever is accepted is well formed.
+func FuzzReadLIBSVM(f *testing.F) {
+	f.Add("+1 1:0.5 4:2 \n-1\n")
+	f.Add("1 1:1 # x\n\n")
+	f.Add("\x1f\x8b")
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := ReadLIBSVM(strings.NewReader(text), "f", 9)
+		if err != nil {
+			return
+		}
+		if len(d.RowStart) != d.Rows+1 || len(d.Labels) != d.Rows || d.RowStart[d.Rows] != len(d.Indices) {
+			t.Fatalf("inconsistent lengths: %+v", d)
+		}
+		for i := range d.Rows {
+			last := int32(-1)
+			indices, _ := d.Row(i)
+			for _, index := range indices {
+				if index <= last || int(index) >= d.Dim {
+					t.Fatalf("indices of row %d: %v", i, indices)
+				}
+				last = index
+			}
+		}
+	})
+}
+
+func BenchmarkReadLIBSVM(b *testing.B) {
+	text := strings.Repeat("-1 3:1 11:1 14:1 19:1 39:1 42:1 55:1 64:1 67:1 73:1 75:1 76:1 80:1 83:1 \n", 1000)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ReadLIBSVM(strings.NewReader(text), "f", AdultDim); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

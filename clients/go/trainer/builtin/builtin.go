@@ -1,0 +1,19 @@
+// Package builtin names the trainers that come with dpareto.
+package builtin
+
+import (
+	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/dpsgd"
+	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
+)
+
+// Registry returns a new registry of the built-in trainers. The trainers made
+// from one registry share their data, which is loaded once and only read: a
+// process needs one registry.
+func Registry() *trainer.Registry {
+	var registry trainer.Registry
+	registry.Register(sparsevector.Definition())
+	registry.Register(dpsgd.Definition(dataset.NewCache()))
+	return &registry
+}

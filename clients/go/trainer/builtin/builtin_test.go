@@ -1,0 +1,62 @@
+package builtin_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
+	"github.com/dpareto/dpareto/clients/go/trainer/dpsgd"
+)
+
+func TestRegistry(t *testing.T) {
+	registry := builtin.Registry()
+	options := map[string]map[string]string{
+		dpsgd.Name: {dpsgd.SettingGenerated: "true", dpsgd.SettingTrainRows: "100"},
+	}
+	for _, d := range registry.Definitions() {
+		made, err := registry.New(t.Context(), d.Name, trainer.Options{Settings: options[d.Name]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if made.Name() != d.Name {
+			t.Errorf("the trainer registered as %s calls itself %s", d.Name, made.Name())
+		}
+		if d.Summary == "" {
+			t.Errorf("%s has no summary", d.Name)
+		}
+	}
+}
+
+func TestRegistrySharesData(t *testing.T) {
+	registry := builtin.Registry()
+	options := trainer.Options{Settings: map[string]string{dpsgd.SettingGenerated: "true"}}
+	load := func() *dpsgd.Trainer {
+		made, err := registry.New(t.Context(), dpsgd.Name, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made.(*dpsgd.Trainer)
+	}
+	first, _ := load().Data()
+	second, _ := load().Data()
+	if first != second {
+		t.Error("two trainers of one registry have loaded their data twice")
+	}
+}
+
+func Example() {
+	t, err := builtin.Registry().New(context.Background(), "sparse-vector", trainer.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	m, err := t.Train(context.Background(), trainer.Run{
+		Parameters: trainer.Parameters{"cutoff": int64(10), "noise_scale": 0.01},
+		Replicates: 5,
+		Seed:       1,
+	}, nil)
+	fmt.Println(m.Metrics["error"], err)
+	// Output: [0 0 0 0 0] <nil>
+}

@@ -1,0 +1,423 @@
+package dpsgd
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer"
+)
+
+func newTrainer(t *testing.T, trainRows, testRows int) *Trainer {
+	t.Helper()
+	made, err := New(dataset.Generated(trainRows, 1), dataset.Generated(testRows, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// parameters returns a good configuration with some of its parameters changed;
+// nil removes one.
+func parameters(changes trainer.Parameters) trainer.Parameters {
+	p := trainer.Parameters{
+		ParameterEpochs:          int64(3),
+		ParameterLotSize:         int64(16),
+		ParameterLearningRate:    0.1,
+		ParameterClippingNorm:    1.0,
+		ParameterNoiseMultiplier: 1.0,
+	}
+	maps.Copy(p, changes)
+	maps.DeleteFunc(p, func(_ string, v any) bool { return v == nil })
+	return p
+}
+
+// metrics trains and returns the metrics of every epoch.
+func metrics(t *testing.T, made *Trainer, run trainer.Run) []map[string][]float64 {
+	t.Helper()
+	var reported []map[string][]float64
+	m, err := made.Train(t.Context(), run, func(m trainer.Measurement) error {
+		reported = append(reported, m.Metrics)
+		if want := int64(len(reported)); m.Step != want {
+			t.Errorf("step %d, want %d", m.Step, want)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(reported[len(reported)-1], m.Metrics); diff != "" {
+		t.Errorf("the measurement returned is not the last reported (-reported +returned):\n%s", diff)
+	}
+	return reported
+}
+
+func TestTrainLearns(t *testing.T) {
+	made := newTrainer(t, 20000, 5000)
+	reported := metrics(t, made, trainer.Run{
+		Parameters: parameters(trainer.Parameters{ParameterEpochs: int64(5), ParameterNoiseMultiplier: 0.0}),
+		Replicates: 2,
+	})
+	if len(reported) != 5 {
+		t.Fatalf("%d reports, want 5", len(reported))
+	}
+	for r := range 2 {
+		first, last := reported[0], reported[4]
+		if last[MetricLoss][r] >= first[MetricLoss][r] {
+			t.Errorf("loss went from %v to %v", first[MetricLoss][r], last[MetricLoss][r])
+		}
+		// The hidden model's error is about 0.148, the constant one's 0.24.
+		if last[MetricError][r] > 0.165 {
+			t.Errorf("error %v after 5 epochs without noise, want at most 0.165", last[MetricError][r])
+		}
+	}
+}
+
+func TestTrainIsReproducible(t *testing.T) {
+	made := newTrainer(t, 500, 300)
+	run := trainer.Run{Parameters: parameters(nil), Replicates: 5, Seed: 7}
+	want := metrics(t, made, run)
+
+	for _, procs := range []int{1, 2, 7} {
+		previous := runtime.GOMAXPROCS(procs)
+		got := metrics(t, made, run)
+		runtime.GOMAXPROCS(previous)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("GOMAXPROCS %d (-before +now):\n%s", procs, diff)
+		}
+	}
+
+	// A replicate does not depend on the others, nor an epoch on those after it.
+	run.Replicates = 2
+	run.Parameters = parameters(trainer.Parameters{ParameterEpochs: int64(2)})
+	got := metrics(t, made, run)
+	for e := range got {
+		for name := range got[e] {
+			if diff := cmp.Diff(want[e][name][:2], got[e][name]); diff != "" {
+				t.Errorf("%s after %d epochs (-of 5 replicates +of 2):\n%s", name, e+1, diff)
+			}
+		}
+	}
+
+	// Replicates and seeds have streams of their own.
+	losses := make(map[float64]bool)
+	for seed := range uint64(4) {
+		run.Seed = seed
+		for _, loss := range metrics(t, made, run)[0][MetricLoss] {
+			losses[loss] = true
+		}
+	}
+	if len(losses) != 8 {
+		t.Errorf("4 seeds with 2 replicates give %d different losses, want 8", len(losses))
+	}
+}
+
+// The losses below may not change: stored results depend on them. The tolerance
+// is for processors that fuse multiplications and additions.
+func TestTrainGolden(t *testing.T) {
+	made := newTrainer(t, 500, 300)
+	reported := metrics(t, made, trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: 42})
+	want := [][]float64{
+		{0.552065620443, 0.544227042743},
+		{0.606676927208, 0.604056766651},
+		{0.604853376734, 0.625822064709},
+	}
+	if len(reported) != len(want) {
+		t.Fatalf("%d epochs, want %d", len(reported), len(want))
+	}
+	for e := range want {
+		for r, loss := range reported[e][MetricLoss] {
+			if math.Abs(loss-want[e][r]) > 1e-10 {
+				t.Errorf("loss of replicate %d after %d epochs is %.12f, want %.12f", r, e+1, loss, want[e][r])
+			}
+		}
+	}
+}
+
+func TestNoiseVarianceIsTheSquareOfTheMultiplier(t *testing.T) {
+	made := newTrainer(t, 200, 100)
+	multiplier := metrics(t, made, trainer.Run{
+		Parameters: parameters(trainer.Parameters{ParameterNoiseMultiplier: 3.0}), Replicates: 1,
+	})
+	variance := metrics(t, made, trainer.Run{
+		Parameters: parameters(trainer.Parameters{ParameterNoiseMultiplier: nil, ParameterNoiseVariance: 9.0}), Replicates: 1,
+	})
+	if diff := cmp.Diff(multiplier, variance); diff != "" {
+		t.Errorf("metrics (-multiplier 3 +variance 9):\n%s", diff)
+	}
+}
+
+func TestStepsPerEpoch(t *testing.T) {
+	for _, tt := range []struct {
+		rows    int
+		lotSize int64
+		want    int64
+	}{{20, 8, 2}, {28, 8, 4}, {30956, 8, 3870}, {30956, 128, 242}, {40000, 512, 78}, {40, 40, 1}, {40, 30, 1}} {
+		c, err := parseParameters(parameters(trainer.Parameters{ParameterLotSize: tt.lotSize}), tt.rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.stepsPerEpoch != tt.want {
+			t.Errorf("%d rows in lots of %d: %d steps, want %d", tt.rows, tt.lotSize, c.stepsPerEpoch, tt.want)
+		}
+	}
+}
+
+func TestTrainBadParameters(t *testing.T) {
+	made := newTrainer(t, 50, 50)
+	for _, tt := range []struct {
+		name   string
+		change trainer.Parameters
+		want   string // the parameter named by the error
+	}{
+		{"no epochs", trainer.Parameters{ParameterEpochs: nil}, ParameterEpochs},
+		{"zero epochs", trainer.Parameters{ParameterEpochs: int64(0)}, ParameterEpochs},
+		{"fractional epochs", trainer.Parameters{ParameterEpochs: 2.0}, ParameterEpochs},
+		{"zero lot", trainer.Parameters{ParameterLotSize: int64(0)}, ParameterLotSize},
+		{"lot above the data", trainer.Parameters{ParameterLotSize: int64(51)}, ParameterLotSize},
+		{"no learning rate", trainer.Parameters{ParameterLearningRate: nil}, ParameterLearningRate},
+		{"zero learning rate", trainer.Parameters{ParameterLearningRate: 0.0}, ParameterLearningRate},
+		{"infinite norm", trainer.Parameters{ParameterClippingNorm: math.Inf(1)}, ParameterClippingNorm},
+		{"NaN norm", trainer.Parameters{ParameterClippingNorm: math.NaN()}, ParameterClippingNorm},
+		{"no noise", trainer.Parameters{ParameterNoiseMultiplier: nil}, ParameterNoiseMultiplier},
+		{"negative noise", trainer.Parameters{ParameterNoiseMultiplier: -1.0}, ParameterNoiseMultiplier},
+		{"noise twice", trainer.Parameters{ParameterNoiseVariance: 1.0}, ParameterNoiseVariance},
+		{"negative variance", trainer.Parameters{ParameterNoiseMultiplier: nil, ParameterNoiseVariance: -1.0}, ParameterNoiseVariance},
+		{"unknown", trainer.Parameters{"momentum": 0.9}, "momentum"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			run := trainer.Run{Parameters: parameters(tt.change), Replicates: 1}
+			_, err := made.Train(t.Context(), run, nil)
+			if pe, ok := errors.AsType[*trainer.ParameterError](err); !ok || pe.Name != tt.want {
+				t.Errorf("error %v, want one about %q", err, tt.want)
+			}
+		})
+	}
+	if _, err := made.Train(t.Context(), trainer.Run{Parameters: parameters(nil)}, nil); err == nil {
+		t.Error("no replicates: no error")
+	}
+}
+
+func TestTrainDiverged(t *testing.T) {
+	made := newTrainer(t, 50, 50)
+	run := trainer.Run{
+		Parameters: parameters(trainer.Parameters{ParameterLearningRate: 1e200, ParameterClippingNorm: 1e200}),
+		Replicates: 2,
+	}
+	_, err := made.Train(t.Context(), run, func(m trainer.Measurement) error {
+		t.Errorf("reported %v", m)
+		return nil
+	})
+	if infeasible, ok := errors.AsType[*trainer.InfeasibleError](err); !ok || !strings.Contains(infeasible.Reason, "after epoch 1") {
+		t.Errorf("error %v, want an *InfeasibleError after epoch 1", err)
+	}
+}
+
+func TestTrainStops(t *testing.T) {
+	made := newTrainer(t, 50, 50)
+	run := trainer.Run{Parameters: parameters(trainer.Parameters{ParameterEpochs: int64(1000)}), Replicates: 2}
+	reports := 0
+	m, err := made.Train(t.Context(), run, func(trainer.Measurement) error {
+		reports++
+		if reports == 4 {
+			return trainer.ErrStop
+		}
+		return nil
+	})
+	if err != nil || m.Step != 4 || reports != 4 {
+		t.Errorf("step %d after %d reports, error %v, want 4, 4 and none", m.Step, reports, err)
+	}
+
+	broken := errors.New("broken")
+	if _, err := made.Train(t.Context(), run, func(trainer.Measurement) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("error %v, want %v", err, broken)
+	}
+}
+
+func TestTrainCancelled(t *testing.T) {
+	made := newTrainer(t, 50, 50)
+	ctx, cancel := context.WithCancel(t.Context())
+	run := trainer.Run{Parameters: parameters(trainer.Parameters{ParameterEpochs: int64(math.MaxInt64)}), Replicates: 2}
+	reports := 0
+	_, err := made.Train(ctx, run, func(trainer.Measurement) error {
+		reports++
+		if reports == 3 {
+			cancel()
+		}
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) || reports != 3 {
+		t.Errorf("error %v after %d reports, want %v after 3", err, reports, context.Canceled)
+	}
+}
+
+// The context is looked at between steps, not only between epochs.
+func TestEpochCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := newReplicate(dataset.Generated(50, 1), testConfiguration(5), 1, 0)
+	if r.epoch(ctx) {
+		t.Error("the epoch was finished")
+	}
+	for _, w := range r.weights {
+		if w != 0 {
+			t.Fatal("a step was taken")
+		}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	good := dataset.Generated(10, 1)
+	if _, err := New(good, dataset.Generated(0, 1)); err == nil {
+		t.Error("no test rows: no error")
+	}
+	bad := *good
+	bad.Labels = append([]float32{0}, good.Labels[1:]...)
+	if _, err := New(&bad, good); err == nil || !strings.Contains(err.Error(), "label of row 0 is 0") {
+		t.Errorf("label 0: error %v", err)
+	}
+}
+
+func TestDefinition(t *testing.T) {
+	var registry trainer.Registry
+	registry.Register(Definition(dataset.NewCache()))
+	load := func(settings map[string]string) (trainer.Trainer, error) {
+		return registry.New(t.Context(), Name, trainer.Options{Settings: settings, DataDir: t.TempDir()})
+	}
+
+	made, err := load(map[string]string{
+		SettingSplit: "shuffled", SettingTrainRows: "1000", SettingSplitSeed: "3", SettingGenerated: "true",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	train, test := made.(*Trainer).Data()
+	if train.Rows != 1000 || test.Rows != dataset.AdultRows-1000 || !train.Generated {
+		t.Errorf("%d and %d rows, generated %t", train.Rows, test.Rows, train.Generated)
+	}
+	made, err = load(map[string]string{SettingGenerated: "true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if train, _ := made.(*Trainer).Data(); train.Rows != dataset.DefaultTrainRows {
+		t.Errorf("%d training rows by default, want %d", train.Rows, dataset.DefaultTrainRows)
+	}
+
+	for _, tt := range []struct{ setting, value, want string }{
+		{SettingSplit, "paper", `split "paper" is unknown`},
+		{SettingTrainRows, "many", `setting train_rows is "many", want a whole number`},
+		{SettingTrainRows, "0", `setting train_rows is "0", want a whole number`},
+		{SettingTrainRows, "48842", "train rows 48842"},
+		{SettingSplitSeed, "-1", `setting split_seed is "-1", want a whole number`},
+		{SettingGenerated, "perhaps", `setting generated is "perhaps", want true or false`},
+	} {
+		if _, err = load(map[string]string{tt.setting: tt.value}); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s=%s: error %v, want one with %q", tt.setting, tt.value, err, tt.want)
+		}
+	}
+	// The defaults that the definition tells are those that are used.
+	settings := make(map[string]string)
+	for _, s := range Definition(nil).Settings {
+		settings[s.Name] = s.Default
+	}
+	stated, err := parseSettings(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, err := parseSettings(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used.TrainRows = dataset.DefaultTrainRows
+	if diff := cmp.Diff(stated, used); diff != "" {
+		t.Errorf("defaults (-stated +used):\n%s", diff)
+	}
+}
+
+// TestAdult compares the mean accuracy on the published split with that of an
+// independent implementation, in Python, of the authors' code with w = 0: mean
+// and standard deviation over 40 runs.
+func TestAdult(t *testing.T) {
+	train, test := sharedAdult(t)
+	made, err := New(train, test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		epochs, lotSize int64
+		clippingNorm    float64
+		noiseMultiplier float64
+		replicates      int
+		mean, deviation float64
+	}{
+		{1, 64, 2, 1, 40, 0.8227, 0.0034},
+		{10, 64, 1, 1, 20, 0.8308, 0.0022},
+		{10, 256, 1, 1, 20, 0.8226, 0.0011},
+		{30, 256, 1, 4, 10, 0.8293, 0.0016},
+		{64, 512, 1, 8, 10, 0.8295, 0.0019},
+	} {
+		m, err := made.Train(t.Context(), trainer.Run{
+			Parameters: trainer.Parameters{
+				ParameterEpochs:          tt.epochs,
+				ParameterLotSize:         tt.lotSize,
+				ParameterLearningRate:    0.05,
+				ParameterClippingNorm:    tt.clippingNorm,
+				ParameterNoiseMultiplier: tt.noiseMultiplier,
+			},
+			Replicates: tt.replicates,
+			Seed:       1,
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean, deviation := stat.MeanStdDev(m.Metrics[MetricError], nil)
+		standardError := tt.deviation * math.Sqrt(1/40.0+1/float64(tt.replicates))
+		if math.Abs(1-mean-tt.mean) > 3*standardError {
+			t.Errorf("%d epochs, lot %d: accuracy %v, want %v ± %v", tt.epochs, tt.lotSize, 1-mean, tt.mean, standardError)
+		}
+		t.Logf("%d epochs, lot %d: accuracy %.4f (deviation %.4f), reference %.4f (%.4f)",
+			tt.epochs, tt.lotSize, 1-mean, deviation, tt.mean, tt.deviation)
+	}
+}
+
+// sharedAdult returns the published split of Adult, or skips the test when its
+// files are in no folder.
+func sharedAdult(t *testing.T) (train, test *dataset.Dataset) {
+	t.Helper()
+	shared := os.Getenv("DPARETO_SHARED")
+	if shared == "" {
+		root, err := os.Getwd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+				break
+			}
+			if root == filepath.Dir(root) {
+				t.Fatal("no go.mod above the working directory")
+			}
+			root = filepath.Dir(root)
+		}
+		shared = filepath.Join(root, "..", "shared")
+	}
+	folder := filepath.Join(shared, "data", "adult")
+	if _, err := os.Stat(filepath.Join(folder, "a1a.t")); err != nil {
+		t.Skipf("no Adult in %s", folder)
+	}
+	train, test, err := dataset.Adult(t.Context(), dataset.AdultSplit{Name: dataset.SplitPublished}, dataset.Source{DataDir: folder})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return train, test
+}

@@ -1,0 +1,102 @@
+package trainer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Options are what a trainer is made from.
+type Options struct {
+	// DataDir is a folder in which data files are looked for first. Empty means
+	// that only the platform's cache folder is used.
+	DataDir string
+	// Settings are the trainer's own settings by name; absent ones take their
+	// default. They are fixed for a trainer, unlike the parameters, which vary
+	// from one configuration to the next.
+	Settings map[string]string
+	// Progress, when not nil, is called while data files are downloaded, with the
+	// number of bytes done and the total, or -1 where the total is not known.
+	Progress func(done, total int64)
+}
+
+// Setting describes one setting of a trainer.
+type Setting struct {
+	Name    string // as in Options.Settings
+	Default string // the value used when the setting is absent
+	Usage   string // one line: meaning, unit and range
+}
+
+// Definition describes a trainer and makes it.
+type Definition struct {
+	// Name of the trainer, unique in a registry.
+	Name string
+	// Summary is one line about what is trained, on which data.
+	Summary string
+	// Settings that New understands. A registry refuses all others.
+	Settings []Setting
+	// New makes the trainer. It loads the data, and so may take long: it honours
+	// the context.
+	New func(ctx context.Context, options Options) (Trainer, error)
+}
+
+// Registry maps names to trainers. The zero value is empty and ready to use. A
+// registry may be read by many goroutines once the last Register has returned.
+type Registry struct {
+	definitions map[string]Definition
+}
+
+// Register adds a trainer. It panics when the definition has no name or no New,
+// or when the name is taken.
+func (r *Registry) Register(d Definition) {
+	if d.Name == "" || d.New == nil {
+		panic("trainer: definition without a name or constructor")
+	}
+	if _, ok := r.definitions[d.Name]; ok {
+		panic("trainer: name registered twice: " + d.Name)
+	}
+	if r.definitions == nil {
+		r.definitions = make(map[string]Definition)
+	}
+	r.definitions[d.Name] = d
+}
+
+// Definitions returns the registered trainers, sorted by name.
+func (r *Registry) Definitions() []Definition {
+	return slices.SortedFunc(maps.Values(r.definitions), func(a, b Definition) int {
+		return strings.Compare(a.Name, b.Name)
+	})
+}
+
+// New makes the trainer registered as name. An unknown name or setting is an
+// error that lists the known ones.
+func (r *Registry) New(ctx context.Context, name string, options Options) (Trainer, error) {
+	d, ok := r.definitions[name]
+	if !ok {
+		known := slices.Sorted(maps.Keys(r.definitions))
+		return nil, fmt.Errorf("trainer %q is unknown, want %s", name, oneOf(known))
+	}
+	known := make([]string, len(d.Settings))
+	for i, s := range d.Settings {
+		known[i] = s.Name
+	}
+	for _, setting := range slices.Sorted(maps.Keys(options.Settings)) {
+		if !slices.Contains(known, setting) {
+			return nil, fmt.Errorf("setting %q of trainer %s is unknown, want %s", setting, name, oneOf(known))
+		}
+	}
+	t, err := d.New(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("trainer %s: %w", name, err)
+	}
+	return t, nil
+}
+
+func oneOf(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return "one of " + strings.Join(names, ", ")
+}

@@ -1,0 +1,137 @@
+package sparsevector
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/privacy"
+)
+
+// Name under which the trainer is registered.
+const Name = "sparse-vector"
+
+// Names of the parameters and of the metric.
+const (
+	ParameterCutoff     = "cutoff"      // C, int64, at least 1
+	ParameterNoiseScale = "noise_scale" // b, positive and finite
+	MetricError         = "error"       // 1 − F₁, to be minimised
+)
+
+// The task of the paper.
+const (
+	queries   = 100
+	positives = 10
+)
+
+// streamSparseVector sets the random streams of this trainer apart from those
+// that others derive from the same seed.
+const streamSparseVector = 0x5e1ec7
+
+// Trainer implements trainer.Trainer.
+type Trainer struct{}
+
+var _ trainer.Trainer = Trainer{}
+
+// Definition describes the trainer to a registry. It has no settings.
+func Definition() trainer.Definition {
+	return trainer.Definition{
+		Name:    Name,
+		Summary: "sparse vector technique on 100 queries, 10 of them above the threshold; no data needed",
+		New: func(context.Context, trainer.Options) (trainer.Trainer, error) {
+			return Trainer{}, nil
+		},
+	}
+}
+
+// Name implements trainer.Trainer.
+func (Trainer) Name() string { return Name }
+
+// Train implements trainer.Trainer. There are no checkpoints.
+func (Trainer) Train(ctx context.Context, run trainer.Run, _ trainer.Report) (trainer.Measurement, error) {
+	start := time.Now()
+	if err := run.Validate(); err != nil {
+		return trainer.Measurement{}, err
+	}
+	cutoff, noiseScale, err := parse(run.Parameters)
+	if err != nil {
+		return trainer.Measurement{}, err
+	}
+	errs := make([]float64, run.Replicates)
+	for r := range errs {
+		if err := ctx.Err(); err != nil {
+			return trainer.Measurement{}, err
+		}
+		errs[r] = simulate(cutoff, noiseScale, trainer.Stream(run.Seed, r, streamSparseVector))
+	}
+	return trainer.Measurement{
+		Step:    1,
+		Metrics: map[string][]float64{MetricError: errs},
+		Elapsed: time.Since(start),
+	}, nil
+}
+
+func parse(p trainer.Parameters) (cutoff int64, noiseScale float64, err error) {
+	if err = p.Only(ParameterCutoff, ParameterNoiseScale); err != nil {
+		return 0, 0, err
+	}
+	if cutoff, err = p.Int(ParameterCutoff); err != nil {
+		return 0, 0, err
+	}
+	if cutoff < 1 {
+		return 0, 0, &trainer.ParameterError{
+			Name:   ParameterCutoff,
+			Reason: fmt.Sprintf("is %d, want at least 1", cutoff),
+		}
+	}
+	if noiseScale, err = p.Float(ParameterNoiseScale); err != nil {
+		return 0, 0, err
+	}
+	if !(noiseScale > 0) || math.IsInf(noiseScale, 1) {
+		return 0, 0, &trainer.ParameterError{
+			Name:   ParameterNoiseScale,
+			Reason: fmt.Sprintf("is %v, want a positive finite number", noiseScale),
+		}
+	}
+	return cutoff, noiseScale, nil
+}
+
+// simulate runs the mechanism once and returns 1 − F₁.
+func simulate(cutoff int64, noiseScale float64, rng *rand.Rand) float64 {
+	b1, b2 := split(cutoff, noiseScale)
+	threshold := 0.5 + b1*laplace(rng)
+	var selected int64
+	truePositives, left := 0, positives
+	for i := 0; i < queries && selected < cutoff; i++ {
+		// The positives left are spread evenly over the queries left.
+		answer := 0.0
+		if rng.IntN(queries-i) < left {
+			answer = 1
+			left--
+		}
+		if answer+b2*laplace(rng) >= threshold {
+			selected++
+			truePositives += int(answer)
+		}
+	}
+	// F₁ = 2TP / (2TP + FP + FN), where TP + FP = selected and TP + FN = positives.
+	// It is 0 when nothing is selected, since there always are positives.
+	return 1 - 2*float64(truePositives)/float64(selected+positives)
+}
+
+// split divides the noise scale b into b₁ of the threshold and b₂ of the queries.
+func split(cutoff int64, noiseScale float64) (b1, b2 float64) {
+	return privacy.SparseVector{Bound: cutoff, Noise: noiseScale}.Split()
+}
+
+// laplace draws from the Laplace distribution of mean 0 and scale 1.
+func laplace(rng *rand.Rand) float64 {
+	x := rng.ExpFloat64()
+	if rng.Uint64()&1 == 0 {
+		return -x
+	}
+	return x
+}

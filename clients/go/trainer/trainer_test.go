@@ -1,0 +1,171 @@
+package trainer
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParameters(t *testing.T) {
+	p := Parameters{"rate": 0.5, "lot": int64(3), "kind": "huber", "plain": 7}
+	if v, err := p.Float("rate"); v != 0.5 || err != nil {
+		t.Errorf("Float(rate) = %v, %v", v, err)
+	}
+	if v, err := p.Float("lot"); v != 3 || err != nil {
+		t.Errorf("Float(lot) = %v, %v", v, err)
+	}
+	if v, err := p.Int("lot"); v != 3 || err != nil {
+		t.Errorf("Int(lot) = %v, %v", v, err)
+	}
+	if v, err := p.Text("kind"); v != "huber" || err != nil {
+		t.Errorf("Text(kind) = %v, %v", v, err)
+	}
+	if !p.Has("rate") || p.Has("Rate") {
+		t.Errorf("Has(rate), Has(Rate) = %t, %t, want true, false", p.Has("rate"), p.Has("Rate"))
+	}
+	if err := p.Only("rate", "lot", "kind", "plain", "more"); err != nil {
+		t.Errorf("Only of all names: %v", err)
+	}
+}
+
+func TestParameterErrors(t *testing.T) {
+	p := Parameters{"rate": 0.5, "lot": int64(3), "kind": "huber", "plain": 7}
+	float := func(name string) error { _, err := p.Float(name); return err }
+	integer := func(name string) error { _, err := p.Int(name); return err }
+	text := func(name string) error { _, err := p.Text(name); return err }
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{float("none"), `parameter "none" is missing, want a float64 or int64`},
+		{float("kind"), `parameter "kind" is huber (string), want a float64 or int64`},
+		{integer("rate"), `parameter "rate" is 0.5 (float64), want an int64`},
+		{integer("plain"), `parameter "plain" is 7 (int), want an int64`},
+		{integer("none"), `parameter "none" is missing, want an int64`},
+		{text("lot"), `parameter "lot" is 3 (int64), want a string`},
+		{p.Only("kind", "lot", "rate"), `parameter "plain" is unknown, want one of kind, lot, rate`},
+	} {
+		if _, ok := errors.AsType[*ParameterError](tt.err); !ok || tt.err.Error() != tt.want {
+			t.Errorf("error %v\nwant  %s", tt.err, tt.want)
+		}
+	}
+}
+
+func TestRunValidate(t *testing.T) {
+	if err := (Run{Replicates: 1}).Validate(); err != nil {
+		t.Errorf("one replicate: %v", err)
+	}
+	for _, n := range []int{0, -1} {
+		if err := (Run{Replicates: n}).Validate(); err == nil {
+			t.Errorf("%d replicates: no error", n)
+		}
+	}
+}
+
+func TestInfeasibleError(t *testing.T) {
+	err := error(&InfeasibleError{Reason: "diverged"})
+	if got, want := err.Error(), "infeasible: diverged"; got != want {
+		t.Errorf("Error() = %q, want %q", got, want)
+	}
+}
+
+type fake struct{ options Options }
+
+func (*fake) Name() string { return "fake" }
+
+func (*fake) Train(context.Context, Run, Report) (Measurement, error) { return Measurement{}, nil }
+
+func TestRegistry(t *testing.T) {
+	var r Registry
+	broken := errors.New("broken")
+	r.Register(Definition{Name: "zeta", New: func(context.Context, Options) (Trainer, error) { return nil, broken }})
+	r.Register(Definition{
+		Name:     "fake",
+		Settings: []Setting{{Name: "split"}, {Name: "rows"}},
+		New:      func(_ context.Context, options Options) (Trainer, error) { return &fake{options}, nil },
+	})
+
+	options := Options{DataDir: "data", Settings: map[string]string{"split": "all"}}
+	made, err := r.New(t.Context(), "fake", options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(options, made.(*fake).options); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
+	}
+
+	var names []string
+	for _, d := range r.Definitions() {
+		names = append(names, d.Name)
+	}
+	if diff := cmp.Diff([]string{"fake", "zeta"}, names); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+
+	for _, tt := range []struct{ name, setting, want string }{
+		{"nobody", "", `trainer "nobody" is unknown, want one of fake, zeta`},
+		{"fake", "Split", `setting "Split" of trainer fake is unknown, want one of split, rows`},
+		{"zeta", "split", `setting "split" of trainer zeta is unknown, want none`},
+	} {
+		var options Options
+		if tt.setting != "" {
+			options.Settings = map[string]string{tt.setting: "x"}
+		}
+		if _, err := r.New(t.Context(), tt.name, options); err == nil || err.Error() != tt.want {
+			t.Errorf("error %v\nwant  %s", err, tt.want)
+		}
+	}
+	if _, err := r.New(t.Context(), "zeta", Options{}); !errors.Is(err, broken) {
+		t.Errorf("error %v, want %v", err, broken)
+	}
+}
+
+func TestRegisterPanics(t *testing.T) {
+	constructor := func(context.Context, Options) (Trainer, error) { return &fake{}, nil }
+	for name, definitions := range map[string][]Definition{
+		"no name":        {{New: constructor}},
+		"no constructor": {{Name: "a"}},
+		"twice":          {{Name: "a", New: constructor}, {Name: "a", New: constructor}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			var r Registry
+			for _, d := range definitions {
+				r.Register(d)
+			}
+		})
+	}
+}
+
+// The numbers below may not change: stored results depend on them.
+func TestStreamGolden(t *testing.T) {
+	var got []uint64
+	rng := Stream(1, 2, 3)
+	for range 4 {
+		got = append(got, rng.Uint64())
+	}
+	want := []uint64{4425017607078156315, 15512776298006021055, 10391474302732390199, 2189484201463450202}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Stream(1, 2, 3) (-want +got):\n%s", diff)
+	}
+}
+
+func TestStreamsDiffer(t *testing.T) {
+	seen := make(map[uint64]bool)
+	for seed := range uint64(10) {
+		for replicate := range 10 {
+			for purpose := range uint64(10) {
+				seen[Stream(seed, replicate, purpose).Uint64()] = true
+			}
+		}
+	}
+	if len(seen) != 1000 {
+		t.Errorf("1000 keys give %d first numbers", len(seen))
+	}
+}
