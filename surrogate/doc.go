@@ -1,0 +1,45 @@
+// Package surrogate is Gaussian process regression for expensive functions of
+// a few parameters: the model that a suggestion engine consults in place of
+// the training runs it cannot afford.
+//
+// # Model
+//
+// The observations are
+//
+//	y_i = f(x_i) + e_i,   e_i ~ N(0, τ_i² + σ_n²),
+//	f ~ GP(m, s_f² ρ(r²)),   r² = Σ_j ((x_ij − x'_ij)/ℓ_j)²,
+//
+// with a constant mean m, a [Kernel] ρ, one length scale ℓ_j per input (ARD,
+// automatic relevance determination), known noise variances τ_i² (replicates,
+// [Observations].NoiseVariance) and one unknown noise variance σ_n².
+// The formulas for the posterior and for the marginal likelihood with its
+// gradient are those of Rasmussen and Williams, Gaussian Processes for Machine
+// Learning, MIT Press 2006, Algorithm 2.1 and equation 5.9.
+//
+// # Types
+//
+// [Fit] learns the [Hyperparameters] and returns a [GP]; [New] takes them as
+// given; [GP.Append] adds one observation in O(n²). A GP is immutable and safe
+// for concurrent use; [GP.Predict] and [GP.PredictGradient] do not allocate.
+//
+// # Units
+//
+// Every exported quantity is in the units of Y (variances: units of Y²), and
+// length scales are in units of X. Only [Fit] works inside with outputs
+// standardised to mean 0 and standard deviation 1: the bounds MinLengthScale,
+// MaxSignalVariance and so on and the [Prior] speak of these standardised
+// values. The length scale bounds assume inputs of about [0, 1]^d.
+//
+// # Caveats
+//
+// The cost is that of an exact Gaussian process: O(n³) for New and for each
+// evaluation inside Fit, O(n²) for a prediction, 8n² bytes for a GP.
+//
+// The hyperparameters of Fit are a point estimate, so intervals are too narrow
+// when there are few observations: for 2 inputs, nominal 95 % intervals of f
+// covered 86 % with 20 observations, 91 % with 40 and 94 % with 100, in a
+// simulation with functions drawn from the model.
+//
+// Results are reproducible bit by bit for the same inputs and seed on the same
+// platform and compiler, whatever the number of processors.
+package surrogate

@@ -1,0 +1,204 @@
+package surrogate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// Bounds of the hyperparameters that [Fit] searches, for outputs standardised
+// to mean 0 and standard deviation 1.
+const (
+	MinLengthScale    = 0.05
+	MaxLengthScale    = 10
+	MinSignalVariance = 0.05
+	MaxSignalVariance = 20
+	MinNoiseVariance  = 1e-6
+	MaxNoiseVariance  = 10
+)
+
+// DefaultRestarts is the number of restarts of [Fit] if Options.Restarts is 0.
+const DefaultRestarts = 5
+
+// Options configure [Fit]. The zero value is ready to use.
+type Options struct {
+	// Kernel is the correlation function. Nil means [Matern52].
+	Kernel Kernel
+
+	// Prior is the prior of the hyperparameters. Nil means [DefaultPrior] for
+	// the dimension of X; [NoPrior] gives maximum likelihood.
+	Prior Prior
+
+	// Restarts is the number of starting points of the optimiser beyond the
+	// first. The starting points are, in this order, Start if given, one at
+	// typical values, and random ones. Zero means DefaultRestarts; a negative
+	// number means none, which with Start is a cheap refit.
+	Restarts int
+
+	// FixedNoise, if not nil, is the homoscedastic noise variance >= 0 in units
+	// of Y², which is then not fitted. Zero is right if the known noise
+	// variances of the observations are all the noise there is.
+	FixedNoise *float64
+
+	// Seed determines the random starting points.
+	Seed uint64
+
+	// Start, if not nil, is a first starting point, for instance the
+	// hyperparameters of an earlier fit. It is moved into the bounds; its Mean
+	// is ignored.
+	Start *Hyperparameters
+}
+
+// standardisation maps outputs y to (y − mean)/scale.
+type standardisation struct {
+	mean, scale float64
+}
+
+// standardise returns the sample mean and standard deviation of y. For outputs
+// that do not vary (up to rounding) the scale is 1.
+func standardise(y []float64) (standardisation, error) {
+	n := float64(len(y))
+	var mean, magnitude float64
+	for _, v := range y {
+		mean += v / n
+		magnitude = max(magnitude, math.Abs(v))
+	}
+	if magnitude > 1e150 {
+		return standardisation{}, fmt.Errorf("surrogate: Y reaches the magnitude %g, want at most 1e150", magnitude)
+	}
+	var sum float64
+	for _, v := range y {
+		sum += (v - mean) * (v - mean)
+	}
+	scale := math.Sqrt(sum / max(1, n-1))
+	if scale <= 1e-14*magnitude || scale < 1e-150 {
+		scale = 1
+	}
+	return standardisation{mean: mean, scale: scale}, nil
+}
+
+// Fit returns the posterior at the hyperparameters that maximise the marginal
+// likelihood times the prior (MAP over the logarithms of the hyperparameters),
+// within the bounds MinLengthScale to MaxNoiseVariance. The mean is the sample
+// mean of Y. The result is never less probable than Start moved into the
+// bounds, and does not depend on the number of processors.
+//
+// Outputs that do not vary leave the scale of the function unknown; the bounds
+// and the prior then hold in the units of Y. With no observations Fit returns
+// the prior given by Start, which must not be nil.
+//
+// Fit uses a projected L-BFGS with analytic gradients from several starting
+// points in parallel; each evaluation costs O(n³).
+//
+// Fit panics if the lengths disagree. It returns an error that names the first
+// value that is not finite or out of range, the error of ctx if that ends
+// first, and one if no starting point is feasible: it wraps
+// [ErrNotPositiveDefinite] if the covariance cannot be factorised there.
+func Fit(ctx context.Context, obs Observations, o Options) (*GP, error) {
+	kernel, prior := o.Kernel, o.Prior
+	if kernel == nil {
+		kernel = Matern52{}
+	}
+	if o.FixedNoise != nil {
+		if err := checkVariance("Options.FixedNoise", *o.FixedNoise); err != nil {
+			return nil, err
+		}
+	}
+	if o.Start != nil {
+		if err := o.Start.check("Options.Start"); err != nil {
+			return nil, err
+		}
+	}
+	if len(obs.X) == 0 {
+		if o.Start == nil {
+			return nil, errors.New("surrogate: no observations and no Options.Start, so the dimension is unknown")
+		}
+		h := o.Start.clone()
+		if o.FixedNoise != nil {
+			h.NoiseVariance = *o.FixedNoise
+		}
+		return New(kernel, h, obs)
+	}
+	d := len(obs.X[0])
+	if o.Start != nil && len(o.Start.LengthScales) != d {
+		panic(panicDimension)
+	}
+	if err := obs.check(d); err != nil {
+		return nil, err
+	}
+	units, err := standardise(obs.Y)
+	if err != nil {
+		return nil, err
+	}
+	if prior == nil {
+		prior = DefaultPrior(d)
+	}
+
+	problem := newProblem(kernel, prior, obs, units, o.FixedNoise)
+	best, err := maximise(ctx, problem, problem.starts(o))
+	if err != nil {
+		return nil, err
+	}
+	return New(kernel, problem.hyperparameters(best), obs)
+}
+
+// starts returns the starting points.
+func (p *problem) starts(o Options) [][]float64 {
+	count := 1 + DefaultRestarts
+	switch {
+	case o.Restarts > 0:
+		count = 1 + o.Restarts
+	case o.Restarts < 0:
+		count = 1
+	}
+	starts := make([][]float64, 0, count)
+	if o.Start != nil {
+		starts = append(starts, p.logs(*o.Start))
+	}
+	if len(starts) < count {
+		starts = append(starts, p.typical())
+	}
+	// The second word keeps this sequence apart from others with the same seed.
+	rng := rand.New(rand.NewPCG(o.Seed, 0x7375727267617465))
+	for len(starts) < count {
+		starts = append(starts, p.random(rng))
+	}
+	return starts
+}
+
+// maximise climbs from every start and returns the best maximum found; of equal
+// ones the first. The climbs are independent of each other, so that running
+// them in parallel cannot change the result.
+func maximise(ctx context.Context, p *problem, starts [][]float64) ([]float64, error) {
+	values := make([]float64, len(starts))
+	errs := make([]error, len(starts))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(starts)) {
+		workers.Go(func() {
+			posterior := newLogPosterior(p)
+			for i := int(next.Add(1)) - 1; i < len(starts); i = int(next.Add(1)) - 1 {
+				values[i], errs[i] = minimise(ctx, posterior, starts[i], p.lower, p.upper)
+			}
+		})
+	}
+	workers.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("surrogate: fit: %w", err)
+	}
+	best := -1
+	for i, err := range errs {
+		if err == nil && (best < 0 || values[i] < values[best]) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return nil, errs[0]
+	}
+	return starts[best], nil
+}

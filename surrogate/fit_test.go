@@ -1,0 +1,592 @@
+package surrogate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gonum.org/v1/gonum/diff/fd"
+	"gonum.org/v1/gonum/floats/scalar"
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+func mustFit(tb testing.TB, obs Observations, o Options) *GP {
+	tb.Helper()
+	g, err := Fit(context.Background(), obs, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return g
+}
+
+// sample draws a function from the prior at x, and noisy observations of it.
+func sample(seed uint64, kernel Kernel, h Hyperparameters, x [][]float64) (f []float64, obs Observations) {
+	rng := newRand(seed)
+	n := len(x)
+	reference := &naive{kernel: kernel, h: h}
+	k := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := range i + 1 {
+			k.SetSym(i, j, reference.covariance(x[i], x[j]))
+		}
+		k.SetSym(i, i, k.At(i, i)+1e-9*h.SignalVariance)
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(k) {
+		panic("sample: covariance is singular")
+	}
+	var l mat.TriDense
+	chol.LTo(&l)
+	z := mat.NewVecDense(n, nil)
+	for i := range n {
+		z.SetVec(i, rng.NormFloat64())
+	}
+	z.MulVec(&l, z)
+	obs = Observations{X: x, Y: make([]float64, n)}
+	for i := range n {
+		f = append(f, h.Mean+z.AtVec(i))
+		obs.Y[i] = f[i] + math.Sqrt(h.NoiseVariance)*rng.NormFloat64()
+	}
+	return f, obs
+}
+
+func newTestProblem(t *testing.T, kernel Kernel, prior Prior, obs Observations, fixedNoise *float64) *problem {
+	t.Helper()
+	units, err := standardise(obs.Y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newProblem(kernel, prior, obs, units, fixedNoise)
+}
+
+func TestPosteriorGradient(t *testing.T) {
+	fixed := 0.03
+	prior := LogNormalPrior{Signal: Normal{1, 0.5}, Length: Normal{-1, 0.3}, Noise: Normal{-3, 0.7}}
+	for _, kernel := range kernels {
+		for _, test := range []struct {
+			name       string
+			n          int
+			fixedNoise *float64
+		}{
+			{"fitted noise", 25, nil},
+			{"fixed noise", 25, &fixed},
+			{"several blocks", 150, nil},
+			{"one point", 1, nil},
+		} {
+			t.Run(kernel.Name()+"/"+test.name, func(t *testing.T) {
+				rng := newRand(uint64(test.n))
+				obs := randomObservations(rng, test.n, 3)
+				if test.n > 9 {
+					obs.X[9] = obs.X[2] // a duplicate
+				}
+				f := newLogPosterior(newTestProblem(t, kernel, prior, obs, test.fixedNoise))
+				value := func(theta []float64) float64 {
+					v, err := f.value(theta)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return v
+				}
+				for range 3 {
+					theta := f.random(rng)
+					want := fd.Gradient(nil, value, theta, &fd.Settings{Formula: fd.Central, Step: 1e-5})
+					value(theta)
+					got := make([]float64, len(theta))
+					f.gradient(got)
+					for i := range got {
+						if !scalar.EqualWithinAbsOrRel(got[i], want[i], 1e-6, 1e-6) {
+							t.Errorf("at θ = %v: derivative %d is %v, finite difference %v", theta, i, got[i], want[i])
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// With no noise at all duplicates need jitter, which is a multiple of s_f² and
+// so part of the gradient.
+func TestPosteriorGradientWithJitter(t *testing.T) {
+	var noise float64
+	obs := Observations{X: [][]float64{{0.1}, {0.1}, {0.7}, {0.9}}, Y: []float64{1, 1, 2, 4}}
+	f := newLogPosterior(newTestProblem(t, Matern52{}, NoPrior{}, obs, &noise))
+	value := func(theta []float64) float64 {
+		v, err := f.value(theta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	theta := []float64{0.3, -1}
+	want := fd.Gradient(nil, value, theta, &fd.Settings{Formula: fd.Central, Step: 1e-4})
+	value(theta)
+	if f.jitter == 0 {
+		t.Fatal("no jitter was needed")
+	}
+	got := make([]float64, 2)
+	f.gradient(got)
+	// The condition number is 1e8; leaving the jitter out changes grad[0] by 0.5.
+	if maxDifference(got, want) > 1e-3 {
+		t.Errorf("gradient %v, finite difference %v", got, want)
+	}
+}
+
+// The value is that of New in standardised units: p(y) = p(standardised)/scaleⁿ.
+func TestPosteriorValue(t *testing.T) {
+	obs := randomObservations(newRand(3), 20, 2)
+	prior := DefaultPrior(2)
+	p := newTestProblem(t, Matern32{}, prior, obs, nil)
+	theta := []float64{0.4, -1, 0.3, -4}
+	got, err := newLogPosterior(p).value(theta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := mustNew(t, Matern32{}, p.hyperparameters(theta), obs).LogMarginalLikelihood() + 20*math.Log(p.units.scale)
+	for i, density := range []func(float64) (float64, float64){prior.SignalVariance, prior.LengthScale, prior.LengthScale, prior.NoiseVariance} {
+		v, _ := density(theta[i])
+		want += v
+	}
+	if !scalar.EqualWithinAbs(-got, want, 1e-10) {
+		t.Errorf("log posterior %v, want %v", -got, want)
+	}
+	if back := p.logs(p.hyperparameters(theta)); maxDifference(back, theta) > 1e-14 {
+		t.Errorf("θ = %v comes back as %v", theta, back)
+	}
+}
+
+func TestStandardise(t *testing.T) {
+	tests := []struct {
+		y    []float64
+		want standardisation
+	}{
+		{[]float64{1, 2, 3, 6}, standardisation{mean: 3, scale: math.Sqrt(14. / 3)}},
+		{[]float64{5}, standardisation{mean: 5, scale: 1}},
+		{[]float64{7, 7, 7}, standardisation{mean: 7, scale: 1}},
+		{[]float64{0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1}, standardisation{mean: 0.1, scale: 1}},
+		{[]float64{0, 0}, standardisation{mean: 0, scale: 1}},
+		{[]float64{1e-120, 3e-120}, standardisation{mean: 2e-120, scale: math.Sqrt2 * 1e-120}},
+		{[]float64{1e140, 3e140}, standardisation{mean: 2e140, scale: math.Sqrt2 * 1e140}},
+	}
+	for _, test := range tests {
+		got, err := standardise(test.y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !scalar.EqualWithinRel(got.mean, test.want.mean, 1e-15) || !scalar.EqualWithinRel(got.scale, test.want.scale, 1e-14) {
+			t.Errorf("standardise(%v) = %v, want %v", test.y, got, test.want)
+		}
+	}
+}
+
+// Twice the logarithm of the likelihood ratio of the estimate and the truth is
+// about χ² distributed with one degree of freedom per hyperparameter (Wilks).
+// For samples on a bounded domain this is only roughly so; the margins allow for
+// that.
+func TestFitRecoversHyperparameters(t *testing.T) {
+	const n, samples = 120, 8
+	for k, kernel := range kernels {
+		truth := Hyperparameters{Mean: 10, SignalVariance: 6, LengthScales: []float64{0.25, 0.6}, NoiseVariance: 0.12}
+		chi := distuv.ChiSquared{K: float64(len(truth.LengthScales) + 2)}
+		var total float64
+		for s := range uint64(samples) {
+			seed := 100*uint64(k) + s
+			_, obs := sample(seed, kernel, truth, randomPoints(newRand(seed+1000), n, 2))
+			g := mustFit(t, obs, Options{Kernel: kernel, Prior: NoPrior{}, Restarts: 2, Seed: seed})
+			got := g.Hyperparameters()
+			atMean := truth
+			atMean.Mean = got.Mean
+			ratio := 2 * (g.LogMarginalLikelihood() - mustNew(t, kernel, atMean, obs).LogMarginalLikelihood())
+			if ratio < 0 {
+				t.Errorf("%s, sample %d: the truth is more likely than the estimate %+v, by %v", kernel.Name(), s, got, -ratio/2)
+			}
+			if limit := 1.5 * chi.Quantile(0.999); ratio > limit {
+				t.Errorf("%s, sample %d: likelihood ratio statistic %v > %v for %+v", kernel.Name(), s, ratio, limit, got)
+			}
+			total += ratio
+			// Five standard errors of ½ log of a sample variance of about n values.
+			if e := math.Log(got.NoiseVariance / truth.NoiseVariance); math.Abs(e) > 5*math.Sqrt(2./(n/2)) {
+				t.Errorf("%s, sample %d: noise variance %v, want about %v", kernel.Name(), s, got.NoiseVariance, truth.NoiseVariance)
+			}
+			for j, l := range truth.LengthScales {
+				if e := math.Log(got.LengthScales[j] / l); math.Abs(e) > math.Log(2.5) {
+					t.Errorf("%s, sample %d: length scale %d is %v, want about %v", kernel.Name(), s, j, got.LengthScales[j], l)
+				}
+			}
+		}
+		if mean := total / samples; mean < 0.4*chi.K || mean > 2*chi.K {
+			t.Errorf("%s: mean likelihood ratio statistic %v, want about %v", kernel.Name(), mean, chi.K)
+		}
+	}
+}
+
+// An input without influence gets a long length scale.
+func TestFitFindsIrrelevantInput(t *testing.T) {
+	truth := Hyperparameters{SignalVariance: 1, LengthScales: []float64{0.3, 1e6, 0.4}, NoiseVariance: 0.01}
+	_, obs := sample(1, Matern52{}, truth, randomPoints(newRand(2), 80, 3))
+	l := mustFit(t, obs, Options{}).Hyperparameters().LengthScales
+	if l[1] < 2 || l[0] > 1 || l[2] > 1 {
+		t.Errorf("length scales %v, want the second much longer", l)
+	}
+}
+
+// Known noise variances that are all of the noise leave little to be fitted.
+func TestFitWithKnownNoise(t *testing.T) {
+	truth := Hyperparameters{SignalVariance: 1, LengthScales: []float64{0.3}, NoiseVariance: 0.09}
+	_, obs := sample(3, Matern52{}, truth, randomPoints(newRand(4), 100, 1))
+	without := mustFit(t, obs, Options{Prior: NoPrior{}}).Hyperparameters()
+	for range obs.X {
+		obs.NoiseVariance = append(obs.NoiseVariance, 0.05)
+	}
+	with := mustFit(t, obs, Options{Prior: NoPrior{}}).Hyperparameters()
+	if !scalar.EqualWithinAbs(with.NoiseVariance, without.NoiseVariance-0.05, 2e-3) {
+		t.Errorf("noise variance %v beside a known 0.05, %v without", with.NoiseVariance, without.NoiseVariance)
+	}
+}
+
+func TestFitFixedNoise(t *testing.T) {
+	_, obs := sample(5, Matern52{}, Hyperparameters{Mean: -3, SignalVariance: 4, LengthScales: []float64{0.4}, NoiseVariance: 0.2}, randomPoints(newRand(6), 40, 1))
+	for _, noise := range []float64{0, 0.2, 1e-9} {
+		g := mustFit(t, obs, Options{FixedNoise: &noise})
+		if got := g.Hyperparameters().NoiseVariance; got != noise {
+			t.Errorf("noise variance %v, want %v", got, noise)
+		}
+		if noise > 0 {
+			continue
+		}
+		for i, x := range obs.X {
+			if mean, _ := g.Predict(x); math.Abs(mean-obs.Y[i]) > 1e-4 {
+				t.Errorf("without noise the mean at %v is %v, want %v", x, mean, obs.Y[i])
+			}
+		}
+	}
+}
+
+// logPosteriorOf is the quantity that Fit maximises, of a posterior with the
+// default prior.
+func logPosteriorOf(t *testing.T, g *GP, obs Observations, prior Prior) float64 {
+	t.Helper()
+	p := newTestProblem(t, g.kernel, prior, obs, nil)
+	v, err := newLogPosterior(p).value(p.logs(g.Hyperparameters()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return -v
+}
+
+func TestFitNeverWorseThanStart(t *testing.T) {
+	rng := newRand(7)
+	for trial := range 30 {
+		d := 1 + rng.IntN(3)
+		obs := randomObservations(rng, 1+rng.IntN(30), d)
+		prior := DefaultPrior(d)
+		p := newTestProblem(t, Matern52{}, prior, obs, nil)
+		start := p.hyperparameters(p.random(rng))
+		before := logPosteriorOf(t, mustNew(t, nil, start, obs), obs, prior)
+		g := mustFit(t, obs, Options{Start: &start, Restarts: -1})
+		after := logPosteriorOf(t, g, obs, prior)
+		if after < before-1e-9 {
+			t.Errorf("trial %d: log posterior %v, %v at the start", trial, after, before)
+		}
+		// More starting points include the fewer.
+		last := after
+		for restarts := 1; restarts <= 3; restarts++ {
+			o := Options{Start: &start, Restarts: restarts, Seed: uint64(trial)}
+			v := logPosteriorOf(t, mustFit(t, obs, o), obs, prior)
+			if v < last-1e-9 {
+				t.Errorf("trial %d: log posterior %v with %d restarts, %v with fewer", trial, v, restarts, last)
+			}
+			last = v
+		}
+	}
+}
+
+// At the estimate the projected gradient vanishes, and the bounds hold even
+// when the start is outside.
+func TestFitIsStationary(t *testing.T) {
+	rng := newRand(8)
+	for trial := range 10 {
+		d := 1 + rng.IntN(4)
+		obs := randomObservations(rng, 10+rng.IntN(50), d)
+		prior := DefaultPrior(d)
+		start := Hyperparameters{SignalVariance: 1e9, LengthScales: make([]float64, d)}
+		for j := range start.LengthScales {
+			start.LengthScales[j] = 1e-9
+		}
+		g := mustFit(t, obs, Options{Start: &start, Restarts: 2, Seed: uint64(trial)})
+		p := newTestProblem(t, Matern52{}, prior, obs, nil)
+		theta := p.logs(g.Hyperparameters())
+		for i, v := range theta {
+			if v < p.lower[i]-1e-12 || v > p.upper[i]+1e-12 {
+				t.Errorf("trial %d: θ[%d] = %v is out of [%v, %v]", trial, i, v, p.lower[i], p.upper[i])
+			}
+		}
+		f := newLogPosterior(p)
+		if _, err := f.value(theta); err != nil {
+			t.Fatal(err)
+		}
+		grad := make([]float64, len(theta))
+		f.gradient(grad)
+		if norm := projectedNorm(theta, grad, p.lower, p.upper); norm > 0.02 {
+			t.Errorf("trial %d: projected gradient %v at the estimate", trial, norm)
+		}
+	}
+}
+
+// A prior must pull: a sharp one determines the estimate.
+func TestFitUsesPrior(t *testing.T) {
+	obs := randomObservations(newRand(9), 30, 2)
+	prior := LogNormalPrior{
+		Signal: Normal{math.Log(2), 1e-4},
+		Length: Normal{math.Log(0.7), 1e-4},
+		Noise:  Normal{math.Log(0.03), 1e-4},
+	}
+	h := mustFit(t, obs, Options{Prior: prior}).Hyperparameters()
+	units, err := standardise(obs.Y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit := units.scale * units.scale
+	got := []float64{h.SignalVariance / unit, h.LengthScales[0], h.LengthScales[1], h.NoiseVariance / unit}
+	if want := []float64{2, 0.7, 0.7, 0.03}; maxDifference(got, want) > 1e-4 {
+		t.Errorf("hyperparameters %v, want %v", got, want)
+	}
+}
+
+// A change of units of Y by a power of two changes nothing but the units.
+func TestFitIsScaleEquivariant(t *testing.T) {
+	obs := randomObservations(newRand(10), 30, 2)
+	scaled := Observations{X: obs.X}
+	for i := range obs.Y {
+		scaled.Y = append(scaled.Y, obs.Y[i]*8)
+		scaled.NoiseVariance = append(scaled.NoiseVariance, obs.NoiseVariance[i]*64)
+	}
+	g, gScaled := mustFit(t, obs, Options{}), mustFit(t, scaled, Options{})
+	for _, x := range randomPoints(newRand(11), 10, 2) {
+		m, v := g.Predict(x)
+		ms, vs := gScaled.Predict(x)
+		if !scalar.EqualWithinRel(ms, 8*m, 1e-12) || !scalar.EqualWithinRel(vs, 64*v, 1e-12) {
+			t.Errorf("at %v: mean %v, variance %v, want %v, %v", x, ms, vs, 8*m, 64*v)
+		}
+	}
+}
+
+func TestFitIsPermutationInvariant(t *testing.T) {
+	rng := newRand(12)
+	obs := randomObservations(rng, 40, 2)
+	permuted := Observations{}
+	for _, i := range rng.Perm(len(obs.X)) {
+		permuted.X = append(permuted.X, obs.X[i])
+		permuted.Y = append(permuted.Y, obs.Y[i])
+		permuted.NoiseVariance = append(permuted.NoiseVariance, obs.NoiseVariance[i])
+	}
+	// Rounding differs, so the optimiser stops at slightly different points.
+	compare(t, mustFit(t, permuted, Options{}), mustFit(t, obs, Options{}), randomPoints(rng, 20, 2), 1e-3)
+}
+
+func TestFitIsDeterministic(t *testing.T) {
+	obs := randomObservations(newRand(13), 90, 3)
+	want := snapshot(mustFit(t, obs, Options{Seed: 4}))
+	for _, processors := range []int{1, 2, 7} {
+		previous := runtime.GOMAXPROCS(processors)
+		got := snapshot(mustFit(t, obs, Options{Seed: 4}))
+		runtime.GOMAXPROCS(previous)
+		if !cmp.Equal(got, want) {
+			t.Errorf("the fit on %d processors differs", processors)
+		}
+	}
+}
+
+func TestStarts(t *testing.T) {
+	obs := randomObservations(newRand(14), 5, 2)
+	p := newTestProblem(t, Matern52{}, NoPrior{}, obs, nil)
+	start := someHyperparameters(2)
+	for _, test := range []struct {
+		o    Options
+		want int
+	}{
+		{Options{}, 6},
+		{Options{Restarts: 2}, 3},
+		{Options{Restarts: -1}, 1},
+		{Options{Start: &start}, 6},
+		{Options{Start: &start, Restarts: -1}, 1},
+	} {
+		starts := p.starts(test.o)
+		if len(starts) != test.want {
+			t.Errorf("%d starts for %+v, want %d", len(starts), test.o, test.want)
+		}
+		if test.o.Start != nil && !cmp.Equal(starts[0], p.logs(start)) {
+			t.Errorf("first start %v, want the given one, %v", starts[0], p.logs(start))
+		}
+		for i, theta := range starts[1:] {
+			for j, v := range theta {
+				if v < p.lower[j] || v > p.upper[j] {
+					t.Errorf("start %d: θ[%d] = %v is out of [%v, %v]", i+1, j, v, p.lower[j], p.upper[j])
+				}
+			}
+		}
+	}
+	// The golden sequence of random starts, which must never change.
+	got := fmt.Sprintf("%.6f", p.starts(Options{Restarts: 2, Seed: 42})[2])
+	if want := "[0.738504 -1.596357 0.848093 -7.620971]"; got != want {
+		t.Errorf("random start %s, want %s", got, want)
+	}
+}
+
+func TestFitDegenerateData(t *testing.T) {
+	zero := 0.0
+	same := [][]float64{{0.3, 0.3}, {0.3, 0.3}, {0.3, 0.3}}
+	tests := []struct {
+		name string
+		obs  Observations
+		mean float64 // at (0.3, 0.3)
+	}{
+		{"one observation", Observations{X: [][]float64{{0.3, 0.3}}, Y: []float64{7}}, 7},
+		{"constant outputs", Observations{X: [][]float64{{0.3, 0.3}, {0.5, 0.1}, {0.9, 0.4}}, Y: []float64{7, 7, 7}}, 7},
+		{"all points equal", Observations{X: same, Y: []float64{6, 7, 8}}, 7},
+		{"all observations equal", Observations{X: same, Y: []float64{7, 7, 7}}, 7},
+		{"points outside the cube", Observations{X: [][]float64{{0.3, 0.3}, {-40, 90}}, Y: []float64{7, 7}}, 7},
+		{"tiny outputs", Observations{X: [][]float64{{0.3, 0.3}, {0.3, 0.3}}, Y: []float64{1e-130, 3e-130}}, 2e-130},
+		{"huge outputs", Observations{X: [][]float64{{0.3, 0.3}, {0.3, 0.3}}, Y: []float64{1e130, 3e130}}, 2e130},
+		{"huge known noise", Observations{X: same, Y: []float64{6, 7, 8}, NoiseVariance: []float64{1e12, 1e12, 1e12}}, 7},
+	}
+	for _, test := range tests {
+		for _, o := range []Options{{}, {Prior: NoPrior{}}, {FixedNoise: &zero}, {Kernel: SquaredExponential{}, FixedNoise: &zero}} {
+			g := mustFit(t, test.obs, o)
+			mean, variance := g.Predict([]float64{0.3, 0.3})
+			if !scalar.EqualWithinRel(mean, test.mean, 1e-6) || !finite(variance) || variance < 0 {
+				t.Errorf("%s: mean %v, variance %v, want mean %v", test.name, mean, variance, test.mean)
+			}
+			next, err := g.Append([]float64{0.3, 0.3}, test.mean, 0)
+			if err != nil {
+				t.Fatalf("%s: %v", test.name, err)
+			}
+			if mean, _ := next.Predict([]float64{0.3, 0.3}); !scalar.EqualWithinRel(mean, test.mean, 1e-6) {
+				t.Errorf("%s: mean %v after another observation, want %v", test.name, mean, test.mean)
+			}
+		}
+	}
+}
+
+func TestFitWithoutInputs(t *testing.T) {
+	g := mustFit(t, Observations{X: [][]float64{{}, {}, {}}, Y: []float64{1, 2, 6}}, Options{})
+	if mean, variance := g.Predict(nil); !scalar.EqualWithinAbs(mean, 3, 1e-9) || variance <= 0 {
+		t.Errorf("mean %v, variance %v, want mean 3", mean, variance)
+	}
+}
+
+func TestFitWithoutObservations(t *testing.T) {
+	start := someHyperparameters(2)
+	if got := mustFit(t, Observations{}, Options{Start: &start}).Hyperparameters(); !cmp.Equal(got, start) {
+		t.Errorf("hyperparameters %+v, want %+v", got, start)
+	}
+	noise := 0.5
+	if got := mustFit(t, Observations{}, Options{Start: &start, FixedNoise: &noise}).Hyperparameters().NoiseVariance; got != noise {
+		t.Errorf("noise variance %v, want %v", got, noise)
+	}
+	if _, err := Fit(context.Background(), Observations{}, Options{}); err == nil || !strings.Contains(err.Error(), "dimension is unknown") {
+		t.Errorf("error %v, want one about the dimension", err)
+	}
+}
+
+func TestFitErrors(t *testing.T) {
+	x := [][]float64{{0}, {1}}
+	negative := -1.0
+	tests := []struct {
+		want string
+		obs  Observations
+		o    Options
+	}{
+		{"X[1][0] is NaN", Observations{X: [][]float64{{0}, {math.NaN()}}, Y: []float64{0, 1}}, Options{}},
+		{"Y[0] is +Inf", Observations{X: x, Y: []float64{math.Inf(1), 1}}, Options{}},
+		{"NoiseVariance[1] is -1", Observations{X: x, Y: []float64{0, 1}, NoiseVariance: []float64{0, -1}}, Options{}},
+		{"Y reaches the magnitude 1e+200", Observations{X: x, Y: []float64{0, 1e200}}, Options{}},
+		{"Options.FixedNoise is -1", Observations{X: x, Y: []float64{0, 1}}, Options{FixedNoise: &negative}},
+		{"Options.Start.SignalVariance is 0", Observations{X: x, Y: []float64{0, 1}}, Options{Start: &Hyperparameters{LengthScales: []float64{1}}}},
+		{"jitter up to", Observations{X: x, Y: []float64{0, 1}}, Options{Kernel: indefinite{}, FixedNoise: new(float64)}},
+	}
+	for _, test := range tests {
+		if _, err := Fit(context.Background(), test.obs, test.o); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("error %v, want one with %q", err, test.want)
+		}
+	}
+}
+
+func TestFitPanics(t *testing.T) {
+	defer func() {
+		if got := recover(); got != panicDimension {
+			t.Errorf("panic %v, want %q", got, panicDimension)
+		}
+	}()
+	start := someHyperparameters(2)
+	_, _ = Fit(context.Background(), Observations{X: [][]float64{{0}}, Y: []float64{0}}, Options{Start: &start})
+}
+
+// cancelling is a flat prior that cancels a context when it is first asked.
+type cancelling struct {
+	NoPrior
+	cancel context.CancelFunc
+}
+
+func (c cancelling) SignalVariance(float64) (logDensity, derivative float64) {
+	c.cancel()
+	return 0, 0
+}
+
+func TestFitIsCancelled(t *testing.T) {
+	obs := randomObservations(newRand(15), 20, 2)
+	for _, name := range []string{"before", "during"} {
+		ctx, cancel := context.WithCancel(context.Background())
+		o := Options{}
+		if name == "before" {
+			cancel()
+		} else {
+			o.Prior = cancelling{cancel: cancel}
+		}
+		if g, err := Fit(ctx, obs, o); g != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled %s: %v, %v, want context.Canceled", name, g, err)
+		}
+		cancel()
+	}
+}
+
+// Of the 95 % intervals 95 % must cover the function, over functions drawn from
+// the prior, if the hyperparameters are the true ones. Estimated ones make the
+// intervals too narrow, but with enough data by little.
+func TestIntervalCoverage(t *testing.T) {
+	const functions, n, probes = 60, 100, 25
+	truth := Hyperparameters{Mean: -2, SignalVariance: 3, LengthScales: []float64{0.3, 0.5}, NoiseVariance: 0.1}
+	covered := make(map[string]int)
+	for s := range uint64(functions) {
+		f, all := sample(s, Matern52{}, truth, randomPoints(newRand(s+500), n+probes, 2))
+		obs := Observations{X: all.X[:n], Y: all.Y[:n]}
+		for name, g := range map[string]*GP{
+			"true":      mustNew(t, nil, truth, obs),
+			"estimated": mustFit(t, obs, Options{Restarts: 1, Seed: s}),
+		} {
+			for i := n; i < n+probes; i++ {
+				mean, variance := g.Predict(all.X[i])
+				if math.Abs(f[i]-mean) <= 1.96*math.Sqrt(variance) {
+					covered[name+", function"]++
+				}
+				if math.Abs(all.Y[i]-mean) <= 1.96*math.Sqrt(variance+g.Hyperparameters().NoiseVariance) {
+					covered[name+", observation"]++
+				}
+			}
+		}
+	}
+	// The standard error of a share is at most about 0.01.
+	for name, low := range map[string]float64{
+		"true, function": 0.93, "true, observation": 0.93,
+		"estimated, function": 0.90, "estimated, observation": 0.92,
+	} {
+		if share := float64(covered[name]) / (functions * probes); share < low || share > 0.975 {
+			t.Errorf("%s: 95 %% intervals cover %.1f %%", name, 100*share)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package surrogate
+
+import (
+	"sync"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/mat"
+)
+
+// workspace is the scratch memory of one prediction.
+type workspace struct {
+	point      []float64 // d, the scaled point
+	covariance []float64 // n, k, then L⁻¹k, then K⁻¹k
+	derivative []float64 // n, dk/d(r²)
+}
+
+// workspaces is shared by all models, since they differ little in size.
+var workspaces = sync.Pool{New: func() any { return new(workspace) }}
+
+// resize returns a slice of length n, reusing the memory of x if it suffices.
+func resize(x []float64, n int) []float64 {
+	if cap(x) < n {
+		return make([]float64, n)
+	}
+	return x[:n]
+}
+
+// workspace returns scratch memory of the right sizes; return it to the pool.
+func (g *GP) workspace() *workspace {
+	w := workspaces.Get().(*workspace)
+	w.point = resize(w.point, g.d)
+	w.covariance = resize(w.covariance, g.n)
+	w.derivative = resize(w.derivative, g.n)
+	return w
+}
+
+// Predict returns the posterior mean and variance of the latent function f at
+// x, without observation noise:
+//
+//	mean = m + kᵀK⁻¹(y−m),   variance = s_f² − kᵀK⁻¹k >= 0,
+//
+// in units of Y and Y². See Rasmussen and Williams, Gaussian Processes for
+// Machine Learning, MIT Press 2006, Algorithm 2.1. The results are NaN if x is
+// not finite. The cost is O(n²), without allocation. Predict panics if len(x)
+// is not the dimension.
+func (g *GP) Predict(x []float64) (mean, variance float64) {
+	if len(x) != g.d {
+		panic(panicDimension)
+	}
+	w := g.workspace()
+	defer workspaces.Put(w)
+	scaleTo(w.point, x, g.hyper.LengthScales)
+	k := vector(w.covariance)
+	g.covariances(w.covariance, nil, w.point)
+	mean = g.hyper.Mean + blas64.Dot(k, vector(g.weights))
+	blas64.Trsv(blas.NoTrans, lower(g.n, g.factor), k)
+	return mean, max(0, g.hyper.SignalVariance-blas64.Dot(k, k))
+}
+
+// PredictGradient is [GP.Predict] that also stores the gradients of the mean
+// and of the variance with respect to x into dMean and dVariance:
+//
+//	∂mean/∂x_j = (∂k/∂x_j)ᵀK⁻¹(y−m),   ∂variance/∂x_j = −2(∂k/∂x_j)ᵀK⁻¹k.
+//
+// The cost is O(n²), without allocation. PredictGradient panics if a length is
+// not the dimension.
+func (g *GP) PredictGradient(dMean, dVariance, x []float64) (mean, variance float64) {
+	if len(x) != g.d || len(dMean) != g.d || len(dVariance) != g.d {
+		panic(panicDimension)
+	}
+	w := g.workspace()
+	defer workspaces.Put(w)
+	scaleTo(w.point, x, g.hyper.LengthScales)
+	k := vector(w.covariance)
+	g.covariances(w.covariance, w.derivative, w.point)
+	mean = g.hyper.Mean + blas64.Dot(k, vector(g.weights))
+	blas64.Trsv(blas.NoTrans, lower(g.n, g.factor), k)
+	variance = max(0, g.hyper.SignalVariance-blas64.Dot(k, k))
+	blas64.Trsv(blas.Trans, lower(g.n, g.factor), k)
+
+	// ∂k_i/∂x_j = 2 k'(r²) (z_j − z_ij)/ℓ_j with z the scaled points.
+	clear(dMean)
+	clear(dVariance)
+	for i, dk := range w.derivative {
+		a, b := dk*g.weights[i], dk*w.covariance[i]
+		row := g.scaled[i*g.d : (i+1)*g.d]
+		for j, z := range row {
+			diff := w.point[j] - z
+			dMean[j] += a * diff
+			dVariance[j] += b * diff
+		}
+	}
+	for j, l := range g.hyper.LengthScales {
+		dMean[j] *= 2 / l
+		dVariance[j] *= -4 / l
+	}
+	return mean, variance
+}
+
+// PredictJoint returns the posterior means and the posterior covariance matrix
+// of the latent function f at q points, without observation noise, in units of
+// Y and Y². The matrix is positive semidefinite up to rounding. For no points
+// the mean is nil and the matrix is empty.
+//
+// The cost is O(q n² + q² n). PredictJoint panics if the length of a point is
+// not the dimension.
+func (g *GP) PredictJoint(x [][]float64) (mean []float64, cov *mat.SymDense) {
+	for _, p := range x {
+		if len(p) != g.d {
+			panic(panicDimension)
+		}
+	}
+	n, q := g.n, len(x)
+	if q == 0 {
+		return nil, &mat.SymDense{}
+	}
+	scaled := make([]float64, q*g.d)
+	for a, p := range x {
+		scaleTo(scaled[a*g.d:(a+1)*g.d], p, g.hyper.LengthScales)
+	}
+	mean = make([]float64, q)
+	cov = mat.NewSymDense(q, nil)
+	for a := range q {
+		mean[a] = g.hyper.Mean
+		za := scaled[a*g.d : (a+1)*g.d]
+		for b := a; b < q; b++ {
+			c, _ := g.kernel.Correlation(squaredDistance(za, scaled[b*g.d:(b+1)*g.d]))
+			cov.SetSym(a, b, g.hyper.SignalVariance*c)
+		}
+	}
+	if n == 0 {
+		return mean, cov
+	}
+
+	// Row a of k holds the covariances with point a. V = KxLᵀ⁻¹ has rows L⁻¹k,
+	// and the posterior covariance is the prior one less VVᵀ.
+	k := blas64.General{Rows: q, Cols: n, Stride: n, Data: make([]float64, q*n)}
+	for a := range q {
+		row := k.Data[a*n : (a+1)*n]
+		g.covariances(row, nil, scaled[a*g.d:(a+1)*g.d])
+		mean[a] += blas64.Dot(vector(row), vector(g.weights))
+	}
+	blas64.Trsm(blas.Right, blas.Trans, 1, lower(n, g.factor), k)
+	blas64.Syrk(blas.NoTrans, -1, k, 1, cov.RawSymmetric())
+	for a := range q {
+		cov.SetSym(a, a, max(0, cov.At(a, a)))
+	}
+	return mean, cov
+}

@@ -1,0 +1,89 @@
+package surrogate
+
+import "math"
+
+// Prior is the prior density of the hyperparameters that [Fit] multiplies with
+// the marginal likelihood. The hyperparameters are independent.
+//
+// Each method takes the natural logarithm v of a hyperparameter in
+// standardised units (see the package comment) and returns the logarithm of
+// the density of v, up to a constant, and its derivative with respect to v.
+// A density of the hyperparameter itself, p(e^v), becomes a density of its
+// logarithm by the factor e^v; a Prior must say which mode it means, since the
+// estimate is the mode over v.
+//
+// Implementations must be safe for concurrent use.
+type Prior interface {
+	SignalVariance(v float64) (logDensity, derivative float64)
+	LengthScale(v float64) (logDensity, derivative float64)
+	NoiseVariance(v float64) (logDensity, derivative float64)
+}
+
+// NoPrior is the flat prior over the logarithms: [Fit] then maximises the
+// marginal likelihood within the bounds.
+type NoPrior struct{}
+
+// SignalVariance returns 0, 0.
+func (NoPrior) SignalVariance(float64) (logDensity, derivative float64) { return 0, 0 }
+
+// LengthScale returns 0, 0.
+func (NoPrior) LengthScale(float64) (logDensity, derivative float64) { return 0, 0 }
+
+// NoiseVariance returns 0, 0.
+func (NoPrior) NoiseVariance(float64) (logDensity, derivative float64) { return 0, 0 }
+
+// LogNormalPrior gives each hyperparameter a normal density over its
+// logarithm.
+type LogNormalPrior struct {
+	Signal, Length, Noise Normal
+}
+
+// Normal is a normal density.
+type Normal struct {
+	Mean   float64
+	StdDev float64 // > 0
+}
+
+func (d Normal) logDensity(v float64) (logDensity, derivative float64) {
+	z := (v - d.Mean) / d.StdDev
+	return -z * z / 2, -z / d.StdDev
+}
+
+// SignalVariance implements [Prior].
+func (p LogNormalPrior) SignalVariance(v float64) (logDensity, derivative float64) {
+	return p.Signal.logDensity(v)
+}
+
+// LengthScale implements [Prior].
+func (p LogNormalPrior) LengthScale(v float64) (logDensity, derivative float64) {
+	return p.Length.logDensity(v)
+}
+
+// NoiseVariance implements [Prior].
+func (p LogNormalPrior) NoiseVariance(v float64) (logDensity, derivative float64) {
+	return p.Noise.logDensity(v)
+}
+
+// DefaultPrior returns the weak prior that [Fit] uses for d inputs if none is
+// given:
+//
+//	log ℓ_j  ~ N(√2 − 3 + ½ ln d, √3),  mode ℓ = 0.205 √d
+//	log s_f² ~ N(0, 2)
+//	log σ_n² ~ N(−5, 2),                mode σ_n² = 0.0067
+//
+// The first is the prior of Hvarfner, Hellsten and Nardi, "Vanilla Bayesian
+// Optimization Performs Great in High Dimensions", ICML 2024, which is
+// log-normal in ℓ with log-mean √2 + ½ ln d and log-standard deviation √3. Its
+// density of ℓ, left without the Jacobian factor, is a normal density of log ℓ
+// with the mean lowered by the variance 3; so the mode over log ℓ taken here is
+// the mode over ℓ meant there.
+//
+// The noise prior is wide enough for outputs known almost exactly as well as
+// for noisy ones.
+func DefaultPrior(d int) LogNormalPrior {
+	return LogNormalPrior{
+		Signal: Normal{Mean: 0, StdDev: 2},
+		Length: Normal{Mean: math.Sqrt2 - 3 + math.Log(math.Max(1, float64(d)))/2, StdDev: sqrt3},
+		Noise:  Normal{Mean: -5, StdDev: 2},
+	}
+}
