@@ -1,0 +1,167 @@
+package expression
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"github.com/google/cel-go/ext"
+)
+
+const (
+	// maxLength bounds the source of an expression, in bytes.
+	maxLength = 1000
+	// costLimit bounds one evaluation, in CEL's cost units (about one per operation).
+	costLimit = 10_000
+)
+
+// Type is the type of a variable.
+type Type int
+
+// The types of variables.
+const (
+	Int Type = iota
+	Double
+	String
+)
+
+// Variable declares a variable.
+type Variable struct {
+	Name string
+	Type Type
+}
+
+// Environment compiles expressions over a fixed set of variables.
+type Environment struct{ env *cel.Env }
+
+// NewEnvironment returns an environment with the given variables, whose names must
+// be CEL identifiers (see Reserved).
+func NewEnvironment(variables []Variable) (*Environment, error) {
+	options := []cel.EnvOption{
+		ext.Math(),
+		unary("math.exp", math.Exp),
+		unary("math.log", math.Log),
+		binary("math.pow", math.Pow),
+	}
+	for _, v := range variables {
+		kind := cel.DoubleType
+		switch v.Type {
+		case Int:
+			kind = cel.IntType
+		case String:
+			kind = cel.StringType
+		case Double:
+		}
+		options = append(options, cel.Variable(v.Name, kind))
+	}
+	env, err := cel.NewEnv(options...)
+	if err != nil {
+		return nil, fmt.Errorf("expression: %w", err)
+	}
+	return &Environment{env}, nil
+}
+
+// Reserved reports whether a name cannot be a variable because CEL gives it another
+// meaning.
+func Reserved(name string) bool {
+	switch name {
+	case "true", "false", "null", "in", "as", "break", "const", "continue", "else",
+		"for", "function", "if", "import", "let", "loop", "package", "namespace",
+		"return", "var", "void", "while",
+		"bool", "bytes", "double", "duration", "dyn", "int", "list", "map", "null_type",
+		"string", "timestamp", "type", "uint",
+		"has", "all", "exists", "exists_one", "filter", "size", "math", "cel", "google":
+		return true
+	}
+	return false
+}
+
+// Number is a compiled expression that yields a number. It is safe for concurrent use.
+type Number struct {
+	program cel.Program
+	integer bool
+}
+
+// Number compiles an expression of type int or double.
+func (e *Environment) Number(source string) (*Number, error) { return e.compile(source, false) }
+
+// Integer compiles an expression of type int.
+func (e *Environment) Integer(source string) (*Number, error) { return e.compile(source, true) }
+
+func (e *Environment) compile(source string, integer bool) (*Number, error) {
+	if len(source) > maxLength {
+		return nil, fmt.Errorf("must be at most %d bytes long, is %d", maxLength, len(source))
+	}
+	if source == "" {
+		return nil, fmt.Errorf("must be set")
+	}
+	ast, issues := e.env.Compile(source)
+	if err := issues.Err(); err != nil {
+		return nil, fmt.Errorf("expression %q: %w", source, err)
+	}
+	switch t := ast.OutputType(); {
+	case t.IsExactType(cel.IntType):
+	case t.IsExactType(cel.DoubleType) && !integer:
+	case integer:
+		return nil, fmt.Errorf("expression %q must have type int, has type %s (int(x) converts)", source, t)
+	default:
+		return nil, fmt.Errorf("expression %q must have type int or double, has type %s", source, t)
+	}
+	program, err := e.env.Program(ast, cel.CostLimit(costLimit))
+	if err != nil {
+		return nil, fmt.Errorf("expression %q: %w", source, err)
+	}
+	return &Number{program: program, integer: integer}, nil
+}
+
+// Float evaluates the expression. The values must have the variables' Go types:
+// int64, float64 or string. The result is finite.
+func (n *Number) Float(values map[string]any) (float64, error) {
+	result, _, err := n.program.Eval(values)
+	if err != nil {
+		return 0, err
+	}
+	var x float64
+	switch v := result.(type) {
+	case types.Int:
+		x = float64(v)
+	case types.Double:
+		x = float64(v)
+	default:
+		return 0, fmt.Errorf("yields %v, not a number", result)
+	}
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0, fmt.Errorf("yields %v, not a finite number", x)
+	}
+	return x, nil
+}
+
+// Int evaluates an expression compiled by Integer.
+func (n *Number) Int(values map[string]any) (int64, error) {
+	if !n.integer {
+		panic("expression: Int of an expression that was not compiled by Integer")
+	}
+	result, _, err := n.program.Eval(values)
+	if err != nil {
+		return 0, err
+	}
+	v, ok := result.(types.Int)
+	if !ok {
+		return 0, fmt.Errorf("yields %v, not an integer", result)
+	}
+	return int64(v), nil
+}
+
+func unary(name string, f func(float64) float64) cel.EnvOption {
+	return cel.Function(name, cel.Overload(name+"_double", []*cel.Type{cel.DoubleType}, cel.DoubleType,
+		cel.UnaryBinding(func(x ref.Val) ref.Val { return types.Double(f(float64(x.(types.Double)))) })))
+}
+
+func binary(name string, f func(x, y float64) float64) cel.EnvOption {
+	return cel.Function(name, cel.Overload(name+"_double_double", []*cel.Type{cel.DoubleType, cel.DoubleType}, cel.DoubleType,
+		cel.BinaryBinding(func(x, y ref.Val) ref.Val {
+			return types.Double(f(float64(x.(types.Double)), float64(y.(types.Double))))
+		})))
+}

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// slowCall is the duration above which a call is logged.
+const slowCall = time.Second
+
+// observe turns errors into status errors and logs calls that failed for a reason of
+// the server's own, or took long.
+func (s *Server) observe(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	start := time.Now()
+	resp, err := handler(ctx, req)
+	elapsed := time.Since(start)
+	reported := toStatus(err)
+	switch code := status.Code(reported); {
+	case code == codes.Internal || code == codes.Unknown || code == codes.DataLoss:
+		s.logger.LogAttrs(ctx, slog.LevelError, "call failed",
+			slog.String("method", info.FullMethod), slog.Duration("elapsed", elapsed), slog.Any("error", err))
+	case elapsed > slowCall:
+		s.logger.LogAttrs(ctx, slog.LevelInfo, "slow call",
+			slog.String("method", info.FullMethod), slog.Duration("elapsed", elapsed), slog.String("code", code.String()))
+	}
+	return resp, reported
+}
+
+// toStatus maps every error that a handler can return to a status error. What is not
+// meant for clients becomes INTERNAL without its text.
+func toStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return status.Error(codes.Canceled, "the call was cancelled")
+	case errors.Is(err, context.DeadlineExceeded):
+		return status.Error(codes.DeadlineExceeded, "the deadline passed")
+	case errors.Is(err, store.ErrClosed):
+		return status.Error(codes.Unavailable, "the server is shutting down")
+	default:
+		return status.Error(codes.Internal, "internal error; the server's log has the details")
+	}
+}
+
+// panicError is a panic of a handler; its stack goes to the log.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (p *panicError) Error() string { return "panic" }
+
+// LogValue implements slog.LogValuer.
+func (p *panicError) LogValue() slog.Value {
+	return slog.GroupValue(slog.Any("panic", p.value), slog.String("stack", string(p.stack)))
+}
+
+func recoverPanics(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &panicError{r, debug.Stack()}
+		}
+	}()
+	return handler(ctx, req)
+}
+
+func recoverStreamPanics(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = toStatus(&panicError{r, debug.Stack()})
+		}
+	}()
+	return handler(srv, stream)
+}

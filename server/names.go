@@ -1,0 +1,98 @@
+package server
+
+import (
+	"encoding/base64"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dpareto/dpareto/server/invalid"
+)
+
+// studyID is the form of a study's id (AIP-122, so that it fits DNS labels and URLs).
+var studyID = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+const studyIDRule = "a lower-case letter followed by at most 62 lower-case letters, digits and hyphens, not ending in a hyphen"
+
+// studyName returns the resource name of a study.
+func studyName(study string) string { return "studies/" + study }
+
+// trialName returns the resource name of a trial.
+func trialName(study string, number int64) string {
+	return fmt.Sprintf("studies/%s/trials/%d", study, number)
+}
+
+// parseStudyName returns the id in the resource name that a field holds.
+func parseStudyName(field, name string) (string, error) {
+	study, ok := strings.CutPrefix(name, "studies/")
+	if !ok || !studyID.MatchString(study) {
+		return "", invalid.Field(field, "must have the form studies/{study}, is %.200q", name)
+	}
+	return study, nil
+}
+
+// parseTrialName returns the study's id and the number in the resource name that a
+// field holds.
+func parseTrialName(field, name string) (study string, number int64, err error) {
+	prefix, digits, ok := strings.Cut(name, "/trials/")
+	study, hasPrefix := strings.CutPrefix(prefix, "studies/")
+	if ok && hasPrefix && studyID.MatchString(study) {
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if err == nil && n > 0 && strconv.FormatInt(n, 10) == digits {
+			return study, n, nil
+		}
+	}
+	return "", 0, invalid.Field(field, "must have the form studies/{study}/trials/{number}, is %.200q", name)
+}
+
+// studyNotFound is the error of a study that does not exist.
+func studyNotFound(study string) error {
+	return status.Errorf(codes.NotFound, "study %s does not exist", studyName(study))
+}
+
+// trialNotFound is the error of a trial that does not exist.
+func trialNotFound(study string, number int64) error {
+	return status.Errorf(codes.NotFound, "trial %s does not exist", trialName(study, number))
+}
+
+// defaultPageSize and maxPageSize bound the length of a page.
+const (
+	defaultPageSize = 100
+	maxPageSize     = 1000
+)
+
+// pageSize returns the length of a page.
+func pageSize(requested int32) (int, error) {
+	switch {
+	case requested < 0 || requested > maxPageSize:
+		return 0, invalid.Field("page_size", "must be in [0, %d], is %d", maxPageSize, requested)
+	case requested == 0:
+		return defaultPageSize, nil
+	default:
+		return int(requested), nil
+	}
+}
+
+// pageToken encodes the position after which the next page of a list begins.
+func pageToken(list, position string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(list + "\x00" + position))
+}
+
+// parsePageToken returns the position of a token made for the same list, "" for the
+// first page.
+func parsePageToken(list, token string) (string, error) {
+	if token == "" {
+		return "", nil
+	}
+	decoded, err := base64.RawURLEncoding.DecodeString(token)
+	if err == nil {
+		if position, ok := strings.CutPrefix(string(decoded), list+"\x00"); ok {
+			return position, nil
+		}
+	}
+	return "", invalid.Field("page_token", "is not a token of this list")
+}

@@ -1,0 +1,106 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// maxRequestBytes is the largest request that the server accepts.
+const maxRequestBytes = 4 << 20
+
+// Options configures a Server.
+type Options struct {
+	// Store keeps the state. Required. The caller closes it after the Server.
+	Store *store.Store
+	// Version is the version of the program, for provenance and GetServerInfo.
+	Version string
+	// Logger receives one record for every failed or slow call. Default:
+	// slog.Default().
+	Logger *slog.Logger
+	// Now is the clock of leases and timestamps. Default: time.Now.
+	Now func() time.Time
+}
+
+// Server implements the services. It is safe for concurrent use.
+type Server struct {
+	store   *store.Store
+	version string
+	logger  *slog.Logger
+	now     func() time.Time
+	started time.Time
+
+	studies    studyCache
+	suggesters suggesters
+
+	background context.Context // ends when Close is called
+	cancel     context.CancelFunc
+	running    sync.WaitGroup // suggestions in progress
+}
+
+// New returns a server over a store.
+func New(o Options) *Server {
+	s := &Server{store: o.Store, version: o.Version, logger: o.Logger, now: o.Now}
+	if s.logger == nil {
+		s.logger = slog.Default()
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	s.started = s.now()
+	s.background, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Close stops the computation of suggestions and waits until it has ended. Calls
+// that wait for one fail.
+func (s *Server) Close() {
+	s.cancel()
+	s.running.Wait()
+}
+
+// GRPC returns a gRPC server with all services, health checking and reflection
+// registered. Further options, for example transport credentials, can be given.
+func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
+	options = append([]grpc.ServerOption{
+		grpc.MaxRecvMsgSize(maxRequestBytes),
+		grpc.ChainUnaryInterceptor(s.observe, recoverPanics, refuseUnimplemented),
+		grpc.ChainStreamInterceptor(recoverStreamPanics),
+	}, options...)
+	g := grpc.NewServer(options...)
+	dparetov1.RegisterStudyServiceServer(g, &studyService{Server: s})
+	dparetov1.RegisterFrontServiceServer(g, &frontService{Server: s})
+	dparetov1.RegisterPrivacyServiceServer(g, dparetov1.UnimplementedPrivacyServiceServer{})
+	dparetov1.RegisterReleaseServiceServer(g, dparetov1.UnimplementedReleaseServiceServer{})
+	dparetov1.RegisterAdminServiceServer(g, &adminService{Server: s})
+	healthv1.RegisterHealthServer(g, health.NewServer())
+	reflection.Register(g)
+	return g
+}
+
+// studyService implements StudyService.
+type studyService struct {
+	dparetov1.UnimplementedStudyServiceServer
+	*Server
+}
+
+// frontService implements FrontService.
+type frontService struct {
+	dparetov1.UnimplementedFrontServiceServer
+	*Server
+}
+
+// adminService implements AdminService.
+type adminService struct {
+	dparetov1.UnimplementedAdminServiceServer
+	*Server
+}

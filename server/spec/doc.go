@@ -1,0 +1,8 @@
+// Package spec gives a study's spec its meaning. Compile validates a StudySpec,
+// naming every violated field, and yields a Study: the optimisation problem for
+// package suggest, the functions behind the computed metrics, and the conversions
+// between messages and points of the search space.
+//
+// Messages are converted here and nowhere else: the packages suggest and privacy know
+// nothing of them.
+package spec

@@ -1,0 +1,18 @@
+// Package store keeps studies and trials durably.
+//
+// It has two layers. A [KV] is a small transactional key-value store with ordered
+// keys: [View] reads a consistent snapshot, [Update] applies a function atomically
+// and returns once its writes are on disk. Package bolt implements it in one file;
+// any ordered store with transactions could. A [Store] lays typed records over it,
+// keeps their indexes, and checks that they agree ([Store.Check]).
+//
+// Keys, with numbers as 8 bytes in big-endian order so that they sort:
+//
+//	store                      StoreRecord: format of all others
+//	study/{study}              StudyRecord
+//	trial/{study}/{number}     TrialRecord
+//	open/{study}/{number}      OpenTrialRecord: index of trials that are not terminal
+//	request/{id}               RequestRecord: answers to repeated mutations
+//
+// Study ids contain no slash, so that no prefix of one study covers another's.
+package store

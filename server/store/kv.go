@@ -1,0 +1,56 @@
+package store
+
+import (
+	"context"
+	"errors"
+)
+
+// Errors of a KV and of a Store.
+var (
+	// ErrNotFound is returned when a record does not exist.
+	ErrNotFound = errors.New("store: not found")
+	// ErrClosed is returned by every operation after Close.
+	ErrClosed = errors.New("store: closed")
+	// ErrLocked is returned when another process has the store open.
+	ErrLocked = errors.New("store: in use by another process")
+	// ErrFormat is returned when a store was written by a newer version.
+	ErrFormat = errors.New("store: format is newer than this program")
+)
+
+// KV is a transactional key-value store with ordered keys. It is safe for concurrent
+// use.
+type KV interface {
+	// View calls fn with a consistent snapshot. fn must be short and must not call
+	// Update: an implementation may make writers wait for readers.
+	View(ctx context.Context, fn func(Reader) error) error
+	// Update calls fn exactly once and, if it returns nil, makes its writes durable:
+	// when Update returns nil they survive a crash of the process or the machine. If
+	// fn or the commit fails nothing is written. Updates are applied one after the
+	// other, and each sees the writes of those before it; several may share one
+	// commit. fn must not call Update.
+	//
+	// A context that ends before fn is called cancels the Update; afterwards it has
+	// no effect.
+	Update(ctx context.Context, fn func(ReadWriter) error) error
+	// Close waits for running operations and releases the store.
+	Close() error
+}
+
+// Reader reads a snapshot. Keys and values must not be kept or changed after the
+// transaction's function returns.
+type Reader interface {
+	// Get returns the value of key, or nil if there is none.
+	Get(key string) ([]byte, error)
+	// Scan calls fn for every key with the prefix that is not below from, in
+	// ascending byte order, until fn returns false or an error.
+	Scan(prefix, from string, fn func(key string, value []byte) (bool, error)) error
+}
+
+// ReadWriter reads and writes within one Update; it reads its own writes.
+type ReadWriter interface {
+	Reader
+	// Put sets the value of a non-empty key. It keeps value until the commit.
+	Put(key string, value []byte)
+	// Delete removes key if it exists.
+	Delete(key string)
+}

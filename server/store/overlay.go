@@ -1,0 +1,113 @@
+package store
+
+import (
+	"slices"
+	"strings"
+)
+
+// Overlay collects the writes of one Update above a Reader, so that an
+// implementation of KV can drop them when the Update's function fails without
+// touching the writes of its neighbours in the same commit.
+type Overlay struct {
+	base   Reader
+	writes map[string][]byte // nil marks a deletion
+}
+
+var _ ReadWriter = (*Overlay)(nil)
+
+// NewOverlay returns an empty overlay above base.
+func NewOverlay(base Reader) *Overlay {
+	return &Overlay{base: base, writes: make(map[string][]byte)}
+}
+
+// Get implements Reader.
+func (o *Overlay) Get(key string) ([]byte, error) {
+	if value, ok := o.writes[key]; ok {
+		return value, nil
+	}
+	return o.base.Get(key)
+}
+
+// Put implements ReadWriter.
+func (o *Overlay) Put(key string, value []byte) {
+	if key == "" {
+		panic("store: empty key")
+	}
+	if value == nil {
+		value = []byte{} // nil marks a deletion
+	}
+	o.writes[key] = value
+}
+
+// Delete implements ReadWriter.
+func (o *Overlay) Delete(key string) { o.writes[key] = nil }
+
+// Scan implements Reader: the base's keys and the overlay's own, merged in order.
+// Writes made by fn do not appear in the running scan.
+func (o *Overlay) Scan(prefix, from string, fn func(string, []byte) (bool, error)) error {
+	var own []string
+	for key := range o.writes {
+		if strings.HasPrefix(key, prefix) && key >= from {
+			own = append(own, key)
+		}
+	}
+	slices.Sort(own)
+	writes := make(map[string][]byte, len(own))
+	for _, key := range own {
+		writes[key] = o.writes[key]
+	}
+
+	// emit passes on the overlay's keys below limit, or all when there is no limit.
+	emit := func(limit string, limited bool) (bool, error) {
+		for len(own) > 0 && (!limited || own[0] < limit) {
+			key := own[0]
+			own = own[1:]
+			if writes[key] == nil {
+				continue
+			}
+			if more, err := fn(key, writes[key]); !more || err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	}
+
+	stopped := false
+	err := o.base.Scan(prefix, from, func(key string, value []byte) (bool, error) {
+		more, err := emit(key, true)
+		if more && err == nil {
+			if _, overwritten := writes[key]; overwritten {
+				return true, nil // the overlay's own version comes with the next emit
+			}
+			more, err = fn(key, value)
+		}
+		stopped = !more
+		return more, err
+	})
+	if err != nil || stopped {
+		return err
+	}
+	_, err = emit("", false)
+	return err
+}
+
+// Apply passes the collected writes in ascending key order to put and del.
+func (o *Overlay) Apply(put func(key string, value []byte) error, del func(key string) error) error {
+	keys := make([]string, 0, len(o.writes))
+	for key := range o.writes {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		var err error
+		if value := o.writes[key]; value == nil {
+			err = del(key)
+		} else {
+			err = put(key, value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/bolt"
+)
+
+func open(t *testing.T) (*store.Store, store.KV) {
+	t.Helper()
+	db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s, err := store.New(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, db
+}
+
+func study(id string, next int64, counts *dparetov1.TrialCounts) *storev1.StudyRecord {
+	return &storev1.StudyRecord{
+		Study:           &dparetov1.Study{Name: "studies/" + id, TrialCounts: counts},
+		NextTrialNumber: next,
+	}
+}
+
+func trial(number int64, state dparetov1.TrialState) *storev1.TrialRecord {
+	return &storev1.TrialRecord{Trial: &dparetov1.Trial{Number: number, State: state}}
+}
+
+func update(t *testing.T, s *store.Store, fn func(*store.Tx) error) {
+	t.Helper()
+	if err := s.Update(t.Context(), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const (
+	queued    = dparetov1.TrialState_TRIAL_STATE_QUEUED
+	active    = dparetov1.TrialState_TRIAL_STATE_ACTIVE
+	succeeded = dparetov1.TrialState_TRIAL_STATE_SUCCEEDED
+)
+
+func TestRecords(t *testing.T) {
+	s, _ := open(t)
+	// "ab" and "a" must not see each other's trials, nor numbers sort as text.
+	numbers := []int64{1, 2, 9, 10, 255, 256, 1 << 40}
+	update(t, s, func(tx *store.Tx) error {
+		for _, id := range []string{"a", "ab"} {
+			if err := tx.PutStudy(id, study(id, 1<<41, nil)); err != nil {
+				return err
+			}
+			for _, n := range numbers {
+				state := succeeded
+				if n%2 == 0 {
+					state = active
+				}
+				if err := tx.PutTrial(id, trial(n, state)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	err := s.View(t.Context(), func(tx *store.ReadTx) error {
+		var got []int64
+		if err := tx.Trials("a", 2, func(r *storev1.TrialRecord) (bool, error) {
+			got = append(got, r.GetTrial().GetNumber())
+			return true, nil
+		}); err != nil {
+			return err
+		}
+		if diff := cmp.Diff(numbers[2:], got); diff != "" {
+			t.Error(diff)
+		}
+		got = nil
+		if err := tx.OpenTrials("a", func(n int64, _ *storev1.OpenTrialRecord) (bool, error) {
+			got = append(got, n)
+			return len(got) < 3, nil
+		}); err != nil {
+			return err
+		}
+		if diff := cmp.Diff([]int64{2, 10, 256}, got); diff != "" {
+			t.Error(diff)
+		}
+		one, err := tx.Trial("a", 256)
+		if diff := cmp.Diff(trial(256, active), one, protocmp.Transform()); diff != "" || err != nil {
+			t.Error(diff, err)
+		}
+		if _, err := tx.Trial("a", 3); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("Trial(3): %v", err)
+		}
+		if _, err := tx.Study("b"); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("Study(b): %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	update(t, s, func(tx *store.Tx) error { return tx.DeleteStudy("a") })
+	err = s.View(t.Context(), func(tx *store.ReadTx) error {
+		if _, err := tx.Trial("a", 1); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("trial of a deleted study: %v", err)
+		}
+		if _, err := tx.Trial("ab", 1); err != nil {
+			t.Errorf("trial of another study: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFormat(t *testing.T) {
+	s, kv := open(t)
+	if _, err := store.New(t.Context(), kv); err != nil {
+		t.Errorf("opening again: %v", err)
+	}
+	err := kv.Update(t.Context(), func(tx store.ReadWriter) error {
+		b, err := proto.Marshal(&storev1.StoreRecord{Format: store.Format + 1})
+		tx.Put("store", b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.New(t.Context(), kv); !errors.Is(err, store.ErrFormat) {
+		t.Errorf("a newer format: %v", err)
+	}
+	_ = s
+}
+
+// Check finds every kind of damage, and nothing in a sound store.
+func TestCheck(t *testing.T) {
+	for name, test := range map[string]struct {
+		damage func(context.Context, *testing.T, *store.Store, store.KV)
+		want   string
+	}{
+		"none": {func(context.Context, *testing.T, *store.Store, store.KV) {}, ""},
+		"counts": {func(_ context.Context, t *testing.T, s *store.Store, _ store.KV) {
+			update(t, s, func(tx *store.Tx) error { return tx.PutStudy("a", study("a", 3, &dparetov1.TrialCounts{Active: 2})) })
+		}, "counts are"},
+		"number": {func(_ context.Context, t *testing.T, s *store.Store, _ store.KV) {
+			update(t, s, func(tx *store.Tx) error {
+				return tx.PutStudy("a", study("a", 2, &dparetov1.TrialCounts{Queued: 1, Succeeded: 1}))
+			})
+		}, "not below the next number"},
+		"index": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
+			if err := kv.Update(ctx, func(tx store.ReadWriter) error {
+				return tx.Scan("open/", "", func(key string, _ []byte) (bool, error) { tx.Delete(key); return true, nil })
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}, "index says"},
+		"orphan": {func(_ context.Context, t *testing.T, s *store.Store, _ store.KV) {
+			update(t, s, func(tx *store.Tx) error { return tx.PutTrial("gone", trial(1, queued)) })
+		}, "belongs to no study"},
+		"garbage": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
+			if err := kv.Update(ctx, func(tx store.ReadWriter) error { tx.Put("study/zz", []byte("\xff\xff")); return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}, "decode"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, kv := open(t)
+			update(t, s, func(tx *store.Tx) error {
+				return errors.Join(
+					tx.PutStudy("a", study("a", 3, &dparetov1.TrialCounts{Queued: 1, Succeeded: 1})),
+					tx.PutTrial("a", trial(1, succeeded)),
+					tx.PutTrial("a", trial(2, queued)))
+			})
+			test.damage(t.Context(), t, s, kv)
+			faults := s.Check(t.Context())
+			if test.want == "" {
+				if len(faults) != 0 {
+					t.Errorf("faults in a sound store: %v", faults)
+				}
+				return
+			}
+			if err := errors.Join(faults...); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("faults %v, want %q", faults, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,247 @@
+package server_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+func TestCreateStudy(t *testing.T) {
+	f := start(t)
+	request := &dparetov1.CreateStudyRequest{StudyId: "svt", Study: &dparetov1.Study{DisplayName: "SVT", Spec: svtSpec()}}
+	resp, err := f.studies.CreateStudy(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	study := resp.GetStudy()
+	if study.GetName() != "studies/svt" || study.GetUid() == "" || study.GetEtag() == "" || study.GetRevision() != 1 ||
+		study.GetState() != dparetov1.StudyState_STUDY_STATE_ACTIVE || !study.GetCreateTime().AsTime().Equal(f.clock.Now()) {
+		t.Errorf("created %v", study)
+	}
+
+	t.Run("again", func(t *testing.T) {
+		again, err := f.studies.CreateStudy(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(study, again.GetStudy(), protocmp.Transform()); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("another spec", func(t *testing.T) {
+		other := proto.CloneOf(request)
+		other.Study.Spec.Parameters[0].GetIntegerDomain().Max = 31
+		other.Study.Spec.Replicates = 5
+		_, err := f.studies.CreateStudy(t.Context(), other)
+		wantCode(t, err, codes.AlreadyExists, "parameters[0].integer_domain.max, replicates")
+	})
+	t.Run("validate only", func(t *testing.T) {
+		if _, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{
+			StudyId: "dry", Study: &dparetov1.Study{Spec: svtSpec()}, ValidateOnly: true,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := f.studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/dry"})
+		wantCode(t, err, codes.NotFound, "studies/dry")
+	})
+	t.Run("restart", func(t *testing.T) {
+		f.restart()
+		got, err := f.studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: study.GetName()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(study, got.GetStudy(), protocmp.Transform()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// Every bad spec is refused by the names of all its bad fields.
+func TestCreateStudyInvalid(t *testing.T) {
+	f := start(t)
+	nan := math.NaN()
+	for name, test := range map[string]struct {
+		change func(*dparetov1.CreateStudyRequest)
+		fields []string
+	}{
+		"id":            {func(r *dparetov1.CreateStudyRequest) { r.StudyId = "Bad_Id" }, []string{"study_id"}},
+		"path trick":    {func(r *dparetov1.CreateStudyRequest) { r.StudyId = "a/../b" }, []string{"study_id"}},
+		"name":          {func(r *dparetov1.CreateStudyRequest) { r.Study.Name = "studies/other" }, []string{"study.name"}},
+		"no study":      {func(r *dparetov1.CreateStudyRequest) { r.Study = nil }, []string{"study.spec"}},
+		"no spec":       {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec = nil }, []string{"study.spec"}},
+		"empty spec":    {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec = &dparetov1.StudySpec{} }, []string{"study.spec.algorithm.name", "study.spec.parameters"}},
+		"no domain":     {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Parameters[0].Domain = nil }, []string{"study.spec.parameters[0].domain"}},
+		"no scale":      {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Parameters[0].Scale = 0 }, []string{"study.spec.parameters[0].scale"}},
+		"unknown scale": {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Parameters[0].Scale = 99 }, []string{"study.spec.parameters[0].scale"}},
+		"empty range":   {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Parameters[0].GetIntegerDomain().Max = 1 }, []string{"study.spec.parameters[0].integer_domain.max"}},
+		"huge integer": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Parameters[0].GetIntegerDomain().Max = math.MaxInt64
+		}, []string{"study.spec.parameters[0].integer_domain.max"}},
+		"nan bound":    {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Parameters[1].GetDoubleDomain().Max = nan }, []string{"study.spec.parameters[1].double_domain.max"}},
+		"log of zero":  {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Parameters[1].GetDoubleDomain().Min = 0 }, []string{"study.spec.parameters[1].double_domain.min"}},
+		"duplicate id": {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].Id = "cutoff" }, []string{"study.spec.metrics[1].id"}},
+		"reserved id":  {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Parameters[0].Id = "in" }, []string{"study.spec.parameters[0].id"}},
+		"no objective": {func(r *dparetov1.CreateStudyRequest) {
+			for _, m := range r.GetStudy().GetSpec().GetMetrics() {
+				m.Role, m.ReferenceValue = dparetov1.MetricRole_METRIC_ROLE_TRACKED, nil
+			}
+		}, []string{"study.spec.metrics"}},
+		"no reference":  {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].ReferenceValue = nil }, []string{"study.spec.metrics[1].reference_value"}},
+		"nan reference": {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].ReferenceValue = &nan }, []string{"study.spec.metrics[1].reference_value", "study.spec.metrics[1].reference_value"}},
+		"no goal":       {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[0].Goal = 0 }, []string{"study.spec.metrics[0].goal"}},
+		"no transform":  {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[0].Transform = 0 }, []string{"study.spec.metrics[0].transform"}},
+		"no source":     {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].Source = nil }, []string{"study.spec.metrics[1].source"}},
+		"bad expression": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Metrics[0].GetComputed().GetPrivacy().GetSparseVector().Cutoff = "cutof"
+		}, []string{"study.spec.metrics[0].computed.privacy.sparse_vector.cutoff"}},
+		"mistyped expression": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Metrics[0].GetComputed().GetPrivacy().GetSparseVector().Cutoff = "noise_scale"
+		}, []string{"study.spec.metrics[0].computed.privacy.sparse_vector.cutoff"}},
+		"impossible everywhere": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Metrics[0].GetComputed().GetPrivacy().GetSparseVector().NoiseScale = "-noise_scale"
+		}, []string{"study.spec.metrics[0].computed"}},
+		"delta of a pure mechanism": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Metrics[0].GetComputed().GetPrivacy().Delta = 1e-5
+		}, []string{"study.spec.metrics[0].computed.privacy.delta"}},
+		"no adjacency": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Metrics[0].GetComputed().GetPrivacy().Adjacency = 0
+		}, []string{"study.spec.metrics[0].computed.privacy.adjacency"}},
+		"two faults": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Replicates = -1
+			r.Study.Spec.Lease = &dparetov1.LeasePolicy{Duration: durationpb.New(1)}
+		}, []string{"study.spec.lease.duration", "study.spec.replicates"}},
+		"checkpoint of another kind": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.CheckpointParameter = "noise_scale"
+		}, []string{"study.spec.checkpoint_parameter"}},
+		"unknown checkpoint": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.CheckpointParameter = "epochs"
+		}, []string{"study.spec.checkpoint_parameter"}},
+		"design outside of the domain": {func(r *dparetov1.CreateStudyRequest) {
+			hi := 1000.0
+			r.Study.Spec.Parameters[1].Design = &dparetov1.DesignDistribution{
+				Law: &dparetov1.DesignDistribution_Uniform{Uniform: &dparetov1.UniformLaw{}}, AcceptMax: &hi,
+			}
+		}, []string{"study.spec.parameters[1].design.accept_max"}},
+		"design without a law": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Parameters[1].Design = &dparetov1.DesignDistribution{}
+		}, []string{"study.spec.parameters[1].design.law"}},
+		"adjacency of fixed-size lots": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec = sgdSpec()
+			r.Study.Spec.Metrics[0].GetComputed().GetPrivacy().Adjacency = dparetov1.Adjacency_ADJACENCY_ADD_REMOVE
+		}, []string{"study.spec.metrics[0].computed.privacy.adjacency"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: svtSpec()}}
+			test.change(request)
+			_, err := f.studies.CreateStudy(t.Context(), request)
+			wantCode(t, err, codes.InvalidArgument, "")
+			if got := violated(err); !slices.Equal(slices.Compact(got), slices.Compact(test.fields)) {
+				t.Errorf("violated fields %q, want %q (%v)", got, test.fields, err)
+			}
+		})
+	}
+}
+
+// What this version does not support is refused by name, never ignored.
+func TestUnimplemented(t *testing.T) {
+	f := start(t)
+	for name, change := range map[string]func(*dparetov1.CreateStudyRequest){
+		"study.spec.parameters[0].condition": func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Parameters[0].Condition = &dparetov1.Condition{Parent: "noise_scale"}
+		},
+		"study.spec.parameter_constraints": func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.ParameterConstraints = []string{"cutoff < 5"}
+		},
+		"study.spec.private_mode": func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: 1}
+		},
+		"study.spec.algorithm.name: ALGORITHM_NSGA2": func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_NSGA2
+		},
+		"study.spec.metrics[0].computed.privacy.laplace": func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Metrics[0].GetComputed().GetPrivacy().Mechanism = &dparetov1.PrivacySpec_Laplace{
+				Laplace: &dparetov1.LaplaceMechanism{Sensitivity: "1", Scale: "1"},
+			}
+		},
+		"request_id": func(r *dparetov1.CreateStudyRequest) { r.RequestId = "x" },
+	} {
+		request := &dparetov1.CreateStudyRequest{StudyId: "later", Study: &dparetov1.Study{Spec: svtSpec()}}
+		change(request)
+		_, err := f.studies.CreateStudy(t.Context(), request)
+		wantCode(t, err, codes.Unimplemented, name+" is not supported")
+	}
+	_, err := f.studies.PauseStudy(t.Context(), &dparetov1.PauseStudyRequest{Name: "studies/x"})
+	wantCode(t, err, codes.Unimplemented, "PauseStudy")
+}
+
+func TestListStudies(t *testing.T) {
+	f := start(t)
+	var want []string
+	for i := range 5 {
+		want = append(want, f.create(fmt.Sprintf("s%d", i), svtSpec()))
+	}
+	var got []string
+	token := ""
+	for pages := 1; ; pages++ {
+		resp, err := f.studies.ListStudies(t.Context(), &dparetov1.ListStudiesRequest{PageSize: 2, PageToken: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, study := range resp.GetStudies() {
+			got = append(got, study.GetName())
+		}
+		if token = resp.GetNextPageToken(); token == "" {
+			if pages != 3 {
+				t.Errorf("%d pages, want 3", pages)
+			}
+			break
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("studies %v, want %v", got, want)
+	}
+	_, err := f.studies.ListStudies(t.Context(), &dparetov1.ListStudiesRequest{PageToken: "bad"})
+	wantCode(t, err, codes.InvalidArgument, "page_token")
+	_, err = f.studies.ListStudies(t.Context(), &dparetov1.ListStudiesRequest{PageSize: -1})
+	wantCode(t, err, codes.InvalidArgument, "page_size")
+}
+
+func TestDeleteStudy(t *testing.T) {
+	f := start(t)
+	name := f.create("gone", svtSpec())
+	f.tell(f.one(name, "w"), 0.5)
+	_, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name, Etag: "stale"})
+	wantCode(t, err, codes.FailedPrecondition, "etag")
+	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name})
+	wantCode(t, err, codes.NotFound, name)
+	_, err = f.studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: name + "/trials/1"})
+	wantCode(t, err, codes.NotFound, name)
+	// The name is free for another study, with numbers from 1.
+	f.create("gone", sgdSpec())
+	if trial := f.one(name, "w"); trial.GetNumber() != 1 {
+		t.Errorf("first trial of the new study has number %d", trial.GetNumber())
+	}
+}
+
+func TestServerInfo(t *testing.T) {
+	f := start(t)
+	info, err := f.admin.GetServerInfo(t.Context(), &dparetov1.GetServerInfoRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.GetVersion() != "test" || len(info.GetAlgorithms()) == 0 || info.GetStoreFormat() != 1 {
+		t.Errorf("info %v", info)
+	}
+}

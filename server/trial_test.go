@@ -1,0 +1,617 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+func TestSuggestAndComplete(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	trial := f.one(study, "w")
+	if trial.GetNumber() != 1 || trial.GetState() != dparetov1.TrialState_TRIAL_STATE_ACTIVE || trial.GetAttempt() != 1 ||
+		trial.GetLease().GetWorkerId() != "w" || trial.GetLease().GetToken() == "" ||
+		!trial.GetLease().GetExpireTime().AsTime().Equal(f.clock.Now().Add(time.Minute)) {
+		t.Errorf("trial %v", trial)
+	}
+	if p := trial.GetProvenance(); p.GetAlgorithm() != "random" || p.GetServerVersion() != "test" || p.GetStudyRevision() != 1 {
+		t.Errorf("provenance %v", p)
+	}
+	// ε = (1+(2C)^(1/3))(1+(2C)^(2/3))/b is known before the run.
+	c := math.Cbrt(2 * float64(trial.GetParameters()["cutoff"].GetIntValue()))
+	want := (1 + c) * (1 + c*c) / trial.GetParameters()["noise_scale"].GetDoubleValue()
+	epsilon := trial.GetComputedMetrics()["epsilon"]
+	if math.Abs(epsilon.GetValue()/want-1) > 1e-12 || epsilon.GetPrivacy().GetEpsilon() != epsilon.GetValue() ||
+		epsilon.GetPrivacy().GetAdjacency() != dparetov1.Adjacency_ADJACENCY_REPLACE_ONE {
+		t.Errorf("epsilon %v, want %g", epsilon, want)
+	}
+
+	done := f.tell(trial, 0.5, 0.7)
+	value := done.GetFinalMeasurement().GetMetrics()["error"]
+	if done.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED || done.GetLease() != nil || done.GetEndTime() == nil ||
+		math.Abs(value.GetValue()-0.6) > 1e-15 || math.Abs(value.GetStandardError()-0.1) > 1e-15 ||
+		value.GetMin() != 0.5 || value.GetMax() != 0.7 {
+		t.Errorf("completed %v", done)
+	}
+	if got := done.GetFinalMeasurement().GetMetrics()["epsilon"].GetValue(); got != epsilon.GetValue() {
+		t.Errorf("epsilon of the measurement %g, want %g", got, epsilon.GetValue())
+	}
+	if diff := cmp.Diff(done, f.trial(trial.GetName()), protocmp.Transform()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The same worker gets its trial back, under a new token that fences the old one off.
+func TestWorkerResumes(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	first := f.one(study, "w")
+	other := f.one(study, "v")
+	again := f.one(study, "w")
+	if again.GetName() != first.GetName() || again.GetAttempt() != 2 || again.GetLease().GetToken() == first.GetLease().GetToken() {
+		t.Errorf("first %v, again %v", first, again)
+	}
+	if other.GetName() == first.GetName() {
+		t.Error("two workers hold one trial")
+	}
+	_, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+		Name: first.GetName(), LeaseToken: first.GetLease().GetToken(), Measurement: measurement(1, 0.5),
+	})
+	wantCode(t, err, codes.FailedPrecondition, "lease")
+
+	no := false
+	resp, err := f.studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "w", Resume: &no})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.GetTrials()[0].GetName() == first.GetName() {
+		t.Error("resume = false gave the held trial back")
+	}
+}
+
+func TestRestartKeepsEverything(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	active, done := f.one(study, "w"), f.one(study, "v")
+	done = f.tell(done, 0.5)
+	active = f.trial(active.GetName())
+	f.restart()
+	for _, want := range []*dparetov1.Trial{active, done} {
+		if diff := cmp.Diff(want, f.trial(want.GetName()), protocmp.Transform()); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if got := f.tell(active, 0.4); got.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
+		t.Errorf("state after the restart %s", got.GetState())
+	}
+}
+
+// The same history gives the same suggestion, before and after a restart.
+func TestSuggestionsAreDeterministic(t *testing.T) {
+	for _, algorithm := range []dparetov1.Algorithm{
+		dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_GRID,
+		dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM, dparetov1.Algorithm_ALGORITHM_DPARETO,
+	} {
+		t.Run(algorithm.String(), func(t *testing.T) {
+			run := func(restart bool) []map[string]*dparetov1.Value {
+				f := start(t)
+				spec := svtSpec()
+				spec.Algorithm = &dparetov1.AlgorithmSpec{Name: algorithm, InitialTrials: 4}
+				study := f.create("svt", spec)
+				var all []map[string]*dparetov1.Value
+				for i := range 7 {
+					if restart && i%3 == 2 {
+						f.restart()
+					}
+					trial := f.one(study, "w")
+					all = append(all, trial.GetParameters())
+					f.tell(trial, 0.9-0.8/(1+math.Exp(-math.Log(trial.GetComputedMetrics()["epsilon"].GetValue()))))
+				}
+				return all
+			}
+			if diff := cmp.Diff(run(false), run(true), protocmp.Transform()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestCompleteIsIdempotentAndNeverOverwrites(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	trial := f.one(study, "w")
+	request := completion(trial, 0.5)
+	f.tell(trial, 0.5)
+	again, err := f.studies.CompleteTrial(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(f.trial(trial.GetName()), again.GetTrial(), protocmp.Transform()); diff != "" {
+		t.Error(diff)
+	}
+	_, err = f.studies.CompleteTrial(t.Context(), completion(trial, 0.1))
+	wantCode(t, err, codes.FailedPrecondition, "never overwritten")
+	stranger := proto.CloneOf(request)
+	stranger.LeaseToken = "stranger"
+	_, err = f.studies.CompleteTrial(t.Context(), stranger)
+	wantCode(t, err, codes.FailedPrecondition, "SUCCEEDED")
+	if got := f.trial(trial.GetName()).GetFinalMeasurement().GetMetrics()["error"].GetValue(); got != 0.5 {
+		t.Errorf("stored error %g, want 0.5", got)
+	}
+}
+
+func TestLeaseExpiry(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	lost := f.one(study, "w")
+	f.clock.Advance(59 * time.Second)
+	if fresh := f.one(study, "v"); fresh.GetName() == lost.GetName() {
+		t.Fatal("a live lease was taken")
+	}
+	f.clock.Advance(time.Second)
+	taken := f.one(study, "u")
+	if taken.GetName() != lost.GetName() || taken.GetAttempt() != 2 {
+		t.Fatalf("got %s (attempt %d), want the expired %s", taken.GetName(), taken.GetAttempt(), lost.GetName())
+	}
+
+	t.Run("late result", func(t *testing.T) {
+		if got := f.tell(lost, 0.3); got.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
+			t.Errorf("state %s", got.GetState())
+		}
+		_, err := f.studies.CompleteTrial(t.Context(), completion(taken, 0.4))
+		wantCode(t, err, codes.FailedPrecondition, "already")
+	})
+}
+
+// A lease that ran out, but that nobody else got, can be renewed.
+func TestSilentWorkerReturns(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	trial := f.one(study, "w")
+	f.clock.Advance(time.Hour)
+	resp, err := f.studies.RenewLeases(t.Context(), &dparetov1.RenewLeasesRequest{
+		Parent: study, LeaseTokens: map[string]string{trial.GetName(): trial.GetLease().GetToken(), study + "/trials/99": "x"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := resp.GetResults()[trial.GetName()]; !r.GetHeld() || !r.GetExpireTime().AsTime().Equal(f.clock.Now().Add(time.Minute)) {
+		t.Errorf("result %v", r)
+	}
+	if resp.GetResults()[study+"/trials/99"].GetHeld() {
+		t.Error("a trial that does not exist is held")
+	}
+}
+
+func TestAttemptsRunOut(t *testing.T) {
+	f := start(t)
+	spec := svtSpec()
+	spec.Lease = &dparetov1.LeasePolicy{MaxAttempts: 2}
+	spec.Budget = &dparetov1.Budget{MaxTrials: 1}
+	study := f.create("svt", spec)
+	first := f.one(study, "w")
+	f.one(study, "w")
+	resp := f.ask(study, "w", 1)
+	if len(resp.GetTrials()) != 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_BUDGET_SPENT ||
+		resp.GetStudyState() != dparetov1.StudyState_STUDY_STATE_COMPLETED || resp.GetRetryAfter() != nil {
+		t.Errorf("response %v", resp)
+	}
+	if got := f.trial(first.GetName()); got.GetState() != dparetov1.TrialState_TRIAL_STATE_FAILED || got.GetStateReason() == "" {
+		t.Errorf("trial %v", got)
+	}
+}
+
+func TestBudget(t *testing.T) {
+	f := start(t)
+	spec := svtSpec()
+	spec.Budget = &dparetov1.Budget{MaxTrials: 3, MaxParallelTrials: 2}
+	study := f.create("svt", spec)
+	resp := f.ask(study, "w", 5)
+	if len(resp.GetTrials()) != 2 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_PARALLELISM || resp.GetRetryAfter() == nil {
+		t.Fatalf("%d trials, %s", len(resp.GetTrials()), resp.GetEndReason())
+	}
+	f.tell(resp.GetTrials()[0], 0.5)
+	last := f.one(study, "v")
+	f.tell(resp.GetTrials()[1], 0.5)
+	resp = f.ask(study, "u", 1)
+	if len(resp.GetTrials()) != 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_BUDGET_SPENT || resp.GetRetryAfter() == nil {
+		t.Errorf("while a trial is running: %v", resp)
+	}
+	f.tell(last, 0.5)
+	resp = f.ask(study, "u", 1)
+	if resp.GetEndReason() != dparetov1.EndReason_END_REASON_BUDGET_SPENT || resp.GetRetryAfter() != nil ||
+		resp.GetStudyState() != dparetov1.StudyState_STUDY_STATE_COMPLETED {
+		t.Errorf("at the end: %v", resp)
+	}
+	_, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{Parameters: last.GetParameters()}})
+	wantCode(t, err, codes.FailedPrecondition, "budget")
+}
+
+func TestDurationBudget(t *testing.T) {
+	f := start(t)
+	spec := svtSpec()
+	spec.Budget = &dparetov1.Budget{MaxDuration: durationpb.New(time.Hour)}
+	study := f.create("svt", spec)
+	f.tell(f.one(study, "w"), 0.5)
+	f.clock.Advance(time.Hour)
+	if resp := f.ask(study, "w", 1); resp.GetStudyState() != dparetov1.StudyState_STUDY_STATE_COMPLETED {
+		t.Errorf("response %v", resp)
+	}
+}
+
+func TestGridIsExhausted(t *testing.T) {
+	f := start(t)
+	spec := svtSpec()
+	spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_GRID
+	spec.Parameters[0].GridLevels, spec.Parameters[1].GridLevels = 2, 3
+	study := f.create("svt", spec)
+	resp := f.ask(study, "w", 10)
+	if len(resp.GetTrials()) != 6 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_SPACE_EXHAUSTED {
+		t.Errorf("%d trials, %s", len(resp.GetTrials()), resp.GetEndReason())
+	}
+}
+
+func TestReleaseAndFailure(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	trial := f.one(study, "w")
+	release := &dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Reason: "preempted"}
+	for range 2 { // the second call repeats the first
+		resp, err := f.studies.ReleaseTrial(t.Context(), release)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := resp.GetTrial(); got.GetState() != dparetov1.TrialState_TRIAL_STATE_QUEUED || got.GetStateReason() != "preempted" {
+			t.Errorf("released %v", got)
+		}
+	}
+	again := f.one(study, "v")
+	if again.GetName() != trial.GetName() || again.GetStateReason() != "" {
+		t.Fatalf("released trial was not handed out: %v", again)
+	}
+	fail := func(trial *dparetov1.Trial, retryable bool) *dparetov1.Trial {
+		resp, err := f.studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
+			Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "out of memory", Retryable: retryable}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.GetTrial()
+	}
+	if got := fail(again, true); got.GetState() != dparetov1.TrialState_TRIAL_STATE_QUEUED {
+		t.Errorf("retryable failure: %v", got)
+	}
+	if got := fail(again, true); got.GetState() != dparetov1.TrialState_TRIAL_STATE_QUEUED {
+		t.Errorf("repeated failure: %v", got)
+	}
+	third := f.one(study, "v")
+	if got := fail(third, false); got.GetState() != dparetov1.TrialState_TRIAL_STATE_FAILED || got.GetStateReason() != "out of memory" {
+		t.Errorf("failure: %v", got)
+	}
+	// A failure under a lost lease is not taken: the trial is somebody else's.
+	other := f.one(study, "v")
+	f.clock.Advance(time.Hour)
+	f.one(study, "u")
+	_, err := f.studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+		Name: other.GetName(), LeaseToken: other.GetLease().GetToken(),
+		Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "x"}},
+	})
+	wantCode(t, err, codes.FailedPrecondition, "lease")
+}
+
+func TestInfeasible(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	trial := f.one(study, "w")
+	request := &dparetov1.CompleteTrialRequest{
+		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
+		Outcome: &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{}},
+	}
+	_, err := f.studies.CompleteTrial(t.Context(), request)
+	wantCode(t, err, codes.InvalidArgument, "infeasible.reason")
+	request.GetInfeasible().Reason = "diverged"
+	resp, err := f.studies.CompleteTrial(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := resp.GetTrial(); got.GetState() != dparetov1.TrialState_TRIAL_STATE_INFEASIBLE || got.GetStateReason() != "diverged" {
+		t.Errorf("trial %v", got)
+	}
+}
+
+func TestMeasurements(t *testing.T) {
+	f := start(t)
+	study := f.create("sgd", sgdSpec())
+	trial := f.one(study, "w")
+	last := trial.GetParameters()["epochs"].GetIntValue()
+	add := func(m *dparetov1.Measurement) (*dparetov1.AddMeasurementResponse, error) {
+		return f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: m,
+		})
+	}
+	f.clock.Advance(30 * time.Second)
+	resp, err := add(measurement(1, 0.4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.GetShouldStop() || !resp.GetLeaseExpireTime().AsTime().Equal(f.clock.Now().Add(time.Minute)) {
+		t.Errorf("response %v", resp)
+	}
+	if _, err := add(measurement(1, 0.4)); err != nil {
+		t.Errorf("the same measurement again: %v", err)
+	}
+	_, err = add(measurement(1, 0.3))
+	wantCode(t, err, codes.FailedPrecondition, "step 1")
+	_, err = add(measurement(last+1, 0.3))
+	wantCode(t, err, codes.InvalidArgument, "measurement.step")
+	_, err = add(measurement(0, 0.3))
+	wantCode(t, err, codes.InvalidArgument, "measurement.step")
+	if _, err := add(measurement(last, 0.2)); err != nil {
+		t.Fatal(err)
+	}
+	got := f.trial(trial.GetName())
+	if len(got.GetMeasurements()) != 2 {
+		t.Fatalf("%d measurements", len(got.GetMeasurements()))
+	}
+	// ε after one epoch is below that of the whole run, which was known beforehand.
+	first := got.GetMeasurements()[0].GetMetrics()["epsilon"].GetValue()
+	whole := got.GetMeasurements()[1].GetMetrics()["epsilon"].GetValue()
+	if !(first < whole) || whole != trial.GetComputedMetrics()["epsilon"].GetValue() {
+		t.Errorf("epsilon after one epoch %g, after all %g, planned %g", first, whole, trial.GetComputedMetrics()["epsilon"].GetValue())
+	}
+	done, err := f.studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
+		Outcome: &dparetov1.CompleteTrialRequest_UseLastMeasurement{UseLastMeasurement: &dparetov1.UseLastMeasurement{}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := done.GetTrial().GetFinalMeasurement(); m.GetStep() != last || m.GetMetrics()["error"].GetValue() != 0.2 {
+		t.Errorf("final measurement %v", m)
+	}
+}
+
+func TestStopTrial(t *testing.T) {
+	f := start(t)
+	study := f.create("sgd", sgdSpec())
+	trial := f.one(study, "w")
+	if _, err := f.studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: trial.GetName(), Reason: "hopeless"}); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measurement(1, 0.4),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !resp.GetShouldStop() || resp.GetStopReason() != "hopeless" {
+		t.Errorf("response %v", resp)
+	}
+	// The worker dies: the trial is settled with what it has when anybody asks.
+	f.clock.Advance(time.Hour)
+	f.one(study, "v")
+	if got := f.trial(trial.GetName()); got.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED || got.GetFinalMeasurement().GetStep() != 1 {
+		t.Errorf("trial %v", got)
+	}
+}
+
+func TestBadMeasurements(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	trial := f.one(study, "w")
+	value := func(x float64) *dparetov1.MetricValue { return &dparetov1.MetricValue{Value: &x} }
+	negative := -1.0
+	many := make([]float64, 10_001)
+	for name, test := range map[string]struct {
+		metrics map[string]*dparetov1.MetricValue
+		field   string
+	}{
+		"missing":        {nil, `measurement.metrics["error"]`},
+		"unknown":        {map[string]*dparetov1.MetricValue{"error": value(0.5), "speed": value(1)}, `measurement.metrics["speed"]`},
+		"nan":            {map[string]*dparetov1.MetricValue{"error": value(math.NaN())}, `measurement.metrics["error"].value`},
+		"infinite run":   {map[string]*dparetov1.MetricValue{"error": {Runs: []float64{0.1, math.Inf(1)}}}, `measurement.metrics["error"].runs[1]`},
+		"above one":      {map[string]*dparetov1.MetricValue{"error": value(1.5)}, `measurement.metrics["error"].value`},
+		"value and runs": {map[string]*dparetov1.MetricValue{"error": {Value: new(float64), Runs: []float64{0.1}}}, `measurement.metrics["error"]`},
+		"nothing":        {map[string]*dparetov1.MetricValue{"error": {}}, `measurement.metrics["error"]`},
+		"too many runs":  {map[string]*dparetov1.MetricValue{"error": {Runs: many}}, `measurement.metrics["error"].runs`},
+		"negative error": {map[string]*dparetov1.MetricValue{"error": {Value: new(float64), StandardError: &negative}}, `measurement.metrics["error"].standard_error`},
+		"output only":    {map[string]*dparetov1.MetricValue{"error": {Value: new(float64), Max: new(float64)}}, `measurement.metrics["error"]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := f.studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+				Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
+				Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: &dparetov1.Measurement{Metrics: test.metrics}},
+			})
+			wantCode(t, err, codes.InvalidArgument, "")
+			if got := violated(err); !slices.Equal(got, []string{test.field}) {
+				t.Errorf("violated fields %q, want %q", got, test.field)
+			}
+		})
+	}
+	if got := f.trial(trial.GetName()); got.GetState() != dparetov1.TrialState_TRIAL_STATE_ACTIVE {
+		t.Errorf("state %s after refused results", got.GetState())
+	}
+}
+
+// The worker's own ε is kept beside the computed one, and a difference is flagged.
+func TestReportedEpsilon(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	for _, factor := range []float64{1, 1.1} {
+		trial := f.one(study, "w")
+		computed := trial.GetComputedMetrics()["epsilon"].GetValue()
+		own := computed * factor
+		request := completion(trial, 0.5)
+		request.GetMeasurement().Metrics["epsilon"] = &dparetov1.MetricValue{Value: &own}
+		resp, err := f.studies.CompleteTrial(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := resp.GetTrial().GetFinalMeasurement().GetMetrics()["epsilon"]
+		if got.GetValue() != computed || got.GetReported() != own {
+			t.Errorf("value %g, reported %g, want %g and %g", got.GetValue(), got.GetReported(), computed, own)
+		}
+		if flagged := len(resp.GetTrial().GetWarnings()) == 1; flagged != (factor != 1) {
+			t.Errorf("factor %g: warnings %v", factor, resp.GetTrial().GetWarnings())
+		}
+	}
+}
+
+func TestCreateTrial(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	parameters := func(cutoff int64, noise float64) map[string]*dparetov1.Value {
+		return map[string]*dparetov1.Value{
+			"cutoff":      {Kind: &dparetov1.Value_IntValue{IntValue: cutoff}},
+			"noise_scale": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: noise}},
+		}
+	}
+	create := func(trial *dparetov1.Trial) (*dparetov1.Trial, error) {
+		resp, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: trial})
+		return resp.GetTrial(), err
+	}
+	queued, err := create(&dparetov1.Trial{Parameters: parameters(3, 0.5), Note: "a guess"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.one(study, "w"); got.GetName() != queued.GetName() || got.GetNote() != "a guess" ||
+		got.GetOrigin() != dparetov1.TrialOrigin_TRIAL_ORIGIN_REQUESTED {
+		t.Errorf("handed out %v", got)
+	}
+	imported, err := create(&dparetov1.Trial{Parameters: parameters(3, 0.5), FinalMeasurement: measurement(0, 0.25)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if imported.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED || !finite(imported.GetFinalMeasurement().GetMetrics()["epsilon"]) {
+		t.Errorf("imported %v", imported)
+	}
+	for name, bad := range map[string]map[string]*dparetov1.Value{
+		`trial.parameters["noise_scale"]`: {"cutoff": parameters(3, 1)["cutoff"]},
+		`trial.parameters["cutoff"]`:      {"cutoff": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 3}}, "noise_scale": parameters(3, 1)["noise_scale"]},
+		`trial.parameters["extra"]`:       {"cutoff": parameters(3, 1)["cutoff"], "noise_scale": parameters(3, 1)["noise_scale"], "extra": {}},
+	} {
+		_, err := create(&dparetov1.Trial{Parameters: bad})
+		wantCode(t, err, codes.InvalidArgument, name)
+	}
+	_, err = create(&dparetov1.Trial{Parameters: parameters(31, 1)})
+	wantCode(t, err, codes.InvalidArgument, "domain")
+	_, err = create(&dparetov1.Trial{Parameters: parameters(3, math.NaN())})
+	wantCode(t, err, codes.InvalidArgument, "domain")
+	_, err = create(nil)
+	wantCode(t, err, codes.InvalidArgument, "trial")
+}
+
+func TestDeleteTrial(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	trial := f.one(study, "w")
+	_, err := f.studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: trial.GetName()})
+	wantCode(t, err, codes.FailedPrecondition, "holds")
+	f.tell(trial, 0.5)
+	if _, err := f.studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: trial.GetName()}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: trial.GetName()})
+	wantCode(t, err, codes.NotFound, trial.GetName())
+	if next := f.one(study, "w"); next.GetNumber() != 2 {
+		t.Errorf("number %d, want 2: numbers are not used again", next.GetNumber())
+	}
+}
+
+func TestListTrials(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	for range 5 {
+		f.tell(f.one(study, "w"), 0.5)
+	}
+	var numbers []int64
+	for token, first := "", true; first || token != ""; first = false {
+		resp, err := f.studies.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: study, PageSize: 2, PageToken: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, trial := range resp.GetTrials() {
+			numbers = append(numbers, trial.GetNumber())
+		}
+		token = resp.GetNextPageToken()
+	}
+	if !slices.Equal(numbers, []int64{1, 2, 3, 4, 5}) {
+		t.Errorf("numbers %v", numbers)
+	}
+	_, err := f.studies.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: "studies/none"})
+	wantCode(t, err, codes.NotFound, "studies/none")
+}
+
+func TestBadNames(t *testing.T) {
+	f := start(t)
+	for _, name := range []string{"", "studies/", "studies/X", "trials/1", "studies/a/trials/0", "studies/a/trials/01", "studies/a/trials/1/x", "studies/../trials/1"} {
+		_, err := f.studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: name})
+		wantCode(t, err, codes.InvalidArgument, "name")
+	}
+}
+
+// Many workers at once get different trials, and nothing is lost.
+func TestConcurrentWorkers(t *testing.T) {
+	f := start(t)
+	spec := svtSpec()
+	spec.Algorithm = &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_DPARETO, InitialTrials: 20}
+	spec.Budget = &dparetov1.Budget{MaxTrials: 40}
+	study := f.create("svt", spec)
+	var mu sync.Mutex
+	seen := make(map[string]string)
+	var workers sync.WaitGroup
+	for w := range 16 {
+		workers.Go(func() {
+			worker := fmt.Sprintf("w%d", w)
+			for {
+				resp, err := f.studies.SuggestTrials(context.Background(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: worker})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if len(resp.GetTrials()) == 0 {
+					if resp.GetEndReason() != dparetov1.EndReason_END_REASON_BUDGET_SPENT {
+						t.Errorf("end reason %s", resp.GetEndReason())
+					}
+					return
+				}
+				trial := resp.GetTrials()[0]
+				mu.Lock()
+				if other, taken := seen[trial.GetName()]; taken {
+					t.Errorf("%s went to %s and %s", trial.GetName(), other, worker)
+				}
+				seen[trial.GetName()] = worker
+				mu.Unlock()
+				if _, err := f.studies.CompleteTrial(context.Background(), completion(trial, 0.5)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if len(seen) != 40 {
+		t.Errorf("%d trials, want 40", len(seen))
+	}
+	resp, err := f.studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: study})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := resp.GetStudy().GetTrialCounts(); c.GetSucceeded() != 40 || c.GetActive() != 0 {
+		t.Errorf("counts %v", c)
+	}
+}

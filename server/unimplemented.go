@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// unimplementedFields are the fields and enum values of the contract that this
+// version does not support. A request that sets one is refused, never half-obeyed.
+var unimplementedFields = map[protoreflect.FullName]bool{
+	"dpareto.v1.ParameterSpec.condition":            true,
+	"dpareto.v1.MetricSpec.bounds":                  true,
+	"dpareto.v1.METRIC_ROLE_CONSTRAINT":             true,
+	"dpareto.v1.StudySpec.parameter_constraints":    true,
+	"dpareto.v1.StudySpec.cost":                     true,
+	"dpareto.v1.StudySpec.prior_studies":            true,
+	"dpareto.v1.StudySpec.private_mode":             true,
+	"dpareto.v1.StudySpec.random_stopping":          true,
+	"dpareto.v1.Budget.max_stagnant_trials":         true,
+	"dpareto.v1.ALGORITHM_DEFAULT":                  true,
+	"dpareto.v1.ALGORITHM_EHVI":                     true,
+	"dpareto.v1.ALGORITHM_NSGA2":                    true,
+	"dpareto.v1.PrivacySpec.gaussian":               true,
+	"dpareto.v1.PrivacySpec.laplace":                true,
+	"dpareto.v1.PrivacySpec.output_perturbation":    true,
+	"dpareto.v1.PrivacySpec.objective_perturbation": true,
+	"dpareto.v1.PrivacySpec.repeated_selection":     true,
+	"dpareto.v1.PrivacySpec.composition":            true,
+	"dpareto.v1.ACCOUNTANT_TIGHTEST":                true,
+	"dpareto.v1.ACCOUNTANT_PLD":                     true,
+	"dpareto.v1.SAMPLING_POISSON":                   true,
+	"dpareto.v1.SuggestTrialsRequest.conditions":    true,
+	"dpareto.v1.Trial.replicate_of":                 true,
+	"dpareto.v1.ListStudiesRequest.filter":          true,
+	"dpareto.v1.ListStudiesRequest.order_by":        true,
+	"dpareto.v1.ListTrialsRequest.filter":           true,
+	"dpareto.v1.ListTrialsRequest.order_by":         true,
+	"dpareto.v1.ListTrialsRequest.after_revision":   true,
+}
+
+// requestID is the name of a field that no request of this version supports.
+const requestID protoreflect.Name = "request_id"
+
+// refuseUnimplemented refuses requests that use what the server does not support.
+func refuseUnimplemented(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	if message, ok := req.(proto.Message); ok {
+		if path := findUnimplemented("", message.ProtoReflect()); path != "" {
+			return nil, status.Errorf(codes.Unimplemented, "%s is not supported by this version of the server", path)
+		}
+	}
+	return handler(ctx, req)
+}
+
+// findUnimplemented returns the path of the first field below message that is not
+// supported, or "".
+func findUnimplemented(prefix string, message protoreflect.Message) string {
+	found := ""
+	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		path := prefix + string(field.Name())
+		if unimplementedFields[field.FullName()] || field.Name() == requestID {
+			found = path
+			return false
+		}
+		switch {
+		case field.IsMap():
+			value.Map().Range(func(key protoreflect.MapKey, v protoreflect.Value) bool {
+				found = unimplementedValue(fmt.Sprintf("%s[%q]", path, key.String()), field.MapValue(), v)
+				return found == ""
+			})
+		case field.IsList():
+			for i := 0; i < value.List().Len() && found == ""; i++ {
+				found = unimplementedValue(fmt.Sprintf("%s[%d]", path, i), field, value.List().Get(i))
+			}
+		default:
+			found = unimplementedValue(path, field, value)
+		}
+		return found == ""
+	})
+	return found
+}
+
+// unimplementedValue looks at a single value of a field.
+func unimplementedValue(path string, field protoreflect.FieldDescriptor, value protoreflect.Value) string {
+	switch field.Kind() {
+	case protoreflect.EnumKind:
+		// Unknown numbers are left to validation.
+		if v := field.Enum().Values().ByNumber(value.Enum()); v != nil && unimplementedFields[v.FullName()] {
+			return fmt.Sprintf("%s: %s", path, v.Name())
+		}
+	case protoreflect.MessageKind, protoreflect.GroupKind:
+		return findUnimplemented(path+".", value.Message())
+	default:
+	}
+	return ""
+}
