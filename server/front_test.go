@@ -9,12 +9,12 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// importTrial adds a completed trial of the sparse vector study.
-func (f *fixture) importTrial(study string, cutoff int64, noise float64, errors ...float64) *dparetov1.Trial {
+// importTrial adds a completed trial of the sparse vector study with a cutoff of 4.
+func (f *fixture) importTrial(study string, noise float64, errors ...float64) *dparetov1.Trial {
 	f.t.Helper()
 	resp, err := f.studies.CreateTrial(f.t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
 		Parameters: map[string]*dparetov1.Value{
-			"cutoff":      {Kind: &dparetov1.Value_IntValue{IntValue: cutoff}},
+			"cutoff":      {Kind: &dparetov1.Value_IntValue{IntValue: 4}},
 			"noise_scale": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: noise}},
 		},
 		FinalMeasurement: measurement(0, errors...),
@@ -43,11 +43,11 @@ func TestObservedFront(t *testing.T) {
 	if front := f.front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED); len(front.GetPoints()) != 0 || front.GetHypervolume() != 0 {
 		t.Errorf("front of an empty study: %v", front)
 	}
-	a := f.importTrial(study, 4, 15, 0.5)  // ε = 1
-	b := f.importTrial(study, 4, 3, 0.2)   // ε = 5
-	f.importTrial(study, 4, 2.5, 0.3)      // ε = 6, dominated
-	f.importTrial(study, 4, 0.5, 0.1)      // ε = 30, outside of the box
-	tie := f.importTrial(study, 4, 3, 0.2) // ties b
+	a := f.importTrial(study, 15, 0.5)  // ε = 1
+	b := f.importTrial(study, 3, 0.2)   // ε = 5
+	f.importTrial(study, 2.5, 0.3)      // ε = 6, dominated
+	f.importTrial(study, 0.5, 0.1)      // ε = 30, outside of the box
+	tie := f.importTrial(study, 3, 0.2) // ties b
 	front := f.front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED)
 	// (10-1)(1-0.5) + (10-5)(0.5-0.2)
 	if want := 9*0.5 + 5*0.3; math.Abs(front.GetHypervolume()-want) > 1e-12 {
@@ -75,7 +75,7 @@ func TestObservedFront(t *testing.T) {
 func TestBestAndWorstFront(t *testing.T) {
 	f := start(t)
 	study := f.create("svt", svtSpec())
-	f.importTrial(study, 4, 15, 0.4, 0.5, 0.6) // ε = 1
+	f.importTrial(study, 15, 0.4, 0.5, 0.6) // ε = 1
 	for kind, want := range map[dparetov1.FrontKind]float64{
 		dparetov1.FrontKind_FRONT_KIND_OBSERVED: 9 * 0.5,
 		dparetov1.FrontKind_FRONT_KIND_BEST:     9 * 0.6,
@@ -102,7 +102,7 @@ func TestPosteriorFront(t *testing.T) {
 			noise = -0.09 // very lucky
 		}
 		mean := truth(epsilon) + noise
-		f.importTrial(study, 4, 15/epsilon, mean-0.03, mean+0.03)
+		f.importTrial(study, 15/epsilon, mean-0.03, mean+0.03)
 	}
 	observed, posterior := f.front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED), f.front(study, dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
 	if !(posterior.GetHypervolume() < observed.GetHypervolume()) {
@@ -161,7 +161,7 @@ func TestListHypervolumes(t *testing.T) {
 	f := start(t)
 	study := f.create("svt", svtSpec())
 	for _, noise := range []float64{3, 2.5, 15} {
-		f.importTrial(study, 4, noise, 0.5)
+		f.importTrial(study, noise, 0.5)
 	}
 	resp, err := f.fronts.ListHypervolumes(t.Context(), &dparetov1.ListHypervolumesRequest{Name: study})
 	if err != nil {

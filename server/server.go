@@ -12,7 +12,9 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest"
 )
 
 // maxRequestBytes is the largest request that the server accepts.
@@ -39,17 +41,19 @@ type Server struct {
 	now     func() time.Time
 	started time.Time
 
+	// designer returns the designer of a study; tests replace it.
+	designer   func(*spec.Study) suggest.Designer
 	studies    studyCache
 	suggesters suggesters
 
-	background context.Context // ends when Close is called
+	background context.Context //nolint:containedctx // the lifetime of the server: ends when Close is called
 	cancel     context.CancelFunc
 	running    sync.WaitGroup // suggestions in progress
 }
 
 // New returns a server over a store.
 func New(o Options) *Server {
-	s := &Server{store: o.Store, version: o.Version, logger: o.Logger, now: o.Now}
+	s := &Server{store: o.Store, version: o.Version, logger: o.Logger, now: o.Now, designer: designerOf}
 	if s.logger == nil {
 		s.logger = slog.Default()
 	}

@@ -196,7 +196,7 @@ type suggesters struct {
 
 // demand is a worker's demand for new trials.
 type demand struct {
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // that of the waiting call
 	worker string
 	count  int
 	done   chan answer // receives exactly one value
@@ -274,7 +274,7 @@ func (s *Server) answerBatch(id, uid string, batch []*demand) ([]*dparetov1.Sugg
 		if err != nil {
 			return nil, err
 		}
-		designer := designerOf(snapshot.compiled)
+		designer := s.designer(snapshot.compiled)
 		suggestions, exhausted, err := s.design(ctx, designer, snapshot, s.creatable(snapshot.record, total))
 		if err != nil {
 			return nil, err
@@ -348,6 +348,9 @@ func (s *Server) design(ctx context.Context, designer suggest.Designer, from *sn
 	if errors.Is(err, suggest.ErrExhausted) {
 		return suggestions, true, nil
 	}
+	if err == nil && len(suggestions) < count {
+		err = fmt.Errorf("%d suggestions instead of %d", len(suggestions), count)
+	}
 	if err == nil || ctx.Err() != nil {
 		return suggestions, false, err
 	}
@@ -404,12 +407,16 @@ func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot,
 				resp.Trials = append(resp.Trials, record.GetTrial())
 			}
 			s.explain(c, resp, d.count)
-			if len(resp.GetTrials()) < d.count && resp.GetEndReason() == dparetov1.EndReason_END_REASON_UNSPECIFIED {
-				if !exhausted {
-					return fmt.Errorf("designer %s returned too few suggestions", designer.Name())
-				}
-				resp.EndReason = dparetov1.EndReason_END_REASON_SPACE_EXHAUSTED
+			if len(resp.GetTrials()) == d.count || resp.GetEndReason() != dparetov1.EndReason_END_REASON_UNSPECIFIED {
+				continue
 			}
+			if exhausted {
+				resp.EndReason = dparetov1.EndReason_END_REASON_SPACE_EXHAUSTED
+				continue
+			}
+			// The snapshot allowed fewer trials than the budget does by now.
+			resp.EndReason = dparetov1.EndReason_END_REASON_PARALLELISM
+			resp.RetryAfter = durationpb.New(retryAfter)
 		}
 		return nil
 	})

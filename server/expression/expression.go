@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -95,7 +96,7 @@ func (e *Environment) compile(source string, integer bool) (*Number, error) {
 		return nil, fmt.Errorf("must be at most %d bytes long, is %d", maxLength, len(source))
 	}
 	if source == "" {
-		return nil, fmt.Errorf("must be set")
+		return nil, errors.New("must be set")
 	}
 	ast, issues := e.env.Compile(source)
 	if err := issues.Err(); err != nil {

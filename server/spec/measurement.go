@@ -97,7 +97,7 @@ func (s *Study) checkStep(path string, point space.Point, m *dparetov1.Measureme
 
 // checkValue checks one reported value.
 func checkValue(field string, m *metric, value *dparetov1.MetricValue, fields *invalid.Fields) {
-	if value.Min != nil || value.Max != nil || value.Reported != nil || value.Privacy != nil {
+	if value.Min != nil || value.Max != nil || value.Reported != nil || value.GetPrivacy() != nil {
 		fields.Addf(field, "min, max, reported and privacy are set by the server")
 	}
 	runs := value.GetRuns()

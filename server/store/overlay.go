@@ -91,6 +91,9 @@ func (o *Overlay) Scan(prefix, from string, fn func(string, []byte) (bool, error
 	return err
 }
 
+// Empty reports whether nothing was put or deleted.
+func (o *Overlay) Empty() bool { return len(o.writes) == 0 }
+
 // Apply passes the collected writes in ascending key order to put and del.
 func (o *Overlay) Apply(put func(key string, value []byte) error, del func(key string) error) error {
 	keys := make([]string, 0, len(o.writes))

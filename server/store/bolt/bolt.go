@@ -27,6 +27,10 @@ const (
 	mapSize = 1 << 30
 )
 
+// errNothingWritten rolls a transaction back that has nothing to commit, and saves
+// its sync.
+var errNothingWritten = errors.New("bolt: nothing written")
+
 // root is the only bucket: key prefixes take the place of nested buckets.
 var root = []byte("dpareto")
 
@@ -44,7 +48,7 @@ var _ store.KV = (*DB)(nil)
 
 // update is a waiting Update. Exactly one value is sent to done.
 type update struct {
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // that of the waiting call
 	fn   func(store.ReadWriter) error
 	done chan error
 }
@@ -141,6 +145,7 @@ func (d *DB) write() {
 // commit runs the functions of a batch in one transaction and answers all of them.
 func (d *DB) commit(batch []*update) {
 	results := make([]error, len(batch))
+	written := false
 	err := d.db.Update(func(tx *bbolt.Tx) error {
 		bucket := tx.Bucket(root)
 		for i, u := range batch {
@@ -155,9 +160,16 @@ func (d *DB) commit(batch []*update) {
 			if err != nil {
 				return err // the transaction cannot go on: nobody's writes are kept
 			}
+			written = written || !overlay.Empty()
+		}
+		if !written {
+			return errNothingWritten
 		}
 		return nil
 	})
+	if errors.Is(err, errNothingWritten) {
+		err = nil
+	}
 	for i, u := range batch {
 		if err != nil && results[i] == nil {
 			results[i] = fmt.Errorf("commit: %w", err)

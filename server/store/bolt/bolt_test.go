@@ -318,7 +318,7 @@ func writeUntilKilled(path string) {
 					fmt.Fprintln(os.Stderr, err)
 					os.Exit(1)
 				}
-				fmt.Println(n)
+				fmt.Fprintln(os.Stdout, n)
 			}
 		}()
 	}

@@ -1,0 +1,187 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/bolt"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// fakeDesigner does what a test says.
+type fakeDesigner struct {
+	suggest func(context.Context, *suggest.Problem, *suggest.History, suggest.Request) ([]suggest.Suggestion, error)
+}
+
+func (fakeDesigner) Name() string    { return "fake" }
+func (fakeDesigner) Version() string { return "1" }
+
+func (d fakeDesigner) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
+	return d.suggest(ctx, p, h, r)
+}
+
+// serviceWith returns a service with a study of one parameter, whose designer is d.
+func serviceWith(t *testing.T, d fakeDesigner) *studyService {
+	t.Helper()
+	db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := store.New(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Options{Store: records, Logger: slog.New(slog.DiscardHandler)})
+	s.designer = func(*spec.Study) suggest.Designer { return d }
+	t.Cleanup(func() {
+		s.Close()
+		for _, fault := range records.Check(context.Background()) {
+			t.Error(fault)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	service := &studyService{Server: s}
+	reference := 1.0
+	_, err = service.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "s", Study: &dparetov1.Study{Spec: &dparetov1.StudySpec{
+		Parameters: []*dparetov1.ParameterSpec{{
+			Id: "x", Scale: dparetov1.Scale_SCALE_LINEAR,
+			Domain: &dparetov1.ParameterSpec_DoubleDomain{DoubleDomain: &dparetov1.DoubleDomain{Max: 1}},
+		}},
+		Metrics: []*dparetov1.MetricSpec{{
+			Id: "y", Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Goal: dparetov1.Goal_GOAL_MINIMIZE,
+			Transform: dparetov1.Transform_TRANSFORM_IDENTITY, ReferenceValue: &reference,
+			Source: &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{}},
+		}},
+		Algorithm: &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return service
+}
+
+func ask(t *testing.T, s *studyService, worker string) *dparetov1.Trial {
+	t.Helper()
+	resp, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: worker})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.GetTrials()[0]
+}
+
+// A designer that fails, panics or comes short locks nobody out.
+func TestBrokenDesigner(t *testing.T) {
+	for name, d := range map[string]fakeDesigner{
+		"error": {func(context.Context, *suggest.Problem, *suggest.History, suggest.Request) ([]suggest.Suggestion, error) {
+			return nil, errors.New("broken")
+		}},
+		"panic": {func(context.Context, *suggest.Problem, *suggest.History, suggest.Request) ([]suggest.Suggestion, error) {
+			panic("broken")
+		}},
+		"short": {func(context.Context, *suggest.Problem, *suggest.History, suggest.Request) ([]suggest.Suggestion, error) {
+			return nil, nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serviceWith(t, d)
+			trial := ask(t, s, "w")
+			if p := trial.GetProvenance(); p.GetAlgorithm() != "quasi_random" || !strings.Contains(p.GetFallbackReason(), "fake failed") {
+				t.Errorf("provenance %v", p)
+			}
+			if again := ask(t, s, "w"); again.GetName() != trial.GetName() {
+				t.Errorf("the worker holds %s and got %s", trial.GetName(), again.GetName())
+			}
+		})
+	}
+}
+
+// While a suggestion is being computed results are accepted, trials can be created,
+// and concurrent requests are answered together afterwards.
+func TestSlowDesigner(t *testing.T) {
+	started, proceed := make(chan int, 10), make(chan struct{})
+	random := suggest.NewRandom()
+	s := serviceWith(t, fakeDesigner{func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
+		started <- r.Count
+		<-proceed
+		return random.Suggest(ctx, p, h, r)
+	}})
+	results := make(chan *dparetov1.Trial)
+	request := func(worker string) {
+		resp, err := s.SuggestTrials(context.Background(), &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: worker})
+		if err != nil {
+			t.Error(err)
+			results <- nil
+			return
+		}
+		results <- resp.GetTrials()[0]
+	}
+	go request("a")
+	if n := <-started; n != 1 {
+		t.Errorf("first batch of %d", n)
+	}
+	go request("b")
+	go request("c")
+	for waiting := 0; waiting < 2; { // until both are in the queue
+		s.suggesters.mu.Lock()
+		for _, w := range s.suggesters.waiting {
+			waiting = len(w)
+		}
+		s.suggesters.mu.Unlock()
+	}
+	// The study's writes go on meanwhile.
+	y := 0.5
+	created, err := s.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: "studies/s", Trial: &dparetov1.Trial{
+		Parameters:       map[string]*dparetov1.Value{"x": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 0.25}}},
+		FinalMeasurement: &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{"y": {Value: &y}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(proceed)
+	names := map[string]bool{created.GetTrial().GetName(): true}
+	for range 3 {
+		names[(<-results).GetName()] = true
+	}
+	if len(names) != 4 {
+		t.Errorf("trials %v", names)
+	}
+	<-started // the first batch again, because the imported trial took its number
+	if n := <-started; n != 2 {
+		t.Errorf("second batch of %d, want both requests together", n)
+	}
+}
+
+// A caller that gives up gets its trial when it asks again.
+func TestAbandonedRequest(t *testing.T) {
+	started, proceed := make(chan struct{}, 10), make(chan struct{})
+	random := suggest.NewRandom()
+	s := serviceWith(t, fakeDesigner{func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
+		started <- struct{}{}
+		<-proceed
+		return random.Suggest(ctx, p, h, r)
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error)
+	go func() {
+		_, err := s.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: "w"})
+		failed <- err
+	}()
+	<-started
+	cancel()
+	if err := <-failed; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	close(proceed)
+	if trial := ask(t, s, "w"); trial.GetNumber() != 1 {
+		t.Errorf("trial %d, want 1: nothing was created for nobody", trial.GetNumber())
+	}
+}
