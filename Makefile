@@ -1,0 +1,87 @@
+# make help lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+BIN := .bin
+PACKAGES := ./...
+# Extra arguments of make demo, for example DEMO="--study svt --seed 3".
+DEMO ?=
+# What the contract is compared with by make breaking.
+AGAINST ?= .git\#branch=main
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+
+.PHONY: build
+build: ## Build the command into .bin/dpareto
+	go build -o $(BIN)/dpareto ./cmd/dpareto
+
+.PHONY: demo
+demo: build ## Run a real study: a server, two agents, and the front that they find
+	$(BIN)/dpareto demo $(DEMO)
+
+.PHONY: test
+test: check lint unit ## Everything that must pass: checks, linters, tests with the race detector
+
+.PHONY: unit
+unit: ## Run the tests
+	go test -race -timeout 20m $(PACKAGES)
+
+.PHONY: test-long
+test-long: ## Measure the quality of fronts over several seeds (about half an hour)
+	go test -tags long -timeout 90m -run FrontQuality -v ./cmd/dpareto
+
+.PHONY: bench
+bench: ## Run the benchmarks; compare two runs with benchstat
+	go test -run '^$$' -bench . -benchmem -count 6 $(PACKAGES)
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for 30 seconds
+	@grep -rlE '^func Fuzz' --include='*_test.go' . | while read -r file; do \
+		for target in $$(grep -oE '^func Fuzz[A-Za-z0-9_]*' "$$file" | cut -d' ' -f2); do \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime 30s "./$$(dirname "$$file")"; \
+		done; \
+	done
+
+.PHONY: lint
+lint: $(BIN)/buf $(BIN)/golangci-lint ## Run the linters
+	$(BIN)/buf lint
+	$(BIN)/buf format --diff --exit-code
+	$(BIN)/golangci-lint run
+
+.PHONY: breaking
+breaking: $(BIN)/buf ## Check that the contract breaks no client of AGAINST
+	$(BIN)/buf breaking --against '$(AGAINST)'
+
+.PHONY: generate
+generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc ## Generate gen/ from proto/
+	$(BIN)/buf generate
+
+.PHONY: check
+check: generate ## Check that generated code, modules and formatting are up to date
+	@test -z "$$(git status --porcelain gen)" || { git status --short gen; echo 'gen/ is stale: run make generate and commit it'; exit 1; }
+	go mod tidy -diff
+	@unformatted="$$(gofmt -l $$(git ls-files '*.go' ':!gen'))"; \
+		test -z "$$unformatted" || { echo "not formatted: $$unformatted"; exit 1; }
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf $(BIN)
+
+# Tools are built at pinned versions from modules of their own.
+
+$(BIN)/buf: tools/go.mod tools/go.sum
+	cd tools && go build -o ../$@ github.com/bufbuild/buf/cmd/buf
+
+$(BIN)/protoc-gen-go: tools/go.mod tools/go.sum
+	cd tools && go build -o ../$@ google.golang.org/protobuf/cmd/protoc-gen-go
+
+$(BIN)/protoc-gen-go-grpc: tools/go.mod tools/go.sum
+	cd tools && go build -o ../$@ google.golang.org/grpc/cmd/protoc-gen-go-grpc
+
+$(BIN)/golangci-lint: tools/lint/go.mod tools/lint/go.sum
+	cd tools/lint && go build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
