@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -17,8 +18,13 @@ import (
 	"github.com/dpareto/dpareto/suggest"
 )
 
-// maxRequestBytes is the largest request that the server accepts.
-const maxRequestBytes = 4 << 20
+const (
+	// maxRequestBytes is the largest request that the server accepts.
+	maxRequestBytes = 4 << 20
+	// minPing is the shortest time between keepalive pings that clients may send:
+	// workers are quiet for as long as a training run takes.
+	minPing = 10 * time.Second
+)
 
 // Options configures a Server.
 type Options struct {
@@ -77,6 +83,7 @@ func (s *Server) Close() {
 func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
 	options = append([]grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxRequestBytes),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 		grpc.ChainUnaryInterceptor(s.observe, recoverPanics, refuseUnimplemented),
 		grpc.ChainStreamInterceptor(recoverStreamPanics),
 	}, options...)

@@ -1,0 +1,236 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/clients/go/trainer"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+const (
+	// DefaultMaxFailures is the default of Agent.MaxFailures.
+	DefaultMaxFailures = 10
+	// DefaultGrace is the default of Agent.Grace.
+	DefaultGrace = 5 * time.Second
+)
+
+// Agent trains the trials of a study. Its fields must not change while it runs.
+type Agent struct {
+	// Study whose trials are run. Required.
+	Study *dpareto.Study
+	// Trainer that runs them. Required.
+	Trainer trainer.Trainer
+	// Workers is the number of trials that are trained at the same time. Default 1.
+	Workers int
+	// WorkerID is the prefix of the workers' ids: they are called "{WorkerID}-1",
+	// "{WorkerID}-2" and so on. Required. It should be the same after a restart, so
+	// that the agent gets back the trials that it held, and must differ from that of
+	// every other agent of the study.
+	WorkerID string
+	// Seed of all randomness of the training (see TrialSeed).
+	Seed uint64
+	// MaxFailures is the number of trials that may fail one after the other, over all
+	// workers, before Run gives up: then the fault is likely here and the study's
+	// trials should not be spent on it. Default DefaultMaxFailures.
+	MaxFailures int
+	// Grace is how long Run, when its context is done, goes on trying to tell the
+	// server: results that are there, and which trials it gives back. Default
+	// DefaultGrace.
+	Grace time.Duration
+	// Events tells what happens, for a display of progress.
+	Events Events
+}
+
+// Events are functions that are called when something happens; any of them may be
+// nil. They are called by all workers, possibly at the same time, and training waits
+// for them. worker is the worker's id.
+type Events struct {
+	// TrialStarted is called when a trial was handed out, before its training.
+	TrialStarted func(worker string, trial *dpareto.Trial)
+	// Measured is called when a measurement on the way was recorded.
+	Measured func(worker string, trial *dpareto.Trial, m trainer.Measurement)
+	// TrialDone is called when a worker is done with a trial. The measurement is the
+	// final one if the outcome is Succeeded. err is why the trial did not succeed.
+	TrialDone func(worker string, trial *dpareto.Trial, outcome Outcome, m trainer.Measurement, err error)
+}
+
+// Outcome is what became of a trial in the hands of a worker.
+type Outcome int
+
+const (
+	// Succeeded means that the trial was completed with a measurement.
+	Succeeded Outcome = iota
+	// Infeasible means that the trainer found that the configuration cannot work.
+	Infeasible
+	// Failed means that training failed. The trial may be run again.
+	Failed
+	// Released means that the trial was given back unfinished.
+	Released
+	// Abandoned means that the trial was no longer the worker's, or that the server
+	// could not be told what became of it.
+	Abandoned
+)
+
+// String returns the outcome in lower case.
+func (o Outcome) String() string {
+	switch o {
+	case Succeeded:
+		return "succeeded"
+	case Infeasible:
+		return "infeasible"
+	case Failed:
+		return "failed"
+	case Released:
+		return "released"
+	case Abandoned:
+		return "abandoned"
+	default:
+		return fmt.Sprintf("Outcome(%d)", int(o))
+	}
+}
+
+// MetricError says that the study asks for metrics that the trainer does not measure.
+type MetricError struct {
+	// Trainer is the name of the trainer.
+	Trainer string
+	// Missing are the ids of the metrics, sorted.
+	Missing []string
+	// Measured are the names of the metrics that the trainer measures, sorted.
+	Measured []string
+}
+
+// Error implements error.
+func (e *MetricError) Error() string {
+	return fmt.Sprintf("trainer %s does not measure %s, which the study needs; it measures %s",
+		e.Trainer, strings.Join(e.Missing, ", "), strings.Join(e.Measured, ", "))
+}
+
+// PanicError is the failure of a trial whose training panicked.
+type PanicError struct {
+	// Value of the panic.
+	Value any
+	// Stack of the goroutine that panicked.
+	Stack []byte
+}
+
+// Error implements error. The text is without the stack.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// TrialSeed returns the seed of the training of one attempt at a trial. It depends
+// on all three arguments, so that trials are independent of each other, another
+// attempt sees other randomness, and the same agent's seed gives the same
+// measurements for the same configurations.
+//
+// Its values will not change. Each argument in turn is added to the state, which is
+// then mixed by the finaliser of SplitMix64 (Steele, Lea, Flood: "Fast splittable
+// pseudorandom number generators", OOPSLA 2014, with the constants of Stafford's
+// variant 13).
+func TrialSeed(seed uint64, number int64, attempt int) uint64 {
+	return mix(mix(mix(seed)+uint64(number)) + uint64(attempt))
+}
+
+// mix is one step of SplitMix64.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// Run trains trials until the study hands out no more, and then returns nil. It
+// returns
+//   - ctx.Err() when ctx is done: training is stopped and unfinished trials are given
+//     back within Grace;
+//   - a *MetricError when the trainer does not measure what the study needs;
+//   - the error of the last trial when MaxFailures trials failed in a row;
+//   - the error of the server when it refuses to hand out trials or to take results.
+//
+// Before it returns an error, too, unfinished trials are given back.
+func (a *Agent) Run(ctx context.Context) error {
+	if err := a.validate(); err != nil {
+		return err
+	}
+	study, err := a.Study.Get(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return err
+	}
+	c := newCrew(a, study.GetSpec())
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range max(1, a.Workers) {
+		group.Go(func() error { return c.work(ctx, fmt.Sprintf("%s-%d", a.WorkerID, i+1)) })
+	}
+	return group.Wait()
+}
+
+func (a *Agent) validate() error {
+	switch {
+	case a.Study == nil:
+		return errors.New("agent: no study")
+	case a.Trainer == nil:
+		return errors.New("agent: no trainer")
+	case a.WorkerID == "":
+		return errors.New("agent: no worker id")
+	case a.Workers < 0 || a.MaxFailures < 0 || a.Grace < 0:
+		return errors.New("agent: negative number of workers or failures, or negative grace")
+	default:
+		return nil
+	}
+}
+
+// crew is the workers of a running agent and what they share.
+type crew struct {
+	*Agent
+	maxFailures int64
+	grace       time.Duration
+	declared    map[string]bool // ids of the study's metrics
+	required    []string        // ids of those that a measurement must have, sorted
+	failures    atomic.Int64    // since the last trial that did not fail
+}
+
+func newCrew(a *Agent, spec *dparetov1.StudySpec) *crew {
+	c := &crew{Agent: a, maxFailures: DefaultMaxFailures, grace: DefaultGrace, declared: make(map[string]bool)}
+	if a.MaxFailures > 0 {
+		c.maxFailures = int64(a.MaxFailures)
+	}
+	if a.Grace > 0 {
+		c.grace = a.Grace
+	}
+	for _, m := range spec.GetMetrics() {
+		c.declared[m.GetId()] = true
+		if m.GetReported() != nil && m.GetRole() != dparetov1.MetricRole_METRIC_ROLE_TRACKED {
+			c.required = append(c.required, m.GetId())
+		}
+	}
+	slices.Sort(c.required)
+	return c
+}
+
+// work runs trials as one worker.
+func (c *crew) work(ctx context.Context, worker string) error {
+	for {
+		trial, err := c.Study.Ask(ctx, worker)
+		switch {
+		case errors.Is(err, dpareto.ErrDone):
+			return nil
+		case ctx.Err() != nil && err != nil:
+			return ctx.Err()
+		case err != nil:
+			return err
+		}
+		if err := c.run(ctx, worker, trial); err != nil {
+			return err
+		}
+	}
+}

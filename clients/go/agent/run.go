@@ -1,0 +1,172 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/clients/go/trainer"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// run trains one trial and tells the server what came of it. It returns an error when
+// the worker should not go on.
+func (c *crew) run(ctx context.Context, worker string, trial *dpareto.Trial) error {
+	if c.Events.TrialStarted != nil {
+		c.Events.TrialStarted(worker, trial)
+	}
+	held, stop := trial.KeepAlive(ctx)
+	defer stop()
+	m, err := c.train(held, worker, trial)
+
+	tell, cancel := linger(ctx, c.grace)
+	defer cancel()
+	if err == nil {
+		err = trial.CompleteMeasurement(tell, c.message(m))
+	}
+	if lost := context.Cause(held); err != nil && errors.Is(lost, dpareto.ErrLeaseLost) {
+		err = fmt.Errorf("%w (%w)", lost, err)
+	}
+	outcome, fatal := c.conclude(ctx, tell, trial, err)
+	if c.Events.TrialDone != nil {
+		c.Events.TrialDone(worker, trial, outcome, m, err)
+	}
+	return fatal
+}
+
+// linger returns a context that outlives ctx by the grace.
+func linger(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(grace, cancel) })
+	return out, func() {
+		stop()
+		cancel()
+	}
+}
+
+// train runs the trainer and returns its final measurement. A panic is an error.
+func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (m trainer.Measurement, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &PanicError{Value: r, Stack: debug.Stack()}
+		}
+	}()
+	run := trainer.Run{
+		Parameters: trial.Parameters(),
+		Replicates: trial.Replicates(),
+		Seed:       TrialSeed(c.Seed, trial.Number(), trial.Attempt()),
+	}
+	var reportErr error // counts even if the trainer drops it
+	m, err = c.Trainer.Train(ctx, run, func(m trainer.Measurement) error {
+		err := c.report(ctx, worker, trial, m)
+		if errors.Is(err, dpareto.ErrStop) {
+			return trainer.ErrStop
+		}
+		reportErr = err
+		return err
+	})
+	if err = cmp.Or(reportErr, err); err != nil {
+		return m, err
+	}
+	return m, c.check(m)
+}
+
+// report tells a measurement on the way.
+func (c *crew) report(ctx context.Context, worker string, trial *dpareto.Trial, m trainer.Measurement) error {
+	if err := c.check(m); err != nil {
+		return err
+	}
+	err := trial.ReportMeasurement(ctx, c.message(m))
+	if c.Events.Measured != nil && (err == nil || errors.Is(err, dpareto.ErrStop)) {
+		c.Events.Measured(worker, trial, m)
+	}
+	return err
+}
+
+// check returns a *MetricError if a measurement lacks a metric that the study needs.
+func (c *crew) check(m trainer.Measurement) error {
+	missing := slices.DeleteFunc(slices.Clone(c.required), func(id string) bool { return len(m.Metrics[id]) > 0 })
+	if len(missing) == 0 {
+		return nil
+	}
+	return &MetricError{Trainer: c.Trainer.Name(), Missing: missing, Measured: slices.Sorted(maps.Keys(m.Metrics))}
+}
+
+// message returns a measurement with the metrics that the study declares.
+func (c *crew) message(m trainer.Measurement) *dparetov1.Measurement {
+	metrics := make(dpareto.Metrics, len(m.Metrics))
+	for id, runs := range m.Metrics {
+		if c.declared[id] {
+			metrics[id] = runs
+		}
+	}
+	return metrics.Measurement(m.Step, m.Elapsed)
+}
+
+// conclude tells the server what came of a trial that was completed (err is nil) or
+// ended with an error. It returns the outcome, and an error when the worker should
+// not go on. ctx is the worker's, tell outlives it.
+func (c *crew) conclude(ctx, tell context.Context, trial *dpareto.Trial, err error) (Outcome, error) {
+	infeasible, isInfeasible := errors.AsType[*trainer.InfeasibleError](err)
+	_, isMismatch := errors.AsType[*MetricError](err)
+	var (
+		outcome Outcome
+		fatal   error // what ends the worker
+		told    error // what kept the server from knowing
+	)
+	switch {
+	case err == nil:
+		outcome = Succeeded
+		c.failures.Store(0)
+	case isInfeasible:
+		outcome = Infeasible
+		c.failures.Store(0)
+		told = trial.Infeasible(tell, cmp.Or(infeasible.Reason, "no reason given"))
+	case isMismatch:
+		outcome, fatal = Released, err
+		told = trial.Release(tell, err.Error())
+	case errors.Is(err, dpareto.ErrLeaseLost):
+		outcome = Abandoned
+	case ctx.Err() != nil:
+		outcome, fatal = Released, ctx.Err()
+		told = trial.Release(tell, "the worker was stopped")
+	default:
+		outcome = Failed
+		if n := c.failures.Add(1); n >= c.maxFailures {
+			fatal = fmt.Errorf("agent: %d trials failed in a row, the last one was %s: %w", n, trial.Name(), err)
+		}
+		told = trial.Fail(tell, cmp.Or(err.Error(), "no reason given"), isRetryable(err))
+	}
+	if told == nil {
+		return outcome, fatal
+	}
+	if fatal == nil && !errors.Is(told, dpareto.ErrLeaseLost) {
+		fatal = told
+		if ctx.Err() != nil {
+			fatal = ctx.Err()
+		}
+	}
+	return Abandoned, fatal
+}
+
+// isRetryable reports whether another attempt at a trial that failed could succeed.
+func isRetryable(err error) bool {
+	if _, ok := errors.AsType[*PanicError](err); ok {
+		return false
+	}
+	if _, ok := errors.AsType[*trainer.ParameterError](err); ok {
+		return false
+	}
+	// A measurement that the server refuses is refused again.
+	code := status.Code(err)
+	return code != codes.InvalidArgument && code != codes.ResourceExhausted
+}

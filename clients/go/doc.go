@@ -1,0 +1,39 @@
+// Package dpareto is the Go client of a dpareto server: it creates studies, asks
+// for configurations to train, tells what was measured, and reads the Pareto front.
+//
+// The loop of a worker is short. Ask blocks until the study has a trial for the
+// worker; the trial is the worker's for as long as its lease is renewed, which
+// every report does:
+//
+//	client, err := dpareto.Dial("localhost:7400")
+//	...
+//	defer client.Close()
+//	study := client.Study("adult")
+//	for {
+//		trial, err := study.Ask(ctx, "worker-1")
+//		if errors.Is(err, dpareto.ErrDone) {
+//			break
+//		}
+//		...
+//		accuracy := train(trial.Float("learning_rate"), trial.Int("epochs"))
+//		err = trial.Complete(ctx, dpareto.Metrics{"accuracy": {accuracy}})
+//		...
+//	}
+//
+// # Servers that come and go
+//
+// Calls that are safe to repeat are repeated, with growing pauses, for as long as
+// the server cannot be reached and the context lasts, so that a worker survives the
+// restart of its server. They are: creating a study, asking for a trial, reporting,
+// renewing a lease, completing and releasing a trial, and everything that only
+// reads. A single attempt has a time limit of its own (see [WithTimeout]). A context
+// without a deadline therefore means "however long it takes"; [WithRetryNotice] tells
+// a user what is being waited for.
+//
+// # Errors
+//
+// Errors say what was attempted and why the server refused, every field of an
+// invalid request included. status.Code of google.golang.org/grpc gives their code,
+// and errors.Is finds [ErrDone], [ErrStop], [ErrLeaseLost] and the error of the
+// context in them.
+package dpareto

@@ -1,0 +1,79 @@
+package dpareto
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// Errors that a worker decides by. They are found with errors.Is; the error's text
+// adds the server's reason.
+var (
+	// ErrDone is returned by Ask when the study hands out no more trials: its budget
+	// is spent, or its space is exhausted, and no trial can come back.
+	ErrDone = errors.New("the study hands out no more trials")
+
+	// ErrStop is returned by Report when somebody asked the trial to stop: the
+	// measurement was recorded, and the worker should complete the trial with what it
+	// has.
+	ErrStop = errors.New("the server asks to stop the trial")
+
+	// ErrLeaseLost is returned by the methods of a Trial when the server refuses the
+	// worker's word on it: the lease ran out and another worker has the trial, or the
+	// trial is complete or deleted. The worker should drop the trial and ask for
+	// another.
+	ErrLeaseLost = errors.New("the lease of the trial is lost")
+)
+
+// callError is a failed call: what was attempted, the server's answer, and the error
+// that it means to a caller, if any.
+type callError struct {
+	action string
+	status *status.Status
+	means  error // a sentinel or the error of the context; or nil
+}
+
+// newCallError returns the error of a call that was made to perform the action.
+func newCallError(ctx context.Context, action string, err error) *callError {
+	return &callError{action: action, status: status.Convert(err), means: ctx.Err()}
+}
+
+// Error implements error.
+func (e *callError) Error() string {
+	text := fmt.Sprintf("%s: %s", e.action, answer(e.status))
+	if e.means != nil {
+		return fmt.Sprintf("%v: %s", e.means, text)
+	}
+	return text
+}
+
+// Unwrap returns what the error means.
+func (e *callError) Unwrap() error { return e.means }
+
+// GRPCStatus makes status.Code and status.FromError work.
+func (e *callError) GRPCStatus() *status.Status { return e.status }
+
+// answer is the text of a status: its code and message or, where the details name
+// them, all invalid fields, of which the message has only the first.
+func answer(s *status.Status) string {
+	if s.Code() == codes.InvalidArgument {
+		var fields []string
+		for _, detail := range s.Details() {
+			if bad, ok := detail.(*errdetails.BadRequest); ok {
+				for _, v := range bad.GetFieldViolations() {
+					fields = append(fields, v.GetField()+": "+v.GetDescription())
+				}
+			}
+		}
+		if len(fields) > 0 {
+			return fmt.Sprintf("%v: %s", s.Code(), strings.Join(slices.Compact(fields), "; "))
+		}
+	}
+	return fmt.Sprintf("%v: %s", s.Code(), s.Message())
+}

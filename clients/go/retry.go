@@ -1,0 +1,116 @@
+package dpareto
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
+	"google.golang.org/grpc/status"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+const (
+	// firstPause and longestPause bound the pauses between attempts, which double.
+	firstPause   = 50 * time.Millisecond
+	longestPause = time.Second
+	// suggestFactor is how much longer than others a call for a suggestion may take.
+	suggestFactor = 8
+)
+
+// repeatable are the methods that can be called again when it is not known whether
+// an earlier attempt took effect: the server answers the repetition like the first
+// attempt, or the method only reads.
+var repeatable = map[string]bool{
+	dparetov1.StudyService_CreateStudy_FullMethodName:    true,
+	dparetov1.StudyService_GetStudy_FullMethodName:       true,
+	dparetov1.StudyService_ListStudies_FullMethodName:    true,
+	dparetov1.StudyService_SuggestTrials_FullMethodName:  true, // see isRepeatable
+	dparetov1.StudyService_GetTrial_FullMethodName:       true,
+	dparetov1.StudyService_ListTrials_FullMethodName:     true,
+	dparetov1.StudyService_AddMeasurement_FullMethodName: true,
+	dparetov1.StudyService_RenewLeases_FullMethodName:    true,
+	dparetov1.StudyService_CompleteTrial_FullMethodName:  true,
+	dparetov1.StudyService_ReleaseTrial_FullMethodName:   true,
+
+	dparetov1.FrontService_GetFront_FullMethodName:         true,
+	dparetov1.FrontService_QueryFront_FullMethodName:       true,
+	dparetov1.FrontService_ListHypervolumes_FullMethodName: true,
+	dparetov1.FrontService_PredictMetrics_FullMethodName:   true,
+
+	dparetov1.PrivacyService_ComputeEpsilon_FullMethodName:     true,
+	dparetov1.PrivacyService_CalibrateMechanism_FullMethodName: true,
+	dparetov1.PrivacyService_GetPrivacyLedger_FullMethodName:   true,
+
+	dparetov1.AdminService_GetServerInfo_FullMethodName: true,
+}
+
+// isRepeatable reports whether a request can be sent again. A worker that asks twice
+// gets the trial that it holds already, unless it turned that off.
+func isRepeatable(method string, req any) bool {
+	if suggest, ok := req.(*dparetov1.SuggestTrialsRequest); ok && suggest.Resume != nil && !suggest.GetResume() {
+		return false
+	}
+	return repeatable[method]
+}
+
+// retry repeats calls.
+type retry struct {
+	timeout time.Duration // of one attempt
+	notice  func(error)   // called before a pause; or nil
+}
+
+// intercept is the grpc.UnaryClientInterceptor that gives every attempt its time limit
+// and repeats a repeatable call until it succeeds, fails for good, or ctx is done.
+func (r *retry) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	timeout := r.timeout
+	if method == dparetov1.StudyService_SuggestTrials_FullMethodName {
+		timeout *= suggestFactor
+	}
+	attempt := func() error {
+		limited, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		return invoke(limited, method, req, reply, conn, options...)
+	}
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		err := attempt()
+		if err == nil || ctx.Err() != nil || conn.GetState() == connectivity.Shutdown ||
+			!isTransient(err) || !isRepeatable(method, req) {
+			return err
+		}
+		if r.notice != nil {
+			r.notice(err)
+		}
+		// Half of the pause is random, so that workers do not return all at once.
+		if wait(ctx, pause/2+rand.N(pause/2)) != nil {
+			return status.Errorf(status.FromContextError(ctx.Err()).Code(), "gave up: %s", answer(status.Convert(err)))
+		}
+	}
+}
+
+// isTransient reports whether another attempt can succeed: the server could not be
+// reached, is stopping (which cancels what it works on), lost a race, or did not
+// answer in time.
+func isTransient(err error) bool {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.Aborted, codes.Canceled, codes.DeadlineExceeded:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait waits, or returns the context's error when it is done before.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,322 @@
+package dpareto
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// Attempts go on, with pauses that double up to the longest and of which half is
+// random, until the server is back.
+func TestRetryPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const failures = 40
+		var notices int
+		f, c := serve(t, func(_ context.Context, n int, _ any) (any, error) {
+			if n < failures {
+				return nil, status.Error(codes.Unavailable, "down")
+			}
+			return &dparetov1.GetStudyResponse{Study: &dparetov1.Study{Revision: 7}}, nil
+		}, WithRetryNotice(func(err error) {
+			if status.Code(err) != codes.Unavailable {
+				t.Errorf("notice of %v", err)
+			}
+			notices++
+		}))
+		study, err := c.Study("s").Get(t.Context())
+		if err != nil || study.GetRevision() != 7 {
+			t.Fatalf("Get = %v, %v", study, err)
+		}
+		times := f.times()
+		if len(times) != failures+1 || notices != failures {
+			t.Fatalf("%d attempts and %d notices, want %d and %d", len(times), notices, failures+1, failures)
+		}
+		pause := firstPause
+		distinct := make(map[time.Duration]bool)
+		for i := range failures {
+			got := times[i+1] - times[i]
+			if got < pause/2 || got > pause {
+				t.Errorf("pause %d is %v, want it in [%v, %v]", i, got, pause/2, pause)
+			}
+			distinct[got] = true
+			pause = min(2*pause, longestPause)
+		}
+		if len(distinct) < failures/2 {
+			t.Errorf("only %d distinct pauses: no jitter", len(distinct))
+		}
+	})
+}
+
+func TestRetriedCodes(t *testing.T) {
+	for code, want := range map[codes.Code]int{
+		codes.Unavailable:        2,
+		codes.Aborted:            2,
+		codes.Canceled:           2, // by a server that stops
+		codes.DeadlineExceeded:   2,
+		codes.InvalidArgument:    1,
+		codes.NotFound:           1,
+		codes.AlreadyExists:      1,
+		codes.FailedPrecondition: 1,
+		codes.ResourceExhausted:  1,
+		codes.PermissionDenied:   1,
+		codes.Unimplemented:      1,
+		codes.Internal:           1,
+		codes.Unknown:            1,
+	} {
+		t.Run(code.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, c := serve(t, func(_ context.Context, n int, _ any) (any, error) {
+					if n == 0 {
+						return nil, status.Error(code, "why")
+					}
+					return &dparetov1.GetStudyResponse{}, nil
+				})
+				_, err := c.Study("s").Get(t.Context())
+				if got := len(f.times()); got != want {
+					t.Errorf("%d attempts, want %d", got, want)
+				}
+				if want > 1 {
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				if status.Code(err) != code || err.Error() != "read studies/s: "+code.String()+": why" {
+					t.Errorf("error %v", err)
+				}
+			})
+		})
+	}
+}
+
+// The context bounds the attempts; its error and the last failure are reported.
+func TestRetryEndsWithContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := serve(t, func(context.Context, int, any) (any, error) {
+			return nil, status.Error(codes.Unavailable, "down")
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		_, err := c.Study("s").Get(ctx)
+		if elapsed := time.Since(start); elapsed != time.Minute {
+			t.Errorf("gave up after %v", elapsed)
+		}
+		if !errors.Is(err, context.DeadlineExceeded) || status.Code(err) != codes.DeadlineExceeded ||
+			!strings.Contains(err.Error(), "Unavailable: down") {
+			t.Errorf("error %v", err)
+		}
+
+		ctx, stop := context.WithCancel(t.Context())
+		go func() {
+			synctest.Wait() // for a pause
+			stop()
+		}()
+		if _, err := c.Study("s").Get(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// An attempt that hangs is given up and repeated.
+func TestAttemptTimeout(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		options []Option
+		call    func(ctx context.Context, c *Client) error
+		want    time.Duration
+	}{
+		{
+			"default", nil,
+			func(ctx context.Context, c *Client) error { _, err := c.Study("s").Get(ctx); return err },
+			DefaultTimeout,
+		},
+		{
+			"ask", nil,
+			func(ctx context.Context, c *Client) error { _, err := c.Study("s").Ask(ctx, "w"); return err },
+			8 * DefaultTimeout,
+		},
+		{
+			"option",
+			[]Option{WithTimeout(time.Second)},
+			func(ctx context.Context, c *Client) error { return held(c).Release(ctx, "") },
+			time.Second,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, c := serve(t, func(ctx context.Context, n int, req any) (any, error) {
+					if n == 0 {
+						<-ctx.Done()
+						return nil, ctx.Err()
+					}
+					switch req.(type) {
+					case *dparetov1.SuggestTrialsRequest:
+						return handOut(), nil
+					case *dparetov1.ReleaseTrialRequest:
+						return &dparetov1.ReleaseTrialResponse{}, nil
+					default:
+						return &dparetov1.GetStudyResponse{}, nil
+					}
+				}, tt.options...)
+				if err := tt.call(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+				times := f.times()
+				if len(times) != 2 {
+					t.Fatalf("%d attempts, want 2", len(times))
+				}
+				if got := times[1] - times[0]; got < tt.want || got > tt.want+firstPause {
+					t.Errorf("second attempt after %v, want %v and a pause", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// After a lost answer the same bytes are sent again, without a request id, so that the
+// server recognises the repetition.
+func TestRepetitionsAreEqual(t *testing.T) {
+	answers := map[string]struct {
+		answer proto.Message
+		call   func(ctx context.Context, c *Client) error
+	}{
+		"CreateStudy": {&dparetov1.CreateStudyResponse{}, func(ctx context.Context, c *Client) error {
+			_, err := c.CreateStudy(ctx, "s", &dparetov1.Study{DisplayName: "S"})
+			return err
+		}},
+		"SuggestTrials": {handOut(), func(ctx context.Context, c *Client) error {
+			_, err := c.Study("s").Ask(ctx, "w")
+			return err
+		}},
+		"AddMeasurement": {&dparetov1.AddMeasurementResponse{}, func(ctx context.Context, c *Client) error {
+			return held(c).Report(ctx, 1, Metrics{"error": {0.1, 0.2}})
+		}},
+		"CompleteTrial": {&dparetov1.CompleteTrialResponse{}, func(ctx context.Context, c *Client) error {
+			return held(c).Complete(ctx, Metrics{"error": {0.1, 0.2}})
+		}},
+		"ReleaseTrial": {&dparetov1.ReleaseTrialResponse{}, func(ctx context.Context, c *Client) error {
+			return held(c).Release(ctx, "why")
+		}},
+	}
+	for name, tt := range answers {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, c := serve(t, func(_ context.Context, n int, _ any) (any, error) {
+					if n < 2 {
+						return nil, status.Error(codes.Unavailable, "the answer is lost")
+					}
+					return tt.answer, nil
+				})
+				if err := tt.call(t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+				requests := f.requests()
+				if len(requests) != 3 {
+					t.Fatalf("%d requests, want 3", len(requests))
+				}
+				for _, req := range requests {
+					message := req.(proto.Message)
+					if !proto.Equal(message, requests[0].(proto.Message)) {
+						t.Errorf("request %v\nafter    %v", req, requests[0])
+					}
+					if id := message.ProtoReflect().Descriptor().Fields().ByName("request_id"); id != nil && message.ProtoReflect().Has(id) {
+						t.Errorf("request with an id: %v", req)
+					}
+				}
+			})
+		})
+	}
+}
+
+// What is not safe to repeat is sent once. The list is complete: a new method of the
+// contract has to be put on one side or the other.
+func TestRepeatableMethods(t *testing.T) {
+	want := []string{
+		"BackupStore", "ExportStudy", "ImportStudy", "WatchStudy", // streams
+		"CreateTrial",                // would create two
+		"DeleteStudy", "DeleteTrial", // the second time is NOT_FOUND
+		"PauseStudy", "ResumeStudy", "StopTrial", "UpdateStudy", "UpdateTrial", // may undo what others did in between
+		"ReaccountStudy",                                 // changes the study
+		"ReleaseBest", "ReleaseFront", "SelectPrivately", // each costs privacy
+	}
+	var once []string
+	known := 0
+	for _, file := range []protoreflect.FileDescriptor{
+		dparetov1.File_dpareto_v1_study_service_proto, dparetov1.File_dpareto_v1_front_service_proto,
+		dparetov1.File_dpareto_v1_privacy_service_proto, dparetov1.File_dpareto_v1_release_service_proto,
+		dparetov1.File_dpareto_v1_admin_service_proto,
+	} {
+		methods := file.Services().Get(0).Methods()
+		for i := range methods.Len() {
+			m := methods.Get(i)
+			if repeatable["/"+string(m.Parent().FullName())+"/"+string(m.Name())] {
+				known++
+			} else {
+				once = append(once, string(m.Name()))
+			}
+		}
+	}
+	slices.Sort(once)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, once); diff != "" {
+		t.Errorf("methods that are sent once (-want +got):\n%s", diff)
+	}
+	if known != len(repeatable) {
+		t.Errorf("%d of %d repeatable methods exist", known, len(repeatable))
+	}
+}
+
+func TestSentOnce(t *testing.T) {
+	no := false
+	for name, call := range map[string]func(ctx context.Context, c *Client) error{
+		"CreateTrial": func(ctx context.Context, c *Client) error {
+			_, err := c.Studies.CreateTrial(ctx, &dparetov1.CreateTrialRequest{})
+			return err
+		},
+		"SuggestTrials without resume": func(ctx context.Context, c *Client) error {
+			_, err := c.Studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Resume: &no})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, c := serve(t, func(context.Context, int, any) (any, error) {
+					return nil, status.Error(codes.Unavailable, "down")
+				})
+				if err := call(t.Context(), c); status.Code(err) != codes.Unavailable {
+					t.Errorf("error %v", err)
+				}
+				if n := len(f.times()); n != 1 {
+					t.Errorf("%d attempts", n)
+				}
+			})
+		})
+	}
+}
+
+// Calls of a closed client fail at once instead of being repeated.
+func TestClosedClient(t *testing.T) {
+	c, err := Dial("localhost:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Study("s").Get(t.Context()); status.Code(err) != codes.Canceled {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,117 @@
+package dpareto
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// askAgain is how long Ask waits where the server does not say.
+const askAgain = time.Second
+
+// Study is a handle of a study. It is safe for concurrent use.
+type Study struct {
+	client *Client
+	name   string
+}
+
+// Name returns the resource name of the study: studies/{study}.
+func (s *Study) Name() string { return s.name }
+
+// Get reads the study.
+func (s *Study) Get(ctx context.Context) (*dparetov1.Study, error) {
+	resp, err := s.client.Studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: s.name})
+	if err != nil {
+		return nil, newCallError(ctx, "read "+s.name, err)
+	}
+	return resp.GetStudy(), nil
+}
+
+// Ask returns a trial for a worker to run. It waits as long as the study has none but
+// may get one: while it is paused, or other workers hold all that its budget allows.
+// It returns ErrDone when the study hands out no more trials.
+//
+// The id names the worker among all workers of the study, and should be the same
+// after a restart of the worker: a worker that holds a trial already gets it again,
+// under a new lease, to be run from its beginning. Two workers must not share an id.
+func (s *Study) Ask(ctx context.Context, workerID string) (*Trial, error) {
+	request := &dparetov1.SuggestTrialsRequest{Parent: s.name, Count: 1, WorkerId: workerID}
+	action := "ask for a trial of " + s.name
+	for {
+		resp, err := s.client.Studies.SuggestTrials(ctx, request)
+		if err != nil {
+			return nil, newCallError(ctx, action, err)
+		}
+		if trials := resp.GetTrials(); len(trials) > 0 {
+			return newTrial(s, trials[0]), nil
+		}
+		pause := resp.GetRetryAfter().AsDuration()
+		if pause <= 0 {
+			if isDone(resp) {
+				return nil, fmt.Errorf("%s: %w (%v, %v)", action, ErrDone, resp.GetEndReason(), resp.GetStudyState())
+			}
+			pause = askAgain
+		}
+		if err := wait(ctx, pause); err != nil {
+			return nil, fmt.Errorf("%s: %w (waiting because of %v)", action, err, resp.GetEndReason())
+		}
+	}
+}
+
+// isDone reports whether an answer without a trial, and without a time after which to
+// ask again, is the last one.
+func isDone(resp *dparetov1.SuggestTrialsResponse) bool {
+	switch resp.GetEndReason() {
+	case dparetov1.EndReason_END_REASON_BUDGET_SPENT,
+		dparetov1.EndReason_END_REASON_SPACE_EXHAUSTED,
+		dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT:
+		return true
+	default:
+		return resp.GetStudyState() == dparetov1.StudyState_STUDY_STATE_COMPLETED
+	}
+}
+
+// Trials returns all trials of the study in ascending order of their numbers, page
+// after page. An error ends the sequence.
+func (s *Study) Trials(ctx context.Context) iter.Seq2[*dparetov1.Trial, error] {
+	return func(yield func(*dparetov1.Trial, error) bool) {
+		request := &dparetov1.ListTrialsRequest{Parent: s.name}
+		for {
+			resp, err := s.client.Studies.ListTrials(ctx, request)
+			if err != nil {
+				yield(nil, newCallError(ctx, "list the trials of "+s.name, err))
+				return
+			}
+			for _, trial := range resp.GetTrials() {
+				if !yield(trial, nil) {
+					return
+				}
+			}
+			if request.PageToken = resp.GetNextPageToken(); request.GetPageToken() == "" {
+				return
+			}
+		}
+	}
+}
+
+// Front reads the Pareto front of the study, chosen by the given kind of values.
+func (s *Study) Front(ctx context.Context, kind dparetov1.FrontKind) (*dparetov1.Front, error) {
+	resp, err := s.client.Fronts.GetFront(ctx, &dparetov1.GetFrontRequest{Name: s.name, Kind: kind})
+	if err != nil {
+		return nil, newCallError(ctx, "read the front of "+s.name, err)
+	}
+	return resp.GetFront(), nil
+}
+
+// Hypervolumes reads the hypervolume of the observed front after every completed
+// trial, in the order of completion.
+func (s *Study) Hypervolumes(ctx context.Context) ([]*dparetov1.HypervolumePoint, error) {
+	resp, err := s.client.Fronts.ListHypervolumes(ctx, &dparetov1.ListHypervolumesRequest{Name: s.name})
+	if err != nil {
+		return nil, newCallError(ctx, "read the hypervolumes of "+s.name, err)
+	}
+	return resp.GetPoints(), nil
+}
