@@ -1,0 +1,13 @@
+// Package acquisition measures how much a configuration with an uncertain
+// outcome is expected to push a Pareto front outwards: probability of
+// improvement, hypervolume improvement, their product HVPoI, and expected
+// hypervolume improvement, in closed form and for any number of objectives.
+//
+// The outcome of each objective is a [Law], independent of the others, and all
+// objectives are minimised. A Gaussian process often models a transform of an
+// objective (the logarithm of a privacy loss, the logit of an error), while
+// hypervolume is wanted in the objective's own unit. So laws are those of the
+// *untransformed* objective (log-normal, logit-normal) and fronts are in own
+// units: the probability of improvement is the same in either, the hypervolume
+// is not.
+package acquisition

@@ -1,0 +1,174 @@
+package pareto
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// Front is the non-dominated set of some points below a reference, with the
+// region that it leaves to be improved. A *Front is immutable and safe for
+// concurrent use; what its methods return must not be changed.
+type Front struct {
+	reference []float64
+	points    [][]float64
+	cells     []Cell
+}
+
+// Cell is the box Lower < v < Upper, one value per objective. Lower can be -Inf.
+type Cell struct {
+	Lower, Upper []float64
+}
+
+// NewFront builds the front of points with respect to the reference: points
+// that are not finite, not strictly below the reference in every objective,
+// dominated or duplicate are left out. It panics if lengths differ or the
+// reference is empty.
+func NewFront(points [][]float64, reference []float64) *Front {
+	kept := inside(points, reference)
+	f := &Front{reference: slices.Clone(reference), points: make([][]float64, len(kept))}
+	for i, p := range kept {
+		f.points[i] = slices.Clone(p)
+	}
+	f.cells = partition(f.points, f.reference)
+	return f
+}
+
+// Len returns the number of points.
+func (f *Front) Len() int { return len(f.points) }
+
+// Points returns the front in lexicographic order.
+func (f *Front) Points() [][]float64 { return f.points }
+
+// Reference returns the reference point.
+func (f *Front) Reference() []float64 { return f.reference }
+
+// Hypervolume returns the volume that the front dominates; see [Hypervolume].
+func (f *Front) Hypervolume() float64 { return hypervolume(f.points, f.reference) }
+
+// Cells returns disjoint boxes whose union is, but for a set of measure zero,
+// the region below the reference that no point of the front dominates. In two
+// objectives they are the n+1 vertical strips of a front of n points.
+func (f *Front) Cells() []Cell { return f.cells }
+
+// Improvement returns by how much the hypervolume would grow with v added:
+//
+//	Σ_cells Π_j max(0, u_j - max(l_j, v_j)).
+//
+// It is a sum of non-negative terms, so that small improvements keep their
+// digits. It is 0 if v is not finite, and panics if the length differs.
+func (f *Front) Improvement(v []float64) float64 {
+	checkLength(v, f.reference)
+	if !finite(v) {
+		return 0
+	}
+	sum := 0.0
+	for _, c := range f.cells {
+		volume := 1.0
+		for j, u := range c.Upper {
+			side := u - math.Max(c.Lower[j], v[j])
+			if side <= 0 {
+				volume = 0
+				break
+			}
+			volume *= side
+		}
+		sum += volume
+	}
+	return sum
+}
+
+// partition slices the non-dominated region along the last objective: between
+// two neighbouring values of the front the region is that of the points below,
+// seen in the objectives before. Boxes that pass unchanged from one slice to
+// the next are joined, which leaves O(n) of them in three objectives.
+func partition(front [][]float64, reference []float64) []Cell {
+	m := len(reference)
+	switch m {
+	case 1:
+		c := Cell{Lower: []float64{math.Inf(-1)}, Upper: []float64{reference[0]}}
+		if len(front) > 0 {
+			c.Upper[0] = front[0][0]
+		}
+		return []Cell{c}
+	case 2:
+		return strips(front, reference)
+	}
+	last := m - 1
+	order := slices.Clone(front)
+	slices.SortStableFunc(order, func(p, q []float64) int { return cmp.Compare(p[last], q[last]) })
+
+	var done []Cell
+	open := map[string]Cell{} // the boxes of the slice before, by their shape
+	var shapes []string       // their keys in order, for a reproducible result
+	lower := math.Inf(-1)
+	for k := 0; ; {
+		upper := reference[last]
+		if k < len(order) {
+			upper = order[k][last]
+		}
+		projected := make([][]float64, k)
+		for i, p := range order[:k] {
+			projected[i] = p[:last]
+		}
+		slice := map[string]Cell{}
+		var sliceShapes []string
+		for _, c := range partition(prune(projected), reference[:last]) {
+			key := shape(c)
+			merged, ok := open[key]
+			if !ok {
+				merged = Cell{Lower: append(slices.Clone(c.Lower), lower), Upper: append(slices.Clone(c.Upper), upper)}
+			}
+			merged.Upper[last] = upper
+			slice[key] = merged
+			sliceShapes = append(sliceShapes, key)
+		}
+		for _, key := range shapes {
+			if _, ok := slice[key]; !ok {
+				done = append(done, open[key])
+			}
+		}
+		open, shapes = slice, sliceShapes
+		if k == len(order) {
+			break
+		}
+		lower = upper
+		for k < len(order) && order[k][last] == upper {
+			k++
+		}
+	}
+	for _, key := range shapes {
+		done = append(done, open[key])
+	}
+	return done
+}
+
+// strips is partition for two objectives: the strip from x_i to x_{i+1} lies
+// below y_i, with x_0 = -Inf, y_0 = r_2 and x_{n+1} = r_1.
+func strips(front [][]float64, reference []float64) []Cell {
+	cells := make([]Cell, 0, len(front)+1)
+	left, height := math.Inf(-1), reference[1]
+	add := func(right float64) {
+		cells = append(cells, Cell{
+			Lower: []float64{left, math.Inf(-1)},
+			Upper: []float64{right, height},
+		})
+	}
+	for _, p := range front {
+		add(p[0])
+		left, height = p[0], p[1]
+	}
+	add(reference[0])
+	return cells
+}
+
+// shape returns the bounds of a box as a map key.
+func shape(c Cell) string {
+	key := make([]byte, 0, 16*len(c.Lower))
+	for j := range c.Lower {
+		key = binary.LittleEndian.AppendUint64(key, math.Float64bits(c.Lower[j]))
+		key = binary.LittleEndian.AppendUint64(key, math.Float64bits(c.Upper[j]))
+	}
+	return string(key)
+}

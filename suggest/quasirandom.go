@@ -1,0 +1,121 @@
+package suggest
+
+import (
+	"context"
+	"math/rand/v2"
+)
+
+type quasiRandom struct{}
+
+// NewQuasiRandom returns the designer "quasi_random": a scrambled Halton
+// sequence, one prime base per parameter, sent through the inverse
+// distribution functions of the design laws. The point of trial number n is
+// the n-th of the sequence that Seed determines, so that the numbers of a
+// study, whatever the first, cover the space evenly. Configurations of a
+// space without doubles can repeat.
+//
+// Digits are scrambled as a nested uniform permutation (A. B. Owen, "Randomly
+// permuted (t,m,s)-nets and (t,s)-sequences", 1995), which makes every point
+// uniform by itself and breaks the correlations between large prime bases.
+func NewQuasiRandom() Designer { return quasiRandom{} }
+
+func (quasiRandom) Name() string    { return "quasi_random" }
+func (quasiRandom) Version() string { return "1" }
+
+func (d quasiRandom) Suggest(ctx context.Context, p *Problem, h *History, r Request) ([]Suggestion, error) {
+	if err := validate(p, h, r); err != nil {
+		return nil, err
+	}
+	sequence := newHalton(len(p.Space.Parameters), mix(r.Seed))
+	u := make([]float64, len(p.Space.Parameters))
+	out := make([]Suggestion, 0, r.Count)
+	for i := range r.Count {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		sequence.at(u, uint64(r.Number+int64(i)))
+		out = append(out, Suggestion{Point: p.Space.Quantile(u), Designer: d.Name()})
+	}
+	return out, nil
+}
+
+// halton is a nested-scrambled Halton sequence.
+type halton struct {
+	bases []uint64
+	key   uint64
+}
+
+// newHalton returns the sequence of the given dimension whose scrambling is
+// determined by key.
+func newHalton(dim int, key uint64) halton {
+	return halton{bases: primes(dim), key: key}
+}
+
+// at writes the n-th point, in the open unit cube, to u.
+func (h halton) at(u []float64, n uint64) {
+	for j, b := range h.bases {
+		u[j] = scrambledInverse(n, b, mix(h.key^mix(uint64(j))))
+	}
+}
+
+// scrambledInverse returns the radical inverse of n in base b, in (0, 1), with
+// every digit permuted by a random permutation that depends on the digits
+// before it. Digits, those beyond n's own included, are produced until they
+// tell 2^32 numbers apart; a uniform number stands for the rest.
+func scrambledInverse(n, b, key uint64) float64 {
+	const resolution = 1 << 32
+	numerator, denominator := 0.0, 1.0
+	prefix := key
+	var pcg rand.PCG
+	for denominator < resolution {
+		digit := n % b
+		n /= b
+		pcg.Seed(prefix, key)
+		numerator = numerator*float64(b) + float64(permuted(digit, b, &pcg))
+		denominator *= float64(b)
+		prefix = mix(prefix ^ mix(digit))
+	}
+	return (numerator + (float64(prefix>>12)+0.5)/(1<<52)) / denominator
+}
+
+// permuted returns the image of digit under the permutation of {0..b-1} that
+// source draws.
+func permuted(digit, b uint64, source *rand.PCG) uint64 {
+	// Fisher-Yates from the top, following one element: position i receives
+	// the element at a uniform position j <= i.
+	at := digit
+	for i := b - 1; i > 0; i-- {
+		j := source.Uint64() % (i + 1)
+		switch at {
+		case i:
+			at = j
+		case j:
+			at = i
+		}
+		if at == i {
+			break // positions above i - 1 are settled
+		}
+	}
+	return at
+}
+
+// primes returns the first n primes.
+func primes(n int) []uint64 {
+	list := make([]uint64, 0, n)
+	for c := uint64(2); len(list) < n; c++ {
+		isPrime := true
+		for _, q := range list {
+			if q*q > c {
+				break
+			}
+			if c%q == 0 {
+				isPrime = false
+				break
+			}
+		}
+		if isPrime {
+			list = append(list, c)
+		}
+	}
+	return list
+}

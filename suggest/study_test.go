@@ -1,0 +1,25 @@
+package suggest_test
+
+import (
+	"testing"
+
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// study asks d for n configurations, one by one, and evaluates them.
+func study(t *testing.T, d suggest.Designer, p *suggest.Problem, n int, seed uint64, evaluate func(space.Point) suggest.Evaluation) *suggest.History {
+	t.Helper()
+	h := &suggest.History{}
+	for number := range n {
+		s, err := d.Suggest(t.Context(), p, h, suggest.Request{Count: 1, Seed: seed, Number: int64(number + 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s[0].FallbackReason != "" {
+			t.Errorf("trial %d: %s", number+1, s[0].FallbackReason)
+		}
+		h.Evaluations = append(h.Evaluations, evaluate(s[0].Point))
+	}
+	return h
+}
