@@ -22,10 +22,10 @@ import (
 
 const (
 	// checkpointsPerTrial and modelSize bound the measurements that a posterior front
-	// is fitted to: a few epochs, evenly spaced in the logarithm, say nearly as much as
-	// all of them, for they share one run's noise.
+	// is fitted to and chosen from: a few epochs, evenly spaced in the logarithm, say
+	// nearly as much as all of them, for they share one run's noise.
 	checkpointsPerTrial = 6
-	modelSize           = 300
+	modelSize           = 600
 
 	warnSelectionBias = "SELECTION_BIAS"
 	warnNoModel       = "NO_MODEL"
@@ -228,8 +228,11 @@ func (s *Server) posteriorFront(ctx context.Context, r *results, finalOnly bool)
 	if last := r.cached.posterior; last.GetRevision() == r.study.GetRevision() && r.cached.finalOnly == finalOnly && last != nil {
 		return proto.CloneOf(last), nil
 	}
+	// Only what the model has seen is a candidate: between the measurements that it was
+	// fitted to it interpolates, and the luckiest interpolation is no result.
+	r.candidates = r.thinned()
 	history := new(suggest.History)
-	for _, c := range r.thinned() {
+	for _, c := range r.candidates {
 		history.Evaluations = append(history.Evaluations, r.compiled.Evaluation(c.point, c.measurement))
 	}
 	model, err := suggest.FitModel(ctx, r.compiled.Problem, history, suggest.ModelOptions{Seed: r.study.GetSeed()})
