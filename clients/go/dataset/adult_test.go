@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,31 +13,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-// sharedAdult returns the folder of Adult's files, or skips the test.
-func sharedAdult(t *testing.T) string {
-	t.Helper()
-	shared := os.Getenv("DPARETO_SHARED")
-	if shared == "" {
-		root, err := os.Getwd()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for !isFile(filepath.Join(root, "go.mod")) {
-			if root == filepath.Dir(root) {
-				t.Fatal("no go.mod above the working directory")
-			}
-			root = filepath.Dir(root)
-		}
-		shared = filepath.Join(root, "..", "shared")
-	}
-	folder := filepath.Join(shared, "data", "adult")
-	if !isFile(filepath.Join(folder, "a9a")) {
-		t.Skipf("no Adult in %s", folder)
-	}
-	return folder
-}
+	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
+)
 
 func isFile(path string) bool { return firstFile([]string{path}) != "" }
 
@@ -61,7 +38,7 @@ func rowLengths(d *Dataset) map[int]int {
 }
 
 func TestAdultFiles(t *testing.T) {
-	source := offline(t, sharedAdult(t))
+	source := offline(t, datasettest.Folder(t, "adult"))
 	for _, tt := range []struct {
 		split          AdultSplit
 		train, test    int
@@ -116,7 +93,7 @@ func fingerprints(datasets ...*Dataset) map[[16]int32]int {
 }
 
 func TestAdultShuffled(t *testing.T) {
-	source := offline(t, sharedAdult(t))
+	source := offline(t, datasettest.Folder(t, "adult"))
 	load := func(split AdultSplit) (*Dataset, *Dataset) {
 		t.Helper()
 		train, test, err := Adult(t.Context(), split, source)

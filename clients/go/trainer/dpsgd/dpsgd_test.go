@@ -5,8 +5,6 @@ import (
 	"errors"
 	"maps"
 	"math"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -15,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 )
 
@@ -348,7 +347,7 @@ func TestDefinition(t *testing.T) {
 // independent implementation, in Python, of the authors' code with w = 0: mean
 // and standard deviation over 40 runs.
 func TestAdult(t *testing.T) {
-	train, test := sharedAdult(t)
+	train, test := adult(t, dataset.AdultSplit{Name: dataset.SplitPublished})
 	made, err := New(train, test)
 	if err != nil {
 		t.Fatal(err)
@@ -390,32 +389,10 @@ func TestAdult(t *testing.T) {
 	}
 }
 
-// sharedAdult returns the published split of Adult, or skips the test when its
-// files are in no folder.
-func sharedAdult(t *testing.T) (train, test *dataset.Dataset) {
+// adult returns a split of Adult, or skips the test where its files are missing.
+func adult(t *testing.T, split dataset.AdultSplit) (train, test *dataset.Dataset) {
 	t.Helper()
-	shared := os.Getenv("DPARETO_SHARED")
-	if shared == "" {
-		root, err := os.Getwd()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for {
-			if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-				break
-			}
-			if root == filepath.Dir(root) {
-				t.Fatal("no go.mod above the working directory")
-			}
-			root = filepath.Dir(root)
-		}
-		shared = filepath.Join(root, "..", "shared")
-	}
-	folder := filepath.Join(shared, "data", "adult")
-	if _, err := os.Stat(filepath.Join(folder, "a1a.t")); err != nil {
-		t.Skipf("no Adult in %s", folder)
-	}
-	train, test, err := dataset.Adult(t.Context(), dataset.AdultSplit{Name: dataset.SplitPublished}, dataset.Source{DataDir: folder})
+	train, test, err := dataset.Adult(t.Context(), split, dataset.Source{DataDir: datasettest.Folder(t, "adult")})
 	if err != nil {
 		t.Fatal(err)
 	}

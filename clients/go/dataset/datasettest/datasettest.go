@@ -1,0 +1,44 @@
+// Package datasettest finds real datasets for tests. They are not part of the
+// repository: they lie in the folder named by the environment variable DPARETO_SHARED,
+// or in a folder "shared" beside the clone, each in data/NAME.
+package datasettest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Folder returns the folder of a dataset, and skips the test, naming the folder, where
+// it does not exist.
+func Folder(t testing.TB, name string) string {
+	t.Helper()
+	shared := os.Getenv("DPARETO_SHARED")
+	if shared == "" {
+		shared = filepath.Join(root(t), "..", "shared")
+	}
+	folder := filepath.Join(shared, "data", name)
+	if _, err := os.Stat(folder); err != nil {
+		t.Skipf("no dataset %s: %v", name, err)
+	}
+	return folder
+}
+
+// root returns the folder of go.mod above the working directory.
+func root(t testing.TB) string {
+	t.Helper()
+	folder, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return folder
+		}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			t.Fatal("no go.mod above the working directory")
+		}
+		folder = parent
+	}
+}
