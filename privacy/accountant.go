@@ -1,0 +1,58 @@
+package privacy
+
+// Accountant bounds the privacy loss of mechanisms. Implementations are values
+// whose fields are options, and whose zero value is the recommended one.
+type Accountant interface {
+	// Name returns a short stable name that identifies the method.
+	Name() string
+	// Curve prepares the accounting of m. It returns m's validation error, or an
+	// *UnsupportedError when this accountant cannot account m.
+	Curve(m Mechanism) (Curve, error)
+}
+
+// Curve is the guarantee of one mechanism as a function of how often it runs
+// and of δ. It is safe for concurrent use.
+type Curve interface {
+	// Epsilon returns the guarantee of steps runs, steps >= 0, for delta. The
+	// errors are FieldErrors for "steps" and "delta".
+	Epsilon(steps int64, delta float64) (Guarantee, error)
+}
+
+// Epsilon returns the guarantee of running m steps times. It builds the curve
+// anew: keep a [Curve] when asking more than once.
+func Epsilon(a Accountant, m Mechanism, steps int64, delta float64) (Guarantee, error) {
+	c, err := a.Curve(m)
+	if err != nil {
+		return Guarantee{}, err
+	}
+	return c.Epsilon(steps, delta)
+}
+
+// Trajectory returns the guarantee of running m steps[i] times, for every i: ε
+// after every epoch of a run, for instance. What does not depend on the number of
+// steps is computed once.
+func Trajectory(a Accountant, m Mechanism, steps []int64, delta float64) ([]Guarantee, error) {
+	c, err := a.Curve(m)
+	if err != nil {
+		return nil, err
+	}
+	gs := make([]Guarantee, len(steps))
+	for i, t := range steps {
+		if gs[i], err = c.Epsilon(t, delta); err != nil {
+			return nil, err
+		}
+	}
+	return gs, nil
+}
+
+// baseGuarantee fills in what follows from the accountant and the mechanism.
+func baseGuarantee(a Accountant, m Mechanism) Guarantee {
+	return Guarantee{Adjacency: m.Adjacency(), Accountant: a.Name(), Assumptions: m.Assumptions()}
+}
+
+// warn returns g with one more warning. The warnings of g are not overwritten:
+// guarantees of one curve share them.
+func (g Guarantee) warn(code WarningCode, message string) Guarantee {
+	g.Warnings = append(g.Warnings[:len(g.Warnings):len(g.Warnings)], Warning{code, message})
+	return g
+}

@@ -1,0 +1,198 @@
+package privacy
+
+import (
+	"math"
+)
+
+// Delta returns the guarantee with the least δ for which steps runs cost at most
+// epsilon >= 0, found by bisection of the curve's Epsilon. Its Epsilon is at most
+// epsilon. Delta is 0 only if the curve accepts that, and at least 1e-300
+// otherwise. The errors are FieldErrors for "steps" and "epsilon"; the latter
+// also when even δ = 1 − 2⁻⁵³ does not suffice.
+func Delta(c Curve, steps int64, epsilon float64) (Guarantee, error) {
+	if !(epsilon >= 0) {
+		return Guarantee{}, fieldErrorf("epsilon", "must not be negative, is %g", epsilon)
+	}
+	if g, err := c.Epsilon(steps, 0); err == nil && g.Epsilon <= epsilon {
+		return g, nil
+	}
+	g, err := c.Epsilon(steps, math.Nextafter(1, 0))
+	if err != nil {
+		return Guarantee{}, err
+	}
+	if g.Epsilon > epsilon {
+		return Guarantee{}, fieldErrorf("epsilon", "no delta below 1 gives %g", epsilon)
+	}
+	lo, hi := math.Log(1e-300), math.Log(g.Delta)
+	if least, err := c.Epsilon(steps, 1e-300); err != nil || least.Epsilon <= epsilon {
+		return least, err
+	}
+	const precision = 1e-9 // of δ, relative
+	for hi-lo > precision {
+		mid := 0.5 * (lo + hi)
+		at, err := c.Epsilon(steps, math.Exp(mid))
+		if err != nil {
+			return Guarantee{}, err
+		}
+		if at.Epsilon <= epsilon {
+			g, hi = at, mid
+		} else {
+			lo = mid
+		}
+	}
+	return g, nil
+}
+
+// CalibrateNoise returns the least noise, to a relative precision of 1e-9 and not
+// below the exact value, for which steps runs of family(noise) cost at most
+// epsilon > 0 for delta, and the guarantee of that mechanism. ε has to fall with
+// noise. Noise is a noise multiplier, a standard deviation or a scale, whatever
+// family takes; it is searched between 1e-6 and 1e12. The errors are those of the
+// accountant, and FieldErrors for "epsilon", also when it is out of reach.
+func CalibrateNoise(a Accountant, family func(noise float64) Mechanism, steps int64, epsilon, delta float64) (float64, Guarantee, error) {
+	if err := checkPositive("epsilon", epsilon); err != nil {
+		return 0, Guarantee{}, err
+	}
+	at := func(noise float64) (Guarantee, error) { return Epsilon(a, family(noise), steps, delta) }
+	const least, most = 1e-6, 1e12
+	g, err := at(1)
+	if err != nil {
+		return 0, Guarantee{}, err
+	}
+	lo, hi := 1.0, 1.0
+	for g.Epsilon > epsilon { // until hi suffices
+		if lo, hi = hi, 2*hi; hi > most {
+			return 0, Guarantee{}, fieldErrorf("epsilon", "no noise up to %g gives %g", most, epsilon)
+		}
+		if g, err = at(hi); err != nil {
+			return 0, Guarantee{}, err
+		}
+	}
+	for lo == hi { // until lo does not
+		half, err := at(lo / 2)
+		if err != nil {
+			return 0, Guarantee{}, err
+		}
+		if lo /= 2; half.Epsilon <= epsilon {
+			if hi, g = lo, half; hi < least {
+				return hi, g, nil
+			}
+		}
+	}
+	// ε is close to a power of the noise: regula falsi in logarithms, kept away
+	// from the ends of the bracket.
+	const precision = 1e-9
+	below, err := at(lo)
+	if err != nil {
+		return 0, Guarantee{}, err
+	}
+	for range 200 {
+		if hi <= lo*(1+precision) {
+			break
+		}
+		width := math.Log(hi / lo)
+		share := math.Log(below.Epsilon/epsilon) / math.Log(below.Epsilon/g.Epsilon)
+		if !(share > 0 && share < 1) {
+			share = 0.5
+		}
+		// Aim a little beyond the target on the side of the wider part.
+		margin := math.Max(0.3*precision/width, 0.02*math.Min(share, 1-share))
+		if share < 0.5 {
+			share += margin
+		} else {
+			share -= margin
+		}
+		mid := lo * math.Exp(width*share)
+		if !(mid > lo && mid < hi) {
+			mid = math.Sqrt(lo * hi)
+		}
+		next, err := at(mid)
+		if err != nil {
+			return 0, Guarantee{}, err
+		}
+		if next.Epsilon <= epsilon {
+			hi, g = mid, next
+		} else {
+			lo, below = mid, next
+		}
+	}
+	return hi, g, nil
+}
+
+// CalibrateSteps returns the largest number of steps, possibly 0, that costs at
+// most epsilon >= 0 for delta, and its guarantee. The errors are those of the
+// accountant, and a FieldError for "epsilon".
+func CalibrateSteps(a Accountant, m Mechanism, epsilon, delta float64) (int64, Guarantee, error) {
+	if !(epsilon >= 0) {
+		return 0, Guarantee{}, fieldErrorf("epsilon", "must not be negative, is %g", epsilon)
+	}
+	c, err := a.Curve(m)
+	if err != nil {
+		return 0, Guarantee{}, err
+	}
+	return largest(0, math.MaxInt64/2, epsilon, func(steps int64) (Guarantee, error) { return c.Epsilon(steps, delta) })
+}
+
+// CalibrateBatchSize returns the largest batch size, between 1 and most, for
+// which family(batchSize) costs at most epsilon for delta, and its guarantee.
+// Family returns the mechanism and how often it runs, which usually depends on
+// the batch size too; ε has to rise with it. The errors are those of the
+// accountant, and FieldErrors for "batch_size" and "epsilon", the latter also when
+// even a batch of one record costs more.
+func CalibrateBatchSize(a Accountant, family func(batchSize int64) (m Mechanism, steps int64), most int64, epsilon, delta float64) (int64, Guarantee, error) {
+	if most < 1 {
+		return 0, Guarantee{}, fieldErrorf("batch_size", "must be at least 1, is at most %d", most)
+	}
+	if !(epsilon >= 0) {
+		return 0, Guarantee{}, fieldErrorf("epsilon", "must not be negative, is %g", epsilon)
+	}
+	return largest(1, most, epsilon, func(batchSize int64) (Guarantee, error) {
+		m, steps := family(batchSize)
+		return Epsilon(a, m, steps, delta)
+	})
+}
+
+// largest returns the largest n in [least, most] with at(n).Epsilon <= epsilon.
+func largest(least, most int64, epsilon float64, at func(int64) (Guarantee, error)) (int64, Guarantee, error) {
+	best, err := at(least)
+	if err != nil {
+		return 0, Guarantee{}, err
+	}
+	if best.Epsilon > epsilon {
+		return 0, Guarantee{}, fieldErrorf("epsilon", "%g is out of reach: the least is %g", epsilon, best.Epsilon)
+	}
+	// Invariant: lo suffices, everything from hi on does not or is out of range.
+	lo, hi := least, least+1
+	for hi <= most {
+		g, err := at(hi)
+		if err != nil {
+			return 0, Guarantee{}, err
+		}
+		if g.Epsilon > epsilon {
+			break
+		}
+		lo, best = hi, g
+		if hi > most/2 {
+			hi = most
+			if lo == most {
+				return lo, best, nil
+			}
+			continue
+		}
+		hi *= 2
+	}
+	hi = min(hi, most+1)
+	for hi-lo > 1 {
+		mid := lo + (hi-lo)/2
+		g, err := at(mid)
+		if err != nil {
+			return 0, Guarantee{}, err
+		}
+		if g.Epsilon <= epsilon {
+			lo, best = mid, g
+		} else {
+			hi = mid
+		}
+	}
+	return lo, best, nil
+}

@@ -1,0 +1,107 @@
+package privacy
+
+import (
+	"math"
+	"testing"
+)
+
+func TestCalibrateNoise(t *testing.T) {
+	// Multi-precision bisection of the fixed-size Rényi bound.
+	for _, tc := range []struct {
+		n, m, epochs int64
+		eps, sigma   float64
+	}{
+		{30956, 128, 10, 1, 1.81609}, {30956, 512, 32, 3, 2.31217}, {60000, 800, 50, 1, 6.70441},
+	} {
+		steps, err := Steps(tc.n, tc.m, tc.epochs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sigma, g, err := CalibrateNoise(RDP{}, func(x float64) Mechanism {
+			return FixedSizeGaussian{tc.n, tc.m, x}
+		}, steps, tc.eps, 1e-5)
+		if err != nil || relErr(sigma, tc.sigma) > 1e-5 || g.Epsilon > tc.eps {
+			t.Errorf("%+v: noise %g, %v, %v", tc, sigma, g, err)
+		}
+	}
+	sigma, g, err := CalibrateNoise(GDP{}, func(x float64) Mechanism { return Gaussian{1, x, AddRemove} }, 1, 1, 1e-5)
+	if err != nil || relErr(sigma, 3.730631634815942) > 2e-9 || g.Epsilon > 1 {
+		t.Errorf("Gaussian: %g, %v, %v", sigma, g, err)
+	}
+	if _, _, err := CalibrateNoise(GDP{}, func(x float64) Mechanism { return Gaussian{1, x, AddRemove} }, 1, -1, 1e-5); err == nil {
+		t.Error("a negative epsilon was accepted")
+	}
+}
+
+func TestCalibrateNoiseInvertsEpsilon(t *testing.T) {
+	for _, a := range []Accountant{RDP{}, RDP{Classic}, Exact{}} {
+		for _, sigma := range []float64{0.6, 1.3, 7} {
+			family := func(x float64) Mechanism { return FixedSizeGaussian{60000, 256, x} }
+			target := epsilonOf(t, a, family(sigma), 2000, 1e-5).Epsilon
+			got, g, err := CalibrateNoise(a, family, 2000, target, 1e-5)
+			if err != nil || relErr(got, sigma) > 1e-7 || g.Epsilon > target {
+				t.Errorf("%s, noise %g: back %.12g, %v", a.Name(), sigma, got, err)
+			}
+		}
+	}
+}
+
+func TestCalibrateSteps(t *testing.T) {
+	m := FixedSizeGaussian{60000, 256, 1.1}
+	for _, steps := range []int64{1, 2, 3, 1000, 14040, 123457} {
+		target := epsilonOf(t, RDP{}, m, steps, 1e-5).Epsilon
+		got, g, err := CalibrateSteps(RDP{}, m, target, 1e-5)
+		if err != nil || got != steps || g.Epsilon > target {
+			t.Errorf("%d steps cost %g, which buys %d, %v", steps, target, got, err)
+		}
+	}
+	if got, g, err := CalibrateSteps(RDP{}, m, 0, 1e-5); err != nil || got != 0 || g.Epsilon != 0 {
+		t.Errorf("nothing buys %d steps, %v", got, err)
+	}
+}
+
+func TestCalibrateBatchSize(t *testing.T) {
+	const n, epochs = 30956, 10
+	family := func(m int64) (Mechanism, int64) { return FixedSizeGaussian{n, m, 1.5}, 500 }
+	got, g, err := CalibrateBatchSize(RDP{}, family, n, 1, 1e-5)
+	if err != nil || g.Epsilon > 1 {
+		t.Fatalf("%v, %v", g, err)
+	}
+	if more := epsilonOf(t, RDP{}, FixedSizeGaussian{n, got + 1, 1.5}, 500, 1e-5); more.Epsilon <= 1 {
+		t.Errorf("batch size %d costs %g, one more still %g", got, g.Epsilon, more.Epsilon)
+	}
+	if all, _, err := CalibrateBatchSize(RDP{}, family, n, 1e6, 1e-5); err != nil || all != n {
+		t.Errorf("everything allowed: batch size %d, %v", all, err)
+	}
+	if _, _, err := CalibrateBatchSize(RDP{}, family, n, 1e-6, 1e-5); len(FieldErrors(err)) != 1 {
+		t.Errorf("out of reach: %v", err)
+	}
+}
+
+func TestDelta(t *testing.T) {
+	c, err := GDP{}.Curve(Gaussian{1, 1, AddRemove})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, eps := range []float64{0, 0.5, 1, 5, 20} {
+		g, err := Delta(c, 1, eps)
+		want := math.Erf(1 / (2 * math.Sqrt2))
+		if eps > 0 {
+			log, _ := gaussianProfile(1, eps)
+			want = math.Exp(log)
+		}
+		if err != nil || relErr(g.Delta, want) > 1e-8 || g.Delta < want*(1-1e-12) {
+			t.Errorf("epsilon %g: delta %.12g, want %.12g, %v", eps, g.Delta, want, err)
+		}
+	}
+	pure, err := Pure{}.Curve(SparseVector{1, 10, AddRemove})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, err := Delta(pure, 1, 1); err != nil || g.Delta != 0 {
+		t.Errorf("pure: %v, %v", g, err)
+	}
+	if _, err := Delta(pure, 1, 0.1); len(FieldErrors(err)) != 1 {
+		t.Errorf("pure, out of reach: %v", err)
+	}
+}

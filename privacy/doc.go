@@ -1,0 +1,50 @@
+// Package privacy computes differential-privacy guarantees: which (ε, δ) a
+// mechanism costs, alone, composed, or after every epoch of a training run.
+//
+// # Types
+//
+//   - A [Mechanism] is a value: its kind, its parameters, its adjacency. It
+//     yields what it can: a pure-DP ε ([PureMechanism]), a curve of Rényi
+//     divergences ([RenyiMechanism]), a μ of Gaussian DP
+//     ([GaussianDPMechanism]), a dominating pair.
+//   - A [Composition] is a Mechanism made of mechanisms, each with a count.
+//   - An [Accountant] turns a Mechanism into a [Curve] and says which mechanisms
+//     it cannot account, and why. Accountants are interchangeable: [Exact], [PLD],
+//     [RDP], [GDP], [Pure].
+//   - A [Curve] answers for any number of steps and any δ. Building it does the
+//     expensive part once; it may be kept and shared between goroutines.
+//   - A [Guarantee] is a result. ε never travels without its δ, adjacency,
+//     accountant, assumptions and warnings.
+//
+// One value, a whole trajectory, and the noise for a target:
+//
+//	m := privacy.FixedSizeGaussian{DatasetSize: 30956, BatchSize: 128, NoiseMultiplier: 1}
+//	perEpoch, err := privacy.StepsPerEpoch(m.DatasetSize, m.BatchSize)
+//	...
+//	g, err := privacy.Epsilon(privacy.Exact{}, m, 10*perEpoch, 1e-5)
+//	gs, err := privacy.Trajectory(privacy.Exact{}, m, []int64{perEpoch, 2 * perEpoch}, 1e-5)
+//	sigma, g, err := privacy.CalibrateNoise(privacy.Exact{}, func(noise float64) privacy.Mechanism {
+//		return privacy.FixedSizeGaussian{DatasetSize: 30956, BatchSize: 128, NoiseMultiplier: noise}
+//	}, 10*perEpoch, 1, 1e-5)
+//
+// # Which accountant
+//
+// [Exact] for anything it accepts. RDP{Conversion: Classic} reproduces the numbers
+// of Avent et al. (2020), which are about three times larger on their runs. [GDP]
+// is exact for Gaussian noise alone, [Pure] for δ = 0, [RDP] for mixtures of kinds.
+//
+// # Units
+//
+// ε and δ are dimensionless; logarithms are natural. A noise multiplier is the
+// standard deviation of the noise divided by the sensitivity under the stated
+// adjacency. For the average of m clipped gradients of norm at most L that
+// sensitivity is 2L/m when one record is replaced and L/m when one record is
+// added or removed; the two numbers describe the same noise and differ by 2.
+//
+// # Caveats
+//
+// Every ε is an upper bound for ideal real-valued noise; sampling noise in
+// floating point can leak more (Mironov, 2012). A guarantee covers one release.
+// Choosing a configuration by looking at results that depend on the data costs
+// privacy that is not part of it.
+package privacy

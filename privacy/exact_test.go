@@ -1,0 +1,301 @@
+package privacy
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// tightCases are configurations of which the speed is measured.
+var tightCases = []struct {
+	name  string
+	m     FixedSizeGaussian
+	steps int64
+	delta float64
+}{
+	{"A", FixedSizeGaussian{40000, 128, 1}, 3120, 1e-6},
+	{"B", FixedSizeGaussian{60000, 256, 1.1}, 14062, 1e-5},
+	{"C", FixedSizeGaussian{60000, 4000, 4}, 6000, 1e-5},
+	{"D", FixedSizeGaussian{40000, 64, 0.5}, 6250, 1e-6},
+	{"E", FixedSizeGaussian{40000, 8, 4}, 5000, 1e-6},
+	{"F", FixedSizeGaussian{30956, 8, 16}, 3870, 1e-5},
+}
+
+// TestExactFixedSize: values of a multi-precision inversion of the same pair.
+func TestExactFixedSize(t *testing.T) {
+	g := epsilonOf(t, Exact{}, tightCases[0].m, 3120, 1e-6)
+	if want := 1.330865304864; relErr(g.Epsilon, want) > 1e-8 || g.Epsilon < want {
+		t.Errorf("epsilon %.13g, want %.13g", g.Epsilon, want)
+	}
+	if want := 1.07931971637; relErr(g.EpsilonLower, want) > 1e-8 || g.EpsilonLower > want {
+		t.Errorf("lower bound %.13g, want %.13g", g.EpsilonLower, want)
+	}
+	if g.Accountant != "exact" || g.Adjacency != ReplaceOne || len(g.Warnings) != 0 {
+		t.Errorf("guarantee %+v", g)
+	}
+}
+
+func TestSharedFixedSizeExact(t *testing.T) {
+	tb := sharedVectors(t, "pld_wor_public.csv")
+	for _, row := range tb.rows {
+		m := FixedSizeGaussian{tb.int(row, "n"), tb.int(row, "m"), tb.float(row, "sigma")}
+		steps, delta := tb.int(row, "steps"), tb.float(row, "delta")
+		upper, lower := tb.float(row, "eps_upper_exact"), tb.float(row, "eps_lower_exact")
+		slack := 1e-10
+		if _, err := tb.number(row, "exact_rel_check"); err == nil {
+			slack = math.Max(slack, tb.float(row, "exact_rel_check"))
+		} else {
+			slack = 5e-8 // by extrapolation
+		}
+		exact := epsilonOf(t, Exact{}, m, steps, delta)
+		if e := exact.Epsilon/upper - 1; e < -slack || e > 1e-4 {
+			t.Errorf("%s: epsilon %.12g, exact %.12g, relative %.2g", row[0], exact.Epsilon, upper, e)
+		}
+		if e := exact.EpsilonLower/lower - 1; e > slack || e < -5e-3 {
+			t.Errorf("%s: lower bound %.12g, exact %.12g, relative %.2g", row[0], exact.EpsilonLower, lower, e)
+		}
+		pld := epsilonOf(t, PLD{}, m, steps, delta)
+		if pld.Epsilon < upper*(1-slack) || pld.Epsilon > upper*(1+5e-3)+1e-4 {
+			t.Errorf("%s: PLD %.12g, exact %.12g", row[0], pld.Epsilon, upper)
+		}
+		if rdp := epsilonOf(t, RDP{}, m, steps, delta); rdp.Epsilon < exact.Epsilon {
+			t.Errorf("%s: Rényi %.12g below exact %.12g", row[0], rdp.Epsilon, exact.Epsilon)
+		}
+	}
+}
+
+func TestSharedPublishedRunsExact(t *testing.T) {
+	tb := sharedVectors(t, "dpareto_examples_public.csv")
+	for _, row := range tb.rows {
+		m := FixedSizeGaussian{tb.int(row, "n"), tb.int(row, "m"), tb.float(row, "sigma")}
+		steps, delta := tb.int(row, "steps"), tb.float(row, "delta")
+		g := epsilonOf(t, Exact{}, m, steps, delta)
+		if want := tb.float(row, "eps_wor_pld_upper_exact"); relErr(g.Epsilon, want) > 1e-7 {
+			t.Errorf("%s: epsilon %.12g, want %.12g", row[0], g.Epsilon, want)
+		}
+		if want := tb.float(row, "eps_lower_exact"); g.EpsilonLower > want*(1+1e-9) || g.EpsilonLower < want*(1-2e-3) {
+			t.Errorf("%s: lower bound %.12g, want %.12g", row[0], g.EpsilonLower, want)
+		}
+		for column, a := range map[string]Accountant{
+			"eps_thm27_classic_intopt": RDP{Classic}, "eps_thm27_improved_intopt": RDP{},
+		} {
+			if got, want := epsilonOf(t, a, m, steps, delta).Epsilon, tb.float(row, column); relErr(got, want) > 1e-9 {
+				t.Errorf("%s: %s %.12g, want %.12g", row[0], column, got, want)
+			}
+		}
+	}
+}
+
+func TestSharedPoissonExact(t *testing.T) {
+	tb := sharedVectors(t, "pld_poisson_public.csv")
+	for _, row := range tb.rows {
+		m := PoissonGaussian{tb.float(row, "q"), tb.float(row, "sigma"), AddRemove}
+		steps, delta, want := tb.int(row, "steps"), tb.float(row, "delta"), tb.float(row, "eps_exact")
+		slack := math.Max(1e-10, tb.float(row, "exact_rel_check"))
+		g := epsilonOf(t, Exact{}, m, steps, delta)
+		if e := g.Epsilon/want - 1; e < -slack || e > 1e-4 {
+			t.Errorf("%s: epsilon %.12g, exact %.12g, relative %.2g", row[0], g.Epsilon, want, e)
+		}
+		pld := epsilonOf(t, PLD{}, m, steps, delta)
+		if pld.Epsilon < want*(1-slack) || pld.Epsilon > want*(1+5e-3)+1e-4 {
+			t.Errorf("%s: PLD %.12g, exact %.12g", row[0], pld.Epsilon, want)
+		}
+	}
+}
+
+func TestSharedPoissonRDP(t *testing.T) {
+	tb := sharedVectors(t, "rdp_poisson_public.csv")
+	orders := map[string]float64{
+		"rdp_1.25": 1.25, "rdp_1.5": 1.5, "rdp_2": 2, "rdp_2.5": 2.5, "rdp_3": 3, "rdp_4": 4,
+		"rdp_5.5": 5.5, "rdp_8": 8, "rdp_16": 16, "rdp_32": 32, "rdp_64": 64,
+	}
+	for _, row := range tb.rows {
+		m := PoissonGaussian{tb.float(row, "q_num") / tb.float(row, "q_den"), tb.float(row, "sigma"), AddRemove}
+		curve := m.RenyiCurve()
+		for column, order := range orders {
+			if got, want := curve.RDP(order), tb.float(row, column); relErr(got, want) > 1e-10 {
+				t.Errorf("%s order %g: rdp %.17g, want %.17g", row[0], order, got, want)
+			}
+		}
+	}
+}
+
+// singleStep is the closed-form δ(ε) of one step of FixedSizeGaussian, ε >= 0.
+func singleStep(q, z, epsilon float64) float64 {
+	inner := math.Log1p(math.Expm1(epsilon) / q)
+	logDelta, _ := gaussianProfile(1/z, inner)
+	return q * math.Exp(logDelta)
+}
+
+// TestSingleStep compares one step with the closed form of its profile.
+func TestSingleStep(t *testing.T) {
+	for _, m := range []FixedSizeGaussian{{1000, 100, 1}, {1000, 900, 0.5}, {100000, 10, 2}, {50, 1, 0.3}} {
+		for _, delta := range []float64{1e-3, 1e-6, 1e-9} {
+			for _, a := range []Accountant{Exact{}, PLD{}} {
+				g := epsilonOf(t, a, m, 1, delta)
+				if at0 := singleStep(m.rate(), m.NoiseMultiplier, 1e-12); at0 < delta {
+					if g.Epsilon > 1e-3 {
+						t.Errorf("%s %+v, delta %g: epsilon %g, want 0", a.Name(), m, delta, g.Epsilon)
+					}
+					continue
+				}
+				at := singleStep(m.rate(), m.NoiseMultiplier, g.Epsilon)
+				below := singleStep(m.rate(), m.NoiseMultiplier, math.Max(0, g.Epsilon*(1-5e-3)-1e-5))
+				if at > delta*(1+1e-9) || below < delta {
+					t.Errorf("%s %+v: epsilon %g has delta %g, a little below %g, want %g", a.Name(), m, g.Epsilon, at, below, delta)
+				}
+			}
+		}
+	}
+}
+
+// TestExactAgainstOthers checks the order of all accountants on random inputs,
+// and inversion against convolution.
+func TestExactAgainstOthers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	for range 60 {
+		n := int64(math.Exp(3 + rng.Float64()*11))
+		m := FixedSizeGaussian{n, 1 + int64(math.Exp(rng.Float64()*math.Log(float64(n)))), math.Exp(rng.Float64()*4 - 1)}
+		m.BatchSize = min(m.BatchSize, n)
+		steps, delta := 1+int64(math.Exp(rng.Float64()*11)), math.Exp(-3-rng.Float64()*25)
+		exact := epsilonOf(t, Exact{}, m, steps, delta)
+		pld := epsilonOf(t, PLD{}, m, steps, delta)
+		rdp := epsilonOf(t, RDP{}, m, steps, delta)
+		if len(exact.Warnings) > 0 {
+			t.Errorf("%+v, %d steps, delta %g: %v", m, steps, delta, exact.Warnings)
+		}
+		if exact.Epsilon > rdp.Epsilon*(1+1e-9) || exact.EpsilonLower > exact.Epsilon {
+			t.Errorf("%+v, %d steps, delta %g: lower %g, exact %g, Rényi %g",
+				m, steps, delta, exact.EpsilonLower, exact.Epsilon, rdp.Epsilon)
+		}
+		if exact.Epsilon > pld.Epsilon*(1+1e-8)+1e-12 || pld.Epsilon > exact.Epsilon*(1+1e-3)+1e-6 {
+			t.Errorf("%+v, %d steps, delta %g: exact %g, PLD %g", m, steps, delta, exact.Epsilon, pld.Epsilon)
+		}
+	}
+}
+
+func TestExactGaussian(t *testing.T) {
+	g := Gaussian{1, 3, ReplaceOne}
+	full := FixedSizeGaussian{100, 100, 3}
+	for _, m := range []Mechanism{g, full, Composition{{g, 1}, {full, 2}}} {
+		got := epsilonOf(t, Exact{}, m, 30, 1e-6).Epsilon
+		runs := 30.0
+		if _, ok := m.(Composition); ok {
+			runs = 90
+		}
+		if want := gaussianEpsilon(math.Sqrt(runs)/3, math.Log(1e-6)); relErr(got, want) > 1e-13 {
+			t.Errorf("%+v: epsilon %.15g, want %.15g", m, got, want)
+		}
+	}
+	// Nearly no sampling: the general method next to the closed form.
+	almost := epsilonOf(t, Exact{}, PoissonGaussian{1 - 1e-9, 3, AddRemove}, 30, 1e-6).Epsilon
+	if want := gaussianEpsilon(math.Sqrt(30)/3, math.Log(1e-6)); relErr(almost, want) > 1e-6 {
+		t.Errorf("q near 1: epsilon %.15g, want %.15g", almost, want)
+	}
+}
+
+func TestExactComposition(t *testing.T) {
+	a, b := FixedSizeGaussian{30956, 128, 1.5}, Gaussian{1, 20, ReplaceOne}
+	ab := epsilonOf(t, Exact{}, Composition{{a, 500}, {b, 1}}, 1, 1e-5)
+	ba := epsilonOf(t, Exact{}, Composition{{b, 1}, {a, 500}}, 1, 1e-5)
+	pld := epsilonOf(t, PLD{}, Composition{{a, 500}, {b, 1}}, 1, 1e-5)
+	only := epsilonOf(t, Exact{}, a, 500, 1e-5)
+	if relErr(ab.Epsilon, ba.Epsilon) > 1e-8 || ab.Epsilon <= only.Epsilon || relErr(ab.Epsilon, pld.Epsilon) > 1e-4 {
+		t.Errorf("compositions %g, %g, by PLD %g, without the Gaussian %g",
+			ab.Epsilon, ba.Epsilon, pld.Epsilon, only.Epsilon)
+	}
+	// Poisson steps have two directions, a Gaussian serves both.
+	p := PoissonGaussian{0.01, 1, AddRemove}
+	two := epsilonOf(t, Exact{}, Composition{{Gaussian{1, 20, AddRemove}, 1}, {p, 500}}, 1, 1e-5)
+	one := epsilonOf(t, Exact{}, Composition{{p, 500}, {Gaussian{1, 20, AddRemove}, 1}}, 1, 1e-5)
+	if relErr(one.Epsilon, two.Epsilon) > 1e-8 {
+		t.Errorf("compositions %g and %g", one.Epsilon, two.Epsilon)
+	}
+}
+
+func TestExactMonotone(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 14))
+	for range 40 {
+		m := PoissonGaussian{math.Exp(-rng.Float64() * 8), math.Exp(rng.Float64()*3 - 0.7), AddRemove}
+		steps, delta := 1+int64(math.Exp(rng.Float64()*9)), math.Exp(-3-rng.Float64()*20)
+		base := epsilonOf(t, Exact{}, m, steps, delta).Epsilon
+		const slack = 1e-4 // of the methods' precision
+		above := func(what string, e float64) {
+			if e < base*(1-slack)-1e-6 {
+				t.Errorf("%+v, %d steps, delta %g: epsilon %g, with %s %g", m, steps, delta, base, what, e)
+			}
+		}
+		quieter, more := m, m
+		quieter.NoiseMultiplier *= 0.9
+		more.SamplingProbability = math.Min(1, 1.1*m.SamplingProbability)
+		above("less noise", epsilonOf(t, Exact{}, quieter, steps, delta).Epsilon)
+		above("a higher rate", epsilonOf(t, Exact{}, more, steps, delta).Epsilon)
+		above("more steps", epsilonOf(t, Exact{}, m, 2*steps, delta).Epsilon)
+		above("a smaller delta", epsilonOf(t, Exact{}, m, steps, delta/3).Epsilon)
+	}
+}
+
+func TestPoissonReplaceOne(t *testing.T) {
+	// The same trainer: noise 2σ relative to the clipping norm is σ relative to
+	// the distance of replacing a record.
+	p := epsilonOf(t, Exact{}, PoissonGaussian{0.0032, 2, ReplaceOne}, 3120, 1e-6)
+	f := epsilonOf(t, Exact{}, FixedSizeGaussian{10000, 32, 1}, 3120, 1e-6)
+	if relErr(p.Epsilon, f.Epsilon) > 1e-8 {
+		t.Errorf("Poisson %g, fixed size %g", p.Epsilon, f.Epsilon)
+	}
+	if add := epsilonOf(t, Exact{}, PoissonGaussian{0.0032, 2, AddRemove}, 3120, 1e-6); add.Epsilon > p.Epsilon {
+		t.Errorf("add/remove %g above replace-one %g", add.Epsilon, p.Epsilon)
+	}
+}
+
+func BenchmarkExactEpsilon(b *testing.B) {
+	for _, bc := range tightCases {
+		b.Run(bc.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Epsilon(Exact{}, bc.m, bc.steps, bc.delta); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkExactTrajectory64(b *testing.B) {
+	for _, bc := range tightCases {
+		b.Run(bc.name, func(b *testing.B) {
+			steps := make([]int64, 64)
+			for i := range steps {
+				steps[i] = bc.steps * int64(i+1) / 64
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Trajectory(Exact{}, bc.m, steps, bc.delta); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkPLDEpsilon(b *testing.B) {
+	for _, bc := range tightCases[:3] {
+		b.Run(bc.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Epsilon(PLD{}, bc.m, bc.steps, bc.delta); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkPoissonRDPEpsilon(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Epsilon(RDP{}, PoissonGaussian{0.0032, 1, AddRemove}, 3120, 1e-6); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

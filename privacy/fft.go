@@ -1,0 +1,237 @@
+package privacy
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/dsp/fourier"
+)
+
+// grid is a distribution of losses on the points (first + i)·step, i >= 0.
+type grid struct {
+	first int
+	mass  []float64
+	top   float64 // mass of the losses above the grid, treated as infinite
+}
+
+// discretise rounds the losses of p to the grid pessimistically: the mass of each
+// cell is shared between its two ends so that both distributions keep their mass
+// ("connect the dots", Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, 2022).
+// The discrete pair dominates p. Losses below bottom and those more than reach
+// standard deviations outside the two means are moved up. ok is false when that
+// takes too many points.
+func (p mixturePair) discretise(step, bottom, reach float64) (g grid, ok bool) {
+	type extent struct{ first, last int }
+	extents := make([]extent, len(p.branches))
+	end := 0
+	for i, b := range p.branches {
+		x := [2]float64{math.Max(b.from, -reach*p.z), 1 + reach*p.z}
+		lo, hi := b.sign*p.logMixture((x[0]-0.5)/(p.z*p.z)), b.sign*p.logMixture((x[1]-0.5)/(p.z*p.z))
+		if lo > hi {
+			lo, hi = hi, lo
+		}
+		lo = math.Max(lo, bottom)
+		extents[i] = extent{int(math.Floor(lo / step)), int(math.Ceil(math.Max(lo, hi) / step))}
+		g.first, end = min(g.first, extents[i].first), max(end, extents[i].last)
+	}
+	if end-g.first >= 2*maxGrid || end < g.first {
+		return grid{}, false
+	}
+	g.mass = make([]float64, end-g.first+1)
+	atom := 1.0
+	for i, b := range p.branches {
+		edge := math.Inf(-1)
+		for j := extents[i].first; j <= extents[i].last; j++ {
+			upper, lower := p.mass(b, edge, float64(j)*step)
+			edge = float64(j) * step
+			atom -= upper
+			right := upper // all below the first point moves up to it
+			if j > extents[i].first {
+				right = (upper - math.Exp(float64(j-1)*step)*lower) / -math.Expm1(-step)
+				right = math.Min(math.Max(right, 0), upper)
+				g.mass[j-1-g.first] += upper - right
+			}
+			g.mass[j-g.first] += right
+		}
+		upper, _ := p.mass(b, edge, math.Inf(1))
+		atom -= upper
+		g.top += upper
+	}
+	g.mass[-g.first] += math.Max(0, atom) // or a rounding error
+	return g, true
+}
+
+// mass returns the mass of both distributions on branch b with loss in (from, to].
+func (p mixturePair) mass(b branch, from, to float64) (upper, lower float64) {
+	lo, hi := p.position(b, from), p.position(b, to)
+	if b.sign < 0 {
+		lo, hi = hi, lo
+	}
+	lo, hi = math.Max(lo, b.from), math.Max(hi, b.from)
+	q := normalInterval(lo/p.z, hi/p.z)
+	pp := normalInterval((lo-1)/p.z, (hi-1)/p.z)
+	return (1-b.upper)*q + b.upper*pp, (1-b.lower)*q + b.lower*pp
+}
+
+// position returns the x at which the loss on branch b is l.
+func (p mixturePair) position(b branch, l float64) float64 {
+	l *= b.sign
+	if math.IsInf(l, 0) {
+		return l
+	}
+	t := l
+	if p.q < 1 {
+		if l > 30 {
+			t = l - math.Log(p.q) + math.Log1p(-(1-p.q)*math.Exp(-l))
+		} else {
+			t = math.Log1p(math.Max(-1, math.Expm1(l)/p.q)) // −Inf below log(1 − q)
+		}
+	}
+	return p.z*p.z*t + 0.5
+}
+
+// normalInterval returns Φ(b) − Φ(a), from the tail where both are small.
+func normalInterval(a, b float64) float64 {
+	if a >= b {
+		return 0
+	}
+	if a > 0 {
+		a, b = -b, -a
+	}
+	return 0.5 * (math.Erfc(-b/math.Sqrt2) - math.Erfc(-a/math.Sqrt2))
+}
+
+// Limits of the discretisation.
+const (
+	meshError = 2e-5 // aim of the relative excess of ε
+	maxGrid   = 1 << 20
+)
+
+// convolve returns the least ε >= 0 with δ(ε) <= e^logDelta, from above: losses
+// are discretised pessimistically, tilted by e^{cl}, so that rounding errors are
+// relative to the part of the distribution that matters, and convolved by the
+// fast Fourier transform. The grid is coarser than usual by a factor.
+func (s *lossSum) convolve(l line, b bound, runs, coarser float64) (epsilon float64, ok bool) {
+	c, logDelta := tiltAt(l.index), b.logDelta
+	bottom := b.epsilon - l.left
+	// Above ceiling lies at most spill of the mass.
+	const spill = 23 // −log of it, relative to δ
+	ceiling := math.Inf(1)
+	for index := l.index; ; index += 2 {
+		lower := (runs*s.cumulant(index).k + spill - logDelta) / tiltAt(index)
+		if !(lower < ceiling) {
+			break
+		}
+		ceiling = lower
+	}
+	ceiling = math.Max(ceiling, b.epsilon+l.right)
+
+	// The excess of ε is about runs·h²(c + 1/2)/6 for a grid of step h.
+	var count float64
+	for _, part := range s.parts {
+		count += part.count
+	}
+	scale := math.Max(math.Abs(b.epsilon), 1e-3/c)
+	step := coarser * math.Sqrt(6*meshError*scale/(runs*count*(c+0.5)))
+	step = math.Max(step, (ceiling-bottom)/maxGrid)
+	if !(step > 0) || math.IsInf(step, 1) || !(ceiling > bottom) {
+		return 0, false
+	}
+	size := 16
+	for float64(size)*step < ceiling-bottom && size < maxGrid {
+		size *= 2
+	}
+
+	// Infinite losses: above the ceiling, and above the grid of a single run.
+	infinite := math.Exp(logDelta - spill)
+	reach := math.Sqrt(2 * (math.Log(runs*count) - logDelta + spill))
+	floor := -(math.Log(runs*count) + spill) / c // tilted, all below is negligible
+	fft := fourier.NewFFT(size)
+	buffer := make([]float64, size)
+	var spectrum, product []complex128
+	first := 0 // grid index of the sum of the lowest losses
+	logTotal := 0.0
+	for _, part := range s.parts {
+		times := runs * part.count
+		g, ok := part.pair.discretise(step, floor, reach)
+		if !ok {
+			return 0, false
+		}
+		infinite += times * g.top
+		clear(buffer)
+		total := 0.0
+		for i, m := range g.mass {
+			total += m * math.Exp(c*float64(g.first+i)*step)
+		}
+		if !(total > 0) || math.IsInf(total, 1) {
+			return 0, false
+		}
+		for i, m := range g.mass {
+			at := (g.first + i) % size
+			if at < 0 {
+				at += size
+			}
+			buffer[at] += m * math.Exp(c*float64(g.first+i)*step) / total
+		}
+		logTotal += times * math.Log(total)
+		spectrum = fft.Coefficients(spectrum, buffer)
+		if product == nil {
+			product = make([]complex128, len(spectrum))
+			for i := range product {
+				product[i] = 1
+			}
+		}
+		for i, v := range spectrum {
+			product[i] *= powComplex(v, times)
+		}
+	}
+	fft.Sequence(buffer, product)
+
+	// The sum at grid index j sits at j mod size.
+	first = int(math.Floor(bottom / step))
+	noise := 0x1p-52 * math.Log2(float64(size)) // of each tilted mass, absolutely
+	mass := func(i int) float64 {
+		j := first + i
+		at := j % size
+		if at < 0 {
+			at += size
+		}
+		tilted := math.Max(0, buffer[at]/float64(size)) + noise/float64(size)
+		return tilted * math.Exp(logTotal-c*float64(j)*step)
+	}
+	return gridEpsilon(mass, size, first, step, infinite, math.Exp(logDelta))
+}
+
+// powComplex returns c^times.
+func powComplex(c complex128, times float64) complex128 {
+	abs := math.Hypot(real(c), imag(c))
+	if abs == 0 {
+		return 0
+	}
+	sin, cos := math.Sincos(times * math.Atan2(imag(c), real(c)))
+	abs = math.Pow(abs, times)
+	return complex(abs*cos, abs*sin)
+}
+
+// gridEpsilon returns the least ε >= 0 with δ(ε) <= delta for a distribution of
+// losses with mass(i) on the points (first + i)·step, 0 <= i < size, and an
+// infinite one.
+//
+// From above, with a = Σ_{k>=i} m_k and b = Σ_{k>=i} m_k·e^{−(l_k − l_i)}:
+// δ(ε) = infinite + a − b·e^{ε − l_i} for ε in [l_{i−1}, l_i].
+func gridEpsilon(mass func(int) float64, size, first int, step, infinite, delta float64) (epsilon float64, ok bool) {
+	if infinite >= delta {
+		return 0, false
+	}
+	shrink := math.Exp(-step)
+	a, b := 0.0, 0.0
+	for i := size - 1; i >= 0; i-- {
+		m := mass(i)
+		a, b = a+m, m+shrink*b
+		at := float64(first+i) * step
+		if infinite+a-b*shrink < delta && at > 0 {
+			continue // δ(l_{i−1}) is still below
+		}
+		return math.Max(0, at+math.Log((infinite+a-delta)/b)), true
+	}
+	return 0, false
+}

@@ -1,0 +1,92 @@
+package privacy
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Adjacency says which pairs of data sets a guarantee protects. The zero value
+// is no adjacency: it is never a default.
+type Adjacency int
+
+const (
+	// AddRemove means that one record is added to, or removed from, the data set.
+	AddRemove Adjacency = iota + 1
+	// ReplaceOne means that the number of records is public and one record is replaced.
+	ReplaceOne
+)
+
+// String returns "add_remove", "replace_one" or, for any other value,
+// "Adjacency(n)".
+func (a Adjacency) String() string {
+	switch a {
+	case AddRemove:
+		return "add_remove"
+	case ReplaceOne:
+		return "replace_one"
+	default:
+		return "Adjacency(" + strconv.Itoa(int(a)) + ")"
+	}
+}
+
+// Guarantee is an (ε, δ)-DP statement together with all that is needed to read
+// it.
+type Guarantee struct {
+	// Epsilon is an upper bound on the privacy loss, >= 0. It is +Inf only where
+	// no finite bound exists, or where it exceeds the largest float64.
+	Epsilon float64
+	// EpsilonLower is a value below which no valid accountant can go for this
+	// mechanism, 0 <= EpsilonLower <= Epsilon; 0 where none is known.
+	EpsilonLower float64
+	// Delta is the δ of the statement, in [0, 1).
+	Delta float64
+	// Adjacency is the neighbouring relation that Epsilon holds for.
+	Adjacency Adjacency
+	// Accountant is the name of the accountant, as [Accountant.Name] returns it.
+	Accountant string
+	// Order is the Rényi order that attains Epsilon, > 1; 0 where the accountant
+	// has none.
+	Order float64
+	// Steps is how often the mechanism was run, >= 0.
+	Steps int64
+	// Assumptions are sentences about the mechanism that have to be true for the
+	// statement to be.
+	Assumptions []string
+	// Warnings are facts that a reader of Epsilon should know.
+	Warnings []Warning
+}
+
+// String returns the statement in one line, ε rounded up to six digits.
+func (g Guarantee) String() string {
+	return fmt.Sprintf("(%s, %g)-DP, %s, %d steps, %s", formatUp(g.Epsilon), g.Delta, g.Adjacency, g.Steps, g.Accountant)
+}
+
+// formatUp prints x >= 0 with six significant digits, never below x.
+func formatUp(x float64) string {
+	for up := x; ; up *= 1 + 1e-6 { // by at most one unit of the last digit
+		s := strconv.FormatFloat(up, 'g', 6, 64)
+		if printed, err := strconv.ParseFloat(s, 64); err != nil || printed >= x {
+			return s
+		}
+	}
+}
+
+// Warning is a structured remark about a Guarantee.
+type Warning struct {
+	Code    WarningCode
+	Message string
+}
+
+// WarningCode identifies a kind of Warning. Codes are stable; messages are not.
+type WarningCode string
+
+const (
+	// WarnOrderAtEdge says that the best Rényi order is the smallest or the largest that
+	// the mechanism or the search allows, so a better one may lie outside.
+	WarnOrderAtEdge WarningCode = "ORDER_AT_EDGE"
+	// WarnLooseBound says that Epsilon is valid, and known to be far above what another
+	// accountant would give.
+	WarnLooseBound WarningCode = "LOOSE_BOUND"
+	// WarnVacuous says that Epsilon is infinite: the statement says nothing.
+	WarnVacuous WarningCode = "VACUOUS"
+)

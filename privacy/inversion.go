@@ -1,0 +1,454 @@
+package privacy
+
+import "math"
+
+// lossSum is the loss of independent runs, each of one of its parts. Tilts are
+// taken from a geometric grid, so that different δ and numbers of runs share what
+// was computed for them. It is not safe for concurrent use.
+type lossSum struct {
+	parts []lossPart
+	known map[int]cumulants // by index of the tilt
+}
+
+type lossPart struct {
+	pair   mixturePair
+	count  float64
+	nodes  *lossNodes // covers the tilts asked for so far
+	beyond float64    // a tilt that no quadrature can cover, or 0
+}
+
+// cumulants are log E[e^{cL}] at some tilt c and its first two derivatives.
+type cumulants struct{ k, k1, k2 float64 }
+
+// tiltGrid is the number of tilts in an octave. A contour may pass the saddle at
+// a distance of a few percent.
+const tiltGrid = 16
+
+func tiltAt(index int) float64 { return math.Exp2(float64(index) / tiltGrid) }
+
+// cumulant returns the cumulants of one run of all parts at a tilt of the grid.
+func (s *lossSum) cumulant(index int) cumulants {
+	sum, ok := s.known[index]
+	if !ok {
+		sum = s.cumulantAt(tiltAt(index))
+		if s.known == nil {
+			s.known = make(map[int]cumulants)
+		}
+		s.known[index] = sum
+	}
+	return sum
+}
+
+// cumulantAt returns the cumulants of one run of all parts at any tilt.
+func (s *lossSum) cumulantAt(c float64) cumulants {
+	var sum cumulants
+	for i := range s.parts {
+		p := &s.parts[i]
+		one := p.cumulants(c)
+		sum.k += p.count * one.k
+		sum.k1 += p.count * one.k1
+		sum.k2 += p.count * one.k2
+	}
+	return sum
+}
+
+// cumulants returns those of one run of the part; they are infinite where the
+// quadrature would be too long.
+func (p *lossPart) cumulants(c float64) cumulants {
+	if rate, ok := p.pair.normal(); ok {
+		return cumulants{rate * c * (c + 1), rate * (2*c + 1), 2 * rate}
+	}
+	if !p.cover(c) {
+		return cumulants{math.Inf(1), math.Inf(1), math.Inf(1)}
+	}
+	return p.nodes.cumulants(c)
+}
+
+// cumulant returns log E[e^{cL}] alone.
+func (p *lossPart) cumulant(c float64) float64 {
+	if rate, ok := p.pair.normal(); ok {
+		return rate * c * (c + 1)
+	}
+	if !p.cover(c) {
+		return math.Inf(1)
+	}
+	return p.nodes.cumulant(c)
+}
+
+// cover extends the quadrature to the tilt c; it reports false where that would
+// take too many nodes.
+func (p *lossPart) cover(c float64) bool {
+	if p.nodes != nil && p.nodes.tilt >= c {
+		return true
+	}
+	if p.beyond > 0 && c >= p.beyond {
+		return false
+	}
+	nodes, ok := p.pair.nodes(math.Max(8, 1.5*c), math.Inf(1), 0)
+	if !ok {
+		nodes, ok = p.pair.nodes(c, math.Inf(1), 0)
+	}
+	if !ok {
+		p.beyond = c
+		return false
+	}
+	p.nodes = nodes
+	return true
+}
+
+// bound is the best Rényi bound of ε for some δ and number of runs. Its order
+// minus 1 is close to the saddle point of the integral for δ(ε).
+type bound struct {
+	index    int     // of the tilt, order − 1
+	epsilon  float64 // least upper bound of ε, may be negative
+	logDelta float64
+}
+
+// renyi returns the best Rényi bound. ok is false where no bound within the range
+// of floats was found.
+func (s *lossSum) renyi(runs, logDelta float64) (b bound, ok bool) {
+	const limit = 50 * tiltGrid // tilts from 2⁻⁵⁰ to 2⁵⁰
+	at := func(index int) float64 {
+		c := tiltAt(index)
+		epsilon := runs*s.cumulant(index).k/c + Improved.surcharge(1+c, logDelta)
+		if math.IsNaN(epsilon) || index < -limit || index > limit {
+			return math.Inf(1)
+		}
+		return epsilon
+	}
+	// The bound falls and then rises with the tilt. The start is the best tilt of
+	// a normal distribution of the same variance, or where E[e^{cL}], at least
+	// q^{c+1}·e^{c(c+1)/2z²}, becomes large.
+	start := -2 * logDelta / (runs * s.cumulant(0).k2)
+	for _, p := range s.parts {
+		if cliff := 2 * p.pair.z * p.pair.z * -math.Log(p.pair.q); p.pair.q < 1 {
+			start = math.Min(start, math.Max(1, cliff*cliff))
+		}
+	}
+	start = tiltGrid * 0.5 * math.Log2(start)
+	index := int(math.Min(math.Max(-limit, start), limit))
+	best := at(index)
+	for stride := tiltGrid / 2; stride > 0; {
+		if v := at(index - stride); v < best || math.IsInf(best, 1) && index > -limit {
+			best, index = v, index-stride
+		} else if v := at(index + stride); v < best {
+			best, index = v, index+stride
+		} else {
+			stride /= 2
+		}
+	}
+	return bound{index, best, logDelta}, !math.IsInf(best, 0)
+}
+
+// refine returns the least Rényi bound for tilts between the grid points next to
+// that of b.
+func (s *lossSum) refine(b bound, runs float64) float64 {
+	best := b.epsilon
+	center := tiltAt(b.index)
+	for width := 0.5 / tiltGrid; width > 1e-4; width /= 2 {
+		for _, c := range [2]float64{center * math.Exp2(-width), center * math.Exp2(width)} {
+			epsilon := runs*s.cumulantAt(c).k/c + Improved.surcharge(1+c, b.logDelta)
+			if epsilon < best {
+				best, center = epsilon, c
+				break
+			}
+		}
+	}
+	return best
+}
+
+// contour holds the integrand of δ(ε) on a line through a saddle,
+//
+//	δ(ε) = 1/2πi ∫ e^{K(t) − tε}/(t(t+1)) dt,  t = c + iy,
+//
+// at y = 0, step, 2·step, ... The trapezoidal sum is not δ(ε) but
+// Σ_j e^{cjW}·δ(ε + jW) with W = 2π/step: an upper bound, whose excess is kept
+// below 1e-11 by the choice of W.
+type contour struct {
+	c, step float64
+	k       float64   // K(c)
+	re, im  []float64 // e^{K(t)−K(c)}/(t(t+1))
+}
+
+// maxTurns bounds the work on a contour: the number of its points times the
+// number of nodes of the quadratures.
+const maxTurns = 1 << 21
+
+// line is a vertical line in the plane of tilts with the part of the distribution
+// of losses that matters for δ(ε) after tilting by it.
+type line struct {
+	index       int
+	left, right float64 // extent around the ε of a bound
+}
+
+func (l line) width() float64 { return math.Max(l.left, l.right) }
+
+// chooseLine returns a line close to the saddle with a small width. Left of the
+// saddle rare large losses matter less. Going there by a share x of the tilt c
+// costs a factor e^{(xc)²·K”/2}, about δ^{−x²}, of accuracy.
+func (s *lossSum) chooseLine(b bound, runs float64) line {
+	best := s.lineAt(b.index, b, runs)
+	for shift := 2; shift <= tiltGrid; shift += 2 {
+		x := 1 - tiltAt(-shift)
+		if x*x*-b.logDelta > 9 {
+			break
+		}
+		if l := s.lineAt(b.index-shift, b, runs); l.width() < 0.9*best.width() {
+			best = l
+		}
+	}
+	return best
+}
+
+// lineAt measures by how much to go left and right of b.epsilon until
+// e^{c(x−ε)}·δ(x) is below 1e-11 of δ(ε), for the tilt c of the given index.
+func (s *lossSum) lineAt(index int, b bound, runs float64) line {
+	const excess = 30
+	c, k := tiltAt(index), s.cumulant(index).k
+	// Markov's inequality: δ(x) <= P[L > x] <= E[e^{aL}]·e^{−ax} for every a >= 0.
+	room := excess + runs*k - c*b.epsilon - b.logDelta
+	// Both bounds, convex functions of the distance d over d, fall and then rise.
+	l := line{index: index, right: math.Inf(1)}
+	for stride := 1; stride <= 8*tiltGrid; stride += 1 + stride/2 {
+		d := tiltAt(index+stride) - c
+		w := (runs*(s.cumulant(index+stride).k-k) - d*b.epsilon + room) / d
+		if !(w < l.right) {
+			break
+		}
+		l.right = w
+	}
+	l.left = (-runs*k + c*b.epsilon + room) / c // d = c, where K = 0
+	for stride := 1; stride <= 8*tiltGrid; stride += 1 + stride/2 {
+		d := c - tiltAt(index-stride)
+		l.left = math.Min(l.left, (runs*(s.cumulant(index-stride).k-k)+d*b.epsilon+room)/d)
+	}
+	return l
+}
+
+// newContour returns the contour on a line, or false when the integrand does not
+// die down soon: then the losses have too few continuous contributions, as for
+// few runs, for this method.
+func (s *lossSum) newContour(l line, b bound, runs float64) (*contour, bool) {
+	if !(l.width() > 0) || math.IsInf(l.width(), 1) {
+		return nil, false
+	}
+	c, step := tiltAt(l.index), 2*math.Pi/l.width()
+	for y := 0.0; ; {
+		rotors, widest, ok := s.rotors(c, step, runs, y)
+		if !ok {
+			return nil, false
+		}
+		ct, ok := s.contourAt(rotors, c, step, b, runs)
+		if !ok {
+			return nil, false
+		}
+		// On a finer quadrature the integrand may die down later, so that y grows.
+		y = step * float64(len(ct.re))
+		if widest*y <= phase {
+			return ct, true
+		}
+	}
+}
+
+// size returns the number of nodes of all quadratures.
+func size(rotors []rotor) int {
+	var n int
+	for i := range rotors {
+		n += len(rotors[i].weight)
+	}
+	return n
+}
+
+// phase is by how much e^{iyL} may turn on a panel of 16 points.
+const phase = 16
+
+func (s *lossSum) contourAt(rotors []rotor, c, step float64, b bound, runs float64) (*contour, bool) {
+	ct := &contour{c: c, k: runs * s.cumulantAt(c).k, step: step}
+	tiny := 1e-16 * math.Exp(b.logDelta-ct.k+c*b.epsilon) * math.Pi / step
+	nodes := size(rotors)
+	last := 0
+	for i := 0; i <= 2*last+8; i++ {
+		if i*nodes > maxTurns {
+			return nil, false
+		}
+		y := float64(i) * step
+		var logAbs, phase float64
+		for j := range rotors {
+			a, b := rotors[j].at(y)
+			logAbs += runs * rotors[j].count * a
+			phase += runs * rotors[j].count * b
+		}
+		// 1/(t(t+1))
+		den := (c*c + y*y) * ((c+1)*(c+1) + y*y)
+		dRe, dIm := c*(c+1)-y*y, -y*(2*c+1)
+		abs := math.Exp(logAbs) / den
+		sin, cos := math.Sincos(phase)
+		re, im := abs*(cos*dRe-sin*dIm), abs*(cos*dIm+sin*dRe)
+		ct.re, ct.im = append(ct.re, re), append(ct.im, im)
+		size := math.Hypot(re, im)
+		if size > tiny {
+			last = i
+		}
+		if i&(i-1) == 0 && i >= 32 {
+			// Extrapolate the decay as that of a normal distribution.
+			fall := math.Log(ct.re[0]/tiny) / math.Log(ct.re[0]/size)
+			if 2*float64(i)*math.Sqrt(math.Max(1, fall))*float64(nodes) > 2*maxTurns {
+				return nil, false
+			}
+		}
+	}
+	return ct, true
+}
+
+// rotor evaluates E[e^{tL}]/E[e^{cL}] of one part along t = c + iy, y = i·step,
+// turning one phasor e^{iyl/2} per node. A normal pair has a closed form.
+type rotor struct {
+	normal, tilt float64
+	count        float64
+	total        float64 // E[e^{cL}]
+	drift        float64 // Σ mass·(e^{−l} − 1)
+	weight       []float64
+	sin, cos     []float64 // of y·l/2
+	dSin, dCos   []float64 // of step·l/2
+}
+
+// rotors returns the rotors of all parts for |y| <= yMax and the largest range of
+// losses on a panel of their quadratures, which must not be too long.
+func (s *lossSum) rotors(c, step, runs, yMax float64) (rs []rotor, widest float64, ok bool) {
+	rs = make([]rotor, len(s.parts))
+	for i := range s.parts {
+		p := &s.parts[i]
+		if rate, ok := p.pair.normal(); ok {
+			rs[i] = rotor{count: p.count, normal: rate, tilt: c}
+			continue
+		}
+		k := p.cumulants(c).k
+		n, ok := p.pair.nodes(c, k-25-math.Log(runs*p.count), phase/yMax)
+		if !ok {
+			return nil, 0, false
+		}
+		widest = math.Max(widest, n.widest)
+		r := rotor{count: p.count, total: math.Exp(k)}
+		size := len(n.loss)
+		buffer := make([]float64, 5*size)
+		cut := func() (part []float64) {
+			part, buffer = buffer[:0:size], buffer[size:]
+			return part
+		}
+		r.weight, r.sin, r.cos, r.dSin, r.dCos = cut(), cut(), cut(), cut(), cut()
+		for j, l := range n.loss {
+			weight := math.Exp(n.logMass[j] + c*l - k)
+			drift := (n.lower[j] - n.mass[j]) / r.total
+			if math.Abs(l) < smallLoss {
+				drift = n.mass[j] * math.Expm1(-l) / r.total
+			}
+			r.drift += drift
+			if runs*p.count*weight*math.Min(1, math.Abs(l)) < 1e-16 {
+				continue
+			}
+			sin, cos := math.Sincos(0.5 * step * l)
+			r.weight = append(r.weight, weight)
+			r.sin, r.cos = append(r.sin, 0), append(r.cos, 1)
+			r.dSin, r.dCos = append(r.dSin, sin), append(r.dCos, cos)
+		}
+		rs[i] = r
+	}
+	return rs, widest, true
+}
+
+// at returns the logarithm of the modulus and the phase at y. It has to
+// be called for y = 0, step, 2·step, ... in turn.
+func (r *rotor) at(y float64) (logAbs, phase float64) {
+	if r.normal > 0 { // rate·(t(t+1) − c(c+1))
+		return -r.normal * y * y, r.normal * (2*r.tilt + 1) * y
+	}
+	var re, im float64
+	for j, w := range r.weight {
+		sin, cos := r.sin[j], r.cos[j]
+		re += w * sin * sin
+		im += w * sin * cos
+		r.sin[j] = sin*r.dCos[j] + cos*r.dSin[j]
+		r.cos[j] = cos*r.dCos[j] - sin*r.dSin[j]
+	}
+	re, im = -2*re, 2*im+y*r.drift
+	return 0.5 * math.Log1p(2*re+re*re+im*im), math.Atan2(im, 1+re)
+}
+
+// logDelta returns log δ(ε) and its derivative in ε.
+func (ct *contour) logDelta(epsilon float64) (value, slope float64) {
+	turn := -ct.step * epsilon
+	dSin, dCos := math.Sincos(turn)
+	sin, cos := 0.0, 1.0
+	sum, moment := 0.5*ct.re[0], 0.0
+	for i := 1; i < len(ct.re); i++ {
+		sin, cos = sin*dCos+cos*dSin, cos*dCos-sin*dSin
+		sum += ct.re[i]*cos - ct.im[i]*sin
+		moment += float64(i) * (ct.re[i]*sin + ct.im[i]*cos)
+	}
+	// d/dε multiplies the integrand by −t = −c − iy.
+	slope = -ct.c + ct.step*moment/sum
+	return ct.k - ct.c*epsilon + math.Log(sum*ct.step/math.Pi), slope
+}
+
+// roundingMargin covers the rounding and quadrature errors of an inversion,
+// relative to ε and absolutely in log δ. They are below 1e-10.
+const roundingMargin = 1e-9
+
+// invert returns the ε with δ(ε) = e^logDelta for the given number of runs, moved
+// up (side = +1) or down (side = −1) by the rounding margin. ok is false when the
+// contour is too long or loses too many digits.
+func (s *lossSum) invert(l line, b bound, runs, side float64) (epsilon float64, ok bool) {
+	ct, ok := s.newContour(l, b, runs)
+	if !ok {
+		return 0, false
+	}
+	// The bound is an upper end of a bracket. Far out there the sum is noise.
+	reach, hi := 1/ct.c, b.epsilon
+	lo := b.epsilon - reach
+	for {
+		if value, _ := ct.logDelta(lo); value >= b.logDelta {
+			break
+		}
+		if hi = lo; reach > l.left {
+			return 0, false
+		}
+		reach *= 2
+		lo = b.epsilon - reach
+	}
+	epsilon = lo
+	for range 200 {
+		value, slope := ct.logDelta(epsilon)
+		if value >= b.logDelta {
+			lo = epsilon
+		} else { // or not a number
+			hi = epsilon
+		}
+		next := epsilon - (value-b.logDelta)/slope
+		if math.Abs(next-epsilon) <= 1e-14*math.Abs(next) || math.Abs(value-b.logDelta) < 1e-13 {
+			return next + side*roundingMargin*(math.Abs(next)-1/slope), ct.precise(value, next)
+		}
+		if !(next > lo && next < hi) {
+			next = 0.5 * (lo + hi)
+		}
+		epsilon = next
+	}
+	return 0, false
+}
+
+// precise reports whether δ(ε) = e^logDelta stands out of the rounding errors of
+// its sum.
+func (ct *contour) precise(logDelta, epsilon float64) bool {
+	share := math.Exp(logDelta-ct.k+ct.c*epsilon) * math.Pi / (ct.step * ct.re[0])
+	return share > 1e-16*float64(len(ct.re))/roundingMargin
+}
+
+// pairRenyi is the Rényi divergence of a dominating pair.
+type pairRenyi struct {
+	part lossPart
+}
+
+func (c *pairRenyi) realOrders() {}
+
+func (c *pairRenyi) RDP(order float64) float64 {
+	return math.Max(0, c.part.cumulant(order-1)/(order-1))
+}

@@ -1,0 +1,298 @@
+package privacy
+
+import "math"
+
+// A dominating pair (Zhu, Dong and Wang, "Optimal accounting of differential
+// privacy via characteristic function", 2022) of a mechanism is two
+// distributions, upper and lower, that are at least as easy to tell apart as the
+// outputs on any two adjacent data sets. The privacy loss is
+// L = log d(upper)/d(lower) under the upper one; losses of composed mechanisms
+// add up, and
+//
+//	δ(ε) = E[(1 − e^{ε−L})₊].
+
+// lossMechanism is a Mechanism with dominating pairs.
+type lossMechanism interface {
+	Mechanism
+	// lossPairs returns a pair for each direction in which two data sets can
+	// differ: for removing and for adding a record, or one pair if it serves both.
+	lossPairs() []mixturePair
+}
+
+// mixturePair is a pair made of Q = N(0, z²) and P = N(1, z²). With t =
+// (2x − 1)/2z², so that dP/dQ = e^t, the loss at x is ±log(1 + q(e^t − 1)) on
+// each of its branches, and 0 with the remaining mass of both distributions.
+type mixturePair struct {
+	q, z     float64 // 0 < q <= 1, z > 0
+	branches []branch
+}
+
+// branch is the part of a pair that lives on x > from.
+type branch struct {
+	from         float64 // -Inf, or 1/2 where t = 0
+	sign         float64 // of the loss
+	upper, lower float64 // share of P in the two distributions, 0 or q; the rest is Q
+}
+
+// gaussianPair is N(0, 1) against N(mu, 1).
+func gaussianPair(mu float64) mixturePair {
+	return mixturePair{1, 1 / mu, []branch{{math.Inf(-1), 1, 1, 0}}}
+}
+
+// fixedSizePair dominates the Gaussian with noise multiplier z on fixed-size
+// samples without replacement when one record is replaced:
+//
+//	δ(ε) = q·(Φ(1/2z − ε₀z) − e^{ε₀}·Φ(−1/2z − ε₀z)), ε₀ = log(1 + (e^ε − 1)/q), ε >= 0
+//
+// and δ(ε) = 1 − e^ε + e^ε·δ(−ε) below. For ε >= 0 that is the bound of Balle,
+// Barthe and Gaboardi, "Privacy amplification by subsampling", 2018, Theorem 9;
+// it is convex in e^ε, hence the profile of a pair, which composes (Zhu, Dong and
+// Wang, 2022, Theorem 10 and Proposition 30; Dong, Roth and Su, "Gaussian
+// differential privacy", 2022, §4).
+func fixedSizePair(q, z float64) mixturePair {
+	if q == 1 {
+		return gaussianPair(1 / z)
+	}
+	return mixturePair{q, z, []branch{{0.5, 1, q, 0}, {0.5, -1, 0, q}}}
+}
+
+// poissonPairs are the pairs of the Gaussian with noise multiplier z on Poisson
+// samples: (1−q)Q + qP against Q when a record is removed, the reverse when one
+// is added (Zhu, Dong and Wang, 2022, Theorem 11).
+func poissonPairs(q, z float64) []mixturePair {
+	if q == 1 {
+		return []mixturePair{gaussianPair(1 / z)}
+	}
+	return []mixturePair{
+		{q, z, []branch{{math.Inf(-1), 1, q, 0}}},
+		{q, z, []branch{{math.Inf(-1), -1, 0, q}}},
+	}
+}
+
+// logMixture returns log(1 + q(e^t − 1)).
+func (p mixturePair) logMixture(t float64) float64 {
+	if p.q == 1 {
+		return t
+	}
+	if t > 30 {
+		return t + math.Log(p.q) + math.Log1p((1-p.q)/p.q*math.Exp(-t))
+	}
+	return math.Log1p(p.q * math.Expm1(t))
+}
+
+// lossNodes is a quadrature of a pair: E[f(L)] ≈ Σ mass·f(loss) plus the mass at
+// 0, for f that grow up to e^{tilt·L}.
+type lossNodes struct {
+	tilt          float64
+	widest        float64 // largest range of losses on a panel that matters
+	loss, logMass []float64
+	mass, lower   []float64 // of the upper distribution and of the lower one
+	second        []float64 // e^{−loss} − 1 + loss where the loss is small, else 0
+}
+
+// reach is how many standard deviations of Q a quadrature goes beyond a peak.
+const reach = 10
+
+// nodes returns the quadrature of p for tilts from 0 to tilt. Panels on which the
+// logarithm of e^{tilt·L} times the density of x exceeds floor span a range of
+// losses of at most panel. ok is false when that would take too many nodes.
+func (p mixturePair) nodes(tilt, floor, panel float64) (n *lossNodes, ok bool) {
+	n = &lossNodes{tilt: tilt}
+	for _, b := range p.branches {
+		if !p.panels(n, b, floor, panel) {
+			return nil, false
+		}
+	}
+	return n, true
+}
+
+// maxNodes bounds the length of a quadrature.
+const maxNodes = 1 << 16
+
+// normal returns the rate of the cumulants rate·c(c+1) of a pair of two normal
+// distributions; ok is false for other pairs.
+func (p mixturePair) normal() (rate float64, ok bool) {
+	return 0.5 / (p.z * p.z), p.q == 1
+}
+
+// logDensity returns the logarithm of the upper density of branch b at x times
+// e^{tilt·loss}, without the constant, and the loss.
+func (p mixturePair) logDensity(b branch, x, tilt float64) (logDensity, loss float64) {
+	t := (x - 0.5) / (p.z * p.z)
+	mixture := p.logMixture(t)
+	loss = b.sign * mixture
+	logDensity = -0.5*(x/p.z)*(x/p.z) + tilt*loss
+	if b.upper > 0 {
+		logDensity += mixture
+	}
+	return logDensity, loss
+}
+
+// interval returns where the integrands of branch b matter.
+func (p mixturePair) interval(b branch, tilt float64) (lo, hi float64) {
+	slope := tilt * b.sign // power of the mixture in the integrand
+	if b.upper > 0 {
+		slope++
+	}
+	lo = -reach * p.z
+	if slope < 0 {
+		lo += slope * p.q
+	}
+	lo = math.Max(lo, b.from)
+	hi = 1 + reach*p.z
+	if slope <= 1 {
+		return lo, hi
+	}
+	// A peak solves x = slope·share(x), share = q·e^t/(1 − q + q·e^t) rising in x.
+	// There are at most two; iteration from below and from above finds them.
+	fixedPoint := func(x float64) float64 {
+		for range 200 {
+			t := (x - 0.5) / (p.z * p.z)
+			next := slope / (1 + (1-p.q)/p.q*math.Exp(-t))
+			if math.Abs(next-x) <= 0.01*p.z {
+				break
+			}
+			x = next
+		}
+		return x
+	}
+	const depth = 80 // −log of what is negligible even beside E[e^{cL}] − 1
+	left, right := math.Max(0.5, fixedPoint(0)), fixedPoint(slope)
+	top, _ := p.logDensity(b, left, tilt)
+	hi = math.Max(hi, left+reach*p.z)
+	if v, _ := p.logDensity(b, right, tilt); v > top-depth {
+		hi = math.Max(hi, right+reach*p.z)
+	}
+	for { // there may be a shoulder
+		if v, _ := p.logDensity(b, hi, tilt); !(v >= top-depth) || hi+p.z == hi {
+			return lo, hi
+		}
+		hi += p.z
+	}
+}
+
+// panels appends a composite Gauss-Legendre rule for branch b. The integrand
+// varies at the scale z of the density, and at the scale z² around the zero of
+// 1 − q + q·e^t next to the real line.
+func (p mixturePair) panels(n *lossNodes, b branch, floor, panel float64) (ok bool) {
+	turn := 0.5 + p.z*p.z*math.Log((1-p.q)/p.q)
+	logNorm := math.Log(p.z) + logSqrt2Pi
+	lo, hi := p.interval(b, n.tilt)
+	density, loss := p.logDensity(b, lo, n.tilt)
+	for lo < hi {
+		if len(n.loss) > maxNodes {
+			return false
+		}
+		near := math.Max(1.5*p.z*p.z, 0.5*math.Max(lo-turn, 0.5*(turn-lo)))
+		width := math.Min(2*p.z, near)
+		var end, endDensity, endLoss float64
+		for {
+			end = math.Min(hi, lo+width)
+			endDensity, endLoss = p.logDensity(b, end, n.tilt)
+			if !(math.Abs(endLoss-loss) > panel) || math.Max(density, endDensity)-logNorm < floor {
+				break
+			}
+			width *= 0.5
+		}
+		if !(end > lo) {
+			return true // the interval is shorter than the spacing of floats
+		}
+		if math.Max(density, endDensity)-logNorm >= floor {
+			n.widest = math.Max(n.widest, math.Abs(endLoss-loss))
+		}
+		mid, half := 0.5*(lo+end), 0.5*(end-lo)
+		for i, g := range gauss16 {
+			for _, x := range [2]float64{mid - half*g, mid + half*g} {
+				v, l := p.logDensity(b, x, 0)
+				logMass := v - logNorm + math.Log(half*weight16[i])
+				n.loss = append(n.loss, l)
+				n.logMass = append(n.logMass, logMass)
+				n.mass = append(n.mass, math.Exp(logMass))
+				n.lower = append(n.lower, math.Exp(logMass-l))
+				second := 0.0
+				if math.Abs(l) < smallLoss {
+					second = expm1MinusArg(-l)
+				}
+				n.second = append(n.second, second)
+			}
+		}
+		lo, density, loss = end, endDensity, endLoss
+	}
+	return true
+}
+
+// cumulants returns K(c) = log E[e^{cL}] and its derivatives, c >= 0.
+//
+// With E[e^{−L} − 1] = 0, E[e^{cL}] − 1 is the sum of mass·(e^{cl} − 1 +
+// c(e^{−l} − 1)), whose terms are not negative and of second order in l: small
+// losses do not cancel.
+func (n *lossNodes) cumulants(c float64) cumulants {
+	var m, m1, m2 float64
+	for i, l := range n.loss {
+		p, a := n.mass[i], c*l
+		e := math.Exp(n.logMass[i] + a)
+		if math.Abs(l) < smallLoss && a < 500 {
+			m += p * (expm1MinusArg(a) + c*n.second[i])
+			m1 += p * (l*math.Expm1(a) + n.second[i])
+		} else {
+			m += e - p + c*(n.lower[i]-p)
+			m1 += e*l + n.lower[i] - p
+		}
+		m2 += e * l * l
+	}
+	if math.IsInf(m, 1) || math.IsInf(m2, 1) {
+		return n.largeCumulants(c)
+	}
+	k1 := m1 / (1 + m)
+	return cumulants{math.Log1p(m), k1, m2/(1+m) - k1*k1}
+}
+
+// cumulant returns K(c) alone.
+func (n *lossNodes) cumulant(c float64) float64 {
+	var m float64
+	for i, l := range n.loss {
+		p, a := n.mass[i], c*l
+		if math.Abs(l) < smallLoss && a < 500 {
+			m += p * (expm1MinusArg(a) + c*n.second[i])
+		} else {
+			m += math.Exp(n.logMass[i]+a) - p + c*(n.lower[i]-p)
+		}
+	}
+	if math.IsInf(m, 1) {
+		return n.largeCumulants(c).k
+	}
+	return math.Log1p(m)
+}
+
+// largeCumulants is cumulants for E[e^{cL}] beyond the range of floats.
+func (n *lossNodes) largeCumulants(c float64) cumulants {
+	top := math.Inf(-1)
+	for i, l := range n.loss {
+		if v := n.logMass[i] + c*l; v > top {
+			top = v
+		}
+	}
+	var m, m1, m2 float64
+	for i, l := range n.loss {
+		e := math.Exp(n.logMass[i] + c*l - top)
+		m += e
+		m1 += e * l
+		m2 += e * l * l
+	}
+	return cumulants{top + math.Log(m), m1 / m, m2/m - m1*m1/(m*m)}
+}
+
+// smallLoss is the loss below which cancellation matters.
+const smallLoss = 0.1
+
+// expm1MinusArg returns e^x − 1 − x.
+func expm1MinusArg(x float64) float64 {
+	if math.Abs(x) > 0.2 {
+		return math.Expm1(x) - x
+	}
+	sum := 1.0
+	for k := 14.0; k >= 3; k-- { // x²/2·(1 + x/3·(1 + x/4·(...)))
+		sum = 1 + x/k*sum
+	}
+	return 0.5 * x * x * sum
+}

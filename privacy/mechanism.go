@@ -1,0 +1,131 @@
+package privacy
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Mechanism is one release: a randomised algorithm with its parameters and the
+// adjacency that they are stated for. Implementations are values; two equal
+// values are the same mechanism. Which other methods it has, such as those of
+// [PureMechanism] and [RenyiMechanism], decides which accountants can account it.
+type Mechanism interface {
+	// Name returns the kind in lower_snake_case, such as "sparse_vector".
+	Name() string
+	// Adjacency returns the neighbouring relation of the parameters.
+	Adjacency() Adjacency
+	// Validate returns nil or an error that holds one FieldError for each
+	// parameter outside its domain.
+	Validate() error
+	// Assumptions returns what has to hold for the mechanism to be the one that
+	// is accounted, one sentence each.
+	Assumptions() []string
+}
+
+// PureMechanism is a Mechanism with a pure-DP guarantee.
+type PureMechanism interface {
+	Mechanism
+	// PureEpsilon returns the ε of one run. The parameters must be valid.
+	PureEpsilon() float64
+}
+
+// RenyiMechanism is a Mechanism with a bound on its Rényi divergences.
+type RenyiMechanism interface {
+	Mechanism
+	// RenyiCurve returns the bound for one run. The parameters must be valid.
+	RenyiCurve() RenyiCurve
+}
+
+// RenyiCurve is a bound ρ(α) on the Rényi divergence of order α between the
+// outputs on adjacent data sets (Mironov, "Rényi differential privacy", 2017).
+// It may cache what it computed: it is not safe for concurrent use.
+type RenyiCurve interface {
+	// RDP returns ρ(order) >= 0 in nats, for order > 1; +Inf where there is no
+	// finite bound.
+	RDP(order float64) float64
+}
+
+// Composition is the Mechanism that runs each of its parts Count times, in any
+// order, each run possibly depending on the outputs of the earlier ones. The
+// parameters of all parts are fixed before the first run.
+type Composition []Part
+
+// Part is one element of a Composition.
+type Part struct {
+	Mechanism Mechanism
+	Count     int64 // how often it runs, >= 1
+}
+
+// Name returns "composition".
+func (c Composition) Name() string { return "composition" }
+
+// Adjacency returns the adjacency of the parts, or 0 for a composition without
+// parts.
+func (c Composition) Adjacency() Adjacency {
+	if len(c) == 0 || c[0].Mechanism == nil {
+		return 0
+	}
+	return c[0].Mechanism.Adjacency()
+}
+
+// Validate returns an error when there is no part, when a part is invalid, or
+// when the parts differ in adjacency.
+func (c Composition) Validate() error {
+	if len(c) == 0 {
+		return fieldErrorf("parts", "must not be empty")
+	}
+	var errs []error
+	for i, p := range c {
+		field := fmt.Sprintf("parts[%d]", i)
+		if p.Count < 1 {
+			errs = append(errs, fieldErrorf(field+".count", "must be at least 1, is %d", p.Count))
+		}
+		if p.Mechanism == nil {
+			errs = append(errs, fieldErrorf(field+".mechanism", "must be set"))
+			continue
+		}
+		if err := p.Mechanism.Validate(); err != nil {
+			for _, fe := range FieldErrors(err) {
+				errs = append(errs, &FieldError{Field: field + "." + fe.Field, Message: fe.Message})
+			}
+			continue
+		}
+		if got, want := p.Mechanism.Adjacency(), c.Adjacency(); got != want {
+			errs = append(errs, fieldErrorf(field+".adjacency",
+				"is %s where parts[0] has %s: guarantees for different adjacencies do not compose", got, want))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Assumptions returns the assumptions of all parts, each once.
+func (c Composition) Assumptions() []string {
+	var all []string
+	seen := make(map[string]bool)
+	for _, p := range c {
+		for _, s := range p.Mechanism.Assumptions() {
+			if !seen[s] {
+				seen[s] = true
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// flatten returns the parts of m with nested compositions expanded. m must be
+// valid.
+func flatten(m Mechanism) []Part {
+	c, ok := m.(Composition)
+	if !ok {
+		return []Part{{Mechanism: m, Count: 1}}
+	}
+	var parts []Part
+	for _, p := range c {
+		for _, inner := range flatten(p.Mechanism) {
+			inner.Count *= p.Count
+			parts = append(parts, inner)
+		}
+	}
+	return parts
+}

@@ -1,0 +1,171 @@
+package privacy
+
+import (
+	"errors"
+	"math"
+)
+
+// OutputPerturbation is private regularised learning by noise on the result:
+// permutation-based SGD with steps η_t = min(1/β, 1/(γt)), whatever the number of
+// epochs and the batch size, on losses that are convex, β-smooth and
+// Lipschitz in the model, plus γ/2·‖w‖², then N(0, Sigma²) on every
+// coordinate of the model (Wu, Li, Kumar, Chaudhuri, Jha and Naughton, "Bolt-on
+// differential privacy for scalable stochastic gradient descent-based analytics",
+// 2017, Algorithm 2). One record is replaced.
+type OutputPerturbation struct {
+	DatasetSize    int64   // n >= 1
+	Regularization float64 // γ > 0, finite, in the unit of the loss per ‖w‖²
+	Lipschitz      float64 // B > 0, finite: bound on the gradient of a record's loss without the regulariser; the feature norm for logistic regression
+	Sigma          float64 // standard deviation of the noise > 0, finite, in the unit of w
+	// Radius is that of the ball to which the iterates are projected; 0 is for no
+	// projection. With a radius R the sensitivity is the published 2(B+γR)/(γn).
+	// Without one it is 2B/(γn): at the step where the records differ both runs
+	// contract by the same regulariser, so that only the gradients of the losses,
+	// at most 2B apart, drive them apart.
+	Radius float64
+}
+
+// Name returns "output_perturbation".
+func (m OutputPerturbation) Name() string { return "output_perturbation" }
+
+// Adjacency returns ReplaceOne.
+func (m OutputPerturbation) Adjacency() Adjacency { return ReplaceOne }
+
+// Validate reports the fields "dataset_size", "regularization", "lipschitz",
+// "sigma" and "radius".
+func (m OutputPerturbation) Validate() error {
+	var errs []error
+	if m.DatasetSize < 1 {
+		errs = append(errs, fieldErrorf("dataset_size", "must be at least 1, is %d", m.DatasetSize))
+	}
+	errs = append(errs,
+		checkPositive("regularization", m.Regularization),
+		checkPositive("lipschitz", m.Lipschitz),
+		checkPositive("sigma", m.Sigma))
+	if !(m.Radius >= 0) || math.IsInf(m.Radius, 1) {
+		errs = append(errs, fieldErrorf("radius", "must not be negative and finite, is %g", m.Radius))
+	}
+	return errors.Join(errs...)
+}
+
+// Assumptions returns what the trainer has to do.
+func (m OutputPerturbation) Assumptions() []string {
+	return []string{
+		"the number of passes and every other choice are made before looking at the data; no early stopping",
+		"the norm of the features is bounded by clipping or by a public constant, not by a maximum over the data",
+	}
+}
+
+// L2Sensitivity returns the Euclidean sensitivity of the model.
+func (m OutputPerturbation) L2Sensitivity() float64 {
+	return 2 * (m.Lipschitz + m.Regularization*m.Radius) / (m.Regularization * float64(m.DatasetSize))
+}
+
+// GaussianMu returns the sensitivity over Sigma.
+func (m OutputPerturbation) GaussianMu() float64 { return m.L2Sensitivity() / m.Sigma }
+
+// RenyiCurve returns α·μ²/2.
+func (m OutputPerturbation) RenyiCurve() RenyiCurve {
+	mu := m.GaussianMu()
+	return linearRenyi(0.5 * mu * mu)
+}
+
+func (m OutputPerturbation) lossPairs() []mixturePair {
+	return []mixturePair{gaussianPair(m.GaussianMu())}
+}
+
+// ObjectiveRule is a way to divide ε between the noise and the regulariser of
+// objective perturbation.
+type ObjectiveRule int
+
+const (
+	// RankOne uses that replacing a record of a linear model changes the Hessian by
+	// one term of rank one on each side: ε = log(1 + c/(nτ)) + 2β for the total
+	// regularisation τ. The share Split of ε goes to the first term. It is the
+	// default.
+	RankOne ObjectiveRule = iota
+	// Chaudhuri is the original calibration (Chaudhuri, Monteleoni and Sarwate,
+	// "Differentially private empirical risk minimization", 2011, Algorithm 2),
+	// whose noise has a pole at ε = 2·log(1 + c/(nλ)).
+	Chaudhuri
+	// ContinuousChaudhuri uses the first branch of Chaudhuri for as long as it is
+	// valid, up to ε = 4·log(1 + c/(nλ)), where the two agree.
+	ContinuousChaudhuri
+)
+
+// ObjectivePerturbation is private learning of a linear model by a random linear
+// term b·θ/n in the objective
+//
+//	1/n·Σ ℓ(θ·z_i) + τ/2·‖θ‖² + b·θ/n,  density of b ∝ e^{−β‖b‖₂}
+//
+// for convex ℓ with derivatives |ℓ′| <= 1 and 0 <= ℓ″ <= Curvature and records of
+// norm ‖z_i‖₂ <= 1. It is pure ε-DP when one record is replaced.
+type ObjectivePerturbation struct {
+	DatasetSize    int64         // n >= 1
+	Regularization float64       // λ > 0, finite: τ is at least that
+	Curvature      float64       // c > 0, finite; 1/4 for logistic regression
+	Epsilon        float64       // ε > 0, finite
+	Rule           ObjectiveRule // default RankOne
+	Split          float64       // share of RankOne in (0, 1); 0 means 0.05
+}
+
+// Name returns "objective_perturbation".
+func (m ObjectivePerturbation) Name() string { return "objective_perturbation" }
+
+// Adjacency returns ReplaceOne.
+func (m ObjectivePerturbation) Adjacency() Adjacency { return ReplaceOne }
+
+// Validate reports the fields "dataset_size", "regularization", "curvature",
+// "epsilon", "rule" and "split".
+func (m ObjectivePerturbation) Validate() error {
+	var errs []error
+	if m.DatasetSize < 1 {
+		errs = append(errs, fieldErrorf("dataset_size", "must be at least 1, is %d", m.DatasetSize))
+	}
+	errs = append(errs,
+		checkPositive("regularization", m.Regularization),
+		checkPositive("curvature", m.Curvature),
+		checkPositive("epsilon", m.Epsilon))
+	if m.Rule < RankOne || m.Rule > ContinuousChaudhuri {
+		errs = append(errs, fieldErrorf("rule", "unknown rule %d", int(m.Rule)))
+	}
+	if !(m.Split >= 0 && m.Split < 1) {
+		errs = append(errs, fieldErrorf("split", "must lie in [0, 1), is %g", m.Split))
+	}
+	return errors.Join(errs...)
+}
+
+// Assumptions returns what the trainer has to do.
+func (m ObjectivePerturbation) Assumptions() []string {
+	return []string{
+		"the exact minimiser of the perturbed objective is released",
+		"every record has Euclidean norm at most 1, by clipping or a public constant",
+		"the noise has density proportional to exp(-beta·norm), not independent Laplace coordinates",
+	}
+}
+
+// PureEpsilon returns m.Epsilon.
+func (m ObjectivePerturbation) PureEpsilon() float64 { return m.Epsilon }
+
+// Calibrate returns the rate β of the noise, whose norm is Gamma distributed with
+// shape d and scale 1/β, and the regularisation τ. The parameters must be valid.
+func (m ObjectivePerturbation) Calibrate() (beta, tau float64) {
+	n, c, lambda := float64(m.DatasetSize), m.Curvature, m.Regularization
+	if m.Rule == RankOne {
+		split := m.Split
+		if split == 0 {
+			split = 0.05
+		}
+		tau = math.Max(lambda, c/(n*math.Expm1(split*m.Epsilon)))
+		return 0.5 * (m.Epsilon - math.Log1p(c/(n*tau))), tau
+	}
+	jacobian := 2 * math.Log1p(c/(n*lambda))
+	limit := jacobian
+	if m.Rule == ContinuousChaudhuri {
+		limit *= 2
+	}
+	if m.Epsilon <= limit {
+		return 0.25 * m.Epsilon, math.Max(lambda, c/(n*math.Expm1(0.25*m.Epsilon)))
+	}
+	return 0.5 * (m.Epsilon - jacobian), lambda
+}

@@ -1,0 +1,203 @@
+package privacy
+
+import (
+	"errors"
+	"math"
+)
+
+// PureRule is a composition theorem for pure differential privacy.
+type PureRule int
+
+const (
+	// Basic adds up the ε of all runs (Dwork et al., 2006). It is the default, and
+	// valid for δ = 0.
+	Basic PureRule = iota
+	// Advanced is ε√(2k·log(1/δ)) + k·ε(e^ε − 1) for k runs of the same ε, or
+	// Basic where that is less (Dwork, Rothblum and Vadhan, 2010).
+	Advanced
+	// Optimal is exact for k runs of the same ε (Kairouz, Oh and Viswanath, "The
+	// composition theorem for differential privacy", 2015, Theorem 3.3).
+	Optimal
+)
+
+// Pure is the accountant of pure differential privacy.
+type Pure struct {
+	Rule PureRule // default Basic
+}
+
+// Name returns "pure", "pure_advanced" or "pure_optimal".
+func (a Pure) Name() string {
+	switch a.Rule {
+	case Advanced:
+		return "pure_advanced"
+	case Optimal:
+		return "pure_optimal"
+	default:
+		return "pure"
+	}
+}
+
+// Curve accounts a PureMechanism or a Composition of them. Advanced and Optimal
+// need the same ε in all parts.
+func (a Pure) Curve(m Mechanism) (Curve, error) {
+	if a.Rule < Basic || a.Rule > Optimal {
+		return nil, fieldErrorf("rule", "unknown composition rule %d", int(a.Rule))
+	}
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	c := pureCurve{base: baseGuarantee(a, m), rule: a.Rule}
+	for _, p := range flatten(m) {
+		pure, ok := p.Mechanism.(PureMechanism)
+		if !ok {
+			return nil, &UnsupportedError{a.Name(), p.Mechanism.Name(), "it has no pure-DP guarantee"}
+		}
+		epsilon := pure.PureEpsilon()
+		if a.Rule != Basic && c.count > 0 && epsilon != c.each {
+			return nil, &UnsupportedError{a.Name(), p.Mechanism.Name(), "its epsilon is not that of the parts before it"}
+		}
+		c.each = epsilon
+		c.count += float64(p.Count)
+		c.total += float64(p.Count) * epsilon
+	}
+	return c, nil
+}
+
+type pureCurve struct {
+	base  Guarantee
+	rule  PureRule
+	each  float64 // ε of one run of a part, for the rules other than Basic
+	count float64 // runs of parts in one run of all
+	total float64 // Σ ε over one run of all
+}
+
+// Epsilon accepts delta = 0 as well, for which all rules are Basic.
+func (c pureCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
+	if err := checkSteps(steps); err != nil {
+		return Guarantee{}, err
+	}
+	if !(delta >= 0 && delta < 1) {
+		return Guarantee{}, fieldErrorf("delta", "must lie in [0, 1), is %g", delta)
+	}
+	g := c.base
+	g.Delta, g.Steps = delta, steps
+	if steps == 0 {
+		return g, nil
+	}
+	runs := float64(steps)
+	g.Epsilon = runs * c.total
+	switch {
+	case delta == 0 || c.rule == Basic:
+	case c.rule == Advanced:
+		g.Epsilon = math.Min(g.Epsilon, advanced(c.each, runs*c.count, delta))
+	case c.rule == Optimal:
+		g.Epsilon = math.Min(g.Epsilon, optimalPure(c.each, runs*c.count, delta))
+	}
+	if math.IsInf(g.Epsilon, 1) {
+		g = g.warn(WarnVacuous, "epsilon is infinite: nothing is guaranteed")
+	}
+	return g, nil
+}
+
+func advanced(epsilon, runs, delta float64) float64 {
+	return epsilon*math.Sqrt(-2*runs*math.Log(delta)) + runs*epsilon*math.Expm1(epsilon)
+}
+
+// ComposeAdvanced returns ε of k runs of a mechanism that is (epsilon, delta)-DP,
+// for the total total > k·delta, by the theorem of Dwork, Rothblum and Vadhan
+// ("Boosting and differential privacy", 2010, Theorem III.3). The errors are
+// FieldErrors for "epsilon", "delta", "steps" and "total".
+func ComposeAdvanced(epsilon, delta float64, k int64, total float64) (float64, error) {
+	if err := checkApproximate(epsilon, delta, k, total); err != nil {
+		return 0, err
+	}
+	slack := total - float64(k)*delta
+	if !(slack > 0) {
+		return 0, fieldErrorf("total", "must exceed %d·delta = %g, is %g", k, float64(k)*delta, total)
+	}
+	return advanced(epsilon, float64(k), slack), nil
+}
+
+// ComposeOptimal returns the least ε that holds for k runs of every mechanism
+// that is (epsilon, delta)-DP, for the total δ total > 1 − (1 − delta)^k (Kairouz,
+// Oh and Viswanath, 2015, Theorem 3.3, for every ε rather than on a grid). The
+// errors are FieldErrors for "epsilon", "delta", "steps" and "total".
+func ComposeOptimal(epsilon, delta float64, k int64, total float64) (float64, error) {
+	if err := checkApproximate(epsilon, delta, k, total); err != nil {
+		return 0, err
+	}
+	// 1 − (1 − total)/(1 − delta)^k
+	slack := -math.Expm1(math.Log1p(-total) - float64(k)*math.Log1p(-delta))
+	if !(slack > 0) {
+		return 0, fieldErrorf("total", "must exceed 1 − (1 − delta)^%d, is %g", k, total)
+	}
+	return optimalPure(epsilon, float64(k), slack), nil
+}
+
+func checkApproximate(epsilon, delta float64, k int64, total float64) error {
+	var errs []error
+	errs = append(errs, checkPositive("epsilon", epsilon))
+	if !(delta >= 0 && delta < 1) {
+		errs = append(errs, fieldErrorf("delta", "must lie in [0, 1), is %g", delta))
+	}
+	if k < 1 {
+		errs = append(errs, fieldErrorf("steps", "must be at least 1, is %d", k))
+	}
+	if !(total > 0 && total < 1) {
+		errs = append(errs, fieldErrorf("total", "must lie strictly between 0 and 1, is %g", total))
+	}
+	return errors.Join(errs...)
+}
+
+// optimalPure returns the least ε' >= 0 with δ(ε') <= delta for k runs of
+// randomised response, the worst pure ε-DP mechanism: with l "wrong" answers the
+// loss is (k − 2l)·ε, and
+//
+//	δ(ε') = Σ_{l < (k−ε'/ε)/2} C(k,l)·(e^{(k−l)ε} − e^{ε'+lε})/(1 + e^ε)^k.
+func optimalPure(epsilon, k, delta float64) float64 {
+	// Sums over l <= last of the masses, and of the masses times e^{−(loss − loss
+	// of last)}. They are accumulated relative to the largest term.
+	sums := func(last float64) (mass, below float64) {
+		term := lgamma(k+1) - lgamma(last+1) - lgamma(k-last+1) - last*epsilon - k*math.Log1p(math.Exp(-epsilon))
+		top, decay := term, 0.0
+		for l := last; l >= 0; l-- {
+			if term > top {
+				mass, below = mass*math.Exp(top-term), below*math.Exp(top-term)
+				top = term
+			}
+			mass += math.Exp(term - top)
+			below += math.Exp(term - top + decay)
+			ratio := math.Log(l/(k-l+1)) + epsilon
+			if ratio < 0 && term-top < negligible {
+				break
+			}
+			term += ratio
+			decay -= 2 * epsilon
+		}
+		return mass * math.Exp(top), below * math.Exp(top)
+	}
+	// δ at the next smaller loss, to which all l <= last contribute.
+	exceeds := func(last float64) bool {
+		mass, below := sums(last)
+		return mass-below*math.Exp(-2*epsilon) > delta
+	}
+	hi := math.Floor((k - 1) / 2) // losses above 0
+	if !exceeds(hi) {
+		return 0
+	}
+	for lo := -1.0; hi-lo > 1; {
+		if mid := math.Floor((lo + hi) / 2); exceeds(mid) {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	// Between two losses δ is linear in e^ε'.
+	mass, below := sums(hi)
+	return math.Max(0, (k-2*hi)*epsilon+math.Log((mass-delta)/below))
+}
+
+func lgamma(x float64) float64 {
+	v, _ := math.Lgamma(x)
+	return v
+}

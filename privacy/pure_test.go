@@ -1,0 +1,176 @@
+package privacy
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestSharedPureComposition(t *testing.T) {
+	tb := sharedVectors(t, "composition_pure_public.csv")
+	for _, row := range tb.rows {
+		eps, delta, k, total := tb.float(row, "eps0"), tb.float(row, "delta0"), tb.int(row, "k"), tb.float(row, "delta_total")
+		got, err := ComposeOptimal(eps, delta, k, total)
+		if want := tb.float(row, "eps_KOV_optimal_exact"); err != nil || relErr(got, want) > 1e-9 {
+			t.Errorf("%v: optimal %.15g, want %.15g, %v", row, got, want, err)
+		}
+		got, err = ComposeAdvanced(eps, delta, k, total)
+		if want := tb.float(row, "eps_DRV2010"); err != nil || relErr(got, want) > 1e-9 {
+			t.Errorf("%v: advanced %.15g, want %.15g, %v", row, got, want, err)
+		}
+	}
+}
+
+// TestOptimalPureByEnumeration compares with δ(ε') summed over all outcomes.
+func TestOptimalPureByEnumeration(t *testing.T) {
+	rng := rand.New(rand.NewPCG(15, 16))
+	for range 300 {
+		k := 1 + rng.IntN(40)
+		eps := math.Exp(rng.Float64()*7 - 5)
+		delta := math.Exp(-rng.Float64() * 30)
+		got := optimalPure(eps, float64(k), delta)
+		profile := func(at float64) float64 {
+			var sum float64
+			for l := 0; l <= k; l++ {
+				choose := lgamma(float64(k+1)) - lgamma(float64(l+1)) - lgamma(float64(k-l+1))
+				loss := float64(k-2*l) * eps
+				if loss > at {
+					sum += math.Exp(choose-float64(l)*eps-float64(k)*math.Log1p(math.Exp(-eps))) * -math.Expm1(at-loss)
+				}
+			}
+			return sum
+		}
+		const slack = 1e-12 // of ε, relative: δ varies fast close to k·eps
+		above, below := profile(got*(1+slack)), profile(got*(1-slack))
+		if above > delta*(1+1e-9) || (got > 0 && below < delta*(1-1e-9)) {
+			t.Errorf("eps %g, k %d: around epsilon %g delta is %g to %g, want %g", eps, k, got, above, below, delta)
+		}
+	}
+}
+
+func TestOptimalPureExtremes(t *testing.T) {
+	for _, tc := range []struct{ eps, k, delta float64 }{
+		{1e-6, 1e7, 1e-12}, {700, 3, 1e-5}, {2000, 5, 1e-5}, {1e-3, 1e6, 0.9}, {5, 1e5, 1e-300}, {1e-9, 1, 0.5},
+	} {
+		got := optimalPure(tc.eps, tc.k, tc.delta)
+		if math.IsNaN(got) || got < 0 || got > tc.eps*tc.k {
+			t.Errorf("%+v: epsilon %g", tc, got)
+		}
+		if tc.eps >= 5 && got < 0.5*tc.eps*tc.k*math.Tanh(tc.eps/2) {
+			t.Errorf("%+v: epsilon %g is below half of the mean loss", tc, got)
+		}
+	}
+}
+
+func TestPureRules(t *testing.T) {
+	m := RandomizedResponse{Epsilon: 0.1, Categories: 2}
+	basic := epsilonOf(t, Pure{}, m, 100, 1e-6).Epsilon
+	advanced := epsilonOf(t, Pure{Advanced}, m, 100, 1e-6).Epsilon
+	optimal := epsilonOf(t, Pure{Optimal}, m, 100, 1e-6).Epsilon
+	rdp := epsilonOf(t, RDP{}, m, 100, 1e-6).Epsilon
+	if !(optimal < rdp && rdp < advanced && advanced < basic) {
+		t.Errorf("optimal %g, Rényi %g, advanced %g, basic %g", optimal, rdp, advanced, basic)
+	}
+	// Kairouz, Oh and Viswanath's theorem evaluated in multi-precision.
+	if want := 4.7745675881079862; relErr(optimal, want) > 1e-10 {
+		t.Errorf("optimal %.15g, want %.15g", optimal, want)
+	}
+	if got := epsilonOf(t, Pure{Optimal}, m, 100, 0).Epsilon; relErr(got, 10) > 1e-15 {
+		t.Errorf("delta 0: %g", got)
+	}
+	two := Composition{{m, 1}, {Laplace{1, 5, ReplaceOne}, 1}}
+	if _, err := (Pure{Optimal}).Curve(two); err == nil {
+		t.Error("different epsilons were accepted")
+	}
+}
+
+func TestSharedLaplace(t *testing.T) {
+	tb := sharedVectors(t, "laplace_public.csv")
+	orders := map[string]float64{
+		"rdp_1.5": 1.5, "rdp_2": 2, "rdp_3": 3, "rdp_4": 4, "rdp_8": 8, "rdp_16": 16, "rdp_32": 32, "rdp_64": 64,
+	}
+	for _, row := range tb.rows {
+		m := Laplace{1, tb.float(row, "b_over_sens"), AddRemove}
+		if got, want := m.PureEpsilon(), tb.float(row, "eps_pure"); relErr(got, want) > 1e-15 {
+			t.Errorf("%v: epsilon %g", row, got)
+		}
+		for column, order := range orders {
+			if got, want := m.RenyiCurve().RDP(order), tb.float(row, column); relErr(got, want) > 1e-12 {
+				t.Errorf("%v: %s %.17g, want %.17g", row, column, got, want)
+			}
+		}
+	}
+}
+
+func TestSharedZeroConcentrated(t *testing.T) {
+	tb := sharedVectors(t, "zcdp_public.csv")
+	for _, row := range tb.rows {
+		m := ZeroConcentrated{tb.float(row, "rho"), ReplaceOne}
+		delta := tb.float(row, "delta")
+		if got, want := epsilonOf(t, RDP{}, m, 1, delta), tb.float(row, "eps_improved"); relErr(got.Epsilon, want) > 1e-9 {
+			t.Errorf("%v: improved %.17g at order %g", row, got.Epsilon, got.Order)
+		}
+		if got, want := epsilonOf(t, RDP{Classic}, m, 1, delta).Epsilon, tb.float(row, "eps_bun_steinke"); relErr(got, want) > 1e-9 {
+			t.Errorf("%v: classic %.17g, want %.17g", row, got, want)
+		}
+	}
+}
+
+func TestSharedPoissonOptimalOrders(t *testing.T) {
+	tb := sharedVectors(t, "rdp_poisson_public.csv")
+	for _, row := range tb.rows {
+		m := PoissonGaussian{tb.float(row, "q_num") / tb.float(row, "q_den"), tb.float(row, "sigma"), AddRemove}
+		steps, delta := tb.int(row, "steps"), tb.float(row, "delta")
+		for column, a := range map[string]RDP{"eps_opt_improved": {}, "eps_opt_classic": {Classic}} {
+			g := epsilonOf(t, a, m, steps, delta)
+			if want := tb.float(row, column); relErr(g.Epsilon, want) > 1e-9 {
+				t.Errorf("%s: %s %.15g at order %g, want %.15g", row[0], column, g.Epsilon, g.Order, want)
+			}
+		}
+	}
+}
+
+// TestTwoPointRenyi compares with the definition where it does not cancel.
+func TestTwoPointRenyi(t *testing.T) {
+	for _, categories := range []int64{2, 5, 100} {
+		for _, eps := range []float64{0.3, 1, 4, 20} {
+			c := RandomizedResponse{eps, categories}.RenyiCurve()
+			total := math.Exp(eps) + float64(categories-1)
+			p, q := math.Exp(eps)/total, 1/total
+			for _, order := range []float64{1.5, 2, 5, 20} {
+				want := math.Log(math.Pow(p, order)*math.Pow(q, 1-order)+math.Pow(q, order)*math.Pow(p, 1-order)+
+					float64(categories-2)*q) / (order - 1)
+				if got := c.RDP(order); relErr(got, want) > 1e-11 {
+					t.Errorf("%d answers, eps %g, order %g: %.15g, want %.15g", categories, eps, order, got, want)
+				}
+			}
+		}
+	}
+	for _, eps := range []float64{600, 2000} {
+		if got := pureRenyi(eps).RDP(1.0001); !(got > 0 && got <= eps) {
+			t.Errorf("eps %g: %g", eps, got)
+		}
+	}
+}
+
+func TestSelection(t *testing.T) {
+	for _, method := range []SelectionMethod{Exponential, PermuteAndFlip, ReportNoisyMax} {
+		m := Selection{method, 0.5, ReplaceOne}
+		if got := epsilonOf(t, Pure{}, m, 4, 0).Epsilon; got != 2 {
+			t.Errorf("%s: pure epsilon %g", m.Name(), got)
+		}
+		for _, order := range []float64{1.1, 2, 50} {
+			if got := m.RenyiCurve().RDP(order); got > 0.5 || got > pureRenyi(0.5).RDP(order) {
+				t.Errorf("%s order %g: %g", m.Name(), order, got)
+			}
+		}
+	}
+	exponential := epsilonOf(t, RDP{}, Selection{Exponential, 0.5, ReplaceOne}, 100, 1e-6).Epsilon
+	flip := epsilonOf(t, RDP{}, Selection{PermuteAndFlip, 0.5, ReplaceOne}, 100, 1e-6).Epsilon
+	if exponential >= flip {
+		t.Errorf("bounded range %g, pure %g", exponential, flip)
+	}
+	if err := (Selection{7, -1, 0}).Validate(); len(FieldErrors(err)) != 3 {
+		t.Errorf("errors %v", err)
+	}
+}

@@ -1,0 +1,287 @@
+package privacy
+
+import (
+	"fmt"
+	"math"
+	"sync"
+)
+
+// Conversion is a way from a Rényi divergence bound ρ(α) to (ε, δ).
+type Conversion int
+
+const (
+	// Improved is ε = ρ + log(1 − 1/α) − (log δ + log α)/(α − 1) (Balle, Barthe,
+	// Gaboardi, Hsu and Sato, "Hypothesis testing interpretations and Rényi
+	// differential privacy", 2020, Theorem 21; Canonne, Kamath and Steinke, "The
+	// discrete Gaussian for differential privacy", 2020, Proposition 12). It is
+	// the default and never larger than Classic.
+	Improved Conversion = iota
+	// Classic is ε = ρ + log(1/δ)/(α − 1) (Mironov, "Rényi differential privacy",
+	// 2017, Proposition 3), as used by Avent et al. (2020).
+	Classic
+)
+
+// String returns "improved", "classic" or, for any other value, "Conversion(n)".
+func (c Conversion) String() string {
+	switch c {
+	case Improved:
+		return "improved"
+	case Classic:
+		return "classic"
+	default:
+		return fmt.Sprintf("Conversion(%d)", int(c))
+	}
+}
+
+// Epsilon returns ε for the bound rho on the Rényi divergence of the given
+// order > 1, at least 0.
+func (c Conversion) Epsilon(order, rho, delta float64) float64 {
+	return math.Max(0, rho+c.surcharge(order, math.Log(delta)))
+}
+
+// surcharge returns ε − ρ.
+func (c Conversion) surcharge(order, logDelta float64) float64 {
+	if c == Classic {
+		return -logDelta / (order - 1)
+	}
+	return math.Log1p(-1/order) - (logDelta+math.Log(order))/(order-1)
+}
+
+// RDP is the Rényi accountant: the divergences of the parts add up at each
+// order, and ε is the least over the orders, which are searched without an upper
+// limit: all real α > 1, or the integers α >= 2 where a part is a
+// [FixedSizeGaussian], whose bound is one for integers. RDP{Conversion: Classic} on a [FixedSizeGaussian] is
+// the accountant of Avent et al., "Automatic discovery of privacy-utility Pareto
+// fronts", 2020.
+type RDP struct {
+	Conversion Conversion // default Improved
+}
+
+// Name returns "rdp" or, for the classic conversion, "rdp_classic".
+func (a RDP) Name() string {
+	if a.Conversion == Improved {
+		return "rdp"
+	}
+	return "rdp_" + a.Conversion.String()
+}
+
+// Curve accounts a RenyiMechanism, a PureMechanism, or a Composition of them.
+func (a RDP) Curve(m Mechanism) (Curve, error) {
+	if a.Conversion != Improved && a.Conversion != Classic {
+		return nil, fieldErrorf("conversion", "must be improved or classic, is %s", a.Conversion)
+	}
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	c := &rdpCurve{
+		conversion: a.Conversion,
+		base:       baseGuarantee(a, m),
+		rho:        make(map[float64]float64),
+	}
+	var err error
+	if c.parts, c.integers, err = renyiParts(a.Name(), m); err != nil {
+		return nil, err
+	}
+	for _, p := range flatten(m) {
+		if g, ok := p.Mechanism.(FixedSizeGaussian); ok && g.NoiseMultiplier < looseNoise && g.BatchSize < g.DatasetSize {
+			c.base.Warnings = append(c.base.Warnings, Warning{WarnLooseBound, fmt.Sprintf(
+				"noise multiplier %g is below %g: integer Rényi orders overstate epsilon, often by orders of magnitude",
+				g.NoiseMultiplier, looseNoise)})
+		}
+	}
+	return c, nil
+}
+
+// renyiParts returns the curves of the parts of a valid m, and whether they are
+// for integer orders, or an *UnsupportedError.
+func renyiParts(accountant string, m Mechanism) (parts []rdpPart, integers bool, err error) {
+	for _, p := range flatten(m) {
+		var curve RenyiCurve
+		switch mechanism := p.Mechanism.(type) {
+		case RenyiMechanism:
+			curve = mechanism.RenyiCurve()
+		case PureMechanism:
+			curve = pureRenyi(mechanism.PureEpsilon())
+		default:
+			return nil, false, &UnsupportedError{accountant, p.Mechanism.Name(), "it has no Rényi divergence bound"}
+		}
+		if _, ok := curve.(interface{ realOrders() }); !ok {
+			integers = true
+		}
+		parts = append(parts, rdpPart{curve, float64(p.Count)})
+	}
+	return parts, integers, nil
+}
+
+// looseNoise is the noise multiplier below which the Rényi bound of a subsampled
+// Gaussian is far from tight.
+const looseNoise = 0.5
+
+// rdpCurve is the Curve of RDP. The Rényi bound of each order is computed once.
+type rdpCurve struct {
+	conversion Conversion
+	base       Guarantee
+	integers   bool // the orders are integers
+
+	mu    sync.Mutex // guards what follows
+	parts []rdpPart
+	rho   map[float64]float64 // by order, of one run of all parts
+}
+
+type rdpPart struct {
+	curve RenyiCurve
+	count float64
+}
+
+// maxOrder ends the search for orders; integers up to it are exact.
+const maxOrder = 1 << 52
+
+// Epsilon minimises over the orders. It takes about a microsecond where the
+// orders on the way are known from earlier calls.
+func (c *rdpCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
+	if err := checkSteps(steps); err != nil {
+		return Guarantee{}, err
+	}
+	if err := checkDelta(delta); err != nil {
+		return Guarantee{}, err
+	}
+	g := c.base
+	g.Delta, g.Steps = delta, steps
+	if steps == 0 {
+		return g, nil
+	}
+	c.mu.Lock()
+	g.Epsilon, g.Order = c.minimise(float64(steps), math.Log(delta))
+	c.mu.Unlock()
+	switch {
+	case math.IsInf(g.Epsilon, 1):
+		g = g.warn(WarnVacuous, "epsilon is infinite: nothing is guaranteed")
+	case g.Epsilon == 0:
+	case g.Order == 2 && c.integers:
+		g = g.warn(WarnOrderAtEdge, "the best order is 2, the smallest integer order")
+	case g.Order >= maxOrder:
+		g = g.warn(WarnOrderAtEdge, "the best order is the largest that was tried")
+	}
+	return g, nil
+}
+
+// minimise returns the least ε over the orders, and the order. ε(α)·(α−1) is
+// convex in α, so ε(α) falls and then rises.
+func (c *rdpCurve) minimise(steps, logDelta float64) (epsilon, order float64) {
+	epsilon, order = leastOverOrders(c.integers, func(order, limit float64) float64 {
+		return c.epsilon(order, steps, logDelta, limit)
+	})
+	return math.Max(0, epsilon), order
+}
+
+// leastOverOrders returns the least value of f, which falls and then rises, over
+// the integers α >= 2 or over the reals α > 1, and the order. It may stop at any
+// value that is not positive, and f may return +Inf for a value above limit.
+//
+// Powers of two are tried until f rises twice in a row, in case the minimum of
+// two bounds has a shallow dent; then the bracket is halved. The orders that are
+// tried are dyadic, so that different calls share most of them.
+func leastOverOrders(integers bool, f func(order, limit float64) float64) (best, at float64) {
+	best, at = f(2, math.Inf(1)), 2
+	for alpha, rises := 4.0, 0; alpha <= maxOrder && rises < 2 && best > 0; alpha *= 2 {
+		if v := f(alpha, best); v < best {
+			best, at, rises = v, alpha, 0
+		} else {
+			rises++
+		}
+	}
+	lo, hi := at/2, math.Min(maxOrder, 2*at)
+	for hi-lo > math.Max(2, at*0x1p-40) && best > 0 {
+		mid := math.Floor((at + hi) / 2)
+		if at-lo > hi-at {
+			mid = math.Ceil((lo + at) / 2)
+		}
+		v := f(mid, best)
+		switch {
+		case v < best && mid < at:
+			best, at, hi = v, mid, at
+		case v < best:
+			best, at, lo = v, mid, at
+		case mid < at:
+			lo = mid
+		default:
+			hi = mid
+		}
+	}
+	if !integers && best > 0 {
+		best, at = refineOrder(best, at, f)
+	}
+	return best, at
+}
+
+// refineOrder continues the search from the best integer order to real ones: it
+// steps to the vertex of a parabola through three points in u = log(α − 1), ever
+// closer.
+func refineOrder(best, at float64, f func(order, limit float64) float64) (least, order float64) {
+	const lowest = -28.0 // of u
+	value := func(u float64) float64 { return f(1+math.Exp(u), math.Inf(1)) }
+	u := math.Log(at - 1)
+	for h := math.Ln2; h > 1e-7; {
+		left, right := value(u-h), value(u+h)
+		rise := math.Max(left, right) - best
+		switch {
+		case left < best && left <= right && u > lowest:
+			best, u = left, u-h
+			continue
+		case right < best:
+			best, u = right, u+h
+			continue
+		}
+		if rise < 1e-11*best {
+			break
+		}
+		vertex := u + 0.5*h*(left-right)/(left-2*best+right)
+		if v := value(vertex); v < best {
+			best, u = v, vertex
+		}
+		if h /= 8; rise > 0.1*best { // not close to a parabola
+			h *= 4
+		}
+	}
+	return best, 1 + math.Exp(u)
+}
+
+// epsilon returns ε at one order before it is cut off at 0, or +Inf where it is
+// known to exceed limit.
+func (c *rdpCurve) epsilon(order, steps, logDelta, limit float64) float64 {
+	surcharge := c.conversion.surcharge(order, logDelta)
+	rho, ok := c.rho[order]
+	if !ok {
+		rho, ok = c.sum(order, (limit-surcharge)/steps)
+		if !ok {
+			return math.Inf(1)
+		}
+		c.rho[order] = rho
+	}
+	return steps*rho + surcharge
+}
+
+// sum returns ρ(order) of all parts, or false as soon as it is known to exceed
+// limit.
+func (c *rdpCurve) sum(order, limit float64) (float64, bool) {
+	var rho float64
+	for _, p := range c.parts {
+		part, exact := 0.0, true
+		if b, ok := p.curve.(boundedRenyiCurve); ok {
+			part, exact = b.rdpBelow(order, (limit-rho)/p.count)
+		} else {
+			part = p.curve.RDP(order)
+		}
+		if !exact {
+			return 0, false
+		}
+		rho += p.count * part
+	}
+	return rho, true
+}
+
+// boundedRenyiCurve is a RenyiCurve that can stop early.
+type boundedRenyiCurve interface {
+	// rdpBelow returns ρ(order) and true, or false once ρ(order) > limit is known.
+	rdpBelow(order, limit float64) (float64, bool)
+}
