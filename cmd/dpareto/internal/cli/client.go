@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	dpareto "github.com/dpareto/dpareto/clients/go"
+)
+
+const (
+	// unreachableAfter is how long a command of a moment tries to reach a server.
+	unreachableAfter = 3 * time.Second
+	// noticeEvery is the time between two notices that the server cannot be reached.
+	noticeEvery = 10 * time.Second
+)
+
+// dial returns a client of the server that the flags name.
+func (a *app) dial(options ...dpareto.Option) (*dpareto.Client, error) {
+	if a.client.plaintext {
+		options = append(options, dpareto.WithPlaintext())
+	}
+	client, err := dpareto.Dial(a.client.address, options...)
+	if err != nil {
+		return nil, &usageError{fmt.Errorf("server: %w", err)}
+	}
+	return client, nil
+}
+
+// session calls a function with a client for a few calls. Where the server cannot be
+// reached it does not wait for long.
+func (a *app) session(ctx context.Context, calls func(context.Context, *dpareto.Client) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	start := time.Now()
+	client, err := a.dial(dpareto.WithRetryNotice(func(err error) {
+		if status.Code(err) == codes.Unavailable && time.Since(start) > unreachableAfter {
+			cancel(&unreachableError{a.client.address, err})
+		}
+	}))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	err = calls(ctx, client)
+	if unreachable, ok := errors.AsType[*unreachableError](context.Cause(ctx)); ok && err != nil {
+		return unreachable
+	}
+	return err
+}
+
+// unreachableError says that there is no server where it should be.
+type unreachableError struct {
+	address string
+	err     error
+}
+
+// Error implements error.
+func (e *unreachableError) Error() string {
+	return fmt.Sprintf("no server at %s (%s); start one with dpareto serve, or name another with --server",
+		e.address, status.Convert(e.err).Message())
+}
+
+// Unwrap returns what the attempt to connect gave.
+func (e *unreachableError) Unwrap() error { return e.err }
+
+// notice returns a function that logs, now and then, that calls are repeated.
+func (a *app) notice() func(error) {
+	var last atomic.Int64 // Unix time in nanoseconds
+	return func(err error) {
+		now := time.Now().UnixNano()
+		if before := last.Load(); now-before > int64(noticeEvery) && last.CompareAndSwap(before, now) {
+			a.logger.Warn("the server does not answer; trying again", "server", a.client.address, "error", status.Convert(err).Message())
+		}
+	}
+}

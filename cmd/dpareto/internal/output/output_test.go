@@ -1,0 +1,279 @@
+package output_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/studyfile"
+	"github.com/dpareto/dpareto/cmd/dpareto/studies"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestMain(m *testing.M) {
+	time.Local = time.UTC // tables show local time
+	os.Exit(m.Run())
+}
+
+// golden compares text with a file in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func double(x float64) *dparetov1.Value {
+	return &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: x}}
+}
+
+func integer(x int64) *dparetov1.Value {
+	return &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: x}}
+}
+
+func metric(x float64) *dparetov1.MetricValue { return &dparetov1.MetricValue{Value: &x} }
+
+// exampleStudy is the demo's study on Adult as a server returns it.
+func exampleStudy(t *testing.T) *dparetov1.Study {
+	t.Helper()
+	content, err := studies.File("adult")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := studyfile.Parse(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	study := file.Study
+	study.Name = "studies/adult"
+	study.State = dparetov1.StudyState_STUDY_STATE_COMPLETED
+	study.StateReason = "the budget of 64 trials is spent"
+	study.Seed = 7
+	study.CreateTime = timestamppb.New(time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC))
+	study.TrialCounts = &dparetov1.TrialCounts{Succeeded: 61, Infeasible: 2, Failed: 1}
+	return study
+}
+
+func exampleTrials() []*dparetov1.Trial {
+	configuration := func(epochs int64) map[string]*dparetov1.Value {
+		return map[string]*dparetov1.Value{
+			"epochs": integer(epochs), "lot_size": integer(128), "learning_rate": double(0.0123456),
+			"clipping_norm": double(0.1), "noise_multiplier": double(16),
+		}
+	}
+	return []*dparetov1.Trial{
+		{
+			Name: "studies/adult/trials/1", Number: 1, State: dparetov1.TrialState_TRIAL_STATE_SUCCEEDED,
+			Parameters: configuration(12), Attempt: 1,
+			FinalMeasurement: &dparetov1.Measurement{
+				Step: 12, Elapsed: durationpb.New(1500 * time.Millisecond),
+				Metrics: map[string]*dparetov1.MetricValue{
+					"epsilon": metric(0.0512345), "error": metric(0.1534), "loss": metric(0.3456789),
+				},
+			},
+		},
+		{
+			Name: "studies/adult/trials/2", Number: 2, State: dparetov1.TrialState_TRIAL_STATE_INFEASIBLE,
+			StateReason: "the weights are not finite\nafter epoch 3", Parameters: configuration(64), Attempt: 2,
+			ComputedMetrics: map[string]*dparetov1.MetricValue{"epsilon": metric(math.Inf(1))},
+		},
+		{
+			Name: "studies/adult/trials/3", Number: 3, State: dparetov1.TrialState_TRIAL_STATE_ACTIVE,
+			Parameters: configuration(1), Attempt: 1,
+			ComputedMetrics: map[string]*dparetov1.MetricValue{"epsilon": metric(12345678)},
+			Lease:           &dparetov1.Lease{WorkerId: `host, "1"-2`, Token: "secret"},
+			Provenance:      &dparetov1.Provenance{FallbackReason: "dpareto failed, quasi-random was used"},
+			Warnings:        []*dparetov1.Warning{{Code: "REPORT_DIFFERS", Message: "the worker reported another ε"}},
+		},
+		{Name: "studies/adult/trials/4", Number: 4, State: dparetov1.TrialState_TRIAL_STATE_QUEUED, Parameters: configuration(2)},
+	}
+}
+
+func exampleFront(kind dparetov1.FrontKind) *dparetov1.Front {
+	point := func(trial string, step int64, epsilon, mean float64) *dparetov1.FrontPoint {
+		p := &dparetov1.FrontPoint{
+			Trial: "studies/adult/trials/" + trial, Step: step, Runs: 1,
+			Parameters: map[string]*dparetov1.Value{
+				"epochs": integer(step), "lot_size": integer(128), "learning_rate": double(0.0123456),
+				"clipping_norm": double(0.1), "noise_multiplier": double(16),
+			},
+			Values: map[string]*dparetov1.FrontValue{
+				"epsilon": {Value: epsilon},
+				"error":   {Value: mean, Observed: proto.Float64(mean - 0.01)},
+			},
+		}
+		if kind == dparetov1.FrontKind_FRONT_KIND_POSTERIOR {
+			p.Values["error"].Lower, p.Values["error"].Upper = proto.Float64(mean-0.005), proto.Float64(mean+0.005)
+		}
+		return p
+	}
+	return &dparetov1.Front{
+		Kind: kind, Hypervolume: 8.49123, Candidates: 300, Revision: 99, Objectives: []string{"epsilon", "error"},
+		Reference: map[string]float64{"epsilon": 10, "error": 1},
+		Points:    []*dparetov1.FrontPoint{point("17", 3, 0.005, 0.2356), point("2", 40, 1.0512345, 0.1501)},
+		Warnings:  []*dparetov1.Warning{{Code: "SELECTION_BIAS", Message: "chosen by noisy measurements"}},
+	}
+}
+
+func TestTables(t *testing.T) {
+	study := exampleStudy(t)
+	second := proto.CloneOf(study)
+	second.Name, second.DisplayName = "studies/b", ""
+	second.Spec.Budget = nil
+	second.State = dparetov1.StudyState_STUDY_STATE_ACTIVE
+	second.TrialCounts = &dparetov1.TrialCounts{Queued: 1, Active: 2}
+	posterior := exampleFront(dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+	observed := exampleFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED)
+	for name, table := range map[string]*output.Table{
+		"study":           output.Study(study),
+		"studies":         output.Studies([]*dparetov1.Study{study, second}),
+		"studies_empty":   output.Studies(nil),
+		"trials":          output.Trials(study.GetSpec(), exampleTrials()),
+		"front_posterior": output.Front(study.GetSpec(), posterior),
+		"front_observed":  output.Front(study.GetSpec(), observed),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var text, comma bytes.Buffer
+			if err := table.WriteText(&text); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name+".txt", text.String())
+			if err := table.WriteCSV(&comma); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name+".csv", comma.String())
+			records, err := csv.NewReader(&comma).ReadAll()
+			if err != nil || len(records) != len(table.Rows)+1 {
+				t.Errorf("%d records, want %d: %v", len(records), len(table.Rows)+1, err)
+			}
+		})
+	}
+	golden(t, "front_heading.txt", strings.Join(output.FrontHeading(study, posterior), "\n")+"\n")
+}
+
+func TestJSON(t *testing.T) {
+	var one, all bytes.Buffer
+	front := exampleFront(dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+	if err := output.WriteMessage(&one, front); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "front.json", one.String())
+	decoded := new(dparetov1.Front)
+	if err := protojson.Unmarshal(one.Bytes(), decoded); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(front, decoded, protocmp.Transform()); diff != "" {
+		t.Errorf("decoded front (-want +got):\n%s", diff)
+	}
+
+	if err := output.WriteMessages(&all, exampleTrials()); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "trials.json", all.String())
+	var none bytes.Buffer
+	if err := output.WriteMessages[*dparetov1.Trial](&none, nil); err != nil {
+		t.Fatal(err)
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(none.Bytes(), &list); err != nil || list == nil || len(list) != 0 {
+		t.Errorf("no messages are %q, want an empty array", none.String())
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for x, want := range map[float64]string{
+		0: "0", 1: "1.000", 0.15342: "0.1534", 0.00012345: "0.0001235", 0.00001: "1.000e-05", 32561: "32561",
+		12345678: "1.235e+07", -2.5: "-2.500", 999.96: "1000.0", math.Inf(1): "+Inf",
+	} {
+		if got := output.Number(x); got != want {
+			t.Errorf("Number(%v) = %q, want %q", x, got, want)
+		}
+	}
+}
+
+func TestPlain(t *testing.T) {
+	for x, want := range map[float64]string{1e-5: "1e-5", 10: "10", 1e25: "1e25", 1e-10: "1e-10", 0.1: "0.1"} {
+		if got := output.Plain(x); got != want {
+			t.Errorf("Plain(%v) = %q, want %q", x, got, want)
+		}
+	}
+}
+
+func TestPrivacyStatement(t *testing.T) {
+	for study, want := range map[string]string{
+		"adult": "ε of one run, δ = 1e-5, replace-one adjacency, RDP accountant, improved conversion",
+		"svt":   "ε of one run, pure (δ = 0), replace-one adjacency, closed form",
+	} {
+		content, err := studies.File(study)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := studyfile.Parse(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := output.PrivacyStatement(file.Study.GetSpec()); got != want {
+			t.Errorf("%s: %q, want %q", study, got, want)
+		}
+	}
+	if got := output.PrivacyStatement(new(dparetov1.StudySpec)); got != "" {
+		t.Errorf("without privacy: %q", got)
+	}
+}
+
+// Generated data are named wherever a study's title is.
+func TestGenerated(t *testing.T) {
+	study := exampleStudy(t)
+	if output.IsGenerated(study.GetSpec()) || strings.Contains(output.Title(study), "generated") {
+		t.Errorf("the study on Adult is called %q", output.Title(study))
+	}
+	study.Spec.Trainer.Settings["generated"] = "true"
+	want := study.GetDisplayName() + " (generated data)"
+	if got := output.Title(study); got != want {
+		t.Errorf("title %q, want %q", got, want)
+	}
+	study.DisplayName = want // as the demo sets it
+	if got := output.Title(study); got != want {
+		t.Errorf("title %q, want %q", got, want)
+	}
+	if heading := output.FrontHeading(study, exampleFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED)); !strings.Contains(heading[0], "generated data") {
+		t.Errorf("heading %q", heading[0])
+	}
+}
+
+func TestFormat(t *testing.T) {
+	var f output.Format
+	if err := f.Set("json"); err != nil || f != output.JSON {
+		t.Errorf("Set(json): %v, %q", err, f)
+	}
+	if err := f.Set("xml"); err == nil || !strings.Contains(err.Error(), "table, json, csv") {
+		t.Errorf("Set(xml): %v", err)
+	}
+}

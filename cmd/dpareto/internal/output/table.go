@@ -1,0 +1,131 @@
+package output
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Table holds data in rows. A cell is a string, an int64, a float64, a time.Time, or nil
+// where there is no value.
+type Table struct {
+	Columns []string
+	Rows    [][]any
+}
+
+// WriteText prints the table for people: aligned, with rounded numbers to the right.
+func (t *Table) WriteText(w io.Writer) error {
+	width := make([]int, len(t.Columns))
+	right := make([]bool, len(t.Columns))
+	cells := make([][]string, 0, len(t.Rows)+1)
+	cells = append(cells, t.Columns)
+	for _, row := range t.Rows {
+		line := make([]string, len(row))
+		for i, cell := range row {
+			line[i] = text(cell)
+			right[i] = right[i] || isNumber(cell)
+		}
+		cells = append(cells, line)
+	}
+	for _, line := range cells {
+		for i, cell := range line {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var out strings.Builder
+	for _, line := range cells {
+		var b strings.Builder
+		for i, cell := range line {
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			padding := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
+			if right[i] {
+				b.WriteString(padding + cell)
+			} else {
+				b.WriteString(cell + padding)
+			}
+		}
+		out.WriteString(strings.TrimRight(b.String(), " ") + "\n")
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// WriteCSV prints the table as CSV with a header and numbers in full.
+func (t *Table) WriteCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	if err := out.Write(t.Columns); err != nil {
+		return err
+	}
+	line := make([]string, len(t.Columns))
+	for _, row := range t.Rows {
+		for i, cell := range row {
+			line[i] = full(cell)
+		}
+		if err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
+
+func isNumber(cell any) bool {
+	switch cell.(type) {
+	case int64, float64:
+		return true
+	default:
+		return false
+	}
+}
+
+// text returns a cell as people read it.
+func text(cell any) string {
+	switch v := cell.(type) {
+	case float64:
+		return Number(v)
+	case time.Time:
+		return v.Local().Format("2006-01-02 15:04")
+	default:
+		return full(cell)
+	}
+}
+
+// full returns a cell without loss.
+func full(cell any) string {
+	switch v := cell.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case time.Time:
+		return v.UTC().Format(time.RFC3339Nano)
+	default:
+		panic(fmt.Sprintf("output: cell of type %T", cell))
+	}
+}
+
+// Number returns x with four significant digits, or all digits before the point if there
+// are more, and in scientific notation where that is shorter to read.
+func Number(x float64) string {
+	const digits = 4
+	magnitude := math.Abs(x)
+	switch {
+	case x == 0 || math.IsNaN(x) || math.IsInf(x, 0):
+		return strconv.FormatFloat(x, 'g', -1, 64)
+	case magnitude >= 1e7 || magnitude < 1e-4:
+		return strconv.FormatFloat(x, 'e', digits-1, 64)
+	}
+	decimals := max(0, digits-1-int(math.Floor(math.Log10(magnitude))))
+	return strconv.FormatFloat(x, 'f', decimals, 64)
+}

@@ -1,0 +1,121 @@
+package plot
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// Figure is a front with everything that is drawn around it.
+type Figure struct {
+	// Title says in a few words what is shown.
+	Title string
+	// Subtitle says what the numbers mean, a line each.
+	Subtitle []string
+	// X and Y are the axes.
+	X, Y Axis
+	// Points are all points among which the front was chosen. Those that are not finite,
+	// or not positive on a logarithmic axis, are not drawn.
+	Points []Point
+	// FrontName names the front in the legend.
+	FrontName string
+	// Front holds the points of the front in any order.
+	Front []FrontPoint
+}
+
+// Axis is one objective.
+type Axis struct {
+	// Label names the objective and its unit.
+	Label string
+	// Log asks for a logarithmic axis.
+	Log bool
+	// Maximise tells that larger values are better.
+	Maximise bool
+	// Reference is the anti-ideal value: points count where they are better.
+	Reference float64
+}
+
+// Point is a measured point.
+type Point struct {
+	X, Y float64
+	// Minor tells a measurement on the way, which is drawn smaller.
+	Minor bool
+}
+
+// FrontPoint is a point of the front.
+type FrontPoint struct {
+	X, Y float64
+	// Lower and Upper bound the uncertainty of Y; both are Y where there is none.
+	Lower, Upper float64
+}
+
+// Formats lists what files can be written, by their extensions.
+const Formats = ".svg, .png"
+
+// CheckPath returns an error if the extension of a path is not that of a format.
+func CheckPath(path string) error {
+	_, err := formatOf(path)
+	return err
+}
+
+func formatOf(path string) (string, error) {
+	switch extension := strings.ToLower(filepath.Ext(path)); extension {
+	case ".svg", ".png":
+		return extension[1:], nil
+	default:
+		return "", fmt.Errorf("picture %s: want a name that ends in one of %s", path, Formats)
+	}
+}
+
+// Save writes the figure to a file, whose extension tells the format. The file is
+// replaced only by a complete one.
+func (f *Figure) Save(path string) error {
+	format, err := formatOf(path)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := f.Render(&out, format); err != nil {
+		return err
+	}
+	return os.WriteFile(path, out.Bytes(), 0o644) //nolint:gosec // a picture is for everybody
+}
+
+// Render writes the figure as "svg" or "png", the latter with 192 dots per inch.
+func (f *Figure) Render(w io.Writer, format string) error {
+	switch format {
+	case "svg":
+		canvas := vgsvg.New(width, height)
+		f.draw(draw.New(canvas))
+		var out bytes.Buffer
+		if _, err := canvas.WriteTo(&out); err != nil {
+			return err
+		}
+		// Where the font is missing, others with the same metrics take its place.
+		_, err := w.Write(bytes.ReplaceAll(out.Bytes(),
+			[]byte("font-family:Liberation Sans;"), []byte("font-family:"+fontFamilies+";")))
+		return err
+	case "png":
+		canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dotsPerInch))
+		f.draw(draw.New(canvas))
+		_, err := vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
+		return err
+	default:
+		return fmt.Errorf("plot: format %q is unknown", format)
+	}
+}
+
+// Size of a figure.
+const (
+	width       = 7.2 * vg.Inch
+	height      = 4.8 * vg.Inch
+	dotsPerInch = 192
+)

@@ -1,0 +1,77 @@
+package studyfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"sigs.k8s.io/yaml"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+const (
+	// idField is the field of a file beside those of the study.
+	idField = "study_id"
+	// namePrefix precedes the id in the name of a study.
+	namePrefix = "studies/"
+)
+
+// File is what a file says.
+type File struct {
+	// ID under which the study is to be created: the file's study_id or, for a study
+	// that a server returned, the id in its name. Empty if the file has neither.
+	ID string
+	// Study to create. Its name is empty.
+	Study *dparetov1.Study
+}
+
+// Parse reads a YAML or JSON file. It refuses fields that do not exist and fields that
+// occur twice, and names all fields that are wrong.
+func Parse(content []byte) (*File, error) {
+	converted, err := yaml.YAMLToJSONStrict(content)
+	if err != nil {
+		return nil, errors.New(oneLine(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")))
+	}
+	decoder := json.NewDecoder(bytes.NewReader(converted))
+	decoder.UseNumber() // a seed has more digits than a float64
+	var tree any
+	if err := decoder.Decode(&tree); err != nil {
+		return nil, err
+	}
+	fields, ok := tree.(map[string]any)
+	if !ok {
+		return nil, errors.New("the file holds no study: want a mapping with the fields study_id and spec")
+	}
+
+	file := &File{Study: new(dparetov1.Study)}
+	if id, ok := fields[idField]; ok {
+		if file.ID, ok = id.(string); !ok {
+			return nil, fmt.Errorf("%s: must be a string, is %v", idField, id)
+		}
+		delete(fields, idField)
+	}
+	var n normaliser
+	n.message("", fields, file.Study.ProtoReflect().Descriptor())
+	if err := errors.Join(n.faults...); err != nil {
+		return nil, errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	normal, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	if err := protojson.Unmarshal(normal, file.Study); err != nil {
+		return nil, errors.New(plain(err))
+	}
+	if file.ID == "" {
+		file.ID = strings.TrimPrefix(file.Study.GetName(), namePrefix)
+	}
+	file.Study.Name = ""
+	return file, nil
+}
+
+// oneLine joins the lines of a text.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

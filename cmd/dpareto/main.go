@@ -1,0 +1,19 @@
+// Command dpareto finds the privacy-utility Pareto front of differentially private
+// training: it runs the server that suggests configurations, the agents that train them,
+// and shows studies, trials and fronts. "dpareto help" explains it.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	os.Exit(cli.Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}

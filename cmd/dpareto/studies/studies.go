@@ -1,0 +1,29 @@
+// Package studies holds complete study specs as files to copy. The demo runs them.
+package studies
+
+import (
+	"embed"
+	"io/fs"
+	"strings"
+)
+
+//go:embed *.yaml
+var files embed.FS
+
+// Names returns the names of the studies, sorted: those of the files without .yaml.
+func Names() []string {
+	paths, err := fs.Glob(files, "*.yaml")
+	if err != nil {
+		panic("studies: " + err.Error()) // the pattern is constant
+	}
+	for i := range paths {
+		paths[i] = strings.TrimSuffix(paths[i], ".yaml")
+	}
+	return paths
+}
+
+// File returns the file of a study. The error wraps fs.ErrNotExist if there is none of
+// that name.
+func File(name string) ([]byte, error) {
+	return files.ReadFile(name + ".yaml")
+}
