@@ -1,5 +1,7 @@
 package privacy
 
+import "slices"
+
 // Accountant bounds the privacy loss of mechanisms. Implementations are values
 // whose fields are options, and whose zero value is the recommended one.
 type Accountant interface {
@@ -53,6 +55,6 @@ func baseGuarantee(a Accountant, m Mechanism) Guarantee {
 // warn returns g with one more warning. The warnings of g are not overwritten:
 // guarantees of one curve share them.
 func (g Guarantee) warn(code WarningCode, message string) Guarantee {
-	g.Warnings = append(g.Warnings[:len(g.Warnings):len(g.Warnings)], Warning{code, message})
+	g.Warnings = append(slices.Clip(g.Warnings), Warning{code, message})
 	return g
 }

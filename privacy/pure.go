@@ -104,7 +104,7 @@ func advanced(epsilon, runs, delta float64) float64 {
 }
 
 // ComposeAdvanced returns ε of k runs of a mechanism that is (epsilon, delta)-DP,
-// for the total total > k·delta, by the theorem of Dwork, Rothblum and Vadhan
+// for a total > k·delta, by the theorem of Dwork, Rothblum and Vadhan
 // ("Boosting and differential privacy", 2010, Theorem III.3). The errors are
 // FieldErrors for "epsilon", "delta", "steps" and "total".
 func ComposeAdvanced(epsilon, delta float64, k int64, total float64) (float64, error) {

@@ -266,7 +266,8 @@ func (c *rdpCurve) epsilon(order, steps, logDelta, limit float64) float64 {
 func (c *rdpCurve) sum(order, limit float64) (float64, bool) {
 	var rho float64
 	for _, p := range c.parts {
-		part, exact := 0.0, true
+		var part float64
+		exact := true
 		if b, ok := p.curve.(boundedRenyiCurve); ok {
 			part, exact = b.rdpBelow(order, (limit-rho)/p.count)
 		} else {

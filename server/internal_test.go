@@ -26,7 +26,7 @@ func TestDifferences(t *testing.T) {
 		"parameters[0].discrete_domain.values[1]": func(s *dparetov1.StudySpec) { s.Parameters[0].GetDiscreteDomain().Values[1] = 3 },
 		"parameters[0].discrete_domain.values":    func(s *dparetov1.StudySpec) { s.Parameters[0].GetDiscreteDomain().Values = []float64{1} },
 		"parameters[1].id":                        func(s *dparetov1.StudySpec) { s.Parameters[1].Id = "c" },
-		"parameters":                              func(s *dparetov1.StudySpec) { s.Parameters = s.Parameters[:1] },
+		"parameters":                              func(s *dparetov1.StudySpec) { s.Parameters = s.GetParameters()[:1] },
 		"metrics[0].reference_value":              func(s *dparetov1.StudySpec) { s.Metrics[0].ReferenceValue = nil },
 		"trainer.settings":                        func(s *dparetov1.StudySpec) { s.Trainer.Settings["k"] = "w" },
 		"trainer":                                 func(s *dparetov1.StudySpec) { s.Trainer = nil },

@@ -17,8 +17,6 @@ import (
 	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
 )
 
-func isFile(path string) bool { return firstFile([]string{path}) != "" }
-
 // offline is a source that only has the data folder.
 func offline(t *testing.T, dataDir string) Source {
 	t.Helper()

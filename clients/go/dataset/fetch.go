@@ -144,7 +144,7 @@ func (s *Source) address(name string) string {
 // firstFile returns the first of the paths that is a regular file, or "".
 func firstFile(paths []string) string {
 	for _, path := range paths {
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() { //nolint:gosec // the folders are the user's own
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			return path
 		}
 	}
