@@ -5,7 +5,6 @@ import (
 	"image/color"
 	"math"
 	"slices"
-	"strconv"
 
 	xfont "golang.org/x/image/font"
 	"gonum.org/v1/plot"
@@ -105,7 +104,7 @@ func (f *Figure) draw(c draw.Canvas) {
 	}
 	top -= 2 * lineGap
 	s.drawLegend(&c, left, top)
-	top -= 5 * lineGap
+	top -= 4 * lineGap
 
 	c.Max.Y = top
 	p.Draw(c)
@@ -153,7 +152,7 @@ func (s *scene) drawLegend(c *draw.Canvas, x, y vg.Length) {
 	if s.hidden > 0 {
 		note.Color = grey
 		note.XAlign = text.XRight
-		c.FillText(note, vg.Point{X: c.Max.X, Y: y}, strconv.Itoa(s.hidden)+" of "+strconv.Itoa(len(s.Points))+" beyond the axes")
+		c.FillText(note, vg.Point{X: c.Max.X, Y: y}, fmt.Sprintf("%d of %d points beyond the axes", s.hidden, len(s.Points)))
 	}
 }
 
