@@ -3,8 +3,8 @@
 // new ones, and reads off fronts.
 //
 // Everything that matters is in the store, and an answered mutation is on disk.
-// Compiled specs and histories are cached in memory by a study's revision and can be
-// thrown away at any moment. Suggestions are computed outside of transactions, one
+// Compiled specs and posterior fronts are cached in memory and can be thrown away at
+// any moment. Suggestions are computed outside of transactions, one
 // batch at a time per study, so that a slow model delays neither other studies nor
 // the results of this one.
 package server

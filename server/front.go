@@ -143,12 +143,10 @@ func (r *results) measuredFront(kind dparetov1.FrontKind) *dparetov1.Front {
 		values[i] = r.compiled.ObjectiveValues(c.measurement, statistic)
 	}
 	front := r.front(kind, values, nil)
-	if kind != dparetov1.FrontKind_FRONT_KIND_WORST {
-		front.Warnings = append(front.Warnings, &dparetov1.Warning{
-			Code:    warnSelectionBias,
-			Message: "chosen by noisy measurements: a fresh run of these configurations gives worse values on average",
-		})
-	}
+	front.Warnings = append(front.Warnings, &dparetov1.Warning{
+		Code:    warnSelectionBias,
+		Message: "chosen by noisy measurements: fresh runs of these configurations give worse values on average than those that they were chosen by",
+	})
 	return front
 }
 

@@ -74,7 +74,9 @@ func New(o Options) *Server {
 // Close stops the computation of suggestions and waits until it has ended. Calls
 // that wait for one fail.
 func (s *Server) Close() {
+	s.suggesters.mu.Lock() // no new one starts after this
 	s.cancel()
+	s.suggesters.mu.Unlock()
 	s.running.Wait()
 }
 

@@ -45,23 +45,31 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 	if err != nil {
 		return nil, err
 	}
-	if req.GetValidateOnly() {
-		return &dparetov1.CreateStudyResponse{Study: study}, nil
-	}
-	err = s.store.Update(ctx, func(tx *store.Tx) error {
-		existing, err := tx.Study(id)
-		switch {
-		case errors.Is(err, store.ErrNotFound):
-			return tx.PutStudy(id, &storev1.StudyRecord{Study: study, NextTrialNumber: 1})
-		case err != nil:
+	// existing replaces study by the one that exists, if its spec is equal.
+	existing := func(tx *store.ReadTx) error {
+		record, err := tx.Study(id)
+		if err != nil {
 			return err
 		}
-		if paths := differences(existing.GetStudy().GetSpec(), study.GetSpec()); len(paths) > 0 {
+		if paths := differences(record.GetStudy().GetSpec(), study.GetSpec()); len(paths) > 0 {
 			return status.Errorf(codes.AlreadyExists, "study %s exists with another spec; fields that differ: %s",
 				studyName(id), strings.Join(paths, ", "))
 		}
-		study = s.present(existing)
+		study = s.present(record)
 		return nil
+	}
+	if req.GetValidateOnly() {
+		if err := s.store.View(ctx, existing); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+		return &dparetov1.CreateStudyResponse{Study: study}, nil
+	}
+	err = s.store.Update(ctx, func(tx *store.Tx) error {
+		err := existing(&tx.ReadTx)
+		if errors.Is(err, store.ErrNotFound) {
+			return tx.PutStudy(id, &storev1.StudyRecord{Study: study, NextTrialNumber: 1})
+		}
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -84,11 +92,11 @@ func (s *Server) newStudy(id string, requested *dparetov1.Study) (*dparetov1.Stu
 		Spec:        proto.CloneOf(requested.GetSpec()),
 		State:       dparetov1.StudyState_STUDY_STATE_ACTIVE,
 		Revision:    1,
-		Etag:        etag(1),
 		Seed:        binary.BigEndian.Uint64(random[16:]),
 		TrialCounts: new(dparetov1.TrialCounts),
 		CreateTime:  timestamppb.New(s.now()),
 	}
+	study.Etag = etag(study.GetUid(), study.GetRevision())
 	study.UpdateTime = study.GetCreateTime()
 	if requested.GetSpec().Seed != nil {
 		study.Seed = requested.GetSpec().GetSeed()
@@ -96,8 +104,11 @@ func (s *Server) newStudy(id string, requested *dparetov1.Study) (*dparetov1.Stu
 	return study, nil
 }
 
-// etag returns the etag of a resource last changed at a revision.
-func etag(revision int64) string { return strconv.FormatInt(revision, 16) }
+// etag returns the etag of a resource last changed at a revision of its study. It
+// differs between studies that had the same name one after the other.
+func etag(studyUID string, revision int64) string {
+	return studyUID[:8] + "-" + strconv.FormatInt(revision, 16)
+}
 
 // validateStudy checks everything of a new study but its spec.
 func validateStudy(id string, study *dparetov1.Study) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -45,12 +46,16 @@ func TestCreateStudy(t *testing.T) {
 		wantCode(t, err, codes.AlreadyExists, "parameters[0].integer_domain.max, replicates")
 	})
 	t.Run("validate only", func(t *testing.T) {
+		other := proto.CloneOf(request)
+		other.Study.Spec.Replicates, other.ValidateOnly = 5, true
+		_, err := f.studies.CreateStudy(t.Context(), other)
+		wantCode(t, err, codes.AlreadyExists, "replicates")
 		if _, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{
 			StudyId: "dry", Study: &dparetov1.Study{Spec: svtSpec()}, ValidateOnly: true,
 		}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := f.studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/dry"})
+		_, err = f.studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/dry"})
 		wantCode(t, err, codes.NotFound, "studies/dry")
 	})
 	t.Run("restart", func(t *testing.T) {
@@ -93,6 +98,10 @@ func TestCreateStudyInvalid(t *testing.T) {
 		"no objective": {func(r *dparetov1.CreateStudyRequest) {
 			for _, m := range r.GetStudy().GetSpec().GetMetrics() {
 				m.Role, m.ReferenceValue = dparetov1.MetricRole_METRIC_ROLE_TRACKED, nil
+				m.Goal, m.Transform = 0, 0
+				if m.GetReported() != nil {
+					m.GetReported().SampleSize = 0
+				}
 			}
 		}, []string{"study.spec.metrics"}},
 		"no reference":  {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[1].ReferenceValue = nil }, []string{"study.spec.metrics[1].reference_value"}},
@@ -115,6 +124,51 @@ func TestCreateStudyInvalid(t *testing.T) {
 		"no adjacency": {func(r *dparetov1.CreateStudyRequest) {
 			r.Study.Spec.Metrics[0].GetComputed().GetPrivacy().Adjacency = 0
 		}, []string{"study.spec.metrics[0].computed.privacy.adjacency"}},
+		"unknown algorithm": {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Algorithm.Name = 99 }, []string{"study.spec.algorithm.name"}},
+		"unknown goal":      {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[0].Goal = 99 }, []string{"study.spec.metrics[0].goal"}},
+		"goal of a tracked metric": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Metrics = append(r.Study.Spec.Metrics, &dparetov1.MetricSpec{
+				Id: "loss", Role: dparetov1.MetricRole_METRIC_ROLE_TRACKED, Goal: dparetov1.Goal_GOAL_MINIMIZE,
+				Source: &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{}},
+			})
+		}, []string{"study.spec.metrics[2].goal"}},
+		"too many objectives": {func(r *dparetov1.CreateStudyRequest) {
+			for i := range 4 {
+				m := proto.CloneOf(r.GetStudy().GetSpec().GetMetrics()[1])
+				m.Id = fmt.Sprintf("error%d", i)
+				r.Study.Spec.Metrics = append(r.Study.Spec.Metrics, m)
+			}
+		}, []string{"study.spec.metrics"}},
+		"too many dimensions": {func(r *dparetov1.CreateStudyRequest) {
+			names := make([]string, 600)
+			for i := range names {
+				names[i] = fmt.Sprint("c", i)
+			}
+			r.Study.Spec.Parameters = append(r.Study.Spec.Parameters, &dparetov1.ParameterSpec{
+				Id:     "model",
+				Domain: &dparetov1.ParameterSpec_CategoricalDomain{CategoricalDomain: &dparetov1.CategoricalDomain{Categories: names}},
+			})
+		}, []string{"study.spec.parameters"}},
+		"empty accepted range": {func(r *dparetov1.CreateStudyRequest) {
+			lo := 100.0
+			r.Study.Spec.Parameters[1].Design = &dparetov1.DesignDistribution{
+				Law: &dparetov1.DesignDistribution_Uniform{Uniform: &dparetov1.UniformLaw{}}, AcceptMin: &lo,
+			}
+		}, []string{"study.spec.parameters[1].design.accept_max"}},
+		"negative rate": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.Parameters[1].Design = &dparetov1.DesignDistribution{
+				Law: &dparetov1.DesignDistribution_ShiftedExponential{ShiftedExponential: &dparetov1.ShiftedExponentialLaw{Rate: -1}},
+			}
+		}, []string{"study.spec.parameters[1].design.shifted_exponential.rate"}},
+		"delta of one": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec = sgdSpec()
+			r.Study.Spec.Metrics[0].GetComputed().GetPrivacy().Delta = 1
+		}, []string{"study.spec.metrics[0].computed.privacy.delta"}},
+		"pure accountant of DP-SGD": {func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec = sgdSpec()
+			p := r.Study.Spec.Metrics[0].GetComputed().GetPrivacy()
+			p.Accountant, p.Conversion, p.Delta = dparetov1.Accountant_ACCOUNTANT_PURE, 0, 0
+		}, []string{"study.spec.metrics[0].computed.privacy.accountant"}},
 		"two faults": {func(r *dparetov1.CreateStudyRequest) {
 			r.Study.Spec.Replicates = -1
 			r.Study.Spec.Lease = &dparetov1.LeasePolicy{Duration: durationpb.New(1)}
@@ -179,7 +233,11 @@ func TestUnimplemented(t *testing.T) {
 		_, err := f.studies.CreateStudy(t.Context(), request)
 		wantCode(t, err, codes.Unimplemented, name+" is not supported")
 	}
-	_, err := f.studies.PauseStudy(t.Context(), &dparetov1.PauseStudyRequest{Name: "studies/x"})
+	unknown := &dparetov1.CreateStudyRequest{StudyId: "later", Study: &dparetov1.Study{Spec: svtSpec()}}
+	unknown.GetStudy().ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.VarintType), 1))
+	_, err := f.studies.CreateStudy(t.Context(), unknown)
+	wantCode(t, err, codes.Unimplemented, "study.(a field that this server does not know)")
+	_, err = f.studies.PauseStudy(t.Context(), &dparetov1.PauseStudyRequest{Name: "studies/x"})
 	wantCode(t, err, codes.Unimplemented, "PauseStudy")
 }
 
@@ -218,8 +276,13 @@ func TestListStudies(t *testing.T) {
 func TestDeleteStudy(t *testing.T) {
 	f := start(t)
 	name := f.create("gone", svtSpec())
+	before, err := f.studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	etag := before.GetStudy().GetEtag()
 	f.tell(f.one(name, "w"), 0.5)
-	_, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name, Etag: "stale"})
+	_, err = f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name, Etag: "stale"})
 	wantCode(t, err, codes.FailedPrecondition, "etag")
 	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name}); err != nil {
 		t.Fatal(err)
@@ -228,8 +291,10 @@ func TestDeleteStudy(t *testing.T) {
 	wantCode(t, err, codes.NotFound, name)
 	_, err = f.studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: name + "/trials/1"})
 	wantCode(t, err, codes.NotFound, name)
-	// The name is free for another study, with numbers from 1.
+	// The name is free for another study, with numbers from 1 and other etags.
 	f.create("gone", sgdSpec())
+	_, err = f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: name, Etag: etag})
+	wantCode(t, err, codes.FailedPrecondition, "etag")
 	if trial := f.one(name, "w"); trial.GetNumber() != 1 {
 		t.Errorf("first trial of the new study has number %d", trial.GetNumber())
 	}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -28,6 +30,9 @@ const (
 	// maxRaces is how often a suggestion is made again because trials were created
 	// meanwhile by other means.
 	maxRaces = 10
+	// maxBatch bounds the trials that one pass of the designer creates, and so the time
+	// that others wait for it.
+	maxBatch = 16
 )
 
 // SuggestTrials implements StudyService.
@@ -57,7 +62,7 @@ func (s *studyService) SuggestTrials(ctx context.Context, req *dparetov1.Suggest
 		uid = c.study.GetStudy().GetUid()
 		trials, err := c.handOutExisting(req.GetWorkerId(), count, resume)
 		resp.Trials = trials
-		s.explain(c, resp, count)
+		s.explain(c, resp, count-len(trials))
 		return err
 	})
 	if err != nil {
@@ -68,21 +73,17 @@ func (s *studyService) SuggestTrials(ctx context.Context, req *dparetov1.Suggest
 		return resp, nil
 	}
 
-	answer, err := s.suggest(ctx, id, uid, &demand{ctx: ctx, worker: req.GetWorkerId(), count: missing})
-	if err != nil {
-		// The trials in resp stay with the worker: it gets them when it asks again.
-		return nil, err
-	}
-	answer.Trials = append(resp.GetTrials(), answer.GetTrials()...)
-	return answer, nil
+	// If this fails the trials so far stay with the worker: it gets them when it asks
+	// again.
+	return s.suggest(ctx, id, uid, &demand{ctx: ctx, worker: req.GetWorkerId(), missing: missing, response: resp})
 }
 
-// explain sets the state of the study and, if fewer trials than count are there, why
-// no more can be created.
-func (s *Server) explain(c *change, resp *dparetov1.SuggestTrialsResponse, count int) {
+// explain sets the state of the study and, if trials are missing, why no more can be
+// created.
+func (s *Server) explain(c *change, resp *dparetov1.SuggestTrialsResponse, missing int) {
 	study := c.study.GetStudy()
 	resp.StudyState, _ = s.state(c.study)
-	if len(resp.GetTrials()) == count {
+	if missing == 0 {
 		return
 	}
 	counts := study.GetTrialCounts()
@@ -163,8 +164,11 @@ func (c *change) handOutExisting(worker string, count int, resume bool) ([]*dpar
 		return nil, nil
 	}
 	var trials []*dparetov1.Trial
-	for _, number := range append(append(own, expired...), queued...) {
-		if len(trials) == count {
+	counts := c.study.GetStudy().GetTrialCounts()
+	limit := c.study.GetStudy().GetSpec().GetBudget().GetMaxParallelTrials()
+	for i, number := range append(append(own, expired...), queued...) {
+		isQueued := i >= len(own)+len(expired)
+		if len(trials) == count || (isQueued && limit > 0 && counts.GetActive()+counts.GetStopping() >= limit) {
 			break
 		}
 		record, err := c.trial(number)
@@ -196,21 +200,16 @@ type suggesters struct {
 
 // demand is a worker's demand for new trials.
 type demand struct {
-	ctx    context.Context //nolint:containedctx // that of the waiting call
-	worker string
-	count  int
-	done   chan answer // receives exactly one value
-}
-
-// answer is what becomes of a demand.
-type answer struct {
-	response *dparetov1.SuggestTrialsResponse
-	err      error
+	ctx      context.Context //nolint:containedctx // that of the waiting call
+	worker   string
+	missing  int                              // trials still to be created
+	response *dparetov1.SuggestTrialsResponse // with the trials so far
+	done     chan error                       // receives exactly one value
 }
 
 // suggest waits for the answer to a demand.
 func (s *Server) suggest(ctx context.Context, id, uid string, d *demand) (*dparetov1.SuggestTrialsResponse, error) {
-	d.done = make(chan answer, 1)
+	d.done = make(chan error, 1)
 	s.suggesters.mu.Lock()
 	if s.background.Err() != nil {
 		s.suggesters.mu.Unlock()
@@ -227,64 +226,112 @@ func (s *Server) suggest(ctx context.Context, id, uid string, d *demand) (*dpare
 	s.suggesters.mu.Unlock()
 
 	select {
-	case a := <-d.done:
-		return a.response, a.err
+	case err := <-d.done:
+		if err != nil && s.background.Err() != nil {
+			err = store.ErrClosed
+		}
+		if err != nil {
+			return nil, err
+		}
+		return d.response, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// serveDemands answers the demands of one study, batch after batch, until there are
-// none.
+// serveDemands answers the demands of one study until there are none. A pass creates
+// at most maxBatch trials, shared fairly; whoever misses more queues again behind those
+// who came meanwhile, so that a greedy demand delays others by one pass only.
 func (s *Server) serveDemands(id, uid string) {
 	for {
 		s.suggesters.mu.Lock()
-		batch := s.suggesters.waiting[uid]
-		if len(batch) == 0 {
+		waiting := slices.DeleteFunc(s.suggesters.waiting[uid], func(d *demand) bool { return d.ctx.Err() != nil })
+		if len(waiting) == 0 {
 			delete(s.suggesters.waiting, uid)
 			s.suggesters.mu.Unlock()
 			return
 		}
-		s.suggesters.waiting[uid] = nil
+		batch := waiting[:min(len(waiting), maxBatch)]
+		s.suggesters.waiting[uid] = slices.Clone(waiting[len(batch):])
 		s.suggesters.mu.Unlock()
 
-		answers, err := s.answerBatch(id, uid, batch)
-		for i, d := range batch {
-			if err != nil {
-				d.done <- answer{err: err}
-			} else {
-				d.done <- answer{response: answers[i]}
+		err := s.answerBatch(id, uid, batch)
+
+		s.suggesters.mu.Lock()
+		for _, d := range batch {
+			ended := d.response.GetEndReason() != dparetov1.EndReason_END_REASON_UNSPECIFIED
+			if err == nil && d.missing > 0 && !ended {
+				s.suggesters.waiting[uid] = append(s.suggesters.waiting[uid], d)
+				continue
 			}
+			d.done <- err
 		}
+		s.suggesters.mu.Unlock()
 	}
 }
 
-// answerBatch creates the trials that a batch of demands asks for, as far as the
-// budget goes. The designer works on a snapshot, outside of transactions; if trials
-// were created meanwhile by other means, whose numbers its draws would share, it works
-// again.
-func (s *Server) answerBatch(id, uid string, batch []*demand) ([]*dparetov1.SuggestTrialsResponse, error) {
-	ctx := s.background
-	total := 0
-	for _, d := range batch {
-		total += d.count
+// shares returns how many trials of a pass each demand gets: one each in turn until
+// the pass is full.
+func shares(batch []*demand) (shares []int, total int) {
+	shares = make([]int, len(batch))
+	for more := true; more && total < maxBatch; {
+		more = false
+		for i, d := range batch {
+			if shares[i] < d.missing && total < maxBatch {
+				shares[i]++
+				total++
+				more = true
+			}
+		}
 	}
+	return shares, total
+}
+
+// answerBatch creates the trials of one pass, as far as the budget goes. The designer
+// works on a snapshot, outside of transactions; if trials were created meanwhile by
+// other means, whose numbers its draws would share, it works again.
+func (s *Server) answerBatch(id, uid string, batch []*demand) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &panicError{r, debug.Stack()}
+		}
+	}()
+	ctx, cancel := whileAnyWaits(s.background, batch)
+	defer cancel()
+	shares, total := shares(batch)
 	for range maxRaces {
 		snapshot, err := s.snapshot(ctx, id, uid)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		designer := s.designer(snapshot.compiled)
 		suggestions, exhausted, err := s.design(ctx, designer, snapshot, s.creatable(snapshot.record, total))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		responses, raced, err := s.createSuggested(ctx, id, snapshot, designer, suggestions, exhausted, batch)
+		raced, err := s.createSuggested(ctx, id, snapshot, designer, suggestions, exhausted, batch, shares)
 		if err != nil || !raced {
-			return responses, err
+			return err
 		}
 	}
-	return nil, status.Errorf(codes.Aborted, "other trials of %s were created during the suggestion, again and again; try again", studyName(id))
+	return status.Errorf(codes.Aborted, "other trials of %s were created during the suggestion, again and again; try again", studyName(id))
+}
+
+// whileAnyWaits returns a context that ends with parent, or when nobody waits for any
+// of the demands any more.
+func whileAnyWaits(parent context.Context, batch []*demand) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	var waiting atomic.Int64
+	waiting.Store(int64(len(batch)))
+	for _, d := range batch {
+		stop := context.AfterFunc(d.ctx, func() {
+			if waiting.Add(-1) == 0 {
+				cancel()
+			}
+		})
+		context.AfterFunc(ctx, func() { stop() })
+	}
+	return ctx, cancel
 }
 
 // snapshot is what a suggestion is made from.
@@ -367,19 +414,29 @@ func (s *Server) design(ctx context.Context, designer suggest.Designer, from *sn
 	return suggestions, exhausted, nil
 }
 
-// suggestSafely turns a panic of a designer into an error.
+// suggestSafely turns a panic of a designer, or a point outside of the space, into an
+// error.
 func suggestSafely(ctx context.Context, d suggest.Designer, from *snapshot, r suggest.Request) (suggestions []suggest.Suggestion, err error) {
+	name := d.Name()
 	defer func() {
 		if p := recover(); p != nil {
-			suggestions, err = nil, fmt.Errorf("panic in designer %s: %v\n%s", d.Name(), p, debug.Stack())
+			suggestions, err = nil, fmt.Errorf("panic in designer %s: %v\n%s", name, p, debug.Stack())
 		}
 	}()
-	return d.Suggest(ctx, from.compiled.Problem, from.history, r)
+	suggestions, err = d.Suggest(ctx, from.compiled.Problem, from.history, r)
+	for i := range suggestions {
+		if outside := from.compiled.Problem.Space.Contains(suggestions[i].Point); outside != nil {
+			return nil, fmt.Errorf("designer %s: suggestion %d: %w", name, i, outside)
+		}
+	}
+	return suggestions, err
 }
 
-// createSuggested creates trials from suggestions and hands them to the demands in
-// order. raced reports that nothing was done because the study's numbers moved on.
-func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot, designer suggest.Designer, suggestions []suggest.Suggestion, exhausted bool, batch []*demand) (responses []*dparetov1.SuggestTrialsResponse, raced bool, err error) {
+// createSuggested creates trials from suggestions and hands them to the demands, each
+// its share. raced reports that nothing was done because the study's numbers moved on.
+func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot, designer suggest.Designer, suggestions []suggest.Suggestion, exhausted bool, batch []*demand, shares []int) (raced bool, err error) {
+	created := make([][]*dparetov1.Trial, len(batch))
+	responses := make([]*dparetov1.SuggestTrialsResponse, len(batch))
 	err = s.changeStudy(ctx, id, func(c *change) error {
 		if c.study.GetStudy().GetUid() != from.record.GetStudy().GetUid() {
 			return studyNotFound(id)
@@ -388,13 +445,11 @@ func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot,
 			raced = true
 			return nil
 		}
-		for _, d := range batch {
-			resp := new(dparetov1.SuggestTrialsResponse)
-			responses = append(responses, resp)
+		for i, d := range batch {
 			if d.ctx.Err() != nil {
 				continue // nobody waits for it; the others get its share
 			}
-			for len(resp.GetTrials()) < d.count && len(suggestions) > 0 && s.creatable(c.study, 1) == 1 {
+			for len(created[i]) < shares[i] && len(suggestions) > 0 && s.creatable(c.study, 1) == 1 {
 				suggestion := suggestions[0]
 				suggestions = suggestions[1:]
 				record, err := c.create(suggestion.Point, dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, func(record *storev1.TrialRecord) {
@@ -404,11 +459,13 @@ func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot,
 				if err != nil {
 					return err
 				}
-				resp.Trials = append(resp.Trials, record.GetTrial())
+				created[i] = append(created[i], record.GetTrial())
 			}
-			s.explain(c, resp, d.count)
-			if len(resp.GetTrials()) == d.count || resp.GetEndReason() != dparetov1.EndReason_END_REASON_UNSPECIFIED {
-				continue
+			resp := &dparetov1.SuggestTrialsResponse{Trials: append(slices.Clone(d.response.GetTrials()), created[i]...)}
+			responses[i] = resp
+			s.explain(c, resp, d.missing-len(created[i]))
+			if len(created[i]) == shares[i] || resp.GetEndReason() != dparetov1.EndReason_END_REASON_UNSPECIFIED {
+				continue // whoever misses more gets it in the next pass
 			}
 			if exhausted {
 				resp.EndReason = dparetov1.EndReason_END_REASON_SPACE_EXHAUSTED
@@ -420,7 +477,16 @@ func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot,
 		}
 		return nil
 	})
-	return responses, raced, err
+	if err != nil || raced {
+		return raced, err
+	}
+	for i, d := range batch {
+		if responses[i] != nil {
+			d.response = responses[i]
+			d.missing -= len(created[i])
+		}
+	}
+	return false, nil
 }
 
 // provenance tells how a suggestion was made.

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
@@ -86,6 +89,12 @@ func TestBrokenDesigner(t *testing.T) {
 		}},
 		"panic": {func(context.Context, *suggest.Problem, *suggest.History, suggest.Request) ([]suggest.Suggestion, error) {
 			panic("broken")
+		}},
+		"outside": {func(context.Context, *suggest.Problem, *suggest.History, suggest.Request) ([]suggest.Suggestion, error) {
+			return []suggest.Suggestion{{Point: []float64{7}}}, nil
+		}},
+		"wrong dimension": {func(context.Context, *suggest.Problem, *suggest.History, suggest.Request) ([]suggest.Suggestion, error) {
+			return []suggest.Suggestion{{Point: []float64{0.1, 0.2}}}, nil
 		}},
 		"short": {func(context.Context, *suggest.Problem, *suggest.History, suggest.Request) ([]suggest.Suggestion, error) {
 			return nil, nil
@@ -183,5 +192,77 @@ func TestAbandonedRequest(t *testing.T) {
 	close(proceed)
 	if trial := ask(t, s, "w"); trial.GetNumber() != 1 {
 		t.Errorf("trial %d, want 1: nothing was created for nobody", trial.GetNumber())
+	}
+}
+
+// A worker that asks for many trials delays another by one pass, not by all of them.
+func TestGreedyRequest(t *testing.T) {
+	started, proceed := make(chan int, 100), make(chan struct{})
+	random := suggest.NewRandom()
+	s := serviceWith(t, fakeDesigner{func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
+		started <- r.Count
+		<-proceed
+		return random.Suggest(ctx, p, h, r)
+	}})
+	request := func(worker string, count int32) chan *dparetov1.SuggestTrialsResponse {
+		done := make(chan *dparetov1.SuggestTrialsResponse, 1)
+		go func() {
+			resp, err := s.SuggestTrials(context.Background(), &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: worker, Count: count})
+			if err != nil {
+				t.Error(err)
+			}
+			done <- resp
+		}()
+		return done
+	}
+	greedy := request("greedy", 100)
+	if n := <-started; n != maxBatch {
+		t.Errorf("first pass of %d", n)
+	}
+	modest := request("modest", 1)
+	for waiting := 0; waiting < 1; { // until it is in the queue
+		s.suggesters.mu.Lock()
+		for _, w := range s.suggesters.waiting {
+			waiting = len(w)
+		}
+		s.suggesters.mu.Unlock()
+	}
+	proceed <- struct{}{}
+	proceed <- struct{}{} // the second pass serves both
+	if resp := <-modest; len(resp.GetTrials()) != 1 {
+		t.Errorf("%d trials", len(resp.GetTrials()))
+	}
+	close(proceed)
+	resp := <-greedy
+	numbers := make(map[int64]bool)
+	for _, trial := range resp.GetTrials() {
+		numbers[trial.GetNumber()] = true
+	}
+	if len(numbers) != 100 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_UNSPECIFIED {
+		t.Errorf("%d different trials, %s", len(numbers), resp.GetEndReason())
+	}
+}
+
+// A call that waits for a suggestion when the server closes is told to try again.
+func TestCloseDuringSuggestion(t *testing.T) {
+	started := make(chan struct{})
+	s := serviceWith(t, fakeDesigner{func(ctx context.Context, _ *suggest.Problem, _ *suggest.History, _ suggest.Request) ([]suggest.Suggestion, error) {
+		close(started)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}})
+	failed := make(chan error)
+	go func() {
+		_, err := s.SuggestTrials(context.Background(), &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: "w"})
+		failed <- err
+	}()
+	<-started
+	s.Close()
+	if err := toStatus(<-failed); status.Code(err) != codes.Unavailable {
+		t.Errorf("error %v", err)
+	}
+	_, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: "w"})
+	if status.Code(toStatus(err)) != codes.Unavailable {
+		t.Errorf("after Close: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -73,7 +74,7 @@ func (c *change) put(record *storev1.TrialRecord, before dparetov1.TrialState) e
 	study, trial := c.study.GetStudy(), record.GetTrial()
 	study.Revision++
 	trial.Revision = study.GetRevision()
-	trial.Etag = etag(trial.GetRevision())
+	trial.Etag = etag(study.GetUid(), trial.GetRevision())
 	if before != trial.GetState() {
 		if before != dparetov1.TrialState_TRIAL_STATE_UNSPECIFIED {
 			store.AddToCounts(study.GetTrialCounts(), before, -1)
@@ -116,6 +117,7 @@ func (c *change) handOut(record *storev1.TrialRecord, worker string) {
 	trial.StateReason = ""
 	trial.Attempt++
 	trial.Measurements = nil
+	trial.Warnings = slices.DeleteFunc(trial.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == spec.WarnReportDiffers })
 	trial.StartTime = timestamppb.New(c.now)
 	trial.Lease = &dparetov1.Lease{WorkerId: worker, Token: token}
 	c.renew(trial)
@@ -189,6 +191,9 @@ func (s *studyService) CreateTrial(ctx context.Context, req *dparetov1.CreateTri
 		return nil, invalid.Field("trial", "must be set")
 	}
 	var fields invalid.Fields
+	if requested.GetName() != "" {
+		fields.Addf("trial.name", "must be empty: the server numbers trials")
+	}
 	validateLabels("trial.labels", requested.GetLabels(), &fields)
 	if n := len([]rune(requested.GetNote())); n > maxText {
 		fields.Addf("trial.note", "must have at most %d characters, has %d", maxText, n)
@@ -323,8 +328,7 @@ func (s *studyService) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTri
 		}
 		c.study.GetStudy().Revision++
 		store.AddToCounts(c.study.GetStudy().GetTrialCounts(), trial.GetState(), -1)
-		c.tx.DeleteTrial(id, number)
-		return nil
+		return c.tx.DeleteTrial(id, record)
 	})
 	if err != nil {
 		return nil, err
@@ -418,7 +422,8 @@ func (s *studyService) RenewLeases(ctx context.Context, req *dparetov1.RenewLeas
 	}
 	resp := &dparetov1.RenewLeasesResponse{Results: make(map[string]*dparetov1.RenewLeasesResponse_Result)}
 	err = s.changeStudy(ctx, id, func(c *change) error {
-		for name, number := range numbers {
+		for _, name := range slices.Sorted(maps.Keys(numbers)) {
+			number := numbers[name]
 			result := new(dparetov1.RenewLeasesResponse_Result)
 			resp.Results[name] = result
 			record, err := c.tx.Trial(id, number)
@@ -548,9 +553,15 @@ func (c *change) complete(record *storev1.TrialRecord, req *dparetov1.CompleteTr
 	case *dparetov1.CompleteTrialRequest_Infeasible:
 		c.finish(record, dparetov1.TrialState_TRIAL_STATE_INFEASIBLE, outcome.Infeasible.GetReason())
 	case *dparetov1.CompleteTrialRequest_Failure:
-		if outcome.Failure.GetRetryable() && trial.GetAttempt() < c.compiled.MaxAttempts() {
-			c.requeue(trial, outcome.Failure.GetReason())
-			return nil
+		if outcome.Failure.GetRetryable() {
+			switch {
+			case trial.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING:
+				c.settleStopped(record)
+				return nil
+			case trial.GetAttempt() < c.compiled.MaxAttempts():
+				c.requeue(trial, outcome.Failure.GetReason())
+				return nil
+			}
 		}
 		c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED, outcome.Failure.GetReason())
 	}
@@ -590,7 +601,7 @@ func (s *studyService) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseT
 		}
 		trial := record.GetTrial()
 		resp.Trial = trial
-		if tokens := record.GetLeaseTokens(); trial.GetState() == dparetov1.TrialState_TRIAL_STATE_QUEUED &&
+		if tokens := record.GetLeaseTokens(); trial.GetLease() == nil && record.GetCompletionToken() == "" &&
 			len(tokens) > 0 && tokens[len(tokens)-1] == req.GetLeaseToken() {
 			return nil // released already
 		}

@@ -414,7 +414,7 @@ func TestBadMeasurements(t *testing.T) {
 	study := f.create("svt", svtSpec())
 	trial := f.one(study, "w")
 	value := func(x float64) *dparetov1.MetricValue { return &dparetov1.MetricValue{Value: &x} }
-	negative := -1.0
+	negative, huge := -1.0, 1e200
 	many := make([]float64, 10_001)
 	for name, test := range map[string]struct {
 		metrics map[string]*dparetov1.MetricValue
@@ -424,6 +424,8 @@ func TestBadMeasurements(t *testing.T) {
 		"unknown":        {map[string]*dparetov1.MetricValue{"error": value(0.5), "speed": value(1)}, `measurement.metrics["speed"]`},
 		"nan":            {map[string]*dparetov1.MetricValue{"error": value(math.NaN())}, `measurement.metrics["error"].value`},
 		"infinite run":   {map[string]*dparetov1.MetricValue{"error": {Runs: []float64{0.1, math.Inf(1)}}}, `measurement.metrics["error"].runs[1]`},
+		"overflow":       {map[string]*dparetov1.MetricValue{"error": {Runs: []float64{0.1, 1e200}}}, `measurement.metrics["error"].runs[1]`},
+		"huge deviation": {map[string]*dparetov1.MetricValue{"error": {Value: new(float64), StandardError: &huge}}, `measurement.metrics["error"].standard_error`},
 		"above one":      {map[string]*dparetov1.MetricValue{"error": value(1.5)}, `measurement.metrics["error"].value`},
 		"value and runs": {map[string]*dparetov1.MetricValue{"error": {Value: new(float64), Runs: []float64{0.1}}}, `measurement.metrics["error"]`},
 		"nothing":        {map[string]*dparetov1.MetricValue{"error": {}}, `measurement.metrics["error"]`},
@@ -614,4 +616,95 @@ func TestConcurrentWorkers(t *testing.T) {
 	if c := resp.GetStudy().GetTrialCounts(); c.GetSucceeded() != 40 || c.GetActive() != 0 {
 		t.Errorf("counts %v", c)
 	}
+}
+
+// Queued trials count towards the limit of parallel trials, and so do stopping ones.
+func TestParallelLimit(t *testing.T) {
+	f := start(t)
+	spec := svtSpec()
+	spec.Budget = &dparetov1.Budget{MaxParallelTrials: 2}
+	study := f.create("svt", spec)
+	parameters := f.one(study, "first").GetParameters()
+	for range 3 {
+		if _, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{Parameters: parameters}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resp := f.ask(study, "w", 5)
+	if len(resp.GetTrials()) != 1 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_PARALLELISM {
+		t.Errorf("%d trials, %s", len(resp.GetTrials()), resp.GetEndReason())
+	}
+	if _, err := f.studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: resp.GetTrials()[0].GetName()}); err != nil {
+		t.Fatal(err)
+	}
+	if resp := f.ask(study, "v", 1); len(resp.GetTrials()) != 0 {
+		t.Errorf("got %s while two trials are active or stopping", resp.GetTrials()[0].GetName())
+	}
+}
+
+// A trial that was asked to stop is not run again, however its worker ends.
+func TestStoppedTrialsAreSettled(t *testing.T) {
+	f := start(t)
+	study := f.create("sgd", sgdSpec())
+	for name, end := range map[string]func(*dparetov1.Trial) error{
+		"failure": func(trial *dparetov1.Trial) error {
+			_, err := f.studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+				Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
+				Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "x", Retryable: true}},
+			})
+			return err
+		},
+		"release": func(trial *dparetov1.Trial) error {
+			_, err := f.studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken()})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trial := f.one(study, name)
+			if _, err := f.studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: trial.GetName(), Reason: "enough"}); err != nil {
+				t.Fatal(err)
+			}
+			renewed, err := f.studies.RenewLeases(t.Context(), &dparetov1.RenewLeasesRequest{
+				Parent: study, LeaseTokens: map[string]string{trial.GetName(): trial.GetLease().GetToken()},
+			})
+			if err != nil || !renewed.GetResults()[trial.GetName()].GetShouldStop() {
+				t.Errorf("renewal %v, %v", renewed, err)
+			}
+			for range 2 { // the second call repeats the first
+				if err := end(trial); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := f.trial(trial.GetName()); got.GetState() != dparetov1.TrialState_TRIAL_STATE_FAILED || got.GetStateReason() != "enough" {
+				t.Errorf("trial %v", got)
+			}
+		})
+	}
+}
+
+// A new attempt starts without the measurements and flags of the one before.
+func TestNewAttemptStartsAfresh(t *testing.T) {
+	f := start(t)
+	study := f.create("sgd", sgdSpec())
+	trial := f.one(study, "w")
+	own := 1e-6
+	m := measurement(1, 0.4)
+	m.Metrics["epsilon"] = &dparetov1.MetricValue{Value: &own}
+	if _, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: m,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.trial(trial.GetName()); len(got.GetWarnings()) != 1 || len(got.GetMeasurements()) != 1 {
+		t.Fatalf("trial %v", got)
+	}
+	again := f.one(study, "w")
+	if len(again.GetWarnings()) != 0 || len(again.GetMeasurements()) != 0 {
+		t.Errorf("second attempt %v", again)
+	}
+	_, err := f.studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+		Name: again.GetName(), LeaseToken: again.GetLease().GetToken(),
+		Outcome: &dparetov1.CompleteTrialRequest_UseLastMeasurement{UseLastMeasurement: &dparetov1.UseLastMeasurement{}},
+	})
+	wantCode(t, err, codes.FailedPrecondition, "no measurement")
 }

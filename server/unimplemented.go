@@ -60,6 +60,9 @@ func refuseUnimplemented(ctx context.Context, req any, _ *grpc.UnaryServerInfo, 
 // findUnimplemented returns the path of the first field below message that is not
 // supported, or "".
 func findUnimplemented(prefix string, message protoreflect.Message) string {
+	if len(message.GetUnknown()) > 0 {
+		return prefix + "(a field that this server does not know)"
+	}
 	found := ""
 	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		path := prefix + string(field.Name())

@@ -112,7 +112,7 @@ func (m *Model) observe(j int, h *History, imputeInfeasible bool) (*observations
 			data.add(m.problem.Space.Encode(nil, c.point), worst, math.NaN(), 1)
 		}
 	}
-	if imputeInfeasible {
+	if imputeInfeasible && o.Known == nil { // a known objective has its value there too
 		for _, q := range h.Infeasible {
 			data.add(m.problem.Space.Encode(nil, q), worst, math.NaN(), 1)
 		}

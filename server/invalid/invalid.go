@@ -10,32 +10,48 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// shown is the number of violations that the error's message repeats; the details
-// hold all of them.
-const shown = 5
+// Bounds of an error: it travels in a header, whose size clients limit.
+const (
+	shown          = 5   // violations that the message repeats
+	maxViolations  = 20  // violations in the details
+	maxDescription = 200 // bytes of a path or a description
+)
 
 // Fields collects violations. The zero value is empty and ready to use.
 type Fields struct {
 	violations []*errdetails.BadRequest_FieldViolation
+	omitted    int // violations beyond maxViolations
 }
 
 // Addf records that a field, given by its path in the request ("study.spec.metrics[1].id"),
 // violates a rule.
 func (f *Fields) Addf(field, format string, args ...any) {
+	if len(f.violations) == maxViolations {
+		f.omitted++
+		return
+	}
 	f.violations = append(f.violations, &errdetails.BadRequest_FieldViolation{
-		Field:       field,
-		Description: fmt.Sprintf(format, args...),
+		Field:       truncate(field),
+		Description: truncate(fmt.Sprintf(format, args...)),
 	})
 }
 
+// truncate cuts a text to maxDescription bytes of valid UTF-8.
+func truncate(s string) string {
+	if len(s) > maxDescription {
+		s = s[:maxDescription] + "..."
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
 // Empty reports whether there are no violations.
-func (f *Fields) Empty() bool { return len(f.violations) == 0 }
+func (f *Fields) Empty() bool { return f.Len() == 0 }
 
 // Len returns the number of violations.
-func (f *Fields) Len() int { return len(f.violations) }
+func (f *Fields) Len() int { return len(f.violations) + f.omitted }
 
 // Err returns nil if there are no violations, else a status error with code
-// INVALID_ARGUMENT and a google.rpc.BadRequest detail.
+// INVALID_ARGUMENT and a google.rpc.BadRequest detail of at most 20 violations.
 func (f *Fields) Err() error {
 	if f.Empty() {
 		return nil
@@ -47,7 +63,7 @@ func (f *Fields) Err() error {
 		}
 		fmt.Fprintf(&message, "%s: %s", v.GetField(), v.GetDescription())
 	}
-	if more := len(f.violations) - shown; more > 0 {
+	if more := f.Len() - shown; more > 0 {
 		fmt.Fprintf(&message, "; and %d more", more)
 	}
 	s := status.New(codes.InvalidArgument, message.String())

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -18,6 +17,9 @@ const (
 	// WarnReportDiffers marks a worker's own value of a computed metric that differs
 	// from the computed one.
 	WarnReportDiffers = "REPORT_DIFFERS"
+	// WarnLargeDelta marks a guarantee whose δ is not below 1/dataset_size: it allows to
+	// publish a record.
+	WarnLargeDelta = "LARGE_DELTA"
 )
 
 // function is the function behind a computed metric. It is safe for concurrent use.
@@ -92,10 +94,14 @@ func (g guarantee) value(variables map[string]any) (*dparetov1.MetricValue, erro
 	if err != nil {
 		return nil, err
 	}
-	return &dparetov1.MetricValue{
-		Value:   &result.Epsilon,
-		Privacy: guaranteeMessage(result, g.spec),
-	}, nil
+	message := guaranteeMessage(result, g.spec)
+	if m, ok := mechanism.(privacy.FixedSizeGaussian); ok && result.Delta >= 1/float64(m.DatasetSize) {
+		message.Warnings = append(message.Warnings, &dparetov1.Warning{
+			Code:    WarnLargeDelta,
+			Message: fmt.Sprintf("delta %g is not below 1/dataset_size = %.3g: publishing one record would be allowed", result.Delta, 1/float64(m.DatasetSize)),
+		})
+	}
+	return &dparetov1.MetricValue{Value: &result.Epsilon, Privacy: message}, nil
 }
 
 // guaranteeMessage converts a guarantee that was computed for a spec.
@@ -267,7 +273,7 @@ func (e *evaluation) float(field string, n *expression.Number, variables map[str
 // records an error if it can be computed at none of them: a slip in a constant that
 // no type check finds.
 func (c *compiler) probe(field string, study *Study, f function) {
-	var errs []error
+	var first error
 	for _, u := range []float64{0.5, 0, 1} {
 		point := make(space.Point, len(study.Problem.Space.Parameters))
 		for i := range study.Problem.Space.Parameters {
@@ -280,7 +286,9 @@ func (c *compiler) probe(field string, study *Study, f function) {
 		if err == nil {
 			return
 		}
-		errs = append(errs, err)
+		if first == nil {
+			first = err
+		}
 	}
-	c.addf(field, "cannot be computed in the centre of the space, nor at its lowest or highest corner: %v", errors.Join(errs[:1]...))
+	c.addf(field, "cannot be computed in the centre of the space, nor at its lowest or highest corner: %v", first)
 }

@@ -3,6 +3,5 @@
 // package suggest, the functions behind the computed metrics, and the conversions
 // between messages and points of the search space.
 //
-// Messages are converted here and nowhere else: the packages suggest and privacy know
-// nothing of them.
+// The packages suggest and privacy know nothing of messages.
 package spec

@@ -13,8 +13,13 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// maxRuns bounds the number of runs in one value.
-const maxRuns = 10_000
+const (
+	// maxRuns bounds the number of runs in one value.
+	maxRuns = 10_000
+	// maxMagnitude bounds reported numbers, so that neither their squares nor a model
+	// of them overflow. What is larger has diverged.
+	maxMagnitude = 1e100
+)
 
 // Compute returns the computed metrics of a configuration by id, and a warning for
 // each that has no value there.
@@ -116,8 +121,8 @@ func checkValue(field string, m *metric, value *dparetov1.MetricValue, fields *i
 		checkNumber(field+".value", m, value.GetValue(), fields)
 	}
 	if value.StandardError != nil {
-		if se := value.GetStandardError(); !(se >= 0) || math.IsInf(se, 0) {
-			fields.Addf(field+".standard_error", "must be finite and not negative, is %g", se)
+		if se := value.GetStandardError(); !(se >= 0 && se <= maxMagnitude) {
+			fields.Addf(field+".standard_error", "must be in [0, %g], is %g", maxMagnitude, se)
 		}
 		if len(runs) > 0 {
 			fields.Addf(field+".standard_error", "is derived when runs is set")
@@ -128,8 +133,8 @@ func checkValue(field string, m *metric, value *dparetov1.MetricValue, fields *i
 // checkNumber checks that a reported number is possible under the metric's transform.
 func checkNumber(field string, m *metric, x float64, fields *invalid.Fields) {
 	switch transform := m.spec.GetTransform(); {
-	case math.IsNaN(x) || math.IsInf(x, 0):
-		fields.Addf(field, "must be finite, is %g (report a run that diverged as infeasible)", x)
+	case !(math.Abs(x) <= maxMagnitude):
+		fields.Addf(field, "must be finite and at most %g in magnitude, is %g (report a run that diverged as infeasible)", maxMagnitude, x)
 	case transform == dparetov1.Transform_TRANSFORM_LOGIT && (x < 0 || x > 1):
 		fields.Addf(field, "must be in [0, 1] under TRANSFORM_LOGIT, is %g", x)
 	case transform == dparetov1.Transform_TRANSFORM_LOG && x < 0:
@@ -173,7 +178,10 @@ func (s *Study) complete(m *dparetov1.Measurement, point space.Point) []*dpareto
 
 // closeTo reports whether x and y differ by at most tolerance relative to the larger.
 func closeTo(x, y, tolerance float64) bool {
-	return x == y || math.Abs(x-y) <= tolerance*max(math.Abs(x), math.Abs(y))
+	if math.IsInf(x, 0) || math.IsInf(y, 0) {
+		return x == y
+	}
+	return math.Abs(x-y) <= tolerance*max(math.Abs(x), math.Abs(y))
 }
 
 // summarize derives mean, standard error and range of runs.

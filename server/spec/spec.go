@@ -25,6 +25,8 @@ const (
 	maxInitialTrials   = 100_000
 	maxTrainerSettings = 64
 	maxSettingLength   = 1000
+	maxObjectives      = 5       // exact hypervolumes are exponential in their number
+	maxDimension       = 500     // of encoded points: one for a number, one for every category
 	maxInteger         = 1 << 53 // largest magnitude at which every int64 is a float64
 )
 
@@ -149,6 +151,9 @@ func (c *compiler) space(spec *dparetov1.StudySpec) *space.Space {
 	if c.fields.Len() == before {
 		c.spaceErrors(spec, s.Validate())
 	}
+	if dim := s.Dim(); c.fields.Len() == before && dim > maxDimension {
+		c.addf("parameters", "may have at most %d numerical parameters and categories together, have %d", maxDimension, dim)
+	}
 	if c.fields.Len() != before {
 		return nil
 	}
@@ -158,11 +163,11 @@ func (c *compiler) space(spec *dparetov1.StudySpec) *space.Space {
 // uniqueIDs checks the ids of parameters and metrics.
 func (c *compiler) uniqueIDs(spec *dparetov1.StudySpec) {
 	seen := make(map[string]string)
-	check := func(field, id string) {
+	check := func(field, id string, variable bool) {
 		switch other, used := seen[id]; {
 		case !identifier.MatchString(id):
 			c.addf(field, "must be a letter followed by at most 63 letters, digits or underscores, is %q", id)
-		case expression.Reserved(id):
+		case variable && expression.Reserved(id):
 			c.addf(field, "%q is a reserved word of the expression language", id)
 		case used:
 			c.addf(field, "%q is already the id of %s", id, other)
@@ -171,10 +176,10 @@ func (c *compiler) uniqueIDs(spec *dparetov1.StudySpec) {
 		}
 	}
 	for i, p := range spec.GetParameters() {
-		check(fmt.Sprintf("parameters[%d].id", i), p.GetId())
+		check(fmt.Sprintf("parameters[%d].id", i), p.GetId(), true)
 	}
 	for i, m := range spec.GetMetrics() {
-		check(fmt.Sprintf("metrics[%d].id", i), m.GetId())
+		check(fmt.Sprintf("metrics[%d].id", i), m.GetId(), false)
 	}
 }
 
@@ -253,6 +258,10 @@ func (c *compiler) design(field string, d *dparetov1.DesignDistribution, p space
 	if d.AcceptMax != nil {
 		hi = d.GetAcceptMax()
 	}
+	if !(lo < hi) {
+		c.addf(field+".accept_max", "must be above accept_min (%g), is %g", lo, hi)
+		return nil
+	}
 	switch law := d.GetLaw().(type) {
 	case *dparetov1.DesignDistribution_Uniform:
 		return space.Uniform{AcceptMin: lo, AcceptMax: hi}
@@ -291,7 +300,7 @@ func (c *compiler) spaceErrors(spec *dparetov1.StudySpec, err error) {
 }
 
 // spaceField matches the path of a field of a space.Parameter.
-var spaceField = regexp.MustCompile(`^parameters\[(\d+)\]\.(min|max|values|choices|levels|name)(.*)$`)
+var spaceField = regexp.MustCompile(`^parameters\[(\d+)\]\.(min|max|values|choices|levels|name|design\.mean|design\.std_dev|design\.rate|design\.shift)(.*)$`)
 
 // messageField translates the path of a field of a space.Space into that of the
 // ParameterSpec from which it came.
@@ -312,6 +321,14 @@ func messageField(spec *dparetov1.StudySpec, path string) string {
 		name = "grid_levels"
 	case "values":
 		name = "discrete_domain.values"
+	case "design.mean":
+		name = "design.normal.mean"
+	case "design.std_dev":
+		name = "design.normal.standard_deviation"
+	case "design.rate":
+		name = "design.shifted_exponential.rate"
+	case "design.shift":
+		name = "design.shifted_exponential.shift"
 	case "choices":
 		name = "categorical_domain.categories"
 	case "min", "max":
@@ -359,8 +376,8 @@ func (c *compiler) metrics(study *Study, s *space.Space) {
 			study.objectives = append(study.objectives, i)
 		}
 	}
-	if len(study.objectives) == 0 {
-		c.addf("metrics", "must hold at least one metric with METRIC_ROLE_OBJECTIVE")
+	if n := len(study.objectives); n < 1 || n > maxObjectives {
+		c.addf("metrics", "must hold 1 to %d metrics with METRIC_ROLE_OBJECTIVE, holds %d", maxObjectives, n)
 	}
 }
 
@@ -372,6 +389,12 @@ func (c *compiler) metricFields(field string, m *dparetov1.MetricSpec) {
 	case dparetov1.MetricRole_METRIC_ROLE_TRACKED:
 		if m.ReferenceValue != nil {
 			c.addf(field+".reference_value", "is only for objectives")
+		}
+		if m.GetGoal() != dparetov1.Goal_GOAL_UNSPECIFIED {
+			c.addf(field+".goal", "is only for objectives")
+		}
+		if m.GetTransform() != dparetov1.Transform_TRANSFORM_UNSPECIFIED {
+			c.addf(field+".transform", "is only for objectives")
 		}
 	default:
 		c.addf(field+".role", "must be METRIC_ROLE_OBJECTIVE or METRIC_ROLE_TRACKED, is %v", m.GetRole())
@@ -390,8 +413,10 @@ func (c *compiler) metricFields(field string, m *dparetov1.MetricSpec) {
 }
 
 func (c *compiler) objective(field string, m *dparetov1.MetricSpec) {
-	if m.GetGoal() == dparetov1.Goal_GOAL_UNSPECIFIED {
-		c.addf(field+".goal", "must be GOAL_MINIMIZE or GOAL_MAXIMIZE for an objective")
+	switch m.GetGoal() {
+	case dparetov1.Goal_GOAL_MINIMIZE, dparetov1.Goal_GOAL_MAXIMIZE:
+	default:
+		c.addf(field+".goal", "must be GOAL_MINIMIZE or GOAL_MAXIMIZE for an objective, is %v", m.GetGoal())
 	}
 	if m.ReferenceValue == nil {
 		c.addf(field+".reference_value", "must be set for an objective")
@@ -418,8 +443,11 @@ func (c *compiler) objective(field string, m *dparetov1.MetricSpec) {
 
 func (c *compiler) algorithm(spec *dparetov1.StudySpec) {
 	algorithm := spec.GetAlgorithm()
-	if algorithm.GetName() == dparetov1.Algorithm_ALGORITHM_UNSPECIFIED {
-		c.addf("algorithm.name", "must be set")
+	switch algorithm.GetName() {
+	case dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_GRID,
+		dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM, dparetov1.Algorithm_ALGORITHM_DPARETO:
+	default:
+		c.addf("algorithm.name", "must be ALGORITHM_RANDOM, ALGORITHM_GRID, ALGORITHM_QUASI_RANDOM or ALGORITHM_DPARETO, is %v", algorithm.GetName())
 	}
 	if n := algorithm.GetInitialTrials(); n < 0 || n > maxInitialTrials {
 		c.addf("algorithm.initial_trials", "must be in [1, %d], or 0 for the default, is %d", maxInitialTrials, n)
@@ -438,24 +466,24 @@ func (c *compiler) limits(spec *dparetov1.StudySpec) {
 		c.addf("budget.max_parallel_trials", "must not be negative, is %d", n)
 	}
 	if d := spec.GetBudget().GetMaxDuration(); d != nil && (d.CheckValid() != nil || d.AsDuration() <= 0) {
-		c.addf("budget.max_duration", "must be positive, is %v", d.AsDuration())
+		c.addf("budget.max_duration", "must be a valid, positive duration")
 	}
 	if d := spec.GetLease().GetDuration(); d != nil && (d.CheckValid() != nil || d.AsDuration() < time.Second || d.AsDuration() > 24*time.Hour) {
-		c.addf("lease.duration", "must be in [1s, 24h], is %v", d.AsDuration())
+		c.addf("lease.duration", "must be a valid duration in [1s, 24h]")
 	}
 	if n := spec.GetLease().GetMaxAttempts(); n < 0 || n > 100 {
 		c.addf("lease.max_attempts", "must be in [1, 100], or 0 for the default, is %d", n)
 	}
 	if trainer := spec.GetTrainer(); trainer != nil {
 		if n := len(trainer.GetName()); n < 1 || n > 100 {
-			c.addf("trainer.name", "must have 1 to 100 characters, has %d", n)
+			c.addf("trainer.name", "must have 1 to 100 bytes, has %d", n)
 		}
 		if n := len(trainer.GetSettings()); n > maxTrainerSettings {
 			c.addf("trainer.settings", "must hold at most %d keys, holds %d", maxTrainerSettings, n)
 		}
 		for key, value := range trainer.GetSettings() {
 			if len(key) < 1 || len(key) > 63 || len(value) > maxSettingLength {
-				c.addf("trainer.settings", "key %.63q must have 1 to 63 characters and a value of at most %d", key, maxSettingLength)
+				c.addf("trainer.settings", "key %.63q must have 1 to 63 bytes and a value of at most %d", key, maxSettingLength)
 			}
 		}
 	}
@@ -598,6 +626,9 @@ func coordinate(p *space.Parameter, value *dparetov1.Value) (x float64, message 
 		v, ok := value.GetKind().(*dparetov1.Value_IntValue)
 		if !ok {
 			return 0, "must have an int_value for an integer parameter"
+		}
+		if v.IntValue < -maxInteger || v.IntValue > maxInteger {
+			return 0, fmt.Sprintf("must be in [-2^53, 2^53], is %d", v.IntValue)
 		}
 		return float64(v.IntValue), ""
 	case space.Categorical:

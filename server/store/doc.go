@@ -12,7 +12,7 @@
 //	study/{study}              StudyRecord
 //	trial/{study}/{number}     TrialRecord
 //	open/{study}/{number}      OpenTrialRecord: index of trials that are not terminal
-//	request/{id}               RequestRecord: answers to repeated mutations
+//	deleted/{study}/{number}   TrialRecord: deleted trials, whose privacy cost remains
 //
 // Study ids contain no slash, so that no prefix of one study covers another's.
 package store

@@ -21,7 +21,7 @@ const (
 	studyPrefix   = "study/"
 	trialPrefix   = "trial/"
 	openPrefix    = "open/"
-	requestPrefix = "request/"
+	deletedPrefix = "deleted/"
 )
 
 // Store keeps typed records in a KV. It is safe for concurrent use.
@@ -125,12 +125,6 @@ func (t *ReadTx) OpenTrials(study string, fn func(int64, *storev1.OpenTrialRecor
 	})
 }
 
-// Request returns the answer to an earlier request, or ErrNotFound.
-func (t *ReadTx) Request(id string) (*storev1.RequestRecord, error) {
-	record := new(storev1.RequestRecord)
-	return record, get(t.r, requestPrefix+id, record)
-}
-
 // PutStudy writes a study.
 func (t *Tx) PutStudy(study string, record *storev1.StudyRecord) error {
 	return put(t.w, studyPrefix+study, record)
@@ -138,7 +132,7 @@ func (t *Tx) PutStudy(study string, record *storev1.StudyRecord) error {
 
 // DeleteStudy removes a study with all its trials.
 func (t *Tx) DeleteStudy(study string) error {
-	for _, prefix := range []string{trialPrefix + study + "/", openPrefix + study + "/"} {
+	for _, prefix := range []string{trialPrefix + study + "/", openPrefix + study + "/", deletedPrefix + study + "/"} {
 		err := t.r.Scan(prefix, "", func(key string, _ []byte) (bool, error) {
 			t.w.Delete(key)
 			return true, nil
@@ -163,15 +157,13 @@ func (t *Tx) PutTrial(study string, record *storev1.TrialRecord) error {
 	return put(t.w, numbered(trialPrefix, study, trial.GetNumber()), record)
 }
 
-// DeleteTrial removes a trial and its index entry.
-func (t *Tx) DeleteTrial(study string, number int64) {
+// DeleteTrial removes a trial from the study. Its record is kept aside: what its runs
+// spent of the data's privacy is spent.
+func (t *Tx) DeleteTrial(study string, record *storev1.TrialRecord) error {
+	number := record.GetTrial().GetNumber()
 	t.w.Delete(numbered(trialPrefix, study, number))
 	t.w.Delete(numbered(openPrefix, study, number))
-}
-
-// PutRequest remembers the answer to a request.
-func (t *Tx) PutRequest(id string, record *storev1.RequestRecord) error {
-	return put(t.w, requestPrefix+id, record)
+	return put(t.w, numbered(deletedPrefix, study, number), record)
 }
 
 // openEntry returns the index entry of a trial, nil for one in a terminal state.
@@ -207,7 +199,7 @@ func (s *Store) Check(ctx context.Context) []error {
 		if err != nil {
 			return err
 		}
-		for _, prefix := range []string{trialPrefix, openPrefix} {
+		for _, prefix := range []string{trialPrefix, openPrefix, deletedPrefix} {
 			err := tx.r.Scan(prefix, "", func(key string, _ []byte) (bool, error) {
 				id, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
 				if !studies[id] {

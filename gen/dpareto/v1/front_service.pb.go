@@ -722,7 +722,7 @@ type HypervolumePoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The trial that was completed.
 	Trial string `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
-	// Number of trials completed so far.
+	// Number of trials that succeeded so far.
 	CompletedTrials int64 `protobuf:"varint,2,opt,name=completed_trials,json=completedTrials,proto3" json:"completed_trials,omitempty"`
 	// Hypervolume of the observed front of those trials.
 	Hypervolume   float64 `protobuf:"fixed64,3,opt,name=hypervolume,proto3" json:"hypervolume,omitempty"`

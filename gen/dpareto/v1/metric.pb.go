@@ -199,10 +199,10 @@ type MetricSpec struct {
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Required. What the metric is for.
 	Role MetricRole `protobuf:"varint,2,opt,name=role,proto3,enum=dpareto.v1.MetricRole" json:"role,omitempty"`
-	// Required for objectives. The direction of improvement.
+	// Required for objectives, refused for others. The direction of improvement.
 	Goal Goal `protobuf:"varint,3,opt,name=goal,proto3,enum=dpareto.v1.Goal" json:"goal,omitempty"`
-	// Required for objectives. The transform under which the surrogate models the
-	// metric.
+	// Required for objectives, refused for others. The transform under which the
+	// surrogate models the metric.
 	Transform Transform `protobuf:"varint,4,opt,name=transform,proto3,enum=dpareto.v1.Transform" json:"transform,omitempty"`
 	// Required for objectives. The anti-ideal (reference) value in the metric's own
 	// unit: a point counts towards the hypervolume only where it is strictly better
@@ -403,9 +403,9 @@ func (x *MetricBounds) GetMax() float64 {
 // A metric that workers measure.
 type ReportedSource struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// For metrics in [0, 1] that are averages over test records: their number. The
-	// surrogate derives from it the smallest noise that a measurement can have, and
-	// corrects 0 and 1, whose logit is infinite. 0 means unknown.
+	// For objectives under TRANSFORM_LOGIT that are averages over test records: their
+	// number. It corrects 0 and 1, whose logit is infinite, and bounds the noise of
+	// repeated runs from below where counts are small. 0 means unknown.
 	SampleSize    float64 `protobuf:"fixed64,1,opt,name=sample_size,json=sampleSize,proto3" json:"sample_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -558,7 +558,7 @@ type MetricValue struct {
 	// infinite.
 	Value *float64 `protobuf:"fixed64,1,opt,name=value,proto3,oneof" json:"value,omitempty"`
 	// The values of repeated runs of the configuration with independent randomness,
-	// in no particular order. At most 10,000.
+	// in no particular order. At most 10,000, of at most 1e100 in magnitude.
 	Runs []float64 `protobuf:"fixed64,2,rep,packed,name=runs,proto3" json:"runs,omitempty"`
 	// Standard error of value. Set by a worker that reports only the mean of
 	// repeated runs; derived when runs holds at least two values.

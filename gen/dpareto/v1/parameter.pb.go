@@ -185,7 +185,8 @@ func (*Value_StringValue) isValue_Kind() {}
 type ParameterSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Identifier, unique within the study: a letter followed by at most
-	// 63 letters, digits or underscores. Expressions refer to the parameter by it.
+	// 63 letters, digits or underscores, and not a word that the expression language
+	// reserves. Expressions refer to the parameter by it.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Required. The values that the parameter may take.
 	//

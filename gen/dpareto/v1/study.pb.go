@@ -169,7 +169,7 @@ type Study struct {
 	DisplayName string `protobuf:"bytes,4,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
 	// Free text. At most 10,000 characters.
 	Description string `protobuf:"bytes,5,opt,name=description,proto3" json:"description,omitempty"`
-	// Labels to filter by: at most 64 keys of at most 63 characters, values of at
+	// Labels to filter by: at most 64 keys of at most 63 bytes, values of at
 	// most 255.
 	Labels map[string]string `protobuf:"bytes,6,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Required. The question.
@@ -415,9 +415,10 @@ func (x *TrialCounts) GetFailed() int64 {
 // What a study asks. Immutable but for what UpdateStudy allows.
 type StudySpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The search space: 1 to 100 parameters.
+	// Required. The search space: 1 to 100 parameters, with at most 500 numerical
+	// parameters and categories together.
 	Parameters []*ParameterSpec `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty"`
-	// Required. The metrics: 1 to 20, of which at least one objective.
+	// Required. The metrics: 1 to 20, of which 1 to 5 objectives.
 	Metrics []*MetricSpec `protobuf:"bytes,2,rep,name=metrics,proto3" json:"metrics,omitempty"`
 	// Known constraints: expressions over the parameters (see PrivacySpec) that yield
 	// a bool, true where a configuration is allowed.
@@ -950,10 +951,10 @@ func (*CheckpointParameterCost) Descriptor() ([]byte, []int) {
 // not interpret it.
 type TrainerSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. Name under which agents know the trainer. At most 100 characters.
+	// Required. Name under which agents know the trainer. At most 100 bytes.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Settings of the trainer that are not tuned, for example its dataset. At most 64
-	// keys of at most 63 characters, values of at most 1,000.
+	// keys of at most 63 bytes, values of at most 1,000.
 	Settings      map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -1026,7 +1026,7 @@ type SuggestTrialsRequest struct {
 	// Number of trials wanted. Range [0, 1000]; 0 means 1.
 	Count int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	// Required. Identifier of the worker, unique among the workers of the study and
-	// stable over its restarts. At most 200 characters.
+	// stable over its restarts. At most 200 bytes.
 	WorkerId string `protobuf:"bytes,3,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
 	// Whether trials that the worker holds already are handed out again, with a new
 	// lease, before any other. Default true: a worker that lost its state asks again
@@ -2365,7 +2365,7 @@ func (x *ReleaseTrialRequest) GetRequestId() string {
 // Response of ReleaseTrial.
 type ReleaseTrialResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The trial, queued again.
+	// The trial: queued again, or completed if it had been asked to stop.
 	Trial         *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

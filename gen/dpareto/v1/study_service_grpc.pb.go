@@ -102,7 +102,8 @@ type StudyServiceClient interface {
 	CompleteTrial(ctx context.Context, in *CompleteTrialRequest, opts ...grpc.CallOption) (*CompleteTrialResponse, error)
 	// Gives a trial back unfinished, so that another worker can have it at once.
 	ReleaseTrial(ctx context.Context, in *ReleaseTrialRequest, opts ...grpc.CallOption) (*ReleaseTrialResponse, error)
-	// Asks the worker that holds a trial to complete it with what it has.
+	// Asks the worker that holds a trial to complete it with what it has. A queued trial
+	// fails.
 	StopTrial(ctx context.Context, in *StopTrialRequest, opts ...grpc.CallOption) (*StopTrialResponse, error)
 }
 
@@ -375,7 +376,8 @@ type StudyServiceServer interface {
 	CompleteTrial(context.Context, *CompleteTrialRequest) (*CompleteTrialResponse, error)
 	// Gives a trial back unfinished, so that another worker can have it at once.
 	ReleaseTrial(context.Context, *ReleaseTrialRequest) (*ReleaseTrialResponse, error)
-	// Asks the worker that holds a trial to complete it with what it has.
+	// Asks the worker that holds a trial to complete it with what it has. A queued trial
+	// fails.
 	StopTrial(context.Context, *StopTrialRequest) (*StopTrialResponse, error)
 	mustEmbedUnimplementedStudyServiceServer()
 }

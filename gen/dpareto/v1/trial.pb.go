@@ -190,7 +190,7 @@ type Trial struct {
 	Provenance *Provenance `protobuf:"bytes,14,opt,name=provenance,proto3" json:"provenance,omitempty"`
 	// Name of the trial of which this one is a replicate.
 	ReplicateOf string `protobuf:"bytes,15,opt,name=replicate_of,json=replicateOf,proto3" json:"replicate_of,omitempty"`
-	// Labels to filter by: at most 64 keys of at most 63 characters, values of at
+	// Labels to filter by: at most 64 keys of at most 63 bytes, values of at
 	// most 255.
 	Labels map[string]string `protobuf:"bytes,16,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Free text. At most 10,000 characters.
@@ -542,7 +542,8 @@ type Provenance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The method that made the suggestion.
 	Algorithm string `protobuf:"bytes,1,opt,name=algorithm,proto3" json:"algorithm,omitempty"`
-	// Version of the method; the same version makes the same suggestion.
+	// Version of the study's algorithm, with its initial design; the same version makes
+	// the same suggestion from the same history.
 	AlgorithmVersion string `protobuf:"bytes,2,opt,name=algorithm_version,json=algorithmVersion,proto3" json:"algorithm_version,omitempty"`
 	// Version of the server.
 	ServerVersion string `protobuf:"bytes,3,opt,name=server_version,json=serverVersion,proto3" json:"server_version,omitempty"`

@@ -13,7 +13,6 @@ import (
 	v1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	anypb "google.golang.org/protobuf/types/known/anypb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -283,75 +282,11 @@ func (x *OpenTrialRecord) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// A mutation that was answered.
-type RequestRecord struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// SHA-256 of the method and the request.
-	Digest []byte `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
-	// The answer.
-	Response *anypb.Any `protobuf:"bytes,2,opt,name=response,proto3" json:"response,omitempty"`
-	// When it was given.
-	Time          *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=time,proto3" json:"time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RequestRecord) Reset() {
-	*x = RequestRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RequestRecord) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RequestRecord) ProtoMessage() {}
-
-func (x *RequestRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RequestRecord.ProtoReflect.Descriptor instead.
-func (*RequestRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *RequestRecord) GetDigest() []byte {
-	if x != nil {
-		return x.Digest
-	}
-	return nil
-}
-
-func (x *RequestRecord) GetResponse() *anypb.Any {
-	if x != nil {
-		return x.Response
-	}
-	return nil
-}
-
-func (x *RequestRecord) GetTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Time
-	}
-	return nil
-}
-
 var File_dpareto_store_v1_record_proto protoreflect.FileDescriptor
 
 const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\n" +
-	"\x1ddpareto/store/v1/record.proto\x12\x10dpareto.store.v1\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x19google/protobuf/any.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
+	"\x1ddpareto/store/v1/record.proto\x12\x10dpareto.store.v1\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
 	"\vStoreRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\x05R\x06format\"\x8d\x01\n" +
 	"\vStudyRecord\x12'\n" +
@@ -368,11 +303,7 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\x0e2\x16.dpareto.v1.TrialStateR\x05state\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x12;\n" +
 	"\vexpire_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"\x89\x01\n" +
-	"\rRequestRecord\x12\x16\n" +
-	"\x06digest\x18\x01 \x01(\fR\x06digest\x120\n" +
-	"\bresponse\x18\x02 \x01(\v2\x14.google.protobuf.AnyR\bresponse\x12.\n" +
-	"\x04time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x04timeB\xbe\x01\n" +
+	"expireTimeB\xbe\x01\n" +
 	"\x14com.dpareto.store.v1B\vRecordProtoP\x01Z7github.com/dpareto/dpareto/gen/dpareto/store/v1;storev1\xa2\x02\x03DSX\xaa\x02\x10Dpareto.Store.V1\xca\x02\x10Dpareto\\Store\\V1\xe2\x02\x1cDpareto\\Store\\V1\\GPBMetadata\xea\x02\x12Dpareto::Store::V1b\x06proto3"
 
 var (
@@ -387,31 +318,27 @@ func file_dpareto_store_v1_record_proto_rawDescGZIP() []byte {
 	return file_dpareto_store_v1_record_proto_rawDescData
 }
 
-var file_dpareto_store_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_dpareto_store_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_dpareto_store_v1_record_proto_goTypes = []any{
 	(*StoreRecord)(nil),           // 0: dpareto.store.v1.StoreRecord
 	(*StudyRecord)(nil),           // 1: dpareto.store.v1.StudyRecord
 	(*TrialRecord)(nil),           // 2: dpareto.store.v1.TrialRecord
 	(*OpenTrialRecord)(nil),       // 3: dpareto.store.v1.OpenTrialRecord
-	(*RequestRecord)(nil),         // 4: dpareto.store.v1.RequestRecord
-	(*v1.Study)(nil),              // 5: dpareto.v1.Study
-	(*v1.Trial)(nil),              // 6: dpareto.v1.Trial
-	(v1.TrialState)(0),            // 7: dpareto.v1.TrialState
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
-	(*anypb.Any)(nil),             // 9: google.protobuf.Any
+	(*v1.Study)(nil),              // 4: dpareto.v1.Study
+	(*v1.Trial)(nil),              // 5: dpareto.v1.Trial
+	(v1.TrialState)(0),            // 6: dpareto.v1.TrialState
+	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
 }
 var file_dpareto_store_v1_record_proto_depIdxs = []int32{
-	5, // 0: dpareto.store.v1.StudyRecord.study:type_name -> dpareto.v1.Study
-	6, // 1: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
-	7, // 2: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
-	8, // 3: dpareto.store.v1.OpenTrialRecord.expire_time:type_name -> google.protobuf.Timestamp
-	9, // 4: dpareto.store.v1.RequestRecord.response:type_name -> google.protobuf.Any
-	8, // 5: dpareto.store.v1.RequestRecord.time:type_name -> google.protobuf.Timestamp
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	4, // 0: dpareto.store.v1.StudyRecord.study:type_name -> dpareto.v1.Study
+	5, // 1: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
+	6, // 2: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
+	7, // 3: dpareto.store.v1.OpenTrialRecord.expire_time:type_name -> google.protobuf.Timestamp
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_store_v1_record_proto_init() }
@@ -425,7 +352,7 @@ func file_dpareto_store_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_store_v1_record_proto_rawDesc), len(file_dpareto_store_v1_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,63 @@
+package spec
+
+import (
+	"math"
+	"testing"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
+)
+
+func TestCloseTo(t *testing.T) {
+	inf := math.Inf(1)
+	for _, test := range []struct {
+		x, y, tolerance float64
+		want            bool
+	}{
+		{1, 1, 0, true},
+		{1, 1 + 1e-7, 1e-6, true},
+		{1, 1 + 1e-5, 1e-6, false},
+		{0, 1e-300, 1e-6, false},
+		{inf, inf, 1e-6, true},
+		{1, inf, 1e-6, false},
+		{-inf, inf, 1, false},
+	} {
+		if got := closeTo(test.x, test.y, test.tolerance); got != test.want {
+			t.Errorf("closeTo(%g, %g, %g) = %v", test.x, test.y, test.tolerance, got)
+		}
+	}
+}
+
+// A guarantee loses nothing on its way into a message.
+func TestGuaranteeMessage(t *testing.T) {
+	spec := &dparetov1.PrivacySpec{
+		Adjacency:  dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
+		Accountant: dparetov1.Accountant_ACCOUNTANT_RDP,
+		Conversion: dparetov1.Conversion_CONVERSION_CLASSIC,
+	}
+	got := guaranteeMessage(privacy.Guarantee{
+		Epsilon: 2, EpsilonLower: 1, Delta: 1e-5, Order: 7, Steps: 9,
+		Assumptions: []string{"a"},
+		Warnings:    []privacy.Warning{{Code: privacy.WarnLooseBound, Message: "m"}},
+	}, spec)
+	if got.GetEpsilon() != 2 || got.GetEpsilonLower() != 1 || got.GetDelta() != 1e-5 || got.GetOrder() != 7 || got.GetSteps() != 9 ||
+		got.GetAdjacency() != spec.GetAdjacency() || got.GetAccountant() != spec.GetAccountant() || got.GetConversion() != spec.GetConversion() ||
+		len(got.GetAssumptions()) != 1 || len(got.GetWarnings()) != 1 || got.GetWarnings()[0].GetCode() != "LOOSE_BOUND" {
+		t.Errorf("message %v", got)
+	}
+}
+
+// Mean, standard error and range of runs, against their definitions.
+func TestSummarize(t *testing.T) {
+	value := &dparetov1.MetricValue{Runs: []float64{1, 2, 4, 9}}
+	summarize(value)
+	// Σ(x−4)² = 9+4+0+25 = 38; s² = 38/3; the standard error is √(38/3/4).
+	if value.GetValue() != 4 || value.GetMin() != 1 || value.GetMax() != 9 || math.Abs(value.GetStandardError()-math.Sqrt(38.0/12)) > 1e-15 {
+		t.Errorf("summary %v", value)
+	}
+	single := &dparetov1.MetricValue{Runs: []float64{0.25}}
+	summarize(single)
+	if single.GetValue() != 0.25 || single.StandardError != nil {
+		t.Errorf("summary of one run %v", single)
+	}
+}
