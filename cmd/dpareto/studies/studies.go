@@ -4,6 +4,7 @@ package studies
 import (
 	"embed"
 	"io/fs"
+	"slices"
 	"strings"
 )
 
@@ -19,6 +20,7 @@ func Names() []string {
 	for i := range paths {
 		paths[i] = strings.TrimSuffix(paths[i], ".yaml")
 	}
+	slices.Sort(paths)
 	return paths
 }
 

@@ -25,9 +25,11 @@ type Process struct {
 
 // Start starts a program, whose log goes to stderr. The name is used in errors.
 func Start(name string, stderr io.Writer, program string, args ...string) (*Process, error) {
-	p := &Process{name: name, cmd: exec.Command(program, args...), line: make(chan string, 1), done: make(chan struct{})}
+	cmd := exec.Command(program, args...) //nolint:noctx // Stop ends it, in an orderly way
+	p := &Process{name: name, cmd: cmd, line: make(chan string, 1), done: make(chan struct{})}
 	p.cmd.Stdout = &firstLine{found: p.line}
 	p.cmd.Stderr = stderr
+	p.cmd.SysProcAttr = ownGroup()
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

@@ -27,12 +27,12 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "obedient":
 		ctx := child.Supervised(context.Background(), os.Stdin)
-		fmt.Println("ready", os.Getpid())
-		fmt.Println("more output")
+		fmt.Fprintln(os.Stdout, "ready", os.Getpid())
+		fmt.Fprintln(os.Stdout, "more output")
 		<-ctx.Done()
 		fmt.Fprintln(os.Stderr, "stopping")
 	case "stubborn":
-		fmt.Println("ready", os.Getpid())
+		fmt.Fprintln(os.Stdout, "ready", os.Getpid())
 		select {}
 	case "failing":
 		os.Exit(3)
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		fmt.Println(<-p.Line())
+		fmt.Fprintln(os.Stdout, <-p.Line())
 		select {} // until it is killed
 	}
 }

@@ -112,7 +112,7 @@ func (a *app) agent(ctx context.Context, f agentFlags) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close()
+	defer closeClient(client)
 	handle := client.Study(id)
 	study, err := handle.Get(ctx)
 	if err != nil {
@@ -129,14 +129,14 @@ func (a *app) agent(ctx context.Context, f agentFlags) error {
 		defer release()
 	}
 	if !f.hasSeed {
-		f.seed = rand.Uint64() //nolint:gosec // a seed to repeat, not a secret
+		f.seed = rand.Uint64()
 	}
 	a.logger.Info("agent starts", "study", handle.Name(), "trainer", trainer.Name(),
 		"worker_id", workerID, "workers", f.workers, "seed", f.seed)
 
 	runner := &agent.Agent{
 		Study: handle, Trainer: trainer, Workers: f.workers, WorkerID: workerID, Seed: f.seed,
-		Events: agent.Events{TrialDone: a.logTrial},
+		Events: agent.Events{TrialStarted: a.logStart, TrialDone: a.logTrial},
 	}
 	finish := a.showProgress(ctx, handle, study)
 	err = runner.Run(ctx)
@@ -203,6 +203,11 @@ func (a *app) defaultWorkerID(study string) (id string, release func()) {
 	}
 	a.logger.Warn("no stable worker id: a restarted agent waits for the leases of its trials; give --worker-id", "error", err)
 	return fmt.Sprintf("%s-process-%d", host, os.Getpid()), func() {}
+}
+
+// logStart logs that a worker begins with a trial.
+func (a *app) logStart(worker string, trial *dpareto.Trial) {
+	a.logger.Debug("trial started", "trial", trial.Number(), "worker", worker)
 }
 
 // logTrial logs what became of a trial: what failed as a warning, the rest only where no

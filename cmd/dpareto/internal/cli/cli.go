@@ -30,7 +30,7 @@ const DefaultAddress = "127.0.0.1:8321"
 // is done or ctx is, and returns the exit code.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &app{stdin: stdin, stdout: stdout, console: console.New(stderr)}
-	root := a.root()
+	root := a.root() //nolint:contextcheck // commands get ctx when they run
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(stdout)
@@ -39,9 +39,9 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	if err == nil {
 		return exitOK
 	}
-	code := exitCode(ctx, err)
+	code := exitCode(err)
 	if code != exitInterrupted {
-		fmt.Fprintf(a.console, "dpareto: %s\n", explain(err))
+		a.sayf("dpareto: %s\n", explain(err))
 	}
 	return code
 }
@@ -62,6 +62,11 @@ type app struct {
 type clientFlags struct {
 	address   string
 	plaintext bool
+}
+
+// sayf tells something to people, beside the data.
+func (a *app) sayf(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.console, format, args...) // a failure could not be told either
 }
 
 // root returns the whole command.

@@ -32,6 +32,9 @@ func (a *app) dial(options ...dpareto.Option) (*dpareto.Client, error) {
 	return client, nil
 }
 
+// closeClient closes a client at the end of its use, when no failure matters any more.
+func closeClient(client *dpareto.Client) { _ = client.Close() }
+
 // session calls a function with a client for a few calls. Where the server cannot be
 // reached it does not wait for long.
 func (a *app) session(ctx context.Context, calls func(context.Context, *dpareto.Client) error) error {
@@ -46,7 +49,7 @@ func (a *app) session(ctx context.Context, calls func(context.Context, *dpareto.
 	if err != nil {
 		return err
 	}
-	defer client.Close()
+	defer closeClient(client)
 	err = calls(ctx, client)
 	if unreachable, ok := errors.AsType[*unreachableError](context.Cause(ctx)); ok && err != nil {
 		return unreachable

@@ -139,7 +139,7 @@ func (a *app) demo(ctx context.Context, f demoFlags) (err error) {
 		err = result.writeText(a.stdout, f)
 	}
 	if f.keep {
-		fmt.Fprintf(a.console, "the store is kept; go on with\n    dpareto serve --store %s\n    dpareto front %s\n", storeFile, file.ID)
+		a.sayf("the store is kept; go on with\n    dpareto serve --store %s\n    dpareto front %s\n", storeFile, file.ID)
 	}
 	return err
 }
@@ -184,7 +184,7 @@ func (a *app) loadAdult(ctx context.Context, dataDir string, settings map[string
 		return false, err
 	}
 	progress.finish()
-	fmt.Fprintf(a.console, "Adult cannot be had (%s): this demo runs on %s of the same shape; --data-dir DIR takes files that are there\n",
+	a.sayf("Adult cannot be had (%s): this demo runs on %s of the same shape; --data-dir DIR takes files that are there\n",
 		explain(err), output.GeneratedLabel)
 	return true, nil
 }
@@ -258,7 +258,7 @@ func (d *demo) stop() {
 		<-done
 	}
 	if d.client != nil {
-		_ = d.client.Close()
+		closeClient(d.client)
 	}
 	if d.server != nil {
 		_ = d.server.Stop(childGrace)

@@ -20,11 +20,11 @@ func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
 // exitCode returns the exit code of a command that ended with err.
-func exitCode(ctx context.Context, err error) int {
+func exitCode(err error) int {
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return exitUsage
 	}
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) {
 		return exitInterrupted
 	}
 	return exitFailure

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -27,7 +28,7 @@ func (k *frontKind) String() string {
 func (k *frontKind) Set(name string) error {
 	number, ok := dparetov1.FrontKind_value[frontKindPrefix+strings.ToUpper(name)]
 	if !ok || number == 0 {
-		return fmt.Errorf("want observed, posterior, best or worst")
+		return errors.New("want observed, posterior, best or worst")
 	}
 	*k = frontKind(number)
 	return nil

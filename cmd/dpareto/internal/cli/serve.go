@@ -113,7 +113,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 		a.logger.Info("stopping")
 		stopGracefully(g)
 	})()
-	if err := g.Serve(listener); err != nil {
+	if err := g.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve %s: %w", f.listen, err)
 	}
 	<-stopped // Serve returns when the stop begins

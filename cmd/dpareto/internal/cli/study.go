@@ -55,7 +55,7 @@ func (a *app) createStudy(ctx context.Context, path, id string) error {
 		file.ID = id
 	}
 	if file.ID == "" {
-		return fmt.Errorf("%s: has no study_id; add one, or give --id", path)
+		return fmt.Errorf("%s: has no study_id; add one, or give --id", sourceName(path))
 	}
 	return a.session(ctx, func(ctx context.Context, client *dpareto.Client) error {
 		study, err := client.CreateStudy(ctx, file.ID, file.Study)
@@ -66,24 +66,34 @@ func (a *app) createStudy(ctx context.Context, path, id string) error {
 	})
 }
 
-// readStudy reads a study from a file, or from standard input for "-".
+// readStudy reads a study from a file, or from standard input.
 func (a *app) readStudy(path string) (*studyfile.File, error) {
 	var content []byte
 	var err error
-	if path == "-" {
-		path = "standard input"
+	if path == standardInput {
 		content, err = io.ReadAll(a.stdin)
 	} else {
-		content, err = os.ReadFile(path) //nolint:gosec // the user names the file
+		content, err = os.ReadFile(path)
 	}
 	if err != nil {
 		return nil, err
 	}
 	file, err := studyfile.Parse(content)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", sourceName(path), err)
 	}
 	return file, nil
+}
+
+// standardInput stands for it in place of the path of a file.
+const standardInput = "-"
+
+// sourceName returns the name of a file for errors.
+func sourceName(path string) string {
+	if path == standardInput {
+		return "standard input"
+	}
+	return path
 }
 
 // showStudy prints a study.

@@ -126,11 +126,11 @@ func exampleFront(kind dparetov1.FrontKind) *dparetov1.Front {
 			},
 			Values: map[string]*dparetov1.FrontValue{
 				"epsilon": {Value: epsilon},
-				"error":   {Value: mean, Observed: proto.Float64(mean - 0.01)},
+				"error":   {Value: mean, Observed: new(mean - 0.01)},
 			},
 		}
 		if kind == dparetov1.FrontKind_FRONT_KIND_POSTERIOR {
-			p.Values["error"].Lower, p.Values["error"].Upper = proto.Float64(mean-0.005), proto.Float64(mean+0.005)
+			p.Values["error"].Lower, p.Values["error"].Upper = new(mean-0.005), new(mean+0.005)
 		}
 		return p
 	}

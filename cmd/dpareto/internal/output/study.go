@@ -62,7 +62,7 @@ func Study(s *dparetov1.Study) *Table {
 	}
 	add("state", state)
 	add("created", text(s.GetCreateTime().AsTime()))
-	trials := strconv.FormatInt(counts.GetSucceeded(), 10) + " succeeded"
+	trials := []string{strconv.FormatInt(counts.GetSucceeded(), 10) + " succeeded"}
 	for _, c := range []struct {
 		n    int64
 		what string
@@ -73,13 +73,13 @@ func Study(s *dparetov1.Study) *Table {
 		{counts.GetActive() + counts.GetStopping(), "active"},
 	} {
 		if c.n > 0 {
-			trials += ", " + strconv.FormatInt(c.n, 10) + " " + c.what
+			trials = append(trials, strconv.FormatInt(c.n, 10)+" "+c.what)
 		}
 	}
 	if n := spec.GetBudget().GetMaxTrials(); n > 0 {
-		trials += ", budget " + strconv.FormatInt(n, 10)
+		trials = append(trials, "budget "+strconv.FormatInt(n, 10))
 	}
-	add("trials", trials)
+	add("trials", strings.Join(trials, ", "))
 	add("algorithm", short(spec.GetAlgorithm().GetName().String(), "ALGORITHM_"))
 	add("seed", strconv.FormatUint(s.GetSeed(), 10))
 	add("trainer", spec.GetTrainer().GetName())

@@ -108,6 +108,10 @@ func (f *Figure) draw(c draw.Canvas) {
 
 	c.Max.Y = top
 	p.Draw(c)
+	if s.hidden > 0 {
+		c.FillText(style(noteSize, grey, text.XRight, text.YBottom), vg.Point{X: c.Max.X, Y: c.Min.Y},
+			fmt.Sprintf("%d of %d points beyond the axes", s.hidden, len(s.Points)))
+	}
 }
 
 // setRange sets the limits of an axis.
@@ -148,11 +152,6 @@ func (s *scene) drawLegend(c *draw.Canvas, x, y vg.Length) {
 			c.SetColor(minors)
 			c.Fill(squares([]vg.Point{at}, 1.5*minorSize))
 		})
-	}
-	if s.hidden > 0 {
-		note.Color = grey
-		note.XAlign = text.XRight
-		c.FillText(note, vg.Point{X: c.Max.X, Y: y}, fmt.Sprintf("%d of %d points beyond the axes", s.hidden, len(s.Points)))
 	}
 }
 

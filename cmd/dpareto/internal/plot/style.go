@@ -16,7 +16,6 @@ import (
 var (
 	ink       = color.NRGBA{R: 0x22, G: 0x22, B: 0x22, A: 0xff}
 	grey      = color.NRGBA{R: 0x6b, G: 0x6b, B: 0x6b, A: 0xff}
-	pale      = color.NRGBA{R: 0xe4, G: 0xe4, B: 0xe4, A: 0xff}
 	frontBlue = color.NRGBA{R: 0x0b, G: 0x55, B: 0x9f, A: 0xff}
 	spread    = color.NRGBA{R: 0x0b, G: 0x55, B: 0x9f, A: 0x70} // intervals of the front
 	region    = color.NRGBA{R: 0x0b, G: 0x55, B: 0x9f, A: 0x12} // what the front dominates
@@ -66,13 +65,12 @@ func newPlot(x, y Axis) *plot.Plot {
 		a.to.Label.TextStyle.Color = ink
 		a.to.Label.Padding = 4
 		a.to.Color = grey
-		a.to.LineStyle.Color = grey
-		a.to.LineStyle.Width = 0.6
+		a.to.Width = 0.6
 		a.to.Padding = 0
 		a.to.Tick.Label.Font = sans(tickSize, xfont.WeightNormal)
 		a.to.Tick.Label.Color = ink
-		a.to.Tick.LineStyle.Color = grey
-		a.to.Tick.LineStyle.Width = 0.6
+		a.to.Tick.Color = grey
+		a.to.Tick.Width = 0.6
 		a.to.Tick.Length = 4
 		a.to.Tick.Marker = linearTicks{}
 		if a.from.Log {

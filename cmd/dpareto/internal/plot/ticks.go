@@ -62,7 +62,7 @@ func (linearTicks) Ticks(lo, hi float64) []plot.Tick {
 	decimals := max(0, -int(math.Floor(math.Log10(step*(1+1e-9)))))
 	var ticks []plot.Tick
 	for k := math.Ceil(lo/step - 1e-9); k*step <= hi+1e-9*step; k++ {
-		value := k * step
+		value := k*step + 0 // not -0
 		label := strconv.FormatFloat(value, 'f', decimals, 64)
 		if math.Abs(value) >= 1e6 || decimals > 5 {
 			label = number(value)

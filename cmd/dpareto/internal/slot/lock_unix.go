@@ -11,7 +11,7 @@ import (
 // lock locks a file, unless another program holds it. The file stays when it is released:
 // to remove it could take it from a program that has just opened it.
 func lock(path string) (release func(), free bool, err error) {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // a path of our own
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, false, err
 	}

@@ -50,8 +50,6 @@ spec:
     settings: {train_rows: 40000}
 `
 
-func value[T any](v T) *T { return &v }
-
 func TestParse(t *testing.T) {
 	want := &studyfile.File{
 		ID: "example",
@@ -81,7 +79,7 @@ func TestParse(t *testing.T) {
 				Metrics: []*dparetov1.MetricSpec{
 					{
 						Id: "epsilon", Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Goal: dparetov1.Goal_GOAL_MINIMIZE,
-						Transform: dparetov1.Transform_TRANSFORM_LOG, ReferenceValue: value(10.0),
+						Transform: dparetov1.Transform_TRANSFORM_LOG, ReferenceValue: new(10.0),
 						Source: &dparetov1.MetricSpec_Computed{Computed: &dparetov1.ComputedSource{
 							Function: &dparetov1.ComputedSource_Privacy{Privacy: &dparetov1.PrivacySpec{
 								Mechanism: &dparetov1.PrivacySpec_DpSgd{DpSgd: &dparetov1.DpSgdMechanism{
@@ -103,7 +101,7 @@ func TestParse(t *testing.T) {
 				},
 				Algorithm: &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
 				Lease:     &dparetov1.LeasePolicy{Duration: &durationpb.Duration{Seconds: 90}},
-				Seed:      value(uint64(1<<64 - 1)),
+				Seed:      new(uint64(1<<64 - 1)),
 				Trainer:   &dparetov1.TrainerSpec{Name: "dp-sgd", Settings: map[string]string{"train_rows": "40000"}},
 			},
 		},

@@ -1,0 +1,184 @@
+package studies_test
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
+	"github.com/dpareto/dpareto/clients/go/trainer/dpsgd"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/studyfile"
+	"github.com/dpareto/dpareto/cmd/dpareto/studies"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/bolt"
+)
+
+func parse(t *testing.T, name string) *studyfile.File {
+	t.Helper()
+	content, err := studies.File(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := studyfile.Parse(content)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return file
+}
+
+// serve starts a real server and returns a client of it.
+func serve(t *testing.T) *dpareto.Client {
+	t.Helper()
+	db, err := bolt.Open(filepath.Join(t.TempDir(), "test.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	records, err := store.New(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := server.New(server.Options{Store: records, Logger: slog.New(slog.DiscardHandler)})
+	t.Cleanup(srv.Close)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := srv.GRPC()
+	go g.Serve(listener)
+	t.Cleanup(g.Stop)
+	client, err := dpareto.Dial(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+func TestNames(t *testing.T) {
+	if diff := cmp.Diff([]string{"adult", "adult-variance", "svt"}, studies.Names()); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+	if _, err := studies.File("none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("File of no study: %v", err)
+	}
+}
+
+// Every study is accepted, and measures what its trainer measures on its parameters.
+func TestStudies(t *testing.T) {
+	client := serve(t)
+	for _, name := range studies.Names() {
+		t.Run(name, func(t *testing.T) {
+			file := parse(t, name)
+			if file.ID != name {
+				t.Errorf("study_id is %q, want the file's name", file.ID)
+			}
+			want := file.Study.GetSpec()
+			if _, err := spec.Compile("spec", want); err != nil {
+				t.Error(err)
+			}
+			handle, err := client.CreateStudy(t.Context(), file.ID, file.Study)
+			if err != nil {
+				t.Fatal(err)
+			}
+			trial, err := handle.Ask(t.Context(), "worker")
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The trainer takes the parameters of a trial and measures the study's metrics.
+			settings := maps.Clone(want.GetTrainer().GetSettings())
+			if want.GetTrainer().GetName() == dpsgd.Name {
+				settings[dpsgd.SettingGenerated] = "true"
+			}
+			made, err := builtin.Registry().New(t.Context(), want.GetTrainer().GetName(), trainer.Options{Settings: settings})
+			if err != nil {
+				t.Fatal(err)
+			}
+			parameters := trial.Parameters()
+			if _, ok := parameters["epochs"]; ok {
+				parameters["epochs"] = int64(1)
+			}
+			m, err := made.Train(t.Context(), trainer.Run{Parameters: parameters, Replicates: 1, Seed: 1}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, metric := range want.GetMetrics() {
+				if metric.GetReported() != nil && len(m.Metrics[metric.GetId()]) == 0 {
+					t.Errorf("trainer %s does not measure %s", made.Name(), metric.GetId())
+				}
+			}
+			checkRows(t, want, made)
+		})
+	}
+}
+
+// checkRows compares the numbers of rows that a study on Adult states with those of the
+// trainer's data, which generated examples have, too.
+func checkRows(t *testing.T, s *dparetov1.StudySpec, made trainer.Trainer) {
+	t.Helper()
+	sgd, ok := made.(*dpsgd.Trainer)
+	if !ok {
+		return
+	}
+	train, test := sgd.Data()
+	metrics := make(map[string]*dparetov1.MetricSpec)
+	for _, m := range s.GetMetrics() {
+		metrics[m.GetId()] = m
+	}
+	if got := metrics["epsilon"].GetComputed().GetPrivacy().GetDpSgd().GetDatasetSize(); got != strconv.Itoa(train.Rows) {
+		t.Errorf("dataset_size is %s, training has %d rows", got, train.Rows)
+	}
+	if got := metrics["error"].GetReported().GetSampleSize(); got != float64(test.Rows) {
+		t.Errorf("sample_size is %g, the test has %d rows", got, test.Rows)
+	}
+}
+
+// The domain of the study on Adult is that of Table 1 of Avent et al. (2020), with the
+// noise multiplier of the published code, and its design laws are those of Table 4.
+func TestAdultDomain(t *testing.T) {
+	type law struct{ rate, shift, mean, deviation float64 }
+	want := map[string]struct {
+		lo, hi float64
+		law    law
+	}{
+		"epochs":           {1, 64, law{}},
+		"lot_size":         {8, 512, law{mean: 128, deviation: 64}},
+		"learning_rate":    {5e-4, 5e-2, law{rate: 10, shift: 0.001}},
+		"clipping_norm":    {0.1, 4, law{rate: 0.1, shift: 0.1}},
+		"noise_multiplier": {0.1, 16, law{rate: 0.1, shift: 0.1}},
+	}
+	s := parse(t, "adult").Study.GetSpec()
+	var ids []string
+	for _, p := range s.GetParameters() {
+		ids = append(ids, p.GetId())
+		w := want[p.GetId()]
+		lo, hi := p.GetDoubleDomain().GetMin(), p.GetDoubleDomain().GetMax()
+		if d := p.GetIntegerDomain(); d != nil {
+			lo, hi = float64(d.GetMin()), float64(d.GetMax())
+		}
+		design := p.GetDesign()
+		got := law{
+			design.GetShiftedExponential().GetRate(), design.GetShiftedExponential().GetShift(),
+			design.GetNormal().GetMean(), design.GetNormal().GetStandardDeviation(),
+		}
+		if lo != w.lo || hi != w.hi || got != w.law || (w.law == law{}) != (design.GetUniform() != nil) {
+			t.Errorf("%s: [%g, %g] with law %+v, want %+v", p.GetId(), lo, hi, got, w)
+		}
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(ids)), slices.Sorted(maps.Keys(want))) {
+		t.Errorf("parameters %v", ids)
+	}
+}
