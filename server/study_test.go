@@ -166,7 +166,7 @@ func TestCreateStudyInvalid(t *testing.T) {
 		}, []string{"study.spec.metrics[0].computed.privacy.delta"}},
 		"pure accountant of DP-SGD": {func(r *dparetov1.CreateStudyRequest) {
 			r.Study.Spec = sgdSpec()
-			p := r.Study.Spec.Metrics[0].GetComputed().GetPrivacy()
+			p := r.GetStudy().GetSpec().GetMetrics()[0].GetComputed().GetPrivacy()
 			p.Accountant, p.Conversion, p.Delta = dparetov1.Accountant_ACCOUNTANT_PURE, 0, 0
 		}, []string{"study.spec.metrics[0].computed.privacy.accountant"}},
 		"two faults": {func(r *dparetov1.CreateStudyRequest) {

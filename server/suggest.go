@@ -221,7 +221,7 @@ func (s *Server) suggest(ctx context.Context, id, uid string, d *demand) (*dpare
 	_, busy := s.suggesters.waiting[uid]
 	s.suggesters.waiting[uid] = append(s.suggesters.waiting[uid], d)
 	if !busy {
-		s.running.Go(func() { s.serveDemands(id, uid) })
+		s.running.Go(func() { s.serveDemands(id, uid) }) //nolint:contextcheck // it outlives the call and serves others too
 	}
 	s.suggesters.mu.Unlock()
 

@@ -69,6 +69,22 @@ func (c *change) trial(number int64) (*storev1.TrialRecord, error) {
 	return record, err
 }
 
+// changeTrial runs fn in a transaction on the trial with the resource name in a
+// request's field "name".
+func (s *Server) changeTrial(ctx context.Context, name string, fn func(*change, *storev1.TrialRecord) error) error {
+	id, number, err := parseTrialName("name", name)
+	if err != nil {
+		return err
+	}
+	return s.changeStudy(ctx, id, func(c *change) error {
+		record, err := c.trial(number)
+		if err != nil {
+			return err
+		}
+		return fn(c, record)
+	})
+}
+
 // put writes a trial that was in state before; a new trial has no state before.
 func (c *change) put(record *storev1.TrialRecord, before dparetov1.TrialState) error {
 	study, trial := c.study.GetStudy(), record.GetTrial()
@@ -310,15 +326,7 @@ func (s *studyService) ListTrials(ctx context.Context, req *dparetov1.ListTrials
 
 // DeleteTrial implements StudyService.
 func (s *studyService) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTrialRequest) (*dparetov1.DeleteTrialResponse, error) {
-	id, number, err := parseTrialName("name", req.GetName())
-	if err != nil {
-		return nil, err
-	}
-	err = s.changeStudy(ctx, id, func(c *change) error {
-		record, err := c.trial(number)
-		if err != nil {
-			return err
-		}
+	err := s.changeTrial(ctx, req.GetName(), func(c *change, record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
 		if err := checkEtag(req.GetEtag(), trial.GetEtag()); err != nil {
 			return err
@@ -328,7 +336,7 @@ func (s *studyService) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTri
 		}
 		c.study.GetStudy().Revision++
 		store.AddToCounts(c.study.GetStudy().GetTrialCounts(), trial.GetState(), -1)
-		return c.tx.DeleteTrial(id, record)
+		return c.tx.DeleteTrial(c.id, record)
 	})
 	if err != nil {
 		return nil, err
@@ -338,16 +346,8 @@ func (s *studyService) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTri
 
 // AddMeasurement implements StudyService.
 func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasurementRequest) (*dparetov1.AddMeasurementResponse, error) {
-	id, number, err := parseTrialName("name", req.GetName())
-	if err != nil {
-		return nil, err
-	}
 	resp := new(dparetov1.AddMeasurementResponse)
-	err = s.changeStudy(ctx, id, func(c *change) error {
-		record, err := c.trial(number)
-		if err != nil {
-			return err
-		}
+	err := s.changeTrial(ctx, req.GetName(), func(c *change, record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
 		if err := checkHeld(trial, req.GetLeaseToken()); err != nil {
 			return err
@@ -454,10 +454,6 @@ func (s *studyService) RenewLeases(ctx context.Context, req *dparetov1.RenewLeas
 
 // CompleteTrial implements StudyService.
 func (s *studyService) CompleteTrial(ctx context.Context, req *dparetov1.CompleteTrialRequest) (*dparetov1.CompleteTrialResponse, error) {
-	id, number, err := parseTrialName("name", req.GetName())
-	if err != nil {
-		return nil, err
-	}
 	var fields invalid.Fields
 	switch outcome := req.GetOutcome().(type) {
 	case *dparetov1.CompleteTrialRequest_Infeasible:
@@ -475,11 +471,7 @@ func (s *studyService) CompleteTrial(ctx context.Context, req *dparetov1.Complet
 		return nil, err
 	}
 	resp := new(dparetov1.CompleteTrialResponse)
-	err = s.changeStudy(ctx, id, func(c *change) error {
-		record, err := c.trial(number)
-		if err != nil {
-			return err
-		}
+	err = s.changeTrial(ctx, req.GetName(), func(c *change, record *storev1.TrialRecord) error {
 		resp.Trial = record.GetTrial()
 		if record.GetCompletionToken() == req.GetLeaseToken() && slices.Equal(record.GetCompletionDigest(), digest) && req.GetLeaseToken() != "" {
 			return nil // the answer was lost; the change is there
@@ -584,21 +576,13 @@ func (c *change) requeue(trial *dparetov1.Trial, reason string) {
 
 // ReleaseTrial implements StudyService.
 func (s *studyService) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseTrialRequest) (*dparetov1.ReleaseTrialResponse, error) {
-	id, number, err := parseTrialName("name", req.GetName())
-	if err != nil {
-		return nil, err
-	}
 	var fields invalid.Fields
 	checkReason("reason", req.GetReason(), false, &fields)
 	if err := fields.Err(); err != nil {
 		return nil, err
 	}
 	resp := new(dparetov1.ReleaseTrialResponse)
-	err = s.changeStudy(ctx, id, func(c *change) error {
-		record, err := c.trial(number)
-		if err != nil {
-			return err
-		}
+	err := s.changeTrial(ctx, req.GetName(), func(c *change, record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
 		resp.Trial = trial
 		if tokens := record.GetLeaseTokens(); trial.GetLease() == nil && record.GetCompletionToken() == "" &&
@@ -634,21 +618,13 @@ func (c *change) settleStopped(record *storev1.TrialRecord) {
 
 // StopTrial implements StudyService.
 func (s *studyService) StopTrial(ctx context.Context, req *dparetov1.StopTrialRequest) (*dparetov1.StopTrialResponse, error) {
-	id, number, err := parseTrialName("name", req.GetName())
-	if err != nil {
-		return nil, err
-	}
 	var fields invalid.Fields
 	checkReason("reason", req.GetReason(), false, &fields)
 	if err := fields.Err(); err != nil {
 		return nil, err
 	}
 	resp := new(dparetov1.StopTrialResponse)
-	err = s.changeStudy(ctx, id, func(c *change) error {
-		record, err := c.trial(number)
-		if err != nil {
-			return err
-		}
+	err := s.changeTrial(ctx, req.GetName(), func(c *change, record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
 		resp.Trial = trial
 		before := trial.GetState()
