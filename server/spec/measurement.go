@@ -133,8 +133,10 @@ func checkValue(field string, m *metric, value *dparetov1.MetricValue, fields *i
 // checkNumber checks that a reported number is possible under the metric's transform.
 func checkNumber(field string, m *metric, x float64, fields *invalid.Fields) {
 	switch transform := m.spec.GetTransform(); {
-	case !(math.Abs(x) <= maxMagnitude):
-		fields.Addf(field, "must be finite and at most %g in magnitude, is %g (report a run that diverged as infeasible)", maxMagnitude, x)
+	case math.IsNaN(x) || math.IsInf(x, 0):
+		fields.Addf(field, "must be finite, is %g (report a run that diverged as infeasible)", x)
+	case math.Abs(x) > maxMagnitude:
+		fields.Addf(field, "must be at most %g in magnitude, is %g (report a run that diverged as infeasible)", maxMagnitude, x)
 	case transform == dparetov1.Transform_TRANSFORM_LOGIT && (x < 0 || x > 1):
 		fields.Addf(field, "must be in [0, 1] under TRANSFORM_LOGIT, is %g", x)
 	case transform == dparetov1.Transform_TRANSFORM_LOG && x < 0:
