@@ -5,7 +5,7 @@ import (
 )
 
 // Delta returns the guarantee with the least δ for which steps runs cost at most
-// epsilon >= 0, found by bisection of the curve's Epsilon. Its Epsilon is at most
+// epsilon >= 0, found by root search in the curve's Epsilon. Its Epsilon is at most
 // epsilon. Delta is 0 only if the curve accepts that, and at least 1e-300
 // otherwise. The errors are FieldErrors for "steps" and "epsilon"; the latter
 // also when even δ = 1 − 2⁻⁵³ does not suffice.
@@ -16,31 +16,77 @@ func Delta(c Curve, steps int64, epsilon float64) (Guarantee, error) {
 	if g, err := c.Epsilon(steps, 0); err == nil && g.Epsilon <= epsilon {
 		return g, nil
 	}
-	g, err := c.Epsilon(steps, math.Nextafter(1, 0))
+	// In terms of r = √(log 1/δ), of which ε is close to a linear function.
+	least, most := math.Sqrt(0x1p-53), math.Sqrt(-math.Log(1e-300))
+	at := func(r float64) (Guarantee, error) { return c.Epsilon(steps, math.Exp(-r*r)) }
+	hi := 3.0 // suffices
+	g, err := at(hi)
 	if err != nil {
 		return Guarantee{}, err
 	}
-	if g.Epsilon > epsilon {
-		return Guarantee{}, fieldErrorf("epsilon", "no delta below 1 gives %g", epsilon)
+	lo, above := math.Inf(1), math.Inf(1) // does not
+	for g.Epsilon > epsilon {
+		if hi == least {
+			return Guarantee{}, fieldErrorf("epsilon", "no delta below 1 gives %g", epsilon)
+		}
+		lo, above = hi, g.Epsilon
+		if hi /= 2; hi < 0.1 {
+			hi = least
+		}
+		if g, err = at(hi); err != nil {
+			return Guarantee{}, err
+		}
 	}
-	lo, hi := math.Log(1e-300), math.Log(g.Delta)
-	if least, err := c.Epsilon(steps, 1e-300); err != nil || least.Epsilon <= epsilon {
-		return least, err
-	}
-	const precision = 1e-9 // of δ, relative
-	for hi-lo > precision {
-		mid := 0.5 * (lo + hi)
-		at, err := c.Epsilon(steps, math.Exp(mid))
+	for math.IsInf(lo, 1) {
+		next := math.Min(2*hi, most)
+		larger, err := at(next)
 		if err != nil {
 			return Guarantee{}, err
 		}
-		if at.Epsilon <= epsilon {
-			g, hi = at, mid
+		if larger.Epsilon > epsilon {
+			lo, above = next, larger.Epsilon
+			break
+		}
+		if hi, g = next, larger; hi == most {
+			return g, nil
+		}
+	}
+	below := g.Epsilon
+	const precision = 1e-9 // of δ, relative
+	for range 200 {
+		width := (lo - hi) * (lo + hi) // in log δ
+		if !(width > precision) {
+			break
+		}
+		mid := lo + (hi-lo)*aside((above-epsilon)/(above-below), 0.3*precision/width)
+		if !(mid < lo && mid > hi) {
+			mid = 0.5 * (lo + hi)
+		}
+		next, err := at(mid)
+		if err != nil {
+			return Guarantee{}, err
+		}
+		if next.Epsilon <= epsilon {
+			g, hi, below = next, mid, next.Epsilon
 		} else {
-			lo = mid
+			lo, above = mid, next.Epsilon
 		}
 	}
 	return g, nil
+}
+
+// aside moves the share of a bracket at which a root is expected a little beyond
+// it, by at least least, on the side of the wider part, so that both ends move in
+// turn.
+func aside(share, least float64) float64 {
+	if !(share > 0 && share < 1) {
+		share = 0.5
+	}
+	margin := math.Max(least, 0.02*math.Min(share, 1-share))
+	if share < 0.5 {
+		return share + margin
+	}
+	return share - margin
 }
 
 // CalibrateNoise returns the least noise, to a relative precision of 1e-9 and not
@@ -79,8 +125,7 @@ func CalibrateNoise(a Accountant, family func(noise float64) Mechanism, steps in
 			}
 		}
 	}
-	// ε is close to a power of the noise: regula falsi in logarithms, kept away
-	// from the ends of the bracket.
+	// ε is close to a power of the noise: regula falsi in logarithms.
 	const precision = 1e-9
 	below, err := at(lo)
 	if err != nil {
@@ -92,17 +137,7 @@ func CalibrateNoise(a Accountant, family func(noise float64) Mechanism, steps in
 		}
 		width := math.Log(hi / lo)
 		share := math.Log(below.Epsilon/epsilon) / math.Log(below.Epsilon/g.Epsilon)
-		if !(share > 0 && share < 1) {
-			share = 0.5
-		}
-		// Aim a little beyond the target on the side of the wider part.
-		margin := math.Max(0.3*precision/width, 0.02*math.Min(share, 1-share))
-		if share < 0.5 {
-			share += margin
-		} else {
-			share -= margin
-		}
-		mid := lo * math.Exp(width*share)
+		mid := lo * math.Exp(width*aside(share, 0.3*precision/width))
 		if !(mid > lo && mid < hi) {
 			mid = math.Sqrt(lo * hi)
 		}

@@ -13,6 +13,9 @@
 //     [RDP], [GDP], [Pure].
 //   - A [Curve] answers for any number of steps and any δ. Building it does the
 //     expensive part once; it may be kept and shared between goroutines.
+//   - A [Filter] or [ApproximateFilter] admits mechanisms whose parameters are
+//     chosen from earlier outputs, within a budget; an [Odometer] keeps account of
+//     them without one.
 //   - A [Guarantee] is a result. ε never travels without its δ, adjacency,
 //     accountant, assumptions and warnings.
 //
@@ -29,9 +32,11 @@
 //
 // # Which accountant
 //
-// [Exact] for anything it accepts. RDP{Conversion: Classic} reproduces the numbers
-// of Avent et al. (2020), which are about three times larger on their runs. [GDP]
-// is exact for Gaussian noise alone, [Pure] for δ = 0, [RDP] for mixtures of kinds.
+// [Exact] for anything it accepts: all but the exponential mechanism, repeated
+// selection and mechanisms that are known by a Rényi divergence alone, for which
+// there is [RDP]. RDP{Conversion: Classic} reproduces the numbers of Avent et al.
+// (2020), which are about three times larger on their runs. [GDP] is exact for
+// Gaussian noise alone, [Pure] for δ = 0.
 //
 // # Units
 //

@@ -18,8 +18,10 @@ type Exact struct{}
 // Name returns "exact".
 func (Exact) Name() string { return "exact" }
 
-// Curve accounts a Gaussian, FixedSizeGaussian, PoissonGaussian, or a Composition
-// of them.
+// Curve accounts a [Gaussian], [FixedSizeGaussian], [PoissonGaussian], [Laplace],
+// [RandomizedResponse], any other [PureMechanism] by the worst one of its ε, or a
+// Composition of them. Losses with atoms, those of the pure mechanisms, are
+// composed as by [PLD].
 func (a Exact) Curve(m Mechanism) (Curve, error) {
 	return newLossCurve(a, m, []lossMethod{(*lossSum).invert, pessimistic})
 }
@@ -46,10 +48,10 @@ type lossMethod func(s *lossSum, l line, b bound, runs, side float64) (epsilon f
 // second grid and taken off thrice.
 func pessimistic(s *lossSum, l line, b bound, runs, side float64) (epsilon float64, ok bool) {
 	if side > 0 {
-		return s.convolve(l, b, runs, 1)
+		return s.convolve(l, b, runs, 1, 1)
 	}
-	fine, ok := s.convolve(l, b, runs, 3)
-	coarse, ok2 := s.convolve(l, b, runs, 6)
+	fine, ok := s.convolve(l, b, runs, 3, 2)
+	coarse, ok2 := s.convolve(l, b, runs, 6, 1)
 	return fine - (coarse - fine), ok && ok2
 }
 
@@ -68,14 +70,9 @@ func newLossCurve(a Accountant, m Mechanism, methods []lossMethod) (Curve, error
 	}
 	c := &lossCurve{base: baseGuarantee(a, m), methods: methods}
 	for _, p := range flatten(m) {
-		loss, ok := p.Mechanism.(lossMechanism)
-		if !ok {
-			return nil, &UnsupportedError{a.Name(), p.Mechanism.Name(), "it has no dominating pair"}
-		}
-		upper := loss.lossPairs()
-		lower := upper
-		if l, ok := p.Mechanism.(lowerMechanism); ok {
-			lower = l.lowerPairs()
+		upper, lower, err := dominatingPairs(a, p.Mechanism)
+		if err != nil {
+			return nil, err
 		}
 		c.upper = c.upper.add(upper, float64(p.Count))
 		c.lower = c.lower.add(lower, float64(p.Count))
@@ -83,17 +80,40 @@ func newLossCurve(a Accountant, m Mechanism, methods []lossMethod) (Curve, error
 	return c, nil
 }
 
+// dominatingPairs returns the pairs of m, and those that some data sets attain.
+func dominatingPairs(a Accountant, m Mechanism) (upper, lower []lossPair, err error) {
+	if s, ok := m.(Selection); ok && s.Method == Exponential {
+		return nil, nil, &UnsupportedError{a.Name(), m.Name(), "its Rényi divergence is below that of its pure-DP guarantee"}
+	}
+	switch mechanism := m.(type) {
+	case lowerMechanism:
+		return mechanism.lossPairs(), mechanism.lowerPairs(), nil
+	case lossMechanism:
+		upper = mechanism.lossPairs()
+		return upper, upper, nil
+	case PureMechanism:
+		return []lossPair{purePair(mechanism.PureEpsilon())}, nil, nil
+	default:
+		return nil, nil, &UnsupportedError{a.Name(), m.Name(), "it has no dominating pair"}
+	}
+}
+
 // lowerMechanism is a lossMechanism of which it is not known whether its pairs
-// are attained. lowerPairs are attained by some pair of data sets.
+// are attained. lowerPairs are attained by some pair of data sets; there may be
+// none.
 type lowerMechanism interface {
-	lowerPairs() []mixturePair
+	lossMechanism
+	lowerPairs() []lossPair
 }
 
 // directions holds the sum of losses for each direction in which data sets can
 // differ.
 type directions []*lossSum
 
-func (d directions) add(pairs []mixturePair, count float64) directions {
+func (d directions) add(pairs []lossPair, count float64) directions {
+	if len(pairs) == 0 {
+		return d
+	}
 	for len(d) < len(pairs) {
 		sum := &lossSum{}
 		if len(d) > 0 { // the parts so far serve every direction
@@ -150,12 +170,16 @@ func (s *lossSum) epsilon(methods []lossMethod, runs, logDelta, side float64) (e
 	if mu, normal := s.gaussian(runs); normal {
 		return gaussianEpsilon(mu, logDelta), true
 	}
+	if p, bounded := s.parts[0].pair.(boundedPair); bounded && len(s.parts) == 1 && runs*s.parts[0].count == 1 {
+		return p.single(math.Exp(logDelta)), true
+	}
+	least := runs * s.largest() // of the upper bounds
 	b, ok := s.renyi(runs, logDelta)
 	if !ok {
-		return math.Inf(1), false
+		return least, false
 	}
 	renyi := b
-	least := b.epsilon // of the upper bounds
+	least = math.Min(least, b.epsilon)
 	for range 3 {
 		if b.epsilon <= 0 {
 			return 0, true

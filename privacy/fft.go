@@ -109,30 +109,43 @@ const (
 // convolve returns the least ε >= 0 with δ(ε) <= e^logDelta, from above: losses
 // are discretised pessimistically, tilted by e^{cl}, so that rounding errors are
 // relative to the part of the distribution that matters, and convolved by the
-// fast Fourier transform. The grid is coarser than usual by a factor.
-func (s *lossSum) convolve(l line, b bound, runs, coarser float64) (epsilon float64, ok bool) {
+// fast Fourier transform. The grid is coarser than usual by a factor, with a
+// multiple of divide steps to an atom; a coarser one fails where the atoms are not
+// on grid points, since its excess is then not that of the finer one, scaled.
+func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64) (epsilon float64, ok bool) {
 	c, logDelta := tiltAt(l.index), b.logDelta
 	bottom := b.epsilon - l.left
-	// Above ceiling lies at most spill of the mass.
+	// Above ceiling lies at most spill of the mass, by the tilt far.
 	const spill = 23 // −log of it, relative to δ
-	ceiling := math.Inf(1)
-	for index := l.index; ; index += 2 {
+	ceiling, far := math.Inf(1), l.index
+	for index := l.index; index <= l.index+2*tiltGrid; index += 2 {
 		lower := (runs*s.cumulant(index).k + spill - logDelta) / tiltAt(index)
 		if !(lower < ceiling) {
 			break
 		}
-		ceiling = lower
+		ceiling, far = lower, index
 	}
 	ceiling = math.Max(ceiling, b.epsilon+l.right)
 
-	// The excess of ε is about runs·h²(c + 1/2)/6 for a grid of step h.
+	// The excess of ε is about runs·h²(c + 1/2)/6 for a grid of step h, and that of
+	// the logarithm of E[e^{cL}] up to runs·c²h²/8.
 	var count float64
 	for _, part := range s.parts {
 		count += part.count
 	}
 	scale := math.Max(math.Abs(b.epsilon), 1e-3/c)
-	step := coarser * math.Sqrt(6*meshError*scale/(runs*count*(c+0.5)))
-	step = math.Max(step, (ceiling-bottom)/maxGrid)
+	step := math.Sqrt(6 * meshError * scale / (runs * count * (c + 0.5)))
+	step = coarser * math.Min(step, 0.2/(c*math.Sqrt(runs*count)))
+	finest := (ceiling - bottom) / maxGrid
+	step = math.Max(step, finest)
+	if atom, one := s.atom(); atom > 0 { // on a grid point, if possible
+		aligned := atom / (divide * math.Ceil(atom/(divide*step)))
+		if one = one && aligned >= finest; one {
+			step = aligned
+		} else if coarser > 1 {
+			return 0, false
+		}
+	}
 	if !(step > 0) || math.IsInf(step, 1) || !(ceiling > bottom) {
 		return 0, false
 	}
@@ -142,7 +155,7 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser float64) (epsilon floa
 	}
 
 	// Infinite losses: above the ceiling, and above the grid of a single run.
-	infinite := math.Exp(logDelta - spill)
+	infinite, logTail := 0.0, 0.0
 	reach := math.Sqrt(2 * (math.Log(runs*count) - logDelta + spill))
 	floor := -(math.Log(runs*count) + spill) / c // tilted, all below is negligible
 	fft := fourier.NewFFT(size)
@@ -158,9 +171,10 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser float64) (epsilon floa
 		}
 		infinite += times * g.top
 		clear(buffer)
-		total := 0.0
+		k := part.cumulants(c).k
+		total := 0.0 // of the tilted mass, relative to e^k
 		for i, m := range g.mass {
-			total += m * math.Exp(c*float64(g.first+i)*step)
+			total += m * math.Exp(c*float64(g.first+i)*step-k)
 		}
 		if !(total > 0) || math.IsInf(total, 1) {
 			return 0, false
@@ -170,9 +184,10 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser float64) (epsilon floa
 			if at < 0 {
 				at += size
 			}
-			buffer[at] += m * math.Exp(c*float64(g.first+i)*step) / total
+			buffer[at] += m * math.Exp(c*float64(g.first+i)*step-k) / total
 		}
-		logTotal += times * math.Log(total)
+		logTotal += times * (k + math.Log(total))
+		logTail += times * g.logMoment(tiltAt(far), part.cumulants(tiltAt(far)).k, step)
 		spectrum = fft.Coefficients(spectrum, buffer)
 		if product == nil {
 			product = make([]complex128, len(spectrum))
@@ -188,6 +203,7 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser float64) (epsilon floa
 
 	// The sum at grid index j sits at j mod size.
 	first = int(math.Floor(bottom / step))
+	infinite += math.Exp(logTail - tiltAt(far)*float64(first+size)*step)
 	noise := 0x1p-52 * math.Log2(float64(size)) // of each tilted mass, absolutely
 	mass := func(i int) float64 {
 		j := first + i
@@ -199,6 +215,30 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser float64) (epsilon floa
 		return tilted * math.Exp(logTotal-c*float64(j)*step)
 	}
 	return gridEpsilon(mass, size, first, step, infinite, math.Exp(logDelta))
+}
+
+// logMoment returns log E[e^{cL}] of a grid, a value close to k.
+func (g grid) logMoment(c, k, step float64) float64 {
+	var sum float64
+	for i, m := range g.mass {
+		if m > 0 {
+			sum += m * math.Exp(c*float64(g.first+i)*step-k)
+		}
+	}
+	return k + math.Log(sum)
+}
+
+// atom returns a loss > 0 at which a part has an atom, or 0, and whether all such
+// parts share it.
+func (s *lossSum) atom() (loss float64, one bool) {
+	one = true
+	for _, p := range s.parts {
+		if at := p.pair.largest(); !math.IsInf(at, 1) {
+			one = one && (loss == 0 || at == loss)
+			loss = at
+		}
+	}
+	return loss, one
 }
 
 // powComplex returns c^times.

@@ -51,19 +51,10 @@ func NewFilter(order, epsilon, delta float64, adjacency Adjacency) (*Filter, err
 
 // Spend admits steps >= 1 runs of m and returns true, or returns false and admits
 // none of them if they exceed what is left; later, smaller requests may still fit.
-// The errors are m's validation error, FieldErrors for "steps" and "adjacency",
-// and an *UnsupportedError for an m without a Rényi divergence bound.
+// The errors are m's validation error, FieldErrors for "mechanism", "steps" and
+// "adjacency", and an *UnsupportedError for an m without a Rényi divergence bound.
 func (f *Filter) Spend(m Mechanism, steps int64) (bool, error) {
-	if err := m.Validate(); err != nil {
-		return false, err
-	}
-	if steps < 1 {
-		return false, fieldErrorf("steps", "must be at least 1, is %d", steps)
-	}
-	if m.Adjacency() != f.guarantee.Adjacency {
-		return false, fieldErrorf("adjacency", "is %s, the filter's is %s", m.Adjacency(), f.guarantee.Adjacency)
-	}
-	parts, _, err := renyiParts(f.guarantee.Accountant, m)
+	parts, err := admissible(f.guarantee, m, steps)
 	if err != nil {
 		return false, err
 	}
@@ -78,6 +69,25 @@ func (f *Filter) Spend(m Mechanism, steps int64) (bool, error) {
 	f.spent += rho
 	f.steps += steps
 	return true, nil
+}
+
+// admissible returns the curves of m, which steps runs are asked of, under the
+// terms of g.
+func admissible(g Guarantee, m Mechanism, steps int64) ([]rdpPart, error) {
+	if m == nil {
+		return nil, fieldErrorf("mechanism", "must be set")
+	}
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	if steps < 1 {
+		return nil, fieldErrorf("steps", "must be at least 1, is %d", steps)
+	}
+	if m.Adjacency() != g.Adjacency {
+		return nil, fieldErrorf("adjacency", "is %s, of the accesses so far %s", m.Adjacency(), g.Adjacency)
+	}
+	parts, _, err := renyiParts(g.Accountant, m)
+	return parts, err
 }
 
 // Left returns the share of the budget that is not spent, in [0, 1].

@@ -57,13 +57,13 @@ func (m FixedSizeGaussian) RenyiCurve() RenyiCurve {
 	return newFixedSizeCurve(m.rate(), m.NoiseMultiplier)
 }
 
-func (m FixedSizeGaussian) lossPairs() []mixturePair {
-	return []mixturePair{fixedSizePair(m.rate(), m.NoiseMultiplier)}
+func (m FixedSizeGaussian) lossPairs() []lossPair {
+	return []lossPair{fixedSizePair(m.rate(), m.NoiseMultiplier)}
 }
 
 // lowerPairs: where all vectors but one are equal and of full norm, and that one
 // is their opposite, the output is (1−q)Q + qP against Q.
-func (m FixedSizeGaussian) lowerPairs() []mixturePair {
+func (m FixedSizeGaussian) lowerPairs() []lossPair {
 	return poissonPairs(m.rate(), m.NoiseMultiplier)[:1]
 }
 

@@ -38,7 +38,7 @@ func (m Gaussian) RenyiCurve() RenyiCurve {
 	return linearRenyi(0.5 * mu * mu)
 }
 
-func (m Gaussian) lossPairs() []mixturePair { return []mixturePair{gaussianPair(m.GaussianMu())} }
+func (m Gaussian) lossPairs() []lossPair { return []lossPair{gaussianPair(m.GaussianMu())} }
 
 // linearRenyi is the curve ρ(α) = rate·α of concentrated differential privacy.
 type linearRenyi float64

@@ -11,7 +11,7 @@ type lossSum struct {
 }
 
 type lossPart struct {
-	pair   mixturePair
+	pair   lossPair
 	count  float64
 	nodes  *lossNodes // covers the tilts asked for so far
 	beyond float64    // a tilt that no quadrature can cover, or 0
@@ -107,29 +107,32 @@ type bound struct {
 // renyi returns the best Rényi bound. ok is false where no bound within the range
 // of floats was found.
 func (s *lossSum) renyi(runs, logDelta float64) (b bound, ok bool) {
-	const limit = 50 * tiltGrid // tilts from 2⁻⁵⁰ to 2⁵⁰
+	const lowest = -50 * tiltGrid // tilts from 2⁻⁵⁰ to 2⁵⁰
+	limit := 50 * tiltGrid
+	if largest := runs * s.largest(); !math.IsInf(largest, 1) {
+		// Further up, e^{cL} loses digits, and the bound is the largest loss.
+		limit = min(limit, max(0, int(tiltGrid*math.Log2(1e12/largest))))
+	}
 	at := func(index int) float64 {
 		c := tiltAt(index)
 		epsilon := runs*s.cumulant(index).k/c + Improved.surcharge(1+c, logDelta)
-		if math.IsNaN(epsilon) || index < -limit || index > limit {
+		if math.IsNaN(epsilon) || index < lowest || index > limit {
 			return math.Inf(1)
 		}
 		return epsilon
 	}
 	// The bound falls and then rises with the tilt. The start is the best tilt of
-	// a normal distribution of the same variance, or where E[e^{cL}], at least
-	// q^{c+1}·e^{c(c+1)/2z²}, becomes large.
+	// a normal distribution of the same variance, or where E[e^{cL}] becomes large.
 	start := -2 * logDelta / (runs * s.cumulant(0).k2)
 	for _, p := range s.parts {
-		if cliff := 2 * p.pair.z * p.pair.z * -math.Log(p.pair.q); p.pair.q < 1 {
-			start = math.Min(start, math.Max(1, cliff*cliff))
-		}
+		cliff := p.pair.cliff()
+		start = math.Min(start, cliff*cliff)
 	}
 	start = tiltGrid * 0.5 * math.Log2(start)
-	index := int(math.Min(math.Max(-limit, start), limit))
+	index := int(math.Min(math.Max(lowest, start), float64(limit)))
 	best := at(index)
 	for stride := tiltGrid / 2; stride > 0; {
-		if v := at(index - stride); v < best || math.IsInf(best, 1) && index > -limit {
+		if v := at(index - stride); v < best || math.IsInf(best, 1) && index > lowest {
 			best, index = v, index-stride
 		} else if v := at(index + stride); v < best {
 			best, index = v, index+stride
@@ -138,6 +141,15 @@ func (s *lossSum) renyi(runs, logDelta float64) (b bound, ok bool) {
 		}
 	}
 	return bound{index, best, logDelta}, !math.IsInf(best, 0)
+}
+
+// largest returns the largest loss of one run of all parts, or +Inf.
+func (s *lossSum) largest() float64 {
+	var sum float64
+	for _, p := range s.parts {
+		sum += p.count * p.pair.largest()
+	}
+	return sum
 }
 
 // refine returns the least Rényi bound for tilts between the grid points next to
@@ -398,6 +410,11 @@ const roundingMargin = 1e-9
 // up (side = +1) or down (side = −1) by the rounding margin. ok is false when the
 // contour is too long or loses too many digits.
 func (s *lossSum) invert(l line, b bound, runs, side float64) (epsilon float64, ok bool) {
+	for _, p := range s.parts {
+		if !math.IsInf(p.pair.largest(), 1) {
+			return 0, false // an integrand with atoms does not die down
+		}
+	}
 	ct, ok := s.newContour(l, b, runs)
 	if !ok {
 		return 0, false

@@ -59,6 +59,8 @@ func (x laplaceRenyi) RDP(order float64) float64 {
 
 func (x laplaceRenyi) realOrders() {}
 
+func (m Laplace) lossPairs() []lossPair { return []lossPair{laplacePair(m.PureEpsilon())} }
+
 // RandomizedResponse releases one of Categories answers of a record: the true one
 // with probability e^ε/(e^ε + Categories − 1), each other one equally likely
 // (Warner, 1965). It is pure ε-DP when a record is replaced.
@@ -94,6 +96,11 @@ func (m RandomizedResponse) PureEpsilon() float64 { return m.Epsilon }
 func (m RandomizedResponse) RenyiCurve() RenyiCurve {
 	total := 1 + float64(m.Categories-1)*math.Exp(-m.Epsilon) // over e^ε
 	return twoPoint{m.Epsilon, 1 / total, math.Exp(-m.Epsilon) / total}
+}
+
+func (m RandomizedResponse) lossPairs() []lossPair {
+	total := 1 + float64(m.Categories-1)*math.Exp(-m.Epsilon) // over e^ε
+	return []lossPair{boundedPair{m.Epsilon, 1 / total, false}}
 }
 
 // twoPoint is the divergence of a loss that is loss with probability up, −loss

@@ -16,7 +16,25 @@ type lossMechanism interface {
 	Mechanism
 	// lossPairs returns a pair for each direction in which two data sets can
 	// differ: for removing and for adding a record, or one pair if it serves both.
-	lossPairs() []mixturePair
+	lossPairs() []lossPair
+}
+
+// lossPair is a dominating pair.
+type lossPair interface {
+	// normal returns the rate of the cumulants rate·c(c+1) of a pair of two normal
+	// distributions; ok is false for other pairs.
+	normal() (rate float64, ok bool)
+	// cliff returns a tilt from which E[e^{cL}] grows fast, or +Inf.
+	cliff() float64
+	// largest returns the largest loss, or +Inf.
+	largest() float64
+	// nodes returns a quadrature for tilts from 0 to tilt. Panels on which the
+	// logarithm of e^{tilt·L} times the density exceeds floor span a range of losses
+	// of at most panel. ok is false when that would take too many nodes.
+	nodes(tilt, floor, panel float64) (n *lossNodes, ok bool)
+	// discretise rounds the losses to a grid pessimistically: the discrete pair
+	// dominates. ok is false when that takes too many points.
+	discretise(step, bottom, reach float64) (g grid, ok bool)
 }
 
 // mixturePair is a pair made of Q = N(0, z²) and P = N(1, z²). With t =
@@ -59,13 +77,13 @@ func fixedSizePair(q, z float64) mixturePair {
 // poissonPairs are the pairs of the Gaussian with noise multiplier z on Poisson
 // samples: (1−q)Q + qP against Q when a record is removed, the reverse when one
 // is added (Zhu, Dong and Wang, 2022, Theorem 11).
-func poissonPairs(q, z float64) []mixturePair {
+func poissonPairs(q, z float64) []lossPair {
 	if q == 1 {
-		return []mixturePair{gaussianPair(1 / z)}
+		return []lossPair{gaussianPair(1 / z)}
 	}
-	return []mixturePair{
-		{q, z, []branch{{math.Inf(-1), 1, q, 0}}},
-		{q, z, []branch{{math.Inf(-1), -1, 0, q}}},
+	return []lossPair{
+		mixturePair{q, z, []branch{{math.Inf(-1), 1, q, 0}}},
+		mixturePair{q, z, []branch{{math.Inf(-1), -1, 0, q}}},
 	}
 }
 
@@ -93,9 +111,6 @@ type lossNodes struct {
 // reach is how many standard deviations of Q a quadrature goes beyond a peak.
 const reach = 10
 
-// nodes returns the quadrature of p for tilts from 0 to tilt. Panels on which the
-// logarithm of e^{tilt·L} times the density of x exceeds floor span a range of
-// losses of at most panel. ok is false when that would take too many nodes.
 func (p mixturePair) nodes(tilt, floor, panel float64) (n *lossNodes, ok bool) {
 	n = &lossNodes{tilt: tilt}
 	for _, b := range p.branches {
@@ -109,11 +124,19 @@ func (p mixturePair) nodes(tilt, floor, panel float64) (n *lossNodes, ok bool) {
 // maxNodes bounds the length of a quadrature.
 const maxNodes = 1 << 16
 
-// normal returns the rate of the cumulants rate·c(c+1) of a pair of two normal
-// distributions; ok is false for other pairs.
 func (p mixturePair) normal() (rate float64, ok bool) {
 	return 0.5 / (p.z * p.z), p.q == 1
 }
+
+// cliff is where E[e^{cL}], at least q^{c+1}·e^{c(c+1)/2z²}, becomes large.
+func (p mixturePair) cliff() float64 {
+	if p.q == 1 {
+		return math.Inf(1)
+	}
+	return math.Max(1, 2*p.z*p.z*-math.Log(p.q))
+}
+
+func (p mixturePair) largest() float64 { return math.Inf(1) }
 
 // logDensity returns the logarithm of the upper density of branch b at x times
 // e^{tilt·loss}, without the constant, and the loss.
@@ -205,15 +228,7 @@ func (p mixturePair) panels(n *lossNodes, b branch, floor, panel float64) (ok bo
 			for _, x := range [2]float64{mid - half*g, mid + half*g} {
 				v, l := p.logDensity(b, x, 0)
 				logMass := v - logNorm + math.Log(half*weight16[i])
-				n.loss = append(n.loss, l)
-				n.logMass = append(n.logMass, logMass)
-				n.mass = append(n.mass, math.Exp(logMass))
-				n.lower = append(n.lower, math.Exp(logMass-l))
-				second := 0.0
-				if math.Abs(l) < smallLoss {
-					second = expm1MinusArg(-l)
-				}
-				n.second = append(n.second, second)
+				n.add(l, logMass)
 			}
 		}
 		lo, density, loss = end, endDensity, endLoss

@@ -70,8 +70,8 @@ func (m OutputPerturbation) RenyiCurve() RenyiCurve {
 	return linearRenyi(0.5 * mu * mu)
 }
 
-func (m OutputPerturbation) lossPairs() []mixturePair {
-	return []mixturePair{gaussianPair(m.GaussianMu())}
+func (m OutputPerturbation) lossPairs() []lossPair {
+	return []lossPair{gaussianPair(m.GaussianMu())}
 }
 
 // ObjectiveRule is a way to divide ε between the noise and the regulariser of

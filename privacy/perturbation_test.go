@@ -77,3 +77,17 @@ func TestObjectivePerturbation(t *testing.T) {
 		t.Errorf("errors %v", err)
 	}
 }
+
+// TestPerturbationPairs: the noise of output perturbation is Gaussian, to every
+// accountant.
+func TestPerturbationPairs(t *testing.T) {
+	var _ lossMechanism = OutputPerturbation{}
+	var _ lossMechanism = Laplace{}
+	var _ lossMechanism = RandomizedResponse{}
+	var _ lossMechanism = Gaussian{}
+	var _ lossMechanism = PoissonGaussian{}
+	var _ lowerMechanism = FixedSizeGaussian{}
+	if m, ok := Mechanism(OutputPerturbation{}).(GaussianDPMechanism); !ok {
+		t.Errorf("%T has no Gaussian-DP guarantee", m)
+	}
+}

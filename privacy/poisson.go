@@ -39,9 +39,9 @@ func (m PoissonGaussian) Assumptions() []string {
 	}
 }
 
-func (m PoissonGaussian) lossPairs() []mixturePair {
+func (m PoissonGaussian) lossPairs() []lossPair {
 	if m.Neighbours == ReplaceOne {
-		return []mixturePair{fixedSizePair(m.SamplingProbability, m.NoiseMultiplier/2)}
+		return []lossPair{fixedSizePair(m.SamplingProbability, m.NoiseMultiplier/2)}
 	}
 	return poissonPairs(m.SamplingProbability, m.NoiseMultiplier)
 }

@@ -12,11 +12,15 @@ const (
 	// Basic adds up the ε of all runs (Dwork et al., 2006). It is the default, and
 	// valid for δ = 0.
 	Basic PureRule = iota
-	// Advanced is ε√(2k·log(1/δ)) + k·ε(e^ε − 1) for k runs of the same ε, or
-	// Basic where that is less (Dwork, Rothblum and Vadhan, 2010).
+	// Advanced is √(2·log(1/δ)·Σε²) + Σε(e^ε − 1), or Basic where that is less
+	// (Dwork, Rothblum and Vadhan, 2010).
 	Advanced
 	// Optimal is exact for k runs of the same ε (Kairouz, Oh and Viswanath, "The
-	// composition theorem for differential privacy", 2015, Theorem 3.3).
+	// composition theorem for differential privacy", 2015, Theorem 3.3). Where ε
+	// differs, the losses of randomised response, the worst mechanism for each of
+	// them, are composed as by [PLD], slightly from above: the exact value is
+	// #P-hard (Murtagh and Vadhan, "The complexity of computing the optimal
+	// composition of differential privacy", 2016).
 	Optimal
 )
 
@@ -37,8 +41,7 @@ func (a Pure) Name() string {
 	}
 }
 
-// Curve accounts a PureMechanism or a Composition of them. Advanced and Optimal
-// need the same ε in all parts.
+// Curve accounts a PureMechanism or a Composition of them.
 func (a Pure) Curve(m Mechanism) (Curve, error) {
 	if a.Rule < Basic || a.Rule > Optimal {
 		return nil, fieldErrorf("rule", "unknown composition rule %d", int(a.Rule))
@@ -47,18 +50,25 @@ func (a Pure) Curve(m Mechanism) (Curve, error) {
 		return nil, err
 	}
 	c := pureCurve{base: baseGuarantee(a, m), rule: a.Rule}
+	uniform := true
+	var worst directions
 	for _, p := range flatten(m) {
 		pure, ok := p.Mechanism.(PureMechanism)
 		if !ok {
 			return nil, &UnsupportedError{a.Name(), p.Mechanism.Name(), "it has no pure-DP guarantee"}
 		}
 		epsilon := pure.PureEpsilon()
-		if a.Rule != Basic && c.count > 0 && epsilon != c.each {
-			return nil, &UnsupportedError{a.Name(), p.Mechanism.Name(), "its epsilon is not that of the parts before it"}
-		}
+		count := float64(p.Count)
+		uniform = uniform && (c.count == 0 || epsilon == c.each)
 		c.each = epsilon
-		c.count += float64(p.Count)
-		c.total += float64(p.Count) * epsilon
+		c.count += count
+		c.total += count * epsilon
+		c.squares += count * epsilon * epsilon
+		c.drift += count * epsilon * math.Expm1(epsilon)
+		worst = worst.add([]lossPair{purePair(epsilon)}, count)
+	}
+	if a.Rule == Optimal && !uniform {
+		c.worst = &lossCurve{methods: []lossMethod{pessimistic}, upper: worst}
 	}
 	return c, nil
 }
@@ -66,9 +76,11 @@ func (a Pure) Curve(m Mechanism) (Curve, error) {
 type pureCurve struct {
 	base  Guarantee
 	rule  PureRule
-	each  float64 // ε of one run of a part, for the rules other than Basic
+	each  float64 // ε of one run of a part
 	count float64 // runs of parts in one run of all
-	total float64 // Σ ε over one run of all
+	// Sums over one run of all, of ε, ε² and ε(e^ε − 1).
+	total, squares, drift float64
+	worst                 *lossCurve // for Optimal where ε differs
 }
 
 // Epsilon accepts delta = 0 as well, for which all rules are Basic.
@@ -89,7 +101,14 @@ func (c pureCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 	switch {
 	case delta == 0 || c.rule == Basic:
 	case c.rule == Advanced:
-		g.Epsilon = math.Min(g.Epsilon, advanced(c.each, runs*c.count, delta))
+		g.Epsilon = math.Min(g.Epsilon, advanced(runs*c.squares, runs*c.drift, delta))
+	case c.worst != nil:
+		worst, err := c.worst.Epsilon(steps, delta)
+		if err != nil {
+			return Guarantee{}, err
+		}
+		g.Epsilon, g.Warnings = math.Min(g.Epsilon, worst.Epsilon), worst.Warnings
+		return g, nil
 	case c.rule == Optimal:
 		g.Epsilon = math.Min(g.Epsilon, optimalPure(c.each, runs*c.count, delta))
 	}
@@ -99,8 +118,9 @@ func (c pureCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 	return g, nil
 }
 
-func advanced(epsilon, runs, delta float64) float64 {
-	return epsilon*math.Sqrt(-2*runs*math.Log(delta)) + runs*epsilon*math.Expm1(epsilon)
+// advanced returns ε from the sums of ε² and of ε(e^ε − 1).
+func advanced(squares, drift, delta float64) float64 {
+	return math.Sqrt(-2*squares*math.Log(delta)) + drift
 }
 
 // ComposeAdvanced returns ε of k runs of a mechanism that is (epsilon, delta)-DP,
@@ -115,7 +135,8 @@ func ComposeAdvanced(epsilon, delta float64, k int64, total float64) (float64, e
 	if !(slack > 0) {
 		return 0, fieldErrorf("total", "must exceed %d·delta = %g, is %g", k, float64(k)*delta, total)
 	}
-	return advanced(epsilon, float64(k), slack), nil
+	runs := float64(k)
+	return advanced(runs*epsilon*epsilon, runs*epsilon*math.Expm1(epsilon), slack), nil
 }
 
 // ComposeOptimal returns the least ε that holds for k runs of every mechanism

@@ -78,9 +78,56 @@ func TestPureRules(t *testing.T) {
 	if got := epsilonOf(t, Pure{Optimal}, m, 100, 0).Epsilon; relErr(got, 10) > 1e-15 {
 		t.Errorf("delta 0: %g", got)
 	}
-	two := Composition{{m, 1}, {Laplace{1, 5, ReplaceOne}, 1}}
-	if _, err := (Pure{Optimal}).Curve(two); err == nil {
-		t.Error("different epsilons were accepted")
+}
+
+// TestOptimalHeterogeneous compares with δ(ε') summed over all subsets of "wrong"
+// answers, each part being randomised response.
+func TestOptimalHeterogeneous(t *testing.T) {
+	rng := rand.New(rand.NewPCG(53, 54))
+	for range 40 {
+		k := 2 + rng.IntN(9)
+		each := make([]float64, k)
+		var m Composition
+		for i := range each {
+			each[i] = math.Exp(4*rng.Float64() - 3)
+			m = append(m, Part{RandomizedResponse{each[i], 2}, 1})
+		}
+		delta := math.Exp(-1 - 15*rng.Float64())
+		profile := func(at float64) float64 {
+			var sum float64
+			for subset := range 1 << k {
+				loss, mass := 0.0, 1.0
+				for i, e := range each {
+					if subset>>i&1 == 0 {
+						loss, mass = loss+e, mass/(1+math.Exp(-e))
+					} else {
+						loss, mass = loss-e, mass/(1+math.Exp(e))
+					}
+				}
+				if loss > at {
+					sum += mass * -math.Expm1(at-loss)
+				}
+			}
+			return sum
+		}
+		got := epsilonOf(t, Pure{Optimal}, m, 1, delta).Epsilon
+		basic := epsilonOf(t, Pure{}, m, 1, delta).Epsilon
+		rdp := epsilonOf(t, RDP{}, m, 1, delta).Epsilon
+		if above := profile(got * (1 + 1e-12)); above > delta*(1+1e-9) {
+			t.Errorf("%v: epsilon %g has delta %g, want %g", each, got, above, delta)
+		}
+		if below := profile(got*(1-2e-3) - 1e-5); got > 0 && below < delta {
+			t.Errorf("%v: epsilon %g is too large for delta %g, which a little below is %g", each, got, delta, below)
+		}
+		if got > basic || got > rdp*(1+1e-9) {
+			t.Errorf("%v: optimal %g, Rényi %g, basic %g", each, got, rdp, basic)
+		}
+	}
+	// Two halves of the same ε are one.
+	m := Composition{{RandomizedResponse{0.1, 2}, 50}, {Laplace{1, 10, ReplaceOne}, 50}}
+	want := epsilonOf(t, Pure{Advanced}, RandomizedResponse{0.1, 2}, 100, 1e-6).Epsilon
+	if got := epsilonOf(t, Pure{Advanced}, m, 1, 1e-6).Epsilon; relErr(got, want) > 1e-12 {
+		t.Errorf("advanced %g, want %g", got, want)
 	}
 }
 

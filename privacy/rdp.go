@@ -50,8 +50,8 @@ func (c Conversion) surcharge(order, logDelta float64) float64 {
 // RDP is the Rényi accountant: the divergences of the parts add up at each
 // order, and ε is the least over the orders, which are searched without an upper
 // limit: all real α > 1, or the integers α >= 2 where a part is a
-// [FixedSizeGaussian], whose bound is one for integers. RDP{Conversion: Classic} on a [FixedSizeGaussian] is
-// the accountant of Avent et al., "Automatic discovery of privacy-utility Pareto
+// [FixedSizeGaussian], whose bound is one for integers.
+// RDP{Conversion: Classic} on a [FixedSizeGaussian] is the accountant of Avent et al., "Automatic discovery of privacy-utility Pareto
 // fronts", 2020.
 type RDP struct {
 	Conversion Conversion // default Improved

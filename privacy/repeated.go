@@ -37,19 +37,7 @@ func (m RepeatedSelection) Adjacency() Adjacency {
 // Validate reports the fields "base" and those of the base as "base.field",
 // "steps", "eta" and "gamma".
 func (m RepeatedSelection) Validate() error {
-	var errs []error
-	if m.Base == nil {
-		errs = append(errs, fieldErrorf("base", "must be set"))
-	} else if err := m.Base.Validate(); err != nil {
-		for _, fe := range FieldErrors(err) {
-			errs = append(errs, &FieldError{Field: "base." + fe.Field, Message: fe.Message})
-		}
-	} else if _, _, err := renyiParts(m.Name(), m.Base); err != nil {
-		errs = append(errs, fieldErrorf("base", "%s has no Rényi divergence bound", m.Base.Name()))
-	}
-	if m.Steps < 1 {
-		errs = append(errs, fieldErrorf("steps", "must be at least 1, is %d", m.Steps))
-	}
+	errs := checkCandidate(m, m.Base, m.Steps)
 	if !(m.Eta >= 0) || math.IsInf(m.Eta, 1) {
 		errs = append(errs, fieldErrorf("eta", "must not be negative and finite, is %g", m.Eta))
 	}
@@ -61,11 +49,7 @@ func (m RepeatedSelection) Validate() error {
 
 // Assumptions returns what the search has to do.
 func (m RepeatedSelection) Assumptions() []string {
-	own := []string{
-		"candidates are independent draws from a distribution that does not depend on the data",
-		"the number of candidates, all outputs but the best, and running times are secret; the choice depends on the released score alone",
-	}
-	return append(own, m.Base.Assumptions()...)
+	return append(searchAssumptions(), m.Base.Assumptions()...)
 }
 
 // MeanRuns returns E[K], the expected number of candidates.
@@ -84,38 +68,157 @@ func (m RepeatedSelection) RenyiCurve() RenyiCurve {
 		panic("privacy: RenyiCurve of an invalid RepeatedSelection")
 	}
 	c := repeatedRenyi{
-		base:    &rdpCurve{parts: parts},
-		steps:   float64(m.Steps),
-		logMean: math.Max(0, math.Log(m.MeanRuns())),
+		candidateRenyi: candidateRenyi{&rdpCurve{parts: parts}, float64(m.Steps)},
+		logMean:        math.Max(0, math.Log(m.MeanRuns())),
 	}
 	logInverse := -math.Log(m.Gamma)
 	least, _ := leastOverOrders(integers, func(order, _ float64) float64 {
 		return (1-1/order)*c.rho(order) + logInverse/order
 	})
 	c.penalty = (1 + m.Eta) * math.Min(least, logInverse) // λ̂ = 1
-	if integers {
-		return c
-	}
-	return realRepeatedRenyi{c}
+	return overOrders(c, integers)
 }
 
 // repeatedRenyi is the curve of RepeatedSelection.
 type repeatedRenyi struct {
-	base             *rdpCurve
-	steps            float64
+	candidateRenyi
 	logMean, penalty float64
-}
-
-func (c repeatedRenyi) rho(order float64) float64 {
-	rho, _ := c.base.sum(order, math.Inf(1))
-	return c.steps * rho
 }
 
 func (c repeatedRenyi) RDP(order float64) float64 {
 	return c.rho(order) + c.penalty + c.logMean/(order-1)
 }
 
-// realRepeatedRenyi is a repeatedRenyi that is not restricted to integer orders.
-type realRepeatedRenyi struct{ repeatedRenyi }
+// PoissonSelection is RepeatedSelection for a number K of candidates with a
+// Poisson distribution; nothing is released when K is 0. For every order λ, with
+// ε̂ = log(1 + 1/(λ−1)) and a candidate that is (ε̂, δ̂)-DP,
+//
+//	ρ′(λ) = ρ(λ) + E[K]·δ̂ + log E[K]/(λ−1)
+//
+// (Papernot and Steinke, "Hyperparameter tuning with Rényi differential privacy",
+// 2022, Theorem 6). δ̂ is that of [Exact] where it accepts the base, and that of
+// [RDP] elsewhere.
+type PoissonSelection struct {
+	Base  Mechanism // one step of training and scoring a candidate
+	Steps int64     // runs of Base for each candidate, >= 1
+	Mean  float64   // E[K] > 0, finite
+}
 
-func (realRepeatedRenyi) realOrders() {}
+// Name returns "poisson_selection".
+func (m PoissonSelection) Name() string { return "poisson_selection" }
+
+// Adjacency returns that of the base, or 0 without one.
+func (m PoissonSelection) Adjacency() Adjacency {
+	if m.Base == nil {
+		return 0
+	}
+	return m.Base.Adjacency()
+}
+
+// Validate reports the fields "base" and those of the base as "base.field",
+// "steps" and "mean".
+func (m PoissonSelection) Validate() error {
+	return errors.Join(append(checkCandidate(m, m.Base, m.Steps), checkPositive("mean", m.Mean))...)
+}
+
+// Assumptions returns what the search has to do.
+func (m PoissonSelection) Assumptions() []string {
+	return append(searchAssumptions(), m.Base.Assumptions()...)
+}
+
+// MeanRuns returns E[K], the expected number of candidates.
+func (m PoissonSelection) MeanRuns() float64 { return m.Mean }
+
+// RenyiCurve returns ρ′ of the formula above.
+func (m PoissonSelection) RenyiCurve() RenyiCurve {
+	c, err := Exact{}.Curve(m.Base)
+	if err != nil {
+		c, err = RDP{}.Curve(m.Base)
+	}
+	if err != nil {
+		panic("privacy: RenyiCurve of an invalid PoissonSelection")
+	}
+	return m.renyiCurve(c)
+}
+
+// renyiCurve takes δ̂ from profile.
+func (m PoissonSelection) renyiCurve(profile Curve) RenyiCurve {
+	parts, integers, err := renyiParts(m.Name(), m.Base)
+	if err != nil {
+		panic("privacy: RenyiCurve of an invalid PoissonSelection")
+	}
+	c := poissonSelectionRenyi{
+		candidateRenyi: candidateRenyi{&rdpCurve{parts: parts}, float64(m.Steps)},
+		runs:           m.Steps,
+		profile:        profile,
+		mean:           m.Mean,
+	}
+	return overOrders(c, integers)
+}
+
+// poissonSelectionRenyi is the curve of PoissonSelection.
+type poissonSelectionRenyi struct {
+	candidateRenyi
+	runs    int64
+	profile Curve
+	mean    float64
+}
+
+func (c poissonSelectionRenyi) RDP(order float64) float64 {
+	delta := 1.0
+	if g, err := Delta(c.profile, c.runs, math.Log1p(1/(order-1))); err == nil {
+		delta = g.Delta
+	}
+	return c.rho(order) + c.mean*delta + math.Max(0, math.Log(c.mean))/(order-1)
+}
+
+// checkCandidate reports the fields of m that describe one candidate.
+func checkCandidate(m, base Mechanism, steps int64) []error {
+	var errs []error
+	if base == nil {
+		errs = append(errs, fieldErrorf("base", "must be set"))
+	} else if err := base.Validate(); err != nil {
+		for _, fe := range FieldErrors(err) {
+			errs = append(errs, &FieldError{Field: "base." + fe.Field, Message: fe.Message})
+		}
+	} else if _, _, err := renyiParts(m.Name(), base); err != nil {
+		errs = append(errs, fieldErrorf("base", "%s has no Rényi divergence bound", base.Name()))
+	}
+	if steps < 1 {
+		errs = append(errs, fieldErrorf("steps", "must be at least 1, is %d", steps))
+	}
+	return errs
+}
+
+// searchAssumptions returns what a search has to do whatever the number of
+// candidates.
+func searchAssumptions() []string {
+	return []string{
+		"candidates are independent draws from a distribution that does not depend on the data",
+		"the number of candidates, all outputs but the best, and running times are secret; the choice depends on the released score alone",
+	}
+}
+
+// candidateRenyi is the curve of one candidate.
+type candidateRenyi struct {
+	base  *rdpCurve
+	steps float64
+}
+
+func (c candidateRenyi) rho(order float64) float64 {
+	rho, _ := c.base.sum(order, math.Inf(1))
+	return c.steps * rho
+}
+
+// overOrders returns c as a curve for integer orders, or for real ones.
+func overOrders(c RenyiCurve, integers bool) RenyiCurve {
+	if integers {
+		return c
+	}
+	return realRenyi{c}
+}
+
+// realRenyi is a curve that is not restricted to integer orders.
+type realRenyi struct{ RenyiCurve }
+
+func (realRenyi) realOrders() {}

@@ -24,23 +24,126 @@ func TestRepeatedSelection(t *testing.T) {
 	}
 }
 
+// tuningBase returns the base mechanism of a row and its number of steps.
+func tuningBase(t *testing.T, tb table, row []string) (base Mechanism, steps int64) {
+	t.Helper()
+	var err error
+	params := tb.text(row, "base_params")
+	switch kind := tb.text(row, "base"); kind {
+	case "wor_thm27":
+		var m FixedSizeGaussian
+		_, err = fmt.Sscanf(params, "n=%d;m=%d;sigma=%g;steps=%d", &m.DatasetSize, &m.BatchSize, &m.NoiseMultiplier, &steps)
+		base = m
+	case "poisson":
+		var num, den float64
+		m := PoissonGaussian{Neighbours: AddRemove}
+		_, err = fmt.Sscanf(params, "q_num=%g;q_den=%g;sigma=%g;steps=%d", &num, &den, &m.NoiseMultiplier, &steps)
+		m.SamplingProbability = num / den
+		base = m
+	case "gauss":
+		m := Gaussian{Sensitivity: 1, Neighbours: AddRemove}
+		_, err = fmt.Sscanf(params, "sigma=%g;steps=%d", &m.Sigma, &steps)
+		base = m
+	default:
+		t.Fatalf("unknown base %q", kind)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base, steps
+}
+
+// fixedOrders is the list of Rényi orders of the reference implementation.
+func fixedOrders() []float64 {
+	var orders []float64
+	for i := 1; i < 100; i++ {
+		orders = append(orders, 1+float64(i)/10)
+	}
+	for i := 11; i < 64; i++ {
+		orders = append(orders, float64(i))
+	}
+	return append(orders, 128, 256, 512, 1024)
+}
+
+// TestSharedRepeatedSelection covers all distributions of K and all bases. The
+// reference takes the δ̂ of the Poisson law from Rényi divergences and minimises
+// over fixed orders, or over dense ones.
 func TestSharedRepeatedSelection(t *testing.T) {
 	tb := sharedVectors(t, "randtune_public.csv")
 	for _, row := range tb.rows {
-		if tb.text(row, "eta") == "inf" || tb.text(row, "base") != "wor_thm27" {
-			continue
+		base, steps := tuningBase(t, tb, row)
+		delta, mean := tb.float(row, "delta"), tb.float(row, "mean")
+		var m, exact RenyiMechanism
+		if tb.text(row, "eta") == "inf" {
+			p := PoissonSelection{base, steps, mean}
+			profile, err := RDP{}.Curve(base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, exact = stated{p, p.renyiCurve(profile)}, p
+		} else {
+			r := RepeatedSelection{base, steps, tb.float(row, "eta"), tb.float(row, "gamma")}
+			if relErr(r.MeanRuns(), mean) > 1e-8 {
+				t.Errorf("%s: mean %g", row[0], r.MeanRuns())
+			}
+			m, exact = r, r
 		}
-		var base FixedSizeGaussian
-		var steps int64
-		if _, err := fmt.Sscanf(tb.text(row, "base_params"), "n=%d;m=%d;sigma=%g;steps=%d",
-			&base.DatasetSize, &base.BatchSize, &base.NoiseMultiplier, &steps); err != nil {
-			t.Fatal(err)
-		}
-		m := RepeatedSelection{base, steps, tb.float(row, "eta"), tb.float(row, "gamma")}
-		got := epsilonOf(t, RDP{}, m, 1, tb.float(row, "delta")).Epsilon
-		if want := tb.float(row, "eps_dense"); relErr(got, want) > 1e-4 {
+		got := epsilonOf(t, RDP{}, m, 1, delta).Epsilon
+		want := tb.float(row, "eps_dense")
+		if relErr(got, want) > 1e-3 {
 			t.Errorf("%s: epsilon %.9g, want %.9g", row[0], got, want)
 		}
+		if best := epsilonOf(t, RDP{}, exact, 1, delta).Epsilon; best > want*(1+1e-6) {
+			t.Errorf("%s: epsilon %.9g with the exact profile, without %.9g", row[0], best, want)
+		}
+		curve := m.RenyiCurve()
+		for _, order := range []float64{2, 4, 8, 16, 32} {
+			least := curve.RDP(order)
+			if _, poisson := exact.(PoissonSelection); !poisson { // the least of larger orders
+				for _, other := range fixedOrders() {
+					if other >= order {
+						least = math.Min(least, curve.RDP(other))
+					}
+				}
+			}
+			want := tb.float(row, fmt.Sprintf("rdp_out_%g", order))
+			if least > want*(1+1e-4) || least < want*(1-5e-3) {
+				t.Errorf("%s order %g: rdp %.12g, want %.12g", row[0], order, least, want)
+			}
+		}
+	}
+}
+
+// stated is a mechanism with another curve.
+type stated struct {
+	Mechanism
+	curve RenyiCurve
+}
+
+func (m stated) RenyiCurve() RenyiCurve { return m.curve }
+
+// TestPoissonSelection: ε for Gaussian bases, δ = 1e-6, with δ̂ from their exact
+// profile, by independent computations.
+func TestPoissonSelection(t *testing.T) {
+	for _, tc := range []struct{ mu, mean, eps float64 }{{0.25, 10, 2.039366}, {0.25, 100, 6.97}} {
+		m := PoissonSelection{Gaussian{tc.mu, 1, AddRemove}, 1, tc.mean}
+		got := epsilonOf(t, RDP{}, m, 1, 1e-6).Epsilon
+		if got > tc.eps*(1+1e-3) || got < tc.eps*(1-1e-2) {
+			t.Errorf("%+v: epsilon %.8g", tc, got)
+		}
+		// Theorem 6 by hand at one order.
+		const order = 9.0
+		logDelta, _ := gaussianProfile(tc.mu, math.Log(order/(order-1)))
+		want := order*tc.mu*tc.mu/2 + tc.mean*math.Exp(logDelta) + math.Log(tc.mean)/(order-1)
+		if rho := m.RenyiCurve().RDP(order); relErr(rho, want) > 1e-8 {
+			t.Errorf("%+v: rdp %.12g, want %.12g", tc, rho, want)
+		}
+	}
+	if err := (PoissonSelection{nil, 0, -1}).Validate(); len(FieldErrors(err)) != 3 {
+		t.Errorf("errors %v", err)
+	}
+	if err := (PoissonSelection{Gaussian{0, 1, AddRemove}, 1, 1}).Validate(); len(FieldErrors(err)) != 1 {
+		t.Errorf("errors %v", err)
 	}
 }
 

@@ -1,0 +1,101 @@
+package privacy
+
+import (
+	"errors"
+	"math"
+	"sync"
+)
+
+// ApproximateFilter admits releases that are chosen one after another, each
+// possibly from the outputs of the earlier ones, (ε_i, δ_i) included, for as long
+// as the total stays (ε, δ)-DP: while Σδ_i <= δ − δ' and
+//
+//	min{Σε_i, √(2·log(1/δ')·Σε_i²) + ½·Σε_i²} <= ε
+//
+// (Whitehouse, Ramdas, Rogers and Wu, "Fully-adaptive composition in differential
+// privacy", 2023; the sum alone is that of Rogers, Roth, Ullman and Vadhan,
+// "Privacy odometers and filters", 2016). The two may be mixed: where the loss
+// exceeds ε the sum of the ε_i does, so that the other condition held throughout.
+// The guarantee is the declared one, however much of it is spent. An
+// ApproximateFilter is safe for concurrent use.
+type ApproximateFilter struct {
+	guarantee Guarantee
+	slack     float64 // δ'
+
+	mu                  sync.Mutex // guards what follows
+	sum, squares, delta float64    // Σε_i, Σε_i², Σδ_i
+	steps               int64
+}
+
+// NewApproximateFilter returns a filter whose total is (epsilon, delta)-DP under
+// adjacency, 0 <= slack <= delta < 1; slack is δ', and 0 stands for the sum of
+// the ε_i alone. The errors are FieldErrors for "epsilon", "delta", "slack" and
+// "adjacency".
+func NewApproximateFilter(epsilon, delta, slack float64, adjacency Adjacency) (*ApproximateFilter, error) {
+	errs := []error{checkPositive("epsilon", epsilon), checkAdjacency(adjacency)}
+	if !(delta >= 0 && delta < 1) {
+		errs = append(errs, fieldErrorf("delta", "must lie in [0, 1), is %g", delta))
+	}
+	if !(slack >= 0 && slack <= delta) {
+		errs = append(errs, fieldErrorf("slack", "must lie between 0 and delta, is %g", slack))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return &ApproximateFilter{
+		slack: slack,
+		guarantee: Guarantee{
+			Epsilon: epsilon, Delta: delta, Adjacency: adjacency, Accountant: "approximate_filter",
+			Assumptions: []string{"every access to the data was admitted by the filter before it happened"},
+		},
+	}, nil
+}
+
+// Spend admits runs >= 1 independent releases, each with the guarantee g, and
+// returns true, or returns false and admits none of them if they exceed what is
+// left. The errors are FieldErrors for "epsilon", "delta", "steps" and
+// "adjacency".
+func (f *ApproximateFilter) Spend(g Guarantee, runs int64) (bool, error) {
+	var errs []error
+	if !(g.Epsilon >= 0) {
+		errs = append(errs, fieldErrorf("epsilon", "must not be negative, is %g", g.Epsilon))
+	}
+	if !(g.Delta >= 0 && g.Delta < 1) {
+		errs = append(errs, fieldErrorf("delta", "must lie in [0, 1), is %g", g.Delta))
+	}
+	if runs < 1 {
+		errs = append(errs, fieldErrorf("steps", "must be at least 1, is %d", runs))
+	}
+	if g.Adjacency != f.guarantee.Adjacency {
+		errs = append(errs, fieldErrorf("adjacency", "is %s, of the filter %s", g.Adjacency, f.guarantee.Adjacency))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return false, err
+	}
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	times := float64(runs)
+	sum := f.sum + times*g.Epsilon
+	squares := f.squares + times*g.Epsilon*g.Epsilon
+	delta := f.delta + times*g.Delta
+	total := sum
+	if f.slack > 0 {
+		total = math.Min(total, math.Sqrt(-2*math.Log(f.slack)*squares)+0.5*squares)
+	}
+	if !(total <= f.guarantee.Epsilon && delta <= f.guarantee.Delta-f.slack) {
+		return false, nil
+	}
+	f.sum, f.squares, f.delta = sum, squares, delta
+	f.steps += runs
+	return true, nil
+}
+
+// Guarantee returns the declared guarantee with the number of releases so far.
+func (f *ApproximateFilter) Guarantee() Guarantee {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	g := f.guarantee
+	g.Steps = f.steps
+	return g
+}

@@ -1,0 +1,189 @@
+//go:build long
+
+package privacy
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// An audit plays the attacker: it runs a mechanism many times on each of two
+// adjacent data sets and counts how often the output lies in an event that tells
+// them apart. Clopper-Pearson limits of the two probabilities give a lower bound
+// of ε that is wrong with probability 1e-6.
+type audit struct {
+	name string
+	g    Guarantee
+	// event reports whether the output on the first or the second data set lies in
+	// the event.
+	event func(rng *rand.Rand, second bool) bool
+}
+
+const (
+	auditRuns  = 2_000_000
+	auditError = 1e-6
+)
+
+// epsilonLower returns the bound for counts among auditRuns runs each.
+func epsilonLower(first, second int, delta float64) float64 {
+	const n = auditRuns
+	lower, upper := 0.0, 1.0
+	if first > 0 {
+		lower = distuv.Beta{Alpha: float64(first), Beta: float64(n - first + 1)}.Quantile(auditError / 2)
+	}
+	if second < n {
+		upper = distuv.Beta{Alpha: float64(second + 1), Beta: float64(n - second)}.Quantile(1 - auditError/2)
+	}
+	if lower <= delta {
+		return 0
+	}
+	return math.Max(0, math.Log((lower-delta)/upper))
+}
+
+func laplaceNoise(rng *rand.Rand, scale float64) float64 {
+	noise := scale * rng.ExpFloat64()
+	if rng.IntN(2) == 0 {
+		return -noise
+	}
+	return noise
+}
+
+// permuteAndFlip returns the candidate chosen for scores of sensitivity 1.
+func permuteAndFlip(rng *rand.Rand, scores []float64, epsilon float64) int {
+	best := math.Inf(-1)
+	for _, s := range scores {
+		best = math.Max(best, s)
+	}
+	for _, i := range rng.Perm(len(scores)) {
+		if rng.Float64() < math.Exp(0.5*epsilon*(scores[i]-best)) {
+			return i
+		}
+	}
+	panic("the best candidate is always accepted")
+}
+
+// sparseVector returns the answers of one run with threshold ½, until bound ones
+// are positive.
+func sparseVector(rng *rand.Rand, m SparseVector, queries []float64) []bool {
+	b1, b2 := m.Split()
+	threshold := 0.5 + laplaceNoise(rng, b1)
+	var answers []bool
+	var positive int64
+	for _, q := range queries {
+		above := q+laplaceNoise(rng, b2) >= threshold
+		answers = append(answers, above)
+		if above {
+			if positive++; positive == m.Bound {
+				break
+			}
+		}
+	}
+	return answers
+}
+
+func TestAudit(t *testing.T) {
+	claim := func(a Accountant, m Mechanism, steps int64, delta float64) Guarantee {
+		g, err := Epsilon(a, m, steps, delta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	const gaussianDelta = 1e-2
+	gaussian := claim(GDP{}, Gaussian{1, 1, AddRemove}, 1, gaussianDelta)
+	several := claim(Exact{}, Laplace{1, 4, AddRemove}, 10, gaussianDelta)
+	svt := SparseVector{1, 4, ReplaceOne}
+	const queries = 40
+	audits := []audit{
+		{
+			// The best event for (ε, δ) is a loss above ε.
+			name: "gaussian", g: gaussian,
+			event: func(rng *rand.Rand, second bool) bool {
+				x := rng.NormFloat64()
+				if !second {
+					x++
+				}
+				return x-0.5 > gaussian.Epsilon
+			},
+		},
+		{
+			name: "laplace", g: claim(Pure{}, Laplace{1, 1, AddRemove}, 1, 0),
+			event: func(rng *rand.Rand, second bool) bool {
+				x := laplaceNoise(rng, 1)
+				if !second {
+					x++
+				}
+				return x > 1
+			},
+		},
+		{
+			name: "ten laplace", g: several,
+			event: func(rng *rand.Rand, second bool) bool {
+				var loss float64
+				for range 10 {
+					x := laplaceNoise(rng, 4)
+					if !second {
+						x++
+					}
+					loss += (math.Abs(x) - math.Abs(x-1)) / 4
+				}
+				return loss > several.Epsilon
+			},
+		},
+		{
+			// One candidate gains where all others lose: the choice of another one.
+			name: "permute-and-flip", g: claim(Pure{}, Selection{PermuteAndFlip, 1, ReplaceOne}, 1, 0),
+			event: func(rng *rand.Rand, second bool) bool {
+				scores := make([]float64, 20)
+				scores[0] = 9 // becomes one better, and the other ones worse
+				if second {
+					scores[0] = 10
+				} else {
+					for i := 1; i < len(scores); i++ {
+						scores[i] = 1
+					}
+				}
+				return permuteAndFlip(rng, scores, 1) != 0
+			},
+		},
+		{
+			// Negative answers of queries that fall and a positive one that rises.
+			name: "sparse vector", g: claim(Pure{}, svt, 1, 0),
+			event: func(rng *rand.Rand, second bool) bool {
+				values := make([]float64, queries)
+				for i := range values {
+					if second == (i < queries-1) {
+						values[i] = 1
+					}
+				}
+				answers := sparseVector(rng, svt, values)
+				return len(answers) == queries && answers[queries-1]
+			},
+		},
+	}
+	for i, a := range audits {
+		t.Run(a.name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(61, uint64(i)))
+			var first, second int
+			for range auditRuns {
+				if a.event(rng, false) {
+					first++
+				}
+				if a.event(rng, true) {
+					second++
+				}
+			}
+			lower := epsilonLower(first, second, a.g.Delta)
+			t.Logf("claim %g, audited %g (%d against %d)", a.g.Epsilon, lower, first, second)
+			if lower > a.g.Epsilon {
+				t.Errorf("epsilon is at least %g, the claim is %g", lower, a.g.Epsilon)
+			}
+			if lower < 0.5*a.g.Epsilon {
+				t.Errorf("epsilon is shown to be at least %g only, the claim is %g", lower, a.g.Epsilon)
+			}
+		})
+	}
+}
