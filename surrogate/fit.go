@@ -173,14 +173,22 @@ func (p *problem) starts(o Options) [][]float64 {
 
 // maximise climbs from every start and returns the best maximum found; of equal
 // ones the first. The climbs are independent of each other, so that running
-// them in parallel cannot change the result.
+// them in parallel cannot change the result. A panic in one of them, of a foreign
+// kernel for instance, becomes one of the caller, who can recover from it.
 func maximise(ctx context.Context, p *problem, starts [][]float64) ([]float64, error) {
 	values := make([]float64, len(starts))
 	errs := make([]error, len(starts))
 	var next atomic.Int64
 	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(starts)) {
+	parallel := min(runtime.GOMAXPROCS(0), len(starts))
+	panics := make(chan any, parallel)
+	for range parallel {
 		workers.Go(func() {
+			defer func() {
+				if r := recover(); r != nil {
+					panics <- r
+				}
+			}()
 			posterior := newLogPosterior(p)
 			for i := int(next.Add(1)) - 1; i < len(starts); i = int(next.Add(1)) - 1 {
 				values[i], errs[i] = minimise(ctx, posterior, starts[i], p.lower, p.upper)
@@ -188,6 +196,11 @@ func maximise(ctx context.Context, p *problem, starts [][]float64) ([]float64, e
 		})
 	}
 	workers.Wait()
+	select {
+	case r := <-panics:
+		panic(r)
+	default:
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("surrogate: fit: %w", err)
 	}

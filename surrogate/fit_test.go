@@ -590,3 +590,24 @@ func TestIntervalCoverage(t *testing.T) {
 		}
 	}
 }
+
+// brokenKernel panics at every pair of different points.
+type brokenKernel struct{ Matern52 }
+
+func (brokenKernel) Correlation(r2 float64) (k, dk float64) {
+	if r2 > 0 {
+		panic("broken kernel")
+	}
+	return 1, 0
+}
+
+// A panic in a parallel climb can be recovered from by the caller.
+func TestFitPanicReachesTheCaller(t *testing.T) {
+	defer func() {
+		if r := recover(); r != "broken kernel" {
+			t.Errorf("recovered %v", r)
+		}
+	}()
+	_, err := Fit(t.Context(), Observations{X: [][]float64{{0}, {1}}, Y: []float64{1, 2}}, Options{Kernel: brokenKernel{}})
+	t.Errorf("no panic, error %v", err)
+}
