@@ -94,7 +94,7 @@ func TestRecommendation(t *testing.T) {
 	for i, e := range []float64{0.9, 0.8, 0.1} {
 		r.front.Points[i].Values["error"].Value = e
 	}
-	if got := r.recommendation(1); !strings.Contains(got, "error 0.8000 at ε = 0.8024 with cutoff 30, noise_scale 100.0") {
+	if got := r.recommendation(1); !strings.Contains(got, "error 0.8000 at ε = 0.8025 with cutoff 30, noise_scale 100.0") {
 		t.Errorf("recommendation %q", got)
 	}
 	if got := r.recommendation(0.01); !strings.Contains(got, "no configuration") {

@@ -192,7 +192,7 @@ func (r *demoResult) table() *output.Table {
 		if value.Lower != nil && value.Upper != nil {
 			interval = output.Number(value.GetLower()) + " to " + output.Number(value.GetUpper())
 		}
-		row := []any{p.GetValues()[epsilonID].GetValue(), value.GetValue(), interval}
+		row := []any{output.Bound(p.GetValues()[epsilonID].GetValue()), value.GetValue(), interval}
 		if r.exact != nil {
 			row = append(row, r.exact.trueErrors[i])
 		}
@@ -257,6 +257,6 @@ func (r *demoResult) recommendation(bound float64) string {
 		}
 	}
 	return fmt.Sprintf("best for ε ≤ %s: error %s at ε = %s with %s\n", output.Plain(bound),
-		output.Number(best.GetValues()[errorID].GetValue()), output.Number(best.GetValues()[epsilonID].GetValue()),
+		output.Number(best.GetValues()[errorID].GetValue()), output.NumberUp(best.GetValues()[epsilonID].GetValue()),
 		strings.Join(parts, ", "))
 }

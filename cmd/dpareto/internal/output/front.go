@@ -42,7 +42,11 @@ func Front(spec *dparetov1.StudySpec, front *dparetov1.Front) *Table {
 		var row []any
 		for _, id := range front.GetObjectives() {
 			v := p.GetValues()[id]
-			row = append(row, v.GetValue())
+			if g := p.GetPrivacy(); g != nil && g.GetEpsilon() == v.GetValue() && !interval[id] {
+				row = append(row, Bound(v.GetValue()))
+			} else {
+				row = append(row, v.GetValue())
+			}
 			if interval[id] {
 				row = append(row, optional(v.Lower), optional(v.Upper))
 			}

@@ -78,7 +78,7 @@ func (t *Table) WriteCSV(w io.Writer) error {
 
 func isNumber(cell any) bool {
 	switch cell.(type) {
-	case int64, float64:
+	case int64, float64, Bound:
 		return true
 	default:
 		return false
@@ -90,6 +90,8 @@ func text(cell any) string {
 	switch v := cell.(type) {
 	case float64:
 		return Number(v)
+	case Bound:
+		return NumberUp(float64(v))
 	case time.Time:
 		return v.Local().Format("2006-01-02 15:04")
 	default:
@@ -108,6 +110,8 @@ func full(cell any) string {
 		return strconv.FormatInt(v, 10)
 	case float64:
 		return strconv.FormatFloat(v, 'g', -1, 64)
+	case Bound:
+		return strconv.FormatFloat(float64(v), 'g', -1, 64)
 	case time.Time:
 		return v.UTC().Format(time.RFC3339Nano)
 	default:
@@ -128,4 +132,24 @@ func Number(x float64) string {
 	}
 	decimals := max(0, digits-1-int(math.Floor(math.Log10(magnitude))))
 	return strconv.FormatFloat(x, 'f', decimals, 64)
+}
+
+// Bound is the cell of an upper bound, such as ε: people read it rounded up, so that
+// what is printed is a bound too.
+type Bound float64
+
+// NumberUp returns x as Number does, but never below x.
+func NumberUp(x float64) string {
+	s := Number(x)
+	printed, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(printed < x) {
+		return s
+	}
+	// Half a unit of the last digit moves a number that was rounded down past the point
+	// where it is rounded up.
+	unit := 1.0
+	if exponent := math.Floor(math.Log10(math.Abs(x))); exponent < 4 || exponent >= 7 {
+		unit = math.Pow(10, exponent-3)
+	}
+	return Number(x + 0.5000001*unit)
 }

@@ -59,6 +59,9 @@ func result(trial *dparetov1.Trial, metric string) any {
 	if value == nil || value.Value == nil {
 		return nil
 	}
+	if value.GetPrivacy() != nil {
+		return Bound(value.GetValue())
+	}
 	return value.GetValue()
 }
 
