@@ -119,7 +119,7 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64) (epsi
 	const spill = 23 // −log of it, relative to δ
 	ceiling, far := math.Inf(1), l.index
 	for index := l.index; index <= l.index+2*tiltGrid; index += 2 {
-		lower := (runs*s.cumulant(index).k + spill - logDelta) / tiltAt(index)
+		lower := (runs*s.cumulant(index) + spill - logDelta) / tiltAt(index)
 		if !(lower < ceiling) {
 			break
 		}

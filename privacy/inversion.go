@@ -7,7 +7,7 @@ import "math"
 // was computed for them. It is not safe for concurrent use.
 type lossSum struct {
 	parts []lossPart
-	known map[int]cumulants // by index of the tilt
+	known map[int]float64 // log E[e^{cL}] by index of the tilt
 }
 
 type lossPart struct {
@@ -26,13 +26,16 @@ const tiltGrid = 16
 
 func tiltAt(index int) float64 { return math.Exp2(float64(index) / tiltGrid) }
 
-// cumulant returns the cumulants of one run of all parts at a tilt of the grid.
-func (s *lossSum) cumulant(index int) cumulants {
+// cumulant returns log E[e^{cL}] of one run of all parts at a tilt of the grid.
+func (s *lossSum) cumulant(index int) float64 {
 	sum, ok := s.known[index]
 	if !ok {
-		sum = s.cumulantAt(tiltAt(index))
+		c := tiltAt(index)
+		for i := range s.parts {
+			sum += s.parts[i].count * s.parts[i].cumulant(c)
+		}
 		if s.known == nil {
-			s.known = make(map[int]cumulants)
+			s.known = make(map[int]float64)
 		}
 		s.known[index] = sum
 	}
@@ -115,7 +118,7 @@ func (s *lossSum) renyi(runs, logDelta float64) (b bound, ok bool) {
 	}
 	at := func(index int) float64 {
 		c := tiltAt(index)
-		epsilon := runs*s.cumulant(index).k/c + Improved.surcharge(1+c, logDelta)
+		epsilon := runs*s.cumulant(index)/c + Improved.surcharge(1+c, logDelta)
 		if math.IsNaN(epsilon) || index < lowest || index > limit {
 			return math.Inf(1)
 		}
@@ -123,7 +126,7 @@ func (s *lossSum) renyi(runs, logDelta float64) (b bound, ok bool) {
 	}
 	// The bound falls and then rises with the tilt. The start is the best tilt of
 	// a normal distribution of the same variance, or where E[e^{cL}] becomes large.
-	start := -2 * logDelta / (runs * s.cumulant(0).k2)
+	start := -2 * logDelta / (runs * s.cumulantAt(1).k2)
 	for _, p := range s.parts {
 		cliff := p.pair.cliff()
 		start = math.Min(start, cliff*cliff)
@@ -182,9 +185,11 @@ type contour struct {
 	re, im  []float64 // e^{K(t)−K(c)}/(t(t+1))
 }
 
-// maxTurns bounds the work on a contour: the number of its points times the
-// number of nodes of the quadratures.
-const maxTurns = 1 << 21
+// Numbers of points of a contour.
+const (
+	fewestPoints = 64
+	mostPoints   = 1 << 13
+)
 
 // line is a vertical line in the plane of tilts with the part of the distribution
 // of losses that matters for δ(ε) after tilting by it.
@@ -216,23 +221,29 @@ func (s *lossSum) chooseLine(b bound, runs float64) line {
 // e^{c(x−ε)}·δ(x) is below 1e-11 of δ(ε), for the tilt c of the given index.
 func (s *lossSum) lineAt(index int, b bound, runs float64) line {
 	const excess = 30
-	c, k := tiltAt(index), s.cumulant(index).k
+	c, k := tiltAt(index), s.cumulant(index)
 	// Markov's inequality: δ(x) <= P[L > x] <= E[e^{aL}]·e^{−ax} for every a >= 0.
 	room := excess + runs*k - c*b.epsilon - b.logDelta
 	// Both bounds, convex functions of the distance d over d, fall and then rise.
 	l := line{index: index, right: math.Inf(1)}
 	for stride := 1; stride <= 8*tiltGrid; stride += 1 + stride/2 {
 		d := tiltAt(index+stride) - c
-		w := (runs*(s.cumulant(index+stride).k-k) - d*b.epsilon + room) / d
+		w := (runs*(s.cumulant(index+stride)-k) - d*b.epsilon + room) / d
 		if !(w < l.right) {
 			break
 		}
 		l.right = w
 	}
 	l.left = (-runs*k + c*b.epsilon + room) / c // d = c, where K = 0
+	nearer := math.Inf(1)
 	for stride := 1; stride <= 8*tiltGrid; stride += 1 + stride/2 {
 		d := c - tiltAt(index-stride)
-		l.left = math.Min(l.left, (runs*(s.cumulant(index-stride).k-k)+d*b.epsilon+room)/d)
+		w := (runs*(s.cumulant(index-stride)-k) + d*b.epsilon + room) / d
+		if !(w < nearer) {
+			break
+		}
+		nearer = w
+		l.left = math.Min(l.left, w)
 	}
 	return l
 }
@@ -245,145 +256,56 @@ func (s *lossSum) newContour(l line, b bound, runs float64) (*contour, bool) {
 		return nil, false
 	}
 	c, step := tiltAt(l.index), 2*math.Pi/l.width()
-	for y := 0.0; ; {
-		rotors, widest, ok := s.rotors(c, step, runs, y)
-		if !ok {
-			return nil, false
-		}
-		ct, ok := s.contourAt(rotors, c, step, b, runs)
-		if !ok {
-			return nil, false
-		}
-		// On a finer quadrature the integrand may die down later, so that y grows.
-		y = step * float64(len(ct.re))
-		if widest*y <= phase {
-			return ct, true
-		}
-	}
-}
-
-// size returns the number of nodes of all quadratures.
-func size(rotors []rotor) int {
-	var n int
-	for i := range rotors {
-		n += len(rotors[i].weight)
-	}
-	return n
-}
-
-// phase is by how much e^{iyL} may turn on a panel of 16 points.
-const phase = 16
-
-func (s *lossSum) contourAt(rotors []rotor, c, step float64, b bound, runs float64) (*contour, bool) {
-	ct := &contour{c: c, k: runs * s.cumulantAt(c).k, step: step}
+	at := s.cumulantAt(c)
+	ct := &contour{c: c, k: runs * at.k, step: step}
 	tiny := 1e-16 * math.Exp(b.logDelta-ct.k+c*b.epsilon) * math.Pi / step
-	nodes := size(rotors)
-	last := 0
-	for i := 0; i <= 2*last+8; i++ {
-		if i*nodes > maxTurns {
-			return nil, false
-		}
-		y := float64(i) * step
-		var logAbs, phase float64
-		for j := range rotors {
-			a, b := rotors[j].at(y)
-			logAbs += runs * rotors[j].count * a
-			phase += runs * rotors[j].count * b
-		}
-		// 1/(t(t+1))
-		den := (c*c + y*y) * ((c+1)*(c+1) + y*y)
-		dRe, dIm := c*(c+1)-y*y, -y*(2*c+1)
-		abs := math.Exp(logAbs) / den
-		sin, cos := math.Sincos(phase)
-		re, im := abs*(cos*dRe-sin*dIm), abs*(cos*dIm+sin*dRe)
-		ct.re, ct.im = append(ct.re, re), append(ct.im, im)
-		size := math.Hypot(re, im)
-		if size > tiny {
-			last = i
-		}
-		if i&(i-1) == 0 && i >= 32 {
-			// Extrapolate the decay as that of a normal distribution.
-			fall := math.Log(ct.re[0]/tiny) / math.Log(ct.re[0]/size)
-			if 2*float64(i)*math.Sqrt(math.Max(1, fall))*float64(nodes) > 2*maxTurns {
+	turns := make([]turner, len(s.parts))
+	// A normal distribution would take half as many points to begin with.
+	points := fewestPoints
+	decay := math.Sqrt(-2 * math.Log(tiny*c*(c+1)) / (runs * at.k2))
+	for points < mostPoints && float64(points)*step < 2*decay {
+		points *= 2
+	}
+	for ; points <= mostPoints; points *= 2 {
+		for i := range s.parts {
+			if !turns[i].cover(&s.parts[i], c, runs, step*float64(points)) {
 				return nil, false
 			}
 		}
+		if ct.integrand(turns, points, runs, tiny) {
+			return ct, true
+		}
 	}
-	return ct, true
+	return nil, false
 }
 
-// rotor evaluates E[e^{tL}]/E[e^{cL}] of one part along t = c + iy, y = i·step,
-// turning one phasor e^{iyl/2} per node. A normal pair has a closed form.
-type rotor struct {
-	normal, tilt float64
-	count        float64
-	total        float64 // E[e^{cL}]
-	drift        float64 // Σ mass·(e^{−l} − 1)
-	weight       []float64
-	sin, cos     []float64 // of y·l/2
-	dSin, dCos   []float64 // of step·l/2
-}
-
-// rotors returns the rotors of all parts for |y| <= yMax and the largest range of
-// losses on a panel of their quadratures, which must not be too long.
-func (s *lossSum) rotors(c, step, runs, yMax float64) (rs []rotor, widest float64, ok bool) {
-	rs = make([]rotor, len(s.parts))
-	for i := range s.parts {
-		p := &s.parts[i]
-		if rate, ok := p.pair.normal(); ok {
-			rs[i] = rotor{count: p.count, normal: rate, tilt: c}
-			continue
-		}
-		k := p.cumulants(c).k
-		n, ok := p.pair.nodes(c, k-25-math.Log(runs*p.count), phase/yMax)
-		if !ok {
-			return nil, 0, false
-		}
-		widest = math.Max(widest, n.widest)
-		r := rotor{count: p.count, total: math.Exp(k)}
-		size := len(n.loss)
-		buffer := make([]float64, 5*size)
-		cut := func() (part []float64) {
-			part, buffer = buffer[:0:size], buffer[size:]
-			return part
-		}
-		r.weight, r.sin, r.cos, r.dSin, r.dCos = cut(), cut(), cut(), cut(), cut()
-		for j, l := range n.loss {
-			weight := math.Exp(n.logMass[j] + c*l - k)
-			drift := (n.lower[j] - n.mass[j]) / r.total
-			if math.Abs(l) < smallLoss {
-				drift = n.mass[j] * math.Expm1(-l) / r.total
-			}
-			r.drift += drift
-			if runs*p.count*weight*math.Min(1, math.Abs(l)) < 1e-16 {
-				continue
-			}
-			sin, cos := math.Sincos(0.5 * step * l)
-			r.weight = append(r.weight, weight)
-			r.sin, r.cos = append(r.sin, 0), append(r.cos, 1)
-			r.dSin, r.dCos = append(r.dSin, sin), append(r.dCos, cos)
-		}
-		rs[i] = r
+// integrand computes the contour at up to the given number of points. The second
+// half of them has to be below tiny; it reports whether that is so.
+func (ct *contour) integrand(turns []turner, points int, runs, tiny float64) bool {
+	logAbs, phase := make([]float64, points), make([]float64, points)
+	for i := range turns {
+		turns[i].add(logAbs, phase, runs, ct.step)
 	}
-	return rs, widest, true
-}
-
-// at returns the logarithm of the modulus and the phase at y. It has to
-// be called for y = 0, step, 2·step, ... in turn.
-func (r *rotor) at(y float64) (logAbs, phase float64) {
-	if r.normal > 0 { // rate·(t(t+1) − c(c+1))
-		return -r.normal * y * y, r.normal * (2*r.tilt + 1) * y
+	ct.re, ct.im = logAbs, phase
+	last := 0
+	for i := 0; i <= 2*last+8; i++ {
+		if i == points {
+			return false
+		}
+		y := float64(i) * ct.step
+		// 1/(t(t+1))
+		c := ct.c
+		den := (c*c + y*y) * ((c+1)*(c+1) + y*y)
+		dRe, dIm := c*(c+1)-y*y, -y*(2*c+1)
+		abs := math.Exp(logAbs[i]) / den
+		sin, cos := math.Sincos(phase[i])
+		ct.re[i], ct.im[i] = abs*(cos*dRe-sin*dIm), abs*(cos*dIm+sin*dRe)
+		if math.Hypot(ct.re[i], ct.im[i]) > tiny {
+			last = i
+		}
 	}
-	var re, im float64
-	for j, w := range r.weight {
-		sin, cos := r.sin[j], r.cos[j]
-		re += w * sin * sin
-		im += w * sin * cos
-		r.sin[j] = sin*r.dCos[j] + cos*r.dSin[j]
-		r.cos[j] = cos*r.dCos[j] - sin*r.dSin[j]
-	}
-	re, im = -2*re, 2*im+y*r.drift
-	return 0.5 * math.Log1p(2*re+re*re+im*im), math.Atan2(im, 1+re)
+	ct.re, ct.im = ct.re[:2*last+9], ct.im[:2*last+9]
+	return true
 }
 
 // logDelta returns log δ(ε) and its derivative in ε.
@@ -441,7 +363,8 @@ func (s *lossSum) invert(l line, b bound, runs, side float64) (epsilon float64, 
 			hi = epsilon
 		}
 		next := epsilon - (value-b.logDelta)/slope
-		if math.Abs(next-epsilon) <= 1e-14*math.Abs(next) || math.Abs(value-b.logDelta) < 1e-13 {
+		// Close to the root the value is noise; after one more step so is the error.
+		if math.Abs(next-epsilon) <= 1e-14*math.Abs(next) || math.Abs(value-b.logDelta) < 1e-3*roundingMargin {
 			return next + side*roundingMargin*(math.Abs(next)-1/slope), ct.precise(value, next)
 		}
 		if !(next > lo && next < hi) {

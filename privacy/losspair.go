@@ -305,9 +305,17 @@ func expm1MinusArg(x float64) float64 {
 	if math.Abs(x) > 0.2 {
 		return math.Expm1(x) - x
 	}
-	sum := 1.0
-	for k := 14.0; k >= 3; k-- { // x²/2·(1 + x/3·(1 + x/4·(...)))
-		sum = 1 + x/k*sum
-	}
+	// x²/2·(1 + x/3·(1 + x/4·(... (1 + x/13)))); x¹²·2/14! is negligible.
+	sum := 1 + x*(1.0/13)
+	sum = 1 + x*(1.0/12)*sum
+	sum = 1 + x*(1.0/11)*sum
+	sum = 1 + x*(1.0/10)*sum
+	sum = 1 + x*(1.0/9)*sum
+	sum = 1 + x*(1.0/8)*sum
+	sum = 1 + x*(1.0/7)*sum
+	sum = 1 + x*(1.0/6)*sum
+	sum = 1 + x*(1.0/5)*sum
+	sum = 1 + x*(1.0/4)*sum
+	sum = 1 + x*(1.0/3)*sum
 	return 0.5 * x * x * sum
 }

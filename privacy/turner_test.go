@@ -1,0 +1,52 @@
+package privacy
+
+import (
+	"math"
+	"math/cmplx"
+	"testing"
+)
+
+// TestTurner compares with the sum of e^{iyl} over the same quadrature, loss by loss.
+func TestTurner(t *testing.T) {
+	const c, step, points = 2.5, 0.4, 256
+	for _, pair := range []lossPair{fixedSizePair(0.003, 1), fixedSizePair(0.2, 4), poissonPairs(0.01, 0.6)[1]} {
+		for _, runs := range []float64{3, 1000} {
+			var r turner
+			if !r.cover(&lossPart{pair: pair, count: 2}, c, runs, step*points) {
+				t.Fatalf("%+v: too many nodes", pair)
+			}
+			logAbs, angle := make([]float64, points), make([]float64, points)
+			r.add(logAbs, angle, runs, step)
+			for i := range points {
+				y := float64(i) * step
+				sum := complex(1, y*r.rest)
+				for j, l := range r.loss {
+					sum += complex(r.weight[j], 0)*(cmplx.Exp(complex(0, y*l))-1) + complex(0, y*r.drift[j])
+				}
+				want := cmplx.Log(sum)
+				tol := 2e-14 * (1 + 1/cmplx.Abs(sum))
+				if got := logAbs[i] / (2 * runs); math.Abs(got-real(want)) > tol {
+					t.Errorf("%+v, %g runs, point %d: modulus e^%.17g, want e^%.17g", pair, runs, i, got, real(want))
+				}
+				if turn := math.Remainder(angle[i]/(2*runs)-imag(want), 2*math.Pi); math.Abs(turn) > tol {
+					t.Errorf("%+v, %g runs, point %d: phase %.17g, want %.17g", pair, runs, i, angle[i]/(2*runs), imag(want))
+				}
+			}
+		}
+	}
+	// A pair with a closed form: E[e^{tL}] = e^{t(t+1)·mu²/2}.
+	const mu = 0.3
+	var r turner
+	if !r.cover(&lossPart{pair: gaussianPair(mu), count: 2}, c, 3, step*points) {
+		t.Fatal("too many nodes")
+	}
+	logAbs, angle := make([]float64, points), make([]float64, points)
+	r.add(logAbs, angle, 3, step)
+	for i := range points {
+		at := complex(c, float64(i)*step)
+		want := 6 * mu * mu / 2 * (at*(at+1) - c*(c+1))
+		if got := complex(logAbs[i], angle[i]); cmplx.Abs(got-want) > 1e-13*(1+cmplx.Abs(want)) {
+			t.Errorf("point %d: %v, want %v", i, got, want)
+		}
+	}
+}
