@@ -292,10 +292,15 @@ func BenchmarkPLDEpsilon(b *testing.B) {
 }
 
 func BenchmarkPoissonRDPEpsilon(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Epsilon(RDP{}, PoissonGaussian{0.0032, 1, AddRemove}, 3120, 1e-6); err != nil {
-			b.Fatal(err)
-		}
+	for _, bc := range tightCases[:5] {
+		b.Run(bc.name, func(b *testing.B) {
+			m := PoissonGaussian{bc.m.rate(), bc.m.NoiseMultiplier, AddRemove}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Epsilon(RDP{}, m, bc.steps, bc.delta); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

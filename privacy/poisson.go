@@ -1,6 +1,9 @@
 package privacy
 
-import "errors"
+import (
+	"errors"
+	"math"
+)
 
 // PoissonGaussian is one step of DP-SGD on Poisson samples: each record is drawn
 // with probability SamplingProbability, independently, a clipped vector per
@@ -52,7 +55,89 @@ func (m PoissonGaussian) lossPairs() []lossPair {
 //	e^{(α−1)·ρ(α)} = E_Q[(1 + q(P/Q − 1))^α]
 //
 // (Mironov, Talwar and Zhang, "Rényi differential privacy of the sampled Gaussian
-// mechanism", 2019; that direction is the larger one, Theorem 5).
+// mechanism", 2019; that direction is the larger one, Theorem 5), for integers by
+// the binomial theorem.
 func (m PoissonGaussian) RenyiCurve() RenyiCurve {
-	return &pairRenyi{lossPart{pair: m.lossPairs()[0]}}
+	pair := m.lossPairs()[0]
+	general := &pairRenyi{lossPart{pair: pair}}
+	mixture, ok := pair.(mixturePair)
+	if !ok || len(mixture.branches) > 1 || mixture.q == 1 {
+		return general
+	}
+	step := math.Min(0.5, 0.25*mixture.z)
+	return &poissonRenyi{pair: mixture, step: step, next: -math.Ceil(reach / step), general: general}
+}
+
+// poissonRenyi is the curve of a pair with the single branch (1−q)Q + qP on the
+// whole line. Its integrands are analytic, so that the trapezoidal rule in
+// s = x/z converges geometrically; one set of nodes serves all orders.
+type poissonRenyi struct {
+	pair    mixturePair
+	step    float64 // in s: the integrands are singular at a distance of πz
+	next    float64 // index of the next node
+	nodes   lossNodes
+	general *pairRenyi
+}
+
+func (c *poissonRenyi) realOrders() {}
+
+// Limits beyond which the general quadrature is used.
+const (
+	mostBinomial  = 1 << 12 // terms
+	mostTrapezoid = 1 << 11 // nodes
+)
+
+// rdpBelow returns ρ(order), or a lower bound of it and false where that exceeds
+// limit: E_Q[(1 + q(P/Q − 1))^α] >= E_Q[(q·P/Q)^α].
+func (c *poissonRenyi) rdpBelow(order, limit float64) (float64, bool) {
+	z := c.pair.z
+	if least := order*math.Log(c.pair.q)/(order-1) + 0.5*order/(z*z); least > limit {
+		return least, false
+	}
+	return c.RDP(order), true
+}
+
+func (c *poissonRenyi) RDP(order float64) float64 {
+	if order <= mostBinomial && order == math.Floor(order) {
+		if excess := c.binomial(order); !math.IsInf(excess, 1) && !math.IsNaN(excess) {
+			return math.Log1p(excess) / (order - 1)
+		}
+	}
+	// The rightmost peak of the integrand lies at s <= order/z.
+	last := (order/c.pair.z + reach) / c.step
+	if !(last < mostTrapezoid) {
+		return c.general.RDP(order)
+	}
+	z := c.pair.z
+	branch := c.pair.branches[0]
+	for ; c.next <= last; c.next++ {
+		density, loss := c.pair.logDensity(branch, c.next*c.step*z, 0)
+		c.nodes.add(loss, density-logSqrt2Pi+math.Log(c.step))
+	}
+	return math.Max(0, c.nodes.cumulant(order-1)/(order-1))
+}
+
+// binomial returns E_Q[(1 + q(P/Q − 1))^α] − 1 for an integer α = order,
+//
+//	Σ_{k=2}^{α} C(α,k) q^k (1−q)^{α−k} (e^{k(k−1)/2z²} − 1),
+//
+// whose terms are positive, or a value that is not finite if one leaves the range
+// of floats.
+func (c *poissonRenyi) binomial(order float64) float64 {
+	q := c.pair.q
+	odds := q / (1 - q)
+	weight := math.Exp((order-1)*math.Log1p(-q)) * order * q // of k = 1
+	if weight < 0x1p-1000 {
+		return math.Inf(1)
+	}
+	first := math.Expm1(1 / (c.pair.z * c.pair.z))
+	growth := 0.0             // e^{k(k−1)/2z²} − 1
+	factor, sum := first, 0.0 // e^{k/z²} − 1
+	for k := 1.0; k < order; k++ {
+		weight *= (order - k) / (k + 1) * odds
+		growth += factor + growth*factor
+		factor += first + first*factor
+		sum += weight * growth
+	}
+	return sum
 }

@@ -214,36 +214,71 @@ func leastOverOrders(integers bool, f func(order, limit float64) float64) (best,
 	return best, at
 }
 
-// refineOrder continues the search from the best integer order to real ones: it
-// steps to the vertex of a parabola through three points in u = log(α − 1), ever
-// closer.
+// refineOrder continues the search from the best integer order to real ones, in
+// u = log(α − 1): it steps to the vertex of a parabola through the best point and
+// the points next to it, on whose two sides the minimum is known to lie.
 func refineOrder(best, at float64, f func(order, limit float64) float64) (least, order float64) {
-	const lowest = -28.0 // of u
-	value := func(u float64) float64 { return f(1+math.Exp(u), math.Inf(1)) }
-	u := math.Log(at - 1)
-	for h := math.Ln2; h > 1e-7; {
-		left, right := value(u-h), value(u+h)
-		rise := math.Max(left, right) - best
+	const (
+		lowest    = -28.0   // of u
+		largest   = 1 << 20 // beyond it integers are close enough
+		precision = 1e-6    // of u; that of ε is about its square
+		nearby    = 1e-3    // distance of the last points
+	)
+	if at >= largest {
+		return best, at
+	}
+	type point struct{ u, value float64 }
+	atOrder := func(order float64) point { return point{math.Log(order - 1), f(order, math.Inf(1))} }
+	value := func(u float64) point { return point{u, f(1+math.Exp(u), math.Inf(1))} }
+	mid, right := point{math.Log(at - 1), best}, atOrder(at+1)
+	left := value(mid.u - math.Ln2)
+	if at > 2 {
+		left = atOrder(at - 1)
+	}
+	for left.value < mid.value && left.u > lowest {
+		left, mid, right = value(left.u-2*(mid.u-left.u)), left, mid
+	}
+	for right.value < mid.value {
+		left, mid, right = mid, right, value(right.u+2*(right.u-mid.u))
+	}
+	settled, width := false, math.Inf(1)
+	for i := 0; mid.value > 0 && right.u-left.u > precision; i++ {
+		down, up := (mid.value-left.value)/(mid.u-left.u), (right.value-mid.value)/(right.u-mid.u)
+		// The slope of the parabola is linear between the two midpoints.
+		u := 0.5 * (left.u + mid.u - down*(right.u-left.u)/(up-down))
+		drop := (up - down) / (right.u - left.u) * (u - mid.u) * (u - mid.u)
+		slow := false
+		if i%4 == 3 { // next to a cliff a parabola does not help
+			slow, width = right.u-left.u > 0.5*width, right.u-left.u
+		}
 		switch {
-		case left < best && left <= right && u > lowest:
-			best, u = left, u-h
-			continue
-		case right < best:
-			best, u = right, u+h
-			continue
+		case slow || !(u > left.u && u < right.u):
+			if u = 0.5 * (left.u + mid.u); right.u-mid.u > mid.u-left.u {
+				u = 0.5 * (right.u + mid.u)
+			}
+		case math.Abs(u-mid.u) < precision && drop < 1e-12*mid.value:
+			if settled {
+				return mid.value, 1 + math.Exp(mid.u)
+			}
+			settled = true
+			if right.u-mid.u > mid.u-left.u {
+				u = mid.u + math.Min(nearby, 0.5*(right.u-mid.u))
+			} else {
+				u = mid.u - math.Min(nearby, 0.5*(mid.u-left.u))
+			}
 		}
-		if rise < 1e-11*best {
-			break
-		}
-		vertex := u + 0.5*h*(left-right)/(left-2*best+right)
-		if v := value(vertex); v < best {
-			best, u = v, vertex
-		}
-		if h /= 8; rise > 0.1*best { // not close to a parabola
-			h *= 4
+		switch next := value(u); {
+		case next.value < mid.value && u < mid.u:
+			mid, right = next, mid
+		case next.value < mid.value:
+			left, mid = mid, next
+		case u < mid.u:
+			left = next
+		default:
+			right = next
 		}
 	}
-	return best, 1 + math.Exp(u)
+	return mid.value, 1 + math.Exp(mid.u)
 }
 
 // epsilon returns ε at one order before it is cut off at 0, or +Inf where it is
