@@ -16,7 +16,7 @@ import (
 type RepeatedSelection struct {
 	Base  Mechanism // one step of training and scoring a candidate
 	Steps int64     // runs of Base for each candidate, >= 1
-	// Eta is the shape η, 0 <= η and finite: 0 is the logarithmic distribution, 1
+	// Eta is the shape η, −1 < η and finite: 0 is the logarithmic distribution, 1
 	// the geometric one.
 	Eta float64
 	// Gamma is γ, 0 < γ < 1. A smaller one means more candidates.
@@ -38,9 +38,7 @@ func (m RepeatedSelection) Adjacency() Adjacency {
 // "steps", "eta" and "gamma".
 func (m RepeatedSelection) Validate() error {
 	errs := checkCandidate(m, m.Base, m.Steps)
-	if !(m.Eta >= 0) || math.IsInf(m.Eta, 1) {
-		errs = append(errs, fieldErrorf("eta", "must not be negative and finite, is %g", m.Eta))
-	}
+	errs = append(errs, checkEta(m.Eta))
 	if !(m.Gamma > 0 && m.Gamma < 1) {
 		errs = append(errs, fieldErrorf("gamma", "must lie strictly between 0 and 1, is %g", m.Gamma))
 	}
@@ -53,12 +51,54 @@ func (m RepeatedSelection) Assumptions() []string {
 }
 
 // MeanRuns returns E[K], the expected number of candidates.
-func (m RepeatedSelection) MeanRuns() float64 {
-	logGamma := math.Log(m.Gamma)
-	if m.Eta == 0 {
-		return (1/m.Gamma - 1) / -logGamma
+func (m RepeatedSelection) MeanRuns() float64 { return meanRuns(m.Eta, math.Log(m.Gamma)) }
+
+// meanRuns returns E[K] for a γ given by its logarithm, at least 1. It is
+//
+//	η(1 − γ) / (γ(1 − γ^η)),  and (1 − γ) / (γ·log(1/γ)) for η = 0.
+func meanRuns(eta, logGamma float64) float64 {
+	ratio := -logGamma // (1 − γ^η)/η
+	if eta != 0 {
+		ratio = -math.Expm1(eta*logGamma) / eta
 	}
-	return m.Eta * (1 - m.Gamma) / (m.Gamma * -math.Expm1(m.Eta*logGamma))
+	return math.Max(1, math.Expm1(-logGamma)/ratio)
+}
+
+// SelectionGamma returns the largest γ, to a relative precision of 1e-12 and not
+// above the exact value, for which [RepeatedSelection] with shape eta draws at least
+// mean > 1 candidates on average. The errors are FieldErrors for "eta" and "mean",
+// the latter also for a mean that no γ of at least 1e-300 reaches.
+func SelectionGamma(eta, mean float64) (float64, error) {
+	err := checkEta(eta)
+	if !(mean > 1) || math.IsInf(mean, 1) {
+		err = errors.Join(err, fieldErrorf("mean", "must be above 1 and finite, is %g", mean))
+	}
+	if err != nil {
+		return 0, err
+	}
+	suffices, fails := math.Log(1e-300), -0x1p-52 // values of log γ
+	if !(meanRuns(eta, suffices) >= mean) {
+		return 0, fieldErrorf("mean", "%g is out of reach for eta = %g", mean, eta)
+	}
+	for fails-suffices > 1e-13 {
+		middle := 0.5 * (suffices + fails)
+		if middle <= suffices || middle >= fails {
+			break
+		}
+		if meanRuns(eta, middle) >= mean {
+			suffices = middle
+		} else {
+			fails = middle
+		}
+	}
+	return math.Exp(suffices), nil
+}
+
+func checkEta(eta float64) error {
+	if eta > -1 && !math.IsInf(eta, 1) {
+		return nil
+	}
+	return fieldErrorf("eta", "must be above -1 and finite, is %g", eta)
 }
 
 // RenyiCurve returns ρ′ of the formula above.

@@ -163,3 +163,60 @@ func TestRepeatedSelectionOfPure(t *testing.T) {
 		t.Errorf("errors %v", err)
 	}
 }
+
+// TestSelectionGamma: closed forms of the geometric law, E[K] = 1/γ, and of η = 2,
+// E[K] = 2/(γ(1 + γ)); elsewhere the mean itself, from above.
+func TestSelectionGamma(t *testing.T) {
+	for _, tc := range []struct{ eta, mean, gamma float64 }{
+		{1, 10, 0.1}, {1, 1e6, 1e-6}, {1, 1.5, 2.0 / 3},
+		{2, 10, (math.Sqrt(1+8.0/10) - 1) / 2}, {0, 10, 0.0269183}, {0, 100, 0.00154212}, {0.5, 10, 0.0625},
+	} {
+		got, err := SelectionGamma(tc.eta, tc.mean)
+		if err != nil || relErr(got, tc.gamma) > 5e-6 || tc.eta >= 1 && relErr(got, tc.gamma) > 1e-11 {
+			t.Errorf("eta %g, mean %g: gamma %.12g, %v, want %.12g", tc.eta, tc.mean, got, err, tc.gamma)
+		}
+	}
+	for _, eta := range []float64{-0.9, -0.5, -0.01, 0, 1e-9, 0.3, 1, 5, 50} {
+		for _, mean := range []float64{1 + 1e-9, 1.01, 2, 7, 300} {
+			gamma, err := SelectionGamma(eta, mean)
+			if err != nil {
+				t.Errorf("eta %g, mean %g: %v", eta, mean, err)
+				continue
+			}
+			got := RepeatedSelection{Eta: eta, Gamma: gamma}.MeanRuns()
+			if got < mean*(1-1e-14) || got > mean*(1+1e-9) {
+				t.Errorf("eta %g: gamma %g gives a mean of %.15g, want %.15g", eta, gamma, got, mean)
+			}
+		}
+	}
+	for _, tc := range []struct {
+		eta, mean float64
+		field     string
+	}{{-1, 2, "eta"}, {math.NaN(), 2, "eta"}, {1, 1, "mean"}, {1, math.Inf(1), "mean"}, {-0.999, 1e9, "mean"}} {
+		_, err := SelectionGamma(tc.eta, tc.mean)
+		if fields := FieldErrors(err); len(fields) != 1 || fields[0].Field != tc.field {
+			t.Errorf("eta %g, mean %g: error %v", tc.eta, tc.mean, err)
+		}
+	}
+}
+
+// TestNegativeShape: the mean and the probability of one candidate by summing the
+// weights P(K = k) ∝ (1−γ)^k·Γ(k+η)/k! of the truncated negative binomial law.
+func TestNegativeShape(t *testing.T) {
+	const eta, gamma = -0.5, 0.2
+	var total, mean float64
+	for k := 1; k < 500; k++ {
+		gammaRatio, _ := math.Lgamma(float64(k) + eta)
+		factorial, _ := math.Lgamma(float64(k) + 1)
+		weight := math.Exp(gammaRatio - factorial + float64(k)*math.Log1p(-gamma))
+		total += weight
+		mean += float64(k) * weight
+	}
+	m := RepeatedSelection{Base: Gaussian{0.1, 1, AddRemove}, Steps: 1, Eta: eta, Gamma: gamma}
+	if got := m.MeanRuns(); relErr(got, mean/total) > 1e-12 {
+		t.Errorf("mean %.15g, want %.15g", got, mean/total)
+	}
+	if err := m.Validate(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,133 @@
+package privacy
+
+import (
+	"errors"
+	"math"
+)
+
+// Tightest takes the least ε that any accountant of this package proves: for δ = 0
+// that of [Pure], and else the smallest of those of [Exact] and [RDP]. The
+// guarantee bears the name of the accountant that gave it.
+//
+// RDP is asked where Exact cannot account a mechanism or takes a worse one in its
+// place; there a [FixedSizeGaussian] counts with the smaller of its published Rényi
+// divergence and that of its dominating pair.
+type Tightest struct{}
+
+// Name returns "tightest".
+func (Tightest) Name() string { return "tightest" }
+
+// Curve accounts what any other accountant does. The error is m's validation error,
+// or the *UnsupportedError of RDP.
+func (Tightest) Curve(m Mechanism) (Curve, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	var c tightestCurve
+	if pure, err := (Pure{}).Curve(m); err == nil {
+		c.pure = pure
+	}
+	exact, err := Exact{}.Curve(m)
+	if err == nil {
+		c.approximate = append(c.approximate, exact)
+		if !boundedByPure(m) {
+			return c, nil
+		}
+	}
+	rdp, err := RDP{}.Curve(m)
+	if err != nil {
+		return nil, err
+	}
+	c.approximate = append(c.approximate, rdp)
+	if pairs, changed := withPairs(m); changed {
+		rdp, err := RDP{}.Curve(pairs)
+		if err != nil {
+			return nil, err
+		}
+		c.approximate = append(c.approximate, restated{rdp, baseGuarantee(RDP{}, m)})
+	}
+	return c, nil
+}
+
+// boundedByPure reports whether some part of m is known to Exact by its pure ε only.
+func boundedByPure(m Mechanism) bool {
+	for _, p := range flatten(m) {
+		if _, ok := p.Mechanism.(lossMechanism); !ok {
+			return true
+		}
+	}
+	return false
+}
+
+// withPairs returns m with every FixedSizeGaussian, also the base of a selection,
+// replaced by the Poisson-sampled mechanism that has its dominating pair, and whether
+// there was one.
+func withPairs(m Mechanism) (replaced Mechanism, changed bool) {
+	switch m := m.(type) {
+	case FixedSizeGaussian:
+		clipped := 2 * m.NoiseMultiplier // relative to the clipping norm
+		if math.IsInf(clipped, 1) {
+			return m, false
+		}
+		return PoissonGaussian{m.rate(), clipped, ReplaceOne}, true
+	case RepeatedSelection:
+		m.Base, changed = withPairs(m.Base)
+		return m, changed
+	case PoissonSelection:
+		m.Base, changed = withPairs(m.Base)
+		return m, changed
+	case Composition:
+		parts := make(Composition, len(m))
+		for i, p := range m {
+			inner, ok := withPairs(p.Mechanism)
+			parts[i] = Part{inner, p.Count}
+			changed = changed || ok
+		}
+		return parts, changed
+	default:
+		return m, false
+	}
+}
+
+// restated is a Curve of a mechanism that stands for another one.
+type restated struct {
+	Curve
+	base Guarantee // of the other
+}
+
+func (c restated) Epsilon(steps int64, delta float64) (Guarantee, error) {
+	g, err := c.Curve.Epsilon(steps, delta)
+	g.Adjacency, g.Assumptions = c.base.Adjacency, c.base.Assumptions
+	return g, err
+}
+
+// tightestCurve is the Curve of Tightest.
+type tightestCurve struct {
+	pure        Curve // nil without a pure guarantee
+	approximate []Curve
+}
+
+// Epsilon accepts delta = 0 where the mechanism has a pure guarantee.
+func (c tightestCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
+	if delta == 0 {
+		if c.pure == nil {
+			return Guarantee{}, errors.Join(checkSteps(steps),
+				fieldErrorf("delta", "must be positive: the mechanism has no pure-DP guarantee"))
+		}
+		return c.pure.Epsilon(steps, 0)
+	}
+	var best Guarantee
+	lower := 0.0
+	for i, curve := range c.approximate {
+		g, err := curve.Epsilon(steps, delta)
+		if err != nil {
+			return Guarantee{}, err
+		}
+		lower = max(lower, g.EpsilonLower)
+		if i == 0 || g.Epsilon < best.Epsilon {
+			best = g
+		}
+	}
+	best.EpsilonLower = min(lower, best.Epsilon)
+	return best, nil
+}
