@@ -78,17 +78,24 @@ func (Adjacency) EnumDescriptor() ([]byte, []int) {
 type Accountant int32
 
 const (
-	// Refused.
+	// ACCOUNTANT_TIGHTEST.
 	Accountant_ACCOUNTANT_UNSPECIFIED Accountant = 0
-	// The tightest valid one for the mechanism, its sampling and adjacency.
+	// The tightest valid one for the mechanism, its sampling and adjacency; may become
+	// tighter from one version to the next. Guarantees name the one that was used.
 	Accountant_ACCOUNTANT_TIGHTEST Accountant = 1
-	// Rényi differential privacy over integer orders, minimised over the orders. For
-	// fixed-size lots this is the accountant of Avent et al. (2020).
+	// Rényi differential privacy, minimised over the orders. For fixed-size lots, with
+	// CONVERSION_CLASSIC, this is the accountant of Avent et al. (2020).
 	Accountant_ACCOUNTANT_RDP Accountant = 2
-	// Privacy loss distribution.
+	// Privacy loss distributions on a grid, rounded pessimistically.
 	Accountant_ACCOUNTANT_PLD Accountant = 3
-	// A closed form of pure differential privacy (δ = 0).
+	// Basic composition of pure differential privacy (δ = 0).
 	Accountant_ACCOUNTANT_PURE Accountant = 4
+	// The curve of the composed dominating pairs by inversion of their characteristic
+	// function, to nine digits, with a lower bound.
+	Accountant_ACCOUNTANT_EXACT Accountant = 5
+	// Gaussian differential privacy: exact, for mechanisms with Gaussian noise and
+	// without sampling.
+	Accountant_ACCOUNTANT_GDP Accountant = 6
 )
 
 // Enum value maps for Accountant.
@@ -99,6 +106,8 @@ var (
 		2: "ACCOUNTANT_RDP",
 		3: "ACCOUNTANT_PLD",
 		4: "ACCOUNTANT_PURE",
+		5: "ACCOUNTANT_EXACT",
+		6: "ACCOUNTANT_GDP",
 	}
 	Accountant_value = map[string]int32{
 		"ACCOUNTANT_UNSPECIFIED": 0,
@@ -106,6 +115,8 @@ var (
 		"ACCOUNTANT_RDP":         2,
 		"ACCOUNTANT_PLD":         3,
 		"ACCOUNTANT_PURE":        4,
+		"ACCOUNTANT_EXACT":       5,
+		"ACCOUNTANT_GDP":         6,
 	}
 )
 
@@ -140,7 +151,7 @@ func (Accountant) EnumDescriptor() ([]byte, []int) {
 type Conversion int32
 
 const (
-	// Refused with ACCOUNTANT_RDP; required otherwise.
+	// Refused with ACCOUNTANT_RDP; required to be unset otherwise.
 	Conversion_CONVERSION_UNSPECIFIED Conversion = 0
 	// ε = ρ(α) + log(1/δ)/(α-1) (Mironov 2017), as in Avent et al. (2020).
 	Conversion_CONVERSION_CLASSIC Conversion = 1
@@ -199,8 +210,13 @@ const (
 	// Every step draws a fresh lot of a fixed size, uniformly without replacement.
 	// Its guarantee is under ADJACENCY_REPLACE_ONE.
 	Sampling_SAMPLING_FIXED_SIZE Sampling = 1
-	// Every step takes each record independently with the same probability.
+	// Every step takes each record independently with the same probability,
+	// batch_size / dataset_size. The guarantee is under either adjacency.
 	Sampling_SAMPLING_POISSON Sampling = 2
+	// Every epoch visits the records in a fresh random order, cut into lots. Nothing is
+	// gained by the sampling: each epoch is accounted as one step with the full noise,
+	// under ADJACENCY_REPLACE_ONE.
+	Sampling_SAMPLING_SHUFFLED Sampling = 3
 )
 
 // Enum value maps for Sampling.
@@ -209,11 +225,13 @@ var (
 		0: "SAMPLING_UNSPECIFIED",
 		1: "SAMPLING_FIXED_SIZE",
 		2: "SAMPLING_POISSON",
+		3: "SAMPLING_SHUFFLED",
 	}
 	Sampling_value = map[string]int32{
 		"SAMPLING_UNSPECIFIED": 0,
 		"SAMPLING_FIXED_SIZE":  1,
 		"SAMPLING_POISSON":     2,
+		"SAMPLING_SHUFFLED":    3,
 	}
 )
 
@@ -244,6 +262,120 @@ func (Sampling) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{3}
 }
 
+// How objective perturbation divides ε between the noise and the regulariser.
+type ObjectiveCalibration int32
+
+const (
+	// OBJECTIVE_CALIBRATION_RANK_ONE.
+	ObjectiveCalibration_OBJECTIVE_CALIBRATION_UNSPECIFIED ObjectiveCalibration = 0
+	// By a fixed share; uses that one record changes the Hessian by terms of rank one.
+	ObjectiveCalibration_OBJECTIVE_CALIBRATION_RANK_ONE ObjectiveCalibration = 1
+	// As published, with a pole of the noise inside its range.
+	ObjectiveCalibration_OBJECTIVE_CALIBRATION_CHAUDHURI ObjectiveCalibration = 2
+	// As published, with the first of its two branches for as long as that is valid.
+	ObjectiveCalibration_OBJECTIVE_CALIBRATION_CONTINUOUS ObjectiveCalibration = 3
+)
+
+// Enum value maps for ObjectiveCalibration.
+var (
+	ObjectiveCalibration_name = map[int32]string{
+		0: "OBJECTIVE_CALIBRATION_UNSPECIFIED",
+		1: "OBJECTIVE_CALIBRATION_RANK_ONE",
+		2: "OBJECTIVE_CALIBRATION_CHAUDHURI",
+		3: "OBJECTIVE_CALIBRATION_CONTINUOUS",
+	}
+	ObjectiveCalibration_value = map[string]int32{
+		"OBJECTIVE_CALIBRATION_UNSPECIFIED": 0,
+		"OBJECTIVE_CALIBRATION_RANK_ONE":    1,
+		"OBJECTIVE_CALIBRATION_CHAUDHURI":   2,
+		"OBJECTIVE_CALIBRATION_CONTINUOUS":  3,
+	}
+)
+
+func (x ObjectiveCalibration) Enum() *ObjectiveCalibration {
+	p := new(ObjectiveCalibration)
+	*p = x
+	return p
+}
+
+func (x ObjectiveCalibration) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ObjectiveCalibration) Descriptor() protoreflect.EnumDescriptor {
+	return file_dpareto_v1_privacy_proto_enumTypes[4].Descriptor()
+}
+
+func (ObjectiveCalibration) Type() protoreflect.EnumType {
+	return &file_dpareto_v1_privacy_proto_enumTypes[4]
+}
+
+func (x ObjectiveCalibration) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ObjectiveCalibration.Descriptor instead.
+func (ObjectiveCalibration) EnumDescriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{4}
+}
+
+// A method of private selection.
+type SelectionMethod int32
+
+const (
+	// Refused.
+	SelectionMethod_SELECTION_METHOD_UNSPECIFIED SelectionMethod = 0
+	// The exponential mechanism (McSherry and Talwar 2007).
+	SelectionMethod_SELECTION_METHOD_EXPONENTIAL SelectionMethod = 1
+	// Permute-and-flip (McKenna and Sheldon 2020).
+	SelectionMethod_SELECTION_METHOD_PERMUTE_AND_FLIP SelectionMethod = 2
+	// Laplace noise on every score, then the largest (Dwork and Roth 2014).
+	SelectionMethod_SELECTION_METHOD_REPORT_NOISY_MAX SelectionMethod = 3
+)
+
+// Enum value maps for SelectionMethod.
+var (
+	SelectionMethod_name = map[int32]string{
+		0: "SELECTION_METHOD_UNSPECIFIED",
+		1: "SELECTION_METHOD_EXPONENTIAL",
+		2: "SELECTION_METHOD_PERMUTE_AND_FLIP",
+		3: "SELECTION_METHOD_REPORT_NOISY_MAX",
+	}
+	SelectionMethod_value = map[string]int32{
+		"SELECTION_METHOD_UNSPECIFIED":      0,
+		"SELECTION_METHOD_EXPONENTIAL":      1,
+		"SELECTION_METHOD_PERMUTE_AND_FLIP": 2,
+		"SELECTION_METHOD_REPORT_NOISY_MAX": 3,
+	}
+)
+
+func (x SelectionMethod) Enum() *SelectionMethod {
+	p := new(SelectionMethod)
+	*p = x
+	return p
+}
+
+func (x SelectionMethod) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SelectionMethod) Descriptor() protoreflect.EnumDescriptor {
+	return file_dpareto_v1_privacy_proto_enumTypes[5].Descriptor()
+}
+
+func (SelectionMethod) Type() protoreflect.EnumType {
+	return &file_dpareto_v1_privacy_proto_enumTypes[5]
+}
+
+func (x SelectionMethod) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SelectionMethod.Descriptor instead.
+func (SelectionMethod) EnumDescriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{5}
+}
+
 // A differentially private mechanism together with everything that is needed to
 // compute its ε from a trial's parameters.
 //
@@ -268,13 +400,16 @@ type PrivacySpec struct {
 	//	*PrivacySpec_ObjectivePerturbation
 	//	*PrivacySpec_RepeatedSelection
 	//	*PrivacySpec_Composition
+	//	*PrivacySpec_RandomizedResponse
+	//	*PrivacySpec_Selection
+	//	*PrivacySpec_ZeroConcentrated
 	Mechanism isPrivacySpec_Mechanism `protobuf_oneof:"mechanism"`
-	// δ in [0, 1). Must be 0 for pure mechanisms (ACCOUNTANT_PURE) and positive
-	// otherwise. It should be well below 1/dataset_size.
+	// δ in [0, 1). 0 asks for a pure guarantee, which mechanisms with Gaussian noise do
+	// not have; must be 0 with ACCOUNTANT_PURE. It should be well below 1/dataset_size.
 	Delta float64 `protobuf:"fixed64,9,opt,name=delta,proto3" json:"delta,omitempty"`
 	// Required. The adjacency of the guarantee.
 	Adjacency Adjacency `protobuf:"varint,10,opt,name=adjacency,proto3,enum=dpareto.v1.Adjacency" json:"adjacency,omitempty"`
-	// Required. The accountant.
+	// The accountant. Default: ACCOUNTANT_TIGHTEST.
 	Accountant Accountant `protobuf:"varint,11,opt,name=accountant,proto3,enum=dpareto.v1.Accountant" json:"accountant,omitempty"`
 	// Required with ACCOUNTANT_RDP. The conversion to (ε, δ).
 	Conversion    Conversion `protobuf:"varint,12,opt,name=conversion,proto3,enum=dpareto.v1.Conversion" json:"conversion,omitempty"`
@@ -391,6 +526,33 @@ func (x *PrivacySpec) GetComposition() *CompositionMechanism {
 	return nil
 }
 
+func (x *PrivacySpec) GetRandomizedResponse() *RandomizedResponseMechanism {
+	if x != nil {
+		if x, ok := x.Mechanism.(*PrivacySpec_RandomizedResponse); ok {
+			return x.RandomizedResponse
+		}
+	}
+	return nil
+}
+
+func (x *PrivacySpec) GetSelection() *SelectionMechanism {
+	if x != nil {
+		if x, ok := x.Mechanism.(*PrivacySpec_Selection); ok {
+			return x.Selection
+		}
+	}
+	return nil
+}
+
+func (x *PrivacySpec) GetZeroConcentrated() *ZeroConcentratedMechanism {
+	if x != nil {
+		if x, ok := x.Mechanism.(*PrivacySpec_ZeroConcentrated); ok {
+			return x.ZeroConcentrated
+		}
+	}
+	return nil
+}
+
 func (x *PrivacySpec) GetDelta() float64 {
 	if x != nil {
 		return x.Delta
@@ -463,6 +625,21 @@ type PrivacySpec_Composition struct {
 	Composition *CompositionMechanism `protobuf:"bytes,8,opt,name=composition,proto3,oneof"`
 }
 
+type PrivacySpec_RandomizedResponse struct {
+	// An answer of one record that is true with a certain probability only.
+	RandomizedResponse *RandomizedResponseMechanism `protobuf:"bytes,13,opt,name=randomized_response,json=randomizedResponse,proto3,oneof"`
+}
+
+type PrivacySpec_Selection struct {
+	// A private choice among candidates by their scores.
+	Selection *SelectionMechanism `protobuf:"bytes,14,opt,name=selection,proto3,oneof"`
+}
+
+type PrivacySpec_ZeroConcentrated struct {
+	// A mechanism known by its zero-concentrated differential privacy.
+	ZeroConcentrated *ZeroConcentratedMechanism `protobuf:"bytes,15,opt,name=zero_concentrated,json=zeroConcentrated,proto3,oneof"`
+}
+
 func (*PrivacySpec_DpSgd) isPrivacySpec_Mechanism() {}
 
 func (*PrivacySpec_SparseVector) isPrivacySpec_Mechanism() {}
@@ -479,6 +656,12 @@ func (*PrivacySpec_RepeatedSelection) isPrivacySpec_Mechanism() {}
 
 func (*PrivacySpec_Composition) isPrivacySpec_Mechanism() {}
 
+func (*PrivacySpec_RandomizedResponse) isPrivacySpec_Mechanism() {}
+
+func (*PrivacySpec_Selection) isPrivacySpec_Mechanism() {}
+
+func (*PrivacySpec_ZeroConcentrated) isPrivacySpec_Mechanism() {}
+
 // DP-SGD, DP-Adam and every other method whose step releases a clipped, averaged
 // gradient with Gaussian noise (Avent et al. 2020, Algorithms 3 and 4). ε depends
 // neither on the learning rate, nor on the clipping norm, nor on what is done with
@@ -494,8 +677,9 @@ type DpSgdMechanism struct {
 	BatchSize string `protobuf:"bytes,3,opt,name=batch_size,json=batchSize,proto3" json:"batch_size,omitempty"`
 	// Required. Expression: the standard deviation of the noise divided by the
 	// sensitivity of the released vector under the spec's adjacency, positive. With
-	// lots of fixed size m, clipping norm L and replace-one adjacency the sensitivity
-	// of the averaged gradient is 2L/m.
+	// clipping norm L and m = batch_size, the sensitivity of the sum of gradients
+	// divided by m is 2L/m under replace-one adjacency and L/m under add/remove
+	// adjacency: the same noise has half the multiplier under replace-one.
 	NoiseMultiplier string `protobuf:"bytes,4,opt,name=noise_multiplier,json=noiseMultiplier,proto3" json:"noise_multiplier,omitempty"`
 	// Required. How long a run trains.
 	//
@@ -503,9 +687,12 @@ type DpSgdMechanism struct {
 	//
 	//	*DpSgdMechanism_Epochs
 	//	*DpSgdMechanism_Steps
-	Length        isDpSgdMechanism_Length `protobuf_oneof:"length"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Length isDpSgdMechanism_Length `protobuf_oneof:"length"`
+	// How the trainer really draws its lots, where that differs from what is accounted.
+	// Then ε is not a guarantee, and carries the warning SAMPLING_MISMATCH.
+	TrainerSampling Sampling `protobuf:"varint,7,opt,name=trainer_sampling,json=trainerSampling,proto3,enum=dpareto.v1.Sampling" json:"trainer_sampling,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *DpSgdMechanism) Reset() {
@@ -589,6 +776,13 @@ func (x *DpSgdMechanism) GetSteps() string {
 		}
 	}
 	return ""
+}
+
+func (x *DpSgdMechanism) GetTrainerSampling() Sampling {
+	if x != nil {
+		return x.TrainerSampling
+	}
+	return Sampling_SAMPLING_UNSPECIFIED
 }
 
 type isDpSgdMechanism_Length interface {
@@ -789,8 +983,12 @@ type OutputPerturbationMechanism struct {
 	FeatureNorm string `protobuf:"bytes,3,opt,name=feature_norm,json=featureNorm,proto3" json:"feature_norm,omitempty"`
 	// Required. Expression: the standard deviation of the noise on each weight.
 	StandardDeviation string `protobuf:"bytes,4,opt,name=standard_deviation,json=standardDeviation,proto3" json:"standard_deviation,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Expression: the radius R of the ball to which the iterates are projected,
+	// positive. With it the sensitivity is the published 2(B + γR)/(γn); without it, the
+	// tighter 2B/(γn), which needs no projection.
+	Radius        string `protobuf:"bytes,5,opt,name=radius,proto3" json:"radius,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *OutputPerturbationMechanism) Reset() {
@@ -851,12 +1049,32 @@ func (x *OutputPerturbationMechanism) GetStandardDeviation() string {
 	return ""
 }
 
+func (x *OutputPerturbationMechanism) GetRadius() string {
+	if x != nil {
+		return x.Radius
+	}
+	return ""
+}
+
 // Objective perturbation (Chaudhuri, Monteleoni and Sarwate 2011): ε is itself a
-// parameter of the mechanism.
+// parameter of the mechanism, from which the noise is calibrated.
 type ObjectivePerturbationMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Expression: ε, positive.
-	Epsilon       string `protobuf:"bytes,1,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
+	Epsilon string `protobuf:"bytes,1,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
+	// Expression: the number of training records. Only for the calibration that
+	// ComputeEpsilon returns, together with regularization.
+	DatasetSize string `protobuf:"bytes,2,opt,name=dataset_size,json=datasetSize,proto3" json:"dataset_size,omitempty"`
+	// Expression: λ, the coefficient of the ridge penalty, positive.
+	Regularization string `protobuf:"bytes,3,opt,name=regularization,proto3" json:"regularization,omitempty"`
+	// Expression: the bound on the second derivative of the loss, positive. Default
+	// 1/4, that of logistic regression.
+	Curvature string `protobuf:"bytes,4,opt,name=curvature,proto3" json:"curvature,omitempty"`
+	// How ε is divided. Default: OBJECTIVE_CALIBRATION_RANK_ONE.
+	Calibration ObjectiveCalibration `protobuf:"varint,5,opt,name=calibration,proto3,enum=dpareto.v1.ObjectiveCalibration" json:"calibration,omitempty"`
+	// Expression: the share of ε that goes to the regulariser in
+	// OBJECTIVE_CALIBRATION_RANK_ONE, in (0, 1). Default 0.05.
+	Split         string `protobuf:"bytes,6,opt,name=split,proto3" json:"split,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -898,13 +1116,209 @@ func (x *ObjectivePerturbationMechanism) GetEpsilon() string {
 	return ""
 }
 
+func (x *ObjectivePerturbationMechanism) GetDatasetSize() string {
+	if x != nil {
+		return x.DatasetSize
+	}
+	return ""
+}
+
+func (x *ObjectivePerturbationMechanism) GetRegularization() string {
+	if x != nil {
+		return x.Regularization
+	}
+	return ""
+}
+
+func (x *ObjectivePerturbationMechanism) GetCurvature() string {
+	if x != nil {
+		return x.Curvature
+	}
+	return ""
+}
+
+func (x *ObjectivePerturbationMechanism) GetCalibration() ObjectiveCalibration {
+	if x != nil {
+		return x.Calibration
+	}
+	return ObjectiveCalibration_OBJECTIVE_CALIBRATION_UNSPECIFIED
+}
+
+func (x *ObjectivePerturbationMechanism) GetSplit() string {
+	if x != nil {
+		return x.Split
+	}
+	return ""
+}
+
+// Randomised response (Warner 1965), one per record.
+type RandomizedResponseMechanism struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Expression: ε, positive.
+	Epsilon string `protobuf:"bytes,1,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
+	// Required. Expression: the number of possible answers, an integer of at least 2.
+	Categories    string `protobuf:"bytes,2,opt,name=categories,proto3" json:"categories,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RandomizedResponseMechanism) Reset() {
+	*x = RandomizedResponseMechanism{}
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RandomizedResponseMechanism) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RandomizedResponseMechanism) ProtoMessage() {}
+
+func (x *RandomizedResponseMechanism) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RandomizedResponseMechanism.ProtoReflect.Descriptor instead.
+func (*RandomizedResponseMechanism) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *RandomizedResponseMechanism) GetEpsilon() string {
+	if x != nil {
+		return x.Epsilon
+	}
+	return ""
+}
+
+func (x *RandomizedResponseMechanism) GetCategories() string {
+	if x != nil {
+		return x.Categories
+	}
+	return ""
+}
+
+// A private choice among candidates whose scores change by a bounded amount between
+// adjacent datasets.
+type SelectionMechanism struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The method.
+	Method SelectionMethod `protobuf:"varint,1,opt,name=method,proto3,enum=dpareto.v1.SelectionMethod" json:"method,omitempty"`
+	// Required. Expression: ε, positive: with scores of sensitivity Δ the noise has the
+	// scale 2Δ/ε.
+	Epsilon       string `protobuf:"bytes,2,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SelectionMechanism) Reset() {
+	*x = SelectionMechanism{}
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SelectionMechanism) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SelectionMechanism) ProtoMessage() {}
+
+func (x *SelectionMechanism) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SelectionMechanism.ProtoReflect.Descriptor instead.
+func (*SelectionMechanism) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SelectionMechanism) GetMethod() SelectionMethod {
+	if x != nil {
+		return x.Method
+	}
+	return SelectionMethod_SELECTION_METHOD_UNSPECIFIED
+}
+
+func (x *SelectionMechanism) GetEpsilon() string {
+	if x != nil {
+		return x.Epsilon
+	}
+	return ""
+}
+
+// A mechanism of which only ρ is known: its Rényi divergence of order α is at most ρα
+// (Bun and Steinke 2016).
+type ZeroConcentratedMechanism struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Expression: ρ, positive.
+	Rho           string `protobuf:"bytes,1,opt,name=rho,proto3" json:"rho,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ZeroConcentratedMechanism) Reset() {
+	*x = ZeroConcentratedMechanism{}
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ZeroConcentratedMechanism) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ZeroConcentratedMechanism) ProtoMessage() {}
+
+func (x *ZeroConcentratedMechanism) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ZeroConcentratedMechanism.ProtoReflect.Descriptor instead.
+func (*ZeroConcentratedMechanism) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ZeroConcentratedMechanism) GetRho() string {
+	if x != nil {
+		return x.Rho
+	}
+	return ""
+}
+
 // The best of a random number of independent private runs (Papernot and Steinke
 // 2022).
 type RepeatedSelectionMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The mechanism of one run.
+	// Required. The mechanism of one run; its delta, adjacency, accountant and
+	// conversion must be unset, those of the whole hold.
 	Base *PrivacySpec `protobuf:"bytes,1,opt,name=base,proto3" json:"base,omitempty"`
-	// Required. Expression: the mean number of runs, at least 1.
+	// Required. Expression: the mean number of runs, above 1 (positive for the Poisson
+	// law, which may select nothing).
 	MeanRuns string `protobuf:"bytes,2,opt,name=mean_runs,json=meanRuns,proto3" json:"mean_runs,omitempty"`
 	// Required. The law of the number of runs.
 	//
@@ -919,7 +1333,7 @@ type RepeatedSelectionMechanism struct {
 
 func (x *RepeatedSelectionMechanism) Reset() {
 	*x = RepeatedSelectionMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[7]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -931,7 +1345,7 @@ func (x *RepeatedSelectionMechanism) String() string {
 func (*RepeatedSelectionMechanism) ProtoMessage() {}
 
 func (x *RepeatedSelectionMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[7]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -944,7 +1358,7 @@ func (x *RepeatedSelectionMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepeatedSelectionMechanism.ProtoReflect.Descriptor instead.
 func (*RepeatedSelectionMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RepeatedSelectionMechanism) GetBase() *PrivacySpec {
@@ -1014,7 +1428,7 @@ type PoissonLaw struct {
 
 func (x *PoissonLaw) Reset() {
 	*x = PoissonLaw{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[8]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1026,7 +1440,7 @@ func (x *PoissonLaw) String() string {
 func (*PoissonLaw) ProtoMessage() {}
 
 func (x *PoissonLaw) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[8]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,7 +1453,7 @@ func (x *PoissonLaw) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoissonLaw.ProtoReflect.Descriptor instead.
 func (*PoissonLaw) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{8}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{11}
 }
 
 // Mechanisms applied one after the other to the same data.
@@ -1053,7 +1467,7 @@ type CompositionMechanism struct {
 
 func (x *CompositionMechanism) Reset() {
 	*x = CompositionMechanism{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[9]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1479,7 @@ func (x *CompositionMechanism) String() string {
 func (*CompositionMechanism) ProtoMessage() {}
 
 func (x *CompositionMechanism) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[9]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1492,7 @@ func (x *CompositionMechanism) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompositionMechanism.ProtoReflect.Descriptor instead.
 func (*CompositionMechanism) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{9}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CompositionMechanism) GetParts() []*CompositionMechanism_Part {
@@ -1101,7 +1515,7 @@ type PrivacyGuarantee struct {
 	Delta float64 `protobuf:"fixed64,3,opt,name=delta,proto3" json:"delta,omitempty"`
 	// The adjacency under which the guarantee holds.
 	Adjacency Adjacency `protobuf:"varint,4,opt,name=adjacency,proto3,enum=dpareto.v1.Adjacency" json:"adjacency,omitempty"`
-	// The accountant that computed it.
+	// The accountant that computed it, never ACCOUNTANT_TIGHTEST.
 	Accountant Accountant `protobuf:"varint,5,opt,name=accountant,proto3,enum=dpareto.v1.Accountant" json:"accountant,omitempty"`
 	// The conversion, for ACCOUNTANT_RDP.
 	Conversion Conversion `protobuf:"varint,6,opt,name=conversion,proto3,enum=dpareto.v1.Conversion" json:"conversion,omitempty"`
@@ -1119,7 +1533,7 @@ type PrivacyGuarantee struct {
 
 func (x *PrivacyGuarantee) Reset() {
 	*x = PrivacyGuarantee{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[10]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1131,7 +1545,7 @@ func (x *PrivacyGuarantee) String() string {
 func (*PrivacyGuarantee) ProtoMessage() {}
 
 func (x *PrivacyGuarantee) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[10]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1144,7 +1558,7 @@ func (x *PrivacyGuarantee) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrivacyGuarantee.ProtoReflect.Descriptor instead.
 func (*PrivacyGuarantee) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{10}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PrivacyGuarantee) GetEpsilon() float64 {
@@ -1230,7 +1644,7 @@ type Warning struct {
 
 func (x *Warning) Reset() {
 	*x = Warning{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1242,7 +1656,7 @@ func (x *Warning) String() string {
 func (*Warning) ProtoMessage() {}
 
 func (x *Warning) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1255,7 +1669,7 @@ func (x *Warning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Warning.ProtoReflect.Descriptor instead.
 func (*Warning) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{11}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Warning) GetCode() string {
@@ -1286,7 +1700,7 @@ type CompositionMechanism_Part struct {
 
 func (x *CompositionMechanism_Part) Reset() {
 	*x = CompositionMechanism_Part{}
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1298,7 +1712,7 @@ func (x *CompositionMechanism_Part) String() string {
 func (*CompositionMechanism_Part) ProtoMessage() {}
 
 func (x *CompositionMechanism_Part) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_proto_msgTypes[12]
+	mi := &file_dpareto_v1_privacy_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1311,7 +1725,7 @@ func (x *CompositionMechanism_Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompositionMechanism_Part.ProtoReflect.Descriptor instead.
 func (*CompositionMechanism_Part) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{9, 0}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{12, 0}
 }
 
 func (x *CompositionMechanism_Part) GetMechanism() *PrivacySpec {
@@ -1333,7 +1747,7 @@ var File_dpareto_v1_privacy_proto protoreflect.FileDescriptor
 const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\n" +
 	"\x18dpareto/v1/privacy.proto\x12\n" +
-	"dpareto.v1\"\xab\x06\n" +
+	"dpareto.v1\"\x9d\b\n" +
 	"\vPrivacySpec\x123\n" +
 	"\x06dp_sgd\x18\x01 \x01(\v2\x1a.dpareto.v1.DpSgdMechanismH\x00R\x05dpSgd\x12H\n" +
 	"\rsparse_vector\x18\x02 \x01(\v2!.dpareto.v1.SparseVectorMechanismH\x00R\fsparseVector\x12;\n" +
@@ -1342,7 +1756,10 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x13output_perturbation\x18\x05 \x01(\v2'.dpareto.v1.OutputPerturbationMechanismH\x00R\x12outputPerturbation\x12c\n" +
 	"\x16objective_perturbation\x18\x06 \x01(\v2*.dpareto.v1.ObjectivePerturbationMechanismH\x00R\x15objectivePerturbation\x12W\n" +
 	"\x12repeated_selection\x18\a \x01(\v2&.dpareto.v1.RepeatedSelectionMechanismH\x00R\x11repeatedSelection\x12D\n" +
-	"\vcomposition\x18\b \x01(\v2 .dpareto.v1.CompositionMechanismH\x00R\vcomposition\x12\x14\n" +
+	"\vcomposition\x18\b \x01(\v2 .dpareto.v1.CompositionMechanismH\x00R\vcomposition\x12Z\n" +
+	"\x13randomized_response\x18\r \x01(\v2'.dpareto.v1.RandomizedResponseMechanismH\x00R\x12randomizedResponse\x12>\n" +
+	"\tselection\x18\x0e \x01(\v2\x1e.dpareto.v1.SelectionMechanismH\x00R\tselection\x12T\n" +
+	"\x11zero_concentrated\x18\x0f \x01(\v2%.dpareto.v1.ZeroConcentratedMechanismH\x00R\x10zeroConcentrated\x12\x14\n" +
 	"\x05delta\x18\t \x01(\x01R\x05delta\x123\n" +
 	"\tadjacency\x18\n" +
 	" \x01(\x0e2\x15.dpareto.v1.AdjacencyR\tadjacency\x126\n" +
@@ -1352,7 +1769,7 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\n" +
 	"conversion\x18\f \x01(\x0e2\x16.dpareto.v1.ConversionR\n" +
 	"conversionB\v\n" +
-	"\tmechanism\"\xeb\x01\n" +
+	"\tmechanism\"\xac\x02\n" +
 	"\x0eDpSgdMechanism\x120\n" +
 	"\bsampling\x18\x01 \x01(\x0e2\x14.dpareto.v1.SamplingR\bsampling\x12!\n" +
 	"\fdataset_size\x18\x02 \x01(\tR\vdatasetSize\x12\x1d\n" +
@@ -1360,7 +1777,8 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"batch_size\x18\x03 \x01(\tR\tbatchSize\x12)\n" +
 	"\x10noise_multiplier\x18\x04 \x01(\tR\x0fnoiseMultiplier\x12\x18\n" +
 	"\x06epochs\x18\x05 \x01(\tH\x00R\x06epochs\x12\x16\n" +
-	"\x05steps\x18\x06 \x01(\tH\x00R\x05stepsB\b\n" +
+	"\x05steps\x18\x06 \x01(\tH\x00R\x05steps\x12?\n" +
+	"\x10trainer_sampling\x18\a \x01(\x0e2\x14.dpareto.v1.SamplingR\x0ftrainerSamplingB\b\n" +
 	"\x06length\"P\n" +
 	"\x15SparseVectorMechanism\x12\x16\n" +
 	"\x06cutoff\x18\x01 \x01(\tR\x06cutoff\x12\x1f\n" +
@@ -1371,14 +1789,30 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x12standard_deviation\x18\x02 \x01(\tR\x11standardDeviation\"J\n" +
 	"\x10LaplaceMechanism\x12 \n" +
 	"\vsensitivity\x18\x01 \x01(\tR\vsensitivity\x12\x14\n" +
-	"\x05scale\x18\x02 \x01(\tR\x05scale\"\xba\x01\n" +
+	"\x05scale\x18\x02 \x01(\tR\x05scale\"\xd2\x01\n" +
 	"\x1bOutputPerturbationMechanism\x12!\n" +
 	"\fdataset_size\x18\x01 \x01(\tR\vdatasetSize\x12&\n" +
 	"\x0eregularization\x18\x02 \x01(\tR\x0eregularization\x12!\n" +
 	"\ffeature_norm\x18\x03 \x01(\tR\vfeatureNorm\x12-\n" +
-	"\x12standard_deviation\x18\x04 \x01(\tR\x11standardDeviation\":\n" +
+	"\x12standard_deviation\x18\x04 \x01(\tR\x11standardDeviation\x12\x16\n" +
+	"\x06radius\x18\x05 \x01(\tR\x06radius\"\xfd\x01\n" +
 	"\x1eObjectivePerturbationMechanism\x12\x18\n" +
-	"\aepsilon\x18\x01 \x01(\tR\aepsilon\"\xb5\x01\n" +
+	"\aepsilon\x18\x01 \x01(\tR\aepsilon\x12!\n" +
+	"\fdataset_size\x18\x02 \x01(\tR\vdatasetSize\x12&\n" +
+	"\x0eregularization\x18\x03 \x01(\tR\x0eregularization\x12\x1c\n" +
+	"\tcurvature\x18\x04 \x01(\tR\tcurvature\x12B\n" +
+	"\vcalibration\x18\x05 \x01(\x0e2 .dpareto.v1.ObjectiveCalibrationR\vcalibration\x12\x14\n" +
+	"\x05split\x18\x06 \x01(\tR\x05split\"W\n" +
+	"\x1bRandomizedResponseMechanism\x12\x18\n" +
+	"\aepsilon\x18\x01 \x01(\tR\aepsilon\x12\x1e\n" +
+	"\n" +
+	"categories\x18\x02 \x01(\tR\n" +
+	"categories\"c\n" +
+	"\x12SelectionMechanism\x123\n" +
+	"\x06method\x18\x01 \x01(\x0e2\x1b.dpareto.v1.SelectionMethodR\x06method\x12\x18\n" +
+	"\aepsilon\x18\x02 \x01(\tR\aepsilon\"-\n" +
+	"\x19ZeroConcentratedMechanism\x12\x10\n" +
+	"\x03rho\x18\x01 \x01(\tR\x03rho\"\xb5\x01\n" +
 	"\x1aRepeatedSelectionMechanism\x12+\n" +
 	"\x04base\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\x04base\x12\x1b\n" +
 	"\tmean_runs\x18\x02 \x01(\tR\bmeanRuns\x12\x12\n" +
@@ -1415,23 +1849,36 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\tAdjacency\x12\x19\n" +
 	"\x15ADJACENCY_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14ADJACENCY_ADD_REMOVE\x10\x01\x12\x19\n" +
-	"\x15ADJACENCY_REPLACE_ONE\x10\x02*~\n" +
+	"\x15ADJACENCY_REPLACE_ONE\x10\x02*\xa8\x01\n" +
 	"\n" +
 	"Accountant\x12\x1a\n" +
 	"\x16ACCOUNTANT_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13ACCOUNTANT_TIGHTEST\x10\x01\x12\x12\n" +
 	"\x0eACCOUNTANT_RDP\x10\x02\x12\x12\n" +
 	"\x0eACCOUNTANT_PLD\x10\x03\x12\x13\n" +
-	"\x0fACCOUNTANT_PURE\x10\x04*Y\n" +
+	"\x0fACCOUNTANT_PURE\x10\x04\x12\x14\n" +
+	"\x10ACCOUNTANT_EXACT\x10\x05\x12\x12\n" +
+	"\x0eACCOUNTANT_GDP\x10\x06*Y\n" +
 	"\n" +
 	"Conversion\x12\x1a\n" +
 	"\x16CONVERSION_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12CONVERSION_CLASSIC\x10\x01\x12\x17\n" +
-	"\x13CONVERSION_IMPROVED\x10\x02*S\n" +
+	"\x13CONVERSION_IMPROVED\x10\x02*j\n" +
 	"\bSampling\x12\x18\n" +
 	"\x14SAMPLING_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13SAMPLING_FIXED_SIZE\x10\x01\x12\x14\n" +
-	"\x10SAMPLING_POISSON\x10\x02B\x9c\x01\n" +
+	"\x10SAMPLING_POISSON\x10\x02\x12\x15\n" +
+	"\x11SAMPLING_SHUFFLED\x10\x03*\xac\x01\n" +
+	"\x14ObjectiveCalibration\x12%\n" +
+	"!OBJECTIVE_CALIBRATION_UNSPECIFIED\x10\x00\x12\"\n" +
+	"\x1eOBJECTIVE_CALIBRATION_RANK_ONE\x10\x01\x12#\n" +
+	"\x1fOBJECTIVE_CALIBRATION_CHAUDHURI\x10\x02\x12$\n" +
+	" OBJECTIVE_CALIBRATION_CONTINUOUS\x10\x03*\xa3\x01\n" +
+	"\x0fSelectionMethod\x12 \n" +
+	"\x1cSELECTION_METHOD_UNSPECIFIED\x10\x00\x12 \n" +
+	"\x1cSELECTION_METHOD_EXPONENTIAL\x10\x01\x12%\n" +
+	"!SELECTION_METHOD_PERMUTE_AND_FLIP\x10\x02\x12%\n" +
+	"!SELECTION_METHOD_REPORT_NOISY_MAX\x10\x03B\x9c\x01\n" +
 	"\x0ecom.dpareto.v1B\fPrivacyProtoP\x01Z3github.com/dpareto/dpareto/gen/dpareto/v1;dparetov1\xa2\x02\x03DXX\xaa\x02\n" +
 	"Dpareto.V1\xca\x02\n" +
 	"Dpareto\\V1\xe2\x02\x16Dpareto\\V1\\GPBMetadata\xea\x02\vDpareto::V1b\x06proto3"
@@ -1448,53 +1895,64 @@ func file_dpareto_v1_privacy_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_privacy_proto_rawDescData
 }
 
-var file_dpareto_v1_privacy_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_dpareto_v1_privacy_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_dpareto_v1_privacy_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_dpareto_v1_privacy_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(Adjacency)(0),                         // 0: dpareto.v1.Adjacency
 	(Accountant)(0),                        // 1: dpareto.v1.Accountant
 	(Conversion)(0),                        // 2: dpareto.v1.Conversion
 	(Sampling)(0),                          // 3: dpareto.v1.Sampling
-	(*PrivacySpec)(nil),                    // 4: dpareto.v1.PrivacySpec
-	(*DpSgdMechanism)(nil),                 // 5: dpareto.v1.DpSgdMechanism
-	(*SparseVectorMechanism)(nil),          // 6: dpareto.v1.SparseVectorMechanism
-	(*GaussianMechanism)(nil),              // 7: dpareto.v1.GaussianMechanism
-	(*LaplaceMechanism)(nil),               // 8: dpareto.v1.LaplaceMechanism
-	(*OutputPerturbationMechanism)(nil),    // 9: dpareto.v1.OutputPerturbationMechanism
-	(*ObjectivePerturbationMechanism)(nil), // 10: dpareto.v1.ObjectivePerturbationMechanism
-	(*RepeatedSelectionMechanism)(nil),     // 11: dpareto.v1.RepeatedSelectionMechanism
-	(*PoissonLaw)(nil),                     // 12: dpareto.v1.PoissonLaw
-	(*CompositionMechanism)(nil),           // 13: dpareto.v1.CompositionMechanism
-	(*PrivacyGuarantee)(nil),               // 14: dpareto.v1.PrivacyGuarantee
-	(*Warning)(nil),                        // 15: dpareto.v1.Warning
-	(*CompositionMechanism_Part)(nil),      // 16: dpareto.v1.CompositionMechanism.Part
+	(ObjectiveCalibration)(0),              // 4: dpareto.v1.ObjectiveCalibration
+	(SelectionMethod)(0),                   // 5: dpareto.v1.SelectionMethod
+	(*PrivacySpec)(nil),                    // 6: dpareto.v1.PrivacySpec
+	(*DpSgdMechanism)(nil),                 // 7: dpareto.v1.DpSgdMechanism
+	(*SparseVectorMechanism)(nil),          // 8: dpareto.v1.SparseVectorMechanism
+	(*GaussianMechanism)(nil),              // 9: dpareto.v1.GaussianMechanism
+	(*LaplaceMechanism)(nil),               // 10: dpareto.v1.LaplaceMechanism
+	(*OutputPerturbationMechanism)(nil),    // 11: dpareto.v1.OutputPerturbationMechanism
+	(*ObjectivePerturbationMechanism)(nil), // 12: dpareto.v1.ObjectivePerturbationMechanism
+	(*RandomizedResponseMechanism)(nil),    // 13: dpareto.v1.RandomizedResponseMechanism
+	(*SelectionMechanism)(nil),             // 14: dpareto.v1.SelectionMechanism
+	(*ZeroConcentratedMechanism)(nil),      // 15: dpareto.v1.ZeroConcentratedMechanism
+	(*RepeatedSelectionMechanism)(nil),     // 16: dpareto.v1.RepeatedSelectionMechanism
+	(*PoissonLaw)(nil),                     // 17: dpareto.v1.PoissonLaw
+	(*CompositionMechanism)(nil),           // 18: dpareto.v1.CompositionMechanism
+	(*PrivacyGuarantee)(nil),               // 19: dpareto.v1.PrivacyGuarantee
+	(*Warning)(nil),                        // 20: dpareto.v1.Warning
+	(*CompositionMechanism_Part)(nil),      // 21: dpareto.v1.CompositionMechanism.Part
 }
 var file_dpareto_v1_privacy_proto_depIdxs = []int32{
-	5,  // 0: dpareto.v1.PrivacySpec.dp_sgd:type_name -> dpareto.v1.DpSgdMechanism
-	6,  // 1: dpareto.v1.PrivacySpec.sparse_vector:type_name -> dpareto.v1.SparseVectorMechanism
-	7,  // 2: dpareto.v1.PrivacySpec.gaussian:type_name -> dpareto.v1.GaussianMechanism
-	8,  // 3: dpareto.v1.PrivacySpec.laplace:type_name -> dpareto.v1.LaplaceMechanism
-	9,  // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
-	10, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
-	11, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
-	13, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
-	0,  // 8: dpareto.v1.PrivacySpec.adjacency:type_name -> dpareto.v1.Adjacency
-	1,  // 9: dpareto.v1.PrivacySpec.accountant:type_name -> dpareto.v1.Accountant
-	2,  // 10: dpareto.v1.PrivacySpec.conversion:type_name -> dpareto.v1.Conversion
-	3,  // 11: dpareto.v1.DpSgdMechanism.sampling:type_name -> dpareto.v1.Sampling
-	4,  // 12: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
-	12, // 13: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonLaw
-	16, // 14: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
-	0,  // 15: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
-	1,  // 16: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
-	2,  // 17: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
-	15, // 18: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
-	4,  // 19: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	7,  // 0: dpareto.v1.PrivacySpec.dp_sgd:type_name -> dpareto.v1.DpSgdMechanism
+	8,  // 1: dpareto.v1.PrivacySpec.sparse_vector:type_name -> dpareto.v1.SparseVectorMechanism
+	9,  // 2: dpareto.v1.PrivacySpec.gaussian:type_name -> dpareto.v1.GaussianMechanism
+	10, // 3: dpareto.v1.PrivacySpec.laplace:type_name -> dpareto.v1.LaplaceMechanism
+	11, // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
+	12, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
+	16, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
+	18, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
+	13, // 8: dpareto.v1.PrivacySpec.randomized_response:type_name -> dpareto.v1.RandomizedResponseMechanism
+	14, // 9: dpareto.v1.PrivacySpec.selection:type_name -> dpareto.v1.SelectionMechanism
+	15, // 10: dpareto.v1.PrivacySpec.zero_concentrated:type_name -> dpareto.v1.ZeroConcentratedMechanism
+	0,  // 11: dpareto.v1.PrivacySpec.adjacency:type_name -> dpareto.v1.Adjacency
+	1,  // 12: dpareto.v1.PrivacySpec.accountant:type_name -> dpareto.v1.Accountant
+	2,  // 13: dpareto.v1.PrivacySpec.conversion:type_name -> dpareto.v1.Conversion
+	3,  // 14: dpareto.v1.DpSgdMechanism.sampling:type_name -> dpareto.v1.Sampling
+	3,  // 15: dpareto.v1.DpSgdMechanism.trainer_sampling:type_name -> dpareto.v1.Sampling
+	4,  // 16: dpareto.v1.ObjectivePerturbationMechanism.calibration:type_name -> dpareto.v1.ObjectiveCalibration
+	5,  // 17: dpareto.v1.SelectionMechanism.method:type_name -> dpareto.v1.SelectionMethod
+	6,  // 18: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
+	17, // 19: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonLaw
+	21, // 20: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
+	0,  // 21: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
+	1,  // 22: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
+	2,  // 23: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
+	20, // 24: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
+	6,  // 25: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_privacy_proto_init() }
@@ -1511,23 +1969,26 @@ func file_dpareto_v1_privacy_proto_init() {
 		(*PrivacySpec_ObjectivePerturbation)(nil),
 		(*PrivacySpec_RepeatedSelection)(nil),
 		(*PrivacySpec_Composition)(nil),
+		(*PrivacySpec_RandomizedResponse)(nil),
+		(*PrivacySpec_Selection)(nil),
+		(*PrivacySpec_ZeroConcentrated)(nil),
 	}
 	file_dpareto_v1_privacy_proto_msgTypes[1].OneofWrappers = []any{
 		(*DpSgdMechanism_Epochs)(nil),
 		(*DpSgdMechanism_Steps)(nil),
 	}
-	file_dpareto_v1_privacy_proto_msgTypes[7].OneofWrappers = []any{
+	file_dpareto_v1_privacy_proto_msgTypes[10].OneofWrappers = []any{
 		(*RepeatedSelectionMechanism_Eta)(nil),
 		(*RepeatedSelectionMechanism_Poisson)(nil),
 	}
-	file_dpareto_v1_privacy_proto_msgTypes[10].OneofWrappers = []any{}
+	file_dpareto_v1_privacy_proto_msgTypes[13].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_privacy_proto_rawDesc), len(file_dpareto_v1_privacy_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   13,
+			NumEnums:      6,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -29,8 +29,11 @@ type ComputeEpsilonRequest struct {
 	// Values of the variables in the mechanism's expressions.
 	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The lengths of a DP-SGD run, in the unit of its length field, for which ε is
-	// wanted; at most 100,000. Empty means the mechanism's own length.
-	Lengths       []int64 `protobuf:"varint,3,rep,packed,name=lengths,proto3" json:"lengths,omitempty"`
+	// wanted, each at least 1; at most 10,000. Empty means the mechanism's own length.
+	Lengths []int64 `protobuf:"varint,3,rep,packed,name=lengths,proto3" json:"lengths,omitempty"`
+	// Values of ε, at least 0, for which the least δ is wanted; at most 1,000. Then
+	// the spec's delta and lengths must be unset.
+	Epsilons      []float64 `protobuf:"fixed64,4,rep,packed,name=epsilons,proto3" json:"epsilons,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -86,11 +89,21 @@ func (x *ComputeEpsilonRequest) GetLengths() []int64 {
 	return nil
 }
 
+func (x *ComputeEpsilonRequest) GetEpsilons() []float64 {
+	if x != nil {
+		return x.Epsilons
+	}
+	return nil
+}
+
 // Response of ComputeEpsilon.
 type ComputeEpsilonResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The guarantees: one, or one for every length asked for.
-	Guarantees    []*PrivacyGuarantee `protobuf:"bytes,1,rep,name=guarantees,proto3" json:"guarantees,omitempty"`
+	// The guarantees: one, or one for every length or ε asked for.
+	Guarantees []*PrivacyGuarantee `protobuf:"bytes,1,rep,name=guarantees,proto3" json:"guarantees,omitempty"`
+	// Quantities on the way to ε, by name: what a trainer needs besides ε, such as beta
+	// and tau of objective perturbation or the scales of the sparse vector technique.
+	Derived       map[string]float64 `protobuf:"bytes,2,rep,name=derived,proto3" json:"derived,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -132,14 +145,23 @@ func (x *ComputeEpsilonResponse) GetGuarantees() []*PrivacyGuarantee {
 	return nil
 }
 
+func (x *ComputeEpsilonResponse) GetDerived() map[string]float64 {
+	if x != nil {
+		return x.Derived
+	}
+	return nil
+}
+
 // Request of CalibrateMechanism.
 type CalibrateMechanismRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The mechanism. Its expressions use the parameter to solve for.
+	// Required. The mechanism. Its expressions use the parameter to solve for. ε must
+	// rise or fall with it throughout.
 	Privacy *PrivacySpec `protobuf:"bytes,1,opt,name=privacy,proto3" json:"privacy,omitempty"`
 	// Values of the other variables in the mechanism's expressions.
 	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Required. The variable to solve for.
+	// Required. The variable to solve for: of type double where the expressions accept
+	// one, else int.
 	SolveFor string `protobuf:"bytes,3,opt,name=solve_for,json=solveFor,proto3" json:"solve_for,omitempty"`
 	// Required. Smallest value to consider.
 	Min float64 `protobuf:"fixed64,4,opt,name=min,proto3" json:"min,omitempty"`
@@ -228,10 +250,14 @@ type CalibrateMechanismResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether a value in the range reaches the target.
 	Reachable bool `protobuf:"varint,1,opt,name=reachable,proto3" json:"reachable,omitempty"`
-	// The value.
-	Value float64 `protobuf:"fixed64,2,opt,name=value,proto3" json:"value,omitempty"`
+	// The value whose ε comes nearest to the target without exceeding it; to a relative
+	// precision of 1e-9 for a double. Where the target is not reachable, the end of the
+	// range with the smaller ε.
+	Value *Value `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	// The guarantee at the value.
-	Guarantee     *PrivacyGuarantee `protobuf:"bytes,3,opt,name=guarantee,proto3" json:"guarantee,omitempty"`
+	Guarantee *PrivacyGuarantee `protobuf:"bytes,3,opt,name=guarantee,proto3" json:"guarantee,omitempty"`
+	// Quantities on the way to ε at the value (see ComputeEpsilonResponse).
+	Derived       map[string]float64 `protobuf:"bytes,4,rep,name=derived,proto3" json:"derived,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -273,16 +299,23 @@ func (x *CalibrateMechanismResponse) GetReachable() bool {
 	return false
 }
 
-func (x *CalibrateMechanismResponse) GetValue() float64 {
+func (x *CalibrateMechanismResponse) GetValue() *Value {
 	if x != nil {
 		return x.Value
 	}
-	return 0
+	return nil
 }
 
 func (x *CalibrateMechanismResponse) GetGuarantee() *PrivacyGuarantee {
 	if x != nil {
 		return x.Guarantee
+	}
+	return nil
+}
+
+func (x *CalibrateMechanismResponse) GetDerived() map[string]float64 {
+	if x != nil {
+		return x.Derived
 	}
 	return nil
 }
@@ -539,20 +572,25 @@ var File_dpareto_v1_privacy_service_proto protoreflect.FileDescriptor
 const file_dpareto_v1_privacy_service_proto_rawDesc = "" +
 	"\n" +
 	" dpareto/v1/privacy_service.proto\x12\n" +
-	"dpareto.v1\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\"\x89\x02\n" +
+	"dpareto.v1\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\"\xa5\x02\n" +
 	"\x15ComputeEpsilonRequest\x121\n" +
 	"\aprivacy\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\aprivacy\x12Q\n" +
 	"\n" +
 	"parameters\x18\x02 \x03(\v21.dpareto.v1.ComputeEpsilonRequest.ParametersEntryR\n" +
 	"parameters\x12\x18\n" +
-	"\alengths\x18\x03 \x03(\x03R\alengths\x1aP\n" +
+	"\alengths\x18\x03 \x03(\x03R\alengths\x12\x1a\n" +
+	"\bepsilons\x18\x04 \x03(\x01R\bepsilons\x1aP\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
-	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\"V\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\"\xdd\x01\n" +
 	"\x16ComputeEpsilonResponse\x12<\n" +
 	"\n" +
 	"guarantees\x18\x01 \x03(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\n" +
-	"guarantees\"\xdf\x02\n" +
+	"guarantees\x12I\n" +
+	"\aderived\x18\x02 \x03(\v2/.dpareto.v1.ComputeEpsilonResponse.DerivedEntryR\aderived\x1a:\n" +
+	"\fDerivedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xdf\x02\n" +
 	"\x19CalibrateMechanismRequest\x121\n" +
 	"\aprivacy\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\aprivacy\x12U\n" +
 	"\n" +
@@ -564,11 +602,15 @@ const file_dpareto_v1_privacy_service_proto_rawDesc = "" +
 	"\x0etarget_epsilon\x18\x06 \x01(\x01R\rtargetEpsilon\x1aP\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
-	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\"\x8c\x01\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\"\xaa\x02\n" +
 	"\x1aCalibrateMechanismResponse\x12\x1c\n" +
-	"\treachable\x18\x01 \x01(\bR\treachable\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value\x12:\n" +
-	"\tguarantee\x18\x03 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\tguarantee\"C\n" +
+	"\treachable\x18\x01 \x01(\bR\treachable\x12'\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value\x12:\n" +
+	"\tguarantee\x18\x03 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\tguarantee\x12M\n" +
+	"\aderived\x18\x04 \x03(\v23.dpareto.v1.CalibrateMechanismResponse.DerivedEntryR\aderived\x1a:\n" +
+	"\fDerivedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"C\n" +
 	"\x17GetPrivacyLedgerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05delta\x18\x02 \x01(\x01R\x05delta\"\x91\x01\n" +
@@ -606,7 +648,7 @@ func file_dpareto_v1_privacy_service_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_privacy_service_proto_rawDescData
 }
 
-var file_dpareto_v1_privacy_service_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_dpareto_v1_privacy_service_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_dpareto_v1_privacy_service_proto_goTypes = []any{
 	(*ComputeEpsilonRequest)(nil),      // 0: dpareto.v1.ComputeEpsilonRequest
 	(*ComputeEpsilonResponse)(nil),     // 1: dpareto.v1.ComputeEpsilonResponse
@@ -617,35 +659,40 @@ var file_dpareto_v1_privacy_service_proto_goTypes = []any{
 	(*ReaccountStudyRequest)(nil),      // 6: dpareto.v1.ReaccountStudyRequest
 	(*ReaccountStudyResponse)(nil),     // 7: dpareto.v1.ReaccountStudyResponse
 	nil,                                // 8: dpareto.v1.ComputeEpsilonRequest.ParametersEntry
-	nil,                                // 9: dpareto.v1.CalibrateMechanismRequest.ParametersEntry
-	(*PrivacySpec)(nil),                // 10: dpareto.v1.PrivacySpec
-	(*PrivacyGuarantee)(nil),           // 11: dpareto.v1.PrivacyGuarantee
-	(*Value)(nil),                      // 12: dpareto.v1.Value
+	nil,                                // 9: dpareto.v1.ComputeEpsilonResponse.DerivedEntry
+	nil,                                // 10: dpareto.v1.CalibrateMechanismRequest.ParametersEntry
+	nil,                                // 11: dpareto.v1.CalibrateMechanismResponse.DerivedEntry
+	(*PrivacySpec)(nil),                // 12: dpareto.v1.PrivacySpec
+	(*PrivacyGuarantee)(nil),           // 13: dpareto.v1.PrivacyGuarantee
+	(*Value)(nil),                      // 14: dpareto.v1.Value
 }
 var file_dpareto_v1_privacy_service_proto_depIdxs = []int32{
-	10, // 0: dpareto.v1.ComputeEpsilonRequest.privacy:type_name -> dpareto.v1.PrivacySpec
+	12, // 0: dpareto.v1.ComputeEpsilonRequest.privacy:type_name -> dpareto.v1.PrivacySpec
 	8,  // 1: dpareto.v1.ComputeEpsilonRequest.parameters:type_name -> dpareto.v1.ComputeEpsilonRequest.ParametersEntry
-	11, // 2: dpareto.v1.ComputeEpsilonResponse.guarantees:type_name -> dpareto.v1.PrivacyGuarantee
-	10, // 3: dpareto.v1.CalibrateMechanismRequest.privacy:type_name -> dpareto.v1.PrivacySpec
-	9,  // 4: dpareto.v1.CalibrateMechanismRequest.parameters:type_name -> dpareto.v1.CalibrateMechanismRequest.ParametersEntry
-	11, // 5: dpareto.v1.CalibrateMechanismResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
-	11, // 6: dpareto.v1.GetPrivacyLedgerResponse.composed:type_name -> dpareto.v1.PrivacyGuarantee
-	10, // 7: dpareto.v1.ReaccountStudyRequest.privacy:type_name -> dpareto.v1.PrivacySpec
-	12, // 8: dpareto.v1.ComputeEpsilonRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
-	12, // 9: dpareto.v1.CalibrateMechanismRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
-	0,  // 10: dpareto.v1.PrivacyService.ComputeEpsilon:input_type -> dpareto.v1.ComputeEpsilonRequest
-	2,  // 11: dpareto.v1.PrivacyService.CalibrateMechanism:input_type -> dpareto.v1.CalibrateMechanismRequest
-	4,  // 12: dpareto.v1.PrivacyService.GetPrivacyLedger:input_type -> dpareto.v1.GetPrivacyLedgerRequest
-	6,  // 13: dpareto.v1.PrivacyService.ReaccountStudy:input_type -> dpareto.v1.ReaccountStudyRequest
-	1,  // 14: dpareto.v1.PrivacyService.ComputeEpsilon:output_type -> dpareto.v1.ComputeEpsilonResponse
-	3,  // 15: dpareto.v1.PrivacyService.CalibrateMechanism:output_type -> dpareto.v1.CalibrateMechanismResponse
-	5,  // 16: dpareto.v1.PrivacyService.GetPrivacyLedger:output_type -> dpareto.v1.GetPrivacyLedgerResponse
-	7,  // 17: dpareto.v1.PrivacyService.ReaccountStudy:output_type -> dpareto.v1.ReaccountStudyResponse
-	14, // [14:18] is the sub-list for method output_type
-	10, // [10:14] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	13, // 2: dpareto.v1.ComputeEpsilonResponse.guarantees:type_name -> dpareto.v1.PrivacyGuarantee
+	9,  // 3: dpareto.v1.ComputeEpsilonResponse.derived:type_name -> dpareto.v1.ComputeEpsilonResponse.DerivedEntry
+	12, // 4: dpareto.v1.CalibrateMechanismRequest.privacy:type_name -> dpareto.v1.PrivacySpec
+	10, // 5: dpareto.v1.CalibrateMechanismRequest.parameters:type_name -> dpareto.v1.CalibrateMechanismRequest.ParametersEntry
+	14, // 6: dpareto.v1.CalibrateMechanismResponse.value:type_name -> dpareto.v1.Value
+	13, // 7: dpareto.v1.CalibrateMechanismResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
+	11, // 8: dpareto.v1.CalibrateMechanismResponse.derived:type_name -> dpareto.v1.CalibrateMechanismResponse.DerivedEntry
+	13, // 9: dpareto.v1.GetPrivacyLedgerResponse.composed:type_name -> dpareto.v1.PrivacyGuarantee
+	12, // 10: dpareto.v1.ReaccountStudyRequest.privacy:type_name -> dpareto.v1.PrivacySpec
+	14, // 11: dpareto.v1.ComputeEpsilonRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
+	14, // 12: dpareto.v1.CalibrateMechanismRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
+	0,  // 13: dpareto.v1.PrivacyService.ComputeEpsilon:input_type -> dpareto.v1.ComputeEpsilonRequest
+	2,  // 14: dpareto.v1.PrivacyService.CalibrateMechanism:input_type -> dpareto.v1.CalibrateMechanismRequest
+	4,  // 15: dpareto.v1.PrivacyService.GetPrivacyLedger:input_type -> dpareto.v1.GetPrivacyLedgerRequest
+	6,  // 16: dpareto.v1.PrivacyService.ReaccountStudy:input_type -> dpareto.v1.ReaccountStudyRequest
+	1,  // 17: dpareto.v1.PrivacyService.ComputeEpsilon:output_type -> dpareto.v1.ComputeEpsilonResponse
+	3,  // 18: dpareto.v1.PrivacyService.CalibrateMechanism:output_type -> dpareto.v1.CalibrateMechanismResponse
+	5,  // 19: dpareto.v1.PrivacyService.GetPrivacyLedger:output_type -> dpareto.v1.GetPrivacyLedgerResponse
+	7,  // 20: dpareto.v1.PrivacyService.ReaccountStudy:output_type -> dpareto.v1.ReaccountStudyResponse
+	17, // [17:21] is the sub-list for method output_type
+	13, // [13:17] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_privacy_service_proto_init() }
@@ -661,7 +708,7 @@ func file_dpareto_v1_privacy_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_privacy_service_proto_rawDesc), len(file_dpareto_v1_privacy_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -31,7 +31,8 @@ const (
 //
 // Privacy accounting.
 type PrivacyServiceClient interface {
-	// Computes ε of a mechanism: one value, or one for every number of epochs or steps.
+	// Computes ε of a mechanism: one value, or one for every number of epochs or steps;
+	// or δ for given values of ε.
 	ComputeEpsilon(ctx context.Context, in *ComputeEpsilonRequest, opts ...grpc.CallOption) (*ComputeEpsilonResponse, error)
 	// Finds the value of a parameter for which a mechanism has a target ε.
 	CalibrateMechanism(ctx context.Context, in *CalibrateMechanismRequest, opts ...grpc.CallOption) (*CalibrateMechanismResponse, error)
@@ -96,7 +97,8 @@ func (c *privacyServiceClient) ReaccountStudy(ctx context.Context, in *Reaccount
 //
 // Privacy accounting.
 type PrivacyServiceServer interface {
-	// Computes ε of a mechanism: one value, or one for every number of epochs or steps.
+	// Computes ε of a mechanism: one value, or one for every number of epochs or steps;
+	// or δ for given values of ε.
 	ComputeEpsilon(context.Context, *ComputeEpsilonRequest) (*ComputeEpsilonResponse, error)
 	// Finds the value of a parameter for which a mechanism has a target ε.
 	CalibrateMechanism(context.Context, *CalibrateMechanismRequest) (*CalibrateMechanismResponse, error)

@@ -188,7 +188,10 @@ type Study struct {
 	// Output only. Time of creation.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// Output only. Time of the last change of the study's own fields.
-	UpdateTime    *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// Output only. What a reader of the study's results must know, for example that ε
+	// is accounted for another sampler than the trainer's.
+	Warnings      []*Warning `protobuf:"bytes,15,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -317,6 +320,13 @@ func (x *Study) GetCreateTime() *timestamppb.Timestamp {
 func (x *Study) GetUpdateTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.UpdateTime
+	}
+	return nil
+}
+
+func (x *Study) GetWarnings() []*Warning {
+	if x != nil {
+		return x.Warnings
 	}
 	return nil
 }
@@ -1235,7 +1245,7 @@ var File_dpareto_v1_study_proto protoreflect.FileDescriptor
 const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\n" +
 	"\x16dpareto/v1/study.proto\x12\n" +
-	"dpareto.v1\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xda\x04\n" +
+	"dpareto.v1\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b\x05\n" +
 	"\x05Study\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x12\n" +
@@ -1253,7 +1263,8 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\vcreate_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"updateTime\x1a9\n" +
+	"updateTime\x12/\n" +
+	"\bwarnings\x18\x0f \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xaf\x01\n" +
@@ -1380,9 +1391,10 @@ var file_dpareto_v1_study_proto_goTypes = []any{
 	nil,                             // 15: dpareto.v1.Study.LabelsEntry
 	nil,                             // 16: dpareto.v1.TrainerSpec.SettingsEntry
 	(*timestamppb.Timestamp)(nil),   // 17: google.protobuf.Timestamp
-	(*ParameterSpec)(nil),           // 18: dpareto.v1.ParameterSpec
-	(*MetricSpec)(nil),              // 19: dpareto.v1.MetricSpec
-	(*durationpb.Duration)(nil),     // 20: google.protobuf.Duration
+	(*Warning)(nil),                 // 18: dpareto.v1.Warning
+	(*ParameterSpec)(nil),           // 19: dpareto.v1.ParameterSpec
+	(*MetricSpec)(nil),              // 20: dpareto.v1.MetricSpec
+	(*durationpb.Duration)(nil),     // 21: google.protobuf.Duration
 }
 var file_dpareto_v1_study_proto_depIdxs = []int32{
 	15, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
@@ -1391,27 +1403,28 @@ var file_dpareto_v1_study_proto_depIdxs = []int32{
 	3,  // 3: dpareto.v1.Study.trial_counts:type_name -> dpareto.v1.TrialCounts
 	17, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
 	17, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
-	18, // 6: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
-	19, // 7: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
-	5,  // 8: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
-	6,  // 9: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
-	7,  // 10: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
-	8,  // 11: dpareto.v1.StudySpec.cost:type_name -> dpareto.v1.CostSpec
-	11, // 12: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
-	12, // 13: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
-	13, // 14: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
-	1,  // 15: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
-	20, // 16: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
-	20, // 17: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
-	9,  // 18: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
-	10, // 19: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
-	16, // 20: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
-	14, // 21: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonStopping
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	18, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
+	19, // 7: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
+	20, // 8: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
+	5,  // 9: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
+	6,  // 10: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
+	7,  // 11: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
+	8,  // 12: dpareto.v1.StudySpec.cost:type_name -> dpareto.v1.CostSpec
+	11, // 13: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
+	12, // 14: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
+	13, // 15: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
+	1,  // 16: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
+	21, // 17: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
+	21, // 18: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
+	9,  // 19: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
+	10, // 20: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
+	16, // 21: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
+	14, // 22: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonStopping
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_study_proto_init() }
@@ -1421,6 +1434,7 @@ func file_dpareto_v1_study_proto_init() {
 	}
 	file_dpareto_v1_metric_proto_init()
 	file_dpareto_v1_parameter_proto_init()
+	file_dpareto_v1_privacy_proto_init()
 	file_dpareto_v1_study_proto_msgTypes[2].OneofWrappers = []any{}
 	file_dpareto_v1_study_proto_msgTypes[6].OneofWrappers = []any{
 		(*CostSpec_Runs)(nil),
