@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest"
@@ -92,7 +93,7 @@ func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
 	g := grpc.NewServer(options...)
 	dparetov1.RegisterStudyServiceServer(g, &studyService{Server: s})
 	dparetov1.RegisterFrontServiceServer(g, &frontService{Server: s})
-	dparetov1.RegisterPrivacyServiceServer(g, dparetov1.UnimplementedPrivacyServiceServer{})
+	dparetov1.RegisterPrivacyServiceServer(g, privacyService{})
 	dparetov1.RegisterReleaseServiceServer(g, dparetov1.UnimplementedReleaseServiceServer{})
 	dparetov1.RegisterAdminServiceServer(g, &adminService{Server: s})
 	healthv1.RegisterHealthServer(g, health.NewServer())
@@ -110,6 +111,22 @@ type studyService struct {
 type frontService struct {
 	dparetov1.UnimplementedFrontServiceServer
 	*Server
+}
+
+// privacyService implements PrivacyService.
+type privacyService struct {
+	dparetov1.UnimplementedPrivacyServiceServer
+	accounting.Service
+}
+
+// ComputeEpsilon implements PrivacyService.
+func (s privacyService) ComputeEpsilon(ctx context.Context, req *dparetov1.ComputeEpsilonRequest) (*dparetov1.ComputeEpsilonResponse, error) {
+	return s.Service.ComputeEpsilon(ctx, req)
+}
+
+// CalibrateMechanism implements PrivacyService.
+func (s privacyService) CalibrateMechanism(ctx context.Context, req *dparetov1.CalibrateMechanismRequest) (*dparetov1.CalibrateMechanismResponse, error) {
+	return s.Service.CalibrateMechanism(ctx, req)
 }
 
 // adminService implements AdminService.

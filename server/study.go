@@ -38,13 +38,15 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 	if err := validateStudy(id, req.GetStudy()); err != nil {
 		return nil, err
 	}
-	if _, err := spec.Compile("study.spec", req.GetStudy().GetSpec()); err != nil {
+	compiled, err := spec.Compile("study.spec", req.GetStudy().GetSpec())
+	if err != nil {
 		return nil, err
 	}
 	study, err := s.newStudy(id, req.GetStudy())
 	if err != nil {
 		return nil, err
 	}
+	study.Warnings = compiled.Warnings
 	// existing replaces study by the one that exists, if its spec is equal.
 	existing := func(tx *store.ReadTx) error {
 		record, err := tx.Study(id)

@@ -221,11 +221,6 @@ func TestUnimplemented(t *testing.T) {
 		"study.spec.algorithm.name: ALGORITHM_NSGA2": func(r *dparetov1.CreateStudyRequest) {
 			r.Study.Spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_NSGA2
 		},
-		"study.spec.metrics[0].computed.privacy.laplace": func(r *dparetov1.CreateStudyRequest) {
-			r.Study.Spec.Metrics[0].GetComputed().GetPrivacy().Mechanism = &dparetov1.PrivacySpec_Laplace{
-				Laplace: &dparetov1.LaplaceMechanism{Sensitivity: "1", Scale: "1"},
-			}
-		},
 		"request_id": func(r *dparetov1.CreateStudyRequest) { r.RequestId = "x" },
 	} {
 		request := &dparetov1.CreateStudyRequest{StudyId: "later", Study: &dparetov1.Study{Spec: svtSpec()}}

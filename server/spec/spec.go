@@ -58,6 +58,8 @@ type Study struct {
 	// Problem is what designers solve: a parameter for every parameter of the spec and
 	// an objective for every metric with the role OBJECTIVE, in the order of the spec.
 	Problem *suggest.Problem
+	// Warnings are what a reader of the study's results must know.
+	Warnings []*dparetov1.Warning
 
 	metrics    []metric
 	objectives []int          // indexes into metrics

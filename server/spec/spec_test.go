@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/privacy"
 )
 
 func TestCloseTo(t *testing.T) {
@@ -25,25 +24,6 @@ func TestCloseTo(t *testing.T) {
 		if got := closeTo(test.x, test.y, test.tolerance); got != test.want {
 			t.Errorf("closeTo(%g, %g, %g) = %v", test.x, test.y, test.tolerance, got)
 		}
-	}
-}
-
-// A guarantee loses nothing on its way into a message.
-func TestGuaranteeMessage(t *testing.T) {
-	spec := &dparetov1.PrivacySpec{
-		Adjacency:  dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
-		Accountant: dparetov1.Accountant_ACCOUNTANT_RDP,
-		Conversion: dparetov1.Conversion_CONVERSION_CLASSIC,
-	}
-	got := guaranteeMessage(privacy.Guarantee{
-		Epsilon: 2, EpsilonLower: 1, Delta: 1e-5, Order: 7, Steps: 9,
-		Assumptions: []string{"a"},
-		Warnings:    []privacy.Warning{{Code: privacy.WarnLooseBound, Message: "m"}},
-	}, spec)
-	if got.GetEpsilon() != 2 || got.GetEpsilonLower() != 1 || got.GetDelta() != 1e-5 || got.GetOrder() != 7 || got.GetSteps() != 9 ||
-		got.GetAdjacency() != spec.GetAdjacency() || got.GetAccountant() != spec.GetAccountant() || got.GetConversion() != spec.GetConversion() ||
-		len(got.GetAssumptions()) != 1 || len(got.GetWarnings()) != 1 || got.GetWarnings()[0].GetCode() != "LOOSE_BOUND" {
-		t.Errorf("message %v", got)
 	}
 }
 

@@ -1,0 +1,289 @@
+package accounting
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/server/expression"
+	"github.com/dpareto/dpareto/server/invalid"
+)
+
+// Codes of warnings beside those of package privacy.
+const (
+	// WarnSamplingMismatch marks an ε that is accounted for another sampler than the
+	// trainer's: it guarantees nothing about that trainer.
+	WarnSamplingMismatch = "SAMPLING_MISMATCH"
+	// WarnLargeDelta marks a guarantee whose δ is not below 1/dataset_size: it allows to
+	// publish a record.
+	WarnLargeDelta = "LARGE_DELTA"
+)
+
+// keptCurves is the number of mechanisms whose curves a Function keeps. A study asks
+// for many lengths of one run, one after the other.
+const keptCurves = 32
+
+// Function is the guarantee of a mechanism as a function of the variables in its
+// expressions. It is safe for concurrent use.
+type Function struct {
+	spec       *dparetov1.PrivacySpec
+	accountant privacy.Accountant
+	mechanism  *mechanism
+
+	mu     sync.Mutex
+	curves []keptCurve // the last used at the end
+}
+
+type keptCurve struct {
+	key   string
+	curve privacy.Curve
+}
+
+// Compile validates a spec and compiles it. Violations are added to fields, under paths
+// that begin with path; then the result is nil.
+func Compile(path string, fields *invalid.Fields, environment *expression.Environment, spec *dparetov1.PrivacySpec) *Function {
+	before := fields.Len()
+	if spec == nil {
+		fields.Addf(path, "must be set")
+		return nil
+	}
+	c := &compiler{fields: fields, environment: environment, root: path}
+	c.adjacency = adjacencyOf(spec.GetAdjacency())
+	if c.adjacency == 0 {
+		c.addf("adjacency", "must be ADJACENCY_ADD_REMOVE or ADJACENCY_REPLACE_ONE, is %v", spec.GetAdjacency())
+	}
+	f := &Function{spec: spec, accountant: c.accountant(spec)}
+	if f.mechanism = c.mechanism("", spec); f.mechanism != nil {
+		c.check(spec, f.mechanism)
+	}
+	if fields.Len() != before {
+		return nil
+	}
+	return f
+}
+
+// adjacencyOf returns 0 for anything but the two adjacencies.
+func adjacencyOf(a dparetov1.Adjacency) privacy.Adjacency {
+	switch a {
+	case dparetov1.Adjacency_ADJACENCY_ADD_REMOVE:
+		return privacy.AddRemove
+	case dparetov1.Adjacency_ADJACENCY_REPLACE_ONE:
+		return privacy.ReplaceOne
+	default:
+		return 0
+	}
+}
+
+// accountant returns the accountant that a spec asks for.
+func (c *compiler) accountant(spec *dparetov1.PrivacySpec) privacy.Accountant {
+	conversion := spec.GetConversion()
+	if spec.GetAccountant() != dparetov1.Accountant_ACCOUNTANT_RDP && conversion != dparetov1.Conversion_CONVERSION_UNSPECIFIED {
+		c.addf("conversion", "is only for ACCOUNTANT_RDP")
+	}
+	switch spec.GetAccountant() {
+	case dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED, dparetov1.Accountant_ACCOUNTANT_TIGHTEST:
+		return privacy.Tightest{}
+	case dparetov1.Accountant_ACCOUNTANT_EXACT:
+		return privacy.Exact{}
+	case dparetov1.Accountant_ACCOUNTANT_PLD:
+		return privacy.PLD{}
+	case dparetov1.Accountant_ACCOUNTANT_GDP:
+		return privacy.GDP{}
+	case dparetov1.Accountant_ACCOUNTANT_PURE:
+		return privacy.Pure{}
+	case dparetov1.Accountant_ACCOUNTANT_RDP:
+		switch conversion {
+		case dparetov1.Conversion_CONVERSION_CLASSIC:
+			return privacy.RDP{Conversion: privacy.Classic}
+		case dparetov1.Conversion_CONVERSION_IMPROVED:
+			return privacy.RDP{Conversion: privacy.Improved}
+		default:
+			c.addf("conversion", "must be CONVERSION_CLASSIC or CONVERSION_IMPROVED with ACCOUNTANT_RDP, is %v", conversion)
+		}
+	default:
+		c.addf("accountant", "is unknown: %v", spec.GetAccountant())
+	}
+	return nil
+}
+
+// check finds out whether the accountant can account the mechanism with this δ,
+// whatever the values of the variables.
+func (c *compiler) check(spec *dparetov1.PrivacySpec, m *mechanism) {
+	accountant, delta := spec.GetAccountant(), spec.GetDelta()
+	refuse := func(reason string) { c.addf("accountant", "cannot be %v: %s", accountant, reason) }
+	switch accountant {
+	case dparetov1.Accountant_ACCOUNTANT_PURE:
+		if !m.pure {
+			refuse("the mechanism has no pure guarantee")
+		}
+	case dparetov1.Accountant_ACCOUNTANT_GDP:
+		if !m.gaussian {
+			refuse("the mechanism is not one of Gaussian noise without sampling")
+		}
+	case dparetov1.Accountant_ACCOUNTANT_EXACT, dparetov1.Accountant_ACCOUNTANT_PLD:
+		if !m.pair {
+			refuse("the mechanism has no dominating pair of distributions; ACCOUNTANT_RDP can account it")
+		}
+	default:
+	}
+	pureAllowed := m.pure && (accountant == dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED ||
+		accountant == dparetov1.Accountant_ACCOUNTANT_TIGHTEST)
+	switch {
+	case accountant == dparetov1.Accountant_ACCOUNTANT_PURE:
+		if delta != 0 {
+			c.addf("delta", "must be 0 with ACCOUNTANT_PURE, is %g", delta)
+		}
+	case delta == 0 && pureAllowed:
+	case !(delta > 0 && delta < 1):
+		c.addf("delta", "must be in (0, 1), is %g", delta)
+	}
+}
+
+// Guarantee returns the guarantee of the mechanism for values of the variables, of
+// their Go types int64, float64 or string. An error that is due to a value is a
+// *privacy.FieldError, or several of them joined, whose Field is the path of the
+// expression below the spec.
+func (f *Function) Guarantee(variables map[string]any) (*dparetov1.PrivacyGuarantee, error) {
+	r, err := f.mechanism.release(variables)
+	if err != nil {
+		return nil, err
+	}
+	return f.guarantee(r, r.runs, r.steps, f.spec.GetDelta())
+}
+
+// guarantee accounts runs of a release, which are shown as steps.
+func (f *Function) guarantee(r release, runs, steps int64, delta float64) (*dparetov1.PrivacyGuarantee, error) {
+	curve, err := f.curve(r.mechanism)
+	if err != nil {
+		return nil, err
+	}
+	g, err := curve.Epsilon(runs, delta)
+	if err != nil {
+		return nil, err
+	}
+	g.Steps = steps
+	return f.message(g, r), nil
+}
+
+// curve returns the curve of a mechanism, from an earlier call if possible.
+func (f *Function) curve(m privacy.Mechanism) (privacy.Curve, error) {
+	key := fmt.Sprintf("%T%+v", m, m)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if i := slices.IndexFunc(f.curves, func(k keptCurve) bool { return k.key == key }); i >= 0 {
+		kept := f.curves[i]
+		f.curves = append(slices.Delete(f.curves, i, i+1), kept)
+		return kept.curve, nil
+	}
+	curve, err := f.accountant.Curve(m)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.curves) == keptCurves {
+		f.curves = slices.Delete(f.curves, 0, 1)
+	}
+	f.curves = append(f.curves, keptCurve{key, curve})
+	return curve, nil
+}
+
+// message converts the guarantee of a release.
+func (f *Function) message(g privacy.Guarantee, r release) *dparetov1.PrivacyGuarantee {
+	message := &dparetov1.PrivacyGuarantee{
+		Epsilon:     g.Epsilon,
+		Delta:       g.Delta,
+		Adjacency:   f.spec.GetAdjacency(),
+		Order:       g.Order,
+		Steps:       g.Steps,
+		Assumptions: g.Assumptions,
+		Warnings:    slices.Clone(f.mechanism.warnings),
+	}
+	message.Accountant, message.Conversion = accountantOf(g.Accountant)
+	if g.EpsilonLower > 0 {
+		message.EpsilonLower = &g.EpsilonLower
+	}
+	for _, w := range g.Warnings {
+		message.Warnings = append(message.Warnings, &dparetov1.Warning{Code: string(w.Code), Message: w.Message})
+	}
+	if n := r.datasetSize; n > 0 && g.Delta >= 1/float64(n) {
+		message.Warnings = append(message.Warnings, &dparetov1.Warning{
+			Code:    WarnLargeDelta,
+			Message: fmt.Sprintf("delta %g is not below 1/dataset_size = %.3g: publishing one record would be allowed", g.Delta, 1/float64(n)),
+		})
+	}
+	return message
+}
+
+// accountantOf returns the accountant with a name of package privacy.
+func accountantOf(name string) (dparetov1.Accountant, dparetov1.Conversion) {
+	switch name {
+	case privacy.Exact{}.Name():
+		return dparetov1.Accountant_ACCOUNTANT_EXACT, dparetov1.Conversion_CONVERSION_UNSPECIFIED
+	case privacy.PLD{}.Name():
+		return dparetov1.Accountant_ACCOUNTANT_PLD, dparetov1.Conversion_CONVERSION_UNSPECIFIED
+	case privacy.GDP{}.Name():
+		return dparetov1.Accountant_ACCOUNTANT_GDP, dparetov1.Conversion_CONVERSION_UNSPECIFIED
+	case privacy.Pure{}.Name():
+		return dparetov1.Accountant_ACCOUNTANT_PURE, dparetov1.Conversion_CONVERSION_UNSPECIFIED
+	case privacy.RDP{}.Name():
+		return dparetov1.Accountant_ACCOUNTANT_RDP, dparetov1.Conversion_CONVERSION_IMPROVED
+	case privacy.RDP{Conversion: privacy.Classic}.Name():
+		return dparetov1.Accountant_ACCOUNTANT_RDP, dparetov1.Conversion_CONVERSION_CLASSIC
+	default:
+		return dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED, dparetov1.Conversion_CONVERSION_UNSPECIFIED
+	}
+}
+
+// Warnings returns, sorted by code, one warning of every kind that the guarantees at
+// some values carry; values at which there is no guarantee are passed over.
+func (f *Function) Warnings(values ...map[string]any) []*dparetov1.Warning {
+	var all []*dparetov1.Warning
+	for _, variables := range values {
+		g, err := f.Guarantee(variables)
+		if err != nil {
+			continue
+		}
+		for _, w := range g.GetWarnings() {
+			if !slices.ContainsFunc(all, func(known *dparetov1.Warning) bool { return known.GetCode() == w.GetCode() }) {
+				all = append(all, w)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *dparetov1.Warning) int { return cmp.Compare(a.GetCode(), b.GetCode()) })
+	return all
+}
+
+// below puts a path before the fields of the FieldErrors in err, with the names that
+// the contract has for them. Other errors are returned as they are.
+func below(path string, names map[string]string, err error) error {
+	found := privacy.FieldErrors(err)
+	if len(found) == 0 {
+		return err
+	}
+	renamed := make([]error, len(found))
+	for i, fe := range found {
+		field := fe.Field
+		if name, ok := names[field]; ok {
+			field = name
+		}
+		renamed[i] = &privacy.FieldError{Field: join(path, field), Message: fe.Message}
+	}
+	return errors.Join(renamed...)
+}
+
+// join joins the parts of a path, of which any may be empty.
+func join(parts ...string) string {
+	path := ""
+	for _, p := range parts {
+		switch {
+		case path == "":
+			path = p
+		case p != "":
+			path += "." + p
+		}
+	}
+	return path
+}

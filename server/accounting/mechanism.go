@@ -1,0 +1,586 @@
+package accounting
+
+import (
+	"fmt"
+	"math"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/server/expression"
+	"github.com/dpareto/dpareto/server/invalid"
+)
+
+// Bounds of nested specs: nothing that is meaningful comes near them.
+const (
+	maxParts = 1000
+	maxDepth = 4
+)
+
+// mechanism is a compiled mechanism.
+type mechanism struct {
+	// release evaluates the expressions.
+	release func(variables map[string]any) (release, error)
+	// withLength is release with another length, in the unit of the mechanism's length
+	// field; nil without one.
+	withLength func(variables map[string]any, length int64) (release, error)
+
+	pure     bool // has a pure guarantee
+	gaussian bool // is Gaussian noise without sampling
+	pair     bool // has a dominating pair
+
+	warnings []*dparetov1.Warning
+}
+
+// release is a mechanism of package privacy with what is known of its use.
+type release struct {
+	mechanism   privacy.Mechanism
+	runs        int64              // how often it is applied
+	steps       int64              // the same as shown to people: steps of training
+	datasetSize int64              // 0 where unknown
+	derived     map[string]float64 // as in ComputeEpsilonResponse
+}
+
+// compiler collects violations while it compiles.
+type compiler struct {
+	fields      *invalid.Fields
+	environment *expression.Environment
+	root        string
+	adjacency   privacy.Adjacency // of the whole
+	depth       int               // of nested specs
+}
+
+// addf records a violation of a field below the spec.
+func (c *compiler) addf(field, format string, args ...any) {
+	c.fields.Addf(join(c.root, field), format, args...)
+}
+
+// mechanism compiles the mechanism of a spec at a path below the whole, or returns nil.
+func (c *compiler) mechanism(path string, spec *dparetov1.PrivacySpec) *mechanism {
+	before := c.fields.Len()
+	var compiled *mechanism
+	switch m := spec.GetMechanism().(type) {
+	case *dparetov1.PrivacySpec_DpSgd:
+		compiled = c.dpSGD(join(path, "dp_sgd"), m.DpSgd)
+	case *dparetov1.PrivacySpec_SparseVector:
+		compiled = c.sparseVector(join(path, "sparse_vector"), m.SparseVector)
+	case *dparetov1.PrivacySpec_Gaussian:
+		compiled = c.gaussian(join(path, "gaussian"), m.Gaussian)
+	case *dparetov1.PrivacySpec_Laplace:
+		compiled = c.laplace(join(path, "laplace"), m.Laplace)
+	case *dparetov1.PrivacySpec_OutputPerturbation:
+		compiled = c.outputPerturbation(join(path, "output_perturbation"), m.OutputPerturbation)
+	case *dparetov1.PrivacySpec_ObjectivePerturbation:
+		compiled = c.objectivePerturbation(join(path, "objective_perturbation"), m.ObjectivePerturbation)
+	case *dparetov1.PrivacySpec_RepeatedSelection:
+		compiled = c.repeatedSelection(join(path, "repeated_selection"), m.RepeatedSelection)
+	case *dparetov1.PrivacySpec_Composition:
+		compiled = c.composition(join(path, "composition"), m.Composition)
+	case *dparetov1.PrivacySpec_RandomizedResponse:
+		compiled = c.randomizedResponse(join(path, "randomized_response"), m.RandomizedResponse)
+	case *dparetov1.PrivacySpec_Selection:
+		compiled = c.selection(join(path, "selection"), m.Selection)
+	case *dparetov1.PrivacySpec_ZeroConcentrated:
+		compiled = c.zeroConcentrated(join(path, "zero_concentrated"), m.ZeroConcentrated)
+	default:
+		c.addf(join(path, "mechanism"), "must be set")
+	}
+	if c.fields.Len() != before {
+		return nil
+	}
+	return compiled
+}
+
+// replaceOne checks that the adjacency is the one that a mechanism is stated for.
+func (c *compiler) replaceOne(what string) {
+	if c.adjacency == privacy.AddRemove {
+		c.addf("adjacency", "must be ADJACENCY_REPLACE_ONE for %s", what)
+	}
+}
+
+// number and integer compile a required expression; optional ones are nil when unset.
+func (c *compiler) number(field, source string) *expression.Number {
+	return c.compile(field, c.environment.Number, source)
+}
+
+func (c *compiler) integer(field, source string) *expression.Number {
+	return c.compile(field, c.environment.Integer, source)
+}
+
+func (c *compiler) optional(field, source string) *expression.Number {
+	if source == "" {
+		return nil
+	}
+	return c.number(field, source)
+}
+
+func (c *compiler) compile(field string, compile func(string) (*expression.Number, error), source string) *expression.Number {
+	n, err := compile(source)
+	if err != nil {
+		c.addf(field, "%v", err)
+	}
+	return n
+}
+
+// dpSGD compiles DP-SGD with any of the samplers.
+func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
+	switch m.GetSampling() {
+	case dparetov1.Sampling_SAMPLING_FIXED_SIZE:
+		c.replaceOne("lots of a fixed size")
+	case dparetov1.Sampling_SAMPLING_SHUFFLED:
+		c.replaceOne("shuffled lots")
+	case dparetov1.Sampling_SAMPLING_POISSON:
+	default:
+		c.addf(join(path, "sampling"), "must be SAMPLING_FIXED_SIZE, SAMPLING_POISSON or SAMPLING_SHUFFLED, is %v", m.GetSampling())
+	}
+	if _, known := dparetov1.Sampling_name[int32(m.GetTrainerSampling())]; !known {
+		c.addf(join(path, "trainer_sampling"), "is unknown: %v", m.GetTrainerSampling())
+	}
+	d := &dpSGD{
+		sampling:        m.GetSampling(),
+		adjacency:       c.adjacency,
+		path:            path,
+		datasetSize:     c.integer(join(path, "dataset_size"), m.GetDatasetSize()),
+		batchSize:       c.integer(join(path, "batch_size"), m.GetBatchSize()),
+		noiseMultiplier: c.number(join(path, "noise_multiplier"), m.GetNoiseMultiplier()),
+	}
+	switch length := m.GetLength().(type) {
+	case *dparetov1.DpSgdMechanism_Epochs:
+		d.unit, d.length = "epochs", c.integer(join(path, "epochs"), length.Epochs)
+	case *dparetov1.DpSgdMechanism_Steps:
+		d.unit, d.length = "steps", c.integer(join(path, "steps"), length.Steps)
+	default:
+		c.addf(join(path, "length"), "one of epochs and steps must be set")
+	}
+	compiled := &mechanism{
+		release:    func(variables map[string]any) (release, error) { return d.release(variables, nil) },
+		withLength: func(variables map[string]any, length int64) (release, error) { return d.release(variables, &length) },
+		gaussian:   m.GetSampling() == dparetov1.Sampling_SAMPLING_SHUFFLED,
+		pair:       true,
+	}
+	if trainer := m.GetTrainerSampling(); trainer != dparetov1.Sampling_SAMPLING_UNSPECIFIED && trainer != m.GetSampling() {
+		compiled.warnings = []*dparetov1.Warning{{
+			Code: WarnSamplingMismatch,
+			Message: fmt.Sprintf("epsilon is accounted for %v, but the trainer draws its lots by %v: it guarantees nothing about that trainer, "+
+				"whose true epsilon may be several times larger", m.GetSampling(), trainer),
+		}}
+	}
+	return compiled
+}
+
+// dpSGD evaluates a DpSgdMechanism.
+type dpSGD struct {
+	sampling                                        dparetov1.Sampling
+	adjacency                                       privacy.Adjacency
+	path, unit                                      string
+	datasetSize, batchSize, noiseMultiplier, length *expression.Number
+}
+
+// release evaluates the mechanism, with a length in place of its own if one is given.
+func (d *dpSGD) release(variables map[string]any, length *int64) (release, error) {
+	e := evaluation{variables: variables}
+	n, m := e.integer("dataset_size", d.datasetSize), e.integer("batch_size", d.batchSize)
+	sigma := e.float("noise_multiplier", d.noiseMultiplier)
+	var total int64
+	if length != nil {
+		total = *length
+	} else {
+		total = e.integer(d.unit, d.length)
+	}
+	if e.err == nil && total < 1 {
+		e.failf(d.unit, "must be at least 1, is %d", total)
+	}
+	var perEpoch int64
+	if e.err == nil {
+		// Checks the sizes whatever the sampler.
+		e.err = privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: sigma}.Validate()
+	}
+	if e.err == nil {
+		perEpoch, e.err = privacy.StepsPerEpoch(n, m)
+	}
+	if e.err != nil {
+		return release{}, below(d.path, nil, e.err)
+	}
+	steps := total
+	if d.unit == "epochs" {
+		if total > math.MaxInt64/perEpoch {
+			e.failf("epochs", "%d epochs are too many steps", total)
+			return release{}, below(d.path, nil, e.err)
+		}
+		steps = total * perEpoch
+	}
+	r := release{runs: steps, steps: steps, datasetSize: n, derived: map[string]float64{
+		"steps_per_epoch": float64(perEpoch),
+	}}
+	switch d.sampling {
+	case dparetov1.Sampling_SAMPLING_POISSON:
+		// The library's multiplier is relative to the clipping norm, which is half of the
+		// sensitivity when a record is replaced.
+		q := float64(m) / float64(n)
+		if d.adjacency == privacy.ReplaceOne {
+			sigma *= 2
+		}
+		r.mechanism = privacy.PoissonGaussian{SamplingProbability: q, NoiseMultiplier: sigma, Neighbours: d.adjacency}
+		r.derived["sampling_probability"] = q
+	case dparetov1.Sampling_SAMPLING_SHUFFLED:
+		r.mechanism = privacy.ShuffledGaussian{NoiseMultiplier: sigma}
+		// A pass over the data has at least ⌊n/m⌋ lots.
+		if r.runs = total; d.unit == "steps" {
+			lots := n / m
+			r.runs = (total-1)/lots + 1
+		}
+		r.derived["passes"] = float64(r.runs)
+	default:
+		r.mechanism = privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: sigma}
+		r.derived["sampling_ratio"] = float64(m) / float64(n)
+	}
+	return r, below(d.path, nil, r.mechanism.Validate())
+}
+
+func (c *compiler) sparseVector(path string, m *dparetov1.SparseVectorMechanism) *mechanism {
+	cutoff := c.integer(join(path, "cutoff"), m.GetCutoff())
+	scale := c.number(join(path, "noise_scale"), m.GetNoiseScale())
+	names := map[string]string{"bound": "cutoff", "noise": "noise_scale"}
+	return &mechanism{pure: true, pair: true, release: once(path, names, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+		svt := privacy.SparseVector{
+			Bound:      e.integer("cutoff", cutoff),
+			Noise:      e.float("noise_scale", scale),
+			Neighbours: c.adjacency,
+		}
+		threshold, query := svt.Split()
+		return svt, map[string]float64{"threshold_scale": threshold, "query_scale": query}
+	})}
+}
+
+func (c *compiler) gaussian(path string, m *dparetov1.GaussianMechanism) *mechanism {
+	sensitivity := c.number(join(path, "sensitivity"), m.GetSensitivity())
+	sigma := c.number(join(path, "standard_deviation"), m.GetStandardDeviation())
+	names := map[string]string{"sigma": "standard_deviation"}
+	return &mechanism{gaussian: true, pair: true, release: once(path, names, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+		gaussian := privacy.Gaussian{
+			Sensitivity: e.float("sensitivity", sensitivity),
+			Sigma:       e.float("standard_deviation", sigma),
+			Neighbours:  c.adjacency,
+		}
+		return gaussian, map[string]float64{"mu": gaussian.GaussianMu()}
+	})}
+}
+
+func (c *compiler) laplace(path string, m *dparetov1.LaplaceMechanism) *mechanism {
+	sensitivity := c.number(join(path, "sensitivity"), m.GetSensitivity())
+	scale := c.number(join(path, "scale"), m.GetScale())
+	return &mechanism{pure: true, pair: true, release: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+		return privacy.Laplace{
+			Sensitivity: e.float("sensitivity", sensitivity),
+			Scale:       e.float("scale", scale),
+			Neighbours:  c.adjacency,
+		}, nil
+	})}
+}
+
+func (c *compiler) outputPerturbation(path string, m *dparetov1.OutputPerturbationMechanism) *mechanism {
+	c.replaceOne("output perturbation")
+	size := c.integer(join(path, "dataset_size"), m.GetDatasetSize())
+	regularization := c.number(join(path, "regularization"), m.GetRegularization())
+	norm := c.number(join(path, "feature_norm"), m.GetFeatureNorm())
+	sigma := c.number(join(path, "standard_deviation"), m.GetStandardDeviation())
+	radius := c.optional(join(path, "radius"), m.GetRadius())
+	names := map[string]string{"lipschitz": "feature_norm", "sigma": "standard_deviation"}
+	compiled := &mechanism{gaussian: true, pair: true, release: once(path, names, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+		perturbation := privacy.OutputPerturbation{
+			DatasetSize:    e.integer("dataset_size", size),
+			Regularization: e.float("regularization", regularization),
+			Lipschitz:      e.float("feature_norm", norm),
+			Sigma:          e.float("standard_deviation", sigma),
+		}
+		if radius != nil {
+			if perturbation.Radius = e.float("radius", radius); e.err == nil && !(perturbation.Radius > 0) {
+				e.failf("radius", "must be positive, is %g", perturbation.Radius)
+			}
+		}
+		return perturbation, map[string]float64{"sensitivity": perturbation.L2Sensitivity(), "mu": perturbation.GaussianMu()}
+	})}
+	return withDatasetSize(compiled)
+}
+
+func (c *compiler) objectivePerturbation(path string, m *dparetov1.ObjectivePerturbationMechanism) *mechanism {
+	c.replaceOne("objective perturbation")
+	rule := privacy.RankOne
+	switch m.GetCalibration() {
+	case dparetov1.ObjectiveCalibration_OBJECTIVE_CALIBRATION_UNSPECIFIED, dparetov1.ObjectiveCalibration_OBJECTIVE_CALIBRATION_RANK_ONE:
+	case dparetov1.ObjectiveCalibration_OBJECTIVE_CALIBRATION_CHAUDHURI:
+		rule = privacy.Chaudhuri
+	case dparetov1.ObjectiveCalibration_OBJECTIVE_CALIBRATION_CONTINUOUS:
+		rule = privacy.ContinuousChaudhuri
+	default:
+		c.addf(join(path, "calibration"), "is unknown: %v", m.GetCalibration())
+	}
+	epsilon := c.number(join(path, "epsilon"), m.GetEpsilon())
+	regularization := c.optional(join(path, "regularization"), m.GetRegularization())
+	curvature := c.optional(join(path, "curvature"), m.GetCurvature())
+	split := c.optional(join(path, "split"), m.GetSplit())
+	var size *expression.Number
+	if m.GetDatasetSize() != "" {
+		size = c.integer(join(path, "dataset_size"), m.GetDatasetSize())
+	}
+	calibrated := m.GetDatasetSize() != "" && m.GetRegularization() != ""
+	if !calibrated && (m.GetDatasetSize() != "" || m.GetRegularization() != "") {
+		c.addf(join(path, "dataset_size"), "and regularization must be set together")
+	}
+	compiled := &mechanism{pure: true, pair: true, release: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+		// ε does not depend on the rest, which only serves to calibrate the noise.
+		perturbation := privacy.ObjectivePerturbation{
+			DatasetSize: 1, Regularization: 1, Curvature: 0.25, Rule: rule,
+			Epsilon: e.float("epsilon", epsilon),
+		}
+		if curvature != nil {
+			perturbation.Curvature = e.float("curvature", curvature)
+		}
+		if split != nil {
+			if perturbation.Split = e.float("split", split); e.err == nil && !(perturbation.Split > 0) {
+				e.failf("split", "must lie strictly between 0 and 1, is %g", perturbation.Split)
+			}
+		}
+		if !calibrated {
+			return perturbation, nil
+		}
+		perturbation.DatasetSize = e.integer("dataset_size", size)
+		perturbation.Regularization = e.float("regularization", regularization)
+		if e.err != nil || perturbation.Validate() != nil {
+			return perturbation, nil
+		}
+		beta, tau := perturbation.Calibrate()
+		return perturbation, map[string]float64{"beta": beta, "tau": tau}
+	})}
+	if calibrated {
+		return withDatasetSize(compiled)
+	}
+	return compiled
+}
+
+// withDatasetSize has releases know the number of records.
+func withDatasetSize(m *mechanism) *mechanism {
+	inner := m.release
+	m.release = func(variables map[string]any) (release, error) {
+		r, err := inner(variables)
+		switch perturbation := r.mechanism.(type) {
+		case privacy.OutputPerturbation:
+			r.datasetSize = perturbation.DatasetSize
+		case privacy.ObjectivePerturbation:
+			r.datasetSize = perturbation.DatasetSize
+		}
+		return r, err
+	}
+	return m
+}
+
+func (c *compiler) randomizedResponse(path string, m *dparetov1.RandomizedResponseMechanism) *mechanism {
+	c.replaceOne("randomised response")
+	epsilon := c.number(join(path, "epsilon"), m.GetEpsilon())
+	categories := c.integer(join(path, "categories"), m.GetCategories())
+	return &mechanism{pure: true, pair: true, release: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+		return privacy.RandomizedResponse{
+			Epsilon:    e.float("epsilon", epsilon),
+			Categories: e.integer("categories", categories),
+		}, nil
+	})}
+}
+
+func (c *compiler) selection(path string, m *dparetov1.SelectionMechanism) *mechanism {
+	var method privacy.SelectionMethod
+	switch m.GetMethod() {
+	case dparetov1.SelectionMethod_SELECTION_METHOD_EXPONENTIAL:
+		method = privacy.Exponential
+	case dparetov1.SelectionMethod_SELECTION_METHOD_PERMUTE_AND_FLIP:
+		method = privacy.PermuteAndFlip
+	case dparetov1.SelectionMethod_SELECTION_METHOD_REPORT_NOISY_MAX:
+		method = privacy.ReportNoisyMax
+	default:
+		c.addf(join(path, "method"), "must be SELECTION_METHOD_EXPONENTIAL, _PERMUTE_AND_FLIP or _REPORT_NOISY_MAX, is %v", m.GetMethod())
+	}
+	epsilon := c.number(join(path, "epsilon"), m.GetEpsilon())
+	return &mechanism{pure: true, pair: method != privacy.Exponential,
+		release: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+			return privacy.Selection{Method: method, Epsilon: e.float("epsilon", epsilon), Neighbours: c.adjacency}, nil
+		})}
+}
+
+func (c *compiler) zeroConcentrated(path string, m *dparetov1.ZeroConcentratedMechanism) *mechanism {
+	rho := c.number(join(path, "rho"), m.GetRho())
+	return &mechanism{release: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+		return privacy.ZeroConcentrated{Rho: e.float("rho", rho), Neighbours: c.adjacency}, nil
+	})}
+}
+
+func (c *compiler) repeatedSelection(path string, m *dparetov1.RepeatedSelectionMechanism) *mechanism {
+	base := c.nested(join(path, "base"), m.GetBase())
+	mean := c.number(join(path, "mean_runs"), m.GetMeanRuns())
+	var eta *expression.Number
+	switch law := m.GetLaw().(type) {
+	case *dparetov1.RepeatedSelectionMechanism_Eta:
+		eta = c.number(join(path, "eta"), law.Eta)
+	case *dparetov1.RepeatedSelectionMechanism_Poisson:
+	default:
+		c.addf(join(path, "law"), "one of eta and poisson must be set")
+	}
+	if base == nil {
+		return nil
+	}
+	names := map[string]string{"mean": "mean_runs", "gamma": "mean_runs"}
+	return &mechanism{warnings: base.warnings, release: func(variables map[string]any) (release, error) {
+		candidate, err := base.release(variables)
+		if err != nil {
+			return release{}, err
+		}
+		e := evaluation{variables: variables}
+		runs := e.float("mean_runs", mean)
+		r := release{runs: 1, steps: 1, datasetSize: candidate.datasetSize}
+		if eta == nil {
+			if e.err == nil {
+				r.mechanism = privacy.PoissonSelection{Base: candidate.mechanism, Steps: candidate.runs, Mean: runs}
+			}
+		} else {
+			shape, gamma := e.float("eta", eta), 0.0
+			if e.err == nil {
+				gamma, e.err = privacy.SelectionGamma(shape, runs)
+			}
+			if e.err == nil {
+				r.mechanism = privacy.RepeatedSelection{Base: candidate.mechanism, Steps: candidate.runs, Eta: shape, Gamma: gamma}
+				r.derived = map[string]float64{"gamma": gamma}
+			}
+		}
+		if e.err != nil {
+			return release{}, below(path, names, e.err)
+		}
+		return r, below(path, names, r.mechanism.Validate())
+	}}
+}
+
+func (c *compiler) composition(path string, m *dparetov1.CompositionMechanism) *mechanism {
+	if n := len(m.GetParts()); n < 1 || n > maxParts {
+		c.addf(join(path, "parts"), "must hold 1 to %d parts, holds %d", maxParts, n)
+		return nil
+	}
+	type part struct {
+		path      string
+		mechanism *mechanism
+		count     *expression.Number // nil for 1
+	}
+	compiled := &mechanism{pure: true, gaussian: true, pair: true}
+	parts := make([]part, len(m.GetParts()))
+	for i, p := range m.GetParts() {
+		at := join(path, fmt.Sprintf("parts[%d]", i))
+		parts[i] = part{path: at, mechanism: c.nested(join(at, "mechanism"), p.GetMechanism())}
+		if p.GetCount() != "" {
+			parts[i].count = c.integer(join(at, "count"), p.GetCount())
+		}
+		if inner := parts[i].mechanism; inner != nil {
+			compiled.pure = compiled.pure && inner.pure
+			compiled.gaussian = compiled.gaussian && inner.gaussian
+			compiled.pair = compiled.pair && inner.pair
+			compiled.warnings = append(compiled.warnings, inner.warnings...)
+		}
+	}
+	compiled.release = func(variables map[string]any) (release, error) {
+		total := release{runs: 1, steps: 1}
+		composed := make(privacy.Composition, len(parts))
+		for i, p := range parts {
+			r, err := p.mechanism.release(variables)
+			if err != nil {
+				return release{}, err
+			}
+			e := evaluation{variables: variables}
+			count := int64(1)
+			if p.count != nil {
+				count = e.integer("count", p.count)
+			}
+			switch {
+			case e.err != nil:
+			case count < 1:
+				e.failf("count", "must be at least 1, is %d", count)
+			case count > math.MaxInt64/r.runs:
+				e.failf("count", "%d times %d steps are too many", count, r.runs)
+			}
+			if e.err != nil {
+				return release{}, below(p.path, nil, e.err)
+			}
+			composed[i] = privacy.Part{Mechanism: r.mechanism, Count: count * r.runs}
+			total.datasetSize = max(total.datasetSize, r.datasetSize)
+		}
+		total.mechanism = composed
+		return total, nil
+	}
+	return compiled
+}
+
+// nested compiles a spec within another, of which only the mechanism counts.
+func (c *compiler) nested(path string, spec *dparetov1.PrivacySpec) *mechanism {
+	if spec == nil {
+		c.addf(path, "must be set")
+		return nil
+	}
+	if c.depth == maxDepth {
+		c.addf(path, "is nested too deeply: at most %d levels", maxDepth)
+		return nil
+	}
+	for field, set := range map[string]bool{
+		"delta":      spec.GetDelta() != 0,
+		"adjacency":  spec.GetAdjacency() != dparetov1.Adjacency_ADJACENCY_UNSPECIFIED,
+		"accountant": spec.GetAccountant() != dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED,
+		"conversion": spec.GetConversion() != dparetov1.Conversion_CONVERSION_UNSPECIFIED,
+	} {
+		if set {
+			c.addf(join(path, field), "must be unset: that of the whole holds")
+		}
+	}
+	c.depth++
+	defer func() { c.depth-- }()
+	return c.mechanism(path, spec)
+}
+
+// once returns the evaluation of a mechanism that is applied once. Build may ask e
+// for values, and need not look at its error.
+func once(path string, names map[string]string, build func(e *evaluation) (privacy.Mechanism, map[string]float64)) func(map[string]any) (release, error) {
+	return func(variables map[string]any) (release, error) {
+		e := evaluation{variables: variables}
+		m, derived := build(&e)
+		if e.err == nil {
+			e.err = m.Validate()
+		}
+		if e.err != nil {
+			return release{}, below(path, names, e.err)
+		}
+		return release{mechanism: m, runs: 1, steps: 1, derived: derived}, nil
+	}
+}
+
+// evaluation evaluates the expressions of one mechanism and keeps the first error.
+type evaluation struct {
+	variables map[string]any
+	err       error
+}
+
+func (e *evaluation) failf(field, format string, args ...any) {
+	e.err = &privacy.FieldError{Field: field, Message: fmt.Sprintf(format, args...)}
+}
+
+func (e *evaluation) integer(field string, n *expression.Number) int64 {
+	if e.err != nil {
+		return 0
+	}
+	x, err := n.Int(e.variables)
+	if err != nil {
+		e.failf(field, "%v", err)
+	}
+	return x
+}
+
+func (e *evaluation) float(field string, n *expression.Number) float64 {
+	if e.err != nil {
+		return 0
+	}
+	x, err := n.Float(e.variables)
+	if err != nil {
+		e.failf(field, "%v", err)
+	}
+	return x
+}
