@@ -57,7 +57,7 @@ func accountant(p *dparetov1.PrivacySpec) string {
 	switch p.GetAccountant() {
 	case dparetov1.Accountant_ACCOUNTANT_PURE:
 		return "closed form"
-	case dparetov1.Accountant_ACCOUNTANT_TIGHTEST:
+	case dparetov1.Accountant_ACCOUNTANT_TIGHTEST, dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED:
 		return "tightest accountant"
 	default:
 	}

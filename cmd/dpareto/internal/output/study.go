@@ -93,6 +93,9 @@ func Study(s *dparetov1.Study) *Table {
 	if IsGenerated(spec) {
 		add("data", GeneratedLabel)
 	}
+	for _, w := range s.GetWarnings() {
+		add("warning", w.GetMessage()+" ("+w.GetCode()+")")
+	}
 	return t
 }
 

@@ -78,7 +78,7 @@ func (t *Table) WriteCSV(w io.Writer) error {
 
 func isNumber(cell any) bool {
 	switch cell.(type) {
-	case int64, float64, Bound:
+	case int64, float64, Bound, LowerBound:
 		return true
 	default:
 		return false
@@ -92,6 +92,8 @@ func text(cell any) string {
 		return Number(v)
 	case Bound:
 		return NumberUp(float64(v))
+	case LowerBound:
+		return NumberDown(float64(v))
 	case time.Time:
 		return v.Local().Format("2006-01-02 15:04")
 	default:
@@ -111,7 +113,9 @@ func full(cell any) string {
 	case float64:
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	case Bound:
-		return strconv.FormatFloat(float64(v), 'g', -1, 64)
+		return full(float64(v))
+	case LowerBound:
+		return full(float64(v))
 	case time.Time:
 		return v.UTC().Format(time.RFC3339Nano)
 	default:
@@ -138,18 +142,27 @@ func Number(x float64) string {
 // what is printed is a bound too.
 type Bound float64
 
+// LowerBound is the cell of a lower bound: people read it rounded down.
+type LowerBound float64
+
 // NumberUp returns x as Number does, but never below x.
-func NumberUp(x float64) string {
+func NumberUp(x float64) string { return roundTo(x, 1) }
+
+// NumberDown returns x as Number does, but never above x.
+func NumberDown(x float64) string { return roundTo(x, -1) }
+
+// roundTo returns x as Number does, but not before x in the direction of a sign.
+func roundTo(x, sign float64) string {
 	s := Number(x)
 	printed, err := strconv.ParseFloat(s, 64)
-	if err != nil || !(printed < x) {
+	if err != nil || !(sign*printed < sign*x) {
 		return s
 	}
-	// Half a unit of the last digit moves a number that was rounded down past the point
-	// where it is rounded up.
+	// Half a unit of the last digit moves a number that was rounded one way past the
+	// point where it is rounded the other way.
 	unit := 1.0
 	if exponent := math.Floor(math.Log10(math.Abs(x))); exponent < 4 || exponent >= 7 {
 		unit = math.Pow(10, exponent-3)
 	}
-	return Number(x + 0.5000001*unit)
+	return Number(x + sign*0.5000001*unit)
 }

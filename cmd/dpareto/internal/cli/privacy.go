@@ -1,0 +1,298 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/mechanism"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/accounting"
+)
+
+// mostRows bounds the table of a curve whose spacing is not given.
+const mostRows = 64
+
+func (a *app) privacyCommand() *cobra.Command {
+	group := a.group("privacy", "Account privacy: ε of a mechanism, without a server",
+		`Computes what a private mechanism guarantees: ε for a δ, an adjacency and an accountant,
+as an upper bound, with a lower bound where one is known. No server is needed; the numbers
+are those of the server.
+
+Which accountant fits which sampler, and what each assumes, is explained in
+docs/privacy.md.`)
+	group.AddCommand(a.privacyEpsilonCommand(), a.privacyCurveCommand(), a.privacyCalibrateCommand(), a.privacyComposeCommand())
+	return group
+}
+
+// mechanismHelp ends the description of commands that take a mechanism.
+func mechanismHelp() string { return "\n\nMechanisms and their flags:\n\n" + mechanism.Help() }
+
+func (a *app) privacyEpsilonCommand() *cobra.Command {
+	var flags mechanism.Flags
+	cmd := &cobra.Command{
+		Use:   "epsilon --mechanism NAME",
+		Short: "Compute ε of a mechanism",
+		Long: `Computes ε of a mechanism, by the tightest accountant that is valid for it unless another
+one is named. It is printed rounded up; JSON has it in full.` + mechanismHelp(),
+		Example: `  dpareto privacy epsilon --mechanism dp-sgd --sampling fixed-size --dataset-size 30956 \
+      --batch-size 128 --noise-multiplier 1 --epochs 10 --delta 1e-5
+  dpareto privacy epsilon --mechanism gaussian --sensitivity 1 --sigma 4 --delta 1e-6
+  dpareto privacy epsilon --mechanism svt --bound 5 --noise 10 --output json`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := flags.Mechanism()
+			if err != nil {
+				return &usageError{err}
+			}
+			return a.epsilon(cmd.Context(), m)
+		},
+	}
+	flags.Register(cmd.Flags())
+	cmd.Flags().SortFlags = false
+	a.addOutputFlag(cmd)
+	return cmd
+}
+
+// epsilon prints the guarantee of a mechanism.
+func (a *app) epsilon(ctx context.Context, m *mechanism.Mechanism) error {
+	response, err := accounting.Service{}.ComputeEpsilon(ctx, &dparetov1.ComputeEpsilonRequest{Privacy: m.Spec})
+	if err != nil {
+		return flagError(err)
+	}
+	return a.printGuarantee(output.Guarantee{Mechanism: m.Name, Message: response.GetGuarantees()[0], Derived: response.GetDerived()})
+}
+
+func (a *app) printGuarantee(g output.Guarantee) error {
+	switch a.output {
+	case output.JSON:
+		return output.WriteGuarantee(a.stdout, g)
+	case output.CSV:
+		return output.Guarantees([]output.Guarantee{g}).WriteCSV(a.stdout)
+	default:
+		return g.Table().WriteText(a.stdout)
+	}
+}
+
+func (a *app) privacyCurveCommand() *cobra.Command {
+	var flags mechanism.Flags
+	var every int64
+	var epsilons []float64
+	cmd := &cobra.Command{
+		Use:   "curve --mechanism NAME",
+		Short: "Compute ε after every epoch, or δ for every ε",
+		Long: `Computes ε of DP-SGD after every epoch (or every number of steps, with --steps) up to the
+given one; or, with --epsilons, the least δ for each of several values of ε, of any
+mechanism.` + mechanismHelp(),
+		Example: `  dpareto privacy curve --mechanism dp-sgd --sampling fixed-size --dataset-size 40000 \
+      --batch-size 128 --noise-multiplier 1 --epochs 64 --delta 1e-6 --output csv
+  dpareto privacy curve --mechanism gaussian --sensitivity 1 --sigma 2 --epsilons 0.5,1,2`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			m, err := flags.Mechanism()
+			if err != nil {
+				return &usageError{err}
+			}
+			if len(epsilons) > 0 {
+				return a.deltas(cmd.Context(), m, epsilons)
+			}
+			return a.trajectory(cmd.Context(), m, flags.Length, every)
+		},
+	}
+	flags.Register(cmd.Flags())
+	cmd.Flags().Int64Var(&every, "every", 0, fmt.Sprintf("epochs (or steps) from one row to the next; by default as few as give at most %d rows", mostRows))
+	cmd.Flags().Float64SliceVar(&epsilons, "epsilons", nil, "values of ε for which δ is wanted")
+	cmd.Flags().SortFlags = false
+	a.addOutputFlag(cmd)
+	return cmd
+}
+
+// trajectory prints ε for every length up to that of the mechanism.
+func (a *app) trajectory(ctx context.Context, m *mechanism.Mechanism, length func() (string, int64), every int64) error {
+	unit, last := length()
+	if unit == "" {
+		return &usageError{fmt.Errorf("the mechanism %s has no epochs; give --epsilons for its δ", m.Name)}
+	}
+	if every == 0 {
+		every = max(1, (last-1)/mostRows+1)
+	}
+	if every < 1 || last/every > accounting.MaxLengths {
+		return &usageError{fmt.Errorf("--every is %d, want at least 1, and at most %d rows", every, accounting.MaxLengths)}
+	}
+	var lengths []int64
+	for at := every; at <= last; at += every {
+		lengths = append(lengths, at)
+	}
+	if n := len(lengths); n == 0 || lengths[n-1] != last {
+		lengths = append(lengths, last)
+	}
+	response, err := accounting.Service{}.ComputeEpsilon(ctx, &dparetov1.ComputeEpsilonRequest{Privacy: m.Spec, Lengths: lengths})
+	if err != nil {
+		return flagError(err)
+	}
+	guarantees := make([]output.Guarantee, len(lengths))
+	for i, g := range response.GetGuarantees() {
+		guarantees[i] = output.Guarantee{Mechanism: m.Name, Length: lengths[i], LengthName: unit, Message: g}
+	}
+	return a.printGuarantees(guarantees)
+}
+
+// deltas prints the least δ for values of ε.
+func (a *app) deltas(ctx context.Context, m *mechanism.Mechanism, epsilons []float64) error {
+	response, err := accounting.Service{}.ComputeEpsilon(ctx, &dparetov1.ComputeEpsilonRequest{Privacy: m.Spec, Epsilons: epsilons})
+	if err != nil {
+		return flagError(err)
+	}
+	guarantees := make([]output.Guarantee, len(epsilons))
+	for i, g := range response.GetGuarantees() {
+		guarantees[i] = output.Guarantee{Mechanism: m.Name, Message: g}
+	}
+	return a.printGuarantees(guarantees)
+}
+
+// printGuarantees prints guarantees of one mechanism; what all of them say is told once.
+func (a *app) printGuarantees(guarantees []output.Guarantee) error {
+	switch a.output {
+	case output.JSON:
+		return output.WriteGuarantees(a.stdout, guarantees)
+	case output.CSV:
+		return output.Guarantees(guarantees).WriteCSV(a.stdout)
+	default:
+	}
+	if _, err := fmt.Fprintf(a.stdout, "%s\n\n", output.GuaranteesHeading(guarantees)); err != nil {
+		return err
+	}
+	if err := output.Guarantees(guarantees).WriteText(a.stdout); err != nil {
+		return err
+	}
+	for _, line := range output.GuaranteesWarnings(guarantees) {
+		a.sayf("%s\n", line)
+	}
+	return nil
+}
+
+func (a *app) privacyCalibrateCommand() *cobra.Command {
+	var flags mechanism.Flags
+	var solveFor string
+	var target, least, most float64
+	cmd := &cobra.Command{
+		Use:   "calibrate --mechanism NAME --epsilon TARGET",
+		Short: "Find the noise, number of steps or batch size for an ε",
+		Long: `Finds the value of one flag for which a mechanism has a target ε, never above it: the
+least noise, or the largest number of epochs or batch size.` + mechanismHelp(),
+		Example: `  dpareto privacy calibrate --mechanism dp-sgd --sampling fixed-size --dataset-size 30956 \
+      --batch-size 128 --epochs 10 --delta 1e-5 --epsilon 1
+  dpareto privacy calibrate --mechanism dp-sgd --sampling poisson --dataset-size 60000 \
+      --batch-size 256 --noise-multiplier 1.1 --delta 1e-5 --epsilon 3 --solve-for epochs`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("epsilon") {
+				return &usageError{errors.New("--epsilon is required: the target")}
+			}
+			m, err := flags.Unsolved(solveFor)
+			if err != nil {
+				return &usageError{err}
+			}
+			lo, hi := flags.Range(m.SolveFor)
+			if cmd.Flags().Changed("min") {
+				lo = least
+			}
+			if cmd.Flags().Changed("max") {
+				hi = most
+			}
+			return a.calibrate(cmd.Context(), m, target, lo, hi)
+		},
+	}
+	cmd.Flags().Float64Var(&target, "epsilon", 0, "ε to reach, positive")
+	cmd.Flags().StringVar(&solveFor, "solve-for", "", "flag to solve for (default the noise)")
+	cmd.Flags().Float64Var(&least, "min", 0, "smallest value to consider (default depends on the flag)")
+	cmd.Flags().Float64Var(&most, "max", 0, "largest value to consider (default depends on the flag)")
+	flags.RegisterWithoutEpsilon(cmd.Flags())
+	cmd.Flags().SortFlags = false
+	a.addOutputFlag(cmd)
+	return cmd
+}
+
+// calibrate prints the value of a flag for a target ε, with its guarantee.
+func (a *app) calibrate(ctx context.Context, m *mechanism.Mechanism, target, least, most float64) error {
+	response, err := accounting.Service{}.CalibrateMechanism(ctx, &dparetov1.CalibrateMechanismRequest{
+		Privacy: m.Spec, SolveFor: mechanism.Variable, Min: least, Max: most, TargetEpsilon: target,
+	})
+	if err != nil {
+		return flagError(err)
+	}
+	if !response.GetReachable() {
+		return fmt.Errorf("epsilon %g is out of reach: --%s between %s and %s gives at least %s", target, m.SolveFor,
+			output.Plain(least), output.Plain(most), output.NumberDown(response.GetGuarantee().GetEpsilon()))
+	}
+	return a.printGuarantee(output.Guarantee{
+		Mechanism: m.Name, Message: response.GetGuarantee(), Derived: response.GetDerived(),
+		Solved: response.GetValue(), SolvedName: m.SolveFor,
+	})
+}
+
+func (a *app) privacyComposeCommand() *cobra.Command {
+	var flags mechanism.Flags
+	var parts []string
+	cmd := &cobra.Command{
+		Use:   "compose --part FLAGS --part FLAGS",
+		Short: "Compute ε of several mechanisms together",
+		Long: `Computes ε of several mechanisms on the same data, of any kinds. Every --part is one of
+them: the flags of dpareto privacy epsilon without their dashes, separated by commas, and
+count, how often it is applied. Adjacency, δ and accountant hold for all.` + mechanismHelp(),
+		Example: `  dpareto privacy compose --delta 1e-5 --adjacency replace-one \
+      --part mechanism=dp-sgd,sampling=fixed-size,dataset-size=30956,batch-size=128,noise-multiplier=1,epochs=10,count=3 \
+      --part mechanism=laplace,sensitivity=1,scale=100`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(parts) == 0 {
+				return &usageError{errors.New("--part is required at least once")}
+			}
+			composed := make([]*dparetov1.CompositionMechanism_Part, len(parts))
+			for i, text := range parts {
+				part, err := mechanism.Part(text)
+				if err != nil {
+					return &usageError{fmt.Errorf("--part %d: %w", i+1, err)}
+				}
+				composed[i] = part
+			}
+			m, err := flags.Compose(composed)
+			if err != nil {
+				return &usageError{err}
+			}
+			return a.epsilon(cmd.Context(), m)
+		},
+	}
+	cmd.Flags().StringArrayVar(&parts, "part", nil, "a mechanism: name=value,... (see above)")
+	flags.RegisterCommon(cmd.Flags())
+	cmd.Flags().SortFlags = false
+	a.addOutputFlag(cmd)
+	return cmd
+}
+
+// flagError turns an error that names fields of a request into one that names flags.
+func flagError(err error) error {
+	s := status.Convert(err)
+	if s.Code() != codes.InvalidArgument {
+		return err
+	}
+	var messages []string
+	for _, detail := range s.Details() {
+		if bad, ok := detail.(*errdetails.BadRequest); ok {
+			for _, v := range bad.GetFieldViolations() {
+				messages = append(messages, mechanism.Flag(v.GetField())+": "+mechanism.Words(v.GetDescription()))
+			}
+		}
+	}
+	if len(messages) == 0 {
+		return err
+	}
+	return &usageError{errors.New(strings.Join(messages, "; "))}
+}

@@ -1,0 +1,205 @@
+package mechanism
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/accounting"
+)
+
+func parse(t *testing.T, line string) (*Flags, error) {
+	t.Helper()
+	var f Flags
+	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	f.Register(set)
+	return &f, set.Parse(strings.Fields(line))
+}
+
+// complete lines, one for every mechanism.
+var lines = map[string]string{
+	"dp-sgd":                 "--sampling fixed-size --dataset-size 30956 --batch-size 128 --noise-multiplier 1 --epochs 10 --delta 1e-5",
+	"gaussian":               "--sensitivity 1 --sigma 4 --delta 1e-5",
+	"laplace":                "--sensitivity 1 --scale 4",
+	"svt":                    "--bound 5 --noise 10",
+	"output-perturbation":    "--dataset-size 30956 --regularization 1e-3 --feature-norm 1 --sigma 0.1 --delta 1e-6",
+	"objective-perturbation": "--epsilon 1 --dataset-size 10000 --regularization 1e-6 --calibration continuous",
+	"randomized-response":    "--epsilon 1 --categories 2",
+	"exponential":            "--epsilon 1",
+	"permute-and-flip":       "--epsilon 1",
+	"report-noisy-max":       "--epsilon 1",
+	"zero-concentrated":      "--rho 0.1 --delta 1e-6",
+	"repeated-selection":     "--base gaussian --mean-runs 10 --law logarithmic --sensitivity 1 --sigma 4 --delta 1e-5",
+}
+
+// Every mechanism can be described by flags, and what they describe can be accounted
+// and solved for.
+func TestEveryMechanism(t *testing.T) {
+	for _, name := range Names() {
+		f, err := parse(t, "--mechanism "+name+" "+lines[name])
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		m, err := f.Mechanism()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		response, err := accounting.Service{}.ComputeEpsilon(t.Context(), &dparetov1.ComputeEpsilonRequest{Privacy: m.Spec})
+		if err != nil || !(response.GetGuarantees()[0].GetEpsilon() > 0) {
+			t.Errorf("%s: %v, %v", name, response, err)
+		}
+		if !strings.Contains(Help(), "  "+name+"\n") {
+			t.Errorf("%s is missing in the help", name)
+		}
+	}
+	for name := range lines {
+		if m, ok := find(name); ok && m.solveFor == "" {
+			t.Errorf("%s has nothing to solve for", name)
+		}
+	}
+}
+
+func TestSpec(t *testing.T) {
+	for line, want := range map[string]string{
+		"--mechanism dp-sgd " + lines["dp-sgd"]: `{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"30956","batch_size":"128","noise_multiplier":"1.0","epochs":"10"},
+			"delta":1e-5,"adjacency":"ADJACENCY_REPLACE_ONE"}`,
+		"--mechanism dp-sgd --sampling poisson --trainer-sampling shuffled --dataset-size 100 --batch-size 10 --noise-multiplier 1e7 --steps 10 --delta 1e-5 --accountant rdp": `{
+			"dp_sgd":{"sampling":"SAMPLING_POISSON","trainer_sampling":"SAMPLING_SHUFFLED","dataset_size":"100","batch_size":"10","noise_multiplier":"1e+07","steps":"10"},
+			"delta":1e-5,"adjacency":"ADJACENCY_ADD_REMOVE","accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_IMPROVED"}`,
+		"--mechanism repeated-selection --base dp-sgd --mean-runs 10 --law poisson --adjacency replace-one --sampling poisson --dataset-size 100 --batch-size 10 --noise-multiplier 1 --steps 10 --delta 1e-5": `{
+			"repeated_selection":{"mean_runs":"10.0","poisson":{},"base":{"dp_sgd":{"sampling":"SAMPLING_POISSON","dataset_size":"100","batch_size":"10","noise_multiplier":"1.0","steps":"10"}}},
+			"delta":1e-5,"adjacency":"ADJACENCY_REPLACE_ONE"}`,
+		"--mechanism repeated-selection --base laplace --mean-runs 10 --law 0.5 --sensitivity 1 --scale 2 --delta 1e-5": `{
+			"repeated_selection":{"mean_runs":"10.0","eta":"0.5","base":{"laplace":{"sensitivity":"1.0","scale":"2.0"}}},"delta":1e-5,"adjacency":"ADJACENCY_ADD_REMOVE"}`,
+	} {
+		f, err := parse(t, line)
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			continue
+		}
+		got, err := f.Mechanism()
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			continue
+		}
+		spec := new(dparetov1.PrivacySpec)
+		if err := protojson.Unmarshal([]byte(want), spec); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(spec, got.Spec, protocmp.Transform()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", line, diff)
+		}
+	}
+}
+
+func TestUnsolved(t *testing.T) {
+	f, err := parse(t, "--mechanism dp-sgd --sampling fixed-size --dataset-size 30956 --noise-multiplier 1 --epochs 10 --delta 1e-5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Unsolved("batch-size")
+	if err != nil || m.Spec.GetDpSgd().GetBatchSize() != Variable {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if lo, hi := f.Range("batch-size"); lo != 1 || hi != 30956 {
+		t.Errorf("batch sizes from %g to %g", lo, hi)
+	}
+	for solveFor, want := range map[string]string{
+		"": "--noise-multiplier is to be solved for", "sampling": "not a number", "sigma": "not a number of the mechanism", "epochs": "must not be given",
+	} {
+		if _, err := f.Unsolved(solveFor); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("solving for %q: %v, want %q", solveFor, err, want)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                          "--mechanism is required",
+		"--mechanism dpsgd":         `"dpsgd" is unknown`,
+		"--mechanism gaussian":      "--sensitivity is required",
+		"--mechanism svt --bound 5": "--noise is required",
+		"--mechanism svt --bound 5 --noise 1 --sigma 3":                                                                    "--sigma is not for the mechanism svt",
+		"--mechanism dp-sgd --dataset-size 10 --batch-size 1 --noise-multiplier 1 --epochs 1":                              "--sampling is required",
+		"--mechanism dp-sgd --sampling poisson --dataset-size 10 --batch-size 1 --noise-multiplier 1":                      "--epochs or --steps is required",
+		"--mechanism dp-sgd --sampling poisson --dataset-size 10 --batch-size 1 --noise-multiplier 1 --epochs 1 --steps 1": "exclude each other",
+		"--mechanism repeated-selection --sensitivity 1 --sigma 1":                                                         "--base is required",
+		"--mechanism repeated-selection --base repeated-selection --mean-runs 10 --delta 1e-5":                             "--base is required",
+		"--sampling uniform": "want fixed-size, poisson, shuffled",
+		"--epochs 1.5":       "want a whole number",
+		"--sigma NaN":        "want a finite number",
+		"--law sometimes":    "want geometric, logarithmic, poisson or a number",
+		"--base mean":        "want dp-sgd, gaussian",
+		"--accountant renyi": "want tightest, exact",
+	} {
+		f, err := parse(t, line)
+		if err == nil {
+			_, err = f.Mechanism()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", line, err, want)
+		}
+	}
+}
+
+func TestParts(t *testing.T) {
+	part, err := Part("mechanism=dp-sgd, sampling=fixed-size,dataset-size=100,batch-size=10,noise-multiplier=1,steps=5,count=3")
+	if err != nil || part.GetCount() != "3" || part.GetMechanism().GetDpSgd().GetSteps() != "5" {
+		t.Fatalf("%v, %v", part, err)
+	}
+	laplace, err := Part("mechanism=laplace,sensitivity=1,scale=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f Flags
+	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	f.RegisterCommon(set)
+	if _, err := f.Compose([]*dparetov1.CompositionMechanism_Part{part, laplace}); err == nil || !strings.Contains(err.Error(), "give --adjacency") {
+		t.Errorf("parts of different adjacencies: %v", err)
+	}
+	if err := set.Parse([]string{"--adjacency", "replace-one", "--delta", "1e-5"}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Compose([]*dparetov1.CompositionMechanism_Part{part, laplace})
+	if err != nil || len(m.Spec.GetComposition().GetParts()) != 2 || m.Spec.GetAdjacency() != dparetov1.Adjacency_ADJACENCY_REPLACE_ONE || m.Spec.GetDelta() != 1e-5 {
+		t.Errorf("%v, %v", m, err)
+	}
+	for text, want := range map[string]string{
+		"":                                  "not name=value",
+		"mechanism=laplace,scale=1,scale=2": "scale is given twice",
+		"mechanism=laplace,count=1,count=2": "count is given twice",
+		"mechanism=laplace,count=x":         "count: want a whole number",
+		"mechanism=laplace,delta=1":         "delta is not for parts",
+		"mechanism=laplace,bogus=1":         "bogus is not for parts",
+		"mechanism=laplace,sensitivity=1":   "--scale is required",
+		"mechanism=laplace,sensitivity=big": "want a finite number",
+	} {
+		if _, err := Part(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestFlag(t *testing.T) {
+	for path, want := range map[string]string{
+		"privacy.dp_sgd.noise_multiplier":     "--noise-multiplier",
+		"privacy.gaussian.standard_deviation": "--sigma",
+		"privacy.delta":                       "--delta",
+		"target_epsilon":                      "--epsilon",
+		"privacy.composition.parts[1].mechanism.sparse_vector.cutoff": "--part 2: bound",
+	} {
+		if got := Flag(path); got != want {
+			t.Errorf("Flag(%q) = %q, want %q", path, got, want)
+		}
+	}
+	if got := Words("must be ADJACENCY_REPLACE_ONE for lots, is ADJACENCY_ADD_REMOVE"); got != "must be replace-one for lots, is add-remove" {
+		t.Errorf("words %q", got)
+	}
+}

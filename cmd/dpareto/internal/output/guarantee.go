@@ -1,0 +1,207 @@
+package output
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// lengthEpochs is the unit of a length in epochs.
+const lengthEpochs = "epochs"
+
+// Guarantee is a privacy guarantee as it is printed, together with what it is about.
+type Guarantee struct {
+	// Mechanism is the name of the mechanism.
+	Mechanism string
+	// Length is the number of epochs or steps, in the unit LengthName, for which the
+	// guarantee holds; 0 without one.
+	Length     int64
+	LengthName string
+	// Solved is the value that was solved for, of the flag SolvedName, or nil.
+	Solved     *dparetov1.Value
+	SolvedName string
+	// Message is the guarantee itself.
+	Message *dparetov1.PrivacyGuarantee
+	// Derived are further quantities by name.
+	Derived map[string]float64
+}
+
+// jsonGuarantee is the JSON form of a Guarantee.
+type jsonGuarantee struct {
+	Mechanism    string             `json:"mechanism"`
+	SolvedFor    string             `json:"solved_for,omitempty"`
+	Value        any                `json:"value,omitempty"`
+	Epochs       int64              `json:"epochs,omitempty"`
+	Epsilon      jsonNumber         `json:"epsilon"`
+	EpsilonLower jsonNumber         `json:"epsilon_lower"`
+	Delta        float64            `json:"delta"`
+	Adjacency    string             `json:"adjacency"`
+	Accountant   string             `json:"accountant"`
+	Conversion   string             `json:"conversion,omitempty"`
+	Order        float64            `json:"order,omitempty"`
+	Steps        int64              `json:"steps"`
+	Derived      map[string]float64 `json:"derived,omitempty"`
+	Assumptions  []string           `json:"assumptions"`
+	Warnings     []jsonWarning      `json:"warnings"`
+}
+
+type jsonWarning struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// jsonNumber is a number that may be infinite, which JSON has no number for.
+type jsonNumber float64
+
+// MarshalJSON implements json.Marshaler: "Infinity" as in the JSON form of messages.
+func (x jsonNumber) MarshalJSON() ([]byte, error) {
+	if math.IsInf(float64(x), 1) {
+		return []byte(`"Infinity"`), nil
+	}
+	return json.Marshal(float64(x))
+}
+
+func (g Guarantee) json() jsonGuarantee {
+	m := g.Message
+	out := jsonGuarantee{
+		Mechanism:    g.Mechanism,
+		Epsilon:      jsonNumber(m.GetEpsilon()),
+		EpsilonLower: jsonNumber(m.GetEpsilonLower()),
+		Delta:        m.GetDelta(),
+		Adjacency:    underscored(m.GetAdjacency().String(), "ADJACENCY_"),
+		Accountant:   underscored(m.GetAccountant().String(), "ACCOUNTANT_"),
+		Order:        m.GetOrder(),
+		Steps:        m.GetSteps(),
+		Derived:      g.Derived,
+		Assumptions:  m.GetAssumptions(),
+		Warnings:     make([]jsonWarning, 0, len(m.GetWarnings())),
+	}
+	if out.Assumptions == nil {
+		out.Assumptions = []string{}
+	}
+	if m.GetConversion() != dparetov1.Conversion_CONVERSION_UNSPECIFIED {
+		out.Conversion = underscored(m.GetConversion().String(), "CONVERSION_")
+	}
+	if g.LengthName == lengthEpochs {
+		out.Epochs = g.Length
+	}
+	if g.Solved != nil {
+		out.SolvedFor, out.Value = g.SolvedName, Value(g.Solved)
+	}
+	for _, w := range m.GetWarnings() {
+		out.Warnings = append(out.Warnings, jsonWarning{w.GetCode(), w.GetMessage()})
+	}
+	return out
+}
+
+// underscored returns the name of an enum value in lower case and without its prefix.
+func underscored(name, prefix string) string {
+	return strings.ToLower(strings.TrimPrefix(name, prefix))
+}
+
+// WriteGuarantee prints a guarantee as a JSON object.
+func WriteGuarantee(w io.Writer, g Guarantee) error { return writeJSON(w, g.json()) }
+
+// WriteGuarantees prints guarantees as a JSON array.
+func WriteGuarantees(w io.Writer, guarantees []Guarantee) error {
+	all := make([]jsonGuarantee, len(guarantees))
+	for i, g := range guarantees {
+		all[i] = g.json()
+	}
+	return writeJSON(w, all)
+}
+
+func writeJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}
+
+// Table returns a table of the guarantee, a row for every field.
+func (g Guarantee) Table() *Table {
+	m := g.Message
+	t := &Table{Columns: []string{"field", "value"}}
+	add := func(field string, value string) { t.Rows = append(t.Rows, []any{field, value}) }
+	add("mechanism", g.Mechanism)
+	if g.Solved != nil {
+		add(g.SolvedName, full(Value(g.Solved)))
+	}
+	add("ε", text(Bound(m.GetEpsilon()))+" at most")
+	if m.EpsilonLower != nil {
+		add("", text(LowerBound(m.GetEpsilonLower()))+" at least")
+	}
+	if m.GetDelta() == 0 {
+		add("δ", "0, pure differential privacy")
+	} else {
+		add("δ", Plain(m.GetDelta()))
+	}
+	add("adjacency", short(m.GetAdjacency().String(), "ADJACENCY_"))
+	accountant := short(m.GetAccountant().String(), "ACCOUNTANT_")
+	if m.GetConversion() != dparetov1.Conversion_CONVERSION_UNSPECIFIED {
+		accountant += ", " + short(m.GetConversion().String(), "CONVERSION_") + " conversion"
+	}
+	add("accountant", accountant)
+	if m.GetOrder() > 0 {
+		add("order", Number(m.GetOrder()))
+	}
+	add("steps", strconv.FormatInt(m.GetSteps(), 10))
+	for _, name := range slices.Sorted(maps.Keys(g.Derived)) {
+		add(name, strconv.FormatFloat(g.Derived[name], 'g', 8, 64))
+	}
+	for i, assumption := range m.GetAssumptions() {
+		field := ""
+		if i == 0 {
+			field = "provided that"
+		}
+		add(field, assumption)
+	}
+	for _, w := range m.GetWarnings() {
+		add("warning", w.GetMessage()+" ("+w.GetCode()+")")
+	}
+	return t
+}
+
+// Guarantees returns a table of guarantees for several lengths or δ, a row for each.
+func Guarantees(guarantees []Guarantee) *Table {
+	t := &Table{Columns: []string{"steps", "epsilon", "epsilon_lower", "delta"}}
+	if len(guarantees) > 0 && guarantees[0].LengthName == lengthEpochs {
+		t.Columns = append([]string{lengthEpochs}, t.Columns...)
+	}
+	for _, g := range guarantees {
+		row := []any{g.Message.GetSteps(), Bound(g.Message.GetEpsilon()), LowerBound(g.Message.GetEpsilonLower()), Bound(g.Message.GetDelta())}
+		if g.LengthName == lengthEpochs {
+			row = append([]any{g.Length}, row...)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// GuaranteesHeading returns what guarantees of one mechanism have in common.
+func GuaranteesHeading(guarantees []Guarantee) string {
+	m := guarantees[0].Message
+	return guarantees[0].Mechanism + ", " + short(m.GetAdjacency().String(), "ADJACENCY_") + " adjacency, accountant " +
+		short(m.GetAccountant().String(), "ACCOUNTANT_")
+}
+
+// GuaranteesWarnings returns the warnings of guarantees, each kind once.
+func GuaranteesWarnings(guarantees []Guarantee) []string {
+	var lines []string
+	seen := make(map[string]bool)
+	for _, g := range guarantees {
+		for _, w := range g.Message.GetWarnings() {
+			if !seen[w.GetCode()] {
+				seen[w.GetCode()] = true
+				lines = append(lines, "warning: "+w.GetMessage()+" ("+w.GetCode()+")")
+			}
+		}
+	}
+	return lines
+}

@@ -1,0 +1,56 @@
+package output
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// A printed lower bound is never above the bound, and within a unit of its fourth digit.
+func TestNumberDown(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 100_000 {
+		x := math.Exp(60*rng.Float64() - 30)
+		printed, err := strconv.ParseFloat(NumberDown(x), 64)
+		if err != nil || printed > x || printed < x*(1-1.01e-3) {
+			t.Fatalf("NumberDown(%v) = %s", x, NumberDown(x))
+		}
+	}
+	for x, want := range map[float64]string{0: "0", 1: "1.000", 0.05847392: "0.05847", 1.9999: "1.999"} {
+		if got := NumberDown(x); got != want {
+			t.Errorf("NumberDown(%v) = %s, want %s", x, got, want)
+		}
+	}
+}
+
+// An ε without a bound is printed as JSON, too, and warnings are told once.
+func TestGuarantee(t *testing.T) {
+	lower := 0.5
+	warning := &dparetov1.Warning{Code: "VACUOUS", Message: "nothing is guaranteed"}
+	g := Guarantee{Mechanism: "m", Message: &dparetov1.PrivacyGuarantee{
+		Epsilon: math.Inf(1), EpsilonLower: &lower, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE,
+		Accountant: dparetov1.Accountant_ACCOUNTANT_RDP, Conversion: dparetov1.Conversion_CONVERSION_IMPROVED, Steps: 3,
+		Warnings: []*dparetov1.Warning{warning},
+	}}
+	var out bytes.Buffer
+	if err := WriteGuarantees(&out, []Guarantee{g}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"epsilon": "Infinity"`, `"epsilon_lower": 0.5`, `"steps": 3`, `"conversion": "improved"`, `"code": "VACUOUS"`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s is missing in %s", want, out.String())
+		}
+	}
+	if lines := GuaranteesWarnings([]Guarantee{g, g}); len(lines) != 1 || !strings.Contains(lines[0], "nothing is guaranteed (VACUOUS)") {
+		t.Errorf("warnings %q", lines)
+	}
+	out.Reset()
+	if err := g.Table().WriteText(&out); err != nil || !strings.Contains(out.String(), "rdp, improved conversion") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
