@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/privacy"
+)
+
+func document(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "privacy.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Every dpareto command of docs/privacy.md works as it stands there.
+func TestDocumentedCommands(t *testing.T) {
+	text := strings.ReplaceAll(document(t), "\\\n", " ")
+	commands := 0
+	for line := range strings.Lines(text) {
+		rest, ok := strings.CutPrefix(line, "    dpareto ")
+		if !ok {
+			continue
+		}
+		commands++
+		if stdout, stderr, code := invoke(t, "", strings.Fields(rest)...); code != 0 || stdout == "" {
+			t.Errorf("%s: exit code %d: %s", strings.TrimSpace(line), code, stderr)
+		}
+	}
+	if commands < 10 {
+		t.Errorf("%d commands", commands)
+	}
+}
+
+// The table of costs in docs/privacy.md is what the accountants say.
+func TestDocumentedCosts(t *testing.T) {
+	rows := 0
+	for line := range strings.Lines(document(t)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 13 {
+			continue
+		}
+		var numbers [13]float64
+		numeric := true
+		for i, cell := range cells[1:] {
+			x, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)
+			numbers[i+1], numeric = x, numeric && err == nil
+		}
+		if !numeric {
+			continue // the heading
+		}
+		rows++
+		n, m, sigma, steps, delta := int64(numbers[1]), int64(numbers[2]), numbers[3], int64(numbers[4]), numbers[5]
+		guarantee := func(a privacy.Accountant, m privacy.Mechanism, steps int64) privacy.Guarantee {
+			g, err := privacy.Epsilon(a, m, steps, delta)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return g
+		}
+		fixed := privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: sigma}
+		poisson := func(a privacy.Adjacency) privacy.Mechanism {
+			return privacy.PoissonGaussian{SamplingProbability: float64(m) / float64(n), NoiseMultiplier: 2 * sigma, Neighbours: a}
+		}
+		exact := guarantee(privacy.Exact{}, fixed, steps)
+		passes := (steps-1)/(n/m) + 1
+		want := []string{
+			output.NumberUp(exact.Epsilon),
+			output.NumberDown(exact.EpsilonLower),
+			output.NumberUp(guarantee(privacy.RDP{}, fixed, steps).Epsilon),
+			output.NumberUp(guarantee(privacy.RDP{Conversion: privacy.Classic}, fixed, steps).Epsilon),
+			output.NumberUp(guarantee(privacy.Exact{}, poisson(privacy.ReplaceOne), steps).Epsilon),
+			output.NumberUp(guarantee(privacy.Exact{}, poisson(privacy.AddRemove), steps).Epsilon),
+			output.NumberUp(guarantee(privacy.Exact{}, privacy.ShuffledGaussian{NoiseMultiplier: sigma}, passes).Epsilon),
+		}
+		for i, w := range want {
+			if got := strings.TrimSpace(cells[6+i]); got != w {
+				t.Errorf("row %s, column %d: %s, want %s", strings.TrimSpace(cells[0]), 6+i, got, w)
+			}
+		}
+	}
+	if rows != 5 {
+		t.Errorf("%d rows, want 5", rows)
+	}
+}
