@@ -77,7 +77,7 @@ var options = []option{
 	{flagBatchSize, "records per lot; the expected number for Poisson sampling", integer, nil},
 	{flagNoiseMultiplier, "standard deviation of the noise over the sensitivity under the adjacency", number, nil},
 	{flagEpochs, "passes over the data, of round(dataset-size/batch-size) steps each", integer, nil},
-	{flagSteps, "steps, in place of epochs", integer, nil},
+	{flagSteps, "steps; if given, epochs do not count", integer, nil},
 	{flagSensitivity, "ℓ2 (gaussian) or ℓ1 (laplace) distance between the results on adjacent data", number, nil},
 	{flagSigma, "standard deviation of the noise", number, nil},
 	{flagScale, "scale of the Laplace noise", number, nil},
@@ -313,8 +313,10 @@ func solvable(d definition, name string, v values) error {
 	if i < 0 || !belongs || options[i].kind == choice || options[i].kind == law {
 		return fmt.Errorf("--solve-for %q: not a number of the mechanism %s", name, d.name)
 	}
-	if v[name] != "" {
-		return fmt.Errorf("--%s is to be solved for and must not be given", name)
+	for _, given := range []string{name, flagSteps} {
+		if v[given] != "" && (given == name || name == flagEpochs) {
+			return fmt.Errorf("--%s is to be solved for: --%s must not be given", name, given)
+		}
 	}
 	return nil
 }
@@ -335,9 +337,6 @@ func complete(d definition, v values) error {
 			}
 			return fmt.Errorf("--%s is required for the mechanism %s", name, d.name)
 		}
-	}
-	if v[flagEpochs] != "" && v[flagSteps] != "" {
-		return errors.New("--epochs and --steps exclude each other")
 	}
 	return nil
 }
@@ -369,7 +368,7 @@ func specOf(d definition, v values) (*dparetov1.PrivacySpec, error) {
 // Length returns the unit and the value of the flag that says how long a run is:
 // epochs or steps, or "" without one.
 func (f *Flags) Length() (unit string, length int64) {
-	for _, unit := range []string{flagEpochs, flagSteps} {
+	for _, unit := range []string{flagSteps, flagEpochs} {
 		if length, err := strconv.ParseInt(f.given()[unit], 10, 64); err == nil {
 			return unit, length
 		}
@@ -380,7 +379,7 @@ func (f *Flags) Length() (unit string, length int64) {
 // Range returns where a flag is searched by default.
 func (f *Flags) Range(name string) (least, most float64) {
 	switch name {
-	case flagEpochs, "steps":
+	case flagEpochs, flagSteps:
 		return 1, 1e9
 	case "batch-size":
 		if n, err := strconv.ParseInt(f.given()[flagDatasetSize], 10, 64); err == nil {

@@ -76,6 +76,8 @@ func TestSpec(t *testing.T) {
 		"--mechanism repeated-selection --base dp-sgd --mean-runs 10 --law poisson --adjacency replace-one --sampling poisson --dataset-size 100 --batch-size 10 --noise-multiplier 1 --steps 10 --delta 1e-5": `{
 			"repeated_selection":{"mean_runs":"10.0","poisson":{},"base":{"dp_sgd":{"sampling":"SAMPLING_POISSON","dataset_size":"100","batch_size":"10","noise_multiplier":"1.0","steps":"10"}}},
 			"delta":1e-5,"adjacency":"ADJACENCY_REPLACE_ONE"}`,
+		"--mechanism dp-sgd --sampling fixed-size --dataset-size 100 --batch-size 10 --noise-multiplier 1 --epochs 7 --steps 10 --delta 1e-5": `{
+			"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"100","batch_size":"10","noise_multiplier":"1.0","steps":"10"},"delta":1e-5,"adjacency":"ADJACENCY_REPLACE_ONE"}`,
 		"--mechanism repeated-selection --base laplace --mean-runs 10 --law 0.5 --sensitivity 1 --scale 2 --delta 1e-5": `{
 			"repeated_selection":{"mean_runs":"10.0","eta":"0.5","base":{"laplace":{"sensitivity":"1.0","scale":"2.0"}}},"delta":1e-5,"adjacency":"ADJACENCY_ADD_REMOVE"}`,
 	} {
@@ -126,12 +128,11 @@ func TestErrors(t *testing.T) {
 		"--mechanism dpsgd":         `"dpsgd" is unknown`,
 		"--mechanism gaussian":      "--sensitivity is required",
 		"--mechanism svt --bound 5": "--noise is required",
-		"--mechanism svt --bound 5 --noise 1 --sigma 3":                                                                    "--sigma is not for the mechanism svt",
-		"--mechanism dp-sgd --dataset-size 10 --batch-size 1 --noise-multiplier 1 --epochs 1":                              "--sampling is required",
-		"--mechanism dp-sgd --sampling poisson --dataset-size 10 --batch-size 1 --noise-multiplier 1":                      "--epochs or --steps is required",
-		"--mechanism dp-sgd --sampling poisson --dataset-size 10 --batch-size 1 --noise-multiplier 1 --epochs 1 --steps 1": "exclude each other",
-		"--mechanism repeated-selection --sensitivity 1 --sigma 1":                                                         "--base is required",
-		"--mechanism repeated-selection --base repeated-selection --mean-runs 10 --delta 1e-5":                             "--base is required",
+		"--mechanism svt --bound 5 --noise 1 --sigma 3":                                               "--sigma is not for the mechanism svt",
+		"--mechanism dp-sgd --dataset-size 10 --batch-size 1 --noise-multiplier 1 --epochs 1":         "--sampling is required",
+		"--mechanism dp-sgd --sampling poisson --dataset-size 10 --batch-size 1 --noise-multiplier 1": "--epochs or --steps is required",
+		"--mechanism repeated-selection --sensitivity 1 --sigma 1":                                    "--base is required",
+		"--mechanism repeated-selection --base repeated-selection --mean-runs 10 --delta 1e-5":        "--base is required",
 		"--sampling uniform": "want fixed-size, poisson, shuffled",
 		"--epochs 1.5":       "want a whole number",
 		"--sigma NaN":        "want a finite number",
