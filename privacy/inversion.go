@@ -226,9 +226,9 @@ func (s *lossSum) lineAt(index int, b bound, runs float64) line {
 	room := excess + runs*k - c*b.epsilon - b.logDelta
 	// Both bounds, convex functions of the distance d over d, fall and then rise.
 	l := line{index: index, right: math.Inf(1)}
-	for stride := 1; stride <= 8*tiltGrid; stride += 1 + stride/2 {
-		d := tiltAt(index+stride) - c
-		w := (runs*(s.cumulant(index+stride)-k) - d*b.epsilon + room) / d
+	for at := index + 1; at <= index+8*tiltGrid; at = further(at, index) {
+		d := tiltAt(at) - c
+		w := (runs*(s.cumulant(at)-k) - d*b.epsilon + room) / d
 		if !(w < l.right) {
 			break
 		}
@@ -236,9 +236,9 @@ func (s *lossSum) lineAt(index int, b bound, runs float64) line {
 	}
 	l.left = (-runs*k + c*b.epsilon + room) / c // d = c, where K = 0
 	nearer := math.Inf(1)
-	for stride := 1; stride <= 8*tiltGrid; stride += 1 + stride/2 {
-		d := c - tiltAt(index-stride)
-		w := (runs*(s.cumulant(index-stride)-k) + d*b.epsilon + room) / d
+	for at := index - 1; at >= index-8*tiltGrid; at = -further(-at, -index) {
+		d := c - tiltAt(at)
+		w := (runs*(s.cumulant(at)-k) + d*b.epsilon + room) / d
 		if !(w < nearer) {
 			break
 		}
@@ -246,6 +246,19 @@ func (s *lossSum) lineAt(index int, b bound, runs float64) line {
 		l.left = math.Min(l.left, w)
 	}
 	return l
+}
+
+// further returns the tilt to try after at > from: beyond the next two, those that
+// other lines try too.
+func further(at, from int) int {
+	switch d := at - from; {
+	case d < 2:
+		return at + 1
+	case d < tiltGrid:
+		return (at + 4) &^ 3
+	default:
+		return (at + tiltGrid) &^ (tiltGrid - 1)
+	}
 }
 
 // newContour returns the contour on a line, or false when the integrand does not
