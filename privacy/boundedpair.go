@@ -30,6 +30,13 @@ func (p boundedPair) cliff() float64 { return math.Inf(1) }
 
 func (p boundedPair) largest() float64 { return p.loss }
 
+func (p boundedPair) variation() float64 {
+	if p.laplace {
+		return -math.Expm1(-0.5 * p.loss)
+	}
+	return p.up * -math.Expm1(-p.loss)
+}
+
 // single returns the least ε >= 0 for one run and δ = delta, from
 // δ(ε) = 1 − e^{(ε−x)/2} for Laplace noise and up·(1 − e^{ε−x}) for answers.
 func (p boundedPair) single(delta float64) float64 {

@@ -23,7 +23,11 @@ func (Exact) Name() string { return "exact" }
 // Composition of them. Losses with atoms, those of the pure mechanisms, are
 // composed as by [PLD].
 func (a Exact) Curve(m Mechanism) (Curve, error) {
-	return newLossCurve(a, m, []lossMethod{(*lossSum).invert, pessimistic})
+	c, err := newLossCurve(a, m, []lossMethod{(*lossSum).invert, pessimistic})
+	if err != nil {
+		return nil, err // not a nil *lossCurve
+	}
+	return c, nil
 }
 
 // PLD is the accountant by discretised privacy loss distributions: losses are
@@ -37,7 +41,11 @@ func (PLD) Name() string { return "pld" }
 
 // Curve accounts the mechanisms that Exact does.
 func (a PLD) Curve(m Mechanism) (Curve, error) {
-	return newLossCurve(a, m, []lossMethod{pessimistic})
+	c, err := newLossCurve(a, m, []lossMethod{pessimistic})
+	if err != nil {
+		return nil, err // not a nil *lossCurve
+	}
+	return c, nil
 }
 
 // lossMethod finds ε for the sum of losses on a line close to the saddle: at
@@ -64,7 +72,7 @@ type lossCurve struct {
 	upper, lower directions
 }
 
-func newLossCurve(a Accountant, m Mechanism, methods []lossMethod) (Curve, error) {
+func newLossCurve(a Accountant, m Mechanism, methods []lossMethod) (*lossCurve, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
@@ -172,6 +180,13 @@ func (s *lossSum) epsilon(methods []lossMethod, runs, logDelta, side float64) (e
 	}
 	if p, bounded := s.parts[0].pair.(boundedPair); bounded && len(s.parts) == 1 && runs*s.parts[0].count == 1 {
 		return p.single(math.Exp(logDelta)), true
+	}
+	var variation float64 // adds up at most
+	for _, p := range s.parts {
+		variation += runs * p.count * p.pair.variation()
+	}
+	if math.Log(variation) <= logDelta {
+		return 0, true
 	}
 	least := runs * s.largest() // of the upper bounds
 	b, ok := s.renyi(runs, logDelta)

@@ -28,6 +28,8 @@ type lossPair interface {
 	cliff() float64
 	// largest returns the largest loss, or +Inf.
 	largest() float64
+	// variation returns δ(0), the total variation distance.
+	variation() float64
 	// nodes returns a quadrature for tilts from 0 to tilt. Panels on which the
 	// logarithm of e^{tilt·L} times the density exceeds floor span a range of losses
 	// of at most panel. ok is false when that would take too many nodes.
@@ -137,6 +139,8 @@ func (p mixturePair) cliff() float64 {
 }
 
 func (p mixturePair) largest() float64 { return math.Inf(1) }
+
+func (p mixturePair) variation() float64 { return p.q * math.Erf(1/(2*math.Sqrt2*p.z)) }
 
 // logDensity returns the logarithm of the upper density of branch b at x times
 // e^{tilt·loss}, without the constant, and the loss.

@@ -176,27 +176,44 @@ func checkApproximate(epsilon, delta float64, k int64, total float64) error {
 //
 //	δ(ε') = Σ_{l < (k−ε'/ε)/2} C(k,l)·(e^{(k−l)ε} − e^{ε'+lε})/(1 + e^ε)^k.
 func optimalPure(epsilon, k, delta float64) float64 {
-	// Sums over l <= last of the masses, and of the masses times e^{−(loss − loss
-	// of last)}. They are accumulated relative to the largest term.
-	sums := func(last float64) (mass, below float64) {
-		term := lgamma(k+1) - lgamma(last+1) - lgamma(k-last+1) - last*epsilon - k*math.Log1p(math.Exp(-epsilon))
-		top, decay := term, 0.0
-		for l := last; l >= 0; l-- {
-			if term > top {
-				mass, below = mass*math.Exp(top-term), below*math.Exp(top-term)
-				top = term
-			}
-			mass += math.Exp(term - top)
-			below += math.Exp(term - top + decay)
-			ratio := math.Log(l/(k-l+1)) + epsilon
-			if ratio < 0 && term-top < negligible {
+	// The sum over l <= last of the masses times e^{−decay·(last − l)}, for a decay of
+	// 0 and of 2ε. The masses fall fast from their peak, and far above it they are
+	// negligible (Hoeffding), unlike those with a decay, which rise up to last.
+	logMass := func(l float64) float64 {
+		return lgamma(k+1) - lgamma(l+1) - lgamma(k-l+1) - l*epsilon - k*math.Log1p(math.Exp(-epsilon))
+	}
+	peak := k / (1 + math.Exp(epsilon))
+	sum := func(last, decay float64) float64 {
+		from := last
+		if decay == 0 {
+			from = math.Min(last, math.Ceil(peak+math.Sqrt(-negligible*k)))
+		}
+		// Relative to the first term, or to a later one that is much larger.
+		scale, term, total := logMass(from), 1.0, 0.0
+		growth := math.Exp(epsilon - decay)
+		for l := from; ; l-- {
+			total += term
+			if l == 0 {
 				break
 			}
-			term += ratio
-			decay -= 2 * epsilon
+			odds := l / (k - l + 1)
+			if epsilon-decay > 300 { // the ratio may overflow
+				scale += epsilon - decay
+				total *= math.Exp(decay - epsilon)
+				term *= odds
+				continue
+			}
+			ratio := odds * growth
+			if term *= ratio; ratio < 1 && term < 0x1p-63*total {
+				break
+			}
+			if total > 0x1p500 {
+				scale, term, total = scale+500*math.Ln2, math.Ldexp(term, -500), math.Ldexp(total, -500)
+			}
 		}
-		return mass * math.Exp(top), below * math.Exp(top)
+		return total * math.Exp(scale)
 	}
+	sums := func(last float64) (mass, below float64) { return sum(last, 0), sum(last, 2*epsilon) }
 	// δ at the next smaller loss, to which all l <= last contribute.
 	exceeds := func(last float64) bool {
 		mass, below := sums(last)

@@ -136,8 +136,8 @@ func (c repeatedRenyi) RDP(order float64) float64 {
 //	ρ′(λ) = ρ(λ) + E[K]·δ̂ + log E[K]/(λ−1)
 //
 // (Papernot and Steinke, "Hyperparameter tuning with Rényi differential privacy",
-// 2022, Theorem 6). δ̂ is that of [Exact] where it accepts the base, and that of
-// [RDP] elsewhere.
+// 2022, Theorem 6). δ̂ is that of [Exact], to about 1e-4, where it accepts the base
+// (on a coarser grid where it falls back on [PLD]), and that of [RDP] elsewhere.
 type PoissonSelection struct {
 	Base  Mechanism // one step of training and scoring a candidate
 	Steps int64     // runs of Base for each candidate, >= 1
@@ -171,14 +171,22 @@ func (m PoissonSelection) MeanRuns() float64 { return m.Mean }
 
 // RenyiCurve returns ρ′ of the formula above.
 func (m PoissonSelection) RenyiCurve() RenyiCurve {
-	c, err := Exact{}.Curve(m.Base)
-	if err != nil {
-		c, err = RDP{}.Curve(m.Base)
+	// Many values are needed, from above alone.
+	if c, err := newLossCurve(Exact{}, m.Base, []lossMethod{(*lossSum).invert, coarse}); err == nil {
+		c.lower = nil
+		return m.renyiCurve(c)
 	}
+	c, err := RDP{}.Curve(m.Base)
 	if err != nil {
 		panic("privacy: RenyiCurve of an invalid PoissonSelection")
 	}
 	return m.renyiCurve(c)
+}
+
+// coarse is the method of PLD with a step eight times as large, whose excess is
+// about 1e-3.
+func coarse(s *lossSum, l line, b bound, runs, _ float64) (epsilon float64, ok bool) {
+	return s.convolve(l, b, runs, 8, 1)
 }
 
 // renyiCurve takes δ̂ from profile.
@@ -189,8 +197,7 @@ func (m PoissonSelection) renyiCurve(profile Curve) RenyiCurve {
 	}
 	c := poissonSelectionRenyi{
 		candidateRenyi: candidateRenyi{&rdpCurve{parts: parts}, float64(m.Steps)},
-		runs:           m.Steps,
-		profile:        profile,
+		profile:        &knownProfile{curve: profile, runs: m.Steps, epsilons: make(map[int]float64)},
 		mean:           m.Mean,
 	}
 	return overOrders(c, integers)
@@ -199,17 +206,66 @@ func (m PoissonSelection) renyiCurve(profile Curve) RenyiCurve {
 // poissonSelectionRenyi is the curve of PoissonSelection.
 type poissonSelectionRenyi struct {
 	candidateRenyi
-	runs    int64
-	profile Curve
+	profile *knownProfile
 	mean    float64
 }
 
 func (c poissonSelectionRenyi) RDP(order float64) float64 {
-	delta := 1.0
-	if g, err := Delta(c.profile, c.runs, math.Log1p(1/(order-1))); err == nil {
-		delta = g.Delta
-	}
+	delta := c.profile.delta(math.Log1p(1 / (order - 1)))
 	return c.rho(order) + c.mean*delta + math.Max(0, math.Log(c.mean))/(order-1)
+}
+
+// knownProfile bounds δ(ε) of a number of runs from above by values of ε for a
+// geometric sequence of δ, which are few and serve all orders: δ is convex in e^ε,
+// so that it lies below the chords. They exceed it by less than 1e-4 of it.
+type knownProfile struct {
+	curve    Curve
+	runs     int64
+	epsilons map[int]float64 // by index of δ
+}
+
+const (
+	profileGrid = 32                // values of δ in an octave
+	profileLast = 996 * profileGrid // of 1e-300
+)
+
+func profileDelta(index int) float64 { return math.Exp2(-float64(index) / profileGrid) }
+
+func (p *knownProfile) delta(epsilon float64) float64 {
+	if c, ok := p.curve.(*lossCurve); ok && len(c.upper) == 1 {
+		if mu, normal := c.upper[0].gaussian(float64(p.runs)); normal {
+			logDelta, _ := gaussianProfile(mu, epsilon)
+			return math.Exp(logDelta)
+		}
+	}
+	lo, hi := 0, profileLast+1 // ε is known to suffice for δ of lo = 1, and not known to for hi
+	for hi-lo > 1 {
+		if mid := (lo + hi) / 2; p.at(mid) <= epsilon {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	if lo == 0 || hi > profileLast || math.IsInf(p.at(hi), 1) {
+		return profileDelta(lo)
+	}
+	// (e^ε − e^lower)/(e^upper − e^lower)
+	lower, upper := p.at(lo), p.at(hi)
+	share := math.Expm1(epsilon-lower) / math.Expm1(upper-lower)
+	return profileDelta(lo) - share*(profileDelta(lo)-profileDelta(hi))
+}
+
+// at returns ε for δ of the given index, 0 < index <= profileLast.
+func (p *knownProfile) at(index int) float64 {
+	epsilon, ok := p.epsilons[index]
+	if !ok {
+		epsilon = math.Inf(1)
+		if g, err := p.curve.Epsilon(p.runs, profileDelta(index)); err == nil {
+			epsilon = g.Epsilon
+		}
+		p.epsilons[index] = epsilon
+	}
+	return epsilon
 }
 
 // checkCandidate reports the fields of m that describe one candidate.
