@@ -88,7 +88,8 @@ func (p boundedPair) discretise(step, bottom, _ float64) (g grid, ok bool) {
 	if !(last-first < 2*maxGrid) || math.Abs(first) > math.MaxInt32 {
 		return grid{}, false
 	}
-	g = grid{first: int(first), mass: make([]float64, int(last-first)+1)}
+	// One point more, since last·step may be rounded to less than the largest loss.
+	g = grid{first: int(first), mass: make([]float64, int(last-first)+2)}
 	lowest := math.Floor(low / step) // all below moves up to it
 	at := func(i float64) *float64 { return &g.mass[int(i-first)] }
 	atom := func(loss, mass float64) {

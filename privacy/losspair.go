@@ -190,8 +190,8 @@ func (p mixturePair) interval(b branch, tilt float64) (lo, hi float64) {
 	if v, _ := p.logDensity(b, right, tilt); v > top-depth {
 		hi = math.Max(hi, right+reach*p.z)
 	}
-	for { // there may be a shoulder
-		if v, _ := p.logDensity(b, hi, tilt); !(v >= top-depth) || hi+p.z == hi {
+	for { // there may be a shoulder; beyond maxNodes the interval is of no use
+		if v, _ := p.logDensity(b, hi, tilt); !(v >= top-depth) || hi-lo > maxNodes*p.z || hi+p.z == hi {
 			return lo, hi
 		}
 		hi += p.z

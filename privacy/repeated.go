@@ -238,15 +238,31 @@ func (p *knownProfile) delta(epsilon float64) float64 {
 			return math.Exp(logDelta)
 		}
 	}
-	lo, hi := 0, profileLast+1 // ε is known to suffice for δ of lo = 1, and not known to for hi
-	for hi-lo > 1 {
-		if mid := (lo + hi) / 2; p.at(mid) <= epsilon {
+	lo, hi := 0, profileLast+1 // ε is known to suffice for δ of lo, and not known to for hi
+	for index, known := range p.epsilons {
+		if known <= epsilon {
+			lo = max(lo, index)
+		} else {
+			hi = min(hi, index)
+		}
+	}
+	hi = max(hi, lo+1)
+	for i := 1; hi-lo > 1; i++ {
+		mid := (lo + hi) / 2
+		if lo > 0 && hi <= profileLast && i%3 != 0 { // ε is close to linear in √log(1/δ)
+			share := (epsilon - p.at(lo)) / (p.at(hi) - p.at(lo))
+			root := (1-share)*math.Sqrt(float64(lo)) + share*math.Sqrt(float64(hi))
+			if guess := math.Round(root * root); guess > float64(lo) && guess < float64(hi) {
+				mid = int(guess)
+			}
+		}
+		if p.at(mid) <= epsilon {
 			lo = mid
 		} else {
 			hi = mid
 		}
 	}
-	if lo == 0 || hi > profileLast || math.IsInf(p.at(hi), 1) {
+	if lo == 0 || hi > profileLast || math.IsInf(p.at(hi), 1) || p.at(hi) <= epsilon {
 		return profileDelta(lo)
 	}
 	// (e^ε − e^lower)/(e^upper − e^lower)
