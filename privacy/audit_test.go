@@ -84,6 +84,47 @@ func sparseVector(rng *rand.Rand, m SparseVector, queries []float64) []bool {
 	return answers
 }
 
+// perturbedMinimum returns the minimiser θ of Σ ℓ(θ·z_i) + nτ/2·θ² + b·θ for one
+// feature, with the derivative ℓ' that is −1 up to 0 and rises from there to 0 at the
+// rate of the curvature.
+func perturbedMinimum(records []float64, curvature, tau, b float64) float64 {
+	derivative := func(theta float64) float64 {
+		sum := float64(len(records))*tau*theta + b
+		for _, z := range records {
+			sum += z * math.Min(0, curvature*math.Max(0, theta*z)-1)
+		}
+		return sum
+	}
+	hi := (1 + math.Abs(b)/float64(len(records))) / tau // |ℓ'| <= 1
+	lo := -hi
+	for range 40 {
+		if mid := 0.5 * (lo + hi); derivative(mid) < 0 {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// objectiveAudit: where θ is just above 0 the record +1 has the full curvature, the
+// record −1 none, and the noise has to make up for gradients that differ by 2.
+func objectiveAudit(name string, m ObjectivePerturbation, g Guarantee) audit {
+	beta, tau := m.Calibrate()
+	width := 0.2 / (beta * (m.Curvature + 2*tau))
+	return audit{
+		name: name, g: g,
+		event: func(rng *rand.Rand, second bool) bool {
+			records := []float64{1, -1}
+			if second {
+				records[0] = -1
+			}
+			theta := perturbedMinimum(records, m.Curvature, tau, laplaceNoise(rng, 1/beta))
+			return theta > 0 && theta < width
+		},
+	}
+}
+
 func TestAudit(t *testing.T) {
 	claim := func(a Accountant, m Mechanism, steps int64, delta float64) Guarantee {
 		g, err := Epsilon(a, m, steps, delta)
@@ -163,6 +204,18 @@ func TestAudit(t *testing.T) {
 				return len(answers) == queries && answers[queries-1]
 			},
 		},
+	}
+	for _, rule := range []struct {
+		name string
+		m    ObjectivePerturbation
+	}{
+		{"objective, rank one", ObjectivePerturbation{2, 0.01, 1, 2, RankOne, 0}},
+		{"objective, rank one, curvature", ObjectivePerturbation{2, 0.01, 1, 2, RankOne, 0.6}},
+		{"objective, original", ObjectivePerturbation{2, 1, 1, 2, Chaudhuri, 0}},
+		{"objective, original, little curvature", ObjectivePerturbation{2, 10, 1, 2, Chaudhuri, 0}},
+		{"objective, continuous", ObjectivePerturbation{2, 1, 1, 2, ContinuousChaudhuri, 0}},
+	} {
+		audits = append(audits, objectiveAudit(rule.name, rule.m, claim(Pure{}, rule.m, 1, 0)))
 	}
 	for i, a := range audits {
 		t.Run(a.name, func(t *testing.T) {
