@@ -153,7 +153,7 @@ func TestSingleStep(t *testing.T) {
 // and inversion against convolution.
 func TestExactAgainstOthers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
-	for range 60 {
+	for range 20 {
 		n := int64(math.Exp(3 + rng.Float64()*11))
 		m := FixedSizeGaussian{n, 1 + int64(math.Exp(rng.Float64()*math.Log(float64(n)))), math.Exp(rng.Float64()*4 - 1)}
 		m.BatchSize = min(m.BatchSize, n)
@@ -215,7 +215,7 @@ func TestExactComposition(t *testing.T) {
 
 func TestExactMonotone(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
-	for range 40 {
+	for range 12 {
 		m := PoissonGaussian{math.Exp(-rng.Float64() * 8), math.Exp(rng.Float64()*3 - 0.7), AddRemove}
 		steps, delta := 1+int64(math.Exp(rng.Float64()*9)), math.Exp(-3-rng.Float64()*20)
 		base := epsilonOf(t, Exact{}, m, steps, delta).Epsilon

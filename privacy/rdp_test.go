@@ -155,7 +155,7 @@ func randomFixedSize(rng *rand.Rand) (m FixedSizeGaussian, steps int64, delta fl
 // that it found, and with every larger power of √2.
 func TestOrderIsTheBest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for range 100 {
+	for range 60 {
 		m, steps, delta := randomFixedSize(rng)
 		for _, conversion := range []Conversion{Classic, Improved} {
 			g := epsilonOf(t, RDP{conversion}, m, steps, delta)
@@ -179,7 +179,7 @@ func TestOrderIsTheBest(t *testing.T) {
 func TestRDPMonotone(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	const slack = 1 + 1e-9
-	for range 400 {
+	for range 200 {
 		m, steps, delta := randomFixedSize(rng)
 		base := epsilonOf(t, RDP{}, m, steps, delta).Epsilon
 		if classic := epsilonOf(t, RDP{Classic}, m, steps, delta).Epsilon; base > classic {
