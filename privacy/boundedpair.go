@@ -30,6 +30,8 @@ func (p boundedPair) cliff() float64 { return math.Inf(1) }
 
 func (p boundedPair) largest() float64 { return p.loss }
 
+func (p boundedPair) unsampled() (mu, epsilon float64) { return 0, p.loss }
+
 func (p boundedPair) variation() float64 {
 	if p.laplace {
 		return -math.Expm1(-0.5 * p.loss)

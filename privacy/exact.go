@@ -188,7 +188,7 @@ func (s *lossSum) epsilon(methods []lossMethod, runs, logDelta, side float64) (e
 	if math.Log(variation) <= logDelta {
 		return 0, true
 	}
-	least := runs * s.largest() // of the upper bounds
+	least := s.unsampled(runs, logDelta) // of the upper bounds
 	b, ok := s.renyi(runs, logDelta)
 	if !ok {
 		return least, false
@@ -224,6 +224,18 @@ func (s *lossSum) epsilon(methods []lossMethod, runs, logDelta, side float64) (e
 		least = math.Min(least, s.refine(renyi, runs))
 	}
 	return math.Min(least, math.Max(0, epsilon)), true
+}
+
+// unsampled returns ε without the gain by sampling, which is finite unless it
+// exceeds the range of floats.
+func (s *lossSum) unsampled(runs, logDelta float64) float64 {
+	var squared, pure float64
+	for _, p := range s.parts {
+		mu, epsilon := p.pair.unsampled()
+		squared += runs * p.count * mu * mu
+		pure += runs * p.count * epsilon
+	}
+	return gaussianEpsilon(math.Sqrt(squared), logDelta) + pure
 }
 
 // gaussian returns μ of all runs if every part is N(0, 1) against N(μ, 1).

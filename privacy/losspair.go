@@ -28,6 +28,9 @@ type lossPair interface {
 	cliff() float64
 	// largest returns the largest loss, or +Inf.
 	largest() float64
+	// unsampled returns μ and ε of a mechanism that is no more private: N(0, 1) against
+	// N(μ, 1), and randomised response.
+	unsampled() (mu, epsilon float64)
 	// variation returns δ(0), the total variation distance.
 	variation() float64
 	// nodes returns a quadrature for tilts from 0 to tilt. Panels on which the
@@ -139,6 +142,8 @@ func (p mixturePair) cliff() float64 {
 }
 
 func (p mixturePair) largest() float64 { return math.Inf(1) }
+
+func (p mixturePair) unsampled() (mu, epsilon float64) { return 1 / p.z, 0 }
 
 func (p mixturePair) variation() float64 { return p.q * math.Erf(1/(2*math.Sqrt2*p.z)) }
 
