@@ -22,7 +22,7 @@ func plausible(steps int64, delta float64, parameters ...float64) bool {
 // that accepts the mechanism.
 func checkAccountants(t *testing.T, mechanism Mechanism, steps int64, delta float64, plausible bool) {
 	t.Helper()
-	for _, a := range []Accountant{RDP{}, RDP{Classic}, Exact{}, PLD{}, GDP{}, Pure{}, Pure{Advanced}, Pure{Optimal}} {
+	for _, a := range []Accountant{Tightest{}, RDP{}, RDP{Classic}, Exact{}, PLD{}, GDP{}, Pure{}, Pure{Advanced}, Pure{Optimal}} {
 		c, err := a.Curve(mechanism)
 		if err != nil {
 			if _, unsupported := err.(*UnsupportedError); !unsupported && len(FieldErrors(err)) == 0 { //nolint:errorlint // never wrapped
@@ -64,6 +64,7 @@ func FuzzAccountants(f *testing.F) {
 	f.Add(uint8(7), int64(3), int64(1), 1e-3, 1.0, int64(9), 1e-5)
 	f.Add(uint8(8), int64(30956), int64(1), 1e-4, 0.1, int64(1), 1e-5)
 	f.Add(uint8(9), int64(30956), int64(2), 1e-4, 0.5, int64(3), 1e-5)
+	f.Add(uint8(10), int64(1), int64(1), 1e-3, 1.0, int64(1e9), 1e-300)
 	f.Fuzz(func(t *testing.T, kind uint8, n, m int64, x, y float64, steps int64, delta float64) {
 		mechanisms := []Mechanism{
 			FixedSizeGaussian{n, m, x},
@@ -76,6 +77,7 @@ func FuzzAccountants(f *testing.F) {
 			ZeroConcentrated{x, Adjacency(m)},
 			OutputPerturbation{n, x, y, x, y},
 			ObjectivePerturbation{n, x, x, y, ObjectiveRule(m), 0.5},
+			ShuffledGaussian{x},
 		}
 		finite := plausible(steps, delta, x, math.Max(y, 1e-3)) && y >= 1e-9
 		checkAccountants(t, mechanisms[int(kind)%len(mechanisms)], steps, delta, finite)
@@ -107,7 +109,7 @@ func FuzzComposed(f *testing.F) {
 		one := bases[int(base)%len(bases)]
 		mechanisms := []Mechanism{
 			Composition{{one, count}, {bases[int(base+1)%len(bases)], 1}},
-			RepeatedSelection{one, count, y, math.Exp(-math.Abs(x))},
+			RepeatedSelection{one, count, y - 0.5, math.Exp(-math.Abs(x))},
 			PoissonSelection{one, count, y},
 		}
 		checkAccountants(t, mechanisms[int(kind)%len(mechanisms)], steps, delta, plausible(steps, delta, x, y) && count < 1e9 && n < 1e9)
