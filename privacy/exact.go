@@ -53,14 +53,15 @@ func (a PLD) Curve(m Mechanism) (Curve, error) {
 type lossMethod func(s *lossSum, l line, b bound, runs, side float64) (epsilon float64, ok bool)
 
 // pessimistic is the method of PLD. From below, the excess is estimated by a
-// second grid and taken off thrice.
+// second grid and taken off thrice, and at least the one aimed at: with few steps it
+// depends on where ε lies between two points of a grid.
 func pessimistic(s *lossSum, l line, b bound, runs, side float64) (epsilon float64, ok bool) {
 	if side > 0 {
 		return s.convolve(l, b, runs, 1, 1)
 	}
 	fine, ok := s.convolve(l, b, runs, 3, 2)
 	coarse, ok2 := s.convolve(l, b, runs, 6, 1)
-	return fine - (coarse - fine), ok && ok2
+	return fine - math.Max(coarse-fine, 9*meshError*math.Abs(fine)), ok && ok2
 }
 
 // lossCurve is the Curve of Exact and PLD.

@@ -235,19 +235,6 @@ func TestExactMonotone(t *testing.T) {
 	}
 }
 
-func TestPoissonReplaceOne(t *testing.T) {
-	// The same trainer: noise 2σ relative to the clipping norm is σ relative to
-	// the distance of replacing a record.
-	p := epsilonOf(t, Exact{}, PoissonGaussian{0.0032, 2, ReplaceOne}, 3120, 1e-6)
-	f := epsilonOf(t, Exact{}, FixedSizeGaussian{10000, 32, 1}, 3120, 1e-6)
-	if relErr(p.Epsilon, f.Epsilon) > 1e-8 {
-		t.Errorf("Poisson %g, fixed size %g", p.Epsilon, f.Epsilon)
-	}
-	if add := epsilonOf(t, Exact{}, PoissonGaussian{0.0032, 2, AddRemove}, 3120, 1e-6); add.Epsilon > p.Epsilon {
-		t.Errorf("add/remove %g above replace-one %g", add.Epsilon, p.Epsilon)
-	}
-}
-
 func BenchmarkExactEpsilon(b *testing.B) {
 	for _, bc := range tightCases {
 		b.Run(bc.name, func(b *testing.B) {

@@ -39,25 +39,33 @@ func (p mixturePair) discretise(step, bottom, reach float64) (g grid, ok bool) {
 	g.mass = make([]float64, end-g.first+1)
 	atom := 1.0
 	for i, b := range p.branches {
-		edge := math.Inf(-1)
-		for j := extents[i].first; j <= extents[i].last; j++ {
-			upper, lower := p.mass(b, edge, float64(j)*step)
-			edge = float64(j) * step
-			atom -= upper
-			right := upper // all below the first point moves up to it
-			if j > extents[i].first {
-				right = (upper - math.Exp(float64(j-1)*step)*lower) / -math.Expm1(-step)
-				right = math.Min(math.Max(right, 0), upper)
-				g.mass[j-1-g.first] += upper - right
-			}
-			g.mass[j-g.first] += right
-		}
-		upper, _ := p.mass(b, edge, math.Inf(1))
-		atom -= upper
-		g.top += upper
+		atom -= g.connect(extents[i].first, extents[i].last, step, func(from, to float64) (upper, lower float64) {
+			return p.mass(b, from, to)
+		})
 	}
 	g.mass[-g.first] += math.Max(0, atom) // or a rounding error
 	return g, true
+}
+
+// connect rounds losses to the points from first to last, given the mass that both
+// distributions have in (from, to], and returns that of the upper one.
+func (g *grid) connect(first, last int, step float64, mass func(from, to float64) (upper, lower float64)) (total float64) {
+	edge := math.Inf(-1)
+	for j := first; j <= last; j++ {
+		upper, lower := mass(edge, float64(j)*step)
+		edge = float64(j) * step
+		total += upper
+		right := upper // all below the first point moves up to it
+		if j > first {
+			right = (upper - math.Exp(float64(j-1)*step)*lower) / -math.Expm1(-step)
+			right = math.Min(math.Max(right, 0), upper)
+			g.mass[j-1-g.first] += upper - right
+		}
+		g.mass[j-g.first] += right
+	}
+	upper, _ := mass(edge, math.Inf(1))
+	g.top += upper
+	return total + upper
 }
 
 // mass returns the mass of both distributions on branch b with loss in (from, to].
@@ -270,6 +278,9 @@ func gridEpsilon(mass func(int) float64, size, first int, step, infinite, delta 
 		at := float64(first+i) * step
 		if infinite+a-b*shrink < delta && at > 0 {
 			continue // δ(l_{i−1}) is still below
+		}
+		if !(infinite+a > delta) {
+			return 0, true
 		}
 		return math.Max(0, at+math.Log((infinite+a-delta)/b)), true
 	}

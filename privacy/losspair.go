@@ -72,6 +72,10 @@ func gaussianPair(mu float64) mixturePair {
 // it is convex in e^ε, hence the profile of a pair, which composes (Zhu, Dong and
 // Wang, 2022, Theorem 10 and Proposition 30; Dong, Roth and Su, "Gaussian
 // differential privacy", 2022, §4).
+//
+// The argument at [replacePair] proves it too: given the other m − 1 records of the
+// sample and the y that takes the place otherwise, the outputs are (1−q)N(y) + qN(x)
+// and (1−q)N(y) + qN(x'), which for e^ε >= 1 are easiest to tell apart if x' = y = −x.
 func fixedSizePair(q, z float64) mixturePair {
 	if q == 1 {
 		return gaussianPair(1 / z)
@@ -203,24 +207,38 @@ func (p mixturePair) interval(b branch, tilt float64) (lo, hi float64) {
 	}
 }
 
-// panels appends a composite Gauss-Legendre rule for branch b. The integrand
-// varies at the scale z of the density, and at the scale z² around the zero of
-// 1 − q + q·e^t next to the real line.
-func (p mixturePair) panels(n *lossNodes, b branch, floor, panel float64) (ok bool) {
+// width returns the width of a panel that begins at x. Integrands vary at the scale
+// z of the density, and at the scale z² around the zero of 1 − q + q·e^t next to the
+// real line.
+func (p mixturePair) width(x float64) float64 {
 	turn := 0.5 + p.z*p.z*math.Log((1-p.q)/p.q)
-	logNorm := math.Log(p.z) + logSqrt2Pi
+	near := math.Max(1.5*p.z*p.z, 0.5*math.Max(x-turn, 0.5*(turn-x)))
+	return math.Min(2*p.z, near)
+}
+
+// panels appends a composite Gauss-Legendre rule for branch b.
+func (p mixturePair) panels(n *lossNodes, b branch, floor, panel float64) (ok bool) {
 	lo, hi := p.interval(b, n.tilt)
-	density, loss := p.logDensity(b, lo, n.tilt)
+	logDensity := func(x, tilt float64) (float64, float64) { return p.logDensity(b, x, tilt) }
+	return n.panels(lo, hi, floor, panel, p.z, logDensity, p.width)
+}
+
+// panels appends a composite Gauss-Legendre rule on [lo, hi] for a density with the
+// constant 1/(z√2π), on panels of at most the given width.
+func (n *lossNodes) panels(
+	lo, hi, floor, panel, z float64, logDensity func(x, tilt float64) (logDensity, loss float64), width func(x float64) float64,
+) (ok bool) {
+	logNorm := math.Log(z) + logSqrt2Pi
+	density, loss := logDensity(lo, n.tilt)
 	for lo < hi {
 		if len(n.loss) > maxNodes {
 			return false
 		}
-		near := math.Max(1.5*p.z*p.z, 0.5*math.Max(lo-turn, 0.5*(turn-lo)))
-		width := math.Min(2*p.z, near)
+		width := width(lo)
 		var end, endDensity, endLoss float64
 		for {
 			end = math.Min(hi, lo+width)
-			endDensity, endLoss = p.logDensity(b, end, n.tilt)
+			endDensity, endLoss = logDensity(end, n.tilt)
 			if !(math.Abs(endLoss-loss) > panel) || math.Max(density, endDensity)-logNorm < floor {
 				break
 			}
@@ -235,7 +253,7 @@ func (p mixturePair) panels(n *lossNodes, b branch, floor, panel float64) (ok bo
 		mid, half := 0.5*(lo+end), 0.5*(end-lo)
 		for i, g := range gauss16 {
 			for _, x := range [2]float64{mid - half*g, mid + half*g} {
-				v, l := p.logDensity(b, x, 0)
+				v, l := logDensity(x, 0)
 				logMass := v - logNorm + math.Log(half*weight16[i])
 				n.add(l, logMass)
 			}

@@ -44,7 +44,7 @@ func (m PoissonGaussian) Assumptions() []string {
 
 func (m PoissonGaussian) lossPairs() []lossPair {
 	if m.Neighbours == ReplaceOne {
-		return []lossPair{fixedSizePair(m.SamplingProbability, m.NoiseMultiplier/2)}
+		return []lossPair{newReplacePair(m.SamplingProbability, m.NoiseMultiplier)}
 	}
 	return poissonPairs(m.SamplingProbability, m.NoiseMultiplier)
 }
@@ -56,7 +56,8 @@ func (m PoissonGaussian) lossPairs() []lossPair {
 //
 // (Mironov, Talwar and Zhang, "Rényi differential privacy of the sampled Gaussian
 // mechanism", 2019; that direction is the larger one, Theorem 5), for integers by
-// the binomial theorem.
+// the binomial theorem. When a record is replaced it is that of the pair
+// (1−q)N(0, σ²) + qN(±1, σ²), by quadrature.
 func (m PoissonGaussian) RenyiCurve() RenyiCurve {
 	pair := m.lossPairs()[0]
 	general := &pairRenyi{lossPart{pair: pair}}

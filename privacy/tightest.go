@@ -1,9 +1,6 @@
 package privacy
 
-import (
-	"errors"
-	"math"
-)
+import "errors"
 
 // Tightest takes the least ε that any accountant of this package proves: for δ = 0
 // that of [Pure], and else the smallest of those of [Exact] and [RDP]. The
@@ -44,7 +41,7 @@ func (Tightest) Curve(m Mechanism) (Curve, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.approximate = append(c.approximate, restated{rdp, baseGuarantee(RDP{}, m)})
+		c.approximate = append(c.approximate, rdp)
 	}
 	return c, nil
 }
@@ -59,17 +56,20 @@ func boundedByPure(m Mechanism) bool {
 	return false
 }
 
+// pairedFixedSize is a FixedSizeGaussian with the Rényi divergence of its dominating
+// pair in the place of the published one.
+type pairedFixedSize struct{ FixedSizeGaussian }
+
+func (m pairedFixedSize) RenyiCurve() RenyiCurve {
+	return &pairRenyi{lossPart{pair: fixedSizePair(m.rate(), m.NoiseMultiplier)}}
+}
+
 // withPairs returns m with every FixedSizeGaussian, also the base of a selection,
-// replaced by the Poisson-sampled mechanism that has its dominating pair, and whether
-// there was one.
+// replaced by a pairedFixedSize, and whether there was one.
 func withPairs(m Mechanism) (replaced Mechanism, changed bool) {
 	switch m := m.(type) {
 	case FixedSizeGaussian:
-		clipped := 2 * m.NoiseMultiplier // relative to the clipping norm
-		if math.IsInf(clipped, 1) {
-			return m, false
-		}
-		return PoissonGaussian{m.rate(), clipped, ReplaceOne}, true
+		return pairedFixedSize{m}, true
 	case RepeatedSelection:
 		m.Base, changed = withPairs(m.Base)
 		return m, changed
@@ -87,18 +87,6 @@ func withPairs(m Mechanism) (replaced Mechanism, changed bool) {
 	default:
 		return m, false
 	}
-}
-
-// restated is a Curve of a mechanism that stands for another one.
-type restated struct {
-	Curve
-	base Guarantee // of the other
-}
-
-func (c restated) Epsilon(steps int64, delta float64) (Guarantee, error) {
-	g, err := c.Curve.Epsilon(steps, delta)
-	g.Adjacency, g.Assumptions = c.base.Adjacency, c.base.Assumptions
-	return g, err
 }
 
 // tightestCurve is the Curve of Tightest.

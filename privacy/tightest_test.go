@@ -102,7 +102,7 @@ func TestPairOfFixedSize(t *testing.T) {
 		}
 		want := math.Log1p(sum) / (order - 1)
 		replaced, _ := withPairs(m)
-		if got := replaced.(PoissonGaussian).RenyiCurve().RDP(order); relErr(got, want) > 1e-7 {
+		if got := replaced.(pairedFixedSize).RenyiCurve().RDP(order); relErr(got, want) > 1e-7 {
 			t.Errorf("%+v, order %g: %.12g, want %.12g", m, order, got, want)
 		}
 	}

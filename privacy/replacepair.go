@@ -1,0 +1,150 @@
+package privacy
+
+import "math"
+
+// replacePair dominates the Gaussian with noise multiplier s, relative to the
+// clipping norm, on Poisson samples when one record is replaced:
+//
+//	P = (1−q)·N(0, s²) + q·N(1, s²),  Q = (1−q)·N(0, s²) + q·N(−1, s²).
+//
+// Its two directions are mirror images. It is attained where the vectors of the two
+// records are opposite and those of the others vanish.
+//
+// Proof. By joint convexity the sample of the other records may be taken as known,
+// so that the outputs are P = (1−q)N(0) + qN(v) and Q = (1−q)N(0) + qN(v') with
+// |v|, |v'| <= 1. Let α >= 1 and c = (α−1)(1−q)/q >= 0. Then
+//
+//	∫(P − αQ)₊ = q·E[(1 − α·e^A − c·e^B)₊]
+//
+// under N(v), with A = log dN(v')/dN(v) and B = log dN(0)/dN(v). They are jointly
+// normal; their means are minus half of their variances |v'−v|²/s² and |v|²/s², and
+// their covariance is ⟨v'−v, −v⟩/s². The expectation of a convex function of
+// α·e^A + c·e^B does not decrease in any of the three (Kahane, "Une inégalité du type
+// de Slepian et Gordon sur les processus gaussiens", 1986), and all three are largest
+// at v' = −v, |v| = 1. For α < 1, ∫(P − αQ)₊ = 1 − α + α·∫(Q − P/α)₊.
+//
+// The pair is also used by Google's dp_accounting library and by Lebeda, Regehr,
+// Kamath and Steinke, "Avoiding pitfalls for privacy accounting of subsampled
+// mechanisms under composition", 2024, and it follows from Schuchardt, Stoian,
+// Kosmala and Günnemann, "Unified mechanism-specific amplification by subsampling and
+// group privacy amplification", 2024.
+//
+// With m(x) = log(1 − q + q·e^{t(x)}), t(x) = (2x−1)/2s², the density of P is
+// e^{m(x)} times that of N(0, s²), and the loss is m(x) − m(−x), odd and rising.
+type replacePair struct {
+	q, s    float64 // 0 < q < 1, s > 0
+	mixture mixturePair
+}
+
+// newReplacePair returns the pair for 0 < q <= 1.
+func newReplacePair(q, s float64) lossPair {
+	if q == 1 {
+		return gaussianPair(2 / s)
+	}
+	return replacePair{q, s, mixturePair{q: q, z: s}}
+}
+
+func (p replacePair) normal() (rate float64, ok bool) { return 0, false }
+
+// cliff is where E[e^{cL}], at least q^{c+1}·e^{c(c+1)/2s²}, becomes large.
+func (p replacePair) cliff() float64 { return p.mixture.cliff() }
+
+func (p replacePair) largest() float64 { return math.Inf(1) }
+
+// loss returns the loss at x.
+func (p replacePair) loss(x float64) float64 {
+	if x < 0 {
+		return -p.loss(-x)
+	}
+	t, mirrored := (x-0.5)/(p.s*p.s), (-x-0.5)/(p.s*p.s)
+	if t > 30 {
+		return p.mixture.logMixture(t) - p.mixture.logMixture(mirrored)
+	}
+	excess := -math.Exp(t) * math.Expm1(-2*x/(p.s*p.s)) // e^t − e^mirrored
+	return math.Log1p(p.q * excess / (1 - p.q + p.q*math.Exp(mirrored)))
+}
+
+// position returns the x at which the loss is l: in units of s²,
+//
+//	l/2 + arsinh(e^{1/2s²}·(1−q)/q·sinh(l/2)).
+func (p replacePair) position(l float64) float64 {
+	if l < 0 {
+		return -p.position(-l)
+	}
+	if l == 0 || math.IsInf(l, 1) {
+		return l
+	}
+	logArgument := 0.5/(p.s*p.s) + math.Log((1-p.q)/p.q) + 0.5*l + math.Log(-0.5*math.Expm1(-l))
+	arsinh := logArgument + math.Ln2
+	if logArgument < 30 {
+		arsinh = math.Asinh(math.Exp(logArgument))
+	}
+	return p.s * p.s * (0.5*l + arsinh)
+}
+
+// logDensity returns the logarithm of the density of P at x times e^{tilt·loss},
+// without the constant, and the loss.
+func (p replacePair) logDensity(x, tilt float64) (logDensity, loss float64) {
+	loss = p.loss(x)
+	return -0.5*(x/p.s)*(x/p.s) + p.mixture.logMixture((x-0.5)/(p.s*p.s)) + tilt*loss, loss
+}
+
+func (p replacePair) nodes(tilt, floor, panel float64) (n *lossNodes, ok bool) {
+	n = &lossNodes{tilt: tilt}
+	// The integrands also vary at the scale of the mirrored zero.
+	width := func(x float64) float64 { return math.Min(p.mixture.width(x), p.mixture.width(-x)) }
+	ok = n.panels(-1-reach*p.s, p.end(tilt), floor, panel, p.s, p.logDensity, width)
+	return n, ok
+}
+
+// end returns a point beyond which the integrands do not matter.
+func (p replacePair) end(tilt float64) float64 {
+	// The derivative of logDensity is (slope(x) − x)/s², slope(x) <= 1 + 2·tilt.
+	share := func(x float64) float64 { return 1 / (1 + (1-p.q)/p.q*math.Exp((0.5-x)/(p.s*p.s))) }
+	top := math.Inf(-1)
+	for _, x := range [2]float64{0.5, 1 + 2*tilt} { // near peaks, if these are stable
+		for range 20 {
+			x = (1+tilt)*share(x) + tilt*share(-x)
+		}
+		v, _ := p.logDensity(x, tilt)
+		top = math.Max(top, v)
+	}
+	const depth = 80 // −log of what is negligible even beside E[e^{cL}] − 1
+	// last returns the upper end of the last small interval in [a, b] that may matter,
+	// or 0: m rises, so that the integrand is at most the one below.
+	var last func(a, b float64) float64
+	last = func(a, b float64) float64 {
+		v, _ := p.logDensity(b, tilt)
+		if v+0.5*(b/p.s)*(b/p.s)-0.5*(a/p.s)*(a/p.s) < top-depth {
+			return 0
+		}
+		mid := 0.5 * (a + b)
+		if b-a <= p.s || !(mid > a && mid < b) {
+			return b
+		}
+		if x := last(mid, b); x > 0 {
+			return x
+		}
+		return last(a, mid)
+	}
+	return math.Max(1+reach*p.s, last(0, 1+2*tilt+2*reach*p.s))
+}
+
+func (p replacePair) discretise(step, bottom, reach float64) (g grid, ok bool) {
+	highest := p.loss(1 + reach*p.s)
+	first := math.Floor(math.Max(-highest, bottom) / step)
+	last := math.Ceil(math.Max(highest, bottom) / step)
+	if !(last-first < 2*maxGrid) || math.Abs(first) > math.MaxInt32 {
+		return grid{}, false
+	}
+	g = grid{first: int(first), mass: make([]float64, int(last-first)+1)}
+	g.connect(int(first), int(last), step, p.mass)
+	return g, true
+}
+
+// mass returns the mass of both distributions with loss in (from, to].
+func (p replacePair) mass(from, to float64) (upper, lower float64) {
+	lo, hi := p.position(from), p.position(to)
+	rest := (1 - p.q) * normalInterval(lo/p.s, hi/p.s)
+	return rest + p.q*normalInterval((lo-1)/p.s, (hi-1)/p.s), rest + p.q*normalInterval((lo+1)/p.s, (hi+1)/p.s)
+}
