@@ -51,6 +51,10 @@ func (p replacePair) cliff() float64 { return p.mixture.cliff() }
 
 func (p replacePair) largest() float64 { return math.Inf(1) }
 
+func (p replacePair) unsampled() (mu, epsilon float64) { return 2 / p.s, 0 }
+
+func (p replacePair) variation() float64 { return p.q * math.Erf(1/(math.Sqrt2*p.s)) }
+
 // loss returns the loss at x.
 func (p replacePair) loss(x float64) float64 {
 	if x < 0 {
