@@ -221,3 +221,17 @@ func TestSelection(t *testing.T) {
 		t.Errorf("errors %v", err)
 	}
 }
+
+func BenchmarkPureEpsilon(b *testing.B) {
+	for _, rule := range []PureRule{Basic, Advanced, Optimal} {
+		a := Pure{rule}
+		b.Run(a.Name(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Epsilon(a, Laplace{1, 10, AddRemove}, 100, 1e-6); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
