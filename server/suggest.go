@@ -177,7 +177,7 @@ func (c *change) handOutExisting(worker string, count int, resume bool) ([]*dpar
 		}
 		trial := record.GetTrial()
 		before := trial.GetState()
-		if trial.GetAttempt() >= c.compiled.MaxAttempts() {
+		if c.attemptsSpent(record) {
 			c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED,
 				fmt.Sprintf("handed out %d times without a result", trial.GetAttempt()))
 		} else {

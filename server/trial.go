@@ -550,7 +550,7 @@ func (c *change) complete(record *storev1.TrialRecord, req *dparetov1.CompleteTr
 			case trial.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING:
 				c.settleStopped(record)
 				return nil
-			case trial.GetAttempt() < c.compiled.MaxAttempts():
+			case !c.attemptsSpent(record):
 				c.requeue(trial, outcome.Failure.GetReason())
 				return nil
 			}
@@ -572,6 +572,12 @@ func (c *change) requeue(trial *dparetov1.Trial, reason string) {
 	trial.State = dparetov1.TrialState_TRIAL_STATE_QUEUED
 	trial.StateReason = reason
 	trial.Lease = nil
+}
+
+// attemptsSpent reports whether a trial must not be handed out again. Workers that
+// gave it back did not fail.
+func (c *change) attemptsSpent(record *storev1.TrialRecord) bool {
+	return int64(record.GetTrial().GetAttempt())-record.GetReleases() >= int64(c.compiled.MaxAttempts())
 }
 
 // ReleaseTrial implements StudyService.
@@ -597,6 +603,7 @@ func (s *studyService) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseT
 			c.settleStopped(record)
 		} else {
 			c.requeue(trial, req.GetReason())
+			record.Releases++
 		}
 		return c.put(record, before)
 	})

@@ -214,6 +214,32 @@ func TestAttemptsRunOut(t *testing.T) {
 	}
 }
 
+// A worker that gives a trial back did not fail at it.
+func TestReleasesAreNoAttempts(t *testing.T) {
+	f := start(t)
+	spec := svtSpec()
+	spec.Lease = &dparetov1.LeasePolicy{MaxAttempts: 2}
+	spec.Budget = &dparetov1.Budget{MaxTrials: 1}
+	study := f.create("svt", spec)
+	for range 5 {
+		trial := f.one(study, "w")
+		if _, err := f.studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.restart()
+	first := f.one(study, "w")
+	f.one(study, "w")
+	if resp := f.ask(study, "w", 1); len(resp.GetTrials()) != 0 {
+		t.Errorf("handed out again: %v", resp)
+	}
+	if got := f.trial(first.GetName()); got.GetState() != dparetov1.TrialState_TRIAL_STATE_FAILED || got.GetAttempt() != 7 {
+		t.Errorf("trial %v", got)
+	}
+}
+
 func TestBudget(t *testing.T) {
 	f := start(t)
 	spec := svtSpec()

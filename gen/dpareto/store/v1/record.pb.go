@@ -149,8 +149,11 @@ type TrialRecord struct {
 	CompletionDigest []byte `protobuf:"bytes,4,opt,name=completion_digest,json=completionDigest,proto3" json:"completion_digest,omitempty"`
 	// Position of the completion among those of the study, from 1.
 	CompletionOrder int64 `protobuf:"varint,5,opt,name=completion_order,json=completionOrder,proto3" json:"completion_order,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// How often a worker gave the trial back in good order. Those hand-outs do not count
+	// as failures.
+	Releases      int64 `protobuf:"varint,6,opt,name=releases,proto3" json:"releases,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TrialRecord) Reset() {
@@ -214,6 +217,13 @@ func (x *TrialRecord) GetCompletionDigest() []byte {
 func (x *TrialRecord) GetCompletionOrder() int64 {
 	if x != nil {
 		return x.CompletionOrder
+	}
+	return 0
+}
+
+func (x *TrialRecord) GetReleases() int64 {
+	if x != nil {
+		return x.Releases
 	}
 	return 0
 }
@@ -292,13 +302,14 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\vStudyRecord\x12'\n" +
 	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyR\x05study\x12*\n" +
 	"\x11next_trial_number\x18\x02 \x01(\x03R\x0fnextTrialNumber\x12)\n" +
-	"\x10completed_trials\x18\x03 \x01(\x03R\x0fcompletedTrials\"\xdc\x01\n" +
+	"\x10completed_trials\x18\x03 \x01(\x03R\x0fcompletedTrials\"\xf8\x01\n" +
 	"\vTrialRecord\x12'\n" +
 	"\x05trial\x18\x01 \x01(\v2\x11.dpareto.v1.TrialR\x05trial\x12!\n" +
 	"\flease_tokens\x18\x02 \x03(\tR\vleaseTokens\x12)\n" +
 	"\x10completion_token\x18\x03 \x01(\tR\x0fcompletionToken\x12+\n" +
 	"\x11completion_digest\x18\x04 \x01(\fR\x10completionDigest\x12)\n" +
-	"\x10completion_order\x18\x05 \x01(\x03R\x0fcompletionOrder\"\x99\x01\n" +
+	"\x10completion_order\x18\x05 \x01(\x03R\x0fcompletionOrder\x12\x1a\n" +
+	"\breleases\x18\x06 \x01(\x03R\breleases\"\x99\x01\n" +
 	"\x0fOpenTrialRecord\x12,\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x16.dpareto.v1.TrialStateR\x05state\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x12;\n" +
