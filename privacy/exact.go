@@ -162,6 +162,9 @@ func (c *lossCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 			g.EpsilonLower = math.Max(g.EpsilonLower, epsilon)
 		}
 	}
+	if math.IsNaN(g.Epsilon) { // beyond the range of floats
+		g.Epsilon = math.Inf(1)
+	}
 	g.EpsilonLower = math.Min(g.EpsilonLower, g.Epsilon)
 	switch {
 	case math.IsInf(g.Epsilon, 1):

@@ -144,3 +144,22 @@ func BenchmarkGDPEpsilon(b *testing.B) {
 		}
 	}
 }
+
+// Far from zero the loss is N(μ²/2, μ²): ε = μ²/2 + μ·t with t close to the normal quantile
+// of 1 − δ, 4.264890793922825 for δ = 1e-5.
+func TestGaussianWithLargeMu(t *testing.T) {
+	const quantile = 4.264890793922825
+	for mu := 1e2; mu < 1e150; mu *= 31 {
+		got := gaussianEpsilon(mu, math.Log(1e-5))
+		if want := mu*mu/2 + mu*quantile; got > want*(1+1e-15) || got < want-3 && got < want*(1-1e-14) {
+			t.Errorf("μ = %g: %.17g, want %.17g", mu, got, want)
+		}
+	}
+	// The two ways of computing it agree where they meet.
+	for _, delta := range []float64{0.9, 0.1, 1e-5, 1e-100, 1e-300} {
+		below, above := gaussianEpsilon(largeMu, math.Log(delta)), gaussianEpsilon(math.Nextafter(largeMu, math.Inf(1)), math.Log(delta))
+		if relErr(above, below) > 1e-12 {
+			t.Errorf("delta %g: %.17g below, %.17g above", delta, below, above)
+		}
+	}
+}

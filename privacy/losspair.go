@@ -244,8 +244,8 @@ func (n *lossNodes) panels(
 			}
 			width *= 0.5
 		}
-		if !(end > lo) {
-			return true // the interval is shorter than the spacing of floats
+		if !(end > lo) { // the spacing of floats
+			return hi-lo <= 0x1p-50*math.Abs(hi)
 		}
 		if math.Max(density, endDensity)-logNorm >= floor {
 			n.widest = math.Max(n.widest, math.Abs(endLoss-loss))

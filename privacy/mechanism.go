@@ -3,6 +3,7 @@ package privacy
 import (
 	"errors"
 	"fmt"
+	"math"
 )
 
 // Mechanism is one release: a randomised algorithm with its parameters and the
@@ -90,6 +91,9 @@ func (c Composition) Validate() error {
 			}
 			continue
 		}
+		if inner := mostRuns(p.Mechanism); p.Count > math.MaxInt64/inner {
+			errs = append(errs, fieldErrorf(field+".count", "%d times %d runs are too many", p.Count, inner))
+		}
 		if got, want := p.Mechanism.Adjacency(), c.Adjacency(); got != want {
 			errs = append(errs, fieldErrorf(field+".adjacency",
 				"is %s where parts[0] has %s: guarantees for different adjacencies do not compose", got, want))
@@ -111,6 +115,17 @@ func (c Composition) Assumptions() []string {
 		}
 	}
 	return all
+}
+
+// mostRuns returns how often the most frequent part of a valid m runs.
+func mostRuns(m Mechanism) int64 {
+	most := int64(1)
+	if c, ok := m.(Composition); ok {
+		for _, p := range c {
+			most = max(most, p.Count*mostRuns(p.Mechanism))
+		}
+	}
+	return most
 }
 
 // flatten returns the parts of m with nested compositions expanded. m must be

@@ -71,6 +71,9 @@ func gaussianProfile(mu, epsilon float64) (logDelta, slope float64) {
 	return logDelta, -math.Exp(second - logDelta)
 }
 
+// largeMu is the μ above which ε is searched relative to μ²/2.
+const largeMu = 1000
+
 // gaussianEpsilon returns the least ε >= 0 with δ(ε) <= e^logDelta for the pair of
 // gaussianProfile. μ >= 0 may be infinite.
 func gaussianEpsilon(mu, logDelta float64) float64 {
@@ -79,9 +82,25 @@ func gaussianEpsilon(mu, logDelta float64) float64 {
 	}
 	// log δ is concave and falls in ε, so that Newton's iterates, once right of
 	// the root, stay there. e^{−(ε−μ²/2)²/2μ²} bounds δ(ε) for ε >= μ²/2.
-	epsilon := 0.5*mu*mu + mu*math.Sqrt(-2*logDelta)
+	t := math.Sqrt(-2 * logDelta)
+	epsilon := 0.5*mu*mu + mu*t
 	if math.IsInf(epsilon, 1) {
 		return epsilon
+	}
+	if mu > largeMu {
+		// In t, for ε = μ²/2 + μt, of which ε has lost the last digits:
+		// δ = φ(t)·(M(t) − M(t + μ)).
+		for range 100 {
+			second := mills(t + mu)
+			difference := mills(t) - second
+			value := math.Log(difference) - 0.5*t*t - logSqrt2Pi
+			next := t + (value-logDelta)*difference/(mu*second)
+			if !(next < t) {
+				break
+			}
+			t = next
+		}
+		return 0.5*mu*mu + mu*t
 	}
 	for range 100 {
 		value, slope := gaussianProfile(mu, epsilon)

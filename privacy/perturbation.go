@@ -51,6 +51,7 @@ func (m OutputPerturbation) Validate() error {
 // Assumptions returns what the trainer has to do.
 func (m OutputPerturbation) Assumptions() []string {
 	return []string{
+		"projected or plain SGD over permutations of the records, with steps of min(1/β, 1/(γt)) for a β-smooth loss with the ridge γ/2·‖w‖²",
 		"the number of passes and every other choice are made before looking at the data; no early stopping",
 		"the norm of the features is bounded by clipping or by a public constant, not by a maximum over the data",
 	}
@@ -73,6 +74,9 @@ func (m OutputPerturbation) RenyiCurve() RenyiCurve {
 func (m OutputPerturbation) lossPairs() []lossPair {
 	return []lossPair{gaussianPair(m.GaussianMu())}
 }
+
+// lowerPairs: none, for logistic losses do not attain the sensitivity.
+func (m OutputPerturbation) lowerPairs() []lossPair { return nil }
 
 // ObjectiveRule is a way to divide ε between the noise and the regulariser of
 // objective perturbation.
@@ -138,7 +142,8 @@ func (m ObjectivePerturbation) Validate() error {
 // Assumptions returns what the trainer has to do.
 func (m ObjectivePerturbation) Assumptions() []string {
 	return []string{
-		"the exact minimiser of the perturbed objective is released",
+		"the model is linear in its parameters, and its loss convex with derivatives ℓ′ in [−1, 1] and ℓ″ in [0, curvature]",
+		"the exact minimiser of mean loss + τ/2·‖θ‖² + b·θ/n is released, with τ in place of the ridge λ",
 		"every record has Euclidean norm at most 1, by clipping or a public constant",
 		"the noise has density proportional to exp(-beta·norm), not independent Laplace coordinates",
 	}

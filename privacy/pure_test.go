@@ -235,3 +235,17 @@ func BenchmarkPureEpsilon(b *testing.B) {
 		})
 	}
 }
+
+// Counts whose product is too large are refused, not wrapped around.
+func TestNestedCounts(t *testing.T) {
+	inner := Composition{{Gaussian{1, 1, AddRemove}, 1 << 32}}
+	for _, count := range []int64{1 << 31, 1 << 32, 1<<32 + 1, math.MaxInt64} {
+		fields := FieldErrors(Composition{{inner, count}}.Validate())
+		if len(fields) != 1 || fields[0].Field != "parts[0].count" {
+			t.Errorf("%d times 2^32: %v", count, fields)
+		}
+	}
+	if err := (Composition{{inner, 1<<31 - 1}}).Validate(); err != nil {
+		t.Error(err)
+	}
+}

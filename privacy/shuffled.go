@@ -47,3 +47,6 @@ func (m ShuffledGaussian) RenyiCurve() RenyiCurve {
 }
 
 func (m ShuffledGaussian) lossPairs() []lossPair { return []lossPair{gaussianPair(m.GaussianMu())} }
+
+// lowerPairs: none is known, for the order is secret.
+func (m ShuffledGaussian) lowerPairs() []lossPair { return nil }

@@ -1,14 +1,18 @@
 package privacy
 
-import "errors"
+import (
+	"errors"
+	"math"
+	"sync"
+)
 
 // Tightest takes the least ε that any accountant of this package proves: for δ = 0
 // that of [Pure], and else the smallest of those of [Exact] and [RDP]. The
 // guarantee bears the name of the accountant that gave it.
 //
-// RDP is asked where Exact cannot account a mechanism or takes a worse one in its
-// place; there a [FixedSizeGaussian] counts with the smaller of its published Rényi
-// divergence and that of its dominating pair.
+// RDP is asked where Exact cannot account a mechanism, takes a worse one in its place,
+// or warns that its ε is loose; there a [FixedSizeGaussian] counts with the smaller of its
+// published Rényi divergence and that of its dominating pair.
 type Tightest struct{}
 
 // Name returns "tightest".
@@ -20,30 +24,32 @@ func (Tightest) Curve(m Mechanism) (Curve, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	var c tightestCurve
-	if pure, err := (Pure{}).Curve(m); err == nil {
-		c.pure = pure
+	c := tightestCurve{always: boundedByPure(m), renyi: sync.OnceValues(func() ([]Curve, error) { return renyiCurves(m) })}
+	var err error
+	if c.pure, err = (Pure{}).Curve(m); err != nil {
+		c.pure = nil
 	}
-	exact, err := Exact{}.Curve(m)
-	if err == nil {
-		c.approximate = append(c.approximate, exact)
-		if !boundedByPure(m) {
-			return c, nil
+	if c.exact, err = (Exact{}).Curve(m); err != nil {
+		c.exact, c.always = nil, true
+		if _, err := c.renyi(); err != nil {
+			return nil, err
 		}
 	}
-	rdp, err := RDP{}.Curve(m)
+	return &c, nil
+}
+
+// renyiCurves returns the Rényi bounds of a valid m.
+func renyiCurves(m Mechanism) ([]Curve, error) {
+	published, err := RDP{}.Curve(m)
 	if err != nil {
 		return nil, err
 	}
-	c.approximate = append(c.approximate, rdp)
-	if pairs, changed := withPairs(m); changed {
-		rdp, err := RDP{}.Curve(pairs)
-		if err != nil {
-			return nil, err
-		}
-		c.approximate = append(c.approximate, rdp)
+	pairs, changed := withPairs(m)
+	if !changed {
+		return []Curve{published}, nil
 	}
-	return c, nil
+	paired, err := RDP{}.Curve(pairs)
+	return []Curve{published, paired}, err
 }
 
 // boundedByPure reports whether some part of m is known to Exact by its pure ε only.
@@ -91,12 +97,13 @@ func withPairs(m Mechanism) (replaced Mechanism, changed bool) {
 
 // tightestCurve is the Curve of Tightest.
 type tightestCurve struct {
-	pure        Curve // nil without a pure guarantee
-	approximate []Curve
+	pure, exact Curve // nil where the mechanism has none
+	always      bool  // whether the Rényi bounds may be smaller where exact has no doubts
+	renyi       func() ([]Curve, error)
 }
 
 // Epsilon accepts delta = 0 where the mechanism has a pure guarantee.
-func (c tightestCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
+func (c *tightestCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 	if delta == 0 {
 		if c.pure == nil {
 			return Guarantee{}, errors.Join(checkSteps(steps),
@@ -104,16 +111,29 @@ func (c tightestCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 		}
 		return c.pure.Epsilon(steps, 0)
 	}
-	var best Guarantee
-	lower := 0.0
-	for i, curve := range c.approximate {
+	best := Guarantee{Epsilon: math.Inf(1)}
+	found := false
+	if c.exact != nil {
+		var err error
+		if best, err = c.exact.Epsilon(steps, delta); err != nil {
+			return Guarantee{}, err
+		}
+		if found = true; !c.always && len(best.Warnings) == 0 {
+			return best, nil
+		}
+	}
+	lower := best.EpsilonLower
+	others, err := c.renyi()
+	if err != nil {
+		return Guarantee{}, err
+	}
+	for _, curve := range others {
 		g, err := curve.Epsilon(steps, delta)
 		if err != nil {
 			return Guarantee{}, err
 		}
-		lower = max(lower, g.EpsilonLower)
-		if i == 0 || g.Epsilon < best.Epsilon {
-			best = g
+		if !found || g.Epsilon < best.Epsilon {
+			best, found = g, true
 		}
 	}
 	best.EpsilonLower = min(lower, best.Epsilon)

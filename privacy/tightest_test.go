@@ -107,3 +107,26 @@ func TestPairOfFixedSize(t *testing.T) {
 		}
 	}
 }
+
+// Where little noise makes the exact accountant give up, the Rényi bound counts, and no
+// bound is below the lower one.
+func TestTightestWithLittleNoise(t *testing.T) {
+	for _, sigma := range []float64{1e-2, 1e-3, 1e-6, 1e-9, 1e-12, 1e-16, 1e-20, 1e-100, 1e-300} {
+		for _, m := range []Mechanism{
+			FixedSizeGaussian{1000, 10, sigma}, PoissonGaussian{0.01, sigma, AddRemove}, PoissonGaussian{0.01, sigma, ReplaceOne},
+		} {
+			for _, steps := range []int64{1, 10, 1000} {
+				tight := epsilonOf(t, Tightest{}, m, steps, 1e-5)
+				rdp := epsilonOf(t, RDP{}, m, steps, 1e-5)
+				if tight.Epsilon > rdp.Epsilon {
+					t.Errorf("%+v, %d steps: tightest %g, RDP %g", m, steps, tight.Epsilon, rdp.Epsilon)
+				}
+				// One record is drawn with probability 0.01, and then seen through noise of σ
+				// around a distance of one.
+				if least := 0.1 / sigma; sigma < 1e-2 && tight.Epsilon < least {
+					t.Errorf("%+v, %d steps: epsilon %g, at least %g expected", m, steps, tight.Epsilon, least)
+				}
+			}
+		}
+	}
+}
