@@ -39,16 +39,17 @@ func (p boundedPair) variation() float64 {
 	return p.up * -math.Expm1(-p.loss)
 }
 
-// single returns the least ε >= 0 for one run and δ = delta, from
-// δ(ε) = 1 − e^{(ε−x)/2} for Laplace noise and up·(1 − e^{ε−x}) for answers.
-func (p boundedPair) single(delta float64) float64 {
+// single solves δ(ε) = 1 − e^{(ε−x)/2} for Laplace noise and up·(1 − e^{ε−x}) for
+// answers.
+func (p boundedPair) single(logDelta float64) (epsilon float64, ok bool) {
+	delta := math.Exp(logDelta)
 	switch {
 	case p.laplace:
-		return math.Max(0, p.loss+2*math.Log1p(-delta))
+		return math.Max(0, p.loss+2*math.Log1p(-delta)), true
 	case delta < p.up:
-		return math.Max(0, p.loss+math.Log1p(-delta/p.up))
+		return math.Max(0, p.loss+math.Log1p(-delta/p.up)), true
 	default:
-		return 0
+		return 0, true
 	}
 }
 

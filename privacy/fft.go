@@ -120,7 +120,11 @@ const (
 // fast Fourier transform. The grid is coarser than usual by a factor, with a
 // multiple of divide steps to an atom; a coarser one fails where the atoms are not
 // on grid points, since its excess is then not that of the finer one, scaled.
-func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64) (epsilon float64, ok bool) {
+//
+// Where below is set, nothing but the excess of the grid is added: rounding errors of
+// the transform and infinite losses are left out, and a grid that would have to be
+// finer than the finest fails.
+func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64, below bool) (epsilon float64, ok bool) {
 	c, logDelta := tiltAt(l.index), b.logDelta
 	bottom := b.epsilon - l.left
 	// Above ceiling lies at most spill of the mass, by the tilt far.
@@ -145,6 +149,9 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64) (epsi
 	step := math.Sqrt(6 * meshError * scale / (runs * count * (c + 0.5)))
 	step = coarser * math.Min(step, 0.2/(c*math.Sqrt(runs*count)))
 	finest := (ceiling - bottom) / maxGrid
+	if below && step < finest {
+		return 0, false
+	}
 	step = math.Max(step, finest)
 	if atom, one := s.atom(); atom > 0 { // on a grid point, if possible
 		aligned := atom / (divide * math.Ceil(atom/(divide*step)))
@@ -213,13 +220,16 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64) (epsi
 	first = int(math.Floor(bottom / step))
 	infinite += math.Exp(logTail - tiltAt(far)*float64(first+size)*step)
 	noise := 0x1p-52 * math.Log2(float64(size)) // of each tilted mass, absolutely
+	if below {
+		infinite, noise = 0, -noise
+	}
 	mass := func(i int) float64 {
 		j := first + i
 		at := j % size
 		if at < 0 {
 			at += size
 		}
-		tilted := math.Max(0, buffer[at]/float64(size)) + noise/float64(size)
+		tilted := math.Max(0, math.Max(0, buffer[at]/float64(size))+noise/float64(size))
 		return tilted * math.Exp(logTotal-c*float64(j)*step)
 	}
 	return gridEpsilon(mass, size, first, step, infinite, math.Exp(logDelta))

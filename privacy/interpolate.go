@@ -10,8 +10,13 @@ import (
 
 // InterpolationError is the relative error that an [Interpolant] aims at. It
 // checks itself against values of [Exact] where it is built, so that larger errors
-// are rare and small; it is no bound, and may lie on either side.
+// are rare and small (of 800 random points in random domains 6 had one, of at most
+// 3e-3); it is no bound, and may lie on either side.
 const InterpolationError = 1e-3
+
+// fewestSteps is the number of steps below which nothing is interpolated: ε changes
+// with every step there.
+const fewestSteps = 20
 
 // InterpolationDomain is a box of configurations of DP-SGD. Every range is
 // [least, largest], both positive and finite.
@@ -81,9 +86,9 @@ func newInterpolant(domain InterpolationDomain, delta float64, pairs func(rate, 
 
 // Epsilon returns ε, about, for steps >= 0 runs at the given noise multiplier > 0
 // and sampling rate in (0, 1]. It takes some hundred nanoseconds where the cell
-// is built, and up to seconds to build one. Outside the domain, and where ε is 0,
-// infinite or has a jump, it is that of Exact, which takes milliseconds. The
-// errors are FieldErrors for "noise_multiplier", "sampling_rate" and "steps".
+// is built, and up to seconds to build one. Outside the domain, for fewer than 20
+// steps, and where ε is 0, infinite or has a jump, it is that of Exact, which takes
+// milliseconds. The errors are FieldErrors for "noise_multiplier", "sampling_rate" and "steps".
 func (p *Interpolant) Epsilon(noise, rate float64, steps int64) (float64, error) {
 	if steps < 0 || !(noise > 0 && rate > 0 && rate <= 1) || math.IsInf(noise, 1) {
 		err := errors.Join(checkSteps(steps), checkPositive("noise_multiplier", noise))
@@ -96,7 +101,7 @@ func (p *Interpolant) Epsilon(noise, rate float64, steps int64) (float64, error)
 		return 0, nil
 	}
 	x := [axes]float64{math.Log(noise), math.Log(rate), math.Log(float64(steps) * rate)}
-	if p.root.contains(x) {
+	if steps >= fewestSteps && p.root.contains(x) {
 		if leaf := p.leaf(x); leaf.coefficients != nil {
 			return math.Exp(leaf.polynomial(x)), nil
 		}
@@ -141,8 +146,8 @@ func (d directions) epsilon(methods []lossMethod, runs, logDelta float64) float6
 // extrapolated is the method of PLD without its excess, of the order of the square
 // of the step: from two grids that are coarse.
 func extrapolated(s *lossSum, l line, b bound, runs, _ float64) (epsilon float64, ok bool) {
-	fine, ok := s.convolve(l, b, runs, 4, 2)
-	coarse, ok2 := s.convolve(l, b, runs, 8, 1)
+	fine, ok := s.convolve(l, b, runs, 4, 2, false)
+	coarse, ok2 := s.convolve(l, b, runs, 8, 1, false)
 	return fine - (coarse-fine)/3, ok && ok2
 }
 

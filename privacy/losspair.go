@@ -33,6 +33,9 @@ type lossPair interface {
 	unsampled() (mu, epsilon float64)
 	// variation returns δ(0), the total variation distance.
 	variation() float64
+	// single returns the least ε >= 0 with δ(ε) <= e^logDelta for one run, where there
+	// is a closed form of it.
+	single(logDelta float64) (epsilon float64, ok bool)
 	// nodes returns a quadrature for tilts from 0 to tilt. Panels on which the
 	// logarithm of e^{tilt·L} times the density exceeds floor span a range of losses
 	// of at most panel. ok is false when that would take too many nodes.
@@ -121,6 +124,9 @@ type lossNodes struct {
 const reach = 10
 
 func (p mixturePair) nodes(tilt, floor, panel float64) (n *lossNodes, ok bool) {
+	if p.z < leastNoise {
+		return nil, false
+	}
 	n = &lossNodes{tilt: tilt}
 	for _, b := range p.branches {
 		if !p.panels(n, b, floor, panel) {
@@ -129,6 +135,9 @@ func (p mixturePair) nodes(tilt, floor, panel float64) (n *lossNodes, ok bool) {
 	}
 	return n, true
 }
+
+// leastNoise is the noise below which quadratures, of about 1/z² panels, are not tried.
+const leastNoise = 1e-4
 
 // maxNodes bounds the length of a quadrature.
 const maxNodes = 1 << 16
@@ -150,6 +159,18 @@ func (p mixturePair) largest() float64 { return math.Inf(1) }
 func (p mixturePair) unsampled() (mu, epsilon float64) { return 1 / p.z, 0 }
 
 func (p mixturePair) variation() float64 { return p.q * math.Erf(1/(2*math.Sqrt2*p.z)) }
+
+// single: δ(ε) of (1−q)Q + qP against Q is q times that of P against Q at
+// log(1 + (e^ε − 1)/q). The opposite direction, that of adding a record, has a smaller
+// ε; it is asked for beside this one only.
+func (p mixturePair) single(logDelta float64) (epsilon float64, ok bool) {
+	logQ := math.Log(p.q)
+	if logDelta >= logQ {
+		return 0, true
+	}
+	whole := gaussianEpsilon(1/p.z, logDelta-logQ)
+	return math.Max(0, p.logMixture(whole)), true
+}
 
 // logDensity returns the logarithm of the upper density of branch b at x times
 // e^{tilt·loss}, without the constant, and the loss.

@@ -176,6 +176,13 @@ func checkApproximate(epsilon, delta float64, k int64, total float64) error {
 //
 //	δ(ε') = Σ_{l < (k−ε'/ε)/2} C(k,l)·(e^{(k−l)ε} − e^{ε'+lε})/(1 + e^ε)^k.
 func optimalPure(epsilon, k, delta float64) float64 {
+	// The logarithms of the binomial coefficients are differences of three that lose
+	// this much, relative to δ.
+	margin := 1e-14 + 12*0x1p-53*lgamma(k+1)
+	if !(margin < 0.5) {
+		return epsilon * k
+	}
+	delta *= 1 - margin
 	// The sum over l <= last of the masses times e^{−decay·(last − l)}, for a decay of
 	// 0 and of 2ε. The masses fall fast from their peak, and far above it they are
 	// negligible (Hoeffding), unlike those with a decay, which rise up to last.

@@ -186,7 +186,7 @@ func (m PoissonSelection) RenyiCurve() RenyiCurve {
 // coarse is the method of PLD with a step eight times as large, whose excess is
 // about 1e-3.
 func coarse(s *lossSum, l line, b bound, runs, _ float64) (epsilon float64, ok bool) {
-	return s.convolve(l, b, runs, 8, 1)
+	return s.convolve(l, b, runs, 8, 1, false)
 }
 
 // renyiCurve takes δ̂ from profile.

@@ -93,7 +93,13 @@ func (p replacePair) logDensity(x, tilt float64) (logDensity, loss float64) {
 	return -0.5*(x/p.s)*(x/p.s) + p.mixture.logMixture((x-0.5)/(p.s*p.s)) + tilt*loss, loss
 }
 
+// single: there is no closed form.
+func (p replacePair) single(float64) (epsilon float64, ok bool) { return 0, false }
+
 func (p replacePair) nodes(tilt, floor, panel float64) (n *lossNodes, ok bool) {
+	if p.s < leastNoise {
+		return nil, false
+	}
 	n = &lossNodes{tilt: tilt}
 	// The integrands also vary at the scale of the mirrored zero.
 	width := func(x float64) float64 { return math.Min(p.mixture.width(x), p.mixture.width(-x)) }

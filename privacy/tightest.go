@@ -7,10 +7,10 @@ import (
 )
 
 // Tightest takes the least ε that any accountant of this package proves: for δ = 0
-// that of [Pure], and else the smallest of those of [Exact] and [RDP]. The
-// guarantee bears the name of the accountant that gave it.
+// that of [Pure], and else the smallest of those of [Exact], [RDP] and [Pure] with
+// [Optimal]. The guarantee bears the name of the accountant that gave it.
 //
-// RDP is asked where Exact cannot account a mechanism, takes a worse one in its place,
+// The others are asked where Exact cannot account a mechanism, takes a worse one in its place,
 // or warns that its ε is loose; there a [FixedSizeGaussian] counts with the smaller of its
 // published Rényi divergence and that of its dominating pair.
 type Tightest struct{}
@@ -24,32 +24,40 @@ func (Tightest) Curve(m Mechanism) (Curve, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	c := tightestCurve{always: boundedByPure(m), renyi: sync.OnceValues(func() ([]Curve, error) { return renyiCurves(m) })}
+	c := tightestCurve{always: boundedByPure(m), others: sync.OnceValues(func() ([]Curve, error) { return otherCurves(m) })}
 	var err error
 	if c.pure, err = (Pure{}).Curve(m); err != nil {
 		c.pure = nil
+	} else {
+		c.always = true
 	}
 	if c.exact, err = (Exact{}).Curve(m); err != nil {
 		c.exact, c.always = nil, true
-		if _, err := c.renyi(); err != nil {
+		if _, err := c.others(); err != nil {
 			return nil, err
 		}
 	}
 	return &c, nil
 }
 
-// renyiCurves returns the Rényi bounds of a valid m.
-func renyiCurves(m Mechanism) ([]Curve, error) {
+// otherCurves returns what bounds a valid m besides Exact.
+func otherCurves(m Mechanism) ([]Curve, error) {
 	published, err := RDP{}.Curve(m)
 	if err != nil {
 		return nil, err
 	}
-	pairs, changed := withPairs(m)
-	if !changed {
-		return []Curve{published}, nil
+	curves := []Curve{published}
+	if pairs, changed := withPairs(m); changed {
+		paired, err := RDP{}.Curve(pairs)
+		if err != nil {
+			return nil, err
+		}
+		curves = append(curves, paired)
 	}
-	paired, err := RDP{}.Curve(pairs)
-	return []Curve{published, paired}, err
+	if optimal, err := (Pure{Rule: Optimal}).Curve(m); err == nil {
+		curves = append(curves, optimal)
+	}
+	return curves, nil
 }
 
 // boundedByPure reports whether some part of m is known to Exact by its pure ε only.
@@ -98,8 +106,8 @@ func withPairs(m Mechanism) (replaced Mechanism, changed bool) {
 // tightestCurve is the Curve of Tightest.
 type tightestCurve struct {
 	pure, exact Curve // nil where the mechanism has none
-	always      bool  // whether the Rényi bounds may be smaller where exact has no doubts
-	renyi       func() ([]Curve, error)
+	always      bool  // whether the others may be smaller where exact has no doubts
+	others      func() ([]Curve, error)
 }
 
 // Epsilon accepts delta = 0 where the mechanism has a pure guarantee.
@@ -123,7 +131,7 @@ func (c *tightestCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 		}
 	}
 	lower := best.EpsilonLower
-	others, err := c.renyi()
+	others, err := c.others()
 	if err != nil {
 		return Guarantee{}, err
 	}
