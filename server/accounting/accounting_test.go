@@ -91,9 +91,17 @@ func TestMechanisms(t *testing.T) {
 			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","dataset_size":"1000","batch_size":"10","noise_multiplier":"0.5","epochs":"5"},"delta":1e-5` + replaceOne + `}`,
 			privacy.Exact{}, privacy.PoissonGaussian{SamplingProbability: 0.01, NoiseMultiplier: 1, Neighbours: privacy.ReplaceOne}, 500, 500,
 		},
-		"shuffled": { // 7 epochs of 10 steps
+		"shuffled": { // 61 lots are 7 passes of 10
 			`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"1000","batch_size":"100","noise_multiplier":"4","steps":"61"},"delta":1e-5,"accountant":"ACCOUNTANT_GDP"` + replaceOne + `}`,
-			privacy.GDP{}, privacy.Gaussian{Sensitivity: 1, Sigma: 4, Neighbours: privacy.ReplaceOne}, 7, 61,
+			privacy.GDP{}, privacy.Gaussian{Sensitivity: 1, Sigma: 4, Neighbours: privacy.ReplaceOne}, 7, 7,
+		},
+		"shuffled, uneven lots": { // 12 lots are 6 passes of ⌊1000/400⌋
+			`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"1000","batch_size":"400","noise_multiplier":"4","steps":"12"},"delta":1e-5` + replaceOne + `}`,
+			privacy.GDP{}, privacy.Gaussian{Sensitivity: 1, Sigma: 4, Neighbours: privacy.ReplaceOne}, 6, 6,
+		},
+		"shuffled, epochs": { // a pass each, whatever the lots
+			`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"1000","batch_size":"400","noise_multiplier":"4","epochs":"7"},"delta":1e-5` + replaceOne + `}`,
+			privacy.GDP{}, privacy.Gaussian{Sensitivity: 1, Sigma: 4, Neighbours: privacy.ReplaceOne}, 7, 7,
 		},
 		"sparse vector": {`{"sparse_vector":{"cutoff":"5","noise_scale":"10"},"accountant":"ACCOUNTANT_PURE"` + addRemove + `}`, privacy.Pure{}, svt, 1, 1},
 		"Gaussian": {
@@ -221,9 +229,10 @@ func TestDerived(t *testing.T) {
 		// 1/b₁ + 2C/b₂ = ε with C = 5 and b = 10.
 		`{"sparse_vector":{"cutoff":"5","noise_scale":"10"}` + addRemove + `}`: {"threshold_scale": 3.1701401, "query_scale": 6.8298599},
 		// β and τ of n = 10,000, λ = 1e-6, ε = 0.1 by a split of 0.1.
-		`{"objective_perturbation":{"epsilon":"0.1","dataset_size":"10000","regularization":"1e-6","split":"0.1"}` + replaceOne + `}`:                        {"beta": 0.045, "tau": 0.0024875208},
-		`{"output_perturbation":{"dataset_size":"1000","regularization":"0.01","feature_norm":"1","standard_deviation":"2"},"delta":1e-6` + replaceOne + `}`: {"sensitivity": 0.2, "mu": 0.1},
-		`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"9"}},"mean_runs":"10","eta":"1"},"delta":1e-6` + addRemove + `}`:               {"gamma": 0.1},
+		`{"objective_perturbation":{"epsilon":"0.1","dataset_size":"10000","regularization":"1e-6","split":"0.1"}` + replaceOne + `}`:                             {"beta": 0.045, "tau": 0.0024875208},
+		`{"output_perturbation":{"dataset_size":"1000","regularization":"0.01","feature_norm":"1","standard_deviation":"2"},"delta":1e-6` + replaceOne + `}`:      {"sensitivity": 0.2, "mu": 0.1},
+		`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"1000","batch_size":"400","noise_multiplier":"4","steps":"12"},"delta":1e-5` + replaceOne + `}`: {"passes": 6},
+		`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"9"}},"mean_runs":"10","eta":"1"},"delta":1e-6` + addRemove + `}`:                    {"gamma": 0.1},
 	} {
 		got := compute(t, &dparetov1.ComputeEpsilonRequest{Privacy: spec(t, text)}).GetDerived()
 		if len(got) != len(want) {

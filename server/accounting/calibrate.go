@@ -89,7 +89,7 @@ func (s *search) at(x float64) (*dparetov1.PrivacyGuarantee, release, error) {
 	if err != nil {
 		return nil, release{}, err
 	}
-	g, err := s.function.guarantee(r, r.runs, r.steps, s.function.spec.GetDelta())
+	g, err := s.function.guarantee(r)
 	return g, r, err
 }
 

@@ -152,20 +152,19 @@ func (f *Function) Guarantee(variables map[string]any) (*dparetov1.PrivacyGuaran
 	if err != nil {
 		return nil, err
 	}
-	return f.guarantee(r, r.runs, r.steps, f.spec.GetDelta())
+	return f.guarantee(r)
 }
 
-// guarantee accounts runs of a release, which are shown as steps.
-func (f *Function) guarantee(r release, runs, steps int64, delta float64) (*dparetov1.PrivacyGuarantee, error) {
+// guarantee accounts a release.
+func (f *Function) guarantee(r release) (*dparetov1.PrivacyGuarantee, error) {
 	curve, err := f.curve(r.mechanism)
 	if err != nil {
 		return nil, err
 	}
-	g, err := curve.Epsilon(runs, delta)
+	g, err := curve.Epsilon(r.runs, f.spec.GetDelta())
 	if err != nil {
 		return nil, err
 	}
-	g.Steps = steps
 	return f.message(g, r), nil
 }
 

@@ -34,8 +34,7 @@ type mechanism struct {
 // release is a mechanism of package privacy with what is known of its use.
 type release struct {
 	mechanism   privacy.Mechanism
-	runs        int64              // how often it is applied
-	steps       int64              // the same as shown to people: steps of training
+	runs        int64              // how often it is applied: steps of training, or passes
 	datasetSize int64              // 0 where unknown
 	derived     map[string]float64 // as in ComputeEpsilonResponse
 }
@@ -189,16 +188,27 @@ func (d *dpSGD) release(variables map[string]any, length *int64) (release, error
 	if e.err == nil && total < 1 {
 		e.failf(d.unit, "must be at least 1, is %d", total)
 	}
-	var perEpoch int64
 	if e.err == nil {
 		// Checks the sizes whatever the sampler.
 		e.err = privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: sigma}.Validate()
 	}
-	if e.err == nil {
-		perEpoch, e.err = privacy.StepsPerEpoch(n, m)
-	}
 	if e.err != nil {
 		return release{}, below(d.path, nil, e.err)
+	}
+	if d.sampling == dparetov1.Sampling_SAMPLING_SHUFFLED {
+		passes := total
+		if d.unit == "steps" { // a pass has at least ⌊n/m⌋ lots
+			passes = (total-1)/(n/m) + 1
+		}
+		r := release{
+			mechanism: privacy.ShuffledGaussian{NoiseMultiplier: sigma}, runs: passes, datasetSize: n,
+			derived: map[string]float64{"passes": float64(passes)},
+		}
+		return r, below(d.path, nil, r.mechanism.Validate())
+	}
+	perEpoch, err := privacy.StepsPerEpoch(n, m)
+	if err != nil {
+		return release{}, below(d.path, nil, err)
 	}
 	steps := total
 	if d.unit == "epochs" {
@@ -208,7 +218,7 @@ func (d *dpSGD) release(variables map[string]any, length *int64) (release, error
 		}
 		steps = total * perEpoch
 	}
-	r := release{runs: steps, steps: steps, datasetSize: n, derived: map[string]float64{
+	r := release{runs: steps, datasetSize: n, derived: map[string]float64{
 		"steps_per_epoch": float64(perEpoch),
 	}}
 	switch d.sampling {
@@ -221,14 +231,6 @@ func (d *dpSGD) release(variables map[string]any, length *int64) (release, error
 		}
 		r.mechanism = privacy.PoissonGaussian{SamplingProbability: q, NoiseMultiplier: sigma, Neighbours: d.adjacency}
 		r.derived["sampling_probability"] = q
-	case dparetov1.Sampling_SAMPLING_SHUFFLED:
-		r.mechanism = privacy.ShuffledGaussian{NoiseMultiplier: sigma}
-		// A pass over the data has at least ⌊n/m⌋ lots.
-		if r.runs = total; d.unit == "steps" {
-			lots := n / m
-			r.runs = (total-1)/lots + 1
-		}
-		r.derived["passes"] = float64(r.runs)
 	default:
 		r.mechanism = privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: sigma}
 		r.derived["sampling_ratio"] = float64(m) / float64(n)
@@ -433,7 +435,7 @@ func (c *compiler) repeatedSelection(path string, m *dparetov1.RepeatedSelection
 		}
 		e := evaluation{variables: variables}
 		runs := e.float("mean_runs", mean)
-		r := release{runs: 1, steps: 1, datasetSize: candidate.datasetSize}
+		r := release{runs: 1, datasetSize: candidate.datasetSize}
 		if eta == nil {
 			if e.err == nil {
 				r.mechanism = privacy.PoissonSelection{Base: candidate.mechanism, Steps: candidate.runs, Mean: runs}
@@ -481,7 +483,7 @@ func (c *compiler) composition(path string, m *dparetov1.CompositionMechanism) *
 		}
 	}
 	compiled.release = func(variables map[string]any) (release, error) {
-		total := release{runs: 1, steps: 1}
+		total := release{runs: 1}
 		composed := make(privacy.Composition, len(parts))
 		for i, p := range parts {
 			r, err := p.mechanism.release(variables)
@@ -549,7 +551,7 @@ func once(path string, names map[string]string, build func(e *evaluation) (priva
 		if e.err != nil {
 			return release{}, below(path, names, e.err)
 		}
-		return release{mechanism: m, runs: 1, steps: 1, derived: derived}, nil
+		return release{mechanism: m, runs: 1, derived: derived}, nil
 	}
 }
 

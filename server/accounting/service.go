@@ -78,7 +78,7 @@ func (Service) ComputeEpsilon(ctx context.Context, req *dparetov1.ComputeEpsilon
 		response.Guarantees, err = function.trajectory(ctx, variables, req.GetLengths())
 	default:
 		var g *dparetov1.PrivacyGuarantee
-		g, err = function.guarantee(first, first.runs, first.steps, spec.GetDelta())
+		g, err = function.guarantee(first)
 		response.Guarantees = []*dparetov1.PrivacyGuarantee{g}
 	}
 	if err != nil {
@@ -123,7 +123,7 @@ func (f *Function) trajectory(ctx context.Context, variables map[string]any, len
 		if err != nil {
 			return nil, err
 		}
-		if all[i], err = f.guarantee(r, r.runs, r.steps, f.spec.GetDelta()); err != nil {
+		if all[i], err = f.guarantee(r); err != nil {
 			return nil, err
 		}
 	}
@@ -145,7 +145,6 @@ func (f *Function) deltas(ctx context.Context, r release, epsilons []float64) ([
 		if err != nil {
 			return nil, err
 		}
-		g.Steps = r.steps
 		all[i] = f.message(g, r)
 	}
 	return all, nil

@@ -214,8 +214,9 @@ const (
 	// batch_size / dataset_size. The guarantee is under either adjacency.
 	Sampling_SAMPLING_POISSON Sampling = 2
 	// Every epoch visits the records in a fresh random order, cut into lots. Nothing is
-	// gained by the sampling: each epoch is accounted as one step with the full noise,
-	// under ADJACENCY_REPLACE_ONE.
+	// gained by the sampling: a pass over the data is accounted as one step with the full
+	// noise, under ADJACENCY_REPLACE_ONE. An epoch is one pass, whatever its number of
+	// lots; steps are passes of floor(dataset_size / batch_size) lots, rounded up.
 	Sampling_SAMPLING_SHUFFLED Sampling = 3
 )
 
@@ -791,12 +792,15 @@ type isDpSgdMechanism_Length interface {
 
 type DpSgdMechanism_Epochs struct {
 	// Expression: the number of epochs, an integer of at least 1. One epoch has
-	// round(dataset_size / batch_size) steps, halves to even, at least one.
+	// round(dataset_size / batch_size) steps, halves to even, at least one. With
+	// SAMPLING_SHUFFLED it is one pass over the data, whatever its number of lots.
 	Epochs string `protobuf:"bytes,5,opt,name=epochs,proto3,oneof"`
 }
 
 type DpSgdMechanism_Steps struct {
-	// Expression: the number of steps, an integer of at least 1.
+	// Expression: the number of steps, an integer of at least 1. With
+	// SAMPLING_SHUFFLED they count as passes of floor(dataset_size / batch_size) lots,
+	// rounded up.
 	Steps string `protobuf:"bytes,6,opt,name=steps,proto3,oneof"`
 }
 
@@ -1521,7 +1525,8 @@ type PrivacyGuarantee struct {
 	Conversion Conversion `protobuf:"varint,6,opt,name=conversion,proto3,enum=dpareto.v1.Conversion" json:"conversion,omitempty"`
 	// The Rényi order at which the bound is attained, for ACCOUNTANT_RDP.
 	Order float64 `protobuf:"fixed64,7,opt,name=order,proto3" json:"order,omitempty"`
-	// The number of composed steps, where there are steps.
+	// How often the mechanism is composed: for DP-SGD the number of steps, or of passes
+	// over the data with SAMPLING_SHUFFLED; else 1.
 	Steps int64 `protobuf:"varint,8,opt,name=steps,proto3" json:"steps,omitempty"`
 	// What has to be true of the mechanism for the guarantee to hold.
 	Assumptions []string `protobuf:"bytes,9,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
