@@ -123,16 +123,14 @@ func (a *app) trajectory(ctx context.Context, m *mechanism.Mechanism, length fun
 	if every == 0 {
 		every = max(1, (last-1)/mostRows+1)
 	}
-	if every < 1 || last/every > accounting.MaxLengths {
+	if every < 1 || (last-1)/every >= accounting.MaxLengths {
 		return &usageError{fmt.Errorf("--every is %d, want at least 1, and at most %d rows", every, accounting.MaxLengths)}
 	}
 	var lengths []int64
-	for at := every; at <= last; at += every {
-		lengths = append(lengths, at)
+	for rest := last; rest > every; rest -= every { // adding could overflow
+		lengths = append(lengths, every*int64(len(lengths)+1))
 	}
-	if n := len(lengths); n == 0 || lengths[n-1] != last {
-		lengths = append(lengths, last)
-	}
+	lengths = append(lengths, last)
 	response, err := accounting.Service{}.ComputeEpsilon(ctx, &dparetov1.ComputeEpsilonRequest{Privacy: m.Spec, Lengths: lengths})
 	if err != nil {
 		return flagError(err)

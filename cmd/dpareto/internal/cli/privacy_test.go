@@ -96,6 +96,11 @@ func TestPrivacyCurve(t *testing.T) {
 		math.Abs(guarantees[2].Epsilon-1.330865304864) > 1e-8 || !(guarantees[0].Epsilon < guarantees[1].Epsilon) {
 		t.Errorf("%+v", guarantees)
 	}
+	// The longest run there is does not overflow.
+	longest := printed[[]struct{ Steps int64 }](t, "curve "+dpSGDFlags+"--sampling shuffled --epochs 9223372036854775807")
+	if n := len(longest); n != mostRows || longest[n-1].Steps != math.MaxInt64 {
+		t.Errorf("%d rows, the last %+v", n, longest[n-1])
+	}
 	stdout, stderr, code := invoke(t, "", strings.Fields("privacy curve "+dpSGDFlags+"--sampling fixed-size --epochs 200 --output csv")...)
 	rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()
 	if code != 0 || err != nil || len(rows) != 51 || strings.Join(rows[0], " ") != "epochs steps epsilon epsilon_lower delta" || rows[50][0] != "200" {
@@ -149,10 +154,12 @@ func TestPrivacyUsage(t *testing.T) {
 		"epsilon " + dpSGDFlags + "--sampling fixed-size --steps 9 --accountant pure":      "--accountant: cannot be pure: the mechanism has no pure guarantee",
 		"curve --mechanism laplace --sensitivity 1 --scale 1":                              "has no epochs",
 		"curve " + dpSGDFlags + "--sampling fixed-size --epochs 10 --every -1":             "--every is -1",
-		"curve --mechanism gaussian --sensitivity 1 --sigma 2 --epsilons 1,-1":             "must be finite and not negative",
-		"calibrate --mechanism laplace --sensitivity 1":                                    "--epsilon is required",
-		"calibrate --mechanism laplace --sensitivity 1 --epsilon 0":                        "--epsilon: must be positive",
-		"calibrate --mechanism laplace --sensitivity 1 --scale 2 --epsilon 1":              "--scale is to be solved for",
+		"curve " + dpSGDFlags + "--sampling fixed-size --epochs 20001 --every 2":           "at most 10000 rows",
+		"curve --mechanism repeated-selection --base dp-sgd --mean-runs 10 --sampling fixed-size --dataset-size 1000 --batch-size 10 --noise-multiplier 1 --epochs 10 --delta 1e-5": "repeated-selection has no epochs; give --epsilons",
+		"curve --mechanism gaussian --sensitivity 1 --sigma 2 --epsilons 1,-1":                                                                                                      "must be finite and not negative",
+		"calibrate --mechanism laplace --sensitivity 1":                                                                                                                             "--epsilon is required",
+		"calibrate --mechanism laplace --sensitivity 1 --epsilon 0":                                                                                                                 "--epsilon: must be positive",
+		"calibrate --mechanism laplace --sensitivity 1 --scale 2 --epsilon 1":                                                                                                       "--scale is to be solved for",
 		"compose":                      "--part is required",
 		"compose --part mechanism=svt": "--part 1: --bound is required",
 		"compose --part mechanism=svt,bound=0,noise=1":                 "--part 1: bound: must be an integer of at least 1",

@@ -76,7 +76,7 @@ var options = []option{
 	{flagDatasetSize, "number of training records", integer, nil},
 	{flagBatchSize, "records per lot; the expected number for Poisson sampling", integer, nil},
 	{flagNoiseMultiplier, "standard deviation of the noise over the sensitivity under the adjacency", number, nil},
-	{flagEpochs, "passes over the data, of round(dataset-size/batch-size) steps each", integer, nil},
+	{flagEpochs, "passes over the data; round(dataset-size/batch-size) steps each, unless shuffled", integer, nil},
 	{flagSteps, "steps; if given, epochs do not count", integer, nil},
 	{flagSensitivity, "ℓ2 (gaussian) or ℓ1 (laplace) distance between the results on adjacent data", number, nil},
 	{flagSigma, "standard deviation of the noise", number, nil},
@@ -365,9 +365,13 @@ func specOf(d definition, v values) (*dparetov1.PrivacySpec, error) {
 	return spec, nil
 }
 
-// Length returns the unit and the value of the flag that says how long a run is:
-// epochs or steps, or "" without one.
+// Length returns the unit and the value of the flag that says how long a run of the
+// mechanism is: epochs or steps, or "" without one. What repeated-selection runs
+// several times may have a length, itself it has none.
 func (f *Flags) Length() (unit string, length int64) {
+	if f.given()[flagMechanism] != dpSGDName {
+		return "", 0
+	}
 	for _, unit := range []string{flagSteps, flagEpochs} {
 		if length, err := strconv.ParseInt(f.given()[unit], 10, 64); err == nil {
 			return unit, length
