@@ -52,7 +52,7 @@ one is named. It is printed rounded up; JSON has it in full.` + mechanismHelp(),
 			if err != nil {
 				return &usageError{err}
 			}
-			return a.epsilon(cmd.Context(), m)
+			return a.epsilon(cmd.Context(), m, flags.Length)
 		},
 	}
 	flags.Register(cmd.Flags())
@@ -62,12 +62,14 @@ one is named. It is printed rounded up; JSON has it in full.` + mechanismHelp(),
 }
 
 // epsilon prints the guarantee of a mechanism.
-func (a *app) epsilon(ctx context.Context, m *mechanism.Mechanism) error {
+func (a *app) epsilon(ctx context.Context, m *mechanism.Mechanism, length func() (string, int64)) error {
 	response, err := accounting.Service{}.ComputeEpsilon(ctx, &dparetov1.ComputeEpsilonRequest{Privacy: m.Spec})
 	if err != nil {
 		return flagError(err)
 	}
-	return a.printGuarantee(output.Guarantee{Mechanism: m.Name, Message: response.GetGuarantees()[0], Derived: response.GetDerived()})
+	g := output.Guarantee{Mechanism: m.Name, Message: response.GetGuarantees()[0], Derived: response.GetDerived()}
+	g.LengthName, g.Length = length()
+	return a.printGuarantee(g)
 }
 
 func (a *app) printGuarantee(g output.Guarantee) error {
@@ -75,7 +77,7 @@ func (a *app) printGuarantee(g output.Guarantee) error {
 	case output.JSON:
 		return output.WriteGuarantee(a.stdout, g)
 	case output.CSV:
-		return output.Guarantees([]output.Guarantee{g}).WriteCSV(a.stdout)
+		return a.printCSV([]output.Guarantee{g})
 	default:
 		return g.Table().WriteText(a.stdout)
 	}
@@ -161,7 +163,7 @@ func (a *app) printGuarantees(guarantees []output.Guarantee) error {
 	case output.JSON:
 		return output.WriteGuarantees(a.stdout, guarantees)
 	case output.CSV:
-		return output.Guarantees(guarantees).WriteCSV(a.stdout)
+		return a.printCSV(guarantees)
 	default:
 	}
 	if _, err := fmt.Fprintf(a.stdout, "%s\n\n", output.GuaranteesHeading(guarantees)); err != nil {
@@ -170,10 +172,29 @@ func (a *app) printGuarantees(guarantees []output.Guarantee) error {
 	if err := output.Guarantees(guarantees).WriteText(a.stdout); err != nil {
 		return err
 	}
+	for i, line := range output.GuaranteesAssumptions(guarantees) {
+		if i == 0 {
+			line = "\n" + line
+		}
+		if _, err := fmt.Fprintln(a.stdout, line); err != nil {
+			return err
+		}
+	}
+	a.warn(guarantees)
+	return nil
+}
+
+// printCSV prints guarantees for programs, which have the codes of warnings only.
+func (a *app) printCSV(guarantees []output.Guarantee) error {
+	a.warn(guarantees)
+	return output.GuaranteesCSV(guarantees).WriteCSV(a.stdout)
+}
+
+// warn tells the warnings of guarantees, each kind once.
+func (a *app) warn(guarantees []output.Guarantee) {
 	for _, line := range output.GuaranteesWarnings(guarantees) {
 		a.sayf("%s\n", line)
 	}
-	return nil
 }
 
 func (a *app) privacyCalibrateCommand() *cobra.Command {
@@ -205,7 +226,7 @@ least noise, or the largest number of epochs or batch size.` + mechanismHelp(),
 			if cmd.Flags().Changed("max") {
 				hi = most
 			}
-			return a.calibrate(cmd.Context(), m, target, lo, hi)
+			return a.calibrate(cmd.Context(), m, flags.Length, target, lo, hi)
 		},
 	}
 	cmd.Flags().Float64Var(&target, "epsilon", 0, "ε to reach, positive")
@@ -219,7 +240,7 @@ least noise, or the largest number of epochs or batch size.` + mechanismHelp(),
 }
 
 // calibrate prints the value of a flag for a target ε, with its guarantee.
-func (a *app) calibrate(ctx context.Context, m *mechanism.Mechanism, target, least, most float64) error {
+func (a *app) calibrate(ctx context.Context, m *mechanism.Mechanism, length func() (string, int64), target, least, most float64) error {
 	response, err := accounting.Service{}.CalibrateMechanism(ctx, &dparetov1.CalibrateMechanismRequest{
 		Privacy: m.Spec, SolveFor: mechanism.Variable, Min: least, Max: most, TargetEpsilon: target,
 	})
@@ -230,10 +251,14 @@ func (a *app) calibrate(ctx context.Context, m *mechanism.Mechanism, target, lea
 		return fmt.Errorf("epsilon %g is out of reach: --%s between %s and %s gives at least %s", target, m.SolveFor,
 			output.Plain(least), output.Plain(most), output.NumberDown(response.GetGuarantee().GetEpsilon()))
 	}
-	return a.printGuarantee(output.Guarantee{
+	g := output.Guarantee{
 		Mechanism: m.Name, Message: response.GetGuarantee(), Derived: response.GetDerived(),
 		Solved: response.GetValue(), SolvedName: m.SolveFor,
-	})
+	}
+	if g.LengthName, g.Length = length(); g.LengthName == "" && m.SolveFor == "epochs" {
+		g.LengthName, g.Length = m.SolveFor, g.Solved.GetIntValue()
+	}
+	return a.printGuarantee(g)
 }
 
 func (a *app) privacyComposeCommand() *cobra.Command {
@@ -265,7 +290,7 @@ count, how often it is applied. Adjacency, δ and accountant hold for all.` + me
 			if err != nil {
 				return &usageError{err}
 			}
-			return a.epsilon(cmd.Context(), m)
+			return a.epsilon(cmd.Context(), m, flags.Length)
 		},
 	}
 	cmd.Flags().StringArrayVar(&parts, "part", nil, "a mechanism: name=value,... (see above)")

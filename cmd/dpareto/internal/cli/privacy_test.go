@@ -4,6 +4,8 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -26,6 +28,46 @@ type printedGuarantee struct {
 	Warnings     []struct {
 		Code, Message string
 	} `json:"warnings"`
+}
+
+// csvColumns are the columns of guarantees for programs.
+const csvColumns = "mechanism epochs steps epsilon epsilon_lower delta adjacency accountant conversion order warnings"
+
+// A row of CSV stands for itself: it has everything that makes ε a guarantee.
+func TestPrivacyCSV(t *testing.T) {
+	stdout, stderr, code := invoke(t, "", strings.Fields("privacy epsilon --mechanism dp-sgd --sampling poisson --trainer-sampling shuffled "+
+		"--dataset-size 1000 --batch-size 10 --noise-multiplier 1 --epochs 3 --delta 1e-2 --accountant rdp -o csv")...)
+	rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()
+	if code != 0 || err != nil || len(rows) != 2 || strings.Join(rows[0], " ") != csvColumns {
+		t.Fatalf("exit code %d, %v, %s\n%s", code, err, stderr, stdout)
+	}
+	row := rows[1]
+	for i, want := range map[int]string{0: "dp-sgd", 1: "3", 2: "300", 4: "0", 5: "0.01", 6: "add_remove", 7: "rdp", 8: "improved", 10: "SAMPLING_MISMATCH;LARGE_DELTA"} {
+		if row[i] != want {
+			t.Errorf("%s is %q, want %q", rows[0][i], row[i], want)
+		}
+	}
+	for _, i := range []int{3, 9} {
+		if x, err := strconv.ParseFloat(row[i], 64); err != nil || !(x > 0) {
+			t.Errorf("%s is %q", rows[0][i], row[i])
+		}
+	}
+	if strings.Count(stderr, "warning: ") != 2 {
+		t.Errorf("warnings %q", stderr)
+	}
+	stdout, _, _ = invoke(t, "", strings.Fields("privacy calibrate --mechanism dp-sgd --sampling poisson --dataset-size 1000 --batch-size 10 "+
+		"--noise-multiplier 1 --delta 1e-5 --epsilon 3 --solve-for epochs -o csv")...)
+	if !strings.HasPrefix(stdout, "mechanism,solved_for,value,epochs,steps,") || !regexp.MustCompile(`(?m)^dp-sgd,epochs,(\d+),\d+,\d+00,[23]\.`).MatchString(stdout) {
+		t.Errorf("calibrated:\n%s", stdout)
+	}
+}
+
+// JSON has what is infinite, too.
+func TestPrivacyInfinite(t *testing.T) {
+	g := printed[struct{ Derived map[string]string }](t, "epsilon --mechanism gaussian --sensitivity 1e300 --sigma 1e-300 --delta 1e-5")
+	if g.Derived["mu"] != "Infinity" {
+		t.Errorf("%+v", g)
+	}
 }
 
 // printed runs dpareto privacy with --output json.
@@ -96,6 +138,10 @@ func TestPrivacyCurve(t *testing.T) {
 		math.Abs(guarantees[2].Epsilon-1.330865304864) > 1e-8 || !(guarantees[0].Epsilon < guarantees[1].Epsilon) {
 		t.Errorf("%+v", guarantees)
 	}
+	stdout, _, _ := invoke(t, "", strings.Fields("privacy curve "+dpSGDFlags+"--sampling fixed-size --epochs 3")...)
+	if strings.Count(stdout, "provided that every step draws a fresh batch") != 1 || strings.Count(stdout, "accountant exact") != 1 {
+		t.Errorf("printed\n%s", stdout)
+	}
 	// The longest run there is does not overflow.
 	longest := printed[[]struct{ Steps int64 }](t, "curve "+dpSGDFlags+"--sampling shuffled --epochs 9223372036854775807")
 	if n := len(longest); n != mostRows || longest[n-1].Steps != math.MaxInt64 {
@@ -103,7 +149,7 @@ func TestPrivacyCurve(t *testing.T) {
 	}
 	stdout, stderr, code := invoke(t, "", strings.Fields("privacy curve "+dpSGDFlags+"--sampling fixed-size --epochs 200 --output csv")...)
 	rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()
-	if code != 0 || err != nil || len(rows) != 51 || strings.Join(rows[0], " ") != "epochs steps epsilon epsilon_lower delta" || rows[50][0] != "200" {
+	if code != 0 || err != nil || len(rows) != 51 || strings.Join(rows[0], " ") != csvColumns || rows[50][1] != "200" {
 		t.Errorf("exit code %d, %v, %s\n%s", code, err, stderr, stdout)
 	}
 	deltas := printed[[]printedGuarantee](t, "curve --mechanism gaussian --sensitivity 1 --sigma 2 --epsilons 0.5,1")

@@ -34,21 +34,21 @@ type Guarantee struct {
 
 // jsonGuarantee is the JSON form of a Guarantee.
 type jsonGuarantee struct {
-	Mechanism    string             `json:"mechanism"`
-	SolvedFor    string             `json:"solved_for,omitempty"`
-	Value        any                `json:"value,omitempty"`
-	Epochs       int64              `json:"epochs,omitempty"`
-	Epsilon      jsonNumber         `json:"epsilon"`
-	EpsilonLower jsonNumber         `json:"epsilon_lower"`
-	Delta        float64            `json:"delta"`
-	Adjacency    string             `json:"adjacency"`
-	Accountant   string             `json:"accountant"`
-	Conversion   string             `json:"conversion,omitempty"`
-	Order        float64            `json:"order,omitempty"`
-	Steps        int64              `json:"steps"`
-	Derived      map[string]float64 `json:"derived,omitempty"`
-	Assumptions  []string           `json:"assumptions"`
-	Warnings     []jsonWarning      `json:"warnings"`
+	Mechanism    string                `json:"mechanism"`
+	SolvedFor    string                `json:"solved_for,omitempty"`
+	Value        any                   `json:"value,omitempty"`
+	Epochs       int64                 `json:"epochs,omitempty"`
+	Epsilon      jsonNumber            `json:"epsilon"`
+	EpsilonLower jsonNumber            `json:"epsilon_lower"`
+	Delta        jsonNumber            `json:"delta"`
+	Adjacency    string                `json:"adjacency"`
+	Accountant   string                `json:"accountant"`
+	Conversion   string                `json:"conversion,omitempty"`
+	Order        jsonNumber            `json:"order,omitempty"`
+	Steps        int64                 `json:"steps"`
+	Derived      map[string]jsonNumber `json:"derived,omitempty"`
+	Assumptions  []string              `json:"assumptions"`
+	Warnings     []jsonWarning         `json:"warnings"`
 }
 
 type jsonWarning struct {
@@ -56,15 +56,21 @@ type jsonWarning struct {
 	Message string `json:"message"`
 }
 
-// jsonNumber is a number that may be infinite, which JSON has no number for.
+// jsonNumber is a number that may be one that JSON has not: infinite or none.
 type jsonNumber float64
 
 // MarshalJSON implements json.Marshaler: "Infinity" as in the JSON form of messages.
 func (x jsonNumber) MarshalJSON() ([]byte, error) {
-	if math.IsInf(float64(x), 1) {
+	switch f := float64(x); {
+	case math.IsInf(f, 1):
 		return []byte(`"Infinity"`), nil
+	case math.IsInf(f, -1):
+		return []byte(`"-Infinity"`), nil
+	case math.IsNaN(f):
+		return []byte(`"NaN"`), nil
+	default:
+		return json.Marshal(f)
 	}
-	return json.Marshal(float64(x))
 }
 
 func (g Guarantee) json() jsonGuarantee {
@@ -73,21 +79,24 @@ func (g Guarantee) json() jsonGuarantee {
 		Mechanism:    g.Mechanism,
 		Epsilon:      jsonNumber(m.GetEpsilon()),
 		EpsilonLower: jsonNumber(m.GetEpsilonLower()),
-		Delta:        m.GetDelta(),
+		Delta:        jsonNumber(m.GetDelta()),
 		Adjacency:    underscored(m.GetAdjacency().String(), "ADJACENCY_"),
 		Accountant:   underscored(m.GetAccountant().String(), "ACCOUNTANT_"),
-		Order:        m.GetOrder(),
+		Order:        jsonNumber(m.GetOrder()),
 		Steps:        m.GetSteps(),
-		Derived:      g.Derived,
 		Assumptions:  m.GetAssumptions(),
 		Warnings:     make([]jsonWarning, 0, len(m.GetWarnings())),
+	}
+	if len(g.Derived) > 0 {
+		out.Derived = make(map[string]jsonNumber, len(g.Derived))
+		for name, x := range g.Derived {
+			out.Derived[name] = jsonNumber(x)
+		}
 	}
 	if out.Assumptions == nil {
 		out.Assumptions = []string{}
 	}
-	if m.GetConversion() != dparetov1.Conversion_CONVERSION_UNSPECIFIED {
-		out.Conversion = underscored(m.GetConversion().String(), "CONVERSION_")
-	}
+	out.Conversion = conversionName(m.GetConversion())
 	if g.LengthName == lengthEpochs {
 		out.Epochs = g.Length
 	}
@@ -98,6 +107,14 @@ func (g Guarantee) json() jsonGuarantee {
 		out.Warnings = append(out.Warnings, jsonWarning{w.GetCode(), w.GetMessage()})
 	}
 	return out
+}
+
+// conversionName returns the name of a conversion, or "" without one.
+func conversionName(c dparetov1.Conversion) string {
+	if c == dparetov1.Conversion_CONVERSION_UNSPECIFIED {
+		return ""
+	}
+	return underscored(c.String(), "CONVERSION_")
 }
 
 // underscored returns the name of an enum value in lower case and without its prefix.
@@ -143,11 +160,7 @@ func (g Guarantee) Table() *Table {
 		add("δ", Plain(m.GetDelta()))
 	}
 	add("adjacency", short(m.GetAdjacency().String(), "ADJACENCY_"))
-	accountant := short(m.GetAccountant().String(), "ACCOUNTANT_")
-	if m.GetConversion() != dparetov1.Conversion_CONVERSION_UNSPECIFIED {
-		accountant += ", " + short(m.GetConversion().String(), "CONVERSION_") + " conversion"
-	}
-	add("accountant", accountant)
+	add("accountant", accountantText(m))
 	if m.GetOrder() > 0 {
 		add("order", Number(m.GetOrder()))
 	}
@@ -168,27 +181,103 @@ func (g Guarantee) Table() *Table {
 	return t
 }
 
-// Guarantees returns a table of guarantees for several lengths or δ, a row for each.
+// Guarantees returns a table of guarantees for several lengths or δ for people, a row
+// for each. What all of them share is in [GuaranteesHeading].
 func Guarantees(guarantees []Guarantee) *Table {
 	t := &Table{Columns: []string{"steps", "epsilon", "epsilon_lower", "delta"}}
-	if len(guarantees) > 0 && guarantees[0].LengthName == lengthEpochs {
+	withEpochs := len(guarantees) > 0 && guarantees[0].LengthName == lengthEpochs
+	if withEpochs {
 		t.Columns = append([]string{lengthEpochs}, t.Columns...)
 	}
+	withAccountant := !sameAccountant(guarantees)
+	if withAccountant {
+		t.Columns = append(t.Columns, "accountant")
+	}
 	for _, g := range guarantees {
-		row := []any{g.Message.GetSteps(), Bound(g.Message.GetEpsilon()), LowerBound(g.Message.GetEpsilonLower()), Bound(g.Message.GetDelta())}
-		if g.LengthName == lengthEpochs {
+		m := g.Message
+		row := []any{m.GetSteps(), Bound(m.GetEpsilon()), LowerBound(m.GetEpsilonLower()), Bound(m.GetDelta())}
+		if withEpochs {
 			row = append([]any{g.Length}, row...)
+		}
+		if withAccountant {
+			row = append(row, accountantText(m))
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
 
+// GuaranteesCSV returns a table of guarantees for programs: every row stands for itself.
+// The columns solved_for and value are there if the guarantees were solved for.
+func GuaranteesCSV(guarantees []Guarantee) *Table {
+	t := &Table{Columns: []string{"mechanism"}}
+	solved := len(guarantees) > 0 && guarantees[0].Solved != nil
+	if solved {
+		t.Columns = append(t.Columns, "solved_for", "value")
+	}
+	t.Columns = append(t.Columns, lengthEpochs, "steps", "epsilon", "epsilon_lower", "delta",
+		"adjacency", "accountant", "conversion", "order", "warnings")
+	for _, g := range guarantees {
+		m := g.Message
+		row := []any{g.Mechanism}
+		if solved {
+			row = append(row, g.SolvedName, Value(g.Solved))
+		}
+		var epochs, order any
+		if g.LengthName == lengthEpochs {
+			epochs = g.Length
+		}
+		if m.GetOrder() > 0 {
+			order = m.GetOrder()
+		}
+		codes := make([]string, len(m.GetWarnings()))
+		for i, w := range m.GetWarnings() {
+			codes[i] = w.GetCode()
+		}
+		t.Rows = append(t.Rows, append(row, epochs, m.GetSteps(), m.GetEpsilon(), m.GetEpsilonLower(), m.GetDelta(),
+			underscored(m.GetAdjacency().String(), "ADJACENCY_"), underscored(m.GetAccountant().String(), "ACCOUNTANT_"),
+			conversionName(m.GetConversion()), order, strings.Join(codes, ";")))
+	}
+	return t
+}
+
+// accountantText returns the accountant of a guarantee as people read it.
+func accountantText(m *dparetov1.PrivacyGuarantee) string {
+	name := short(m.GetAccountant().String(), "ACCOUNTANT_")
+	if conversion := conversionName(m.GetConversion()); conversion != "" {
+		name += ", " + conversion + " conversion"
+	}
+	return name
+}
+
+// sameAccountant reports whether one accountant gave all guarantees.
+func sameAccountant(guarantees []Guarantee) bool {
+	return !slices.ContainsFunc(guarantees, func(g Guarantee) bool {
+		return accountantText(g.Message) != accountantText(guarantees[0].Message)
+	})
+}
+
 // GuaranteesHeading returns what guarantees of one mechanism have in common.
 func GuaranteesHeading(guarantees []Guarantee) string {
 	m := guarantees[0].Message
-	return guarantees[0].Mechanism + ", " + short(m.GetAdjacency().String(), "ADJACENCY_") + " adjacency, accountant " +
-		short(m.GetAccountant().String(), "ACCOUNTANT_")
+	heading := guarantees[0].Mechanism + ", " + short(m.GetAdjacency().String(), "ADJACENCY_") + " adjacency"
+	if sameAccountant(guarantees) {
+		heading += ", accountant " + accountantText(m)
+	}
+	return heading
+}
+
+// GuaranteesAssumptions returns the assumptions of guarantees, each once.
+func GuaranteesAssumptions(guarantees []Guarantee) []string {
+	var lines []string
+	for _, g := range guarantees {
+		for _, assumption := range g.Message.GetAssumptions() {
+			if line := "provided that " + assumption; !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
 }
 
 // GuaranteesWarnings returns the warnings of guarantees, each kind once.
