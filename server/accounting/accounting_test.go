@@ -365,6 +365,32 @@ func TestDepth(t *testing.T) {
 	}
 }
 
+// Nor by its width, at whatever level.
+func TestWidth(t *testing.T) {
+	laplace := `{"laplace":{"sensitivity":"1","scale":"1"}}`
+	composed := func(n int, part string) string {
+		parts := strings.TrimSuffix(strings.Repeat(`{"mechanism":`+part+`},`, n), ",")
+		return `{"composition":{"parts":[` + parts + `]}}`
+	}
+	compile := func(text string) error {
+		text = strings.TrimSuffix(text, "}") + `,"delta":1e-5` + addRemove + `}`
+		_, err := Service{}.ComputeEpsilon(t.Context(), &dparetov1.ComputeEpsilonRequest{Privacy: spec(t, text)})
+		return err
+	}
+	if err := compile(composed(20, composed(49, laplace))); err != nil {
+		t.Errorf("1000 mechanisms: %v", err)
+	}
+	for text, want := range map[string]string{
+		composed(1001, laplace):              "privacy.composition.parts",
+		composed(20, composed(50, laplace)):  "privacy.composition.parts[19].mechanism.composition.parts",
+		composed(1000, composed(1, laplace)): "privacy.composition.parts[0].mechanism.composition.parts",
+	} {
+		if got := violated(t, compile(text)); !slices.Equal(got, []string{want}) {
+			t.Errorf("violated %q, want %q", got, want)
+		}
+	}
+}
+
 // Calibration undoes ComputeEpsilon, from the private side, in every kind of variable.
 func TestCalibrate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))

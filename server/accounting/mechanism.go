@@ -12,8 +12,8 @@ import (
 
 // Bounds of nested specs: nothing that is meaningful comes near them.
 const (
-	maxParts = 1000
-	maxDepth = 4
+	maxNested = 1000 // mechanisms within a spec, over all levels
+	maxDepth  = 4
 )
 
 // mechanism is a compiled mechanism.
@@ -46,6 +46,20 @@ type compiler struct {
 	root        string
 	adjacency   privacy.Adjacency // of the whole
 	depth       int               // of nested specs
+	nested      int               // number of mechanisms within the whole
+}
+
+// admit counts further mechanisms within the whole, and reports whether they may be
+// there. What is too much is told once.
+func (c *compiler) admit(field string, n int) bool {
+	if c.nested > maxNested {
+		return false
+	}
+	if c.nested += n; c.nested > maxNested {
+		c.addf(field, "bring the mechanisms of the spec to %d over all levels, of at most %d", c.nested, maxNested)
+		return false
+	}
+	return true
 }
 
 // addf records a violation of a field below the spec.
@@ -414,7 +428,10 @@ func (c *compiler) zeroConcentrated(path string, m *dparetov1.ZeroConcentratedMe
 }
 
 func (c *compiler) repeatedSelection(path string, m *dparetov1.RepeatedSelectionMechanism) *mechanism {
-	base := c.nested(join(path, "base"), m.GetBase())
+	if !c.admit(join(path, "base"), 1) {
+		return nil
+	}
+	base := c.inner(join(path, "base"), m.GetBase())
 	mean := c.number(join(path, "mean_runs"), m.GetMeanRuns())
 	var eta *expression.Number
 	switch law := m.GetLaw().(type) {
@@ -458,8 +475,11 @@ func (c *compiler) repeatedSelection(path string, m *dparetov1.RepeatedSelection
 }
 
 func (c *compiler) composition(path string, m *dparetov1.CompositionMechanism) *mechanism {
-	if n := len(m.GetParts()); n < 1 || n > maxParts {
-		c.addf(join(path, "parts"), "must hold 1 to %d parts, holds %d", maxParts, n)
+	if len(m.GetParts()) == 0 {
+		c.addf(join(path, "parts"), "must hold at least one part")
+		return nil
+	}
+	if !c.admit(join(path, "parts"), len(m.GetParts())) {
 		return nil
 	}
 	type part struct {
@@ -471,7 +491,7 @@ func (c *compiler) composition(path string, m *dparetov1.CompositionMechanism) *
 	parts := make([]part, len(m.GetParts()))
 	for i, p := range m.GetParts() {
 		at := join(path, fmt.Sprintf("parts[%d]", i))
-		parts[i] = part{path: at, mechanism: c.nested(join(at, "mechanism"), p.GetMechanism())}
+		parts[i] = part{path: at, mechanism: c.inner(join(at, "mechanism"), p.GetMechanism())}
 		if p.GetCount() != "" {
 			parts[i].count = c.integer(join(at, "count"), p.GetCount())
 		}
@@ -514,8 +534,8 @@ func (c *compiler) composition(path string, m *dparetov1.CompositionMechanism) *
 	return compiled
 }
 
-// nested compiles a spec within another, of which only the mechanism counts.
-func (c *compiler) nested(path string, spec *dparetov1.PrivacySpec) *mechanism {
+// inner compiles a spec within another, of which only the mechanism counts.
+func (c *compiler) inner(path string, spec *dparetov1.PrivacySpec) *mechanism {
 	if spec == nil {
 		c.addf(path, "must be set")
 		return nil
