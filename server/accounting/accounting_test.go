@@ -373,7 +373,7 @@ func TestWidth(t *testing.T) {
 		return `{"composition":{"parts":[` + parts + `]}}`
 	}
 	compile := func(text string) error {
-		text = strings.TrimSuffix(text, "}") + `,"delta":1e-5` + addRemove + `}`
+		text = strings.TrimSuffix(text, "}") + addRemove + `}`
 		_, err := Service{}.ComputeEpsilon(t.Context(), &dparetov1.ComputeEpsilonRequest{Privacy: spec(t, text)})
 		return err
 	}
@@ -449,6 +449,17 @@ func TestCalibrateOutOfReach(t *testing.T) {
 	if err != nil || !response.GetReachable() || response.GetValue().GetDoubleValue() != 1 || response.GetGuarantee().GetEpsilon() != 1 {
 		t.Errorf("target 5: %v, %v", response, err)
 	}
+	if w := response.GetGuarantee().GetWarnings(); len(w) != 1 || w[0].GetCode() != WarnAtRangeEnd || !strings.Contains(w[0].GetMessage(), "target 5") {
+		t.Errorf("warnings %v", w)
+	}
+	// An end at which ε is the target is an answer like any other, and so is a value inside.
+	for _, target := range []float64{1, 0.5} {
+		request.TargetEpsilon = target
+		response, err = Service{}.CalibrateMechanism(t.Context(), request)
+		if err != nil || !response.GetReachable() || len(response.GetGuarantee().GetWarnings()) != 0 {
+			t.Errorf("target %g: %v, %v", target, response, err)
+		}
+	}
 	for name, tc := range map[string]struct {
 		change func(*dparetov1.CalibrateMechanismRequest)
 		fields []string
@@ -460,7 +471,12 @@ func TestCalibrateOutOfReach(t *testing.T) {
 		"given": {func(r *dparetov1.CalibrateMechanismRequest) {
 			r.Parameters = map[string]*dparetov1.Value{"b": {Kind: &dparetov1.Value_IntValue{IntValue: 1}}}
 		}, []string{"solve_for"}},
-		"invalid end": {func(r *dparetov1.CalibrateMechanismRequest) { r.Min = -1 }, []string{"privacy.laplace.scale"}},
+		"invalid end":  {func(r *dparetov1.CalibrateMechanismRequest) { r.Min = -1 }, []string{"min"}},
+		"invalid ends": {func(r *dparetov1.CalibrateMechanismRequest) { r.Min, r.Max = -2, -1 }, []string{"min", "max"}},
+		"invalid elsewhere": {func(r *dparetov1.CalibrateMechanismRequest) {
+			r.Min, r.Privacy.GetLaplace().Sensitivity = -1, "-1.0"
+		}, []string{"privacy.laplace.sensitivity", "min"}},
+		"no influence": {func(r *dparetov1.CalibrateMechanismRequest) { r.Privacy.GetLaplace().Scale = "2" }, []string{"solve_for"}},
 	} {
 		bad := proto.CloneOf(request)
 		tc.change(bad)

@@ -2,9 +2,12 @@ package accounting
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/expression"
 	"github.com/dpareto/dpareto/server/invalid"
 )
@@ -78,8 +81,17 @@ func (s *search) compile(req *dparetov1.CalibrateMechanismRequest, fields *inval
 	return fields.Empty()
 }
 
-// at returns the guarantee where the variable has the value x.
-func (s *search) at(x float64) (*dparetov1.PrivacyGuarantee, release, error) {
+// point is a value of the variable with what it gives.
+type point struct {
+	x         float64
+	guarantee *dparetov1.PrivacyGuarantee
+	derived   map[string]float64
+}
+
+func (p point) epsilon() float64 { return p.guarantee.GetEpsilon() }
+
+// at returns the point where the variable has the value x.
+func (s *search) at(x float64) (point, error) {
 	if s.integer {
 		s.variables[s.name] = int64(x)
 	} else {
@@ -87,10 +99,41 @@ func (s *search) at(x float64) (*dparetov1.PrivacyGuarantee, release, error) {
 	}
 	r, err := s.function.mechanism.release(s.variables)
 	if err != nil {
-		return nil, release{}, err
+		return point{}, err
 	}
 	g, err := s.function.guarantee(r)
-	return g, r, err
+	return point{x, g, r.derived}, err
+}
+
+// ends returns the points at the ends of the range. What is wrong at one of them only
+// is the fault of min or max.
+func (s *search) ends() (lo, hi point, err error) {
+	lo, errLo := s.at(s.lo)
+	hi, errHi := s.at(s.hi)
+	violatedLo, violatedHi := privacy.FieldErrors(errLo), privacy.FieldErrors(errHi)
+	if errLo != nil && len(violatedLo) == 0 {
+		return lo, hi, errLo
+	}
+	if errHi != nil && len(violatedHi) == 0 {
+		return lo, hi, errHi
+	}
+	among := func(all []*privacy.FieldError, fe *privacy.FieldError) bool {
+		return slices.ContainsFunc(all, func(other *privacy.FieldError) bool { return *other == *fe })
+	}
+	var fields invalid.Fields
+	for _, fe := range violatedLo {
+		if among(violatedHi, fe) {
+			fields.Addf(join("privacy", fe.Field), "%s", fe.Message)
+		} else {
+			fields.Addf("min", "makes %s invalid: %s", fe.Field, fe.Message)
+		}
+	}
+	for _, fe := range violatedHi {
+		if !among(violatedLo, fe) {
+			fields.Addf("max", "makes %s invalid: %s", fe.Field, fe.Message)
+		}
+	}
+	return lo, hi, fields.Err()
 }
 
 // precision is the relative one of a value that is a double.
@@ -99,47 +142,49 @@ const precision = 1e-9
 // run searches. ε is monotone in the variable: of the ends one suffices, unless both
 // or none do.
 func (s *search) run(ctx context.Context, target float64) (*dparetov1.CalibrateMechanismResponse, error) {
-	atLo, releaseLo, err := s.at(s.lo)
+	lo, hi, err := s.ends()
 	if err != nil {
 		return nil, err
 	}
-	atHi, releaseHi, err := s.at(s.hi)
-	if err != nil {
-		return nil, err
-	}
-	// best has the smaller ε, other the larger.
-	best, other := s.lo, s.hi
-	g, r, worse, worseRelease := atLo, releaseLo, atHi, releaseHi
-	if atHi.GetEpsilon() < atLo.GetEpsilon() {
+	best, other := lo, hi // with the smaller and the larger ε
+	if other.epsilon() < best.epsilon() {
 		best, other = other, best
-		g, r, worse, worseRelease = worse, worseRelease, g, r
 	}
 	switch {
-	case g.GetEpsilon() > target:
-		return s.response(false, best, g, r), nil
-	case worse.GetEpsilon() <= target:
+	case best.epsilon() == other.epsilon() && !math.IsInf(best.epsilon(), 1):
+		return nil, invalid.Field("solve_for", "epsilon does not depend on it: it is %g at both ends of the range", best.epsilon())
+	case best.epsilon() > target:
+		return s.response(false, best), nil
+	case other.epsilon() <= target:
 		// The end with the larger ε comes nearer to the target.
-		return s.response(true, other, worse, worseRelease), nil
+		if other.epsilon() < target {
+			other.guarantee.Warnings = append(other.guarantee.Warnings, &dparetov1.Warning{
+				Code: WarnAtRangeEnd,
+				Message: fmt.Sprintf("epsilon is below the target %g in the whole range: %g is its end, beyond which the search did not go",
+					target, other.x),
+			})
+		}
+		return s.response(true, other), nil
 	}
-	for !s.close(best, other) {
+	for !s.close(best.x, other.x) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		middle := s.between(best, other)
-		if middle == best || middle == other {
+		middle := s.between(best.x, other.x)
+		if middle == best.x || middle == other.x {
 			break
 		}
-		next, nextRelease, err := s.at(middle)
+		next, err := s.at(middle)
 		if err != nil {
 			return nil, err
 		}
-		if next.GetEpsilon() <= target {
-			best, g, r = middle, next, nextRelease
+		if next.epsilon() <= target {
+			best = next
 		} else {
-			other = middle
+			other = next
 		}
 	}
-	return s.response(true, best, g, r), nil
+	return s.response(true, best), nil
 }
 
 // close reports whether nothing that matters lies between two values.
@@ -163,10 +208,10 @@ func (s *search) between(a, b float64) float64 {
 	return middle
 }
 
-func (s *search) response(reachable bool, x float64, g *dparetov1.PrivacyGuarantee, r release) *dparetov1.CalibrateMechanismResponse {
-	value := &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: x}}
+func (s *search) response(reachable bool, p point) *dparetov1.CalibrateMechanismResponse {
+	value := &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: p.x}}
 	if s.integer {
-		value.Kind = &dparetov1.Value_IntValue{IntValue: int64(x)}
+		value.Kind = &dparetov1.Value_IntValue{IntValue: int64(p.x)}
 	}
-	return &dparetov1.CalibrateMechanismResponse{Reachable: reachable, Value: value, Guarantee: g, Derived: r.derived}
+	return &dparetov1.CalibrateMechanismResponse{Reachable: reachable, Value: value, Guarantee: p.guarantee, Derived: p.derived}
 }

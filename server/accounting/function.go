@@ -21,6 +21,9 @@ const (
 	// WarnLargeDelta marks a guarantee whose δ is not below 1/dataset_size: it allows to
 	// publish a record.
 	WarnLargeDelta = "LARGE_DELTA"
+	// WarnAtRangeEnd marks the answer of a calibration that is an end of the range since
+	// ε is below the target in all of it.
+	WarnAtRangeEnd = "AT_RANGE_END"
 )
 
 // keptCurves is the number of mechanisms whose curves a Function keeps. A study asks

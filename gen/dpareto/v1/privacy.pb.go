@@ -1463,7 +1463,8 @@ func (*PoissonLaw) Descriptor() ([]byte, []int) {
 // Mechanisms applied one after the other to the same data.
 type CompositionMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. At least one part.
+	// Required. At least one part. A spec holds at most 1,000 mechanisms over all levels,
+	// itself not counted.
 	Parts         []*CompositionMechanism_Part `protobuf:"bytes,1,rep,name=parts,proto3" json:"parts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -155,17 +155,19 @@ func (x *ComputeEpsilonResponse) GetDerived() map[string]float64 {
 // Request of CalibrateMechanism.
 type CalibrateMechanismRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The mechanism. Its expressions use the parameter to solve for. ε must
-	// rise or fall with it throughout.
+	// Required. The mechanism. Its expressions use the parameter to solve for, with which
+	// ε rises or falls throughout. The batch size is an exception where the length is in
+	// epochs, since the steps per epoch are rounded: then the answer is one whose ε is at
+	// most the target, and others, larger ones too, may also do.
 	Privacy *PrivacySpec `protobuf:"bytes,1,opt,name=privacy,proto3" json:"privacy,omitempty"`
 	// Values of the other variables in the mechanism's expressions.
 	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Required. The variable to solve for: of type double where the expressions accept
 	// one, else int.
 	SolveFor string `protobuf:"bytes,3,opt,name=solve_for,json=solveFor,proto3" json:"solve_for,omitempty"`
-	// Required. Smallest value to consider.
+	// Required. Smallest value to consider. The mechanism must be valid there.
 	Min float64 `protobuf:"fixed64,4,opt,name=min,proto3" json:"min,omitempty"`
-	// Required. Largest value to consider.
+	// Required. Largest value to consider. The mechanism must be valid there.
 	Max float64 `protobuf:"fixed64,5,opt,name=max,proto3" json:"max,omitempty"`
 	// Required. The target ε, positive. The answer's ε is never above it.
 	TargetEpsilon float64 `protobuf:"fixed64,6,opt,name=target_epsilon,json=targetEpsilon,proto3" json:"target_epsilon,omitempty"`
@@ -245,14 +247,16 @@ func (x *CalibrateMechanismRequest) GetTargetEpsilon() float64 {
 	return 0
 }
 
-// Response of CalibrateMechanism.
+// Response of CalibrateMechanism. Where ε is the same at both ends of the range, the call
+// fails with INVALID_ARGUMENT on solve_for.
 type CalibrateMechanismResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether a value in the range reaches the target.
 	Reachable bool `protobuf:"varint,1,opt,name=reachable,proto3" json:"reachable,omitempty"`
 	// The value whose ε comes nearest to the target without exceeding it; to a relative
 	// precision of 1e-9 for a double. Where the target is not reachable, the end of the
-	// range with the smaller ε.
+	// range with the smaller ε. Where all of the range is below the target, the end with
+	// the larger ε; then the guarantee has the warning AT_RANGE_END.
 	Value *Value `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	// The guarantee at the value.
 	Guarantee *PrivacyGuarantee `protobuf:"bytes,3,opt,name=guarantee,proto3" json:"guarantee,omitempty"`

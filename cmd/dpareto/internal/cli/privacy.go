@@ -205,7 +205,10 @@ func (a *app) privacyCalibrateCommand() *cobra.Command {
 		Use:   "calibrate --mechanism NAME --epsilon TARGET",
 		Short: "Find the noise, number of steps or batch size for an ε",
 		Long: `Finds the value of one flag for which a mechanism has a target ε, never above it: the
-least noise, or the largest number of epochs or batch size.` + mechanismHelp(),
+least noise, or the largest number of epochs. Of batch sizes it finds one that does: with
+--epochs, ε does not rise with them throughout, since the steps per epoch are rounded, and
+a larger one may do too. If ε is below the target wherever the search goes, the answer is
+the end of the range, with a warning; --min and --max set the range.` + mechanismHelp(),
 		Example: `  dpareto privacy calibrate --mechanism dp-sgd --sampling fixed-size --dataset-size 30956 \
       --batch-size 128 --epochs 10 --delta 1e-5 --epsilon 1
   dpareto privacy calibrate --mechanism dp-sgd --sampling poisson --dataset-size 60000 \

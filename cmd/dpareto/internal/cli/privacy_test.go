@@ -168,9 +168,37 @@ func TestPrivacyCalibrate(t *testing.T) {
 	if g.SolvedFor != "epochs" || g.Value != 10 {
 		t.Errorf("%+v", g)
 	}
-	_, stderr, code := invoke(t, "", strings.Fields("privacy calibrate --mechanism laplace --sensitivity 1 --epsilon 1e-9")...)
-	if code != 1 || !strings.Contains(stderr, "out of reach: --scale between 0.001 and 1e6 gives at least 1.000e-06") {
+	_, stderr, code := invoke(t, "", strings.Fields("privacy calibrate --mechanism laplace --sensitivity 1 --epsilon 1e-13")...)
+	if code != 1 || !strings.Contains(stderr, "out of reach: --scale between 1e-9 and 1e12 gives at least 1.000e-12") {
 		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+// Without further flags noise is found for every target that makes sense, and an end of
+// the range is not told to be more than that.
+func TestPrivacyCalibrateRange(t *testing.T) {
+	for _, line := range []string{
+		"--mechanism dp-sgd --sampling fixed-size --dataset-size 40000 --batch-size 128 --steps 3120 --delta 1e-6",
+		"--mechanism dp-sgd --sampling poisson --dataset-size 40000 --batch-size 128 --steps 3120 --delta 1e-6",
+		"--mechanism dp-sgd --sampling shuffled --dataset-size 40000 --batch-size 128 --epochs 10 --delta 1e-6",
+		"--mechanism dp-sgd --sampling fixed-size --dataset-size 40000 --batch-size 128 --steps 3120 --delta 1e-6 --accountant rdp",
+		"--mechanism gaussian --sensitivity 1 --delta 1e-5",
+		"--mechanism gaussian --sigma 1 --delta 1e-5 --solve-for sensitivity",
+		"--mechanism laplace --sensitivity 1",
+		"--mechanism svt --bound 5",
+		"--mechanism svt --noise 1e5 --solve-for bound",
+	} {
+		for _, epsilon := range []string{"1e-3", "10"} {
+			g := printed[printedGuarantee](t, "calibrate "+line+" --epsilon "+epsilon)
+			target, err := strconv.ParseFloat(epsilon, 64)
+			if err != nil || g.Epsilon > target || g.Epsilon < 0.9*target || len(g.Warnings) != 0 {
+				t.Errorf("%s for %s: %+v, %v", line, epsilon, g, err)
+			}
+		}
+	}
+	g := printed[printedGuarantee](t, "calibrate --mechanism gaussian --sensitivity 1 --delta 1e-5 --epsilon 1 --min 100 --max 200")
+	if g.Value != 100 || len(g.Warnings) != 1 || g.Warnings[0].Code != "AT_RANGE_END" {
+		t.Errorf("%+v", g)
 	}
 }
 
@@ -206,6 +234,8 @@ func TestPrivacyUsage(t *testing.T) {
 		"calibrate --mechanism laplace --sensitivity 1":                                                                                                                             "--epsilon is required",
 		"calibrate --mechanism laplace --sensitivity 1 --epsilon 0":                                                                                                                 "--epsilon: must be positive",
 		"calibrate --mechanism laplace --sensitivity 1 --scale 2 --epsilon 1":                                                                                                       "--scale is to be solved for",
+		"calibrate --mechanism gaussian --sensitivity 1 --delta 1e-5 --epsilon 1 --min -1":                                                                                          "--min: makes gaussian.standard_deviation invalid: must be positive",
+		"calibrate --mechanism objective-perturbation --dataset-size 100 --regularization 0.1 --epsilon 1 --solve-for split":                                                        "only epsilon can be solved for",
 		"compose":                      "--part is required",
 		"compose --part mechanism=svt": "--part 1: --bound is required",
 		"compose --part mechanism=svt,bound=0,noise=1":                 "--part 1: bound: must be an integer of at least 1",

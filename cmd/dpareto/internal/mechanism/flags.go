@@ -182,7 +182,7 @@ func (v *textValue) Type() string {
 func (o option) parse(text string) (string, error) {
 	choices := o.choices
 	if o.name == flagBase {
-		choices = Names()
+		choices = bases()
 	}
 	switch {
 	case slices.Contains(choices, text) && text != "":
@@ -217,6 +217,11 @@ func Names() []string {
 		names = append(names, d.name)
 	}
 	return append(names, repeatedName)
+}
+
+// bases returns the names of the mechanisms that repeated-selection can run.
+func bases() []string {
+	return slices.DeleteFunc(Names(), func(name string) bool { return name == repeatedName })
 }
 
 // find returns the definition of a mechanism.
@@ -313,6 +318,10 @@ func solvable(d definition, name string, v values) error {
 	if i < 0 || !belongs || options[i].kind == choice || options[i].kind == law {
 		return fmt.Errorf("--solve-for %q: not a number of the mechanism %s", name, d.name)
 	}
+	if slices.Contains(d.required, flagEpsilon) && name != flagEpsilon {
+		return fmt.Errorf("--solve-for %s: ε is a parameter of the mechanism %s, and --epsilon is the target here, so that only epsilon can be solved for",
+			name, d.name)
+	}
 	for _, given := range []string{name, flagSteps} {
 		if v[given] != "" && (given == name || name == flagEpochs) {
 			return fmt.Errorf("--%s is to be solved for: --%s must not be given", name, given)
@@ -385,22 +394,28 @@ func (f *Flags) Range(name string) (least, most float64) {
 	switch name {
 	case flagEpochs, flagSteps:
 		return 1, 1e9
-	case "batch-size":
+	case flagBatchSize:
 		if n, err := strconv.ParseInt(f.given()[flagDatasetSize], 10, 64); err == nil {
 			return 1, float64(n)
 		}
 		return 1, 1e9
-	case "dataset-size":
+	case flagDatasetSize:
 		if n, err := strconv.ParseInt(f.given()[flagBatchSize], 10, 64); err == nil {
 			return float64(n), 1e12
 		}
 		return 1, 1e12
-	case flagBound, "categories":
+	case flagBound:
+		return 1, 1e9
+	case flagCategories:
 		return 2, 1e9
-	case "mean-runs":
+	case flagMeanRuns:
 		return 1.01, 1e9
-	case "split":
+	case flagSplit:
 		return 1e-3, 1 - 1e-3
+	case flagNoiseMultiplier:
+		return 1e-4, 1e9
+	case flagSigma, flagScale, flagNoise, flagSensitivity:
+		return 1e-9, 1e12
 	default:
 		return 1e-3, 1e6
 	}

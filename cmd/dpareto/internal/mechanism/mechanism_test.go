@@ -122,6 +122,23 @@ func TestUnsolved(t *testing.T) {
 	}
 }
 
+// Where ε is a parameter, its flag is the target of a calibration.
+func TestUnsolvedEpsilon(t *testing.T) {
+	for line, solveFor := range map[string]string{
+		"--mechanism objective-perturbation --dataset-size 100 --regularization 0.1":       "split",
+		"--mechanism randomized-response":                                                  "categories",
+		"--mechanism repeated-selection --base exponential --law logarithmic --delta 1e-6": "mean-runs",
+	} {
+		f, err := parse(t, line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Unsolved(solveFor); err == nil || !strings.Contains(err.Error(), "only epsilon can be solved for") {
+			t.Errorf("%s, solving for %s: %v", line, solveFor, err)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                          "--mechanism is required",
@@ -132,7 +149,7 @@ func TestErrors(t *testing.T) {
 		"--mechanism dp-sgd --dataset-size 10 --batch-size 1 --noise-multiplier 1 --epochs 1":         "--sampling is required",
 		"--mechanism dp-sgd --sampling poisson --dataset-size 10 --batch-size 1 --noise-multiplier 1": "--epochs or --steps is required",
 		"--mechanism repeated-selection --sensitivity 1 --sigma 1":                                    "--base is required",
-		"--mechanism repeated-selection --base repeated-selection --mean-runs 10 --delta 1e-5":        "--base is required",
+		"--mechanism repeated-selection --base repeated-selection --mean-runs 10 --delta 1e-5":        "want dp-sgd, gaussian",
 		"--sampling uniform": "want fixed-size, poisson, shuffled",
 		"--epochs 1.5":       "want a whole number",
 		"--sigma NaN":        "want a finite number",
