@@ -187,6 +187,10 @@ func TestPrivacyCalibrateRange(t *testing.T) {
 		"--mechanism laplace --sensitivity 1",
 		"--mechanism svt --bound 5",
 		"--mechanism svt --noise 1e5 --solve-for bound",
+		"--mechanism output-perturbation --dataset-size 3000 --sigma 1 --feature-norm 1 --delta 1e-6 --solve-for regularization",
+		"--mechanism zero-concentrated --delta 1e-6",
+		"--mechanism randomized-response --categories 3",
+		"--mechanism exponential",
 	} {
 		for _, epsilon := range []string{"1e-3", "10"} {
 			g := printed[printedGuarantee](t, "calibrate "+line+" --epsilon "+epsilon)

@@ -414,10 +414,8 @@ func (f *Flags) Range(name string) (least, most float64) {
 		return 1e-3, 1 - 1e-3
 	case flagNoiseMultiplier:
 		return 1e-4, 1e9
-	case flagSigma, flagScale, flagNoise, flagSensitivity:
-		return 1e-9, 1e12
 	default:
-		return 1e-3, 1e6
+		return 1e-9, 1e12
 	}
 }
 
