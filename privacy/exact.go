@@ -184,7 +184,7 @@ func (s *lossSum) epsilon(methods []lossMethod, runs, logDelta, side float64) (e
 		return gaussianEpsilon(mu, logDelta), true
 	}
 	if len(s.parts) == 1 && runs*s.parts[0].count == 1 {
-		if epsilon, ok := s.parts[0].pair.single(logDelta); ok {
+		if epsilon, ok = s.parts[0].pair.single(logDelta); ok {
 			return epsilon, true
 		}
 	}

@@ -130,7 +130,11 @@ func TestMechanisms(t *testing.T) {
 		},
 		"selection": {
 			`{"selection":{"method":"SELECTION_METHOD_EXPONENTIAL","epsilon":"0.7"},"delta":1e-3` + addRemove + `}`,
-			privacy.RDP{}, privacy.Selection{Method: privacy.Exponential, Epsilon: 0.7, Neighbours: privacy.AddRemove}, 1, 1,
+			privacy.Pure{Rule: privacy.Optimal}, privacy.Selection{Method: privacy.Exponential, Epsilon: 0.7, Neighbours: privacy.AddRemove}, 1, 1,
+		},
+		"selection, advanced": {
+			`{"selection":{"method":"SELECTION_METHOD_EXPONENTIAL","epsilon":"0.7"},"delta":1e-3,"accountant":"ACCOUNTANT_PURE_ADVANCED"` + addRemove + `}`,
+			privacy.Pure{Rule: privacy.Advanced}, privacy.Selection{Method: privacy.Exponential, Epsilon: 0.7, Neighbours: privacy.AddRemove}, 1, 1,
 		},
 		"zero-concentrated": {
 			`{"zero_concentrated":{"rho":"0.1"},"delta":1e-3` + addRemove + `}`,

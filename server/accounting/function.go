@@ -98,6 +98,10 @@ func (c *compiler) accountant(spec *dparetov1.PrivacySpec) privacy.Accountant {
 		return privacy.GDP{}
 	case dparetov1.Accountant_ACCOUNTANT_PURE:
 		return privacy.Pure{}
+	case dparetov1.Accountant_ACCOUNTANT_PURE_ADVANCED:
+		return privacy.Pure{Rule: privacy.Advanced}
+	case dparetov1.Accountant_ACCOUNTANT_PURE_OPTIMAL:
+		return privacy.Pure{Rule: privacy.Optimal}
 	case dparetov1.Accountant_ACCOUNTANT_RDP:
 		switch conversion {
 		case dparetov1.Conversion_CONVERSION_CLASSIC:
@@ -119,7 +123,7 @@ func (c *compiler) check(spec *dparetov1.PrivacySpec, m *mechanism) {
 	accountant, delta := spec.GetAccountant(), spec.GetDelta()
 	refuse := func(reason string) { c.addf("accountant", "cannot be %v: %s", accountant, reason) }
 	switch accountant {
-	case dparetov1.Accountant_ACCOUNTANT_PURE:
+	case dparetov1.Accountant_ACCOUNTANT_PURE, dparetov1.Accountant_ACCOUNTANT_PURE_ADVANCED, dparetov1.Accountant_ACCOUNTANT_PURE_OPTIMAL:
 		if !m.pure {
 			refuse("the mechanism has no pure guarantee")
 		}
@@ -230,6 +234,10 @@ func accountantOf(name string) (dparetov1.Accountant, dparetov1.Conversion) {
 		return dparetov1.Accountant_ACCOUNTANT_GDP, dparetov1.Conversion_CONVERSION_UNSPECIFIED
 	case privacy.Pure{}.Name():
 		return dparetov1.Accountant_ACCOUNTANT_PURE, dparetov1.Conversion_CONVERSION_UNSPECIFIED
+	case privacy.Pure{Rule: privacy.Advanced}.Name():
+		return dparetov1.Accountant_ACCOUNTANT_PURE_ADVANCED, dparetov1.Conversion_CONVERSION_UNSPECIFIED
+	case privacy.Pure{Rule: privacy.Optimal}.Name():
+		return dparetov1.Accountant_ACCOUNTANT_PURE_OPTIMAL, dparetov1.Conversion_CONVERSION_UNSPECIFIED
 	case privacy.RDP{}.Name():
 		return dparetov1.Accountant_ACCOUNTANT_RDP, dparetov1.Conversion_CONVERSION_IMPROVED
 	case privacy.RDP{Conversion: privacy.Classic}.Name():

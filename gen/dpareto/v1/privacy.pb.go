@@ -96,6 +96,10 @@ const (
 	// Gaussian differential privacy: exact, for mechanisms with Gaussian noise and
 	// without sampling.
 	Accountant_ACCOUNTANT_GDP Accountant = 6
+	// Advanced composition of pure mechanisms (Dwork, Rothblum and Vadhan 2010).
+	Accountant_ACCOUNTANT_PURE_ADVANCED Accountant = 7
+	// Optimal composition of pure mechanisms (Kairouz, Oh and Viswanath 2015).
+	Accountant_ACCOUNTANT_PURE_OPTIMAL Accountant = 8
 )
 
 // Enum value maps for Accountant.
@@ -108,15 +112,19 @@ var (
 		4: "ACCOUNTANT_PURE",
 		5: "ACCOUNTANT_EXACT",
 		6: "ACCOUNTANT_GDP",
+		7: "ACCOUNTANT_PURE_ADVANCED",
+		8: "ACCOUNTANT_PURE_OPTIMAL",
 	}
 	Accountant_value = map[string]int32{
-		"ACCOUNTANT_UNSPECIFIED": 0,
-		"ACCOUNTANT_TIGHTEST":    1,
-		"ACCOUNTANT_RDP":         2,
-		"ACCOUNTANT_PLD":         3,
-		"ACCOUNTANT_PURE":        4,
-		"ACCOUNTANT_EXACT":       5,
-		"ACCOUNTANT_GDP":         6,
+		"ACCOUNTANT_UNSPECIFIED":   0,
+		"ACCOUNTANT_TIGHTEST":      1,
+		"ACCOUNTANT_RDP":           2,
+		"ACCOUNTANT_PLD":           3,
+		"ACCOUNTANT_PURE":          4,
+		"ACCOUNTANT_EXACT":         5,
+		"ACCOUNTANT_GDP":           6,
+		"ACCOUNTANT_PURE_ADVANCED": 7,
+		"ACCOUNTANT_PURE_OPTIMAL":  8,
 	}
 )
 
@@ -1855,7 +1863,7 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\tAdjacency\x12\x19\n" +
 	"\x15ADJACENCY_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14ADJACENCY_ADD_REMOVE\x10\x01\x12\x19\n" +
-	"\x15ADJACENCY_REPLACE_ONE\x10\x02*\xa8\x01\n" +
+	"\x15ADJACENCY_REPLACE_ONE\x10\x02*\xe3\x01\n" +
 	"\n" +
 	"Accountant\x12\x1a\n" +
 	"\x16ACCOUNTANT_UNSPECIFIED\x10\x00\x12\x17\n" +
@@ -1864,7 +1872,9 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x0eACCOUNTANT_PLD\x10\x03\x12\x13\n" +
 	"\x0fACCOUNTANT_PURE\x10\x04\x12\x14\n" +
 	"\x10ACCOUNTANT_EXACT\x10\x05\x12\x12\n" +
-	"\x0eACCOUNTANT_GDP\x10\x06*Y\n" +
+	"\x0eACCOUNTANT_GDP\x10\x06\x12\x1c\n" +
+	"\x18ACCOUNTANT_PURE_ADVANCED\x10\a\x12\x1b\n" +
+	"\x17ACCOUNTANT_PURE_OPTIMAL\x10\b*Y\n" +
 	"\n" +
 	"Conversion\x12\x1a\n" +
 	"\x16CONVERSION_UNSPECIFIED\x10\x00\x12\x16\n" +

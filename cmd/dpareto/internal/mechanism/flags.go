@@ -97,7 +97,7 @@ var options = []option{
 	{flagLaw, "law of the number of runs: geometric (default), logarithmic, poisson, or η of the truncated negative binomial law", law, []string{"geometric", "logarithmic", lawPoisson}},
 	{flagDelta, "δ; 0 for a pure guarantee where the mechanism has one", number, nil},
 	{flagAdjacency, "adjacency of the guarantee; the default depends on the mechanism", choice, []string{"add-remove", "replace-one"}},
-	{flagAccountant, "how ε is computed (default tightest)", choice, []string{"tightest", "exact", "pld", "rdp", "gdp", "pure"}},
+	{flagAccountant, "how ε is computed (default tightest)", choice, []string{"tightest", "exact", "pld", "rdp", "gdp", "pure", "pure-advanced", "pure-optimal"}},
 	{flagConversion, "from Rényi divergence to ε (default improved)", choice, []string{"improved", "classic"}},
 }
 
