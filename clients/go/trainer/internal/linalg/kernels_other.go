@@ -1,0 +1,5 @@
+//go:build !amd64 || noasm
+
+package linalg
+
+func vectorKernels(bool) []kernels { return nil }
