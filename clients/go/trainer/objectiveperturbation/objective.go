@@ -1,0 +1,54 @@
+package objectiveperturbation
+
+import (
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/floats"
+
+	"github.com/dpareto/dpareto/clients/go/trainer/linear"
+	"github.com/dpareto/dpareto/privacy"
+)
+
+// UnitNoise stores in dst a vector u with a density proportional to e^(−‖u‖₂). Its
+// norm is Gamma distributed with shape d = len(dst) and scale 1, its direction is
+// uniform, E‖u‖² = d(d+1). The noise of rate β is u/β.
+func UnitNoise(dst []float64, rng *rand.Rand) {
+	if len(dst) == 0 {
+		return
+	}
+	for j := range dst {
+		dst[j] = rng.NormFloat64()
+	}
+	var norm float64 // a sum of d exponential numbers is Gamma(d, 1)
+	for range dst {
+		norm += rng.ExpFloat64()
+	}
+	floats.Scale(norm/floats.Norm(dst, 2), dst)
+}
+
+// Objective returns the objective of a mechanism for the unit noise u,
+//
+//	J(θ) = L(θ) + τ/2·‖θ‖² + u·θ/(βn),
+//
+// with β and τ of m.Calibrate. A nil u leaves out the noise, not what the
+// mechanism adds to the regulariser. The mechanism must be valid. It panics when
+// its size is not that of the risk's examples, its curvature is less than that of
+// the loss, or u has not the dimension of the examples.
+func Objective(risk linear.Risk, m privacy.ObjectivePerturbation, u []float64) linear.Objective {
+	if m.DatasetSize != int64(risk.Examples.Rows()) {
+		panic("objectiveperturbation: mechanism for another number of records")
+	}
+	if m.Curvature < risk.Loss.Curvature() {
+		panic("objectiveperturbation: mechanism for a smaller curvature")
+	}
+	beta, tau := m.Calibrate()
+	o := linear.Objective{Risk: risk, Ridge: tau}
+	if u != nil {
+		if len(u) != risk.Examples.Dim() {
+			panic("objectiveperturbation: dimension mismatch")
+		}
+		o.Linear = make([]float64, len(u))
+		floats.AddScaled(o.Linear, 1/(beta*float64(m.DatasetSize)), u)
+	}
+	return o
+}

@@ -1,0 +1,61 @@
+// Package outputperturbation trains logistic regression by stochastic gradient
+// descent without noise and adds Gaussian noise to the result: Algorithm 2 of Wu,
+// Li, Kumar, Chaudhuri, Jha and Naughton, "Bolt-on differential privacy for
+// scalable stochastic gradient descent-based analytics" (SIGMOD 2017).
+//
+// The loss of a record (x, y), y = ±1, is log(1 + e^(−y·w·x)) + γ/2·‖w‖², without
+// an intercept, with the features divided by the public bound B on their norm
+// (those beyond it are clipped), so that ‖x‖ <= 1. From w = 0, each of T epochs
+// visits all n records in a fresh random order; update t = 1, 2, ..., Tn is
+//
+//	w ← Π(w − η_t ∇ℓ(w)),  η_t = min(1/β, 1/(γt)),  β = 1 + γ,
+//
+// where Π is the projection to a ball, if any. The model is w + N(0, σ²I). The
+// published experiments have this β; 1/4 + γ is the least that bounds the second
+// derivative.
+//
+// # Privacy
+//
+// [Trainer.Mechanism] returns the mechanism of a configuration, a
+// privacy.OutputPerturbation under replace-one adjacency. Whatever the order and
+// the number of epochs, exchanging one record moves w by at most
+//
+//	2(1 + γR)/(γn)  with the projection to a ball of radius R, as published;
+//	2/(γn)          without: [NoProjection], the default.
+//
+// Projection to R = 1/γ, that of the published experiments, never moves a model:
+// the iterates stay in that ball anyway. It is kept to state their ε, which is
+// about twice that of the same noise without it.
+//
+// The bounds hold for one release of one replicate, for real numbers. Gaussian
+// noise in floating point has gaps that an attacker who sees all digits of a
+// model might exploit. The number of epochs must not be chosen by looking at how
+// the training of the same records went: the measurements after each epoch serve
+// a search for configurations, which composes like any other.
+//
+// # Parameters
+//
+//	epochs              int64    T, at least 1
+//	regularization      float64  γ, positive
+//	standard_deviation  float64  σ, at least 0, in the unit of the weights of the scaled
+//	                             features; 0 trains without privacy
+//
+// # Measurements
+//
+// After every epoch the metrics error, the fraction of the test examples that the
+// noisy model classifies wrongly, and loss, their mean log loss in nats, are
+// measured for every replicate, and validation_error and validation_loss where
+// validation examples are given. Neither the steps nor the noise depend on T, so
+// that the measurement after t epochs is that of the same configuration with
+// epochs = t, for the same seed to the last bit.
+//
+// A configuration is infeasible when the model or its loss is not finite.
+//
+// # Randomness
+//
+// The orders of the records and, unless [Options].OSNoise is set, the noise come
+// from the seed of the run: whoever knows it can take the noise off again. With
+// OSNoise the noise comes from the operating system and nothing records it, which
+// a model for release needs; the seed then decides the orders alone, on whose
+// secrecy nothing depends.
+package outputperturbation
