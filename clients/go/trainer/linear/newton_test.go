@@ -44,7 +44,7 @@ func TestMinimizeRandom(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for name, d := range datasets(400) {
 		for _, loss := range []Loss{Logistic{}, Huber{Width: 0.5}, Huber{Width: 0.01}} {
-			for range 20 {
+			for range 8 {
 				o := Objective{
 					Risk:   newRisk(t, d, 3, loss),
 					Ridge:  math.Pow(10, -4+4*rng.Float64()),

@@ -1,0 +1,334 @@
+package outputperturbation
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/internal/perturbation"
+	"github.com/dpareto/dpareto/privacy"
+)
+
+func newTrainer(t testing.TB, changes func(*Options)) *Trainer {
+	t.Helper()
+	o := Options{
+		Train: dataset.Generated(500, 1), Test: dataset.Generated(300, 2),
+		FeatureNorm: perturbation.AdultNorm,
+	}
+	if changes != nil {
+		changes(&o)
+	}
+	made, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// parameters returns a good configuration with some of its parameters changed;
+// nil removes one.
+func parameters(changes trainer.Parameters) trainer.Parameters {
+	p := trainer.Parameters{
+		ParameterEpochs:            int64(3),
+		ParameterRegularization:    0.01,
+		ParameterStandardDeviation: 0.5,
+	}
+	maps.Copy(p, changes)
+	maps.DeleteFunc(p, func(_ string, v any) bool { return v == nil })
+	return p
+}
+
+// metrics trains and returns the metrics of every epoch.
+func metrics(t *testing.T, made *Trainer, run trainer.Run) []map[string][]float64 {
+	t.Helper()
+	var reported []map[string][]float64
+	m, err := made.Train(t.Context(), run, func(m trainer.Measurement) error {
+		reported = append(reported, m.Metrics)
+		if want := int64(len(reported)); m.Step != want {
+			t.Errorf("step %d, want %d", m.Step, want)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(reported[len(reported)-1], m.Metrics); diff != "" {
+		t.Errorf("the measurement returned is not the last reported (-reported +returned):\n%s", diff)
+	}
+	return reported
+}
+
+func TestTrainLearns(t *testing.T) {
+	made := newTrainer(t, func(o *Options) { o.Train, o.Test = dataset.Generated(20000, 1), dataset.Generated(5000, 2) })
+	p := parameters(trainer.Parameters{ParameterRegularization: 1e-4, ParameterStandardDeviation: 0.0})
+	last := metrics(t, made, trainer.Run{Parameters: p, Replicates: 2})[2]
+	for r := range 2 {
+		// The hidden model's error is about 0.148, the constant one's 0.24.
+		if last[MetricError][r] > 0.165 {
+			t.Errorf("error %v after 3 epochs without noise, want at most 0.165", last[MetricError][r])
+		}
+	}
+	p[ParameterStandardDeviation] = 1e4
+	noisy := metrics(t, made, trainer.Run{Parameters: p, Replicates: 2})[2]
+	for r := range 2 {
+		if noisy[MetricError][r] < 0.2 || noisy[MetricLoss][r] < 100 {
+			t.Errorf("error %v and loss %v under noise of 1e4", noisy[MetricError][r], noisy[MetricLoss][r])
+		}
+	}
+}
+
+func TestTrainIsReproducible(t *testing.T) {
+	made := newTrainer(t, func(o *Options) { o.Validation = dataset.Generated(100, 3) })
+	run := trainer.Run{Parameters: parameters(nil), Replicates: 5, Seed: 7}
+	want := metrics(t, made, run)
+	for _, name := range []string{MetricError, MetricLoss, MetricValidationError, MetricValidationLoss} {
+		if len(want[0][name]) != 5 {
+			t.Errorf("%d values of %s, want 5", len(want[0][name]), name)
+		}
+	}
+	for _, procs := range []int{1, 2, 7} {
+		previous := runtime.GOMAXPROCS(procs)
+		got := metrics(t, made, run)
+		runtime.GOMAXPROCS(previous)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("GOMAXPROCS %d (-before +now):\n%s", procs, diff)
+		}
+	}
+
+	// A replicate does not depend on the others, nor an epoch on those after it.
+	run.Replicates = 2
+	run.Parameters = parameters(trainer.Parameters{ParameterEpochs: int64(2)})
+	got := metrics(t, made, run)
+	for e := range got {
+		for name := range got[e] {
+			if diff := cmp.Diff(want[e][name][:2], got[e][name]); diff != "" {
+				t.Errorf("%s after %d epochs (-of 5 replicates +of 2):\n%s", name, e+1, diff)
+			}
+		}
+	}
+
+	// Replicates and seeds have streams of their own.
+	losses := make(map[float64]bool)
+	for seed := range uint64(4) {
+		run.Seed = seed
+		for _, loss := range metrics(t, made, run)[0][MetricLoss] {
+			losses[loss] = true
+		}
+	}
+	if len(losses) != 8 {
+		t.Errorf("4 seeds with 2 replicates give %d different losses, want 8", len(losses))
+	}
+}
+
+// Noise from the operating system differs every time, the descent does not.
+func TestOSNoise(t *testing.T) {
+	made := newTrainer(t, func(o *Options) { o.OSNoise = true })
+	run := trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: 7}
+	losses := make(map[float64]bool)
+	for range 2 {
+		for _, loss := range metrics(t, made, run)[2][MetricLoss] {
+			losses[loss] = true
+		}
+	}
+	if len(losses) != 4 {
+		t.Errorf("2 runs with 2 replicates give %d different losses, want 4", len(losses))
+	}
+	run.Parameters = parameters(trainer.Parameters{ParameterStandardDeviation: 0.0})
+	want := metrics(t, newTrainer(t, nil), run)
+	if diff := cmp.Diff(want, metrics(t, made, run)); diff != "" {
+		t.Errorf("without noise (-from the seed +from the operating system):\n%s", diff)
+	}
+}
+
+// The model differs from that without noise by independent normal numbers.
+func TestNoiseDistribution(t *testing.T) {
+	for _, osNoise := range []bool{false, true} {
+		made := newTrainer(t, nil)
+		var draws []float64
+		for r := range 200 {
+			replicate := made.newReplicate(configuration{gamma: 0.1}, perturbation.Streams{Seed: 3, OSNoise: osNoise}, r)
+			if !replicate.descent.epoch(t.Context()) {
+				t.Fatal("the epoch was not finished")
+			}
+			noise := slices.Clone(replicate.release(2))
+			floats.Sub(noise, replicate.descent.weights())
+			draws = append(draws, noise...)
+		}
+		// Kolmogorov and Smirnov: √n·D exceeds 2.2 once in 8000 times.
+		slices.Sort(draws)
+		n, largest := float64(len(draws)), 0.0
+		for i, x := range draws {
+			u := distuv.Normal{Sigma: 2}.CDF(x)
+			largest = max(largest, math.Abs(u-float64(i)/n), math.Abs(u-float64(i+1)/n))
+		}
+		if largest*math.Sqrt(n) > 2.2 {
+			t.Errorf("os %t: distance from the normal distribution %v/√n", osNoise, largest*math.Sqrt(n))
+		}
+	}
+}
+
+func TestParameterErrors(t *testing.T) {
+	made := newTrainer(t, nil)
+	for _, tt := range []struct {
+		changes trainer.Parameters
+		want    string
+	}{
+		{trainer.Parameters{ParameterEpochs: nil}, `parameter "epochs" is missing`},
+		{trainer.Parameters{ParameterEpochs: int64(0)}, `parameter "epochs" is 0, want at least 1`},
+		{trainer.Parameters{ParameterEpochs: 2.0}, `parameter "epochs" is 2 (float64), want an int64`},
+		{trainer.Parameters{ParameterRegularization: 0.0}, `parameter "regularization" is 0, want a positive`},
+		{trainer.Parameters{ParameterRegularization: math.Inf(1)}, `parameter "regularization" is +Inf`},
+		{trainer.Parameters{ParameterStandardDeviation: -1.0}, `parameter "standard_deviation" is -1, want a finite number of at least 0`},
+		{trainer.Parameters{ParameterStandardDeviation: math.NaN()}, `parameter "standard_deviation" is NaN`},
+		{trainer.Parameters{"sigma": 1.0}, `parameter "sigma" is unknown`},
+	} {
+		p := parameters(tt.changes)
+		_, err := made.Train(t.Context(), trainer.Run{Parameters: p, Replicates: 1}, nil)
+		if _, ok := errors.AsType[*trainer.ParameterError](err); !ok || !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("Train: error %v\nwant  %s", err, tt.want)
+		}
+		if _, err := made.Mechanism(p); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("Mechanism: error %v\nwant  %s", err, tt.want)
+		}
+	}
+	if _, err := made.Train(t.Context(), trainer.Run{Parameters: parameters(nil)}, nil); err == nil {
+		t.Error("no replicates: no error")
+	}
+	p := parameters(trainer.Parameters{ParameterStandardDeviation: 0.0})
+	if _, err := made.Mechanism(p); err == nil || !strings.Contains(err.Error(), "no privacy") {
+		t.Errorf("mechanism without noise: error %v", err)
+	}
+}
+
+func TestTrainEnds(t *testing.T) {
+	made := newTrainer(t, nil)
+	run := trainer.Run{Parameters: parameters(nil), Replicates: 2}
+	reports := 0
+	m, err := made.Train(t.Context(), run, func(trainer.Measurement) error { reports++; return trainer.ErrStop })
+	if err != nil || m.Step != 1 || reports != 1 {
+		t.Errorf("stopped: step %d after %d reports, %v", m.Step, reports, err)
+	}
+	broken := errors.New("broken")
+	if _, err := made.Train(t.Context(), run, func(trainer.Measurement) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("error %v, want that of the report", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	run.Parameters = parameters(trainer.Parameters{ParameterEpochs: int64(math.MaxInt64)})
+	if _, err := made.Train(ctx, run, func(trainer.Measurement) error { cancel(); return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+	run.Parameters = parameters(trainer.Parameters{ParameterStandardDeviation: 1e308})
+	if _, err := made.Train(t.Context(), run, nil); err == nil || !strings.HasPrefix(err.Error(), "infeasible: the model or its loss is not finite after epoch 1") {
+		t.Errorf("error %v, want infeasible", err)
+	}
+}
+
+func TestNewErrors(t *testing.T) {
+	good := Options{Train: dataset.Generated(5, 1), Test: dataset.Generated(5, 2)}
+	for want, change := range map[string]func(*Options){
+		"feature norm is -1":        func(o *Options) { o.FeatureNorm = -1 },
+		"feature norm is NaN":       func(o *Options) { o.FeatureNorm = math.NaN() },
+		`setting projection is "x"`: func(o *Options) { o.Projection = "x" },
+		"is empty":                  func(o *Options) { o.Validation = dataset.Generated(0, 1) },
+	} {
+		o := good
+		change(&o)
+		if _, err := New(o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+// The ε of stated values: n = 30,956, δ = 1e-6. With the published projection they
+// are those of the code published with Avent et al. (PoPETs 2020); without, the
+// analytic Gaussian mechanism (Balle and Wang 2018) at half of the sensitivity, to
+// 50 digits by mpmath.
+func TestMechanism(t *testing.T) {
+	for _, tt := range []struct{ gamma, sigma, published, without float64 }{
+		{1e-4, 0.1, 144.054439184, 50.833944},
+		{1e-3, 0.1, 6.55928949623, 2.9915242},
+		{1e-3, 1, 0.522068143107, 0.2488235},
+		{0.1, 0.1, 0.0443812100201, 0.021003746},
+		{1, 10, 1.3418596e-5, 4.2143819e-06},
+	} {
+		for projection, want := range map[Projection]float64{PublishedProjection: tt.published, NoProjection: tt.without} {
+			made := newTrainer(t, func(o *Options) { o.Train, o.Projection = dataset.Generated(30956, 1), projection })
+			mechanism, err := made.Mechanism(parameters(trainer.Parameters{
+				ParameterRegularization: tt.gamma, ParameterStandardDeviation: tt.sigma,
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := mechanism.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			g, err := privacy.Epsilon(privacy.GDP{}, mechanism, 1, 1e-6)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if math.Abs(g.Epsilon-want) > 2e-7*want || g.Adjacency != privacy.ReplaceOne {
+				t.Errorf("γ = %v, σ = %v, projection %s: ε = %v under %v, want %v under replace-one",
+					tt.gamma, tt.sigma, projection, g.Epsilon, g.Adjacency, want)
+			}
+		}
+	}
+	// √(2·log 2/γ) = 37.232974 for γ = 1e-3, and 1/γ = 1 for γ = 1.
+	if r := SmallProjection.radius(1e-3); math.Abs(r-37.232974) > 1e-6 {
+		t.Errorf("small radius %v, want 37.232974", r)
+	}
+	if r := SmallProjection.radius(1); r != 1 {
+		t.Errorf("small radius %v, want 1", r)
+	}
+}
+
+func TestDefinition(t *testing.T) {
+	var registry trainer.Registry
+	registry.Register(Definition(dataset.NewCache()))
+	settings := func(changes map[string]string) trainer.Options {
+		all := map[string]string{perturbation.SettingGenerated: "true", perturbation.SettingTrainRows: "100"}
+		maps.Copy(all, changes)
+		return trainer.Options{Settings: all}
+	}
+	made, err := registry.New(t.Context(), Name, settings(map[string]string{
+		SettingProjection: "small", perturbation.SettingNoiseSource: "os", perturbation.SettingFeatureNorm: "2.5",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := made.(*Trainer); got.projection != SmallProjection || !got.osNoise || got.risk.Examples.Rows() != 100 || got.Name() != Name {
+		t.Errorf("trainer %+v", got)
+	}
+	for want, changes := range map[string]map[string]string{
+		`setting projection is "ball"`:   {SettingProjection: "ball"},
+		`setting noise_source is "dice"`: {perturbation.SettingNoiseSource: "dice"},
+		`setting feature_norm is "0"`:    {perturbation.SettingFeatureNorm: "0"},
+		`setting train_rows is "few"`:    {perturbation.SettingTrainRows: "few"},
+		`setting split_seed is "-1"`:     {perturbation.SettingSplitSeed: "-1"},
+		`setting generated is "maybe"`:   {perturbation.SettingGenerated: "maybe"},
+		`split "none" is unknown`:        {perturbation.SettingSplit: "none"},
+	} {
+		if _, err := registry.New(t.Context(), Name, settings(changes)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+	// Every default may be given.
+	defaults := make(map[string]string)
+	for _, s := range Definition(nil).Settings {
+		defaults[s.Name] = s.Default
+	}
+	defaults[perturbation.SettingGenerated] = "true"
+	if _, err := registry.New(t.Context(), Name, trainer.Options{Settings: defaults}); err != nil {
+		t.Errorf("defaults: %v", err)
+	}
+}
