@@ -5,6 +5,8 @@ import (
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/dpsgd"
+	"github.com/dpareto/dpareto/clients/go/trainer/objectiveperturbation"
+	"github.com/dpareto/dpareto/clients/go/trainer/outputperturbation"
 	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
 )
 
@@ -13,7 +15,10 @@ import (
 // process needs one registry.
 func Registry() *trainer.Registry {
 	var registry trainer.Registry
+	cache := dataset.NewCache()
 	registry.Register(sparsevector.Definition())
-	registry.Register(dpsgd.Definition(dataset.NewCache()))
+	registry.Register(dpsgd.Definition(cache))
+	registry.Register(outputperturbation.Definition(cache))
+	registry.Register(objectiveperturbation.Definition(cache))
 	return &registry
 }

@@ -8,12 +8,17 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
 	"github.com/dpareto/dpareto/clients/go/trainer/dpsgd"
+	"github.com/dpareto/dpareto/clients/go/trainer/objectiveperturbation"
+	"github.com/dpareto/dpareto/clients/go/trainer/outputperturbation"
 )
 
 func TestRegistry(t *testing.T) {
 	registry := builtin.Registry()
+	generated := map[string]string{dpsgd.SettingGenerated: "true", dpsgd.SettingTrainRows: "100"}
 	options := map[string]map[string]string{
-		dpsgd.Name: {dpsgd.SettingGenerated: "true", dpsgd.SettingTrainRows: "100"},
+		dpsgd.Name:                 generated,
+		outputperturbation.Name:    generated,
+		objectiveperturbation.Name: generated,
 	}
 	for _, d := range registry.Definitions() {
 		made, err := registry.New(t.Context(), d.Name, trainer.Options{Settings: options[d.Name]})
