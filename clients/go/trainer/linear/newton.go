@@ -26,9 +26,12 @@ type Objective struct {
 // it is told otherwise.
 const Tolerance = 1e-10
 
-// maxIterations bounds the Newton steps. A logistic regression from zero takes
-// about ten, and each roughly doubles the correct digits in the end.
-const maxIterations = 200
+// Bounds on the Newton steps. A logistic regression from zero takes about ten, and
+// each roughly doubles the correct digits in the end.
+const (
+	directSteps = 60  // towards the objective itself
+	stageSteps  = 200 // towards each of those on the way to it
+)
 
 // Minimum is where a minimisation has ended.
 type Minimum struct {
@@ -103,14 +106,16 @@ func (o Objective) addTerms(gradient, theta []float64, risk float64) (value, mag
 	return value, magnitude
 }
 
-// Minimize returns the minimiser of J, found by Newton's method with a
-// line search from the given start; nil means from zero. It is done
-// when ‖∇J‖₂ is at most tolerance; 0 means [Tolerance].
+// Minimize returns the minimiser of J, found by Newton's method with a line
+// search from the given start; nil means from zero. Where that takes too long, as
+// it may for a Huber loss of little width and a small ridge, the ridge is lowered
+// in stages, from one that makes the problem easy. It is done when ‖∇J‖₂ is at
+// most tolerance; 0 means [Tolerance].
 //
 // Strong convexity turns what is left of the gradient into a distance: the exact
 // minimiser lies within ‖∇J‖/τ. A *NotConvergedError tells that the tolerance
-// was not reached; the minimum then is the best that was. The only other error
-// is the context's.
+// was not reached; the minimum then is where the last step has led. The only
+// other error is the context's.
 //
 // It panics when a length is not the dimension of the examples, or when the
 // ridge is not positive and finite.
@@ -122,20 +127,39 @@ func (o Objective) Minimize(ctx context.Context, start []float64, tolerance floa
 	if o.Linear != nil {
 		checkLength(len(o.Linear), dim)
 	}
+	if start != nil {
+		checkLength(len(start), dim)
+	}
 	if tolerance == 0 {
 		tolerance = Tolerance
 	}
-	at, next := o.newPoint(), o.newPoint()
-	if start != nil {
-		checkLength(len(start), dim)
-		copy(at.theta, start)
+	m, err := o.newton(ctx, start, tolerance, 0, directSteps)
+	if err == nil || m.Iterations < directSteps {
+		return m, err
 	}
+	start = nil
+	for ridge := o.Risk.Loss.Curvature(); ridge > o.Ridge; ridge /= 4 {
+		stage := o
+		stage.Ridge = ridge
+		if m, err = stage.newton(ctx, start, tolerance, m.Iterations, stageSteps); ctx.Err() != nil {
+			return Minimum{}, err
+		}
+		start = m.Theta // close enough to start from, even if not converged
+	}
+	return o.newton(ctx, start, tolerance, m.Iterations, stageSteps)
+}
+
+// newton takes at most a number of steps, besides those already taken.
+func (o Objective) newton(ctx context.Context, start []float64, tolerance float64, taken, most int) (Minimum, error) {
+	dim := o.Risk.Examples.Dim()
+	at, next := o.newPoint(), o.newPoint()
+	copy(at.theta, start)
 	at.evaluate(o)
 
 	direction := mat.NewVecDense(dim, nil)
 	hessian := mat.NewSymDense(dim, nil)
 	var factor mat.Cholesky
-	iterations := 0
+	iterations := taken
 	failure := func(reason string) error {
 		norm := floats.Norm(at.gradient, 2)
 		return &NotConvergedError{
@@ -148,7 +172,7 @@ func (o Objective) Minimize(ctx context.Context, start []float64, tolerance floa
 		if err = ctx.Err(); err != nil {
 			return Minimum{}, err
 		}
-		if iterations == maxIterations {
+		if iterations == taken+most {
 			err = failure("the steps are used up")
 			break
 		}
