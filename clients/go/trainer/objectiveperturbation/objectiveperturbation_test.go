@@ -268,7 +268,8 @@ func TestDefinition(t *testing.T) {
 // On Adult with 10,000 training records and λ = 1e-6 an independent
 // implementation in Python found test errors of 0.180 at ε = 1 with the rank-one
 // calibration and a split of 0.02, 0.251 with the original one and 0.156 without
-// privacy, over ten draws of the noise.
+// privacy, over ten draws of the noise. Another in NumPy, on the first 10,000 rows of
+// a1a.t and tested on a1a, found 0.184 ± 0.002 and 0.234 ± 0.005 over fifteen.
 func TestAdult(t *testing.T) {
 	trainData, test, err := dataset.Adult(t.Context(), dataset.AdultSplit{Name: dataset.SplitShuffled, TrainRows: 10000, Seed: 1},
 		dataset.Source{DataDir: datasettest.Folder(t, "adult")})
