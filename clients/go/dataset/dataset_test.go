@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,7 +11,7 @@ import (
 // small has three rows of four features.
 func small() *Dataset {
 	return &Dataset{
-		Name: "small", Rows: 3, Dim: 4,
+		Name: "small", Rows: 3, Dim: 4, Classes: 2,
 		RowStart: []int{0, 2, 2, 5},
 		Indices:  []int32{0, 3, 0, 1, 2},
 		Values:   []float32{0.5, 2, 1, 1, 1},
@@ -42,7 +44,7 @@ func TestDatasetRows(t *testing.T) {
 func TestSelect(t *testing.T) {
 	got := small().Select("some", []int{2, 0, 2})
 	want := &Dataset{
-		Name: "some", Rows: 3, Dim: 4,
+		Name: "some", Rows: 3, Dim: 4, Classes: 2,
 		RowStart: []int{0, 3, 5, 8},
 		Indices:  []int32{0, 1, 2, 0, 3, 0, 1, 2},
 		Values:   []float32{1, 1, 1, 0.5, 2, 1, 1, 1},
@@ -71,10 +73,113 @@ func TestConcat(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Concat (-want +got):\n%s", diff)
 	}
+	wantPanic(t, "dataset: dimension mismatch", func() { Concat("wrong", d, &Dataset{RowStart: []int{0}, Dim: 5}) })
+	wantPanic(t, "dataset: sparse and dense data", func() { Concat("wrong", d, &Dataset{Dense: []float32{}, Dim: 4}) })
+}
+
+func wantPanic(t *testing.T, want any, f func()) {
+	t.Helper()
 	defer func() {
-		if recover() == nil {
-			t.Error("Concat of different dimensions did not panic")
+		if got := recover(); got != want {
+			t.Errorf("panic with %v, want %v", got, want)
 		}
 	}()
-	Concat("wrong", d, &Dataset{RowStart: []int{0}, Dim: 5})
+	f()
+}
+
+// smallDense has three rows of two features.
+func smallDense() *Dataset {
+	return &Dataset{
+		Name: "dense", Rows: 3, Dim: 2, Classes: 3,
+		Dense:  []float32{3, 4, 0, 0, 1, 2},
+		Labels: []float32{0, 2, 1},
+	}
+}
+
+func TestDense(t *testing.T) {
+	d := smallDense()
+	indices, values := d.Row(2)
+	if diff := cmp.Diff([]float32{1, 2}, values); indices != nil || diff != "" {
+		t.Errorf("indices %v, values of row 2 (-want +got):\n%s", indices, diff)
+	}
+	for i, want := range []float64{25, 0, 5} {
+		if got := d.SquaredNorm(i); got != want {
+			t.Errorf("SquaredNorm(%d) = %v, want %v", i, got, want)
+		}
+	}
+	want := &Dataset{
+		Name: "two", Rows: 2, Dim: 2, Classes: 3,
+		Dense:  []float32{1, 2, 3, 4},
+		Labels: []float32{1, 0},
+	}
+	if diff := cmp.Diff(want, d.Select("two", []int{2, 0})); diff != "" {
+		t.Errorf("Select (-want +got):\n%s", diff)
+	}
+	all := d.Select("all", []int{0, 1, 2, 2, 0})
+	if diff := cmp.Diff(all, Concat("all", d, want)); diff != "" {
+		t.Errorf("Concat (-want +got):\n%s", diff)
+	}
+	// A selection that lacks the last classes still has them.
+	if got := d.Select("one", []int{0}).Classes; got != 3 {
+		t.Errorf("%d classes, want 3", got)
+	}
+}
+
+func TestClipNorms(t *testing.T) {
+	dense := smallDense().ClipNorms(2.5)
+	if diff := cmp.Diff([]float32{1.5, 2, 0, 0, 1, 2}, dense.Dense); diff != "" {
+		t.Errorf("dense rows (-want +got):\n%s", diff)
+	}
+	if dense.Classes != 3 || dense.Name != "dense" {
+		t.Errorf("%d classes, name %s", dense.Classes, dense.Name)
+	}
+	d := small().Select("ones", []int{2, 1, 2}).ClipNorms(1)
+	for i, want := range []float64{1, 0, 1} {
+		if got := d.SquaredNorm(i); math.Abs(got-want) > 1e-6 {
+			t.Errorf("squared norm of row %d: %v, want %v", i, got, want)
+		}
+	}
+	wantPanic(t, "dataset: bound of norms is not positive and finite", func() { d.ClipNorms(math.NaN()) })
+}
+
+func TestRelabel(t *testing.T) {
+	d, err := smallDense().Relabel(2, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]float32{2, 0, 1}, d.Labels); diff != "" || d.Classes != 3 {
+		t.Errorf("%d classes, labels (-want +got):\n%s", d.Classes, diff)
+	}
+	binary, err := small().Relabel(1, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]float32{-1, 1, -1}, binary.Labels); diff != "" || binary.Classes != 2 {
+		t.Errorf("%d classes, labels (-want +got):\n%s", binary.Classes, diff)
+	}
+	if _, err := smallDense().Relabel(0, 1); err == nil || !strings.Contains(err.Error(), "label of row 1 is 2, want one of [0 1]") {
+		t.Errorf("error %v", err)
+	}
+	wantPanic(t, "dataset: fewer than two labels", func() { _, _ = small().Relabel(1) })
+}
+
+func TestCountClasses(t *testing.T) {
+	for _, tt := range []struct {
+		labels []float32
+		want   int
+	}{
+		{nil, 2},
+		{[]float32{-1, 1, 1}, 2},
+		{[]float32{1}, 2},
+		{[]float32{0, 9, 3}, 10},
+		{[]float32{0, 1}, 0}, // neither −1 and 1 nor more than two classes
+		{[]float32{1, 2}, 3},
+		{[]float32{-1, 2}, 0},
+		{[]float32{0, 2.5}, 0},
+		{[]float32{0, 1e9}, 0},
+	} {
+		if got := countClasses(tt.labels); got != tt.want {
+			t.Errorf("labels %v: %d classes, want %d", tt.labels, got, tt.want)
+		}
+	}
 }

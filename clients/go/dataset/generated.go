@@ -41,8 +41,8 @@ func Generated(rows int, seed uint64) *Dataset {
 		panic("dataset: negative number of rows")
 	}
 	hidden := newHiddenModel()
-	rng := rand.New(rand.NewPCG(seed, 1))
-	b := newBuilder(rows, rows*len(adultGroups))
+	rng := rand.New(rand.NewPCG(seed, streamGenerated))
+	b := newBuilder(rows, rows*len(adultGroups), false)
 	indices := make([]int32, 0, len(adultGroups))
 	for range rows {
 		missing := -1

@@ -1,49 +1,18 @@
 package dataset
 
 import (
-	"bufio"
-	"bytes"
-	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// maxLine is the longest line that ReadLIBSVM accepts, in bytes.
-const maxLine = 64 << 20
-
-// SyntaxError tells where a data file is malformed.
-type SyntaxError struct {
-	File   string // as given to the reader
-	Line   int    // from 1
-	Column int    // from 1, in bytes
-	Reason string // in words
-}
-
-// Error implements error, in the form file:line:column: reason.
-func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
-}
-
 // LoadLIBSVM reads the file at path as ReadLIBSVM does. The dataset is named
 // after the file.
 func LoadLIBSVM(path string, dim int) (*Dataset, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	d, err := ReadLIBSVM(f, path, dim)
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	d.Name = filepath.Base(path)
-	return d, f.Close()
+	return load(path, func(r io.Reader) (*Dataset, error) { return ReadLIBSVM(r, path, dim) })
 }
 
 // ReadLIBSVM reads examples in the format of LIBSVM's data files, one a line:
@@ -59,48 +28,31 @@ func LoadLIBSVM(path string, dim int) (*Dataset, error) {
 // must be given where a file need not mention the last features, or the
 // dimensions of two files would differ; 0 means the largest index found.
 //
-// Malformed input gives a *SyntaxError.
+// The labels are kept as they are; where they are not the −1 and 1 or the 0 to K−1 that
+// trainers want, Relabel changes them. Malformed input gives a *SyntaxError.
 func ReadLIBSVM(r io.Reader, file string, dim int) (*Dataset, error) {
 	if dim < 0 || dim > math.MaxInt32 {
 		panic("dataset: dimension outside [0, 2³¹)")
 	}
-	r, err := gunzip(r)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	scanner := bufio.NewScanner(r)
-	scanner.Buffer(nil, maxLine)
-	b := newBuilder(0, 0)
+	b := newBuilder(0, 0, false)
 	p := libsvmParser{dim: dim}
-	for line := 1; scanner.Scan(); line++ {
-		label, ok, err := p.parse(scanner.Text())
+	err := scanLines(r, file, func(number int, line []byte) error {
+		label, ok, err := p.parse(string(line))
 		if err != nil {
-			return nil, &SyntaxError{File: file, Line: line, Column: p.column, Reason: err.Error()}
+			return &SyntaxError{File: file, Line: number, Column: p.column, Reason: err.Error()}
 		}
 		if ok {
 			b.add(label, p.indices, p.values)
 		}
-	}
-	if err := scanner.Err(); err != nil {
-		return nil, fmt.Errorf("%s: after %d examples: %w", file, len(b.labels), err)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if dim == 0 && len(b.indices) > 0 {
 		dim = int(slices.Max(b.indices)) + 1
 	}
 	return b.dataset(file, dim), nil
-}
-
-// gunzip returns r, or what is compressed in it when it begins like a gzip file.
-func gunzip(r io.Reader) (io.Reader, error) {
-	buffered := bufio.NewReader(r)
-	magic, err := buffered.Peek(2)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		return buffered, nil
-	}
-	return gzip.NewReader(buffered)
 }
 
 // libsvmParser parses lines and keeps the features of the last one.
@@ -168,13 +120,16 @@ func (p *libsvmParser) feature(token string) error {
 	return nil
 }
 
-// parseFinite parses a finite number; what names it in errors.
+// parseFinite parses a finite decimal number; what names it in errors.
 func parseFinite(s, what string) (float32, error) {
-	if s == "1" { // nearly always, in one-hot data
+	switch s { // most of the values in sparse and in one-hot data
+	case "0":
+		return 0, nil
+	case "1":
 		return 1, nil
 	}
 	v, err := strconv.ParseFloat(s, 32)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || strings.ContainsAny(s, "xX_") {
 		return 0, fmt.Errorf("%s %q is not a finite number", what, s)
 	}
 	return float32(v), nil

@@ -1,0 +1,62 @@
+package dataset
+
+import "io"
+
+// BreastCancerDim is the number of features of the Wisconsin diagnostic breast cancer data.
+const BreastCancerDim = 30
+
+// breastCancerScales are public upper bounds of the ten measurements of a cell nucleus, in
+// round numbers of the units of the file: radius, texture, perimeter, area, smoothness,
+// compactness, concavity, concave points, symmetry, fractal dimension. Each measurement is
+// given as a mean, a standard error and the mean of the three largest values. They divide
+// the features and are no statistics of the rows; values above them are cut off.
+var breastCancerScales = [10]float32{50, 50, 300, 5000, 0.5, 2, 2, 0.5, 1, 0.5}
+
+// LoadBreastCancer reads wdbc.data as ReadBreastCancer does. The dataset is named after the
+// file.
+func LoadBreastCancer(path string) (*Dataset, error) {
+	return load(path, func(r io.Reader) (*Dataset, error) { return ReadBreastCancer(r, path) })
+}
+
+// ReadBreastCancer reads the Wisconsin diagnostic breast cancer data (Street, Wolberg and
+// Mangasarian, "Nuclear Feature Extraction for Breast Tumor Diagnosis", 1993) in the format
+// of UCI's wdbc.data: an ID, which is dropped, the diagnosis, M or B, and 30 measurements,
+// separated by commas. The label is 1 for malignant and −1 for benign. The features are
+// divided by round upper bounds of what they measure and cut off at 1, so that they are in
+// [0, 1]; the dataset is dense. The input may be compressed with gzip.
+//
+// Malformed input, which includes negative measurements, gives a *SyntaxError.
+func ReadBreastCancer(r io.Reader, file string) (*Dataset, error) {
+	records, err := newRecords(r, file, ',')
+	if err != nil {
+		return nil, err
+	}
+	records.width = 2 + BreastCancerDim
+	b := newBuilder(0, 0, true)
+	row := make([]float32, BreastCancerDim)
+	for records.next() {
+		label := float32(-1)
+		switch records.fields[1] {
+		case "M":
+			label = 1
+		case "B":
+		default:
+			return nil, records.fail(1, "diagnosis %q is neither M nor B", records.fields[1])
+		}
+		for i := range row {
+			v, err := records.number(2+i, "measurement")
+			if err != nil {
+				return nil, err
+			}
+			if v < 0 {
+				return nil, records.fail(2+i, "measurement %v is negative", v)
+			}
+			row[i] = min(v/breastCancerScales[i%len(breastCancerScales)], 1)
+		}
+		b.add(label, nil, row)
+	}
+	if records.err != nil {
+		return nil, records.err
+	}
+	return b.dataset(file, BreastCancerDim), nil
+}

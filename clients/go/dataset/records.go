@@ -1,0 +1,70 @@
+package dataset
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// records reads lines of separated fields, perhaps compressed, and tells where they are.
+type records struct {
+	csv    *csv.Reader
+	file   string
+	width  int      // number of fields of a record; 0 for that of the first
+	fields []string // of the last record, until the next
+	count  int      // of records so far
+	err    error    // that ended the reading
+}
+
+func newRecords(r io.Reader, file string, comma rune) (*records, error) {
+	r, err := gunzip(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	reader := csv.NewReader(r)
+	reader.Comma = comma
+	reader.FieldsPerRecord = -1 // counted here, for an error with both numbers
+	reader.ReuseRecord = true
+	return &records{csv: reader, file: file}, nil
+}
+
+// next reads a record into fields. It returns false at the end and for an error.
+func (r *records) next() bool {
+	fields, err := r.csv.Read()
+	if malformed, ok := errors.AsType[*csv.ParseError](err); ok {
+		r.err = &SyntaxError{File: r.file, Line: malformed.Line, Column: malformed.Column, Reason: malformed.Err.Error()}
+		return false
+	}
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			r.err = fmt.Errorf("%s: after %d records: %w", r.file, r.count, err)
+		}
+		return false
+	}
+	r.fields = fields
+	if r.width == 0 {
+		r.width = len(fields)
+	}
+	if len(fields) != r.width {
+		r.err = r.fail(0, "%d fields, want %d", len(fields), r.width)
+		return false
+	}
+	r.count++
+	return true
+}
+
+// fail returns an error about a field of the last record.
+func (r *records) fail(field int, format string, args ...any) error {
+	line, column := r.csv.FieldPos(field)
+	return &SyntaxError{File: r.file, Line: line, Column: column, Reason: fmt.Sprintf(format, args...)}
+}
+
+// number parses a field as a finite number.
+func (r *records) number(field int, what string) (float32, error) {
+	v, err := parseFinite(r.fields[field], what)
+	if err != nil {
+		return 0, r.fail(field, "%s", err)
+	}
+	return v, nil
+}

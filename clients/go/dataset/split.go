@@ -1,0 +1,139 @@
+package dataset
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// Split says how examples were divided: enough to divide them again, and to be kept with
+// the results of a training.
+type Split struct {
+	// Dataset is the name of the examples that were divided.
+	Dataset string `json:"dataset"`
+	// Name of the division, such as SplitShuffled.
+	Name string `json:"name"`
+	// Seed of the random order, or of generated examples; 0 where nothing is drawn.
+	Seed uint64 `json:"seed"`
+	// HoldOutSeed is the seed by which validation examples were taken from the training
+	// part; 0 if none were.
+	HoldOutSeed uint64 `json:"hold_out_seed,omitempty"`
+	// Train, Validation and Test are the numbers of examples in the parts.
+	Train      int `json:"train"`
+	Validation int `json:"validation"`
+	Test       int `json:"test"`
+	// Generated tells that the examples are made up.
+	Generated bool `json:"generated,omitempty"`
+}
+
+// String returns the split on one line, as in
+// "adult shuffled: 35000 train, 5000 validation, 8842 test, seed 1".
+func (s Split) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s: %d train, %d validation, %d test, seed %d",
+		s.Dataset, s.Name, s.Train, s.Validation, s.Test, s.Seed)
+	if s.HoldOutSeed != 0 {
+		fmt.Fprintf(&b, ", validation by seed %d", s.HoldOutSeed)
+	}
+	if s.Generated {
+		b.WriteString(", generated")
+	}
+	return b.String()
+}
+
+// Parts are the disjoint parts of a dataset: no row is in two of them. Rows are told
+// apart by their position: data that repeats rows may have equal ones in different parts.
+type Parts struct {
+	// Train are the examples to learn from.
+	Train *Dataset
+	// Validation are the examples to choose among models with; nil if there are none.
+	Validation *Dataset
+	// Test are the examples that only judge the result; nil if there are none.
+	Test *Dataset
+	// Split says how they came about.
+	Split Split
+}
+
+// The streams of random numbers that a seed stands for.
+const (
+	streamShuffle = iota
+	streamGenerated
+	streamHoldOut
+)
+
+// Shuffle divides a dataset at random: in an order drawn from the seed, the first rows are
+// for training, the next for validation, the others for testing. Both numbers are public.
+// The parts are named after the dataset. Numbers below 1 for training or below 0 for
+// validation, or more than there are rows, are an error.
+func Shuffle(d *Dataset, seed uint64, train, validation int) (*Parts, error) {
+	if train < 1 || validation < 0 || train > d.Rows || validation > d.Rows-train {
+		return nil, fmt.Errorf("dataset %s: cannot take %d rows for training and %d for validation of %d",
+			d.Name, train, validation, d.Rows)
+	}
+	order := permutation(d.Rows, seed, streamShuffle)
+	return newParts(Split{Dataset: d.Name, Name: SplitShuffled, Seed: seed},
+		d.Select(d.Name+"-train", order[:train]),
+		selectSome(d, "-validation", order[train:train+validation]),
+		selectSome(d, "-test", order[train+validation:])), nil
+}
+
+// HoldOut takes a number of rows, drawn by the seed, from the training part to the
+// validation part, which it replaces. The rest keeps its order. A number below 0, or not
+// below that of the training rows, is an error. With 0 there is no validation part.
+func (p *Parts) HoldOut(seed uint64, validation int) (*Parts, error) {
+	if validation < 0 || validation >= p.Train.Rows {
+		return nil, fmt.Errorf("dataset %s: cannot hold out %d of %d rows", p.Train.Name, validation, p.Train.Rows)
+	}
+	split := p.Split
+	if validation == 0 {
+		return newParts(split, p.Train, nil, p.Test), nil
+	}
+	split.HoldOutSeed = seed
+	held := make([]bool, p.Train.Rows)
+	for _, i := range permutation(p.Train.Rows, seed, streamHoldOut)[:validation] {
+		held[i] = true
+	}
+	var kept, out []int
+	for i, isHeld := range held {
+		if isHeld {
+			out = append(out, i)
+		} else {
+			kept = append(kept, i)
+		}
+	}
+	name := strings.TrimSuffix(p.Train.Name, "-train")
+	return newParts(split, p.Train.Select(p.Train.Name, kept), p.Train.Select(name+"-validation", out), p.Test), nil
+}
+
+// newParts returns the parts and enters their sizes in the split.
+func newParts(split Split, train, validation, test *Dataset) *Parts {
+	split.Train = train.Rows
+	split.Generated = train.Generated
+	split.Validation, split.Test = 0, 0
+	if validation != nil {
+		split.Validation = validation.Rows
+	}
+	if test != nil {
+		split.Test = test.Rows
+	}
+	return &Parts{Train: train, Validation: validation, Test: test, Split: split}
+}
+
+// selectSome selects rows, or returns nil if there are none.
+func selectSome(d *Dataset, suffix string, rows []int) *Dataset {
+	if len(rows) == 0 {
+		return nil
+	}
+	return d.Select(d.Name+suffix, rows)
+}
+
+// permutation returns the numbers below n in an order drawn from the seed.
+func permutation(n int, seed, stream uint64) []int {
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	rng := rand.New(rand.NewPCG(seed, stream))
+	rng.Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
+	return order
+}
