@@ -20,7 +20,7 @@ import (
 // offline is a source that only has the data folder.
 func offline(t *testing.T, dataDir string) Source {
 	t.Helper()
-	source := serve(t, http.NotFound)
+	source := serveMirror(t, http.NotFound)
 	source.DataDir = dataDir
 	return source
 }
@@ -154,10 +154,10 @@ func TestAdultErrors(t *testing.T) {
 		!strings.Contains(err.Error(), "a9a: 404 Not Found") {
 		t.Errorf("no files: error %v", err)
 	}
-	write(t, filepath.Join(source.DataDir, "a9a"), content)
-	write(t, filepath.Join(source.DataDir, "a9a.t"), content)
+	write(t, filepath.Join(source.DataDir, "a9a"), twoRows)
+	write(t, filepath.Join(source.DataDir, "a9a.t"), twoRows)
 	if _, _, err := Adult(t.Context(), AdultSplit{Name: SplitUCI}, source); err == nil ||
-		!strings.Contains(err.Error(), "2 examples, want the 32561 of Adult's a9a") {
+		!strings.Contains(err.Error(), "2 examples, want the 32561 of a9a") {
 		t.Errorf("too few rows: error %v", err)
 	}
 	write(t, filepath.Join(source.DataDir, "a9a"), "+1 124:1\n")

@@ -2,44 +2,58 @@ package dataset
 
 import "context"
 
-// Cache keeps splits of Adult in memory, so that a process loads each of them
+// Cache keeps divisions of datasets in memory, so that a process loads each of them
 // once, however many trainers ask for it. It is safe for concurrent use.
 type Cache struct {
-	lock   chan struct{} // holds a token while splits is in use
-	splits map[cacheKey][2]*Dataset
+	lock  chan struct{} // holds a token while parts is in use
+	parts map[cacheKey]*Parts
 }
 
 type cacheKey struct {
-	split   AdultSplit
-	dataDir string
+	name     string
+	division Division
+	dataDir  string
 }
 
 // NewCache returns an empty cache.
 func NewCache() *Cache {
-	return &Cache{lock: make(chan struct{}, 1), splits: make(map[cacheKey][2]*Dataset)}
+	return &Cache{lock: make(chan struct{}, 1), parts: make(map[cacheKey]*Parts)}
 }
 
-// Adult returns what the function Adult does. The same split from the same data
-// folder is the same pair of datasets; a failure is not kept. One caller loads at
+// Load returns what the function Load does. The same division of the same dataset from
+// the same data folder gives the same parts; a failure is not kept. One caller loads at
 // a time; the others wait, until their context is done.
-func (c *Cache) Adult(ctx context.Context, split AdultSplit, source Source) (train, test *Dataset, err error) {
-	split, err = split.normal()
+func (c *Cache) Load(ctx context.Context, name string, division Division, source Source) (*Parts, error) {
+	e, err := find(name)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	if division, err = division.normal(e); err != nil {
+		return nil, err
 	}
 	select {
 	case c.lock <- struct{}{}:
 		defer func() { <-c.lock }()
 	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+		return nil, ctx.Err()
 	}
-	key := cacheKey{split, source.DataDir}
-	if pair, ok := c.splits[key]; ok {
-		return pair[0], pair[1], nil
+	key := cacheKey{name, division, source.DataDir}
+	if parts, ok := c.parts[key]; ok {
+		return parts, nil
 	}
-	if train, test, err = Adult(ctx, split, source); err != nil {
+	parts, err := e.load(ctx, division, source)
+	if err != nil {
+		return nil, err
+	}
+	c.parts[key] = parts
+	return parts, nil
+}
+
+// Adult returns what the function Adult does, and keeps it as Load does.
+func (c *Cache) Adult(ctx context.Context, split AdultSplit, source Source) (train, test *Dataset, err error) {
+	parts, err := c.Load(ctx, NameAdult, split.division(), source)
+	if err != nil {
 		return nil, nil, err
 	}
-	c.splits[key] = [2]*Dataset{train, test}
-	return train, test, nil
+	return parts.Train, parts.Test, nil
 }

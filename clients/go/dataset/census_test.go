@@ -82,3 +82,12 @@ func TestReadCensusErrors(t *testing.T) {
 		}
 	}
 }
+
+func FuzzReadCensus(f *testing.F) {
+	f.Add(person + "<=50K\n|x\n" + person + ">50K.\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if d, err := ReadCensus(strings.NewReader(text), "f"); err == nil {
+			checkShape(t, d)
+		}
+	})
+}

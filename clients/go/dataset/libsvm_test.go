@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 func TestReadLIBSVM(t *testing.T) {
@@ -78,7 +80,7 @@ func TestReadLIBSVMErrors(t *testing.T) {
 
 func TestReadLIBSVMReadError(t *testing.T) {
 	broken := errors.New("broken")
-	r := io.MultiReader(strings.NewReader("1 1:1\n1 2:1\n"), readerFunc(func([]byte) (int, error) { return 0, broken }))
+	r := io.MultiReader(strings.NewReader("1 1:1\n1 2:1\n"), brokenReader{broken})
 	if _, err := ReadLIBSVM(r, "f", 4); !errors.Is(err, broken) {
 		t.Errorf("error %v, want %v", err, broken)
 	}
@@ -133,18 +135,38 @@ func FuzzReadLIBSVM(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(d.RowStart) != d.Rows+1 || len(d.Labels) != d.Rows || d.RowStart[d.Rows] != len(d.Indices) {
-			t.Fatalf("inconsistent lengths: %+v", d)
-		}
-		for i := range d.Rows {
-			last := int32(-1)
-			indices, _ := d.Row(i)
-			for _, index := range indices {
-				if index <= last || int(index) >= d.Dim {
-					t.Fatalf("indices of row %d: %v", i, indices)
+		checkShape(t, d)
+	})
+}
+
+// What is written in the format is read as it was.
+func TestReadLIBSVMRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const dim = 7
+		value := rapid.Float32Range(-1e6, 1e6)
+		b := newBuilder(0, 0, false)
+		var text strings.Builder
+		for range rapid.IntRange(0, 5).Draw(t, "rows") {
+			label := value.Draw(t, "label")
+			fmt.Fprintf(&text, "%v", label)
+			var indices []int32
+			var values []float32
+			for index := range int32(dim) {
+				if rapid.Bool().Draw(t, "stored") {
+					v := value.Draw(t, "value")
+					fmt.Fprintf(&text, " %d:%v", index+1, v)
+					indices, values = append(indices, index), append(values, v)
 				}
-				last = index
 			}
+			text.WriteString("\n")
+			b.add(label, indices, values)
+		}
+		got, err := ReadLIBSVM(strings.NewReader(text.String()), "f", dim)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(b.dataset("f", dim), got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text.String(), diff)
 		}
 	})
 }

@@ -16,8 +16,8 @@ type Split struct {
 	// Seed of the random order, or of generated examples; 0 where nothing is drawn.
 	Seed uint64 `json:"seed"`
 	// HoldOutSeed is the seed by which validation examples were taken from the training
-	// part; 0 if none were.
-	HoldOutSeed uint64 `json:"hold_out_seed,omitempty"`
+	// part; 0 if there are none.
+	HoldOutSeed uint64 `json:"hold_out_seed"`
 	// Train, Validation and Test are the numbers of examples in the parts.
 	Train      int `json:"train"`
 	Validation int `json:"validation"`
@@ -27,13 +27,13 @@ type Split struct {
 }
 
 // String returns the split on one line, as in
-// "adult shuffled: 35000 train, 5000 validation, 8842 test, seed 1".
+// "adult shuffled: 35000 train, 5000 validation, 8842 test, seed 1, hold-out seed 2".
 func (s Split) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: %d train, %d validation, %d test, seed %d",
 		s.Dataset, s.Name, s.Train, s.Validation, s.Test, s.Seed)
-	if s.HoldOutSeed != 0 {
-		fmt.Fprintf(&b, ", validation by seed %d", s.HoldOutSeed)
+	if s.Validation > 0 {
+		fmt.Fprintf(&b, ", hold-out seed %d", s.HoldOutSeed)
 	}
 	if s.Generated {
 		b.WriteString(", generated")
@@ -62,29 +62,30 @@ const (
 )
 
 // Shuffle divides a dataset at random: in an order drawn from the seed, the first rows are
-// for training, the next for validation, the others for testing. Both numbers are public.
-// The parts are named after the dataset. Numbers below 1 for training or below 0 for
-// validation, or more than there are rows, are an error.
-func Shuffle(d *Dataset, seed uint64, train, validation int) (*Parts, error) {
-	if train < 1 || validation < 0 || train > d.Rows || validation > d.Rows-train {
-		return nil, fmt.Errorf("dataset %s: cannot take %d rows for training and %d for validation of %d",
-			d.Name, train, validation, d.Rows)
+// for training, the others for testing. The number is public. The parts are named after
+// the dataset. A number below 1 or above that of the rows is an error.
+func Shuffle(d *Dataset, seed uint64, train int) (*Parts, error) {
+	if train < 1 || train > d.Rows {
+		return nil, fmt.Errorf("dataset %s: cannot take %d of %d rows for training", d.Name, train, d.Rows)
 	}
 	order := permutation(d.Rows, seed, streamShuffle)
-	return newParts(Split{Dataset: d.Name, Name: SplitShuffled, Seed: seed},
-		d.Select(d.Name+"-train", order[:train]),
-		selectSome(d, "-validation", order[train:train+validation]),
-		selectSome(d, "-test", order[train+validation:])), nil
+	var test *Dataset
+	if train < d.Rows {
+		test = d.Select(d.Name+"-test", order[train:])
+	}
+	split := Split{Dataset: d.Name, Name: SplitShuffled, Seed: seed}
+	return newParts(split, d.Select(d.Name+"-train", order[:train]), nil, test), nil
 }
 
-// HoldOut takes a number of rows, drawn by the seed, from the training part to the
-// validation part, which it replaces. The rest keeps its order. A number below 0, or not
+// HoldOut returns the parts with a number of training rows, drawn by the seed, taken away
+// for validation, in place of a validation part that there was. The others keep their order. A number below 0, or not
 // below that of the training rows, is an error. With 0 there is no validation part.
 func (p *Parts) HoldOut(seed uint64, validation int) (*Parts, error) {
 	if validation < 0 || validation >= p.Train.Rows {
 		return nil, fmt.Errorf("dataset %s: cannot hold out %d of %d rows", p.Train.Name, validation, p.Train.Rows)
 	}
 	split := p.Split
+	split.HoldOutSeed = 0
 	if validation == 0 {
 		return newParts(split, p.Train, nil, p.Test), nil
 	}
@@ -117,14 +118,6 @@ func newParts(split Split, train, validation, test *Dataset) *Parts {
 		split.Test = test.Rows
 	}
 	return &Parts{Train: train, Validation: validation, Test: test, Split: split}
-}
-
-// selectSome selects rows, or returns nil if there are none.
-func selectSome(d *Dataset, suffix string, rows []int) *Dataset {
-	if len(rows) == 0 {
-		return nil
-	}
-	return d.Select(d.Name+suffix, rows)
 }
 
 // permutation returns the numbers below n in an order drawn from the seed.
