@@ -1,6 +1,9 @@
 package dataset
 
-import "io"
+import (
+	"io"
+	"strconv"
+)
 
 // BreastCancerDim is the number of features of the Wisconsin diagnostic breast cancer data.
 const BreastCancerDim = 30
@@ -59,4 +62,25 @@ func ReadBreastCancer(r io.Reader, file string) (*Dataset, error) {
 		return nil, records.err
 	}
 	return b.dataset(file, BreastCancerDim), nil
+}
+
+// BreastCancerOriginalDim is the number of features of the older Wisconsin breast cancer
+// data.
+const BreastCancerOriginalDim = 9
+
+// LoadBreastCancerOriginal reads the older Wisconsin breast cancer data (Wolberg and
+// Mangasarian, "Multisurface Method of Pattern Separation for Medical Diagnosis Applied to
+// Breast Cytology", 1990) in the format of UCI's breast-cancer-wisconsin.data: an ID, which
+// is dropped, nine grades from 1 to 10, and the class, 2 for benign and 4 for malignant,
+// separated by commas. The label is 1 for malignant and −1 for benign; a grade is divided
+// by 10, and 0 where it is "?". The dataset is dense and named after the file. The file may
+// be compressed with gzip.
+//
+// A malformed file gives a *SyntaxError.
+func LoadBreastCancerOriginal(path string) (*Dataset, error) {
+	options := CSVOptions{Label: "11", Labels: []string{"2", "4"}, Missing: []string{"?"}, Dense: true}
+	for i := range BreastCancerOriginalDim {
+		options.Numeric = append(options.Numeric, NumericColumn{Column: strconv.Itoa(2 + i), Min: 0, Max: 10})
+	}
+	return LoadCSV(path, options)
 }

@@ -10,12 +10,13 @@ import (
 
 // Names of the datasets that Load knows.
 const (
-	NameAdult        = "adult"
-	NameAdultRaw     = "adult-raw"
-	NameMNIST        = "mnist"
-	NameKDDCup99     = "kddcup99"
-	NameGisette      = "gisette"
-	NameBreastCancer = "breast-cancer"
+	NameAdult                = "adult"
+	NameAdultRaw             = "adult-raw"
+	NameMNIST                = "mnist"
+	NameKDDCup99             = "kddcup99"
+	NameGisette              = "gisette"
+	NameBreastCancer         = "breast-cancer"
+	NameBreastCancerOriginal = "breast-cancer-original"
 )
 
 // Info describes a dataset that Load knows by its name.
@@ -259,5 +260,18 @@ var catalog = []*entry{
 		splits:   []ownSplit{{train: part{569, []string{"wdbc.data"}}}},
 		poolRows: 400,
 		read:     readOne(LoadBreastCancer),
+	},
+	{
+		info: Info{
+			Name: NameBreastCancerOriginal, Summary: "Wisconsin breast cancer of 1990, 9 grades between 0 and 1, dense",
+			Licence: licenceUCI, Dim: BreastCancerOriginalDim, Classes: 2,
+		},
+		folder: "breast-cancer",
+		files: []fetch.File{
+			file("breast-cancer-wisconsin.data", 19889, "402c585309c399237740f635ef9919dc512cca12cbeb20de5e563a4593f22b64", uciURL+"breast-cancer-wisconsin/"),
+		},
+		splits:   []ownSplit{{train: part{699, []string{"breast-cancer-wisconsin.data"}}}},
+		poolRows: 500,
+		read:     readOne(LoadBreastCancerOriginal),
 	},
 }

@@ -31,8 +31,8 @@ type Division struct {
 	// one of these.
 	Split string
 	// TrainRows is the number of training examples of SplitShuffled, at least 1 and less
-	// than all. Zero means the dataset's default: 40,000 of Adult, 400 of breast cancer
-	// data, otherwise as many as in the published division. Other splits require zero.
+	// than all. Zero means the dataset's default: 40,000 of Adult, 400 and 500 of
+	// the breast cancer data, otherwise as many as in the published division. Other splits require zero.
 	TrainRows int
 	// ValidationRows is the number of those examples that are taken away from training
 	// for validation, at random by the seed. Test examples are never taken.

@@ -63,6 +63,7 @@ func TestLoadFiles(t *testing.T) {
 		{NameMNIST, Division{}, "mnist published: 60000 train, 0 validation, 10000 test, seed 0", [2]int{60000 - 5923, 10000 - 980}, 28},
 		{NameKDDCup99, Division{}, "kddcup99 published: 494021 train, 0 validation, 311029 test, seed 0", [2]int{494021 - 97278, 311029 - 60593}, math.Sqrt(41)},
 		{NameBreastCancer, Division{TrainRows: 568, Seed: 1}, "breast-cancer shuffled: 568 train, 0 validation, 1 test, seed 1", [2]int{-1, -1}, math.Sqrt(30)},
+		{NameBreastCancerOriginal, Division{TrainRows: 698, Seed: 1}, "breast-cancer-original shuffled: 698 train, 0 validation, 1 test, seed 1", [2]int{-1, -1}, 3},
 	} {
 		parts, err := Load(t.Context(), tt.name, tt.division, source)
 		if err != nil {
@@ -82,9 +83,10 @@ func TestLoadFiles(t *testing.T) {
 				}
 			}
 		}
-		if tt.name == NameBreastCancer { // 212 of 569 are malignant
-			if got := parts.Train.Positives() + parts.Test.Positives(); got != 212 {
-				t.Errorf("%d malignant, want 212", got)
+		malignant := map[string]int{NameBreastCancer: 212, NameBreastCancerOriginal: 241}
+		if want, ok := malignant[tt.name]; ok {
+			if got := parts.Train.Positives() + parts.Test.Positives(); got != want {
+				t.Errorf("%s: %d malignant, want %d", tt.name, got, want)
 			}
 		}
 		if tt.name == NameMNIST { // the first training image is a 5; its brightest pixels are 255

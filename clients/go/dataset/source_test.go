@@ -209,7 +209,7 @@ func TestCatalogFiles(t *testing.T) {
 }
 
 func TestFindUnknown(t *testing.T) {
-	const want = `dataset "iris" is unknown, want one of adult, adult-raw, mnist, kddcup99, gisette, breast-cancer`
+	const want = `dataset "iris" is unknown, want one of adult, adult-raw, mnist, kddcup99, gisette, breast-cancer, breast-cancer-original`
 	var source Source
 	if _, err := source.Find("iris"); err == nil || err.Error() != want {
 		t.Errorf("Find: error %v, want %s", err, want)

@@ -75,6 +75,10 @@ func TestUsage(t *testing.T) {
 		{"serve --listen 0.0.0.0:8321", "--insecure-listen"},
 		{"serve --listen :8321", "is not an address of this machine alone"},
 		{"serve --listen example.org:8321", "--insecure-listen"},
+		{"data bogus", `unknown command "bogus" for "dpareto data"`},
+		{"data fetch", "name a dataset (adult, adult-raw, mnist, kddcup99, gisette, breast-cancer, breast-cancer-original), or give --all"},
+		{"data fetch iris", `dataset "iris" is unknown`},
+		{"data fetch --all mnist", "but not both"},
 		{"demo --study mnist", "want one of adult, adult-variance, svt"},
 		{"demo --output csv", "table or json"},
 		{"demo --trials -1", "want at least 1"},
@@ -89,7 +93,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range []string{"", "--help", "study", "serve --help", "agent --help", "study create --help", "front --help", "demo --help"} {
+	for _, args := range []string{"", "--help", "study", "serve --help", "agent --help", "study create --help", "front --help", "data", "data fetch --help", "demo --help"} {
 		stdout, stderr, code := invoke(t, "", strings.Fields(args)...)
 		if code != exitOK || stderr != "" || !strings.Contains(stdout, "Usage:") {
 			t.Errorf("dpareto %s: exit code %d, error %q, output %q", args, code, stderr, stdout)

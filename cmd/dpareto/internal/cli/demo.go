@@ -177,10 +177,8 @@ func (a *app) demoStudy(ctx context.Context, f demoFlags) (*studyfile.File, erro
 // loadAdult makes sure that the agents will find Adult, or reports that it cannot be had
 // and generated data must take its place.
 func (a *app) loadAdult(ctx context.Context, dataDir string, settings map[string]string) (generated bool, err error) {
-	if dataDir != "" {
-		if _, err := os.Stat(dataDir); err != nil {
-			return false, fmt.Errorf("--data-dir: %w", err) // a slip, not a reason to make data up
-		}
+	if err := checkDataDir(dataDir); err != nil {
+		return false, err // not a reason to make data up
 	}
 	progress := a.downloadProgress("downloading Adult")
 	defer progress.finish()
