@@ -119,6 +119,9 @@ func TestDense(t *testing.T) {
 	if diff := cmp.Diff(all, Concat("all", d, want)); diff != "" {
 		t.Errorf("Concat (-want +got):\n%s", diff)
 	}
+	if got := Concat("more", &Dataset{Dim: 2, Classes: 2, Dense: []float32{}}, d).Classes; got != 3 {
+		t.Errorf("%d classes of two and three, want 3", got)
+	}
 	// A selection that lacks the last classes still has them.
 	if got := d.Select("one", []int{0}).Classes; got != 3 {
 		t.Errorf("%d classes, want 3", got)

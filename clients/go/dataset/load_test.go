@@ -141,6 +141,28 @@ func TestLoadValidation(t *testing.T) {
 	}
 }
 
+// What has no effect does not tell divisions apart.
+func TestDivisionSeed(t *testing.T) {
+	e, err := find(NameAdult)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		division Division
+		want     uint64
+	}{
+		{Division{Seed: 7}, 0},
+		{Division{Seed: 7, Split: SplitUCI}, 0},
+		{Division{Seed: 7, ValidationRows: 1}, 7},
+		{Division{Seed: 7, Generated: true}, 7},
+		{Division{Seed: 7, Split: SplitShuffled}, 7},
+	} {
+		if got, err := tt.division.normal(e); err != nil || got.Seed != tt.want {
+			t.Errorf("%+v: seed %d, error %v, want %d", tt.division, got.Seed, err, tt.want)
+		}
+	}
+}
+
 func TestDivisionErrors(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

@@ -6,13 +6,17 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -99,6 +103,41 @@ func TestLocate(t *testing.T) {
 		}
 		write(t, filepath.Join(source.CacheDir, "folder", "two"), "changed")
 	}
+}
+
+// roundTrip makes a transport of a function.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Progress does not go back when a download starts over.
+func TestLocateProgress(t *testing.T) {
+	folder := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		requests := 0
+		source := Source{CacheDir: folder, Client: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			content := twoRows
+			if requests++; requests == 2 {
+				content = "-1 1:1\n+1 2:1\n"
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(iotest.OneByteReader(strings.NewReader(content)))}, nil
+		})}}
+		var seen []int64
+		source.Progress = func(done, total int64) {
+			if total != 28 {
+				t.Errorf("total %d, want 28", total)
+			}
+			seen = append(seen, done)
+		}
+		e := example()
+		if _, err := source.locate(t.Context(), e, e.files[:2], false); err != nil {
+			t.Fatal(err)
+		}
+		if requests != 3 || !slices.IsSorted(seen) || seen[0] != 0 || seen[len(seen)-1] != 28 {
+			t.Errorf("%d requests, progress %v", requests, seen)
+		}
+	})
 }
 
 func TestLocateFailures(t *testing.T) {

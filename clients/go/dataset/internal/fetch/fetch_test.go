@@ -109,6 +109,14 @@ var (
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}
+	// slow sends a byte in ten seconds.
+	slow = func(w http.ResponseWriter, _ *http.Request) {
+		for i := range content {
+			time.Sleep(10 * time.Second) // of the bubble
+			_, _ = w.Write([]byte(content[i : i+1]))
+			_ = http.NewResponseController(w).Flush()
+		}
+	}
 	// silent does not even answer.
 	silent = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	// corrupt sends as many bytes as it should, but wrong ones.
@@ -148,6 +156,7 @@ func TestFetch(t *testing.T) {
 		{name: "wrong range", answers: []http.HandlerFunc{breakOff, wrongRange, whole}, want: []string{"", "bytes=10-", ""}, pause: 3 * time.Second},
 		{name: "no such range", answers: []http.HandlerFunc{short, unsatisfiable, whole}, want: []string{"", "bytes=10-", ""}, pause: 3 * time.Second},
 		{name: "stall", answers: []http.HandlerFunc{stall, whole}, want: []string{"", "bytes=10-"}, pause: 16 * time.Second},
+		{name: "slow", answers: []http.HandlerFunc{slow}, want: []string{""}, pause: 440 * time.Second},
 		{name: "corrupt", answers: []http.HandlerFunc{corrupt, whole}, want: []string{"", ""}, pause: time.Second},
 		{name: "corrupt rest", answers: []http.HandlerFunc{breakOff, corrupt, whole}, want: []string{"", "bytes=10-", ""}, pause: 3 * time.Second},
 		{name: "long", answers: []http.HandlerFunc{long, whole}, want: []string{"", ""}, pause: time.Second},
@@ -273,11 +282,12 @@ func TestFetchResumesLater(t *testing.T) {
 	for _, tt := range []struct {
 		name, part string
 		want       []string
+		pause      time.Duration
 	}{
-		{"a part", content[:20], []string{"bytes=20-"}},
-		{"everything", content, nil},
-		{"too much", content + "x", []string{""}},
-		{"something else, of full length", strings.ToUpper(content), []string{""}},
+		{"a part", content[:20], []string{"bytes=20-"}, 0},
+		{"everything", content, nil, 0},
+		{"too much", content + "x", []string{""}, 0},
+		{"something else, of full length", strings.ToUpper(content), []string{""}, time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -291,9 +301,13 @@ func TestFetchResumesLater(t *testing.T) {
 					ranges = append(ranges, r.Header.Get("Range"))
 					whole(w, r)
 				})
+				start := time.Now()
 				path, err := fetcher.Fetch(t.Context(), folder, describe("http://server/file"), func(int64) {})
 				if err != nil {
 					t.Fatal(err)
+				}
+				if got := time.Since(start); got != tt.pause {
+					t.Errorf("took %v, want %v", got, tt.pause)
 				}
 				checkFile(t, folder, path)
 				if diff := cmp.Diff(tt.want, ranges); diff != "" {
@@ -356,7 +370,8 @@ func TestFetchMirrors(t *testing.T) {
 	})
 }
 
-// Copies of a compressed file whose headers differ have the same digest.
+// Copies of a compressed file whose headers differ have the same digest. They are stored
+// as they are, even if a server declares the compression to be one of transport.
 func TestFetchUnpacked(t *testing.T) {
 	pack := func(name string) []byte {
 		var b bytes.Buffer
@@ -389,6 +404,8 @@ func TestFetchUnpacked(t *testing.T) {
 					_, _ = w.Write(packed[:cut])
 					return
 				}
+				w.Header().Set("Content-Encoding", "gzip")
+				w.Header().Set("Content-Type", "text/plain")
 				http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(packed))
 			})
 			path, err := fetcher.Fetch(t.Context(), folder, file, func(int64) {})
