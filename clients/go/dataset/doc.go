@@ -14,7 +14,8 @@
 // Nothing that a reader does to an example depends on the other examples: scales, ranges,
 // categories and bounds of norms ([Dataset.ClipNorms]) are public constants. What is
 // learnt from the features with differential privacy is therefore as private as if it
-// were learnt from the files.
+// were learnt from the files. (The ranges of numbers in Adult's encoding were once chosen
+// from its training set, long before anything here; they are taken as public.)
 //
 // A [Dataset] is immutable once loaded and may be read by any number of
 // goroutines. A [Cache] loads each division once.
