@@ -1,0 +1,144 @@
+package random
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
+
+// buffered is the number of 64-bit numbers that a stream makes at a time, a
+// multiple of the eight of two Philox blocks.
+const buffered = 32
+
+// Stream is a sequence of independent numbers. It is not safe for concurrent use;
+// the streams that At returns are independent values and may be used at the same
+// time. It allocates nothing.
+type Stream struct {
+	buffer  [buffered]uint64
+	next    int // index of the next number; buffered when none is left
+	key     [2]uint64
+	counter [4]uint64
+	system  bool
+}
+
+// New returns the stream of the replicate's purpose under the seed, at the
+// beginning of substream (0, 0). Purposes set apart the uses of randomness, such
+// as the order of the data and the noise. Any values are valid.
+func New(seed uint64, replicate int, purpose uint64) *Stream {
+	return &Stream{
+		next:    buffered,
+		key:     [2]uint64{seed, purpose},
+		counter: [4]uint64{3: uint64(replicate)},
+	}
+}
+
+// System returns a stream of the operating system's entropy, by crypto/rand in
+// blocks of 256 bytes. No two streams, and no two substreams, are the same.
+func System() *Stream {
+	return &Stream{next: buffered, system: true}
+}
+
+// At returns the beginning of substream (a, b) of the stream, wherever the stream
+// itself stands.
+func (s *Stream) At(a, b uint64) Stream {
+	return Stream{
+		next:    buffered,
+		key:     s.key,
+		counter: [4]uint64{0, a, b, s.counter[3]},
+		system:  s.system,
+	}
+}
+
+// Uint64 returns a number that is uniform over [0, 2⁶⁴).
+func (s *Stream) Uint64() uint64 {
+	if s.next == buffered {
+		s.fill()
+	}
+	u := s.buffer[s.next]
+	s.next++
+	return u
+}
+
+// fill makes the next numbers.
+func (s *Stream) fill() {
+	s.next = 0
+	if s.system {
+		var entropy [8 * buffered]byte
+		_, _ = rand.Read(entropy[:]) // never fails: it ends the program instead
+		for i := range s.buffer {
+			s.buffer[i] = binary.LittleEndian.Uint64(entropy[8*i:])
+		}
+		return
+	}
+	philox(&s.buffer, s.counter, s.key)
+	s.counter[0] += buffered / 4
+}
+
+// Uint32N returns an integer that is uniform over [0, n), by the method of Lemire,
+// "Fast random integer generation in an interval" (2019). It panics for n = 0.
+func (s *Stream) Uint32N(n uint32) uint32 {
+	if n == 0 {
+		panic("random: empty range")
+	}
+	// The high half of a 64-bit number u·n/2⁶⁴ is biased by less than n/2⁶⁴ before
+	// the rejection, so that rejecting takes place about never.
+	hi, lo := bits.Mul64(s.Uint64(), uint64(n))
+	if lo < uint64(n) {
+		threshold := -uint64(n) % uint64(n)
+		for lo < threshold {
+			hi, lo = bits.Mul64(s.Uint64(), uint64(n))
+		}
+	}
+	return uint32(hi)
+}
+
+// Float64 returns a multiple of 2⁻⁵³ that is uniform over [0, 1).
+func (s *Stream) Float64() float64 {
+	return float64(s.Uint64()>>11) / (1 << 53)
+}
+
+// positiveFloat64 returns a multiple of 2⁻⁵³ that is uniform over (0, 1], of which
+// a logarithm can be taken.
+func (s *Stream) positiveFloat64() float64 {
+	return float64(s.Uint64()>>11+1) / (1 << 53)
+}
+
+// Lot moves a uniform sample of size elements without replacement to the beginning
+// of order, by exchanges: the first steps of the shuffle of Fisher and Yates, which
+// needs no particular order to start from. Sizes outside [0, len(order)] panic.
+func (s *Stream) Lot(order []int32, size int) {
+	if size < 0 || size > len(order) {
+		panic("random: lot size outside the data")
+	}
+	for i := range size {
+		j := i + int(s.Uint32N(uint32(len(order)-i)))
+		order[i], order[j] = order[j], order[i]
+	}
+}
+
+// Bernoulli appends to dst the numbers in [0, n) each of which is taken with
+// probability p, independently, in increasing order, and returns dst. Gaps between
+// numbers taken are geometric, so that the time is that of n·p draws. It panics
+// unless 0 < p <= 1.
+func (s *Stream) Bernoulli(dst []int32, n int, p float64) []int32 {
+	if !(p > 0 && p <= 1) {
+		panic("random: probability outside (0, 1]")
+	}
+	if p == 1 {
+		for i := range n {
+			dst = append(dst, int32(i))
+		}
+		return dst
+	}
+	// P(gap >= k) = (1−p)^k = P(log u / log(1−p) >= k) for u uniform on (0, 1).
+	scale := 1 / math.Log1p(-p)
+	for i := 0; ; i++ {
+		gap := math.Log(s.positiveFloat64()) * scale
+		if gap >= float64(n-i) {
+			return dst
+		}
+		i += int(gap)
+		dst = append(dst, int32(i))
+	}
+}

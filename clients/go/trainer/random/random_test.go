@@ -1,0 +1,394 @@
+package random
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/combin"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// The known answers of philox4x64 with 10 rounds in the file kat_vectors of
+// Random123, the library of Salmon et al. (2011): zeros, ones, and digits of π.
+func TestPhiloxKnownAnswers(t *testing.T) {
+	const ones = math.MaxUint64
+	for _, tt := range []struct {
+		counter [4]uint64
+		key     [2]uint64
+		want    [4]uint64
+	}{
+		{
+			[4]uint64{}, [2]uint64{},
+			[4]uint64{0x16554d9eca36314c, 0xdb20fe9d672d0fdc, 0xd7e772cee186176b, 0x7e68b68aec7ba23b},
+		},
+		{
+			[4]uint64{ones, ones, ones, ones}, [2]uint64{ones, ones},
+			[4]uint64{0x87b092c3013fe90b, 0x438c3c67be8d0224, 0x9cc7d7c69cd777b6, 0xa09caebf594f0ba0},
+		},
+		{
+			[4]uint64{0x243f6a8885a308d3, 0x13198a2e03707344, 0xa4093822299f31d0, 0x082efa98ec4e6c89},
+			[2]uint64{0x452821e638d01377, 0xbe5466cf34e90c6c},
+			[4]uint64{0xa528f45403e61d95, 0x38c72dbd566e9788, 0xa5a1610e72fd18b5, 0x57bd43b5e52b7fe6},
+		},
+	} {
+		var blocks [buffered]uint64
+		philox(&blocks, tt.counter, tt.key)
+		if got := [4]uint64(blocks[:]); got != tt.want {
+			t.Errorf("block of %x under %x is %x, want %x", tt.counter, tt.key, got, tt.want)
+		}
+		// The block counter occurs wherever it stands among the blocks made at once.
+		for i := uint64(1); i < buffered/4; i++ {
+			counter := tt.counter
+			counter[0] -= i
+			philox(&blocks, counter, tt.key)
+			if got := [4]uint64(blocks[4*i:]); got != tt.want {
+				t.Errorf("block of %x under %x is %x at %d, want %x", tt.counter, tt.key, got, i, tt.want)
+			}
+		}
+	}
+}
+
+// A stream is the concatenation of the blocks of increasing counters.
+func TestStreamIsPhilox(t *testing.T) {
+	substream := New(5, 3, 7).At(11, 13)
+	for i := range uint64(3) {
+		var blocks [buffered]uint64
+		philox(&blocks, [4]uint64{i * buffered / 4, 11, 13, 3}, [2]uint64{5, 7})
+		for j, want := range blocks {
+			if got := substream.Uint64(); got != want {
+				t.Fatalf("number %d after %d is %x, want %x", j, i*buffered, got, want)
+			}
+		}
+	}
+}
+
+// The sequences below may not change: stored results depend on them.
+func TestGolden(t *testing.T) {
+	s := New(1, 2, 3)
+	if got, want := s.Uint64(), uint64(0x55526453ff1a3f15); got != want {
+		t.Errorf("Uint64 is %#x, want %#x", got, want)
+	}
+	if got, want := s.Uint32N(1000), uint32(68); got != want {
+		t.Errorf("Uint32N is %d, want %d", got, want)
+	}
+	if got, want := s.Float64(), 0.2532383533536562; got != want {
+		t.Errorf("Float64 is %v, want %v", got, want)
+	}
+	var sum float64
+	for range 10000 {
+		sum += s.Normal()
+	}
+	if want := 58.29053036571827; math.Abs(sum-want) > 1e-9 {
+		t.Errorf("10000 normal numbers sum to %v, want %v", sum, want)
+	}
+	order := []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+	s.Lot(order, 4)
+	if want := []int32{0, 8, 6, 7}; !slices.Equal(order[:4], want) {
+		t.Errorf("lot %v, want %v", order[:4], want)
+	}
+	if got, want := s.Bernoulli(nil, 20, 0.3), []int32{5, 8, 12}; !slices.Equal(got, want) {
+		t.Errorf("sample %v, want %v", got, want)
+	}
+}
+
+func TestStreamsDiffer(t *testing.T) {
+	seen := make(map[uint64]string)
+	check := func(name string, s *Stream) {
+		t.Helper()
+		u := s.Uint64()
+		if other, ok := seen[u]; ok {
+			t.Errorf("%s begins as %s does", name, other)
+		}
+		seen[u] = name
+	}
+	for i := range 3 {
+		for j := range uint64(3) {
+			for k := range uint64(3) {
+				check("seeded", New(uint64(i), int(j), k))
+				if j > 0 || k > 0 {
+					substream := New(uint64(i), 0, 0).At(j, k)
+					check("substream", &substream)
+				}
+			}
+		}
+	}
+	system := System()
+	for range 4 {
+		check("system", System())
+		substream := system.At(1, 1)
+		check("system's substream", &substream)
+	}
+}
+
+// moments checks the first four moments of standard normal numbers within four
+// standard errors.
+func moments(t *testing.T, draws []float64) {
+	t.Helper()
+	n := float64(len(draws))
+	mean, variance := stat.MeanVariance(draws, nil)
+	for _, tt := range []struct {
+		name                     string
+		got, want, standardError float64
+	}{
+		{"mean", mean, 0, math.Sqrt(1 / n)},
+		{"variance", variance, 1, math.Sqrt(2 / n)},
+		{"skewness", stat.Skew(draws, nil), 0, math.Sqrt(6 / n)},
+		{"excess kurtosis", stat.ExKurtosis(draws, nil), 0, math.Sqrt(24 / n)},
+		{"lag-one correlation", stat.Correlation(draws[1:], draws[:len(draws)-1], nil), 0, math.Sqrt(1 / n)},
+	} {
+		if math.Abs(tt.got-tt.want) > 4*tt.standardError {
+			t.Errorf("%s %v, want %v ± %v", tt.name, tt.got, tt.want, tt.standardError)
+		}
+	}
+}
+
+func TestNormalDistribution(t *testing.T) {
+	const n = 2_000_000
+	draws := make([]float64, n)
+	AddNormals(draws, New(1, 0, 0), 1)
+	moments(t, draws)
+
+	slices.Sort(draws)
+	distance := 0.0 // of Kolmogorov and Smirnov
+	for i, x := range draws {
+		p := distuv.UnitNormal.CDF(x)
+		distance = max(distance, p-float64(i)/n, float64(i+1)/n-p)
+	}
+	// P(√n D > 1.95) is 0.001 (Kolmogorov's limit).
+	if statistic := distance * math.Sqrt(n); statistic > 1.95 {
+		t.Errorf("Kolmogorov-Smirnov statistic √n D = %v, want at most 1.95", statistic)
+	}
+	// Both tails, before, around and beyond the end of the ziggurat.
+	for _, at := range []float64{2.5, 3, 3.5, tailStart, 4, 4.5} {
+		upper := float64(n - firstAbove(draws, at))
+		lower := float64(firstAbove(draws, -at))
+		want := distuv.UnitNormal.Survival(at) * n
+		for name, got := range map[string]float64{"above ": upper, "below −": lower} {
+			if math.Abs(got-want) > 4*math.Sqrt(want)+1 {
+				t.Errorf("%v draws %s%v, want %v", got, name, at, want)
+			}
+		}
+	}
+	// Within the layers: many bins of equal probability.
+	const bins = 1000
+	counts, expected := make([]float64, bins), make([]float64, bins)
+	for _, x := range draws {
+		counts[min(int(distuv.UnitNormal.CDF(x)*bins), bins-1)]++
+	}
+	for i := range expected {
+		expected[i] = float64(n) / bins
+	}
+	if p := chiSquareProbability(counts, expected); p < 1e-4 {
+		t.Errorf("%d bins of equal probability: p = %v", bins, p)
+	}
+}
+
+func firstAbove(sorted []float64, x float64) int {
+	i, _ := slices.BinarySearch(sorted, x)
+	return i
+}
+
+func chiSquareProbability(counts, expected []float64) float64 {
+	law := distuv.ChiSquared{K: float64(len(counts) - 1)}
+	return law.Survival(stat.ChiSquare(counts, expected))
+}
+
+// The areas of the ziggurat's layers are those that the method needs.
+func TestZigguratAreas(t *testing.T) {
+	want := normal.width[0] * (1 << 53) * normal.height[1]
+	for i := 1; i < layers; i++ {
+		area := normal.width[i] * (1 << 53) * (normal.height[i+1] - normal.height[i])
+		if math.Abs(area-want) > 1e-9*want {
+			t.Errorf("layer %d has area %v, want %v", i, area, want)
+		}
+	}
+}
+
+func TestAddNormals(t *testing.T) {
+	one, many := New(9, 0, 0), make([]float64, 10_000)
+	AddNormals(many, New(9, 0, 0), 2)
+	for i, got := range many {
+		if want := 2 * one.Normal(); got != want {
+			t.Fatalf("number %d is %v, want %v as by Normal", i, got, want)
+		}
+	}
+
+	const n = 100_000
+	numbers := make([]float32, n)
+	for i := range numbers {
+		numbers[i] = 5
+	}
+	AddNormals(numbers, New(2, 0, 0), 3)
+	draws := make([]float64, n)
+	for i, v := range numbers {
+		draws[i] = (float64(v) - 5) / 3
+	}
+	moments(t, draws)
+	system := make([]float64, n)
+	AddNormals(system, System(), 1)
+	moments(t, system)
+}
+
+func TestUint32N(t *testing.T) {
+	const n, draws = 7, 70_000
+	s := New(1, 0, 0)
+	counts, expected := make([]float64, n), make([]float64, n)
+	for range draws {
+		counts[s.Uint32N(n)]++
+	}
+	for i := range expected {
+		expected[i] = draws / n
+	}
+	if p := chiSquareProbability(counts, expected); p < 1e-4 {
+		t.Errorf("counts %v, p = %v", counts, p)
+	}
+}
+
+// Lots are uniform over the subsets of their size, and independent.
+func TestLot(t *testing.T) {
+	const rows, size, lots = 12, 5, 60_000
+	order := make([]int32, rows)
+	for i := range order {
+		order[i] = int32(i)
+	}
+	s := New(1, 0, 0)
+	index := make(map[uint16]int)
+	for _, subset := range combin.Combinations(rows, size) {
+		var bits uint16
+		for _, row := range subset {
+			bits |= 1 << row
+		}
+		index[bits] = len(index)
+	}
+	counts, expected := make([]float64, len(index)), make([]float64, len(index))
+	for range lots {
+		s.Lot(order, size)
+		var bits uint16
+		for _, row := range order[:size] {
+			bits |= 1 << row
+		}
+		i, ok := index[bits]
+		if !ok {
+			t.Fatalf("lot %v has rows twice", order[:size])
+		}
+		counts[i]++
+	}
+	for i := range expected {
+		expected[i] = lots / float64(len(index))
+	}
+	if p := chiSquareProbability(counts, expected); p < 1e-4 {
+		t.Errorf("subsets are not uniform, p = %v", p)
+	}
+}
+
+// Every number is taken with the same probability, independently of the others.
+func TestBernoulli(t *testing.T) {
+	const n, p, draws = 10, 0.3, 50_000
+	s := New(1, 0, 0)
+	counts, expected := make([]float64, 1<<n), make([]float64, 1<<n)
+	var sample []int32
+	for range draws {
+		sample = s.Bernoulli(sample[:0], n, p)
+		if !slices.IsSorted(sample) {
+			t.Fatalf("sample %v does not increase", sample)
+		}
+		bits := 0
+		for _, row := range sample {
+			bits |= 1 << row
+		}
+		counts[bits]++
+	}
+	// Subsets by size and by first member, since single subsets are rare.
+	groups := make(map[[2]int]int)
+	var observed, wanted []float64
+	for bits := range counts {
+		size, first := 0, n
+		for i := n - 1; i >= 0; i-- {
+			if bits>>i&1 == 1 {
+				size, first = size+1, i
+			}
+		}
+		expected[bits] = draws * math.Pow(p, float64(size)) * math.Pow(1-p, float64(n-size))
+		group, ok := groups[[2]int{size, first}]
+		if !ok {
+			group = len(observed)
+			groups[[2]int{size, first}] = group
+			observed, wanted = append(observed, 0), append(wanted, 0)
+		}
+		observed[group] += counts[bits]
+		wanted[group] += expected[bits]
+	}
+	var statistic, cells float64
+	for i := range observed {
+		if wanted[i] >= 10 {
+			statistic += (observed[i] - wanted[i]) * (observed[i] - wanted[i]) / wanted[i]
+			cells++
+		}
+	}
+	if probability := (distuv.ChiSquared{K: cells - 1}).Survival(statistic); probability < 1e-4 {
+		t.Errorf("chi-square %v over %v cells, p = %v", statistic, cells, probability)
+	}
+	if got := s.Bernoulli(nil, 4, 1); !slices.Equal(got, []int32{0, 1, 2, 3}) {
+		t.Errorf("probability 1: %v, want all", got)
+	}
+	if got := s.Bernoulli(nil, 1000, 1e-300); len(got) != 0 {
+		t.Errorf("probability 1e-300: %v, want none", got)
+	}
+}
+
+func TestPanics(t *testing.T) {
+	s := New(1, 0, 0)
+	for name, f := range map[string]func(){
+		"random: empty range":                func() { s.Uint32N(0) },
+		"random: lot size outside the data":  func() { s.Lot(make([]int32, 3), 4) },
+		"random: probability outside (0, 1]": func() { s.Bernoulli(nil, 3, 0) },
+	} {
+		func() {
+			defer func() {
+				if got := recover(); got != name {
+					t.Errorf("panic %v, want %q", got, name)
+				}
+			}()
+			f()
+		}()
+	}
+}
+
+func TestNoAllocation(t *testing.T) {
+	noise := make([]float32, 500)
+	order := make([]int32, 500)
+	for name, s := range map[string]*Stream{"seed": New(1, 0, 0), "system": System()} {
+		n := testing.AllocsPerRun(20, func() {
+			at := s.At(1, 2)
+			AddNormals(noise, &at, 1)
+			s.Lot(order, 100)
+		})
+		if n != 0 {
+			t.Errorf("%s: %v allocations, want 0", name, n)
+		}
+	}
+}
+
+func BenchmarkUint64(b *testing.B) {
+	for name, s := range map[string]*Stream{"seed": New(1, 0, 0), "system": System()} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				s.Uint64()
+			}
+		})
+	}
+}
+
+func BenchmarkAddNormals(b *testing.B) {
+	dst := make([]float32, 4096)
+	for name, s := range map[string]*Stream{"seed": New(1, 0, 0), "system": System()} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				AddNormals(dst, s, 1)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(dst)), "ns/number")
+		})
+	}
+}
