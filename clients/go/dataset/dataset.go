@@ -38,6 +38,9 @@ type Dataset struct {
 	Dense []float32
 	// Labels of the examples: see Classes.
 	Labels []float32
+	// Classes is the number of classes when the labels are 0, 1, …, Classes−1, and 0
+	// when they are −1 and 1 or no classes at all.
+	Classes int
 }
 
 // Row returns the indices and values of row i in [0, Rows). Of sparse data, the values
@@ -56,9 +59,14 @@ func (d *Dataset) Row(i int) (indices []int32, values []float32) {
 
 // SquaredNorm returns the squared Euclidean norm of row i in [0, Rows).
 func (d *Dataset) SquaredNorm(i int) float64 {
-	indices, values := d.Row(i)
-	if values == nil {
-		return float64(len(indices))
+	var values []float32
+	if d.Dense != nil {
+		values = d.Dense[i*d.Dim : (i+1)*d.Dim]
+	} else {
+		var indices []int32
+		if indices, values = d.Row(i); values == nil {
+			return float64(len(indices))
+		}
 	}
 	var sum float64
 	for _, v := range values {

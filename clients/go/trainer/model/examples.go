@@ -1,0 +1,76 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/dpareto/dpareto/clients/go/dataset"
+)
+
+// Examples are a dataset with what models need to know of its rows. They are only
+// read, by any number of models at the same time.
+type Examples struct {
+	data *dataset.Dataset
+	// classes of the rows, from 0.
+	classes []int32
+	count   int
+	// signs of the rows, −1 and 1, when there are two classes; nil otherwise.
+	signs []float32
+	// squaredNorms of the rows; nil when all stored values are 1, since the norm is
+	// then the number of them.
+	squaredNorms []float64
+}
+
+// NewExamples prepares a dataset. It is an error if there are no rows, or if the
+// labels are neither −1 and 1 nor, with Classes set, the numbers 0 to Classes−1.
+func NewExamples(d *dataset.Dataset) (*Examples, error) {
+	if d.Rows == 0 {
+		return nil, fmt.Errorf("dataset %s is empty", d.Name)
+	}
+	e := &Examples{data: d, count: max(d.Classes, 2), classes: make([]int32, d.Rows)}
+	for i, label := range d.Labels {
+		class := int32(label)
+		if d.Classes == 0 {
+			if label != -1 && label != 1 {
+				return nil, fmt.Errorf("dataset %s: label of row %d is %v, want -1 or 1", d.Name, i, label)
+			}
+			class = (class + 1) / 2
+		} else if label != float32(class) || class < 0 || int(class) >= d.Classes {
+			return nil, fmt.Errorf("dataset %s: label of row %d is %v, want a whole number from 0 to %d",
+				d.Name, i, label, d.Classes-1)
+		}
+		e.classes[i] = class
+	}
+	if e.count == 2 {
+		e.signs = make([]float32, d.Rows)
+		for i, class := range e.classes {
+			e.signs[i] = float32(2*class - 1)
+		}
+	}
+	if d.Dense != nil || d.Values != nil {
+		e.squaredNorms = make([]float64, d.Rows)
+		for i := range e.squaredNorms {
+			e.squaredNorms[i] = d.SquaredNorm(i)
+		}
+	}
+	return e, nil
+}
+
+// Data returns the dataset.
+func (e *Examples) Data() *dataset.Dataset { return e.data }
+
+// Classes returns the number of classes, at least 2.
+func (e *Examples) Classes() int { return e.count }
+
+// squaredNorm returns the squared norm of a row.
+func (e *Examples) squaredNorm(row int32) float64 {
+	if e.squaredNorms == nil {
+		return float64(e.data.RowStart[row+1] - e.data.RowStart[row])
+	}
+	return e.squaredNorms[row]
+}
+
+// dense returns the values of a row of a dense dataset.
+func (e *Examples) dense(row int32) []float32 {
+	dim := e.data.Dim
+	return e.data.Dense[int(row)*dim : (int(row)+1)*dim]
+}

@@ -1,0 +1,186 @@
+package model
+
+import (
+	"math"
+
+	"github.com/dpareto/dpareto/clients/go/trainer/random"
+)
+
+// Linear is a hyperplane z = w·x + b in float64 under a loss of the margin.
+type Linear struct {
+	examples          *Examples
+	kind              Kind
+	width             float64   // h of HuberSVM
+	weights, gradient []float64 // one for each feature, then the bias
+}
+
+var _ Model[float64] = (*Linear)(nil)
+
+// NewLinear returns a hyperplane with all weights 0. It panics unless the spec is
+// valid, its Linear method returns true, and the examples have two classes.
+func NewLinear(spec Spec, examples *Examples) *Linear {
+	if !spec.Linear() || spec.Validate() != nil {
+		panic("model: spec is of no valid linear model")
+	}
+	if examples.count != 2 {
+		panic("model: linear model for more than two classes")
+	}
+	if spec.HuberWidth == 0 {
+		spec.HuberWidth = DefaultHuberWidth
+	}
+	size := examples.data.Dim + 1
+	return &Linear{
+		examples: examples, kind: spec.Kind, width: spec.HuberWidth,
+		weights: make([]float64, size), gradient: make([]float64, size),
+	}
+}
+
+// Weights implements Model: one for each feature, then the bias.
+func (m *Linear) Weights() []float64 { return m.weights }
+
+// Gradient implements Model.
+func (m *Linear) Gradient() []float64 { return m.gradient }
+
+// Initialize implements Model.
+func (m *Linear) Initialize(initialization Initialization, s *random.Stream) {
+	dim := len(m.weights) - 1
+	initialize(m.weights[:dim], m.weights[dim:], dim, 1, initialization, s)
+}
+
+// Accumulate implements Model.
+func (m *Linear) Accumulate(rows []int32, clippingNorm float64) {
+	// The coefficients of several rows are computed before the first is used:
+	// without a write between them, the processor works on a few rows at once.
+	const block = 32
+	var coefficients [block]float64
+	for len(rows) > 0 {
+		n := min(block, len(rows))
+		m.coefficientsTo(coefficients[:n], rows[:n], clippingNorm)
+		for i, row := range rows[:n] {
+			m.addScaled(coefficients[i], row)
+		}
+		rows = rows[n:]
+	}
+}
+
+// coefficientsTo stores in dst the factors c of the rows' clipped gradients.
+//
+// With the margin u = y(w·x + b), the loss φ(u) has the gradient c·(x, 1), where
+// c = y φ'(u). Its norm is |c|·(‖x‖² + 1)^½, so that to clip the gradient at L is to
+// clip c at L/(‖x‖² + 1)^½.
+func (m *Linear) coefficientsTo(dst []float64, rows []int32, clippingNorm float64) {
+	e := m.examples
+	for i, row := range rows {
+		limit := clippingNorm / math.Sqrt(e.squaredNorm(row)+1)
+		y := float64(e.signs[row])
+		c := y * m.slope(y*m.predict(e, row))
+		dst[i] = max(-limit, min(c, limit))
+	}
+}
+
+// predict returns z = w·x + b for a row of the examples.
+func (m *Linear) predict(e *Examples, row int32) float64 {
+	z := m.weights[len(m.weights)-1]
+	if e.data.Dense != nil {
+		for k, x := range e.dense(row) {
+			z += m.weights[k] * float64(x)
+		}
+		return z
+	}
+	indices, values := e.data.Row(int(row))
+	if values == nil {
+		for _, index := range indices {
+			z += m.weights[index]
+		}
+		return z
+	}
+	for k, index := range indices {
+		z += m.weights[index] * float64(values[k])
+	}
+	return z
+}
+
+// addScaled adds c·(x, 1) to the gradient for a row x.
+func (m *Linear) addScaled(c float64, row int32) {
+	dst := m.gradient
+	dst[len(dst)-1] += c
+	if m.examples.data.Dense != nil {
+		for k, x := range m.examples.dense(row) {
+			dst[k] += c * float64(x)
+		}
+		return
+	}
+	indices, values := m.examples.data.Row(int(row))
+	if values == nil {
+		for _, index := range indices {
+			dst[index] += c
+		}
+		return
+	}
+	for k, index := range indices {
+		dst[index] += c * float64(values[k])
+	}
+}
+
+// slope returns φ'(u).
+func (m *Linear) slope(u float64) float64 {
+	switch m.kind {
+	case LogisticRegression:
+		return -1 / (1 + math.Exp(u))
+	case LinearSVM:
+		if u >= 1 {
+			return 0
+		}
+		return -1 + 0*u // NaN for NaN
+	default:
+		return max(-1, min((u-1-m.width)/(2*m.width), 0))
+	}
+}
+
+// Evaluate implements Model. An output of 0 is on the negative side.
+func (m *Linear) Evaluate(e *Examples) (errorRate, loss float64) {
+	if e.data.Dim+1 != len(m.weights) || e.count != 2 {
+		panic("model: examples of another shape")
+	}
+	// log(1 + e^(−u)) = max(−u, 0) + log(1 + e^(−|u|)). The logarithm is taken of
+	// products of factors in (1, 2], of as many as stay within the range of float64.
+	const factors = 1000
+	wrong := 0
+	product := 1.0
+	for i := range e.data.Rows {
+		z := m.predict(e, int32(i))
+		y := float64(e.signs[i])
+		u := y * z
+		if (z > 0) != (y > 0) {
+			wrong++
+		}
+		switch m.kind {
+		case LogisticRegression:
+			loss += max(-u, 0)
+			product *= 1 + math.Exp(-math.Abs(u))
+			if i%factors == factors-1 {
+				loss += math.Log(product)
+				product = 1
+			}
+		case LinearSVM:
+			loss += max(0, 1-u)
+		default:
+			loss += huber(u, m.width)
+		}
+	}
+	loss += math.Log(product)
+	n := float64(e.data.Rows)
+	return float64(wrong) / n, loss / n
+}
+
+// huber is the loss of HuberSVM at margin u.
+func huber(u, width float64) float64 {
+	switch d := 1 - u; {
+	case d < -width:
+		return 0
+	case d > width:
+		return d
+	default:
+		return (width + d) * (width + d) / (4 * width)
+	}
+}
