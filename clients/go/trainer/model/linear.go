@@ -131,7 +131,7 @@ func (m *Linear) slope(u float64) float64 {
 		if u >= 1 {
 			return 0
 		}
-		return -1 + 0*u // NaN for NaN
+		return -1
 	default:
 		return max(-1, min((u-1-m.width)/(2*m.width), 0))
 	}
