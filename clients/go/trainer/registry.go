@@ -40,6 +40,9 @@ type Definition struct {
 	// New makes the trainer. It loads the data, and so may take long: it honours
 	// the context.
 	New func(ctx context.Context, options Options) (Trainer, error)
+	// Declare says what a study of the trainer that New makes consists of. It loads
+	// the data, too, to count them. Nil means that the trainer leaves that to users.
+	Declare func(ctx context.Context, options Options) (Declaration, error)
 }
 
 // Registry maps names to trainers. The zero value is empty and ready to use. A
@@ -73,10 +76,41 @@ func (r *Registry) Definitions() []Definition {
 // New makes the trainer registered as name. An unknown name or setting is an
 // error that lists the known ones.
 func (r *Registry) New(ctx context.Context, name string, options Options) (Trainer, error) {
+	d, err := r.definition(name, options)
+	if err != nil {
+		return nil, err
+	}
+	t, err := d.New(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("trainer %s: %w", name, err)
+	}
+	return t, nil
+}
+
+// Declare returns the declaration of the trainer that New makes of the same
+// arguments, with the same errors. A trainer that declares nothing is an error.
+func (r *Registry) Declare(ctx context.Context, name string, options Options) (Declaration, error) {
+	d, err := r.definition(name, options)
+	if err != nil {
+		return Declaration{}, err
+	}
+	if d.Declare == nil {
+		return Declaration{}, fmt.Errorf("trainer %s declares no study", name)
+	}
+	declaration, err := d.Declare(ctx, options)
+	if err != nil {
+		return Declaration{}, fmt.Errorf("trainer %s: %w", name, err)
+	}
+	return declaration, nil
+}
+
+// definition returns the definition registered as name after a look at the names of
+// the settings.
+func (r *Registry) definition(name string, options Options) (Definition, error) {
 	d, ok := r.definitions[name]
 	if !ok {
 		known := slices.Sorted(maps.Keys(r.definitions))
-		return nil, fmt.Errorf("trainer %q is unknown, want %s", name, oneOf(known))
+		return d, fmt.Errorf("trainer %q is unknown, want %s", name, oneOf(known))
 	}
 	known := make([]string, len(d.Settings))
 	for i, s := range d.Settings {
@@ -84,14 +118,10 @@ func (r *Registry) New(ctx context.Context, name string, options Options) (Train
 	}
 	for _, setting := range slices.Sorted(maps.Keys(options.Settings)) {
 		if !slices.Contains(known, setting) {
-			return nil, fmt.Errorf("setting %q of trainer %s is unknown, want %s", setting, name, oneOf(known))
+			return d, fmt.Errorf("setting %q of trainer %s is unknown, want %s", setting, name, oneOf(known))
 		}
 	}
-	t, err := d.New(ctx, options)
-	if err != nil {
-		return nil, fmt.Errorf("trainer %s: %w", name, err)
-	}
-	return t, nil
+	return d, nil
 }
 
 func oneOf(names []string) string {

@@ -1,43 +1,81 @@
-// Package dpsgd trains logistic regression on Adult by differentially private
-// stochastic gradient descent, exactly as Algorithm 3 of Avent, González,
-// Diethe, Paleyes and Balle, "Automatic Discovery of Privacy-Utility Pareto
-// Fronts" (PoPETs 2020), says. From w = 0, each step draws a lot S of exactly m
-// of the n training examples, uniformly without replacement and independently of
-// all other steps, and moves against the clipped and noisy gradient:
+// Package dpsgd trains models by differentially private gradient descent: DP-SGD and
+// DP-Adam exactly as Algorithms 3 and 4 of Avent, González, Diethe, Paleyes and
+// Balle, "Automatic Discovery of Privacy-Utility Pareto Fronts" (PoPETs 2020), say.
+// Each step draws a lot S of exactly m of the n training examples, uniformly
+// without replacement and independently of all other steps, and takes the clipped
+// and noisy gradient
 //
 //	g = (1/m) Σ_{j∈S} ∇ℓⱼ(w) · min(1, L/‖∇ℓⱼ(w)‖) + (2L/m) · N(0, σ²I)
+//
+// over all parameters of the model, biases included. DP-SGD moves by
+//
 //	w ← w − η g
 //
-// The norm and the noise cover all parameters, the bias included. An epoch is
-// round(n/m) steps, halves to even. Exchanging one example moves the average by
-// at most 2L/m, so that σ is the noise multiplier of each step for accounting
-// under the replace-one adjacency, with sampling without replacement at rate
-// m/n.
+// and DP-Adam, at its step number i, by
+//
+//	µ ← β₁µ + (1 − β₁)g,  ν ← β₂ν + (1 − β₂)g²
+//	w ← w − η · µ/(1 − β₁ⁱ) / (√(ν/(1 − β₂ⁱ)) + κ)
+//
+// with β₁ = 0.9, β₂ = 0.999, κ = 1e-8. An epoch is round(n/m) steps, halves to even.
+// The models are those of package model.
+//
+// # Sampling and noise
+//
+// With lots of fixed size, exchanging one example moves the average by at most
+// 2L/m, so that σ is the noise multiplier of each step for accounting under the
+// replace-one adjacency, with sampling without replacement at rate m/n
+// (privacy.FixedSizeGaussian).
+//
+// Under the setting sampling = poisson, each example is in a lot with probability
+// m/n, independently; the size of a lot is random and secret, and the sum is divided
+// by its expectation m. The noise then follows the other convention, under which
+// σ is relative to the clipping norm (privacy.PoissonGaussian, add-remove
+// adjacency; Abadi et al., "Deep learning with differential privacy", 2016):
+//
+//	g = (1/m) Σ_{j∈S} ∇ℓⱼ(w) · min(1, L/‖∇ℓⱼ(w)‖) + (L/m) · N(0, σ²I)
+//
+// Under equal σ it has half the noise, and another meaning of ε.
 //
 // # Parameters
 //
 //	epochs            int64    T, at least 1
 //	lot_size          int64    m, between 1 and n
 //	learning_rate     float64  η, positive
-//	clipping_norm     float64  L, positive
+//	clipping_norm     float64  L, positive; +Inf, for no clipping, if there is no noise
 //	noise_multiplier  float64  σ, at least 0; 0 trains without privacy
 //	noise_variance    float64  σ², in place of noise_multiplier
 //
 // # Measurements
 //
-// After every epoch the metrics error, the fraction of the test examples that
-// the model classifies wrongly, and loss, their mean log loss in nats, are
-// measured for every replicate. Nothing in the algorithm depends on T, so that
-// the measurement after t epochs is that of the same configuration with
-// epochs = t, for the same seed to the last bit.
+// After every epoch and for every replicate, error is the fraction of the
+// validation examples that the model classifies wrongly, and loss their mean loss,
+// in nats where the loss is a log loss; test_error and test_loss are the same on the
+// test examples. Training, validation and test examples are distinct. A search that
+// minimises error has not seen the test examples, so that test_error at its optimum
+// is unbiased; the validation and the test examples are not covered by the privacy
+// of the run.
 //
-// A configuration is infeasible when the weights or the loss of any replicate
-// cease to be finite.
+// The paper has no validation examples. Its protocol is the setting evaluation =
+// test: all training examples train, error and loss are on the test examples, and
+// there are no other metrics.
+//
+// Nothing in the algorithms depends on T, so that the measurement after t epochs is
+// that of the same configuration with epochs = t, for the same seed to the last bit.
+//
+// A configuration is infeasible when the weights or a loss of any replicate cease
+// to be finite.
 //
 // # Randomness
 //
-// Lots and noise come from generators with a known seed, as experiments need:
-// whoever knows the seed can take the noise off again. The models serve to find
-// a configuration and are not kept; one for release has to be trained with
-// randomness that nobody can repeat.
+// Lots, noise and initial weights come from independent streams of a counter-based
+// generator under a known seed (package random), as experiments need: whoever knows
+// the seed can take the noise off again. Results are the same at any number of
+// processors; replicates train in parallel first, and processors that are left over
+// share the work on a lot.
+//
+// Under the setting noise_source = os all randomness is the operating system's. The
+// seed of the run has no effect, nothing records what was drawn, and no two runs are
+// equal. A model for release has to be trained in this way, since the privacy
+// computed for a run holds only while its lots and its noise are secret. Package
+// random says what it means that noise is made of floating-point numbers.
 package dpsgd

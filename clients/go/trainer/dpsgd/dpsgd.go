@@ -4,114 +4,188 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
+	"math"
+	"runtime"
 	"sync"
 	"time"
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/internal/parallel"
+	"github.com/dpareto/dpareto/clients/go/trainer/model"
 )
 
-// Name under which the trainer is registered.
-const Name = "dp-sgd"
+// Names under which the trainers are registered.
+const (
+	Name     = "dp-sgd"
+	NameAdam = "dp-adam"
+)
 
 // Names of the metrics.
 const (
-	MetricError = "error" // fraction of the test examples classified wrongly
-	MetricLoss  = "loss"  // mean log loss on the test examples, in nats
+	MetricError     = "error"      // fraction of the validation examples classified wrongly
+	MetricLoss      = "loss"       // mean loss on the validation examples
+	MetricTestError = "test_error" // fraction of the test examples classified wrongly
+	MetricTestLoss  = "test_loss"  // mean loss on the test examples
 )
 
-// Names of the settings.
+// Optimizer is a rule by which weights move along noisy gradients.
+type Optimizer string
+
+// The optimizers.
 const (
-	SettingSplit     = "split"
-	SettingTrainRows = "train_rows"
-	SettingSplitSeed = "split_seed"
-	SettingGenerated = "generated"
+	SGD  Optimizer = "sgd"  // Algorithm 3 of Avent et al. (2020)
+	Adam Optimizer = "adam" // Algorithm 4
 )
+
+// Sampling is a rule by which lots are drawn.
+type Sampling string
+
+// The samplings, which the package comment explains.
+const (
+	FixedSize Sampling = "fixed-size"
+	Poisson   Sampling = "poisson"
+)
+
+// NoiseSource says where randomness comes from.
+type NoiseSource string
+
+// The sources.
+const (
+	NoiseSeed NoiseSource = "seed" // the seed of the run
+	NoiseOS   NoiseSource = "os"   // the operating system's entropy
+)
+
+// Options say what is trained, and how. The zero value is logistic regression by
+// DP-SGD from w = 0, on lots of fixed size, under a seed.
+type Options struct {
+	// Model. No kind means logistic regression.
+	Model model.Spec
+	// Optimizer. Empty means SGD.
+	Optimizer Optimizer
+	// Initialization of the weights. Empty means zero, or published for an MLP.
+	Initialization model.Initialization
+	// Sampling of the lots. Empty means FixedSize.
+	Sampling Sampling
+	// NoiseSource of all randomness. Empty means NoiseSeed.
+	NoiseSource NoiseSource
+}
+
+// normal fills in the defaults and checks the options.
+func (o Options) normal() (Options, error) {
+	if o.Model.Kind == "" {
+		o.Model.Kind = model.LogisticRegression
+	}
+	if err := o.Model.Validate(); err != nil {
+		return o, err
+	}
+	if o.Initialization == "" {
+		o.Initialization = model.InitializeZero
+		if o.Model.Kind == model.MLP {
+			o.Initialization = model.InitializePublished
+		}
+	}
+	if err := o.Initialization.Check(o.Model); err != nil {
+		return o, err
+	}
+	err := errors.Join(
+		choose("optimizer", &o.Optimizer, SGD, Adam),
+		choose(SettingSampling, &o.Sampling, FixedSize, Poisson),
+		choose(SettingNoiseSource, &o.NoiseSource, NoiseSeed, NoiseOS))
+	return o, err
+}
+
+// choose sets an empty value to the first of two choices and checks others.
+func choose[T ~string](name string, value *T, first, second T) error {
+	switch *value {
+	case first, second:
+		return nil
+	case "":
+		*value = first
+		return nil
+	default:
+		return fmt.Errorf("%s %q is unknown, want %s or %s", name, *value, first, second)
+	}
+}
+
+// Data are the examples of a trainer.
+type Data struct {
+	Train *dataset.Dataset
+	// Validation examples, on which error is measured. Nil for the protocol of the
+	// paper, which measures it on the test examples.
+	Validation *dataset.Dataset
+	Test       *dataset.Dataset
+}
 
 // Trainer implements trainer.Trainer. One step of training is one epoch.
 type Trainer struct {
-	train, test *dataset.Dataset
+	options                 Options
+	train, validation, test *model.Examples // validation may be nil
 }
 
 var _ trainer.Trainer = (*Trainer)(nil)
 
-// New returns a trainer on the given examples, whose labels have to be −1 and 1.
-func New(train, test *dataset.Dataset) (*Trainer, error) {
-	if train.Dim != test.Dim {
-		panic("dpsgd: dimension mismatch")
+// New returns a trainer. The labels of the examples are −1 and 1, or 0 to Classes−1;
+// with more than two classes the model is not linear. Datasets of different
+// dimensions panic.
+func New(data Data, options Options) (*Trainer, error) {
+	options, err := options.normal()
+	if err != nil {
+		return nil, err
 	}
-	for _, d := range []*dataset.Dataset{train, test} {
-		if d.Rows == 0 {
-			return nil, fmt.Errorf("dataset %s is empty", d.Name)
+	t := &Trainer{options: options}
+	for _, part := range []struct {
+		data     *dataset.Dataset
+		examples **model.Examples
+	}{{data.Train, &t.train}, {data.Validation, &t.validation}, {data.Test, &t.test}} {
+		if part.data == nil && part.examples == &t.validation {
+			continue
 		}
-		for i, label := range d.Labels {
-			if label != -1 && label != 1 {
-				return nil, fmt.Errorf("dataset %s: label of row %d is %v, want -1 or 1", d.Name, i, label)
-			}
+		if part.data.Dim != data.Train.Dim {
+			panic("dpsgd: dimension mismatch")
 		}
-	}
-	return &Trainer{train: train, test: test}, nil
-}
-
-// Definition describes the trainer to a registry. The trainers made from one
-// definition share the data in the cache.
-func Definition(cache *dataset.Cache) trainer.Definition {
-	return trainer.Definition{
-		Name:    Name,
-		Summary: "logistic regression by DP-SGD on Adult (UCI census income, 123 binary features)",
-		Settings: []trainer.Setting{
-			{Name: SettingSplit, Default: dataset.SplitShuffled, Usage: "division into training and test examples: " +
-				"published (30956 and 1605), uci (32561 and 16281) or shuffled (all 48842, pooled)"},
-			{Name: SettingTrainRows, Default: strconv.Itoa(dataset.DefaultTrainRows),
-				Usage: "training examples of the shuffled split, at least 1; the others are test examples"},
-			{Name: SettingSplitSeed, Default: "1", Usage: "seed of the shuffled split and of generated examples"},
-			{Name: SettingGenerated, Default: "false", Usage: "true for generated examples in place of Adult's"},
-		},
-		New: func(ctx context.Context, options trainer.Options) (trainer.Trainer, error) {
-			split, err := parseSettings(options.Settings)
-			if err != nil {
-				return nil, err
-			}
-			source := dataset.Source{DataDir: options.DataDir, Progress: options.Progress}
-			train, test, err := cache.Adult(ctx, split, source)
-			if err != nil {
-				return nil, err
-			}
-			return New(train, test)
-		},
-	}
-}
-
-func parseSettings(settings map[string]string) (dataset.AdultSplit, error) {
-	split := dataset.AdultSplit{Name: dataset.SplitShuffled, Seed: 1}
-	if value, ok := settings[SettingSplit]; ok {
-		split.Name = value
-	}
-	var err error
-	if value, ok := settings[SettingTrainRows]; ok {
-		if split.TrainRows, err = strconv.Atoi(value); err != nil || split.TrainRows < 1 {
-			return split, fmt.Errorf("setting %s is %q, want a whole number of at least 1", SettingTrainRows, value)
+		if *part.examples, err = model.NewExamples(part.data); err != nil {
+			return nil, err
+		}
+		if got, want := (*part.examples).Classes(), t.train.Classes(); got != want {
+			return nil, fmt.Errorf("dataset %s has %d classes, want the %d of %s", part.data.Name, got, want, data.Train.Name)
 		}
 	}
-	if value, ok := settings[SettingSplitSeed]; ok {
-		if split.Seed, err = strconv.ParseUint(value, 10, 64); err != nil {
-			return split, fmt.Errorf("setting %s is %q, want a whole number between 0 and 2⁶⁴−1", SettingSplitSeed, value)
-		}
+	if options.Model.Linear() && t.train.Classes() != 2 {
+		return nil, fmt.Errorf("model %s is for 2 classes, dataset %s has %d, want %s or %s",
+			options.Model.Kind, data.Train.Name, t.train.Classes(), model.SoftmaxRegression, model.MLP)
 	}
-	if value, ok := settings[SettingGenerated]; ok {
-		if split.Generated, err = strconv.ParseBool(value); err != nil {
-			return split, fmt.Errorf("setting %s is %q, want true or false", SettingGenerated, value)
-		}
-	}
-	return split, nil
+	return t, nil
 }
 
 // Name implements trainer.Trainer.
-func (*Trainer) Name() string { return Name }
+func (t *Trainer) Name() string {
+	if t.options.Optimizer == Adam {
+		return NameAdam
+	}
+	return Name
+}
 
-// Data returns the examples that are trained on and tested with.
-func (t *Trainer) Data() (train, test *dataset.Dataset) { return t.train, t.test }
+// Data returns the examples.
+func (t *Trainer) Data() Data {
+	data := Data{Train: t.train.Data(), Test: t.test.Data()}
+	if t.validation != nil {
+		data.Validation = t.validation.Data()
+	}
+	return data
+}
+
+// Options returns the options, with the defaults filled in.
+func (t *Trainer) Options() Options { return t.options }
+
+// evaluated returns the examples of error and loss, and those of test_error and
+// test_loss, which are nil under the paper's protocol.
+func (t *Trainer) evaluated() (first, second *model.Examples) {
+	if t.validation == nil {
+		return t.test, nil
+	}
+	return t.validation, t.test
+}
 
 // Train implements trainer.Trainer. The replicates train in parallel, each with
 // its own random streams, and wait for one another after every epoch. A context
@@ -121,46 +195,30 @@ func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Rep
 	if err := run.Validate(); err != nil {
 		return trainer.Measurement{}, err
 	}
-	c, err := parseParameters(run.Parameters, t.train.Rows)
+	c, err := parseParameters(run.Parameters, t.train.Data().Rows)
 	if err != nil {
 		return trainer.Measurement{}, err
 	}
-	replicates := make([]*replicate, run.Replicates)
-	for r := range replicates {
-		replicates[r] = newReplicate(t.train, c, run.Seed, r)
+	learners := make([]learner, run.Replicates)
+	workers := max(1, runtime.GOMAXPROCS(0)/run.Replicates)
+	for r := range learners {
+		pool := parallel.New(workers)
+		defer pool.Close()
+		learners[r] = t.learner(c, run.Seed, r, pool)
 	}
 
 	var last trainer.Measurement
 	for epoch := int64(1); epoch <= c.epochs; epoch++ {
-		errs := make([]float64, len(replicates))
-		losses := make([]float64, len(replicates))
-		finite := make([]bool, len(replicates))
-		var wg sync.WaitGroup
-		for r, replicate := range replicates {
-			wg.Go(func() {
-				if replicate.epoch(ctx) {
-					errs[r], losses[r] = evaluate(t.test, replicate.weights)
-					finite[r] = allFinite(replicate.weights) && allFinite(losses[r:r+1])
-				}
-			})
-		}
-		wg.Wait()
+		metrics, diverged := t.epoch(ctx, learners)
 		if err := ctx.Err(); err != nil {
 			return trainer.Measurement{}, err
 		}
-		for r, ok := range finite {
-			if !ok {
-				return trainer.Measurement{}, &trainer.InfeasibleError{
-					Reason: fmt.Sprintf("the weights or the loss are not finite after epoch %d of replicate %d", epoch, r),
-				}
+		if diverged >= 0 {
+			return trainer.Measurement{}, &trainer.InfeasibleError{
+				Reason: fmt.Sprintf("the weights or the loss are not finite after epoch %d of replicate %d", epoch, diverged),
 			}
 		}
-
-		last = trainer.Measurement{
-			Step:    epoch,
-			Metrics: map[string][]float64{MetricError: errs, MetricLoss: losses},
-			Elapsed: time.Since(start),
-		}
+		last = trainer.Measurement{Step: epoch, Metrics: metrics, Elapsed: time.Since(start)}
 		if report == nil {
 			continue
 		}
@@ -171,4 +229,52 @@ func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Rep
 		}
 	}
 	return last, nil
+}
+
+// epoch trains all replicates for an epoch and measures them. It returns the number
+// of a replicate that diverged, or −1.
+func (t *Trainer) epoch(ctx context.Context, learners []learner) (metrics map[string][]float64, diverged int) {
+	first, second := t.evaluated()
+	metrics = map[string][]float64{
+		MetricError: make([]float64, len(learners)),
+		MetricLoss:  make([]float64, len(learners)),
+	}
+	if second != nil {
+		metrics[MetricTestError] = make([]float64, len(learners))
+		metrics[MetricTestLoss] = make([]float64, len(learners))
+	}
+	finite := make([]bool, len(learners))
+	var wg sync.WaitGroup
+	for r, l := range learners {
+		wg.Go(func() {
+			if !l.epoch(ctx) {
+				return
+			}
+			finite[r] = l.finite()
+			evaluate := func(examples *model.Examples, errorName, lossName string) {
+				errorRate, loss := l.evaluate(examples)
+				metrics[errorName][r], metrics[lossName][r] = errorRate, loss
+				finite[r] = finite[r] && !math.IsNaN(loss) && !math.IsInf(loss, 0)
+			}
+			evaluate(first, MetricError, MetricLoss)
+			if second != nil {
+				evaluate(second, MetricTestError, MetricTestLoss)
+			}
+		})
+	}
+	wg.Wait()
+	for r, ok := range finite {
+		if !ok {
+			return nil, r
+		}
+	}
+	return metrics, -1
+}
+
+// learner makes replicate number r of a run.
+func (t *Trainer) learner(c configuration, seed uint64, r int, workers model.Workers) learner {
+	if t.options.Model.Linear() {
+		return newReplicate(model.NewLinear(t.options.Model, t.train), t.options, c, seed, r, workers)
+	}
+	return newReplicate(model.NewNetwork(t.options.Model, t.train, workers), t.options, c, seed, r, workers)
 }

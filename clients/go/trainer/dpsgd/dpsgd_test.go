@@ -15,11 +15,12 @@ import (
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
 	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/model"
 )
 
 func newTrainer(t *testing.T, trainRows, testRows int) *Trainer {
 	t.Helper()
-	made, err := New(dataset.Generated(trainRows, 1), dataset.Generated(testRows, 2))
+	made, err := New(Data{Train: dataset.Generated(trainRows, 1), Test: dataset.Generated(testRows, 2)}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,9 +128,9 @@ func TestTrainGolden(t *testing.T) {
 	made := newTrainer(t, 500, 300)
 	reported := metrics(t, made, trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: 42})
 	want := [][]float64{
-		{0.552065620443, 0.544227042743},
-		{0.606676927208, 0.604056766651},
-		{0.604853376734, 0.625822064709},
+		{0.551587608343, 0.511109434574},
+		{0.582629388693, 0.571953253546},
+		{0.599043929373, 0.596014540787},
 	}
 	if len(reported) != len(want) {
 		t.Fatalf("%d epochs, want %d", len(reported), len(want))
@@ -264,11 +265,11 @@ func TestTrainCancelled(t *testing.T) {
 func TestEpochCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r := newReplicate(dataset.Generated(50, 1), testConfiguration(5), 1, 0)
+	r := newLinear(t, dataset.Generated(50, 1), Options{}, testConfiguration(50, 5), 0)
 	if r.epoch(ctx) {
 		t.Error("the epoch was finished")
 	}
-	for _, w := range r.weights {
+	for _, w := range r.model.Weights() {
 		if w != 0 {
 			t.Fatal("a step was taken")
 		}
@@ -277,69 +278,152 @@ func TestEpochCancelled(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	good := dataset.Generated(10, 1)
-	if _, err := New(good, dataset.Generated(0, 1)); err == nil {
-		t.Error("no test rows: no error")
-	}
 	bad := *good
 	bad.Labels = append([]float32{0}, good.Labels[1:]...)
-	if _, err := New(&bad, good); err == nil || !strings.Contains(err.Error(), "label of row 0 is 0") {
-		t.Errorf("label 0: error %v", err)
+	ten := digits(10, good.Dim, 1)
+	for _, tt := range []struct {
+		name    string
+		data    Data
+		options Options
+		want    string
+	}{
+		{"no test rows", Data{Train: good, Test: dataset.Generated(0, 1)}, Options{}, "is empty"},
+		{"label 0", Data{Train: &bad, Test: good}, Options{}, "label of row 0 is 0"},
+		{"other classes", Data{Train: good, Test: ten}, Options{}, "dataset digits has 10 classes, want the 2 of"},
+		{"ten classes", Data{Train: ten, Test: ten}, Options{}, "model logistic-regression is for 2 classes, dataset digits has 10"},
+		{"model", Data{Train: good, Test: good}, Options{Model: model.Spec{Kind: "tree"}}, `model "tree" is unknown`},
+		{"optimizer", Data{Train: good, Test: good}, Options{Optimizer: "lbfgs"}, `optimizer "lbfgs" is unknown, want sgd or adam`},
+		{"sampling", Data{Train: good, Test: good}, Options{Sampling: "shuffle"}, `sampling "shuffle" is unknown`},
+		{"noise", Data{Train: good, Test: good}, Options{NoiseSource: "dice"}, `noise_source "dice" is unknown`},
+		{
+			"zero MLP", Data{Train: good, Test: good},
+			Options{Model: model.Spec{Kind: model.MLP, Hidden: []int{3}}, Initialization: model.InitializeZero}, "without gradients",
+		},
+	} {
+		if _, err := New(tt.data, tt.options); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %v, want %q", tt.name, err, tt.want)
+		}
 	}
 }
 
-func TestDefinition(t *testing.T) {
-	var registry trainer.Registry
-	registry.Register(Definition(dataset.NewCache()))
-	load := func(settings map[string]string) (trainer.Trainer, error) {
-		return registry.New(t.Context(), Name, trainer.Options{Settings: settings, DataDir: t.TempDir()})
+// The validation examples are measured apart from the test examples.
+func TestValidation(t *testing.T) {
+	train, validation, test := dataset.Generated(300, 1), dataset.Generated(200, 2), dataset.Generated(100, 3)
+	run := trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: 1}
+	measure := func(data Data) map[string][]float64 {
+		made, err := New(data, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return metrics(t, made, run)[2]
 	}
+	both := measure(Data{Train: train, Validation: validation, Test: test})
+	onValidation := measure(Data{Train: train, Test: validation})
+	onTest := measure(Data{Train: train, Test: test})
+	want := map[string][]float64{
+		MetricError: onValidation[MetricError], MetricLoss: onValidation[MetricLoss],
+		MetricTestError: onTest[MetricError], MetricTestLoss: onTest[MetricLoss],
+	}
+	if diff := cmp.Diff(want, both); diff != "" {
+		t.Errorf("metrics (-apart +together):\n%s", diff)
+	}
+	if len(onTest) != 2 {
+		t.Errorf("without validation examples the metrics are %v, want error and loss", onTest)
+	}
+}
 
-	made, err := load(map[string]string{
-		SettingSplit: "shuffled", SettingTrainRows: "1000", SettingSplitSeed: "3", SettingGenerated: "true",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	train, test := made.(*Trainer).Data()
-	if train.Rows != 1000 || test.Rows != dataset.AdultRows-1000 || !train.Generated {
-		t.Errorf("%d and %d rows, generated %t", train.Rows, test.Rows, train.Generated)
-	}
-	made, err = load(map[string]string{SettingGenerated: "true"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if train, _ := made.(*Trainer).Data(); train.Rows != dataset.DefaultTrainRows {
-		t.Errorf("%d training rows by default, want %d", train.Rows, dataset.DefaultTrainRows)
-	}
-
-	for _, tt := range []struct{ setting, value, want string }{
-		{SettingSplit, "paper", `split "paper" is unknown`},
-		{SettingTrainRows, "many", `setting train_rows is "many", want a whole number`},
-		{SettingTrainRows, "0", `setting train_rows is "0", want a whole number`},
-		{SettingTrainRows, "48842", "train rows 48842"},
-		{SettingSplitSeed, "-1", `setting split_seed is "-1", want a whole number`},
-		{SettingGenerated, "perhaps", `setting generated is "perhaps", want true or false`},
+// All models learn, with both optimizers, on sparse and on dense rows.
+func TestModelsLearn(t *testing.T) {
+	adult := Data{Train: dataset.Generated(4000, 1), Test: dataset.Generated(2000, 2)}
+	ten := Data{Train: digits(2000, 30, 1), Test: digits(1000, 30, 2)}
+	for _, tt := range []struct {
+		data Data
+		spec model.Spec
+		most float64 // the constant model's error is about 0.24 and 0.9
+	}{
+		{adult, model.Spec{Kind: model.LogisticRegression}, 0.19},
+		{adult, model.Spec{Kind: model.LinearSVM}, 0.19},
+		{adult, model.Spec{Kind: model.HuberSVM}, 0.19},
+		{adult, model.Spec{Kind: model.SoftmaxRegression}, 0.19},
+		{adult, model.Spec{Kind: model.MLP, Hidden: []int{16}}, 0.2},
+		{ten, model.Spec{Kind: model.SoftmaxRegression}, 0.25},
+		{ten, model.Spec{Kind: model.MLP, Hidden: []int{32, 16}}, 0.4},
 	} {
-		if _, err = load(map[string]string{tt.setting: tt.value}); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s=%s: error %v, want one with %q", tt.setting, tt.value, err, tt.want)
+		for optimizer, rate := range map[Optimizer]float64{SGD: 0.5, Adam: 0.01} {
+			made, err := New(tt.data, Options{Model: tt.spec, Optimizer: optimizer, Initialization: model.InitializeHe})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := made.Train(t.Context(), trainer.Run{
+				Parameters: parameters(trainer.Parameters{
+					ParameterEpochs: int64(10), ParameterLotSize: int64(64), ParameterLearningRate: rate, ParameterNoiseMultiplier: 0.5,
+				}),
+				Replicates: 2, Seed: 1,
+			}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range m.Metrics[MetricError] {
+				if !(e <= tt.most) {
+					t.Errorf("%s by %s: error %v, want at most %v", tt.spec.Kind, optimizer, e, tt.most)
+				}
+			}
 		}
 	}
-	// The defaults that the definition tells are those that are used.
-	settings := make(map[string]string)
-	for _, s := range Definition(nil).Settings {
-		settings[s.Name] = s.Default
+}
+
+// Networks, too, train to the same bits at any number of processors, whether these
+// are shared among the replicates or work on the same lot.
+func TestNetworkIsReproducible(t *testing.T) {
+	for _, replicates := range []int{1, 3} {
+		made, err := New(Data{Train: digits(700, 200, 1), Test: digits(300, 200, 2)},
+			Options{Model: model.Spec{Kind: model.MLP, Hidden: []int{50, 20}}, Optimizer: Adam})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := trainer.Run{
+			Parameters: parameters(trainer.Parameters{ParameterLotSize: int64(300), ParameterLearningRate: 0.01}),
+			Replicates: replicates, Seed: 7,
+		}
+		want := metrics(t, made, run)
+		for _, procs := range []int{1, 2, 7} {
+			previous := runtime.GOMAXPROCS(procs)
+			got := metrics(t, made, run)
+			runtime.GOMAXPROCS(previous)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%d replicates, GOMAXPROCS %d (-before +now):\n%s", replicates, procs, diff)
+			}
+		}
 	}
-	stated, err := parseSettings(settings)
+}
+
+// Without clipping and noise, training is not private, by the same code.
+func TestTrainWithoutPrivacy(t *testing.T) {
+	made := newTrainer(t, 500, 300)
+	unclipped := parameters(trainer.Parameters{ParameterNoiseMultiplier: 0.0, ParameterClippingNorm: math.Inf(1)})
+	wide := parameters(trainer.Parameters{ParameterNoiseMultiplier: 0.0, ParameterClippingNorm: 1e9})
+	got := metrics(t, made, trainer.Run{Parameters: unclipped, Replicates: 1, Seed: 1})
+	want := metrics(t, made, trainer.Run{Parameters: wide, Replicates: 1, Seed: 1})
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("metrics (-wide +unclipped):\n%s", diff)
+	}
+}
+
+// Randomness of the operating system is no function of the seed.
+func TestSystemNoise(t *testing.T) {
+	made, err := New(Data{Train: dataset.Generated(500, 1), Test: dataset.Generated(300, 2)}, Options{NoiseSource: NoiseOS})
 	if err != nil {
 		t.Fatal(err)
 	}
-	used, err := parseSettings(nil)
-	if err != nil {
-		t.Fatal(err)
+	run := trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: 1}
+	losses := make(map[float64]bool)
+	for range 3 {
+		for _, loss := range metrics(t, made, run)[0][MetricLoss] {
+			losses[loss] = true
+		}
 	}
-	used.TrainRows = dataset.DefaultTrainRows
-	if diff := cmp.Diff(stated, used); diff != "" {
-		t.Errorf("defaults (-stated +used):\n%s", diff)
+	if len(losses) != 6 {
+		t.Errorf("3 runs of 2 replicates have %d different losses, want 6", len(losses))
 	}
 }
 
@@ -348,7 +432,7 @@ func TestDefinition(t *testing.T) {
 // and standard deviation over 40 runs.
 func TestAdult(t *testing.T) {
 	train, test := adult(t, dataset.AdultSplit{Name: dataset.SplitPublished})
-	made, err := New(train, test)
+	made, err := New(Data{Train: train, Test: test}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

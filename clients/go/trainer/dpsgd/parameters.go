@@ -20,6 +20,7 @@ const (
 
 // configuration is what the parameters of a run say.
 type configuration struct {
+	rows            int // of the training examples
 	epochs          int64
 	stepsPerEpoch   int64
 	lotSize         int
@@ -30,7 +31,7 @@ type configuration struct {
 
 // parseParameters checks the parameters for training on rows examples.
 func parseParameters(p trainer.Parameters, rows int) (configuration, error) {
-	var c configuration
+	c := configuration{rows: rows}
 	if err := p.Only(ParameterEpochs, ParameterLotSize, ParameterLearningRate, ParameterClippingNorm,
 		ParameterNoiseMultiplier, ParameterNoiseVariance); err != nil {
 		return c, err
@@ -46,10 +47,12 @@ func parseParameters(p trainer.Parameters, rows int) (configuration, error) {
 	if c.learningRate, err = number(p, ParameterLearningRate); err != nil {
 		return c, err
 	}
-	if c.clippingNorm, err = number(p, ParameterClippingNorm); err != nil {
+	if c.noiseMultiplier, err = noise(p); err != nil {
 		return c, err
 	}
-	if c.noiseMultiplier, err = noise(p); err != nil {
+	if unclipped, err := p.Float(ParameterClippingNorm); err == nil && math.IsInf(unclipped, 1) && c.noiseMultiplier == 0 {
+		c.clippingNorm = unclipped
+	} else if c.clippingNorm, err = number(p, ParameterClippingNorm); err != nil {
 		return c, err
 	}
 	c.stepsPerEpoch, err = privacy.StepsPerEpoch(int64(rows), lotSize)

@@ -3,182 +3,165 @@ package dpsgd
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 
-	"github.com/dpareto/dpareto/clients/go/dataset"
-	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/model"
+	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
 
 // Purposes of the random streams of a replicate. The lots do not depend on how
 // much noise is drawn.
 const (
-	streamLots  = 0xd95d_0001
-	streamNoise = 0xd95d_0002
+	streamLots    = 0xd95d_0001
+	streamNoise   = 0xd95d_0002
+	streamInitial = 0xd95d_0003
 )
 
-// replicate is one model in training. Nothing is allocated after it is made.
-type replicate struct {
-	data        *dataset.Dataset
-	c           configuration
-	weights     []float64 // one for each feature, then the bias
-	gradient    []float64 // sum over the lot; zero between steps
-	order       []int32   // a permutation of the rows; the lot is its beginning
-	lots, noise *rand.Rand
+// The constants of Algorithm 4 of Avent et al. (2020).
+const (
+	beta1 = 0.9
+	beta2 = 0.999
+	kappa = 1e-8
+)
+
+// blockParameters is the number of parameters that one worker updates at a time. It
+// does not depend on the number of workers, and every block has its own noise.
+const blockParameters = 4096
+
+// learner is a replicate of any model.
+type learner interface {
+	// epoch takes the steps of one epoch. It returns false as soon as the context is
+	// done.
+	epoch(ctx context.Context) bool
+	// finite reports whether all weights are finite.
+	finite() bool
+	// evaluate returns the error rate and the mean loss on examples.
+	evaluate(examples *model.Examples) (errorRate, loss float64)
 }
 
-func newReplicate(data *dataset.Dataset, c configuration, seed uint64, index int) *replicate {
-	r := &replicate{
-		data:     data,
-		c:        c,
-		weights:  make([]float64, data.Dim+1),
-		gradient: make([]float64, data.Dim+1),
-		order:    make([]int32, data.Rows),
-		lots:     trainer.Stream(seed, index, streamLots),
-		noise:    trainer.Stream(seed, index, streamNoise),
+// replicate is one model in training. Nothing is allocated after it is made.
+type replicate[T model.Float] struct {
+	model   model.Model[T]
+	c       configuration
+	poisson bool
+	order   []int32 // the lot is its beginning; a permutation of the rows unless poisson
+
+	lots, noise random.Stream
+	step        uint64 // of the whole training, from 1
+
+	workers model.Workers
+	// deviation of the noise on the sum of clipped gradients.
+	deviation float64
+	// mean and square are µ and ν of Adam; nil for SGD.
+	mean, square []T
+	updateBlock  func(block int) // method, bound once
+}
+
+func newReplicate[T model.Float](
+	m model.Model[T], options Options, c configuration, seed uint64, index int, workers model.Workers,
+) *replicate[T] {
+	r := &replicate[T]{
+		model: m, c: c, workers: workers,
+		poisson: options.Sampling == Poisson,
+		order:   make([]int32, c.rows),
 	}
+	stream := func(purpose uint64) random.Stream {
+		if options.NoiseSource == NoiseOS {
+			return *random.System()
+		}
+		return *random.New(seed, index, purpose)
+	}
+	r.lots, r.noise = stream(streamLots), stream(streamNoise)
+	initial := stream(streamInitial)
+	m.Initialize(options.Initialization, &initial)
 	for i := range r.order {
 		r.order[i] = int32(i)
+	}
+	if c.noiseMultiplier > 0 {
+		r.deviation = c.clippingNorm * c.noiseMultiplier
+		if !r.poisson {
+			r.deviation *= 2
+		}
+	}
+	r.updateBlock = r.sgd
+	if options.Optimizer == Adam {
+		r.updateBlock = r.adam
+		r.mean, r.square = make([]T, len(m.Weights())), make([]T, len(m.Weights()))
 	}
 	return r
 }
 
-// epoch takes the steps of one epoch. It returns false as soon as the context is
-// done.
-func (r *replicate) epoch(ctx context.Context) bool {
+func (r *replicate[T]) epoch(ctx context.Context) bool {
+	blocks := (len(r.model.Weights()) + blockParameters - 1) / blockParameters
 	for range r.c.stepsPerEpoch {
 		if ctx.Err() != nil {
 			return false
 		}
-		r.drawLot()
-		r.accumulate(r.order[:r.c.lotSize])
-		r.update()
+		r.step++
+		r.model.Accumulate(r.lot(), r.c.clippingNorm)
+		r.workers.Do(blocks, r.updateBlock)
 	}
 	return true
 }
 
-// drawLot moves a uniform sample without replacement to the beginning of the
-// order: the first lotSize steps of the shuffle of Fisher and Yates, which needs
-// no particular order to start from.
-func (r *replicate) drawLot() {
-	order := r.order
-	for i := range r.c.lotSize {
-		j := i + int(r.lots.Uint32N(uint32(len(order)-i)))
-		order[i], order[j] = order[j], order[i]
+// lot draws the rows of a step.
+func (r *replicate[T]) lot() []int32 {
+	if r.poisson {
+		return r.lots.Bernoulli(r.order[:0], r.c.rows, float64(r.c.lotSize)/float64(r.c.rows))
+	}
+	r.lots.Lot(r.order, r.c.lotSize)
+	return r.order[:r.c.lotSize]
+}
+
+// noisy returns a block of the sum of clipped gradients with its noise, and the
+// index of its first parameter.
+func (r *replicate[T]) noisy(block int) (gradient []T, first int) {
+	gradient = r.model.Gradient()
+	first = block * blockParameters
+	gradient = gradient[first:min(first+blockParameters, len(gradient))]
+	if r.deviation > 0 {
+		noise := r.noise.At(r.step, uint64(block))
+		random.AddNormals(gradient, &noise, r.deviation)
+	}
+	return gradient, first
+}
+
+// sgd moves a block of weights and clears the block's gradient.
+func (r *replicate[T]) sgd(block int) {
+	gradient, first := r.noisy(block)
+	weights := r.model.Weights()[first:]
+	rate := T(r.c.learningRate / float64(r.c.lotSize))
+	for j, sum := range gradient {
+		weights[j] -= rate * sum
+		gradient[j] = 0
 	}
 }
 
-// accumulate adds the clipped gradients of the rows to r.gradient.
-func (r *replicate) accumulate(rows []int32) {
-	// The coefficients of several rows are computed before the first is used:
-	// without a write between them, the processor works on a few rows at once.
-	const block = 32
-	var coefficients [block]float64
-	for len(rows) > 0 {
-		n := min(block, len(rows))
-		r.coefficientsTo(coefficients[:n], rows[:n])
-		for i, row := range rows[:n] {
-			indices, values := r.data.Row(int(row))
-			addScaled(r.gradient, coefficients[i], indices, values)
-		}
-		rows = rows[n:]
-	}
-}
-
-// coefficientsTo stores in dst the factors c of the rows' clipped gradients.
-//
-// With y = ±1 and z = w·x + b, the loss log(1 + e^(−yz)) has the gradient
-// c·(x, 1), where c = −y/(1 + e^(yz)). Its norm is |c|·(‖x‖² + 1)^½, so that to
-// clip the gradient at L is to clip c at L/(‖x‖² + 1)^½.
-func (r *replicate) coefficientsTo(dst []float64, rows []int32) {
-	for i, row := range rows {
-		indices, values := r.data.Row(int(row))
-		squared := float64(len(indices))
-		if values != nil {
-			squared = r.data.SquaredNorm(int(row))
-		}
-		limit := r.c.clippingNorm / math.Sqrt(squared+1)
-		y := float64(r.data.Labels[row])
-		c := -y / (1 + math.Exp(y*predict(r.weights, indices, values)))
-		dst[i] = max(-limit, min(c, limit))
-	}
-}
-
-// predict returns z = w·x + b for a sparse row.
-func predict(weights []float64, indices []int32, values []float32) float64 {
-	z := weights[len(weights)-1]
-	if values == nil {
-		for _, index := range indices {
-			z += weights[index]
-		}
-		return z
-	}
-	for k, index := range indices {
-		z += weights[index] * float64(values[k])
-	}
-	return z
-}
-
-// addScaled adds c·(x, 1) to dst for a sparse row x.
-func addScaled(dst []float64, c float64, indices []int32, values []float32) {
-	dst[len(dst)-1] += c
-	if values == nil {
-		for _, index := range indices {
-			dst[index] += c
-		}
-		return
-	}
-	for k, index := range indices {
-		dst[index] += c * float64(values[k])
-	}
-}
-
-// update averages the gradient, adds the noise and moves the weights.
-func (r *replicate) update() {
+// adam moves a block of weights and clears the block's gradient.
+func (r *replicate[T]) adam(block int) {
+	gradient, first := r.noisy(block)
+	weights, mean, square := r.model.Weights()[first:], r.mean[first:], r.square[first:]
 	scale := 1 / float64(r.c.lotSize)
-	deviation := 2 * r.c.clippingNorm * scale * r.c.noiseMultiplier
-	for j, sum := range r.gradient {
-		g := sum * scale
-		if deviation > 0 {
-			g += deviation * r.noise.NormFloat64()
-		}
-		r.weights[j] -= r.c.learningRate * g
-		r.gradient[j] = 0
+	unbiasMean := 1 / (1 - math.Pow(beta1, float64(r.step)))
+	unbiasSquare := 1 / (1 - math.Pow(beta2, float64(r.step)))
+	for j, sum := range gradient {
+		g := float64(sum) * scale
+		m := beta1*float64(mean[j]) + (1-beta1)*g
+		v := beta2*float64(square[j]) + (1-beta2)*g*g
+		mean[j], square[j] = T(m), T(v)
+		weights[j] -= T(r.c.learningRate * m * unbiasMean / (math.Sqrt(v*unbiasSquare) + kappa))
+		gradient[j] = 0
 	}
 }
 
-// evaluate returns the fraction of examples on the wrong side of the model, z = 0
-// being on the negative one, and their mean log loss in nats.
-func evaluate(data *dataset.Dataset, weights []float64) (errorRate, loss float64) {
-	// log(1 + e^(−yz)) = max(−yz, 0) + log(1 + e^(−|z|)). The logarithm is taken of
-	// products of factors in (1, 2], of as many as stay within the range of float64.
-	const factors = 1000
-	wrong := 0
-	product := 1.0
-	for i := range data.Rows {
-		indices, values := data.Row(i)
-		z := predict(weights, indices, values)
-		y := float64(data.Labels[i])
-		if (z > 0) != (y > 0) {
-			wrong++
-		}
-		loss += max(-y*z, 0)
-		product *= 1 + math.Exp(-math.Abs(z))
-		if i%factors == factors-1 {
-			loss += math.Log(product)
-			product = 1
-		}
-	}
-	loss += math.Log(product)
-	n := float64(data.Rows)
-	return float64(wrong) / n, loss / n
-}
-
-// allFinite reports whether no value is infinite or not a number.
-func allFinite(values []float64) bool {
-	for _, v := range values {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+func (r *replicate[T]) finite() bool {
+	for _, w := range r.model.Weights() {
+		if math.IsNaN(float64(w)) || math.IsInf(float64(w), 0) {
 			return false
 		}
 	}
 	return true
+}
+
+func (r *replicate[T]) evaluate(examples *model.Examples) (errorRate, loss float64) {
+	return r.model.Evaluate(examples)
 }

@@ -1,198 +1,184 @@
 package dpsgd
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
-	"gonum.org/v1/gonum/diff/fd"
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/internal/parallel"
+	"github.com/dpareto/dpareto/clients/go/trainer/model"
 )
 
-// examples returns two datasets: one of ones only, one of any values.
-func examples(rows int) map[string]*dataset.Dataset {
-	ones := dataset.Generated(rows, 1)
-	values := *ones
-	values.Values = make([]float32, len(ones.Indices))
-	rng := rand.New(rand.NewPCG(1, 2))
-	for i := range values.Values {
-		values.Values[i] = float32(rng.NormFloat64())
+func testConfiguration(rows, lotSize int) configuration {
+	return configuration{
+		rows: rows, epochs: 1, stepsPerEpoch: 1, lotSize: lotSize,
+		learningRate: 1, clippingNorm: 1, noiseMultiplier: 1,
 	}
-	return map[string]*dataset.Dataset{"ones": ones, "values": &values}
 }
 
-// dense returns row i as a dense vector with a 1 for the bias at the end.
-func dense(d *dataset.Dataset, i int) []float64 {
-	x := make([]float64, d.Dim+1)
-	x[d.Dim] = 1
-	indices, values := d.Row(i)
-	for k, index := range indices {
-		x[index] = 1
-		if values != nil {
-			x[index] = float64(values[k])
+// digits returns made-up dense rows of ten classes, each around its own centre.
+func digits(rows, dim int, seed uint64) *dataset.Dataset {
+	d := &dataset.Dataset{
+		Name: "digits", Generated: true, Rows: rows, Dim: dim, Classes: 10,
+		Dense: make([]float32, rows*dim), Labels: make([]float32, rows),
+	}
+	centres, rng := rand.New(rand.NewPCG(1, 1)), rand.New(rand.NewPCG(seed, 2))
+	centre := make([]float32, 10*dim)
+	for i := range centre {
+		centre[i] = float32(centres.NormFloat64())
+	}
+	for i := range rows {
+		class := rng.IntN(10)
+		d.Labels[i] = float32(class)
+		for k := range dim {
+			d.Dense[i*dim+k] = (centre[class*dim+k] + float32(2*rng.NormFloat64())) / 10
 		}
 	}
-	return x
+	return d
 }
 
-// naiveLoss is log(1 + e^(−yz)) of row i.
-func naiveLoss(d *dataset.Dataset, weights []float64, i int) float64 {
-	return math.Log1p(math.Exp(-float64(d.Labels[i]) * floats.Dot(weights, dense(d, i))))
+func prepare(t testing.TB, d *dataset.Dataset) *model.Examples {
+	t.Helper()
+	examples, err := model.NewExamples(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return examples
 }
 
-// naiveGradient is the gradient of the loss of row i, (p − t)·(x, 1) with the
+// newLinear returns replicate number index of a logistic regression.
+func newLinear(t testing.TB, d *dataset.Dataset, o Options, c configuration, index int) *replicate[float64] {
+	t.Helper()
+	o, err := o.normal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newReplicate(model.NewLinear(o.Model, prepare(t, d)), o, c, 5, index, parallel.New(1))
+}
+
+// newNetwork returns replicate number index of a network.
+func newNetwork(t testing.TB, d *dataset.Dataset, o Options, c configuration, index int, workers model.Workers) *replicate[float32] {
+	t.Helper()
+	o, err := o.normal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newReplicate(model.NewNetwork(o.Model, prepare(t, d), workers), o, c, 5, index, workers)
+}
+
+// naiveGradient is the gradient of the log loss of row i, (p − t)·(x, 1) with the
 // target t in {0, 1}.
 func naiveGradient(d *dataset.Dataset, weights []float64, i int) []float64 {
-	g := dense(d, i)
+	g := make([]float64, d.Dim+1)
+	g[d.Dim] = 1
+	indices, _ := d.Row(i)
+	for _, index := range indices {
+		g[index] = 1
+	}
 	p := 1 / (1 + math.Exp(-floats.Dot(weights, g)))
 	floats.Scale(p-(float64(d.Labels[i])+1)/2, g)
 	return g
 }
 
-func randomWeights(dim int, seed uint64) []float64 {
-	rng := rand.New(rand.NewPCG(seed, 9))
-	weights := make([]float64, dim+1)
-	for i := range weights {
-		weights[i] = rng.NormFloat64()
+// Lots of all rows, without noise, are gradient descent, and Adam as in the paper,
+// on the mean of the clipped gradients.
+func TestUpdateAgainstNaive(t *testing.T) {
+	d := dataset.Generated(60, 1)
+	c := testConfiguration(d.Rows, d.Rows)
+	c.learningRate, c.clippingNorm, c.noiseMultiplier, c.stepsPerEpoch = 0.3, 0.8, 0, 5
+	mean := func(w []float64) []float64 {
+		g := make([]float64, len(w))
+		for i := range d.Rows {
+			gradient := naiveGradient(d, w, i)
+			floats.AddScaled(g, min(1, c.clippingNorm/floats.Norm(gradient, 2))/float64(d.Rows), gradient)
+		}
+		return g
 	}
-	return weights
-}
-
-func testConfiguration(lotSize int) configuration {
-	return configuration{
-		epochs: 1, stepsPerEpoch: 1, lotSize: lotSize,
-		learningRate: 1, clippingNorm: 1, noiseMultiplier: 1,
-	}
-}
-
-func TestGradientAgainstFiniteDifferences(t *testing.T) {
-	for name, d := range examples(20) {
-		c := testConfiguration(d.Rows)
-		c.clippingNorm = 1e9
-		r := newReplicate(d, c, 1, 0)
-		r.weights = randomWeights(d.Dim, 1)
-		r.accumulate(r.order)
-
-		want := fd.Gradient(nil, func(w []float64) float64 {
-			var sum float64
-			for i := range d.Rows {
-				sum += naiveLoss(d, w, i)
-			}
-			return sum
-		}, r.weights, &fd.Settings{Formula: fd.Central})
-		if !floats.EqualApprox(r.gradient, want, 1e-7) {
-			t.Errorf("%s: gradient differs from finite differences by %v", name, floats.Distance(r.gradient, want, math.Inf(1)))
+	want := map[Optimizer][]float64{SGD: make([]float64, d.Dim+1), Adam: make([]float64, d.Dim+1)}
+	mu, nu := make([]float64, d.Dim+1), make([]float64, d.Dim+1)
+	for i := 1; i <= 5; i++ {
+		floats.AddScaled(want[SGD], -c.learningRate, mean(want[SGD]))
+		for j, g := range mean(want[Adam]) {
+			mu[j] = 0.9*mu[j] + 0.1*g
+			nu[j] = 0.999*nu[j] + 0.001*g*g
+			unbiased := mu[j] / (1 - math.Pow(0.9, float64(i)))
+			square := nu[j] / (1 - math.Pow(0.999, float64(i)))
+			want[Adam][j] -= c.learningRate * unbiased / (math.Sqrt(square) + 1e-8)
 		}
 	}
-}
-
-func TestClippedSumAgainstNaive(t *testing.T) {
-	for name, d := range examples(150) {
-		for _, clippingNorm := range []float64{0.01, 0.5, 1, 2, 100} {
-			c := testConfiguration(100)
-			c.clippingNorm = clippingNorm
-			r := newReplicate(d, c, 3, 0)
-			r.weights = randomWeights(d.Dim, 2)
-			r.drawLot()
-			lot := r.order[:c.lotSize]
-			r.accumulate(lot)
-
-			want := make([]float64, d.Dim+1)
-			clipped := 0
-			for _, row := range lot {
-				g := naiveGradient(d, r.weights, int(row))
-				if norm := floats.Norm(g, 2); norm > clippingNorm {
-					floats.Scale(clippingNorm/norm, g)
-					clipped++
-				}
-				floats.Add(want, g)
-			}
-			if !floats.EqualApprox(r.gradient, want, 1e-12) {
-				t.Errorf("%s, L = %v: sum of clipped gradients differs by %v", name, clippingNorm,
-					floats.Distance(r.gradient, want, math.Inf(1)))
-			}
-			if clippingNorm == 1 && (clipped == 0 || clipped == len(lot)) {
-				t.Errorf("%s: %d of %d gradients are clipped at 1, want some", name, clipped, len(lot))
-			}
-		}
-	}
-}
-
-// No example moves the sum by more than L, whatever the weights.
-func TestClippedGradientNorm(t *testing.T) {
-	for name, d := range examples(100) {
-		c := testConfiguration(1)
-		c.clippingNorm = 0.7
-		r := newReplicate(d, c, 1, 0)
-		for _, scale := range []float64{0, 1, 1e3, 1e150} {
-			r.weights = randomWeights(d.Dim, 3)
-			floats.Scale(scale, r.weights)
-			for row := range d.Rows {
-				clear(r.gradient)
-				r.accumulate([]int32{int32(row)})
-				if norm := floats.Norm(r.gradient, 2); norm > 0.7*(1+1e-12) {
-					t.Fatalf("%s, weights of scale %v: row %d has norm %v, want at most 0.7", name, scale, row, norm)
-				}
-			}
-		}
-	}
-}
-
-// Full batches without noise are plain gradient descent.
-func TestUpdateWithoutNoise(t *testing.T) {
-	for name, d := range examples(60) {
-		c := testConfiguration(d.Rows)
-		c.learningRate, c.clippingNorm, c.noiseMultiplier, c.stepsPerEpoch = 0.3, 1e9, 0, 5
-		r := newReplicate(d, c, 1, 0)
+	for optimizer, weights := range want {
+		r := newLinear(t, d, Options{Optimizer: optimizer}, c, 0)
 		if !r.epoch(t.Context()) {
 			t.Fatal("the epoch was not finished")
 		}
-		want := make([]float64, d.Dim+1)
-		for range c.stepsPerEpoch {
-			g := make([]float64, d.Dim+1)
-			for i := range d.Rows {
-				floats.Add(g, naiveGradient(d, want, i))
-			}
-			floats.AddScaled(want, -c.learningRate/float64(d.Rows), g)
-		}
-		if !floats.EqualApprox(r.weights, want, 1e-12) {
-			t.Errorf("%s: weights differ by %v", name, floats.Distance(r.weights, want, math.Inf(1)))
+		if got := r.model.Weights(); !floats.EqualApprox(got, weights, 1e-12) {
+			t.Errorf("%s: weights differ by %v", optimizer, floats.Distance(got, weights, math.Inf(1)))
 		}
 	}
 }
 
-// The first step with noise, less the same step without, is −η (2L/m) σ times
-// standard normal numbers.
+// The first step with noise, less the same step without, is −η times normal numbers
+// of deviation (2L/m)σ, or (L/m)σ with Poisson sampling.
 func TestNoiseDistribution(t *testing.T) {
-	d := dataset.Generated(100, 1)
-	noisy := configuration{
-		epochs: 1, stepsPerEpoch: 1, lotSize: 20,
-		learningRate: 0.5, clippingNorm: 1.5, noiseMultiplier: 3,
-	}
+	noisy := testConfiguration(100, 20)
+	noisy.learningRate, noisy.clippingNorm, noisy.noiseMultiplier = 0.5, 1.5, 3
 	silent := noisy
 	silent.noiseMultiplier = 0
-	deviation := 0.5 * (2 * 1.5 / 20) * 3
-	const runs = 1000
-	var draws []float64
-	var byCoordinate [2][]float64 // of the first and the bias, over the runs
-	for run := range runs {
-		with, without := newReplicate(d, noisy, 5, run), newReplicate(d, silent, 5, run)
-		with.epoch(t.Context())
-		without.epoch(t.Context())
-		for j := range with.weights {
-			draws = append(draws, (without.weights[j]-with.weights[j])/deviation)
-		}
-		n := len(draws)
-		byCoordinate[0] = append(byCoordinate[0], draws[n-len(with.weights)])
-		byCoordinate[1] = append(byCoordinate[1], draws[n-1])
+	weights := map[string]func(o Options, c configuration, index int) []float64{
+		"linear": func(o Options, c configuration, index int) []float64 {
+			r := newLinear(t, dataset.Generated(100, 1), o, c, index)
+			r.epoch(t.Context())
+			return r.model.Weights()
+		},
+		"network": func(o Options, c configuration, index int) []float64 {
+			o.Model.Kind = model.SoftmaxRegression
+			r := newNetwork(t, digits(100, 500, 1), o, c, index, parallel.New(1)) // 5,010 parameters: two blocks
+			r.epoch(t.Context())
+			var w []float64
+			for _, v := range r.model.Weights() {
+				w = append(w, float64(v))
+			}
+			return w
+		},
 	}
+	for name, sampling := range map[string]Sampling{"2L/m": FixedSize, "L/m": Poisson} {
+		deviation := 0.5 * (1.5 / 20) * 3
+		if sampling == FixedSize {
+			deviation *= 2
+		}
+		for kind, train := range weights {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				runs := map[string]int{"linear": 1000, "network": 40}[kind]
+				var draws []float64
+				var first, last []float64 // coordinates, over the runs
+				for run := range runs {
+					o := Options{Sampling: sampling}
+					without := train(o, silent, run)
+					for j, w := range train(o, noisy, run) {
+						draws = append(draws, (without[j]-w)/deviation)
+					}
+					first = append(first, draws[len(draws)-len(without)])
+					last = append(last, draws[len(draws)-1])
+				}
+				checkNormal(t, draws)
+				if c := stat.Correlation(first, last, nil); math.Abs(c) > 4/math.Sqrt(float64(runs)) {
+					t.Errorf("the first and the last coordinate have correlation %v", c)
+				}
+			})
+		}
+	}
+}
 
-	// Four standard errors of each moment of n standard normal numbers.
+// checkNormal checks moments within four standard errors. That the numbers are
+// normal is a matter of package random.
+func checkNormal(t *testing.T, draws []float64) {
+	t.Helper()
 	n := float64(len(draws))
 	mean, variance := stat.MeanVariance(draws, nil)
 	for _, tt := range []struct {
@@ -204,133 +190,179 @@ func TestNoiseDistribution(t *testing.T) {
 		{"skewness", stat.Skew(draws, nil), 0, math.Sqrt(6 / n)},
 		{"excess kurtosis", stat.ExKurtosis(draws, nil), 0, math.Sqrt(24 / n)},
 		{"lag-one correlation", stat.Correlation(draws[1:], draws[:len(draws)-1], nil), 0, math.Sqrt(1 / n)},
-		{"correlation of coordinates", stat.Correlation(byCoordinate[0], byCoordinate[1], nil), 0, math.Sqrt(1.0 / runs)},
 	} {
 		if math.Abs(tt.got-tt.want) > 4*tt.standardError {
 			t.Errorf("%s %v, want %v ± %v", tt.name, tt.got, tt.want, tt.standardError)
 		}
 	}
-
-	// Chi-square over 50 bins of equal probability, and the tails by themselves.
-	const bins = 50
-	var counts [bins]float64
-	beyond := 0.0
-	for _, x := range draws {
-		u := distuv.UnitNormal.CDF(x)
-		counts[min(int(u*bins), bins-1)]++
-		if math.Abs(x) > 3.5 {
-			beyond++
-		}
-	}
-	expected := make([]float64, bins)
-	for i := range expected {
-		expected[i] = n / bins
-	}
-	statistic := stat.ChiSquare(counts[:], expected)
-	if p := 1 - (distuv.ChiSquared{K: bins - 1}).CDF(statistic); p < 1e-4 {
-		t.Errorf("chi-square %v with %d degrees of freedom, p = %v", statistic, bins-1, p)
-	}
-	if want := 2 * distuv.UnitNormal.Survival(3.5) * n; math.Abs(beyond-want) > 4*math.Sqrt(want) {
-		t.Errorf("%v of %v draws are beyond 3.5, want %v", beyond, n, want)
+	if slices.Max(draws) == slices.Min(draws) {
+		t.Error("all draws are equal")
 	}
 }
 
-// Lots are uniform over the subsets of their size, and independent.
+// Every step has its own noise, and every replicate has.
+func TestNoiseIsNotRepeated(t *testing.T) {
+	d := dataset.Generated(50, 1)
+	c := testConfiguration(50, 5)
+	seen := make(map[float64]bool)
+	const replicates, steps = 4, 25
+	for index := range replicates {
+		r := newLinear(t, d, Options{}, c, index)
+		for range steps {
+			r.step++
+			gradient, _ := r.noisy(0)
+			for _, g := range gradient {
+				seen[g] = true
+			}
+			clear(gradient)
+		}
+	}
+	if want := replicates * steps * (d.Dim + 1); len(seen) != want {
+		t.Errorf("%d different numbers, want %d", len(seen), want)
+	}
+}
+
+// Lots of fixed size are drawn afresh in every step: two share as many rows as
+// independent ones do, the overlap being hypergeometric. Those of Poisson sampling
+// have binomial sizes.
 func TestLots(t *testing.T) {
-	const rows, size, lots = 12, 5, 60000
-	r := newReplicate(dataset.Generated(rows, 1), testConfiguration(size), 1, 0)
-	subsets := make(map[uint16]float64)
+	const rows, size, lots = 12, 5, 20_000
+	d := dataset.Generated(rows, 1)
+	r := newLinear(t, d, Options{}, testConfiguration(rows, size), 0)
 	var overlap float64
-	var last uint16
+	var last []int32
 	for range lots {
-		r.drawLot()
-		var subset uint16
-		for _, row := range r.order[:size] {
-			subset |= 1 << row
+		lot := r.lot()
+		if len(lot) != size {
+			t.Fatalf("lot %v, want %d rows", lot, size)
 		}
-		if bits := onesCount(subset); bits != size {
-			t.Fatalf("lot %v has %d different rows, want %d", r.order[:size], bits, size)
+		for _, row := range lot {
+			if slices.Contains(last, row) {
+				overlap++
+			}
 		}
-		subsets[subset]++
-		overlap += float64(onesCount(subset & last))
-		last = subset
+		last = slices.Clone(lot)
 	}
-	permutation := slices.Clone(r.order)
-	slices.Sort(permutation)
-	for i, row := range permutation {
-		if int(row) != i {
-			t.Fatalf("the order is no permutation: %v", r.order)
-		}
-	}
-
-	const possible = 792 // 12 over 5
-	counts, expected := make([]float64, possible), make([]float64, possible)
-	i := 0
-	for _, count := range subsets {
-		counts[i] = count
-		i++
-	}
-	for i := range expected {
-		expected[i] = lots / float64(possible)
-	}
-	statistic := stat.ChiSquare(counts, expected)
-	if p := 1 - (distuv.ChiSquared{K: possible - 1}).CDF(statistic); p < 1e-4 {
-		t.Errorf("%d subsets, chi-square %v with %d degrees of freedom, p = %v", len(subsets), statistic, possible-1, p)
-	}
-
-	// The overlap of two independent lots is hypergeometric.
 	mean := float64(size*size) / rows
 	variance := mean * (rows - size) / rows * (rows - size) / (rows - 1)
 	if got := overlap / lots; math.Abs(got-mean) > 4*math.Sqrt(variance/lots) {
 		t.Errorf("consecutive lots share %v rows on average, want %v ± %v", got, mean, math.Sqrt(variance/lots))
 	}
-}
 
-func onesCount(subset uint16) int {
-	n := 0
-	for ; subset != 0; subset &= subset - 1 {
-		n++
+	r = newLinear(t, d, Options{Sampling: Poisson}, testConfiguration(rows, size), 0)
+	counts := make([]float64, rows)
+	var sizes []float64
+	for range lots {
+		lot := r.lot()
+		sizes = append(sizes, float64(len(lot)))
+		for _, row := range lot {
+			counts[row]++
+		}
 	}
-	return n
+	const q = float64(size) / rows
+	gotMean, gotVariance := stat.MeanVariance(sizes, nil)
+	if math.Abs(gotMean-size) > 4*math.Sqrt(rows*q*(1-q)/lots) || math.Abs(gotVariance/(rows*q*(1-q))-1) > 4*math.Sqrt(2.0/lots) {
+		t.Errorf("sizes have mean %v and variance %v, want %v and %v", gotMean, gotVariance, size, rows*q*(1-q))
+	}
+	for row, count := range counts {
+		if math.Abs(count-lots*q) > 4.5*math.Sqrt(lots*q*(1-q)) {
+			t.Errorf("row %d is in %v lots of %d, want %v", row, count, lots, lots*q)
+		}
+	}
 }
 
-func TestEvaluateAgainstNaive(t *testing.T) {
-	for name, d := range examples(2500) {
-		weights := randomWeights(d.Dim, 4)
-		errorRate, loss := evaluate(d, weights)
-		var wrong, sum float64
-		for i := range d.Rows {
-			sum += naiveLoss(d, weights, i)
-			if (floats.Dot(weights, dense(d, i)) > 0) != (d.Labels[i] > 0) {
-				wrong++
-			}
-		}
-		if want := wrong / float64(d.Rows); errorRate != want {
-			t.Errorf("%s: error %v, want %v", name, errorRate, want)
-		}
-		if want := sum / float64(d.Rows); math.Abs(loss-want) > 1e-12*want {
-			t.Errorf("%s: loss %v, want %v", name, loss, want)
-		}
-
-		// All weights zero: everything is on the negative side, at log 2 a row.
-		errorRate, loss = evaluate(d, make([]float64, d.Dim+1))
-		if want := float64(d.Positives()) / float64(d.Rows); errorRate != want || math.Abs(loss-math.Ln2) > 1e-13 {
-			t.Errorf("%s: zero weights: error %v and loss %v, want %v and log 2", name, errorRate, loss, want)
-		}
-
-		// Far from the boundary the loss is the distance.
-		floats.Scale(1e6, weights)
-		if _, far := evaluate(d, weights); math.IsInf(far, 0) || math.IsNaN(far) || far < 1e5 {
-			t.Errorf("%s: loss %v with large weights", name, far)
-		}
+// A Poisson sum is divided by the expected size of the lot, whatever its size.
+func TestPoissonUpdate(t *testing.T) {
+	d := dataset.Generated(40, 1)
+	c := testConfiguration(40, 10)
+	c.noiseMultiplier = 0
+	r := newLinear(t, d, Options{Sampling: Poisson}, c, 0)
+	same := newLinear(t, d, Options{Sampling: Poisson}, c, 0)
+	want := make([]float64, d.Dim+1)
+	for _, row := range same.lot() {
+		g := naiveGradient(d, make([]float64, d.Dim+1), int(row))
+		floats.AddScaled(want, -min(1, 1/floats.Norm(g, 2))/10, g)
+	}
+	r.epoch(t.Context())
+	if !floats.EqualApprox(r.model.Weights(), want, 1e-13) {
+		t.Errorf("weights differ by %v", floats.Distance(r.model.Weights(), want, math.Inf(1)))
 	}
 }
 
 func TestEpochDoesNotAllocate(t *testing.T) {
-	c := testConfiguration(10)
-	c.stepsPerEpoch = 20
-	r := newReplicate(dataset.Generated(200, 1), c, 1, 0)
-	if n := testing.AllocsPerRun(10, func() { r.epoch(t.Context()) }); n != 0 {
-		t.Errorf("%v allocations an epoch, want 0", n)
+	pool := parallel.New(2)
+	defer pool.Close()
+	for _, o := range []Options{
+		{}, {Optimizer: Adam}, {Sampling: Poisson}, {NoiseSource: NoiseOS},
+	} {
+		c := testConfiguration(200, 10)
+		c.stepsPerEpoch = 5
+		linear := newLinear(t, dataset.Generated(200, 1), o, c, 0)
+		o.Model = model.Spec{Kind: model.MLP, Hidden: []int{32}}
+		network := newNetwork(t, digits(200, 50, 1), o, c, 0, pool)
+		for name, r := range map[string]learner{"linear": linear, "network": network} {
+			if n := testing.AllocsPerRun(10, func() { r.epoch(t.Context()) }); n != 0 {
+				t.Errorf("%s, %+v: %v allocations an epoch, want 0", name, o, n)
+			}
+		}
 	}
+}
+
+func BenchmarkEpoch(b *testing.B) {
+	pool := dataset.Generated(40000, 1)
+	for _, kind := range []model.Kind{model.LogisticRegression, model.LinearSVM} {
+		for _, optimizer := range []Optimizer{SGD, Adam} {
+			for _, lotSize := range []int{8, 32, 128, 512} {
+				b.Run(fmt.Sprintf("%s/%s/lot=%d", kind, optimizer, lotSize), func(b *testing.B) {
+					c := testConfiguration(pool.Rows, lotSize)
+					c.stepsPerEpoch, c.learningRate = int64(pool.Rows/lotSize), 0.05
+					r := newLinear(b, pool, Options{Optimizer: optimizer, Model: model.Spec{Kind: kind}}, c, 0)
+					benchmark(b, r, pool.Rows)
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkNetwork trains the networks of Avent et al. (2020), with privacy and
+// without, on one core.
+func BenchmarkNetwork(b *testing.B) {
+	data := digits(4096, 784, 1)
+	for _, hidden := range [][]int{{128, 64}, {1000}} {
+		for _, lotSize := range []int{64, 256, 1024} {
+			for _, private := range []bool{false, true} {
+				b.Run(fmt.Sprintf("mlp=%v/lot=%d/private=%t", hidden, lotSize, private), func(b *testing.B) {
+					c := testConfiguration(data.Rows, lotSize)
+					c.stepsPerEpoch, c.learningRate = int64(data.Rows/lotSize), 0.05
+					if !private {
+						c.clippingNorm, c.noiseMultiplier = math.Inf(1), 0
+					}
+					o := Options{Model: model.Spec{Kind: model.MLP, Hidden: hidden}}
+					benchmark(b, newNetwork(b, data, o, c, 0, parallel.New(1)), data.Rows)
+				})
+			}
+		}
+	}
+}
+
+func benchmark(b *testing.B, r learner, rows int) {
+	b.Helper()
+	b.ReportAllocs()
+	for b.Loop() {
+		r.epoch(b.Context())
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(rows), "ns/example")
+}
+
+func BenchmarkEvaluate(b *testing.B) {
+	examples := prepare(b, dataset.Generated(8842, 1))
+	m := model.NewLinear(model.Spec{Kind: model.LogisticRegression}, examples)
+	for i := range m.Weights() {
+		m.Weights()[i] = float64(i%7) / 10
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Evaluate(examples)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(examples.Data().Rows), "ns/example")
 }

@@ -1,0 +1,95 @@
+package trainer
+
+// Declaration is what a trainer knows of the studies that can be made of it: the
+// parameters that it takes, the metrics that it measures, and the mechanism by
+// which the parameters give a run its privacy. Expressions are in the Common
+// Expression Language over the parameters' names, as in a study.
+type Declaration struct {
+	// Parameters that Train requires, in the order in which people read them.
+	Parameters []ParameterDeclaration
+	// Metrics that Train measures, the objective first.
+	Metrics []MetricDeclaration
+	// Privacy of one run. Nil for a trainer without privacy.
+	Privacy *PrivacyDeclaration
+	// CheckpointParameter names the parameter T for which the measurement after t
+	// steps is that of the same configuration with T = t; empty where there is none.
+	CheckpointParameter string
+}
+
+// ParameterDeclaration is a numeric parameter with the domain that is searched when
+// a user has no better idea.
+type ParameterDeclaration struct {
+	Name  string
+	Usage string // one line: meaning and unit
+	// Integer tells int64 parameters from float64 ones.
+	Integer bool
+	// Min and Max are the ends of the closed domain; whole for integers.
+	Min, Max float64
+	// Logarithmic tells that distances are those of logarithms. Min is positive then.
+	Logarithmic bool
+	// Law of the first points of a search, cut off at the ends of the domain.
+	Law Law
+}
+
+// LawKind is a kind of law.
+type LawKind int
+
+// The kinds of laws.
+const (
+	// LawDefault is uniform on the parameter's scale.
+	LawDefault LawKind = iota
+	// LawUniform is uniform on the domain, before integers are rounded.
+	LawUniform
+	// LawNormal is Gaussian.
+	LawNormal
+	// LawShiftedExponential is a shift plus an exponential variable.
+	LawShiftedExponential
+)
+
+// Law is a probability law. Only the fields of its kind have a meaning.
+type Law struct {
+	Kind                    LawKind
+	Mean, StandardDeviation float64 // of LawNormal, in the parameter's unit
+	Rate, Shift             float64 // of LawShiftedExponential; the mean is Shift + 1/Rate
+}
+
+// Transform is a scale on which a metric is modelled.
+type Transform string
+
+// The transforms, by their names in a study file.
+const (
+	TransformIdentity Transform = "IDENTITY"
+	TransformLog      Transform = "LOG"
+	TransformLogit    Transform = "LOGIT" // for values in [0, 1]
+)
+
+// MetricDeclaration is a metric that a trainer measures.
+type MetricDeclaration struct {
+	Name  string
+	Usage string // one line: meaning
+	Unit  string // such as "ratio"
+	// Objective marks the metric that is to be minimised. The others are recorded
+	// beside it.
+	Objective bool
+	// Transform and Reference, the anti-ideal value, of an objective.
+	Transform Transform
+	Reference float64
+	// SampleSize is the number of examples behind the metric where it is a fraction
+	// of them, and 0 otherwise.
+	SampleSize int
+}
+
+// PrivacyDeclaration is the privacy of one run, in the words of a study file.
+type PrivacyDeclaration struct {
+	// Mechanism is the name of one of the mechanisms of a study, such as "dp_sgd".
+	Mechanism string
+	// Fields of the mechanism by name: expressions over the parameters, or the name
+	// of an enum's value.
+	Fields map[string]string
+	// Delta in [0, 1).
+	Delta float64
+	// Adjacency, Accountant and Conversion are names of enum values, such as
+	// "REPLACE_ONE", "RDP" and "IMPROVED". Conversion is empty for accountants other
+	// than RDP.
+	Adjacency, Accountant, Conversion string
+}
