@@ -133,16 +133,16 @@ func checkRows(t *testing.T, s *dparetov1.StudySpec, made trainer.Trainer) {
 	if !ok {
 		return
 	}
-	train, test := sgd.Data()
+	data := sgd.Data()
 	metrics := make(map[string]*dparetov1.MetricSpec)
 	for _, m := range s.GetMetrics() {
 		metrics[m.GetId()] = m
 	}
-	if got := metrics["epsilon"].GetComputed().GetPrivacy().GetDpSgd().GetDatasetSize(); got != strconv.Itoa(train.Rows) {
-		t.Errorf("dataset_size is %s, training has %d rows", got, train.Rows)
+	if got := metrics["epsilon"].GetComputed().GetPrivacy().GetDpSgd().GetDatasetSize(); got != strconv.Itoa(data.Train.Rows) {
+		t.Errorf("dataset_size is %s, training has %d rows", got, data.Train.Rows)
 	}
-	if got := metrics["error"].GetReported().GetSampleSize(); got != float64(test.Rows) {
-		t.Errorf("sample_size is %g, the test has %d rows", got, test.Rows)
+	if got := metrics["error"].GetReported().GetSampleSize(); got != float64(data.Test.Rows) {
+		t.Errorf("sample_size is %g, the test has %d rows", got, data.Test.Rows)
 	}
 }
 
