@@ -24,7 +24,8 @@ const (
 )
 
 // blockParameters is the number of parameters that one worker updates at a time. It
-// does not depend on the number of workers, and every block has its own noise.
+// does not depend on the number of workers, and every block has its own stream of
+// noise.
 const blockParameters = 4096
 
 // learner is a replicate of any model.
@@ -45,8 +46,9 @@ type replicate[T model.Float] struct {
 	poisson bool
 	order   []int32 // the lot is its beginning; a permutation of the rows unless poisson
 
-	lots, noise random.Stream
-	step        uint64 // of the whole training, from 1
+	lots  *random.Stream
+	noise []*random.Stream // of each block of parameters; nil without noise
+	step  uint64           // of the whole training, from 1
 
 	workers model.Workers
 	// deviation of the noise on the sum of clipped gradients.
@@ -57,22 +59,21 @@ type replicate[T model.Float] struct {
 }
 
 func newReplicate[T model.Float](
-	m model.Model[T], options Options, c configuration, seed uint64, index int, workers model.Workers,
+	m model.Model[T], options Options, c configuration, seed uint64, number int, workers model.Workers,
 ) *replicate[T] {
 	r := &replicate[T]{
 		model: m, c: c, workers: workers,
 		poisson: options.Sampling == Poisson,
 		order:   make([]int32, c.rows),
 	}
-	stream := func(purpose uint64) random.Stream {
+	stream := func(purpose uint64, index int) *random.Stream {
 		if options.NoiseSource == NoiseOS {
-			return *random.System()
+			return random.System()
 		}
-		return *random.New(seed, index, purpose)
+		return random.New(seed, number, purpose, index)
 	}
-	r.lots, r.noise = stream(streamLots), stream(streamNoise)
-	initial := stream(streamInitial)
-	m.Initialize(options.Initialization, &initial)
+	m.Initialize(options.Initialization, stream(streamInitial, 0))
+	r.lots = stream(streamLots, 0)
 	for i := range r.order {
 		r.order[i] = int32(i)
 	}
@@ -80,6 +81,9 @@ func newReplicate[T model.Float](
 		r.deviation = c.clippingNorm * c.noiseMultiplier
 		if !r.poisson {
 			r.deviation *= 2
+		}
+		for block := range blocks(m) {
+			r.noise = append(r.noise, stream(streamNoise, block))
 		}
 	}
 	r.updateBlock = r.sgd
@@ -90,15 +94,19 @@ func newReplicate[T model.Float](
 	return r
 }
 
+// blocks returns the number of blocks of a model's parameters.
+func blocks[T model.Float](m model.Model[T]) int {
+	return (len(m.Weights()) + blockParameters - 1) / blockParameters
+}
+
 func (r *replicate[T]) epoch(ctx context.Context) bool {
-	blocks := (len(r.model.Weights()) + blockParameters - 1) / blockParameters
 	for range r.c.stepsPerEpoch {
 		if ctx.Err() != nil {
 			return false
 		}
 		r.step++
 		r.model.Accumulate(r.lot(), r.c.clippingNorm)
-		r.workers.Do(blocks, r.updateBlock)
+		r.workers.Do(blocks(r.model), r.updateBlock)
 	}
 	return true
 }
@@ -119,8 +127,7 @@ func (r *replicate[T]) noisy(block int) (gradient []T, first int) {
 	first = block * blockParameters
 	gradient = gradient[first:min(first+blockParameters, len(gradient))]
 	if r.deviation > 0 {
-		noise := r.noise.At(r.step, uint64(block))
-		random.AddNormals(gradient, &noise, r.deviation)
+		random.AddNormals(gradient, r.noise[block], r.deviation)
 	}
 	return gradient, first
 }

@@ -155,7 +155,7 @@ func newSubject(t *testing.T, spec Spec, d *dataset.Dataset, workers Workers) su
 }
 
 func see[T Float](m Model[T]) subject {
-	m.Initialize(InitializePublished, random.New(3, 0, 0))
+	m.Initialize(InitializePublished, random.New(3, 0, 0, 0))
 	wide := func(x []T) []float64 {
 		y := make([]float64, len(x))
 		for i, v := range x {
@@ -381,7 +381,7 @@ func TestSparseEqualsDense(t *testing.T) {
 func TestInitialize(t *testing.T) {
 	d := sparseOnes(5, 300, 10)
 	m := NewNetwork(Spec{Kind: MLP, Hidden: []int{200}}, prepare(t, d), nil)
-	m.Initialize(InitializePublished, random.New(1, 0, 0))
+	m.Initialize(InitializePublished, random.New(1, 0, 0, 0))
 	// √(6/(in + out)), the biases counting as weights of fan-in 1.
 	check := func(name string, x []float32, deviation float64) {
 		t.Helper()
@@ -398,7 +398,7 @@ func TestInitialize(t *testing.T) {
 	check("published weights", m.layers[0].weights, math.Sqrt(6.0/500))
 	check("published biases", m.layers[0].biases, math.Sqrt(6.0/201))
 	check("published outer weights", m.layers[1].weights, math.Sqrt(6.0/210))
-	m.Initialize(InitializeHe, random.New(1, 0, 0))
+	m.Initialize(InitializeHe, random.New(1, 0, 0, 0))
 	check("weights of He", m.layers[0].weights, math.Sqrt(2.0/300))
 	check("outer weights of He", m.layers[1].weights, math.Sqrt(2.0/200))
 	check("biases of He", m.layers[0].biases, 0)

@@ -327,18 +327,8 @@ func (n *Network) clip(lo, hi int) {
 	}
 }
 
-func squaredNorm(x []float32) float64 {
-	var even, odd float64 // two sums, so that one addition need not wait for another
-	for len(x) >= 2 {
-		even += float64(x[0]) * float64(x[0])
-		odd += float64(x[1]) * float64(x[1])
-		x = x[2:]
-	}
-	if len(x) == 1 {
-		even += float64(x[0]) * float64(x[0])
-	}
-	return even + odd
-}
+// squaredNorm returns ‖x‖², summed in float64.
+func squaredNorm(x []float32) float64 { return vectors.Dsdot(len(x), x, 1, x, 1) }
 
 // accumulateSum adds the products of inputs and δ over the block to a part of the
 // gradient.

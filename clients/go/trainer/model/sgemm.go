@@ -16,5 +16,5 @@ var matrices interface {
 		beta float32, c []float32, ldc int)
 } = gonum.Implementation{}
 
-// vectors adds multiples of float32 vectors.
+// vectors adds multiples of float32 vectors and takes their norms.
 var vectors gonum.Implementation

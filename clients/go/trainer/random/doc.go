@@ -4,24 +4,23 @@
 //
 // # Streams from a seed
 //
-// [New] makes a stream of the counter-based generator Philox4x64-10 (Salmon,
-// Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
-// Its block number i is a fixed function of the key (seed, purpose) and the
-// counter (i, a, b, replicate), so that
-//
-//   - streams of different seeds, replicates or purposes are independent for all
-//     practical purposes, however close their numbers are;
-//   - every stream has 2¹²⁸ substreams (a, b), reached in no time by [Stream.At]:
-//     the noise of a step on a block of parameters can be drawn by any worker, in
-//     any order, and is the same.
+// [New] makes a stream of the counter-based generator AES-128 in counter mode: block
+// number i of a stream is the encryption of the counter (replicate, index, i) under
+// the key (seed, purpose). Streams whose seeds, replicates, purposes or indices differ
+// are independent for all practical purposes, however close these numbers are, so
+// that every replicate, every use of randomness, and every block of parameters that a
+// worker may have to itself gets its own. Salmon, Moraes, Dror and Shaw, "Parallel
+// random numbers: as easy as 1, 2, 3" (SC 2011), set out what such generators are
+// good for, and count this one among the best. Most processors have instructions for
+// it; its results are the same on all.
 //
 // The sequences are pinned by tests and do not change.
 //
 // # Streams from the operating system
 //
-// Philox is no cryptographic generator, and whoever knows the seed of an experiment
-// can take the noise off its model again. [System] draws from crypto/rand instead.
-// Nobody can repeat its streams: that is their point.
+// Whoever knows the seed of an experiment can take the noise off its model again.
+// [System] draws from crypto/rand instead. Nobody can repeat its streams: that is
+// their point.
 //
 // # What floating-point noise means
 //

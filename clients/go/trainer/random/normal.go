@@ -1,6 +1,9 @@
 package random
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // The normal numbers come from the ziggurat of Marsaglia and Tsang, "The ziggurat
 // method for generating random variables" (2000), with 256 layers of equal area
@@ -103,8 +106,8 @@ func AddNormals[T float32 | float64](dst []T, s *Stream, deviation float64) {
 			s.fill()
 		}
 		// As in Normal, but without a call.
-		u := s.buffer[s.next]
-		s.next++
+		u := binary.LittleEndian.Uint64(s.buffer[s.next:])
+		s.next += 8
 		layer, position := uint8(u), u>>11
 		x := float64(position) * normal.width[layer]
 		if position >= normal.inside[layer] {

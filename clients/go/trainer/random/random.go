@@ -1,78 +1,72 @@
 package random
 
 import (
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/rand"
 	"encoding/binary"
 	"math"
 	"math/bits"
 )
 
-// buffered is the number of 64-bit numbers that a stream makes at a time, a
-// multiple of the eight of two Philox blocks.
-const buffered = 32
+// buffered is the number of bytes that a stream makes at a time.
+const buffered = 1024
 
-// Stream is a sequence of independent numbers. It is not safe for concurrent use;
-// the streams that At returns are independent values and may be used at the same
-// time. It allocates nothing.
+// Stream is a sequence of independent numbers. It is not safe for concurrent use.
+// Its methods allocate nothing.
 type Stream struct {
-	buffer  [buffered]uint64
-	next    int // index of the next number; buffered when none is left
-	key     [2]uint64
-	counter [4]uint64
-	system  bool
+	buffer [buffered]byte
+	next   int           // index of the next number's first byte
+	cipher cipher.Stream // nil for the operating system's entropy
 }
 
-// New returns the stream of the replicate's purpose under the seed, at the
-// beginning of substream (0, 0). Purposes set apart the uses of randomness, such
-// as the order of the data and the noise. Any values are valid.
-func New(seed uint64, replicate int, purpose uint64) *Stream {
-	return &Stream{
-		next:    buffered,
-		key:     [2]uint64{seed, purpose},
-		counter: [4]uint64{3: uint64(replicate)},
+// New returns the stream (replicate, index) of the purpose under the seed. Purposes
+// set apart the uses of randomness, such as the order of the data and the noise;
+// indices set apart streams of one purpose. Replicate and index are below 2³²; larger
+// ones panic.
+func New(seed uint64, replicate int, purpose uint64, index int) *Stream {
+	if uint64(replicate) > math.MaxUint32 || uint64(index) > math.MaxUint32 {
+		panic("random: replicate or index outside of 32 bits")
 	}
+	var key, counter [aes.BlockSize]byte
+	binary.BigEndian.PutUint64(key[:], seed)
+	binary.BigEndian.PutUint64(key[8:], purpose)
+	binary.BigEndian.PutUint32(counter[:], uint32(replicate))
+	binary.BigEndian.PutUint32(counter[4:], uint32(index))
+	return newStream(key, counter)
 }
 
-// System returns a stream of the operating system's entropy, by crypto/rand in
-// blocks of 256 bytes. No two streams, and no two substreams, are the same.
-func System() *Stream {
-	return &Stream{next: buffered, system: true}
-}
-
-// At returns the beginning of substream (a, b) of the stream, wherever the stream
-// itself stands.
-func (s *Stream) At(a, b uint64) Stream {
-	return Stream{
-		next:    buffered,
-		key:     s.key,
-		counter: [4]uint64{0, a, b, s.counter[3]},
-		system:  s.system,
+func newStream(key, counter [aes.BlockSize]byte) *Stream {
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		panic(err) // the key has the right size
 	}
+	return &Stream{next: buffered, cipher: cipher.NewCTR(block, counter[:])}
 }
+
+// System returns a stream of the operating system's entropy, by crypto/rand. No two
+// streams are the same.
+func System() *Stream { return &Stream{next: buffered} }
 
 // Uint64 returns a number that is uniform over [0, 2⁶⁴).
 func (s *Stream) Uint64() uint64 {
 	if s.next == buffered {
 		s.fill()
 	}
-	u := s.buffer[s.next]
-	s.next++
+	u := binary.LittleEndian.Uint64(s.buffer[s.next:])
+	s.next += 8
 	return u
 }
 
 // fill makes the next numbers.
 func (s *Stream) fill() {
 	s.next = 0
-	if s.system {
-		var entropy [8 * buffered]byte
-		_, _ = rand.Read(entropy[:]) // never fails: it ends the program instead
-		for i := range s.buffer {
-			s.buffer[i] = binary.LittleEndian.Uint64(entropy[8*i:])
-		}
+	if s.cipher == nil {
+		_, _ = rand.Read(s.buffer[:]) // never fails: it ends the program instead
 		return
 	}
-	philox(&s.buffer, s.counter, s.key)
-	s.counter[0] += buffered / 4
+	clear(s.buffer[:])
+	s.cipher.XORKeyStream(s.buffer[:], s.buffer[:])
 }
 
 // Uint32N returns an integer that is uniform over [0, n), by the method of Lemire,

@@ -1,6 +1,10 @@
 package random
 
 import (
+	"crypto/aes"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -10,55 +14,38 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// The known answers of philox4x64 with 10 rounds in the file kat_vectors of
-// Random123, the library of Salmon et al. (2011): zeros, ones, and digits of π.
-func TestPhiloxKnownAnswers(t *testing.T) {
-	const ones = math.MaxUint64
-	for _, tt := range []struct {
-		counter [4]uint64
-		key     [2]uint64
-		want    [4]uint64
-	}{
-		{
-			[4]uint64{}, [2]uint64{},
-			[4]uint64{0x16554d9eca36314c, 0xdb20fe9d672d0fdc, 0xd7e772cee186176b, 0x7e68b68aec7ba23b},
-		},
-		{
-			[4]uint64{ones, ones, ones, ones}, [2]uint64{ones, ones},
-			[4]uint64{0x87b092c3013fe90b, 0x438c3c67be8d0224, 0x9cc7d7c69cd777b6, 0xa09caebf594f0ba0},
-		},
-		{
-			[4]uint64{0x243f6a8885a308d3, 0x13198a2e03707344, 0xa4093822299f31d0, 0x082efa98ec4e6c89},
-			[2]uint64{0x452821e638d01377, 0xbe5466cf34e90c6c},
-			[4]uint64{0xa528f45403e61d95, 0x38c72dbd566e9788, 0xa5a1610e72fd18b5, 0x57bd43b5e52b7fe6},
-		},
-	} {
-		var blocks [buffered]uint64
-		philox(&blocks, tt.counter, tt.key)
-		if got := [4]uint64(blocks[:]); got != tt.want {
-			t.Errorf("block of %x under %x is %x, want %x", tt.counter, tt.key, got, tt.want)
-		}
-		// The block counter occurs wherever it stands among the blocks made at once.
-		for i := uint64(1); i < buffered/4; i++ {
-			counter := tt.counter
-			counter[0] -= i
-			philox(&blocks, counter, tt.key)
-			if got := [4]uint64(blocks[4*i:]); got != tt.want {
-				t.Errorf("block of %x under %x is %x at %d, want %x", tt.counter, tt.key, got, i, tt.want)
-			}
-		}
+// The output blocks of example F.5.1, AES-128 in counter mode, of NIST Special
+// Publication 800-38A (2001).
+func TestKnownAnswers(t *testing.T) {
+	s := newStream(
+		[16]byte{0x2b, 0x7e, 0x15, 0x16, 0x28, 0xae, 0xd2, 0xa6, 0xab, 0xf7, 0x15, 0x88, 0x09, 0xcf, 0x4f, 0x3c},
+		[16]byte{0xf0, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6, 0xf7, 0xf8, 0xf9, 0xfa, 0xfb, 0xfc, 0xfd, 0xfe, 0xff})
+	var got [64]byte
+	for i := 0; i < len(got); i += 8 {
+		binary.LittleEndian.PutUint64(got[i:], s.Uint64())
+	}
+	const want = "ec8cdf7398607cb0f2d21675ea9ea1e4" + "362b7c3c6773516318a077d7fc5073ae" +
+		"6a2cc3787889374fbeb4c81b17ba6c44" + "e89c399ff0f198c6d40a31db156cabfe"
+	if hex.EncodeToString(got[:]) != want {
+		t.Errorf("output blocks %x, want %s", got, want)
 	}
 }
 
-// A stream is the concatenation of the blocks of increasing counters.
-func TestStreamIsPhilox(t *testing.T) {
-	substream := New(5, 3, 7).At(11, 13)
-	for i := range uint64(3) {
-		var blocks [buffered]uint64
-		philox(&blocks, [4]uint64{i * buffered / 4, 11, 13, 3}, [2]uint64{5, 7})
-		for j, want := range blocks {
-			if got := substream.Uint64(); got != want {
-				t.Fatalf("number %d after %d is %x, want %x", j, i*buffered, got, want)
+// Number 2i of a stream is the first half of the encryption of (replicate, index, i)
+// under (seed, purpose), as the package comment says.
+func TestStreamIsCounterMode(t *testing.T) {
+	block, err := aes.NewCipher([]byte("\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x07"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(5, 3, 7, 11)
+	for i := range uint64(3 * buffered / aes.BlockSize) {
+		counter := [aes.BlockSize]byte{3: 3, 7: 11}
+		binary.BigEndian.PutUint64(counter[8:], i)
+		block.Encrypt(counter[:], counter[:])
+		for half := range 2 {
+			if got, want := s.Uint64(), binary.LittleEndian.Uint64(counter[8*half:]); got != want {
+				t.Fatalf("half %d of block %d is %x, want %x", half, i, got, want)
 			}
 		}
 	}
@@ -66,29 +53,29 @@ func TestStreamIsPhilox(t *testing.T) {
 
 // The sequences below may not change: stored results depend on them.
 func TestGolden(t *testing.T) {
-	s := New(1, 2, 3)
-	if got, want := s.Uint64(), uint64(0x55526453ff1a3f15); got != want {
+	s := New(1, 2, 3, 4)
+	if got, want := s.Uint64(), uint64(0x5daace9a99b4a6b3); got != want {
 		t.Errorf("Uint64 is %#x, want %#x", got, want)
 	}
-	if got, want := s.Uint32N(1000), uint32(68); got != want {
+	if got, want := s.Uint32N(1000), uint32(559); got != want {
 		t.Errorf("Uint32N is %d, want %d", got, want)
 	}
-	if got, want := s.Float64(), 0.2532383533536562; got != want {
+	if got, want := s.Float64(), 0.39735631086024736; got != want {
 		t.Errorf("Float64 is %v, want %v", got, want)
 	}
 	var sum float64
 	for range 10000 {
 		sum += s.Normal()
 	}
-	if want := 58.29053036571827; math.Abs(sum-want) > 1e-9 {
+	if want := 214.79462245576704; math.Abs(sum-want) > 1e-9 {
 		t.Errorf("10000 normal numbers sum to %v, want %v", sum, want)
 	}
 	order := []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
 	s.Lot(order, 4)
-	if want := []int32{0, 8, 6, 7}; !slices.Equal(order[:4], want) {
+	if want := []int32{8, 6, 4, 7}; !slices.Equal(order[:4], want) {
 		t.Errorf("lot %v, want %v", order[:4], want)
 	}
-	if got, want := s.Bernoulli(nil, 20, 0.3), []int32{5, 8, 12}; !slices.Equal(got, want) {
+	if got, want := s.Bernoulli(nil, 20, 0.3), []int32{1, 5, 6, 7, 11, 15}; !slices.Equal(got, want) {
 		t.Errorf("sample %v, want %v", got, want)
 	}
 }
@@ -104,21 +91,14 @@ func TestStreamsDiffer(t *testing.T) {
 		seen[u] = name
 	}
 	for i := range 3 {
-		for j := range uint64(3) {
-			for k := range uint64(3) {
-				check("seeded", New(uint64(i), int(j), k))
-				if j > 0 || k > 0 {
-					substream := New(uint64(i), 0, 0).At(j, k)
-					check("substream", &substream)
+		for j := range 3 {
+			for k := range 3 {
+				for l := range 3 {
+					check(fmt.Sprint(i, j, k, l), New(uint64(i), j, uint64(k), l))
 				}
 			}
 		}
-	}
-	system := System()
-	for range 4 {
 		check("system", System())
-		substream := system.At(1, 1)
-		check("system's substream", &substream)
 	}
 }
 
@@ -147,7 +127,7 @@ func moments(t *testing.T, draws []float64) {
 func TestNormalDistribution(t *testing.T) {
 	const n = 2_000_000
 	draws := make([]float64, n)
-	AddNormals(draws, New(1, 0, 0), 1)
+	AddNormals(draws, New(1, 0, 0, 0), 1)
 	moments(t, draws)
 
 	slices.Sort(draws)
@@ -207,8 +187,8 @@ func TestZigguratAreas(t *testing.T) {
 }
 
 func TestAddNormals(t *testing.T) {
-	one, many := New(9, 0, 0), make([]float64, 10_000)
-	AddNormals(many, New(9, 0, 0), 2)
+	one, many := New(9, 0, 0, 0), make([]float64, 10_000)
+	AddNormals(many, New(9, 0, 0, 0), 2)
 	for i, got := range many {
 		if want := 2 * one.Normal(); got != want {
 			t.Fatalf("number %d is %v, want %v as by Normal", i, got, want)
@@ -220,7 +200,7 @@ func TestAddNormals(t *testing.T) {
 	for i := range numbers {
 		numbers[i] = 5
 	}
-	AddNormals(numbers, New(2, 0, 0), 3)
+	AddNormals(numbers, New(2, 0, 0, 0), 3)
 	draws := make([]float64, n)
 	for i, v := range numbers {
 		draws[i] = (float64(v) - 5) / 3
@@ -233,7 +213,7 @@ func TestAddNormals(t *testing.T) {
 
 func TestUint32N(t *testing.T) {
 	const n, draws = 7, 70_000
-	s := New(1, 0, 0)
+	s := New(1, 0, 0, 0)
 	counts, expected := make([]float64, n), make([]float64, n)
 	for range draws {
 		counts[s.Uint32N(n)]++
@@ -253,7 +233,7 @@ func TestLot(t *testing.T) {
 	for i := range order {
 		order[i] = int32(i)
 	}
-	s := New(1, 0, 0)
+	s := New(1, 0, 0, 0)
 	index := make(map[uint16]int)
 	for _, subset := range combin.Combinations(rows, size) {
 		var bits uint16
@@ -286,7 +266,7 @@ func TestLot(t *testing.T) {
 // Every number is taken with the same probability, independently of the others.
 func TestBernoulli(t *testing.T) {
 	const n, p, draws = 10, 0.3, 50_000
-	s := New(1, 0, 0)
+	s := New(1, 0, 0, 0)
 	counts, expected := make([]float64, 1<<n), make([]float64, 1<<n)
 	var sample []int32
 	for range draws {
@@ -339,11 +319,12 @@ func TestBernoulli(t *testing.T) {
 }
 
 func TestPanics(t *testing.T) {
-	s := New(1, 0, 0)
+	s := New(1, 0, 0, 0)
 	for name, f := range map[string]func(){
-		"random: empty range":                func() { s.Uint32N(0) },
-		"random: lot size outside the data":  func() { s.Lot(make([]int32, 3), 4) },
-		"random: probability outside (0, 1]": func() { s.Bernoulli(nil, 3, 0) },
+		"random: replicate or index outside of 32 bits": func() { New(1, -1, 0, 0) },
+		"random: empty range":                           func() { s.Uint32N(0) },
+		"random: lot size outside the data":             func() { s.Lot(make([]int32, 3), 4) },
+		"random: probability outside (0, 1]":            func() { s.Bernoulli(nil, 3, 0) },
 	} {
 		func() {
 			defer func() {
@@ -359,10 +340,9 @@ func TestPanics(t *testing.T) {
 func TestNoAllocation(t *testing.T) {
 	noise := make([]float32, 500)
 	order := make([]int32, 500)
-	for name, s := range map[string]*Stream{"seed": New(1, 0, 0), "system": System()} {
+	for name, s := range map[string]*Stream{"seed": New(1, 0, 0, 0), "system": System()} {
 		n := testing.AllocsPerRun(20, func() {
-			at := s.At(1, 2)
-			AddNormals(noise, &at, 1)
+			AddNormals(noise, s, 1)
 			s.Lot(order, 100)
 		})
 		if n != 0 {
@@ -372,7 +352,7 @@ func TestNoAllocation(t *testing.T) {
 }
 
 func BenchmarkUint64(b *testing.B) {
-	for name, s := range map[string]*Stream{"seed": New(1, 0, 0), "system": System()} {
+	for name, s := range map[string]*Stream{"seed": New(1, 0, 0, 0), "system": System()} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				s.Uint64()
@@ -383,7 +363,7 @@ func BenchmarkUint64(b *testing.B) {
 
 func BenchmarkAddNormals(b *testing.B) {
 	dst := make([]float32, 4096)
-	for name, s := range map[string]*Stream{"seed": New(1, 0, 0), "system": System()} {
+	for name, s := range map[string]*Stream{"seed": New(1, 0, 0, 0), "system": System()} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				AddNormals(dst, s, 1)
