@@ -74,8 +74,8 @@ type MetricDeclaration struct {
 	// Transform and Reference, the anti-ideal value, of an objective.
 	Transform Transform
 	Reference float64
-	// SampleSize is the number of examples behind the metric where it is a fraction
-	// of them, and 0 otherwise.
+	// SampleSize is the number of examples behind an objective that is a fraction of
+	// them, and 0 otherwise.
 	SampleSize int
 }
 

@@ -3,6 +3,7 @@ package trainer
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -119,6 +120,42 @@ func TestRegistry(t *testing.T) {
 	}
 	if _, err := r.New(t.Context(), "zeta", Options{}); !errors.Is(err, broken) {
 		t.Errorf("error %v, want %v", err, broken)
+	}
+}
+
+func TestRegistryDeclare(t *testing.T) {
+	var r Registry
+	constructor := func(context.Context, Options) (Trainer, error) { return &fake{}, nil }
+	broken := errors.New("broken")
+	r.Register(Definition{Name: "silent", New: constructor})
+	r.Register(Definition{
+		Name: "open", New: constructor, Settings: []Setting{{Name: "checkpoint"}},
+		Declare: func(_ context.Context, options Options) (Declaration, error) {
+			return Declaration{CheckpointParameter: options.Settings["checkpoint"]}, nil
+		},
+	})
+	r.Register(Definition{
+		Name: "broken", New: constructor,
+		Declare: func(context.Context, Options) (Declaration, error) { return Declaration{}, broken },
+	})
+
+	got, err := r.Declare(t.Context(), "open", Options{Settings: map[string]string{"checkpoint": "epochs"}})
+	if err != nil || got.CheckpointParameter != "epochs" {
+		t.Errorf("declaration %+v, error %v", got, err)
+	}
+	for _, tt := range []struct{ name, setting, want string }{
+		{"silent", "", "trainer silent declares no study"},
+		{"nobody", "", `trainer "nobody" is unknown`},
+		{"open", "rows", `setting "rows" of trainer open is unknown`},
+		{"broken", "", "trainer broken: broken"},
+	} {
+		var options Options
+		if tt.setting != "" {
+			options.Settings = map[string]string{tt.setting: "x"}
+		}
+		if _, err := r.Declare(t.Context(), tt.name, options); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("error %v, want %s", err, tt.want)
+		}
 	}
 }
 

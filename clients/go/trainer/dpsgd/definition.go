@@ -300,7 +300,6 @@ func (t *Trainer) metrics() []trainer.MetricDeclaration {
 	return append(metrics,
 		trainer.MetricDeclaration{
 			Name: MetricTestError, Usage: "fraction of the test examples classified wrongly", Unit: "ratio",
-			SampleSize: second.Data().Rows,
 		},
 		trainer.MetricDeclaration{Name: MetricTestLoss, Usage: "mean loss on the test examples", Unit: unit})
 }

@@ -276,9 +276,10 @@ func (n *Network) backward(lo, hi int) {
 		matrices.Sgemm(blas.NoTrans, blas.Trans, hi-lo, l.in, l.out,
 			1, l.delta[lo*l.out:hi*l.out], l.out, l.weights, l.out, 0, delta, l.in)
 		for k, output := range below.output[lo*l.in : hi*l.in] {
-			if output == 0 {
-				delta[k] = 0
-			}
+			// δ is 0 where the output of ReLU is, which no branch predictor foresees: the
+			// sign of −output, as an integer, is a mask. Where the output is NaN, δ remains.
+			mask := uint32(-int32(math.Float32bits(output)) >> 31)
+			delta[k] = math.Float32frombits(math.Float32bits(delta[k]) & mask)
 		}
 	}
 }

@@ -44,6 +44,35 @@ func Definition() trainer.Definition {
 		New: func(context.Context, trainer.Options) (trainer.Trainer, error) {
 			return Trainer{}, nil
 		},
+		Declare: func(context.Context, trainer.Options) (trainer.Declaration, error) {
+			return declaration(), nil
+		},
+	}
+}
+
+// declaration is that of the example of the paper (§3.3).
+func declaration() trainer.Declaration {
+	return trainer.Declaration{
+		Parameters: []trainer.ParameterDeclaration{
+			{
+				Name: ParameterCutoff, Usage: "positive answers after which the mechanism stops",
+				Integer: true, Min: 1, Max: 30,
+			},
+			{
+				Name: ParameterNoiseScale, Usage: "noise, shared by the threshold and the queries",
+				Min: 1e-2, Max: 1e2, Logarithmic: true,
+			},
+		},
+		Metrics: []trainer.MetricDeclaration{{
+			Name: MetricError, Usage: "1 − F₁ of the answers", Unit: "ratio",
+			Objective: true, Transform: trainer.TransformLogit, Reference: 1, SampleSize: positives,
+		}},
+		Privacy: &trainer.PrivacyDeclaration{
+			Mechanism:  "sparse_vector",
+			Fields:     map[string]string{"cutoff": ParameterCutoff, "noise_scale": ParameterNoiseScale},
+			Adjacency:  "REPLACE_ONE",
+			Accountant: "PURE",
+		},
 	}
 }
 

@@ -1,0 +1,235 @@
+package dpsgd
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/model"
+)
+
+func load(t *testing.T, optimizer Optimizer, settings map[string]string) (*Trainer, error) {
+	t.Helper()
+	var registry trainer.Registry
+	definition := Definition(dataset.NewCache(), optimizer)
+	registry.Register(definition)
+	made, err := registry.New(t.Context(), definition.Name, trainer.Options{Settings: settings, DataDir: t.TempDir()})
+	if err != nil {
+		return nil, err
+	}
+	return made.(*Trainer), nil
+}
+
+func TestDefinitionData(t *testing.T) {
+	for _, tt := range []struct {
+		settings                map[string]string
+		train, validation, test int
+	}{
+		{map[string]string{}, 36000, 4000, 8842},
+		{map[string]string{SettingTrainRows: "1000", SettingSplitSeed: "3"}, 900, 100, dataset.AdultRows - 1000},
+		{map[string]string{SettingTrainRows: "1000", SettingValidationRows: "250"}, 750, 250, dataset.AdultRows - 1000},
+		{map[string]string{SettingSplit: "published"}, 27861, 3095, 1605},
+		{map[string]string{SettingSplit: "uci", SettingEvaluation: "test"}, 32561, 0, 16281},
+	} {
+		tt.settings[SettingGenerated] = "true"
+		made, err := load(t, SGD, tt.settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := made.Data()
+		validation := 0
+		if data.Validation != nil {
+			validation = data.Validation.Rows
+		}
+		if data.Train.Rows != tt.train || validation != tt.validation || data.Test.Rows != tt.test || !data.Train.Generated {
+			t.Errorf("%v: %d, %d and %d rows, generated %t, want %d, %d and %d", tt.settings,
+				data.Train.Rows, validation, data.Test.Rows, data.Train.Generated, tt.train, tt.validation, tt.test)
+		}
+	}
+}
+
+// The five settings of Avent et al. (2020) and others are made by name.
+func TestDefinitionOptions(t *testing.T) {
+	for _, tt := range []struct {
+		optimizer Optimizer
+		settings  map[string]string
+		want      Options
+	}{
+		{SGD, nil, Options{
+			Model: model.Spec{Kind: model.LogisticRegression}, Optimizer: SGD,
+			Initialization: model.InitializeZero, Sampling: FixedSize, NoiseSource: NoiseSeed,
+		}},
+		{Adam, map[string]string{SettingInitialization: "published", SettingNoiseSource: "os"}, Options{
+			Model: model.Spec{Kind: model.LogisticRegression}, Optimizer: Adam,
+			Initialization: model.InitializePublished, Sampling: FixedSize, NoiseSource: NoiseOS,
+		}},
+		{SGD, map[string]string{SettingModel: "huber-svm", SettingHuberWidth: "0.3", SettingSampling: "poisson"}, Options{
+			Model: model.Spec{Kind: model.HuberSVM, HuberWidth: 0.3}, Optimizer: SGD,
+			Initialization: model.InitializeZero, Sampling: Poisson, NoiseSource: NoiseSeed,
+		}},
+		{SGD, map[string]string{SettingModel: "mlp"}, Options{
+			Model: model.Spec{Kind: model.MLP, Hidden: []int{128, 64}}, Optimizer: SGD,
+			Initialization: model.InitializePublished, Sampling: FixedSize, NoiseSource: NoiseSeed,
+		}},
+		{SGD, map[string]string{SettingModel: "mlp", SettingHidden: "1000", SettingInitialization: "he"}, Options{
+			Model: model.Spec{Kind: model.MLP, Hidden: []int{1000}}, Optimizer: SGD,
+			Initialization: model.InitializeHe, Sampling: FixedSize, NoiseSource: NoiseSeed,
+		}},
+	} {
+		settings := map[string]string{SettingGenerated: "true", SettingTrainRows: "100"}
+		for name, value := range tt.settings {
+			settings[name] = value
+		}
+		made, err := load(t, tt.optimizer, settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, made.Options()); diff != "" {
+			t.Errorf("%v: options (-want +got):\n%s", tt.settings, diff)
+		}
+	}
+}
+
+func TestDefinitionErrors(t *testing.T) {
+	for _, tt := range []struct {
+		settings map[string]string
+		want     string
+	}{
+		{map[string]string{SettingSplit: "paper"}, `split "paper" is unknown`},
+		{map[string]string{SettingTrainRows: "many"}, `setting train_rows is "many", want a whole number`},
+		{map[string]string{SettingTrainRows: "0"}, `setting train_rows is "0", want a whole number`},
+		{map[string]string{SettingTrainRows: "48842"}, "train rows 48842"},
+		{map[string]string{SettingSplitSeed: "-1"}, `setting split_seed is "-1", want a whole number`},
+		{map[string]string{SettingGenerated: "perhaps"}, `setting generated is "perhaps", want true or false`},
+		{map[string]string{SettingDataset: "iris"}, `"iris"`},
+		{map[string]string{SettingEvaluation: "train"}, `setting evaluation is "train", want validation or test`},
+		{map[string]string{SettingValidationRows: "0"}, `setting validation_rows is "0", want a whole number`},
+		{map[string]string{SettingValidationRows: "40000"}, "40000"},
+		{map[string]string{SettingEvaluation: "test", SettingValidationRows: "5"}, "setting validation_rows is given for evaluation test"},
+		{map[string]string{SettingModel: "tree"}, `model "tree" is unknown, want one of logistic-regression`},
+		{map[string]string{SettingHidden: "10"}, `setting hidden is "10", but model logistic-regression has no hidden layers`},
+		{map[string]string{SettingModel: "mlp", SettingHidden: "10,,3"}, `setting hidden is "10,,3", want widths`},
+		{map[string]string{SettingHuberWidth: "0.5"}, `setting huber_width is "0.5"`},
+		{map[string]string{SettingModel: "huber-svm", SettingHuberWidth: "2"}, `setting huber_width is "2"`},
+		{map[string]string{SettingModel: "mlp", SettingInitialization: "zero"}, "without gradients"},
+		{map[string]string{SettingSampling: "shuffle"}, `sampling "shuffle" is unknown`},
+		{map[string]string{SettingNoiseSource: "dice"}, `noise_source "dice" is unknown`},
+	} {
+		if _, ok := tt.settings[SettingGenerated]; !ok {
+			tt.settings[SettingGenerated] = "true"
+		}
+		if _, err := load(t, SGD, tt.settings); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v: error %v, want one with %q", tt.settings, err, tt.want)
+		}
+	}
+}
+
+// The defaults that the definition states are those that are used.
+func TestDefinitionDefaults(t *testing.T) {
+	defaults := map[string]string{}
+	for _, s := range Definition(nil, SGD).Settings {
+		defaults[s.Name] = s.Default
+	}
+	defaults[SettingGenerated] = "true"
+	stated, err := load(t, SGD, defaults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, err := load(t, SGD, map[string]string{SettingGenerated: "true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(stated.Options(), used.Options()); diff != "" {
+		t.Errorf("options (-stated +used):\n%s", diff)
+	}
+	if diff := cmp.Diff(stated.Data(), used.Data()); diff != "" {
+		t.Errorf("data (-stated +used):\n%s", diff)
+	}
+}
+
+// Validation examples are taken out of the training examples: together they are these.
+func TestValidationIsHeldOut(t *testing.T) {
+	settings := map[string]string{SettingGenerated: "true", SettingTrainRows: "500", SettingEvaluation: "test"}
+	all, err := load(t, SGD, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(settings, SettingEvaluation)
+	parts, err := load(t, SGD, settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := func(datasets ...*dataset.Dataset) []string {
+		var texts []string
+		for _, d := range datasets {
+			for i := range d.Rows {
+				indices, _ := d.Row(i)
+				var text strings.Builder
+				for _, index := range append(indices[:len(indices):len(indices)], int32(d.Labels[i])) {
+					text.WriteRune(rune(index + 100))
+				}
+				texts = append(texts, text.String())
+			}
+		}
+		slices.Sort(texts)
+		return texts
+	}
+	data := parts.Data()
+	if diff := cmp.Diff(rows(all.Data().Train), rows(data.Train, data.Validation)); diff != "" {
+		t.Errorf("rows (-training +parts):\n%s", diff)
+	}
+	if diff := cmp.Diff(all.Data().Test, data.Test); diff != "" {
+		t.Errorf("test examples differ:\n%s", diff)
+	}
+}
+
+// The declared domains are those of Table 1 of Avent et al. (2020), with the laws of
+// Tables 4 (Adult) and 3 (MNIST).
+func TestDeclaration(t *testing.T) {
+	type domain struct {
+		min, max float64
+		law      trainer.Law
+	}
+	normal := func(mean, deviation float64) trainer.Law {
+		return trainer.Law{Kind: trainer.LawNormal, Mean: mean, StandardDeviation: deviation}
+	}
+	exponential := func(rate, shift float64) trainer.Law {
+		return trainer.Law{Kind: trainer.LawShiftedExponential, Rate: rate, Shift: shift}
+	}
+	uniform := trainer.Law{Kind: trainer.LawUniform}
+	for kind, want := range map[model.Kind]map[string]domain{
+		model.LogisticRegression: {
+			"epochs": {1, 64, uniform}, "lot_size": {8, 512, normal(128, 64)},
+			"learning_rate": {5e-4, 5e-2, exponential(10, 1e-3)}, "clipping_norm": {0.1, 4, exponential(0.1, 0.1)},
+			"noise_multiplier": {0.1, 16, exponential(0.1, 0.1)},
+		},
+		model.MLP: {
+			"epochs": {1, 400, uniform}, "lot_size": {16, 4000, normal(800, 800)},
+			"learning_rate": {1e-3, 0.5, exponential(10, 1e-3)}, "clipping_norm": {0.1, 12, exponential(0.5, 0.1)},
+			"noise_multiplier": {0.1, 16, exponential(0.5, 0.1)},
+		},
+	} {
+		made, err := load(t, SGD, map[string]string{SettingGenerated: "true", SettingModel: string(kind)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := made.Declaration()
+		got := make(map[string]domain)
+		for _, p := range d.Parameters {
+			got[p.Name] = domain{p.Min, p.Max, p.Law}
+		}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(domain{})); diff != "" {
+			t.Errorf("%s: domains (-want +got):\n%s", kind, diff)
+		}
+		if got := d.Privacy.Fields["dataset_size"]; got != "36000" || d.Privacy.Adjacency != "REPLACE_ONE" {
+			t.Errorf("%s: dataset size %s, adjacency %s, want 36000 and REPLACE_ONE", kind, got, d.Privacy.Adjacency)
+		}
+		if got := d.Metrics[0].SampleSize; got != 4000 {
+			t.Errorf("%s: sample size %d, want 4000", kind, got)
+		}
+	}
+}
