@@ -1,6 +1,7 @@
 package dpsgd
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -81,9 +82,7 @@ func TestDefinitionOptions(t *testing.T) {
 		}},
 	} {
 		settings := map[string]string{SettingGenerated: "true", SettingTrainRows: "100"}
-		for name, value := range tt.settings {
-			settings[name] = value
-		}
+		maps.Copy(settings, tt.settings)
 		made, err := load(t, tt.optimizer, settings)
 		if err != nil {
 			t.Fatal(err)
@@ -169,8 +168,8 @@ func TestValidationIsHeldOut(t *testing.T) {
 			for i := range d.Rows {
 				indices, _ := d.Row(i)
 				var text strings.Builder
-				for _, index := range append(indices[:len(indices):len(indices)], int32(d.Labels[i])) {
-					text.WriteRune(rune(index + 100))
+				for _, index := range append(slices.Clip(indices), int32(d.Labels[i])) {
+					text.WriteRune(index + 100)
 				}
 				texts = append(texts, text.String())
 			}

@@ -123,7 +123,7 @@ func naiveLoss(spec Spec, d *dataset.Dataset, weights []float64, i int) float64 
 		case u < 1-h:
 			return 1 - u
 		default:
-			return math.Pow(1+h-u, 2) / (4 * h)
+			return (1 + h - u) * (1 + h - u) / (4 * h)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestDoCallsEveryTaskOnce(t *testing.T) {
 }
 
 // Workers do work at the same time: each task waits for the other.
-func TestDoIsConcurrent(t *testing.T) {
+func TestDoIsConcurrent(*testing.T) {
 	pool := New(2)
 	defer pool.Close()
 	meet := make(chan struct{})
