@@ -38,8 +38,8 @@ type Dataset struct {
 	Dense []float32
 	// Labels of the examples: see Classes.
 	Labels []float32
-	// Classes is the number of classes when the labels are 0, 1, …, Classes−1, and 0
-	// when they are −1 and 1 or no classes at all.
+	// Classes is the number of classes: 2 for labels −1 and 1, K > 2 for labels 0 to
+	// K−1, and 0 where it is not known.
 	Classes int
 }
 

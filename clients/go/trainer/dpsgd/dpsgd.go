@@ -125,8 +125,8 @@ type Trainer struct {
 
 var _ trainer.Trainer = (*Trainer)(nil)
 
-// New returns a trainer. The labels of the examples are −1 and 1, or 0 to Classes−1;
-// with more than two classes the model is not linear. Datasets of different
+// New returns a trainer. The labels of the examples are −1 and 1 or, with more than two
+// classes, 0 to Classes−1; the model is not linear then. Datasets of different
 // dimensions panic.
 func New(data Data, options Options) (*Trainer, error) {
 	options, err := options.normal()

@@ -21,7 +21,7 @@ type Examples struct {
 }
 
 // NewExamples prepares a dataset. It is an error if there are no rows, or if the
-// labels are neither −1 and 1 nor, with Classes set, the numbers 0 to Classes−1.
+// labels are not −1 and 1 or, with more than two classes, 0 to Classes−1.
 func NewExamples(d *dataset.Dataset) (*Examples, error) {
 	if d.Rows == 0 {
 		return nil, fmt.Errorf("dataset %s is empty", d.Name)
@@ -29,7 +29,7 @@ func NewExamples(d *dataset.Dataset) (*Examples, error) {
 	e := &Examples{data: d, count: max(d.Classes, 2), classes: make([]int32, d.Rows)}
 	for i, label := range d.Labels {
 		class := int32(label)
-		if d.Classes == 0 {
+		if d.Classes <= 2 {
 			if label != -1 && label != 1 {
 				return nil, fmt.Errorf("dataset %s: label of row %d is %v, want -1 or 1", d.Name, i, label)
 			}

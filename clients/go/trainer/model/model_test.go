@@ -36,7 +36,7 @@ func sparseValues(rows, dim, classes int) *dataset.Dataset {
 		}
 		d.RowStart = append(d.RowStart, len(d.Indices))
 		label := rng.IntN(max(classes, 2))
-		if classes == 0 {
+		if classes <= 2 {
 			label = 2*label - 1
 		}
 		d.Labels = append(d.Labels, float32(label))
@@ -78,7 +78,7 @@ func row(d *dataset.Dataset, i int) []float64 {
 }
 
 func class(d *dataset.Dataset, i int) int {
-	if d.Classes == 0 {
+	if d.Classes <= 2 {
 		return int(d.Labels[i]+1) / 2
 	}
 	return int(d.Labels[i])
