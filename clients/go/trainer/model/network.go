@@ -4,9 +4,15 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas32"
 
+	"github.com/dpareto/dpareto/clients/go/trainer/internal/linalg"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
+
+// engine does the linear algebra of all networks, with the same bits on every machine.
+// It works alone: the workers of a network share its work by rows.
+var engine = linalg.Reproducible(1)
 
 // Workers runs loops with independent bodies.
 type Workers interface {
@@ -39,8 +45,12 @@ type Network struct {
 	rows         []int32
 	clippingNorm float64
 	consecutive  [blockRows]int32
-	wrong        [blockRows / chunkRows]int
-	loss         [blockRows / chunkRows]float64
+	// What clip computes of each row: a squared norm of an input and of δ, the sum of
+	// the products, and the factor.
+	inputNorm, deltaNorm, norm [blockRows]float64
+	factor                     [blockRows]float32
+	wrong                      [blockRows / chunkRows]int
+	loss                       [blockRows / chunkRows]float64
 
 	propagate, accumulate, evaluate func(task int) // methods, bound once
 }
@@ -55,6 +65,14 @@ type layer struct {
 	output                        []float32 // blockRows × out, after ReLU except in the last layer
 	delta                         []float32 // blockRows × out: gradient with respect to what ReLU is applied to
 }
+
+// rowsOf returns rows lo to hi of the matrix with the given number of columns.
+func rowsOf(a []float32, columns, lo, hi int) blas32.General {
+	return blas32.General{Rows: hi - lo, Cols: columns, Stride: columns, Data: a[lo*columns : hi*columns]}
+}
+
+// weightsMatrix returns the weights as in × out.
+func (l *layer) weightsMatrix() blas32.General { return rowsOf(l.weights, l.out, 0, l.in) }
 
 // sum is a part of a layer's gradient: the inputs from, …, to−1, and the biases with
 // input 0.
@@ -212,26 +230,22 @@ func (n *Network) propagateChunk(task int) {
 func (n *Network) forward(lo, hi int) {
 	for i := range n.layers {
 		l := &n.layers[i]
-		output := l.output[lo*l.out : hi*l.out]
-		for k := 0; k < len(output); k += l.out {
-			copy(output[k:k+l.out], l.biases)
-		}
+		output := rowsOf(l.output, l.out, lo, hi)
 		if i == 0 && n.input == nil {
 			n.multiplySparse(lo, hi)
 		} else {
-			input := n.inputOf(i)
+			input := rowsOf(n.inputOf(i), l.in, lo, hi)
 			if i == 0 {
 				for j, row := range n.rows[lo:hi] {
-					copy(input[(lo+j)*l.in:(lo+j+1)*l.in], n.current.dense(row))
+					copy(input.Data[j*l.in:(j+1)*l.in], n.current.dense(row))
 				}
 			}
-			matrices.Sgemm(blas.NoTrans, blas.NoTrans, hi-lo, l.out, l.in,
-				1, input[lo*l.in:hi*l.in], l.in, l.weights, l.out, 1, output, l.out)
+			engine.Gemm(blas.NoTrans, blas.NoTrans, 1, input, l.weightsMatrix(), 0, output)
 		}
 		if i < len(n.layers)-1 {
-			for k, z := range output {
-				output[k] = max(z, 0)
-			}
+			engine.AddBiasReLU(output, l.biases)
+		} else {
+			engine.AddBias(output, l.biases)
 		}
 	}
 }
@@ -244,21 +258,26 @@ func (n *Network) inputOf(i int) []float32 {
 	return n.layers[i-1].output
 }
 
-// multiplySparse adds the products of sparse rows and weights to the outputs of the
+// multiplySparse stores the products of sparse rows and weights in the outputs of the
 // first layer.
 func (n *Network) multiplySparse(lo, hi int) {
 	l := &n.layers[0]
 	for i := lo; i < hi; i++ {
 		indices, values := n.current.data.Row(int(n.rows[i]))
 		output := l.output[i*l.out : (i+1)*l.out]
+		clear(output)
 		for k, index := range indices {
-			x := float32(1)
-			if values != nil {
-				x = values[k]
-			}
-			vectors.Saxpy(l.out, x, l.weights[int(index)*l.out:], 1, output, 1)
+			engine.Axpy(valueAt(values, k), l.weights[int(index)*l.out:(int(index)+1)*l.out], output)
 		}
 	}
+}
+
+// valueAt returns a stored value of a sparse row; nil values stand for ones.
+func valueAt(values []float32, k int) float32 {
+	if values == nil {
+		return 1
+	}
+	return values[k]
 }
 
 // backward computes δ of all layers for rows lo to hi of the block.
@@ -272,15 +291,9 @@ func (n *Network) backward(lo, hi int) {
 	}
 	for i := len(n.layers) - 1; i > 0; i-- {
 		l, below := &n.layers[i], &n.layers[i-1]
-		delta := below.delta[lo*l.in : hi*l.in]
-		matrices.Sgemm(blas.NoTrans, blas.Trans, hi-lo, l.in, l.out,
-			1, l.delta[lo*l.out:hi*l.out], l.out, l.weights, l.out, 0, delta, l.in)
-		for k, output := range below.output[lo*l.in : hi*l.in] {
-			// δ is 0 where the output of ReLU is, which no branch predictor foresees: the
-			// sign of −output, as an integer, is a mask. Where the output is NaN, δ remains.
-			mask := uint32(-int32(math.Float32bits(output)) >> 31)
-			delta[k] = math.Float32frombits(math.Float32bits(delta[k]) & mask)
-		}
+		delta := rowsOf(below.delta, l.in, lo, hi)
+		engine.Gemm(blas.NoTrans, blas.Trans, 1, rowsOf(l.delta, l.out, lo, hi), l.weightsMatrix(), 0, delta)
+		engine.MaskReLU(delta, rowsOf(below.output, l.in, lo, hi))
 	}
 }
 
@@ -304,32 +317,28 @@ func softmax(dst, z []float32) {
 
 // clip scales δ of all layers by min(1, L/‖g‖) for rows lo to hi of the block.
 func (n *Network) clip(lo, hi int) {
-	for i := lo; i < hi; i++ {
-		input := n.current.squaredNorm(n.rows[i])
-		var squared float64
-		for k := range n.layers {
-			l := &n.layers[k]
-			squared += (input + 1) * squaredNorm(l.delta[i*l.out:(i+1)*l.out])
-			if k < len(n.layers)-1 {
-				input = squaredNorm(l.output[i*l.out : (i+1)*l.out])
-			}
+	input, delta, norm, factor := n.inputNorm[lo:hi], n.deltaNorm[lo:hi], n.norm[lo:hi], n.factor[lo:hi]
+	for i, row := range n.rows[lo:hi] {
+		input[i], norm[i] = n.current.squaredNorm(row), 0
+	}
+	for i := range n.layers {
+		l := &n.layers[i]
+		engine.SquaredNorms(delta, rowsOf(l.delta, l.out, lo, hi))
+		for k, squared := range delta {
+			norm[k] += (input[k] + 1) * squared
 		}
-		norm := math.Sqrt(squared)
-		if norm <= n.clippingNorm {
-			continue
-		}
-		scale := float32(n.clippingNorm / norm)
-		for k := range n.layers {
-			l := &n.layers[k]
-			for j := i * l.out; j < (i+1)*l.out; j++ {
-				l.delta[j] *= scale
-			}
+		if i < len(n.layers)-1 {
+			engine.SquaredNorms(input, rowsOf(l.output, l.out, lo, hi))
 		}
 	}
+	for i, squared := range norm {
+		factor[i] = float32(min(1, n.clippingNorm/math.Sqrt(squared)))
+	}
+	for i := range n.layers {
+		l := &n.layers[i]
+		engine.ScaleRows(rowsOf(l.delta, l.out, lo, hi), factor)
+	}
 }
-
-// squaredNorm returns ‖x‖², summed in float64.
-func squaredNorm(x []float32) float64 { return vectors.Dsdot(len(x), x, 1, x, 1) }
 
 // accumulateSum adds the products of inputs and δ over the block to a part of the
 // gradient.
@@ -337,18 +346,18 @@ func (n *Network) accumulateSum(task int) {
 	s := n.sums[task]
 	l := &n.layers[s.layer]
 	rows := len(n.rows)
+	delta := rowsOf(l.delta, l.out, 0, rows)
 	if s.layer == 0 && n.input == nil {
 		n.accumulateSparse()
 	} else {
-		matrices.Sgemm(blas.Trans, blas.NoTrans, s.to-s.from, l.out, rows,
-			1, n.inputOf(s.layer)[s.from:rows*l.in], l.in, l.delta[:rows*l.out], l.out,
-			1, l.weightsGradient[s.from*l.out:s.to*l.out], l.out)
+		input := blas32.General{Rows: rows, Cols: s.to - s.from, Stride: l.in, Data: n.inputOf(s.layer)[s.from : rows*l.in]}
+		engine.Gemm(blas.Trans, blas.NoTrans, 1, input, delta, 1, rowsOf(l.weightsGradient, l.out, s.from, s.to))
 	}
 	if s.from > 0 {
 		return
 	}
 	for i := range rows {
-		vectors.Saxpy(l.out, 1, l.delta[i*l.out:(i+1)*l.out], 1, l.biasGradient, 1)
+		engine.Axpy(1, delta.Data[i*l.out:(i+1)*l.out], l.biasGradient)
 	}
 }
 
@@ -359,11 +368,7 @@ func (n *Network) accumulateSparse() {
 		indices, values := n.current.data.Row(int(row))
 		delta := l.delta[i*l.out : (i+1)*l.out]
 		for k, index := range indices {
-			x := float32(1)
-			if values != nil {
-				x = values[k]
-			}
-			vectors.Saxpy(l.out, x, delta, 1, l.weightsGradient[int(index)*l.out:], 1)
+			engine.Axpy(valueAt(values, k), delta, l.weightsGradient[int(index)*l.out:(int(index)+1)*l.out])
 		}
 	}
 }
