@@ -1,26 +1,25 @@
 package random
 
-import (
-	"encoding/binary"
-	"math"
-)
+import "math"
 
 // The normal numbers come from the ziggurat of Marsaglia and Tsang, "The ziggurat
 // method for generating random variables" (2000), with 256 layers of equal area
 // under exp(−x²/2). Layer and position take different bits of one 64-bit number
 // (Doornik, "An improved ziggurat method to generate normal random samples", 2005,
-// shows what goes wrong otherwise), and the position has 53 bits.
+// shows what goes wrong otherwise), and the position has 52 bits and a sign.
 const (
 	layers = 256
 	// tailStart is the right edge of the base layer's rectangle, beyond which lies
 	// the tail. It makes the 256 areas equal.
 	tailStart = 3.6541528853610088
+	// positions is the number of positions on either side.
+	positions = 1 << 52
 )
 
 // ziggurat holds, for layer i between the ordinates of x(i) and x(i+1):
 type ziggurat struct {
-	width  [layers]float64 // x(i)/2⁵³, x(0) being that of a rectangle as large as base and tail
-	inside [layers]uint64  // positions below it, out of 2⁵³, lie under the curve
+	width  [layers]float64 // x(i)/positions, x(0) being that of a rectangle as large as base and tail
+	inside [layers]int64   // positions below it lie under the curve
 	height [layers + 1]float64
 }
 
@@ -40,48 +39,77 @@ func newZiggurat() *ziggurat {
 
 	z := new(ziggurat)
 	for i := range layers {
-		z.width[i] = x[i] / (1 << 53)
-		z.inside[i] = uint64(x[i+1] / x[i] * (1 << 53))
+		z.width[i] = x[i] / positions
+		z.inside[i] = int64(x[i+1] / x[i] * positions)
 		z.height[i] = density(x[i])
 	}
 	z.height[layers] = 1
 	return z
 }
 
-// Normal returns a standard normal number.
-func (s *Stream) Normal() float64 {
-	u := s.Uint64()
-	layer, position := uint8(u), u>>11
-	x := float64(position) * normal.width[layer]
-	if position >= normal.inside[layer] {
-		x = s.edge(layer, x)
+// AddNormals adds to every element of dst its own normal number of mean 0 and the
+// given standard deviation. Each number is drawn in float64 and rounded to the
+// element's type once, with the sum.
+func AddNormals[T float32 | float64](dst []T, s *Stream, deviation float64) {
+	z := normal
+	for len(dst) > 0 {
+		if s.next == buffered {
+			s.fill()
+		}
+		numbers := s.numbers[s.next:min(s.next+len(dst), buffered)]
+		s.next += len(numbers)
+		chunk := dst[:len(numbers)]
+		edges := 0
+		for i, u := range numbers {
+			layer := uint8(u)
+			position := int64(u) >> 11
+			sign := position >> 63 // 0 or −1
+			if (position^sign)-sign >= z.inside[layer] {
+				s.edges[edges%buffered] = edge{i, u}
+				edges++
+				continue
+			}
+			chunk[i] = T(float64(chunk[i]) + deviation*(float64(position)*z.width[layer]))
+		}
+		// Edges take further numbers, for which the buffer may be filled again.
+		for _, e := range s.edges[:edges] {
+			chunk[e.index] = T(float64(chunk[e.index]) + deviation*s.edge(e.u))
+		}
+		dst = dst[len(chunk):]
 	}
-	return signed(x, u)
 }
 
-// signed gives x the sign of bit 8 of u, which neither layer nor position uses.
-func signed(x float64, u uint64) float64 {
-	return math.Float64frombits(math.Float64bits(x) | u<<55&(1<<63))
+// edge is an element whose number u is at a position that is not under the curve for
+// certain.
+type edge struct {
+	index int
+	u     uint64
 }
 
-// edge returns the absolute value of a normal number, of which is known that it
-// came to x in the layer, outside of what lies under the curve for certain.
-func (s *Stream) edge(layer uint8, x float64) float64 {
+// edge returns the normal number to which u leads.
+func (s *Stream) edge(u uint64) float64 {
+	sign := 1.0
+	if int64(u) < 0 {
+		sign = -1
+	}
 	for {
+		layer := uint8(u)
+		position := int64(u) >> 11
+		if position < 0 {
+			position = -position
+		}
+		x := float64(position) * normal.width[layer]
+		if position < normal.inside[layer] {
+			return sign * x
+		}
 		if layer == 0 {
-			return s.tail()
+			return sign * s.tail()
 		}
 		low, high := normal.height[layer], normal.height[int(layer)+1]
 		if low+s.Float64()*(high-low) < math.Exp(-x*x/2) {
-			return x
+			return sign * x
 		}
-		u := s.Uint64()
-		position := u >> 11
-		layer = uint8(u)
-		x = float64(position) * normal.width[layer]
-		if position < normal.inside[layer] {
-			return x
-		}
+		u = s.Uint64()
 	}
 }
 
@@ -94,25 +122,5 @@ func (s *Stream) tail() float64 {
 		if 2*y > x*x {
 			return tailStart + x
 		}
-	}
-}
-
-// AddNormals adds to every element of dst its own normal number of mean 0 and the
-// given standard deviation. Each number is drawn in float64 and rounded to the
-// element's type once, with the sum.
-func AddNormals[T float32 | float64](dst []T, s *Stream, deviation float64) {
-	for i, v := range dst {
-		if s.next == buffered {
-			s.fill()
-		}
-		// As in Normal, but without a call.
-		u := binary.LittleEndian.Uint64(s.buffer[s.next:])
-		s.next += 8
-		layer, position := uint8(u), u>>11
-		x := float64(position) * normal.width[layer]
-		if position >= normal.inside[layer] {
-			x = s.edge(layer, x)
-		}
-		dst[i] = T(float64(v) + deviation*signed(x, u))
 	}
 }

@@ -9,15 +9,17 @@ import (
 	"math/bits"
 )
 
-// buffered is the number of bytes that a stream makes at a time.
-const buffered = 1024
+// buffered is the number of numbers that a stream makes at a time.
+const buffered = 128
 
 // Stream is a sequence of independent numbers. It is not safe for concurrent use.
 // Its methods allocate nothing.
 type Stream struct {
-	buffer [buffered]byte
-	next   int           // index of the next number's first byte
-	cipher cipher.Stream // nil for the operating system's entropy
+	numbers [buffered]uint64
+	next    int // index of the next number
+	bytes   [8 * buffered]byte
+	cipher  cipher.Stream // nil for the operating system's entropy
+	edges   [buffered]edge
 }
 
 // New returns the stream (replicate, index) of the purpose under the seed. Purposes
@@ -53,8 +55,8 @@ func (s *Stream) Uint64() uint64 {
 	if s.next == buffered {
 		s.fill()
 	}
-	u := binary.LittleEndian.Uint64(s.buffer[s.next:])
-	s.next += 8
+	u := s.numbers[s.next]
+	s.next++
 	return u
 }
 
@@ -62,11 +64,14 @@ func (s *Stream) Uint64() uint64 {
 func (s *Stream) fill() {
 	s.next = 0
 	if s.cipher == nil {
-		_, _ = rand.Read(s.buffer[:]) // never fails: it ends the program instead
-		return
+		_, _ = rand.Read(s.bytes[:]) // never fails: it ends the program instead
+	} else {
+		clear(s.bytes[:])
+		s.cipher.XORKeyStream(s.bytes[:], s.bytes[:])
 	}
-	clear(s.buffer[:])
-	s.cipher.XORKeyStream(s.buffer[:], s.buffer[:])
+	for i := range buffered {
+		s.numbers[i] = binary.LittleEndian.Uint64(s.bytes[8*i : 8*i+8])
+	}
 }
 
 // Uint32N returns an integer that is uniform over [0, n), by the method of Lemire,

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/combin"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -39,7 +40,7 @@ func TestStreamIsCounterMode(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := New(5, 3, 7, 11)
-	for i := range uint64(3 * buffered / aes.BlockSize) {
+	for i := range uint64(3 * buffered / 2) {
 		counter := [aes.BlockSize]byte{3: 3, 7: 11}
 		binary.BigEndian.PutUint64(counter[8:], i)
 		block.Encrypt(counter[:], counter[:])
@@ -63,19 +64,18 @@ func TestGolden(t *testing.T) {
 	if got, want := s.Float64(), 0.39735631086024736; got != want {
 		t.Errorf("Float64 is %v, want %v", got, want)
 	}
-	var sum float64
-	for range 10000 {
-		sum += s.Normal()
-	}
-	if want := 214.79462245576704; math.Abs(sum-want) > 1e-9 {
+	numbers := make([]float64, 10000)
+	AddNormals(numbers, s, 1)
+	sum := floats.Sum(numbers)
+	if want := -134.98542522639025; math.Abs(sum-want) > 1e-9 {
 		t.Errorf("10000 normal numbers sum to %v, want %v", sum, want)
 	}
 	order := []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
 	s.Lot(order, 4)
-	if want := []int32{8, 6, 4, 7}; !slices.Equal(order[:4], want) {
+	if want := []int32{8, 4, 1, 3}; !slices.Equal(order[:4], want) {
 		t.Errorf("lot %v, want %v", order[:4], want)
 	}
-	if got, want := s.Bernoulli(nil, 20, 0.3), []int32{1, 5, 6, 7, 11, 15}; !slices.Equal(got, want) {
+	if got, want := s.Bernoulli(nil, 20, 0.3), []int32{4, 5, 8, 10, 12, 16, 17, 18}; !slices.Equal(got, want) {
 		t.Errorf("sample %v, want %v", got, want)
 	}
 }
@@ -177,9 +177,9 @@ func chiSquareProbability(counts, expected []float64) float64 {
 
 // The areas of the ziggurat's layers are those that the method needs.
 func TestZigguratAreas(t *testing.T) {
-	want := normal.width[0] * (1 << 53) * normal.height[1]
+	want := normal.width[0] * positions * normal.height[1]
 	for i := 1; i < layers; i++ {
-		area := normal.width[i] * (1 << 53) * (normal.height[i+1] - normal.height[i])
+		area := normal.width[i] * positions * (normal.height[i+1] - normal.height[i])
 		if math.Abs(area-want) > 1e-9*want {
 			t.Errorf("layer %d has area %v, want %v", i, area, want)
 		}
@@ -187,14 +187,6 @@ func TestZigguratAreas(t *testing.T) {
 }
 
 func TestAddNormals(t *testing.T) {
-	one, many := New(9, 0, 0, 0), make([]float64, 10_000)
-	AddNormals(many, New(9, 0, 0, 0), 2)
-	for i, got := range many {
-		if want := 2 * one.Normal(); got != want {
-			t.Fatalf("number %d is %v, want %v as by Normal", i, got, want)
-		}
-	}
-
 	const n = 100_000
 	numbers := make([]float32, n)
 	for i := range numbers {
