@@ -133,7 +133,7 @@ func checkRows(t *testing.T, s *dparetov1.StudySpec, made trainer.Trainer) {
 	if !ok {
 		return
 	}
-	data := sgd.Data()
+	data := sgd.Parts()
 	metrics := make(map[string]*dparetov1.MetricSpec)
 	for _, m := range s.GetMetrics() {
 		metrics[m.GetId()] = m

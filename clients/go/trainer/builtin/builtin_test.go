@@ -51,7 +51,7 @@ func TestRegistrySharesData(t *testing.T) {
 		}
 		return made.(*dpsgd.Trainer)
 	}
-	if load(dpsgd.Name).Data() != load(dpsgd.NameAdam).Data() {
+	if load(dpsgd.Name).Parts() != load(dpsgd.NameAdam).Parts() {
 		t.Error("two trainers of one registry have loaded their data twice")
 	}
 }

@@ -96,7 +96,7 @@ func TestAdultAdam(t *testing.T) {
 	train, test := adult(t, dataset.AdultSplit{Name: dataset.SplitPublished})
 	outside := 0
 	for _, initialization := range []model.Initialization{model.InitializePublished, model.InitializeZero} {
-		made, err := New(Data{Train: train, Test: test}, Options{Optimizer: Adam, Initialization: initialization})
+		made, err := New(&dataset.Parts{Train: train, Test: test}, Options{Optimizer: Adam, Initialization: initialization})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package dpsgd
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 
@@ -36,8 +35,9 @@ const (
 	EvaluationTest       = "test"       // the paper's protocol
 )
 
-// DatasetAdult is the value of the setting dataset for UCI Adult.
-const DatasetAdult = "adult"
+// defaultValidationRows is the number of validation examples where it is not given:
+// usual for MNIST, and enough to tell errors of 15 and 16 percent apart.
+const defaultValidationRows = 5000
 
 // defaultHidden are the hidden layers of an MLP: MLP2 of Avent et al. (2020).
 const defaultHidden = "128,64"
@@ -45,7 +45,7 @@ const defaultHidden = "128,64"
 // Definition describes a trainer to a registry. The trainers made from one
 // definition share the data in the cache.
 func Definition(cache *dataset.Cache, optimizer Optimizer) trainer.Definition {
-	name, summary := Name, "DP-SGD on Adult or MNIST: logistic regression, SVMs, softmax regression, MLPs"
+	name, summary := Name, "DP-SGD for logistic regression, SVMs, softmax regression and MLPs on Adult, MNIST and others"
 	if optimizer == Adam {
 		name, summary = NameAdam, "DP-Adam on the models and data of "+Name
 	}
@@ -55,11 +55,12 @@ func Definition(cache *dataset.Cache, optimizer Optimizer) trainer.Definition {
 			return nil, err
 		}
 		s.options.Optimizer = optimizer
-		data, err := s.load(ctx, cache, dataset.Source{DataDir: options.DataDir, Progress: options.Progress})
+		source := dataset.Source{DataDir: options.DataDir, Progress: options.Progress}
+		parts, err := cache.Load(ctx, s.dataset, s.division, source)
 		if err != nil {
 			return nil, err
 		}
-		return New(data, s.options)
+		return New(parts, s.options)
 	}
 	return trainer.Definition{
 		Name:    name,
@@ -72,16 +73,17 @@ func Definition(cache *dataset.Cache, optimizer Optimizer) trainer.Definition {
 			{Name: SettingSampling, Default: string(FixedSize), Usage: "lots: fixed-size (without replacement) or poisson, " +
 				"for which noise_multiplier is relative to the clipping norm"},
 			{Name: SettingNoiseSource, Default: string(NoiseSeed), Usage: "randomness: seed, or os for models that are released, which no seed repeats"},
-			{Name: SettingDataset, Default: DatasetAdult, Usage: "data: adult (UCI census income, 123 binary features)"},
-			{Name: SettingSplit, Default: dataset.SplitShuffled, Usage: "division into training and test examples: " +
-				"published (30956 and 1605), uci (32561 and 16281) or shuffled (all 48842, pooled)"},
-			{Name: SettingTrainRows, Default: strconv.Itoa(dataset.DefaultTrainRows),
-				Usage: "training examples of the shuffled split, at least 1; the others are test examples"},
+			{Name: SettingDataset, Default: dataset.NameAdult, Usage: "data: " + list(names())},
+			{Name: SettingSplit, Default: "", Usage: "division into training and test examples: published, uci (of adult) or shuffled (all " +
+				"pooled); shuffled by default of adult, otherwise the dataset's own"},
+			{Name: SettingTrainRows, Default: "", Usage: "training and validation examples of the shuffled split, the others being test " +
+				"examples; 40000 of adult by default"},
 			{Name: SettingSplitSeed, Default: "1", Usage: "seed of the shuffled split, of the validation examples and of generated examples"},
-			{Name: SettingGenerated, Default: "false", Usage: "true for generated examples in place of Adult's"},
+			{Name: SettingGenerated, Default: "false", Usage: "true for generated examples in the shape of adult or mnist"},
 			{Name: SettingEvaluation, Default: EvaluationValidation, Usage: "what error is measured on: validation (examples held out of the " +
 				"training ones, with test_error beside it) or test (the paper's protocol)"},
-			{Name: SettingValidationRows, Default: "", Usage: "validation examples, taken from the training ones; a tenth of these by default"},
+			{Name: SettingValidationRows, Default: "", Usage: "validation examples, taken from the training ones; 5000 by default, or a tenth " +
+				"of train_rows if that is less"},
 		},
 		New: func(ctx context.Context, options trainer.Options) (trainer.Trainer, error) {
 			return open(ctx, options)
@@ -98,18 +100,14 @@ func Definition(cache *dataset.Cache, optimizer Optimizer) trainer.Definition {
 
 // settings are what the settings of a trainer say.
 type settings struct {
-	options        Options
-	dataset        string
-	split          dataset.AdultSplit
-	evaluation     string
-	validationRows int // 0 for the default
+	options  Options
+	dataset  string
+	division dataset.Division
 }
 
 func parseSettings(values map[string]string) (settings, error) {
-	s := settings{
-		dataset: DatasetAdult, evaluation: EvaluationValidation,
-		split: dataset.AdultSplit{Name: dataset.SplitShuffled, Seed: 1},
-	}
+	s := settings{dataset: dataset.NameAdult, division: dataset.Division{Seed: 1}}
+	evaluation := EvaluationValidation
 	s.options.Model.Kind = model.LogisticRegression
 	hidden := ""
 	text := func(name string, set func(string)) {
@@ -123,8 +121,8 @@ func parseSettings(values map[string]string) (settings, error) {
 	text(SettingSampling, func(v string) { s.options.Sampling = Sampling(v) })
 	text(SettingNoiseSource, func(v string) { s.options.NoiseSource = NoiseSource(v) })
 	text(SettingDataset, func(v string) { s.dataset = v })
-	text(SettingSplit, func(v string) { s.split.Name = v })
-	text(SettingEvaluation, func(v string) { s.evaluation = v })
+	text(SettingSplit, func(v string) { s.division.Split = v })
+	text(SettingEvaluation, func(v string) { evaluation = v })
 
 	var err error
 	if s.options.Model.Hidden, err = parseHidden(s.options.Model.Kind, hidden); err != nil {
@@ -137,7 +135,7 @@ func parseSettings(values map[string]string) (settings, error) {
 		}
 		s.options.Model.HuberWidth = width
 	}
-	for name, rows := range map[string]*int{SettingTrainRows: &s.split.TrainRows, SettingValidationRows: &s.validationRows} {
+	for name, rows := range map[string]*int{SettingTrainRows: &s.division.TrainRows, SettingValidationRows: &s.division.ValidationRows} {
 		if value := values[name]; value != "" {
 			if *rows, err = strconv.Atoi(value); err != nil || *rows < 1 {
 				return s, fmt.Errorf("setting %s is %q, want a whole number of at least 1", name, value)
@@ -145,27 +143,43 @@ func parseSettings(values map[string]string) (settings, error) {
 		}
 	}
 	if value, ok := values[SettingSplitSeed]; ok {
-		if s.split.Seed, err = strconv.ParseUint(value, 10, 64); err != nil {
+		if s.division.Seed, err = strconv.ParseUint(value, 10, 64); err != nil {
 			return s, fmt.Errorf("setting %s is %q, want a whole number between 0 and 2⁶⁴−1", SettingSplitSeed, value)
 		}
 	}
 	if value, ok := values[SettingGenerated]; ok {
-		if s.split.Generated, err = strconv.ParseBool(value); err != nil {
+		if s.division.Generated, err = strconv.ParseBool(value); err != nil {
 			return s, fmt.Errorf("setting %s is %q, want true or false", SettingGenerated, value)
 		}
 	}
+	if s.division.Split == "" && s.dataset == dataset.NameAdult {
+		s.division.Split = dataset.SplitShuffled
+	}
 	switch {
-	case s.dataset != DatasetAdult:
-		return s, fmt.Errorf("setting %s is %q, want %s", SettingDataset, s.dataset, DatasetAdult)
-	case s.evaluation != EvaluationValidation && s.evaluation != EvaluationTest:
+	case evaluation != EvaluationValidation && evaluation != EvaluationTest:
 		return s, fmt.Errorf("setting %s is %q, want %s or %s",
-			SettingEvaluation, s.evaluation, EvaluationValidation, EvaluationTest)
-	case s.evaluation == EvaluationTest && s.validationRows != 0:
+			SettingEvaluation, evaluation, EvaluationValidation, EvaluationTest)
+	case evaluation == EvaluationTest && s.division.ValidationRows != 0:
 		return s, fmt.Errorf("setting %s is given for %s %s, which holds no examples out",
 			SettingValidationRows, SettingEvaluation, EvaluationTest)
+	case evaluation == EvaluationValidation && s.division.ValidationRows == 0:
+		s.division.ValidationRows = defaultValidationRows
+		if rows := s.division.TrainRows; rows > 0 {
+			s.division.ValidationRows = min(defaultValidationRows, max(1, rows/10))
+		}
 	}
 	_, err = s.options.normal()
 	return s, err
+}
+
+// names returns the names of the datasets.
+func names() []string {
+	catalog := dataset.Catalog()
+	all := make([]string, len(catalog))
+	for i, info := range catalog {
+		all[i] = info.Name
+	}
+	return all
 }
 
 func parseHidden(kind model.Kind, hidden string) ([]int, error) {
@@ -187,31 +201,6 @@ func parseHidden(kind model.Kind, hidden string) ([]int, error) {
 		widths = append(widths, width)
 	}
 	return widths, nil
-}
-
-// load returns the data that the settings name.
-func (s settings) load(ctx context.Context, cache *dataset.Cache, source dataset.Source) (Data, error) {
-	train, test, err := cache.Adult(ctx, s.split, source)
-	if err != nil || s.evaluation == EvaluationTest {
-		return Data{Train: train, Test: test}, err
-	}
-	rows := s.validationRows
-	if rows == 0 {
-		rows = train.Rows / 10
-	}
-	if rows < 1 || rows >= train.Rows {
-		return Data{}, fmt.Errorf("setting %s is %d, want between 1 and %d, one less than the training examples of %s",
-			SettingValidationRows, rows, train.Rows-1, train.Name)
-	}
-	train, validation := holdOut(train, rows, s.split.Seed)
-	return Data{Train: train, Validation: validation, Test: test}, nil
-}
-
-// holdOut takes a uniform sample of rows out of the dataset, by a seed.
-func holdOut(d *dataset.Dataset, rows int, seed uint64) (rest, sample *dataset.Dataset) {
-	order := rand.New(rand.NewPCG(seed, 0x7a11da7e)).Perm(d.Rows)
-	base := strings.TrimSuffix(d.Name, "-train")
-	return d.Select(d.Name, order[rows:]), d.Select(base+"-validation", order[:rows])
 }
 
 // Declaration returns what a study of the trainer consists of: the domains of Table

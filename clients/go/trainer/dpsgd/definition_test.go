@@ -30,10 +30,11 @@ func TestDefinitionData(t *testing.T) {
 		settings                map[string]string
 		train, validation, test int
 	}{
-		{map[string]string{}, 36000, 4000, 8842},
+		{map[string]string{}, 35000, 5000, 8842},
 		{map[string]string{SettingTrainRows: "1000", SettingSplitSeed: "3"}, 900, 100, dataset.AdultRows - 1000},
 		{map[string]string{SettingTrainRows: "1000", SettingValidationRows: "250"}, 750, 250, dataset.AdultRows - 1000},
-		{map[string]string{SettingSplit: "published"}, 27861, 3095, 1605},
+		{map[string]string{SettingSplit: "published"}, 25956, 5000, 1605},
+		{map[string]string{SettingDataset: "mnist", SettingModel: "mlp"}, 55000, 5000, 10000},
 		{map[string]string{SettingSplit: "uci", SettingEvaluation: "test"}, 32561, 0, 16281},
 	} {
 		tt.settings[SettingGenerated] = "true"
@@ -41,7 +42,7 @@ func TestDefinitionData(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		data := made.Data()
+		data := made.Parts()
 		validation := 0
 		if data.Validation != nil {
 			validation = data.Validation.Rows
@@ -107,7 +108,8 @@ func TestDefinitionErrors(t *testing.T) {
 		{map[string]string{SettingDataset: "iris"}, `"iris"`},
 		{map[string]string{SettingEvaluation: "train"}, `setting evaluation is "train", want validation or test`},
 		{map[string]string{SettingValidationRows: "0"}, `setting validation_rows is "0", want a whole number`},
-		{map[string]string{SettingValidationRows: "40000"}, "40000"},
+		{map[string]string{SettingValidationRows: "40000"}, "validation rows 40000"},
+		{map[string]string{SettingDataset: "mnist"}, "model logistic-regression is for 2 classes, dataset mnist-generated-train has 10"},
 		{map[string]string{SettingEvaluation: "test", SettingValidationRows: "5"}, "setting validation_rows is given for evaluation test"},
 		{map[string]string{SettingModel: "tree"}, `model "tree" is unknown, want one of logistic-regression`},
 		{map[string]string{SettingHidden: "10"}, `setting hidden is "10", but model logistic-regression has no hidden layers`},
@@ -145,7 +147,7 @@ func TestDefinitionDefaults(t *testing.T) {
 	if diff := cmp.Diff(stated.Options(), used.Options()); diff != "" {
 		t.Errorf("options (-stated +used):\n%s", diff)
 	}
-	if diff := cmp.Diff(stated.Data(), used.Data()); diff != "" {
+	if diff := cmp.Diff(stated.Parts(), used.Parts()); diff != "" {
 		t.Errorf("data (-stated +used):\n%s", diff)
 	}
 }
@@ -177,11 +179,11 @@ func TestValidationIsHeldOut(t *testing.T) {
 		slices.Sort(texts)
 		return texts
 	}
-	data := parts.Data()
-	if diff := cmp.Diff(rows(all.Data().Train), rows(data.Train, data.Validation)); diff != "" {
+	data := parts.Parts()
+	if diff := cmp.Diff(rows(all.Parts().Train), rows(data.Train, data.Validation)); diff != "" {
 		t.Errorf("rows (-training +parts):\n%s", diff)
 	}
-	if diff := cmp.Diff(all.Data().Test, data.Test); diff != "" {
+	if diff := cmp.Diff(all.Parts().Test, data.Test); diff != "" {
 		t.Errorf("test examples differ:\n%s", diff)
 	}
 }
@@ -224,11 +226,11 @@ func TestDeclaration(t *testing.T) {
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(domain{})); diff != "" {
 			t.Errorf("%s: domains (-want +got):\n%s", kind, diff)
 		}
-		if got := d.Privacy.Fields["dataset_size"]; got != "36000" || d.Privacy.Adjacency != "REPLACE_ONE" {
-			t.Errorf("%s: dataset size %s, adjacency %s, want 36000 and REPLACE_ONE", kind, got, d.Privacy.Adjacency)
+		if got := d.Privacy.Fields["dataset_size"]; got != "35000" || d.Privacy.Adjacency != "REPLACE_ONE" {
+			t.Errorf("%s: dataset size %s, adjacency %s, want 35000 and REPLACE_ONE", kind, got, d.Privacy.Adjacency)
 		}
-		if got := d.Metrics[0].SampleSize; got != 4000 {
-			t.Errorf("%s: sample size %d, want 4000", kind, got)
+		if got := d.Metrics[0].SampleSize; got != 5000 {
+			t.Errorf("%s: sample size %d, want 5000", kind, got)
 		}
 	}
 }

@@ -108,52 +108,48 @@ func choose[T ~string](name string, value *T, first, second T) error {
 	}
 }
 
-// Data are the examples of a trainer.
-type Data struct {
-	Train *dataset.Dataset
-	// Validation examples, on which error is measured. Nil for the protocol of the
-	// paper, which measures it on the test examples.
-	Validation *dataset.Dataset
-	Test       *dataset.Dataset
-}
-
 // Trainer implements trainer.Trainer. One step of training is one epoch.
 type Trainer struct {
 	options                 Options
+	parts                   *dataset.Parts
 	train, validation, test *model.Examples // validation may be nil
 }
 
 var _ trainer.Trainer = (*Trainer)(nil)
 
-// New returns a trainer. The labels of the examples are −1 and 1 or, with more than two
-// classes, 0 to Classes−1; the model is not linear then. Datasets of different
-// dimensions panic.
-func New(data Data, options Options) (*Trainer, error) {
+// New returns a trainer on the parts of a dataset. Without a validation part it follows
+// the protocol of the paper, and measures error on the test part. The labels of the
+// examples are −1 and 1 or, with more than two classes, 0 to Classes−1; the model is not
+// linear then. It is an error if there are no test examples.
+func New(parts *dataset.Parts, options Options) (*Trainer, error) {
 	options, err := options.normal()
 	if err != nil {
 		return nil, err
 	}
-	t := &Trainer{options: options}
+	if parts.Test == nil {
+		return nil, fmt.Errorf("dataset %s has no test examples", parts.Train.Name)
+	}
+	t := &Trainer{options: options, parts: parts}
 	for _, part := range []struct {
 		data     *dataset.Dataset
 		examples **model.Examples
-	}{{data.Train, &t.train}, {data.Validation, &t.validation}, {data.Test, &t.test}} {
-		if part.data == nil && part.examples == &t.validation {
+	}{{parts.Train, &t.train}, {parts.Validation, &t.validation}, {parts.Test, &t.test}} {
+		if part.data == nil {
 			continue
 		}
-		if part.data.Dim != data.Train.Dim {
+		if part.data.Dim != parts.Train.Dim {
 			panic("dpsgd: dimension mismatch")
 		}
 		if *part.examples, err = model.NewExamples(part.data); err != nil {
 			return nil, err
 		}
 		if got, want := (*part.examples).Classes(), t.train.Classes(); got != want {
-			return nil, fmt.Errorf("dataset %s has %d classes, want the %d of %s", part.data.Name, got, want, data.Train.Name)
+			return nil, fmt.Errorf("dataset %s has %d classes, want the %d of %s", part.data.Name, got, want, parts.Train.Name)
 		}
 	}
 	if options.Model.Linear() && t.train.Classes() != 2 {
 		return nil, fmt.Errorf("model %s is for 2 classes, dataset %s has %d, want %s or %s",
-			options.Model.Kind, data.Train.Name, t.train.Classes(), model.SoftmaxRegression, model.MLP)
+			options.Model.Kind, parts.Train.Name, t.train.Classes(), model.SoftmaxRegression, model.MLP)
 	}
 	return t, nil
 }
@@ -166,14 +162,8 @@ func (t *Trainer) Name() string {
 	return Name
 }
 
-// Data returns the examples.
-func (t *Trainer) Data() Data {
-	data := Data{Train: t.train.Data(), Test: t.test.Data()}
-	if t.validation != nil {
-		data.Validation = t.validation.Data()
-	}
-	return data
-}
+// Parts returns the examples, and how they were divided.
+func (t *Trainer) Parts() *dataset.Parts { return t.parts }
 
 // Options returns the options, with the defaults filled in.
 func (t *Trainer) Options() Options { return t.options }

@@ -20,7 +20,7 @@ import (
 
 func newTrainer(t *testing.T, trainRows, testRows int) *Trainer {
 	t.Helper()
-	made, err := New(Data{Train: dataset.Generated(trainRows, 1), Test: dataset.Generated(testRows, 2)}, Options{})
+	made, err := New(&dataset.Parts{Train: dataset.Generated(trainRows, 1), Test: dataset.Generated(testRows, 2)}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,20 +283,20 @@ func TestNewRefuses(t *testing.T) {
 	ten := digits(10, good.Dim, 1)
 	for _, tt := range []struct {
 		name    string
-		data    Data
+		data    *dataset.Parts
 		options Options
 		want    string
 	}{
-		{"no test rows", Data{Train: good, Test: dataset.Generated(0, 1)}, Options{}, "is empty"},
-		{"label 0", Data{Train: &bad, Test: good}, Options{}, "label of row 0 is 0"},
-		{"other classes", Data{Train: good, Test: ten}, Options{}, "dataset digits has 10 classes, want the 2 of"},
-		{"ten classes", Data{Train: ten, Test: ten}, Options{}, "model logistic-regression is for 2 classes, dataset digits has 10"},
-		{"model", Data{Train: good, Test: good}, Options{Model: model.Spec{Kind: "tree"}}, `model "tree" is unknown`},
-		{"optimizer", Data{Train: good, Test: good}, Options{Optimizer: "lbfgs"}, `optimizer "lbfgs" is unknown, want sgd or adam`},
-		{"sampling", Data{Train: good, Test: good}, Options{Sampling: "shuffle"}, `sampling "shuffle" is unknown`},
-		{"noise", Data{Train: good, Test: good}, Options{NoiseSource: "dice"}, `noise_source "dice" is unknown`},
+		{"no test rows", &dataset.Parts{Train: good, Test: dataset.Generated(0, 1)}, Options{}, "is empty"},
+		{"label 0", &dataset.Parts{Train: &bad, Test: good}, Options{}, "label of row 0 is 0"},
+		{"other classes", &dataset.Parts{Train: good, Test: ten}, Options{}, "dataset digits has 10 classes, want the 2 of"},
+		{"ten classes", &dataset.Parts{Train: ten, Test: ten}, Options{}, "model logistic-regression is for 2 classes, dataset digits has 10"},
+		{"model", &dataset.Parts{Train: good, Test: good}, Options{Model: model.Spec{Kind: "tree"}}, `model "tree" is unknown`},
+		{"optimizer", &dataset.Parts{Train: good, Test: good}, Options{Optimizer: "lbfgs"}, `optimizer "lbfgs" is unknown, want sgd or adam`},
+		{"sampling", &dataset.Parts{Train: good, Test: good}, Options{Sampling: "shuffle"}, `sampling "shuffle" is unknown`},
+		{"noise", &dataset.Parts{Train: good, Test: good}, Options{NoiseSource: "dice"}, `noise_source "dice" is unknown`},
 		{
-			"zero MLP", Data{Train: good, Test: good},
+			"zero MLP", &dataset.Parts{Train: good, Test: good},
 			Options{Model: model.Spec{Kind: model.MLP, Hidden: []int{3}}, Initialization: model.InitializeZero}, "without gradients",
 		},
 	} {
@@ -310,16 +310,16 @@ func TestNewRefuses(t *testing.T) {
 func TestValidation(t *testing.T) {
 	train, validation, test := dataset.Generated(300, 1), dataset.Generated(200, 2), dataset.Generated(100, 3)
 	run := trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: 1}
-	measure := func(data Data) map[string][]float64 {
+	measure := func(data *dataset.Parts) map[string][]float64 {
 		made, err := New(data, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return metrics(t, made, run)[2]
 	}
-	both := measure(Data{Train: train, Validation: validation, Test: test})
-	onValidation := measure(Data{Train: train, Test: validation})
-	onTest := measure(Data{Train: train, Test: test})
+	both := measure(&dataset.Parts{Train: train, Validation: validation, Test: test})
+	onValidation := measure(&dataset.Parts{Train: train, Test: validation})
+	onTest := measure(&dataset.Parts{Train: train, Test: test})
 	want := map[string][]float64{
 		MetricError: onValidation[MetricError], MetricLoss: onValidation[MetricLoss],
 		MetricTestError: onTest[MetricError], MetricTestLoss: onTest[MetricLoss],
@@ -334,10 +334,10 @@ func TestValidation(t *testing.T) {
 
 // All models learn, with both optimizers, on sparse and on dense rows.
 func TestModelsLearn(t *testing.T) {
-	adult := Data{Train: dataset.Generated(4000, 1), Test: dataset.Generated(2000, 2)}
-	ten := Data{Train: digits(2000, 30, 1), Test: digits(1000, 30, 2)}
+	adult := &dataset.Parts{Train: dataset.Generated(4000, 1), Test: dataset.Generated(2000, 2)}
+	ten := &dataset.Parts{Train: digits(2000, 30, 1), Test: digits(1000, 30, 2)}
 	for _, tt := range []struct {
-		data Data
+		data *dataset.Parts
 		spec model.Spec
 		most float64 // the constant model's error is about 0.24 and 0.9
 	}{
@@ -376,7 +376,7 @@ func TestModelsLearn(t *testing.T) {
 // are shared among the replicates or work on the same lot.
 func TestNetworkIsReproducible(t *testing.T) {
 	for _, replicates := range []int{1, 3} {
-		made, err := New(Data{Train: digits(700, 200, 1), Test: digits(300, 200, 2)},
+		made, err := New(&dataset.Parts{Train: digits(700, 200, 1), Test: digits(300, 200, 2)},
 			Options{Model: model.Spec{Kind: model.MLP, Hidden: []int{50, 20}}, Optimizer: Adam})
 		if err != nil {
 			t.Fatal(err)
@@ -411,7 +411,7 @@ func TestTrainWithoutPrivacy(t *testing.T) {
 
 // Randomness of the operating system is no function of the seed.
 func TestSystemNoise(t *testing.T) {
-	made, err := New(Data{Train: dataset.Generated(500, 1), Test: dataset.Generated(300, 2)}, Options{NoiseSource: NoiseOS})
+	made, err := New(&dataset.Parts{Train: dataset.Generated(500, 1), Test: dataset.Generated(300, 2)}, Options{NoiseSource: NoiseOS})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -432,7 +432,7 @@ func TestSystemNoise(t *testing.T) {
 // and standard deviation over 40 runs.
 func TestAdult(t *testing.T) {
 	train, test := adult(t, dataset.AdultSplit{Name: dataset.SplitPublished})
-	made, err := New(Data{Train: train, Test: test}, Options{})
+	made, err := New(&dataset.Parts{Train: train, Test: test}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

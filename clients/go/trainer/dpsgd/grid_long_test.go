@@ -19,7 +19,7 @@ import (
 func TestAdultGrid(t *testing.T) {
 	for seed := range uint64(10) {
 		train, test := adult(t, dataset.AdultSplit{Name: dataset.SplitShuffled, Seed: seed})
-		dpsgd, err := New(Data{Train: train, Test: test}, Options{})
+		dpsgd, err := New(&dataset.Parts{Train: train, Test: test}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
