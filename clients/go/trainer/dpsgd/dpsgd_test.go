@@ -397,6 +397,64 @@ func TestNetworkIsReproducible(t *testing.T) {
 	}
 }
 
+// The losses below may not change either: networks compute the same bits on every
+// machine, up to the exponential function and fused operations elsewhere.
+func TestNetworkGolden(t *testing.T) {
+	made, err := New(&dataset.Parts{Train: digits(500, 40, 1), Test: digits(300, 40, 2)},
+		Options{Model: model.Spec{Kind: model.MLP, Hidden: []int{20, 10}}, Optimizer: Adam})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reported := metrics(t, made, trainer.Run{
+		Parameters: parameters(trainer.Parameters{ParameterLearningRate: 0.01, ParameterLotSize: int64(50)}), Replicates: 2, Seed: 42,
+	})
+	want := [][]float64{{2.65209566, 2.55576945}, {2.54933083, 2.37254082}, {2.50894546, 2.30933300}}
+	for e := range want {
+		for r, loss := range reported[e][MetricLoss] {
+			if math.Abs(loss-want[e][r]) > 1e-5 {
+				t.Errorf("loss of replicate %d after %d epochs is %.8f, want %.8f", r, e+1, loss, want[e][r])
+			}
+		}
+	}
+}
+
+// TestMNIST trains MLP2 of Avent et al. (2020) on the real digits for an epoch. Its error
+// after one epoch without privacy is known to be a few percent, and with a lot of noise
+// it is still far better than guessing.
+func TestMNIST(t *testing.T) {
+	parts, err := dataset.Load(t.Context(), dataset.NameMNIST, dataset.Division{ValidationRows: 5000, Seed: 1},
+		dataset.Source{DataDir: datasettest.Folder(t, dataset.NameMNIST)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := New(parts, Options{Model: model.Spec{Kind: model.MLP, Hidden: []int{128, 64}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ clippingNorm, noiseMultiplier, most float64 }{
+		{math.Inf(1), 0, 0.15}, {1, 4, 0.35},
+	} {
+		m, err := made.Train(t.Context(), trainer.Run{
+			Parameters: parameters(trainer.Parameters{
+				ParameterEpochs: int64(1), ParameterLotSize: int64(600), ParameterLearningRate: 0.3,
+				ParameterClippingNorm: tt.clippingNorm, ParameterNoiseMultiplier: tt.noiseMultiplier,
+			}),
+			Replicates: 2, Seed: 1,
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{MetricError, MetricTestError} {
+			for _, e := range m.Metrics[name] {
+				if e > tt.most || e < 0.01 {
+					t.Errorf("σ = %v: %s %v, want at most %v", tt.noiseMultiplier, name, e, tt.most)
+				}
+			}
+		}
+		t.Logf("σ = %v: %v", tt.noiseMultiplier, m.Metrics)
+	}
+}
+
 // Without clipping and noise, training is not private, by the same code.
 func TestTrainWithoutPrivacy(t *testing.T) {
 	made := newTrainer(t, 500, 300)
