@@ -200,7 +200,7 @@ func checkNormal(t *testing.T, draws []float64) {
 	}
 }
 
-// Every step has its own noise, and every replicate has.
+// Every step has its own noise, every replicate has, and every block of parameters.
 func TestNoiseIsNotRepeated(t *testing.T) {
 	d := dataset.Generated(50, 1)
 	c := testConfiguration(50, 5)
@@ -219,6 +219,19 @@ func TestNoiseIsNotRepeated(t *testing.T) {
 	}
 	if want := replicates * steps * (d.Dim + 1); len(seen) != want {
 		t.Errorf("%d different numbers, want %d", len(seen), want)
+	}
+
+	wide := newNetwork(t, digits(50, 900, 1), Options{Model: model.Spec{Kind: model.SoftmaxRegression}}, c, 0, parallel.New(1))
+	first, _ := wide.noisy(0)
+	second, _ := wide.noisy(1)
+	equal := 0
+	for i := range second {
+		if first[i] == second[i] {
+			equal++
+		}
+	}
+	if equal > 10 { // a float32 may occur twice
+		t.Errorf("%d of %d numbers are equal in two blocks", equal, len(second))
 	}
 }
 
