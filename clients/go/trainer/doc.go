@@ -16,5 +16,7 @@
 // beside the built-in ones with [Registry.Register].
 //
 // Trainers measure utility only. The privacy of a configuration follows from
-// its parameters by accounting, which is the business of package privacy.
+// its parameters by accounting, which is the business of package privacy. A trainer
+// can say which mechanism that is, and which studies make sense of it, by a
+// [Declaration].
 package trainer
