@@ -38,9 +38,6 @@ type Dataset struct {
 	Dense []float32
 	// Labels of the examples: see Classes.
 	Labels []float32
-	// Classes is the number of classes: 2 for labels −1 and 1, K > 2 for labels 0 to
-	// K−1, and 0 where it is not known.
-	Classes int
 }
 
 // Row returns the indices and values of row i in [0, Rows). Of sparse data, the values
@@ -59,14 +56,9 @@ func (d *Dataset) Row(i int) (indices []int32, values []float32) {
 
 // SquaredNorm returns the squared Euclidean norm of row i in [0, Rows).
 func (d *Dataset) SquaredNorm(i int) float64 {
-	var values []float32
-	if d.Dense != nil {
-		values = d.Dense[i*d.Dim : (i+1)*d.Dim]
-	} else {
-		var indices []int32
-		if indices, values = d.Row(i); values == nil {
-			return float64(len(indices))
-		}
+	indices, values := d.Row(i)
+	if values == nil {
+		return float64(len(indices))
 	}
 	var sum float64
 	for _, v := range values {

@@ -17,7 +17,8 @@ func Registry() *trainer.Registry {
 	var registry trainer.Registry
 	cache := dataset.NewCache()
 	registry.Register(sparsevector.Definition())
-	registry.Register(dpsgd.Definition(cache))
+	registry.Register(dpsgd.Definition(cache, dpsgd.SGD))
+	registry.Register(dpsgd.Definition(cache, dpsgd.Adam))
 	registry.Register(outputperturbation.Definition(cache))
 	registry.Register(objectiveperturbation.Definition(cache))
 	return &registry

@@ -15,15 +15,17 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/dpsgd"
 	"github.com/dpareto/dpareto/clients/go/trainer/objectiveperturbation"
 	"github.com/dpareto/dpareto/clients/go/trainer/outputperturbation"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/spec"
 )
 
 func TestRegistry(t *testing.T) {
 	registry := builtin.Registry()
-	generated := map[string]string{dpsgd.SettingGenerated: "true", dpsgd.SettingTrainRows: "100"}
 	options := map[string]map[string]string{
-		dpsgd.Name:                 generated,
-		outputperturbation.Name:    generated,
-		objectiveperturbation.Name: generated,
+		dpsgd.Name:                 {dpsgd.SettingGenerated: "true", dpsgd.SettingTrainRows: "100"},
+		dpsgd.NameAdam:             {dpsgd.SettingGenerated: "true", dpsgd.SettingTrainRows: "100"},
+		outputperturbation.Name:    {dpsgd.SettingGenerated: "true", dpsgd.SettingTrainRows: "100"},
+		objectiveperturbation.Name: {dpsgd.SettingGenerated: "true", dpsgd.SettingTrainRows: "100"},
 	}
 	for _, d := range registry.Definitions() {
 		made, err := registry.New(t.Context(), d.Name, trainer.Options{Settings: options[d.Name]})
