@@ -73,55 +73,57 @@ func (r *Registry) Definitions() []Definition {
 	})
 }
 
-// New makes the trainer registered as name. An unknown name or setting is an
-// error that lists the known ones.
+// New makes the trainer registered as name. Settings with the name of a parameter
+// that the trainer declares fix that parameter, which Train then does not accept.
+// Unknown names and settings are errors that list the known ones.
 func (r *Registry) New(ctx context.Context, name string, options Options) (Trainer, error) {
-	d, err := r.definition(name, options)
+	d, err := r.definition(name)
 	if err != nil {
 		return nil, err
 	}
-	t, err := d.New(ctx, options)
+	own, fixed, err := d.fixedParameters(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	t, err := d.New(ctx, own)
 	if err != nil {
 		return nil, fmt.Errorf("trainer %s: %w", name, err)
+	}
+	if len(fixed) > 0 {
+		t = fixedTrainer{t, fixed}
 	}
 	return t, nil
 }
 
 // Declare returns the declaration of the trainer that New makes of the same
-// arguments, with the same errors. A trainer that declares nothing is an error.
+// arguments, with the same errors; fixed parameters are constants in it. A trainer
+// that declares nothing is an error.
 func (r *Registry) Declare(ctx context.Context, name string, options Options) (Declaration, error) {
-	d, err := r.definition(name, options)
+	d, err := r.definition(name)
 	if err != nil {
 		return Declaration{}, err
 	}
 	if d.Declare == nil {
 		return Declaration{}, fmt.Errorf("trainer %s declares no study", name)
 	}
-	declaration, err := d.Declare(ctx, options)
+	own, fixed, err := d.fixedParameters(ctx, options)
+	if err != nil {
+		return Declaration{}, err
+	}
+	declaration, err := d.Declare(ctx, own)
 	if err != nil {
 		return Declaration{}, fmt.Errorf("trainer %s: %w", name, err)
 	}
-	return declaration, nil
+	return declaration.without(fixed), nil
 }
 
-// definition returns the definition registered as name after a look at the names of
-// the settings.
-func (r *Registry) definition(name string, options Options) (Definition, error) {
+// definition returns the definition registered as name.
+func (r *Registry) definition(name string) (*Definition, error) {
 	d, ok := r.definitions[name]
 	if !ok {
-		known := slices.Sorted(maps.Keys(r.definitions))
-		return d, fmt.Errorf("trainer %q is unknown, want %s", name, oneOf(known))
+		return nil, fmt.Errorf("trainer %q is unknown, want %s", name, oneOf(slices.Sorted(maps.Keys(r.definitions))))
 	}
-	known := make([]string, len(d.Settings))
-	for i, s := range d.Settings {
-		known[i] = s.Name
-	}
-	for _, setting := range slices.Sorted(maps.Keys(options.Settings)) {
-		if !slices.Contains(known, setting) {
-			return d, fmt.Errorf("setting %q of trainer %s is unknown, want %s", setting, name, oneOf(known))
-		}
-	}
-	return d, nil
+	return &d, nil
 }
 
 func oneOf(names []string) string {
