@@ -51,8 +51,8 @@ func TestStudyInitUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, want := range map[string]string{
-		"study init":                           "--trainer is required",
-		"study init --trainer nobody":          `trainer "nobody" is unknown, want one of`,
+		"study init":                          "--trainer is required",
+		"study init --trainer nobody":         `trainer "nobody" is unknown, want one of`,
 		initAdult + " --trials 0":             "--trials is 0",
 		initAdult + " --set bogus=1":          `setting "bogus" of trainer dp-sgd is unknown`,
 		initAdult + " --set lot_size=many":    `setting lot_size is "many", want a whole number`,
