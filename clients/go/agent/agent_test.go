@@ -84,6 +84,7 @@ func start(t *testing.T, trials int64) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.client.Studies = GiveBack(f.client.Studies)
 	t.Cleanup(func() {
 		if err := f.client.Close(); err != nil {
 			t.Error(err)
@@ -494,6 +495,77 @@ func TestCancel(t *testing.T) {
 			}
 		}
 		r.wantOutcomes(t, map[Outcome]int{Released: 2})
+	})
+}
+
+// An agent that is cancelled while its question for a trial is answered gives the trial
+// back, and returns soon even if the answer does not come.
+func TestCancelWhileAsking(t *testing.T) {
+	for name, tt := range map[string]struct {
+		handOut bool // the trial is handed out, whether or not the agent hears of it
+		answer  time.Duration
+		took    time.Duration
+		want    []dparetov1.TrialState
+	}{
+		"answered":       {true, time.Second, time.Second, []dparetov1.TrialState{queued}},
+		"not handed out": {false, time.Second, time.Second, nil},
+		"too late":       {true, time.Hour, askGrace, []dparetov1.TrialState{active}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := start(t, 1)
+				handedOut, end := make(chan struct{}), make(chan struct{})
+				f.setFault(func(method string, _ any, handle func() (any, error)) (any, error) {
+					if method != "SuggestTrials" {
+						return handle()
+					}
+					var resp any = new(dparetov1.SuggestTrialsResponse)
+					var err error
+					if tt.handOut {
+						resp, err = handle()
+					}
+					close(handedOut)
+					select {
+					case <-time.After(tt.answer):
+					case <-end:
+					}
+					return resp, err
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				var r recorder
+				a := &Agent{Study: f.study, WorkerID: "a", Trainer: checkpoints(1), Events: r.hooks()}
+				done := make(chan error)
+				go func() { done <- a.Run(ctx) }()
+				<-handedOut
+				cancel()
+				begin := time.Now()
+				if err := <-done; err != context.Canceled { //nolint:errorlint // it is that very error
+					t.Errorf("Run = %v", err)
+				}
+				if took := time.Since(begin); took != tt.took {
+					t.Errorf("returned after %v, want %v", took, tt.took)
+				}
+				close(end)
+				f.setFault(nil)
+				f.wantStates(tt.want...)
+				if len(r.events) > 0 {
+					t.Errorf("events %q", r.events)
+				}
+			})
+		})
+	}
+}
+
+// Nobody is asked for a trial on behalf of a worker that has gone already.
+func TestCancelBeforeAsking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if trial, err := f.study.Ask(ctx, "a-1"); trial != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("Ask = %v, %v", trial, err)
+		}
+		f.wantStates()
 	})
 }
 

@@ -1,6 +1,7 @@
 // Package agent runs trainers for a study: an [Agent] asks the server for trials,
 // trains them with a number of parallel workers, and tells what was measured.
 //
+//	client.Studies = agent.GiveBack(client.Studies)
 //	a := &agent.Agent{Study: client.Study("adult"), Trainer: t, Workers: 2, WorkerID: hostname}
 //	err := a.Run(ctx)
 //

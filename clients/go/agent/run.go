@@ -18,6 +18,9 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
+// stopped is the reason of trials that are given back because the agent was stopped.
+const stopped = "the worker was stopped"
+
 // run trains one trial and tells the server what came of it. It returns an error when
 // the worker should not go on.
 func (c *crew) run(ctx context.Context, worker string, trial *dpareto.Trial) error {
@@ -138,7 +141,7 @@ func (c *crew) conclude(ctx, tell context.Context, trial *dpareto.Trial, err err
 		outcome = Abandoned
 	case ctx.Err() != nil:
 		outcome, fatal = Released, ctx.Err()
-		told = trial.Release(tell, "the worker was stopped")
+		told = trial.Release(tell, stopped)
 	default:
 		outcome = Failed
 		if n := c.failures.Add(1); n >= c.maxFailures {

@@ -1,0 +1,49 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// askGrace is how long the answer to a call for trials is waited for after the caller
+// has gone.
+const askGrace = 2 * time.Second
+
+// GiveBack returns a client of the study service for workers that may be stopped while
+// they ask for a trial. A call for trials goes on for up to two seconds when its context
+// is done, and gives back at once what it is handed; the error is still the context's.
+// Otherwise such a trial would be nobody's until its lease runs out: the server may
+// have handed it out just before it hears that nobody waits. An agent's study should
+// be of a client with it:
+//
+//	client.Studies = agent.GiveBack(client.Studies)
+func GiveBack(studies dparetov1.StudyServiceClient) dparetov1.StudyServiceClient {
+	return &giveBack{studies}
+}
+
+type giveBack struct{ dparetov1.StudyServiceClient }
+
+// SuggestTrials implements dparetov1.StudyServiceClient.
+func (g *giveBack) SuggestTrials(ctx context.Context, request *dparetov1.SuggestTrialsRequest, options ...grpc.CallOption) (*dparetov1.SuggestTrialsResponse, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, status.FromContextError(err).Err()
+	}
+	longer, cancel := linger(ctx, askGrace)
+	defer cancel()
+	response, err := g.StudyServiceClient.SuggestTrials(longer, request, options...)
+	if ctx.Err() == nil {
+		return response, err
+	}
+	for _, trial := range response.GetTrials() {
+		// A trial that cannot be given back is handed out again after its lease.
+		_, _ = g.ReleaseTrial(longer, &dparetov1.ReleaseTrialRequest{
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Reason: stopped,
+		})
+	}
+	return nil, status.FromContextError(ctx.Err()).Err()
+}
