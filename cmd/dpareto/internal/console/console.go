@@ -1,137 +1,188 @@
 package console
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
+	"time"
+	"unicode/utf8"
 
-	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
 
-// Console is an error stream that several goroutines write to while a bar moves. It is
-// safe for concurrent use.
+const (
+	// refreshEvery is the time between two looks at what the bars show.
+	refreshEvery = 200 * time.Millisecond
+	// defaultWidth and defaultHeight are those of a terminal that does not tell its own.
+	defaultWidth, defaultHeight = 80, 24
+)
+
+// Control sequences of ECMA-48 terminals and, for the wrapping of lines, of the VT100.
+const (
+	upRows     = "\x1b[%dA"
+	eraseBelow = "\r\x1b[J" // from the beginning of the row to the end of the screen
+	noWrap     = "\x1b[?7l"
+	wrap       = "\x1b[?7h"
+)
+
+// Console is an error stream that several goroutines write to while bars move below. It
+// is safe for concurrent use.
 type Console struct {
-	mu       sync.Mutex
-	out      io.Writer
-	terminal bool
-	bar      *progressbar.ProgressBar // that is shown now, or nil
+	mu      sync.Mutex
+	out     io.Writer
+	size    func() (width, height int) // of the terminal; nil where there is none
+	bars    []*Progress                // from top to bottom
+	drawn   []string                   // lines of bars that are on the screen now
+	width   int                        // of the terminal when they were drawn
+	held    []byte                     // the beginning of a line of the log
+	refresh chan struct{}              // closed to end the refreshing; nil while there are no bars
 }
 
 // New returns a console on a stream, which is a terminal if the operating system says
 // so.
 func New(out io.Writer) *Console {
-	file, ok := out.(*os.File)
-	return &Console{out: out, terminal: ok && term.IsTerminal(int(file.Fd()))}
+	c := &Console{out: out}
+	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		c.size = func() (width, height int) {
+			width, height, err := term.GetSize(int(file.Fd()))
+			if err != nil || width < 1 || height < 1 {
+				return defaultWidth, defaultHeight
+			}
+			return width, height
+		}
+	}
+	return c
 }
 
 // IsTerminal reports whether bars are shown.
-func (c *Console) IsTerminal() bool { return c.terminal }
+func (c *Console) IsTerminal() bool { return c.size != nil }
 
-// Write writes whole lines, above the bar if there is one.
+// Write writes lines above the bars, if there are any. A line that is not complete waits
+// for its end as long as there are.
 func (c *Console) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.bar == nil {
+	if len(c.bars) == 0 {
 		return c.out.Write(p)
 	}
-	// What cannot be drawn is not worth an error.
-	_ = c.bar.Clear()
-	n, err := c.out.Write(p)
-	_ = c.bar.RenderBlank()
-	return n, err
-}
-
-// Progress is the progress of one piece of work. It is safe for concurrent use. The nil
-// Progress shows nothing.
-type Progress struct {
-	console *Console
-	label   string
-	total   int64
-	unit    string
-	bar     *progressbar.ProgressBar // nil where there is no terminal
-	next    int64                    // the amount at which the next plain line is due
-}
-
-// Start shows progress from 0 to the total, in units such as "trials". A total of 0 means
-// that it is not known. Another Progress must have been finished before.
-func (c *Console) Start(label string, total int64, unit string) *Progress {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p := &Progress{console: c, label: label, total: total, unit: unit}
-	p.next = p.stride()
-	if !c.terminal {
-		return p
+	end := bytes.LastIndexByte(p, '\n') + 1
+	if end == 0 {
+		c.held = append(c.held, p...)
+		return len(p), nil
 	}
-	size := total
-	if size <= 0 {
-		size = -1
+	text := slices.Concat(c.held, p[:end])
+	c.held = slices.Clone(p[end:])
+	if err := c.draw(text); err != nil {
+		return 0, err
 	}
-	p.bar = progressbar.NewOptions64(size,
-		progressbar.OptionSetWriter(c.out),
-		progressbar.OptionSetDescription(label),
-		progressbar.OptionShowCount(),
-		progressbar.OptionSetItsString(unit),
-		progressbar.OptionSetElapsedTime(true),
-		progressbar.OptionSetPredictTime(total > 0),
-		progressbar.OptionSetWidth(30),
-		progressbar.OptionClearOnFinish(),
-		progressbar.OptionSpinnerType(14),
-	)
-	c.bar = p.bar
-	_ = p.bar.RenderBlank()
-	return p
+	return len(p), nil
 }
 
-// stride is the amount between two plain lines.
-func (p *Progress) stride() int64 {
-	const lines = 10
-	return max(1, p.total/lines)
-}
-
-// Set shows how much is done, and a short note after it.
-func (p *Progress) Set(done int64, note string) {
-	if p == nil {
-		return
+// draw brings the screen up to date, with text above the bars. All of it is one write,
+// so that no half of it is ever seen.
+func (c *Console) draw(text []byte) error {
+	width, height := c.size()
+	lines := c.lines(width, height)
+	if len(text) == 0 && width == c.width && slices.Equal(lines, c.drawn) {
+		return nil
 	}
-	p.console.mu.Lock()
-	defer p.console.mu.Unlock()
-	if p.bar != nil {
-		label := p.label
-		if note != "" {
-			label += ", " + note
+	var b bytes.Buffer
+	c.erase(&b, width)
+	b.Write(text)
+	if len(lines) > 0 {
+		// A terminal that counts a character as wider than we do may cut a line off, but
+		// must not break it in two, which we would not take away again.
+		b.WriteString(noWrap)
+		for i, line := range lines {
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteString(line)
 		}
-		p.bar.Describe(label)
-		_ = p.bar.Set64(done)
-		return
+		b.WriteString(wrap)
 	}
-	if done < p.next {
-		return
-	}
-	p.next = (done/p.stride() + 1) * p.stride()
-	if done < p.total {
-		p.next = min(p.next, p.total)
-	}
-	line := fmt.Sprintf("%s: %d %s", p.label, done, p.unit)
-	if p.total > 0 {
-		line = fmt.Sprintf("%s: %d of %d %s", p.label, done, p.total, p.unit)
-	}
-	if note != "" {
-		line += ", " + note
-	}
-	_, _ = fmt.Fprintln(p.console.out, line)
+	c.drawn, c.width = lines, width
+	_, err := c.out.Write(b.Bytes())
+	return err
 }
 
-// Finish takes the bar away. It can be called again.
-func (p *Progress) Finish() {
-	if p == nil || p.bar == nil {
+// erase takes the bars that are drawn away. The cursor is at the end of the last one. On
+// a terminal that was made narrower meanwhile each of them may take several rows.
+func (c *Console) erase(b *bytes.Buffer, width int) {
+	if len(c.drawn) == 0 {
 		return
 	}
-	p.console.mu.Lock()
-	defer p.console.mu.Unlock()
-	if p.console.bar == p.bar {
-		_ = p.bar.Clear()
-		p.console.bar = nil
+	rows := 0
+	for _, line := range c.drawn {
+		rows += max(1, (utf8.RuneCountInString(line)+width-1)/width)
+	}
+	if rows > 1 {
+		fmt.Fprintf(b, upRows, rows-1)
+	}
+	b.WriteString(eraseBelow)
+}
+
+// lines returns what the bars show now, as far as the terminal has room. The last column
+// stays free: terminals differ in where the cursor is when it is not.
+func (c *Console) lines(width, height int) []string {
+	labels := 0
+	for _, p := range c.bars {
+		labels = max(labels, utf8.RuneCountInString(p.label))
+	}
+	room := max(1, height-1) // a row is for the log
+	var out []string
+	for i, p := range c.bars {
+		if len(c.bars) > room && i == room-1 {
+			out = append(out, cut(fmt.Sprintf("and %d more", len(c.bars)-i), width-1))
+			break
+		}
+		out = append(out, p.line(labels, width-1, time.Now()))
+	}
+	return out
+}
+
+// add shows one more bar below the others.
+func (c *Console) add(p *Progress) {
+	c.bars = append(c.bars, p)
+	if c.refresh == nil {
+		c.refresh = make(chan struct{})
+		go c.keepFresh(c.refresh)
+	}
+	_ = c.draw(nil) // what cannot be drawn is not worth an error, here and below
+}
+
+// remove takes a bar away.
+func (c *Console) remove(p *Progress) {
+	i := slices.Index(c.bars, p)
+	if i < 0 {
+		return
+	}
+	c.bars = slices.Delete(c.bars, i, i+1)
+	if len(c.bars) > 0 {
+		_ = c.draw(nil)
+		return
+	}
+	close(c.refresh)
+	c.refresh = nil
+	_ = c.draw(c.held)
+	c.held = nil
+}
+
+// keepFresh draws what has changed, the time above all, until end is closed.
+func (c *Console) keepFresh(end <-chan struct{}) {
+	ticker := time.NewTicker(refreshEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-end:
+			return
+		case <-ticker.C:
+			c.mu.Lock()
+			_ = c.draw(nil)
+			c.mu.Unlock()
+		}
 	}
 }
