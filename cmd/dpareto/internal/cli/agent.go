@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,15 +31,23 @@ import (
 // watchEvery is the time between two looks at a study whose progress is shown.
 const watchEvery = 500 * time.Millisecond
 
+// The setting of trainers that says where their noise comes from, and its values.
+const (
+	settingNoiseSource = "noise_source"
+	noiseFromSeed      = "seed"
+	noiseFromOS        = "os"
+)
+
 type agentFlags struct {
-	study      string
-	workers    int
-	workerID   string
-	dataDir    string
-	trainer    string
-	seed       uint64
-	hasSeed    bool
-	supervised bool
+	study       string
+	workers     int
+	workerID    string
+	dataDir     string
+	trainer     string
+	seed        uint64
+	hasSeed     bool
+	noiseSource string
+	supervised  bool
 }
 
 func (a *app) agentCommand() *cobra.Command {
@@ -52,13 +62,22 @@ The trainer and its settings are those of the study's spec. The built-in ones ar
 
 ` + trainerHelp() + `
 While the server is away the agent goes on by itself. SIGTERM or Ctrl-C stops it: it
-gives its trials back first.
+gives its trials back first, within moments, and ends with exit code 0. A second one ends
+it at once; other workers then get its trials when their leases run out.
+
+On a terminal a bar for each worker shows its trial; elsewhere the log does, every few
+seconds.
+
+For models that will be released, --noise-source os takes the noise of the training from
+the operating system's entropy. Then no seed is recorded anywhere, and nobody can repeat
+a training.
 
 A worker's id should be the same after a restart, so that it gets back the trial that it
 held. The default prefix is the name of the host and a number: the lowest that no other
 agent of the same study and user on the host has.`,
 		Example: `  dpareto agent --study svt
-  dpareto agent --study adult --workers 4 --data-dir ~/data`,
+  dpareto agent --study adult --workers 4 --data-dir ~/data
+  dpareto agent --study adult --noise-source os`,
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.hasSeed = cmd.Flags().Changed("seed")
@@ -72,9 +91,24 @@ agent of the same study and user on the host has.`,
 	addDataDirFlag(cmd, &f.dataDir)
 	flags.StringVar(&f.trainer, "trainer", "", "trainer to use in place of that of the study's spec")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the training; default: drawn")
+	flags.StringVar(&f.noiseSource, "noise-source", "", "where the noise of the training comes from: seed, or os (see above); default: as the study's spec sets it")
 	addSupervisedFlag(cmd, &f.supervised)
 	a.addClientFlags(cmd)
 	return cmd
+}
+
+// validate checks the flags.
+func (f *agentFlags) validate() error {
+	switch {
+	case f.study == "":
+		return errors.New("agent: name the study with --study")
+	case f.workers < 1:
+		return fmt.Errorf("agent: --workers is %d, want at least 1", f.workers)
+	case !slices.Contains([]string{"", noiseFromSeed, noiseFromOS}, f.noiseSource):
+		return fmt.Errorf("agent: --noise-source is %q, want %s or %s", f.noiseSource, noiseFromSeed, noiseFromOS)
+	default:
+		return nil
+	}
 }
 
 // addDataDirFlag adds the flag of commands that load data.
@@ -101,11 +135,8 @@ func (a *app) agent(ctx context.Context, f agentFlags) error {
 	if f.supervised {
 		ctx = child.Supervised(ctx, a.stdin)
 	}
-	if f.study == "" {
-		return &usageError{errors.New("agent: name the study with --study")}
-	}
-	if f.workers < 1 {
-		return &usageError{fmt.Errorf("agent: --workers is %d, want at least 1", f.workers)}
+	if err := f.validate(); err != nil {
+		return &usageError{err}
 	}
 	id := output.ID(f.study)
 	client, err := a.dial(dpareto.WithRetryNotice(a.notice()))
@@ -113,12 +144,17 @@ func (a *app) agent(ctx context.Context, f agentFlags) error {
 		return err
 	}
 	defer closeClient(client)
+	client.Studies = agent.GiveBack(client.Studies)
 	handle := client.Study(id)
 	study, err := handle.Get(ctx)
 	if err != nil {
 		return err
 	}
-	trainer, err := a.trainer(ctx, f, study.GetSpec())
+	choice, err := f.choose(study.GetSpec())
+	if err != nil {
+		return err
+	}
+	trainer, err := a.trainer(ctx, choice, f.dataDir)
 	if err != nil {
 		return err
 	}
@@ -128,18 +164,27 @@ func (a *app) agent(ctx context.Context, f agentFlags) error {
 		workerID, release = a.defaultWorkerID(id)
 		defer release()
 	}
+	attributes := []any{
+		"study", handle.Name(), "trainer", trainer.Name(), "worker_id", workerID, "workers", f.workers,
+	}
 	if !f.hasSeed {
 		f.seed = rand.Uint64()
 	}
-	a.logger.Info("agent starts", "study", handle.Name(), "trainer", trainer.Name(),
-		"worker_id", workerID, "workers", f.workers, "seed", f.seed)
+	if choice.secret() {
+		attributes = append(attributes, settingNoiseSource, noiseFromOS)
+	} else {
+		attributes = append(attributes, "seed", f.seed)
+	}
+	a.logger.Info("agent starts", attributes...)
 
+	finish := a.showProgress(ctx, handle, study)
+	workers := a.showWorkers(ctx, study.GetSpec(), workerID, f.workers)
 	runner := &agent.Agent{
 		Study: handle, Trainer: trainer, Workers: f.workers, WorkerID: workerID, Seed: f.seed,
-		Events: agent.Events{TrialStarted: a.logStart, TrialDone: a.logTrial},
+		Events: workers.events(),
 	}
-	finish := a.showProgress(ctx, handle, study)
 	err = runner.Run(ctx)
+	workers.finish()
 	finish()
 	switch {
 	case err == nil:
@@ -151,16 +196,55 @@ func (a *app) agent(ctx context.Context, f agentFlags) error {
 	return err
 }
 
-// trainer makes the trainer of a study.
-func (a *app) trainer(ctx context.Context, f agentFlags, spec *dparetov1.StudySpec) (trainer.Trainer, error) {
-	name := cmp.Or(f.trainer, spec.GetTrainer().GetName())
-	if name == "" {
-		return nil, errors.New("the study's spec names no trainer; name one with --trainer, or write a worker of your own")
+// choice is a trainer by name, and its settings.
+type choice struct {
+	name     string
+	settings map[string]string
+}
+
+// secret reports whether nothing that could repeat the training may be recorded: lots
+// that are known protect less, as noise that is known does.
+func (c choice) secret() bool { return c.settings[settingNoiseSource] == noiseFromOS }
+
+// choose returns the trainer that the flags or the study's spec name, with the settings
+// of the spec and of the flags.
+func (f *agentFlags) choose(spec *dparetov1.StudySpec) (choice, error) {
+	c := choice{name: cmp.Or(f.trainer, spec.GetTrainer().GetName()), settings: maps.Clone(spec.GetTrainer().GetSettings())}
+	if c.name == "" {
+		return c, errors.New("the study's spec names no trainer; name one with --trainer, or write a worker of your own")
 	}
+	if f.noiseSource != "" {
+		if !understands(c.name, settingNoiseSource) {
+			return c, fmt.Errorf("trainer %s has no setting %s: --noise-source cannot be used with it", c.name, settingNoiseSource)
+		}
+		if c.settings == nil {
+			c.settings = make(map[string]string)
+		}
+		c.settings[settingNoiseSource] = f.noiseSource
+	}
+	if c.secret() && f.hasSeed {
+		return c, &usageError{errors.New("agent: --seed would make the training repeatable, which noise from os must not be; leave it out")}
+	}
+	return c, nil
+}
+
+// understands reports whether a built-in trainer has a setting. What is no trainer has
+// them all: making it gives a better error.
+func understands(trainerName, setting string) bool {
+	for _, d := range builtin.Registry().Definitions() {
+		if d.Name == trainerName {
+			return slices.ContainsFunc(d.Settings, func(s trainer.Setting) bool { return s.Name == setting })
+		}
+	}
+	return true
+}
+
+// trainer makes a trainer.
+func (a *app) trainer(ctx context.Context, c choice, dataDir string) (trainer.Trainer, error) {
 	download := a.downloadProgress("downloading data")
 	defer download.finish()
-	return builtin.Registry().New(ctx, name, trainer.Options{
-		DataDir: f.dataDir, Settings: spec.GetTrainer().GetSettings(), Progress: download.set,
+	return builtin.Registry().New(ctx, c.name, trainer.Options{
+		DataDir: dataDir, Settings: c.settings, Progress: download.set,
 	})
 }
 
@@ -205,41 +289,17 @@ func (a *app) defaultWorkerID(study string) (id string, release func()) {
 	return fmt.Sprintf("%s-process-%d", host, os.Getpid()), func() {}
 }
 
-// logStart logs that a worker begins with a trial.
-func (a *app) logStart(worker string, trial *dpareto.Trial) {
-	a.logger.Debug("trial started", "trial", trial.Number(), "worker", worker)
-}
-
-// logTrial logs what became of a trial: what failed as a warning, the rest only where no
-// bar shows that the agent is alive.
-func (a *app) logTrial(worker string, trial *dpareto.Trial, outcome agent.Outcome, m trainer.Measurement, err error) {
-	attributes := []any{"trial", trial.Number(), "outcome", outcome.String(), "worker", worker}
-	level := slog.LevelInfo
-	if a.console.IsTerminal() {
-		level = slog.LevelDebug
-	}
-	switch outcome {
-	case agent.Succeeded:
-		attributes = append(attributes, "seconds", output.Number(m.Elapsed.Seconds()))
-	case agent.Failed, agent.Abandoned:
-		level = slog.LevelWarn
-		attributes = append(attributes, "error", err)
-	case agent.Infeasible, agent.Released:
-		attributes = append(attributes, "reason", err)
-	}
-	a.logger.Log(context.Background(), level, "trial done", attributes...)
-}
-
 // showProgress shows the progress of a study on a terminal until finish is called.
 func (a *app) showProgress(ctx context.Context, handle *dpareto.Study, study *dparetov1.Study) (finish func()) {
-	if !a.console.IsTerminal() || !a.logger.Enabled(ctx, slog.LevelInfo) {
+	if !a.showsBars(ctx) {
 		return func() {}
 	}
+	progress := a.console.Start(output.ID(study.GetName()), study.GetSpec().GetBudget().GetMaxTrials(), "trials")
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		a.watch(ctx, handle, study)
+		watch(ctx, handle, study, progress)
 	}()
 	return func() {
 		cancel()
@@ -247,9 +307,13 @@ func (a *app) showProgress(ctx context.Context, handle *dpareto.Study, study *dp
 	}
 }
 
+// showsBars reports whether bars show what an agent does.
+func (a *app) showsBars(ctx context.Context) bool {
+	return a.console.IsTerminal() && a.logger.Enabled(ctx, slog.LevelInfo)
+}
+
 // watch shows the progress of a study until ctx is done.
-func (a *app) watch(ctx context.Context, handle *dpareto.Study, study *dparetov1.Study) {
-	progress := a.console.Start(output.ID(study.GetName()), study.GetSpec().GetBudget().GetMaxTrials(), "trials")
+func watch(ctx context.Context, handle *dpareto.Study, study *dparetov1.Study, progress *console.Progress) {
 	defer progress.Finish()
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()

@@ -71,6 +71,7 @@ func TestUsage(t *testing.T) {
 		{"front svt --plot front.pdf", ".svg, .png"},
 		{"agent", "--study"},
 		{"agent --study svt --workers 0", "want at least 1"},
+		{"agent --study svt --noise-source dice", "want seed or os"},
 		{"serve --listen nowhere", "missing port in address"},
 		{"serve --listen 0.0.0.0:8321", "--insecure-listen"},
 		{"serve --listen :8321", "is not an address of this machine alone"},

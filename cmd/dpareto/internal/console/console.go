@@ -44,17 +44,23 @@ type Console struct {
 // New returns a console on a stream, which is a terminal if the operating system says
 // so.
 func New(out io.Writer) *Console {
-	c := &Console{out: out}
-	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		c.size = func() (width, height int) {
-			width, height, err := term.GetSize(int(file.Fd()))
-			if err != nil || width < 1 || height < 1 {
-				return defaultWidth, defaultHeight
-			}
-			return width, height
-		}
+	file, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return &Console{out: out}
 	}
-	return c
+	return NewTerminal(out, func() (width, height int) {
+		width, height, err := term.GetSize(int(file.Fd()))
+		if err != nil || width < 1 || height < 1 {
+			return defaultWidth, defaultHeight
+		}
+		return width, height
+	})
+}
+
+// NewTerminal returns a console on a terminal whose size, in characters and at least 1
+// each way, is asked for whenever it is drawn on.
+func NewTerminal(out io.Writer, size func() (width, height int)) *Console {
+	return &Console{out: out, size: size}
 }
 
 // IsTerminal reports whether bars are shown.

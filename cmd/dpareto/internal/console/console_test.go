@@ -60,7 +60,7 @@ func TestNilProgress(*testing.T) {
 
 // on returns a console on a screen.
 func on(s *screen) *Console {
-	return &Console{out: s, size: s.size}
+	return NewTerminal(s, s.size)
 }
 
 // pass lets time pass on the clock of a bubble, and what is due happen.
