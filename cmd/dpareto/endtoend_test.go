@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
-	"fmt"
 	"image/png"
 	"io"
 	"os"
@@ -282,9 +281,7 @@ func TestAgentStops(t *testing.T) {
 		t.Errorf("the agent ended with exit code %d", code)
 	}
 	for _, trial := range decodeAll(t, must(t, "--server", srv.address, "trial", "list", "svt", "-o", "json"), newTrial) {
-		// A hand-out that the signal cut short never reached the agent.
-		started := fmt.Sprintf(`msg="trial started" trial=%d `, trial.GetNumber())
-		if trial.GetState() == dparetov1.TrialState_TRIAL_STATE_ACTIVE && strings.Contains(strings.Join(agent.lines(), "\n"), started) {
+		if trial.GetLease() != nil {
 			t.Errorf("%s is still with %s", trial.GetName(), trial.GetLease().GetWorkerId())
 		}
 	}

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	dpareto "github.com/dpareto/dpareto/clients/go"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// epochStudy writes a study of trainings of many epochs, each of which is measured, to a
+// file and returns its path. Its id is adult.
+func epochStudy(t *testing.T, trials int, lease time.Duration) string {
+	t.Helper()
+	content, err := os.ReadFile("studies/adult.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(content)
+	for _, change := range [][2]string{
+		{"integer_domain: {min: 1, max: 64}", "integer_domain: {min: 60, max: 64}"},
+		{"budget: {max_trials: 64}", fmt.Sprintf("replicates: 8\n  budget: {max_trials: %d}", trials)},
+		{"lease: {duration: 60s}", fmt.Sprintf("lease: {duration: %gs}", lease.Seconds())},
+		{"settings: {split: uci", `settings: {generated: "true", split: uci`},
+	} {
+		if strings.Count(text, change[0]) != 1 {
+			t.Fatalf("%q is not once in the study", change[0])
+		}
+		text = strings.Replace(text, change[0], change[1], 1)
+	}
+	path := filepath.Join(t.TempDir(), "study.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// studyAt returns the study adult of a server.
+func studyAt(t *testing.T, address string) *dpareto.Study {
+	t.Helper()
+	client, err := dpareto.Dial(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client.Study("adult")
+}
+
+// trialsOf returns all trials of a study.
+func trialsOf(t *testing.T, study *dpareto.Study) []*dparetov1.Trial {
+	t.Helper()
+	var out []*dparetov1.Trial
+	for trial, err := range study.Trials(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, trial)
+	}
+	return out
+}
+
+// midTraining starts an agent with two workers and waits until both are in the middle of
+// a training.
+func midTraining(t *testing.T, address string, study *dpareto.Study) *process {
+	t.Helper()
+	agent := start(t, command(t, "agent", "--server", address, "--study", "adult", "--workers", "2", "--worker-id", "first"), io.Discard)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		amid := 0
+		for _, trial := range trialsOf(t, study) {
+			if trial.GetLease() != nil && len(trial.GetMeasurements()) >= 3 {
+				amid++
+			}
+		}
+		if amid == 2 {
+			return agent
+		}
+		select {
+		case <-ticker.C:
+		case <-agent.ended:
+			t.Fatal("the agent has ended")
+		case <-ctx.Done():
+			t.Fatal("no two trainings are under way")
+		}
+	}
+}
+
+// finishStudy runs another agent until the study is complete and checks that every trial
+// counts once, with one measurement for each of its epochs. It returns the trials by
+// number.
+func finishStudy(t *testing.T, address string, study *dpareto.Study, trials int) map[int64]*dparetov1.Trial {
+	t.Helper()
+	must(t, "agent", "--server", address, "--study", "adult", "--workers", "2", "--worker-id", "second")
+	state, err := study.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := state.GetTrialCounts()
+	if state.GetState() != dparetov1.StudyState_STUDY_STATE_COMPLETED || counts.GetSucceeded() != int64(trials) ||
+		counts.GetActive()+counts.GetQueued()+counts.GetStopping()+counts.GetFailed()+counts.GetInfeasible() != 0 {
+		t.Errorf("the study is %v with %v, want %d trials", state.GetState(), counts, trials)
+	}
+	out := make(map[int64]*dparetov1.Trial)
+	for _, trial := range trialsOf(t, study) {
+		out[trial.GetNumber()] = trial
+		epochs := trial.GetParameters()["epochs"].GetIntValue()
+		if int64(len(trial.GetMeasurements())) != epochs || trial.GetFinalMeasurement().GetStep() != epochs {
+			t.Errorf("%s has %d measurements and ends at %d, want %d epochs", trial.GetName(), len(trial.GetMeasurements()), trial.GetFinalMeasurement().GetStep(), epochs)
+		}
+		for i, m := range trial.GetMeasurements() {
+			if m.GetStep() != int64(i+1) {
+				t.Errorf("%s: measurement %d is of epoch %d", trial.GetName(), i, m.GetStep())
+			}
+		}
+	}
+	if len(out) != trials {
+		t.Errorf("%d trials, want %d", len(out), trials)
+	}
+	points, err := study.Hypervolumes(t.Context())
+	if err != nil || len(points) != trials {
+		t.Errorf("%d hypervolumes for %d trials: %v", len(points), trials, err)
+	}
+	return out
+}
+
+// An agent is killed in the middle of an epoch. Its trials go to another one when their
+// leases end, are trained from the beginning, and count once.
+func TestAgentKilledMidEpoch(t *testing.T) {
+	const trials = 3
+	srv := serve(t, filepath.Join(t.TempDir(), "studies.db"), "127.0.0.1:0")
+	must(t, "--server", srv.address, "study", "create", epochStudy(t, trials, 2*time.Second))
+	study := studyAt(t, srv.address)
+	midTraining(t, srv.address, study).signal(syscall.SIGKILL)
+	lost := make(map[int64]*dparetov1.Trial)
+	for _, trial := range trialsOf(t, study) {
+		if trial.GetLease() != nil {
+			lost[trial.GetNumber()] = trial
+		}
+	}
+	if len(lost) != 2 {
+		t.Fatalf("%d trials are with the agent that was killed, want 2", len(lost))
+	}
+	for number, trial := range finishStudy(t, srv.address, study, trials) {
+		before, wasLost := lost[number]
+		switch {
+		case !wasLost && trial.GetAttempt() != 1:
+			t.Errorf("trial %d: attempt %d", number, trial.GetAttempt())
+		case wasLost && (trial.GetAttempt() != 2 || trial.GetStartTime().AsTime().Before(before.GetLease().GetExpireTime().AsTime())):
+			t.Errorf("trial %d: attempt %d from %v on, under a lease until %v", number, trial.GetAttempt(),
+				trial.GetStartTime().AsTime(), before.GetLease().GetExpireTime().AsTime())
+		}
+	}
+	srv.signal(syscall.SIGTERM)
+}
+
+// An agent that is asked to stop in the middle of an epoch gives its trials back at once:
+// another one finishes the study, although the leases would last for longer than the test.
+func TestAgentStopsMidEpoch(t *testing.T) {
+	const trials = 3
+	srv := serve(t, filepath.Join(t.TempDir(), "studies.db"), "127.0.0.1:0")
+	must(t, "--server", srv.address, "study", "create", epochStudy(t, trials, time.Hour))
+	study := studyAt(t, srv.address)
+	agent := midTraining(t, srv.address, study)
+	if code := agent.signal(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if log := strings.Join(agent.lines(), "\n"); !strings.Contains(log, "its trials were given back") || strings.Contains(log, "level=WARN") {
+		t.Errorf("log\n%s", log)
+	}
+	released := make(map[int64]bool)
+	for _, trial := range trialsOf(t, study) {
+		if trial.GetState() == dparetov1.TrialState_TRIAL_STATE_QUEUED && trial.GetStateReason() == "the worker was stopped" {
+			released[trial.GetNumber()] = true
+		} else if trial.GetEndTime() == nil {
+			t.Errorf("%s is %v", trial.GetName(), trial.GetState())
+		}
+	}
+	if len(released) != 2 {
+		t.Errorf("%d trials were given back, want 2", len(released))
+	}
+	for number, trial := range finishStudy(t, srv.address, study, trials) {
+		if got := trial.GetAttempt() == 2; got != released[number] || trial.GetAttempt() > 2 {
+			t.Errorf("trial %d, given back %v: attempt %d", number, released[number], trial.GetAttempt())
+		}
+	}
+}
+
+// An agent that waits for a server which does not answer is ended by a second signal.
+func TestAgentForced(t *testing.T) {
+	srv := serve(t, filepath.Join(t.TempDir(), "studies.db"), "127.0.0.1:0")
+	must(t, "--server", srv.address, "study", "create", epochStudy(t, 3, time.Hour))
+	agent := midTraining(t, srv.address, studyAt(t, srv.address))
+	if err := srv.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for ended := false; !ended; {
+		select {
+		case <-ticker.C:
+			// The last one may come after the end.
+			_ = agent.cmd.Process.Signal(syscall.SIGTERM)
+		case <-agent.ended:
+			ended = true
+		}
+	}
+	if status, ok := agent.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != syscall.SIGTERM {
+		t.Errorf("the agent ended with %v", agent.cmd.ProcessState)
+	}
+}
+
+// noisyStudy is a study of a trainer that draws private noise.
+const noisyStudy = `
+study_id: NAME
+spec:
+  parameters:
+    - {id: epsilon, double_domain: {min: 0.1, max: 1}, scale: LOG}
+    - {id: regularization, double_domain: {min: 0.01, max: 1}, scale: LOG}
+  metrics:
+    - {id: privacy, role: OBJECTIVE, goal: MINIMIZE, transform: LOG, reference_value: 10, computed: {expression: epsilon}}
+    - {id: loss, role: OBJECTIVE, goal: MINIMIZE, transform: LOG, reference_value: 10, reported: {}}
+  algorithm: {name: RANDOM}
+  budget: {max_trials: 2}
+  seed: 3
+  trainer:
+    name: objective-perturbation
+    settings: {generated: "true", split: shuffled, train_rows: "1000"}
+`
+
+// Noise from the operating system cannot be repeated, and nothing is recorded that a
+// training could be repeated from. A seed repeats it.
+func TestNoiseSource(t *testing.T) {
+	srv := serve(t, filepath.Join(t.TempDir(), "studies.db"), "127.0.0.1:0")
+	at := []string{"--server", srv.address}
+	losses := func(name string, flags ...string) (values []float64, recorded, log string) {
+		t.Helper()
+		r := runProgram(t, strings.Replace(noisyStudy, "NAME", name, 1), append(at, "study", "create", "-")...)
+		if r.code != 0 {
+			t.Fatal(r.stderr)
+		}
+		r = runProgram(t, "", append(append(at, "agent", "--study", name, "--workers", "1", "--log-level", "debug"), flags...)...)
+		if r.code != 0 {
+			t.Fatal(r.stderr)
+		}
+		recorded = must(t, append(at, "trial", "list", name, "-o", "json")...)
+		for _, trial := range decodeAll(t, recorded, newTrial) {
+			values = append(values, trial.GetFinalMeasurement().GetMetrics()["loss"].GetValue())
+		}
+		return values, recorded, r.stderr
+	}
+	seeded, _, log := losses("seeded", "--seed", "5", "--noise-source", "seed")
+	if !strings.Contains(log, " seed=5") || len(seeded) != 2 {
+		t.Errorf("%d losses; log\n%s", len(seeded), log)
+	}
+	if again, _, _ := losses("again", "--seed", "5"); fmt.Sprint(again) != fmt.Sprint(seeded) {
+		t.Errorf("the same seed gives %v after %v", again, seeded)
+	}
+	secret, recorded, log := losses("secret", "--noise-source", "os")
+	if fmt.Sprint(secret) == fmt.Sprint(seeded) {
+		t.Errorf("noise of the system gives %v, as a seed does", secret)
+	}
+	if !strings.Contains(log, "noise_source=os") || strings.Contains(log, "seed=") {
+		t.Errorf("log\n%s", log)
+	}
+	// The one seed in a trial is that of the suggestions, which the study's spec has.
+	if seeds := regexp.MustCompile(`"[a-z_]*seed": *"?\d+`).FindAllString(recorded, -1); len(seeds) != 2 || seeds[0] != `"seed": "3` || seeds[1] != seeds[0] {
+		t.Errorf("seeds %q are recorded in\n%s", seeds, recorded)
+	}
+
+	r := runProgram(t, "", append(at, "agent", "--study", "secret", "--noise-source", "os", "--seed", "5")...)
+	if r.code != 2 || !strings.Contains(r.stderr, "--seed") {
+		t.Errorf("with a seed: exit code %d, %s", r.code, r.stderr)
+	}
+	must(t, append(at, "study", "create", svtStudy(t, 2, 2))...)
+	r = runProgram(t, "", append(at, "agent", "--study", "svt", "--noise-source", "os")...)
+	if r.code != 1 || !strings.Contains(r.stderr, "trainer sparse-vector has no setting noise_source") {
+		t.Errorf("a trainer without the setting: exit code %d, %s", r.code, r.stderr)
+	}
+}
