@@ -1,6 +1,7 @@
 // Package random draws the randomness of training: a [Stream] is a sequence of
-// uniform 64-bit numbers, with methods for bounded integers, normal numbers and
-// samples.
+// uniform 64-bit numbers, with methods for bounded integers, normal and exponential
+// numbers and samples. A [Source] decides whether streams come from a seed or from the
+// operating system.
 //
 // # Streams from a seed
 //

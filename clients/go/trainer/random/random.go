@@ -103,6 +103,13 @@ func (s *Stream) positiveFloat64() float64 {
 	return float64(s.Uint64()>>11+1) / (1 << 53)
 }
 
+// Exponential returns an exponential number of mean 1, by the inverse of its
+// distribution function.
+func (s *Stream) Exponential() float64 { return -math.Log(s.positiveFloat64()) }
+
+// Shuffle brings order into a random order, all being equally likely.
+func (s *Stream) Shuffle(order []int32) { s.Lot(order, len(order)) }
+
 // Lot moves a uniform sample of size elements without replacement to the beginning
 // of order, by exchanges: the first steps of the shuffle of Fisher and Yates, which
 // needs no particular order to start from. Sizes outside [0, len(order)] panic.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -201,6 +202,64 @@ func TestAddNormals(t *testing.T) {
 	system := make([]float64, n)
 	AddNormals(system, System(), 1)
 	moments(t, system)
+}
+
+// As many numbers fall into each of many bins of equal probability.
+func TestExponential(t *testing.T) {
+	const n, bins = 100_000, 200
+	s := New(3, 0, 0, 0)
+	counts, expected := make([]float64, bins), make([]float64, bins)
+	for range n {
+		x := s.Exponential()
+		if x < 0 {
+			t.Fatalf("exponential number %v", x)
+		}
+		counts[min(int(distuv.Exponential{Rate: 1}.CDF(x)*bins), bins-1)]++
+	}
+	for i := range expected {
+		expected[i] = n / bins
+	}
+	if p := chiSquareProbability(counts, expected); p < 1e-4 {
+		t.Errorf("%d bins of equal probability: p = %v", bins, p)
+	}
+}
+
+// All orders of four elements are equally likely.
+func TestShuffle(t *testing.T) {
+	const draws = 48_000
+	s := New(4, 0, 0, 0)
+	order := []int32{0, 1, 2, 3}
+	seen := make(map[[4]int32]float64)
+	for range draws {
+		s.Shuffle(order)
+		seen[[4]int32(order)]++
+	}
+	if len(seen) != 24 {
+		t.Fatalf("%d orders, want 24", len(seen))
+	}
+	counts, expected := slices.Collect(maps.Values(seen)), make([]float64, len(seen))
+	for i := range expected {
+		expected[i] = draws / 24
+	}
+	if p := chiSquareProbability(counts, expected); p < 1e-4 {
+		t.Errorf("orders are not uniform, p = %v", p)
+	}
+}
+
+func TestSource(t *testing.T) {
+	for _, source := range []Source{"", SourceSeed} {
+		if got, want := source.Stream(1, 2, 3, 4).Uint64(), New(1, 2, 3, 4).Uint64(); got != want {
+			t.Errorf("source %q begins with %d, want %d", source, got, want)
+		}
+	}
+	if a, b := SourceOS.Stream(1, 2, 3, 4).Uint64(), SourceOS.Stream(1, 2, 3, 4).Uint64(); a == b {
+		t.Errorf("the operating system repeats %d", a)
+	}
+	for source, valid := range map[Source]bool{"": true, SourceSeed: true, SourceOS: true, "dice": false} {
+		if err := source.Validate(); (err == nil) != valid {
+			t.Errorf("source %q: error %v", source, err)
+		}
+	}
 }
 
 func TestUint32N(t *testing.T) {
