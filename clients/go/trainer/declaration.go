@@ -84,12 +84,12 @@ type PrivacyDeclaration struct {
 	// Mechanism is the name of one of the mechanisms of a study, such as "dp_sgd".
 	Mechanism string
 	// Fields of the mechanism by name: expressions over the parameters, or the name
-	// of an enum's value.
+	// of an enum's value, such as "POISSON".
 	Fields map[string]string
 	// Delta in [0, 1).
 	Delta float64
 	// Adjacency, Accountant and Conversion are names of enum values, such as
-	// "REPLACE_ONE", "RDP" and "IMPROVED". Conversion is empty for accountants other
-	// than RDP.
+	// "REPLACE_ONE", "RDP" and "IMPROVED". An empty Accountant is the tightest; Conversion
+	// is empty for accountants other than RDP.
 	Adjacency, Accountant, Conversion string
 }

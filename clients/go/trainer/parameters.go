@@ -3,6 +3,7 @@ package trainer
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 )
@@ -31,7 +32,7 @@ func (p Parameters) Float(name string) (float64, error) {
 	case int64:
 		return float64(v), nil
 	default:
-		return 0, p.mismatch(name, "a float64 or int64")
+		return 0, p.mistyped(name, "a float64 or int64")
 	}
 }
 
@@ -42,7 +43,46 @@ func (p Parameters) Float(name string) (float64, error) {
 func (p Parameters) Int(name string) (int64, error) {
 	v, ok := p[name].(int64)
 	if !ok {
-		return 0, p.mismatch(name, "an int64")
+		return 0, p.mistyped(name, "an int64")
+	}
+	return v, nil
+}
+
+// IntIn returns the int64 parameter name, which must be between least and most, the
+// ends included; math.MaxInt64 is no bound. Errors are as for Int.
+func (p Parameters) IntIn(name string, least, most int64) (int64, error) {
+	v, err := p.Int(name)
+	switch {
+	case err != nil:
+		return 0, err
+	case v < least && most == math.MaxInt64:
+		return 0, p.mismatch(name, fmt.Sprintf("at least %d", least))
+	case v < least || v > most:
+		return 0, p.mismatch(name, fmt.Sprintf("between %d and %d", least, most))
+	}
+	return v, nil
+}
+
+// Positive returns the parameter name as Float does. It must be positive and finite.
+func (p Parameters) Positive(name string) (float64, error) {
+	return p.FloatWhere(name, "a positive finite number", func(v float64) bool { return v > 0 && !math.IsInf(v, 1) })
+}
+
+// NotNegative returns the parameter name as Float does. It must be finite and at
+// least 0.
+func (p Parameters) NotNegative(name string) (float64, error) {
+	return p.FloatWhere(name, "a finite number of at least 0", func(v float64) bool { return v >= 0 && !math.IsInf(v, 1) })
+}
+
+// FloatWhere returns the parameter name as Float does. It must be valid, which the
+// words say.
+func (p Parameters) FloatWhere(name, words string, valid func(float64) bool) (float64, error) {
+	v, err := p.Float(name)
+	if err != nil {
+		return 0, err
+	}
+	if !valid(v) {
+		return 0, p.mismatch(name, words)
 	}
 	return v, nil
 }
@@ -52,7 +92,7 @@ func (p Parameters) Int(name string) (int64, error) {
 func (p Parameters) Text(name string) (string, error) {
 	v, ok := p[name].(string)
 	if !ok {
-		return "", p.mismatch(name, "a string")
+		return "", p.mistyped(name, "a string")
 	}
 	return v, nil
 }
@@ -74,10 +114,16 @@ func (p Parameters) Only(known ...string) error {
 	return nil
 }
 
-func (p Parameters) mismatch(name, want string) error {
+// mistyped and mismatch return the error of a parameter of the wrong type, if it is
+// there, and of a wrong value.
+func (p Parameters) mistyped(name, want string) error {
 	v, ok := p[name]
 	if !ok {
 		return &ParameterError{Name: name, Reason: "is missing, want " + want}
 	}
 	return &ParameterError{Name: name, Reason: fmt.Sprintf("is %v (%T), want %s", v, v, want)}
+}
+
+func (p Parameters) mismatch(name, want string) error {
+	return &ParameterError{Name: name, Reason: fmt.Sprintf("is %v, want %s", p[name], want)}
 }

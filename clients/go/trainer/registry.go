@@ -16,7 +16,7 @@ type Options struct {
 	// Settings are the trainer's own settings by name; absent ones take their
 	// default. They are fixed for a trainer, unlike the parameters, which vary
 	// from one configuration to the next.
-	Settings map[string]string
+	Settings Settings
 	// Progress, when not nil, is called while data files are downloaded, with the
 	// number of bytes done and the total, or -1 where the total is not known.
 	Progress func(done, total int64)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/dpareto/dpareto/privacy"
 )
 
 // Run asks for one configuration to be trained.
@@ -68,6 +70,17 @@ type Trainer interface {
 	//   - the context's error, soon after the context is done;
 	//   - the error of the report, unless it is ErrStop.
 	Train(ctx context.Context, run Run, report Report) (Measurement, error)
+}
+
+// PrivateTrainer is a trainer whose models are differentially private.
+type PrivateTrainer interface {
+	Trainer
+
+	// Mechanism returns what gives one model of a configuration its privacy, all of its
+	// training run, as a value that package privacy accounts. It is the mechanism of the
+	// trainer's PrivacyDeclaration. A *ParameterError tells that a parameter is invalid,
+	// or that there is no noise and so no privacy.
+	Mechanism(p Parameters) (privacy.Mechanism, error)
 }
 
 // InfeasibleError says that a configuration cannot work. No utility is
