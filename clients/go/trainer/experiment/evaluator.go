@@ -1,0 +1,106 @@
+package experiment
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer"
+)
+
+// Names of the metrics, which the package comment explains.
+const (
+	MetricError     = "error"      // fraction of the validation examples classified wrongly
+	MetricLoss      = "loss"       // mean loss on the validation examples
+	MetricTestError = "test_error" // fraction of the test examples classified wrongly
+	MetricTestLoss  = "test_loss"  // mean loss on the test examples
+)
+
+// Metrics declares the metrics of models that are trained on the parts of a dataset: the
+// error as the objective, and what is recorded beside it. The unit is that of the loss,
+// empty where it has none.
+func Metrics(parts *dataset.Parts, lossUnit string) []trainer.MetricDeclaration {
+	first, where := parts.Validation, "validation"
+	if first == nil {
+		first, where = parts.Test, "test"
+	}
+	metrics := []trainer.MetricDeclaration{
+		{
+			Name: MetricError, Usage: "fraction of the " + where + " examples classified wrongly", Unit: "ratio",
+			Objective: true, Transform: trainer.TransformLogit, Reference: 1, SampleSize: first.Rows,
+		},
+		{Name: MetricLoss, Usage: "mean loss on the " + where + " examples", Unit: lossUnit},
+	}
+	if parts.Validation == nil {
+		return metrics
+	}
+	return append(metrics,
+		trainer.MetricDeclaration{Name: MetricTestError, Usage: "fraction of the test examples classified wrongly", Unit: "ratio"},
+		trainer.MetricDeclaration{Name: MetricTestLoss, Usage: "mean loss on the test examples", Unit: lossUnit})
+}
+
+// ErrNotFinite is returned for a model that has, or whose loss is, an infinite value or
+// one that is not a number.
+var ErrNotFinite = errors.New("the model or its loss is not finite")
+
+// Evaluator measures models on the examples that did not train them, in the form E that
+// the models take. It is immutable.
+type Evaluator[E any] struct {
+	parts []E // those of error and loss, and those of test_error and test_loss if there are both
+}
+
+// NewEvaluator prepares the validation and the test part. No test part and another
+// number of classes than in the training part are errors; it panics when the dimensions
+// differ.
+func NewEvaluator[E any](parts *dataset.Parts, prepare func(*dataset.Dataset) (E, error)) (Evaluator[E], error) {
+	var e Evaluator[E]
+	if parts.Test == nil {
+		return e, fmt.Errorf("dataset %s has no test examples", parts.Train.Name)
+	}
+	for _, part := range []*dataset.Dataset{parts.Validation, parts.Test} {
+		if part == nil {
+			continue
+		}
+		if part.Dim != parts.Train.Dim {
+			panic("experiment: dimension mismatch")
+		}
+		if part.Classes != parts.Train.Classes {
+			return e, fmt.Errorf("dataset %s has %d classes, want the %d of %s", part.Name, part.Classes, parts.Train.Classes, parts.Train.Name)
+		}
+		examples, err := prepare(part)
+		if err != nil {
+			return e, err
+		}
+		e.parts = append(e.parts, examples)
+	}
+	return e, nil
+}
+
+// Metrics returns room for the metrics of a number of replicates.
+func (e Evaluator[E]) Metrics(replicates int) map[string][]float64 {
+	metrics := make(map[string][]float64)
+	for i := range e.parts {
+		for _, name := range metricNames[i] {
+			metrics[name] = make([]float64, replicates)
+		}
+	}
+	return metrics
+}
+
+// metricNames are the error and the loss on each part.
+var metricNames = [2][2]string{{MetricError, MetricLoss}, {MetricTestError, MetricTestLoss}}
+
+// MeasureTo stores the metrics of one replicate at its place, where evaluate returns the
+// error rate and the mean loss of its model on examples. Different replicates may be
+// measured at once. The only error is ErrNotFinite, for a loss that is not.
+func (e Evaluator[E]) MeasureTo(metrics map[string][]float64, replicate int, evaluate func(examples E) (errorRate, loss float64)) error {
+	for i, examples := range e.parts {
+		errorRate, loss := evaluate(examples)
+		if math.IsNaN(loss) || math.IsInf(loss, 0) {
+			return ErrNotFinite
+		}
+		metrics[metricNames[i][0]][replicate], metrics[metricNames[i][1]][replicate] = errorRate, loss
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dpareto/dpareto/clients/go/trainer"
+)
+
+// Learner is the model of one replicate in training.
+type Learner[E any] interface {
+	// Epoch trains for one epoch more. It returns false as soon as the context is done.
+	Epoch(ctx context.Context) bool
+	// Finite reports whether the model has finite values only.
+	Finite() bool
+	// Evaluate returns the error rate and the mean loss on examples.
+	Evaluate(examples E) (errorRate, loss float64)
+}
+
+// Train trains learners, one of each replicate, for a number of epochs. They train in
+// parallel and wait for one another after every epoch, when all are measured and the
+// report is called, unless it is nil. One step of the measurements is one epoch.
+//
+// A model that ceases to be finite gives a *trainer.InfeasibleError; other errors are
+// those of the context and of the report.
+func Train[E any](
+	ctx context.Context, learners []Learner[E], evaluator Evaluator[E], epochs int64, report trainer.Report,
+) (trainer.Measurement, error) {
+	start := time.Now()
+	var last trainer.Measurement
+	for epoch := int64(1); epoch <= epochs; epoch++ {
+		metrics := evaluator.Metrics(len(learners))
+		diverged, err := Each(ctx, len(learners), func(r int) error {
+			if !learners[r].Epoch(ctx) {
+				return ctx.Err()
+			}
+			if !learners[r].Finite() {
+				return ErrNotFinite
+			}
+			return evaluator.MeasureTo(metrics, r, learners[r].Evaluate)
+		})
+		if errors.Is(err, ErrNotFinite) {
+			return trainer.Measurement{}, &trainer.InfeasibleError{
+				Reason: fmt.Sprintf("%v after epoch %d of replicate %d", err, epoch, diverged),
+			}
+		}
+		if err != nil {
+			return trainer.Measurement{}, err
+		}
+		last = trainer.Measurement{Step: epoch, Metrics: metrics, Elapsed: time.Since(start)}
+		if report == nil {
+			continue
+		}
+		if err := report(last); errors.Is(err, trainer.ErrStop) {
+			break
+		} else if err != nil {
+			return trainer.Measurement{}, err
+		}
+	}
+	return last, nil
+}
+
+// Each calls work for 0 to n−1, as many at a time as there are processors, and
+// returns the context's error or else the error of the lowest index, so that the
+// outcome does not depend on the number of processors.
+func Each(ctx context.Context, n int, work func(i int) error) (failed int, err error) {
+	errs := make([]error, n)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				errs[i] = work(i)
+			}
+		})
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	for i, err := range errs {
+		if err != nil {
+			return i, err
+		}
+	}
+	return 0, nil
+}
