@@ -11,6 +11,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
+	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
 
 func load(t *testing.T, optimizer Optimizer, settings map[string]string) (*Trainer, error) {
@@ -63,23 +64,23 @@ func TestDefinitionOptions(t *testing.T) {
 	}{
 		{SGD, nil, Options{
 			Model: model.Spec{Kind: model.LogisticRegression}, Optimizer: SGD,
-			Initialization: model.InitializeZero, Sampling: FixedSize, NoiseSource: NoiseSeed,
+			Initialization: model.InitializeZero, Sampling: FixedSize, NoiseSource: random.SourceSeed,
 		}},
 		{Adam, map[string]string{SettingInitialization: "published", SettingNoiseSource: "os"}, Options{
 			Model: model.Spec{Kind: model.LogisticRegression}, Optimizer: Adam,
-			Initialization: model.InitializePublished, Sampling: FixedSize, NoiseSource: NoiseOS,
+			Initialization: model.InitializePublished, Sampling: FixedSize, NoiseSource: random.SourceOS,
 		}},
 		{SGD, map[string]string{SettingModel: "huber-svm", SettingHuberWidth: "0.3", SettingSampling: "poisson"}, Options{
 			Model: model.Spec{Kind: model.HuberSVM, HuberWidth: 0.3}, Optimizer: SGD,
-			Initialization: model.InitializeZero, Sampling: Poisson, NoiseSource: NoiseSeed,
+			Initialization: model.InitializeZero, Sampling: Poisson, NoiseSource: random.SourceSeed,
 		}},
 		{SGD, map[string]string{SettingModel: "mlp"}, Options{
 			Model: model.Spec{Kind: model.MLP, Hidden: []int{128, 64}}, Optimizer: SGD,
-			Initialization: model.InitializePublished, Sampling: FixedSize, NoiseSource: NoiseSeed,
+			Initialization: model.InitializePublished, Sampling: FixedSize, NoiseSource: random.SourceSeed,
 		}},
 		{SGD, map[string]string{SettingModel: "mlp", SettingHidden: "1000", SettingInitialization: "he"}, Options{
 			Model: model.Spec{Kind: model.MLP, Hidden: []int{1000}}, Optimizer: SGD,
-			Initialization: model.InitializeHe, Sampling: FixedSize, NoiseSource: NoiseSeed,
+			Initialization: model.InitializeHe, Sampling: FixedSize, NoiseSource: random.SourceSeed,
 		}},
 	} {
 		settings := map[string]string{SettingGenerated: "true", SettingTrainRows: "100"}
@@ -112,13 +113,13 @@ func TestDefinitionErrors(t *testing.T) {
 		{map[string]string{SettingDataset: "mnist"}, "model logistic-regression is for 2 classes, dataset mnist-generated-train has 10"},
 		{map[string]string{SettingEvaluation: "test", SettingValidationRows: "5"}, "setting validation_rows is given for evaluation test"},
 		{map[string]string{SettingModel: "tree"}, `model "tree" is unknown, want one of logistic-regression`},
-		{map[string]string{SettingHidden: "10"}, `setting hidden is "10", but model logistic-regression has no hidden layers`},
+		{map[string]string{SettingHidden: "10"}, `setting hidden is "10", want none, since model logistic-regression has no hidden layers`},
 		{map[string]string{SettingModel: "mlp", SettingHidden: "10,,3"}, `setting hidden is "10,,3", want widths`},
 		{map[string]string{SettingHuberWidth: "0.5"}, `setting huber_width is "0.5"`},
 		{map[string]string{SettingModel: "huber-svm", SettingHuberWidth: "2"}, `setting huber_width is "2"`},
 		{map[string]string{SettingModel: "mlp", SettingInitialization: "zero"}, "without gradients"},
 		{map[string]string{SettingSampling: "shuffle"}, `sampling "shuffle" is unknown`},
-		{map[string]string{SettingNoiseSource: "dice"}, `noise_source "dice" is unknown`},
+		{map[string]string{SettingNoiseSource: "dice"}, `setting noise_source is "dice", want seed or os`},
 	} {
 		if _, ok := tt.settings[SettingGenerated]; !ok {
 			tt.settings[SettingGenerated] = "true"

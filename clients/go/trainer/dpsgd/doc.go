@@ -47,17 +47,10 @@
 //
 // # Measurements
 //
-// After every epoch and for every replicate, error is the fraction of the
-// validation examples that the model classifies wrongly, and loss their mean loss,
-// in nats where the loss is a log loss; test_error and test_loss are the same on the
-// test examples. Training, validation and test examples are distinct. A search that
-// minimises error has not seen the test examples, so that test_error at its optimum
-// is unbiased; the validation and the test examples are not covered by the privacy
-// of the run.
-//
-// The paper has no validation examples. Its protocol is the setting evaluation =
-// test: all training examples train, error and loss are on the test examples, and
-// there are no other metrics.
+// After every epoch and for every replicate, error is the fraction of the validation
+// examples that the model classifies wrongly, and loss their mean loss, in nats where
+// the loss is a log loss; test_error and test_loss are the same on the test examples.
+// Package experiment explains what is which, and the settings that decide it.
 //
 // Nothing in the algorithms depends on T, so that the measurement after t epochs is
 // that of the same configuration with epochs = t, for the same seed to the last bit.

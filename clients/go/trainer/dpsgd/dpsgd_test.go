@@ -16,6 +16,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
+	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
 
 func newTrainer(t *testing.T, trainRows, testRows int) *Trainer {
@@ -266,7 +267,7 @@ func TestEpochCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := newLinear(t, dataset.Generated(50, 1), Options{}, testConfiguration(50, 5), 0)
-	if r.epoch(ctx) {
+	if r.Epoch(ctx) {
 		t.Error("the epoch was finished")
 	}
 	for _, w := range r.model.Weights() {
@@ -294,7 +295,7 @@ func TestNewRefuses(t *testing.T) {
 		{"model", &dataset.Parts{Train: good, Test: good}, Options{Model: model.Spec{Kind: "tree"}}, `model "tree" is unknown`},
 		{"optimizer", &dataset.Parts{Train: good, Test: good}, Options{Optimizer: "lbfgs"}, `optimizer "lbfgs" is unknown, want sgd or adam`},
 		{"sampling", &dataset.Parts{Train: good, Test: good}, Options{Sampling: "shuffle"}, `sampling "shuffle" is unknown`},
-		{"noise", &dataset.Parts{Train: good, Test: good}, Options{NoiseSource: "dice"}, `noise_source "dice" is unknown`},
+		{"noise", &dataset.Parts{Train: good, Test: good}, Options{NoiseSource: "dice"}, `noise source "dice" is unknown`},
 		{
 			"zero MLP", &dataset.Parts{Train: good, Test: good},
 			Options{Model: model.Spec{Kind: model.MLP, Hidden: []int{3}}, Initialization: model.InitializeZero}, "without gradients",
@@ -469,7 +470,7 @@ func TestTrainWithoutPrivacy(t *testing.T) {
 
 // Randomness of the operating system is no function of the seed.
 func TestSystemNoise(t *testing.T) {
-	made, err := New(&dataset.Parts{Train: dataset.Generated(500, 1), Test: dataset.Generated(300, 2)}, Options{NoiseSource: NoiseOS})
+	made, err := New(&dataset.Parts{Train: dataset.Generated(500, 1), Test: dataset.Generated(300, 2)}, Options{NoiseSource: random.SourceOS})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,18 +28,7 @@ const (
 // noise.
 const blockParameters = 4096
 
-// learner is a replicate of any model.
-type learner interface {
-	// epoch takes the steps of one epoch. It returns false as soon as the context is
-	// done.
-	epoch(ctx context.Context) bool
-	// finite reports whether all weights are finite.
-	finite() bool
-	// evaluate returns the error rate and the mean loss on examples.
-	evaluate(examples *model.Examples) (errorRate, loss float64)
-}
-
-// replicate is one model in training. Nothing is allocated after it is made.
+// replicate is one model in training, an experiment.Learner. Nothing is allocated after it is made.
 type replicate[T model.Float] struct {
 	model   model.Model[T]
 	c       configuration
@@ -67,10 +56,7 @@ func newReplicate[T model.Float](
 		order:   make([]int32, c.rows),
 	}
 	stream := func(purpose uint64, index int) *random.Stream {
-		if options.NoiseSource == NoiseOS {
-			return random.System()
-		}
-		return random.New(seed, number, purpose, index)
+		return options.NoiseSource.Stream(seed, number, purpose, index)
 	}
 	m.Initialize(options.Initialization, stream(streamInitial, 0))
 	r.lots = stream(streamLots, 0)
@@ -99,7 +85,8 @@ func blocks[T model.Float](m model.Model[T]) int {
 	return (len(m.Weights()) + blockParameters - 1) / blockParameters
 }
 
-func (r *replicate[T]) epoch(ctx context.Context) bool {
+// Epoch implements experiment.Learner.
+func (r *replicate[T]) Epoch(ctx context.Context) bool {
 	for range r.c.stepsPerEpoch {
 		if ctx.Err() != nil {
 			return false
@@ -160,7 +147,8 @@ func (r *replicate[T]) adam(block int) {
 	}
 }
 
-func (r *replicate[T]) finite() bool {
+// Finite implements experiment.Learner.
+func (r *replicate[T]) Finite() bool {
 	for _, w := range r.model.Weights() {
 		if math.IsNaN(float64(w)) || math.IsInf(float64(w), 0) {
 			return false
@@ -169,6 +157,7 @@ func (r *replicate[T]) finite() bool {
 	return true
 }
 
-func (r *replicate[T]) evaluate(examples *model.Examples) (errorRate, loss float64) {
+// Evaluate implements experiment.Learner.
+func (r *replicate[T]) Evaluate(examples *model.Examples) (errorRate, loss float64) {
 	return r.model.Evaluate(examples)
 }

@@ -11,8 +11,10 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/internal/parallel"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
+	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
 
 func testConfiguration(rows, lotSize int) configuration {
@@ -114,7 +116,7 @@ func TestUpdateAgainstNaive(t *testing.T) {
 	}
 	for optimizer, weights := range want {
 		r := newLinear(t, d, Options{Optimizer: optimizer}, c, 0)
-		if !r.epoch(t.Context()) {
+		if !r.Epoch(t.Context()) {
 			t.Fatal("the epoch was not finished")
 		}
 		if got := r.model.Weights(); !floats.EqualApprox(got, weights, 1e-12) {
@@ -133,13 +135,13 @@ func TestNoiseDistribution(t *testing.T) {
 	weights := map[string]func(o Options, c configuration, index int) []float64{
 		"linear": func(o Options, c configuration, index int) []float64 {
 			r := newLinear(t, dataset.Generated(100, 1), o, c, index)
-			r.epoch(t.Context())
+			r.Epoch(t.Context())
 			return r.model.Weights()
 		},
 		"network": func(o Options, c configuration, index int) []float64 {
 			o.Model.Kind = model.SoftmaxRegression
 			r := newNetwork(t, digits(100, 500, 1), o, c, index, parallel.New(1)) // 5,010 parameters: two blocks
-			r.epoch(t.Context())
+			r.Epoch(t.Context())
 			var w []float64
 			for _, v := range r.model.Weights() {
 				w = append(w, float64(v))
@@ -296,7 +298,7 @@ func TestPoissonUpdate(t *testing.T) {
 		g := naiveGradient(d, make([]float64, d.Dim+1), int(row))
 		floats.AddScaled(want, -min(1, 1/floats.Norm(g, 2))/10, g)
 	}
-	r.epoch(t.Context())
+	r.Epoch(t.Context())
 	if !floats.EqualApprox(r.model.Weights(), want, 1e-13) {
 		t.Errorf("weights differ by %v", floats.Distance(r.model.Weights(), want, math.Inf(1)))
 	}
@@ -306,15 +308,15 @@ func TestEpochDoesNotAllocate(t *testing.T) {
 	pool := parallel.New(2)
 	defer pool.Close()
 	for _, o := range []Options{
-		{}, {Optimizer: Adam}, {Sampling: Poisson}, {NoiseSource: NoiseOS},
+		{}, {Optimizer: Adam}, {Sampling: Poisson}, {NoiseSource: random.SourceOS},
 	} {
 		c := testConfiguration(200, 10)
 		c.stepsPerEpoch = 5
 		linear := newLinear(t, dataset.Generated(200, 1), o, c, 0)
 		o.Model = model.Spec{Kind: model.MLP, Hidden: []int{32}}
 		network := newNetwork(t, digits(200, 50, 1), o, c, 0, pool)
-		for name, r := range map[string]learner{"linear": linear, "network": network} {
-			if n := testing.AllocsPerRun(10, func() { r.epoch(t.Context()) }); n != 0 {
+		for name, r := range map[string]experiment.Learner[*model.Examples]{"linear": linear, "network": network} {
+			if n := testing.AllocsPerRun(10, func() { r.Epoch(t.Context()) }); n != 0 {
 				t.Errorf("%s, %+v: %v allocations an epoch, want 0", name, o, n)
 			}
 		}
@@ -358,11 +360,11 @@ func BenchmarkNetwork(b *testing.B) {
 	}
 }
 
-func benchmark(b *testing.B, r learner, rows int) {
+func benchmark(b *testing.B, r experiment.Learner[*model.Examples], rows int) {
 	b.Helper()
 	b.ReportAllocs()
 	for b.Loop() {
-		r.epoch(b.Context())
+		r.Epoch(b.Context())
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(rows), "ns/example")
 }

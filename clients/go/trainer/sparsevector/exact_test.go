@@ -2,9 +2,10 @@ package sparsevector
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
-	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
 
 func TestEpsilon(t *testing.T) {
@@ -68,7 +69,7 @@ func TestExpectedErrorAgainstOwnSimulation(t *testing.T) {
 		cutoff int64
 		scale  float64
 	}{{1, 1}, {3, 0.3}, {10, 1}, {17, 0.2}, {30, 3}, {100, 1}, {1000, 0.05}} {
-		rng := trainer.Stream(uint64(i), 0, streamSparseVector)
+		rng := random.New(uint64(i), 0, streamSparseVector, 0)
 		var sum, squares float64
 		for range runs {
 			e := simulate(tt.cutoff, tt.scale, rng)
@@ -179,7 +180,7 @@ func TestExactFront(t *testing.T) {
 	t.Logf("%d points, hypervolume between %.5f and %.5f", len(front), inner, inner+outer)
 
 	// No configuration of the domain beats the front by more than its resolution.
-	rng := trainer.Stream(7, 0, 0)
+	rng := rand.New(rand.NewPCG(7, 0))
 	for range 500 {
 		cutoff := 1 + rng.Int64N(maxCutoff)
 		scale := minNoiseScale * math.Pow(maxNoiseScale/minNoiseScale, rng.Float64())

@@ -2,12 +2,11 @@ package sparsevector
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/random"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -31,10 +30,10 @@ const (
 // that others derive from the same seed.
 const streamSparseVector = 0x5e1ec7
 
-// Trainer implements trainer.Trainer.
+// Trainer implements trainer.PrivateTrainer.
 type Trainer struct{}
 
-var _ trainer.Trainer = Trainer{}
+var _ trainer.PrivateTrainer = Trainer{}
 
 // Definition describes the trainer to a registry. It has no settings.
 func Definition() trainer.Definition {
@@ -68,16 +67,25 @@ func declaration() trainer.Declaration {
 			Objective: true, Transform: trainer.TransformLogit, Reference: 1, SampleSize: positives,
 		}},
 		Privacy: &trainer.PrivacyDeclaration{
-			Mechanism:  "sparse_vector",
-			Fields:     map[string]string{"cutoff": ParameterCutoff, "noise_scale": ParameterNoiseScale},
-			Adjacency:  "REPLACE_ONE",
-			Accountant: "PURE",
+			Mechanism: "sparse_vector",
+			Fields:    map[string]string{"cutoff": ParameterCutoff, "noise_scale": ParameterNoiseScale},
+			Adjacency: "REPLACE_ONE",
 		},
 	}
 }
 
 // Name implements trainer.Trainer.
 func (Trainer) Name() string { return Name }
+
+// Mechanism implements trainer.PrivateTrainer: a privacy.SparseVector under replace-one
+// adjacency.
+func (Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
+	cutoff, noiseScale, err := parse(p)
+	if err != nil {
+		return nil, err
+	}
+	return privacy.SparseVector{Bound: cutoff, Noise: noiseScale, Neighbours: privacy.ReplaceOne}, nil
+}
 
 // Train implements trainer.Trainer. There are no checkpoints.
 func (Trainer) Train(ctx context.Context, run trainer.Run, _ trainer.Report) (trainer.Measurement, error) {
@@ -94,7 +102,7 @@ func (Trainer) Train(ctx context.Context, run trainer.Run, _ trainer.Report) (tr
 		if err := ctx.Err(); err != nil {
 			return trainer.Measurement{}, err
 		}
-		errs[r] = simulate(cutoff, noiseScale, trainer.Stream(run.Seed, r, streamSparseVector))
+		errs[r] = simulate(cutoff, noiseScale, random.New(run.Seed, r, streamSparseVector, 0))
 	}
 	return trainer.Measurement{
 		Step:    1,
@@ -107,41 +115,27 @@ func parse(p trainer.Parameters) (cutoff int64, noiseScale float64, err error) {
 	if err = p.Only(ParameterCutoff, ParameterNoiseScale); err != nil {
 		return 0, 0, err
 	}
-	if cutoff, err = p.Int(ParameterCutoff); err != nil {
+	if cutoff, err = p.IntIn(ParameterCutoff, 1, math.MaxInt64); err != nil {
 		return 0, 0, err
 	}
-	if cutoff < 1 {
-		return 0, 0, &trainer.ParameterError{
-			Name:   ParameterCutoff,
-			Reason: fmt.Sprintf("is %d, want at least 1", cutoff),
-		}
-	}
-	if noiseScale, err = p.Float(ParameterNoiseScale); err != nil {
-		return 0, 0, err
-	}
-	if !(noiseScale > 0) || math.IsInf(noiseScale, 1) {
-		return 0, 0, &trainer.ParameterError{
-			Name:   ParameterNoiseScale,
-			Reason: fmt.Sprintf("is %v, want a positive finite number", noiseScale),
-		}
-	}
-	return cutoff, noiseScale, nil
+	noiseScale, err = p.Positive(ParameterNoiseScale)
+	return cutoff, noiseScale, err
 }
 
 // simulate runs the mechanism once and returns 1 − F₁.
-func simulate(cutoff int64, noiseScale float64, rng *rand.Rand) float64 {
+func simulate(cutoff int64, noiseScale float64, s *random.Stream) float64 {
 	b1, b2 := split(cutoff, noiseScale)
-	threshold := 0.5 + b1*laplace(rng)
+	threshold := 0.5 + b1*laplace(s)
 	var selected int64
 	truePositives, left := 0, positives
 	for i := 0; i < queries && selected < cutoff; i++ {
 		// The positives left are spread evenly over the queries left.
 		answer := 0.0
-		if rng.IntN(queries-i) < left {
+		if int(s.Uint32N(uint32(queries-i))) < left {
 			answer = 1
 			left--
 		}
-		if answer+b2*laplace(rng) >= threshold {
+		if answer+b2*laplace(s) >= threshold {
 			selected++
 			truePositives += int(answer)
 		}
@@ -157,9 +151,9 @@ func split(cutoff int64, noiseScale float64) (b1, b2 float64) {
 }
 
 // laplace draws from the Laplace distribution of mean 0 and scale 1.
-func laplace(rng *rand.Rand) float64 {
-	x := rng.ExpFloat64()
-	if rng.Uint64()&1 == 0 {
+func laplace(s *random.Stream) float64 {
+	x := s.Exponential()
+	if s.Uint64()&1 == 0 {
 		return -x
 	}
 	return x
