@@ -5,30 +5,30 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
 	"github.com/dpareto/dpareto/clients/go/trainer/dpsgd"
+	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/objectiveperturbation"
 	"github.com/dpareto/dpareto/clients/go/trainer/outputperturbation"
+	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/spec"
 )
 
 func TestRegistry(t *testing.T) {
 	registry := builtin.Registry()
-	options := map[string]map[string]string{
-		dpsgd.Name:                 {dpsgd.SettingGenerated: "true", dpsgd.SettingTrainRows: "100"},
-		dpsgd.NameAdam:             {dpsgd.SettingGenerated: "true", dpsgd.SettingTrainRows: "100"},
-		outputperturbation.Name:    {dpsgd.SettingGenerated: "true", dpsgd.SettingTrainRows: "100"},
-		objectiveperturbation.Name: {dpsgd.SettingGenerated: "true", dpsgd.SettingTrainRows: "100"},
-	}
 	for _, d := range registry.Definitions() {
-		made, err := registry.New(t.Context(), d.Name, trainer.Options{Settings: options[d.Name]})
+		made, err := registry.New(t.Context(), d.Name, trainer.Options{Settings: variants[d.Name][0]})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,20 +41,21 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
+// Trainers of one registry load their data once, whatever their names.
 func TestRegistrySharesData(t *testing.T) {
 	registry := builtin.Registry()
-	options := trainer.Options{Settings: map[string]string{
-		dpsgd.SettingGenerated: "true", dpsgd.SettingEvaluation: dpsgd.EvaluationTest,
-	}}
-	load := func(name string) *dpsgd.Trainer {
-		made, err := registry.New(t.Context(), name, options)
+	shared := make(map[*dataset.Parts]bool)
+	for _, d := range registry.Definitions() {
+		made, err := registry.New(t.Context(), d.Name, trainer.Options{Settings: variants[d.Name][0]})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return made.(*dpsgd.Trainer)
+		if loaded, ok := made.(interface{ Parts() *dataset.Parts }); ok {
+			shared[loaded.Parts()] = true
+		}
 	}
-	if load(dpsgd.Name).Parts() != load(dpsgd.NameAdam).Parts() {
-		t.Error("two trainers of one registry have loaded their data twice")
+	if len(shared) != 1 {
+		t.Errorf("the trainers of one registry have loaded their data %d times", len(shared))
 	}
 }
 
@@ -78,15 +79,15 @@ func study(t *testing.T, name string, d trainer.Declaration) *dparetov1.StudySpe
 		}
 		parameters = append(parameters, parameter)
 	}
+	// Enums are named without the prefixes that the contract has.
+	fields := maps.Clone(d.Privacy.Fields)
+	for field, prefix := range map[string]string{"sampling": "SAMPLING_", "calibration": "OBJECTIVE_CALIBRATION_"} {
+		if value, ok := fields[field]; ok {
+			fields[field] = prefix + value
+		}
+	}
 	privacy := object{
-		d.Privacy.Mechanism: d.Privacy.Fields, "delta": d.Privacy.Delta,
-		"adjacency": "ADJACENCY_" + d.Privacy.Adjacency, "accountant": "ACCOUNTANT_" + d.Privacy.Accountant,
-	}
-	if d.Privacy.Conversion != "" {
-		privacy["conversion"] = "CONVERSION_" + d.Privacy.Conversion
-	}
-	if sampling, ok := d.Privacy.Fields["sampling"]; ok {
-		d.Privacy.Fields["sampling"] = "SAMPLING_" + sampling
+		d.Privacy.Mechanism: fields, "delta": d.Privacy.Delta, "adjacency": "ADJACENCY_" + d.Privacy.Adjacency,
 	}
 	metrics = append(metrics, object{
 		"id": "epsilon", "role": "METRIC_ROLE_OBJECTIVE", "goal": "GOAL_MINIMIZE", "transform": "TRANSFORM_LOG",
@@ -118,62 +119,150 @@ func study(t *testing.T, name string, d trainer.Declaration) *dparetov1.StudySpe
 	return spec
 }
 
+// small are the settings of a trainer on few generated examples, with changes.
+func small(changes ...string) trainer.Settings {
+	s := trainer.Settings{experiment.SettingGenerated: "true", experiment.SettingTrainRows: "1000"}
+	for i := 0; i < len(changes); i += 2 {
+		s[changes[i]] = changes[i+1]
+	}
+	return s
+}
+
+// variants are settings that change what a trainer declares.
+var variants = map[string][]trainer.Settings{
+	sparsevector.Name: {nil},
+	dpsgd.Name: {
+		small(), small(experiment.SettingEvaluation, experiment.EvaluationTest),
+		small(dpsgd.SettingSampling, "poisson", dpsgd.SettingModel, "mlp", dpsgd.SettingHidden, "5"),
+		small(experiment.SettingDataset, "mnist", experiment.SettingTrainRows, "", dpsgd.SettingModel, "softmax-regression"),
+	},
+	dpsgd.NameAdam: {small()},
+	outputperturbation.Name: {
+		small(), small(experiment.SettingEvaluation, experiment.EvaluationTest),
+		small(outputperturbation.SettingProjection, "published"), small(outputperturbation.SettingProjection, "small"),
+	},
+	objectiveperturbation.Name: {
+		small(), small(experiment.SettingEvaluation, experiment.EvaluationTest, objectiveperturbation.SettingLoss, "huber"),
+		small(objectiveperturbation.SettingCalibration, "chaudhuri"), small(objectiveperturbation.SettingCalibration, "continuous"),
+	},
+}
+
+// draw returns parameters at random from their domains, as a trainer and as a server
+// take them.
+func draw(d trainer.Declaration, rng *rand.Rand) (trainer.Parameters, map[string]*dparetov1.Value) {
+	parameters, values := make(trainer.Parameters), make(map[string]*dparetov1.Value)
+	for _, p := range d.Parameters {
+		x := p.Min + (p.Max-p.Min)*rng.Float64()
+		if p.Logarithmic {
+			x = p.Min * math.Pow(p.Max/p.Min, rng.Float64())
+		}
+		if p.Integer {
+			n := int64(math.Round(x))
+			parameters[p.Name] = n
+			values[p.Name] = &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: n}}
+			continue
+		}
+		parameters[p.Name] = x
+		values[p.Name] = &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: x}}
+	}
+	return parameters, values
+}
+
 // Every declaration makes a study that the server accepts, and states what the trainer
-// does: its parameters, run at the ends of their domains, give its metrics.
+// does: its parameters, run at the ends of their domains, give its metrics, and ε is that
+// of its mechanism.
 func TestDeclarations(t *testing.T) {
 	registry := builtin.Registry()
-	small := map[string]string{dpsgd.SettingGenerated: "true", dpsgd.SettingTrainRows: "1000"}
-	with := func(settings map[string]string) map[string]string {
-		maps.Copy(settings, small)
-		return settings
-	}
-	settings := map[string][]map[string]string{
-		dpsgd.Name: {
-			small, with(map[string]string{dpsgd.SettingEvaluation: dpsgd.EvaluationTest}),
-			with(map[string]string{dpsgd.SettingSampling: "poisson", dpsgd.SettingModel: "mlp", dpsgd.SettingHidden: "5"}),
-		},
-		dpsgd.NameAdam: {small},
-	}
 	for _, definition := range registry.Definitions() {
-		variants := settings[definition.Name]
-		if variants == nil {
-			variants = []map[string]string{nil}
+		if len(variants[definition.Name]) == 0 {
+			t.Errorf("trainer %s is not tested", definition.Name)
 		}
-		for _, s := range variants {
-			options := trainer.Options{Settings: s}
-			d, err := registry.Declare(t.Context(), definition.Name, options)
-			if err != nil {
-				t.Fatal(err)
-			}
-			made, err := registry.New(t.Context(), definition.Name, options)
-			if err != nil {
-				t.Fatal(err)
-			}
-			run := trainer.Run{Parameters: make(trainer.Parameters), Replicates: 1, Seed: 1}
-			for _, p := range d.Parameters {
-				run.Parameters[p.Name] = p.Min
-				if p.Integer {
-					run.Parameters[p.Name] = int64(p.Min)
+		for _, settings := range variants[definition.Name] {
+			t.Run(fmt.Sprintf("%s %v", definition.Name, settings), func(t *testing.T) {
+				options := trainer.Options{Settings: settings}
+				d, err := registry.Declare(t.Context(), definition.Name, options)
+				if err != nil {
+					t.Fatal(err)
 				}
-			}
-			m, err := made.Train(t.Context(), run, nil)
-			if err != nil {
-				t.Errorf("%s %v: %v", definition.Name, s, err)
-			}
-			var declared []string
-			for _, metric := range d.Metrics {
-				declared = append(declared, metric.Name)
-			}
-			slices.Sort(declared)
-			if measured := slices.Sorted(maps.Keys(m.Metrics)); !slices.Equal(declared, measured) {
-				t.Errorf("%s %v declares the metrics %v and measures %v", definition.Name, s, declared, measured)
-			}
-			if s[dpsgd.SettingSampling] != "" {
-				continue // the server accounts for lots of fixed size only
-			}
-			if _, err := spec.Compile("spec", study(t, definition.Name, d)); err != nil {
-				t.Errorf("%s %v: %v", definition.Name, s, err)
-			}
+				made, err := registry.New(t.Context(), definition.Name, options)
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkMetrics(t, d, made)
+				checkPrivacy(t, d, made.(trainer.PrivateTrainer))
+			})
+		}
+	}
+}
+
+// checkMetrics trains at the lower ends of the domains and compares the metrics.
+func checkMetrics(t *testing.T, d trainer.Declaration, made trainer.Trainer) {
+	t.Helper()
+	run := trainer.Run{Parameters: make(trainer.Parameters), Replicates: 1, Seed: 1}
+	for _, p := range d.Parameters {
+		run.Parameters[p.Name] = p.Min
+		if p.Integer {
+			run.Parameters[p.Name] = int64(p.Min)
+		}
+	}
+	m, err := made.Train(t.Context(), run, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var declared []string
+	for _, metric := range d.Metrics {
+		declared = append(declared, metric.Name)
+	}
+	slices.Sort(declared)
+	if measured := slices.Sorted(maps.Keys(m.Metrics)); !slices.Equal(declared, measured) {
+		t.Errorf("metrics %v are declared, %v measured", declared, measured)
+	}
+
+	// The error is a multiple of one over the declared number of examples.
+	loaded, ok := made.(interface{ Parts() *dataset.Parts })
+	if !ok {
+		return
+	}
+	parts := loaded.Parts()
+	rows := parts.Test.Rows
+	if parts.Validation != nil {
+		rows = parts.Validation.Rows
+	}
+	wrong := m.Metrics[experiment.MetricError][0] * float64(rows)
+	if d.Metrics[0].SampleSize != rows || math.Abs(wrong-math.Round(wrong)) > 1e-6 {
+		t.Errorf("sample size %d, error %v of %d examples", d.Metrics[0].SampleSize, wrong, rows)
+	}
+}
+
+// checkPrivacy compares ε of a study with that of the trainer's mechanism.
+func checkPrivacy(t *testing.T, d trainer.Declaration, made trainer.PrivateTrainer) {
+	t.Helper()
+	compiled, err := spec.Compile("spec", study(t, made.Name(), d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 5 {
+		parameters, values := draw(d, rng)
+		point, err := compiled.Point("parameters", values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		computed, warnings := compiled.Compute(point)
+		mechanism, err := made.Mechanism(parameters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := privacy.Epsilon(privacy.Tightest{}, mechanism, 1, d.Privacy.Delta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := computed["epsilon"].GetPrivacy()
+		if math.Abs(got.GetEpsilon()-want.Epsilon) > 1e-7*want.Epsilon || len(warnings) > 0 {
+			t.Errorf("%v: ε = %v with warnings %v, want %v", parameters, got.GetEpsilon(), warnings, want.Epsilon)
+		}
+		if mechanism.Adjacency() != want.Adjacency || got.GetAdjacency().String() != "ADJACENCY_"+d.Privacy.Adjacency {
+			t.Errorf("adjacency %v of the study, %v of the mechanism", got.GetAdjacency(), want.Adjacency)
 		}
 	}
 }

@@ -1,19 +1,19 @@
 package objectiveperturbation
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
+	"github.com/dpareto/dpareto/clients/go/trainer/random"
 	"github.com/dpareto/dpareto/privacy"
 )
 
 func BenchmarkTrain(b *testing.B) {
 	for name, loss := range map[string]linear.Loss{"logistic": linear.Logistic{}, "huber": linear.Huber{Width: 0.5}} {
 		b.Run(name, func(b *testing.B) {
-			made := newTrainer(b, func(o *Options) { o.Train, o.Loss = dataset.Generated(10000, 1), loss })
+			made := newTrainer(b, func(p *dataset.Parts, o *Options) { p.Train, o.Loss = dataset.Generated(10000, 1), loss })
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := made.Train(b.Context(), trainer.Run{Parameters: parameters(nil), Replicates: 1}, nil); err != nil {
@@ -26,9 +26,9 @@ func BenchmarkTrain(b *testing.B) {
 
 // A curve of twenty values of ε, each from the minimiser before it.
 func BenchmarkContinuation(b *testing.B) {
-	made := newTrainer(b, func(o *Options) { o.Train = dataset.Generated(10000, 1) })
+	made := newTrainer(b, func(p *dataset.Parts, _ *Options) { p.Train = dataset.Generated(10000, 1) })
 	u := make([]float64, made.risk.Examples.Dim())
-	UnitNoise(u, rand.New(rand.NewPCG(1, 1)))
+	UnitNoise(u, random.New(1, 0, 0, 0))
 	m := privacy.ObjectivePerturbation{DatasetSize: 10000, Regularization: 1e-6, Curvature: 0.25}
 	steps := 0
 	for b.Loop() {

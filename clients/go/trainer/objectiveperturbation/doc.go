@@ -34,16 +34,17 @@
 //
 // # Parameters
 //
-//	epsilon         float64  ε, positive; +Inf trains without privacy
+//	target_epsilon  float64  ε, positive; +Inf trains without privacy
 //	regularization  float64  λ, positive
 //	split           float64  share of ε of the regulariser, between 0 and 1; only with
 //	                         the rank-one calibration, optional: 0.05
 //
 // # Measurements
 //
-// There are no checkpoints. The metrics are error, the fraction of the test
-// examples that the model classifies wrongly, and loss, their mean loss, and
-// validation_error and validation_loss where validation examples are given.
+// There are no checkpoints. The metric error is the fraction of the validation examples
+// that the model classifies wrongly, and loss their mean loss; test_error and test_loss
+// are the same on the test examples. Package experiment explains what is which, and the
+// settings that decide it.
 //
 // # Beyond training
 //
@@ -58,7 +59,8 @@
 //
 // # Randomness
 //
-// The noise comes from the seed of the run, and whoever knows it can take the
-// noise off again, unless [Options].OSNoise is set: then it comes from the
-// operating system and nothing records it, which a model for release needs.
+// The noise comes from a stream of a counter-based generator under the seed of the run:
+// whoever knows it can take the noise off again. Under the setting noise_source = os it
+// comes from the operating system and nothing records it, which a model for release
+// needs (package random).
 package objectiveperturbation

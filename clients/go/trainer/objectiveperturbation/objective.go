@@ -1,27 +1,25 @@
 package objectiveperturbation
 
 import (
-	"math/rand/v2"
-
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
+	"github.com/dpareto/dpareto/clients/go/trainer/random"
 	"github.com/dpareto/dpareto/privacy"
 )
 
 // UnitNoise stores in dst a vector u with a density proportional to e^(−‖u‖₂). Its
 // norm is Gamma distributed with shape d = len(dst) and scale 1, its direction is
 // uniform, E‖u‖² = d(d+1). The noise of rate β is u/β.
-func UnitNoise(dst []float64, rng *rand.Rand) {
+func UnitNoise(dst []float64, s *random.Stream) {
 	if len(dst) == 0 {
 		return
 	}
-	for j := range dst {
-		dst[j] = rng.NormFloat64()
-	}
+	clear(dst)
+	random.AddNormals(dst, s, 1)
 	var norm float64 // a sum of d exponential numbers is Gamma(d, 1)
 	for range dst {
-		norm += rng.ExpFloat64()
+		norm += s.Exponential()
 	}
 	floats.Scale(norm/floats.Norm(dst, 2), dst)
 }

@@ -15,21 +15,20 @@ import (
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
 	"github.com/dpareto/dpareto/clients/go/trainer"
-	"github.com/dpareto/dpareto/clients/go/trainer/internal/perturbation"
+	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
+	"github.com/dpareto/dpareto/clients/go/trainer/random"
 	"github.com/dpareto/dpareto/privacy"
 )
 
-func newTrainer(t testing.TB, changes func(*Options)) *Trainer {
+func newTrainer(t testing.TB, changes func(*dataset.Parts, *Options)) *Trainer {
 	t.Helper()
-	o := Options{
-		Train: dataset.Generated(500, 1), Test: dataset.Generated(300, 2),
-		FeatureNorm: perturbation.AdultNorm,
-	}
+	parts := &dataset.Parts{Train: dataset.Generated(500, 1), Test: dataset.Generated(300, 2)}
+	o := Options{FeatureNorm: math.Sqrt(14)}
 	if changes != nil {
-		changes(&o)
+		changes(parts, &o)
 	}
-	made, err := New(o)
+	made, err := New(parts, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +38,7 @@ func newTrainer(t testing.TB, changes func(*Options)) *Trainer {
 // parameters returns a good configuration with some of its parameters changed;
 // nil removes one.
 func parameters(changes trainer.Parameters) trainer.Parameters {
-	p := trainer.Parameters{ParameterEpsilon: 1.0, ParameterRegularization: 1e-3}
+	p := trainer.Parameters{ParameterTargetEpsilon: 1.0, ParameterRegularization: 1e-3}
 	maps.Copy(p, changes)
 	maps.DeleteFunc(p, func(_ string, v any) bool { return v == nil })
 	return p
@@ -62,12 +61,12 @@ func train(t *testing.T, made *Trainer, run trainer.Run) map[string][]float64 {
 
 func TestTrainLearns(t *testing.T) {
 	for _, loss := range []linear.Loss{linear.Logistic{}, linear.Huber{Width: 0.5}} {
-		made := newTrainer(t, func(o *Options) {
-			o.Train, o.Test, o.Loss = dataset.Generated(5000, 1), dataset.Generated(5000, 2), loss
+		made := newTrainer(t, func(p *dataset.Parts, o *Options) {
+			p.Train, p.Test, o.Loss = dataset.Generated(5000, 1), dataset.Generated(5000, 2), loss
 		})
 		errorAt := func(epsilon float64) float64 {
 			return stat.Mean(train(t, made, trainer.Run{
-				Parameters: parameters(trainer.Parameters{ParameterEpsilon: epsilon, ParameterRegularization: 1e-4}), Replicates: 2,
+				Parameters: parameters(trainer.Parameters{ParameterTargetEpsilon: epsilon, ParameterRegularization: 1e-4}), Replicates: 2,
 			})[MetricError], nil)
 		}
 		// The hidden model's error is about 0.148, the constant one's 0.24.
@@ -79,10 +78,10 @@ func TestTrainLearns(t *testing.T) {
 }
 
 func TestTrainIsReproducible(t *testing.T) {
-	made := newTrainer(t, func(o *Options) { o.Validation = dataset.Generated(100, 3) })
+	made := newTrainer(t, func(p *dataset.Parts, _ *Options) { p.Validation = dataset.Generated(100, 3) })
 	run := trainer.Run{Parameters: parameters(nil), Replicates: 5, Seed: 7}
 	want := train(t, made, run)
-	for _, name := range []string{MetricError, MetricLoss, MetricValidationError, MetricValidationLoss} {
+	for _, name := range []string{MetricError, MetricLoss, MetricTestError, MetricTestLoss} {
 		if len(want[name]) != 5 {
 			t.Errorf("%d values of %s, want 5", len(want[name]), name)
 		}
@@ -114,7 +113,7 @@ func TestTrainIsReproducible(t *testing.T) {
 }
 
 func TestOSNoise(t *testing.T) {
-	made := newTrainer(t, func(o *Options) { o.OSNoise = true })
+	made := newTrainer(t, func(_ *dataset.Parts, o *Options) { o.NoiseSource = random.SourceOS })
 	losses := make(map[float64]bool)
 	for range 2 {
 		for _, loss := range train(t, made, trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: 7})[MetricLoss] {
@@ -128,21 +127,21 @@ func TestOSNoise(t *testing.T) {
 
 func TestParameterErrors(t *testing.T) {
 	rankOne := newTrainer(t, nil)
-	original := newTrainer(t, func(o *Options) { o.Rule = privacy.Chaudhuri })
+	original := newTrainer(t, func(_ *dataset.Parts, o *Options) { o.Rule = privacy.Chaudhuri })
 	for _, tt := range []struct {
 		made    *Trainer
 		changes trainer.Parameters
 		want    string
 	}{
-		{rankOne, trainer.Parameters{ParameterEpsilon: nil}, `parameter "epsilon" is missing`},
-		{rankOne, trainer.Parameters{ParameterEpsilon: 0.0}, `parameter "epsilon" is 0, want a positive number`},
-		{rankOne, trainer.Parameters{ParameterEpsilon: math.NaN()}, `parameter "epsilon" is NaN`},
+		{rankOne, trainer.Parameters{ParameterTargetEpsilon: nil}, `parameter "target_epsilon" is missing`},
+		{rankOne, trainer.Parameters{ParameterTargetEpsilon: 0.0}, `parameter "target_epsilon" is 0, want a positive number`},
+		{rankOne, trainer.Parameters{ParameterTargetEpsilon: math.NaN()}, `parameter "target_epsilon" is NaN`},
 		{rankOne, trainer.Parameters{ParameterRegularization: -1.0}, `parameter "regularization" is -1, want a positive finite`},
 		{rankOne, trainer.Parameters{ParameterRegularization: math.Inf(1)}, `parameter "regularization" is +Inf`},
 		{rankOne, trainer.Parameters{ParameterSplit: 1.0}, `parameter "split" is 1, want a number strictly between 0 and 1`},
 		{rankOne, trainer.Parameters{ParameterSplit: 0.0}, `parameter "split" is 0, want a number strictly between 0 and 1`},
-		{rankOne, trainer.Parameters{"lambda": 1.0}, `parameter "lambda" is unknown, want one of epsilon, regularization, split`},
-		{original, trainer.Parameters{ParameterSplit: 0.1}, `parameter "split" is unknown, want one of epsilon, regularization`},
+		{rankOne, trainer.Parameters{"lambda": 1.0}, `parameter "lambda" is unknown, want one of target_epsilon, regularization, split`},
+		{original, trainer.Parameters{ParameterSplit: 0.1}, `parameter "split" is unknown, want one of target_epsilon, regularization`},
 	} {
 		p := parameters(tt.changes)
 		_, err := tt.made.Train(t.Context(), trainer.Run{Parameters: p, Replicates: 1}, nil)
@@ -156,7 +155,7 @@ func TestParameterErrors(t *testing.T) {
 	if _, err := rankOne.Train(t.Context(), trainer.Run{Parameters: parameters(nil)}, nil); err == nil {
 		t.Error("no replicates: no error")
 	}
-	p := parameters(trainer.Parameters{ParameterEpsilon: math.Inf(1)})
+	p := parameters(trainer.Parameters{ParameterTargetEpsilon: math.Inf(1)})
 	if _, err := rankOne.Mechanism(p); err == nil || !strings.Contains(err.Error(), "no privacy") {
 		t.Errorf("mechanism at ε = +Inf: error %v", err)
 	}
@@ -174,7 +173,7 @@ func TestTrainFailures(t *testing.T) {
 		1e-14:  "infeasible: replicate 0 has no minimiser to release: gradient norm",
 		1e-320: "infeasible: replicate 0 has no minimiser to release",
 	} {
-		run := trainer.Run{Parameters: parameters(trainer.Parameters{ParameterEpsilon: epsilon}), Replicates: 1}
+		run := trainer.Run{Parameters: parameters(trainer.Parameters{ParameterTargetEpsilon: epsilon}), Replicates: 1}
 		_, err := made.Train(t.Context(), run, nil)
 		if _, ok := errors.AsType[*trainer.InfeasibleError](err); !ok || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("ε = %v: error %v, want %s", epsilon, err, want)
@@ -187,9 +186,9 @@ func TestTrainFailures(t *testing.T) {
 func TestMechanism(t *testing.T) {
 	for _, loss := range []linear.Loss{linear.Logistic{}, linear.Huber{Width: 2}, linear.Huber{Width: 0.1}} {
 		for _, rule := range []privacy.ObjectiveRule{privacy.RankOne, privacy.Chaudhuri, privacy.ContinuousChaudhuri} {
-			made := newTrainer(t, func(o *Options) { o.Loss, o.Rule = loss, rule })
+			made := newTrainer(t, func(_ *dataset.Parts, o *Options) { o.Loss, o.Rule = loss, rule })
 			for _, epsilon := range []float64{0.01, 1, 20} {
-				mechanism, err := made.Mechanism(parameters(trainer.Parameters{ParameterEpsilon: epsilon}))
+				mechanism, err := made.Mechanism(parameters(trainer.Parameters{ParameterTargetEpsilon: epsilon}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -217,16 +216,16 @@ func TestMechanism(t *testing.T) {
 }
 
 func TestNewErrors(t *testing.T) {
-	good := Options{Train: dataset.Generated(5, 1), Test: dataset.Generated(5, 2)}
-	for want, change := range map[string]func(*Options){
-		"feature norm is -1":            func(o *Options) { o.FeatureNorm = -1 },
-		"curvature of the loss is +Inf": func(o *Options) { o.Loss = linear.Huber{} },
-		"rule 7 is unknown":             func(o *Options) { o.Rule = 7 },
-		"is empty":                      func(o *Options) { o.Test = dataset.Generated(0, 1) },
+	for want, change := range map[string]func(*dataset.Parts, *Options){
+		"feature norm is -1":            func(_ *dataset.Parts, o *Options) { o.FeatureNorm = -1 },
+		"curvature of the loss is +Inf": func(_ *dataset.Parts, o *Options) { o.Loss = linear.Huber{} },
+		"rule 7 is unknown":             func(_ *dataset.Parts, o *Options) { o.Rule = 7 },
+		"is empty":                      func(p *dataset.Parts, _ *Options) { p.Test = dataset.Generated(0, 1) },
 	} {
-		o := good
-		change(&o)
-		if _, err := New(o); err == nil || !strings.Contains(err.Error(), want) {
+		parts := &dataset.Parts{Train: dataset.Generated(5, 1), Test: dataset.Generated(5, 2)}
+		var o Options
+		change(parts, &o)
+		if _, err := New(parts, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
@@ -236,28 +235,32 @@ func TestDefinition(t *testing.T) {
 	var registry trainer.Registry
 	registry.Register(Definition(dataset.NewCache()))
 	settings := func(changes map[string]string) trainer.Options {
-		all := map[string]string{perturbation.SettingGenerated: "true", perturbation.SettingTrainRows: "100"}
+		all := map[string]string{experiment.SettingGenerated: "true", experiment.SettingTrainRows: "100"}
 		maps.Copy(all, changes)
 		return trainer.Options{Settings: all}
 	}
 	made, err := registry.New(t.Context(), Name, settings(map[string]string{
 		SettingLoss: LossHuber, SettingHuberWidth: "2", SettingCalibration: CalibrationContinuous,
-		perturbation.SettingNoiseSource: perturbation.NoiseFromOS,
+		experiment.SettingNoiseSource: "os",
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := made.(*Trainer)
-	if got.risk.Loss != (linear.Huber{Width: 2}) || got.rule != privacy.ContinuousChaudhuri || !got.osNoise || got.Name() != Name {
-		t.Errorf("trainer %+v", got)
+	want := Options{Loss: linear.Huber{Width: 2}, Rule: privacy.ContinuousChaudhuri, NoiseSource: random.SourceOS}
+	if diff := cmp.Diff(want, got.options); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
+	}
+	if split := got.Parts().Split; split.Train != 90 || split.Validation != 10 || got.Name() != Name {
+		t.Errorf("trainer %s on %v, want 90 training and 10 validation examples", got.Name(), split)
 	}
 	for want, changes := range map[string]map[string]string{
-		`setting loss is "hinge"`:           {SettingLoss: "hinge"},
-		`setting huber_width is "0"`:        {SettingLoss: LossHuber, SettingHuberWidth: "0"},
-		`setting huber_width has no effect`: {SettingHuberWidth: "1"},
-		`setting calibration is "best"`:     {SettingCalibration: "best"},
-		`setting noise_source is "dice"`:    {perturbation.SettingNoiseSource: "dice"},
-		`setting "huber" of trainer`:        {"huber": "1"},
+		`setting loss is "hinge"`:                                  {SettingLoss: "hinge"},
+		`setting huber_width is "0"`:                               {SettingLoss: LossHuber, SettingHuberWidth: "0"},
+		`setting huber_width is "1", want none without loss huber`: {SettingHuberWidth: "1"},
+		`setting calibration is "best"`:                            {SettingCalibration: "best"},
+		`setting noise_source is "dice"`:                           {experiment.SettingNoiseSource: "dice"},
+		`setting "huber" of trainer`:                               {"huber": "1"},
 	} {
 		if _, err := registry.New(t.Context(), Name, settings(changes)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
@@ -284,9 +287,9 @@ func TestAdult(t *testing.T) {
 	}{
 		{"rank-one", privacy.RankOne, trainer.Parameters{ParameterSplit: 0.02}, 0.165, 0.185},
 		{"original", privacy.Chaudhuri, nil, 0.225, 0.265},
-		{"not private", privacy.RankOne, trainer.Parameters{ParameterEpsilon: math.Inf(1)}, 0.15, 0.16},
+		{"not private", privacy.RankOne, trainer.Parameters{ParameterTargetEpsilon: math.Inf(1)}, 0.15, 0.16},
 	} {
-		made := newTrainer(t, func(o *Options) { o.Train, o.Test, o.Rule = trainData, test, tt.rule })
+		made := newTrainer(t, func(p *dataset.Parts, o *Options) { p.Train, p.Test, o.Rule = trainData, test, tt.rule })
 		p := parameters(tt.changes)
 		p[ParameterRegularization] = 1e-6
 		const replicates = 10

@@ -42,20 +42,20 @@
 //
 // # Measurements
 //
-// After every epoch the metrics error, the fraction of the test examples that the
-// noisy model classifies wrongly, and loss, their mean log loss in nats, are
-// measured for every replicate, and validation_error and validation_loss where
-// validation examples are given. Neither the steps nor the noise depend on T, so
-// that the measurement after t epochs is that of the same configuration with
-// epochs = t, for the same seed to the last bit.
+// After every epoch and for every replicate, error is the fraction of the validation
+// examples that the noisy model classifies wrongly, and loss their mean log loss in
+// nats; test_error and test_loss are the same on the test examples. Package experiment
+// explains what is which, and the settings that decide it.
+//
+// Neither the steps nor the noise depend on T, so that the measurement after t epochs
+// is that of the same configuration with epochs = t, for the same seed to the last bit.
 //
 // A configuration is infeasible when the model or its loss is not finite.
 //
 // # Randomness
 //
-// The orders of the records and, unless [Options].OSNoise is set, the noise come
-// from the seed of the run: whoever knows it can take the noise off again. With
-// OSNoise the noise comes from the operating system and nothing records it, which
-// a model for release needs; the seed then decides the orders alone, on whose
-// secrecy nothing depends.
+// The orders of the records and the noise come from independent streams of a
+// counter-based generator under the seed of the run: whoever knows it can take the
+// noise off again. Under the setting noise_source = os they come from the operating
+// system and nothing records them, which a model for release needs (package random).
 package outputperturbation

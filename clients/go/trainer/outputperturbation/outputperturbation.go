@@ -1,18 +1,20 @@
 package outputperturbation
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"time"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/internal/perturbation"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
+	"github.com/dpareto/dpareto/clients/go/trainer/random"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -26,22 +28,24 @@ const (
 	ParameterStandardDeviation = "standard_deviation"
 )
 
-// Names of the metrics.
+// Names of the metrics, which package experiment explains. Losses are log losses in nats.
 const (
-	MetricError           = perturbation.MetricError           // fraction of the test examples classified wrongly
-	MetricLoss            = perturbation.MetricLoss            // mean log loss on the test examples, in nats
-	MetricValidationError = perturbation.MetricValidationError // as MetricError, on the validation examples
-	MetricValidationLoss  = perturbation.MetricValidationLoss  // as MetricLoss, on the validation examples
+	MetricError     = experiment.MetricError
+	MetricLoss      = experiment.MetricLoss
+	MetricTestError = experiment.MetricTestError
+	MetricTestLoss  = experiment.MetricTestLoss
 )
 
 // SettingProjection is the name of the setting that chooses a [Projection]. The
-// others are those of the data, feature_norm and noise_source.
+// others are feature_norm, which bounds the norm of the features, and those of package
+// experiment.
 const SettingProjection = "projection"
 
 // Projection is a choice of the ball to which the iterates are projected. It
 // decides how the sensitivity is bounded.
 type Projection string
 
+// The projections.
 const (
 	// NoProjection has the sensitivity 2/(γn). It is the default.
 	NoProjection Projection = "none"
@@ -52,6 +56,8 @@ const (
 	// to hold the minimiser: there γ/2·‖w‖² is at most the loss of w = 0.
 	SmallProjection Projection = "small"
 )
+
+var projections = []Projection{NoProjection, PublishedProjection, SmallProjection}
 
 // radius returns the radius of the ball, 0 for no projection.
 func (p Projection) radius(gamma float64) float64 {
@@ -65,80 +71,63 @@ func (p Projection) radius(gamma float64) float64 {
 	}
 }
 
-// Options are what a trainer is made from.
-type Options struct {
-	Train, Test *dataset.Dataset // labels −1 and 1
-	Validation  *dataset.Dataset // nil for none
-	FeatureNorm float64          // B, positive and finite: a public bound on the norm of the features; 0 means 1
-	Projection  Projection       // empty means NoProjection
-	OSNoise     bool             // noise from the operating system's entropy, not from the seed
-}
-
-// Trainer implements trainer.Trainer. One step of training is one epoch.
-type Trainer struct {
-	risk       linear.Risk
-	evaluator  perturbation.Evaluator
-	projection Projection
-	osNoise    bool
-}
-
-var _ trainer.Trainer = (*Trainer)(nil)
-
-// New returns a trainer. Empty datasets, labels other than −1 and 1, a norm bound
-// that is not positive and finite and an unknown projection are errors; it panics
-// when the datasets differ in dimension.
-func New(o Options) (*Trainer, error) {
-	if o.FeatureNorm == 0 {
-		o.FeatureNorm = 1
-	}
-	if !(o.FeatureNorm > 0) || math.IsInf(o.FeatureNorm, 1) {
-		return nil, fmt.Errorf("feature norm is %v, want a positive finite number", o.FeatureNorm)
-	}
-	switch o.Projection {
-	case "":
-		o.Projection = NoProjection
-	case NoProjection, PublishedProjection, SmallProjection:
+// expression returns the radius as an expression over the parameters, empty for no
+// projection.
+func (p Projection) expression() string {
+	switch p {
+	case PublishedProjection:
+		return "1.0 / " + ParameterRegularization
+	case SmallProjection:
+		return "math.least(1.0 / " + ParameterRegularization + ", math.sqrt(2.0 * math.log(2.0) / " + ParameterRegularization + "))"
 	default:
-		return nil, perturbation.SettingError(SettingProjection, string(o.Projection), "none, published or small")
+		return ""
 	}
-	examples, err := linear.NewExamples(o.Train, o.FeatureNorm)
-	if err != nil {
+}
+
+// Options say how models are trained. The zero value is without projection, for
+// features between 0 and 1, under a seed.
+type Options struct {
+	// FeatureNorm is B, a public bound on the norm of the features, positive and finite.
+	// Zero means the square root of 14 for Adult, otherwise of the number of features.
+	FeatureNorm float64
+	// Projection of the iterates. Empty means NoProjection.
+	Projection Projection
+	// NoiseSource of all randomness. Empty means random.SourceSeed.
+	NoiseSource random.Source
+}
+
+// Trainer implements trainer.PrivateTrainer. One step of training is one epoch.
+type Trainer struct {
+	options   Options
+	parts     *dataset.Parts
+	risk      linear.Risk
+	evaluator experiment.Evaluator[*linear.Examples]
+}
+
+var _ trainer.PrivateTrainer = (*Trainer)(nil)
+
+// New returns a trainer on the parts of a dataset with labels −1 and 1. Without a
+// validation part it measures error on the test part. No test part, empty parts, other
+// labels and options that are not as described are errors; it panics when the parts
+// differ in dimension.
+func New(parts *dataset.Parts, options Options) (*Trainer, error) {
+	options.Projection = cmp.Or(options.Projection, NoProjection)
+	if !slices.Contains(projections, options.Projection) {
+		return nil, fmt.Errorf("projection %q is unknown, want %s", options.Projection, trainer.Enumerate(projections...))
+	}
+	if err := options.NoiseSource.Validate(); err != nil {
 		return nil, err
 	}
-	evaluator, err := perturbation.NewEvaluator(linear.Logistic{}, o.Test, o.Validation, o.FeatureNorm, o.Train.Dim)
+	examples, err := perturbation.NewExamples(parts, options.FeatureNorm)
 	if err != nil {
 		return nil, err
 	}
 	return &Trainer{
-		risk:       linear.Risk{Examples: examples, Loss: linear.Logistic{}},
-		evaluator:  evaluator,
-		projection: o.Projection,
-		osNoise:    o.OSNoise,
+		options:   options,
+		parts:     parts,
+		risk:      linear.Risk{Examples: examples.Train, Loss: linear.Logistic{}},
+		evaluator: examples.Evaluator,
 	}, nil
-}
-
-// Definition describes the trainer to a registry, on Adult. The trainers made
-// from one definition share the data in the cache.
-func Definition(cache *dataset.Cache) trainer.Definition {
-	return trainer.Definition{
-		Name:    Name,
-		Summary: "logistic regression by output perturbation (projected SGD) on Adult (UCI census income, 123 binary features)",
-		Settings: append(perturbation.Settings(), trainer.Setting{
-			Name: SettingProjection, Default: string(NoProjection),
-			Usage: "ball that the iterates are projected to, which decides the sensitivity: none (2/(γn)), " +
-				"published (radius 1/γ: 4/(γn)) or small (radius min(1/γ, √(2·log 2/γ)))",
-		}),
-		New: func(ctx context.Context, options trainer.Options) (trainer.Trainer, error) {
-			data, err := perturbation.Load(ctx, cache, options)
-			if err != nil {
-				return nil, err
-			}
-			return New(Options{
-				Train: data.Train, Test: data.Test, FeatureNorm: data.FeatureNorm, OSNoise: data.OSNoise,
-				Projection: Projection(options.Settings[SettingProjection]),
-			})
-		},
-	}
 }
 
 // configuration is what the parameters of a run say.
@@ -152,25 +141,24 @@ func parse(p trainer.Parameters) (c configuration, err error) {
 	if err = p.Only(ParameterEpochs, ParameterRegularization, ParameterStandardDeviation); err != nil {
 		return c, err
 	}
-	if c.epochs, err = p.Int(ParameterEpochs); err != nil {
+	if c.epochs, err = p.IntIn(ParameterEpochs, 1, math.MaxInt64); err != nil {
 		return c, err
 	}
-	if c.epochs < 1 {
-		return c, &trainer.ParameterError{Name: ParameterEpochs, Reason: fmt.Sprintf("is %d, want at least 1", c.epochs)}
-	}
-	if c.gamma, err = perturbation.Positive(p, ParameterRegularization); err != nil {
+	if c.gamma, err = p.Positive(ParameterRegularization); err != nil {
 		return c, err
 	}
-	c.deviation, err = perturbation.NotNegative(p, ParameterStandardDeviation)
+	c.deviation, err = p.NotNegative(ParameterStandardDeviation)
 	return c, err
 }
 
 // Name implements trainer.Trainer.
 func (*Trainer) Name() string { return Name }
 
-// Mechanism returns the mechanism of one model of a configuration, a
-// privacy.OutputPerturbation under replace-one adjacency. A *ParameterError tells
-// that a parameter is invalid, or that there is no noise and so no privacy.
+// Parts returns the examples, and how they were divided.
+func (t *Trainer) Parts() *dataset.Parts { return t.parts }
+
+// Mechanism implements trainer.PrivateTrainer: a privacy.OutputPerturbation under
+// replace-one adjacency.
 func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 	c, err := parse(p)
 	if err != nil {
@@ -180,11 +168,11 @@ func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 		return nil, &trainer.ParameterError{Name: ParameterStandardDeviation, Reason: "is 0, which gives no privacy"}
 	}
 	return privacy.OutputPerturbation{
-		DatasetSize:    int64(t.risk.Examples.Rows()),
+		DatasetSize:    int64(t.parts.Train.Rows),
 		Regularization: c.gamma,
 		Lipschitz:      1,
 		Sigma:          c.deviation,
-		Radius:         t.projection.radius(c.gamma),
+		Radius:         t.options.Projection.radius(c.gamma),
 	}, nil
 }
 
@@ -195,41 +183,60 @@ const (
 	streamNoise  = 0x0b7e_0002
 )
 
-// replicate is one model in training.
+// replicate is one model in training, an experiment.Learner. Nothing is allocated
+// after it is made.
 type replicate struct {
-	descent *descent
-	noise   []float64 // standard normal
-	model   []float64 // with the noise
+	descent   *descent
+	deviation float64
+	noise     []float64 // standard normal
+	model     []float64 // the iterate with the noise
 }
 
-func (t *Trainer) newReplicate(c configuration, streams perturbation.Streams, index int) *replicate {
+func (t *Trainer) newReplicate(c configuration, seed uint64, number int) *replicate {
 	radius := math.Inf(1)
-	if t.projection != NoProjection {
-		radius = t.projection.radius(c.gamma)
+	if t.options.Projection != NoProjection {
+		radius = t.options.Projection.radius(c.gamma)
 	}
 	dim := t.risk.Examples.Dim()
 	r := &replicate{
-		descent: newDescent(t.risk, c.gamma, radius, streams.Order(index, streamOrders)),
-		noise:   make([]float64, dim),
-		model:   make([]float64, dim),
+		descent:   newDescent(t.risk, c.gamma, radius, t.options.NoiseSource.Stream(seed, number, streamOrders, 0)),
+		deviation: c.deviation,
+		noise:     make([]float64, dim),
+		model:     make([]float64, dim),
 	}
-	rng := streams.Noise(index, streamNoise)
-	for j := range r.noise {
-		r.noise[j] = rng.NormFloat64()
-	}
+	random.AddNormals(r.noise, t.options.NoiseSource.Stream(seed, number, streamNoise, 0), 1)
 	return r
 }
 
-// release returns the iterate with noise of the given standard deviation. The
-// slice belongs to r.
-func (r *replicate) release(deviation float64) []float64 {
-	return floats.AddScaledTo(r.model, r.descent.weights(), deviation, r.noise)
+// Epoch implements experiment.Learner.
+func (r *replicate) Epoch(ctx context.Context) bool {
+	if !r.descent.epoch(ctx) {
+		return false
+	}
+	r.release(r.deviation)
+	return true
+}
+
+// release makes the model from the iterate, with noise of the given standard deviation.
+func (r *replicate) release(deviation float64) {
+	floats.AddScaledTo(r.model, r.descent.weights(), deviation, r.noise)
+}
+
+// Finite implements experiment.Learner.
+func (r *replicate) Finite() bool {
+	// A sum of magnitudes is finite only if all are.
+	sum := floats.Norm(r.model, 1)
+	return !math.IsNaN(sum) && !math.IsInf(sum, 0)
+}
+
+// Evaluate implements experiment.Learner.
+func (r *replicate) Evaluate(examples *linear.Examples) (errorRate, loss float64) {
+	return examples.Evaluate(r.descent.risk.Loss, r.model)
 }
 
 // Train implements trainer.Trainer. The replicates train in parallel and wait for
 // one another after every epoch.
 func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Report) (trainer.Measurement, error) {
-	start := time.Now()
 	if err := run.Validate(); err != nil {
 		return trainer.Measurement{}, err
 	}
@@ -237,38 +244,9 @@ func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Rep
 	if err != nil {
 		return trainer.Measurement{}, err
 	}
-	streams := perturbation.Streams{Seed: run.Seed, OSNoise: t.osNoise}
-	replicates := make([]*replicate, run.Replicates)
-	for r := range replicates {
-		replicates[r] = t.newReplicate(c, streams, r)
+	learners := make([]experiment.Learner[*linear.Examples], run.Replicates)
+	for r := range learners {
+		learners[r] = t.newReplicate(c, run.Seed, r)
 	}
-
-	var last trainer.Measurement
-	for epoch := int64(1); epoch <= c.epochs; epoch++ {
-		metrics := t.evaluator.Metrics(len(replicates))
-		failed, err := perturbation.Each(ctx, len(replicates), func(r int) error {
-			if !replicates[r].descent.epoch(ctx) {
-				return ctx.Err()
-			}
-			return t.evaluator.MeasureTo(metrics, r, replicates[r].release(c.deviation))
-		})
-		if errors.Is(err, perturbation.ErrNotFinite) {
-			return trainer.Measurement{}, &trainer.InfeasibleError{
-				Reason: fmt.Sprintf("%v after epoch %d of replicate %d", err, epoch, failed),
-			}
-		}
-		if err != nil {
-			return trainer.Measurement{}, err
-		}
-		last = trainer.Measurement{Step: epoch, Metrics: metrics, Elapsed: time.Since(start)}
-		if report == nil {
-			continue
-		}
-		if err := report(last); errors.Is(err, trainer.ErrStop) {
-			break
-		} else if err != nil {
-			return trainer.Measurement{}, err
-		}
-	}
-	return last, nil
+	return experiment.Train(ctx, learners, t.evaluator, c.epochs, report)
 }

@@ -16,20 +16,19 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
-	"github.com/dpareto/dpareto/clients/go/trainer/internal/perturbation"
+	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
+	"github.com/dpareto/dpareto/clients/go/trainer/random"
 	"github.com/dpareto/dpareto/privacy"
 )
 
-func newTrainer(t testing.TB, changes func(*Options)) *Trainer {
+func newTrainer(t testing.TB, changes func(*dataset.Parts, *Options)) *Trainer {
 	t.Helper()
-	o := Options{
-		Train: dataset.Generated(500, 1), Test: dataset.Generated(300, 2),
-		FeatureNorm: perturbation.AdultNorm,
-	}
+	parts := &dataset.Parts{Train: dataset.Generated(500, 1), Test: dataset.Generated(300, 2)}
+	o := Options{FeatureNorm: math.Sqrt(14)}
 	if changes != nil {
-		changes(&o)
+		changes(parts, &o)
 	}
-	made, err := New(o)
+	made, err := New(parts, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +69,9 @@ func metrics(t *testing.T, made *Trainer, run trainer.Run) []map[string][]float6
 }
 
 func TestTrainLearns(t *testing.T) {
-	made := newTrainer(t, func(o *Options) { o.Train, o.Test = dataset.Generated(20000, 1), dataset.Generated(5000, 2) })
+	made := newTrainer(t, func(p *dataset.Parts, _ *Options) {
+		p.Train, p.Test = dataset.Generated(20000, 1), dataset.Generated(5000, 2)
+	})
 	p := parameters(trainer.Parameters{ParameterRegularization: 1e-4, ParameterStandardDeviation: 0.0})
 	last := metrics(t, made, trainer.Run{Parameters: p, Replicates: 2})[2]
 	for r := range 2 {
@@ -89,10 +90,10 @@ func TestTrainLearns(t *testing.T) {
 }
 
 func TestTrainIsReproducible(t *testing.T) {
-	made := newTrainer(t, func(o *Options) { o.Validation = dataset.Generated(100, 3) })
+	made := newTrainer(t, func(p *dataset.Parts, _ *Options) { p.Validation = dataset.Generated(100, 3) })
 	run := trainer.Run{Parameters: parameters(nil), Replicates: 5, Seed: 7}
 	want := metrics(t, made, run)
-	for _, name := range []string{MetricError, MetricLoss, MetricValidationError, MetricValidationLoss} {
+	for _, name := range []string{MetricError, MetricLoss, MetricTestError, MetricTestLoss} {
 		if len(want[0][name]) != 5 {
 			t.Errorf("%d values of %s, want 5", len(want[0][name]), name)
 		}
@@ -131,37 +132,36 @@ func TestTrainIsReproducible(t *testing.T) {
 	}
 }
 
-// Noise from the operating system differs every time, the descent does not.
+// Randomness from the operating system differs every time: the noise, and the orders.
 func TestOSNoise(t *testing.T) {
-	made := newTrainer(t, func(o *Options) { o.OSNoise = true })
-	run := trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: 7}
-	losses := make(map[float64]bool)
-	for range 2 {
-		for _, loss := range metrics(t, made, run)[2][MetricLoss] {
-			losses[loss] = true
+	made := newTrainer(t, func(_ *dataset.Parts, o *Options) { o.NoiseSource = random.SourceOS })
+	for _, deviation := range []float64{0.5, 0} {
+		run := trainer.Run{
+			Parameters: parameters(trainer.Parameters{ParameterStandardDeviation: deviation}), Replicates: 2, Seed: 7,
 		}
-	}
-	if len(losses) != 4 {
-		t.Errorf("2 runs with 2 replicates give %d different losses, want 4", len(losses))
-	}
-	run.Parameters = parameters(trainer.Parameters{ParameterStandardDeviation: 0.0})
-	want := metrics(t, newTrainer(t, nil), run)
-	if diff := cmp.Diff(want, metrics(t, made, run)); diff != "" {
-		t.Errorf("without noise (-from the seed +from the operating system):\n%s", diff)
+		losses := make(map[float64]bool)
+		for range 2 {
+			for _, loss := range metrics(t, made, run)[2][MetricLoss] {
+				losses[loss] = true
+			}
+		}
+		if len(losses) != 4 {
+			t.Errorf("σ = %v: 2 runs with 2 replicates give %d different losses, want 4", deviation, len(losses))
+		}
 	}
 }
 
 // The model differs from that without noise by independent normal numbers.
 func TestNoiseDistribution(t *testing.T) {
-	for _, osNoise := range []bool{false, true} {
-		made := newTrainer(t, nil)
+	for _, source := range []random.Source{random.SourceSeed, random.SourceOS} {
+		made := newTrainer(t, func(_ *dataset.Parts, o *Options) { o.NoiseSource = source })
 		var draws []float64
 		for r := range 200 {
-			replicate := made.newReplicate(configuration{gamma: 0.1}, perturbation.Streams{Seed: 3, OSNoise: osNoise}, r)
-			if !replicate.descent.epoch(t.Context()) {
+			replicate := made.newReplicate(configuration{gamma: 0.1, deviation: 2}, 3, r)
+			if !replicate.Epoch(t.Context()) {
 				t.Fatal("the epoch was not finished")
 			}
-			noise := slices.Clone(replicate.release(2))
+			noise := slices.Clone(replicate.model)
 			floats.Sub(noise, replicate.descent.weights())
 			draws = append(draws, noise...)
 		}
@@ -173,7 +173,7 @@ func TestNoiseDistribution(t *testing.T) {
 			largest = max(largest, math.Abs(u-float64(i)/n), math.Abs(u-float64(i+1)/n))
 		}
 		if largest*math.Sqrt(n) > 2.2 {
-			t.Errorf("os %t: distance from the normal distribution %v/√n", osNoise, largest*math.Sqrt(n))
+			t.Errorf("source %s: distance from the normal distribution %v/√n", source, largest*math.Sqrt(n))
 		}
 	}
 }
@@ -235,16 +235,17 @@ func TestTrainEnds(t *testing.T) {
 }
 
 func TestNewErrors(t *testing.T) {
-	good := Options{Train: dataset.Generated(5, 1), Test: dataset.Generated(5, 2)}
-	for want, change := range map[string]func(*Options){
-		"feature norm is -1":        func(o *Options) { o.FeatureNorm = -1 },
-		"feature norm is NaN":       func(o *Options) { o.FeatureNorm = math.NaN() },
-		`setting projection is "x"`: func(o *Options) { o.Projection = "x" },
-		"is empty":                  func(o *Options) { o.Validation = dataset.Generated(0, 1) },
+	for want, change := range map[string]func(*dataset.Parts, *Options){
+		"feature norm is -1":  func(_ *dataset.Parts, o *Options) { o.FeatureNorm = -1 },
+		"feature norm is NaN": func(_ *dataset.Parts, o *Options) { o.FeatureNorm = math.NaN() },
+		`projection "x" is unknown, want none, published or small`: func(_ *dataset.Parts, o *Options) { o.Projection = "x" },
+		`noise source "dice" is unknown`:                           func(_ *dataset.Parts, o *Options) { o.NoiseSource = "dice" },
+		"is empty":                                                 func(p *dataset.Parts, _ *Options) { p.Validation = dataset.Generated(0, 1) },
 	} {
-		o := good
-		change(&o)
-		if _, err := New(o); err == nil || !strings.Contains(err.Error(), want) {
+		parts := &dataset.Parts{Train: dataset.Generated(5, 1), Test: dataset.Generated(5, 2)}
+		var o Options
+		change(parts, &o)
+		if _, err := New(parts, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
@@ -263,7 +264,7 @@ func TestMechanism(t *testing.T) {
 		{1, 10, 1.3418596e-5, 4.2143819e-06},
 	} {
 		for projection, want := range map[Projection]float64{PublishedProjection: tt.published, NoProjection: tt.without} {
-			made := newTrainer(t, func(o *Options) { o.Train, o.Projection = dataset.Generated(30956, 1), projection })
+			made := newTrainer(t, func(p *dataset.Parts, o *Options) { p.Train, o.Projection = dataset.Generated(30956, 1), projection })
 			mechanism, err := made.Mechanism(parameters(trainer.Parameters{
 				ParameterRegularization: tt.gamma, ParameterStandardDeviation: tt.sigma,
 			}))
@@ -296,27 +297,33 @@ func TestDefinition(t *testing.T) {
 	var registry trainer.Registry
 	registry.Register(Definition(dataset.NewCache()))
 	settings := func(changes map[string]string) trainer.Options {
-		all := map[string]string{perturbation.SettingGenerated: "true", perturbation.SettingTrainRows: "100"}
+		all := map[string]string{experiment.SettingGenerated: "true", experiment.SettingTrainRows: "100"}
 		maps.Copy(all, changes)
 		return trainer.Options{Settings: all}
 	}
 	made, err := registry.New(t.Context(), Name, settings(map[string]string{
-		SettingProjection: "small", perturbation.SettingNoiseSource: "os", perturbation.SettingFeatureNorm: "2.5",
+		SettingProjection: "small", experiment.SettingNoiseSource: "os", "feature_norm": "2.5",
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := made.(*Trainer); got.projection != SmallProjection || !got.osNoise || got.risk.Examples.Rows() != 100 || got.Name() != Name {
-		t.Errorf("trainer %+v", got)
+	got := made.(*Trainer)
+	want := Options{Projection: SmallProjection, FeatureNorm: 2.5, NoiseSource: random.SourceOS}
+	if diff := cmp.Diff(want, got.options); diff != "" {
+		t.Errorf("options (-want +got):\n%s", diff)
+	}
+	if split := got.Parts().Split; split.Train != 90 || split.Validation != 10 || got.Name() != Name {
+		t.Errorf("trainer %s on %v, want 90 training and 10 validation examples", got.Name(), split)
 	}
 	for want, changes := range map[string]map[string]string{
-		`setting projection is "ball"`:   {SettingProjection: "ball"},
-		`setting noise_source is "dice"`: {perturbation.SettingNoiseSource: "dice"},
-		`setting feature_norm is "0"`:    {perturbation.SettingFeatureNorm: "0"},
-		`setting train_rows is "few"`:    {perturbation.SettingTrainRows: "few"},
-		`setting split_seed is "-1"`:     {perturbation.SettingSplitSeed: "-1"},
-		`setting generated is "maybe"`:   {perturbation.SettingGenerated: "maybe"},
-		`split "none" is unknown`:        {perturbation.SettingSplit: "none"},
+		`setting projection is "ball"`:                         {SettingProjection: "ball"},
+		`setting noise_source is "dice"`:                       {experiment.SettingNoiseSource: "dice"},
+		`setting feature_norm is "0"`:                          {"feature_norm": "0"},
+		`setting train_rows is "few"`:                          {experiment.SettingTrainRows: "few"},
+		`setting split_seed is "-1"`:                           {experiment.SettingSplitSeed: "-1"},
+		`setting generated is "maybe"`:                         {experiment.SettingGenerated: "maybe"},
+		"dataset mnist-generated-train has 10 classes, want 2": {experiment.SettingDataset: "mnist", experiment.SettingTrainRows: ""},
+		`split "none" is unknown`:                              {experiment.SettingSplit: "none"},
 	} {
 		if _, err := registry.New(t.Context(), Name, settings(changes)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
@@ -327,7 +334,7 @@ func TestDefinition(t *testing.T) {
 	for _, s := range Definition(nil).Settings {
 		defaults[s.Name] = s.Default
 	}
-	defaults[perturbation.SettingGenerated] = "true"
+	defaults[experiment.SettingGenerated] = "true"
 	if _, err := registry.New(t.Context(), Name, trainer.Options{Settings: defaults}); err != nil {
 		t.Errorf("defaults: %v", err)
 	}

@@ -3,11 +3,11 @@ package outputperturbation
 import (
 	"context"
 	"math"
-	"math/rand/v2"
 
 	"gonum.org/v1/gonum/floats"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
+	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
 
 // descent is permutation-based SGD in progress. Nothing is allocated after it is
@@ -17,7 +17,7 @@ type descent struct {
 	gamma  float64 // γ
 	beta   float64 // β, at least the second derivative of the regularised loss
 	radius float64 // of the ball to which iterates are projected; +Inf for none
-	orders *rand.Rand
+	orders *random.Stream
 
 	// The iterate is scale·direction: the shrinking by the regulariser costs nothing
 	// for sparse records.
@@ -28,7 +28,7 @@ type descent struct {
 	step      int64 // updates made
 }
 
-func newDescent(risk linear.Risk, gamma, radius float64, orders *rand.Rand) *descent {
+func newDescent(risk linear.Risk, gamma, radius float64, orders *random.Stream) *descent {
 	d := &descent{
 		risk:      risk,
 		gamma:     gamma,
@@ -49,7 +49,7 @@ func newDescent(risk linear.Risk, gamma, radius float64, orders *rand.Rand) *des
 // the context is done.
 func (d *descent) epoch(ctx context.Context) bool {
 	const between = 1024 // looks at the context
-	d.orders.Shuffle(len(d.order), func(i, j int) { d.order[i], d.order[j] = d.order[j], d.order[i] })
+	d.orders.Shuffle(d.order)
 	for k, i := range d.order {
 		if k%between == 0 && ctx.Err() != nil {
 			return false

@@ -8,7 +8,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
-	"github.com/dpareto/dpareto/clients/go/trainer/internal/perturbation"
+	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 )
 
 // published are mean errors over 50 runs of the code published with Avent et al.
@@ -40,15 +40,15 @@ func comparePublished(t *testing.T, rows []int, runs int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := newTrainer(t, func(o *Options) { o.Train, o.Test, o.Projection = train, test, PublishedProjection })
+	made := newTrainer(t, func(p *dataset.Parts, o *Options) { p.Train, p.Test, o.Projection = train, test, PublishedProjection })
 	for _, row := range rows {
 		reference := published[row]
 		errs := make([][]float64, len(publishedDeviations))
 		for i := range errs {
 			errs[i] = make([]float64, runs)
 		}
-		_, err = perturbation.Each(t.Context(), runs, func(r int) error {
-			replicate := made.newReplicate(configuration{gamma: reference.gamma}, perturbation.Streams{Seed: 1}, r)
+		_, err = experiment.Each(t.Context(), runs, func(r int) error {
+			replicate := made.newReplicate(configuration{gamma: reference.gamma}, 1, r)
 			for range 10 {
 				if !replicate.descent.epoch(t.Context()) {
 					return t.Context().Err()
@@ -56,7 +56,8 @@ func comparePublished(t *testing.T, rows []int, runs int) {
 			}
 			for i, sigma := range publishedDeviations {
 				m := made.evaluator.Metrics(1)
-				if err := made.evaluator.MeasureTo(m, 0, replicate.release(sigma)); err != nil {
+				replicate.release(sigma)
+				if err := made.evaluator.MeasureTo(m, 0, replicate.Evaluate); err != nil {
 					return err
 				}
 				errs[i][r] = m[MetricError][0]
