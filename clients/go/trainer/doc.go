@@ -12,11 +12,31 @@
 //		Seed:       1,
 //	}, nil)
 //
-// A program that brings its own trainer implements [Trainer] and registers it
-// beside the built-in ones with [Registry.Register].
+// # A trainer of one's own
 //
-// Trainers measure utility only. The privacy of a configuration follows from
-// its parameters by accounting, which is the business of package privacy. A trainer
-// can say which mechanism that is, and which studies make sense of it, by a
-// [Declaration].
+// A trainer is a value with two methods, of which Train
+//
+//   - checks all parameters before anything else, with the getters of [Parameters] and
+//     [Parameters.Only], so that a misspelt one is not ignored;
+//   - draws the randomness of every replicate from streams of its own (package random),
+//     so that a run can be repeated, on any number of processors;
+//   - returns a value of every metric for every replicate, or an [InfeasibleError] if
+//     there is none: diverged training has no score;
+//   - calls the report after every epoch, if training has any, which lets a study count
+//     each of them as a configuration, and stop the hopeless ones.
+//
+// A [Definition] makes the trainer from [Settings], which say what is fixed in a study:
+// the data above all. [Registry.Register] puts it beside the built-in ones. Models that
+// classify need not do all of this themselves: package experiment has the settings of
+// the data, the examples that are held out, the metrics, and the loop over epochs.
+//
+// Trainers measure utility only. The privacy of a configuration follows from its
+// parameters by accounting, which is the business of package privacy and of the server.
+// A [Declaration] says what the server has to know: parameters and their domains,
+// metrics, and the mechanism, with an expression over the parameters for each of its
+// fields. A [PrivateTrainer] returns the same mechanism as a value, for programs and for
+// tests that compare the two. What the trainer does has to be what it declares: nothing
+// can check that noise is added, or that lots are drawn as they are accounted.
+//
+// The example of this package is a whole trainer.
 package trainer

@@ -3,6 +3,7 @@ package trainer
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -23,6 +24,15 @@ func TestParameters(t *testing.T) {
 	if v, err := p.Text("kind"); v != "huber" || err != nil {
 		t.Errorf("Text(kind) = %v, %v", v, err)
 	}
+	if v, err := p.IntIn("lot", 3, 3); v != 3 || err != nil {
+		t.Errorf("IntIn(lot) = %v, %v", v, err)
+	}
+	if v, err := p.Positive("lot"); v != 3 || err != nil {
+		t.Errorf("Positive(lot) = %v, %v", v, err)
+	}
+	if v, err := p.NotNegative("rate"); v != 0.5 || err != nil {
+		t.Errorf("NotNegative(rate) = %v, %v", v, err)
+	}
 	if !p.Has("rate") || p.Has("Rate") {
 		t.Errorf("Has(rate), Has(Rate) = %t, %t, want true, false", p.Has("rate"), p.Has("Rate"))
 	}
@@ -32,7 +42,10 @@ func TestParameters(t *testing.T) {
 }
 
 func TestParameterErrors(t *testing.T) {
-	p := Parameters{"rate": 0.5, "lot": int64(3), "kind": "huber", "plain": 7}
+	p := Parameters{
+		"rate": 0.5, "lot": int64(3), "kind": "huber", "plain": 7,
+		"zero": 0.0, "negative": -1.0, "infinite": math.Inf(1),
+	}
 	float := func(name string) error { _, err := p.Float(name); return err }
 	integer := func(name string) error { _, err := p.Int(name); return err }
 	text := func(name string) error { _, err := p.Text(name); return err }
@@ -46,13 +59,24 @@ func TestParameterErrors(t *testing.T) {
 		{integer("plain"), `parameter "plain" is 7 (int), want an int64`},
 		{integer("none"), `parameter "none" is missing, want an int64`},
 		{text("lot"), `parameter "lot" is 3 (int64), want a string`},
-		{p.Only("kind", "lot", "rate"), `parameter "plain" is unknown, want one of kind, lot, rate`},
+		{failure(p.Positive("zero")), `parameter "zero" is 0, want a positive finite number`},
+		{failure(p.Positive("infinite")), `parameter "infinite" is +Inf, want a positive finite number`},
+		{failure(p.Positive("kind")), `parameter "kind" is huber (string), want a float64 or int64`},
+		{failure(p.NotNegative("negative")), `parameter "negative" is -1, want a finite number of at least 0`},
+		{failure(p.NotNegative("infinite")), `parameter "infinite" is +Inf, want a finite number of at least 0`},
+		{failure(p.IntIn("lot", 4, math.MaxInt64)), `parameter "lot" is 3, want at least 4`},
+		{failure(p.IntIn("lot", 1, 2)), `parameter "lot" is 3, want between 1 and 2`},
+		{failure(p.IntIn("rate", 1, 2)), `parameter "rate" is 0.5 (float64), want an int64`},
+		{p.Only("infinite", "kind", "lot", "negative", "rate", "zero"), `parameter "plain" is unknown, want one of infinite, kind, lot, negative, rate, zero`},
 	} {
 		if _, ok := errors.AsType[*ParameterError](tt.err); !ok || tt.err.Error() != tt.want {
 			t.Errorf("error %v\nwant  %s", tt.err, tt.want)
 		}
 	}
 }
+
+// failure returns the error of a getter.
+func failure[T any](_ T, err error) error { return err }
 
 func TestRunValidate(t *testing.T) {
 	if err := (Run{Replicates: 1}).Validate(); err != nil {

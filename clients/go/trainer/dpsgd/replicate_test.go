@@ -360,6 +360,26 @@ func BenchmarkNetwork(b *testing.B) {
 	}
 }
 
+// BenchmarkWorkers trains the networks of Avent et al. (2020) as a single replicate, whose
+// lots are shared by one or two workers.
+func BenchmarkWorkers(b *testing.B) {
+	data := digits(4096, 784, 1)
+	for _, hidden := range [][]int{{128, 64}, {1000}} {
+		for _, lotSize := range []int{256, 600} {
+			for _, workers := range []int{1, 2} {
+				b.Run(fmt.Sprintf("mlp=%v/lot=%d/workers=%d", hidden, lotSize, workers), func(b *testing.B) {
+					c := testConfiguration(data.Rows, lotSize)
+					c.stepsPerEpoch, c.learningRate = int64(data.Rows/lotSize), 0.05
+					pool := parallel.New(workers)
+					defer pool.Close()
+					o := Options{Model: model.Spec{Kind: model.MLP, Hidden: hidden}}
+					benchmark(b, newNetwork(b, data, o, c, 0, pool), data.Rows)
+				})
+			}
+		}
+	}
+}
+
 func benchmark(b *testing.B, r experiment.Learner[*model.Examples], rows int) {
 	b.Helper()
 	b.ReportAllocs()
