@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -225,10 +226,10 @@ const noisyStudy = `
 study_id: NAME
 spec:
   parameters:
-    - {id: epsilon, double_domain: {min: 0.1, max: 1}, scale: LOG}
+    - {id: target_epsilon, double_domain: {min: 0.1, max: 1}, scale: LOG}
     - {id: regularization, double_domain: {min: 0.01, max: 1}, scale: LOG}
   metrics:
-    - {id: privacy, role: OBJECTIVE, goal: MINIMIZE, transform: LOG, reference_value: 10, computed: {expression: epsilon}}
+    - {id: privacy, role: OBJECTIVE, goal: MINIMIZE, transform: LOG, reference_value: 10, computed: {expression: target_epsilon}}
     - {id: loss, role: OBJECTIVE, goal: MINIMIZE, transform: LOG, reference_value: 10, reported: {}}
   algorithm: {name: RANDOM}
   budget: {max_trials: 2}
@@ -260,7 +261,7 @@ func TestNoiseSource(t *testing.T) {
 		return values, recorded, r.stderr
 	}
 	seeded, _, log := losses("seeded", "--seed", "5", "--noise-source", "seed")
-	if !strings.Contains(log, " seed=5") || len(seeded) != 2 {
+	if !strings.Contains(log, " seed=5") || len(seeded) != 2 || slices.Contains(seeded, 0) {
 		t.Errorf("%d losses; log\n%s", len(seeded), log)
 	}
 	if again, _, _ := losses("again", "--seed", "5"); fmt.Sprint(again) != fmt.Sprint(seeded) {

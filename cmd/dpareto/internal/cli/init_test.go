@@ -64,3 +64,26 @@ func TestStudyInitUsage(t *testing.T) {
 		}
 	}
 }
+
+// Every trainer's study is accepted by a server as it is written.
+func TestStudyInitOfEveryTrainer(t *testing.T) {
+	address, _ := startServer(t)
+	for id, line := range map[string]string{
+		"sgd":       "dp-sgd --set generated=true",
+		"poisson":   "dp-sgd --set generated=true --set sampling=poisson",
+		"adam":      "dp-adam --set generated=true --set evaluation=test",
+		"output":    "output-perturbation --set generated=true",
+		"objective": "objective-perturbation --set generated=true --set calibration=continuous",
+		"vector":    "sparse-vector",
+	} {
+		path := filepath.Join(t.TempDir(), "study.yaml")
+		for _, command := range []string{
+			"study init --id " + id + " --file " + path + " --trainer " + line,
+			"study create " + path + " --server " + address,
+		} {
+			if _, stderr, code := invoke(t, "", strings.Fields(command)...); code != 0 {
+				t.Errorf("%s: exit code %d: %s", command, code, stderr)
+			}
+		}
+	}
+}
