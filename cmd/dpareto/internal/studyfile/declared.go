@@ -156,7 +156,8 @@ func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 func scalar(text string) string {
 	for i, r := range text {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_'
-		if !letter && (i == 0 || !(r >= '0' && r <= '9' || r == '-')) {
+		inner := i > 0 && (r >= '0' && r <= '9' || r == '-')
+		if !letter && !inner {
 			return strconv.Quote(text)
 		}
 	}
