@@ -196,6 +196,7 @@ type crew struct {
 	grace       time.Duration
 	declared    map[string]bool // ids of the study's metrics
 	required    []string        // ids of those that a measurement must have, sorted
+	private     []string        // ids of those that the server computes from a mechanism
 	failures    atomic.Int64    // since the last trial that did not fail
 }
 
@@ -209,6 +210,9 @@ func newCrew(a *Agent, spec *dparetov1.StudySpec) *crew {
 	}
 	for _, m := range spec.GetMetrics() {
 		c.declared[m.GetId()] = true
+		if m.GetComputed().GetPrivacy() != nil {
+			c.private = append(c.private, m.GetId())
+		}
 		if m.GetReported() != nil && m.GetRole() != dparetov1.MetricRole_METRIC_ROLE_TRACKED {
 			c.required = append(c.required, m.GetId())
 		}

@@ -63,6 +63,9 @@ func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (
 			err = &PanicError{Value: r, Stack: debug.Stack()}
 		}
 	}()
+	if err := c.checkPrivacy(trial); err != nil {
+		return m, err
+	}
 	run := trainer.Run{
 		Parameters: trial.Parameters(),
 		Replicates: trial.Replicates(),
@@ -121,6 +124,9 @@ func (c *crew) message(m trainer.Measurement) *dparetov1.Measurement {
 func (c *crew) conclude(ctx, tell context.Context, trial *dpareto.Trial, err error) (Outcome, error) {
 	infeasible, isInfeasible := errors.AsType[*trainer.InfeasibleError](err)
 	_, isMismatch := errors.AsType[*MetricError](err)
+	if _, ok := errors.AsType[*PrivacyError](err); ok {
+		isMismatch = true
+	}
 	var (
 		outcome Outcome
 		fatal   error // what ends the worker

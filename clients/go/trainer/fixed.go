@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+
+	"github.com/dpareto/dpareto/privacy"
 )
 
 // fixedParameters divides settings into those of a definition and those that fix a
@@ -18,9 +20,10 @@ func (d *Definition) fixedParameters(ctx context.Context, options Options) (Opti
 	own.Settings = make(map[string]string)
 	others := make(map[string]string)
 	for name, value := range options.Settings {
-		if slices.ContainsFunc(d.Settings, func(s Setting) bool { return s.Name == name }) {
+		switch {
+		case slices.ContainsFunc(d.Settings, func(s Setting) bool { return s.Name == name }):
 			own.Settings[name] = value
-		} else {
+		case value != "": // as if it were absent
 			others[name] = value
 		}
 	}
@@ -90,6 +93,31 @@ func (t fixedTrainer) Train(ctx context.Context, run Run, report Report) (Measur
 	}
 	run.Parameters = all
 	return t.Trainer.Train(ctx, run, report)
+}
+
+// privateFixedTrainer is a fixedTrainer that knows its mechanism.
+type privateFixedTrainer struct {
+	fixedTrainer
+	inner PrivateTrainer
+}
+
+// Mechanism implements PrivateTrainer.
+func (t privateFixedTrainer) Mechanism(p Parameters) (privacy.Mechanism, error) {
+	all := maps.Clone(t.fixed)
+	maps.Copy(all, p)
+	return t.inner.Mechanism(all)
+}
+
+// fix returns the trainer with some parameters fixed.
+func fix(t Trainer, fixed Parameters) Trainer {
+	if len(fixed) == 0 {
+		return t
+	}
+	outer := fixedTrainer{t, fixed}
+	if private, ok := t.(PrivateTrainer); ok {
+		return privateFixedTrainer{outer, private}
+	}
+	return outer
 }
 
 // identifier matches the names in an expression, with the dot before a member.

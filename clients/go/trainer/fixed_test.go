@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpareto/dpareto/privacy"
 )
 
 // recorder keeps the parameters of its last run.
@@ -17,6 +19,12 @@ func (*recorder) Name() string { return "recorder" }
 func (r *recorder) Train(_ context.Context, run Run, _ Report) (Measurement, error) {
 	r.got = run.Parameters
 	return Measurement{}, nil
+}
+
+// Mechanism implements PrivateTrainer.
+func (*recorder) Mechanism(p Parameters) (privacy.Mechanism, error) {
+	noise, err := p.Float("noise")
+	return privacy.Gaussian{Sensitivity: 1, Sigma: noise, Neighbours: privacy.AddRemove}, err
 }
 
 // A setting with the name of a parameter fixes it: for the trainer, and in what it
@@ -50,6 +58,13 @@ func TestFixedParameters(t *testing.T) {
 	}
 	if diff := cmp.Diff(Parameters{"epochs": int64(3), "lot": int64(600), "noise": 16.0}, made.got); diff != "" {
 		t.Errorf("parameters (-want +got):\n%s", diff)
+	}
+	private, ok := trainer.(PrivateTrainer)
+	if !ok {
+		t.Fatal("a trainer with fixed parameters does not know its mechanism")
+	}
+	if m, err := private.Mechanism(Parameters{"epochs": int64(3)}); err != nil || m.(privacy.Gaussian).Sigma != 16 {
+		t.Errorf("mechanism %+v, %v", m, err)
 	}
 	_, err = trainer.Train(t.Context(), Run{Parameters: Parameters{"lot": int64(3)}, Replicates: 1}, nil)
 	if wrong, ok := errors.AsType[*ParameterError](err); !ok || wrong.Name != "lot" {

@@ -89,10 +89,7 @@ func (r *Registry) New(ctx context.Context, name string, options Options) (Train
 	if err != nil {
 		return nil, fmt.Errorf("trainer %s: %w", name, err)
 	}
-	if len(fixed) > 0 {
-		t = fixedTrainer{t, fixed}
-	}
-	return t, nil
+	return fix(t, fixed), nil
 }
 
 // Declare returns the declaration of the trainer that New makes of the same

@@ -497,3 +497,17 @@ func TestNothingIsAllocated(t *testing.T) {
 		}
 	})
 }
+
+// A clipping factor in single precision never exceeds the exact one.
+func TestRoundDown(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 100_000 {
+		x := math.Exp(-110 * rng.Float64())
+		if got := float64(roundDown(x)); got > x || got < x*(1-0x1p-23) && x > 0x1p-126 {
+			t.Fatalf("roundDown(%g) = %g", x, got)
+		}
+	}
+	if roundDown(1) != 1 || roundDown(0) != 0 || roundDown(0x1p-130) != 0 {
+		t.Errorf("%g %g %g", roundDown(1), roundDown(0), roundDown(0x1p-130))
+	}
+}

@@ -334,7 +334,7 @@ func (n *Network) clip(lo, hi int) {
 		}
 	}
 	for i, squared := range norm {
-		factor[i] = float32(min(1, n.clippingNorm/math.Sqrt(squared)))
+		factor[i] = roundDown(min(1, n.clippingNorm/math.Sqrt(squared)))
 	}
 	for i := range n.layers {
 		l := &n.layers[i]
@@ -373,4 +373,18 @@ func (n *Network) accumulateSparse() {
 			engine.Axpy(valueAt(values, k), delta, l.weightsGradient[int(index)*l.out:(int(index)+1)*l.out])
 		}
 	}
+}
+
+// roundDown returns the largest float32 that is not above x >= 0, and 0 where it would be
+// subnormal: a factor that is rounded up would clip to more than the norm.
+func roundDown(x float64) float32 {
+	const smallest = 0x1p-126 // normal
+	if x < smallest {
+		return 0
+	}
+	rounded := float32(x)
+	if float64(rounded) > x {
+		rounded = math.Nextafter32(rounded, 0)
+	}
+	return rounded
 }

@@ -35,8 +35,8 @@ func TestDeclaration(t *testing.T) {
 			},
 		}
 		if tt.rule == privacy.RankOne {
-			domains["split"] = [2]float64{0.01, 0.5}
-			want.Fields["split"] = "split"
+			domains["regularizer_share"] = [2]float64{0.01, 0.5}
+			want.Fields["split"] = "regularizer_share"
 		}
 		if diff := cmp.Diff(want, d.Privacy); diff != "" {
 			t.Errorf("%s: privacy (-want +got):\n%s", tt.name, diff)

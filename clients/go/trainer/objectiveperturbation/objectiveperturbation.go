@@ -23,7 +23,7 @@ const Name = "objective-perturbation"
 const (
 	ParameterTargetEpsilon  = "target_epsilon"
 	ParameterRegularization = "regularization"
-	ParameterSplit          = "split"
+	ParameterSplit          = "regularizer_share"
 )
 
 // Names of the metrics, which package experiment explains. Losses are in nats where the

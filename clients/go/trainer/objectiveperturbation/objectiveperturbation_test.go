@@ -138,10 +138,10 @@ func TestParameterErrors(t *testing.T) {
 		{rankOne, trainer.Parameters{ParameterTargetEpsilon: math.NaN()}, `parameter "target_epsilon" is NaN`},
 		{rankOne, trainer.Parameters{ParameterRegularization: -1.0}, `parameter "regularization" is -1, want a positive finite`},
 		{rankOne, trainer.Parameters{ParameterRegularization: math.Inf(1)}, `parameter "regularization" is +Inf`},
-		{rankOne, trainer.Parameters{ParameterSplit: 1.0}, `parameter "split" is 1, want a number strictly between 0 and 1`},
-		{rankOne, trainer.Parameters{ParameterSplit: 0.0}, `parameter "split" is 0, want a number strictly between 0 and 1`},
-		{rankOne, trainer.Parameters{"lambda": 1.0}, `parameter "lambda" is unknown, want one of target_epsilon, regularization, split`},
-		{original, trainer.Parameters{ParameterSplit: 0.1}, `parameter "split" is unknown, want one of target_epsilon, regularization`},
+		{rankOne, trainer.Parameters{ParameterSplit: 1.0}, `parameter "regularizer_share" is 1, want a number strictly between 0 and 1`},
+		{rankOne, trainer.Parameters{ParameterSplit: 0.0}, `parameter "regularizer_share" is 0, want a number strictly between 0 and 1`},
+		{rankOne, trainer.Parameters{"lambda": 1.0}, `parameter "lambda" is unknown, want one of target_epsilon, regularization, regularizer_share`},
+		{original, trainer.Parameters{ParameterSplit: 0.1}, `parameter "regularizer_share" is unknown, want one of target_epsilon, regularization`},
 	} {
 		p := parameters(tt.changes)
 		_, err := tt.made.Train(t.Context(), trainer.Run{Parameters: p, Replicates: 1}, nil)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -282,7 +283,10 @@ func (a *app) defaultWorkerID(study string) (id string, release func()) {
 		var number int
 		number, release, err = slot.Take(filepath.Join(folder, "dpareto", "agents"), a.client.address+"/"+study)
 		if err == nil {
-			return fmt.Sprintf("%s-%d", host, number), release
+			// Slots are those of one folder: other users and containers have others.
+			sum := fnv.New32a()
+			_, _ = sum.Write([]byte(folder))
+			return fmt.Sprintf("%s-%08x-%d", host, sum.Sum32(), number), release
 		}
 	}
 	a.logger.Warn("no stable worker id: a restarted agent waits for the leases of its trials; give --worker-id", "error", err)

@@ -91,8 +91,12 @@ func checkDataDir(dataDir string) error {
 	if dataDir == "" {
 		return nil
 	}
-	if _, err := os.Stat(dataDir); err != nil {
+	info, err := os.Stat(dataDir)
+	if err != nil {
 		return fmt.Errorf("--data-dir: %w", err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("--data-dir: %s is not a folder", dataDir)
 	}
 	return nil
 }

@@ -80,6 +80,9 @@ func (a *app) initStudy(ctx context.Context, registry *trainer.Registry, f initF
 	if !(f.epsilon > 0) {
 		return &usageError{fmt.Errorf("--epsilon-reference is %g, want a positive number", f.epsilon)}
 	}
+	if err := checkDataDir(f.dataDir); err != nil {
+		return &usageError{err}
+	}
 	declaration, err := registry.Declare(ctx, f.trainer, trainer.Options{DataDir: f.dataDir, Settings: f.settings})
 	if err != nil {
 		return err

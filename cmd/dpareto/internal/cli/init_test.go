@@ -87,3 +87,58 @@ func TestStudyInitOfEveryTrainer(t *testing.T) {
 		}
 	}
 }
+
+// An agent refuses to train under a study that accounts for less than the training
+// costs: settings that were changed without the mechanism, or the other way round.
+func TestAgentRefusesUnderstatedPrivacy(t *testing.T) {
+	address, _ := startServer(t)
+	for id, tt := range map[string]struct{ line, old, changed, want string }{
+		"constant": {
+			"sparse-vector --set cutoff=5", `cutoff: "5"` + "\n", `cutoff: "20"` + "\n", "costs at least",
+		},
+		"sampler": {
+			"dp-sgd --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=20 --set noise_multiplier=1",
+			"      train_rows:", "      sampling: poisson\n      train_rows:", "the trainer's noise is for ADJACENCY_ADD_REMOVE",
+		},
+		"adjacency": {
+			"dp-sgd --set sampling=poisson --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=20 --set noise_multiplier=1",
+			"adjacency: ADD_REMOVE", "adjacency: REPLACE_ONE", "stated for ADJACENCY_REPLACE_ONE",
+		},
+		"rows": {
+			"dp-sgd --set generated=true --set train_rows=4000 --set epochs=1 --set lot_size=20 --set noise_multiplier=1",
+			`train_rows: "4000"`, `train_rows: "400"`, "costs at least",
+		},
+	} {
+		path := filepath.Join(t.TempDir(), "study.yaml")
+		run := func(command string) (stderr string, code int) {
+			t.Helper()
+			_, stderr, code = invoke(t, "", strings.Fields(command)...)
+			return stderr, code
+		}
+		if stderr, code := run("study init --trials 2 --id " + id + " --file " + path + " --trainer " + tt.line); code != 0 {
+			t.Fatalf("%s: %s", id, stderr)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := strings.LastIndex(string(content), tt.old) // the settings come last
+		if at < 0 {
+			t.Fatalf("%s: %q is not in\n%s", id, tt.old, content)
+		}
+		edited := string(content[:at]) + tt.changed + string(content[at+len(tt.old):])
+		if err := os.WriteFile(path, []byte(edited), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if stderr, code := run("study create " + path + " --server " + address); code != 0 {
+			t.Fatalf("%s: %s", id, stderr)
+		}
+		if stderr, code := run("agent --study " + id + " --server " + address); code != 1 || !strings.Contains(stderr, tt.want) {
+			t.Errorf("%s: exit code %d: %s", id, code, stderr)
+		}
+		stdout, _, _ := invoke(t, "", "trial", "list", id, "--server", address, "--output", "csv")
+		if !strings.Contains(stdout, "queued") || strings.Contains(stdout, "succeeded") {
+			t.Errorf("%s: the trial was not given back:\n%s", id, stdout)
+		}
+	}
+}

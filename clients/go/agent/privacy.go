@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"fmt"
+
+	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/clients/go/trainer"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
+)
+
+// PrivacyError says that the study accounts a trial for less than the trainer's run of it
+// costs: its spec describes another mechanism, sampler, data set or adjacency.
+type PrivacyError struct {
+	// Trainer is the name of the trainer.
+	Trainer string
+	// Metric is the id of the study's privacy metric.
+	Metric string
+	// Reason in words.
+	Reason string
+}
+
+// Error implements error.
+func (e *PrivacyError) Error() string {
+	return fmt.Sprintf("agent: metric %s of the study does not hold for trainer %s: %s", e.Metric, e.Trainer, e.Reason)
+}
+
+// privacyTolerance is the relative amount by which accountants may differ.
+const privacyTolerance = 1e-6
+
+// checkPrivacy returns a *PrivacyError if a trial's computed ε is less than what the
+// trainer's own mechanism costs at its parameters. A trainer that does not know its
+// mechanism is not checked, nor is a metric that has no value.
+func (c *crew) checkPrivacy(trial *dpareto.Trial) error {
+	private, ok := c.Trainer.(trainer.PrivateTrainer)
+	if !ok {
+		return nil
+	}
+	for _, id := range c.private {
+		stated := trial.Message().GetComputedMetrics()[id].GetPrivacy()
+		if stated == nil {
+			continue
+		}
+		fail := func(format string, args ...any) error {
+			return &PrivacyError{Trainer: c.Trainer.Name(), Metric: id, Reason: fmt.Sprintf(format, args...)}
+		}
+		mechanism, err := private.Mechanism(trial.Parameters())
+		if err != nil {
+			return fail("%v", err)
+		}
+		if got := adjacencyOf(mechanism.Adjacency()); got != stated.GetAdjacency() {
+			return fail("it is stated for %v, the trainer's noise is for %v", stated.GetAdjacency(), got)
+		}
+		own, err := privacy.Epsilon(privacy.Tightest{}, mechanism, 1, stated.GetDelta())
+		if err != nil {
+			return fail("%v", err)
+		}
+		if stated.GetEpsilon() < own.Epsilon*(1-privacyTolerance) {
+			return fail("it states ε = %g for %s, whose run costs at least %g at δ = %g; compare the mechanism in the spec with the trainer's settings",
+				stated.GetEpsilon(), trial.Name(), own.Epsilon, stated.GetDelta())
+		}
+	}
+	return nil
+}
+
+func adjacencyOf(a privacy.Adjacency) dparetov1.Adjacency {
+	switch a {
+	case privacy.AddRemove:
+		return dparetov1.Adjacency_ADJACENCY_ADD_REMOVE
+	case privacy.ReplaceOne:
+		return dparetov1.Adjacency_ADJACENCY_REPLACE_ONE
+	default:
+		return dparetov1.Adjacency_ADJACENCY_UNSPECIFIED
+	}
+}
