@@ -74,6 +74,16 @@ func isDone(resp *dparetov1.SuggestTrialsResponse) bool {
 	}
 }
 
+// Trial reads a trial by its number.
+func (s *Study) Trial(ctx context.Context, number int64) (*dparetov1.Trial, error) {
+	name := fmt.Sprintf("%s/trials/%d", s.name, number)
+	resp, err := s.client.Studies.GetTrial(ctx, &dparetov1.GetTrialRequest{Name: name})
+	if err != nil {
+		return nil, newCallError(ctx, "read "+name, err)
+	}
+	return resp.GetTrial(), nil
+}
+
 // Trials returns all trials of the study in ascending order of their numbers, page
 // after page. An error ends the sequence.
 func (s *Study) Trials(ctx context.Context) iter.Seq2[*dparetov1.Trial, error] {

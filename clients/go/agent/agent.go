@@ -98,6 +98,18 @@ func (o Outcome) String() string {
 	}
 }
 
+// TwinError says that two agents ask under one worker id, and take each other's trials
+// away. The one that notices ends.
+type TwinError struct {
+	Worker string // the worker id
+	Trial  string // the name of the trial that was taken
+}
+
+// Error implements error.
+func (e *TwinError) Error() string {
+	return fmt.Sprintf("agent: another agent took %s as worker %s; worker ids must be unique", e.Trial, e.Worker)
+}
+
 // MetricError says that the study asks for metrics that the trainer does not measure.
 type MetricError struct {
 	// Trainer is the name of the trainer.

@@ -972,6 +972,41 @@ func TestLeaseLost(t *testing.T) {
 	}
 }
 
+// Of two agents with one worker id, the one whose trial is taken ends, and says why.
+func TestTwins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, 3)
+		twin := func() *Agent {
+			return &Agent{
+				Study: f.study, WorkerID: "a",
+				Trainer: funcTrainer(func(ctx context.Context, _ trainer.Run, report trainer.Report) (trainer.Measurement, error) {
+					for step := int64(1); ; step++ {
+						select {
+						case <-ctx.Done():
+							return trainer.Measurement{}, ctx.Err()
+						case <-time.After(10 * time.Second):
+						}
+						if err := report(measured(step)); err != nil || step == 5 {
+							return measured(step), err
+						}
+					}
+				}),
+			}
+		}
+		first := make(chan error)
+		go func() { first <- twin().Run(t.Context()) }()
+		time.Sleep(5 * time.Second)
+		if err := twin().Run(t.Context()); err != nil {
+			t.Errorf("the second agent: %v", err)
+		}
+		var wrong *TwinError
+		if err := <-first; !errors.As(err, &wrong) || wrong.Worker != "a-1" || !strings.Contains(err.Error(), "must be unique") {
+			t.Errorf("the first agent: %v", err)
+		}
+		f.wantStates(succeeded, succeeded, succeeded)
+	})
+}
+
 // A server that does not take results, nor failures, ends the agent with its error.
 func TestServerErrors(t *testing.T) {
 	for name, tt := range map[string]struct {

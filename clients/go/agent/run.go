@@ -144,7 +144,7 @@ func (c *crew) conclude(ctx, tell context.Context, trial *dpareto.Trial, err err
 		outcome, fatal = Released, err
 		told = trial.Release(tell, err.Error())
 	case errors.Is(err, dpareto.ErrLeaseLost):
-		outcome = Abandoned
+		outcome, fatal = Abandoned, c.twin(tell, trial)
 	case ctx.Err() != nil:
 		outcome, fatal = Released, ctx.Err()
 		told = trial.Release(tell, stopped)
@@ -165,6 +165,17 @@ func (c *crew) conclude(ctx, tell context.Context, trial *dpareto.Trial, err err
 		}
 	}
 	return Abandoned, fatal
+}
+
+// twin returns a *TwinError if a trial that was lost is with a worker of the same id:
+// with another agent, since the workers of one agent have different ones.
+func (c *crew) twin(ctx context.Context, lost *dpareto.Trial) error {
+	worker := lost.Message().GetLease().GetWorkerId()
+	now, err := c.Study.Trial(ctx, lost.Number())
+	if err != nil || now.GetLease() == nil || now.GetLease().GetWorkerId() != worker {
+		return nil //nolint:nilerr // whoever holds the trial is not known to be a twin
+	}
+	return &TwinError{Worker: worker, Trial: lost.Name()}
 }
 
 // isRetryable reports whether another attempt at a trial that failed could succeed.
