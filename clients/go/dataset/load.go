@@ -163,7 +163,7 @@ func (e *entry) readSplit(ctx context.Context, split ownSplit, source Source) (t
 	for i, name := range wanted {
 		files[i] = e.files[slices.IndexFunc(e.files, func(f fetch.File) bool { return f.Name == name })]
 	}
-	paths, err := source.locate(ctx, e, files, false)
+	paths, err := source.locate(ctx, e, files)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -86,18 +86,19 @@ func (s *Source) Fetch(ctx context.Context, name string) (paths []string, err er
 	if err != nil {
 		return nil, err
 	}
-	return s.locate(ctx, e, e.files, true)
+	return s.locate(ctx, e, e.files)
 }
 
 // locate returns the paths of some files of a dataset, after downloading those that are
-// in neither folder, and those in the cache that fail the check if there is to be one.
-func (s *Source) locate(ctx context.Context, e *entry, files []fetch.File, check bool) ([]string, error) {
+// in neither folder, and those in the cache whose digest is wrong. What is in the data
+// folder is the user's own and taken as it is.
+func (s *Source) locate(ctx context.Context, e *entry, files []fetch.File) ([]string, error) {
 	paths := make([]string, len(files))
 	var missing []int
 	var total int64
 	for i, f := range files {
 		paths[i] = s.find(e.folder, f)
-		if paths[i] == "" || check && paths[i] == s.cached(e.folder, f.Name) && fetch.Verify(paths[i], f) != nil {
+		if paths[i] == "" || paths[i] == s.cached(e.folder, f.Name) && fetch.Verify(paths[i], f) != nil {
 			if f.SHA256 == "" {
 				return nil, fmt.Errorf("dataset %s: no file %s: put that of %s into the data folder: %w",
 					e.info.Name, f.Name, strings.Join(f.URLs, " or "), fs.ErrNotExist)

@@ -69,7 +69,7 @@ func TestLocate(t *testing.T) {
 	}
 	e := example()
 	for range 2 { // the second time from the cache
-		paths, err := source.locate(t.Context(), e, e.files[:2], false)
+		paths, err := source.locate(t.Context(), e, e.files[:2])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,18 +90,15 @@ func TestLocate(t *testing.T) {
 		t.Errorf("progress ended at %d of %d, want %d", done, total, want)
 	}
 
-	// Only a check notices that a file has changed.
+	// A file in the cache that has changed is downloaded again.
 	source.Progress = nil
-	write(t, filepath.Join(source.CacheDir, "folder", "two"), "changed")
-	for check, want := range map[bool]int{false: 2, true: 3} {
-		requests = 2
-		if _, err := source.locate(t.Context(), e, e.files[1:2], check); err != nil {
-			t.Fatal(err)
-		}
-		if requests != want {
-			t.Errorf("check %t: %d requests, want %d", check, requests, want)
-		}
-		write(t, filepath.Join(source.CacheDir, "folder", "two"), "changed")
+	path := filepath.Join(source.CacheDir, "folder", "two")
+	write(t, path, "changed")
+	if _, err := source.locate(t.Context(), e, e.files[1:2]); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != twoRows || requests != 3 {
+		t.Errorf("%d requests, the file holds %q, %v", requests, got, err)
 	}
 }
 
@@ -131,7 +128,7 @@ func TestLocateProgress(t *testing.T) {
 			seen = append(seen, done)
 		}
 		e := example()
-		if _, err := source.locate(t.Context(), e, e.files[:2], false); err != nil {
+		if _, err := source.locate(t.Context(), e, e.files[:2]); err != nil {
 			t.Fatal(err)
 		}
 		if requests != 3 || !slices.IsSorted(seen) || seen[0] != 0 || seen[len(seen)-1] != 28 {
@@ -143,12 +140,12 @@ func TestLocateProgress(t *testing.T) {
 func TestLocateFailures(t *testing.T) {
 	source := serveMirror(t, http.NotFound)
 	e := example()
-	_, err := source.locate(t.Context(), e, e.files[:1], false)
+	_, err := source.locate(t.Context(), e, e.files[:1])
 	failure, ok := errors.AsType[*DownloadError](err)
 	if !ok || failure.URL != source.Mirror+"folder/one" || !strings.Contains(err.Error(), "404 Not Found") {
 		t.Errorf("error %v, want a *DownloadError", err)
 	}
-	if _, err := source.locate(t.Context(), e, e.files, false); !errors.Is(err, fs.ErrNotExist) ||
+	if _, err := source.locate(t.Context(), e, e.files); !errors.Is(err, fs.ErrNotExist) ||
 		!strings.Contains(err.Error(), "put that of https://example.org/three into the data folder") {
 		t.Errorf("file without a digest: error %v", err)
 	}
@@ -158,13 +155,13 @@ func TestLocateFailures(t *testing.T) {
 		cancel()
 		<-r.Context().Done()
 	})
-	if _, err := waiting.locate(ctx, e, e.files[:1], false); !errors.Is(err, context.Canceled) {
+	if _, err := waiting.locate(ctx, e, e.files[:1]); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 
 	source.CacheDir = filepath.Join(t.TempDir(), "file")
 	write(t, source.CacheDir, "")
-	_, err = source.locate(t.Context(), e, e.files[:1], false)
+	_, err = source.locate(t.Context(), e, e.files[:1])
 	if _, ok := errors.AsType[*DownloadError](err); !ok {
 		t.Errorf("nowhere to store: error %v, want a *DownloadError", err)
 	}
@@ -194,7 +191,7 @@ func TestLocateOrder(t *testing.T) {
 		for _, path := range want {
 			write(t, path, twoRows)
 		}
-		paths, err := source.locate(t.Context(), e, e.files, false)
+		paths, err := source.locate(t.Context(), e, e.files)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -125,7 +125,11 @@ func trainerHelp() string {
 	for _, d := range builtin.Registry().Definitions() {
 		fmt.Fprintf(&b, "  %s: %s\n", d.Name, d.Summary)
 		for _, s := range d.Settings {
-			fmt.Fprintf(&b, "      %s (default %s): %s\n", s.Name, s.Default, s.Usage)
+			fallback := ""
+			if s.Default != "" {
+				fallback = " (default " + s.Default + ")"
+			}
+			fmt.Fprintf(&b, "      %s%s: %s\n", s.Name, fallback, s.Usage)
 		}
 	}
 	return b.String()
