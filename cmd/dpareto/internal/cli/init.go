@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -90,6 +91,15 @@ func (a *app) initStudy(ctx context.Context, registry *trainer.Registry, f initF
 	if len(declaration.Parameters) == 0 {
 		return &usageError{errors.New("every parameter is fixed: there is nothing to study")}
 	}
+	made, err := registry.New(ctx, f.trainer, trainer.Options{DataDir: f.dataDir, Settings: f.settings})
+	if err != nil {
+		return err
+	}
+	if private, ok := made.(trainer.PrivateTrainer); ok {
+		if _, err := private.Mechanism(centre(declaration)); err != nil {
+			return &usageError{fmt.Errorf("with these settings no configuration can be trained: %w", err)}
+		}
+	}
 	study := studyfile.Declared{
 		ID: f.id, Trainer: f.trainer, Settings: f.settings, Declaration: declaration,
 		Trials: f.trials, EpsilonReference: f.epsilon, Delta: delta,
@@ -125,4 +135,21 @@ func (a *app) initStudy(ctx context.Context, registry *trainer.Registry, f initF
 		return errors.Join(err, file.Close())
 	}
 	return file.Close()
+}
+
+// centre returns the configuration in the middle of the declared domains.
+func centre(d trainer.Declaration) trainer.Parameters {
+	all := make(trainer.Parameters)
+	for _, p := range d.Parameters {
+		middle := (p.Min + p.Max) / 2
+		if p.Logarithmic {
+			middle = math.Sqrt(p.Min * p.Max)
+		}
+		if p.Integer {
+			all[p.Name] = int64(middle)
+		} else {
+			all[p.Name] = middle
+		}
+	}
+	return all
 }

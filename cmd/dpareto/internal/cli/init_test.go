@@ -51,13 +51,16 @@ func TestStudyInitUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, want := range map[string]string{
-		"study init":                          "--trainer is required",
-		"study init --trainer nobody":         `trainer "nobody" is unknown, want one of`,
-		initAdult + " --trials 0":             "--trials is 0",
-		initAdult + " --set bogus=1":          `setting "bogus" of trainer dp-sgd is unknown`,
-		initAdult + " --set lot_size=many":    `setting lot_size is "many", want a whole number`,
-		initAdult + " --epsilon-reference -1": "--epsilon-reference is -1",
-		initAdult + " --file " + existing:     "--force overwrites it",
+		"study init":                            "--trainer is required",
+		"study init --trainer nobody":           `trainer "nobody" is unknown, want one of`,
+		initAdult + " --trials 0":               "--trials is 0",
+		initAdult + " --set bogus=1":            `setting "bogus" of trainer dp-sgd is unknown`,
+		initAdult + " --set lot_size=many":      `setting lot_size is "many", want a whole number`,
+		initAdult + " --epsilon-reference -1":   "--epsilon-reference is -1",
+		initAdult + " --file " + existing:       "--force overwrites it",
+		initAdult + " --set clipping_norm=-1":   `parameter "clipping_norm" is -1`,
+		initAdult + " --set lot_size=3000":      `parameter "lot_size" is 3000`,
+		initAdult + " --set noise_multiplier=0": `parameter "noise_multiplier"`,
 	} {
 		if _, stderr, code := invoke(t, "", strings.Fields(line)...); code == 0 || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %s", line, code, stderr)
