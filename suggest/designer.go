@@ -60,6 +60,10 @@ type Suggestion struct {
 	// Predictions has one value per objective, or is nil if no model was used.
 	Predictions []Prediction
 
+	// Replicate tells that the configuration has been evaluated before and is to be
+	// run again, because that says more about the front than a new one would.
+	Replicate bool
+
 	// Acquisition is the value of the designer's criterion, 0 if it has none.
 	Acquisition float64
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -79,6 +80,11 @@ type Objective struct {
 	// objective is measured, with noise.
 	Known func(space.Point) float64
 
+	// Search, if not nil, is a cheap stand-in for Known, good to a few per cent,
+	// under the same conditions. Designers use it to compare thousands of
+	// candidates; whatever is reported comes from Known.
+	Search func(space.Point) float64
+
 	// SampleSize is the number of records that a Logit objective is a fraction
 	// of, in each run (for a classification error, the number of test
 	// records). It gives fractions of exactly 0 and 1 a finite logit and every
@@ -90,12 +96,83 @@ type Objective struct {
 	Floor float64
 }
 
+// Constraint is a metric that must stay within closed bounds for a configuration
+// to count. A configuration that violates one is never on a front.
+type Constraint struct {
+	// Name identifies the metric, different from every objective's.
+	Name string
+
+	// Transform is the scale of the surrogate. Identity by default.
+	Transform Transform
+
+	// Lower and Upper are the bounds in the metric's own unit, Lower <= Upper;
+	// -Inf and +Inf stand for none, but not both.
+	Lower, Upper float64
+
+	// Known, SampleSize and Floor are as for an [Objective].
+	Known      func(space.Point) float64
+	SampleSize float64
+	Floor      float64
+}
+
+// Cost is the measure of what a run costs. A designer divides the value of a
+// configuration by it.
+type Cost int
+
+// The measures of cost.
+const (
+	CostRuns       Cost = iota // every run costs the same
+	CostCheckpoint             // the value of the checkpoint parameter
+	CostMeasured               // Evaluation.Cost, modelled on a log scale
+)
+
+// String returns the lower-case name of the measure.
+func (c Cost) String() string {
+	switch c {
+	case CostRuns:
+		return "runs"
+	case CostCheckpoint:
+		return "checkpoint"
+	case CostMeasured:
+		return "measured"
+	default:
+		return fmt.Sprintf("Cost(%d)", int(c))
+	}
+}
+
 // Problem is a space of configurations and the objectives over it. Hypervolume
 // is measured in the objectives' own units, whatever their transforms.
 type Problem struct {
 	Space      *space.Space
 	Objectives []Objective
+
+	// Constraints bound further metrics.
+	Constraints []Constraint
+
+	// Allowed tells which configurations may be tried: the known constraints. It
+	// must be deterministic, fast and safe for concurrent use. nil allows all.
+	Allowed func(space.Point) bool
+
+	// Checkpoint names an Integer parameter, at least 1, with the property that a
+	// run with value T passes through the states of all smaller values, so that
+	// one run is an evaluation at every one of them. Empty if there is none.
+	Checkpoint string
+
+	// Cost is what the value of a configuration is measured against.
+	// CostCheckpoint needs a Checkpoint.
+	Cost Cost
 }
+
+// checkpoint returns the index of the checkpoint parameter, or -1.
+func (p *Problem) checkpoint() int {
+	if p.Checkpoint == "" {
+		return -1
+	}
+	return slices.IndexFunc(p.Space.Parameters, func(q space.Parameter) bool { return q.Name == p.Checkpoint })
+}
+
+// allowed reports whether q may be tried.
+func (p *Problem) allowed(q space.Point) bool { return p.Allowed == nil || p.Allowed(q) }
 
 // Validate returns nil or a [space.FieldErrors] with every violation found, in
 // fields named like "objectives[1].reference" and "parameters[0].min".
@@ -121,7 +198,60 @@ func (p *Problem) Validate() error {
 		}
 		seen[o.Name] = true
 	}
+	for i := range p.Constraints {
+		c := &p.Constraints[i]
+		prefix := fmt.Sprintf("constraints[%d]", i)
+		c.validate(prefix, &errs)
+		if c.Name != "" && seen[c.Name] {
+			errs.Add(prefix+".name", fmt.Sprintf("%q occurs twice", c.Name))
+		}
+		seen[c.Name] = true
+	}
+	p.validateCheckpoint(&errs)
 	return errs.Err()
+}
+
+// validateCheckpoint checks the checkpoint parameter and the cost.
+func (p *Problem) validateCheckpoint(errs *space.FieldErrors) {
+	if p.Cost < CostRuns || p.Cost > CostMeasured {
+		errs.Add("cost", "must be runs, checkpoint or measured")
+	}
+	if p.Cost == CostCheckpoint && p.Checkpoint == "" {
+		errs.Add("cost", "needs a checkpoint parameter")
+	}
+	if p.Checkpoint == "" || p.Space == nil {
+		return
+	}
+	switch i := p.checkpoint(); {
+	case i < 0:
+		errs.Add("checkpoint", fmt.Sprintf("%q is not a parameter", p.Checkpoint))
+	case p.Space.Parameters[i].Kind != space.Integer || p.Space.Parameters[i].Min < 1:
+		errs.Add("checkpoint", fmt.Sprintf("%q must be an integer parameter with a minimum of at least 1", p.Checkpoint))
+	}
+}
+
+func (c *Constraint) validate(prefix string, errs *space.FieldErrors) {
+	if !(c.Lower <= c.Upper) {
+		errs.Add(prefix+".upper", fmt.Sprintf("must be at least lower = %g, is %g", c.Lower, c.Upper))
+	}
+	if math.IsInf(c.Lower, -1) && math.IsInf(c.Upper, 1) {
+		errs.Add(prefix+".upper", "must be finite where lower is not")
+	}
+	o := c.objective()
+	o.validate(prefix, errs)
+}
+
+// objective returns the metric of c as an objective, for what does not depend on
+// a goal.
+func (c *Constraint) objective() Objective {
+	o := Objective{
+		Name: c.Name, Goal: Minimize, Transform: c.Transform,
+		Known: c.Known, SampleSize: c.SampleSize, Floor: c.Floor,
+	}
+	if c.Transform == Log {
+		o.Reference = 1
+	}
+	return o
 }
 
 func (o *Objective) validate(prefix string, errs *space.FieldErrors) {
@@ -170,9 +300,9 @@ func (o *Objective) floor() float64 {
 type Evaluation struct {
 	Point space.Point
 
-	// Values are the objectives in their own units, one each: means over Runs.
-	// A value that is not finite (an unbounded privacy loss, a metric that was
-	// not reported) keeps the configuration off the front.
+	// Values are the objectives, then the constraints, in their own units, one
+	// each: means over Runs. A value that is not finite (an unbounded privacy
+	// loss, a metric that was not reported) keeps the configuration off the front.
 	Values []float64
 
 	// StdErrors are the standard errors of Values, finite and at least 0, or NaN
@@ -181,12 +311,25 @@ type Evaluation struct {
 
 	// Runs is the number of independent runs behind Values. 0 means 1.
 	Runs int
+
+	// Run tells which evaluations are checkpoints of one run, and so share its
+	// noise: those with the same Run other than 0. They differ in the checkpoint
+	// parameter only.
+	Run int64
+
+	// Cost is the measured cost of the run, positive, or 0 if unknown.
+	Cost float64
 }
 
 // History is what a study knows. Several evaluations of the same point are
-// pooled as replicates.
+// pooled as replicates. The order is that of the completion of runs; the
+// checkpoints of one run follow each other.
 type History struct {
 	Evaluations []Evaluation
+
+	// Prior are evaluations of an earlier study of the same space: what the model
+	// expects until its own evaluations say otherwise. They are on no front.
+	Prior []Evaluation
 
 	// Infeasible are configurations that cannot work.
 	Infeasible []space.Point
@@ -212,15 +355,14 @@ func (h *History) validate(p *Problem) error {
 			}
 		}
 	}
-	for i := range h.Evaluations {
-		e := &h.Evaluations[i]
-		field := fmt.Sprintf("evaluations[%d]", i)
+	metrics := len(p.Objectives) + len(p.Constraints)
+	evaluation := func(field string, e *Evaluation) {
 		point(field+".point", e.Point)
-		if len(e.Values) != len(p.Objectives) {
-			errs.Add(field+".values", fmt.Sprintf("must have %d values, has %d", len(p.Objectives), len(e.Values)))
+		if len(e.Values) != metrics {
+			errs.Add(field+".values", fmt.Sprintf("must have %d values, has %d", metrics, len(e.Values)))
 		}
-		if e.StdErrors != nil && len(e.StdErrors) != len(p.Objectives) {
-			errs.Add(field+".std_errors", fmt.Sprintf("must have %d values, has %d", len(p.Objectives), len(e.StdErrors)))
+		if e.StdErrors != nil && len(e.StdErrors) != metrics {
+			errs.Add(field+".std_errors", fmt.Sprintf("must have %d values, has %d", metrics, len(e.StdErrors)))
 		}
 		for _, s := range e.StdErrors {
 			if s < 0 || math.IsInf(s, 1) {
@@ -230,6 +372,15 @@ func (h *History) validate(p *Problem) error {
 		if e.Runs < 0 {
 			errs.Add(field+".runs", fmt.Sprintf("must not be negative, is %d", e.Runs))
 		}
+		if !(e.Cost >= 0) || math.IsInf(e.Cost, 1) {
+			errs.Add(field+".cost", fmt.Sprintf("must be finite and not negative, is %g", e.Cost))
+		}
+	}
+	for i := range h.Evaluations {
+		evaluation(fmt.Sprintf("evaluations[%d]", i), &h.Evaluations[i])
+	}
+	for i := range h.Prior {
+		evaluation(fmt.Sprintf("prior[%d]", i), &h.Prior[i])
 	}
 	for i, q := range h.Infeasible {
 		point(fmt.Sprintf("infeasible[%d]", i), q)
