@@ -47,7 +47,7 @@ func BenchmarkFit(b *testing.B) {
 // BenchmarkPosterior is one evaluation of what Fit maximises, with gradient.
 func BenchmarkPosterior(b *testing.B) {
 	obs := randomObservations(newRand(1), benchmarkN, benchmarkD)
-	p := newProblem(Matern52{}, DefaultPrior(benchmarkD), obs, standardisation{scale: 1}, nil)
+	p := newProblem(Matern52{}, DefaultPrior(benchmarkD), obs, standardisation{scale: 1}, Options{})
 	f, theta := newLogPosterior(p), p.typical()
 	grad := make([]float64, len(theta))
 	b.ReportAllocs()

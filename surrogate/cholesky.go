@@ -3,6 +3,7 @@ package surrogate
 import (
 	"fmt"
 	"math"
+	"sync/atomic"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -16,14 +17,88 @@ const (
 	lastJitter  = 1e-4
 )
 
-// lower returns the lower triangle of the n×n row-major matrix a.
-func lower(n int, a []float64) blas64.Triangular {
-	return blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: n, Data: a, Stride: max(1, n)}
-}
-
 // vector returns x as a BLAS vector.
 func vector(x []float64) blas64.Vector {
 	return blas64.Vector{N: len(x), Data: x, Inc: 1}
+}
+
+// triangle is a lower triangular n×n matrix, the Cholesky factor of a
+// covariance. Its rows do not change once they are computed, so that a factor
+// and those that extend it share memory: only one of them can have each spare
+// row, and the others copy.
+type triangle struct {
+	n, stride int
+	data      []float64     // stride×stride row-major
+	taken     *atomic.Int64 // rows of data in use
+}
+
+// newTriangle returns an n×n triangle of zeros without spare rows.
+func newTriangle(n int) triangle {
+	return allocate(n, max(1, n))
+}
+
+// allocate returns an n×n triangle of zeros with stride − n spare rows.
+func allocate(n, stride int) triangle {
+	t := triangle{n: n, stride: stride, data: make([]float64, stride*stride), taken: new(atomic.Int64)}
+	t.taken.Store(int64(n))
+	return t
+}
+
+// grow returns a triangle with m more rows, of undefined content, after those of t.
+func (t triangle) grow(m int) triangle {
+	n := t.n + m
+	if n <= t.stride && t.taken.CompareAndSwap(int64(t.n), int64(n)) {
+		t.n = n
+		return t
+	}
+	next := allocate(n, n+n/8+7)
+	for i := range t.n {
+		copy(next.row(i), t.row(i))
+	}
+	return next
+}
+
+// row returns row i up to the diagonal, i + 1 entries.
+func (t triangle) row(i int) []float64 {
+	return t.data[i*t.stride : i*t.stride+i+1]
+}
+
+// head returns the first n rows and columns as a BLAS matrix.
+func (t triangle) head(n int) blas64.Triangular {
+	return blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: n, Data: t.data, Stride: t.stride}
+}
+
+// raw returns t as a BLAS matrix.
+func (t triangle) raw() blas64.Triangular { return t.head(t.n) }
+
+// solve overwrites x with L⁻¹x, or with L⁻ᵀx if transposed.
+func (t triangle) solve(transpose blas.Transpose, x []float64) {
+	blas64.Trsv(transpose, t.raw(), vector(x))
+}
+
+// tail splits the rows from n on into the rectangle left of column n and the
+// square block on the diagonal.
+func (t triangle) tail(n int) (left blas64.General, corner blas64.Symmetric) {
+	m := t.n - n
+	left = blas64.General{Rows: m, Cols: n, Stride: t.stride, Data: t.data[n*t.stride:]}
+	corner = blas64.Symmetric{Uplo: blas.Lower, N: m, Stride: t.stride, Data: t.data[min(n*t.stride+n, len(t.data)):]}
+	return left, corner
+}
+
+// eliminate turns the rows from n on, which hold covariances, into rows of the
+// Cholesky factor left of column n, and into the Schur complement right of it:
+//
+//	[K  ·]   [L  0] [Lᵀ Vᵀ]
+//	[B  C] = [V  P] [0  Pᵀ]   with V = BL⁻ᵀ and PPᵀ = C − VVᵀ.
+//
+// The first n rows hold L.
+func (t triangle) eliminate(n int) {
+	if n == 0 || n == t.n {
+		return
+	}
+	left, corner := t.tail(n)
+	blas64.Trsm(blas.Right, blas.Trans, 1, t.head(n), left)
+	blas64.Syrk(blas.NoTrans, -1, left, 1, corner)
 }
 
 // minPivot is the smallest squared pivot L_ii² that is not mere rounding error
@@ -33,25 +108,25 @@ func minPivot(n int, signalVariance float64) float64 {
 	return 10 * float64(n) * epsilon * signalVariance
 }
 
-// factorise computes the Cholesky factor of a covariance in place. The
-// function fill must write the lower triangle of the n×n row-major matrix a
-// without jitter; the strict upper triangle is left alone. Factorisation is
-// tried without jitter first, since that changes the posterior least, and then
-// with jitter from firstJitter to lastJitter in steps of ten times.
-// It returns the jitter added to the diagonal, in units of the covariance.
-func factorise(n int, a []float64, signalVariance float64, fill func()) (jitter float64, err error) {
-	for multiple := 0.0; ; multiple = max(firstJitter, 10*multiple) {
+// factorise computes the Cholesky factor of a covariance a in place. The
+// function fill must write its lower triangle without jitter; the strict upper
+// triangle is left alone. Factorisation is tried with the multiple smallest of
+// the signal variance added to the diagonal (usually 0, since that changes the
+// posterior least), and then with jitter from firstJitter to lastJitter in steps
+// of ten times. It returns the jitter added, in units of the covariance.
+func factorise(a blas64.Symmetric, signalVariance, smallest float64, fill func()) (jitter float64, err error) {
+	for multiple := smallest; ; multiple = max(firstJitter, 10*multiple) {
 		// The factor leaves room for the rounding of the products of ten.
 		if multiple > 2*lastJitter {
 			return 0, fmt.Errorf("surrogate: %w: %d observations, jitter up to %.3g = %.3g × signal variance tried",
-				ErrNotPositiveDefinite, n, jitter, jitter/signalVariance)
+				ErrNotPositiveDefinite, a.N, jitter, jitter/signalVariance)
 		}
 		jitter = multiple * signalVariance
 		fill()
-		for i := range n {
-			a[i*n+i] += jitter
+		for i := range a.N {
+			a.Data[i*a.Stride+i] += jitter
 		}
-		if cholesky(n, a, minPivot(n, signalVariance)) {
+		if cholesky(a, minPivot(a.N, signalVariance)) {
 			return jitter, nil
 		}
 	}
@@ -59,34 +134,28 @@ func factorise(n int, a []float64, signalVariance float64, fill func()) (jitter 
 
 // cholesky overwrites the lower triangle of a with its Cholesky factor and
 // reports whether every squared pivot is at least minPivot.
-func cholesky(n int, a []float64, minPivot float64) bool {
-	if n == 0 {
+func cholesky(a blas64.Symmetric, minPivot float64) bool {
+	if a.N == 0 {
 		return true
 	}
-	symmetric := blas64.Symmetric{Uplo: blas.Lower, N: n, Data: a, Stride: n}
-	if _, ok := lapack64.Potrf(symmetric); !ok {
+	if _, ok := lapack64.Potrf(a); !ok {
 		return false
 	}
-	for i := range n {
+	for i := range a.N {
 		// The comparison is false for NaN.
-		if pivot := a[i*n+i]; !(pivot*pivot >= minPivot) {
+		if pivot := a.Data[i*a.Stride+i]; !(pivot*pivot >= minPivot) {
 			return false
 		}
 	}
 	return true
 }
 
-// sumLogDiagonal returns Σ log L_ii, half the log-determinant of LLᵀ.
-func sumLogDiagonal(n int, factor []float64) float64 {
-	var sum float64
-	for i := range n {
-		sum += math.Log(factor[i*n+i])
-	}
-	return sum
-}
-
 // logLikelihood returns −½ zᵀz − Σ log L_ii − n/2 log 2π, the logarithm of the
 // normal density with covariance LLᵀ at the point Lz.
-func logLikelihood(n int, factor, z []float64) float64 {
-	return -blas64.Dot(vector(z), vector(z))/2 - sumLogDiagonal(n, factor) - float64(n)/2*math.Log(2*math.Pi)
+func logLikelihood(factor triangle, z []float64) float64 {
+	sum := -blas64.Dot(vector(z), vector(z)) / 2
+	for i := range factor.n {
+		sum -= math.Log(factor.row(i)[i])
+	}
+	return sum - float64(factor.n)/2*math.Log(2*math.Pi)
 }

@@ -6,12 +6,23 @@
 //
 // The observations are
 //
-//	y_i = f(x_i) + e_i,   e_i ~ N(0, τ_i² + σ_n²),
+//	y_i = f(x_i) + e_i,   e ~ N(0, N),
 //	f ~ GP(m, s_f² ρ(r²)),   r² = Σ_j ((x_ij − x'_ij)/ℓ_j)²,
 //
-// with a constant mean m, a [Kernel] ρ, one length scale ℓ_j per input (ARD,
-// automatic relevance determination), known noise variances τ_i² (replicates,
-// [Observations].NoiseVariance) and one unknown noise variance σ_n².
+// with a constant mean m, a [Kernel] ρ and one length scale ℓ_j per input (ARD,
+// automatic relevance determination). The noise of R_i runs is partly known and
+// partly learned,
+//
+//	N_ii = known_i + τ²(x_i)/R_i,   τ²(x) = σ_n² exp(Σ_j b_j (x_j − ½)),
+//	N_ik = τ(x_i) τ(x_k) (R_i R_k)^−½ exp(−|p_i − p_k|/λ),
+//
+// where the covariance N_ik is that of two checkpoints of one run, at positions
+// p_i and p_k such as the logarithm of the epoch, and 0 otherwise; see
+// [Observations]. The variance is the multiplicative heteroscedasticity of
+// Harvey, "Estimating Regression Models with Multiplicative Heteroscedasticity",
+// Econometrica 44(3), 1976, the correlation that of a first-order autoregressive
+// process in continuous time. Without slopes b_j and groups the noise is
+// homoscedastic.
 // The formulas for the posterior and for the marginal likelihood with its
 // gradient are those of Rasmussen and Williams, Gaussian Processes for Machine
 // Learning, MIT Press 2006, Algorithm 2.1 and equation 5.9.
@@ -19,8 +30,9 @@
 // # Types
 //
 // [Fit] learns the [Hyperparameters] and returns a [GP]; [New] takes them as
-// given; [GP.Append] adds one observation in O(n²). A GP is immutable and safe
-// for concurrent use; [GP.Predict] and [GP.PredictGradient] do not allocate.
+// given; [GP.Append] and [GP.Extend] add observations in O(n²) each. A GP is
+// immutable and safe for concurrent use; [GP.Predict] and [GP.PredictGradient]
+// do not allocate.
 //
 // # Units
 //
@@ -33,7 +45,8 @@
 // # Caveats
 //
 // The cost is that of an exact Gaussian process: O(n³) for New and for each
-// evaluation inside Fit, O(n²) for a prediction, 8n² bytes for a GP.
+// evaluation inside Fit, O(n²) for a prediction, 8n² bytes for a GP. A GP
+// that extends another shares its memory where it can.
 //
 // The hyperparameters of Fit are a point estimate, so intervals are too narrow
 // when there are few observations: for 2 inputs, nominal 95 % intervals of f

@@ -12,7 +12,8 @@ import (
 )
 
 // Bounds of the hyperparameters that [Fit] searches, for outputs standardised
-// to mean 0 and standard deviation 1.
+// to mean 0 and standard deviation 1. Those of the noise variance are for the
+// centre of the unit cube.
 const (
 	MinLengthScale    = 0.05
 	MaxLengthScale    = 10
@@ -20,6 +21,10 @@ const (
 	MaxSignalVariance = 20
 	MinNoiseVariance  = 1e-6
 	MaxNoiseVariance  = 10
+	MinNoiseSlope     = -8
+	MaxNoiseSlope     = 8
+	MinNoiseDecay     = 0.02
+	MaxNoiseDecay     = 50
 )
 
 // DefaultRestarts is the number of restarts of [Fit] if Options.Restarts is 0.
@@ -40,10 +45,14 @@ type Options struct {
 	// number means none, which with Start is a cheap refit.
 	Restarts int
 
-	// FixedNoise, if not nil, is the homoscedastic noise variance >= 0 in units
-	// of Y², which is then not fitted. Zero is right if the known noise
-	// variances of the observations are all the noise there is.
+	// FixedNoise, if not nil, is the homoscedastic noise variance >= 0 of one
+	// run in units of Y², which is then not fitted. Zero is right if the known
+	// noise variances of the observations are all the noise there is.
 	FixedNoise *float64
+
+	// NoiseSlopes tells to fit Hyperparameters.NoiseSlopes too, unless
+	// FixedNoise is given. Without, the noise of one run is the same everywhere.
+	NoiseSlopes bool
 
 	// Seed determines the random starting points.
 	Seed uint64
@@ -84,8 +93,9 @@ func standardise(y []float64) (standardisation, error) {
 
 // Fit returns the posterior at the hyperparameters that maximise the marginal
 // likelihood times the prior (MAP over the logarithms of the hyperparameters),
-// within the bounds MinLengthScale to MaxNoiseVariance. The mean is the sample
-// mean of Y. The result is never less probable than Start moved into the
+// within the bounds MinLengthScale to MaxNoiseDecay. The mean is the sample
+// mean of Y. The decay of the noise within groups is fitted if a group has two
+// observations and the noise is not fixed at 0. The result is never less probable than Start moved into the
 // bounds, and does not depend on the number of processors.
 //
 // Outputs that do not vary leave the scale of the function unknown; the bounds
@@ -120,7 +130,7 @@ func Fit(ctx context.Context, obs Observations, o Options) (*GP, error) {
 		}
 		h := o.Start.clone()
 		if o.FixedNoise != nil {
-			h.NoiseVariance = *o.FixedNoise
+			h.NoiseVariance, h.NoiseSlopes = *o.FixedNoise, nil
 		}
 		return New(kernel, h, obs)
 	}
@@ -139,7 +149,7 @@ func Fit(ctx context.Context, obs Observations, o Options) (*GP, error) {
 		prior = DefaultPrior(d)
 	}
 
-	problem := newProblem(kernel, prior, obs, units, o.FixedNoise)
+	problem := newProblem(kernel, prior, obs, units, o)
 	best, err := maximise(ctx, problem, problem.starts(o))
 	if err != nil {
 		return nil, err

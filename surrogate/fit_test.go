@@ -56,13 +56,13 @@ func sample(seed uint64, kernel Kernel, h Hyperparameters, x [][]float64) (f []f
 	return f, obs
 }
 
-func newTestProblem(t *testing.T, kernel Kernel, prior Prior, obs Observations, fixedNoise *float64) *problem {
+func newTestProblem(t *testing.T, kernel Kernel, prior Prior, obs Observations, o Options) *problem {
 	t.Helper()
 	units, err := standardise(obs.Y)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newProblem(kernel, prior, obs, units, fixedNoise)
+	return newProblem(kernel, prior, obs, units, o)
 }
 
 func TestPosteriorGradient(t *testing.T) {
@@ -85,7 +85,7 @@ func TestPosteriorGradient(t *testing.T) {
 				if test.n > 9 {
 					obs.X[9] = obs.X[2] // a duplicate
 				}
-				f := newLogPosterior(newTestProblem(t, kernel, prior, obs, test.fixedNoise))
+				f := newLogPosterior(newTestProblem(t, kernel, prior, obs, Options{FixedNoise: test.fixedNoise}))
 				value := func(theta []float64) float64 {
 					v, err := f.value(theta)
 					if err != nil {
@@ -115,7 +115,7 @@ func TestPosteriorGradient(t *testing.T) {
 func TestPosteriorGradientWithJitter(t *testing.T) {
 	var noise float64
 	obs := Observations{X: [][]float64{{0.1}, {0.1}, {0.7}, {0.9}}, Y: []float64{1, 1, 2, 4}}
-	f := newLogPosterior(newTestProblem(t, Matern52{}, NoPrior{}, obs, &noise))
+	f := newLogPosterior(newTestProblem(t, Matern52{}, NoPrior{}, obs, Options{FixedNoise: &noise}))
 	value := func(theta []float64) float64 {
 		v, err := f.value(theta)
 		if err != nil {
@@ -141,7 +141,7 @@ func TestPosteriorGradientWithJitter(t *testing.T) {
 func TestPosteriorValue(t *testing.T) {
 	obs := randomObservations(newRand(3), 20, 2)
 	prior := DefaultPrior(2)
-	p := newTestProblem(t, Matern32{}, prior, obs, nil)
+	p := newTestProblem(t, Matern32{}, prior, obs, Options{})
 	theta := []float64{0.4, -1, 0.3, -4}
 	got, err := newLogPosterior(p).value(theta)
 	if err != nil {
@@ -271,7 +271,7 @@ func TestFitFixedNoise(t *testing.T) {
 // default prior.
 func logPosteriorOf(t *testing.T, g *GP, obs Observations, prior Prior) float64 {
 	t.Helper()
-	p := newTestProblem(t, g.kernel, prior, obs, nil)
+	p := newTestProblem(t, g.kernel, prior, obs, Options{})
 	v, err := newLogPosterior(p).value(p.logs(g.Hyperparameters()))
 	if err != nil {
 		t.Fatal(err)
@@ -285,7 +285,7 @@ func TestFitNeverWorseThanStart(t *testing.T) {
 		d := 1 + rng.IntN(3)
 		obs := randomObservations(rng, 1+rng.IntN(30), d)
 		prior := DefaultPrior(d)
-		p := newTestProblem(t, Matern52{}, prior, obs, nil)
+		p := newTestProblem(t, Matern52{}, prior, obs, Options{})
 		start := p.hyperparameters(p.random(rng))
 		before := logPosteriorOf(t, mustNew(t, nil, start, obs), obs, prior)
 		g := mustFit(t, obs, Options{Start: &start, Restarts: -1})
@@ -319,7 +319,7 @@ func TestFitIsStationary(t *testing.T) {
 			start.LengthScales[j] = 1e-9
 		}
 		g := mustFit(t, obs, Options{Start: &start, Restarts: 2, Seed: uint64(trial)})
-		p := newTestProblem(t, Matern52{}, prior, obs, nil)
+		p := newTestProblem(t, Matern52{}, prior, obs, Options{})
 		theta := p.logs(g.Hyperparameters())
 		for i, v := range theta {
 			if v < p.lower[i]-1e-12 || v > p.upper[i]+1e-12 {
@@ -404,7 +404,7 @@ func TestFitIsDeterministic(t *testing.T) {
 
 func TestStarts(t *testing.T) {
 	obs := randomObservations(newRand(14), 5, 2)
-	p := newTestProblem(t, Matern52{}, NoPrior{}, obs, nil)
+	p := newTestProblem(t, Matern52{}, NoPrior{}, obs, Options{})
 	start := someHyperparameters(2)
 	for _, test := range []struct {
 		o    Options

@@ -9,51 +9,6 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 )
 
-// Observations are n noisy values of a function of d inputs.
-type Observations struct {
-	// X holds n points of d coordinates. Coordinates should be scaled to
-	// [0, 1]; values outside are accepted. Points may repeat.
-	X [][]float64
-
-	// Y holds the n outputs.
-	Y []float64
-
-	// NoiseVariance holds n known noise variances >= 0 in units of Y²,
-	// for instance s²/R for the mean of R replicates with sample variance s².
-	// Nil means that all are 0.
-	NoiseVariance []float64
-}
-
-// check panics if the lengths disagree and returns an error that names the
-// first value that is not finite, or the first noise variance that is negative.
-// The dimension of every point must be d.
-func (o Observations) check(d int) error {
-	if len(o.Y) != len(o.X) || (o.NoiseVariance != nil && len(o.NoiseVariance) != len(o.X)) {
-		panic(panicLength)
-	}
-	for _, x := range o.X {
-		if len(x) != d {
-			panic(panicDimension)
-		}
-	}
-	for i, x := range o.X {
-		for j, v := range x {
-			if !finite(v) {
-				return fmt.Errorf("surrogate: X[%d][%d] is %v, want a finite number", i, j, v)
-			}
-		}
-	}
-	if err := checkFinite("Y", o.Y); err != nil {
-		return err
-	}
-	for i, v := range o.NoiseVariance {
-		if !finite(v) || v < 0 {
-			return fmt.Errorf("surrogate: NoiseVariance[%d] is %v, want a finite variance >= 0", i, v)
-		}
-	}
-	return nil
-}
-
 // Hyperparameters describe a Gaussian process before it sees data.
 type Hyperparameters struct {
 	// Mean is the constant prior mean m, in units of Y.
@@ -66,14 +21,31 @@ type Hyperparameters struct {
 	// large one means that the input matters little.
 	LengthScales []float64
 
-	// NoiseVariance is the homoscedastic noise variance σ_n² >= 0, in units of
-	// Y². It adds to the known noise variances of the observations.
+	// NoiseVariance is the noise variance σ_n² >= 0 of one run at the centre
+	// x = (½, …, ½), in units of Y². It adds to the known noise variances of the
+	// observations.
 	NoiseVariance float64
+
+	// NoiseSlopes are the d slopes b_j of the logarithm of the noise variance,
+	// per unit of X: one run at x has the noise variance
+	//
+	//	τ²(x) = σ_n² exp(Σ_j b_j (x_j − ½)).
+	//
+	// Coordinates outside [0, 1] count as 0 or 1. Nil means that all are 0.
+	NoiseSlopes []float64
+
+	// NoiseDecay is the scale λ >= 0, in units of Observations.Positions, over
+	// which the noise of observations of one group loses its correlation
+	// e^{−|p_i − p_j|/λ}. With 0 they are independent.
+	NoiseDecay float64
 }
 
 // check returns an error that names the first value out of range, as a field of
-// the struct called name.
+// the struct called name. It panics if the lengths disagree.
 func (h Hyperparameters) check(name string) error {
+	if h.NoiseSlopes != nil && len(h.NoiseSlopes) != len(h.LengthScales) {
+		panic(panicDimension)
+	}
 	if !finite(h.Mean) {
 		return fmt.Errorf("surrogate: %s.Mean is %v, want a finite number", name, h.Mean)
 	}
@@ -85,11 +57,23 @@ func (h Hyperparameters) check(name string) error {
 			return fmt.Errorf("surrogate: %s.LengthScales[%d] is %v, want a finite number > 0", name, j, l)
 		}
 	}
+	if err := checkFinite(name+".NoiseSlopes", h.NoiseSlopes); err != nil {
+		return err
+	}
+	if !finite(h.NoiseDecay) || h.NoiseDecay < 0 {
+		return fmt.Errorf("surrogate: %s.NoiseDecay is %v, want a finite number >= 0", name, h.NoiseDecay)
+	}
 	return checkVariance(name+".NoiseVariance", h.NoiseVariance)
+}
+
+// noise returns τ²(x).
+func (h Hyperparameters) noise(x []float64) float64 {
+	return h.NoiseVariance * math.Exp(noiseExponent(h.NoiseSlopes, x))
 }
 
 func (h Hyperparameters) clone() Hyperparameters {
 	h.LengthScales = slices.Clone(h.LengthScales)
+	h.NoiseSlopes = slices.Clone(h.NoiseSlopes)
 	return h
 }
 
@@ -103,10 +87,10 @@ type GP struct {
 
 	scaled   []float64 // n×d row-major, x_ij / ℓ_j
 	residual []float64 // n, y_i − m
-	known    []float64 // n, known noise variances τ_i²
+	noise    noise
 
 	jitter   float64   // added to the diagonal, included in factor
-	factor   []float64 // n×n row-major, lower triangle: K = LLᵀ
+	factor   triangle  // n×n, K = LLᵀ
 	whitened []float64 // n, L⁻¹(y − m)
 	weights  []float64 // n, K⁻¹(y − m)
 }
@@ -123,50 +107,65 @@ func New(kernel Kernel, h Hyperparameters, obs Observations) (*GP, error) {
 	if err := h.check("Hyperparameters"); err != nil {
 		return nil, err
 	}
-	n, d := len(obs.X), len(h.LengthScales)
-	if err := obs.check(d); err != nil {
+	if err := obs.check(len(h.LengthScales)); err != nil {
 		return nil, err
 	}
 	if kernel == nil {
 		kernel = Matern52{}
 	}
-	g := &GP{
-		kernel:   kernel,
-		hyper:    h.clone(),
-		n:        n,
-		d:        d,
-		scaled:   make([]float64, n*d),
-		residual: make([]float64, n),
-		known:    make([]float64, n),
-	}
-	for i, x := range obs.X {
-		scaleTo(g.scaled[i*d:(i+1)*d], x, h.LengthScales)
-		g.residual[i] = obs.Y[i] - h.Mean
-	}
-	copy(g.known, obs.NoiseVariance)
+	prior := &GP{kernel: kernel, hyper: h.clone(), d: len(h.LengthScales)}
+	g := prior.observe(obs)
 	if err := g.factorise(); err != nil {
 		return nil, err
 	}
 	return g, nil
 }
 
+// observe returns g with more observations, but not yet their factor.
+func (g *GP) observe(obs Observations) *GP {
+	n, d := g.n+len(obs.X), g.d
+	next := &GP{
+		kernel:   g.kernel,
+		hyper:    g.hyper,
+		n:        n,
+		d:        d,
+		scaled:   make([]float64, n*d),
+		residual: make([]float64, n),
+		noise:    g.noise.append(g.hyper, obs),
+		jitter:   g.jitter,
+	}
+	copy(next.scaled, g.scaled)
+	copy(next.residual, g.residual)
+	for i, x := range obs.X {
+		k := g.n + i
+		scaleTo(next.scaled[k*d:(k+1)*d], x, g.hyper.LengthScales)
+		next.residual[k] = obs.Y[i] - g.hyper.Mean
+	}
+	return next
+}
+
+// fillRow stores the covariances of observation i and those up to i.
+func (g *GP) fillRow(row []float64, i int) {
+	g.covariances(row[:i], nil, g.scaled[i*g.d:(i+1)*g.d])
+	g.noise.addCovariances(row[:i], i)
+	row[i] = g.hyper.SignalVariance + g.noise.variance(i)
+}
+
 // factorise computes the factor and the weights from the observations.
 func (g *GP) factorise() error {
-	n := g.n
-	g.factor = make([]float64, n*n)
+	g.factor = newTriangle(g.n)
+	_, whole := g.factor.tail(0)
 	var err error
-	g.jitter, err = factorise(n, g.factor, g.hyper.SignalVariance, func() {
-		for i := range n {
-			row := g.factor[i*n : i*n+i+1]
-			g.covariances(row[:i], nil, g.scaled[i*g.d:(i+1)*g.d])
-			row[i] = g.hyper.SignalVariance + g.hyper.NoiseVariance + g.known[i]
+	g.jitter, err = factorise(whole, g.hyper.SignalVariance, 0, func() {
+		for i := range g.n {
+			g.fillRow(g.factor.row(i), i)
 		}
 	})
 	if err != nil {
 		return err
 	}
 	g.whitened = slices.Clone(g.residual)
-	blas64.Trsv(blas.NoTrans, lower(n, g.factor), vector(g.whitened))
+	g.factor.solve(blas.NoTrans, g.whitened)
 	g.solveWeights()
 	return nil
 }
@@ -174,7 +173,7 @@ func (g *GP) factorise() error {
 // solveWeights computes the weights from the factor and the whitened residuals.
 func (g *GP) solveWeights() {
 	g.weights = slices.Clone(g.whitened)
-	blas64.Trsv(blas.Trans, lower(g.n, g.factor), vector(g.weights))
+	g.factor.solve(blas.Trans, g.weights)
 }
 
 // scaleTo stores x_j/ℓ_j into dst.
@@ -209,17 +208,9 @@ func (g *GP) covariances(k, dk, z []float64) {
 	}
 }
 
-// Append returns the posterior with one more observation and the same
-// hyperparameters; the receiver is unchanged. The known noise variance of the
-// new observation is in units of Y².
-//
-// The cost is O(n²): the Cholesky factor gains one row. Only if the new
-// covariance is singular to rounding, as for a noise-free duplicate, it is
-// factorised again with more jitter, in O(n³).
-//
-// Append panics if len(x) is not the dimension. It returns an error if an
-// argument is not finite or the noise variance is negative, and one wrapping
-// [ErrNotPositiveDefinite] if the new covariance cannot be factorised.
+// Append returns the posterior with one more observation of one run, which is a
+// group of its own. It is [GP.Extend] otherwise; the known noise variance is in
+// units of Y².
 func (g *GP) Append(x []float64, y, noiseVariance float64) (*GP, error) {
 	if len(x) != g.d {
 		panic(panicDimension)
@@ -233,42 +224,49 @@ func (g *GP) Append(x []float64, y, noiseVariance float64) (*GP, error) {
 	if err := checkVariance("noiseVariance", noiseVariance); err != nil {
 		return nil, err
 	}
+	return g.extend(Observations{X: [][]float64{x}, Y: []float64{y}, NoiseVariance: []float64{noiseVariance}})
+}
 
-	n := g.n
-	next := &GP{
-		kernel:   g.kernel,
-		hyper:    g.hyper,
-		n:        n + 1,
-		d:        g.d,
-		scaled:   append(slices.Clip(g.scaled), make([]float64, g.d)...),
-		residual: append(slices.Clip(g.residual), y-g.hyper.Mean),
-		known:    append(slices.Clip(g.known), noiseVariance),
-		jitter:   g.jitter,
-		factor:   make([]float64, (n+1)*(n+1)),
+// Extend returns the posterior with m more observations and the same
+// hyperparameters; the receiver is unchanged. Their groups may be groups of
+// earlier observations.
+//
+// The cost is O(n² m): the Cholesky factor gains rows. Only if the new
+// covariance is singular to rounding, as for a noise-free duplicate, it is
+// factorised again with more jitter, in O(n³).
+//
+// Extend panics if the lengths disagree. It returns an error that names the
+// first value that is not finite or out of range, and one wrapping
+// [ErrNotPositiveDefinite] if the new covariance cannot be factorised.
+func (g *GP) Extend(obs Observations) (*GP, error) {
+	if err := obs.check(g.d); err != nil {
+		return nil, err
 	}
-	z := next.scaled[n*g.d:]
-	scaleTo(z, x, g.hyper.LengthScales)
+	return g.extend(obs)
+}
 
-	// [K  k]   [L  0] [Lᵀ l]
-	// [kᵀ κ] = [lᵀ p] [0  p]  with Ll = k and p² = κ − lᵀl.
-	for i := range n {
-		copy(next.factor[i*(n+1):], g.factor[i*n:i*n+i+1])
+// extend is Extend without the checks.
+func (g *GP) extend(obs Observations) (*GP, error) {
+	n, next := g.n, g.observe(obs)
+	next.factor = g.factor.grow(next.n - n)
+	for i := n; i < next.n; i++ {
+		row := next.factor.row(i)
+		next.fillRow(row, i)
+		row[i] += g.jitter
 	}
-	l := next.factor[n*(n+1) : n*(n+1)+n]
-	g.covariances(l, nil, z)
-	blas64.Trsv(blas.NoTrans, lower(n, g.factor), vector(l))
-	variance := g.hyper.SignalVariance + g.hyper.NoiseVariance + noiseVariance + g.jitter
-	pivot2 := variance - blas64.Dot(vector(l), vector(l))
-	// The comparison is false for NaN.
-	if !(pivot2 >= minPivot(n+1, g.hyper.SignalVariance)) {
+	next.factor.eliminate(n)
+	if _, corner := next.factor.tail(n); !cholesky(corner, minPivot(next.n, g.hyper.SignalVariance)) {
 		if err := next.factorise(); err != nil {
 			return nil, err
 		}
 		return next, nil
 	}
-	pivot := math.Sqrt(pivot2)
-	next.factor[(n+1)*(n+1)-1] = pivot
-	next.whitened = append(slices.Clip(g.whitened), (next.residual[n]-blas64.Dot(vector(l), vector(g.whitened)))/pivot)
+	// The whitened residuals of the old observations stay.
+	next.whitened = append(slices.Clip(g.whitened), next.residual[n:]...)
+	for i := n; i < next.n; i++ {
+		row := next.factor.row(i)
+		next.whitened[i] = (next.whitened[i] - blas64.Dot(vector(row[:i]), vector(next.whitened[:i]))) / row[i]
+	}
 	next.solveWeights()
 	return next, nil
 }
@@ -281,10 +279,21 @@ func (g *GP) Append(x []float64, y, noiseVariance float64) (*GP, error) {
 // Gaussian Processes for Machine Learning, MIT Press 2006, equation 5.8.
 // It is 0 with no observations.
 func (g *GP) LogMarginalLikelihood() float64 {
-	return logLikelihood(g.n, g.factor, g.whitened)
+	return logLikelihood(g.factor, g.whitened)
 }
 
 // Hyperparameters returns a copy of the hyperparameters.
 func (g *GP) Hyperparameters() Hyperparameters {
 	return g.hyper.clone()
+}
+
+// Noise returns the learned noise variance τ²(x) of one run at x, in units of
+// Y²; see Hyperparameters.NoiseSlopes. It is no part of the predictions of this
+// package, which are of the function without noise. Noise panics if len(x) is
+// not the dimension.
+func (g *GP) Noise(x []float64) float64 {
+	if len(x) != g.d {
+		panic(panicDimension)
+	}
+	return g.hyper.noise(x)
 }

@@ -73,13 +73,8 @@ func newNaive(t *testing.T, kernel Kernel, h Hyperparameters, obs Observations) 
 	for i := range n {
 		g.y.SetVec(i, obs.Y[i]-h.Mean)
 		for j := range n {
-			k.Set(i, j, g.covariance(obs.X[i], obs.X[j]))
+			k.Set(i, j, g.covariance(obs.X[i], obs.X[j])+noiseCovariance(h, obs, i, j))
 		}
-		noise := h.NoiseVariance
-		if obs.NoiseVariance != nil {
-			noise += obs.NoiseVariance[i]
-		}
-		k.Set(i, i, k.At(i, i)+noise)
 	}
 	if err := g.inverse.Inverse(k); err != nil {
 		t.Fatal(err)
@@ -370,7 +365,7 @@ func TestAppendMatchesNew(t *testing.T) {
 
 func snapshot(g *GP) [][]float64 {
 	var s [][]float64
-	for _, v := range [][]float64{g.scaled, g.residual, g.known, g.factor, g.whitened, g.weights, g.hyper.LengthScales} {
+	for _, v := range [][]float64{g.scaled, g.residual, g.noise.known, flatten(g.factor), g.whitened, g.weights, g.hyper.LengthScales} {
 		s = append(s, append([]float64{}, v...))
 	}
 	return s
@@ -557,6 +552,11 @@ func TestNewErrors(t *testing.T) {
 		{"Hyperparameters.LengthScales[1] is -2", func(h *Hyperparameters, _ *Observations) { h.LengthScales = []float64{1, -2} }},
 		{"Hyperparameters.LengthScales[0] is NaN", func(h *Hyperparameters, _ *Observations) { h.LengthScales = []float64{nan, 1} }},
 		{"Hyperparameters.NoiseVariance is -1", func(h *Hyperparameters, _ *Observations) { h.NoiseVariance = -1 }},
+		{"Hyperparameters.NoiseSlopes[1] is NaN", func(h *Hyperparameters, _ *Observations) { h.NoiseSlopes = []float64{0, nan} }},
+		{"Hyperparameters.NoiseDecay is -1", func(h *Hyperparameters, _ *Observations) { h.NoiseDecay = -1 }},
+		{"Runs[1] is 0", func(_ *Hyperparameters, o *Observations) { o.Runs = []float64{1, 0} }},
+		{"Groups[0] is -3", func(_ *Hyperparameters, o *Observations) { o.Groups = []int{-3, 0} }},
+		{"Positions[1] is +Inf", func(_ *Hyperparameters, o *Observations) { o.Positions = []float64{0, inf} }},
 	}
 	for _, test := range tests {
 		h, obs := unit, valid
@@ -599,6 +599,20 @@ func TestShapePanics(t *testing.T) {
 			_, _ = New(nil, h, Observations{X: [][]float64{{0, 0}}, Y: []float64{0}, NoiseVariance: []float64{}})
 		}},
 		{"New with ragged X", panicDimension, func() { _, _ = New(nil, h, Observations{X: [][]float64{{0}}, Y: []float64{0}}) }},
+		{"New with short runs", panicLength, func() {
+			_, _ = New(nil, h, Observations{X: [][]float64{{0, 0}}, Y: []float64{0}, Runs: []float64{}})
+		}},
+		{"New with long groups", panicLength, func() {
+			_, _ = New(nil, h, Observations{X: [][]float64{{0, 0}}, Y: []float64{0}, Groups: []int{1, 1}})
+		}},
+		{"New with short positions", panicLength, func() {
+			_, _ = New(nil, h, Observations{X: [][]float64{{0, 0}}, Y: []float64{0}, Positions: []float64{}})
+		}},
+		{"New with short slopes", panicDimension, func() {
+			_, _ = New(nil, Hyperparameters{SignalVariance: 1, LengthScales: two, NoiseSlopes: []float64{0}}, Observations{})
+		}},
+		{"Extend", panicDimension, func() { _, _ = g.Extend(Observations{X: [][]float64{{0}}, Y: []float64{0}}) }},
+		{"Noise", panicDimension, func() { g.Noise([]float64{0}) }},
 		{"Append", panicDimension, func() { _, _ = g.Append([]float64{0}, 0, 0) }},
 		{"Predict", panicDimension, func() { g.Predict([]float64{0}) }},
 		{"PredictGradient x", panicDimension, func() { g.PredictGradient(two, two, []float64{0}) }},
@@ -660,4 +674,13 @@ func TestConcurrentPredictions(t *testing.T) {
 			t.Error("concurrent predictions differ")
 		}
 	}
+}
+
+// flatten returns the rows of a triangle one after the other.
+func flatten(t triangle) []float64 {
+	var all []float64
+	for i := range t.n {
+		all = append(all, t.row(i)...)
+	}
+	return all
 }

@@ -10,29 +10,31 @@ import (
 )
 
 // problem is the estimation of hyperparameters in standardised units. The
-// unknowns are the logarithms
+// unknowns are
 //
-//	θ = (log s_f², log ℓ_1, …, log ℓ_d, log σ_n²),
+//	θ = (log s_f², log ℓ_1, …, log ℓ_d, log σ_n², b_1, …, b_d, log λ),
 //
-// where the last one is absent if the noise is fixed.
+// where those that are not fitted are absent.
 type problem struct {
 	kernel Kernel
 	prior  Prior
 	units  standardisation
 
-	n, d  int
-	x     []float64 // n×d row-major
-	y     []float64 // n, standardised
-	known []float64 // n, known noise variances, standardised
+	n, d     int
+	y        []float64 // n, standardised
+	squares  []float64 // n(n−1)/2 × d row-major, (x_ij − x_i'j)² of the pairs i > i'
+	known    []float64 // n, known noise variances, standardised
+	runs     []float64 // n
+	centred  []float64 // n×d row-major, x_ij − ½, or nil without slopes
+	sharings []sharing // pairs with common noise, or nil without decay
 
-	fitNoise    bool
-	fixed       float64 // σ_n², units of Y², unless fitNoise
-	fixedScaled float64 // σ_n², standardised, unless fitNoise
+	fixed float64 // σ_n², units of Y², if it is not fitted
 
-	lower, upper []float64 // bounds of θ
+	noiseAt, slopesAt, decayAt int       // places in θ, −1 if absent
+	lower, upper               []float64 // bounds of θ
 }
 
-func newProblem(kernel Kernel, prior Prior, obs Observations, units standardisation, fixedNoise *float64) *problem {
+func newProblem(kernel Kernel, prior Prior, obs Observations, units standardisation, o Options) *problem {
 	n, d := len(obs.X), len(obs.X[0])
 	p := &problem{
 		kernel:   kernel,
@@ -40,45 +42,78 @@ func newProblem(kernel Kernel, prior Prior, obs Observations, units standardisat
 		units:    units,
 		n:        n,
 		d:        d,
-		x:        make([]float64, 0, n*d),
 		y:        make([]float64, n),
+		squares:  make([]float64, 0, n*(n-1)/2*d),
 		known:    make([]float64, n),
-		fitNoise: fixedNoise == nil,
+		runs:     obs.Runs,
+		noiseAt:  -1,
+		slopesAt: -1,
+		decayAt:  -1,
 	}
 	for i, x := range obs.X {
-		p.x = append(p.x, x...)
 		p.y[i] = (obs.Y[i] - units.mean) / units.scale
+		for _, other := range obs.X[:i] {
+			for j, v := range x {
+				diff := v - other[j]
+				p.squares = append(p.squares, diff*diff)
+			}
+		}
 	}
 	for i, v := range obs.NoiseVariance {
 		p.known[i] = v / units.scale / units.scale
 	}
-	p.lower = append(p.lower, math.Log(MinSignalVariance))
-	p.upper = append(p.upper, math.Log(MaxSignalVariance))
+	p.bound(math.Log(MinSignalVariance), math.Log(MaxSignalVariance))
 	for range d {
-		p.lower = append(p.lower, math.Log(MinLengthScale))
-		p.upper = append(p.upper, math.Log(MaxLengthScale))
+		p.bound(math.Log(MinLengthScale), math.Log(MaxLengthScale))
 	}
-	if p.fitNoise {
-		p.lower = append(p.lower, math.Log(MinNoiseVariance))
-		p.upper = append(p.upper, math.Log(MaxNoiseVariance))
+	if o.FixedNoise != nil {
+		p.fixed = *o.FixedNoise
 	} else {
-		p.fixed = *fixedNoise
-		p.fixedScaled = *fixedNoise / units.scale / units.scale
+		p.noiseAt = p.bound(math.Log(MinNoiseVariance), math.Log(MaxNoiseVariance))
+		if o.NoiseSlopes && d > 0 {
+			p.slopesAt = len(p.lower)
+			for range d {
+				p.bound(MinNoiseSlope, MaxNoiseSlope)
+			}
+			for _, x := range obs.X {
+				for _, v := range x {
+					p.centred = append(p.centred, centred(v))
+				}
+			}
+		}
+	}
+	if p.noiseAt >= 0 || p.fixed > 0 {
+		if p.sharings = sharings(obs); len(p.sharings) > 0 {
+			p.decayAt = p.bound(math.Log(MinNoiseDecay), math.Log(MaxNoiseDecay))
+		}
 	}
 	return p
 }
 
+// bound adds an unknown with the given bounds to θ and returns its place.
+func (p *problem) bound(lower, upper float64) int {
+	p.lower, p.upper = append(p.lower, lower), append(p.upper, upper)
+	return len(p.lower) - 1
+}
+
 // logs returns θ for hyperparameters in units of Y. The result may be out of
-// bounds, and is −Inf for a noise variance of 0.
+// bounds, and is −Inf for a noise variance of 0. Parts of the noise that h does
+// not have are taken from the typical point.
 func (p *problem) logs(h Hyperparameters) []float64 {
 	unit := 2 * math.Log(p.units.scale)
-	theta := make([]float64, 0, len(p.lower))
-	theta = append(theta, math.Log(h.SignalVariance)-unit)
-	for _, l := range h.LengthScales {
-		theta = append(theta, math.Log(l))
+	theta := p.typical()
+	theta[0] = math.Log(h.SignalVariance) - unit
+	for j, l := range h.LengthScales {
+		theta[1+j] = math.Log(l)
 	}
-	if p.fitNoise {
-		theta = append(theta, math.Log(h.NoiseVariance)-unit)
+	if p.noiseAt >= 0 {
+		theta[p.noiseAt] = math.Log(h.NoiseVariance) - unit
+	}
+	if p.slopesAt >= 0 {
+		copy(theta[p.slopesAt:], h.NoiseSlopes)
+	}
+	if p.decayAt >= 0 && h.NoiseDecay > 0 {
+		theta[p.decayAt] = math.Log(h.NoiseDecay)
 	}
 	return theta
 }
@@ -95,8 +130,14 @@ func (p *problem) hyperparameters(theta []float64) Hyperparameters {
 	for j := range h.LengthScales {
 		h.LengthScales[j] = math.Exp(theta[1+j])
 	}
-	if p.fitNoise {
-		h.NoiseVariance = math.Exp(theta[1+p.d]) * unit
+	if p.noiseAt >= 0 {
+		h.NoiseVariance = math.Exp(theta[p.noiseAt]) * unit
+	}
+	if p.slopesAt >= 0 {
+		h.NoiseSlopes = append(h.NoiseSlopes, theta[p.slopesAt:p.slopesAt+p.d]...)
+	}
+	if p.decayAt >= 0 {
+		h.NoiseDecay = math.Exp(theta[p.decayAt])
 	}
 	return h
 }
@@ -104,13 +145,15 @@ func (p *problem) hyperparameters(theta []float64) Hyperparameters {
 // typical returns a starting point at the mode of the default prior.
 func (p *problem) typical() []float64 {
 	prior := DefaultPrior(p.d)
-	theta := []float64{prior.Signal.Mean}
-	for range p.d {
-		theta = append(theta, prior.Length.Mean)
+	theta := make([]float64, len(p.lower))
+	theta[0] = prior.Signal.Mean
+	for j := range p.d {
+		theta[1+j] = prior.Length.Mean
 	}
-	if p.fitNoise {
-		theta = append(theta, prior.Noise.Mean)
+	if p.noiseAt >= 0 {
+		theta[p.noiseAt] = prior.Noise.Mean
 	}
+	// The typical slopes and the logarithm of the typical decay are 0.
 	return theta
 }
 
@@ -120,88 +163,138 @@ func (p *problem) random(rng *rand.Rand) []float64 {
 	draw := func(low, high float64) float64 {
 		return math.Log(low) + rng.Float64()*math.Log(high/low)
 	}
-	theta := []float64{draw(0.2, 5)}
-	for range p.d {
-		theta = append(theta, draw(0.1, 4))
+	theta := make([]float64, len(p.lower))
+	theta[0] = draw(0.2, 5)
+	for j := range p.d {
+		theta[1+j] = draw(0.1, 4)
 	}
-	if p.fitNoise {
-		theta = append(theta, draw(1e-4, 0.5))
+	if p.noiseAt >= 0 {
+		theta[p.noiseAt] = draw(1e-4, 0.5)
+	}
+	if p.slopesAt >= 0 {
+		for j := range p.d {
+			theta[p.slopesAt+j] = 4*rng.Float64() - 2
+		}
+	}
+	if p.decayAt >= 0 {
+		theta[p.decayAt] = draw(0.2, 5)
 	}
 	return theta
+}
+
+// logPrior returns the logarithm of the prior density at θ and, unless grad is
+// nil, subtracts its gradient from grad.
+func (p *problem) logPrior(theta, grad []float64) float64 {
+	var sum float64
+	add := func(first, count int, density func(float64) (float64, float64)) {
+		for k := first; k < first+count; k++ {
+			logDensity, slope := density(theta[k])
+			sum += logDensity
+			if grad != nil {
+				grad[k] -= slope
+			}
+		}
+	}
+	add(0, 1, p.prior.SignalVariance)
+	add(1, p.d, p.prior.LengthScale)
+	if p.noiseAt >= 0 {
+		add(p.noiseAt, 1, p.prior.NoiseVariance)
+	}
+	if p.slopesAt >= 0 {
+		add(p.slopesAt, p.d, p.prior.NoiseSlope)
+	}
+	if p.decayAt >= 0 {
+		add(p.decayAt, 1, p.prior.NoiseDecay)
+	}
+	return sum
 }
 
 // logPosterior evaluates the negative logarithm of the marginal likelihood
 // times the prior. It reuses its memory and is not safe for concurrent use.
 type logPosterior struct {
 	*problem
-	theta   []float64 // the point of the last value
-	lengths []float64 // d, ℓ at theta
-	scaled  []float64 // n×d, x_ij/ℓ_j
-	alpha   []float64 // n, z = L⁻¹y, then K⁻¹y
-	jitter  float64
-
-	// matrix is n×n row-major. Its lower triangle holds K, then its factor
-	// L, then K⁻¹; its strict upper triangle holds dk/d(r²) of each pair.
-	matrix []float64
+	theta      []float64 // the point of the last value
+	inverses   []float64 // d, 1/ℓ² at theta
+	learned    []float64 // n, learned noise variances
+	shared     []float64 // learned noise covariances of the pairs in sharings
+	alpha      []float64 // n, z = L⁻¹y, then K⁻¹y
+	derivative []float64 // n(n−1)/2, dk/d(r²) of the pairs i > j
+	factor     triangle  // K, then its factor L, then K⁻¹
+	jitter     float64
 }
 
 func newLogPosterior(p *problem) *logPosterior {
 	return &logPosterior{
-		problem: p,
-		theta:   make([]float64, len(p.lower)),
-		lengths: make([]float64, p.d),
-		scaled:  make([]float64, p.n*p.d),
-		alpha:   make([]float64, p.n),
-		matrix:  make([]float64, p.n*p.n),
+		problem:    p,
+		theta:      make([]float64, len(p.lower)),
+		inverses:   make([]float64, p.d),
+		learned:    make([]float64, p.n),
+		shared:     make([]float64, len(p.sharings)),
+		alpha:      make([]float64, p.n),
+		derivative: make([]float64, p.n*(p.n-1)/2),
+		factor:     newTriangle(p.n),
 	}
 }
 
-// noise returns σ_n² in standardised units at the last value's point.
-func (f *logPosterior) noise() float64 {
-	if f.fitNoise {
-		return math.Exp(f.theta[1+f.d])
+// setNoise computes the learned noise at theta.
+func (f *logPosterior) setNoise() {
+	noise := f.fixed / f.units.scale / f.units.scale
+	if f.noiseAt >= 0 {
+		noise = math.Exp(f.theta[f.noiseAt])
 	}
-	return f.fixedScaled
+	for i := range f.learned {
+		f.learned[i] = noise
+		if f.slopesAt >= 0 {
+			slopes := f.theta[f.slopesAt : f.slopesAt+f.d]
+			f.learned[i] *= math.Exp(blas64.Dot(vector(slopes), vector(f.centred[i*f.d:(i+1)*f.d])))
+		}
+		if f.runs != nil {
+			f.learned[i] /= f.runs[i]
+		}
+	}
+	for k, s := range f.sharings {
+		f.shared[k] = math.Sqrt(f.learned[s.i]*f.learned[s.j]) * math.Exp(-s.distance/math.Exp(f.theta[f.decayAt]))
+	}
 }
 
 // value returns −log p(y|θ) − log p(θ), or an error wrapping
 // ErrNotPositiveDefinite.
 func (f *logPosterior) value(theta []float64) (float64, error) {
 	copy(f.theta, theta)
-	n, d := f.n, f.d
-	signal, noise := math.Exp(theta[0]), f.noise()
-	logPrior, _ := f.prior.SignalVariance(theta[0])
-	for j := range f.lengths {
-		f.lengths[j] = math.Exp(theta[1+j])
-		p, _ := f.prior.LengthScale(theta[1+j])
-		logPrior += p
+	signal := math.Exp(theta[0])
+	for j := range f.inverses {
+		f.inverses[j] = math.Exp(-2 * theta[1+j])
 	}
-	if f.fitNoise {
-		p, _ := f.prior.NoiseVariance(theta[1+d])
-		logPrior += p
-	}
-	for i := range n {
-		scaleTo(f.scaled[i*d:(i+1)*d], f.x[i*d:(i+1)*d], f.lengths)
-	}
+	f.setNoise()
 
 	var err error
-	f.jitter, err = factorise(n, f.matrix, signal, func() {
-		for i := range n {
-			zi := f.scaled[i*d : (i+1)*d]
+	_, whole := f.factor.tail(0)
+	f.jitter, err = factorise(whole, signal, 0, func() {
+		pair := 0
+		for i := range f.n {
+			row := f.factor.row(i)
 			for j := range i {
-				k, dk := f.kernel.Correlation(squaredDistance(zi, f.scaled[j*d:(j+1)*d]))
-				f.matrix[i*n+j] = signal * k
-				f.matrix[j*n+i] = signal * dk
+				var r2 float64
+				for p, square := range f.squares[pair*f.d : (pair+1)*f.d] {
+					r2 += f.inverses[p] * square
+				}
+				k, dk := f.kernel.Correlation(r2)
+				row[j] = signal * k
+				f.derivative[pair] = signal * dk
+				pair++
 			}
-			f.matrix[i*n+i] = signal + noise + f.known[i]
+			row[i] = signal + f.learned[i] + f.known[i]
+		}
+		for k, s := range f.sharings {
+			f.factor.row(s.i)[s.j] += f.shared[k]
 		}
 	})
 	if err != nil {
 		return 0, err
 	}
 	copy(f.alpha, f.y)
-	blas64.Trsv(blas.NoTrans, lower(n, f.matrix), vector(f.alpha))
-	return -logLikelihood(n, f.matrix, f.alpha) - logPrior, nil
+	f.factor.solve(blas.NoTrans, f.alpha)
+	return -logLikelihood(f.factor, f.alpha) - f.logPrior(theta, nil), nil
 }
 
 // gradient stores the gradient at the point of the last value, for which it
@@ -212,42 +305,61 @@ func (f *logPosterior) value(theta []float64) (float64, error) {
 // see Rasmussen and Williams, Gaussian Processes for Machine Learning, MIT
 // Press 2006, equation 5.9.
 func (f *logPosterior) gradient(grad []float64) {
-	n, d := f.n, f.d
-	noise := f.noise()
-	blas64.Trsv(blas.Trans, lower(n, f.matrix), vector(f.alpha))
-	lapack64.Potri(lower(n, f.matrix))
+	f.factor.solve(blas.Trans, f.alpha)
+	lapack64.Potri(f.factor.raw())
+	clear(grad)
 
-	// ∂k/∂log ℓ_p = −2 k'(r²) (z_ip − z_jp)², and each pair counts twice.
-	lengths := grad[1 : 1+d]
-	clear(lengths)
-	var trace, noiseTrace float64
-	for i := range n {
-		zi := f.scaled[i*d : (i+1)*d]
-		for j := range i {
-			m := f.matrix[i*n+j] - f.alpha[i]*f.alpha[j]
-			weight := -2 * m * f.matrix[j*n+i]
-			zj := f.scaled[j*d : (j+1)*d]
-			for p := range lengths {
-				diff := zi[p] - zj[p]
-				lengths[p] += weight * diff * diff
+	// ∂k/∂log ℓ_p = −2 k'(r²) (x_ip − x_jp)²/ℓ_p², and each pair counts twice.
+	lengths := grad[1 : 1+f.d]
+	pair := 0
+	for i := range f.n {
+		row, a := f.factor.row(i), f.alpha[i]
+		for j, inverse := range row[:i] {
+			weight := (inverse - a*f.alpha[j]) * f.derivative[pair]
+			for p, square := range f.squares[pair*f.d : (pair+1)*f.d] {
+				lengths[p] += weight * square
 			}
+			pair++
 		}
-		m := f.matrix[i*n+i] - f.alpha[i]*f.alpha[i]
-		trace += m
-		noiseTrace += m * (noise + f.known[i])
 	}
+	for p := range lengths {
+		lengths[p] *= -2 * f.inverses[p]
+	}
+
 	// K = S + N with the noise N, so that tr(MS) = tr(MK) − tr(MN), and
 	// tr(MK) = n − yᵀα. The jitter is a multiple of s_f² and so belongs to S.
-	grad[0] = (float64(n) - blas64.Dot(vector(f.y), vector(f.alpha)) - noiseTrace) / 2
+	noiseTrace := f.noiseGradient(grad)
+	grad[0] = (float64(f.n) - blas64.Dot(vector(f.y), vector(f.alpha)) - noiseTrace) / 2
+	f.logPrior(f.theta, grad)
+}
 
-	_, slope := f.prior.SignalVariance(f.theta[0])
-	grad[0] -= slope
-	for j := range lengths {
-		_, slope := f.prior.LengthScale(f.theta[1+j])
-		lengths[j] -= slope
+// noiseGradient adds to grad the derivatives with respect to the noise, and
+// returns tr(MN). It needs K⁻¹ and α.
+//
+// The covariance N_ij of one run's noise has ∂N_ij/∂log σ_n² = N_ij,
+// ∂N_ij/∂b_p = N_ij (u_ip + u_jp)/2 with u = x − ½, and
+// ∂N_ij/∂log λ = N_ij |p_i − p_j|/λ.
+func (f *logPosterior) noiseGradient(grad []float64) (trace float64) {
+	add := func(i, j int, weight float64) {
+		trace += 2 * weight
+		if f.noiseAt >= 0 {
+			grad[f.noiseAt] += weight
+		}
+		if f.slopesAt >= 0 {
+			for p := range f.d {
+				grad[f.slopesAt+p] += weight * (f.centred[i*f.d+p] + f.centred[j*f.d+p]) / 2
+			}
+		}
 	}
-	if f.fitNoise {
-		_, slope := f.prior.NoiseVariance(f.theta[1+d])
-		grad[1+d] = trace*noise/2 - slope
+	for i, learned := range f.learned {
+		m := f.factor.row(i)[i] - f.alpha[i]*f.alpha[i]
+		trace += m * f.known[i]
+		add(i, i, m*learned/2)
 	}
+	for k, s := range f.sharings {
+		weight := (f.factor.row(s.i)[s.j] - f.alpha[s.i]*f.alpha[s.j]) * f.shared[k]
+		add(s.i, s.j, weight)
+		grad[f.decayAt] += weight * s.distance / math.Exp(f.theta[f.decayAt])
+	}
+	return trace
 }

@@ -54,7 +54,7 @@ func (g *GP) Predict(x []float64) (mean, variance float64) {
 	k := vector(w.covariance)
 	g.covariances(w.covariance, nil, w.point)
 	mean = g.hyper.Mean + blas64.Dot(k, vector(g.weights))
-	blas64.Trsv(blas.NoTrans, lower(g.n, g.factor), k)
+	g.factor.solve(blas.NoTrans, w.covariance)
 	return mean, max(0, g.hyper.SignalVariance-blas64.Dot(k, k))
 }
 
@@ -75,9 +75,9 @@ func (g *GP) PredictGradient(dMean, dVariance, x []float64) (mean, variance floa
 	k := vector(w.covariance)
 	g.covariances(w.covariance, w.derivative, w.point)
 	mean = g.hyper.Mean + blas64.Dot(k, vector(g.weights))
-	blas64.Trsv(blas.NoTrans, lower(g.n, g.factor), k)
+	g.factor.solve(blas.NoTrans, w.covariance)
 	variance = max(0, g.hyper.SignalVariance-blas64.Dot(k, k))
-	blas64.Trsv(blas.Trans, lower(g.n, g.factor), k)
+	g.factor.solve(blas.Trans, w.covariance)
 
 	// ∂k_i/∂x_j = 2 k'(r²) (z_j − z_ij)/ℓ_j with z the scaled points.
 	clear(dMean)
@@ -141,7 +141,7 @@ func (g *GP) PredictJoint(x [][]float64) (mean []float64, cov *mat.SymDense) {
 		g.covariances(row, nil, scaled[a*g.d:(a+1)*g.d])
 		mean[a] += blas64.Dot(vector(row), vector(g.weights))
 	}
-	blas64.Trsm(blas.Right, blas.Trans, 1, lower(n, g.factor), k)
+	blas64.Trsm(blas.Right, blas.Trans, 1, g.factor.raw(), k)
 	blas64.Syrk(blas.NoTrans, -1, k, 1, cov.RawSymmetric())
 	for a := range q {
 		cov.SetSym(a, a, max(0, cov.At(a, a)))

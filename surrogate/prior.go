@@ -17,6 +17,10 @@ type Prior interface {
 	SignalVariance(v float64) (logDensity, derivative float64)
 	LengthScale(v float64) (logDensity, derivative float64)
 	NoiseVariance(v float64) (logDensity, derivative float64)
+	NoiseDecay(v float64) (logDensity, derivative float64)
+
+	// NoiseSlope takes the slope itself, which is a difference of logarithms.
+	NoiseSlope(v float64) (logDensity, derivative float64)
 }
 
 // NoPrior is the flat prior over the logarithms: [Fit] then maximises the
@@ -32,19 +36,28 @@ func (NoPrior) LengthScale(float64) (logDensity, derivative float64) { return 0,
 // NoiseVariance returns 0, 0.
 func (NoPrior) NoiseVariance(float64) (logDensity, derivative float64) { return 0, 0 }
 
+// NoiseSlope returns 0, 0.
+func (NoPrior) NoiseSlope(float64) (logDensity, derivative float64) { return 0, 0 }
+
+// NoiseDecay returns 0, 0.
+func (NoPrior) NoiseDecay(float64) (logDensity, derivative float64) { return 0, 0 }
+
 // LogNormalPrior gives each hyperparameter a normal density over its
-// logarithm.
+// logarithm, and the noise slopes one over themselves.
 type LogNormalPrior struct {
-	Signal, Length, Noise Normal
+	Signal, Length, Noise, Slope, Decay Normal
 }
 
-// Normal is a normal density.
+// Normal is a normal density, or the flat one if StdDev is 0.
 type Normal struct {
 	Mean   float64
-	StdDev float64 // > 0
+	StdDev float64 // >= 0
 }
 
 func (d Normal) logDensity(v float64) (logDensity, derivative float64) {
+	if d.StdDev == 0 {
+		return 0, 0
+	}
 	z := (v - d.Mean) / d.StdDev
 	return -z * z / 2, -z / d.StdDev
 }
@@ -64,12 +77,26 @@ func (p LogNormalPrior) NoiseVariance(v float64) (logDensity, derivative float64
 	return p.Noise.logDensity(v)
 }
 
+// NoiseSlope implements [Prior].
+func (p LogNormalPrior) NoiseSlope(v float64) (logDensity, derivative float64) {
+	return p.Slope.logDensity(v)
+}
+
+// NoiseDecay implements [Prior].
+func (p LogNormalPrior) NoiseDecay(v float64) (logDensity, derivative float64) {
+	return p.Decay.logDensity(v)
+}
+
 // DefaultPrior returns the weak prior that [Fit] uses for d inputs if none is
 // given:
 //
 //	log ℓ_j  ~ N(√2 − 3 + ½ ln d, √3),  mode ℓ = 0.205 √d
 //	log s_f² ~ N(0, 2)
 //	log σ_n² ~ N(−5, 2),                mode σ_n² = 0.0067
+//	b_j      ~ N(0, 1.5)
+//	log λ    ~ N(0, 1)
+//
+// with the standard deviation as the second argument.
 //
 // The first is the prior of Hvarfner, Hellsten and Nardi, "Vanilla Bayesian
 // Optimization Performs Great in High Dimensions", ICML 2024, which is
@@ -79,11 +106,16 @@ func (p LogNormalPrior) NoiseVariance(v float64) (logDensity, derivative float64
 // the mode over ℓ meant there.
 //
 // The noise prior is wide enough for outputs known almost exactly as well as
-// for noisy ones.
+// for noisy ones. A noise slope of one standard deviation lets the standard
+// deviation of the noise double from one face of the unit cube to the other. The
+// decay suits positions that are logarithms: noise stays much the same while the
+// epoch changes by less than a factor of e.
 func DefaultPrior(d int) LogNormalPrior {
 	return LogNormalPrior{
 		Signal: Normal{Mean: 0, StdDev: 2},
 		Length: Normal{Mean: math.Sqrt2 - 3 + math.Log(math.Max(1, float64(d)))/2, StdDev: sqrt3},
 		Noise:  Normal{Mean: -5, StdDev: 2},
+		Slope:  Normal{Mean: 0, StdDev: 1.5},
+		Decay:  Normal{Mean: 0, StdDev: 1},
 	}
 }
