@@ -6,6 +6,7 @@
 // parameter's own unit. A [Space] validates points, encodes them to [0, 1]^Dim
 // and back, and turns uniform numbers into points by inverse distribution
 // functions, so that random and quasi-random designs follow the same laws.
+// Parameters may exist only under a [Condition] on another.
 //
 // Values of this package are plain data. They may be shared by goroutines as
 // long as nobody changes them.

@@ -91,6 +91,9 @@ type Parameter struct {
 	// evenly on Scale with both bounds included (one level is the middle).
 	// 0 means [DefaultLevels]. Discrete and Categorical take all their values.
 	Levels int
+
+	// Condition says when the parameter exists. nil means always.
+	Condition *Condition
 }
 
 // Count returns the number of different values, +Inf for a Double that is not

@@ -8,7 +8,9 @@ import (
 )
 
 // Point is a configuration: one coordinate per parameter of its [Space], in
-// order and in the parameter's own unit. A category is its index in Choices.
+// order and in the parameter's own unit. A category is its index in Choices. Two
+// points in canonical form (see [Condition]) are the same configuration if and
+// only if they are equal.
 type Point []float64
 
 // Equal reports whether p and q have the same coordinates.
@@ -40,11 +42,12 @@ func (s *Space) Validate() error {
 		}
 		seen[p.Name] = true
 	}
+	s.validateConditions(&errs)
 	return errs.Err()
 }
 
-// Contains returns nil if p is a point of the space, else a [FieldErrors] with
-// every coordinate at fault, named like "parameters[2]".
+// Contains returns nil if p is a canonical point of the space, else a
+// [FieldErrors] with every coordinate at fault, named like "parameters[2]".
 func (s *Space) Contains(p Point) error {
 	var errs FieldErrors
 	if len(p) != len(s.Parameters) {
@@ -52,11 +55,25 @@ func (s *Space) Contains(p Point) error {
 		return errs
 	}
 	for i, v := range p {
-		if q := &s.Parameters[i]; !q.Contains(v) {
-			errs.Add(fmt.Sprintf("parameters[%d]", i), fmt.Sprintf("%g is not a value of %s parameter %q%s", v, q.Kind, q.Name, q.domain()))
+		q := &s.Parameters[i]
+		field := fmt.Sprintf("parameters[%d]", i)
+		switch {
+		case !s.Active(p, i):
+			if v != q.smallest() {
+				errs.Add(field, fmt.Sprintf("must be %g where parameter %q does not exist, is %g", q.smallest(), q.Name, v))
+			}
+		case !q.Contains(v):
+			errs.Add(field, fmt.Sprintf("%g is not a value of %s parameter %q%s", v, q.Kind, q.Name, q.domain()))
 		}
 	}
 	return errs.Err()
+}
+
+// checkLength panics unless p has one coordinate per parameter.
+func (s *Space) checkLength(p Point) {
+	if len(p) != len(s.Parameters) {
+		panic("space: point and space differ in length")
+	}
 }
 
 // domain describes the values for a message.
@@ -91,46 +108,63 @@ func (p *Parameter) width() int {
 	return 1
 }
 
-// Cardinality returns the number of points, +Inf if a Double can vary.
+// Cardinality returns the number of canonical points, +Inf if a Double can vary.
 func (s *Space) Cardinality() float64 {
 	n := 1.0
 	for i := range s.Parameters {
-		n *= s.Parameters[i].Count()
+		if s.Parameters[i].Condition == nil {
+			n *= s.cardinality(i)
+		}
 	}
 	return n
 }
 
 // Encode appends the position of p in [0, 1]^Dim to dst[:0] and returns it:
 // numerical parameters by their position on their scale, categorical ones
-// one-hot. Points outside the bounds are encoded outside the cube. It panics
-// if p has the wrong length.
+// one-hot. Points outside the bounds are encoded outside the cube.
+//
+// Parameters that do not exist at p, whatever their coordinates, are encoded in
+// the middle: 1/2, or 1/k in each of k categories. So they add nothing to the
+// distance of two points at which they do not exist. Encode panics if p has the
+// wrong length.
 func (s *Space) Encode(dst []float64, p Point) []float64 {
-	if len(p) != len(s.Parameters) {
-		panic("space: point and space differ in length")
-	}
+	s.checkLength(p)
 	dst = dst[:0]
 	for i, v := range p {
 		q := &s.Parameters[i]
-		if q.Kind != Categorical {
-			dst = append(dst, q.Unit(v))
-			continue
-		}
-		for c := range q.Choices {
-			if float64(c) == v {
-				dst = append(dst, 1)
-			} else {
-				dst = append(dst, 0)
+		active := s.Active(p, i)
+		switch {
+		case q.Kind == Categorical:
+			for c := range q.Choices {
+				dst = append(dst, oneHot(active, float64(c) == v, len(q.Choices)))
 			}
+		case active:
+			dst = append(dst, q.Unit(v))
+		default:
+			dst = append(dst, 0.5)
 		}
 	}
 	return dst
 }
 
-// Decode returns the point nearest to u in [0, 1]^Dim: coordinates are clamped
-// to the cube, integers and discretes take the value nearest on their scale,
-// and a category is the largest of its coordinates, the first among equals.
+// oneHot is the encoded coordinate of one of k categories.
+func oneHot(active, chosen bool, k int) float64 {
+	switch {
+	case !active:
+		return 1 / float64(k)
+	case chosen:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// Decode returns the point at u in [0, 1]^Dim, in canonical form: coordinates
+// are clamped to the cube, integers and discretes take the value nearest on their
+// scale, and a category is the largest of its coordinates, the first among
+// equals.
 //
-// Decode(Encode(p)) is p: exactly for discretes, categories, bounds, and
+// Decode(Encode(p)) is Canonical(p): exactly for discretes, categories, bounds, and
 // integers in ranges of at most 2^50 (2^40 on a log scale), within a few
 // units in the last place otherwise. It panics if u has the wrong length.
 func (s *Space) Decode(u []float64) Point {
@@ -154,11 +188,11 @@ func (s *Space) Decode(u []float64) Point {
 		}
 		u = u[w:]
 	}
-	return p
+	return s.Canonical(p)
 }
 
-// Quantile returns the point at the cumulative probabilities u, one in (0, 1)
-// per parameter, of the parameters' design laws. Independent uniform u give
+// Quantile returns the point, in canonical form, at the cumulative probabilities
+// u, one in (0, 1) per parameter, of the parameters' design laws. Independent uniform u give
 // independent draws of the laws, a low-discrepancy sequence gives a
 // quasi-random design. It panics if u has the wrong length.
 func (s *Space) Quantile(u []float64) Point {
@@ -169,11 +203,12 @@ func (s *Space) Quantile(u []float64) Point {
 	for i := range u {
 		p[i] = s.Parameters[i].Quantile(u[i])
 	}
-	return p
+	return s.Canonical(p)
 }
 
 // Sample draws one point from the design laws, independently for each
-// parameter and with exactly one draw of rng for each.
+// parameter and with exactly one draw of rng for each, and returns it in canonical
+// form.
 func (s *Space) Sample(rng *rand.Rand) Point {
 	p := make(Point, len(s.Parameters))
 	for i := range p {
@@ -181,5 +216,5 @@ func (s *Space) Sample(rng *rand.Rand) Point {
 		u := (float64(rng.Uint64()>>11) + 0.5) / (1 << 53)
 		p[i] = s.Parameters[i].Quantile(u)
 	}
-	return p
+	return s.Canonical(p)
 }
