@@ -11,8 +11,8 @@ import (
 
 // ErrExhausted is returned by [Designer.Suggest], with the suggestions that
 // were still possible, when a designer that never repeats a configuration has
-// used up its space.
-var ErrExhausted = errors.New("suggest: every configuration of the space has been suggested")
+// used up its space, or when any finds no other configuration that is allowed.
+var ErrExhausted = errors.New("suggest: no further configuration of the space was found")
 
 // Designer chooses configurations. Implementations are stateless and safe for
 // concurrent use.

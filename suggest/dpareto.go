@@ -95,7 +95,7 @@ func (d dpareto) Suggest(ctx context.Context, p *Problem, h *History, r Request)
 		var ok bool
 		switch {
 		case count+i < d.options.InitialPoints:
-			s, ok = initialPoint(p.Space, tried, r.Seed, number)
+			s, ok = initialPoint(p, tried, r.Seed, number)
 		default:
 			if model == nil && modelErr == nil {
 				model, modelErr = d.fit(ctx, p, h, pending, r.Seed)
@@ -107,7 +107,7 @@ func (d dpareto) Suggest(ctx context.Context, p *Problem, h *History, r Request)
 				return nil, ctx.Err()
 			}
 			if modelErr != nil {
-				s, ok = fallback(p.Space, tried, r.Seed, number)
+				s, ok = fallback(p, tried, r.Seed, number)
 				s.FallbackReason = modelErr.Error()
 			}
 		}
@@ -140,47 +140,23 @@ func (d dpareto) fit(ctx context.Context, p *Problem, h *History, pending []spac
 	return m, err
 }
 
-// drawAttempts is how many draws of a designer may have been tried before, in
-// a space without doubles, until the first untried point is taken instead.
-const drawAttempts = 100
-
 // initialPoint draws an untried configuration from the design laws.
-func initialPoint(s *space.Space, tried pointSet, seed uint64, number int64) (Suggestion, bool) {
+func initialPoint(p *Problem, tried pointSet, seed uint64, number int64) (Suggestion, bool) {
 	rng := newRand(seed, number, streamDesign)
-	for range drawAttempts {
-		if q := s.Sample(rng); !tried.contains(q) {
-			return Suggestion{Point: q, Designer: NewRandom().Name()}, true
-		}
+	q, ok := p.draw(tried, func() space.Point { return p.Space.Sample(rng) })
+	if !ok {
+		q, ok = p.firstUntried(tried)
 	}
-	q, ok := firstUntried(s, tried)
 	return Suggestion{Point: q, Designer: NewRandom().Name()}, ok
 }
 
 // fallback returns an untried configuration of the quasi-random sequence.
-func fallback(s *space.Space, tried pointSet, seed uint64, number int64) (Suggestion, bool) {
-	sequence := newHalton(len(s.Parameters), mix(seed))
-	u := make([]float64, len(s.Parameters))
-	for k := range uint64(drawAttempts) {
-		// Numbers far ahead, which no trial reaches, stand in for a used one.
-		sequence.at(u, uint64(number)+k<<32)
-		if q := s.Quantile(u); !tried.contains(q) {
-			return Suggestion{Point: q, Designer: NewQuasiRandom().Name()}, true
-		}
+func fallback(p *Problem, tried pointSet, seed uint64, number int64) (Suggestion, bool) {
+	q, ok := p.draw(tried, quasiRandomDraws(p.Space, seed, number))
+	if !ok {
+		q, ok = p.firstUntried(tried)
 	}
-	q, ok := firstUntried(s, tried)
 	return Suggestion{Point: q, Designer: NewQuasiRandom().Name()}, ok
-}
-
-// firstUntried returns the first untried point of a space without doubles.
-func firstUntried(s *space.Space, tried pointSet) (space.Point, bool) {
-	if !math.IsInf(s.Cardinality(), 1) {
-		for q := range points(s) {
-			if !tried.contains(q) {
-				return q, true
-			}
-		}
-	}
-	return nil, false
 }
 
 // candidate is a configuration and its value of the criterion.
@@ -220,11 +196,11 @@ func (d dpareto) maximize(ctx context.Context, model *Model, pending []space.Poi
 	}
 	list := m.candidates(d.options, pending, mix(mix(seed+streamCandidates)^uint64(number)))
 	if len(list) == 0 {
-		q, ok := firstUntried(model.problem.Space, tried)
+		s, ok := initialPoint(model.problem, tried, seed, number)
 		if !ok {
 			return Suggestion{}, false, nil
 		}
-		list = append(list, q)
+		list = append(list, s.Point)
 	}
 	laws, err := m.predict(ctx, list)
 	if err != nil {
@@ -301,16 +277,26 @@ func (m *maximizer) search(ctx context.Context, list []space.Point, laws [][]acq
 	return m.polish(top), nil
 }
 
-// candidates returns different untried configurations: quasi-random ones and
-// some around the front, or all if the space has at most o.Candidates points.
+// maxReplacements times the number of candidates is how many quasi-random ones
+// that are not allowed are replaced by further ones.
+const maxReplacements = 10
+
+// candidates returns different untried configurations that are allowed:
+// quasi-random ones and some around the front, or all if the space has at most
+// o.Candidates points.
 func (m *maximizer) candidates(o DParetoOptions, pending []space.Point, key uint64) []space.Point {
 	s := m.model.problem.Space
 	seen := make(pointSet)
 	var list []space.Point
+	refused := 0
 	consider := func(q space.Point) {
-		if !m.tried.contains(q) && !seen.contains(q) {
+		switch {
+		case m.tried.contains(q) || seen.contains(q):
+		case m.model.problem.allowed(q):
 			seen.add(q)
 			list = append(list, q)
+		default:
+			refused++
 		}
 	}
 	if s.Cardinality() <= float64(o.Candidates) {
@@ -321,8 +307,8 @@ func (m *maximizer) candidates(o DParetoOptions, pending []space.Point, key uint
 	}
 	sequence := newHalton(len(s.Parameters), key)
 	u := make([]float64, len(s.Parameters))
-	for i := range o.Candidates {
-		sequence.at(u, uint64(i))
+	for n := 0; n-min(refused, maxReplacements*o.Candidates) < o.Candidates; n++ {
+		sequence.at(u, uint64(n))
 		consider(at(s, u))
 	}
 	if centres := m.frontPoints(pending); len(centres) > 0 {
@@ -345,7 +331,7 @@ func at(s *space.Space, u []float64) space.Point {
 			q[j] = p.At(t)
 		}
 	}
-	return q
+	return s.Canonical(q)
 }
 
 // frontPoints returns the evaluated and pending configurations whose medians
@@ -410,6 +396,7 @@ func (m *maximizer) polish(c candidate) candidate {
 			for _, direction := range []float64{-1, 1} {
 				q := c.point.Clone()
 				q[j] = m.move(j, q[j], direction*step)
+				q = m.model.problem.Space.Canonical(q)
 				if v := m.valueOfNew(q, c); v > c.value {
 					c = candidate{q, v}
 				}
@@ -422,9 +409,10 @@ func (m *maximizer) polish(c candidate) candidate {
 	return c
 }
 
-// valueOfNew is the value at q, but -Inf where q has been tried or is c itself.
+// valueOfNew is the value at q, but -Inf where q is not allowed, has been tried or
+// is c itself.
 func (m *maximizer) valueOfNew(q space.Point, c candidate) float64 {
-	if q.Equal(c.point) || m.tried.contains(q) {
+	if q.Equal(c.point) || m.tried.contains(q) || !m.model.problem.allowed(q) {
 		return math.Inf(-1)
 	}
 	m.laws = m.model.laws(m.laws, m.x, q)
@@ -441,7 +429,7 @@ func (m *maximizer) perturb(q space.Point, sd float64) space.Point {
 			q[j] = m.move(j, q[j], sd*m.rng.NormFloat64())
 		}
 	}
-	return q
+	return m.model.problem.Space.Canonical(q)
 }
 
 // move returns the value of parameter j a signed step away on its scale. Steps

@@ -7,11 +7,16 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
+// maxGridRefusals is how many configurations of a grid may not be allowed until
+// the search for an allowed one ends.
+const maxGridRefusals = 1_000_000
+
 type grid struct{}
 
 // NewGrid returns the designer "grid": the Cartesian product of the
 // parameters' grid values (see [space.Parameter.GridValues]) in mixed-radix
-// order, the last parameter changing fastest. A suggestion is the first
+// order, the last parameter changing fastest, and conditional parameters after
+// their parents and only where they exist. A suggestion is the first allowed
 // configuration in that order that has not been tried: neither evaluated, nor
 // pending, nor infeasible. There are no random draws.
 func NewGrid() Designer { return grid{} }
@@ -31,15 +36,22 @@ func (d grid) Suggest(ctx context.Context, p *Problem, h *History, r Request) ([
 	}
 	tried := h.tried()
 	out := make([]Suggestion, 0, r.Count)
-	for q := range product(counts, func(j, i int) float64 { return levels[j][i] }) {
+	refused := 0
+	for q := range p.Space.Product(counts, func(j, i int) float64 { return levels[j][i] }) {
 		if len(out) == r.Count {
 			return out, nil
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if !tried.contains(q) {
+		switch {
+		case tried.contains(q):
+		case p.allowed(q):
 			out = append(out, Suggestion{Point: q, Designer: d.Name()})
+		case refused == maxGridRefusals:
+			return out, ErrExhausted
+		default:
+			refused++
 		}
 	}
 	if len(out) < r.Count {
@@ -55,32 +67,5 @@ func points(s *space.Space) iter.Seq[space.Point] {
 	for j := range counts {
 		counts[j] = s.Parameters[j].Count()
 	}
-	return product(counts, func(j, i int) float64 { return s.Parameters[j].Value(i) })
-}
-
-// product yields the Cartesian product of counts[j] values for coordinate j,
-// the last coordinate changing fastest.
-func product(counts []float64, value func(j, i int) float64) iter.Seq[space.Point] {
-	return func(yield func(space.Point) bool) {
-		digits := make([]int, len(counts))
-		for {
-			q := make(space.Point, len(counts))
-			for j, i := range digits {
-				q[j] = value(j, i)
-			}
-			if !yield(q) {
-				return
-			}
-			j := len(digits) - 1
-			for ; j >= 0; j-- {
-				if digits[j]++; float64(digits[j]) < counts[j] {
-					break
-				}
-				digits[j] = 0
-			}
-			if j < 0 {
-				return
-			}
-		}
-	}
+	return s.Product(counts, func(j, i int) float64 { return s.Parameters[j].Value(i) })
 }

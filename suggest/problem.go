@@ -155,7 +155,8 @@ type Problem struct {
 
 	// Checkpoint names an Integer parameter, at least 1, with the property that a
 	// run with value T passes through the states of all smaller values, so that
-	// one run is an evaluation at every one of them. Empty if there is none.
+	// one run is an evaluation at every one of them. It has no condition and is the
+	// parent of none. Empty if there is none.
 	Checkpoint string
 
 	// Cost is what the value of a configuration is measured against.
@@ -227,6 +228,8 @@ func (p *Problem) validateCheckpoint(errs *space.FieldErrors) {
 		errs.Add("checkpoint", fmt.Sprintf("%q is not a parameter", p.Checkpoint))
 	case p.Space.Parameters[i].Kind != space.Integer || p.Space.Parameters[i].Min < 1:
 		errs.Add("checkpoint", fmt.Sprintf("%q must be an integer parameter with a minimum of at least 1", p.Checkpoint))
+	case p.Space.Parameters[i].Condition != nil || p.Space.IsParent(i):
+		errs.Add("checkpoint", fmt.Sprintf("%q must neither have a condition nor be the parent of one", p.Checkpoint))
 	}
 }
 

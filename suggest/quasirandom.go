@@ -3,6 +3,8 @@ package suggest
 import (
 	"context"
 	"math/rand/v2"
+
+	"github.com/dpareto/dpareto/suggest/space"
 )
 
 type quasiRandom struct{}
@@ -11,8 +13,10 @@ type quasiRandom struct{}
 // sequence, one prime base per parameter, sent through the inverse
 // distribution functions of the design laws. The point of trial number n is
 // the n-th of the sequence that Seed determines, so that the numbers of a
-// study, whatever the first, cover the space evenly. Configurations of a
-// space without doubles can repeat.
+// study, whatever the first, cover the space evenly. Where that point is not
+// allowed, it is replaced by the first allowed one of every 2654435761st point
+// after it: again up to Seed and n only, and far from the numbers of other
+// trials. Configurations of a space without doubles can repeat.
 //
 // Digits are scrambled as a nested uniform permutation (A. B. Owen, "Randomly
 // permuted (t,m,s)-nets and (t,s)-sequences", 1995), which makes every point
@@ -26,17 +30,35 @@ func (d quasiRandom) Suggest(ctx context.Context, p *Problem, h *History, r Requ
 	if err := validate(p, h, r); err != nil {
 		return nil, err
 	}
-	sequence := newHalton(len(p.Space.Parameters), mix(r.Seed))
-	u := make([]float64, len(p.Space.Parameters))
 	out := make([]Suggestion, 0, r.Count)
 	for i := range r.Count {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		sequence.at(u, uint64(r.Number+int64(i)))
-		out = append(out, Suggestion{Point: p.Space.Quantile(u), Designer: d.Name()})
+		q, ok := p.draw(nil, quasiRandomDraws(p.Space, r.Seed, r.Number+int64(i)))
+		if !ok {
+			return out, ErrExhausted
+		}
+		out = append(out, Suggestion{Point: q, Designer: d.Name()})
 	}
 	return out, nil
+}
+
+// skip is the distance between the points of the sequence of which one trial
+// takes the first that it can: a prime near 2^32 divided by the golden ratio, so
+// that its multiples are spread evenly in every base.
+const skip = 2654435761
+
+// quasiRandomDraws returns the points for trial number of a study, one per call.
+func quasiRandomDraws(s *space.Space, seed uint64, number int64) func() space.Point {
+	sequence := newHalton(len(s.Parameters), mix(seed))
+	u := make([]float64, len(s.Parameters))
+	n := uint64(number)
+	return func() space.Point {
+		sequence.at(u, n)
+		n += skip
+		return s.Quantile(u)
+	}
 }
 
 // halton is a nested-scrambled Halton sequence.
