@@ -102,7 +102,7 @@ Or run a study of your own:
 	fromEnvironment(root.PersistentFlags(), "log-level")
 	root.AddCommand(
 		a.serveCommand(), a.agentCommand(), a.studyCommand(), a.trialCommand(), a.frontCommand(),
-		a.privacyCommand(), a.dataCommand(), a.demoCommand(), a.versionCommand(),
+		a.privacyCommand(), a.dataCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand(),
 	)
 	return root
 }

@@ -77,24 +77,30 @@ func formatOf(path string) (string, error) {
 
 // Save writes the figure to a file, whose extension tells the format. The file is
 // replaced only by a complete one.
-func (f *Figure) Save(path string) error {
+func (f *Figure) Save(path string) error { return save(path, f.draw) }
+
+// Render writes the figure as "svg" or "png", the latter with 192 dots per inch.
+func (f *Figure) Render(w io.Writer, format string) error { return render(w, format, f.draw) }
+
+// save writes what a function draws to a file.
+func save(path string, paint func(draw.Canvas)) error {
 	format, err := formatOf(path)
 	if err != nil {
 		return err
 	}
 	var out bytes.Buffer
-	if err := f.Render(&out, format); err != nil {
+	if err := render(&out, format, paint); err != nil {
 		return err
 	}
 	return os.WriteFile(path, out.Bytes(), 0o644) //nolint:gosec // a picture is for everybody
 }
 
-// Render writes the figure as "svg" or "png", the latter with 192 dots per inch.
-func (f *Figure) Render(w io.Writer, format string) error {
+// render writes what a function draws in a format.
+func render(w io.Writer, format string, paint func(draw.Canvas)) error {
 	switch format {
 	case "svg":
 		canvas := vgsvg.New(width, height)
-		f.draw(draw.New(canvas))
+		paint(draw.New(canvas))
 		var out bytes.Buffer
 		if _, err := canvas.WriteTo(&out); err != nil {
 			return err
@@ -105,7 +111,7 @@ func (f *Figure) Render(w io.Writer, format string) error {
 		return err
 	case "png":
 		canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dotsPerInch))
-		f.draw(draw.New(canvas))
+		paint(draw.New(canvas))
 		_, err := vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
 		return err
 	default:

@@ -1,0 +1,7 @@
+// Package bench compares designers: it runs each of them in this process on one problem
+// under several seeds, from the same initial points and with the same random streams of
+// training, and measures the fronts that they find and the processor time that they take.
+//
+// Problems are the test problems of suggest/problems, studies with a trainer, and the
+// replay of recorded trials.
+package bench

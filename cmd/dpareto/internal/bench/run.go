@@ -1,0 +1,222 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// Options say how designers are compared. Fields are checked by [Run].
+type Options struct {
+	// Designers are names of [suggest.DesignerNames].
+	Designers []string
+	// Seeds is the number of seeds: 1, 2, ..., Seeds.
+	Seeds int
+	// Budget is the number of runs of a study, those of the initial points included.
+	Budget int
+	// At are smaller budgets at which fronts are measured as well.
+	At []int
+	// Initial is the number of initial points. 0 means the problem's own.
+	Initial int
+	// Batch is the number of suggestions that are asked for at once. 0 means 1.
+	Batch int
+	// Remeasure is how often every reported configuration is run again. 0 means never.
+	Remeasure int
+	// Target is the hypervolume to be reached, 0 for none.
+	Target float64
+	// Parallel is the number of studies that run at the same time. More than one blurs
+	// processor times: they are those of the process. 0 means 1.
+	Parallel int
+	// Progress, when not nil, is called after every run with the number of all runs so
+	// far, but for repeated ones. It may be called from several goroutines.
+	Progress func(runs int)
+}
+
+// Validate returns an error for options that make no sense for the problem.
+func (o *Options) Validate(p *Problem) error {
+	for _, name := range o.Designers {
+		if _, ok := suggest.DesignerByName(name, 0); !ok {
+			return fmt.Errorf("designer %q is unknown, want some of %v", name, suggest.DesignerNames())
+		}
+	}
+	switch {
+	case len(o.Designers) == 0:
+		return errors.New("no designer is given")
+	case o.Seeds < 1:
+		return fmt.Errorf("the number of seeds is %d, want at least 1", o.Seeds)
+	case o.Budget < 1:
+		return fmt.Errorf("the budget is %d, want at least 1", o.Budget)
+	case o.Initial < 0 || o.Batch < 0 || o.Remeasure < 0 || o.Parallel < 0 || o.Target < 0:
+		return errors.New("an option is negative")
+	case o.Remeasure > 0 && p.Exact:
+		return fmt.Errorf("problem %s has no noise: there is nothing to measure again", p.Name)
+	}
+	for _, at := range o.At {
+		if at < 1 || at > o.Budget {
+			return fmt.Errorf("the budget to look at is %d, want 1 to %d", at, o.Budget)
+		}
+	}
+	return nil
+}
+
+// Run runs all designers under all seeds. It returns an error for options that make no
+// sense, of a run, of a designer, or of the context.
+func Run(ctx context.Context, p *Problem, o Options) (*Result, error) {
+	if err := o.Validate(p); err != nil {
+		return nil, err
+	}
+	if o.Initial == 0 {
+		o.Initial = p.InitialPoints
+	}
+	o.Batch, o.Parallel = max(o.Batch, 1), max(o.Parallel, 1)
+	result := newResult(p, o)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(o.Parallel)
+	runs := make(chan struct{})
+	counted := make(chan struct{})
+	go func() {
+		defer close(counted)
+		n := 0
+		for range runs {
+			if n++; o.Progress != nil {
+				o.Progress(n)
+			}
+		}
+	}()
+	// Seed by seed, so that an early look at the progress compares designers.
+	for seed := range o.Seeds {
+		for d, name := range o.Designers {
+			group.Go(func() error {
+				s := &study{problem: p, options: o, designer: name, seed: uint64(seed + 1), done: func() { runs <- struct{}{} }}
+				if err := s.run(ctx); err != nil {
+					return fmt.Errorf("designer %s, seed %d: %w", name, s.seed, err)
+				}
+				scores, err := s.scores(ctx)
+				if err != nil {
+					return fmt.Errorf("designer %s, seed %d: %w", name, s.seed, err)
+				}
+				result.designers[d].seeds[seed] = scores
+				return nil
+			})
+		}
+	}
+	err := group.Wait()
+	close(runs)
+	<-counted
+	if err != nil {
+		return nil, err
+	}
+	return result, nil
+}
+
+// study is one designer at work under one seed.
+type study struct {
+	problem  *Problem
+	options  Options
+	designer string
+	seed     uint64
+	done     func() // called after every run
+
+	history suggest.History
+	after   []state // after 0, 1, 2, ... runs
+	// standIns counts suggestions that another designer had to make, for the reason.
+	standIns int
+	reason   string
+}
+
+// state is how far a study is.
+type state struct {
+	evaluations int     // in the history
+	epochs      float64 // trained so far
+	suggestions int     // by the designer under test
+	processor   time.Duration
+}
+
+// The independent random streams of a study.
+const (
+	streamRuns      = iota + 1 // the noise of runs
+	streamRemeasure            // the noise of repeated runs
+)
+
+// derive returns the seed of a stream's n-th use, by the finaliser of SplitMix64 (Steele,
+// Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+func derive(seed uint64, stream, n int) uint64 {
+	for _, v := range []int{stream, n} {
+		seed += 0x9e3779b97f4a7c15 + uint64(v)
+		seed = (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
+		seed = (seed ^ seed>>27) * 0x94d049bb133111eb
+		seed ^= seed >> 31
+	}
+	return seed
+}
+
+// run spends the budget, or what the designer finds to spend it on.
+func (s *study) run(ctx context.Context) error {
+	designer, ok := suggest.DesignerByName(s.designer, s.options.Initial)
+	if !ok {
+		return errors.New("is unknown")
+	}
+	evaluate := s.problem.Start()
+	s.after = []state{{}}
+	for runs := 0; runs < s.options.Budget; {
+		asked, initial := designer, false
+		count := min(s.options.Batch, s.options.Budget-runs)
+		if left := min(s.options.Initial, s.options.Budget) - runs; left > 0 {
+			asked, initial, count = s.problem.Initial, true, left
+		}
+		before, _ := processorTime()
+		suggestions, err := asked.Suggest(ctx, s.problem.Problem, &s.history,
+			suggest.Request{Count: count, Seed: s.seed, Number: int64(runs + 1)})
+		now, _ := processorTime()
+		if err != nil && !errors.Is(err, suggest.ErrExhausted) {
+			return err
+		}
+		if len(suggestions) == 0 {
+			return nil
+		}
+		share := (now - before) / time.Duration(len(suggestions))
+		for _, suggestion := range suggestions {
+			runs++
+			evaluations, err := evaluate(ctx, suggestion.Point, derive(s.seed, streamRuns, runs))
+			if err != nil {
+				return fmt.Errorf("run %d: %w", runs, err)
+			}
+			s.add(suggestion, evaluations, initial, share)
+			s.done()
+		}
+	}
+	return ctx.Err()
+}
+
+// add records a run.
+func (s *study) add(suggestion suggest.Suggestion, evaluations []suggest.Evaluation, initial bool, processor time.Duration) {
+	number := len(s.after)
+	if len(evaluations) == 0 {
+		s.history.Infeasible = append(s.history.Infeasible, suggestion.Point)
+	}
+	for _, e := range evaluations {
+		if s.problem.Checkpoint != "" {
+			e.Run = int64(number)
+		}
+		s.history.Evaluations = append(s.history.Evaluations, e)
+	}
+	next := s.after[number-1]
+	next.evaluations = len(s.history.Evaluations)
+	if s.problem.Epochs != nil {
+		next.epochs += s.problem.Epochs(suggestion.Point)
+	}
+	if !initial {
+		next.suggestions++
+		next.processor += processor
+	}
+	s.after = append(s.after, next)
+	if suggestion.FallbackReason != "" {
+		s.standIns++
+		s.reason = suggestion.FallbackReason
+	}
+}

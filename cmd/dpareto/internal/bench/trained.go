@@ -1,0 +1,135 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
+	"github.com/dpareto/dpareto/clients/go/trainer/dpsgd"
+	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/studyfile"
+	"github.com/dpareto/dpareto/cmd/dpareto/studies"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// trainedStudy is a problem with a trainer: a bundled study.
+type trainedStudy struct {
+	name       string
+	file       string // of package studies
+	checkpoint string // the parameter whose smaller values a run passes through, or ""
+	truth      func(space.Point) []float64
+}
+
+// trainedStudies are the problems with a trainer, by which methods were compared before.
+var trainedStudies = []trainedStudy{
+	{name: "svt", file: "svt", truth: func(q space.Point) []float64 {
+		cutoff, noiseScale := int64(q[0]), q[1]
+		return []float64{sparsevector.Epsilon(cutoff, noiseScale), sparsevector.ExpectedError(cutoff, noiseScale)}
+	}},
+	{name: "adult", file: "adult-variance", checkpoint: dpsgd.ParameterEpochs},
+}
+
+// open compiles the study and makes its trainer.
+func (s trainedStudy) open(ctx context.Context, o ProblemOptions) (*Problem, error) {
+	if o.FinalOnly && s.checkpoint == "" {
+		return nil, noCheckpoints(s.name)
+	}
+	content, err := studies.File(s.file)
+	if err != nil {
+		return nil, err
+	}
+	file, err := studyfile.Parse(content)
+	if err != nil {
+		return nil, err
+	}
+	message := file.Study.GetSpec()
+	message.CheckpointParameter = s.checkpoint
+	if o.FinalOnly {
+		message.CheckpointParameter = ""
+	}
+	study, err := spec.Compile("study.spec", message)
+	if err != nil {
+		return nil, fmt.Errorf("study %s: %w", s.file, err)
+	}
+	t, err := builtin.Registry().New(ctx, message.GetTrainer().GetName(), trainer.Options{
+		DataDir: o.DataDir, Settings: message.GetTrainer().GetSettings(), Progress: o.Progress,
+	})
+	if err != nil {
+		return nil, err
+	}
+	problem := *study.Problem
+	problem.Checkpoint = message.GetCheckpointParameter()
+	p := &Problem{
+		Problem:        &problem,
+		Name:           s.name,
+		Initial:        suggest.NewRandom(), // the laws of the design
+		InitialPoints:  study.InitialTrials(),
+		Truth:          s.truth,
+		MaxHypervolume: math.NaN(),
+		Start: func() Evaluator {
+			return func(ctx context.Context, q space.Point, seed uint64) ([]suggest.Evaluation, error) {
+				return train(ctx, study, t, q, seed)
+			}
+		},
+	}
+	isEpochs := func(q space.Parameter) bool { return q.Name == dpsgd.ParameterEpochs }
+	if i := slices.IndexFunc(problem.Space.Parameters, isEpochs); i >= 0 {
+		p.Epochs = func(q space.Point) float64 { return q[i] }
+	}
+	return p, nil
+}
+
+// train runs one trial of a study, as an agent and the server do together.
+func train(ctx context.Context, study *spec.Study, t trainer.Trainer, q space.Point, seed uint64) ([]suggest.Evaluation, error) {
+	run := trainer.Run{Parameters: make(trainer.Parameters), Replicates: int(study.Replicates()), Seed: seed}
+	for i, v := range q {
+		switch p := &study.Problem.Space.Parameters[i]; p.Kind {
+		case space.Integer:
+			run.Parameters[p.Name] = int64(v)
+		case space.Categorical:
+			run.Parameters[p.Name] = p.Choices[int(v)]
+		case space.Double, space.Discrete:
+			run.Parameters[p.Name] = v
+		}
+	}
+	var evaluations []suggest.Evaluation
+	add := func(m trainer.Measurement) error {
+		message := &dparetov1.Measurement{Metrics: make(map[string]*dparetov1.MetricValue)}
+		if study.Checkpoints() {
+			message.Step = m.Step
+		}
+		for _, metric := range study.Spec.GetMetrics() {
+			if runs, ok := m.Metrics[metric.GetId()]; ok {
+				message.Metrics[metric.GetId()] = &dparetov1.MetricValue{Runs: runs}
+			}
+		}
+		complete, _, err := study.Measurement("measurement", q, message, false)
+		if err != nil {
+			return err
+		}
+		evaluations = append(evaluations, study.Evaluation(q, complete))
+		return nil
+	}
+	var report trainer.Report
+	if study.Checkpoints() {
+		report = add // called at the end of the run, too
+	}
+	final, err := t.Train(ctx, run, report)
+	if _, infeasible := errors.AsType[*trainer.InfeasibleError](err); infeasible {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !study.Checkpoints() {
+		err = add(final)
+	}
+	return evaluations, err
+}
