@@ -16,4 +16,21 @@ func TestPredictDoesNotAllocate(t *testing.T) {
 	if allocs := testing.AllocsPerRun(200, func() { g.PredictGradient(dMean, dVariance, x) }); allocs != 0 {
 		t.Errorf("PredictGradient allocates %v times", allocs)
 	}
+
+	c := mustCondition(t, g, randomPoints(rng, 4, 3), randomNormals(rng, 6, 4))
+	means, variances := make([]float64, 6), make([]float64, 1)
+	batch := [][]float64{x}
+	var p Partial
+	if allocs := testing.AllocsPerRun(200, func() { c.Predict(means, x) }); allocs != 0 {
+		t.Errorf("Conditioned.Predict allocates %v times", allocs)
+	}
+	if allocs := testing.AllocsPerRun(200, func() { c.PredictBatch(means, variances, batch) }); allocs != 0 {
+		t.Errorf("Conditioned.PredictBatch allocates %v times", allocs)
+	}
+	if allocs := testing.AllocsPerRun(200, func() {
+		c.PredictPartial(&p, means, x)
+		p.Gradient(dMean, means, 1)
+	}); allocs != 0 {
+		t.Errorf("Conditioned.PredictPartial with Gradient allocates %v times", allocs)
+	}
 }

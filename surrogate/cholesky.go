@@ -118,7 +118,7 @@ func factorise(a blas64.Symmetric, signalVariance, smallest float64, fill func()
 	for multiple := smallest; ; multiple = max(firstJitter, 10*multiple) {
 		// The factor leaves room for the rounding of the products of ten.
 		if multiple > 2*lastJitter {
-			return 0, fmt.Errorf("surrogate: %w: %d observations, jitter up to %.3g = %.3g × signal variance tried",
+			return 0, fmt.Errorf("surrogate: %w: %d points, jitter up to %.3g = %.3g × signal variance tried",
 				ErrNotPositiveDefinite, a.N, jitter, jitter/signalVariance)
 		}
 		jitter = multiple * signalVariance

@@ -32,7 +32,8 @@
 // [Fit] learns the [Hyperparameters] and returns a [GP]; [New] takes them as
 // given; [GP.Append] and [GP.Extend] add observations in O(n²) each. A GP is
 // immutable and safe for concurrent use; [GP.Predict] and [GP.PredictGradient]
-// do not allocate.
+// do not allocate. [GP.Condition] draws the function at some points from the
+// posterior and returns a [Conditioned], the posterior for each of the draws.
 //
 // # Units
 //

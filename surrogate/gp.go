@@ -146,7 +146,7 @@ func (g *GP) observe(obs Observations) *GP {
 
 // fillRow stores the covariances of observation i and those up to i.
 func (g *GP) fillRow(row []float64, i int) {
-	g.covariances(row[:i], nil, g.scaled[i*g.d:(i+1)*g.d])
+	g.covariances(row[:i], nil, g.scaled[i*g.d:(i+1)*g.d], g.scaled)
 	g.noise.addCovariances(row[:i], i)
 	row[i] = g.hyper.SignalVariance + g.noise.variance(i)
 }
@@ -195,12 +195,12 @@ func squaredDistance(a, b []float64) float64 {
 }
 
 // covariances stores into k the covariances of f at the scaled point z and at
-// the first len(k) observed points, and into dk, unless nil, their derivatives
-// with respect to r².
-func (g *GP) covariances(k, dk, z []float64) {
+// the first len(k) of the scaled points, and into dk, unless nil, their
+// derivatives with respect to r².
+func (g *GP) covariances(k, dk, z, scaled []float64) {
 	s, d := g.hyper.SignalVariance, g.d
 	for i := range k {
-		c, dc := g.kernel.Correlation(squaredDistance(z, g.scaled[i*d:(i+1)*d]))
+		c, dc := g.kernel.Correlation(squaredDistance(z, scaled[i*d:(i+1)*d]))
 		k[i] = s * c
 		if dk != nil {
 			dk[i] = s * dc

@@ -442,7 +442,7 @@ func assertJitterError(t *testing.T, err error, want string) {
 func TestNotPositiveDefinite(t *testing.T) {
 	h := Hyperparameters{SignalVariance: 3, LengthScales: []float64{1}}
 	_, err := New(indefinite{}, h, Observations{X: [][]float64{{0}, {1}}, Y: []float64{0, 1}})
-	assertJitterError(t, err, "2 observations, jitter up to 0.0003 = 0.0001 × signal variance tried")
+	assertJitterError(t, err, "2 points, jitter up to 0.0003 = 0.0001 × signal variance tried")
 	g := mustNew(t, indefinite{}, h, Observations{X: [][]float64{{0}}, Y: []float64{0}})
 	_, err = g.Append([]float64{1}, 1, 0)
 	assertJitterError(t, err, "jitter up to 0.0003")

@@ -52,7 +52,7 @@ func (g *GP) Predict(x []float64) (mean, variance float64) {
 	defer workspaces.Put(w)
 	scaleTo(w.point, x, g.hyper.LengthScales)
 	k := vector(w.covariance)
-	g.covariances(w.covariance, nil, w.point)
+	g.covariances(w.covariance, nil, w.point, g.scaled)
 	mean = g.hyper.Mean + blas64.Dot(k, vector(g.weights))
 	g.factor.solve(blas.NoTrans, w.covariance)
 	return mean, max(0, g.hyper.SignalVariance-blas64.Dot(k, k))
@@ -73,29 +73,35 @@ func (g *GP) PredictGradient(dMean, dVariance, x []float64) (mean, variance floa
 	defer workspaces.Put(w)
 	scaleTo(w.point, x, g.hyper.LengthScales)
 	k := vector(w.covariance)
-	g.covariances(w.covariance, w.derivative, w.point)
+	g.covariances(w.covariance, w.derivative, w.point, g.scaled)
 	mean = g.hyper.Mean + blas64.Dot(k, vector(g.weights))
 	g.factor.solve(blas.NoTrans, w.covariance)
 	variance = max(0, g.hyper.SignalVariance-blas64.Dot(k, k))
 	g.factor.solve(blas.Trans, w.covariance)
 
-	// ∂k_i/∂x_j = 2 k'(r²) (z_j − z_ij)/ℓ_j with z the scaled points.
 	clear(dMean)
+	g.addGradient(dMean, w.point, w.derivative, g.weights, g.scaled)
 	clear(dVariance)
-	for i, dk := range w.derivative {
-		a, b := dk*g.weights[i], dk*w.covariance[i]
-		row := g.scaled[i*g.d : (i+1)*g.d]
-		for j, z := range row {
-			diff := w.point[j] - z
-			dMean[j] += a * diff
-			dVariance[j] += b * diff
-		}
-	}
-	for j, l := range g.hyper.LengthScales {
-		dMean[j] *= 2 / l
-		dVariance[j] *= -4 / l
+	g.addGradient(dVariance, w.point, w.derivative, w.covariance, g.scaled)
+	for j := range dVariance {
+		dVariance[j] *= -2
 	}
 	return mean, variance
+}
+
+// addGradient adds to grad the gradient of coefficientsᵀk with respect to x,
+// where k are the covariances of f at x and at the scaled points, given the
+// scaled x and the derivatives of k with respect to r²:
+//
+//	∂k_i/∂x_j = 2 (dk_i/dr²) (z_j − z_ij)/ℓ_j.
+func (g *GP) addGradient(grad, point, derivative, coefficients, scaled []float64) {
+	for j, l := range g.hyper.LengthScales {
+		var sum float64
+		for i, dk := range derivative {
+			sum += dk * coefficients[i] * (point[j] - scaled[i*g.d+j])
+		}
+		grad[j] += 2 / l * sum
+	}
 }
 
 // PredictJoint returns the posterior means and the posterior covariance matrix
@@ -138,7 +144,7 @@ func (g *GP) PredictJoint(x [][]float64) (mean []float64, cov *mat.SymDense) {
 	k := blas64.General{Rows: q, Cols: n, Stride: n, Data: make([]float64, q*n)}
 	for a := range q {
 		row := k.Data[a*n : (a+1)*n]
-		g.covariances(row, nil, scaled[a*g.d:(a+1)*g.d])
+		g.covariances(row, nil, scaled[a*g.d:(a+1)*g.d], g.scaled)
 		mean[a] += blas64.Dot(vector(row), vector(g.weights))
 	}
 	blas64.Trsm(blas.Right, blas.Trans, 1, g.factor.raw(), k)
