@@ -54,6 +54,16 @@ type Options struct {
 	// FixedNoise is given. Without, the noise of one run is the same everywhere.
 	NoiseSlopes bool
 
+	// Tolerance is the gain of log posterior density, in nats, that a step of the
+	// optimiser must promise to be taken. Zero means to go on to the maximum. For
+	// a refit from Start 0.01 is enough to follow new observations and takes 3 to 8
+	// evaluations instead of 10 to 40.
+	Tolerance float64
+
+	// MaxEvaluations is the largest number of evaluations, each of cost O(n³), per
+	// starting point. Zero or less means no limit but that of 100 steps.
+	MaxEvaluations int
+
 	// Seed determines the random starting points.
 	Seed uint64
 
@@ -124,6 +134,9 @@ func Fit(ctx context.Context, obs Observations, o Options) (*GP, error) {
 			return nil, err
 		}
 	}
+	if !(o.Tolerance >= 0) {
+		return nil, fmt.Errorf("surrogate: Options.Tolerance is %v, want a number >= 0", o.Tolerance)
+	}
 	if len(obs.X) == 0 {
 		if o.Start == nil {
 			return nil, errors.New("surrogate: no observations and no Options.Start, so the dimension is unknown")
@@ -150,7 +163,8 @@ func Fit(ctx context.Context, obs Observations, o Options) (*GP, error) {
 	}
 
 	problem := newProblem(kernel, prior, obs, units, o)
-	best, err := maximise(ctx, problem, problem.starts(o))
+	limits := limits{evaluations: max(0, o.MaxEvaluations), decrease: o.Tolerance}
+	best, err := maximise(ctx, problem, problem.starts(o), limits)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +199,7 @@ func (p *problem) starts(o Options) [][]float64 {
 // ones the first. The climbs are independent of each other, so that running
 // them in parallel cannot change the result. A panic in one of them, of a foreign
 // kernel for instance, becomes one of the caller, who can recover from it.
-func maximise(ctx context.Context, p *problem, starts [][]float64) ([]float64, error) {
+func maximise(ctx context.Context, p *problem, starts [][]float64, limits limits) ([]float64, error) {
 	values := make([]float64, len(starts))
 	errs := make([]error, len(starts))
 	var next atomic.Int64
@@ -201,7 +215,7 @@ func maximise(ctx context.Context, p *problem, starts [][]float64) ([]float64, e
 			}()
 			posterior := newLogPosterior(p)
 			for i := int(next.Add(1)) - 1; i < len(starts); i = int(next.Add(1)) - 1 {
-				values[i], errs[i] = minimise(ctx, posterior, starts[i], p.lower, p.upper)
+				values[i], errs[i] = minimise(ctx, posterior, starts[i], p.lower, p.upper, limits)
 			}
 		})
 	}

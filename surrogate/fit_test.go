@@ -7,6 +7,7 @@ import (
 	"math"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -507,6 +508,7 @@ func TestFitErrors(t *testing.T) {
 		{"NoiseVariance[1] is -1", Observations{X: x, Y: []float64{0, 1}, NoiseVariance: []float64{0, -1}}, Options{}},
 		{"Y reaches the magnitude 1e+200", Observations{X: x, Y: []float64{0, 1e200}}, Options{}},
 		{"Options.FixedNoise is -1", Observations{X: x, Y: []float64{0, 1}}, Options{FixedNoise: &negative}},
+		{"Options.Tolerance is -1", Observations{X: x, Y: []float64{0, 1}}, Options{Tolerance: -1}},
 		{"Options.Start.SignalVariance is 0", Observations{X: x, Y: []float64{0, 1}}, Options{Start: &Hyperparameters{LengthScales: []float64{1}}}},
 		{"jitter up to", Observations{X: x, Y: []float64{0, 1}}, Options{Kernel: indefinite{}, FixedNoise: new(float64)}},
 	}
@@ -610,4 +612,48 @@ func TestFitPanicReachesTheCaller(t *testing.T) {
 	}()
 	_, err := Fit(t.Context(), Observations{X: [][]float64{{0}, {1}}, Y: []float64{1, 2}}, Options{Kernel: brokenKernel{}})
 	t.Errorf("no panic, error %v", err)
+}
+
+// countingKernel counts the correlations asked for.
+type countingKernel struct {
+	Matern52
+
+	calls *atomic.Int64
+}
+
+func (k countingKernel) Correlation(r2 float64) (c, dc float64) {
+	k.calls.Add(1)
+	return k.Matern52.Correlation(r2)
+}
+
+// A refit is cheap: an evaluation asks for n(n−1)/2 correlations, and so does New.
+func TestRefitEvaluations(t *testing.T) {
+	const n = 60
+	obs := checkpoints(1, n, 4)
+	o := Options{NoiseSlopes: true}
+	start := mustFit(t, obs, o).Hyperparameters()
+	extended := checkpoints(1, n+4, 4)
+	evaluations := func(o Options) int {
+		k := countingKernel{calls: new(atomic.Int64)}
+		o.Kernel, o.Start, o.Restarts, o.NoiseSlopes = k, &start, -1, true
+		g := mustFit(t, extended, o)
+		p := newTestProblem(t, Matern52{}, DefaultPrior(4), extended, o)
+		f := newLogPosterior(p)
+		before, err := f.value(p.logs(start))
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := f.value(p.logs(g.Hyperparameters()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if after > before+1e-9 {
+			t.Errorf("%+v: the negative log posterior rose from %v to %v", o, before, after)
+		}
+		return int(k.calls.Load())/((n+4)*(n+3)/2) - 1
+	}
+	full, tolerant, single := evaluations(Options{}), evaluations(Options{Tolerance: 0.01}), evaluations(Options{MaxEvaluations: 1})
+	if single != 1 || tolerant >= full || tolerant > 12 || evaluations(Options{MaxEvaluations: 3}) != 3 {
+		t.Errorf("%d evaluations, %d with a tolerance, %d of 1", full, tolerant, single)
+	}
 }

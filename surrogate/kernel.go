@@ -43,7 +43,7 @@ func (Matern52) Name() string { return "matern52" }
 func (Matern52) Correlation(r2 float64) (k, dk float64) {
 	z := sqrt5 * math.Sqrt(r2)
 	e := math.Exp(-z)
-	return (1 + z + 5*r2/3) * e, -5. / 6 * (1 + z) * e
+	return (1 + z + 5./3*r2) * e, -5. / 6 * (1 + z) * e
 }
 
 // Matern32 is the Matérn correlation with smoothness 3/2, for rougher

@@ -20,6 +20,12 @@ const (
 	curvatureFactor   = 1e-10 // least cosine of a correction pair
 )
 
+// limits end minimise before it has converged. The zero value has none.
+type limits struct {
+	evaluations int     // most calls of value, at least the one at the start; 0 means no limit
+	decrease    float64 // a quasi-Newton step that promises less is not taken
+}
+
 // differentiable is a function with a gradient. The method gradient is for
 // the point of the last call of value and is called at most once for it.
 type differentiable interface {
@@ -45,7 +51,7 @@ type correction struct {
 // seen. A step to a point where f has an error or no finite value counts as too
 // long. The error is that of ctx, or tells that f has an error or no finite value
 // at the x given, moved into the box.
-func minimise(ctx context.Context, f differentiable, x, lower, upper []float64) (float64, error) {
+func minimise(ctx context.Context, f differentiable, x, lower, upper []float64, limits limits) (float64, error) {
 	n := len(x)
 	clamp(x, lower, upper)
 	if err := ctx.Err(); err != nil {
@@ -62,6 +68,13 @@ func minimise(ctx context.Context, f differentiable, x, lower, upper []float64) 
 	trial, direction := make([]float64, n), make([]float64, n)
 	free := make([]bool, n)
 	var corrections []correction
+	left := math.MaxInt // evaluations
+	if limits.evaluations > 0 {
+		left = limits.evaluations - 1
+	}
+	if left == 0 {
+		return value, nil
+	}
 	f.gradient(grad)
 
 	for range maxIterations {
@@ -75,21 +88,30 @@ func minimise(ctx context.Context, f differentiable, x, lower, upper []float64) 
 			corrections = corrections[:0]
 			quasiNewton(direction, grad, free, nil)
 		}
+		// The step to the minimum of the quadratic model lowers it by half the slope.
+		if len(corrections) > 0 && -floats.Dot(direction, grad)/2 < limits.decrease {
+			break
+		}
 		if longest := floats.Norm(direction, math.Inf(1)); longest > maxStep {
 			floats.Scale(maxStep/longest, direction)
 		}
 
-		next, ok, err := backtrack(ctx, f, trial, x, direction, grad, value, lower, upper)
+		next, ok, err := backtrack(ctx, f, &left, trial, x, direction, grad, value, lower, upper)
 		if err != nil {
 			return 0, err
 		}
 		if !ok {
-			if len(corrections) == 0 {
+			if len(corrections) == 0 || left == 0 {
 				break
 			}
 			// The memory has led astray: go on with steepest descent.
 			corrections = corrections[:0]
 			continue
+		}
+		if left == 0 {
+			copy(x, trial)
+			value = next
+			break
 		}
 		f.gradient(trialGrad)
 		corrections = remember(corrections, trial, x, trialGrad, grad)
@@ -193,10 +215,10 @@ func quasiNewton(direction, grad []float64, free []bool, corrections []correctio
 // backtrack searches along the projection of x + t·direction, from t = 1
 // downwards, for a point with a sufficiently lower value (Armijo's condition).
 // It stores that point into trial and returns its value, and whether there is
-// one.
-func backtrack(ctx context.Context, f differentiable, trial, x, direction, grad []float64, value float64, lower, upper []float64) (float64, bool, error) {
+// one. It gives up when no evaluations are left.
+func backtrack(ctx context.Context, f differentiable, left *int, trial, x, direction, grad []float64, value float64, lower, upper []float64) (float64, bool, error) {
 	t := 1.0
-	for range maxBacktracks {
+	for range min(maxBacktracks, *left) {
 		floats.AddScaledTo(trial, x, t, direction)
 		clamp(trial, lower, upper)
 		var slope float64
@@ -206,6 +228,7 @@ func backtrack(ctx context.Context, f differentiable, trial, x, direction, grad 
 		if err := ctx.Err(); err != nil {
 			return 0, false, err
 		}
+		*left--
 		next, err := f.value(trial)
 		switch {
 		case err != nil || !finite(next):

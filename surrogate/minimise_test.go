@@ -121,7 +121,7 @@ func TestMinimise(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got := append([]float64{}, test.start...)
-			value, err := minimise(context.Background(), test.f, got, test.lower, test.upper)
+			value, err := minimise(context.Background(), test.f, got, test.lower, test.upper, limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -143,7 +143,7 @@ func TestMinimiseNeverClimbs(t *testing.T) {
 	}
 	for _, start := range []float64{-2, -1e-9, 0, 3} {
 		x := []float64{start}
-		value, err := minimise(context.Background(), f, x, []float64{-5}, []float64{5})
+		value, err := minimise(context.Background(), f, x, []float64{-5}, []float64{5}, limits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,11 +156,55 @@ func TestMinimiseNeverClimbs(t *testing.T) {
 func TestMinimiseBadStart(t *testing.T) {
 	lower, upper := []float64{-1}, []float64{1}
 	f := newTestFunction(func([]float64) float64 { return math.Inf(-1) })
-	if _, err := minimise(context.Background(), f, []float64{0}, lower, upper); !errors.Is(err, errTooNegative) {
+	if _, err := minimise(context.Background(), f, []float64{0}, lower, upper, limits{}); !errors.Is(err, errTooNegative) {
 		t.Errorf("error %v, want that of the function", err)
 	}
 	f = newTestFunction(func([]float64) float64 { return math.NaN() })
-	if _, err := minimise(context.Background(), f, []float64{0}, lower, upper); err == nil || !strings.Contains(err.Error(), "NaN") {
+	if _, err := minimise(context.Background(), f, []float64{0}, lower, upper, limits{}); err == nil || !strings.Contains(err.Error(), "NaN") {
 		t.Errorf("error %v, want one with NaN", err)
+	}
+}
+
+// However few evaluations there are, the result is at least as good as the start,
+// and all of them are counted.
+func TestMinimiseEvaluations(t *testing.T) {
+	rosenbrock := functions.ExtendedRosenbrock{}
+	last := math.Inf(1)
+	for limit := 1; limit <= 40; limit++ {
+		f := &testFunction{f: rosenbrock.Func, grad: rosenbrock.Grad}
+		x := []float64{-1.2, 1}
+		value, err := minimise(context.Background(), f, x, []float64{-5, -5}, []float64{5, 5}, limits{evaluations: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.calls > limit || (limit < 20 && f.calls < limit) {
+			t.Errorf("%d evaluations of %d", f.calls, limit)
+		}
+		if value > last || value != rosenbrock.Func(x) {
+			t.Errorf("value %v after %d evaluations, %v before", value, limit, last)
+		}
+		last = value
+	}
+}
+
+// A tolerance ends the search of a quadratic function near its minimum, with
+// fewer evaluations.
+func TestMinimiseDecrease(t *testing.T) {
+	bowl := func(x []float64) float64 { return x[0]*x[0] + 3*x[1]*x[1] + math.Pow(x[0]-x[1], 4) }
+	var calls []int
+	for _, decrease := range []float64{0, 1e-2} {
+		f := newTestFunction(bowl)
+		x := []float64{4, -3}
+		value, err := minimise(context.Background(), f, x, []float64{-5, -5}, []float64{5, 5}, limits{decrease: decrease})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if value > 5*decrease+1e-4 {
+			t.Errorf("value %v with the tolerance %v", value, decrease)
+		}
+		calls = append(calls, f.calls)
+	}
+	if calls[1] >= calls[0] {
+		t.Errorf("%d evaluations with the tolerance, %d without", calls[1], calls[0])
 	}
 }
