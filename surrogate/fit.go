@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -36,7 +37,7 @@ type Options struct {
 	Kernel Kernel
 
 	// Prior is the prior of the hyperparameters. Nil means [DefaultPrior] for
-	// the dimension of X; [NoPrior] gives maximum likelihood.
+	// the number of length scales; [NoPrior] gives maximum likelihood.
 	Prior Prior
 
 	// Restarts is the number of starting points of the optimiser beyond the
@@ -53,6 +54,13 @@ type Options struct {
 	// NoiseSlopes tells to fit Hyperparameters.NoiseSlopes too, unless
 	// FixedNoise is given. Without, the noise of one run is the same everywhere.
 	NoiseSlopes bool
+
+	// Tied holds for each of the d inputs the index of its length scale, from 0 to
+	// the number of length scales less 1. Inputs that share one are for instance
+	// the indicators of the levels of a categorical parameter: their kernel then
+	// depends only on whether the levels are equal (Hamming distance). The prior
+	// counts a shared length scale once. Nil means one length scale per input.
+	Tied []int
 
 	// Tolerance is the gain of log posterior density, in nats, that a step of the
 	// optimiser must promise to be taken. Zero means to go on to the maximum. For
@@ -71,6 +79,30 @@ type Options struct {
 	// hyperparameters of an earlier fit. It is moved into the bounds; its Mean
 	// is ignored.
 	Start *Hyperparameters
+}
+
+// checkTied panics if Tied does not have d entries and returns an error unless
+// they are the indices 0 to g − 1 of some g.
+func (o Options) checkTied(d int) error {
+	if o.Tied == nil {
+		return nil
+	}
+	if len(o.Tied) != d {
+		panic(panicDimension)
+	}
+	used := make([]bool, d+1)
+	highest := -1
+	for j, k := range o.Tied {
+		if k < 0 || k >= d {
+			return fmt.Errorf("surrogate: Options.Tied[%d] is %d, want an index from 0 to %d", j, k, d-1)
+		}
+		used[k] = true
+		highest = max(highest, k)
+	}
+	if unused := slices.Index(used, false); unused < highest {
+		return fmt.Errorf("surrogate: Options.Tied gives no input the length scale %d, but one %d", unused, highest)
+	}
+	return nil
 }
 
 // standardisation maps outputs y to (y − mean)/scale.
@@ -154,12 +186,16 @@ func Fit(ctx context.Context, obs Observations, o Options) (*GP, error) {
 	if err := obs.check(d); err != nil {
 		return nil, err
 	}
+	if err := o.checkTied(d); err != nil {
+		return nil, err
+	}
 	units, err := standardise(obs.Y)
 	if err != nil {
 		return nil, err
 	}
 	if prior == nil {
-		prior = DefaultPrior(d)
+		scales, _ := ties(o, d)
+		prior = DefaultPrior(scales)
 	}
 
 	problem := newProblem(kernel, prior, obs, units, o)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"gonum.org/v1/gonum/diff/fd"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/floats/scalar"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -508,6 +509,8 @@ func TestFitErrors(t *testing.T) {
 		{"NoiseVariance[1] is -1", Observations{X: x, Y: []float64{0, 1}, NoiseVariance: []float64{0, -1}}, Options{}},
 		{"Y reaches the magnitude 1e+200", Observations{X: x, Y: []float64{0, 1e200}}, Options{}},
 		{"Options.FixedNoise is -1", Observations{X: x, Y: []float64{0, 1}}, Options{FixedNoise: &negative}},
+		{"Options.Tied[0] is 1, want an index from 0 to 0", Observations{X: x, Y: []float64{0, 1}}, Options{Tied: []int{1}}},
+		{"Options.Tied gives no input the length scale 0, but one 1", Observations{X: [][]float64{{0, 0}}, Y: []float64{1}}, Options{Tied: []int{1, 1}}},
 		{"Options.Tolerance is -1", Observations{X: x, Y: []float64{0, 1}}, Options{Tolerance: -1}},
 		{"Options.Start.SignalVariance is 0", Observations{X: x, Y: []float64{0, 1}}, Options{Start: &Hyperparameters{LengthScales: []float64{1}}}},
 		{"jitter up to", Observations{X: x, Y: []float64{0, 1}}, Options{Kernel: indefinite{}, FixedNoise: new(float64)}},
@@ -517,6 +520,15 @@ func TestFitErrors(t *testing.T) {
 			t.Errorf("error %v, want one with %q", err, test.want)
 		}
 	}
+}
+
+func TestFitTiedPanics(t *testing.T) {
+	defer func() {
+		if got := recover(); got != panicDimension {
+			t.Errorf("panic %v, want %q", got, panicDimension)
+		}
+	}()
+	_, _ = Fit(context.Background(), Observations{X: [][]float64{{0}}, Y: []float64{0}}, Options{Tied: []int{0, 0}})
 }
 
 func TestFitPanics(t *testing.T) {
@@ -656,4 +668,75 @@ func TestRefitEvaluations(t *testing.T) {
 	if single != 1 || tolerant >= full || tolerant > 12 || evaluations(Options{MaxEvaluations: 3}) != 3 {
 		t.Errorf("%d evaluations, %d with a tolerance, %d of 1", full, tolerant, single)
 	}
+}
+
+// categorical returns observations of one continuous parameter and one of three
+// levels as indicators.
+func categorical(seed uint64, n int) Observations {
+	rng := newRand(seed)
+	obs := Observations{}
+	for range n {
+		x, level := rng.Float64(), rng.IntN(3)
+		point := []float64{x, 0, 0, 0}
+		point[1+level] = 1
+		obs.X = append(obs.X, point)
+		obs.Y = append(obs.Y, math.Sin(5*x)+0.4*float64(level)*x+0.05*rng.NormFloat64())
+	}
+	return obs
+}
+
+func TestTiedGradient(t *testing.T) {
+	obs := categorical(1, 40)
+	f := newLogPosterior(newTestProblem(t, Matern52{}, DefaultPrior(2), obs, Options{Tied: []int{1, 0, 0, 0}, NoiseSlopes: true}))
+	value := func(theta []float64) float64 {
+		v, err := f.value(theta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	rng := newRand(2)
+	for range 3 {
+		theta := f.random(rng)
+		if want := 1 + 2 + 1 + 4; len(theta) != want {
+			t.Fatalf("%d unknowns, want %d", len(theta), want)
+		}
+		want := fd.Gradient(nil, value, theta, &fd.Settings{Formula: fd.Central, Step: 1e-5})
+		value(theta)
+		got := make([]float64, len(theta))
+		f.gradient(got)
+		if !floats.EqualApprox(got, want, 1e-5) {
+			t.Errorf("at θ = %v: gradient %v, finite difference %v", theta, got, want)
+		}
+	}
+}
+
+// Tied length scales are equal, and the best of all that are.
+func TestFitTied(t *testing.T) {
+	obs := categorical(3, 50)
+	g := mustFit(t, obs, Options{Tied: []int{0, 1, 1, 1}, Prior: NoPrior{}})
+	h := g.Hyperparameters()
+	if h.LengthScales[1] != h.LengthScales[2] || h.LengthScales[1] != h.LengthScales[3] || h.LengthScales[0] == h.LengthScales[1] {
+		t.Errorf("length scales %v, want the last three equal", h.LengthScales)
+	}
+	for _, factor := range []float64{0.8, 1.25} {
+		other := h.clone()
+		for j := 1; j < 4; j++ {
+			other.LengthScales[j] *= factor
+		}
+		if v := mustNew(t, nil, other, obs).LogMarginalLikelihood(); v > g.LogMarginalLikelihood() {
+			t.Errorf("log likelihood %v with the tied length scale times %v, %v without", v, factor, g.LogMarginalLikelihood())
+		}
+	}
+	// Without ties there are more unknowns, for a higher likelihood.
+	free := mustFit(t, obs, Options{Prior: NoPrior{}, Start: &h, Restarts: -1})
+	if free.LogMarginalLikelihood() < g.LogMarginalLikelihood()-1e-9 {
+		t.Errorf("log likelihood %v without ties, %v with", free.LogMarginalLikelihood(), g.LogMarginalLikelihood())
+	}
+	// The order of the indices does not matter, and a start is moved to the ties.
+	start := h.clone()
+	start.LengthScales[1] *= 2
+	start.LengthScales[2] /= 2
+	again := mustFit(t, obs, Options{Tied: []int{1, 0, 0, 0}, Prior: NoPrior{}, Start: &start, Restarts: -1})
+	compare(t, again, g, randomPoints(newRand(4), 5, 4), 1e-3)
 }

@@ -3,26 +3,31 @@ package surrogate
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
 // problem is the estimation of hyperparameters in standardised units. The
 // unknowns are
 //
-//	θ = (log s_f², log ℓ_1, …, log ℓ_d, log σ_n², b_1, …, b_d, log λ),
+//	θ = (log s_f², log ℓ_1, …, log ℓ_g, log σ_n², b_1, …, b_d, log λ),
 //
-// where those that are not fitted are absent.
+// where those that are not fitted are absent, and g <= d if length scales are
+// tied.
 type problem struct {
 	kernel Kernel
 	prior  Prior
 	units  standardisation
 
 	n, d     int
+	scales   int       // g, number of length scales
+	ties     []int     // d, length scale of each input
 	y        []float64 // n, standardised
-	squares  []float64 // n(n−1)/2 × d row-major, (x_ij − x_i'j)² of the pairs i > i'
+	squares  []float64 // n(n−1)/2 × g row-major, Σ (x_ij − x_i'j)² of the pairs i > i', over the inputs of a length scale
 	known    []float64 // n, known noise variances, standardised
 	runs     []float64 // n
 	centred  []float64 // n×d row-major, x_ij − ½, or nil without slopes
@@ -43,27 +48,30 @@ func newProblem(kernel Kernel, prior Prior, obs Observations, units standardisat
 		n:        n,
 		d:        d,
 		y:        make([]float64, n),
-		squares:  make([]float64, 0, n*(n-1)/2*d),
 		known:    make([]float64, n),
 		runs:     obs.Runs,
 		noiseAt:  -1,
 		slopesAt: -1,
 		decayAt:  -1,
 	}
+	p.scales, p.ties = ties(o, d)
+	p.squares = make([]float64, n*(n-1)/2*p.scales)
+	next := p.squares
 	for i, x := range obs.X {
 		p.y[i] = (obs.Y[i] - units.mean) / units.scale
 		for _, other := range obs.X[:i] {
 			for j, v := range x {
 				diff := v - other[j]
-				p.squares = append(p.squares, diff*diff)
+				next[p.ties[j]] += diff * diff
 			}
+			next = next[p.scales:]
 		}
 	}
 	for i, v := range obs.NoiseVariance {
 		p.known[i] = v / units.scale / units.scale
 	}
 	p.bound(math.Log(MinSignalVariance), math.Log(MaxSignalVariance))
-	for range d {
+	for range p.scales {
 		p.bound(math.Log(MinLengthScale), math.Log(MaxLengthScale))
 	}
 	if o.FixedNoise != nil {
@@ -90,6 +98,18 @@ func newProblem(kernel Kernel, prior Prior, obs Observations, units standardisat
 	return p
 }
 
+// ties returns the number of length scales and that of each of d inputs.
+func ties(o Options, d int) (scales int, ties []int) {
+	if o.Tied != nil {
+		return slices.Max(append([]int{-1}, o.Tied...)) + 1, o.Tied
+	}
+	ties = make([]int, d)
+	for j := range ties {
+		ties[j] = j
+	}
+	return d, ties
+}
+
 // bound adds an unknown with the given bounds to θ and returns its place.
 func (p *problem) bound(lower, upper float64) int {
 	p.lower, p.upper = append(p.lower, lower), append(p.upper, upper)
@@ -97,15 +117,21 @@ func (p *problem) bound(lower, upper float64) int {
 }
 
 // logs returns θ for hyperparameters in units of Y. The result may be out of
-// bounds, and is −Inf for a noise variance of 0. Parts of the noise that h does
+// bounds, and is −Inf for a noise variance of 0. Tied length scales that differ
+// are replaced by their geometric mean. Parts of the noise that h does
 // not have are taken from the typical point.
 func (p *problem) logs(h Hyperparameters) []float64 {
 	unit := 2 * math.Log(p.units.scale)
 	theta := p.typical()
 	theta[0] = math.Log(h.SignalVariance) - unit
+	lengths := theta[1 : 1+p.scales]
+	clear(lengths)
+	inputs := make([]float64, p.scales)
 	for j, l := range h.LengthScales {
-		theta[1+j] = math.Log(l)
+		lengths[p.ties[j]] += math.Log(l)
+		inputs[p.ties[j]]++
 	}
+	floats.Div(lengths, inputs)
 	if p.noiseAt >= 0 {
 		theta[p.noiseAt] = math.Log(h.NoiseVariance) - unit
 	}
@@ -128,7 +154,7 @@ func (p *problem) hyperparameters(theta []float64) Hyperparameters {
 		NoiseVariance:  p.fixed,
 	}
 	for j := range h.LengthScales {
-		h.LengthScales[j] = math.Exp(theta[1+j])
+		h.LengthScales[j] = math.Exp(theta[1+p.ties[j]])
 	}
 	if p.noiseAt >= 0 {
 		h.NoiseVariance = math.Exp(theta[p.noiseAt]) * unit
@@ -144,10 +170,10 @@ func (p *problem) hyperparameters(theta []float64) Hyperparameters {
 
 // typical returns a starting point at the mode of the default prior.
 func (p *problem) typical() []float64 {
-	prior := DefaultPrior(p.d)
+	prior := DefaultPrior(p.scales)
 	theta := make([]float64, len(p.lower))
 	theta[0] = prior.Signal.Mean
-	for j := range p.d {
+	for j := range p.scales {
 		theta[1+j] = prior.Length.Mean
 	}
 	if p.noiseAt >= 0 {
@@ -165,7 +191,7 @@ func (p *problem) random(rng *rand.Rand) []float64 {
 	}
 	theta := make([]float64, len(p.lower))
 	theta[0] = draw(0.2, 5)
-	for j := range p.d {
+	for j := range p.scales {
 		theta[1+j] = draw(0.1, 4)
 	}
 	if p.noiseAt >= 0 {
@@ -196,7 +222,7 @@ func (p *problem) logPrior(theta, grad []float64) float64 {
 		}
 	}
 	add(0, 1, p.prior.SignalVariance)
-	add(1, p.d, p.prior.LengthScale)
+	add(1, p.scales, p.prior.LengthScale)
 	if p.noiseAt >= 0 {
 		add(p.noiseAt, 1, p.prior.NoiseVariance)
 	}
@@ -214,7 +240,7 @@ func (p *problem) logPrior(theta, grad []float64) float64 {
 type logPosterior struct {
 	*problem
 	theta      []float64 // the point of the last value
-	inverses   []float64 // d, 1/ℓ² at theta
+	inverses   []float64 // g, 1/ℓ² at theta
 	learned    []float64 // n, learned noise variances
 	shared     []float64 // learned noise covariances of the pairs in sharings
 	alpha      []float64 // n, z = L⁻¹y, then K⁻¹y
@@ -227,7 +253,7 @@ func newLogPosterior(p *problem) *logPosterior {
 	return &logPosterior{
 		problem:    p,
 		theta:      make([]float64, len(p.lower)),
-		inverses:   make([]float64, p.d),
+		inverses:   make([]float64, p.scales),
 		learned:    make([]float64, p.n),
 		shared:     make([]float64, len(p.sharings)),
 		alpha:      make([]float64, p.n),
@@ -275,7 +301,7 @@ func (f *logPosterior) value(theta []float64) (float64, error) {
 			row := f.factor.row(i)
 			for j := range i {
 				var r2 float64
-				for p, square := range f.squares[pair*f.d : (pair+1)*f.d] {
+				for p, square := range f.squares[pair*f.scales : (pair+1)*f.scales] {
 					r2 += f.inverses[p] * square
 				}
 				k, dk := f.kernel.Correlation(r2)
@@ -309,14 +335,15 @@ func (f *logPosterior) gradient(grad []float64) {
 	lapack64.Potri(f.factor.raw())
 	clear(grad)
 
-	// ∂k/∂log ℓ_p = −2 k'(r²) (x_ip − x_jp)²/ℓ_p², and each pair counts twice.
-	lengths := grad[1 : 1+f.d]
+	// ∂k/∂log ℓ_p = −2 k'(r²) Σ(x_i − x_j)²/ℓ_p² over the inputs with ℓ_p, and each
+	// pair counts twice.
+	lengths := grad[1 : 1+f.scales]
 	pair := 0
 	for i := range f.n {
 		row, a := f.factor.row(i), f.alpha[i]
 		for j, inverse := range row[:i] {
 			weight := (inverse - a*f.alpha[j]) * f.derivative[pair]
-			for p, square := range f.squares[pair*f.d : (pair+1)*f.d] {
+			for p, square := range f.squares[pair*f.scales : (pair+1)*f.scales] {
 				lengths[p] += weight * square
 			}
 			pair++

@@ -87,8 +87,8 @@ func (p LogNormalPrior) NoiseDecay(v float64) (logDensity, derivative float64) {
 	return p.Decay.logDensity(v)
 }
 
-// DefaultPrior returns the weak prior that [Fit] uses for d inputs if none is
-// given:
+// DefaultPrior returns the weak prior that [Fit] uses for d inputs (d length
+// scales, if some are tied) if none is given:
 //
 //	log ℓ_j  ~ N(√2 − 3 + ½ ln d, √3),  mode ℓ = 0.205 √d
 //	log s_f² ~ N(0, 2)
