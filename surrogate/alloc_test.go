@@ -33,4 +33,9 @@ func TestPredictDoesNotAllocate(t *testing.T) {
 	}); allocs != 0 {
 		t.Errorf("Conditioned.PredictPartial with Gradient allocates %v times", allocs)
 	}
+
+	based, _, _ := basedGP(t, checkpoints(1, 20, 3), 3)
+	if allocs := testing.AllocsPerRun(200, func() { based.PredictGradient(dMean, dVariance, x) }); allocs != 0 {
+		t.Errorf("PredictGradient with a base allocates %v times", allocs)
+	}
 }

@@ -111,7 +111,7 @@ func (g *GP) Condition(points, normals [][]float64) (*Conditioned, error) {
 		copy(generalRow(c.normals, s), z)
 		for i := range b {
 			row := c.factor.row(n + i)
-			generalRow(c.values, s)[i] = g.hyper.Mean +
+			generalRow(c.values, s)[i] = g.priorMean(points[i]) +
 				blas64.Dot(vector(row[:n]), vector(g.whitened)) +
 				blas64.Dot(vector(row[n:]), vector(z[:i+1]))
 		}
@@ -151,14 +151,14 @@ func (c *Conditioned) Predict(means, x []float64) (variance float64) {
 	scaleTo(w.point, x, c.gp.hyper.LengthScales)
 	c.gp.covariances(w.covariance, nil, w.point, c.scaled)
 	c.factor.solve(blas.NoTrans, w.covariance)
-	return c.moments(means, w.covariance)
+	return c.moments(means, x, w.covariance)
 }
 
-// moments stores the means at a point and returns the variance, given the
-// whitened covariances with it, (l, u) = factor⁻¹ k.
-func (c *Conditioned) moments(means, whitened []float64) (variance float64) {
+// moments stores the means at x and returns the variance, given the whitened
+// covariances with it, (l, u) = factor⁻¹ k.
+func (c *Conditioned) moments(means, x, whitened []float64) (variance float64) {
 	n := c.gp.n
-	mean := c.gp.hyper.Mean + blas64.Dot(vector(whitened[:n]), vector(c.gp.whitened))
+	mean := c.gp.priorMean(x) + blas64.Dot(vector(whitened[:n]), vector(c.gp.whitened))
 	for s := range means {
 		means[s] = mean + blas64.Dot(vector(whitened[n:]), vector(generalRow(c.normals, s)))
 	}
@@ -198,7 +198,7 @@ func (c *Conditioned) PredictBatch(means, variances []float64, x [][]float64) {
 		}
 		for a := range part {
 			q := first + a
-			variances[q] = c.moments(means[q*samples:(q+1)*samples], generalRow(k, a))
+			variances[q] = c.moments(means[q*samples:(q+1)*samples], x[q], generalRow(k, a))
 		}
 	}
 }
@@ -208,6 +208,7 @@ func (c *Conditioned) PredictBatch(means, variances []float64, x [][]float64) {
 // without allocation, but not concurrently.
 type Partial struct {
 	process      *Conditioned
+	x            []float64 // d
 	point        []float64 // d, scaled
 	derivative   []float64 // n+b, dk/d(r²)
 	whitened     []float64 // n+b, (l, u)
@@ -221,13 +222,14 @@ func (c *Conditioned) PredictPartial(p *Partial, means, x []float64) (variance f
 		panic(panicDimension)
 	}
 	p.process = c
+	p.x = append(p.x[:0], x...)
 	p.point = resize(p.point, c.gp.d)
 	p.derivative = resize(p.derivative, c.size)
 	p.whitened = resize(p.whitened, c.size)
 	scaleTo(p.point, x, c.gp.hyper.LengthScales)
 	c.gp.covariances(p.whitened, p.derivative, p.point, c.scaled)
 	c.factor.solve(blas.NoTrans, p.whitened)
-	return c.moments(means, p.whitened)
+	return c.moments(means, x, p.whitened)
 }
 
 // Gradient stores into grad the gradient with respect to x of
@@ -244,7 +246,7 @@ func (p *Partial) Gradient(grad, weights []float64, varianceWeight float64) {
 	if len(grad) != c.gp.d || len(weights) != c.Samples() {
 		panic(panicDimension)
 	}
-	// The sum is W m + qᵀ(l, u) + varianceWeight (s_f² − |(l, u)|²) with
+	// The sum is W m(x) + qᵀ(l, u) + varianceWeight (s_f² − |(l, u)|²) with W = Σ_s weights_s,
 	// q = Σ_s weights_s (L⁻¹(y − m), z^s), and (l, u) = factor⁻¹ k.
 	p.coefficients = resize(p.coefficients, c.size)
 	clear(p.coefficients)
@@ -257,5 +259,6 @@ func (p *Partial) Gradient(grad, weights []float64, varianceWeight float64) {
 	blas64.Axpy(-2*varianceWeight, vector(p.whitened), vector(p.coefficients))
 	c.factor.solve(blas.Trans, p.coefficients)
 	clear(grad)
+	c.gp.addPriorGradient(grad, p.x, total)
 	c.gp.addGradient(grad, p.point, p.derivative, p.coefficients, c.scaled)
 }

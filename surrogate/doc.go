@@ -9,8 +9,9 @@
 //	y_i = f(x_i) + e_i,   e ~ N(0, N),
 //	f ~ GP(m, s_f² ρ(r²)),   r² = Σ_j ((x_ij − x'_ij)/ℓ_j)²,
 //
-// with a constant mean m, a [Kernel] ρ and one length scale ℓ_j per input (ARD,
-// automatic relevance determination). The noise of R_i runs is partly known and
+// with a constant mean m, to which the mean of an earlier posterior may add
+// ([NewWithBase]), a [Kernel] ρ and one length scale ℓ_j per input (ARD,
+// automatic relevance determination), of which some may be tied. The noise of R_i runs is partly known and
 // partly learned,
 //
 //	N_ii = known_i + τ²(x_i)/R_i,   τ²(x) = σ_n² exp(Σ_j b_j (x_j − ½)),

@@ -55,6 +55,13 @@ type Options struct {
 	// FixedNoise is given. Without, the noise of one run is the same everywhere.
 	NoiseSlopes bool
 
+	// Base, if not nil, is the posterior of an earlier study with the same inputs
+	// and units of Y, whose mean may serve as prior mean. Fit chooses its weight
+	// Hyperparameters.BaseWeight among 0, ½ and 1 by the posterior density, with
+	// the other hyperparameters fitted for each; with fewer than 3 observations it
+	// is 1. That multiplies the cost of Fit by three.
+	Base *GP
+
 	// Tied holds for each of the d inputs the index of its length scale, from 0 to
 	// the number of length scales less 1. Inputs that share one are for instance
 	// the indicators of the levels of a categorical parameter: their kernel then
@@ -77,7 +84,7 @@ type Options struct {
 
 	// Start, if not nil, is a first starting point, for instance the
 	// hyperparameters of an earlier fit. It is moved into the bounds; its Mean
-	// is ignored.
+	// and BaseWeight are ignored.
 	Start *Hyperparameters
 }
 
@@ -111,8 +118,8 @@ type standardisation struct {
 }
 
 // standardise returns the sample mean and standard deviation of y. For outputs
-// that do not vary (up to rounding) the scale is 1.
-func standardise(y []float64) (standardisation, error) {
+// that do not vary (up to rounding) the scale is the fallback.
+func standardise(y []float64, fallback float64) (standardisation, error) {
 	n := float64(len(y))
 	var mean, magnitude float64
 	for _, v := range y {
@@ -128,7 +135,7 @@ func standardise(y []float64) (standardisation, error) {
 	}
 	scale := math.Sqrt(sum / max(1, n-1))
 	if scale <= 1e-14*magnitude || scale < 1e-150 {
-		scale = 1
+		scale = fallback
 	}
 	return standardisation{mean: mean, scale: scale}, nil
 }
@@ -136,13 +143,13 @@ func standardise(y []float64) (standardisation, error) {
 // Fit returns the posterior at the hyperparameters that maximise the marginal
 // likelihood times the prior (MAP over the logarithms of the hyperparameters),
 // within the bounds MinLengthScale to MaxNoiseDecay. The mean is the sample
-// mean of Y. The decay of the noise within groups is fitted if a group has two
+// mean of Y, less the share of Base. The decay of the noise within groups is fitted if a group has two
 // observations and the noise is not fixed at 0. The result is never less probable than Start moved into the
 // bounds, and does not depend on the number of processors.
 //
 // Outputs that do not vary leave the scale of the function unknown; the bounds
 // and the prior then hold in the units of Y. With no observations Fit returns
-// the prior given by Start, which must not be nil.
+// Base if there is one, and else the prior given by Start, which must not be nil.
 //
 // Fit uses a projected L-BFGS with analytic gradients from several starting
 // points in parallel; each evaluation costs O(n³).
@@ -170,8 +177,11 @@ func Fit(ctx context.Context, obs Observations, o Options) (*GP, error) {
 		return nil, fmt.Errorf("surrogate: Options.Tolerance is %v, want a number >= 0", o.Tolerance)
 	}
 	if len(obs.X) == 0 {
+		if o.Base != nil {
+			return o.Base, nil
+		}
 		if o.Start == nil {
-			return nil, errors.New("surrogate: no observations and no Options.Start, so the dimension is unknown")
+			return nil, errors.New("surrogate: no observations, no Options.Base and no Options.Start, so the dimension is unknown")
 		}
 		h := o.Start.clone()
 		if o.FixedNoise != nil {
@@ -189,22 +199,41 @@ func Fit(ctx context.Context, obs Observations, o Options) (*GP, error) {
 	if err := o.checkTied(d); err != nil {
 		return nil, err
 	}
-	units, err := standardise(obs.Y)
-	if err != nil {
-		return nil, err
-	}
 	if prior == nil {
 		scales, _ := ties(o, d)
 		prior = DefaultPrior(scales)
 	}
-
-	problem := newProblem(kernel, prior, obs, units, o)
-	limits := limits{evaluations: max(0, o.MaxEvaluations), decrease: o.Tolerance}
-	best, err := maximise(ctx, problem, problem.starts(o), limits)
-	if err != nil {
-		return nil, err
+	scale := 1.0 // of outputs that do not vary
+	if o.Base != nil {
+		if o.Base.d != d {
+			panic(panicDimension)
+		}
+		scale = math.Sqrt(o.Base.hyper.SignalVariance)
 	}
-	return New(kernel, problem.hyperparameters(best), obs)
+
+	limits := limits{evaluations: max(0, o.MaxEvaluations), decrease: o.Tolerance}
+	var best Hyperparameters
+	least := math.Inf(1)
+	for _, weight := range baseWeights(o.Base, len(obs.X)) {
+		part := obs
+		part.Y = residuals(obs, o.Base, weight)
+		units, err := standardise(part.Y, scale)
+		if err != nil {
+			return nil, err
+		}
+		problem := newProblem(kernel, prior, part, units, o)
+		theta, value, err := maximise(ctx, problem, problem.starts(o), limits)
+		if err != nil {
+			return nil, err
+		}
+		// The density of the residuals in units of Y.
+		if value += float64(len(obs.X)) * math.Log(units.scale); value < least {
+			least = value
+			best = problem.hyperparameters(theta)
+			best.BaseWeight = weight
+		}
+	}
+	return NewWithBase(kernel, best, obs, o.Base)
 }
 
 // starts returns the starting points.
@@ -231,11 +260,11 @@ func (p *problem) starts(o Options) [][]float64 {
 	return starts
 }
 
-// maximise climbs from every start and returns the best maximum found; of equal
-// ones the first. The climbs are independent of each other, so that running
+// maximise climbs from every start and returns the best maximum found, of equal
+// ones the first, with minus the logarithm of the density there. The climbs are independent of each other, so that running
 // them in parallel cannot change the result. A panic in one of them, of a foreign
 // kernel for instance, becomes one of the caller, who can recover from it.
-func maximise(ctx context.Context, p *problem, starts [][]float64, limits limits) ([]float64, error) {
+func maximise(ctx context.Context, p *problem, starts [][]float64, limits limits) (theta []float64, value float64, err error) {
 	values := make([]float64, len(starts))
 	errs := make([]error, len(starts))
 	var next atomic.Int64
@@ -262,7 +291,7 @@ func maximise(ctx context.Context, p *problem, starts [][]float64, limits limits
 	default:
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("surrogate: fit: %w", err)
+		return nil, 0, fmt.Errorf("surrogate: fit: %w", err)
 	}
 	best := -1
 	for i, err := range errs {
@@ -271,7 +300,7 @@ func maximise(ctx context.Context, p *problem, starts [][]float64, limits limits
 		}
 	}
 	if best < 0 {
-		return nil, errs[0]
+		return nil, 0, errs[0]
 	}
-	return starts[best], nil
+	return starts[best], values[best], nil
 }

@@ -60,7 +60,7 @@ func sample(seed uint64, kernel Kernel, h Hyperparameters, x [][]float64) (f []f
 
 func newTestProblem(t *testing.T, kernel Kernel, prior Prior, obs Observations, o Options) *problem {
 	t.Helper()
-	units, err := standardise(obs.Y)
+	units, err := standardise(obs.Y, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,12 +176,12 @@ func TestStandardise(t *testing.T) {
 		{[]float64{1e140, 3e140}, standardisation{mean: 2e140, scale: math.Sqrt2 * 1e140}},
 	}
 	for _, test := range tests {
-		got, err := standardise(test.y)
+		got, err := standardise(test.y, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !scalar.EqualWithinRel(got.mean, test.want.mean, 1e-15) || !scalar.EqualWithinRel(got.scale, test.want.scale, 1e-14) {
-			t.Errorf("standardise(%v) = %v, want %v", test.y, got, test.want)
+			t.Errorf("standardise(%v, 1) = %v, want %v", test.y, got, test.want)
 		}
 	}
 }
@@ -349,7 +349,7 @@ func TestFitUsesPrior(t *testing.T) {
 		Noise:  Normal{math.Log(0.03), 1e-4},
 	}
 	h := mustFit(t, obs, Options{Prior: prior}).Hyperparameters()
-	units, err := standardise(obs.Y)
+	units, err := standardise(obs.Y, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,10 @@ type Hyperparameters struct {
 	// Mean is the constant prior mean m, in units of Y.
 	Mean float64
 
+	// BaseWeight is the share, from 0 to 1, of the mean of an earlier posterior,
+	// the base, that is added to the prior mean; see [NewWithBase].
+	BaseWeight float64
+
 	// SignalVariance is the prior variance s_f² > 0, in units of Y².
 	SignalVariance float64
 
@@ -49,6 +53,9 @@ func (h Hyperparameters) check(name string) error {
 	if !finite(h.Mean) {
 		return fmt.Errorf("surrogate: %s.Mean is %v, want a finite number", name, h.Mean)
 	}
+	if !(h.BaseWeight >= 0 && h.BaseWeight <= 1) {
+		return fmt.Errorf("surrogate: %s.BaseWeight is %v, want a number from 0 to 1", name, h.BaseWeight)
+	}
 	if !finite(h.SignalVariance) || h.SignalVariance <= 0 {
 		return fmt.Errorf("surrogate: %s.SignalVariance is %v, want a finite number > 0", name, h.SignalVariance)
 	}
@@ -83,16 +90,17 @@ func (h Hyperparameters) clone() Hyperparameters {
 type GP struct {
 	kernel Kernel
 	hyper  Hyperparameters
+	base   *GP // nil without, or if its weight is 0
 	n, d   int
 
 	scaled   []float64 // n×d row-major, x_ij / ℓ_j
-	residual []float64 // n, y_i − m
+	residual []float64 // n, y_i − m(x_i)
 	noise    noise
 
 	jitter   float64   // added to the diagonal, included in factor
 	factor   triangle  // n×n, K = LLᵀ
-	whitened []float64 // n, L⁻¹(y − m)
-	weights  []float64 // n, K⁻¹(y − m)
+	whitened []float64 // n, L⁻¹ residual
+	weights  []float64 // n, K⁻¹ residual
 }
 
 // New returns the posterior for given hyperparameters. A nil kernel means
@@ -104,8 +112,26 @@ type GP struct {
 // [ErrNotPositiveDefinite] if the covariance cannot be factorised. The cost is
 // O(n³).
 func New(kernel Kernel, h Hyperparameters, obs Observations) (*GP, error) {
+	return NewWithBase(kernel, h, obs, nil)
+}
+
+// NewWithBase is [New] with a prior mean from an earlier posterior of the same
+// dimension and units, for instance that of a study of a similar problem:
+//
+//	m(x) = h.Mean + h.BaseWeight · (posterior mean of base at x).
+//
+// The variance of base does not enter. The cost of a prediction grows by that of
+// the mean of base, linear in the number of its observations. A nil base is the
+// same as the weight 0; any other weight is then an error.
+func NewWithBase(kernel Kernel, h Hyperparameters, obs Observations, base *GP) (*GP, error) {
 	if err := h.check("Hyperparameters"); err != nil {
 		return nil, err
+	}
+	if base != nil && base.d != len(h.LengthScales) {
+		panic(panicDimension)
+	}
+	if base == nil && h.BaseWeight != 0 {
+		return nil, fmt.Errorf("surrogate: Hyperparameters.BaseWeight is %v, want 0 without a base", h.BaseWeight)
 	}
 	if err := obs.check(len(h.LengthScales)); err != nil {
 		return nil, err
@@ -114,6 +140,9 @@ func New(kernel Kernel, h Hyperparameters, obs Observations) (*GP, error) {
 		kernel = Matern52{}
 	}
 	prior := &GP{kernel: kernel, hyper: h.clone(), d: len(h.LengthScales)}
+	if h.BaseWeight > 0 {
+		prior.base = base
+	}
 	g := prior.observe(obs)
 	if err := g.factorise(); err != nil {
 		return nil, err
@@ -127,6 +156,7 @@ func (g *GP) observe(obs Observations) *GP {
 	next := &GP{
 		kernel:   g.kernel,
 		hyper:    g.hyper,
+		base:     g.base,
 		n:        n,
 		d:        d,
 		scaled:   make([]float64, n*d),
@@ -139,7 +169,7 @@ func (g *GP) observe(obs Observations) *GP {
 	for i, x := range obs.X {
 		k := g.n + i
 		scaleTo(next.scaled[k*d:(k+1)*d], x, g.hyper.LengthScales)
-		next.residual[k] = obs.Y[i] - g.hyper.Mean
+		next.residual[k] = obs.Y[i] - g.priorMean(x)
 	}
 	return next
 }
@@ -275,7 +305,7 @@ func (g *GP) extend(obs Observations) (*GP, error) {
 //
 //	log p(y | X) = −½ (y−m)ᵀK⁻¹(y−m) − ½ log|K| − n/2 log 2π,
 //
-// without the prior of the hyperparameters. See Rasmussen and Williams,
+// where m is the prior mean at X, without the prior of the hyperparameters. See Rasmussen and Williams,
 // Gaussian Processes for Machine Learning, MIT Press 2006, equation 5.8.
 // It is 0 with no observations.
 func (g *GP) LogMarginalLikelihood() float64 {

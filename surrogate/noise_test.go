@@ -349,7 +349,7 @@ func TestFitNoiseFree(t *testing.T) {
 	for _, x := range obs.X {
 		obs.Y = append(obs.Y, math.Sin(3*x[0])+x[1]*x[1])
 	}
-	units, err := standardise(obs.Y)
+	units, err := standardise(obs.Y, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

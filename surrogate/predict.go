@@ -38,7 +38,7 @@ func (g *GP) workspace() *workspace {
 // Predict returns the posterior mean and variance of the latent function f at
 // x, without observation noise:
 //
-//	mean = m + kᵀK⁻¹(y−m),   variance = s_f² − kᵀK⁻¹k >= 0,
+//	mean = m(x) + kᵀK⁻¹(y−m),   variance = s_f² − kᵀK⁻¹k >= 0,
 //
 // in units of Y and Y². See Rasmussen and Williams, Gaussian Processes for
 // Machine Learning, MIT Press 2006, Algorithm 2.1. The results are NaN if x is
@@ -53,7 +53,7 @@ func (g *GP) Predict(x []float64) (mean, variance float64) {
 	scaleTo(w.point, x, g.hyper.LengthScales)
 	k := vector(w.covariance)
 	g.covariances(w.covariance, nil, w.point, g.scaled)
-	mean = g.hyper.Mean + blas64.Dot(k, vector(g.weights))
+	mean = g.priorMean(x) + blas64.Dot(k, vector(g.weights))
 	g.factor.solve(blas.NoTrans, w.covariance)
 	return mean, max(0, g.hyper.SignalVariance-blas64.Dot(k, k))
 }
@@ -61,7 +61,7 @@ func (g *GP) Predict(x []float64) (mean, variance float64) {
 // PredictGradient is [GP.Predict] that also stores the gradients of the mean
 // and of the variance with respect to x into dMean and dVariance:
 //
-//	∂mean/∂x_j = (∂k/∂x_j)ᵀK⁻¹(y−m),   ∂variance/∂x_j = −2(∂k/∂x_j)ᵀK⁻¹k.
+//	∂mean/∂x_j = ∂m/∂x_j + (∂k/∂x_j)ᵀK⁻¹(y−m),   ∂variance/∂x_j = −2(∂k/∂x_j)ᵀK⁻¹k.
 //
 // The cost is O(n²), without allocation. PredictGradient panics if a length is
 // not the dimension.
@@ -74,12 +74,13 @@ func (g *GP) PredictGradient(dMean, dVariance, x []float64) (mean, variance floa
 	scaleTo(w.point, x, g.hyper.LengthScales)
 	k := vector(w.covariance)
 	g.covariances(w.covariance, w.derivative, w.point, g.scaled)
-	mean = g.hyper.Mean + blas64.Dot(k, vector(g.weights))
+	mean = g.priorMean(x) + blas64.Dot(k, vector(g.weights))
 	g.factor.solve(blas.NoTrans, w.covariance)
 	variance = max(0, g.hyper.SignalVariance-blas64.Dot(k, k))
 	g.factor.solve(blas.Trans, w.covariance)
 
 	clear(dMean)
+	g.addPriorGradient(dMean, x, 1)
 	g.addGradient(dMean, w.point, w.derivative, g.weights, g.scaled)
 	clear(dVariance)
 	g.addGradient(dVariance, w.point, w.derivative, w.covariance, g.scaled)
@@ -128,7 +129,7 @@ func (g *GP) PredictJoint(x [][]float64) (mean []float64, cov *mat.SymDense) {
 	mean = make([]float64, q)
 	cov = mat.NewSymDense(q, nil)
 	for a := range q {
-		mean[a] = g.hyper.Mean
+		mean[a] = g.priorMean(x[a])
 		za := scaled[a*g.d : (a+1)*g.d]
 		for b := a; b < q; b++ {
 			c, _ := g.kernel.Correlation(squaredDistance(za, scaled[b*g.d:(b+1)*g.d]))
