@@ -143,13 +143,17 @@ func standardise(y []float64, fallback float64) (standardisation, error) {
 // Fit returns the posterior at the hyperparameters that maximise the marginal
 // likelihood times the prior (MAP over the logarithms of the hyperparameters),
 // within the bounds MinLengthScale to MaxNoiseDecay. The mean is the sample
-// mean of Y, less the share of Base. The decay of the noise within groups is fitted if a group has two
-// observations and the noise is not fixed at 0. The result is never less probable than Start moved into the
-// bounds, and does not depend on the number of processors.
+// mean of Y, less the share of Base. The result is never less probable than
+// Start moved into the bounds, and does not depend on the number of processors.
+//
+// The decay of the noise within groups is fitted if a group has two
+// observations and the noise is not fixed at 0. Otherwise it is that of Start, or
+// 1, so that later checkpoints of a run are not taken for new runs.
 //
 // Outputs that do not vary leave the scale of the function unknown; the bounds
-// and the prior then hold in the units of Y. With no observations Fit returns
-// Base if there is one, and else the prior given by Start, which must not be nil.
+// and the prior then hold in the units of Y, or for Base's signal variance in
+// place of 1. With no observations Fit returns Base if there is one, and else the
+// prior given by Start, which must not be nil.
 //
 // Fit uses a projected L-BFGS with analytic gradients from several starting
 // points in parallel; each evaluation costs O(n³).

@@ -365,3 +365,16 @@ func TestFitNoiseFree(t *testing.T) {
 		}
 	}
 }
+
+// Without two observations of one run there is nothing to learn the decay from.
+func TestFitDecayWithoutPairs(t *testing.T) {
+	obs := randomObservations(newRand(21), 10, 2)
+	obs.Groups = []int{1, 2, 3, 0, 0, 4, 5, 6, 0, 0}
+	start := someHyperparameters(2)
+	for _, want := range []float64{1, 2.5} {
+		if got := mustFit(t, obs, Options{Start: &start}).Hyperparameters().NoiseDecay; got != want {
+			t.Errorf("decay %v, want %v", got, want)
+		}
+		start.NoiseDecay = 2.5
+	}
+}

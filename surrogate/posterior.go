@@ -34,6 +34,7 @@ type problem struct {
 	sharings []sharing // pairs with common noise, or nil without decay
 
 	fixed float64 // σ_n², units of Y², if it is not fitted
+	decay float64 // λ, if it is not fitted
 
 	noiseAt, slopesAt, decayAt int       // places in θ, −1 if absent
 	lower, upper               []float64 // bounds of θ
@@ -50,6 +51,7 @@ func newProblem(kernel Kernel, prior Prior, obs Observations, units standardisat
 		y:        make([]float64, n),
 		known:    make([]float64, n),
 		runs:     obs.Runs,
+		decay:    1,
 		noiseAt:  -1,
 		slopesAt: -1,
 		decayAt:  -1,
@@ -89,6 +91,9 @@ func newProblem(kernel Kernel, prior Prior, obs Observations, units standardisat
 				}
 			}
 		}
+	}
+	if o.Start != nil && o.Start.NoiseDecay > 0 {
+		p.decay = o.Start.NoiseDecay
 	}
 	if p.noiseAt >= 0 || p.fixed > 0 {
 		if p.sharings = sharings(obs); len(p.sharings) > 0 {
@@ -152,6 +157,7 @@ func (p *problem) hyperparameters(theta []float64) Hyperparameters {
 		SignalVariance: math.Exp(theta[0]) * unit,
 		LengthScales:   make([]float64, p.d),
 		NoiseVariance:  p.fixed,
+		NoiseDecay:     p.decay,
 	}
 	for j := range h.LengthScales {
 		h.LengthScales[j] = math.Exp(theta[1+p.ties[j]])
