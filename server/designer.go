@@ -12,6 +12,7 @@ var algorithms = []dparetov1.Algorithm{
 	dparetov1.Algorithm_ALGORITHM_GRID,
 	dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM,
 	dparetov1.Algorithm_ALGORITHM_DPARETO,
+	dparetov1.Algorithm_ALGORITHM_NSGA2,
 }
 
 // newDesigner returns the designer behind an algorithm, or nil if there is none.
@@ -25,6 +26,8 @@ func newDesigner(algorithm dparetov1.Algorithm, initialTrials int) suggest.Desig
 		return suggest.NewQuasiRandom()
 	case dparetov1.Algorithm_ALGORITHM_DPARETO:
 		return suggest.NewDPareto(suggest.DParetoOptions{InitialPoints: initialTrials})
+	case dparetov1.Algorithm_ALGORITHM_NSGA2:
+		return suggest.NewNSGA2(suggest.NSGA2Options{InitialPoints: initialTrials})
 	default:
 		return nil
 	}

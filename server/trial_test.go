@@ -104,6 +104,7 @@ func TestSuggestionsAreDeterministic(t *testing.T) {
 	for _, algorithm := range []dparetov1.Algorithm{
 		dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_GRID,
 		dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM, dparetov1.Algorithm_ALGORITHM_DPARETO,
+		dparetov1.Algorithm_ALGORITHM_NSGA2,
 	} {
 		t.Run(algorithm.String(), func(t *testing.T) {
 			run := func(restart bool) []map[string]*dparetov1.Value {

@@ -25,7 +25,6 @@ var unimplementedFields = map[protoreflect.FullName]bool{
 	"dpareto.v1.Budget.max_stagnant_trials":       true,
 	"dpareto.v1.ALGORITHM_DEFAULT":                true,
 	"dpareto.v1.ALGORITHM_EHVI":                   true,
-	"dpareto.v1.ALGORITHM_NSGA2":                  true,
 	"dpareto.v1.SuggestTrialsRequest.conditions":  true,
 	"dpareto.v1.Trial.replicate_of":               true,
 	"dpareto.v1.ListStudiesRequest.filter":        true,

@@ -12,6 +12,7 @@ var designers = map[string]func(initial int) Designer{
 	"grid":         func(int) Designer { return NewGrid() },
 	"quasi_random": func(int) Designer { return NewQuasiRandom() },
 	"dpareto":      func(initial int) Designer { return NewDPareto(DParetoOptions{InitialPoints: initial}) },
+	"nsga2":        func(initial int) Designer { return NewNSGA2(NSGA2Options{InitialPoints: initial}) },
 }
 
 // DesignerByName returns the designer of a name, see [Designer].Name, with its default

@@ -8,9 +8,9 @@
 //
 // Designers: [NewRandom] draws from the design laws of the space, [NewGrid]
 // walks over a grid, [NewQuasiRandom] spreads points evenly under the design
-// laws, and [NewDPareto] is the method of Avent, González, Diethe, Paleyes,
+// laws, [NewDPareto] is the method of Avent, González, Diethe, Paleyes,
 // Balle, "Automatic Discovery of Privacy-Utility Pareto Fronts", PoPETs
-// 2020(4).
+// 2020(4), and [NewNSGA2] is the genetic algorithm NSGA-II.
 //
 // Everything is reproducible: the same problem, history and request give the
 // same suggestions, bit for bit on one platform, and nothing is remembered

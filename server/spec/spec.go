@@ -447,9 +447,10 @@ func (c *compiler) algorithm(spec *dparetov1.StudySpec) {
 	algorithm := spec.GetAlgorithm()
 	switch algorithm.GetName() {
 	case dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_GRID,
-		dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM, dparetov1.Algorithm_ALGORITHM_DPARETO:
+		dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM, dparetov1.Algorithm_ALGORITHM_DPARETO,
+		dparetov1.Algorithm_ALGORITHM_NSGA2:
 	default:
-		c.addf("algorithm.name", "must be ALGORITHM_RANDOM, ALGORITHM_GRID, ALGORITHM_QUASI_RANDOM or ALGORITHM_DPARETO, is %v", algorithm.GetName())
+		c.addf("algorithm.name", "must be ALGORITHM_RANDOM, ALGORITHM_GRID, ALGORITHM_QUASI_RANDOM, ALGORITHM_DPARETO or ALGORITHM_NSGA2, is %v", algorithm.GetName())
 	}
 	if n := algorithm.GetInitialTrials(); n < 0 || n > maxInitialTrials {
 		c.addf("algorithm.initial_trials", "must be in [1, %d], or 0 for the default, is %d", maxInitialTrials, n)

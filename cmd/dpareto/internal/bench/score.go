@@ -64,7 +64,7 @@ func (s *study) scores(ctx context.Context) (*outcome, error) {
 func (s *study) state(runs int) state { return s.after[min(runs, len(s.after)-1)] }
 
 func (s *study) score(ctx context.Context, budget int, trace []float64) (score, error) {
-	state := s.state(budget)
+	at := s.state(budget)
 	out := score{
 		observed: trace[budget-1], truth: math.NaN(), remeasured: math.NaN(), difference: math.NaN(),
 		runsToTarget: math.NaN(), epochs: math.NaN(), processor: math.NaN(),
@@ -79,14 +79,14 @@ func (s *study) score(ctx context.Context, budget int, trace []float64) (score, 
 		}
 	}
 	if s.problem.Epochs != nil {
-		out.epochs = state.epochs
+		out.epochs = at.epochs
 	}
-	if _, ok := processorTime(); ok && state.suggestions > 0 {
-		out.processor = state.processor.Seconds() / float64(state.suggestions)
+	if _, ok := processorTime(); ok && at.suggestions > 0 {
+		out.processor = at.processor.Seconds() / float64(at.suggestions)
 	}
 	if s.problem.Exact {
 		out.truth, out.claimed = out.observed, out.observed
-	} else if err := s.reported(ctx, state, budget, &out); err != nil {
+	} else if err := s.reported(ctx, at, budget, &out); err != nil {
 		return out, err
 	}
 	if maximum := s.problem.MaxHypervolume; !math.IsNaN(maximum) {
@@ -99,8 +99,8 @@ func (s *study) score(ctx context.Context, budget int, trace []float64) (score, 
 const leastDifference = 1e-12
 
 // reported measures the front that the model of all measurements reports.
-func (s *study) reported(ctx context.Context, state state, budget int, out *score) error {
-	history := suggest.History{Evaluations: s.history.Evaluations[:state.evaluations]}
+func (s *study) reported(ctx context.Context, at state, budget int, out *score) error {
+	history := suggest.History{Evaluations: s.history.Evaluations[:at.evaluations]}
 	if len(history.Evaluations) == 0 {
 		return nil // everything was infeasible
 	}

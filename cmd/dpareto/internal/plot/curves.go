@@ -3,6 +3,7 @@ package plot
 import (
 	"image/color"
 	"math"
+	"slices"
 
 	xfont "golang.org/x/image/font"
 	"gonum.org/v1/plot"
@@ -122,9 +123,8 @@ func (c *Curves) Plot(canvas draw.Canvas, p *plot.Plot) {
 		curve.pieces(func(from, to int) {
 			band := line(curve, curve.Upper, from, to)
 			lower := line(curve, curve.Lower, from, to)
-			for i := len(lower) - 1; i >= 0; i-- {
-				band = append(band, lower[i])
-			}
+			slices.Reverse(lower)
+			band = append(band, lower...)
 			canvas.FillPolygon(tint, canvas.ClipPolygonXY(band))
 		})
 	}
