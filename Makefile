@@ -9,6 +9,8 @@ BIN := .bin
 PACKAGES := ./...
 # Extra arguments of make demo, for example DEMO="--study svt --seed 3".
 DEMO ?=
+# The designers that make bench-engine compares.
+DESIGNERS ?= random,quasi_random,nsga2,dpareto
 # What the contract is compared with by make breaking.
 AGAINST ?= .git\#branch=main
 
@@ -38,6 +40,17 @@ test-long: ## Measure the quality of fronts over several seeds (about half an ho
 .PHONY: bench
 bench: ## Run the benchmarks; compare two runs with benchstat
 	go test -run '^$$' -bench . -benchmem -count 6 $(PACKAGES)
+
+.PHONY: bench-engine
+bench-engine: build ## Compare designers on test problems, the sparse vector technique and Adult (hours)
+	for problem in branin_currin zdt1 zdt2 zdt3 dtlz2 vehicle_safety dh1; do \
+		$(BIN)/dpareto bench engine --problem $$problem --designer $(DESIGNERS) --budget 50 --at 20,30,40 --output markdown; \
+	done
+	$(BIN)/dpareto bench engine --problem noisy_branin_currin --designer $(DESIGNERS) --initial 6 --batch 4 --budget 86 --at 46 --output markdown
+	$(BIN)/dpareto bench engine --problem svt --designer $(DESIGNERS) --budget 128 --at 32,64 --output markdown
+	$(BIN)/dpareto bench engine --problem adult --designer $(DESIGNERS) --budget 80 --at 32 --remeasure 10 --target 8.488 --output markdown
+	$(BIN)/dpareto bench engine --problem adult --designer $(DESIGNERS) --budget 80 --target 8.520 --output markdown
+	$(BIN)/dpareto bench engine --problem adult --designer dpareto --final-only --budget 272 --at 32,80 --remeasure 10 --output markdown
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for 30 seconds

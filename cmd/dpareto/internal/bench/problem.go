@@ -70,32 +70,50 @@ func Names() []string {
 	return names
 }
 
+// Check returns an error if there is no problem of a name, or not with these options.
+func Check(name string, o ProblemOptions) error {
+	_, replayed := strings.CutPrefix(name, replayPrefix)
+	switch trained, synthetic := trainedByName(name), isSynthetic(name); {
+	case replayed && o.Study == "":
+		return errors.New("a replay needs the file of its study")
+	case !replayed && o.Study != "":
+		return errors.New("a study file is for replays only")
+	case !replayed && !synthetic && trained == nil:
+		return fmt.Errorf("problem %q is unknown, want one of %s, or %sFILE.csv", name, strings.Join(Names(), ", "), replayPrefix)
+	case o.FinalOnly && (trained == nil || trained.checkpoint == ""):
+		return fmt.Errorf("problem %s has no checkpoints to leave out", name)
+	}
+	return nil
+}
+
 // Open returns the problem of a name: one of [Names], or replay:FILE for trials recorded
-// in a CSV file.
+// in a CSV file. Errors are those of [Check] and of files and trainers.
 func Open(ctx context.Context, name string, o ProblemOptions) (*Problem, error) {
-	file, replayed := strings.CutPrefix(name, replayPrefix)
-	if o.Study != "" && !replayed {
-		return nil, errors.New("a study file is for replays only")
+	if err := Check(name, o); err != nil {
+		return nil, err
 	}
-	if replayed {
-		return replay(file, o)
+	if file, ok := strings.CutPrefix(name, replayPrefix); ok {
+		return replay(file, o.Study)
 	}
-	i := slices.IndexFunc(trainedStudies, func(s trainedStudy) bool { return s.name == strings.ToLower(name) })
-	if i >= 0 {
-		return trainedStudies[i].open(ctx, o)
+	if trained := trainedByName(name); trained != nil {
+		return trained.open(ctx, o)
 	}
-	p, ok := problems.ByName(name)
-	if !ok {
-		return nil, fmt.Errorf("problem %q is unknown, want one of %s, or %sFILE.csv", name, strings.Join(Names(), ", "), replayPrefix)
-	}
-	if o.FinalOnly {
-		return nil, noCheckpoints(p.Name)
-	}
+	p, _ := problems.ByName(name)
 	return synthetic(p), nil
 }
 
-func noCheckpoints(name string) error {
-	return fmt.Errorf("problem %s has no checkpoints to leave out", name)
+func isSynthetic(name string) bool {
+	_, ok := problems.ByName(name)
+	return ok
+}
+
+// trainedByName returns the problem with a trainer of a name, or nil.
+func trainedByName(name string) *trainedStudy {
+	i := slices.IndexFunc(trainedStudies, func(s trainedStudy) bool { return s.name == strings.ToLower(name) })
+	if i < 0 {
+		return nil
+	}
+	return &trainedStudies[i]
 }
 
 // synthetic returns a test problem. Its initial points are spread evenly, 2(d + 1) of

@@ -25,22 +25,19 @@ import (
 //
 // A suggestion is answered by the trial that is nearest in the encoded space and not used
 // up. What is recorded is taken for the truth.
-func replay(file string, o ProblemOptions) (*Problem, error) {
-	if o.Study == "" {
-		return nil, errors.New("a replay needs the file of its study")
-	}
-	content, err := os.ReadFile(o.Study)
+func replay(file, studyFile string) (*Problem, error) {
+	content, err := os.ReadFile(studyFile)
 	if err != nil {
 		return nil, err
 	}
 	parsed, err := studyfile.Parse(content)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.Study, err)
+		return nil, fmt.Errorf("%s: %w", studyFile, err)
 	}
 	parsed.Study.GetSpec().CheckpointParameter = "" // records are of whole runs
 	study, err := spec.Compile("study.spec", parsed.Study.GetSpec())
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.Study, err)
+		return nil, fmt.Errorf("%s: %w", studyFile, err)
 	}
 	in, err := os.Open(file)
 	if err != nil {

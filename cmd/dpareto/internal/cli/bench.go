@@ -120,6 +120,10 @@ func (a *app) benchEngine(ctx context.Context, f engineFlags) error {
 	if f.problem == "" {
 		return &usageError{errors.New("--problem is required; dpareto bench engine --help lists the problems")}
 	}
+	options := bench.ProblemOptions{DataDir: f.dataDir, FinalOnly: f.finalOnly, Study: f.study}
+	if err := bench.Check(f.problem, options); err != nil {
+		return &usageError{err}
+	}
 	if f.picture != "" {
 		if err := plot.CheckPath(f.picture); err != nil {
 			return &usageError{err}
@@ -129,9 +133,8 @@ func (a *app) benchEngine(ctx context.Context, f engineFlags) error {
 		return err
 	}
 	download := a.downloadProgress("downloading data")
-	problem, err := bench.Open(ctx, f.problem, bench.ProblemOptions{
-		DataDir: f.dataDir, FinalOnly: f.finalOnly, Study: f.study, Progress: download.set,
-	})
+	options.Progress = download.set
+	problem, err := bench.Open(ctx, f.problem, options)
 	download.finish()
 	if err != nil {
 		return err

@@ -336,3 +336,47 @@ func TestSave(t *testing.T) {
 		t.Error("format pdf: no error")
 	}
 }
+
+func TestCurves(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for name, curves := range map[string][]Curve{
+		"two": {
+			{Name: "random", X: []float64{1, 2, 3}, Y: []float64{1, 2, 4}, Lower: []float64{0, 1, 3}, Upper: []float64{2, 3, 5}},
+			{Name: "grid", X: []float64{1, 2, 3}, Y: []float64{1, 1, 1}, Lower: []float64{1, 1, 1}, Upper: []float64{1, 1, 1}},
+		},
+		"gaps":     {{Name: "random", X: []float64{1, 2, 3, 4, 5}, Y: []float64{1, 2, nan, -inf, 3}, Lower: []float64{1, 2, nan, -inf, 3}, Upper: []float64{1, 2, nan, 1, 3}}},
+		"a place":  {{Name: "random", X: []float64{1}, Y: []float64{2}, Lower: []float64{2}, Upper: []float64{2}}},
+		"nothing":  {{Name: "random"}},
+		"no curve": nil,
+	} {
+		c := &Curves{Title: "zdt1", Subtitle: []string{"mean over 5 seeds"}, X: "runs", Y: "hypervolume", Curves: curves}
+		path := filepath.Join(t.TempDir(), "curves.svg")
+		if err := c.Save(path); err != nil {
+			t.Fatal(err)
+		}
+		svg, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(svg, []byte("NaN")) || bytes.Contains(svg, []byte("Inf")) {
+			t.Errorf("%s: the SVG has coordinates that are no numbers", name)
+		}
+		all := texts(t, svg)
+		for _, curve := range curves {
+			if !slices.Contains(all, curve.Name) {
+				t.Errorf("%s: no %s among %v", name, curve.Name, all)
+			}
+		}
+		for _, want := range []string{"zdt1", "mean over 5 seeds", "runs", "hypervolume"} {
+			if !slices.Contains(all, want) {
+				t.Errorf("%s: no %s among %v", name, want, all)
+			}
+		}
+	}
+	gaps := Curve{X: make([]float64, 6), Y: []float64{nan, 1, 2, inf, 3, 4}, Lower: make([]float64, 6), Upper: make([]float64, 6)}
+	var pieces [][2]int
+	gaps.pieces(func(from, to int) { pieces = append(pieces, [2]int{from, to}) })
+	if !slices.Equal(pieces, [][2]int{{1, 3}, {4, 6}}) {
+		t.Errorf("pieces %v", pieces)
+	}
+}
