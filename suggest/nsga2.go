@@ -31,7 +31,8 @@ type nsga2 struct{ options NSGA2Options }
 // NewNSGA2 returns the designer "nsga2": the genetic algorithm of Deb, Pratap, Agarwal,
 // Meyarivan, "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE Trans.
 // Evol. Comp. 6(2), 2002, without a model of the objectives. It needs hundreds of
-// evaluations and next to no time for a suggestion.
+// evaluations and next to no time for a suggestion. It takes measurements at face value,
+// so that a lucky one stays in the population, and does not know the reference.
 //
 // After the initial points each suggestion is a child of two parents. The population are
 // the best of all evaluations by non-dominated sorting, under constrained domination, and

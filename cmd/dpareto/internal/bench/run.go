@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -33,7 +34,7 @@ type Options struct {
 	// processor times: they are those of the process. 0 means 1.
 	Parallel int
 	// Progress, when not nil, is called after every run with the number of all runs so
-	// far, but for repeated ones. It may be called from several goroutines.
+	// far, but for repeated ones, from one goroutine.
 	Progress func(runs int)
 }
 
@@ -41,7 +42,7 @@ type Options struct {
 func (o *Options) Validate(p *Problem) error {
 	for _, name := range o.Designers {
 		if _, ok := suggest.DesignerByName(name, 0); !ok {
-			return fmt.Errorf("designer %q is unknown, want some of %v", name, suggest.DesignerNames())
+			return fmt.Errorf("designer %q is unknown, want some of %s", name, strings.Join(suggest.DesignerNames(), ", "))
 		}
 	}
 	switch {
