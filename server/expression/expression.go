@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -14,8 +15,11 @@ import (
 const (
 	// maxLength bounds the source of an expression, in bytes.
 	maxLength = 1000
-	// costLimit bounds one evaluation, in CEL's cost units (about one per operation).
-	costLimit = 10_000
+	// numberCost and predicateCost bound one evaluation, in CEL's cost units (about
+	// one per operation). A predicate may be evaluated for every configuration that a
+	// search considers, a number for few.
+	numberCost    = 10_000
+	predicateCost = 500
 )
 
 // Type is the type of a variable.
@@ -92,6 +96,26 @@ func (e *Environment) Number(source string) (*Number, error) { return e.compile(
 func (e *Environment) Integer(source string) (*Number, error) { return e.compile(source, true) }
 
 func (e *Environment) compile(source string, integer bool) (*Number, error) {
+	program, err := e.program(source, numberCost, func(t *cel.Type) error {
+		switch {
+		case t.IsExactType(cel.IntType):
+			return nil
+		case t.IsExactType(cel.DoubleType) && !integer:
+			return nil
+		case integer:
+			return fmt.Errorf("must have type int, has type %s (int(x) converts)", t)
+		default:
+			return fmt.Errorf("must have type int or double, has type %s", t)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Number{program: program, integer: integer}, nil
+}
+
+// program compiles an expression of a type that check accepts.
+func (e *Environment) program(source string, cost uint64, check func(*cel.Type) error) (cel.Program, error) {
 	if len(source) > maxLength {
 		return nil, fmt.Errorf("must be at most %d bytes long, is %d", maxLength, len(source))
 	}
@@ -102,25 +126,64 @@ func (e *Environment) compile(source string, integer bool) (*Number, error) {
 	if err := issues.Err(); err != nil {
 		return nil, fmt.Errorf("expression %q: %w", source, err)
 	}
-	switch t := ast.OutputType(); {
-	case t.IsExactType(cel.IntType):
-	case t.IsExactType(cel.DoubleType) && !integer:
-	case integer:
-		return nil, fmt.Errorf("expression %q must have type int, has type %s (int(x) converts)", source, t)
-	default:
-		return nil, fmt.Errorf("expression %q must have type int or double, has type %s", source, t)
+	if err := check(ast.OutputType()); err != nil {
+		return nil, fmt.Errorf("expression %q %w", source, err)
 	}
-	program, err := e.env.Program(ast, cel.CostLimit(costLimit))
+	program, err := e.env.Program(ast, cel.CostLimit(cost))
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", source, err)
 	}
-	return &Number{program: program, integer: integer}, nil
+	return program, nil
+}
+
+// evaluate runs a program. The error of a variable without a value says so.
+func evaluate(program cel.Program, values map[string]any) (ref.Val, error) {
+	result, _, err := program.Eval(values)
+	if err != nil {
+		if name, ok := strings.CutPrefix(err.Error(), "no such attribute(s): "); ok {
+			return nil, fmt.Errorf("refers to %s, which has no value here", name)
+		}
+		return nil, err
+	}
+	return result, nil
+}
+
+// Predicate is a compiled expression that yields a bool. It is safe for concurrent use.
+type Predicate struct{ program cel.Program }
+
+// Predicate compiles an expression of type bool.
+func (e *Environment) Predicate(source string) (*Predicate, error) {
+	program, err := e.program(source, predicateCost, func(t *cel.Type) error {
+		if !t.IsExactType(cel.BoolType) {
+			return fmt.Errorf("must have type bool, has type %s", t)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Predicate{program}, nil
+}
+
+// Holds evaluates the expression for values as in [Number.Float].
+func (p *Predicate) Holds(values map[string]any) (bool, error) {
+	result, err := evaluate(p.program, values)
+	if err != nil {
+		return false, err
+	}
+	v, ok := result.(types.Bool)
+	if !ok {
+		return false, fmt.Errorf("yields %v, not a bool", result)
+	}
+	return bool(v), nil
 }
 
 // Float evaluates the expression. The values must have the variables' Go types:
-// int64, float64 or string. The result is finite.
+// int64, float64 or string. A variable may have no value: then it is an error to
+// need it, as x ? y : z needs only one of y and z, and x && y not y where x is
+// false. The result is finite.
 func (n *Number) Float(values map[string]any) (float64, error) {
-	result, _, err := n.program.Eval(values)
+	result, err := evaluate(n.program, values)
 	if err != nil {
 		return 0, err
 	}
@@ -144,7 +207,7 @@ func (n *Number) Int(values map[string]any) (int64, error) {
 	if !n.integer {
 		panic("expression: Int of an expression that was not compiled by Integer")
 	}
-	result, _, err := n.program.Eval(values)
+	result, err := evaluate(n.program, values)
 	if err != nil {
 		return 0, err
 	}

@@ -97,6 +97,70 @@ func TestEvaluationErrors(t *testing.T) {
 	}
 }
 
+func TestPredicate(t *testing.T) {
+	e := environment(t)
+	for source, want := range map[string]bool{
+		"epochs > 5":                                  true,
+		"variance < 1.0":                              false,
+		"optimizer == 'adam' && epochs < 8":           true,
+		"optimizer in ['sgd', 'lamb']":                false,
+		"[1, 2, 3].exists(k, k * epochs == 14)":       true,
+		"epochs <= 7 ? variance == 6.25 : epochs > 9": true,
+	} {
+		p, err := e.Predicate(source)
+		if err != nil {
+			t.Errorf("Predicate(%q): %v", source, err)
+			continue
+		}
+		if got, err := p.Holds(values); err != nil || got != want {
+			t.Errorf("%q = %v, %v; want %v", source, got, err, want)
+		}
+	}
+	if _, err := e.Predicate("epochs"); err == nil || !strings.Contains(err.Error(), "must have type bool, has type int") {
+		t.Errorf("a number as a predicate: %v", err)
+	}
+	p, err := e.Predicate("[1,2,3,4,5,6,7,8,9].all(a, [1,2,3,4,5,6,7,8,9].all(b, [1,2,3,4,5,6,7,8,9].all(c, a+b+c > 0)))")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Holds(values); err == nil || !strings.Contains(err.Error(), "cost") {
+		t.Errorf("a dear predicate: error %v", err)
+	}
+}
+
+// A variable without a value may stand where it is not needed.
+func TestMissingVariable(t *testing.T) {
+	e := environment(t)
+	missing := map[string]any{"optimizer": "sgd", "epochs": int64(3)}
+	for source, want := range map[string]string{
+		"optimizer == 'adam' ? variance : 2.0":  "",
+		"optimizer == 'sgd' ? variance : 2.0":   "refers to variance, which has no value here",
+		"variance":                              "refers to variance, which has no value here",
+		"math.sqrt(variance) + double(epochs)":  "refers to variance, which has no value here",
+		"optimizer == 'sgd' && variance < 0.0":  "refers to variance, which has no value here",
+		"optimizer == 'adam' && variance < 0.0": "",
+		"variance < 0.0 && optimizer == 'adam'": "",
+		"optimizer == 'sgd' || variance < 0.0":  "",
+	} {
+		var err error
+		if p, notBool := e.Predicate(source); notBool == nil {
+			_, err = p.Holds(missing)
+		} else {
+			n, notNumber := e.Number(source)
+			if notNumber != nil {
+				t.Fatal(notNumber)
+			}
+			_, err = n.Float(missing)
+		}
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%q: %v", source, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%q: error %v, want it to contain %q", source, err, want)
+		}
+	}
+}
+
 func TestReserved(t *testing.T) {
 	for _, name := range []string{"in", "math", "double"} {
 		if !Reserved(name) {
