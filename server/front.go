@@ -140,7 +140,7 @@ func (r *results) measuredFront(kind dparetov1.FrontKind) *dparetov1.Front {
 	}
 	values := make([][]float64, len(r.candidates))
 	for i, c := range r.candidates {
-		values[i] = r.compiled.ObjectiveValues(c.measurement, statistic)
+		values[i] = r.values(c, statistic)
 	}
 	front := r.front(kind, values, nil)
 	front.Warnings = append(front.Warnings, &dparetov1.Warning{
@@ -148,6 +148,18 @@ func (r *results) measuredFront(kind dparetov1.FrontKind) *dparetov1.Front {
 		Message: "chosen by noisy measurements: fresh runs of these configurations give worse values on average than those that they were chosen by",
 	})
 	return front
+}
+
+// values returns the measured objectives of a candidate: NaN, which is on no front, if
+// its means violate a bound.
+func (r *results) values(c candidate, statistic spec.Statistic) []float64 {
+	values := r.compiled.ObjectiveValues(c.measurement, statistic)
+	if !r.compiled.Acceptable(c.measurement) {
+		for i := range values {
+			values[i] = math.NaN()
+		}
+	}
+	return values
 }
 
 // front builds the message of the candidates that values choose. predictions, by
@@ -316,7 +328,7 @@ func (s *frontService) ListHypervolumes(ctx context.Context, req *dparetov1.List
 	}
 	costs := make([][]float64, len(r.candidates))
 	for i, c := range r.candidates {
-		costs[i] = r.costs(r.compiled.ObjectiveValues(c.measurement, spec.Mean))
+		costs[i] = r.costs(r.values(c, spec.Mean))
 	}
 	trace := pareto.Trace(costs, r.costs(r.reference()))
 	resp := new(dparetov1.ListHypervolumesResponse)

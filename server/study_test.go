@@ -209,12 +209,6 @@ func TestCreateStudyInvalid(t *testing.T) {
 func TestUnimplemented(t *testing.T) {
 	f := start(t)
 	for name, change := range map[string]func(*dparetov1.CreateStudyRequest){
-		"study.spec.parameters[0].condition": func(r *dparetov1.CreateStudyRequest) {
-			r.Study.Spec.Parameters[0].Condition = &dparetov1.Condition{Parent: "noise_scale"}
-		},
-		"study.spec.parameter_constraints": func(r *dparetov1.CreateStudyRequest) {
-			r.Study.Spec.ParameterConstraints = []string{"cutoff < 5"}
-		},
 		"study.spec.private_mode": func(r *dparetov1.CreateStudyRequest) {
 			r.Study.Spec.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: 1}
 		},

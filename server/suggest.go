@@ -414,8 +414,8 @@ func (s *Server) design(ctx context.Context, designer suggest.Designer, from *sn
 	return suggestions, exhausted, nil
 }
 
-// suggestSafely turns a panic of a designer, or a point outside of the space, into an
-// error.
+// suggestSafely turns a panic of a designer, or a point outside of the space or that is
+// not allowed, into an error.
 func suggestSafely(ctx context.Context, d suggest.Designer, from *snapshot, r suggest.Request) (suggestions []suggest.Suggestion, err error) {
 	name := d.Name()
 	defer func() {
@@ -427,6 +427,9 @@ func suggestSafely(ctx context.Context, d suggest.Designer, from *snapshot, r su
 	for i := range suggestions {
 		if outside := from.compiled.Problem.Space.Contains(suggestions[i].Point); outside != nil {
 			return nil, fmt.Errorf("designer %s: suggestion %d: %w", name, i, outside)
+		}
+		if refused := from.compiled.CheckAllowed("point", suggestions[i].Point); refused != nil {
+			return nil, fmt.Errorf("designer %s: suggestion %d: %w", name, i, refused)
 		}
 	}
 	return suggestions, err

@@ -223,6 +223,9 @@ func (s *studyService) CreateTrial(ctx context.Context, req *dparetov1.CreateTri
 		if err != nil {
 			return err
 		}
+		if err := c.compiled.CheckAllowed("trial.parameters", point); err != nil {
+			return err
+		}
 		origin := dparetov1.TrialOrigin_TRIAL_ORIGIN_REQUESTED
 		var final *dparetov1.Measurement
 		var warnings []*dparetov1.Warning

@@ -14,11 +14,6 @@ import (
 // unimplementedFields are the fields and enum values of the contract that this
 // version does not support. A request that sets one is refused, never half-obeyed.
 var unimplementedFields = map[protoreflect.FullName]bool{
-	"dpareto.v1.ParameterSpec.condition":          true,
-	"dpareto.v1.MetricSpec.bounds":                true,
-	"dpareto.v1.METRIC_ROLE_CONSTRAINT":           true,
-	"dpareto.v1.StudySpec.parameter_constraints":  true,
-	"dpareto.v1.StudySpec.cost":                   true,
 	"dpareto.v1.StudySpec.prior_studies":          true,
 	"dpareto.v1.StudySpec.private_mode":           true,
 	"dpareto.v1.StudySpec.random_stopping":        true,

@@ -162,6 +162,13 @@ func (f *Function) Guarantee(variables map[string]any) (*dparetov1.PrivacyGuaran
 	return f.guarantee(r)
 }
 
+// Check returns the error of Guarantee that is due to a value, without the work of
+// accounting.
+func (f *Function) Check(variables map[string]any) error {
+	_, err := f.mechanism.release(variables)
+	return err
+}
+
 // guarantee accounts a release.
 func (f *Function) guarantee(r release) (*dparetov1.PrivacyGuarantee, error) {
 	curve, err := f.curve(r.mechanism)

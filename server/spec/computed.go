@@ -4,6 +4,7 @@ import (
 	"math"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/expression"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -23,6 +24,9 @@ type function interface {
 	// value returns the metric at a configuration, with the details that belong in a
 	// message.
 	value(variables map[string]any) (*dparetov1.MetricValue, error)
+	// check is the cheap part of value: it evaluates the expressions. field is the path
+	// of the one at fault below the computed source.
+	check(variables map[string]any) (field string, err error)
 }
 
 // number returns the plain number of a computed value: +Inf, which is never on a
@@ -30,6 +34,15 @@ type function interface {
 func number(value *dparetov1.MetricValue, err error) float64 {
 	if err != nil || value.Value == nil {
 		return math.Inf(1)
+	}
+	return value.GetValue()
+}
+
+// constraintNumber is number for a metric with bounds: NaN, which is within none, where
+// it cannot be computed.
+func constraintNumber(value *dparetov1.MetricValue, err error) float64 {
+	if err != nil || value.Value == nil {
+		return math.NaN()
 	}
 	return value.GetValue()
 }
@@ -76,6 +89,11 @@ func (f formula) value(variables map[string]any) (*dparetov1.MetricValue, error)
 	return &dparetov1.MetricValue{Value: &x}, nil
 }
 
+func (f formula) check(variables map[string]any) (field string, err error) {
+	_, err = f.expression.Float(variables)
+	return "expression", err
+}
+
 // guarantee is a computed metric that is the ε of a mechanism.
 type guarantee struct{ function *accounting.Function }
 
@@ -87,19 +105,27 @@ func (g guarantee) value(variables map[string]any) (*dparetov1.MetricValue, erro
 	return &dparetov1.MetricValue{Value: &result.Epsilon, Privacy: result}, nil
 }
 
-// probe evaluates a computed metric at the centre and the corners of the space, and
-// records an error if it can be computed at none of them: a slip in a constant that
-// no type check finds. It also collects what guarantees warn of there.
-func (c *compiler) probe(field string, study *Study, f function) {
+func (g guarantee) check(variables map[string]any) (field string, err error) {
+	err = g.function.Check(variables)
+	if found := privacy.FieldErrors(err); len(found) > 0 {
+		return "privacy." + found[0].Field, found[0]
+	}
+	return "privacy", err
+}
+
+// probe evaluates a computed metric at the centre and the corners of the space and at
+// examples, as far as they are allowed, and records an error if it can be computed at
+// none of them: a slip in a constant that no type check finds. It also collects what
+// guarantees warn of there.
+func (c *compiler) probe(field string, study *Study, f function, examples []space.Point) {
+	if !c.probeBranches(field, study, f) {
+		return
+	}
 	var first error
 	var probes []map[string]any
-	for _, u := range []float64{0.5, 0, 1} {
-		point := make(space.Point, len(study.Problem.Space.Parameters))
-		for i := range study.Problem.Space.Parameters {
-			p := &study.Problem.Space.Parameters[i]
-			if p.Kind != space.Categorical { // categories: the first
-				point[i] = p.At(u)
-			}
+	for _, point := range append(study.corners(study.firstBranch()), examples...) {
+		if !study.allowed(point) {
+			continue
 		}
 		variables := study.variables(point)
 		if _, err := f.value(variables); err == nil {
@@ -118,4 +144,46 @@ func (c *compiler) probe(field string, study *Study, f function) {
 			})
 		}
 	}
+}
+
+// probeBranches evaluates the expressions of a computed metric at the centre and the
+// corners of every branch of a space with conditions, and records an error for the
+// first branch in which they fail wherever they are allowed: most often since they
+// refer to a parameter that does not exist there.
+func (c *compiler) probeBranches(field string, study *Study, f function) bool {
+	for branch := range study.branches() {
+		choices := study.choices(branch)
+		if choices == "" {
+			return true
+		}
+		var at string
+		var first error
+		for _, point := range study.corners(branch) {
+			if !study.allowed(point) {
+				continue
+			}
+			failed, err := f.check(study.variables(point))
+			if err == nil {
+				first = nil
+				break
+			}
+			if first == nil {
+				at, first = failed, err
+			}
+		}
+		if first != nil {
+			c.addf(field+"."+at, "cannot be computed where %s: %v", choices, first)
+			return false
+		}
+	}
+	return true
+}
+
+// firstBranch returns a configuration of the branch of first categories and smallest
+// values.
+func (s *Study) firstBranch() space.Point {
+	for point := range s.Problem.Space.Branches() {
+		return point
+	}
+	panic("spec: a space without points")
 }

@@ -71,8 +71,13 @@ func (s *Study) Measurement(path string, point space.Point, m *dparetov1.Measure
 		switch {
 		case ok:
 			checkValue(fmt.Sprintf("%s.metrics[%q]", path, id), metric, value, &fields)
+			if i == s.cost {
+				checkCost(fmt.Sprintf("%s.metrics[%q]", path, id), value, &fields)
+			}
 		case metric.computed == nil && metric.spec.GetRole() == dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE:
 			fields.Addf(fmt.Sprintf("%s.metrics[%q]", path, id), "must be set: it is an objective")
+		case metric.computed == nil && metric.spec.GetRole() == dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT:
+			fields.Addf(fmt.Sprintf("%s.metrics[%q]", path, id), "must be set: it is a constraint")
 		}
 	}
 	for id := range m.GetMetrics() {
@@ -141,6 +146,18 @@ func checkNumber(field string, m *metric, x float64, fields *invalid.Fields) {
 		fields.Addf(field, "must be in [0, 1] under TRANSFORM_LOGIT, is %g", x)
 	case transform == dparetov1.Transform_TRANSFORM_LOG && x < 0:
 		fields.Addf(field, "must not be negative under TRANSFORM_LOG, is %g", x)
+	}
+}
+
+// checkCost checks that the reported cost of a trial is positive.
+func checkCost(field string, value *dparetov1.MetricValue, fields *invalid.Fields) {
+	if value.Value != nil && value.GetValue() <= 0 {
+		fields.Addf(field+".value", "must be positive: it is the study's cost; is %g", value.GetValue())
+	}
+	for i, x := range value.GetRuns() {
+		if x <= 0 {
+			fields.Addf(fmt.Sprintf("%s.runs[%d]", field, i), "must be positive: it is the study's cost; is %g", x)
+		}
 	}
 }
 
@@ -240,15 +257,41 @@ func (s *Study) ObjectiveValues(m *dparetov1.Measurement, statistic Statistic) [
 	return values
 }
 
+// ConstraintValues returns the means of the metrics with bounds of a measurement in the
+// order of the problem's constraints: NaN where a computed one has no value.
+func (s *Study) ConstraintValues(m *dparetov1.Measurement) []float64 {
+	values := make([]float64, len(s.constrained))
+	for i, k := range s.constrained {
+		values[i] = constraintNumber(m.GetMetrics()[s.metrics[k].spec.GetId()], nil)
+	}
+	return values
+}
+
+// Acceptable reports whether the means of a measurement are finite and within all
+// bounds on metrics.
+func (s *Study) Acceptable(m *dparetov1.Measurement) bool {
+	for i, v := range s.ConstraintValues(m) {
+		c := &s.Problem.Constraints[i]
+		if !(v >= c.Lower && v <= c.Upper) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}
+
 // Evaluation converts a completed measurement of a configuration for designers.
 func (s *Study) Evaluation(point space.Point, m *dparetov1.Measurement) suggest.Evaluation {
+	metrics := slices.Concat(s.objectives, s.constrained)
 	e := suggest.Evaluation{
 		Point:     s.At(point, m.GetStep()),
-		Values:    s.ObjectiveValues(m, Mean),
-		StdErrors: make([]float64, len(s.objectives)),
+		Values:    append(s.ObjectiveValues(m, Mean), s.ConstraintValues(m)...),
+		StdErrors: make([]float64, len(metrics)),
 		Runs:      1,
 	}
-	for i, k := range s.objectives {
+	if s.cost >= 0 {
+		e.Cost = m.GetMetrics()[s.metrics[s.cost].spec.GetId()].GetValue() // 0 if it was not reported
+	}
+	for i, k := range metrics {
 		metric := &s.metrics[k]
 		value := m.GetMetrics()[metric.spec.GetId()]
 		switch {

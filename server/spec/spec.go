@@ -19,10 +19,11 @@ import (
 const (
 	maxParameters      = 100
 	maxMetrics         = 20
-	maxValues          = 1000 // of a discrete or categorical domain
+	maxValues          = 1000 // of a discrete or categorical domain, and of all conditions
 	maxGridLevels      = 1000
 	maxReplicates      = 10_000
 	maxInitialTrials   = 100_000
+	maxConstraints     = 20
 	maxTrainerSettings = 64
 	maxSettingLength   = 1000
 	maxObjectives      = 5       // exact hypervolumes are exponential in their number
@@ -43,8 +44,8 @@ const (
 	// defaultReportTolerance is the relative difference between a computed value and
 	// the worker's own that is not flagged.
 	defaultReportTolerance = 1e-6
-	// logFloor times the reference value is the smallest value that is modelled under
-	// the log transform.
+	// logFloor times the reference value, or the smallest bound of a constraint, is the
+	// smallest value that is modelled under the log transform.
 	logFloor = 1e-3
 )
 
@@ -55,16 +56,20 @@ var identifier = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
 type Study struct {
 	// Spec is the spec that was compiled.
 	Spec *dparetov1.StudySpec
-	// Problem is what designers solve: a parameter for every parameter of the spec and
-	// an objective for every metric with the role OBJECTIVE, in the order of the spec.
+	// Problem is what designers solve: a parameter for every parameter of the spec, an
+	// objective for every metric with the role OBJECTIVE and a constraint for every one
+	// with the role CONSTRAINT, in the order of the spec.
 	Problem *suggest.Problem
 	// Warnings are what a reader of the study's results must know.
 	Warnings []*dparetov1.Warning
 
-	metrics    []metric
-	objectives []int          // indexes into metrics
-	parameters map[string]int // index by id
-	checkpoint int            // index of the checkpoint parameter, -1 without
+	metrics     []metric
+	objectives  []int // indexes into metrics
+	constrained []int // indexes into metrics of those with bounds
+	constraints []constraint
+	parameters  map[string]int // index by id
+	checkpoint  int            // index of the checkpoint parameter, -1 without
+	cost        int            // index into metrics of the measured cost, -1 without
 }
 
 // metric is a compiled MetricSpec.
@@ -100,7 +105,7 @@ func (c *compiler) study(spec *dparetov1.StudySpec) *Study {
 		c.fields.Addf(c.path, "must be set")
 		return nil
 	}
-	study := &Study{Spec: spec, parameters: make(map[string]int), checkpoint: -1}
+	study := &Study{Spec: spec, parameters: make(map[string]int), checkpoint: -1, cost: -1}
 	searchSpace := c.space(spec)
 	c.algorithm(spec)
 	c.limits(spec)
@@ -110,32 +115,83 @@ func (c *compiler) study(spec *dparetov1.StudySpec) *Study {
 	for i, p := range spec.GetParameters() {
 		study.parameters[p.GetId()] = i
 	}
-	if id := spec.GetCheckpointParameter(); id != "" {
-		i, ok := study.parameters[id]
-		switch {
-		case !ok:
-			c.addf("checkpoint_parameter", "%q is not a parameter", id)
-		case searchSpace.Parameters[i].Kind != space.Integer:
-			c.addf("checkpoint_parameter", "%q must be an integer parameter, is %s", id, searchSpace.Parameters[i].Kind)
-		case searchSpace.Parameters[i].Min < 1:
-			c.addf("checkpoint_parameter", "%q must have a minimum of at least 1, has %g", id, searchSpace.Parameters[i].Min)
-		default:
-			study.checkpoint = i
-		}
+	c.checkpoint(study, searchSpace)
+	if environment := c.environment(searchSpace); environment != nil {
+		c.metrics(study, environment)
+		c.constraints(study, environment)
 	}
-	c.metrics(study, searchSpace)
+	c.cost(study)
 	if c.fields.Empty() {
 		study.Problem = study.problem(searchSpace)
 		if err := study.Problem.Validate(); err != nil {
 			c.addf("metrics", "%v", err)
 		}
+		var examples []space.Point
+		if len(study.constraints) > 0 {
+			examples = c.examples(study)
+		}
+		if !c.fields.Empty() {
+			return study // there is nowhere to compute a metric
+		}
 		for i := range study.metrics {
 			if f := study.metrics[i].computed; f != nil {
-				c.probe(fmt.Sprintf("metrics[%d].computed", i), study, f)
+				c.probe(fmt.Sprintf("metrics[%d].computed", i), study, f, examples)
 			}
 		}
 	}
 	return study
+}
+
+// checkpoint finds the checkpoint parameter.
+func (c *compiler) checkpoint(study *Study, s *space.Space) {
+	id := study.Spec.GetCheckpointParameter()
+	if id == "" {
+		return
+	}
+	i, ok := study.parameters[id]
+	if !ok {
+		c.addf("checkpoint_parameter", "%q is not a parameter", id)
+		return
+	}
+	switch p := s.Parameters[i]; {
+	case p.Kind != space.Integer:
+		c.addf("checkpoint_parameter", "%q must be an integer parameter, is %s", id, p.Kind)
+	case p.Min < 1:
+		c.addf("checkpoint_parameter", "%q must have a minimum of at least 1, has %g", id, p.Min)
+	case p.Condition != nil:
+		c.addf("checkpoint_parameter", "%q must not have a condition", id)
+	case s.IsParent(i):
+		c.addf("checkpoint_parameter", "%q must not be the parent in a condition", id)
+	default:
+		study.checkpoint = i
+	}
+}
+
+// cost checks the measure of cost.
+func (c *compiler) cost(study *Study) {
+	cost := study.Spec.GetCost()
+	if cost == nil {
+		return
+	}
+	switch measure := cost.GetMeasure().(type) {
+	case *dparetov1.CostSpec_Runs:
+	case *dparetov1.CostSpec_CheckpointParameter:
+		if study.Spec.GetCheckpointParameter() == "" {
+			c.addf("cost.checkpoint_parameter", "needs the study's checkpoint_parameter to be set")
+		}
+	case *dparetov1.CostSpec_Metric:
+		i := slices.IndexFunc(study.metrics, func(m metric) bool { return m.spec.GetId() == measure.Metric })
+		switch {
+		case i < 0:
+			c.addf("cost.metric", "%q is not a metric", measure.Metric)
+		case study.metrics[i].spec.GetReported() == nil:
+			c.addf("cost.metric", "%q must be a reported metric", measure.Metric)
+		default:
+			study.cost = i
+		}
+	default:
+		c.addf("cost.measure", "one of runs, checkpoint_parameter and metric must be set")
+	}
 }
 
 // space returns the search space, or nil if it has violations.
@@ -150,6 +206,7 @@ func (c *compiler) space(spec *dparetov1.StudySpec) *space.Space {
 		s.Parameters[i] = c.parameter(fmt.Sprintf("parameters[%d]", i), p)
 	}
 	c.uniqueIDs(spec)
+	c.conditions(spec, s)
 	if c.fields.Len() == before {
 		c.spaceErrors(spec, s.Validate())
 	}
@@ -343,13 +400,8 @@ func messageField(spec *dparetov1.StudySpec, path string) string {
 	return fmt.Sprintf("parameters[%d].%s%s", i, name, match[3])
 }
 
-// metrics compiles the metrics into study.
-func (c *compiler) metrics(study *Study, s *space.Space) {
-	spec := study.Spec
-	if n := len(spec.GetMetrics()); n < 1 || n > maxMetrics {
-		c.addf("metrics", "must hold 1 to %d metrics, holds %d", maxMetrics, n)
-		return
-	}
+// environment returns the environment of expressions over the parameters.
+func (c *compiler) environment(s *space.Space) *expression.Environment {
 	variables := make([]expression.Variable, len(s.Parameters))
 	for i, p := range s.Parameters {
 		variables[i] = expression.Variable{Name: p.Name, Type: expression.Double}
@@ -364,6 +416,15 @@ func (c *compiler) metrics(study *Study, s *space.Space) {
 	environment, err := expression.NewEnvironment(variables)
 	if err != nil {
 		c.addf("parameters", "%v", err)
+	}
+	return environment
+}
+
+// metrics compiles the metrics into study.
+func (c *compiler) metrics(study *Study, environment *expression.Environment) {
+	spec := study.Spec
+	if n := len(spec.GetMetrics()); n < 1 || n > maxMetrics {
+		c.addf("metrics", "must hold 1 to %d metrics, holds %d", maxMetrics, n)
 		return
 	}
 	for i, m := range spec.GetMetrics() {
@@ -374,8 +435,12 @@ func (c *compiler) metrics(study *Study, s *space.Space) {
 			compiled.computed = c.computed(field+".computed", environment, computed)
 		}
 		study.metrics = append(study.metrics, compiled)
-		if m.GetRole() == dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE {
+		switch m.GetRole() {
+		case dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE:
 			study.objectives = append(study.objectives, i)
+		case dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT:
+			study.constrained = append(study.constrained, i)
+		default:
 		}
 	}
 	if n := len(study.objectives); n < 1 || n > maxObjectives {
@@ -385,21 +450,28 @@ func (c *compiler) metrics(study *Study, s *space.Space) {
 
 // metricFields checks the fields of one metric other than a computed function.
 func (c *compiler) metricFields(field string, m *dparetov1.MetricSpec) {
-	switch m.GetRole() {
-	case dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE:
+	objective := m.GetRole() == dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE
+	constrained := m.GetRole() == dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT
+	if !objective && !constrained && m.GetRole() != dparetov1.MetricRole_METRIC_ROLE_TRACKED {
+		c.addf(field+".role", "must be METRIC_ROLE_OBJECTIVE, METRIC_ROLE_CONSTRAINT or METRIC_ROLE_TRACKED, is %v", m.GetRole())
+	}
+	if objective {
 		c.objective(field, m)
-	case dparetov1.MetricRole_METRIC_ROLE_TRACKED:
+	} else {
 		if m.ReferenceValue != nil {
 			c.addf(field+".reference_value", "is only for objectives")
 		}
 		if m.GetGoal() != dparetov1.Goal_GOAL_UNSPECIFIED {
 			c.addf(field+".goal", "is only for objectives")
 		}
-		if m.GetTransform() != dparetov1.Transform_TRANSFORM_UNSPECIFIED {
-			c.addf(field+".transform", "is only for objectives")
-		}
-	default:
-		c.addf(field+".role", "must be METRIC_ROLE_OBJECTIVE or METRIC_ROLE_TRACKED, is %v", m.GetRole())
+	}
+	if constrained {
+		c.bounds(field, m)
+	} else if m.GetBounds() != nil {
+		c.addf(field+".bounds", "is only for metrics with METRIC_ROLE_CONSTRAINT")
+	}
+	if !objective && !constrained && m.GetTransform() != dparetov1.Transform_TRANSFORM_UNSPECIFIED {
+		c.addf(field+".transform", "is only for objectives and constraints")
 	}
 	switch source := m.GetSource().(type) {
 	case *dparetov1.MetricSpec_Reported:
@@ -440,6 +512,38 @@ func (c *compiler) objective(field string, m *dparetov1.MetricSpec) {
 		}
 	default:
 		c.addf(field+".transform", "must be set for an objective, is %v", m.GetTransform())
+	}
+}
+
+// bounds checks what a metric with METRIC_ROLE_CONSTRAINT has of its own.
+func (c *compiler) bounds(field string, m *dparetov1.MetricSpec) {
+	transform := m.GetTransform()
+	if _, known := dparetov1.Transform_name[int32(transform)]; !known {
+		c.addf(field+".transform", "is unknown: %v", transform)
+	}
+	bounds := m.GetBounds()
+	if bounds == nil || bounds.Min == nil && bounds.Max == nil {
+		c.addf(field+".bounds", "at least one of min and max must be set")
+		return
+	}
+	check := func(name string, bound float64) {
+		switch at := field + ".bounds." + name; {
+		case math.IsNaN(bound) || math.IsInf(bound, 0):
+			c.addf(at, "must be finite, is %g", bound)
+		case transform == dparetov1.Transform_TRANSFORM_LOG && bound <= 0:
+			c.addf(at, "must be positive under TRANSFORM_LOG, is %g", bound)
+		case transform == dparetov1.Transform_TRANSFORM_LOGIT && (bound < 0 || bound > 1):
+			c.addf(at, "must be in [0, 1] under TRANSFORM_LOGIT, is %g", bound)
+		}
+	}
+	if bounds.Min != nil {
+		check("min", bounds.GetMin())
+	}
+	if bounds.Max != nil {
+		check("max", bounds.GetMax())
+	}
+	if bounds.Min != nil && bounds.Max != nil && bounds.GetMin() > bounds.GetMax() {
+		c.addf(field+".bounds.max", "must be at least min (%g), is %g", bounds.GetMin(), bounds.GetMax())
 	}
 }
 
@@ -496,33 +600,88 @@ func (c *compiler) limits(spec *dparetov1.StudySpec) {
 func (s *Study) problem(searchSpace *space.Space) *suggest.Problem {
 	p := &suggest.Problem{Space: searchSpace}
 	for _, i := range s.objectives {
-		m := s.metrics[i]
-		o := suggest.Objective{
-			Name:       m.spec.GetId(),
-			Goal:       suggest.Minimize,
-			Reference:  m.spec.GetReferenceValue(),
-			SampleSize: m.spec.GetReported().GetSampleSize(),
-		}
-		if m.spec.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
-			o.Goal = suggest.Maximize
-		}
-		switch m.spec.GetTransform() {
-		case dparetov1.Transform_TRANSFORM_LOG:
-			o.Transform = suggest.Log
-			o.Floor = logFloor * o.Reference
-		case dparetov1.Transform_TRANSFORM_LOGIT:
-			o.Transform = suggest.Logit
-		case dparetov1.Transform_TRANSFORM_IDENTITY, dparetov1.Transform_TRANSFORM_UNSPECIFIED:
-			o.Transform = suggest.Identity
-		}
-		if m.computed != nil {
-			o.Known = func(point space.Point) float64 {
-				return number(m.computed.value(s.variables(point)))
-			}
-		}
-		p.Objectives = append(p.Objectives, o)
+		p.Objectives = append(p.Objectives, s.objective(&s.metrics[i]))
+	}
+	for _, i := range s.constrained {
+		p.Constraints = append(p.Constraints, s.constraint(&s.metrics[i]))
+	}
+	if len(s.constraints) > 0 {
+		p.Allowed = s.allowed
+	}
+	if s.checkpoint >= 0 {
+		p.Checkpoint = searchSpace.Parameters[s.checkpoint].Name
+	}
+	switch s.Spec.GetCost().GetMeasure().(type) {
+	case *dparetov1.CostSpec_CheckpointParameter:
+		p.Cost = suggest.CostCheckpoint
+	case *dparetov1.CostSpec_Metric:
+		p.Cost = suggest.CostMeasured
+	default:
 	}
 	return p
+}
+
+func (s *Study) objective(m *metric) suggest.Objective {
+	o := suggest.Objective{
+		Name:       m.spec.GetId(),
+		Goal:       suggest.Minimize,
+		Transform:  transform(m.spec),
+		Reference:  m.spec.GetReferenceValue(),
+		SampleSize: m.spec.GetReported().GetSampleSize(),
+	}
+	if m.spec.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
+		o.Goal = suggest.Maximize
+	}
+	if o.Transform == suggest.Log {
+		o.Floor = logFloor * o.Reference
+	}
+	if m.computed != nil {
+		o.Known = func(point space.Point) float64 {
+			return number(m.computed.value(s.variables(point)))
+		}
+	}
+	return o
+}
+
+func (s *Study) constraint(m *metric) suggest.Constraint {
+	c := suggest.Constraint{
+		Name:       m.spec.GetId(),
+		Transform:  transform(m.spec),
+		Lower:      math.Inf(-1),
+		Upper:      math.Inf(1),
+		SampleSize: m.spec.GetReported().GetSampleSize(),
+	}
+	bounds := m.spec.GetBounds()
+	if bounds.Max != nil {
+		c.Upper = bounds.GetMax()
+	}
+	smallest := c.Upper
+	if bounds.Min != nil {
+		c.Lower = bounds.GetMin()
+		smallest = c.Lower
+	}
+	if c.Transform == suggest.Log {
+		c.Floor = logFloor * smallest
+	}
+	if m.computed != nil {
+		c.Known = func(point space.Point) float64 {
+			value, err := m.computed.value(s.variables(point))
+			return constraintNumber(value, err)
+		}
+	}
+	return c
+}
+
+// transform returns the transform of a metric's surrogate: none by default.
+func transform(m *dparetov1.MetricSpec) suggest.Transform {
+	switch m.GetTransform() {
+	case dparetov1.Transform_TRANSFORM_LOG:
+		return suggest.Log
+	case dparetov1.Transform_TRANSFORM_LOGIT:
+		return suggest.Logit
+	default:
+		return suggest.Identity
+	}
 }
 
 // Objectives returns the ids of the objectives in the order of the problem's.
@@ -570,10 +729,15 @@ func (s *Study) MaxAttempts() int32 {
 	return DefaultMaxAttempts
 }
 
-// variables returns the values of a point for expressions.
+// variables returns the values of a point for expressions: none for parameters that do
+// not exist there.
 func (s *Study) variables(point space.Point) map[string]any {
 	values := make(map[string]any, len(point))
-	for i, p := range s.Problem.Space.Parameters {
+	for i := range s.Problem.Space.Parameters {
+		if !s.Problem.Space.Active(point, i) {
+			continue
+		}
+		p := &s.Problem.Space.Parameters[i]
 		switch p.Kind {
 		case space.Integer:
 			values[p.Name] = int64(point[i])
@@ -586,34 +750,49 @@ func (s *Study) variables(point space.Point) map[string]any {
 	return values
 }
 
-// Point converts the parameters of a trial, refusing missing, unknown, mistyped and
-// out-of-range values. Field paths begin with path, for example "trial.parameters".
+// Point converts the parameters of a trial to a canonical point, refusing missing,
+// unknown, mistyped and out-of-range values, and values of parameters that do not
+// exist there. Field paths begin with path, for example "trial.parameters".
 func (s *Study) Point(path string, values map[string]*dparetov1.Value) (space.Point, error) {
 	var fields invalid.Fields
-	point := make(space.Point, len(s.Problem.Space.Parameters))
-	for i := range s.Problem.Space.Parameters {
-		p := &s.Problem.Space.Parameters[i]
+	searchSpace := s.Problem.Space
+	point := make(space.Point, len(searchSpace.Parameters))
+	given := make([]bool, len(point)) // with a value of the domain
+	for _, i := range searchSpace.Order() {
+		p := &searchSpace.Parameters[i]
 		field := fmt.Sprintf("%s[%q]", path, p.Name)
 		value, ok := values[p.Name]
-		if !ok {
+		if ok {
+			x, message := coordinate(p, value)
+			if message == "" && !p.Contains(x) {
+				message = fmt.Sprintf("%v is not in the parameter's domain", plain(value))
+			}
+			if message != "" {
+				fields.Addf(field, "%s", message)
+			}
+			point[i], given[i] = x, message == ""
+		}
+		if !isKnown(searchSpace, i, given, point) {
+			continue // the fault lies with a parameter above
+		}
+		switch exists := searchSpace.Active(point, i); {
+		case exists && !ok && p.Condition == nil:
 			fields.Addf(field, "must be set")
-			continue
+		case exists && !ok:
+			fields.Addf(field, "must be set where %s", s.requirement(i))
+		case !exists && ok:
+			fields.Addf(field, "must not be set: it exists only where %s", s.requirement(i))
 		}
-		x, message := coordinate(p, value)
-		if message == "" && !p.Contains(x) {
-			message = fmt.Sprintf("%v is not in the parameter's domain", plain(value))
-		}
-		if message != "" {
-			fields.Addf(field, "%s", message)
-		}
-		point[i] = x
 	}
 	for id := range values {
 		if _, ok := s.parameters[id]; !ok {
 			fields.Addf(fmt.Sprintf("%s[%q]", path, id), "is not a parameter of the study")
 		}
 	}
-	return point, fields.Err()
+	if err := fields.Err(); err != nil {
+		return nil, err
+	}
+	return searchSpace.Canonical(point), nil
 }
 
 // coordinate converts a value of a parameter; message is not empty if it cannot.
@@ -666,7 +845,11 @@ func plain(value *dparetov1.Value) any {
 // Values is the inverse of Point.
 func (s *Study) Values(point space.Point) map[string]*dparetov1.Value {
 	values := make(map[string]*dparetov1.Value, len(point))
-	for i, p := range s.Problem.Space.Parameters {
+	for i := range s.Problem.Space.Parameters {
+		if !s.Problem.Space.Active(point, i) {
+			continue
+		}
+		p := &s.Problem.Space.Parameters[i]
 		switch p.Kind {
 		case space.Integer:
 			values[p.Name] = &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: int64(point[i])}}

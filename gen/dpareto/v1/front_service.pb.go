@@ -196,8 +196,8 @@ func (x *GetFrontResponse) GetFront() *Front {
 	return nil
 }
 
-// The configurations that no other configuration of the study beats in every
-// objective.
+// The configurations, within the bounds on metrics of the study, that no other such
+// configuration beats in every objective.
 type Front struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// By which values the front was chosen.

@@ -29,7 +29,8 @@ const (
 	MetricRole_METRIC_ROLE_UNSPECIFIED MetricRole = 0
 	// A coordinate of the front.
 	MetricRole_METRIC_ROLE_OBJECTIVE MetricRole = 1
-	// Must stay within bounds for a trial to be acceptable.
+	// Must stay within bounds for a configuration to be on a front. Unlike a known
+	// constraint on parameters it does not keep a configuration from being tried.
 	MetricRole_METRIC_ROLE_CONSTRAINT MetricRole = 2
 	// Recorded and shown, without influence on suggestions.
 	MetricRole_METRIC_ROLE_TRACKED MetricRole = 3
@@ -131,7 +132,7 @@ func (Goal) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_metric_proto_rawDescGZIP(), []int{1}
 }
 
-// A strictly increasing transform of an objective for the surrogate. Values are
+// A strictly increasing transform of a metric for the surrogate. Values are
 // always reported in the metric's own unit.
 type Transform int32
 
@@ -141,7 +142,8 @@ const (
 	// None.
 	Transform_TRANSFORM_IDENTITY Transform = 1
 	// Natural logarithm, for non-negative metrics over orders of magnitude; values
-	// below a floor of 0.001 times the reference value are modelled as that floor.
+	// below a floor of 0.001 times the reference value, or the smallest bound of a
+	// constraint, are modelled as that floor.
 	Transform_TRANSFORM_LOG Transform = 2
 	// log(v/(1-v)), for metrics in [0, 1].
 	Transform_TRANSFORM_LOGIT Transform = 3
@@ -201,8 +203,8 @@ type MetricSpec struct {
 	Role MetricRole `protobuf:"varint,2,opt,name=role,proto3,enum=dpareto.v1.MetricRole" json:"role,omitempty"`
 	// Required for objectives, refused for others. The direction of improvement.
 	Goal Goal `protobuf:"varint,3,opt,name=goal,proto3,enum=dpareto.v1.Goal" json:"goal,omitempty"`
-	// Required for objectives, refused for others. The transform under which the
-	// surrogate models the metric.
+	// Required for objectives, refused for tracked metrics. The transform under which
+	// the surrogate models the metric. Default for constraints: TRANSFORM_IDENTITY.
 	Transform Transform `protobuf:"varint,4,opt,name=transform,proto3,enum=dpareto.v1.Transform" json:"transform,omitempty"`
 	// Required for objectives. The anti-ideal (reference) value in the metric's own
 	// unit: a point counts towards the hypervolume only where it is strictly better
@@ -217,7 +219,8 @@ type MetricSpec struct {
 	Source isMetricSpec_Source `protobuf_oneof:"source"`
 	// Unit of the values, for people. Example: "ratio", "seconds".
 	Unit string `protobuf:"bytes,8,opt,name=unit,proto3" json:"unit,omitempty"`
-	// Bounds of a metric with METRIC_ROLE_CONSTRAINT, in the metric's own unit.
+	// Required for constraints, refused for others. Bounds in the metric's own unit:
+	// positive under TRANSFORM_LOG, in [0, 1] under TRANSFORM_LOGIT.
 	Bounds        *MetricBounds `protobuf:"bytes,9,opt,name=bounds,proto3" json:"bounds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -348,9 +351,9 @@ func (*MetricSpec_Computed) isMetricSpec_Source() {}
 // Closed bounds; at least one must be set.
 type MetricBounds struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Smallest acceptable value.
+	// Smallest acceptable value, finite.
 	Min *float64 `protobuf:"fixed64,1,opt,name=min,proto3,oneof" json:"min,omitempty"`
-	// Largest acceptable value.
+	// Largest acceptable value, finite, at least min.
 	Max           *float64 `protobuf:"fixed64,2,opt,name=max,proto3,oneof" json:"max,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -403,7 +406,7 @@ func (x *MetricBounds) GetMax() float64 {
 // A metric that workers measure.
 type ReportedSource struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// For objectives under TRANSFORM_LOGIT that are averages over test records: their
+	// For metrics under TRANSFORM_LOGIT that are averages over test records: their
 	// number. It corrects 0 and 1, whose logit is infinite, and bounds the noise of
 	// repeated runs from below where counts are small. 0 means unknown.
 	SampleSize    float64 `protobuf:"fixed64,1,opt,name=sample_size,json=sampleSize,proto3" json:"sample_size,omitempty"`

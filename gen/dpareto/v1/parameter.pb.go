@@ -209,8 +209,11 @@ type ParameterSpec struct {
 	// double and integer domains (never more than there are integers); discrete and
 	// categorical domains always use every value.
 	GridLevels int32 `protobuf:"varint,8,opt,name=grid_levels,json=gridLevels,proto3" json:"grid_levels,omitempty"`
-	// When set, the parameter exists only if the condition holds; otherwise a trial
-	// carries no value of it.
+	// When set, the parameter exists only if the condition holds. Where it does not,
+	// trials carry no value of it, configurations do not differ in it, and an
+	// expression must not need it: guard it by its parent, as in
+	// optimizer == "adam" ? rate * (1.0 - beta) : rate. Expressions are tried for every
+	// combination of conditions (the first 1000) when the study is created.
 	Condition     *Condition `protobuf:"bytes,9,opt,name=condition,proto3" json:"condition,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -892,9 +895,10 @@ func (x *ShiftedExponentialLaw) GetShift() float64 {
 type Condition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The id of another parameter of the study, discrete, integer or
-	// categorical, that is not itself below this one.
+	// categorical, that is not itself below this one. It may have a condition too.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// Required. The condition holds when the parent has one of these values.
+	// Required. The condition holds when the parent exists and has one of these
+	// values, all different. At most 1000 over all conditions of a study.
 	Values        []*Value `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -394,7 +394,8 @@ func (SelectionMethod) EnumDescriptor() ([]byte, []int) {
 // string; the functions of CEL's math extension plus math.exp, math.log and
 // math.pow are available. CEL does not mix int and double: write double(epochs) *
 // 0.5. They are type-checked when the study is created and must yield a finite
-// number.
+// number. Parameters with a condition have a value only where it holds (see
+// ParameterSpec.condition).
 type PrivacySpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The mechanism.

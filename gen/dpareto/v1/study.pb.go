@@ -430,14 +430,20 @@ type StudySpec struct {
 	Parameters []*ParameterSpec `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty"`
 	// Required. The metrics: 1 to 20, of which 1 to 5 objectives.
 	Metrics []*MetricSpec `protobuf:"bytes,2,rep,name=metrics,proto3" json:"metrics,omitempty"`
-	// Known constraints: expressions over the parameters (see PrivacySpec) that yield
-	// a bool, true where a configuration is allowed.
+	// Known constraints, at most 20: expressions over the parameters (see PrivacySpec)
+	// that yield a bool, true where a configuration is allowed. Only configurations at
+	// which all hold are suggested, and can be created. Refused are constraints that
+	// hold at none of 10,000 draws of the parameters' design laws, and expressions that
+	// fail where they are tried: at draws, and for combinations of conditions (see
+	// ParameterSpec.condition). Where an expression fails nevertheless, the configuration
+	// is not allowed.
 	ParameterConstraints []string `protobuf:"bytes,3,rep,name=parameter_constraints,json=parameterConstraints,proto3" json:"parameter_constraints,omitempty"`
 	// The id of an integer parameter with the property that a run with value T passes
 	// through the states of all smaller values, so that a measurement at step t < T is
 	// a full evaluation of the same configuration with the parameter set to t. Every
 	// such measurement is a point of the front. It must not be declared for a trainer
-	// whose schedule depends on T.
+	// whose schedule depends on T. The parameter must be at least 1, have no condition
+	// and be the parent in none.
 	CheckpointParameter string `protobuf:"bytes,4,opt,name=checkpoint_parameter,json=checkpointParameter,proto3" json:"checkpoint_parameter,omitempty"`
 	// How many independent runs of a configuration a worker makes for one trial.
 	// Range [1, 10000]. Default 1.
@@ -450,7 +456,8 @@ type StudySpec struct {
 	Lease *LeasePolicy `protobuf:"bytes,8,opt,name=lease,proto3" json:"lease,omitempty"`
 	// Seed of every random draw of the study. Default: drawn when it is created.
 	Seed *uint64 `protobuf:"varint,9,opt,name=seed,proto3,oneof" json:"seed,omitempty"`
-	// What the acquisition function divides the value of a trial by.
+	// What the acquisition function divides the value of a trial by. Default: every
+	// trial costs the same.
 	Cost *CostSpec `protobuf:"bytes,10,opt,name=cost,proto3" json:"cost,omitempty"`
 	// The trainer that agents run, by name, with its settings.
 	Trainer *TrainerSpec `protobuf:"bytes,11,opt,name=trainer,proto3" json:"trainer,omitempty"`
@@ -869,12 +876,14 @@ type CostSpec_Runs struct {
 }
 
 type CostSpec_CheckpointParameter struct {
-	// A trial costs as much as the value of the checkpoint parameter.
+	// A trial costs as much as the value of the checkpoint parameter, which the study
+	// must have.
 	CheckpointParameter *CheckpointParameterCost `protobuf:"bytes,2,opt,name=checkpoint_parameter,json=checkpointParameter,proto3,oneof"`
 }
 
 type CostSpec_Metric struct {
-	// The id of a metric that is the cost.
+	// The id of a reported metric, of any role, that is the cost. Workers must report
+	// positive values; the cost of a measurement without one is unknown.
 	Metric string `protobuf:"bytes,3,opt,name=metric,proto3,oneof"`
 }
 

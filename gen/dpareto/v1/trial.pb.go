@@ -170,7 +170,8 @@ type Trial struct {
 	StateReason string `protobuf:"bytes,5,opt,name=state_reason,json=stateReason,proto3" json:"state_reason,omitempty"`
 	// Output only. How the trial came to be.
 	Origin TrialOrigin `protobuf:"varint,6,opt,name=origin,proto3,enum=dpareto.v1.TrialOrigin" json:"origin,omitempty"`
-	// The configuration: a value for every parameter of the study, by id.
+	// The configuration: a value for every parameter of the study, by id, whose
+	// condition holds, and for no other.
 	Parameters map[string]*Value `protobuf:"bytes,7,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Output only. Number of independent runs that a worker is to make.
 	Replicates int32 `protobuf:"varint,8,opt,name=replicates,proto3" json:"replicates,omitempty"`
