@@ -18,7 +18,7 @@ const (
 	enoughAllowed   = 100
 
 	// maxBranches bounds the branches of a space at which expressions are tried.
-	maxBranches = 1000
+	maxBranches = 200
 
 	// keptExamples is the number of allowed configurations at which computed metrics
 	// are tried.
@@ -134,17 +134,14 @@ func (c *compiler) examples(study *Study) []space.Point {
 	return nil
 }
 
-// evaluable reports whether all constraints can be evaluated at a configuration, and
-// records the first that cannot.
+// evaluable reports whether the constraints can be evaluated at a configuration, up to
+// the first that does not hold, and records the one that cannot.
 func (c *compiler) evaluable(study *Study, point space.Point) bool {
-	variables := study.variables(point)
-	for i := range study.constraints {
-		if _, err := study.constraints[i].predicate.Holds(variables); err != nil {
-			c.addf(fmt.Sprintf("parameter_constraints[%d]", i), "cannot be evaluated at %s: %v", study.describe(point), err)
-			return false
-		}
+	i, err := study.violated(point)
+	if err != nil {
+		c.addf(fmt.Sprintf("parameter_constraints[%d]", i), "cannot be evaluated at %s: %v", study.describe(point), err)
 	}
-	return true
+	return err == nil
 }
 
 // describe returns the values of the parameters that exist at a configuration.

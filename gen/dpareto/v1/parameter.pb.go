@@ -213,7 +213,7 @@ type ParameterSpec struct {
 	// trials carry no value of it, configurations do not differ in it, and an
 	// expression must not need it: guard it by its parent, as in
 	// optimizer == "adam" ? rate * (1.0 - beta) : rate. Expressions are tried for every
-	// combination of conditions (the first 1000) when the study is created.
+	// combination of conditions (the first 200) when the study is created.
 	Condition     *Condition `protobuf:"bytes,9,opt,name=condition,proto3" json:"condition,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -431,8 +431,9 @@ type StudySpec struct {
 	// Required. The metrics: 1 to 20, of which 1 to 5 objectives.
 	Metrics []*MetricSpec `protobuf:"bytes,2,rep,name=metrics,proto3" json:"metrics,omitempty"`
 	// Known constraints, at most 20: expressions over the parameters (see PrivacySpec)
-	// that yield a bool, true where a configuration is allowed. Only configurations at
-	// which all hold are suggested, and can be created. Refused are constraints that
+	// that yield a bool, true where a configuration is allowed. They are evaluated in
+	// order, up to the first that does not hold. Only configurations at which all hold
+	// are suggested, and can be created. Refused are constraints that
 	// hold at none of 10,000 draws of the parameters' design laws, and expressions that
 	// fail where they are tried: at draws, and for combinations of conditions (see
 	// ParameterSpec.condition). Where an expression fails nevertheless, the configuration
