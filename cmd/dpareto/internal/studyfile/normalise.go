@@ -23,6 +23,7 @@ func (n *normaliser) addf(path, format string, args ...any) {
 
 // message normalises the fields of a message; path is its own.
 func (n *normaliser) message(path string, fields map[string]any, descriptor protoreflect.MessageDescriptor) {
+	n.shorthand(path, descriptor, fields)
 	chosen := make(map[protoreflect.OneofDescriptor]string)
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		at := strings.TrimPrefix(path+"."+name, ".")
@@ -79,7 +80,7 @@ func (n *normaliser) field(path string, value any, field protoreflect.FieldDescr
 			return value
 		}
 		for i := range elements {
-			elements[i] = n.single(fmt.Sprintf("%s[%d]", path, i), elements[i], field)
+			elements[i] = n.single(indexed(path, i), elements[i], field)
 		}
 	default:
 		return n.single(path, value, field)
@@ -159,11 +160,22 @@ func (n *normaliser) leaf(path string, value any, field protoreflect.FieldDescri
 		return
 	}
 	hint := ""
-	if _, isBool := value.(bool); isBool && field.Kind() == protoreflect.StringKind {
-		hint = " (quote it)" // YAML takes on, off, yes and no for booleans
+	if field.Kind() == protoreflect.StringKind {
+		hint = quoteHint(value)
 	}
 	n.addf(path, "must be %s, is %s%s", kindOf(field), describe(value), hint)
 }
+
+// quoteHint is the hint where a string was wanted.
+func quoteHint(value any) string {
+	if _, ok := value.(bool); ok {
+		return " (quote it)" // YAML takes on, off, yes and no for booleans
+	}
+	return ""
+}
+
+// indexed returns the path of an element of a list.
+func indexed(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
 
 // kindOf returns what a field takes, in words.
 func kindOf(field protoreflect.FieldDescriptor) string {

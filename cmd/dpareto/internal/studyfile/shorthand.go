@@ -1,0 +1,108 @@
+package studyfile
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+const (
+	// whenField is the field of a parameter that is short for its condition.
+	whenField = "when"
+	// textField is the field of a Value for a category.
+	textField = "string_value"
+)
+
+var specName = (*dparetov1.StudySpec)(nil).ProtoReflect().Descriptor().FullName()
+
+// shorthand writes out, in place, what a spec may say shortly: the conditions of
+// parameters, and the cost. It leaves what has no sense to the checks that follow.
+func (n *normaliser) shorthand(path string, descriptor protoreflect.MessageDescriptor, fields map[string]any) {
+	if descriptor.FullName() != specName {
+		return
+	}
+	if name, ok := fields["cost"].(string); ok {
+		switch name {
+		case "runs", "checkpoint_parameter":
+			fields["cost"] = map[string]any{name: map[string]any{}}
+		default:
+			fields["cost"] = map[string]any{"metric": name}
+		}
+	}
+	parameters, ok := fields["parameters"].([]any)
+	if !ok {
+		return
+	}
+	kinds := make(map[string]string)
+	for _, p := range parameters {
+		if parameter, ok := p.(map[string]any); ok {
+			if id, ok := parameter["id"].(string); ok {
+				kinds[id] = valueField(parameter)
+			}
+		}
+	}
+	for i, p := range parameters {
+		if parameter, ok := p.(map[string]any); ok {
+			n.when(indexed(path+".parameters", i), parameter, kinds)
+		}
+	}
+}
+
+// valueField returns the field of a Value that the domain of a parameter asks for.
+func valueField(parameter map[string]any) string {
+	for _, domain := range []struct{ text, json, field string }{
+		{"integer_domain", "integerDomain", "int_value"},
+		{"categorical_domain", "categoricalDomain", textField},
+	} {
+		if parameter[domain.text] != nil || parameter[domain.json] != nil {
+			return domain.field
+		}
+	}
+	return "double_value"
+}
+
+// when replaces {parent: value} or {parent: [value, ...]} by a condition.
+func (n *normaliser) when(path string, parameter map[string]any, kinds map[string]string) {
+	written, ok := parameter[whenField]
+	if !ok {
+		return
+	}
+	delete(parameter, whenField)
+	path += "." + whenField
+	if parameter["condition"] != nil {
+		n.addf(path, "is set beside condition, want one of them")
+		return
+	}
+	entries, ok := written.(map[string]any)
+	if !ok || len(entries) != 1 {
+		n.addf(path, "must be one parameter with its values such as {optimizer: [adam, lamb]}, is %s", describe(written))
+		return
+	}
+	parent := slices.Collect(maps.Keys(entries))[0]
+	field, ok := kinds[parent]
+	if !ok {
+		n.addf(path, "%q is not a parameter", parent)
+		return
+	}
+	values, ok := entries[parent].([]any)
+	if !ok {
+		values = []any{entries[parent]}
+	}
+	converted := make([]any, len(values))
+	for k, value := range values {
+		_, number := value.(json.Number)
+		_, text := value.(string)
+		switch {
+		case field == textField && !text && !number:
+			n.addf(path, "must have names of categories of %s, has %s%s", parent, describe(value), quoteHint(value))
+		case field != textField && !number:
+			n.addf(path, "must have numbers for %s, has %s", parent, describe(value))
+		}
+		converted[k] = map[string]any{field: value}
+	}
+	parameter["condition"] = map[string]any{"parent": parent, "values": converted}
+}
