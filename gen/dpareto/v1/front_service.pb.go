@@ -27,8 +27,8 @@ type FrontKind int32
 const (
 	// Refused.
 	FrontKind_FRONT_KIND_UNSPECIFIED FrontKind = 0
-	// By the mean of each configuration's own runs, as measured. With few runs it is
-	// optimistic: it shows the luckiest of many noisy values.
+	// By the mean of each configuration's own runs, as measured, over all trials that
+	// ran it. With few runs it is optimistic: it shows the luckiest of many noisy values.
 	FrontKind_FRONT_KIND_OBSERVED FrontKind = 1
 	// By the posterior median of a model of all measurements: what a fresh run would
 	// give. The model of every measured objective is a Gaussian process; computed
@@ -213,14 +213,18 @@ type Front struct {
 	Hypervolume float64 `protobuf:"fixed64,3,opt,name=hypervolume,proto3" json:"hypervolume,omitempty"`
 	// The reference (anti-ideal) values by metric id.
 	Reference map[string]float64 `protobuf:"bytes,4,rep,name=reference,proto3" json:"reference,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	// Number of points among which the front was chosen.
+	// Number of configurations among which the front was chosen.
 	Candidates int64 `protobuf:"varint,5,opt,name=candidates,proto3" json:"candidates,omitempty"`
 	// Revision of the study that the front shows.
 	Revision int64 `protobuf:"varint,6,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Ids of the objectives in the order of the study's spec.
 	Objectives []string `protobuf:"bytes,7,rep,name=objectives,proto3" json:"objectives,omitempty"`
 	// What a reader of the front must know.
-	Warnings      []*Warning `protobuf:"bytes,8,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []*Warning `protobuf:"bytes,8,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// Hypervolumes of the fronts of every kind, of the same study at the same revision,
+	// in the order of the kinds. That of the posterior front costs a fit of the model: it
+	// is there where this front is the posterior one.
+	Hypervolumes  []*KindHypervolume `protobuf:"bytes,9,rep,name=hypervolumes,proto3" json:"hypervolumes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -311,10 +315,72 @@ func (x *Front) GetWarnings() []*Warning {
 	return nil
 }
 
+func (x *Front) GetHypervolumes() []*KindHypervolume {
+	if x != nil {
+		return x.Hypervolumes
+	}
+	return nil
+}
+
+// The hypervolume of one kind of front.
+type KindHypervolume struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The kind.
+	Kind FrontKind `protobuf:"varint,1,opt,name=kind,proto3,enum=dpareto.v1.FrontKind" json:"kind,omitempty"`
+	// The hypervolume, as in Front.
+	Hypervolume   float64 `protobuf:"fixed64,2,opt,name=hypervolume,proto3" json:"hypervolume,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KindHypervolume) Reset() {
+	*x = KindHypervolume{}
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KindHypervolume) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KindHypervolume) ProtoMessage() {}
+
+func (x *KindHypervolume) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KindHypervolume.ProtoReflect.Descriptor instead.
+func (*KindHypervolume) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *KindHypervolume) GetKind() FrontKind {
+	if x != nil {
+		return x.Kind
+	}
+	return FrontKind_FRONT_KIND_UNSPECIFIED
+}
+
+func (x *KindHypervolume) GetHypervolume() float64 {
+	if x != nil {
+		return x.Hypervolume
+	}
+	return 0
+}
+
 // One configuration on the front.
 type FrontPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name of the trial.
+	// Name of the trial that was the first to measure the configuration.
 	Trial string `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
 	// The step of the measurement, for studies with a checkpoint parameter.
 	Step int64 `protobuf:"varint,2,opt,name=step,proto3" json:"step,omitempty"`
@@ -326,14 +392,29 @@ type FrontPoint struct {
 	// metric.
 	Privacy *PrivacyGuarantee `protobuf:"bytes,5,opt,name=privacy,proto3" json:"privacy,omitempty"`
 	// Number of runs behind the measured values.
-	Runs          int64 `protobuf:"varint,6,opt,name=runs,proto3" json:"runs,omitempty"`
+	Runs int64 `protobuf:"varint,6,opt,name=runs,proto3" json:"runs,omitempty"`
+	// Names of all trials that measured the configuration, trial included, in the order
+	// of their completion.
+	Trials []string `protobuf:"bytes,7,rep,name=trials,proto3" json:"trials,omitempty"`
+	// Whether the point is not strictly better than the reference in every objective: it
+	// lies outside the box and adds nothing to the hypervolume.
+	BeyondReference bool `protobuf:"varint,8,opt,name=beyond_reference,json=beyondReference,proto3" json:"beyond_reference,omitempty"`
+	// By how much the hypervolume would shrink without the point. 0 where another one has
+	// the same values.
+	Contribution float64 `protobuf:"fixed64,9,opt,name=contribution,proto3" json:"contribution,omitempty"`
+	// Whether the point is the knee of a front of two objectives, a hint where the
+	// trade-off turns: the point within the box that is furthest beyond the straight line
+	// between the two ends of the front, in units of their differences (Das, "On
+	// characterizing the knee of the Pareto curve based on normal-boundary intersection",
+	// Structural Optimization 18, 1999). A front without a bulge has none.
+	Knee          bool `protobuf:"varint,10,opt,name=knee,proto3" json:"knee,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FrontPoint) Reset() {
 	*x = FrontPoint{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[3]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -345,7 +426,7 @@ func (x *FrontPoint) String() string {
 func (*FrontPoint) ProtoMessage() {}
 
 func (x *FrontPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[3]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -358,7 +439,7 @@ func (x *FrontPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrontPoint.ProtoReflect.Descriptor instead.
 func (*FrontPoint) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{3}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *FrontPoint) GetTrial() string {
@@ -403,25 +484,61 @@ func (x *FrontPoint) GetRuns() int64 {
 	return 0
 }
 
+func (x *FrontPoint) GetTrials() []string {
+	if x != nil {
+		return x.Trials
+	}
+	return nil
+}
+
+func (x *FrontPoint) GetBeyondReference() bool {
+	if x != nil {
+		return x.BeyondReference
+	}
+	return false
+}
+
+func (x *FrontPoint) GetContribution() float64 {
+	if x != nil {
+		return x.Contribution
+	}
+	return 0
+}
+
+func (x *FrontPoint) GetKnee() bool {
+	if x != nil {
+		return x.Knee
+	}
+	return false
+}
+
 // The value of one objective at a point of the front, in its own unit.
 type FrontValue struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The value by which the point was chosen.
 	Value float64 `protobuf:"fixed64,1,opt,name=value,proto3" json:"value,omitempty"`
-	// Mean of the measured runs; absent for computed metrics.
+	// Mean of the measured runs; absent for computed metrics, like all that follows.
 	Observed *float64 `protobuf:"fixed64,2,opt,name=observed,proto3,oneof" json:"observed,omitempty"`
 	// Central 90 % interval of the mean that fresh runs would have, for
 	// FRONT_KIND_POSTERIOR.
 	Lower *float64 `protobuf:"fixed64,3,opt,name=lower,proto3,oneof" json:"lower,omitempty"`
 	// Upper end of the interval.
-	Upper         *float64 `protobuf:"fixed64,4,opt,name=upper,proto3,oneof" json:"upper,omitempty"`
+	Upper *float64 `protobuf:"fixed64,4,opt,name=upper,proto3,oneof" json:"upper,omitempty"`
+	// Standard error of the mean of the measured runs; absent where it is not known, as
+	// with a single run.
+	StandardError *float64 `protobuf:"fixed64,5,opt,name=standard_error,json=standardError,proto3,oneof" json:"standard_error,omitempty"`
+	// The best of the measured runs, in the objective's direction; absent where only
+	// means were reported.
+	Best *float64 `protobuf:"fixed64,6,opt,name=best,proto3,oneof" json:"best,omitempty"`
+	// The worst of the measured runs.
+	Worst         *float64 `protobuf:"fixed64,7,opt,name=worst,proto3,oneof" json:"worst,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *FrontValue) Reset() {
 	*x = FrontValue{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[4]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -433,7 +550,7 @@ func (x *FrontValue) String() string {
 func (*FrontValue) ProtoMessage() {}
 
 func (x *FrontValue) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[4]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -446,7 +563,7 @@ func (x *FrontValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrontValue.ProtoReflect.Descriptor instead.
 func (*FrontValue) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{4}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *FrontValue) GetValue() float64 {
@@ -477,6 +594,27 @@ func (x *FrontValue) GetUpper() float64 {
 	return 0
 }
 
+func (x *FrontValue) GetStandardError() float64 {
+	if x != nil && x.StandardError != nil {
+		return *x.StandardError
+	}
+	return 0
+}
+
+func (x *FrontValue) GetBest() float64 {
+	if x != nil && x.Best != nil {
+		return *x.Best
+	}
+	return 0
+}
+
+func (x *FrontValue) GetWorst() float64 {
+	if x != nil && x.Worst != nil {
+		return *x.Worst
+	}
+	return 0
+}
+
 // Request of QueryFront.
 type QueryFrontRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -494,7 +632,7 @@ type QueryFrontRequest struct {
 
 func (x *QueryFrontRequest) Reset() {
 	*x = QueryFrontRequest{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[5]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -506,7 +644,7 @@ func (x *QueryFrontRequest) String() string {
 func (*QueryFrontRequest) ProtoMessage() {}
 
 func (x *QueryFrontRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[5]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -519,7 +657,7 @@ func (x *QueryFrontRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueryFrontRequest.ProtoReflect.Descriptor instead.
 func (*QueryFrontRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{5}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *QueryFrontRequest) GetName() string {
@@ -560,7 +698,7 @@ type QueryFrontResponse struct {
 
 func (x *QueryFrontResponse) Reset() {
 	*x = QueryFrontResponse{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[6]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -572,7 +710,7 @@ func (x *QueryFrontResponse) String() string {
 func (*QueryFrontResponse) ProtoMessage() {}
 
 func (x *QueryFrontResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[6]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -585,7 +723,7 @@ func (x *QueryFrontResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueryFrontResponse.ProtoReflect.Descriptor instead.
 func (*QueryFrontResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{6}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *QueryFrontResponse) GetReachable() bool {
@@ -622,14 +760,16 @@ type ListHypervolumesRequest struct {
 	// Required. The study: studies/{study}.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Leaves out the measurements on the way.
-	FinalOnly     bool `protobuf:"varint,2,opt,name=final_only,json=finalOnly,proto3" json:"final_only,omitempty"`
+	FinalOnly bool `protobuf:"varint,2,opt,name=final_only,json=finalOnly,proto3" json:"final_only,omitempty"`
+	// Of which front. Default FRONT_KIND_OBSERVED.
+	Kind          FrontKind `protobuf:"varint,3,opt,name=kind,proto3,enum=dpareto.v1.FrontKind" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListHypervolumesRequest) Reset() {
 	*x = ListHypervolumesRequest{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[7]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -641,7 +781,7 @@ func (x *ListHypervolumesRequest) String() string {
 func (*ListHypervolumesRequest) ProtoMessage() {}
 
 func (x *ListHypervolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[7]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -654,7 +794,7 @@ func (x *ListHypervolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHypervolumesRequest.ProtoReflect.Descriptor instead.
 func (*ListHypervolumesRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListHypervolumesRequest) GetName() string {
@@ -671,10 +811,19 @@ func (x *ListHypervolumesRequest) GetFinalOnly() bool {
 	return false
 }
 
+func (x *ListHypervolumesRequest) GetKind() FrontKind {
+	if x != nil {
+		return x.Kind
+	}
+	return FrontKind_FRONT_KIND_UNSPECIFIED
+}
+
 // Response of ListHypervolumes.
 type ListHypervolumesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Hypervolume after each completed trial, in the order of completion.
+	// Hypervolume after each trial that succeeded, in the order of completion. Of the
+	// posterior front, where every point costs a fit of the model to what was known then:
+	// after at most 20 of them, evenly spaced, the last one included.
 	Points        []*HypervolumePoint `protobuf:"bytes,1,rep,name=points,proto3" json:"points,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -682,7 +831,7 @@ type ListHypervolumesResponse struct {
 
 func (x *ListHypervolumesResponse) Reset() {
 	*x = ListHypervolumesResponse{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[8]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -694,7 +843,7 @@ func (x *ListHypervolumesResponse) String() string {
 func (*ListHypervolumesResponse) ProtoMessage() {}
 
 func (x *ListHypervolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[8]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -707,7 +856,7 @@ func (x *ListHypervolumesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHypervolumesResponse.ProtoReflect.Descriptor instead.
 func (*ListHypervolumesResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{8}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListHypervolumesResponse) GetPoints() []*HypervolumePoint {
@@ -724,15 +873,22 @@ type HypervolumePoint struct {
 	Trial string `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
 	// Number of trials that succeeded so far.
 	CompletedTrials int64 `protobuf:"varint,2,opt,name=completed_trials,json=completedTrials,proto3" json:"completed_trials,omitempty"`
-	// Hypervolume of the observed front of those trials.
-	Hypervolume   float64 `protobuf:"fixed64,3,opt,name=hypervolume,proto3" json:"hypervolume,omitempty"`
+	// Hypervolume of the front of those trials. It can fall where another run shows that
+	// a configuration is worse than it seemed.
+	Hypervolume float64 `protobuf:"fixed64,3,opt,name=hypervolume,proto3" json:"hypervolume,omitempty"`
+	// Number of runs of those trials.
+	Runs int64 `protobuf:"varint,4,opt,name=runs,proto3" json:"runs,omitempty"`
+	// Steps that those runs took, for studies with a checkpoint parameter: the sum over
+	// the trials of the step at their end times their number of runs. With epochs as the
+	// checkpoint parameter it is the number of epochs trained.
+	Steps         int64 `protobuf:"varint,5,opt,name=steps,proto3" json:"steps,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HypervolumePoint) Reset() {
 	*x = HypervolumePoint{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[9]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -744,7 +900,7 @@ func (x *HypervolumePoint) String() string {
 func (*HypervolumePoint) ProtoMessage() {}
 
 func (x *HypervolumePoint) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[9]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -757,7 +913,7 @@ func (x *HypervolumePoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HypervolumePoint.ProtoReflect.Descriptor instead.
 func (*HypervolumePoint) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{9}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HypervolumePoint) GetTrial() string {
@@ -781,6 +937,20 @@ func (x *HypervolumePoint) GetHypervolume() float64 {
 	return 0
 }
 
+func (x *HypervolumePoint) GetRuns() int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *HypervolumePoint) GetSteps() int64 {
+	if x != nil {
+		return x.Steps
+	}
+	return 0
+}
+
 // Request of PredictMetrics.
 type PredictMetricsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -794,7 +964,7 @@ type PredictMetricsRequest struct {
 
 func (x *PredictMetricsRequest) Reset() {
 	*x = PredictMetricsRequest{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[10]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -806,7 +976,7 @@ func (x *PredictMetricsRequest) String() string {
 func (*PredictMetricsRequest) ProtoMessage() {}
 
 func (x *PredictMetricsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[10]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -819,7 +989,7 @@ func (x *PredictMetricsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PredictMetricsRequest.ProtoReflect.Descriptor instead.
 func (*PredictMetricsRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{10}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PredictMetricsRequest) GetName() string {
@@ -847,7 +1017,7 @@ type Configuration struct {
 
 func (x *Configuration) Reset() {
 	*x = Configuration{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[11]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -859,7 +1029,7 @@ func (x *Configuration) String() string {
 func (*Configuration) ProtoMessage() {}
 
 func (x *Configuration) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[11]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -872,7 +1042,7 @@ func (x *Configuration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Configuration.ProtoReflect.Descriptor instead.
 func (*Configuration) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{11}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Configuration) GetParameters() map[string]*Value {
@@ -893,7 +1063,7 @@ type PredictMetricsResponse struct {
 
 func (x *PredictMetricsResponse) Reset() {
 	*x = PredictMetricsResponse{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[12]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +1075,7 @@ func (x *PredictMetricsResponse) String() string {
 func (*PredictMetricsResponse) ProtoMessage() {}
 
 func (x *PredictMetricsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[12]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -918,7 +1088,7 @@ func (x *PredictMetricsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PredictMetricsResponse.ProtoReflect.Descriptor instead.
 func (*PredictMetricsResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{12}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PredictMetricsResponse) GetPredictions() []*ConfigurationPrediction {
@@ -941,7 +1111,7 @@ type ConfigurationPrediction struct {
 
 func (x *ConfigurationPrediction) Reset() {
 	*x = ConfigurationPrediction{}
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[13]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -953,7 +1123,7 @@ func (x *ConfigurationPrediction) String() string {
 func (*ConfigurationPrediction) ProtoMessage() {}
 
 func (x *ConfigurationPrediction) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_front_service_proto_msgTypes[13]
+	mi := &file_dpareto_v1_front_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -966,7 +1136,7 @@ func (x *ConfigurationPrediction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigurationPrediction.ProtoReflect.Descriptor instead.
 func (*ConfigurationPrediction) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{13}
+	return file_dpareto_v1_front_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ConfigurationPrediction) GetPredictions() map[string]*MetricPrediction {
@@ -995,7 +1165,7 @@ const file_dpareto_v1_front_service_proto_rawDesc = "" +
 	"\n" +
 	"final_only\x18\x03 \x01(\bR\tfinalOnly\";\n" +
 	"\x10GetFrontResponse\x12'\n" +
-	"\x05front\x18\x01 \x01(\v2\x11.dpareto.v1.FrontR\x05front\"\x8f\x03\n" +
+	"\x05front\x18\x01 \x01(\v2\x11.dpareto.v1.FrontR\x05front\"\xd0\x03\n" +
 	"\x05Front\x12)\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x15.dpareto.v1.FrontKindR\x04kind\x12.\n" +
 	"\x06points\x18\x02 \x03(\v2\x16.dpareto.v1.FrontPointR\x06points\x12 \n" +
@@ -1008,10 +1178,14 @@ const file_dpareto_v1_front_service_proto_rawDesc = "" +
 	"\n" +
 	"objectives\x18\a \x03(\tR\n" +
 	"objectives\x12/\n" +
-	"\bwarnings\x18\b \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\x1a<\n" +
+	"\bwarnings\x18\b \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\x12?\n" +
+	"\fhypervolumes\x18\t \x03(\v2\x1b.dpareto.v1.KindHypervolumeR\fhypervolumes\x1a<\n" +
 	"\x0eReferenceEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xab\x03\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"^\n" +
+	"\x0fKindHypervolume\x12)\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x15.dpareto.v1.FrontKindR\x04kind\x12 \n" +
+	"\vhypervolume\x18\x02 \x01(\x01R\vhypervolume\"\xa6\x04\n" +
 	"\n" +
 	"FrontPoint\x12\x14\n" +
 	"\x05trial\x18\x01 \x01(\tR\x05trial\x12\x12\n" +
@@ -1021,22 +1195,33 @@ const file_dpareto_v1_front_service_proto_rawDesc = "" +
 	"parameters\x12:\n" +
 	"\x06values\x18\x04 \x03(\v2\".dpareto.v1.FrontPoint.ValuesEntryR\x06values\x126\n" +
 	"\aprivacy\x18\x05 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\aprivacy\x12\x12\n" +
-	"\x04runs\x18\x06 \x01(\x03R\x04runs\x1aP\n" +
+	"\x04runs\x18\x06 \x01(\x03R\x04runs\x12\x16\n" +
+	"\x06trials\x18\a \x03(\tR\x06trials\x12)\n" +
+	"\x10beyond_reference\x18\b \x01(\bR\x0fbeyondReference\x12\"\n" +
+	"\fcontribution\x18\t \x01(\x01R\fcontribution\x12\x12\n" +
+	"\x04knee\x18\n" +
+	" \x01(\bR\x04knee\x1aP\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\x1aQ\n" +
 	"\vValuesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
-	"\x05value\x18\x02 \x01(\v2\x16.dpareto.v1.FrontValueR\x05value:\x028\x01\"\x9a\x01\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.dpareto.v1.FrontValueR\x05value:\x028\x01\"\xa0\x02\n" +
 	"\n" +
 	"FrontValue\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\x01R\x05value\x12\x1f\n" +
 	"\bobserved\x18\x02 \x01(\x01H\x00R\bobserved\x88\x01\x01\x12\x19\n" +
 	"\x05lower\x18\x03 \x01(\x01H\x01R\x05lower\x88\x01\x01\x12\x19\n" +
-	"\x05upper\x18\x04 \x01(\x01H\x02R\x05upper\x88\x01\x01B\v\n" +
+	"\x05upper\x18\x04 \x01(\x01H\x02R\x05upper\x88\x01\x01\x12*\n" +
+	"\x0estandard_error\x18\x05 \x01(\x01H\x03R\rstandardError\x88\x01\x01\x12\x17\n" +
+	"\x04best\x18\x06 \x01(\x01H\x04R\x04best\x88\x01\x01\x12\x19\n" +
+	"\x05worst\x18\a \x01(\x01H\x05R\x05worst\x88\x01\x01B\v\n" +
 	"\t_observedB\b\n" +
 	"\x06_lowerB\b\n" +
-	"\x06_upper\"\xc5\x01\n" +
+	"\x06_upperB\x11\n" +
+	"\x0f_standard_errorB\a\n" +
+	"\x05_bestB\b\n" +
+	"\x06_worst\"\xc5\x01\n" +
 	"\x11QueryFrontRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12A\n" +
 	"\x06bounds\x18\x02 \x03(\v2).dpareto.v1.QueryFrontRequest.BoundsEntryR\x06bounds\x12\x1e\n" +
@@ -1058,17 +1243,20 @@ const file_dpareto_v1_front_service_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\x1a\\\n" +
 	"\x10PredictionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
-	"\x05value\x18\x02 \x01(\v2\x1c.dpareto.v1.MetricPredictionR\x05value:\x028\x01\"L\n" +
+	"\x05value\x18\x02 \x01(\v2\x1c.dpareto.v1.MetricPredictionR\x05value:\x028\x01\"w\n" +
 	"\x17ListHypervolumesRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
-	"final_only\x18\x02 \x01(\bR\tfinalOnly\"P\n" +
+	"final_only\x18\x02 \x01(\bR\tfinalOnly\x12)\n" +
+	"\x04kind\x18\x03 \x01(\x0e2\x15.dpareto.v1.FrontKindR\x04kind\"P\n" +
 	"\x18ListHypervolumesResponse\x124\n" +
-	"\x06points\x18\x01 \x03(\v2\x1c.dpareto.v1.HypervolumePointR\x06points\"u\n" +
+	"\x06points\x18\x01 \x03(\v2\x1c.dpareto.v1.HypervolumePointR\x06points\"\x9f\x01\n" +
 	"\x10HypervolumePoint\x12\x14\n" +
 	"\x05trial\x18\x01 \x01(\tR\x05trial\x12)\n" +
 	"\x10completed_trials\x18\x02 \x01(\x03R\x0fcompletedTrials\x12 \n" +
-	"\vhypervolume\x18\x03 \x01(\x01R\vhypervolume\"n\n" +
+	"\vhypervolume\x18\x03 \x01(\x01R\vhypervolume\x12\x12\n" +
+	"\x04runs\x18\x04 \x01(\x03R\x04runs\x12\x14\n" +
+	"\x05steps\x18\x05 \x01(\x03R\x05steps\"n\n" +
 	"\x15PredictMetricsRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12A\n" +
 	"\x0econfigurations\x18\x02 \x03(\v2\x19.dpareto.v1.ConfigurationR\x0econfigurations\"\xac\x01\n" +
@@ -1119,78 +1307,82 @@ func file_dpareto_v1_front_service_proto_rawDescGZIP() []byte {
 }
 
 var file_dpareto_v1_front_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_dpareto_v1_front_service_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_dpareto_v1_front_service_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_dpareto_v1_front_service_proto_goTypes = []any{
 	(FrontKind)(0),                   // 0: dpareto.v1.FrontKind
 	(*GetFrontRequest)(nil),          // 1: dpareto.v1.GetFrontRequest
 	(*GetFrontResponse)(nil),         // 2: dpareto.v1.GetFrontResponse
 	(*Front)(nil),                    // 3: dpareto.v1.Front
-	(*FrontPoint)(nil),               // 4: dpareto.v1.FrontPoint
-	(*FrontValue)(nil),               // 5: dpareto.v1.FrontValue
-	(*QueryFrontRequest)(nil),        // 6: dpareto.v1.QueryFrontRequest
-	(*QueryFrontResponse)(nil),       // 7: dpareto.v1.QueryFrontResponse
-	(*ListHypervolumesRequest)(nil),  // 8: dpareto.v1.ListHypervolumesRequest
-	(*ListHypervolumesResponse)(nil), // 9: dpareto.v1.ListHypervolumesResponse
-	(*HypervolumePoint)(nil),         // 10: dpareto.v1.HypervolumePoint
-	(*PredictMetricsRequest)(nil),    // 11: dpareto.v1.PredictMetricsRequest
-	(*Configuration)(nil),            // 12: dpareto.v1.Configuration
-	(*PredictMetricsResponse)(nil),   // 13: dpareto.v1.PredictMetricsResponse
-	(*ConfigurationPrediction)(nil),  // 14: dpareto.v1.ConfigurationPrediction
-	nil,                              // 15: dpareto.v1.Front.ReferenceEntry
-	nil,                              // 16: dpareto.v1.FrontPoint.ParametersEntry
-	nil,                              // 17: dpareto.v1.FrontPoint.ValuesEntry
-	nil,                              // 18: dpareto.v1.QueryFrontRequest.BoundsEntry
-	nil,                              // 19: dpareto.v1.QueryFrontResponse.ParametersEntry
-	nil,                              // 20: dpareto.v1.QueryFrontResponse.PredictionsEntry
-	nil,                              // 21: dpareto.v1.Configuration.ParametersEntry
-	nil,                              // 22: dpareto.v1.ConfigurationPrediction.PredictionsEntry
-	nil,                              // 23: dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry
-	(*Warning)(nil),                  // 24: dpareto.v1.Warning
-	(*PrivacyGuarantee)(nil),         // 25: dpareto.v1.PrivacyGuarantee
-	(*Value)(nil),                    // 26: dpareto.v1.Value
-	(*MetricPrediction)(nil),         // 27: dpareto.v1.MetricPrediction
-	(*MetricValue)(nil),              // 28: dpareto.v1.MetricValue
+	(*KindHypervolume)(nil),          // 4: dpareto.v1.KindHypervolume
+	(*FrontPoint)(nil),               // 5: dpareto.v1.FrontPoint
+	(*FrontValue)(nil),               // 6: dpareto.v1.FrontValue
+	(*QueryFrontRequest)(nil),        // 7: dpareto.v1.QueryFrontRequest
+	(*QueryFrontResponse)(nil),       // 8: dpareto.v1.QueryFrontResponse
+	(*ListHypervolumesRequest)(nil),  // 9: dpareto.v1.ListHypervolumesRequest
+	(*ListHypervolumesResponse)(nil), // 10: dpareto.v1.ListHypervolumesResponse
+	(*HypervolumePoint)(nil),         // 11: dpareto.v1.HypervolumePoint
+	(*PredictMetricsRequest)(nil),    // 12: dpareto.v1.PredictMetricsRequest
+	(*Configuration)(nil),            // 13: dpareto.v1.Configuration
+	(*PredictMetricsResponse)(nil),   // 14: dpareto.v1.PredictMetricsResponse
+	(*ConfigurationPrediction)(nil),  // 15: dpareto.v1.ConfigurationPrediction
+	nil,                              // 16: dpareto.v1.Front.ReferenceEntry
+	nil,                              // 17: dpareto.v1.FrontPoint.ParametersEntry
+	nil,                              // 18: dpareto.v1.FrontPoint.ValuesEntry
+	nil,                              // 19: dpareto.v1.QueryFrontRequest.BoundsEntry
+	nil,                              // 20: dpareto.v1.QueryFrontResponse.ParametersEntry
+	nil,                              // 21: dpareto.v1.QueryFrontResponse.PredictionsEntry
+	nil,                              // 22: dpareto.v1.Configuration.ParametersEntry
+	nil,                              // 23: dpareto.v1.ConfigurationPrediction.PredictionsEntry
+	nil,                              // 24: dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry
+	(*Warning)(nil),                  // 25: dpareto.v1.Warning
+	(*PrivacyGuarantee)(nil),         // 26: dpareto.v1.PrivacyGuarantee
+	(*Value)(nil),                    // 27: dpareto.v1.Value
+	(*MetricPrediction)(nil),         // 28: dpareto.v1.MetricPrediction
+	(*MetricValue)(nil),              // 29: dpareto.v1.MetricValue
 }
 var file_dpareto_v1_front_service_proto_depIdxs = []int32{
 	0,  // 0: dpareto.v1.GetFrontRequest.kind:type_name -> dpareto.v1.FrontKind
 	3,  // 1: dpareto.v1.GetFrontResponse.front:type_name -> dpareto.v1.Front
 	0,  // 2: dpareto.v1.Front.kind:type_name -> dpareto.v1.FrontKind
-	4,  // 3: dpareto.v1.Front.points:type_name -> dpareto.v1.FrontPoint
-	15, // 4: dpareto.v1.Front.reference:type_name -> dpareto.v1.Front.ReferenceEntry
-	24, // 5: dpareto.v1.Front.warnings:type_name -> dpareto.v1.Warning
-	16, // 6: dpareto.v1.FrontPoint.parameters:type_name -> dpareto.v1.FrontPoint.ParametersEntry
-	17, // 7: dpareto.v1.FrontPoint.values:type_name -> dpareto.v1.FrontPoint.ValuesEntry
-	25, // 8: dpareto.v1.FrontPoint.privacy:type_name -> dpareto.v1.PrivacyGuarantee
-	18, // 9: dpareto.v1.QueryFrontRequest.bounds:type_name -> dpareto.v1.QueryFrontRequest.BoundsEntry
-	19, // 10: dpareto.v1.QueryFrontResponse.parameters:type_name -> dpareto.v1.QueryFrontResponse.ParametersEntry
-	20, // 11: dpareto.v1.QueryFrontResponse.predictions:type_name -> dpareto.v1.QueryFrontResponse.PredictionsEntry
-	25, // 12: dpareto.v1.QueryFrontResponse.privacy:type_name -> dpareto.v1.PrivacyGuarantee
-	10, // 13: dpareto.v1.ListHypervolumesResponse.points:type_name -> dpareto.v1.HypervolumePoint
-	12, // 14: dpareto.v1.PredictMetricsRequest.configurations:type_name -> dpareto.v1.Configuration
-	21, // 15: dpareto.v1.Configuration.parameters:type_name -> dpareto.v1.Configuration.ParametersEntry
-	14, // 16: dpareto.v1.PredictMetricsResponse.predictions:type_name -> dpareto.v1.ConfigurationPrediction
-	22, // 17: dpareto.v1.ConfigurationPrediction.predictions:type_name -> dpareto.v1.ConfigurationPrediction.PredictionsEntry
-	23, // 18: dpareto.v1.ConfigurationPrediction.computed_metrics:type_name -> dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry
-	26, // 19: dpareto.v1.FrontPoint.ParametersEntry.value:type_name -> dpareto.v1.Value
-	5,  // 20: dpareto.v1.FrontPoint.ValuesEntry.value:type_name -> dpareto.v1.FrontValue
-	26, // 21: dpareto.v1.QueryFrontResponse.ParametersEntry.value:type_name -> dpareto.v1.Value
-	27, // 22: dpareto.v1.QueryFrontResponse.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
-	26, // 23: dpareto.v1.Configuration.ParametersEntry.value:type_name -> dpareto.v1.Value
-	27, // 24: dpareto.v1.ConfigurationPrediction.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
-	28, // 25: dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
-	1,  // 26: dpareto.v1.FrontService.GetFront:input_type -> dpareto.v1.GetFrontRequest
-	6,  // 27: dpareto.v1.FrontService.QueryFront:input_type -> dpareto.v1.QueryFrontRequest
-	8,  // 28: dpareto.v1.FrontService.ListHypervolumes:input_type -> dpareto.v1.ListHypervolumesRequest
-	11, // 29: dpareto.v1.FrontService.PredictMetrics:input_type -> dpareto.v1.PredictMetricsRequest
-	2,  // 30: dpareto.v1.FrontService.GetFront:output_type -> dpareto.v1.GetFrontResponse
-	7,  // 31: dpareto.v1.FrontService.QueryFront:output_type -> dpareto.v1.QueryFrontResponse
-	9,  // 32: dpareto.v1.FrontService.ListHypervolumes:output_type -> dpareto.v1.ListHypervolumesResponse
-	13, // 33: dpareto.v1.FrontService.PredictMetrics:output_type -> dpareto.v1.PredictMetricsResponse
-	30, // [30:34] is the sub-list for method output_type
-	26, // [26:30] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	5,  // 3: dpareto.v1.Front.points:type_name -> dpareto.v1.FrontPoint
+	16, // 4: dpareto.v1.Front.reference:type_name -> dpareto.v1.Front.ReferenceEntry
+	25, // 5: dpareto.v1.Front.warnings:type_name -> dpareto.v1.Warning
+	4,  // 6: dpareto.v1.Front.hypervolumes:type_name -> dpareto.v1.KindHypervolume
+	0,  // 7: dpareto.v1.KindHypervolume.kind:type_name -> dpareto.v1.FrontKind
+	17, // 8: dpareto.v1.FrontPoint.parameters:type_name -> dpareto.v1.FrontPoint.ParametersEntry
+	18, // 9: dpareto.v1.FrontPoint.values:type_name -> dpareto.v1.FrontPoint.ValuesEntry
+	26, // 10: dpareto.v1.FrontPoint.privacy:type_name -> dpareto.v1.PrivacyGuarantee
+	19, // 11: dpareto.v1.QueryFrontRequest.bounds:type_name -> dpareto.v1.QueryFrontRequest.BoundsEntry
+	20, // 12: dpareto.v1.QueryFrontResponse.parameters:type_name -> dpareto.v1.QueryFrontResponse.ParametersEntry
+	21, // 13: dpareto.v1.QueryFrontResponse.predictions:type_name -> dpareto.v1.QueryFrontResponse.PredictionsEntry
+	26, // 14: dpareto.v1.QueryFrontResponse.privacy:type_name -> dpareto.v1.PrivacyGuarantee
+	0,  // 15: dpareto.v1.ListHypervolumesRequest.kind:type_name -> dpareto.v1.FrontKind
+	11, // 16: dpareto.v1.ListHypervolumesResponse.points:type_name -> dpareto.v1.HypervolumePoint
+	13, // 17: dpareto.v1.PredictMetricsRequest.configurations:type_name -> dpareto.v1.Configuration
+	22, // 18: dpareto.v1.Configuration.parameters:type_name -> dpareto.v1.Configuration.ParametersEntry
+	15, // 19: dpareto.v1.PredictMetricsResponse.predictions:type_name -> dpareto.v1.ConfigurationPrediction
+	23, // 20: dpareto.v1.ConfigurationPrediction.predictions:type_name -> dpareto.v1.ConfigurationPrediction.PredictionsEntry
+	24, // 21: dpareto.v1.ConfigurationPrediction.computed_metrics:type_name -> dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry
+	27, // 22: dpareto.v1.FrontPoint.ParametersEntry.value:type_name -> dpareto.v1.Value
+	6,  // 23: dpareto.v1.FrontPoint.ValuesEntry.value:type_name -> dpareto.v1.FrontValue
+	27, // 24: dpareto.v1.QueryFrontResponse.ParametersEntry.value:type_name -> dpareto.v1.Value
+	28, // 25: dpareto.v1.QueryFrontResponse.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
+	27, // 26: dpareto.v1.Configuration.ParametersEntry.value:type_name -> dpareto.v1.Value
+	28, // 27: dpareto.v1.ConfigurationPrediction.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
+	29, // 28: dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
+	1,  // 29: dpareto.v1.FrontService.GetFront:input_type -> dpareto.v1.GetFrontRequest
+	7,  // 30: dpareto.v1.FrontService.QueryFront:input_type -> dpareto.v1.QueryFrontRequest
+	9,  // 31: dpareto.v1.FrontService.ListHypervolumes:input_type -> dpareto.v1.ListHypervolumesRequest
+	12, // 32: dpareto.v1.FrontService.PredictMetrics:input_type -> dpareto.v1.PredictMetricsRequest
+	2,  // 33: dpareto.v1.FrontService.GetFront:output_type -> dpareto.v1.GetFrontResponse
+	8,  // 34: dpareto.v1.FrontService.QueryFront:output_type -> dpareto.v1.QueryFrontResponse
+	10, // 35: dpareto.v1.FrontService.ListHypervolumes:output_type -> dpareto.v1.ListHypervolumesResponse
+	14, // 36: dpareto.v1.FrontService.PredictMetrics:output_type -> dpareto.v1.PredictMetricsResponse
+	33, // [33:37] is the sub-list for method output_type
+	29, // [29:33] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_front_service_proto_init() }
@@ -1202,14 +1394,14 @@ func file_dpareto_v1_front_service_proto_init() {
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()
 	file_dpareto_v1_trial_proto_init()
-	file_dpareto_v1_front_service_proto_msgTypes[4].OneofWrappers = []any{}
+	file_dpareto_v1_front_service_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_front_service_proto_rawDesc), len(file_dpareto_v1_front_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   23,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

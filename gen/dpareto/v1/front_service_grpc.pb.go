@@ -36,7 +36,7 @@ type FrontServiceClient interface {
 	// Returns a configuration for a target value of one objective, for example the
 	// smallest error at ε of at most 1.
 	QueryFront(ctx context.Context, in *QueryFrontRequest, opts ...grpc.CallOption) (*QueryFrontResponse, error)
-	// Returns the hypervolume of the observed front after every completed trial.
+	// Returns the hypervolume of the front after completed trials.
 	ListHypervolumes(ctx context.Context, in *ListHypervolumesRequest, opts ...grpc.CallOption) (*ListHypervolumesResponse, error)
 	// Returns what the model expects of configurations.
 	PredictMetrics(ctx context.Context, in *PredictMetricsRequest, opts ...grpc.CallOption) (*PredictMetricsResponse, error)
@@ -101,7 +101,7 @@ type FrontServiceServer interface {
 	// Returns a configuration for a target value of one objective, for example the
 	// smallest error at ε of at most 1.
 	QueryFront(context.Context, *QueryFrontRequest) (*QueryFrontResponse, error)
-	// Returns the hypervolume of the observed front after every completed trial.
+	// Returns the hypervolume of the front after completed trials.
 	ListHypervolumes(context.Context, *ListHypervolumesRequest) (*ListHypervolumesResponse, error)
 	// Returns what the model expects of configurations.
 	PredictMetrics(context.Context, *PredictMetricsRequest) (*PredictMetricsResponse, error)

@@ -189,7 +189,13 @@ type Trial struct {
 	Attempt int32 `protobuf:"varint,13,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// Output only. How the configuration was chosen.
 	Provenance *Provenance `protobuf:"bytes,14,opt,name=provenance,proto3" json:"provenance,omitempty"`
-	// Name of the trial of which this one is a replicate.
+	// Name of the trial of the same study of which this one is a replicate: another run
+	// of its configuration with new randomness. CreateTrial then takes parameters from
+	// that trial where it gets none; they must be equal to that trial's, except for the
+	// checkpoint parameter, which can be smaller: a replicate of the state on the way. The
+	// results of both are those of one configuration. A replicate is a trial like any
+	// other, with a number that counts towards the budget, but can be created when the
+	// budget is spent.
 	ReplicateOf string `protobuf:"bytes,15,opt,name=replicate_of,json=replicateOf,proto3" json:"replicate_of,omitempty"`
 	// Labels to filter by: at most 64 keys of at most 63 bytes, values of at
 	// most 255.
