@@ -18,9 +18,17 @@ type studyCache struct {
 type cachedStudy struct {
 	compiled *spec.Study
 
-	mu        sync.Mutex
-	posterior *dparetov1.Front // of the revision and the choice below
-	finalOnly bool
+	// With all measurements, and with final ones only (see index).
+	posterior      [2]latest[*dparetov1.Front]
+	posteriorTrace [2]latest[[]*dparetov1.HypervolumePoint]
+}
+
+// index returns 1 for true.
+func index(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // get returns the cached study, compiling its spec at first.

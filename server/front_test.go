@@ -2,9 +2,13 @@ package server_test
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/testing/protocmp"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -43,11 +47,11 @@ func TestObservedFront(t *testing.T) {
 	if front := f.front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED); len(front.GetPoints()) != 0 || front.GetHypervolume() != 0 {
 		t.Errorf("front of an empty study: %v", front)
 	}
-	a := f.importTrial(study, 15, 0.5)  // ε = 1
-	b := f.importTrial(study, 3, 0.2)   // ε = 5
-	f.importTrial(study, 2.5, 0.3)      // ε = 6, dominated
-	f.importTrial(study, 0.5, 0.1)      // ε = 30, outside of the box
-	tie := f.importTrial(study, 3, 0.2) // ties b
+	a := f.importTrial(study, 15, 0.5)    // ε = 1
+	b := f.importTrial(study, 3, 0.2)     // ε = 5
+	f.importTrial(study, 2.5, 0.3)        // ε = 6, dominated
+	f.importTrial(study, 0.5, 0.1)        // ε = 30, outside of the box
+	again := f.importTrial(study, 3, 0.2) // b once more
 	front := f.front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED)
 	// (10-1)(1-0.5) + (10-5)(0.5-0.2)
 	if want := 9*0.5 + 5*0.3; math.Abs(front.GetHypervolume()-want) > 1e-12 {
@@ -57,8 +61,11 @@ func TestObservedFront(t *testing.T) {
 	for _, p := range front.GetPoints() {
 		names = append(names, p.GetTrial())
 	}
-	if len(names) != 4 || names[0] != a.GetName() || names[1] != b.GetName() || names[2] != tie.GetName() {
+	if len(names) != 3 || names[0] != a.GetName() || names[1] != b.GetName() {
 		t.Errorf("points %v", names)
+	}
+	if p := front.GetPoints()[1]; p.GetRuns() != 2 || !slices.Equal(p.GetTrials(), []string{b.GetName(), again.GetName()}) {
+		t.Errorf("a configuration of two trials: %v", p)
 	}
 	p := front.GetPoints()[0]
 	if math.Abs(p.GetValues()["epsilon"].GetValue()-svtEpsilon(15)) > 1e-12 || p.GetValues()["error"].GetObserved() != 0.5 ||
@@ -152,8 +159,14 @@ func TestCheckpointsAreOnTheFront(t *testing.T) {
 	if n := len(resp.GetFront().GetPoints()); n != 1 {
 		t.Errorf("final_only: %d points", n)
 	}
-	if p := f.front(study, dparetov1.FrontKind_FRONT_KIND_POSTERIOR); p.GetCandidates() != min(last, 6) {
-		t.Errorf("posterior front of %d candidates, want the 6 that the model is fitted to", p.GetCandidates())
+	posterior := f.front(study, dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+	if n := posterior.GetCandidates(); n < 1 || n > last {
+		t.Errorf("posterior front of %d candidates", n)
+	}
+	for _, p := range posterior.GetPoints() {
+		if p.GetTrial() != trial.GetName() || p.GetValues()["error"].GetObserved() != 1/float64(1+p.GetStep()) {
+			t.Errorf("posterior front: point %v", p)
+		}
 	}
 }
 
@@ -179,4 +192,147 @@ func TestListHypervolumes(t *testing.T) {
 	if last, front := resp.GetPoints()[2].GetHypervolume(), f.front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED); math.Abs(last-front.GetHypervolume()) > 1e-12 {
 		t.Errorf("last hypervolume %g, front %g", last, front.GetHypervolume())
 	}
+}
+
+// What the front says of runs: means over all trials of a configuration, their standard
+// error, best and worst; what each point is worth; and the hypervolume of every kind.
+func TestFrontOfReplicates(t *testing.T) {
+	f := start(t)
+	spec := svtSpec()
+	spec.Replicates = 3
+	study := f.create("svt", spec)
+	f.importTrial(study, 15, 0.4, 0.5, 0.6)        // ε = 1
+	f.importTrial(study, 3, 0.1, 0.2, 0.3)         // ε = 5
+	f.importTrial(study, 15.0/8, 0.1, 0.11, 0.12)  // ε = 8
+	f.importTrial(study, 0.5, 0.05, 0.05, 0.05)    // ε = 30, outside of the box
+	f.importTrial(study, 15, 0.5, 0.55, 0.6, 0.65) // the first again
+	front := f.front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED)
+	near := func(name string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-12 {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	if len(front.GetPoints()) != 4 || front.GetCandidates() != 4 {
+		t.Fatalf("%d points of %d", len(front.GetPoints()), front.GetCandidates())
+	}
+	first := front.GetPoints()[0]
+	value := first.GetValues()["error"]
+	// Runs 0.4, 0.5, 0.6, 0.5, 0.55, 0.6, 0.65: mean 3.8/7, variance (Σx² - 3.8²/7)/6.
+	near("mean", value.GetObserved(), 3.8/7)
+	near("standard error", value.GetStandardError(), math.Sqrt((2.105-3.8*3.8/7)/6/7))
+	near("best", value.GetBest(), 0.4)
+	near("worst", value.GetWorst(), 0.65)
+	if first.GetRuns() != 7 || len(first.GetTrials()) != 2 {
+		t.Errorf("runs %d of %v", first.GetRuns(), first.GetTrials())
+	}
+	m := 3.8 / 7
+	near("hypervolume", front.GetHypervolume(), 9*(1-m)+5*(m-0.2)+2*(0.2-0.11))
+	near("contribution of the first", first.GetContribution(), 4*(1-m))
+	near("contribution of the second", front.GetPoints()[1].GetContribution(), 3*(m-0.2))
+	near("contribution of the third", front.GetPoints()[2].GetContribution(), 2*(0.2-0.11))
+	for i, p := range front.GetPoints() {
+		if p.GetBeyondReference() != (i == 3) || p.GetKnee() != (i == 1) || (p.GetContribution() > 0) != (i < 3) {
+			t.Errorf("point %d: %v", i, p)
+		}
+	}
+	if e := first.GetValues()["epsilon"]; e.Observed != nil || e.StandardError != nil || e.Best != nil {
+		t.Errorf("a computed objective has measurements: %v", e)
+	}
+	want := []*dparetov1.KindHypervolume{
+		{Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED, Hypervolume: front.GetHypervolume()},
+		{Kind: dparetov1.FrontKind_FRONT_KIND_BEST, Hypervolume: 9*0.6 + 5*0.3},
+		{Kind: dparetov1.FrontKind_FRONT_KIND_WORST, Hypervolume: 9*0.35 + 5*0.35 + 2*0.18},
+	}
+	for i, h := range want {
+		near(h.GetKind().String(), f.front(study, h.GetKind()).GetHypervolume(), h.GetHypervolume())
+		if got := front.GetHypervolumes(); len(got) != len(want) || got[i].GetKind() != h.GetKind() {
+			t.Fatalf("hypervolumes %v", got)
+		}
+		near(h.GetKind().String(), front.GetHypervolumes()[i].GetHypervolume(), h.GetHypervolume())
+	}
+	posterior := f.front(study, dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+	if h := posterior.GetHypervolumes(); len(h) != 4 || h[1].GetKind() != posterior.GetKind() || h[1].GetHypervolume() != posterior.GetHypervolume() {
+		t.Errorf("hypervolumes %v", h)
+	}
+	for _, p := range posterior.GetPoints() {
+		if p.GetTrial() == first.GetTrial() {
+			if diff := cmp.Diff(value, p.GetValues()["error"], protocmp.Transform(), protocmp.IgnoreFields(value, "value", "lower", "upper")); diff != "" {
+				t.Errorf("observed by the posterior front (-want +got):\n%s", diff)
+			}
+		}
+	}
+	f.restart()
+	if diff := cmp.Diff(posterior, f.front(study, dparetov1.FrontKind_FRONT_KIND_POSTERIOR), protocmp.Transform()); diff != "" {
+		t.Errorf("after a restart (-before +after):\n%s", diff)
+	}
+}
+
+// The hypervolume over time is that of the front that GetFront showed then.
+func TestHypervolumesOverTime(t *testing.T) {
+	kinds := []dparetov1.FrontKind{
+		dparetov1.FrontKind_FRONT_KIND_OBSERVED, dparetov1.FrontKind_FRONT_KIND_BEST, dparetov1.FrontKind_FRONT_KIND_WORST,
+	}
+	f := start(t)
+	study := f.create("sgd", sgdSpec())
+	rng := rand.New(rand.NewPCG(3, 0))
+	want := make(map[dparetov1.FrontKind][]float64)
+	const trials = 40
+	var steps int64
+	for range trials {
+		epochs := 1 + rng.Int64N(3)
+		steps += 2 * epochs
+		parameters := map[string]*dparetov1.Value{
+			"epochs":   {Kind: &dparetov1.Value_IntValue{IntValue: epochs}},
+			"lot_size": {Kind: &dparetov1.Value_IntValue{IntValue: 128}},
+			"variance": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 1 + float64(rng.IntN(4))}},
+		}
+		if _, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+			Parameters: parameters, FinalMeasurement: measurement(0, 0.1+0.2*rng.Float64(), 0.1+0.2*rng.Float64()),
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range kinds {
+			want[kind] = append(want[kind], f.front(study, kind).GetHypervolume())
+		}
+	}
+	list := func(kind dparetov1.FrontKind) []*dparetov1.HypervolumePoint {
+		t.Helper()
+		resp, err := f.fronts.ListHypervolumes(t.Context(), &dparetov1.ListHypervolumesRequest{Name: study, Kind: kind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.GetPoints()
+	}
+	for _, kind := range kinds {
+		points := list(kind)
+		if len(points) != trials {
+			t.Fatalf("%s: %d points", kind, len(points))
+		}
+		for i, p := range points {
+			if math.Abs(p.GetHypervolume()-want[kind][i]) > 1e-12 || p.GetCompletedTrials() != int64(i+1) || p.GetRuns() != int64(2*(i+1)) {
+				t.Errorf("%s: %v, want hypervolume %v", kind, p, want[kind][i])
+			}
+		}
+		if got := points[trials-1].GetSteps(); got != steps {
+			t.Errorf("%s: %d steps, want %d", kind, got, steps)
+		}
+	}
+	if falls := slices.ContainsFunc(want[kinds[0]][1:], func(h float64) bool { return h < slices.Max(want[kinds[0]]) }); !falls {
+		t.Error("no repetition corrected the front: the test shows little")
+	}
+
+	posterior := list(dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+	if len(posterior) != 20 || posterior[0].GetCompletedTrials() != 2 || posterior[19].GetCompletedTrials() != trials || posterior[19].GetSteps() != steps {
+		t.Fatalf("posterior: %v", posterior)
+	}
+	if got, want := posterior[19].GetHypervolume(), f.front(study, dparetov1.FrontKind_FRONT_KIND_POSTERIOR).GetHypervolume(); math.Abs(got-want) > 1e-12 {
+		t.Errorf("posterior hypervolume %v at the end, want %v", got, want)
+	}
+	f.restart()
+	if diff := cmp.Diff(posterior, list(dparetov1.FrontKind_FRONT_KIND_POSTERIOR), protocmp.Transform()); diff != "" {
+		t.Errorf("after a restart (-before +after):\n%s", diff)
+	}
+	_, err := f.fronts.ListHypervolumes(t.Context(), &dparetov1.ListHypervolumesRequest{Name: study, Kind: 99})
+	wantCode(t, err, codes.InvalidArgument, "kind")
 }

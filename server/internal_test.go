@@ -1,7 +1,6 @@
 package server
 
 import (
-	"math"
 	"slices"
 	"testing"
 
@@ -41,35 +40,6 @@ func TestDifferences(t *testing.T) {
 		}
 		if got := differences(other, base); !slices.Equal(got, []string{want}) {
 			t.Errorf("the other way round: differences %v, want %s", got, want)
-		}
-	}
-}
-
-// A thinned trajectory keeps its order, its last point, and steps that are spread in
-// the logarithm.
-func TestLogSpaced(t *testing.T) {
-	for _, length := range []int64{1, 2, 3, 5, 64, 400} {
-		var all []candidate
-		for step := int64(1); step <= length; step++ {
-			all = append(all, candidate{measurement: &dparetov1.Measurement{Step: step}})
-		}
-		for n := 1; n <= 8; n++ {
-			var steps []int64
-			for _, c := range logSpaced(all, n) {
-				steps = append(steps, c.measurement.GetStep())
-			}
-			if len(steps) > n || len(steps) == 0 || steps[len(steps)-1] != length {
-				t.Fatalf("%d of %d: steps %v", n, length, steps)
-			}
-			if !slices.IsSorted(steps) || len(slices.Compact(slices.Clone(steps))) != len(steps) {
-				t.Errorf("%d of %d: steps %v", n, length, steps)
-			}
-			if length == 64 && n == 7 && !slices.Equal(steps, []int64{1, 2, 4, 8, 16, 32, 64}) {
-				t.Errorf("7 of 64: steps %v", steps)
-			}
-			if n > 1 && int64(n) <= length && math.Abs(float64(steps[0])-1) > 0 {
-				t.Errorf("%d of %d: first step %d", n, length, steps[0])
-			}
 		}
 	}
 }

@@ -219,7 +219,7 @@ func (s *studyService) CreateTrial(ctx context.Context, req *dparetov1.CreateTri
 	}
 	resp := new(dparetov1.CreateTrialResponse)
 	err = s.changeStudy(ctx, id, func(c *change) error {
-		point, err := c.compiled.Point("trial.parameters", requested.GetParameters())
+		point, err := c.requestedPoint(requested)
 		if err != nil {
 			return err
 		}
@@ -227,6 +227,10 @@ func (s *studyService) CreateTrial(ctx context.Context, req *dparetov1.CreateTri
 			return err
 		}
 		origin := dparetov1.TrialOrigin_TRIAL_ORIGIN_REQUESTED
+		isReplicate := requested.GetReplicateOf() != ""
+		if isReplicate {
+			origin = dparetov1.TrialOrigin_TRIAL_ORIGIN_REPLICATE
+		}
 		var final *dparetov1.Measurement
 		var warnings []*dparetov1.Warning
 		if requested.GetFinalMeasurement() != nil {
@@ -236,13 +240,14 @@ func (s *studyService) CreateTrial(ctx context.Context, req *dparetov1.CreateTri
 				return err
 			}
 			final.ReportTime = timestamppb.New(c.now)
-		} else if reason := s.spent(c.study); reason != "" {
+		} else if reason := s.spent(c.study); reason != "" && !isReplicate { // a result can always be checked
 			return status.Errorf(codes.FailedPrecondition, "%s: %s", studyName(id), reason)
 		}
 		record, err := c.create(point, origin, func(record *storev1.TrialRecord) {
 			trial := record.GetTrial()
 			trial.Labels = requested.GetLabels()
 			trial.Note = requested.GetNote()
+			trial.ReplicateOf = requested.GetReplicateOf()
 			if final != nil {
 				trial.FinalMeasurement = final
 				addWarnings(trial, warnings)
@@ -256,6 +261,39 @@ func (s *studyService) CreateTrial(ctx context.Context, req *dparetov1.CreateTri
 		return nil, err
 	}
 	return resp, nil
+}
+
+// requestedPoint returns the configuration of a trial that a user asks for. That of a
+// replicate is the configuration of its original, or a state on the way to it.
+func (c *change) requestedPoint(requested *dparetov1.Trial) (space.Point, error) {
+	const field = "trial.replicate_of"
+	if requested.GetReplicateOf() == "" {
+		return c.compiled.Point("trial.parameters", requested.GetParameters())
+	}
+	study, number, err := parseTrialName(field, requested.GetReplicateOf())
+	if err != nil {
+		return nil, err
+	}
+	if study != c.id {
+		return nil, invalid.Field(field, "must be a trial of %s, is %s", studyName(c.id), requested.GetReplicateOf())
+	}
+	record, err := c.trial(number)
+	if err != nil {
+		return nil, err
+	}
+	original, err := c.compiled.Point("trial.parameters", record.GetTrial().GetParameters())
+	if err != nil || len(requested.GetParameters()) == 0 {
+		return original, err
+	}
+	point, err := c.compiled.Point("trial.parameters", requested.GetParameters())
+	if err != nil {
+		return nil, err
+	}
+	step := c.compiled.LastStep(point)
+	if step > c.compiled.LastStep(original) || !slices.Equal(point, c.compiled.At(original, step)) {
+		return nil, invalid.Field("trial.parameters", "must be those of %s, or of a state on its way", requested.GetReplicateOf())
+	}
+	return point, nil
 }
 
 // addWarnings adds warnings that the trial does not have yet.

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -542,6 +543,73 @@ func TestCreateTrial(t *testing.T) {
 	wantCode(t, err, codes.InvalidArgument, "domain")
 	_, err = create(nil)
 	wantCode(t, err, codes.InvalidArgument, "trial")
+}
+
+// A replicate is another run of a trial's configuration, or of a state on its way, also
+// beyond the budget.
+func TestCreateReplicate(t *testing.T) {
+	f := start(t)
+	spec := sgdSpec()
+	spec.Budget = &dparetov1.Budget{MaxTrials: 1}
+	study := f.create("sgd", spec)
+	other := f.create("other", sgdSpec())
+	original := f.one(study, "w")
+	epochs := original.GetParameters()["epochs"].GetIntValue()
+	if epochs < 2 {
+		t.Fatalf("the first trial has %d epochs; choose another seed", epochs)
+	}
+	f.tell(original, 0.5)
+	create := func(parent, of string, parameters map[string]*dparetov1.Value) (*dparetov1.Trial, error) {
+		resp, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
+			Parent: parent, Trial: &dparetov1.Trial{ReplicateOf: of, Parameters: parameters},
+		})
+		return resp.GetTrial(), err
+	}
+	with := func(id string, value *dparetov1.Value) map[string]*dparetov1.Value {
+		parameters := maps.Clone(original.GetParameters())
+		parameters[id] = value
+		return parameters
+	}
+	integer := func(x int64) *dparetov1.Value { return &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: x}} }
+
+	for _, parameters := range []map[string]*dparetov1.Value{nil, original.GetParameters(), with("epochs", integer(epochs-1))} {
+		replicate, err := create(study, original.GetName(), parameters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := epochs
+		if parameters != nil {
+			want = parameters["epochs"].GetIntValue()
+		}
+		if got := f.one(study, "w"); got.GetName() != replicate.GetName() || got.GetReplicateOf() != original.GetName() ||
+			got.GetOrigin() != dparetov1.TrialOrigin_TRIAL_ORIGIN_REPLICATE || got.GetParameters()["epochs"].GetIntValue() != want ||
+			got.GetParameters()["lot_size"].GetIntValue() != original.GetParameters()["lot_size"].GetIntValue() {
+			t.Errorf("handed out %v, want %v", got, replicate)
+		} else {
+			f.tell(got, 0.4)
+		}
+	}
+	if resp := f.ask(study, "w", 1); resp.GetEndReason() != dparetov1.EndReason_END_REASON_BUDGET_SPENT {
+		t.Errorf("after the replicates: %v", resp)
+	}
+	if front := f.front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED); front.GetCandidates() != 2 {
+		t.Errorf("%d configurations, want that of the trial and its state one epoch before", front.GetCandidates())
+	}
+
+	_, err := create(study, original.GetName(), with("epochs", integer(epochs+1)))
+	wantCode(t, err, codes.InvalidArgument, "trial.parameters")
+	_, err = create(study, original.GetName(), with("lot_size", integer(9)))
+	wantCode(t, err, codes.InvalidArgument, "trial.parameters")
+	_, err = create(study, original.GetName(), map[string]*dparetov1.Value{"epochs": integer(1)})
+	wantCode(t, err, codes.InvalidArgument, "lot_size")
+	_, err = create(study, "trials/1", nil)
+	wantCode(t, err, codes.InvalidArgument, "trial.replicate_of")
+	_, err = create(other, original.GetName(), nil)
+	wantCode(t, err, codes.InvalidArgument, "trial.replicate_of")
+	_, err = create(study, study+"/trials/99", nil)
+	wantCode(t, err, codes.NotFound, "trials/99")
+	_, err = create(study, "", original.GetParameters())
+	wantCode(t, err, codes.FailedPrecondition, "budget")
 }
 
 func TestDeleteTrial(t *testing.T) {

@@ -21,7 +21,6 @@ var unimplementedFields = map[protoreflect.FullName]bool{
 	"dpareto.v1.ALGORITHM_DEFAULT":                true,
 	"dpareto.v1.ALGORITHM_EHVI":                   true,
 	"dpareto.v1.SuggestTrialsRequest.conditions":  true,
-	"dpareto.v1.Trial.replicate_of":               true,
 	"dpareto.v1.ListStudiesRequest.filter":        true,
 	"dpareto.v1.ListStudiesRequest.order_by":      true,
 	"dpareto.v1.ListTrialsRequest.filter":         true,

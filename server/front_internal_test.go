@@ -1,0 +1,239 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/pareto"
+)
+
+func TestKnee(t *testing.T) {
+	reference := []float64{10, 1}
+	for _, tt := range []struct {
+		name  string
+		costs [][]float64
+		want  int
+	}{
+		{"nothing", nil, -1},
+		{"two ends", [][]float64{{1, 0.5}, {2, 0.4}}, -1},
+		{"a line", [][]float64{{1, 0.5}, {2, 0.375}, {3, 0.25}}, -1},
+		{"bulges outwards", [][]float64{{1, 0.5}, {2, 0.49}, {3, 0.1}}, -1},
+		{"two candidates", [][]float64{{0, 0.9}, {1, 0.3}, {2, 0.25}, {8, 0.1}}, 1},
+		{"ends outside of the box", [][]float64{{0, 2}, {1, 0.5}, {2, 0.2}, {5, 0.1}, {20, 0.05}}, 2},
+		{"the same point twice", [][]float64{{0, 0.9}, {1, 0.3}, {1, 0.3}, {8, 0.1}}, 1},
+	} {
+		if got := knee(tt.costs, reference); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+	if got := knee([][]float64{{0, 2, 1}, {1, 1, 1}, {2, 0, 1}}, []float64{3, 3, 3}); got != -1 {
+		t.Errorf("knee %d of three objectives", got)
+	}
+}
+
+// What a point contributes is what the hypervolume loses without it.
+func TestContributions(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for objectives := 2; objectives <= 4; objectives++ {
+		reference := slices.Repeat([]float64{1}, objectives)
+		var points [][]float64
+		for range 30 {
+			p := make([]float64, objectives)
+			for j := range p {
+				p[j] = 1.1 * rng.Float64()
+			}
+			points = append(points, p)
+		}
+		var front [][]float64
+		for _, i := range pareto.NonDominated(points) {
+			front = append(front, points[i])
+		}
+		front = append(front, front[0]) // twice: no point of the pair is missed
+		got := contributions(front, reference)
+		for i := range front {
+			without := slices.Delete(slices.Clone(front), i, i+1)
+			want := pareto.Hypervolume(front, reference) - pareto.Hypervolume(without, reference)
+			if math.Abs(got[i]-want) > 1e-12 {
+				t.Errorf("%d objectives: %v contributes %v, want %v", objectives, front[i], got[i], want)
+			}
+		}
+		if got[0] != 0 || !slices.ContainsFunc(got, func(c float64) bool { return c > 0 }) {
+			t.Errorf("%d objectives: contributions %v", objectives, got)
+		}
+	}
+}
+
+func TestEvenly(t *testing.T) {
+	for _, tt := range []struct {
+		n, limit int
+		want     []int
+	}{
+		{0, 3, []int{}},
+		{2, 3, []int{1, 2}},
+		{3, 3, []int{1, 2, 3}},
+		{10, 3, []int{3, 6, 10}},
+	} {
+		if got := evenly(tt.n, tt.limit); !slices.Equal(got, tt.want) {
+			t.Errorf("%d of %d: %v, want %v", tt.limit, tt.n, got, tt.want)
+		}
+	}
+}
+
+// A configuration whose measurements violate a constraint is on no front.
+func TestMeasuredConstraints(t *testing.T) {
+	const content = "seconds"
+	reference := 1.0
+	compiled, err := spec.Compile("spec", &dparetov1.StudySpec{
+		Parameters: []*dparetov1.ParameterSpec{{
+			Id: "x", Scale: dparetov1.Scale_SCALE_LINEAR,
+			Domain: &dparetov1.ParameterSpec_DoubleDomain{DoubleDomain: &dparetov1.DoubleDomain{Min: 0, Max: 1}},
+		}},
+		Metrics: []*dparetov1.MetricSpec{
+			{
+				Id: "error", Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Goal: dparetov1.Goal_GOAL_MINIMIZE,
+				Transform: dparetov1.Transform_TRANSFORM_LOGIT, ReferenceValue: &reference,
+				Source: &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{}},
+			},
+			{
+				Id: content, Role: dparetov1.MetricRole_METRIC_ROLE_TRACKED,
+				Source: &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{}},
+			},
+		},
+		Algorithm: &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled.Problem.Constraints = []suggest.Constraint{{Name: content, Lower: math.Inf(-1), Upper: 10}}
+	r := &results{compiled: compiled, study: new(dparetov1.Study), byPoint: make(map[string]int)}
+	add := func(number int64, x, err, seconds float64) {
+		r.add(&dparetov1.Trial{Name: trialName("s", number), Number: number}, []float64{x}, &dparetov1.Measurement{
+			Metrics: map[string]*dparetov1.MetricValue{"error": {Value: &err}, content: {Value: &seconds}},
+		})
+	}
+	add(1, 0.1, 0.5, 9)
+	add(2, 0.2, 0.1, 9)
+	add(3, 0.2, 0.1, 13) // together too slow
+	front := r.measuredFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED)
+	if len(front.GetPoints()) != 1 || front.GetPoints()[0].GetTrial() != trialName("s", 1) || front.GetHypervolume() != 0.5 {
+		t.Errorf("front %v", front)
+	}
+}
+
+// newComputer returns a server that computes in the background.
+func newComputer(t *testing.T) *Server {
+	t.Helper()
+	s := New(Options{})
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Callers share a computation; the deadline of one ends its own waiting only.
+func TestLatestIsShared(t *testing.T) {
+	s := newComputer(t)
+	var l latest[int]
+	release := make(chan struct{})
+	var computed int
+	compute := func(ctx context.Context) (int, error) {
+		computed++
+		<-release
+		return 42, ctx.Err()
+	}
+	impatient, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		if _, err := l.get(impatient, s, 1, compute); !errors.Is(err, context.Canceled) {
+			t.Errorf("a caller that gave up: %v", err)
+		}
+	})
+	cancel()
+	waiting.Wait()
+	for range 3 {
+		waiting.Go(func() {
+			if v, err := l.get(t.Context(), s, 1, compute); v != 42 || err != nil {
+				t.Errorf("got %v, %v", v, err)
+			}
+		})
+	}
+	close(release)
+	waiting.Wait()
+	if computed != 1 {
+		t.Errorf("computed %d times", computed)
+	}
+}
+
+// A computation that nobody waits for is cancelled when another revision takes its place,
+// and not while somebody waits.
+func TestLatestIsReplaced(t *testing.T) {
+	s := newComputer(t)
+	var l latest[int]
+	abandoned := make(chan error, 1)
+	untilCancelled := func(ctx context.Context) (int, error) {
+		<-ctx.Done()
+		abandoned <- ctx.Err()
+		return 0, ctx.Err()
+	}
+	at := func(v int) func(context.Context) (int, error) {
+		return func(context.Context) (int, error) { return v, nil }
+	}
+	gaveUp, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.get(gaveUp, s, 1, untilCancelled); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if v, err := l.get(t.Context(), s, 3, at(3)); v != 3 || err != nil {
+		t.Errorf("got %v, %v", v, err)
+	}
+	if err := <-abandoned; !errors.Is(err, context.Canceled) {
+		t.Errorf("abandoned: %v", err)
+	}
+	// An older revision is computed for whoever has read it, and not kept.
+	if v, err := l.get(t.Context(), s, 2, at(2)); v != 2 || err != nil {
+		t.Errorf("got %v, %v", v, err)
+	}
+	if v, err := l.get(t.Context(), s, 3, at(-3)); v != 3 || err != nil {
+		t.Errorf("got %v, %v", v, err)
+	}
+	if _, err := l.get(gaveUp, s, 2, untilCancelled); err == nil {
+		t.Error("no error for a caller that gave up")
+	}
+	<-abandoned
+}
+
+func TestLatestFails(t *testing.T) {
+	s := newComputer(t)
+	var l latest[int]
+	broken := errors.New("broken")
+	if _, err := l.get(t.Context(), s, 1, func(context.Context) (int, error) { return 0, broken }); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+	_, err := l.get(t.Context(), s, 2, func(context.Context) (int, error) { panic("broken") })
+	if _, ok := errors.AsType[*panicError](err); !ok {
+		t.Errorf("a panic gave %v", err)
+	}
+	started := make(chan struct{})
+	go func() {
+		<-started
+		s.Close()
+	}()
+	_, err = l.get(t.Context(), s, 3, func(ctx context.Context) (int, error) {
+		close(started)
+		<-ctx.Done()
+		return 0, ctx.Err()
+	})
+	if !errors.Is(err, store.ErrClosed) {
+		t.Errorf("while closing: %v", err)
+	}
+	if _, err := l.get(t.Context(), s, 4, nil); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("after closing: %v", err)
+	}
+}
