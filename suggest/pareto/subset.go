@@ -1,21 +1,18 @@
 package pareto
 
-import "slices"
-
-// Subset returns the indices of at most k points that together have nearly the
-// hypervolume of all, in the order in which they were chosen: each time the one that
-// improves the hypervolume of those before it most, the first among equals. Points that
-// do not improve it are left out, so that there are fewer than k of a small front.
+// Subset returns the indices of at most k points that together dominate much of what
+// all of them do, in the order in which they were chosen: each is the one that adds most
+// to the hypervolume of those before it, the first one of several. Points that add nothing
+// are never chosen. It panics if k is negative or lengths differ.
 //
-// The hypervolume of the choice is at least 1 - 1/e of the largest that k points can have
-// (Nemhauser, Wolsey, Fisher, "An analysis of approximations for maximizing submodular
-// set functions", 1978). It panics if lengths differ, the reference is empty, or k is
-// negative.
+// The hypervolume of the subset is at least 1 - 1/e of that of the best subset of k
+// points (Guerreiro, Fonseca, Paquete, "Greedy hypervolume subset selection in low
+// dimensions", Evolutionary Computation 24(3), 2016).
 func Subset(points [][]float64, reference []float64, k int) []int {
 	if k < 0 {
-		panic("pareto: negative size of a subset")
+		panic("pareto: the size of a subset is negative")
 	}
-	chosen := []int{}
+	var chosen []int
 	front := NewFront(nil, reference)
 	for len(chosen) < k {
 		best, most := -1, 0.0
@@ -28,7 +25,7 @@ func Subset(points [][]float64, reference []float64, k int) []int {
 			break
 		}
 		chosen = append(chosen, best)
-		front = NewFront(append(slices.Clone(front.points), points[best]), reference)
+		front = NewFront(append(front.Points(), points[best]), reference)
 	}
 	return chosen
 }
