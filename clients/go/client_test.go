@@ -268,7 +268,7 @@ func TestFrontAndHypervolumes(t *testing.T) {
 		}
 		want := []any{
 			&dparetov1.GetFrontRequest{Name: "studies/s", Kind: kind},
-			&dparetov1.ListHypervolumesRequest{Name: "studies/s"},
+			&dparetov1.ListHypervolumesRequest{Name: "studies/s", Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED},
 		}
 		if diff := cmp.Diff(want, f.requests(), protocmp.Transform()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)

@@ -17,9 +17,16 @@ const (
 	// firstPause and longestPause bound the pauses between attempts, which double.
 	firstPause   = 50 * time.Millisecond
 	longestPause = time.Second
-	// suggestFactor is how much longer than others a call for a suggestion may take.
-	suggestFactor = 8
+	// modelFactor is how much longer than others a call that may fit a model can take.
+	modelFactor = 8
 )
+
+// modelling are the methods that may fit a model.
+var modelling = map[string]bool{
+	dparetov1.StudyService_SuggestTrials_FullMethodName:    true,
+	dparetov1.FrontService_GetFront_FullMethodName:         true,
+	dparetov1.FrontService_ListHypervolumes_FullMethodName: true,
+}
 
 // repeatable are the methods that can be called again when it is not known whether
 // an earlier attempt took effect: the server answers the repetition like the first
@@ -67,8 +74,8 @@ type retry struct {
 // and repeats a repeatable call until it succeeds, fails for good, or ctx is done.
 func (r *retry) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	timeout := r.timeout
-	if method == dparetov1.StudyService_SuggestTrials_FullMethodName {
-		timeout *= suggestFactor
+	if modelling[method] {
+		timeout *= modelFactor
 	}
 	attempt := func() error {
 		limited, cancel := context.WithTimeout(ctx, timeout)

@@ -149,6 +149,14 @@ func TestAttemptTimeout(t *testing.T) {
 			8 * DefaultTimeout,
 		},
 		{
+			"front", nil,
+			func(ctx context.Context, c *Client) error {
+				_, err := c.Study("s").Front(ctx, dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+				return err
+			},
+			8 * DefaultTimeout,
+		},
+		{
 			"option",
 			[]Option{WithTimeout(time.Second)},
 			func(ctx context.Context, c *Client) error { return held(c).Release(ctx, "") },

@@ -238,8 +238,18 @@ func TestServerRestarts(t *testing.T) {
 	if len(states) != 2 || states[0] != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED || states[1] != dparetov1.TrialState_TRIAL_STATE_INFEASIBLE {
 		t.Errorf("states %v", states)
 	}
+	replicate, err := study.Replicate(ctx, "studies/toy/trials/1", nil)
+	if err != nil || replicate.GetReplicateOf() != "studies/toy/trials/1" || replicate.GetState() != dparetov1.TrialState_TRIAL_STATE_QUEUED {
+		t.Errorf("replicate %v, %v", replicate, err)
+	}
+	if _, err := study.Replicate(ctx, "studies/toy/trials/9", nil); status.Code(err) != codes.NotFound {
+		t.Errorf("replicate of no trial: %v", err)
+	}
 	points, err := study.Hypervolumes(ctx)
 	if err != nil || len(points) == 0 || points[len(points)-1].GetHypervolume() <= 0 {
 		t.Errorf("hypervolumes %v, %v", points, err)
+	}
+	if points, err := study.HypervolumesOf(ctx, dparetov1.FrontKind_FRONT_KIND_POSTERIOR); err != nil || len(points) != 1 {
+		t.Errorf("hypervolumes of the posterior front %v, %v", points, err)
 	}
 }

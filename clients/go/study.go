@@ -107,6 +107,24 @@ func (s *Study) Trials(ctx context.Context) iter.Seq2[*dparetov1.Trial, error] {
 	}
 }
 
+// Replicate creates a trial that runs the configuration of another trial of the study,
+// with the given resource name, again with new randomness: queued, for the next worker
+// that asks. Where the study has a checkpoint parameter, parameters can be those of a
+// state on the way of that trial, as a point of the front has them; without parameters
+// they are those of the trial. A replicate can be created when the study's budget is
+// spent.
+//
+// The call is not repeated where its outcome is not known: it may have created a trial.
+func (s *Study) Replicate(ctx context.Context, of string, parameters map[string]*dparetov1.Value) (*dparetov1.Trial, error) {
+	resp, err := s.client.Studies.CreateTrial(ctx, &dparetov1.CreateTrialRequest{
+		Parent: s.name, Trial: &dparetov1.Trial{ReplicateOf: of, Parameters: parameters},
+	})
+	if err != nil {
+		return nil, newCallError(ctx, "replicate "+of, err)
+	}
+	return resp.GetTrial(), nil
+}
+
 // Front reads the Pareto front of the study, chosen by the given kind of values.
 func (s *Study) Front(ctx context.Context, kind dparetov1.FrontKind) (*dparetov1.Front, error) {
 	resp, err := s.client.Fronts.GetFront(ctx, &dparetov1.GetFrontRequest{Name: s.name, Kind: kind})
@@ -119,7 +137,13 @@ func (s *Study) Front(ctx context.Context, kind dparetov1.FrontKind) (*dparetov1
 // Hypervolumes reads the hypervolume of the observed front after every completed
 // trial, in the order of completion.
 func (s *Study) Hypervolumes(ctx context.Context) ([]*dparetov1.HypervolumePoint, error) {
-	resp, err := s.client.Fronts.ListHypervolumes(ctx, &dparetov1.ListHypervolumesRequest{Name: s.name})
+	return s.HypervolumesOf(ctx, dparetov1.FrontKind_FRONT_KIND_OBSERVED)
+}
+
+// HypervolumesOf reads the hypervolume of a kind of front after every completed trial, in
+// the order of completion; that of the posterior front after a few of them.
+func (s *Study) HypervolumesOf(ctx context.Context, kind dparetov1.FrontKind) ([]*dparetov1.HypervolumePoint, error) {
+	resp, err := s.client.Fronts.ListHypervolumes(ctx, &dparetov1.ListHypervolumesRequest{Name: s.name, Kind: kind})
 	if err != nil {
 		return nil, newCallError(ctx, "read the hypervolumes of "+s.name, err)
 	}
