@@ -150,6 +150,10 @@ func TestFigure(t *testing.T) {
 	if !f.X.Log || f.X.Label != "ε of one run" || f.X.Reference != 10 || f.Y.Log || f.Y.Label != "error (ratio)" {
 		t.Errorf("axes %+v, %+v", f.X, f.Y)
 	}
+	r.front.Points = append(r.front.Points, &dparetov1.FrontPoint{BeyondReference: true})
+	if n := len(r.figure().Front); n != 1 {
+		t.Errorf("%d points on the line of the front, want the one within the box", n)
+	}
 	if p := f.Front[0]; p.Y != 0.5 || p.Lower != 0.5 || p.Upper != 0.5 {
 		t.Errorf("front %+v", f.Front)
 	}

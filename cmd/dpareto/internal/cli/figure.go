@@ -37,6 +37,9 @@ func figure(study *dparetov1.Study, front *dparetov1.Front, trials []*dparetov1.
 		f.Points = append(f.Points, points(spec, trial, x.GetId(), y.GetId())...)
 	}
 	for _, p := range front.GetPoints() {
+		if p.GetBeyondReference() {
+			continue // it adds nothing; its measurements are among the points
+		}
 		value := p.GetValues()[y.GetId()]
 		point := plot.FrontPoint{
 			X: p.GetValues()[x.GetId()].GetValue(), Y: value.GetValue(), Lower: value.GetValue(), Upper: value.GetValue(),
@@ -47,6 +50,29 @@ func figure(study *dparetov1.Study, front *dparetov1.Front, trials []*dparetov1.
 		f.Front = append(f.Front, point)
 	}
 	return f
+}
+
+// hypervolumeCurve returns the picture of the hypervolume of a kind of front over the
+// course of a study: over the steps trained where the study counts them.
+func hypervolumeCurve(study *dparetov1.Study, kind dparetov1.FrontKind, history []*dparetov1.HypervolumePoint) *plot.Curve {
+	c := &plot.Curve{
+		Title:    output.Title(study),
+		Subtitle: []string{(*frontKind)(&kind).String() + " front"},
+		X:        plot.Axis{Label: "trials"},
+		Y:        plot.Axis{Label: "hypervolume"},
+	}
+	steps := study.GetSpec().GetCheckpointParameter()
+	if steps != "" {
+		c.X.Label = steps
+	}
+	for _, p := range history {
+		x := p.GetCompletedTrials()
+		if steps != "" {
+			x = p.GetSteps()
+		}
+		c.Points = append(c.Points, plot.Point{X: float64(x), Y: p.GetHypervolume()})
+	}
+	return c
 }
 
 // points returns what was measured in a trial: the end of its run and, where they are

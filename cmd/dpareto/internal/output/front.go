@@ -8,25 +8,14 @@ import (
 )
 
 // Front returns a table of a front, a row for every configuration: the objectives, with
-// an interval where the front has one, and the configuration.
+// an interval where the front has one, what the runs say of them, and the configuration.
 func Front(spec *dparetov1.StudySpec, front *dparetov1.Front) *Table {
 	t := new(Table)
-	interval := make(map[string]bool)
-	observed := make(map[string]bool)
-	for _, p := range front.GetPoints() {
-		for id, v := range p.GetValues() {
-			interval[id] = interval[id] || v.Lower != nil
-			observed[id] = observed[id] || (v.Observed != nil && front.GetKind() != dparetov1.FrontKind_FRONT_KIND_OBSERVED)
-		}
-	}
+	shown := make(map[string]*frontColumns)
 	for _, id := range front.GetObjectives() {
-		t.Columns = append(t.Columns, id)
-		if interval[id] {
-			t.Columns = append(t.Columns, id+"_lower", id+"_upper")
-		}
-		if observed[id] {
-			t.Columns = append(t.Columns, id+"_observed")
-		}
+		columns := columnsOf(front, id)
+		shown[id] = columns
+		t.Columns = append(t.Columns, columns.names(id)...)
 	}
 	for _, p := range spec.GetParameters() {
 		t.Columns = append(t.Columns, p.GetId())
@@ -36,23 +25,12 @@ func Front(spec *dparetov1.StudySpec, front *dparetov1.Front) *Table {
 	if hasSteps {
 		t.Columns = append(t.Columns, "step")
 	}
-	t.Columns = append(t.Columns, "runs")
+	t.Columns = append(t.Columns, "runs", "contribution", "remark")
 
 	for _, p := range front.GetPoints() {
 		var row []any
 		for _, id := range front.GetObjectives() {
-			v := p.GetValues()[id]
-			if g := p.GetPrivacy(); g != nil && g.GetEpsilon() == v.GetValue() && !interval[id] {
-				row = append(row, Bound(v.GetValue()))
-			} else {
-				row = append(row, v.GetValue())
-			}
-			if interval[id] {
-				row = append(row, optional(v.Lower), optional(v.Upper))
-			}
-			if observed[id] {
-				row = append(row, optional(v.Observed))
-			}
+			row = append(row, shown[id].cells(p, id)...)
 		}
 		for _, parameter := range spec.GetParameters() {
 			row = append(row, Value(p.GetParameters()[parameter.GetId()]))
@@ -61,9 +39,78 @@ func Front(spec *dparetov1.StudySpec, front *dparetov1.Front) *Table {
 		if hasSteps {
 			row = append(row, p.GetStep())
 		}
-		t.Rows = append(t.Rows, append(row, p.GetRuns()))
+		t.Rows = append(t.Rows, append(row, p.GetRuns(), p.GetContribution(), remark(p)))
 	}
 	return t
+}
+
+// frontColumns tells which columns an objective has.
+type frontColumns struct {
+	interval, observed, standardError, runs bool
+}
+
+// columnsOf returns the columns of an objective: those that any point has a value for.
+// Best and worst say nothing where every configuration has one run.
+func columnsOf(front *dparetov1.Front, id string) *frontColumns {
+	c := new(frontColumns)
+	for _, p := range front.GetPoints() {
+		v := p.GetValues()[id]
+		c.interval = c.interval || v.Lower != nil
+		c.observed = c.observed || (v.Observed != nil && front.GetKind() != dparetov1.FrontKind_FRONT_KIND_OBSERVED)
+		c.standardError = c.standardError || v.StandardError != nil
+		c.runs = c.runs || (v.Best != nil && p.GetRuns() > 1)
+	}
+	return c
+}
+
+func (c *frontColumns) names(id string) []string {
+	names := []string{id}
+	if c.interval {
+		names = append(names, id+"_lower", id+"_upper")
+	}
+	if c.observed {
+		names = append(names, id+"_observed")
+	}
+	if c.standardError {
+		names = append(names, id+"_se")
+	}
+	if c.runs {
+		names = append(names, id+"_best", id+"_worst")
+	}
+	return names
+}
+
+func (c *frontColumns) cells(p *dparetov1.FrontPoint, id string) []any {
+	v := p.GetValues()[id]
+	cells := []any{v.GetValue()}
+	if g := p.GetPrivacy(); g != nil && g.GetEpsilon() == v.GetValue() && !c.interval {
+		cells[0] = Bound(v.GetValue())
+	}
+	if c.interval {
+		cells = append(cells, optional(v.Lower), optional(v.Upper))
+	}
+	if c.observed {
+		cells = append(cells, optional(v.Observed))
+	}
+	if c.standardError {
+		cells = append(cells, optional(v.StandardError))
+	}
+	if c.runs {
+		cells = append(cells, optional(v.Best), optional(v.Worst))
+	}
+	return cells
+}
+
+// remark returns what is special about a point.
+func remark(p *dparetov1.FrontPoint) any {
+	switch {
+	case p.GetBeyondReference():
+		return "beyond the reference"
+	case p.GetKnee():
+		return "knee"
+	default:
+		return nil
+	}
 }
 
 func optional(x *float64) any {
@@ -80,6 +127,9 @@ func FrontHeading(study *dparetov1.Study, front *dparetov1.Front) []string {
 	lines := []string{fmt.Sprintf("%s: %s front, %d of %d points, hypervolume %s within %s",
 		title, short(front.GetKind().String(), "FRONT_KIND_"), len(front.GetPoints()), front.GetCandidates(),
 		Number(front.GetHypervolume()), reference(front))}
+	if kinds := hypervolumes(front); kinds != "" {
+		lines = append(lines, kinds)
+	}
 	if statement := PrivacyStatement(study.GetSpec()); statement != "" {
 		lines = append(lines, statement)
 	}
@@ -87,6 +137,36 @@ func FrontHeading(study *dparetov1.Study, front *dparetov1.Front) []string {
 		lines = append(lines, "note: "+w.GetMessage())
 	}
 	return lines
+}
+
+// hypervolumes returns the hypervolumes of the fronts of every kind in words, or "".
+func hypervolumes(front *dparetov1.Front) string {
+	var parts []string
+	for _, h := range front.GetHypervolumes() {
+		parts = append(parts, short(h.GetKind().String(), "FRONT_KIND_")+" "+Number(h.GetHypervolume()))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "hypervolume of the fronts: " + strings.Join(parts, ", ")
+}
+
+// Hypervolumes returns a table of the hypervolume over the course of a study.
+func Hypervolumes(spec *dparetov1.StudySpec, points []*dparetov1.HypervolumePoint) *Table {
+	t := &Table{Columns: []string{"trials", "trial", "runs"}}
+	steps := spec.GetCheckpointParameter()
+	if steps != "" {
+		t.Columns = append(t.Columns, steps)
+	}
+	t.Columns = append(t.Columns, "hypervolume")
+	for _, p := range points {
+		row := []any{p.GetCompletedTrials(), ID(p.GetTrial()), p.GetRuns()}
+		if steps != "" {
+			row = append(row, p.GetSteps())
+		}
+		t.Rows = append(t.Rows, append(row, p.GetHypervolume()))
+	}
+	return t
 }
 
 // Title returns the name of a study for headings, labelled if its data are generated.

@@ -134,12 +134,61 @@ func exampleFront(kind dparetov1.FrontKind) *dparetov1.Front {
 		}
 		return p
 	}
+	replicated := point("9", 12, 0.2012345, 0.1602)
+	replicated.Runs, replicated.Knee, replicated.Contribution = 3, true, 0.0123456
+	replicated.Trials = []string{"studies/adult/trials/9", "studies/adult/trials/30"}
+	value := replicated.GetValues()["error"]
+	value.StandardError, value.Best, value.Worst = new(0.0012345), new(0.1499), new(0.1523)
+	outside := point("5", 64, 20.5, 0.1499)
+	outside.BeyondReference = true
 	return &dparetov1.Front{
+		Hypervolumes: []*dparetov1.KindHypervolume{
+			{Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED, Hypervolume: 8.51234},
+			{Kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR, Hypervolume: 8.49123},
+			{Kind: dparetov1.FrontKind_FRONT_KIND_BEST, Hypervolume: 8.52},
+			{Kind: dparetov1.FrontKind_FRONT_KIND_WORST, Hypervolume: 8.48},
+		},
 		Kind: kind, Hypervolume: 8.49123, Candidates: 300, Revision: 99, Objectives: []string{"epsilon", "error"},
 		Reference: map[string]float64{"epsilon": 10, "error": 1},
-		Points:    []*dparetov1.FrontPoint{point("17", 3, 0.005, 0.2356), point("2", 40, 1.0512345, 0.1501)},
+		Points:    []*dparetov1.FrontPoint{point("17", 3, 0.005, 0.2356), replicated, point("2", 40, 1.0512345, 0.1501), outside},
 		Warnings:  []*dparetov1.Warning{{Code: "SELECTION_BIAS", Message: "chosen by noisy measurements"}},
 	}
+}
+
+// exampleRemeasurement has one configuration of exampleFront with fresh runs and one
+// without.
+func exampleRemeasurement() *output.Remeasurement {
+	front := exampleFront(dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+	r := &output.Remeasurement{
+		Study: "adult", Kind: "posterior", FrontPoints: 4, FrontHypervolume: 8.49123,
+		ClaimedHypervolume: 8.48, Hypervolume: 8.47123,
+	}
+	for i, p := range front.GetPoints()[:2] {
+		v := p.GetValues()["error"]
+		point := output.RemeasuredPoint{
+			Front: p, Trial: p.GetTrial(), Step: p.GetStep(), Parameters: map[string]any{"epochs": p.GetStep()},
+			Replicates: []string{"studies/adult/trials/70", "studies/adult/trials/72"},
+			Values: map[string]output.RemeasuredValue{
+				"epsilon": {Claimed: p.GetValues()["epsilon"].GetValue()},
+				"error":   {Claimed: v.GetValue(), Lower: v.Lower, Upper: v.Upper},
+			},
+		}
+		if i == 0 {
+			value := point.Values["error"]
+			value.Remeasured, value.StandardError = new(0.2381), new(0.0011)
+			point.Values["error"], point.Runs = value, 2
+		}
+		r.Points = append(r.Points, point)
+	}
+	return r
+}
+
+func TestRemeasurementJSON(t *testing.T) {
+	var b bytes.Buffer
+	if err := exampleRemeasurement().WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "remeasurement.json", b.String())
 }
 
 func TestTables(t *testing.T) {
@@ -158,6 +207,11 @@ func TestTables(t *testing.T) {
 		"trials":          output.Trials(study.GetSpec(), exampleTrials()),
 		"front_posterior": output.Front(study.GetSpec(), posterior),
 		"front_observed":  output.Front(study.GetSpec(), observed),
+		"hypervolumes": output.Hypervolumes(study.GetSpec(), []*dparetov1.HypervolumePoint{
+			{Trial: "studies/adult/trials/2", CompletedTrials: 1, Runs: 1, Steps: 12, Hypervolume: 7.91234},
+			{Trial: "studies/adult/trials/1", CompletedTrials: 2, Runs: 2, Steps: 76, Hypervolume: 8.4},
+		}),
+		"remeasurement": exampleRemeasurement().Table(study.GetSpec(), posterior),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var text, comma bytes.Buffer
@@ -176,6 +230,7 @@ func TestTables(t *testing.T) {
 		})
 	}
 	golden(t, "front_heading.txt", strings.Join(output.FrontHeading(study, posterior), "\n")+"\n")
+	golden(t, "remeasurement_heading.txt", strings.Join(exampleRemeasurement().Heading(study, posterior), "\n")+"\n")
 }
 
 func TestJSON(t *testing.T) {

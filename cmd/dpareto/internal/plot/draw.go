@@ -79,30 +79,15 @@ func (f *Figure) scene() *scene {
 
 // draw draws the whole figure.
 func (f *Figure) draw(c draw.Canvas) {
-	c.SetColor(color.White)
-	c.Fill(c.Path())
+	c = blank(c)
 	s := f.scene()
-	c = draw.Crop(c, margin, -margin, margin, -margin)
-
 	p := newPlot(f.X, f.Y)
 	setRange(&p.X, f.X, s.x)
 	setRange(&p.Y, f.Y, s.y)
 	p.Add(s)
 
-	// Text above starts where the axis does.
 	left := p.DataCanvas(c).Min.X
-	top := c.Max.Y
-	write := func(style draw.TextStyle, line string) {
-		c.FillText(style, vg.Point{X: left, Y: top}, line)
-		top -= style.FontExtents().Height + lineGap
-	}
-	title := style(titleSize, ink, text.XLeft, text.YTop)
-	title.Font.Weight = xfont.WeightBold
-	write(title, f.Title)
-	for _, line := range f.Subtitle {
-		write(style(noteSize, grey, text.XLeft, text.YTop), line)
-	}
-	top -= 2 * lineGap
+	top := writeHeading(&c, left, f.Title, f.Subtitle)
 	s.drawLegend(&c, left, top)
 	top -= 4 * lineGap
 
@@ -112,6 +97,30 @@ func (f *Figure) draw(c draw.Canvas) {
 		c.FillText(style(noteSize, grey, text.XRight, text.YBottom), vg.Point{X: c.Max.X, Y: c.Min.Y},
 			fmt.Sprintf("%d of %d points beyond the axes", s.hidden, len(s.Points)))
 	}
+}
+
+// blank makes a canvas white, and returns it without its margins.
+func blank(c draw.Canvas) draw.Canvas {
+	c.SetColor(color.White)
+	c.Fill(c.Path())
+	return draw.Crop(c, margin, -margin, margin, -margin)
+}
+
+// writeHeading writes the title and the lines below it, from where the axis starts, and
+// returns the height at which what follows begins.
+func writeHeading(c *draw.Canvas, left vg.Length, title string, subtitle []string) vg.Length {
+	top := c.Max.Y
+	write := func(style draw.TextStyle, line string) {
+		c.FillText(style, vg.Point{X: left, Y: top}, line)
+		top -= style.FontExtents().Height + lineGap
+	}
+	bold := style(titleSize, ink, text.XLeft, text.YTop)
+	bold.Font.Weight = xfont.WeightBold
+	write(bold, title)
+	for _, line := range subtitle {
+		write(style(noteSize, grey, text.XLeft, text.YTop), line)
+	}
+	return top - 2*lineGap
 }
 
 // setRange sets the limits of an axis.

@@ -77,30 +77,33 @@ func formatOf(path string) (string, error) {
 
 // Save writes the figure to a file, whose extension tells the format. The file is
 // replaced only by a complete one.
-func (f *Figure) Save(path string) error { return save(path, f.draw) }
+func (f *Figure) Save(path string) error { return save(f, path) }
 
 // Render writes the figure as "svg" or "png", the latter with 192 dots per inch.
-func (f *Figure) Render(w io.Writer, format string) error { return render(w, format, f.draw) }
+func (f *Figure) Render(w io.Writer, format string) error { return render(f, w, format) }
 
-// save writes what a function draws to a file.
-func save(path string, paint func(draw.Canvas)) error {
+// drawing is what can be drawn.
+type drawing interface{ draw(c draw.Canvas) }
+
+// save writes a drawing to a file.
+func save(d drawing, path string) error {
 	format, err := formatOf(path)
 	if err != nil {
 		return err
 	}
 	var out bytes.Buffer
-	if err := render(&out, format, paint); err != nil {
+	if err := render(d, &out, format); err != nil {
 		return err
 	}
 	return os.WriteFile(path, out.Bytes(), 0o644) //nolint:gosec // a picture is for everybody
 }
 
-// render writes what a function draws in a format.
-func render(w io.Writer, format string, paint func(draw.Canvas)) error {
+// render writes a drawing in a format.
+func render(d drawing, w io.Writer, format string) error {
 	switch format {
 	case "svg":
 		canvas := vgsvg.New(width, height)
-		paint(draw.New(canvas))
+		d.draw(draw.New(canvas))
 		var out bytes.Buffer
 		if _, err := canvas.WriteTo(&out); err != nil {
 			return err
@@ -111,7 +114,7 @@ func render(w io.Writer, format string, paint func(draw.Canvas)) error {
 		return err
 	case "png":
 		canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dotsPerInch))
-		paint(draw.New(canvas))
+		d.draw(draw.New(canvas))
 		_, err := vgimg.PngCanvas{Canvas: canvas}.WriteTo(w)
 		return err
 	default:
