@@ -80,6 +80,7 @@ func (a *app) remeasure(ctx context.Context, id string, kind dparetov1.FrontKind
 	}
 	waited := r.runAndWait(ctx)
 	if waited != nil && !errors.Is(waited, errTimeout) {
+		r.logger.Warn("replicates that are not complete stay in the study's queue", "study", r.handle.Name())
 		return waited
 	}
 	return errors.Join(r.print(), waited)
@@ -193,7 +194,7 @@ func (r *remeasurement) runAgent(ctx context.Context) error {
 // wait waits until all replicates are complete and shows how far they are.
 func (r *remeasurement) wait(ctx context.Context) error {
 	_, total := r.progress()
-	bar := r.console.Start("re-measuring "+output.ID(r.handle.Name()), int64(total), "runs of trials")
+	bar := r.console.Start("re-measuring "+output.ID(r.handle.Name()), int64(total), "trials")
 	defer bar.Finish()
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
