@@ -79,15 +79,15 @@ func (d nsga2) Suggest(ctx context.Context, p *Problem, h *History, r Request) (
 		ok := false
 		if known+i >= d.options.InitialPoints && len(population) > 1 {
 			rng := newRand(r.Seed, number, streamSearch)
-			s.Point, ok = drawUntried(p, tried, func() space.Point { return offspring(p.Space, population, rng) })
+			s.Point, ok = p.draw(tried, func() space.Point { return offspring(p.Space, population, rng) })
 		}
 		if !ok { // an initial point, or all children are known
 			rng := newRand(r.Seed, number, streamDesign)
 			s.Designer = NewRandom().Name()
-			s.Point, ok = drawUntried(p, tried, func() space.Point { return p.Space.Sample(rng) })
+			s.Point, ok = p.draw(tried, func() space.Point { return p.Space.Sample(rng) })
 		}
 		if !ok {
-			s.Point, ok = firstAllowed(p, tried)
+			s.Point, ok = p.firstUntried(tried)
 		}
 		if !ok {
 			return out, ErrExhausted
@@ -109,28 +109,6 @@ func (h *History) runs() int {
 		}
 	}
 	return n
-}
-
-// drawUntried returns the first of several draws that is allowed and has not been tried.
-func drawUntried(p *Problem, tried pointSet, draw func() space.Point) (space.Point, bool) {
-	for range drawAttempts {
-		if q := draw(); p.allowed(q) && !tried.contains(q) {
-			return q, true
-		}
-	}
-	return nil, false
-}
-
-// firstAllowed returns the first untried and allowed point of a space without doubles.
-func firstAllowed(p *Problem, tried pointSet) (space.Point, bool) {
-	if !math.IsInf(p.Space.Cardinality(), 1) {
-		for q := range points(p.Space) {
-			if p.allowed(q) && !tried.contains(q) {
-				return q, true
-			}
-		}
-	}
-	return nil, false
 }
 
 // individual is an evaluated configuration.

@@ -24,7 +24,7 @@ func (r *Result) Curves() *plot.Curves {
 		c.Y = "log10 of the difference to the maximal hypervolume"
 	}
 	for _, d := range r.designers {
-		curve := plot.Curve{Name: d.name}
+		curve := plot.Series{Name: d.name}
 		for run := range r.options.Budget {
 			values := make([]float64, len(d.seeds))
 			for i, o := range d.seeds {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	xfont "golang.org/x/image/font"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
@@ -21,12 +20,12 @@ type Curves struct {
 	// X and Y label the axes.
 	X, Y string
 	// Curves in the order of the legend.
-	Curves []Curve
+	Curves []Series
 }
 
-// Curve is one function at increasing places X, with the band from Lower to Upper; all
+// Series is one function at increasing places X, with the band from Lower to Upper; all
 // are of one length. Where a value is not finite there is a gap.
-type Curve struct {
+type Series struct {
 	Name               string
 	X, Y, Lower, Upper []float64
 }
@@ -44,29 +43,17 @@ var palette = []color.NRGBA{
 }
 
 // Save writes the picture to a file as [Figure.Save] does.
-func (c *Curves) Save(path string) error { return save(path, c.draw) }
+func (c *Curves) Save(path string) error { return save(c, path) }
 
 // draw draws the whole picture.
 func (c *Curves) draw(canvas draw.Canvas) {
-	canvas.SetColor(color.White)
-	canvas.Fill(canvas.Path())
-	canvas = draw.Crop(canvas, margin, -margin, margin, -margin)
+	canvas = blank(canvas)
 	p := newPlot(Axis{Label: c.X}, Axis{Label: c.Y})
 	c.setRanges(p)
 	p.Add(c)
 
-	left, top := p.DataCanvas(canvas).Min.X, canvas.Max.Y
-	write := func(style draw.TextStyle, line string) {
-		canvas.FillText(style, vg.Point{X: left, Y: top}, line)
-		top -= style.FontExtents().Height + lineGap
-	}
-	title := style(titleSize, ink, text.XLeft, text.YTop)
-	title.Font.Weight = xfont.WeightBold
-	write(title, c.Title)
-	for _, line := range c.Subtitle {
-		write(style(noteSize, grey, text.XLeft, text.YTop), line)
-	}
-	top -= 2 * lineGap
+	left := p.DataCanvas(canvas).Min.X
+	top := writeHeading(&canvas, left, c.Title, c.Subtitle) - 2*lineGap
 	note := style(noteSize, ink, text.XLeft, text.YCenter)
 	for i, curve := range c.Curves {
 		canvas.StrokeLine2(draw.LineStyle{Color: palette[i%len(palette)], Width: frontWidth}, left, top, left+22, top)
@@ -109,7 +96,7 @@ func (c *Curves) setRanges(p *plot.Plot) {
 // Plot implements plot.Plotter: all bands, and the curves above them.
 func (c *Curves) Plot(canvas draw.Canvas, p *plot.Plot) {
 	trX, trY := p.Transforms(&canvas)
-	line := func(curve *Curve, y []float64, from, to int) []vg.Point {
+	line := func(curve *Series, y []float64, from, to int) []vg.Point {
 		points := make([]vg.Point, 0, to-from)
 		for i := from; i < to; i++ {
 			points = append(points, vg.Point{X: trX(curve.X[i]), Y: trY(y[i])})
@@ -139,7 +126,7 @@ func (c *Curves) Plot(canvas draw.Canvas, p *plot.Plot) {
 
 // pieces calls draw with the bounds of every piece of at least two places where all
 // values are finite.
-func (c *Curve) pieces(draw func(from, to int)) {
+func (c *Series) pieces(draw func(from, to int)) {
 	from := 0
 	for i := 0; i <= len(c.X); i++ {
 		sum := math.NaN() // beyond the end

@@ -339,7 +339,7 @@ func TestSave(t *testing.T) {
 
 func TestCurves(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
-	for name, curves := range map[string][]Curve{
+	for name, curves := range map[string][]Series{
 		"two": {
 			{Name: "random", X: []float64{1, 2, 3}, Y: []float64{1, 2, 4}, Lower: []float64{0, 1, 3}, Upper: []float64{2, 3, 5}},
 			{Name: "grid", X: []float64{1, 2, 3}, Y: []float64{1, 1, 1}, Lower: []float64{1, 1, 1}, Upper: []float64{1, 1, 1}},
@@ -373,7 +373,7 @@ func TestCurves(t *testing.T) {
 			}
 		}
 	}
-	gaps := Curve{X: make([]float64, 6), Y: []float64{nan, 1, 2, inf, 3, 4}, Lower: make([]float64, 6), Upper: make([]float64, 6)}
+	gaps := Series{X: make([]float64, 6), Y: []float64{nan, 1, 2, inf, 3, 4}, Lower: make([]float64, 6), Upper: make([]float64, 6)}
 	var pieces [][2]int
 	gaps.pieces(func(from, to int) { pieces = append(pieces, [2]int{from, to}) })
 	if !slices.Equal(pieces, [][2]int{{1, 3}, {4, 6}}) {
