@@ -19,7 +19,7 @@ import (
 )
 
 // spec reads a PrivacySpec.
-func spec(t *testing.T, text string) *dparetov1.PrivacySpec {
+func spec(t testing.TB, text string) *dparetov1.PrivacySpec {
 	t.Helper()
 	s := new(dparetov1.PrivacySpec)
 	if err := protojson.Unmarshal([]byte(text), s); err != nil {

@@ -24,6 +24,8 @@ type mechanism struct {
 	// field; nil without one.
 	withLength func(variables map[string]any, length int64) (release, error)
 
+	dpSGD *dpSGD // nil for other mechanisms
+
 	pure     bool // has a pure guarantee
 	gaussian bool // is Gaussian noise without sampling
 	pair     bool // has a dominating pair
@@ -158,13 +160,14 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 	}
 	switch length := m.GetLength().(type) {
 	case *dparetov1.DpSgdMechanism_Epochs:
-		d.unit, d.length = "epochs", c.integer(join(path, "epochs"), length.Epochs)
+		d.unit, d.length = unitEpochs, c.integer(join(path, "epochs"), length.Epochs)
 	case *dparetov1.DpSgdMechanism_Steps:
 		d.unit, d.length = "steps", c.integer(join(path, "steps"), length.Steps)
 	default:
 		c.addf(join(path, "length"), "one of epochs and steps must be set")
 	}
 	compiled := &mechanism{
+		dpSGD:      d,
 		release:    func(variables map[string]any) (release, error) { return d.release(variables, nil) },
 		withLength: func(variables map[string]any, length int64) (release, error) { return d.release(variables, &length) },
 		gaussian:   m.GetSampling() == dparetov1.Sampling_SAMPLING_SHUFFLED,
@@ -179,6 +182,9 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 	}
 	return compiled
 }
+
+// unitEpochs is the unit of a length in passes over the data.
+const unitEpochs = "epochs"
 
 // dpSGD evaluates a DpSgdMechanism.
 type dpSGD struct {
@@ -225,7 +231,7 @@ func (d *dpSGD) release(variables map[string]any, length *int64) (release, error
 		return release{}, below(d.path, nil, err)
 	}
 	steps := total
-	if d.unit == "epochs" {
+	if d.unit == unitEpochs {
 		if total > math.MaxInt64/perEpoch {
 			e.failf("epochs", "%d epochs are too many steps", total)
 			return release{}, below(d.path, nil, e.err)
@@ -237,19 +243,24 @@ func (d *dpSGD) release(variables map[string]any, length *int64) (release, error
 	}}
 	switch d.sampling {
 	case dparetov1.Sampling_SAMPLING_POISSON:
-		// The library's multiplier is relative to the clipping norm, which is half of the
-		// sensitivity when a record is replaced.
 		q := float64(m) / float64(n)
-		if d.adjacency == privacy.ReplaceOne {
-			sigma *= 2
-		}
-		r.mechanism = privacy.PoissonGaussian{SamplingProbability: q, NoiseMultiplier: sigma, Neighbours: d.adjacency}
+		r.mechanism = privacy.PoissonGaussian{SamplingProbability: q, NoiseMultiplier: d.multiplier(sigma), Neighbours: d.adjacency}
 		r.derived["sampling_probability"] = q
 	default:
 		r.mechanism = privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: sigma}
 		r.derived["sampling_ratio"] = float64(m) / float64(n)
 	}
 	return r, below(d.path, nil, r.mechanism.Validate())
+}
+
+// multiplier returns the library's noise multiplier. For Poisson sampled lots it is
+// relative to the clipping norm, which is half of the sensitivity when a record is
+// replaced.
+func (d *dpSGD) multiplier(sigma float64) float64 {
+	if d.sampling == dparetov1.Sampling_SAMPLING_POISSON && d.adjacency == privacy.ReplaceOne {
+		return 2 * sigma
+	}
+	return sigma
 }
 
 func (c *compiler) sparseVector(path string, m *dparetov1.SparseVectorMechanism) *mechanism {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/cel-go/ext"
@@ -39,7 +40,10 @@ type Variable struct {
 }
 
 // Environment compiles expressions over a fixed set of variables.
-type Environment struct{ env *cel.Env }
+type Environment struct {
+	env      *cel.Env
+	position map[string]int // of the numeric variables, for Native
+}
 
 // NewEnvironment returns an environment with the given variables, whose names must
 // be CEL identifiers (see Reserved).
@@ -50,7 +54,11 @@ func NewEnvironment(variables []Variable) (*Environment, error) {
 		unary("math.log", math.Log),
 		binary("math.pow", math.Pow),
 	}
-	for _, v := range variables {
+	position := make(map[string]int)
+	for i, v := range variables {
+		if v.Type != String {
+			position[v.Name] = i
+		}
 		kind := cel.DoubleType
 		switch v.Type {
 		case Int:
@@ -65,7 +73,7 @@ func NewEnvironment(variables []Variable) (*Environment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("expression: %w", err)
 	}
-	return &Environment{env}, nil
+	return &Environment{env, position}, nil
 }
 
 // Reserved reports whether a name cannot be a variable because CEL gives it another
@@ -85,8 +93,10 @@ func Reserved(name string) bool {
 
 // Number is a compiled expression that yields a number. It is safe for concurrent use.
 type Number struct {
-	program cel.Program
-	integer bool
+	program  cel.Program
+	integer  bool
+	ast      *ast.AST
+	position map[string]int
 }
 
 // Number compiles an expression of type int or double.
@@ -96,7 +106,7 @@ func (e *Environment) Number(source string) (*Number, error) { return e.compile(
 func (e *Environment) Integer(source string) (*Number, error) { return e.compile(source, true) }
 
 func (e *Environment) compile(source string, integer bool) (*Number, error) {
-	program, err := e.program(source, numberCost, func(t *cel.Type) error {
+	program, tree, err := e.program(source, numberCost, func(t *cel.Type) error {
 		switch {
 		case t.IsExactType(cel.IntType):
 			return nil
@@ -111,29 +121,29 @@ func (e *Environment) compile(source string, integer bool) (*Number, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Number{program: program, integer: integer}, nil
+	return &Number{program: program, integer: integer, ast: tree, position: e.position}, nil
 }
 
 // program compiles an expression of a type that check accepts.
-func (e *Environment) program(source string, cost uint64, check func(*cel.Type) error) (cel.Program, error) {
+func (e *Environment) program(source string, cost uint64, check func(*cel.Type) error) (cel.Program, *ast.AST, error) {
 	if len(source) > maxLength {
-		return nil, fmt.Errorf("must be at most %d bytes long, is %d", maxLength, len(source))
+		return nil, nil, fmt.Errorf("must be at most %d bytes long, is %d", maxLength, len(source))
 	}
 	if source == "" {
-		return nil, errors.New("must be set")
+		return nil, nil, errors.New("must be set")
 	}
-	ast, issues := e.env.Compile(source)
+	checked, issues := e.env.Compile(source)
 	if err := issues.Err(); err != nil {
-		return nil, fmt.Errorf("expression %q: %w", source, err)
+		return nil, nil, fmt.Errorf("expression %q: %w", source, err)
 	}
-	if err := check(ast.OutputType()); err != nil {
-		return nil, fmt.Errorf("expression %q %w", source, err)
+	if err := check(checked.OutputType()); err != nil {
+		return nil, nil, fmt.Errorf("expression %q %w", source, err)
 	}
-	program, err := e.env.Program(ast, cel.CostLimit(cost))
+	program, err := e.env.Program(checked, cel.CostLimit(cost))
 	if err != nil {
-		return nil, fmt.Errorf("expression %q: %w", source, err)
+		return nil, nil, fmt.Errorf("expression %q: %w", source, err)
 	}
-	return program, nil
+	return program, checked.NativeRep(), nil
 }
 
 // evaluate runs a program. The error of a variable without a value says so.
@@ -153,7 +163,7 @@ type Predicate struct{ program cel.Program }
 
 // Predicate compiles an expression of type bool.
 func (e *Environment) Predicate(source string) (*Predicate, error) {
-	program, err := e.program(source, predicateCost, func(t *cel.Type) error {
+	program, _, err := e.program(source, predicateCost, func(t *cel.Type) error {
 		if !t.IsExactType(cel.BoolType) {
 			return fmt.Errorf("must have type bool, has type %s", t)
 		}

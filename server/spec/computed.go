@@ -27,6 +27,8 @@ type function interface {
 	// check is the cheap part of value: it evaluates the expressions. field is the path
 	// of the one at fault below the computed source.
 	check(variables map[string]any) (field string, err error)
+	// search returns a cheap stand-in, good where the metric is at most limit, or nil.
+	search(study *Study, limit float64) func(space.Point) float64
 }
 
 // number returns the plain number of a computed value: +Inf, which is never on a
@@ -94,6 +96,20 @@ func (f formula) check(variables map[string]any) (field string, err error) {
 	return "expression", err
 }
 
+// search implements function: the same number, without CEL.
+func (f formula) search(*Study, float64) func(space.Point) float64 {
+	native := f.expression.Native()
+	if native == nil {
+		return nil
+	}
+	return func(point space.Point) float64 {
+		if x := native(point); !math.IsNaN(x) {
+			return x
+		}
+		return math.Inf(1)
+	}
+}
+
 // guarantee is a computed metric that is the ε of a mechanism.
 type guarantee struct{ function *accounting.Function }
 
@@ -111,6 +127,15 @@ func (g guarantee) check(variables map[string]any) (field string, err error) {
 		return "privacy." + found[0].Field, found[0]
 	}
 	return "privacy", err
+}
+
+// search implements function.
+func (g guarantee) search(study *Study, limit float64) func(space.Point) float64 {
+	search := g.function.Search(func(point []float64) map[string]any { return study.variables(point) }, limit)
+	if search == nil {
+		return nil
+	}
+	return func(point space.Point) float64 { return search(point) }
 }
 
 // probe evaluates a computed metric at the centre and the corners of the space and at

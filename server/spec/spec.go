@@ -639,6 +639,7 @@ func (s *Study) objective(m *metric) suggest.Objective {
 		o.Known = func(point space.Point) float64 {
 			return number(m.computed.value(s.variables(point)))
 		}
+		o.Search = m.computed.search(s, o.Reference)
 	}
 	return o
 }

@@ -1,0 +1,156 @@
+package accounting
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/dpareto/dpareto/server/expression"
+	"github.com/dpareto/dpareto/server/invalid"
+)
+
+// searched is a privacy metric whose parameters are epochs, lot and noise, within a box
+// like those of the bundled studies.
+type searched struct {
+	name, spec string
+	lot        [2]float64
+	noise      [2]float64
+	epochs     int64
+}
+
+var searches = []searched{
+	{"adult", `{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"32561","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs"},"delta":1e-5` + replaceOne + `}`,
+		[2]float64{8, 512}, [2]float64{0.1, 16}, 64},
+	{"adult, variance", `{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"40000","batch_size":"lot","noise_multiplier":"math.sqrt(noise)","epochs":"epochs"},"delta":1e-6,"accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_IMPROVED"` + replaceOne + `}`,
+		[2]float64{8, 512}, [2]float64{0.1, 16}, 64},
+	{"classic", `{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"40000","batch_size":"lot","noise_multiplier":"math.sqrt(noise)","epochs":"epochs"},"delta":1e-6,"accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_CLASSIC"` + replaceOne + `}`,
+		[2]float64{8, 512}, [2]float64{0.1, 16}, 64},
+	{"mnist", `{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"55000","batch_size":"600","noise_multiplier":"4.0","epochs":"epochs"},"delta":1e-5` + replaceOne + `}`,
+		[2]float64{8, 512}, [2]float64{0.1, 16}, 100},
+	{"Poisson", `{"dp_sgd":{"sampling":"SAMPLING_POISSON","dataset_size":"30000","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs"},"delta":1e-5,"accountant":"ACCOUNTANT_EXACT"` + addRemove + `}`,
+		[2]float64{8, 2048}, [2]float64{0.3, 16}, 64},
+	{"Poisson PLD", `{"dp_sgd":{"sampling":"SAMPLING_POISSON","dataset_size":"30000","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs"},"delta":1e-5,"accountant":"ACCOUNTANT_PLD"` + addRemove + `}`,
+		[2]float64{8, 2048}, [2]float64{2, 16}, 64},
+	{"Poisson replace", `{"dp_sgd":{"sampling":"SAMPLING_POISSON","dataset_size":"30000","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs"},"delta":1e-5,"accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_IMPROVED"` + replaceOne + `}`,
+		[2]float64{8, 2048}, [2]float64{0.3, 16}, 64},
+}
+
+func (s searched) named(values []float64) map[string]any {
+	return map[string]any{"epochs": int64(values[0]), "lot": int64(values[1]), "noise": values[2]}
+}
+
+func (s searched) draw(rng *rand.Rand) []float64 {
+	between := func(span [2]float64) float64 { return span[0] * math.Pow(span[1]/span[0], rng.Float64()) }
+	return []float64{float64(1 + rng.Int64N(s.epochs)), math.Round(between(s.lot)), between(s.noise)}
+}
+
+func (s searched) compile(t testing.TB) *Function {
+	environment, err := expression.NewEnvironment([]expression.Variable{{Name: "epochs"}, {Name: "lot"}, {Name: "noise", Type: expression.Double}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields invalid.Fields
+	f := Compile("privacy", &fields, environment, spec(t, s.spec))
+	if err := fields.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// Within 2 % below the limit, and above it where ε is well above.
+func TestSearch(t *testing.T) {
+	const limit, points = 10, 20
+	for _, s := range searches {
+		t.Run(s.name, func(t *testing.T) {
+			f := s.compile(t)
+			search := f.Search(s.named, limit)
+			rng := rand.New(rand.NewPCG(3, 4))
+			for range points {
+				x := s.draw(rng)
+				g, err := f.Guarantee(s.named(x))
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, want := search(x), g.GetEpsilon()
+				if want <= limit && math.Abs(got-want) > 0.02*want || want > 2*limit && got < limit {
+					t.Errorf("at %v: %g, exact %g", x, got, want)
+				}
+			}
+		})
+	}
+}
+
+// What cannot be computed is infinitely bad, what is outside of the table is exact, and
+// other mechanisms have no stand-in.
+func TestSearchOutside(t *testing.T) {
+	s := searches[0]
+	f := s.compile(t)
+	search := f.Search(s.named, 10)
+	for _, x := range [][]float64{{0, 10, 1}, {1, 0, 1}, {1, 1e6, 1}, {1, 10, 0}, {1, 10, -1}, {1, 10, math.NaN()}} {
+		if got := search(x); !math.IsInf(got, 1) {
+			t.Errorf("at %v: %g", x, got)
+		}
+	}
+	x := []float64{5, 100, 2e4}
+	g, err := f.Guarantee(s.named(x))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := search(x); got != g.GetEpsilon() {
+		t.Errorf("at %v: %g, exact %g", x, got, g.GetEpsilon())
+	}
+	s.spec = `{"gaussian":{"sensitivity":"1","standard_deviation":"noise"},"delta":1e-5` + replaceOne + `}`
+	if s.compile(t).Search(s.named, 10) != nil {
+		t.Error("a Gaussian has a stand-in")
+	}
+}
+
+// Values do not depend on who asks first.
+func TestSearchConcurrently(t *testing.T) {
+	s := searches[1]
+	f := s.compile(t)
+	alone, together := f.Search(s.named, 10), f.Search(s.named, 10)
+	rng := rand.New(rand.NewPCG(5, 6))
+	points := make([][]float64, 100)
+	for i := range points {
+		points[i] = s.draw(rng)
+	}
+	var group sync.WaitGroup
+	got := make([][]float64, 4)
+	for i := range got {
+		group.Go(func() {
+			for k := range points {
+				got[i] = append(got[i], together(points[(k+25*i)%len(points)]))
+			}
+		})
+	}
+	group.Wait()
+	for i := range got {
+		for k, v := range got[i] {
+			if want := alone(points[(k+25*i)%len(points)]); v != want {
+				t.Fatalf("%g, alone %g", v, want)
+			}
+		}
+	}
+}
+
+// BenchmarkSearch compares candidates around one configuration, as a local search does,
+// after the table is filled there.
+func BenchmarkSearch(b *testing.B) {
+	for _, s := range searches {
+		b.Run(s.name, func(b *testing.B) {
+			search := s.compile(b).Search(s.named, 10)
+			rng := rand.New(rand.NewPCG(7, 8))
+			points := make([][]float64, 256)
+			for i := range points {
+				points[i] = s.draw(rng)
+				points[i][2] = math.Max(points[i][2], 0.8)
+				search(points[i])
+			}
+			for i := 0; b.Loop(); i++ {
+				search(points[i%len(points)])
+			}
+		})
+	}
+}
