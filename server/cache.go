@@ -17,6 +17,7 @@ type studyCache struct {
 // cachedStudy is what is derived from one study.
 type cachedStudy struct {
 	compiled *spec.Study
+	history  historyCache
 
 	// With all measurements, and with final ones only (see index).
 	posterior      [2]latest[*dparetov1.Front]

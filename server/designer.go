@@ -37,3 +37,25 @@ func newDesigner(algorithm dparetov1.Algorithm, initialTrials int) suggest.Desig
 func designerOf(study *spec.Study) suggest.Designer {
 	return newDesigner(study.Spec.GetAlgorithm().GetName(), study.InitialTrials())
 }
+
+// isModelBased reports whether the designer of a study fits a model, which takes time.
+func isModelBased(study *spec.Study) bool {
+	switch study.Spec.GetAlgorithm().GetName() {
+	case dparetov1.Algorithm_ALGORITHM_DEFAULT, dparetov1.Algorithm_ALGORITHM_EHVI, dparetov1.Algorithm_ALGORITHM_DPARETO:
+		return true
+	default:
+		return false
+	}
+}
+
+// learnsFromCheckpoints reports whether the designer of a study takes every measurement
+// of a run for an evaluation of its own. The others know complete runs only, as the
+// published methods do.
+func learnsFromCheckpoints(study *spec.Study) bool {
+	switch study.Spec.GetAlgorithm().GetName() {
+	case dparetov1.Algorithm_ALGORITHM_DEFAULT, dparetov1.Algorithm_ALGORITHM_EHVI:
+		return study.Checkpoints()
+	default:
+		return false
+	}
+}

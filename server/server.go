@@ -49,7 +49,11 @@ type Server struct {
 	started time.Time
 
 	// designer returns the designer of a study; tests replace it.
-	designer   func(*spec.Study) suggest.Designer
+	designer func(*spec.Study) suggest.Designer
+	// learnsFromCheckpoints tells whether that designer takes every measurement of a run
+	// for an evaluation; tests replace it.
+	learnsFromCheckpoints func(*spec.Study) bool
+
 	studies    studyCache
 	suggesters suggesters
 
@@ -60,7 +64,7 @@ type Server struct {
 
 // New returns a server over a store.
 func New(o Options) *Server {
-	s := &Server{store: o.Store, version: o.Version, logger: o.Logger, now: o.Now, designer: designerOf}
+	s := &Server{store: o.Store, version: o.Version, logger: o.Logger, now: o.Now, designer: designerOf, learnsFromCheckpoints: learnsFromCheckpoints}
 	if s.logger == nil {
 		s.logger = slog.Default()
 	}

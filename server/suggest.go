@@ -17,7 +17,6 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest"
 )
@@ -332,55 +331,6 @@ func whileAnyWaits(parent context.Context, batch []*demand) (context.Context, co
 		context.AfterFunc(ctx, func() { stop() })
 	}
 	return ctx, cancel
-}
-
-// snapshot is what a suggestion is made from.
-type snapshot struct {
-	record   *storev1.StudyRecord
-	compiled *spec.Study
-	history  *suggest.History
-}
-
-// snapshot reads a study's history. A study that was deleted, also if another has
-// taken its name, is NOT_FOUND.
-func (s *Server) snapshot(ctx context.Context, id, uid string) (*snapshot, error) {
-	out := &snapshot{history: new(suggest.History)}
-	err := s.store.View(ctx, func(tx *store.ReadTx) error {
-		record, err := findStudy(tx, id)
-		if err != nil {
-			return err
-		}
-		if record.GetStudy().GetUid() != uid {
-			return studyNotFound(id)
-		}
-		cached, err := s.studies.get(record.GetStudy())
-		if err != nil {
-			return err
-		}
-		out.record, out.compiled = record, cached.compiled
-		return tx.Trials(id, 0, func(t *storev1.TrialRecord) (bool, error) {
-			return true, addToHistory(out.history, cached.compiled, t.GetTrial())
-		})
-	})
-	return out, err
-}
-
-// addToHistory adds a trial to a designer's history. Failed trials teach nothing.
-func addToHistory(h *suggest.History, compiled *spec.Study, trial *dparetov1.Trial) error {
-	point, err := compiled.Point("trial.parameters", trial.GetParameters())
-	if err != nil {
-		return fmt.Errorf("%s: %w", trial.GetName(), err)
-	}
-	switch trial.GetState() {
-	case dparetov1.TrialState_TRIAL_STATE_SUCCEEDED:
-		h.Evaluations = append(h.Evaluations, compiled.Evaluation(point, trial.GetFinalMeasurement()))
-	case dparetov1.TrialState_TRIAL_STATE_INFEASIBLE:
-		h.Infeasible = append(h.Infeasible, point)
-	case dparetov1.TrialState_TRIAL_STATE_FAILED:
-	default:
-		h.Pending = append(h.Pending, point)
-	}
-	return nil
 }
 
 // design asks the designer for count points. If it fails or panics a quasi-random

@@ -31,7 +31,7 @@ func (d fakeDesigner) Suggest(ctx context.Context, p *suggest.Problem, h *sugges
 }
 
 // serviceWith returns a service with a study of one parameter, whose designer is d.
-func serviceWith(t *testing.T, d fakeDesigner) *studyService {
+func serviceWith(t testing.TB, d fakeDesigner) *studyService {
 	t.Helper()
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
 	if err != nil {

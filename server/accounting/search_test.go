@@ -31,7 +31,7 @@ var searches = []searched{
 	{"Poisson", `{"dp_sgd":{"sampling":"SAMPLING_POISSON","dataset_size":"30000","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs"},"delta":1e-5,"accountant":"ACCOUNTANT_EXACT"` + addRemove + `}`,
 		[2]float64{8, 2048}, [2]float64{0.3, 16}, 64},
 	{"Poisson PLD", `{"dp_sgd":{"sampling":"SAMPLING_POISSON","dataset_size":"30000","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs"},"delta":1e-5,"accountant":"ACCOUNTANT_PLD"` + addRemove + `}`,
-		[2]float64{8, 2048}, [2]float64{2, 16}, 64},
+		[2]float64{100, 200}, [2]float64{4, 5}, 64},
 	{"Poisson replace", `{"dp_sgd":{"sampling":"SAMPLING_POISSON","dataset_size":"30000","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs"},"delta":1e-5,"accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_IMPROVED"` + replaceOne + `}`,
 		[2]float64{8, 2048}, [2]float64{0.3, 16}, 64},
 }

@@ -1,0 +1,208 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// snapshot is what a suggestion is made from.
+type snapshot struct {
+	record   *storev1.StudyRecord
+	cached   *cachedStudy
+	compiled *spec.Study
+	history  *suggest.History
+}
+
+// snapshot reads a study's history. A study that was deleted, also if another has
+// taken its name, is NOT_FOUND.
+func (s *Server) snapshot(ctx context.Context, id, uid string) (*snapshot, error) {
+	var cached *cachedStudy
+	err := s.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := findStudy(tx, id)
+		if err != nil {
+			return err
+		}
+		cached, err = s.studies.get(record.GetStudy())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	// Views begin under the lock, so that none is older than what is cached.
+	h := &cached.history
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := &snapshot{cached: cached, compiled: cached.compiled}
+	err = s.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := findStudy(tx, id)
+		if err != nil {
+			return err
+		}
+		if record.GetStudy().GetUid() != uid {
+			return studyNotFound(id)
+		}
+		out.record = record
+		out.history, err = h.read(tx, id, record, cached.compiled, s.learnsFromCheckpoints(cached.compiled))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// historyCache keeps what designers learn from the trials of a study. A trial in a
+// terminal state never changes, so that each is read and converted once; only a
+// deletion has all of them read again.
+type historyCache struct {
+	mu          sync.Mutex
+	evaluations []suggest.Evaluation // only ever appended to, or replaced
+	infeasible  []space.Point        // likewise
+	settled     int64                // number of trials in a terminal state
+	next        int64                // the number of trials that were looked at is below
+	open        map[int64]space.Point
+}
+
+// read returns the history in a view, which must not be older than that of an earlier
+// call. The caller holds h.mu.
+func (h *historyCache) read(tx *store.ReadTx, id string, record *storev1.StudyRecord, compiled *spec.Study, checkpoints bool) (*suggest.History, error) {
+	for {
+		pending, err := h.advance(tx, id, record, compiled, checkpoints)
+		if err != nil {
+			h.forget()
+			return nil, err
+		}
+		counts := record.GetStudy().GetTrialCounts()
+		switch settled := counts.GetSucceeded() + counts.GetInfeasible() + counts.GetFailed(); {
+		case h.settled == settled:
+			// What is shared is not appended to.
+			return &suggest.History{Evaluations: slices.Clip(h.evaluations), Infeasible: slices.Clip(h.infeasible), Pending: pending}, nil
+		case h.settled < settled:
+			h.forget()
+			return nil, fmt.Errorf("study %s has %d completed trials, its counts say %d", id, h.settled, settled)
+		default: // trials were deleted
+			h.forget()
+		}
+	}
+}
+
+// forget has everything read again.
+func (h *historyCache) forget() {
+	h.evaluations, h.infeasible, h.settled, h.next, h.open = nil, nil, 0, 0, nil
+}
+
+// advance adds the trials that were completed since the last view, and returns the
+// points of those that are open, by ascending number.
+func (h *historyCache) advance(tx *store.ReadTx, id string, record *storev1.StudyRecord, compiled *spec.Study, checkpoints bool) ([]space.Point, error) {
+	var pending []space.Point
+	var completed []*storev1.TrialRecord
+	open := make(map[int64]space.Point)
+	look := func(t *storev1.TrialRecord) error {
+		if isTerminal(t.GetTrial().GetState()) {
+			completed = append(completed, t)
+			return nil
+		}
+		point, err := pointOf(compiled, t.GetTrial())
+		open[t.GetTrial().GetNumber()] = point
+		return err
+	}
+	err := tx.OpenTrials(id, func(number int64, _ *storev1.OpenTrialRecord) (bool, error) {
+		if point, ok := h.open[number]; ok {
+			open[number] = point
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for number := range h.open { // those that are not open any more
+		if _, ok := open[number]; ok {
+			continue
+		}
+		t, err := tx.Trial(id, number)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err == nil {
+			err = look(t)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	err = tx.Trials(id, max(0, h.next-1), func(t *storev1.TrialRecord) (bool, error) { return true, look(t) })
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(completed, func(a, b *storev1.TrialRecord) int {
+		return cmp.Compare(a.GetCompletionOrder(), b.GetCompletionOrder())
+	})
+	for _, t := range completed {
+		if err := h.add(compiled, t.GetTrial(), checkpoints); err != nil {
+			return nil, err
+		}
+	}
+	h.open, h.next = open, record.GetNextTrialNumber()
+	for _, number := range slices.Sorted(maps.Keys(open)) {
+		pending = append(pending, open[number])
+	}
+	return pending, nil
+}
+
+// add adds a trial in a terminal state. Failed trials teach nothing.
+func (h *historyCache) add(compiled *spec.Study, trial *dparetov1.Trial, checkpoints bool) error {
+	h.settled++
+	point, err := pointOf(compiled, trial)
+	if err != nil {
+		return err
+	}
+	switch trial.GetState() {
+	case dparetov1.TrialState_TRIAL_STATE_SUCCEEDED:
+		h.evaluations = appendEvaluations(h.evaluations, compiled, point, trial, checkpoints)
+	case dparetov1.TrialState_TRIAL_STATE_INFEASIBLE:
+		h.infeasible = append(h.infeasible, point)
+	default:
+	}
+	return nil
+}
+
+// appendEvaluations appends the evaluations that a completed trial is: its final
+// measurement, after those on the way where they count.
+func appendEvaluations(dst []suggest.Evaluation, compiled *spec.Study, point space.Point, trial *dparetov1.Trial, checkpoints bool) []suggest.Evaluation {
+	final := trial.GetFinalMeasurement()
+	if !checkpoints || !compiled.Checkpoints() {
+		return append(dst, compiled.Evaluation(point, final))
+	}
+	first := len(dst)
+	for _, m := range trial.GetMeasurements() {
+		if m.GetStep() != final.GetStep() {
+			dst = append(dst, compiled.Evaluation(point, m))
+		}
+	}
+	dst = append(dst, compiled.Evaluation(point, final))
+	for i := first; i < len(dst); i++ {
+		dst[i].Run = trial.GetNumber()
+	}
+	return dst
+}
+
+// pointOf returns the configuration of a trial.
+func pointOf(compiled *spec.Study, trial *dparetov1.Trial) (space.Point, error) {
+	point, err := compiled.Point("trial.parameters", trial.GetParameters())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", trial.GetName(), err)
+	}
+	return point, nil
+}

@@ -1,0 +1,243 @@
+package server
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// runSpec is a study of runs of up to 64 epochs, with two objectives: the privacy loss
+// epochs·x, which is known, and an error. Its designer counts as one that uses models
+// where serviceWith's Server is told so.
+func runSpec() *dparetov1.StudySpec {
+	reference, worst := 32.0, 1.0
+	return &dparetov1.StudySpec{
+		Parameters: []*dparetov1.ParameterSpec{
+			{
+				Id: "x", Scale: dparetov1.Scale_SCALE_LINEAR,
+				Domain: &dparetov1.ParameterSpec_DoubleDomain{DoubleDomain: &dparetov1.DoubleDomain{Max: 1}},
+			},
+			{
+				Id: "epochs", Scale: dparetov1.Scale_SCALE_LINEAR,
+				Domain: &dparetov1.ParameterSpec_IntegerDomain{IntegerDomain: &dparetov1.IntegerDomain{Min: 1, Max: 64}},
+			},
+		},
+		Metrics: []*dparetov1.MetricSpec{
+			{
+				Id: "loss", Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Goal: dparetov1.Goal_GOAL_MINIMIZE,
+				Transform: dparetov1.Transform_TRANSFORM_IDENTITY, ReferenceValue: &reference,
+				Source: &dparetov1.MetricSpec_Computed{Computed: &dparetov1.ComputedSource{
+					Function: &dparetov1.ComputedSource_Expression{Expression: "double(epochs) * x"},
+				}},
+			},
+			{
+				Id: "error", Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Goal: dparetov1.Goal_GOAL_MINIMIZE,
+				Transform: dparetov1.Transform_TRANSFORM_IDENTITY, ReferenceValue: &worst,
+				Source: &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{}},
+			},
+		},
+		CheckpointParameter: "epochs",
+		Algorithm:           &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
+	}
+}
+
+// runs creates the study studies/runs.
+func runs(t testing.TB, s *studyService, change func(*dparetov1.StudySpec)) *dparetov1.Study {
+	t.Helper()
+	asked := runSpec()
+	if change != nil {
+		change(asked)
+	}
+	resp, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "runs", Study: &dparetov1.Study{Spec: asked}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.GetStudy()
+}
+
+// measured returns a measurement of an error.
+func measured(step int64, value float64) *dparetov1.Measurement {
+	return &dparetov1.Measurement{Step: step, Metrics: map[string]*dparetov1.MetricValue{"error": {Value: &value}}}
+}
+
+// askRun returns a new trial of studies/runs.
+func askRun(t testing.TB, s *studyService) *dparetov1.Trial {
+	t.Helper()
+	no := false
+	resp, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/runs", WorkerId: "w", Resume: &no})
+	if err != nil || len(resp.GetTrials()) != 1 {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	return resp.GetTrials()[0]
+}
+
+// report adds measurements to a trial and returns the last answer.
+func report(t testing.TB, s *studyService, trial *dparetov1.Trial, measurements ...*dparetov1.Measurement) (last *dparetov1.AddMeasurementResponse) {
+	t.Helper()
+	for _, m := range measurements {
+		var err error
+		last, err = s.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: m,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return last
+}
+
+// completeRun completes a trial with a final measurement, its last one if it is nil.
+func completeRun(t testing.TB, s *studyService, trial *dparetov1.Trial, final *dparetov1.Measurement) *dparetov1.Trial {
+	t.Helper()
+	req := &dparetov1.CompleteTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken()}
+	req.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: final}
+	if final == nil {
+		req.Outcome = &dparetov1.CompleteTrialRequest_UseLastMeasurement{UseLastMeasurement: &dparetov1.UseLastMeasurement{}}
+	}
+	resp, err := s.CompleteTrial(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.GetTrial()
+}
+
+// historyOf reads the history of studies/runs.
+func historyOf(t testing.TB, s *Server, study *dparetov1.Study) *suggest.History {
+	t.Helper()
+	snapshot, err := s.snapshot(t.Context(), "runs", study.GetUid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snapshot.history
+}
+
+// The history is in the order of completion, and every measurement of a run is an
+// evaluation, the last at its end.
+func TestHistory(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	s.learnsFromCheckpoints = (*spec.Study).Checkpoints
+	study := runs(t, s, func(asked *dparetov1.StudySpec) { asked.Parameters[1].GetIntegerDomain().Min = 63 })
+	first, second, third := askRun(t, s), askRun(t, s), askRun(t, s)
+	report(t, s, first, measured(1, 0.5), measured(8, 0.4))
+	report(t, s, third, measured(2, 0.3))
+	completeRun(t, s, third, nil)
+	completeRun(t, s, first, measured(0, 0.2))
+	h := historyOf(t, s.Server, study)
+	var got []string
+	for _, e := range h.Evaluations {
+		got = append(got, fmt.Sprint(e.Run, min(e.Point[1], 10), e.Values[1]))
+	}
+	if want := []string{"3 2 0.3", "1 1 0.5", "1 8 0.4", "1 10 0.2"}; !slices.Equal(got, want) {
+		t.Errorf("evaluations %q, want %q", got, want)
+	}
+	if len(h.Pending) != 1 || h.Pending[0][0] != second.GetParameters()["x"].GetDoubleValue() {
+		t.Errorf("pending %v", h.Pending)
+	}
+	s.learnsFromCheckpoints = learnsFromCheckpoints
+	s.studies.forget(study.GetUid())
+	if h := historyOf(t, s.Server, study); len(h.Evaluations) != 2 || h.Evaluations[0].Run != 0 {
+		t.Errorf("of complete runs only: %v", h.Evaluations)
+	}
+}
+
+// Whatever happens, the history that is kept up to date is that of the stored trials.
+func TestHistoryIsThatOfTheStore(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	s.learnsFromCheckpoints = (*spec.Study).Checkpoints
+	study := runs(t, s, nil)
+	rng := rand.New(rand.NewPCG(1, 2))
+	var held []*dparetov1.Trial
+	for range 150 {
+		switch op := rng.IntN(8); {
+		case op < 2 || len(held) == 0:
+			held = append(held, askRun(t, s))
+		case op == 7: // delete any trial that nobody holds
+			name := trialName("runs", 1+rng.Int64N(int64(len(held)+20)))
+			_, _ = s.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: name})
+		default:
+			i := rng.IntN(len(held))
+			trial := held[i]
+			last := trial.GetParameters()["epochs"].GetIntValue()
+			if op == 2 {
+				_, _ = s.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+					Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measured(1+rng.Int64N(last), rng.Float64()),
+				})
+				break
+			}
+			held = slices.Delete(held, i, i+1)
+			req := &dparetov1.CompleteTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken()}
+			switch op {
+			case 3:
+				req.Outcome = &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: "r"}}
+			case 4:
+				req.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "r", Retryable: rng.IntN(2) == 0}}
+			default:
+				req.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: measured(0, rng.Float64())}
+			}
+			if _, err := s.CompleteTrial(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := historyOf(t, s.Server, study)
+		fresh := New(Options{Store: s.store})
+		fresh.learnsFromCheckpoints = s.learnsFromCheckpoints
+		want := historyOf(t, fresh, study)
+		fresh.Close()
+		if d := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); d != "" {
+			t.Fatal(d)
+		}
+	}
+}
+
+// BenchmarkSnapshot reads the history of 2,000 runs of 64 measurements.
+func BenchmarkSnapshot(b *testing.B) {
+	s := serviceWith(b, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	s.learnsFromCheckpoints = (*spec.Study).Checkpoints
+	study := runs(b, s, func(asked *dparetov1.StudySpec) { asked.Parameters[1].GetIntegerDomain().Min = 63 })
+	const batch = 100
+	for range 2000 / batch {
+		err := s.changeStudy(b.Context(), "runs", func(c *change) error {
+			for i := range batch {
+				record, err := c.create([]float64{float64(i) / batch, 64}, dparetov1.TrialOrigin_TRIAL_ORIGIN_IMPORTED, nil)
+				if err != nil {
+					return err
+				}
+				for step := range int64(64) {
+					m, _, err := c.compiled.Measurement("m", []float64{float64(i) / batch, 64}, measured(step+1, 0.5), false)
+					if err != nil {
+						return err
+					}
+					record.Trial.Measurements = append(record.Trial.Measurements, m)
+				}
+				before := record.GetTrial().GetState()
+				c.finishWithLast(record)
+				if err := c.put(record, before); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			s.studies.forget(study.GetUid())
+			historyOf(b, s.Server, study)
+		}
+	})
+	b.Run("next", func(b *testing.B) {
+		for b.Loop() {
+			historyOf(b, s.Server, study)
+		}
+	})
+}
