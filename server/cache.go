@@ -18,6 +18,7 @@ type studyCache struct {
 type cachedStudy struct {
 	compiled *spec.Study
 	history  historyCache
+	prior    priorCache // under the lock of history
 
 	// With all measurements, and with final ones only (see index).
 	posterior      [2]latest[*dparetov1.Front]

@@ -54,7 +54,11 @@ func (s *Server) snapshot(ctx context.Context, id, uid string) (*snapshot, error
 			return studyNotFound(id)
 		}
 		out.record = record
-		out.history, err = h.read(tx, id, record, cached.compiled, s.learnsFromCheckpoints(cached.compiled))
+		checkpoints := s.learnsFromCheckpoints(cached.compiled)
+		if out.history, err = h.read(tx, id, record, cached.compiled, checkpoints); err != nil {
+			return err
+		}
+		out.history.Prior, err = cached.prior.read(ctx, s, tx, cached.compiled, checkpoints)
 		return err
 	})
 	if err != nil {

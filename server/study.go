@@ -61,7 +61,14 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 		return nil
 	}
 	if req.GetValidateOnly() {
-		if err := s.store.View(ctx, existing); err != nil && !errors.Is(err, store.ErrNotFound) {
+		err := s.store.View(ctx, func(tx *store.ReadTx) error {
+			err := existing(tx)
+			if errors.Is(err, store.ErrNotFound) {
+				return checkPriorStudies(tx, study.GetSpec())
+			}
+			return err
+		})
+		if err != nil {
 			return nil, err
 		}
 		return &dparetov1.CreateStudyResponse{Study: study}, nil
@@ -69,6 +76,9 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 	err = s.store.Update(ctx, func(tx *store.Tx) error {
 		err := existing(&tx.ReadTx)
 		if errors.Is(err, store.ErrNotFound) {
+			if err := checkPriorStudies(&tx.ReadTx, study.GetSpec()); err != nil {
+				return err
+			}
 			return tx.PutStudy(id, &storev1.StudyRecord{Study: study, NextTrialNumber: 1})
 		}
 		return err

@@ -14,10 +14,8 @@ import (
 // unimplementedFields are the fields and enum values of the contract that this
 // version does not support. A request that sets one is refused, never half-obeyed.
 var unimplementedFields = map[protoreflect.FullName]bool{
-	"dpareto.v1.StudySpec.prior_studies":          true,
 	"dpareto.v1.StudySpec.private_mode":           true,
 	"dpareto.v1.StudySpec.random_stopping":        true,
-	"dpareto.v1.Budget.max_stagnant_trials":       true,
 	"dpareto.v1.ALGORITHM_DEFAULT":                true,
 	"dpareto.v1.ALGORITHM_EHVI":                   true,
 	"dpareto.v1.SuggestTrialsRequest.conditions":  true,

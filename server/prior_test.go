@@ -1,0 +1,127 @@
+package server
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/status"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// violation returns the first field that an error names, and what it says of it.
+func violation(err error) string {
+	for _, detail := range status.Convert(err).Details() {
+		if bad, ok := detail.(*errdetails.BadRequest); ok && len(bad.GetFieldViolations()) > 0 {
+			v := bad.GetFieldViolations()[0]
+			return v.GetField() + ": " + v.GetDescription()
+		}
+	}
+	return fmt.Sprint(err)
+}
+
+// A prior study must exist and mean the same.
+func TestPriorStudiesAreChecked(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	runs(t, s, nil)
+	for name, tc := range map[string]struct {
+		change func(*dparetov1.StudySpec)
+		want   string
+	}{
+		"missing":   {func(a *dparetov1.StudySpec) { a.PriorStudies = []string{"studies/none"} }, "prior_studies[0]: studies/none does not exist"},
+		"malformed": {func(a *dparetov1.StudySpec) { a.PriorStudies = []string{"none"} }, "prior_studies[0]: "},
+		"twice":     {func(a *dparetov1.StudySpec) { a.PriorStudies = []string{"studies/runs", "studies/runs"} }, "prior_studies[1]: studies/runs occurs twice"},
+		"domain":    {func(a *dparetov1.StudySpec) { a.Parameters[0].GetDoubleDomain().Max = 2 }, "parameter x is"},
+		"extra parameter": {func(a *dparetov1.StudySpec) {
+			a.Parameters = append(a.Parameters, &dparetov1.ParameterSpec{Id: "a", Scale: dparetov1.Scale_SCALE_LINEAR, Domain: a.GetParameters()[0].GetDomain()})
+		}, "parameter a is not one of its"},
+		"fewer objectives": {func(a *dparetov1.StudySpec) { a.Metrics = a.GetMetrics()[:1] }, "objective error of it is missing here"},
+		"transform":        {func(a *dparetov1.StudySpec) { a.Metrics[1].Transform = dparetov1.Transform_TRANSFORM_LOGIT }, "objective error is"},
+	} {
+		for _, validateOnly := range []bool{false, true} {
+			asked := runSpec()
+			asked.PriorStudies = []string{"studies/runs"}
+			tc.change(asked)
+			_, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "next", Study: &dparetov1.Study{Spec: asked}, ValidateOnly: validateOnly})
+			if got := violation(err); !strings.Contains(got, tc.want) || !strings.HasPrefix(got, "study.spec.prior_studies[") {
+				t.Errorf("%s: %s, want %s", name, got, tc.want)
+			}
+		}
+	}
+}
+
+// The trials of a prior study are read by the ids of parameters and metrics, while they
+// come, and no more once the study is deleted.
+func TestPriorStudies(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	s.learnsFromCheckpoints = (*spec.Study).Checkpoints
+	runs(t, s, func(asked *dparetov1.StudySpec) { slices.Reverse(asked.Parameters) })
+	asked := runSpec()
+	asked.PriorStudies = []string{"studies/runs"}
+	resp, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "next", Study: &dparetov1.Study{Spec: asked}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	prior := func() []suggest.Evaluation {
+		snapshot, err := s.snapshot(t.Context(), "next", resp.GetStudy().GetUid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(snapshot.history.Evaluations) > 0 {
+			t.Errorf("evaluations %v", snapshot.history.Evaluations)
+		}
+		return snapshot.history.Prior
+	}
+	if got := prior(); len(got) != 0 {
+		t.Errorf("prior %v", got)
+	}
+	trial := askRun(t, s)
+	report(t, s, trial, measured(1, 0.5))
+	completeRun(t, s, trial, measured(0, 0.25))
+	x, epochs := trial.GetParameters()["x"].GetDoubleValue(), float64(trial.GetParameters()["epochs"].GetIntValue())
+	got := prior()
+	if len(got) != 2 || !slices.Equal(got[0].Point, []float64{x, 1}) || !slices.Equal(got[1].Point, []float64{x, epochs}) ||
+		!slices.Equal(got[0].Values, []float64{x, 0.5}) || math.Abs(got[1].Values[0]-x*epochs) > 1e-12 || got[0].Run != -1 || got[1].Run != -1 {
+		t.Errorf("prior %v of %v", got, trial.GetParameters())
+	}
+	if _, err := s.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/runs"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := prior(); len(got) != 0 {
+		t.Errorf("prior %v of a deleted study", got)
+	}
+}
+
+// Thinning keeps the ends of runs.
+func TestThin(t *testing.T) {
+	var all []suggest.Evaluation
+	for run := range int64(50) {
+		for i := range 64 {
+			all = append(all, suggest.Evaluation{Run: -run - 1, Cost: float64(i + 1)})
+		}
+	}
+	if got := thin(all, len(all)); len(got) != len(all) {
+		t.Errorf("%d of %d", len(got), len(all))
+	}
+	got := thin(all, 350)
+	for i, e := range got { // 7 of each
+		if want := math.Pow(64, float64(i%7+1)/7); i%7 == 6 && e.Cost != 64 || math.Abs(e.Cost-want) > 0.5 || e.Run != -int64(i/7)-1 {
+			t.Errorf("evaluation %d: run %d, step %g", i, e.Run, e.Cost)
+		}
+	}
+	got = thin(all, 20)
+	for _, e := range got {
+		if e.Cost != 64 {
+			t.Errorf("step %g", e.Cost)
+		}
+	}
+	if len(got) != 20 || got[19].Run != -50 {
+		t.Errorf("%d runs, the last %d", len(got), got[len(got)-1].Run)
+	}
+}
