@@ -265,7 +265,7 @@ func (s *Server) spent(record *storev1.StudyRecord) string {
 	if d := budget.GetMaxDuration(); d != nil && s.now().Sub(record.GetStudy().GetCreateTime().AsTime()) >= d.AsDuration() {
 		return "the budget of " + d.AsDuration().String() + " is spent"
 	}
-	return ""
+	return stagnant(record)
 }
 
 // openTrials returns the number of trials that are not in a terminal state.

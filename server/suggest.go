@@ -91,6 +91,11 @@ func (s *Server) explain(c *change, resp *dparetov1.SuggestTrialsResponse, missi
 	switch {
 	case resp.GetStudyState() == dparetov1.StudyState_STUDY_STATE_PAUSED:
 		resp.EndReason = dparetov1.EndReason_END_REASON_PAUSED
+	case stagnant(c.study) != "":
+		resp.EndReason = dparetov1.EndReason_END_REASON_STAGNANT
+		if held > int64(len(resp.GetTrials())) {
+			resp.RetryAfter = durationpb.New(retryAfter) // one of them may change that
+		}
 	case s.spent(c.study) != "":
 		resp.EndReason = dparetov1.EndReason_END_REASON_BUDGET_SPENT
 		if held > int64(len(resp.GetTrials())) {

@@ -153,6 +153,7 @@ func (c *change) finish(record *storev1.TrialRecord, state dparetov1.TrialState,
 	trial.StateReason = reason
 	trial.Lease = nil
 	trial.EndTime = timestamppb.New(c.now)
+	c.updateStagnation(trial)
 }
 
 // newToken returns a fencing token.

@@ -66,6 +66,7 @@ func (s *Study) Ask(ctx context.Context, workerID string) (*Trial, error) {
 func isDone(resp *dparetov1.SuggestTrialsResponse) bool {
 	switch resp.GetEndReason() {
 	case dparetov1.EndReason_END_REASON_BUDGET_SPENT,
+		dparetov1.EndReason_END_REASON_STAGNANT,
 		dparetov1.EndReason_END_REASON_SPACE_EXHAUSTED,
 		dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT:
 		return true

@@ -569,6 +569,9 @@ func (c *compiler) limits(spec *dparetov1.StudySpec) {
 	if n := spec.GetBudget().GetMaxTrials(); n < 0 {
 		c.addf("budget.max_trials", "must not be negative, is %d", n)
 	}
+	if n := spec.GetBudget().GetMaxStagnantTrials(); n < 0 {
+		c.addf("budget.max_stagnant_trials", "must not be negative, is %d", n)
+	}
 	if n := spec.GetBudget().GetMaxParallelTrials(); n < 0 {
 		c.addf("budget.max_parallel_trials", "must not be negative, is %d", n)
 	}

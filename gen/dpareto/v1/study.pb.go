@@ -462,14 +462,25 @@ type StudySpec struct {
 	Cost *CostSpec `protobuf:"bytes,10,opt,name=cost,proto3" json:"cost,omitempty"`
 	// The trainer that agents run, by name, with its settings.
 	Trainer *TrainerSpec `protobuf:"bytes,11,opt,name=trainer,proto3" json:"trainer,omitempty"`
-	// Names of earlier studies of the same space whose trials serve as a prior.
+	// Names of at most 20 earlier studies whose successful trials serve as a prior: what
+	// a model expects until the study's own trials say otherwise. They must exist when
+	// the study is created, with the same parameters by id and domain and the same
+	// objectives by id, goal and transform. Their trials are read whenever a suggestion
+	// is made, at most about 1,000 of their measurements; one that was deleted meanwhile
+	// counts no more.
 	PriorStudies []string `protobuf:"bytes,12,rep,name=prior_studies,json=priorStudies,proto3" json:"prior_studies,omitempty"`
 	// Publishes only noisy utilities and enforces declared privacy budgets.
 	PrivateMode *PrivateModeSpec `protobuf:"bytes,13,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
 	// Draws a secret random number of independent trials and releases only the best.
 	RandomStopping *RandomStoppingSpec `protobuf:"bytes,14,opt,name=random_stopping,json=randomStopping,proto3" json:"random_stopping,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Has every run go to its end. By default, methods that learn from the measurements on
+	// the way of a study with a checkpoint parameter (ALGORITHM_DEFAULT, ALGORITHM_EHVI)
+	// ask workers to stop a run that cannot add to the front any more: no further state
+	// of it is better than the reference in every computed objective, or the model expects
+	// every one to be dominated. A stopped run counts like any other that is as long.
+	DisableEarlyStopping bool `protobuf:"varint,15,opt,name=disable_early_stopping,json=disableEarlyStopping,proto3" json:"disable_early_stopping,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *StudySpec) Reset() {
@@ -600,6 +611,13 @@ func (x *StudySpec) GetRandomStopping() *RandomStoppingSpec {
 	return nil
 }
 
+func (x *StudySpec) GetDisableEarlyStopping() bool {
+	if x != nil {
+		return x.DisableEarlyStopping
+	}
+	return false
+}
+
 // The method that suggests configurations.
 type AlgorithmSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -663,8 +681,12 @@ type Budget struct {
 	MaxTrials int64 `protobuf:"varint,1,opt,name=max_trials,json=maxTrials,proto3" json:"max_trials,omitempty"`
 	// Time since creation.
 	MaxDuration *durationpb.Duration `protobuf:"bytes,2,opt,name=max_duration,json=maxDuration,proto3" json:"max_duration,omitempty"`
-	// Number of completed trials without an increase of the hypervolume. 0 means no
-	// limit.
+	// Number of trials completed one after the other, successful or infeasible, without
+	// an increase of the hypervolume. It is that of the observed front (see GetFront), with
+	// the measurements on the way of a study with a checkpoint parameter, and has increased
+	// when it exceeds by more than a factor of 1.001 what it was when it last did. A front
+	// without hypervolume counts as one without an increase. Deleting trials changes
+	// nothing. 0 means no limit.
 	MaxStagnantTrials int64 `protobuf:"varint,3,opt,name=max_stagnant_trials,json=maxStagnantTrials,proto3" json:"max_stagnant_trials,omitempty"`
 	// Number of trials that may be active at a time. 0 means no limit.
 	MaxParallelTrials int64 `protobuf:"varint,4,opt,name=max_parallel_trials,json=maxParallelTrials,proto3" json:"max_parallel_trials,omitempty"`
@@ -1287,7 +1309,7 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\n" +
 	"infeasible\x18\x05 \x01(\x03R\n" +
 	"infeasible\x12\x16\n" +
-	"\x06failed\x18\x06 \x01(\x03R\x06failed\"\xc1\x05\n" +
+	"\x06failed\x18\x06 \x01(\x03R\x06failed\"\xf7\x05\n" +
 	"\tStudySpec\x129\n" +
 	"\n" +
 	"parameters\x18\x01 \x03(\v2\x19.dpareto.v1.ParameterSpecR\n" +
@@ -1307,7 +1329,8 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\atrainer\x18\v \x01(\v2\x17.dpareto.v1.TrainerSpecR\atrainer\x12#\n" +
 	"\rprior_studies\x18\f \x03(\tR\fpriorStudies\x12>\n" +
 	"\fprivate_mode\x18\r \x01(\v2\x1b.dpareto.v1.PrivateModeSpecR\vprivateMode\x12G\n" +
-	"\x0frandom_stopping\x18\x0e \x01(\v2\x1e.dpareto.v1.RandomStoppingSpecR\x0erandomStoppingB\a\n" +
+	"\x0frandom_stopping\x18\x0e \x01(\v2\x1e.dpareto.v1.RandomStoppingSpecR\x0erandomStopping\x124\n" +
+	"\x16disable_early_stopping\x18\x0f \x01(\bR\x14disableEarlyStoppingB\a\n" +
 	"\x05_seed\"a\n" +
 	"\rAlgorithmSpec\x12)\n" +
 	"\x04name\x18\x01 \x01(\x0e2\x15.dpareto.v1.AlgorithmR\x04name\x12%\n" +

@@ -40,6 +40,8 @@ const (
 	EndReason_END_REASON_PRIVACY_BUDGET_SPENT EndReason = 4
 	// As many trials as the budget allows at a time are active.
 	EndReason_END_REASON_PARALLELISM EndReason = 5
+	// The hypervolume has not grown for as many trials as the budget allows.
+	EndReason_END_REASON_STAGNANT EndReason = 6
 )
 
 // Enum value maps for EndReason.
@@ -51,6 +53,7 @@ var (
 		3: "END_REASON_PAUSED",
 		4: "END_REASON_PRIVACY_BUDGET_SPENT",
 		5: "END_REASON_PARALLELISM",
+		6: "END_REASON_STAGNANT",
 	}
 	EndReason_value = map[string]int32{
 		"END_REASON_UNSPECIFIED":          0,
@@ -59,6 +62,7 @@ var (
 		"END_REASON_PAUSED":               3,
 		"END_REASON_PRIVACY_BUDGET_SPENT": 4,
 		"END_REASON_PARALLELISM":          5,
+		"END_REASON_STAGNANT":             6,
 	}
 )
 
@@ -2773,14 +2777,15 @@ const file_dpareto_v1_study_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tR\trequestId\"<\n" +
 	"\x11StopTrialResponse\x12'\n" +
-	"\x05trial\x18\x01 \x01(\v2\x11.dpareto.v1.TrialR\x05trial*\xbc\x01\n" +
+	"\x05trial\x18\x01 \x01(\v2\x11.dpareto.v1.TrialR\x05trial*\xd5\x01\n" +
 	"\tEndReason\x12\x1a\n" +
 	"\x16END_REASON_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17END_REASON_BUDGET_SPENT\x10\x01\x12\x1e\n" +
 	"\x1aEND_REASON_SPACE_EXHAUSTED\x10\x02\x12\x15\n" +
 	"\x11END_REASON_PAUSED\x10\x03\x12#\n" +
 	"\x1fEND_REASON_PRIVACY_BUDGET_SPENT\x10\x04\x12\x1a\n" +
-	"\x16END_REASON_PARALLELISM\x10\x052\xf7\v\n" +
+	"\x16END_REASON_PARALLELISM\x10\x05\x12\x17\n" +
+	"\x13END_REASON_STAGNANT\x10\x062\xf7\v\n" +
 	"\fStudyService\x12N\n" +
 	"\vCreateStudy\x12\x1e.dpareto.v1.CreateStudyRequest\x1a\x1f.dpareto.v1.CreateStudyResponse\x12E\n" +
 	"\bGetStudy\x12\x1b.dpareto.v1.GetStudyRequest\x1a\x1c.dpareto.v1.GetStudyResponse\x12N\n" +

@@ -81,8 +81,10 @@ type StudyRecord struct {
 	NextTrialNumber int64 `protobuf:"varint,2,opt,name=next_trial_number,json=nextTrialNumber,proto3" json:"next_trial_number,omitempty"`
 	// Number of trials completed so far, deleted ones included.
 	CompletedTrials int64 `protobuf:"varint,3,opt,name=completed_trials,json=completedTrials,proto3" json:"completed_trials,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// What the trials completed so far say of max_stagnant_trials; absent without it.
+	Stagnation    *Stagnation `protobuf:"bytes,4,opt,name=stagnation,proto3" json:"stagnation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StudyRecord) Reset() {
@@ -136,6 +138,124 @@ func (x *StudyRecord) GetCompletedTrials() int64 {
 	return 0
 }
 
+func (x *StudyRecord) GetStagnation() *Stagnation {
+	if x != nil {
+		return x.Stagnation
+	}
+	return nil
+}
+
+// How long the hypervolume of a study has not grown.
+type Stagnation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of trials completed since it grew.
+	Trials int64 `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
+	// The hypervolume when it grew.
+	Hypervolume float64 `protobuf:"fixed64,2,opt,name=hypervolume,proto3" json:"hypervolume,omitempty"`
+	// The observed front within the reference values: what is minimised, with the sign of
+	// objectives to maximise turned.
+	Front         []*FrontCosts `protobuf:"bytes,3,rep,name=front,proto3" json:"front,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stagnation) Reset() {
+	*x = Stagnation{}
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stagnation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stagnation) ProtoMessage() {}
+
+func (x *Stagnation) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stagnation.ProtoReflect.Descriptor instead.
+func (*Stagnation) Descriptor() ([]byte, []int) {
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Stagnation) GetTrials() int64 {
+	if x != nil {
+		return x.Trials
+	}
+	return 0
+}
+
+func (x *Stagnation) GetHypervolume() float64 {
+	if x != nil {
+		return x.Hypervolume
+	}
+	return 0
+}
+
+func (x *Stagnation) GetFront() []*FrontCosts {
+	if x != nil {
+		return x.Front
+	}
+	return nil
+}
+
+// A point of a front.
+type FrontCosts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One cost per objective.
+	Costs         []float64 `protobuf:"fixed64,1,rep,packed,name=costs,proto3" json:"costs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FrontCosts) Reset() {
+	*x = FrontCosts{}
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FrontCosts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FrontCosts) ProtoMessage() {}
+
+func (x *FrontCosts) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FrontCosts.ProtoReflect.Descriptor instead.
+func (*FrontCosts) Descriptor() ([]byte, []int) {
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *FrontCosts) GetCosts() []float64 {
+	if x != nil {
+		return x.Costs
+	}
+	return nil
+}
+
 // A trial.
 type TrialRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -158,7 +278,7 @@ type TrialRecord struct {
 
 func (x *TrialRecord) Reset() {
 	*x = TrialRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[2]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -170,7 +290,7 @@ func (x *TrialRecord) String() string {
 func (*TrialRecord) ProtoMessage() {}
 
 func (x *TrialRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[2]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -183,7 +303,7 @@ func (x *TrialRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialRecord.ProtoReflect.Descriptor instead.
 func (*TrialRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{2}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TrialRecord) GetTrial() *v1.Trial {
@@ -243,7 +363,7 @@ type OpenTrialRecord struct {
 
 func (x *OpenTrialRecord) Reset() {
 	*x = OpenTrialRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[3]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -255,7 +375,7 @@ func (x *OpenTrialRecord) String() string {
 func (*OpenTrialRecord) ProtoMessage() {}
 
 func (x *OpenTrialRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[3]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -268,7 +388,7 @@ func (x *OpenTrialRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTrialRecord.ProtoReflect.Descriptor instead.
 func (*OpenTrialRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{3}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *OpenTrialRecord) GetState() v1.TrialState {
@@ -298,11 +418,22 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"\x1ddpareto/store/v1/record.proto\x12\x10dpareto.store.v1\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
 	"\vStoreRecord\x12\x16\n" +
-	"\x06format\x18\x01 \x01(\x05R\x06format\"\x8d\x01\n" +
+	"\x06format\x18\x01 \x01(\x05R\x06format\"\xcb\x01\n" +
 	"\vStudyRecord\x12'\n" +
 	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyR\x05study\x12*\n" +
 	"\x11next_trial_number\x18\x02 \x01(\x03R\x0fnextTrialNumber\x12)\n" +
-	"\x10completed_trials\x18\x03 \x01(\x03R\x0fcompletedTrials\"\xf8\x01\n" +
+	"\x10completed_trials\x18\x03 \x01(\x03R\x0fcompletedTrials\x12<\n" +
+	"\n" +
+	"stagnation\x18\x04 \x01(\v2\x1c.dpareto.store.v1.StagnationR\n" +
+	"stagnation\"z\n" +
+	"\n" +
+	"Stagnation\x12\x16\n" +
+	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12 \n" +
+	"\vhypervolume\x18\x02 \x01(\x01R\vhypervolume\x122\n" +
+	"\x05front\x18\x03 \x03(\v2\x1c.dpareto.store.v1.FrontCostsR\x05front\"\"\n" +
+	"\n" +
+	"FrontCosts\x12\x14\n" +
+	"\x05costs\x18\x01 \x03(\x01R\x05costs\"\xf8\x01\n" +
 	"\vTrialRecord\x12'\n" +
 	"\x05trial\x18\x01 \x01(\v2\x11.dpareto.v1.TrialR\x05trial\x12!\n" +
 	"\flease_tokens\x18\x02 \x03(\tR\vleaseTokens\x12)\n" +
@@ -329,27 +460,31 @@ func file_dpareto_store_v1_record_proto_rawDescGZIP() []byte {
 	return file_dpareto_store_v1_record_proto_rawDescData
 }
 
-var file_dpareto_store_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_dpareto_store_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_dpareto_store_v1_record_proto_goTypes = []any{
 	(*StoreRecord)(nil),           // 0: dpareto.store.v1.StoreRecord
 	(*StudyRecord)(nil),           // 1: dpareto.store.v1.StudyRecord
-	(*TrialRecord)(nil),           // 2: dpareto.store.v1.TrialRecord
-	(*OpenTrialRecord)(nil),       // 3: dpareto.store.v1.OpenTrialRecord
-	(*v1.Study)(nil),              // 4: dpareto.v1.Study
-	(*v1.Trial)(nil),              // 5: dpareto.v1.Trial
-	(v1.TrialState)(0),            // 6: dpareto.v1.TrialState
-	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
+	(*Stagnation)(nil),            // 2: dpareto.store.v1.Stagnation
+	(*FrontCosts)(nil),            // 3: dpareto.store.v1.FrontCosts
+	(*TrialRecord)(nil),           // 4: dpareto.store.v1.TrialRecord
+	(*OpenTrialRecord)(nil),       // 5: dpareto.store.v1.OpenTrialRecord
+	(*v1.Study)(nil),              // 6: dpareto.v1.Study
+	(*v1.Trial)(nil),              // 7: dpareto.v1.Trial
+	(v1.TrialState)(0),            // 8: dpareto.v1.TrialState
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
 }
 var file_dpareto_store_v1_record_proto_depIdxs = []int32{
-	4, // 0: dpareto.store.v1.StudyRecord.study:type_name -> dpareto.v1.Study
-	5, // 1: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
-	6, // 2: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
-	7, // 3: dpareto.store.v1.OpenTrialRecord.expire_time:type_name -> google.protobuf.Timestamp
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	6, // 0: dpareto.store.v1.StudyRecord.study:type_name -> dpareto.v1.Study
+	2, // 1: dpareto.store.v1.StudyRecord.stagnation:type_name -> dpareto.store.v1.Stagnation
+	3, // 2: dpareto.store.v1.Stagnation.front:type_name -> dpareto.store.v1.FrontCosts
+	7, // 3: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
+	8, // 4: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
+	9, // 5: dpareto.store.v1.OpenTrialRecord.expire_time:type_name -> google.protobuf.Timestamp
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_store_v1_record_proto_init() }
@@ -363,7 +498,7 @@ func file_dpareto_store_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_store_v1_record_proto_rawDesc), len(file_dpareto_store_v1_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,55 @@
+package server
+
+import (
+	"testing"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// The study ends when its hypervolume has not grown by a thousandth for two trials, and
+// goes on when a trial that was still open makes it grow.
+func TestStagnation(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	runs(t, s, func(asked *dparetov1.StudySpec) {
+		asked.CheckpointParameter = ""
+		asked.Metrics = asked.GetMetrics()[1:] // the hypervolume is 1 − the least error
+		asked.Budget = &dparetov1.Budget{MaxStagnantTrials: 2}
+	})
+	refused := func() *dparetov1.SuggestTrialsResponse {
+		no := false
+		resp, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/runs", WorkerId: "w", Resume: &no})
+		if err != nil || len(resp.GetTrials()) > 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_STAGNANT {
+			t.Fatalf("%v, %v", resp, err)
+		}
+		return resp
+	}
+	completeRun(t, s, askRun(t, s), measured(0, 1.5)) // outside of the box: 1
+	completeRun(t, s, askRun(t, s), measured(0, 0.5)) // grows: 0
+	completeRun(t, s, askRun(t, s), measured(0, 0.4999))
+	last, open := askRun(t, s), askRun(t, s)
+	failed, err := s.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+		Name: askRun(t, s).GetName(), Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "r"}},
+	})
+	if err == nil {
+		t.Fatalf("without a token: %v", failed)
+	}
+	infeasible := &dparetov1.CompleteTrialRequest{
+		Name: last.GetName(), LeaseToken: last.GetLease().GetToken(),
+		Outcome: &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: "r"}},
+	}
+	if _, err := s.CompleteTrial(t.Context(), infeasible); err != nil {
+		t.Fatal(err)
+	}
+	if resp := refused(); resp.GetStudyState() != dparetov1.StudyState_STUDY_STATE_ACTIVE || resp.GetRetryAfter() == nil {
+		t.Errorf("while trials are open: %v", resp)
+	}
+	completeRun(t, s, open, measured(0, 0.4998)) // together with 0.4999 still too little: 3
+	refused()
+	resumed, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/runs", WorkerId: "w"})
+	if err != nil || len(resumed.GetTrials()) != 1 {
+		t.Fatalf("%v, %v", resumed, err)
+	}
+	completeRun(t, s, resumed.GetTrials()[0], measured(0, 0.4))
+	askRun(t, s)
+}
