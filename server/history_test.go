@@ -63,8 +63,8 @@ func runs(t testing.TB, s *studyService, change func(*dparetov1.StudySpec)) *dpa
 	return resp.GetStudy()
 }
 
-// measured returns a measurement of an error.
-func measured(step int64, value float64) *dparetov1.Measurement {
+// errorAt returns a measurement of an error.
+func errorAt(step int64, value float64) *dparetov1.Measurement {
 	return &dparetov1.Measurement{Step: step, Metrics: map[string]*dparetov1.MetricValue{"error": {Value: &value}}}
 }
 
@@ -126,10 +126,10 @@ func TestHistory(t *testing.T) {
 	s.learnsFromCheckpoints = (*spec.Study).Checkpoints
 	study := runs(t, s, func(asked *dparetov1.StudySpec) { asked.Parameters[1].GetIntegerDomain().Min = 63 })
 	first, second, third := askRun(t, s), askRun(t, s), askRun(t, s)
-	report(t, s, first, measured(1, 0.5), measured(8, 0.4))
-	report(t, s, third, measured(2, 0.3))
+	report(t, s, first, errorAt(1, 0.5), errorAt(8, 0.4))
+	report(t, s, third, errorAt(2, 0.3))
 	completeRun(t, s, third, nil)
-	completeRun(t, s, first, measured(0, 0.2))
+	completeRun(t, s, first, errorAt(0, 0.2))
 	h := historyOf(t, s.Server, study)
 	var got []string
 	for _, e := range h.Evaluations {
@@ -168,7 +168,7 @@ func TestHistoryIsThatOfTheStore(t *testing.T) {
 			last := trial.GetParameters()["epochs"].GetIntValue()
 			if op == 2 {
 				_, _ = s.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
-					Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measured(1+rng.Int64N(last), rng.Float64()),
+					Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: errorAt(1+rng.Int64N(last), rng.Float64()),
 				})
 				break
 			}
@@ -180,7 +180,7 @@ func TestHistoryIsThatOfTheStore(t *testing.T) {
 			case 4:
 				req.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "r", Retryable: rng.IntN(2) == 0}}
 			default:
-				req.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: measured(0, rng.Float64())}
+				req.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: errorAt(0, rng.Float64())}
 			}
 			if _, err := s.CompleteTrial(t.Context(), req); err != nil {
 				t.Fatal(err)
@@ -211,7 +211,7 @@ func BenchmarkSnapshot(b *testing.B) {
 					return err
 				}
 				for step := range int64(64) {
-					m, _, err := c.compiled.Measurement("m", []float64{float64(i) / batch, 64}, measured(step+1, 0.5), false)
+					m, _, err := c.compiled.Measurement("m", []float64{float64(i) / batch, 64}, errorAt(step+1, 0.5), false)
 					if err != nil {
 						return err
 					}

@@ -82,8 +82,8 @@ func TestPriorStudies(t *testing.T) {
 		t.Errorf("prior %v", got)
 	}
 	trial := askRun(t, s)
-	report(t, s, trial, measured(1, 0.5))
-	completeRun(t, s, trial, measured(0, 0.25))
+	report(t, s, trial, errorAt(1, 0.5))
+	completeRun(t, s, trial, errorAt(0, 0.25))
 	x, epochs := trial.GetParameters()["x"].GetDoubleValue(), float64(trial.GetParameters()["epochs"].GetIntValue())
 	got := prior()
 	if len(got) != 2 || !slices.Equal(got[0].Point, []float64{x, 1}) || !slices.Equal(got[1].Point, []float64{x, epochs}) ||

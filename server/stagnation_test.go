@@ -24,9 +24,9 @@ func TestStagnation(t *testing.T) {
 		}
 		return resp
 	}
-	completeRun(t, s, askRun(t, s), measured(0, 1.5)) // outside of the box: 1
-	completeRun(t, s, askRun(t, s), measured(0, 0.5)) // grows: 0
-	completeRun(t, s, askRun(t, s), measured(0, 0.4999))
+	completeRun(t, s, askRun(t, s), errorAt(0, 1.5)) // outside of the box: 1
+	completeRun(t, s, askRun(t, s), errorAt(0, 0.5)) // grows: 0
+	completeRun(t, s, askRun(t, s), errorAt(0, 0.4999))
 	last, open := askRun(t, s), askRun(t, s)
 	failed, err := s.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 		Name: askRun(t, s).GetName(), Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "r"}},
@@ -44,12 +44,12 @@ func TestStagnation(t *testing.T) {
 	if resp := refused(); resp.GetStudyState() != dparetov1.StudyState_STUDY_STATE_ACTIVE || resp.GetRetryAfter() == nil {
 		t.Errorf("while trials are open: %v", resp)
 	}
-	completeRun(t, s, open, measured(0, 0.4998)) // together with 0.4999 still too little: 3
+	completeRun(t, s, open, errorAt(0, 0.4998)) // together with 0.4999 still too little: 3
 	refused()
 	resumed, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/runs", WorkerId: "w"})
 	if err != nil || len(resumed.GetTrials()) != 1 {
 		t.Fatalf("%v, %v", resumed, err)
 	}
-	completeRun(t, s, resumed.GetTrials()[0], measured(0, 0.4))
+	completeRun(t, s, resumed.GetTrials()[0], errorAt(0, 0.4))
 	askRun(t, s)
 }
