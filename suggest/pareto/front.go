@@ -14,11 +14,14 @@ type Front struct {
 	reference []float64
 	points    [][]float64
 	cells     []Cell
+	levels    [][]float64
 }
 
 // Cell is the box Lower < v < Upper, one value per objective. Lower can be -Inf.
 type Cell struct {
 	Lower, Upper []float64
+	// LowerLevel and UpperLevel are the positions of the bounds in Front.Levels.
+	LowerLevel, UpperLevel []int
 }
 
 // NewFront builds the front of points with respect to the reference: points
@@ -32,7 +35,34 @@ func NewFront(points [][]float64, reference []float64) *Front {
 		f.points[i] = slices.Clone(p)
 	}
 	f.cells = partition(f.points, f.reference)
+	f.level()
 	return f
+}
+
+// level finds the levels and the positions of the cells' bounds among them.
+func (f *Front) level() {
+	f.levels = make([][]float64, len(f.reference))
+	for j := range f.levels {
+		all := make([]float64, 0, 2*len(f.cells))
+		for _, c := range f.cells {
+			all = append(all, c.Lower[j], c.Upper[j])
+		}
+		slices.Sort(all)
+		f.levels[j] = slices.Compact(all)
+	}
+	for i := range f.cells {
+		c := &f.cells[i]
+		c.LowerLevel, c.UpperLevel = f.find(c.Lower), f.find(c.Upper)
+	}
+}
+
+// find returns the positions of the values among the levels.
+func (f *Front) find(values []float64) []int {
+	positions := make([]int, len(values))
+	for j, v := range values {
+		positions[j], _ = slices.BinarySearch(f.levels[j], v)
+	}
+	return positions
 }
 
 // Len returns the number of points.
@@ -51,6 +81,12 @@ func (f *Front) Hypervolume() float64 { return hypervolume(f.points, f.reference
 // the region below the reference that no point of the front dominates. In two
 // objectives they are the n+1 vertical strips of a front of n points.
 func (f *Front) Cells() []Cell { return f.cells }
+
+// Levels returns the distinct bounds of the cells in objective j in increasing
+// order, from -Inf to the reference. There are at most Len()+2 of them, while
+// cells are many in higher dimensions: a function of one objective's bound is
+// best evaluated once per level.
+func (f *Front) Levels(j int) []float64 { return f.levels[j] }
 
 // Improvement returns by how much the hypervolume would grow with v added:
 //

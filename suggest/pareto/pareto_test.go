@@ -216,6 +216,33 @@ func TestCells(t *testing.T) {
 	}
 }
 
+// The bounds of cells are found in the levels of each objective.
+func TestLevels(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 4))
+	for m := 1; m <= 5; m++ {
+		points := make([][]float64, 12)
+		for i := range points {
+			points[i] = make([]float64, m)
+			for j := range points[i] {
+				points[i][j] = float64(rng.IntN(8)) // with ties
+			}
+		}
+		reference := slices.Repeat([]float64{8}, m)
+		f := NewFront(points, reference)
+		for j := range m {
+			levels := f.Levels(j)
+			if !slices.IsSorted(levels) || len(slices.Compact(slices.Clone(levels))) != len(levels) || len(levels) > f.Len()+2 {
+				t.Errorf("m = %d: levels %v of objective %d", m, levels, j)
+			}
+			for _, c := range f.Cells() {
+				if levels[c.LowerLevel[j]] != c.Lower[j] || levels[c.UpperLevel[j]] != c.Upper[j] {
+					t.Errorf("m = %d: cell %v has levels %v to %v", m, c, c.LowerLevel, c.UpperLevel)
+				}
+			}
+		}
+	}
+}
+
 func TestFewCells(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	points := make([][]float64, 40)
