@@ -40,8 +40,7 @@ func PoI(front *pareto.Front, laws []Law) float64 {
 // configurations apart, far beyond where PoI underflows to 0.
 func LogPoI(front *pareto.Front, laws []Law) float64 {
 	check(front, laws)
-	// Running log-sum-exp: the sum is scale·exp(largest).
-	largest, scale := math.Inf(-1), 0.0
+	sum := newLogSum()
 	for _, c := range front.Cells() {
 		term := 0.0
 		for j, l := range laws {
@@ -49,19 +48,9 @@ func LogPoI(front *pareto.Front, laws []Law) float64 {
 				break
 			}
 		}
-		switch {
-		case math.IsInf(term, -1):
-		case term > largest:
-			scale = scale*math.Exp(largest-term) + 1
-			largest = term
-		default:
-			scale += math.Exp(term - largest)
-		}
+		sum.add(term)
 	}
-	if scale == 0 {
-		return math.Inf(-1)
-	}
-	return math.Min(largest+math.Log(scale), 0)
+	return math.Min(sum.value(), 0)
 }
 
 // maxStackObjectives is the number of objectives up to which no memory is
@@ -92,50 +81,4 @@ func HVPoI(front *pareto.Front, laws []Law) float64 {
 		return 0
 	}
 	return improvement * PoI(front, laws)
-}
-
-// EHVI returns the expected hypervolume improvement, exactly:
-//
-//	E[HVI(X)] = Σ_cells Π_j [G_j(u_j) - G_j(l_j)],  G_j(t) = E[(t - X_j)+],
-//
-// which is the integral of Π_j F_j over the non-dominated region below the
-// reference (Emmerich, Deutz, Klinkenberg, "Hypervolume-based expected
-// improvement", CEC 2011, in the form of a sum over boxes).
-func EHVI(front *pareto.Front, laws []Law) float64 {
-	check(front, laws)
-	var buf [maxStackObjectives]shortfalls
-	memory := buf[:0]
-	for range laws {
-		memory = append(memory, shortfalls{mean: math.NaN(), t: math.NaN()})
-	}
-	sum := 0.0
-	for _, c := range front.Cells() {
-		product := 1.0
-		for j, l := range laws {
-			lower := memory[j].at(l, c.Lower[j])
-			if product *= memory[j].at(l, c.Upper[j]) - lower; product <= 0 {
-				product = 0 // by rounding, if negative
-				break
-			}
-		}
-		sum += product
-	}
-	return sum
-}
-
-// shortfalls remembers the last shortfall of a law: a cell often begins where
-// the one before it ended.
-type shortfalls struct {
-	t, value float64
-	mean     float64 // of the law, NaN until it is needed
-}
-
-func (s *shortfalls) at(l Law, t float64) float64 {
-	if math.IsInf(t, -1) {
-		return 0
-	}
-	if t != s.t {
-		s.t, s.value = t, l.shortfall(t, &s.mean)
-	}
-	return s.value
 }

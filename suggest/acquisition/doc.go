@@ -1,7 +1,12 @@
 // Package acquisition measures how much a configuration with an uncertain
 // outcome is expected to push a Pareto front outwards: probability of
 // improvement, hypervolume improvement, their product HVPoI, and expected
-// hypervolume improvement, in closed form and for any number of objectives.
+// hypervolume improvement, in closed form and for any number of objectives, and
+// how likely an outcome is to meet a constraint.
+//
+// Criteria whose names begin with Log are logarithms that stay finite where the
+// criterion underflows, for optimisers that must find their way to where it does
+// not. [LogEHVI], [LogTrajectoryEHVI] and [LogFeasible] come with derivatives.
 //
 // The outcome of each objective is a [Law], independent of the others, and all
 // objectives are minimised. A Gaussian process often models a transform of an

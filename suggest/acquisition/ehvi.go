@@ -1,0 +1,133 @@
+package acquisition
+
+import (
+	"math"
+	"sync"
+
+	"github.com/dpareto/dpareto/suggest/pareto"
+)
+
+// EHVI returns the expected hypervolume improvement; see [LogEHVI].
+func EHVI(front *pareto.Front, laws []Law) float64 {
+	return math.Exp(LogEHVI(front, laws, nil))
+}
+
+// LogEHVI returns the logarithm of the expected hypervolume improvement, exactly
+// and for any number of objectives:
+//
+//	E[HVI(X)] = Σ_cells Π_j [ψ_j(u_j) - ψ_j(l_j)],  ψ_j(t) = E[(t - X_j)+],
+//
+// which is the integral of Π_j F_j over the non-dominated region below the
+// reference (Emmerich, Deutz, Klinkenberg, "Hypervolume-based expected
+// improvement", CEC 2011, in the form of a sum over boxes). It stays finite, and
+// so tells configurations apart, far beyond where EHVI underflows (as Ament et
+// al., "Unexpected Improvements to Expected Improvement for Bayesian
+// Optimization", NeurIPS 2023, have it for one objective), and is -Inf where an
+// improvement is impossible.
+//
+// Unless it is nil, d receives the derivatives of the logarithm with respect to
+// the laws, 0 at -Inf. It panics if lengths differ.
+//
+// Narrow cells cost no accuracy: the region contains, with each of its boxes,
+// everything below it, so that the rounding error of a difference of ψ_j, which
+// is relative to ψ_j(u_j), is relative to the whole sum.
+func LogEHVI(front *pareto.Front, laws []Law, d []Partial) float64 {
+	check(front, laws)
+	if d != nil && len(d) != len(laws) {
+		panic("acquisition: laws and derivatives differ in length")
+	}
+	clear(d)
+	if len(laws) == 2 && (laws[0].StdDev == 0) != (laws[1].StdDev == 0) {
+		return logKnownEHVI(front, laws, d)
+	}
+	var buffer [maxStackObjectives]Partial
+	gradient := buffer[:0]
+	memory := shortfallMemory.Get().(*shortfalls)
+	defer shortfallMemory.Put(memory)
+	memory.fill(front, laws)
+	sum := newLogSum()
+	for _, c := range front.Cells() {
+		term := 0.0
+		gradient = gradient[:0]
+		for j, levels := range memory.levels {
+			value, partial := difference(levels[c.UpperLevel[j]], levels[c.LowerLevel[j]])
+			if term += value; math.IsInf(term, -1) {
+				break
+			}
+			gradient = append(gradient, partial)
+		}
+		decay, weight := sum.add(term)
+		if d == nil || weight == 0 {
+			continue
+		}
+		for j := range d {
+			d[j].scale(decay)
+			d[j].add(weight, gradient[j])
+		}
+	}
+	for j := range d {
+		if sum.scale > 0 {
+			d[j].scale(1 / sum.scale)
+		}
+	}
+	return sum.value()
+}
+
+// logShortfall is what LogShortfall returns.
+type logShortfall struct {
+	value float64
+	d     Partial
+}
+
+// shortfalls holds the shortfall of each objective at each level of the front.
+type shortfalls struct{ levels [][]logShortfall }
+
+var shortfallMemory = sync.Pool{New: func() any { return new(shortfalls) }}
+
+func (s *shortfalls) fill(front *pareto.Front, laws []Law) {
+	for len(s.levels) < len(laws) {
+		s.levels = append(s.levels, nil)
+	}
+	s.levels = s.levels[:len(laws)]
+	for j, l := range laws {
+		levels := s.levels[j][:0]
+		for _, t := range front.Levels(j) {
+			value, d := l.LogShortfall(t)
+			levels = append(levels, logShortfall{value, d})
+		}
+		s.levels[j] = levels
+	}
+}
+
+// difference returns ln [ψ(u) - ψ(l)] and its derivatives, from those of ln ψ.
+func difference(upper, lower logShortfall) (float64, Partial) {
+	switch {
+	case math.IsInf(lower.value, -1):
+		return upper.value, upper.d
+	case lower.value >= upper.value:
+		return math.Inf(-1), Partial{} // a cell too narrow for its bounds to differ
+	}
+	fall := -math.Expm1(lower.value - upper.value)
+	ratio := 1 - fall
+	return upper.value + math.Log(fall), Partial{
+		Mean:   (upper.d.Mean - ratio*lower.d.Mean) / fall,
+		StdDev: (upper.d.StdDev - ratio*lower.d.StdDev) / fall,
+	}
+}
+
+// logKnownEHVI is LogEHVI of two objectives one of which is known: a trajectory
+// of one checkpoint.
+func logKnownEHVI(front *pareto.Front, laws []Law, d []Partial) float64 {
+	axis := 0
+	if laws[1].StdDev == 0 {
+		axis = 1
+	}
+	known := [1]float64{laws[axis].Median()}
+	if d == nil {
+		return LogTrajectoryEHVI(front, axis, known[:], laws[1-axis:2-axis], nil, nil)
+	}
+	var dKnown [1]float64
+	value := LogTrajectoryEHVI(front, axis, known[:], laws[1-axis:2-axis], dKnown[:], d[1-axis:2-axis])
+	d[axis].Mean = dKnown[0] * laws[axis].slope(known[0])
+	return value
+}
