@@ -39,7 +39,12 @@ func LogTrajectoryEHVI(front *pareto.Front, axis int, known []float64, laws []La
 	}
 	clear(d)
 	clear(dKnown)
-	s := trajectorySum{sum: newLogSum(), known: known, dKnown: dKnown, d: d}
+	s := trajectorySum{sum: newLogSum(), known: known, dKnown: dKnown, d: d, last: -1}
+	var buffer [maxStackCheckpoints]float64
+	s.bounds = buffer[:0]
+	for range known {
+		s.bounds = append(s.bounds, math.Inf(1))
+	}
 	points, reference := front.Points(), front.Reference()
 	for i := range len(points) + 1 {
 		if len(known) == 0 {
@@ -70,12 +75,20 @@ func ordered(points [][]float64, axis, i int) []float64 {
 	return points[i]
 }
 
+// maxStackCheckpoints is the number of checkpoints up to which no memory is
+// allocated.
+const maxStackCheckpoints = 32
+
 // trajectorySum is the sum of a trajectory and its derivatives in the same units.
 type trajectorySum struct {
 	sum    logSum
 	known  []float64
 	dKnown []float64
 	d      []Partial
+	// The shortfall of each checkpoint at the last height where it was needed
+	// bounds that at all later, lower heights; last was the best checkpoint there.
+	bounds []float64
+	last   int
 }
 
 // strip adds a strip: stretches of it on each of which one checkpoint, the best
@@ -84,11 +97,20 @@ func (s *trajectorySum) strip(left, right, height float64, laws []Law) {
 	best, value, partial := -1, math.Inf(-1), Partial{}
 	before := value // what the checkpoint before the best is worth
 	begin := math.Max(left, s.known[0])
+	if s.last >= 0 && s.known[s.last] < left {
+		// Likely the best again, so that the others need not be computed.
+		best = s.last
+		value, partial = laws[best].LogShortfall(height)
+	}
 	for t, l := range laws {
 		if s.known[t] >= right {
 			break
 		}
+		if t == best || s.bounds[t] <= value {
+			continue
+		}
 		v, p := l.LogShortfall(height)
+		s.bounds[t] = v
 		if !(v > value) {
 			continue
 		}
@@ -98,13 +120,14 @@ func (s *trajectorySum) strip(left, right, height float64, laws []Law) {
 		}
 		best, value, before, partial = t, v, value, p
 	}
+	s.last = best
 	s.stretch(best, value, before, partial, begin, right)
 }
 
 // stretch adds a stretch on which checkpoint best counts. Were its known cost a
 // little higher, the checkpoint before would count there.
 func (s *trajectorySum) stretch(best int, value, before float64, partial Partial, begin, end float64) {
-	if best < 0 {
+	if best < 0 || math.IsInf(value, -1) {
 		return
 	}
 	decay, weight := s.sum.add(value + math.Log(end-begin))

@@ -72,6 +72,31 @@ func TestTrajectoryMonteCarlo(t *testing.T) {
 	}
 }
 
+// The value is the sum of its definition, over the strips that the front's cells
+// are, with a maximum over all checkpoints before.
+func TestTrajectoryDefinition(t *testing.T) {
+	rng := rand.New(rand.NewPCG(12, 12))
+	for range 500 {
+		front, known, laws := randomRun(rng, 0, 1+rng.IntN(9), 0.3)
+		want := 0.0
+		for _, c := range front.Cells() {
+			for i := range known {
+				next := front.Reference()[0]
+				if i+1 < len(known) {
+					next = math.Min(next, known[i+1])
+				}
+				width := math.Min(next, c.Upper[0]) - math.Max(known[i], c.Lower[0])
+				best := 0.0
+				for _, l := range laws[:i+1] {
+					best = math.Max(best, l.Shortfall(c.Upper[1]))
+				}
+				want += math.Max(width, 0) * best
+			}
+		}
+		near(t, laws, 0, "value", LogTrajectoryEHVI(front, 0, known, laws, nil, nil), math.Log(want), 1e-11)
+	}
+}
+
 // With outcomes known the value is the improvement itself.
 func TestTrajectoryOfKnownOutcomes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
