@@ -40,7 +40,7 @@ func (l Law) Shortfall(t float64) float64 {
 //
 // with H(z) = φ(z) + zΦ(z), M = Φ/φ and v > 0. All but the last are closed
 // forms, the two in the middle being those of Black and Scholes for a put and a
-// call; the time of the last grows with a StdDev above 0.75. No term of them underflows, so that the logarithm stays finite and
+// call; the time of the last grows with a StdDev above 0.5. No term of them underflows, so that the logarithm stays finite and
 // accurate in the far tails: to 1e-12, and 1e-8 for LogitNormal, relative to the
 // larger of 1 and its size. It is -Inf, with derivatives 0, where X < t is
 // impossible: at and below a known value or the end of the support, or so far
@@ -183,7 +183,7 @@ func (l Law) logitShortfall(t, z float64) (float64, Partial) {
 			excess = t - 1 + q
 		}
 	}
-	panels := math.Ceil(length * math.Max(1.0/8, math.Min(l.StdDev, maxSteepness)/6))
+	panels := math.Ceil(length * math.Hypot(1.0/8, math.Min(l.StdDev, maxSteepness)/6))
 	width := length / panels
 	var mass, falls, slopes, moments float64
 	for k := range int(panels) {
