@@ -40,11 +40,13 @@ func (l Law) Shortfall(t float64) float64 {
 //
 // with H(z) = φ(z) + zΦ(z), M = Φ/φ and v > 0. All but the last are closed
 // forms, the two in the middle being those of Black and Scholes for a put and a
-// call; the time of the last grows with a StdDev above 0.5. No term of them underflows, so that the logarithm stays finite and
-// accurate in the far tails: to 1e-12, and 1e-8 for LogitNormal, relative to the
-// larger of 1 and its size. It is -Inf, with derivatives 0, where X < t is
-// impossible: at and below a known value or the end of the support, or so far
-// below that the logarithm itself overflows.
+// call; the time of the last grows with a StdDev above 0.5.
+//
+// No term underflows, so that the logarithm stays finite and accurate in the far
+// tails: given z, to 1e-11, and 1e-8 for LogitNormal, relative to the larger of 1
+// and its size. It is -Inf, with derivatives 0, where X < t is impossible: at and
+// below a known value or the end of the support, or so far below that the
+// logarithm itself overflows.
 func (l Law) LogShortfall(t float64) (value float64, d Partial) {
 	if l.StdDev == 0 {
 		return l.logGap(t)
