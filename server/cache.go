@@ -19,6 +19,7 @@ type cachedStudy struct {
 	compiled *spec.Study
 	history  historyCache
 	prior    priorCache // under the lock of history
+	stopping stopping
 
 	// With all measurements, and with final ones only (see index).
 	posterior      [2]latest[*dparetov1.Front]

@@ -136,8 +136,7 @@ func (p *priorCache) read(ctx context.Context, s *Server, tx *store.ReadTx, comp
 		}
 		if err == nil {
 			priors[i] = record
-			// A completed trial never changes, but it can be deleted.
-			fmt.Fprintf(&key, "%s %d %d;", record.GetStudy().GetUid(), record.GetCompletedTrials(), record.GetStudy().GetTrialCounts().GetSucceeded())
+			fmt.Fprintf(&key, "%s %v;", record.GetStudy().GetUid(), settledKey(record))
 		} else {
 			key.WriteString("gone;")
 		}
@@ -162,7 +161,7 @@ func (p *priorCache) read(ctx context.Context, s *Server, tx *store.ReadTx, comp
 			return nil, err
 		}
 	}
-	p.key, p.evaluations = key.String(), thin(evaluations, maxPriorEvaluations)
+	p.key, p.evaluations = key.String(), thin(evaluations, maxPriorEvaluations, maxPriorEvaluations)
 	return p.evaluations, nil
 }
 
@@ -200,21 +199,21 @@ func appendPrior(dst []suggest.Evaluation, tx *store.ReadTx, prior *dparetov1.St
 }
 
 // thin returns at most n of the evaluations: of evenly spaced runs the last checkpoint
-// and others that are spaced evenly in the logarithm of their number.
-func thin(all []suggest.Evaluation, n int) []suggest.Evaluation {
-	if len(all) <= n {
+// and at most each-1 others, spaced evenly in the logarithm of their number.
+func thin(all []suggest.Evaluation, n, each int) []suggest.Evaluation {
+	if len(all) <= min(n, each) {
 		return all
 	}
 	var runs [][]suggest.Evaluation
 	for i := range all {
-		if i == 0 || all[i].Run != all[i-1].Run {
+		if i == 0 || all[i].Run == 0 || all[i].Run != all[i-1].Run {
 			runs = append(runs, nil)
 		}
 		last := len(runs) - 1
 		runs[last] = append(runs[last], all[i])
 	}
 	kept := min(n, len(runs))
-	each := n / kept
+	each = min(each, n/kept)
 	var out []suggest.Evaluation
 	for i := range kept {
 		run := runs[(i+1)*len(runs)/kept-1]

@@ -53,13 +53,15 @@ type Server struct {
 	// learnsFromCheckpoints tells whether that designer takes every measurement of a run
 	// for an evaluation; tests replace it.
 	learnsFromCheckpoints func(*spec.Study) bool
+	// hopeless is isHopeless; tests replace it.
+	hopeless func(ctx context.Context, id, uid string, trial *dparetov1.Trial, last int64) (bool, error)
 
 	studies    studyCache
 	suggesters suggesters
 
 	background context.Context //nolint:containedctx // the lifetime of the server: ends when Close is called
 	cancel     context.CancelFunc
-	running    sync.WaitGroup // suggestions in progress
+	running    sync.WaitGroup // what runs in the background
 }
 
 // New returns a server over a store.
@@ -71,6 +73,7 @@ func New(o Options) *Server {
 	if s.now == nil {
 		s.now = time.Now
 	}
+	s.hopeless = s.isHopeless
 	s.started = s.now()
 	s.background, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -83,6 +86,15 @@ func (s *Server) Close() {
 	s.cancel()
 	s.suggesters.mu.Unlock()
 	s.running.Wait()
+}
+
+// inBackground runs fn unless the server is closed, which waits for it.
+func (s *Server) inBackground(fn func()) {
+	s.suggesters.mu.Lock() // as Close does
+	defer s.suggesters.mu.Unlock()
+	if s.background.Err() == nil {
+		s.running.Go(fn)
+	}
 }
 
 // GRPC returns a gRPC server with all services, health checking and reflection

@@ -29,7 +29,7 @@ func (c *change) updateStagnation(trial *dparetov1.Trial) {
 	if c.study.GetStudy().GetSpec().GetBudget().GetMaxStagnantTrials() == 0 || trial.GetState() == dparetov1.TrialState_TRIAL_STATE_FAILED {
 		return
 	}
-	if c.study.Stagnation == nil {
+	if c.study.GetStagnation() == nil {
 		c.study.Stagnation = new(storev1.Stagnation)
 	}
 	stagnation := c.study.GetStagnation()

@@ -36,6 +36,7 @@ type change struct {
 	id       string // of the study
 	study    *storev1.StudyRecord
 	compiled *spec.Study
+	stopping *stopping
 	now      time.Time
 }
 
@@ -52,7 +53,7 @@ func (s *Server) changeStudy(ctx context.Context, id string, fn func(*change) er
 			return err
 		}
 		before := record.GetStudy().GetRevision()
-		c := &change{tx: tx, id: id, study: record, compiled: cached.compiled, now: s.now()}
+		c := &change{tx: tx, id: id, study: record, compiled: cached.compiled, stopping: &cached.stopping, now: s.now()}
 		if err := fn(c); err != nil || record.GetStudy().GetRevision() == before {
 			return err
 		}
@@ -153,6 +154,7 @@ func (c *change) finish(record *storev1.TrialRecord, state dparetov1.TrialState,
 	trial.StateReason = reason
 	trial.Lease = nil
 	trial.EndTime = timestamppb.New(c.now)
+	c.stopping.forget(trial.GetNumber())
 	c.updateStagnation(trial)
 }
 
@@ -388,8 +390,14 @@ func (s *studyService) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTri
 
 // AddMeasurement implements StudyService.
 func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasurementRequest) (*dparetov1.AddMeasurementResponse, error) {
+	last, mayStop, err := s.lastUseful(ctx, req.GetName())
+	if err != nil {
+		return nil, err
+	}
 	resp := new(dparetov1.AddMeasurementResponse)
-	err := s.changeTrial(ctx, req.GetName(), func(c *change, record *storev1.TrialRecord) error {
+	var study *dparetov1.Study
+	var reported *dparetov1.Trial
+	err = s.changeTrial(ctx, req.GetName(), func(c *change, record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
 		if err := checkHeld(trial, req.GetLeaseToken()); err != nil {
 			return err
@@ -407,15 +415,24 @@ func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMea
 		}
 		addWarnings(trial, warnings)
 		c.renew(trial)
+		before := trial.GetState()
+		if mayStop {
+			c.stopUseless(trial, measurement.GetStep(), last)
+			c.stopHopeless(trial)
+		}
+		study, reported = c.study.GetStudy(), trial
 		resp.ShouldStop = trial.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING
 		if resp.GetShouldStop() {
 			resp.StopReason = trial.GetStateReason()
 		}
 		resp.LeaseExpireTime = trial.GetLease().GetExpireTime()
-		return c.put(record, trial.GetState())
+		return c.put(record, before)
 	})
 	if err != nil {
 		return nil, err
+	}
+	if mayStop && !resp.GetShouldStop() {
+		s.judge(study, reported, last)
 	}
 	return resp, nil
 }
@@ -479,10 +496,14 @@ func (s *studyService) RenewLeases(ctx context.Context, req *dparetov1.RenewLeas
 				continue
 			}
 			c.renew(trial)
+			before := trial.GetState()
+			if s.stopsEarly(c.compiled) {
+				c.stopHopeless(trial)
+			}
 			result.Held = true
 			result.ShouldStop = trial.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING
 			result.ExpireTime = trial.GetLease().GetExpireTime()
-			if err := c.put(record, trial.GetState()); err != nil {
+			if err := c.put(record, before); err != nil {
 				return err
 			}
 		}

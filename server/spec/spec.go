@@ -601,7 +601,7 @@ func (c *compiler) limits(spec *dparetov1.StudySpec) {
 
 // problem builds the optimisation problem.
 func (s *Study) problem(searchSpace *space.Space) *suggest.Problem {
-	p := &suggest.Problem{Space: searchSpace}
+	p := &suggest.Problem{Space: searchSpace, Checkpoint: s.Spec.GetCheckpointParameter()}
 	for _, i := range s.objectives {
 		p.Objectives = append(p.Objectives, s.objective(&s.metrics[i]))
 	}

@@ -475,8 +475,8 @@ type StudySpec struct {
 	RandomStopping *RandomStoppingSpec `protobuf:"bytes,14,opt,name=random_stopping,json=randomStopping,proto3" json:"random_stopping,omitempty"`
 	// Has every run go to its end. By default, methods that learn from the measurements on
 	// the way of a study with a checkpoint parameter (ALGORITHM_DEFAULT, ALGORITHM_EHVI)
-	// ask workers to stop a run that cannot add to the front any more: no further state
-	// of it is better than the reference in every computed objective, or the model expects
+	// ask workers to stop a suggested run that cannot add to the front any more: no further
+	// state of it is better than the reference in every computed objective, or the model expects
 	// every one to be dominated. A stopped run counts like any other that is as long.
 	DisableEarlyStopping bool `protobuf:"varint,15,opt,name=disable_early_stopping,json=disableEarlyStopping,proto3" json:"disable_early_stopping,omitempty"`
 	unknownFields        protoimpl.UnknownFields

@@ -1,0 +1,221 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// Sizes of the model that tells which runs to stop: checkpoints of one run say little
+// beyond a few of them.
+const (
+	stopCheckpoints  = 6
+	stopObservations = 600
+)
+
+// stopping keeps what is known of the runs of a study that may be stopped early.
+type stopping struct {
+	mu     sync.Mutex
+	useful map[int64]int64   // the last useful step, by the number of the trial
+	judged map[int64]verdict // by the number of the trial
+
+	fitting sync.Mutex // guards what follows, and is held during a fit
+	key     [2]int64   // trials completed and successful when the model was fitted
+	model   *suggest.Model
+}
+
+// verdict is what the model says of a run.
+type verdict struct {
+	attempt  int32 // of the trial
+	busy     bool  // it is being judged
+	hopeless bool
+}
+
+// stopsEarly reports whether runs of a study may be stopped.
+func (s *Server) stopsEarly(compiled *spec.Study) bool {
+	return s.learnsFromCheckpoints(compiled) && !compiled.Spec.GetDisableEarlyStopping()
+}
+
+// lastUseful returns the last step at which a run can be on a front. It takes as long as
+// exact values of the known objectives do, once for every trial, and so has no place in
+// a transaction that writes. ok is false where the trial must not be stopped.
+func (s *Server) lastUseful(ctx context.Context, name string) (last int64, ok bool, err error) {
+	id, number, err := parseTrialName("name", name)
+	if err != nil {
+		return 0, false, err
+	}
+	var cached *cachedStudy
+	var trial *dparetov1.Trial
+	err = s.store.View(ctx, func(tx *store.ReadTx) error {
+		study, err := findStudy(tx, id)
+		if err != nil {
+			return err
+		}
+		if cached, err = s.studies.get(study.GetStudy()); err != nil || !s.stopsEarly(cached.compiled) {
+			return err
+		}
+		cached.stopping.mu.Lock()
+		last, ok = cached.stopping.useful[number]
+		cached.stopping.mu.Unlock()
+		if ok {
+			return nil
+		}
+		record, err := tx.Trial(id, number)
+		if errors.Is(err, store.ErrNotFound) {
+			return trialNotFound(id, number)
+		}
+		if record.GetTrial().GetOrigin() == dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED {
+			trial = record.GetTrial()
+		}
+		return err
+	})
+	if err != nil || trial == nil {
+		return last, ok, err
+	}
+	point, err := pointOf(cached.compiled, trial)
+	if err != nil {
+		return 0, false, err
+	}
+	last = suggest.LastUseful(cached.compiled.Problem, point)
+	cached.stopping.mu.Lock()
+	defer cached.stopping.mu.Unlock()
+	if cached.stopping.useful == nil {
+		cached.stopping.useful = make(map[int64]int64)
+	}
+	cached.stopping.useful[number] = last
+	return last, true, nil
+}
+
+// stopUseless asks the worker of an active trial to stop if its run has passed the last
+// useful step.
+func (c *change) stopUseless(trial *dparetov1.Trial, step, last int64) {
+	if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_ACTIVE || step < last || step >= c.lastStep(trial) {
+		return
+	}
+	parameter := c.compiled.Spec.GetCheckpointParameter()
+	trial.State = dparetov1.TrialState_TRIAL_STATE_STOPPING
+	trial.StateReason = fmt.Sprintf("no state of the run with %s above %d is better than the reference in every computed objective", parameter, last)
+	if last == 0 {
+		trial.StateReason = "no state of the run is better than the reference in every computed objective"
+	}
+}
+
+// lastStep returns the step at the end of a trial.
+func (c *change) lastStep(trial *dparetov1.Trial) int64 {
+	return trial.GetParameters()[c.compiled.Spec.GetCheckpointParameter()].GetIntValue()
+}
+
+// stopHopeless asks the worker of an active trial to stop if the model has given up its
+// run.
+func (c *change) stopHopeless(trial *dparetov1.Trial) {
+	if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_ACTIVE {
+		return
+	}
+	c.stopping.mu.Lock()
+	defer c.stopping.mu.Unlock()
+	if v := c.stopping.judged[trial.GetNumber()]; v.hopeless && v.attempt == trial.GetAttempt() {
+		trial.State = dparetov1.TrialState_TRIAL_STATE_STOPPING
+		trial.StateReason = "the model expects that no further state of the run adds to the front"
+	}
+}
+
+// judge has the model look at a run that was just measured, in the background: its
+// verdict goes out with the next answer. A run that is being judged is not judged again
+// at the same time.
+func (s *Server) judge(study *dparetov1.Study, trial *dparetov1.Trial, last int64) {
+	cached, err := s.studies.get(study)
+	if err != nil {
+		return // it was compiled a moment ago
+	}
+	id := strings.TrimPrefix(study.GetName(), studyName(""))
+	v := verdict{attempt: trial.GetAttempt(), busy: true}
+	st := &cached.stopping
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.judged[trial.GetNumber()].busy {
+		return
+	}
+	if st.judged == nil {
+		st.judged = make(map[int64]verdict)
+	}
+	st.judged[trial.GetNumber()] = v
+	s.inBackground(func() {
+		hopeless, err := s.hopeless(s.background, id, study.GetUid(), trial, last)
+		if err != nil && s.background.Err() == nil && !errors.Is(err, suggest.ErrNoData) {
+			s.logger.WarnContext(s.background, "cannot tell whether a run is hopeless", "trial", trial.GetName(), "error", err)
+		}
+		v.busy, v.hopeless = false, err == nil && hopeless
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		if _, ok := st.judged[trial.GetNumber()]; ok { // the trial is not complete
+			st.judged[trial.GetNumber()] = v
+		}
+	})
+}
+
+// forget drops what is known of a trial that is complete.
+func (st *stopping) forget(number int64) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	delete(st.useful, number)
+	delete(st.judged, number)
+}
+
+// isHopeless reports whether a run cannot add to the front any more, by the model of the
+// completed trials and its own measurements. There is none during the initial trials.
+func (s *Server) isHopeless(ctx context.Context, id, uid string, trial *dparetov1.Trial, last int64) (bool, error) {
+	from, err := s.snapshot(ctx, id, uid)
+	if err != nil {
+		return false, err
+	}
+	if from.record.GetStudy().GetTrialCounts().GetSucceeded() < int64(from.compiled.InitialTrials()) {
+		return false, nil
+	}
+	model, err := from.cached.stopping.fit(ctx, from)
+	if err != nil {
+		return false, err
+	}
+	point, err := pointOf(from.compiled, trial)
+	if err != nil {
+		return false, err
+	}
+	var run []suggest.Evaluation
+	for _, m := range trial.GetMeasurements() {
+		run = append(run, from.compiled.Evaluation(point, m))
+	}
+	reached := trial.GetMeasurements()[len(trial.GetMeasurements())-1].GetStep()
+	return model.Hopeless(run, point, reached, last)
+}
+
+// fit returns the model of the completed trials, from an earlier call if none was
+// completed since.
+func (st *stopping) fit(ctx context.Context, from *snapshot) (*suggest.Model, error) {
+	key := settledKey(from.record)
+	st.fitting.Lock()
+	defer st.fitting.Unlock()
+	if st.model != nil && st.key == key {
+		return st.model, nil
+	}
+	history := &suggest.History{Evaluations: thin(from.history.Evaluations, stopObservations, stopCheckpoints), Infeasible: from.history.Infeasible}
+	model, err := suggest.FitModel(ctx, from.compiled.Problem, history, suggest.ModelOptions{Seed: from.record.GetStudy().GetSeed()})
+	if err != nil {
+		return nil, err
+	}
+	st.key, st.model = key, model
+	return model, nil
+}
+
+// settledKey changes whenever the completed trials do: none ever changes, but it can be
+// deleted.
+func settledKey(record *storev1.StudyRecord) [2]int64 {
+	counts := record.GetStudy().GetTrialCounts()
+	return [2]int64{record.GetCompletedTrials(), counts.GetSucceeded() + counts.GetInfeasible() + counts.GetFailed()}
+}
