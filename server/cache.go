@@ -20,6 +20,7 @@ type cachedStudy struct {
 	history  historyCache
 	prior    priorCache // under the lock of history
 	stopping stopping
+	prepared prepared
 
 	// With all measurements, and with final ones only (see index).
 	posterior      [2]latest[*dparetov1.Front]

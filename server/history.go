@@ -23,6 +23,7 @@ type snapshot struct {
 	cached   *cachedStudy
 	compiled *spec.Study
 	history  *suggest.History
+	prior    string // identifies history.Prior
 }
 
 // snapshot reads a study's history. A study that was deleted, also if another has
@@ -59,6 +60,7 @@ func (s *Server) snapshot(ctx context.Context, id, uid string) (*snapshot, error
 			return err
 		}
 		out.history.Prior, err = cached.prior.read(ctx, s, tx, cached.compiled, checkpoints)
+		out.prior = cached.prior.key
 		return err
 	})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // epochs·x, which is known, and an error. Its designer counts as one that uses models
 // where serviceWith's Server is told so.
 func runSpec() *dparetov1.StudySpec {
-	reference, worst := 32.0, 1.0
+	reference, worst, seed := 32.0, 1.0, uint64(1)
 	return &dparetov1.StudySpec{
 		Parameters: []*dparetov1.ParameterSpec{
 			{
@@ -45,6 +45,7 @@ func runSpec() *dparetov1.StudySpec {
 			},
 		},
 		CheckpointParameter: "epochs",
+		Seed:                &seed,
 		Algorithm:           &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
 	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -53,6 +54,9 @@ type Server struct {
 	// learnsFromCheckpoints tells whether that designer takes every measurement of a run
 	// for an evaluation; tests replace it.
 	learnsFromCheckpoints func(*spec.Study) bool
+	// prepares tells whether that designer takes so long that the next suggestion is
+	// prepared in the background; tests replace it.
+	prepares func(*spec.Study) bool
 	// hopeless is isHopeless; tests replace it.
 	hopeless func(ctx context.Context, id, uid string, trial *dparetov1.Trial, last int64) (bool, error)
 
@@ -66,7 +70,7 @@ type Server struct {
 
 // New returns a server over a store.
 func New(o Options) *Server {
-	s := &Server{store: o.Store, version: o.Version, logger: o.Logger, now: o.Now, designer: designerOf, learnsFromCheckpoints: learnsFromCheckpoints}
+	s := &Server{store: o.Store, version: o.Version, logger: o.Logger, now: o.Now, designer: designerOf, learnsFromCheckpoints: learnsFromCheckpoints, prepares: isModelBased}
 	if s.logger == nil {
 		s.logger = slog.Default()
 	}
@@ -88,13 +92,23 @@ func (s *Server) Close() {
 	s.running.Wait()
 }
 
-// inBackground runs fn unless the server is closed, which waits for it.
-func (s *Server) inBackground(fn func()) {
+// inBackground runs fn in a goroutine that Close waits for, or returns false if the
+// server is closed.
+func (s *Server) inBackground(fn func()) bool {
 	s.suggesters.mu.Lock() // as Close does
 	defer s.suggesters.mu.Unlock()
-	if s.background.Err() == nil {
-		s.running.Go(fn)
+	if s.background.Err() != nil {
+		return false
 	}
+	s.running.Go(func() {
+		defer func() {
+			if r := recover(); r != nil {
+				s.logger.ErrorContext(s.background, "panic in the background", "panic", r, "stack", string(debug.Stack()))
+			}
+		}()
+		fn()
+	})
+	return true
 }
 
 // GRPC returns a gRPC server with all services, health checking and reflection

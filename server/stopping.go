@@ -119,9 +119,9 @@ func (c *change) stopHopeless(trial *dparetov1.Trial) {
 	if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_ACTIVE {
 		return
 	}
-	c.stopping.mu.Lock()
-	defer c.stopping.mu.Unlock()
-	if v := c.stopping.judged[trial.GetNumber()]; v.hopeless && v.attempt == trial.GetAttempt() {
+	c.cached.stopping.mu.Lock()
+	defer c.cached.stopping.mu.Unlock()
+	if v := c.cached.stopping.judged[trial.GetNumber()]; v.hopeless && v.attempt == trial.GetAttempt() {
 		trial.State = dparetov1.TrialState_TRIAL_STATE_STOPPING
 		trial.StateReason = "the model expects that no further state of the run adds to the front"
 	}
@@ -148,16 +148,19 @@ func (s *Server) judge(study *dparetov1.Study, trial *dparetov1.Trial, last int6
 	}
 	st.judged[trial.GetNumber()] = v
 	s.inBackground(func() {
+		v.busy = false
+		defer func() {
+			st.mu.Lock()
+			defer st.mu.Unlock()
+			if _, ok := st.judged[trial.GetNumber()]; ok { // the trial is not complete
+				st.judged[trial.GetNumber()] = v
+			}
+		}()
 		hopeless, err := s.hopeless(s.background, id, study.GetUid(), trial, last)
 		if err != nil && s.background.Err() == nil && !errors.Is(err, suggest.ErrNoData) {
 			s.logger.WarnContext(s.background, "cannot tell whether a run is hopeless", "trial", trial.GetName(), "error", err)
 		}
-		v.busy, v.hopeless = false, err == nil && hopeless
-		st.mu.Lock()
-		defer st.mu.Unlock()
-		if _, ok := st.judged[trial.GetNumber()]; ok { // the trial is not complete
-			st.judged[trial.GetNumber()] = v
-		}
+		v.hopeless = err == nil && hopeless
 	})
 }
 

@@ -59,6 +59,7 @@ func (s *studyService) SuggestTrials(ctx context.Context, req *dparetov1.Suggest
 	var uid string
 	err = s.changeStudy(ctx, id, func(c *change) error {
 		uid = c.study.GetStudy().GetUid()
+		c.cached.prepared.wanted(c.now)
 		trials, err := c.handOutExisting(req.GetWorkerId(), count, resume)
 		resp.Trials = trials
 		s.explain(c, resp, count-len(trials))
@@ -308,10 +309,12 @@ func (s *Server) answerBatch(id, uid string, batch []*demand) (err error) {
 		if err != nil {
 			return err
 		}
-		designer := s.designer(snapshot.compiled)
-		suggestions, exhausted, err := s.design(ctx, designer, snapshot, s.creatable(snapshot.record, total))
-		if err != nil {
-			return err
+		designer, count := s.designer(snapshot.compiled), s.creatable(snapshot.record, total)
+		suggestions, exhausted, ok := snapshot.cached.prepared.take(ctx, snapshot, count)
+		if !ok {
+			if suggestions, exhausted, err = s.design(ctx, designer, snapshot, count); err != nil {
+				return err
+			}
 		}
 		raced, err := s.createSuggested(ctx, id, snapshot, designer, suggestions, exhausted, batch, shares)
 		if err != nil || !raced {

@@ -36,7 +36,7 @@ type change struct {
 	id       string // of the study
 	study    *storev1.StudyRecord
 	compiled *spec.Study
-	stopping *stopping
+	cached   *cachedStudy
 	now      time.Time
 }
 
@@ -53,7 +53,7 @@ func (s *Server) changeStudy(ctx context.Context, id string, fn func(*change) er
 			return err
 		}
 		before := record.GetStudy().GetRevision()
-		c := &change{tx: tx, id: id, study: record, compiled: cached.compiled, stopping: &cached.stopping, now: s.now()}
+		c := &change{tx: tx, id: id, study: record, compiled: cached.compiled, cached: cached, now: s.now()}
 		if err := fn(c); err != nil || record.GetStudy().GetRevision() == before {
 			return err
 		}
@@ -154,7 +154,7 @@ func (c *change) finish(record *storev1.TrialRecord, state dparetov1.TrialState,
 	trial.StateReason = reason
 	trial.Lease = nil
 	trial.EndTime = timestamppb.New(c.now)
-	c.stopping.forget(trial.GetNumber())
+	c.cached.stopping.forget(trial.GetNumber())
 	c.updateStagnation(trial)
 }
 
@@ -534,8 +534,10 @@ func (s *studyService) CompleteTrial(ctx context.Context, req *dparetov1.Complet
 		return nil, err
 	}
 	resp := new(dparetov1.CompleteTrialResponse)
+	var study *dparetov1.Study
 	err = s.changeTrial(ctx, req.GetName(), func(c *change, record *storev1.TrialRecord) error {
 		resp.Trial = record.GetTrial()
+		study = c.study.GetStudy()
 		if record.GetCompletionToken() == req.GetLeaseToken() && slices.Equal(record.GetCompletionDigest(), digest) && req.GetLeaseToken() != "" {
 			return nil // the answer was lost; the change is there
 		}
@@ -553,6 +555,7 @@ func (s *studyService) CompleteTrial(ctx context.Context, req *dparetov1.Complet
 	if err != nil {
 		return nil, err
 	}
+	s.prepare(study) //nolint:contextcheck // it outlives the call
 	return resp, nil
 }
 

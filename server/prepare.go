@@ -1,0 +1,133 @@
+package server
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// askedLately is how long after the last demand for trials suggestions are prepared: a
+// study that nobody works on costs nothing.
+const askedLately = 5 * time.Minute
+
+// historyKey identifies the history that a suggestion is made from, and its number. Of
+// all that happens to a study only what changes these counts changes the history.
+type historyKey struct {
+	settled [2]int64
+	open    int64
+	next    int64
+	prior   string
+}
+
+// prepared keeps the suggestion that was prepared for the next demand.
+type prepared struct {
+	mu      sync.Mutex
+	asked   time.Time
+	current *preparation // the last that was begun
+}
+
+// preparation is one suggestion in the making. What follows done is set when done is
+// closed.
+type preparation struct {
+	cancel context.CancelFunc
+	key    historyKey // under prepared.mu; zero until the history is read
+
+	done        chan struct{}
+	suggestions []suggest.Suggestion
+	exhausted   bool
+	err         error
+}
+
+// prepare begins to compute the next suggestion of a study, in the background. One that
+// is still being prepared, from a history that has changed now, is given up, and has
+// ended before the next begins.
+func (s *Server) prepare(study *dparetov1.Study) {
+	cached, err := s.studies.get(study)
+	if err != nil || !s.prepares(cached.compiled) {
+		return // an error would have been returned before
+	}
+	p := &cached.prepared
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.now().Sub(p.asked) > askedLately {
+		return
+	}
+	before := p.current
+	if before != nil {
+		before.cancel()
+	}
+	ctx, cancel := context.WithCancel(s.background)
+	next := &preparation{cancel: cancel, done: make(chan struct{}), err: context.Canceled} // unless it succeeds
+	id := strings.TrimPrefix(study.GetName(), studyName(""))
+	started := s.inBackground(func() {
+		defer cancel()
+		defer close(next.done)
+		if before != nil {
+			<-before.done
+		}
+		next.suggestions, next.exhausted, next.err = s.prepareNow(ctx, id, study.GetUid(), p, next)
+	})
+	if started {
+		p.current = next
+	} else {
+		cancel()
+	}
+}
+
+// prepareNow computes one suggestion, after it has published what it is made from.
+func (s *Server) prepareNow(ctx context.Context, id, uid string, p *prepared, self *preparation) ([]suggest.Suggestion, bool, error) {
+	from, err := s.snapshot(ctx, id, uid)
+	if err != nil {
+		return nil, false, err
+	}
+	if s.creatable(from.record, 1) == 0 || from.record.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED {
+		return nil, false, nil
+	}
+	p.mu.Lock()
+	self.key = from.key()
+	p.mu.Unlock()
+	return s.design(ctx, s.designer(from.compiled), from, 1)
+}
+
+// take returns the suggestion that was prepared for a demand of count trials, waiting
+// for it if it is in the making. It returns false, and gives up what was in the making,
+// if there is none from the same history.
+func (p *prepared) take(ctx context.Context, from *snapshot, count int) (suggestions []suggest.Suggestion, exhausted, ok bool) {
+	p.mu.Lock()
+	current := p.current
+	if current == nil || count != 1 || current.key != from.key() {
+		if current != nil {
+			current.cancel()
+		}
+		p.mu.Unlock()
+		return nil, false, false
+	}
+	p.mu.Unlock()
+	select {
+	case <-current.done:
+		return current.suggestions, current.exhausted, current.err == nil
+	case <-ctx.Done():
+		return nil, false, false
+	}
+}
+
+// wanted notes that trials are asked for.
+func (p *prepared) wanted(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = now
+}
+
+// key identifies the history of a snapshot.
+func (s *snapshot) key() historyKey {
+	return historyKey{
+		settled: settledKey(s.record),
+		open:    openTrials(s.record.GetStudy().GetTrialCounts()),
+		next:    s.record.GetNextTrialNumber(),
+		prior:   s.prior,
+	}
+}

@@ -1,0 +1,176 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// always reports true of every study.
+func always(*spec.Study) bool { return true }
+
+// The suggestion that was prepared when a trial completed is the one that is handed out:
+// the designer is not asked again.
+func TestPrepared(t *testing.T) {
+	random := suggest.NewRandom()
+	calls := make(chan int, 10) // the number of evaluations known
+	s := serviceWith(t, fakeDesigner{func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
+		calls <- len(h.Evaluations)
+		return random.Suggest(ctx, p, h, r)
+	}})
+	s.prepares = always
+	runs(t, s, nil)
+	trial := askRun(t, s)
+	<-calls
+	completeRun(t, s, trial, measured(0, 0.5))
+	if n := <-calls; n != 1 {
+		t.Errorf("prepared from %d evaluations", n)
+	}
+	next := askRun(t, s)
+	if len(calls) != 0 {
+		t.Error("the designer was asked again")
+	}
+	// Leases are renewed and measurements taken meanwhile: the history is the same.
+	completeRun(t, s, next, measured(0, 0.5))
+	<-calls
+	other := askRun(t, s)
+	if len(calls) != 0 {
+		t.Error("the designer was asked again")
+	}
+	third := askRun(t, s) // nothing was prepared for it
+	<-calls
+	completeRun(t, s, other, measured(0, 0.5))
+	<-calls
+	report(t, s, third, measured(1, 0.5))
+	askRun(t, s)
+	if len(calls) != 0 {
+		t.Error("the designer was asked again after a measurement")
+	}
+}
+
+// What was prepared from another history is given up.
+func TestPreparationIsGivenUp(t *testing.T) {
+	random := suggest.NewRandom()
+	begun, given := make(chan int, 10), make(chan error, 10)
+	s := serviceWith(t, fakeDesigner{func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
+		begun <- len(h.Evaluations)
+		if len(h.Evaluations) == 1 && r.Count == 1 {
+			<-ctx.Done()
+			given <- ctx.Err()
+			return nil, ctx.Err()
+		}
+		return random.Suggest(ctx, p, h, r)
+	}})
+	s.prepares = always
+	runs(t, s, nil)
+	first, second := askRun(t, s), askRun(t, s)
+	<-begun
+	<-begun
+	completeRun(t, s, first, measured(0, 0.5))
+	if n := <-begun; n != 1 {
+		t.Fatalf("prepared from %d evaluations", n)
+	}
+	completeRun(t, s, second, measured(0, 0.5)) // the next preparation waits for the end of this one
+	if err := <-given; err == nil {
+		t.Error("it was not cancelled")
+	}
+	if n := <-begun; n != 2 {
+		t.Errorf("prepared from %d evaluations", n)
+	}
+	askRun(t, s)
+	if len(begun) != 0 {
+		t.Error("the designer was asked again")
+	}
+}
+
+// Nothing is prepared for a study that nobody has asked for some time, nor after the end
+// of its budget.
+func TestNothingToPrepare(t *testing.T) {
+	var mu sync.Mutex
+	now := time.Now()
+	calls := make(chan int, 10)
+	random := suggest.NewRandom()
+	s := serviceWith(t, fakeDesigner{func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
+		calls <- len(h.Evaluations)
+		return random.Suggest(ctx, p, h, r)
+	}})
+	s.prepares = always
+	s.now = func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}
+	runs(t, s, func(asked *dparetov1.StudySpec) { asked.Budget = &dparetov1.Budget{MaxTrials: 2} })
+	first, second := askRun(t, s), askRun(t, s)
+	completeRun(t, s, first, measured(0, 0.5))
+	mu.Lock()
+	now = now.Add(time.Hour)
+	mu.Unlock()
+	completeRun(t, s, second, measured(0, 0.5))
+	s.Close() // waits
+	if len(calls) != 2 {
+		t.Errorf("%d calls of the designer, want 2", len(calls))
+	}
+}
+
+// work runs a trial of studies/runs.
+func work(s *studyService) error {
+	no := false
+	resp, err := s.SuggestTrials(context.Background(), &dparetov1.SuggestTrialsRequest{Parent: "studies/runs", WorkerId: "w", Resume: &no})
+	if err != nil {
+		return err
+	}
+	for _, trial := range resp.GetTrials() {
+		_, err = s.CompleteTrial(context.Background(), &dparetov1.CompleteTrialRequest{
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
+			Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: measured(0, 0.5)},
+		})
+	}
+	return err
+}
+
+// Suggestions are the same with preparation and without, also when several workers ask
+// and complete at the same time.
+func TestPreparationChangesNothing(t *testing.T) {
+	history := func(prepares bool) []*dparetov1.Trial {
+		s := serviceWith(t, fakeDesigner{suggest: suggest.NewDPareto(suggest.DParetoOptions{InitialPoints: 3, Candidates: 50, Restarts: 2}).Suggest})
+		s.prepares = func(*spec.Study) bool { return prepares }
+		runs(t, s, nil)
+		var trials []*dparetov1.Trial
+		for range 10 {
+			trial := askRun(t, s)
+			trials = append(trials, trial)
+			completeRun(t, s, trial, measured(0, 0.2+0.5*trial.GetParameters()["x"].GetDoubleValue()))
+		}
+		return trials
+	}
+	options := []cmp.Option{
+		protocmp.Transform(), protocmp.IgnoreFields(&dparetov1.Trial{}, "lease", "create_time", "start_time", "etag"),
+	}
+	if d := cmp.Diff(history(false), history(true), options...); d != "" {
+		t.Error(d)
+	}
+
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	s.prepares = always
+	runs(t, s, nil)
+	var workers sync.WaitGroup
+	for range 4 {
+		workers.Go(func() {
+			for range 10 {
+				if err := work(s); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	workers.Wait()
+}
