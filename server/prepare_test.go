@@ -30,7 +30,7 @@ func TestPrepared(t *testing.T) {
 	runs(t, s, nil)
 	trial := askRun(t, s)
 	<-calls
-	completeRun(t, s, trial, measured(0, 0.5))
+	completeRun(t, s, trial, errorAt(0, 0.5))
 	if n := <-calls; n != 1 {
 		t.Errorf("prepared from %d evaluations", n)
 	}
@@ -39,7 +39,7 @@ func TestPrepared(t *testing.T) {
 		t.Error("the designer was asked again")
 	}
 	// Leases are renewed and measurements taken meanwhile: the history is the same.
-	completeRun(t, s, next, measured(0, 0.5))
+	completeRun(t, s, next, errorAt(0, 0.5))
 	<-calls
 	other := askRun(t, s)
 	if len(calls) != 0 {
@@ -47,9 +47,9 @@ func TestPrepared(t *testing.T) {
 	}
 	third := askRun(t, s) // nothing was prepared for it
 	<-calls
-	completeRun(t, s, other, measured(0, 0.5))
+	completeRun(t, s, other, errorAt(0, 0.5))
 	<-calls
-	report(t, s, third, measured(1, 0.5))
+	report(t, s, third, errorAt(1, 0.5))
 	askRun(t, s)
 	if len(calls) != 0 {
 		t.Error("the designer was asked again after a measurement")
@@ -74,11 +74,11 @@ func TestPreparationIsGivenUp(t *testing.T) {
 	first, second := askRun(t, s), askRun(t, s)
 	<-begun
 	<-begun
-	completeRun(t, s, first, measured(0, 0.5))
+	completeRun(t, s, first, errorAt(0, 0.5))
 	if n := <-begun; n != 1 {
 		t.Fatalf("prepared from %d evaluations", n)
 	}
-	completeRun(t, s, second, measured(0, 0.5)) // the next preparation waits for the end of this one
+	completeRun(t, s, second, errorAt(0, 0.5)) // the next preparation waits for the end of this one
 	if err := <-given; err == nil {
 		t.Error("it was not cancelled")
 	}
@@ -110,11 +110,11 @@ func TestNothingToPrepare(t *testing.T) {
 	}
 	runs(t, s, func(asked *dparetov1.StudySpec) { asked.Budget = &dparetov1.Budget{MaxTrials: 2} })
 	first, second := askRun(t, s), askRun(t, s)
-	completeRun(t, s, first, measured(0, 0.5))
+	completeRun(t, s, first, errorAt(0, 0.5))
 	mu.Lock()
 	now = now.Add(time.Hour)
 	mu.Unlock()
-	completeRun(t, s, second, measured(0, 0.5))
+	completeRun(t, s, second, errorAt(0, 0.5))
 	s.Close() // waits
 	if len(calls) != 2 {
 		t.Errorf("%d calls of the designer, want 2", len(calls))
@@ -131,7 +131,7 @@ func work(s *studyService) error {
 	for _, trial := range resp.GetTrials() {
 		_, err = s.CompleteTrial(context.Background(), &dparetov1.CompleteTrialRequest{
 			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
-			Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: measured(0, 0.5)},
+			Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: errorAt(0, 0.5)},
 		})
 	}
 	return err
@@ -148,7 +148,7 @@ func TestPreparationChangesNothing(t *testing.T) {
 		for range 10 {
 			trial := askRun(t, s)
 			trials = append(trials, trial)
-			completeRun(t, s, trial, measured(0, 0.2+0.5*trial.GetParameters()["x"].GetDoubleValue()))
+			completeRun(t, s, trial, errorAt(0, 0.2+0.5*trial.GetParameters()["x"].GetDoubleValue()))
 		}
 		return trials
 	}

@@ -40,10 +40,10 @@ func TestStopUselessRuns(t *testing.T) {
 			s.hopeless = func(context.Context, string, string, *dparetov1.Trial, int64) (bool, error) { return false, nil }
 			study := runs(t, s, tc.change)
 			trial := askRun(t, s)
-			if resp := report(t, s, trial, measured(4, 0.5), measured(30, 0.4)); resp.GetShouldStop() {
+			if resp := report(t, s, trial, errorAt(4, 0.5), errorAt(30, 0.4)); resp.GetShouldStop() {
 				t.Errorf("at 30 epochs: %v", resp)
 			}
-			resp := report(t, s, trial, measured(31, 0.3))
+			resp := report(t, s, trial, errorAt(31, 0.3))
 			if resp.GetShouldStop() != tc.stops || tc.stops && !strings.Contains(resp.GetStopReason(), "epochs above 31") {
 				t.Errorf("at 31 epochs: %v", resp)
 			}
@@ -70,7 +70,7 @@ func TestRequestedRunsAreNotStopped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if resp := report(t, s, askRun(t, s), measured(60, 0.5)); resp.GetShouldStop() {
+	if resp := report(t, s, askRun(t, s), errorAt(60, 0.5)); resp.GetShouldStop() {
 		t.Error(resp)
 	}
 }
@@ -90,12 +90,12 @@ func TestStopHopelessRuns(t *testing.T) {
 	}
 	runs(t, s, nil)
 	trial := askRun(t, s)
-	report(t, s, trial, measured(1, 0.5))
+	report(t, s, trial, errorAt(1, 0.5))
 	if n := <-judging; n != 1 {
 		t.Errorf("judged after %d measurements", n)
 	}
 	// While it is judged measurements are taken, and no second judgement begins.
-	if resp := report(t, s, trial, measured(2, 0.5), measured(3, 0.5)); resp.GetShouldStop() {
+	if resp := report(t, s, trial, errorAt(2, 0.5), errorAt(3, 0.5)); resp.GetShouldStop() {
 		t.Error(resp)
 	}
 	verdicts <- true
@@ -109,7 +109,7 @@ func TestStopHopelessRuns(t *testing.T) {
 		}
 		renewed = resp.GetResults()[trial.GetName()]
 	}
-	if resp := report(t, s, trial, measured(4, 0.5)); !resp.GetShouldStop() || !strings.Contains(resp.GetStopReason(), "model") {
+	if resp := report(t, s, trial, errorAt(4, 0.5)); !resp.GetShouldStop() || !strings.Contains(resp.GetStopReason(), "model") {
 		t.Error(resp)
 	}
 	if len(judging) != 0 {
@@ -121,7 +121,7 @@ func TestStopHopelessRuns(t *testing.T) {
 
 	// Another attempt starts anew.
 	second := askRun(t, s)
-	report(t, s, second, measured(1, 0.5))
+	report(t, s, second, errorAt(1, 0.5))
 	<-judging
 	failure := &dparetov1.Failure{Reason: "r", Retryable: true}
 	if _, err := s.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
@@ -134,7 +134,7 @@ func TestStopHopelessRuns(t *testing.T) {
 	if again.GetName() != second.GetName() {
 		t.Fatalf("got %s", again.GetName())
 	}
-	if resp := report(t, s, again, measured(1, 0.5)); resp.GetShouldStop() {
+	if resp := report(t, s, again, errorAt(1, 0.5)); resp.GetShouldStop() {
 		t.Error(resp)
 	}
 	close(verdicts) // all further runs are not hopeless
@@ -160,7 +160,7 @@ func TestModelStopsRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	completed := func(x float64, step int64, value float64) *dparetov1.Measurement {
-		m, _, err := cached.compiled.Measurement("measurement", space.Point{x, 64}, measured(step, value), false)
+		m, _, err := cached.compiled.Measurement("measurement", space.Point{x, 64}, errorAt(step, value), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestModelStopsRuns(t *testing.T) {
 		if i < 8 && judged(bad(1)) {
 			t.Errorf("judged after %d trials", i)
 		}
-		completeRun(t, s, trial, measured(0, errorOf(trial)))
+		completeRun(t, s, trial, errorAt(0, errorOf(trial)))
 	}
 	if !judged(bad(1)) || !judged(bad(2)) {
 		t.Error("the run is not hopeless")
