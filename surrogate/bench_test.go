@@ -68,10 +68,10 @@ func BenchmarkFitEvaluation(b *testing.B) {
 			grad := make([]float64, len(theta))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := f.value(theta); err != nil {
+				if _, err := f.Value(theta); err != nil {
 					b.Fatal(err)
 				}
-				f.gradient(grad)
+				f.Gradient(grad)
 			}
 		})
 	}

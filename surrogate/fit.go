@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/dpareto/dpareto/surrogate/lbfgs"
 )
 
 // Bounds of the hyperparameters that [Fit] searches, for outputs standardised
@@ -142,8 +144,9 @@ func standardise(y []float64, fallback float64) (standardisation, error) {
 
 // Fit returns the posterior at the hyperparameters that maximise the marginal
 // likelihood times the prior (MAP over the logarithms of the hyperparameters),
-// within the bounds MinLengthScale to MaxNoiseDecay. The mean is the sample
-// mean of Y, less the share of Base. The result is never less probable than
+// within the bounds MinLengthScale to MaxNoiseDecay. The mean is estimated by
+// generalised least squares, with a normal prior around the sample mean of Y less
+// the share of Base, as wide as their standard deviation. The result is never less probable than
 // Start moved into the bounds, and does not depend on the number of processors.
 //
 // The decay of the noise within groups is fitted if a group has two
@@ -215,7 +218,7 @@ func Fit(ctx context.Context, obs Observations, o Options) (*GP, error) {
 		scale = math.Sqrt(o.Base.hyper.SignalVariance)
 	}
 
-	limits := limits{evaluations: max(0, o.MaxEvaluations), decrease: o.Tolerance}
+	limits := lbfgs.Options{MaxEvaluations: max(0, o.MaxEvaluations), Decrease: o.Tolerance}
 	var best Hyperparameters
 	least := math.Inf(1)
 	for _, weight := range baseWeights(o.Base, len(obs.X)) {
@@ -233,7 +236,9 @@ func Fit(ctx context.Context, obs Observations, o Options) (*GP, error) {
 		// The density of the residuals in units of Y.
 		if value += float64(len(obs.X)) * math.Log(units.scale); value < least {
 			least = value
-			best = problem.hyperparameters(theta)
+			if best, err = problem.hyperparameters(theta); err != nil {
+				return nil, err
+			}
 			best.BaseWeight = weight
 		}
 	}
@@ -268,7 +273,7 @@ func (p *problem) starts(o Options) [][]float64 {
 // ones the first, with minus the logarithm of the density there. The climbs are independent of each other, so that running
 // them in parallel cannot change the result. A panic in one of them, of a foreign
 // kernel for instance, becomes one of the caller, who can recover from it.
-func maximise(ctx context.Context, p *problem, starts [][]float64, limits limits) (theta []float64, value float64, err error) {
+func maximise(ctx context.Context, p *problem, starts [][]float64, limits lbfgs.Options) (theta []float64, value float64, err error) {
 	values := make([]float64, len(starts))
 	errs := make([]error, len(starts))
 	var next atomic.Int64
@@ -284,7 +289,7 @@ func maximise(ctx context.Context, p *problem, starts [][]float64, limits limits
 			}()
 			posterior := newLogPosterior(p)
 			for i := int(next.Add(1)) - 1; i < len(starts); i = int(next.Add(1)) - 1 {
-				values[i], errs[i] = minimise(ctx, posterior, starts[i], p.lower, p.upper, limits)
+				values[i], errs[i] = lbfgs.Minimise(ctx, posterior, starts[i], p.lower, p.upper, limits)
 			}
 		})
 	}

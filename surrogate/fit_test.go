@@ -89,7 +89,7 @@ func TestPosteriorGradient(t *testing.T) {
 				}
 				f := newLogPosterior(newTestProblem(t, kernel, prior, obs, Options{FixedNoise: test.fixedNoise}))
 				value := func(theta []float64) float64 {
-					v, err := f.value(theta)
+					v, err := f.Value(theta)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -100,7 +100,7 @@ func TestPosteriorGradient(t *testing.T) {
 					want := fd.Gradient(nil, value, theta, &fd.Settings{Formula: fd.Central, Step: 1e-5})
 					value(theta)
 					got := make([]float64, len(theta))
-					f.gradient(got)
+					f.Gradient(got)
 					for i := range got {
 						if !scalar.EqualWithinAbsOrRel(got[i], want[i], 1e-6, 1e-6) {
 							t.Errorf("at θ = %v: derivative %d is %v, finite difference %v", theta, i, got[i], want[i])
@@ -119,7 +119,7 @@ func TestPosteriorGradientWithJitter(t *testing.T) {
 	obs := Observations{X: [][]float64{{0.1}, {0.1}, {0.7}, {0.9}}, Y: []float64{1, 1, 2, 4}}
 	f := newLogPosterior(newTestProblem(t, Matern52{}, NoPrior{}, obs, Options{FixedNoise: &noise}))
 	value := func(theta []float64) float64 {
-		v, err := f.value(theta)
+		v, err := f.Value(theta)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func TestPosteriorGradientWithJitter(t *testing.T) {
 		t.Fatal("no jitter was needed")
 	}
 	got := make([]float64, 2)
-	f.gradient(got)
+	f.Gradient(got)
 	// The condition number is 1e8; leaving the jitter out changes grad[0] by 0.5.
 	if maxDifference(got, want) > 1e-3 {
 		t.Errorf("gradient %v, finite difference %v", got, want)
@@ -145,11 +145,11 @@ func TestPosteriorValue(t *testing.T) {
 	prior := DefaultPrior(2)
 	p := newTestProblem(t, Matern32{}, prior, obs, Options{})
 	theta := []float64{0.4, -1, 0.3, -4}
-	got, err := newLogPosterior(p).value(theta)
+	got, err := newLogPosterior(p).Value(theta)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := mustNew(t, Matern32{}, p.hyperparameters(theta), obs).LogMarginalLikelihood() + 20*math.Log(p.units.scale)
+	want := mustNew(t, Matern32{}, hyperparametersAt(t, p, theta), obs).LogMarginalLikelihood() - meanPenalty(t, p, theta) + 20*math.Log(p.units.scale)
 	for i, density := range []func(float64) (float64, float64){prior.SignalVariance, prior.LengthScale, prior.LengthScale, prior.NoiseVariance} {
 		v, _ := density(theta[i])
 		want += v
@@ -157,8 +157,46 @@ func TestPosteriorValue(t *testing.T) {
 	if !scalar.EqualWithinAbs(-got, want, 1e-10) {
 		t.Errorf("log posterior %v, want %v", -got, want)
 	}
-	if back := p.logs(p.hyperparameters(theta)); maxDifference(back, theta) > 1e-14 {
+	if back := p.logs(hyperparametersAt(t, p, theta)); maxDifference(back, theta) > 1e-14 {
 		t.Errorf("θ = %v comes back as %v", theta, back)
+	}
+}
+
+// hyperparametersAt returns the hyperparameters at θ.
+func hyperparametersAt(t *testing.T, p *problem, theta []float64) Hyperparameters {
+	t.Helper()
+	h, err := p.hyperparameters(theta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// meanPenalty is minus the logarithm of the prior density of the mean.
+func meanPenalty(t *testing.T, p *problem, theta []float64) float64 {
+	t.Helper()
+	m := (hyperparametersAt(t, p, theta).Mean - p.units.mean) / p.units.scale
+	return m * m / 2
+}
+
+// The mean maximises the posterior density given the other hyperparameters.
+func TestMeanIsTheBest(t *testing.T) {
+	for seed := range uint64(10) {
+		obs := randomObservations(newRand(seed), 15, 2)
+		p := newTestProblem(t, Matern52{}, DefaultPrior(2), obs, Options{})
+		theta := p.random(newRand(seed + 100))
+		best := hyperparametersAt(t, p, theta)
+		density := func(mean float64) float64 {
+			h := best
+			h.Mean = mean
+			m := (mean - p.units.mean) / p.units.scale
+			return mustNew(t, nil, h, obs).LogMarginalLikelihood() - m*m/2
+		}
+		for _, step := range []float64{-1e-3, 1e-3} {
+			if density(best.Mean+step*p.units.scale) >= density(best.Mean) {
+				t.Errorf("seed %d: the mean %v is not the best", seed, best.Mean)
+			}
+		}
 	}
 }
 
@@ -274,7 +312,7 @@ func TestFitFixedNoise(t *testing.T) {
 func logPosteriorOf(t *testing.T, g *GP, obs Observations, prior Prior) float64 {
 	t.Helper()
 	p := newTestProblem(t, g.kernel, prior, obs, Options{})
-	v, err := newLogPosterior(p).value(p.logs(g.Hyperparameters()))
+	v, err := newLogPosterior(p).Value(p.logs(g.Hyperparameters()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +326,7 @@ func TestFitNeverWorseThanStart(t *testing.T) {
 		obs := randomObservations(rng, 1+rng.IntN(30), d)
 		prior := DefaultPrior(d)
 		p := newTestProblem(t, Matern52{}, prior, obs, Options{})
-		start := p.hyperparameters(p.random(rng))
+		start := hyperparametersAt(t, p, p.random(rng))
 		before := logPosteriorOf(t, mustNew(t, nil, start, obs), obs, prior)
 		g := mustFit(t, obs, Options{Start: &start, Restarts: -1})
 		after := logPosteriorOf(t, g, obs, prior)
@@ -329,11 +367,11 @@ func TestFitIsStationary(t *testing.T) {
 			}
 		}
 		f := newLogPosterior(p)
-		if _, err := f.value(theta); err != nil {
+		if _, err := f.Value(theta); err != nil {
 			t.Fatal(err)
 		}
 		grad := make([]float64, len(theta))
-		f.gradient(grad)
+		f.Gradient(grad)
 		if norm := projectedNorm(theta, grad, p.lower, p.upper); norm > 0.02 {
 			t.Errorf("trial %d: projected gradient %v at the estimate", trial, norm)
 		}
@@ -639,6 +677,16 @@ func (k countingKernel) Correlation(r2 float64) (c, dc float64) {
 }
 
 // A refit is cheap: an evaluation asks for n(n−1)/2 correlations, and so does New.
+// projectedNorm returns the largest coordinate of P(x − grad) − x in magnitude,
+// where P projects onto the box.
+func projectedNorm(x, grad, lower, upper []float64) float64 {
+	var norm float64
+	for i, g := range grad {
+		norm = max(norm, math.Abs(min(max(x[i]-g, lower[i]), upper[i])-x[i]))
+	}
+	return norm
+}
+
 func TestRefitEvaluations(t *testing.T) {
 	const n = 60
 	obs := checkpoints(1, n, 4)
@@ -651,18 +699,18 @@ func TestRefitEvaluations(t *testing.T) {
 		g := mustFit(t, extended, o)
 		p := newTestProblem(t, Matern52{}, DefaultPrior(4), extended, o)
 		f := newLogPosterior(p)
-		before, err := f.value(p.logs(start))
+		before, err := f.Value(p.logs(start))
 		if err != nil {
 			t.Fatal(err)
 		}
-		after, err := f.value(p.logs(g.Hyperparameters()))
+		after, err := f.Value(p.logs(g.Hyperparameters()))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if after > before+1e-9 {
 			t.Errorf("%+v: the negative log posterior rose from %v to %v", o, before, after)
 		}
-		return int(k.calls.Load())/((n+4)*(n+3)/2) - 1
+		return int(k.calls.Load())/((n+4)*(n+3)/2) - 2 // for the mean, and for the result
 	}
 	full, tolerant, single := evaluations(Options{}), evaluations(Options{Tolerance: 0.01}), evaluations(Options{MaxEvaluations: 1})
 	if single != 1 || tolerant >= full || tolerant > 12 || evaluations(Options{MaxEvaluations: 3}) != 3 {
@@ -689,7 +737,7 @@ func TestTiedGradient(t *testing.T) {
 	obs := categorical(1, 40)
 	f := newLogPosterior(newTestProblem(t, Matern52{}, DefaultPrior(2), obs, Options{Tied: []int{1, 0, 0, 0}, NoiseSlopes: true}))
 	value := func(theta []float64) float64 {
-		v, err := f.value(theta)
+		v, err := f.Value(theta)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -704,7 +752,7 @@ func TestTiedGradient(t *testing.T) {
 		want := fd.Gradient(nil, value, theta, &fd.Settings{Formula: fd.Central, Step: 1e-5})
 		value(theta)
 		got := make([]float64, len(theta))
-		f.gradient(got)
+		f.Gradient(got)
 		if !floats.EqualApprox(got, want, 1e-5) {
 			t.Errorf("at θ = %v: gradient %v, finite difference %v", theta, got, want)
 		}

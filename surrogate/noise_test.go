@@ -183,7 +183,7 @@ func TestNoiseGradient(t *testing.T) {
 			}
 			f := newLogPosterior(newTestProblem(t, Matern52{}, prior, obs, test.o))
 			value := func(theta []float64) float64 {
-				v, err := f.value(theta)
+				v, err := f.Value(theta)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -198,7 +198,7 @@ func TestNoiseGradient(t *testing.T) {
 				want := fd.Gradient(nil, value, theta, &fd.Settings{Formula: fd.Central, Step: 1e-5})
 				value(theta)
 				got := make([]float64, len(theta))
-				f.gradient(got)
+				f.Gradient(got)
 				for i := range got {
 					if !scalar.EqualWithinAbsOrRel(got[i], want[i], 1e-6, 1e-6) {
 						t.Errorf("at θ = %v: derivative %d is %v, finite difference %v", theta, i, got[i], want[i])
@@ -216,12 +216,12 @@ func TestNoisePosteriorValue(t *testing.T) {
 	prior := DefaultPrior(2)
 	p := newTestProblem(t, Matern52{}, prior, obs, Options{NoiseSlopes: true})
 	theta := []float64{0.4, -1, 0.3, -2, 1.5, -0.7, 0.2}
-	got, err := newLogPosterior(p).value(theta)
+	got, err := newLogPosterior(p).Value(theta)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := p.hyperparameters(theta)
-	want := mustNew(t, nil, h, obs).LogMarginalLikelihood() + 40*math.Log(p.units.scale)
+	h := hyperparametersAt(t, p, theta)
+	want := mustNew(t, nil, h, obs).LogMarginalLikelihood() - meanPenalty(t, p, theta) + 40*math.Log(p.units.scale)
 	for i, density := range []func(float64) (float64, float64){
 		prior.SignalVariance, prior.LengthScale, prior.LengthScale, prior.NoiseVariance, prior.NoiseSlope, prior.NoiseSlope, prior.NoiseDecay,
 	} {

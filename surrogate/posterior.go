@@ -149,11 +149,16 @@ func (p *problem) logs(h Hyperparameters) []float64 {
 	return theta
 }
 
-// hyperparameters is the inverse of logs.
-func (p *problem) hyperparameters(theta []float64) Hyperparameters {
+// hyperparameters is the inverse of logs, with the mean that is best at theta; it
+// must be a point at which the posterior density can be computed.
+func (p *problem) hyperparameters(theta []float64) (Hyperparameters, error) {
+	density := newLogPosterior(p)
+	if _, err := density.Value(theta); err != nil {
+		return Hyperparameters{}, err
+	}
 	unit := p.units.scale * p.units.scale
 	h := Hyperparameters{
-		Mean:           p.units.mean,
+		Mean:           p.units.mean + p.units.scale*density.mean,
 		SignalVariance: math.Exp(theta[0]) * unit,
 		LengthScales:   make([]float64, p.d),
 		NoiseVariance:  p.fixed,
@@ -171,7 +176,7 @@ func (p *problem) hyperparameters(theta []float64) Hyperparameters {
 	if p.decayAt >= 0 {
 		h.NoiseDecay = math.Exp(theta[p.decayAt])
 	}
-	return h
+	return h, nil
 }
 
 // typical returns a starting point at the mode of the default prior.
@@ -249,7 +254,10 @@ type logPosterior struct {
 	inverses   []float64 // g, 1/ℓ² at theta
 	learned    []float64 // n, learned noise variances
 	shared     []float64 // learned noise covariances of the pairs in sharings
-	alpha      []float64 // n, z = L⁻¹y, then K⁻¹y
+	mean       float64   // of the prior, standardised
+	residual   []float64 // n, y − mean
+	ones       []float64 // n, L⁻¹1
+	alpha      []float64 // n, L⁻¹residual, then K⁻¹residual
 	derivative []float64 // n(n−1)/2, dk/d(r²) of the pairs i > j
 	factor     triangle  // K, then its factor L, then K⁻¹
 	jitter     float64
@@ -262,6 +270,8 @@ func newLogPosterior(p *problem) *logPosterior {
 		inverses:   make([]float64, p.scales),
 		learned:    make([]float64, p.n),
 		shared:     make([]float64, len(p.sharings)),
+		residual:   make([]float64, p.n),
+		ones:       make([]float64, p.n),
 		alpha:      make([]float64, p.n),
 		derivative: make([]float64, p.n*(p.n-1)/2),
 		factor:     newTriangle(p.n),
@@ -289,9 +299,9 @@ func (f *logPosterior) setNoise() {
 	}
 }
 
-// value returns −log p(y|θ) − log p(θ), or an error wrapping
+// Value returns −log p(y|θ) − log p(θ), or an error wrapping
 // ErrNotPositiveDefinite.
-func (f *logPosterior) value(theta []float64) (float64, error) {
+func (f *logPosterior) Value(theta []float64) (float64, error) {
 	copy(f.theta, theta)
 	signal := math.Exp(theta[0])
 	for j := range f.inverses {
@@ -326,17 +336,34 @@ func (f *logPosterior) value(theta []float64) (float64, error) {
 	}
 	copy(f.alpha, f.y)
 	f.factor.solve(blas.NoTrans, f.alpha)
-	return -logLikelihood(f.factor, f.alpha) - f.logPrior(theta, nil), nil
+	f.setMean()
+	return f.mean*f.mean/2 - logLikelihood(f.factor, f.alpha) - f.logPrior(theta, nil), nil
 }
 
-// gradient stores the gradient at the point of the last value, for which it
+// setMean estimates the mean by generalised least squares, with a standard normal
+// prior, and takes it out of alpha. Since it maximises the posterior density given
+// the rest, its own dependence on θ does not enter the gradient.
+func (f *logPosterior) setMean() {
+	for i := range f.ones {
+		f.ones[i] = 1
+	}
+	ones := vector(f.ones)
+	f.factor.solve(blas.NoTrans, f.ones)
+	f.mean = blas64.Dot(ones, vector(f.alpha)) / (blas64.Dot(ones, ones) + 1)
+	blas64.Axpy(-f.mean, ones, vector(f.alpha))
+	for i, y := range f.y {
+		f.residual[i] = y - f.mean
+	}
+}
+
+// Gradient stores the gradient at the point of the last value, for which it
 // may be called once. With M = K⁻¹ − ααᵀ and α = K⁻¹y,
 //
 //	−∂log p(y|θ)/∂θ_j = ½ tr(M ∂K/∂θ_j),
 //
 // see Rasmussen and Williams, Gaussian Processes for Machine Learning, MIT
 // Press 2006, equation 5.9.
-func (f *logPosterior) gradient(grad []float64) {
+func (f *logPosterior) Gradient(grad []float64) {
 	f.factor.solve(blas.Trans, f.alpha)
 	lapack64.Potri(f.factor.raw())
 	clear(grad)
@@ -362,7 +389,7 @@ func (f *logPosterior) gradient(grad []float64) {
 	// K = S + N with the noise N, so that tr(MS) = tr(MK) − tr(MN), and
 	// tr(MK) = n − yᵀα. The jitter is a multiple of s_f² and so belongs to S.
 	noiseTrace := f.noiseGradient(grad)
-	grad[0] = (float64(f.n) - blas64.Dot(vector(f.y), vector(f.alpha)) - noiseTrace) / 2
+	grad[0] = (float64(f.n) - blas64.Dot(vector(f.residual), vector(f.alpha)) - noiseTrace) / 2
 	f.logPrior(f.theta, grad)
 }
 

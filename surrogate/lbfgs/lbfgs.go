@@ -1,6 +1,7 @@
-package surrogate
+package lbfgs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -8,29 +9,49 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Settings of minimise.
+// Settings.
 const (
-	memory            = 8     // correction pairs kept
-	maxIterations     = 100   // accepted steps and restarts of the memory
-	maxBacktracks     = 20    // per line search
-	maxStep           = 2.0   // largest change of a coordinate in one step
-	gradientTolerance = 1e-2  // on the largest entry of the projected gradient
-	valueTolerance    = 1e-8  // on the relative decrease of one step
-	sufficientFactor  = 1e-4  // Armijo's condition
-	curvatureFactor   = 1e-10 // least cosine of a correction pair
+	memory           = 8     // correction pairs kept
+	maxIterations    = 100   // accepted steps and restarts of the memory
+	maxBacktracks    = 20    // per line search
+	valueTolerance   = 1e-8  // on the relative decrease of one step
+	sufficientFactor = 1e-4  // Armijo's condition
+	curvatureFactor  = 1e-10 // least cosine of a correction pair
 )
 
-// limits end minimise before it has converged. The zero value has none.
-type limits struct {
-	evaluations int     // most calls of value, at least the one at the start; 0 means no limit
-	decrease    float64 // a quasi-Newton step that promises less is not taken
+// Defaults of [Options].
+const (
+	DefaultMaxStep           = 2.0
+	DefaultGradientTolerance = 1e-2
+)
+
+// Function is a differentiable function.
+type Function interface {
+	// Value returns the value at x. An error means that there is none.
+	Value(x []float64) (float64, error)
+
+	// Gradient stores the gradient at the point of the last call of Value. It is
+	// called at most once for that.
+	Gradient(grad []float64)
 }
 
-// differentiable is a function with a gradient. The method gradient is for
-// the point of the last call of value and is called at most once for it.
-type differentiable interface {
-	value(x []float64) (float64, error)
-	gradient(grad []float64)
+// Options tune [Minimise]. A field that is 0 takes its default.
+type Options struct {
+	// MaxStep is the largest change of a coordinate in one step. Default
+	// [DefaultMaxStep].
+	MaxStep float64
+
+	// GradientTolerance ends the search when no entry of the projected gradient is
+	// larger in magnitude. Default [DefaultGradientTolerance].
+	GradientTolerance float64
+
+	// MaxEvaluations is the largest number of calls of Value, at least the one at the
+	// start. 0 means no limit.
+	MaxEvaluations int
+
+	// Decrease is what a quasi-Newton step must promise to be taken. 0 means that
+	// the search goes on to the minimum.
+	Decrease float64
 }
 
 // correction is a step s of the minimiser and the change y of the gradient.
@@ -38,7 +59,7 @@ type correction struct {
 	s, y []float64
 }
 
-// minimise moves x to a local minimum of f in the box from lower to upper and
+// Minimise moves x to a local minimum of f in the box from lower to upper and
 // returns the value there. It is L-BFGS on the coordinates that are free to
 // move, with a backtracking search along the projection of the direction onto
 // the box: the two-metric projection of Bertsekas, "Projected Newton Methods
@@ -51,31 +72,33 @@ type correction struct {
 // seen. A step to a point where f has an error or no finite value counts as too
 // long. The error is that of ctx, or tells that f has an error or no finite value
 // at the x given, moved into the box.
-func minimise(ctx context.Context, f differentiable, x, lower, upper []float64, limits limits) (float64, error) {
+func Minimise(ctx context.Context, f Function, x, lower, upper []float64, o Options) (float64, error) {
+	maxStep := cmp.Or(o.MaxStep, DefaultMaxStep)
+	gradientTolerance := cmp.Or(o.GradientTolerance, DefaultGradientTolerance)
 	n := len(x)
 	clamp(x, lower, upper)
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	value, err := f.value(x)
+	value, err := f.Value(x)
 	if err != nil {
 		return 0, err
 	}
 	if !finite(value) {
-		return 0, fmt.Errorf("surrogate: the logarithm of the posterior density is %v at a starting point", -value)
+		return 0, &ValueError{value}
 	}
 	grad, trialGrad := make([]float64, n), make([]float64, n)
 	trial, direction := make([]float64, n), make([]float64, n)
 	free := make([]bool, n)
 	var corrections []correction
 	left := math.MaxInt // evaluations
-	if limits.evaluations > 0 {
-		left = limits.evaluations - 1
+	if o.MaxEvaluations > 0 {
+		left = o.MaxEvaluations - 1
 	}
 	if left == 0 {
 		return value, nil
 	}
-	f.gradient(grad)
+	f.Gradient(grad)
 
 	for range maxIterations {
 		if projectedNorm(x, grad, lower, upper) < gradientTolerance {
@@ -89,7 +112,7 @@ func minimise(ctx context.Context, f differentiable, x, lower, upper []float64, 
 			quasiNewton(direction, grad, free, nil)
 		}
 		// The step to the minimum of the quadratic model lowers it by half the slope.
-		if len(corrections) > 0 && -floats.Dot(direction, grad)/2 < limits.decrease {
+		if len(corrections) > 0 && -floats.Dot(direction, grad)/2 < o.Decrease {
 			break
 		}
 		if longest := floats.Norm(direction, math.Inf(1)); longest > maxStep {
@@ -113,7 +136,7 @@ func minimise(ctx context.Context, f differentiable, x, lower, upper []float64, 
 			value = next
 			break
 		}
-		f.gradient(trialGrad)
+		f.Gradient(trialGrad)
 		corrections = remember(corrections, trial, x, trialGrad, grad)
 		decrease := value - next
 		value = next
@@ -125,6 +148,15 @@ func minimise(ctx context.Context, f differentiable, x, lower, upper []float64, 
 	}
 	return value, nil
 }
+
+// ValueError tells that a function has no finite value at the starting point.
+type ValueError struct{ Value float64 }
+
+func (e *ValueError) Error() string {
+	return fmt.Sprintf("lbfgs: the value at the starting point is %v", e.Value)
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // clamp moves x into the box.
 func clamp(x, lower, upper []float64) {
@@ -216,7 +248,7 @@ func quasiNewton(direction, grad []float64, free []bool, corrections []correctio
 // downwards, for a point with a sufficiently lower value (Armijo's condition).
 // It stores that point into trial and returns its value, and whether there is
 // one. It gives up when no evaluations are left.
-func backtrack(ctx context.Context, f differentiable, left *int, trial, x, direction, grad []float64, value float64, lower, upper []float64) (float64, bool, error) {
+func backtrack(ctx context.Context, f Function, left *int, trial, x, direction, grad []float64, value float64, lower, upper []float64) (float64, bool, error) {
 	t := 1.0
 	for range min(maxBacktracks, *left) {
 		floats.AddScaledTo(trial, x, t, direction)
@@ -229,7 +261,7 @@ func backtrack(ctx context.Context, f differentiable, left *int, trial, x, direc
 			return 0, false, err
 		}
 		*left--
-		next, err := f.value(trial)
+		next, err := f.Value(trial)
 		switch {
 		case err != nil || !finite(next):
 			t /= 10

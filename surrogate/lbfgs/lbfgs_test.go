@@ -1,4 +1,4 @@
-package surrogate
+package lbfgs
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type testFunction struct {
 
 var errTooNegative = errors.New("first coordinate is negative")
 
-func (t *testFunction) value(x []float64) (float64, error) {
+func (t *testFunction) Value(x []float64) (float64, error) {
 	t.calls++
 	t.x = append(t.x[:0], x...)
 	v := t.f(x)
@@ -32,7 +32,7 @@ func (t *testFunction) value(x []float64) (float64, error) {
 	return v, nil
 }
 
-func (t *testFunction) gradient(grad []float64) { t.grad(grad, t.x) }
+func (t *testFunction) Gradient(grad []float64) { t.grad(grad, t.x) }
 
 func newTestFunction(f func([]float64) float64) *testFunction {
 	return &testFunction{f: f, grad: func(grad, x []float64) {
@@ -121,7 +121,7 @@ func TestMinimise(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got := append([]float64{}, test.start...)
-			value, err := minimise(context.Background(), test.f, got, test.lower, test.upper, limits{})
+			value, err := Minimise(context.Background(), test.f, got, test.lower, test.upper, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -143,7 +143,7 @@ func TestMinimiseNeverClimbs(t *testing.T) {
 	}
 	for _, start := range []float64{-2, -1e-9, 0, 3} {
 		x := []float64{start}
-		value, err := minimise(context.Background(), f, x, []float64{-5}, []float64{5}, limits{})
+		value, err := Minimise(context.Background(), f, x, []float64{-5}, []float64{5}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,11 +156,11 @@ func TestMinimiseNeverClimbs(t *testing.T) {
 func TestMinimiseBadStart(t *testing.T) {
 	lower, upper := []float64{-1}, []float64{1}
 	f := newTestFunction(func([]float64) float64 { return math.Inf(-1) })
-	if _, err := minimise(context.Background(), f, []float64{0}, lower, upper, limits{}); !errors.Is(err, errTooNegative) {
+	if _, err := Minimise(context.Background(), f, []float64{0}, lower, upper, Options{}); !errors.Is(err, errTooNegative) {
 		t.Errorf("error %v, want that of the function", err)
 	}
 	f = newTestFunction(func([]float64) float64 { return math.NaN() })
-	if _, err := minimise(context.Background(), f, []float64{0}, lower, upper, limits{}); err == nil || !strings.Contains(err.Error(), "NaN") {
+	if _, err := Minimise(context.Background(), f, []float64{0}, lower, upper, Options{}); err == nil || !strings.Contains(err.Error(), "NaN") {
 		t.Errorf("error %v, want one with NaN", err)
 	}
 }
@@ -173,7 +173,7 @@ func TestMinimiseEvaluations(t *testing.T) {
 	for limit := 1; limit <= 40; limit++ {
 		f := &testFunction{f: rosenbrock.Func, grad: rosenbrock.Grad}
 		x := []float64{-1.2, 1}
-		value, err := minimise(context.Background(), f, x, []float64{-5, -5}, []float64{5, 5}, limits{evaluations: limit})
+		value, err := Minimise(context.Background(), f, x, []float64{-5, -5}, []float64{5, 5}, Options{MaxEvaluations: limit})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +195,7 @@ func TestMinimiseDecrease(t *testing.T) {
 	for _, decrease := range []float64{0, 1e-2} {
 		f := newTestFunction(bowl)
 		x := []float64{4, -3}
-		value, err := minimise(context.Background(), f, x, []float64{-5, -5}, []float64{5, 5}, limits{decrease: decrease})
+		value, err := Minimise(context.Background(), f, x, []float64{-5, -5}, []float64{5, 5}, Options{Decrease: decrease})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,4 +207,13 @@ func TestMinimiseDecrease(t *testing.T) {
 	if calls[1] >= calls[0] {
 		t.Errorf("%d evaluations with the tolerance, %d without", calls[1], calls[0])
 	}
+}
+
+// maxDifference returns the largest |a_i − b_i|.
+func maxDifference(a, b []float64) float64 {
+	var largest float64
+	for i, v := range a {
+		largest = math.Max(largest, math.Abs(v-b[i]))
+	}
+	return largest
 }

@@ -1,0 +1,3 @@
+// Package lbfgs minimises differentiable functions of a few variables within a box,
+// by a limited-memory quasi-Newton method.
+package lbfgs
