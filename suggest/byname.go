@@ -11,6 +11,8 @@ var designers = map[string]func(initial int) Designer{
 	"random":       func(int) Designer { return NewRandom() },
 	"grid":         func(int) Designer { return NewGrid() },
 	"quasi_random": func(int) Designer { return NewQuasiRandom() },
+	"default":      func(initial int) Designer { return NewDefault(EngineOptions{InitialPoints: initial}) },
+	"ehvi":         func(initial int) Designer { return NewEHVI(EngineOptions{InitialPoints: initial}) },
 	"dpareto":      func(initial int) Designer { return NewDPareto(DParetoOptions{InitialPoints: initial}) },
 	"nsga2":        func(initial int) Designer { return NewNSGA2(NSGA2Options{InitialPoints: initial}) },
 }

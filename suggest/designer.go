@@ -96,6 +96,7 @@ const (
 	streamCandidates            // scrambling of the candidates of an acquisition
 	streamSearch                // perturbations of its local search
 	streamFit                   // restarts of the surrogate's fit
+	streamFronts                // draws of an uncertain front
 )
 
 // newRand returns the stream of the given purpose for trial number of a study.

@@ -130,6 +130,7 @@ func (d dpareto) fit(ctx context.Context, p *Problem, h *History, pending []spac
 		ModelKnown:       !d.options.ExactKnown,
 		Seed:             mix(seed + streamFit),
 		imputeInfeasible: true,
+		homoscedastic:    true,
 	})
 	for _, q := range pending {
 		if err != nil {
@@ -314,7 +315,7 @@ func (m *maximizer) candidates(o DParetoOptions, pending []space.Point, key uint
 	if centres := m.frontPoints(pending); len(centres) > 0 {
 		for i := range o.Candidates / 5 {
 			sd := minStep * math.Exp(m.rng.Float64()*math.Log(maxStep/minStep))
-			consider(m.perturb(centres[i%len(centres)], sd))
+			consider(perturb(m.model.problem.Space, m.rng, centres[i%len(centres)], sd))
 		}
 	}
 	return list
@@ -376,7 +377,7 @@ const (
 func (m *maximizer) climb(c candidate) candidate {
 	sd := startStep
 	for range climbSteps {
-		q := m.perturb(c.point, sd)
+		q := perturb(m.model.problem.Space, m.rng, c.point, sd)
 		if v := m.valueOfNew(q, c); v > c.value {
 			c = candidate{q, v}
 			sd = math.Min(sd*2, maxStep)
@@ -395,7 +396,7 @@ func (m *maximizer) polish(c candidate) candidate {
 		for j := range c.point {
 			for _, direction := range []float64{-1, 1} {
 				q := c.point.Clone()
-				q[j] = m.move(j, q[j], direction*step)
+				q[j] = move(&m.model.problem.Space.Parameters[j], m.rng, q[j], direction*step)
 				q = m.model.problem.Space.Canonical(q)
 				if v := m.valueOfNew(q, c); v > c.value {
 					c = candidate{q, v}
@@ -421,29 +422,28 @@ func (m *maximizer) valueOfNew(q space.Point, c candidate) float64 {
 
 // perturb returns q with a random subset of its parameters moved by Gaussian
 // steps of standard deviation sd on their scales.
-func (m *maximizer) perturb(q space.Point, sd float64) space.Point {
+func perturb(s *space.Space, rng *rand.Rand, q space.Point, sd float64) space.Point {
 	q = q.Clone()
-	always := m.rng.IntN(len(q)) // one parameter moves for certain
+	always := rng.IntN(len(q)) // one parameter moves for certain
 	for j := range q {
-		if j == always || m.rng.IntN(2) == 0 {
-			q[j] = m.move(j, q[j], sd*m.rng.NormFloat64())
+		if j == always || rng.IntN(2) == 0 {
+			q[j] = move(&s.Parameters[j], rng, q[j], sd*rng.NormFloat64())
 		}
 	}
-	return m.model.problem.Space.Canonical(q)
+	return s.Canonical(q)
 }
 
-// move returns the value of parameter j a signed step away on its scale. Steps
+// move returns the value of a parameter a signed step away on its scale. Steps
 // end at the bounds, so that the faces of the space are reached exactly.
 // Integers and discretes move by at least one value, and categories to another
 // at random.
-func (m *maximizer) move(j int, v, step float64) float64 {
-	p := &m.model.problem.Space.Parameters[j]
+func move(p *space.Parameter, rng *rand.Rand, v, step float64) float64 {
 	n := p.Count()
 	if n == 1 {
 		return v
 	}
 	if p.Kind == space.Categorical {
-		other := m.rng.IntN(int(n) - 1)
+		other := rng.IntN(int(n) - 1)
 		if float64(other) >= v {
 			other++
 		}

@@ -1,87 +1,241 @@
 package suggest
 
 import (
-	"cmp"
 	"context"
+	"encoding/binary"
+	"errors"
+	"hash/fnv"
+	"math"
 	"slices"
+	"sync"
+
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/dpareto/dpareto/surrogate"
 )
 
-// observations are the data of one objective's surrogate.
+// observations are the data of one metric's surrogate.
 type observations struct {
 	x             [][]float64 // encoded points
 	y             []float64   // values on the surrogate's scale
 	variance      []float64   // noise variances of y, NaN if unknown
 	runs          []int       // runs behind each y
+	group         []int       // the run that shares its noise with others, 0 for none
+	position      []float64   // logarithm of the checkpoint
 	deterministic bool        // there is no noise
+	homoscedastic bool        // unknown noise is the same everywhere
+	tied          []int       // see surrogate.Options
 }
 
-func (d *observations) add(x []float64, y, variance float64, runs int) {
+func (d *observations) add(x []float64, y, variance float64, runs, group int, position float64) {
 	d.x = append(d.x, x)
 	d.y = append(d.y, y)
 	d.variance = append(d.variance, variance)
 	d.runs = append(d.runs, runs)
+	d.group = append(d.group, group)
+	d.position = append(d.position, position)
 }
 
-// fit returns the surrogate of d and the noise variance of a typical
-// observation, beyond what the surrogate has learned by itself.
+// surrogate returns the data as the surrogate takes them, and how to fit them.
 //
 // Where the history knows standard errors they are the noise, smoothed over the
 // space because few runs say little about a variance. A noise variance that all
-// observations share is learned as well: it is all the noise if no standard
-// error is known, and takes up what the kernel can not follow otherwise.
-func (d *observations) fit(ctx context.Context, restarts int, seed uint64) (gp *surrogate.GP, typicalNoise float64, err error) {
-	options := surrogate.Options{Restarts: cmp.Or(restarts, defaultRestarts(len(d.y))), Seed: seed}
+// observations share is learned as well, and takes up what the kernel can not
+// follow. If no standard error is known all noise is learned: how it changes
+// over the space, and how long the checkpoints of a run share it.
+func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 	obs := surrogate.Observations{X: d.x, Y: d.y}
-	if d.deterministic {
+	options := surrogate.Options{Tied: d.tied}
+	switch {
+	case d.deterministic:
 		options.FixedNoise = new(float64)
-	} else if obs.NoiseVariance = smoothVariances(d.x, d.variance, d.runs); obs.NoiseVariance != nil {
-		sorted := slices.Sorted(slices.Values(obs.NoiseVariance))
-		typicalNoise = sorted[len(sorted)/2]
+		return obs, options
+	case slices.ContainsFunc(d.variance, func(v float64) bool { return !math.IsNaN(v) }):
+		obs.NoiseVariance = smoothVariances(d.x, d.variance, d.runs)
+		if slices.Max(obs.NoiseVariance) == 0 {
+			options.FixedNoise = d.nugget()
+		}
+	default:
+		obs.Runs = make([]float64, len(d.runs))
+		for i, r := range d.runs {
+			obs.Runs[i] = float64(r)
+		}
+		options.NoiseSlopes = !d.homoscedastic
 	}
-	gp, err = fitSubset(ctx, obs, options)
-	return gp, typicalNoise, err
+	if slices.Max(d.group) > 0 && !d.homoscedastic {
+		obs.Groups, obs.Positions = d.group, d.position
+	}
+	return obs, options
 }
 
-// maxFitted is the number of observations up to which all of them determine the
-// hyperparameters. An evaluation of their posterior costs O(n³).
-const maxFitted = 128
+// noiseFree is the noise variance, relative to the variance of the values, with which
+// values without noise are modelled: enough for the factorisation of covariances.
+const noiseFree = 1e-8
 
-// fitSubset returns the surrogate of all observations, with hyperparameters
-// fitted to an evenly spaced subset of at most maxFitted of them.
-func fitSubset(ctx context.Context, obs surrogate.Observations, o surrogate.Options) (*surrogate.GP, error) {
-	n := len(obs.Y)
-	if n <= maxFitted {
-		return surrogate.Fit(ctx, obs, o)
+// nugget returns the noise variance for values that have none.
+func (d *observations) nugget() *float64 {
+	variance := noiseFree * stat.PopVariance(d.y, nil)
+	return &variance
+}
+
+// typicalNoise returns the median of the noise variances per run if they are
+// known, else NaN.
+func (d *observations) typicalNoise(obs surrogate.Observations) float64 {
+	if obs.NoiseVariance == nil {
+		return math.NaN()
 	}
-	var subset surrogate.Observations
-	for i := range maxFitted {
-		k := i * (n - 1) / (maxFitted - 1)
-		subset.X = append(subset.X, obs.X[k])
-		subset.Y = append(subset.Y, obs.Y[k])
-		if obs.NoiseVariance != nil {
-			subset.NoiseVariance = append(subset.NoiseVariance, obs.NoiseVariance[k])
+	perRun := make([]float64, len(obs.NoiseVariance))
+	for i, v := range obs.NoiseVariance {
+		perRun[i] = v * float64(d.runs[i])
+	}
+	slices.Sort(perRun)
+	return perRun[len(perRun)/2]
+}
+
+// fitSize is the number of observations that determine the hyperparameters at
+// most. An evaluation of their posterior costs O(n³).
+const fitSize = 160
+
+// milestone returns the largest number of runs, at most n, after which
+// hyperparameters are learned anew: every number at first, then a tenth more
+// each time. Every doubling is learned from scratch, the others from the one before,
+// so that the hyperparameters depend on the history alone, however a study came
+// to it, and yet cost little.
+func milestone(n int) (at int, cold bool) {
+	at, cold = 1, true
+	for next, doubling := 1, coldBelow; next <= n; {
+		at, cold = next, next <= coldBelow
+		if next >= 2*doubling {
+			doubling *= 2
+			cold = true
+		}
+		next += max(1, next/10)
+	}
+	return at, cold
+}
+
+// fitTolerance is the gain of the log posterior density, in nats, below which a
+// step of a fit is not worth its cost.
+const fitTolerance = 0.01
+
+// coldBelow is the number of runs up to which hyperparameters are always learned
+// from scratch.
+const coldBelow = 40
+
+// memo keeps hyperparameters that were learned, by all that they depend on. It
+// saves time and changes nothing.
+type memo struct {
+	mu     sync.Mutex
+	values map[[16]byte]surrogate.Hyperparameters
+}
+
+// memoSize is the number of entries at which a memo is emptied.
+const memoSize = 4096
+
+func (m *memo) get(key [16]byte) (surrogate.Hyperparameters, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h, ok := m.values[key]
+	return h, ok
+}
+
+func (m *memo) put(key [16]byte, h surrogate.Hyperparameters) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.values == nil || len(m.values) >= memoSize {
+		m.values = make(map[[16]byte]surrogate.Hyperparameters)
+	}
+	m.values[key] = h
+}
+
+var learned memo
+
+// digest hashes all that hyperparameters depend on: the data, the seed, and what
+// was learned before.
+func (d *observations) digest(seed uint64, before [16]byte) [16]byte {
+	h := fnv.New128a()
+	var b [8]byte
+	word := func(v uint64) {
+		binary.LittleEndian.PutUint64(b[:], v)
+		h.Write(b[:])
+	}
+	number := func(v float64) { word(math.Float64bits(v)) }
+	flag := func(v bool) {
+		if v {
+			word(1)
+		} else {
+			word(0)
 		}
 	}
-	gp, err := surrogate.Fit(ctx, subset, o)
-	if err != nil {
-		return nil, err
+	h.Write(before[:])
+	word(seed)
+	flag(d.deterministic)
+	flag(d.homoscedastic)
+	for i, x := range d.x {
+		for _, v := range x {
+			number(v)
+		}
+		number(d.y[i])
+		number(d.variance[i])
+		number(float64(d.runs[i]))
+		number(float64(d.group[i]))
+		number(d.position[i])
 	}
-	return surrogate.New(surrogate.Matern52{}, gp.Hyperparameters(), obs)
+	var key [16]byte
+	h.Sum(key[:0])
+	return key
 }
 
-// defaultRestarts is the number of starting points beyond the first for n observations: the
-// fewer data, the more local maxima the posterior of the hyperparameters has.
-func defaultRestarts(n int) int {
-	switch {
-	case n <= 32:
-		return 4
-	case n <= 64:
-		return 2
-	case n <= 128:
-		return 1
-	default:
-		return -1 // none
+// learn returns the hyperparameters of metric j after the given number of runs,
+// and their digest.
+func (f *fitter) learn(ctx context.Context, j, runs int) (surrogate.Hyperparameters, [16]byte, error) {
+	at, cold := milestone(runs)
+	start, before := (*surrogate.Hyperparameters)(nil), f.bases[j].digest
+	if !cold {
+		h, digest, err := f.learn(ctx, j, at-1)
+		if err != nil {
+			return h, digest, err
+		}
+		start, before = &h, digest
 	}
+	data, err := f.observe(j, f.sample(at), false)
+	if errors.Is(err, ErrNoData) && at < len(f.runs) {
+		data, err = f.observe(j, f.sample(len(f.runs)), false) // the first runs measured nothing
+	}
+	if err != nil {
+		return surrogate.Hyperparameters{}, before, err
+	}
+	seed := mix(f.options.Seed ^ mix(uint64(j)))
+	key := data.digest(seed, before)
+	if h, ok := learned.get(key); ok {
+		return h, key, nil
+	}
+	obs, options := data.surrogate()
+	options.Seed = seed
+	options.Start = start
+	options.Base = f.bases[j].gp
+	options.Tolerance = fitTolerance
+	options.Restarts = -1
+	if cold {
+		options.Restarts = restarts(at)
+	}
+	gp, err := surrogate.Fit(ctx, obs, options)
+	if err != nil {
+		return surrogate.Hyperparameters{}, key, err
+	}
+	h := gp.Hyperparameters()
+	learned.put(key, h)
+	return h, key, nil
+}
+
+// fewRuns is the number of runs up to which a fit has several starting points.
+const fewRuns = 24
+
+// restarts is the number of starting points beyond the first for n runs: the
+// fewer data, the more local maxima the posterior of the hyperparameters has.
+func restarts(n int) int {
+	if n <= fewRuns {
+		return 3
+	}
+	return 1
 }

@@ -34,23 +34,31 @@ type ModelOptions struct {
 
 	// imputeInfeasible gives infeasible configurations the worst value seen.
 	imputeInfeasible bool
+
+	// homoscedastic makes unknown noise the same everywhere.
+	homoscedastic bool
 }
 
-// Model is the posterior of every objective of a problem given a history:
-// independent Gaussian processes, each on its objective's transform, and the
-// exact function where one is known. A *Model is immutable and safe for
-// concurrent use.
+// Model is the posterior of every objective and constraint of a problem given a
+// history: independent Gaussian processes, each on its metric's transform, and the
+// exact function where one is known. A *Model is immutable and safe for concurrent
+// use.
 type Model struct {
 	problem        *Problem
-	configurations []configuration
-	gps            []*surrogate.GP // nil for an exact objective
-	noise          []float64       // typical noise variance of one more point
+	metrics        []Objective     // the objectives, then the constraints
+	configurations []configuration // that the model was made of
+	gps            []*surrogate.GP // by metric, nil for an exact one
+	knownNoise     []float64       // by metric, of one typical run, NaN if it was learned
+	runsPerTrial   float64         // typically
+	cost           *surrogate.GP   // of the logarithm of measured costs, or nil
 }
 
 // FitModel fits the surrogates to h, with replicates of a configuration pooled.
-// Pending configurations are ignored. It returns a [space.FieldErrors] when p
-// is invalid or h does not fit p, [ErrNoData], an error of the surrogate that
-// names the objective, or the context's error.
+// Of the checkpoints of a run it uses a few, and of a history of many runs those
+// that matter to the front with a sample of the others. Pending configurations are
+// ignored. It returns a [space.FieldErrors] when p is invalid or h does not fit p,
+// [ErrNoData], an error of the surrogate that names the metric, or the context's
+// error.
 //
 // Values that are infinite in the bad direction are given the worst finite
 // value seen, others that are not finite are left out.
@@ -58,66 +66,239 @@ func FitModel(ctx context.Context, p *Problem, h *History, o ModelOptions) (*Mod
 	if err := validate(p, h, Request{}); err != nil {
 		return nil, err
 	}
+	f := newFitter(p, h, o)
 	m := &Model{
 		problem:        p,
-		configurations: pool(h, len(p.Objectives)),
-		gps:            make([]*surrogate.GP, len(p.Objectives)),
-		noise:          make([]float64, len(p.Objectives)),
+		metrics:        f.metrics,
+		configurations: pool(h, f.chosen, len(f.metrics)),
+		gps:            make([]*surrogate.GP, len(f.metrics)),
+		knownNoise:     make([]float64, len(f.metrics)),
 	}
-	for j := range p.Objectives {
-		objective := &p.Objectives[j]
-		if objective.Known != nil && !o.ModelKnown {
+	for j := range f.metrics {
+		if f.metrics[j].Known != nil && !o.ModelKnown {
 			continue
 		}
-		data, err := m.observe(j, h, o.imputeInfeasible)
-		if err != nil {
-			return nil, fmt.Errorf("objective %q: %w", objective.Name, err)
-		}
-		m.gps[j], m.noise[j], err = data.fit(ctx, o.Restarts, mix(o.Seed^mix(uint64(j))))
+		var err error
+		m.gps[j], m.knownNoise[j], err = f.fit(ctx, j)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			return nil, fmt.Errorf("objective %q: %w", objective.Name, err)
+			return nil, fmt.Errorf("metric %q: %w", f.metrics[j].Name, err)
+		}
+	}
+	m.runsPerTrial = f.runsPerTrial()
+	if p.Cost == CostMeasured {
+		var err error
+		if m.cost, err = f.fitCost(ctx); err != nil {
+			return nil, fmt.Errorf("cost: %w", err)
 		}
 	}
 	return m, nil
 }
 
-// observe gathers the data of objective j.
-func (m *Model) observe(j int, h *History, imputeInfeasible bool) (*observations, error) {
-	o := &m.problem.Objectives[j]
-	data := &observations{deterministic: o.Known != nil}
-	worst := math.NaN()
-	for i := range m.configurations {
-		c := &m.configurations[i]
-		v := c.values[j]
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			continue
+// fitter fits the surrogates of one problem and history.
+type fitter struct {
+	problem *Problem
+	history *History
+	options ModelOptions
+	metrics []Objective
+	runs    []span
+	chosen  []int  // indices of the evaluations that make the model
+	bases   []base // by metric, what an earlier study tells
+	tied    []int
+}
+
+// base is the surrogate of an earlier study.
+type base struct {
+	gp     *surrogate.GP // nil if there is none
+	digest [16]byte
+}
+
+func newFitter(p *Problem, h *History, o ModelOptions) *fitter {
+	f := &fitter{problem: p, history: h, options: o, metrics: p.metrics(), runs: runs(h), tied: tied(p.Space)}
+	f.bases = make([]base, len(f.metrics))
+	f.chosen = f.choose()
+	return f
+}
+
+// metrics returns the objectives, then the constraints as objectives.
+func (p *Problem) metrics() []Objective {
+	metrics := slices.Clone(p.Objectives)
+	for i := range p.Constraints {
+		metrics = append(metrics, p.Constraints[i].objective())
+	}
+	return metrics
+}
+
+// tied gives the columns of one categorical parameter one length scale, nil if
+// there is no such parameter.
+func tied(s *space.Space) []int {
+	var scales []int
+	next, categorical := 0, false
+	for i := range s.Parameters {
+		width := 1
+		if p := &s.Parameters[i]; p.Kind == space.Categorical {
+			width, categorical = len(p.Choices), true
 		}
-		z, variance := o.latent(v, c.stdErrors[j], c.runs)
-		data.add(m.problem.Space.Encode(nil, c.point), z, variance, c.runs)
+		for range width {
+			scales = append(scales, next)
+		}
+		next++
+	}
+	if !categorical {
+		return nil
+	}
+	return scales
+}
+
+// fit returns the surrogate of metric j, and the noise variance of one typical run
+// if that is known, else NaN.
+func (f *fitter) fit(ctx context.Context, j int) (*surrogate.GP, float64, error) {
+	if err := f.fitBase(ctx, j); err != nil {
+		return nil, 0, err
+	}
+	data, err := f.observe(j, f.chosen, f.options.imputeInfeasible)
+	if err != nil {
+		return nil, 0, err
+	}
+	h, _, err := f.learn(ctx, j, len(f.runs))
+	if err != nil {
+		return nil, 0, err
+	}
+	obs, _ := data.surrogate()
+	gp, err := surrogate.NewWithBase(nil, h, obs, f.bases[j].gp)
+	return gp, data.typicalNoise(obs), err
+}
+
+// runsPerTrial returns the median number of runs behind an evaluation.
+func (f *fitter) runsPerTrial() float64 {
+	counts := []int{1}
+	for _, r := range f.runs {
+		counts = append(counts, f.history.Evaluations[r.last].runs())
+	}
+	slices.Sort(counts)
+	return float64(counts[len(counts)/2])
+}
+
+// fitBase fits the surrogate of metric j of the earlier study, if there is one.
+func (f *fitter) fitBase(ctx context.Context, j int) error {
+	if len(f.history.Prior) == 0 {
+		return nil
+	}
+	earlier := newFitter(f.problem, &History{Evaluations: f.history.Prior}, f.options)
+	data, err := earlier.observe(j, earlier.chosen, false)
+	if errors.Is(err, ErrNoData) {
+		return nil // the earlier study says nothing of this metric
+	}
+	if err != nil {
+		return err
+	}
+	h, digest, err := earlier.learn(ctx, j, len(earlier.runs))
+	if err != nil {
+		return err
+	}
+	obs, _ := data.surrogate()
+	gp, err := surrogate.New(nil, h, obs)
+	if err != nil {
+		return err
+	}
+	f.bases[j] = base{gp, data.digest(0, digest)}
+	return nil
+}
+
+// fitCost returns the surrogate of the logarithm of the cost of runs, or nil if no
+// cost is known.
+func (f *fitter) fitCost(ctx context.Context) (*surrogate.GP, error) {
+	var obs surrogate.Observations
+	for _, r := range f.runs {
+		e := &f.history.Evaluations[r.last]
+		if e.Cost > 0 && len(obs.Y) < maxModel {
+			obs.X = append(obs.X, f.problem.Space.Encode(nil, e.Point))
+			obs.Y = append(obs.Y, math.Log(e.Cost))
+		}
+	}
+	if len(obs.Y) == 0 {
+		return nil, nil
+	}
+	few := obs
+	if n := len(obs.Y); n > fitSize {
+		few = surrogate.Observations{}
+		for i := range fitSize {
+			k := (2*i + 1) * n / (2 * fitSize)
+			few.X, few.Y = append(few.X, obs.X[k]), append(few.Y, obs.Y[k])
+		}
+	}
+	gp, err := surrogate.Fit(ctx, few, surrogate.Options{Tied: f.tied, Seed: f.options.Seed, Restarts: 1})
+	if err != nil {
+		return nil, err
+	}
+	return surrogate.New(nil, gp.Hyperparameters(), obs)
+}
+
+// observe gathers the data of metric j in the given evaluations.
+func (f *fitter) observe(j int, evaluations []int, imputeInfeasible bool) (*observations, error) {
+	o := &f.metrics[j]
+	data := &observations{deterministic: o.Known != nil, homoscedastic: f.options.homoscedastic, tied: f.tied}
+	checkpoint := f.problem.checkpoint()
+	worst := math.NaN()
+	add := func(q space.Point, v, se float64, runs, group int) {
+		z, variance := o.latent(v, se, runs)
+		position := 0.0
+		if checkpoint >= 0 {
+			position = math.Log(q[checkpoint])
+		}
+		data.add(f.problem.Space.Encode(nil, q), z, variance, runs, group, position)
 		if math.IsNaN(worst) {
 			worst = z
 		}
 		worst = o.worst(worst, z)
+	}
+	configurations := pool(f.history, evaluations, len(f.metrics))
+	for i := range configurations {
+		c := &configurations[i]
+		if v := c.values[j]; math.IsNaN(v) || math.IsInf(v, 0) {
+			continue
+		}
+		if len(c.evaluations) == 1 || !data.deterministic && c.alone(f.history, j) {
+			for _, k := range c.evaluations {
+				e := &f.history.Evaluations[k]
+				add(c.point, e.Values[j], e.stdError(j), e.runs(), int(e.Run))
+			}
+			continue
+		}
+		add(c.point, c.values[j], c.stdErrors[j], c.runs, 0)
 	}
 	if math.IsNaN(worst) {
 		return nil, ErrNoData
 	}
 	// The bad values, as bad as the worst that was measured: worse would bend
 	// the surrogate everywhere.
-	for i := range m.configurations {
-		if c := &m.configurations[i]; o.isBad(c.values[j]) {
-			data.add(m.problem.Space.Encode(nil, c.point), worst, math.NaN(), 1)
+	for i := range configurations {
+		if c := &configurations[i]; o.isBad(c.values[j]) {
+			data.add(f.problem.Space.Encode(nil, c.point), worst, math.NaN(), 1, 0, 0)
 		}
 	}
 	if imputeInfeasible && o.Known == nil { // a known objective has its value there too
-		for _, q := range h.Infeasible {
-			data.add(m.problem.Space.Encode(nil, q), worst, math.NaN(), 1)
+		for _, q := range f.history.Infeasible {
+			data.add(f.problem.Space.Encode(nil, q), worst, math.NaN(), 1, 0, 0)
 		}
 	}
 	return data, nil
+}
+
+// alone reports whether every evaluation of c is a finite value of a single run
+// of unknown noise, so that each is better seen for itself: with the others of
+// its run.
+func (c *configuration) alone(h *History, j int) bool {
+	for _, k := range c.evaluations {
+		e := &h.Evaluations[k]
+		v := e.Values[j]
+		if e.runs() > 1 || !math.IsNaN(e.stdError(j)) || math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // Predict returns the posterior of every objective at q. It panics if q has the
@@ -136,13 +317,13 @@ func (m *Model) Predict(q space.Point) []Prediction {
 func (m *Model) laws(dst []acquisition.Law, x []float64, q space.Point) []acquisition.Law {
 	dst = dst[:0]
 	x = m.problem.Space.Encode(x, q)
-	for j, gp := range m.gps {
+	for j := range m.problem.Objectives {
 		o := &m.problem.Objectives[j]
-		if gp == nil {
+		if gp := m.gps[j]; gp != nil {
+			dst = append(dst, o.law(gp.Predict(x)))
+		} else {
 			dst = append(dst, o.known(q))
-			continue
 		}
-		dst = append(dst, o.law(gp.Predict(x)))
 	}
 	return dst
 }
@@ -247,9 +428,9 @@ func (m *Model) believe(q space.Point) (*Model, error) {
 			continue
 		}
 		mean, _ := gp.Predict(x)
-		appended, err := gp.Append(x, mean, m.noise[j])
+		appended, err := gp.Append(x, mean, 0)
 		if err != nil {
-			return nil, fmt.Errorf("objective %q: %w", m.problem.Objectives[j].Name, err)
+			return nil, fmt.Errorf("metric %q: %w", m.metrics[j].Name, err)
 		}
 		next.gps[j] = appended
 	}

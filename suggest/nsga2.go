@@ -147,7 +147,7 @@ func compareIndividuals(a, b individual) int {
 
 // individuals returns the different configurations with finite objectives.
 func individuals(p *Problem, h *History) []individual {
-	pooled := pool(h, len(p.Objectives)+len(p.Constraints))
+	pooled := pool(h, h.indices(), len(p.Objectives)+len(p.Constraints))
 	excess := make([][]float64, len(pooled)) // of each constraint's metric beyond its bounds
 	most := make([]float64, len(p.Constraints))
 	for i := range pooled {

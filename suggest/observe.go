@@ -18,11 +18,12 @@ type configuration struct {
 	runs        int
 }
 
-// pool joins the evaluations of equal points, in order of first appearance.
-func pool(h *History, objectives int) []configuration {
-	index := make(map[string]int, len(h.Evaluations))
+// pool joins those of the given evaluations that have equal points, in order of
+// first appearance.
+func pool(h *History, evaluations []int, metrics int) []configuration {
+	index := make(map[string]int, len(evaluations))
 	var pooled []configuration
-	for i := range h.Evaluations {
+	for _, i := range evaluations {
 		k := key(h.Evaluations[i].Point)
 		c, ok := index[k]
 		if !ok {
@@ -34,16 +35,25 @@ func pool(h *History, objectives int) []configuration {
 	}
 	for c := range pooled {
 		q := &pooled[c]
-		q.values = make([]float64, objectives)
-		q.stdErrors = make([]float64, objectives)
+		q.values = make([]float64, metrics)
+		q.stdErrors = make([]float64, metrics)
 		for _, i := range q.evaluations {
 			q.runs += h.Evaluations[i].runs()
 		}
-		for j := range objectives {
+		for j := range metrics {
 			q.values[j], q.stdErrors[j] = poolObjective(h, q.evaluations, j, q.runs)
 		}
 	}
 	return pooled
+}
+
+// indices returns the indices of all evaluations.
+func (h *History) indices() []int {
+	indices := make([]int, len(h.Evaluations))
+	for i := range indices {
+		indices[i] = i
+	}
+	return indices
 }
 
 // poolObjective returns the mean of objective j over all runs of the given

@@ -123,7 +123,7 @@ func TestPool(t *testing.T) {
 			Evaluation{Point: q, Values: []float64{mean}, StdErrors: []float64{sd / math.Sqrt(float64(runs))}, Runs: runs},
 			Evaluation{Point: space.Point{float64(runs)*10 + float64(len(all))}, Values: []float64{0}, StdErrors: []float64{0.1}})
 	}
-	pooled := pool(h, 1)
+	pooled := pool(h, h.indices(), 1)
 	if len(pooled) != 5 {
 		t.Fatalf("%d configurations, want 5", len(pooled))
 	}
@@ -143,7 +143,7 @@ func TestPoolUnknown(t *testing.T) {
 		{Point: space.Point{1}, Values: []float64{1}, Runs: 3},
 		{Point: space.Point{1}, Values: []float64{2}},
 	}}
-	c := pool(h, 1)[0]
+	c := pool(h, h.indices(), 1)[0]
 	if c.values[0] != 1.25 || !math.IsNaN(c.stdErrors[0]) {
 		t.Errorf("pooled %g ± %g, want 1.25 ± NaN", c.values[0], c.stdErrors[0])
 	}

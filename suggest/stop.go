@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpareto/dpareto/suggest/acquisition"
 	"github.com/dpareto/dpareto/suggest/space"
+	"github.com/dpareto/dpareto/surrogate"
 )
 
 // LastUseful returns the largest value of the checkpoint parameter, at most that of q,
@@ -18,6 +19,11 @@ import (
 // privacy loss. Where that does not hold at the end of the run, the end is still found.
 // It panics if p has no checkpoint parameter or q another length.
 func LastUseful(p *Problem, q space.Point) int64 {
+	return lastUseful(p, q, func(o *Objective, q space.Point) float64 { return o.known(q).Mean })
+}
+
+// lastUseful is [LastUseful] with known costs from the given function.
+func lastUseful(p *Problem, q space.Point, known func(*Objective, space.Point) float64) int64 {
 	c := p.checkpoint()
 	if c < 0 || len(q) != len(p.Space.Parameters) {
 		panic("suggest: no checkpoint parameter, or a point of another length")
@@ -27,7 +33,7 @@ func LastUseful(p *Problem, q space.Point) int64 {
 		at[c] = float64(step)
 		for j := range p.Objectives {
 			o := &p.Objectives[j]
-			if o.Known != nil && !(o.known(at).Mean < o.cost(o.Reference)) {
+			if o.Known != nil && !(known(o, at) < o.cost(o.Reference)) {
 				return false
 			}
 		}
@@ -87,15 +93,15 @@ func (m *Model) Hopeless(run []Evaluation, q space.Point, reached, last int64) (
 	if c < 0 || len(q) != len(m.problem.Space.Parameters) {
 		panic("suggest: no checkpoint parameter, or a point of another length")
 	}
-	informed := m
+	var some []*Evaluation
 	var seen []space.Point
 	for _, i := range logSteps(1, int64(len(run)), runObservations) {
-		e := &run[i-1]
-		var err error
-		if informed, err = informed.observed(e); err != nil {
-			return false, err
-		}
-		seen = append(seen, e.Point)
+		some = append(some, &run[i-1])
+		seen = append(seen, run[i-1].Point)
+	}
+	informed, err := m.observed(some)
+	if err != nil {
+		return false, err
 	}
 	front := informed.front(seen)
 	at := q.Clone()
@@ -135,26 +141,46 @@ func logSteps(first, last int64, n int) []int64 {
 	return steps
 }
 
-// observed returns the model after an evaluation, with the same hyperparameters.
-func (m *Model) observed(e *Evaluation) (*Model, error) {
+// observed returns the model after the evaluations of one run that it does not
+// contain, with the same hyperparameters.
+func (m *Model) observed(run []*Evaluation) (*Model, error) {
 	next := *m
 	next.gps = slices.Clone(m.gps)
-	x := m.problem.Space.Encode(nil, e.Point)
+	checkpoint := m.problem.checkpoint()
 	for j, gp := range m.gps {
-		v := e.Values[j]
-		if gp == nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		if gp == nil {
 			continue
 		}
-		o := &m.problem.Objectives[j]
-		z, variance := o.latent(v, e.stdError(j), e.runs())
-		if math.IsNaN(variance) {
-			variance = m.noise[j]
+		var obs surrogate.Observations
+		for _, e := range run {
+			v := e.Values[j]
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				continue
+			}
+			z, variance := m.metrics[j].latent(v, e.stdError(j), e.runs())
+			if math.IsNaN(variance) {
+				variance = 0 // learned
+				if known := m.knownNoise[j]; !math.IsNaN(known) {
+					variance = known / float64(e.runs())
+				}
+			}
+			obs.X = append(obs.X, m.problem.Space.Encode(nil, e.Point))
+			obs.Y = append(obs.Y, z)
+			obs.NoiseVariance = append(obs.NoiseVariance, variance)
+			obs.Runs = append(obs.Runs, float64(e.runs()))
+			obs.Groups = append(obs.Groups, newRun)
+			obs.Positions = append(obs.Positions, math.Log(e.Point[checkpoint]))
 		}
-		appended, err := gp.Append(x, z, variance)
-		if err != nil {
-			return nil, fmt.Errorf("objective %q: %w", o.Name, err)
+		if len(obs.X) == 0 {
+			continue
 		}
-		next.gps[j] = appended
+		var err error
+		if next.gps[j], err = gp.Extend(obs); err != nil {
+			return nil, fmt.Errorf("metric %q: %w", m.metrics[j].Name, err)
+		}
 	}
 	return &next, nil
 }
+
+// newRun is the group of a run that is not in a model yet.
+const newRun = math.MaxInt32

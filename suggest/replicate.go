@@ -1,0 +1,136 @@
+package suggest
+
+import (
+	"math"
+	"slices"
+
+	"github.com/dpareto/dpareto/suggest/pareto"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// A trial of a configuration that is on the front already moves its median by a
+// Gaussian whose variance is what the trial takes off the posterior variance there.
+// The value of the trial is the expected hypervolume improvement with this variance
+// over the front without the configuration, less the improvement that its median
+// makes for certain. It vanishes as the noise does. A new configuration is worth its
+// expected improvement over the front of the medians, with all of its variance: more
+// than its first trial can show, in favour of what has not been tried.
+
+// gain returns the expected improvement of the given front of medians by one more
+// trial of q after the given number of them; certain leaves out what is unsure.
+func (v *visitor) gain(front *pareto.Front, q space.Point, trials int, certain bool) float64 {
+	steps := v.steps(q, looks)
+	n := max(1, len(steps))
+	v.prepare(n)
+	at := v.siteAt(q)
+	for k := range n {
+		step := 0.0
+		if len(steps) > 0 {
+			step = steps[k]
+		}
+		l := v.looks[k]
+		v.x = v.encode(v.x, at, step)
+		for j := range v.problem.Objectives {
+			gp := v.model.gps[j]
+			if gp == nil {
+				continue
+			}
+			mean, variance := gp.Predict(v.x)
+			l.means[j][0] = mean
+			switch {
+			case certain || variance == 0:
+				l.variance[j] = 0
+			case trials == 0:
+				l.variance[j] = variance
+			default:
+				l.variance[j] = variance - 1/(1/variance+v.model.information(j, v.x, trials))
+			}
+		}
+		v.lookAtKnown(l, at, step, false)
+	}
+	saved := v.fronts[0]
+	defer func() { v.fronts[0] = saved }()
+	v.fronts[0] = front
+	return math.Exp(v.improvement(0, n, false))
+}
+
+// information returns the precision that one more trial at the encoded point x adds to
+// the given number of them. Where the noise of runs is known, what the surrogate
+// learned beyond it is a misfit that repetition does not average out.
+func (m *Model) information(j int, x []float64, trials int) float64 {
+	noise, misfit := m.gps[j].Noise(x), 0.0
+	if known := m.knownNoise[j]; !math.IsNaN(known) {
+		noise, misfit = known, noise
+	}
+	noise /= m.runsPerTrial
+	return 1/(noise/float64(trials+1)+misfit) - 1/(noise/float64(trials)+misfit)
+}
+
+// noisy reports whether a run of the same configuration can give other values.
+func (m *Model) noisy() bool {
+	for j := range m.problem.Objectives {
+		if m.gps[j] != nil && m.knownNoise[j] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// replicate returns the evaluated configuration on the front that it is most
+// worth to run again, and whether that is worth more than the new configuration q.
+func (e *explorer) replicate(q space.Point, pending []space.Point) (space.Point, bool) {
+	if !e.model.noisy() {
+		return nil, false
+	}
+	v := e.visitor()
+	v.surface = &surface{}
+	*v.surface = *e.surface
+	v.fronts = slices.Clone(e.fronts)
+	best := v.gain(e.fronts[0], q, 0, false)
+	var again space.Point
+	list, trials := e.replicable()
+	for i, c := range list {
+		if slices.ContainsFunc(pending, func(q space.Point) bool { return e.sameRun(q, c) }) {
+			continue
+		}
+		var others [][]float64
+		for _, m := range e.members {
+			if !e.sameRun(m.point, c) {
+				others = append(others, m.medians)
+			}
+		}
+		front := pareto.NewFront(others, e.reference())
+		if gain := v.gain(front, c, trials[i], false) - v.gain(front, c, trials[i], true); gain > best {
+			best, again = gain, c
+		}
+	}
+	return again, again != nil
+}
+
+// sameRun reports whether two configurations may be states of one run.
+func (e *explorer) sameRun(a, b space.Point) bool {
+	for j := range a {
+		if a[j] != b[j] && j != e.checkpoint {
+			return false
+		}
+	}
+	return true
+}
+
+// replicable returns the configurations, as they were run, that are on the front of
+// the medians and were measured with noise, and how often they were tried.
+func (e *explorer) replicable() (list []space.Point, trials []int) {
+	for _, m := range e.members {
+		if !m.measured || !m.open || !math.IsInf(m.gain, 1) {
+			continue
+		}
+		q := m.point
+		if e.checkpoint >= 0 && !e.perEpoch {
+			q = e.complete(q)
+		}
+		if !slices.ContainsFunc(list, func(p space.Point) bool { return e.sameRun(p, q) }) && e.problem.allowed(q) {
+			list, trials = append(list, q), append(trials, m.trials)
+		}
+	}
+	return list, trials
+}

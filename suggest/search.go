@@ -1,0 +1,432 @@
+package suggest
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dpareto/dpareto/suggest/space"
+	"github.com/dpareto/dpareto/surrogate/lbfgs"
+)
+
+const (
+	// shortlist is the number of screened candidates that are looked at in full.
+	shortlist = 48
+
+	// ascents bounds the evaluations of one local search.
+	ascents = 40
+
+	// faceShare is the share of candidates' coordinates that are moved to a bound:
+	// optima of training's hyperparameters often lie on the faces of the box, which
+	// random points never touch.
+	faceShare = 0.1
+
+	// maxCorners is the number of roundings of a relaxed optimum that are compared.
+	maxCorners = 16
+
+	// tweaks bounds the rounds of changes of single parameters at the end.
+	tweaks = 8
+)
+
+// explorer searches the maximum of a surface.
+type explorer struct {
+	*surface
+	options EngineOptions
+	tried   pointSet
+	rng     *rand.Rand
+}
+
+// find returns the untried configuration of the largest acquisition that it finds,
+// or false if there is none.
+func (e *explorer) find(ctx context.Context, centres []space.Point, key uint64) (candidate, bool, error) {
+	list := e.candidates(centres, key)
+	if len(list) == 0 {
+		return candidate{}, false, nil
+	}
+	screened, err := e.screen(ctx, list)
+	if err != nil {
+		return candidate{}, false, err
+	}
+	v := e.visitor()
+	finalists := screened[:min(len(screened), shortlist)]
+	for i := range finalists {
+		finalists[i].value = e.exact(v, finalists[i].point)
+	}
+	byValue(finalists)
+	starts := e.starts(finalists)
+
+	// One goroutine per start: a quasi-Newton method shared by all of them would mix
+	// their curvatures.
+	ends := make([]candidate, len(starts))
+	errs := make([]error, len(starts))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	panics := make(chan any, len(starts))
+	for range min(runtime.GOMAXPROCS(0), len(starts)) {
+		workers.Go(func() {
+			defer func() {
+				if r := recover(); r != nil {
+					panics <- r
+				}
+			}()
+			own := e.visitor()
+			for i := int(next.Add(1)) - 1; i < len(starts); i = int(next.Add(1)) - 1 {
+				ends[i], errs[i] = e.climb(ctx, own, starts[i])
+			}
+		})
+	}
+	workers.Wait()
+	select {
+	case r := <-panics:
+		panic(r)
+	default:
+	}
+	top := finalists[0]
+	for i := range ends {
+		if errs[i] != nil {
+			return candidate{}, false, errs[i]
+		}
+		if ends[i].value > top.value {
+			top = ends[i]
+		}
+	}
+	return e.tweak(v, top), true, nil
+}
+
+func byValue(list []candidate) {
+	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(b.value, a.value) })
+}
+
+// starts returns the best candidates, and some more drawn with probabilities that
+// grow with their values.
+func (e *explorer) starts(finalists []candidate) []candidate {
+	n := min(e.options.Restarts, len(finalists))
+	best := (n + 1) / 2
+	starts := slices.Clone(finalists[:best])
+	rest := slices.Clone(finalists[best:])
+	for len(starts) < n {
+		total := 0.0
+		for _, c := range rest {
+			total += math.Exp(c.value - finalists[0].value)
+		}
+		pick, at := e.rng.Float64()*total, 0
+		for at < len(rest)-1 {
+			if pick -= math.Exp(rest[at].value - finalists[0].value); pick < 0 {
+				break
+			}
+			at++
+		}
+		starts = append(starts, rest[at])
+		rest = slices.Delete(rest, at, at+1)
+	}
+	return slices.DeleteFunc(starts, func(c candidate) bool { return math.IsInf(c.value, -1) })
+}
+
+// complete fills in what follows from a configuration's other parameters: its
+// inactive parameters, and the length of a run that is valued whole.
+func (e *explorer) complete(q space.Point) space.Point {
+	q = e.problem.Space.Canonical(q.Clone())
+	if e.checkpoint >= 0 && !e.perEpoch {
+		q[e.checkpoint] = e.problem.usefulLength(q)
+	}
+	return q
+}
+
+// open reports whether a configuration may be suggested.
+func (e *explorer) open(q space.Point) bool {
+	return !e.tried.contains(q) && e.problem.allowed(q) && e.problem.knownAcceptable(q)
+}
+
+// knownAcceptable reports whether q meets the constraints on known metrics.
+func (p *Problem) knownAcceptable(q space.Point) bool {
+	for i := range p.Constraints {
+		c := &p.Constraints[i]
+		if c.Known == nil {
+			continue
+		}
+		if v := c.Known(q); !(v >= c.Lower && v <= c.Upper) {
+			return false
+		}
+	}
+	return true
+}
+
+// candidates returns different open configurations: quasi-random ones and some
+// around the centres, or all if the space has few points.
+func (e *explorer) candidates(centres []space.Point, key uint64) []candidate {
+	s := e.problem.Space
+	seen := make(pointSet)
+	var list []candidate
+	consider := func(q space.Point) {
+		q = e.complete(q)
+		if !seen.contains(q) && e.open(q) {
+			seen.add(q)
+			list = append(list, candidate{point: q})
+		}
+	}
+	if s.Cardinality() <= float64(e.options.Candidates) {
+		for q := range points(s) {
+			consider(q)
+		}
+		return list
+	}
+	sequence := newHalton(len(s.Parameters), key)
+	u := make([]float64, len(s.Parameters))
+	for i := range e.options.Candidates {
+		sequence.at(u, uint64(i))
+		if i%2 == 1 {
+			e.toFaces(u)
+		}
+		consider(at(s, u))
+	}
+	if len(centres) > 0 {
+		for i := range e.options.Candidates / 2 {
+			sd := minStep * math.Exp(e.rng.Float64()*math.Log(maxStep/minStep))
+			consider(perturb(s, e.rng, centres[i%len(centres)], sd))
+		}
+	}
+	return list
+}
+
+// toFaces moves a random share of positions to the nearer end of their scales.
+func (e *explorer) toFaces(u []float64) {
+	for j := range u {
+		if e.problem.Space.Parameters[j].Kind != space.Categorical && e.rng.Float64() < faceShare {
+			u[j] = math.Round(u[j])
+		}
+	}
+}
+
+// screen orders candidates by the acquisition for the front of the medians, all
+// predicted together.
+func (e *explorer) screen(ctx context.Context, list []candidate) ([]candidate, error) {
+	v := e.visitor()
+	const batch = 128
+	for start := 0; start < len(list); start += batch {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		v.screen(list[start:min(start+batch, len(list))])
+	}
+	byValue(list)
+	return list, nil
+}
+
+// screen evaluates candidates at a few looks with the first draw of the front.
+func (v *visitor) screen(list []candidate) {
+	type place struct {
+		at    site
+		steps []float64
+		first int // row of its first look
+	}
+	places := make([]place, len(list))
+	var x [][]float64
+	for i, c := range list {
+		p := place{v.siteAt(c.point), v.steps(c.point, screenLooks), len(x)}
+		if p.steps == nil {
+			x = append(x, v.encode(nil, p.at, 0))
+		}
+		for _, step := range p.steps {
+			x = append(x, v.encode(nil, p.at, step))
+		}
+		places[i] = p
+	}
+	draws := len(v.fronts)
+	means := make([][]float64, len(v.processes))
+	variances := make([][]float64, len(v.processes))
+	for j, p := range v.processes {
+		if p != nil {
+			means[j], variances[j] = make([]float64, len(x)*draws), make([]float64, len(x))
+			p.PredictBatch(means[j], variances[j], x)
+		}
+	}
+	for i, p := range places {
+		n := max(1, len(p.steps))
+		v.prepare(n)
+		for k := range n {
+			l, step := v.looks[k], 0.0
+			if p.steps != nil {
+				step = p.steps[k]
+			}
+			for j := range v.processes {
+				if v.processes[j] != nil {
+					copy(l.means[j], means[j][(p.first+k)*draws:])
+					l.variance[j] = variances[j][p.first+k]
+				}
+			}
+			v.lookAtKnown(l, p.at, step, false)
+		}
+		list[i].value = v.combine(n, 1, false) + v.logFeasible(v.looks[n-1], false) - v.logCost(p.at, nil)
+		if math.IsNaN(list[i].value) {
+			list[i].value = math.Inf(-1)
+		}
+	}
+}
+
+// exact returns the acquisition at a configuration, -Inf if it is NaN.
+func (e *explorer) exact(v *visitor, q space.Point) float64 {
+	value := v.value(e.siteAt(q), e.steps(q, looks), len(e.fronts), nil)
+	if math.IsNaN(value) {
+		return math.Inf(-1)
+	}
+	return value
+}
+
+// climb improves a configuration by a quasi-Newton search over its relaxed
+// parameters and returns the best rounding of the end.
+func (e *explorer) climb(ctx context.Context, v *visitor, c candidate) (candidate, error) {
+	at := e.siteAt(c.point)
+	var moving []int
+	for j := range c.point {
+		if e.isRelaxed(j) && e.problem.Space.Active(c.point, j) && e.problem.Space.Parameters[j].Count() > 1 {
+			moving = append(moving, j)
+		}
+	}
+	if len(moving) == 0 {
+		return c, nil
+	}
+	f := &descent{v: v, at: at, moving: moving, steps: e.steps(c.point, looks), grad: make([]float64, len(c.point))}
+	x := make([]float64, len(moving))
+	lower, upper := make([]float64, len(moving)), make([]float64, len(moving))
+	for i, j := range moving {
+		x[i] = at.unit[j]
+		upper[i] = 1
+	}
+	if _, err := lbfgs.Minimise(ctx, f, x, lower, upper, lbfgs.Options{MaxEvaluations: ascents, MaxStep: 0.3, GradientTolerance: 1e-3}); err != nil {
+		if ctx.Err() != nil {
+			return c, ctx.Err()
+		}
+		return c, nil // nowhere to go from here
+	}
+	for _, q := range e.roundings(c.point, moving, x) {
+		if q = e.complete(q); !e.open(q) {
+			continue
+		}
+		if value := e.exact(v, q); value > c.value {
+			c = candidate{q, value}
+		}
+	}
+	return c, nil
+}
+
+// descent is minus a surface as a function of the moving parameters' positions.
+type descent struct {
+	v      *visitor
+	at     site
+	moving []int
+	steps  []float64
+	grad   []float64
+}
+
+// Value implements [lbfgs.Function].
+func (f *descent) Value(x []float64) (float64, error) {
+	for i, j := range f.moving {
+		f.at.unit[j] = x[i]
+	}
+	return -f.v.value(f.at, f.steps, len(f.v.fronts), f.grad), nil
+}
+
+// Gradient implements [lbfgs.Function].
+func (f *descent) Gradient(grad []float64) {
+	for i, j := range f.moving {
+		grad[i] = -f.grad[j]
+	}
+}
+
+// roundings returns the configurations around a relaxed point: all combinations of
+// the two integers next to each position, or only the nearest if they are too
+// many.
+func (e *explorer) roundings(q space.Point, moving []int, x []float64) []space.Point {
+	base := q.Clone()
+	type choice struct {
+		parameter int
+		other     float64
+	}
+	var choices []choice
+	for i, j := range moving {
+		p := &e.problem.Space.Parameters[j]
+		base[j] = p.At(x[i])
+		if p.Kind != space.Integer {
+			continue
+		}
+		other := base[j] + 1
+		if p.Unit(base[j]) > x[i] {
+			other = base[j] - 1
+		}
+		if other >= p.Min && other <= p.Max {
+			choices = append(choices, choice{j, other})
+		}
+	}
+	if 1<<len(choices) > maxCorners {
+		choices = nil
+	}
+	list := make([]space.Point, 0, 1<<len(choices))
+	for mask := range 1 << len(choices) {
+		r := base.Clone()
+		for b, c := range choices {
+			if mask>>b&1 == 1 {
+				r[c.parameter] = c.other
+			}
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// tweak improves a configuration by changes of single integers, discretes and
+// categories, as long as one helps.
+func (e *explorer) tweak(v *visitor, c candidate) candidate {
+	for range tweaks {
+		before := c.value
+		for j := range c.point {
+			p := &e.problem.Space.Parameters[j]
+			for _, value := range neighbours(p, c.point[j]) {
+				q := c.point.Clone()
+				q[j] = value
+				if q = e.complete(q); q.Equal(c.point) || !e.open(q) {
+					continue
+				}
+				if value := e.exact(v, q); value > c.value {
+					c = candidate{q, value}
+				}
+			}
+		}
+		if c.value == before {
+			break
+		}
+	}
+	return c
+}
+
+// neighbours returns the values next to v, of integers also some farther ones in
+// both directions, of categories all others.
+func neighbours(p *space.Parameter, v float64) []float64 {
+	switch p.Kind {
+	case space.Categorical:
+		var others []float64
+		for i := range p.Choices {
+			if float64(i) != v {
+				others = append(others, float64(i))
+			}
+		}
+		return others
+	case space.Integer:
+		var others []float64
+		for _, w := range []float64{v - 1, v + 1, math.Round(0.5 * v), math.Round(0.8 * v), math.Round(1.25 * v), math.Round(2 * v)} {
+			if w = math.Min(math.Max(w, p.Min), p.Max); w != v && !slices.Contains(others, w) {
+				others = append(others, w)
+			}
+		}
+		return others
+	case space.Discrete:
+		i := slices.Index(p.Values, v)
+		return []float64{p.Values[max(i-1, 0)], p.Values[min(i+1, len(p.Values)-1)]}
+	default:
+		return nil
+	}
+}

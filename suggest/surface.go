@@ -1,0 +1,432 @@
+package suggest
+
+import (
+	"math"
+	"slices"
+
+	"github.com/dpareto/dpareto/suggest/acquisition"
+	"github.com/dpareto/dpareto/suggest/pareto"
+	"github.com/dpareto/dpareto/suggest/space"
+	"github.com/dpareto/dpareto/surrogate"
+)
+
+// surface is the acquisition function of one suggestion: the logarithm of the
+// expected hypervolume improvement of a run, over the posterior of the run's
+// outcome and of the front that it improves, times the probability that it meets
+// the constraints, divided by its cost.
+//
+// The front is uncertain because its points were measured with noise, or not yet.
+// So the objectives are drawn, jointly, at every configuration that may be on
+// it, and the improvement is averaged over the draws; given a draw the outcome is
+// still Gaussian and its part of the expectation is exact. That is noisy expected
+// hypervolume improvement (Daulton, Balandat, Bakshy, "Parallel Bayesian
+// optimization of multiple noisy objectives with expected hypervolume
+// improvement", NeurIPS 2021), with the outcome integrated analytically.
+type surface struct {
+	problem   *Problem
+	model     *Model
+	processes []*surrogate.Conditioned // by metric, nil for a known one
+	known     []*relaxed               // by objective, nil for a modelled one
+	fronts    []*pareto.Front          // by draw; the first is that of the medians
+	members   []member                 // that the fronts consist of
+	columns   []int                    // first column of each parameter in an encoded point
+	dim       int                      // of an encoded point
+
+	checkpoint int  // index of the checkpoint parameter, if runs are valued whole, or -1
+	axis       int  // the only known objective, if runs are valued by trajectory, or -1
+	perEpoch   bool // the cost of a run is the value of the checkpoint parameter
+}
+
+// site is where a surface is evaluated: a configuration whose numerical
+// parameters are relaxed to positions on their scales.
+type site struct {
+	point space.Point
+	unit  []float64 // by parameter; positions of doubles and integers
+}
+
+// siteAt returns the site of a configuration.
+func (s *surface) siteAt(q space.Point) site {
+	t := make([]float64, len(q))
+	for j := range q {
+		if p := &s.problem.Space.Parameters[j]; p.Kind != space.Categorical {
+			t[j] = p.Unit(q[j])
+		}
+	}
+	return site{q, t}
+}
+
+// isRelaxed reports whether parameter j is moved along its scale continuously.
+func (s *surface) isRelaxed(j int) bool {
+	k := s.problem.Space.Parameters[j].Kind
+	return (k == space.Double || k == space.Integer) && j != s.checkpoint
+}
+
+// look is what is known of a run at one checkpoint, and, after an evaluation, how the
+// acquisition depends on it.
+type look struct {
+	means    [][]float64         // by metric and draw
+	variance []float64           // by metric
+	partial  []surrogate.Partial // by metric
+	known    []float64           // by objective
+	slopes   [][]float64         // by objective and parameter, of known ones
+
+	dMeans    [][]float64 // by metric and draw
+	dVariance []float64   // by metric
+	dKnown    []float64   // by objective
+}
+
+// visitor evaluates a surface. It is the memory of one goroutine.
+type visitor struct {
+	*surface
+	looks  []*look
+	x      []float64
+	laws   []acquisition.Law
+	costs  []float64
+	values []float64                 // by draw
+	parts  [][][]acquisition.Partial // by draw, look and objective
+	column []acquisition.Partial
+	dCosts []float64
+	dx     []float64
+}
+
+func (s *surface) visitor() *visitor {
+	return &visitor{
+		surface: s,
+		laws:    make([]acquisition.Law, len(s.problem.Objectives)),
+		dx:      make([]float64, s.dim),
+	}
+}
+
+// steps returns the values of the checkpoint parameter at which a run of q is
+// looked at, at most n, or nil if it is looked at only once.
+func (s *surface) steps(q space.Point, n int) []float64 {
+	if s.checkpoint < 0 {
+		return nil
+	}
+	last := q[s.checkpoint]
+	if !s.perEpoch {
+		last = s.problem.usefulLength(q)
+	}
+	return checkpoints(&s.problem.Space.Parameters[s.checkpoint], last, n)
+}
+
+// encode writes the surrogate's input of a site to dst, with the checkpoint
+// parameter at step unless that is 0.
+func (s *surface) encode(dst []float64, at site, step float64) []float64 {
+	dst = s.problem.Space.Encode(dst, at.point)
+	for j := range at.point {
+		if s.isRelaxed(j) && s.problem.Space.Active(at.point, j) {
+			dst[s.columns[j]] = at.unit[j]
+		}
+	}
+	if step != 0 {
+		dst[s.columns[s.checkpoint]] = s.problem.Space.Parameters[s.checkpoint].Unit(step)
+	}
+	return dst
+}
+
+// prepare makes room for n looks.
+func (v *visitor) prepare(n int) {
+	draws := len(v.fronts)
+	for len(v.looks) < n {
+		l := &look{
+			means:     make([][]float64, len(v.processes)),
+			variance:  make([]float64, len(v.processes)),
+			partial:   make([]surrogate.Partial, len(v.processes)),
+			known:     make([]float64, len(v.known)),
+			slopes:    make([][]float64, len(v.known)),
+			dMeans:    make([][]float64, len(v.processes)),
+			dVariance: make([]float64, len(v.processes)),
+			dKnown:    make([]float64, len(v.known)),
+		}
+		for j := range v.processes {
+			l.means[j] = make([]float64, draws)
+			l.dMeans[j] = make([]float64, draws)
+		}
+		for j := range v.known {
+			l.slopes[j] = make([]float64, len(v.problem.Space.Parameters))
+		}
+		v.looks = append(v.looks, l)
+	}
+	for len(v.values) < draws {
+		v.values = append(v.values, 0)
+		v.parts = append(v.parts, nil)
+	}
+	for d := range v.parts {
+		for len(v.parts[d]) < n {
+			v.parts[d] = append(v.parts[d], make([]acquisition.Partial, len(v.problem.Objectives)))
+		}
+	}
+	for len(v.costs) < n {
+		v.costs = append(v.costs, 0)
+		v.dCosts = append(v.dCosts, 0)
+		v.column = append(v.column, acquisition.Partial{})
+	}
+}
+
+// value returns the acquisition at a site, averaged over the first draws of the
+// front, for a run seen at the given steps (nil for its end alone). The
+// gradient with respect to the positions of relaxed parameters is stored to grad,
+// unless nil.
+func (v *visitor) value(at site, steps []float64, draws int, grad []float64) float64 {
+	n := max(1, len(steps))
+	v.prepare(n)
+	for k := range n {
+		step := 0.0
+		if len(steps) > 0 {
+			step = steps[k]
+		}
+		l := v.looks[k]
+		v.x = v.encode(v.x, at, step)
+		for j, p := range v.processes {
+			if p != nil {
+				l.variance[j] = p.PredictPartial(&l.partial[j], l.means[j], v.x)
+			}
+		}
+		v.lookAtKnown(l, at, step, grad != nil)
+	}
+	value := v.combine(n, draws, grad != nil)
+	value += v.logFeasible(v.looks[n-1], grad != nil)
+	if grad == nil {
+		return value - v.logCost(at, nil)
+	}
+	clear(grad)
+	for k := range n {
+		v.chain(grad, v.looks[k])
+	}
+	value -= v.logCost(at, grad)
+	for j := range grad {
+		if !v.isRelaxed(j) || !v.problem.Space.Active(at.point, j) {
+			grad[j] = 0
+		}
+	}
+	return value
+}
+
+// lookAtKnown stores the known objectives, with slopes if wanted.
+func (v *visitor) lookAtKnown(l *look, at site, step float64, slopes bool) {
+	q, unit := at.point, at.unit
+	if step != 0 {
+		q, unit = q.Clone(), slices.Clone(unit)
+		q[v.checkpoint], unit[v.checkpoint] = step, v.problem.Space.Parameters[v.checkpoint].Unit(step)
+	}
+	for j, k := range v.known {
+		if k == nil {
+			continue
+		}
+		if slopes {
+			clear(l.slopes[j])
+			l.known[j] = k.value(q, unit, l.slopes[j])
+		} else {
+			l.known[j] = k.value(q, unit, nil)
+		}
+	}
+}
+
+// law returns the law of objective j at a look, given a draw.
+func (v *visitor) law(l *look, j, draw int) acquisition.Law {
+	if v.known[j] != nil {
+		return acquisition.Law{Mean: l.known[j]}
+	}
+	return v.problem.Objectives[j].law(l.means[j][draw], l.variance[j])
+}
+
+// combine returns the logarithm of the expected hypervolume improvement of a run
+// with n looks, averaged over draws, and stores its derivatives in the looks if
+// wanted.
+func (v *visitor) combine(n, draws int, derivatives bool) float64 {
+	largest := math.Inf(-1)
+	for d := range draws {
+		v.values[d] = v.improvement(d, n, derivatives)
+		largest = math.Max(largest, v.values[d])
+	}
+	if math.IsInf(largest, -1) || math.IsNaN(largest) {
+		for _, l := range v.looks[:n] {
+			l.clear()
+		}
+		return math.Inf(-1)
+	}
+	sum := 0.0
+	for _, value := range v.values[:draws] {
+		sum += math.Exp(value - largest)
+	}
+	if derivatives {
+		for k, l := range v.looks[:n] {
+			l.clear()
+			for d := range draws {
+				v.add(l, v.parts[d][k], d, math.Exp(v.values[d]-largest)/sum)
+			}
+		}
+	}
+	return largest + math.Log(sum/float64(draws))
+}
+
+func (l *look) clear() {
+	for j := range l.dMeans {
+		clear(l.dMeans[j])
+	}
+	clear(l.dVariance)
+	clear(l.dKnown)
+}
+
+// add adds weight times the derivatives of one draw.
+func (v *visitor) add(l *look, parts []acquisition.Partial, draw int, weight float64) {
+	if weight == 0 {
+		return
+	}
+	for j, p := range parts {
+		if v.known[j] != nil {
+			l.dKnown[j] += weight * p.Mean
+			continue
+		}
+		o := &v.problem.Objectives[j]
+		sign := 1.0
+		if o.Goal == Maximize && o.Transform != Log {
+			sign = -1
+		}
+		l.dMeans[j][draw] += weight * sign * p.Mean
+		if l.variance[j] > 0 {
+			l.dVariance[j] += weight * p.StdDev / (2 * math.Sqrt(l.variance[j]))
+		}
+	}
+}
+
+// improvement returns the logarithm of the expected hypervolume improvement of a
+// run given a draw of the front. A run that is looked at several times counts as
+// its trajectory where that is exact, else as its best look.
+func (v *visitor) improvement(draw, n int, derivatives bool) float64 {
+	front := v.fronts[draw]
+	if v.axis >= 0 && n > 1 {
+		trail := v.laws[:0]
+		for k, l := range v.looks[:n] {
+			v.costs[k] = l.known[v.axis]
+			trail = append(trail, v.law(l, 1-v.axis, draw))
+		}
+		v.laws = trail
+		if !derivatives {
+			return acquisition.LogTrajectoryEHVI(front, v.axis, v.costs[:n], trail, nil, nil)
+		}
+		value := acquisition.LogTrajectoryEHVI(front, v.axis, v.costs[:n], trail, v.dCosts[:n], v.column[:n])
+		for k := range n {
+			v.parts[draw][k][v.axis] = acquisition.Partial{Mean: v.dCosts[k]}
+			v.parts[draw][k][1-v.axis] = v.column[k]
+		}
+		return value
+	}
+	best, at := math.Inf(-1), 0
+	for k, l := range v.looks[:n] {
+		laws := v.laws[:0]
+		for j := range v.known {
+			laws = append(laws, v.law(l, j, draw))
+		}
+		v.laws = laws
+		var parts []acquisition.Partial
+		if derivatives {
+			parts = v.parts[draw][k]
+		}
+		if value := acquisition.LogEHVI(front, laws, parts); value > best {
+			best, at = value, k
+		}
+	}
+	if derivatives {
+		for k := range n {
+			if k != at {
+				clear(v.parts[draw][k])
+			}
+		}
+	}
+	return best
+}
+
+// logFeasible returns the logarithm of the probability that a run's end meets the
+// constraints, and adds its derivatives to the look if wanted.
+func (v *visitor) logFeasible(l *look, derivatives bool) float64 {
+	sum := 0.0
+	for i := range v.problem.Constraints {
+		c := &v.problem.Constraints[i]
+		j := len(v.problem.Objectives) + i
+		if v.processes[j] == nil {
+			continue // a known constraint; see allowed
+		}
+		o := &v.model.metrics[j]
+		value, d := acquisition.LogFeasible(o.law(l.means[j][0], l.variance[j]), c.Lower, c.Upper)
+		sum += value
+		if derivatives {
+			l.dMeans[j][0] += d.Mean
+			if l.variance[j] > 0 {
+				l.dVariance[j] += d.StdDev / (2 * math.Sqrt(l.variance[j]))
+			}
+		}
+	}
+	return sum
+}
+
+// logCost returns the logarithm of what a run costs, and subtracts its gradient
+// from grad unless that is nil.
+func (v *visitor) logCost(at site, grad []float64) float64 {
+	switch v.problem.Cost {
+	case CostCheckpoint:
+		c := v.problem.checkpoint()
+		if !v.isRelaxed(c) {
+			return math.Log(at.point[c])
+		}
+		cost, slope := continuous(&v.problem.Space.Parameters[c], at.unit[c])
+		if grad != nil {
+			grad[c] -= slope / cost
+		}
+		return math.Log(cost)
+	case CostMeasured:
+		if v.model.cost == nil {
+			return 0
+		}
+		v.x = v.encode(v.x, at, 0)
+		if grad == nil {
+			mean, _ := v.model.cost.Predict(v.x)
+			return mean
+		}
+		spare := make([]float64, v.dim)
+		mean, _ := v.model.cost.PredictGradient(v.dx, spare, v.x)
+		for j := range grad {
+			if v.isRelaxed(j) {
+				grad[j] -= v.dx[v.columns[j]]
+			}
+		}
+		return mean
+	default:
+		return 0
+	}
+}
+
+// chain adds the gradient of what was combined through one look to grad.
+func (v *visitor) chain(grad []float64, l *look) {
+	for m, p := range v.processes {
+		if p == nil {
+			continue
+		}
+		l.partial[m].Gradient(v.dx, l.dMeans[m], l.dVariance[m])
+		for j := range grad {
+			if v.isRelaxed(j) {
+				grad[j] += v.dx[v.columns[j]]
+			}
+		}
+	}
+	for m, k := range v.known {
+		if k == nil || l.dKnown[m] == 0 {
+			continue
+		}
+		for j := range grad {
+			grad[j] += l.dKnown[m] * l.slopes[m][j]
+		}
+	}
+}
+
+// continuous returns the value at position t on the scale of an integer parameter,
+// without rounding, and its slope.
+func continuous(p *space.Parameter, t float64) (value, slope float64) {
+	if p.Scale == space.Log {
+		rate := math.Log(p.Max / p.Min)
+		value = p.Min * math.Exp(t*rate)
+		return value, value * rate
+	}
+	return p.Min + t*(p.Max-p.Min), p.Max - p.Min
+}

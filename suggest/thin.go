@@ -1,0 +1,179 @@
+package suggest
+
+import (
+	"math"
+
+	"github.com/dpareto/dpareto/suggest/pareto"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// Bounds of what a model is made of.
+const (
+	// checkpointsPerRun is the number of evaluations of one run that a model uses at
+	// most: more are nearly the same evaluation again.
+	checkpointsPerRun = 6
+
+	// modelSize is the number of evaluations up to which runs keep more than their
+	// last one in a model, whose cost is cubic in it.
+	modelSize = 480
+)
+
+// thin returns the indices of the evaluations of h that a model is made of: of
+// each run the last one, and a few at values of the checkpoint parameter evenly
+// spaced in the logarithm, fewer the more runs there are.
+func thin(p *Problem, h *History, perRun int) []int {
+	checkpoint := p.checkpoint()
+	var kept []int
+	for _, r := range runs(h) {
+		if checkpoint < 0 {
+			kept = append(kept, r.first)
+			continue
+		}
+		kept = append(kept, logSpaced(r, perRun, func(i int) float64 {
+			return h.Evaluations[i].Point[checkpoint]
+		})...)
+	}
+	return kept
+}
+
+// perRun is how many evaluations of each of n runs a model of at most size
+// evaluations uses.
+func perRun(n, size int) int { return min(checkpointsPerRun, max(1, size/max(n, 1))) }
+
+// span is the evaluations first to last of a history, those of one run.
+type span struct{ first, last int }
+
+// runs divides the evaluations of h into runs.
+func runs(h *History) []span {
+	var spans []span
+	for i := range h.Evaluations {
+		id := h.Evaluations[i].Run
+		if n := len(spans); id != 0 && n > 0 && h.Evaluations[spans[n-1].last].Run == id {
+			spans[n-1].last = i
+		} else {
+			spans = append(spans, span{i, i})
+		}
+	}
+	return spans
+}
+
+// logSpaced returns at most n indices of r, the last one always, those whose
+// increasing values are nearest to ones evenly spaced in the logarithm.
+func logSpaced(r span, n int, value func(int) float64) []int {
+	low, high := value(r.first), value(r.last)
+	var kept []int
+	next := r.first
+	for k := range n - 1 {
+		target := low * math.Pow(high/low, float64(k)/float64(n-1))
+		for next < r.last && value(next) < target*(1-1e-9) {
+			next++
+		}
+		if next >= r.last {
+			break
+		}
+		kept = append(kept, next)
+		next++
+	}
+	return append(kept, r.last)
+}
+
+// checkpoints returns at most n values of the checkpoint parameter, from its
+// smallest to last, evenly spaced in the logarithm and increasing.
+func checkpoints(p *space.Parameter, last float64, n int) []float64 {
+	var values []float64
+	for k := range n {
+		t := last
+		if k < n-1 {
+			t = math.Round(p.Min * math.Pow(last/p.Min, float64(k)/float64(n-1)))
+		}
+		if len(values) == 0 || t > values[len(values)-1] {
+			values = append(values, t)
+		}
+	}
+	return values
+}
+
+// usefulLength returns the value of the checkpoint parameter that a run with the
+// other parameters of q should have if only its checkpoints matter: the last that can
+// be on a front, or the smallest if none can.
+func (p *Problem) usefulLength(q space.Point) float64 {
+	c := p.checkpoint()
+	longest := q.Clone()
+	longest[c] = p.Space.Parameters[c].Max
+	return math.Max(float64(lastUseful(p, longest, (*Objective).search)), p.Space.Parameters[c].Min)
+}
+
+// maxModel is the number of evaluations that a model is made of at most. The
+// factorisation of its covariance is cubic in it.
+const maxModel = 1200
+
+// choose returns the indices of the evaluations that the model is made of: those
+// that thin keeps, or, if they are too many, half of them by layers of the
+// observed front, the best first, and the others evenly spaced in time.
+func (f *fitter) choose() []int {
+	kept := thin(f.problem, f.history, perRun(len(f.runs), modelSize))
+	if len(kept) <= maxModel {
+		return kept
+	}
+	costs := make([][]float64, len(kept))
+	for i, k := range kept {
+		costs[i] = make([]float64, len(f.problem.Objectives))
+		for j := range costs[i] {
+			costs[i][j] = f.problem.Objectives[j].cost(f.history.Evaluations[k].Values[j])
+		}
+	}
+	chosen := make([]bool, len(kept))
+	count := 0
+	for count < maxModel/2 {
+		layer := pareto.NonDominated(costs)
+		if len(layer) == 0 {
+			break // what is left is not finite
+		}
+		for _, i := range layer {
+			costs[i][0] = math.NaN() // not in the next layer
+			if count < maxModel/2 {
+				chosen[i] = true
+				count++
+			}
+		}
+	}
+	var others []int
+	for i := range kept {
+		if !chosen[i] {
+			others = append(others, i)
+		}
+	}
+	missing := maxModel - count
+	for i := range missing {
+		chosen[others[(2*i+1)*len(others)/(2*missing)]] = true
+	}
+	result := make([]int, 0, maxModel)
+	for i, k := range kept {
+		if chosen[i] {
+			result = append(result, k)
+		}
+	}
+	return result
+}
+
+// sample returns the indices of the evaluations from which hyperparameters are
+// learned after n runs: of all of these runs if they are at most fitSize, else of
+// runs evenly spaced in time.
+func (f *fitter) sample(n int) []int {
+	h := f.history
+	each := perRun(n, fitSize)
+	checkpoint := f.problem.checkpoint()
+	var indices []int
+	for i := range min(n, fitSize) {
+		r := f.runs[i]
+		if n > fitSize {
+			r = f.runs[(2*i+1)*n/(2*fitSize)]
+		}
+		if checkpoint < 0 || each == 1 {
+			indices = append(indices, r.last)
+			continue
+		}
+		indices = append(indices, logSpaced(r, each, func(k int) float64 { return h.Evaluations[k].Point[checkpoint] })...)
+	}
+	return indices
+}
