@@ -8,16 +8,22 @@ import (
 
 // algorithms are the algorithms of the contract that this version has, in its order.
 var algorithms = []dparetov1.Algorithm{
+	dparetov1.Algorithm_ALGORITHM_DEFAULT,
 	dparetov1.Algorithm_ALGORITHM_RANDOM,
 	dparetov1.Algorithm_ALGORITHM_GRID,
 	dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM,
 	dparetov1.Algorithm_ALGORITHM_DPARETO,
+	dparetov1.Algorithm_ALGORITHM_EHVI,
 	dparetov1.Algorithm_ALGORITHM_NSGA2,
 }
 
 // newDesigner returns the designer behind an algorithm, or nil if there is none.
 func newDesigner(algorithm dparetov1.Algorithm, initialTrials int) suggest.Designer {
 	switch algorithm {
+	case dparetov1.Algorithm_ALGORITHM_DEFAULT:
+		return suggest.NewDefault(suggest.EngineOptions{InitialPoints: initialTrials})
+	case dparetov1.Algorithm_ALGORITHM_EHVI:
+		return suggest.NewEHVI(suggest.EngineOptions{InitialPoints: initialTrials})
 	case dparetov1.Algorithm_ALGORITHM_RANDOM:
 		return suggest.NewRandom()
 	case dparetov1.Algorithm_ALGORITHM_GRID:

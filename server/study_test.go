@@ -212,8 +212,8 @@ func TestUnimplemented(t *testing.T) {
 		"study.spec.private_mode": func(r *dparetov1.CreateStudyRequest) {
 			r.Study.Spec.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: 1}
 		},
-		"study.spec.algorithm.name: ALGORITHM_EHVI": func(r *dparetov1.CreateStudyRequest) {
-			r.Study.Spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_EHVI
+		"study.spec.random_stopping": func(r *dparetov1.CreateStudyRequest) {
+			r.Study.Spec.RandomStopping = &dparetov1.RandomStoppingSpec{MeanTrials: 10}
 		},
 		"request_id": func(r *dparetov1.CreateStudyRequest) { r.RequestId = "x" },
 	} {

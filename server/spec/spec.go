@@ -550,11 +550,12 @@ func (c *compiler) bounds(field string, m *dparetov1.MetricSpec) {
 func (c *compiler) algorithm(spec *dparetov1.StudySpec) {
 	algorithm := spec.GetAlgorithm()
 	switch algorithm.GetName() {
-	case dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_GRID,
-		dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM, dparetov1.Algorithm_ALGORITHM_DPARETO,
+	case dparetov1.Algorithm_ALGORITHM_DEFAULT, dparetov1.Algorithm_ALGORITHM_RANDOM,
+		dparetov1.Algorithm_ALGORITHM_GRID, dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM,
+		dparetov1.Algorithm_ALGORITHM_DPARETO, dparetov1.Algorithm_ALGORITHM_EHVI,
 		dparetov1.Algorithm_ALGORITHM_NSGA2:
 	default:
-		c.addf("algorithm.name", "must be ALGORITHM_RANDOM, ALGORITHM_GRID, ALGORITHM_QUASI_RANDOM, ALGORITHM_DPARETO or ALGORITHM_NSGA2, is %v", algorithm.GetName())
+		c.addf("algorithm.name", "must be one of the algorithms, such as ALGORITHM_DEFAULT, is %v", algorithm.GetName())
 	}
 	if n := algorithm.GetInitialTrials(); n < 0 || n > maxInitialTrials {
 		c.addf("algorithm.initial_trials", "must be in [1, %d], or 0 for the default, is %d", maxInitialTrials, n)
@@ -711,10 +712,16 @@ func (s *Study) Replicates() int32 {
 
 // InitialTrials returns the number of trials before a model takes over.
 func (s *Study) InitialTrials() int {
-	if n := s.Spec.GetAlgorithm().GetInitialTrials(); n > 0 {
+	algorithm := s.Spec.GetAlgorithm()
+	if n := algorithm.GetInitialTrials(); n > 0 {
 		return int(n)
 	}
-	return DefaultInitialTrials
+	switch algorithm.GetName() {
+	case dparetov1.Algorithm_ALGORITHM_DEFAULT, dparetov1.Algorithm_ALGORITHM_EHVI:
+		return suggest.EngineInitialPoints(s.Problem)
+	default:
+		return DefaultInitialTrials
+	}
 }
 
 // LeaseDuration returns the time that a worker may be silent.

@@ -86,7 +86,10 @@ type Algorithm int32
 const (
 	// Refused.
 	Algorithm_ALGORITHM_UNSPECIFIED Algorithm = 0
-	// The best that this server has; may change from one version to the next.
+	// The best that this server has; may change from one version to the next. At
+	// present: expected hypervolume improvement over an uncertain front, with computed
+	// metrics themselves instead of models of them, whole trajectories of runs where
+	// there is a checkpoint parameter, and replicates where they are worth more.
 	Algorithm_ALGORITHM_DEFAULT Algorithm = 1
 	// Independent draws from the design laws.
 	Algorithm_ALGORITHM_RANDOM Algorithm = 2
@@ -624,7 +627,9 @@ type AlgorithmSpec struct {
 	// Required. The method.
 	Name Algorithm `protobuf:"varint,1,opt,name=name,proto3,enum=dpareto.v1.Algorithm" json:"name,omitempty"`
 	// Number of trials drawn from the parameters' design laws before the model takes
-	// over, for methods with a model. Range [1, 100000]. Default 16.
+	// over, for methods with a model. Range [1, 100000]. Default for
+	// ALGORITHM_DEFAULT and ALGORITHM_EHVI: twice one more than the number of
+	// parameters, at most 16, and none with prior studies. Default for others: 16.
 	InitialTrials int32 `protobuf:"varint,2,opt,name=initial_trials,json=initialTrials,proto3" json:"initial_trials,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -54,6 +54,8 @@ type ProblemOptions struct {
 	FinalOnly bool
 	// Study is the file of the study whose trials are replayed.
 	Study string
+	// Settings replace settings of the trainer, for example the division of the rows.
+	Settings map[string]string
 	// Progress, when not nil, is called while data files are downloaded.
 	Progress func(done, total int64)
 }
@@ -82,6 +84,8 @@ func Check(name string, o ProblemOptions) error {
 		return fmt.Errorf("problem %q is unknown, want one of %s, or %sFILE.csv", name, strings.Join(Names(), ", "), replayPrefix)
 	case o.FinalOnly && (trained == nil || trained.checkpoint == ""):
 		return fmt.Errorf("problem %s has no checkpoints to leave out", name)
+	case len(o.Settings) > 0 && trained == nil:
+		return fmt.Errorf("problem %s has no trainer whose settings could be replaced", name)
 	}
 	return nil
 }

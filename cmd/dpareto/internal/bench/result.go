@@ -46,6 +46,7 @@ func (r *Result) Table() *output.Table {
 	t := &output.Table{Columns: []string{
 		"problem", "designer", "seeds", "budget",
 		"observed_hypervolume_mean", "observed_hypervolume_sd", "true_hypervolume_mean", "true_hypervolume_sd",
+		"evaluated_hypervolume_mean",
 		"log10_difference_mean", "log10_difference_sd", "claimed_hypervolume_mean",
 		"remeasured_hypervolume_mean", "remeasured_hypervolume_sd",
 		"runs_to_target_median", "epochs_mean", "cpu_seconds_per_suggestion",
@@ -62,6 +63,7 @@ func (r *Result) Table() *output.Table {
 			}
 			observed, observedSD := over(func(s *score) float64 { return s.observed })
 			truth, truthSD := over(func(s *score) float64 { return s.truth })
+			evaluated, _ := over(func(s *score) float64 { return s.evaluated })
 			difference, differenceSD := over(func(s *score) float64 { return s.difference })
 			claimed, _ := over(func(s *score) float64 { return s.claimed })
 			remeasured, remeasuredSD := over(func(s *score) float64 { return s.remeasured })
@@ -73,7 +75,7 @@ func (r *Result) Table() *output.Table {
 			}
 			t.Rows = append(t.Rows, []any{
 				r.problem.Name, d.name, int64(r.options.Seeds), int64(budget),
-				observed, observedSD, truth, truthSD, difference, differenceSD, claimed,
+				observed, observedSD, truth, truthSD, evaluated, difference, differenceSD, claimed,
 				remeasured, remeasuredSD, cell(median(toTarget)), epochs, processor,
 			})
 		}

@@ -24,6 +24,9 @@ type Options struct {
 	At []int
 	// Initial is the number of initial points. 0 means the problem's own.
 	Initial int
+	// OwnInitial has every designer draw the initial points that it would draw in a
+	// study, instead of sharing them.
+	OwnInitial bool
 	// Batch is the number of suggestions that are asked for at once. 0 means 1.
 	Batch int
 	// Remeasure is how often every reported configuration is run again. 0 means never.
@@ -158,7 +161,11 @@ func derive(seed uint64, stream, n int) uint64 {
 
 // run spends the budget, or what the designer finds to spend it on.
 func (s *study) run(ctx context.Context) error {
-	designer, ok := suggest.DesignerByName(s.designer, s.options.Initial)
+	ownPoints := s.options.Initial
+	if s.options.OwnInitial {
+		ownPoints = 0
+	}
+	designer, ok := suggest.DesignerByName(s.designer, ownPoints)
 	if !ok {
 		return errors.New("is unknown")
 	}
@@ -167,7 +174,7 @@ func (s *study) run(ctx context.Context) error {
 	for runs := 0; runs < s.options.Budget; {
 		asked, initial := designer, false
 		count := min(s.options.Batch, s.options.Budget-runs)
-		if left := min(s.options.Initial, s.options.Budget) - runs; left > 0 {
+		if left := min(s.options.Initial, s.options.Budget) - runs; left > 0 && !s.options.OwnInitial {
 			asked, initial, count = s.problem.Initial, true, left
 		}
 		before, _ := processorTime()

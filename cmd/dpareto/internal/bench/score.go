@@ -20,6 +20,7 @@ const maxReported = 12
 type score struct {
 	observed     float64 // hypervolume of all measurements
 	truth        float64 // of the exact values of the reported configurations
+	evaluated    float64 // of the exact values of all configurations
 	claimed      float64 // of what the model says of them
 	remeasured   float64 // of their means over fresh runs
 	difference   float64 // log10(maximum - true hypervolume)
@@ -66,7 +67,7 @@ func (s *study) state(runs int) state { return s.after[min(runs, len(s.after)-1)
 func (s *study) score(ctx context.Context, budget int, trace []float64) (score, error) {
 	at := s.state(budget)
 	out := score{
-		observed: trace[budget-1], truth: math.NaN(), remeasured: math.NaN(), difference: math.NaN(),
+		observed: trace[budget-1], truth: math.NaN(), evaluated: math.NaN(), remeasured: math.NaN(), difference: math.NaN(),
 		runsToTarget: math.NaN(), epochs: math.NaN(), processor: math.NaN(),
 	}
 	if s.options.Target > 0 {
@@ -85,7 +86,7 @@ func (s *study) score(ctx context.Context, budget int, trace []float64) (score, 
 		out.processor = at.processor.Seconds() / float64(at.suggestions)
 	}
 	if s.problem.Exact {
-		out.truth, out.claimed = out.observed, out.observed
+		out.truth, out.evaluated, out.claimed = out.observed, out.observed, out.observed
 	} else if err := s.reported(ctx, at, budget, &out); err != nil {
 		return out, err
 	}
@@ -129,6 +130,11 @@ func (s *study) reported(ctx context.Context, at state, budget int, out *score) 
 			exact[i] = s.problem.costs(s.problem.Truth(q))
 		}
 		out.truth = pareto.Hypervolume(exact, reference)
+		all := make([][]float64, len(history.Evaluations))
+		for i := range all {
+			all[i] = s.problem.costs(s.problem.Truth(history.Evaluations[i].Point))
+		}
+		out.evaluated = pareto.Hypervolume(all, reference)
 	}
 	if s.options.Remeasure == 0 {
 		return nil

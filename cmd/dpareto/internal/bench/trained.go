@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -25,6 +26,8 @@ type trainedStudy struct {
 	file       string // of package studies
 	checkpoint string // the parameter whose smaller values a run passes through, or ""
 	truth      func(space.Point) []float64
+	logScales  []string // parameters that are measured on a log scale, whatever the file says
+	settings   map[string]string
 }
 
 // trainedStudies are the problems with a trainer, by which methods were compared before.
@@ -33,8 +36,17 @@ var trainedStudies = []trainedStudy{
 		cutoff, noiseScale := int64(q[0]), q[1]
 		return []float64{sparsevector.Epsilon(cutoff, noiseScale), sparsevector.ExpectedError(cutoff, noiseScale)}
 	}},
-	{name: "adult", file: "adult-variance", checkpoint: dpsgd.ParameterEpochs},
+	{
+		name: "adult", file: "adult-variance", checkpoint: dpsgd.ParameterEpochs,
+		logScales: []string{dpsgd.ParameterEpochs, dpsgd.ParameterLotSize}, settings: adultSplit,
+	},
+	{name: "adult_linear", file: "adult-variance", checkpoint: dpsgd.ParameterEpochs, settings: adultSplit}, // as published
 }
+
+// adultSplit is the division of Adult's rows. On it the 3^5 grid of the published
+// experiments has the hypervolume 8.500, next below that of the unrecorded division
+// with which the engine was designed (8.508); see docs/engine.md.
+var adultSplit = map[string]string{"split_seed": "64"}
 
 // open compiles the study and makes its trainer.
 func (s *trainedStudy) open(ctx context.Context, o ProblemOptions) (*Problem, error) {
@@ -47,6 +59,13 @@ func (s *trainedStudy) open(ctx context.Context, o ProblemOptions) (*Problem, er
 		return nil, err
 	}
 	message := file.Study.GetSpec()
+	for _, p := range message.GetParameters() {
+		if slices.Contains(s.logScales, p.GetId()) {
+			p.Scale = dparetov1.Scale_SCALE_LOG
+		}
+	}
+	maps.Copy(message.GetTrainer().GetSettings(), s.settings)
+	maps.Copy(message.GetTrainer().GetSettings(), o.Settings)
 	message.CheckpointParameter = s.checkpoint
 	if o.FinalOnly {
 		message.CheckpointParameter = ""

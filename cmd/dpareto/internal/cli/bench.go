@@ -43,6 +43,7 @@ type engineFlags struct {
 	problem   string
 	study     string
 	dataDir   string
+	settings  map[string]string
 	finalOnly bool
 	format    benchFormat
 	picture   string
@@ -100,6 +101,7 @@ suggestions, initial points not counted: leave --parallel at 1 where it matters.
 	flags.IntVar(&f.Seeds, "seeds", 5, "number of seeds: 1, 2, and so on")
 	flags.IntVar(&f.Budget, "budget", 50, "number of runs, with those of the initial points")
 	flags.IntSliceVar(&f.At, "at", nil, "smaller budgets at which fronts are measured as well, with commas between them")
+	flags.BoolVar(&f.OwnInitial, "own-initial", false, "let every designer draw its own initial points instead of sharing them")
 	flags.IntVar(&f.Initial, "initial", 0, "number of initial points; default: twice the dimension plus 2, or the study's own number")
 	flags.IntVar(&f.Batch, "batch", 1, "number of suggestions that are asked for at once")
 	flags.IntVar(&f.Remeasure, "remeasure", 0, "number of fresh runs of each configuration of the reported front")
@@ -107,6 +109,7 @@ suggestions, initial points not counted: leave --parallel at 1 where it matters.
 	flags.BoolVar(&f.finalOnly, "final-only", false, "count only the ends of runs, not their checkpoints")
 	flags.IntVar(&f.Parallel, "parallel", 1, "number of studies that run at the same time")
 	flags.StringVar(&f.study, "study", "", "file of the study whose trials are replayed")
+	flags.StringToStringVar(&f.settings, "setting", nil, "settings of the problem's trainer to replace, as NAME=VALUE, with commas between them")
 	addDataDirFlag(cmd, &f.dataDir)
 	flags.StringVar(&f.picture, "plot", "", "also draw hypervolume over runs to this file ("+plot.Formats+")")
 	f.format = benchFormat(output.Text)
@@ -120,7 +123,7 @@ func (a *app) benchEngine(ctx context.Context, f engineFlags) error {
 	if f.problem == "" {
 		return &usageError{errors.New("--problem is required; dpareto bench engine --help lists the problems")}
 	}
-	options := bench.ProblemOptions{DataDir: f.dataDir, FinalOnly: f.finalOnly, Study: f.study}
+	options := bench.ProblemOptions{DataDir: f.dataDir, FinalOnly: f.finalOnly, Study: f.study, Settings: f.settings}
 	if err := bench.Check(f.problem, options); err != nil {
 		return &usageError{err}
 	}
