@@ -13,6 +13,7 @@ var designers = map[string]func(initial int) Designer{
 	"quasi_random": func(int) Designer { return NewQuasiRandom() },
 	"default":      func(initial int) Designer { return NewDefault(EngineOptions{InitialPoints: initial}) },
 	"ehvi":         func(initial int) Designer { return NewEHVI(EngineOptions{InitialPoints: initial}) },
+	"ehvi_exact":   func(initial int) Designer { return newEHVIExact(EngineOptions{InitialPoints: initial}) },
 	"dpareto":      func(initial int) Designer { return NewDPareto(DParetoOptions{InitialPoints: initial}) },
 	"nsga2":        func(initial int) Designer { return NewNSGA2(NSGA2Options{InitialPoints: initial}) },
 }

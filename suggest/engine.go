@@ -86,6 +86,13 @@ func NewEHVI(o EngineOptions) Designer {
 	return newEngine("ehvi", o)
 }
 
+// newEHVIExact returns the designer "ehvi_exact": [NewEHVI] with known objectives
+// themselves, for comparisons that tell what each part of [NewDefault] is worth.
+func newEHVIExact(o EngineOptions) Designer {
+	o.PlugIn, o.Homoscedastic, o.FinalOnly = true, true, true
+	return newEngine("ehvi_exact", o)
+}
+
 func newEngine(name string, o EngineOptions) Designer {
 	if o.InitialPoints < 0 || o.Candidates < 0 || o.Restarts < 0 || o.Samples < 0 {
 		panic("suggest: negative option")
