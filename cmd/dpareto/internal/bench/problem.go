@@ -52,6 +52,8 @@ type ProblemOptions struct {
 	DataDir string
 	// FinalOnly leaves checkpoints out, where there are any.
 	FinalOnly bool
+	// EpochCost measures the cost of a run by its length, not by its number.
+	EpochCost bool
 	// Study is the file of the study whose trials are replayed.
 	Study string
 	// Settings replace settings of the trainer, for example the division of the rows.
@@ -84,6 +86,8 @@ func Check(name string, o ProblemOptions) error {
 		return fmt.Errorf("problem %q is unknown, want one of %s, or %sFILE.csv", name, strings.Join(Names(), ", "), replayPrefix)
 	case o.FinalOnly && (trained == nil || trained.checkpoint == ""):
 		return fmt.Errorf("problem %s has no checkpoints to leave out", name)
+	case o.EpochCost && (trained == nil || trained.checkpoint == "" || o.FinalOnly):
+		return fmt.Errorf("problem %s has no checkpoints to measure costs by", name)
 	case len(o.Settings) > 0 && trained == nil:
 		return fmt.Errorf("problem %s has no trainer whose settings could be replaced", name)
 	}

@@ -49,7 +49,7 @@ func (r *Result) Table() *output.Table {
 		"evaluated_hypervolume_mean",
 		"log10_difference_mean", "log10_difference_sd", "claimed_hypervolume_mean",
 		"remeasured_hypervolume_mean", "remeasured_hypervolume_sd",
-		"runs_to_target_median", "epochs_mean", "cpu_seconds_per_suggestion",
+		"runs_to_target_median", "epochs_to_target_median", "epochs_mean", "cpu_seconds_per_suggestion",
 	}}
 	for _, d := range r.designers {
 		for b, budget := range r.options.budgets() {
@@ -69,14 +69,14 @@ func (r *Result) Table() *output.Table {
 			remeasured, remeasuredSD := over(func(s *score) float64 { return s.remeasured })
 			epochs, _ := over(func(s *score) float64 { return s.epochs })
 			processor, _ := over(func(s *score) float64 { return s.processor })
-			toTarget := make([]float64, len(d.seeds))
+			toTarget, epochsToTarget := make([]float64, len(d.seeds)), make([]float64, len(d.seeds))
 			for i, o := range d.seeds {
-				toTarget[i] = o.scores[b].runsToTarget
+				toTarget[i], epochsToTarget[i] = o.scores[b].runsToTarget, o.scores[b].epochsToTarget
 			}
 			t.Rows = append(t.Rows, []any{
 				r.problem.Name, d.name, int64(r.options.Seeds), int64(budget),
 				observed, observedSD, truth, truthSD, evaluated, difference, differenceSD, claimed,
-				remeasured, remeasuredSD, cell(median(toTarget)), epochs, processor,
+				remeasured, remeasuredSD, cell(median(toTarget)), cell(median(epochsToTarget)), epochs, processor,
 			})
 		}
 	}

@@ -18,15 +18,16 @@ const maxReported = 12
 // score is what one study is worth after a number of runs. A value that does not exist is
 // NaN.
 type score struct {
-	observed     float64 // hypervolume of all measurements
-	truth        float64 // of the exact values of the reported configurations
-	evaluated    float64 // of the exact values of all configurations
-	claimed      float64 // of what the model says of them
-	remeasured   float64 // of their means over fresh runs
-	difference   float64 // log10(maximum - true hypervolume)
-	runsToTarget float64 // +Inf where it is not reached
-	epochs       float64
-	processor    float64 // seconds per suggestion
+	observed       float64 // hypervolume of all measurements
+	truth          float64 // of the exact values of the reported configurations
+	evaluated      float64 // of the exact values of all configurations
+	claimed        float64 // of what the model says of them
+	remeasured     float64 // of their means over fresh runs
+	difference     float64 // log10(maximum - true hypervolume)
+	runsToTarget   float64 // +Inf where it is not reached
+	epochsToTarget float64
+	epochs         float64
+	processor      float64 // seconds per suggestion
 }
 
 // outcome is all that is kept of one study.
@@ -68,13 +69,19 @@ func (s *study) score(ctx context.Context, budget int, trace []float64) (score, 
 	at := s.state(budget)
 	out := score{
 		observed: trace[budget-1], truth: math.NaN(), evaluated: math.NaN(), remeasured: math.NaN(), difference: math.NaN(),
-		runsToTarget: math.NaN(), epochs: math.NaN(), processor: math.NaN(),
+		runsToTarget: math.NaN(), epochsToTarget: math.NaN(), epochs: math.NaN(), processor: math.NaN(),
 	}
 	if s.options.Target > 0 {
 		out.runsToTarget = math.Inf(1)
+		if s.problem.Epochs != nil {
+			out.epochsToTarget = math.Inf(1)
+		}
 		for r, v := range trace[:budget] {
 			if v >= s.options.Target {
 				out.runsToTarget = float64(r + 1)
+				if s.problem.Epochs != nil {
+					out.epochsToTarget = s.state(r + 1).epochs
+				}
 				break
 			}
 		}

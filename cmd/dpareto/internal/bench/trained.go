@@ -82,6 +82,9 @@ func (s *trainedStudy) open(ctx context.Context, o ProblemOptions) (*Problem, er
 	}
 	problem := *study.Problem
 	problem.Checkpoint = message.GetCheckpointParameter()
+	if o.EpochCost {
+		problem.Cost = suggest.CostCheckpoint
+	}
 	p := &Problem{
 		Problem:        &problem,
 		Name:           s.name,

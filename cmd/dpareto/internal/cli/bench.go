@@ -44,6 +44,7 @@ type engineFlags struct {
 	study     string
 	dataDir   string
 	settings  map[string]string
+	epochCost bool
 	finalOnly bool
 	format    benchFormat
 	picture   string
@@ -107,6 +108,7 @@ suggestions, initial points not counted: leave --parallel at 1 where it matters.
 	flags.IntVar(&f.Remeasure, "remeasure", 0, "number of fresh runs of each configuration of the reported front")
 	flags.Float64Var(&f.Target, "target", 0, "hypervolume of the observed front whose first run is to be told")
 	flags.BoolVar(&f.finalOnly, "final-only", false, "count only the ends of runs, not their checkpoints")
+	flags.BoolVar(&f.epochCost, "epoch-cost", false, "measure the cost of a run by its epochs instead of counting runs")
 	flags.IntVar(&f.Parallel, "parallel", 1, "number of studies that run at the same time")
 	flags.StringVar(&f.study, "study", "", "file of the study whose trials are replayed")
 	flags.StringToStringVar(&f.settings, "setting", nil, "settings of the problem's trainer to replace, as NAME=VALUE, with commas between them")
@@ -123,7 +125,7 @@ func (a *app) benchEngine(ctx context.Context, f engineFlags) error {
 	if f.problem == "" {
 		return &usageError{errors.New("--problem is required; dpareto bench engine --help lists the problems")}
 	}
-	options := bench.ProblemOptions{DataDir: f.dataDir, FinalOnly: f.finalOnly, Study: f.study, Settings: f.settings}
+	options := bench.ProblemOptions{DataDir: f.dataDir, FinalOnly: f.finalOnly, Study: f.study, EpochCost: f.epochCost, Settings: f.settings}
 	if err := bench.Check(f.problem, options); err != nil {
 		return &usageError{err}
 	}
