@@ -45,9 +45,12 @@ func (c *change) updateStagnation(trial *dparetov1.Trial) {
 	for j := range reference {
 		reference[j] = cost(&c.compiled.Problem.Objectives[j], c.compiled.Problem.Objectives[j].Reference)
 	}
-	points = append(points, c.measuredCosts(trial.GetFinalMeasurement()))
+	measured := []*dparetov1.Measurement{trial.GetFinalMeasurement()}
 	if c.compiled.Checkpoints() {
-		for _, m := range trial.GetMeasurements() {
+		measured = append(measured, trial.GetMeasurements()...)
+	}
+	for _, m := range measured {
+		if c.compiled.Acceptable(m) { // others are on no front
 			points = append(points, c.measuredCosts(m))
 		}
 	}

@@ -53,3 +53,33 @@ func TestStagnation(t *testing.T) {
 	completeRun(t, s, resumed.GetTrials()[0], errorAt(0, 0.4))
 	askRun(t, s)
 }
+
+// Measurements out of bounds are on no front and make no hypervolume grow.
+func TestStagnationUnderConstraints(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	most := 10.0
+	runs(t, s, func(asked *dparetov1.StudySpec) {
+		asked.CheckpointParameter = ""
+		asked.Metrics = append(asked.GetMetrics()[1:], &dparetov1.MetricSpec{
+			Id: "seconds", Role: dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT, Transform: dparetov1.Transform_TRANSFORM_IDENTITY,
+			Bounds: &dparetov1.MetricBounds{Max: &most},
+			Source: &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{}},
+		})
+		asked.Budget = &dparetov1.Budget{MaxStagnantTrials: 2}
+	})
+	complete := func(value, seconds float64) {
+		m := errorAt(0, value)
+		m.Metrics["seconds"] = &dparetov1.MetricValue{Value: &seconds}
+		completeRun(t, s, askRun(t, s), m)
+	}
+	complete(0.9, 5)
+	complete(0.1, 20)
+	complete(0.8, 10) // grows, where 0.1 would have left no room
+	complete(0.5, 11)
+	complete(0.4, 12)
+	no := false
+	resp, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/runs", WorkerId: "w", Resume: &no})
+	if err != nil || len(resp.GetTrials()) > 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_STAGNANT {
+		t.Errorf("%v, %v", resp, err)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dpareto/dpareto/suggest/pareto"
 	"github.com/dpareto/dpareto/suggest/space"
 	"github.com/dpareto/dpareto/surrogate"
 )
@@ -38,6 +37,7 @@ type member struct {
 	measured bool      // an evaluated configuration, not a pending one
 	trials   int       // that measured it
 	open     bool      // its objectives are drawn, not settled
+	barred   bool      // by the medians of its constraints; a pending one
 	medians  []float64 // costs
 	gain     float64   // of an optimistic outcome, +Inf if its medians are on the front
 }
@@ -86,7 +86,7 @@ func newSurface(m *Model, pending []space.Point, o EngineOptions, seed uint64, n
 		s.axis = -1
 	}
 
-	s.members = s.gather(pending, o.PlugIn)
+	s.members = s.gather(pending, o.PlugIn, seed, number)
 	if err := s.condition(o, seed, number); err != nil {
 		return nil, err
 	}
@@ -94,11 +94,16 @@ func newSurface(m *Model, pending []space.Point, o EngineOptions, seed uint64, n
 }
 
 // gather returns the configurations at which the front is drawn.
-func (s *surface) gather(pending []space.Point, plugIn bool) []member {
+func (s *surface) gather(pending []space.Point, plugIn bool, seed uint64, number int64) []member {
 	var all []member
+	s.seeking = s.constrained()
 	for i := range s.model.configurations {
 		c := &s.model.configurations[i]
-		if e, ok := s.member(c.point, 0); ok && c.finite() && s.model.acceptable(c) {
+		if !c.finite() || !s.model.acceptable(c.point, c.values) {
+			continue
+		}
+		s.seeking = false
+		if e, ok := s.member(c.point, 0); ok {
 			e.measured, e.trials = true, len(c.evaluations)
 			all = append(all, e)
 		}
@@ -107,11 +112,12 @@ func (s *surface) gather(pending []space.Point, plugIn bool) []member {
 	for i := range all {
 		medians[i] = all[i].medians
 	}
-	front := pareto.NewFront(medians, s.reference())
+	s.chooseRays(medians, seed, number)
+	front := s.target(medians)
 	optimists := all[:0]
 	for _, e := range all {
-		e.gain = front.Improvement(s.optimistic(e))
-		onFront := slices.ContainsFunc(front.Points(), func(v []float64) bool { return slices.Equal(v, e.medians) })
+		e.gain = front.improvement(s.optimistic(e))
+		onFront := slices.ContainsFunc(front.front.Points(), func(v []float64) bool { return slices.Equal(v, e.medians) })
 		if onFront {
 			e.gain = math.Inf(1)
 		}
@@ -120,12 +126,16 @@ func (s *surface) gather(pending []space.Point, plugIn bool) []member {
 		}
 	}
 	slices.SortStableFunc(optimists, func(a, b member) int { return cmp.Compare(b.gain, a.gain) })
-	optimists = optimists[:min(len(optimists), maxBase)]
-	if plugIn {
-		for i := range optimists {
-			optimists[i].open = false
+	kept, drawn := optimists[:0], 0
+	for _, e := range optimists {
+		if e.open = e.open && !plugIn && drawn < maxBase; e.open {
+			drawn++
+		}
+		if e.open || math.IsInf(e.gain, 1) { // what is on the front stays on it
+			kept = append(kept, e)
 		}
 	}
+	optimists = kept
 	for _, q := range pending {
 		steps := s.steps(q, looks)
 		if s.checkpoint >= 0 && !s.perEpoch {
@@ -136,12 +146,18 @@ func (s *surface) gather(pending []space.Point, plugIn bool) []member {
 				continue
 			}
 			if e, ok := s.member(q, step); ok {
-				e.open = true
+				e.open, e.barred = true, !s.model.acceptable(e.point, nil)
+				s.seeking = s.seeking && e.barred
 				optimists = append(optimists, e)
 			}
 		}
 	}
 	return optimists
+}
+
+// constrained reports whether there are constraints that must be measured.
+func (s *surface) constrained() bool {
+	return slices.ContainsFunc(s.problem.Constraints, func(c Constraint) bool { return c.Known == nil })
 }
 
 // member describes a configuration, with the checkpoint parameter at step unless
@@ -200,9 +216,16 @@ func (s *surface) condition(o EngineOptions, seed uint64, number int64) error {
 			base = append(base, e.x)
 		}
 	}
+	var medians [][]float64
+	for _, e := range s.members {
+		if !e.barred {
+			medians = append(medians, e.medians)
+		}
+	}
+	s.fronts = []target{s.target(medians)}
 	draws := 1
 	if len(base) > 0 && !o.PlugIn {
-		draws += o.Samples
+		draws += s.draws(o.Samples, s.fronts[0])
 	}
 	rng := newRand(seed, number, streamFronts)
 	for m, gp := range s.model.gps {
@@ -228,23 +251,26 @@ func (s *surface) condition(o EngineOptions, seed uint64, number int64) error {
 			return fmt.Errorf("metric %q: %w", s.model.metrics[m].Name, err)
 		}
 	}
-	reference := s.reference()
-	for d := range draws {
-		points := make([][]float64, len(s.members))
+	for d := 1; d < draws; d++ {
+		var points [][]float64
 		b := 0
-		for i, e := range s.members {
-			points[i] = slices.Clone(e.medians)
+		for _, e := range s.members {
 			if !e.open {
+				points = append(points, e.medians)
 				continue
 			}
-			for j := range s.known {
-				if s.known[j] == nil {
-					points[i][j] = s.problem.Objectives[j].law(s.processes[j].BaseValues(d)[b], 0).Median()
+			if s.drawnAcceptable(d, b) {
+				point := slices.Clone(e.medians)
+				for j := range s.known {
+					if s.known[j] == nil {
+						point[j] = s.problem.Objectives[j].law(s.processes[j].BaseValues(d)[b], 0).Median()
+					}
 				}
+				points = append(points, point)
 			}
 			b++
 		}
-		s.fronts = append(s.fronts, pareto.NewFront(points, reference))
+		s.fronts = append(s.fronts, s.target(points))
 	}
 	return nil
 }
@@ -259,18 +285,44 @@ func (c *configuration) finite() bool {
 	return true
 }
 
-// acceptable reports whether the medians of a configuration's constraints are
-// within bounds.
-func (m *Model) acceptable(c *configuration) bool {
+// acceptable reports whether the medians of the constraints at q are within
+// bounds. Known ones have the given values, or are computed if these are nil.
+func (m *Model) acceptable(q space.Point, values []float64) bool {
+	var x []float64
 	for i := range m.problem.Constraints {
 		constraint := &m.problem.Constraints[i]
 		j := len(m.problem.Objectives) + i
-		v := c.values[j]
-		if gp := m.gps[j]; gp != nil {
-			o := &m.metrics[j]
-			v = o.law(gp.Predict(m.problem.Space.Encode(nil, c.point))).Median()
+		var v float64
+		switch gp := m.gps[j]; {
+		case gp != nil:
+			if x == nil {
+				x = m.problem.Space.Encode(nil, q)
+			}
+			v = m.metrics[j].law(gp.Predict(x)).Median()
+		case values != nil:
+			v = values[j]
+		default:
+			v = constraint.Known(q)
 		}
-		if v < constraint.Lower || v > constraint.Upper {
+		if !constraint.holds(v) {
+			return false
+		}
+	}
+	return true
+}
+
+// holds reports whether a value is within the bounds.
+func (c *Constraint) holds(v float64) bool { return c.Lower <= v && v <= c.Upper }
+
+// drawnAcceptable reports whether the constraints are within bounds at base point b
+// of a draw.
+func (s *surface) drawnAcceptable(draw, b int) bool {
+	for i := range s.problem.Constraints {
+		j := len(s.problem.Objectives) + i
+		if s.processes[j] == nil {
+			continue // a known constraint; see allowed
+		}
+		if v := s.model.metrics[j].law(s.processes[j].BaseValues(draw)[b], 0).Median(); !s.problem.Constraints[i].holds(v) {
 			return false
 		}
 	}

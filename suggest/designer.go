@@ -97,6 +97,7 @@ const (
 	streamSearch                // perturbations of its local search
 	streamFit                   // restarts of the surrogate's fit
 	streamFronts                // draws of an uncertain front
+	streamRays                  // directions along which a front is seen
 )
 
 // newRand returns the stream of the given purpose for trial number of a study.

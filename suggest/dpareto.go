@@ -346,7 +346,7 @@ func (m *maximizer) frontPoints(pending []space.Point) []space.Point {
 	for i := range m.model.configurations {
 		c := &m.model.configurations[i]
 		m.laws = m.model.laws(m.laws, m.x, c.point)
-		if onFront[key(c.costs(m.laws))] {
+		if onFront[key(m.model.costs(c, m.laws))] {
 			centres = append(centres, c.point)
 		}
 	}

@@ -344,8 +344,8 @@ type Estimate struct {
 	Predictions []Prediction
 
 	// OnFront tells that no other configuration's posterior medians dominate
-	// this one's. A configuration with a value that is not finite is never on
-	// the front.
+	// this one's. A configuration with a value that is not finite, or with a
+	// constraint whose posterior median is out of bounds, is never on the front.
 	OnFront bool
 }
 
@@ -367,7 +367,7 @@ func (m *Model) Estimates() []Estimate {
 			Runs:        c.runs,
 			Predictions: make([]Prediction, len(laws)),
 		}
-		costs[i] = c.costs(laws)
+		costs[i] = m.costs(c, laws)
 		for j, l := range laws {
 			e.Predictions[j] = m.problem.Objectives[j].prediction(l)
 		}
@@ -380,11 +380,12 @@ func (m *Model) Estimates() []Estimate {
 }
 
 // costs returns the medians of the laws at c, or NaN if c can not be on a front.
-func (c *configuration) costs(laws []acquisition.Law) []float64 {
+func (m *Model) costs(c *configuration, laws []acquisition.Law) []float64 {
 	costs := make([]float64, len(laws))
+	possible := c.finite() && m.acceptable(c.point, c.values)
 	for j, l := range laws {
 		costs[j] = l.Median()
-		if v := c.values[j]; math.IsNaN(v) || math.IsInf(v, 0) {
+		if !possible {
 			costs[j] = math.NaN()
 		}
 	}
@@ -397,9 +398,12 @@ func (m *Model) front(others []space.Point) *pareto.Front {
 	costs := make([][]float64, 0, len(m.configurations)+len(others))
 	for i := range m.configurations {
 		c := &m.configurations[i]
-		costs = append(costs, c.costs(m.laws(nil, nil, c.point)))
+		costs = append(costs, m.costs(c, m.laws(nil, nil, c.point)))
 	}
 	for _, q := range others {
+		if !m.acceptable(q, nil) {
+			continue
+		}
 		laws := m.laws(nil, nil, q)
 		medians := make([]float64, len(laws))
 		for j, l := range laws {

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dpareto/dpareto/suggest/pareto"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -18,7 +17,7 @@ import (
 
 // gain returns the expected improvement of the given front of medians by one more
 // trial of q after the given number of them; certain leaves out what is unsure.
-func (v *visitor) gain(front *pareto.Front, q space.Point, trials int, certain bool) float64 {
+func (v *visitor) gain(front target, q space.Point, trials int, certain bool) float64 {
 	steps := v.steps(q, looks)
 	n := max(1, len(steps))
 	v.prepare(n)
@@ -79,7 +78,7 @@ func (m *Model) noisy() bool {
 // replicate returns the evaluated configuration on the front that it is most
 // worth to run again, and whether that is worth more than the new configuration q.
 func (e *explorer) replicate(q space.Point, pending []space.Point) (space.Point, bool) {
-	if !e.model.noisy() {
+	if e.seeking || !e.model.noisy() {
 		return nil, false
 	}
 	v := e.visitor()
@@ -95,11 +94,11 @@ func (e *explorer) replicate(q space.Point, pending []space.Point) (space.Point,
 		}
 		var others [][]float64
 		for _, m := range e.members {
-			if !e.sameRun(m.point, c) {
+			if !m.barred && !e.sameRun(m.point, c) {
 				others = append(others, m.medians)
 			}
 		}
-		front := pareto.NewFront(others, e.reference())
+		front := e.target(others)
 		if gain := v.gain(front, c, trials[i], false) - v.gain(front, c, trials[i], true); gain > best {
 			best, again = gain, c
 		}

@@ -149,7 +149,7 @@ func (p *Problem) knownAcceptable(q space.Point) bool {
 		if c.Known == nil {
 			continue
 		}
-		if v := c.Known(q); !(v >= c.Lower && v <= c.Upper) {
+		if !c.holds(c.Known(q)) {
 			return false
 		}
 	}

@@ -42,7 +42,7 @@ func lastUseful(p *Problem, q space.Point, known func(*Objective, space.Point) f
 			if k.Known == nil {
 				continue
 			}
-			if v := k.Known(at); !(v >= k.Lower && v <= k.Upper) {
+			if !k.holds(k.Known(at)) {
 				return false
 			}
 		}
@@ -83,8 +83,9 @@ const (
 // cannot add to the front any more: at every later value up to last (see [LastUseful])
 // the 2.5 % quantile of every measured objective's cost, with the exact values of the
 // known ones, is outside of the reference or no better than the front of the posterior
-// medians, which the run's own measurements are part of. All values are looked at, or
-// 32 that are spaced evenly in their logarithm.
+// medians, which the run's own measurements are part of, or the central 95 % interval
+// of a constraint is out of bounds. All values are looked at, or 32 that are spaced
+// evenly in their logarithm.
 //
 // run are the measurements of the run so far, in ascending order of the checkpoint
 // parameter, which m must not contain. The error is one of the surrogate.
@@ -114,11 +115,30 @@ func (m *Model) Hopeless(run []Evaluation, q space.Point, reached, last int64) (
 		for j := range costs {
 			costs[j] = laws[j].Quantile(optimistZ)
 		}
-		if front.Improvement(costs) > 0 {
+		if front.Improves(costs) && informed.feasible(at) {
 			return false, nil
 		}
 	}
 	return true, nil
+}
+
+// feasible reports whether the central 95 % intervals of all measured constraints
+// at q have values within bounds.
+func (m *Model) feasible(q space.Point) bool {
+	x := m.problem.Space.Encode(nil, q)
+	for i := range m.problem.Constraints {
+		c := &m.problem.Constraints[i]
+		j := len(m.problem.Objectives) + i
+		if m.gps[j] == nil {
+			continue // see LastUseful
+		}
+		law := m.metrics[j].law(m.gps[j].Predict(x))
+		a, b := law.Quantile(optimistZ), law.Quantile(-optimistZ)
+		if math.Max(a, b) < c.Lower || math.Min(a, b) > c.Upper {
+			return false
+		}
+	}
+	return true
 }
 
 // logSteps returns at most n of the integers from first to last, with both ends, evenly

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/dpareto/dpareto/suggest/acquisition"
-	"github.com/dpareto/dpareto/suggest/pareto"
 	"github.com/dpareto/dpareto/suggest/space"
 	"github.com/dpareto/dpareto/surrogate"
 )
@@ -13,7 +12,9 @@ import (
 // surface is the acquisition function of one suggestion: the logarithm of the
 // expected hypervolume improvement of a run, over the posterior of the run's
 // outcome and of the front that it improves, times the probability that it meets
-// the constraints, divided by its cost.
+// the constraints, divided by its cost. As long as no configuration is known that
+// meets the constraints, it is the probability alone: improvements over nothing would
+// lead to where they are large, not to where they are possible.
 //
 // The front is uncertain because its points were measured with noise, or not yet.
 // So the objectives are drawn, jointly, at every configuration that may be on
@@ -27,7 +28,9 @@ type surface struct {
 	model     *Model
 	processes []*surrogate.Conditioned // by metric, nil for a known one
 	known     []*relaxed               // by objective, nil for a modelled one
-	fronts    []*pareto.Front          // by draw; the first is that of the medians
+	fronts    []target                 // by draw; the first is that of the medians
+	rays      [][]float64              // along which fronts are seen, or nil
+	scales    []float64                // of the rays, by objective
 	members   []member                 // that the fronts consist of
 	columns   []int                    // first column of each parameter in an encoded point
 	dim       int                      // of an encoded point
@@ -35,6 +38,7 @@ type surface struct {
 	checkpoint int  // index of the checkpoint parameter, if runs are valued whole, or -1
 	axis       int  // the only known objective, if runs are valued by trajectory, or -1
 	perEpoch   bool // the cost of a run is the value of the checkpoint parameter
+	seeking    bool // no configuration is known to meet the constraints, nor expected to
 }
 
 // site is where a surface is evaluated: a configuration whose numerical
@@ -235,6 +239,12 @@ func (v *visitor) law(l *look, j, draw int) acquisition.Law {
 // with n looks, averaged over draws, and stores its derivatives in the looks if
 // wanted.
 func (v *visitor) combine(n, draws int, derivatives bool) float64 {
+	if v.seeking {
+		for _, l := range v.looks[:n] {
+			l.clear()
+		}
+		return 0
+	}
 	largest := math.Inf(-1)
 	for d := range draws {
 		v.values[d] = v.improvement(d, n, derivatives)
@@ -295,8 +305,8 @@ func (v *visitor) add(l *look, parts []acquisition.Partial, draw int, weight flo
 // run given a draw of the front. A run that is looked at several times counts as
 // its trajectory where that is exact, else as its best look.
 func (v *visitor) improvement(draw, n int, derivatives bool) float64 {
-	front := v.fronts[draw]
 	if v.axis >= 0 && n > 1 {
+		front := v.fronts[draw].front
 		trail := v.laws[:0]
 		for k, l := range v.looks[:n] {
 			v.costs[k] = l.known[v.axis]
@@ -324,7 +334,7 @@ func (v *visitor) improvement(draw, n int, derivatives bool) float64 {
 		if derivatives {
 			parts = v.parts[draw][k]
 		}
-		if value := acquisition.LogEHVI(front, laws, parts); value > best {
+		if value := v.fronts[draw].logExpected(laws, parts); value > best {
 			best, at = value, k
 		}
 	}

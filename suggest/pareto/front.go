@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"sync"
 )
 
 // Front is the non-dominated set of some points below a reference, with the
@@ -13,8 +14,10 @@ import (
 type Front struct {
 	reference []float64
 	points    [][]float64
-	cells     []Cell
-	levels    [][]float64
+
+	divide sync.Once // guards what only some uses of a front need
+	cells  []Cell
+	levels [][]float64
 }
 
 // Cell is the box Lower < v < Upper, one value per objective. Lower can be -Inf.
@@ -34,8 +37,15 @@ func NewFront(points [][]float64, reference []float64) *Front {
 	for i, p := range kept {
 		f.points[i] = slices.Clone(p)
 	}
-	f.cells = partition(f.points, f.reference)
-	f.level()
+	return f
+}
+
+// divided divides the region to be improved into cells, once.
+func (f *Front) divided() *Front {
+	f.divide.Do(func() {
+		f.cells = partition(f.points, f.reference)
+		f.level()
+	})
 	return f
 }
 
@@ -79,14 +89,17 @@ func (f *Front) Hypervolume() float64 { return hypervolume(f.points, f.reference
 
 // Cells returns disjoint boxes whose union is, but for a set of measure zero,
 // the region below the reference that no point of the front dominates. In two
-// objectives they are the n+1 vertical strips of a front of n points.
-func (f *Front) Cells() []Cell { return f.cells }
+// objectives they are the n+1 vertical strips of a front of n points, in three
+// 2n+1. Beyond that their number grows faster: random fronts of 40 points have
+// 260 in four objectives and 870 in five, of 100 points 740 and 3100. They are
+// found when first asked for.
+func (f *Front) Cells() []Cell { return f.divided().cells }
 
 // Levels returns the distinct bounds of the cells in objective j in increasing
 // order, from -Inf to the reference. There are at most Len()+2 of them, while
 // cells are many in higher dimensions: a function of one objective's bound is
 // best evaluated once per level.
-func (f *Front) Levels(j int) []float64 { return f.levels[j] }
+func (f *Front) Levels(j int) []float64 { return f.divided().levels[j] }
 
 // Improvement returns by how much the hypervolume would grow with v added:
 //
@@ -100,7 +113,7 @@ func (f *Front) Improvement(v []float64) float64 {
 		return 0
 	}
 	sum := 0.0
-	for _, c := range f.cells {
+	for _, c := range f.Cells() {
 		volume := 1.0
 		for j, u := range c.Upper {
 			side := u - math.Max(c.Lower[j], v[j])
@@ -113,6 +126,27 @@ func (f *Front) Improvement(v []float64) float64 {
 		sum += volume
 	}
 	return sum
+}
+
+// Improves reports whether Improvement(v) is positive, without cells.
+func (f *Front) Improves(v []float64) bool {
+	checkLength(v, f.reference)
+	if !finite(v) {
+		return false
+	}
+	for j, r := range f.reference {
+		if !(v[j] < r) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(f.points, func(p []float64) bool {
+		for j, x := range p {
+			if x > v[j] {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // partition slices the non-dominated region along the last objective: between

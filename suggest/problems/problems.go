@@ -18,11 +18,12 @@ type Problem struct {
 	// Name is the problem's stable lower-case identifier.
 	Name string
 
-	// Evaluate returns the exact objectives at a point of the space.
+	// Evaluate returns the exact objectives, then the constraints, at a point of the
+	// space.
 	Evaluate func(space.Point) []float64
 
-	// Noise holds the standard deviation of the noise of each objective, or is nil
-	// where there is none.
+	// Noise holds the standard deviation of the noise of each value, or is nil where
+	// there is none.
 	Noise []float64
 
 	// MaxHypervolume is the hypervolume of the true front, or the largest that is
@@ -42,12 +43,24 @@ func (p *Problem) Reference() []float64 {
 // Observe evaluates q once. Noise is Gaussian and drawn from rng, which is not used
 // without noise; its standard deviations are known and reported.
 func (p *Problem) Observe(q space.Point, rng *rand.Rand) suggest.Evaluation {
-	e := suggest.Evaluation{Point: q, Values: p.Evaluate(q), StdErrors: make([]float64, len(p.Objectives)), Runs: 1}
+	e := suggest.Evaluation{Point: q, Values: p.Evaluate(q), Runs: 1}
+	e.StdErrors = make([]float64, len(e.Values))
 	for j, sd := range p.Noise {
 		e.Values[j] += sd * rng.NormFloat64()
 		e.StdErrors[j] = sd
 	}
 	return e
+}
+
+// Acceptable reports whether values, as Evaluate returns them, meet the constraints.
+func (p *Problem) Acceptable(values []float64) bool {
+	for i := range p.Constraints {
+		c := &p.Constraints[i]
+		if v := values[len(p.Objectives)+i]; !(c.Lower <= v && v <= c.Upper) {
+			return false
+		}
+	}
+	return true
 }
 
 // constructors makes the problems by name, in the order of Names.
@@ -142,6 +155,20 @@ func NoisyBraninCurrin() *Problem {
 	return p
 }
 
+// ConstrainedBraninCurrin is [BraninCurrin] inside a disk of Branin's domain,
+// (u - 2.5)² + (v - 7.5)² <= 50, with the reference (80, 12): the constraint of Gelbart,
+// Snoek, Adams, "Bayesian Optimization with Unknown Constraints" (UAI 2014), the
+// maximal hypervolume one that a long evolutionary search found, by which BoTorch
+// measures.
+func ConstrainedBraninCurrin() *Problem {
+	p := problem("constrained_branin_currin", box(2, 0, 1), []float64{80, 12}, 608.4004237022673, func(x space.Point) []float64 {
+		u, v := 15*x[0]-5, 15*x[1]
+		return []float64{branin(u, v), currin(x[0], x[1]), (u-2.5)*(u-2.5) + (v-7.5)*(v-7.5)}
+	})
+	p.Constraints = []suggest.Constraint{{Name: "disk", Lower: math.Inf(-1), Upper: 50}}
+	return p
+}
+
 // branin is the function of Branin (1972) over [-5,10] x [0,15].
 func branin(u, v float64) float64 {
 	const pi = math.Pi
@@ -218,6 +245,44 @@ func DTLZ2(dim, objectives int) *Problem {
 		f[0] = radius
 		return f
 	})
+}
+
+// C2DTLZ2 returns [DTLZ2] with the constraint of Jain, Deb, "An Evolutionary
+// Many-Objective Optimization Algorithm Using Reference-Point Based Nondominated
+// Sorting Approach, Part II", IEEE Trans. Evolutionary Computation 18(4), 2014: a
+// feasible point lies within r = 0.2 of where an axis or the diagonal meets the front,
+//
+//	min(min_i [(f_i - 1)² + Σ_{j≠i} f_j²], Σ_i (f_i - 1/√m)²) <= r².
+//
+// The maximal hypervolume is known for two objectives: that of DTLZ2 without the two
+// corners between the arcs.
+func C2DTLZ2(dim, objectives int) *Problem {
+	p := DTLZ2(dim, objectives)
+	p.Name = "c2_dtlz2"
+	p.MaxHypervolume = math.NaN()
+	if objectives == 2 {
+		half := 2 * math.Asin(0.2/2) // of an arc around the diagonal
+		a, b := half, math.Pi/4-half // where the first gap begins and ends
+		corner := math.Sin(b)*(math.Cos(a)-math.Cos(b)) - (math.Sin(2*a)/2-math.Sin(2*b)/2+b-a)/2
+		p.MaxHypervolume = DTLZ2(dim, 2).MaxHypervolume - 2*corner
+	}
+	unconstrained := p.Evaluate
+	p.Evaluate = func(x space.Point) []float64 {
+		f := unconstrained(x)
+		square, diagonal := 0.0, 0.0
+		for _, v := range f {
+			d := v - 1/math.Sqrt(float64(objectives))
+			square += v * v
+			diagonal += d * d
+		}
+		least := diagonal
+		for _, v := range f {
+			least = math.Min(least, square-2*v+1)
+		}
+		return append(f, least)
+	}
+	p.Constraints = []suggest.Constraint{{Name: "distance", Lower: math.Inf(-1), Upper: 0.2 * 0.2}}
+	return p
 }
 
 // VehicleSafety returns the problem of Liao, Li, Yang, Zhang, Li, "Multiobjective

@@ -75,6 +75,11 @@ func TestKnownValues(t *testing.T) {
 	}{
 		{BraninCurrin(), space.Point{0, 0}, []float64{308.12909601160663, 3}}, // Branin(-5, 0); Currin 60/20
 		{BraninCurrin(), space.Point{1, 1}, []float64{145.87219087939556, (1 - math.Exp(-0.5)) * 6352 / 624}},
+		// (u, v) = (-5, 0) is as far as (7.5, 7.5) from the centre of the disk.
+		{ConstrainedBraninCurrin(), space.Point{0, 0}, []float64{308.12909601160663, 3, 112.5}},
+		{C2DTLZ2(3, 3), space.Point{1, 0, 0.5}, []float64{0, 0, 1, 0}},
+		{C2DTLZ2(2, 2), space.Point{0.5, 0.5}, []float64{math.Sqrt(0.5), math.Sqrt(0.5), 0}},
+		{C2DTLZ2(2, 2), space.Point{0, 0}, []float64{1.25, 0, 0.0625}},
 		{ZDT1(3), space.Point{0.25, 0, 0}, []float64{0.25, 0.5}},
 		{ZDT1(3), space.Point{1, 1, 1}, []float64{1, 10 - math.Sqrt(10)}},
 		{ZDT2(3), space.Point{0.5, 0, 0}, []float64{0.5, 0.75}},
@@ -161,6 +166,31 @@ func TestMaxHypervolumeBraninCurrin(t *testing.T) {
 	got := pareto.Hypervolume(front, p.Reference())
 	if !scalar.EqualWithinAbs(got, 59.3225, 5e-5) || got > p.MaxHypervolume {
 		t.Errorf("hypervolume of a grid %v, maximum %v", got, p.MaxHypervolume)
+	}
+}
+
+// Of grids only what meets the constraints counts; the front of C2DTLZ2 is on that of
+// DTLZ2.
+func TestMaxHypervolumeUnderConstraints(t *testing.T) {
+	const n = 800
+	for _, tc := range []struct {
+		problem   *Problem
+		rest      int // first of the grid's positions of the second parameter
+		tolerance float64
+	}{{ConstrainedBraninCurrin(), 0, 0.7}, {C2DTLZ2(2, 2), n / 2, 1e-3}} {
+		var front [][]float64
+		for i := range n + 1 {
+			for j := tc.rest; j <= n && (tc.rest == 0 || j == tc.rest); j++ {
+				v := tc.problem.Evaluate(space.Point{float64(i) / n, float64(j) / n})
+				if tc.problem.Acceptable(v) {
+					front = append(front, v[:2])
+				}
+			}
+		}
+		got := pareto.Hypervolume(front, tc.problem.Reference())
+		if want := tc.problem.MaxHypervolume; !scalar.EqualWithinAbs(got, want, tc.tolerance) || got > want {
+			t.Errorf("%s: %v, want %v", tc.problem.Name, got, want)
+		}
 	}
 }
 
