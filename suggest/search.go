@@ -29,6 +29,9 @@ const (
 	// maxCorners is the number of roundings of a relaxed optimum that are compared.
 	maxCorners = 16
 
+	// rounds bounds how often tweaks and another local search follow each other.
+	rounds = 2
+
 	// tweaks bounds the rounds of changes of single parameters at the end.
 	tweaks = 8
 )
@@ -53,7 +56,7 @@ func (e *explorer) find(ctx context.Context, centres []space.Point, key uint64) 
 		return candidate{}, false, err
 	}
 	v := e.visitor()
-	finalists := screened[:min(len(screened), shortlist)]
+	finalists := e.covering(screened, shortlist)
 	for i := range finalists {
 		finalists[i].value = e.exact(v, finalists[i].point)
 	}
@@ -95,15 +98,29 @@ func (e *explorer) find(ctx context.Context, centres []space.Point, key uint64) 
 			top = ends[i]
 		}
 	}
-	return e.tweak(v, top), true, nil
+	for range rounds {
+		c := e.tweak(v, top)
+		moved := c.value > top.value
+		if top = c; !moved {
+			break
+		}
+		if c, err = e.climb(ctx, v, top); err != nil {
+			return candidate{}, false, err
+		}
+		if c.value == top.value {
+			break
+		}
+		top = c
+	}
+	return top, true, nil
 }
 
 func byValue(list []candidate) {
 	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(b.value, a.value) })
 }
 
-// starts returns the best candidates, and some more drawn with probabilities that
-// grow with their values.
+// starts returns the best candidates, some more drawn with probabilities that grow
+// with their values, and the best of every combination of categories.
 func (e *explorer) starts(finalists []candidate) []candidate {
 	n := min(e.options.Restarts, len(finalists))
 	best := (n + 1) / 2
@@ -123,6 +140,12 @@ func (e *explorer) starts(finalists []candidate) []candidate {
 		}
 		starts = append(starts, rest[at])
 		rest = slices.Delete(rest, at, at+1)
+	}
+	for _, c := range e.covering(rest, 0) {
+		k := combination(e.problem.Space, c.point)
+		if !slices.ContainsFunc(starts, func(c candidate) bool { return combination(e.problem.Space, c.point) == k }) {
+			starts = append(starts, c)
+		}
 	}
 	return slices.DeleteFunc(starts, func(c candidate) bool { return math.IsInf(c.value, -1) })
 }
@@ -388,11 +411,13 @@ func (e *explorer) tweak(v *visitor, c candidate) candidate {
 			for _, value := range neighbours(p, c.point[j]) {
 				q := c.point.Clone()
 				q[j] = value
-				if q = e.complete(q); q.Equal(c.point) || !e.open(q) {
-					continue
-				}
-				if value := e.exact(v, q); value > c.value {
-					c = candidate{q, value}
+				for _, q := range e.entered(q, c.point) {
+					if q.Equal(c.point) || !e.open(q) {
+						continue
+					}
+					if value := e.exact(v, q); value > c.value {
+						c = candidate{q, value}
+					}
 				}
 			}
 		}
@@ -403,8 +428,8 @@ func (e *explorer) tweak(v *visitor, c candidate) candidate {
 	return c
 }
 
-// neighbours returns the values next to v, of integers also some farther ones in
-// both directions, of categories all others.
+// neighbours returns the values next to v, of integers and discretes also some farther
+// ones in both directions, of categories all others.
 func neighbours(p *space.Parameter, v float64) []float64 {
 	switch p.Kind {
 	case space.Categorical:
@@ -424,8 +449,14 @@ func neighbours(p *space.Parameter, v float64) []float64 {
 		}
 		return others
 	case space.Discrete:
-		i := slices.Index(p.Values, v)
-		return []float64{p.Values[max(i-1, 0)], p.Values[min(i+1, len(p.Values)-1)]}
+		i, n := slices.Index(p.Values, v), len(p.Values)
+		var others []float64
+		for _, k := range []int{i - 1, i + 1, i - n/4, i + n/4} {
+			if w := p.Values[min(max(k, 0), n-1)]; w != v && !slices.Contains(others, w) {
+				others = append(others, w)
+			}
+		}
+		return others
 	default:
 		return nil
 	}
