@@ -313,7 +313,7 @@ func TestDefaultIsReproducible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	learned = memo{} // as after a restart
+	learned.clear() // as after a restart
 	again, err := d.Suggest(t.Context(), p, h, request)
 	if err != nil {
 		t.Fatal(err)

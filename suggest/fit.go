@@ -122,33 +122,42 @@ const fitTolerance = 0.01
 // from scratch.
 const coldBelow = 40
 
-// memo keeps hyperparameters that were learned, by all that they depend on. It
-// saves time and changes nothing.
-type memo struct {
+// memo keeps values that were computed, by all that they depend on. It saves time
+// and changes nothing.
+type memo[T any] struct {
+	size   int // number of entries at which it is emptied
 	mu     sync.Mutex
-	values map[[16]byte]surrogate.Hyperparameters
+	values map[[16]byte]T
 }
 
-// memoSize is the number of entries at which a memo is emptied.
-const memoSize = 4096
-
-func (m *memo) get(key [16]byte) (surrogate.Hyperparameters, bool) {
+func (m *memo[T]) get(key [16]byte) (T, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	h, ok := m.values[key]
-	return h, ok
+	v, ok := m.values[key]
+	return v, ok
 }
 
-func (m *memo) put(key [16]byte, h surrogate.Hyperparameters) {
+func (m *memo[T]) put(key [16]byte, v T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.values == nil || len(m.values) >= memoSize {
-		m.values = make(map[[16]byte]surrogate.Hyperparameters)
+	if m.values == nil || len(m.values) >= m.size {
+		m.values = make(map[[16]byte]T)
 	}
-	m.values[key] = h
+	m.values[key] = v
 }
 
-var learned memo
+func (m *memo[T]) clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.values = nil
+}
+
+var (
+	learned = memo[surrogate.Hyperparameters]{size: 4096}
+
+	// earlierModels holds the surrogates of earlier studies, which are large.
+	earlierModels = memo[*surrogate.GP]{size: 16}
+)
 
 // digest hashes all that hyperparameters depend on: the data, the seed, and what
 // was learned before.

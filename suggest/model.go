@@ -56,7 +56,8 @@ type Model struct {
 // FitModel fits the surrogates to h, with replicates of a configuration pooled.
 // Of the checkpoints of a run it uses a few, and of a history of many runs those
 // that matter to the front with a sample of the others. Pending configurations are
-// ignored. It returns a [space.FieldErrors] when p is invalid or h does not fit p,
+// ignored. A metric that only an earlier study has measured is expected to be what it
+// was there. It returns a [space.FieldErrors] when p is invalid or h does not fit p,
 // [ErrNoData], an error of the surrogate that names the metric, or the context's
 // error.
 //
@@ -112,6 +113,7 @@ type fitter struct {
 // base is the surrogate of an earlier study.
 type base struct {
 	gp     *surrogate.GP // nil if there is none
+	noise  float64       // of one typical run, NaN if it was learned
 	digest [16]byte
 }
 
@@ -159,6 +161,9 @@ func (f *fitter) fit(ctx context.Context, j int) (*surrogate.GP, float64, error)
 		return nil, 0, err
 	}
 	data, err := f.observe(j, f.chosen, f.options.imputeInfeasible)
+	if errors.Is(err, ErrNoData) && f.bases[j].gp != nil {
+		return f.bases[j].gp, f.bases[j].noise, nil
+	}
 	if err != nil {
 		return nil, 0, err
 	}
@@ -199,11 +204,15 @@ func (f *fitter) fitBase(ctx context.Context, j int) error {
 		return err
 	}
 	obs, _ := data.surrogate()
-	gp, err := surrogate.New(nil, h, obs)
-	if err != nil {
-		return err
+	b := base{digest: data.digest(0, digest), noise: data.typicalNoise(obs)}
+	var ok bool
+	if b.gp, ok = earlierModels.get(b.digest); !ok {
+		if b.gp, err = surrogate.New(nil, h, obs); err != nil {
+			return err
+		}
+		earlierModels.put(b.digest, b.gp)
 	}
-	f.bases[j] = base{gp, data.digest(0, digest)}
+	f.bases[j] = b
 	return nil
 }
 
