@@ -53,7 +53,7 @@ func newSurface(m *Model, pending []space.Point, o EngineOptions, seed uint64, n
 		dim:        p.Space.Dim(),
 		checkpoint: -1,
 		axis:       -1,
-		perEpoch:   p.Cost == CostCheckpoint,
+		perEpoch:   p.Cost != CostRuns,
 	}
 	for column, j := 0, 0; j < len(p.Space.Parameters); j++ {
 		s.columns = append(s.columns, column)

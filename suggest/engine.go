@@ -66,8 +66,8 @@ type engine struct {
 //   - With a checkpoint parameter the whole trajectory of a run is valued (as Wang,
 //     Fan, Ng, "A Trajectory-Based Bayesian Approach to Multi-Objective Hyperparameter
 //     Optimization with Epoch-Aware Trade-Offs", UAI 2025, did with models of both
-//     objectives), and the length of a run follows from the reference unless runs cost
-//     by length.
+//     objectives), and the length of a run follows from the reference unless it is
+//     paid for.
 //   - The front to be improved is as uncertain as the measurements that it rests on,
 //     pending runs included; see [Model] for their noise.
 //   - A configuration is run again where that improves the reported front more than a
@@ -180,7 +180,7 @@ func (e engine) Suggest(ctx context.Context, p *Problem, h *History, r Request) 
 // is useful if runs are valued whole.
 func (e engine) initial(p *Problem, tried pointSet, seed uint64, number int64) (Suggestion, bool) {
 	s, ok := fallback(p, tried, seed, number)
-	if c := p.checkpoint(); ok && c >= 0 && !e.options.FinalOnly && p.Cost != CostCheckpoint {
+	if c := p.checkpoint(); ok && c >= 0 && !e.options.FinalOnly && p.Cost == CostRuns {
 		q := s.Point.Clone()
 		if q[c] = p.usefulLength(q); !tried.contains(q) && p.allowed(q) {
 			s.Point = q
@@ -208,9 +208,11 @@ func (e engine) maximize(ctx context.Context, m *Model, pending []space.Point, t
 		}
 		c.point = q
 	}
-	if x.checkpoint >= 0 && !x.perEpoch { // exactly, where the search took a stand-in
+	if x.checkpoint >= 0 { // exactly, where the search took a stand-in
 		q := c.point.Clone()
-		q[x.checkpoint] = m.problem.Space.Parameters[x.checkpoint].Max
+		if !x.perEpoch {
+			q[x.checkpoint] = m.problem.Space.Parameters[x.checkpoint].Max
+		}
 		q[x.checkpoint] = math.Max(float64(LastUseful(m.problem, q)), m.problem.Space.Parameters[x.checkpoint].Min)
 		if x.open(q) {
 			c.point = q

@@ -151,11 +151,14 @@ func (e *explorer) starts(finalists []candidate) []candidate {
 }
 
 // complete fills in what follows from a configuration's other parameters: its
-// inactive parameters, and the length of a run that is valued whole.
+// inactive parameters, and the length of a run that is valued whole: the useful one,
+// or no longer than that where it is paid for.
 func (e *explorer) complete(q space.Point) space.Point {
 	q = e.problem.Space.Canonical(q.Clone())
-	if e.checkpoint >= 0 && !e.perEpoch {
-		q[e.checkpoint] = e.problem.usefulLength(q)
+	if c := e.checkpoint; c >= 0 {
+		if useful := e.problem.usefulLength(q); !e.perEpoch || q[c] > useful {
+			q[c] = useful
+		}
 	}
 	return q
 }

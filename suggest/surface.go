@@ -37,7 +37,7 @@ type surface struct {
 
 	checkpoint int  // index of the checkpoint parameter, if runs are valued whole, or -1
 	axis       int  // the only known objective, if runs are valued by trajectory, or -1
-	perEpoch   bool // the cost of a run is the value of the checkpoint parameter
+	perEpoch   bool // the cost of a run grows with the checkpoint parameter, so that this is chosen
 	seeking    bool // no configuration is known to meet the constraints, nor expected to
 }
 
