@@ -60,11 +60,11 @@ func TestStagnationUnderConstraints(t *testing.T) {
 	most := 10.0
 	runs(t, s, func(asked *dparetov1.StudySpec) {
 		asked.CheckpointParameter = ""
-		asked.Metrics = append(asked.GetMetrics()[1:], &dparetov1.MetricSpec{
+		asked.Metrics = []*dparetov1.MetricSpec{asked.GetMetrics()[1], {
 			Id: "seconds", Role: dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT, Transform: dparetov1.Transform_TRANSFORM_IDENTITY,
 			Bounds: &dparetov1.MetricBounds{Max: &most},
 			Source: &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{}},
-		})
+		}}
 		asked.Budget = &dparetov1.Budget{MaxStagnantTrials: 2}
 	})
 	complete := func(value, seconds float64) {

@@ -333,18 +333,16 @@ func (r *ray) mode(b float64) float64 {
 			return b
 		}
 	}
-	fall := 0.0
-	for {
-		if _, fall = r.at(math.Min(high, r.end)); fall <= 0 {
-			break
-		}
-		if high >= r.end {
+	high = math.Min(high, r.end)
+	_, fall := r.at(high)
+	for fall > 0 {
+		if high == r.end {
 			return r.end
 		}
 		low, slope = high, fall
-		high *= 2
+		high = math.Min(2*high, r.end)
+		_, fall = r.at(high)
 	}
-	high = math.Min(high, r.end)
 	// The slope falls from low to high: bisection and the rule of false position by
 	// turns, until the logarithm can not grow by more than ln 2.
 	for k := range 60 {
