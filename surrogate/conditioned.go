@@ -193,9 +193,7 @@ func (c *Conditioned) PredictBatch(means, variances []float64, x [][]float64) {
 			scaleTo(w.point, p, c.gp.hyper.LengthScales)
 			c.gp.covariances(generalRow(k, a), nil, w.point, c.scaled)
 		}
-		if c.size > 0 {
-			blas64.Trsm(blas.Right, blas.Trans, 1, c.factor.raw(), k)
-		}
+		c.factor.solveRows(k)
 		for a := range part {
 			q := first + a
 			variances[q] = c.moments(means[q*samples:(q+1)*samples], x[q], generalRow(k, a))

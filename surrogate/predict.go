@@ -148,7 +148,7 @@ func (g *GP) PredictJoint(x [][]float64) (mean []float64, cov *mat.SymDense) {
 		g.covariances(row, nil, scaled[a*g.d:(a+1)*g.d], g.scaled)
 		mean[a] += blas64.Dot(vector(row), vector(g.weights))
 	}
-	blas64.Trsm(blas.Right, blas.Trans, 1, g.factor.raw(), k)
+	g.factor.solveRows(k)
 	blas64.Syrk(blas.NoTrans, -1, k, 1, cov.RawSymmetric())
 	for a := range q {
 		cov.SetSym(a, a, max(0, cov.At(a, a)))
