@@ -39,7 +39,11 @@ type member struct {
 	open     bool      // its objectives are drawn, not settled
 	barred   bool      // by the medians of its constraints; a pending one
 	medians  []float64 // costs
-	gain     float64   // of an optimistic outcome, +Inf if its medians are on the front
+
+	// The latent means and variances of the modelled objectives.
+	means, variances []float64
+
+	gain float64 // of an optimistic outcome, +Inf if its medians are on the front
 }
 
 // newSurface returns the acquisition function given a model and the pending runs.
@@ -114,14 +118,24 @@ func (s *surface) gather(pending []space.Point, plugIn bool, seed uint64, number
 	}
 	s.chooseRays(medians, seed, number)
 	front := s.target(medians)
-	optimists := all[:0]
+
+	// The exact variance is dear, a bound of it cheap.
+	possible := all[:0]
 	for _, e := range all {
-		e.gain = front.improvement(s.optimistic(e))
-		onFront := slices.ContainsFunc(front.front.Points(), func(v []float64) bool { return slices.Equal(v, e.medians) })
-		if onFront {
+		if slices.ContainsFunc(front.front.Points(), func(v []float64) bool { return slices.Equal(v, e.medians) }) {
 			e.gain = math.Inf(1)
+		} else if plugIn || front.improvement(s.optimistic(e)) == 0 {
+			continue
 		}
-		if onFront || e.gain > 0 && e.open && !plugIn {
+		possible = append(possible, e)
+	}
+	s.settle(possible)
+	optimists := possible[:0]
+	for _, e := range possible {
+		if !math.IsInf(e.gain, 1) {
+			e.gain = front.improvement(s.optimistic(e))
+		}
+		if math.IsInf(e.gain, 1) || e.gain > 0 && e.open {
 			optimists = append(optimists, e)
 		}
 	}
@@ -161,40 +175,64 @@ func (s *surface) constrained() bool {
 }
 
 // member describes a configuration, with the checkpoint parameter at step unless
-// that is 0. It reports false if it can never be on the front.
+// that is 0, by bounds of its variances. It reports false if it can never be on the
+// front.
 func (s *surface) member(q space.Point, step float64) (member, bool) {
 	if step != 0 {
 		q = q.Clone()
 		q[s.checkpoint] = step
 	}
-	e := member{point: q, x: s.problem.Space.Encode(nil, q), medians: make([]float64, len(s.known))}
+	n := len(s.known)
+	e := member{point: q, medians: make([]float64, n), means: make([]float64, n), variances: make([]float64, n)}
 	for j := range s.known {
-		o := &s.problem.Objectives[j]
-		if s.known[j] != nil {
-			e.medians[j] = o.search(q)
-			if !(e.medians[j] < o.cost(o.Reference)) {
-				return e, false
-			}
+		if s.known[j] == nil {
 			continue
 		}
-		mean, variance := s.model.gps[j].Predict(e.x)
-		e.medians[j] = o.law(mean, variance).Median()
-		scale := s.model.gps[j].Hyperparameters().SignalVariance
-		e.open = e.open || variance > settled*settled*scale
+		o := &s.problem.Objectives[j]
+		e.medians[j] = o.search(q)
+		if !(e.medians[j] < o.cost(o.Reference)) {
+			return e, false
+		}
+	}
+	e.x = s.problem.Space.Encode(nil, q)
+	for j := range s.known {
+		if s.known[j] == nil {
+			e.means[j], e.variances[j] = s.model.gps[j].Bound(e.x)
+			e.medians[j] = s.problem.Objectives[j].law(e.means[j], 0).Median()
+		}
 	}
 	return e, true
+}
+
+// settle replaces the bounds of the members' variances by the variances.
+func (s *surface) settle(members []member) {
+	x := make([][]float64, len(members))
+	means, variances := make([]float64, len(x)), make([]float64, len(x))
+	for i := range members {
+		x[i] = members[i].x
+	}
+	for j := range s.known {
+		if s.known[j] != nil {
+			continue
+		}
+		gp := s.model.gps[j]
+		gp.PredictBatch(means, variances, x)
+		scale := gp.Hyperparameters().SignalVariance
+		for i := range members {
+			members[i].variances[j] = variances[i]
+			members[i].open = members[i].open || variances[i] > settled*settled*scale
+		}
+	}
 }
 
 // optimistic returns the costs of a member if it turns out well.
 func (s *surface) optimistic(e member) []float64 {
 	costs := slices.Clone(e.medians)
 	for j := range costs {
-		if s.known[j] != nil {
-			continue
+		if s.known[j] == nil {
+			law := s.problem.Objectives[j].law(e.means[j], e.variances[j])
+			costs[j] = math.Min(law.Quantile(-optimism), law.Quantile(optimism))
 		}
-		o := &s.problem.Objectives[j]
-		law := o.law(s.model.gps[j].Predict(e.x))
-		costs[j] = math.Min(law.Quantile(-optimism), law.Quantile(optimism))
 	}
 	return costs
 }
@@ -298,7 +336,8 @@ func (m *Model) acceptable(q space.Point, values []float64) bool {
 			if x == nil {
 				x = m.problem.Space.Encode(nil, q)
 			}
-			v = m.metrics[j].law(gp.Predict(x)).Median()
+			mean, _ := gp.Bound(x)
+			v = m.metrics[j].law(mean, 0).Median()
 		case values != nil:
 			v = values[j]
 		default:

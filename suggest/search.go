@@ -354,11 +354,12 @@ func (f *descent) Value(x []float64) (float64, error) {
 	for i, j := range f.moving {
 		f.at.unit[j] = x[i]
 	}
-	return -f.v.value(f.at, f.steps, len(f.v.fronts), f.grad), nil
+	return -f.v.evaluate(f.at, f.steps, len(f.v.fronts), true), nil
 }
 
 // Gradient implements [lbfgs.Function].
 func (f *descent) Gradient(grad []float64) {
+	f.v.gradient(f.grad, f.at, len(f.steps))
 	for i, j := range f.moving {
 		grad[i] = -f.grad[j]
 	}

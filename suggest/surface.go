@@ -173,6 +173,15 @@ func (v *visitor) prepare(n int) {
 // gradient with respect to the positions of relaxed parameters is stored to grad,
 // unless nil.
 func (v *visitor) value(at site, steps []float64, draws int, grad []float64) float64 {
+	value := v.evaluate(at, steps, draws, grad != nil)
+	if grad != nil {
+		v.gradient(grad, at, len(steps))
+	}
+	return value
+}
+
+// evaluate is value that leaves the gradient, if wanted, to a call of gradient.
+func (v *visitor) evaluate(at site, steps []float64, draws int, derivatives bool) float64 {
 	n := max(1, len(steps))
 	v.prepare(n)
 	for k := range n {
@@ -187,24 +196,25 @@ func (v *visitor) value(at site, steps []float64, draws int, grad []float64) flo
 				l.variance[j] = p.PredictPartial(&l.partial[j], l.means[j], v.x)
 			}
 		}
-		v.lookAtKnown(l, at, step, grad != nil)
+		v.lookAtKnown(l, at, step, derivatives)
 	}
-	value := v.combine(n, draws, grad != nil)
-	value += v.logFeasible(v.looks[n-1], grad != nil)
-	if grad == nil {
-		return value - v.logCost(at, nil)
-	}
+	value := v.combine(n, draws, derivatives)
+	return value + v.logFeasible(v.looks[n-1], derivatives) - v.logCost(at, nil)
+}
+
+// gradient stores the gradient of the last value, with derivatives, at a site and a
+// number of steps.
+func (v *visitor) gradient(grad []float64, at site, steps int) {
 	clear(grad)
-	for k := range n {
-		v.chain(grad, v.looks[k])
+	for _, l := range v.looks[:max(1, steps)] {
+		v.chain(grad, l)
 	}
-	value -= v.logCost(at, grad)
+	v.logCost(at, grad)
 	for j := range grad {
 		if !v.isRelaxed(j) || !v.problem.Space.Active(at.point, j) {
 			grad[j] = 0
 		}
 	}
-	return value
 }
 
 // lookAtKnown stores the known objectives, with slopes if wanted.
@@ -412,6 +422,9 @@ func (v *visitor) chain(grad []float64, l *look) {
 	for m, p := range v.processes {
 		if p == nil {
 			continue
+		}
+		if l.dVariance[m] == 0 && !slices.ContainsFunc(l.dMeans[m], func(w float64) bool { return w != 0 }) {
+			continue // another checkpoint counts
 		}
 		l.partial[m].Gradient(v.dx, l.dMeans[m], l.dVariance[m])
 		for j := range grad {

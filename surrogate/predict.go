@@ -58,6 +58,60 @@ func (g *GP) Predict(x []float64) (mean, variance float64) {
 	return mean, max(0, g.hyper.SignalVariance-blas64.Dot(k, k))
 }
 
+// PredictBatch is [GP.Predict] at q points: it stores the means and the variances,
+// q each. For many points and observations it is faster than calls of Predict. It
+// panics if a length is wrong.
+func (g *GP) PredictBatch(means, variances []float64, x [][]float64) {
+	if len(means) != len(x) || len(variances) != len(x) {
+		panic(panicLength)
+	}
+	w := workspaces.Get().(*workspace)
+	defer workspaces.Put(w)
+	w.point = resize(w.point, g.d)
+	w.covariance = resize(w.covariance, min(batch, len(x))*g.n)
+	for first := 0; first < len(x); first += batch {
+		part := x[first:min(first+batch, len(x))]
+		k := blas64.General{Rows: len(part), Cols: g.n, Stride: max(1, g.n), Data: w.covariance}
+		for a, p := range part {
+			if len(p) != g.d {
+				panic(panicDimension)
+			}
+			scaleTo(w.point, p, g.hyper.LengthScales)
+			row := generalRow(k, a)
+			g.covariances(row, nil, w.point, g.scaled)
+			means[first+a] = g.priorMean(p) + blas64.Dot(vector(row), vector(g.weights))
+		}
+		g.factor.solveRows(k)
+		for a := range part {
+			row := vector(generalRow(k, a))
+			variances[first+a] = max(0, g.hyper.SignalVariance-blas64.Dot(row, row))
+		}
+	}
+}
+
+// Bound returns the posterior mean of f at x and an upper bound of the posterior
+// variance: what remains of the prior one given the single observation i that tells
+// most,
+//
+//	variance <= s_f² − max_i k_i²/K_ii,
+//
+// which is close where noise is low and an observation is at x. The cost is O(n),
+// without allocation. Bound panics if len(x) is not the dimension.
+func (g *GP) Bound(x []float64) (mean, variance float64) {
+	if len(x) != g.d {
+		panic(panicDimension)
+	}
+	w := g.workspace()
+	defer workspaces.Put(w)
+	scaleTo(w.point, x, g.hyper.LengthScales)
+	g.covariances(w.covariance, nil, w.point, g.scaled)
+	signal, most := g.hyper.SignalVariance, 0.0
+	for i, k := range w.covariance {
+		most = max(most, k*k/(signal+g.noise.variance(i)+g.jitter))
+	}
+	return g.priorMean(x) + blas64.Dot(vector(w.covariance), vector(g.weights)), max(0, signal-most)
+}
+
 // PredictGradient is [GP.Predict] that also stores the gradients of the mean
 // and of the variance with respect to x into dMean and dVariance:
 //
