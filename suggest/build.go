@@ -14,7 +14,7 @@ const (
 	// looks is the number of checkpoints at which a run is looked at.
 	looks = 7
 
-	// screenLooks is that while candidates are screened.
+	// screenLooks is that while candidates are screened and improved.
 	screenLooks = 4
 
 	// maxBase is the number of configurations, beyond pending ones, at which the

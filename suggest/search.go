@@ -21,6 +21,15 @@ const (
 	// ascents bounds the evaluations of one local search.
 	ascents = 40
 
+	// ascentDraws is the number of draws of the front that a local search uses:
+	// enough to find its way. What it finds is compared by all of them, and at all
+	// looks.
+	ascentDraws = 9
+
+	// ascentGain is the gain of the logarithm of the acquisition that a step of a
+	// local search must promise.
+	ascentGain = 1e-3
+
 	// faceShare is the share of candidates' coordinates that are moved to a bound:
 	// optima of training's hyperparameters often lie on the faces of the box, which
 	// random points never touch.
@@ -316,14 +325,14 @@ func (e *explorer) climb(ctx context.Context, v *visitor, c candidate) (candidat
 	if len(moving) == 0 {
 		return c, nil
 	}
-	f := &descent{v: v, at: at, moving: moving, steps: e.steps(c.point, looks), grad: make([]float64, len(c.point))}
+	f := &descent{v: v, at: at, moving: moving, steps: e.steps(c.point, screenLooks), grad: make([]float64, len(c.point))}
 	x := make([]float64, len(moving))
 	lower, upper := make([]float64, len(moving)), make([]float64, len(moving))
 	for i, j := range moving {
 		x[i] = at.unit[j]
 		upper[i] = 1
 	}
-	if _, err := lbfgs.Minimise(ctx, f, x, lower, upper, lbfgs.Options{MaxEvaluations: ascents, MaxStep: 0.3, GradientTolerance: 1e-3}); err != nil {
+	if _, err := lbfgs.Minimise(ctx, f, x, lower, upper, lbfgs.Options{MaxEvaluations: ascents, MaxStep: 0.3, GradientTolerance: 1e-3, Decrease: ascentGain}); err != nil {
 		if ctx.Err() != nil {
 			return c, ctx.Err()
 		}
@@ -354,7 +363,7 @@ func (f *descent) Value(x []float64) (float64, error) {
 	for i, j := range f.moving {
 		f.at.unit[j] = x[i]
 	}
-	return -f.v.evaluate(f.at, f.steps, len(f.v.fronts), true), nil
+	return -f.v.evaluate(f.at, f.steps, min(len(f.v.fronts), ascentDraws), true), nil
 }
 
 // Gradient implements [lbfgs.Function].
