@@ -94,7 +94,7 @@ func (d *observations) typicalNoise(obs surrogate.Observations) float64 {
 
 // fitSize is the number of observations that determine the hyperparameters at
 // most. An evaluation of their posterior costs O(n³).
-const fitSize = 160
+const fitSize = 256
 
 // milestone returns the largest number of runs, at most n, after which
 // hyperparameters are learned anew: every number at first, then a tenth more
@@ -180,6 +180,10 @@ func (d *observations) digest(seed uint64, before [16]byte) [16]byte {
 	word(seed)
 	flag(d.deterministic)
 	flag(d.homoscedastic)
+	word(uint64(len(d.tied)))
+	for _, t := range d.tied {
+		word(uint64(t))
+	}
 	for i, x := range d.x {
 		for _, v := range x {
 			number(v)

@@ -222,7 +222,7 @@ func (f *fitter) fitCost(ctx context.Context) (*surrogate.GP, error) {
 	var obs surrogate.Observations
 	for _, r := range f.runs {
 		e := &f.history.Evaluations[r.last]
-		if e.Cost > 0 && len(obs.Y) < maxModel {
+		if e.Cost > 0 && len(obs.Y) < modelSize {
 			obs.X = append(obs.X, f.problem.Space.Encode(nil, e.Point))
 			obs.Y = append(obs.Y, math.Log(e.Cost))
 		}
@@ -251,6 +251,7 @@ func (f *fitter) observe(j int, evaluations []int, imputeInfeasible bool) (*obse
 	data := &observations{deterministic: o.Known != nil, homoscedastic: f.options.homoscedastic, tied: f.tied}
 	checkpoint := f.problem.checkpoint()
 	worst := math.NaN()
+	groups := make(map[int64]int) // of the surrogate, by run
 	add := func(q space.Point, v, se float64, runs, group int) {
 		z, variance := o.latent(v, se, runs)
 		position := 0.0
@@ -272,7 +273,7 @@ func (f *fitter) observe(j int, evaluations []int, imputeInfeasible bool) (*obse
 		if len(c.evaluations) == 1 || !data.deterministic && c.alone(f.history, j) {
 			for _, k := range c.evaluations {
 				e := &f.history.Evaluations[k]
-				add(c.point, e.Values[j], e.stdError(j), e.runs(), int(e.Run))
+				add(c.point, e.Values[j], e.stdError(j), e.runs(), groupOf(groups, e.Run))
 			}
 			continue
 		}
@@ -294,6 +295,18 @@ func (f *fitter) observe(j int, evaluations []int, imputeInfeasible bool) (*obse
 		}
 	}
 	return data, nil
+}
+
+// groupOf returns the number, from 1, of a run among those before it, or 0 for a run
+// of its own.
+func groupOf(groups map[int64]int, run int64) int {
+	if run == 0 {
+		return 0
+	}
+	if _, ok := groups[run]; !ok {
+		groups[run] = len(groups) + 1
+	}
+	return groups[run]
 }
 
 // alone reports whether every evaluation of c is a finite value of a single run

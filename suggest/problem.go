@@ -172,8 +172,20 @@ func (p *Problem) checkpoint() int {
 	return slices.IndexFunc(p.Space.Parameters, func(q space.Parameter) bool { return q.Name == p.Checkpoint })
 }
 
-// allowed reports whether q may be tried.
-func (p *Problem) allowed(q space.Point) bool { return p.Allowed == nil || p.Allowed(q) }
+// allowed reports whether q may be tried: whether it meets all constraints that are
+// known.
+func (p *Problem) allowed(q space.Point) bool {
+	if p.Allowed != nil && !p.Allowed(q) {
+		return false
+	}
+	for i := range p.Constraints {
+		c := &p.Constraints[i]
+		if c.Known != nil && !c.holds(c.Known(q)) {
+			return false
+		}
+	}
+	return true
+}
 
 // Validate returns nil or a [space.FieldErrors] with every violation found, in
 // fields named like "objectives[1].reference" and "parameters[0].min".

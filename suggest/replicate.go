@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpareto/dpareto/suggest/acquisition"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -53,6 +54,23 @@ func (v *visitor) gain(front target, q space.Point, trials int, certain bool) fl
 	return math.Exp(v.improvement(0, n, false))
 }
 
+// worth returns the probability that a run of q meets the constraints, divided by what
+// it costs.
+func (v *visitor) worth(q space.Point) float64 {
+	at := v.siteAt(q)
+	sum := -v.logCost(at, nil)
+	for i := range v.problem.Constraints {
+		c := &v.problem.Constraints[i]
+		j := len(v.problem.Objectives) + i
+		if gp := v.model.gps[j]; gp != nil {
+			v.x = v.encode(v.x, at, 0)
+			p, _ := acquisition.LogFeasible(v.model.metrics[j].law(gp.Predict(v.x)), c.Lower, c.Upper)
+			sum += p
+		}
+	}
+	return math.Exp(sum)
+}
+
 // information returns the precision that one more trial at the encoded point x adds to
 // the given number of them. Where the noise of runs is known, what the surrogate
 // learned beyond it is a misfit that repetition does not average out.
@@ -85,7 +103,7 @@ func (e *explorer) replicate(q space.Point, pending []space.Point) (space.Point,
 	v.surface = &surface{}
 	*v.surface = *e.surface
 	v.fronts = slices.Clone(e.fronts)
-	best := v.gain(e.fronts[0], q, 0, false)
+	best := v.gain(e.fronts[0], q, 0, false) * v.worth(q)
 	var again space.Point
 	list, trials := e.replicable()
 	for i, c := range list {
@@ -99,7 +117,7 @@ func (e *explorer) replicate(q space.Point, pending []space.Point) (space.Point,
 			}
 		}
 		front := e.target(others)
-		if gain := v.gain(front, c, trials[i], false) - v.gain(front, c, trials[i], true); gain > best {
+		if gain := (v.gain(front, c, trials[i], false) - v.gain(front, c, trials[i], true)) * v.worth(c); gain > best {
 			best, again = gain, c
 		}
 	}
@@ -123,11 +141,11 @@ func (e *explorer) replicable() (list []space.Point, trials []int) {
 		if !m.measured || !m.open || !math.IsInf(m.gain, 1) {
 			continue
 		}
-		q := m.point
+		q := m.point.Clone()
 		if e.checkpoint >= 0 && !e.perEpoch {
 			q = e.complete(q)
 		}
-		if !slices.ContainsFunc(list, func(p space.Point) bool { return e.sameRun(p, q) }) && e.problem.allowed(q) {
+		if !slices.ContainsFunc(list, func(p space.Point) bool { return e.sameRun(p, q) }) && e.problem.Space.Contains(q) == nil && e.problem.allowed(q) {
 			list, trials = append(list, q), append(trials, m.trials)
 		}
 	}

@@ -67,6 +67,9 @@ func (e *explorer) find(ctx context.Context, centres []space.Point, key uint64) 
 	v := e.visitor()
 	finalists := e.covering(screened, shortlist)
 	for i := range finalists {
+		if err := ctx.Err(); err != nil {
+			return candidate{}, false, err
+		}
 		finalists[i].value = e.exact(v, finalists[i].point)
 	}
 	byValue(finalists)
@@ -108,7 +111,7 @@ func (e *explorer) find(ctx context.Context, centres []space.Point, key uint64) 
 		}
 	}
 	for range rounds {
-		c := e.tweak(v, top)
+		c := e.tweak(ctx, v, top)
 		moved := c.value > top.value
 		if top = c; !moved {
 			break
@@ -174,21 +177,7 @@ func (e *explorer) complete(q space.Point) space.Point {
 
 // open reports whether a configuration may be suggested.
 func (e *explorer) open(q space.Point) bool {
-	return !e.tried.contains(q) && e.problem.allowed(q) && e.problem.knownAcceptable(q)
-}
-
-// knownAcceptable reports whether q meets the constraints on known metrics.
-func (p *Problem) knownAcceptable(q space.Point) bool {
-	for i := range p.Constraints {
-		c := &p.Constraints[i]
-		if c.Known == nil {
-			continue
-		}
-		if !c.holds(c.Known(q)) {
-			return false
-		}
-	}
-	return true
+	return !e.tried.contains(q) && e.problem.Space.Contains(q) == nil && e.problem.allowed(q)
 }
 
 // candidates returns different open configurations: quasi-random ones and some
@@ -416,8 +405,11 @@ func (e *explorer) roundings(q space.Point, moving []int, x []float64) []space.P
 
 // tweak improves a configuration by changes of single integers, discretes and
 // categories, as long as one helps.
-func (e *explorer) tweak(v *visitor, c candidate) candidate {
+func (e *explorer) tweak(ctx context.Context, v *visitor, c candidate) candidate {
 	for range tweaks {
+		if ctx.Err() != nil {
+			break // the caller sees it
+		}
 		before := c.value
 		for j := range c.point {
 			p := &e.problem.Space.Parameters[j]

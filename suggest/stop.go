@@ -113,7 +113,7 @@ func (m *Model) Hopeless(run []Evaluation, q space.Point, reached, last int64) (
 		at[c] = float64(step)
 		laws = informed.laws(laws, x, at)
 		for j := range costs {
-			costs[j] = laws[j].Quantile(optimistZ)
+			costs[j] = math.Min(laws[j].Quantile(optimistZ), laws[j].Quantile(-optimistZ))
 		}
 		if front.Improves(costs) && informed.feasible(at) {
 			return false, nil

@@ -1,6 +1,7 @@
 package suggest
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -86,6 +87,7 @@ type visitor struct {
 	x      []float64
 	laws   []acquisition.Law
 	costs  []float64
+	order  []int
 	values []float64                 // by draw
 	parts  [][][]acquisition.Partial // by draw, look and objective
 	column []acquisition.Partial
@@ -311,25 +313,38 @@ func (v *visitor) add(l *look, parts []acquisition.Partial, draw int, weight flo
 	}
 }
 
+// byKnownCost returns the first n looks in ascending order of the known objective's
+// cost: their own order, if that grows along a run as a privacy loss does.
+func (v *visitor) byKnownCost(n int) []int {
+	v.order = v.order[:0]
+	for k := range n {
+		v.order = append(v.order, k)
+	}
+	slices.SortStableFunc(v.order, func(a, b int) int {
+		return cmp.Compare(v.looks[a].known[v.axis], v.looks[b].known[v.axis])
+	})
+	return v.order
+}
+
 // improvement returns the logarithm of the expected hypervolume improvement of a
 // run given a draw of the front. A run that is looked at several times counts as
 // its trajectory where that is exact, else as its best look.
 func (v *visitor) improvement(draw, n int, derivatives bool) float64 {
 	if v.axis >= 0 && n > 1 {
 		front := v.fronts[draw].front
-		trail := v.laws[:0]
-		for k, l := range v.looks[:n] {
-			v.costs[k] = l.known[v.axis]
-			trail = append(trail, v.law(l, 1-v.axis, draw))
+		trail, order := v.laws[:0], v.byKnownCost(n)
+		for i, k := range order {
+			v.costs[i] = v.looks[k].known[v.axis]
+			trail = append(trail, v.law(v.looks[k], 1-v.axis, draw))
 		}
 		v.laws = trail
 		if !derivatives {
 			return acquisition.LogTrajectoryEHVI(front, v.axis, v.costs[:n], trail, nil, nil)
 		}
 		value := acquisition.LogTrajectoryEHVI(front, v.axis, v.costs[:n], trail, v.dCosts[:n], v.column[:n])
-		for k := range n {
-			v.parts[draw][k][v.axis] = acquisition.Partial{Mean: v.dCosts[k]}
-			v.parts[draw][k][1-v.axis] = v.column[k]
+		for i, k := range order {
+			v.parts[draw][k][v.axis] = acquisition.Partial{Mean: v.dCosts[i]}
+			v.parts[draw][k][1-v.axis] = v.column[i]
 		}
 		return value
 	}

@@ -13,9 +13,13 @@ const (
 	// most: more are nearly the same evaluation again.
 	checkpointsPerRun = 6
 
-	// modelSize is the number of evaluations up to which runs keep more than their
-	// last one in a model, whose cost is cubic in it.
-	modelSize = 480
+	// modelSize is the number of evaluations that a model is made of at most. The
+	// factorisation of its covariance is cubic in it.
+	modelSize = 1200
+
+	// trajectoryModelSize is that where runs have checkpoints, and each suggestion
+	// takes several times as many predictions.
+	trajectoryModelSize = 512
 )
 
 // thin returns the indices of the evaluations of h that a model is made of: of
@@ -103,16 +107,16 @@ func (p *Problem) usefulLength(q space.Point) float64 {
 	return math.Max(float64(lastUseful(p, longest, (*Objective).search)), p.Space.Parameters[c].Min)
 }
 
-// maxModel is the number of evaluations that a model is made of at most. The
-// factorisation of its covariance is cubic in it.
-const maxModel = 1200
-
 // choose returns the indices of the evaluations that the model is made of: those
 // that thin keeps, or, if they are too many, half of them by layers of the
 // observed front, the best first, and the others evenly spaced in time.
 func (f *fitter) choose() []int {
-	kept := thin(f.problem, f.history, perRun(len(f.runs), modelSize))
-	if len(kept) <= maxModel {
+	size := modelSize
+	if f.problem.Checkpoint != "" {
+		size = trajectoryModelSize
+	}
+	kept := thin(f.problem, f.history, checkpointsPerRun)
+	if len(kept) <= size {
 		return kept
 	}
 	costs := make([][]float64, len(kept))
@@ -124,14 +128,14 @@ func (f *fitter) choose() []int {
 	}
 	chosen := make([]bool, len(kept))
 	count := 0
-	for count < maxModel/2 {
+	for count < size/2 {
 		layer := pareto.NonDominated(costs)
 		if len(layer) == 0 {
 			break // what is left is not finite
 		}
 		for _, i := range layer {
 			costs[i][0] = math.NaN() // not in the next layer
-			if count < maxModel/2 {
+			if count < size/2 {
 				chosen[i] = true
 				count++
 			}
@@ -143,11 +147,11 @@ func (f *fitter) choose() []int {
 			others = append(others, i)
 		}
 	}
-	missing := maxModel - count
+	missing := size - count
 	for i := range missing {
 		chosen[others[(2*i+1)*len(others)/(2*missing)]] = true
 	}
-	result := make([]int, 0, maxModel)
+	result := make([]int, 0, size)
 	for i, k := range kept {
 		if chosen[i] {
 			result = append(result, k)

@@ -131,8 +131,8 @@ func TestChooseKeepsTheFrontOfManyRuns(t *testing.T) {
 		h.Evaluations = append(h.Evaluations, e)
 	}
 	f := newFitter(p, h, ModelOptions{})
-	if len(f.chosen) != maxModel || !slices.IsSorted(f.chosen) || len(slices.Compact(slices.Clone(f.chosen))) != maxModel {
-		t.Fatalf("%d evaluations chosen, want %d different ones in order", len(f.chosen), maxModel)
+	if len(f.chosen) != modelSize || !slices.IsSorted(f.chosen) || len(slices.Compact(slices.Clone(f.chosen))) != modelSize {
+		t.Fatalf("%d evaluations chosen, want %d different ones in order", len(f.chosen), modelSize)
 	}
 	front := 0
 	for _, i := range f.chosen {
