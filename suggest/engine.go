@@ -26,7 +26,8 @@ type EngineOptions struct {
 	InitialPoints int
 
 	// Candidates is the number of quasi-random configurations that are compared,
-	// before half as many around the front. Default [DefaultEngineCandidates].
+	// before half as many around the front; only half of them after 128
+	// configurations. Default [DefaultEngineCandidates].
 	Candidates int
 
 	// Restarts is the number of the best candidates that a quasi-Newton search

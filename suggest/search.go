@@ -30,6 +30,10 @@ const (
 	// local search must promise.
 	ascentGain = 1e-3
 
+	// wellKnown is the number of configurations beyond which half of the quasi-random
+	// candidates do: what is left to find is around the front.
+	wellKnown = 128
+
 	// faceShare is the share of candidates' coordinates that are moved to a bound:
 	// optima of training's hyperparameters often lie on the faces of the box, which
 	// random points never touch.
@@ -124,7 +128,7 @@ func (e *explorer) find(ctx context.Context, centres []space.Point, key uint64) 
 		}
 		top = c
 	}
-	return top, true, nil
+	return top, true, ctx.Err()
 }
 
 func byValue(list []candidate) {
@@ -201,7 +205,11 @@ func (e *explorer) candidates(centres []space.Point, key uint64) []candidate {
 	}
 	sequence := newHalton(len(s.Parameters), key)
 	u := make([]float64, len(s.Parameters))
-	for i := range e.options.Candidates {
+	spread := e.options.Candidates
+	if len(e.model.configurations) > wellKnown {
+		spread /= 2
+	}
+	for i := range spread {
 		sequence.at(u, uint64(i))
 		if i%2 == 1 {
 			e.toFaces(u)
@@ -252,13 +260,17 @@ func (v *visitor) screen(list []candidate) {
 	var x [][]float64
 	for i, c := range list {
 		p := place{v.siteAt(c.point), v.steps(c.point, screenLooks), len(x)}
+		places[i] = p
+		if v.futile(c.point, p.steps) {
+			list[i].value = math.Inf(-1)
+			continue
+		}
 		if p.steps == nil {
 			x = append(x, v.encode(nil, p.at, 0))
 		}
 		for _, step := range p.steps {
 			x = append(x, v.encode(nil, p.at, step))
 		}
-		places[i] = p
 	}
 	draws := len(v.fronts)
 	means := make([][]float64, len(v.processes))
@@ -270,6 +282,9 @@ func (v *visitor) screen(list []candidate) {
 		}
 	}
 	for i, p := range places {
+		if math.IsInf(list[i].value, -1) {
+			continue
+		}
 		n := max(1, len(p.steps))
 		v.prepare(n)
 		for k := range n {
@@ -290,6 +305,23 @@ func (v *visitor) screen(list []candidate) {
 			list[i].value = math.Inf(-1)
 		}
 	}
+}
+
+// futile reports whether known objectives keep a run off the front that is looked
+// at once.
+func (v *visitor) futile(q space.Point, steps []float64) bool {
+	if len(steps) > 0 {
+		return false
+	}
+	for _, k := range v.known {
+		if k == nil {
+			continue
+		}
+		if o := k.objective; !(o.search(q) < o.cost(o.Reference)) {
+			return true
+		}
+	}
+	return false
 }
 
 // exact returns the acquisition at a configuration, -Inf if it is NaN.
@@ -404,16 +436,16 @@ func (e *explorer) roundings(q space.Point, moving []int, x []float64) []space.P
 }
 
 // tweak improves a configuration by changes of single integers, discretes and
-// categories, as long as one helps.
+// categories, as long as one helps and the context lasts.
 func (e *explorer) tweak(ctx context.Context, v *visitor, c candidate) candidate {
 	for range tweaks {
-		if ctx.Err() != nil {
-			break // the caller sees it
-		}
 		before := c.value
 		for j := range c.point {
 			p := &e.problem.Space.Parameters[j]
 			for _, value := range neighbours(p, c.point[j]) {
+				if ctx.Err() != nil {
+					return c
+				}
 				q := c.point.Clone()
 				q[j] = value
 				for _, q := range e.entered(q, c.point) {

@@ -229,6 +229,16 @@ func squaredDistance(a, b []float64) float64 {
 // derivatives with respect to r².
 func (g *GP) covariances(k, dk, z, scaled []float64) {
 	s, d := g.hyper.SignalVariance, g.d
+	if kernel, ok := g.kernel.(Matern52); ok { // the usual one without dynamic calls
+		for i := range k {
+			c, dc := kernel.Correlation(squaredDistance(z, scaled[i*d:(i+1)*d]))
+			k[i] = s * c
+			if dk != nil {
+				dk[i] = s * dc
+			}
+		}
+		return
+	}
 	for i := range k {
 		c, dc := g.kernel.Correlation(squaredDistance(z, scaled[i*d:(i+1)*d]))
 		k[i] = s * c

@@ -62,6 +62,9 @@ func LogTrajectoryEHVI(front *pareto.Front, axis int, known []float64, laws []La
 		}
 		if known[0] < right {
 			s.strip(left, right, height, laws)
+			if s.complete(reference[axis] - right) {
+				break
+			}
 		}
 	}
 	return s.finish()
@@ -101,6 +104,7 @@ func (s *trajectorySum) strip(left, right, height float64, laws []Law) {
 		// Likely the best again, so that the others need not be computed.
 		best = s.last
 		value, partial = laws[best].LogShortfall(height)
+		s.bounds[best] = value
 	}
 	for t, l := range laws {
 		if s.known[t] >= right {
@@ -122,6 +126,20 @@ func (s *trajectorySum) strip(left, right, height float64, laws []Law) {
 	}
 	s.last = best
 	s.stretch(best, value, before, partial, begin, right)
+}
+
+// complete reports whether the strips that are left, all of them of lower heights,
+// add nothing but rounding errors.
+func (s *trajectorySum) complete(width float64) bool {
+	const negligible = 32 // 1e-14
+	if width <= 0 {
+		return true
+	}
+	most := math.Inf(-1)
+	for _, bound := range s.bounds {
+		most = math.Max(most, bound)
+	}
+	return !math.IsInf(most, 1) && most+math.Log(width) < s.sum.value()-negligible
 }
 
 // stretch adds a stretch on which checkpoint best counts. Were its known cost a
