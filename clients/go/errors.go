@@ -19,9 +19,10 @@ var (
 	// is spent, or its space is exhausted, and no trial can come back.
 	ErrDone = errors.New("the study hands out no more trials")
 
-	// ErrStop is returned by Report when somebody asked the trial to stop: the
-	// measurement was recorded, and the worker should complete the trial with what it
-	// has.
+	// ErrStop is returned by Report when the trial should stop, because a user asked for
+	// it or the server expects nothing more of the run: the measurement was recorded, and
+	// the worker should complete the trial with what it has. It is also the cause of the
+	// end of KeepAlive's context.
 	ErrStop = errors.New("the server asks to stop the trial")
 
 	// ErrLeaseLost is returned by the methods of a Trial when the server refuses the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -45,6 +46,8 @@ func (m Metrics) Measurement(step int64, elapsed time.Duration) *dparetov1.Measu
 type Trial struct {
 	study   *Study
 	message *dparetov1.Trial // as handed out; never changed
+
+	measured atomic.Bool // the server has a measurement on the way
 }
 
 func newTrial(s *Study, message *dparetov1.Trial) *Trial {
@@ -140,9 +143,11 @@ func (t *Trial) ReportMeasurement(ctx context.Context, m *dparetov1.Measurement)
 	resp, err := t.study.client.Studies.AddMeasurement(ctx, &dparetov1.AddMeasurementRequest{
 		Name: t.Name(), LeaseToken: t.token(), Measurement: m,
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return t.callError(ctx, "report on", err)
+	}
+	t.measured.Store(true)
+	switch {
 	case resp.GetShouldStop() && resp.GetStopReason() != "":
 		return fmt.Errorf("report on %s: %w: %s", t.Name(), ErrStop, resp.GetStopReason())
 	case resp.GetShouldStop():
@@ -215,12 +220,14 @@ func (t *Trial) Release(ctx context.Context, reason string) error {
 
 // KeepAlive renews the lease in the background, every third of its duration, for runs
 // that may go without a report for longer. The run should use the context that it
-// returns, which is done when the lease is lost (its cause is then ErrLeaseLost), ctx
-// is done or stop is called. stop ends the renewals and waits for the last one; it
-// must be called, and can be called again.
+// returns, which is done when the lease is lost (its cause is then ErrLeaseLost), the
+// server asks to stop a trial of which it has a measurement (ErrStop), ctx is done or stop
+// is called. stop ends the renewals and waits for the last one; it must be called, and can
+// be called again.
 //
-// The server's wish to stop is not shown here but by Report: a run is stopped after a
-// measurement, since without one it would be worth nothing.
+// After ErrStop the worker should drop what it is at and call CompleteWithLast. A run
+// without a measurement would be worth nothing: it goes on to its first Report, which
+// returns ErrStop.
 func (t *Trial) KeepAlive(ctx context.Context) (held context.Context, stop func()) {
 	held, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
@@ -228,7 +235,8 @@ func (t *Trial) KeepAlive(ctx context.Context) (held context.Context, stop func(
 		defer close(ended)
 		for wait(held, t.leaseDuration()/3) == nil {
 			// Any other error may pass before the lease does.
-			if err := t.renew(held); errors.Is(err, ErrLeaseLost) {
+			err := t.renew(held)
+			if errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrStop) && t.measured.Load() {
 				cancel(err)
 				return
 			}
@@ -240,7 +248,7 @@ func (t *Trial) KeepAlive(ctx context.Context) (held context.Context, stop func(
 	}
 }
 
-// renew renews the lease once.
+// renew renews the lease once. ErrStop comes with a lease that was renewed.
 func (t *Trial) renew(ctx context.Context) error {
 	resp, err := t.study.client.Studies.RenewLeases(ctx, &dparetov1.RenewLeasesRequest{
 		Parent: t.study.name, LeaseTokens: map[string]string{t.Name(): t.token()},
@@ -248,10 +256,15 @@ func (t *Trial) renew(ctx context.Context) error {
 	if err != nil {
 		return t.callError(ctx, "renew the lease of", err)
 	}
-	if !resp.GetResults()[t.Name()].GetHeld() {
+	result := resp.GetResults()[t.Name()]
+	switch {
+	case !result.GetHeld():
 		return fmt.Errorf("renew the lease of %s: %w", t.Name(), ErrLeaseLost)
+	case result.GetShouldStop():
+		return fmt.Errorf("renew the lease of %s: %w", t.Name(), ErrStop)
+	default:
+		return nil
 	}
-	return nil
 }
 
 // leaseDuration is for how long a renewal holds. Both times are of the server's

@@ -247,6 +247,34 @@ func TestKeepAliveLost(t *testing.T) {
 	}
 }
 
+// A wish to stop ends a run once the server has a measurement of it.
+func TestKeepAliveStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, c := serve(t, func(_ context.Context, _ int, req any) (any, error) {
+			if _, ok := req.(*dparetov1.AddMeasurementRequest); ok {
+				return &dparetov1.AddMeasurementResponse{}, nil
+			}
+			answer := renewal(true)
+			answer.Results["studies/s/trials/3"].ShouldStop = true
+			return answer, nil
+		})
+		trial := held(c)
+		ctx, stop := trial.KeepAlive(t.Context())
+		defer stop()
+		time.Sleep(leaseTime)
+		if err := ctx.Err(); err != nil {
+			t.Errorf("without a measurement: %v", context.Cause(ctx))
+		}
+		if err := trial.Report(ctx, 1, Metrics{"error": {1}}); err != nil {
+			t.Fatal(err)
+		}
+		<-ctx.Done()
+		if cause := context.Cause(ctx); !errors.Is(cause, ErrStop) || errors.Is(cause, ErrLeaseLost) {
+			t.Errorf("cause %v", cause)
+		}
+	})
+}
+
 // A lease whose times are unknown is renewed as if it had the default duration, and
 // the context of the run ends the renewals.
 func TestKeepAliveDefault(t *testing.T) {

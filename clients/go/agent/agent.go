@@ -59,7 +59,8 @@ type Events struct {
 	// Measured is called when a measurement on the way was recorded.
 	Measured func(worker string, trial *dpareto.Trial, m trainer.Measurement)
 	// TrialDone is called when a worker is done with a trial. The measurement is the
-	// final one if the outcome is Succeeded. err is why the trial did not succeed.
+	// final one if the outcome is Succeeded or Stopped. err is why the trial did not succeed,
+	// or was stopped.
 	TrialDone func(worker string, trial *dpareto.Trial, outcome Outcome, m trainer.Measurement, err error)
 }
 
@@ -78,6 +79,9 @@ const (
 	// Abandoned means that the trial was no longer the worker's, or that the server
 	// could not be told what became of it.
 	Abandoned
+	// Stopped means that the trial was completed with its last measurement before its end,
+	// since the server asked for that.
+	Stopped
 )
 
 // String returns the outcome in lower case.
@@ -93,6 +97,8 @@ func (o Outcome) String() string {
 		return "released"
 	case Abandoned:
 		return "abandoned"
+	case Stopped:
+		return "stopped"
 	default:
 		return fmt.Sprintf("Outcome(%d)", int(o))
 	}

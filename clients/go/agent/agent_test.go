@@ -849,35 +849,108 @@ func TestMissingMetric(t *testing.T) {
 	}
 }
 
-// A trial that is asked to stop ends with the next measurement.
+// stopTrial asks for the first trial to stop.
+func (f *fixture) stopTrial(ctx context.Context) {
+	f.t.Helper()
+	if _, err := f.client.Studies.StopTrial(ctx, &dparetov1.StopTrialRequest{Name: "studies/s/trials/1", Reason: "seen enough"}); err != nil {
+		f.t.Error(err)
+	}
+}
+
+// A trial that is asked to stop ends with the next measurement: at once where there is
+// none yet, however often its lease is renewed.
 func TestStop(t *testing.T) {
+	for _, at := range []int64{1, 4} {
+		synctest.Test(t, func(t *testing.T) {
+			f := start(t, 1)
+			var r recorder
+			a := &Agent{
+				Study: f.study, WorkerID: "a", Events: r.hooks(),
+				Trainer: funcTrainer(func(ctx context.Context, run trainer.Run, report trainer.Report) (trainer.Measurement, error) {
+					return checkpoints(10).Train(ctx, run, func(m trainer.Measurement) error {
+						if m.Step == at {
+							f.stopTrial(ctx)
+							if at == 1 {
+								time.Sleep(time.Minute)
+							}
+						}
+						return report(m)
+					})
+				}),
+			}
+			if err := a.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			f.wantStates(succeeded)
+			trial := f.trials()[0]
+			if trial.GetFinalMeasurement().GetStep() != at || len(trial.GetMeasurements()) != int(at) || trial.GetStateReason() != "seen enough" {
+				t.Errorf("trial %v", trial)
+			}
+			want := []string{fmt.Sprintf("a-1 measures 1 at %d", at), fmt.Sprintf("a-1 ends 1: stopped at %d", at)}
+			if got := r.events[len(r.events)-2:]; !slices.Equal(got, want) {
+				t.Errorf("events %q, want %q", got, want)
+			}
+			if len(r.errs) != 1 || !errors.Is(r.errs[0], dpareto.ErrStop) || !strings.Contains(r.errs[0].Error(), "seen enough") {
+				t.Errorf("errors %v", r.errs)
+			}
+		})
+	}
+}
+
+// A trial that is asked to stop in an epoch that takes long ends when its lease is
+// renewed, with the measurement before.
+func TestStopInEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, 1)
 		var r recorder
+		began := time.Now()
 		a := &Agent{
 			Study: f.study, WorkerID: "a", Events: r.hooks(),
-			Trainer: funcTrainer(func(ctx context.Context, run trainer.Run, report trainer.Report) (trainer.Measurement, error) {
-				return checkpoints(10).Train(ctx, run, func(m trainer.Measurement) error {
-					if m.Step == 4 {
-						if _, err := f.client.Studies.StopTrial(ctx, &dparetov1.StopTrialRequest{Name: "studies/s/trials/1"}); err != nil {
-							t.Error(err)
-						}
-						time.Sleep(time.Minute) // renewals of the lease do not stop it
-					}
-					return report(m)
-				})
+			Trainer: funcTrainer(func(ctx context.Context, _ trainer.Run, report trainer.Report) (trainer.Measurement, error) {
+				if err := report(measured(1)); err != nil {
+					return trainer.Measurement{}, err
+				}
+				f.stopTrial(ctx)
+				<-ctx.Done()
+				return trainer.Measurement{}, ctx.Err()
 			}),
 		}
 		if err := a.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		if took := time.Since(began); took != 10*time.Second { // a third of the lease
+			t.Errorf("stopped after %v", took)
+		}
 		f.wantStates(succeeded)
-		if trial := f.trials()[0]; trial.GetFinalMeasurement().GetStep() != 4 || len(trial.GetMeasurements()) != 4 {
+		if trial := f.trials()[0]; trial.GetFinalMeasurement().GetStep() != 1 || trial.GetStateReason() != "seen enough" {
 			t.Errorf("trial %v", trial)
 		}
-		if r.events[len(r.events)-2] != "a-1 measures 1 at 4" {
-			t.Errorf("events %q", r.events)
+		r.wantOutcomes(t, map[Outcome]int{Stopped: 1})
+	})
+}
+
+// A trainer that goes on to its end although it should stop is taken at its word.
+func TestStopIgnored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, 1)
+		var r recorder
+		a := &Agent{
+			Study: f.study, WorkerID: "a", Events: r.hooks(),
+			Trainer: funcTrainer(func(ctx context.Context, _ trainer.Run, report trainer.Report) (trainer.Measurement, error) {
+				f.stopTrial(ctx)
+				if err := report(measured(1)); !errors.Is(err, trainer.ErrStop) {
+					t.Errorf("report: %v", err)
+				}
+				return measured(2), nil
+			}),
 		}
+		if err := a.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if step := f.trials()[0].GetFinalMeasurement().GetStep(); step != 2 {
+			t.Errorf("ends at %d", step)
+		}
+		r.wantOutcomes(t, map[Outcome]int{Succeeded: 1})
 	})
 }
 
@@ -1146,7 +1219,8 @@ func TestTrialSeedsDiffer(t *testing.T) {
 
 func TestOutcomeString(t *testing.T) {
 	for outcome, want := range map[Outcome]string{
-		Succeeded: "succeeded", Infeasible: "infeasible", Failed: "failed", Released: "released", Abandoned: "abandoned", 7: "Outcome(7)",
+		Succeeded: "succeeded", Infeasible: "infeasible", Failed: "failed", Released: "released", Abandoned: "abandoned",
+		Stopped: "stopped", 7: "Outcome(7)",
 	} {
 		if got := outcome.String(); got != want {
 			t.Errorf("String() = %s, want %s", got, want)

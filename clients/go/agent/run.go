@@ -29,17 +29,23 @@ func (c *crew) run(ctx context.Context, worker string, trial *dpareto.Trial) err
 	}
 	held, stop := trial.KeepAlive(ctx)
 	defer stop()
-	m, err := c.train(held, worker, trial)
+	m, wish, err := c.train(held, worker, trial)
 
 	tell, cancel := linger(ctx, c.grace)
 	defer cancel()
-	if err == nil {
+	switch {
+	case err == nil && wish != nil: // the server keeps its reason with its last measurement
+		err = trial.CompleteWithLast(tell)
+	case err == nil:
 		err = trial.CompleteMeasurement(tell, c.message(m))
 	}
 	if lost := context.Cause(held); err != nil && errors.Is(lost, dpareto.ErrLeaseLost) {
 		err = fmt.Errorf("%w (%w)", lost, err)
 	}
 	outcome, fatal := c.conclude(ctx, tell, trial, err)
+	if outcome == Succeeded && wish != nil {
+		outcome, err = Stopped, wish
+	}
 	if c.Events.TrialDone != nil {
 		c.Events.TrialDone(worker, trial, outcome, m, err)
 	}
@@ -56,34 +62,46 @@ func linger(ctx context.Context, grace time.Duration) (context.Context, context.
 	}
 }
 
-// train runs the trainer and returns its final measurement. A panic is an error.
-func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (m trainer.Measurement, err error) {
+// train runs the trainer and returns its final measurement. wish is the server's to stop
+// the run, if that ended it: then the server has the measurement. A panic is an error.
+func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (m trainer.Measurement, wish, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &PanicError{Value: r, Stack: debug.Stack()}
 		}
 	}()
 	if err := c.checkPrivacy(trial); err != nil {
-		return m, err
+		return m, nil, err
 	}
 	run := trainer.Run{
 		Parameters: trial.Parameters(),
 		Replicates: trial.Replicates(),
 		Seed:       TrialSeed(c.Seed, trial.Number(), trial.Attempt()),
 	}
-	var reportErr error // counts even if the trainer drops it
+	var last trainer.Measurement // that the server has
+	var reportErr error          // counts even if the trainer drops it
 	m, err = c.Trainer.Train(ctx, run, func(m trainer.Measurement) error {
-		err := c.report(ctx, worker, trial, m)
-		if errors.Is(err, dpareto.ErrStop) {
+		wish, reportErr = nil, c.report(ctx, worker, trial, m)
+		if errors.Is(reportErr, dpareto.ErrStop) {
+			last, wish, reportErr = m, reportErr, nil
 			return trainer.ErrStop
 		}
-		reportErr = err
-		return err
+		if reportErr == nil {
+			last = m
+		}
+		return reportErr
 	})
-	if err = cmp.Or(reportErr, err); err != nil {
-		return m, err
+	err = cmp.Or(reportErr, err)
+	if cause := context.Cause(ctx); errors.Is(cause, dpareto.ErrStop) && errors.Is(err, context.Canceled) {
+		return last, cause, nil
 	}
-	return m, c.check(m)
+	if err != nil {
+		return m, nil, err
+	}
+	if m.Step != last.Step { // the trainer went on to its end
+		wish = nil
+	}
+	return m, wish, c.check(m)
 }
 
 // report tells a measurement on the way.
