@@ -170,9 +170,30 @@ func (r *demoResult) writeText(w io.Writer, f demoFlags) error {
 			output.Number(r.front.GetHypervolume()), output.Number(r.exact.trueHypervolume), output.Number(r.exact.exactHypervolume))
 	}
 	b.WriteString(r.recommendation(1))
-	fmt.Fprintf(&b, "%d trials in %.0f seconds; picture: %s\n", len(r.trials), r.elapsed.Seconds(), f.picture)
+	fmt.Fprintf(&b, "%d trials%s in %.0f seconds; picture: %s\n", len(r.trials), r.special(), r.elapsed.Seconds(), f.picture)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// special counts the trials that are no ordinary runs, in words.
+func (r *demoResult) special() string {
+	var stopped int
+	for _, trial := range r.trials {
+		if output.StoppedEarly(r.study.GetSpec(), trial) {
+			stopped++
+		}
+	}
+	var parts []string
+	if stopped > 0 {
+		parts = append(parts, fmt.Sprintf("%d stopped early", stopped))
+	}
+	if n := output.CountReplicates(r.trials); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d replicates", n))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
 }
 
 // table returns the front with what fits on a line: objectives and configuration.

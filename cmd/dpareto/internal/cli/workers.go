@@ -71,6 +71,9 @@ func (w *workers) started(worker string, trial *dpareto.Trial) {
 	w.app.logger.Debug("trial started", "trial", trial.Number(), "worker", worker)
 	w.isDue(worker, true)
 	label := fmt.Sprintf("trial %d", trial.Number())
+	if isReplicate(trial) {
+		label += ", replicate"
+	}
 	if trial.Attempt() > 1 {
 		label += fmt.Sprintf(", attempt %d", trial.Attempt())
 	}
@@ -79,6 +82,11 @@ func (w *workers) started(worker string, trial *dpareto.Trial) {
 	} else {
 		w.bars[worker].Restart(label, 0, "")
 	}
+}
+
+// isReplicate reports whether a trial repeats another.
+func isReplicate(trial *dpareto.Trial) bool {
+	return trial.Message().GetOrigin() == dparetov1.TrialOrigin_TRIAL_ORIGIN_REPLICATE
 }
 
 // total returns the number of steps of a trial, or 0 where it is not known.
@@ -144,10 +152,13 @@ func (w *workers) done(worker string, trial *dpareto.Trial, outcome agent.Outcom
 	w.app.logTrial(worker, trial, outcome, m, err)
 }
 
-// logTrial logs what became of a trial: what failed as a warning, the rest only where no
-// bar shows that the agent is alive.
+// logTrial logs what became of a trial: what failed as a warning, what was stopped early,
+// and the rest only where no bar shows that the agent is alive.
 func (a *app) logTrial(worker string, trial *dpareto.Trial, outcome agent.Outcome, m trainer.Measurement, err error) {
 	attributes := []any{"trial", trial.Number(), "outcome", outcome.String(), "worker", worker}
+	if isReplicate(trial) {
+		attributes = append(attributes, "replicate_of", output.ID(trial.Message().GetReplicateOf()))
+	}
 	level := slog.LevelInfo
 	if a.console.IsTerminal() {
 		level = slog.LevelDebug
@@ -155,6 +166,9 @@ func (a *app) logTrial(worker string, trial *dpareto.Trial, outcome agent.Outcom
 	switch outcome {
 	case agent.Succeeded:
 		attributes = append(attributes, "seconds", output.Number(m.Elapsed.Seconds()))
+	case agent.Stopped:
+		level = slog.LevelInfo
+		attributes = append(attributes, "step", m.Step, "seconds", output.Number(m.Elapsed.Seconds()), "reason", err)
 	case agent.Failed, agent.Abandoned:
 		level = slog.LevelWarn
 		attributes = append(attributes, "error", err)

@@ -113,7 +113,57 @@ func exampleTrials() []*dparetov1.Trial {
 			Warnings:        []*dparetov1.Warning{{Code: "REPORT_DIFFERS", Message: "the worker reported another ε"}},
 		},
 		{Name: "studies/adult/trials/4", Number: 4, State: dparetov1.TrialState_TRIAL_STATE_QUEUED, Parameters: configuration(2)},
+		{
+			Name: "studies/adult/trials/5", Number: 5, State: dparetov1.TrialState_TRIAL_STATE_SUCCEEDED,
+			StateReason: "the model expects that no further state of the run adds to the front",
+			Origin:      dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, Parameters: configuration(64), Attempt: 1,
+			Measurements:     []*dparetov1.Measurement{{Step: 7}, {Step: 8}},
+			FinalMeasurement: &dparetov1.Measurement{Step: 8, Metrics: map[string]*dparetov1.MetricValue{"epsilon": metric(0.02), "error": metric(0.2)}},
+			Provenance: &dparetov1.Provenance{
+				Algorithm:   "default",
+				Predictions: map[string]*dparetov1.MetricPrediction{"error": {Median: 0.16, Lower: 0.15, Upper: 0.18}},
+			},
+		},
+		{
+			Name: "studies/adult/trials/6", Number: 6, State: dparetov1.TrialState_TRIAL_STATE_QUEUED,
+			Origin: dparetov1.TrialOrigin_TRIAL_ORIGIN_REPLICATE, ReplicateOf: "studies/adult/trials/5", Parameters: configuration(8),
+		},
+		{
+			Name: "studies/adult/trials/7", Number: 7, State: dparetov1.TrialState_TRIAL_STATE_QUEUED,
+			Origin: dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, Parameters: configuration(12),
+		},
 	}
+}
+
+// conditionalStudy has everything that exampleStudy has not.
+func conditionalStudy(t *testing.T) *dparetov1.Study {
+	t.Helper()
+	file, err := studyfile.Parse([]byte(`
+study_id: choices
+spec:
+  parameters:
+    - {id: optimizer, categorical_domain: {categories: [sgd, adam, lamb]}}
+    - {id: beta, double_domain: {min: 0.5, max: 0.99}, scale: LINEAR, when: {optimizer: [adam, lamb]}}
+    - {id: epochs, integer_domain: {min: 1, max: 64}, scale: LOG}
+  parameter_constraints: ["optimizer != 'lamb' || epochs < 10"]
+  metrics:
+    - {id: epochs_used, role: OBJECTIVE, goal: MINIMIZE, transform: LOG, reference_value: 64, computed: {expression: double(epochs)}}
+    - {id: error, role: OBJECTIVE, goal: MINIMIZE, transform: LOGIT, reference_value: 1, reported: {}}
+    - {id: gap, role: CONSTRAINT, bounds: {min: -1, max: 0.05}, reported: {}}
+  checkpoint_parameter: epochs
+  disable_early_stopping: true
+  replicates: 3
+  cost: checkpoint_parameter
+  prior_studies: [studies/earlier]
+  algorithm: {name: DEFAULT, initial_trials: 4}
+  budget: {max_trials: 9, max_duration: 3600s, max_stagnant_trials: 20}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Study.Name = "studies/choices"
+	file.Study.CreateTime = timestamppb.New(time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC))
+	return file.Study
 }
 
 func exampleFront(kind dparetov1.FrontKind) *dparetov1.Front {
@@ -202,6 +252,8 @@ func TestTables(t *testing.T) {
 	observed := exampleFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED)
 	for name, table := range map[string]*output.Table{
 		"study":           output.Study(study),
+		"study_choices":   output.Study(conditionalStudy(t)),
+		"trial":           output.Trial(study.GetSpec(), exampleTrials()[4]),
 		"studies":         output.Studies([]*dparetov1.Study{study, second}),
 		"studies_empty":   output.Studies(nil),
 		"trials":          output.Trials(study.GetSpec(), exampleTrials()),

@@ -80,14 +80,31 @@ func Study(s *dparetov1.Study) *Table {
 		trials = append(trials, "budget "+strconv.FormatInt(n, 10))
 	}
 	add("trials", strings.Join(trials, ", "))
-	add("algorithm", short(spec.GetAlgorithm().GetName().String(), "ALGORITHM_"))
+	add("stops after", limits(spec.GetBudget()))
+	add("algorithm", algorithm(spec.GetAlgorithm()))
 	add("seed", strconv.FormatUint(s.GetSeed(), 10))
 	add("trainer", spec.GetTrainer().GetName())
 	for _, p := range spec.GetParameters() {
-		add("parameter", p.GetId()+" "+domain(p))
+		add("parameter", p.GetId()+" "+domain(p)+condition(p.GetCondition()))
+	}
+	for _, constraint := range spec.GetParameterConstraints() {
+		add("constraint", constraint)
 	}
 	for _, m := range spec.GetMetrics() {
 		add("metric", metric(m))
+	}
+	if checkpoint := spec.GetCheckpointParameter(); checkpoint != "" {
+		add("checkpoints", "every value of "+checkpoint+" on the way of a run is a point")
+	}
+	if spec.GetDisableEarlyStopping() {
+		add("early stopping", "off")
+	}
+	if n := spec.GetReplicates(); n > 1 {
+		add("replicates", strconv.Itoa(int(n))+" runs per trial")
+	}
+	add("cost", cost(spec))
+	for _, prior := range spec.GetPriorStudies() {
+		add("prior study", ID(prior))
 	}
 	add("privacy", PrivacyStatement(spec))
 	if IsGenerated(spec) {
@@ -97,6 +114,51 @@ func Study(s *dparetov1.Study) *Table {
 		add("warning", w.GetMessage()+" ("+w.GetCode()+")")
 	}
 	return t
+}
+
+// algorithm returns the algorithm of a study in words.
+func algorithm(a *dparetov1.AlgorithmSpec) string {
+	name := short(a.GetName().String(), "ALGORITHM_")
+	if n := a.GetInitialTrials(); n > 0 {
+		name += " after " + strconv.Itoa(int(n)) + " initial trials"
+	}
+	return name
+}
+
+// limits returns what ends a study besides the number of trials in words, or "".
+func limits(b *dparetov1.Budget) string {
+	var parts []string
+	if n := b.GetMaxStagnantTrials(); n > 0 {
+		parts = append(parts, strconv.FormatInt(n, 10)+" trials without a better front")
+	}
+	if d := b.GetMaxDuration(); d != nil {
+		parts = append(parts, d.AsDuration().String())
+	}
+	return strings.Join(parts, ", or ")
+}
+
+// condition returns when a parameter exists in words, or "" if it always does.
+func condition(c *dparetov1.Condition) string {
+	if c == nil {
+		return ""
+	}
+	values := make([]string, len(c.GetValues()))
+	for i, v := range c.GetValues() {
+		values[i] = full(Value(v))
+	}
+	return ", when " + c.GetParent() + " is " + strings.Join(values, " or ")
+}
+
+// cost returns what a trial costs in words, or "" if all cost the same.
+func cost(spec *dparetov1.StudySpec) string {
+	switch measure := spec.GetCost().GetMeasure().(type) {
+	case *dparetov1.CostSpec_CheckpointParameter:
+		return "of a trial: its " + spec.GetCheckpointParameter()
+	case *dparetov1.CostSpec_Metric:
+		return "of a trial: its " + measure.Metric
+	default:
+		return ""
+	}
 }
 
 // domain returns the domain of a parameter in words.
@@ -129,17 +191,32 @@ func metric(m *dparetov1.MetricSpec) string {
 	if m.GetUnit() != "" {
 		text += " (" + m.GetUnit() + ")"
 	}
-	if m.GetRole() == dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE {
+	switch m.GetRole() {
+	case dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE:
 		text += " " + short(m.GetGoal().String(), "GOAL_") + " below "
 		if m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
 			text = strings.TrimSuffix(text, "below ") + "above "
 		}
 		text += Plain(m.GetReferenceValue())
-	} else {
+	case dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT:
+		text += bounds(m.GetBounds())
+	default:
 		text += " " + short(m.GetRole().String(), "METRIC_ROLE_")
 	}
 	if m.GetComputed() != nil {
 		text += ", computed"
 	}
 	return text
+}
+
+// bounds returns the bounds of a constraint in words.
+func bounds(b *dparetov1.MetricBounds) string {
+	var parts []string
+	if b.Min != nil {
+		parts = append(parts, "at least "+Plain(b.GetMin()))
+	}
+	if b.Max != nil {
+		parts = append(parts, "at most "+Plain(b.GetMax()))
+	}
+	return " must be " + strings.Join(parts, " and ")
 }

@@ -1,38 +1,115 @@
 package output
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
 // Trials returns a table of trials of a study, one row each: the configuration, and the
-// metrics at the end of the run.
+// metrics at the end of the run, which is at a step before that of the configuration
+// where the run was stopped early.
 func Trials(spec *dparetov1.StudySpec, trials []*dparetov1.Trial) *Table {
-	t := &Table{Columns: []string{"trial", "state"}}
+	t := &Table{Columns: []string{"trial", "state", "origin"}}
 	for _, p := range spec.GetParameters() {
 		t.Columns = append(t.Columns, p.GetId())
 	}
 	for _, m := range spec.GetMetrics() {
 		t.Columns = append(t.Columns, m.GetId())
 	}
+	hasSteps := spec.GetCheckpointParameter() != ""
+	if hasSteps {
+		t.Columns = append(t.Columns, "step")
+	}
 	t.Columns = append(t.Columns, "seconds", "attempts", "worker", "note")
+	first := make(map[string]int64) // the number of the first trial, by configuration
 	for _, trial := range trials {
-		row := []any{trial.GetNumber(), short(trial.GetState().String(), "TRIAL_STATE_")}
+		row := []any{trial.GetNumber(), short(trial.GetState().String(), "TRIAL_STATE_"), origin(trial)}
 		for _, p := range spec.GetParameters() {
 			row = append(row, Value(trial.GetParameters()[p.GetId()]))
 		}
 		for _, m := range spec.GetMetrics() {
 			row = append(row, result(trial, m.GetId()))
 		}
+		if hasSteps {
+			row = append(row, lastStep(trial))
+		}
 		var seconds any
 		if elapsed := trial.GetFinalMeasurement().GetElapsed(); elapsed != nil {
 			seconds = elapsed.AsDuration().Seconds()
 		}
-		row = append(row, seconds, int64(trial.GetAttempt()), trial.GetLease().GetWorkerId(), note(trial))
+		row = append(row, seconds, int64(trial.GetAttempt()), trial.GetLease().GetWorkerId(), note(spec, trial, repeated(trial, first)))
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// origin returns the cell of a trial's origin.
+func origin(trial *dparetov1.Trial) any {
+	if trial.GetOrigin() == dparetov1.TrialOrigin_TRIAL_ORIGIN_UNSPECIFIED {
+		return nil
+	}
+	return short(trial.GetOrigin().String(), "TRIAL_ORIGIN_")
+}
+
+// lastStep returns the cell of the step that the latest measurement of a trial belongs to.
+func lastStep(trial *dparetov1.Trial) any {
+	if step := trial.GetFinalMeasurement().GetStep(); step > 0 {
+		return step
+	}
+	if m := trial.GetMeasurements(); len(m) > 0 {
+		return m[len(m)-1].GetStep()
+	}
+	return nil
+}
+
+// StoppedEarly reports whether a successful trial of a study with a checkpoint parameter
+// ended before the step that its configuration says.
+func StoppedEarly(spec *dparetov1.StudySpec, trial *dparetov1.Trial) bool {
+	step := trial.GetFinalMeasurement().GetStep()
+	return step > 0 && step < trial.GetParameters()[spec.GetCheckpointParameter()].GetIntValue()
+}
+
+// repeated returns the number of the trial that a trial repeats, as its origin or its
+// configuration says, or "". Trials with the same configuration must be given in order.
+func repeated(trial *dparetov1.Trial, first map[string]int64) string {
+	key := configuration(trial)
+	earlier, again := first[key]
+	if !again {
+		first[key] = trial.GetNumber()
+	}
+	switch {
+	case trial.GetReplicateOf() != "":
+		return ID(trial.GetReplicateOf())
+	case again:
+		return strconv.FormatInt(earlier, 10)
+	default:
+		return ""
+	}
+}
+
+// CountReplicates returns how many trials repeat an earlier one.
+func CountReplicates(trials []*dparetov1.Trial) int {
+	n, first := 0, make(map[string]int64)
+	for _, trial := range trials {
+		if repeated(trial, first) != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// configuration returns the parameters of a trial in a form that can be compared.
+func configuration(trial *dparetov1.Trial) string {
+	var b strings.Builder
+	for _, id := range slices.Sorted(maps.Keys(trial.GetParameters())) {
+		fmt.Fprintf(&b, "%s=%q\n", id, full(Value(trial.GetParameters()[id])))
+	}
+	return b.String()
 }
 
 // Value returns the cell of a parameter's value.
@@ -66,8 +143,14 @@ func result(trial *dparetov1.Trial, metric string) any {
 }
 
 // note returns what else a reader of a trial should know.
-func note(trial *dparetov1.Trial) string {
+func note(spec *dparetov1.StudySpec, trial *dparetov1.Trial, replicateOf string) string {
 	var parts []string
+	if replicateOf != "" {
+		parts = append(parts, "replicate of "+replicateOf)
+	}
+	if StoppedEarly(spec, trial) {
+		parts = append(parts, "stopped early")
+	}
 	if trial.GetStateReason() != "" {
 		parts = append(parts, trial.GetStateReason())
 	}
@@ -78,4 +161,53 @@ func note(trial *dparetov1.Trial) string {
 		parts = append(parts, reason)
 	}
 	return strings.Join(strings.Fields(strings.Join(parts, "; ")), " ")
+}
+
+// Trial returns a table of all that was measured of a trial, a row for every field.
+func Trial(spec *dparetov1.StudySpec, trial *dparetov1.Trial) *Table {
+	t := &Table{Columns: []string{"field", "value"}}
+	add := func(field string, value any) {
+		if cell := text(value); cell != "" {
+			t.Rows = append(t.Rows, []any{field, cell})
+		}
+	}
+	add("trial", ID(trial.GetName()))
+	add("state", short(trial.GetState().String(), "TRIAL_STATE_"))
+	add("origin", origin(trial))
+	add("created", trial.GetCreateTime().AsTime())
+	if trial.GetEndTime() != nil {
+		add("ended", trial.GetEndTime().AsTime())
+	}
+	add("attempts", int64(trial.GetAttempt()))
+	add("worker", trial.GetLease().GetWorkerId())
+	for _, p := range spec.GetParameters() {
+		if value := Value(trial.GetParameters()[p.GetId()]); value != nil {
+			add("parameter", p.GetId()+" "+text(value))
+		}
+	}
+	for _, m := range spec.GetMetrics() {
+		value := result(trial, m.GetId())
+		if value == nil {
+			continue
+		}
+		cell := m.GetId() + " " + text(value)
+		if p := trial.GetProvenance().GetPredictions()[m.GetId()]; p != nil {
+			cell += ", expected " + Number(p.GetMedian()) + " (" + Number(p.GetLower()) + " to " + Number(p.GetUpper()) + ")"
+		}
+		add("metric", cell)
+	}
+	add("step", lastStep(trial))
+	if n := len(trial.GetMeasurements()); n > 0 {
+		add("measurements", int64(n))
+	}
+	if elapsed := trial.GetFinalMeasurement().GetElapsed(); elapsed != nil {
+		add("seconds", elapsed.AsDuration().Seconds())
+	}
+	add("suggested by", trial.GetProvenance().GetAlgorithm())
+	var replicateOf string
+	if trial.GetReplicateOf() != "" {
+		replicateOf = ID(trial.GetReplicateOf())
+	}
+	add("note", note(spec, trial, replicateOf))
+	return t
 }
