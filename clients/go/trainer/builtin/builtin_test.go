@@ -3,11 +3,13 @@ package builtin_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -107,7 +109,7 @@ func study(t *testing.T, name string, d trainer.Declaration) *dparetov1.StudySpe
 	}
 	text, err := json.Marshal(object{
 		"parameters": parameters, "metrics": metrics, "checkpoint_parameter": d.CheckpointParameter,
-		"algorithm": object{"name": "ALGORITHM_DPARETO"}, "trainer": object{"name": name},
+		"algorithm": object{"name": "ALGORITHM_DEFAULT"}, "trainer": object{"name": name},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -195,9 +197,46 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
-// checkMetrics trains at the lower ends of the domains and compares the metrics.
-func checkMetrics(t *testing.T, d trainer.Declaration, made trainer.Trainer) {
-	t.Helper()
+// optional are the parameters that a trainer does without.
+var optional = map[string][]string{objectiveperturbation.Name: {objectiveperturbation.ParameterSplit}}
+
+// A study may have parameters that only exist under a condition. A trainer works without
+// an optional one, and without another says which is missing.
+func TestAbsentParameters(t *testing.T) {
+	registry := builtin.Registry()
+	for name, all := range variants {
+		options := trainer.Options{Settings: all[0]}
+		d, err := registry.Declare(t.Context(), name, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := registry.New(t.Context(), name, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range d.Parameters {
+			run := lowest(d)
+			delete(run.Parameters, p.Name)
+			_, trained := made.Train(t.Context(), run, nil)
+			_, accounted := made.(trainer.PrivateTrainer).Mechanism(run.Parameters)
+			for _, err := range []error{trained, accounted} {
+				if slices.Contains(optional[name], p.Name) {
+					if err != nil {
+						t.Errorf("%s without %s: %v", name, p.Name, err)
+					}
+					continue
+				}
+				wrong, ok := errors.AsType[*trainer.ParameterError](err)
+				if !ok || wrong.Name != p.Name || !strings.HasPrefix(wrong.Reason, "is missing") {
+					t.Errorf("%s without %s: %v", name, p.Name, err)
+				}
+			}
+		}
+	}
+}
+
+// lowest returns a run at the lower ends of the domains.
+func lowest(d trainer.Declaration) trainer.Run {
 	run := trainer.Run{Parameters: make(trainer.Parameters), Replicates: 1, Seed: 1}
 	for _, p := range d.Parameters {
 		run.Parameters[p.Name] = p.Min
@@ -205,6 +244,13 @@ func checkMetrics(t *testing.T, d trainer.Declaration, made trainer.Trainer) {
 			run.Parameters[p.Name] = int64(p.Min)
 		}
 	}
+	return run
+}
+
+// checkMetrics trains at the lower ends of the domains and compares the metrics.
+func checkMetrics(t *testing.T, d trainer.Declaration, made trainer.Trainer) {
+	t.Helper()
+	run := lowest(d)
 	m, err := made.Train(t.Context(), run, nil)
 	if err != nil {
 		t.Fatal(err)

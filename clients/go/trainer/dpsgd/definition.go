@@ -122,7 +122,8 @@ func parseHidden(kind model.Kind, settings trainer.Settings) ([]int, error) {
 
 // Declaration returns what a study of the trainer consists of: the domains of Table
 // 1 of Avent et al. (2020), those of Adult for linear models and those of MNIST for
-// networks, with the laws of Tables 4 and 3, and σ in [0.1, 16]. The table calls that
+// networks, with the laws of Tables 4 and 3, and σ in [0.1, 16]. What matters of each
+// parameter is its order of magnitude, so that all scales are logarithmic. The table calls that
 // range one of the variance; in the code published with the paper it is one of
 // the standard deviation.
 func (t *Trainer) Declaration() trainer.Declaration {
@@ -132,11 +133,11 @@ func (t *Trainer) Declaration() trainer.Declaration {
 	rows := float64(t.parts.Train.Rows)
 	epochs := trainer.ParameterDeclaration{
 		Name: ParameterEpochs, Usage: "passes over the training examples", Integer: true,
-		Min: 1, Max: 64, Law: trainer.Law{Kind: trainer.LawUniform},
+		Min: 1, Max: 64, Logarithmic: true, Law: trainer.Law{Kind: trainer.LawUniform},
 	}
 	lotSize := trainer.ParameterDeclaration{
 		Name: ParameterLotSize, Usage: "training examples per step", Integer: true,
-		Min: min(8, rows), Max: min(512, rows), Law: trainer.Law{Kind: trainer.LawNormal, Mean: 128, StandardDeviation: 64},
+		Min: min(8, rows), Max: min(512, rows), Logarithmic: true, Law: trainer.Law{Kind: trainer.LawNormal, Mean: 128, StandardDeviation: 64},
 	}
 	learningRate := trainer.ParameterDeclaration{
 		Name: ParameterLearningRate, Usage: "factor of a step along the gradient",

@@ -55,7 +55,7 @@ func declaration() trainer.Declaration {
 		Parameters: []trainer.ParameterDeclaration{
 			{
 				Name: ParameterCutoff, Usage: "positive answers after which the mechanism stops",
-				Integer: true, Min: 1, Max: 30,
+				Integer: true, Min: 1, Max: 30, Logarithmic: true,
 			},
 			{
 				Name: ParameterNoiseScale, Usage: "noise, shared by the threshold and the queries",

@@ -48,8 +48,8 @@ func epochsSpec(checkpoints bool) *dparetov1.StudySpec {
 	return spec
 }
 
-// askTwice creates a study and returns its first two trials.
-func askTwice(t *testing.T, spec *dparetov1.StudySpec) (first, second *dpareto.Trial) {
+// askThrice creates a study and returns its first two trials and a replicate of the first.
+func askThrice(t *testing.T, spec *dparetov1.StudySpec) (first, second, replicate *dpareto.Trial) {
 	t.Helper()
 	address, _ := startServer(t, "--listen", "127.0.0.1:0")
 	client, err := dpareto.Dial(address)
@@ -62,14 +62,19 @@ func askTwice(t *testing.T, spec *dparetov1.StudySpec) (first, second *dpareto.T
 		t.Fatal(err)
 	}
 	var trials []*dpareto.Trial
-	for i := range 2 {
+	for i := range 3 {
+		if i == 2 {
+			if _, err := study.Replicate(t.Context(), trials[0].Name(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
 		trial, err := study.Ask(t.Context(), fmt.Sprintf("w-%d", i+1))
 		if err != nil {
 			t.Fatal(err)
 		}
 		trials = append(trials, trial)
 	}
-	return trials[0], trials[1]
+	return trials[0], trials[1], trials[2]
 }
 
 func measurement(step int64, errors ...float64) trainer.Measurement {
@@ -89,7 +94,7 @@ func newApp(c *console.Console) *app {
 func TestWorkerBars(t *testing.T) {
 	for _, checkpoints := range []bool{true, false} {
 		spec := epochsSpec(checkpoints)
-		first, second := askTwice(t, spec)
+		first, second, replicate := askThrice(t, spec)
 		var out bytes.Buffer
 		a := newApp(console.NewTerminal(&out, func() (width, height int) { return 90, 24 }))
 		shown := func(want ...string) {
@@ -122,6 +127,14 @@ func TestWorkerBars(t *testing.T) {
 		if !strings.Contains(out.String(), `level=WARN msg="trial done" trial=2 outcome=failed worker=w-2 error="the disk is full"`) {
 			t.Errorf("a failure is not logged: %q", out.String())
 		}
+		out.Reset()
+		w.done("w-1", first, agent.Stopped, measurement(20, 0.25), fmt.Errorf("report: %w: seen enough", dpareto.ErrStop))
+		if !strings.Contains(out.String(), `level=INFO msg="trial done" trial=1 outcome=stopped worker=w-1 step=20 seconds=20.00 reason="report: `) {
+			t.Errorf("a run that was stopped is not logged: %q", out.String())
+		}
+		w.started("w-1", replicate)
+		shown(fmt.Sprintf("trial %d, replicate", replicate.Number()))
+		w.done("w-1", replicate, agent.Released, trainer.Measurement{}, errors.New("the worker was stopped"))
 		w.finish()
 		out.Reset()
 		fmt.Fprintln(a.console, "after")
@@ -134,7 +147,7 @@ func TestWorkerBars(t *testing.T) {
 // Elsewhere the log tells every few seconds how far a trial is.
 func TestWorkerLog(t *testing.T) {
 	spec := epochsSpec(true)
-	first, second := askTwice(t, spec)
+	first, second, _ := askThrice(t, spec)
 	var out bytes.Buffer
 	a := newApp(console.New(&out))
 	w := a.showWorkers(t.Context(), spec, "w", 2)
