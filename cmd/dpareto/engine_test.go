@@ -1,0 +1,237 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	dpareto "github.com/dpareto/dpareto/clients/go"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// checkpointStudy is a study of the default engine on generated data.
+const checkpointStudy = `
+study_id: adult
+spec:
+  parameters:
+    - {id: epochs, integer_domain: {min: 1, max: 16}, scale: LOG}
+    - {id: noise_multiplier, double_domain: {min: 0.5, max: 8}, scale: LOG}
+  metrics:
+    - id: epsilon
+      role: OBJECTIVE
+      goal: MINIMIZE
+      transform: LOG
+      reference_value: 10
+      computed:
+        privacy:
+          dp_sgd: {sampling: FIXED_SIZE, dataset_size: "1000", batch_size: "50", noise_multiplier: noise_multiplier, epochs: epochs}
+          delta: 1e-5
+          adjacency: REPLACE_ONE
+    - {id: error, role: OBJECTIVE, goal: MINIMIZE, transform: LOGIT, reference_value: 1, reported: {}}
+  checkpoint_parameter: epochs
+  algorithm: {name: DEFAULT}
+  budget: {max_trials: 12}
+  seed: 1
+  trainer:
+    name: dp-sgd
+    settings: {generated: "true", evaluation: test, train_rows: "1000", lot_size: "50", learning_rate: "0.05", clipping_norm: "1"}
+`
+
+// createStudy creates a study on a server.
+func createStudy(t *testing.T, srv *server, content string) {
+	t.Helper()
+	if r := runProgram(t, content, "--server", srv.address, "study", "create", "-"); r.code != 0 {
+		t.Fatal(r.stderr)
+	}
+}
+
+// checkModelled fails unless the engine suggested every trial after the initial ones, by a
+// model of what the study measures.
+func checkModelled(t *testing.T, trials []*dparetov1.Trial, initial int) {
+	t.Helper()
+	for _, trial := range trials {
+		p := trial.GetProvenance()
+		if p.GetFallbackReason() != "" || (p.GetPredictions()["error"] != nil) != (trial.GetNumber() > int64(initial)) {
+			t.Errorf("%s: provenance %v", trial.GetName(), p)
+		}
+	}
+}
+
+// Two agents finish a study of the default engine with measurements on the way.
+func TestDefaultEngine(t *testing.T) {
+	const trials, initial = 12, 2 * (2 + 1)
+	srv := serve(t, filepath.Join(t.TempDir(), "studies.db"), "127.0.0.1:0")
+	createStudy(t, srv, checkpointStudy)
+	var agents []*process
+	for i := range 2 {
+		agents = append(agents, start(t, command(t, "agent", "--server", srv.address, "--study", "adult", "--workers", "1",
+			"--worker-id", fmt.Sprintf("agent-%d", i+1), "--seed", "1"), io.Discard))
+	}
+	for _, agent := range agents {
+		if code := agent.wait(); code != 0 {
+			t.Errorf("an agent ended with exit code %d", code)
+		}
+	}
+	list := trialsOf(t, studyAt(t, srv.address))
+	if len(list) != trials {
+		t.Fatalf("%d trials, want %d", len(list), trials)
+	}
+	for _, trial := range list {
+		if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED || len(trial.GetMeasurements()) == 0 {
+			t.Errorf("%s is %v with %d measurements", trial.GetName(), trial.GetState(), len(trial.GetMeasurements()))
+		}
+	}
+	// A demand that came in before the last initial trials were complete may still be
+	// answered by the initial design.
+	checkModelled(t, list[:initial], initial)
+	checkModelled(t, list[initial+2:], initial+2)
+	view := must(t, "--server", srv.address, "study", "get", "adult")
+	for _, want := range []string{"completed: the budget of 12 trials is spent", "algorithm    default", "every value of epochs"} {
+		if !strings.Contains(view, want) {
+			t.Errorf("no %q in\n%s", want, view)
+		}
+	}
+	if one := must(t, "--server", srv.address, "trial", "get", "adult", "12"); !strings.Contains(one, "suggested by  default") || !strings.Contains(one, "expected ") {
+		t.Errorf("trial get printed\n%s", one)
+	}
+	if front := must(t, "--server", srv.address, "front", "adult"); !strings.Contains(front, "posterior front") {
+		t.Errorf("front printed\n%s", front)
+	}
+}
+
+// choiceStudy is a study over a model and an optimiser, each with parameters of its own.
+const choiceStudy = `
+study_id: adult
+spec:
+  parameters:
+    - {id: model, categorical_domain: {categories: [linear, network]}}
+    - {id: width, integer_domain: {min: 8, max: 512}, scale: LOG, when: {model: network}}
+    - {id: optimizer, categorical_domain: {categories: [sgd, adam]}}
+    - {id: sgd_rate, double_domain: {min: 0.01, max: 10}, scale: LOG, when: {optimizer: sgd}}
+    - {id: adam_rate, double_domain: {min: 0.0001, max: 0.1}, scale: LOG, when: {optimizer: adam}}
+    - {id: noise_multiplier, double_domain: {min: 0.5, max: 8}, scale: LOG}
+  parameter_constraints: [model != 'network' || noise_multiplier < 7.0]
+  metrics:
+    - {id: epsilon, role: OBJECTIVE, goal: MINIMIZE, transform: LOG, reference_value: 4, computed: {expression: 2.0 / noise_multiplier}}
+    - {id: error, role: OBJECTIVE, goal: MINIMIZE, transform: LOGIT, reference_value: 1, reported: {}}
+  algorithm: {name: DEFAULT, initial_trials: 8}
+  budget: {max_trials: 18}
+  seed: 1
+`
+
+// choiceError is the error of a configuration of choiceStudy: a network trained by Adam
+// is best.
+func choiceError(trial *dpareto.Trial) float64 {
+	logit := -1.5 + 1/(1+2/trial.Float("noise_multiplier"))
+	if trial.Text("model") == "network" {
+		logit += 0.1*math.Abs(math.Log(trial.Float("width")/128)) - 0.5
+	}
+	if trial.Text("optimizer") == "adam" {
+		logit += 0.2*math.Abs(math.Log(trial.Float("adam_rate")/0.003)) - 0.3
+	} else {
+		logit += 0.2 * math.Abs(math.Log(trial.Float("sgd_rate")/0.5))
+	}
+	return 1 / (1 + math.Exp(-logit))
+}
+
+// work runs trials of a study until n are complete or the study is done.
+func work(t *testing.T, address string, n int) {
+	t.Helper()
+	study := studyAt(t, address)
+	for range n {
+		trial, err := study.Ask(t.Context(), "worker")
+		if errors.Is(err, dpareto.ErrDone) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := trial.Complete(t.Context(), dpareto.Metrics{"error": {choiceError(trial)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// One study chooses between models and optimisers, and a server that is killed in between
+// makes the same suggestions as one that is not.
+func TestChoicesAndRestarts(t *testing.T) {
+	const trials = 18
+	var runs [2][]*dparetov1.Trial
+	for i, kills := range [][]int{nil, {3, 7, 5}} { // in the initial design and after it
+		storeFile := filepath.Join(t.TempDir(), "studies.db")
+		srv := serve(t, storeFile, "127.0.0.1:0")
+		createStudy(t, srv, choiceStudy)
+		for _, n := range kills {
+			work(t, srv.address, n)
+			srv.signal(syscall.SIGKILL)
+			srv = serve(t, storeFile, "127.0.0.1:0")
+		}
+		work(t, srv.address, trials+1)
+		runs[i] = trialsOf(t, studyAt(t, srv.address))
+		srv.signal(syscall.SIGTERM)
+		checkStore(t, storeFile)
+	}
+	if len(runs[0]) != trials || len(runs[1]) != trials {
+		t.Fatalf("%d and %d trials, want %d", len(runs[0]), len(runs[1]), trials)
+	}
+	for i, trial := range runs[0] {
+		if diff := cmp.Diff(trial.GetParameters(), runs[1][i].GetParameters(), protocmp.Transform()); diff != "" {
+			t.Errorf("%s with kills (-without +with):\n%s", trial.GetName(), diff)
+		}
+		parameters := trial.GetParameters()
+		if (parameters["width"] != nil) != (parameters["model"].GetStringValue() == "network") ||
+			(parameters["adam_rate"] != nil) != (parameters["optimizer"].GetStringValue() == "adam") ||
+			(parameters["sgd_rate"] == nil) != (parameters["optimizer"].GetStringValue() == "adam") {
+			t.Errorf("%s has parameters whose condition does not hold, or lacks others: %v", trial.GetName(), parameters)
+		}
+	}
+	checkModelled(t, runs[0], 8)
+	// The model has learnt what to choose.
+	best := 0
+	for _, trial := range runs[0][8:] {
+		p := trial.GetParameters()
+		if p["model"].GetStringValue() == "network" && p["optimizer"].GetStringValue() == "adam" {
+			best++
+		}
+	}
+	if best < 5 {
+		t.Errorf("%d of 10 suggestions are networks trained by Adam, want at least half", best)
+	}
+}
+
+// The study that docs/studies.md shows is one of the default engine, and every file shown
+// there can be created.
+func TestDocumentedStudy(t *testing.T) {
+	text, err := os.ReadFile("../../docs/studies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(text), "<!-- file: choices.yaml -->")
+	if !ok {
+		t.Fatal("docs/studies.md has no choices.yaml")
+	}
+	var file strings.Builder
+	for line := range strings.Lines(strings.TrimLeft(rest, "\n")) {
+		if !strings.HasPrefix(line, "    ") && strings.TrimSpace(line) != "" {
+			break
+		}
+		file.WriteString(strings.TrimPrefix(line, "    "))
+	}
+	srv := serve(t, filepath.Join(t.TempDir(), "studies.db"), "127.0.0.1:0")
+	createStudy(t, srv, file.String())
+	view := must(t, "--server", srv.address, "study", "get", "choices")
+	for _, want := range []string{"width in {32, 128, 512}, logarithmic, when model is network", "must be at most 1.5", "its train_seconds", "algorithm    default"} {
+		if !strings.Contains(view, want) {
+			t.Errorf("no %q in\n%s", want, view)
+		}
+	}
+}
