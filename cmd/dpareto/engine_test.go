@@ -208,8 +208,58 @@ func TestChoicesAndRestarts(t *testing.T) {
 	}
 }
 
-// The study that docs/studies.md shows is one of the default engine, and every file shown
-// there can be created.
+// documentedCommands returns the lines of a document that run the program, but for those
+// that go on.
+func documentedCommands(t *testing.T, path string) [][]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out [][]string
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "#")
+		if rest, ok := strings.CutPrefix(line, "    dpareto "); ok && !strings.HasPrefix(rest, "serve ") {
+			out = append(out, strings.Fields(rest))
+		}
+	}
+	return out
+}
+
+// Every command of the tour in README.md, and of docs/studies.md after it, works as it
+// stands there, on a study of fewer trials.
+func TestTour(t *testing.T) {
+	srv := serve(t, filepath.Join(t.TempDir(), "tour.db"), "127.0.0.1:0")
+	home := t.TempDir()
+	folder := filepath.Join(home, "cmd", "dpareto", "studies")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	study, err := os.ReadFile(svtStudy(t, 20, 50))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "svt.yaml"), study, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	commands := append(documentedCommands(t, "README.md"), documentedCommands(t, filepath.Join("docs", "studies.md"))...)
+	if len(commands) < 15 {
+		t.Errorf("%d commands", len(commands))
+	}
+	for _, args := range commands {
+		if args[0] == "study" && args[1] == "create" && args[2] == "FILE" {
+			continue
+		}
+		cmd := command(t, args...)
+		cmd.Dir = home
+		cmd.Env = append(cmd.Env, "DPARETO_SERVER="+srv.address)
+		if r := finish(t, cmd, ""); r.code != 0 {
+			t.Errorf("dpareto %s: exit code %d\n%s", strings.Join(args, " "), r.code, r.stderr)
+		}
+	}
+}
+
+// The study that docs/studies.md shows can be created, and is shown with all its parts.
 func TestDocumentedStudy(t *testing.T) {
 	text, err := os.ReadFile("../../docs/studies.md")
 	if err != nil {
