@@ -28,7 +28,7 @@ func epochStudy(t *testing.T, trials int, lease time.Duration) string {
 	text := string(content)
 	for _, change := range [][2]string{
 		{"integer_domain: {min: 1, max: 64}", "integer_domain: {min: 60, max: 64}"},
-		{"budget: {max_trials: 32}", fmt.Sprintf("disable_early_stopping: true\n  replicates: 4\n  budget: {max_trials: %d}", trials)},
+		{"budget: {max_trials: 32}", fmt.Sprintf("replicates: 4\n  budget: {max_trials: %d}", trials)},
 		{"lease: {duration: 60s}", fmt.Sprintf("lease: {duration: %gs}", lease.Seconds())},
 		{"settings: {split: uci", `settings: {generated: "true", split: uci`},
 	} {

@@ -17,8 +17,8 @@ const seeds = 5
 // TestFrontQuality measures how good the fronts of the demos are, over several seeds.
 func TestFrontQuality(t *testing.T) {
 	t.Run("svt", func(t *testing.T) {
-		// Random search reaches about 1.43, the exact front has 1.541.
-		measure(t, 1.47, func(o demoOutput) float64 { return o.Hypervolume }, "--study", "svt", "--trials", "64")
+		// Random search reaches about 1.43, the paper's method 1.512, the exact front 1.541.
+		measure(t, 1.52, func(o demoOutput) float64 { return o.Hypervolume }, "--study", "svt", "--trials", "64")
 	})
 	t.Run("adult-variance", func(t *testing.T) {
 		folder := datasettest.Folder(t, "adult")

@@ -144,7 +144,7 @@ func writeJSON(w io.Writer, value any) error {
 // Table returns a table of the guarantee, a row for every field.
 func (g Guarantee) Table() *Table {
 	m := g.Message
-	t := &Table{Columns: []string{"field", "value"}}
+	t := fieldTable()
 	add := func(field string, value string) { t.Rows = append(t.Rows, []any{field, value}) }
 	add("mechanism", g.Mechanism)
 	if g.Solved != nil {

@@ -47,7 +47,7 @@ func Open(c *dparetov1.TrialCounts) int64 {
 
 // Study returns a table of what a study is, a row for every field.
 func Study(s *dparetov1.Study) *Table {
-	t := &Table{Columns: []string{"field", "value"}}
+	t := fieldTable()
 	add := func(field, value string) {
 		if value != "" {
 			t.Rows = append(t.Rows, []any{field, value})

@@ -18,6 +18,9 @@ type Table struct {
 	Rows    [][]any
 }
 
+// fieldTable returns an empty table for one thing, with a row for every field of it.
+func fieldTable() *Table { return &Table{Columns: []string{"field", "value"}} }
+
 // WriteText prints the table for people: aligned, with rounded numbers to the right.
 func (t *Table) WriteText(w io.Writer) error {
 	width := make([]int, len(t.Columns))

@@ -165,7 +165,7 @@ func note(spec *dparetov1.StudySpec, trial *dparetov1.Trial, replicateOf string)
 
 // Trial returns a table of all that was measured of a trial, a row for every field.
 func Trial(spec *dparetov1.StudySpec, trial *dparetov1.Trial) *Table {
-	t := &Table{Columns: []string{"field", "value"}}
+	t := fieldTable()
 	add := func(field string, value any) {
 		if cell := text(value); cell != "" {
 			t.Rows = append(t.Rows, []any{field, cell})
