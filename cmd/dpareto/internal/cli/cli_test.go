@@ -67,6 +67,7 @@ func TestUsage(t *testing.T) {
 		{"study list --output xml", "want table, json, csv"},
 		{"study list --server nowhere", "missing port in address"},
 		{"study list --log-level loud", "log-level"},
+		{"trial get svt first", `trial "first", want its number`},
 		{"front svt --kind middle", "want observed, posterior, best or worst"},
 		{"front svt --plot front.pdf", ".svg, .png"},
 		{"agent", "--study"},
@@ -149,6 +150,7 @@ func TestRefusals(t *testing.T) {
 		{"", "study get none", []string{"NotFound", "studies/none"}},
 		{"", "study delete none", []string{"delete studies/none", "NotFound"}},
 		{"", "trial list none", []string{"NotFound", "studies/none"}},
+		{"", "trial get none 1", []string{"NotFound", "studies/none"}},
 		{"", "front none", []string{"NotFound", "studies/none"}},
 		{"", "agent --study none", []string{"NotFound", "studies/none"}},
 		{invalid, "study create -", []string{
