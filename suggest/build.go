@@ -308,7 +308,7 @@ func (s *surface) condition(o EngineOptions, seed uint64, number int64) error {
 			}
 			b++
 		}
-		s.fronts = append(s.fronts, s.target(points))
+		s.fronts = append(s.fronts, s.drawnTarget(points, d))
 	}
 	return nil
 }

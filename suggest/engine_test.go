@@ -123,6 +123,30 @@ func TestSurfaceGradient(t *testing.T) {
 			}
 			return p, h, EngineOptions{}
 		},
+		"constrained, nothing acceptable": func() (*Problem, *History, EngineOptions) {
+			p := tradeOff()
+			h := noisyHistory(p, 25, 4, 0.2)
+			p.Constraints = []Constraint{{Name: "time", Lower: math.Inf(-1), Upper: 0.5}}
+			for i := range h.Evaluations {
+				e := &h.Evaluations[i]
+				e.Values = append(e.Values, 1+8*e.Point[0])
+			}
+			return p, h, EngineOptions{}
+		},
+		"along rays": func() (*Problem, *History, EngineOptions) {
+			p := tradeOff()
+			h := noisyHistory(p, 25, 5, 0.2)
+			for j := range 4 {
+				p.Objectives = append(p.Objectives, Objective{Name: string(rune('a' + j)), Goal: Goal(1 + j%2), Reference: float64(1 - j%2)})
+			}
+			for i := range h.Evaluations {
+				e := &h.Evaluations[i]
+				for j := range 4 {
+					e.Values = append(e.Values, 0.5+0.4*math.Sin(float64(j)+3*e.Point[0]+math.Log(e.Point[1])))
+				}
+			}
+			return p, h, EngineOptions{}
+		},
 		"trajectory": func() (*Problem, *History, EngineOptions) {
 			p, h := withEpochs()
 			return p, h, EngineOptions{}
