@@ -2,12 +2,16 @@
 
 package suggest_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/dpareto/dpareto/suggest"
+)
 
 func TestDefaultWithManyObjectivesLong(t *testing.T) {
 	for seed := range uint64(3) {
-		beatsRandom(t, 4, 60, 200, seed)
-		beatsRandom(t, 5, 60, 60, seed)
-		beatsRandom(t, 6, 60, 60, seed)
+		beatsRandom(t, suggest.EngineOptions{}, 4, 60, 200, seed)
+		beatsRandom(t, suggest.EngineOptions{}, 5, 60, 60, seed)
+		beatsRandom(t, suggest.EngineOptions{}, 6, 60, 60, seed)
 	}
 }

@@ -26,17 +26,18 @@ func solve(t *testing.T, d suggest.Designer, p *problems.Problem, n int, seed ui
 }
 
 // With three objectives the region to be improved is divided into boxes, with more it
-// is seen along rays. Other dimensions are in the long tests.
+// is seen along rays. Other dimensions, and six with as many candidates as by default,
+// are in the long tests.
 func TestDefaultWithManyObjectives(t *testing.T) {
-	beatsRandom(t, 3, 45, 150, 1)
-	beatsRandom(t, 6, 38, 60, 1)
+	beatsRandom(t, suggest.EngineOptions{}, 3, 45, 150, 1)
+	beatsRandom(t, suggest.EngineOptions{Candidates: 128, Restarts: 4}, 6, 38, 38, 1)
 }
 
 // beatsRandom compares the default with random search on DTLZ2.
-func beatsRandom(t *testing.T, objectives, runs, randomRuns int, seed uint64) {
+func beatsRandom(t *testing.T, o suggest.EngineOptions, objectives, runs, randomRuns int, seed uint64) {
 	t.Helper()
 	p := problems.DTLZ2(objectives+2, objectives)
-	ours := solve(t, suggest.NewDefault(suggest.EngineOptions{}), p, runs, seed)
+	ours := solve(t, suggest.NewDefault(o), p, runs, seed)
 	random := solve(t, suggest.NewRandom(), p, randomRuns, seed)
 	t.Logf("%d objectives, seed %d: %.3f after %d runs, %.3f after %d random ones, of %.3f", objectives, seed, ours, runs, random, randomRuns, p.MaxHypervolume)
 	if ours <= random {
