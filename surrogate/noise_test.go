@@ -222,10 +222,23 @@ func TestNoisePosteriorValue(t *testing.T) {
 	}
 	h := hyperparametersAt(t, p, theta)
 	want := mustNew(t, nil, h, obs).LogMarginalLikelihood() - meanPenalty(t, p, theta) + 40*math.Log(p.units.scale)
-	for i, density := range []func(float64) (float64, float64){
-		prior.SignalVariance, prior.LengthScale, prior.LengthScale, prior.NoiseVariance, prior.NoiseSlope, prior.NoiseSlope, prior.NoiseDecay,
+	average := 0.0 // of the learned noise
+	for _, x := range obs.X {
+		average += math.Exp(theta[3]+theta[4]*(x[0]-0.5)+theta[5]*(x[1]-0.5)) / 40
+	}
+	for _, term := range []struct {
+		density func(float64) (float64, float64)
+		at      float64
+	}{
+		{prior.SignalVariance, theta[0]},
+		{prior.LengthScale, theta[1]},
+		{prior.LengthScale, theta[2]},
+		{prior.NoiseVariance, math.Log(average)},
+		{prior.NoiseSlope, theta[4]},
+		{prior.NoiseSlope, theta[5]},
+		{prior.NoiseDecay, theta[6]},
 	} {
-		v, _ := density(theta[i])
+		v, _ := term.density(term.at)
 		want += v
 	}
 	if !scalar.EqualWithinAbs(-got, want, 1e-10) {

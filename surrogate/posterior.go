@@ -235,7 +235,7 @@ func (p *problem) logPrior(theta, grad []float64) float64 {
 	add(0, 1, p.prior.SignalVariance)
 	add(1, p.scales, p.prior.LengthScale)
 	if p.noiseAt >= 0 {
-		add(p.noiseAt, 1, p.prior.NoiseVariance)
+		sum += p.logNoisePrior(theta, grad)
 	}
 	if p.slopesAt >= 0 {
 		add(p.slopesAt, p.d, p.prior.NoiseSlope)
@@ -244,6 +244,36 @@ func (p *problem) logPrior(theta, grad []float64) float64 {
 		add(p.decayAt, 1, p.prior.NoiseDecay)
 	}
 	return sum
+}
+
+// logNoisePrior is the part of logPrior that the learned noise variance has, on average
+// over the observations: where it changes over the space, its value at the centre could
+// be small and the noise explain everything near some corner.
+func (p *problem) logNoisePrior(theta, grad []float64) float64 {
+	level := theta[p.noiseAt]
+	if p.slopesAt < 0 {
+		logDensity, slope := p.prior.NoiseVariance(level)
+		if grad != nil {
+			grad[p.noiseAt] -= slope
+		}
+		return logDensity
+	}
+	slopes := theta[p.slopesAt : p.slopesAt+p.d]
+	mean, moments := 0.0, make([]float64, p.d)
+	for i := range p.n {
+		row := p.centred[i*p.d : (i+1)*p.d]
+		noise := math.Exp(blas64.Dot(vector(slopes), vector(row))) / float64(p.n)
+		mean += noise
+		blas64.Axpy(noise, vector(row), vector(moments))
+	}
+	logDensity, slope := p.prior.NoiseVariance(level + math.Log(mean))
+	if grad != nil {
+		grad[p.noiseAt] -= slope
+		for j, m := range moments {
+			grad[p.slopesAt+j] -= slope * m / mean
+		}
+	}
+	return logDensity
 }
 
 // logPosterior evaluates the negative logarithm of the marginal likelihood

@@ -16,6 +16,9 @@ import "math"
 type Prior interface {
 	SignalVariance(v float64) (logDensity, derivative float64)
 	LengthScale(v float64) (logDensity, derivative float64)
+
+	// NoiseVariance takes the logarithm of the average of the learned noise
+	// variances of one run at the observations, which is σ_n² without slopes.
 	NoiseVariance(v float64) (logDensity, derivative float64)
 	NoiseDecay(v float64) (logDensity, derivative float64)
 
@@ -92,8 +95,8 @@ func (p LogNormalPrior) NoiseDecay(v float64) (logDensity, derivative float64) {
 //
 //	log ℓ_j  ~ N(√2 − 3 + ½ ln d, √3),  mode ℓ = 0.205 √d
 //	log s_f² ~ N(0, 2)
-//	log σ_n² ~ N(−5, 2),                mode σ_n² = 0.0067
-//	b_j      ~ N(0, 1.5)
+//	log τ²   ~ N(−5, 1),                mode τ² = 0.0067, on average
+//	b_j      ~ N(0, 1)
 //	log λ    ~ N(0, 1)
 //
 // with the standard deviation as the second argument.
@@ -105,17 +108,18 @@ func (p LogNormalPrior) NoiseDecay(v float64) (logDensity, derivative float64) {
 // with the mean lowered by the variance 3; so the mode over log ℓ taken here is
 // the mode over ℓ meant there.
 //
-// The noise prior is wide enough for outputs known almost exactly as well as
-// for noisy ones. A noise slope of one standard deviation lets the standard
-// deviation of the noise double from one face of the unit cube to the other. The
-// decay suits positions that are logarithms: noise stays much the same while the
-// epoch changes by less than a factor of e.
+// The noise is held near a small share of the variance until data say otherwise:
+// where every configuration was run once, a few runs can be told as noise alone, and a
+// model that believes it has nothing left to learn. A noise slope of one standard
+// deviation changes the standard deviation of the noise by two thirds from one face of
+// the unit cube to the other. The decay suits positions that are logarithms: noise
+// stays much the same while the epoch changes by less than a factor of e.
 func DefaultPrior(d int) LogNormalPrior {
 	return LogNormalPrior{
 		Signal: Normal{Mean: 0, StdDev: 2},
 		Length: Normal{Mean: math.Sqrt2 - 3 + math.Log(math.Max(1, float64(d)))/2, StdDev: sqrt3},
-		Noise:  Normal{Mean: -5, StdDev: 2},
-		Slope:  Normal{Mean: 0, StdDev: 1.5},
+		Noise:  Normal{Mean: -5, StdDev: 1},
+		Slope:  Normal{Mean: 0, StdDev: 1},
 		Decay:  Normal{Mean: 0, StdDev: 1},
 	}
 }

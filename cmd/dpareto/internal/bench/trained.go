@@ -28,6 +28,7 @@ type trainedStudy struct {
 	truth      func(space.Point) []float64
 	logScales  []string // parameters that are measured on a log scale, whatever the file says
 	settings   map[string]string
+	lawless    bool // the design laws are left out
 }
 
 // trainedStudies are the problems with a trainer, by which methods were compared before.
@@ -38,6 +39,10 @@ var trainedStudies = []trainedStudy{
 	}},
 	{
 		name: "adult", file: "adult-variance", checkpoint: dpsgd.ParameterEpochs,
+		logScales: []string{dpsgd.ParameterEpochs, dpsgd.ParameterLotSize}, settings: adultSplit,
+	},
+	{
+		name: "adult_uniform", file: "adult-variance", checkpoint: dpsgd.ParameterEpochs, lawless: true,
 		logScales: []string{dpsgd.ParameterEpochs, dpsgd.ParameterLotSize}, settings: adultSplit,
 	},
 	{name: "adult_linear", file: "adult-variance", checkpoint: dpsgd.ParameterEpochs, settings: adultSplit}, // as published
@@ -62,6 +67,9 @@ func (s *trainedStudy) open(ctx context.Context, o ProblemOptions) (*Problem, er
 	for _, p := range message.GetParameters() {
 		if slices.Contains(s.logScales, p.GetId()) {
 			p.Scale = dparetov1.Scale_SCALE_LOG
+		}
+		if s.lawless {
+			p.Design = nil
 		}
 	}
 	maps.Copy(message.GetTrainer().GetSettings(), s.settings)
