@@ -21,11 +21,6 @@ const (
 	// ascents bounds the evaluations of one local search.
 	ascents = 40
 
-	// ascentDraws is the number of draws of the front that a local search uses:
-	// enough to find its way. What it finds is compared by all of them, and at all
-	// looks.
-	ascentDraws = 9
-
 	// ascentGain is the gain of the logarithm of the acquisition that a step of a
 	// local search must promise.
 	ascentGain = 1e-3
@@ -384,7 +379,7 @@ func (f *descent) Value(x []float64) (float64, error) {
 	for i, j := range f.moving {
 		f.at.unit[j] = x[i]
 	}
-	return -f.v.evaluate(f.at, f.steps, min(len(f.v.fronts), ascentDraws), true), nil
+	return -f.v.evaluate(f.at, f.steps, len(f.v.fronts), true), nil
 }
 
 // Gradient implements [lbfgs.Function].
