@@ -125,3 +125,50 @@ func TestThin(t *testing.T) {
 		t.Errorf("%d runs, the last %d", len(got), got[len(got)-1].Run)
 	}
 }
+
+// A study may bound a metric that its prior did not have: what the prior measured then
+// says nothing of it, also to the default designer.
+func TestPriorWithoutConstraint(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{})
+	s.designer = designerOf
+	runs(t, s, nil)
+	for range 4 {
+		completeRun(t, s, askRun(t, s), errorAt(0, 0.25))
+	}
+	asked := runSpec()
+	most := 10.0
+	asked.Metrics = append(asked.GetMetrics(), &dparetov1.MetricSpec{
+		Id: "seconds", Role: dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT, Transform: dparetov1.Transform_TRANSFORM_IDENTITY,
+		Bounds: &dparetov1.MetricBounds{Max: &most},
+		Source: &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{}},
+	})
+	asked.PriorStudies = []string{"studies/runs"}
+	asked.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_DEFAULT
+	created, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "next", Study: &dparetov1.Study{Spec: asked}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := s.snapshot(t.Context(), "next", created.GetStudy().GetUid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range snapshot.history.Prior {
+		if len(e.Values) != 3 || !math.IsNaN(e.Values[2]) || !math.IsNaN(e.StdErrors[2]) || e.Values[1] != 0.25 {
+			t.Errorf("prior %+v", e)
+		}
+	}
+	for i := range 3 {
+		no := false
+		resp, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/next", WorkerId: "w", Resume: &no})
+		if err != nil || len(resp.GetTrials()) != 1 {
+			t.Fatalf("%v, %v", resp, err)
+		}
+		// A model needs something of the study itself.
+		if reason := resp.GetTrials()[0].GetProvenance().GetFallbackReason(); i > 0 && reason != "" {
+			t.Error(reason)
+		}
+		m, seconds := errorAt(0, 0.25), 5.0
+		m.Metrics["seconds"] = &dparetov1.MetricValue{Value: &seconds}
+		completeRun(t, s, resp.GetTrials()[0], m)
+	}
+}

@@ -41,9 +41,9 @@ func number(value *dparetov1.MetricValue, err error) float64 {
 }
 
 // constraintNumber is number for a metric with bounds: NaN, which is within none, where
-// it cannot be computed.
+// it cannot be computed, or was not measured, as in a prior study without it.
 func constraintNumber(value *dparetov1.MetricValue, err error) float64 {
-	if err != nil || value.Value == nil {
+	if err != nil || value == nil || value.Value == nil {
 		return math.NaN()
 	}
 	return value.GetValue()

@@ -258,7 +258,7 @@ func (s *Study) ObjectiveValues(m *dparetov1.Measurement, statistic Statistic) [
 }
 
 // ConstraintValues returns the means of the metrics with bounds of a measurement in the
-// order of the problem's constraints: NaN where a computed one has no value.
+// order of the problem's constraints: NaN where there is none.
 func (s *Study) ConstraintValues(m *dparetov1.Measurement) []float64 {
 	values := make([]float64, len(s.constrained))
 	for i, k := range s.constrained {
@@ -289,12 +289,15 @@ func (s *Study) Evaluation(point space.Point, m *dparetov1.Measurement) suggest.
 		Runs:      1,
 	}
 	if s.cost >= 0 {
-		e.Cost = m.GetMetrics()[s.metrics[s.cost].spec.GetId()].GetValue() // 0 if it was not reported
+		// 0 if it was not reported; a prior study may have let it be negative.
+		e.Cost = max(0, m.GetMetrics()[s.metrics[s.cost].spec.GetId()].GetValue())
 	}
 	for i, k := range metrics {
 		metric := &s.metrics[k]
 		value := m.GetMetrics()[metric.spec.GetId()]
 		switch {
+		case value == nil: // in a prior study
+			e.StdErrors[i] = math.NaN()
 		case metric.computed != nil:
 			e.StdErrors[i] = 0
 		case value.StandardError != nil:
