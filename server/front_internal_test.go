@@ -12,7 +12,6 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
-	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
@@ -91,7 +90,7 @@ func TestEvenly(t *testing.T) {
 // A configuration whose measurements violate a constraint is on no front.
 func TestMeasuredConstraints(t *testing.T) {
 	const content = "seconds"
-	reference := 1.0
+	reference, most := 1.0, 10.0
 	compiled, err := spec.Compile("spec", &dparetov1.StudySpec{
 		Parameters: []*dparetov1.ParameterSpec{{
 			Id: "x", Scale: dparetov1.Scale_SCALE_LINEAR,
@@ -104,7 +103,8 @@ func TestMeasuredConstraints(t *testing.T) {
 				Source: &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{}},
 			},
 			{
-				Id: content, Role: dparetov1.MetricRole_METRIC_ROLE_TRACKED,
+				Id: content, Role: dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT, Transform: dparetov1.Transform_TRANSFORM_IDENTITY,
+				Bounds: &dparetov1.MetricBounds{Max: &most},
 				Source: &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{}},
 			},
 		},
@@ -113,7 +113,6 @@ func TestMeasuredConstraints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compiled.Problem.Constraints = []suggest.Constraint{{Name: content, Lower: math.Inf(-1), Upper: 10}}
 	r := &results{compiled: compiled, study: new(dparetov1.Study), byPoint: make(map[string]int)}
 	add := func(number int64, x, err, seconds float64) {
 		r.add(&dparetov1.Trial{Name: trialName("s", number), Number: number}, []float64{x}, &dparetov1.Measurement{
@@ -126,6 +125,36 @@ func TestMeasuredConstraints(t *testing.T) {
 	front := r.measuredFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED)
 	if len(front.GetPoints()) != 1 || front.GetPoints()[0].GetTrial() != trialName("s", 1) || front.GetHypervolume() != 0.5 {
 		t.Errorf("front %v", front)
+	}
+}
+
+// Where a computed constraint has no value a configuration is on no front, although 0
+// would be within the bounds.
+func TestConstraintsWithoutValue(t *testing.T) {
+	for x, points := range map[float64]int{0.25: 0, 0.75: 1} {
+		s := serviceWith(t, at(x, 64))
+		most := 1.0
+		runs(t, s, func(asked *dparetov1.StudySpec) {
+			asked.CheckpointParameter = ""
+			asked.Metrics = []*dparetov1.MetricSpec{asked.GetMetrics()[1], {
+				Id: "c", Role: dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT, Transform: dparetov1.Transform_TRANSFORM_IDENTITY,
+				Bounds: &dparetov1.MetricBounds{Max: &most},
+				Source: &dparetov1.MetricSpec_Computed{Computed: &dparetov1.ComputedSource{
+					Function: &dparetov1.ComputedSource_Expression{Expression: "math.log(x - 0.5)"},
+				}},
+			}}
+		})
+		completeRun(t, s, askRun(t, s), errorAt(0, 0.5))
+		f := &frontService{Server: s.Server}
+		for _, kind := range measuredKinds {
+			resp, err := f.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/runs", Kind: kind})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(resp.GetFront().GetPoints()); got != points || (resp.GetFront().GetHypervolume() > 0) != (points > 0) {
+				t.Errorf("%v at x = %g: %v", kind, x, resp.GetFront())
+			}
+		}
 	}
 }
 

@@ -173,18 +173,21 @@ func statisticOf(kind dparetov1.FrontKind) spec.Statistic {
 	}
 }
 
-// allowed reports whether the mean of measurements meets the study's constraints.
+// allowed reports whether the mean of measurements meets the study's constraints. Where
+// one has no value it does not.
 func (r *results) allowed(measurements []int) bool {
-	for i := range r.compiled.Problem.Constraints {
-		constraint := &r.compiled.Problem.Constraints[i]
-		sum, runs := 0.0, 0.0
-		for _, k := range measurements {
-			m := &r.measurements[k]
-			weight := float64(m.evaluation.Runs)
-			sum += weight * m.measurement.GetMetrics()[constraint.Name].GetValue()
-			runs += weight
+	sums, runs := make([]float64, len(r.compiled.Problem.Constraints)), 0.0
+	for _, k := range measurements {
+		m := &r.measurements[k]
+		weight := float64(m.evaluation.Runs)
+		for i, v := range r.compiled.ConstraintValues(m.measurement) {
+			sums[i] += weight * v
 		}
-		if mean := sum / runs; !(constraint.Lower <= mean && mean <= constraint.Upper) {
+		runs += weight
+	}
+	for i, sum := range sums {
+		mean := sum / runs
+		if c := &r.compiled.Problem.Constraints[i]; !(c.Lower <= mean && mean <= c.Upper) || math.IsInf(mean, 0) {
 			return false
 		}
 	}
