@@ -52,7 +52,7 @@ func NewEnvironment(variables []Variable) (*Environment, error) {
 		ext.Math(),
 		unary("math.exp", math.Exp),
 		unary("math.log", math.Log),
-		binary("math.pow", math.Pow),
+		binary("math.pow", pow),
 	}
 	position := make(map[string]int)
 	for i, v := range variables {

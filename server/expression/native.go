@@ -55,7 +55,11 @@ func (t *translator) translate(e ast.Expr) Native {
 			return func([]float64) float64 { return x }
 		}
 	case ast.IdentKind:
-		if i, ok := t.position[e.AsIdent()]; ok {
+		i, ok := t.position[e.AsIdent()]
+		switch {
+		case ok && t.isInt(e):
+			return func(values []float64) float64 { return exact(values[i]) }
+		case ok:
 			return func(values []float64) float64 { return values[i] }
 		}
 	case ast.CallKind:
@@ -99,6 +103,9 @@ func (t *translator) call(e ast.Expr) Native {
 func unaryOperation(name string, isInt bool) func(float64) float64 {
 	switch name {
 	case operators.Negate:
+		if isInt {
+			return func(x float64) float64 { return exact(-x) }
+		}
 		return func(x float64) float64 { return -x }
 	case "double":
 		return func(x float64) float64 { return x }
@@ -145,9 +152,9 @@ func binaryOperation(name string, ints int) func(x, y float64) float64 {
 		}
 		return func(x, y float64) float64 { return x / y }
 	case operators.Modulo:
-		return math.Mod
+		f = math.Mod
 	case "math.pow":
-		return math.Pow
+		f = pow
 	default:
 		return nil
 	}
@@ -157,10 +164,20 @@ func binaryOperation(name string, ints int) func(x, y float64) float64 {
 	return f
 }
 
-// exact returns an integer, or NaN if a float64 may not hold it exactly.
+// pow is math.Pow, but NaN if an operand is: IEEE 754 has 1 to any power, and any number
+// to the power of 0, be 1, and so would hide that an operand has no value.
+func pow(x, y float64) float64 {
+	if math.IsNaN(x) || math.IsNaN(y) {
+		return math.NaN()
+	}
+	return math.Pow(x, y)
+}
+
+// exact returns an integer, or NaN if a float64 may not hold it exactly. Integers have
+// one zero: -0 becomes 0.
 func exact(x float64) float64 {
 	if math.Abs(x) > 1<<53 {
 		return math.NaN()
 	}
-	return x
+	return x + 0
 }
