@@ -24,7 +24,7 @@ func stagnant(record *storev1.StudyRecord) string {
 }
 
 // updateStagnation takes a trial that was just completed into account. Failed ones say
-// nothing of the front.
+// nothing of the front. Replicates check it: that they do not make it grow is expected.
 func (c *change) updateStagnation(trial *dparetov1.Trial) {
 	if c.study.GetStudy().GetSpec().GetBudget().GetMaxStagnantTrials() == 0 || trial.GetState() == dparetov1.TrialState_TRIAL_STATE_FAILED {
 		return
@@ -33,7 +33,9 @@ func (c *change) updateStagnation(trial *dparetov1.Trial) {
 		c.study.Stagnation = new(storev1.Stagnation)
 	}
 	stagnation := c.study.GetStagnation()
-	stagnation.Trials++
+	if trial.GetReplicateOf() == "" {
+		stagnation.Trials++
+	}
 	if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
 		return
 	}

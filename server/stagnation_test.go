@@ -83,3 +83,33 @@ func TestStagnationUnderConstraints(t *testing.T) {
 		t.Errorf("%v, %v", resp, err)
 	}
 }
+
+// Replicates do not spend the limit, but reset it where they make the front grow.
+func TestReplicatesAreNotStagnant(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	runs(t, s, func(asked *dparetov1.StudySpec) {
+		asked.CheckpointParameter = ""
+		asked.Metrics = asked.GetMetrics()[1:]
+		asked.Budget = &dparetov1.Budget{MaxStagnantTrials: 2}
+	})
+	first := completeRun(t, s, askRun(t, s), errorAt(0, 0.5))
+	replicate := func(value float64) {
+		_, err := s.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: "studies/runs", Trial: &dparetov1.Trial{ReplicateOf: first.GetName()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		completeRun(t, s, askRun(t, s), errorAt(0, value))
+	}
+	for range 3 {
+		replicate(0.5)
+	}
+	completeRun(t, s, askRun(t, s), errorAt(0, 0.6)) // stagnant: 1
+	replicate(0.4)                                   // grows: 0
+	completeRun(t, s, askRun(t, s), errorAt(0, 0.6))
+	completeRun(t, s, askRun(t, s), errorAt(0, 0.6))
+	no := false
+	resp, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/runs", WorkerId: "w", Resume: &no})
+	if err != nil || len(resp.GetTrials()) > 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_STAGNANT {
+		t.Errorf("%v, %v", resp, err)
+	}
+}

@@ -690,8 +690,9 @@ type Budget struct {
 	// an increase of the hypervolume. It is that of the observed front (see GetFront), with
 	// the measurements on the way of a study with a checkpoint parameter, and has increased
 	// when it exceeds by more than a factor of 1.001 what it was when it last did. A front
-	// without hypervolume counts as one without an increase. Deleting trials changes
-	// nothing. 0 means no limit.
+	// without hypervolume counts as one without an increase. Trials with replicate_of
+	// set check what was found: they do not count, but may increase it. Deleting trials
+	// changes nothing. 0 means no limit.
 	MaxStagnantTrials int64 `protobuf:"varint,3,opt,name=max_stagnant_trials,json=maxStagnantTrials,proto3" json:"max_stagnant_trials,omitempty"`
 	// Number of trials that may be active at a time. 0 means no limit.
 	MaxParallelTrials int64 `protobuf:"varint,4,opt,name=max_parallel_trials,json=maxParallelTrials,proto3" json:"max_parallel_trials,omitempty"`
