@@ -77,22 +77,20 @@ func (s *Server) results(ctx context.Context, id string, finalOnly bool) (*resul
 	return r, nil
 }
 
-// addTrial adds the measurements of a trial: the final one, and those on the way if each
-// is an evaluation of its own.
+// addTrial adds the measurements of a trial: the final one, and, if each is an evaluation
+// of its own, those on the way, in the order of their steps.
 func (r *results) addTrial(trial *dparetov1.Trial, finalOnly bool) error {
 	point, err := r.compiled.Point("trial.parameters", trial.GetParameters())
 	if err != nil {
 		return fmt.Errorf("%s: %w", trial.GetName(), err)
 	}
-	final := trial.GetFinalMeasurement()
+	measurements := []*dparetov1.Measurement{trial.GetFinalMeasurement()}
 	if r.compiled.Checkpoints() && !finalOnly {
-		for _, m := range trial.GetMeasurements() {
-			if m.GetStep() != final.GetStep() {
-				r.add(trial, point, m)
-			}
-		}
+		measurements = withFinal(trial)
 	}
-	r.add(trial, point, final)
+	for _, m := range measurements {
+		r.add(trial, point, m)
+	}
 	r.measurements[len(r.measurements)-1].last = true
 	return nil
 }

@@ -185,24 +185,38 @@ func (h *historyCache) add(compiled *spec.Study, trial *dparetov1.Trial, checkpo
 }
 
 // appendEvaluations appends the evaluations that a completed trial is: its final
-// measurement, after those on the way where they count.
+// measurement, and those on the way where they count, in the order of their steps. That
+// of the final one need not be the last: a worker may choose the best.
 func appendEvaluations(dst []suggest.Evaluation, compiled *spec.Study, point space.Point, trial *dparetov1.Trial, checkpoints bool) []suggest.Evaluation {
 	final := trial.GetFinalMeasurement()
 	if !checkpoints || !compiled.Checkpoints() {
 		return append(dst, compiled.Evaluation(point, final))
 	}
 	first := len(dst)
-	for _, m := range trial.GetMeasurements() {
-		if m.GetStep() != final.GetStep() {
-			dst = append(dst, compiled.Evaluation(point, m))
-		}
+	for _, m := range withFinal(trial) {
+		dst = append(dst, compiled.Evaluation(point, m))
 	}
-	dst = append(dst, compiled.Evaluation(point, final))
 	for i := first; i < len(dst); i++ {
 		dst[i].Run = trial.GetNumber()
 	}
 	return dst
 }
+
+// withFinal returns the measurements of a successful trial by ascending step, the final
+// one in the place of any other at its step.
+func withFinal(trial *dparetov1.Trial) []*dparetov1.Measurement {
+	final := trial.GetFinalMeasurement()
+	all := slices.Clone(trial.GetMeasurements())
+	i, found := slices.BinarySearchFunc(all, final.GetStep(), compareStep)
+	if found {
+		all[i] = final
+		return all
+	}
+	return slices.Insert(all, i, final)
+}
+
+// compareStep compares the step of a measurement with another.
+func compareStep(m *dparetov1.Measurement, step int64) int { return cmp.Compare(m.GetStep(), step) }
 
 // pointOf returns the configuration of a trial.
 func pointOf(compiled *spec.Study, trial *dparetov1.Trial) (space.Point, error) {

@@ -149,6 +149,33 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// A final measurement may be of an earlier step than the last: the evaluations of a run
+// are in the order of its steps.
+func TestFinalMeasurementOnTheWay(t *testing.T) {
+	s := serviceWith(t, at(0.25, 64))
+	s.learnsFromCheckpoints = (*spec.Study).Checkpoints
+	study := runs(t, s, nil)
+	for _, step := range []int64{10, 1} {
+		trial := askRun(t, s)
+		report(t, s, trial, errorAt(1, 0.5), errorAt(60, 0.3))
+		completeRun(t, s, trial, errorAt(step, 0.1))
+	}
+	var got []string
+	for _, e := range historyOf(t, s.Server, study).Evaluations {
+		got = append(got, fmt.Sprint(e.Run, e.Point[1], e.Values[1]))
+	}
+	if want := []string{"1 1 0.5", "1 10 0.1", "1 60 0.3", "2 1 0.1", "2 60 0.3"}; !slices.Equal(got, want) {
+		t.Errorf("evaluations %q, want %q", got, want)
+	}
+	front, err := s.results(t.Context(), "runs", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := front.measurements[2]; len(front.measurements) != 5 || m.measurement.GetStep() != 60 || !m.last || front.measurements[1].last {
+		t.Errorf("measurements %v", front.measurements)
+	}
+}
+
 // Whatever happens, the history that is kept up to date is that of the stored trials.
 func TestHistoryIsThatOfTheStore(t *testing.T) {
 	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})

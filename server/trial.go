@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -440,9 +439,7 @@ func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMea
 // addMeasurement inserts a measurement in step order. The same measurement again
 // changes nothing; another one at the same step is refused.
 func addMeasurement(trial *dparetov1.Trial, m *dparetov1.Measurement, now time.Time) error {
-	i, found := slices.BinarySearchFunc(trial.GetMeasurements(), m.GetStep(), func(o *dparetov1.Measurement, step int64) int {
-		return cmp.Compare(o.GetStep(), step)
-	})
+	i, found := slices.BinarySearchFunc(trial.GetMeasurements(), m.GetStep(), compareStep)
 	if found {
 		existing := proto.CloneOf(trial.GetMeasurements()[i])
 		existing.ReportTime = nil
