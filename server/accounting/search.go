@@ -103,13 +103,13 @@ type cell struct {
 	once  sync.Once
 	first node               // of the 4 nodes on each axis that surround it
 	log   [4 * 4 * 4]float64 // log ε there
-	ok    bool               // all are finite
+	ok    bool               // all are there, and finite
 }
 
 // column is a mechanism for any number of steps.
 type column struct {
 	mu    sync.Mutex
-	curve privacy.Curve
+	curve privacy.Curve   // nil if there is none
 	log   map[int]float64 // log ε by index on the axis of steps
 }
 
@@ -214,19 +214,20 @@ func (t *table) cell(at node) *cell {
 	return c
 }
 
-// fill computes the values of a cell.
+// fill computes the values of a cell. It may panic in an accountant: then the cell is
+// not ok, and is not filled again.
 func (t *table) fill(c *cell) {
-	c.ok = true
+	ok := true
 	for i := range 4 {
 		for j := range 4 {
 			for k := range 4 {
 				v := t.at(node{c.first[0] + i, c.first[1] + j, c.first[2] + k})
 				c.log[16*i+4*j+k] = v
-				c.ok = c.ok && !math.IsNaN(v) && !math.IsInf(v, 0)
+				ok = ok && !math.IsNaN(v) && !math.IsInf(v, 0)
 			}
 		}
 	}
-	c.ok = c.ok && (!t.checked || t.check(c))
+	c.ok = ok && (!t.checked || t.check(c))
 }
 
 // check reports whether a cell is good at some points within it.
@@ -240,7 +241,7 @@ func (t *table) check(c *cell) bool {
 		steps := math.Max(1, math.Round(math.Exp(at[passesAxis]*t.width[passesAxis])/rate))
 		at[passesAxis] = math.Log(steps*rate) / t.width[passesAxis]
 		want := t.log(t.curve(rate, math.Exp(at[sigmaAxis]*t.width[sigmaAxis])), int64(steps))
-		if math.Abs(c.interpolate(at)-want) > tolerance {
+		if !(math.Abs(c.interpolate(at)-want) <= tolerance) {
 			return false
 		}
 	}
@@ -278,11 +279,14 @@ func (t *table) at(n node) float64 {
 	return v
 }
 
-// log returns log ε of an accountant.
+// log returns log ε of a curve, or NaN if it has none.
 func (t *table) log(curve privacy.Curve, steps int64) float64 {
+	if curve == nil {
+		return math.NaN()
+	}
 	g, err := curve.Epsilon(steps, t.delta)
 	if err != nil {
-		panic(err) // the number of steps and δ are in range
+		return math.NaN()
 	}
 	return math.Log(g.Epsilon)
 }
@@ -302,11 +306,11 @@ func (t *table) column(at [2]int) *column {
 	return c
 }
 
-// curve returns the accountant's curve.
+// curve returns the accountant's curve, or nil if it has none.
 func (t *table) curve(rate, sigma float64) privacy.Curve {
 	curve, err := t.accountant.Curve(t.mechanism(rate, sigma))
 	if err != nil {
-		panic(err) // the accountant was checked, and so are the values
+		return nil
 	}
 	return curve
 }

@@ -1,11 +1,13 @@
 package accounting
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
 
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/expression"
 	"github.com/dpareto/dpareto/server/invalid"
 )
@@ -103,6 +105,50 @@ func TestSearchOutside(t *testing.T) {
 	s.spec = `{"gaussian":{"sensitivity":"1","standard_deviation":"noise"},"delta":1e-5` + replaceOne + `}`
 	if s.compile(t).Search(s.named, 10) != nil {
 		t.Error("a Gaussian has a stand-in")
+	}
+}
+
+// failing is an accountant that fails at the nodes of a table.
+type failing struct {
+	privacy.Accountant
+	fail func() error
+}
+
+func (f failing) Curve(m privacy.Mechanism) (privacy.Curve, error) {
+	if m, ok := m.(privacy.FixedSizeGaussian); ok && m.DatasetSize == representedRecords {
+		return nil, f.fail()
+	}
+	return f.Accountant.Curve(m)
+}
+
+// Where the table cannot be filled values are exact, also after a panic.
+func TestSearchWithoutTable(t *testing.T) {
+	s := searches[0]
+	x := []float64{5, 100, 2}
+	g, err := s.compile(t).Guarantee(s.named(x))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, fail := range map[string]func() error{
+		"error": func() error { return errors.New("no curve") },
+		"panic": func() error { panic("no curve") },
+	} {
+		f := s.compile(t)
+		f.accountant = failing{f.accountant, fail}
+		search := f.Search(s.named, 10)
+		for range 2 {
+			func() {
+				defer func() {
+					if p := recover(); (p != nil) != (name == "panic") {
+						t.Errorf("%s: recovered %v", name, p)
+					}
+					name = ""
+				}()
+				if got := search(x); got != g.GetEpsilon() {
+					t.Errorf("%s: %g, exact %g", name, got, g.GetEpsilon())
+				}
+			}()
+		}
 	}
 }
 
