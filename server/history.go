@@ -79,6 +79,8 @@ type historyCache struct {
 	settled     int64                // number of trials in a terminal state
 	next        int64                // the number of trials that were looked at is below
 	open        map[int64]space.Point
+
+	otherSteps bool // the steps of the trials are those of another study, and say nothing
 }
 
 // read returns the history in a view, which must not be older than that of an earlier
@@ -176,6 +178,10 @@ func (h *historyCache) add(compiled *spec.Study, trial *dparetov1.Trial, checkpo
 	}
 	switch trial.GetState() {
 	case dparetov1.TrialState_TRIAL_STATE_SUCCEEDED:
+		if h.otherSteps {
+			trial.Measurements = nil
+			trial.FinalMeasurement.Step = 0
+		}
 		h.evaluations = appendEvaluations(h.evaluations, compiled, point, trial, checkpoints)
 	case dparetov1.TrialState_TRIAL_STATE_INFEASIBLE:
 		h.infeasible = append(h.infeasible, point)

@@ -109,12 +109,17 @@ func firstDifference[M proto.Message](asked, prior map[string]M) string {
 	return ""
 }
 
-// priorCache keeps the evaluations of the prior studies of a study, for the trials that
-// these had completed.
+// priorCache keeps the evaluations of the prior studies of a study: of each what was
+// converted already, so that only trials that it has completed since are read.
 type priorCache struct {
-	key         string
+	key         string // the trials of the studies that evaluations are of
 	evaluations []suggest.Evaluation
+	studies     map[string]*historyCache // by uid; their own locks are not used
 }
+
+// priorRuns is the distance between the numbers of the runs of two prior studies, and
+// between those of the study itself and of the first: more than any number of a trial.
+const priorRuns = 1 << 32
 
 // read returns the evaluations of the prior studies. A study that is gone, or has been
 // replaced by another of its name that is not comparable, is passed over with a warning.
@@ -145,6 +150,7 @@ func (p *priorCache) read(ctx context.Context, s *Server, tx *store.ReadTx, comp
 		return p.evaluations, nil
 	}
 	var evaluations []suggest.Evaluation
+	studies := make(map[string]*historyCache)
 	for i, record := range priors {
 		var reason string
 		if record == nil {
@@ -156,46 +162,27 @@ func (p *priorCache) read(ctx context.Context, s *Server, tx *store.ReadTx, comp
 			s.logger.WarnContext(ctx, "prior study passed over", "prior_study", names[i], "reason", reason)
 			continue
 		}
-		var err error
-		if evaluations, err = appendPrior(evaluations, tx, record.GetStudy(), compiled, checkpoints); err != nil {
+		prior := record.GetStudy()
+		h := p.studies[prior.GetUid()]
+		if h == nil {
+			h = &historyCache{otherSteps: prior.GetSpec().GetCheckpointParameter() != compiled.Spec.GetCheckpointParameter()}
+		}
+		studies[prior.GetUid()] = h
+		id := strings.TrimPrefix(prior.GetName(), studyName(""))
+		history, err := h.read(tx, id, record, compiled, checkpoints)
+		if err != nil {
 			return nil, err
 		}
+		for _, e := range history.Evaluations {
+			if e.Run != 0 { // their runs are not those of the study itself
+				e.Run += int64(i+1) * priorRuns
+			}
+			evaluations = append(evaluations, e)
+		}
 	}
-	p.key, p.evaluations = key.String(), thin(evaluations, maxPriorEvaluations, maxPriorEvaluations)
+	p.key, p.studies = key.String(), studies
+	p.evaluations = thin(evaluations, maxPriorEvaluations, maxPriorEvaluations)
 	return p.evaluations, nil
-}
-
-// appendPrior appends the evaluations of a prior study's successful trials. Their runs
-// have negative numbers: those of the study itself are other runs.
-func appendPrior(dst []suggest.Evaluation, tx *store.ReadTx, prior *dparetov1.Study, compiled *spec.Study, checkpoints bool) ([]suggest.Evaluation, error) {
-	id := strings.TrimPrefix(prior.GetName(), studyName(""))
-	sameSteps := prior.GetSpec().GetCheckpointParameter() == compiled.Spec.GetCheckpointParameter()
-	run := int64(0)
-	if n := len(dst); n > 0 {
-		run = dst[n-1].Run
-	}
-	err := tx.Trials(id, 0, func(t *storev1.TrialRecord) (bool, error) {
-		trial := t.GetTrial()
-		if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
-			return true, nil
-		}
-		point, err := pointOf(compiled, trial)
-		if err != nil {
-			return false, err
-		}
-		if !sameSteps { // they say nothing here
-			trial.Measurements = nil
-			trial.FinalMeasurement.Step = 0
-		}
-		first := len(dst)
-		dst = appendEvaluations(dst, compiled, point, trial, checkpoints)
-		run--
-		for i := first; i < len(dst); i++ {
-			dst[i].Run = run
-		}
-		return true, nil
-	})
-	return dst, err
 }
 
 // thin returns at most n of the evaluations: of evenly spaced runs the last checkpoint

@@ -87,8 +87,13 @@ func TestPriorStudies(t *testing.T) {
 	x, epochs := trial.GetParameters()["x"].GetDoubleValue(), float64(trial.GetParameters()["epochs"].GetIntValue())
 	got := prior()
 	if len(got) != 2 || !slices.Equal(got[0].Point, []float64{x, 1}) || !slices.Equal(got[1].Point, []float64{x, epochs}) ||
-		!slices.Equal(got[0].Values, []float64{x, 0.5}) || math.Abs(got[1].Values[0]-x*epochs) > 1e-12 || got[0].Run != -1 || got[1].Run != -1 {
+		!slices.Equal(got[0].Values, []float64{x, 0.5}) || math.Abs(got[1].Values[0]-x*epochs) > 1e-12 || got[0].Run <= 1 || got[1].Run != got[0].Run {
 		t.Errorf("prior %v of %v", got, trial.GetParameters())
+	}
+	// Another trial is added to what is there already.
+	completeRun(t, s, askRun(t, s), errorAt(0, 0.5))
+	if more := prior(); len(more) != 3 || &more[0].Point[0] != &got[0].Point[0] || more[2].Run <= 1 || more[2].Run == more[0].Run {
+		t.Errorf("prior %v after %v", more, got)
 	}
 	if _, err := s.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/runs"}); err != nil {
 		t.Fatal(err)
@@ -98,12 +103,57 @@ func TestPriorStudies(t *testing.T) {
 	}
 }
 
+// Runs of prior studies have positive numbers, which no two have in common, and no run
+// of the study itself.
+func TestPriorRuns(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	s.learnsFromCheckpoints = (*spec.Study).Checkpoints
+	create := func(id string, priors ...string) *dparetov1.Study {
+		asked := runSpec()
+		asked.PriorStudies = priors
+		resp, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: asked}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			_, err := s.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: resp.GetStudy().GetName(), Trial: &dparetov1.Trial{
+				Parameters: map[string]*dparetov1.Value{
+					"x":      {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 0.25}},
+					"epochs": {Kind: &dparetov1.Value_IntValue{IntValue: 64}},
+				},
+				FinalMeasurement: errorAt(0, 0.5),
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return resp.GetStudy()
+	}
+	create("first")
+	create("second")
+	study := create("third", "studies/first", "studies/second")
+	snapshot, err := s.snapshot(t.Context(), "third", study.GetUid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[int64]bool)
+	for _, e := range slices.Concat(snapshot.history.Evaluations, snapshot.history.Prior) {
+		if e.Run <= 0 || seen[e.Run] {
+			t.Errorf("run %d", e.Run)
+		}
+		seen[e.Run] = true
+	}
+	if len(seen) != 6 {
+		t.Errorf("%d runs", len(seen))
+	}
+}
+
 // Thinning keeps the ends of runs.
 func TestThin(t *testing.T) {
 	var all []suggest.Evaluation
 	for run := range int64(50) {
 		for i := range 64 {
-			all = append(all, suggest.Evaluation{Run: -run - 1, Cost: float64(i + 1)})
+			all = append(all, suggest.Evaluation{Run: run + 1, Cost: float64(i + 1)})
 		}
 	}
 	if got := thin(all, len(all), len(all)); len(got) != len(all) {
@@ -111,7 +161,7 @@ func TestThin(t *testing.T) {
 	}
 	got := thin(all, 350, 350)
 	for i, e := range got { // 7 of each
-		if want := math.Pow(64, float64(i%7+1)/7); i%7 == 6 && e.Cost != 64 || math.Abs(e.Cost-want) > 0.5 || e.Run != -int64(i/7)-1 {
+		if want := math.Pow(64, float64(i%7+1)/7); i%7 == 6 && e.Cost != 64 || math.Abs(e.Cost-want) > 0.5 || e.Run != int64(i/7)+1 {
 			t.Errorf("evaluation %d: run %d, step %g", i, e.Run, e.Cost)
 		}
 	}
@@ -121,7 +171,7 @@ func TestThin(t *testing.T) {
 			t.Errorf("step %g", e.Cost)
 		}
 	}
-	if len(got) != 20 || got[19].Run != -50 {
+	if len(got) != 20 || got[19].Run != 50 {
 		t.Errorf("%d runs, the last %d", len(got), got[len(got)-1].Run)
 	}
 }
