@@ -72,7 +72,7 @@ func (s *Server) lastUseful(ctx context.Context, name string) (last int64, ok bo
 		if errors.Is(err, store.ErrNotFound) {
 			return trialNotFound(id, number)
 		}
-		if record.GetTrial().GetOrigin() == dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED {
+		if record.GetTrial().GetOrigin() == dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED && !isTerminal(record.GetTrial().GetState()) {
 			trial = record.GetTrial()
 		}
 		return err
@@ -84,14 +84,18 @@ func (s *Server) lastUseful(ctx context.Context, name string) (last int64, ok bo
 	if err != nil {
 		return 0, false, err
 	}
-	last = suggest.LastUseful(cached.compiled.Problem, point)
-	cached.stopping.mu.Lock()
-	defer cached.stopping.mu.Unlock()
-	if cached.stopping.useful == nil {
-		cached.stopping.useful = make(map[int64]int64)
+	return suggest.LastUseful(cached.compiled.Problem, point), true, nil
+}
+
+// keepUseful keeps the last useful step of a trial that is not complete. The caller is in
+// the transaction that found it so: afterwards it may be complete, and forgotten.
+func (st *stopping) keepUseful(number, last int64) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.useful == nil {
+		st.useful = make(map[int64]int64)
 	}
-	cached.stopping.useful[number] = last
-	return last, true, nil
+	st.useful[number] = last
 }
 
 // stopUseless asks the worker of an active trial to stop if its run has passed the last

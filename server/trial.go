@@ -378,6 +378,7 @@ func (s *studyService) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTri
 			return status.Errorf(codes.FailedPrecondition, "%s is %s: a worker holds it", trial.GetName(), trial.GetState())
 		}
 		c.study.GetStudy().Revision++
+		c.cached.stopping.forget(trial.GetNumber())
 		store.AddToCounts(c.study.GetStudy().GetTrialCounts(), trial.GetState(), -1)
 		return c.tx.DeleteTrial(c.id, record)
 	})
@@ -416,6 +417,7 @@ func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMea
 		c.renew(trial)
 		before := trial.GetState()
 		if mayStop {
+			c.cached.stopping.keepUseful(trial.GetNumber(), last)
 			c.stopUseless(trial, measurement.GetStep(), last)
 			c.stopHopeless(trial)
 		}
