@@ -3,9 +3,91 @@ package server
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/suggest"
 )
+
+// Of all studies together so many evaluations are kept, those used last; what was
+// forgotten is read again.
+func TestHistoriesAreForgotten(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	s.studies.limit = 4
+	var studies []*cachedStudy
+	var uids []string
+	histories := make(map[string]*suggest.History)
+	ids := []string{"a", "b", "c", "d"}
+	read := func(i int) *suggest.History {
+		snapshot, err := s.snapshot(t.Context(), ids[i], uids[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return snapshot.history
+	}
+	for i, id := range ids {
+		asked := runSpec()
+		if id == "c" { // keeps 1 of its own, and 2 for its prior
+			asked.PriorStudies = []string{"studies/a"}
+		}
+		resp, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: asked}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: resp.GetStudy().GetName(), Trial: &dparetov1.Trial{
+			Parameters: map[string]*dparetov1.Value{
+				"x":      {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 0.25}},
+				"epochs": {Kind: &dparetov1.Value_IntValue{IntValue: 64}},
+			},
+			FinalMeasurement: errorAt(0, 0.5),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cached, err := s.studies.get(resp.GetStudy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		studies, uids = append(studies, cached), append(uids, resp.GetStudy().GetUid())
+		histories[id] = read(i)
+	}
+	kept := func(want ...int) {
+		t.Helper()
+		total := 0
+		for i, cached := range studies {
+			got := len(cached.history.evaluations) + cached.prior.size()
+			total += got
+			if got != want[i] || cached.compiled == nil {
+				t.Errorf("of study %s %d evaluations are kept, want %d", ids[i], got, want[i])
+			}
+		}
+		if s.studies.kept != total {
+			t.Errorf("%d evaluations are kept, it thinks %d", total, s.studies.kept)
+		}
+	}
+	kept(0, 0, 3, 1) // a and b had to go for c
+	read(2)
+	read(1)
+	kept(0, 1, 3, 0)
+	read(0)
+	kept(1, 1, 0, 0)
+	for i, id := range ids {
+		if d := cmp.Diff(histories[id], read(i), cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); d != "" {
+			t.Error(d)
+		}
+	}
+	s.studies.limit = 1
+	read(2)
+	kept(0, 0, 3, 0) // alone it may have more
+	if _, err := s.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/c"}); err != nil {
+		t.Fatal(err)
+	}
+	if s.studies.kept != 0 {
+		t.Errorf("%d evaluations are kept of nothing", s.studies.kept)
+	}
+}
 
 // Nothing is kept of the runs of complete trials, whatever their workers still say.
 func TestCompleteTrialsAreForgotten(t *testing.T) {

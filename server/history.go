@@ -41,11 +41,23 @@ func (s *Server) snapshot(ctx context.Context, id, uid string) (*snapshot, error
 	if err != nil {
 		return nil, err
 	}
+	out := &snapshot{cached: cached, compiled: cached.compiled}
+	evaluations, err := s.readHistory(ctx, id, uid, out)
+	if err != nil {
+		return nil, err
+	}
+	s.studies.keep(uid, cached, evaluations)
+	return out, nil
+}
+
+// readHistory sets the record and the history of a snapshot, and returns how many
+// evaluations are kept for it.
+func (s *Server) readHistory(ctx context.Context, id, uid string, out *snapshot) (evaluations int, err error) {
 	// Views begin under the lock, so that none is older than what is cached.
+	cached := out.cached
 	h := &cached.history
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	out := &snapshot{cached: cached, compiled: cached.compiled}
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := findStudy(tx, id)
 		if err != nil {
@@ -63,10 +75,7 @@ func (s *Server) snapshot(ctx context.Context, id, uid string) (*snapshot, error
 		out.prior = cached.prior.key
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return len(h.evaluations) + cached.prior.size(), err
 }
 
 // historyCache keeps what designers learn from the trials of a study. A trial in a

@@ -185,6 +185,15 @@ func (p *priorCache) read(ctx context.Context, s *Server, tx *store.ReadTx, comp
 	return p.evaluations, nil
 }
 
+// size returns the number of evaluations that are kept.
+func (p *priorCache) size() int {
+	size := len(p.evaluations)
+	for _, h := range p.studies {
+		size += len(h.evaluations)
+	}
+	return size
+}
+
 // thin returns at most n of the evaluations: of evenly spaced runs the last checkpoint
 // and at most each-1 others, spaced evenly in the logarithm of their number.
 func thin(all []suggest.Evaluation, n, each int) []suggest.Evaluation {

@@ -78,6 +78,7 @@ func New(o Options) *Server {
 		s.now = time.Now
 	}
 	s.hopeless = s.isHopeless
+	s.studies.limit = maxCachedEvaluations
 	s.started = s.now()
 	s.background, s.cancel = context.WithCancel(context.Background())
 	return s
