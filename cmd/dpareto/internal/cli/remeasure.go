@@ -277,8 +277,15 @@ func (r *remeasurement) result() *output.Remeasurement {
 		}
 		for _, trial := range r.replicates[i] {
 			point.Replicates = append(point.Replicates, trial.GetName())
+			if isDone(trial) && !gives(trial, p.GetStep()) {
+				point.Failures++
+			}
 		}
 		out.Points = append(out.Points, point)
+		if point.Runs == 0 && point.Failures == 0 {
+			continue // nothing is known of it
+		}
+		out.ComparedPoints++
 		claimed = append(claimed, r.costs(func(id string) float64 { return point.Values[id].Claimed }))
 		if point.Runs > 0 {
 			remeasured = append(remeasured, r.costs(func(id string) float64 {
@@ -294,16 +301,20 @@ func (r *remeasurement) result() *output.Remeasurement {
 	return out
 }
 
-// freshRuns returns the runs of a metric in replicates that were trained up to a step, 0
-// where steps do not matter. A run that was stopped before is one of another configuration.
+// gives reports whether a replicate was trained up to a step, 0 where steps do not matter.
+// A run that was stopped before is one of another configuration.
+func gives(trial *dparetov1.Trial, step int64) bool {
+	return trial.GetState() == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED && (step == 0 || trial.GetFinalMeasurement().GetStep() == step)
+}
+
+// freshRuns returns the runs of a metric in the replicates that were trained up to a step.
 func freshRuns(replicates []*dparetov1.Trial, metric string, step int64) []float64 {
 	var runs []float64
 	for _, trial := range replicates {
-		final := trial.GetFinalMeasurement()
-		if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED || (step > 0 && final.GetStep() != step) {
+		if !gives(trial, step) {
 			continue
 		}
-		value := final.GetMetrics()[metric]
+		value := trial.GetFinalMeasurement().GetMetrics()[metric]
 		switch {
 		case len(value.GetRuns()) > 0:
 			runs = append(runs, value.GetRuns()...)

@@ -211,7 +211,7 @@ func exampleRemeasurement() *output.Remeasurement {
 	front := exampleFront(dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
 	r := &output.Remeasurement{
 		Study: "adult", Kind: "posterior", FrontPoints: 4, FrontHypervolume: 8.49123,
-		ClaimedHypervolume: 8.48, Hypervolume: 8.47123,
+		ComparedPoints: 1, ClaimedHypervolume: 8.48, Hypervolume: 8.47123,
 	}
 	for i, p := range front.GetPoints()[:2] {
 		v := p.GetValues()["error"]
@@ -226,7 +226,8 @@ func exampleRemeasurement() *output.Remeasurement {
 		if i == 0 {
 			value := point.Values["error"]
 			value.Remeasured, value.StandardError = new(0.2381), new(0.0011)
-			point.Values["error"], point.Runs = value, 2
+			point.Values["error"], point.Runs, point.Failures = value, 2, 1
+			point.Replicates = append(point.Replicates, "studies/adult/trials/74")
 		}
 		r.Points = append(r.Points, point)
 	}

@@ -16,8 +16,10 @@ type Remeasurement struct {
 	// FrontPoints and FrontHypervolume are those of the whole front.
 	FrontPoints      int     `json:"front_points"`
 	FrontHypervolume float64 `json:"front_hypervolume"`
-	// ClaimedHypervolume and Hypervolume are those of Points, by what the front says and
-	// by the fresh runs.
+	// ComparedPoints is the number of Points of which a replicate is complete.
+	// ClaimedHypervolume and Hypervolume are those of them, by what the front says and by
+	// the fresh runs: a point of which all replicates failed adds nothing to the latter.
+	ComparedPoints     int     `json:"compared_points"`
 	ClaimedHypervolume float64 `json:"claimed_hypervolume"`
 	Hypervolume        float64 `json:"remeasured_hypervolume"`
 	// Points are the configurations that were run again.
@@ -33,6 +35,9 @@ type RemeasuredPoint struct {
 	Parameters map[string]any `json:"parameters"`
 	// Runs is the number of fresh runs. Without any there are no fresh values.
 	Runs int `json:"runs"`
+	// Failures is the number of Replicates that ended without a result for this point:
+	// infeasible, failed or stopped early. The means are those of the others.
+	Failures int `json:"failures"`
 	// Replicates are the names of the trials that were created for them.
 	Replicates []string `json:"replicates"`
 	// Values are the objectives by id.
@@ -72,7 +77,7 @@ func (r *Remeasurement) Table(spec *dparetov1.StudySpec, front *dparetov1.Front)
 	for _, p := range spec.GetParameters() {
 		t.Columns = append(t.Columns, p.GetId())
 	}
-	t.Columns = append(t.Columns, "trial", "runs")
+	t.Columns = append(t.Columns, "trial", "runs", "failures")
 	for i := range r.Points {
 		p := &r.Points[i]
 		var row []any
@@ -94,16 +99,28 @@ func (r *Remeasurement) Table(spec *dparetov1.StudySpec, front *dparetov1.Front)
 		for _, parameter := range spec.GetParameters() {
 			row = append(row, Value(p.Front.GetParameters()[parameter.GetId()]))
 		}
-		t.Rows = append(t.Rows, append(row, ID(p.Trial), int64(p.Runs)))
+		t.Rows = append(t.Rows, append(row, ID(p.Trial), int64(p.Runs), int64(p.Failures)))
 	}
 	return t
 }
 
 // Heading returns the lines above the table.
 func (r *Remeasurement) Heading(study *dparetov1.Study, front *dparetov1.Front) []string {
+	compared := fmt.Sprintf("%d of its points", len(r.Points))
+	if r.ComparedPoints < len(r.Points) {
+		compared += fmt.Sprintf(", %d of them run again so far", r.ComparedPoints)
+	}
 	lines := []string{
 		fmt.Sprintf("%s: %s front of %d points, hypervolume %s within %s", Title(study), r.Kind, r.FrontPoints, Number(r.FrontHypervolume), reference(front)),
-		fmt.Sprintf("%d of its points: hypervolume claimed %s, re-measured %s", len(r.Points), Number(r.ClaimedHypervolume), Number(r.Hypervolume)),
+		fmt.Sprintf("%s: hypervolume claimed %s, re-measured %s", compared, Number(r.ClaimedHypervolume), Number(r.Hypervolume)),
+	}
+	failures, replicates := 0, 0
+	for i := range r.Points {
+		failures += r.Points[i].Failures
+		replicates += len(r.Points[i].Replicates)
+	}
+	if failures > 0 {
+		lines = append(lines, fmt.Sprintf("%d of %d replicates failed, were infeasible or stopped early: fresh values are those of the others only, and may be too good", failures, replicates))
 	}
 	if statement := PrivacyStatement(study.GetSpec()); statement != "" {
 		lines = append(lines, statement)
