@@ -369,7 +369,7 @@ func TestFitNoiseFree(t *testing.T) {
 	for _, o := range []Options{{}, {NoiseSlopes: true}} {
 		g := mustFit(t, obs, o)
 		for i, x := range obs.X {
-			if noise := g.Noise(x) / (units.scale * units.scale); noise > 1e-5 {
+			if noise := g.Noise(x) / (units.scale * units.scale); noise > 2e-5 {
 				t.Errorf("noise at %v is %v of the variance", x, noise)
 			}
 			if mean, _ := g.Predict(x); math.Abs(mean-obs.Y[i]) > 1e-3*units.scale {
