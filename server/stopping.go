@@ -36,6 +36,7 @@ type stopping struct {
 type verdict struct {
 	attempt  int32 // of the trial
 	busy     bool  // it is being judged
+	reached  int64 // the step at which it was judged last
 	hopeless bool
 }
 
@@ -131,6 +132,20 @@ func (c *change) stopHopeless(trial *dparetov1.Trial) {
 	}
 }
 
+// judgeAfter is the factor by which a run must have grown since it was judged before it
+// is judged again: a judgement costs more than an epoch of a fast trainer, and one epoch
+// changes little.
+const judgeAfter = 1.25
+
+// latestStep returns the last step of a trial that was measured.
+func latestStep(trial *dparetov1.Trial) int64 {
+	var step int64
+	for _, m := range trial.GetMeasurements() {
+		step = max(step, m.GetStep())
+	}
+	return step
+}
+
 // judge has the model look at a run that was just measured, in the background: its
 // verdict goes out with the next answer. A run that is being judged is not judged again
 // at the same time.
@@ -144,9 +159,12 @@ func (s *Server) judge(study *dparetov1.Study, trial *dparetov1.Trial, last int6
 	st := &cached.stopping
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.judged[trial.GetNumber()].busy {
+	reached := latestStep(trial)
+	before := st.judged[trial.GetNumber()]
+	if before.busy || before.attempt == v.attempt && float64(reached) < judgeAfter*float64(before.reached) {
 		return
 	}
+	v.reached = reached
 	if st.judged == nil {
 		st.judged = make(map[int64]verdict)
 	}
