@@ -97,10 +97,10 @@ func (d *observations) typicalNoise(obs surrogate.Observations) float64 {
 const fitSize = 256
 
 // milestone returns the largest number of runs, at most n, after which
-// hyperparameters are learned anew: every number at first, then a tenth more
-// each time. Every doubling is learned from scratch, the others from the one before,
-// so that the hyperparameters depend on the history alone, however a study came
-// to it, and yet cost little.
+// hyperparameters are learned anew: every number up to refitBelow, then at intervals
+// that grow with it. At first, and at every doubling, they are learned from scratch,
+// otherwise from those before, so that they depend on the history alone, however a
+// study came to it, and yet cost little.
 func milestone(n int) (at int, cold bool) {
 	at, cold = 1, true
 	for next, doubling := 1, coldBelow; next <= n; {
@@ -109,7 +109,7 @@ func milestone(n int) (at int, cold bool) {
 			doubling *= 2
 			cold = true
 		}
-		next += max(1, next/10)
+		next += max(1, (next-refitBelow)/10)
 	}
 	return at, cold
 }
@@ -117,6 +117,10 @@ func milestone(n int) (at int, cold bool) {
 // fitTolerance is the gain of the log posterior density, in nats, below which a
 // step of a fit is not worth its cost.
 const fitTolerance = 0.01
+
+// refitBelow is the number of runs up to which hyperparameters are learned after every
+// run.
+const refitBelow = 60
 
 // coldBelow is the number of runs up to which hyperparameters are always learned
 // from scratch.

@@ -22,8 +22,9 @@ const (
 	ascents = 40
 
 	// ascentGain is the gain of the logarithm of the acquisition that a step of a
-	// local search must promise.
-	ascentGain = 1e-3
+	// local search must promise, and drawnAscentGain that where the acquisition is
+	// itself an average over draws.
+	ascentGain, drawnAscentGain = 1e-6, 1e-3
 
 	// wellKnown is the number of configurations beyond which half of the quasi-random
 	// candidates do: what is left to find is around the front.
@@ -348,7 +349,7 @@ func (e *explorer) climb(ctx context.Context, v *visitor, c candidate) (candidat
 		x[i] = at.unit[j]
 		upper[i] = 1
 	}
-	if _, err := lbfgs.Minimise(ctx, f, x, lower, upper, lbfgs.Options{MaxEvaluations: ascents, MaxStep: 0.3, GradientTolerance: 1e-3, Decrease: ascentGain}); err != nil {
+	if _, err := lbfgs.Minimise(ctx, f, x, lower, upper, lbfgs.Options{MaxEvaluations: ascents, MaxStep: 0.3, GradientTolerance: 1e-3, Decrease: e.ascentGain()}); err != nil {
 		if ctx.Err() != nil {
 			return c, ctx.Err()
 		}
@@ -363,6 +364,14 @@ func (e *explorer) climb(ctx context.Context, v *visitor, c candidate) (candidat
 		}
 	}
 	return c, nil
+}
+
+// ascentGain returns what a step of a local search must promise.
+func (e *explorer) ascentGain() float64 {
+	if len(e.fronts) > 1 {
+		return drawnAscentGain
+	}
+	return ascentGain
 }
 
 // descent is minus a surface as a function of the moving parameters' positions.

@@ -96,7 +96,7 @@ func TestMilestonesDependOnTheCountAlone(t *testing.T) {
 		if at > n || at < last || float64(n) > 1.1*float64(at)+1 {
 			t.Fatalf("milestone(%d) = %d after %d", n, at, last)
 		}
-		if n < 20 && at != n || at <= coldBelow && !cold {
+		if n <= refitBelow && at != n || at <= coldBelow && !cold {
 			t.Errorf("milestone(%d) = %d, cold %v: few runs are learned from scratch", n, at, cold)
 		}
 		if at != last {
@@ -104,7 +104,7 @@ func TestMilestonesDependOnTheCountAlone(t *testing.T) {
 		}
 		last = at
 	}
-	if fits > 80 {
+	if fits > 120 {
 		t.Errorf("%d fits in 2000 runs", fits)
 	}
 	// A restart goes back to the last doubling only.
