@@ -55,6 +55,9 @@ func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 		if slices.Max(obs.NoiseVariance) == 0 {
 			options.FixedNoise = d.nugget()
 		}
+		prior := surrogate.DefaultPrior(d.lengthScales())
+		prior.Noise = surrogate.Normal{Mean: -7, StdDev: 2} // a misfit only
+		options.Prior = prior
 	default:
 		obs.Runs = make([]float64, len(d.runs))
 		for i, r := range d.runs {
@@ -66,6 +69,14 @@ func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 		obs.Groups, obs.Positions = d.group, d.position
 	}
 	return obs, options
+}
+
+// lengthScales returns the number of different length scales.
+func (d *observations) lengthScales() int {
+	if d.tied == nil {
+		return len(d.x[0])
+	}
+	return slices.Max(d.tied) + 1
 }
 
 // noiseFree is the noise variance, relative to the variance of the values, with which

@@ -134,7 +134,11 @@ func byValue(list []candidate) {
 // starts returns the best candidates, some more drawn with probabilities that grow
 // with their values, and the best of every combination of categories.
 func (e *explorer) starts(finalists []candidate) []candidate {
-	n := min(e.options.Restarts, len(finalists))
+	n := e.options.Restarts
+	if len(e.fronts) > 1 {
+		n = (n + 1) / 2 // each costs as much as there are draws
+	}
+	n = min(n, len(finalists))
 	best := (n + 1) / 2
 	starts := slices.Clone(finalists[:best])
 	rest := slices.Clone(finalists[best:])

@@ -104,7 +104,7 @@ func TestMilestonesDependOnTheCountAlone(t *testing.T) {
 		}
 		last = at
 	}
-	if fits > 120 {
+	if fits > 140 {
 		t.Errorf("%d fits in 2000 runs", fits)
 	}
 	// A restart goes back to the last doubling only.
