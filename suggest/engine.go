@@ -22,7 +22,7 @@ type EngineOptions struct {
 	// InitialPoints is the number of configurations of a quasi-random design before
 	// the first model: evaluated, pending and infeasible ones count. Default
 	// 2(d+1) for d parameters that can vary, at most [DefaultInitialPoints]. An
-	// earlier study's evaluations (History.Prior) make it 0.
+	// earlier study (History.Prior) takes over two of three of them.
 	InitialPoints int
 
 	// Candidates is the number of quasi-random configurations that are compared,
@@ -107,12 +107,14 @@ func newEngine(name string, o EngineOptions) Designer {
 func (e engine) Name() string  { return e.name }
 func (engine) Version() string { return "1" }
 
-// initialPoints returns the size of the initial design.
-func (e engine) initialPoints(p *Problem, h *History) int {
-	if len(h.Prior) > 0 {
-		return 0
+// designed reports whether the run after n others is one of the initial design. With an
+// earlier study every third of them is, lest that study lead to the same wrong places
+// for good.
+func (e engine) designed(p *Problem, h *History, n int) bool {
+	if n >= cmp.Or(e.options.InitialPoints, EngineInitialPoints(p)) {
+		return false
 	}
-	return cmp.Or(e.options.InitialPoints, EngineInitialPoints(p))
+	return len(h.Prior) == 0 || n%3 == 2
 }
 
 // EngineInitialPoints returns the default of EngineOptions.InitialPoints for a
@@ -133,7 +135,6 @@ func (e engine) Suggest(ctx context.Context, p *Problem, h *History, r Request) 
 	}
 	tried := h.tried()
 	pending := slices.Clone(h.Pending)
-	initial := e.initialPoints(p, h)
 	started := len(runs(h)) + len(h.Infeasible) + len(h.Pending)
 	out := make([]Suggestion, 0, r.Count)
 	var model *Model
@@ -145,7 +146,7 @@ func (e engine) Suggest(ctx context.Context, p *Problem, h *History, r Request) 
 		number := r.Number + int64(i)
 		var s Suggestion
 		var ok bool
-		if started+i < initial {
+		if e.designed(p, h, started+i) {
 			s, ok = e.initial(p, tried, r.Seed, number)
 		} else {
 			if model == nil && modelErr == nil {

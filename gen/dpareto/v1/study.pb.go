@@ -629,7 +629,8 @@ type AlgorithmSpec struct {
 	// Number of trials drawn from the parameters' design laws before the model takes
 	// over, for methods with a model. Range [1, 100000]. Default for
 	// ALGORITHM_DEFAULT and ALGORITHM_EHVI: twice one more than the number of
-	// parameters, at most 16, and none with prior studies. Default for others: 16.
+	// parameters, at most 16. With prior studies only every third of them is drawn.
+	// Default for others: 16.
 	InitialTrials int32 `protobuf:"varint,2,opt,name=initial_trials,json=initialTrials,proto3" json:"initial_trials,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
