@@ -74,7 +74,7 @@ func NewDPareto(o DParetoOptions) Designer {
 }
 
 func (dpareto) Name() string    { return "dpareto" }
-func (dpareto) Version() string { return "1" }
+func (dpareto) Version() string { return "2" }
 
 func (d dpareto) Suggest(ctx context.Context, p *Problem, h *History, r Request) ([]Suggestion, error) {
 	if err := validate(p, h, r); err != nil {
