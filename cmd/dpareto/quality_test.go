@@ -18,7 +18,7 @@ const seeds = 5
 func TestFrontQuality(t *testing.T) {
 	t.Run("svt", func(t *testing.T) {
 		// Random search reaches about 1.43, the paper's method 1.512, the exact front 1.541.
-		measure(t, 1.52, func(o demoOutput) float64 { return o.Hypervolume }, "--study", "svt", "--trials", "64")
+		measure(t, 1.50, func(o demoOutput) float64 { return o.Hypervolume }, "--study", "svt", "--trials", "64")
 	})
 	t.Run("adult-variance", func(t *testing.T) {
 		folder := datasettest.Folder(t, "adult")
