@@ -75,13 +75,24 @@ func exactStudy(noise float64) benchmarkStudy {
 				g += (v - 0.5) * (v - 0.5)
 			}
 			sin, cos := math.Sincos(q[0] * math.Pi / 2)
-			e := Evaluation{Point: q, Values: []float64{g*cos + noise*rng.NormFloat64(), g*sin + noise*rng.NormFloat64()}}
+			e := Evaluation{Point: q, Values: []float64{g * cos, g * sin}}
 			if noise == 0 {
 				e.StdErrors = []float64{0, 0}
+				return e
+			}
+			for j := range e.Values {
+				e.Values[j] += noise * rng.NormFloat64()
 			}
 			return e
 		},
 	}
+}
+
+// exactKnownStudy is exactStudy without noise, its first objective known.
+func exactKnownStudy() benchmarkStudy {
+	s := exactStudy(0)
+	s.problem.Objectives[0].Known = func(q space.Point) float64 { return s.evaluate(q, nil).Values[0] }
+	return s
 }
 
 // knownStudy has a known privacy loss and a noisy error, on the scales of training
@@ -150,12 +161,14 @@ var benchmarkStudies = map[string]func() benchmarkStudy{
 	"exact": func() benchmarkStudy { return exactStudy(0) },
 	"noisy": func() benchmarkStudy { return exactStudy(0.05) },
 	"known": knownStudy,
+
+	"known exact": exactKnownStudy,
 }
 
 // BenchmarkStudy is a whole study: 16 initial points and 256 suggestions, one after
 // the other.
 func BenchmarkStudy(b *testing.B) {
-	for _, name := range []string{"exact", "noisy", "known"} {
+	for _, name := range []string{"exact", "known exact", "noisy", "known"} {
 		b.Run(name, func(b *testing.B) {
 			s := benchmarkStudies[name]()
 			d := NewDefault(EngineOptions{InitialPoints: 16})
