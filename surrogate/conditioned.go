@@ -124,8 +124,11 @@ func newGeneral(r, c int) blas64.General {
 	return blas64.General{Rows: r, Cols: c, Stride: max(1, c), Data: make([]float64, r*c)}
 }
 
-// generalRow returns row i of a.
+// generalRow returns row i of a, which may have no columns.
 func generalRow(a blas64.General, i int) []float64 {
+	if a.Cols == 0 {
+		return nil
+	}
 	return a.Data[i*a.Stride : i*a.Stride+a.Cols]
 }
 
