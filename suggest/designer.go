@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -146,4 +147,55 @@ func (h *History) tried() pointSet {
 		s.add(q)
 	}
 	return s
+}
+
+// modelled makes suggestions one after the other: those of an initial design as far as
+// it goes, then those of a model, and where that fails quasi-random ones.
+type modelled struct {
+	// designed reports whether the run after n others is one of the initial design.
+	designed func(n int) bool
+
+	// initial returns a configuration of the initial design, false if there is none.
+	initial func(tried pointSet, number int64) (Suggestion, bool)
+
+	// next returns the model's suggestion given the pending configurations, false if
+	// there is none. After an error it is not asked again.
+	next func(pending []space.Point, tried pointSet, number int64) (Suggestion, bool, error)
+}
+
+// suggest answers a request after the given number of runs, evaluated and others.
+func (m modelled) suggest(ctx context.Context, p *Problem, h *History, r Request, started int) ([]Suggestion, error) {
+	tried := h.tried()
+	pending := slices.Clone(h.Pending)
+	out := make([]Suggestion, 0, r.Count)
+	var failure error // of the model
+	for i := range r.Count {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		number := r.Number + int64(i)
+		var s Suggestion
+		var ok bool
+		if m.designed(started + i) {
+			s, ok = m.initial(tried, number)
+		} else {
+			if failure == nil {
+				s, ok, failure = m.next(pending, tried, number)
+			}
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			if failure != nil {
+				s, ok = fallback(p, tried, r.Seed, number)
+				s.FallbackReason = failure.Error()
+			}
+		}
+		if !ok {
+			return out, ErrExhausted
+		}
+		out = append(out, s)
+		tried.add(s.Point)
+		pending = append(pending, s.Point)
+	}
+	return out, nil
 }

@@ -80,48 +80,27 @@ func (d dpareto) Suggest(ctx context.Context, p *Problem, h *History, r Request)
 	if err := validate(p, h, r); err != nil {
 		return nil, err
 	}
-	tried := h.tried()
-	pending := slices.Clone(h.Pending)
-	count := len(h.Evaluations) + len(h.Infeasible) + len(h.Pending)
-	out := make([]Suggestion, 0, r.Count)
-	var model *Model // of the evaluations and believed pending configurations
-	var modelErr error
-	for i := range r.Count {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		number := r.Number + int64(i)
-		var s Suggestion
-		var ok bool
-		switch {
-		case count+i < d.options.InitialPoints:
-			s, ok = initialPoint(p, tried, r.Seed, number)
-		default:
-			if model == nil && modelErr == nil {
-				model, modelErr = d.fit(ctx, p, h, pending, r.Seed)
+	var model *Model // of the evaluations and of believed pending configurations
+	believed := 0    // pending ones
+	return modelled{
+		designed: func(n int) bool { return n < d.options.InitialPoints },
+		initial: func(tried pointSet, number int64) (Suggestion, bool) {
+			return initialPoint(p, tried, r.Seed, number)
+		},
+		next: func(pending []space.Point, tried pointSet, number int64) (s Suggestion, ok bool, err error) {
+			if model == nil {
+				model, err = d.fit(ctx, p, h, pending, r.Seed)
+				believed = len(pending)
 			}
-			if modelErr == nil {
-				s, ok, modelErr = d.maximize(ctx, model, pending, tried, r.Seed, number)
+			for ; err == nil && believed < len(pending); believed++ {
+				model, err = model.believe(pending[believed])
 			}
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
+			if err != nil {
+				return s, false, err
 			}
-			if modelErr != nil {
-				s, ok = fallback(p, tried, r.Seed, number)
-				s.FallbackReason = modelErr.Error()
-			}
-		}
-		if !ok {
-			return out, ErrExhausted
-		}
-		out = append(out, s)
-		tried.add(s.Point)
-		pending = append(pending, s.Point)
-		if model != nil && modelErr == nil && i+1 < r.Count {
-			model, modelErr = model.believe(s.Point)
-		}
-	}
-	return out, nil
+			return d.maximize(ctx, model, pending, tried, r.Seed, number)
+		},
+	}.suggest(ctx, p, h, r, len(h.Evaluations)+len(h.Infeasible)+len(h.Pending))
 }
 
 // fit returns the model of h after believing the pending configurations.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"slices"
 
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -133,49 +132,27 @@ func (e engine) Suggest(ctx context.Context, p *Problem, h *History, r Request) 
 	if err := validate(p, h, r); err != nil {
 		return nil, err
 	}
-	tried := h.tried()
-	pending := slices.Clone(h.Pending)
-	started := len(runs(h)) + len(h.Infeasible) + len(h.Pending)
-	out := make([]Suggestion, 0, r.Count)
 	var model *Model
-	var modelErr error
-	for i := range r.Count {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		number := r.Number + int64(i)
-		var s Suggestion
-		var ok bool
-		if e.designed(p, h, started+i) {
-			s, ok = e.initial(p, tried, r.Seed, number)
-		} else {
-			if model == nil && modelErr == nil {
-				model, modelErr = FitModel(ctx, p, h, ModelOptions{
+	return modelled{
+		designed: func(n int) bool { return e.designed(p, h, n) },
+		initial: func(tried pointSet, number int64) (Suggestion, bool) {
+			return e.initial(p, tried, r.Seed, number)
+		},
+		next: func(pending []space.Point, tried pointSet, number int64) (s Suggestion, ok bool, err error) {
+			if model == nil {
+				model, err = FitModel(ctx, p, h, ModelOptions{
 					ModelKnown:       e.options.ModelKnown,
 					Seed:             mix(r.Seed + streamFit),
 					imputeInfeasible: true,
 					homoscedastic:    e.options.Homoscedastic,
 				})
 			}
-			if modelErr == nil {
-				s, ok, modelErr = e.maximize(ctx, model, pending, tried, r.Seed, number)
+			if err != nil {
+				return s, false, err
 			}
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			if modelErr != nil {
-				s, ok = fallback(p, tried, r.Seed, number)
-				s.FallbackReason = modelErr.Error()
-			}
-		}
-		if !ok {
-			return out, ErrExhausted
-		}
-		out = append(out, s)
-		tried.add(s.Point)
-		pending = append(pending, s.Point)
-	}
-	return out, nil
+			return e.maximize(ctx, model, pending, tried, r.Seed, number)
+		},
+	}.suggest(ctx, p, h, r, len(runs(h))+len(h.Infeasible)+len(h.Pending))
 }
 
 // initial returns a configuration of the quasi-random design, run for as long as it

@@ -48,10 +48,7 @@ func (v *visitor) gain(front target, q space.Point, trials int, certain bool) fl
 		}
 		v.lookAtKnown(l, at, step, false)
 	}
-	saved := v.fronts[0]
-	defer func() { v.fronts[0] = saved }()
-	v.fronts[0] = front
-	return math.Exp(v.improvement(0, n, false))
+	return math.Exp(v.improvement(front, 0, n, false))
 }
 
 // worth returns the probability that a run of q meets the constraints, divided by what
@@ -100,9 +97,6 @@ func (e *explorer) replicate(q space.Point, pending []space.Point) (space.Point,
 		return nil, false
 	}
 	v := e.visitor()
-	v.surface = &surface{}
-	*v.surface = *e.surface
-	v.fronts = slices.Clone(e.fronts)
 	best := v.gain(e.fronts[0], q, 0, false) * v.worth(q)
 	var again space.Point
 	list, trials := e.replicable()

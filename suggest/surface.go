@@ -259,7 +259,7 @@ func (v *visitor) combine(n, draws int, derivatives bool) float64 {
 	}
 	largest := math.Inf(-1)
 	for d := range draws {
-		v.values[d] = v.improvement(d, n, derivatives)
+		v.values[d] = v.improvement(v.fronts[d], d, n, derivatives)
 		largest = math.Max(largest, v.values[d])
 	}
 	if math.IsInf(largest, -1) || math.IsNaN(largest) {
@@ -326,12 +326,11 @@ func (v *visitor) byKnownCost(n int) []int {
 	return v.order
 }
 
-// improvement returns the logarithm of the expected hypervolume improvement of a
-// run given a draw of the front. A run that is looked at several times counts as
-// its trajectory where that is exact, else as its best look.
-func (v *visitor) improvement(draw, n int, derivatives bool) float64 {
+// improvement returns the logarithm of the expected hypervolume improvement of a front
+// by a run, given what a draw says of the run. A run that is looked at several times
+// counts as its trajectory where one of two objectives is known, else as its best look.
+func (v *visitor) improvement(front target, draw, n int, derivatives bool) float64 {
 	if v.axis >= 0 && n > 1 {
-		front := v.fronts[draw].front
 		trail, order := v.laws[:0], v.byKnownCost(n)
 		for i, k := range order {
 			v.costs[i] = v.looks[k].known[v.axis]
@@ -339,9 +338,9 @@ func (v *visitor) improvement(draw, n int, derivatives bool) float64 {
 		}
 		v.laws = trail
 		if !derivatives {
-			return acquisition.LogTrajectoryEHVI(front, v.axis, v.costs[:n], trail, nil, nil)
+			return acquisition.LogTrajectoryEHVI(front.front, v.axis, v.costs[:n], trail, nil, nil)
 		}
-		value := acquisition.LogTrajectoryEHVI(front, v.axis, v.costs[:n], trail, v.dCosts[:n], v.column[:n])
+		value := acquisition.LogTrajectoryEHVI(front.front, v.axis, v.costs[:n], trail, v.dCosts[:n], v.column[:n])
 		for i, k := range order {
 			v.parts[draw][k][v.axis] = acquisition.Partial{Mean: v.dCosts[i]}
 			v.parts[draw][k][1-v.axis] = v.column[i]
@@ -359,7 +358,7 @@ func (v *visitor) improvement(draw, n int, derivatives bool) float64 {
 		if derivatives {
 			parts = v.parts[draw][k]
 		}
-		if value := v.fronts[draw].logExpected(laws, parts); value > best {
+		if value := front.logExpected(laws, parts); value > best {
 			best, at = value, k
 		}
 	}

@@ -22,9 +22,9 @@ const (
 	trajectoryModelSize = 512
 )
 
-// thin returns the indices of the evaluations of h that a model is made of: of
-// each run the last one, and a few at values of the checkpoint parameter evenly
-// spaced in the logarithm, fewer the more runs there are.
+// thin returns the indices of at most perRun evaluations of each run of h: the last
+// one, and others at values of the checkpoint parameter evenly spaced in the
+// logarithm.
 func thin(p *Problem, h *History, perRun int) []int {
 	checkpoint := p.checkpoint()
 	var kept []int
@@ -40,8 +40,8 @@ func thin(p *Problem, h *History, perRun int) []int {
 	return kept
 }
 
-// perRun is how many evaluations of each of n runs a model of at most size
-// evaluations uses.
+// perRun is how many evaluations of each of n runs are used if they are to be about
+// size at most in all.
 func perRun(n, size int) int { return min(checkpointsPerRun, max(1, size/max(n, 1))) }
 
 // span is the evaluations first to last of a history, those of one run.
