@@ -51,7 +51,7 @@ func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 		options.FixedNoise = new(float64)
 		return obs, options
 	case slices.ContainsFunc(d.variance, func(v float64) bool { return !math.IsNaN(v) }):
-		obs.NoiseVariance = smoothVariances(d.x, d.variance, d.runs)
+		obs.NoiseVariance = smoothVariances(d.x, d.cappedVariance(), d.runs)
 		if slices.Max(obs.NoiseVariance) == 0 {
 			options.FixedNoise = d.nugget()
 		}
@@ -77,6 +77,26 @@ func (d *observations) lengthScales() int {
 		return len(d.x[0])
 	}
 	return slices.Max(d.tied) + 1
+}
+
+// maxNoise is the known noise variance, relative to the variance of the values, beyond
+// which an observation tells nothing anyway.
+const maxNoise = 1e6
+
+// cappedVariance returns the known noise variances, none so large that a single one
+// hides the others.
+func (d *observations) cappedVariance() []float64 {
+	limit := maxNoise * stat.PopVariance(d.y, nil)
+	if !(limit > 0) {
+		limit = maxNoise // values that are all equal have no scale
+	}
+	capped := slices.Clone(d.variance)
+	for i, v := range capped {
+		if v > limit {
+			capped[i] = limit
+		}
+	}
+	return capped
 }
 
 // noiseFree is the noise variance, relative to the variance of the values, with which

@@ -130,9 +130,13 @@ func (o *Objective) latent(v, se float64, runs int) (z, variance float64) {
 		}
 		return logit(p), fractionNoise(k, n, p, se, float64(runs), o.SampleSize)
 	default:
-		return v, se * se
+		return math.Min(math.Max(v, -largest), largest), se * se
 	}
 }
+
+// largest is the magnitude beyond which values without a transform are cut off: their
+// squares must be finite.
+const largest = 1e100
 
 // fractionNoise is the noise variance of the logit of a fraction; see latent.
 func fractionNoise(k, n, p, se, runs, sampleSize float64) float64 {
