@@ -26,6 +26,8 @@ const (
 	maxConstraints     = 20
 	maxTrainerSettings = 64
 	maxSettingLength   = 1000
+	maxCategoryLength  = 1000
+	maxUnitLength      = 100
 	maxObjectives      = 5       // exact hypervolumes are exponential in their number
 	maxDimension       = 500     // of encoded points: one for a number, one for every category
 	maxInteger         = 1 << 53 // largest magnitude at which every int64 is a float64
@@ -274,6 +276,11 @@ func (c *compiler) parameter(field string, p *dparetov1.ParameterSpec) space.Par
 		out.Kind = space.Categorical
 		out.Choices = domain.CategoricalDomain.GetCategories()
 		c.size(field+".categorical_domain.categories", len(out.Choices))
+		for i, category := range out.Choices {
+			if n := len(category); n > maxCategoryLength {
+				c.addf(fmt.Sprintf("%s.categorical_domain.categories[%d]", field, i), "must have at most %d bytes, has %d", maxCategoryLength, n)
+			}
+		}
 	default:
 		c.addf(field+".domain", "one of double_domain, integer_domain, discrete_domain and categorical_domain must be set")
 		return out
@@ -450,6 +457,9 @@ func (c *compiler) metrics(study *Study, environment *expression.Environment) {
 
 // metricFields checks the fields of one metric other than a computed function.
 func (c *compiler) metricFields(field string, m *dparetov1.MetricSpec) {
+	if n := len(m.GetUnit()); n > maxUnitLength {
+		c.addf(field+".unit", "must have at most %d bytes, has %d", maxUnitLength, n)
+	}
 	objective := m.GetRole() == dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE
 	constrained := m.GetRole() == dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT
 	if !objective && !constrained && m.GetRole() != dparetov1.MetricRole_METRIC_ROLE_TRACKED {

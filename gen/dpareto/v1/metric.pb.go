@@ -217,7 +217,7 @@ type MetricSpec struct {
 	//	*MetricSpec_Reported
 	//	*MetricSpec_Computed
 	Source isMetricSpec_Source `protobuf_oneof:"source"`
-	// Unit of the values, for people. Example: "ratio", "seconds".
+	// Unit of the values, for people, at most 100 bytes. Example: "ratio", "seconds".
 	Unit string `protobuf:"bytes,8,opt,name=unit,proto3" json:"unit,omitempty"`
 	// Required for constraints, refused for others. Bounds in the metric's own unit:
 	// positive under TRANSFORM_LOG, in [0, 1] under TRANSFORM_LOGIT.

@@ -519,7 +519,8 @@ func (x *DiscreteDomain) GetValues() []float64 {
 // A finite set of categories.
 type CategoricalDomain struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. At least two distinct, non-empty names, at most 1000.
+	// Required. At least two distinct, non-empty names of at most 1,000 bytes, at
+	// most 1000.
 	Categories    []string `protobuf:"bytes,1,rep,name=categories,proto3" json:"categories,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
