@@ -48,17 +48,18 @@ func (c *clock) Advance(d time.Duration) {
 // fixture is a server on a store in a file, with clients. restart stops it, as a
 // crash after the last acknowledged write would, and starts another on the file.
 type fixture struct {
-	t       *testing.T
+	t       testing.TB
 	clock   *clock
 	path    string
 	studies dparetov1.StudyServiceClient
 	fronts  dparetov1.FrontServiceClient
 	admin   dparetov1.AdminServiceClient
+	records *store.Store
 	conn    *grpc.ClientConn
 	stop    func()
 }
 
-func start(t *testing.T) *fixture {
+func start(t testing.TB) *fixture {
 	t.Helper()
 	f := &fixture{
 		t:     t,
@@ -80,6 +81,7 @@ func (f *fixture) serve() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	f.records = records
 	s := server.New(server.Options{Store: records, Version: "test", Now: f.clock.Now})
 	g := s.GRPC()
 	listener := bufconn.Listen(1 << 20)
