@@ -1,0 +1,210 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// The tests in this file are faults that suggestion services are known for. Others have
+// their places elsewhere: TestBrokenDesigner and TestCloseDuringSuggestion (an error of
+// the algorithm, or a crash in the middle of a suggestion, locks a worker out),
+// TestCompleteIsIdempotentAndNeverOverwrites, TestBadMeasurements (values that are not
+// finite, unknown metrics, missing objectives), TestCreateStudy (another spec under a
+// name that exists), TestLeaseExpiry (late results), TestListTrials (page sizes),
+// TestSuggestionsAreDeterministic, TestHostileRequests (codes).
+
+// Trials that users create and trials that are suggested never get the same number, and
+// none gets lost, whoever comes first.
+func TestNumbersDoNotRace(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	parameters := f.one(study, "w").GetParameters()
+	const each = 20
+	var mu sync.Mutex
+	var names []string
+	add := func(trials ...*dparetov1.Trial) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, trial := range trials {
+			names = append(names, trial.GetName())
+		}
+	}
+	var callers sync.WaitGroup
+	for c := range 8 {
+		callers.Go(func() {
+			for i := range each {
+				if c%2 == 0 {
+					value := 0.5
+					resp, err := f.studies.CreateTrial(context.Background(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+						Parameters: parameters, FinalMeasurement: &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{"error": {Value: &value}}},
+					}})
+					if err != nil {
+						t.Error(err)
+					}
+					add(resp.GetTrial())
+					continue
+				}
+				resp, err := f.studies.SuggestTrials(context.Background(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: fmt.Sprintf("w%d-%d", c, i)})
+				if err != nil {
+					t.Error(err)
+				}
+				add(resp.GetTrials()...)
+			}
+		})
+	}
+	callers.Wait()
+	slices.Sort(names)
+	if n := len(names); n != 8*each || len(slices.Compact(names)) != n {
+		t.Errorf("%d trials with %d names, want %d", n, len(slices.Compact(names)), 8*each)
+	}
+}
+
+// Many workers at a time never get the same point of a continuous space.
+func TestWorkersGetDifferentPoints(t *testing.T) {
+	for _, algorithm := range []dparetov1.Algorithm{
+		dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM,
+		dparetov1.Algorithm_ALGORITHM_NSGA2, dparetov1.Algorithm_ALGORITHM_DEFAULT,
+	} {
+		t.Run(algorithm.String(), func(t *testing.T) {
+			f := start(t)
+			spec := svtSpec()
+			spec.Algorithm = &dparetov1.AlgorithmSpec{Name: algorithm, InitialTrials: 6}
+			study := f.create("svt", spec)
+			for i := range 8 {
+				f.tell(f.one(study, "w"), 0.9-0.1*float64(i))
+			}
+			var mu sync.Mutex
+			seen := make(map[string]string)
+			var workers sync.WaitGroup
+			for w := range 64 {
+				workers.Go(func() {
+					resp, err := f.studies.SuggestTrials(context.Background(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: fmt.Sprintf("w%d", w)})
+					if err != nil || len(resp.GetTrials()) != 1 {
+						t.Errorf("%v, error %v", resp, err)
+						return
+					}
+					trial := resp.GetTrials()[0]
+					point := fmt.Sprint(trial.GetParameters()["cutoff"].GetIntValue(), trial.GetParameters()["noise_scale"].GetDoubleValue())
+					mu.Lock()
+					defer mu.Unlock()
+					if other, taken := seen[point]; taken {
+						t.Errorf("%s and %s are both at %s", trial.GetName(), other, point)
+					}
+					seen[point] = trial.GetName()
+				})
+			}
+			workers.Wait()
+		})
+	}
+}
+
+// A clock that is set back or forward loses nothing: a lease may last longer or shorter,
+// results count, and the study goes on.
+func TestClockJumps(t *testing.T) {
+	f := start(t)
+	spec := svtSpec()
+	spec.Budget = &dparetov1.Budget{MaxTrials: 20}
+	study := f.create("svt", spec)
+	for i, jump := range []time.Duration{-time.Hour, 24 * time.Hour, -100 * 24 * time.Hour, time.Second, 1000 * 24 * time.Hour} {
+		trial := f.one(study, "w")
+		f.clock.Advance(jump)
+		if resp := f.ask(study, "other", 1); len(resp.GetTrials()) != 1 {
+			t.Fatalf("jump %d: %v", i, resp)
+		}
+		if i%2 == 1 {
+			f.restart()
+		}
+		if done := f.tell(trial, 0.5); done.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
+			t.Errorf("jump %d: state %s", i, done.GetState())
+		}
+	}
+}
+
+// A front has neither infeasible nor failed trials, nor values that are not finite: an ε
+// that is infinite is worse than any reference.
+func TestFrontOfWhatSucceeded(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	succeeded := f.tell(f.one(study, "w"), 0.5)
+	for _, outcome := range []func(*dparetov1.CompleteTrialRequest){
+		func(r *dparetov1.CompleteTrialRequest) {
+			r.Outcome = &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: "diverged"}}
+		},
+		func(r *dparetov1.CompleteTrialRequest) {
+			r.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "lost power"}}
+		},
+	} {
+		req := completion(f.one(study, "w"))
+		outcome(req)
+		if _, err := f.studies.CompleteTrial(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, kind := range []dparetov1.FrontKind{
+		dparetov1.FrontKind_FRONT_KIND_OBSERVED, dparetov1.FrontKind_FRONT_KIND_POSTERIOR,
+		dparetov1.FrontKind_FRONT_KIND_BEST, dparetov1.FrontKind_FRONT_KIND_WORST,
+	} {
+		resp, err := f.fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: study, Kind: kind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if front := resp.GetFront(); len(front.GetPoints()) != 1 || front.GetPoints()[0].GetTrials()[0] != succeeded.GetName() || math.IsNaN(front.GetHypervolume()) {
+			t.Errorf("%s: %v", kind, front)
+		}
+	}
+}
+
+// Without measurements no run is told to stop, however often it asks.
+func TestNothingIsStoppedByChance(t *testing.T) {
+	f := start(t)
+	study := f.create("sgd", sgdSpec())
+	tokens := make(map[string]string)
+	for _, trial := range f.ask(study, "w", 10).GetTrials() {
+		tokens[trial.GetName()] = trial.GetLease().GetToken()
+	}
+	for range 5 {
+		resp, err := f.studies.RenewLeases(t.Context(), &dparetov1.RenewLeasesRequest{Parent: study, LeaseTokens: tokens})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, result := range resp.GetResults() {
+			if !result.GetHeld() || result.GetShouldStop() {
+				t.Errorf("%s: %v", name, result)
+			}
+		}
+	}
+}
+
+// What does not exist is NOT_FOUND under every method, and nothing of the server's inside
+// is told.
+func TestNotFound(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	for _, err := range []error{
+		second(f.studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/none"})),
+		second(f.studies.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: "studies/none"})),
+		second(f.studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/none", WorkerId: "w"})),
+		second(f.studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: study + "/trials/7"})),
+		second(f.studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: study + "/trials/7"})),
+		second(f.studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: study + "/trials/7"})),
+		second(f.fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/none", Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED})),
+	} {
+		wantCode(t, err, codes.NotFound, "does not exist")
+		if status.Convert(err).Message() == "" {
+			t.Error("no message")
+		}
+	}
+}
+
+// second returns the error of a call.
+func second[T any](_ T, err error) error { return err }
