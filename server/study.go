@@ -79,7 +79,7 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 			if err := checkPriorStudies(&tx.ReadTx, study.GetSpec()); err != nil {
 				return err
 			}
-			return tx.PutStudy(id, &storev1.StudyRecord{Study: study, NextTrialNumber: 1})
+			return tx.PutStudy(id, &storev1.StudyRecord{Study: study, NextTrialNumber: 1, OwnRevision: study.GetRevision()})
 		}
 		return err
 	})

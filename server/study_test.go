@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/store"
 )
 
 func TestCreateStudy(t *testing.T) {
@@ -295,7 +296,7 @@ func TestServerInfo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.GetVersion() != "test" || len(info.GetAlgorithms()) == 0 || info.GetStoreFormat() != 1 {
+	if info.GetVersion() != "test" || len(info.GetAlgorithms()) == 0 || info.GetStoreFormat() != store.Format {
 		t.Errorf("info %v", info)
 	}
 }

@@ -88,9 +88,7 @@ func (s *Server) changeTrial(ctx context.Context, name string, fn func(*change, 
 // put writes a trial that was in state before; a new trial has no state before.
 func (c *change) put(record *storev1.TrialRecord, before dparetov1.TrialState) error {
 	study, trial := c.study.GetStudy(), record.GetTrial()
-	study.Revision++
-	trial.Revision = study.GetRevision()
-	trial.Etag = etag(study.GetUid(), trial.GetRevision())
+	c.touch(record)
 	if before != trial.GetState() {
 		if before != dparetov1.TrialState_TRIAL_STATE_UNSPECIFIED {
 			store.AddToCounts(study.GetTrialCounts(), before, -1)
@@ -98,6 +96,15 @@ func (c *change) put(record *storev1.TrialRecord, before dparetov1.TrialState) e
 		store.AddToCounts(study.GetTrialCounts(), trial.GetState(), 1)
 	}
 	return c.tx.PutTrial(c.id, record)
+}
+
+// touch gives a trial that is about to be written or deleted the study's next revision.
+func (c *change) touch(record *storev1.TrialRecord) {
+	study, trial := c.study.GetStudy(), record.GetTrial()
+	study.Revision++
+	trial.Revision = study.GetRevision()
+	trial.Etag = etag(study.GetUid(), trial.GetRevision())
+	record.ChangeTime = timestamppb.New(c.now)
 }
 
 // create writes a new trial with the given parameters and origin, in the state that
@@ -377,7 +384,7 @@ func (s *studyService) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTri
 		if trial.GetLease() != nil {
 			return status.Errorf(codes.FailedPrecondition, "%s is %s: a worker holds it", trial.GetName(), trial.GetState())
 		}
-		c.study.GetStudy().Revision++
+		c.touch(record)
 		c.cached.stopping.forget(trial.GetNumber())
 		store.AddToCounts(c.study.GetStudy().GetTrialCounts(), trial.GetState(), -1)
 		return c.tx.DeleteTrial(c.id, record)

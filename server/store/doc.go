@@ -8,11 +8,14 @@
 //
 // Keys, with numbers as 8 bytes in big-endian order so that they sort:
 //
-//	store                      StoreRecord: format of all others
-//	study/{study}              StudyRecord
-//	trial/{study}/{number}     TrialRecord
-//	open/{study}/{number}      OpenTrialRecord: index of trials that are not terminal
-//	deleted/{study}/{number}   TrialRecord: deleted trials, whose privacy cost remains
+//	store                        StoreRecord: format of all others
+//	study/{study}                StudyRecord
+//	trial/{study}/{number}       TrialRecord
+//	open/{study}/{number}        OpenTrialRecord: index of trials that are not terminal
+//	deleted/{study}/{number}     TrialRecord: deleted trials, whose privacy cost remains
+//	revision/{study}/{revision}  RevisionRecord: index of the last changes
+//	request/{id}                 RequestRecord: answers that are remembered
+//	expiry/{time}{id}            empty: index of requests by time
 //
 // Study ids contain no slash, so that no prefix of one study covers another's.
 package store

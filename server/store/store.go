@@ -14,21 +14,25 @@ import (
 )
 
 // Format is the format number of the records that this version writes.
-const Format = 1
+const Format = 2
 
 const (
-	storeKey      = "store"
-	studyPrefix   = "study/"
-	trialPrefix   = "trial/"
-	openPrefix    = "open/"
-	deletedPrefix = "deleted/"
+	storeKey       = "store"
+	studyPrefix    = "study/"
+	trialPrefix    = "trial/"
+	openPrefix     = "open/"
+	deletedPrefix  = "deleted/"
+	revisionPrefix = "revision/"
+	requestPrefix  = "request/"
+	expiryPrefix   = "expiry/"
 )
 
 // Store keeps typed records in a KV. It is safe for concurrent use.
 type Store struct{ kv KV }
 
-// New returns a store over kv, which it marks with its format when it is empty. It
-// returns ErrFormat when kv was written by a newer version.
+// New returns a store over kv, which it marks with its format when it is empty. Records
+// of an older format are rewritten, in many transactions; if that is interrupted the next
+// New goes on. It returns ErrFormat when kv was written by a newer version.
 func New(ctx context.Context, kv KV) (*Store, error) {
 	err := kv.Update(ctx, func(w ReadWriter) error {
 		var record storev1.StoreRecord
@@ -43,6 +47,9 @@ func New(ctx context.Context, kv KV) (*Store, error) {
 		return nil
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := migrate(ctx, kv); err != nil {
 		return nil, err
 	}
 	return &Store{kv: kv}, nil
@@ -125,15 +132,18 @@ func (t *ReadTx) OpenTrials(study string, fn func(int64, *storev1.OpenTrialRecor
 	})
 }
 
-// PutStudy writes a study.
+// PutStudy writes a study and its entry in the index of revisions.
 func (t *Tx) PutStudy(study string, record *storev1.StudyRecord) error {
+	if err := t.indexStudy(study, record); err != nil {
+		return err
+	}
 	return put(t.w, studyPrefix+study, record)
 }
 
 // DeleteStudy removes a study with all its trials.
 func (t *Tx) DeleteStudy(study string) error {
-	for _, prefix := range []string{trialPrefix + study + "/", openPrefix + study + "/", deletedPrefix + study + "/"} {
-		err := t.r.Scan(prefix, "", func(key string, _ []byte) (bool, error) {
+	for _, prefix := range []string{trialPrefix, openPrefix, deletedPrefix, revisionPrefix} {
+		err := t.r.Scan(prefix+study+"/", "", func(key string, _ []byte) (bool, error) {
 			t.w.Delete(key)
 			return true, nil
 		})
@@ -145,9 +155,14 @@ func (t *Tx) DeleteStudy(study string) error {
 	return nil
 }
 
-// PutTrial writes a trial and its index entry.
+// PutTrial writes a trial and its index entries. Its revision must be one that no other
+// change of the study has.
 func (t *Tx) PutTrial(study string, record *storev1.TrialRecord) error {
 	trial := record.GetTrial()
+	change := &storev1.RevisionRecord{Change: &storev1.RevisionRecord_Trial{Trial: trial.GetNumber()}}
+	if err := t.indexTrial(study, trial, change); err != nil {
+		return err
+	}
 	key := numbered(openPrefix, study, trial.GetNumber())
 	if entry := openEntry(trial); entry == nil {
 		t.w.Delete(key)
@@ -157,10 +172,14 @@ func (t *Tx) PutTrial(study string, record *storev1.TrialRecord) error {
 	return put(t.w, numbered(trialPrefix, study, trial.GetNumber()), record)
 }
 
-// DeleteTrial removes a trial from the study. Its record is kept aside: what its runs
-// spent of the data's privacy is spent.
+// DeleteTrial removes a trial from the study. Its record, with the revision of the
+// deletion, is kept aside: what its runs spent of the data's privacy is spent.
 func (t *Tx) DeleteTrial(study string, record *storev1.TrialRecord) error {
 	number := record.GetTrial().GetNumber()
+	change := &storev1.RevisionRecord{Change: &storev1.RevisionRecord_DeletedTrial{DeletedTrial: number}}
+	if err := t.indexTrial(study, record.GetTrial(), change); err != nil {
+		return err
+	}
 	t.w.Delete(numbered(trialPrefix, study, number))
 	t.w.Delete(numbered(openPrefix, study, number))
 	return put(t.w, numbered(deletedPrefix, study, number), record)
@@ -184,7 +203,7 @@ func openEntry(trial *dparetov1.Trial) *storev1.OpenTrialRecord {
 
 // Check reads the whole store and returns every violated invariant: records that do
 // not decode, trials without a study, indexes, counts or numbers that disagree with
-// the trials.
+// the trials, requests without an expiry.
 func (s *Store) Check(ctx context.Context) []error {
 	var faults []error
 	faultf := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -199,7 +218,7 @@ func (s *Store) Check(ctx context.Context) []error {
 		if err != nil {
 			return err
 		}
-		for _, prefix := range []string{trialPrefix, openPrefix, deletedPrefix} {
+		for _, prefix := range []string{trialPrefix, openPrefix, deletedPrefix, revisionPrefix} {
 			err := tx.r.Scan(prefix, "", func(key string, _ []byte) (bool, error) {
 				id, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
 				if !studies[id] {
@@ -211,7 +230,7 @@ func (s *Store) Check(ctx context.Context) []error {
 				return err
 			}
 		}
-		return nil
+		return checkRequests(ctx, tx, faultf)
 	})
 	if err != nil {
 		faultf("check: %w", err)
@@ -229,6 +248,7 @@ func checkStudy(tx *ReadTx, id string, record *storev1.StudyRecord, faultf func(
 	if err != nil {
 		faultf("study %s: index of open trials: %w", id, err)
 	}
+	revisions := checkRevisions(tx, id, record, faultf)
 	counts := new(dparetov1.TrialCounts)
 	err = tx.Trials(id, 0, func(trial *storev1.TrialRecord) (bool, error) {
 		number := trial.GetTrial().GetNumber()
@@ -239,12 +259,14 @@ func checkStudy(tx *ReadTx, id string, record *storev1.StudyRecord, faultf func(
 			faultf("study %s: trial %d: index says %v, trial %v", id, number, open[number], want)
 		}
 		delete(open, number)
+		revisions.checkTrial(trial.GetTrial(), false)
 		AddToCounts(counts, trial.GetTrial().GetState(), 1)
 		return true, nil
 	})
 	if err != nil {
 		faultf("study %s: trials: %w", id, err)
 	}
+	revisions.checkRest()
 	for number := range open {
 		faultf("study %s: index names trial %d, which does not exist", id, number)
 	}

@@ -35,15 +35,18 @@ func open(t *testing.T) (*store.Store, store.KV) {
 	return s, db
 }
 
+// study returns a study that trials below the next number, each put once, belong to.
 func study(id string, next int64, counts *dparetov1.TrialCounts) *storev1.StudyRecord {
 	return &storev1.StudyRecord{
-		Study:           &dparetov1.Study{Name: "studies/" + id, TrialCounts: counts},
+		Study:           &dparetov1.Study{Name: "studies/" + id, TrialCounts: counts, Revision: next},
 		NextTrialNumber: next,
+		OwnRevision:     1,
 	}
 }
 
+// trial returns a trial that was put once, after those with smaller numbers.
 func trial(number int64, state dparetov1.TrialState) *storev1.TrialRecord {
-	return &storev1.TrialRecord{Trial: &dparetov1.Trial{Number: number, State: state}}
+	return &storev1.TrialRecord{Trial: &dparetov1.Trial{Number: number, State: state, Revision: number + 1}}
 }
 
 func update(t *testing.T, s *store.Store, fn func(*store.Tx) error) {
@@ -175,6 +178,38 @@ func TestCheck(t *testing.T) {
 		"orphan": {func(_ context.Context, t *testing.T, s *store.Store, _ store.KV) {
 			update(t, s, func(tx *store.Tx) error { return tx.PutTrial("gone", trial(1, queued)) })
 		}, "belongs to no study"},
+		"no revision": {func(_ context.Context, t *testing.T, s *store.Store, _ store.KV) {
+			update(t, s, func(tx *store.Tx) error {
+				unindexed := trial(2, queued)
+				unindexed.Trial.Revision = 0
+				return tx.PutTrial("a", unindexed)
+			})
+		}, "not in [1, 3]"},
+		"same revision": {func(_ context.Context, t *testing.T, s *store.Store, _ store.KV) {
+			update(t, s, func(tx *store.Tx) error {
+				second := trial(2, queued)
+				second.Trial.Revision = 2 // as the first
+				return tx.PutTrial("a", second)
+			})
+		}, "trial 1 has revision 2, index says"},
+		"stale revision": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
+			if err := kv.Update(ctx, func(tx store.ReadWriter) error {
+				tx.Put("revision/a/\x00\x00\x00\x00\x00\x00\x00\x09", nil)
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}, "which nothing has"},
+		"request without expiry": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
+			if err := kv.Update(ctx, func(tx store.ReadWriter) error { tx.Put("request/x", nil); return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}, "never expires"},
+		"expiry without request": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
+			if err := kv.Update(ctx, func(tx store.ReadWriter) error { tx.Put("expiry/12345678x", nil); return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}, "which no request has"},
 		"garbage": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
 			if err := kv.Update(ctx, func(tx store.ReadWriter) error { tx.Put("study/zz", []byte("\xff\xff")); return nil }); err != nil {
 				t.Fatal(err)

@@ -311,9 +311,11 @@ type ListStudiesRequest struct {
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The next_page_token of an earlier answer to the same request.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Restricts the list, in the syntax of AIP-160.
+	// Restricts the list (see StudyService). Fields: name, uid, display_name, description,
+	// labels.{key}, state, algorithm, trainer, create_time, update_time, revision, and
+	// trial_counts.{state} with queued, active, stopping, succeeded, infeasible and failed.
 	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Order of the list, in the syntax of AIP-132.
+	// Order of the list (see StudyService), by the fields of filter. Default: name.
 	OrderBy       string `protobuf:"bytes,4,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -435,9 +437,12 @@ func (x *ListStudiesResponse) GetNextPageToken() string {
 // Request of UpdateStudy.
 type UpdateStudyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The study with its new values.
+	// Required. The study: its name and the new values. If its etag is set, the study is
+	// changed only if it still has that one.
 	Study *Study `protobuf:"bytes,1,opt,name=study,proto3" json:"study,omitempty"`
-	// Required. The fields to change.
+	// Required. The fields to change, for example "labels" or "spec.budget.max_trials".
+	// "spec.parameters" takes all parameters of the study. "*" takes every field that can be
+	// changed from the study given, and empties those that it leaves out.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Identifier of the request (see StudyService).
 	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -852,6 +857,8 @@ type WatchStudyRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Changes after this revision are sent; 0 sends the whole study first.
 	AfterRevision int64 `protobuf:"varint,2,opt,name=after_revision,json=afterRevision,proto3" json:"after_revision,omitempty"`
+	// If set, the study must have this uid: another one of its name is NOT_FOUND.
+	StudyUid      string `protobuf:"bytes,3,opt,name=study_uid,json=studyUid,proto3" json:"study_uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -898,6 +905,13 @@ func (x *WatchStudyRequest) GetAfterRevision() int64 {
 		return x.AfterRevision
 	}
 	return 0
+}
+
+func (x *WatchStudyRequest) GetStudyUid() string {
+	if x != nil {
+		return x.StudyUid
+	}
+	return ""
 }
 
 // One change of a study.
@@ -1457,11 +1471,16 @@ type ListTrialsRequest struct {
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The next_page_token of an earlier answer to the same request.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Restricts the list, in the syntax of AIP-160.
+	// Restricts the list (see StudyService). Fields: number, state, state_reason, origin,
+	// parameters.{id}, metrics.{id} (the value of the final measurement, or the computed one),
+	// labels.{key}, note, replicate_of, replicates, worker, attempt, algorithm, revision,
+	// create_time, start_time and end_time.
 	Filter string `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
-	// Order of the list, in the syntax of AIP-132.
+	// Order of the list (see StudyService), by the fields of filter. Default: number, or,
+	// with after_revision, the order of the changes, which must not be given another.
 	OrderBy string `protobuf:"bytes,5,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
-	// Only trials that changed after this revision of the study.
+	// Only trials that changed after this revision of the study, and the names of those
+	// deleted since. A revision that the study has not reached is OUT_OF_RANGE.
 	AfterRevision int64 `protobuf:"varint,6,opt,name=after_revision,json=afterRevision,proto3" json:"after_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1546,8 +1565,12 @@ type ListTrialsResponse struct {
 	Trials []*Trial `protobuf:"bytes,1,rep,name=trials,proto3" json:"trials,omitempty"`
 	// Token of the next page; empty on the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// Revision of the study that the page shows.
-	Revision      int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	// Revision of the study when the first page was read: later changes, of which other
+	// pages may show some, are those after it.
+	Revision int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	// With after_revision: names of the trials of the page's changes that were deleted,
+	// whatever the filter. With the trials they are at most page_size.
+	DeletedTrials []string `protobuf:"bytes,4,rep,name=deleted_trials,json=deletedTrials,proto3" json:"deleted_trials,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1603,12 +1626,20 @@ func (x *ListTrialsResponse) GetRevision() int64 {
 	return 0
 }
 
+func (x *ListTrialsResponse) GetDeletedTrials() []string {
+	if x != nil {
+		return x.DeletedTrials
+	}
+	return nil
+}
+
 // Request of UpdateTrial.
 type UpdateTrialRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The trial with its new labels and note.
+	// Required. The trial: its name, and its new labels and note. If its etag is set, the
+	// trial is changed only if it still has that one.
 	Trial *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
-	// Required. The fields to change.
+	// Required. The fields to change: "labels", "note", or "*" for both.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Identifier of the request (see StudyService).
 	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -2638,10 +2669,11 @@ const file_dpareto_v1_study_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x02 \x01(\tR\trequestId\">\n" +
 	"\x13ResumeStudyResponse\x12'\n" +
-	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyR\x05study\"N\n" +
+	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyR\x05study\"k\n" +
 	"\x11WatchStudyRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
-	"\x0eafter_revision\x18\x02 \x01(\x03R\rafterRevision\"\xe7\x01\n" +
+	"\x0eafter_revision\x18\x02 \x01(\x03R\rafterRevision\x12\x1b\n" +
+	"\tstudy_uid\x18\x03 \x01(\tR\bstudyUid\"\xe7\x01\n" +
 	"\x12WatchStudyResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12)\n" +
@@ -2695,11 +2727,12 @@ const file_dpareto_v1_study_service_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x16\n" +
 	"\x06filter\x18\x04 \x01(\tR\x06filter\x12\x19\n" +
 	"\border_by\x18\x05 \x01(\tR\aorderBy\x12%\n" +
-	"\x0eafter_revision\x18\x06 \x01(\x03R\rafterRevision\"\x83\x01\n" +
+	"\x0eafter_revision\x18\x06 \x01(\x03R\rafterRevision\"\xaa\x01\n" +
 	"\x12ListTrialsResponse\x12)\n" +
 	"\x06trials\x18\x01 \x03(\v2\x11.dpareto.v1.TrialR\x06trials\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1a\n" +
-	"\brevision\x18\x03 \x01(\x03R\brevision\"\x99\x01\n" +
+	"\brevision\x18\x03 \x01(\x03R\brevision\x12%\n" +
+	"\x0edeleted_trials\x18\x04 \x03(\tR\rdeletedTrials\"\x99\x01\n" +
 	"\x12UpdateTrialRequest\x12'\n" +
 	"\x05trial\x18\x01 \x01(\v2\x11.dpareto.v1.TrialR\x05trial\x12;\n" +
 	"\vupdate_mask\x18\x02 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +

@@ -55,7 +55,19 @@ const (
 // request_id, in all mutations: an optional identifier of at most 100 characters of
 // the caller's choice. The same id with the same body gives the same answer without
 // doing anything again, also after a restart of the server, for a day; the same id
-// with another body is refused with INVALID_ARGUMENT.
+// with another body or method is refused with INVALID_ARGUMENT. A call that failed is
+// not remembered, except that SuggestTrials goes on with the trials that it handed out
+// before it failed. Ids must be unique among all callers; random ones that begin with
+// the time are stored best.
+//
+// Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
+// =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"
+// holds where the text occurs in it, and "field:*" where the field is set. Numbers are
+// compared by value, times as quoted RFC 3339 timestamps, enum values by = and != and by
+// their names with or without the prefix of the type. No comparison holds for a field that
+// is not set. A filter has at most 2,000 bytes, 100 comparisons and 20 levels of
+// parentheses, an order at most 5 fields. "desc" after a field turns its order; where a
+// field is not set comes last in both. A page_token belongs to one list, filter and order.
 type StudyServiceClient interface {
 	// Creates a study. Creating a study that exists with an equal spec returns it;
 	// with another spec the answer is ALREADY_EXISTS naming the fields that differ.
@@ -64,17 +76,26 @@ type StudyServiceClient interface {
 	GetStudy(ctx context.Context, in *GetStudyRequest, opts ...grpc.CallOption) (*GetStudyResponse, error)
 	// Lists studies in ascending order of their names.
 	ListStudies(ctx context.Context, in *ListStudiesRequest, opts ...grpc.CallOption) (*ListStudiesResponse, error)
-	// Changes a study: display name, description, labels, budget; wider ranges, more
-	// categories.
+	// Changes a study: display_name, description, labels, and of its spec budget, lease,
+	// disable_early_stopping and the units of metrics; wider ranges of double and integer
+	// parameters, more discrete values and more categories. The trials so far keep their
+	// configurations. Everything else is INVALID_ARGUMENT, naming every field that cannot
+	// change.
 	UpdateStudy(ctx context.Context, in *UpdateStudyRequest, opts ...grpc.CallOption) (*UpdateStudyResponse, error)
 	// Deletes a study with its trials. Deleting a study that does not exist is
-	// NOT_FOUND.
+	// NOT_FOUND. A study created under the same name afterwards is another one, with
+	// another uid.
 	DeleteStudy(ctx context.Context, in *DeleteStudyRequest, opts ...grpc.CallOption) (*DeleteStudyResponse, error)
-	// Stops handing out trials until ResumeStudy.
+	// Stops handing out trials until ResumeStudy. Pausing a paused study changes nothing.
 	PauseStudy(ctx context.Context, in *PauseStudyRequest, opts ...grpc.CallOption) (*PauseStudyResponse, error)
-	// Hands out trials again.
+	// Hands out trials again. Resuming a study that is not paused changes nothing.
 	ResumeStudy(ctx context.Context, in *ResumeStudyRequest, opts ...grpc.CallOption) (*ResumeStudyResponse, error)
-	// Streams changes of a study and its trials, from any revision on.
+	// Streams changes of a study and its trials, from any revision on, in the order of
+	// revisions and after each is on disk. Of several changes of a trial, or of the study's
+	// own fields, a reader that is slower than they come gets the last. A stream that broke
+	// goes on after the last revision that came. It ends with NOT_FOUND when the study is
+	// deleted and with UNAVAILABLE when the server stops. OUT_OF_RANGE means that the study
+	// has no such revision: it was restored from a backup, or is another one of its name.
 	WatchStudy(ctx context.Context, in *WatchStudyRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchStudyResponse], error)
 	// Hands trials to a worker: first those that it holds already, then queued ones,
 	// then new suggestions.
@@ -84,9 +105,10 @@ type StudyServiceClient interface {
 	CreateTrial(ctx context.Context, in *CreateTrialRequest, opts ...grpc.CallOption) (*CreateTrialResponse, error)
 	// Returns a trial.
 	GetTrial(ctx context.Context, in *GetTrialRequest, opts ...grpc.CallOption) (*GetTrialResponse, error)
-	// Lists the trials of a study in ascending order of their numbers.
+	// Lists the trials of a study, in ascending order of their numbers unless the request
+	// says otherwise.
 	ListTrials(ctx context.Context, in *ListTrialsRequest, opts ...grpc.CallOption) (*ListTrialsResponse, error)
-	// Changes the labels and the note of a trial.
+	// Changes the labels and the note of a trial, in any state.
 	UpdateTrial(ctx context.Context, in *UpdateTrialRequest, opts ...grpc.CallOption) (*UpdateTrialResponse, error)
 	// Deletes a trial that no worker holds. The study's number sequence goes on.
 	DeleteTrial(ctx context.Context, in *DeleteTrialRequest, opts ...grpc.CallOption) (*DeleteTrialResponse, error)
@@ -329,7 +351,19 @@ func (c *studyServiceClient) StopTrial(ctx context.Context, in *StopTrialRequest
 // request_id, in all mutations: an optional identifier of at most 100 characters of
 // the caller's choice. The same id with the same body gives the same answer without
 // doing anything again, also after a restart of the server, for a day; the same id
-// with another body is refused with INVALID_ARGUMENT.
+// with another body or method is refused with INVALID_ARGUMENT. A call that failed is
+// not remembered, except that SuggestTrials goes on with the trials that it handed out
+// before it failed. Ids must be unique among all callers; random ones that begin with
+// the time are stored best.
+//
+// Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
+// =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"
+// holds where the text occurs in it, and "field:*" where the field is set. Numbers are
+// compared by value, times as quoted RFC 3339 timestamps, enum values by = and != and by
+// their names with or without the prefix of the type. No comparison holds for a field that
+// is not set. A filter has at most 2,000 bytes, 100 comparisons and 20 levels of
+// parentheses, an order at most 5 fields. "desc" after a field turns its order; where a
+// field is not set comes last in both. A page_token belongs to one list, filter and order.
 type StudyServiceServer interface {
 	// Creates a study. Creating a study that exists with an equal spec returns it;
 	// with another spec the answer is ALREADY_EXISTS naming the fields that differ.
@@ -338,17 +372,26 @@ type StudyServiceServer interface {
 	GetStudy(context.Context, *GetStudyRequest) (*GetStudyResponse, error)
 	// Lists studies in ascending order of their names.
 	ListStudies(context.Context, *ListStudiesRequest) (*ListStudiesResponse, error)
-	// Changes a study: display name, description, labels, budget; wider ranges, more
-	// categories.
+	// Changes a study: display_name, description, labels, and of its spec budget, lease,
+	// disable_early_stopping and the units of metrics; wider ranges of double and integer
+	// parameters, more discrete values and more categories. The trials so far keep their
+	// configurations. Everything else is INVALID_ARGUMENT, naming every field that cannot
+	// change.
 	UpdateStudy(context.Context, *UpdateStudyRequest) (*UpdateStudyResponse, error)
 	// Deletes a study with its trials. Deleting a study that does not exist is
-	// NOT_FOUND.
+	// NOT_FOUND. A study created under the same name afterwards is another one, with
+	// another uid.
 	DeleteStudy(context.Context, *DeleteStudyRequest) (*DeleteStudyResponse, error)
-	// Stops handing out trials until ResumeStudy.
+	// Stops handing out trials until ResumeStudy. Pausing a paused study changes nothing.
 	PauseStudy(context.Context, *PauseStudyRequest) (*PauseStudyResponse, error)
-	// Hands out trials again.
+	// Hands out trials again. Resuming a study that is not paused changes nothing.
 	ResumeStudy(context.Context, *ResumeStudyRequest) (*ResumeStudyResponse, error)
-	// Streams changes of a study and its trials, from any revision on.
+	// Streams changes of a study and its trials, from any revision on, in the order of
+	// revisions and after each is on disk. Of several changes of a trial, or of the study's
+	// own fields, a reader that is slower than they come gets the last. A stream that broke
+	// goes on after the last revision that came. It ends with NOT_FOUND when the study is
+	// deleted and with UNAVAILABLE when the server stops. OUT_OF_RANGE means that the study
+	// has no such revision: it was restored from a backup, or is another one of its name.
 	WatchStudy(*WatchStudyRequest, grpc.ServerStreamingServer[WatchStudyResponse]) error
 	// Hands trials to a worker: first those that it holds already, then queued ones,
 	// then new suggestions.
@@ -358,9 +401,10 @@ type StudyServiceServer interface {
 	CreateTrial(context.Context, *CreateTrialRequest) (*CreateTrialResponse, error)
 	// Returns a trial.
 	GetTrial(context.Context, *GetTrialRequest) (*GetTrialResponse, error)
-	// Lists the trials of a study in ascending order of their numbers.
+	// Lists the trials of a study, in ascending order of their numbers unless the request
+	// says otherwise.
 	ListTrials(context.Context, *ListTrialsRequest) (*ListTrialsResponse, error)
-	// Changes the labels and the note of a trial.
+	// Changes the labels and the note of a trial, in any state.
 	UpdateTrial(context.Context, *UpdateTrialRequest) (*UpdateTrialResponse, error)
 	// Deletes a trial that no worker holds. The study's number sequence goes on.
 	DeleteTrial(context.Context, *DeleteTrialRequest) (*DeleteTrialResponse, error)

@@ -24,7 +24,7 @@ const (
 )
 
 // Where a trial is in its life. SUCCEEDED, INFEASIBLE and FAILED are terminal: a
-// trial in such a state never changes again.
+// trial in such a state never changes again, but for its labels and its note.
 type TrialState int32
 
 const (

@@ -30,7 +30,9 @@ const (
 type StoreRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Format number of all records. A server refuses a store of a newer format.
-	Format        int32 `protobuf:"varint,1,opt,name=format,proto3" json:"format,omitempty"`
+	Format int32 `protobuf:"varint,1,opt,name=format,proto3" json:"format,omitempty"`
+	// Set while records of an older format are being rewritten.
+	Migration     *Migration `protobuf:"bytes,2,opt,name=migration,proto3" json:"migration,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -72,6 +74,68 @@ func (x *StoreRecord) GetFormat() int32 {
 	return 0
 }
 
+func (x *StoreRecord) GetMigration() *Migration {
+	if x != nil {
+		return x.Migration
+	}
+	return nil
+}
+
+// How far the records of an older format have been rewritten.
+type Migration struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Format that the others have.
+	From int32 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	// Key of the last record that was rewritten; keys are visited in ascending order.
+	LastKey       []byte `protobuf:"bytes,2,opt,name=last_key,json=lastKey,proto3" json:"last_key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Migration) Reset() {
+	*x = Migration{}
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Migration) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Migration) ProtoMessage() {}
+
+func (x *Migration) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Migration.ProtoReflect.Descriptor instead.
+func (*Migration) Descriptor() ([]byte, []int) {
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Migration) GetFrom() int32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Migration) GetLastKey() []byte {
+	if x != nil {
+		return x.LastKey
+	}
+	return nil
+}
+
 // A study.
 type StudyRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -82,14 +146,16 @@ type StudyRecord struct {
 	// Number of trials completed so far, deleted ones included.
 	CompletedTrials int64 `protobuf:"varint,3,opt,name=completed_trials,json=completedTrials,proto3" json:"completed_trials,omitempty"`
 	// What the trials completed so far say of max_stagnant_trials; absent without it.
-	Stagnation    *Stagnation `protobuf:"bytes,4,opt,name=stagnation,proto3" json:"stagnation,omitempty"`
+	Stagnation *Stagnation `protobuf:"bytes,4,opt,name=stagnation,proto3" json:"stagnation,omitempty"`
+	// Revision of the last change of the study's own fields.
+	OwnRevision   int64 `protobuf:"varint,5,opt,name=own_revision,json=ownRevision,proto3" json:"own_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StudyRecord) Reset() {
 	*x = StudyRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[1]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -101,7 +167,7 @@ func (x *StudyRecord) String() string {
 func (*StudyRecord) ProtoMessage() {}
 
 func (x *StudyRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[1]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -114,7 +180,7 @@ func (x *StudyRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StudyRecord.ProtoReflect.Descriptor instead.
 func (*StudyRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{1}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *StudyRecord) GetStudy() *v1.Study {
@@ -145,6 +211,13 @@ func (x *StudyRecord) GetStagnation() *Stagnation {
 	return nil
 }
 
+func (x *StudyRecord) GetOwnRevision() int64 {
+	if x != nil {
+		return x.OwnRevision
+	}
+	return 0
+}
+
 // How long the hypervolume of a study has not grown.
 type Stagnation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -161,7 +234,7 @@ type Stagnation struct {
 
 func (x *Stagnation) Reset() {
 	*x = Stagnation{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[2]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -173,7 +246,7 @@ func (x *Stagnation) String() string {
 func (*Stagnation) ProtoMessage() {}
 
 func (x *Stagnation) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[2]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -186,7 +259,7 @@ func (x *Stagnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stagnation.ProtoReflect.Descriptor instead.
 func (*Stagnation) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{2}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Stagnation) GetTrials() int64 {
@@ -221,7 +294,7 @@ type FrontCosts struct {
 
 func (x *FrontCosts) Reset() {
 	*x = FrontCosts{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[3]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -233,7 +306,7 @@ func (x *FrontCosts) String() string {
 func (*FrontCosts) ProtoMessage() {}
 
 func (x *FrontCosts) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[3]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -246,7 +319,7 @@ func (x *FrontCosts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrontCosts.ProtoReflect.Descriptor instead.
 func (*FrontCosts) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{3}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *FrontCosts) GetCosts() []float64 {
@@ -271,14 +344,16 @@ type TrialRecord struct {
 	CompletionOrder int64 `protobuf:"varint,5,opt,name=completion_order,json=completionOrder,proto3" json:"completion_order,omitempty"`
 	// How often a worker gave the trial back in good order. Those hand-outs do not count
 	// as failures.
-	Releases      int64 `protobuf:"varint,6,opt,name=releases,proto3" json:"releases,omitempty"`
+	Releases int64 `protobuf:"varint,6,opt,name=releases,proto3" json:"releases,omitempty"`
+	// Time of the last change, or of the deletion.
+	ChangeTime    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=change_time,json=changeTime,proto3" json:"change_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TrialRecord) Reset() {
 	*x = TrialRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[4]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -290,7 +365,7 @@ func (x *TrialRecord) String() string {
 func (*TrialRecord) ProtoMessage() {}
 
 func (x *TrialRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[4]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -303,7 +378,7 @@ func (x *TrialRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialRecord.ProtoReflect.Descriptor instead.
 func (*TrialRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{4}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *TrialRecord) GetTrial() *v1.Trial {
@@ -348,6 +423,13 @@ func (x *TrialRecord) GetReleases() int64 {
 	return 0
 }
 
+func (x *TrialRecord) GetChangeTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ChangeTime
+	}
+	return nil
+}
+
 // Index entry of a trial that is not in a terminal state.
 type OpenTrialRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -363,7 +445,7 @@ type OpenTrialRecord struct {
 
 func (x *OpenTrialRecord) Reset() {
 	*x = OpenTrialRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[5]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -375,7 +457,7 @@ func (x *OpenTrialRecord) String() string {
 func (*OpenTrialRecord) ProtoMessage() {}
 
 func (x *OpenTrialRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[5]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -388,7 +470,7 @@ func (x *OpenTrialRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTrialRecord.ProtoReflect.Descriptor instead.
 func (*OpenTrialRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{5}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *OpenTrialRecord) GetState() v1.TrialState {
@@ -412,20 +494,213 @@ func (x *OpenTrialRecord) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// Index entry of the last change of a trial, or of a study's own fields, by the revision
+// that it gave the study. There is one of the study, one of every trial, and one of every
+// deleted trial.
+type RevisionRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What changed.
+	//
+	// Types that are valid to be assigned to Change:
+	//
+	//	*RevisionRecord_Study
+	//	*RevisionRecord_Trial
+	//	*RevisionRecord_DeletedTrial
+	Change        isRevisionRecord_Change `protobuf_oneof:"change"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RevisionRecord) Reset() {
+	*x = RevisionRecord{}
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RevisionRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RevisionRecord) ProtoMessage() {}
+
+func (x *RevisionRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RevisionRecord.ProtoReflect.Descriptor instead.
+func (*RevisionRecord) Descriptor() ([]byte, []int) {
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *RevisionRecord) GetChange() isRevisionRecord_Change {
+	if x != nil {
+		return x.Change
+	}
+	return nil
+}
+
+func (x *RevisionRecord) GetStudy() bool {
+	if x != nil {
+		if x, ok := x.Change.(*RevisionRecord_Study); ok {
+			return x.Study
+		}
+	}
+	return false
+}
+
+func (x *RevisionRecord) GetTrial() int64 {
+	if x != nil {
+		if x, ok := x.Change.(*RevisionRecord_Trial); ok {
+			return x.Trial
+		}
+	}
+	return 0
+}
+
+func (x *RevisionRecord) GetDeletedTrial() int64 {
+	if x != nil {
+		if x, ok := x.Change.(*RevisionRecord_DeletedTrial); ok {
+			return x.DeletedTrial
+		}
+	}
+	return 0
+}
+
+type isRevisionRecord_Change interface {
+	isRevisionRecord_Change()
+}
+
+type RevisionRecord_Study struct {
+	// The study's own fields.
+	Study bool `protobuf:"varint,1,opt,name=study,proto3,oneof"`
+}
+
+type RevisionRecord_Trial struct {
+	// Number of a trial that was created or changed.
+	Trial int64 `protobuf:"varint,2,opt,name=trial,proto3,oneof"`
+}
+
+type RevisionRecord_DeletedTrial struct {
+	// Number of a trial that was deleted.
+	DeletedTrial int64 `protobuf:"varint,3,opt,name=deleted_trial,json=deletedTrial,proto3,oneof"`
+}
+
+func (*RevisionRecord_Study) isRevisionRecord_Change() {}
+
+func (*RevisionRecord_Trial) isRevisionRecord_Change() {}
+
+func (*RevisionRecord_DeletedTrial) isRevisionRecord_Change() {}
+
+// The answer to a request with a request_id, kept for a day.
+type RequestRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Full name of the message type of the request.
+	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	// SHA-256 of the request without its id.
+	Digest []byte `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
+	// The response, or its part so far.
+	Response []byte `protobuf:"bytes,3,opt,name=response,proto3" json:"response,omitempty"`
+	// The request has taken effect in part, and goes on when it is repeated.
+	Partial bool `protobuf:"varint,4,opt,name=partial,proto3" json:"partial,omitempty"`
+	// When it first took effect.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequestRecord) Reset() {
+	*x = RequestRecord{}
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestRecord) ProtoMessage() {}
+
+func (x *RequestRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestRecord.ProtoReflect.Descriptor instead.
+func (*RequestRecord) Descriptor() ([]byte, []int) {
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *RequestRecord) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *RequestRecord) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *RequestRecord) GetResponse() []byte {
+	if x != nil {
+		return x.Response
+	}
+	return nil
+}
+
+func (x *RequestRecord) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
+}
+
+func (x *RequestRecord) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 var File_dpareto_store_v1_record_proto protoreflect.FileDescriptor
 
 const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\n" +
-	"\x1ddpareto/store/v1/record.proto\x12\x10dpareto.store.v1\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
+	"\x1ddpareto/store/v1/record.proto\x12\x10dpareto.store.v1\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"`\n" +
 	"\vStoreRecord\x12\x16\n" +
-	"\x06format\x18\x01 \x01(\x05R\x06format\"\xcb\x01\n" +
+	"\x06format\x18\x01 \x01(\x05R\x06format\x129\n" +
+	"\tmigration\x18\x02 \x01(\v2\x1b.dpareto.store.v1.MigrationR\tmigration\":\n" +
+	"\tMigration\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\x05R\x04from\x12\x19\n" +
+	"\blast_key\x18\x02 \x01(\fR\alastKey\"\xee\x01\n" +
 	"\vStudyRecord\x12'\n" +
 	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyR\x05study\x12*\n" +
 	"\x11next_trial_number\x18\x02 \x01(\x03R\x0fnextTrialNumber\x12)\n" +
 	"\x10completed_trials\x18\x03 \x01(\x03R\x0fcompletedTrials\x12<\n" +
 	"\n" +
 	"stagnation\x18\x04 \x01(\v2\x1c.dpareto.store.v1.StagnationR\n" +
-	"stagnation\"z\n" +
+	"stagnation\x12!\n" +
+	"\fown_revision\x18\x05 \x01(\x03R\vownRevision\"z\n" +
 	"\n" +
 	"Stagnation\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12 \n" +
@@ -433,19 +708,32 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\x05front\x18\x03 \x03(\v2\x1c.dpareto.store.v1.FrontCostsR\x05front\"\"\n" +
 	"\n" +
 	"FrontCosts\x12\x14\n" +
-	"\x05costs\x18\x01 \x03(\x01R\x05costs\"\xf8\x01\n" +
+	"\x05costs\x18\x01 \x03(\x01R\x05costs\"\xb5\x02\n" +
 	"\vTrialRecord\x12'\n" +
 	"\x05trial\x18\x01 \x01(\v2\x11.dpareto.v1.TrialR\x05trial\x12!\n" +
 	"\flease_tokens\x18\x02 \x03(\tR\vleaseTokens\x12)\n" +
 	"\x10completion_token\x18\x03 \x01(\tR\x0fcompletionToken\x12+\n" +
 	"\x11completion_digest\x18\x04 \x01(\fR\x10completionDigest\x12)\n" +
 	"\x10completion_order\x18\x05 \x01(\x03R\x0fcompletionOrder\x12\x1a\n" +
-	"\breleases\x18\x06 \x01(\x03R\breleases\"\x99\x01\n" +
+	"\breleases\x18\x06 \x01(\x03R\breleases\x12;\n" +
+	"\vchange_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"changeTime\"\x99\x01\n" +
 	"\x0fOpenTrialRecord\x12,\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x16.dpareto.v1.TrialStateR\x05state\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x12;\n" +
 	"\vexpire_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTimeB\xbe\x01\n" +
+	"expireTime\"q\n" +
+	"\x0eRevisionRecord\x12\x16\n" +
+	"\x05study\x18\x01 \x01(\bH\x00R\x05study\x12\x16\n" +
+	"\x05trial\x18\x02 \x01(\x03H\x00R\x05trial\x12%\n" +
+	"\rdeleted_trial\x18\x03 \x01(\x03H\x00R\fdeletedTrialB\b\n" +
+	"\x06change\"\xa1\x01\n" +
+	"\rRequestRecord\x12\x12\n" +
+	"\x04type\x18\x01 \x01(\tR\x04type\x12\x16\n" +
+	"\x06digest\x18\x02 \x01(\fR\x06digest\x12\x1a\n" +
+	"\bresponse\x18\x03 \x01(\fR\bresponse\x12\x18\n" +
+	"\apartial\x18\x04 \x01(\bR\apartial\x12.\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04timeB\xbe\x01\n" +
 	"\x14com.dpareto.store.v1B\vRecordProtoP\x01Z7github.com/dpareto/dpareto/gen/dpareto/store/v1;storev1\xa2\x02\x03DSX\xaa\x02\x10Dpareto.Store.V1\xca\x02\x10Dpareto\\Store\\V1\xe2\x02\x1cDpareto\\Store\\V1\\GPBMetadata\xea\x02\x12Dpareto::Store::V1b\x06proto3"
 
 var (
@@ -460,31 +748,37 @@ func file_dpareto_store_v1_record_proto_rawDescGZIP() []byte {
 	return file_dpareto_store_v1_record_proto_rawDescData
 }
 
-var file_dpareto_store_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_dpareto_store_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_dpareto_store_v1_record_proto_goTypes = []any{
 	(*StoreRecord)(nil),           // 0: dpareto.store.v1.StoreRecord
-	(*StudyRecord)(nil),           // 1: dpareto.store.v1.StudyRecord
-	(*Stagnation)(nil),            // 2: dpareto.store.v1.Stagnation
-	(*FrontCosts)(nil),            // 3: dpareto.store.v1.FrontCosts
-	(*TrialRecord)(nil),           // 4: dpareto.store.v1.TrialRecord
-	(*OpenTrialRecord)(nil),       // 5: dpareto.store.v1.OpenTrialRecord
-	(*v1.Study)(nil),              // 6: dpareto.v1.Study
-	(*v1.Trial)(nil),              // 7: dpareto.v1.Trial
-	(v1.TrialState)(0),            // 8: dpareto.v1.TrialState
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*Migration)(nil),             // 1: dpareto.store.v1.Migration
+	(*StudyRecord)(nil),           // 2: dpareto.store.v1.StudyRecord
+	(*Stagnation)(nil),            // 3: dpareto.store.v1.Stagnation
+	(*FrontCosts)(nil),            // 4: dpareto.store.v1.FrontCosts
+	(*TrialRecord)(nil),           // 5: dpareto.store.v1.TrialRecord
+	(*OpenTrialRecord)(nil),       // 6: dpareto.store.v1.OpenTrialRecord
+	(*RevisionRecord)(nil),        // 7: dpareto.store.v1.RevisionRecord
+	(*RequestRecord)(nil),         // 8: dpareto.store.v1.RequestRecord
+	(*v1.Study)(nil),              // 9: dpareto.v1.Study
+	(*v1.Trial)(nil),              // 10: dpareto.v1.Trial
+	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
+	(v1.TrialState)(0),            // 12: dpareto.v1.TrialState
 }
 var file_dpareto_store_v1_record_proto_depIdxs = []int32{
-	6, // 0: dpareto.store.v1.StudyRecord.study:type_name -> dpareto.v1.Study
-	2, // 1: dpareto.store.v1.StudyRecord.stagnation:type_name -> dpareto.store.v1.Stagnation
-	3, // 2: dpareto.store.v1.Stagnation.front:type_name -> dpareto.store.v1.FrontCosts
-	7, // 3: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
-	8, // 4: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
-	9, // 5: dpareto.store.v1.OpenTrialRecord.expire_time:type_name -> google.protobuf.Timestamp
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	1,  // 0: dpareto.store.v1.StoreRecord.migration:type_name -> dpareto.store.v1.Migration
+	9,  // 1: dpareto.store.v1.StudyRecord.study:type_name -> dpareto.v1.Study
+	3,  // 2: dpareto.store.v1.StudyRecord.stagnation:type_name -> dpareto.store.v1.Stagnation
+	4,  // 3: dpareto.store.v1.Stagnation.front:type_name -> dpareto.store.v1.FrontCosts
+	10, // 4: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
+	11, // 5: dpareto.store.v1.TrialRecord.change_time:type_name -> google.protobuf.Timestamp
+	12, // 6: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
+	11, // 7: dpareto.store.v1.OpenTrialRecord.expire_time:type_name -> google.protobuf.Timestamp
+	11, // 8: dpareto.store.v1.RequestRecord.time:type_name -> google.protobuf.Timestamp
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_store_v1_record_proto_init() }
@@ -492,13 +786,18 @@ func file_dpareto_store_v1_record_proto_init() {
 	if File_dpareto_store_v1_record_proto != nil {
 		return
 	}
+	file_dpareto_store_v1_record_proto_msgTypes[7].OneofWrappers = []any{
+		(*RevisionRecord_Study)(nil),
+		(*RevisionRecord_Trial)(nil),
+		(*RevisionRecord_DeletedTrial)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_store_v1_record_proto_rawDesc), len(file_dpareto_store_v1_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

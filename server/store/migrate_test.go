@@ -1,0 +1,142 @@
+package store_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/bolt"
+)
+
+// interrupted is a KV whose Updates fail after some.
+type interrupted struct {
+	store.KV
+	left int
+}
+
+var errInterrupted = errors.New("interrupted")
+
+func (k *interrupted) Update(ctx context.Context, fn func(store.ReadWriter) error) error {
+	if k.left == 0 {
+		return errInterrupted
+	}
+	k.left--
+	return k.KV.Update(ctx, fn)
+}
+
+// old writes a store of format 1: study a with so many trials, every one put again later
+// and every tenth deleted, and the empty study b.
+func old(t *testing.T, kv store.KV, trials int64) {
+	t.Helper()
+	err := kv.Update(t.Context(), func(w store.ReadWriter) error {
+		write := func(key string, record proto.Message) {
+			value, err := proto.Marshal(record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Put(key, value)
+		}
+		key := func(prefix string, n int64) string {
+			return prefix + "/a/" + string(binary.BigEndian.AppendUint64(nil, uint64(n)))
+		}
+		counts := &dparetov1.TrialCounts{}
+		revision := 1 + trials // of the creation of all
+		for n := int64(1); n <= trials; n++ {
+			revision++
+			record := &storev1.TrialRecord{Trial: &dparetov1.Trial{Number: n, State: queued, Revision: revision}}
+			if n%10 == 0 {
+				revision++
+				write(key("deleted", n), record)
+				continue
+			}
+			counts.Queued++
+			write(key("trial", n), record)
+			write(key("open", n), &storev1.OpenTrialRecord{State: queued})
+		}
+		write("study/a", &storev1.StudyRecord{NextTrialNumber: trials + 1, Study: &dparetov1.Study{
+			Name: "studies/a", Revision: revision, TrialCounts: counts,
+		}})
+		write("study/b", &storev1.StudyRecord{NextTrialNumber: 1, Study: &dparetov1.Study{
+			Name: "studies/b", Revision: 1, TrialCounts: new(dparetov1.TrialCounts),
+		}})
+		write("store", &storev1.StoreRecord{Format: 1})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dump returns all keys and values.
+func dump(t *testing.T, kv store.KV) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	err := kv.View(t.Context(), func(r store.Reader) error {
+		return r.Scan("", "", func(key string, value []byte) (bool, error) {
+			all[key] = string(value)
+			return true, nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A store of format 1 is rewritten; interrupted anywhere, with the same result.
+func TestMigrate(t *testing.T) {
+	const trials = 2345
+	var want map[string]string
+	for left := range 5 { // uninterrupted it takes 3 transactions, after the one that looks at the format
+		db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		old(t, db, trials)
+		_, err = store.New(t.Context(), &interrupted{db, left})
+		if (err == nil) != (left == 4) || err != nil && !errors.Is(err, errInterrupted) {
+			t.Errorf("interrupted after %d: %v", left, err)
+		}
+		s, err := store.New(t.Context(), db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fault := range s.Check(t.Context()) {
+			t.Error(fault)
+		}
+		got := dump(t, db)
+		if want == nil {
+			want = got
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("interrupted after %d: %s", left, d)
+		}
+		if _, err := store.New(t.Context(), db); err != nil || cmp.Diff(want, dump(t, db)) != "" {
+			t.Errorf("opening again changes something: %v", err)
+		}
+		// Every deletion comes after everything that a reader may have seen.
+		const last = 1 + trials + trials + trials/10
+		deletions := changes(t, s, "a", last)
+		if len(deletions) != trials/10 || deletions[0] != fmt.Sprint(last+1, " deleted 10") {
+			t.Errorf("changes after revision %d: %d, %q", last, len(deletions), deletions[:1])
+		}
+		if d := cmp.Diff([]string{"1 study"}, changes(t, s, "b", 0)); d != "" {
+			t.Error(d)
+		}
+		if got := changes(t, s, "a", 0)[:2]; got[0] != "1 study" || got[1] != fmt.Sprint(trials+2, " trial 1") {
+			t.Errorf("changes %q", got)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

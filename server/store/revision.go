@@ -1,0 +1,179 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// Changes calls fn with the index entry of every trial of a study, and of the study's own
+// fields, that was last changed or deleted after a revision, in ascending order of their
+// revisions, until fn returns false or an error.
+func (t *ReadTx) Changes(study string, after int64, fn func(revision int64, change *storev1.RevisionRecord) (bool, error)) error {
+	prefix := revisionPrefix + study + "/"
+	return t.r.Scan(prefix, numbered(revisionPrefix, study, after+1), func(key string, value []byte) (bool, error) {
+		record := new(storev1.RevisionRecord)
+		if err := unmarshal(key, value, record); err != nil {
+			return false, err
+		}
+		revision, err := numberOf(key, prefix)
+		if err != nil {
+			return false, err
+		}
+		return fn(revision, record)
+	})
+}
+
+// DeletedTrial returns a trial that was deleted, or ErrNotFound.
+func (t *ReadTx) DeletedTrial(study string, number int64) (*storev1.TrialRecord, error) {
+	record := new(storev1.TrialRecord)
+	return record, get(t.r, numbered(deletedPrefix, study, number), record)
+}
+
+// indexStudy moves the index entry of a study's own fields to their revision.
+func (t *Tx) indexStudy(study string, record *storev1.StudyRecord) error {
+	key := numbered(revisionPrefix, study, record.GetOwnRevision())
+	existing, err := t.r.Get(key)
+	if err != nil || existing != nil {
+		return err
+	}
+	switch before, err := t.Study(study); {
+	case err == nil:
+		t.w.Delete(numbered(revisionPrefix, study, before.GetOwnRevision()))
+	case !errors.Is(err, ErrNotFound):
+		return err
+	}
+	return put(t.w, key, &storev1.RevisionRecord{Change: &storev1.RevisionRecord_Study{Study: true}})
+}
+
+// indexTrial moves the index entry of a trial that is about to be written to its new
+// revision.
+func (t *Tx) indexTrial(study string, trial *dparetov1.Trial, change *storev1.RevisionRecord) error {
+	before, err := t.r.Get(numbered(trialPrefix, study, trial.GetNumber()))
+	if err != nil {
+		return err
+	}
+	revision, err := revisionOf(before)
+	if err != nil {
+		return fmt.Errorf("store: decode trial %d of study %s: %w", trial.GetNumber(), study, err)
+	}
+	if revision > 0 {
+		t.w.Delete(numbered(revisionPrefix, study, revision))
+	}
+	return put(t.w, numbered(revisionPrefix, study, trial.GetRevision()), change)
+}
+
+// Field numbers on the way to the revision of an encoded TrialRecord.
+const (
+	recordTrial   = 1  // TrialRecord.trial
+	trialRevision = 19 // Trial.revision
+)
+
+// revisionOf returns the revision in an encoded TrialRecord, which may have thousands of
+// measurements, without decoding it. 0 stands for no record.
+func revisionOf(record []byte) (int64, error) {
+	trial, err := lastField(record, recordTrial, protowire.BytesType)
+	if err != nil {
+		return 0, err
+	}
+	trial, n := protowire.ConsumeBytes(trial)
+	if n < 0 {
+		return 0, nil
+	}
+	revision, err := lastField(trial, trialRevision, protowire.VarintType)
+	if err != nil {
+		return 0, err
+	}
+	v, n := protowire.ConsumeVarint(revision)
+	if n < 0 {
+		return 0, nil
+	}
+	return int64(v), nil
+}
+
+// lastField returns the encoding of the last value of a field, or nil without one.
+func lastField(message []byte, field protowire.Number, kind protowire.Type) ([]byte, error) {
+	var found []byte
+	for len(message) > 0 {
+		number, wire, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return nil, protowire.ParseError(n)
+		}
+		message = message[n:]
+		if n = protowire.ConsumeFieldValue(number, wire, message); n < 0 {
+			return nil, protowire.ParseError(n)
+		}
+		if number == field && wire == kind {
+			found = message[:n]
+		}
+		message = message[n:]
+	}
+	return found, nil
+}
+
+// revisionCheck compares the index of revisions of a study with what it is an index of.
+type revisionCheck struct {
+	id      string
+	record  *storev1.StudyRecord
+	entries map[int64]*storev1.RevisionRecord
+	faultf  func(string, ...any)
+}
+
+// checkRevisions reads the index of a study, and checks its entries of the study itself
+// and of deleted trials.
+func checkRevisions(tx *ReadTx, id string, record *storev1.StudyRecord, faultf func(string, ...any)) *revisionCheck {
+	c := &revisionCheck{id: id, record: record, entries: make(map[int64]*storev1.RevisionRecord), faultf: faultf}
+	err := tx.Changes(id, -1, func(revision int64, change *storev1.RevisionRecord) (bool, error) {
+		c.entries[revision] = change
+		return true, nil
+	})
+	if err != nil {
+		faultf("study %s: index of revisions: %w", id, err)
+	}
+	c.check("the study", record.GetOwnRevision(), &storev1.RevisionRecord{Change: &storev1.RevisionRecord_Study{Study: true}})
+	err = tx.r.Scan(deletedPrefix+id+"/", "", func(key string, value []byte) (bool, error) {
+		deleted := new(storev1.TrialRecord)
+		if err := unmarshal(key, value, deleted); err != nil {
+			return false, err
+		}
+		c.checkTrial(deleted.GetTrial(), true)
+		return true, nil
+	})
+	if err != nil {
+		faultf("study %s: deleted trials: %w", id, err)
+	}
+	return c
+}
+
+// checkTrial checks the entry of a trial.
+func (c *revisionCheck) checkTrial(trial *dparetov1.Trial, deleted bool) {
+	want := &storev1.RevisionRecord{Change: &storev1.RevisionRecord_Trial{Trial: trial.GetNumber()}}
+	if deleted {
+		want.Change = &storev1.RevisionRecord_DeletedTrial{DeletedTrial: trial.GetNumber()}
+	}
+	c.check(fmt.Sprintf("trial %d", trial.GetNumber()), trial.GetRevision(), want)
+}
+
+// check checks one entry.
+func (c *revisionCheck) check(what string, revision int64, want *storev1.RevisionRecord) {
+	if latest := c.record.GetStudy().GetRevision(); revision < 1 || revision > latest {
+		c.faultf("study %s: %s has revision %d, not in [1, %d]", c.id, what, revision, latest)
+	}
+	if got := c.entries[revision]; !proto.Equal(got, want) {
+		c.faultf("study %s: %s has revision %d, index says {%v}", c.id, what, revision, got)
+		return
+	}
+	delete(c.entries, revision)
+}
+
+// checkRest reports the entries that belong to nothing.
+func (c *revisionCheck) checkRest() {
+	for revision, change := range c.entries {
+		c.faultf("study %s: index has revision %d {%v}, which nothing has", c.id, revision, change)
+	}
+}
