@@ -232,7 +232,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	study := runs(b, s, func(asked *dparetov1.StudySpec) { asked.Parameters[1].GetIntegerDomain().Min = 63 })
 	const batch = 100
 	for range 2000 / batch {
-		err := s.changeStudy(b.Context(), "runs", func(c *change) error {
+		err := s.changeStudy(b.Context(), "runs", new(mutation), func(c *change) error {
 			for i := range batch {
 				record, err := c.create([]float64{float64(i) / batch, 64}, dparetov1.TrialOrigin_TRIAL_ORIGIN_IMPORTED, nil)
 				if err != nil {

@@ -47,6 +47,11 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 		return nil, err
 	}
 	study.Warnings = compiled.Warnings
+	resp := new(dparetov1.CreateStudyResponse)
+	m, err := newMutation(req, resp)
+	if err != nil {
+		return nil, err
+	}
 	// existing replaces study by the one that exists, if its spec is equal.
 	existing := func(tx *store.ReadTx) error {
 		record, err := tx.Study(id)
@@ -73,20 +78,21 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 		}
 		return &dparetov1.CreateStudyResponse{Study: study}, nil
 	}
-	err = s.store.Update(ctx, func(tx *store.Tx) error {
+	err = s.update(ctx, m, func(tx *store.Tx) error {
 		err := existing(&tx.ReadTx)
 		if errors.Is(err, store.ErrNotFound) {
 			if err := checkPriorStudies(&tx.ReadTx, study.GetSpec()); err != nil {
 				return err
 			}
-			return tx.PutStudy(id, &storev1.StudyRecord{Study: study, NextTrialNumber: 1, OwnRevision: study.GetRevision()})
+			err = tx.PutStudy(id, &storev1.StudyRecord{Study: study, NextTrialNumber: 1, OwnRevision: study.GetRevision()})
 		}
+		resp.Study = study
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &dparetov1.CreateStudyResponse{Study: study}, nil
+	return resp, nil
 }
 
 // newStudy returns the study that a request asks for.
@@ -201,8 +207,13 @@ func (s *studyService) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStu
 	if err != nil {
 		return nil, err
 	}
+	resp := new(dparetov1.DeleteStudyResponse)
+	m, err := newMutation(req, resp)
+	if err != nil {
+		return nil, err
+	}
 	var uid string
-	err = s.store.Update(ctx, func(tx *store.Tx) error {
+	err = s.update(ctx, m, func(tx *store.Tx) error {
 		record, err := findStudy(&tx.ReadTx, id)
 		if err != nil {
 			return err
@@ -217,7 +228,7 @@ func (s *studyService) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStu
 		return nil, err
 	}
 	s.studies.forget(uid)
-	return &dparetov1.DeleteStudyResponse{}, nil
+	return resp, nil
 }
 
 // findStudy returns a study's record, or NOT_FOUND.

@@ -216,7 +216,6 @@ func TestUnimplemented(t *testing.T) {
 		"study.spec.random_stopping": func(r *dparetov1.CreateStudyRequest) {
 			r.Study.Spec.RandomStopping = &dparetov1.RandomStoppingSpec{MeanTrials: 10}
 		},
-		"request_id": func(r *dparetov1.CreateStudyRequest) { r.RequestId = "x" },
 	} {
 		request := &dparetov1.CreateStudyRequest{StudyId: "later", Study: &dparetov1.Study{Spec: svtSpec()}}
 		change(request)
@@ -227,8 +226,8 @@ func TestUnimplemented(t *testing.T) {
 	unknown.GetStudy().ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.VarintType), 1))
 	_, err := f.studies.CreateStudy(t.Context(), unknown)
 	wantCode(t, err, codes.Unimplemented, "study.(a field that this server does not know)")
-	_, err = f.studies.PauseStudy(t.Context(), &dparetov1.PauseStudyRequest{Name: "studies/x"})
-	wantCode(t, err, codes.Unimplemented, "PauseStudy")
+	_, err = dparetov1.NewReleaseServiceClient(f.conn).ReleaseBest(t.Context(), new(dparetov1.ReleaseBestRequest))
+	wantCode(t, err, codes.Unimplemented, "ReleaseBest")
 }
 
 func TestListStudies(t *testing.T) {

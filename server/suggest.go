@@ -56,26 +56,57 @@ func (s *studyService) SuggestTrials(ctx context.Context, req *dparetov1.Suggest
 	// What exists already: trials of this worker, of workers that fell silent, queued
 	// ones.
 	resp := new(dparetov1.SuggestTrialsResponse)
+	m, err := newMutation(req, resp)
+	if err != nil {
+		return nil, err
+	}
 	var uid string
-	err = s.changeStudy(ctx, id, func(c *change) error {
+	missing := 0
+	err = s.changeStudy(ctx, id, m, func(c *change) error {
 		uid = c.study.GetStudy().GetUid()
 		c.cached.prepared.wanted(c.now)
-		trials, err := c.handOutExisting(req.GetWorkerId(), count, resume)
-		resp.Trials = trials
-		s.explain(c, resp, count-len(trials))
-		return err
+		if !m.resumed { // else an earlier call with the same id came that far
+			trials, err := c.handOutExisting(req.GetWorkerId(), count, resume)
+			if err != nil {
+				return err
+			}
+			resp.Trials = trials
+		}
+		missing = count - len(resp.GetTrials())
+		s.explain(c, resp, missing)
+		if isEnd(resp) {
+			missing = 0
+		}
+		m.effect = effectOf(resp, missing)
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	missing := count - len(resp.GetTrials())
-	if missing == 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_UNSPECIFIED {
+	if missing == 0 {
 		return resp, nil
 	}
 
 	// If this fails the trials so far stay with the worker: it gets them when it asks
 	// again.
-	return s.suggest(ctx, id, uid, &demand{ctx: ctx, worker: req.GetWorkerId(), missing: missing, response: resp})
+	return s.suggest(ctx, id, uid, &demand{ctx: ctx, mutation: m, worker: req.GetWorkerId(), missing: missing, response: resp})
+}
+
+// isEnd reports whether an answer says why there are no more trials.
+func isEnd(resp *dparetov1.SuggestTrialsResponse) bool {
+	return resp.GetEndReason() != dparetov1.EndReason_END_REASON_UNSPECIFIED
+}
+
+// effectOf returns what was done of a request when so many trials are still missing.
+func effectOf(resp *dparetov1.SuggestTrialsResponse, missing int) effect {
+	switch {
+	case missing == 0:
+		return everything
+	case len(resp.GetTrials()) > 0:
+		return somewhat
+	default:
+		return nothing
+	}
 }
 
 // explain sets the state of the study and, if trials are missing, why no more can be
@@ -206,8 +237,10 @@ type suggesters struct {
 // demand is a worker's demand for new trials.
 type demand struct {
 	ctx      context.Context //nolint:containedctx // that of the waiting call
+	mutation *mutation
 	worker   string
 	missing  int                              // trials still to be created
+	repeats  bool                             // another call with the same request id has got them
 	response *dparetov1.SuggestTrialsResponse // with the trials so far
 	done     chan error                       // receives exactly one value
 }
@@ -264,8 +297,7 @@ func (s *Server) serveDemands(id, uid string) {
 
 		s.suggesters.mu.Lock()
 		for _, d := range batch {
-			ended := d.response.GetEndReason() != dparetov1.EndReason_END_REASON_UNSPECIFIED
-			if err == nil && d.missing > 0 && !ended {
+			if err == nil && d.missing > 0 {
 				s.suggesters.waiting[uid] = append(s.suggesters.waiting[uid], d)
 				continue
 			}
@@ -396,9 +428,8 @@ func suggestSafely(ctx context.Context, d suggest.Designer, from *snapshot, r su
 // createSuggested creates trials from suggestions and hands them to the demands, each
 // its share. raced reports that nothing was done because the study's numbers moved on.
 func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot, designer suggest.Designer, suggestions []suggest.Suggestion, exhausted bool, batch []*demand, shares []int) (raced bool, err error) {
-	created := make([][]*dparetov1.Trial, len(batch))
-	responses := make([]*dparetov1.SuggestTrialsResponse, len(batch))
-	err = s.changeStudy(ctx, id, func(c *change) error {
+	answers := make([]demand, len(batch))
+	err = s.changeStudy(ctx, id, new(mutation), func(c *change) error {
 		if c.study.GetStudy().GetUid() != from.record.GetStudy().GetUid() {
 			return studyNotFound(id)
 		}
@@ -407,10 +438,17 @@ func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot,
 			return nil
 		}
 		for i, d := range batch {
+			answers[i] = *d
 			if d.ctx.Err() != nil {
 				continue // nobody waits for it; the others get its share
 			}
-			for len(created[i]) < shares[i] && len(suggestions) > 0 && s.creatable(c.study, 1) == 1 {
+			answer := &answers[i]
+			if err := answer.catchUp(c); err != nil {
+				return err
+			}
+			resp := answer.response
+			share := min(shares[i], answer.missing)
+			for ; share > 0 && len(suggestions) > 0 && s.creatable(c.study, 1) == 1; share-- {
 				suggestion := suggestions[0]
 				suggestions = suggestions[1:]
 				record, err := c.create(suggestion.Point, dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, func(record *storev1.TrialRecord) {
@@ -420,21 +458,27 @@ func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot,
 				if err != nil {
 					return err
 				}
-				created[i] = append(created[i], record.GetTrial())
+				resp.Trials = append(resp.Trials, record.GetTrial())
+				answer.missing--
 			}
-			resp := &dparetov1.SuggestTrialsResponse{Trials: append(slices.Clone(d.response.GetTrials()), created[i]...)}
-			responses[i] = resp
-			s.explain(c, resp, d.missing-len(created[i]))
-			if len(created[i]) == shares[i] || resp.GetEndReason() != dparetov1.EndReason_END_REASON_UNSPECIFIED {
-				continue // whoever misses more gets it in the next pass
-			}
-			if exhausted {
-				resp.EndReason = dparetov1.EndReason_END_REASON_SPACE_EXHAUSTED
+			if answer.repeats {
 				continue
 			}
-			// The snapshot allowed fewer trials than the budget does by now.
-			resp.EndReason = dparetov1.EndReason_END_REASON_PARALLELISM
-			resp.RetryAfter = durationpb.New(retryAfter)
+			s.explain(c, resp, answer.missing)
+			switch {
+			case share == 0 || isEnd(resp): // whoever misses more gets it in the next pass
+			case exhausted:
+				resp.EndReason = dparetov1.EndReason_END_REASON_SPACE_EXHAUSTED
+			default: // the snapshot allowed fewer trials than the budget does by now
+				resp.EndReason = dparetov1.EndReason_END_REASON_PARALLELISM
+				resp.RetryAfter = durationpb.New(retryAfter)
+			}
+			if isEnd(resp) {
+				answer.missing = 0
+			}
+			if err := d.mutation.remember(c.tx, resp, effectOf(resp, answer.missing), c.now); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -442,12 +486,32 @@ func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot,
 		return raced, err
 	}
 	for i, d := range batch {
-		if responses[i] != nil {
-			d.response = responses[i]
-			d.missing -= len(created[i])
-		}
+		d.response, d.missing = answers[i].response, answers[i].missing
 	}
 	return false, nil
+}
+
+// catchUp takes a copy of the response, which is to be changed, or what another call with
+// the same request id has got meanwhile.
+func (d *demand) catchUp(c *change) error {
+	record, err := d.mutation.find(&c.tx.ReadTx, c.now)
+	if err != nil {
+		return err
+	}
+	before := len(d.response.GetTrials())
+	if record == nil {
+		d.response = &dparetov1.SuggestTrialsResponse{Trials: slices.Clone(d.response.GetTrials())}
+		return nil
+	}
+	d.response = new(dparetov1.SuggestTrialsResponse)
+	if err := d.mutation.decode(record, d.response); err != nil {
+		return err
+	}
+	d.missing -= len(d.response.GetTrials()) - before
+	if d.repeats = !record.GetPartial(); d.repeats {
+		d.missing = 0
+	}
+	return nil
 }
 
 // provenance tells how a suggestion was made.

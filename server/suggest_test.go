@@ -5,11 +5,15 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/testing/protocmp"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
@@ -264,5 +268,94 @@ func TestCloseDuringSuggestion(t *testing.T) {
 	_, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: "w"})
 	if status.Code(toStatus(err)) != codes.Unavailable {
 		t.Errorf("after Close: %v", err)
+	}
+}
+
+// A demand that fails after some of its trials were created goes on with them when it is
+// repeated: no more are created than were asked for.
+func TestRepeatAfterPartOfDemand(t *testing.T) {
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	calls := 0
+	s := serviceWith(t, fakeDesigner{func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
+		if calls++; calls == 2 {
+			giveUp()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return suggest.NewRandom().Suggest(ctx, p, h, r)
+	}})
+	req := &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: "w", Count: maxBatch + 4, RequestId: "x"}
+	if _, err := s.SuggestTrials(ctx, req); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	list := func() []*dparetov1.Trial {
+		resp, err := s.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: "studies/s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.GetTrials()
+	}
+	before := list()
+	if len(before) != maxBatch {
+		t.Fatalf("%d trials were created", len(before))
+	}
+	var answers [2]*dparetov1.SuggestTrialsResponse
+	for i := range answers {
+		var err error
+		if answers[i], err = s.SuggestTrials(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := cmp.Diff(answers[0], answers[1], protocmp.Transform()); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(list(), answers[0].GetTrials(), protocmp.Transform()); d != "" || len(answers[0].GetTrials()) != maxBatch+4 {
+		t.Errorf("%d trials: %s", len(answers[0].GetTrials()), d)
+	}
+	if d := cmp.Diff(before, answers[0].GetTrials()[:maxBatch], protocmp.Transform()); d != "" {
+		t.Errorf("the first trials have changed: %s", d)
+	}
+}
+
+// Answers are forgotten after a day, when others are remembered.
+func TestRequestsAreForgotten(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s.now = func() time.Time { return now }
+	const old = 10
+	suggestWith := func(id string) {
+		t.Helper()
+		if _, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: "w", RequestId: id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remembered := func() (n int) {
+		if err := s.store.View(t.Context(), func(tx *store.ReadTx) error {
+			for i := range old {
+				if _, err := tx.Request(strconv.Itoa(i)); err == nil {
+					n++
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for i := range old {
+		suggestWith(strconv.Itoa(i))
+	}
+	now = now.Add(rememberFor)
+	suggestWith("a")
+	if n := remembered(); n != old {
+		t.Errorf("%d are remembered after a day, want %d", n, old)
+	}
+	now = now.Add(1)
+	for i, id := range []string{"b", "c", "d"} {
+		suggestWith(id)
+		if n, want := remembered(), max(0, old-(i+1)*forgetAtOnce); n != want {
+			t.Errorf("%d are remembered, want %d", n, want)
+		}
 	}
 }

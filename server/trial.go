@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -41,8 +40,8 @@ type change struct {
 
 // changeStudy runs fn in a transaction on a study and writes the study back. fn must
 // not be run twice: it may have effects on its caller's variables.
-func (s *Server) changeStudy(ctx context.Context, id string, fn func(*change) error) error {
-	return s.store.Update(ctx, func(tx *store.Tx) error {
+func (s *Server) changeStudy(ctx context.Context, id string, m *mutation, fn func(*change) error) error {
+	return s.update(ctx, m, func(tx *store.Tx) error {
 		record, err := findStudy(&tx.ReadTx, id)
 		if err != nil {
 			return err
@@ -71,12 +70,12 @@ func (c *change) trial(number int64) (*storev1.TrialRecord, error) {
 
 // changeTrial runs fn in a transaction on the trial with the resource name in a
 // request's field "name".
-func (s *Server) changeTrial(ctx context.Context, name string, fn func(*change, *storev1.TrialRecord) error) error {
+func (s *Server) changeTrial(ctx context.Context, name string, m *mutation, fn func(*change, *storev1.TrialRecord) error) error {
 	id, number, err := parseTrialName("name", name)
 	if err != nil {
 		return err
 	}
-	return s.changeStudy(ctx, id, func(c *change) error {
+	return s.changeStudy(ctx, id, m, func(c *change) error {
 		record, err := c.trial(number)
 		if err != nil {
 			return err
@@ -227,7 +226,11 @@ func (s *studyService) CreateTrial(ctx context.Context, req *dparetov1.CreateTri
 		return nil, err
 	}
 	resp := new(dparetov1.CreateTrialResponse)
-	err = s.changeStudy(ctx, id, func(c *change) error {
+	m, err := newMutation(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	err = s.changeStudy(ctx, id, m, func(c *change) error {
 		point, err := c.requestedPoint(requested)
 		if err != nil {
 			return err
@@ -376,7 +379,12 @@ func (s *studyService) ListTrials(ctx context.Context, req *dparetov1.ListTrials
 
 // DeleteTrial implements StudyService.
 func (s *studyService) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTrialRequest) (*dparetov1.DeleteTrialResponse, error) {
-	err := s.changeTrial(ctx, req.GetName(), func(c *change, record *storev1.TrialRecord) error {
+	resp := new(dparetov1.DeleteTrialResponse)
+	m, err := newMutation(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	err = s.changeTrial(ctx, req.GetName(), m, func(c *change, record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
 		if err := checkEtag(req.GetEtag(), trial.GetEtag()); err != nil {
 			return err
@@ -392,19 +400,26 @@ func (s *studyService) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTri
 	if err != nil {
 		return nil, err
 	}
-	return &dparetov1.DeleteTrialResponse{}, nil
+	return resp, nil
 }
 
 // AddMeasurement implements StudyService.
 func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasurementRequest) (*dparetov1.AddMeasurementResponse, error) {
+	resp := new(dparetov1.AddMeasurementResponse)
+	m, err := newMutation(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	if done, err := s.answered(ctx, m); err != nil || done {
+		return resp, err
+	}
 	last, mayStop, err := s.lastUseful(ctx, req.GetName())
 	if err != nil {
 		return nil, err
 	}
-	resp := new(dparetov1.AddMeasurementResponse)
 	var study *dparetov1.Study
 	var reported *dparetov1.Trial
-	err = s.changeTrial(ctx, req.GetName(), func(c *change, record *storev1.TrialRecord) error {
+	err = s.changeTrial(ctx, req.GetName(), m, func(c *change, record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
 		if err := checkHeld(trial, req.GetLeaseToken()); err != nil {
 			return err
@@ -439,7 +454,7 @@ func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMea
 	if err != nil {
 		return nil, err
 	}
-	if mayStop && !resp.GetShouldStop() {
+	if mayStop && !resp.GetShouldStop() && !m.repeated {
 		s.judge(study, reported, last)
 	}
 	return resp, nil
@@ -486,7 +501,11 @@ func (s *studyService) RenewLeases(ctx context.Context, req *dparetov1.RenewLeas
 		numbers[name] = number
 	}
 	resp := &dparetov1.RenewLeasesResponse{Results: make(map[string]*dparetov1.RenewLeasesResponse_Result)}
-	err = s.changeStudy(ctx, id, func(c *change) error {
+	m, err := newMutation(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	err = s.changeStudy(ctx, id, m, func(c *change) error {
 		for _, name := range slices.Sorted(maps.Keys(numbers)) {
 			number := numbers[name]
 			result := new(dparetov1.RenewLeasesResponse_Result)
@@ -535,13 +554,17 @@ func (s *studyService) CompleteTrial(ctx context.Context, req *dparetov1.Complet
 	if err := fields.Err(); err != nil {
 		return nil, err
 	}
-	digest, err := digestOf(req)
+	digest, err := digestOf(withoutID(req))
 	if err != nil {
 		return nil, err
 	}
 	resp := new(dparetov1.CompleteTrialResponse)
+	m, err := newMutation(req, resp)
+	if err != nil {
+		return nil, err
+	}
 	var study *dparetov1.Study
-	err = s.changeTrial(ctx, req.GetName(), func(c *change, record *storev1.TrialRecord) error {
+	err = s.changeTrial(ctx, req.GetName(), m, func(c *change, record *storev1.TrialRecord) error {
 		resp.Trial = record.GetTrial()
 		study = c.study.GetStudy()
 		if record.GetCompletionToken() == req.GetLeaseToken() && slices.Equal(record.GetCompletionDigest(), digest) && req.GetLeaseToken() != "" {
@@ -561,18 +584,10 @@ func (s *studyService) CompleteTrial(ctx context.Context, req *dparetov1.Complet
 	if err != nil {
 		return nil, err
 	}
-	s.prepare(study) //nolint:contextcheck // it outlives the call
-	return resp, nil
-}
-
-// digestOf returns the digest of a request, by which a repetition is recognised.
-func digestOf(req proto.Message) ([]byte, error) {
-	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(req)
-	if err != nil {
-		return nil, err
+	if !m.repeated {
+		s.prepare(study) //nolint:contextcheck // it outlives the call
 	}
-	sum := sha256.Sum256(b)
-	return sum[:], nil
+	return resp, nil
 }
 
 // checkCompletable refuses an outcome that the trial cannot take: of a trial that is
@@ -660,7 +675,11 @@ func (s *studyService) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseT
 		return nil, err
 	}
 	resp := new(dparetov1.ReleaseTrialResponse)
-	err := s.changeTrial(ctx, req.GetName(), func(c *change, record *storev1.TrialRecord) error {
+	m, err := newMutation(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	err = s.changeTrial(ctx, req.GetName(), m, func(c *change, record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
 		resp.Trial = trial
 		if tokens := record.GetLeaseTokens(); trial.GetLease() == nil && record.GetCompletionToken() == "" &&
@@ -703,7 +722,11 @@ func (s *studyService) StopTrial(ctx context.Context, req *dparetov1.StopTrialRe
 		return nil, err
 	}
 	resp := new(dparetov1.StopTrialResponse)
-	err := s.changeTrial(ctx, req.GetName(), func(c *change, record *storev1.TrialRecord) error {
+	m, err := newMutation(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	err = s.changeTrial(ctx, req.GetName(), m, func(c *change, record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
 		resp.Trial = trial
 		before := trial.GetState()

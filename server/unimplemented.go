@@ -24,9 +24,6 @@ var unimplementedFields = map[protoreflect.FullName]bool{
 	"dpareto.v1.ListTrialsRequest.after_revision": true,
 }
 
-// requestID is the name of a field that no request of this version supports.
-const requestID protoreflect.Name = "request_id"
-
 // refuseUnimplemented refuses requests that use what the server does not support.
 func refuseUnimplemented(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if message, ok := req.(proto.Message); ok {
@@ -46,7 +43,7 @@ func findUnimplemented(prefix string, message protoreflect.Message) string {
 	found := ""
 	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		path := prefix + string(field.Name())
-		if unimplementedFields[field.FullName()] || field.Name() == requestID {
+		if unimplementedFields[field.FullName()] {
 			found = path
 			return false
 		}
