@@ -97,15 +97,16 @@ func isEnd(resp *dparetov1.SuggestTrialsResponse) bool {
 	return resp.GetEndReason() != dparetov1.EndReason_END_REASON_UNSPECIFIED
 }
 
-// effectOf returns what was done of a request when so many trials are still missing.
+// effectOf returns what was done of a request when so many trials are still missing. An
+// answer without trials is worth no write: workers without work ask again and again.
 func effectOf(resp *dparetov1.SuggestTrialsResponse, missing int) effect {
 	switch {
+	case len(resp.GetTrials()) == 0:
+		return nothing
 	case missing == 0:
 		return everything
-	case len(resp.GetTrials()) > 0:
-		return somewhat
 	default:
-		return nothing
+		return somewhat
 	}
 }
 

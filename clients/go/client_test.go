@@ -130,7 +130,7 @@ func TestAskWaits(t *testing.T) {
 		}
 		request := &dparetov1.SuggestTrialsRequest{Parent: "studies/s", Count: 1, WorkerId: "w"}
 		for _, got := range f.requests() {
-			if diff := cmp.Diff(request, got, protocmp.Transform()); diff != "" {
+			if diff := cmp.Diff(request, got, protocmp.Transform(), protocmp.IgnoreFields(request, requestID)); diff != "" {
 				t.Errorf("request (-want +got):\n%s", diff)
 			}
 		}

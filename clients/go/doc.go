@@ -24,9 +24,10 @@
 //
 // Calls that are safe to repeat are repeated, with growing pauses, for as long as
 // the server cannot be reached and the context lasts, so that a worker survives the
-// restart of its server. They are: creating a study, asking for a trial, reporting,
-// renewing a lease, completing and releasing a trial, and everything that only
-// reads. A single attempt has a time limit of its own (see [WithTimeout]). A context
+// restart of its server. They are everything that only reads, and everything that
+// changes a study or a trial: requests that the server could take for another one carry
+// an id, the same in every attempt, under which it remembers its answer for a day. A
+// single attempt has a time limit of its own (see [WithTimeout]). A context
 // without a deadline therefore means "however long it takes"; [WithRetryNotice] tells
 // a user what is being waited for.
 //

@@ -73,6 +73,7 @@ func serve(t *testing.T, script func(ctx context.Context, n int, req any) (any, 
 	g := grpc.NewServer(grpc.UnaryInterceptor(f.intercept))
 	dparetov1.RegisterStudyServiceServer(g, dparetov1.UnimplementedStudyServiceServer{})
 	dparetov1.RegisterFrontServiceServer(g, dparetov1.UnimplementedFrontServiceServer{})
+	dparetov1.RegisterReleaseServiceServer(g, dparetov1.UnimplementedReleaseServiceServer{})
 	dparetov1.RegisterAdminServiceServer(g, dparetov1.UnimplementedAdminServiceServer{})
 	var serving sync.WaitGroup
 	serving.Go(func() {

@@ -2,6 +2,7 @@ package dpareto
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -35,7 +38,6 @@ var repeatable = map[string]bool{
 	dparetov1.StudyService_CreateStudy_FullMethodName:    true,
 	dparetov1.StudyService_GetStudy_FullMethodName:       true,
 	dparetov1.StudyService_ListStudies_FullMethodName:    true,
-	dparetov1.StudyService_SuggestTrials_FullMethodName:  true, // see isRepeatable
 	dparetov1.StudyService_GetTrial_FullMethodName:       true,
 	dparetov1.StudyService_ListTrials_FullMethodName:     true,
 	dparetov1.StudyService_AddMeasurement_FullMethodName: true,
@@ -55,13 +57,41 @@ var repeatable = map[string]bool{
 	dparetov1.AdminService_GetServerInfo_FullMethodName: true,
 }
 
-// isRepeatable reports whether a request can be sent again. A worker that asks twice
-// gets the trial that it holds already, unless it turned that off.
-func isRepeatable(method string, req any) bool {
-	if suggest, ok := req.(*dparetov1.SuggestTrialsRequest); ok && suggest.Resume != nil && !suggest.GetResume() {
-		return false
+// identified are the methods that can be called again under the same request id: the
+// server then gives the answer of the attempt that took effect. Reports and completions
+// need none, because the lease tells the server what was said already.
+var identified = map[string]bool{
+	dparetov1.StudyService_UpdateStudy_FullMethodName:   true,
+	dparetov1.StudyService_DeleteStudy_FullMethodName:   true,
+	dparetov1.StudyService_PauseStudy_FullMethodName:    true,
+	dparetov1.StudyService_ResumeStudy_FullMethodName:   true,
+	dparetov1.StudyService_SuggestTrials_FullMethodName: true,
+	dparetov1.StudyService_CreateTrial_FullMethodName:   true,
+	dparetov1.StudyService_UpdateTrial_FullMethodName:   true,
+	dparetov1.StudyService_DeleteTrial_FullMethodName:   true,
+	dparetov1.StudyService_StopTrial_FullMethodName:     true,
+
+	dparetov1.PrivacyService_ReaccountStudy_FullMethodName: true,
+}
+
+// requestID is the name of the field with the request id.
+const requestID protoreflect.Name = "request_id"
+
+// identify returns a request with an id, that of the caller or a new one. The id begins
+// with the time, which has the server keep ids of the same time together.
+func identify(req any) any {
+	message, ok := req.(proto.Message)
+	if !ok {
+		return req
 	}
-	return repeatable[method]
+	field := message.ProtoReflect().Descriptor().Fields().ByName(requestID)
+	if field == nil || message.ProtoReflect().Has(field) {
+		return req
+	}
+	message = proto.Clone(message) // the caller may send it again as another request
+	id := fmt.Sprintf("%016x-%016x", time.Now().UnixNano(), rand.Uint64())
+	message.ProtoReflect().Set(field, protoreflect.ValueOfString(id))
+	return message
 }
 
 // retry repeats calls.
@@ -77,6 +107,9 @@ func (r *retry) intercept(ctx context.Context, method string, req, reply any, co
 	if modelling[method] {
 		timeout *= modelFactor
 	}
+	if identified[method] {
+		req = identify(req)
+	}
 	attempt := func() error {
 		limited, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
@@ -85,7 +118,7 @@ func (r *retry) intercept(ctx context.Context, method string, req, reply any, co
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := attempt()
 		if err == nil || ctx.Err() != nil || conn.GetState() == connectivity.Shutdown ||
-			!isTransient(err) || !isRepeatable(method, req) {
+			!isTransient(err) || !repeatable[method] && !identified[method] {
 			return err
 		}
 		if r.notice != nil {

@@ -194,28 +194,33 @@ func TestAttemptTimeout(t *testing.T) {
 	}
 }
 
-// After a lost answer the same bytes are sent again, without a request id, so that the
-// server recognises the repetition.
+// After a lost answer the same bytes are sent again, with a request id where the lease
+// does not tell the server that it is a repetition.
 func TestRepetitionsAreEqual(t *testing.T) {
 	answers := map[string]struct {
-		answer proto.Message
-		call   func(ctx context.Context, c *Client) error
+		answer     proto.Message
+		identified bool
+		call       func(ctx context.Context, c *Client) error
 	}{
-		"CreateStudy": {&dparetov1.CreateStudyResponse{}, func(ctx context.Context, c *Client) error {
+		"CreateStudy": {&dparetov1.CreateStudyResponse{}, false, func(ctx context.Context, c *Client) error {
 			_, err := c.CreateStudy(ctx, "s", &dparetov1.Study{DisplayName: "S"})
 			return err
 		}},
-		"SuggestTrials": {handOut(), func(ctx context.Context, c *Client) error {
+		"CreateTrial": {&dparetov1.CreateTrialResponse{}, true, func(ctx context.Context, c *Client) error {
+			_, err := c.Study("s").Replicate(ctx, "studies/s/trials/1", nil)
+			return err
+		}},
+		"SuggestTrials": {handOut(), true, func(ctx context.Context, c *Client) error {
 			_, err := c.Study("s").Ask(ctx, "w")
 			return err
 		}},
-		"AddMeasurement": {&dparetov1.AddMeasurementResponse{}, func(ctx context.Context, c *Client) error {
+		"AddMeasurement": {&dparetov1.AddMeasurementResponse{}, false, func(ctx context.Context, c *Client) error {
 			return held(c).Report(ctx, 1, Metrics{"error": {0.1, 0.2}})
 		}},
-		"CompleteTrial": {&dparetov1.CompleteTrialResponse{}, func(ctx context.Context, c *Client) error {
+		"CompleteTrial": {&dparetov1.CompleteTrialResponse{}, false, func(ctx context.Context, c *Client) error {
 			return held(c).Complete(ctx, Metrics{"error": {0.1, 0.2}})
 		}},
-		"ReleaseTrial": {&dparetov1.ReleaseTrialResponse{}, func(ctx context.Context, c *Client) error {
+		"ReleaseTrial": {&dparetov1.ReleaseTrialResponse{}, false, func(ctx context.Context, c *Client) error {
 			return held(c).Release(ctx, "why")
 		}},
 	}
@@ -240,8 +245,9 @@ func TestRepetitionsAreEqual(t *testing.T) {
 					if !proto.Equal(message, requests[0].(proto.Message)) {
 						t.Errorf("request %v\nafter    %v", req, requests[0])
 					}
-					if id := message.ProtoReflect().Descriptor().Fields().ByName("request_id"); id != nil && message.ProtoReflect().Has(id) {
-						t.Errorf("request with an id: %v", req)
+					id := message.ProtoReflect().Descriptor().Fields().ByName(requestID)
+					if got := message.ProtoReflect().Has(id); got != tt.identified {
+						t.Errorf("request with an id: %v, want %v: %v", got, tt.identified, req)
 					}
 				}
 			})
@@ -254,10 +260,6 @@ func TestRepetitionsAreEqual(t *testing.T) {
 func TestRepeatableMethods(t *testing.T) {
 	want := []string{
 		"BackupStore", "ExportStudy", "ImportStudy", "WatchStudy", // streams
-		"CreateTrial",                // would create two
-		"DeleteStudy", "DeleteTrial", // the second time is NOT_FOUND
-		"PauseStudy", "ResumeStudy", "StopTrial", "UpdateStudy", "UpdateTrial", // may undo what others did in between
-		"ReaccountStudy",                                 // changes the study
 		"ReleaseBest", "ReleaseFront", "SelectPrivately", // each costs privacy
 	}
 	var once []string
@@ -270,7 +272,14 @@ func TestRepeatableMethods(t *testing.T) {
 		methods := file.Services().Get(0).Methods()
 		for i := range methods.Len() {
 			m := methods.Get(i)
-			if repeatable["/"+string(m.Parent().FullName())+"/"+string(m.Name())] {
+			path := "/" + string(m.Parent().FullName()) + "/" + string(m.Name())
+			if repeatable[path] && identified[path] {
+				t.Errorf("%s needs no id and one", m.Name())
+			}
+			if identified[path] && m.Input().Fields().ByName(requestID) == nil {
+				t.Errorf("%s has no id", m.Name())
+			}
+			if repeatable[path] || identified[path] {
 				known++
 			} else {
 				once = append(once, string(m.Name()))
@@ -282,37 +291,51 @@ func TestRepeatableMethods(t *testing.T) {
 	if diff := cmp.Diff(want, once); diff != "" {
 		t.Errorf("methods that are sent once (-want +got):\n%s", diff)
 	}
-	if known != len(repeatable) {
-		t.Errorf("%d of %d repeatable methods exist", known, len(repeatable))
+	if known != len(repeatable)+len(identified) {
+		t.Errorf("%d of %d repeatable methods exist", known, len(repeatable)+len(identified))
 	}
 }
 
+// Every call has an id of its own, but for one that the caller gave it; the caller's
+// message stays as it was.
+func TestRequestIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, c := serve(t, func(context.Context, int, any) (any, error) { return &dparetov1.CreateTrialResponse{}, nil })
+		req := &dparetov1.CreateTrialRequest{Parent: "studies/s"}
+		for range 2 {
+			if _, err := c.Studies.CreateTrial(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if req.GetRequestId() != "" {
+			t.Errorf("the caller's message has the id %q", req.GetRequestId())
+		}
+		req.RequestId = "mine"
+		if _, err := c.Studies.CreateTrial(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, req := range f.requests() {
+			ids = append(ids, req.(*dparetov1.CreateTrialRequest).GetRequestId())
+		}
+		if len(ids) != 3 || ids[0] == "" || ids[0] == ids[1] || len(ids[0]) > 100 || ids[2] != "mine" {
+			t.Errorf("ids %q", ids)
+		}
+	})
+}
+
 func TestSentOnce(t *testing.T) {
-	no := false
-	for name, call := range map[string]func(ctx context.Context, c *Client) error{
-		"CreateTrial": func(ctx context.Context, c *Client) error {
-			_, err := c.Studies.CreateTrial(ctx, &dparetov1.CreateTrialRequest{})
-			return err
-		},
-		"SuggestTrials without resume": func(ctx context.Context, c *Client) error {
-			_, err := c.Studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Resume: &no})
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f, c := serve(t, func(context.Context, int, any) (any, error) {
-					return nil, status.Error(codes.Unavailable, "down")
-				})
-				if err := call(t.Context(), c); status.Code(err) != codes.Unavailable {
-					t.Errorf("error %v", err)
-				}
-				if n := len(f.times()); n != 1 {
-					t.Errorf("%d attempts", n)
-				}
-			})
+	synctest.Test(t, func(t *testing.T) {
+		f, c := serve(t, func(context.Context, int, any) (any, error) {
+			return nil, status.Error(codes.Unavailable, "down")
 		})
-	}
+		if _, err := c.Releases.ReleaseBest(t.Context(), new(dparetov1.ReleaseBestRequest)); status.Code(err) != codes.Unavailable {
+			t.Errorf("error %v", err)
+		}
+		if n := len(f.times()); n != 1 {
+			t.Errorf("%d attempts", n)
+		}
+	})
 }
 
 // Calls of a closed client fail at once instead of being repeated.

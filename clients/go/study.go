@@ -114,8 +114,6 @@ func (s *Study) Trials(ctx context.Context) iter.Seq2[*dparetov1.Trial, error] {
 // state on the way of that trial, as a point of the front has them; without parameters
 // they are those of the trial. A replicate can be created when the study's budget is
 // spent.
-//
-// The call is not repeated where its outcome is not known: it may have created a trial.
 func (s *Study) Replicate(ctx context.Context, of string, parameters map[string]*dparetov1.Value) (*dparetov1.Trial, error) {
 	resp, err := s.client.Studies.CreateTrial(ctx, &dparetov1.CreateTrialRequest{
 		Parent: s.name, Trial: &dparetov1.Trial{ReplicateOf: of, Parameters: parameters},

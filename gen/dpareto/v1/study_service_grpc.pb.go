@@ -57,7 +57,7 @@ const (
 // doing anything again, also after a restart of the server, for a day; the same id
 // with another body or method is refused with INVALID_ARGUMENT. A call that failed is
 // not remembered, except that SuggestTrials goes on with the trials that it handed out
-// before it failed. Ids must be unique among all callers; random ones that begin with
+// before it failed, nor is an answer of SuggestTrials without trials. Ids must be unique among all callers; random ones that begin with
 // the time are stored best.
 //
 // Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
@@ -353,7 +353,7 @@ func (c *studyServiceClient) StopTrial(ctx context.Context, in *StopTrialRequest
 // doing anything again, also after a restart of the server, for a day; the same id
 // with another body or method is refused with INVALID_ARGUMENT. A call that failed is
 // not remembered, except that SuggestTrials goes on with the trials that it handed out
-// before it failed. Ids must be unique among all callers; random ones that begin with
+// before it failed, nor is an answer of SuggestTrials without trials. Ids must be unique among all callers; random ones that begin with
 // the time are stored best.
 //
 // Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
