@@ -16,7 +16,6 @@ import (
 var unimplementedFields = map[protoreflect.FullName]bool{
 	"dpareto.v1.StudySpec.private_mode":           true,
 	"dpareto.v1.StudySpec.random_stopping":        true,
-	"dpareto.v1.SuggestTrialsRequest.conditions":  true,
 	"dpareto.v1.ListStudiesRequest.filter":        true,
 	"dpareto.v1.ListStudiesRequest.order_by":      true,
 	"dpareto.v1.ListTrialsRequest.filter":         true,

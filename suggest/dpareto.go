@@ -306,7 +306,7 @@ func at(s *space.Space, u []float64) space.Point {
 	q := make(space.Point, len(u))
 	for j, t := range u {
 		if p := &s.Parameters[j]; p.Kind == space.Categorical {
-			q[j] = math.Min(math.Floor(t*p.Count()), p.Count()-1)
+			q[j] = p.Value(int(math.Min(math.Floor(t*p.Count()), p.Count()-1)))
 		} else {
 			q[j] = p.At(t)
 		}

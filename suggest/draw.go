@@ -12,6 +12,11 @@ const (
 	// 10,000 is allowed with probability e^-10.
 	maxRefusals = 100_000
 
+	// patience is how many draws in a row may not be allowed until those that follow are
+	// repaired, where that is possible: up to then the accepted ones keep the law of the
+	// draws.
+	patience = 64
+
 	// maxRepeats is how many draws of a designer may have been tried before, in
 	// a space without doubles, until the first untried point is taken instead.
 	maxRepeats = 100
@@ -25,6 +30,12 @@ func (p *Problem) draw(tried pointSet, next func() space.Point) (space.Point, bo
 		switch {
 		case !p.allowed(q):
 			refusals++
+			if refusals > patience && p.Repair != nil {
+				if q = p.Repair(q); q != nil && p.allowed(q) && !tried.contains(q) {
+					return q, true
+				}
+				repeats++ // it will hardly get better
+			}
 		case tried.contains(q):
 			repeats++
 		default:

@@ -187,7 +187,7 @@ func (e engine) maximize(ctx context.Context, m *Model, pending []space.Point, t
 		}
 		c.point = q
 	}
-	if x.checkpoint >= 0 { // exactly, where the search took a stand-in
+	if x.checkpoint >= 0 && m.problem.Space.Parameters[x.checkpoint].Fixed == nil { // exactly, where the search took a stand-in
 		q := c.point.Clone()
 		if !x.perEpoch {
 			q[x.checkpoint] = m.problem.Space.Parameters[x.checkpoint].Max

@@ -293,7 +293,7 @@ func offspring(s *space.Space, population []individual, rng *rand.Rand) space.Po
 			child[j] = p.At(position)
 		}
 	}
-	return child
+	return s.Canonical(child)
 }
 
 // clampUnit returns the position within the bounds that is nearest to t.

@@ -153,6 +153,11 @@ type Problem struct {
 	// must be deterministic, fast and safe for concurrent use. nil allows all.
 	Allowed func(space.Point) bool
 
+	// Repair returns an allowed configuration near one that Allowed refuses, or nil. It
+	// must be deterministic and safe for concurrent use. Designers that draw or search
+	// use it where few configurations are allowed. nil where there is no such function.
+	Repair func(space.Point) space.Point
+
 	// Checkpoint names an Integer parameter, at least 1, with the property that a
 	// run with value T passes through the states of all smaller values, so that
 	// one run is an evaluation at every one of them. It has no condition and is the

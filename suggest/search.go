@@ -179,6 +179,18 @@ func (e *explorer) complete(q space.Point) space.Point {
 	return q
 }
 
+// admit is complete that also repairs what is not allowed, where that is possible.
+func (e *explorer) admit(q space.Point) space.Point {
+	q = e.complete(q)
+	if e.problem.Repair == nil || e.problem.allowed(q) {
+		return q
+	}
+	if repaired := e.problem.Repair(q); repaired != nil {
+		return e.complete(repaired)
+	}
+	return q
+}
+
 // open reports whether a configuration may be suggested.
 func (e *explorer) open(q space.Point) bool {
 	return !e.tried.contains(q) && e.problem.Space.Contains(q) == nil && e.problem.allowed(q)
@@ -191,7 +203,7 @@ func (e *explorer) candidates(centres []space.Point, key uint64) []candidate {
 	seen := make(pointSet)
 	var list []candidate
 	consider := func(q space.Point) {
-		q = e.complete(q)
+		q = e.admit(q)
 		if !seen.contains(q) && e.open(q) {
 			seen.add(q)
 			list = append(list, candidate{point: q})
@@ -360,7 +372,7 @@ func (e *explorer) climb(ctx context.Context, v *visitor, c candidate) (candidat
 		return c, nil // nowhere to go from here
 	}
 	for _, q := range e.roundings(c.point, moving, x) {
-		if q = e.complete(q); !e.open(q) {
+		if q = e.admit(q); !e.open(q) {
 			continue
 		}
 		if value := e.exact(v, q); value > c.value {

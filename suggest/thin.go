@@ -102,6 +102,9 @@ func checkpoints(p *space.Parameter, last float64, n int) []float64 {
 // be on a front, or the smallest if none can.
 func (p *Problem) usefulLength(q space.Point) float64 {
 	c := p.checkpoint()
+	if fixed := p.Space.Parameters[c].Fixed; fixed != nil {
+		return *fixed
+	}
 	longest := q.Clone()
 	longest[c] = p.Space.Parameters[c].Max
 	return math.Max(float64(lastUseful(p, longest, (*Objective).search)), p.Space.Parameters[c].Min)

@@ -34,9 +34,16 @@ func (s *Space) Active(p Point, j int) bool {
 	return true
 }
 
-// Canonical gives the parameters that do not exist at p their smallest value or
-// first category, in place, and returns p. It panics if p has the wrong length.
+// Canonical gives fixed parameters their value, and those that do not exist at p their
+// smallest value or first category, in place, and returns p. It panics if p has the wrong
+// length.
 func (s *Space) Canonical(p Point) Point {
+	s.checkLength(p)
+	for j := range p {
+		if fixed := s.Parameters[j].Fixed; fixed != nil {
+			p[j] = *fixed
+		}
+	}
 	for j := range p { // what is set here decides on no other parameter
 		if !s.Active(p, j) {
 			p[j] = s.Parameters[j].smallest()
@@ -191,6 +198,15 @@ func (s *Space) cardinality(j int) float64 {
 	for i, c := range children {
 		below[i] = s.cardinality(c)
 	}
+	if fixed := s.Parameters[j].Fixed; fixed != nil {
+		points := 1.0
+		for i, c := range children {
+			if slices.Contains(s.Parameters[c].Condition.Values, *fixed) {
+				points *= below[i]
+			}
+		}
+		return points
+	}
 	listed := s.listed(children)
 	n := s.Parameters[j].Count() - float64(len(listed)) // no child exists
 	for _, v := range listed {
@@ -231,7 +247,7 @@ func (s *Space) validateConditions(errs *FieldErrors) {
 		}
 		for i, v := range c.Values {
 			at := fmt.Sprintf("%s.values[%d]", field, i)
-			if !parent.Contains(v) {
+			if !parent.inDomain(v) {
 				errs.Add(at, fmt.Sprintf("%g is not a value of %s parameter %q%s", v, parent.Kind, parent.Name, parent.domain()))
 			} else if slices.Index(c.Values, v) < i {
 				errs.Add(at, fmt.Sprintf("%g occurs twice", v))

@@ -291,3 +291,50 @@ func branch(s *Space, p Point) string {
 	}
 	return strings.Join(names, " ")
 }
+
+// A fixed parameter has one value everywhere, and keeps its place on the scale.
+func TestFixedParameter(t *testing.T) {
+	four, second := 4.0, 1.0
+	s := &Space{Parameters: []Parameter{
+		{Name: "n", Kind: Integer, Min: 1, Max: 16, Scale: Log, Fixed: &four},
+		{Name: "x", Kind: Double, Min: 0, Max: 1, Condition: &Condition{Parent: 2, Values: []float64{1}}},
+		{Name: "c", Kind: Categorical, Choices: []string{"a", "b", "c"}, Fixed: &second},
+		{Name: "m", Kind: Integer, Min: 0, Max: 2, Condition: &Condition{Parent: 2, Values: []float64{0, 1}}},
+	}}
+	if err := s.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 100 {
+		p := s.Sample(rng)
+		if p[0] != 4 || p[2] != 1 || s.Contains(p) != nil {
+			t.Fatalf("sample %v: %v", p, s.Contains(p))
+		}
+	}
+	free := &Space{Parameters: slices.Clone(s.Parameters)}
+	for j := range free.Parameters {
+		free.Parameters[j].Fixed = nil
+	}
+	for range 100 {
+		p := free.Sample(rng)
+		if got, want := s.Encode(nil, p), free.Encode(nil, p); !slices.Equal(got, want) {
+			t.Errorf("%v: encoded as %v, want %v", p, got, want)
+		}
+		if q := s.Canonical(p.Clone()); q[0] != 4 || q[2] != 1 {
+			t.Errorf("canonical form %v", q)
+		}
+	}
+	s.Parameters[1].Kind, s.Parameters[1].Max = Integer, 3
+	points := 0
+	for range s.Product([]float64{1, 4, 1, 3}, func(j, i int) float64 { return s.Parameters[j].Value(i) }) {
+		points++
+	}
+	if n := s.Cardinality(); n != 12 || points != 12 {
+		t.Errorf("%g points, listed %d, want 12", n, points)
+	}
+	bad := 17.0
+	s.Parameters[0].Fixed = &bad
+	if err := s.Validate(); err == nil {
+		t.Error("a fixed value outside of the domain is valid")
+	}
+}

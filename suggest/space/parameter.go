@@ -94,11 +94,19 @@ type Parameter struct {
 
 	// Condition says when the parameter exists. nil means always.
 	Condition *Condition
+
+	// Fixed is the only value that designs give the parameter where it exists, one of its
+	// values. Its positions on the scale stay those of the whole range, so that points
+	// with other values, tried before, keep their places. nil leaves it free.
+	Fixed *float64
 }
 
 // Count returns the number of different values, +Inf for a Double that is not
 // a constant.
 func (p *Parameter) Count() float64 {
+	if p.Fixed != nil {
+		return 1
+	}
 	switch p.Kind {
 	case Integer:
 		return p.Max - p.Min + 1
@@ -117,6 +125,9 @@ func (p *Parameter) Count() float64 {
 // Value returns the i-th value of a parameter with a finite Count, in
 // increasing order, 0 <= i < Count.
 func (p *Parameter) Value(i int) float64 {
+	if p.Fixed != nil {
+		return *p.Fixed
+	}
 	switch p.Kind {
 	case Discrete:
 		return p.Values[i]
@@ -131,6 +142,9 @@ func (p *Parameter) Value(i int) float64 {
 // Levels). Integer levels are rounded half to even and those that coincide are
 // merged.
 func (p *Parameter) GridValues() []float64 {
+	if p.Fixed != nil {
+		return []float64{*p.Fixed}
+	}
 	levels := p.Levels
 	if levels == 0 {
 		levels = DefaultLevels
@@ -190,6 +204,9 @@ func (p *Parameter) At(t float64) float64 {
 	if p.Kind == Categorical {
 		panic("space: a categorical parameter has no scale")
 	}
+	if p.Fixed != nil {
+		return *p.Fixed
+	}
 	lo, hi := p.bounds()
 	if !(t > 0) {
 		return lo
@@ -242,6 +259,9 @@ func (p *Parameter) acceptRange() (lo, hi float64) {
 // Quantile returns the value at cumulative probability u in (0, 1) of the
 // parameter's design law: the inverse of its distribution function.
 func (p *Parameter) Quantile(u float64) float64 {
+	if p.Fixed != nil {
+		return *p.Fixed
+	}
 	if p.Design != nil && p.Min < p.Max {
 		lo, hi := p.acceptRange()
 		v := strictlyInside(p.Design.quantile(u, lo, hi), lo, hi)
@@ -261,8 +281,16 @@ func (p *Parameter) Quantile(u float64) float64 {
 	return p.Value(int(i))
 }
 
-// Contains reports whether v is a value of the parameter.
+// Contains reports whether v is a value of the parameter: the fixed one, if there is one.
 func (p *Parameter) Contains(v float64) bool {
+	if p.Fixed != nil {
+		return v == *p.Fixed
+	}
+	return p.inDomain(v)
+}
+
+// inDomain reports whether v is a value of the parameter if it is not fixed.
+func (p *Parameter) inDomain(v float64) bool {
 	switch p.Kind {
 	case Double:
 		return v >= p.Min && v <= p.Max
@@ -301,6 +329,9 @@ func (p *Parameter) validate(prefix string, errs *FieldErrors) {
 	}
 	if p.Levels < 0 {
 		add("levels", "must not be negative, is %d", p.Levels)
+	}
+	if p.Fixed != nil && !p.inDomain(*p.Fixed) {
+		add("fixed", "%g is not a value of %s parameter %q%s", *p.Fixed, p.Kind, p.Name, p.domain())
 	}
 }
 

@@ -623,9 +623,16 @@ type QueryFrontRequest struct {
 	// Required. Bounds that the configuration must meet, by metric id: the largest
 	// value of an objective to minimise, the smallest value of one to maximise.
 	Bounds map[string]float64 `protobuf:"bytes,2,rep,name=bounds,proto3" json:"bounds,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	// Probability with which the bounds on measured objectives must hold, in (0, 1).
-	// Default 0.5.
-	Confidence    float64 `protobuf:"fixed64,3,opt,name=confidence,proto3" json:"confidence,omitempty"`
+	// Probability with which the bounds on measured objectives must hold, each by itself,
+	// for the mean that very many fresh runs would have: in (0, 1). Computed objectives are
+	// exact. Default 0.5.
+	Confidence float64 `protobuf:"fixed64,3,opt,name=confidence,proto3" json:"confidence,omitempty"`
+	// The objective that is made as good as the bounds allow, by metric id. Default: the
+	// first without a bound, or the first of all if every one has one.
+	Optimize string `protobuf:"bytes,4,opt,name=optimize,proto3" json:"optimize,omitempty"`
+	// Considers only configurations that were measured, not those that the model alone
+	// recommends.
+	MeasuredOnly  bool `protobuf:"varint,5,opt,name=measured_only,json=measuredOnly,proto3" json:"measured_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -681,17 +688,58 @@ func (x *QueryFrontRequest) GetConfidence() float64 {
 	return 0
 }
 
-// Response of QueryFront.
+func (x *QueryFrontRequest) GetOptimize() string {
+	if x != nil {
+		return x.Optimize
+	}
+	return ""
+}
+
+func (x *QueryFrontRequest) GetMeasuredOnly() bool {
+	if x != nil {
+		return x.MeasuredOnly
+	}
+	return false
+}
+
+// Response of QueryFront. The configuration is the best, by the value of the optimised
+// objective that holds with the confidence, among those that were measured and those that
+// the model recommends: with the parameters searched for where a computed objective is
+// exactly at its bound. Of every checkpoint of a run the state there counts as a
+// configuration.
 type QueryFrontResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether a configuration meets the bounds.
+	// Whether a configuration meets the bounds. If not, the answer is the one that comes
+	// nearest: that whose largest violation, relative to the distance of the bound from the
+	// objective's reference value, is smallest.
 	Reachable bool `protobuf:"varint,1,opt,name=reachable,proto3" json:"reachable,omitempty"`
-	// The recommended configuration by parameter id.
+	// The recommended configuration by parameter id; empty where nothing is known yet
+	// (see warnings).
 	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// What the model expects of it, by metric id.
+	// What the model expects of the measured objectives, by metric id.
 	Predictions map[string]*MetricPrediction `protobuf:"bytes,3,rep,name=predictions,proto3" json:"predictions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Its guarantee, for studies with a privacy metric.
-	Privacy       *PrivacyGuarantee `protobuf:"bytes,4,opt,name=privacy,proto3" json:"privacy,omitempty"`
+	// Its guarantee, for studies with a privacy metric: exactly that of one run.
+	Privacy *PrivacyGuarantee `protobuf:"bytes,4,opt,name=privacy,proto3" json:"privacy,omitempty"`
+	// The computed metrics by id, exact.
+	ComputedMetrics map[string]*MetricValue `protobuf:"bytes,5,rep,name=computed_metrics,json=computedMetrics,proto3" json:"computed_metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// By objective, the value that the configuration is expected to have at least with the
+	// confidence: the quantile of the model for measured ones, the exact value of computed
+	// ones. Compare with the bounds to see what is missing.
+	Reached map[string]float64 `protobuf:"bytes,6,rep,name=reached,proto3" json:"reached,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	// The objective that was optimised.
+	Optimize string `protobuf:"bytes,7,opt,name=optimize,proto3" json:"optimize,omitempty"`
+	// Names of the trials that measured the configuration, in the order of their
+	// completion. Empty for one that nobody ever ran: then it is a prediction, to be
+	// checked by a run.
+	Trials []string `protobuf:"bytes,8,rep,name=trials,proto3" json:"trials,omitempty"`
+	// Number of runs behind those measurements.
+	Runs int64 `protobuf:"varint,9,opt,name=runs,proto3" json:"runs,omitempty"`
+	// The step of the measurements, for studies with a checkpoint parameter.
+	Step int64 `protobuf:"varint,10,opt,name=step,proto3" json:"step,omitempty"`
+	// What a reader must know.
+	Warnings []*Warning `protobuf:"bytes,11,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// Revision of the study that the answer is made from.
+	Revision      int64 `protobuf:"varint,12,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -752,6 +800,62 @@ func (x *QueryFrontResponse) GetPrivacy() *PrivacyGuarantee {
 		return x.Privacy
 	}
 	return nil
+}
+
+func (x *QueryFrontResponse) GetComputedMetrics() map[string]*MetricValue {
+	if x != nil {
+		return x.ComputedMetrics
+	}
+	return nil
+}
+
+func (x *QueryFrontResponse) GetReached() map[string]float64 {
+	if x != nil {
+		return x.Reached
+	}
+	return nil
+}
+
+func (x *QueryFrontResponse) GetOptimize() string {
+	if x != nil {
+		return x.Optimize
+	}
+	return ""
+}
+
+func (x *QueryFrontResponse) GetTrials() []string {
+	if x != nil {
+		return x.Trials
+	}
+	return nil
+}
+
+func (x *QueryFrontResponse) GetRuns() int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *QueryFrontResponse) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *QueryFrontResponse) GetWarnings() []*Warning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+func (x *QueryFrontResponse) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
 }
 
 // Request of ListHypervolumes.
@@ -1056,7 +1160,12 @@ func (x *Configuration) GetParameters() map[string]*Value {
 type PredictMetricsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Predictions in the order of the configurations.
-	Predictions   []*ConfigurationPrediction `protobuf:"bytes,1,rep,name=predictions,proto3" json:"predictions,omitempty"`
+	Predictions []*ConfigurationPrediction `protobuf:"bytes,1,rep,name=predictions,proto3" json:"predictions,omitempty"`
+	// Revision of the study that they are made from.
+	Revision int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	// What a reader must know: NO_MODEL where nothing has been measured yet, so that there
+	// are computed metrics only.
+	Warnings      []*Warning `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1098,15 +1207,33 @@ func (x *PredictMetricsResponse) GetPredictions() []*ConfigurationPrediction {
 	return nil
 }
 
+func (x *PredictMetricsResponse) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *PredictMetricsResponse) GetWarnings() []*Warning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 // What is expected of a configuration.
 type ConfigurationPrediction struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Predictions of measured metrics by id.
+	// Predictions of measured objectives by id, by the model that chooses the posterior
+	// front. The interval holds, with a probability of 90 %, the mean that very many fresh
+	// runs of the configuration would have. A single run varies around that mean.
 	Predictions map[string]*MetricPrediction `protobuf:"bytes,1,rep,name=predictions,proto3" json:"predictions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Values of computed metrics by id.
+	// Values of computed metrics by id, exact.
 	ComputedMetrics map[string]*MetricValue `protobuf:"bytes,2,rep,name=computed_metrics,json=computedMetrics,proto3" json:"computed_metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// What a reader must know, for example that a computed metric has no value there.
+	Warnings      []*Warning `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ConfigurationPrediction) Reset() {
@@ -1149,6 +1276,13 @@ func (x *ConfigurationPrediction) GetPredictions() map[string]*MetricPrediction 
 func (x *ConfigurationPrediction) GetComputedMetrics() map[string]*MetricValue {
 	if x != nil {
 		return x.ComputedMetrics
+	}
+	return nil
+}
+
+func (x *ConfigurationPrediction) GetWarnings() []*Warning {
+	if x != nil {
+		return x.Warnings
 	}
 	return nil
 }
@@ -1221,29 +1355,46 @@ const file_dpareto_v1_front_service_proto_rawDesc = "" +
 	"\x06_upperB\x11\n" +
 	"\x0f_standard_errorB\a\n" +
 	"\x05_bestB\b\n" +
-	"\x06_worst\"\xc5\x01\n" +
+	"\x06_worst\"\x86\x02\n" +
 	"\x11QueryFrontRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12A\n" +
 	"\x06bounds\x18\x02 \x03(\v2).dpareto.v1.QueryFrontRequest.BoundsEntryR\x06bounds\x12\x1e\n" +
 	"\n" +
 	"confidence\x18\x03 \x01(\x01R\n" +
-	"confidence\x1a9\n" +
+	"confidence\x12\x1a\n" +
+	"\boptimize\x18\x04 \x01(\tR\boptimize\x12#\n" +
+	"\rmeasured_only\x18\x05 \x01(\bR\fmeasuredOnly\x1a9\n" +
 	"\vBoundsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xbd\x03\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xa6\a\n" +
 	"\x12QueryFrontResponse\x12\x1c\n" +
 	"\treachable\x18\x01 \x01(\bR\treachable\x12N\n" +
 	"\n" +
 	"parameters\x18\x02 \x03(\v2..dpareto.v1.QueryFrontResponse.ParametersEntryR\n" +
 	"parameters\x12Q\n" +
 	"\vpredictions\x18\x03 \x03(\v2/.dpareto.v1.QueryFrontResponse.PredictionsEntryR\vpredictions\x126\n" +
-	"\aprivacy\x18\x04 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\aprivacy\x1aP\n" +
+	"\aprivacy\x18\x04 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\aprivacy\x12^\n" +
+	"\x10computed_metrics\x18\x05 \x03(\v23.dpareto.v1.QueryFrontResponse.ComputedMetricsEntryR\x0fcomputedMetrics\x12E\n" +
+	"\areached\x18\x06 \x03(\v2+.dpareto.v1.QueryFrontResponse.ReachedEntryR\areached\x12\x1a\n" +
+	"\boptimize\x18\a \x01(\tR\boptimize\x12\x16\n" +
+	"\x06trials\x18\b \x03(\tR\x06trials\x12\x12\n" +
+	"\x04runs\x18\t \x01(\x03R\x04runs\x12\x12\n" +
+	"\x04step\x18\n" +
+	" \x01(\x03R\x04step\x12/\n" +
+	"\bwarnings\x18\v \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\x12\x1a\n" +
+	"\brevision\x18\f \x01(\x03R\brevision\x1aP\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\x1a\\\n" +
 	"\x10PredictionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
-	"\x05value\x18\x02 \x01(\v2\x1c.dpareto.v1.MetricPredictionR\x05value:\x028\x01\"w\n" +
+	"\x05value\x18\x02 \x01(\v2\x1c.dpareto.v1.MetricPredictionR\x05value:\x028\x01\x1a[\n" +
+	"\x14ComputedMetricsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12-\n" +
+	"\x05value\x18\x02 \x01(\v2\x17.dpareto.v1.MetricValueR\x05value:\x028\x01\x1a:\n" +
+	"\fReachedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"w\n" +
 	"\x17ListHypervolumesRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
@@ -1266,12 +1417,15 @@ const file_dpareto_v1_front_service_proto_rawDesc = "" +
 	"parameters\x1aP\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
-	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\"_\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\"\xac\x01\n" +
 	"\x16PredictMetricsResponse\x12E\n" +
-	"\vpredictions\x18\x01 \x03(\v2#.dpareto.v1.ConfigurationPredictionR\vpredictions\"\x91\x03\n" +
+	"\vpredictions\x18\x01 \x03(\v2#.dpareto.v1.ConfigurationPredictionR\vpredictions\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\x12/\n" +
+	"\bwarnings\x18\x03 \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\"\xc2\x03\n" +
 	"\x17ConfigurationPrediction\x12V\n" +
 	"\vpredictions\x18\x01 \x03(\v24.dpareto.v1.ConfigurationPrediction.PredictionsEntryR\vpredictions\x12c\n" +
-	"\x10computed_metrics\x18\x02 \x03(\v28.dpareto.v1.ConfigurationPrediction.ComputedMetricsEntryR\x0fcomputedMetrics\x1a\\\n" +
+	"\x10computed_metrics\x18\x02 \x03(\v28.dpareto.v1.ConfigurationPrediction.ComputedMetricsEntryR\x0fcomputedMetrics\x12/\n" +
+	"\bwarnings\x18\x03 \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\x1a\\\n" +
 	"\x10PredictionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
 	"\x05value\x18\x02 \x01(\v2\x1c.dpareto.v1.MetricPredictionR\x05value:\x028\x01\x1a[\n" +
@@ -1307,7 +1461,7 @@ func file_dpareto_v1_front_service_proto_rawDescGZIP() []byte {
 }
 
 var file_dpareto_v1_front_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_dpareto_v1_front_service_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_dpareto_v1_front_service_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_dpareto_v1_front_service_proto_goTypes = []any{
 	(FrontKind)(0),                   // 0: dpareto.v1.FrontKind
 	(*GetFrontRequest)(nil),          // 1: dpareto.v1.GetFrontRequest
@@ -1331,14 +1485,16 @@ var file_dpareto_v1_front_service_proto_goTypes = []any{
 	nil,                              // 19: dpareto.v1.QueryFrontRequest.BoundsEntry
 	nil,                              // 20: dpareto.v1.QueryFrontResponse.ParametersEntry
 	nil,                              // 21: dpareto.v1.QueryFrontResponse.PredictionsEntry
-	nil,                              // 22: dpareto.v1.Configuration.ParametersEntry
-	nil,                              // 23: dpareto.v1.ConfigurationPrediction.PredictionsEntry
-	nil,                              // 24: dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry
-	(*Warning)(nil),                  // 25: dpareto.v1.Warning
-	(*PrivacyGuarantee)(nil),         // 26: dpareto.v1.PrivacyGuarantee
-	(*Value)(nil),                    // 27: dpareto.v1.Value
-	(*MetricPrediction)(nil),         // 28: dpareto.v1.MetricPrediction
-	(*MetricValue)(nil),              // 29: dpareto.v1.MetricValue
+	nil,                              // 22: dpareto.v1.QueryFrontResponse.ComputedMetricsEntry
+	nil,                              // 23: dpareto.v1.QueryFrontResponse.ReachedEntry
+	nil,                              // 24: dpareto.v1.Configuration.ParametersEntry
+	nil,                              // 25: dpareto.v1.ConfigurationPrediction.PredictionsEntry
+	nil,                              // 26: dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry
+	(*Warning)(nil),                  // 27: dpareto.v1.Warning
+	(*PrivacyGuarantee)(nil),         // 28: dpareto.v1.PrivacyGuarantee
+	(*Value)(nil),                    // 29: dpareto.v1.Value
+	(*MetricPrediction)(nil),         // 30: dpareto.v1.MetricPrediction
+	(*MetricValue)(nil),              // 31: dpareto.v1.MetricValue
 }
 var file_dpareto_v1_front_service_proto_depIdxs = []int32{
 	0,  // 0: dpareto.v1.GetFrontRequest.kind:type_name -> dpareto.v1.FrontKind
@@ -1346,43 +1502,49 @@ var file_dpareto_v1_front_service_proto_depIdxs = []int32{
 	0,  // 2: dpareto.v1.Front.kind:type_name -> dpareto.v1.FrontKind
 	5,  // 3: dpareto.v1.Front.points:type_name -> dpareto.v1.FrontPoint
 	16, // 4: dpareto.v1.Front.reference:type_name -> dpareto.v1.Front.ReferenceEntry
-	25, // 5: dpareto.v1.Front.warnings:type_name -> dpareto.v1.Warning
+	27, // 5: dpareto.v1.Front.warnings:type_name -> dpareto.v1.Warning
 	4,  // 6: dpareto.v1.Front.hypervolumes:type_name -> dpareto.v1.KindHypervolume
 	0,  // 7: dpareto.v1.KindHypervolume.kind:type_name -> dpareto.v1.FrontKind
 	17, // 8: dpareto.v1.FrontPoint.parameters:type_name -> dpareto.v1.FrontPoint.ParametersEntry
 	18, // 9: dpareto.v1.FrontPoint.values:type_name -> dpareto.v1.FrontPoint.ValuesEntry
-	26, // 10: dpareto.v1.FrontPoint.privacy:type_name -> dpareto.v1.PrivacyGuarantee
+	28, // 10: dpareto.v1.FrontPoint.privacy:type_name -> dpareto.v1.PrivacyGuarantee
 	19, // 11: dpareto.v1.QueryFrontRequest.bounds:type_name -> dpareto.v1.QueryFrontRequest.BoundsEntry
 	20, // 12: dpareto.v1.QueryFrontResponse.parameters:type_name -> dpareto.v1.QueryFrontResponse.ParametersEntry
 	21, // 13: dpareto.v1.QueryFrontResponse.predictions:type_name -> dpareto.v1.QueryFrontResponse.PredictionsEntry
-	26, // 14: dpareto.v1.QueryFrontResponse.privacy:type_name -> dpareto.v1.PrivacyGuarantee
-	0,  // 15: dpareto.v1.ListHypervolumesRequest.kind:type_name -> dpareto.v1.FrontKind
-	11, // 16: dpareto.v1.ListHypervolumesResponse.points:type_name -> dpareto.v1.HypervolumePoint
-	13, // 17: dpareto.v1.PredictMetricsRequest.configurations:type_name -> dpareto.v1.Configuration
-	22, // 18: dpareto.v1.Configuration.parameters:type_name -> dpareto.v1.Configuration.ParametersEntry
-	15, // 19: dpareto.v1.PredictMetricsResponse.predictions:type_name -> dpareto.v1.ConfigurationPrediction
-	23, // 20: dpareto.v1.ConfigurationPrediction.predictions:type_name -> dpareto.v1.ConfigurationPrediction.PredictionsEntry
-	24, // 21: dpareto.v1.ConfigurationPrediction.computed_metrics:type_name -> dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry
-	27, // 22: dpareto.v1.FrontPoint.ParametersEntry.value:type_name -> dpareto.v1.Value
-	6,  // 23: dpareto.v1.FrontPoint.ValuesEntry.value:type_name -> dpareto.v1.FrontValue
-	27, // 24: dpareto.v1.QueryFrontResponse.ParametersEntry.value:type_name -> dpareto.v1.Value
-	28, // 25: dpareto.v1.QueryFrontResponse.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
-	27, // 26: dpareto.v1.Configuration.ParametersEntry.value:type_name -> dpareto.v1.Value
-	28, // 27: dpareto.v1.ConfigurationPrediction.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
-	29, // 28: dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
-	1,  // 29: dpareto.v1.FrontService.GetFront:input_type -> dpareto.v1.GetFrontRequest
-	7,  // 30: dpareto.v1.FrontService.QueryFront:input_type -> dpareto.v1.QueryFrontRequest
-	9,  // 31: dpareto.v1.FrontService.ListHypervolumes:input_type -> dpareto.v1.ListHypervolumesRequest
-	12, // 32: dpareto.v1.FrontService.PredictMetrics:input_type -> dpareto.v1.PredictMetricsRequest
-	2,  // 33: dpareto.v1.FrontService.GetFront:output_type -> dpareto.v1.GetFrontResponse
-	8,  // 34: dpareto.v1.FrontService.QueryFront:output_type -> dpareto.v1.QueryFrontResponse
-	10, // 35: dpareto.v1.FrontService.ListHypervolumes:output_type -> dpareto.v1.ListHypervolumesResponse
-	14, // 36: dpareto.v1.FrontService.PredictMetrics:output_type -> dpareto.v1.PredictMetricsResponse
-	33, // [33:37] is the sub-list for method output_type
-	29, // [29:33] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	28, // 14: dpareto.v1.QueryFrontResponse.privacy:type_name -> dpareto.v1.PrivacyGuarantee
+	22, // 15: dpareto.v1.QueryFrontResponse.computed_metrics:type_name -> dpareto.v1.QueryFrontResponse.ComputedMetricsEntry
+	23, // 16: dpareto.v1.QueryFrontResponse.reached:type_name -> dpareto.v1.QueryFrontResponse.ReachedEntry
+	27, // 17: dpareto.v1.QueryFrontResponse.warnings:type_name -> dpareto.v1.Warning
+	0,  // 18: dpareto.v1.ListHypervolumesRequest.kind:type_name -> dpareto.v1.FrontKind
+	11, // 19: dpareto.v1.ListHypervolumesResponse.points:type_name -> dpareto.v1.HypervolumePoint
+	13, // 20: dpareto.v1.PredictMetricsRequest.configurations:type_name -> dpareto.v1.Configuration
+	24, // 21: dpareto.v1.Configuration.parameters:type_name -> dpareto.v1.Configuration.ParametersEntry
+	15, // 22: dpareto.v1.PredictMetricsResponse.predictions:type_name -> dpareto.v1.ConfigurationPrediction
+	27, // 23: dpareto.v1.PredictMetricsResponse.warnings:type_name -> dpareto.v1.Warning
+	25, // 24: dpareto.v1.ConfigurationPrediction.predictions:type_name -> dpareto.v1.ConfigurationPrediction.PredictionsEntry
+	26, // 25: dpareto.v1.ConfigurationPrediction.computed_metrics:type_name -> dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry
+	27, // 26: dpareto.v1.ConfigurationPrediction.warnings:type_name -> dpareto.v1.Warning
+	29, // 27: dpareto.v1.FrontPoint.ParametersEntry.value:type_name -> dpareto.v1.Value
+	6,  // 28: dpareto.v1.FrontPoint.ValuesEntry.value:type_name -> dpareto.v1.FrontValue
+	29, // 29: dpareto.v1.QueryFrontResponse.ParametersEntry.value:type_name -> dpareto.v1.Value
+	30, // 30: dpareto.v1.QueryFrontResponse.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
+	31, // 31: dpareto.v1.QueryFrontResponse.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
+	29, // 32: dpareto.v1.Configuration.ParametersEntry.value:type_name -> dpareto.v1.Value
+	30, // 33: dpareto.v1.ConfigurationPrediction.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
+	31, // 34: dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
+	1,  // 35: dpareto.v1.FrontService.GetFront:input_type -> dpareto.v1.GetFrontRequest
+	7,  // 36: dpareto.v1.FrontService.QueryFront:input_type -> dpareto.v1.QueryFrontRequest
+	9,  // 37: dpareto.v1.FrontService.ListHypervolumes:input_type -> dpareto.v1.ListHypervolumesRequest
+	12, // 38: dpareto.v1.FrontService.PredictMetrics:input_type -> dpareto.v1.PredictMetricsRequest
+	2,  // 39: dpareto.v1.FrontService.GetFront:output_type -> dpareto.v1.GetFrontResponse
+	8,  // 40: dpareto.v1.FrontService.QueryFront:output_type -> dpareto.v1.QueryFrontResponse
+	10, // 41: dpareto.v1.FrontService.ListHypervolumes:output_type -> dpareto.v1.ListHypervolumesResponse
+	14, // 42: dpareto.v1.FrontService.PredictMetrics:output_type -> dpareto.v1.PredictMetricsResponse
+	39, // [39:43] is the sub-list for method output_type
+	35, // [35:39] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_front_service_proto_init() }
@@ -1401,7 +1563,7 @@ func file_dpareto_v1_front_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_front_service_proto_rawDesc), len(file_dpareto_v1_front_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   24,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,6 +21,76 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What became of a run.
+type LedgerOutcome int32
+
+const (
+	// Never returned.
+	LedgerOutcome_LEDGER_OUTCOME_UNSPECIFIED LedgerOutcome = 0
+	// Its trial succeeded.
+	LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED LedgerOutcome = 1
+	// A user brought the result.
+	LedgerOutcome_LEDGER_OUTCOME_IMPORTED LedgerOutcome = 2
+	// Its configuration cannot work.
+	LedgerOutcome_LEDGER_OUTCOME_INFEASIBLE LedgerOutcome = 3
+	// Its trial failed in this attempt, the last.
+	LedgerOutcome_LEDGER_OUTCOME_FAILED LedgerOutcome = 4
+	// An earlier attempt at a trial: its worker fell silent, gave the trial back or failed,
+	// and may have run all of it.
+	LedgerOutcome_LEDGER_OUTCOME_ABANDONED LedgerOutcome = 5
+	// A worker holds it.
+	LedgerOutcome_LEDGER_OUTCOME_ACTIVE LedgerOutcome = 6
+)
+
+// Enum value maps for LedgerOutcome.
+var (
+	LedgerOutcome_name = map[int32]string{
+		0: "LEDGER_OUTCOME_UNSPECIFIED",
+		1: "LEDGER_OUTCOME_SUCCEEDED",
+		2: "LEDGER_OUTCOME_IMPORTED",
+		3: "LEDGER_OUTCOME_INFEASIBLE",
+		4: "LEDGER_OUTCOME_FAILED",
+		5: "LEDGER_OUTCOME_ABANDONED",
+		6: "LEDGER_OUTCOME_ACTIVE",
+	}
+	LedgerOutcome_value = map[string]int32{
+		"LEDGER_OUTCOME_UNSPECIFIED": 0,
+		"LEDGER_OUTCOME_SUCCEEDED":   1,
+		"LEDGER_OUTCOME_IMPORTED":    2,
+		"LEDGER_OUTCOME_INFEASIBLE":  3,
+		"LEDGER_OUTCOME_FAILED":      4,
+		"LEDGER_OUTCOME_ABANDONED":   5,
+		"LEDGER_OUTCOME_ACTIVE":      6,
+	}
+)
+
+func (x LedgerOutcome) Enum() *LedgerOutcome {
+	p := new(LedgerOutcome)
+	*p = x
+	return p
+}
+
+func (x LedgerOutcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LedgerOutcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_dpareto_v1_privacy_service_proto_enumTypes[0].Descriptor()
+}
+
+func (LedgerOutcome) Type() protoreflect.EnumType {
+	return &file_dpareto_v1_privacy_service_proto_enumTypes[0]
+}
+
+func (x LedgerOutcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LedgerOutcome.Descriptor instead.
+func (LedgerOutcome) EnumDescriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{0}
+}
+
 // Request of ComputeEpsilon.
 type ComputeEpsilonRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -329,8 +399,10 @@ type GetPrivacyLedgerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The study: studies/{study}.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// δ of the composed guarantee, in (0, 1). Default: the metric's.
-	Delta         float64 `protobuf:"fixed64,2,opt,name=delta,proto3" json:"delta,omitempty"`
+	// δ of the composed guarantee, in (0, 1). Default: the metric's, or 0 if that is pure.
+	Delta float64 `protobuf:"fixed64,2,opt,name=delta,proto3" json:"delta,omitempty"`
+	// The id of the privacy metric. Default: the study's first.
+	Metric        string `protobuf:"bytes,3,opt,name=metric,proto3" json:"metric,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -379,15 +451,52 @@ func (x *GetPrivacyLedgerRequest) GetDelta() float64 {
 	return 0
 }
 
-// Response of GetPrivacyLedger.
+func (x *GetPrivacyLedgerRequest) GetMetric() string {
+	if x != nil {
+		return x.Metric
+	}
+	return ""
+}
+
+// Response of GetPrivacyLedger: what all runs of a study cost together.
+//
+// Every run is charged that touched, or may have touched, the data: those of every
+// attempt at a trial, whatever became of it, of active trials, of trials that were
+// deleted, and of imported ones. Of the last attempt at a trial that succeeded, with a
+// checkpoint parameter, what it is known to have run: up to its last measurement. Every
+// other attempt is charged at its planned length. A trial of R replicates is charged for
+// R runs, or for those that it reported if they are more.
 type GetPrivacyLedgerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of runs that touched the data, whatever became of them.
 	Runs int64 `protobuf:"varint,1,opt,name=runs,proto3" json:"runs,omitempty"`
-	// The largest ε of a single run.
+	// The largest ε of a single run, at the metric's δ.
 	LargestEpsilon float64 `protobuf:"fixed64,2,opt,name=largest_epsilon,json=largestEpsilon,proto3" json:"largest_epsilon,omitempty"`
-	// The guarantee of all runs together.
-	Composed      *PrivacyGuarantee `protobuf:"bytes,3,opt,name=composed,proto3" json:"composed,omitempty"`
+	// The guarantee of everything that the runs released together: all models,
+	// measurements and everything chosen from them. It is infinite where the cost of a run
+	// is not known. With adaptive, it allows for configurations that were chosen by earlier
+	// results, or for runs that were stopped by their own; else it is fixed_in_advance.
+	Composed *PrivacyGuarantee `protobuf:"bytes,3,opt,name=composed,proto3" json:"composed,omitempty"`
+	// The metric.
+	Metric string `protobuf:"bytes,4,opt,name=metric,proto3" json:"metric,omitempty"`
+	// Whether results may have decided what was run: always but where the study draws its
+	// configurations without looking (random, quasi-random, grid), all trials came from
+	// there, and none ended early.
+	Adaptive bool `protobuf:"varint,5,opt,name=adaptive,proto3" json:"adaptive,omitempty"`
+	// The guarantee if all configurations and the number of their runs had been fixed
+	// before the first run.
+	FixedInAdvance *PrivacyGuarantee `protobuf:"bytes,6,opt,name=fixed_in_advance,json=fixedInAdvance,proto3" json:"fixed_in_advance,omitempty"`
+	// The charges by outcome, in the order of the outcomes.
+	Entries []*LedgerEntry `protobuf:"bytes,7,rep,name=entries,proto3" json:"entries,omitempty"`
+	// Number of different mechanisms, with their lengths, that were run.
+	Mechanisms int64 `protobuf:"varint,8,opt,name=mechanisms,proto3" json:"mechanisms,omitempty"`
+	// Number of runs whose cost is not known: the metric cannot be computed at their
+	// configuration.
+	UnknownRuns int64 `protobuf:"varint,9,opt,name=unknown_runs,json=unknownRuns,proto3" json:"unknown_runs,omitempty"`
+	// What a reader must know, and what the ledger does not cover.
+	Warnings []*Warning `protobuf:"bytes,10,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// Revision of the study that the ledger shows.
+	Revision      int64 `protobuf:"varint,11,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -443,6 +552,153 @@ func (x *GetPrivacyLedgerResponse) GetComposed() *PrivacyGuarantee {
 	return nil
 }
 
+func (x *GetPrivacyLedgerResponse) GetMetric() string {
+	if x != nil {
+		return x.Metric
+	}
+	return ""
+}
+
+func (x *GetPrivacyLedgerResponse) GetAdaptive() bool {
+	if x != nil {
+		return x.Adaptive
+	}
+	return false
+}
+
+func (x *GetPrivacyLedgerResponse) GetFixedInAdvance() *PrivacyGuarantee {
+	if x != nil {
+		return x.FixedInAdvance
+	}
+	return nil
+}
+
+func (x *GetPrivacyLedgerResponse) GetEntries() []*LedgerEntry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *GetPrivacyLedgerResponse) GetMechanisms() int64 {
+	if x != nil {
+		return x.Mechanisms
+	}
+	return 0
+}
+
+func (x *GetPrivacyLedgerResponse) GetUnknownRuns() int64 {
+	if x != nil {
+		return x.UnknownRuns
+	}
+	return 0
+}
+
+func (x *GetPrivacyLedgerResponse) GetWarnings() []*Warning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+func (x *GetPrivacyLedgerResponse) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// The runs with one outcome.
+type LedgerEntry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The outcome.
+	Outcome LedgerOutcome `protobuf:"varint,1,opt,name=outcome,proto3,enum=dpareto.v1.LedgerOutcome" json:"outcome,omitempty"`
+	// Number of runs.
+	Runs int64 `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`
+	// How many of them are of trials that were deleted since.
+	DeletedRuns int64 `protobuf:"varint,3,opt,name=deleted_runs,json=deletedRuns,proto3" json:"deleted_runs,omitempty"`
+	// How many of them were charged for less than their planned length.
+	ShortenedRuns int64 `protobuf:"varint,4,opt,name=shortened_runs,json=shortenedRuns,proto3" json:"shortened_runs,omitempty"`
+	// Number of runs whose cost is not known.
+	UnknownRuns int64 `protobuf:"varint,5,opt,name=unknown_runs,json=unknownRuns,proto3" json:"unknown_runs,omitempty"`
+	// The largest ε of one of the runs, at the metric's δ.
+	LargestEpsilon float64 `protobuf:"fixed64,6,opt,name=largest_epsilon,json=largestEpsilon,proto3" json:"largest_epsilon,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *LedgerEntry) Reset() {
+	*x = LedgerEntry{}
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LedgerEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LedgerEntry) ProtoMessage() {}
+
+func (x *LedgerEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LedgerEntry.ProtoReflect.Descriptor instead.
+func (*LedgerEntry) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *LedgerEntry) GetOutcome() LedgerOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return LedgerOutcome_LEDGER_OUTCOME_UNSPECIFIED
+}
+
+func (x *LedgerEntry) GetRuns() int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *LedgerEntry) GetDeletedRuns() int64 {
+	if x != nil {
+		return x.DeletedRuns
+	}
+	return 0
+}
+
+func (x *LedgerEntry) GetShortenedRuns() int64 {
+	if x != nil {
+		return x.ShortenedRuns
+	}
+	return 0
+}
+
+func (x *LedgerEntry) GetUnknownRuns() int64 {
+	if x != nil {
+		return x.UnknownRuns
+	}
+	return 0
+}
+
+func (x *LedgerEntry) GetLargestEpsilon() float64 {
+	if x != nil {
+		return x.LargestEpsilon
+	}
+	return 0
+}
+
 // Request of ReaccountStudy.
 type ReaccountStudyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -455,14 +711,16 @@ type ReaccountStudyRequest struct {
 	// Return the result without storing it.
 	ValidateOnly bool `protobuf:"varint,4,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	// Identifier of the request (see StudyService).
-	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// If set, the study is re-accounted only if its etag is this one.
+	Etag          string `protobuf:"bytes,6,opt,name=etag,proto3" json:"etag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReaccountStudyRequest) Reset() {
 	*x = ReaccountStudyRequest{}
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[6]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -474,7 +732,7 @@ func (x *ReaccountStudyRequest) String() string {
 func (*ReaccountStudyRequest) ProtoMessage() {}
 
 func (x *ReaccountStudyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[6]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -487,7 +745,7 @@ func (x *ReaccountStudyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReaccountStudyRequest.ProtoReflect.Descriptor instead.
 func (*ReaccountStudyRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{6}
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ReaccountStudyRequest) GetName() string {
@@ -525,18 +783,36 @@ func (x *ReaccountStudyRequest) GetRequestId() string {
 	return ""
 }
 
-// Response of ReaccountStudy.
+func (x *ReaccountStudyRequest) GetEtag() string {
+	if x != nil {
+		return x.Etag
+	}
+	return ""
+}
+
+// Response of ReaccountStudy. The study's spec and all trials, open ones included, change
+// in one step: no reader ever sees some of them. The old values are those of
+// before.privacy, under which re-accounting restores them.
 type ReaccountStudyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of trials computed again.
-	Trials        int64 `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
+	Trials int64 `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
+	// The metric before.
+	Before *AccountingSummary `protobuf:"bytes,2,opt,name=before,proto3" json:"before,omitempty"`
+	// The metric after.
+	After *AccountingSummary `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
+	// Number of trials with a worker's own value that the new one contradicts (see
+	// ComputedSource.report_tolerance).
+	DifferingReports int64 `protobuf:"varint,4,opt,name=differing_reports,json=differingReports,proto3" json:"differing_reports,omitempty"`
+	// Revision of the study after the change, or now with validate_only.
+	Revision      int64 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReaccountStudyResponse) Reset() {
 	*x = ReaccountStudyResponse{}
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[7]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -548,7 +824,7 @@ func (x *ReaccountStudyResponse) String() string {
 func (*ReaccountStudyResponse) ProtoMessage() {}
 
 func (x *ReaccountStudyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[7]
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -561,7 +837,7 @@ func (x *ReaccountStudyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReaccountStudyResponse.ProtoReflect.Descriptor instead.
 func (*ReaccountStudyResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ReaccountStudyResponse) GetTrials() int64 {
@@ -569,6 +845,125 @@ func (x *ReaccountStudyResponse) GetTrials() int64 {
 		return x.Trials
 	}
 	return 0
+}
+
+func (x *ReaccountStudyResponse) GetBefore() *AccountingSummary {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *ReaccountStudyResponse) GetAfter() *AccountingSummary {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *ReaccountStudyResponse) GetDifferingReports() int64 {
+	if x != nil {
+		return x.DifferingReports
+	}
+	return 0
+}
+
+func (x *ReaccountStudyResponse) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+// A study's privacy metric under one spec.
+type AccountingSummary struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The spec.
+	Privacy *PrivacySpec `protobuf:"bytes,1,opt,name=privacy,proto3" json:"privacy,omitempty"`
+	// Smallest value of a trial, at its planned length; absent if there is none.
+	SmallestEpsilon *float64 `protobuf:"fixed64,2,opt,name=smallest_epsilon,json=smallestEpsilon,proto3,oneof" json:"smallest_epsilon,omitempty"`
+	// Median value.
+	MedianEpsilon *float64 `protobuf:"fixed64,3,opt,name=median_epsilon,json=medianEpsilon,proto3,oneof" json:"median_epsilon,omitempty"`
+	// Largest value.
+	LargestEpsilon *float64 `protobuf:"fixed64,4,opt,name=largest_epsilon,json=largestEpsilon,proto3,oneof" json:"largest_epsilon,omitempty"`
+	// Number of trials where the metric has no value.
+	NotComputable int64 `protobuf:"varint,5,opt,name=not_computable,json=notComputable,proto3" json:"not_computable,omitempty"`
+	// Number of trials by the accountant that computed the value, by its name.
+	Accountants   map[string]int64 `protobuf:"bytes,6,rep,name=accountants,proto3" json:"accountants,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AccountingSummary) Reset() {
+	*x = AccountingSummary{}
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AccountingSummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AccountingSummary) ProtoMessage() {}
+
+func (x *AccountingSummary) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_privacy_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AccountingSummary.ProtoReflect.Descriptor instead.
+func (*AccountingSummary) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *AccountingSummary) GetPrivacy() *PrivacySpec {
+	if x != nil {
+		return x.Privacy
+	}
+	return nil
+}
+
+func (x *AccountingSummary) GetSmallestEpsilon() float64 {
+	if x != nil && x.SmallestEpsilon != nil {
+		return *x.SmallestEpsilon
+	}
+	return 0
+}
+
+func (x *AccountingSummary) GetMedianEpsilon() float64 {
+	if x != nil && x.MedianEpsilon != nil {
+		return *x.MedianEpsilon
+	}
+	return 0
+}
+
+func (x *AccountingSummary) GetLargestEpsilon() float64 {
+	if x != nil && x.LargestEpsilon != nil {
+		return *x.LargestEpsilon
+	}
+	return 0
+}
+
+func (x *AccountingSummary) GetNotComputable() int64 {
+	if x != nil {
+		return x.NotComputable
+	}
+	return 0
+}
+
+func (x *AccountingSummary) GetAccountants() map[string]int64 {
+	if x != nil {
+		return x.Accountants
+	}
+	return nil
 }
 
 var File_dpareto_v1_privacy_service_proto protoreflect.FileDescriptor
@@ -614,23 +1009,68 @@ const file_dpareto_v1_privacy_service_proto_rawDesc = "" +
 	"\aderived\x18\x04 \x03(\v23.dpareto.v1.CalibrateMechanismResponse.DerivedEntryR\aderived\x1a:\n" +
 	"\fDerivedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"C\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"[\n" +
 	"\x17GetPrivacyLedgerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05delta\x18\x02 \x01(\x01R\x05delta\"\x91\x01\n" +
+	"\x05delta\x18\x02 \x01(\x01R\x05delta\x12\x16\n" +
+	"\x06metric\x18\x03 \x01(\tR\x06metric\"\xd0\x03\n" +
 	"\x18GetPrivacyLedgerResponse\x12\x12\n" +
 	"\x04runs\x18\x01 \x01(\x03R\x04runs\x12'\n" +
 	"\x0flargest_epsilon\x18\x02 \x01(\x01R\x0elargestEpsilon\x128\n" +
-	"\bcomposed\x18\x03 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\bcomposed\"\xba\x01\n" +
+	"\bcomposed\x18\x03 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\bcomposed\x12\x16\n" +
+	"\x06metric\x18\x04 \x01(\tR\x06metric\x12\x1a\n" +
+	"\badaptive\x18\x05 \x01(\bR\badaptive\x12F\n" +
+	"\x10fixed_in_advance\x18\x06 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x0efixedInAdvance\x121\n" +
+	"\aentries\x18\a \x03(\v2\x17.dpareto.v1.LedgerEntryR\aentries\x12\x1e\n" +
+	"\n" +
+	"mechanisms\x18\b \x01(\x03R\n" +
+	"mechanisms\x12!\n" +
+	"\funknown_runs\x18\t \x01(\x03R\vunknownRuns\x12/\n" +
+	"\bwarnings\x18\n" +
+	" \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\x12\x1a\n" +
+	"\brevision\x18\v \x01(\x03R\brevision\"\xec\x01\n" +
+	"\vLedgerEntry\x123\n" +
+	"\aoutcome\x18\x01 \x01(\x0e2\x19.dpareto.v1.LedgerOutcomeR\aoutcome\x12\x12\n" +
+	"\x04runs\x18\x02 \x01(\x03R\x04runs\x12!\n" +
+	"\fdeleted_runs\x18\x03 \x01(\x03R\vdeletedRuns\x12%\n" +
+	"\x0eshortened_runs\x18\x04 \x01(\x03R\rshortenedRuns\x12!\n" +
+	"\funknown_runs\x18\x05 \x01(\x03R\vunknownRuns\x12'\n" +
+	"\x0flargest_epsilon\x18\x06 \x01(\x01R\x0elargestEpsilon\"\xce\x01\n" +
 	"\x15ReaccountStudyRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06metric\x18\x02 \x01(\tR\x06metric\x121\n" +
 	"\aprivacy\x18\x03 \x01(\v2\x17.dpareto.v1.PrivacySpecR\aprivacy\x12#\n" +
 	"\rvalidate_only\x18\x04 \x01(\bR\fvalidateOnly\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x05 \x01(\tR\trequestId\"0\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\x12\x12\n" +
+	"\x04etag\x18\x06 \x01(\tR\x04etag\"\xe5\x01\n" +
 	"\x16ReaccountStudyResponse\x12\x16\n" +
-	"\x06trials\x18\x01 \x01(\x03R\x06trials2\x86\x03\n" +
+	"\x06trials\x18\x01 \x01(\x03R\x06trials\x125\n" +
+	"\x06before\x18\x02 \x01(\v2\x1d.dpareto.v1.AccountingSummaryR\x06before\x123\n" +
+	"\x05after\x18\x03 \x01(\v2\x1d.dpareto.v1.AccountingSummaryR\x05after\x12+\n" +
+	"\x11differing_reports\x18\x04 \x01(\x03R\x10differingReports\x12\x1a\n" +
+	"\brevision\x18\x05 \x01(\x03R\brevision\"\xc5\x03\n" +
+	"\x11AccountingSummary\x121\n" +
+	"\aprivacy\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\aprivacy\x12.\n" +
+	"\x10smallest_epsilon\x18\x02 \x01(\x01H\x00R\x0fsmallestEpsilon\x88\x01\x01\x12*\n" +
+	"\x0emedian_epsilon\x18\x03 \x01(\x01H\x01R\rmedianEpsilon\x88\x01\x01\x12,\n" +
+	"\x0flargest_epsilon\x18\x04 \x01(\x01H\x02R\x0elargestEpsilon\x88\x01\x01\x12%\n" +
+	"\x0enot_computable\x18\x05 \x01(\x03R\rnotComputable\x12P\n" +
+	"\vaccountants\x18\x06 \x03(\v2..dpareto.v1.AccountingSummary.AccountantsEntryR\vaccountants\x1a>\n" +
+	"\x10AccountantsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\x13\n" +
+	"\x11_smallest_epsilonB\x11\n" +
+	"\x0f_median_epsilonB\x12\n" +
+	"\x10_largest_epsilon*\xdd\x01\n" +
+	"\rLedgerOutcome\x12\x1e\n" +
+	"\x1aLEDGER_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n" +
+	"\x18LEDGER_OUTCOME_SUCCEEDED\x10\x01\x12\x1b\n" +
+	"\x17LEDGER_OUTCOME_IMPORTED\x10\x02\x12\x1d\n" +
+	"\x19LEDGER_OUTCOME_INFEASIBLE\x10\x03\x12\x19\n" +
+	"\x15LEDGER_OUTCOME_FAILED\x10\x04\x12\x1c\n" +
+	"\x18LEDGER_OUTCOME_ABANDONED\x10\x05\x12\x19\n" +
+	"\x15LEDGER_OUTCOME_ACTIVE\x10\x062\x86\x03\n" +
 	"\x0ePrivacyService\x12W\n" +
 	"\x0eComputeEpsilon\x12!.dpareto.v1.ComputeEpsilonRequest\x1a\".dpareto.v1.ComputeEpsilonResponse\x12c\n" +
 	"\x12CalibrateMechanism\x12%.dpareto.v1.CalibrateMechanismRequest\x1a&.dpareto.v1.CalibrateMechanismResponse\x12]\n" +
@@ -652,51 +1092,65 @@ func file_dpareto_v1_privacy_service_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_privacy_service_proto_rawDescData
 }
 
-var file_dpareto_v1_privacy_service_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_dpareto_v1_privacy_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_dpareto_v1_privacy_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_dpareto_v1_privacy_service_proto_goTypes = []any{
-	(*ComputeEpsilonRequest)(nil),      // 0: dpareto.v1.ComputeEpsilonRequest
-	(*ComputeEpsilonResponse)(nil),     // 1: dpareto.v1.ComputeEpsilonResponse
-	(*CalibrateMechanismRequest)(nil),  // 2: dpareto.v1.CalibrateMechanismRequest
-	(*CalibrateMechanismResponse)(nil), // 3: dpareto.v1.CalibrateMechanismResponse
-	(*GetPrivacyLedgerRequest)(nil),    // 4: dpareto.v1.GetPrivacyLedgerRequest
-	(*GetPrivacyLedgerResponse)(nil),   // 5: dpareto.v1.GetPrivacyLedgerResponse
-	(*ReaccountStudyRequest)(nil),      // 6: dpareto.v1.ReaccountStudyRequest
-	(*ReaccountStudyResponse)(nil),     // 7: dpareto.v1.ReaccountStudyResponse
-	nil,                                // 8: dpareto.v1.ComputeEpsilonRequest.ParametersEntry
-	nil,                                // 9: dpareto.v1.ComputeEpsilonResponse.DerivedEntry
-	nil,                                // 10: dpareto.v1.CalibrateMechanismRequest.ParametersEntry
-	nil,                                // 11: dpareto.v1.CalibrateMechanismResponse.DerivedEntry
-	(*PrivacySpec)(nil),                // 12: dpareto.v1.PrivacySpec
-	(*PrivacyGuarantee)(nil),           // 13: dpareto.v1.PrivacyGuarantee
-	(*Value)(nil),                      // 14: dpareto.v1.Value
+	(LedgerOutcome)(0),                 // 0: dpareto.v1.LedgerOutcome
+	(*ComputeEpsilonRequest)(nil),      // 1: dpareto.v1.ComputeEpsilonRequest
+	(*ComputeEpsilonResponse)(nil),     // 2: dpareto.v1.ComputeEpsilonResponse
+	(*CalibrateMechanismRequest)(nil),  // 3: dpareto.v1.CalibrateMechanismRequest
+	(*CalibrateMechanismResponse)(nil), // 4: dpareto.v1.CalibrateMechanismResponse
+	(*GetPrivacyLedgerRequest)(nil),    // 5: dpareto.v1.GetPrivacyLedgerRequest
+	(*GetPrivacyLedgerResponse)(nil),   // 6: dpareto.v1.GetPrivacyLedgerResponse
+	(*LedgerEntry)(nil),                // 7: dpareto.v1.LedgerEntry
+	(*ReaccountStudyRequest)(nil),      // 8: dpareto.v1.ReaccountStudyRequest
+	(*ReaccountStudyResponse)(nil),     // 9: dpareto.v1.ReaccountStudyResponse
+	(*AccountingSummary)(nil),          // 10: dpareto.v1.AccountingSummary
+	nil,                                // 11: dpareto.v1.ComputeEpsilonRequest.ParametersEntry
+	nil,                                // 12: dpareto.v1.ComputeEpsilonResponse.DerivedEntry
+	nil,                                // 13: dpareto.v1.CalibrateMechanismRequest.ParametersEntry
+	nil,                                // 14: dpareto.v1.CalibrateMechanismResponse.DerivedEntry
+	nil,                                // 15: dpareto.v1.AccountingSummary.AccountantsEntry
+	(*PrivacySpec)(nil),                // 16: dpareto.v1.PrivacySpec
+	(*PrivacyGuarantee)(nil),           // 17: dpareto.v1.PrivacyGuarantee
+	(*Value)(nil),                      // 18: dpareto.v1.Value
+	(*Warning)(nil),                    // 19: dpareto.v1.Warning
 }
 var file_dpareto_v1_privacy_service_proto_depIdxs = []int32{
-	12, // 0: dpareto.v1.ComputeEpsilonRequest.privacy:type_name -> dpareto.v1.PrivacySpec
-	8,  // 1: dpareto.v1.ComputeEpsilonRequest.parameters:type_name -> dpareto.v1.ComputeEpsilonRequest.ParametersEntry
-	13, // 2: dpareto.v1.ComputeEpsilonResponse.guarantees:type_name -> dpareto.v1.PrivacyGuarantee
-	9,  // 3: dpareto.v1.ComputeEpsilonResponse.derived:type_name -> dpareto.v1.ComputeEpsilonResponse.DerivedEntry
-	12, // 4: dpareto.v1.CalibrateMechanismRequest.privacy:type_name -> dpareto.v1.PrivacySpec
-	10, // 5: dpareto.v1.CalibrateMechanismRequest.parameters:type_name -> dpareto.v1.CalibrateMechanismRequest.ParametersEntry
-	14, // 6: dpareto.v1.CalibrateMechanismResponse.value:type_name -> dpareto.v1.Value
-	13, // 7: dpareto.v1.CalibrateMechanismResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
-	11, // 8: dpareto.v1.CalibrateMechanismResponse.derived:type_name -> dpareto.v1.CalibrateMechanismResponse.DerivedEntry
-	13, // 9: dpareto.v1.GetPrivacyLedgerResponse.composed:type_name -> dpareto.v1.PrivacyGuarantee
-	12, // 10: dpareto.v1.ReaccountStudyRequest.privacy:type_name -> dpareto.v1.PrivacySpec
-	14, // 11: dpareto.v1.ComputeEpsilonRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
-	14, // 12: dpareto.v1.CalibrateMechanismRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
-	0,  // 13: dpareto.v1.PrivacyService.ComputeEpsilon:input_type -> dpareto.v1.ComputeEpsilonRequest
-	2,  // 14: dpareto.v1.PrivacyService.CalibrateMechanism:input_type -> dpareto.v1.CalibrateMechanismRequest
-	4,  // 15: dpareto.v1.PrivacyService.GetPrivacyLedger:input_type -> dpareto.v1.GetPrivacyLedgerRequest
-	6,  // 16: dpareto.v1.PrivacyService.ReaccountStudy:input_type -> dpareto.v1.ReaccountStudyRequest
-	1,  // 17: dpareto.v1.PrivacyService.ComputeEpsilon:output_type -> dpareto.v1.ComputeEpsilonResponse
-	3,  // 18: dpareto.v1.PrivacyService.CalibrateMechanism:output_type -> dpareto.v1.CalibrateMechanismResponse
-	5,  // 19: dpareto.v1.PrivacyService.GetPrivacyLedger:output_type -> dpareto.v1.GetPrivacyLedgerResponse
-	7,  // 20: dpareto.v1.PrivacyService.ReaccountStudy:output_type -> dpareto.v1.ReaccountStudyResponse
-	17, // [17:21] is the sub-list for method output_type
-	13, // [13:17] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	16, // 0: dpareto.v1.ComputeEpsilonRequest.privacy:type_name -> dpareto.v1.PrivacySpec
+	11, // 1: dpareto.v1.ComputeEpsilonRequest.parameters:type_name -> dpareto.v1.ComputeEpsilonRequest.ParametersEntry
+	17, // 2: dpareto.v1.ComputeEpsilonResponse.guarantees:type_name -> dpareto.v1.PrivacyGuarantee
+	12, // 3: dpareto.v1.ComputeEpsilonResponse.derived:type_name -> dpareto.v1.ComputeEpsilonResponse.DerivedEntry
+	16, // 4: dpareto.v1.CalibrateMechanismRequest.privacy:type_name -> dpareto.v1.PrivacySpec
+	13, // 5: dpareto.v1.CalibrateMechanismRequest.parameters:type_name -> dpareto.v1.CalibrateMechanismRequest.ParametersEntry
+	18, // 6: dpareto.v1.CalibrateMechanismResponse.value:type_name -> dpareto.v1.Value
+	17, // 7: dpareto.v1.CalibrateMechanismResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
+	14, // 8: dpareto.v1.CalibrateMechanismResponse.derived:type_name -> dpareto.v1.CalibrateMechanismResponse.DerivedEntry
+	17, // 9: dpareto.v1.GetPrivacyLedgerResponse.composed:type_name -> dpareto.v1.PrivacyGuarantee
+	17, // 10: dpareto.v1.GetPrivacyLedgerResponse.fixed_in_advance:type_name -> dpareto.v1.PrivacyGuarantee
+	7,  // 11: dpareto.v1.GetPrivacyLedgerResponse.entries:type_name -> dpareto.v1.LedgerEntry
+	19, // 12: dpareto.v1.GetPrivacyLedgerResponse.warnings:type_name -> dpareto.v1.Warning
+	0,  // 13: dpareto.v1.LedgerEntry.outcome:type_name -> dpareto.v1.LedgerOutcome
+	16, // 14: dpareto.v1.ReaccountStudyRequest.privacy:type_name -> dpareto.v1.PrivacySpec
+	10, // 15: dpareto.v1.ReaccountStudyResponse.before:type_name -> dpareto.v1.AccountingSummary
+	10, // 16: dpareto.v1.ReaccountStudyResponse.after:type_name -> dpareto.v1.AccountingSummary
+	16, // 17: dpareto.v1.AccountingSummary.privacy:type_name -> dpareto.v1.PrivacySpec
+	15, // 18: dpareto.v1.AccountingSummary.accountants:type_name -> dpareto.v1.AccountingSummary.AccountantsEntry
+	18, // 19: dpareto.v1.ComputeEpsilonRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
+	18, // 20: dpareto.v1.CalibrateMechanismRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
+	1,  // 21: dpareto.v1.PrivacyService.ComputeEpsilon:input_type -> dpareto.v1.ComputeEpsilonRequest
+	3,  // 22: dpareto.v1.PrivacyService.CalibrateMechanism:input_type -> dpareto.v1.CalibrateMechanismRequest
+	5,  // 23: dpareto.v1.PrivacyService.GetPrivacyLedger:input_type -> dpareto.v1.GetPrivacyLedgerRequest
+	8,  // 24: dpareto.v1.PrivacyService.ReaccountStudy:input_type -> dpareto.v1.ReaccountStudyRequest
+	2,  // 25: dpareto.v1.PrivacyService.ComputeEpsilon:output_type -> dpareto.v1.ComputeEpsilonResponse
+	4,  // 26: dpareto.v1.PrivacyService.CalibrateMechanism:output_type -> dpareto.v1.CalibrateMechanismResponse
+	6,  // 27: dpareto.v1.PrivacyService.GetPrivacyLedger:output_type -> dpareto.v1.GetPrivacyLedgerResponse
+	9,  // 28: dpareto.v1.PrivacyService.ReaccountStudy:output_type -> dpareto.v1.ReaccountStudyResponse
+	25, // [25:29] is the sub-list for method output_type
+	21, // [21:25] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_privacy_service_proto_init() }
@@ -706,18 +1160,20 @@ func file_dpareto_v1_privacy_service_proto_init() {
 	}
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()
+	file_dpareto_v1_privacy_service_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_privacy_service_proto_rawDesc), len(file_dpareto_v1_privacy_service_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   12,
+			NumEnums:      1,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_dpareto_v1_privacy_service_proto_goTypes,
 		DependencyIndexes: file_dpareto_v1_privacy_service_proto_depIdxs,
+		EnumInfos:         file_dpareto_v1_privacy_service_proto_enumTypes,
 		MessageInfos:      file_dpareto_v1_privacy_service_proto_msgTypes,
 	}.Build()
 	File_dpareto_v1_privacy_service_proto = out.File

@@ -42,6 +42,8 @@ const (
 	EndReason_END_REASON_PARALLELISM EndReason = 5
 	// The hypervolume has not grown for as many trials as the budget allows.
 	EndReason_END_REASON_STAGNANT EndReason = 6
+	// No further configuration was found that satisfies one of the conditions.
+	EndReason_END_REASON_CONDITION EndReason = 7
 )
 
 // Enum value maps for EndReason.
@@ -54,6 +56,7 @@ var (
 		4: "END_REASON_PRIVACY_BUDGET_SPENT",
 		5: "END_REASON_PARALLELISM",
 		6: "END_REASON_STAGNANT",
+		7: "END_REASON_CONDITION",
 	}
 	EndReason_value = map[string]int32{
 		"END_REASON_UNSPECIFIED":          0,
@@ -63,6 +66,7 @@ var (
 		"END_REASON_PRIVACY_BUDGET_SPENT": 4,
 		"END_REASON_PARALLELISM":          5,
 		"END_REASON_STAGNANT":             6,
+		"END_REASON_CONDITION":            7,
 	}
 )
 
@@ -1050,7 +1054,11 @@ type SuggestTrialsRequest struct {
 	// lease, before any other. Default true: a worker that lost its state asks again
 	// and goes on.
 	Resume *bool `protobuf:"varint,4,opt,name=resume,proto3,oneof" json:"resume,omitempty"`
-	// Conditions on the suggestions: none, or one for each of count trials.
+	// Conditions on the trials: none, or one for each of count trials. The trials come in
+	// the order of the conditions that they satisfy, without those that no trial was found
+	// for. A trial that exists already, held by the worker or queued, is handed out where
+	// it satisfies a condition. A condition that cannot hold anywhere in the space is
+	// INVALID_ARGUMENT.
 	Conditions []*SuggestionCondition `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	// Identifier of the request (see StudyService).
 	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -1133,9 +1141,11 @@ func (x *SuggestTrialsRequest) GetRequestId() string {
 // A condition that a suggestion must satisfy.
 type SuggestionCondition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Parameters with a fixed value.
+	// Parameters with a fixed value. A parameter that exists only where another has some
+	// value needs that to be fixed, too.
 	FixedParameters map[string]*Value `protobuf:"bytes,1,rep,name=fixed_parameters,json=fixedParameters,proto3" json:"fixed_parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Upper bounds of computed metrics by id, for example ε.
+	// Upper bounds of computed metrics by id, for example ε: of the whole run, where there
+	// is a checkpoint parameter.
 	AtMost        map[string]float64 `protobuf:"bytes,2,rep,name=at_most,json=atMost,proto3" json:"at_most,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2810,7 +2820,7 @@ const file_dpareto_v1_study_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tR\trequestId\"<\n" +
 	"\x11StopTrialResponse\x12'\n" +
-	"\x05trial\x18\x01 \x01(\v2\x11.dpareto.v1.TrialR\x05trial*\xd5\x01\n" +
+	"\x05trial\x18\x01 \x01(\v2\x11.dpareto.v1.TrialR\x05trial*\xef\x01\n" +
 	"\tEndReason\x12\x1a\n" +
 	"\x16END_REASON_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17END_REASON_BUDGET_SPENT\x10\x01\x12\x1e\n" +
@@ -2818,7 +2828,8 @@ const file_dpareto_v1_study_service_proto_rawDesc = "" +
 	"\x11END_REASON_PAUSED\x10\x03\x12#\n" +
 	"\x1fEND_REASON_PRIVACY_BUDGET_SPENT\x10\x04\x12\x1a\n" +
 	"\x16END_REASON_PARALLELISM\x10\x05\x12\x17\n" +
-	"\x13END_REASON_STAGNANT\x10\x062\xf7\v\n" +
+	"\x13END_REASON_STAGNANT\x10\x06\x12\x18\n" +
+	"\x14END_REASON_CONDITION\x10\a2\xf7\v\n" +
 	"\fStudyService\x12N\n" +
 	"\vCreateStudy\x12\x1e.dpareto.v1.CreateStudyRequest\x1a\x1f.dpareto.v1.CreateStudyResponse\x12E\n" +
 	"\bGetStudy\x12\x1b.dpareto.v1.GetStudyRequest\x1a\x1c.dpareto.v1.GetStudyResponse\x12N\n" +
