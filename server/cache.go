@@ -35,6 +35,7 @@ type cachedStudy struct {
 	used int64 // the number of the last use of history
 
 	// With all measurements, and with final ones only (see index).
+	model          [2]latest[*fittedModel]
 	posterior      [2]latest[*dparetov1.Front]
 	posteriorTrace [2]latest[[]*dparetov1.HypervolumePoint]
 }

@@ -67,15 +67,16 @@ func (r *results) measuredFront(kind dparetov1.FrontKind) *dparetov1.Front {
 // interpolation is no result.
 func (r *results) posteriorFront(ctx context.Context) (*dparetov1.Front, error) {
 	const kind = dparetov1.FrontKind_FRONT_KIND_POSTERIOR
-	estimates, err := r.estimates(ctx, len(r.measurements))
+	fitted, err := r.fitted(ctx)
 	if errors.Is(err, suggest.ErrNoData) {
 		front := r.front(kind, nil, nil, nil)
-		front.Warnings = append(front.Warnings, &dparetov1.Warning{Code: warnNoModel, Message: "nothing has been measured yet"})
+		front.Warnings = append(front.Warnings, noModel())
 		return front, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	estimates := fitted.model.Estimates()
 	values := make([][]float64, len(r.configurations))
 	predictions := make([][]suggest.Prediction, len(r.configurations))
 	var chosen []int
@@ -91,17 +92,28 @@ func (r *results) posteriorFront(ctx context.Context) (*dparetov1.Front, error) 
 	return front, nil
 }
 
-// estimates returns what a model says of the configurations of the first n measurements.
-func (r *results) estimates(ctx context.Context, n int) ([]suggest.Estimate, error) {
+// fittedModel is a model with the results that it was fitted to.
+type fittedModel struct {
+	*results
+	model *suggest.Model
+}
+
+// fit fits a model to all measurements.
+func (r *results) fit(ctx context.Context) (*fittedModel, error) {
+	model, err := r.modelOf(ctx, len(r.measurements))
+	if err != nil {
+		return nil, err
+	}
+	return &fittedModel{r, model}, nil
+}
+
+// modelOf returns a model of the first n measurements.
+func (r *results) modelOf(ctx context.Context, n int) (*suggest.Model, error) {
 	history := new(suggest.History)
 	for i := range r.measurements[:n] {
 		history.Evaluations = append(history.Evaluations, r.measurements[i].evaluation)
 	}
-	model, err := suggest.FitModel(ctx, r.compiled.Problem, history, suggest.ModelOptions{Seed: r.study.GetSeed()})
-	if err != nil {
-		return nil, err
-	}
-	return model.Estimates(), nil
+	return suggest.FitModel(ctx, r.compiled.Problem, history, suggest.ModelOptions{Seed: r.study.GetSeed()})
 }
 
 // medians returns the posterior medians of the objectives of an estimate.
@@ -155,11 +167,7 @@ func (r *results) point(c *configuration, values []float64, predictions [][]sugg
 		Values:     make(map[string]*dparetov1.FrontValue),
 		Privacy:    r.compiled.Guarantee(first.measurement.GetMetrics()),
 		Runs:       int64(c.runs),
-	}
-	for _, k := range c.measurements {
-		if name := r.measurements[k].trial.GetName(); !slices.Contains(point.GetTrials(), name) {
-			point.Trials = append(point.Trials, name)
-		}
+		Trials:     r.trialsOf(c),
 	}
 	if r.compiled.Checkpoints() {
 		point.Step = first.measurement.GetStep()

@@ -121,8 +121,12 @@ func (r *results) measuredTrace(kind dparetov1.FrontKind, ends []int) []float64 
 func (r *results) posteriorTrace(ctx context.Context, points []*dparetov1.HypervolumePoint, ends []int) ([]*dparetov1.HypervolumePoint, error) {
 	var kept []*dparetov1.HypervolumePoint
 	for _, n := range evenly(len(points), posteriorPoints) {
-		estimates, err := r.estimates(ctx, ends[n-1])
-		if err != nil && !errors.Is(err, suggest.ErrNoData) {
+		var estimates []suggest.Estimate
+		model, err := r.modelOf(ctx, ends[n-1])
+		switch {
+		case err == nil:
+			estimates = model.Estimates()
+		case !errors.Is(err, suggest.ErrNoData):
 			return nil, err
 		}
 		var costs [][]float64

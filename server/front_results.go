@@ -18,7 +18,9 @@ import (
 
 // results are what was measured in a study.
 type results struct {
+	server         *Server
 	study          *dparetov1.Study
+	finalOnly      bool // without the measurements on the way
 	cached         *cachedStudy
 	compiled       *spec.Study
 	measurements   []measured      // in the order of the completion of trials and of their steps
@@ -44,7 +46,7 @@ type configuration struct {
 
 // results reads what was measured in a study.
 func (s *Server) results(ctx context.Context, id string, finalOnly bool) (*results, error) {
-	r := &results{byPoint: make(map[string]int)}
+	r := &results{server: s, finalOnly: finalOnly, byPoint: make(map[string]int)}
 	var trials []*storev1.TrialRecord // succeeded
 	err := s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := findStudy(tx, id)
@@ -70,7 +72,7 @@ func (s *Server) results(ctx context.Context, id string, finalOnly bool) (*resul
 		return cmp.Compare(a.GetCompletionOrder(), b.GetCompletionOrder())
 	})
 	for _, t := range trials {
-		if err := r.addTrial(t.GetTrial(), finalOnly); err != nil {
+		if err := r.addTrial(t.GetTrial()); err != nil {
 			return nil, err
 		}
 	}
@@ -79,13 +81,13 @@ func (s *Server) results(ctx context.Context, id string, finalOnly bool) (*resul
 
 // addTrial adds the measurements of a trial: the final one, and, if each is an evaluation
 // of its own, those on the way, in the order of their steps.
-func (r *results) addTrial(trial *dparetov1.Trial, finalOnly bool) error {
+func (r *results) addTrial(trial *dparetov1.Trial) error {
 	point, err := r.compiled.Point("trial.parameters", trial.GetParameters())
 	if err != nil {
 		return fmt.Errorf("%s: %w", trial.GetName(), err)
 	}
 	measurements := []*dparetov1.Measurement{trial.GetFinalMeasurement()}
-	if r.compiled.Checkpoints() && !finalOnly {
+	if r.compiled.Checkpoints() && !r.finalOnly {
 		measurements = withFinal(trial)
 	}
 	for _, m := range measurements {

@@ -1,0 +1,164 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+const (
+	// defaultConfidence is that of QueryFront.
+	defaultConfidence = 0.5
+	// warnNotMeasured marks a recommendation that nobody ever ran.
+	warnNotMeasured = "NOT_MEASURED"
+)
+
+// QueryFront implements FrontService.
+func (s *frontService) QueryFront(ctx context.Context, req *dparetov1.QueryFrontRequest) (*dparetov1.QueryFrontResponse, error) {
+	id, err := parseStudyName("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.results(ctx, id, false)
+	if err != nil {
+		return nil, err
+	}
+	query, err := queryOf(r.compiled, req)
+	if err != nil {
+		return nil, err
+	}
+	query.Seed = r.study.GetSeed()
+	resp := &dparetov1.QueryFrontResponse{
+		Optimize: r.compiled.Objectives()[query.Optimize],
+		Revision: r.study.GetRevision(),
+	}
+	fitted, err := r.fitted(ctx)
+	if errors.Is(err, suggest.ErrNoData) {
+		resp.Warnings = append(resp.Warnings, noModel())
+		return resp, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	best, ok := fitted.model.Measured(query)
+	if !req.GetMeasuredOnly() {
+		predicted, found, err := fitted.model.Answer(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		if found && (!ok || fitted.model.Better(query, &predicted, &best)) {
+			best, ok = predicted, true
+		}
+	}
+	if ok {
+		r.answer(resp, &best)
+	}
+	return resp, nil
+}
+
+// queryOf converts a request.
+func queryOf(compiled *spec.Study, req *dparetov1.QueryFrontRequest) (suggest.Query, error) {
+	objectives := compiled.Objectives()
+	q := suggest.Query{Bounds: make([]float64, len(objectives)), Confidence: req.GetConfidence(), Optimize: -1}
+	var fields invalid.Fields
+	if q.Confidence == 0 {
+		q.Confidence = defaultConfidence
+	}
+	if !(q.Confidence > 0 && q.Confidence < 1) {
+		fields.Addf("confidence", "must be in (0, 1), or 0 for the default, is %g", q.Confidence)
+	}
+	if len(req.GetBounds()) == 0 {
+		fields.Addf("bounds", "must hold at least one bound")
+	}
+	for _, id := range slices.Sorted(maps.Keys(req.GetBounds())) {
+		field, bound := fmt.Sprintf("bounds[%q]", id), req.GetBounds()[id]
+		switch {
+		case !slices.Contains(objectives, id):
+			fields.Addf(field, "is not an objective of the study: %v are", objectives)
+		case math.IsNaN(bound) || math.IsInf(bound, 0):
+			fields.Addf(field, "must be finite, is %g", bound)
+		}
+	}
+	for j, id := range objectives {
+		bound, ok := req.GetBounds()[id]
+		if !ok {
+			bound = math.NaN()
+			if q.Optimize < 0 {
+				q.Optimize = j
+			}
+		}
+		q.Bounds[j] = bound
+	}
+	q.Optimize = max(q.Optimize, 0)
+	if id := req.GetOptimize(); id != "" {
+		if q.Optimize = slices.Index(objectives, id); q.Optimize < 0 {
+			fields.Addf("optimize", "%q is not an objective of the study: %v are", id, objectives)
+		}
+	}
+	return q, fields.Err()
+}
+
+// fitted returns the model of all results, that of the posterior front.
+func (r *results) fitted(ctx context.Context) (*fittedModel, error) {
+	return r.cached.model[index(r.finalOnly)].get(ctx, r.server, r.study.GetRevision(), r.fit)
+}
+
+// noModel is the warning of answers from a study that knows nothing yet.
+func noModel() *dparetov1.Warning {
+	return &dparetov1.Warning{Code: warnNoModel, Message: "nothing has been measured yet"}
+}
+
+// answer describes the configuration that answers a query.
+func (r *results) answer(resp *dparetov1.QueryFrontResponse, a *suggest.Answer) {
+	computed, warnings := r.compiled.Compute(a.Point)
+	resp.Reachable = a.Met()
+	resp.Parameters = r.compiled.Values(a.Point)
+	resp.Predictions = r.predictions(a.Predictions)
+	resp.ComputedMetrics = computed
+	resp.Privacy = r.compiled.Guarantee(computed)
+	resp.Reached = make(map[string]float64)
+	for j, id := range r.compiled.Objectives() {
+		resp.Reached[id] = a.Reached[j]
+	}
+	resp.Step = r.compiled.LastStep(a.Point)
+	resp.Warnings = append(resp.Warnings, warnings...)
+	if c, ok := r.byPoint[pointKey(a.Point)]; ok {
+		resp.Runs = int64(r.configurations[c].runs)
+		resp.Trials = r.trialsOf(&r.configurations[c])
+		return
+	}
+	resp.Warnings = append(resp.Warnings, &dparetov1.Warning{
+		Code:    warnNotMeasured,
+		Message: "the model recommends this configuration, but nobody has run it: run it before you rely on it",
+	})
+}
+
+// predictions returns what a model says of the measured objectives, by id.
+func (r *results) predictions(all []suggest.Prediction) map[string]*dparetov1.MetricPrediction {
+	messages := make(map[string]*dparetov1.MetricPrediction)
+	for j, id := range r.compiled.Objectives() {
+		if r.compiled.Problem.Objectives[j].Known == nil {
+			messages[id] = predictionMessage(all[j])
+		}
+	}
+	return messages
+}
+
+// trialsOf returns the names of the trials that measured a configuration.
+func (r *results) trialsOf(c *configuration) []string {
+	var names []string
+	for _, k := range c.measurements {
+		if name := r.measurements[k].trial.GetName(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,192 @@
+package server_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// sparseEpsilon is ε of the sparse vector technique (Avent et al. 2020, Algorithm 1).
+func sparseEpsilon(cutoff int64, noise float64) float64 {
+	c := 2 * float64(cutoff)
+	return (1 + math.Cbrt(c)) * (1 + math.Cbrt(c*c)) / noise
+}
+
+// sparseError is an error that falls with ε, and is smallest at a cutoff of 10.
+func sparseError(cutoff int64, noise float64) float64 {
+	return 0.1 + 0.8/(1+sparseEpsilon(cutoff, noise)) + 0.0005*float64((cutoff-10)*(cutoff-10))
+}
+
+func sparse(cutoff int64, noise float64) map[string]*dparetov1.Value {
+	return map[string]*dparetov1.Value{
+		"cutoff":      {Kind: &dparetov1.Value_IntValue{IntValue: cutoff}},
+		"noise_scale": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: noise}},
+	}
+}
+
+// sparseSpec is svtSpec with many queries, whose errors have little noise.
+func sparseSpec() *dparetov1.StudySpec {
+	spec := svtSpec()
+	spec.Metrics[1].GetReported().SampleSize = 20_000
+	return spec
+}
+
+// trialsOfSparse imports many runs.
+func (f *fixture) trialsOfSparse(study string) {
+	f.t.Helper()
+	for i := range 40 {
+		cutoff, epsilon := int64(1+(7*i)%30), math.Pow(10, float64((11*i)%40)/40)
+		noise := sparseEpsilon(cutoff, 1) / epsilon
+		mean := sparseError(cutoff, noise)
+		if _, err := f.studies.CreateTrial(f.t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+			Parameters: sparse(cutoff, noise), FinalMeasurement: measurement(0, mean-0.003, mean+0.003),
+		}}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+}
+
+func TestQueryFront(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", sparseSpec())
+	query := func(req *dparetov1.QueryFrontRequest) *dparetov1.QueryFrontResponse {
+		t.Helper()
+		req.Name = study
+		resp, err := f.fronts.QueryFront(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp
+	}
+	atMost := map[string]float64{"epsilon": 3}
+	if resp := query(&dparetov1.QueryFrontRequest{Bounds: atMost}); resp.GetReachable() || resp.GetParameters() != nil || len(resp.GetWarnings()) != 1 {
+		t.Errorf("an empty study answers %v", resp)
+	}
+	f.trialsOfSparse(study)
+
+	t.Run("smallest error", func(t *testing.T) {
+		resp := query(&dparetov1.QueryFrontRequest{Bounds: atMost})
+		cutoff, noise := resp.GetParameters()["cutoff"].GetIntValue(), resp.GetParameters()["noise_scale"].GetDoubleValue()
+		epsilon := resp.GetPrivacy().GetEpsilon()
+		if !resp.GetReachable() || resp.GetOptimize() != "error" || epsilon > 3 || epsilon < 3*(1-1e-6) ||
+			math.Abs(epsilon-sparseEpsilon(cutoff, noise)) > 1e-12*epsilon || resp.GetReached()["epsilon"] != epsilon {
+			t.Errorf("%v", resp)
+		}
+		// The truth: at ε = 3 the cutoff of 10 is best, with an error of 0.3.
+		p := resp.GetPredictions()["error"]
+		if truth := sparseError(cutoff, noise); truth > 0.31 || math.Abs(p.GetMedian()-truth) > 0.02 || resp.GetReached()["error"] != p.GetMedian() {
+			t.Errorf("error %.4f, expected %v, best 0.3", truth, p)
+		}
+		if len(resp.GetTrials()) != 0 || resp.GetRuns() != 0 || len(resp.GetWarnings()) != 1 || resp.GetWarnings()[0].GetCode() != "NOT_MEASURED" {
+			t.Errorf("a prediction passes for a measurement: %v", resp)
+		}
+		if again := query(&dparetov1.QueryFrontRequest{Bounds: atMost}); cmp.Diff(resp, again, protocmp.Transform()) != "" {
+			t.Errorf("again: %v", again)
+		}
+		f.restart()
+		if again := query(&dparetov1.QueryFrontRequest{Bounds: atMost}); cmp.Diff(resp, again, protocmp.Transform()) != "" {
+			t.Errorf("after a restart: %v", again)
+		}
+	})
+	t.Run("measured only", func(t *testing.T) {
+		resp := query(&dparetov1.QueryFrontRequest{Bounds: atMost, MeasuredOnly: true})
+		if !resp.GetReachable() || len(resp.GetTrials()) != 1 || resp.GetRuns() != 2 || len(resp.GetWarnings()) != 0 || resp.GetPrivacy().GetEpsilon() > 3 {
+			t.Errorf("%v", resp)
+		}
+		trial, err := f.studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: resp.GetTrials()[0]})
+		if err != nil || cmp.Diff(trial.GetTrial().GetParameters(), resp.GetParameters(), protocmp.Transform()) != "" {
+			t.Errorf("%v is not of %v, %v", resp, trial, err)
+		}
+	})
+	t.Run("smallest epsilon", func(t *testing.T) {
+		resp := query(&dparetov1.QueryFrontRequest{Bounds: map[string]float64{"error": 0.2}})
+		// 0.1 + 0.8/(1+ε) = 0.2 at ε = 7.
+		if epsilon := resp.GetPrivacy().GetEpsilon(); !resp.GetReachable() || resp.GetOptimize() != "epsilon" || math.Abs(epsilon-7) > 0.7 {
+			t.Errorf("%v", resp)
+		}
+		sure := query(&dparetov1.QueryFrontRequest{Bounds: map[string]float64{"error": 0.2}, Confidence: 0.95})
+		if sure.GetPrivacy().GetEpsilon() < resp.GetPrivacy().GetEpsilon() || sure.GetReached()["error"] > 0.2 ||
+			sure.GetPredictions()["error"].GetMedian() >= sure.GetReached()["error"] {
+			t.Errorf("with confidence: %v", sure)
+		}
+	})
+	t.Run("not reachable", func(t *testing.T) {
+		resp := query(&dparetov1.QueryFrontRequest{Bounds: map[string]float64{"error": 0.01}})
+		if resp.GetReachable() || !(resp.GetReached()["error"] > 0.01 && resp.GetReached()["error"] < 0.2) || len(resp.GetParameters()) != 2 {
+			t.Errorf("%v", resp)
+		}
+		resp = query(&dparetov1.QueryFrontRequest{Bounds: map[string]float64{"error": 0.15, "epsilon": 2}})
+		if resp.GetReachable() || resp.GetReached()["error"] <= 0.15 && resp.GetReached()["epsilon"] <= 2 {
+			t.Errorf("%v", resp)
+		}
+	})
+	t.Run("refused", func(t *testing.T) {
+		for field, req := range map[string]*dparetov1.QueryFrontRequest{
+			"bounds":            {},
+			`bounds["cutoff"]`:  {Bounds: map[string]float64{"cutoff": 1}},
+			`bounds["epsilon"]`: {Bounds: map[string]float64{"epsilon": math.Inf(1)}},
+			"confidence":        {Bounds: atMost, Confidence: 1},
+			"optimize":          {Bounds: atMost, Optimize: "cutoff"},
+			"studies/{study}":   {Name: "svt"},
+		} {
+			if req.GetName() == "" {
+				req.Name = study
+			}
+			_, err := f.fronts.QueryFront(t.Context(), req)
+			wantCode(t, err, codes.InvalidArgument, field)
+		}
+	})
+}
+
+func TestPredictMetrics(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", sparseSpec())
+	req := &dparetov1.PredictMetricsRequest{Name: study, Configurations: []*dparetov1.Configuration{
+		{Parameters: sparse(10, 9)}, {Parameters: sparse(20, 30)},
+	}}
+	resp, err := f.fronts.PredictMetrics(t.Context(), req)
+	if err != nil || len(resp.GetPredictions()) != 2 || len(resp.GetPredictions()[0].GetPredictions()) != 0 || len(resp.GetWarnings()) != 1 {
+		t.Fatalf("of an empty study: %v, %v", resp, err)
+	}
+	if got, want := resp.GetPredictions()[1].GetComputedMetrics()["epsilon"].GetValue(), sparseEpsilon(20, 30); math.Abs(got-want) > 1e-12*want {
+		t.Errorf("ε = %v, want %v", got, want)
+	}
+	f.trialsOfSparse(study)
+	// The first is a configuration of the posterior front.
+	front := f.front(study, dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+	point := front.GetPoints()[len(front.GetPoints())/2]
+	req.Configurations = append(req.Configurations, &dparetov1.Configuration{Parameters: point.GetParameters()})
+	if resp, err = f.fronts.PredictMetrics(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	for i, configuration := range []struct {
+		cutoff int64
+		noise  float64
+	}{{10, 9}, {20, 30}} {
+		p := resp.GetPredictions()[i].GetPredictions()["error"]
+		truth := sparseError(configuration.cutoff, configuration.noise)
+		if !(p.GetLower() < p.GetMedian() && p.GetMedian() < p.GetUpper()) || math.Abs(p.GetMedian()-truth) > 0.03 {
+			t.Errorf("%v: %v, truth %v", configuration, p, truth)
+		}
+		if len(resp.GetPredictions()[i].GetPredictions()) != 1 {
+			t.Error("a computed metric has a prediction")
+		}
+	}
+	got, want := resp.GetPredictions()[2].GetPredictions()["error"], point.GetValues()["error"]
+	if got.GetMedian() != want.GetValue() || got.GetLower() != want.GetLower() || got.GetUpper() != want.GetUpper() {
+		t.Errorf("%v, the front says %v", got, want)
+	}
+	if resp.GetRevision() != front.GetRevision() {
+		t.Errorf("revision %d, the front has %d", resp.GetRevision(), front.GetRevision())
+	}
+	req.Configurations[1] = &dparetov1.Configuration{Parameters: sparse(99, 9)}
+	_, err = f.fronts.PredictMetrics(t.Context(), req)
+	wantCode(t, err, codes.InvalidArgument, `configurations[1].parameters["cutoff"]`)
+	_, err = f.fronts.PredictMetrics(t.Context(), &dparetov1.PredictMetricsRequest{Name: study})
+	wantCode(t, err, codes.InvalidArgument, "configurations")
+}
