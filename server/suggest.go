@@ -61,12 +61,18 @@ func (s *studyService) SuggestTrials(ctx context.Context, req *dparetov1.Suggest
 		return nil, err
 	}
 	var uid string
+	var wishes *wishes
 	missing := 0
 	err = s.changeStudy(ctx, id, m, func(c *change) error {
 		uid = c.study.GetStudy().GetUid()
+		if wishes, err = conditionsOf(c.compiled, req, count); err != nil {
+			return err
+		}
 		c.cached.prepared.wanted(c.now)
-		if !m.resumed { // else an earlier call with the same id came that far
-			trials, err := c.handOutExisting(req.GetWorkerId(), count, resume)
+		if m.resumed { // an earlier call with the same id came that far
+			wishes = wishes.fulfilledBy(resp.GetTrials())
+		} else {
+			trials, err := c.handOutExisting(req.GetWorkerId(), count, resume, wishes)
 			if err != nil {
 				return err
 			}
@@ -77,6 +83,7 @@ func (s *studyService) SuggestTrials(ctx context.Context, req *dparetov1.Suggest
 		if isEnd(resp) {
 			missing = 0
 		}
+		wishes.sort(resp)
 		m.effect = effectOf(resp, missing)
 		return nil
 	})
@@ -89,7 +96,7 @@ func (s *studyService) SuggestTrials(ctx context.Context, req *dparetov1.Suggest
 
 	// If this fails the trials so far stay with the worker: it gets them when it asks
 	// again.
-	return s.suggest(ctx, id, uid, &demand{ctx: ctx, mutation: m, worker: req.GetWorkerId(), missing: missing, response: resp})
+	return s.suggest(ctx, id, uid, &demand{ctx: ctx, mutation: m, worker: req.GetWorkerId(), missing: missing, wishes: wishes, response: resp})
 }
 
 // isEnd reports whether an answer says why there are no more trials.
@@ -160,8 +167,9 @@ func (s *Server) creatable(record *storev1.StudyRecord, count int) int {
 
 // handOutExisting hands to a worker up to count trials that exist already: its own if
 // it resumes, then those whose lease ran out, then queued ones. Trials that were
-// handed out too often are given up, and stopped trials of lost workers settled.
-func (c *change) handOutExisting(worker string, count int, resume bool) ([]*dparetov1.Trial, error) {
+// handed out too often are given up, and stopped trials of lost workers settled. With
+// wishes only trials are handed out that fulfil one.
+func (c *change) handOutExisting(worker string, count int, resume bool, wishes *wishes) ([]*dparetov1.Trial, error) {
 	var own, expired, queued, stopped []int64
 	err := c.tx.OpenTrials(c.id, func(number int64, entry *storev1.OpenTrialRecord) (bool, error) {
 		isOwn := resume && entry.GetWorkerId() == worker
@@ -214,11 +222,15 @@ func (c *change) handOutExisting(worker string, count int, resume bool) ([]*dpar
 		}
 		trial := record.GetTrial()
 		before := trial.GetState()
+		if !wishes.takes(trial) {
+			continue
+		}
 		if c.attemptsSpent(record) {
 			c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED,
 				fmt.Sprintf("handed out %d times without a result", trial.GetAttempt()))
 		} else {
 			c.handOut(record, worker)
+			wishes.fulfil(trial)
 			trials = append(trials, trial)
 		}
 		if err := c.put(record, before); err != nil {
@@ -242,6 +254,7 @@ type demand struct {
 	worker   string
 	missing  int                              // trials still to be created
 	repeats  bool                             // another call with the same request id has got them
+	wishes   *wishes                          // what they must be; nil without conditions
 	response *dparetov1.SuggestTrialsResponse // with the trials so far
 	done     chan error                       // receives exactly one value
 }
@@ -290,7 +303,7 @@ func (s *Server) serveDemands(id, uid string) {
 			s.suggesters.mu.Unlock()
 			return
 		}
-		batch := waiting[:min(len(waiting), maxBatch)]
+		batch := nextBatch(waiting)
 		s.suggesters.waiting[uid] = slices.Clone(waiting[len(batch):])
 		s.suggesters.mu.Unlock()
 
@@ -336,6 +349,9 @@ func (s *Server) answerBatch(id, uid string, batch []*demand) (err error) {
 	}()
 	ctx, cancel := whileAnyWaits(s.background, batch)
 	defer cancel()
+	if batch[0].wishes != nil {
+		return s.answerWish(ctx, id, uid, batch[0])
+	}
 	shares, total := shares(batch)
 	for range maxRaces {
 		snapshot, err := s.snapshot(ctx, id, uid)
@@ -394,6 +410,11 @@ func (s *Server) design(ctx context.Context, designer suggest.Designer, from *sn
 	}
 	s.logger.ErrorContext(ctx, "designer failed", "study", from.record.GetStudy().GetName(), "designer", designer.Name(), "error", err)
 	fallback := suggest.NewQuasiRandom()
+	if conditioned, ok := designer.(interface {
+		Around(suggest.Designer) suggest.Designer
+	}); ok {
+		fallback = conditioned.Around(fallback)
+	}
 	suggestions, fallbackErr := suggestSafely(ctx, fallback, from, request)
 	exhausted = errors.Is(fallbackErr, suggest.ErrExhausted)
 	if fallbackErr != nil && !exhausted {
@@ -449,6 +470,9 @@ func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot,
 			}
 			resp := answer.response
 			share := min(shares[i], answer.missing)
+			if answer.wishes.met() {
+				share = 0
+			}
 			for ; share > 0 && len(suggestions) > 0 && s.creatable(c.study, 1) == 1; share-- {
 				suggestion := suggestions[0]
 				suggestions = suggestions[1:]
@@ -460,6 +484,7 @@ func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot,
 					return err
 				}
 				resp.Trials = append(resp.Trials, record.GetTrial())
+				answer.wishes = answer.wishes.fulfilled(record.GetTrial())
 				answer.missing--
 			}
 			if answer.repeats {
@@ -477,6 +502,7 @@ func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot,
 			if isEnd(resp) {
 				answer.missing = 0
 			}
+			answer.wishes.sort(resp)
 			if err := d.mutation.remember(c.tx, resp, effectOf(resp, answer.missing), c.now); err != nil {
 				return err
 			}
@@ -487,7 +513,7 @@ func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot,
 		return raced, err
 	}
 	for i, d := range batch {
-		d.response, d.missing = answers[i].response, answers[i].missing
+		d.response, d.missing, d.wishes = answers[i].response, answers[i].missing, answers[i].wishes
 	}
 	return false, nil
 }
@@ -509,6 +535,7 @@ func (d *demand) catchUp(c *change) error {
 		return err
 	}
 	d.missing -= len(d.response.GetTrials()) - before
+	d.wishes = d.wishes.fulfilledBy(d.response.GetTrials())
 	if d.repeats = !record.GetPartial(); d.repeats {
 		d.missing = 0
 	}

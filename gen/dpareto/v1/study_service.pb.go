@@ -1057,8 +1057,9 @@ type SuggestTrialsRequest struct {
 	// Conditions on the trials: none, or one for each of count trials. The trials come in
 	// the order of the conditions that they satisfy, without those that no trial was found
 	// for. A trial that exists already, held by the worker or queued, is handed out where
-	// it satisfies a condition. A condition that cannot hold anywhere in the space is
-	// INVALID_ARGUMENT.
+	// it satisfies a condition. A condition on what the study does not have is
+	// INVALID_ARGUMENT; one for which no configuration is found ends with
+	// END_REASON_CONDITION.
 	Conditions []*SuggestionCondition `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	// Identifier of the request (see StudyService).
 	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`

@@ -1,0 +1,179 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// wishes are the conditions of a demand for trials, one for each trial. A nil *wishes
+// wants nothing special.
+type wishes struct {
+	conditions []*dparetov1.SuggestionCondition
+	compiled   []suggest.Condition
+	trials     []string // by condition; empty as long as there is none
+	given      []bool   // up, since nothing was found that meets the condition
+	current    int      // condition for which a trial is being suggested
+}
+
+// conditionsOf converts the conditions of a request for count trials.
+func conditionsOf(compiled *spec.Study, req *dparetov1.SuggestTrialsRequest, count int) (*wishes, error) {
+	conditions := req.GetConditions()
+	if len(conditions) == 0 {
+		return nil, nil
+	}
+	if len(conditions) != count {
+		return nil, invalid.Field("conditions", "must hold none or one for each of the %d trials, holds %d", count, len(conditions))
+	}
+	w := &wishes{conditions: conditions, trials: make([]string, count), given: make([]bool, count)}
+	for i, c := range conditions {
+		condition, err := compiled.Condition(fmt.Sprintf("conditions[%d]", i), c)
+		if err != nil {
+			return nil, err
+		}
+		w.compiled = append(w.compiled, condition)
+	}
+	return w, nil
+}
+
+// takes reports whether a trial fulfils a wish that is open.
+func (w *wishes) takes(trial *dparetov1.Trial) bool { return w == nil || w.find(trial) >= 0 }
+
+// find returns the first open condition that a trial meets, or -1.
+func (w *wishes) find(trial *dparetov1.Trial) int {
+	for i, c := range w.conditions {
+		if w.trials[i] == "" && meets(trial, c) {
+			return i
+		}
+	}
+	return -1
+}
+
+// fulfil notes that the worker gets a trial.
+func (w *wishes) fulfil(trial *dparetov1.Trial) {
+	if w != nil {
+		w.trials[w.find(trial)] = trial.GetName()
+	}
+}
+
+// fulfilled returns the wishes after a trial was created for the current one.
+func (w *wishes) fulfilled(trial *dparetov1.Trial) *wishes {
+	if w == nil {
+		return nil
+	}
+	after := *w
+	after.trials = slices.Clone(w.trials)
+	after.trials[w.current] = trial.GetName()
+	return &after
+}
+
+// fulfilledBy returns the wishes after an earlier call got these trials for them.
+func (w *wishes) fulfilledBy(trials []*dparetov1.Trial) *wishes {
+	if w == nil {
+		return nil
+	}
+	after := *w
+	after.trials = make([]string, len(w.trials))
+	for _, trial := range trials {
+		if i := after.find(trial); i >= 0 {
+			after.trials[i] = trial.GetName()
+		}
+	}
+	return &after
+}
+
+// met reports whether the current wish is fulfilled already.
+func (w *wishes) met() bool { return w != nil && w.trials[w.current] != "" }
+
+// next returns the first condition for which a trial is still looked for, or -1.
+func (w *wishes) next() int {
+	for i := range w.conditions {
+		if w.trials[i] == "" && !w.given[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// sort brings the trials of a response into the order of their conditions, and says why
+// there are fewer.
+func (w *wishes) sort(resp *dparetov1.SuggestTrialsResponse) {
+	if w == nil {
+		return
+	}
+	slices.SortStableFunc(resp.GetTrials(), func(a, b *dparetov1.Trial) int {
+		return cmp.Compare(slices.Index(w.trials, a.GetName()), slices.Index(w.trials, b.GetName()))
+	})
+	if !isEnd(resp) && slices.Contains(w.given, true) && w.next() < 0 {
+		resp.EndReason = dparetov1.EndReason_END_REASON_CONDITION
+	}
+}
+
+// meets reports whether a trial meets a condition.
+func meets(trial *dparetov1.Trial, c *dparetov1.SuggestionCondition) bool {
+	for id, value := range c.GetFixedParameters() {
+		if !proto.Equal(trial.GetParameters()[id], value) {
+			return false
+		}
+	}
+	for id, bound := range c.GetAtMost() {
+		if metric := trial.GetComputedMetrics()[id]; metric == nil || metric.Value == nil || !(metric.GetValue() <= bound) {
+			return false
+		}
+	}
+	return true
+}
+
+// nextBatch returns the demands that the next pass answers, out of those that wait: as
+// many as a pass can serve, or a single one with conditions, whose suggestions nobody else
+// can use.
+func nextBatch(waiting []*demand) []*demand {
+	if waiting[0].wishes != nil {
+		return waiting[:1]
+	}
+	n := slices.IndexFunc(waiting, func(d *demand) bool { return d.wishes != nil })
+	if n < 0 {
+		n = len(waiting)
+	}
+	return waiting[:min(n, maxBatch)]
+}
+
+// answerWish creates the trial of the next condition of a demand. Where no configuration
+// is found for it the condition is given up. What was prepared for a demand without
+// conditions is not used, and stays.
+func (s *Server) answerWish(ctx context.Context, id, uid string, d *demand) error {
+	w := d.wishes
+	w.current = w.next()
+	for range maxRaces {
+		snapshot, err := s.snapshot(ctx, id, uid)
+		if err != nil {
+			return err
+		}
+		designer := suggest.Within(s.designer(snapshot.compiled), w.compiled[w.current])
+		suggestions, exhausted, err := s.design(ctx, designer, snapshot, s.creatable(snapshot.record, 1))
+		if err != nil {
+			return err
+		}
+		if exhausted && len(suggestions) == 0 {
+			w.given[w.current] = true
+			d.missing--
+			w.sort(d.response)
+			return nil
+		}
+		raced, err := s.createSuggested(ctx, id, snapshot, designer, suggestions, exhausted, []*demand{d}, []int{1})
+		if err != nil || !raced {
+			return err
+		}
+	}
+	return status.Errorf(codes.Aborted, "other trials of %s were created during the suggestion, again and again; try again", studyName(id))
+}
