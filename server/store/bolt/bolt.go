@@ -42,6 +42,8 @@ type DB struct {
 	close   sync.Once
 	writer  sync.WaitGroup
 	err     error // of closing the file, set by close
+
+	counters counters
 }
 
 var _ store.KV = (*DB)(nil)
@@ -145,7 +147,7 @@ func (d *DB) write() {
 // commit runs the functions of a batch in one transaction and answers all of them.
 func (d *DB) commit(batch []*update) {
 	results := make([]error, len(batch))
-	written := false
+	var written int64 // Updates with writes
 	err := d.db.Update(func(tx *bbolt.Tx) error {
 		bucket := tx.Bucket(root)
 		for i, u := range batch {
@@ -160,15 +162,21 @@ func (d *DB) commit(batch []*update) {
 			if err != nil {
 				return err // the transaction cannot go on: nobody's writes are kept
 			}
-			written = written || !overlay.Empty()
+			if !overlay.Empty() {
+				written++
+			}
 		}
-		if !written {
+		if written == 0 {
 			return errNothingWritten
 		}
 		return nil
 	})
-	if errors.Is(err, errNothingWritten) {
+	switch {
+	case errors.Is(err, errNothingWritten):
 		err = nil
+	case err == nil:
+		d.counters.commits.Add(1)
+		d.counters.writes.Add(written)
 	}
 	for i, u := range batch {
 		if err != nil && results[i] == nil {

@@ -53,7 +53,7 @@ type engineFlags struct {
 func (a *app) benchCommand() *cobra.Command {
 	group := a.group("bench", "Measure dpareto itself",
 		`Measures dpareto itself, as its documentation quotes it.`)
-	group.AddCommand(a.benchEngineCommand())
+	group.AddCommand(a.benchEngineCommand(), a.benchServerCommand(), a.benchHostCommand())
 	return group
 }
 

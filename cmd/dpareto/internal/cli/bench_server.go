@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/bench"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/child"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/load"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+)
+
+// hostCommand is the hidden command that bench server runs its server with.
+const hostCommand = "server-host"
+
+// benchServerFlags are the flags of dpareto bench server.
+type benchServerFlags struct {
+	load.Options
+
+	preload    int
+	slowFit    bool
+	fitTrials  int
+	repeat     int
+	folder     string
+	profile    string
+	processors int
+}
+
+func (a *app) benchServerCommand() *cobra.Command {
+	var f benchServerFlags
+	cmd := &cobra.Command{
+		Use:   "server",
+		Short: "Measure the server under load",
+		Long: `Puts a server under load: workers ask for trials of studies with the random designer and
+complete them at once. The server is a process of its own with a new store, or the one at
+--address, of which neither commits nor processor time are known.
+
+A pair is one suggestion and one completion. Both are writes that the server acknowledges
+when they are on disk. fsyncs_per_write is the number of fsyncs over that of such writes;
+each commit takes two. server_cpu_us_per_pair and client_cpu_us_per_pair are processor
+time, which other programs on the machine change less than pairs_per_second.
+
+With --preload TRIALS the store is filled at first with so many trials, in equal parts of
+all --studies. With --slow-fit the load is measured alone and beside another study that
+fits a model all the time; give a --rate that leaves the machine time for both.`,
+		Example: `  dpareto bench server
+  dpareto bench server --studies 1000 --preload 1000000
+  dpareto bench server --slow-fit --studies 8 --workers 16 --rate 200`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.benchServer(cmd.Context(), f) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.IntVar(&f.Workers, "workers", 64, "number of workers")
+	flags.IntVar(&f.Connections, "connections", 1, "number of connections that the workers share")
+	flags.IntVar(&f.Studies, "studies", 1, "number of studies that the workers are spread over")
+	flags.DurationVar(&f.Duration, "duration", 10*time.Second, "time of the measurement")
+	flags.DurationVar(&f.Warmup, "warmup", 2*time.Second, "time before the measurement")
+	flags.IntVar(&f.repeat, "repeat", 1, "number of measurements, one after the other")
+	flags.Float64Var(&f.Rate, "rate", 0, "pairs per second that are attempted; default: as many as possible")
+	flags.IntVar(&f.preload, "preload", 0, "number of trials that the store has at first")
+	flags.BoolVar(&f.slowFit, "slow-fit", false, "measure the load alone, and beside a study that fits a model")
+	flags.IntVar(&f.fitTrials, "fit-trials", 1000, "number of trials that the model is fitted to")
+	flags.StringVar(&f.Address, "address", "", "address of a running server to measure instead of an own one; it gets studies named load-...")
+	flags.StringVar(&f.folder, "store-dir", "", "folder for the new store; default: one for temporary files")
+	flags.StringVar(&f.profile, "profile", "", "file for a profile of the server's processor time (see go tool pprof)")
+	flags.IntVar(&f.processors, "server-processors", 0, "number of processors that the server uses at once; default: all")
+	a.addOutputFlag(cmd)
+	return cmd
+}
+
+// benchHostCommand is the server under test.
+func (a *app) benchHostCommand() *cobra.Command {
+	var storeFile string
+	cmd := &cobra.Command{
+		Use:    hostCommand,
+		Short:  "Run the server that bench server measures",
+		Hidden: true,
+		Args:   args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return load.Serve(child.Supervised(cmd.Context(), a.stdin), a.stdout, storeFile, version())
+		},
+	}
+	cmd.Flags().StringVar(&storeFile, "store", "", "file of the store")
+	return cmd
+}
+
+// benchServer measures and prints the table.
+func (a *app) benchServer(ctx context.Context, f benchServerFlags) (err error) {
+	if err := f.validate(); err != nil {
+		return &usageError{err}
+	}
+	m := &serverBench{app: a, benchServerFlags: f}
+	if f.Address == "" {
+		folder, err := os.MkdirTemp(f.folder, "dpareto-bench-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(folder)
+		if err := m.startServer(ctx, filepath.Join(folder, "bench.db")); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, m.host.Stop()) }()
+	}
+	for i := range f.repeat {
+		name := "alone"
+		if f.repeat > 1 {
+			name = fmt.Sprintf("alone %d", i+1)
+		}
+		if err := m.measure(ctx, name); err != nil {
+			return err
+		}
+	}
+	if f.slowFit {
+		if err := m.besideFit(ctx); err != nil {
+			return err
+		}
+	}
+	table := load.Table(m.done)
+	switch a.output {
+	case output.JSON:
+		return bench.WriteJSON(a.stdout, table)
+	case output.CSV:
+		return table.WriteCSV(a.stdout)
+	default:
+		return load.Upright(table).WriteText(a.stdout)
+	}
+}
+
+func (f *benchServerFlags) validate() error {
+	switch {
+	case f.preload < 0 || f.fitTrials < 1 || f.repeat < 1 || f.processors < 0:
+		return errors.New("preload, fit-trials, repeat and server-processors must not be negative, nor the second and the third 0")
+	case f.Address != "" && (f.preload > 0 || f.profile != "" || f.processors > 0):
+		return errors.New("preload, profile and server-processors are for an own server, not for one with an --address")
+	default:
+		return f.Options.Validate()
+	}
+}
+
+// serverBench is a running dpareto bench server.
+type serverBench struct {
+	*app
+	benchServerFlags
+
+	host *load.Host // nil for a server with an address
+	done []*load.Measurement
+}
+
+// startServer fills a store and starts a server on it.
+func (b *serverBench) startServer(ctx context.Context, storeFile string) error {
+	if b.preload > 0 {
+		progress := b.console.Start("filling the store", int64(b.preload), "trials")
+		err := load.Fill(ctx, storeFile, b.Studies, b.preload, func(trials int) { progress.Set(int64(trials), "") })
+		progress.Finish()
+		if err != nil {
+			return err
+		}
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if b.processors > 0 {
+		if err := os.Setenv("GOMAXPROCS", fmt.Sprint(b.processors)); err != nil {
+			return err
+		}
+	}
+	b.host, err = load.StartHost(ctx, b.console, program, "bench", hostCommand, "--store", storeFile, "--log-level", "warn")
+	if err != nil {
+		return err
+	}
+	b.Address = b.host.Address
+	return nil
+}
+
+// measure measures the load once.
+func (b *serverBench) measure(ctx context.Context, name string) error {
+	m := &load.Measurement{Options: b.Options, Name: name}
+	usage := func(into **load.Usage) func(context.Context) error {
+		return func(ctx context.Context) (err error) {
+			if b.host != nil {
+				*into, err = b.host.Usage(ctx)
+			}
+			return err
+		}
+	}
+	begin := usage(&m.Began)
+	profiled := make(chan error, 1)
+	if b.profile != "" && len(b.done) == 0 {
+		begin = func(ctx context.Context) error {
+			go func() { profiled <- b.writeProfile(ctx) }()
+			return usage(&m.Began)(ctx)
+		}
+	} else {
+		profiled <- nil
+	}
+	if b.host != nil {
+		m.Start = b.host.Start
+	}
+	var err error
+	if m.Load, err = load.Run(ctx, b.Options, begin, func(ctx context.Context) error {
+		return errors.Join(usage(&m.Ended)(ctx), <-profiled)
+	}); err != nil {
+		return err
+	}
+	b.done = append(b.done, m)
+	return nil
+}
+
+// writeProfile writes a profile of the server over the measurement.
+func (b *serverBench) writeProfile(ctx context.Context) error {
+	file, err := os.Create(b.profile)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.host.Profile(ctx, file, b.Duration), file.Close())
+}
+
+// besideFit measures the load beside a study that fits a model, and tells how much worse
+// the slow calls are.
+func (b *serverBench) besideFit(ctx context.Context) error {
+	fitting, err := load.NewFitting(ctx, b.Address, b.fitTrials)
+	if err != nil {
+		return err
+	}
+	stop := fitting.Start(ctx)
+	err = b.measure(ctx, "beside a fit")
+	if err := errors.Join(err, stop(), fitting.Close()); err != nil {
+		return err
+	}
+	alone, beside := b.done[len(b.done)-2].Load, b.done[len(b.done)-1].Load
+	ratio := func(of func(*load.Load) load.Latencies) float64 {
+		return of(beside).Quantile(0.99).Seconds() / of(alone).Quantile(0.99).Seconds()
+	}
+	b.sayf("beside a fit to %d trials (%d suggestions meanwhile) the p99 of SuggestTrials is %.2f times, that of CompleteTrial %.2f times that alone\n",
+		b.fitTrials, fitting.Suggestions,
+		ratio(func(l *load.Load) load.Latencies { return l.Suggest }), ratio(func(l *load.Load) load.Latencies { return l.Complete }))
+	return nil
+}

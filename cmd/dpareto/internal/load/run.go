@@ -1,0 +1,268 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	dpareto "github.com/dpareto/dpareto/clients/go"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// Options says how a server is put under load.
+type Options struct {
+	Address     string // of the server
+	Workers     int
+	Connections int           // that the workers share
+	Studies     int           // that the workers are spread over
+	Warmup      time.Duration // before the measurement
+	Duration    time.Duration // of the measurement
+	Rate        float64       // pairs per second that are attempted; 0: as many as possible
+}
+
+// Validate returns an error that names an option out of range.
+func (o *Options) Validate() error {
+	switch {
+	case o.Workers < 1:
+		return fmt.Errorf("workers is %d, want at least 1", o.Workers)
+	case o.Studies < 1 || o.Studies > maxStudies:
+		return fmt.Errorf("studies is %d, want 1 to %d", o.Studies, maxStudies)
+	case o.Connections < 1 || o.Connections > o.Workers:
+		return fmt.Errorf("connections is %d, want 1 to %d, the number of workers", o.Connections, o.Workers)
+	case o.Duration <= 0 || o.Warmup < 0:
+		return errors.New("duration is not positive")
+	case o.Rate < 0:
+		return fmt.Errorf("rate is %g, want at least 0", o.Rate)
+	}
+	return nil
+}
+
+// maxStudies is as far as the ids of studies sort.
+const maxStudies = 10_000
+
+// sample is the latencies of one pair.
+type sample struct{ suggest, complete time.Duration }
+
+// Run puts the server under load. Every worker asks for a trial and completes it, again
+// and again; begin and end are called where the measurement begins and ends.
+func Run(ctx context.Context, o Options, begin, end func(context.Context) error) (*Load, error) {
+	clients, err := connect(o)
+	defer func() {
+		for _, client := range clients {
+			_ = client.Close() // nothing is lost
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	study, err := newStudy(dparetov1.Algorithm_ALGORITHM_RANDOM)
+	if err != nil {
+		return nil, err
+	}
+	for i := range o.Studies {
+		if _, err := clients[0].CreateStudy(ctx, studyID(i), study); err != nil {
+			return nil, err
+		}
+	}
+
+	var measuring, stopping atomic.Bool
+	samples := make([][]sample, o.Workers)
+	workers, working := errgroup.WithContext(ctx)
+	for i := range o.Workers {
+		handle := clients[i%len(clients)].Study(studyID(i % o.Studies))
+		workers.Go(func() error {
+			pace := newPace(o, i)
+			for !stopping.Load() && pace.wait(working) {
+				measured := measuring.Load()
+				one, err := pair(working, handle, fmt.Sprintf("worker-%d", i))
+				if err != nil {
+					return err
+				}
+				if measured && measuring.Load() {
+					samples[i] = append(samples[i], one)
+				}
+			}
+			return working.Err()
+		})
+	}
+	load := new(Load)
+	workers.Go(func() error {
+		defer stopping.Store(true)
+		if err := sleep(working, o.Warmup); err != nil {
+			return err
+		}
+		if err := begin(working); err != nil {
+			return err
+		}
+		start, processor := time.Now(), processorTime()
+		measuring.Store(true)
+		if err := sleep(working, o.Duration); err != nil {
+			return err
+		}
+		measuring.Store(false)
+		load.Elapsed, load.Processor = time.Since(start), processorTime()-processor
+		return end(working)
+	})
+	if err := workers.Wait(); err != nil {
+		return nil, err
+	}
+	load.collect(samples)
+	return load, nil
+}
+
+// connect returns the clients that the workers share. Those that were made are returned
+// with an error, too.
+func connect(o Options) ([]*dpareto.Client, error) {
+	var clients []*dpareto.Client
+	for range o.Connections {
+		client, err := dpareto.Dial(o.Address)
+		if err != nil {
+			return clients, err
+		}
+		clients = append(clients, client)
+	}
+	return clients, nil
+}
+
+// pair asks for a trial and completes it.
+func pair(ctx context.Context, study *dpareto.Study, worker string) (sample, error) {
+	start := time.Now()
+	trial, err := study.Ask(ctx, worker)
+	if err != nil {
+		return sample{}, err
+	}
+	asked := time.Now()
+	if err := trial.Complete(ctx, dpareto.Metrics{"error": {utility(trial)}}); err != nil {
+		return sample{}, err
+	}
+	return sample{asked.Sub(start), time.Since(asked)}, nil
+}
+
+// utility returns what a worker reports: any number that differs between trials.
+func utility(trial *dpareto.Trial) float64 {
+	return rand.New(rand.NewPCG(uint64(trial.Number()), 0)).Float64()
+}
+
+// pace spreads the pairs of a worker over time.
+type pace struct {
+	every time.Duration // 0: no waiting
+	next  time.Time
+}
+
+// newPace returns the pace of worker i, whose pairs begin between those of the others.
+func newPace(o Options, i int) *pace {
+	if o.Rate == 0 {
+		return &pace{}
+	}
+	every := time.Duration(float64(o.Workers) / o.Rate * float64(time.Second))
+	return &pace{every, time.Now().Add(every * time.Duration(i) / time.Duration(o.Workers))}
+}
+
+// wait waits until the next pair is due. It returns false if ctx is done.
+func (p *pace) wait(ctx context.Context) bool {
+	if p.every == 0 {
+		return ctx.Err() == nil
+	}
+	defer func() { p.next = p.next.Add(p.every) }()
+	return sleep(ctx, time.Until(p.next)) == nil
+}
+
+// sleep waits, or returns the context's error when it is done before.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Fitting keeps a study busy that fits a model to many trials for every suggestion, until
+// ctx is done.
+type Fitting struct {
+	Suggestions int64 // made so far; read it after the end
+
+	study  *dpareto.Study
+	client *dpareto.Client
+}
+
+// fittingID is the id of the study with the model.
+const fittingID = "load-fitting"
+
+// fittingWorkers is how many workers ask for suggestions of the model at once.
+const fittingWorkers = 2
+
+// NewFitting creates the study and gives it completed trials.
+func NewFitting(ctx context.Context, address string, trials int) (*Fitting, error) {
+	client, err := dpareto.Dial(address)
+	if err != nil {
+		return nil, err
+	}
+	study, err := newStudy(dparetov1.Algorithm_ALGORITHM_DEFAULT)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	f := &Fitting{client: client}
+	if f.study, err = client.CreateStudy(ctx, fittingID, study); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	random := rand.New(rand.NewPCG(1, 1))
+	imports, importing := errgroup.WithContext(ctx)
+	imports.SetLimit(64)
+	for range trials {
+		cutoff, noise, failed := 1+random.Int64N(30), 0.01+random.Float64(), random.Float64()
+		imports.Go(func() error {
+			_, err := client.Studies.CreateTrial(importing, &dparetov1.CreateTrialRequest{Parent: f.study.Name(), Trial: &dparetov1.Trial{
+				Parameters: map[string]*dparetov1.Value{
+					"cutoff":      {Kind: &dparetov1.Value_IntValue{IntValue: cutoff}},
+					"noise_scale": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: noise}},
+				},
+				FinalMeasurement: dpareto.Metrics{"error": {failed}}.Measurement(0, 0),
+			}})
+			return err
+		})
+	}
+	if err := imports.Wait(); err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	return f, nil
+}
+
+// Start keeps the model busy until stop is called, which returns the first error.
+func (f *Fitting) Start(ctx context.Context) (stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var working sync.WaitGroup
+	failures := make(chan error, fittingWorkers)
+	for i := range fittingWorkers {
+		working.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := pair(ctx, f.study, fmt.Sprintf("worker-%d", i)); err != nil && ctx.Err() == nil {
+					failures <- err
+					return
+				}
+				atomic.AddInt64(&f.Suggestions, 1)
+			}
+		})
+	}
+	return func() error {
+		cancel()
+		working.Wait()
+		select {
+		case err := <-failures:
+			return err
+		default:
+			return nil
+		}
+	}
+}
+
+// Close closes the connection.
+func (f *Fitting) Close() error { return f.client.Close() }
