@@ -80,7 +80,14 @@ func (s *studyService) SuggestTrials(ctx context.Context, req *dparetov1.Suggest
 		}
 		missing = count - len(resp.GetTrials())
 		s.explain(c, resp, missing)
-		if isEnd(resp) {
+		complete := isEnd(resp)
+		if !complete && missing > 0 && wishes == nil {
+			if complete, err = s.drawAtOnce(ctx, c, req.GetWorkerId(), missing, resp); err != nil {
+				return err
+			}
+		}
+		missing = count - len(resp.GetTrials())
+		if complete {
 			missing = 0
 		}
 		wishes.sort(resp)
