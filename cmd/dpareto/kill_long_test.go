@@ -1,0 +1,11 @@
+//go:build long
+
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+// The server is killed often enough to meet it in every moment of a commit.
+func TestKilledOften(t *testing.T) { killUnderLoad(t, 60, 32, 1500*time.Millisecond) }

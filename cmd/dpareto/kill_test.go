@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/studyfile"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// killSeed is the seed of when the server is killed and of what workers do.
+var killSeed = flag.Uint64("kill-seed", 1, "seed of the tests that kill the server under load")
+
+// The server is killed at random moments under the load of many workers, a few times
+// here and often in TestKilledOften.
+func TestKilledUnderLoad(t *testing.T) { killUnderLoad(t, 8, 32, time.Second) }
+
+// killUnderLoad kills a server so many times, at intervals of at most twice the mean, and
+// compares in the end what it has with what the workers remember.
+func killUnderLoad(t *testing.T, kills, workers int, mean time.Duration) {
+	t.Helper()
+	const lease = 2 * time.Second
+	storeFile := filepath.Join(t.TempDir(), "studies.db")
+	srv := serve(t, storeFile, "127.0.0.1:0")
+	client, err := dpareto.Dial(srv.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	// One whose suggestions are drawn in a transaction, one whose are not.
+	ids := []string{"drawn", "learned"}
+	for i, algorithm := range []dparetov1.Algorithm{dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_NSGA2} {
+		if _, err := client.CreateStudy(t.Context(), ids[i], killedStudy(t, algorithm, lease)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	random := rand.New(rand.NewPCG(*killSeed, 0))
+	c := &crowd{t: t, memory: newMemory(lease), studies: ids, address: srv.address}
+	ctx, cancel := context.WithCancel(t.Context())
+	c.start(ctx, workers, *killSeed)
+	for range kills {
+		timer := time.NewTimer(time.Duration(random.Int64N(int64(2 * mean))))
+		select {
+		case <-timer.C:
+		case <-srv.ended:
+			t.Fatal("the server has ended by itself")
+		}
+		srv.signal(syscall.SIGKILL)
+		checkStore(t, storeFile)
+		srv = serve(t, storeFile, srv.address)
+	}
+	timer := time.NewTimer(mean)
+	<-timer.C
+	cancel()
+	c.working.Wait()
+
+	var trials []*dparetov1.Trial
+	for _, id := range ids {
+		trials = append(trials, drain(t, client.Study(id), c.memory)...)
+	}
+	for _, fault := range c.memory.compare(trials) {
+		t.Error(fault)
+	}
+	t.Logf("%d kills, %d trials, acknowledged calls: %v", kills, len(trials), c.memory.counts)
+	for _, what := range []string{"suggest", "measure", "renew", "create", "complete", "release", "infeasible", "fail", "retryable"} {
+		if c.memory.counts[what] == 0 {
+			t.Errorf("not one %s was acknowledged: the test shows nothing about it", what)
+		}
+	}
+	if code := srv.signal(syscall.SIGTERM); code != 0 {
+		t.Errorf("the server ended with exit code %d", code)
+	}
+	checkStore(t, storeFile)
+}
+
+// killedStudy returns a study with a designer and a lease, without an end.
+func killedStudy(t *testing.T, algorithm dparetov1.Algorithm, lease time.Duration) *dparetov1.Study {
+	t.Helper()
+	content, err := os.ReadFile("studies/svt.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(content), "lease: {duration: 60s}", fmt.Sprintf("lease: {duration: %gs, max_attempts: 4}", lease.Seconds()), 1)
+	file, err := studyfile.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Study.Spec.Algorithm = &dparetov1.AlgorithmSpec{Name: algorithm}
+	file.Study.Spec.Budget = nil
+	return file.Study
+}
+
+// drain asks as the only worker for what is left over and completes it, until no trial is
+// open, and returns all trials. Leases of workers that are gone end meanwhile.
+func drain(t *testing.T, study *dpareto.Study, m *memory) []*dparetov1.Trial {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for n := 0; ; n++ {
+		state, err := study.Get(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts := state.GetTrialCounts()
+		if counts.GetQueued()+counts.GetActive()+counts.GetStopping() == 0 {
+			return trialsOf(t, study)
+		}
+		asked := time.Now()
+		trial, err := study.Ask(ctx, "last")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := m.handedOut("last", trial.Message(), asked, time.Now())
+		value := 1 - 1/float64(n+2)
+		m.sends(trial.Name(), h, value, "", true)
+		if err := trial.Complete(ctx, dpareto.Metrics{"error": {value}}); err != nil {
+			t.Errorf("%s: %v", trial.Name(), err)
+		}
+		if counts.GetQueued() > 0 {
+			continue // there is more at once
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			t.Fatalf("%s is stuck: %v", study.Name(), counts)
+		}
+	}
+}
