@@ -30,6 +30,8 @@ type cachedStudy struct {
 	stopping stopping
 	prepared prepared
 
+	computations computations
+
 	// Under the lock of the cache.
 	kept int   // evaluations in history and prior
 	used int64 // the number of the last use of history

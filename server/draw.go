@@ -11,13 +11,13 @@ import (
 
 // drawsAtOnce reports whether new trials of a study can be created in the transaction
 // that finds none to hand out: the designer needs no history, so that there is nothing to
-// read and nothing that could change meanwhile, and no configuration has to be checked
-// for constraints, which may take long. One transaction takes the place of three, and a
+// read and nothing that could change meanwhile, and neither constraints nor computed
+// metrics take long. One transaction takes the place of three, and a
 // study of any length costs no more than a new one.
 func drawsAtOnce(designer suggest.Designer, study *spec.Study) bool {
 	switch designer.Name() {
 	case suggest.NewRandom().Name(), suggest.NewQuasiRandom().Name():
-		return study.Problem.Allowed == nil && len(study.Problem.Constraints) == 0
+		return study.Problem.Allowed == nil && len(study.Problem.Constraints) == 0 && computesAtOnce(study)
 	default:
 		return false
 	}

@@ -90,7 +90,11 @@ func (s *Server) prepareNow(ctx context.Context, id, uid string, p *prepared, se
 	p.mu.Lock()
 	self.key = from.key()
 	p.mu.Unlock()
-	return s.design(ctx, s.designer(from.compiled), from, 1)
+	suggestions, exhausted, err := s.design(ctx, s.designer(from.compiled), from, 1)
+	if err == nil {
+		err = from.cached.prepareSuggested(ctx, suggestions)
+	}
+	return suggestions, exhausted, err
 }
 
 // take returns the suggestion that was prepared for a demand of count trials, waiting

@@ -111,7 +111,7 @@ func (c *change) touch(record *storev1.TrialRecord) {
 func (c *change) create(point space.Point, origin dparetov1.TrialOrigin, prepare func(*storev1.TrialRecord)) (*storev1.TrialRecord, error) {
 	number := c.study.GetNextTrialNumber()
 	c.study.NextTrialNumber++
-	computed, warnings := c.compiled.Compute(point)
+	computed, warnings := c.cached.compute(point)
 	record := &storev1.TrialRecord{Trial: &dparetov1.Trial{
 		Name:            trialName(c.id, number),
 		Number:          number,
@@ -223,6 +223,9 @@ func (s *studyService) CreateTrial(ctx context.Context, req *dparetov1.CreateTri
 		fields.Addf("trial.note", "must have at most %d characters, has %d", maxText, n)
 	}
 	if err := fields.Err(); err != nil {
+		return nil, err
+	}
+	if err := s.prepareRequested(ctx, id, requested); err != nil {
 		return nil, err
 	}
 	resp := new(dparetov1.CreateTrialResponse)
