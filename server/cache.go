@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"sync"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -16,6 +17,7 @@ const maxCachedEvaluations = 500_000
 type studyCache struct {
 	mu      sync.Mutex
 	studies map[string]*cachedStudy
+	latest  map[string]*cachedStudy // by the name of the study
 
 	limit int   // of the evaluations kept; exceeded by those of one study only
 	kept  int   // evaluations
@@ -29,8 +31,6 @@ type cachedStudy struct {
 	prior    priorCache // under the lock of history
 	stopping stopping
 	prepared prepared
-
-	computations computations
 
 	// Under the lock of the cache.
 	kept int   // evaluations in history and prior
@@ -62,11 +62,19 @@ func (c *studyCache) get(study *dparetov1.Study) (*cachedStudy, error) {
 		return nil, err
 	}
 	if c.studies == nil {
-		c.studies = make(map[string]*cachedStudy)
+		c.studies, c.latest = make(map[string]*cachedStudy), make(map[string]*cachedStudy)
 	}
 	cached := &cachedStudy{compiled: compiled}
-	c.studies[study.GetUid()] = cached
+	c.studies[study.GetUid()], c.latest[study.GetName()] = cached, cached
 	return cached, nil
+}
+
+// named returns the study that last had a name, as far as it is known, or nil. It may
+// have been deleted, and another may have its name.
+func (c *studyCache) named(name string) *cachedStudy {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.latest[name]
 }
 
 // keep notes that the history of a study was used, and how many evaluations are kept for
@@ -127,5 +135,6 @@ func (c *studyCache) forget(uid string) {
 	if cached, ok := c.studies[uid]; ok {
 		c.kept -= cached.kept
 		delete(c.studies, uid)
+		maps.DeleteFunc(c.latest, func(_ string, other *cachedStudy) bool { return other == cached })
 	}
 }

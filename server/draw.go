@@ -17,7 +17,7 @@ import (
 func drawsAtOnce(designer suggest.Designer, study *spec.Study) bool {
 	switch designer.Name() {
 	case suggest.NewRandom().Name(), suggest.NewQuasiRandom().Name():
-		return study.Problem.Allowed == nil && len(study.Problem.Constraints) == 0 && computesAtOnce(study)
+		return study.Problem.Allowed == nil && len(study.Problem.Constraints) == 0 && study.ComputesAtOnce()
 	default:
 		return false
 	}

@@ -92,7 +92,7 @@ func (s *Server) prepareNow(ctx context.Context, id, uid string, p *prepared, se
 	p.mu.Unlock()
 	suggestions, exhausted, err := s.design(ctx, s.designer(from.compiled), from, 1)
 	if err == nil {
-		err = from.cached.prepareSuggested(ctx, suggestions)
+		err = prepareSuggested(ctx, from.compiled, suggestions)
 	}
 	return suggestions, exhausted, err
 }

@@ -372,7 +372,7 @@ func (s *Server) answerBatch(id, uid string, batch []*demand) (err error) {
 				return err
 			}
 		}
-		if err := snapshot.cached.prepareSuggested(ctx, suggestions); err != nil {
+		if err := prepareSuggested(ctx, snapshot.compiled, suggestions); err != nil {
 			return err
 		}
 		raced, err := s.createSuggested(ctx, id, snapshot, designer, suggestions, exhausted, batch, shares)

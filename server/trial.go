@@ -111,7 +111,7 @@ func (c *change) touch(record *storev1.TrialRecord) {
 func (c *change) create(point space.Point, origin dparetov1.TrialOrigin, prepare func(*storev1.TrialRecord)) (*storev1.TrialRecord, error) {
 	number := c.study.GetNextTrialNumber()
 	c.study.NextTrialNumber++
-	computed, warnings := c.cached.compute(point)
+	computed, warnings := c.compiled.Compute(point)
 	record := &storev1.TrialRecord{Trial: &dparetov1.Trial{
 		Name:            trialName(c.id, number),
 		Number:          number,
@@ -420,6 +420,9 @@ func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMea
 	if err != nil {
 		return nil, err
 	}
+	if err := s.prepareMeasured(ctx, req.GetName(), req.GetMeasurement().GetStep()); err != nil {
+		return nil, err
+	}
 	var study *dparetov1.Study
 	var reported *dparetov1.Trial
 	err = s.changeTrial(ctx, req.GetName(), m, func(c *change, record *storev1.TrialRecord) error {
@@ -560,6 +563,11 @@ func (s *studyService) CompleteTrial(ctx context.Context, req *dparetov1.Complet
 	digest, err := digestOf(withoutID(req))
 	if err != nil {
 		return nil, err
+	}
+	if measurement := req.GetMeasurement(); measurement != nil {
+		if err := s.prepareMeasured(ctx, req.GetName(), measurement.GetStep()); err != nil {
+			return nil, err
+		}
 	}
 	resp := new(dparetov1.CompleteTrialResponse)
 	m, err := newMutation(req, resp)

@@ -23,7 +23,22 @@ const (
 
 // Compute returns the computed metrics of a configuration by id, and a warning for
 // each that has no value there.
+//
+// It remembers its latest answers where they may take long (see ComputesAtOnce).
 func (s *Study) Compute(point space.Point) (map[string]*dparetov1.MetricValue, []*dparetov1.Warning) {
+	if s.ComputesAtOnce() {
+		return s.compute(point)
+	}
+	metrics, warnings, ok := s.computed.get(point)
+	if !ok {
+		metrics, warnings = s.compute(point)
+		s.computed.put(point, metrics, warnings)
+	}
+	return metrics, warnings
+}
+
+// compute computes what Compute returns.
+func (s *Study) compute(point space.Point) (map[string]*dparetov1.MetricValue, []*dparetov1.Warning) {
 	values := make(map[string]*dparetov1.MetricValue)
 	var warnings []*dparetov1.Warning
 	var variables map[string]any

@@ -72,6 +72,8 @@ type Study struct {
 	parameters  map[string]int // index by id
 	checkpoint  int            // index of the checkpoint parameter, -1 without
 	cost        int            // index into metrics of the measured cost, -1 without
+
+	computed memo
 }
 
 // metric is a compiled MetricSpec.

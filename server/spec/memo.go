@@ -1,0 +1,98 @@
+package spec
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// maxComputations bounds the computations that are kept of one study: more than its
+// workers report on at once.
+const maxComputations = 256
+
+// memo keeps the latest computed metrics by configuration. It is safe for concurrent use.
+type memo struct {
+	mu   sync.Mutex
+	kept map[string]computation
+	keys []string // of kept, the oldest first
+}
+
+// computation is the computed metrics of a configuration. Its messages are not changed.
+type computation struct {
+	metrics  map[string]*dparetov1.MetricValue
+	warnings []*dparetov1.Warning
+}
+
+// get returns a copy of what is kept of a configuration.
+func (m *memo) get(point space.Point) (metrics map[string]*dparetov1.MetricValue, warnings []*dparetov1.Warning, ok bool) {
+	m.mu.Lock()
+	found, ok := m.kept[keyOf(point)]
+	m.mu.Unlock()
+	if !ok {
+		return nil, nil, false
+	}
+	metrics, warnings = found.clone()
+	return metrics, warnings, true
+}
+
+// put keeps a copy.
+func (m *memo) put(point space.Point, metrics map[string]*dparetov1.MetricValue, warnings []*dparetov1.Warning) {
+	var c computation
+	c.metrics, c.warnings = computation{metrics, warnings}.clone()
+	key := keyOf(point)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.kept[key]; ok {
+		return
+	}
+	if m.kept == nil {
+		m.kept = make(map[string]computation)
+	}
+	if len(m.keys) == maxComputations {
+		delete(m.kept, m.keys[0])
+		m.keys = slices.Delete(m.keys, 0, 1)
+	}
+	m.kept[key] = c
+	m.keys = append(m.keys, key)
+}
+
+func (c computation) clone() (metrics map[string]*dparetov1.MetricValue, warnings []*dparetov1.Warning) {
+	metrics = make(map[string]*dparetov1.MetricValue, len(c.metrics))
+	for id, value := range c.metrics {
+		metrics[id] = proto.CloneOf(value)
+	}
+	for _, warning := range c.warnings {
+		warnings = append(warnings, proto.CloneOf(warning))
+	}
+	return metrics, warnings
+}
+
+// ComputesAtOnce reports whether Compute takes microseconds at any configuration: all
+// computed metrics are expressions and closed forms. Other accountants can take a good part
+// of a second.
+func (s *Study) ComputesAtOnce() bool {
+	return !slices.ContainsFunc(s.metrics, func(m metric) bool {
+		private := m.spec.GetComputed().GetPrivacy()
+		switch private.GetAccountant() {
+		case dparetov1.Accountant_ACCOUNTANT_PURE, dparetov1.Accountant_ACCOUNTANT_PURE_ADVANCED, dparetov1.Accountant_ACCOUNTANT_GDP:
+			return false
+		default:
+			return private != nil
+		}
+	})
+}
+
+// keyOf returns a key of a configuration.
+func keyOf(point space.Point) string {
+	key := make([]byte, 0, 8*len(point))
+	for _, x := range point {
+		key = binary.BigEndian.AppendUint64(key, math.Float64bits(x))
+	}
+	return string(key)
+}
