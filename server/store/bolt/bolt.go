@@ -1,12 +1,13 @@
 package bolt
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -25,25 +26,35 @@ const (
 	// before it maps a file that has outgrown its mapping; a large mapping costs
 	// nothing and makes that rare.
 	mapSize = 1 << 30
+	// retryEvery is the time between two attempts to write again after a failure.
+	retryEvery = time.Second
+	// syncsPerCommit is what bbolt does: one for the pages, one for the page that makes
+	// them count.
+	syncsPerCommit = 2
 )
-
-// errNothingWritten rolls a transaction back that has nothing to commit, and saves
-// its sync.
-var errNothingWritten = errors.New("bolt: nothing written")
 
 // root is the only bucket: key prefixes take the place of nested buckets.
 var root = []byte("dpareto")
 
 // DB is a store.KV in one file.
 type DB struct {
-	db      *bbolt.DB
+	path    string
 	updates chan *update
 	closing chan struct{}
 	close   sync.Once
 	writer  sync.WaitGroup
 	err     error // of closing the file, set by close
 
-	counters counters
+	// Views hold mu for reading, so that the writer can open the file again (see
+	// recover). The writer alone changes db and file; db is nil after a failed attempt.
+	mu   sync.RWMutex
+	db   *bbolt.DB
+	file *os.File // that of db
+
+	failure    atomic.Pointer[failure]
+	retryEvery time.Duration
+	fault      atomic.Pointer[func(moment) error] // set by tests only
+	stats      counters
 }
 
 var _ store.KV = (*DB)(nil)
@@ -55,42 +66,108 @@ type update struct {
 	done chan error
 }
 
+// Stats counts what a DB has done since it was opened.
+type Stats struct {
+	// Updates is the number of Updates that wrote something and were acknowledged.
+	Updates int64
+	// Commits is the number of transactions that they shared.
+	Commits int64
+	// Syncs is the number of times that the file was synced for them, without those that
+	// let it grow.
+	Syncs int64
+	// Disk is the time spent with writing and syncing.
+	Disk time.Duration
+	// Failures is the number of transactions that could not be committed.
+	Failures int64
+	// Size is the size of the file, in bytes, 0 where it cannot be told.
+	Size int64
+	// FreePages is the number of pages within the file that hold nothing.
+	FreePages int64
+}
+
+type counters struct{ updates, commits, failures atomic.Int64 }
+
+// Stats returns what was counted so far.
+func (d *DB) Stats() Stats {
+	s := Stats{Updates: d.stats.updates.Load(), Commits: d.stats.commits.Load(), Failures: d.stats.failures.Load()}
+	s.Syncs = syncsPerCommit * s.Commits
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.db == nil {
+		return s
+	}
+	stats := d.db.Stats()
+	s.Disk = stats.TxStats.GetWriteTime()
+	s.FreePages = int64(stats.FreePageN + stats.PendingPageN)
+	if info, err := d.file.Stat(); err == nil {
+		s.Size = info.Size()
+	}
+	return s
+}
+
 // Open opens the file at path, or creates it with mode 0600. It returns
-// store.ErrLocked when another process has the file open.
+// store.ErrLocked when another process has the file open, and store.ErrCorrupt when the
+// file is damaged where every use of it begins; see Check for the rest.
 func Open(path string) (*DB, error) {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{
-		Timeout:         lockTimeout,
-		FreelistType:    bbolt.FreelistMapType,
-		InitialMmapSize: mapSize,
-	})
-	if errors.Is(err, bbolterrors.ErrTimeout) {
-		return nil, fmt.Errorf("open %s: %w", path, store.ErrLocked)
-	}
+	d, err := newDB(path, false)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
+		return nil, err
 	}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		_, err := tx.CreateBucketIfNotExists(root)
-		return err
-	})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), db.Close())
-	}
-	d := &DB{db: db, updates: make(chan *update), closing: make(chan struct{})}
 	d.writer.Go(d.write)
 	return d, nil
 }
 
-// View implements store.KV.
+// OpenReadOnly opens an existing file for reading. Its Updates fail. It returns
+// store.ErrLocked while a process has the file open for writing.
+func OpenReadOnly(path string) (*DB, error) {
+	d, err := newDB(path, true)
+	if err != nil {
+		return nil, err
+	}
+	d.fail(&failure{err: &store.UnwritableError{Reason: "it was opened for reading", Err: bbolterrors.ErrDatabaseReadOnly}, lasting: true})
+	d.writer.Go(d.write)
+	return d, nil
+}
+
+func newDB(path string, readOnly bool) (*DB, error) {
+	d := &DB{path: path, updates: make(chan *update), closing: make(chan struct{}), retryEvery: retryEvery}
+	db, file, err := openFile(path, readOnly)
+	if err != nil {
+		return nil, err
+	}
+	d.db, d.file = db, file
+	return d, nil
+}
+
+// View implements store.KV. fn must not start another View.
 func (d *DB) View(ctx context.Context, fn func(store.Reader) error) error {
+	return d.view(ctx, func(tx *bbolt.Tx) error { return fn(reader{tx.Bucket(root)}) })
+}
+
+// view calls fn with a consistent snapshot.
+func (d *DB) view(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := d.db.View(func(tx *bbolt.Tx) error { return fn(reader{tx.Bucket(root)}) })
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.db == nil {
+		return d.unavailable()
+	}
+	defer catchFault(d.path, &err)()
+	err = d.db.View(fn)
 	if errors.Is(err, bbolterrors.ErrDatabaseNotOpen) {
 		return store.ErrClosed
 	}
 	return err
+}
+
+// unavailable is the error of a read while there is no file to read.
+func (d *DB) unavailable() error {
+	if f := d.failure.Load(); f != nil {
+		return f.err
+	}
+	return store.ErrClosed
 }
 
 // Update implements store.KV.
@@ -116,7 +193,17 @@ func (d *DB) Close() error {
 	d.close.Do(func() {
 		close(d.closing)
 		d.writer.Wait()
-		d.err = d.db.Close()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.db == nil {
+			return
+		}
+		if f := d.failure.Load(); f != nil && f.wedged {
+			d.err = d.file.Close() // bbolt would wait for its own lock
+		} else {
+			d.err = d.db.Close()
+		}
+		d.db = nil
 	})
 	return d.err
 }
@@ -125,9 +212,16 @@ func (d *DB) Close() error {
 func (d *DB) write() {
 	batch := make([]*update, 0, maxBatch)
 	for {
+		var retry <-chan time.Time
+		if f := d.failure.Load(); f != nil && !f.lasting {
+			retry = time.After(d.retryEvery)
+		}
 		select {
 		case u := <-d.updates:
 			batch = append(batch[:0], u)
+		case <-retry:
+			d.recover()
+			continue
 		case <-d.closing:
 			return
 		}
@@ -147,43 +241,66 @@ func (d *DB) write() {
 // commit runs the functions of a batch in one transaction and answers all of them.
 func (d *DB) commit(batch []*update) {
 	results := make([]error, len(batch))
-	var written int64 // Updates with writes
-	err := d.db.Update(func(tx *bbolt.Tx) error {
-		bucket := tx.Bucket(root)
-		for i, u := range batch {
-			overlay := store.NewOverlay(reader{bucket})
-			if results[i] = call(u, overlay); results[i] != nil {
-				continue
-			}
-			err := overlay.Apply(
-				func(key string, value []byte) error { return bucket.Put([]byte(key), value) },
-				func(key string) error { return bucket.Delete([]byte(key)) },
-			)
-			if err != nil {
-				return err // the transaction cannot go on: nobody's writes are kept
-			}
-			if !overlay.Empty() {
-				written++
-			}
-		}
-		if written == 0 {
-			return errNothingWritten
-		}
-		return nil
-	})
-	switch {
-	case errors.Is(err, errNothingWritten):
-		err = nil
-	case err == nil:
-		d.counters.commits.Add(1)
-		d.counters.writes.Add(written)
+	written, err := d.transact(batch, results)
+	if err == nil && written > 0 {
+		d.stats.commits.Add(1)
+		d.stats.updates.Add(written)
 	}
 	for i, u := range batch {
 		if err != nil && results[i] == nil {
-			results[i] = fmt.Errorf("commit: %w", err)
+			results[i] = err
 		}
 		u.done <- results[i]
 	}
+}
+
+// transact runs the functions of a batch in one transaction, sets the error of each, and
+// returns how many wrote something. If it fails nothing was written.
+func (d *DB) transact(batch []*update, results []error) (written int64, err error) {
+	if f := d.failure.Load(); f != nil {
+		return 0, f.err
+	}
+	tx, err := d.db.Begin(true)
+	if err != nil {
+		return 0, d.failed(0, err)
+	}
+	id := tx.ID()
+	defer func() {
+		if r := recover(); r != nil { // of bbolt: those of functions are caught in call
+			err = d.broken(tx, r)
+		}
+	}()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	bucket := tx.Bucket(root)
+	for i, u := range batch {
+		overlay := store.NewOverlay(reader{bucket})
+		if results[i] = call(u, overlay); results[i] != nil {
+			continue
+		}
+		err := overlay.Apply(
+			func(key string, value []byte) error { return bucket.Put([]byte(key), value) },
+			func(key string) error { return bucket.Delete([]byte(key)) },
+		)
+		if err != nil { // the transaction cannot go on: nobody's writes are kept
+			return 0, errors.Join(fmt.Errorf("commit: %w", err), tx.Rollback())
+		}
+		if !overlay.Empty() {
+			written++
+		}
+	}
+	if written == 0 {
+		return 0, tx.Rollback() // saves a sync
+	}
+	if err := d.strike(beforeCommit); err != nil {
+		return 0, errors.Join(d.failed(id, err), tx.Rollback())
+	}
+	if err := tx.Commit(); err != nil {
+		return 0, d.failed(id, err)
+	}
+	if err := d.strike(afterCommit); err != nil {
+		return 0, d.failed(id, err)
+	}
+	return written, nil
 }
 
 // call runs one function; a panic in it becomes an error of its own Update.
@@ -193,24 +310,12 @@ func call(u *update, tx store.ReadWriter) (err error) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
+			if cause := fault(r); cause != nil {
+				err = cause
+				return
+			}
 			err = fmt.Errorf("panic in a store transaction: %v\n%s", r, debug.Stack())
 		}
 	}()
 	return u.fn(tx)
-}
-
-// reader reads a bbolt bucket.
-type reader struct{ bucket *bbolt.Bucket }
-
-func (r reader) Get(key string) ([]byte, error) { return r.bucket.Get([]byte(key)), nil }
-
-func (r reader) Scan(prefix, from string, fn func(string, []byte) (bool, error)) error {
-	start, p := []byte(max(prefix, from)), []byte(prefix)
-	cursor := r.bucket.Cursor()
-	for key, value := cursor.Seek(start); bytes.HasPrefix(key, p) && key != nil; key, value = cursor.Next() {
-		if more, err := fn(string(key), value); !more || err != nil {
-			return err
-		}
-	}
-	return nil
 }

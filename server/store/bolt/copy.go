@@ -1,0 +1,209 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// compactBytes is how much of a store is rewritten in one transaction of a new file.
+const compactBytes = 16 << 20
+
+// Scratch creates a file beside the store that nobody else sees and that is gone when it
+// is closed, or the process ends.
+func (d *DB) Scratch() (*os.File, error) { return scratch(d.path, "scratch") }
+
+// Snapshot copies the store as it is now to a scratch file, positioned at its beginning.
+// The copy takes as long as the disk does and not as long as who reads it: a snapshot
+// keeps bbolt from reusing pages, so that the file grows, and from mapping a larger one.
+func (d *DB) Snapshot(ctx context.Context) (*os.File, error) {
+	file, err := scratch(d.path, "backup")
+	if err != nil {
+		return nil, err
+	}
+	if err := d.CopyTo(ctx, file); err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// CopyTo writes the store as it is now to w, which should be fast (see Snapshot).
+func (d *DB) CopyTo(ctx context.Context, w io.Writer) error {
+	return d.view(ctx, func(tx *bbolt.Tx) error {
+		_, err := tx.WriteTo(&writer{ctx, w})
+		return err
+	})
+}
+
+// writer is a writer that a context ends.
+type writer struct {
+	ctx context.Context //nolint:containedctx // that of the call
+	w   io.Writer
+}
+
+func (w *writer) Write(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.w.Write(p)
+}
+
+// WriteFile makes a file at path with what fill writes to it. It writes under another
+// name, syncs, has the copy checked, and renames it, so that there is never half a file at
+// path. With replace the file that is there is replaced and kept as path.bak; without, it
+// is an error that matches fs.ErrExist.
+func WriteFile(ctx context.Context, path string, replace bool, fill func(*os.File) error) (_ *Report, err error) {
+	if !replace {
+		if _, err := os.Lstat(path); err == nil {
+			return nil, &os.PathError{Op: "create", Path: path, Err: os.ErrExist}
+		}
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*")
+	if err != nil {
+		return nil, err
+	}
+	name := file.Name()
+	defer func() {
+		if err != nil {
+			_ = os.Remove(name) // it may not have been renamed
+		}
+	}()
+	err = fill(file)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return nil, err
+	}
+	report, err := Verify(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(report.Faults) > 0 {
+		return report, fmt.Errorf("the copy is not sound: %w", errors.Join(report.Faults...))
+	}
+	return report, install(name, path, replace)
+}
+
+// install moves a file to path, durably.
+func install(name, path string, replace bool) error {
+	if replace {
+		if err := keep(path); err != nil {
+			return err
+		}
+		if err := os.Rename(name, path); err != nil {
+			return err
+		}
+		return syncFolder(path)
+	}
+	// A link, unlike a rename, replaces nothing.
+	if err := os.Link(name, path); err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(name), syncFolder(path))
+}
+
+// Backup is the suffix under which a replaced file is kept.
+const Backup = ".bak"
+
+// keep gives the file at path another name, too. There is a file at path at all times.
+func keep(path string) error {
+	backup := path + Backup
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err := os.Remove(backup); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return os.Link(path, backup)
+}
+
+// syncFolder makes a new name in the folder of path durable.
+func syncFolder(path string) error {
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// Restore makes the store at path a copy of the file from, which is checked. It returns
+// store.ErrLocked when a server has the store at path open. For replace see WriteFile.
+func Restore(ctx context.Context, from, path string, replace bool) (_ *Report, err error) {
+	source, err := os.Open(from)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	if err := notInUse(path); err != nil {
+		return nil, err
+	}
+	return WriteFile(ctx, path, replace, func(file *os.File) error {
+		_, err := io.Copy(&writer{ctx, file}, source)
+		return err
+	})
+}
+
+// notInUse returns store.ErrLocked if a process has the file open. Whatever else is wrong
+// with it does not matter.
+func notInUse(path string) error {
+	db, _, err := openFile(path, true)
+	if err == nil {
+		return db.Close()
+	}
+	if errors.Is(err, store.ErrLocked) {
+		return err
+	}
+	return nil
+}
+
+// Compact rewrites the store at path without the space that holds nothing, and returns the
+// sizes before and after. Without discard the old file is kept as path.bak. The store must
+// be sound, and no other process have it open.
+func Compact(ctx context.Context, path string, discard bool) (before, after int64, err error) {
+	if _, err := os.Stat(path); err != nil {
+		return 0, 0, err
+	}
+	report, err := Verify(ctx, path)
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(report.Faults) > 0 {
+		return 0, 0, fmt.Errorf("%s is not sound: %w", path, errors.Join(report.Faults...))
+	}
+	source, _, err := openFile(path, false) // keeps others out until the end
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, source.Close()) }()
+	compacted, err := WriteFile(ctx, path, true, func(file *os.File) error { return compact(source, file.Name()) })
+	if err != nil {
+		return 0, 0, err
+	}
+	if discard {
+		err = errors.Join(os.Remove(path+Backup), syncFolder(path))
+	}
+	return report.Bytes, compacted.Bytes, err
+}
+
+// compact writes the keys of source to the empty file at path.
+func compact(source *bbolt.DB, path string) error {
+	target, err := bbolt.Open(path, 0o600, &bbolt.Options{
+		Timeout: time.Second, FreelistType: bbolt.FreelistMapType, NoSync: true, NoGrowSync: true,
+	})
+	if err != nil {
+		return err
+	}
+	return errors.Join(bbolt.Compact(target, source, compactBytes), target.Sync(), target.Close())
+}

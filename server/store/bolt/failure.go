@@ -1,0 +1,254 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// failure is why a DB cannot be written at present. Reads go on.
+//
+// A commit of bbolt writes pages that the transaction before does not use, syncs, writes
+// the page that makes them count (there are two, used in turn), and syncs again. When it
+// fails before that page is written the transaction before counts, on disk and in
+// memory. When the second sync fails nobody knows what is on disk: both transactions are
+// whole, but the next commit would reuse pages of the one before, and the kernel reports
+// an error of writing back only once. Therefore nothing is written after any failure
+// until the last page is taken back, durably, and the file opened again: what the
+// callers were told is then what is there.
+type failure struct {
+	err error
+	// transaction is the id of the transaction that failed, 0 if it had none.
+	transaction int
+	full        bool // for want of space
+	lasting     bool // there is nothing to try again
+	wedged      bool // bbolt holds its own lock for good
+}
+
+// Health returns nil if the last Update could be committed, else why it could not.
+func (d *DB) Health() error {
+	if f := d.failure.Load(); f != nil {
+		return f.err
+	}
+	return nil
+}
+
+func (d *DB) fail(f *failure) { d.failure.Store(f) }
+
+// failed notes that a transaction could not be committed and returns the error of its
+// Updates.
+func (d *DB) failed(transaction int, cause error) error {
+	d.stats.failures.Add(1)
+	reason, full := explain(cause)
+	f := &failure{
+		err:         &store.UnwritableError{Reason: reason, Err: fmt.Errorf("%s: %w", d.path, cause)},
+		transaction: transaction,
+		full:        full,
+	}
+	d.fail(f)
+	return f.err
+}
+
+// broken notes that bbolt panicked in a transaction: the file is damaged, and no write can
+// be trusted any more.
+func (d *DB) broken(tx *bbolt.Tx, panicked any) error {
+	d.stats.failures.Add(1)
+	f := &failure{
+		err: &store.UnwritableError{
+			Reason: "the file is damaged",
+			Err:    fmt.Errorf("%w: %s: %v; %s", store.ErrCorrupt, d.path, panicked, advice),
+		},
+		lasting: true,
+	}
+	f.wedged = !rolledBack(tx)
+	d.fail(f)
+	return f.err
+}
+
+// rolledBack ends a transaction after a panic in it, and returns whether it could.
+func rolledBack(tx *bbolt.Tx) bool {
+	var err error
+	func() {
+		defer catchPanic(&err)
+		_ = tx.Rollback() // an error says that it was ended already
+	}()
+	return err == nil
+}
+
+// explain names the cause of a failed write. bbolt keeps only the text of some.
+func explain(err error) (reason string, full bool) {
+	is := func(no syscall.Errno) bool { return errors.Is(err, no) || strings.Contains(err.Error(), no.Error()) }
+	switch {
+	case is(syscall.ENOSPC):
+		return "no space is left on the device", true
+	case is(syscall.EDQUOT):
+		return "the disk quota is exceeded", true
+	case is(syscall.EFBIG):
+		return "the file has reached the largest size that the system allows", true
+	case is(syscall.EROFS):
+		return "the file system is read-only", false
+	default:
+		return "the device reports an error", false
+	}
+}
+
+// recover tries to make the DB writable again.
+func (d *DB) recover() {
+	f := d.failure.Load()
+	if f.full && roomBeside(d.path) != nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.db != nil {
+		if err := d.takeBack(f.transaction); err != nil {
+			d.retryLater(f, err)
+			return
+		}
+		if err := d.reopenable(); err != nil {
+			d.retryLater(f, err)
+			return
+		}
+		err := d.db.Close()
+		d.db = nil
+		if err != nil {
+			d.retryLater(f, err)
+			return
+		}
+	}
+	db, file, err := openFile(d.path, false)
+	if err != nil {
+		d.retryLater(f, err)
+		return
+	}
+	d.db, d.file = db, file
+	// The proof: a commit of nothing but the number of these commits.
+	id := 0
+	err = db.Update(func(tx *bbolt.Tx) error {
+		id = tx.ID()
+		_, err := tx.Bucket(root).NextSequence()
+		return err
+	})
+	if err == nil {
+		err = d.strike(afterCommit)
+	}
+	if err != nil {
+		_ = d.failed(id, err) // the next attempt takes it back
+		return
+	}
+	d.failure.Store(nil)
+}
+
+// retryLater keeps a failure for the reason that an attempt to overcome it failed for.
+func (d *DB) retryLater(f *failure, cause error) {
+	reason, full := explain(cause)
+	if errors.Is(cause, store.ErrCorrupt) {
+		reason = "the file is damaged"
+	}
+	d.fail(&failure{
+		err:         &store.UnwritableError{Reason: reason, Err: cause},
+		transaction: f.transaction,
+		full:        f.full || full,
+	})
+}
+
+// takeBack makes the transaction before the one that failed count again, on disk, if the
+// one that failed counts in memory. Its own pages are then free.
+func (d *DB) takeBack(transaction int) error {
+	if transaction == 0 {
+		return nil
+	}
+	var current int
+	if err := d.db.View(func(tx *bbolt.Tx) error { current = tx.ID(); return nil }); err != nil {
+		return nil //nolint:nilerr // the mapping failed before anything was written
+	}
+	if current != transaction {
+		return nil
+	}
+	// The page of the transaction before takes the place of the one that failed.
+	pageSize := d.db.Info().PageSize
+	mine, before := transaction%2, 1-transaction%2
+	page := make([]byte, pageSize)
+	if _, err := d.file.ReadAt(page, int64(before*pageSize)); err != nil {
+		return err
+	}
+	binary.NativeEndian.PutUint64(page, uint64(mine)) // a page begins with its number
+	if _, err := d.file.WriteAt(page, int64(mine*pageSize)); err != nil {
+		return err
+	}
+	if err := d.strike(whileTakingBack); err != nil {
+		return err
+	}
+	return d.file.Sync()
+}
+
+// reopenable refuses to close a file that is no longer the one at the path: whoever
+// replaced it expects the server to be restarted.
+func (d *DB) reopenable() error {
+	mine, err := d.file.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Stat(d.path)
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(mine, there) {
+		return fmt.Errorf("%s was replaced by another file; restart the server", d.path)
+	}
+	return nil
+}
+
+// room is the space that must be free before writing is tried again.
+const room = 1 << 20
+
+// roomBeside finds out by trying whether there is space for files beside path.
+func roomBeside(path string) (err error) {
+	file, err := scratch(path, "room")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if _, err := file.Write(make([]byte, room)); err != nil {
+		return err
+	}
+	return file.Sync()
+}
+
+// scratch creates a file beside path that nobody else sees and that is gone when it is
+// closed, or the process ends.
+func scratch(path, what string) (*os.File, error) {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"."+what+"-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// moment is where the operating system can fail.
+type moment int
+
+const (
+	beforeCommit    moment = iota // the pages cannot be written
+	afterCommit                   // the second sync fails
+	whileTakingBack               // the sync of taking back fails
+)
+
+// strike returns the fault that a test wants at a moment.
+func (d *DB) strike(m moment) error {
+	if fault := d.fault.Load(); fault != nil {
+		return (*fault)(m)
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"go.etcd.io/bbolt"
+	bbolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// advice is what to do about a damaged file.
+const advice = "restore it from a backup (dpareto restore); dpareto check tells what is damaged"
+
+// openFile opens a file with bbolt. Whatever is wrong with it becomes an error that names
+// the file.
+func openFile(path string, readOnly bool) (db *bbolt.DB, file *os.File, err error) {
+	defer func() {
+		if r := recover(); r != nil { // bbolt asserts what a page must be
+			err = fmt.Errorf("%w: %v", store.ErrCorrupt, r)
+		}
+		if err != nil {
+			if file != nil {
+				_ = file.Close() // where bbolt has not done so
+			}
+			db, file, err = nil, nil, openError(path, err)
+		}
+	}()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
+		Timeout:         lockTimeout,
+		FreelistType:    bbolt.FreelistMapType,
+		InitialMmapSize: mapSize,
+		ReadOnly:        readOnly,
+		PreLoadFreelist: true, // a damaged one is found here, not in a goroutine of bbolt
+		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			opened, err := os.OpenFile(name, flag, mode)
+			file = opened
+			return opened, err
+		},
+	})
+	if err != nil {
+		return nil, file, err
+	}
+	if err := complete(db, file); err != nil {
+		return nil, nil, errors.Join(err, db.Close())
+	}
+	if readOnly {
+		return db, file, nil
+	}
+	exists := false
+	err = db.View(func(tx *bbolt.Tx) error { exists = tx.Bucket(root) != nil; return nil })
+	if err == nil && !exists {
+		err = db.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucket(root); return err })
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, db.Close())
+	}
+	return db, file, nil
+}
+
+// complete checks that no page is beyond the end of the file: a copy that broke off, or a
+// file system that lost its tail.
+func complete(db *bbolt.DB, file *os.File) error {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	return db.View(func(tx *bbolt.Tx) error {
+		if info.Size() < tx.Size() {
+			return fmt.Errorf("%w: it has %d bytes instead of %d", store.ErrCorrupt, info.Size(), tx.Size())
+		}
+		return nil
+	})
+}
+
+// openError names the file and says what to do.
+func openError(path string, err error) error {
+	switch {
+	case errors.Is(err, bbolterrors.ErrTimeout):
+		return fmt.Errorf("open %s: %w", path, store.ErrLocked)
+	case errors.Is(err, bbolterrors.ErrInvalid), errors.Is(err, bbolterrors.ErrChecksum), errors.Is(err, bbolterrors.ErrVersionMismatch):
+		return fmt.Errorf("open %s: %w, or no store at all (%w); %s", path, store.ErrCorrupt, err, advice)
+	case errors.Is(err, store.ErrCorrupt):
+		return fmt.Errorf("open %s: %w; %s", path, err, advice)
+	default:
+		if _, isPath := errors.AsType[*os.PathError](err); isPath {
+			return err // it names the file
+		}
+		return fmt.Errorf("open %s: %w", path, err)
+	}
+}
