@@ -141,7 +141,13 @@ func newDB(path string, readOnly bool) (*DB, error) {
 
 // View implements store.KV. fn must not start another View.
 func (d *DB) View(ctx context.Context, fn func(store.Reader) error) error {
-	return d.view(ctx, func(tx *bbolt.Tx) error { return fn(reader{tx.Bucket(root)}) })
+	return d.view(ctx, func(tx *bbolt.Tx) error {
+		r, err := newReader(tx)
+		if err != nil {
+			return err
+		}
+		return fn(r)
+	})
 }
 
 // view calls fn with a consistent snapshot.
@@ -199,7 +205,7 @@ func (d *DB) Close() error {
 			return
 		}
 		if f := d.failure.Load(); f != nil && f.wedged {
-			d.err = d.file.Close() // bbolt would wait for its own lock
+			d.err = release(d.file) // bbolt would wait for its own lock
 		} else {
 			d.err = d.db.Close()
 		}
@@ -271,15 +277,18 @@ func (d *DB) transact(batch []*update, results []error) (written int64, err erro
 		}
 	}()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	bucket := tx.Bucket(root)
+	r, err := newReader(tx)
+	if err != nil {
+		return 0, errors.Join(d.failed(0, err), tx.Rollback())
+	}
 	for i, u := range batch {
-		overlay := store.NewOverlay(reader{bucket})
+		overlay := store.NewOverlay(r)
 		if results[i] = call(u, overlay); results[i] != nil {
 			continue
 		}
 		err := overlay.Apply(
-			func(key string, value []byte) error { return bucket.Put([]byte(key), value) },
-			func(key string) error { return bucket.Delete([]byte(key)) },
+			func(key string, value []byte) error { return r.bucket.Put([]byte(key), value) },
+			func(key string) error { return r.bucket.Delete([]byte(key)) },
 		)
 		if err != nil { // the transaction cannot go on: nobody's writes are kept
 			return 0, errors.Join(fmt.Errorf("commit: %w", err), tx.Rollback())
@@ -310,7 +319,7 @@ func call(u *update, tx store.ReadWriter) (err error) {
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			if cause := fault(r); cause != nil {
+			if cause := faultOf(r); cause != nil {
 				err = cause
 				return
 			}

@@ -89,7 +89,11 @@ func (d *DB) check(ctx context.Context) []error {
 func readAll(ctx context.Context, tx *bbolt.Tx) error {
 	var last []byte
 	n, sum := 0, byte(0)
-	return reader{tx.Bucket(root)}.Scan("", "", func(key string, value []byte) (bool, error) {
+	r, err := newReader(tx)
+	if err != nil {
+		return err
+	}
+	return r.Scan("", "", func(key string, value []byte) (bool, error) {
 		if n > 0 && bytes.Compare([]byte(key), last) <= 0 {
 			return false, fmt.Errorf("%w: key %q comes after %q", store.ErrCorrupt, key, last)
 		}

@@ -52,6 +52,7 @@ func (d *DB) failed(transaction int, cause error) error {
 		err:         &store.UnwritableError{Reason: reason, Err: fmt.Errorf("%s: %w", d.path, cause)},
 		transaction: transaction,
 		full:        full,
+		lasting:     errors.Is(cause, store.ErrCorrupt),
 	}
 	d.fail(f)
 	return f.err
@@ -87,6 +88,8 @@ func rolledBack(tx *bbolt.Tx) bool {
 func explain(err error) (reason string, full bool) {
 	is := func(no syscall.Errno) bool { return errors.Is(err, no) || strings.Contains(err.Error(), no.Error()) }
 	switch {
+	case errors.Is(err, store.ErrCorrupt):
+		return "the file is damaged", false
 	case is(syscall.ENOSPC):
 		return "no space is left on the device", true
 	case is(syscall.EDQUOT):
@@ -130,29 +133,38 @@ func (d *DB) recover() {
 		return
 	}
 	d.db, d.file = db, file
-	// The proof: a commit of nothing but the number of these commits.
-	id := 0
-	err = db.Update(func(tx *bbolt.Tx) error {
-		id = tx.ID()
-		_, err := tx.Bucket(root).NextSequence()
-		return err
-	})
+	id, err := prove(db)
 	if err == nil {
 		err = d.strike(afterCommit)
 	}
 	if err != nil {
-		_ = d.failed(id, err) // the next attempt takes it back
+		_ = d.failed(id, err) // the next attempt takes it back, unless the file is damaged
+		if f := d.failure.Load(); f.lasting {
+			f.wedged = true // bbolt may have panicked under its lock
+		}
 		return
 	}
 	d.failure.Store(nil)
 }
 
+// prove shows that a file can be written, by a commit of nothing but the number of such
+// commits. It returns the id of the transaction.
+func prove(db *bbolt.DB) (id int, err error) {
+	defer catchPanic(&err)
+	err = db.Update(func(tx *bbolt.Tx) error {
+		id = tx.ID()
+		r, err := newReader(tx)
+		if err == nil {
+			_, err = r.bucket.NextSequence()
+		}
+		return err
+	})
+	return id, err
+}
+
 // retryLater keeps a failure for the reason that an attempt to overcome it failed for.
 func (d *DB) retryLater(f *failure, cause error) {
 	reason, full := explain(cause)
-	if errors.Is(cause, store.ErrCorrupt) {
-		reason = "the file is damaged"
-	}
 	d.fail(&failure{
 		err:         &store.UnwritableError{Reason: reason, Err: cause},
 		transaction: f.transaction,

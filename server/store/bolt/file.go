@@ -24,7 +24,7 @@ func openFile(path string, readOnly bool) (db *bbolt.DB, file *os.File, err erro
 		}
 		if err != nil {
 			if file != nil {
-				_ = file.Close() // where bbolt has not done so
+				_ = release(file) // where bbolt has not done so
 			}
 			db, file, err = nil, nil, openError(path, err)
 		}

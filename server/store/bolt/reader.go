@@ -14,18 +14,21 @@ import (
 // becomes an error here.
 type reader struct{ bucket *bbolt.Bucket }
 
+// newReader returns a reader of a transaction.
+func newReader(tx *bbolt.Tx) (r reader, err error) {
+	defer catchPanic(&err)
+	if r.bucket = tx.Bucket(root); r.bucket == nil {
+		err = errNoBucket
+	}
+	return r, err
+}
+
 func (r reader) Get(key string) (value []byte, err error) {
 	defer catchPanic(&err)
-	if r.bucket == nil {
-		return nil, errNoBucket
-	}
 	return r.bucket.Get([]byte(key)), nil
 }
 
 func (r reader) Scan(prefix, from string, fn func(string, []byte) (bool, error)) error {
-	if r.bucket == nil {
-		return errNoBucket
-	}
 	start, p := []byte(max(prefix, from)), []byte(prefix)
 	cursor := r.bucket.Cursor()
 	key, value, err := move(func() ([]byte, []byte) { return cursor.Seek(start) })
@@ -63,7 +66,7 @@ func catchFault(path string, err *error) func() {
 	return func() {
 		debug.SetPanicOnFault(before)
 		if r := recover(); r != nil {
-			cause := fault(r)
+			cause := faultOf(r)
 			if cause == nil {
 				panic(r)
 			}
@@ -72,10 +75,10 @@ func catchFault(path string, err *error) func() {
 	}
 }
 
-// fault returns the error of a panic that was a fault of mapped memory: the file is shorter
+// faultOf returns the error of a panic that was a fault of mapped memory: the file is shorter
 // than its pages say, or its device cannot be read. It returns nil for other panics, also
 // those of nil pointers.
-func fault(r any) error {
+func faultOf(r any) error {
 	if f, ok := r.(interface {
 		error
 		Addr() uintptr

@@ -1,0 +1,178 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/fault"
+)
+
+// names returns the names of the files in the folder of path.
+func names(t *testing.T, path string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+// A snapshot taken while writers write holds what was there at one moment: of numbers
+// written one after the other, all up to one.
+func TestSnapshotWhileWriting(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	d := openFast(t, path)
+	ctx, cancel := context.WithCancel(t.Context())
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			if err := d.Update(context.Background(), func(tx store.ReadWriter) error {
+				tx.Put(fmt.Sprintf("%08d", i), make([]byte, 1000))
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for i := range 5 {
+		before := 0
+		for before < 5*(i+1) {
+			before = len(dump(t, d))
+		}
+		snapshot, err := d.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied := filepath.Join(t.TempDir(), "copy.db")
+		file, err := os.Create(copied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(file, snapshot); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(file.Close(), snapshot.Close()); err != nil {
+			t.Fatal(err)
+		}
+		got := contents(t, copied)
+		for n := range len(got) {
+			if got[fmt.Sprintf("%08d", n)] == "" {
+				t.Fatalf("snapshot %d: %d of %d is missing", i, n, len(got))
+			}
+		}
+		if len(got) < before {
+			t.Errorf("snapshot %d has %d numbers, there were %d before", i, len(got), before)
+		}
+	}
+	cancel()
+	writing.Wait()
+	if got := names(t, path); len(got) != 1 {
+		t.Errorf("left behind: %v", got)
+	}
+}
+
+func TestRestore(t *testing.T) {
+	source := filled(t)
+	want := contents(t, source)
+	folder := t.TempDir()
+	path := filepath.Join(folder, "store.db")
+	if _, err := Restore(t.Context(), source, path, false); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, contents(t, path)); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := Restore(t.Context(), source, path, false); !errors.Is(err, os.ErrExist) {
+		t.Errorf("a store that exists was replaced: %v", err)
+	}
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, d, "trial/study-00/new", "x")
+	if _, err := Restore(t.Context(), source, path, true); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("a store in use was replaced: %v", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	changed := contents(t, path)
+	damaged := filepath.Join(folder, "damaged.db")
+	copyFile(t, source, damaged)
+	if err := fault.Garble(damaged, 1, 20); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(t.Context(), damaged, path, true); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("a damaged backup was restored: %v", err)
+	}
+	if diff := cmp.Diff(changed, contents(t, path)); diff != "" {
+		t.Errorf("refused, but changed: %s", diff)
+	}
+	if _, err := Restore(t.Context(), source, path, true); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, contents(t, path)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(changed, contents(t, path+Backup)); diff != "" {
+		t.Errorf("what was replaced: %s", diff)
+	}
+	if diff := cmp.Diff([]string{"damaged.db", "store.db", "store.db.bak"}, names(t, path)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCompact(t *testing.T) {
+	path := filled(t)
+	want := contents(t, path)
+	before, after, err := Compact(t.Context(), path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after >= before {
+		t.Errorf("%d bytes became %d", before, after)
+	}
+	for _, file := range []string{path, path + Backup} {
+		if diff := cmp.Diff(want, contents(t, file)); diff != "" {
+			t.Errorf("%s: %s", file, diff)
+		}
+	}
+	if _, _, err := Compact(t.Context(), path, true); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"store.db"}, names(t, path)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(want, contents(t, path)); diff != "" {
+		t.Error(diff)
+	}
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Compact(t.Context(), path, true); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("a store in use was compacted: %v", err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := fault.Garble(path, 1, 20); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Compact(t.Context(), path, true); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("a damaged store was compacted: %v", err)
+	}
+}
