@@ -83,7 +83,8 @@ breaking: $(BIN)/buf ## Check that the contract breaks no client of AGAINST
 	$(BIN)/buf breaking --against '$(AGAINST)'
 
 .PHONY: generate
-generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc ## Generate gen/ from proto/
+generate: $(BIN)/buf $(BIN)/protoc-gen-go $(BIN)/protoc-gen-go-grpc $(BIN)/protoc-gen-grpc-gateway $(BIN)/protoc-gen-openapiv2 ## Generate gen/ from proto/ and gateway.yaml
+	rm -rf gen/dpareto gen/gateway gen/openapi/*.json
 	$(BIN)/buf generate
 
 .PHONY: check
@@ -107,6 +108,12 @@ $(BIN)/protoc-gen-go: tools/go.mod tools/go.sum
 
 $(BIN)/protoc-gen-go-grpc: tools/go.mod tools/go.sum
 	cd tools && go build -o ../$@ google.golang.org/grpc/cmd/protoc-gen-go-grpc
+
+$(BIN)/protoc-gen-grpc-gateway: tools/go.mod tools/go.sum
+	cd tools && go build -o ../$@ github.com/grpc-ecosystem/grpc-gateway/v2/protoc-gen-grpc-gateway
+
+$(BIN)/protoc-gen-openapiv2: tools/go.mod tools/go.sum
+	cd tools && go build -o ../$@ github.com/grpc-ecosystem/grpc-gateway/v2/protoc-gen-openapiv2
 
 $(BIN)/golangci-lint: tools/lint/go.mod tools/lint/go.sum
 	cd tools/lint && go build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
