@@ -1,0 +1,310 @@
+package auth
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Errors of Authenticate. Their texts are for callers and tell nothing about other
+// credentials.
+var (
+	// ErrMissing is returned when a caller presents neither a token nor a certificate.
+	ErrMissing = errors.New("a bearer token is required")
+	// ErrMalformed is returned when an Authorization header has not the form
+	// "Bearer TOKEN".
+	ErrMalformed = errors.New(`the authorization header must have the form "Bearer TOKEN"`)
+	// ErrInvalid is returned for a token that the file does not know (any more).
+	ErrInvalid = errors.New("the token is not valid")
+	// ErrExpired is returned for a credential that was valid once.
+	ErrExpired = errors.New("the credential has expired")
+	// ErrCertificate is returned for a verified certificate that the file does not know.
+	ErrCertificate = errors.New("the client certificate belongs to nobody whom this server knows, and there is no token")
+)
+
+const (
+	// reloadEvery is the least time between two looks at the file.
+	reloadEvery = time.Second
+	// ticketPrefix begins the tickets of this process, and ticketLife bounds their use.
+	ticketPrefix = "dpareto-ticket_"
+	ticketLife   = time.Minute
+)
+
+// Authenticator knows credentials from a file, which it reads again within a second or so
+// after a change. It is safe for concurrent use.
+type Authenticator struct {
+	path   string
+	logger *slog.Logger
+	now    func() time.Time
+	key    [32]byte // of tickets
+
+	current atomic.Pointer[table]
+	looked  atomic.Int64 // when the file was looked at last, in Unix nanoseconds
+
+	mu     sync.Mutex  // one look at a time; protects what follows
+	seen   fs.FileInfo // of the file that was read last, broken or not
+	failed string      // the last failure, so that it is logged once
+}
+
+// table finds credentials.
+type table struct {
+	byID          map[string]*Credential
+	byCertificate map[string]*Credential // by the key of certificateKeys
+}
+
+// Options configures an Authenticator.
+type Options struct {
+	// Logger is told of changes of the file. Default: slog.Default().
+	Logger *slog.Logger
+	// Now is the clock of expiry. Default: time.Now.
+	Now func() time.Time
+}
+
+// Open reads a file of credentials. A file that others can write to is an error.
+func Open(path string, o Options) (*Authenticator, error) {
+	a := &Authenticator{path: path, logger: o.Logger, now: o.Now}
+	if a.logger == nil {
+		a.logger = slog.Default()
+	}
+	if a.now == nil {
+		a.now = time.Now
+	}
+	_, _ = rand.Read(a.key[:]) // never fails
+	a.looked.Store(a.now().UnixNano())
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.load(info); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// load replaces the table by what the file holds now.
+func (a *Authenticator) load(info fs.FileInfo) error {
+	a.seen = info
+	warning, err := checkMode(a.path, info)
+	if err != nil {
+		return err
+	}
+	credentials, err := Read(a.path)
+	if err != nil {
+		return err
+	}
+	t := &table{byID: make(map[string]*Credential), byCertificate: make(map[string]*Credential)}
+	for _, c := range credentials {
+		t.byID[c.ID] = c
+		if c.CertificateSubject != "" {
+			t.byCertificate["subject:"+c.CertificateSubject] = c
+		}
+		if c.CertificateSAN != "" {
+			t.byCertificate[c.CertificateSAN] = c
+		}
+	}
+	a.current.Store(t)
+	if warning != "" {
+		a.logger.Warn("the file of credentials "+warning, "file", a.path)
+	}
+	return nil
+}
+
+// refresh looks at the file now and then. A file that cannot be read leaves things as
+// they are.
+func (a *Authenticator) refresh() {
+	now, looked := a.now().UnixNano(), a.looked.Load()
+	if now-looked < int64(reloadEvery) || !a.looked.CompareAndSwap(looked, now) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	info, err := os.Stat(a.path)
+	if err == nil {
+		if os.SameFile(info, a.seen) && info.ModTime().Equal(a.seen.ModTime()) && info.Size() == a.seen.Size() && info.Mode() == a.seen.Mode() {
+			return
+		}
+		err = a.load(info)
+	}
+	if err != nil {
+		if err.Error() != a.failed {
+			a.logger.Error("the changed file of credentials cannot be used; the old credentials stay valid", "file", a.path, "error", err)
+		}
+		a.failed = err.Error()
+		return
+	}
+	a.failed = ""
+	a.logger.Info("read the credentials again", "file", a.path, "credentials", len(a.current.Load().byID))
+}
+
+// Authenticate returns who presents a bearer token (without the word Bearer; "" for none)
+// or, without one, a client certificate that the transport has verified (nil for none). A
+// token that is not valid is refused whatever the certificate. The error is one of those
+// above.
+func (a *Authenticator) Authenticate(_ context.Context, bearer string, peer *x509.Certificate) (Principal, error) {
+	a.refresh()
+	switch {
+	case strings.HasPrefix(bearer, ticketPrefix):
+		return a.redeem(bearer)
+	case bearer != "":
+		return a.byToken(bearer)
+	case peer != nil:
+		return a.byCertificate(peer)
+	default:
+		return Principal{}, ErrMissing
+	}
+}
+
+func (a *Authenticator) byToken(token string) (Principal, error) {
+	credential := a.current.Load().byID[tokenID(token)]
+	want := make([]byte, sha256.Size) // of no token: the comparison takes as long
+	if credential != nil && credential.TokenHash != "" {
+		want, _ = hex.DecodeString(credential.TokenHash) // was checked when it was read
+	}
+	if !matches(token, want) || credential == nil {
+		return Principal{}, ErrInvalid
+	}
+	return a.unexpired(credential.principal())
+}
+
+func (a *Authenticator) byCertificate(peer *x509.Certificate) (Principal, error) {
+	if a.now().After(peer.NotAfter) { // it was valid when the connection was made
+		return Principal{}, ErrExpired
+	}
+	t := a.current.Load()
+	for _, key := range certificateKeys(peer) {
+		if credential := t.byCertificate[key]; credential != nil {
+			p, err := a.unexpired(credential.principal())
+			if p.expires.IsZero() || peer.NotAfter.Before(p.expires) {
+				p.expires = peer.NotAfter
+			}
+			return p, err
+		}
+	}
+	return Principal{}, ErrCertificate
+}
+
+func (a *Authenticator) unexpired(p Principal) (Principal, error) {
+	if !p.expires.IsZero() && !a.now().Before(p.expires) {
+		return Principal{}, ErrExpired
+	}
+	return p, nil
+}
+
+// sanKinds are the kinds of subject alternative names that the file can name.
+var sanKinds = []string{"dns", "uri", "email"}
+
+// certificateKeys returns the names in a certificate as the file writes them, the subject
+// first.
+func certificateKeys(c *x509.Certificate) []string {
+	keys := []string{"subject:" + c.Subject.String()}
+	for _, name := range c.DNSNames {
+		keys = append(keys, "dns:"+name)
+	}
+	for _, uri := range c.URIs {
+		keys = append(keys, "uri:"+uri.String())
+	}
+	for _, address := range c.EmailAddresses {
+		keys = append(keys, "email:"+address)
+	}
+	return keys
+}
+
+// Renew returns the principal as the file describes it now, or an error if its credential
+// was revoked or has expired. Calls that last ask now and then.
+func (a *Authenticator) Renew(p Principal) (Principal, error) {
+	a.refresh()
+	credential := a.current.Load().byID[p.Credential]
+	if credential == nil {
+		return Principal{}, ErrInvalid
+	}
+	renewed := credential.principal()
+	if renewed.expires.IsZero() || !p.expires.IsZero() && p.expires.Before(renewed.expires) {
+		renewed.expires = p.expires // of the certificate
+	}
+	return a.unexpired(renewed)
+}
+
+// Ticket returns a bearer token for a principal that Authenticate has just returned. It is
+// valid for a minute, in this process only, and for as long as the principal's credential
+// is. A gateway that terminates TLS and calls the server in the same process passes on a
+// client certificate by it.
+func (a *Authenticator) Ticket(p Principal) string {
+	content := base64.RawURLEncoding.EncodeToString([]byte(p.Credential)) + "." +
+		strconv.FormatInt(p.expires.Unix(), 10) + "." + strconv.FormatInt(a.now().Add(ticketLife).UnixNano(), 10)
+	return ticketPrefix + content + "." + a.seal(content)
+}
+
+// seal returns the authentication code of a ticket.
+func (a *Authenticator) seal(content string) string {
+	mac := hmac.New(sha256.New, a.key[:])
+	mac.Write([]byte(content))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// redeem returns whose ticket it is.
+func (a *Authenticator) redeem(ticket string) (Principal, error) {
+	text := strings.TrimPrefix(ticket, ticketPrefix)
+	end := strings.LastIndexByte(text, '.')
+	if end < 0 || !hmac.Equal([]byte(text[end+1:]), []byte(a.seal(text[:end]))) {
+		return Principal{}, ErrInvalid
+	}
+	p, until, err := parseTicket(text[:end])
+	if err != nil {
+		return Principal{}, err
+	}
+	if !a.now().Before(until) {
+		return Principal{}, ErrExpired
+	}
+	return a.Renew(p)
+}
+
+// parseTicket reads the content of a ticket that this process has made.
+func parseTicket(content string) (p Principal, until time.Time, err error) {
+	parts := strings.Split(content, ".")
+	if len(parts) != 3 {
+		return p, until, ErrInvalid
+	}
+	id, err := base64.RawURLEncoding.DecodeString(parts[0])
+	if err != nil {
+		return p, until, ErrInvalid
+	}
+	expires, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil {
+		return p, until, ErrInvalid
+	}
+	nanoseconds, err := strconv.ParseInt(parts[2], 10, 64)
+	if err != nil {
+		return p, until, ErrInvalid
+	}
+	p.Credential = string(id)
+	if expires != (time.Time{}).Unix() {
+		p.expires = time.Unix(expires, 0)
+	}
+	return p, time.Unix(0, nanoseconds), nil
+}
+
+// Remaining describes when a credential expires, for people.
+func (c *Credential) Remaining(now time.Time) string {
+	switch {
+	case c.ExpireTime == nil:
+		return "never"
+	case !now.Before(*c.ExpireTime):
+		return "expired"
+	default:
+		return fmt.Sprintf("in %s", c.ExpireTime.Sub(now).Round(time.Second))
+	}
+}

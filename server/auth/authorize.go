@@ -1,0 +1,121 @@
+package auth
+
+import (
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// DeniedError says that a principal may not do something. Its text depends on the request
+// alone, not on what exists.
+type DeniedError struct {
+	// Resource is what the principal lacks the role on, "" for the whole server.
+	Resource string
+	// Role is the role that it takes.
+	Role Role
+}
+
+// Error implements error.
+func (e *DeniedError) Error() string {
+	switch {
+	case e.Role == None:
+		return "nobody may call this method"
+	case e.Resource == "":
+		return fmt.Sprintf("this takes the role %s on the whole server", e.Role)
+	default:
+		return fmt.Sprintf("this takes the role %s on %.200q", e.Role, e.Resource)
+	}
+}
+
+// Authorize returns nil if the principal may make a call, else a *DeniedError. Besides the
+// role on the resource that the method is about, it takes one on every other study that the
+// request names, wherever it does: to read the prior studies of a study, the same role
+// otherwise.
+//
+// The request is nil for streams of requests before the first of them.
+func (p Principal) Authorize(fullMethod string, request protoreflect.Message) error {
+	m, ok := Lookup(fullMethod)
+	switch {
+	case !ok:
+		return &DeniedError{}
+	case m.Scope == Public:
+		return nil
+	case p.Role >= m.Role: // on everything
+		return nil
+	case m.Scope == WholeServer:
+		return &DeniedError{Role: m.Role}
+	case m.Scope == Anywhere:
+		if p.Highest() < m.Role {
+			return &DeniedError{Role: m.Role, Resource: "any study"}
+		}
+		return nil
+	}
+	if p.Highest() < m.Role {
+		return &DeniedError{Role: m.Role, Resource: "the study"}
+	}
+	if request == nil {
+		return nil
+	}
+	name := m.ResourceOf(request)
+	if study := studyOf(name); study == "" || p.On(study) < m.Role {
+		return &DeniedError{Role: m.Role, Resource: name}
+	}
+	return p.authorizeReferences(m, request)
+}
+
+// readOnly are the fields through which a mutation only reads another study.
+var readOnly = map[protoreflect.Name]bool{"prior_studies": true, "replicate_of": true}
+
+// prose are the fields that hold text of users, which may look like the name of a study
+// and means nothing. All other fields are taken for references if they look like one, so
+// that a field of tomorrow is no gap.
+var prose = map[protoreflect.Name]bool{
+	"display_name": true, "description": true, "labels": true, "note": true, "reason": true,
+	"unit": true, "string_value": true, "settings": true, "categories": true,
+}
+
+// authorizeReferences looks at all names of studies below a message.
+func (p Principal) authorizeReferences(m Method, message protoreflect.Message) error {
+	var denied error
+	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		if prose[field.Name()] {
+			return true
+		}
+		role := m.Role
+		if readOnly[field.Name()] {
+			role = Viewer
+		}
+		single := func(kind protoreflect.Kind, v protoreflect.Value) bool {
+			switch kind {
+			case protoreflect.StringKind:
+				denied = p.authorizeReference(role, v.String())
+			case protoreflect.MessageKind, protoreflect.GroupKind:
+				denied = p.authorizeReferences(m, v.Message())
+			default:
+			}
+			return denied == nil
+		}
+		switch {
+		case field.IsMap():
+			value.Map().Range(func(key protoreflect.MapKey, v protoreflect.Value) bool {
+				return single(field.MapKey().Kind(), key.Value()) && single(field.MapValue().Kind(), v)
+			})
+		case field.IsList():
+			for i := 0; i < value.List().Len() && single(field.Kind(), value.List().Get(i)); i++ {
+			}
+		default:
+			single(field.Kind(), value)
+		}
+		return denied == nil
+	})
+	return denied
+}
+
+// authorizeReference looks at a text that may name a study, or something in one.
+func (p Principal) authorizeReference(role Role, text string) error {
+	if strings.HasPrefix(text, studyPrefix) && p.On(studyOf(text)) < role {
+		return &DeniedError{Role: role, Resource: text}
+	}
+	return nil
+}
