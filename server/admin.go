@@ -18,7 +18,7 @@ func (s *adminService) GetServerInfo(context.Context, *dparetov1.GetServerInfoRe
 		GoVersion:       runtime.Version(),
 		StartTime:       timestamppb.New(s.started),
 		StoreFormat:     store.Format,
-		MaxRequestBytes: maxRequestBytes,
+		MaxRequestBytes: int64(s.access.limits.RequestBytes),
 	}
 	for _, algorithm := range algorithms {
 		resp.Algorithms = append(resp.Algorithms, &dparetov1.AlgorithmInfo{

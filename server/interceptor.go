@@ -14,6 +14,35 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
+// interceptors returns what every call passes through, from the outside in. Panics are
+// caught twice: those of handlers where observe still sees them as errors, and all others
+// before they reach the transport.
+func (s *Server) interceptors() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ChainUnaryInterceptor(s.backstop, s.observe, s.authenticate, hideLeaseTokens, s.limitCall, refuseUnimplemented, s.audit, recoverPanics),
+		grpc.ChainStreamInterceptor(s.backstopStream, s.authenticateStream, s.limitStream, s.auditStream, recoverStreamPanics),
+	}
+}
+
+// backstop catches the panics of other interceptors.
+func (s *Server) backstop(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	resp, err := recoverPanics(ctx, req, info, handler)
+	return resp, s.reportPanic(ctx, info.FullMethod, err)
+}
+
+// backstopStream is backstop for streams.
+func (s *Server) backstopStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	return s.reportPanic(stream.Context(), info.FullMethod, recoverStreamPanics(srv, stream, info, handler))
+}
+
+// reportPanic logs an error if it is a panic, and returns the one that clients see.
+func (s *Server) reportPanic(ctx context.Context, method string, err error) error {
+	if p, ok := errors.AsType[*panicError](err); ok {
+		s.logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("method", method), slog.Any("error", p))
+	}
+	return toStatus(err)
+}
+
 // slowCall is the duration above which a call is logged.
 const slowCall = time.Second
 
@@ -81,7 +110,7 @@ func recoverPanics(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle
 func recoverStreamPanics(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = toStatus(&panicError{r, debug.Stack()})
+			err = &panicError{r, debug.Stack()}
 		}
 	}()
 	return handler(srv, stream)

@@ -8,24 +8,17 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
-	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/accounting"
+	"github.com/dpareto/dpareto/server/audit"
+	"github.com/dpareto/dpareto/server/auth"
+	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest"
-)
-
-const (
-	// maxRequestBytes is the largest request that the server accepts.
-	maxRequestBytes = 4 << 20
-	// minPing is the shortest time between keepalive pings that clients may send:
-	// workers are quiet for as long as a training run takes.
-	minPing = 10 * time.Second
 )
 
 // Options configures a Server.
@@ -39,6 +32,14 @@ type Options struct {
 	Logger *slog.Logger
 	// Now is the clock of leases and timestamps. Default: time.Now.
 	Now func() time.Time
+	// Auth tells who calls. Default: everybody may do everything.
+	Auth *auth.Authenticator
+	// Limits bounds what callers can use. Zero fields mean the defaults.
+	Limits limit.Limits
+	// Audit records changes. Default: nobody does.
+	Audit *audit.Log
+	// NoReflection leaves out gRPC server reflection.
+	NoReflection bool
 }
 
 // Server implements the services. It is safe for concurrent use.
@@ -48,6 +49,7 @@ type Server struct {
 	logger  *slog.Logger
 	now     func() time.Time
 	started time.Time
+	access  *access
 
 	// designer returns the designer of a study; tests replace it.
 	designer func(*spec.Study) suggest.Designer
@@ -80,6 +82,7 @@ func New(o Options) *Server {
 	s.hopeless = s.isHopeless
 	s.studies.limit = maxCachedEvaluations
 	s.started = s.now()
+	s.access = newAccess(o)
 	s.background, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -112,23 +115,20 @@ func (s *Server) inBackground(fn func()) bool {
 	return true
 }
 
-// GRPC returns a gRPC server with all services, health checking and reflection
-// registered. Further options, for example transport credentials, can be given.
+// GRPC returns a gRPC server with all services, health checking and, unless the options
+// say otherwise, reflection registered. Further options, for example transport
+// credentials, can be given.
 func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
-	options = append([]grpc.ServerOption{
-		grpc.MaxRecvMsgSize(maxRequestBytes),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
-		grpc.ChainUnaryInterceptor(s.observe, recoverPanics, refuseUnimplemented),
-		grpc.ChainStreamInterceptor(recoverStreamPanics),
-	}, options...)
-	g := grpc.NewServer(options...)
+	g := grpc.NewServer(append(s.serverOptions(), options...)...)
 	dparetov1.RegisterStudyServiceServer(g, &studyService{Server: s})
 	dparetov1.RegisterFrontServiceServer(g, &frontService{Server: s})
 	dparetov1.RegisterPrivacyServiceServer(g, privacyService{})
 	dparetov1.RegisterReleaseServiceServer(g, dparetov1.UnimplementedReleaseServiceServer{})
 	dparetov1.RegisterAdminServiceServer(g, &adminService{Server: s})
-	healthv1.RegisterHealthServer(g, health.NewServer())
-	reflection.Register(g)
+	healthv1.RegisterHealthServer(g, s.access.health)
+	if s.access.reflects {
+		reflection.Register(g)
+	}
 	return g
 }
 

@@ -16,6 +16,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
@@ -82,6 +83,9 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 		err := existing(&tx.ReadTx)
 		if errors.Is(err, store.ErrNotFound) {
 			if err := checkPriorStudies(&tx.ReadTx, study.GetSpec()); err != nil {
+				return err
+			}
+			if err := s.checkStudies(&tx.ReadTx); err != nil {
 				return err
 			}
 			err = tx.PutStudy(id, &storev1.StudyRecord{Study: study, NextTrialNumber: 1, OwnRevision: study.GetRevision()})
@@ -189,6 +193,9 @@ func (s *studyService) ListStudies(ctx context.Context, req *dparetov1.ListStudi
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		last := ""
 		return tx.Studies(after, func(record *storev1.StudyRecord) (bool, error) {
+			if !auth.CanRead(ctx, strings.TrimPrefix(record.GetStudy().GetName(), studyName(""))) {
+				return true, nil // and nothing tells that it is there
+			}
 			if len(resp.GetStudies()) == size {
 				resp.NextPageToken = pageToken("studies", last)
 				return false, nil

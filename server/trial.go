@@ -19,6 +19,7 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -35,6 +36,7 @@ type change struct {
 	study    *storev1.StudyRecord
 	compiled *spec.Study
 	cached   *cachedStudy
+	limits   limit.Limits
 	now      time.Time
 }
 
@@ -51,7 +53,7 @@ func (s *Server) changeStudy(ctx context.Context, id string, m *mutation, fn fun
 			return err
 		}
 		before := record.GetStudy().GetRevision()
-		c := &change{tx: tx, id: id, study: record, compiled: cached.compiled, cached: cached, now: s.now()}
+		c := &change{tx: tx, id: id, study: record, compiled: cached.compiled, cached: cached, limits: s.access.limits, now: s.now()}
 		if err := fn(c); err != nil || record.GetStudy().GetRevision() == before {
 			return err
 		}
@@ -110,6 +112,9 @@ func (c *change) touch(record *storev1.TrialRecord) {
 // prepare leaves it in.
 func (c *change) create(point space.Point, origin dparetov1.TrialOrigin, prepare func(*storev1.TrialRecord)) (*storev1.TrialRecord, error) {
 	number := c.study.GetNextTrialNumber()
+	if err := c.limits.CheckTrials(number - 1); err != nil {
+		return nil, err
+	}
 	c.study.NextTrialNumber++
 	computed, warnings := c.compiled.Compute(point)
 	record := &storev1.TrialRecord{Trial: &dparetov1.Trial{

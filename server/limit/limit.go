@@ -136,14 +136,15 @@ func NewGate(what string, total, perPrincipal int) *Gate {
 	return &Gate{what: what, total: total, perNamed: perPrincipal, named: make(map[string]int)}
 }
 
-// Enter lets one in, until leave is called, or returns the error for the caller.
+// Enter lets one in, until leave is called, or returns the error for the caller. For the
+// principal "" only the total counts.
 func (g *Gate) Enter(principal string) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.all >= g.total {
 		return nil, Busy("the server has %d %s at a time already", g.total, g.what)
 	}
-	if g.named[principal] >= g.perNamed {
+	if principal != "" && g.named[principal] >= g.perNamed {
 		return nil, Busy("%.100q has %d %s at a time already", principal, g.perNamed, g.what)
 	}
 	g.all++

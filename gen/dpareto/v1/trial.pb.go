@@ -485,6 +485,7 @@ type Lease struct {
 	// The worker.
 	WorkerId string `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
 	// Fencing token: writes on the trial must carry it. Every hand-out gives a new one.
+	// Only the answer that hands the trial out holds it.
 	Token string `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
 	// When the lease runs out unless it is renewed; then the trial goes to the next
 	// worker that asks.

@@ -1,0 +1,774 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/audit"
+	"github.com/dpareto/dpareto/server/auth"
+	"github.com/dpareto/dpareto/server/limit"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/bolt"
+)
+
+// lockedBuffer is a buffer that goroutines share.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// guarded is a server that knows its callers.
+type guarded struct {
+	*fixture
+
+	server     *server.Server
+	grpc       *grpc.Server
+	file       string
+	tokens     map[string]string // by name
+	log, audit lockedBuffer
+}
+
+// guard starts a server that knows some callers. The credentials "admin", "worker" and
+// "viewer" have that role on everything; "limited" is a worker of studies a-* and reads
+// studies b-*; "owner" is an administrator of studies a-*.
+func guard(t *testing.T, limits limit.Limits, options ...grpc.ServerOption) *guarded {
+	t.Helper()
+	g := &guarded{
+		fixture: &fixture{t: t, clock: &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}},
+		file:    filepath.Join(t.TempDir(), "auth.yaml"), tokens: make(map[string]string),
+	}
+	for _, c := range []auth.Credential{
+		{Name: "admin", Role: auth.Admin}, {Name: "worker", Role: auth.Worker}, {Name: "viewer", Role: auth.Viewer},
+		{Name: "limited", Grants: []auth.Grant{{Studies: "a-*", Role: auth.Worker}, {Studies: "b-*", Role: auth.Viewer}}},
+		{Name: "owner", Grants: []auth.Grant{{Studies: "a-*", Role: auth.Admin}}},
+	} {
+		made, token, err := auth.NewToken(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.tokens[c.Name] = token
+		g.change(func(all []*auth.Credential) []*auth.Credential { return append(all, made) })
+	}
+	logger := slog.New(slog.NewTextHandler(&g.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	known, err := auth.Open(g.file, auth.Options{Logger: logger, Now: g.clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := bolt.Open(filepath.Join(t.TempDir(), "dpareto.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := store.New(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.server = server.New(server.Options{
+		Store: records, Version: "test", Now: g.clock.Now, Logger: logger,
+		Auth: known, Limits: limits, Audit: audit.New(&g.audit, logger),
+	})
+	g.grpc = g.server.GRPC(options...)
+	listener := bufconn.Listen(1 << 20)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := g.grpc.Serve(listener); err != nil {
+			t.Error(err)
+		}
+	})
+	g.conn, err = grpc.NewClient("passthrough:///bufconn",
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.studies, g.admin = dparetov1.NewStudyServiceClient(g.conn), dparetov1.NewAdminServiceClient(g.conn)
+	t.Cleanup(func() {
+		g.conn.Close()
+		g.grpc.Stop()
+		serving.Wait()
+		g.server.Close()
+		for _, fault := range records.Check(context.Background()) {
+			t.Errorf("store: %v", fault)
+		}
+		db.Close()
+	})
+	return g
+}
+
+// change changes the file of credentials, and lets the server find out.
+func (g *guarded) change(change func([]*auth.Credential) []*auth.Credential) {
+	g.t.Helper()
+	err := auth.Change(g.file, func(all []*auth.Credential) ([]*auth.Credential, error) { return change(all), nil })
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.clock.Advance(time.Minute)
+}
+
+// as returns a context whose calls are made by somebody.
+func (g *guarded) as(name string) context.Context {
+	return metadata.AppendToOutgoingContext(g.t.Context(), "authorization", "Bearer "+g.tokens[name])
+}
+
+// make creates a study.
+func (g *guarded) make(id string) {
+	g.t.Helper()
+	_, err := g.studies.CreateStudy(g.as("admin"), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: svtSpec()}})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// methods calls fn for every method that the server has.
+func (g *guarded) methods(fn func(full string, d protoreflect.MethodDescriptor)) {
+	for service, info := range g.grpc.GetServiceInfo() {
+		for _, m := range info.Methods {
+			d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service + "." + m.Name))
+			if err != nil {
+				g.t.Fatal(err)
+			}
+			fn("/"+service+"/"+m.Name, d.(protoreflect.MethodDescriptor))
+		}
+	}
+}
+
+// call calls any method with a request and returns the error.
+func (g *guarded) call(ctx context.Context, full string, d protoreflect.MethodDescriptor, request proto.Message) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answer := dynamicpb.NewMessage(d.Output())
+	if !d.IsStreamingClient() && !d.IsStreamingServer() {
+		return g.conn.Invoke(ctx, full, request, answer)
+	}
+	stream, err := g.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: d.IsStreamingClient(), ServerStreams: true}, full)
+	if err != nil {
+		return err
+	}
+	if err := stream.SendMsg(request); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if d.IsStreamingClient() {
+		if err := stream.CloseSend(); err != nil {
+			return err
+		}
+	} else if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	if err := stream.RecvMsg(answer); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// Every method that is registered is in the table of methods, and nothing else is.
+func TestEveryMethodHasARule(t *testing.T) {
+	g := guard(t, limit.Limits{})
+	stale := make(map[string]bool)
+	for _, name := range auth.Methods() {
+		stale[name] = true
+	}
+	g.methods(func(full string, _ protoreflect.MethodDescriptor) {
+		if _, ok := auth.Lookup(full); !ok {
+			t.Errorf("%s has no entry in the table of package auth: nobody could call it", full)
+		}
+		delete(stale, full)
+	})
+	for name := range stale {
+		t.Errorf("%s is in the table of package auth, and the server does not have it", name)
+	}
+}
+
+// Without a valid token there is an answer to health checks only.
+func TestUnauthenticated(t *testing.T) {
+	g := guard(t, limit.Limits{})
+	g.make("a-1")
+	g.methods(func(full string, d protoreflect.MethodDescriptor) {
+		public := strings.HasPrefix(full, "/grpc.health.v1.Health/")
+		for _, header := range []string{"", "Bearer wrong", "Bearer ", "Basic YWRtaW46", g.tokens["admin"]} {
+			g.clock.Advance(time.Minute) // not the rate is tested here
+			ctx := t.Context()
+			if header != "" {
+				ctx = metadata.AppendToOutgoingContext(ctx, "authorization", header)
+			}
+			err := g.call(ctx, full, d, dynamicpb.NewMessage(d.Input()))
+			if (status.Code(err) == codes.Unauthenticated) == public {
+				t.Errorf("%s with %.20q: %v", full, header, err)
+			}
+		}
+		g.clock.Advance(time.Minute)
+		twice := metadata.AppendToOutgoingContext(g.as("admin"), "authorization", "Bearer wrong")
+		if err := g.call(twice, full, d, dynamicpb.NewMessage(d.Input())); (status.Code(err) == codes.Unauthenticated) == public {
+			t.Errorf("%s with two tokens: %v", full, err)
+		}
+	})
+}
+
+// A caller without rights on a study gets the same answer from every method, whether the
+// study exists or not.
+func TestDenialTellsNothing(t *testing.T) {
+	g := guard(t, limit.Limits{})
+	g.make("a-1")
+	g.make("secret")
+	trial, err := g.studies.SuggestTrials(g.as("admin"), &dparetov1.SuggestTrialsRequest{Parent: "studies/secret", WorkerId: "w"})
+	if err != nil || len(trial.GetTrials()) != 1 {
+		t.Fatal(trial, err)
+	}
+	checked := 0
+	g.methods(func(full string, d protoreflect.MethodDescriptor) {
+		m, _ := auth.Lookup(full)
+		if m.Scope != auth.Study {
+			return
+		}
+		answer := func(study string) *status.Status {
+			request := dynamicpb.NewMessage(d.Input())
+			message := protoreflect.Message(request)
+			path := strings.Split(m.Resource, ".")
+			for _, name := range path[:len(path)-1] {
+				message = message.Mutable(message.Descriptor().Fields().ByName(protoreflect.Name(name))).Message()
+			}
+			name := "studies/" + study
+			if path[len(path)-1] == "study_id" {
+				name = study
+			} else if strings.Contains(full, "Trial") && path[len(path)-1] == "name" || strings.HasSuffix(full, "AddMeasurement") {
+				name += "/trials/1"
+			}
+			field := message.Descriptor().Fields().ByName(protoreflect.Name(path[len(path)-1]))
+			message.Set(field, protoreflect.ValueOfString(name))
+			return status.Convert(g.call(g.as("limited"), full, d, request))
+		}
+		there, gone := answer("secret"), answer("absent")
+		if there.Code() != codes.PermissionDenied || gone.Code() != codes.PermissionDenied ||
+			strings.ReplaceAll(there.Message(), "secret", "absent") != gone.Message() || len(there.Details())+len(gone.Details()) > 0 {
+			t.Errorf("%s: %v of a study that exists, %v of one that does not", full, there, gone)
+		}
+		checked++
+	})
+	if checked < 25 {
+		t.Errorf("%d methods checked", checked)
+	}
+	// What the caller may see it learns as before.
+	if _, err := g.studies.GetStudy(g.as("limited"), &dparetov1.GetStudyRequest{Name: "studies/a-2"}); status.Code(err) != codes.NotFound {
+		t.Errorf("a study of the caller's that does not exist: %v", err)
+	}
+}
+
+// Other studies in a request are no way round, nor are errors about them a way to look.
+func TestReferencesAreChecked(t *testing.T) {
+	g := guard(t, limit.Limits{})
+	g.make("a-1")
+	g.make("secret")
+	spec := svtSpec()
+	for _, prior := range []string{"studies/secret", "studies/absent"} {
+		spec.PriorStudies = []string{prior}
+		for _, rehearsal := range []bool{true, false} {
+			_, err := g.studies.CreateStudy(g.as("owner"), &dparetov1.CreateStudyRequest{
+				StudyId: "a-2", Study: &dparetov1.Study{Spec: spec}, ValidateOnly: rehearsal,
+			})
+			wantCode(t, err, codes.PermissionDenied, `the role viewer on "`+prior+`"`)
+		}
+	}
+	for _, original := range []string{"studies/secret/trials/1", "studies/secret/trials/7", "studies/absent/trials/1"} {
+		_, err := g.studies.CreateTrial(g.as("limited"), &dparetov1.CreateTrialRequest{
+			Parent: "studies/a-1", Trial: &dparetov1.Trial{ReplicateOf: original},
+		})
+		wantCode(t, err, codes.PermissionDenied, original)
+	}
+	_, err := g.studies.RenewLeases(g.as("limited"), &dparetov1.RenewLeasesRequest{
+		Parent: "studies/a-1", LeaseTokens: map[string]string{"studies/secret/trials/1": "x"},
+	})
+	wantCode(t, err, codes.PermissionDenied, "studies/secret/trials/1")
+}
+
+func TestListShowsGrantedStudies(t *testing.T) {
+	g := guard(t, limit.Limits{})
+	for _, id := range []string{"a-1", "a-2", "aa-secret", "b-1", "c-secret", "d-secret"} {
+		g.make(id)
+	}
+	list := func(who string, size int32, token string) ([]string, string) {
+		t.Helper()
+		resp, err := g.studies.ListStudies(g.as(who), &dparetov1.ListStudiesRequest{PageSize: size, PageToken: token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, s := range resp.GetStudies() {
+			names = append(names, s.GetName())
+		}
+		return names, resp.GetNextPageToken()
+	}
+	want := []string{"studies/a-1", "studies/a-2", "studies/b-1"}
+	if all, next := list("limited", 0, ""); !slices.Equal(all, want) || next != "" {
+		t.Errorf("%v, next page %q", all, next)
+	}
+	// Pages neither end early nor hint at what is left out.
+	var paged []string
+	for token, pages := "", 0; ; pages++ {
+		page, next := list("limited", 1, token)
+		paged = append(paged, page...)
+		if token = next; token == "" || pages > 3 {
+			break
+		}
+	}
+	if !slices.Equal(paged, want) {
+		t.Errorf("by pages: %v", paged)
+	}
+	// The token of somebody who sees more shows no more.
+	_, token := list("admin", 2, "")
+	if page, _ := list("limited", 10, token); !slices.Equal(page, want[2:]) {
+		t.Errorf("with a token of another: %v", page)
+	}
+	if all, _ := list("viewer", 0, ""); len(all) != 6 {
+		t.Errorf("a viewer of everything sees %v", all)
+	}
+}
+
+// Only the worker that a trial is handed to learns its lease token.
+func TestLeaseTokensAreHidden(t *testing.T) {
+	g := guard(t, limit.Limits{})
+	g.make("a-1")
+	resp, err := g.studies.SuggestTrials(g.as("worker"), &dparetov1.SuggestTrialsRequest{Parent: "studies/a-1", WorkerId: "w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial := resp.GetTrials()[0]
+	token := trial.GetLease().GetToken()
+	if token == "" {
+		t.Fatal("no token for the worker")
+	}
+	one, err := g.studies.GetTrial(g.as("viewer"), &dparetov1.GetTrialRequest{Name: trial.GetName()})
+	if err != nil || one.GetTrial().GetLease().GetWorkerId() != "w" || one.GetTrial().GetLease().GetToken() != "" {
+		t.Errorf("%v, %v", one, err)
+	}
+	all, err := g.studies.ListTrials(g.as("viewer"), &dparetov1.ListTrialsRequest{Parent: "studies/a-1"})
+	if err != nil || len(all.GetTrials()) != 1 || strings.Contains(all.String(), token) {
+		t.Errorf("%v, %v", all, err)
+	}
+	stopped, err := g.studies.StopTrial(g.as("worker"), &dparetov1.StopTrialRequest{Name: trial.GetName()})
+	if err != nil || strings.Contains(stopped.String(), token) {
+		t.Errorf("%v, %v", stopped, err)
+	}
+	if got := g.completeAs("worker", trial); status.Code(got) != codes.OK { // it still counts
+		t.Error(got)
+	}
+}
+
+func (g *guarded) completeAs(who string, trial *dparetov1.Trial) error {
+	_, err := g.studies.CompleteTrial(g.as(who), completion(trial, 0.5))
+	return err
+}
+
+// A stream ends when its caller's rights do.
+func TestStreamsAreAuthorizedAgain(t *testing.T) {
+	g := guard(t, limit.Limits{})
+	ask := func(stream grpc.BidiStreamingClient[reflectionv1.ServerReflectionRequest, reflectionv1.ServerReflectionResponse]) error {
+		err := stream.Send(&reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}})
+		if err != nil && !errors.Is(err, io.EOF) {
+			t.Fatal(err)
+		}
+		_, err = stream.Recv()
+		return err
+	}
+	open := func(who string) grpc.BidiStreamingClient[reflectionv1.ServerReflectionRequest, reflectionv1.ServerReflectionResponse] {
+		stream, err := reflectionv1.NewServerReflectionClient(g.conn).ServerReflectionInfo(g.as(who))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stream
+	}
+	stream := open("limited")
+	if err := ask(stream); err != nil {
+		t.Fatal(err)
+	}
+	g.change(func(all []*auth.Credential) []*auth.Credential {
+		return slices.DeleteFunc(all, func(c *auth.Credential) bool { return c.Name == "limited" })
+	})
+	if err := ask(stream); status.Code(err) != codes.Unauthenticated {
+		t.Errorf("a revoked credential: %v", err)
+	}
+	if err := ask(open("viewer")); err != nil {
+		t.Errorf("another: %v", err)
+	}
+}
+
+// Streams are authorized by each of their requests.
+func TestStreamRequestsAreAuthorized(t *testing.T) {
+	g := guard(t, limit.Limits{})
+	for who, want := range map[string]codes.Code{"viewer": codes.PermissionDenied, "worker": codes.PermissionDenied, "owner": codes.PermissionDenied} {
+		stream, err := g.admin.BackupStore(g.as(who), &dparetov1.BackupStoreRequest{})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		if status.Code(err) != want {
+			t.Errorf("backup by %s: %v, want %v", who, err, want)
+		}
+	}
+	for who, want := range map[string]bool{"viewer": true, "limited": true, "owner": true, "admin": false} {
+		stream, err := g.admin.ExportStudy(g.as(who), &dparetov1.ExportStudyRequest{Name: "studies/b-1"})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		if (status.Code(err) == codes.PermissionDenied) != want {
+			t.Errorf("export by %s: %v", who, err)
+		}
+		watch, err := g.studies.WatchStudy(g.as(who), &dparetov1.WatchStudyRequest{Name: "studies/b-1"})
+		if err == nil {
+			_, err = watch.Recv()
+		}
+		if (status.Code(err) == codes.PermissionDenied) != (who == "owner") {
+			t.Errorf("watch by %s: %v", who, err)
+		}
+	}
+}
+
+// records returns the records of the audit log.
+func (g *guarded) records() []audit.Record {
+	g.t.Helper()
+	var records []audit.Record
+	for line := range strings.Lines(g.audit.String()) {
+		var r audit.Record
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			g.t.Fatal(err)
+		}
+		r.Time, r.Peer, r.Credential = time.Time{}, "", ""
+		records = append(records, r)
+	}
+	return records
+}
+
+func TestAudit(t *testing.T) {
+	g := guard(t, limit.Limits{})
+	g.make("a-1")
+	created, err := g.studies.GetStudy(g.as("viewer"), &dparetov1.GetStudyRequest{Name: "studies/a-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.studies.CreateStudy(g.as("admin"), &dparetov1.CreateStudyRequest{
+		StudyId: "a-9", Study: &dparetov1.Study{Spec: svtSpec()}, ValidateOnly: true,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.studies.DeleteStudy(g.as("worker"), &dparetov1.DeleteStudyRequest{Name: "studies/a-1"}); status.Code(err) != codes.PermissionDenied {
+		t.Fatal(err)
+	}
+	if _, err := g.studies.DeleteStudy(g.as("admin"), &dparetov1.DeleteStudyRequest{Name: "studies/none"}); status.Code(err) != codes.NotFound {
+		t.Fatal(err)
+	}
+	resp, err := g.studies.SuggestTrials(g.as("limited"), &dparetov1.SuggestTrialsRequest{Parent: "studies/a-1", WorkerId: "w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const s = "/dpareto.v1.StudyService/"
+	want := []audit.Record{
+		{Principal: "admin", Method: s + "CreateStudy", Resource: "studies/a-1", Code: "OK", Changed: []audit.Changed{
+			{Name: "studies/a-1", Etag: created.GetStudy().GetEtag(), Revision: 1},
+		}},
+		{Principal: "worker", Method: s + "DeleteStudy", Resource: "studies/a-1", Code: "PermissionDenied"},
+		{Principal: "admin", Method: s + "DeleteStudy", Resource: "studies/none", Code: "NotFound"},
+		{Principal: "limited", Method: s + "SuggestTrials", Resource: "studies/a-1", Code: "OK", Changed: []audit.Changed{
+			{Name: "studies/a-1/trials/1", Etag: resp.GetTrials()[0].GetEtag(), Revision: resp.GetTrials()[0].GetRevision()},
+		}},
+	}
+	if diff := cmp.Diff(want, g.records()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// No secret gets into a log: neither the tokens of callers, valid or not, nor those of
+// leases, whatever becomes of the calls.
+func TestNoSecretsInLogs(t *testing.T) {
+	g := guard(t, limit.Limits{})
+	g.make("a-1")
+	secrets := []string{"MARKED-SECRET"}
+	for _, token := range g.tokens {
+		secrets = append(secrets, token, token[len("dpareto_")+13:])
+	}
+	lease := func() *dparetov1.Trial {
+		resp, err := g.studies.SuggestTrials(g.as("worker"), &dparetov1.SuggestTrialsRequest{Parent: "studies/a-1", WorkerId: "w", Resume: new(false)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets = append(secrets, resp.GetTrials()[0].GetLease().GetToken())
+		return resp.GetTrials()[0]
+	}
+	first, second := lease(), lease()
+	g.completeAs("worker", first)
+	g.completeAs("viewer", second) // denied
+	g.completeAs("nobody", second) // unknown
+	forged := proto.CloneOf(second)
+	forged.Lease.Token = "MARKED-SECRET"
+	if err := g.completeAs("worker", forged); status.Code(err) != codes.FailedPrecondition || strings.Contains(err.Error(), "MARKED-SECRET") {
+		t.Errorf("forged lease: %v", err)
+	}
+	g.tokens["forger"] = "MARKED-SECRET"
+	if err := g.completeAs("forger", second); status.Code(err) != codes.Unauthenticated || strings.Contains(err.Error(), "MARKED-SECRET") {
+		t.Errorf("forged token: %v", err)
+	}
+	for _, header := range []string{"Basic MARKED-SECRET", "MARKED-SECRET"} {
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", header)
+		if _, err := g.studies.ListStudies(ctx, &dparetov1.ListStudiesRequest{}); strings.Contains(err.Error(), "MARKED") {
+			t.Error(err)
+		}
+	}
+	logs := g.log.String() + g.audit.String()
+	if !strings.Contains(logs, "authentication failed") || !strings.Contains(logs, "CompleteTrial") {
+		t.Fatalf("logs %s", logs)
+	}
+	for _, secret := range secrets {
+		if strings.Contains(logs, secret) {
+			t.Errorf("%q is in the logs:\n%s", secret, logs)
+		}
+	}
+}
+
+// broken is a disk that is full.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// Where changes cannot be recorded they are refused; reading goes on.
+func TestAuditLogThatCannotBeWritten(t *testing.T) {
+	db, err := bolt.Open(filepath.Join(t.TempDir(), "dpareto.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	records, err := store.New(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	f := &fixture{t: t}
+	stop := f.connect(server.New(server.Options{Store: records, Logger: quiet, Audit: audit.New(broken{}, quiet)}))
+	defer stop()
+	f.create("a", svtSpec()) // finds out
+	_, err = f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/a"})
+	wantCode(t, err, codes.Unavailable, "audit log")
+	if _, err := f.studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/a"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// connect serves s to the fixture's clients until stop.
+func (f *fixture) connect(s *server.Server, options ...grpc.ServerOption) (stop func()) {
+	f.t.Helper()
+	g := s.GRPC(options...)
+	listener := bufconn.Listen(1 << 20)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := g.Serve(listener); err != nil {
+			f.t.Error(err)
+		}
+	})
+	var err error
+	f.conn, err = grpc.NewClient("passthrough:///bufconn",
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.studies, f.admin = dparetov1.NewStudyServiceClient(f.conn), dparetov1.NewAdminServiceClient(f.conn)
+	return func() {
+		f.conn.Close()
+		g.Stop()
+		serving.Wait()
+		s.Close()
+	}
+}
+
+// A client that fails to authenticate again and again is told to wait, and the log is
+// spared; valid tokens from the same address go on.
+func TestFailedAuthenticationsAreLimited(t *testing.T) {
+	g := guard(t, limit.Limits{})
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer wrong")
+	var last error
+	for range 50 {
+		_, last = g.studies.ListStudies(ctx, &dparetov1.ListStudiesRequest{})
+	}
+	wantRetry(t, last)
+	if n := strings.Count(g.log.String(), "authentication failed"); n < 10 || n > 25 {
+		t.Errorf("%d lines in the log", n)
+	}
+	if _, err := g.studies.ListStudies(g.as("viewer"), &dparetov1.ListStudiesRequest{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// wantRetry checks that an error is RESOURCE_EXHAUSTED and says when to come again.
+func wantRetry(t *testing.T, err error) {
+	t.Helper()
+	s := status.Convert(err)
+	for _, d := range s.Details() {
+		if _, ok := d.(*errdetails.RetryInfo); ok && s.Code() == codes.ResourceExhausted {
+			return
+		}
+	}
+	t.Errorf("error %v, want RESOURCE_EXHAUSTED with RetryInfo", err)
+}
+
+// One principal that calls too much is held back, others are not, and health is told.
+func TestConcurrentCallsAreLimited(t *testing.T) {
+	entered, release := make(chan struct{}), make(chan struct{})
+	hold := func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if strings.HasSuffix(info.FullMethod, "GetServerInfo") {
+			if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > time.Minute {
+				t.Errorf("deadline %v, %v", deadline, ok)
+			}
+			entered <- struct{}{}
+			<-release
+		}
+		return handler(ctx, req)
+	}
+	g := guard(t, limit.Limits{Calls: 3, CallsPerPrincipal: 2, CallTime: time.Minute}, grpc.ChainUnaryInterceptor(hold))
+	var calls sync.WaitGroup
+	begin := func(who string) {
+		calls.Go(func() {
+			if _, err := g.admin.GetServerInfo(g.as(who), &dparetov1.GetServerInfoRequest{}); err != nil {
+				t.Error(err)
+			}
+		})
+		<-entered
+	}
+	list := func(who string) error {
+		_, err := g.studies.ListStudies(g.as(who), &dparetov1.ListStudiesRequest{})
+		return err
+	}
+	begin("viewer")
+	begin("viewer")
+	wantRetry(t, list("viewer"))
+	if err := list("worker"); err != nil {
+		t.Error(err)
+	}
+	begin("worker")
+	wantRetry(t, list("admin"))
+	if _, err := healthv1.NewHealthClient(g.conn).Check(t.Context(), &healthv1.HealthCheckRequest{}); err != nil {
+		t.Error(err)
+	}
+	close(release)
+	calls.Wait()
+	if err := list("viewer"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStreamsAreLimited(t *testing.T) {
+	g := guard(t, limit.Limits{Streams: 10, StreamsPerPrincipal: 1})
+	watch := func() (healthv1.Health_WatchClient, error) {
+		stream, err := healthv1.NewHealthClient(g.conn).Watch(t.Context(), &healthv1.HealthCheckRequest{})
+		if err != nil {
+			return nil, err
+		}
+		_, err = stream.Recv()
+		return stream, err
+	}
+	stream, err := watch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = watch()
+	wantRetry(t, err)
+
+	// Draining says so to those who watch, and then ends them.
+	g.server.Drain()
+	for {
+		resp, err := stream.Recv()
+		if err != nil {
+			wantCode(t, err, codes.Unavailable, "")
+			break
+		}
+		if got := resp.GetStatus(); got != healthv1.HealthCheckResponse_NOT_SERVING {
+			t.Errorf("status %v", got)
+		}
+	}
+	resp, err := healthv1.NewHealthClient(g.conn).Check(t.Context(), &healthv1.HealthCheckRequest{})
+	if err != nil || resp.GetStatus() != healthv1.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("%v, %v", resp, err)
+	}
+	g.make("a-1") // calls go on
+}
+
+func TestStoredThingsAreLimited(t *testing.T) {
+	g := guard(t, limit.Limits{Studies: 2, TrialsPerStudy: 3, RequestBytes: 10_000})
+	g.make("a-1")
+	g.make("a-2")
+	_, err := g.studies.CreateStudy(g.as("admin"), &dparetov1.CreateStudyRequest{StudyId: "a-3", Study: &dparetov1.Study{Spec: svtSpec()}})
+	wantCode(t, err, codes.ResourceExhausted, "2")
+	g.make("a-1") // exists
+	ask := func() (int, error) {
+		resp, err := g.studies.SuggestTrials(g.as("worker"), &dparetov1.SuggestTrialsRequest{
+			Parent: "studies/a-1", WorkerId: "w", Resume: new(false),
+		})
+		return len(resp.GetTrials()), err
+	}
+	for range 3 {
+		if n, err := ask(); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	_, err = ask()
+	wantCode(t, err, codes.ResourceExhausted, "3")
+	_, err = g.studies.CreateStudy(g.as("admin"), &dparetov1.CreateStudyRequest{
+		StudyId: "a-1", Study: &dparetov1.Study{Description: strings.Repeat("x", 20_000)},
+	})
+	wantCode(t, err, codes.ResourceExhausted, "larger than max")
+	info, err := g.admin.GetServerInfo(g.as("viewer"), &dparetov1.GetServerInfoRequest{})
+	if err != nil || info.GetMaxRequestBytes() != 10_000 {
+		t.Errorf("%s, %v", protojson.Format(info), err)
+	}
+}
+
+// A server without authentication lets everybody do everything, and reflection can be
+// left out.
+func TestOpenServer(t *testing.T) {
+	f := start(t)
+	f.create("svt", svtSpec())
+	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/svt"}); err != nil {
+		t.Error(err)
+	}
+	closed := server.New(server.Options{NoReflection: true})
+	defer closed.Close()
+	for name := range closed.GRPC().GetServiceInfo() {
+		if strings.Contains(name, "reflection") {
+			t.Errorf("%s is served", name)
+		}
+	}
+}
