@@ -10,8 +10,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -46,6 +44,7 @@ type config struct {
 	plaintext bool
 	retry     retry
 	dial      []grpc.DialOption
+	security  security
 }
 
 // WithPlaintext connects without TLS to servers that are not on this machine, too.
@@ -82,7 +81,8 @@ func WithDialOptions(options ...grpc.DialOption) Option {
 // not connect: the first call does.
 //
 // The connection uses TLS with the system's roots, except to addresses of this
-// machine (localhost, 127.0.0.0/8, ::1, Unix sockets), where it is plain text.
+// machine (localhost, 127.0.0.0/8, ::1, Unix sockets), where it is plain text unless
+// an option asks for TLS (WithTLS, WithCA, WithClientCertificate, WithServerName).
 func Dial(address string, options ...Option) (*Client, error) {
 	c := config{retry: retry{timeout: DefaultTimeout}}
 	for _, o := range options {
@@ -92,10 +92,11 @@ func Dial(address string, options ...Option) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial %q: %w", address, err)
 	}
-	transport := credentials.NewTLS(nil)
-	if local || c.plaintext {
-		transport = insecure.NewCredentials()
+	transport, perCall, err := c.security.credentials(local, c.plaintext)
+	if err != nil {
+		return nil, fmt.Errorf("dial %q: %w", address, err)
 	}
+	c.dial = append(perCall, c.dial...)
 	conn, err := grpc.NewClient(address, append([]grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
 		grpc.WithChainUnaryInterceptor(c.retry.intercept),

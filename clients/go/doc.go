@@ -31,6 +31,13 @@
 // without a deadline therefore means "however long it takes"; [WithRetryNotice] tells
 // a user what is being waited for.
 //
+// # Servers that ask who calls
+//
+// [WithToken] or [WithTokenFile] sends a bearer token with every call, [WithClientCertificate]
+// shows a certificate. [WithCA] trusts the authority of a server whose certificate the
+// system does not know. A token never goes over a connection in plain text to another
+// machine, unless [WithTokenInPlaintext] allows it.
+//
 // # Errors
 //
 // Errors say what was attempted and why the server refused, every field of an

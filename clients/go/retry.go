@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
@@ -125,22 +126,34 @@ func (r *retry) intercept(ctx context.Context, method string, req, reply any, co
 			r.notice(err)
 		}
 		// Half of the pause is random, so that workers do not return all at once.
-		if wait(ctx, pause/2+rand.N(pause/2)) != nil {
+		if wait(ctx, retryDelay(err)+pause/2+rand.N(pause/2)) != nil {
 			return status.Errorf(status.FromContextError(ctx.Err()).Code(), "gave up: %s", answer(status.Convert(err)))
 		}
 	}
 }
 
 // isTransient reports whether another attempt can succeed: the server could not be
-// reached, is stopping (which cancels what it works on), lost a race, or did not
-// answer in time.
+// reached, is stopping (which cancels what it works on), lost a race, did not answer in
+// time, or has too much to do and says when to come again.
 func isTransient(err error) bool {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Aborted, codes.Canceled, codes.DeadlineExceeded:
 		return true
+	case codes.ResourceExhausted:
+		return retryDelay(err) > 0
 	default:
 		return false
 	}
+}
+
+// retryDelay returns how long the server asks to wait, 0 if it does not.
+func retryDelay(err error) time.Duration {
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok {
+			return max(info.GetRetryDelay().AsDuration(), 0)
+		}
+	}
+	return 0
 }
 
 // wait waits, or returns the context's error when it is done before.

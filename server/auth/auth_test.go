@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/reload"
 )
 
 // fixture is an authenticator with a clock that tests move.
@@ -68,7 +69,7 @@ func (f *fixture) add(credentials ...Credential) []string {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.now = f.now.Add(2 * reloadEvery)
+	f.now = f.now.Add(2 * reload.Every)
 	return tokens
 }
 
@@ -78,7 +79,7 @@ func (f *fixture) write(content string) {
 	if err := os.WriteFile(f.path, []byte(content), 0o600); err != nil {
 		f.t.Fatal(err)
 	}
-	f.now = f.now.Add(2 * reloadEvery)
+	f.now = f.now.Add(2 * reload.Every)
 }
 
 func (f *fixture) want(token string, peer *x509.Certificate, name string, want error) {
@@ -173,17 +174,17 @@ func TestReload(t *testing.T) {
 		f.log.Reset()
 		f.write(broken)
 		for range 3 {
-			f.now = f.now.Add(2 * reloadEvery)
+			f.now = f.now.Add(2 * reload.Every)
 			f.want(tokens[1], nil, "bob", nil)
 		}
-		if n := strings.Count(f.log.String(), "old credentials stay valid"); n != 1 {
+		if n := strings.Count(f.log.String(), "the old state stays valid"); n != 1 {
 			t.Errorf("%q: %d messages in the log: %s", broken, n, f.log.String())
 		}
 	}
 	if err := os.Remove(f.path); err != nil {
 		t.Fatal(err)
 	}
-	f.now = f.now.Add(2 * reloadEvery)
+	f.now = f.now.Add(2 * reload.Every)
 	f.want(tokens[1], nil, "bob", nil)
 
 	// A file that others can write to counts as broken.
@@ -197,7 +198,7 @@ func TestReload(t *testing.T) {
 	if err := os.Chmod(f.path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.now = f.now.Add(2 * reloadEvery)
+	f.now = f.now.Add(2 * reload.Every)
 	f.want(tokens[1], nil, "", ErrInvalid)
 	if _, err := f.Renew(ann); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a revoked credential was renewed: %v", err)
@@ -218,7 +219,7 @@ func TestRenewFindsTheNewRole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.now = f.now.Add(2 * reloadEvery)
+	f.now = f.now.Add(2 * reload.Every)
 	if renewed, err := f.Renew(p); err != nil || renewed.Role != Viewer {
 		t.Errorf("renewed %+v, %v", renewed, err)
 	}

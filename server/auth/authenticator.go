@@ -10,14 +10,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/dpareto/dpareto/server/reload"
 )
 
 // Errors of Authenticate. Their texts are for callers and tell nothing about other
@@ -37,27 +36,17 @@ var (
 )
 
 const (
-	// reloadEvery is the least time between two looks at the file.
-	reloadEvery = time.Second
 	// ticketPrefix begins the tickets of this process, and ticketLife bounds their use.
 	ticketPrefix = "dpareto-ticket_"
 	ticketLife   = time.Minute
 )
 
 // Authenticator knows credentials from a file, which it reads again within a second or so
-// after a change. It is safe for concurrent use.
+// after a change; a broken file leaves things as they are. It is safe for concurrent use.
 type Authenticator struct {
-	path   string
-	logger *slog.Logger
-	now    func() time.Time
-	key    [32]byte // of tickets
-
-	current atomic.Pointer[table]
-	looked  atomic.Int64 // when the file was looked at last, in Unix nanoseconds
-
-	mu     sync.Mutex  // one look at a time; protects what follows
-	seen   fs.FileInfo // of the file that was read last, broken or not
-	failed string      // the last failure, so that it is logged once
+	table *reload.Value[*table]
+	now   func() time.Time
+	key   [32]byte // of tickets
 }
 
 // table finds credentials.
@@ -76,35 +65,37 @@ type Options struct {
 
 // Open reads a file of credentials. A file that others can write to is an error.
 func Open(path string, o Options) (*Authenticator, error) {
-	a := &Authenticator{path: path, logger: o.Logger, now: o.Now}
-	if a.logger == nil {
-		a.logger = slog.Default()
+	if o.Logger == nil {
+		o.Logger = slog.Default()
 	}
-	if a.now == nil {
-		a.now = time.Now
+	if o.Now == nil {
+		o.Now = time.Now
 	}
+	a := &Authenticator{now: o.Now}
 	_, _ = rand.Read(a.key[:]) // never fails
-	a.looked.Store(a.now().UnixNano())
-	info, err := os.Stat(path)
+	var err error
+	a.table, err = reload.New(
+		reload.Options{What: "the file of credentials", Paths: []string{path}, Logger: o.Logger, Now: o.Now},
+		func() (*table, error) { return load(path, o.Logger) })
 	if err != nil {
-		return nil, err
-	}
-	if err := a.load(info); err != nil {
 		return nil, err
 	}
 	return a, nil
 }
 
-// load replaces the table by what the file holds now.
-func (a *Authenticator) load(info fs.FileInfo) error {
-	a.seen = info
-	warning, err := checkMode(a.path, info)
+// load reads a file.
+func load(path string, logger *slog.Logger) (*table, error) {
+	info, err := os.Stat(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	credentials, err := Read(a.path)
+	warning, err := checkMode(path, info)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	credentials, err := Read(path)
+	if err != nil {
+		return nil, err
 	}
 	t := &table{byID: make(map[string]*Credential), byCertificate: make(map[string]*Credential)}
 	for _, c := range credentials {
@@ -116,38 +107,10 @@ func (a *Authenticator) load(info fs.FileInfo) error {
 			t.byCertificate[c.CertificateSAN] = c
 		}
 	}
-	a.current.Store(t)
 	if warning != "" {
-		a.logger.Warn("the file of credentials "+warning, "file", a.path)
+		logger.Warn("the file of credentials "+warning, "file", path)
 	}
-	return nil
-}
-
-// refresh looks at the file now and then. A file that cannot be read leaves things as
-// they are.
-func (a *Authenticator) refresh() {
-	now, looked := a.now().UnixNano(), a.looked.Load()
-	if now-looked < int64(reloadEvery) || !a.looked.CompareAndSwap(looked, now) {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	info, err := os.Stat(a.path)
-	if err == nil {
-		if os.SameFile(info, a.seen) && info.ModTime().Equal(a.seen.ModTime()) && info.Size() == a.seen.Size() && info.Mode() == a.seen.Mode() {
-			return
-		}
-		err = a.load(info)
-	}
-	if err != nil {
-		if err.Error() != a.failed {
-			a.logger.Error("the changed file of credentials cannot be used; the old credentials stay valid", "file", a.path, "error", err)
-		}
-		a.failed = err.Error()
-		return
-	}
-	a.failed = ""
-	a.logger.Info("read the credentials again", "file", a.path, "credentials", len(a.current.Load().byID))
+	return t, nil
 }
 
 // Authenticate returns who presents a bearer token (without the word Bearer; "" for none)
@@ -155,7 +118,6 @@ func (a *Authenticator) refresh() {
 // token that is not valid is refused whatever the certificate. The error is one of those
 // above.
 func (a *Authenticator) Authenticate(_ context.Context, bearer string, peer *x509.Certificate) (Principal, error) {
-	a.refresh()
 	switch {
 	case strings.HasPrefix(bearer, ticketPrefix):
 		return a.redeem(bearer)
@@ -169,7 +131,7 @@ func (a *Authenticator) Authenticate(_ context.Context, bearer string, peer *x50
 }
 
 func (a *Authenticator) byToken(token string) (Principal, error) {
-	credential := a.current.Load().byID[tokenID(token)]
+	credential := a.table.Get().byID[tokenID(token)]
 	want := make([]byte, sha256.Size) // of no token: the comparison takes as long
 	if credential != nil && credential.TokenHash != "" {
 		want, _ = hex.DecodeString(credential.TokenHash) // was checked when it was read
@@ -184,7 +146,7 @@ func (a *Authenticator) byCertificate(peer *x509.Certificate) (Principal, error)
 	if a.now().After(peer.NotAfter) { // it was valid when the connection was made
 		return Principal{}, ErrExpired
 	}
-	t := a.current.Load()
+	t := a.table.Get()
 	for _, key := range certificateKeys(peer) {
 		if credential := t.byCertificate[key]; credential != nil {
 			p, err := a.unexpired(credential.principal())
@@ -226,8 +188,7 @@ func certificateKeys(c *x509.Certificate) []string {
 // Renew returns the principal as the file describes it now, or an error if its credential
 // was revoked or has expired. Calls that last ask now and then.
 func (a *Authenticator) Renew(p Principal) (Principal, error) {
-	a.refresh()
-	credential := a.current.Load().byID[p.Credential]
+	credential := a.table.Get().byID[p.Credential]
 	if credential == nil {
 		return Principal{}, ErrInvalid
 	}
