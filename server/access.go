@@ -28,6 +28,9 @@ const (
 	// minPing is the shortest time between keepalive pings that clients may send:
 	// workers are quiet for as long as a training run takes.
 	minPing = 10 * time.Second
+	// streamWorkers is the number of goroutines that are kept for calls, whose stacks
+	// have grown already. More calls at once get goroutines of their own.
+	streamWorkers = 64
 	// pingEvery and pingTimeout find clients that vanished.
 	pingEvery   = 2 * time.Minute
 	pingTimeout = 20 * time.Second
@@ -73,6 +76,7 @@ func (s *Server) serverOptions() []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(maxConnectionStreams),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.ConnectionTimeout(handshakeTime),
+		grpc.NumStreamWorkers(streamWorkers),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	)

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/child"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/heap"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
@@ -76,6 +77,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 	if f.supervised {
 		ctx = child.Supervised(ctx, a.stdin)
 	}
+	heap.Relax()
 	if err := a.checkListen(f); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/child"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/heap"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
@@ -47,6 +48,7 @@ type Usage struct {
 // Serve runs a server on a store until ctx is done, and beside it one that tells its
 // usage. It prints one line with both addresses.
 func Serve(ctx context.Context, stdout io.Writer, storeFile, version string) (err error) {
+	heap.Relax()
 	db, err := bolt.Open(storeFile)
 	if err != nil {
 		return err
