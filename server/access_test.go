@@ -766,7 +766,9 @@ func TestOpenServer(t *testing.T) {
 	}
 	closed := server.New(server.Options{NoReflection: true})
 	defer closed.Close()
-	for name := range closed.GRPC().GetServiceInfo() {
+	silent := closed.GRPC()
+	defer silent.Stop()
+	for name := range silent.GetServiceInfo() {
 		if strings.Contains(name, "reflection") {
 			t.Errorf("%s is served", name)
 		}

@@ -33,14 +33,15 @@ func filled(t *testing.T) (path string) {
 		id := fmt.Sprintf("study-%02d", i)
 		err := records.Update(t.Context(), func(tx *store.Tx) error {
 			study := &storev1.StudyRecord{
-				Study:           &dparetov1.Study{Name: "studies/" + id, TrialCounts: &dparetov1.TrialCounts{Succeeded: 50}},
+				Study:           &dparetov1.Study{Name: "studies/" + id, Revision: 51, TrialCounts: &dparetov1.TrialCounts{Succeeded: 50}},
 				NextTrialNumber: 51,
+				OwnRevision:     1,
 			}
 			if err := tx.PutStudy(id, study); err != nil {
 				return err
 			}
 			for n := int64(1); n <= 50; n++ {
-				trial := &dparetov1.Trial{Number: n, State: dparetov1.TrialState_TRIAL_STATE_SUCCEEDED, Note: strings.Repeat("note ", 50)}
+				trial := &dparetov1.Trial{Number: n, Revision: n + 1, State: dparetov1.TrialState_TRIAL_STATE_SUCCEEDED, Note: strings.Repeat("note ", 50)}
 				if err := tx.PutTrial(id, &storev1.TrialRecord{Trial: trial}); err != nil {
 					return err
 				}
