@@ -80,6 +80,8 @@ func toStatus(err error) error {
 		return status.Error(codes.DeadlineExceeded, "the deadline passed")
 	case errors.Is(err, store.ErrClosed):
 		return status.Error(codes.Unavailable, "the server is shutting down")
+	case errors.Is(err, store.ErrUnwritable), errors.Is(err, store.ErrCorrupt):
+		return storeStatus(err)
 	default:
 		return status.Error(codes.Internal, "internal error; the server's log has the details")
 	}

@@ -64,6 +64,7 @@ type Server struct {
 
 	studies    studyCache
 	suggesters suggesters
+	importing  idSet // the studies that calls import
 
 	background context.Context //nolint:containedctx // the lifetime of the server: ends when Close is called
 	cancel     context.CancelFunc
@@ -84,6 +85,9 @@ func New(o Options) *Server {
 	s.started = s.now()
 	s.access = newAccess(o)
 	s.background, s.cancel = context.WithCancel(context.Background())
+	if s.store != nil { // else nothing is kept
+		s.inBackground(s.dropImports)
+	}
 	return s
 }
 

@@ -56,6 +56,11 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 	// existing replaces study by the one that exists, if its spec is equal.
 	existing := func(tx *store.ReadTx) error {
 		record, err := tx.Study(id)
+		if errors.Is(err, store.ErrNotFound) {
+			if importing := checkNotImporting(tx, id); importing != nil {
+				return importing
+			}
+		}
 		if err != nil {
 			return err
 		}

@@ -494,7 +494,7 @@ func TestAuthorizeByGrant(t *testing.T) {
 		// Beside studies.
 		{a + "GetServerInfo", &dparetov1.GetServerInfoRequest{}, true},
 		{a + "BackupStore", &dparetov1.BackupStoreRequest{}, false},
-		{a + "ImportStudy", &dparetov1.ImportStudyRequest{Record: &dparetov1.ImportStudyRequest_Study{Study: study("studies/mine-1")}}, false},
+		{a + "ImportStudy", &dparetov1.ImportStudyRequest{Record: &dparetov1.ExportedRecord{Record: &dparetov1.ExportedRecord_Study{Study: &dparetov1.ExportedStudy{Study: study("studies/mine-1")}}}}, false},
 		{a + "ExportStudy", &dparetov1.ExportStudyRequest{Name: "studies/mine-1"}, true},
 		{a + "ExportStudy", &dparetov1.ExportStudyRequest{Name: "studies/adult-1"}, false},
 	} {

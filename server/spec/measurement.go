@@ -69,20 +69,30 @@ func (s *Study) compute(point space.Point) (map[string]*dparetov1.MetricValue, [
 // run. Warnings tell where the worker's own values of computed metrics differ. Field
 // paths begin with path, for example "measurement".
 func (s *Study) Measurement(path string, point space.Point, m *dparetov1.Measurement, final bool) (*dparetov1.Measurement, []*dparetov1.Warning, error) {
-	var fields invalid.Fields
 	if m == nil {
 		return nil, nil, invalid.Field(path, "must be set")
 	}
 	out := proto.CloneOf(m)
 	out.ReportTime = nil
-	s.checkStep(path, point, out, final, &fields)
+	if err := s.checkMeasurement(path, point, out, final); err != nil {
+		return nil, nil, err
+	}
+	warnings := s.complete(out, s.At(point, out.GetStep()))
+	return out, warnings, nil
+}
+
+// checkMeasurement checks what a worker reported, and sets the step of a final measurement
+// that has none.
+func (s *Study) checkMeasurement(path string, point space.Point, m *dparetov1.Measurement, final bool) error {
+	var fields invalid.Fields
+	s.checkStep(path, point, m, final, &fields)
 	if d := m.GetElapsed(); d != nil && (d.CheckValid() != nil || d.AsDuration() < 0) {
 		fields.Addf(path+".elapsed", "must not be negative, is %v", d.AsDuration())
 	}
 	for i := range s.metrics {
 		metric := &s.metrics[i]
 		id := metric.spec.GetId()
-		value, ok := out.GetMetrics()[id]
+		value, ok := m.GetMetrics()[id]
 		switch {
 		case ok:
 			checkValue(fmt.Sprintf("%s.metrics[%q]", path, id), metric, value, &fields)
@@ -100,11 +110,7 @@ func (s *Study) Measurement(path string, point space.Point, m *dparetov1.Measure
 			fields.Addf(fmt.Sprintf("%s.metrics[%q]", path, id), "is not a metric of the study")
 		}
 	}
-	if err := fields.Err(); err != nil {
-		return nil, nil, err
-	}
-	warnings := s.complete(out, s.At(point, out.GetStep()))
-	return out, warnings, nil
+	return fields.Err()
 }
 
 func (s *Study) checkStep(path string, point space.Point, m *dparetov1.Measurement, final bool, fields *invalid.Fields) {

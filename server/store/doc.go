@@ -16,6 +16,7 @@
 //	revision/{study}/{revision}  RevisionRecord: index of the last changes
 //	request/{id}                 RequestRecord: answers that are remembered
 //	expiry/{time}{id}            empty: index of requests by time
+//	import/{study}               empty: the study is being imported; its trials are hidden
 //
 // Study ids contain no slash, so that no prefix of one study covers another's.
 package store

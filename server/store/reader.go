@@ -35,7 +35,7 @@ func NewReader(ctx context.Context, kv KV) (*Store, error) {
 var kinds = []string{
 	storeKey, strings.TrimSuffix(studyPrefix, "/"), strings.TrimSuffix(trialPrefix, "/"),
 	strings.TrimSuffix(openPrefix, "/"), strings.TrimSuffix(deletedPrefix, "/"),
-	"revision", "request",
+	strings.TrimSuffix(importPrefix, "/"), "revision", "request",
 }
 
 // Known reports whether this version knows the keys with a first segment.

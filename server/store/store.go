@@ -218,6 +218,10 @@ func (s *Store) Check(ctx context.Context) []error {
 		if err != nil {
 			return err
 		}
+		// Studies that are being imported have trials before they exist.
+		if err := tx.Imports(func(study string) error { studies[study] = true; return nil }); err != nil {
+			return err
+		}
 		for _, prefix := range []string{trialPrefix, openPrefix, deletedPrefix, revisionPrefix} {
 			err := tx.r.Scan(prefix, "", func(key string, _ []byte) (bool, error) {
 				id, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")

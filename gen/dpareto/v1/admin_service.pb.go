@@ -242,11 +242,15 @@ func (*BackupStoreRequest) Descriptor() ([]byte, []int) {
 	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{3}
 }
 
-// Response of BackupStore.
+// Response of BackupStore: the copy in pieces, then a message with its size and digest.
 type BackupStoreResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The next bytes of the copy.
-	Data          []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	// The next bytes of the copy; empty in the last message.
+	Data []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	// In the last message: the length of the whole copy, in bytes.
+	TotalBytes int64 `protobuf:"varint,2,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"`
+	// In the last message: SHA-256 of the whole copy.
+	Sha256        []byte `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -284,6 +288,20 @@ func (*BackupStoreResponse) Descriptor() ([]byte, []int) {
 func (x *BackupStoreResponse) GetData() []byte {
 	if x != nil {
 		return x.Data
+	}
+	return nil
+}
+
+func (x *BackupStoreResponse) GetTotalBytes() int64 {
+	if x != nil {
+		return x.TotalBytes
+	}
+	return 0
+}
+
+func (x *BackupStoreResponse) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
 	}
 	return nil
 }
@@ -334,16 +352,12 @@ func (x *ExportStudyRequest) GetName() string {
 	return ""
 }
 
-// Response of ExportStudy: the study first, then its trials.
+// Response of ExportStudy: the study first, then its trials in ascending order of their
+// numbers, then the deleted ones.
 type ExportStudyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The next record.
-	//
-	// Types that are valid to be assigned to Record:
-	//
-	//	*ExportStudyResponse_Study
-	//	*ExportStudyResponse_Trial
-	Record        isExportStudyResponse_Record `protobuf_oneof:"record"`
+	Record        *ExportedRecord `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -378,59 +392,18 @@ func (*ExportStudyResponse) Descriptor() ([]byte, []int) {
 	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *ExportStudyResponse) GetRecord() isExportStudyResponse_Record {
+func (x *ExportStudyResponse) GetRecord() *ExportedRecord {
 	if x != nil {
 		return x.Record
 	}
 	return nil
 }
 
-func (x *ExportStudyResponse) GetStudy() *Study {
-	if x != nil {
-		if x, ok := x.Record.(*ExportStudyResponse_Study); ok {
-			return x.Study
-		}
-	}
-	return nil
-}
-
-func (x *ExportStudyResponse) GetTrial() *Trial {
-	if x != nil {
-		if x, ok := x.Record.(*ExportStudyResponse_Trial); ok {
-			return x.Trial
-		}
-	}
-	return nil
-}
-
-type isExportStudyResponse_Record interface {
-	isExportStudyResponse_Record()
-}
-
-type ExportStudyResponse_Study struct {
-	// The study.
-	Study *Study `protobuf:"bytes,1,opt,name=study,proto3,oneof"`
-}
-
-type ExportStudyResponse_Trial struct {
-	// A trial.
-	Trial *Trial `protobuf:"bytes,2,opt,name=trial,proto3,oneof"`
-}
-
-func (*ExportStudyResponse_Study) isExportStudyResponse_Record() {}
-
-func (*ExportStudyResponse_Trial) isExportStudyResponse_Record() {}
-
-// Request of ImportStudy: the study first, then its trials.
+// Request of ImportStudy: the study first, then its trials, in the order of ExportStudy.
 type ImportStudyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The next record.
-	//
-	// Types that are valid to be assigned to Record:
-	//
-	//	*ImportStudyRequest_Study
-	//	*ImportStudyRequest_Trial
-	Record        isImportStudyRequest_Record `protobuf_oneof:"record"`
+	// Required. The next record.
+	Record        *ExportedRecord `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -465,56 +438,22 @@ func (*ImportStudyRequest) Descriptor() ([]byte, []int) {
 	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *ImportStudyRequest) GetRecord() isImportStudyRequest_Record {
+func (x *ImportStudyRequest) GetRecord() *ExportedRecord {
 	if x != nil {
 		return x.Record
 	}
 	return nil
 }
 
-func (x *ImportStudyRequest) GetStudy() *Study {
-	if x != nil {
-		if x, ok := x.Record.(*ImportStudyRequest_Study); ok {
-			return x.Study
-		}
-	}
-	return nil
-}
-
-func (x *ImportStudyRequest) GetTrial() *Trial {
-	if x != nil {
-		if x, ok := x.Record.(*ImportStudyRequest_Trial); ok {
-			return x.Trial
-		}
-	}
-	return nil
-}
-
-type isImportStudyRequest_Record interface {
-	isImportStudyRequest_Record()
-}
-
-type ImportStudyRequest_Study struct {
-	// The study.
-	Study *Study `protobuf:"bytes,1,opt,name=study,proto3,oneof"`
-}
-
-type ImportStudyRequest_Trial struct {
-	// A trial.
-	Trial *Trial `protobuf:"bytes,2,opt,name=trial,proto3,oneof"`
-}
-
-func (*ImportStudyRequest_Study) isImportStudyRequest_Record() {}
-
-func (*ImportStudyRequest_Trial) isImportStudyRequest_Record() {}
-
 // Response of ImportStudy.
 type ImportStudyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The study.
 	Study *Study `protobuf:"bytes,1,opt,name=study,proto3" json:"study,omitempty"`
-	// Number of trials created.
-	Trials        int64 `protobuf:"varint,2,opt,name=trials,proto3" json:"trials,omitempty"`
+	// Number of trials created; 0 where the study existed.
+	Trials int64 `protobuf:"varint,2,opt,name=trials,proto3" json:"trials,omitempty"`
+	// Whether the study existed and was equal.
+	Existed       bool `protobuf:"varint,3,opt,name=existed,proto3" json:"existed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -563,6 +502,403 @@ func (x *ImportStudyResponse) GetTrials() int64 {
 	return 0
 }
 
+func (x *ImportStudyResponse) GetExisted() bool {
+	if x != nil {
+		return x.Existed
+	}
+	return false
+}
+
+// One record of an exported study. In JSON it is one line of the files of "dpareto
+// export".
+type ExportedRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The record.
+	//
+	// Types that are valid to be assigned to Record:
+	//
+	//	*ExportedRecord_Study
+	//	*ExportedRecord_Trial
+	Record        isExportedRecord_Record `protobuf_oneof:"record"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportedRecord) Reset() {
+	*x = ExportedRecord{}
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportedRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportedRecord) ProtoMessage() {}
+
+func (x *ExportedRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportedRecord.ProtoReflect.Descriptor instead.
+func (*ExportedRecord) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ExportedRecord) GetRecord() isExportedRecord_Record {
+	if x != nil {
+		return x.Record
+	}
+	return nil
+}
+
+func (x *ExportedRecord) GetStudy() *ExportedStudy {
+	if x != nil {
+		if x, ok := x.Record.(*ExportedRecord_Study); ok {
+			return x.Study
+		}
+	}
+	return nil
+}
+
+func (x *ExportedRecord) GetTrial() *ExportedTrial {
+	if x != nil {
+		if x, ok := x.Record.(*ExportedRecord_Trial); ok {
+			return x.Trial
+		}
+	}
+	return nil
+}
+
+type isExportedRecord_Record interface {
+	isExportedRecord_Record()
+}
+
+type ExportedRecord_Study struct {
+	// The study.
+	Study *ExportedStudy `protobuf:"bytes,1,opt,name=study,proto3,oneof"`
+}
+
+type ExportedRecord_Trial struct {
+	// A trial.
+	Trial *ExportedTrial `protobuf:"bytes,2,opt,name=trial,proto3,oneof"`
+}
+
+func (*ExportedRecord_Study) isExportedRecord_Record() {}
+
+func (*ExportedRecord_Trial) isExportedRecord_Record() {}
+
+// A study with what the server keeps of it beside.
+type ExportedStudy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The study.
+	Study *Study `protobuf:"bytes,1,opt,name=study,proto3" json:"study,omitempty"`
+	// Number that the next trial gets.
+	NextTrialNumber int64 `protobuf:"varint,2,opt,name=next_trial_number,json=nextTrialNumber,proto3" json:"next_trial_number,omitempty"`
+	// Number of trials completed so far, deleted ones included.
+	CompletedTrials int64 `protobuf:"varint,3,opt,name=completed_trials,json=completedTrials,proto3" json:"completed_trials,omitempty"`
+	// What the trials completed so far say of max_stagnant_trials; absent without it.
+	Stagnation *ExportedStagnation `protobuf:"bytes,4,opt,name=stagnation,proto3" json:"stagnation,omitempty"`
+	// Revision of the last change of the study's own fields.
+	OwnRevision   int64 `protobuf:"varint,5,opt,name=own_revision,json=ownRevision,proto3" json:"own_revision,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportedStudy) Reset() {
+	*x = ExportedStudy{}
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportedStudy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportedStudy) ProtoMessage() {}
+
+func (x *ExportedStudy) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportedStudy.ProtoReflect.Descriptor instead.
+func (*ExportedStudy) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ExportedStudy) GetStudy() *Study {
+	if x != nil {
+		return x.Study
+	}
+	return nil
+}
+
+func (x *ExportedStudy) GetNextTrialNumber() int64 {
+	if x != nil {
+		return x.NextTrialNumber
+	}
+	return 0
+}
+
+func (x *ExportedStudy) GetCompletedTrials() int64 {
+	if x != nil {
+		return x.CompletedTrials
+	}
+	return 0
+}
+
+func (x *ExportedStudy) GetStagnation() *ExportedStagnation {
+	if x != nil {
+		return x.Stagnation
+	}
+	return nil
+}
+
+func (x *ExportedStudy) GetOwnRevision() int64 {
+	if x != nil {
+		return x.OwnRevision
+	}
+	return 0
+}
+
+// How long the hypervolume of a study has not grown.
+type ExportedStagnation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of trials completed since it grew.
+	Trials int64 `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
+	// The hypervolume when it grew.
+	Hypervolume float64 `protobuf:"fixed64,2,opt,name=hypervolume,proto3" json:"hypervolume,omitempty"`
+	// The observed front within the reference values: what is minimised, with the sign of
+	// objectives to maximise turned.
+	Front         []*ExportedPoint `protobuf:"bytes,3,rep,name=front,proto3" json:"front,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportedStagnation) Reset() {
+	*x = ExportedStagnation{}
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportedStagnation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportedStagnation) ProtoMessage() {}
+
+func (x *ExportedStagnation) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportedStagnation.ProtoReflect.Descriptor instead.
+func (*ExportedStagnation) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ExportedStagnation) GetTrials() int64 {
+	if x != nil {
+		return x.Trials
+	}
+	return 0
+}
+
+func (x *ExportedStagnation) GetHypervolume() float64 {
+	if x != nil {
+		return x.Hypervolume
+	}
+	return 0
+}
+
+func (x *ExportedStagnation) GetFront() []*ExportedPoint {
+	if x != nil {
+		return x.Front
+	}
+	return nil
+}
+
+// A point of a front.
+type ExportedPoint struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One cost per objective.
+	Costs         []float64 `protobuf:"fixed64,1,rep,packed,name=costs,proto3" json:"costs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportedPoint) Reset() {
+	*x = ExportedPoint{}
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportedPoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportedPoint) ProtoMessage() {}
+
+func (x *ExportedPoint) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportedPoint.ProtoReflect.Descriptor instead.
+func (*ExportedPoint) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ExportedPoint) GetCosts() []float64 {
+	if x != nil {
+		return x.Costs
+	}
+	return nil
+}
+
+// A trial with what the server keeps of it beside.
+type ExportedTrial struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The trial.
+	Trial *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
+	// Whether the trial was deleted. What its runs spent of the data's privacy remains.
+	Deleted bool `protobuf:"varint,2,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	// Tokens of all leases that were ever handed out, the current one last.
+	LeaseTokens []string `protobuf:"bytes,3,rep,name=lease_tokens,json=leaseTokens,proto3" json:"lease_tokens,omitempty"`
+	// Token of the lease under which the trial was completed.
+	CompletionToken string `protobuf:"bytes,4,opt,name=completion_token,json=completionToken,proto3" json:"completion_token,omitempty"`
+	// SHA-256 of the outcome with which the trial was completed.
+	CompletionDigest []byte `protobuf:"bytes,5,opt,name=completion_digest,json=completionDigest,proto3" json:"completion_digest,omitempty"`
+	// Position of the completion among those of the study, from 1; 0 for open trials.
+	CompletionOrder int64 `protobuf:"varint,6,opt,name=completion_order,json=completionOrder,proto3" json:"completion_order,omitempty"`
+	// How often a worker gave the trial back in good order.
+	Releases int64 `protobuf:"varint,7,opt,name=releases,proto3" json:"releases,omitempty"`
+	// Time of the last change, or of the deletion.
+	ChangeTime    *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=change_time,json=changeTime,proto3" json:"change_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportedTrial) Reset() {
+	*x = ExportedTrial{}
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportedTrial) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportedTrial) ProtoMessage() {}
+
+func (x *ExportedTrial) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportedTrial.ProtoReflect.Descriptor instead.
+func (*ExportedTrial) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ExportedTrial) GetTrial() *Trial {
+	if x != nil {
+		return x.Trial
+	}
+	return nil
+}
+
+func (x *ExportedTrial) GetDeleted() bool {
+	if x != nil {
+		return x.Deleted
+	}
+	return false
+}
+
+func (x *ExportedTrial) GetLeaseTokens() []string {
+	if x != nil {
+		return x.LeaseTokens
+	}
+	return nil
+}
+
+func (x *ExportedTrial) GetCompletionToken() string {
+	if x != nil {
+		return x.CompletionToken
+	}
+	return ""
+}
+
+func (x *ExportedTrial) GetCompletionDigest() []byte {
+	if x != nil {
+		return x.CompletionDigest
+	}
+	return nil
+}
+
+func (x *ExportedTrial) GetCompletionOrder() int64 {
+	if x != nil {
+		return x.CompletionOrder
+	}
+	return 0
+}
+
+func (x *ExportedTrial) GetReleases() int64 {
+	if x != nil {
+		return x.Releases
+	}
+	return 0
+}
+
+func (x *ExportedTrial) GetChangeTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ChangeTime
+	}
+	return nil
+}
+
 var File_dpareto_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_dpareto_v1_admin_service_proto_rawDesc = "" +
@@ -584,22 +920,50 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\rAlgorithmInfo\x12)\n" +
 	"\x04name\x18\x01 \x01(\x0e2\x15.dpareto.v1.AlgorithmR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\"\x14\n" +
-	"\x12BackupStoreRequest\")\n" +
+	"\x12BackupStoreRequest\"b\n" +
 	"\x13BackupStoreResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data\"(\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\x12\x1f\n" +
+	"\vtotal_bytes\x18\x02 \x01(\x03R\n" +
+	"totalBytes\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\fR\x06sha256\"(\n" +
 	"\x12ExportStudyRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"u\n" +
-	"\x13ExportStudyResponse\x12)\n" +
-	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyH\x00R\x05study\x12)\n" +
-	"\x05trial\x18\x02 \x01(\v2\x11.dpareto.v1.TrialH\x00R\x05trialB\b\n" +
-	"\x06record\"t\n" +
-	"\x12ImportStudyRequest\x12)\n" +
-	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyH\x00R\x05study\x12)\n" +
-	"\x05trial\x18\x02 \x01(\v2\x11.dpareto.v1.TrialH\x00R\x05trialB\b\n" +
-	"\x06record\"V\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"I\n" +
+	"\x13ExportStudyResponse\x122\n" +
+	"\x06record\x18\x01 \x01(\v2\x1a.dpareto.v1.ExportedRecordR\x06record\"H\n" +
+	"\x12ImportStudyRequest\x122\n" +
+	"\x06record\x18\x01 \x01(\v2\x1a.dpareto.v1.ExportedRecordR\x06record\"p\n" +
 	"\x13ImportStudyResponse\x12'\n" +
 	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyR\x05study\x12\x16\n" +
-	"\x06trials\x18\x02 \x01(\x03R\x06trials2\xda\x02\n" +
+	"\x06trials\x18\x02 \x01(\x03R\x06trials\x12\x18\n" +
+	"\aexisted\x18\x03 \x01(\bR\aexisted\"\x80\x01\n" +
+	"\x0eExportedRecord\x121\n" +
+	"\x05study\x18\x01 \x01(\v2\x19.dpareto.v1.ExportedStudyH\x00R\x05study\x121\n" +
+	"\x05trial\x18\x02 \x01(\v2\x19.dpareto.v1.ExportedTrialH\x00R\x05trialB\b\n" +
+	"\x06record\"\xf2\x01\n" +
+	"\rExportedStudy\x12'\n" +
+	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyR\x05study\x12*\n" +
+	"\x11next_trial_number\x18\x02 \x01(\x03R\x0fnextTrialNumber\x12)\n" +
+	"\x10completed_trials\x18\x03 \x01(\x03R\x0fcompletedTrials\x12>\n" +
+	"\n" +
+	"stagnation\x18\x04 \x01(\v2\x1e.dpareto.v1.ExportedStagnationR\n" +
+	"stagnation\x12!\n" +
+	"\fown_revision\x18\x05 \x01(\x03R\vownRevision\"\x7f\n" +
+	"\x12ExportedStagnation\x12\x16\n" +
+	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12 \n" +
+	"\vhypervolume\x18\x02 \x01(\x01R\vhypervolume\x12/\n" +
+	"\x05front\x18\x03 \x03(\v2\x19.dpareto.v1.ExportedPointR\x05front\"%\n" +
+	"\rExportedPoint\x12\x14\n" +
+	"\x05costs\x18\x01 \x03(\x01R\x05costs\"\xd1\x02\n" +
+	"\rExportedTrial\x12'\n" +
+	"\x05trial\x18\x01 \x01(\v2\x11.dpareto.v1.TrialR\x05trial\x12\x18\n" +
+	"\adeleted\x18\x02 \x01(\bR\adeleted\x12!\n" +
+	"\flease_tokens\x18\x03 \x03(\tR\vleaseTokens\x12)\n" +
+	"\x10completion_token\x18\x04 \x01(\tR\x0fcompletionToken\x12+\n" +
+	"\x11completion_digest\x18\x05 \x01(\fR\x10completionDigest\x12)\n" +
+	"\x10completion_order\x18\x06 \x01(\x03R\x0fcompletionOrder\x12\x1a\n" +
+	"\breleases\x18\a \x01(\x03R\breleases\x12;\n" +
+	"\vchange_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"changeTime2\xda\x02\n" +
 	"\fAdminService\x12T\n" +
 	"\rGetServerInfo\x12 .dpareto.v1.GetServerInfoRequest\x1a!.dpareto.v1.GetServerInfoResponse\x12P\n" +
 	"\vBackupStore\x12\x1e.dpareto.v1.BackupStoreRequest\x1a\x1f.dpareto.v1.BackupStoreResponse0\x01\x12P\n" +
@@ -621,7 +985,7 @@ func file_dpareto_v1_admin_service_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_admin_service_proto_rawDescData
 }
 
-var file_dpareto_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_dpareto_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_dpareto_v1_admin_service_proto_goTypes = []any{
 	(*GetServerInfoRequest)(nil),  // 0: dpareto.v1.GetServerInfoRequest
 	(*GetServerInfoResponse)(nil), // 1: dpareto.v1.GetServerInfoResponse
@@ -632,33 +996,43 @@ var file_dpareto_v1_admin_service_proto_goTypes = []any{
 	(*ExportStudyResponse)(nil),   // 6: dpareto.v1.ExportStudyResponse
 	(*ImportStudyRequest)(nil),    // 7: dpareto.v1.ImportStudyRequest
 	(*ImportStudyResponse)(nil),   // 8: dpareto.v1.ImportStudyResponse
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
-	(Algorithm)(0),                // 10: dpareto.v1.Algorithm
-	(*Study)(nil),                 // 11: dpareto.v1.Study
-	(*Trial)(nil),                 // 12: dpareto.v1.Trial
+	(*ExportedRecord)(nil),        // 9: dpareto.v1.ExportedRecord
+	(*ExportedStudy)(nil),         // 10: dpareto.v1.ExportedStudy
+	(*ExportedStagnation)(nil),    // 11: dpareto.v1.ExportedStagnation
+	(*ExportedPoint)(nil),         // 12: dpareto.v1.ExportedPoint
+	(*ExportedTrial)(nil),         // 13: dpareto.v1.ExportedTrial
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	(Algorithm)(0),                // 15: dpareto.v1.Algorithm
+	(*Study)(nil),                 // 16: dpareto.v1.Study
+	(*Trial)(nil),                 // 17: dpareto.v1.Trial
 }
 var file_dpareto_v1_admin_service_proto_depIdxs = []int32{
-	9,  // 0: dpareto.v1.GetServerInfoResponse.start_time:type_name -> google.protobuf.Timestamp
+	14, // 0: dpareto.v1.GetServerInfoResponse.start_time:type_name -> google.protobuf.Timestamp
 	2,  // 1: dpareto.v1.GetServerInfoResponse.algorithms:type_name -> dpareto.v1.AlgorithmInfo
-	10, // 2: dpareto.v1.AlgorithmInfo.name:type_name -> dpareto.v1.Algorithm
-	11, // 3: dpareto.v1.ExportStudyResponse.study:type_name -> dpareto.v1.Study
-	12, // 4: dpareto.v1.ExportStudyResponse.trial:type_name -> dpareto.v1.Trial
-	11, // 5: dpareto.v1.ImportStudyRequest.study:type_name -> dpareto.v1.Study
-	12, // 6: dpareto.v1.ImportStudyRequest.trial:type_name -> dpareto.v1.Trial
-	11, // 7: dpareto.v1.ImportStudyResponse.study:type_name -> dpareto.v1.Study
-	0,  // 8: dpareto.v1.AdminService.GetServerInfo:input_type -> dpareto.v1.GetServerInfoRequest
-	3,  // 9: dpareto.v1.AdminService.BackupStore:input_type -> dpareto.v1.BackupStoreRequest
-	5,  // 10: dpareto.v1.AdminService.ExportStudy:input_type -> dpareto.v1.ExportStudyRequest
-	7,  // 11: dpareto.v1.AdminService.ImportStudy:input_type -> dpareto.v1.ImportStudyRequest
-	1,  // 12: dpareto.v1.AdminService.GetServerInfo:output_type -> dpareto.v1.GetServerInfoResponse
-	4,  // 13: dpareto.v1.AdminService.BackupStore:output_type -> dpareto.v1.BackupStoreResponse
-	6,  // 14: dpareto.v1.AdminService.ExportStudy:output_type -> dpareto.v1.ExportStudyResponse
-	8,  // 15: dpareto.v1.AdminService.ImportStudy:output_type -> dpareto.v1.ImportStudyResponse
-	12, // [12:16] is the sub-list for method output_type
-	8,  // [8:12] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	15, // 2: dpareto.v1.AlgorithmInfo.name:type_name -> dpareto.v1.Algorithm
+	9,  // 3: dpareto.v1.ExportStudyResponse.record:type_name -> dpareto.v1.ExportedRecord
+	9,  // 4: dpareto.v1.ImportStudyRequest.record:type_name -> dpareto.v1.ExportedRecord
+	16, // 5: dpareto.v1.ImportStudyResponse.study:type_name -> dpareto.v1.Study
+	10, // 6: dpareto.v1.ExportedRecord.study:type_name -> dpareto.v1.ExportedStudy
+	13, // 7: dpareto.v1.ExportedRecord.trial:type_name -> dpareto.v1.ExportedTrial
+	16, // 8: dpareto.v1.ExportedStudy.study:type_name -> dpareto.v1.Study
+	11, // 9: dpareto.v1.ExportedStudy.stagnation:type_name -> dpareto.v1.ExportedStagnation
+	12, // 10: dpareto.v1.ExportedStagnation.front:type_name -> dpareto.v1.ExportedPoint
+	17, // 11: dpareto.v1.ExportedTrial.trial:type_name -> dpareto.v1.Trial
+	14, // 12: dpareto.v1.ExportedTrial.change_time:type_name -> google.protobuf.Timestamp
+	0,  // 13: dpareto.v1.AdminService.GetServerInfo:input_type -> dpareto.v1.GetServerInfoRequest
+	3,  // 14: dpareto.v1.AdminService.BackupStore:input_type -> dpareto.v1.BackupStoreRequest
+	5,  // 15: dpareto.v1.AdminService.ExportStudy:input_type -> dpareto.v1.ExportStudyRequest
+	7,  // 16: dpareto.v1.AdminService.ImportStudy:input_type -> dpareto.v1.ImportStudyRequest
+	1,  // 17: dpareto.v1.AdminService.GetServerInfo:output_type -> dpareto.v1.GetServerInfoResponse
+	4,  // 18: dpareto.v1.AdminService.BackupStore:output_type -> dpareto.v1.BackupStoreResponse
+	6,  // 19: dpareto.v1.AdminService.ExportStudy:output_type -> dpareto.v1.ExportStudyResponse
+	8,  // 20: dpareto.v1.AdminService.ImportStudy:output_type -> dpareto.v1.ImportStudyResponse
+	17, // [17:21] is the sub-list for method output_type
+	13, // [13:17] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_admin_service_proto_init() }
@@ -668,13 +1042,9 @@ func file_dpareto_v1_admin_service_proto_init() {
 	}
 	file_dpareto_v1_study_proto_init()
 	file_dpareto_v1_trial_proto_init()
-	file_dpareto_v1_admin_service_proto_msgTypes[6].OneofWrappers = []any{
-		(*ExportStudyResponse_Study)(nil),
-		(*ExportStudyResponse_Trial)(nil),
-	}
-	file_dpareto_v1_admin_service_proto_msgTypes[7].OneofWrappers = []any{
-		(*ImportStudyRequest_Study)(nil),
-		(*ImportStudyRequest_Trial)(nil),
+	file_dpareto_v1_admin_service_proto_msgTypes[9].OneofWrappers = []any{
+		(*ExportedRecord_Study)(nil),
+		(*ExportedRecord_Trial)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -682,7 +1052,7 @@ func file_dpareto_v1_admin_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_admin_service_proto_rawDesc), len(file_dpareto_v1_admin_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,15 +29,23 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// For operators.
+// For operators. What these calls read includes the tokens of leases, with which anybody
+// can report results: they are for administrators alone.
 type AdminServiceClient interface {
 	// Returns what the server is and can do.
 	GetServerInfo(ctx context.Context, in *GetServerInfoRequest, opts ...grpc.CallOption) (*GetServerInfoResponse, error)
-	// Streams a consistent copy of the store.
+	// Streams a copy of the whole store as it is at one moment. Other calls go on meanwhile,
+	// however slowly the copy is read.
 	BackupStore(ctx context.Context, in *BackupStoreRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupStoreResponse], error)
-	// Streams a study with its trials.
+	// Streams a study as it is at one moment, with all that is needed to go on with it
+	// elsewhere: its trials, deleted ones included, and the tokens of leases. Workers can
+	// go on with an imported study as if nothing had happened.
 	ExportStudy(ctx context.Context, in *ExportStudyRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportStudyResponse], error)
-	// Creates a study from an exported stream.
+	// Creates a study from an exported stream: wholly, or not at all. Importing a study that
+	// exists and is equal to the stream changes nothing; where it differs the answer is
+	// ALREADY_EXISTS. Every record is validated; the first that is not valid ends the call
+	// with INVALID_ARGUMENT, which names its line (from 1) and its field. What the server
+	// computed or derived, such as ε, is taken over and not computed again.
 	ImportStudy(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportStudyRequest, ImportStudyResponse], error)
 }
 
@@ -114,15 +122,23 @@ type AdminService_ImportStudyClient = grpc.ClientStreamingClient[ImportStudyRequ
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
 //
-// For operators.
+// For operators. What these calls read includes the tokens of leases, with which anybody
+// can report results: they are for administrators alone.
 type AdminServiceServer interface {
 	// Returns what the server is and can do.
 	GetServerInfo(context.Context, *GetServerInfoRequest) (*GetServerInfoResponse, error)
-	// Streams a consistent copy of the store.
+	// Streams a copy of the whole store as it is at one moment. Other calls go on meanwhile,
+	// however slowly the copy is read.
 	BackupStore(*BackupStoreRequest, grpc.ServerStreamingServer[BackupStoreResponse]) error
-	// Streams a study with its trials.
+	// Streams a study as it is at one moment, with all that is needed to go on with it
+	// elsewhere: its trials, deleted ones included, and the tokens of leases. Workers can
+	// go on with an imported study as if nothing had happened.
 	ExportStudy(*ExportStudyRequest, grpc.ServerStreamingServer[ExportStudyResponse]) error
-	// Creates a study from an exported stream.
+	// Creates a study from an exported stream: wholly, or not at all. Importing a study that
+	// exists and is equal to the stream changes nothing; where it differs the answer is
+	// ALREADY_EXISTS. Every record is validated; the first that is not valid ends the call
+	// with INVALID_ARGUMENT, which names its line (from 1) and its field. What the server
+	// computed or derived, such as ε, is taken over and not computed again.
 	ImportStudy(grpc.ClientStreamingServer[ImportStudyRequest, ImportStudyResponse]) error
 	mustEmbedUnimplementedAdminServiceServer()
 }

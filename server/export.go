@@ -1,0 +1,159 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"hash"
+	"io"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protodelim"
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// ExportStudy implements AdminService. The records are written to disk first, so that
+// neither a slow client keeps a snapshot of the store open nor a large study fills the
+// memory.
+func (s *adminService) ExportStudy(req *dparetov1.ExportStudyRequest, stream grpc.ServerStreamingServer[dparetov1.ExportStudyResponse]) (err error) {
+	id, err := parseStudyName("name", req.GetName())
+	if err != nil {
+		return err
+	}
+	file, err := s.store.Scratch()
+	if err != nil {
+		return toStatus(err)
+	}
+	defer func() { err = toStatus(errors.Join(err, file.Close())) }()
+	buffered := bufio.NewWriter(file)
+	err = s.store.View(stream.Context(), func(tx *store.ReadTx) error {
+		return exportStudy(stream.Context(), tx, id, func(record *dparetov1.ExportedRecord) error {
+			_, err := protodelim.MarshalTo(buffered, record)
+			return err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if err := buffered.Flush(); err != nil {
+		return err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	reader := bufio.NewReader(file)
+	for {
+		record := new(dparetov1.ExportedRecord)
+		err := protodelim.UnmarshalOptions{MaxSize: -1}.UnmarshalFrom(reader, record)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(&dparetov1.ExportStudyResponse{Record: record}); err != nil {
+			return err
+		}
+	}
+}
+
+// exportStudy passes the records of a study to fn, in the order of the contract.
+func exportStudy(ctx context.Context, tx *store.ReadTx, id string, fn func(*dparetov1.ExportedRecord) error) error {
+	study, err := findStudy(tx, id)
+	if err != nil {
+		return err
+	}
+	if err := fn(exportedStudy(study)); err != nil {
+		return err
+	}
+	trials := func(deleted bool) func(*storev1.TrialRecord) (bool, error) {
+		return func(record *storev1.TrialRecord) (bool, error) {
+			if err := ctx.Err(); err != nil {
+				return false, err
+			}
+			return true, fn(exportedTrial(record, deleted))
+		}
+	}
+	if err := tx.Trials(id, 0, trials(false)); err != nil {
+		return err
+	}
+	return tx.DeletedTrials(id, trials(true))
+}
+
+// exportedStudy returns the record of a study as it leaves the server.
+func exportedStudy(r *storev1.StudyRecord) *dparetov1.ExportedRecord {
+	study := &dparetov1.ExportedStudy{
+		Study:           r.GetStudy(),
+		NextTrialNumber: r.GetNextTrialNumber(),
+		CompletedTrials: r.GetCompletedTrials(),
+		OwnRevision:     r.GetOwnRevision(),
+	}
+	if stagnation := r.GetStagnation(); stagnation != nil {
+		study.Stagnation = &dparetov1.ExportedStagnation{Trials: stagnation.GetTrials(), Hypervolume: stagnation.GetHypervolume()}
+		for _, p := range stagnation.GetFront() {
+			study.Stagnation.Front = append(study.Stagnation.Front, &dparetov1.ExportedPoint{Costs: p.GetCosts()})
+		}
+	}
+	return &dparetov1.ExportedRecord{Record: &dparetov1.ExportedRecord_Study{Study: study}}
+}
+
+// studyRecord is the inverse of exportedStudy.
+func studyRecord(study *dparetov1.ExportedStudy) *storev1.StudyRecord {
+	r := &storev1.StudyRecord{
+		Study:           study.GetStudy(),
+		NextTrialNumber: study.GetNextTrialNumber(),
+		CompletedTrials: study.GetCompletedTrials(),
+		OwnRevision:     study.GetOwnRevision(),
+	}
+	if stagnation := study.GetStagnation(); stagnation != nil {
+		r.Stagnation = &storev1.Stagnation{Trials: stagnation.GetTrials(), Hypervolume: stagnation.GetHypervolume()}
+		for _, p := range stagnation.GetFront() {
+			r.Stagnation.Front = append(r.Stagnation.Front, &storev1.FrontCosts{Costs: p.GetCosts()})
+		}
+	}
+	return r
+}
+
+// exportedTrial returns the record of a trial as it leaves the server.
+func exportedTrial(r *storev1.TrialRecord, deleted bool) *dparetov1.ExportedRecord {
+	return &dparetov1.ExportedRecord{Record: &dparetov1.ExportedRecord_Trial{Trial: &dparetov1.ExportedTrial{
+		Trial:            r.GetTrial(),
+		Deleted:          deleted,
+		LeaseTokens:      r.GetLeaseTokens(),
+		CompletionToken:  r.GetCompletionToken(),
+		CompletionDigest: r.GetCompletionDigest(),
+		CompletionOrder:  r.GetCompletionOrder(),
+		Releases:         r.GetReleases(),
+		ChangeTime:       r.GetChangeTime(),
+	}}}
+}
+
+// trialRecord is the inverse of exportedTrial.
+func trialRecord(trial *dparetov1.ExportedTrial) *storev1.TrialRecord {
+	return &storev1.TrialRecord{
+		Trial:            trial.GetTrial(),
+		LeaseTokens:      trial.GetLeaseTokens(),
+		CompletionToken:  trial.GetCompletionToken(),
+		CompletionDigest: trial.GetCompletionDigest(),
+		CompletionOrder:  trial.GetCompletionOrder(),
+		Releases:         trial.GetReleases(),
+		ChangeTime:       trial.GetChangeTime(),
+	}
+}
+
+// recordDigest tells streams of records apart.
+type recordDigest struct{ hash hash.Hash }
+
+func newRecordDigest() recordDigest { return recordDigest{sha256.New()} }
+
+func (d recordDigest) add(record *dparetov1.ExportedRecord) error {
+	_, err := protodelim.MarshalOptions{MarshalOptions: proto.MarshalOptions{Deterministic: true}}.MarshalTo(d.hash, record)
+	return err
+}
+
+func (d recordDigest) sum() string { return string(d.hash.Sum(nil)) }

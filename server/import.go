@@ -1,0 +1,301 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// Bounds of the trials of an import that wait to be written together.
+const (
+	importTrials = 500
+	importBytes  = 1 << 20
+)
+
+// checkNotImporting refuses the id of a study that is being imported.
+func checkNotImporting(tx *store.ReadTx, id string) error {
+	importing, err := tx.Importing(id)
+	if err != nil || !importing {
+		return err
+	}
+	return status.Errorf(codes.Aborted, "study %s is being imported; try again", studyName(id))
+}
+
+// ImportStudy implements AdminService. The trials are written in pieces, hidden until the
+// study is written last, so that neither the memory nor other calls feel their number.
+func (s *adminService) ImportStudy(stream grpc.ClientStreamingServer[dparetov1.ImportStudyRequest, dparetov1.ImportStudyResponse]) error {
+	resp, err := s.importStudy(stream)
+	if err != nil {
+		return toStatus(err)
+	}
+	return stream.SendAndClose(resp)
+}
+
+func (s *Server) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportStudyRequest, dparetov1.ImportStudyResponse]) (_ *dparetov1.ImportStudyResponse, err error) {
+	ctx := stream.Context()
+	i := &studyImport{digest: newRecordDigest(), orders: make(map[int64]bool), revisions: make(map[int64]bool), counts: new(dparetov1.TrialCounts)}
+	if err := i.receive(stream); errors.Is(err, io.EOF) {
+		return nil, invalid.Field("record", "must be set: the stream is empty")
+	} else if err != nil {
+		return nil, err
+	}
+	if !s.importing.begin(i.id) {
+		return nil, status.Errorf(codes.Aborted, "study %s is being imported by another call", studyName(i.id))
+	}
+	defer s.importing.end(i.id)
+	existing, err := s.beginImport(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	if existing == nil {
+		defer func() {
+			if err == nil {
+				return
+			}
+			// Also when the client is gone. What remains is removed at the next start.
+			if failed := s.store.DropImport(context.WithoutCancel(ctx), i.id); failed != nil {
+				s.logger.ErrorContext(ctx, "remains of an import", "study", studyName(i.id), "error", failed)
+			}
+		}()
+	}
+	for {
+		err := i.receive(stream)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if existing == nil && (len(i.waiting) >= importTrials || i.bytes >= importBytes) {
+			if err := s.store.Update(ctx, i.flush); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := i.checkWhole(); err != nil {
+		return nil, err
+	}
+	if existing != nil {
+		return s.compareImport(ctx, i)
+	}
+	err = s.store.Update(ctx, func(tx *store.Tx) error {
+		if err := i.flush(tx); err != nil {
+			return err
+		}
+		tx.EndImport(i.id)
+		return tx.PutStudy(i.id, i.record)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &dparetov1.ImportStudyResponse{Study: s.present(i.record), Trials: i.trials}, nil
+}
+
+// beginImport marks the study as being imported, or returns the one that exists.
+func (s *Server) beginImport(ctx context.Context, i *studyImport) (existing *storev1.StudyRecord, err error) {
+	// Nobody imports it at present: a mark is left of a crash.
+	if err := s.store.DropImport(ctx, i.id); err != nil {
+		return nil, err
+	}
+	err = s.store.Update(ctx, func(tx *store.Tx) error {
+		existing, err = tx.Study(i.id)
+		if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		existing = nil
+		// What is derived from studies is kept by their uid.
+		err := tx.Studies("", func(other *storev1.StudyRecord) (bool, error) {
+			if other.GetStudy().GetUid() == i.record.GetStudy().GetUid() {
+				return false, i.invalid("record.study.study.uid", "is that of %s", other.GetStudy().GetName())
+			}
+			return true, ctx.Err()
+		})
+		tx.BeginImport(i.id)
+		return err
+	})
+	return existing, err
+}
+
+// compareImport answers the import of a study that exists.
+func (s *Server) compareImport(ctx context.Context, i *studyImport) (*dparetov1.ImportStudyResponse, error) {
+	existing := newRecordDigest()
+	resp := &dparetov1.ImportStudyResponse{Existed: true}
+	err := s.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := findStudy(tx, i.id)
+		if err != nil {
+			return err
+		}
+		if err := exportStudy(ctx, tx, i.id, existing.add); err != nil {
+			return err
+		}
+		resp.Study = s.present(record)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if existing.sum() != i.digest.sum() {
+		return nil, status.Errorf(codes.AlreadyExists, "study %s exists and differs; delete it first to replace it", studyName(i.id))
+	}
+	return resp, nil
+}
+
+// dropImports removes what imports left behind that a crash ended.
+func (s *Server) dropImports() {
+	var ids []string
+	err := s.store.View(s.background, func(tx *store.ReadTx) error {
+		return tx.Imports(func(id string) error { ids = append(ids, id); return nil })
+	})
+	for _, id := range ids {
+		if !s.importing.begin(id) {
+			continue // a client imports it again, which removes the rest
+		}
+		err = errors.Join(err, s.store.DropImport(s.background, id))
+		s.importing.end(id)
+	}
+	if err != nil && s.background.Err() == nil {
+		s.logger.ErrorContext(s.background, "remains of an import", "error", err)
+	}
+}
+
+// studyImport is an import under way.
+type studyImport struct {
+	line     int // records received
+	id       string
+	record   *storev1.StudyRecord
+	compiled *spec.Study
+	digest   recordDigest
+
+	waiting []*dparetov1.ExportedTrial // to be written
+	bytes   int
+	trials  int64
+
+	// What the trials so far say.
+	counts  *dparetov1.TrialCounts
+	live    []int64 // numbers, ascending
+	deleted int64   // the last number of a deleted one
+	orders  map[int64]bool
+	revisions map[int64]bool // of trials and of the study's own fields
+}
+
+// receive receives a record and checks it. It returns io.EOF at the end.
+func (i *studyImport) receive(stream grpc.ClientStreamingServer[dparetov1.ImportStudyRequest, dparetov1.ImportStudyResponse]) error {
+	req, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	i.line++
+	if path := findUnimplemented("", req.ProtoReflect()); path != "" {
+		return status.Errorf(codes.Unimplemented, "line %d: %s is not supported by this version of the server", i.line, path)
+	}
+	record := req.GetRecord()
+	switch r := record.GetRecord().(type) {
+	case *dparetov1.ExportedRecord_Study:
+		if i.record != nil {
+			return i.invalid("record.study", "is a second study; every study is a stream of its own")
+		}
+		err = i.study(r.Study)
+	case *dparetov1.ExportedRecord_Trial:
+		if i.record == nil {
+			return i.invalid("record.trial", "comes before the study")
+		}
+		err = i.trial(r.Trial)
+		i.trials++
+		i.waiting = append(i.waiting, r.Trial)
+		i.bytes += proto.Size(r.Trial)
+	default:
+		return i.invalid("record", "one of study and trial must be set")
+	}
+	if err != nil {
+		return i.atLine(err)
+	}
+	return i.digest.add(record)
+}
+
+// flush writes the trials that wait.
+func (i *studyImport) flush(tx *store.Tx) error {
+	for _, trial := range i.waiting {
+		put := tx.PutTrial
+		if trial.GetDeleted() {
+			put = tx.DeleteTrial
+		}
+		if err := put(i.id, trialRecord(trial)); err != nil {
+			return err
+		}
+	}
+	i.waiting, i.bytes = i.waiting[:0], 0
+	return nil
+}
+
+// invalid is the error of the current record's field.
+func (i *studyImport) invalid(field, format string, args ...any) error {
+	return i.atLine(invalid.Field(field, format, args...))
+}
+
+// atLine adds the line to an error of a record.
+func (i *studyImport) atLine(err error) error {
+	s := status.Convert(err)
+	if s.Code() != codes.InvalidArgument {
+		return err
+	}
+	p := s.Proto()
+	p.Message = fmt.Sprintf("line %d: %s", i.line, p.GetMessage())
+	return status.FromProto(p).Err()
+}
+
+// checkWhole checks what only the whole stream tells.
+func (i *studyImport) checkWhole() error {
+	i.line = 1
+	if counts := i.record.GetStudy().GetTrialCounts(); !proto.Equal(counts, i.counts) {
+		return i.invalid("record.study.study.trial_counts", "must be those of the trials, {%v}, are {%v}",
+			strings.TrimSpace(i.counts.String()), strings.TrimSpace(counts.String()))
+	}
+	return nil
+}
+
+// isLive reports whether a trial with the number came that is not deleted.
+func (i *studyImport) isLive(number int64) bool {
+	_, found := slices.BinarySearch(i.live, number)
+	return found
+}
+
+// idSet is a set of studies that something is done with by one call at a time.
+type idSet struct {
+	mu  sync.Mutex
+	ids map[string]bool
+}
+
+// begin adds a study, and returns false if it was there.
+func (s *idSet) begin(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ids[id] {
+		return false
+	}
+	if s.ids == nil {
+		s.ids = make(map[string]bool)
+	}
+	s.ids[id] = true
+	return true
+}
+
+func (s *idSet) end(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.ids, id)
+}
