@@ -90,7 +90,7 @@ var methods = map[string]Method{
 	dparetov1.AdminService_GetServerInfo_FullMethodName: {Role: Viewer, Scope: Anywhere},
 	dparetov1.AdminService_BackupStore_FullMethodName:   {Role: Admin, Scope: WholeServer, Audited: true},
 	dparetov1.AdminService_ExportStudy_FullMethodName:   {Role: Admin, Scope: Study, Resource: inName, Audited: true},
-	dparetov1.AdminService_ImportStudy_FullMethodName:   {Role: Admin, Scope: WholeServer, Resource: "study.name", Audited: true},
+	dparetov1.AdminService_ImportStudy_FullMethodName:   {Role: Admin, Scope: WholeServer, Resource: "record.study.study.name", Audited: true},
 
 	healthv1.Health_Check_FullMethodName: {Scope: Public},
 	healthv1.Health_List_FullMethodName:  {Scope: Public},
