@@ -112,3 +112,48 @@ func TestCompleteTrialsAreForgotten(t *testing.T) {
 		t.Errorf("the last useful step of %d trials is kept, want 0", n)
 	}
 }
+
+// So many studies are kept, those used last; another spec takes the place of the one
+// before, but not of a later one.
+func TestStudiesAreForgotten(t *testing.T) {
+	studies := studyCache{maximum: 2, limit: 10}
+	study := func(uid string, revision int64, most float64) *dparetov1.Study {
+		asked := runSpec()
+		asked.Parameters[0].GetDoubleDomain().Max = most
+		return &dparetov1.Study{Uid: uid, Revision: revision, Etag: etag(uid+"12345678", revision), Spec: asked}
+	}
+	get := func(study *dparetov1.Study) *cachedStudy {
+		cached, err := studies.get(study)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !cached.compiles(study.GetSpec()) {
+			t.Errorf("compiled %v", cached.compiled.Spec)
+		}
+		return cached
+	}
+	a, b := get(study("a", 1, 1)), get(study("b", 1, 1))
+	studies.keep("a", a, 3)
+	studies.keep("b", b, 4)
+	if get(study("a", 1, 1)) != a || get(study("b", 1, 1)) != b {
+		t.Error("compiled again")
+	}
+	if get(study("a", 2, 1)) != a { // renamed
+		t.Error("compiled again")
+	}
+	c := get(study("c", 1, 1))
+	if studies.kept != 3 || len(studies.studies) != 2 || get(study("a", 2, 1)) != a {
+		t.Errorf("%d evaluations of %d studies are kept, want those of a", studies.kept, len(studies.studies))
+	}
+	studies.keep("b", b, 9) // a late reader of what is not kept any more
+	if studies.kept != 3 {
+		t.Errorf("%d evaluations are kept", studies.kept)
+	}
+	grown := get(study("a", 3, 2))
+	if grown == a || studies.kept != 0 {
+		t.Errorf("%d evaluations are kept of the smaller space", studies.kept)
+	}
+	if past := get(study("a", 2, 1)); past == grown || get(study("a", 3, 2)) != grown || get(study("c", 1, 1)) != c {
+		t.Error("the smaller space took the place of the larger one")
+	}
+}

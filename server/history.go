@@ -29,26 +29,34 @@ type snapshot struct {
 // snapshot reads a study's history. A study that was deleted, also if another has
 // taken its name, is NOT_FOUND.
 func (s *Server) snapshot(ctx context.Context, id, uid string) (*snapshot, error) {
-	var cached *cachedStudy
-	err := s.store.View(ctx, func(tx *store.ReadTx) error {
-		record, err := findStudy(tx, id)
-		if err != nil {
+	for {
+		var cached *cachedStudy
+		err := s.store.View(ctx, func(tx *store.ReadTx) error {
+			record, err := findStudy(tx, id)
+			if err != nil {
+				return err
+			}
+			cached, err = s.studies.get(record.GetStudy())
 			return err
+		})
+		if err != nil {
+			return nil, err
 		}
-		cached, err = s.studies.get(record.GetStudy())
-		return err
-	})
-	if err != nil {
-		return nil, err
+		out := &snapshot{cached: cached, compiled: cached.compiled}
+		evaluations, err := s.readHistory(ctx, id, uid, out)
+		if errors.Is(err, errGrown) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.studies.keep(uid, cached, evaluations)
+		return out, nil
 	}
-	out := &snapshot{cached: cached, compiled: cached.compiled}
-	evaluations, err := s.readHistory(ctx, id, uid, out)
-	if err != nil {
-		return nil, err
-	}
-	s.studies.keep(uid, cached, evaluations)
-	return out, nil
 }
+
+// errGrown says that the space of a study has grown since its spec was compiled.
+var errGrown = errors.New("the space of the study has grown")
 
 // readHistory sets the record and the history of a snapshot, and returns how many
 // evaluations are kept for it.
@@ -65,6 +73,9 @@ func (s *Server) readHistory(ctx context.Context, id, uid string, out *snapshot)
 		}
 		if record.GetStudy().GetUid() != uid {
 			return studyNotFound(id)
+		}
+		if !cached.compiles(record.GetStudy().GetSpec()) {
+			return errGrown
 		}
 		out.record = record
 		checkpoints := s.learnsFromCheckpoints(cached.compiled)

@@ -84,7 +84,7 @@ func (s *Server) prepareNow(ctx context.Context, id, uid string, p *prepared, se
 	if err != nil {
 		return nil, false, err
 	}
-	if s.creatable(from.record, 1) == 0 || from.record.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED {
+	if s.creatable(from.record, 1) == 0 {
 		return nil, false, nil
 	}
 	p.mu.Lock()
@@ -116,6 +116,15 @@ func (p *prepared) take(ctx context.Context, from *snapshot, count int) (suggest
 		return current.suggestions, current.exhausted, current.err == nil
 	case <-ctx.Done():
 		return nil, false, false
+	}
+}
+
+// abandon gives up what is in the making.
+func (p *prepared) abandon() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current != nil {
+		p.current.cancel()
 	}
 }
 

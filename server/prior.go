@@ -74,18 +74,26 @@ func incompatibility(asked, prior *dparetov1.StudySpec) string {
 		}
 		return all
 	}
-	if d := firstDifference(domains(asked), domains(prior)); d != "" {
+	if d := firstDifference(domains(asked), domains(prior), holdsDomain); d != "" {
 		return "parameter " + d
 	}
-	if d := firstDifference(objectives(asked), objectives(prior)); d != "" {
+	sameObjective := func(a, b *dparetov1.MetricSpec) bool { return proto.Equal(a, b) }
+	if d := firstDifference(objectives(asked), objectives(prior), sameObjective); d != "" {
 		return "objective " + d
 	}
 	return ""
 }
 
+// holdsDomain reports whether a parameter can have all values of a parameter of a prior
+// study: its domain may have grown since.
+func holdsDomain(asked, prior *dparetov1.ParameterSpec) bool {
+	_, reason, sameKind := missing(prior, asked)
+	return sameKind && reason == ""
+}
+
 // firstDifference tells the first id, in their order, that only one of two studies has
-// or that means something else in the other.
-func firstDifference[M proto.Message](asked, prior map[string]M) string {
+// or that does not mean the same in the other.
+func firstDifference[M proto.Message](asked, prior map[string]M, same func(asked, prior M) bool) string {
 	var ids []string
 	for id := range asked {
 		ids = append(ids, id)
@@ -102,7 +110,7 @@ func firstDifference[M proto.Message](asked, prior map[string]M) string {
 			return id + " is not one of its"
 		case !inAsked:
 			return id + " of it is missing here"
-		case !proto.Equal(a, b):
+		case !same(a, b):
 			return fmt.Sprintf("%s is {%v} here and {%v} there", id, a, b)
 		}
 	}
@@ -141,7 +149,7 @@ func (p *priorCache) read(ctx context.Context, s *Server, tx *store.ReadTx, comp
 		}
 		if err == nil {
 			priors[i] = record
-			fmt.Fprintf(&key, "%s %v;", record.GetStudy().GetUid(), settledKey(record))
+			fmt.Fprintf(&key, "%s %d %v;", record.GetStudy().GetUid(), record.GetOwnRevision(), settledKey(record))
 		} else {
 			key.WriteString("gone;")
 		}

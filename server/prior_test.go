@@ -37,7 +37,7 @@ func TestPriorStudiesAreChecked(t *testing.T) {
 		"missing":   {func(a *dparetov1.StudySpec) { a.PriorStudies = []string{"studies/none"} }, "prior_studies[0]: studies/none does not exist"},
 		"malformed": {func(a *dparetov1.StudySpec) { a.PriorStudies = []string{"none"} }, "prior_studies[0]: "},
 		"twice":     {func(a *dparetov1.StudySpec) { a.PriorStudies = []string{"studies/runs", "studies/runs"} }, "prior_studies[1]: studies/runs occurs twice"},
-		"domain":    {func(a *dparetov1.StudySpec) { a.Parameters[0].GetDoubleDomain().Max = 2 }, "parameter x is"},
+		"domain":    {func(a *dparetov1.StudySpec) { a.Parameters[0].GetDoubleDomain().Max = 0.5 }, "parameter x is"},
 		"extra parameter": {func(a *dparetov1.StudySpec) {
 			a.Parameters = append(a.Parameters, &dparetov1.ParameterSpec{Id: "a", Scale: dparetov1.Scale_SCALE_LINEAR, Domain: a.GetParameters()[0].GetDomain()})
 		}, "parameter a is not one of its"},

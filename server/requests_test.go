@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -81,6 +82,23 @@ var mutations = map[string]func(f *fixture, study string) proto.Message{
 	},
 	"StopTrial": func(f *fixture, study string) proto.Message {
 		return &dparetov1.StopTrialRequest{Name: f.one(study, "w").GetName(), Reason: "why"}
+	},
+	"UpdateStudy": func(_ *fixture, study string) proto.Message {
+		return &dparetov1.UpdateStudyRequest{
+			Study: &dparetov1.Study{Name: study, Description: "x"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"description"}},
+		}
+	},
+	"UpdateTrial": func(f *fixture, study string) proto.Message {
+		return &dparetov1.UpdateTrialRequest{
+			Trial: &dparetov1.Trial{Name: f.one(study, "w").GetName(), Note: "x"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"note"}},
+		}
+	},
+	"PauseStudy": func(_ *fixture, study string) proto.Message { return &dparetov1.PauseStudyRequest{Name: study} },
+	"ResumeStudy": func(f *fixture, study string) proto.Message {
+		if _, err := f.studies.PauseStudy(f.t.Context(), &dparetov1.PauseStudyRequest{Name: study}); err != nil {
+			f.t.Fatal(err)
+		}
+		return &dparetov1.ResumeStudyRequest{Name: study}
 	},
 }
 

@@ -81,7 +81,7 @@ func New(o Options) *Server {
 		s.now = time.Now
 	}
 	s.hopeless = s.isHopeless
-	s.studies.limit = maxCachedEvaluations
+	s.studies.limit, s.studies.maximum = maxCachedEvaluations, maxCachedStudies
 	s.started = s.now()
 	s.access = newAccess(o)
 	s.background, s.cancel = context.WithCancel(context.Background())

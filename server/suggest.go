@@ -156,7 +156,7 @@ func (s *Server) explain(c *change, resp *dparetov1.SuggestTrialsResponse, missi
 
 // creatable returns how many of count trials the budget allows to create now.
 func (s *Server) creatable(record *storev1.StudyRecord, count int) int {
-	if s.spent(record) != "" {
+	if s.spent(record) != "" || record.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED {
 		return 0
 	}
 	study := record.GetStudy()
@@ -458,14 +458,15 @@ func suggestSafely(ctx context.Context, d suggest.Designer, from *snapshot, r su
 }
 
 // createSuggested creates trials from suggestions and hands them to the demands, each
-// its share. raced reports that nothing was done because the study's numbers moved on.
+// its share. raced reports that nothing was done because the study's numbers moved on, or
+// its space has grown.
 func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot, designer suggest.Designer, suggestions []suggest.Suggestion, exhausted bool, batch []*demand, shares []int) (raced bool, err error) {
 	answers := make([]demand, len(batch))
 	err = s.changeStudy(ctx, id, new(mutation), func(c *change) error {
 		if c.study.GetStudy().GetUid() != from.record.GetStudy().GetUid() {
 			return studyNotFound(id)
 		}
-		if c.study.GetNextTrialNumber() != from.record.GetNextTrialNumber() {
+		if c.study.GetNextTrialNumber() != from.record.GetNextTrialNumber() || !c.cached.compiles(from.record.GetStudy().GetSpec()) {
 			raced = true
 			return nil
 		}

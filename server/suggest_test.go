@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
@@ -357,5 +358,33 @@ func TestRequestsAreForgotten(t *testing.T) {
 		if n, want := remembered(), max(0, old-(i+1)*forgetAtOnce); n != want {
 			t.Errorf("%d are remembered, want %d", n, want)
 		}
+	}
+}
+
+// A suggestion from a space that grows while it is made is made again.
+func TestSpaceGrowsDuringSuggestion(t *testing.T) {
+	var s *studyService
+	var most []float64
+	s = serviceWith(t, fakeDesigner{func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
+		most = append(most, p.Space.Parameters[0].Max)
+		if len(most) == 1 {
+			resp, err := s.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/s"})
+			if err != nil {
+				return nil, err
+			}
+			resp.GetStudy().GetSpec().GetParameters()[0].GetDoubleDomain().Max *= 2
+			mask := &fieldmaskpb.FieldMask{Paths: []string{"spec.parameters"}}
+			if _, err := s.UpdateStudy(t.Context(), &dparetov1.UpdateStudyRequest{Study: resp.GetStudy(), UpdateMask: mask}); err != nil {
+				return nil, err
+			}
+		}
+		return suggest.NewRandom().Suggest(ctx, p, h, r)
+	}})
+	resp, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: "w"})
+	if err != nil || len(resp.GetTrials()) != 1 {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	if len(most) != 2 || most[1] != 2*most[0] || resp.GetTrials()[0].GetProvenance().GetFallbackReason() != "" {
+		t.Errorf("made in spaces up to %v: %v", most, resp.GetTrials())
 	}
 }

@@ -219,15 +219,10 @@ func (s *studyService) CreateTrial(ctx context.Context, req *dparetov1.CreateTri
 	if requested == nil {
 		return nil, invalid.Field("trial", "must be set")
 	}
-	var fields invalid.Fields
 	if requested.GetName() != "" {
-		fields.Addf("trial.name", "must be empty: the server numbers trials")
+		return nil, invalid.Field("trial.name", "must be empty: the server numbers trials")
 	}
-	validateLabels("trial.labels", requested.GetLabels(), &fields)
-	if n := len([]rune(requested.GetNote())); n > maxText {
-		fields.Addf("trial.note", "must have at most %d characters, has %d", maxText, n)
-	}
-	if err := fields.Err(); err != nil {
+	if err := validateTrialFields(requested); err != nil {
 		return nil, err
 	}
 	if err := s.prepareRequested(ctx, id, requested); err != nil {

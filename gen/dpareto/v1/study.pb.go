@@ -467,8 +467,8 @@ type StudySpec struct {
 	Trainer *TrainerSpec `protobuf:"bytes,11,opt,name=trainer,proto3" json:"trainer,omitempty"`
 	// Names of at most 20 earlier studies whose successful trials serve as a prior: what
 	// a model expects until the study's own trials say otherwise. They must exist when
-	// the study is created, with the same parameters by id and domain and the same
-	// objectives by id, goal and transform. Their trials are read whenever a suggestion
+	// the study is created, with the same parameters by id and domain, or smaller domains,
+	// and the same objectives by id, goal and transform. Their trials are read whenever a suggestion
 	// is made, at most about 1,000 of their measurements; one that was deleted meanwhile
 	// counts no more.
 	PriorStudies []string `protobuf:"bytes,12,rep,name=prior_studies,json=priorStudies,proto3" json:"prior_studies,omitempty"`

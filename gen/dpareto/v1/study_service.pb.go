@@ -445,8 +445,8 @@ type UpdateStudyRequest struct {
 	// changed only if it still has that one.
 	Study *Study `protobuf:"bytes,1,opt,name=study,proto3" json:"study,omitempty"`
 	// Required. The fields to change, for example "labels" or "spec.budget.max_trials".
-	// "spec.parameters" takes all parameters of the study. "*" takes every field that can be
-	// changed from the study given, and empties those that it leaves out.
+	// "spec.parameters" takes all parameters of the study. "*" stands for display_name,
+	// description, labels and the whole spec.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Identifier of the request (see StudyService).
 	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
