@@ -48,8 +48,6 @@ func TestPrivacyService(t *testing.T) {
 	}
 	_, err = client.ComputeEpsilon(t.Context(), &dparetov1.ComputeEpsilonRequest{})
 	wantCode(t, err, codes.InvalidArgument, "privacy: must be set")
-	_, err = client.GetPrivacyLedger(t.Context(), &dparetov1.GetPrivacyLedgerRequest{})
-	wantCode(t, err, codes.Unimplemented, "")
 }
 
 // A study without a choice of accountant has the tightest, and shows the lower bound

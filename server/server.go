@@ -126,7 +126,7 @@ func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
 	g := grpc.NewServer(append(s.serverOptions(), options...)...)
 	dparetov1.RegisterStudyServiceServer(g, &studyService{Server: s})
 	dparetov1.RegisterFrontServiceServer(g, &frontService{Server: s})
-	dparetov1.RegisterPrivacyServiceServer(g, privacyService{})
+	dparetov1.RegisterPrivacyServiceServer(g, privacyService{Server: s})
 	dparetov1.RegisterReleaseServiceServer(g, dparetov1.UnimplementedReleaseServiceServer{})
 	dparetov1.RegisterAdminServiceServer(g, &adminService{Server: s})
 	healthv1.RegisterHealthServer(g, s.access.health)
@@ -152,6 +152,7 @@ type frontService struct {
 type privacyService struct {
 	dparetov1.UnimplementedPrivacyServiceServer
 	accounting.Service
+	*Server
 }
 
 // ComputeEpsilon implements PrivacyService.

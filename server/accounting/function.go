@@ -245,6 +245,8 @@ func accountantOf(name string) (dparetov1.Accountant, dparetov1.Conversion) {
 		return dparetov1.Accountant_ACCOUNTANT_PURE_ADVANCED, dparetov1.Conversion_CONVERSION_UNSPECIFIED
 	case privacy.Pure{Rule: privacy.Optimal}.Name():
 		return dparetov1.Accountant_ACCOUNTANT_PURE_OPTIMAL, dparetov1.Conversion_CONVERSION_UNSPECIFIED
+	case "rdp_odometer": // see privacy.Odometer
+		return dparetov1.Accountant_ACCOUNTANT_RDP_ODOMETER, dparetov1.Conversion_CONVERSION_UNSPECIFIED
 	case privacy.RDP{}.Name():
 		return dparetov1.Accountant_ACCOUNTANT_RDP, dparetov1.Conversion_CONVERSION_IMPROVED
 	case privacy.RDP{Conversion: privacy.Classic}.Name():

@@ -100,6 +100,10 @@ const (
 	Accountant_ACCOUNTANT_PURE_ADVANCED Accountant = 7
 	// Optimal composition of pure mechanisms (Kairouz, Oh and Viswanath 2015).
 	Accountant_ACCOUNTANT_PURE_OPTIMAL Accountant = 8
+	// A running account in Rényi differential privacy of mechanisms that are chosen one
+	// after the other from the outputs of earlier ones (see GetPrivacyLedger). Refused in
+	// specs.
+	Accountant_ACCOUNTANT_RDP_ODOMETER Accountant = 9
 )
 
 // Enum value maps for Accountant.
@@ -114,6 +118,7 @@ var (
 		6: "ACCOUNTANT_GDP",
 		7: "ACCOUNTANT_PURE_ADVANCED",
 		8: "ACCOUNTANT_PURE_OPTIMAL",
+		9: "ACCOUNTANT_RDP_ODOMETER",
 	}
 	Accountant_value = map[string]int32{
 		"ACCOUNTANT_UNSPECIFIED":   0,
@@ -125,6 +130,7 @@ var (
 		"ACCOUNTANT_GDP":           6,
 		"ACCOUNTANT_PURE_ADVANCED": 7,
 		"ACCOUNTANT_PURE_OPTIMAL":  8,
+		"ACCOUNTANT_RDP_ODOMETER":  9,
 	}
 )
 
@@ -1864,7 +1870,7 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\tAdjacency\x12\x19\n" +
 	"\x15ADJACENCY_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14ADJACENCY_ADD_REMOVE\x10\x01\x12\x19\n" +
-	"\x15ADJACENCY_REPLACE_ONE\x10\x02*\xe3\x01\n" +
+	"\x15ADJACENCY_REPLACE_ONE\x10\x02*\x80\x02\n" +
 	"\n" +
 	"Accountant\x12\x1a\n" +
 	"\x16ACCOUNTANT_UNSPECIFIED\x10\x00\x12\x17\n" +
@@ -1875,7 +1881,8 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x10ACCOUNTANT_EXACT\x10\x05\x12\x12\n" +
 	"\x0eACCOUNTANT_GDP\x10\x06\x12\x1c\n" +
 	"\x18ACCOUNTANT_PURE_ADVANCED\x10\a\x12\x1b\n" +
-	"\x17ACCOUNTANT_PURE_OPTIMAL\x10\b*Y\n" +
+	"\x17ACCOUNTANT_PURE_OPTIMAL\x10\b\x12\x1b\n" +
+	"\x17ACCOUNTANT_RDP_ODOMETER\x10\t*Y\n" +
 	"\n" +
 	"Conversion\x12\x1a\n" +
 	"\x16CONVERSION_UNSPECIFIED\x10\x00\x12\x16\n" +

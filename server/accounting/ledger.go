@@ -1,0 +1,176 @@
+package accounting
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
+)
+
+// maxExactParts is the number of different mechanisms up to which a composition is
+// accounted as tightly as possible, which takes up to a millisecond for each; beyond it
+// by Rényi divergences alone.
+const maxExactParts = 1000
+
+// Ledger adds up what many runs of the mechanism of a [Function] cost together, each with
+// values of the variables of its own. It is not safe for concurrent use.
+type Ledger struct {
+	function *Function
+	parts    []part
+	byKey    map[string]int // indices of parts
+	runs     int64
+}
+
+// part is a mechanism, at its length, with the number of its runs.
+type part struct {
+	release release
+	runs    int64
+}
+
+// NewLedger returns an empty ledger.
+func NewLedger(f *Function) *Ledger { return &Ledger{function: f, byKey: make(map[string]int)} }
+
+// Charge adds runs of the mechanism for values of the variables. The errors are those of
+// [Function.Check]; then nothing is added.
+func (l *Ledger) Charge(variables map[string]any, runs int64) error {
+	if runs < 1 {
+		panic("accounting: a charge of no runs")
+	}
+	r, err := l.function.mechanism.release(variables)
+	if err != nil {
+		return err
+	}
+	key := fmt.Sprintf("%d %T%+v", r.runs, r.mechanism, r.mechanism)
+	i, ok := l.byKey[key]
+	if !ok {
+		i = len(l.parts)
+		l.byKey[key] = i
+		l.parts = append(l.parts, part{release: r})
+	}
+	l.parts[i].runs += runs
+	l.runs += runs
+	return nil
+}
+
+// Mechanisms returns the number of different mechanisms, with their lengths, so far.
+func (l *Ledger) Mechanisms() int { return len(l.parts) }
+
+// Function returns the function of the ledger.
+func (l *Ledger) Function() *Function { return l.function }
+
+// Composed returns the guarantee of all runs together, for a δ in (0, 1), or 0 where the
+// mechanism is pure. The parameters of all runs are taken to be fixed in advance, and
+// accounted as tightly as package privacy can.
+func (l *Ledger) Composed(delta float64) (*dparetov1.PrivacyGuarantee, error) {
+	if len(l.parts) == 0 {
+		return l.nothing(delta), nil
+	}
+	composed := make(privacy.Composition, len(l.parts))
+	for i, p := range l.parts {
+		if p.runs > math.MaxInt64/p.release.runs {
+			return nil, &privacy.FieldError{Field: "runs", Message: "are too many to add up"}
+		}
+		composed[i] = privacy.Part{Mechanism: p.release.mechanism, Count: p.runs * p.release.runs}
+	}
+	accountant := privacy.Accountant(privacy.Tightest{})
+	if len(l.parts) > maxExactParts && delta > 0 {
+		accountant = privacy.RDP{}
+	}
+	g, err := privacy.Epsilon(accountant, composed, 1, delta)
+	if err != nil {
+		return nil, err
+	}
+	if pure, ok := l.pure(); ok && pure < g.Epsilon {
+		g.Epsilon, g.Accountant, g.Order = pure, privacy.Pure{}.Name(), 0
+	}
+	return l.message(g, "the configurations and the number of the runs were fixed before the first one, not chosen by their results"), nil
+}
+
+// Adaptive returns the guarantee of all runs together where the parameters of each may
+// have been chosen by the results of earlier ones: that of a [privacy.Odometer], or the
+// sum of the ε of pure mechanisms if that is less. It takes up to a millisecond for every
+// different mechanism; the error may be that of the context.
+func (l *Ledger) Adaptive(ctx context.Context, delta float64) (*dparetov1.PrivacyGuarantee, error) {
+	if len(l.parts) == 0 {
+		return l.nothing(delta), nil
+	}
+	const assumption = "a run was stopped, and the next one chosen, by nothing but what the ledger charges for"
+	sum, isPure := l.pure()
+	if delta == 0 {
+		g := privacy.Guarantee{Epsilon: sum, Accountant: privacy.Pure{}.Name(), Assumptions: l.composition().Assumptions()}
+		if !isPure {
+			g.Epsilon = math.Inf(1)
+		}
+		return l.message(g, assumption), nil
+	}
+	odometer, err := privacy.NewOdometer(delta, adjacencyOf(l.function.spec.GetAdjacency()))
+	if err != nil {
+		return nil, err
+	}
+	var g privacy.Guarantee
+	for _, p := range l.parts {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if p.runs > math.MaxInt64/p.release.runs {
+			return nil, &privacy.FieldError{Field: "runs", Message: "are too many to add up"}
+		}
+		if g, err = odometer.Spend(p.release.mechanism, p.runs*p.release.runs); err != nil {
+			return nil, err
+		}
+	}
+	g.Assumptions = append(l.composition().Assumptions(), g.Assumptions...)
+	if isPure && sum < g.Epsilon {
+		g.Epsilon, g.Accountant, g.Order = sum, privacy.Pure{}.Name(), 0
+	}
+	return l.message(g, assumption), nil
+}
+
+// composition returns the mechanisms, each once.
+func (l *Ledger) composition() privacy.Composition {
+	c := make(privacy.Composition, len(l.parts))
+	for i, p := range l.parts {
+		c[i] = privacy.Part{Mechanism: p.release.mechanism, Count: 1}
+	}
+	return c
+}
+
+// pure returns the sum of the ε of all runs, false if one has no pure guarantee. It holds
+// with certainty, however the runs were chosen.
+func (l *Ledger) pure() (sum float64, ok bool) {
+	for _, p := range l.parts {
+		g, err := privacy.Epsilon(privacy.Pure{}, p.release.mechanism, p.release.runs, 0)
+		if err != nil {
+			return math.Inf(1), false
+		}
+		sum += float64(p.runs) * g.Epsilon
+	}
+	return sum, true
+}
+
+// nothing is the guarantee of no runs at all.
+func (l *Ledger) nothing(delta float64) *dparetov1.PrivacyGuarantee {
+	g := l.message(privacy.Guarantee{Delta: delta}, "")
+	g.Accountant = dparetov1.Accountant_ACCOUNTANT_PURE
+	return g
+}
+
+// message converts a guarantee of all runs.
+func (l *Ledger) message(g privacy.Guarantee, assumption string) *dparetov1.PrivacyGuarantee {
+	var all release
+	for _, p := range l.parts {
+		all.datasetSize = max(all.datasetSize, p.release.datasetSize)
+	}
+	m := l.function.message(g, all)
+	m.Steps = l.runs
+	// Losses by inversion hold for distributions that all parts attain together, which
+	// different configurations need not.
+	m.EpsilonLower = nil
+	if assumption != "" {
+		m.Assumptions = append(slices.Clone(m.GetAssumptions()), "the runs have independent randomness", assumption)
+	}
+	return m
+}

@@ -1,0 +1,301 @@
+package server_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// gaussianSpec is a study of the Gaussian mechanism with sensitivity 1, at δ = 1e-5.
+func gaussianSpec() *dparetov1.StudySpec {
+	spec := svtSpec()
+	spec.Parameters = []*dparetov1.ParameterSpec{{
+		Id: "sigma", Scale: dparetov1.Scale_SCALE_LOG,
+		Domain: &dparetov1.ParameterSpec_DoubleDomain{DoubleDomain: &dparetov1.DoubleDomain{Min: 0.5, Max: 100}},
+	}}
+	spec.Metrics[0].GetComputed().Function = &dparetov1.ComputedSource_Privacy{Privacy: &dparetov1.PrivacySpec{
+		Mechanism: &dparetov1.PrivacySpec_Gaussian{Gaussian: &dparetov1.GaussianMechanism{Sensitivity: "1", StandardDeviation: "sigma"}},
+		Delta:     1e-5,
+		Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
+	}}
+	return spec
+}
+
+// gaussianDelta is δ of a mechanism that is μ-GDP at ε (Balle and Wang 2018, Theorem 8).
+func gaussianDelta(mu, epsilon float64) float64 {
+	phi := func(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
+	return phi(mu/2-epsilon/mu) - math.Exp(epsilon)*phi(-mu/2-epsilon/mu)
+}
+
+func sigma(x float64) map[string]*dparetov1.Value {
+	return map[string]*dparetov1.Value{"sigma": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: x}}}
+}
+
+func (f *fixture) ledger(study string, delta float64) *dparetov1.GetPrivacyLedgerResponse {
+	f.t.Helper()
+	resp, err := dparetov1.NewPrivacyServiceClient(f.conn).GetPrivacyLedger(f.t.Context(), &dparetov1.GetPrivacyLedgerRequest{Name: study, Delta: delta})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return resp
+}
+
+// k runs of a Gaussian mechanism are one with 1/√k of the noise, and Gaussian mechanisms
+// in general one with the root of the sum of the squares of μ. Ledgers only ever grow, and
+// are never below their largest entry.
+func TestLedgerOfGaussians(t *testing.T) {
+	f := start(t)
+	study := f.create("gaussian", gaussianSpec())
+	if l := f.ledger(study, 0); l.GetRuns() != 0 || l.GetComposed().GetEpsilon() != 0 || len(l.GetEntries()) != 0 {
+		t.Errorf("of an empty study: %v", l)
+	}
+	add := func(x float64) {
+		t.Helper()
+		if _, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
+			Parent: study, Trial: &dparetov1.Trial{Parameters: sigma(x), FinalMeasurement: measurement(0, 0.5)},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(l *dparetov1.GetPrivacyLedgerResponse, mu, delta float64) {
+		t.Helper()
+		g := l.GetFixedInAdvance()
+		if got := gaussianDelta(mu, g.GetEpsilon()); math.Abs(got-delta) > 1e-6*delta || g.GetDelta() != delta ||
+			g.GetAdjacency() != dparetov1.Adjacency_ADJACENCY_REPLACE_ONE {
+			t.Errorf("%d runs: ε = %g has δ = %g, want %g", l.GetRuns(), g.GetEpsilon(), got, delta)
+		}
+	}
+	for k := 1; k <= 9; k++ {
+		add(10)
+		l := f.ledger(study, 0)
+		check(l, math.Sqrt(float64(k))/10, 1e-5)
+		if l.GetRuns() != int64(k) || l.GetMechanisms() != 1 || l.GetAdaptive() || l.GetComposed().GetEpsilon() != l.GetFixedInAdvance().GetEpsilon() {
+			t.Errorf("%v", l)
+		}
+	}
+	check(f.ledger(study, 1e-7), 0.3, 1e-7)
+
+	squares, last := 9*0.01, f.ledger(study, 0)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		x := 0.5 + 20*rng.Float64()
+		squares += 1 / (x * x)
+		add(x)
+		l := f.ledger(study, 0)
+		check(l, math.Sqrt(squares), 1e-5)
+		if !l.GetAdaptive() || l.GetComposed().GetAccountant() != dparetov1.Accountant_ACCOUNTANT_RDP_ODOMETER ||
+			!(l.GetComposed().GetEpsilon() > l.GetFixedInAdvance().GetEpsilon() && l.GetComposed().GetEpsilon() < 1.5*l.GetFixedInAdvance().GetEpsilon()) {
+			t.Errorf("adaptive: %v", l)
+		}
+		if l.GetFixedInAdvance().GetEpsilon() < last.GetFixedInAdvance().GetEpsilon() || l.GetComposed().GetEpsilon() < last.GetComposed().GetEpsilon() ||
+			l.GetFixedInAdvance().GetEpsilon() < l.GetLargestEpsilon() || l.GetLargestEpsilon() < last.GetLargestEpsilon() {
+			t.Errorf("%v\nafter %v", l, last)
+		}
+		last = l
+	}
+}
+
+// Pure mechanisms add up, however they were chosen.
+func TestLedgerOfPureMechanisms(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	f.importTrial(study, 15, 0.5, 0.6) // ε = 1, twice
+	f.importTrial(study, 5, 0.4)       // ε = 3
+	l := f.ledger(study, 0)
+	if got := l.GetComposed(); !l.GetAdaptive() || math.Abs(got.GetEpsilon()-5) > 1e-12 || got.GetDelta() != 0 ||
+		math.Abs(l.GetFixedInAdvance().GetEpsilon()-5) > 1e-12 || math.Abs(l.GetLargestEpsilon()-3) > 1e-12 {
+		t.Errorf("%v", l)
+	}
+	for range 30 {
+		f.importTrial(study, 100, 0.4) // ε = 0.15
+	}
+	pure, approximate := f.ledger(study, 0), f.ledger(study, 1e-5)
+	if got := pure.GetComposed().GetEpsilon(); math.Abs(got-9.5) > 1e-12 {
+		t.Errorf("ε = %g, want 9.5", got)
+	}
+	if !(approximate.GetFixedInAdvance().GetEpsilon() < 9.5 && approximate.GetComposed().GetEpsilon() <= 9.5) {
+		t.Errorf("with a δ: %v", approximate)
+	}
+	_, err := dparetov1.NewPrivacyServiceClient(f.conn).GetPrivacyLedger(t.Context(), &dparetov1.GetPrivacyLedgerRequest{Name: study, Delta: 1})
+	wantCode(t, err, codes.InvalidArgument, "delta")
+	_, err = dparetov1.NewPrivacyServiceClient(f.conn).GetPrivacyLedger(t.Context(), &dparetov1.GetPrivacyLedgerRequest{Name: study, Metric: "error"})
+	wantCode(t, err, codes.InvalidArgument, "metric")
+}
+
+// Every attempt is charged, whatever became of it, deleted trials included.
+func TestLedgerChargesEveryRun(t *testing.T) {
+	f := start(t)
+	spec := sgdSpec()
+	spec.Replicates = 2
+	spec.DisableEarlyStopping = true
+	spec.Lease = &dparetov1.LeasePolicy{Duration: durationpb.New(time.Minute), MaxAttempts: 9}
+	study := f.create("sgd", spec)
+	queue := func() *dparetov1.Trial {
+		t.Helper()
+		resp, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+			Parameters: map[string]*dparetov1.Value{
+				"epochs":   {Kind: &dparetov1.Value_IntValue{IntValue: 10}},
+				"lot_size": {Kind: &dparetov1.Value_IntValue{IntValue: 128}},
+				"variance": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 1}},
+			},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.GetTrial()
+	}
+	want := make(map[dparetov1.LedgerOutcome][4]int64) // runs, deleted, shortened, unknown
+	check := func(step string, charged int64, outcome dparetov1.LedgerOutcome, deleted, shortened int64) {
+		t.Helper()
+		w := want[outcome]
+		w[0], w[1], w[2] = w[0]+charged, w[1]+deleted, w[2]+shortened
+		want[outcome] = w
+		l := f.ledger(study, 0)
+		var total int64
+		for _, w := range want {
+			total += w[0]
+		}
+		for _, e := range l.GetEntries() {
+			if got := [4]int64{e.GetRuns(), e.GetDeletedRuns(), e.GetShortenedRuns(), e.GetUnknownRuns()}; got != want[e.GetOutcome()] {
+				t.Errorf("%s: %s is %v, want %v", step, e.GetOutcome(), got, want[e.GetOutcome()])
+			}
+		}
+		if l.GetRuns() != total {
+			t.Errorf("%s: %d runs, want %d", step, l.GetRuns(), total)
+		}
+	}
+	const (
+		succeeded  = dparetov1.LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED
+		imported   = dparetov1.LedgerOutcome_LEDGER_OUTCOME_IMPORTED
+		infeasible = dparetov1.LedgerOutcome_LEDGER_OUTCOME_INFEASIBLE
+		failed     = dparetov1.LedgerOutcome_LEDGER_OUTCOME_FAILED
+		abandoned  = dparetov1.LedgerOutcome_LEDGER_OUTCOME_ABANDONED
+		active     = dparetov1.LedgerOutcome_LEDGER_OUTCOME_ACTIVE
+	)
+	queue()
+	check("queued", 0, active, 0, 0)
+	first := f.one(study, "a")
+	check("active", 2, active, 0, 0)
+	f.clock.Advance(2 * time.Minute)
+	second := f.one(study, "b")
+	if second.GetName() != first.GetName() {
+		t.Fatalf("trial %s, want %s again", second.GetName(), first.GetName())
+	}
+	check("handed out again", 2, abandoned, 0, 0)
+	f.tell(second, 0.5, 0.6)
+	want[active] = [4]int64{}
+	check("succeeded", 2, succeeded, 0, 0)
+
+	queue()
+	stopped := f.one(study, "a")
+	for _, step := range []int64{1, 4} {
+		if _, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+			Name: stopped.GetName(), LeaseToken: stopped.GetLease().GetToken(), Measurement: measurement(step, 0.5),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+		Name: stopped.GetName(), LeaseToken: stopped.GetLease().GetToken(),
+		Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: measurement(3, 0.5)}, // the best
+	}); err != nil {
+		t.Fatal(err)
+	}
+	check("ended early", 2, succeeded, 0, 2)
+	if _, err := f.studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: stopped.GetName()}); err != nil {
+		t.Fatal(err)
+	}
+	check("deleted", 0, succeeded, 2, 0)
+
+	for _, outcome := range []struct {
+		name  string
+		req   *dparetov1.CompleteTrialRequest
+		entry dparetov1.LedgerOutcome
+	}{
+		{"infeasible", &dparetov1.CompleteTrialRequest{Outcome: &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: "NaN"}}}, infeasible},
+		{"failed", &dparetov1.CompleteTrialRequest{Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "disk"}}}, failed},
+		{"failed for now", &dparetov1.CompleteTrialRequest{Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "disk", Retryable: true}}}, abandoned},
+	} {
+		queue()
+		trial := f.one(study, "a")
+		outcome.req.Name, outcome.req.LeaseToken = trial.GetName(), trial.GetLease().GetToken()
+		if _, err := f.studies.CompleteTrial(t.Context(), outcome.req); err != nil {
+			t.Fatal(err)
+		}
+		check(outcome.name, 2, outcome.entry, 0, 0)
+	}
+	retried := f.one(study, "a") // the last
+	if retried.GetAttempt() != 2 {
+		t.Fatalf("attempt %d", retried.GetAttempt())
+	}
+	if _, err := f.studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: retried.GetName(), LeaseToken: retried.GetLease().GetToken()}); err != nil {
+		t.Fatal(err)
+	}
+	check("released", 2, abandoned, 0, 0)
+	done := queue()
+	done.Name, done.FinalMeasurement = "", measurement(0, 0.5, 0.6, 0.7)
+	if _, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+		Parameters: done.GetParameters(), FinalMeasurement: done.GetFinalMeasurement(),
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	check("imported", 3, imported, 0, 0)
+
+	// Runs of 10 epochs and of 4, all others alike.
+	l := f.ledger(study, 0)
+	if l.GetMechanisms() != 2 || !l.GetAdaptive() || l.GetLargestEpsilon() != first.GetComputedMetrics()["epsilon"].GetValue() {
+		t.Errorf("%v", l)
+	}
+	before := l.GetComposed().GetEpsilon()
+	f.restart()
+	if after := f.ledger(study, 0); after.GetComposed().GetEpsilon() != before {
+		t.Errorf("ε = %g after a restart, %g before", after.GetComposed().GetEpsilon(), before)
+	}
+}
+
+// What cannot be computed is not taken for free.
+func TestLedgerOfUnknownCosts(t *testing.T) {
+	f := start(t)
+	spec := gaussianSpec()
+	spec.Metrics[0].GetComputed().GetPrivacy().GetGaussian().StandardDeviation = "math.log(sigma - 1.0)" // NaN below 1
+	study := f.create("gaussian", spec)
+	for _, x := range []float64{0.7, 50} {
+		if _, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
+			Parent: study, Trial: &dparetov1.Trial{Parameters: sigma(x), FinalMeasurement: measurement(0, 0.5)},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := f.ledger(study, 0)
+	if l.GetRuns() != 2 || l.GetUnknownRuns() != 1 || !math.IsInf(l.GetComposed().GetEpsilon(), 1) || math.IsInf(l.GetFixedInAdvance().GetEpsilon(), 0) ||
+		l.GetWarnings()[0].GetCode() != "UNKNOWN_COST" {
+		t.Errorf("%v", l)
+	}
+}
+
+// A random search with a fixed budget looks at no result.
+func TestLedgerOfRandomSearch(t *testing.T) {
+	f := start(t)
+	study := f.create("gaussian", gaussianSpec())
+	for range 3 {
+		f.tell(f.one(study, "w"), 0.5)
+	}
+	if l := f.ledger(study, 0); l.GetAdaptive() || l.GetMechanisms() != 3 || l.GetComposed().GetEpsilon() != l.GetFixedInAdvance().GetEpsilon() {
+		t.Errorf("%v", l)
+	}
+	spec := gaussianSpec()
+	spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_NSGA2
+	study = f.create("evolved", spec)
+	for range 3 {
+		f.tell(f.one(study, "w"), 0.5)
+	}
+	if l := f.ledger(study, 0); !l.GetAdaptive() || !(l.GetComposed().GetEpsilon() > l.GetFixedInAdvance().GetEpsilon()) {
+		t.Errorf("%v", l)
+	}
+}
