@@ -30,6 +30,9 @@ const (
 // studyUID is the form of a study's uid.
 var studyUID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
+// etagRandom is the form of the random part that the etag of a changed study has.
+var etagRandom = regexp.MustCompile(`^[0-9a-f]{8}$`)
+
 // study checks the study of an import.
 func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	const path = "record.study.study"
@@ -315,9 +318,10 @@ func (i *studyImport) provenance(path string, p *dparetov1.Provenance, fields *i
 
 // checkImportedEtag checks that an etag is one that the study has had.
 func checkImportedEtag(path, actual, uid string, revision int64, fields *invalid.Fields) {
-	_, digits, _ := strings.Cut(actual, "-")
+	_, rest, _ := strings.Cut(actual, "-")
+	digits, random, hasRandom := strings.Cut(rest, "-")
 	of, err := strconv.ParseInt(digits, 16, 64)
-	if err != nil || of < 1 || of > revision || actual != etag(uid, of) {
+	if err != nil || of < 1 || of > revision || strings.TrimSuffix(actual, "-"+random) != etag(uid, of) || hasRandom != etagRandom.MatchString(random) {
 		fields.Addf(path+".etag", "must be of a revision up to %d, such as %q; is %.100q", revision, etag(uid, revision), actual)
 	}
 }

@@ -122,8 +122,12 @@ func firstDifference[M proto.Message](asked, prior map[string]M, same func(asked
 type priorCache struct {
 	key         string // the trials of the studies that evaluations are of
 	evaluations []suggest.Evaluation
-	studies     map[string]*historyCache // by uid; their own locks are not used
+	studies     map[string]*historyCache // by version; their own locks are not used
 }
+
+// versionOf identifies a study with its spec: as long as that is the same, trials that
+// are complete do not change.
+func versionOf(study *dparetov1.Study) string { return study.GetUid() + "/" + study.GetEtag() }
 
 // priorRuns is the distance between the numbers of the runs of two prior studies, and
 // between those of the study itself and of the first: more than any number of a trial.
@@ -149,7 +153,7 @@ func (p *priorCache) read(ctx context.Context, s *Server, tx *store.ReadTx, comp
 		}
 		if err == nil {
 			priors[i] = record
-			fmt.Fprintf(&key, "%s %d %v;", record.GetStudy().GetUid(), record.GetOwnRevision(), settledKey(record))
+			fmt.Fprintf(&key, "%s %v;", versionOf(record.GetStudy()), settledKey(record))
 		} else {
 			key.WriteString("gone;")
 		}
@@ -171,11 +175,11 @@ func (p *priorCache) read(ctx context.Context, s *Server, tx *store.ReadTx, comp
 			continue
 		}
 		prior := record.GetStudy()
-		h := p.studies[prior.GetUid()]
+		h := p.studies[versionOf(prior)]
 		if h == nil {
 			h = &historyCache{otherSteps: prior.GetSpec().GetCheckpointParameter() != compiled.Spec.GetCheckpointParameter()}
 		}
-		studies[prior.GetUid()] = h
+		studies[versionOf(prior)] = h
 		id := strings.TrimPrefix(prior.GetName(), studyName(""))
 		history, err := h.read(tx, id, record, compiled, checkpoints)
 		if err != nil {

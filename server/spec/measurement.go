@@ -50,13 +50,9 @@ func (s *Study) compute(point space.Point) (map[string]*dparetov1.MetricValue, [
 		if variables == nil {
 			variables = s.variables(point)
 		}
-		value, err := m.computed.value(variables)
-		if err != nil {
-			value = &dparetov1.MetricValue{}
-			warnings = append(warnings, &dparetov1.Warning{
-				Code:    WarnNotComputable,
-				Message: fmt.Sprintf("metric %s has no value at this configuration: %v", m.spec.GetId(), err),
-			})
+		value, warning := m.compute(variables)
+		if warning != nil {
+			warnings = append(warnings, warning)
 		}
 		values[m.spec.GetId()] = value
 	}
@@ -199,16 +195,8 @@ func (s *Study) complete(m *dparetov1.Measurement, point space.Point) []*dpareto
 		}
 		if reported := m.GetMetrics()[spec.GetId()]; reported != nil {
 			value.Reported = reported.Value
-			tolerance := defaultReportTolerance
-			if spec.GetComputed().ReportTolerance != nil {
-				tolerance = spec.GetComputed().GetReportTolerance()
-			}
-			if value.Value != nil && !closeTo(reported.GetValue(), value.GetValue(), tolerance) {
-				warnings = append(warnings, &dparetov1.Warning{
-					Code: WarnReportDiffers,
-					Message: fmt.Sprintf("the worker reported %s = %g at step %d, the server computes %g",
-						spec.GetId(), reported.GetValue(), m.GetStep(), value.GetValue()),
-				})
+			if w := s.difference(spec.GetId(), value, m.GetStep()); w != nil {
+				warnings = append(warnings, w)
 			}
 		}
 		m.Metrics[spec.GetId()] = value

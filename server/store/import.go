@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 )
 
 // importPrefix marks studies that are being imported. Their trials are written in several
@@ -45,17 +44,5 @@ func (s *Store) DropImport(ctx context.Context, study string) error {
 		}
 		tx.EndImport(study)
 		return nil
-	})
-}
-
-// DeletedTrials calls fn for every deleted trial of a study, in ascending order of their
-// numbers, until fn returns false or an error.
-func (t *ReadTx) DeletedTrials(study string, fn func(*storev1.TrialRecord) (bool, error)) error {
-	return t.r.Scan(deletedPrefix+study+"/", "", func(key string, value []byte) (bool, error) {
-		record := new(storev1.TrialRecord)
-		if err := unmarshal(key, value, record); err != nil {
-			return false, err
-		}
-		return fn(record)
 	})
 }

@@ -1,0 +1,58 @@
+package server
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// What is kept in memory of a study, and of those that learn from it, is that of its spec
+// now.
+func TestReaccountingIsNoticed(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	pure := &dparetov1.PrivacySpec{
+		Mechanism: &dparetov1.PrivacySpec_Laplace{Laplace: &dparetov1.LaplaceMechanism{Sensitivity: "1", Scale: "1.0 + x"}},
+		Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
+	}
+	study := runs(t, s, func(asked *dparetov1.StudySpec) {
+		asked.GetMetrics()[0].GetComputed().Function = &dparetov1.ComputedSource_Privacy{Privacy: pure}
+	})
+	asked := proto.CloneOf(study.GetSpec())
+	asked.PriorStudies = []string{study.GetName()}
+	next, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "next", Study: &dparetov1.Study{Spec: asked}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	completeRun(t, s, askRun(t, s), errorAt(0, 0.5))
+	values := func() (own, prior float64) {
+		t.Helper()
+		if h := historyOf(t, s.Server, study); len(h.Evaluations) > 0 {
+			own = h.Evaluations[0].Values[0]
+		}
+		snapshot, err := s.snapshot(t.Context(), "next", next.GetStudy().GetUid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h := snapshot.history; len(h.Prior) > 0 {
+			prior = h.Prior[0].Values[0]
+		}
+		return own, prior
+	}
+	own, prior := values()
+	if own == 0 || prior == 0 {
+		t.Fatalf("no evaluations: %g, %g", own, prior)
+	}
+	twice := proto.CloneOf(pure)
+	twice.GetLaplace().Sensitivity = "2"
+	p := privacyService{Server: s.Server}
+	metric := study.GetSpec().GetMetrics()[0].GetId()
+	if _, err := p.ReaccountStudy(t.Context(), &dparetov1.ReaccountStudyRequest{Name: study.GetName(), Metric: metric, Privacy: twice}); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := values(); a != 2*own || b != 2*prior {
+		t.Errorf("ε is %g here and %g for the prior, was %g and %g; want twice as much", a, b, own, prior)
+	}
+}

@@ -1,0 +1,256 @@
+package server_test
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+func (f *fixture) reaccount(study string, privacy *dparetov1.PrivacySpec, validateOnly bool) *dparetov1.ReaccountStudyResponse {
+	f.t.Helper()
+	resp, err := dparetov1.NewPrivacyServiceClient(f.conn).ReaccountStudy(f.t.Context(), &dparetov1.ReaccountStudyRequest{
+		Name: study, Metric: "epsilon", Privacy: privacy, ValidateOnly: validateOnly,
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return resp
+}
+
+// all returns the study and its trials as they are now.
+func (f *fixture) all(study string) (*dparetov1.Study, []*dparetov1.Trial) {
+	f.t.Helper()
+	resp, err := f.studies.GetStudy(f.t.Context(), &dparetov1.GetStudyRequest{Name: study})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	trials, err := f.studies.ListTrials(f.t.Context(), &dparetov1.ListTrialsRequest{Parent: study, PageSize: 1000})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return resp.GetStudy(), trials.GetTrials()
+}
+
+// Another accountant and δ give every trial, at every step, the value that ComputeEpsilon
+// gives; the way back restores everything.
+func TestReaccountStudy(t *testing.T) {
+	f := start(t)
+	spec := sgdSpec()
+	spec.DisableEarlyStopping = true
+	spec.Budget = &dparetov1.Budget{MaxStagnantTrials: 50}
+	study := f.create("sgd", spec)
+	for i := range 6 {
+		trial := f.one(study, "w")
+		last := trial.GetParameters()["epochs"].GetIntValue()
+		m := measurement(1, 0.5)
+		// A worker's own value by the published accountant.
+		own := trial.GetComputedMetrics()["epsilon"].GetValue()
+		if _, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: m,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		final := measurement(last, 0.5-0.02*float64(i))
+		final.Metrics["epsilon"] = &dparetov1.MetricValue{Value: &own}
+		if last == 1 || i == 5 {
+			continue // stays active
+		}
+		if _, err := f.studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
+			Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: final},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, trials := f.all(study)
+	frontBefore := f.front(study, dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+	tight := proto.CloneOf(spec.GetMetrics()[0].GetComputed().GetPrivacy())
+	tight.Accountant, tight.Conversion, tight.Delta = dparetov1.Accountant_ACCOUNTANT_EXACT, dparetov1.Conversion_CONVERSION_UNSPECIFIED, 1e-6
+
+	dry := f.reaccount(study, tight, true)
+	same, sameTrials := f.all(study)
+	if diff := cmp.Diff(before, same, protocmp.Transform()); diff != "" {
+		t.Errorf("validate_only changed the study:\n%s", diff)
+	}
+	if diff := cmp.Diff(trials, sameTrials, protocmp.Transform()); diff != "" {
+		t.Errorf("validate_only changed trials:\n%s", diff)
+	}
+	done := f.reaccount(study, tight, false)
+	if diff := cmp.Diff(dry, done, protocmp.Transform(), protocmp.IgnoreFields(done, "revision")); diff != "" {
+		t.Errorf("(-dry +done)\n%s", diff)
+	}
+	after, changed := f.all(study)
+	if after.GetEtag() == before.GetEtag() || after.GetRevision() != done.GetRevision() || done.GetRevision() <= before.GetRevision() ||
+		!proto.Equal(after.GetSpec().GetMetrics()[0].GetComputed().GetPrivacy(), tight) || int64(len(trials)) != done.GetTrials() {
+		t.Errorf("study %v after %v", after, done)
+	}
+	client := dparetov1.NewPrivacyServiceClient(f.conn)
+	for i, trial := range changed {
+		if trial.GetRevision() <= before.GetRevision() || trial.GetEtag() == trials[i].GetEtag() || trial.GetState() != trials[i].GetState() {
+			t.Errorf("trial %v was %v", trial, trials[i])
+		}
+		last := trial.GetParameters()["epochs"].GetIntValue()
+		lengths := []int64{1, last}
+		want, err := client.ComputeEpsilon(t.Context(), &dparetov1.ComputeEpsilonRequest{Privacy: tight, Parameters: trial.GetParameters(), Lengths: lengths})
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(value *dparetov1.MetricValue, k int) {
+			t.Helper()
+			if diff := cmp.Diff(want.GetGuarantees()[k], value.GetPrivacy(), protocmp.Transform()); diff != "" || value.GetValue() != want.GetGuarantees()[k].GetEpsilon() {
+				t.Errorf("trial %d, %d epochs (-want +got):\n%s", i+1, lengths[k], diff)
+			}
+		}
+		check(trial.GetComputedMetrics()["epsilon"], 1)
+		check(trial.GetMeasurements()[0].GetMetrics()["epsilon"], 0)
+		differs := slices.ContainsFunc(trial.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == "REPORT_DIFFERS" })
+		if final := trial.GetFinalMeasurement(); final != nil {
+			check(final.GetMetrics()["epsilon"], 1)
+			if final.GetMetrics()["epsilon"].GetReported() != trials[i].GetComputedMetrics()["epsilon"].GetValue() || !differs {
+				t.Errorf("the worker's own value: %v", trial)
+			}
+		} else if differs {
+			t.Errorf("a warning without a report: %v", trial)
+		}
+	}
+	if s := done.GetBefore(); s.GetAccountants()["ACCOUNTANT_RDP"] != done.GetTrials() || s.GetLargestEpsilon() < s.GetMedianEpsilon() {
+		t.Errorf("before: %v", s)
+	}
+	if s := done.GetAfter(); s.GetAccountants()["ACCOUNTANT_EXACT"] != done.GetTrials() || !(s.GetLargestEpsilon() < done.GetBefore().GetLargestEpsilon()) ||
+		s.GetSmallestEpsilon() > s.GetMedianEpsilon() {
+		t.Errorf("after: %v", s)
+	}
+	// Fronts, suggestions and the ledger follow, now and after a restart.
+	front := f.front(study, dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+	if front.GetHypervolume() <= frontBefore.GetHypervolume() {
+		t.Errorf("hypervolume %g, before %g", front.GetHypervolume(), frontBefore.GetHypervolume())
+	}
+	if next := f.one(study, "new"); next.GetComputedMetrics()["epsilon"].GetPrivacy().GetDelta() != 1e-6 {
+		t.Errorf("a new trial: %v", next)
+	}
+	ledger := f.ledger(study, 0)
+	if ledger.GetComposed().GetDelta() != 1e-6 {
+		t.Errorf("ledger %v", ledger)
+	}
+	f.restart()
+	if diff := cmp.Diff(ledger, f.ledger(study, 0), protocmp.Transform()); diff != "" {
+		t.Errorf("the ledger after a restart:\n%s", diff)
+	}
+
+	f.reaccount(study, done.GetBefore().GetPrivacy(), false)
+	restored, back := f.all(study)
+	if diff := cmp.Diff(before.GetSpec(), restored.GetSpec(), protocmp.Transform()); diff != "" {
+		t.Errorf("restored spec:\n%s", diff)
+	}
+	if diff := cmp.Diff(trials, back[:len(trials)], protocmp.Transform(), protocmp.IgnoreFields(trials[0], "revision", "etag")); diff != "" {
+		t.Errorf("restored trials:\n%s", diff)
+	}
+}
+
+func TestReaccountRefuses(t *testing.T) {
+	f := start(t)
+	study := f.create("sgd", sgdSpec())
+	good := sgdSpec().GetMetrics()[0].GetComputed().GetPrivacy()
+	bad := proto.CloneOf(good)
+	bad.GetDpSgd().BatchSize = "batch"
+	certain := proto.CloneOf(good)
+	certain.Delta = 2
+	client := dparetov1.NewPrivacyServiceClient(f.conn)
+	for field, req := range map[string]*dparetov1.ReaccountStudyRequest{
+		"name":                      {Name: "sgd", Metric: "epsilon", Privacy: good},
+		"metric":                    {Name: study, Privacy: good},
+		"metric: \"error\"":         {Name: study, Metric: "error", Privacy: good},
+		"privacy: must be set":      {Name: study, Metric: "epsilon"},
+		"privacy.dp_sgd.batch_size": {Name: study, Metric: "epsilon", Privacy: bad},
+		"privacy.delta":             {Name: study, Metric: "epsilon", Privacy: certain},
+	} {
+		_, err := client.ReaccountStudy(t.Context(), req)
+		wantCode(t, err, codes.InvalidArgument, field)
+	}
+	_, err := client.ReaccountStudy(t.Context(), &dparetov1.ReaccountStudyRequest{Name: study, Metric: "epsilon", Privacy: good, Etag: "other"})
+	wantCode(t, err, codes.FailedPrecondition, "etag")
+	_, err = client.ReaccountStudy(t.Context(), &dparetov1.ReaccountStudyRequest{Name: "studies/none", Metric: "epsilon", Privacy: good})
+	wantCode(t, err, codes.NotFound, "studies/none")
+}
+
+// No reader ever sees a study of which only some trials are re-accounted, while workers go
+// on.
+func TestReaccountingIsAtomic(t *testing.T) {
+	f := start(t)
+	study := f.create("gaussian", gaussianSpec())
+	for range 50 {
+		if _, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
+			Parent: study, Trial: &dparetov1.Trial{Parameters: sigma(10), FinalMeasurement: measurement(0, 0.5)},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deltas := []float64{1e-5, 1e-6}
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				resp, err := f.studies.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: study, PageSize: 1000})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				var seen []float64
+				for _, trial := range resp.GetTrials() {
+					if d := trial.GetComputedMetrics()["epsilon"].GetPrivacy().GetDelta(); !slices.Contains(seen, d) {
+						seen = append(seen, d)
+					}
+				}
+				if len(seen) > 1 {
+					t.Errorf("trials with δ of %v", seen)
+				}
+			}
+		})
+	}
+	readers.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			resp, err := f.studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "w"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := f.studies.CompleteTrial(t.Context(), completion(resp.GetTrials()[0], 0.5)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for i := range 10 {
+		spec := gaussianSpec().GetMetrics()[0].GetComputed().GetPrivacy()
+		spec.Delta = deltas[(i+1)%2]
+		f.reaccount(study, spec, false)
+	}
+	close(done)
+	readers.Wait()
+	_, trials := f.all(study)
+	for _, trial := range trials {
+		g := trial.GetComputedMetrics()["epsilon"].GetPrivacy()
+		if g.GetDelta() != 1e-5 || math.Abs(gaussianDelta(1/trial.GetParameters()["sigma"].GetDoubleValue(), g.GetEpsilon())-1e-5) > 1e-11 {
+			t.Errorf("%v", trial)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// Reaccounted returns the study with another mechanism behind a privacy metric. Field
+// paths of the mechanism in the returned INVALID_ARGUMENT error begin with "privacy".
+func (s *Study) Reaccounted(metric string, privacy *dparetov1.PrivacySpec) (*Study, error) {
+	i := slices.IndexFunc(s.Spec.GetMetrics(), func(m *dparetov1.MetricSpec) bool { return m.GetId() == metric })
+	if i < 0 || s.Spec.GetMetrics()[i].GetComputed().GetPrivacy() == nil {
+		return nil, invalid.Field("metric", "%q is not a metric of the study that is computed from a mechanism", metric)
+	}
+	if privacy == nil {
+		return nil, invalid.Field("privacy", "must be set")
+	}
+	changed := proto.CloneOf(s.Spec)
+	changed.Metrics[i].GetComputed().Function = &dparetov1.ComputedSource_Privacy{Privacy: proto.CloneOf(privacy)}
+	const path = "study.spec"
+	study, err := Compile(path, changed)
+	return study, renamed(err, fmt.Sprintf("%s.metrics[%d].computed.privacy", path, i), "privacy")
+}
+
+// renamed returns an error with another beginning of the paths of its violations.
+func renamed(err error, from, to string) error {
+	var fields invalid.Fields
+	for _, detail := range status.Convert(err).Details() {
+		if bad, ok := detail.(*errdetails.BadRequest); ok {
+			for _, v := range bad.GetFieldViolations() {
+				field := v.GetField()
+				if rest, found := strings.CutPrefix(field, from); found {
+					field = to + rest
+				}
+				fields.Addf(field, "%s", v.GetDescription())
+			}
+		}
+	}
+	if fields.Empty() {
+		return err
+	}
+	return fields.Err()
+}
+
+// Recompute computes a metric of a trial again, at its configuration and at every
+// measurement, in place, with the warnings that follow from it. compute returns the
+// metric at a configuration, like ComputeMetric. It reports whether a worker's own value
+// differs from the computed one.
+func (s *Study) Recompute(trial *dparetov1.Trial, point space.Point, metric string, compute func(space.Point) (*dparetov1.MetricValue, *dparetov1.Warning)) (differs bool) {
+	warnings := slices.DeleteFunc(slices.Clone(trial.GetWarnings()), func(w *dparetov1.Warning) bool {
+		return w.GetCode() == WarnNotComputable && strings.HasPrefix(w.GetMessage(), notComputable(metric)) ||
+			w.GetCode() == WarnReportDiffers && strings.HasPrefix(w.GetMessage(), reportOf(metric))
+	})
+	warn := func(w *dparetov1.Warning) {
+		if w != nil && !slices.ContainsFunc(warnings, func(o *dparetov1.Warning) bool { return proto.Equal(o, w) }) {
+			warnings = append(warnings, w)
+		}
+	}
+	value, warning := compute(point)
+	warn(warning)
+	if trial.ComputedMetrics == nil {
+		trial.ComputedMetrics = make(map[string]*dparetov1.MetricValue)
+	}
+	trial.ComputedMetrics[metric] = value
+	measurements := trial.GetMeasurements()
+	if final := trial.GetFinalMeasurement(); final != nil {
+		measurements = append(slices.Clone(measurements), final)
+	}
+	for _, m := range measurements {
+		value, warning := compute(s.At(point, m.GetStep()))
+		warn(warning)
+		value = proto.CloneOf(value)
+		if before := m.GetMetrics()[metric]; before != nil {
+			value.Reported = before.Reported
+		}
+		if difference := s.difference(metric, value, m.GetStep()); difference != nil {
+			warn(difference)
+			differs = true
+		}
+		if m.Metrics == nil {
+			m.Metrics = make(map[string]*dparetov1.MetricValue)
+		}
+		m.Metrics[metric] = value
+	}
+	trial.Warnings = warnings
+	return differs
+}
+
+// ComputeMetric returns a computed metric at a configuration, with a warning if it has no
+// value there. It panics if there is no such metric.
+func (s *Study) ComputeMetric(metric string, point space.Point) (*dparetov1.MetricValue, *dparetov1.Warning) {
+	for i := range s.metrics {
+		if m := &s.metrics[i]; m.spec.GetId() == metric && m.computed != nil {
+			return m.compute(s.variables(point))
+		}
+	}
+	panic("spec: no such computed metric")
+}
+
+// compute returns the value of a computed metric, with a warning if it has none.
+func (m *metric) compute(variables map[string]any) (*dparetov1.MetricValue, *dparetov1.Warning) {
+	value, err := m.computed.value(variables)
+	if err == nil {
+		return value, nil
+	}
+	return &dparetov1.MetricValue{}, &dparetov1.Warning{
+		Code:    WarnNotComputable,
+		Message: fmt.Sprintf("%s at this configuration: %v", notComputable(m.spec.GetId()), err),
+	}
+}
+
+// notComputable and reportOf are how the messages of warnings about a metric begin.
+func notComputable(metric string) string { return fmt.Sprintf("metric %s has no value", metric) }
+func reportOf(metric string) string      { return fmt.Sprintf("the worker reported %s =", metric) }
+
+// difference returns the warning that a worker's own value of a computed metric differs
+// from the computed one, nil if it does not or there is none.
+func (s *Study) difference(metric string, value *dparetov1.MetricValue, step int64) *dparetov1.Warning {
+	if value.Reported == nil || value.Value == nil {
+		return nil
+	}
+	tolerance := defaultReportTolerance
+	for _, m := range s.Spec.GetMetrics() {
+		if m.GetId() == metric && m.GetComputed().ReportTolerance != nil {
+			tolerance = m.GetComputed().GetReportTolerance()
+		}
+	}
+	if closeTo(value.GetReported(), value.GetValue(), tolerance) {
+		return nil
+	}
+	return &dparetov1.Warning{
+		Code: WarnReportDiffers,
+		Message: fmt.Sprintf("%s %g at step %d, the server computes %g",
+			reportOf(metric), value.GetReported(), step, value.GetValue()),
+	}
+}
