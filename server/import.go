@@ -186,10 +186,10 @@ type studyImport struct {
 	trials  int64
 
 	// What the trials so far say.
-	counts  *dparetov1.TrialCounts
-	live    []int64 // numbers, ascending
-	deleted int64   // the last number of a deleted one
-	orders  map[int64]bool
+	counts    *dparetov1.TrialCounts
+	live      []int64 // numbers, ascending
+	deleted   int64   // the last number of a deleted one
+	orders    map[int64]bool
 	revisions map[int64]bool // of trials and of the study's own fields
 }
 

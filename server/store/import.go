@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"strings"
-
 )
 
 // importPrefix marks studies that are being imported. Their trials are written in several
