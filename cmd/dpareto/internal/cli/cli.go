@@ -103,6 +103,7 @@ Or run a study of your own:
 	root.AddCommand(
 		a.serveCommand(), a.agentCommand(), a.studyCommand(), a.trialCommand(), a.frontCommand(),
 		a.privacyCommand(), a.dataCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand(),
+		a.backupCommand(), a.restoreCommand(), a.exportCommand(), a.importCommand(), a.checkCommand(), a.compactCommand(),
 	)
 	return root
 }

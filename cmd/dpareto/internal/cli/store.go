@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/bolt"
+)
+
+// withAdvice says what to do about a store that a server has open, and a file that exists.
+func withAdvice(err error) error {
+	switch {
+	case errors.Is(err, store.ErrLocked):
+		return fmt.Errorf("%w: stop the server first", err)
+	case errors.Is(err, os.ErrExist):
+		return fmt.Errorf("%w; --force replaces it", err)
+	default:
+		return err
+	}
+}
+
+func (a *app) backupCommand() *cobra.Command {
+	var to, file string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "backup --to FILE",
+		Short: "Copy the store of a running server to a file",
+		Long: `Copies the whole store to a file, as it is at one moment. The server goes on meanwhile. With
+--store the copy is made from a file that no server uses.
+
+The file appears when it is complete, on disk, and checked: its digest is that of what the
+server sent, and its structure and records are sound. "dpareto restore" makes it a store
+again; "dpareto serve --store FILE" can also use it as it is.`,
+		Example: `  dpareto backup --to dpareto-backup.db
+  dpareto backup --store dpareto.db --to dpareto-backup.db`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if to == "" {
+				return &usageError{errors.New("--to must name the file to write")}
+			}
+			return a.backup(cmd.Context(), file, to, force)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&to, "to", "", "file to write")
+	flags.StringVar(&file, "store", "", "file of a store that no server uses, in place of the server's")
+	flags.BoolVar(&force, "force", false, "replace a file that exists; it is kept as FILE"+bolt.Backup)
+	a.addClientFlags(cmd)
+	return cmd
+}
+
+func (a *app) backup(ctx context.Context, from, to string, force bool) error {
+	var report *bolt.Report
+	var err error
+	if from != "" {
+		report, err = bolt.Restore(ctx, from, to, force)
+		if err != nil {
+			return withAdvice(fmt.Errorf("backup: %w", err))
+		}
+	} else {
+		err = a.session(ctx, func(ctx context.Context, client *dpareto.Client) error {
+			// Finds out whether there is a server: streams do not try again.
+			if _, err := client.Admin.GetServerInfo(ctx, &dparetov1.GetServerInfoRequest{}); err != nil {
+				return &callError{"backup", err}
+			}
+			report, err = bolt.WriteFile(ctx, to, force, func(file *os.File) error { return receiveBackup(ctx, client, file) })
+			return err
+		})
+		if err != nil {
+			return withAdvice(err)
+		}
+	}
+	a.logger.Info("backed up", "file", to, "bytes", report.Bytes, "studies", report.Counts["study"].Keys, "trials", report.Counts["trial"].Keys)
+	return nil
+}
+
+// receiveBackup writes the server's store to a file and compares it with its digest.
+func receiveBackup(ctx context.Context, client *dpareto.Client, file io.Writer) error {
+	stream, err := client.Admin.BackupStore(ctx, &dparetov1.BackupStoreRequest{})
+	if err != nil {
+		return &callError{"backup", err}
+	}
+	digest := sha256.New()
+	to := io.MultiWriter(file, digest)
+	var total int64
+	var last *dparetov1.BackupStoreResponse
+	for {
+		resp, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return &callError{"backup", err}
+		}
+		n, err := to.Write(resp.GetData())
+		if err != nil {
+			return err
+		}
+		total += int64(n)
+		last = resp
+	}
+	if last.GetTotalBytes() != total || !bytes.Equal(last.GetSha256(), digest.Sum(nil)) {
+		return fmt.Errorf("backup: %d bytes came, with another digest than that of the %d that the server sent", total, last.GetTotalBytes())
+	}
+	return nil
+}
+
+func (a *app) restoreCommand() *cobra.Command {
+	var from, to string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "restore --from FILE",
+		Short: "Make a backup the store",
+		Long: `Makes a copy of a backup the store, after checking it. No server may use the store. One that
+exists is replaced only with --force, and kept under the same name with ` + bolt.Backup + `.`,
+		Example: "  dpareto restore --from dpareto-backup.db --store dpareto.db",
+		Args:    args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if from == "" {
+				return &usageError{errors.New("--from must name the backup")}
+			}
+			path, err := storePath(to)
+			if err != nil {
+				return err
+			}
+			report, err := bolt.Restore(cmd.Context(), from, path, force)
+			if err != nil {
+				return withAdvice(fmt.Errorf("restore: %w", err))
+			}
+			a.logger.Info("restored", "store", path, "studies", report.Counts["study"].Keys, "trials", report.Counts["trial"].Keys)
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&from, "from", "", "backup to restore")
+	addStoreFlag(cmd, &to)
+	flags.BoolVar(&force, "force", false, "replace a store that exists")
+	return cmd
+}
+
+// addStoreFlag adds the flag of commands that work on the file of a store.
+func addStoreFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "store", "", "file of the store; default that of dpareto serve")
+	fromEnvironment(cmd.Flags(), "store")
+}
+
+func (a *app) checkCommand() *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check the file of a store",
+		Long: `Checks that every page of the file can be read and belongs to one thing, and that all
+records, indexes and counts agree. Prints how much there is of what. The exit code is 1 if
+anything is wrong. No server may use the store; to check that of a running server, make a
+backup, which is checked, too.`,
+		Example: "  dpareto check --store dpareto.db",
+		Args:    args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			path, err := storePath(path)
+			if err != nil {
+				return err
+			}
+			return a.check(cmd.Context(), path)
+		},
+	}
+	addStoreFlag(cmd, &path)
+	a.addOutputFlag(cmd)
+	return cmd
+}
+
+// kindCount is one line of the report of a check.
+type kindCount struct {
+	Kind  string `json:"kind"`
+	Keys  int64  `json:"keys"`
+	Bytes int64  `json:"bytes"`
+}
+
+func (a *app) check(ctx context.Context, path string) error {
+	report, err := bolt.Verify(ctx, path)
+	if err != nil {
+		return withAdvice(fmt.Errorf("check: %w", err))
+	}
+	counts := []kindCount{{"file", 1, report.Bytes}, {"free", 0, report.FreeBytes}}
+	for _, kind := range slices.Sorted(maps.Keys(report.Counts)) {
+		counts = append(counts, kindCount{kind, report.Counts[kind].Keys, report.Counts[kind].Bytes})
+	}
+	for _, fault := range report.Faults {
+		a.logger.Error("not sound", "fault", fault)
+	}
+	if err := a.printCounts(counts, report.Faults); err != nil {
+		return err
+	}
+	if n := len(report.Faults); n > 0 {
+		return fmt.Errorf("check: %s has %d faults; restore it from a backup (dpareto restore)", path, n)
+	}
+	return nil
+}
+
+func (a *app) printCounts(counts []kindCount, faults []error) error {
+	if a.output == output.JSON {
+		texts := make([]string, len(faults))
+		for i, fault := range faults {
+			texts[i] = fault.Error()
+		}
+		encoder := json.NewEncoder(a.stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(map[string]any{"contents": counts, "faults": texts})
+	}
+	table := &output.Table{Columns: []string{"kind", "keys", "bytes"}}
+	for _, c := range counts {
+		table.Rows = append(table.Rows, []any{c.Kind, c.Keys, c.Bytes})
+	}
+	return a.printTable(table)
+}
+
+func (a *app) compactCommand() *cobra.Command {
+	var path string
+	var discard bool
+	cmd := &cobra.Command{
+		Use:   "compact",
+		Short: "Give the free space of a store back to the file system",
+		Long: `Rewrites the file of a store without what holds nothing: the file of a store never shrinks by
+itself. The store is checked before and after, and the old file kept under the same name
+with ` + bolt.Backup + ` unless --discard is given. No server may use the store.`,
+		Example: "  dpareto compact --store dpareto.db",
+		Args:    args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			path, err := storePath(path)
+			if err != nil {
+				return err
+			}
+			before, after, err := bolt.Compact(cmd.Context(), path, discard)
+			if err != nil {
+				return withAdvice(fmt.Errorf("compact: %w", err))
+			}
+			a.logger.Info("compacted", "store", path, "bytes_before", before, "bytes_after", after)
+			return nil
+		},
+	}
+	addStoreFlag(cmd, &path)
+	cmd.Flags().BoolVar(&discard, "discard", false, "do not keep the old file")
+	return cmd
+}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpareto/dpareto/server/store/fault"
+)
+
+const smallStudy = `study_id: small
+spec:
+  parameters:
+  - {id: depth, integer_domain: {min: 1, max: 9}, scale: LINEAR}
+  - {id: rate, double_domain: {min: 0.001, max: 1}, scale: LOG}
+  - {id: kind, categorical_domain: {categories: [a, b]}}
+  metrics:
+  - {id: error, role: OBJECTIVE, goal: MINIMIZE, transform: IDENTITY, reference_value: 1, reported: {}}
+  - {id: size, role: OBJECTIVE, goal: MINIMIZE, transform: IDENTITY, reference_value: 10, computed: {expression: "double(depth)"}}
+  algorithm: {name: RANDOM}
+`
+
+// mustInvoke runs the command and fails the test unless it succeeds.
+func mustInvoke(t *testing.T, stdin string, args ...string) (stdout, stderr string) {
+	t.Helper()
+	stdout, stderr, code := invoke(t, stdin, args...)
+	if code != exitOK {
+		t.Fatalf("dpareto %s: exit code %d, error %q", strings.Join(args, " "), code, stderr)
+	}
+	return stdout, stderr
+}
+
+// wantFailure runs the command and checks how it fails.
+func wantFailure(t *testing.T, want string, args ...string) {
+	t.Helper()
+	_, stderr, code := invoke(t, "", args...)
+	if code != exitFailure || !strings.Contains(stderr, want) {
+		t.Errorf("dpareto %s: exit code %d, error %q, want %q", strings.Join(args, " "), code, stderr, want)
+	}
+}
+
+// A study goes through every command that keeps or moves it, and stays what it was.
+func TestStoreCommands(t *testing.T) {
+	folder := t.TempDir()
+	file := func(name string) string { return filepath.Join(folder, name) }
+	address, stop := startServer(t, "--listen", "127.0.0.1:0", "--store", file("a.db"))
+	mustInvoke(t, smallStudy, "study", "create", "-", "--server", address)
+	csv := "depth,rate,kind,error\n3,0.5,a,0.25\n3,0.5,a,0.25\n4,1e-2,b,0.125\n"
+	for _, want := range []string{"trials=3 existed=0", "trials=0 existed=3"} {
+		if _, log := mustInvoke(t, csv, "trial", "import", "small", "-", "--server", address); !strings.Contains(log, want) {
+			t.Errorf("log %q, want %q", log, want)
+		}
+	}
+	mustInvoke(t, `{"depth": 9, "rate": 0.125, "kind": "b", "error": [0.5, 0.75]}`+"\n\n", "trial", "import", "small", "-", "--server", address)
+	exported, _ := mustInvoke(t, "", "export", "--server", address)
+	if got := strings.Count(exported, "\n"); got != 5 {
+		t.Errorf("%d lines, want 5: %s", got, exported)
+	}
+	mustInvoke(t, "", "backup", "--to", file("backup.db"), "--server", address)
+	wantFailure(t, "--force replaces it", "backup", "--to", file("backup.db"), "--server", address)
+	mustInvoke(t, "", "backup", "--to", file("backup.db"), "--force", "--server", address)
+	wantFailure(t, "stop the server first", "check", "--store", file("a.db"))
+	wantFailure(t, "stop the server first", "compact", "--store", file("a.db"))
+	wantFailure(t, "stop the server first", "restore", "--from", file("backup.db"), "--store", file("a.db"), "--force")
+	stop()
+
+	// A restored backup, compacted, behind another server.
+	mustInvoke(t, "", "restore", "--from", file("backup.db"), "--store", file("b.db"))
+	wantFailure(t, "--force replaces it", "restore", "--from", file("backup.db"), "--store", file("b.db"))
+	mustInvoke(t, "", "compact", "--store", file("b.db"))
+	if _, err := os.Stat(file("b.db.bak")); err != nil {
+		t.Error(err)
+	}
+	mustInvoke(t, "", "compact", "--store", file("b.db"), "--discard")
+	mustInvoke(t, "", "backup", "--store", file("b.db"), "--to", file("c.db"))
+	counts, _ := mustInvoke(t, "", "check", "--store", file("c.db"), "--output", "csv")
+	for _, want := range []string{"kind,keys,bytes\n", "\nstudy,1,", "\ntrial,4,"} {
+		if !strings.Contains(counts, want) {
+			t.Errorf("check prints %q, want %q", counts, want)
+		}
+	}
+	address, stop = startServer(t, "--listen", "127.0.0.1:0", "--store", file("c.db"))
+	if again, _ := mustInvoke(t, "", "export", "--study", "small", "--server", address); again != exported {
+		t.Errorf("exported from a backup: %s\nwant: %s", again, exported)
+	}
+	stop()
+
+	// Another server, empty.
+	address, _ = startServer(t, "--listen", "127.0.0.1:0")
+	for _, want := range []string{"imported", "exists already"} {
+		if _, log := mustInvoke(t, exported, "import", "-", "--server", address); !strings.Contains(log, want) {
+			t.Errorf("log %q, want %q", log, want)
+		}
+	}
+	if again, _ := mustInvoke(t, "", "export", "--server", address); again != exported {
+		t.Errorf("exported again: %s\nwant: %s", again, exported)
+	}
+	changed := strings.Replace(exported, "0.25", "0.26", 1)
+	if _, log, code := invoke(t, changed, "import", "-", "--server", address); code != exitFailure || !strings.Contains(log, "line") {
+		t.Errorf("a study that differs: exit code %d, log %q", code, log)
+	}
+}
+
+// What cannot be imported is told with its line.
+func TestImportMistakes(t *testing.T) {
+	address, _ := startServer(t, "--listen", "127.0.0.1:0")
+	mustInvoke(t, smallStudy, "study", "create", "-", "--server", address)
+	for _, tt := range []struct{ stdin, args, want string }{
+		{"depth,speed\n1,2\n", "trial import small -", `standard input:2: "speed" is neither a parameter nor a metric`},
+		{"depth,rate,kind,error\n1.5,1,a,1\n", "trial import small -", `standard input:2: parameter depth: "1.5" is not an integer`},
+		{"depth,rate,kind,error\n1,1,a,often\n", "trial import small -", `standard input:2: metric error: "often" is not a number`},
+		{"depth,rate,kind,error\n1,1,a,1\n99,1,a,1\n", "trial import small -", `standard input:3: after 1 trials: InvalidArgument: trial.parameters["depth"]`},
+		{"{\"depth\": }", "trial import small -", "standard input: line 1"},
+		{"", "trial import small -", "standard input: no header"},
+		{"{}\n", "import -", "standard input:1: a trial comes before its study"},
+		{"{\"what\": 1}\n", "import -", "standard input:1"},
+		{"{\"study\": {}}\n", "import -", "import the study at line 1 of standard input: InvalidArgument: line 1: record.study.study.name"},
+	} {
+		_, log, code := invoke(t, tt.stdin, append(strings.Fields(tt.args), "--server", address)...)
+		if code != exitFailure || !strings.Contains(log, tt.want) {
+			t.Errorf("%q: exit code %d, log %q, want %q", tt.stdin, code, log, tt.want)
+		}
+	}
+}
+
+// A damaged store is told from a sound one, and neither served, restored nor compacted.
+func TestDamagedStore(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "a.db")
+	address, stop := startServer(t, "--listen", "127.0.0.1:0", "--store", path)
+	mustInvoke(t, smallStudy, "study", "create", "-", "--server", address)
+	stop()
+	if err := os.Truncate(path, 32<<10); err != nil {
+		t.Fatal(err)
+	}
+	if err := fault.Garble(path, 3, 8); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"check", "--store", path},
+		{"compact", "--store", path},
+		{"restore", "--from", path, "--store", filepath.Join(folder, "b.db")},
+		{"backup", "--store", path, "--to", filepath.Join(folder, "b.db")},
+		{"serve", "--listen", "127.0.0.1:0", "--store", path},
+	} {
+		wantFailure(t, "damaged", args...)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "b.db")); err == nil {
+		t.Error("a damaged store was copied")
+	}
+}
