@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/base64"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -57,42 +56,4 @@ func studyNotFound(study string) error {
 // trialNotFound is the error of a trial that does not exist.
 func trialNotFound(study string, number int64) error {
 	return status.Errorf(codes.NotFound, "trial %s does not exist", trialName(study, number))
-}
-
-// defaultPageSize and maxPageSize bound the length of a page.
-const (
-	defaultPageSize = 100
-	maxPageSize     = 1000
-)
-
-// pageSize returns the length of a page.
-func pageSize(requested int32) (int, error) {
-	switch {
-	case requested < 0 || requested > maxPageSize:
-		return 0, invalid.Field("page_size", "must be in [0, %d], is %d", maxPageSize, requested)
-	case requested == 0:
-		return defaultPageSize, nil
-	default:
-		return int(requested), nil
-	}
-}
-
-// pageToken encodes the position after which the next page of a list begins.
-func pageToken(list, position string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(list + "\x00" + position))
-}
-
-// parsePageToken returns the position of a token made for the same list, "" for the
-// first page.
-func parsePageToken(list, token string) (string, error) {
-	if token == "" {
-		return "", nil
-	}
-	decoded, err := base64.RawURLEncoding.DecodeString(token)
-	if err == nil {
-		if position, ok := strings.CutPrefix(string(decoded), list+"\x00"); ok {
-			return position, nil
-		}
-	}
-	return "", invalid.Field("page_token", "is not a token of this list")
 }

@@ -16,7 +16,6 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
@@ -180,35 +179,6 @@ func (s *studyService) GetStudy(ctx context.Context, req *dparetov1.GetStudyRequ
 			resp.Study = s.present(record)
 		}
 		return err
-	})
-	return resp, err
-}
-
-// ListStudies implements StudyService.
-func (s *studyService) ListStudies(ctx context.Context, req *dparetov1.ListStudiesRequest) (*dparetov1.ListStudiesResponse, error) {
-	size, err := pageSize(req.GetPageSize())
-	if err != nil {
-		return nil, err
-	}
-	after, err := parsePageToken("studies", req.GetPageToken())
-	if err != nil {
-		return nil, err
-	}
-	resp := new(dparetov1.ListStudiesResponse)
-	err = s.store.View(ctx, func(tx *store.ReadTx) error {
-		last := ""
-		return tx.Studies(after, func(record *storev1.StudyRecord) (bool, error) {
-			if !auth.CanRead(ctx, strings.TrimPrefix(record.GetStudy().GetName(), studyName(""))) {
-				return true, nil // and nothing tells that it is there
-			}
-			if len(resp.GetStudies()) == size {
-				resp.NextPageToken = pageToken("studies", last)
-				return false, nil
-			}
-			last = strings.TrimPrefix(record.GetStudy().GetName(), studyName(""))
-			resp.Studies = append(resp.Studies, s.present(record))
-			return true, nil
-		})
 	})
 	return resp, err
 }

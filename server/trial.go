@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -334,48 +333,6 @@ func (s *studyService) GetTrial(ctx context.Context, req *dparetov1.GetTrialRequ
 		}
 		resp.Trial = record.GetTrial()
 		return err
-	})
-	return resp, err
-}
-
-// ListTrials implements StudyService.
-func (s *studyService) ListTrials(ctx context.Context, req *dparetov1.ListTrialsRequest) (*dparetov1.ListTrialsResponse, error) {
-	id, err := parseStudyName("parent", req.GetParent())
-	if err != nil {
-		return nil, err
-	}
-	size, err := pageSize(req.GetPageSize())
-	if err != nil {
-		return nil, err
-	}
-	list := studyName(id) + "/trials"
-	position, err := parsePageToken(list, req.GetPageToken())
-	if err != nil {
-		return nil, err
-	}
-	var after int64
-	if position != "" {
-		if after, err = strconv.ParseInt(position, 10, 64); err != nil {
-			return nil, invalid.Field("page_token", "is not a token of this list")
-		}
-	}
-	resp := new(dparetov1.ListTrialsResponse)
-	err = s.store.View(ctx, func(tx *store.ReadTx) error {
-		study, err := findStudy(tx, id)
-		if err != nil {
-			return err
-		}
-		resp.Revision = study.GetStudy().GetRevision()
-		last := after
-		return tx.Trials(id, after, func(record *storev1.TrialRecord) (bool, error) {
-			if len(resp.GetTrials()) == size {
-				resp.NextPageToken = pageToken(list, strconv.FormatInt(last, 10))
-				return false, nil
-			}
-			last = record.GetTrial().GetNumber()
-			resp.Trials = append(resp.Trials, record.GetTrial())
-			return true, nil
-		})
 	})
 	return resp, err
 }

@@ -14,13 +14,8 @@ import (
 // unimplementedFields are the fields and enum values of the contract that this
 // version does not support. A request that sets one is refused, never half-obeyed.
 var unimplementedFields = map[protoreflect.FullName]bool{
-	"dpareto.v1.StudySpec.private_mode":           true,
-	"dpareto.v1.StudySpec.random_stopping":        true,
-	"dpareto.v1.ListStudiesRequest.filter":        true,
-	"dpareto.v1.ListStudiesRequest.order_by":      true,
-	"dpareto.v1.ListTrialsRequest.filter":         true,
-	"dpareto.v1.ListTrialsRequest.order_by":       true,
-	"dpareto.v1.ListTrialsRequest.after_revision": true,
+	"dpareto.v1.StudySpec.private_mode":    true,
+	"dpareto.v1.StudySpec.random_stopping": true,
 }
 
 // refuseUnimplemented refuses requests that use what the server does not support.

@@ -22,8 +22,8 @@ const wholeMask = "*"
 
 // Fields that clients may change, and for the spec see checkSpecChange.
 var (
-	studyFields = []string{"display_name", "description", "labels", "spec"}
-	trialFields = []string{"labels", "note"}
+	mutableStudyFields = []string{"display_name", "description", labelsField, "spec"}
+	mutableTrialFields = []string{labelsField, "note"}
 )
 
 // touchStudy gives the study's own fields, which have changed, the next revision.
@@ -96,7 +96,7 @@ func (s *Server) updatedStudy(ctx context.Context, id string, req *dparetov1.Upd
 		return nil, nil, err
 	}
 	after = proto.CloneOf(before)
-	if err := applyMask(after, req.GetStudy(), req.GetUpdateMask(), studyFields); err != nil {
+	if err := applyMask(after, req.GetStudy(), req.GetUpdateMask(), mutableStudyFields); err != nil {
 		return nil, nil, err
 	}
 	if err := validateStudy(id, after); err != nil {
@@ -137,7 +137,7 @@ func (s *studyService) UpdateTrial(ctx context.Context, req *dparetov1.UpdateTri
 			return err
 		}
 		before := proto.CloneOf(trial)
-		if err := applyMask(trial, req.GetTrial(), req.GetUpdateMask(), trialFields); err != nil {
+		if err := applyMask(trial, req.GetTrial(), req.GetUpdateMask(), mutableTrialFields); err != nil {
 			return err
 		}
 		if err := validateTrialFields(trial); err != nil {

@@ -57,8 +57,8 @@ const (
 // doing anything again, also after a restart of the server, for a day; the same id
 // with another body or method is refused with INVALID_ARGUMENT. A call that failed is
 // not remembered, except that SuggestTrials goes on with the trials that it handed out
-// before it failed, nor is an answer of SuggestTrials without trials. Ids must be unique among all callers; random ones that begin with
-// the time are stored best.
+// before it failed, nor is an answer of SuggestTrials without trials. Ids must be unique
+// among all callers; random ones that begin with the time are stored best.
 //
 // Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
 // =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"
@@ -66,8 +66,10 @@ const (
 // compared by value, times as quoted RFC 3339 timestamps, enum values by = and != and by
 // their names with or without the prefix of the type. No comparison holds for a field that
 // is not set. A filter has at most 2,000 bytes, 100 comparisons and 20 levels of
-// parentheses, an order at most 5 fields. "desc" after a field turns its order; where a
-// field is not set comes last in both. A page_token belongs to one list, filter and order.
+// parentheses, an order at most 5 fields. Text is ordered by its first 256 bytes; "desc"
+// after a field turns its order; where a field is not set comes last in both. A page_token
+// belongs to one list, filter and order; a page can be shorter than page_size though others
+// follow.
 type StudyServiceClient interface {
 	// Creates a study. Creating a study that exists with an equal spec returns it;
 	// with another spec the answer is ALREADY_EXISTS naming the fields that differ.
@@ -353,8 +355,8 @@ func (c *studyServiceClient) StopTrial(ctx context.Context, in *StopTrialRequest
 // doing anything again, also after a restart of the server, for a day; the same id
 // with another body or method is refused with INVALID_ARGUMENT. A call that failed is
 // not remembered, except that SuggestTrials goes on with the trials that it handed out
-// before it failed, nor is an answer of SuggestTrials without trials. Ids must be unique among all callers; random ones that begin with
-// the time are stored best.
+// before it failed, nor is an answer of SuggestTrials without trials. Ids must be unique
+// among all callers; random ones that begin with the time are stored best.
 //
 // Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
 // =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"
@@ -362,8 +364,10 @@ func (c *studyServiceClient) StopTrial(ctx context.Context, in *StopTrialRequest
 // compared by value, times as quoted RFC 3339 timestamps, enum values by = and != and by
 // their names with or without the prefix of the type. No comparison holds for a field that
 // is not set. A filter has at most 2,000 bytes, 100 comparisons and 20 levels of
-// parentheses, an order at most 5 fields. "desc" after a field turns its order; where a
-// field is not set comes last in both. A page_token belongs to one list, filter and order.
+// parentheses, an order at most 5 fields. Text is ordered by its first 256 bytes; "desc"
+// after a field turns its order; where a field is not set comes last in both. A page_token
+// belongs to one list, filter and order; a page can be shorter than page_size though others
+// follow.
 type StudyServiceServer interface {
 	// Creates a study. Creating a study that exists with an equal spec returns it;
 	// with another spec the answer is ALREADY_EXISTS naming the fields that differ.
