@@ -9,10 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/otel/propagation"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -49,7 +50,6 @@ type access struct {
 	limits   limit.Limits
 	log      *audit.Log // or nil
 	reflects bool
-	health   *health.Server
 
 	calls, streams *limit.Gate
 	failures       limit.Failures
@@ -61,7 +61,7 @@ type access struct {
 func newAccess(o Options) *access {
 	limits := o.Limits.OrDefault()
 	a := &access{
-		auth: o.Auth, limits: limits, log: o.Audit, reflects: !o.NoReflection, health: health.NewServer(),
+		auth: o.Auth, limits: limits, log: o.Audit, reflects: !o.NoReflection,
 		calls:   limit.NewGate("calls", limits.Calls, limits.CallsPerPrincipal),
 		streams: limit.NewGate("streams", limits.Streams, limits.StreamsPerPrincipal),
 	}
@@ -71,7 +71,12 @@ func newAccess(o Options) *access {
 
 // serverOptions are the options of every gRPC server over s.
 func (s *Server) serverOptions() []grpc.ServerOption {
-	return append(s.interceptors(),
+	options := s.interceptors()
+	if s.traces != nil {
+		options = append(options, grpc.StatsHandler(otelgrpc.NewServerHandler(
+			otelgrpc.WithTracerProvider(s.traces), otelgrpc.WithPropagators(propagation.TraceContext{}))))
+	}
+	return append(options,
 		grpc.MaxRecvMsgSize(s.access.limits.RequestBytes),
 		grpc.MaxConcurrentStreams(maxConnectionStreams),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
@@ -80,13 +85,6 @@ func (s *Server) serverOptions() []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	)
-}
-
-// Drain is the first step of a graceful stop: health checks answer NOT_SERVING from now on,
-// and streams without an end (WatchStudy) end with UNAVAILABLE. Calls go on.
-func (s *Server) Drain() {
-	s.access.health.Shutdown()
-	s.access.drain()
 }
 
 // caller returns the context of a call with its principal, and without the token.

@@ -11,6 +11,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest"
@@ -29,6 +30,7 @@ type snapshot struct {
 // snapshot reads a study's history. A study that was deleted, also if another has
 // taken its name, is NOT_FOUND.
 func (s *Server) snapshot(ctx context.Context, id, uid string) (*snapshot, error) {
+	defer s.phase(ctx, metrics.PhaseHistory)()
 	for {
 		var cached *cachedStudy
 		err := s.store.View(ctx, func(tx *store.ReadTx) error {

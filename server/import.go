@@ -68,7 +68,7 @@ func (s *Server) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportS
 				return
 			}
 			// Also when the client is gone. What remains is removed at the next start.
-			if failed := s.store.DropImport(context.WithoutCancel(ctx), i.id); failed != nil {
+			if failed := s.store.DropImport(context.WithoutCancel(ctx), i.id); failed != nil && !errors.Is(failed, store.ErrClosed) {
 				s.logger.ErrorContext(ctx, "remains of an import", "study", studyName(i.id), "error", failed)
 			}
 		}()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"runtime/debug"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -20,7 +19,7 @@ import (
 func (s *Server) interceptors() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(s.backstop, s.observe, s.authenticate, hideLeaseTokens, s.limitCall, refuseUnimplemented, s.audit, recoverPanics),
-		grpc.ChainStreamInterceptor(s.backstopStream, s.authenticateStream, s.limitStream, s.auditStream, recoverStreamPanics),
+		grpc.ChainStreamInterceptor(s.backstopStream, s.observeStream, s.authenticateStream, s.limitStream, s.auditStream, recoverStreamPanics),
 	}
 }
 
@@ -41,27 +40,6 @@ func (s *Server) reportPanic(ctx context.Context, method string, err error) erro
 		s.logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("method", method), slog.Any("error", p))
 	}
 	return toStatus(err)
-}
-
-// slowCall is the duration above which a call is logged.
-const slowCall = time.Second
-
-// observe turns errors into status errors and logs calls that failed for a reason of
-// the server's own, or took long.
-func (s *Server) observe(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	start := time.Now()
-	resp, err := handler(ctx, req)
-	elapsed := time.Since(start)
-	reported := toStatus(err)
-	switch code := status.Code(reported); {
-	case code == codes.Internal || code == codes.Unknown || code == codes.DataLoss:
-		s.logger.LogAttrs(ctx, slog.LevelError, "call failed",
-			slog.String("method", info.FullMethod), slog.Duration("elapsed", elapsed), slog.Any("error", err))
-	case elapsed > slowCall:
-		s.logger.LogAttrs(ctx, slog.LevelInfo, "slow call",
-			slog.String("method", info.FullMethod), slog.Duration("elapsed", elapsed), slog.String("code", code.String()))
-	}
-	return resp, reported
 }
 
 // toStatus maps every error that a handler can return to a status error. What is not

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/suggest"
 )
@@ -80,6 +82,8 @@ func (s *Server) prepare(study *dparetov1.Study) {
 
 // prepareNow computes one suggestion, after it has published what it is made from.
 func (s *Server) prepareNow(ctx context.Context, id, uid string, p *prepared, self *preparation) ([]suggest.Suggestion, bool, error) {
+	ctx, span := s.tracer.Start(ctx, "prepare suggestion", trace.WithAttributes(studyAttribute.String(id)))
+	defer span.End()
 	from, err := s.snapshot(ctx, id, uid)
 	if err != nil {
 		return nil, false, err

@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
@@ -15,7 +17,9 @@ import (
 	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/audit"
 	"github.com/dpareto/dpareto/server/auth"
+	"github.com/dpareto/dpareto/server/call"
 	"github.com/dpareto/dpareto/server/limit"
+	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest"
@@ -30,6 +34,10 @@ type Options struct {
 	// Logger receives one record for every failed or slow call. Default:
 	// slog.Default().
 	Logger *slog.Logger
+	// Metrics counts what the server does. Default: metrics that nobody reads.
+	Metrics *metrics.Metrics
+	// TracerProvider makes the spans of calls. Default: there are none.
+	TracerProvider trace.TracerProvider
 	// Now is the clock of leases and timestamps. Default: time.Now.
 	Now func() time.Time
 	// Auth tells who calls. Default: everybody may do everything.
@@ -62,6 +70,16 @@ type Server struct {
 	// hopeless is isHopeless; tests replace it.
 	hopeless func(ctx context.Context, id, uid string, trial *dparetov1.Trial, last int64) (bool, error)
 
+	metrics *metrics.Metrics
+	traces  trace.TracerProvider // nil for none
+	tracer  trace.Tracer
+	recent  recentStudies
+
+	health    *health.Server
+	readiness healthState
+	watching  sync.Once
+	probe     func(context.Context) error // probeStore; tests replace it
+
 	studies    studyCache
 	suggesters suggesters
 	importing  idSet // the studies that calls import
@@ -77,6 +95,8 @@ func New(o Options) *Server {
 	if s.logger == nil {
 		s.logger = slog.Default()
 	}
+	s.logger = slog.New(call.Handler(s.logger.Handler()))
+	s.observeWith(o)
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -129,7 +149,8 @@ func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
 	dparetov1.RegisterPrivacyServiceServer(g, privacyService{Server: s})
 	dparetov1.RegisterReleaseServiceServer(g, dparetov1.UnimplementedReleaseServiceServer{})
 	dparetov1.RegisterAdminServiceServer(g, &adminService{Server: s})
-	healthv1.RegisterHealthServer(g, s.access.health)
+	s.watching.Do(func() { s.inBackground(s.watchHealth) })
+	healthv1.RegisterHealthServer(g, s.health)
 	if s.access.reflects {
 		reflection.Register(g)
 	}

@@ -56,15 +56,27 @@ type fixture struct {
 	admin   dparetov1.AdminServiceClient
 	records *store.Store
 	conn    *grpc.ClientConn
+	server  *server.Server
 	stop    func()
+
+	configure func(*server.Options) // nil for nothing
+	dial      []grpc.DialOption
 }
 
 func start(t testing.TB) *fixture {
 	t.Helper()
+	return startWith(t, nil)
+}
+
+// startWith starts a server with other options, and connects with further ones.
+func startWith(t testing.TB, configure func(*server.Options), dial ...grpc.DialOption) *fixture {
+	t.Helper()
 	f := &fixture{
-		t:     t,
-		clock: &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
-		path:  filepath.Join(t.TempDir(), "dpareto.db"),
+		t:         t,
+		clock:     &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+		path:      filepath.Join(t.TempDir(), "dpareto.db"),
+		configure: configure,
+		dial:      dial,
 	}
 	f.serve()
 	t.Cleanup(func() { f.stop() })
@@ -82,7 +94,12 @@ func (f *fixture) serve() {
 		f.t.Fatal(err)
 	}
 	f.records = records
-	s := server.New(server.Options{Store: records, Version: "test", Now: f.clock.Now})
+	o := server.Options{Store: records, Version: "test", Now: f.clock.Now}
+	if f.configure != nil {
+		f.configure(&o)
+	}
+	s := server.New(o)
+	f.server = s
 	g := s.GRPC()
 	listener := bufconn.Listen(1 << 20)
 	var serving sync.WaitGroup
@@ -91,9 +108,9 @@ func (f *fixture) serve() {
 			f.t.Error(err)
 		}
 	})
-	f.conn, err = grpc.NewClient("passthrough:///bufconn",
+	f.conn, err = grpc.NewClient("passthrough:///bufconn", append(f.dial,
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
-		grpc.WithTransportCredentials(insecure.NewCredentials()))
+		grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		f.t.Fatal(err)
 	}

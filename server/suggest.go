@@ -17,6 +17,7 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest"
 )
@@ -207,6 +208,7 @@ func (c *change) handOutExisting(worker string, count int, resume bool, wishes *
 		if err != nil {
 			return nil, err
 		}
+		c.noteExpiry(record)
 		c.settleStopped(record)
 		if err := c.put(record, dparetov1.TrialState_TRIAL_STATE_STOPPING); err != nil {
 			return nil, err
@@ -232,6 +234,7 @@ func (c *change) handOutExisting(worker string, count int, resume bool, wishes *
 		if !wishes.takes(trial) {
 			continue
 		}
+		c.noteExpiry(record)
 		if c.attemptsSpent(record) {
 			c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED,
 				fmt.Sprintf("handed out %d times without a result", trial.GetAttempt()))
@@ -354,7 +357,7 @@ func (s *Server) answerBatch(id, uid string, batch []*demand) (err error) {
 			err = &panicError{r, debug.Stack()}
 		}
 	}()
-	ctx, cancel := whileAnyWaits(s.background, batch)
+	ctx, cancel := whileAnyWaits(inTraceOf(s.background, batch), batch)
 	defer cancel()
 	if batch[0].wishes != nil {
 		return s.answerWish(ctx, id, uid, batch[0])
@@ -367,6 +370,9 @@ func (s *Server) answerBatch(id, uid string, batch []*demand) (err error) {
 		}
 		designer, count := s.designer(snapshot.compiled), s.creatable(snapshot.record, total)
 		suggestions, exhausted, ok := snapshot.cached.prepared.take(ctx, snapshot, count)
+		if s.prepares(snapshot.compiled) && count > 0 {
+			s.metrics.Prepared(ok)
+		}
 		if !ok {
 			if suggestions, exhausted, err = s.design(ctx, designer, snapshot, count); err != nil {
 				return err
@@ -408,7 +414,7 @@ func (s *Server) design(ctx context.Context, designer suggest.Designer, from *sn
 		return nil, false, nil
 	}
 	request := suggest.Request{Count: count, Seed: from.record.GetStudy().GetSeed(), Number: from.record.GetNextTrialNumber()}
-	suggestions, err = suggestSafely(ctx, designer, from, request)
+	suggestions, err = suggestSafely(s.withPhases(ctx), designer, from, request)
 	if errors.Is(err, suggest.ErrExhausted) {
 		return suggestions, true, nil
 	}
@@ -461,6 +467,7 @@ func suggestSafely(ctx context.Context, d suggest.Designer, from *snapshot, r su
 // its share. raced reports that nothing was done because the study's numbers moved on, or
 // its space has grown.
 func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot, designer suggest.Designer, suggestions []suggest.Suggestion, exhausted bool, batch []*demand, shares []int) (raced bool, err error) {
+	defer s.phase(ctx, metrics.PhaseCommit)()
 	answers := make([]demand, len(batch))
 	err = s.changeStudy(ctx, id, new(mutation), func(c *change) error {
 		if c.study.GetStudy().GetUid() != from.record.GetStudy().GetUid() {

@@ -37,6 +37,7 @@ type change struct {
 	cached   *cachedStudy
 	limits   limit.Limits
 	now      time.Time
+	events   events
 }
 
 // changeStudy runs fn in a transaction on a study and writes the study back. fn must
@@ -53,6 +54,7 @@ func (s *Server) changeStudy(ctx context.Context, id string, m *mutation, fn fun
 		}
 		before := record.GetStudy().GetRevision()
 		c := &change{tx: tx, id: id, study: record, compiled: cached.compiled, cached: cached, limits: s.access.limits, now: s.now()}
+		tx.AfterCommit(func() { s.count(c) })
 		if err := fn(c); err != nil || record.GetStudy().GetRevision() == before {
 			return err
 		}
@@ -89,6 +91,7 @@ func (s *Server) changeTrial(ctx context.Context, name string, m *mutation, fn f
 func (c *change) put(record *storev1.TrialRecord, before dparetov1.TrialState) error {
 	study, trial := c.study.GetStudy(), record.GetTrial()
 	c.touch(record)
+	c.events.put(trial, before)
 	if before != trial.GetState() {
 		if before != dparetov1.TrialState_TRIAL_STATE_UNSPECIFIED {
 			store.AddToCounts(study.GetTrialCounts(), before, -1)
@@ -354,6 +357,7 @@ func (s *studyService) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTri
 		}
 		c.touch(record)
 		c.cached.stopping.forget(trial.GetNumber())
+		c.events.deleted(trial)
 		store.AddToCounts(c.study.GetStudy().GetTrialCounts(), trial.GetState(), -1)
 		return c.tx.DeleteTrial(c.id, record)
 	})

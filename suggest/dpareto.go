@@ -89,7 +89,9 @@ func (d dpareto) Suggest(ctx context.Context, p *Problem, h *History, r Request)
 		},
 		next: func(pending []space.Point, tried pointSet, number int64) (s Suggestion, ok bool, err error) {
 			if model == nil {
+				end := beginPhase(ctx, PhaseFit, h)
 				model, err = d.fit(ctx, p, h, pending, r.Seed)
+				end()
 				believed = len(pending)
 			}
 			for ; err == nil && believed < len(pending); believed++ {
@@ -98,6 +100,7 @@ func (d dpareto) Suggest(ctx context.Context, p *Problem, h *History, r Request)
 			if err != nil {
 				return s, false, err
 			}
+			defer beginPhase(ctx, PhaseSearch, h)()
 			return d.maximize(ctx, model, pending, tried, r.Seed, number)
 		},
 	}.suggest(ctx, p, h, r, len(h.Evaluations)+len(h.Infeasible)+len(h.Pending))

@@ -140,16 +140,19 @@ func (e engine) Suggest(ctx context.Context, p *Problem, h *History, r Request) 
 		},
 		next: func(pending []space.Point, tried pointSet, number int64) (s Suggestion, ok bool, err error) {
 			if model == nil {
+				end := beginPhase(ctx, PhaseFit, h)
 				model, err = FitModel(ctx, p, h, ModelOptions{
 					ModelKnown:       e.options.ModelKnown,
 					Seed:             mix(r.Seed + streamFit),
 					imputeInfeasible: true,
 					homoscedastic:    e.options.Homoscedastic,
 				})
+				end()
 			}
 			if err != nil {
 				return s, false, err
 			}
+			defer beginPhase(ctx, PhaseSearch, h)()
 			return e.maximize(ctx, model, pending, tried, r.Seed, number)
 		},
 	}.suggest(ctx, p, h, r, len(runs(h))+len(h.Infeasible)+len(h.Pending))

@@ -26,7 +26,7 @@ var migrations = []struct {
 func migrate(ctx context.Context, kv KV) error {
 	for done := false; !done; {
 		err := kv.Update(ctx, func(w ReadWriter) (err error) {
-			done, err = migrateSome(&Tx{ReadTx{w}, w})
+			done, err = migrateSome(&Tx{ReadTx: ReadTx{w}, w: w})
 			return err
 		})
 		if err != nil {

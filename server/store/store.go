@@ -28,7 +28,10 @@ const (
 )
 
 // Store keeps typed records in a KV. It is safe for concurrent use.
-type Store struct{ kv KV }
+type Store struct {
+	kv       KV
+	observer UpdateObserver
+}
 
 // New returns a store over kv, which it marks with its format when it is empty. Records
 // of an older format are rewritten, in many transactions; if that is interrupted the next
@@ -63,7 +66,18 @@ func (s *Store) View(ctx context.Context, fn func(*ReadTx) error) error {
 // Update calls fn once and makes its writes durable before it returns nil; if fn or
 // the commit fails nothing is written (see KV).
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
-	return s.kv.Update(ctx, func(w ReadWriter) error { return fn(&Tx{ReadTx{w}, w}) })
+	tx := new(Tx)
+	err := s.observed(ctx, func(w ReadWriter) error {
+		tx.ReadTx, tx.w = ReadTx{w}, w
+		return fn(tx)
+	})
+	if err != nil {
+		return err
+	}
+	for _, after := range tx.after {
+		after()
+	}
+	return nil
 }
 
 // ReadTx reads records from a snapshot. Records belong to the caller.
@@ -72,7 +86,8 @@ type ReadTx struct{ r Reader }
 // Tx reads and writes records.
 type Tx struct {
 	ReadTx
-	w ReadWriter
+	w     ReadWriter
+	after []func()
 }
 
 // Study returns a study, or ErrNotFound.

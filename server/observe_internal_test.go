@@ -1,0 +1,69 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"google.golang.org/grpc"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// Suggestions that were prepared, and those of a designer that stands in for another,
+// are counted.
+func TestSuggestionsAreCounted(t *testing.T) {
+	random := suggest.NewRandom()
+	broken := errors.New("the model is broken")
+	outcomes, entered := make(chan error, 2), make(chan struct{}, 2)
+	outcomes <- nil
+	outcomes <- broken
+	s := serviceWith(t, fakeDesigner{func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
+		entered <- struct{}{}
+		if err := <-outcomes; err != nil {
+			return nil, err
+		}
+		return random.Suggest(ctx, p, h, r)
+	}})
+	s.prepares = always
+	runs(t, s, nil)
+	trial := askRun(t, s) // nothing was prepared
+	<-entered
+	completeRun(t, s, trial, errorAt(0, 0.5))
+	<-entered    // the preparation knows its history
+	askRun(t, s) // the stand-in's, which was prepared
+	err := testutil.GatherAndCompare(s.metrics.Gatherer(), strings.NewReader(`# HELP dpareto_prepared_suggestions_total Passes of a model-based designer, by whether the suggestion had been prepared in the background (hit) or not (miss).
+# TYPE dpareto_prepared_suggestions_total counter
+dpareto_prepared_suggestions_total{result="hit"} 1
+dpareto_prepared_suggestions_total{result="miss"} 1
+# HELP dpareto_suggestion_fallbacks_total Trials created from suggestions of another designer because the study's had failed.
+# TYPE dpareto_suggestion_fallbacks_total counter
+dpareto_suggestion_fallbacks_total 1
+# HELP dpareto_suggestions_total Trials created from suggestions, by the designer that really made them.
+# TYPE dpareto_suggestions_total counter
+dpareto_suggestions_total{designer="quasi_random"} 1
+dpareto_suggestions_total{designer="random"} 1
+`), "dpareto_prepared_suggestions_total", "dpareto_suggestion_fallbacks_total", "dpareto_suggestions_total")
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// What counting, logging and (absent) tracing cost a call.
+func BenchmarkObserve(b *testing.B) {
+	s := New(Options{Logger: slog.New(slog.DiscardHandler)})
+	defer s.Close()
+	req := &dparetov1.CompleteTrialRequest{Name: "studies/svt/trials/17", LeaseToken: "0123456789abcdef"}
+	info := &grpc.UnaryServerInfo{FullMethod: dparetov1.StudyService_CompleteTrial_FullMethodName}
+	handler := func(context.Context, any) (any, error) { return req, nil }
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.observe(b.Context(), req, info, handler); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package store
+
+import (
+	"context"
+	"errors"
+)
+
+// UpdateObserver is called before every Update, and the function that it returns after
+// it: with the error of the Update, and whether it is the store's own, so that the caller
+// of Update is not at fault.
+type UpdateObserver func(ctx context.Context) (context.Context, func(err error, failed bool))
+
+// Observe has an observer see every Update. It must be called before the first use.
+func (s *Store) Observe(o UpdateObserver) { s.observer = o }
+
+// observed runs an Update under the eyes of the observer.
+func (s *Store) observed(ctx context.Context, fn func(ReadWriter) error) error {
+	if s.observer == nil {
+		return s.kv.Update(ctx, fn)
+	}
+	ctx, end := s.observer(ctx)
+	ran := false
+	var refused error // by fn
+	err := s.kv.Update(ctx, func(w ReadWriter) error {
+		ran = true
+		refused = fn(w)
+		return refused
+	})
+	end(err, err != nil && refused == nil && (ran || ctx.Err() == nil) && !errors.Is(err, ErrClosed))
+	return err
+}
+
+// AfterCommit calls fn when what the transaction has written is durable, and never if it
+// is not.
+func (t *Tx) AfterCommit(fn func()) { t.after = append(t.after, fn) }

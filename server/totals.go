@@ -1,0 +1,171 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/pareto"
+)
+
+const (
+	// maxRecent is the number of studies whose hypervolumes are exported.
+	maxRecent = 20
+	// maxExportedRuns is the number of runs beyond which the hypervolume of a study is not
+	// exported: reading them all would make a scrape slow.
+	maxExportedRuns = 2000
+	// maxExportedObjectives is the number of objectives beyond which it is not: its cost is
+	// exponential in it.
+	maxExportedObjectives = 3
+)
+
+// recentStudies are the studies with the latest results, the last one first.
+type recentStudies struct {
+	mu      sync.Mutex
+	studies []*recentStudy
+}
+
+// recentStudy is a study with its hypervolume.
+type recentStudy struct {
+	id, uid     string
+	known       bool
+	evaluations int // of which hypervolume is
+	hypervolume float64
+}
+
+// add notes a result of a study.
+func (r *recentStudies) add(id, uid string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.IndexFunc(r.studies, func(s *recentStudy) bool { return s.uid == uid })
+	if i == 0 {
+		return
+	}
+	study := &recentStudy{id: id, uid: uid}
+	if i > 0 {
+		study = r.studies[i]
+		r.studies = slices.Delete(r.studies, i, i+1)
+	}
+	r.studies = slices.Insert(r.studies, 0, study)
+	r.studies = r.studies[:min(len(r.studies), maxRecent)]
+}
+
+// totals returns what the store holds, for metrics.
+func (s *Server) totals(ctx context.Context) (*metrics.Totals, error) {
+	totals := &metrics.Totals{Studies: make(map[string]int64), Hypervolumes: make(map[string]float64)}
+	for state, name := range dparetov1.StudyState_name {
+		if state != 0 {
+			totals.Studies[stateLabel(name)] = 0
+		}
+	}
+	uids := make(map[string]int64) // runs, by uid
+	err := s.store.View(ctx, func(tx *store.ReadTx) error {
+		return tx.Studies("", func(record *storev1.StudyRecord) (bool, error) {
+			state, _ := s.state(record)
+			totals.Studies[stateLabel(state.String())]++
+			counts := record.GetStudy().GetTrialCounts()
+			for state, n := range map[dparetov1.TrialState]int64{
+				dparetov1.TrialState_TRIAL_STATE_QUEUED:     counts.GetQueued(),
+				dparetov1.TrialState_TRIAL_STATE_ACTIVE:     counts.GetActive(),
+				dparetov1.TrialState_TRIAL_STATE_STOPPING:   counts.GetStopping(),
+				dparetov1.TrialState_TRIAL_STATE_SUCCEEDED:  counts.GetSucceeded(),
+				dparetov1.TrialState_TRIAL_STATE_INFEASIBLE: counts.GetInfeasible(),
+				dparetov1.TrialState_TRIAL_STATE_FAILED:     counts.GetFailed(),
+			} {
+				store.AddToCounts(&totals.Trials, state, n)
+			}
+			uids[record.GetStudy().GetUid()] = counts.GetSucceeded() + counts.GetInfeasible() + counts.GetFailed()
+			return ctx.Err() == nil, nil
+		})
+	})
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.recent.mu.Lock()
+	defer s.recent.mu.Unlock()
+	s.recent.studies = slices.DeleteFunc(s.recent.studies, func(r *recentStudy) bool { _, ok := uids[r.uid]; return !ok })
+	for _, study := range s.recent.studies {
+		if uids[study.uid] > maxExportedRuns || !s.updateHypervolume(ctx, study) {
+			continue
+		}
+		totals.Hypervolumes[study.id] = study.hypervolume
+	}
+	return totals, nil
+}
+
+// updateHypervolume computes the hypervolume of a study from its history, of which only
+// what is new is read, if it has changed. It reports whether the hypervolume is known.
+func (s *Server) updateHypervolume(ctx context.Context, study *recentStudy) bool {
+	from := new(snapshot)
+	err := s.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := findStudy(tx, study.id)
+		if err != nil {
+			return err
+		}
+		from.cached, err = s.studies.get(record.GetStudy())
+		return err
+	})
+	if err != nil {
+		return false // deleted, or out of time
+	}
+	from.compiled = from.cached.compiled
+	problem := from.compiled.Problem
+	if len(problem.Objectives) > maxExportedObjectives {
+		return false
+	}
+	evaluations, err := s.readHistory(ctx, study.id, study.uid, from)
+	if err != nil {
+		return false
+	}
+	s.studies.keep(study.uid, from.cached, evaluations)
+	if n := len(from.history.Evaluations); !study.known || n != study.evaluations {
+		study.hypervolume, study.evaluations, study.known = hypervolumeOf(problem, from.history.Evaluations), n, true
+	}
+	return true
+}
+
+// hypervolumeOf returns the hypervolume that evaluations dominate, each at face value.
+func hypervolumeOf(problem *suggest.Problem, evaluations []suggest.Evaluation) float64 {
+	n := len(problem.Objectives)
+	reference := make([]float64, n)
+	for j := range reference {
+		reference[j] = cost(&problem.Objectives[j], problem.Objectives[j].Reference)
+	}
+	var costs [][]float64
+	for i := range evaluations {
+		values := evaluations[i].Values
+		if !meetsConstraints(problem, values[n:]) {
+			continue
+		}
+		point := make([]float64, n)
+		for j := range point {
+			point[j] = cost(&problem.Objectives[j], values[j])
+		}
+		costs = append(costs, point)
+	}
+	return pareto.Hypervolume(costs, reference)
+}
+
+// meetsConstraints reports whether the values of the constraints are within their bounds.
+func meetsConstraints(problem *suggest.Problem, values []float64) bool {
+	for j := range problem.Constraints {
+		if c := &problem.Constraints[j]; !(values[j] >= c.Lower && values[j] <= c.Upper) {
+			return false
+		}
+	}
+	return true
+}
+
+// stateLabel returns the value of labels for the name of a state of studies.
+func stateLabel(name string) string {
+	return strings.ToLower(strings.TrimPrefix(name, "STUDY_STATE_"))
+}
