@@ -111,16 +111,14 @@ func (s *Server) watchHealth() {
 	for {
 		select {
 		case <-s.background.Done():
-			if writing != nil {
-				_ = <-writing // nothing uses the store when Close returns
-			}
 			return
 		case <-s.readiness.suspect:
 		case <-time.After(interval):
 		}
 		if writing == nil {
 			writing = make(chan error, 1)
-			go func() { writing <- s.probe(s.background) }()
+			done := writing
+			s.inBackground(func() { done <- s.probe(s.background) })
 		}
 		err := fmt.Errorf("a write to the store has not ended for %v", probePatience)
 		select {

@@ -49,6 +49,7 @@ type agentFlags struct {
 	hasSeed     bool
 	noiseSource string
 	supervised  bool
+	traces      string // endpoint
 }
 
 func (a *app) agentCommand() *cobra.Command {
@@ -93,6 +94,7 @@ agent of the same study and user on the host has.`,
 	flags.StringVar(&f.trainer, "trainer", "", "trainer to use in place of that of the study's spec")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the training; default: drawn")
 	flags.StringVar(&f.noiseSource, "noise-source", "", "where the noise of the training comes from: seed, or os (see above); default: as the study's spec sets it")
+	addTraceFlag(flags, &f.traces)
 	addSupervisedFlag(cmd, &f.supervised)
 	a.addClientFlags(cmd)
 	return cmd
@@ -144,7 +146,16 @@ func (a *app) agent(ctx context.Context, f agentFlags) error {
 		return &usageError{err}
 	}
 	id := output.ID(f.study)
-	client, err := a.dial(dpareto.WithRetryNotice(a.notice()))
+	traces, stopTracing, err := a.startTracing(ctx, f.traces, "dpareto-agent")
+	if err != nil {
+		return err
+	}
+	defer stopTracing()
+	options := []dpareto.Option{dpareto.WithRetryNotice(a.notice())}
+	if traces != nil {
+		options = append(options, dpareto.WithTracing(traces))
+	}
+	client, err := a.dial(options...)
 	if err != nil {
 		return err
 	}

@@ -53,9 +53,10 @@ type app struct {
 	console *console.Console // on standard error
 	logger  *slog.Logger
 
-	logLevel slog.Level
-	client   clientFlags
-	output   output.Format
+	logLevel  slog.Level
+	logFormat string
+	client    clientFlags
+	output    output.Format
 }
 
 // clientFlags say how to reach the server.
@@ -94,12 +95,15 @@ Or run a study of your own:
 		if err := readEnvironment(cmd.Flags()); err != nil {
 			return err
 		}
-		a.logger = slog.New(slog.NewTextHandler(a.console, &slog.HandlerOptions{Level: a.logLevel}))
-		return nil
+		var err error
+		a.logger, err = newLogger(a.console, a.logFormat, a.logLevel)
+		return err
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.PersistentFlags().TextVar(&a.logLevel, "log-level", slog.LevelInfo, "least level of the log: debug, info, warn or error")
 	fromEnvironment(root.PersistentFlags(), "log-level")
+	root.PersistentFlags().StringVar(&a.logFormat, "log-format", logText, "form of the log: "+logText+" or "+logJSON)
+	fromEnvironment(root.PersistentFlags(), "log-format")
 	root.AddCommand(
 		a.serveCommand(), a.agentCommand(), a.studyCommand(), a.trialCommand(), a.frontCommand(),
 		a.privacyCommand(), a.dataCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand(),

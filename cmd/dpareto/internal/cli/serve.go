@@ -15,6 +15,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/child"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/heap"
 	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
 )
@@ -31,6 +32,8 @@ type serveFlags struct {
 	store      string
 	insecure   bool
 	supervised bool
+	http       httpFlags
+	traces     string // endpoint
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -59,6 +62,8 @@ The server does not know who calls it. It therefore listens only on this machine
 	fromEnvironment(flags, "store")
 	flags.BoolVar(&f.insecure, "insecure-listen", false,
 		"allow an address that other machines can reach: everybody there can read and change everything")
+	addHTTPFlags(flags, &f.http)
+	addTraceFlag(flags, &f.traces)
 	addSupervisedFlag(cmd, &f.supervised)
 	return cmd
 }
@@ -81,6 +86,13 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 	if err := a.checkListen(f); err != nil {
 		return err
 	}
+	if f.http.listen != "" {
+		web := f
+		web.listen = f.http.listen
+		if err := a.checkListen(web); err != nil {
+			return err
+		}
+	}
 	path, err := storePath(f.store)
 	if err != nil {
 		return err
@@ -101,22 +113,38 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	srv := server.New(server.Options{Store: records, Version: version(), Logger: a.logger})
+	traces, stopTracing, err := a.startTracing(ctx, f.traces, "dpareto")
+	if err != nil {
+		return err
+	}
+	defer stopTracing()
+	counted := metrics.New(version())
+	srv := server.New(server.Options{Store: records, Version: version(), Logger: a.logger, Metrics: counted, TracerProvider: traces})
 	defer srv.Close()
 	g := srv.GRPC()
 	a.logger.Info("serving", "address", listener.Addr().String(), "store", path, "version", version())
 	if _, err := fmt.Fprintln(a.stdout, listening+listener.Addr().String()); err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	web := new(httpPort)
+	if f.http.listen != "" {
+		if web, err = a.startHTTP(ctx, f.http, httpOptions{server: srv, metrics: counted}); err != nil {
+			return errors.Join(err, listener.Close())
+		}
+	}
 
 	stopped := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
 		defer close(stopped)
 		a.logger.Info("stopping")
+		srv.Drain()
+		if err := web.stop(ctx); err != nil {
+			a.logger.Warn("HTTP", "error", err)
+		}
 		stopGracefully(g)
 	})()
 	if err := g.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-		return fmt.Errorf("serve %s: %w", f.listen, err)
+		return errors.Join(fmt.Errorf("serve %s: %w", f.listen, err), web.stop(ctx))
 	}
 	<-stopped // Serve returns when the stop begins
 	a.logger.Info("stopped")

@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	tracev1 "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
+
+	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/metrics"
+)
+
+// startWeb runs a server with an HTTP port until stop is called, which returns the log.
+func startWeb(t *testing.T, args ...string) (address, url string, stop func() (log string, code int)) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	var log bytes.Buffer
+	ended := make(chan int, 1)
+	args = append([]string{
+		"serve", "--store", filepath.Join(t.TempDir(), "test.db"), "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0",
+	}, args...)
+	go func() {
+		code := Main(ctx, args, strings.NewReader(""), writer, &log)
+		writer.Close()
+		ended <- code
+	}()
+	stop = sync.OnceValues(func() (string, int) {
+		http.DefaultClient.CloseIdleConnections()
+		cancel()
+		code := <-ended
+		return log.String(), code
+	})
+	t.Cleanup(func() { stop() })
+	lines := bufio.NewScanner(reader)
+	for _, line := range []*string{&address, &url} {
+		if !lines.Scan() {
+			text, code := stop()
+			t.Fatalf("the server ended with %d: %s", code, text)
+		}
+		*line = lines.Text()
+	}
+	return strings.TrimPrefix(address, listening), strings.TrimPrefix(url, httpListening), stop
+}
+
+// get asks for a URL under the name of a host, "" for that of the URL.
+func get(t *testing.T, url, host string) (code int, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = host
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+func TestHTTPPort(t *testing.T) {
+	address, url, stop := startWeb(t, "--log-format", "json", "--log-level", "debug")
+	if _, stderr, code := invoke(t, "", "study", "list", "--server", address); code != exitOK {
+		t.Fatal(stderr)
+	}
+	for _, test := range []struct {
+		path, host string
+		code       int
+		want       string
+	}{
+		{"/healthz", "", 200, "alive\n"},
+		{"/readyz", "", 200, "ready\n"},
+		{"/v1/studies", "", 200, "{}"},
+		{"/v1/studies", "localhost", 200, "{}"},
+		{"/v1/studies", "attacker.example", 421, "only as localhost"},
+		{"/metrics", "attacker.example", 421, "only as localhost"},
+		{"/metrics", "", 200, `dpareto_requests_total{code="OK",method="ListStudies",service="StudyService"} 3`},
+		{"/openapi.json", "", 200, `"/v1/studies/{study}/trials:suggest"`},
+		{"/debug/pprof/", "", 404, ""},
+		{"/", "", 404, ""},
+	} {
+		code, body := get(t, url+test.path, test.host)
+		if code != test.code || !strings.Contains(body, test.want) {
+			t.Errorf("%s as %q: HTTP status %d\n%s", test.path, test.host, code, body)
+		}
+	}
+	log, code := stop()
+	if code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	calls := 0
+	for line := range strings.Lines(log) {
+		var record struct {
+			Message string `json:"msg"`
+			ID      string `json:"request_id"`
+		}
+		if err := json.Unmarshal([]byte(line), &record); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if record.Message == "call" && record.ID != "" {
+			calls++
+		}
+	}
+	if calls != 3 || !strings.Contains(log, `"msg":"stopped"`) {
+		t.Errorf("%d calls in the log:\n%s", calls, log)
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	_, url, _ := startWeb(t, "--pprof")
+	if code, body := get(t, url+"/debug/pprof/goroutine?debug=1", ""); code != http.StatusOK || !strings.Contains(body, "goroutine profile") {
+		t.Errorf("HTTP status %d\n%s", code, body)
+	}
+}
+
+// Metrics and profiles are for this machine, or for those that authenticate.
+func TestHTTPAuthentication(t *testing.T) {
+	refused := errors.New("who are you?")
+	for _, test := range []struct {
+		name, remote string
+		authenticate func(*http.Request) error
+		want         int
+	}{
+		{"this machine", "127.0.0.1:1234", nil, http.StatusOK},
+		{"this machine", "[::1]:1234", nil, http.StatusOK},
+		{"another one", "192.0.2.1:1234", nil, http.StatusForbidden},
+		{"authenticated", "192.0.2.1:1234", func(*http.Request) error { return nil }, http.StatusOK},
+		{"refused", "127.0.0.1:1234", func(*http.Request) error { return refused }, http.StatusForbidden},
+	} {
+		o := httpOptions{server: server.New(server.Options{}), metrics: metrics.New("test"), authenticate: test.authenticate}
+		mux := httpMux(http.NotFoundHandler(), httpFlags{pprof: true}, o)
+		for path, want := range map[string]int{
+			"/metrics": test.want, "/debug/pprof/": test.want, "/debug/pprof/cmdline": test.want, "/healthz": http.StatusOK, "/readyz": http.StatusOK,
+		} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.RemoteAddr = test.remote
+			answer := httptest.NewRecorder()
+			mux.ServeHTTP(answer, r)
+			if answer.Code != want {
+				t.Errorf("%s: %s: HTTP status %d, want %d", test.name, path, answer.Code, want)
+			}
+		}
+		o.server.Drain()
+		answer := httptest.NewRecorder()
+		mux.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		if answer.Code != http.StatusServiceUnavailable || answer.Body.String() != "the server is shutting down\n" {
+			t.Errorf("/readyz: HTTP status %d, %q", answer.Code, answer.Body)
+		}
+		o.server.Close()
+	}
+}
+
+func TestHTTPUsage(t *testing.T) {
+	for _, test := range []struct{ args, want string }{
+		{"serve --http-listen 0.0.0.0:8081", "--insecure-listen"},
+		{"serve --http-listen nowhere", "missing port in address"},
+		{"serve --log-format xml", `"xml" is neither text nor json`},
+	} {
+		_, stderr, code := invoke(t, "", strings.Fields(test.args)...)
+		if code != exitUsage || !strings.Contains(stderr, test.want) {
+			t.Errorf("dpareto %s: exit code %d, error %q", test.args, code, stderr)
+		}
+	}
+	store := filepath.Join(t.TempDir(), "test.db")
+	_, stderr, code := invoke(t, "", "serve", "--store", store, "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--http-allow-origin", "example.org")
+	if code != exitUsage || !strings.Contains(stderr, "allowed origin") {
+		t.Errorf("exit code %d, error %q", code, stderr)
+	}
+}
+
+// collector is an OpenTelemetry collector that keeps the names of spans, by service.
+type collector struct {
+	tracev1.UnimplementedTraceServiceServer
+
+	mu    sync.Mutex
+	spans map[string][]string
+}
+
+// Export implements TraceService.
+func (c *collector) Export(_ context.Context, req *tracev1.ExportTraceServiceRequest) (*tracev1.ExportTraceServiceResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, resource := range req.GetResourceSpans() {
+		service := ""
+		for _, attribute := range resource.GetResource().GetAttributes() {
+			if attribute.GetKey() == "service.name" {
+				service = attribute.GetValue().GetStringValue()
+			}
+		}
+		for _, scope := range resource.GetScopeSpans() {
+			for _, span := range scope.GetSpans() {
+				c.spans[service] = append(c.spans[service], span.GetName())
+			}
+		}
+	}
+	return &tracev1.ExportTraceServiceResponse{}, nil
+}
+
+// Spans go to a collector, named by the flag or by OpenTelemetry's own variables.
+func TestTracesAreDelivered(t *testing.T) {
+	c := &collector{spans: make(map[string][]string)}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := grpc.NewServer()
+	tracev1.RegisterTraceServiceServer(g, c)
+	go g.Serve(listener)
+	defer g.Stop()
+	endpoint := "http://" + listener.Addr().String()
+	for _, test := range []struct {
+		name, service string
+		environment   map[string]string
+		args          []string
+		want          bool
+	}{
+		{"flag", "dpareto", nil, []string{"--otlp-endpoint", endpoint}, true},
+		{"environment", "mine", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_SERVICE_NAME": "mine"}, nil, true},
+		{"switched off", "off", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_SERVICE_NAME": "off", "OTEL_SDK_DISABLED": "true"}, nil, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for name, value := range test.environment {
+				t.Setenv(name, value)
+			}
+			address, _, stop := startWeb(t, test.args...)
+			if _, stderr, code := invoke(t, "", "study", "list", "--server", address); code != exitOK {
+				t.Fatal(stderr)
+			}
+			log, code := stop()
+			if code != exitOK {
+				t.Errorf("exit code %d\n%s", code, log)
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if got := strings.Contains(strings.Join(c.spans[test.service], " "), "dpareto.v1.StudyService/ListStudies"); got != test.want {
+				t.Errorf("spans: %v\n%s", c.spans, log)
+			}
+		})
+	}
+}

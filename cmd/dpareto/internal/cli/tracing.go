@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// flushPatience is how long the last spans may take to be delivered.
+const flushPatience = 5 * time.Second
+
+// addTraceFlag adds the flag that sends spans somewhere.
+func addTraceFlag(flags *pflag.FlagSet, endpoint *string) {
+	flags.StringVar(endpoint, "otlp-endpoint", "", "URL of an OpenTelemetry collector that gets traces over gRPC, such as http://127.0.0.1:4317; "+
+		"none by default. The standard OTEL_* variables work, too")
+	fromEnvironment(flags, "otlp-endpoint")
+}
+
+// wantsTraces reports whether the standard variables of OpenTelemetry ask for traces.
+func wantsTraces() bool {
+	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
+		return false
+	}
+	if exporter := os.Getenv("OTEL_TRACES_EXPORTER"); exporter != "" {
+		return exporter == "otlp"
+	}
+	return os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
+}
+
+// startTracing returns a provider of tracers that sends spans to an endpoint, "" for the
+// one of the environment, and the function that delivers the last ones. The provider is
+// nil if nobody wants traces. Spans that cannot be delivered are lost, and logged.
+func (a *app) startTracing(ctx context.Context, endpoint, service string) (provider trace.TracerProvider, stop func(), err error) {
+	if endpoint == "" && !wantsTraces() {
+		return nil, func() {}, nil
+	}
+	var options []otlptracegrpc.Option
+	if endpoint != "" {
+		options = append(options, otlptracegrpc.WithEndpointURL(endpoint))
+	}
+	exporter, err := otlptracegrpc.New(ctx, options...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("traces: %w", err)
+	}
+	// OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win.
+	about, err := resource.New(ctx,
+		resource.WithAttributes(attribute.String("service.name", service), attribute.String("service.version", version())),
+		resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithHost())
+	if err != nil {
+		return nil, nil, fmt.Errorf("traces: %w", err)
+	}
+	undelivered := func(err error) { a.logger.Warn("traces are lost", "error", err) }
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(undelivered))
+	spans := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
+	return spans, func() {
+		patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushPatience)
+		defer cancel()
+		if err := spans.Shutdown(patience); err != nil {
+			undelivered(err)
+		}
+	}, nil
+}
