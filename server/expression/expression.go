@@ -16,6 +16,10 @@ import (
 const (
 	// maxLength bounds the source of an expression, in bytes.
 	maxLength = 1000
+	// maxBrackets bounds the lists, maps and indexes of an expression: the time to check
+	// the type of nested ones grows with the cube of their depth, to seconds for what fits
+	// into maxLength.
+	maxBrackets = 32
 	// numberCost and predicateCost bound one evaluation, in CEL's cost units (about
 	// one per operation). A predicate may be evaluated for every configuration that a
 	// search considers, a number for few.
@@ -131,6 +135,9 @@ func (e *Environment) program(source string, cost uint64, check func(*cel.Type) 
 	}
 	if source == "" {
 		return nil, nil, errors.New("must be set")
+	}
+	if n := strings.Count(source, "[") + strings.Count(source, "{"); n > maxBrackets {
+		return nil, nil, fmt.Errorf("must have at most %d opening brackets, has %d", maxBrackets, n)
 	}
 	checked, issues := e.env.Compile(source)
 	if err := issues.Err(); err != nil {

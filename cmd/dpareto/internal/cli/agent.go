@@ -95,6 +95,7 @@ agent of the same study and user on the host has.`,
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the training; default: drawn")
 	flags.StringVar(&f.noiseSource, "noise-source", "", "where the noise of the training comes from: seed, or os (see above); default: as the study's spec sets it")
 	addTraceFlag(flags, &f.traces)
+	fromEnvironment(flags, "otlp-endpoint")
 	addSupervisedFlag(cmd, &f.supervised)
 	a.addClientFlags(cmd)
 	return cmd

@@ -59,12 +59,6 @@ type app struct {
 	output    output.Format
 }
 
-// clientFlags say how to reach the server.
-type clientFlags struct {
-	address   string
-	plaintext bool
-}
-
 // sayf tells something to people, beside the data.
 func (a *app) sayf(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.console, format, args...) // a failure could not be told either
@@ -106,7 +100,7 @@ Or run a study of your own:
 	fromEnvironment(root.PersistentFlags(), "log-format")
 	root.AddCommand(
 		a.serveCommand(), a.agentCommand(), a.studyCommand(), a.trialCommand(), a.frontCommand(),
-		a.privacyCommand(), a.dataCommand(), a.demoCommand(), a.benchCommand(), a.versionCommand(),
+		a.privacyCommand(), a.dataCommand(), a.demoCommand(), a.benchCommand(), a.tokenCommand(), a.versionCommand(),
 		a.backupCommand(), a.restoreCommand(), a.exportCommand(), a.importCommand(), a.checkCommand(), a.compactCommand(),
 	)
 	return root
@@ -140,10 +134,7 @@ func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 
 // addClientFlags adds the flags of commands that call a server.
 func (a *app) addClientFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&a.client.address, "server", DefaultAddress, "address of the server")
-	fromEnvironment(flags, "server")
-	flags.BoolVar(&a.client.plaintext, "plaintext", false, "connect without TLS to a server on another machine, too")
+	a.client.add(cmd.Flags())
 }
 
 // addOutputFlag adds the flag of commands that print data.

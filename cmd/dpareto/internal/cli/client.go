@@ -22,9 +22,7 @@ const (
 
 // dial returns a client of the server that the flags name.
 func (a *app) dial(options ...dpareto.Option) (*dpareto.Client, error) {
-	if a.client.plaintext {
-		options = append(options, dpareto.WithPlaintext())
-	}
+	options = append(options, a.client.options()...)
 	client, err := dpareto.Dial(a.client.address, options...)
 	if err != nil {
 		return nil, &usageError{fmt.Errorf("server: %w", err)}

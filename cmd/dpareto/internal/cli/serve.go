@@ -10,36 +10,47 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/child"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/heap"
 	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
 )
 
-const (
-	// stopGrace is how long calls in progress may take when the server stops.
-	stopGrace = 5 * time.Second
-	// listening begins the line that a server prints; its address follows.
-	listening = "listening on "
-)
+// listening begins the line that a server prints; its address follows.
+const listening = "listening on "
+
+// defaultGrace is how long calls in progress may take when the server stops.
+const defaultGrace = 5 * time.Second
 
 type serveFlags struct {
-	listen     string
-	store      string
-	insecure   bool
-	supervised bool
-	http       httpFlags
-	traces     string // endpoint
+	listen string
+	store  string
+
+	http   httpFlags
+	traces string // endpoint
+
+	security securityFlags
+	limits   limit.Limits
+
+	shutdownDelay time.Duration
+	shutdownGrace time.Duration
+
+	config      string
+	checkConfig bool
+	supervised  bool
 }
 
 func (a *app) serveCommand() *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
-		Use:   "serve",
+		Use:   "serve [flags]",
 		Short: "Run the server",
 		Long: `Runs the server that keeps studies and suggests configurations.
 
@@ -47,25 +58,100 @@ It prints one line with the address that it listens on. Everything that it has
 acknowledged is in the store, also after kill -9. SIGTERM or Ctrl-C stops it after the
 calls in progress.
 
-The server does not know who calls it. It therefore listens only on this machine, unless
---insecure-listen is given.`,
+On an address of this machine alone everybody may do everything, unless --auth-file says
+who may do what. On an address that other machines can reach the server wants --auth-file
+and --tls-cert, or to be told that it needs neither.
+
+A setting comes from its flag, else from the environment variable that the help names,
+else from the file --config, whose keys are the names of flags.`,
 		Example: `  dpareto serve
-  dpareto serve --listen 127.0.0.1:0 --store studies.db`,
+  dpareto serve --listen 127.0.0.1:0 --store studies.db
+  dpareto serve --listen 0.0.0.0:8321 --auth-file auth.yaml --tls-cert tls.crt --tls-key tls.key`,
 		Args: args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.listen, "listen", DefaultAddress, "address to listen on; port 0 takes a free one")
-	fromEnvironment(flags, "listen")
-	flags.StringVar(&f.store, "store", "", "file that keeps all state, made if it does not exist; default "+
-		"dpareto/dpareto.db in the user's configuration folder")
-	fromEnvironment(flags, "store")
-	flags.BoolVar(&f.insecure, "insecure-listen", false,
-		"allow an address that other machines can reach: everybody there can read and change everything")
-	addHTTPFlags(flags, &f.http)
-	addTraceFlag(flags, &f.traces)
+	cmd.DisableFlagsInUseLine = true
+	var groups flagGroups
+	f.add(&groups)
+	groups.addTo(cmd)
 	addSupervisedFlag(cmd, &f.supervised)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if f.config != "" {
+			if err := readConfiguration(cmd.Flags(), f.config); err != nil {
+				return err
+			}
+		}
+		if f.checkConfig {
+			return a.checkServe(cmd.Flags(), &f)
+		}
+		return a.serve(cmd.Context(), &f)
+	}
 	return cmd
+}
+
+func (f *serveFlags) add(groups *flagGroups) {
+	storage := groups.flagGroup("Storage")
+	storage.StringVar(&f.store, "store", "", "file that keeps all state, made if it does not exist; default "+
+		"dpareto/dpareto.db in the user's configuration folder")
+
+	network := groups.flagGroup("Network")
+	network.StringVar(&f.listen, "listen", DefaultAddress, "address to listen on; port 0 takes a free one")
+	network.DurationVar(&f.shutdownDelay, "shutdown-delay", 0, "time between answering health checks with NOT_SERVING and refusing calls when the server stops")
+	network.DurationVar(&f.shutdownGrace, "shutdown-grace", defaultGrace, "time that calls in progress may take when the server stops")
+
+	f.security.add(groups.flagGroup("Security"))
+
+	observability := groups.flagGroup("HTTP and observability")
+	addHTTPFlags(observability, &f.http)
+	addTraceFlag(observability, &f.traces)
+
+	limits, d := groups.flagGroup("Limits"), limit.Default()
+	limits.IntVar(&f.limits.RequestBytes, "max-request-bytes", d.RequestBytes, "largest size of a request")
+	limits.Int64Var(&f.limits.Studies, "max-studies", d.Studies, "studies in the store")
+	limits.Int64Var(&f.limits.TrialsPerStudy, "max-trials-per-study", d.TrialsPerStudy, "trials that a study creates in its life")
+	limits.IntVar(&f.limits.Calls, "max-calls", d.Calls, "calls at a time")
+	limits.IntVar(&f.limits.CallsPerPrincipal, "max-calls-per-principal", d.CallsPerPrincipal, "calls at a time of one principal")
+	limits.IntVar(&f.limits.Streams, "max-streams", d.Streams, "streams at a time")
+	limits.IntVar(&f.limits.StreamsPerPrincipal, "max-streams-per-principal", d.StreamsPerPrincipal, "streams at a time of one principal")
+	limits.DurationVar(&f.limits.CallTime, "max-call-time", d.CallTime, "longest time that a call may take, whatever its deadline")
+	limits.IntVar(&f.limits.Connections, "max-connections", d.Connections, "connections of an address that the server listens on")
+
+	configuration := groups.flagGroup("Configuration")
+	configuration.StringVar(&f.config, "config", "", "YAML file of settings; its keys are the names of flags")
+	configuration.BoolVar(&f.checkConfig, "check-config", false, "check all settings and the files that they name, print the settings, and end")
+}
+
+// validate refuses settings that make no sense, and warns of those that are not safe.
+func (f *serveFlags) validate(a *app) error {
+	if f.limits.OrDefault() != f.limits {
+		return &usageError{errors.New("limits must not be 0")}
+	}
+	if err := f.limits.Validate(); err != nil {
+		return &usageError{err}
+	}
+	if f.shutdownDelay < 0 || f.shutdownGrace < 0 {
+		return &usageError{errors.New("shutdown-delay and shutdown-grace must not be negative")}
+	}
+	if err := f.security.validate(); err != nil {
+		return err
+	}
+	if f.http.listen != "" {
+		if err := a.checkListen("http-listen", f.http.listen, &f.security); err != nil {
+			return err
+		}
+	}
+	return a.checkListen("listen", f.listen, &f.security)
+}
+
+// checkServe checks the settings of a server and prints them.
+func (a *app) checkServe(flags *pflag.FlagSet, f *serveFlags) error {
+	if err := f.validate(a); err != nil {
+		return err
+	}
+	s, err := f.security.open(a, f.listen)
+	if err != nil {
+		return err
+	}
+	return errors.Join(writeConfiguration(a.stdout, flags), s.close())
 }
 
 // addSupervisedFlag adds the flag of commands that run as a child (see package child).
@@ -78,21 +164,19 @@ func addSupervisedFlag(cmd *cobra.Command, supervised *bool) {
 }
 
 // serve runs the server until ctx is done.
-func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
+func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	if f.supervised {
 		ctx = child.Supervised(ctx, a.stdin)
 	}
 	heap.Relax()
-	if err := a.checkListen(f); err != nil {
+	if err := f.validate(a); err != nil {
 		return err
 	}
-	if f.http.listen != "" {
-		web := f
-		web.listen = f.http.listen
-		if err := a.checkListen(web); err != nil {
-			return err
-		}
+	secured, err := f.security.open(a, f.listen)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, secured.close()) }()
 	path, err := storePath(f.store)
 	if err != nil {
 		return err
@@ -119,10 +203,19 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 	}
 	defer stopTracing()
 	counted := metrics.New(version())
-	srv := server.New(server.Options{Store: records, Version: version(), Logger: a.logger, Metrics: counted, TracerProvider: traces})
+	listener = limit.Listener(listener, f.limits.Connections)
+	srv := server.New(server.Options{
+		Store: records, Version: version(), Logger: a.logger, Metrics: counted, TracerProvider: traces,
+		Auth: secured.auth, Limits: f.limits, Audit: secured.audit, NoReflection: !secured.reflection,
+	})
 	defer srv.Close()
-	g := srv.GRPC()
-	a.logger.Info("serving", "address", listener.Addr().String(), "store", path, "version", version())
+	var options []grpc.ServerOption
+	if secured.tls != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(secured.tls)))
+	}
+	g := srv.GRPC(options...)
+	a.logger.Info("serving", "address", listener.Addr().String(), "store", path, "version", version(),
+		"tls", secured.tls != nil, "authentication", secured.auth != nil)
 	if _, err := fmt.Fprintln(a.stdout, listening+listener.Addr().String()); err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -138,42 +231,25 @@ func (a *app) serve(ctx context.Context, f serveFlags) (err error) {
 		defer close(stopped)
 		a.logger.Info("stopping")
 		srv.Drain()
-		if err := web.stop(ctx); err != nil {
+		time.Sleep(f.shutdownDelay) // load balancers look away
+		if err := web.stop(ctx, f.shutdownGrace); err != nil {
 			a.logger.Warn("HTTP", "error", err)
 		}
-		stopGracefully(g)
+		stopGracefully(g, f.shutdownGrace)
 	})()
 	if err := g.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-		return errors.Join(fmt.Errorf("serve %s: %w", f.listen, err), web.stop(ctx))
+		return errors.Join(fmt.Errorf("serve %s: %w", f.listen, err), web.stop(ctx, f.shutdownGrace))
 	}
 	<-stopped // Serve returns when the stop begins
 	a.logger.Info("stopped")
 	return nil
 }
 
-// stopGracefully waits for the calls in progress, but not for long.
-func stopGracefully(g *grpc.Server) {
-	timer := time.AfterFunc(stopGrace, g.Stop)
+// stopGracefully waits for the calls in progress, but not for longer than the grace.
+func stopGracefully(g *grpc.Server, grace time.Duration) {
+	timer := time.AfterFunc(grace, g.Stop)
 	defer timer.Stop()
 	g.GracefulStop()
-}
-
-// checkListen refuses an address that other machines can reach, unless it is asked for.
-func (a *app) checkListen(f serveFlags) error {
-	host, _, err := net.SplitHostPort(f.listen)
-	if err != nil {
-		return &usageError{fmt.Errorf("listen: %w", err)}
-	}
-	if host == "localhost" || net.ParseIP(host).IsLoopback() {
-		return nil
-	}
-	if !f.insecure {
-		return &usageError{fmt.Errorf("listen: %s is not an address of this machine alone, and the server cannot tell "+
-			"who calls it; use 127.0.0.1, or --insecure-listen where everybody who can reach it may read and change everything", f.listen)}
-	}
-	a.logger.Warn("ANYBODY WHO CAN REACH THIS ADDRESS CAN READ AND CHANGE ALL STUDIES: there is neither authentication nor encryption",
-		"address", f.listen)
-	return nil
 }
 
 // storePath returns the file of the store, whose folder it makes.

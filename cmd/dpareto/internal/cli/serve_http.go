@@ -41,11 +41,8 @@ type httpFlags struct {
 // addHTTPFlags adds the flags of the HTTP port.
 func addHTTPFlags(flags *pflag.FlagSet, f *httpFlags) {
 	flags.StringVar(&f.listen, "http-listen", "", "address for JSON over HTTP, metrics and health; port 0 takes a free one; none by default")
-	fromEnvironment(flags, "http-listen")
 	flags.StringSliceVar(&f.origins, "http-allow-origin", nil, "origins, such as https://example.org, whose pages may call the server from a browser")
-	fromEnvironment(flags, "http-allow-origin")
 	flags.BoolVar(&f.pprof, "pprof", false, "serve profiles of the program under /debug/pprof/ on the HTTP port")
-	fromEnvironment(flags, "pprof")
 }
 
 // httpOptions is what the HTTP port needs besides its flags.
@@ -126,11 +123,11 @@ func withHTTP2(config *tls.Config) *tls.Config {
 
 // stop ends serving, after the requests in progress if they do not take long. Without a
 // port there is nothing to do.
-func (p *httpPort) stop(ctx context.Context) error {
+func (p *httpPort) stop(ctx context.Context, grace time.Duration) error {
 	if p.web == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
 	_ = p.web.Shutdown(ctx) // what has not ended by then is cut off
 	return p.close()

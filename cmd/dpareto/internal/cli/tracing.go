@@ -23,7 +23,6 @@ const flushPatience = 5 * time.Second
 func addTraceFlag(flags *pflag.FlagSet, endpoint *string) {
 	flags.StringVar(endpoint, "otlp-endpoint", "", "URL of an OpenTelemetry collector that gets traces over gRPC, such as http://127.0.0.1:4317; "+
 		"none by default. The standard OTEL_* variables work, too")
-	fromEnvironment(flags, "otlp-endpoint")
 }
 
 // wantsTraces reports whether the standard variables of OpenTelemetry ask for traces.

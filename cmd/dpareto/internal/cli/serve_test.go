@@ -1,0 +1,334 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dpareto/dpareto/server/auth"
+	"github.com/dpareto/dpareto/server/certs/certstest"
+)
+
+// write writes a file in a folder of the test and returns its path.
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// newToken creates a token with the command and returns it with the file.
+func newToken(t *testing.T, args ...string) (file, token string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "auth.yaml")
+	stdout, stderr, code := invoke(t, "", append([]string{"token", "create", "--auth-file", file}, args...)...)
+	if code != exitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	return file, strings.TrimSpace(stdout)
+}
+
+// serverFiles returns flags of a server with TLS, and the file of its authority.
+func serverFiles(t *testing.T) (flags []string, ca string, authority *certstest.Authority) {
+	t.Helper()
+	authority = certstest.New(t, "authority")
+	cert, key := authority.Server()
+	paths := certstest.Write(t, t.TempDir(), map[string][]byte{"tls.crt": cert, "tls.key": key, "ca.crt": authority.PEM})
+	return []string{"--tls-cert", paths["tls.crt"], "--tls-key", paths["tls.key"]}, paths["ca.crt"], authority
+}
+
+func TestServeSecurityUsage(t *testing.T) {
+	file, _ := newToken(t, "--name", "ann", "--role", "admin")
+	for _, tt := range []struct{ args, want string }{
+		{"--listen 0.0.0.0:0 --auth-file " + file, "--insecure-plaintext"},
+		{"--listen 0.0.0.0:0 --insecure-listen --auth-file " + file, "--insecure-plaintext"},
+		{"--listen 0.0.0.0:0 --insecure-plaintext", "--insecure-listen"},
+		{"--tls-cert a", "tls-cert and tls-key"},
+		{"--tls-client-ca a", "takes tls-cert"},
+		{"--tls-client-ca a --tls-cert a --tls-key a", "takes auth-file"},
+		{"--tls-require-client-cert", "takes tls-client-ca"},
+		{"--reflection maybe", "auto, on or off"},
+		{"--max-calls 0", "must not be 0"},
+		{"--max-streams -1", "streams is negative"},
+		{"--shutdown-grace -1s", "negative"},
+	} {
+		_, stderr, code := invoke(t, "", append([]string{"serve"}, strings.Fields(tt.args)...)...)
+		if code != exitUsage || !strings.Contains(stderr, tt.want) {
+			t.Errorf("%s: exit code %d, error %q, want %q", tt.args, code, stderr, tt.want)
+		}
+	}
+	if _, stderr, code := invoke(t, "", "serve", "--auth-file", "/nonexistent/auth.yaml"); code != exitFailure || !strings.Contains(stderr, "auth-file") {
+		t.Errorf("exit code %d, error %q", code, stderr)
+	}
+}
+
+// A server with TLS and tokens, called as the documentation says.
+func TestTokensOverTLS(t *testing.T) {
+	file, admin := newToken(t, "--name", "ann", "--role", "admin")
+	flags, ca, _ := serverFiles(t)
+	audit := filepath.Join(t.TempDir(), "audit.jsonl")
+	address, stop := startServer(t, append(flags, "--listen", "127.0.0.1:0", "--auth-file", file, "--audit-file", audit, "--log-level", "debug")...)
+	call := func(token string, args ...string) (stdout, stderr string, code int) {
+		t.Setenv("DPARETO_TOKEN", token)
+		return invoke(t, "", append(args, "--server", address, "--tls-ca", ca)...)
+	}
+	study := filepath.Join("..", "..", "studies", "svt.yaml")
+	if _, stderr, code := call(admin, "study", "create", study); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	if _, stderr, code := call("", "study", "list"); code != exitFailure || !strings.Contains(stderr, "Unauthenticated: a bearer token is required") {
+		t.Errorf("without a token: exit code %d, error %q", code, stderr)
+	}
+
+	// A token that is created while the server runs, for other studies.
+	limited, log, created := invoke(t, "", "token", "create", "--auth-file", file, "--name", "bob", "--role", "worker", "--study", "adult-*")
+	if created != exitOK {
+		t.Fatal(log)
+	}
+	limited = strings.TrimSpace(limited)
+	tokenFile := write(t, "token", limited+"\n")
+	t.Setenv("DPARETO_TOKEN", "")
+	deadline := time.Now().Add(time.Minute)
+	for {
+		stdout, stderr, code := invoke(t, "", "study", "list", "--output", "json", "--server", address, "--tls-ca", ca, "--token-file", tokenFile)
+		if code == exitOK {
+			if strings.Contains(stdout, "svt") {
+				t.Errorf("bob sees %s", stdout)
+			}
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the new token is not valid: %s", stderr)
+		}
+	}
+	if _, stderr, code := call(limited, "study", "get", "svt"); code != exitFailure || !strings.Contains(stderr, "PermissionDenied") {
+		t.Errorf("exit code %d, error %q", code, stderr)
+	}
+	if _, stderr, code := call(limited, "study", "delete", "svt"); code != exitFailure || !strings.Contains(stderr, "PermissionDenied") {
+		t.Errorf("exit code %d, error %q", code, stderr)
+	}
+
+	log, ended := stop()
+	if ended != exitOK {
+		t.Errorf("exit code %d: %s", ended, log)
+	}
+	records, err := os.ReadFile(audit)
+	if err != nil || strings.Count(string(records), "\n") != 2 || !strings.Contains(string(records), `"principal":"bob"`) {
+		t.Errorf("audit log %s, %v", records, err)
+	}
+	for _, token := range []string{admin, limited} {
+		if strings.Contains(log+string(records), token) {
+			t.Error("a token is in the logs")
+		}
+	}
+}
+
+func TestClientCertificates(t *testing.T) {
+	flags, ca, authority := serverFiles(t)
+	file := write(t, "auth.yaml", `credentials:
+- {id: agent-7, name: agent, role: viewer, certificate_subject: CN=agent-7}
+`)
+	address, _ := startServer(t, append(flags, "--listen", "127.0.0.1:0", "--auth-file", file, "--tls-client-ca", ca, "--tls-require-client-cert")...)
+	for name, want := range map[string]string{"agent-7": "", "agent-8": "Unauthenticated"} {
+		cert, key := authority.Client(name, time.Now().Add(time.Hour))
+		paths := certstest.Write(t, t.TempDir(), map[string][]byte{"client.crt": cert, "client.key": key})
+		_, stderr, code := invoke(t, "", "study", "list", "--server", address, "--tls-ca", ca, "--client-cert", paths["client.crt"], "--client-key", paths["client.key"])
+		if (code == exitOK) != (want == "") || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit code %d, error %q", name, code, stderr)
+		}
+	}
+}
+
+// What a client refuses before it calls.
+func TestClientSecurityUsage(t *testing.T) {
+	t.Setenv("DPARETO_TOKEN", "dpareto_x")
+	for args, want := range map[string]string{
+		"--server example.org:1 --plaintext":        "in plain text",
+		"--plaintext --tls":                         "exclude each other",
+		"--tls-ca /nonexistent/ca":                  "/nonexistent/ca",
+		"--client-cert /nonexistent/cert":           "/nonexistent/cert",
+		"--token-file /nonexistent/token":           "/nonexistent/token",
+		"--token-file " + os.DevNull:                "is not one",
+		"--tls-ca " + os.DevNull + " --output json": "holds no certificate",
+	} {
+		_, stderr, code := invoke(t, "", append([]string{"study", "list"}, strings.Fields(args)...)...)
+		if code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit code %d, error %q, want %q", args, code, stderr, want)
+		}
+	}
+}
+
+func TestTokenCommands(t *testing.T) {
+	file, token := newToken(t, "--name", "ann", "--role", "worker", "--study", "a-*", "--study", "b", "--expires", "720h")
+	if !strings.HasPrefix(token, "dpareto_") || strings.Contains(token, "\n") {
+		t.Errorf("token %q", token)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	a, err := auth.Open(file, auth.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := a.Authenticate(t.Context(), token, nil)
+	if err != nil || p.On("a-1") != auth.Worker || p.On("b") != auth.Worker || p.On("c") != auth.None || p.Role != auth.None {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, _, code := invoke(t, "", "token", "create", "--name", "bob", "--role", "viewer", "--auth-file", file); code != exitOK {
+		t.Fatal(code)
+	}
+	stdout, _, code := invoke(t, "", "token", "list", "--auth-file", file)
+	if code != exitOK || !strings.Contains(stdout, "worker of a-*, worker of b") || !strings.Contains(stdout, "never") || strings.Contains(stdout, token) {
+		t.Errorf("exit code %d, output %q", code, stdout)
+	}
+	stdout, _, code = invoke(t, "", "token", "list", "--auth-file", file, "--output", "json")
+	var listed []auth.Credential
+	if err := json.Unmarshal([]byte(stdout), &listed); err != nil || len(listed) != 2 || listed[0].TokenHash != "" || code != exitOK {
+		t.Errorf("%s: %v", stdout, err)
+	}
+	if _, stderr, code := invoke(t, "", "token", "revoke", "ann", "--auth-file", file); code != exitOK || !strings.Contains(stderr, "credentials=1") {
+		t.Errorf("exit code %d, %q", code, stderr)
+	}
+	if left, err := auth.Read(file); err != nil || len(left) != 1 || left[0].Name != "bob" {
+		t.Errorf("%v, %v", left, err)
+	}
+	for _, tt := range []struct {
+		args string
+		want string
+		code int
+	}{
+		{"revoke ann", "nobody has", exitFailure},
+		{"create --name x --role king", "want viewer, worker, admin", exitUsage},
+		{"create --role viewer", "name must have", exitUsage},
+		{"create --name x --role viewer --study A/b", "studies", exitUsage},
+		{"create --name x --role viewer --expires -1h", "positive", exitUsage},
+	} {
+		_, stderr, code := invoke(t, "", append(append([]string{"token"}, strings.Fields(tt.args)...), "--auth-file", file)...)
+		if code != tt.code || !strings.Contains(stderr, tt.want) {
+			t.Errorf("token %s: exit code %d, error %q", tt.args, code, stderr)
+		}
+	}
+	if _, stderr, code := invoke(t, "", "token", "list"); code != exitUsage || !strings.Contains(stderr, "--auth-file") {
+		t.Errorf("exit code %d, error %q", code, stderr)
+	}
+}
+
+// settings runs serve --check-config and returns what it prints.
+func settings(t *testing.T, args ...string) map[string]any {
+	t.Helper()
+	stdout, stderr, code := invoke(t, "", append([]string{"serve", "--check-config"}, args...)...)
+	if code != exitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	var all map[string]any
+	if err := yaml.Unmarshal([]byte(stdout), &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A setting comes from the flag, else from the environment, else from the file.
+func TestConfigurationPrecedence(t *testing.T) {
+	path := write(t, "server.yaml", "listen: 127.0.0.1:1\nstore: file.db\nmax-calls: 1000000\nshutdown-grace: 7s\nlog-level: warn\n")
+	t.Setenv("DPARETO_LISTEN", "127.0.0.1:2")
+	t.Setenv("DPARETO_STORE", "env.db")
+	got := settings(t, "--config", path, "--listen", "127.0.0.1:3")
+	for name, want := range map[string]string{
+		"listen": "127.0.0.1:3", "store": "env.db", "max-calls": "1000000", "shutdown-grace": "7s", "log-level": "WARN", "max-streams": "1000",
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %v, want %s", name, got[name], want)
+		}
+	}
+	// The file can be named by the environment, and what is printed is such a file.
+	t.Setenv("DPARETO_CONFIG", path)
+	printed, _, code := invoke(t, "", "serve", "--check-config")
+	if code != exitOK {
+		t.Fatal(code)
+	}
+	t.Setenv("DPARETO_CONFIG", write(t, "again.yaml", printed))
+	t.Setenv("DPARETO_LISTEN", "")
+	t.Setenv("DPARETO_STORE", "")
+	if again, _, _ := invoke(t, "", "serve", "--check-config"); again != printed {
+		t.Errorf("printed %s, then %s", printed, again)
+	}
+}
+
+func TestConfigurationErrors(t *testing.T) {
+	for content, want := range map[string]string{
+		"lisen: x":                    `unknown key "lisen"`,
+		"config: x":                   `unknown key "config"`,
+		"supervised: true":            `unknown key "supervised"`,
+		"max-calls: many":             "max-calls",
+		"max-calls: [1, 2]":           "max-calls: takes one value",
+		"max-calls: {a: 1}":           "max-calls: want a text",
+		"listen: null":                "listen: want a text",
+		"listen: a\nlisten: b":        "listen",
+		"- listen":                    "want names of flags",
+		"listen: [":                   "yaml",
+		"shutdown-grace: 7":           "shutdown-grace",
+		"listen: 0.0.0.0:1":           "--insecure-listen",
+		"a: 1\nb: 2":                  `unknown key "b"`,
+		"tls-cert: /nonexistent/cert": "tls-cert and tls-key",
+	} {
+		_, stderr, code := invoke(t, "", "serve", "--check-config", "--config", write(t, "server.yaml", content))
+		if code == exitOK || !strings.Contains(stderr, want) {
+			t.Errorf("%q: exit code %d, error %q, want %q", content, code, stderr, want)
+		}
+	}
+}
+
+// The log has the level that the file sets.
+func TestConfiguredLogLevel(t *testing.T) {
+	_, stop := startServer(t, "--listen", "127.0.0.1:0", "--config", write(t, "server.yaml", "log-level: error"))
+	if log, code := stop(); code != exitOK || log != "" {
+		t.Errorf("exit code %d, log %q", code, log)
+	}
+}
+
+// The help of serve shows every flag under a topic, with its environment variable.
+func TestServeHelp(t *testing.T) {
+	stdout, _, _ := invoke(t, "", "serve", "--help")
+	for _, topic := range []string{"Storage:", "Network:", "Security:", "Limits:", "Configuration:", "General:"} {
+		if !strings.Contains(stdout, "\n"+topic+"\n") {
+			t.Errorf("the help has no topic %s", topic)
+		}
+	}
+	serveFlagSet(t).VisitAll(func(flag *pflag.Flag) {
+		if flag.Hidden || flag.Name == "help" {
+			return
+		}
+		variable := "(env DPARETO_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_")) + ")"
+		if strings.Count(stdout, " --"+flag.Name+" ") < 1 || !strings.Contains(stdout, variable) {
+			t.Errorf("the help lacks --%s with %s", flag.Name, variable)
+		}
+	})
+}
+
+// serveFlagSet returns all flags of serve.
+func serveFlagSet(t *testing.T) *pflag.FlagSet {
+	t.Helper()
+	return flagSet(t, "serve")
+}
+
+// flagSet returns all flags of a command.
+func flagSet(t *testing.T, path ...string) *pflag.FlagSet {
+	t.Helper()
+	cmd, _, err := new(app).root().Find(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.ParseFlags(nil); err != nil && !errors.Is(err, pflag.ErrHelp) { // merges those of the root
+		t.Fatal(err)
+	}
+	return cmd.Flags()
+}
