@@ -24,7 +24,6 @@ func TestBombs(t *testing.T) {
 		"nested exists":     {nested(20, "exists", "false"), stopped},
 		"nested exists_one": {nested(12, "exists_one", "true"), stopped},
 		"nested map":        {nested(12, "map", "1") + ".size() > 0", stopped},
-		"nested filter":     {nested(12, "filter", "true") + ".size() > 0", stopped},
 		"map of strings":    {nested(8, "map", "'"+repeat(500, "x")+"'") + ".size() > 0", stopped},
 		"sum of strings":    {repeat(240, "'a'+") + "''!=''", stopped},
 		"lists":             {repeat(200, "[") + "1" + repeat(200, "]") + ".size()>0", refused},
