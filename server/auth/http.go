@@ -1,0 +1,57 @@
+package auth
+
+import (
+	"crypto/x509"
+	"net/http"
+)
+
+// AuthenticateRequest returns who sends an HTTP request: the owner of the token in its
+// Authorization header or, without one, of the client certificate of its connection.
+func (a *Authenticator) AuthenticateRequest(r *http.Request) (Principal, error) {
+	var peer *x509.Certificate
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && len(r.TLS.VerifiedChains[0]) > 0 {
+		peer = r.TLS.VerifiedChains[0][0]
+	}
+	switch headers := r.Header.Values("Authorization"); len(headers) {
+	case 0:
+		return a.Authenticate(r.Context(), "", peer)
+	case 1:
+		token, err := Bearer(headers[0])
+		if err != nil {
+			return Principal{}, err
+		}
+		return a.Authenticate(r.Context(), token, peer)
+	default:
+		return Principal{}, ErrMalformed
+	}
+}
+
+// Permit returns nil if the sender of an HTTP request has a role on the whole server: for
+// what is served beside the API. Otherwise it returns an error of Authenticate, which
+// means status 401, or a *DeniedError, which means 403.
+func (a *Authenticator) Permit(r *http.Request, role Role) error {
+	p, err := a.AuthenticateRequest(r)
+	if err != nil {
+		return err
+	}
+	if p.Role < role {
+		return &DeniedError{Role: role}
+	}
+	return nil
+}
+
+// PassOnCertificates returns a handler for a gateway that calls a gRPC server in this
+// process with the Authorization header of its requests: a request that is known by its
+// client certificate alone gets a header with a ticket for it. All else goes on as it is,
+// and is for the server to refuse.
+func (a *Authenticator) PassOnCertificates(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.Header.Values("Authorization")) == 0 {
+			if p, err := a.AuthenticateRequest(r); err == nil {
+				r = r.Clone(r.Context())
+				r.Header.Set("Authorization", "Bearer "+a.Ticket(p))
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
