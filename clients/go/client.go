@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -29,6 +30,8 @@ type Client struct {
 	Privacy  dparetov1.PrivacyServiceClient
 	Releases dparetov1.ReleaseServiceClient
 	Admin    dparetov1.AdminServiceClient
+	// Health asks whether the server serves. Its calls are not repeated.
+	Health healthv1.HealthClient
 
 	conn *grpc.ClientConn
 }
@@ -121,6 +124,7 @@ func Dial(address string, options ...Option) (*Client, error) {
 		Privacy:  dparetov1.NewPrivacyServiceClient(conn),
 		Releases: dparetov1.NewReleaseServiceClient(conn),
 		Admin:    dparetov1.NewAdminServiceClient(conn),
+		Health:   healthv1.NewHealthClient(conn),
 		conn:     conn,
 	}, nil
 }

@@ -230,7 +230,7 @@ func TestMode(t *testing.T) {
 	if err := os.WriteFile(path, []byte("credentials: []"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for mode, want := range map[os.FileMode]string{0o600: "", 0o400: "", 0o640: "warn", 0o644: "warn", 0o620: "error", 0o602: "error"} {
+	for mode, want := range map[os.FileMode]string{0o600: "", 0o400: "", 0o640: "", 0o440: "", 0o644: "warn", 0o620: "error", 0o602: "error"} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}

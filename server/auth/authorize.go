@@ -51,10 +51,10 @@ func (p Principal) Authorize(fullMethod string, request protoreflect.Message) er
 		}
 		return nil
 	}
-	if p.Highest() < m.Role {
-		return &DeniedError{Role: m.Role, Resource: "the study"}
-	}
 	if request == nil {
+		if p.Highest() < m.Role {
+			return &DeniedError{Role: m.Role, Resource: "any study"}
+		}
 		return nil
 	}
 	name := m.ResourceOf(request)

@@ -159,8 +159,8 @@ func NewToken(c Credential) (*Credential, string, error) {
 }
 
 // Change reads a file of credentials, which need not exist, and replaces it by what
-// change makes of them: at once and durably, readable by its owner only. Where another
-// process is changing the file it fails.
+// change makes of them: at once and durably, readable by its owner and, if it was before,
+// its group. Where another process is changing the file it fails.
 func Change(path string, change func([]*Credential) ([]*Credential, error)) (err error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target // the link stays
@@ -197,6 +197,11 @@ func writeNext(out *os.File, path string, change func([]*Credential) ([]*Credent
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	if info, err := os.Stat(path); err == nil {
+		if err := out.Chmod(0o600 | info.Mode().Perm()&0o040); err != nil {
+			return err
+		}
+	}
 	credentials, err = change(credentials)
 	if err != nil {
 		return err
@@ -224,14 +229,15 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// checkMode refuses a file that others can change. The warning, if any, is that others
-// can read it: they learn names and grants, but no token.
+// checkMode refuses a file that others can change. The warning, if any, is that everybody
+// can read it: they learn names and grants, but no token. A group may read, as that of a
+// service does.
 func checkMode(path string, info fs.FileInfo) (warning string, err error) {
 	switch mode := info.Mode().Perm(); {
 	case mode&0o022 != 0:
 		return "", fmt.Errorf("%s has mode %#o: others can make themselves administrators; chmod 600 it", path, mode)
-	case mode&0o044 != 0:
-		return fmt.Sprintf("has mode %#o: others can read who may do what; 600 is enough", mode), nil
+	case mode&0o004 != 0:
+		return fmt.Sprintf("has mode %#o: everybody can read who may do what; 600 is enough", mode), nil
 	}
 	return "", nil
 }

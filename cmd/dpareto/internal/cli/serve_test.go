@@ -332,3 +332,17 @@ func flagSet(t *testing.T, path ...string) *pflag.FlagSet {
 	}
 	return cmd.Flags()
 }
+
+// Health is told without a token.
+func TestHealth(t *testing.T) {
+	file, _ := newToken(t, "--name", "ann", "--role", "admin")
+	flags, ca, _ := serverFiles(t)
+	address, stop := startServer(t, append(flags, "--listen", "127.0.0.1:0", "--auth-file", file)...)
+	if stdout, stderr, code := invoke(t, "", "health", "--server", address, "--tls-ca", ca); code != exitOK || stdout != "SERVING\n" {
+		t.Errorf("exit code %d, output %q, error %q", code, stdout, stderr)
+	}
+	stop()
+	if _, stderr, code := invoke(t, "", "health", "--server", address, "--tls-ca", ca); code != exitFailure || !strings.Contains(stderr, "Unavailable") {
+		t.Errorf("exit code %d, error %q", code, stderr)
+	}
+}

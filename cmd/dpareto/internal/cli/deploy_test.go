@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+)
+
+// deployed reads a file of deploy/.
+func deployed(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "deploy", path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+// variables returns the environment variables that any command reads.
+func variables() map[string]bool {
+	all := map[string]bool{tokenVariable: true}
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		add := func(flag *pflag.Flag) {
+			for _, variable := range flag.Annotations[environmentKey] {
+				all[variable] = true
+			}
+		}
+		cmd.Flags().VisitAll(add)
+		cmd.PersistentFlags().VisitAll(add)
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(new(app).root())
+	return all
+}
+
+var variable = regexp.MustCompile(`DPARETO_[A-Z_]+[A-Z]`)
+
+// checkVariables checks that all environment variables in a text are read by a command.
+func checkVariables(t *testing.T, name, text string) {
+	t.Helper()
+	known := variables()
+	for _, v := range variable.FindAllString(text, -1) {
+		if !known[v] {
+			t.Errorf("%s: no command reads %s", name, v)
+		}
+	}
+}
+
+// checkCommand checks that the command line of the program has only flags that it knows.
+func checkCommand(t *testing.T, name string, args []string) {
+	t.Helper()
+	cmd, rest, err := new(app).root().Find(args)
+	if err != nil {
+		t.Errorf("%s: %v: %v", name, args, err)
+		return
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		t.Errorf("%s: %v: %v", name, args, err)
+	}
+	if cmd.HasSubCommands() {
+		t.Errorf("%s: %v does nothing", name, args)
+	}
+}
+
+// checkSettings checks a file of settings.
+func checkSettings(t *testing.T, name, content string) {
+	t.Helper()
+	if err := readConfiguration(flagSet(t, "serve"), write(t, "server.yaml", content)); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
+func TestSystemdUnit(t *testing.T) {
+	unit := deployed(t, "systemd/dpareto.service")
+	checkVariables(t, "dpareto.service", unit)
+	checkSettings(t, "server.yaml", deployed(t, "systemd/server.yaml"))
+	started := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/dpareto (.*)$`).FindStringSubmatch(unit)
+	if started == nil {
+		t.Fatal("the unit does not start the program")
+	}
+	checkCommand(t, "dpareto.service", strings.Fields(started[1]))
+	section := regexp.MustCompile(`^\[[A-Za-z]+\]$`)
+	setting := regexp.MustCompile(`^[A-Za-z]+=`)
+	for line := range strings.Lines(unit) {
+		line = strings.TrimSpace(line)
+		if line != "" && line[0] != '#' && !section.MatchString(line) && !setting.MatchString(line) {
+			t.Errorf("line %q", line)
+		}
+	}
+	for _, want := range []string{"User=dpareto\n", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet=\n"} {
+		if !strings.Contains(unit, want) {
+			t.Errorf("the unit lacks %s", want)
+		}
+	}
+}
+
+func TestDockerfile(t *testing.T) {
+	text := deployed(t, "docker/Dockerfile")
+	checkVariables(t, "Dockerfile", text)
+	for _, want := range []string{"CGO_ENABLED=0", "USER nonroot", "distroless/static", `CMD ["serve"]`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the Dockerfile lacks %s", want)
+		}
+	}
+}
+
+// manifest is what is checked of a Kubernetes object.
+type manifest struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string
+	Metadata   struct{ Name string }
+	Data       map[string]string
+	StringData map[string]string `json:"stringData"`
+	Spec       struct {
+		Replicas *int
+		Template struct{ Spec pod }
+	}
+}
+
+type pod struct {
+	AutomountServiceAccountToken *bool `json:"automountServiceAccountToken"`
+	SecurityContext              struct {
+		RunAsNonRoot bool `json:"runAsNonRoot"`
+	} `json:"securityContext"`
+	Containers []struct {
+		Args            []string
+		Env             []struct{ Name string }
+		SecurityContext struct {
+			AllowPrivilegeEscalation *bool `json:"allowPrivilegeEscalation"`
+			ReadOnlyRootFilesystem   bool  `json:"readOnlyRootFilesystem"`
+			Capabilities             struct{ Drop []string }
+		} `json:"securityContext"`
+		StartupProbe, ReadinessProbe struct {
+			Exec struct{ Command []string }
+		}
+		VolumeMounts []struct{ Name, MountPath string } `json:"volumeMounts"`
+	}
+	Volumes []struct {
+		Name   string
+		Secret struct {
+			SecretName string `json:"secretName"`
+		}
+		ConfigMap struct{ Name string } `json:"configMap"`
+	}
+}
+
+func TestKubernetesManifests(t *testing.T) {
+	objects := make(map[string]manifest)
+	for _, file := range []string{"server.yaml", "agent.yaml", "secrets.example.yaml"} {
+		text := deployed(t, "kubernetes/"+file)
+		checkVariables(t, file, text)
+		for document := range strings.SplitSeq(text, "\n---\n") {
+			var m manifest
+			if err := yaml.Unmarshal([]byte(document), &m); err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if m.APIVersion == "" || m.Kind == "" || m.Metadata.Name == "" {
+				t.Errorf("%s: %s %q without a name or a version", file, m.Kind, m.Metadata.Name)
+			}
+			objects[m.Kind+" "+m.Metadata.Name] = m
+		}
+	}
+	checkSettings(t, "ConfigMap dpareto", objects["ConfigMap dpareto"].Data["server.yaml"])
+	credentials := write(t, "auth.yaml", objects["Secret dpareto-auth"].StringData["auth.yaml"])
+	if _, stderr, code := invoke(t, "", "token", "list", "--auth-file", credentials); code != exitOK {
+		t.Errorf("Secret dpareto-auth: %s", stderr)
+	}
+	if n := objects["StatefulSet dpareto"].Spec.Replicas; n == nil || *n != 1 {
+		t.Error("a store has one server")
+	}
+	pods := 0
+	for name, m := range objects {
+		p := m.Spec.Template.Spec
+		if len(p.Containers) == 0 {
+			continue
+		}
+		pods++
+		volumes := make(map[string]bool)
+		for _, v := range p.Volumes {
+			volumes[v.Name] = true
+			_, secret := objects["Secret "+v.Secret.SecretName]
+			_, config := objects["ConfigMap "+v.ConfigMap.Name]
+			if v.Secret.SecretName != "" && !secret || v.ConfigMap.Name != "" && !config {
+				t.Errorf("%s: volume %s is of something that is not described", name, v.Name)
+			}
+		}
+		if p.AutomountServiceAccountToken == nil || *p.AutomountServiceAccountToken || !p.SecurityContext.RunAsNonRoot {
+			t.Errorf("%s: the pod may do more than it must", name)
+		}
+		for _, c := range p.Containers {
+			checkCommand(t, name, c.Args)
+			for _, probe := range [][]string{c.StartupProbe.Exec.Command, c.ReadinessProbe.Exec.Command} {
+				if len(probe) > 0 {
+					checkCommand(t, name, probe[1:])
+				}
+			}
+			s := c.SecurityContext
+			if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []string{"ALL"}) {
+				t.Errorf("%s: the container may do more than it must", name)
+			}
+			for _, mount := range c.VolumeMounts {
+				if !volumes[mount.Name] && mount.Name != "data" { // of the claim
+					t.Errorf("%s: there is no volume %s", name, mount.Name)
+				}
+			}
+		}
+	}
+	if pods != 2 {
+		t.Errorf("%d kinds of pods", pods)
+	}
+}
