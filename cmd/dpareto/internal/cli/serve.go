@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -221,7 +222,9 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	}
 	web := new(httpPort)
 	if f.http.listen != "" {
-		if web, err = a.startHTTP(ctx, f.http, httpOptions{server: srv, metrics: counted}); err != nil {
+		if web, err = a.startHTTP(ctx, f.http, httpOptions{
+			server: srv, metrics: counted, tls: secured.tls, auth: secured.auth, maxBodyBytes: f.limits.RequestBytes,
+		}); err != nil {
 			return errors.Join(err, listener.Close())
 		}
 	}
@@ -232,10 +235,14 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		a.logger.Info("stopping")
 		srv.Drain()
 		time.Sleep(f.shutdownDelay) // load balancers look away
-		if err := web.stop(ctx, f.shutdownGrace); err != nil {
-			a.logger.Warn("HTTP", "error", err)
-		}
-		stopGracefully(g, f.shutdownGrace)
+		var both sync.WaitGroup
+		both.Go(func() {
+			if err := web.stop(ctx, f.shutdownGrace); err != nil {
+				a.logger.Warn("HTTP", "error", err)
+			}
+		})
+		both.Go(func() { stopGracefully(g, f.shutdownGrace) })
+		both.Wait()
 	})()
 	if err := g.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return errors.Join(fmt.Errorf("serve %s: %w", f.listen, err), web.stop(ctx, f.shutdownGrace))

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/rest"
 )
@@ -51,9 +52,11 @@ type httpOptions struct {
 	metrics *metrics.Metrics
 	// tls is the transport security, nil for none.
 	tls *tls.Config
-	// authenticate lets a request for metrics and profiles pass, or says why not. nil lets
-	// pass only what comes from this machine.
-	authenticate func(*http.Request) error
+	// auth tells who calls. nil lets everybody pass, and for metrics and profiles only what
+	// comes from this machine.
+	auth *auth.Authenticator
+	// maxBodyBytes is the largest body of a request.
+	maxBodyBytes int
 }
 
 // httpPort is the server's HTTP port.
@@ -72,9 +75,12 @@ func (a *app) startHTTP(ctx context.Context, f httpFlags, o httpOptions) (*httpP
 		return nil, err
 	}
 	p.local = local
-	api, err := rest.Handler(context.WithoutCancel(ctx), local, rest.Options{AllowedOrigins: f.origins})
+	api, err := rest.Handler(context.WithoutCancel(ctx), local, rest.Options{AllowedOrigins: f.origins, MaxBodyBytes: int64(o.maxBodyBytes)})
 	if err != nil {
 		return nil, errors.Join(&usageError{err}, p.close())
+	}
+	if o.auth != nil {
+		api = o.auth.PassOnCertificates(api)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", f.listen)
 	if err != nil {
@@ -148,14 +154,10 @@ func (p *httpPort) close() error {
 
 // httpMux returns what the HTTP port serves.
 func httpMux(api http.Handler, f httpFlags, o httpOptions) *http.ServeMux {
-	authenticate := o.authenticate
-	if authenticate == nil {
-		authenticate = fromThisMachine
-	}
-	guarded := func(handler http.Handler) http.Handler {
+	guarded := func(role auth.Role, handler http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if err := authenticate(r); err != nil {
-				http.Error(w, err.Error(), http.StatusForbidden)
+			if code, err := o.permit(r, role); err != nil {
+				http.Error(w, err.Error(), code)
 				return
 			}
 			handler.ServeHTTP(w, r)
@@ -164,7 +166,7 @@ func httpMux(api http.Handler, f httpFlags, o httpOptions) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/", api)
 	mux.Handle("GET /openapi.json", api)
-	mux.Handle("GET /metrics", guarded(o.metrics.Handler()))
+	mux.Handle("GET /metrics", guarded(auth.Viewer, o.metrics.Handler()))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeLine(w, http.StatusOK, "alive") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := o.server.Ready(); err != nil {
@@ -174,13 +176,26 @@ func httpMux(api http.Handler, f httpFlags, o httpOptions) *http.ServeMux {
 		writeLine(w, http.StatusOK, "ready")
 	})
 	if f.pprof {
-		mux.Handle("/debug/pprof/", guarded(http.HandlerFunc(pprof.Index)))
-		mux.Handle("/debug/pprof/cmdline", guarded(http.HandlerFunc(pprof.Cmdline)))
-		mux.Handle("/debug/pprof/profile", guarded(http.HandlerFunc(pprof.Profile)))
-		mux.Handle("/debug/pprof/symbol", guarded(http.HandlerFunc(pprof.Symbol)))
-		mux.Handle("/debug/pprof/trace", guarded(http.HandlerFunc(pprof.Trace)))
+		mux.Handle("/debug/pprof/", guarded(auth.Admin, http.HandlerFunc(pprof.Index)))
+		mux.Handle("/debug/pprof/cmdline", guarded(auth.Admin, http.HandlerFunc(pprof.Cmdline)))
+		mux.Handle("/debug/pprof/profile", guarded(auth.Admin, http.HandlerFunc(pprof.Profile)))
+		mux.Handle("/debug/pprof/symbol", guarded(auth.Admin, http.HandlerFunc(pprof.Symbol)))
+		mux.Handle("/debug/pprof/trace", guarded(auth.Admin, http.HandlerFunc(pprof.Trace)))
 	}
 	return mux
+}
+
+// permit lets a request for what is served beside the API pass, or says why not, with the
+// HTTP status that tells it.
+func (o *httpOptions) permit(r *http.Request, role auth.Role) (int, error) {
+	if o.auth == nil {
+		return http.StatusForbidden, fromThisMachine(r)
+	}
+	err := o.auth.Permit(r, role)
+	if _, denied := errors.AsType[*auth.DeniedError](err); denied {
+		return http.StatusForbidden, err
+	}
+	return http.StatusUnauthorized, err
 }
 
 // writeLine answers with a line of text.

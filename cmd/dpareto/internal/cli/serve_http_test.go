@@ -4,8 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -14,11 +15,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	tracev1 "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/grpc"
 
 	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/metrics"
 )
 
@@ -130,27 +133,48 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// Metrics and profiles are for this machine, or for those that authenticate.
+// Metrics and profiles are for this machine or, where callers are known, for those that
+// may read everything, and administrators.
 func TestHTTPAuthentication(t *testing.T) {
-	refused := errors.New("who are you?")
+	file, admin := newToken(t, "--name", "ann", "--role", "admin")
+	add := func(args ...string) string {
+		t.Helper()
+		stdout, stderr, code := invoke(t, "", append([]string{"token", "create", "--auth-file", file}, args...)...)
+		if code != exitOK {
+			t.Fatal(stderr)
+		}
+		return strings.TrimSpace(stdout)
+	}
+	viewer, limited := add("--name", "bob", "--role", "viewer"), add("--name", "eve", "--role", "worker", "--study", "a")
+	callers, err := auth.Open(file, auth.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ok, unknown, denied = http.StatusOK, http.StatusUnauthorized, http.StatusForbidden
 	for _, test := range []struct {
-		name, remote string
-		authenticate func(*http.Request) error
-		want         int
+		name, remote, token string
+		auth                *auth.Authenticator
+		metrics, profiles   int
 	}{
-		{"this machine", "127.0.0.1:1234", nil, http.StatusOK},
-		{"this machine", "[::1]:1234", nil, http.StatusOK},
-		{"another one", "192.0.2.1:1234", nil, http.StatusForbidden},
-		{"authenticated", "192.0.2.1:1234", func(*http.Request) error { return nil }, http.StatusOK},
-		{"refused", "127.0.0.1:1234", func(*http.Request) error { return refused }, http.StatusForbidden},
+		{"this machine", "127.0.0.1:1234", "", nil, ok, ok},
+		{"this machine", "[::1]:1234", "", nil, ok, ok},
+		{"another one", "192.0.2.1:1234", "", nil, denied, denied},
+		{"an administrator", "192.0.2.1:1234", admin, callers, ok, ok},
+		{"a viewer", "192.0.2.1:1234", viewer, callers, ok, denied},
+		{"a worker on one study", "192.0.2.1:1234", limited, callers, denied, denied},
+		{"nobody on this machine", "127.0.0.1:1234", "", callers, unknown, unknown},
+		{"a wrong token", "127.0.0.1:1234", viewer + "x", callers, unknown, unknown},
 	} {
-		o := httpOptions{server: server.New(server.Options{}), metrics: metrics.New("test"), authenticate: test.authenticate}
+		o := httpOptions{server: server.New(server.Options{}), metrics: metrics.New("test"), auth: test.auth}
 		mux := httpMux(http.NotFoundHandler(), httpFlags{pprof: true}, o)
 		for path, want := range map[string]int{
-			"/metrics": test.want, "/debug/pprof/": test.want, "/debug/pprof/cmdline": test.want, "/healthz": http.StatusOK, "/readyz": http.StatusOK,
+			"/metrics": test.metrics, "/debug/pprof/": test.profiles, "/debug/pprof/cmdline": test.profiles, "/healthz": ok, "/readyz": ok,
 		} {
 			r := httptest.NewRequest(http.MethodGet, path, nil)
 			r.RemoteAddr = test.remote
+			if test.token != "" {
+				r.Header.Set("Authorization", "Bearer "+test.token)
+			}
 			answer := httptest.NewRecorder()
 			mux.ServeHTTP(answer, r)
 			if answer.Code != want {
@@ -164,6 +188,65 @@ func TestHTTPAuthentication(t *testing.T) {
 			t.Errorf("/readyz: HTTP status %d, %q", answer.Code, answer.Body)
 		}
 		o.server.Close()
+	}
+}
+
+// JSON over HTTP and TLS knows callers by token and by certificate, as gRPC does.
+func TestHTTPOverTLS(t *testing.T) {
+	flags, ca, authority := serverFiles(t)
+	file := write(t, "auth.yaml", "credentials:\n- {id: agent-7, name: agent, role: viewer, certificate_subject: CN=agent-7}\n")
+	token, stderr, code := invoke(t, "", "token", "create", "--auth-file", file, "--name", "ann", "--role", "admin")
+	if code != exitOK {
+		t.Fatal(stderr)
+	}
+	_, url, _ := startWeb(t, append(flags, "--auth-file", file, "--tls-client-ca", ca)...)
+	if !strings.HasPrefix(url, "https://") {
+		t.Fatalf("URL %q", url)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority.PEM)
+	certificate := func(name string) []tls.Certificate {
+		pair, err := tls.X509KeyPair(authority.Client(name, time.Now().Add(time.Hour)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []tls.Certificate{pair}
+	}
+	for _, test := range []struct {
+		name         string
+		certificates []tls.Certificate
+		token        string
+		method, path string
+		want         int
+	}{
+		{"a token", nil, token, http.MethodGet, "/v1/studies", http.StatusOK},
+		{"a certificate", certificate("agent-7"), "", http.MethodGet, "/v1/studies", http.StatusOK},
+		{"a viewer's certificate", certificate("agent-7"), "", http.MethodDelete, "/v1/studies/a", http.StatusForbidden},
+		{"another certificate", certificate("agent-8"), "", http.MethodGet, "/v1/studies", http.StatusUnauthorized},
+		{"nothing", nil, "", http.MethodGet, "/v1/studies", http.StatusUnauthorized},
+		{"a certificate", certificate("agent-7"), "", http.MethodGet, "/metrics", http.StatusOK},
+		{"nothing", nil, "", http.MethodGet, "/metrics", http.StatusUnauthorized},
+		{"nothing", nil, "", http.MethodGet, "/healthz", http.StatusOK},
+	} {
+		client := &http.Client{Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: test.certificates}, ForceAttemptHTTP2: true,
+		}}
+		r, err := http.NewRequestWithContext(t.Context(), test.method, url+test.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.token != "" {
+			r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(test.token))
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		client.CloseIdleConnections()
+		if answer.StatusCode != test.want {
+			t.Errorf("%s %s with %s: HTTP status %d, want %d", test.method, test.path, test.name, answer.StatusCode, test.want)
+		}
 	}
 }
 
