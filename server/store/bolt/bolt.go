@@ -22,10 +22,14 @@ const (
 	maxBatch = 1024
 	// lockTimeout is how long Open waits for another process to let go of the file.
 	lockTimeout = time.Second
-	// mapSize is the address space that is mapped at first. bbolt waits for all readers
-	// before it maps a file that has outgrown its mapping; a large mapping costs
-	// nothing and makes that rare.
-	mapSize = 1 << 30
+	// mapSize is the address space that is mapped at first. bbolt waits for all readers,
+	// also for a backup, before it maps a file that has outgrown its mapping. A large
+	// mapping costs nothing where addresses have 64 bits: 64 GB there, else 1 GB.
+	mapSize = 1 << (30 + 6*(^uint(0)>>63))
+	// fillPercent is how full pages are left that are split. Keys of a study are mostly
+	// written in ascending order: nothing comes between them later. With bbolt's default
+	// of a half the file is twice as large.
+	fillPercent = 0.9
 	// retryEvery is the time between two attempts to write again after a failure.
 	retryEvery = time.Second
 	// syncsPerCommit is what bbolt does: one for the pages, one for the page that makes
@@ -281,6 +285,7 @@ func (d *DB) transact(batch []*update, results []error) (written int64, err erro
 	if err != nil {
 		return 0, errors.Join(d.failed(0, err), tx.Rollback())
 	}
+	r.bucket.FillPercent = fillPercent
 	for i, u := range batch {
 		overlay := store.NewOverlay(r)
 		if results[i] = call(u, overlay); results[i] != nil {

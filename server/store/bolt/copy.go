@@ -29,7 +29,7 @@ func (d *DB) Snapshot(ctx context.Context) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.CopyTo(ctx, file); err == nil {
+	if err = d.CopyTo(ctx, file); err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -167,8 +168,8 @@ func TestPanicInView(t *testing.T) {
 		put(t, d, "a", "1") // nothing is left locked
 	}()
 	_ = d.View(t.Context(), func(store.Reader) error {
-		var missing *Stats
-		missing.Size++
-		return nil
+		var missing []*Stats
+		missing = append(missing, nil)
+		return errors.New(strconv.FormatInt(missing[0].Size, 10))
 	})
 }

@@ -83,7 +83,7 @@ func faultOf(r any) error {
 		error
 		Addr() uintptr
 	}); ok {
-		return fmt.Errorf("%w: a page cannot be read: %v", store.ErrCorrupt, f)
+		return fmt.Errorf("%w: a page cannot be read: %w", store.ErrCorrupt, f)
 	}
 	return nil
 }
