@@ -33,15 +33,17 @@ func (s *adminService) ExportStudy(req *dparetov1.ExportStudyRequest, stream grp
 	buffered := bufio.NewWriter(file)
 	err = s.store.View(stream.Context(), func(tx *store.ReadTx) error {
 		return exportStudy(stream.Context(), tx, id, func(record *dparetov1.ExportedRecord) error {
-			_, err := protodelim.MarshalTo(buffered, record)
-			return err
+			if _, err := protodelim.MarshalTo(buffered, record); err != nil {
+				return store.Unwritable(err)
+			}
+			return nil
 		})
 	})
 	if err != nil {
 		return err
 	}
 	if err := buffered.Flush(); err != nil {
-		return err
+		return store.Unwritable(err)
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err

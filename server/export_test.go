@@ -117,9 +117,9 @@ func (f *fixture) eventful(id string) (study string, held *dparetov1.Trial) {
 	f.clock.Advance(1_234_567_891)
 	add(trials[0], measurement(1, 0.31, 0.1+0.2))
 	worker := measurement(0, 0.25, 1.0/3)
-	worker.Metrics["epsilon"] = &dparetov1.MetricValue{Value: proto.Float64(3)}
+	worker.Metrics["epsilon"] = &dparetov1.MetricValue{Value: new(3.0)}
 	complete(trials[0], &dparetov1.CompleteTrialRequest{Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: worker}})
-	single := &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{"error": {Value: proto.Float64(0), StandardError: proto.Float64(1e-300)}}}
+	single := &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{"error": {Value: new(0.0), StandardError: new(1e-300)}}}
 	complete(trials[1], &dparetov1.CompleteTrialRequest{Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: single}})
 	complete(trials[2], &dparetov1.CompleteTrialRequest{Outcome: &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: "diverged \u2028 \"quoted\""}}})
 	complete(trials[3], &dparetov1.CompleteTrialRequest{Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "disk"}}})
@@ -262,7 +262,7 @@ func TestImportRefuses(t *testing.T) {
 			r.Trial.FinalMeasurement.Metrics["error"].Runs[0] = math.Inf(1)
 		})},
 		{"mean", `record.trial.trial.final_measurement.metrics["error"]`, setTrial(1, func(r *dparetov1.ExportedTrial) {
-			r.Trial.FinalMeasurement.Metrics["error"].Value = proto.Float64(2)
+			r.Trial.FinalMeasurement.Metrics["error"].Value = new(2.0)
 		})},
 		{"epsilon", `record.trial.trial.computed_metrics["epsilon"].value`, setTrial(1, func(r *dparetov1.ExportedTrial) {
 			r.Trial.ComputedMetrics["epsilon"].Value = &nan
@@ -276,7 +276,7 @@ func TestImportRefuses(t *testing.T) {
 		{"token", "record.trial.trial.lease.token", setTrial(9, func(r *dparetov1.ExportedTrial) { r.Trial.Lease.Token = "x" })},
 		{"tokens", "record.trial.lease_tokens", setTrial(9, func(r *dparetov1.ExportedTrial) { r.LeaseTokens = nil })},
 		{"releases", "record.trial.releases", setTrial(6, func(r *dparetov1.ExportedTrial) { r.Releases = -1 })},
-		{"replicate", "record.trial.trial.replicate_of", setTrial(10, func(r *dparetov1.ExportedTrial) { r.Trial.ReplicateOf = r.Trial.GetName() })},
+		{"replicate", "record.trial.trial.replicate_of", setTrial(10, func(r *dparetov1.ExportedTrial) { r.Trial.ReplicateOf = r.GetTrial().GetName() })},
 		{"replicates", "record.trial.trial.replicates", setTrial(1, func(r *dparetov1.ExportedTrial) { r.Trial.Replicates = 0 })},
 		{"label", "record.trial.trial.labels", setTrial(10, func(r *dparetov1.ExportedTrial) { r.Trial.Labels[""] = "x" })},
 		{"note", "record.trial.trial.note", setTrial(10, func(r *dparetov1.ExportedTrial) { r.Trial.Note = strings.Repeat("x", 10_001) })},

@@ -3,7 +3,6 @@ package server_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -39,7 +38,7 @@ func faultyServer(t *testing.T, path string, plan fault.Plan) (studies dparetov1
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := server.New(server.Options{Store: records, Version: "test", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	s := server.New(server.Options{Store: records, Version: "test", Logger: slog.New(slog.DiscardHandler)})
 	g := s.GRPC()
 	listener := bufconn.Listen(1 << 20)
 	var serving sync.WaitGroup

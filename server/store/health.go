@@ -3,6 +3,8 @@ package store
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"syscall"
 )
 
 var (
@@ -19,8 +21,32 @@ type UnwritableError struct {
 	// Reason is the cause in a few words, without names of files: it may be shown to
 	// anybody.
 	Reason string
+	// Full tells that space is wanting, or a quota.
+	Full bool
 	// Err is what the operating system or the file format gave.
 	Err error
+}
+
+// Unwritable returns the error of a write that failed for cause.
+func Unwritable(cause error) *UnwritableError {
+	// bbolt keeps only the text of some errors.
+	is := func(no syscall.Errno) bool {
+		return errors.Is(cause, no) || strings.Contains(cause.Error(), no.Error())
+	}
+	e := &UnwritableError{Reason: "the device reports an error", Err: cause}
+	switch {
+	case errors.Is(cause, ErrCorrupt):
+		e.Reason = "the file is damaged"
+	case is(syscall.ENOSPC):
+		e.Reason, e.Full = "no space is left on the device", true
+	case is(syscall.EDQUOT):
+		e.Reason, e.Full = "the disk quota is exceeded", true
+	case is(syscall.EFBIG):
+		e.Reason, e.Full = "the file has reached the largest size that the system allows", true
+	case is(syscall.EROFS):
+		e.Reason = "the file system is read-only"
+	}
+	return e
 }
 
 // Error implements error.

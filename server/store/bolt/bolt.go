@@ -56,6 +56,7 @@ type DB struct {
 	file *os.File // that of db
 
 	failure    atomic.Pointer[failure]
+	watcher    atomic.Pointer[func(error)]
 	retryEvery time.Duration
 	fault      atomic.Pointer[func(moment) error] // set by tests only
 	stats      counters

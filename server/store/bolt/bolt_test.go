@@ -391,6 +391,8 @@ func BenchmarkUpdate(b *testing.B) {
 					}
 				}
 			})
+			stats := db.Stats()
+			b.ReportMetric(float64(stats.Syncs)/float64(stats.Updates), "syncs/op")
 		})
 	}
 }

@@ -19,13 +19,19 @@ const compactBytes = 16 << 20
 
 // Scratch creates a file beside the store that nobody else sees and that is gone when it
 // is closed, or the process ends.
-func (d *DB) Scratch() (*os.File, error) { return scratch(d.path, "scratch") }
+func (d *DB) Scratch() (*os.File, error) {
+	file, err := scratch(d.path, "scratch")
+	if err != nil {
+		return nil, store.Unwritable(err)
+	}
+	return file, nil
+}
 
 // Snapshot copies the store as it is now to a scratch file, positioned at its beginning.
 // The copy takes as long as the disk does and not as long as who reads it: a snapshot
 // keeps bbolt from reusing pages, so that the file grows, and from mapping a larger one.
 func (d *DB) Snapshot(ctx context.Context) (*os.File, error) {
-	file, err := scratch(d.path, "backup")
+	file, err := d.Scratch()
 	if err != nil {
 		return nil, err
 	}
@@ -41,22 +47,33 @@ func (d *DB) Snapshot(ctx context.Context) (*os.File, error) {
 // CopyTo writes the store as it is now to w, which should be fast (see Snapshot).
 func (d *DB) CopyTo(ctx context.Context, w io.Writer) error {
 	return d.view(ctx, func(tx *bbolt.Tx) error {
-		_, err := tx.WriteTo(&writer{ctx, w})
+		to := &writer{ctx: ctx, w: w}
+		_, err := tx.WriteTo(to)
+		if to.err != nil {
+			return to.err // bbolt keeps only its text
+		}
 		return err
 	})
 }
 
-// writer is a writer that a context ends.
+// writer is a writer that a context ends. It keeps its error.
 type writer struct {
 	ctx context.Context //nolint:containedctx // that of the call
 	w   io.Writer
+	err error
 }
 
+// Write implements io.Writer.
+
 func (w *writer) Write(p []byte) (int, error) {
-	if err := w.ctx.Err(); err != nil {
-		return 0, err
+	if w.err = w.ctx.Err(); w.err != nil {
+		return 0, w.err
 	}
-	return w.w.Write(p)
+	n, err := w.w.Write(p)
+	if err != nil {
+		w.err = store.Unwritable(err)
+	}
+	return n, w.err
 }
 
 // WriteFile makes a file at path with what fill writes to it. It writes under another
@@ -150,7 +167,7 @@ func Restore(ctx context.Context, from, path string, replace bool) (_ *Report, e
 		return nil, err
 	}
 	return WriteFile(ctx, path, replace, func(file *os.File) error {
-		_, err := io.Copy(&writer{ctx, file}, source)
+		_, err := io.Copy(&writer{ctx: ctx, w: file}, source)
 		return err
 	})
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"syscall"
 
 	"go.etcd.io/bbolt"
 
@@ -41,17 +39,32 @@ func (d *DB) Health() error {
 	return nil
 }
 
-func (d *DB) fail(f *failure) { d.failure.Store(f) }
+// Watch has fn called with what Health returns whenever that changes: with nil when the
+// store can be written again. fn must not block, nor call the DB.
+func (d *DB) Watch(fn func(error)) { d.watcher.Store(&fn) }
+
+// fail sets why the DB cannot be written, nil when it can.
+func (d *DB) fail(f *failure) {
+	before := d.failure.Swap(f)
+	watcher := d.watcher.Load()
+	switch {
+	case watcher == nil:
+	case f == nil:
+		(*watcher)(nil)
+	case before == nil || before.err.Error() != f.err.Error():
+		(*watcher)(f.err)
+	}
+}
 
 // failed notes that a transaction could not be committed and returns the error of its
 // Updates.
 func (d *DB) failed(transaction int, cause error) error {
 	d.stats.failures.Add(1)
-	reason, full := explain(cause)
+	unwritable := store.Unwritable(fmt.Errorf("%s: %w", d.path, cause))
 	f := &failure{
-		err:         &store.UnwritableError{Reason: reason, Err: fmt.Errorf("%s: %w", d.path, cause)},
+		err:         unwritable,
 		transaction: transaction,
-		full:        full,
+		full:        unwritable.Full,
 		lasting:     errors.Is(cause, store.ErrCorrupt),
 	}
 	d.fail(f)
@@ -63,10 +76,7 @@ func (d *DB) failed(transaction int, cause error) error {
 func (d *DB) broken(tx *bbolt.Tx, panicked any) error {
 	d.stats.failures.Add(1)
 	f := &failure{
-		err: &store.UnwritableError{
-			Reason: "the file is damaged",
-			Err:    fmt.Errorf("%w: %s: %v; %s", store.ErrCorrupt, d.path, panicked, advice),
-		},
+		err:     store.Unwritable(fmt.Errorf("%w: %s: %v; %s", store.ErrCorrupt, d.path, panicked, advice)),
 		lasting: true,
 	}
 	f.wedged = !rolledBack(tx)
@@ -82,25 +92,6 @@ func rolledBack(tx *bbolt.Tx) bool {
 		_ = tx.Rollback() // an error says that it was ended already
 	}()
 	return err == nil
-}
-
-// explain names the cause of a failed write. bbolt keeps only the text of some.
-func explain(err error) (reason string, full bool) {
-	is := func(no syscall.Errno) bool { return errors.Is(err, no) || strings.Contains(err.Error(), no.Error()) }
-	switch {
-	case errors.Is(err, store.ErrCorrupt):
-		return "the file is damaged", false
-	case is(syscall.ENOSPC):
-		return "no space is left on the device", true
-	case is(syscall.EDQUOT):
-		return "the disk quota is exceeded", true
-	case is(syscall.EFBIG):
-		return "the file has reached the largest size that the system allows", true
-	case is(syscall.EROFS):
-		return "the file system is read-only", false
-	default:
-		return "the device reports an error", false
-	}
 }
 
 // recover tries to make the DB writable again.
@@ -144,7 +135,7 @@ func (d *DB) recover() {
 		}
 		return
 	}
-	d.failure.Store(nil)
+	d.fail(nil)
 }
 
 // prove shows that a file can be written, by a commit of nothing but the number of such
@@ -164,12 +155,8 @@ func prove(db *bbolt.DB) (id int, err error) {
 
 // retryLater keeps a failure for the reason that an attempt to overcome it failed for.
 func (d *DB) retryLater(f *failure, cause error) {
-	reason, full := explain(cause)
-	d.fail(&failure{
-		err:         &store.UnwritableError{Reason: reason, Err: cause},
-		transaction: f.transaction,
-		full:        f.full || full,
-	})
+	unwritable := store.Unwritable(cause)
+	d.fail(&failure{err: unwritable, transaction: f.transaction, full: f.full || unwritable.Full})
 }
 
 // takeBack makes the transaction before the one that failed count again, on disk, if the

@@ -190,6 +190,34 @@ func TestRefusesWhileFailed(t *testing.T) {
 	}
 }
 
+// A watcher hears of a failure once, and of its end.
+func TestWatch(t *testing.T) {
+	d := openFast(t, filepath.Join(t.TempDir(), "store.db"))
+	changes := make(chan error, 10)
+	d.Watch(func(err error) { changes <- err })
+	put(t, d, "a", "1")
+	var struck atomic.Int64
+	fault := func(m moment) error {
+		if m != whileTakingBack && struck.Add(1) <= 3 { // also the first attempts to go on
+			return syscall.EIO
+		}
+		return nil
+	}
+	d.fault.Store(&fault)
+	if err := d.Update(t.Context(), func(tx store.ReadWriter) error { tx.Put("a", nil); return nil }); err == nil {
+		t.Error("the Update did not fail")
+	}
+	if err := <-changes; !errors.Is(err, store.ErrUnwritable) {
+		t.Errorf("first change: %v", err)
+	}
+	if err := <-changes; err != nil {
+		t.Errorf("second change: %v", err)
+	}
+	if d.Health() != nil || d.Stats().Failures != 3 {
+		t.Errorf("health %v after %d failures, want 3", d.Health(), d.Stats().Failures)
+	}
+}
+
 // A file that somebody put in the place of the store is not written to.
 func TestReplacedFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")

@@ -47,9 +47,9 @@ strangers.`,
 }
 
 func (a *app) exportStudies(ctx context.Context, client *dpareto.Client, ids []string) error {
-	names := make([]string, len(ids))
-	for i, id := range ids {
-		names[i] = client.Study(output.ID(id)).Name()
+	var names []string
+	for _, id := range ids {
+		names = append(names, client.Study(output.ID(id)).Name())
 	}
 	if len(ids) == 0 {
 		studies, err := listStudies(ctx, client)
@@ -132,7 +132,7 @@ func (a *app) importStudies(ctx context.Context, client *dpareto.Client, path st
 	}
 	// Finds out whether there is a server: streams do not try again.
 	if _, err := client.Admin.GetServerInfo(ctx, &dparetov1.GetServerInfoRequest{}); err != nil {
-		return &callError{"import", err}
+		return &callError{"import studies", err}
 	}
 	i := &studyImport{app: a, client: client, source: sourceName(path)}
 	lines := bufio.NewReaderSize(in, 1<<20)
@@ -174,7 +174,7 @@ func (i *studyImport) line(ctx context.Context, n int, line []byte) error {
 		}
 		stream, err := i.client.Admin.ImportStudy(ctx)
 		if err != nil {
-			return &callError{"import", err}
+			return &callError{"import studies", err}
 		}
 		i.stream, i.first = stream, n
 	}
@@ -186,7 +186,7 @@ func (i *studyImport) line(ctx context.Context, n int, line []byte) error {
 		return i.finish()
 	}
 	if err != nil {
-		return &callError{"import", err}
+		return &callError{"import studies", err}
 	}
 	return nil
 }

@@ -190,6 +190,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		return fmt.Errorf("store: %w", err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	db.Watch(a.logStoreHealth)
 	records, err := store.New(ctx, db)
 	if err != nil {
 		return fmt.Errorf("store %s: %w", path, err)

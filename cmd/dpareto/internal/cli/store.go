@@ -33,6 +33,15 @@ func withAdvice(err error) error {
 	}
 }
 
+// logStoreHealth tells the operator of a server what keeps its store from being written.
+func (a *app) logStoreHealth(err error) {
+	if err != nil {
+		a.logger.Error("the store cannot be written; reads go on, and writes will as soon as they can", "error", err)
+		return
+	}
+	a.logger.Info("the store can be written again")
+}
+
 func (a *app) backupCommand() *cobra.Command {
 	var to, file string
 	var force bool
@@ -75,7 +84,7 @@ func (a *app) backup(ctx context.Context, from, to string, force bool) error {
 		err = a.session(ctx, func(ctx context.Context, client *dpareto.Client) error {
 			// Finds out whether there is a server: streams do not try again.
 			if _, err := client.Admin.GetServerInfo(ctx, &dparetov1.GetServerInfoRequest{}); err != nil {
-				return &callError{"backup", err}
+				return &callError{"back up the store", err}
 			}
 			report, err = bolt.WriteFile(ctx, to, force, func(file *os.File) error { return receiveBackup(ctx, client, file) })
 			return err
@@ -92,7 +101,7 @@ func (a *app) backup(ctx context.Context, from, to string, force bool) error {
 func receiveBackup(ctx context.Context, client *dpareto.Client, file io.Writer) error {
 	stream, err := client.Admin.BackupStore(ctx, &dparetov1.BackupStoreRequest{})
 	if err != nil {
-		return &callError{"backup", err}
+		return &callError{"back up the store", err}
 	}
 	digest := sha256.New()
 	to := io.MultiWriter(file, digest)
@@ -104,7 +113,7 @@ func receiveBackup(ctx context.Context, client *dpareto.Client, file io.Writer) 
 			break
 		}
 		if err != nil {
-			return &callError{"backup", err}
+			return &callError{"back up the store", err}
 		}
 		n, err := to.Write(resp.GetData())
 		if err != nil {
@@ -170,11 +179,11 @@ backup, which is checked, too.`,
 		Example: "  dpareto check --store dpareto.db",
 		Args:    args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			path, err := storePath(path)
+			file, err := storePath(path)
 			if err != nil {
 				return err
 			}
-			return a.check(cmd.Context(), path)
+			return a.check(cmd.Context(), file)
 		},
 	}
 	addStoreFlag(cmd, &path)
@@ -239,15 +248,15 @@ with ` + bolt.Backup + ` unless --discard is given. No server may use the store.
 		Example: "  dpareto compact --store dpareto.db",
 		Args:    args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			path, err := storePath(path)
+			file, err := storePath(path)
 			if err != nil {
 				return err
 			}
-			before, after, err := bolt.Compact(cmd.Context(), path, discard)
+			before, after, err := bolt.Compact(cmd.Context(), file, discard)
 			if err != nil {
 				return withAdvice(fmt.Errorf("compact: %w", err))
 			}
-			a.logger.Info("compacted", "store", path, "bytes_before", before, "bytes_after", after)
+			a.logger.Info("compacted", "store", file, "bytes_before", before, "bytes_after", after)
 			return nil
 		},
 	}
