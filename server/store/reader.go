@@ -41,6 +41,22 @@ var kinds = []string{
 // Known reports whether this version knows the keys with a first segment.
 func Known(kind string) bool { return slices.Contains(kinds, kind) }
 
+// checkDeleted checks the records of deleted trials: that they can be read, and that their
+// trials are gone.
+func checkDeleted(tx *ReadTx, faultf func(string, ...any)) error {
+	return tx.r.Scan(deletedPrefix, "", func(key string, value []byte) (bool, error) {
+		record := new(storev1.TrialRecord)
+		if err := unmarshal(key, value, record); err != nil {
+			faultf("%w", err)
+		}
+		live, err := tx.r.Get(trialPrefix + strings.TrimPrefix(key, deletedPrefix))
+		if live != nil {
+			faultf("%q is of a trial that exists", key)
+		}
+		return true, err
+	})
+}
+
 // Count is how much there is of something.
 type Count struct {
 	// Keys is the number of keys.

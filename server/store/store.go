@@ -237,6 +237,9 @@ func (s *Store) Check(ctx context.Context) []error {
 		if err := tx.Imports(func(study string) error { studies[study] = true; return nil }); err != nil {
 			return err
 		}
+		if err := checkDeleted(tx, faultf); err != nil {
+			return err
+		}
 		for _, prefix := range []string{trialPrefix, openPrefix, deletedPrefix, revisionPrefix} {
 			err := tx.r.Scan(prefix, "", func(key string, _ []byte) (bool, error) {
 				id, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")

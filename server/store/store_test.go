@@ -210,6 +210,26 @@ func TestCheck(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "which no request has"},
+		"deleted garbage": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
+			if err := kv.Update(ctx, func(tx store.ReadWriter) error { tx.Put("deleted/a/x", []byte("\xff\xff")); return nil }); err != nil {
+				t.Fatal(err)
+			}
+		}, "decode"},
+		"deleted and not": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
+			record, err := proto.Marshal(trial(1, succeeded))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := kv.Update(ctx, func(tx store.ReadWriter) error {
+				tx.Put("deleted/a/\x00\x00\x00\x00\x00\x00\x00\x01", record)
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}, "of a trial that exists"},
+		"import": {func(_ context.Context, t *testing.T, s *store.Store, _ store.KV) {
+			update(t, s, func(tx *store.Tx) error { tx.BeginImport("new"); return tx.PutTrial("new", trial(1, queued)) })
+		}, ""},
 		"garbage": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
 			if err := kv.Update(ctx, func(tx store.ReadWriter) error { tx.Put("study/zz", []byte("\xff\xff")); return nil }); err != nil {
 				t.Fatal(err)

@@ -156,9 +156,9 @@ func syncFolder(path string) error {
 }
 
 // Restore makes the store at path a copy of the file from, which is checked. It returns
-// store.ErrLocked when a server has the store at path open. For replace see WriteFile.
+// store.ErrLocked when a server has either open. For replace see WriteFile.
 func Restore(ctx context.Context, from, path string, replace bool) (_ *Report, err error) {
-	source, err := os.Open(from)
+	source, err := OpenReadOnly(from) // a file that is being written cannot be copied
 	if err != nil {
 		return nil, err
 	}
@@ -166,10 +166,7 @@ func Restore(ctx context.Context, from, path string, replace bool) (_ *Report, e
 	if err := notInUse(path); err != nil {
 		return nil, err
 	}
-	return WriteFile(ctx, path, replace, func(file *os.File) error {
-		_, err := io.Copy(&writer{ctx: ctx, w: file}, source)
-		return err
-	})
+	return WriteFile(ctx, path, replace, func(file *os.File) error { return source.CopyTo(ctx, file) })
 }
 
 // notInUse returns store.ErrLocked if a process has the file open. Whatever else is wrong

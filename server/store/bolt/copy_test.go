@@ -106,6 +106,9 @@ func TestRestore(t *testing.T) {
 	if _, err := Restore(t.Context(), source, path, true); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("a store in use was replaced: %v", err)
 	}
+	if _, err := Restore(t.Context(), path, filepath.Join(folder, "copy.db"), false); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("a store in use was copied: %v", err)
+	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}

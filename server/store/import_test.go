@@ -1,0 +1,75 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// Only what is marked is dropped, with all that belongs to it.
+func TestDropImport(t *testing.T) {
+	s, _ := open(t)
+	update(t, s, func(tx *store.Tx) error {
+		tx.BeginImport("a")
+		return errors.Join(
+			tx.PutTrial("a", trial(1, queued)), tx.DeleteTrial("a", trial(2, succeeded)),
+			tx.PutStudy("ab", study("ab", 2, nil)), tx.PutTrial("ab", trial(1, succeeded)))
+	})
+	for range 2 {
+		for _, id := range []string{"a", "ab", "none"} {
+			if err := s.DropImport(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	counts, err := s.Counts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if counts["trial"].Keys != 1 || counts["study"].Keys != 1 || counts["open"].Keys+counts["deleted"].Keys+counts["import"].Keys != 0 {
+		t.Errorf("left: %v", counts)
+	}
+}
+
+func TestDeletedTrials(t *testing.T) {
+	s, _ := open(t)
+	update(t, s, func(tx *store.Tx) error {
+		return errors.Join(tx.DeleteTrial("a", trial(256, succeeded)), tx.DeleteTrial("a", trial(2, succeeded)), tx.DeleteTrial("ab", trial(3, succeeded)))
+	})
+	var got []int64
+	err := s.View(t.Context(), func(tx *store.ReadTx) error {
+		return tx.DeletedTrials("a", func(r *storev1.TrialRecord) (bool, error) {
+			got = append(got, r.GetTrial().GetNumber())
+			return true, nil
+		})
+	})
+	if err != nil || len(got) != 2 || got[0] != 2 || got[1] != 256 {
+		t.Errorf("deleted trials %v, %v", got, err)
+	}
+}
+
+// A reader changes nothing and refuses what it does not know.
+func TestNewReader(t *testing.T) {
+	s, kv := open(t)
+	if _, err := store.NewReader(t.Context(), kv); err != nil {
+		t.Error(err)
+	}
+	if s.Healthy() != nil {
+		t.Error(s.Healthy())
+	}
+	for _, value := range []string{"\x08\x7f", "\x08\x00", ""} { // format 127, 0, and none
+		if err := kv.Update(t.Context(), func(w store.ReadWriter) error {
+			if w.Put("store", []byte(value)); value == "" {
+				w.Delete("store")
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.NewReader(t.Context(), kv); err == nil || errors.Is(err, store.ErrFormat) != (value == "\x08\x7f") {
+			t.Errorf("format %q: %v", value, err)
+		}
+	}
+}
