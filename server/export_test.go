@@ -90,12 +90,12 @@ func parse(t *testing.T, text string) []*dparetov1.ExportedRecord {
 }
 
 // eventful makes a study with trials in every state, with every kind of history.
-func (f *fixture) eventful(id string) (study string, held *dparetov1.Trial) {
+func (f *fixture) eventful() (study string, held *dparetov1.Trial) {
 	f.t.Helper()
 	spec := sgdSpec()
 	spec.Seed = nil
 	spec.Budget = &dparetov1.Budget{MaxStagnantTrials: 50}
-	study = f.create(id, spec)
+	study = f.create("eventful", spec)
 	must := func(err error) {
 		f.t.Helper()
 		if err != nil {
@@ -149,7 +149,7 @@ func (f *fixture) eventful(id string) (study string, held *dparetov1.Trial) {
 // and workers go on with it under the leases that they have.
 func TestExportImport(t *testing.T) {
 	from, to := start(t), start(t)
-	study, held := from.eventful("eventful")
+	study, held := from.eventful()
 	exported := lines(t, from.export(study))
 	for _, want := range []string{`"deleted":true`, held.GetLease().GetToken(), `"stagnation"`, `"completionDigest"`, `"TRIAL_STATE_STOPPING"`, `"releases":"1"`} {
 		if !strings.Contains(exported, want) {
@@ -212,7 +212,7 @@ func setTrial(number int, change func(*dparetov1.ExportedTrial)) func([]*dpareto
 // Nothing that a server could not have exported is imported, and nothing of it remains.
 func TestImportRefuses(t *testing.T) {
 	f := start(t)
-	study, _ := f.eventful("eventful")
+	study, _ := f.eventful()
 	exported := lines(t, f.export(study))
 	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
 		t.Fatal(err)
@@ -393,7 +393,7 @@ func TestImportMany(t *testing.T) {
 // A backup has everything that was acknowledged before, and its digest.
 func TestBackupStore(t *testing.T) {
 	f := start(t)
-	study, _ := f.eventful("eventful")
+	study, _ := f.eventful()
 	want := lines(t, f.export(study))
 	stream, err := f.admin.BackupStore(t.Context(), &dparetov1.BackupStoreRequest{})
 	if err != nil {

@@ -132,7 +132,7 @@ func (a *app) importStudies(ctx context.Context, client *dpareto.Client, path st
 	}
 	// Finds out whether there is a server: streams do not try again.
 	if _, err := client.Admin.GetServerInfo(ctx, &dparetov1.GetServerInfoRequest{}); err != nil {
-		return &callError{"import studies", err}
+		return &callError{importAction, err}
 	}
 	i := &studyImport{app: a, client: client, source: sourceName(path)}
 	lines := bufio.NewReaderSize(in, 1<<20)
@@ -152,6 +152,9 @@ func (a *app) importStudies(ctx context.Context, client *dpareto.Client, path st
 		}
 	}
 }
+
+// importAction is what fails when an import does, for errors.
+const importAction = "import studies"
 
 // studyImport sends the lines of a file, every study in a stream of its own.
 type studyImport struct {
@@ -174,7 +177,7 @@ func (i *studyImport) line(ctx context.Context, n int, line []byte) error {
 		}
 		stream, err := i.client.Admin.ImportStudy(ctx)
 		if err != nil {
-			return &callError{"import studies", err}
+			return &callError{importAction, err}
 		}
 		i.stream, i.first = stream, n
 	}
@@ -186,7 +189,7 @@ func (i *studyImport) line(ctx context.Context, n int, line []byte) error {
 		return i.finish()
 	}
 	if err != nil {
-		return &callError{"import studies", err}
+		return &callError{importAction, err}
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (a *app) backup(ctx context.Context, from, to string, force bool) error {
 		err = a.session(ctx, func(ctx context.Context, client *dpareto.Client) error {
 			// Finds out whether there is a server: streams do not try again.
 			if _, err := client.Admin.GetServerInfo(ctx, &dparetov1.GetServerInfoRequest{}); err != nil {
-				return &callError{"back up the store", err}
+				return &callError{backupAction, err}
 			}
 			report, err = bolt.WriteFile(ctx, to, force, func(file *os.File) error { return receiveBackup(ctx, client, file) })
 			return err
@@ -97,11 +97,14 @@ func (a *app) backup(ctx context.Context, from, to string, force bool) error {
 	return nil
 }
 
+// backupAction is what fails when a backup does, for errors.
+const backupAction = "back up the store"
+
 // receiveBackup writes the server's store to a file and compares it with its digest.
 func receiveBackup(ctx context.Context, client *dpareto.Client, file io.Writer) error {
 	stream, err := client.Admin.BackupStore(ctx, &dparetov1.BackupStoreRequest{})
 	if err != nil {
-		return &callError{"back up the store", err}
+		return &callError{backupAction, err}
 	}
 	digest := sha256.New()
 	to := io.MultiWriter(file, digest)
@@ -113,7 +116,7 @@ func receiveBackup(ctx context.Context, client *dpareto.Client, file io.Writer) 
 			break
 		}
 		if err != nil {
-			return &callError{"back up the store", err}
+			return &callError{backupAction, err}
 		}
 		n, err := to.Write(resp.GetData())
 		if err != nil {
