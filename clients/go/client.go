@@ -56,8 +56,8 @@ func WithPlaintext() Option {
 }
 
 // WithTimeout sets the time limit of one attempt of a call, which must be positive.
-// Asking for a trial and reading a front or its hypervolumes, where a model may have to
-// be fitted, get eight times as much.
+// Asking for a trial and reading or asking a front, where a model may have to be fitted,
+// and accounting a whole study get eight times as much.
 // Default: DefaultTimeout.
 func WithTimeout(limit time.Duration) Option {
 	if limit <= 0 {

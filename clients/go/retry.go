@@ -25,11 +25,17 @@ const (
 	modelFactor = 8
 )
 
-// modelling are the methods that may fit a model.
+// modelling are the methods that may fit a model, or take as long.
 var modelling = map[string]bool{
 	dparetov1.StudyService_SuggestTrials_FullMethodName:    true,
 	dparetov1.FrontService_GetFront_FullMethodName:         true,
 	dparetov1.FrontService_ListHypervolumes_FullMethodName: true,
+	dparetov1.FrontService_QueryFront_FullMethodName:       true,
+	dparetov1.FrontService_PredictMetrics_FullMethodName:   true,
+
+	// Many runs to account instead.
+	dparetov1.PrivacyService_GetPrivacyLedger_FullMethodName: true,
+	dparetov1.PrivacyService_ReaccountStudy_FullMethodName:   true,
 }
 
 // repeatable are the methods that can be called again when it is not known whether

@@ -99,7 +99,7 @@ Or run a study of your own:
 	root.PersistentFlags().StringVar(&a.logFormat, "log-format", logText, "form of the log: "+logText+" or "+logJSON)
 	fromEnvironment(root.PersistentFlags(), "log-format")
 	root.AddCommand(
-		a.serveCommand(), a.agentCommand(), a.studyCommand(), a.trialCommand(), a.frontCommand(),
+		a.serveCommand(), a.agentCommand(), a.studyCommand(), a.trialCommand(), a.frontCommand(), a.recommendCommand(),
 		a.privacyCommand(), a.dataCommand(), a.demoCommand(), a.benchCommand(), a.tokenCommand(), a.healthCommand(), a.versionCommand(),
 		a.backupCommand(), a.restoreCommand(), a.exportCommand(), a.importCommand(), a.checkCommand(), a.compactCommand(),
 	)

@@ -21,14 +21,14 @@ import (
 const mostRows = 64
 
 func (a *app) privacyCommand() *cobra.Command {
-	group := a.group("privacy", "Account privacy: ε of a mechanism, without a server",
+	group := a.group("privacy", "Account privacy: ε of a mechanism, or of all runs of a study",
 		`Computes what a private mechanism guarantees: ε for a δ, an adjacency and an accountant,
 as an upper bound, with a lower bound where one is known. No server is needed; the numbers
-are those of the server.
+are those of the server. Only the ledger, which adds up all runs of a study, asks one.
 
 Which accountant fits which sampler, and what each assumes, is explained in
 docs/privacy.md.`)
-	group.AddCommand(a.privacyEpsilonCommand(), a.privacyCurveCommand(), a.privacyCalibrateCommand(), a.privacyComposeCommand())
+	group.AddCommand(a.privacyEpsilonCommand(), a.privacyCurveCommand(), a.privacyCalibrateCommand(), a.privacyComposeCommand(), a.privacyLedgerCommand())
 	return group
 }
 

@@ -18,7 +18,7 @@ import (
 func (a *app) studyCommand() *cobra.Command {
 	group := a.group("study", "Create, show and delete studies", `A study is one question about a trade-off: parameters, metrics, and all trials that were
 spent on it.`)
-	group.AddCommand(a.studyInitCommand(), a.studyCreateCommand(), a.studyGetCommand(), a.studyListCommand(), a.studyDeleteCommand())
+	group.AddCommand(a.studyInitCommand(), a.studyCreateCommand(), a.studyGetCommand(), a.studyListCommand(), a.studyDeleteCommand(), a.studyReaccountCommand())
 	return group
 }
 

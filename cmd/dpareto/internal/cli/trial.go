@@ -13,8 +13,8 @@ import (
 )
 
 func (a *app) trialCommand() *cobra.Command {
-	group := a.group("trial", "Show and import trials", "A trial is one configuration of a study, with everything that was measured of it.")
-	group.AddCommand(a.trialListCommand(), a.trialGetCommand(), a.trialImportCommand())
+	group := a.group("trial", "Show, take and import trials", "A trial is one configuration of a study, with everything that was measured of it.")
+	group.AddCommand(a.trialListCommand(), a.trialGetCommand(), a.trialImportCommand(), a.trialSuggestCommand())
 	return group
 }
 

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"encoding/csv"
+	"math"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// fail runs a command that must end with an exit code, and returns what it printed.
+func fail(t *testing.T, code int, line string) (stdout, stderr string) {
+	t.Helper()
+	stdout, stderr, got := invoke(t, "", strings.Fields(line)...)
+	if got != code {
+		t.Errorf("dpareto %s: exit code %d, want %d: %s", line, got, code, stderr)
+	}
+	return stdout, stderr
+}
+
+// The commands that ask a study: what is recommended has the ε that was asked for and the
+// error that was predicted, the ledger adds up pure mechanisms, and accounting again
+// changes what is shown.
+func TestAskingAStudy(t *testing.T) {
+	runStudy(t, "svt", initSVT, 30)
+
+	t.Run("recommend", func(t *testing.T) {
+		resp := new(dparetov1.QueryFrontResponse)
+		if err := protojson.Unmarshal([]byte(succeed(t, "recommend --study svt --epsilon 5 -o json")), resp); err != nil {
+			t.Fatal(err)
+		}
+		cutoff, noise := resp.GetParameters()["cutoff"].GetIntValue(), resp.GetParameters()["noise_scale"].GetDoubleValue()
+		c := 2 * float64(cutoff)
+		exact := (1 + math.Cbrt(c)) * (1 + math.Cbrt(c*c)) / noise // Avent et al. 2020, Algorithm 1
+		if g := resp.GetPrivacy().GetEpsilon(); !resp.GetReachable() || g > 5 || math.Abs(g-exact) > 1e-9 {
+			t.Errorf("%v", resp)
+		}
+		p := resp.GetPredictions()["error"]
+		if truth := sparsevector.ExpectedError(cutoff, noise); truth < p.GetLower()-0.1 || truth > p.GetUpper()+0.1 {
+			t.Errorf("error %g, predicted %v", truth, p)
+		}
+		text := succeed(t, "recommend --study svt --epsilon 5")
+		for _, want := range []string{"the best error with epsilon ≤ 5, confidence 0.5", "pure (δ = 0)", "reachable"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is missing in\n%s", want, text)
+			}
+		}
+		rows, err := csv.NewReader(strings.NewReader(succeed(t, "recommend --study svt --max error=0.9 --measured-only -o csv"))).ReadAll()
+		if err != nil || len(rows) != 2 || len(rows[0]) != len(rows[1]) || rows[1][len(rows[1])-1] != "30" {
+			t.Errorf("%q, %v", rows, err)
+		}
+		stdout, stderr := fail(t, exitFailure, "recommend --study svt --max error=0.9 --epsilon 1e-6")
+		if !strings.Contains(stdout, "not reachable; this is what comes nearest") || !strings.Contains(stderr, "no configuration meets the bounds") {
+			t.Errorf("%s%s", stdout, stderr)
+		}
+		fail(t, exitUsage, "recommend --study svt")
+		fail(t, exitUsage, "recommend --epsilon 1")
+		fail(t, exitUsage, "recommend --study svt --max error=much")
+		if _, stderr := fail(t, exitUsage, "recommend --study svt --min error=0.1"); !strings.Contains(stderr, "--max") {
+			t.Error(stderr)
+		}
+	})
+	t.Run("ledger", func(t *testing.T) {
+		resp := new(dparetov1.GetPrivacyLedgerResponse)
+		if err := protojson.Unmarshal([]byte(succeed(t, "privacy ledger --study svt -o json")), resp); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(strings.NewReader(succeed(t, "trial list svt -o csv"))).ReadAll()
+		if err != nil || resp.GetRuns() != int64(30*(len(rows)-1)) {
+			t.Errorf("%d runs of %d trials, %v", resp.GetRuns(), len(rows)-1, err)
+		}
+		text := succeed(t, "privacy ledger --study svt --delta 1e-6")
+		for _, want := range []string{"runs of", "δ = 1e-6", "had all of them been fixed in advance", "not covered", "succeeded"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q is missing in\n%s", want, text)
+			}
+		}
+		fail(t, exitUsage, "privacy ledger")
+	})
+	t.Run("reaccount", func(t *testing.T) {
+		before := succeed(t, "trial list svt -o csv")
+		dry := succeed(t, "study reaccount svt --accountant pure-advanced --delta 1e-3 --validate-only")
+		if !strings.Contains(dry, "pure-advanced") || succeed(t, "trial list svt -o csv") != before {
+			t.Errorf("%s", dry)
+		}
+		succeed(t, "study reaccount svt --accountant tightest --delta 1e-3")
+		if succeed(t, "trial list svt -o csv") == before {
+			t.Error("nothing has changed")
+		}
+		succeed(t, "study reaccount svt --accountant pure --delta 0")
+		if after := succeed(t, "trial list svt -o csv"); after != before {
+			t.Errorf("not restored:\n%s\n%s", before, after)
+		}
+		fail(t, exitUsage, "study reaccount svt --accountant magic")
+		fail(t, exitUsage, "study reaccount svt --metric error")
+	})
+	t.Run("suggest", func(t *testing.T) {
+		if _, stderr := fail(t, exitFailure, "trial suggest --study svt --worker w"); !strings.Contains(stderr, "BUDGET") {
+			t.Error(stderr)
+		}
+		id := "again"
+		file := succeed(t, "study init --id "+id+" "+initSVT) + "\n  seed: 1\n"
+		if _, stderr, code := invoke(t, file, "study", "create", "-"); code != exitOK {
+			t.Fatal(stderr)
+		}
+		rows, err := csv.NewReader(strings.NewReader(succeed(t, "trial suggest --study again --worker w --count 2 --fix cutoff=7 --at-most epsilon=1 -o csv"))).ReadAll()
+		if err != nil || len(rows) != 3 || rows[1][3] != "7" || rows[2][3] != "7" {
+			t.Errorf("%q, %v", rows, err)
+		}
+		fail(t, exitUsage, "trial suggest --study again --worker w --fix lots=7")
+		fail(t, exitUsage, "trial suggest --study again --worker w --fix cutoff=seven")
+		fail(t, exitUsage, "trial suggest --study again")
+	})
+}
