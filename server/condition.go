@@ -46,6 +46,17 @@ func conditionsOf(compiled *spec.Study, req *dparetov1.SuggestTrialsRequest, cou
 	return w, nil
 }
 
+// conditioned is a designer under a condition (see suggest.Within).
+type conditioned interface {
+	Around(d suggest.Designer) suggest.Designer
+}
+
+// isConditioned reports whether a designer is under a condition.
+func isConditioned(d suggest.Designer) bool {
+	_, ok := d.(conditioned)
+	return ok
+}
+
 // takes reports whether a trial fulfils a wish that is open.
 func (w *wishes) takes(trial *dparetov1.Trial) bool { return w == nil || w.find(trial) >= 0 }
 

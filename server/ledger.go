@@ -110,7 +110,7 @@ func (l *ledger) charge(ctx context.Context, record *storev1.TrialRecord, isDele
 	if err != nil {
 		return err
 	}
-	if trial.GetOrigin() != dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED {
+	if trial.GetOrigin() != dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED || trial.GetProvenance().GetConditioned() {
 		l.oblivious = false
 	}
 	attempts, runs := int64(trial.GetAttempt()), int64(trial.GetReplicates())

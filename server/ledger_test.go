@@ -289,6 +289,10 @@ func TestLedgerOfRandomSearch(t *testing.T) {
 	if l := f.ledger(study, 0); l.GetAdaptive() || l.GetMechanisms() != 3 || l.GetComposed().GetEpsilon() != l.GetFixedInAdvance().GetEpsilon() {
 		t.Errorf("%v", l)
 	}
+	f.askFor(study, "w", &dparetov1.SuggestionCondition{AtMost: map[string]float64{"epsilon": 1}})
+	if l := f.ledger(study, 0); !l.GetAdaptive() {
+		t.Errorf("a condition was somebody's choice: %v", l)
+	}
 	spec := gaussianSpec()
 	spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_NSGA2
 	study = f.create("evolved", spec)

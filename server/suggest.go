@@ -426,10 +426,8 @@ func (s *Server) design(ctx context.Context, designer suggest.Designer, from *sn
 	}
 	s.logger.ErrorContext(ctx, "designer failed", "study", from.record.GetStudy().GetName(), "designer", designer.Name(), "error", err)
 	fallback := suggest.NewQuasiRandom()
-	if conditioned, ok := designer.(interface {
-		Around(suggest.Designer) suggest.Designer
-	}); ok {
-		fallback = conditioned.Around(fallback)
+	if c, ok := designer.(conditioned); ok {
+		fallback = c.Around(fallback)
 	}
 	suggestions, fallbackErr := suggestSafely(ctx, fallback, from, request)
 	exhausted = errors.Is(fallbackErr, suggest.ErrExhausted)
@@ -569,6 +567,7 @@ func (s *Server) provenance(from *snapshot, asked suggest.Designer, suggestion s
 		Seed:             from.record.GetStudy().GetSeed(),
 		StudyRevision:    from.record.GetStudy().GetRevision(),
 		FallbackReason:   suggestion.FallbackReason,
+		Conditioned:      isConditioned(asked),
 	}
 	if suggestion.Predictions == nil {
 		return p

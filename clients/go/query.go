@@ -41,7 +41,7 @@ func (s *Study) Predict(ctx context.Context, configurations ...map[string]*dpare
 // in the order of their conditions; where one is missing the second result says why.
 func (s *Study) AskWithin(ctx context.Context, workerID string, conditions ...*dparetov1.SuggestionCondition) ([]*Trial, dparetov1.EndReason, error) {
 	resp, err := s.client.Studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{
-		Parent: s.name, Count: int32(len(conditions)), WorkerId: workerID, Conditions: conditions, //nolint:gosec // the server refuses more than 1000
+		Parent: s.name, Count: int32(len(conditions)), WorkerId: workerID, Conditions: conditions,
 	})
 	if err != nil {
 		return nil, 0, newCallError(ctx, "ask for trials of "+s.name, err)

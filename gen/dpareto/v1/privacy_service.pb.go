@@ -481,7 +481,7 @@ type GetPrivacyLedgerResponse struct {
 	Metric string `protobuf:"bytes,4,opt,name=metric,proto3" json:"metric,omitempty"`
 	// Whether results may have decided what was run: always but where the study draws its
 	// configurations without looking (random, quasi-random, grid), all trials came from
-	// there, and none ended early.
+	// there without conditions, and none ended early; or where only one mechanism was run.
 	Adaptive bool `protobuf:"varint,5,opt,name=adaptive,proto3" json:"adaptive,omitempty"`
 	// The guarantee if all configurations and the number of their runs had been fixed
 	// before the first run.

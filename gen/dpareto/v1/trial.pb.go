@@ -565,8 +565,10 @@ type Provenance struct {
 	AcquisitionValue *float64 `protobuf:"fixed64,7,opt,name=acquisition_value,json=acquisitionValue,proto3,oneof" json:"acquisition_value,omitempty"`
 	// Set when the method could not be used: why, and what was done instead.
 	FallbackReason string `protobuf:"bytes,8,opt,name=fallback_reason,json=fallbackReason,proto3" json:"fallback_reason,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Whether it was made under a condition (see SuggestionCondition).
+	Conditioned   bool `protobuf:"varint,9,opt,name=conditioned,proto3" json:"conditioned,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Provenance) Reset() {
@@ -653,6 +655,13 @@ func (x *Provenance) GetFallbackReason() string {
 		return x.FallbackReason
 	}
 	return ""
+}
+
+func (x *Provenance) GetConditioned() bool {
+	if x != nil {
+		return x.Conditioned
+	}
+	return false
 }
 
 // What a model expects of a metric, in the metric's own unit: the median and the
@@ -882,7 +891,7 @@ const file_dpareto_v1_trial_proto_rawDesc = "" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12;\n" +
 	"\vexpire_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"\xd3\x03\n" +
+	"expireTime\"\xf5\x03\n" +
 	"\n" +
 	"Provenance\x12\x1c\n" +
 	"\talgorithm\x18\x01 \x01(\tR\talgorithm\x12+\n" +
@@ -892,7 +901,8 @@ const file_dpareto_v1_trial_proto_rawDesc = "" +
 	"\x0estudy_revision\x18\x05 \x01(\x03R\rstudyRevision\x12I\n" +
 	"\vpredictions\x18\x06 \x03(\v2'.dpareto.v1.Provenance.PredictionsEntryR\vpredictions\x120\n" +
 	"\x11acquisition_value\x18\a \x01(\x01H\x00R\x10acquisitionValue\x88\x01\x01\x12'\n" +
-	"\x0ffallback_reason\x18\b \x01(\tR\x0efallbackReason\x1a\\\n" +
+	"\x0ffallback_reason\x18\b \x01(\tR\x0efallbackReason\x12 \n" +
+	"\vconditioned\x18\t \x01(\bR\vconditioned\x1a\\\n" +
 	"\x10PredictionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
 	"\x05value\x18\x02 \x01(\v2\x1c.dpareto.v1.MetricPredictionR\x05value:\x028\x01B\x14\n" +

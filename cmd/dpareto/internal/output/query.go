@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -13,7 +14,7 @@ import (
 // nothing is known yet.
 func Recommendation(spec *dparetov1.StudySpec, r *dparetov1.QueryFrontResponse) *Table {
 	t := &Table{Columns: []string{"reachable"}}
-	row := []any{fmt.Sprint(r.GetReachable())}
+	row := []any{strconv.FormatBool(r.GetReachable())}
 	add := func(column string, cell any) {
 		t.Columns, row = append(t.Columns, column), append(row, cell)
 	}
@@ -26,11 +27,14 @@ func Recommendation(spec *dparetov1.StudySpec, r *dparetov1.QueryFrontResponse) 
 			add(id+"_reached", r.GetReached()[id])
 		}
 		if v := r.GetComputedMetrics()[id]; v != nil {
-			cell := optional(v.Value)
-			if v.GetPrivacy() != nil && v.Value != nil {
-				cell = Bound(v.GetValue())
+			switch {
+			case v.Value == nil:
+				add(id, nil)
+			case v.GetPrivacy() != nil:
+				add(id, Bound(v.GetValue()))
+			default:
+				add(id, v.GetValue())
 			}
-			add(id, cell)
 		}
 	}
 	for _, p := range spec.GetParameters() {
@@ -62,7 +66,7 @@ func RecommendationHeading(study *dparetov1.Study, bounds map[string]float64, co
 		}
 		conditions = append(conditions, m.GetId()+relation+Plain(bound))
 	}
-	lines := []string{fmt.Sprintf("%s: the best %s with %s, confidence %s", Title(study), r.GetOptimize(), strings.Join(conditions, ", "), Number(confidence))}
+	lines := []string{fmt.Sprintf("%s: the best %s with %s, confidence %s", Title(study), r.GetOptimize(), strings.Join(conditions, ", "), Plain(confidence))}
 	if statement := PrivacyStatement(study.GetSpec()); statement != "" {
 		lines = append(lines, statement)
 	}
@@ -94,7 +98,7 @@ func LedgerHeading(l *dparetov1.GetPrivacyLedgerResponse) []string {
 		delta = "pure (δ = 0)"
 	}
 	lines := []string{
-		fmt.Sprintf("%d runs of %d mechanisms together: %s at most %s, %s, %s adjacency, accountant %s",
+		fmt.Sprintf("%d runs of %d different mechanisms together: %s at most %s, %s, %s adjacency, accountant %s",
 			l.GetRuns(), l.GetMechanisms(), l.GetMetric(), text(Bound(g.GetEpsilon())), delta, short(g.GetAdjacency().String(), "ADJACENCY_"), accountantText(g)),
 	}
 	if l.GetAdaptive() {
