@@ -96,7 +96,7 @@ func (s *Server) logCall(ctx context.Context, method string, req any, code codes
 	attrs := []slog.Attr{
 		slog.String("method", strings.TrimPrefix(method, "/")),
 		slog.String("code", code.String()),
-		slog.Duration("elapsed", elapsed),
+		slog.Float64("seconds", elapsed.Seconds()),
 	}
 	study, trial := subject(req)
 	if study != "" {

@@ -136,28 +136,17 @@ func (f *recommendFlags) bounds(spec *dparetov1.StudySpec) (map[string]float64, 
 	return bounds, nil
 }
 
-// parameterValue reads the value of a parameter of a study.
-func parameterValue(spec *dparetov1.StudySpec, id, text string) (*dparetov1.Value, error) {
+// namedValue reads the value of a parameter of a study.
+func namedValue(spec *dparetov1.StudySpec, id, text string) (*dparetov1.Value, error) {
 	for _, p := range spec.GetParameters() {
 		if p.GetId() != id {
 			continue
 		}
-		switch p.GetDomain().(type) {
-		case *dparetov1.ParameterSpec_IntegerDomain:
-			n, err := strconv.ParseInt(text, 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("parameter %s: %q is not an integer", id, text)
-			}
-			return &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: n}}, nil
-		case *dparetov1.ParameterSpec_CategoricalDomain:
-			return &dparetov1.Value{Kind: &dparetov1.Value_StringValue{StringValue: text}}, nil
-		default:
-			x, err := strconv.ParseFloat(text, 64)
-			if err != nil {
-				return nil, fmt.Errorf("parameter %s: %q is not a number", id, text)
-			}
-			return &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: x}}, nil
+		value, err := parameterValue(p, text)
+		if err != nil {
+			return nil, fmt.Errorf("parameter %s: %w", id, err)
 		}
+		return value, nil
 	}
 	ids := make([]string, len(spec.GetParameters()))
 	for i, p := range spec.GetParameters() {

@@ -87,7 +87,7 @@ func (f *suggestFlags) condition(spec *dparetov1.StudySpec) (*dparetov1.Suggesti
 	}
 	c := &dparetov1.SuggestionCondition{FixedParameters: make(map[string]*dparetov1.Value), AtMost: make(map[string]float64)}
 	for id, text := range f.fixed {
-		value, err := parameterValue(spec, id, text)
+		value, err := namedValue(spec, id, text)
 		if err != nil {
 			return nil, fmt.Errorf("--fix: %w", err)
 		}
