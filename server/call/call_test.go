@@ -29,7 +29,7 @@ func TestRequestID(t *testing.T) {
 		if info.HasOwnID() || len(info.RequestID()) != 16 {
 			t.Errorf("%q: request id %q", id, info.RequestID())
 		}
-		if call.FromContext(ctx) != info || info.RequestID() != info.RequestID() {
+		if first := info.RequestID(); call.FromContext(ctx) != info || info.RequestID() != first {
 			t.Errorf("%q: the request id changes", id)
 		}
 	}
