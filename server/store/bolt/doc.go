@@ -4,4 +4,11 @@
 // functions one after the other in one bbolt transaction, and syncs once for all of
 // them. Under load the cost of a sync is shared; without load an Update waits for
 // nobody. A function that fails loses its own writes only.
+//
+// After a failed commit nothing is written until the failed transaction is taken back
+// on disk and the file opened again, which is tried every second ([DB.Health]). A damaged
+// file is an error that matches store.ErrCorrupt, never a panic or a fault.
+//
+// [Verify], [Restore], [Compact] and [WriteFile] work on files that no server uses;
+// [DB.Snapshot] copies one that does.
 package bolt
