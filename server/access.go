@@ -22,6 +22,7 @@ import (
 
 	"github.com/dpareto/dpareto/server/audit"
 	"github.com/dpareto/dpareto/server/auth"
+	"github.com/dpareto/dpareto/server/call"
 	"github.com/dpareto/dpareto/server/limit"
 )
 
@@ -107,6 +108,7 @@ func (s *Server) caller(ctx context.Context, method string) (context.Context, er
 	if err != nil {
 		return nil, s.unauthenticated(ctx, method, err)
 	}
+	call.SetPrincipal(ctx, p.Name)
 	return auth.NewContext(ctx, p), nil
 }
 

@@ -125,8 +125,11 @@ func (s *Server) beginImport(ctx context.Context, i *studyImport) (existing *sto
 			}
 			return true, ctx.Err()
 		})
+		if err != nil {
+			return err
+		}
 		tx.BeginImport(i.id)
-		return err
+		return s.checkStudies(&tx.ReadTx)
 	})
 	return existing, err
 }

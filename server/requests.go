@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/store"
 )
@@ -33,7 +34,8 @@ const requestID protoreflect.Name = "request_id"
 // written in the transaction that makes the change, and a call with the same id gets it
 // from there.
 type mutation struct {
-	id     string
+	id     string // of the request
+	key    string // under which it is remembered
 	kind   string // type of the request
 	digest []byte
 	resp   proto.Message
@@ -96,6 +98,7 @@ func digestOf(req proto.Message) ([]byte, error) {
 // update runs fn in a transaction that makes a change, and remembers its response. If the
 // request was answered before, the response is that answer and fn is not called.
 func (s *Server) update(ctx context.Context, m *mutation, fn func(*store.Tx) error) error {
+	m.of(ctx)
 	return s.store.Update(ctx, func(tx *store.Tx) error {
 		if err := m.recall(&tx.ReadTx, s.now()); err != nil || m.repeated {
 			return err
@@ -113,8 +116,16 @@ func (s *Server) answered(ctx context.Context, m *mutation) (bool, error) {
 	if m.id == "" {
 		return false, nil
 	}
+	m.of(ctx)
 	err := s.store.View(ctx, func(tx *store.ReadTx) error { return m.recall(tx, s.now()) })
 	return m.repeated, err
+}
+
+// of notes who calls: the ids of one caller tell nothing to another.
+func (m *mutation) of(ctx context.Context) {
+	if m.id != "" {
+		m.key = auth.FromContext(ctx).Name + "\x00" + m.id
+	}
 }
 
 // recall sets the response to what is remembered of the request.
@@ -132,7 +143,7 @@ func (m *mutation) find(tx *store.ReadTx, now time.Time) (*storev1.RequestRecord
 	if m.id == "" {
 		return nil, nil
 	}
-	record, err := tx.Request(m.id)
+	record, err := tx.Request(m.key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, nil
@@ -166,7 +177,7 @@ func (m *mutation) remember(tx *store.Tx, resp proto.Message, effect effect, now
 	if err != nil {
 		return fmt.Errorf("the answer to request %q: %w", m.id, err)
 	}
-	err = tx.PutRequest(m.id, &storev1.RequestRecord{
+	err = tx.PutRequest(m.key, &storev1.RequestRecord{
 		Type: m.kind, Digest: m.digest, Response: encoded, Partial: effect == somewhat, Time: timestamppb.New(now),
 	})
 	if err != nil {

@@ -35,7 +35,8 @@ func NewReader(ctx context.Context, kv KV) (*Store, error) {
 var kinds = []string{
 	storeKey, strings.TrimSuffix(studyPrefix, "/"), strings.TrimSuffix(trialPrefix, "/"),
 	strings.TrimSuffix(openPrefix, "/"), strings.TrimSuffix(deletedPrefix, "/"),
-	strings.TrimSuffix(importPrefix, "/"), "revision", "request",
+	strings.TrimSuffix(importPrefix, "/"), strings.TrimSuffix(revisionPrefix, "/"),
+	strings.TrimSuffix(requestPrefix, "/"), strings.TrimSuffix(expiryPrefix, "/"),
 }
 
 // Known reports whether this version knows the keys with a first segment.

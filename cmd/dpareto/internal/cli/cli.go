@@ -89,9 +89,7 @@ Or run a study of your own:
 		if err := readEnvironment(cmd.Flags()); err != nil {
 			return err
 		}
-		var err error
-		a.logger, err = newLogger(a.console, a.logFormat, a.logLevel)
-		return err
+		return a.openLog()
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	root.PersistentFlags().TextVar(&a.logLevel, "log-level", slog.LevelInfo, "least level of the log: debug, info, warn or error")

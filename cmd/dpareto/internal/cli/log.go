@@ -12,6 +12,12 @@ const (
 	logJSON = "json"
 )
 
+// openLog sets the logger to what the flags say.
+func (a *app) openLog() (err error) {
+	a.logger, err = newLogger(a.console, a.logFormat, a.logLevel)
+	return err
+}
+
 // newLogger returns a logger that writes records of at least a level in a form.
 func newLogger(w io.Writer, form string, level slog.Level) (*slog.Logger, error) {
 	options := &slog.HandlerOptions{Level: level}

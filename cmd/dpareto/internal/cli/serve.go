@@ -80,6 +80,9 @@ else from the file --config, whose keys are the names of flags.`,
 			if err := readConfiguration(cmd.Flags(), f.config); err != nil {
 				return err
 			}
+			if err := a.openLog(); err != nil { // as the file says
+				return err
+			}
 		}
 		if f.checkConfig {
 			return a.checkServe(cmd.Flags(), &f)
@@ -205,6 +208,10 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	}
 	defer stopTracing()
 	counted := metrics.New(version())
+	counted.CountStore(func() metrics.StoreStats {
+		st := db.Stats()
+		return metrics.StoreStats{Commits: st.Commits, Updates: st.Updates, Syncs: st.Syncs, Failures: st.Failures, Bytes: st.Size}
+	})
 	listener = limit.Listener(listener, f.limits.Connections)
 	srv := server.New(server.Options{
 		Store: records, Version: version(), Logger: a.logger, Metrics: counted, TracerProvider: traces,
@@ -224,7 +231,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	web := new(httpPort)
 	if f.http.listen != "" {
 		if web, err = a.startHTTP(ctx, f.http, httpOptions{
-			server: srv, metrics: counted, tls: secured.tls, auth: secured.auth, maxBodyBytes: f.limits.RequestBytes,
+			server: srv, metrics: counted, tls: secured.tls, auth: secured.auth, maxBodyBytes: f.limits.RequestBytes, connections: f.limits.Connections,
 		}); err != nil {
 			return errors.Join(err, listener.Close())
 		}

@@ -138,7 +138,7 @@ func writeConfiguration(out io.Writer, flags *pflag.FlagSet) error {
 			return
 		}
 		if list, ok := flag.Value.(pflag.SliceValue); ok {
-			settings[flag.Name] = list.GetSlice()
+			settings[flag.Name] = append([]string{}, list.GetSlice()...) // [], not null
 			return
 		}
 		settings[flag.Name] = flag.Value.String()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/auth"
+	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/rest"
 )
@@ -57,6 +58,8 @@ type httpOptions struct {
 	auth *auth.Authenticator
 	// maxBodyBytes is the largest body of a request.
 	maxBodyBytes int
+	// connections is the largest number of connections.
+	connections int
 }
 
 // httpPort is the server's HTTP port.
@@ -85,6 +88,9 @@ func (a *app) startHTTP(ctx context.Context, f httpFlags, o httpOptions) (*httpP
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", f.listen)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("http-listen: %w", err), p.close())
+	}
+	if o.connections > 0 {
+		listener = limit.Listener(listener, o.connections)
 	}
 	handler := http.Handler(httpMux(api, f, o))
 	if address, ok := listener.Addr().(*net.TCPAddr); ok && address.IP.IsLoopback() {
