@@ -65,7 +65,7 @@ func (l *latest[T]) join(s *Server, revision int64, compute func(context.Context
 				f.err = &panicError{p, debug.Stack()}
 			}
 		}()
-		f.value, f.err = compute(ctx)
+		yielding(func() { f.value, f.err = compute(ctx) })
 	})
 	if err != nil {
 		cancel()

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/surrogate"
 )
 
 // Options configures a Server.
@@ -38,6 +40,8 @@ type Options struct {
 	Metrics *metrics.Metrics
 	// TracerProvider makes the spans of calls. Default: there are none.
 	TracerProvider trace.TracerProvider
+	// Processors is how many processors a model may use at once. Default: GOMAXPROCS.
+	Processors int
 	// Now is the clock of leases and timestamps. Default: time.Now.
 	Now func() time.Time
 	// Auth tells who calls. Default: everybody may do everything.
@@ -104,7 +108,10 @@ func New(o Options) *Server {
 	s.studies.limit, s.studies.maximum = maxCachedEvaluations, maxCachedStudies
 	s.started = s.now()
 	s.access = newAccess(o)
-	s.background, s.cancel = context.WithCancel(context.Background())
+	if o.Processors == 0 {
+		o.Processors = runtime.GOMAXPROCS(0)
+	}
+	s.background, s.cancel = context.WithCancel(surrogate.WithWorkers(context.Background(), surrogate.Workers{Max: o.Processors, Run: yielding}))
 	if s.store != nil { // else nothing is kept
 		s.inBackground(s.dropImports)
 	}

@@ -5,12 +5,12 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/dpareto/dpareto/suggest/space"
+	"github.com/dpareto/dpareto/surrogate"
 	"github.com/dpareto/dpareto/surrogate/lbfgs"
 )
 
@@ -82,18 +82,20 @@ func (e *explorer) find(ctx context.Context, centres []space.Point, key uint64) 
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	panics := make(chan any, len(starts))
-	for range min(runtime.GOMAXPROCS(0), len(starts)) {
-		workers.Go(func() {
-			defer func() {
-				if r := recover(); r != nil {
-					panics <- r
-				}
-			}()
-			own := e.visitor()
-			for i := int(next.Add(1)) - 1; i < len(starts); i = int(next.Add(1)) - 1 {
-				ends[i], errs[i] = e.climb(ctx, own, starts[i])
+	pool := surrogate.WorkersOf(ctx)
+	climbAll := func() {
+		defer func() {
+			if r := recover(); r != nil {
+				panics <- r
 			}
-		})
+		}()
+		own := e.visitor()
+		for i := int(next.Add(1)) - 1; i < len(starts); i = int(next.Add(1)) - 1 {
+			ends[i], errs[i] = e.climb(ctx, own, starts[i])
+		}
+	}
+	for range min(pool.Max, len(starts)) {
+		workers.Go(func() { pool.Run(climbAll) })
 	}
 	workers.Wait()
 	select {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -278,20 +277,22 @@ func maximise(ctx context.Context, p *problem, starts [][]float64, limits lbfgs.
 	errs := make([]error, len(starts))
 	var next atomic.Int64
 	var workers sync.WaitGroup
-	parallel := min(runtime.GOMAXPROCS(0), len(starts))
+	pool := WorkersOf(ctx)
+	parallel := min(pool.Max, len(starts))
 	panics := make(chan any, parallel)
-	for range parallel {
-		workers.Go(func() {
-			defer func() {
-				if r := recover(); r != nil {
-					panics <- r
-				}
-			}()
-			posterior := newLogPosterior(p)
-			for i := int(next.Add(1)) - 1; i < len(starts); i = int(next.Add(1)) - 1 {
-				values[i], errs[i] = lbfgs.Minimise(ctx, posterior, starts[i], p.lower, p.upper, limits)
+	climbAll := func() {
+		defer func() {
+			if r := recover(); r != nil {
+				panics <- r
 			}
-		})
+		}()
+		posterior := newLogPosterior(p)
+		for i := int(next.Add(1)) - 1; i < len(starts); i = int(next.Add(1)) - 1 {
+			values[i], errs[i] = lbfgs.Minimise(ctx, posterior, starts[i], p.lower, p.upper, limits)
+		}
+	}
+	for range parallel {
+		workers.Go(func() { pool.Run(climbAll) })
 	}
 	workers.Wait()
 	select {

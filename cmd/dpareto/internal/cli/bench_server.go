@@ -19,6 +19,9 @@ import (
 // hostCommand is the hidden command that bench server runs its server with.
 const hostCommand = "server-host"
 
+// besideFit is the name of the measurement beside a study that fits a model.
+const besideFit = "beside a fit"
+
 // benchServerFlags are the flags of dpareto bench server.
 type benchServerFlags struct {
 	load.Options
@@ -59,7 +62,7 @@ fits a model all the time; give a --rate that leaves the machine time for both.`
 	flags.SortFlags = false
 	flags.IntVar(&f.Workers, "workers", 64, "number of workers")
 	flags.IntVar(&f.Connections, "connections", 1, "number of connections that the workers share")
-	flags.IntVar(&f.Studies, "studies", 1, "number of studies that the workers are spread over")
+	flags.IntVar(&f.Studies, "studies", 1, "number of studies that every worker takes turns with")
 	flags.DurationVar(&f.Duration, "duration", 10*time.Second, "time of the measurement")
 	flags.DurationVar(&f.Warmup, "warmup", 2*time.Second, "time before the measurement")
 	flags.IntVar(&f.repeat, "repeat", 1, "number of measurements, one after the other")
@@ -193,7 +196,7 @@ func (b *serverBench) measure(ctx context.Context, name string) error {
 	}
 	begin := usage(&m.Began)
 	profiled := make(chan error, 1)
-	if b.profile != "" && len(b.done) == 0 {
+	if b.profile != "" && name == b.profiled() {
 		begin = func(ctx context.Context) error {
 			go func() { profiled <- b.writeProfile(ctx) }()
 			return usage(&m.Began)(ctx)
@@ -231,7 +234,7 @@ func (b *serverBench) besideFit(ctx context.Context) error {
 		return err
 	}
 	stop := fitting.Start(ctx)
-	err = b.measure(ctx, "beside a fit")
+	err = b.measure(ctx, besideFit)
 	if err := errors.Join(err, stop(), fitting.Close()); err != nil {
 		return err
 	}
@@ -243,4 +246,16 @@ func (b *serverBench) besideFit(ctx context.Context) error {
 		b.fitTrials, fitting.Suggestions,
 		ratio(func(l *load.Load) load.Latencies { return l.Suggest }), ratio(func(l *load.Load) load.Latencies { return l.Complete }))
 	return nil
+}
+
+// profiled returns the name of the measurement that a profile is made of.
+func (b *serverBench) profiled() string {
+	switch {
+	case b.slowFit:
+		return besideFit
+	case b.repeat > 1:
+		return "alone 1"
+	default:
+		return "alone"
+	}
 }

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/child"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/heap"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/tuning"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
@@ -48,7 +48,7 @@ type Usage struct {
 // Serve runs a server on a store until ctx is done, and beside it one that tells its
 // usage. It prints one line with both addresses.
 func Serve(ctx context.Context, stdout io.Writer, storeFile, version string) (err error) {
-	heap.Relax()
+	processors := tuning.Serve()
 	db, err := bolt.Open(storeFile)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func Serve(ctx context.Context, stdout io.Writer, storeFile, version string) (er
 	if err != nil {
 		return err
 	}
-	srv := server.New(server.Options{Store: records, Version: version})
+	srv := server.New(server.Options{Store: records, Version: version, Processors: processors})
 	defer srv.Close()
 	var listen net.ListenConfig
 	calls, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")

@@ -20,7 +20,7 @@ type Options struct {
 	Address     string // of the server
 	Workers     int
 	Connections int           // that the workers share
-	Studies     int           // that the workers are spread over
+	Studies     int           // that the workers go round
 	Warmup      time.Duration // before the measurement
 	Duration    time.Duration // of the measurement
 	Rate        float64       // pairs per second that are attempted; 0: as many as possible
@@ -75,12 +75,13 @@ func Run(ctx context.Context, o Options, begin, end func(context.Context) error)
 	samples := make([][]sample, o.Workers)
 	workers, working := errgroup.WithContext(ctx)
 	for i := range o.Workers {
-		handle := clients[i%len(clients)].Study(studyID(i % o.Studies))
+		client := clients[i%len(clients)]
 		workers.Go(func() error {
 			pace := newPace(o, i)
-			for !stopping.Load() && pace.wait(working) {
+			for round := 0; !stopping.Load() && pace.wait(working); round++ {
 				measured := measuring.Load()
-				one, err := pair(working, handle, fmt.Sprintf("worker-%d", i))
+				study := client.Study(studyID((i + round*o.Workers) % o.Studies)) // every one has its turn
+				one, err := pair(working, study, fmt.Sprintf("worker-%d", i))
 				if err != nil {
 					return err
 				}
