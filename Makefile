@@ -41,6 +41,16 @@ test-long: ## Measure the quality of fronts over several seeds (about half an ho
 bench: ## Run the benchmarks; compare two runs with benchstat
 	go test -run '^$$' -bench . -benchmem -count 6 $(PACKAGES)
 
+.PHONY: soak
+soak: ## Kill the server under load 60 times and compare what is left (about three minutes)
+	go test -tags long -timeout 30m -run TestKilledOften -v ./cmd/dpareto $(if $(SEED),-args -kill-seed $(SEED))
+
+.PHONY: bench-server
+bench-server: build ## Measure the server under load, small and large, and beside a study that fits a model
+	$(BIN)/dpareto bench server --repeat 3
+	$(BIN)/dpareto bench server --studies 1000 --preload 1000000 --repeat 3
+	$(BIN)/dpareto bench server --studies 8 --workers 16 --rate 100 --slow-fit
+
 .PHONY: bench-engine
 bench-engine: build ## Compare designers on test problems, the sparse vector technique and Adult (hours)
 	for problem in branin_currin zdt1 zdt2 zdt3 dtlz2 vehicle_safety dh1; do \

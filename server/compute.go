@@ -31,7 +31,7 @@ func (s *Server) prepareRequested(ctx context.Context, id string, requested *dpa
 	if original := requested.GetReplicateOf(); original != "" && len(requested.GetParameters()) == 0 {
 		return s.prepareMeasured(ctx, original, 0)
 	}
-	return s.prepareComputed(ctx, id, func(tx *store.ReadTx) (map[string]*dparetov1.Value, error) {
+	return s.prepareComputed(ctx, id, func(*store.ReadTx) (map[string]*dparetov1.Value, error) {
 		return requested.GetParameters(), nil
 	}, 0)
 }

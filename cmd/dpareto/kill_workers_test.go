@@ -135,18 +135,18 @@ func (w *worker) round(ctx context.Context) {
 	if !w.train(ctx, trial, h) {
 		return
 	}
-	switch {
-	case w.chance(0.06): // it vanishes
+	switch fate := w.random.Float64(); {
+	case fate < 0.06: // it vanishes
 		w.rename()
-	case w.chance(0.06): // its time is up
+	case fate < 0.12: // its time is up
 		w.end(ctx, trial, h, "release", w.reason(), 0)
-	case w.chance(0.06):
+	case fate < 0.18:
 		w.end(ctx, trial, h, "infeasible", w.reason(), 0)
-	case w.chance(0.06):
+	case fate < 0.24:
 		w.end(ctx, trial, h, "fail", w.reason(), 0)
-	case w.chance(0.1):
+	case fate < 0.34:
 		w.end(ctx, trial, h, "retryable", w.reason(), 0)
-	case w.chance(0.02): // it is late: somebody else may have the trial
+	case fate < 0.36: // it is late: somebody else may have the trial
 		w.pause(ctx, 2*w.memory.lease)
 		w.end(ctx, trial, h, "complete", "", w.value())
 	default:

@@ -26,13 +26,12 @@ const besideFit = "beside a fit"
 type benchServerFlags struct {
 	load.Options
 
-	preload    int
-	slowFit    bool
-	fitTrials  int
-	repeat     int
-	folder     string
-	profile    string
-	processors int
+	preload   int
+	slowFit   bool
+	fitTrials int
+	repeat    int
+	folder    string
+	profile   string
 }
 
 func (a *app) benchServerCommand() *cobra.Command {
@@ -73,7 +72,6 @@ fits a model all the time; give a --rate that leaves the machine time for both.`
 	flags.StringVar(&f.Address, "address", "", "address of a running server to measure instead of an own one; it gets studies named load-...")
 	flags.StringVar(&f.folder, "store-dir", "", "folder for the new store; default: one for temporary files")
 	flags.StringVar(&f.profile, "profile", "", "file for a profile of the server's processor time (see go tool pprof)")
-	flags.IntVar(&f.processors, "server-processors", 0, "number of processors that the server uses at once; default: all")
 	a.addOutputFlag(cmd)
 	return cmd
 }
@@ -105,7 +103,7 @@ func (a *app) benchServer(ctx context.Context, f benchServerFlags) (err error) {
 		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(folder)
+		defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 		if err := m.startServer(ctx, filepath.Join(folder, "bench.db")); err != nil {
 			return err
 		}
@@ -138,12 +136,14 @@ func (a *app) benchServer(ctx context.Context, f benchServerFlags) (err error) {
 
 func (f *benchServerFlags) validate() error {
 	switch {
-	case f.preload < 0 || f.fitTrials < 1 || f.repeat < 1 || f.processors < 0:
-		return errors.New("preload, fit-trials, repeat and server-processors must not be negative, nor the second and the third 0")
-	case f.Address != "" && (f.preload > 0 || f.profile != "" || f.processors > 0):
-		return errors.New("preload, profile and server-processors are for an own server, not for one with an --address")
+	case f.preload < 0:
+		return fmt.Errorf("preload is %d, want at least 0", f.preload)
+	case f.fitTrials < 1 || f.repeat < 1:
+		return errors.New("fit-trials and repeat must be at least 1")
+	case f.Address != "" && (f.preload > 0 || f.profile != ""):
+		return errors.New("preload and profile are for an own server, not for one with an --address")
 	default:
-		return f.Options.Validate()
+		return f.Validate()
 	}
 }
 
@@ -169,11 +169,6 @@ func (b *serverBench) startServer(ctx context.Context, storeFile string) error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
-	}
-	if b.processors > 0 {
-		if err := os.Setenv("GOMAXPROCS", fmt.Sprint(b.processors)); err != nil {
-			return err
-		}
 	}
 	b.host, err = load.StartHost(ctx, b.console, program, "bench", hostCommand, "--store", storeFile, "--log-level", "warn")
 	if err != nil {

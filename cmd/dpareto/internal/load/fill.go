@@ -64,7 +64,7 @@ func template(ctx context.Context, records *store.Store) (study *storev1.StudyRe
 	if err != nil {
 		return nil, nil, err
 	}
-	defer client.Close()
+	defer func() { err = errors.Join(err, client.Close()) }()
 	message, err := newStudy(dparetov1.Algorithm_ALGORITHM_RANDOM)
 	if err != nil {
 		return nil, nil, err

@@ -37,12 +37,11 @@ const (
 
 // Usage is what a server has used since it started.
 type Usage struct {
-	bolt.Stats
-
-	Processor  time.Duration
-	Resident   int64 // bytes of memory now, with the pages of the store's file
-	Anonymous  int64 // bytes of memory now, without them
-	StoreBytes int64 // size of the store's file
+	Store      bolt.Stats    `json:"store"`
+	Processor  time.Duration `json:"processor"`
+	Resident   int64         `json:"resident"`    // bytes of memory now, with the pages of the store's file
+	Anonymous  int64         `json:"anonymous"`   // bytes of memory now, without them
+	StoreBytes int64         `json:"store_bytes"` // size of the store's file
 }
 
 // Serve runs a server on a store until ctx is done, and beside it one that tells its
@@ -70,7 +69,7 @@ func Serve(ctx context.Context, stdout io.Writer, storeFile, version string) (er
 		return errors.Join(err, calls.Close())
 	}
 	h := &http.Server{Handler: usageHandler(db, storeFile), ReadHeaderTimeout: patience}
-	defer h.Close()
+	defer func() { err = errors.Join(err, h.Close()) }()
 	go func() { _ = h.Serve(queries) }() // it ends with the host
 	g := srv.GRPC()
 	stopped := make(chan struct{})
@@ -92,7 +91,7 @@ func Serve(ctx context.Context, stdout io.Writer, storeFile, version string) (er
 func usageHandler(db *bolt.DB, storeFile string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc(usagePath, func(w http.ResponseWriter, _ *http.Request) {
-		usage := Usage{Stats: db.Stats(), Processor: processorTime()}
+		usage := Usage{Store: db.Stats(), Processor: processorTime()}
 		usage.Resident, usage.Anonymous = residentMemory()
 		if info, err := os.Stat(storeFile); err == nil {
 			usage.StoreBytes = info.Size()
@@ -156,7 +155,7 @@ func (h *Host) Profile(ctx context.Context, w io.Writer, duration time.Duration)
 }
 
 // get passes an answer to read.
-func (h *Host) get(ctx context.Context, path string, read func(io.Reader) error) error {
+func (h *Host) get(ctx context.Context, path string, read func(io.Reader) error) (err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.queries+path, nil)
 	if err != nil {
 		return err
@@ -165,7 +164,7 @@ func (h *Host) get(ctx context.Context, path string, read func(io.Reader) error)
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("the server's usage: %s", response.Status)
 	}

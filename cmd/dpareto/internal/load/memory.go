@@ -1,7 +1,6 @@
 package load
 
 import (
-	"bufio"
 	"os"
 	"strconv"
 	"strings"
@@ -10,13 +9,12 @@ import (
 // residentMemory returns the bytes of memory that this process has now, all and without
 // the pages of files, or zeros where the system does not tell as Linux does.
 func residentMemory() (all, anonymous int64) {
-	file, err := os.Open("/proc/self/status")
+	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0, 0
 	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		fields := strings.Fields(lines.Text())
+	for line := range strings.Lines(string(status)) {
+		fields := strings.Fields(line)
 		if len(fields) < 2 {
 			continue
 		}

@@ -79,9 +79,9 @@ func Table(measurements []*Measurement) *output.Table {
 			row = append(row, nil, nil, nil, nil, client, nil, nil, nil, nil)
 		} else {
 			a, b := m.Began, m.Ended
-			row = append(row, b.Commits-a.Commits,
-				ratio(float64(b.Syncs-a.Syncs), writesPerPair*pairs),
-				ratio(milliseconds(b.Disk-a.Disk), float64(b.Commits-a.Commits)),
+			row = append(row, b.Store.Commits-a.Store.Commits,
+				ratio(float64(b.Store.Syncs-a.Store.Syncs), writesPerPair*pairs),
+				ratio(milliseconds(b.Store.Disk-a.Store.Disk), float64(b.Store.Commits-a.Store.Commits)),
 				ratio(microseconds(b.Processor-a.Processor), pairs), client,
 				m.Start.Seconds(), megabytes(b.Resident), megabytes(b.Anonymous), megabytes(b.StoreBytes))
 		}
