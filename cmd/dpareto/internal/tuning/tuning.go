@@ -4,18 +4,22 @@ package tuning
 import (
 	"os"
 	"runtime"
-	"runtime/debug"
+	"sync"
 )
 
 const (
-	// heapGrowth is by how much the heap may grow between two collections, in percent of
-	// what is in use. What a server keeps is small, and what its calls allocate is
-	// short-lived: with Go's 100 it spends a fifth of its time with collecting a few
-	// megabytes again and again.
-	heapGrowth = 400
+	// headroom is by how many bytes the heap may grow at least between two collections.
+	// What a server keeps is often a few megabytes, and what its calls allocate is
+	// short-lived: Go by itself would spend a fifth of the time with collecting again and
+	// again.
+	headroom = 64 << 20
 	// spare is how many goroutines run at once besides models that use every processor twice.
 	spare = 4
 )
+
+// ballast makes the heap seem larger than it is, which is what Go goes by. Nobody touches
+// it, so that it takes addresses and no memory.
+var ballast = sync.OnceValue(func() []byte { return make([]byte, headroom) })
 
 // Serve sets the runtime up for a server and returns the number of processors that
 // models may use at once.
@@ -25,14 +29,12 @@ const (
 // tenth of a second. With more of them than the machine has, calls always find one, and the
 // operating system shares the real ones fairly.
 //
-// What GOMAXPROCS and GOGC say in the environment is left alone.
+// What GOMAXPROCS says in the environment is left alone.
 func Serve() (processors int) {
 	processors = runtime.GOMAXPROCS(0)
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(2*processors + spare)
 	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(heapGrowth)
-	}
+	ballast()
 	return processors
 }
