@@ -29,6 +29,9 @@ func prepareSuggested(ctx context.Context, compiled *spec.Study, suggestions []s
 // prepareRequested computes the metrics of a trial that a user asks for.
 func (s *Server) prepareRequested(ctx context.Context, id string, requested *dparetov1.Trial) error {
 	if original := requested.GetReplicateOf(); original != "" && len(requested.GetParameters()) == 0 {
+		if study, _, err := parseTrialName("", original); err != nil || study != id {
+			return nil //nolint:nilerr // see above
+		}
 		return s.prepareMeasured(ctx, original, 0)
 	}
 	return s.prepareComputed(ctx, id, func(*store.ReadTx) (map[string]*dparetov1.Value, error) {

@@ -74,20 +74,20 @@ type update struct {
 // Stats counts what a DB has done since it was opened.
 type Stats struct {
 	// Updates is the number of Updates that wrote something and were acknowledged.
-	Updates int64
+	Updates int64 `json:"updates"`
 	// Commits is the number of transactions that they shared.
-	Commits int64
+	Commits int64 `json:"commits"`
 	// Syncs is the number of times that the file was synced for them, without those that
 	// let it grow.
-	Syncs int64
+	Syncs int64 `json:"syncs"`
 	// Disk is the time spent with writing and syncing.
-	Disk time.Duration
+	Disk time.Duration `json:"disk"`
 	// Failures is the number of transactions that could not be committed.
-	Failures int64
+	Failures int64 `json:"failures"`
 	// Size is the size of the file, in bytes, 0 where it cannot be told.
-	Size int64
+	Size int64 `json:"size"`
 	// FreePages is the number of pages within the file that hold nothing.
-	FreePages int64
+	FreePages int64 `json:"free_pages"`
 }
 
 type counters struct{ updates, commits, failures atomic.Int64 }

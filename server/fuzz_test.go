@@ -1,0 +1,383 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// Placeholders in seeds: the trial that the fuzzing worker holds, its token, and a trial
+// that is complete.
+const (
+	heldTrial  = "studies/full/trials/HELD"
+	leaseToken = "TOKEN"
+	doneTrial  = "studies/full/trials/DONE"
+)
+
+// fuzzer sends requests to a server, and checks what they leave behind.
+type fuzzer struct {
+	*fixture
+	held *dparetov1.Trial
+	done *dparetov1.Trial
+}
+
+// prepare has the study of fullStudy exist, active, with a trial that is held and one
+// that is complete.
+func (f *fuzzer) prepare(t testing.TB) {
+	t.Helper()
+	ctx := context.Background()
+	full := fullRequest(t)
+	got, err := f.studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: "studies/full"})
+	if err == nil && !proto.Equal(got.GetStudy().GetSpec(), full.GetStudy().GetSpec()) {
+		err = f.remove(ctx, "studies/full")
+		got = nil
+	}
+	if got == nil {
+		_, err = f.studies.CreateStudy(ctx, full)
+		f.done = nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED {
+		if _, err := f.studies.ResumeStudy(ctx, &dparetov1.ResumeStudyRequest{Name: "studies/full"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resp, err := f.studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: "studies/full", WorkerId: "fuzzer"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(resp.GetTrials()) == 0 { // the budget is spent
+		if err := f.remove(ctx, "studies/full"); err != nil {
+			t.Fatal(err)
+		}
+		f.prepare(t)
+		return
+	}
+	f.held = resp.GetTrials()[0]
+	if f.done != nil {
+		_, err := f.studies.GetTrial(ctx, &dparetov1.GetTrialRequest{Name: f.done.GetName()})
+		if status.Code(err) == codes.NotFound {
+			f.done = nil
+		}
+	}
+	if f.done == nil {
+		value := 0.2
+		done, err := f.studies.CreateTrial(ctx, &dparetov1.CreateTrialRequest{Parent: "studies/full", Trial: &dparetov1.Trial{
+			Parameters: fullParameters(), FinalMeasurement: &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{
+				"error": {Runs: []float64{0.1, 0.3}}, "seconds": {Value: &value},
+			}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.done = done.GetTrial()
+	}
+}
+
+func (f *fuzzer) remove(ctx context.Context, name string) error {
+	_, err := f.studies.DeleteStudy(ctx, &dparetov1.DeleteStudyRequest{Name: name})
+	return err
+}
+
+// fill replaces the placeholders in a message.
+func (f *fuzzer) fill(m protoreflect.Message) {
+	replacer := strings.NewReplacer(heldTrial, f.held.GetName(), doneTrial, f.done.GetName(), leaseToken, f.held.GetLease().GetToken())
+	fillStrings(m, replacer)
+}
+
+func fillStrings(m protoreflect.Message, replacer *strings.Replacer) {
+	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case field.IsMap():
+			entries := m.Mutable(field).Map()
+			filled := make(map[string]protoreflect.Value)
+			entries.Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
+				if field.MapKey().Kind() == protoreflect.StringKind && field.MapValue().Kind() == protoreflect.StringKind {
+					filled[key.String()] = value
+				}
+				return true
+			})
+			for key, value := range filled {
+				entries.Clear(protoreflect.ValueOfString(key).MapKey())
+				entries.Set(protoreflect.ValueOfString(replacer.Replace(key)).MapKey(), protoreflect.ValueOfString(replacer.Replace(value.String())))
+			}
+		case field.IsList():
+			for i := 0; field.Message() != nil && i < v.List().Len(); i++ {
+				fillStrings(v.List().Get(i).Message(), replacer)
+			}
+		case field.Message() != nil:
+			fillStrings(v.Message(), replacer)
+		case field.Kind() == protoreflect.StringKind:
+			m.Set(field, protoreflect.ValueOfString(replacer.Replace(v.String())))
+		}
+		return true
+	})
+}
+
+// send sends a request. Whatever it is, the server answers with an error that is meant
+// for clients, its store is sound, and every study in it can be worked on.
+func (f *fuzzer) send(t testing.TB, method protoreflect.MethodDescriptor, req proto.Message) codes.Code {
+	t.Helper()
+	f.prepare(t)
+	f.fill(req.ProtoReflect())
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if method.Name() == "WatchStudy" { // which does not end by itself
+		watch, stop := context.WithTimeout(ctx, 20*time.Millisecond)
+		defer stop()
+		ctx = watch
+	}
+	err := call(ctx, t, f.conn, method, req)
+	switch code := status.Code(err); code {
+	case codes.Internal, codes.Unknown, codes.DataLoss, codes.Unavailable, codes.Unimplemented:
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			t.Errorf("%s: %v\n%v", method.FullName(), err, req)
+		}
+	default:
+	}
+	f.check(t)
+	return status.Code(err)
+}
+
+// check checks the store and its studies, and removes those that a request created.
+func (f *fuzzer) check(t testing.TB) {
+	t.Helper()
+	ctx := context.Background()
+	for _, fault := range f.records.Check(ctx) {
+		t.Errorf("store: %v", fault)
+	}
+	list, err := f.studies.ListStudies(ctx, &dparetov1.ListStudiesRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, study := range list.GetStudies() {
+		_, err := f.studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: study.GetName(), WorkerId: "checker", Count: 2})
+		if err != nil {
+			t.Errorf("%s takes no suggestion: %v\n%v", study.GetName(), err, study)
+		}
+		if study.GetName() == "studies/full" {
+			continue
+		}
+		if err := f.remove(ctx, study.GetName()); err != nil {
+			t.Errorf("remove %s: %v", study.GetName(), err)
+		}
+	}
+}
+
+// seeds returns valid requests to a method, some of them with placeholders.
+func seeds(t testing.TB, method protoreflect.MethodDescriptor) []proto.Message {
+	t.Helper()
+	value := 0.2
+	measured := func(step int64) *dparetov1.Measurement {
+		return &dparetov1.Measurement{Step: step, Metrics: map[string]*dparetov1.MetricValue{
+			"error": {Runs: []float64{0.1, 0.3}}, "seconds": {Value: &value},
+		}}
+	}
+	switch method.Name() {
+	case "CreateStudy":
+		svt, sgd := svtSpec(), sgdSpec()
+		other := fullRequest(t)
+		other.StudyId = "other"
+		return []proto.Message{
+			other,
+			&dparetov1.CreateStudyRequest{StudyId: "svt", Study: &dparetov1.Study{Spec: svt}},
+			&dparetov1.CreateStudyRequest{StudyId: "sgd", Study: &dparetov1.Study{Spec: sgd}, ValidateOnly: true},
+		}
+	case "CreateTrial":
+		return []proto.Message{
+			&dparetov1.CreateTrialRequest{Parent: "studies/full", Trial: &dparetov1.Trial{Parameters: fullParameters(), FinalMeasurement: measured(0)}},
+			&dparetov1.CreateTrialRequest{Parent: "studies/full", Trial: &dparetov1.Trial{ReplicateOf: heldTrial}},
+		}
+	case "SuggestTrials":
+		return []proto.Message{&dparetov1.SuggestTrialsRequest{
+			Parent: "studies/full", WorkerId: "w", Count: 1, RequestId: "r",
+			Conditions: []*dparetov1.SuggestionCondition{{
+				FixedParameters: map[string]*dparetov1.Value{"optimizer": {Kind: &dparetov1.Value_StringValue{StringValue: "sgd"}}},
+				AtMost:          map[string]float64{"epsilon": 5},
+			}},
+		}}
+	case "AddMeasurement":
+		return []proto.Message{&dparetov1.AddMeasurementRequest{Name: heldTrial, LeaseToken: leaseToken, Measurement: measured(1), RequestId: "r"}}
+	case "RenewLeases":
+		return []proto.Message{&dparetov1.RenewLeasesRequest{Parent: "studies/full", LeaseTokens: map[string]string{heldTrial: leaseToken}}}
+	case "CompleteTrial":
+		return []proto.Message{
+			&dparetov1.CompleteTrialRequest{Name: heldTrial, LeaseToken: leaseToken, Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: measured(0)}},
+			&dparetov1.CompleteTrialRequest{Name: heldTrial, LeaseToken: leaseToken, Outcome: &dparetov1.CompleteTrialRequest_UseLastMeasurement{}},
+			&dparetov1.CompleteTrialRequest{Name: heldTrial, LeaseToken: leaseToken, Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "r", Retryable: true}}},
+			&dparetov1.CompleteTrialRequest{Name: heldTrial, LeaseToken: leaseToken, Outcome: &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: "r"}}},
+		}
+	case "ReleaseTrial":
+		return []proto.Message{&dparetov1.ReleaseTrialRequest{Name: heldTrial, LeaseToken: leaseToken, Reason: "r"}}
+	case "GetFront":
+		return []proto.Message{&dparetov1.GetFrontRequest{Name: "studies/full", Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED}}
+	case "QueryFront":
+		return []proto.Message{&dparetov1.QueryFrontRequest{Name: "studies/full", Bounds: map[string]float64{"epsilon": 1}, Confidence: 0.9}}
+	case "PredictMetrics":
+		return []proto.Message{&dparetov1.PredictMetricsRequest{Name: "studies/full", Configurations: []*dparetov1.Configuration{{Parameters: fullParameters()}}}}
+	case "UpdateStudy":
+		study := fullRequest(t).GetStudy()
+		study.Name = "studies/full"
+		study.Spec.Parameters[1].GetIntegerDomain().Max = 1024
+		req := new(dparetov1.UpdateStudyRequest)
+		req.Study = study
+		if err := protoUpdateMask(req, "display_name", "labels", "spec.parameters"); err != nil {
+			t.Fatal(err)
+		}
+		return []proto.Message{req}
+	case "ReaccountStudy":
+		privacy := fullRequest(t).GetStudy().GetSpec().GetMetrics()[0].GetComputed().GetPrivacy()
+		privacy.Delta = 1e-6
+		return []proto.Message{&dparetov1.ReaccountStudyRequest{Name: "studies/full", Metric: "epsilon", Privacy: privacy}}
+	case "UpdateTrial":
+		req := &dparetov1.UpdateTrialRequest{Trial: &dparetov1.Trial{Name: doneTrial, Note: "n", Labels: map[string]string{"k": "v"}}}
+		req.UpdateMask = &fieldmaskpb.FieldMask{Paths: []string{"note", "labels"}}
+		return []proto.Message{req}
+	case "ImportStudy":
+		study := fullRequest(t).GetStudy()
+		study.Name, study.Uid, study.Etag = "studies/imported", strings.Repeat("0123", 8), "01230123-1"
+		study.Seed, study.Revision, study.State = study.GetSpec().GetSeed(), 1, dparetov1.StudyState_STUDY_STATE_ACTIVE
+		study.CreateTime, study.UpdateTime = timestamppb.New(time.Unix(1, 0)), timestamppb.New(time.Unix(2, 0))
+		study.TrialCounts = new(dparetov1.TrialCounts)
+		return []proto.Message{&dparetov1.ImportStudyRequest{Record: &dparetov1.ExportedRecord{
+			Record: &dparetov1.ExportedRecord_Study{Study: &dparetov1.ExportedStudy{Study: study, NextTrialNumber: 1, OwnRevision: 1}},
+		}}}
+	case "ComputeEpsilon", "CalibrateMechanism":
+		return []proto.Message{privacyRequests(t)["PrivacyService."+string(method.Name())]()}
+	default:
+		var all []proto.Message
+		for _, name := range []string{"studies/full", heldTrial, doneTrial} {
+			req := newMessage(t, method.Input())
+			for _, fieldName := range []protoreflect.Name{"name", "parent"} {
+				if field := method.Input().Fields().ByName(fieldName); field != nil {
+					req.ProtoReflect().Set(field, protoreflect.ValueOfString(name))
+				}
+			}
+			all = append(all, req)
+		}
+		return all
+	}
+}
+
+// protoUpdateMask sets the update mask of a request.
+func protoUpdateMask(req *dparetov1.UpdateStudyRequest, paths ...string) (err error) {
+	req.UpdateMask, err = fieldmaskpb.New(req.GetStudy(), paths...)
+	return err
+}
+
+// fuzz fuzzes the request message of a method.
+func fuzz(f *testing.F, name string) {
+	f.Helper()
+	method := methods()[name]
+	for _, seed := range seeds(f, method) {
+		b, err := proto.Marshal(seed)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	server := &fuzzer{fixture: start(f)}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		req := newMessage(t, method.Input())
+		if proto.Unmarshal(b, req) != nil {
+			return
+		}
+		server.send(t, method, req)
+	})
+}
+
+func FuzzGetServerInfo(f *testing.F)      { fuzz(f, "AdminService.GetServerInfo") }
+func FuzzBackupStore(f *testing.F)        { fuzz(f, "AdminService.BackupStore") }
+func FuzzExportStudy(f *testing.F)        { fuzz(f, "AdminService.ExportStudy") }
+func FuzzImportStudy(f *testing.F)        { fuzz(f, "AdminService.ImportStudy") }
+func FuzzGetFront(f *testing.F)           { fuzz(f, "FrontService.GetFront") }
+func FuzzQueryFront(f *testing.F)         { fuzz(f, "FrontService.QueryFront") }
+func FuzzListHypervolumes(f *testing.F)   { fuzz(f, "FrontService.ListHypervolumes") }
+func FuzzPredictMetrics(f *testing.F)     { fuzz(f, "FrontService.PredictMetrics") }
+func FuzzComputeEpsilon(f *testing.F)     { fuzz(f, "PrivacyService.ComputeEpsilon") }
+func FuzzCalibrateMechanism(f *testing.F) { fuzz(f, "PrivacyService.CalibrateMechanism") }
+func FuzzGetPrivacyLedger(f *testing.F)   { fuzz(f, "PrivacyService.GetPrivacyLedger") }
+func FuzzReaccountStudy(f *testing.F)     { fuzz(f, "PrivacyService.ReaccountStudy") }
+func FuzzCreateStudy(f *testing.F)        { fuzz(f, "StudyService.CreateStudy") }
+func FuzzGetStudy(f *testing.F)           { fuzz(f, "StudyService.GetStudy") }
+func FuzzListStudies(f *testing.F)        { fuzz(f, "StudyService.ListStudies") }
+func FuzzUpdateStudy(f *testing.F)        { fuzz(f, "StudyService.UpdateStudy") }
+func FuzzDeleteStudy(f *testing.F)        { fuzz(f, "StudyService.DeleteStudy") }
+func FuzzPauseStudy(f *testing.F)         { fuzz(f, "StudyService.PauseStudy") }
+func FuzzResumeStudy(f *testing.F)        { fuzz(f, "StudyService.ResumeStudy") }
+func FuzzWatchStudy(f *testing.F)         { fuzz(f, "StudyService.WatchStudy") }
+func FuzzSuggestTrials(f *testing.F)      { fuzz(f, "StudyService.SuggestTrials") }
+func FuzzCreateTrial(f *testing.F)        { fuzz(f, "StudyService.CreateTrial") }
+func FuzzGetTrial(f *testing.F)           { fuzz(f, "StudyService.GetTrial") }
+func FuzzListTrials(f *testing.F)         { fuzz(f, "StudyService.ListTrials") }
+func FuzzUpdateTrial(f *testing.F)        { fuzz(f, "StudyService.UpdateTrial") }
+func FuzzDeleteTrial(f *testing.F)        { fuzz(f, "StudyService.DeleteTrial") }
+func FuzzAddMeasurement(f *testing.F)     { fuzz(f, "StudyService.AddMeasurement") }
+func FuzzRenewLeases(f *testing.F)        { fuzz(f, "StudyService.RenewLeases") }
+func FuzzCompleteTrial(f *testing.F)      { fuzz(f, "StudyService.CompleteTrial") }
+func FuzzReleaseTrial(f *testing.F)       { fuzz(f, "StudyService.ReleaseTrial") }
+func FuzzStopTrial(f *testing.F)          { fuzz(f, "StudyService.StopTrial") }
+
+// Every method has its fuzz target.
+func TestEveryMethodIsFuzzed(t *testing.T) {
+	source, err := os.ReadFile("fuzz_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, method := range methods() {
+		if method.Parent().Name() == "ReleaseService" { // not served yet
+			continue
+		}
+		if !strings.Contains(string(source), `fuzz(f, "`+name+`")`) {
+			t.Errorf("%s has no fuzz target", name)
+		}
+	}
+}
+
+// The seeds of the fuzz targets, changed at random places.
+func TestRandomRequests(t *testing.T) {
+	const perMethod = 40
+	server := &fuzzer{fixture: start(t)}
+	rng := rand.New(rand.NewPCG(1, 2))
+	all := methods()
+	var names []string
+	for name, method := range all {
+		if method.Parent().Name() != "ReleaseService" { // not served yet
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		method := all[name]
+		accepted := 0
+		valid := seeds(t, method)
+		for i := range perMethod {
+			req := proto.Clone(valid[i%len(valid)])
+			for range i % 4 { // 0 is the seed itself
+				mutate(rng, req.ProtoReflect())
+			}
+			if server.send(t, method, req) == codes.OK {
+				accepted++
+			}
+		}
+		if accepted == 0 {
+			t.Errorf("%s accepted none of %d requests", name, perMethod)
+		}
+	}
+}
