@@ -83,6 +83,7 @@ func (s *observedStream) RecvMsg(message any) error {
 func (s *Server) logCall(ctx context.Context, method string, req any, code codes.Code, elapsed time.Duration, err error) {
 	level, text := slog.LevelDebug, "call"
 	switch {
+	case isEndless(method) && s.access.draining.Err() != nil: // and so it has to end
 	case isFault(code):
 		level, text = slog.LevelError, "call failed"
 	case code != codes.OK && isAudited(method):

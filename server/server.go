@@ -86,6 +86,7 @@ type Server struct {
 
 	studies    studyCache
 	suggesters suggesters
+	watchers   watchers
 	importing  idSet // the studies that calls import
 
 	background context.Context //nolint:containedctx // the lifetime of the server: ends when Close is called

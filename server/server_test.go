@@ -276,7 +276,7 @@ func (f *fixture) trial(name string) *dparetov1.Trial {
 }
 
 // wantCode checks the code of an error and that its text names something.
-func wantCode(t *testing.T, err error, code codes.Code, text string) {
+func wantCode(t testing.TB, err error, code codes.Code, text string) {
 	t.Helper()
 	if status.Code(err) != code || !strings.Contains(err.Error(), text) {
 		t.Errorf("error %v, want code %s and the text %q", err, code, text)

@@ -204,6 +204,7 @@ func (s *studyService) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStu
 			return err
 		}
 		uid = record.GetStudy().GetUid()
+		tx.AfterCommit(func() { s.watchers.notify(id) })
 		return tx.DeleteStudy(id)
 	})
 	if err != nil {

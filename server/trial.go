@@ -58,6 +58,7 @@ func (s *Server) changeStudy(ctx context.Context, id string, m *mutation, fn fun
 		if err := fn(c); err != nil || record.GetStudy().GetRevision() == before {
 			return err
 		}
+		tx.AfterCommit(func() { s.watchers.notify(id) })
 		return tx.PutStudy(id, record)
 	})
 }

@@ -859,7 +859,8 @@ type WatchStudyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Resource name: studies/{study}.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Changes after this revision are sent; 0 sends the whole study first.
+	// Changes after this revision are sent; 0 sends everything that there is first, each
+	// at the revision of its last change.
 	AfterRevision int64 `protobuf:"varint,2,opt,name=after_revision,json=afterRevision,proto3" json:"after_revision,omitempty"`
 	// If set, the study must have this uid: another one of its name is NOT_FOUND.
 	StudyUid      string `protobuf:"bytes,3,opt,name=study_uid,json=studyUid,proto3" json:"study_uid,omitempty"`

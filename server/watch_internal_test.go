@@ -1,0 +1,77 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// A reader that is slower than the changes come gets the last state of what changed, and
+// nothing that has changed is missing.
+func TestSlowWatch(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	const trials, changes = 3*maxWatched + 1, 50
+	if _, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: "w", Count: trials}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	notes := make(map[int64]string)
+	sent := 0
+	err := s.watch(ctx, &dparetov1.WatchStudyRequest{Name: "studies/s"}, func(change *dparetov1.WatchStudyResponse) error {
+		if sent++; sent == 1 { // the study itself; now the last trial changes often before it is read
+			for i := range changes {
+				if _, err := s.UpdateTrial(t.Context(), &dparetov1.UpdateTrialRequest{
+					Trial:      &dparetov1.Trial{Name: trialName("s", trials), Note: strconv.Itoa(i + 1)},
+					UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"note"}},
+				}); err != nil {
+					return err
+				}
+			}
+		}
+		notes[change.GetTrial().GetNumber()] = change.GetTrial().GetNote()
+		if change.GetRevision() == 1+trials+changes {
+			cancel()
+		}
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if len(notes) != trials+1 || sent != trials+1 || notes[trials] != strconv.Itoa(changes) {
+		t.Errorf("%d changes of %d trials, the last with note %q", sent, len(notes)-1, notes[trials])
+	}
+	if n := len(s.watchers.waiting); n != 0 {
+		t.Errorf("%d studies are still watched", n)
+	}
+}
+
+// A stream that nobody ends, ends when the server is closed.
+func TestWatchAtClose(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	sent, ended := make(chan *dparetov1.WatchStudyResponse), make(chan error)
+	go func() {
+		ended <- s.watch(context.Background(), &dparetov1.WatchStudyRequest{Name: "studies/s"}, func(change *dparetov1.WatchStudyResponse) error {
+			sent <- change
+			return nil
+		})
+	}()
+	if change := <-sent; change.GetStudy() == nil {
+		t.Errorf("change %v", change)
+	}
+	s.Close()
+	if err := <-ended; !errors.Is(err, store.ErrClosed) {
+		t.Errorf("error %v", err)
+	}
+	if n := len(s.watchers.waiting); n != 0 {
+		t.Errorf("%d studies are still watched", n)
+	}
+}
