@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -165,26 +163,24 @@ func nextBatch(waiting []*demand) []*demand {
 func (s *Server) answerWish(ctx context.Context, id, uid string, d *demand) error {
 	w := d.wishes
 	w.current = w.next()
-	for range maxRaces {
+	for round := 1; ; round++ {
 		snapshot, err := s.snapshot(ctx, id, uid)
 		if err != nil {
 			return err
 		}
-		designer := suggest.Within(s.designer(snapshot.compiled), w.compiled[w.current])
-		suggestions, exhausted, err := s.design(ctx, designer, snapshot, s.creatable(snapshot.record, 1))
-		if err != nil {
+		p := newPass(suggest.Within(s.designer(snapshot.compiled), w.compiled[w.current]), snapshot, 1, round)
+		if err := s.draw(ctx, p, snapshot.record); err != nil {
 			return err
 		}
-		if exhausted && len(suggestions) == 0 {
+		if p.exhausted && len(p.suggestions) == 0 {
 			w.given[w.current] = true
 			d.missing--
 			w.sort(d.response)
 			return nil
 		}
-		raced, err := s.createSuggested(ctx, id, snapshot, designer, suggestions, exhausted, []*demand{d}, []int{1})
+		raced, err := s.createSuggested(ctx, id, p, []*demand{d}, []int{1})
 		if err != nil || !raced {
 			return err
 		}
 	}
-	return status.Errorf(codes.Aborted, "other trials of %s were created during the suggestion, again and again; try again", studyName(id))
 }

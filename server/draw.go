@@ -31,7 +31,7 @@ func (s *Server) drawAtOnce(ctx context.Context, c *change, worker string, missi
 		return false, nil
 	}
 	from := &snapshot{record: c.study, cached: c.cached, compiled: c.compiled, history: new(suggest.History)}
-	suggestions, exhausted, err := s.design(ctx, designer, from, s.creatable(c.study, missing))
+	suggestions, exhausted, err := s.design(ctx, designer, from, c.study.GetNextTrialNumber(), s.creatable(c.study, missing))
 	if err != nil {
 		return false, err
 	}

@@ -94,7 +94,7 @@ func (s *Server) prepareNow(ctx context.Context, id, uid string, p *prepared, se
 	p.mu.Lock()
 	self.key = from.key()
 	p.mu.Unlock()
-	suggestions, exhausted, err := s.design(ctx, s.designer(from.compiled), from, 1)
+	suggestions, exhausted, err := s.design(ctx, s.designer(from.compiled), from, from.record.GetNextTrialNumber(), 1)
 	if err == nil {
 		err = prepareSuggested(ctx, from.compiled, suggestions)
 	}

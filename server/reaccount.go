@@ -19,9 +19,13 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// maxKeptValues bounds the values of one re-accounting that are computed before its
-// transaction: a few hundred bytes each. Others are computed within.
-const maxKeptValues = 500_000
+const (
+	// maxKeptValues bounds the values of one re-accounting that are computed before its
+	// transaction: a few hundred bytes each. Others are computed within.
+	maxKeptValues = 500_000
+	// maxRaces is how often values are computed again because the spec has changed.
+	maxRaces = 10
+)
 
 // ReaccountStudy implements PrivacyService.
 //

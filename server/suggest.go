@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
@@ -27,9 +25,9 @@ const (
 	maxSuggestions = 1000
 	// retryAfter is how long a worker waits when all remaining trials are with others.
 	retryAfter = time.Second
-	// maxRaces is how often a suggestion is made again because trials were created
-	// meanwhile by other means.
-	maxRaces = 10
+	// maxRounds is how often a suggestion is made, at most, because trials were created
+	// meanwhile by other means: the last is taken although it knows nothing of them.
+	maxRounds = 3
 	// maxBatch bounds the trials that one pass of the designer creates, and so the time
 	// that others wait for it.
 	maxBatch = 16
@@ -349,8 +347,8 @@ func shares(batch []*demand) (shares []int, total int) {
 }
 
 // answerBatch creates the trials of one pass, as far as the budget goes. The designer
-// works on a snapshot, outside of transactions; if trials were created meanwhile by
-// other means, whose numbers its draws would share, it works again.
+// works on a snapshot, outside of transactions; if that is out of date when it is done it
+// works again.
 func (s *Server) answerBatch(id, uid string, batch []*demand) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -363,30 +361,77 @@ func (s *Server) answerBatch(id, uid string, batch []*demand) (err error) {
 		return s.answerWish(ctx, id, uid, batch[0])
 	}
 	shares, total := shares(batch)
-	for range maxRaces {
+	for round := 1; ; round++ {
 		snapshot, err := s.snapshot(ctx, id, uid)
 		if err != nil {
 			return err
 		}
-		designer, count := s.designer(snapshot.compiled), s.creatable(snapshot.record, total)
-		suggestions, exhausted, ok := snapshot.cached.prepared.take(ctx, snapshot, count)
+		p := newPass(s.designer(snapshot.compiled), snapshot, total, round)
+		count := s.creatable(snapshot.record, total)
+		var ok bool
+		p.suggestions, p.exhausted, ok = snapshot.cached.prepared.take(ctx, snapshot, count)
 		if s.prepares(snapshot.compiled) && count > 0 {
 			s.metrics.Prepared(ok)
 		}
 		if !ok {
-			if suggestions, exhausted, err = s.design(ctx, designer, snapshot, count); err != nil {
+			if err := s.draw(ctx, p, snapshot.record); err != nil {
 				return err
 			}
 		}
-		if err := prepareSuggested(ctx, snapshot.compiled, suggestions); err != nil {
+		if err := prepareSuggested(ctx, snapshot.compiled, p.suggestions); err != nil {
 			return err
 		}
-		raced, err := s.createSuggested(ctx, id, snapshot, designer, suggestions, exhausted, batch, shares)
+		raced, err := s.createSuggested(ctx, id, p, batch, shares)
 		if err != nil || !raced {
 			return err
 		}
 	}
-	return status.Errorf(codes.Aborted, "other trials of %s were created during the suggestion, again and again; try again", studyName(id))
+}
+
+// pass is a designer's work for a batch of demands.
+type pass struct {
+	designer suggest.Designer
+	from     *snapshot
+	first    int64 // number that the first suggestion is drawn for; the others follow
+	wanted   int   // suggestions, as far as the budget goes
+	last     bool  // round, whose suggestions are taken although trials were created meanwhile
+
+	suggestions []suggest.Suggestion
+	exhausted   bool
+}
+
+// newPass returns the pass of a round, counted from 1.
+func newPass(d suggest.Designer, from *snapshot, wanted, round int) *pass {
+	return &pass{designer: d, from: from, first: from.record.GetNextTrialNumber(), wanted: wanted, last: round >= maxRounds}
+}
+
+// draw asks the designer for what the budget of a study allows.
+func (s *Server) draw(ctx context.Context, p *pass, study *storev1.StudyRecord) (err error) {
+	p.suggestions, p.exhausted, err = s.design(ctx, p.designer, p.from, p.first, s.creatable(study, p.wanted))
+	return err
+}
+
+// refresh makes a pass one of the study as it is in a transaction, or reports that it has
+// to be made again.
+//
+// Draws depend on the numbers that they are made for, and no two trials may share them.
+// Trials that users create take numbers and draw nothing: what was drawn before may follow
+// them, and what is drawn after it is for later numbers still. Other calls draw only with
+// designers so quick that they draw in their transactions, as this one does then.
+func (s *Server) refresh(ctx context.Context, p *pass, c *change) (raced bool, err error) {
+	next := c.study.GetNextTrialNumber()
+	switch {
+	case !c.cached.compiles(p.from.record.GetStudy().GetSpec()):
+		return true, nil
+	case next == p.first:
+		return false, nil
+	case drawsAtOnce(p.designer, c.compiled):
+		p.first = next
+		err := s.draw(ctx, p, c.study)
+		return p.exhausted && len(p.suggestions) == 0, err // whoever asked has to say what that means
+	default:
+		return !p.last, nil
+	}
 }
 
 // whileAnyWaits returns a context that ends with parent, or when nobody waits for any
@@ -406,14 +451,14 @@ func whileAnyWaits(parent context.Context, batch []*demand) (context.Context, co
 	return ctx, cancel
 }
 
-// design asks the designer for count points. If it fails or panics a quasi-random
-// design takes its place and the suggestions say so: a broken model must not lock
-// anybody out.
-func (s *Server) design(ctx context.Context, designer suggest.Designer, from *snapshot, count int) (suggestions []suggest.Suggestion, exhausted bool, err error) {
+// design asks the designer for count points, drawn for the numbers from first on. If it
+// fails or panics a quasi-random design takes its place and the suggestions say so: a
+// broken model must not lock anybody out.
+func (s *Server) design(ctx context.Context, designer suggest.Designer, from *snapshot, first int64, count int) (suggestions []suggest.Suggestion, exhausted bool, err error) {
 	if count == 0 {
 		return nil, false, nil
 	}
-	request := suggest.Request{Count: count, Seed: from.record.GetStudy().GetSeed(), Number: from.record.GetNextTrialNumber()}
+	request := suggest.Request{Count: count, Seed: from.record.GetStudy().GetSeed(), Number: first}
 	yieldingIf(s.prepares(from.compiled), func() {
 		suggestions, err = suggestSafely(s.withPhases(ctx), designer, from, request)
 	})
@@ -464,19 +509,20 @@ func suggestSafely(ctx context.Context, d suggest.Designer, from *snapshot, r su
 }
 
 // createSuggested creates trials from suggestions and hands them to the demands, each
-// its share. raced reports that nothing was done because the study's numbers moved on, or
-// its space has grown.
-func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot, designer suggest.Designer, suggestions []suggest.Suggestion, exhausted bool, batch []*demand, shares []int) (raced bool, err error) {
+// its share. raced reports that nothing was done because the pass is out of date.
+func (s *Server) createSuggested(ctx context.Context, id string, p *pass, batch []*demand, shares []int) (raced bool, err error) {
 	defer s.phase(ctx, metrics.PhaseCommit)()
 	answers := make([]demand, len(batch))
 	err = s.changeStudy(ctx, id, new(mutation), func(c *change) error {
-		if c.study.GetStudy().GetUid() != from.record.GetStudy().GetUid() {
+		if c.study.GetStudy().GetUid() != p.from.record.GetStudy().GetUid() {
 			return studyNotFound(id)
 		}
-		if c.study.GetNextTrialNumber() != from.record.GetNextTrialNumber() || !c.cached.compiles(from.record.GetStudy().GetSpec()) {
-			raced = true
-			return nil
+		outdated, err := s.refresh(ctx, p, c)
+		if err != nil || outdated {
+			raced = outdated
+			return err
 		}
+		suggestions, drawnFor := p.suggestions, p.first
 		for i, d := range batch {
 			answers[i] = *d
 			if d.ctx.Err() != nil {
@@ -495,7 +541,11 @@ func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot,
 				suggestion := suggestions[0]
 				suggestions = suggestions[1:]
 				record, err := c.create(suggestion.Point, dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, func(record *storev1.TrialRecord) {
-					record.Trial.Provenance = s.provenance(from, designer, suggestion)
+					record.Trial.Provenance = s.provenance(p.from, p.designer, suggestion)
+					if record.GetTrial().GetNumber() != drawnFor {
+						record.Trial.Provenance.DrawnFor = drawnFor
+					}
+					drawnFor++
 					c.handOut(record, d.worker)
 				})
 				if err != nil {
@@ -511,7 +561,7 @@ func (s *Server) createSuggested(ctx context.Context, id string, from *snapshot,
 			s.explain(c, resp, answer.missing)
 			switch {
 			case share == 0 || isEnd(resp): // whoever misses more gets it in the next pass
-			case exhausted:
+			case p.exhausted:
 				resp.EndReason = dparetov1.EndReason_END_REASON_SPACE_EXHAUSTED
 			default: // the snapshot allowed fewer trials than the budget does by now
 				resp.EndReason = dparetov1.EndReason_END_REASON_PARALLELISM

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -171,6 +173,134 @@ func TestSlowDesigner(t *testing.T) {
 	<-started // the first batch again, because the imported trial took its number
 	if n := <-started; n != 2 {
 		t.Errorf("second batch of %d, want both requests together", n)
+	}
+}
+
+// createAt asks for a trial with a value of the parameter.
+func createAt(ctx context.Context, s *studyService, x float64) error {
+	_, err := s.CreateTrial(ctx, &dparetov1.CreateTrialRequest{Parent: "studies/s", Trial: &dparetov1.Trial{
+		Parameters:       map[string]*dparetov1.Value{"x": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: x}}},
+		FinalMeasurement: &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{"y": {Value: new(0.5)}}},
+	}})
+	return err
+}
+
+// Users who create trials faster than the designer suggests them do not keep workers
+// from theirs. Every suggestion has draws of its own, and says what it was made from.
+func TestTrialsAreCreatedDuringEverySuggestion(t *testing.T) {
+	var s *studyService
+	var drawn []int64 // first number of every call of the designer
+	s = serviceWith(t, fakeDesigner{func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
+		drawn = append(drawn, r.Number)
+		for range 3 {
+			if err := createAt(ctx, s, 0.25); err != nil {
+				return nil, err
+			}
+		}
+		return suggest.NewRandom().Suggest(ctx, p, h, r)
+	}})
+	seen := make(map[int64]bool)
+	for i, conditions := range [][]*dparetov1.SuggestionCondition{
+		nil,
+		{{FixedParameters: map[string]*dparetov1.Value{"x": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 0.5}}}}},
+	} {
+		drawn = nil
+		count := int32(2) // in one pass
+		if conditions != nil {
+			count = 1
+		}
+		resp, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{
+			Parent: "studies/s", WorkerId: strconv.Itoa(i), Count: count, Conditions: conditions,
+		})
+		if err != nil || len(resp.GetTrials()) != int(count) {
+			t.Fatalf("%v: %v", err, resp)
+		}
+		if len(drawn) != maxRounds {
+			t.Errorf("%d rounds, want %d", len(drawn), maxRounds)
+		}
+		for j, trial := range resp.GetTrials() {
+			number, p := drawn[len(drawn)-1]+int64(j), trial.GetProvenance()
+			if p.GetDrawnFor() != number || trial.GetNumber() != number+3 || p.GetFallbackReason() != "" || seen[number] {
+				t.Errorf("trial %d, drawn for %d, want %d: %v", trial.GetNumber(), p.GetDrawnFor(), number, p)
+			}
+			seen[number] = true
+			// The revision of the study when the last round began, which is before its creations.
+			if want := trial.GetRevision() - int64(j) - 4; p.GetStudyRevision() != want {
+				t.Errorf("made from revision %d, want %d", p.GetStudyRevision(), want)
+			}
+		}
+	}
+}
+
+// Trials that are drawn in different ways at the same time are those that would be drawn
+// one after the other.
+func TestDrawsAreNotShared(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{})
+	random := suggest.NewRandom()
+	s.designer = func(*spec.Study) suggest.Designer { return random }
+	const greedy, modest, asked = 3 * maxBatch, 4, 25
+	var calls errgroup.Group
+	request := func(req *dparetov1.SuggestTrialsRequest) func() error {
+		return func() error {
+			resp, err := s.SuggestTrials(t.Context(), req)
+			if n := len(resp.GetTrials()); err == nil && n != int(req.GetCount()) {
+				return fmt.Errorf("%d trials instead of %d: %v", n, req.GetCount(), resp.GetEndReason())
+			}
+			return err
+		}
+	}
+	noResume := false
+	for i := range modest {
+		worker := strconv.Itoa(i)
+		calls.Go(func() error {
+			for range asked {
+				if err := request(&dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: worker, Count: 1, Resume: &noResume})(); err != nil {
+					return err
+				}
+				if err := createAt(t.Context(), s, 0.25); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		calls.Go(request(&dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: "greedy" + worker, Count: greedy}))
+		calls.Go(request(&dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: "picky" + worker, Count: 1, Conditions: []*dparetov1.SuggestionCondition{
+			{FixedParameters: map[string]*dparetov1.Value{"x": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 0.5}}}},
+		}}))
+	}
+	if err := calls.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: "studies/s", PageSize: maxPageSize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	study, err := s.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := spec.Compile("spec", study.GetStudy().GetSpec())
+	if err != nil {
+		t.Fatal(err)
+	}
+	suggested := 0
+	for _, trial := range list.GetTrials() {
+		x := trial.GetParameters()["x"].GetDoubleValue()
+		if trial.GetOrigin() != dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED {
+			continue
+		}
+		suggested++
+		if x == 0.5 {
+			continue // its condition says so
+		}
+		alone, err := random.Suggest(t.Context(), compiled.Problem, new(suggest.History),
+			suggest.Request{Count: 1, Seed: study.GetStudy().GetSeed(), Number: trial.GetNumber()})
+		if err != nil || x != alone[0].Point[0] || trial.GetProvenance().GetDrawnFor() != 0 {
+			t.Errorf("trial %d is at %v, drawn for %d; alone it would be at %v: %v", trial.GetNumber(), x, trial.GetProvenance().GetDrawnFor(), alone, err)
+		}
+	}
+	if want := modest * (asked + greedy + 1); suggested != want {
+		t.Errorf("%d trials, want %d", suggested, want)
 	}
 }
 

@@ -555,7 +555,8 @@ type Provenance struct {
 	AlgorithmVersion string `protobuf:"bytes,2,opt,name=algorithm_version,json=algorithmVersion,proto3" json:"algorithm_version,omitempty"`
 	// Version of the server.
 	ServerVersion string `protobuf:"bytes,3,opt,name=server_version,json=serverVersion,proto3" json:"server_version,omitempty"`
-	// The study's seed; draws depend on it and on the trial's number only.
+	// The study's seed; draws depend on it and on the trial's number only, or on drawn_for
+	// instead of that.
 	Seed uint64 `protobuf:"varint,4,opt,name=seed,proto3" json:"seed,omitempty"`
 	// Revision of the study whose history was used.
 	StudyRevision int64 `protobuf:"varint,5,opt,name=study_revision,json=studyRevision,proto3" json:"study_revision,omitempty"`
@@ -566,7 +567,11 @@ type Provenance struct {
 	// Set when the method could not be used: why, and what was done instead.
 	FallbackReason string `protobuf:"bytes,8,opt,name=fallback_reason,json=fallbackReason,proto3" json:"fallback_reason,omitempty"`
 	// Whether it was made under a condition (see SuggestionCondition).
-	Conditioned   bool `protobuf:"varint,9,opt,name=conditioned,proto3" json:"conditioned,omitempty"`
+	Conditioned bool `protobuf:"varint,9,opt,name=conditioned,proto3" json:"conditioned,omitempty"`
+	// The number that the draws were made for, where the trial has a later one: users have
+	// created trials while the suggestion was being made, which it does not know of. 0
+	// otherwise.
+	DrawnFor      int64 `protobuf:"varint,10,opt,name=drawn_for,json=drawnFor,proto3" json:"drawn_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -662,6 +667,13 @@ func (x *Provenance) GetConditioned() bool {
 		return x.Conditioned
 	}
 	return false
+}
+
+func (x *Provenance) GetDrawnFor() int64 {
+	if x != nil {
+		return x.DrawnFor
+	}
+	return 0
 }
 
 // What a model expects of a metric, in the metric's own unit: the median and the
@@ -891,7 +903,7 @@ const file_dpareto_v1_trial_proto_rawDesc = "" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12;\n" +
 	"\vexpire_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"\xf5\x03\n" +
+	"expireTime\"\x92\x04\n" +
 	"\n" +
 	"Provenance\x12\x1c\n" +
 	"\talgorithm\x18\x01 \x01(\tR\talgorithm\x12+\n" +
@@ -902,7 +914,9 @@ const file_dpareto_v1_trial_proto_rawDesc = "" +
 	"\vpredictions\x18\x06 \x03(\v2'.dpareto.v1.Provenance.PredictionsEntryR\vpredictions\x120\n" +
 	"\x11acquisition_value\x18\a \x01(\x01H\x00R\x10acquisitionValue\x88\x01\x01\x12'\n" +
 	"\x0ffallback_reason\x18\b \x01(\tR\x0efallbackReason\x12 \n" +
-	"\vconditioned\x18\t \x01(\bR\vconditioned\x1a\\\n" +
+	"\vconditioned\x18\t \x01(\bR\vconditioned\x12\x1b\n" +
+	"\tdrawn_for\x18\n" +
+	" \x01(\x03R\bdrawnFor\x1a\\\n" +
 	"\x10PredictionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
 	"\x05value\x18\x02 \x01(\v2\x1c.dpareto.v1.MetricPredictionR\x05value:\x028\x01B\x14\n" +
