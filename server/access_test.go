@@ -774,3 +774,25 @@ func TestOpenServer(t *testing.T) {
 		}
 	}
 }
+
+// The ids of one caller's requests are nothing to another: neither its answers, nor that
+// there are any.
+func TestRequestIDsOfCallers(t *testing.T) {
+	g := guard(t, limit.Limits{})
+	g.make("a-1")
+	ask := func(who, study string) string {
+		t.Helper()
+		resp, err := g.studies.SuggestTrials(g.as(who), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: who, RequestId: "1"})
+		if err != nil || len(resp.GetTrials()) != 1 {
+			t.Fatalf("%s: %v, %v", who, resp, err)
+		}
+		return resp.GetTrials()[0].GetLease().GetToken()
+	}
+	first := ask("worker", "studies/a-1")
+	if again := ask("worker", "studies/a-1"); again != first {
+		t.Error("the same request has another answer")
+	}
+	if other := ask("limited", "studies/a-1"); other == first {
+		t.Error("another caller has got the lease")
+	}
+}

@@ -464,7 +464,7 @@ func TestRequestsAreForgotten(t *testing.T) {
 	remembered := func() (n int) {
 		if err := s.store.View(t.Context(), func(tx *store.ReadTx) error {
 			for i := range old {
-				if _, err := tx.Request(strconv.Itoa(i)); err == nil {
+				if _, err := tx.Request("\x00" + strconv.Itoa(i)); err == nil {
 					n++
 				}
 			}
