@@ -16,7 +16,7 @@ const maxCachedEvaluations = 500_000
 
 // maxCachedStudies bounds the studies of which anything is kept: a compiled spec takes a
 // few hundred kilobytes, and a few milliseconds to make again.
-const maxCachedStudies = 256
+const maxCachedStudies = 1500
 
 // studyCache keeps what is derived from studies, by uid. Everything in it can be
 // thrown away and derived again.
