@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/dpareto/dpareto/suggest/space"
@@ -310,7 +311,25 @@ func (s *surface) condition(o EngineOptions, seed uint64, number int64) error {
 		}
 		s.fronts = append(s.fronts, s.drawnTarget(points, d))
 	}
+	if draws > 1 {
+		s.drawOutcomes(rng, draws)
+	}
 	return nil
+}
+
+// drawOutcomes draws the outcomes to screen candidates with, the same ones for all.
+func (s *surface) drawOutcomes(rng *rand.Rand, draws int) {
+	s.outcomes = make([][]float64, draws*outcomes)
+	for i := range s.outcomes {
+		s.outcomes[i] = make([]float64, len(s.known))
+		for j := range s.known {
+			if i%2 == 0 {
+				s.outcomes[i][j] = rng.NormFloat64()
+			} else {
+				s.outcomes[i][j] = -s.outcomes[i-1][j]
+			}
+		}
+	}
 }
 
 // finite reports whether every metric was measured.

@@ -18,6 +18,10 @@ const (
 	// shortlist is the number of screened candidates that are looked at in full.
 	shortlist = 48
 
+	// outcomes is the number of outcomes of a run that are drawn, in pairs of
+	// opposites, for every draw of the front while candidates are screened.
+	outcomes = 2
+
 	// ascents bounds the evaluations of one local search.
 	ascents = 40
 
@@ -60,12 +64,11 @@ func (e *explorer) find(ctx context.Context, centres []space.Point, key uint64) 
 	if len(list) == 0 {
 		return candidate{}, false, nil
 	}
-	screened, err := e.screen(ctx, list)
+	finalists, err := e.screen(ctx, list)
 	if err != nil {
 		return candidate{}, false, err
 	}
 	v := e.visitor()
-	finalists := e.covering(screened, shortlist)
 	for i := range finalists {
 		if err := ctx.Err(); err != nil {
 			return candidate{}, false, err
@@ -248,23 +251,45 @@ func (e *explorer) toFaces(u []float64) {
 	}
 }
 
-// screen orders candidates by the acquisition for the front of the medians, all
-// predicted together.
+// prospect is a candidate that was screened.
+type prospect struct {
+	candidate         // by the acquisition for the front of the medians
+	drawn     float64 // mean improvement of the draws of the front by drawn outcomes
+}
+
+// screen returns the most promising candidates, all predicted together. Where the front
+// is drawn half of them are those with the largest mean improvement of its draws by draws
+// of the outcome: the acquisition for the front of the medians alone leads away from an
+// uncertain front, to where it is not. The others have the largest such acquisition,
+// which also tells improvements apart that are too rare to be drawn.
 func (e *explorer) screen(ctx context.Context, list []candidate) ([]candidate, error) {
 	v := e.visitor()
+	prospects := make([]prospect, len(list))
+	for i, c := range list {
+		prospects[i].candidate = c
+	}
 	const batch = 128
 	for start := 0; start < len(list); start += batch {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		v.screen(list[start:min(start+batch, len(list))])
+		v.screen(prospects[start:min(start+batch, len(list))])
 	}
-	byValue(list)
-	return list, nil
+	slices.SortStableFunc(prospects, func(a, b prospect) int { return cmp.Compare(b.drawn, a.drawn) })
+	var lucky, others []candidate
+	for _, p := range prospects {
+		if len(lucky) < shortlist/2 && p.drawn > 0 {
+			lucky = append(lucky, p.candidate)
+		} else {
+			others = append(others, p.candidate)
+		}
+	}
+	byValue(others)
+	return append(e.covering(others, shortlist-len(lucky)), lucky...), nil
 }
 
-// screen evaluates candidates at a few looks with the first draw of the front.
-func (v *visitor) screen(list []candidate) {
+// screen evaluates candidates at a few looks.
+func (v *visitor) screen(list []prospect) {
 	type place struct {
 		at    site
 		steps []float64
@@ -314,11 +339,34 @@ func (v *visitor) screen(list []candidate) {
 			}
 			v.lookAtKnown(l, p.at, step, false)
 		}
-		list[i].value = v.combine(n, 1, false) + v.logFeasible(v.looks[n-1], false) - v.logCost(p.at, nil)
+		weight := v.logFeasible(v.looks[n-1], false) - v.logCost(p.at, nil)
+		list[i].value = v.combine(n, 1, false) + weight
 		if math.IsNaN(list[i].value) {
 			list[i].value = math.Inf(-1)
 		}
+		list[i].drawn = v.drawnImprovement(n) * math.Exp(weight)
 	}
+}
+
+// drawnImprovement returns the mean improvement of the draws of the front by the drawn
+// outcomes of a run, each the best of its first n looks; 0 if the front is not drawn, or
+// if a run counts as its trajectory, which no single look stands for.
+func (v *visitor) drawnImprovement(n int) float64 {
+	if v.seeking || v.axis >= 0 && n > 1 {
+		return 0
+	}
+	sum := 0.0
+	for i, normals := range v.outcomes {
+		draw, best := i/outcomes, 0.0
+		for _, l := range v.looks[:n] {
+			for j := range v.known {
+				v.outcome[j] = v.law(l, j, draw).Quantile(normals[j])
+			}
+			best = math.Max(best, v.fronts[draw].improvement(v.outcome))
+		}
+		sum += best / float64(len(v.outcomes))
+	}
+	return sum
 }
 
 // futile reports whether known objectives keep a run off the front that is looked

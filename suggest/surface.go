@@ -32,6 +32,7 @@ type surface struct {
 	fronts    []target                 // by draw; the first is that of the medians
 	rays      [][]float64              // along which fronts are seen, or nil
 	scales    []float64                // of the rays, by objective
+	outcomes  [][]float64              // standard normals of drawn outcomes, by objective; nil if nothing is drawn
 	members   []member                 // that the fronts consist of
 	columns   []int                    // first column of each parameter in an encoded point
 	dim       int                      // of an encoded point
@@ -83,22 +84,24 @@ type look struct {
 // visitor evaluates a surface. It is the memory of one goroutine.
 type visitor struct {
 	*surface
-	looks  []*look
-	x      []float64
-	laws   []acquisition.Law
-	costs  []float64
-	order  []int
-	values []float64                 // by draw
-	parts  [][][]acquisition.Partial // by draw, look and objective
-	column []acquisition.Partial
-	dCosts []float64
-	dx     []float64
+	looks   []*look
+	x       []float64
+	laws    []acquisition.Law
+	outcome []float64 // by objective
+	costs   []float64
+	order   []int
+	values  []float64                 // by draw
+	parts   [][][]acquisition.Partial // by draw, look and objective
+	column  []acquisition.Partial
+	dCosts  []float64
+	dx      []float64
 }
 
 func (s *surface) visitor() *visitor {
 	return &visitor{
 		surface: s,
 		laws:    make([]acquisition.Law, len(s.problem.Objectives)),
+		outcome: make([]float64, len(s.problem.Objectives)),
 		dx:      make([]float64, s.dim),
 	}
 }
