@@ -6,10 +6,13 @@ import (
 
 	"github.com/dpareto/dpareto/suggest/acquisition"
 	"github.com/dpareto/dpareto/suggest/space"
+	"github.com/dpareto/dpareto/surrogate"
 )
 
 // A trial of a configuration that is on the front already moves its median by a
-// Gaussian whose variance is what the trial takes off the posterior variance there.
+// Gaussian whose variance is what the trial takes off the posterior variance there, of
+// which that counts which a trial of the new configuration would not take off as well: one
+// next to it tells as much of it.
 // The value of the trial is the expected hypervolume improvement with this variance
 // over the front without the configuration, less the improvement that its median
 // makes for certain. It vanishes as the noise does. A new configuration is worth its
@@ -17,8 +20,9 @@ import (
 // than its first trial can show, in favour of what has not been tried.
 
 // gain returns the expected improvement of the given front of medians by one more
-// trial of q after the given number of them; certain leaves out what is unsure.
-func (v *visitor) gain(front target, q space.Point, trials int, certain bool) float64 {
+// trial of q after the given number of them, beyond what the given surrogates know after
+// the first trial of another configuration; certain leaves out what is unsure.
+func (v *visitor) gain(front target, q space.Point, trials int, after []*surrogate.GP, certain bool) float64 {
 	steps := v.steps(q, looks)
 	n := max(1, len(steps))
 	v.prepare(n)
@@ -43,7 +47,8 @@ func (v *visitor) gain(front target, q space.Point, trials int, certain bool) fl
 			case trials == 0:
 				l.variance[j] = variance
 			default:
-				l.variance[j] = variance - 1/(1/variance+v.model.information(j, v.x, trials))
+				_, told := after[j].Predict(v.x)
+				l.variance[j] = math.Max(0, told-1/(1/variance+v.model.information(j, v.x, trials)))
 			}
 		}
 		v.lookAtKnown(l, at, step, false)
@@ -80,6 +85,27 @@ func (m *Model) information(j int, x []float64, trials int) float64 {
 	return 1/(noise/float64(trials+1)+misfit) - 1/(noise/float64(trials)+misfit)
 }
 
+// after returns the surrogates after a trial of q that measures what they predict.
+func (m *Model) after(q space.Point) ([]*surrogate.GP, error) {
+	gps := slices.Clone(m.gps)
+	x := m.problem.Space.Encode(nil, q)
+	for j, gp := range m.gps {
+		if gp == nil {
+			continue
+		}
+		noise := 0.0 // besides what was learned
+		if known := m.knownNoise[j]; !math.IsNaN(known) {
+			noise = known / m.runsPerTrial
+		}
+		mean, _ := gp.Predict(x)
+		var err error
+		if gps[j], err = gp.Append(x, mean, noise); err != nil {
+			return nil, err
+		}
+	}
+	return gps, nil
+}
+
 // noisy reports whether a run of the same configuration can give other values.
 func (m *Model) noisy() bool {
 	for j := range m.problem.Objectives {
@@ -97,7 +123,11 @@ func (e *explorer) replicate(q space.Point, pending []space.Point) (space.Point,
 		return nil, false
 	}
 	v := e.visitor()
-	best := v.gain(e.fronts[0], q, 0, false) * v.worth(q)
+	best := v.gain(e.fronts[0], q, 0, nil, false) * v.worth(q)
+	after, err := e.model.after(q)
+	if err != nil {
+		return nil, false
+	}
 	var again space.Point
 	list, trials := e.replicable()
 	for i, c := range list {
@@ -111,7 +141,7 @@ func (e *explorer) replicate(q space.Point, pending []space.Point) (space.Point,
 			}
 		}
 		front := e.target(others)
-		if gain := (v.gain(front, c, trials[i], false) - v.gain(front, c, trials[i], true)) * v.worth(c); gain > best {
+		if gain := (v.gain(front, c, trials[i], after, false) - v.gain(front, c, trials[i], after, true)) * v.worth(c); gain > best {
 			best, again = gain, c
 		}
 	}
