@@ -22,7 +22,7 @@ const (
 var ballast = sync.OnceValue(func() []byte { return make([]byte, headroom) })
 
 // Serve sets the runtime up for a server and returns the number of processors that
-// models may use at once.
+// models may use at once. Only the first call in a process changes anything.
 //
 // Go lets a goroutine run for 10 ms before it looks for others, and a call passes through
 // half a dozen of them: where models keep all of Go's processors busy every call takes a
@@ -31,10 +31,15 @@ var ballast = sync.OnceValue(func() []byte { return make([]byte, headroom) })
 //
 // What GOMAXPROCS says in the environment is left alone.
 func Serve() (processors int) {
-	processors = runtime.GOMAXPROCS(0)
+	ballast()
+	return models()
+}
+
+// models is the number of processors that models may use at once.
+var models = sync.OnceValue(func() int {
+	processors := runtime.GOMAXPROCS(0)
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(2*processors + spare)
 	}
-	ballast()
 	return processors
-}
+})
