@@ -33,7 +33,8 @@ type Client struct {
 	// Health asks whether the server serves. Its calls are not repeated.
 	Health healthv1.HealthClient
 
-	conn *grpc.ClientConn
+	conn  *grpc.ClientConn
+	retry *retry
 }
 
 // Option configures a Client.
@@ -126,6 +127,7 @@ func Dial(address string, options ...Option) (*Client, error) {
 		Admin:    dparetov1.NewAdminServiceClient(conn),
 		Health:   healthv1.NewHealthClient(conn),
 		conn:     conn,
+		retry:    &c.retry,
 	}, nil
 }
 

@@ -128,14 +128,23 @@ func (r *retry) intercept(ctx context.Context, method string, req, reply any, co
 			!isTransient(err) || !repeatable[method] && !identified[method] {
 			return err
 		}
-		if r.notice != nil {
-			r.notice(err)
-		}
-		// Half of the pause is random, so that workers do not return all at once.
-		if wait(ctx, retryDelay(err)+pause/2+rand.N(pause/2)) != nil {
-			return status.Errorf(status.FromContextError(ctx.Err()).Code(), "gave up: %s", answer(status.Convert(err)))
+		if err := r.wait(ctx, err, pause); err != nil {
+			return err
 		}
 	}
+}
+
+// wait waits before another attempt after one that failed with err, or returns the error
+// of the call when the context is done before.
+func (r *retry) wait(ctx context.Context, err error, pause time.Duration) error {
+	if r.notice != nil {
+		r.notice(err)
+	}
+	// Half of the pause is random, so that workers do not return all at once.
+	if wait(ctx, retryDelay(err)+pause/2+rand.N(pause/2)) != nil {
+		return status.Errorf(status.FromContextError(ctx.Err()).Code(), "gave up: %s", answer(status.Convert(err)))
+	}
+	return nil
 }
 
 // isTransient reports whether another attempt can succeed: the server could not be

@@ -3,7 +3,6 @@ package dpareto
 import (
 	"context"
 	"fmt"
-	"iter"
 	"time"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -77,35 +76,12 @@ func isDone(resp *dparetov1.SuggestTrialsResponse) bool {
 
 // Trial reads a trial by its number.
 func (s *Study) Trial(ctx context.Context, number int64) (*dparetov1.Trial, error) {
-	name := fmt.Sprintf("%s/trials/%d", s.name, number)
+	name := s.trialName(number)
 	resp, err := s.client.Studies.GetTrial(ctx, &dparetov1.GetTrialRequest{Name: name})
 	if err != nil {
 		return nil, newCallError(ctx, "read "+name, err)
 	}
 	return resp.GetTrial(), nil
-}
-
-// Trials returns all trials of the study in ascending order of their numbers, page
-// after page. An error ends the sequence.
-func (s *Study) Trials(ctx context.Context) iter.Seq2[*dparetov1.Trial, error] {
-	return func(yield func(*dparetov1.Trial, error) bool) {
-		request := &dparetov1.ListTrialsRequest{Parent: s.name}
-		for {
-			resp, err := s.client.Studies.ListTrials(ctx, request)
-			if err != nil {
-				yield(nil, newCallError(ctx, "list the trials of "+s.name, err))
-				return
-			}
-			for _, trial := range resp.GetTrials() {
-				if !yield(trial, nil) {
-					return
-				}
-			}
-			if request.PageToken = resp.GetNextPageToken(); request.GetPageToken() == "" {
-				return
-			}
-		}
-	}
 }
 
 // Replicate creates a trial that runs the configuration of another trial of the study,
