@@ -327,7 +327,7 @@ func readResult(ctx context.Context, handle *dpareto.Study, elapsed time.Duratio
 	if r.study, err = handle.Get(ctx); err != nil {
 		return nil, err
 	}
-	if r.trials, err = listTrials(ctx, handle); err != nil {
+	if r.trials, err = collect(handle.Trials(ctx)); err != nil {
 		return nil, err
 	}
 	if r.front, err = handle.Front(ctx, dparetov1.FrontKind_FRONT_KIND_POSTERIOR); err != nil {

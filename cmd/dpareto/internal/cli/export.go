@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -52,7 +51,7 @@ func (a *app) exportStudies(ctx context.Context, client *dpareto.Client, ids []s
 		names = append(names, client.Study(output.ID(id)).Name())
 	}
 	if len(ids) == 0 {
-		studies, err := listStudies(ctx, client)
+		studies, err := collect(client.FindStudies(ctx, dpareto.Query{}))
 		if err != nil {
 			return err
 		}
@@ -83,16 +82,7 @@ func exportStudy(ctx context.Context, client *dpareto.Client, name string, out *
 		if err != nil {
 			return &callError{"export " + name, err}
 		}
-		encoded, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(resp.GetRecord())
-		if err != nil {
-			return err
-		}
-		var line bytes.Buffer
-		if err := json.Compact(&line, encoded); err != nil { // the white space of protojson is random
-			return err
-		}
-		line.WriteByte('\n')
-		if _, err := line.WriteTo(out); err != nil {
+		if err := output.WriteLine(out, resp.GetRecord()); err != nil {
 			return err
 		}
 	}

@@ -145,7 +145,7 @@ func (a *app) showFront(ctx context.Context, handle *dpareto.Study, study *dpare
 		return err
 	}
 	if picture != "" {
-		trials, err := listTrials(ctx, handle)
+		trials, err := collect(handle.Trials(ctx))
 		if err != nil {
 			return err
 		}

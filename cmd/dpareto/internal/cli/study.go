@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -12,13 +13,15 @@ import (
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/studyfile"
-	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
 func (a *app) studyCommand() *cobra.Command {
-	group := a.group("study", "Create, show and delete studies", `A study is one question about a trade-off: parameters, metrics, and all trials that were
+	group := a.group("study", "Create, show, change and delete studies", `A study is one question about a trade-off: parameters, metrics, and all trials that were
 spent on it.`)
-	group.AddCommand(a.studyInitCommand(), a.studyCreateCommand(), a.studyGetCommand(), a.studyListCommand(), a.studyDeleteCommand(), a.studyReaccountCommand())
+	group.AddCommand(
+		a.studyInitCommand(), a.studyCreateCommand(), a.studyGetCommand(), a.studyListCommand(), a.studyWatchCommand(),
+		a.studyUpdateCommand(), a.studyPauseCommand(), a.studyResumeCommand(), a.studyReaccountCommand(), a.studyDeleteCommand(),
+	)
 	return group
 }
 
@@ -123,14 +126,19 @@ func (a *app) studyGetCommand() *cobra.Command {
 }
 
 func (a *app) studyListCommand() *cobra.Command {
+	var query dpareto.Query
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List all studies",
-		Example: "  dpareto study list --output csv",
-		Args:    args(cobra.NoArgs),
+		Use:   "list",
+		Short: "List studies",
+		Long: `Lists studies: all of them, or those that a filter in the syntax of AIP-160 lets pass. Fields
+are name, uid, display_name, description, labels.KEY, state, algorithm, trainer, create_time,
+update_time, revision and trial_counts.STATE.`,
+		Example: `  dpareto study list --output csv
+  dpareto study list --filter 'state = ACTIVE AND labels.team = "vision"' --order-by 'update_time desc'`,
+		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
-				studies, err := listStudies(ctx, client)
+				studies, err := collect(client.FindStudies(ctx, query))
 				if err != nil {
 					return err
 				}
@@ -138,41 +146,68 @@ func (a *app) studyListCommand() *cobra.Command {
 			})
 		},
 	}
+	addQueryFlags(cmd, &query)
 	a.addClientFlags(cmd)
 	a.addOutputFlag(cmd)
 	return cmd
 }
 
-// listStudies reads all pages.
-func listStudies(ctx context.Context, client *dpareto.Client) ([]*dparetov1.Study, error) {
-	var studies []*dparetov1.Study
-	request := new(dparetov1.ListStudiesRequest)
-	for {
-		resp, err := client.Studies.ListStudies(ctx, request)
+// addQueryFlags adds the flags that restrict and order a list.
+func addQueryFlags(cmd *cobra.Command, query *dpareto.Query) {
+	cmd.Flags().StringVar(&query.Filter, "filter", "", "condition that all meet, such as 'create_time > \"2026-11-01T00:00:00Z\"'")
+	cmd.Flags().StringVar(&query.OrderBy, "order-by", "", "fields that decide the order, such as 'create_time desc'")
+}
+
+// collect reads a list to its end.
+func collect[T any](list iter.Seq2[T, error]) ([]T, error) {
+	var all []T
+	for element, err := range list {
 		if err != nil {
-			return nil, &callError{"list the studies", err}
+			return nil, err
 		}
-		studies = append(studies, resp.GetStudies()...)
-		if request.PageToken = resp.GetNextPageToken(); request.GetPageToken() == "" {
-			return studies, nil
-		}
+		all = append(all, element)
 	}
+	return all, nil
 }
 
 func (a *app) studyDeleteCommand() *cobra.Command {
+	return a.studyActionCommand("delete", "deleted", "Delete a study with all its trials", "Deletes a study with all its trials, for good.",
+		func(ctx context.Context, study *dpareto.Study) error { return study.Delete(ctx) })
+}
+
+func (a *app) studyPauseCommand() *cobra.Command {
+	return a.studyActionCommand("pause", "paused", "Stop handing out trials of a study",
+		`Has a study hand out no trials until "dpareto study resume". Workers go on with those that
+they hold, and then wait.`,
+		func(ctx context.Context, study *dpareto.Study) error {
+			_, err := study.Pause(ctx)
+			return err
+		})
+}
+
+func (a *app) studyResumeCommand() *cobra.Command {
+	return a.studyActionCommand("resume", "resumed", "Hand out trials of a paused study again", "Has a paused study hand out trials again.",
+		func(ctx context.Context, study *dpareto.Study) error {
+			_, err := study.Resume(ctx)
+			return err
+		})
+}
+
+// studyActionCommand returns a command that does something to a study and then says so.
+func (a *app) studyActionCommand(name, done, summary, text string, act func(context.Context, *dpareto.Study) error) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "delete STUDY",
-		Short:   "Delete a study with all its trials",
-		Long:    "Deletes a study with all its trials, for good.",
-		Example: "  dpareto study delete svt",
+		Use:     name + " STUDY",
+		Short:   summary,
+		Long:    text,
+		Example: "  dpareto study " + name + " svt",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
-				name := client.Study(output.ID(args[0])).Name()
-				if _, err := client.Studies.DeleteStudy(ctx, &dparetov1.DeleteStudyRequest{Name: name}); err != nil {
-					return &callError{"delete " + name, err}
+				study := client.Study(output.ID(args[0]))
+				if err := act(ctx, study); err != nil {
+					return err
 				}
-				a.logger.Info("deleted", "study", name)
+				a.logger.Info(done, "study", study.Name())
 				return nil
 			})
 		},

@@ -13,12 +13,18 @@ import (
 )
 
 func (a *app) trialCommand() *cobra.Command {
-	group := a.group("trial", "Show, take and import trials", "A trial is one configuration of a study, with everything that was measured of it.")
-	group.AddCommand(a.trialListCommand(), a.trialGetCommand(), a.trialImportCommand(), a.trialSuggestCommand())
+	group := a.group("trial", "Show, take, change and import trials", "A trial is one configuration of a study, with everything that was measured of it.")
+	group.AddCommand(
+		a.trialListCommand(), a.trialGetCommand(), a.trialImportCommand(), a.trialSuggestCommand(),
+		a.trialUpdateCommand(), a.trialStopCommand(), a.trialDeleteCommand(),
+	)
 	return group
 }
 
 func (a *app) trialListCommand() *cobra.Command {
+	var query dpareto.Query
+	const sinceFlag = "after-revision"
+	var since int64
 	list := &cobra.Command{
 		Use:   "list STUDY",
 		Short: "List the trials of a study",
@@ -26,17 +32,34 @@ func (a *app) trialListCommand() *cobra.Command {
 run. Computed metrics, such as ε, are known before it. In a study with a checkpoint
 parameter the step is how far the run came: less than the configuration says if it was
 stopped early, and the metrics are those of the step. JSON shows the measurements on the
-way, too.`,
-		Example: "  dpareto trial list svt --output csv > trials.csv",
-		Args:    args(cobra.ExactArgs(1)),
+way, too.
+
+A filter has the syntax of AIP-160. Fields are number, state, state_reason, origin,
+parameters.ID, metrics.ID, labels.KEY, note, replicate_of, replicates, worker, attempt,
+algorithm, revision, create_time, start_time and end_time.
+
+With --after-revision only what changed after that revision of the study is listed, deleted
+trials included, and the log tells the revision to go on from; JSON is an object then, with
+trials, deleted_trials and revision. It is 0 at the beginning.`,
+		Example: `  dpareto trial list svt --output csv > trials.csv
+  dpareto trial list svt --filter 'metrics.epsilon <= 1' --order-by metrics.error
+  dpareto trial list svt --after-revision 120`,
+		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			changes := cmd.Flags().Changed(sinceFlag)
+			if changes && query.OrderBy != "" {
+				return &usageError{fmt.Errorf("--order-by cannot be used with --%s: changes have an order of their own", sinceFlag)}
+			}
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
 				handle := client.Study(output.ID(args[0]))
 				study, err := handle.Get(ctx)
 				if err != nil {
 					return err
 				}
-				trials, err := listTrials(ctx, handle)
+				if changes {
+					return a.printChanges(ctx, handle, study.GetSpec(), since, query.Filter)
+				}
+				trials, err := collect(handle.FindTrials(ctx, query))
 				if err != nil {
 					return err
 				}
@@ -44,9 +67,23 @@ way, too.`,
 			})
 		},
 	}
+	addQueryFlags(list, &query)
+	list.Flags().Int64Var(&since, sinceFlag, 0, "list what changed after this revision of the study")
 	a.addClientFlags(list)
 	a.addOutputFlag(list)
 	return list
+}
+
+// printChanges prints the trials of a study that changed after a revision.
+func (a *app) printChanges(ctx context.Context, study *dpareto.Study, spec *dparetov1.StudySpec, after int64, filter string) error {
+	changes, err := study.Changes(ctx, after, filter)
+	if err != nil {
+		return err
+	}
+	a.logger.Info("listed", "study", study.Name(), "revision", changes.Revision)
+	table := output.Trials(spec, changes.Trials)
+	output.DeletedTrials(table, changes.Deleted)
+	return a.print(table, &dparetov1.ListTrialsResponse{Trials: changes.Trials, DeletedTrials: changes.Deleted, Revision: changes.Revision})
 }
 
 func (a *app) trialGetCommand() *cobra.Command {
@@ -58,9 +95,9 @@ the model had expected. JSON shows the measurements on the way, too.`,
 		Example: "  dpareto trial get svt 3",
 		Args:    args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			number, err := strconv.ParseInt(output.ID(args[1]), 10, 64)
-			if err != nil || number < 1 {
-				return &usageError{fmt.Errorf("trial %q, want its number", args[1])}
+			number, err := trialNumber(args[1])
+			if err != nil {
+				return err
 			}
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
 				handle := client.Study(output.ID(args[0]))
@@ -81,14 +118,11 @@ the model had expected. JSON shows the measurements on the way, too.`,
 	return get
 }
 
-// listTrials reads all trials of a study.
-func listTrials(ctx context.Context, study *dpareto.Study) ([]*dparetov1.Trial, error) {
-	var trials []*dparetov1.Trial
-	for trial, err := range study.Trials(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		trials = append(trials, trial)
+// trialNumber returns the number of a trial that an argument names.
+func trialNumber(arg string) (int64, error) {
+	number, err := strconv.ParseInt(output.ID(arg), 10, 64)
+	if err != nil || number < 1 {
+		return 0, &usageError{fmt.Errorf("trial %q, want its number", arg)}
 	}
-	return trials, nil
+	return number, nil
 }

@@ -75,6 +75,21 @@ func WriteMessages[M proto.Message](w io.Writer, messages []M) error {
 	return indent(w, encoded)
 }
 
+// WriteLine prints a message as JSON on a line of its own.
+func WriteLine(w io.Writer, message proto.Message) error {
+	encoded, err := encode(message)
+	if err != nil {
+		return err
+	}
+	var line bytes.Buffer
+	if err := json.Compact(&line, encoded); err != nil { // the white space of protojson is random
+		return err
+	}
+	line.WriteByte('\n')
+	_, err = line.WriteTo(w)
+	return err
+}
+
 func encode(message proto.Message) ([]byte, error) {
 	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(message)
 }

@@ -56,11 +56,9 @@ func Study(s *dparetov1.Study) *Table {
 	spec, counts := s.GetSpec(), s.GetTrialCounts()
 	add("study", ID(s.GetName()))
 	add("name", s.GetDisplayName())
-	state := short(s.GetState().String(), "STUDY_STATE_")
-	if s.GetStateReason() != "" {
-		state += ": " + s.GetStateReason()
-	}
-	add("state", state)
+	add("description", strings.Join(strings.Fields(s.GetDescription()), " "))
+	add("labels", labelList(s.GetLabels()))
+	add("state", studyState(s))
 	add("created", text(s.GetCreateTime().AsTime()))
 	trials := []string{strconv.FormatInt(counts.GetSucceeded(), 10) + " succeeded"}
 	for _, c := range []struct {

@@ -142,11 +142,15 @@ func result(trial *dparetov1.Trial, metric string) any {
 	return value.GetValue()
 }
 
-// note returns what else a reader of a trial should know.
-func note(spec *dparetov1.StudySpec, trial *dparetov1.Trial, replicateOf string) string {
+// note returns what else a reader of a trial should know: what its users have noted, that
+// it repeats the trial with a number, if any, and what the server says.
+func note(spec *dparetov1.StudySpec, trial *dparetov1.Trial, repeats string) string {
 	var parts []string
-	if replicateOf != "" {
-		parts = append(parts, "replicate of "+replicateOf)
+	if trial.GetNote() != "" {
+		parts = append(parts, trial.GetNote())
+	}
+	if repeats != "" {
+		parts = append(parts, "replicate of "+repeats)
 	}
 	if StoppedEarly(spec, trial) {
 		parts = append(parts, "stopped early")
@@ -204,10 +208,7 @@ func Trial(spec *dparetov1.StudySpec, trial *dparetov1.Trial) *Table {
 		add("seconds", elapsed.AsDuration().Seconds())
 	}
 	add("suggested by", trial.GetProvenance().GetAlgorithm())
-	var replicateOf string
-	if trial.GetReplicateOf() != "" {
-		replicateOf = ID(trial.GetReplicateOf())
-	}
-	add("note", note(spec, trial, replicateOf))
+	add("labels", labelList(trial.GetLabels()))
+	add("note", note(spec, trial, replicateOf(trial)))
 	return t
 }
