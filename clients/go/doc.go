@@ -29,7 +29,7 @@
 // an id, the same in every attempt, under which it remembers its answer for a day. A
 // single attempt has a time limit of its own (see [WithTimeout]). A context
 // without a deadline therefore means "however long it takes"; [WithRetryNotice] tells
-// a user what is being waited for.
+// a user what is being waited for. [Study.Watch], too, goes on where it was.
 //
 // # Servers that ask who calls
 //

@@ -26,7 +26,7 @@ func Change(spec *dparetov1.StudySpec, change *dparetov1.WatchStudyResponse) str
 				line = append(line, m.GetId()+" "+text(value))
 			}
 		}
-		if step := lastStep(c.Trial); step != nil {
+		if step := lastStep(c.Trial); step != nil && spec.GetCheckpointParameter() != "" {
 			line = append(line, "step "+text(step))
 		}
 		if worker := c.Trial.GetLease().GetWorkerId(); worker != "" {
