@@ -204,7 +204,7 @@ func TestClientStream(t *testing.T) {
 	service := new(streams)
 	dparetov1.RegisterAdminServiceServer(g, service)
 	url := serve(t, g, rest.Options{MaxBodyBytes: 100})
-	code, body := do(t, "POST", url+"/v1/studies:import", strings.Repeat(`{"trial": {"note": "0123456789"}}`+"\n", 10))
+	code, body := do(t, "POST", url+"/v1/studies:import", strings.Repeat(`{"record": {"trial": {"trial": {"note": "0123456789"}}}}`+"\n", 10))
 	if code != http.StatusOK || len(service.imported) != 10 || !strings.Contains(body, `"10"`) {
 		t.Errorf("HTTP status %d, %d messages: %s", code, len(service.imported), body)
 	}
