@@ -7,4 +7,17 @@
 // any moment. Suggestions are computed outside of transactions, one
 // batch at a time per study, so that a slow model delays neither other studies nor
 // the results of this one.
+//
+// Where what is:
+//
+//   - the way of a call: interceptor.go, access.go, observe.go, auditing.go, requests.go
+//     (answers that are remembered), unimplemented.go
+//   - studies: study.go, update.go, list.go, watch.go, fields.go (what can be filtered by)
+//   - trials and their leases: trial.go, stopping.go, stagnation.go, quota.go
+//   - suggestions: suggest.go, condition.go, draw.go, prepare.go, designer.go, compute.go
+//     (what takes long, before a transaction), yield.go (models behind calls)
+//   - what a model learns from: history.go, prior.go, cache.go
+//   - the answer: front*.go, query.go, predict.go
+//   - privacy: ledger.go, reaccount.go, and package accounting
+//   - operation: admin.go, backup.go, export.go, import*.go, health.go, phase.go, totals.go
 package server
