@@ -223,6 +223,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		options = append(options, grpc.Creds(credentials.NewTLS(secured.tls)))
 	}
 	g := srv.GRPC(options...)
+	defer g.Stop()
 	a.logger.Info("serving", "address", listener.Addr().String(), "store", path, "version", version(),
 		"tls", secured.tls != nil, "authentication", secured.auth != nil)
 	if _, err := fmt.Fprintln(a.stdout, listening+listener.Addr().String()); err != nil {

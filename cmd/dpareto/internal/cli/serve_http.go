@@ -75,6 +75,7 @@ func (a *app) startHTTP(ctx context.Context, f httpFlags, o httpOptions) (*httpP
 	p := &httpPort{g: o.server.GRPC(), failed: make(chan error, 1)}
 	local, err := rest.Connect(p.g)
 	if err != nil {
+		p.g.Stop()
 		return nil, err
 	}
 	p.local = local
