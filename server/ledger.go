@@ -21,6 +21,7 @@ import (
 // Codes of the warnings of a ledger.
 const (
 	warnUnknownCost = "UNKNOWN_COST"
+	warnExPost      = "EX_POST"
 	warnShortened   = "SHORTENED_RUNS"
 	warnNotCovered  = "NOT_COVERED"
 )
@@ -31,7 +32,7 @@ func (s privacyService) GetPrivacyLedger(ctx context.Context, req *dparetov1.Get
 	if err != nil {
 		return nil, err
 	}
-	l := &ledger{oblivious: true, entries: make(map[dparetov1.LedgerOutcome]*dparetov1.LedgerEntry)}
+	l := &ledger{entries: make(map[dparetov1.LedgerOutcome]*dparetov1.LedgerEntry)}
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := findStudy(tx, id)
 		if err != nil {
@@ -60,13 +61,21 @@ func (s privacyService) GetPrivacyLedger(ctx context.Context, req *dparetov1.Get
 
 // ledger adds up the runs of a study.
 type ledger struct {
-	study     *dparetov1.Study
-	compiled  *spec.Study
-	metric    string
-	spec      *dparetov1.PrivacySpec // of the metric
-	sum       *accounting.Ledger
-	entries   map[dparetov1.LedgerOutcome]*dparetov1.LedgerEntry
-	oblivious bool // no result had any influence on what was run
+	study    *dparetov1.Study
+	compiled *spec.Study
+	metric   string
+	spec     *dparetov1.PrivacySpec // of the metric
+	sum      *accounting.Ledger
+	entries  map[dparetov1.LedgerOutcome]*dparetov1.LedgerEntry
+
+	// What results may have decided.
+	configurations, number, lengths bool
+}
+
+// adaptive reports whether results may have decided what was run. With a single mechanism
+// there was no configuration to choose, and with a single run no number of runs.
+func (l *ledger) adaptive(runs int64) bool {
+	return l.lengths || l.number && runs > 1 || l.configurations && l.sum.Mechanisms() > 1
 }
 
 // open begins the ledger of a study.
@@ -89,14 +98,16 @@ func (l *ledger) open(s *Server, study *dparetov1.Study, metric string) error {
 			l.spec = m.GetComputed().GetPrivacy()
 		}
 	}
+	budget := study.GetSpec().GetBudget()
+	isFinite := budget.GetMaxTrials() > 0
 	switch study.GetSpec().GetAlgorithm().GetName() {
-	case dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM, dparetov1.Algorithm_ALGORITHM_GRID:
+	case dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM:
+	case dparetov1.Algorithm_ALGORITHM_GRID:
+		isFinite = true
 	default:
-		l.oblivious = false
+		l.configurations = true
 	}
-	if study.GetSpec().GetBudget().GetMaxStagnantTrials() > 0 {
-		l.oblivious = false
-	}
+	l.number = !isFinite || budget.GetMaxStagnantTrials() > 0 // somebody decides when it is enough
 	return nil
 }
 
@@ -110,10 +121,14 @@ func (l *ledger) charge(ctx context.Context, record *storev1.TrialRecord, isDele
 	if err != nil {
 		return err
 	}
-	if trial.GetOrigin() != dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED || trial.GetProvenance().GetConditioned() {
-		l.oblivious = false
-	}
 	attempts, runs := int64(trial.GetAttempt()), int64(trial.GetReplicates())
+	isForeign := trial.GetOrigin() != dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED
+	if isForeign || trial.GetProvenance().GetConditioned() {
+		l.configurations = true
+	}
+	if isForeign || attempts > 1 || attempts == 1 && trial.GetState() == dparetov1.TrialState_TRIAL_STATE_QUEUED {
+		l.number = true // a run may have failed, and been repeated, because of what it saw
+	}
 	last := l.compiled.LastStep(point)
 	add := func(outcome dparetov1.LedgerOutcome, n, step int64) {
 		if n > 0 {
@@ -142,13 +157,21 @@ func (l *ledger) charge(ctx context.Context, record *storev1.TrialRecord, isDele
 		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_INFEASIBLE, runs, last)
 	case state == dparetov1.TrialState_TRIAL_STATE_FAILED:
 		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_FAILED, runs, last)
-	case record.GetCompletionToken() == "": // the worker fell silent, and may have gone on
+	case !isLastAttempt(record): // what went before is not known, nor whether the worker went on
 		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED, reported, last)
 	default:
 		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED, reported, reached)
 	}
 	add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_ABANDONED, (attempts-1)*runs, last)
 	return nil
+}
+
+// isLastAttempt reports whether a trial was completed by a worker, and by the last one that
+// had it. The measurements on the way of others are dropped when it is handed out again, and
+// a worker that fell silent may have gone on.
+func isLastAttempt(record *storev1.TrialRecord) bool {
+	tokens := record.GetLeaseTokens()
+	return len(tokens) > 0 && record.GetCompletionToken() == tokens[len(tokens)-1]
 }
 
 // reportedRuns returns the largest number of runs in a value that a trial reported.
@@ -198,7 +221,7 @@ func (l *ledger) add(outcome dparetov1.LedgerOutcome, runs int64, point space.Po
 	}
 	if c.isShortened {
 		e.ShortenedRuns += runs
-		l.oblivious = false // results decided on its length
+		l.lengths = true
 	}
 	variables := l.compiled.Variables(point)
 	if l.sum.Charge(variables, runs) != nil {
@@ -220,8 +243,6 @@ func (l *ledger) response(ctx context.Context, delta float64) (*dparetov1.GetPri
 		Metric:     l.metric,
 		Mechanisms: int64(l.sum.Mechanisms()),
 		Revision:   l.study.GetRevision(),
-		// With a single mechanism there was nothing to choose.
-		Adaptive: !l.oblivious && l.sum.Mechanisms() > 1,
 	}
 	var shortened int64
 	for outcome := range int32(len(dparetov1.LedgerOutcome_name)) {
@@ -235,6 +256,7 @@ func (l *ledger) response(ctx context.Context, delta float64) (*dparetov1.GetPri
 		resp.LargestEpsilon = math.Max(resp.GetLargestEpsilon(), e.GetLargestEpsilon())
 		shortened += e.GetShortenedRuns()
 	}
+	resp.Adaptive = l.adaptive(resp.GetRuns())
 	var err error
 	if resp.FixedInAdvance, err = l.sum.Composed(delta); err != nil {
 		return nil, err
@@ -251,6 +273,10 @@ func (l *ledger) response(ctx context.Context, delta float64) (*dparetov1.GetPri
 	if n := resp.GetUnknownRuns(); n > 0 {
 		warn(warnUnknownCost, "the cost of %d runs is not known: %s cannot be computed at their configurations; fixed_in_advance leaves them out", n, l.metric)
 		resp.Composed.Epsilon = math.Inf(1)
+	}
+	if resp.GetAdaptive() {
+		warn(warnExPost, "epsilon was not fixed in advance, it depends on the results: with probability 1 - delta it bounds the privacy loss "+
+			"of all that was run so far. (epsilon, delta)-differential privacy holds for a limit on it that was fixed in advance, and that the study was stopped to keep")
 	}
 	if shortened > 0 {
 		warn(warnShortened, "%d runs are charged up to their last measurement: what a worker did beyond it and never reported is not covered", shortened)

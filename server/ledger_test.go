@@ -75,7 +75,9 @@ func TestLedgerOfGaussians(t *testing.T) {
 		add(10)
 		l := f.ledger(study, 0)
 		check(l, math.Sqrt(float64(k))/10, 1e-5)
-		if l.GetRuns() != int64(k) || l.GetMechanisms() != 1 || l.GetAdaptive() || l.GetComposed().GetEpsilon() != l.GetFixedInAdvance().GetEpsilon() {
+		// How many of them there are somebody may have decided by the results of earlier ones.
+		if l.GetRuns() != int64(k) || l.GetMechanisms() != 1 || l.GetAdaptive() != (k > 1) ||
+			(k > 1) != (l.GetComposed().GetEpsilon() > l.GetFixedInAdvance().GetEpsilon()) {
 			t.Errorf("%v", l)
 		}
 	}
@@ -282,10 +284,17 @@ func TestLedgerOfUnknownCosts(t *testing.T) {
 // A random search with a fixed budget looks at no result.
 func TestLedgerOfRandomSearch(t *testing.T) {
 	f := start(t)
-	study := f.create("gaussian", gaussianSpec())
-	for range 3 {
-		f.tell(f.one(study, "w"), 0.5)
+	fixed := gaussianSpec()
+	fixed.Budget = &dparetov1.Budget{MaxTrials: 10}
+	run := func(id string, spec *dparetov1.StudySpec) string {
+		t.Helper()
+		study := f.create(id, spec)
+		for range 3 {
+			f.tell(f.one(study, "w"), 0.5)
+		}
+		return study
 	}
+	study := run("gaussian", fixed)
 	if l := f.ledger(study, 0); l.GetAdaptive() || l.GetMechanisms() != 3 || l.GetComposed().GetEpsilon() != l.GetFixedInAdvance().GetEpsilon() {
 		t.Errorf("%v", l)
 	}
@@ -293,13 +302,96 @@ func TestLedgerOfRandomSearch(t *testing.T) {
 	if l := f.ledger(study, 0); !l.GetAdaptive() {
 		t.Errorf("a condition was somebody's choice: %v", l)
 	}
-	spec := gaussianSpec()
-	spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_NSGA2
-	study = f.create("evolved", spec)
-	for range 3 {
-		f.tell(f.one(study, "w"), 0.5)
+	if l := f.ledger(run("endless", gaussianSpec()), 0); !l.GetAdaptive() {
+		t.Errorf("somebody decides when it is enough: %v", l)
 	}
-	if l := f.ledger(study, 0); !l.GetAdaptive() || !(l.GetComposed().GetEpsilon() > l.GetFixedInAdvance().GetEpsilon()) {
+	spec := gaussianSpec()
+	spec.Budget = fixed.GetBudget()
+	spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_NSGA2
+	if l := f.ledger(run("evolved", spec), 0); !l.GetAdaptive() || !(l.GetComposed().GetEpsilon() > l.GetFixedInAdvance().GetEpsilon()) ||
+		l.GetWarnings()[0].GetCode() != "EX_POST" {
 		t.Errorf("%v", l)
+	}
+}
+
+// Where all runs have the same mechanism their number can still follow from results:
+// composition holds for a number that was fixed, the odometer for every one.
+func TestLedgerOfOneMechanism(t *testing.T) {
+	f := start(t)
+	create := func(id string, budget *dparetov1.Budget) string {
+		t.Helper()
+		spec := gaussianSpec()
+		spec.Metrics[0].GetComputed().GetPrivacy().GetGaussian().StandardDeviation = "10.0" // sigma is a rate
+		spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_NSGA2
+		spec.Budget = budget
+		return f.create(id, spec)
+	}
+	check := func(study string, adaptive bool) {
+		t.Helper()
+		l := f.ledger(study, 0)
+		if l.GetMechanisms() != 1 || l.GetAdaptive() != adaptive || adaptive != (l.GetComposed().GetEpsilon() > l.GetFixedInAdvance().GetEpsilon()) {
+			t.Errorf("%v", l)
+		}
+	}
+	fixed := create("fixed", &dparetov1.Budget{MaxTrials: 10})
+	stagnant := create("stagnant", &dparetov1.Budget{MaxTrials: 10, MaxStagnantTrials: 5})
+	for range 3 {
+		f.tell(f.one(fixed, "w"), 0.5)
+		f.tell(f.one(stagnant, "w"), 0.5)
+	}
+	check(fixed, false)
+	check(stagnant, true)
+
+	retried := f.one(fixed, "w")
+	if _, err := f.studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+		Name: retried.GetName(), LeaseToken: retried.GetLease().GetToken(),
+		Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "loss is NaN", Retryable: true}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	check(fixed, true)
+}
+
+// The measurements on the way of an attempt are dropped when the trial is handed out again.
+// Where its result arrives after all, nothing shows how far it went: it is charged as planned.
+func TestLedgerOfLateResult(t *testing.T) {
+	f := start(t)
+	spec := sgdSpec()
+	spec.DisableEarlyStopping = true
+	spec.Lease = &dparetov1.LeasePolicy{Duration: durationpb.New(time.Minute), MaxAttempts: 9}
+	study := f.create("sgd", spec)
+	if _, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+		Parameters: map[string]*dparetov1.Value{
+			"epochs":   {Kind: &dparetov1.Value_IntValue{IntValue: 10}},
+			"lot_size": {Kind: &dparetov1.Value_IntValue{IntValue: 128}},
+			"variance": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 1}},
+		},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	first := f.one(study, "a")
+	if _, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+		Name: first.GetName(), LeaseToken: first.GetLease().GetToken(), Measurement: measurement(9, 0.5),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	f.clock.Advance(2 * time.Minute)
+	if second := f.one(study, "b"); second.GetName() != first.GetName() {
+		t.Fatalf("trial %s, want %s again", second.GetName(), first.GetName())
+	}
+	if _, err := f.studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+		Name: first.GetName(), LeaseToken: first.GetLease().GetToken(),
+		Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: measurement(3, 0.4)}, // the best
+	}); err != nil {
+		t.Fatal(err)
+	}
+	l := f.ledger(study, 0)
+	if l.GetRuns() != 2 || l.GetMechanisms() != 1 || l.GetLargestEpsilon() != first.GetComputedMetrics()["epsilon"].GetValue() {
+		t.Errorf("9 epochs and up to 10 are charged as %v", l)
+	}
+	for _, e := range l.GetEntries() {
+		if e.GetShortenedRuns() != 0 {
+			t.Errorf("%v", e)
+		}
 	}
 }

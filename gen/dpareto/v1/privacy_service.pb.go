@@ -462,8 +462,8 @@ func (x *GetPrivacyLedgerRequest) GetMetric() string {
 //
 // Every run is charged that touched, or may have touched, the data: those of every
 // attempt at a trial, whatever became of it, of active trials, of trials that were
-// deleted, and of imported ones. Of the last attempt at a trial that succeeded, with a
-// checkpoint parameter, what it is known to have run: up to its last measurement. Every
+// deleted, and of imported ones. Of the last attempt at a trial that succeeded by it, with
+// a checkpoint parameter, what it is known to have run: up to its last measurement. Every
 // other attempt is charged at its planned length. A trial of R replicates is charged for
 // R runs, or for those that it reported if they are more.
 type GetPrivacyLedgerResponse struct {
@@ -475,13 +475,19 @@ type GetPrivacyLedgerResponse struct {
 	// The guarantee of everything that the runs released together: all models,
 	// measurements and everything chosen from them. It is infinite where the cost of a run
 	// is not known. With adaptive, it allows for configurations that were chosen by earlier
-	// results, or for runs that were stopped by their own; else it is fixed_in_advance.
+	// results, and for runs that were stopped, repeated or added because of them; else it is
+	// fixed_in_advance. An adaptive ε depends on the results itself: with probability 1 − δ it
+	// bounds the privacy loss so far. (ε, δ) differential privacy holds for a limit that was
+	// fixed in advance, by those who stop in time to keep it (see the warning EX_POST).
 	Composed *PrivacyGuarantee `protobuf:"bytes,3,opt,name=composed,proto3" json:"composed,omitempty"`
 	// The metric.
 	Metric string `protobuf:"bytes,4,opt,name=metric,proto3" json:"metric,omitempty"`
 	// Whether results may have decided what was run: always but where the study draws its
 	// configurations without looking (random, quasi-random, grid), all trials came from
-	// there without conditions, and none ended early; or where only one mechanism was run.
+	// there without conditions, their number was fixed by max_trials or the grid, and no run
+	// ended early or was repeated by another attempt. With a single mechanism it is
+	// their number alone that counts, not how other parameters were chosen. That the budget
+	// or a domain was not changed in view of results is for the reader to know.
 	Adaptive bool `protobuf:"varint,5,opt,name=adaptive,proto3" json:"adaptive,omitempty"`
 	// The guarantee if all configurations and the number of their runs had been fixed
 	// before the first run.
@@ -706,7 +712,12 @@ type ReaccountStudyRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Required. The id of the metric to compute again.
 	Metric string `protobuf:"bytes,2,opt,name=metric,proto3" json:"metric,omitempty"`
-	// Required. The new mechanism.
+	// Required. The new account of the mechanism that the trainer ran: what it was cannot
+	// change. For DP-SGD the call is refused with another trainer_sampling (or sampling where
+	// that is unset), and with another adjacency but the same noise_multiplier, which is
+	// relative to a sensitivity that doubles where a record is replaced. All else that an
+	// expression states under an adjacency (sensitivities, ρ, ε of a mechanism) and the sizes
+	// of data and lots are the caller's word: the server cannot know what a trainer did.
 	Privacy *PrivacySpec `protobuf:"bytes,3,opt,name=privacy,proto3" json:"privacy,omitempty"`
 	// Return the result without storing it.
 	ValidateOnly bool `protobuf:"varint,4,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
