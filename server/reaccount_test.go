@@ -181,6 +181,64 @@ func TestReaccountRefuses(t *testing.T) {
 	wantCode(t, err, codes.NotFound, "studies/none")
 }
 
+// The runs of a study stay what they were: what was drawn in lots of a fixed size is not
+// Poisson sampled afterwards, and noise does not become more by another adjacency.
+func TestReaccountKeepsTheTrainer(t *testing.T) {
+	f := start(t)
+	client := dparetov1.NewPrivacyServiceClient(f.conn)
+	refused := func(study string, privacy *dparetov1.PrivacySpec, field string) {
+		t.Helper()
+		_, err := client.ReaccountStudy(t.Context(), &dparetov1.ReaccountStudyRequest{Name: study, Metric: "epsilon", Privacy: privacy})
+		wantCode(t, err, codes.InvalidArgument, field)
+	}
+	spec := sgdSpec()
+	privacy := spec.GetMetrics()[0].GetComputed().GetPrivacy()
+	study := f.create("fixed-size", spec)
+	f.one(study, "w")
+	poisson := proto.CloneOf(privacy)
+	poisson.GetDpSgd().Sampling = dparetov1.Sampling_SAMPLING_POISSON
+	refused(study, poisson, "privacy.dp_sgd.trainer_sampling")
+	poisson.GetDpSgd().TrainerSampling = dparetov1.Sampling_SAMPLING_POISSON
+	refused(study, poisson, "privacy.dp_sgd.trainer_sampling")
+	// As far as it is said that it is no guarantee.
+	poisson.GetDpSgd().TrainerSampling = dparetov1.Sampling_SAMPLING_FIXED_SIZE
+	f.reaccount(study, poisson, false)
+	changed, _ := f.all(study)
+	if !slices.ContainsFunc(changed.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == "SAMPLING_MISMATCH" }) {
+		t.Errorf("warnings %v", changed.GetWarnings())
+	}
+	if w := f.ledger(study, 0).GetComposed().GetWarnings(); len(w) == 0 || w[0].GetCode() != "SAMPLING_MISMATCH" {
+		t.Errorf("warnings of the ledger: %v", w)
+	}
+	poisson.GetDpSgd().TrainerSampling = dparetov1.Sampling_SAMPLING_UNSPECIFIED
+	refused(study, poisson, "privacy.dp_sgd.trainer_sampling")
+	f.reaccount(study, privacy, false)
+
+	privacy.GetDpSgd().Sampling = dparetov1.Sampling_SAMPLING_POISSON
+	privacy.Adjacency = dparetov1.Adjacency_ADJACENCY_ADD_REMOVE
+	study = f.create("poisson", spec)
+	trial := f.one(study, "w")
+	added := trial.GetComputedMetrics()["epsilon"].GetValue()
+	replaced := proto.CloneOf(privacy)
+	replaced.Adjacency = dparetov1.Adjacency_ADJACENCY_REPLACE_ONE
+	refused(study, replaced, "privacy.dp_sgd.noise_multiplier")
+	replaced.GetDpSgd().NoiseMultiplier = "double(math.sqrt(variance)) / 2.0"
+	f.reaccount(study, replaced, false)
+	// To replace a record is to remove one and to add one.
+	if _, trials := f.all(study); trials[0].GetComputedMetrics()["epsilon"].GetValue() <= added {
+		t.Errorf("ε = %g where a record is replaced, %g where it is removed", trials[0].GetComputedMetrics()["epsilon"].GetValue(), added)
+	}
+	refused(study, func() *dparetov1.PrivacySpec {
+		s := proto.CloneOf(replaced)
+		s.Adjacency = dparetov1.Adjacency_ADJACENCY_ADD_REMOVE
+		return s
+	}(), "privacy.dp_sgd.noise_multiplier")
+	f.reaccount(study, privacy, false)
+	if _, trials := f.all(study); trials[0].GetComputedMetrics()["epsilon"].GetValue() != added {
+		t.Errorf("not restored: %v", trials[0])
+	}
+}
+
 // No reader ever sees a study of which only some trials are re-accounted, while workers go
 // on.
 func TestReaccountingIsAtomic(t *testing.T) {

@@ -14,8 +14,10 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// Reaccounted returns the study with another mechanism behind a privacy metric. Field
-// paths of the mechanism in the returned INVALID_ARGUMENT error begin with "privacy".
+// Reaccounted returns the study with another account of the mechanism behind a privacy
+// metric. It refuses what would account for runs of DP-SGD that never took place: another
+// sampler, and less or more noise. Field paths of the mechanism in the returned
+// INVALID_ARGUMENT error begin with "privacy".
 func (s *Study) Reaccounted(metric string, privacy *dparetov1.PrivacySpec) (*Study, error) {
 	i := slices.IndexFunc(s.Spec.GetMetrics(), func(m *dparetov1.MetricSpec) bool { return m.GetId() == metric })
 	if i < 0 || s.Spec.GetMetrics()[i].GetComputed().GetPrivacy() == nil {
@@ -24,11 +26,73 @@ func (s *Study) Reaccounted(metric string, privacy *dparetov1.PrivacySpec) (*Stu
 	if privacy == nil {
 		return nil, invalid.Field("privacy", "must be set")
 	}
+	if err := sameTrainer("privacy", s.Spec.GetMetrics()[i].GetComputed().GetPrivacy(), privacy); err != nil {
+		return nil, err
+	}
 	changed := proto.CloneOf(s.Spec)
 	changed.Metrics[i].GetComputed().Function = &dparetov1.ComputedSource_Privacy{Privacy: proto.CloneOf(privacy)}
 	const path = "study.spec"
 	study, err := Compile(path, changed)
 	return study, renamed(err, fmt.Sprintf("%s.metrics[%d].computed.privacy", path, i), "privacy")
+}
+
+// sameTrainer refuses a new account of DP-SGD under which its trainer would have drawn its
+// lots, or its noise, in another way than under the old one. It compares the mechanisms of
+// nested specs one by one, where there are as many as before.
+func sameTrainer(path string, before, after *dparetov1.PrivacySpec) error {
+	old, changed := trainers(path, before), trainers(path, after)
+	if len(old) != len(changed) {
+		return nil
+	}
+	var fields invalid.Fields
+	for i, m := range changed {
+		was := old[i]
+		if sampler := trainerSampling(was.DpSgdMechanism); trainerSampling(m.DpSgdMechanism) != sampler {
+			fields.Addf(m.path+".trainer_sampling", "must be %v, by which the trials' lots were drawn: only a trainer can change that, not the account of its runs", sampler)
+		}
+		if before.GetAdjacency() != after.GetAdjacency() && m.GetNoiseMultiplier() == was.GetNoiseMultiplier() {
+			rule := "half"
+			if after.GetAdjacency() == dparetov1.Adjacency_ADJACENCY_ADD_REMOVE {
+				rule = "twice"
+			}
+			fields.Addf(m.path+".noise_multiplier", "must be %s of %s: the noise of the trials is as it was, but the sensitivity under %v is not",
+				rule, was.GetNoiseMultiplier(), after.GetAdjacency())
+		}
+	}
+	return fields.Err()
+}
+
+// trainer is a DP-SGD mechanism and the path of its field.
+type trainer struct {
+	*dparetov1.DpSgdMechanism
+	path string
+}
+
+// trainers returns the DP-SGD mechanisms of a spec, in order. The depth of specs is
+// bounded where they are compiled, and that of messages where they are parsed.
+func trainers(path string, privacy *dparetov1.PrivacySpec) []trainer {
+	switch m := privacy.GetMechanism().(type) {
+	case *dparetov1.PrivacySpec_DpSgd:
+		return []trainer{{m.DpSgd, path + ".dp_sgd"}}
+	case *dparetov1.PrivacySpec_RepeatedSelection:
+		return trainers(path+".repeated_selection.base", m.RepeatedSelection.GetBase())
+	case *dparetov1.PrivacySpec_Composition:
+		var all []trainer
+		for i, part := range m.Composition.GetParts() {
+			all = append(all, trainers(fmt.Sprintf("%s.composition.parts[%d].mechanism", path, i), part.GetMechanism())...)
+		}
+		return all
+	default:
+		return nil
+	}
+}
+
+// trainerSampling returns how the trainer really draws its lots.
+func trainerSampling(m *dparetov1.DpSgdMechanism) dparetov1.Sampling {
+	if s := m.GetTrainerSampling(); s != dparetov1.Sampling_SAMPLING_UNSPECIFIED {
+		return s
+	}
+	return m.GetSampling()
 }
 
 // renamed returns an error with another beginning of the paths of its violations.

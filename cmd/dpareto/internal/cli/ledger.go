@@ -131,6 +131,7 @@ func (f *reaccountFlags) apply(spec *dparetov1.PrivacySpec, changed func(string)
 	if changed("delta") {
 		spec.Delta = f.delta
 	}
+	before := spec.GetAdjacency()
 	for _, e := range []struct {
 		flag, value, prefix string
 		numbers             map[string]int32
@@ -149,6 +150,9 @@ func (f *reaccountFlags) apply(spec *dparetov1.PrivacySpec, changed func(string)
 		}
 		e.set(n)
 	}
+	if m := spec.GetDpSgd(); m != nil && spec.GetAdjacency() != before {
+		m.NoiseMultiplier = sameNoise(m.GetNoiseMultiplier(), spec.GetAdjacency())
+	}
 	isRDP := spec.GetAccountant() == dparetov1.Accountant_ACCOUNTANT_RDP
 	switch {
 	case isRDP && spec.GetConversion() == dparetov1.Conversion_CONVERSION_UNSPECIFIED:
@@ -157,4 +161,18 @@ func (f *reaccountFlags) apply(spec *dparetov1.PrivacySpec, changed func(string)
 		spec.Conversion = dparetov1.Conversion_CONVERSION_UNSPECIFIED
 	}
 	return nil
+}
+
+// sameNoise returns the noise multiplier, under another adjacency, of noise with a given
+// multiplier under the present one: the sensitivity of a mean of clipped gradients is
+// twice as large where a record is replaced.
+func sameNoise(multiplier string, adjacency dparetov1.Adjacency) string {
+	there, back := " / 2.0", " * 2.0"
+	if adjacency == dparetov1.Adjacency_ADJACENCY_ADD_REMOVE {
+		there, back = back, there
+	}
+	if inner, ok := strings.CutSuffix(multiplier, ")"+back); ok && strings.HasPrefix(inner, "double(") {
+		return strings.TrimPrefix(inner, "double(")
+	}
+	return "double(" + multiplier + ")" + there
 }
