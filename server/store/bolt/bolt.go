@@ -55,6 +55,10 @@ type DB struct {
 	db   *bbolt.DB
 	file *os.File // that of db
 
+	// Views hold beginning for reading while they choose the transaction to read.
+	beginning  sync.RWMutex
+	publishing atomic.Pointer[publication] // the last that was begun in db
+
 	failure    atomic.Pointer[failure]
 	watcher    atomic.Pointer[func(error)]
 	retryEvery time.Duration
@@ -166,11 +170,16 @@ func (d *DB) view(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
 		return d.unavailable()
 	}
 	defer catchFault(d.path, &err)()
-	err = d.db.View(fn)
-	if errors.Is(err, bbolterrors.ErrDatabaseNotOpen) {
-		return store.ErrClosed
+	tx, err := d.begin(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	defer func() {
+		if failed := tx.Rollback(); err == nil {
+			err = failed
+		}
+	}()
+	return fn(tx)
 }
 
 // unavailable is the error of a read while there is no file to read.
@@ -276,6 +285,14 @@ func (d *DB) transact(batch []*update, results []error) (written int64, err erro
 		return 0, d.failed(0, err)
 	}
 	id := tx.ID()
+	p := &publication{transaction: id, done: make(chan struct{})}
+	defer close(p.done)
+	tainted := len(batch) // the first whose function saw what others have written
+	defer func() {
+		if err != nil { // they get it, too: what they saw is gone
+			clear(results[tainted:])
+		}
+	}()
 	defer func() {
 		if r := recover(); r != nil { // of bbolt: those of functions are caught in call
 			err = d.broken(tx, r)
@@ -301,6 +318,7 @@ func (d *DB) transact(batch []*update, results []error) (written int64, err erro
 		}
 		if !overlay.Empty() {
 			written++
+			tainted = min(tainted, i+1)
 		}
 	}
 	if written == 0 {
@@ -309,12 +327,14 @@ func (d *DB) transact(batch []*update, results []error) (written int64, err erro
 	if err := d.strike(beforeCommit); err != nil {
 		return 0, errors.Join(d.failed(id, err), tx.Rollback())
 	}
+	d.publishing.Store(p)
 	if err := tx.Commit(); err != nil {
-		return 0, d.failed(id, err)
+		return 0, d.withdraw(id, err)
 	}
 	if err := d.strike(afterCommit); err != nil {
-		return 0, d.failed(id, err)
+		return 0, d.withdraw(id, err)
 	}
+	p.durable = true
 	return written, nil
 }
 

@@ -124,6 +124,7 @@ func (d *DB) recover() {
 		return
 	}
 	d.db, d.file = db, file
+	d.publishing.Store(nil)
 	id, err := prove(db)
 	if err == nil {
 		err = d.strike(afterCommit)
@@ -159,20 +160,37 @@ func (d *DB) retryLater(f *failure, cause error) {
 	d.fail(&failure{err: unwritable, transaction: f.transaction, full: f.full || unwritable.Full})
 }
 
-// takeBack makes the transaction before the one that failed count again, on disk, if the
-// one that failed counts in memory. Its own pages are then free.
+// withdraw notes that a transaction could not be committed, hides it from readers, and
+// returns the error of its Updates.
+func (d *DB) withdraw(transaction int, cause error) error {
+	err := d.failed(transaction, cause)
+	d.beginning.Lock()
+	defer d.beginning.Unlock()
+	// Where it cannot be hidden nothing is read any more (see begin).
+	_ = d.hide(transaction)
+	return err
+}
+
+// takeBack makes the transaction before the one that failed count again, on disk. The
+// pages of the one that failed are then free.
 func (d *DB) takeBack(transaction int) error {
 	if transaction == 0 {
 		return nil
 	}
-	var current int
-	if err := d.db.View(func(tx *bbolt.Tx) error { current = tx.ID(); return nil }); err != nil {
-		return nil //nolint:nilerr // the mapping failed before anything was written
+	// Once more, even if readers do not see it: the page may have been written and not
+	// synced, and the kernel forgets what it could not sync.
+	if err := d.hide(transaction); err != nil {
+		return err
 	}
-	if current != transaction {
-		return nil
+	if err := d.strike(whileTakingBack); err != nil {
+		return err
 	}
-	// The page of the transaction before takes the place of the one that failed.
+	return d.file.Sync()
+}
+
+// hide makes the transaction before the one that failed count for readers: its page takes
+// the place of the other. No reader may begin meanwhile, who could find half of it.
+func (d *DB) hide(transaction int) error {
 	pageSize := d.db.Info().PageSize
 	mine, before := transaction%2, 1-transaction%2
 	page := make([]byte, pageSize)
@@ -180,13 +198,8 @@ func (d *DB) takeBack(transaction int) error {
 		return err
 	}
 	binary.NativeEndian.PutUint64(page, uint64(mine)) // a page begins with its number
-	if _, err := d.file.WriteAt(page, int64(mine*pageSize)); err != nil {
-		return err
-	}
-	if err := d.strike(whileTakingBack); err != nil {
-		return err
-	}
-	return d.file.Sync()
+	_, err := d.file.WriteAt(page, int64(mine*pageSize))
+	return err
 }
 
 // reopenable refuses to close a file that is no longer the one at the path: whoever
