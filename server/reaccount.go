@@ -67,6 +67,7 @@ func (s privacyService) ReaccountStudy(ctx context.Context, req *dparetov1.Reacc
 			continue
 		}
 		if err != nil {
+			s.studies.forget(r.uid) // whoever came next in the commit that failed has its spec
 			return nil, err
 		}
 		return resp, nil
@@ -79,7 +80,7 @@ var errSpecChanged = errors.New("the spec has changed")
 
 // reaccounting is one change of the mechanism behind a metric.
 type reaccounting struct {
-	id       string // of the study
+	id, uid  string // of the study
 	metric   string
 	etag     string // of the study before
 	compiled *spec.Study
@@ -118,7 +119,7 @@ func (s *Server) planReaccounting(ctx context.Context, id string, req *dparetov1
 		if r.compiled, err = cached.compiled.Reaccounted(r.metric, req.GetPrivacy()); err != nil {
 			return err
 		}
-		r.etag = study.GetEtag()
+		r.uid, r.etag = study.GetUid(), study.GetEtag()
 		r.begin(study)
 		r.response.Revision = study.GetRevision()
 		return nil
@@ -264,5 +265,6 @@ func (r *reaccounting) write(ctx context.Context, s *Server, tx *store.Tx) error
 			c.updateStagnation(t.GetTrial())
 		}
 	}
+	tx.AfterCommit(func() { s.watchers.notify(r.id) })
 	return tx.PutStudy(r.id, record)
 }

@@ -1,7 +1,10 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -49,10 +52,53 @@ func TestReaccountingIsNoticed(t *testing.T) {
 	twice.GetLaplace().Sensitivity = "2"
 	p := privacyService{Server: s.Server}
 	metric := study.GetSpec().GetMetrics()[0].GetId()
+	wake, unsubscribe := s.watchers.subscribe("runs")
+	defer unsubscribe()
 	if _, err := p.ReaccountStudy(t.Context(), &dparetov1.ReaccountStudyRequest{Name: study.GetName(), Metric: metric, Privacy: twice}); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := values(); a != 2*own || b != 2*prior {
 		t.Errorf("ε is %g here and %g for the prior, was %g and %g; want twice as much", a, b, own, prior)
+	}
+	if len(wake) == 0 {
+		t.Error("streams of changes were not woken")
+	}
+}
+
+// What others have kept of the spec of a re-accounting that failed is forgotten: else
+// the spec would be compiled again for every call, until the study has come so far.
+func TestFailedReaccountingIsForgotten(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	pure := &dparetov1.PrivacySpec{
+		Mechanism: &dparetov1.PrivacySpec_Laplace{Laplace: &dparetov1.LaplaceMechanism{Sensitivity: "1", Scale: "1.0 + x"}},
+		Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
+	}
+	study := runs(t, s, func(asked *dparetov1.StudySpec) {
+		asked.GetMetrics()[0].GetComputed().Function = &dparetov1.ComputedSource_Privacy{Privacy: pure}
+	})
+	askRun(t, s)
+	twice := proto.CloneOf(study)
+	metric := twice.GetSpec().GetMetrics()[0]
+	metric.GetComputed().GetPrivacy().GetLaplace().Sensitivity = "2"
+	twice.Revision, twice.Etag = 1000, "of a commit that failed"
+	ctx, cancel := context.WithCancel(t.Context())
+	s.now = func() time.Time { // in the transaction
+		cancel()
+		if _, err := s.studies.get(twice); err != nil {
+			t.Error(err)
+		}
+		return time.Now()
+	}
+	p := privacyService{Server: s.Server}
+	_, err := p.ReaccountStudy(ctx, &dparetov1.ReaccountStudyRequest{Name: study.GetName(), Metric: metric.GetId(), Privacy: metric.GetComputed().GetPrivacy()})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	first, err := s.studies.get(study)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := s.studies.get(study); err != nil || first != second {
+		t.Errorf("what is derived from the study is not kept: %v", err)
 	}
 }
