@@ -3,8 +3,10 @@ package server
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/suggest"
 )
 
 // statusOf returns what health checks say of a service.
@@ -128,6 +131,32 @@ func TestServicesAndMethods(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Who completes a trial does not wait until the hypervolumes are computed.
+func TestHypervolumesKeepNobodyWaiting(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	study := runs(t, s, nil)
+	completeRun(t, s, askRun(t, s), errorAt(0, 0.5))
+	trial := askRun(t, s)
+	cached, err := s.studies.get(study)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cached.history.mu.Lock() // the computation waits
+	var computing sync.WaitGroup
+	computing.Go(func() {
+		if _, err := s.totals(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	for s.recent.computing.TryLock() {
+		s.recent.computing.Unlock()
+		runtime.Gosched()
+	}
+	completeRun(t, s, trial, errorAt(0, 0.4))
+	cached.history.mu.Unlock()
+	computing.Wait()
 }
 
 func TestRecentStudies(t *testing.T) {

@@ -29,6 +29,10 @@ const (
 type recentStudies struct {
 	mu      sync.Mutex
 	studies []*recentStudy
+
+	// computing guards the hypervolumes, and is held while they are computed. Calls that
+	// complete trials need only mu.
+	computing sync.Mutex
 }
 
 // recentStudy is a study with its hypervolume.
@@ -54,6 +58,14 @@ func (r *recentStudies) add(id, uid string) {
 	}
 	r.studies = slices.Insert(r.studies, 0, study)
 	r.studies = r.studies[:min(len(r.studies), maxRecent)]
+}
+
+// existing returns the studies, without those that are not among the given uids.
+func (r *recentStudies) existing(uids map[string]int64) []*recentStudy {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.studies = slices.DeleteFunc(r.studies, func(s *recentStudy) bool { _, ok := uids[s.uid]; return !ok })
+	return slices.Clone(r.studies)
 }
 
 // totals returns what the store holds, for metrics.
@@ -90,10 +102,9 @@ func (s *Server) totals(ctx context.Context) (*metrics.Totals, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.recent.mu.Lock()
-	defer s.recent.mu.Unlock()
-	s.recent.studies = slices.DeleteFunc(s.recent.studies, func(r *recentStudy) bool { _, ok := uids[r.uid]; return !ok })
-	for _, study := range s.recent.studies {
+	s.recent.computing.Lock()
+	defer s.recent.computing.Unlock()
+	for _, study := range s.recent.existing(uids) {
 		if uids[study.uid] > maxExportedRuns || !s.updateHypervolume(ctx, study) {
 			continue
 		}
