@@ -246,6 +246,8 @@ func TestImportRefuses(t *testing.T) {
 		{"prior", "record.study.study.spec.prior_studies[0]", setStudy(func(s *dparetov1.ExportedStudy) { s.Study.Spec.PriorStudies = []string{study} })},
 		{"next number", "record.trial.trial.number", setStudy(func(s *dparetov1.ExportedStudy) { s.NextTrialNumber = 8 })},
 		{"negative", "record.study.next_trial_number", setStudy(func(s *dparetov1.ExportedStudy) { s.NextTrialNumber = math.MinInt64 })},
+		{"huge", "record.study.next_trial_number", setStudy(func(s *dparetov1.ExportedStudy) { s.NextTrialNumber = math.MaxInt64 })},
+		{"huge revision", "record.study.study.revision", setStudy(func(s *dparetov1.ExportedStudy) { s.Study.Revision = math.MaxInt64 })},
 		{"completed", "record.study.completed_trials", setStudy(func(s *dparetov1.ExportedStudy) { s.CompletedTrials = 1 << 40 })},
 		{"stagnation", "record.study.stagnation.front[0].costs", setStudy(func(s *dparetov1.ExportedStudy) { s.Stagnation.Front[0].Costs[0] = nan })},
 		{"hypervolume", "record.study.stagnation.hypervolume", setStudy(func(s *dparetov1.ExportedStudy) { s.Stagnation.Hypervolume = math.Inf(1) })},

@@ -25,6 +25,9 @@ const (
 	maxAttempts   = 1_000_000
 	digestBytes   = 32
 	maxReplicates = 10_000
+	// maxNumber bounds numbers that go on from where they are, and that every JSON reader
+	// keeps exactly.
+	maxNumber = 1 << 53
 )
 
 // studyUID is the form of a study's uid.
@@ -54,8 +57,8 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	} else {
 		checkImportedEtag(path, study.GetEtag(), study.GetUid(), study.GetRevision(), &fields)
 	}
-	if study.GetRevision() < 1 {
-		fields.Addf(path+".revision", "must be positive, is %d", study.GetRevision())
+	if n := study.GetRevision(); n < 1 || n > maxNumber {
+		fields.Addf(path+".revision", "must be in [1, %d], is %d", int64(maxNumber), n)
 	}
 	switch study.GetState() {
 	case dparetov1.StudyState_STUDY_STATE_ACTIVE, dparetov1.StudyState_STUDY_STATE_PAUSED, dparetov1.StudyState_STUDY_STATE_COMPLETED:
@@ -85,8 +88,8 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	}
 	i.revisions[exported.GetOwnRevision()] = true
 	next, completed := exported.GetNextTrialNumber(), exported.GetCompletedTrials()
-	if next < 1 {
-		fields.Addf("record.study.next_trial_number", "must be positive, is %d", next)
+	if next < 1 || next > maxNumber {
+		fields.Addf("record.study.next_trial_number", "must be in [1, %d], is %d", int64(maxNumber), next)
 	}
 	if next >= 1 && (completed < 0 || completed >= next) {
 		fields.Addf("record.study.completed_trials", "must be in [0, %d], is %d", next-1, completed)
