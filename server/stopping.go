@@ -45,13 +45,25 @@ func (s *Server) stopsEarly(compiled *spec.Study) bool {
 	return s.learnsFromCheckpoints(compiled) && !compiled.Spec.GetDisableEarlyStopping()
 }
 
+// usefulness is how long the run of a trial can be of use.
+type usefulness struct {
+	known    bool  // else the trial must not be stopped
+	last     int64 // step at which it can be on a front
+	compiled *spec.Study
+}
+
+// holdsFor reports whether it is known, and for the spec that a study has now.
+func (u usefulness) holdsFor(cached *cachedStudy) bool {
+	return u.known && cached.compiles(u.compiled.Spec)
+}
+
 // lastUseful returns the last step at which a run can be on a front. It takes as long as
 // exact values of the known objectives do, once for every trial, and so has no place in
-// a transaction that writes. ok is false where the trial must not be stopped.
-func (s *Server) lastUseful(ctx context.Context, name string) (last int64, ok bool, err error) {
+// a transaction that writes.
+func (s *Server) lastUseful(ctx context.Context, name string) (u usefulness, err error) {
 	id, number, err := parseTrialName("name", name)
 	if err != nil {
-		return 0, false, err
+		return u, err
 	}
 	var cached *cachedStudy
 	var trial *dparetov1.Trial
@@ -63,10 +75,11 @@ func (s *Server) lastUseful(ctx context.Context, name string) (last int64, ok bo
 		if cached, err = s.studies.get(study.GetStudy()); err != nil || !s.stopsEarly(cached.compiled) {
 			return err
 		}
+		u.compiled = cached.compiled
 		cached.stopping.mu.Lock()
-		last, ok = cached.stopping.useful[number]
+		u.last, u.known = cached.stopping.useful[number]
 		cached.stopping.mu.Unlock()
-		if ok {
+		if u.known {
 			return nil
 		}
 		record, err := tx.Trial(id, number)
@@ -79,13 +92,14 @@ func (s *Server) lastUseful(ctx context.Context, name string) (last int64, ok bo
 		return err
 	})
 	if err != nil || trial == nil {
-		return last, ok, err
+		return u, err
 	}
 	point, err := pointOf(cached.compiled, trial)
 	if err != nil {
-		return 0, false, err
+		return u, err
 	}
-	return suggest.LastUseful(cached.compiled.Problem, point), true, nil
+	u.last, u.known = suggest.LastUseful(cached.compiled.Problem, point), true
+	return u, nil
 }
 
 // keepUseful keeps the last useful step of a trial that is not complete. The caller is in

@@ -3,7 +3,10 @@ package server
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
+
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
@@ -55,6 +58,29 @@ func TestStopUselessRuns(t *testing.T) {
 				t.Errorf("evaluations %v", h.Evaluations)
 			}
 		})
+	}
+}
+
+// What was found of a run before its study changed says nothing afterwards.
+func TestStopsByTheSpecOfNow(t *testing.T) {
+	s := serviceWith(t, at(1, 64))
+	s.hopeless = func(context.Context, string, string, *dparetov1.Trial, int64) (bool, error) { return false, nil }
+	study := runs(t, s, nil)
+	study.Spec.DisableEarlyStopping = true
+	trial := askRun(t, s)
+	change := sync.OnceFunc(func() {
+		if _, err := s.UpdateStudy(t.Context(), &dparetov1.UpdateStudyRequest{
+			Study: study, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"spec.disable_early_stopping"}},
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+	s.learnsFromCheckpoints = func(compiled *spec.Study) bool {
+		change() // after the study was read
+		return compiled.Checkpoints()
+	}
+	if resp := report(t, s, trial, errorAt(31, 0.3)); resp.GetShouldStop() {
+		t.Errorf("a run of a study that stops none: %v", resp)
 	}
 }
 

@@ -378,7 +378,7 @@ func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMea
 	if done, err := s.answered(ctx, m); err != nil || done {
 		return resp, err
 	}
-	last, mayStop, err := s.lastUseful(ctx, req.GetName())
+	useful, err := s.lastUseful(ctx, req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -387,6 +387,7 @@ func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMea
 	}
 	var study *dparetov1.Study
 	var reported *dparetov1.Trial
+	mayStop := false
 	err = s.changeTrial(ctx, req.GetName(), m, func(c *change, record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
 		if err := checkHeld(trial, req.GetLeaseToken()); err != nil {
@@ -406,9 +407,9 @@ func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMea
 		addWarnings(trial, warnings)
 		c.renew(trial)
 		before := trial.GetState()
-		if mayStop {
-			c.cached.stopping.keepUseful(trial.GetNumber(), last)
-			c.stopUseless(trial, measurement.GetStep(), last)
+		if mayStop = useful.holdsFor(c.cached); mayStop {
+			c.cached.stopping.keepUseful(trial.GetNumber(), useful.last)
+			c.stopUseless(trial, measurement.GetStep(), useful.last)
 			c.stopHopeless(trial)
 		}
 		study, reported = c.study.GetStudy(), trial
@@ -423,7 +424,7 @@ func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMea
 		return nil, err
 	}
 	if mayStop && !resp.GetShouldStop() && !m.repeated {
-		s.judge(study, reported, last)
+		s.judge(study, reported, useful.last)
 	}
 	return resp, nil
 }
