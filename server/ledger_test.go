@@ -240,6 +240,9 @@ func TestLedgerChargesEveryRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("released", 2, abandoned, 0, 0)
+	if _, err := f.studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: retried.GetName(), LeaseToken: retried.GetLease().GetToken()}); err != nil {
+		t.Errorf("released again: %v", err)
+	}
 	done := queue()
 	done.Name, done.FinalMeasurement = "", measurement(0, 0.5, 0.6, 0.7)
 	if _, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
@@ -258,6 +261,51 @@ func TestLedgerChargesEveryRun(t *testing.T) {
 	f.restart()
 	if after := f.ledger(study, 0); after.GetComposed().GetEpsilon() != before {
 		t.Errorf("ε = %g after a restart, %g before", after.GetComposed().GetEpsilon(), before)
+	}
+}
+
+// A worker that fell silent may have gone on: its run is charged to the end, also where an
+// earlier attempt said that it had failed.
+func TestLedgerOfSilentAttempts(t *testing.T) {
+	f := start(t)
+	spec := sgdSpec()
+	spec.DisableEarlyStopping = true
+	spec.Lease = &dparetov1.LeasePolicy{Duration: durationpb.New(time.Minute)}
+	study := f.create("sgd", spec)
+	if _, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+		Parameters: map[string]*dparetov1.Value{
+			"epochs":   {Kind: &dparetov1.Value_IntValue{IntValue: 10}},
+			"lot_size": {Kind: &dparetov1.Value_IntValue{IntValue: 128}},
+			"variance": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 1}},
+		},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	failed := f.one(study, "a")
+	failure := &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "disk", Retryable: true}}
+	if _, err := f.studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+		Name: failed.GetName(), LeaseToken: failed.GetLease().GetToken(), Outcome: failure,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	silent := f.one(study, "a")
+	if _, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+		Name: silent.GetName(), LeaseToken: silent.GetLease().GetToken(), Measurement: measurement(1, 0.5),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: silent.GetName()}); err != nil {
+		t.Fatal(err)
+	}
+	f.clock.Advance(2 * time.Minute)
+	f.one(study, "b") // which settles the other
+	if trial := f.trial(silent.GetName()); silent.GetName() != failed.GetName() || trial.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
+		t.Fatalf("after %v: %v", failed, trial)
+	}
+	for _, e := range f.ledger(study, 0).GetEntries() {
+		if e.GetShortenedRuns() != 0 {
+			t.Errorf("runs are charged in part: %v", e)
+		}
 	}
 }
 

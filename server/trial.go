@@ -656,9 +656,8 @@ func (s *studyService) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseT
 	err = s.changeTrial(ctx, req.GetName(), m, func(c *change, record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
 		resp.Trial = trial
-		if tokens := record.GetLeaseTokens(); trial.GetLease() == nil && record.GetCompletionToken() == "" &&
-			len(tokens) > 0 && tokens[len(tokens)-1] == req.GetLeaseToken() {
-			return nil // released already
+		if wasReleased(record, req.GetLeaseToken()) {
+			return nil // the answer was lost
 		}
 		if err := checkHeld(trial, req.GetLeaseToken()); err != nil {
 			return err
@@ -678,9 +677,19 @@ func (s *studyService) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseT
 	return resp, nil
 }
 
+// wasReleased reports whether a trial was given back under a token, the last that there is.
+// A token of completion may be that of an attempt that failed before.
+func wasReleased(record *storev1.TrialRecord, token string) bool {
+	tokens, completion := record.GetLeaseTokens(), record.GetCompletionToken()
+	isLast := len(tokens) > 0 && tokens[len(tokens)-1] == token
+	return isLast && record.GetTrial().GetLease() == nil &&
+		(completion == "" || completion != token && record.GetTrial().GetState() == dparetov1.TrialState_TRIAL_STATE_QUEUED)
+}
+
 // settleStopped completes a trial that was asked to stop and whose worker is gone:
 // with its last measurement if it has one, as failed otherwise.
 func (c *change) settleStopped(record *storev1.TrialRecord) {
+	record.CompletionToken, record.CompletionDigest = "", nil // those of an attempt that failed before
 	if len(record.GetTrial().GetMeasurements()) > 0 {
 		c.finishWithLast(record)
 		return
