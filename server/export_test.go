@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
 )
 
@@ -390,6 +392,47 @@ func TestImportMany(t *testing.T) {
 	if lines(t, f.export("studies/many")) != lines(t, records) {
 		t.Error("exported again, the trials differ")
 	}
+}
+
+// A study with many trials is deleted in pieces, also if a crash comes between, and nobody
+// sees what is left of it.
+func TestDeleteMany(t *testing.T) {
+	f := start(t)
+	const study = "studies/many"
+	for _, crash := range []bool{false, true} {
+		if _, err := f.importRecords(f.manyTrials("many", 6000)); err != nil {
+			t.Fatal(err)
+		}
+		if crash {
+			if err := f.records.Update(t.Context(), func(tx *store.Tx) error { return tx.DeleteStudy("many") }); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := f.studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: study + "/trials/6000"})
+		wantCode(t, err, codes.NotFound, "")
+		f.restart()
+		if counts := f.trialCount(); counts != 0 && !crash {
+			t.Errorf("%d trials are left", counts)
+		}
+		for f.trialCount() > 0 { // the server removes them in the background
+			runtime.Gosched()
+		}
+		if faults := f.records.Check(t.Context()); len(faults) > 0 {
+			t.Error(faults)
+		}
+	}
+}
+
+// trialCount returns the number of trials in the store.
+func (f *fixture) trialCount() int64 {
+	f.t.Helper()
+	counts, err := f.records.Counts(f.t.Context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return counts["trial"].Keys
 }
 
 // A backup has everything that was acknowledged before, and its digest.

@@ -33,7 +33,7 @@ func checkNotImporting(tx *store.ReadTx, id string) error {
 	if err != nil || !importing {
 		return err
 	}
-	return status.Errorf(codes.Aborted, "study %s is being imported; try again", studyName(id))
+	return status.Errorf(codes.Aborted, "study %s is being imported or deleted; try again", studyName(id))
 }
 
 // ImportStudy implements AdminService. The trials are written in pieces, hidden until the
@@ -55,7 +55,7 @@ func (s *Server) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportS
 		return nil, err
 	}
 	if !s.importing.begin(i.id) {
-		return nil, status.Errorf(codes.Aborted, "study %s is being imported by another call", studyName(i.id))
+		return nil, status.Errorf(codes.Aborted, "study %s is being imported or deleted by another call", studyName(i.id))
 	}
 	defer s.importing.end(i.id)
 	existing, err := s.beginImport(ctx, i)
@@ -67,10 +67,7 @@ func (s *Server) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportS
 			if err == nil {
 				return
 			}
-			// Also when the client is gone. What remains is removed at the next start.
-			if failed := s.store.DropImport(context.WithoutCancel(ctx), i.id); failed != nil && !errors.Is(failed, store.ErrClosed) {
-				s.logger.ErrorContext(ctx, "remains of an import", "study", studyName(i.id), "error", failed)
-			}
+			s.dropRemains(ctx, i.id)
 		}()
 	}
 	for {
@@ -104,6 +101,15 @@ func (s *Server) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportS
 		return nil, err
 	}
 	return &dparetov1.ImportStudyResponse{Study: s.present(i.record), Trials: i.trials}, nil
+}
+
+// dropRemains removes the trials of an import that failed, or of a study that was deleted,
+// also when the client is gone. What it cannot remove is removed at the next start, or
+// before the study is imported or deleted again.
+func (s *Server) dropRemains(ctx context.Context, id string) {
+	if err := s.store.DropImport(context.WithoutCancel(ctx), id); err != nil && !errors.Is(err, store.ErrClosed) {
+		s.logger.ErrorContext(ctx, "remains of a study", "study", studyName(id), "error", err)
+	}
 }
 
 // beginImport marks the study as being imported, or returns the one that exists.
@@ -158,7 +164,7 @@ func (s *Server) compareImport(ctx context.Context, i *studyImport) (*dparetov1.
 	return resp, nil
 }
 
-// dropImports removes what imports left behind that a crash ended.
+// dropImports removes what imports and deletions left behind that a crash ended.
 func (s *Server) dropImports() {
 	var ids []string
 	err := s.store.View(s.background, func(tx *store.ReadTx) error {
@@ -172,7 +178,7 @@ func (s *Server) dropImports() {
 		s.importing.end(id)
 	}
 	if err != nil && s.background.Err() == nil {
-		s.logger.ErrorContext(s.background, "remains of an import", "error", err)
+		s.logger.ErrorContext(s.background, "remains of a study", "error", err)
 	}
 }
 
@@ -280,25 +286,44 @@ func (i *studyImport) isLive(number int64) bool {
 // idSet is a set of studies that something is done with by one call at a time.
 type idSet struct {
 	mu  sync.Mutex
-	ids map[string]bool
+	ids map[string]chan struct{} // closed when the study is taken out
 }
 
 // begin adds a study, and returns false if it was there.
-func (s *idSet) begin(id string) bool {
+func (s *idSet) begin(id string) bool { return s.add(id) == nil }
+
+// await adds a study, after it was taken out if it was there.
+func (s *idSet) await(ctx context.Context, id string) error {
+	for {
+		ended := s.add(id)
+		if ended == nil {
+			return nil
+		}
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// add adds a study, or returns what is closed when it is taken out.
+func (s *idSet) add(id string) (ended <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ids[id] {
-		return false
+	if ended, ok := s.ids[id]; ok {
+		return ended
 	}
 	if s.ids == nil {
-		s.ids = make(map[string]bool)
+		s.ids = make(map[string]chan struct{})
 	}
-	s.ids[id] = true
-	return true
+	s.ids[id] = make(chan struct{})
+	return nil
 }
 
 func (s *idSet) end(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	close(s.ids[id])
 	delete(s.ids, id)
 }

@@ -87,7 +87,7 @@ type Server struct {
 	studies    studyCache
 	suggesters suggesters
 	watchers   watchers
-	importing  idSet // the studies that calls import
+	importing  idSet // the studies that calls import or delete
 
 	background context.Context //nolint:containedctx // the lifetime of the server: ends when Close is called
 	cancel     context.CancelFunc

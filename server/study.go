@@ -194,6 +194,10 @@ func (s *studyService) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStu
 	if err != nil {
 		return nil, err
 	}
+	if err := s.importing.await(ctx, id); err != nil {
+		return nil, err
+	}
+	defer s.importing.end(id)
 	var uid string
 	err = s.update(ctx, m, func(tx *store.Tx) error {
 		record, err := findStudy(&tx.ReadTx, id)
@@ -211,6 +215,7 @@ func (s *studyService) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStu
 		return nil, err
 	}
 	s.studies.forget(uid)
+	s.dropRemains(ctx, id)
 	return resp, nil
 }
 

@@ -332,13 +332,19 @@ func (s *studyService) GetTrial(ctx context.Context, req *dparetov1.GetTrialRequ
 	resp := new(dparetov1.GetTrialResponse)
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := tx.Trial(id, number)
+		if err == nil {
+			err = tx.FindStudy(id) // there are trials before the study when it is imported
+		}
 		if errors.Is(err, store.ErrNotFound) {
 			return trialNotFound(id, number)
 		}
 		resp.Trial = record.GetTrial()
 		return err
 	})
-	return resp, err
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
 }
 
 // DeleteTrial implements StudyService.

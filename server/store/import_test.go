@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -29,6 +30,44 @@ func TestDropImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	if counts["trial"].Keys != 1 || counts["study"].Keys != 1 || counts["open"].Keys+counts["deleted"].Keys+counts["import"].Keys != 0 {
+		t.Errorf("left: %v", counts)
+	}
+}
+
+// A study with many trials is gone at once, and its trials in several transactions.
+func TestDeleteLargeStudy(t *testing.T) {
+	s, _ := open(t)
+	const trials = 3000
+	for _, id := range []string{"a", "ab"} {
+		update(t, s, func(tx *store.Tx) error {
+			err := tx.PutStudy(id, study(id, trials+1, &dparetov1.TrialCounts{Queued: trials}))
+			for n := range int64(trials) {
+				err = errors.Join(err, tx.PutTrial(id, trial(n+1, queued)))
+			}
+			return err
+		})
+	}
+	update(t, s, func(tx *store.Tx) error { return tx.DeleteStudy("a") })
+	if faults := s.Check(t.Context()); len(faults) > 0 {
+		t.Errorf("while trials are left: %v", faults)
+	}
+	if err := s.View(t.Context(), func(tx *store.ReadTx) error {
+		marked, err := tx.Importing("a")
+		if !marked || !errors.Is(tx.FindStudy("a"), store.ErrNotFound) || tx.FindStudy("ab") != nil {
+			t.Errorf("marked: %t, study: %v, the other: %v", marked, tx.FindStudy("a"), tx.FindStudy("ab"))
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.DropImport(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	counts, err := s.Counts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if counts["trial"].Keys != trials || counts["open"].Keys != trials || counts["revision"].Keys != trials+1 || counts["import"].Keys != 0 {
 		t.Errorf("left: %v", counts)
 	}
 }

@@ -96,6 +96,15 @@ func (t *ReadTx) Study(study string) (*storev1.StudyRecord, error) {
 	return record, get(t.r, studyPrefix+study, record)
 }
 
+// FindStudy returns ErrNotFound if there is no such study.
+func (t *ReadTx) FindStudy(study string) error {
+	value, err := t.r.Get(studyPrefix + study)
+	if value == nil && err == nil {
+		err = ErrNotFound
+	}
+	return err
+}
+
 // Studies calls fn for every study whose id is above after, in ascending order,
 // until fn returns false or an error.
 func (t *ReadTx) Studies(after string, fn func(*storev1.StudyRecord) (bool, error)) error {
@@ -155,19 +164,15 @@ func (t *Tx) PutStudy(study string, record *storev1.StudyRecord) error {
 	return put(t.w, studyPrefix+study, record)
 }
 
-// DeleteStudy removes a study with all its trials.
+// DeleteStudy removes a study with its trials. Of a study with many trials some remain,
+// and it is marked: nobody sees them, and DropImport removes them.
 func (t *Tx) DeleteStudy(study string) error {
-	for _, prefix := range []string{trialPrefix, openPrefix, deletedPrefix, revisionPrefix} {
-		err := t.r.Scan(prefix+study+"/", "", func(key string, _ []byte) (bool, error) {
-			t.w.Delete(key)
-			return true, nil
-		})
-		if err != nil {
-			return err
-		}
-	}
 	t.w.Delete(studyPrefix + study)
-	return nil
+	done, err := t.dropSome(study)
+	if err == nil && !done {
+		t.BeginImport(study)
+	}
+	return err
 }
 
 // PutTrial writes a trial and its index entries. Its revision must be one that no other
