@@ -30,8 +30,12 @@ func newCodec() *codec {
 // NewDecoder implements runtime.Marshaler.
 func (c *codec) NewDecoder(r io.Reader) runtime.Decoder {
 	decoder := c.JSONPb.NewDecoder(r)
+	limited, _ := r.(*body)
 	return runtime.DecoderFunc(func(v any) error {
 		err := decoder.Decode(v)
+		if err == nil && limited != nil {
+			limited.endMessage()
+		}
 		if err == nil || errors.Is(err, io.EOF) {
 			return err
 		}

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// importPath is the URL of the only method whose body is a stream: its messages are
-	// limited, and not their sum.
+	// importPath is the URL of the only method whose body is a stream: each of its messages
+	// is limited, and not their sum.
 	importPath = "/v1/studies:import"
 	// bodyPatience is the longest silence of a client that sends a body.
 	bodyPatience = 30 * time.Second
@@ -25,20 +25,19 @@ type bodyKey struct{}
 type body struct {
 	io.ReadCloser
 	connection *http.ResponseController
-	limit      int64 // 0 means none
-	read       int64
+	limit      int64
+	isStream   bool  // limit is that of a message
+	read       int64 // of the body or, in a stream, since the last message
 	exceeded   bool
 }
 
 var errTooLarge = errors.New("the body is too large")
 
-// limitBody lets no body have more than limit bytes.
+// limitBody lets no body have more than limit bytes, and no message of one that is a
+// stream.
 func limitBody(next http.Handler, limit int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		b := &body{ReadCloser: r.Body, connection: http.NewResponseController(w), limit: limit}
-		if r.URL.Path == importPath {
-			b.limit = 0
-		}
+		b := &body{ReadCloser: r.Body, connection: http.NewResponseController(w), limit: limit, isStream: r.URL.Path == importPath}
 		r = r.WithContext(context.WithValue(r.Context(), bodyKey{}, b))
 		if r.ContentLength != 0 {
 			r.Body = b
@@ -49,7 +48,7 @@ func limitBody(next http.Handler, limit int64) http.Handler {
 
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
-	if b.exceeded {
+	if b.exceeded = b.exceeded || b.isStream && b.read > b.limit; b.exceeded {
 		return 0, errTooLarge
 	}
 	// Not every ResponseWriter has deadlines; those of net/http's server do.
@@ -57,11 +56,19 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	_ = b.connection.SetReadDeadline(time.Time{})
 	b.read += int64(n)
-	if b.limit > 0 && b.read > b.limit {
+	if !b.isStream && b.read > b.limit {
 		b.exceeded = true
 		return 0, errTooLarge
 	}
 	return n, err
+}
+
+// endMessage notes that a message was read. What was read of the next ones with it does
+// not count for them: whoever reads asks for more only when that holds no whole message.
+func (b *body) endMessage() {
+	if b.isStream {
+		b.read = 0
+	}
 }
 
 // exceededLimit returns the limit of the body of a request, and whether that was larger.
