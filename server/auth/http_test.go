@@ -5,8 +5,10 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 )
@@ -80,5 +82,28 @@ func TestPassOnCertificates(t *testing.T) {
 		if !called || tt.r.Header.Get("Authorization") != before {
 			t.Errorf("%s: called %v, the request was changed", name, called)
 		}
+	}
+}
+
+// Nobody who is not known makes a gateway read anything.
+func TestPassOnBodies(t *testing.T) {
+	f, tokens := open(t, Credential{Name: "ann", Role: Admin}, Credential{ID: "c", Name: "col", Role: Viewer, CertificateSubject: "CN=col"})
+	for name, tt := range map[string]struct {
+		r    *http.Request
+		want string
+	}{
+		"token":        {request(f, tokens[0], ""), "{}"},
+		"certificate":  {request(f, "", "col"), "{}"},
+		"wrong token":  {request(f, "x", "col"), ""},
+		"unknown":      {request(f, "", "dan"), ""},
+		"without both": {request(f, "", ""), ""},
+	} {
+		tt.r.Body, tt.r.ContentLength = io.NopCloser(strings.NewReader("{}")), 2
+		f.PassOnCertificates(http.HandlerFunc(func(_ http.ResponseWriter, passed *http.Request) {
+			body, err := io.ReadAll(passed.Body)
+			if err != nil || string(body) != tt.want || passed.ContentLength != int64(len(tt.want)) {
+				t.Errorf("%s: %q of %d bytes, %v", name, body, passed.ContentLength, err)
+			}
+		})).ServeHTTP(httptest.NewRecorder(), tt.r)
 	}
 }

@@ -338,3 +338,28 @@ func TestTracesAreDelivered(t *testing.T) {
 		})
 	}
 }
+
+// Callers without a token are refused before their words are read, whatever the method.
+func TestHTTPReadsNothingOfStrangers(t *testing.T) {
+	file, _ := newToken(t, "--name", "ann", "--role", "admin")
+	_, url, _ := startWeb(t, "--auth-file", file)
+	for method, paths := range map[string][]string{
+		http.MethodPost:  {"/v1/studies", "/v1/studies/a/trials:suggest", "/v1/studies:import"},
+		http.MethodPatch: {"/v1/studies/a", "/v1/studies/a/trials/1"},
+	} {
+		for _, path := range paths {
+			r, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader("not JSON"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != http.StatusUnauthorized {
+				t.Errorf("%s %s: HTTP status %d, want 401", method, path, resp.StatusCode)
+			}
+		}
+	}
+}
