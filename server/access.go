@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/dpareto/dpareto/server/audit"
@@ -77,6 +78,9 @@ func (s *Server) serverOptions() []grpc.ServerOption {
 		options = append(options, grpc.StatsHandler(otelgrpc.NewServerHandler(
 			otelgrpc.WithTracerProvider(s.traces), otelgrpc.WithPropagators(propagation.TraceContext{}))))
 	}
+	if s.access.auth != nil {
+		options = append(options, grpc.InTapHandle(s.greet))
+	}
 	return append(options,
 		grpc.MaxRecvMsgSize(s.access.limits.RequestBytes),
 		grpc.MaxConcurrentStreams(maxConnectionStreams),
@@ -86,6 +90,25 @@ func (s *Server) serverOptions() []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	)
+}
+
+// greet refuses a call of nobody who is known by its headers: its request, which may never
+// come or be large, is not waited for and not decoded. Who makes the others is found out
+// again when their request is there.
+func (s *Server) greet(ctx context.Context, about *tap.Info) (context.Context, error) {
+	m, ok := auth.Lookup(about.FullMethodName)
+	if !ok || m.Scope == auth.Public { // unknown methods are refused anyway
+		return ctx, nil
+	}
+	if _, err := s.identify(ctx, about.Header.Get("authorization")); err != nil {
+		counted := s.metrics.Method(about.FullMethodName)
+		counted.Begin()
+		named, _ := call.NewContext(ctx)
+		err = s.unauthenticated(named, about.FullMethodName, err)
+		counted.End(status.Code(err), 0)
+		return ctx, err
+	}
+	return ctx, nil
 }
 
 // caller returns the context of a call with its principal, and without the token.

@@ -243,6 +243,19 @@ func TestUnauthenticated(t *testing.T) {
 	})
 }
 
+// Nobody who is not known makes the server wait for a request, or decode one.
+func TestUnauthenticatedIsRefusedByItsHeaders(t *testing.T) {
+	g := guard(t, limit.Limits{})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	// A unary call whose request never comes.
+	stream, err := g.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, dparetov1.FrontService_PredictMetrics_FullMethodName)
+	if err == nil {
+		err = stream.RecvMsg(new(dparetov1.PredictMetricsResponse))
+	}
+	wantCode(t, err, codes.Unauthenticated, "")
+}
+
 // A caller without rights on a study gets the same answer from every method, whether the
 // study exists or not.
 func TestDenialTellsNothing(t *testing.T) {
