@@ -121,6 +121,24 @@ func TestDemoGenerated(t *testing.T) {
 	}
 }
 
+// What the environment sets for real servers and agents neither stops a demo nor gets to
+// see it.
+func TestDemoWithSettingsOfAServer(t *testing.T) {
+	folder := t.TempDir()
+	auth := filepath.Join(folder, "auth.yaml")
+	must(t, "token", "create", "--name", "ann", "--role", "admin", "--auth-file", auth)
+	cmd := command(t, "demo", "--study", "svt", "--trials", "3")
+	cmd.Env = append(cmd.Env,
+		"DPARETO_AUTH_FILE="+auth, "DPARETO_AUDIT_FILE="+filepath.Join(folder, "audit.jsonl"), "DPARETO_CONFIG="+filepath.Join(folder, "server.yaml"),
+		"DPARETO_HTTP_LISTEN=192.0.2.1:1", "DPARETO_MAX_STUDIES=-1", "DPARETO_TLS=true", "DPARETO_TOKEN=not one", "DPARETO_TOKEN_FILE="+auth)
+	if r := finish(t, cmd, ""); r.code != 0 {
+		t.Errorf("exit code %d\n%s", r.code, r.stderr)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "audit.jsonl")); !os.IsNotExist(err) {
+		t.Errorf("the audit log of the server: %v", err)
+	}
+}
+
 // longDemo starts a demo that goes on for a while and waits until trials have run.
 func longDemo(t *testing.T, temporary string) *process {
 	t.Helper()

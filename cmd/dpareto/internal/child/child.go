@@ -23,9 +23,11 @@ type Process struct {
 	err   error // why it ended, set before done is closed
 }
 
-// Start starts a program, whose log goes to stderr. The name is used in errors.
-func Start(name string, stderr io.Writer, program string, args ...string) (*Process, error) {
+// Start starts a program, whose log goes to stderr, in an environment of "key=value", nil
+// for ours. The name is used in errors.
+func Start(name string, stderr io.Writer, environment []string, program string, args ...string) (*Process, error) {
 	cmd := exec.Command(program, args...) //nolint:noctx // Stop ends it, in an orderly way
+	cmd.Env = environment
 	p := &Process{name: name, cmd: cmd, line: make(chan string, 1), done: make(chan struct{})}
 	p.cmd.Stdout = &firstLine{found: p.line}
 	p.cmd.Stderr = stderr

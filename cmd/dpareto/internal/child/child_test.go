@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		os.Exit(3)
 	case "parent":
 		os.Setenv(roleVariable, "obedient")
-		p, err := child.Start("grandchild", os.Stderr, os.Args[0])
+		p, err := child.Start("grandchild", os.Stderr, nil, os.Args[0])
 		if err != nil {
 			panic(err)
 		}
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 func start(t *testing.T, role string, stderr io.Writer) *child.Process {
 	t.Helper()
 	t.Setenv(roleVariable, role)
-	p, err := child.Start(role, stderr, os.Args[0])
+	p, err := child.Start(role, stderr, nil, os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestFailure(t *testing.T) {
 }
 
 func TestNoProgram(t *testing.T) {
-	if _, err := child.Start("server", io.Discard, "/nonexistent/program"); err == nil || !strings.HasPrefix(err.Error(), "server: ") {
+	if _, err := child.Start("server", io.Discard, nil, "/nonexistent/program"); err == nil || !strings.HasPrefix(err.Error(), "server: ") {
 		t.Errorf("Start: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/clients/go/dataset"
@@ -207,7 +208,7 @@ func (d *demo) startServer(ctx context.Context, storeFile string) error {
 	if err != nil {
 		return err
 	}
-	d.server, err = child.Start("server", d.console, program,
+	d.server, err = child.Start("server", d.console, childEnvironment(), program,
 		"serve", "--supervised", "--listen", "127.0.0.1:0", "--store", storeFile, "--log-level", "warn")
 	if err != nil {
 		return err
@@ -222,8 +223,27 @@ func (d *demo) startServer(ctx context.Context, storeFile string) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	d.client, err = d.dial(dpareto.WithRetryNotice(d.notice()))
+	d.client, err = dpareto.Dial(d.app.client.address, dpareto.WithRetryNotice(d.notice()))
 	return err
+}
+
+// childEnvironment returns the environment of the processes of a demo: ours without the
+// settings of real servers and agents, and without the token for one. They have no say in
+// a demo, and a demo none in their files.
+func childEnvironment() []string {
+	settings := map[string]bool{tokenVariable: true}
+	other := new(app) // making commands sets what their flags do
+	for _, cmd := range []*cobra.Command{other.serveCommand(), other.agentCommand()} {
+		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+			for _, variable := range flag.Annotations[environmentKey] {
+				settings[variable] = true
+			}
+		})
+	}
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
+		variable, _, _ := strings.Cut(pair, "=")
+		return settings[variable]
+	})
 }
 
 // startAgents starts the agents.
@@ -234,7 +254,7 @@ func (d *demo) startAgents(study string) error {
 	}
 	for i := range demoAgents {
 		name := "agent-" + strconv.Itoa(i+1)
-		agent, err := child.Start(name, d.console, program,
+		agent, err := child.Start(name, d.console, childEnvironment(), program,
 			"agent", "--supervised", "--server", d.app.client.address, "--study", study, "--worker-id", name,
 			"--workers", strconv.Itoa(d.workers), "--seed", strconv.FormatUint(d.seed, 10), "--data-dir", d.dataDir,
 			"--log-level", "warn")

@@ -117,7 +117,7 @@ type Host struct {
 // stderr.
 func StartHost(ctx context.Context, stderr io.Writer, program string, args ...string) (*Host, error) {
 	start := time.Now()
-	process, err := child.Start("server", stderr, program, args...)
+	process, err := child.Start("server", stderr, nil, program, args...)
 	if err != nil {
 		return nil, err
 	}
