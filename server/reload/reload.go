@@ -68,7 +68,8 @@ func New[T any](o Options, load func() (T, error)) (*Value[T], error) {
 // Get returns the value, at most a second or so old.
 func (v *Value[T]) Get() T {
 	now, looked := v.options.Now().UnixNano(), v.looked.Load()
-	if now-looked >= int64(Every) && v.looked.CompareAndSwap(looked, now) {
+	// A clock that was set back must not keep the files from being looked at.
+	if since := now - looked; (since >= int64(Every) || since <= -int64(Every)) && v.looked.CompareAndSwap(looked, now) {
 		v.look()
 	}
 	return *v.current.Load()

@@ -58,17 +58,23 @@ func TestValue(t *testing.T) {
 	want("122", 2)
 	now = now.Add(Every)
 	want("122", 2) // nothing new
+	now = now.Add(-24 * time.Hour) // the clock is set back
+	write(1, "2")
+	want("12", 3)
+	write(1, "22")
+	now = now.Add(Every)
+	want("122", 4)
 	write(0, "broken")
 	for range 3 {
 		now = now.Add(Every)
-		want("122", 3)
+		want("122", 5)
 	}
 	if err := os.Remove(paths[1]); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
 		now = now.Add(Every)
-		want("122", 3)
+		want("122", 5)
 	}
 	if n := strings.Count(log.String(), "stays valid"); n != 2 {
 		t.Errorf("%d messages: %s", n, log.String())
@@ -76,7 +82,7 @@ func TestValue(t *testing.T) {
 	write(0, "x")
 	write(1, "y")
 	now = now.Add(Every)
-	want("xy", 4)
+	want("xy", 6)
 }
 
 func TestNewFails(t *testing.T) {
