@@ -54,6 +54,7 @@ type access struct {
 	reflects bool
 
 	calls, streams *limit.Gate
+	healthStreams  *limit.Gate // which take no token, and must not keep out those that do
 	failures       limit.Failures
 
 	draining context.Context //nolint:containedctx // ends when Drain is called
@@ -66,6 +67,8 @@ func newAccess(o Options) *access {
 		auth: o.Auth, limits: limits, log: o.Audit, reflects: !o.NoReflection,
 		calls:   limit.NewGate("calls", limits.Calls, limits.CallsPerPrincipal),
 		streams: limit.NewGate("streams", limits.Streams, limits.StreamsPerPrincipal),
+
+		healthStreams: limit.NewGate("streams", limits.Streams, limits.StreamsPerPrincipal),
 	}
 	a.draining, a.drain = context.WithCancel(context.Background())
 	return a
@@ -211,7 +214,9 @@ func (s *Server) authorize(ctx context.Context, p auth.Principal, method string,
 		return nil
 	}
 	err = status.Error(codes.PermissionDenied, err.Error())
-	s.record(ctx, p, method, message, nil, err)
+	if s.auditReady(ctx, method) == nil { // else what is kept until it is would have no end
+		s.record(ctx, p, method, message, nil, err)
+	}
 	return err
 }
 
@@ -325,12 +330,17 @@ func (s *Server) countedAs(ctx context.Context) string {
 // limitStream bounds the streams at a time, and ends those without an end when the server
 // drains.
 func (s *Server) limitStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	leave, err := s.access.streams.Enter(s.countedAs(stream.Context()))
+	m, ok := auth.Lookup(info.FullMethod)
+	gate := s.access.streams
+	if ok && m.Scope == auth.Public {
+		gate = s.access.healthStreams
+	}
+	leave, err := gate.Enter(s.countedAs(stream.Context()))
 	if err != nil {
 		return err
 	}
 	defer leave()
-	if m, ok := auth.Lookup(info.FullMethod); !ok || !m.Endless {
+	if !ok || !m.Endless {
 		return handler(srv, stream)
 	}
 	ctx, cancel := context.WithCancel(stream.Context())

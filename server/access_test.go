@@ -74,6 +74,12 @@ type guarded struct {
 // studies b-*; "owner" is an administrator of studies a-*.
 func guard(t *testing.T, limits limit.Limits, options ...grpc.ServerOption) *guarded {
 	t.Helper()
+	return guardWith(t, limits, nil, options...)
+}
+
+// guardWith is guard with an audit log elsewhere than in audit, unless that is nil.
+func guardWith(t *testing.T, limits limit.Limits, changes io.Writer, options ...grpc.ServerOption) *guarded {
+	t.Helper()
 	g := &guarded{
 		fixture: &fixture{t: t, clock: &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}},
 		file:    filepath.Join(t.TempDir(), "auth.yaml"), tokens: make(map[string]string),
@@ -103,9 +109,12 @@ func guard(t *testing.T, limits limit.Limits, options ...grpc.ServerOption) *gua
 	if err != nil {
 		t.Fatal(err)
 	}
+	if changes == nil {
+		changes = &g.audit
+	}
 	g.server = server.New(server.Options{
 		Store: records, Version: "test", Now: g.clock.Now, Logger: logger,
-		Auth: known, Limits: limits, Audit: audit.New(&g.audit, logger),
+		Auth: known, Limits: limits, Audit: audit.New(changes, logger),
 	})
 	g.grpc = g.server.GRPC(options...)
 	listener := bufconn.Listen(1 << 20)
@@ -601,6 +610,50 @@ func TestAuditLogThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// Refused calls do not fill the memory while the audit log cannot be written.
+func TestDenialsWithoutAuditLog(t *testing.T) {
+	full := &disk{isFull: true}
+	g := guardWith(t, limit.Limits{}, full)
+	_, err := g.studies.CreateStudy(g.as("owner"), &dparetov1.CreateStudyRequest{StudyId: "a-1", Study: &dparetov1.Study{Spec: svtSpec()}})
+	if err != nil { // finds out
+		t.Fatal(err)
+	}
+	for range 100 {
+		_, err := g.studies.DeleteStudy(g.as("viewer"), &dparetov1.DeleteStudyRequest{Name: "studies/a-1"})
+		wantCode(t, err, codes.PermissionDenied, "")
+	}
+	full.free()
+	_, err = g.studies.DeleteStudy(g.as("owner"), &dparetov1.DeleteStudyRequest{Name: "studies/a-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(full.String(), "\n"); n != 2 {
+		t.Errorf("%d records, want those of the changes:\n%s", n, full)
+	}
+}
+
+// disk is one that can be full.
+type disk struct {
+	lockedBuffer
+
+	isFull bool // protected by mu
+}
+
+func (d *disk) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.isFull {
+		return 0, errors.New("no space left")
+	}
+	return d.b.Write(p)
+}
+
+func (d *disk) free() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.isFull = false
+}
+
 // connect serves s to the fixture's clients until stop.
 func (f *fixture) connect(s *server.Server, options ...grpc.ServerOption) (stop func()) {
 	f.t.Helper()
@@ -737,6 +790,27 @@ func TestStreamsAreLimited(t *testing.T) {
 		t.Errorf("%v, %v", resp, err)
 	}
 	g.make("a-1") // calls go on
+}
+
+// Those who watch the health, for which it takes no token, leave the streams of others
+// alone.
+func TestHealthStreamsAreCountedApart(t *testing.T) {
+	g := guard(t, limit.Limits{Streams: 1, StreamsPerPrincipal: 1})
+	g.make("a-1")
+	health, err := healthv1.NewHealthClient(g.conn).Watch(t.Context(), &healthv1.HealthCheckRequest{})
+	if err == nil {
+		_, err = health.Recv()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	watch, err := g.studies.WatchStudy(g.as("viewer"), &dparetov1.WatchStudyRequest{Name: "studies/a-1"})
+	if err == nil {
+		_, err = watch.Recv()
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func TestStoredThingsAreLimited(t *testing.T) {
