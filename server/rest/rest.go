@@ -57,13 +57,28 @@ func Handler(ctx context.Context, conn grpc.ClientConnInterface, o Options) (htt
 	}
 	document := openapi.Document()
 	all := http.NewServeMux()
-	all.Handle("/v1/", limitBody(mux, o.MaxBodyBytes))
+	all.Handle("/v1/", limitBody(withoutHops(mux), o.MaxBodyBytes))
 	all.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", jsonType)
 		_, _ = w.Write(document) // who asked may have gone
 	})
 	return guardOrigins(all, o.AllowedOrigins)
 }
+
+// withoutHops drops what a request says of the way that it has come. The gateway adds the
+// address of the client to it, or nothing if the words of the client are no text: so anybody
+// could come from nowhere.
+func withoutHops(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(forwardedFor) != "" {
+			r = r.Clone(r.Context())
+			r.Header.Del(forwardedFor)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+const forwardedFor = "X-Forwarded-For"
 
 // forwarded says which headers of a request become metadata of the call. The gateway
 // forwards Authorization by itself.

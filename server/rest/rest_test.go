@@ -258,3 +258,38 @@ func TestOpenAPI(t *testing.T) {
 		t.Errorf("%d operations, want %d", operations, want)
 	}
 }
+
+// peers notes where calls say that they come from.
+type peers struct {
+	dparetov1.UnimplementedStudyServiceServer
+}
+
+func (peers) GetStudy(ctx context.Context, _ *dparetov1.GetStudyRequest) (*dparetov1.GetStudyResponse, error) {
+	md, _ := metadata.FromIncomingContext(ctx)
+	return &dparetov1.GetStudyResponse{Study: &dparetov1.Study{DisplayName: strings.Join(md.Get("x-forwarded-for"), "|")}}, nil
+}
+
+// Nobody can hide where a request comes from, or say that it is elsewhere.
+func TestForwardedAddress(t *testing.T) {
+	g := grpc.NewServer()
+	dparetov1.RegisterStudyServiceServer(g, &peers{})
+	url := serve(t, g, rest.Options{})
+	for name, said := range map[string][]string{
+		"nothing": nil, "another": {"192.0.2.1"}, "several": {"192.0.2.1, 192.0.2.2", "192.0.2.3"}, "no text": {"\xff"}, "long": {strings.Repeat("1", 20_000)},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/studies/svt", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header["X-Forwarded-For"] = said
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || !strings.Contains(string(body), `"127.0.0.1"`) {
+			t.Errorf("%s: %s, %v", name, body, err)
+		}
+	}
+}
