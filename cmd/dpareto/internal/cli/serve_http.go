@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"net/http/pprof"
@@ -72,7 +73,9 @@ type httpPort struct {
 
 // startHTTP serves the HTTP port until it is stopped.
 func (a *app) startHTTP(ctx context.Context, f httpFlags, o httpOptions) (*httpPort, error) {
-	p := &httpPort{g: o.server.GRPC(), failed: make(chan error, 1)}
+	// All requests share one connection: what the server lets in at a time is what its
+	// limits say.
+	p := &httpPort{g: o.server.GRPC(grpc.MaxConcurrentStreams(math.MaxUint32)), failed: make(chan error, 1)}
 	local, err := rest.Connect(p.g)
 	if err != nil {
 		p.g.Stop()
@@ -213,10 +216,14 @@ func writeLine(w http.ResponseWriter, code int, line string) {
 	_, _ = fmt.Fprintln(w, line) // who asked may have gone
 }
 
-// fromThisMachine refuses requests of other machines.
+// fromThisMachine refuses requests of other machines, also those that a proxy on this one
+// passes on.
 func fromThisMachine(r *http.Request) error {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil || !net.ParseIP(host).IsLoopback() {
+	isPassedOn := slices.ContainsFunc([]string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"}, func(header string) bool {
+		return len(r.Header[header]) > 0
+	})
+	if err != nil || isPassedOn || !net.ParseIP(host).IsLoopback() {
 		return errors.New("only for this machine")
 	}
 	return nil

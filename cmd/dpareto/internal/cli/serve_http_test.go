@@ -20,6 +20,7 @@ import (
 	tracev1 "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/grpc"
 
+	"github.com/dpareto/dpareto/cmd/dpareto/studies"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/metrics"
@@ -360,6 +361,58 @@ func TestHTTPReadsNothingOfStrangers(t *testing.T) {
 			if resp.StatusCode != http.StatusUnauthorized {
 				t.Errorf("%s %s: HTTP status %d, want 401", method, path, resp.StatusCode)
 			}
+		}
+	}
+}
+
+// As many streams pass through the HTTP port as the limits say, and do not keep others out.
+func TestHTTPStreams(t *testing.T) {
+	const streams = 1001 // more than gRPC lets through one connection by itself
+	address, url, _ := startWeb(t, "--max-streams", "2000", "--max-streams-per-principal", "2000", "--log-level", "error")
+	content, err := studies.File("svt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := invoke(t, "", "study", "create", write(t, "svt.yaml", string(content)), "--server", address); code != exitOK {
+		t.Fatal(stderr)
+	}
+	client := &http.Client{Transport: new(http.Transport)}
+	defer client.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ask := func(path string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp
+	}
+	for range streams {
+		defer ask("/v1/studies/svt:watch").Body.Close()
+	}
+	resp := ask("/v1/studies/svt")
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("HTTP status %d", resp.StatusCode)
+	}
+	cancel() // all of them
+}
+
+// A proxy on this machine does not make those on others local.
+func TestFromThisMachine(t *testing.T) {
+	for _, header := range []string{"", "Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP"} {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.RemoteAddr = "127.0.0.1:1234"
+		if header != "" {
+			r.Header.Set(header, "192.0.2.1")
+		}
+		if err := fromThisMachine(r); (err == nil) != (header == "") {
+			t.Errorf("with header %q: %v", header, err)
 		}
 	}
 }
