@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/grpc"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest"
 )
 
@@ -66,4 +68,47 @@ func BenchmarkObserve(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// Nobody who completes a trial waits for a scrape, however long that computes.
+func TestScrapesHoldNobodyUp(t *testing.T) {
+	random := suggest.NewRandom()
+	s := serviceWith(t, fakeDesigner{random.Suggest})
+	s.prepares = func(*spec.Study) bool { return false }
+	scraping, release := make(chan struct{}), make(chan struct{})
+	blocks := false
+	s.learnsFromCheckpoints = func(*spec.Study) bool {
+		if blocks {
+			blocks = false
+			close(scraping)
+			<-release
+		}
+		return false
+	}
+	runs(t, s, nil)
+	first, second := askRun(t, s), askRun(t, s)
+	completeRun(t, s, first, errorAt(0, 0.5))
+	s.recent.add("other", "other") // so that the result to come is news
+	blocks = true
+	scraped := make(chan error)
+	go func() {
+		_, err := s.totals(context.Background())
+		scraped <- err
+	}()
+	<-scraping
+	completed := make(chan struct{})
+	go func() {
+		defer close(completed)
+		completeRun(t, s, second, errorAt(0, 0.4))
+	}()
+	select {
+	case <-completed:
+	case <-time.After(10 * time.Second):
+		t.Error("the scrape holds up a result")
+	}
+	close(release)
+	if err := <-scraped; err != nil {
+		t.Error(err)
+	}
+	<-completed
 }
