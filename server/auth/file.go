@@ -159,8 +159,8 @@ func NewToken(c Credential) (*Credential, string, error) {
 }
 
 // Change reads a file of credentials, which need not exist, and replaces it by what
-// change makes of them: at once and durably, readable by its owner and, if it was before,
-// its group. Where another process is changing the file it fails.
+// change makes of them: at once and durably, readable by the owner that it had and, if it
+// was before, its group. Where another process is changing the file it fails.
 func Change(path string, change func([]*Credential) ([]*Credential, error)) (err error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target // the link stays
@@ -198,6 +198,9 @@ func writeNext(out *os.File, path string, change func([]*Credential) ([]*Credent
 		return err
 	}
 	if info, err := os.Stat(path); err == nil {
+		if err := keepOwner(out, info); err != nil {
+			return err
+		}
 		if err := out.Chmod(0o600 | info.Mode().Perm()&0o040); err != nil {
 			return err
 		}
