@@ -231,15 +231,20 @@ func (d *DB) Close() error {
 // write is the writer's loop.
 func (d *DB) write() {
 	batch := make([]*update, 0, maxBatch)
+	var retry <-chan time.Time
 	for {
-		var retry <-chan time.Time
-		if f := d.failure.Load(); f != nil && !f.lasting {
+		// Updates that come meanwhile, and fail, do not put the next attempt off.
+		switch f := d.failure.Load(); {
+		case f == nil || f.lasting:
+			retry = nil
+		case retry == nil:
 			retry = time.After(d.retryEvery)
 		}
 		select {
 		case u := <-d.updates:
 			batch = append(batch[:0], u)
 		case <-retry:
+			retry = nil
 			d.recover()
 			continue
 		case <-d.closing:

@@ -62,6 +62,36 @@ func awaitHealth(t testing.TB, d *DB) {
 	}
 }
 
+// TestRecoversUnderLoad: clients that try again more often than the store does must not
+// keep it from trying.
+func TestRecoversUnderLoad(t *testing.T) {
+	d, err := newDB(filepath.Join(t.TempDir(), "test.db"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.retryEvery = 100 * time.Millisecond
+	d.writer.Go(d.write)
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	d.strikeOnce(beforeCommit, 1, syscall.EIO)
+	put := func() error {
+		return d.Update(t.Context(), func(tx store.ReadWriter) error { tx.Put("key", nil); return nil })
+	}
+	if err := put(); !errors.Is(err, store.ErrUnwritable) {
+		t.Fatalf("the update gave %v, want an error of the store", err)
+	}
+	const attempts = 1 << 20 // take far longer than the time between two attempts
+	for range attempts {
+		if put() == nil {
+			return
+		}
+	}
+	t.Fatalf("%d updates, one after the other, kept the store from recovering: %v", attempts, d.Health())
+}
+
 // contents returns what a copy of the file holds, and checks that it is sound.
 func contents(t testing.TB, path string) map[string]string {
 	t.Helper()
