@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -55,7 +56,8 @@ func (a *app) session(ctx context.Context, calls func(context.Context, *dpareto.
 	return err
 }
 
-// unreachableError says that there is no server where it should be.
+// unreachableError says that the server could not be called: it is not there, speaks TLS
+// where the client does not or the other way round, or has no time or means for calls.
 type unreachableError struct {
 	address string
 	err     error
@@ -63,8 +65,19 @@ type unreachableError struct {
 
 // Error implements error.
 func (e *unreachableError) Error() string {
-	return fmt.Sprintf("no server at %s (%s); start one with dpareto serve, or name another with --server",
-		e.address, status.Convert(e.err).Message())
+	message := status.Convert(e.err).Message()
+	switch {
+	case strings.Contains(message, "server preface"):
+		return fmt.Sprintf("the server at %s does not take plain text (%s); connect with --tls-ca or --tls", e.address, message)
+	case strings.Contains(message, "does not look like a TLS handshake"):
+		return fmt.Sprintf("the server at %s does not speak TLS (%s); connect without, or with --plaintext", e.address, message)
+	case strings.Contains(message, "handshake failed"):
+		return fmt.Sprintf("no secure connection with the server at %s: %s", e.address, message)
+	case strings.Contains(message, "connection error"), strings.Contains(message, "name resolver"):
+		return fmt.Sprintf("no server at %s (%s); start one with dpareto serve, or name another with --server", e.address, message)
+	default: // its own answer
+		return fmt.Sprintf("the server at %s is not available: %s", e.address, message)
+	}
 }
 
 // Unwrap returns what the attempt to connect gave.

@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 )
@@ -21,6 +23,9 @@ token. It is the probe of deploy/kubernetes.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
 				resp, err := client.Health.Check(ctx, &healthv1.HealthCheckRequest{})
+				if status.Code(err) == codes.Unavailable {
+					return &unreachableError{a.client.address, err}
+				}
 				if err != nil {
 					return &callError{"ask for the health", err}
 				}

@@ -342,7 +342,7 @@ func TestHealth(t *testing.T) {
 		t.Errorf("exit code %d, output %q, error %q", code, stdout, stderr)
 	}
 	stop()
-	if _, stderr, code := invoke(t, "", "health", "--server", address, "--tls-ca", ca); code != exitFailure || !strings.Contains(stderr, "Unavailable") {
+	if _, stderr, code := invoke(t, "", "health", "--server", address, "--tls-ca", ca); code != exitFailure || !strings.Contains(stderr, "no server at "+address) {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 }
