@@ -146,7 +146,7 @@ func (a *app) agent(ctx context.Context, f agentFlags) error {
 	if err := f.validate(); err != nil {
 		return &usageError{err}
 	}
-	id := output.ID(f.study)
+	id := studyID(f.study)
 	traces, stopTracing, err := a.startTracing(ctx, f.traces, "dpareto-agent")
 	if err != nil {
 		return err

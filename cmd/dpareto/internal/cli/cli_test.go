@@ -180,8 +180,36 @@ func TestUnreachable(t *testing.T) {
 	}
 	address := listener.Addr().String()
 	listener.Close()
-	_, stderr, code := invoke(t, "", "study", "list", "--server", address)
-	if code != exitFailure || !strings.Contains(stderr, "no server at "+address) || strings.Count(stderr, "\n") != 1 {
+	for _, command := range [][]string{{"study", "list"}, {"health"}} {
+		_, stderr, code := invoke(t, "", append(command, "--server", address)...)
+		if code != exitFailure || !strings.Contains(stderr, "no server at "+address) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit code %d, error %q", command, code, stderr)
+		}
+	}
+}
+
+// A server that is there is not said to be missing.
+func TestUnreachableError(t *testing.T) {
+	for message, want := range map[string]string{
+		`connection error: desc = "transport: Error while dialing: connect: connection refused"`:                                      "start one with dpareto serve",
+		`name resolver error: produced zero addresses`:                                                                                "start one with dpareto serve",
+		`connection error: desc = "error reading server preface: EOF"`:                                                                "--tls-ca",
+		`connection error: desc = "transport: authentication handshake failed: tls: first record does not look like a TLS handshake"`: "--plaintext",
+		`connection error: desc = "transport: authentication handshake failed: x509: certificate has expired"`:                        "no secure connection with",
+		`the server cannot write its store (no space is left on the device)`:                                                          "is not available: the server cannot write",
+	} {
+		err := &unreachableError{"127.0.0.1:1", status.Error(codes.Unavailable, message)}
+		if got := err.Error(); !strings.Contains(got, want) || !strings.Contains(got, message) || !strings.Contains(got, "127.0.0.1:1") {
+			t.Errorf("%q, want it to contain %q", got, want)
+		}
+	}
+}
+
+// Only a whole id names a study.
+func TestStudyID(t *testing.T) {
+	address, _ := startServer(t, "--listen", "127.0.0.1:0")
+	_, stderr, code := invoke(t, "", "study", "delete", "other/svt", "--server", address)
+	if code != exitFailure || !strings.Contains(stderr, "InvalidArgument") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 }

@@ -48,7 +48,7 @@ strangers.`,
 func (a *app) exportStudies(ctx context.Context, client *dpareto.Client, ids []string) error {
 	var names []string
 	for _, id := range ids {
-		names = append(names, client.Study(output.ID(id)).Name())
+		names = append(names, client.Study(studyID(id)).Name())
 	}
 	if len(ids) == 0 {
 		studies, err := collect(client.FindStudies(ctx, dpareto.Query{}))

@@ -83,7 +83,7 @@ that is shown from then on. Agents run them, or --workers of this command do.`,
 			}
 			f.remeasure = cmd.Flags().Changed("remeasure")
 			f.remeasures.hasSeed = cmd.Flags().Changed("seed")
-			return a.front(cmd.Context(), output.ID(args[0]), f)
+			return a.front(cmd.Context(), studyID(args[0]), f)
 		},
 	}
 	flags := cmd.Flags()

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +18,7 @@ func (a *app) privacyLedgerCommand() *cobra.Command {
 	var id, metric string
 	var delta float64
 	cmd := &cobra.Command{
-		Use:   "ledger --study STUDY",
+		Use:   "ledger STUDY",
 		Short: "Show what all runs of a study cost together",
 		Long: `Shows what all runs of a study cost together, whatever became of them: every attempt at a
 trial, trials that failed or were deleted, those that workers hold. The guarantee is that
@@ -28,14 +27,10 @@ of everything that the study released.
 Where results may have decided what was run, as with all algorithms that learn, the
 guarantee is by an odometer, which allows for that; beside it stands what the same runs
 would cost had they been fixed in advance.`,
-		Example: "  dpareto privacy ledger --study svt\n  dpareto privacy ledger --study svt --delta 1e-6 --output json",
-		Args:    args(cobra.NoArgs),
+		Example: "  dpareto privacy ledger svt\n  dpareto privacy ledger svt --delta 1e-6 --output json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if id == "" {
-				return &usageError{errors.New("privacy ledger: --study is required")}
-			}
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
-				name := client.Study(output.ID(id)).Name()
+				name := client.Study(studyID(id)).Name()
 				resp, err := client.Privacy.GetPrivacyLedger(ctx, &dparetov1.GetPrivacyLedgerRequest{Name: name, Delta: delta, Metric: metric})
 				if err != nil {
 					return &callError{"read the privacy ledger of " + name, err}
@@ -50,7 +45,7 @@ would cost had they been fixed in advance.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&id, "study", "", "id of the study")
+	takeStudy(cmd, &id)
 	flags.Float64Var(&delta, "delta", 0, "δ of the guarantee; default: that of the metric")
 	flags.StringVar(&metric, "metric", "", "the privacy metric; default: the study's first")
 	a.addClientFlags(cmd)
@@ -80,7 +75,7 @@ restores them. --validate-only shows what would come out and changes nothing.`,
   dpareto study reaccount adult --accountant tightest`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.reaccount(cmd.Context(), output.ID(args[0]), f, cmd.Flags().Changed)
+			return a.reaccount(cmd.Context(), studyID(args[0]), f, cmd.Flags().Changed)
 		},
 	}
 	flags := cmd.Flags()

@@ -28,7 +28,7 @@ type recommendFlags struct {
 func (a *app) recommendCommand() *cobra.Command {
 	var f recommendFlags
 	cmd := &cobra.Command{
-		Use:   "recommend --study STUDY",
+		Use:   "recommend STUDY",
 		Short: "Recommend a configuration for a bound on ε or on an error",
 		Long: `Recommends a configuration for bounds on objectives: the one that makes another objective
 as good as they allow. ε and other computed metrics are exact, and at their bound where
@@ -38,17 +38,16 @@ that chooses the posterior front.
 The configuration need not have been run: then the answer says so, and is a prediction.
 --measured-only recommends what was run. Where nothing meets the bounds, the answer is what
 comes nearest, and the command ends with the exit code 1.`,
-		Example: `  dpareto recommend --study svt --epsilon 1
-  dpareto recommend --study svt --max error=0.2 --confidence 0.9
-  dpareto recommend --study svt --epsilon 1 --measured-only --output json`,
-		Args: args(cobra.NoArgs),
+		Example: `  dpareto recommend svt --epsilon 1
+  dpareto recommend svt --max error=0.2 --confidence 0.9
+  dpareto recommend svt --epsilon 1 --measured-only --output json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.hasEpsilon = cmd.Flags().Changed("epsilon")
 			return a.recommend(cmd.Context(), f)
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.study, "study", "", "id of the study")
+	takeStudy(cmd, &f.study)
 	flags.Float64Var(&f.epsilon, "epsilon", 0, "largest ε")
 	flags.StringToStringVar(&f.max, "max", nil, "largest value of an objective to minimise, as METRIC=VALUE")
 	flags.StringToStringVar(&f.min, "min", nil, "smallest value of an objective to maximise, as METRIC=VALUE")
@@ -61,14 +60,11 @@ comes nearest, and the command ends with the exit code 1.`,
 }
 
 func (a *app) recommend(ctx context.Context, f recommendFlags) error {
-	if f.study == "" {
-		return &usageError{errors.New("recommend: --study is required")}
-	}
 	if !f.hasEpsilon && len(f.max) == 0 && len(f.min) == 0 {
 		return &usageError{errors.New("recommend: a bound is required: --epsilon, --max or --min")}
 	}
 	return a.session(ctx, func(ctx context.Context, client *dpareto.Client) error {
-		handle := client.Study(output.ID(f.study))
+		handle := client.Study(studyID(f.study))
 		study, err := handle.Get(ctx)
 		if err != nil {
 			return err

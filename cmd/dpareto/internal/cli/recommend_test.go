@@ -43,7 +43,7 @@ func TestAskingAStudy(t *testing.T) {
 		if truth := sparsevector.ExpectedError(cutoff, noise); truth < p.GetLower()-0.1 || truth > p.GetUpper()+0.1 {
 			t.Errorf("error %g, predicted %v", truth, p)
 		}
-		text := succeed(t, "recommend --study svt --epsilon 5")
+		text := succeed(t, "recommend svt --epsilon 5")
 		for _, want := range []string{"the best error with epsilon ≤ 5, confidence 0.5", "pure (δ = 0)", "reachable"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%q is missing in\n%s", want, text)
@@ -58,6 +58,8 @@ func TestAskingAStudy(t *testing.T) {
 			t.Errorf("%s%s", stdout, stderr)
 		}
 		fail(t, exitUsage, "recommend --study svt")
+		fail(t, exitUsage, "recommend svt --study svt --epsilon 1")
+		fail(t, exitUsage, "privacy ledger")
 		fail(t, exitUsage, "recommend --epsilon 1")
 		fail(t, exitUsage, "recommend --study svt --max error=much")
 		if _, stderr := fail(t, exitUsage, "recommend --study svt --min error=0.1"); !strings.Contains(stderr, "--max") {
@@ -73,7 +75,7 @@ func TestAskingAStudy(t *testing.T) {
 		if err != nil || resp.GetRuns() != int64(30*(len(rows)-1)) {
 			t.Errorf("%d runs of %d trials, %v", resp.GetRuns(), len(rows)-1, err)
 		}
-		text := succeed(t, "privacy ledger --study svt --delta 1e-6")
+		text := succeed(t, "privacy ledger svt --delta 1e-6")
 		for _, want := range []string{"runs of", "δ = 1e-6", "had all of them been fixed in advance", "not covered", "succeeded"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%q is missing in\n%s", want, text)
@@ -107,7 +109,7 @@ func TestAskingAStudy(t *testing.T) {
 		if _, stderr, code := invoke(t, file, "study", "create", "-"); code != exitOK {
 			t.Fatal(stderr)
 		}
-		rows, err := csv.NewReader(strings.NewReader(succeed(t, "trial suggest --study again --worker w --count 2 --fix cutoff=7 --at-most epsilon=1 -o csv"))).ReadAll()
+		rows, err := csv.NewReader(strings.NewReader(succeed(t, "trial suggest again --worker w --count 2 --fix cutoff=7 --at-most epsilon=1 -o csv"))).ReadAll()
 		if err != nil || len(rows) != 3 || rows[1][3] != "7" || rows[2][3] != "7" {
 			t.Errorf("%q, %v", rows, err)
 		}

@@ -116,7 +116,7 @@ func (a *app) studyGetCommand() *cobra.Command {
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
-				return a.showStudy(ctx, client.Study(output.ID(args[0])))
+				return a.showStudy(ctx, client.Study(studyID(args[0])))
 			})
 		},
 	}
@@ -203,7 +203,7 @@ func (a *app) studyActionCommand(name, done, summary, text string, act func(cont
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
-				study := client.Study(output.ID(args[0]))
+				study := client.Study(studyID(args[0]))
 				if err := act(ctx, study); err != nil {
 					return err
 				}

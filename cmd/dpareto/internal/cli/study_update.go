@@ -59,7 +59,7 @@ the trials so far depend on cannot. A change of another user in the meantime is 
 				return err
 			}
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
-				handle := client.Study(output.ID(args[0]))
+				handle := client.Study(studyID(args[0]))
 				if !labels.isEmpty() {
 					before, err := handle.Get(ctx)
 					if err != nil {

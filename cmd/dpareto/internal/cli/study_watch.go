@@ -28,7 +28,7 @@ printed, the last of each trial is shown.`,
 			if a.output == output.CSV {
 				return &usageError{fmt.Errorf("output %s, want %s", a.output, output.Names(output.Text, output.JSON))}
 			}
-			return a.watchStudy(cmd.Context(), output.ID(args[0]), after)
+			return a.watchStudy(cmd.Context(), studyID(args[0]), after)
 		},
 	}
 	cmd.Flags().Int64Var(&after, "after-revision", 0, "leave out what is not newer than this revision of the study")

@@ -23,20 +23,19 @@ type suggestFlags struct {
 func (a *app) trialSuggestCommand() *cobra.Command {
 	var f suggestFlags
 	cmd := &cobra.Command{
-		Use:   "suggest --study STUDY --worker NAME",
+		Use:   "suggest STUDY --worker NAME",
 		Short: "Ask for trials to run, also under conditions",
 		Long: `Asks for trials as a worker does, for trainers of any kind: the worker holds them from then
 on, under leases that JSON shows, and must report before these run out.
 
 --fix and --at-most restrict what is suggested: parameters with the given values, computed
 metrics such as ε, of the whole run, that do not exceed a bound.`,
-		Example: `  dpareto trial suggest --study svt --worker laptop --output json
-  dpareto trial suggest --study svt --worker laptop --fix cutoff=10 --at-most epsilon=1`,
-		Args: args(cobra.NoArgs),
+		Example: `  dpareto trial suggest svt --worker laptop --output json
+  dpareto trial suggest svt --worker laptop --fix cutoff=10 --at-most epsilon=1`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.suggest(cmd.Context(), f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.study, "study", "", "id of the study")
+	takeStudy(cmd, &f.study)
 	flags.StringVar(&f.worker, "worker", "", "name of the worker, unique in the study")
 	flags.Int32Var(&f.count, "count", 1, "number of trials")
 	flags.StringToStringVar(&f.fixed, "fix", nil, "value of a parameter, as PARAMETER=VALUE")
@@ -47,11 +46,11 @@ metrics such as ε, of the whole run, that do not exceed a bound.`,
 }
 
 func (a *app) suggest(ctx context.Context, f suggestFlags) error {
-	if f.study == "" || f.worker == "" {
-		return &usageError{errors.New("trial suggest: --study and --worker are required")}
+	if f.worker == "" {
+		return &usageError{errors.New("trial suggest: --worker is required")}
 	}
 	return a.session(ctx, func(ctx context.Context, client *dpareto.Client) error {
-		handle := client.Study(output.ID(f.study))
+		handle := client.Study(studyID(f.study))
 		study, err := handle.Get(ctx)
 		if err != nil {
 			return err

@@ -51,7 +51,7 @@ trials, deleted_trials and revision. It is 0 at the beginning.`,
 				return &usageError{fmt.Errorf("--order-by cannot be used with --%s: changes have an order of their own", sinceFlag)}
 			}
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
-				handle := client.Study(output.ID(args[0]))
+				handle := client.Study(studyID(args[0]))
 				study, err := handle.Get(ctx)
 				if err != nil {
 					return err
@@ -100,7 +100,7 @@ the model had expected. JSON shows the measurements on the way, too.`,
 				return err
 			}
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
-				handle := client.Study(output.ID(args[0]))
+				handle := client.Study(studyID(args[0]))
 				study, err := handle.Get(ctx)
 				if err != nil {
 					return err

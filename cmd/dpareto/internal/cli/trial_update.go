@@ -34,7 +34,7 @@ func (a *app) trialUpdateCommand() *cobra.Command {
 				return &usageError{errNoChange}
 			}
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
-				handle := client.Study(output.ID(args[0]))
+				handle := client.Study(studyID(args[0]))
 				study, err := handle.Get(ctx)
 				if err != nil {
 					return err
@@ -97,7 +97,7 @@ func (a *app) trialActionCommand(name, done, summary, text string, act func(cont
 				return err
 			}
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
-				study := client.Study(output.ID(args[0]))
+				study := client.Study(studyID(args[0]))
 				if err := act(ctx, study, number); err != nil {
 					return err
 				}

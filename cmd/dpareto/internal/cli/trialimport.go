@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -47,7 +46,7 @@ passed over, so that the command can be repeated after it was interrupted.`,
 		Args:    args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
-				return a.importTrials(ctx, client, output.ID(args[0]), args[1])
+				return a.importTrials(ctx, client, studyID(args[0]), args[1])
 			})
 		},
 	}
