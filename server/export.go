@@ -29,7 +29,12 @@ func (s *adminService) ExportStudy(req *dparetov1.ExportStudyRequest, stream grp
 	if err != nil {
 		return toStatus(err)
 	}
-	defer func() { err = toStatus(errors.Join(err, file.Close())) }()
+	defer func() {
+		if closed := file.Close(); err == nil {
+			err = closed
+		}
+		err = toStatus(err)
+	}()
 	buffered := bufio.NewWriter(file)
 	err = s.store.View(stream.Context(), func(tx *store.ReadTx) error {
 		return exportStudy(stream.Context(), tx, id, func(record *dparetov1.ExportedRecord) error {

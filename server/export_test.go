@@ -435,6 +435,18 @@ func (f *fixture) trialCount() int64 {
 	return counts["trial"].Keys
 }
 
+// What a study that is not there is answered with names it, and nothing else.
+func TestExportUnknown(t *testing.T) {
+	f := start(t)
+	stream, err := f.admin.ExportStudy(t.Context(), &dparetov1.ExportStudyRequest{Name: "studies/none"})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	if got := status.Convert(err); got.Code() != codes.NotFound || got.Message() != "study studies/none does not exist" {
+		t.Errorf("%v", err)
+	}
+}
+
 // A backup has everything that was acknowledged before, and its digest.
 func TestBackupStore(t *testing.T) {
 	f := start(t)

@@ -17,23 +17,38 @@ import (
 // compactBytes is how much of a store is rewritten in one transaction of a new file.
 const compactBytes = 16 << 20
 
-// Scratch creates a file beside the store that nobody else sees and that is gone when it
-// is closed, or the process ends.
+// Scratch creates a file that nobody else sees and that is gone when it is closed, or the
+// process ends: beside the store or, where that cannot be, among temporary files.
 func (d *DB) Scratch() (*os.File, error) {
-	file, err := scratch(d.path, "scratch")
-	if err != nil {
-		return nil, store.Unwritable(err)
+	file, err := scratch(filepath.Dir(d.path), filepath.Base(d.path), "scratch")
+	if err == nil {
+		return file, nil
 	}
-	return file, nil
+	if file, another := scratch(os.TempDir(), filepath.Base(d.path), "scratch"); another == nil {
+		return file, nil
+	}
+	return nil, store.Unwritable(err)
 }
 
 // Snapshot copies the store as it is now to a scratch file, positioned at its beginning.
 // The copy takes as long as the disk does and not as long as who reads it: a snapshot
 // keeps bbolt from reusing pages, so that the file grows, and from mapping a larger one.
+// A store on a device that cannot be written any more is copied to another one.
 func (d *DB) Snapshot(ctx context.Context) (*os.File, error) {
-	file, err := d.Scratch()
+	file, err := d.snapshot(ctx, filepath.Dir(d.path))
+	if errors.Is(err, store.ErrUnwritable) {
+		if file, another := d.snapshot(ctx, os.TempDir()); another == nil {
+			return file, nil
+		}
+	}
+	return file, err
+}
+
+// snapshot makes a snapshot in a folder.
+func (d *DB) snapshot(ctx context.Context, folder string) (*os.File, error) {
+	file, err := scratch(folder, filepath.Base(d.path), "snapshot")
 	if err != nil {
-		return nil, err
+		return nil, store.Unwritable(err)
 	}
 	if err = d.CopyTo(ctx, file); err == nil {
 		_, err = file.Seek(0, io.SeekStart)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -78,8 +79,14 @@ func TestFullFileSystem(t *testing.T) {
 	if d.Health() == nil {
 		t.Error("healthy without space")
 	}
+	elsewhere := t.TempDir()
+	t.Setenv("TMPDIR", folder)
 	if _, err := d.Snapshot(t.Context()); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("a snapshot without space: %v", err)
+	}
+	t.Setenv("TMPDIR", elsewhere)
+	if got := snapshotContents(t, d); len(got) != len(first) {
+		t.Errorf("a snapshot on another device has %d keys of %d", len(got), len(first))
 	}
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
@@ -101,6 +108,24 @@ func TestFullFileSystem(t *testing.T) {
 	if want := len(first) + len(second); len(stored) != want {
 		t.Errorf("%d keys, want %d", len(stored), want)
 	}
+}
+
+// snapshotContents returns what a snapshot holds.
+func snapshotContents(t *testing.T, d *DB) map[string]string {
+	t.Helper()
+	snapshot, err := d.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(snapshot)
+	if err = errors.Join(err, snapshot.Close()); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "snapshot.db")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return contents(t, path)
 }
 
 // writeLimited writes up to the limit of the size of files, which it sets, and on when it

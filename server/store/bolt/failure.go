@@ -224,7 +224,7 @@ const room = 1 << 20
 
 // roomBeside finds out by trying whether there is space for files beside path.
 func roomBeside(path string) (err error) {
-	file, err := scratch(path, "room")
+	file, err := scratch(filepath.Dir(path), filepath.Base(path), "room")
 	if err != nil {
 		return err
 	}
@@ -235,10 +235,10 @@ func roomBeside(path string) (err error) {
 	return file.Sync()
 }
 
-// scratch creates a file beside path that nobody else sees and that is gone when it is
-// closed, or the process ends.
-func scratch(path, what string) (*os.File, error) {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"."+what+"-*")
+// scratch creates a file in a folder for the store of a name that nobody else sees and that
+// is gone when it is closed, or the process ends.
+func scratch(folder, name, what string) (*os.File, error) {
+	file, err := os.CreateTemp(folder, "."+name+"."+what+"-*")
 	if err != nil {
 		return nil, err
 	}
