@@ -76,7 +76,7 @@ func (d *DB) failed(transaction int, cause error) error {
 func (d *DB) broken(tx *bbolt.Tx, panicked any) error {
 	d.stats.failures.Add(1)
 	f := &failure{
-		err:     store.Unwritable(fmt.Errorf("%w: %s: %v; %s", store.ErrCorrupt, d.path, panicked, advice)),
+		err:     store.Unwritable(fmt.Errorf("%w: %s: %v; dpareto check tells what is damaged; %s", store.ErrCorrupt, d.path, panicked, advice)),
 		lasting: true,
 	}
 	f.wedged = !rolledBack(tx)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
+	"syscall"
 
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
@@ -13,14 +15,16 @@ import (
 )
 
 // advice is what to do about a damaged file.
-const advice = "restore it from a backup (dpareto restore); dpareto check tells what is damaged"
+const advice = "restore it from a backup (dpareto restore)"
 
 // openFile opens a file with bbolt. Whatever is wrong with it becomes an error that names
 // the file.
 func openFile(path string, readOnly bool) (db *bbolt.DB, file *os.File, err error) {
 	defer func() {
 		if r := recover(); r != nil { // bbolt asserts what a page must be
-			err = fmt.Errorf("%w: %v", store.ErrCorrupt, r)
+			if err = faultOf(r); err == nil {
+				err = fmt.Errorf("%w: %v", store.ErrCorrupt, r)
+			}
 		}
 		if err != nil {
 			if file != nil {
@@ -43,7 +47,7 @@ func openFile(path string, readOnly bool) (db *bbolt.DB, file *os.File, err erro
 		},
 	})
 	if err != nil {
-		return nil, file, err
+		return nil, file, tooSmall(path, err)
 	}
 	if err := complete(db, file); err != nil {
 		return nil, nil, errors.Join(err, db.Close())
@@ -60,6 +64,16 @@ func openFile(path string, readOnly bool) (db *bbolt.DB, file *os.File, err erro
 		return nil, nil, errors.Join(err, db.Close())
 	}
 	return db, file, nil
+}
+
+// tooSmall says of a file that has not even its first pages that it is damaged: bbolt has no
+// error for that, and tries to write them to a file that it opened for reading.
+func tooSmall(path string, err error) error {
+	info, statErr := os.Stat(path)
+	if statErr != nil || info.Size() > 0 && !strings.Contains(err.Error(), "file size too small") || info.Size() == 0 && !errors.Is(err, syscall.EBADF) {
+		return err
+	}
+	return fmt.Errorf("%w: it has %d bytes", store.ErrCorrupt, info.Size())
 }
 
 // complete checks that no page is beyond the end of the file: a copy that broke off, or a

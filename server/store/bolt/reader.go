@@ -79,11 +79,11 @@ func catchFault(path string, err *error) func() {
 // than its pages say, or its device cannot be read. It returns nil for other panics, also
 // those of nil pointers.
 func faultOf(r any) error {
-	if f, ok := r.(interface {
+	if _, ok := r.(interface {
 		error
 		Addr() uintptr
-	}); ok {
-		return fmt.Errorf("%w: a page cannot be read: %w", store.ErrCorrupt, f)
+	}); ok { // its text speaks of nil pointers
+		return fmt.Errorf("%w: a page cannot be read: it is beyond the end of the file, or the device fails", store.ErrCorrupt)
 	}
 	return nil
 }

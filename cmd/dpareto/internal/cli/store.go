@@ -138,7 +138,8 @@ func (a *app) restoreCommand() *cobra.Command {
 		Use:   "restore --from FILE",
 		Short: "Make a backup the store",
 		Long: `Makes a copy of a backup the store, after checking it. No server may use the store. One that
-exists is replaced only with --force, and kept under the same name with ` + bolt.Backup + `.`,
+exists is replaced only with --force, and kept under the same name with ` + bolt.Backup + `; if there
+is such a file, too, nothing is done.`,
 		Example: "  dpareto restore --from dpareto-backup.db --store dpareto.db",
 		Args:    args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -147,6 +148,9 @@ exists is replaced only with --force, and kept under the same name with ` + bolt
 			}
 			path, err := storePath(to)
 			if err != nil {
+				return err
+			}
+			if err := keepsBoth(path, force); err != nil {
 				return err
 			}
 			report, err := bolt.Restore(cmd.Context(), from, path, force)
@@ -160,8 +164,22 @@ exists is replaced only with --force, and kept under the same name with ` + bolt
 	flags := cmd.Flags()
 	flags.StringVar(&from, "from", "", "backup to restore")
 	addStoreFlag(cmd, &to)
-	flags.BoolVar(&force, "force", false, "replace a store that exists")
+	flags.BoolVar(&force, "force", false, "replace a store that exists; it is kept as FILE"+bolt.Backup)
 	return cmd
+}
+
+// keepsBoth refuses to replace a store where an earlier one is kept: a second attempt, with
+// another backup, would throw away the store that the first one replaced.
+func keepsBoth(path string, force bool) error {
+	if !force {
+		return nil
+	}
+	for _, file := range []string{path, path + bolt.Backup} {
+		if _, err := os.Lstat(file); err != nil {
+			return nil //nolint:nilerr // what else is wrong shows when it is replaced
+		}
+	}
+	return fmt.Errorf("restore: %s would replace %s, which an earlier command kept: move that away first", path, path+bolt.Backup)
 }
 
 // addStoreFlag adds the flag of commands that work on the file of a store.
@@ -217,7 +235,7 @@ func (a *app) check(ctx context.Context, path string) error {
 		return err
 	}
 	if n := len(report.Faults); n > 0 {
-		return fmt.Errorf("check: %s has %d faults; restore it from a backup (dpareto restore)", path, n)
+		return fmt.Errorf("check: %s is not sound (faults: %d); restore it from a backup (dpareto restore)", path, n)
 	}
 	return nil
 }

@@ -72,7 +72,9 @@ func TestStoreCommands(t *testing.T) {
 	if _, err := os.Stat(file("b.db.bak")); err != nil {
 		t.Error(err)
 	}
+	wantFailure(t, "move that away first", "restore", "--from", file("backup.db"), "--store", file("b.db"), "--force")
 	mustInvoke(t, "", "compact", "--store", file("b.db"), "--discard")
+	mustInvoke(t, "", "restore", "--from", file("backup.db"), "--store", file("b.db"), "--force")
 	mustInvoke(t, "", "backup", "--store", file("b.db"), "--to", file("c.db"))
 	counts, _ := mustInvoke(t, "", "check", "--store", file("c.db"), "--output", "csv")
 	for _, want := range []string{"kind,keys,bytes\n", "\nstudy,1,", "\ntrial,4,"} {
