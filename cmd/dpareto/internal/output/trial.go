@@ -195,7 +195,7 @@ func Trial(spec *dparetov1.StudySpec, trial *dparetov1.Trial) *Table {
 			continue
 		}
 		cell := m.GetId() + " " + text(value)
-		if p := trial.GetProvenance().GetPredictions()[m.GetId()]; p != nil {
+		if p := trial.GetProvenance().GetPredictions()[m.GetId()]; p.GetLower() < p.GetUpper() { // others were computed
 			cell += ", expected " + Number(p.GetMedian()) + " (" + Number(p.GetLower()) + " to " + Number(p.GetUpper()) + ")"
 		}
 		add("metric", cell)
