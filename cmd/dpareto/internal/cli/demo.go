@@ -57,8 +57,14 @@ func (a *app) demoCommand() *cobra.Command {
 processes of their own; runs a study; and shows the front that they find.
 
   adult           logistic regression with DP-SGD on Adult (UCI census income)
-  adult-variance  the same with the noise of the paper's Table 1 taken as a variance, and
-                  without checkpoints, for comparisons
+  adult-adam      the same with DP-Adam
+  adult-svm       a linear SVM with DP-SGD on Adult
+  adult-variance  logistic regression with the noise of the paper's Table 1 taken as a
+                  variance, and without checkpoints, for comparisons
+  mnist           a network with hidden layers of 128 and 64 with DP-SGD on MNIST, with
+                  lots of 600 and a fixed noise multiplier
+  mnist-mlp1      a network with one hidden layer of 1000 with DP-SGD on MNIST
+  mnist-mlp2      that of mnist with lots and noise to be found
   svt             the sparse vector technique, compared with its exact front
 
 Adult comes from --data-dir, or the cache, or is downloaded (3.5 MB, with a checksum).
