@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/call"
 )
@@ -145,6 +146,10 @@ func subject(req any) (study, trial string) {
 		name = r.GetParent()
 	case interface{ GetStudyId() string }:
 		return clip(r.GetStudyId()), ""
+	case *dparetov1.UpdateStudyRequest:
+		name = r.GetStudy().GetName()
+	case *dparetov1.UpdateTrialRequest:
+		name = r.GetTrial().GetName()
 	}
 	study, ok := strings.CutPrefix(name, studyName(""))
 	if !ok {

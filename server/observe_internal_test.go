@@ -112,3 +112,25 @@ func TestScrapesHoldNobodyUp(t *testing.T) {
 	}
 	<-completed
 }
+
+// What a request is about, wherever its name stands.
+func TestSubject(t *testing.T) {
+	for _, tt := range []struct {
+		request      any
+		study, trial string
+	}{
+		{&dparetov1.GetStudyRequest{Name: "studies/a"}, "a", ""},
+		{&dparetov1.CompleteTrialRequest{Name: "studies/a/trials/7"}, "a", "7"},
+		{&dparetov1.CreateTrialRequest{Parent: "studies/a", Trial: &dparetov1.Trial{Name: "ignored"}}, "a", ""},
+		{&dparetov1.CreateStudyRequest{StudyId: "a"}, "a", ""},
+		{&dparetov1.UpdateStudyRequest{Study: &dparetov1.Study{Name: "studies/a"}}, "a", ""},
+		{&dparetov1.UpdateTrialRequest{Trial: &dparetov1.Trial{Name: "studies/a/trials/7"}}, "a", "7"},
+		{&dparetov1.UpdateTrialRequest{}, "", ""},
+		{&dparetov1.ListStudiesRequest{}, "", ""},
+		{&dparetov1.GetStudyRequest{Name: "elsewhere/a"}, "", ""},
+	} {
+		if study, trial := subject(tt.request); study != tt.study || trial != tt.trial {
+			t.Errorf("%T: study %q, trial %q, want %q and %q", tt.request, study, trial, tt.study, tt.trial)
+		}
+	}
+}
