@@ -333,10 +333,23 @@ func TestImportHalf(t *testing.T) {
 		})
 	}
 	wantCode(t, refused, codes.Aborted, "is being imported")
-	_, err = f.studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: "studies/many"})
-	if err == nil {
-		t.Error("a trial of an unfinished import can be read")
+	for { // also when trials are written already
+		var written bool
+		err := f.records.View(t.Context(), func(tx *store.ReadTx) error {
+			_, err := tx.Trial("many", 1)
+			written = err == nil
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if written {
+			break
+		}
+		runtime.Gosched()
 	}
+	_, err = f.studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: "studies/many/trials/1"})
+	wantCode(t, err, codes.NotFound, "studies/many/trials/1")
 	if _, err := f.importRecords(records); status.Code(err) != codes.Aborted {
 		t.Errorf("a second import of the study: %v", err)
 	}
@@ -392,6 +405,40 @@ func TestImportMany(t *testing.T) {
 	if lines(t, f.export("studies/many")) != lines(t, records) {
 		t.Error("exported again, the trials differ")
 	}
+}
+
+// Two imports at a time cannot give two studies one uid.
+func TestImportsOfOneUID(t *testing.T) {
+	f := start(t)
+	study := f.create("a", svtSpec())
+	records := f.export(study)
+	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+		t.Fatal(err)
+	}
+	first, err := f.admin.ImportStudy(t.Context())
+	if err == nil {
+		err = first.Send(&dparetov1.ImportStudyRequest{Record: records[0]})
+	}
+	for err == nil { // until it has begun
+		var marked bool
+		err = f.records.View(t.Context(), func(tx *store.ReadTx) (err error) { marked, err = tx.Importing("a"); return err })
+		if marked {
+			break
+		}
+		runtime.Gosched()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := proto.CloneOf(records[0])
+	other.GetStudy().GetStudy().Name = "studies/b"
+	_, err = f.importRecords([]*dparetov1.ExportedRecord{other})
+	wantCode(t, err, codes.Aborted, "uid")
+	if _, err := first.CloseAndRecv(); err != nil {
+		t.Error(err)
+	}
+	_, err = f.importRecords([]*dparetov1.ExportedRecord{other})
+	wantCode(t, err, codes.InvalidArgument, "uid")
 }
 
 // A study with many trials is deleted in pieces, also if a crash comes between, and nobody

@@ -58,6 +58,11 @@ func (s *Server) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportS
 		return nil, status.Errorf(codes.Aborted, "study %s is being imported or deleted by another call", studyName(i.id))
 	}
 	defer s.importing.end(i.id)
+	uid := "uid " + i.record.GetStudy().GetUid() // no id of a study
+	if !s.importing.begin(uid) {
+		return nil, status.Errorf(codes.Aborted, "another call imports a study with the %s", uid)
+	}
+	defer s.importing.end(uid)
 	existing, err := s.beginImport(ctx, i)
 	if err != nil {
 		return nil, err
@@ -118,22 +123,28 @@ func (s *Server) beginImport(ctx context.Context, i *studyImport) (existing *sto
 	if err := s.store.DropImport(ctx, i.id); err != nil {
 		return nil, err
 	}
+	// What is derived from studies is kept by their uid. None gets it meanwhile: uids of new
+	// studies are random, and no other call imports one with it.
+	err = s.store.View(ctx, func(tx *store.ReadTx) error {
+		if err := tx.FindStudy(i.id); !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		return tx.Studies("", func(other *storev1.StudyRecord) (bool, error) {
+			if other.GetStudy().GetUid() == i.record.GetStudy().GetUid() {
+				return false, i.invalid("record.study.study.uid", "is that of %s", other.GetStudy().GetName())
+			}
+			return true, ctx.Err()
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
 	err = s.store.Update(ctx, func(tx *store.Tx) error {
 		existing, err = tx.Study(i.id)
 		if !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 		existing = nil
-		// What is derived from studies is kept by their uid.
-		err := tx.Studies("", func(other *storev1.StudyRecord) (bool, error) {
-			if other.GetStudy().GetUid() == i.record.GetStudy().GetUid() {
-				return false, i.invalid("record.study.study.uid", "is that of %s", other.GetStudy().GetName())
-			}
-			return true, ctx.Err()
-		})
-		if err != nil {
-			return err
-		}
 		tx.BeginImport(i.id)
 		return s.checkStudies(&tx.ReadTx)
 	})
