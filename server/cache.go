@@ -198,13 +198,23 @@ func (s *cachedStudy) forgetHistory() {
 	}
 }
 
-// forget drops what is derived from a deleted study.
+// forget drops what is derived from a deleted study, and what is in the making.
 func (c *studyCache) forget(uid string) {
+	if cached := c.remove(uid); cached != nil {
+		cached.prepared.abandon()
+	}
+}
+
+// remove drops what is kept of a study and returns it, or nil.
+func (c *studyCache) remove(uid string) *cachedStudy {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if cached, ok := c.studies[uid]; ok {
-		c.kept -= cached.kept
-		delete(c.studies, uid)
-		c.forgetName(cached)
+	cached, ok := c.studies[uid]
+	if !ok {
+		return nil
 	}
+	c.kept -= cached.kept
+	delete(c.studies, uid)
+	c.forgetName(cached)
+	return cached
 }

@@ -174,3 +174,24 @@ func TestPreparationChangesNothing(t *testing.T) {
 	}
 	workers.Wait()
 }
+
+// Nothing is computed any more for a study that was deleted.
+func TestPreparesNothingForDeletedStudies(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	study, err := s.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cached, err := s.studies.get(study.GetStudy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	preparing, cancel := context.WithCancel(t.Context())
+	cached.prepared.current = &preparation{cancel: cancel}
+	if _, err := s.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/s"}); err != nil {
+		t.Fatal(err)
+	}
+	if preparing.Err() == nil {
+		t.Error("the next suggestion of a deleted study is still being prepared")
+	}
+}
