@@ -57,7 +57,7 @@ func TestValue(t *testing.T) {
 	now = now.Add(Every)
 	want("122", 2)
 	now = now.Add(Every)
-	want("122", 2) // nothing new
+	want("122", 2)                 // nothing new
 	now = now.Add(-24 * time.Hour) // the clock is set back
 	write(1, "2")
 	want("12", 3)
