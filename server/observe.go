@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -54,7 +55,7 @@ func (s *Server) observeStream(srv any, stream grpc.ServerStream, info *grpc.Str
 	elapsed := time.Since(start)
 	code := status.Code(reported)
 	method.End(code, elapsed)
-	s.logCall(ctx, info.FullMethod, observed.first, code, elapsed, err)
+	s.logCall(ctx, info.FullMethod, observed.request(), code, elapsed, err)
 	return reported
 }
 
@@ -62,8 +63,17 @@ func (s *Server) observeStream(srv any, stream grpc.ServerStream, info *grpc.Str
 type observedStream struct {
 	grpc.ServerStream
 
-	ctx   context.Context //nolint:containedctx // that of the stream
+	ctx context.Context //nolint:containedctx // that of the stream
+
+	mu    sync.Mutex // a request may come after the handler has given up waiting for it
 	first any
+}
+
+// request returns the first request, nil before it.
+func (s *observedStream) request() any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.first
 }
 
 // Context implements grpc.ServerStream.
@@ -72,6 +82,8 @@ func (s *observedStream) Context() context.Context { return s.ctx }
 // RecvMsg implements grpc.ServerStream.
 func (s *observedStream) RecvMsg(message any) error {
 	err := s.ServerStream.RecvMsg(message)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.first == nil && err == nil {
 		s.first = message
 		describeSpan(s.ctx, message)
