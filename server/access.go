@@ -25,6 +25,7 @@ import (
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/call"
 	"github.com/dpareto/dpareto/server/limit"
+	"github.com/dpareto/dpareto/server/reload"
 )
 
 const (
@@ -233,7 +234,8 @@ func (s *Server) authenticate(ctx context.Context, req any, info *grpc.UnaryServ
 }
 
 // authenticateStream is authenticate for streams. It looks at every request, and before
-// every answer again at whether the caller still may have it.
+// every answer again at whether the caller still may have it. A stream without an end is
+// also ended where there is nothing to answer.
 func (s *Server) authenticateStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	ctx, err := s.caller(stream.Context(), info.FullMethod)
 	if err != nil {
@@ -242,7 +244,20 @@ func (s *Server) authenticateStream(srv any, stream grpc.ServerStream, info *grp
 	if err := s.authorize(ctx, auth.FromContext(ctx), info.FullMethod, nil); err != nil {
 		return err
 	}
-	return handler(srv, &authorizedStream{ServerStream: stream, ctx: ctx, server: s, method: info.FullMethod})
+	a := &authorizedStream{ServerStream: stream, ctx: ctx, server: s, method: info.FullMethod}
+	if m, _ := auth.Lookup(info.FullMethod); !m.Endless || s.access.auth == nil {
+		return handler(srv, a)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a.ctx = ctx
+	go a.endWithRights(cancel)
+	if err = handler(srv, a); err != nil {
+		if lost := a.still(a.request()); lost != nil {
+			return lost // also in place of news that the caller may not have any more
+		}
+	}
+	return err
 }
 
 type authorizedStream struct {
@@ -274,13 +289,34 @@ func (a *authorizedStream) RecvMsg(m any) error {
 
 // SendMsg implements grpc.ServerStream.
 func (a *authorizedStream) SendMsg(m any) error {
-	a.mu.Lock()
-	first := a.first
-	a.mu.Unlock()
-	if err := a.still(first); err != nil {
+	if err := a.still(a.request()); err != nil {
 		return err
 	}
 	return a.ServerStream.SendMsg(withoutLeaseTokens(a.method, m))
+}
+
+// request returns the first request, nil before it.
+func (a *authorizedStream) request() any {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.first
+}
+
+// endWithRights calls cancel when the caller may not have the stream any more.
+func (a *authorizedStream) endWithRights(cancel context.CancelFunc) {
+	ticker := time.NewTicker(reload.Every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-a.ctx.Done():
+			return
+		case <-ticker.C:
+			if a.still(a.request()) != nil {
+				cancel()
+				return
+			}
+		}
+	}
 }
 
 // still authorizes again by what the credentials are now.

@@ -452,6 +452,36 @@ func TestStreamsAreAuthorizedAgain(t *testing.T) {
 	}
 }
 
+// A stream on which nothing happens ends, too, and does not tell that the study has gone.
+func TestIdleStreamsEndWithRights(t *testing.T) {
+	g := guard(t, limit.Limits{})
+	g.make("b-1")
+	idle := func(who string) grpc.ServerStreamingClient[dparetov1.WatchStudyResponse] {
+		stream, err := g.studies.WatchStudy(g.as(who), &dparetov1.WatchStudyRequest{Name: "studies/b-1"})
+		if err == nil {
+			_, err = stream.Recv() // the study
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stream
+	}
+	limited, viewer := idle("limited"), idle("viewer")
+	g.change(func(all []*auth.Credential) []*auth.Credential {
+		return slices.DeleteFunc(all, func(c *auth.Credential) bool { return c.Name == "limited" })
+	})
+	_, err := limited.Recv()
+	wantCode(t, err, codes.Unauthenticated, "")
+	g.change(func(all []*auth.Credential) []*auth.Credential {
+		return slices.DeleteFunc(all, func(c *auth.Credential) bool { return c.Name == "viewer" })
+	})
+	if _, err := g.studies.DeleteStudy(g.as("admin"), &dparetov1.DeleteStudyRequest{Name: "studies/b-1"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = viewer.Recv()
+	wantCode(t, err, codes.Unauthenticated, "")
+}
+
 // Streams are authorized by each of their requests.
 func TestStreamRequestsAreAuthorized(t *testing.T) {
 	g := guard(t, limit.Limits{})

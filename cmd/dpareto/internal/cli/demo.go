@@ -214,7 +214,7 @@ func (d *demo) startServer(ctx context.Context, storeFile string) error {
 	if err != nil {
 		return err
 	}
-	d.server, err = child.Start("server", d.console, childEnvironment(), program,
+	d.server, err = child.Start("server", d.console, childEnvironment(), program, //nolint:contextcheck // no command runs
 		"serve", "--supervised", "--listen", "127.0.0.1:0", "--store", storeFile, "--log-level", "warn")
 	if err != nil {
 		return err
@@ -260,7 +260,7 @@ func (d *demo) startAgents(study string) error {
 	}
 	for i := range demoAgents {
 		name := "agent-" + strconv.Itoa(i+1)
-		agent, err := child.Start(name, d.console, childEnvironment(), program,
+		agent, err := child.Start(name, d.console, childEnvironment(), program, //nolint:contextcheck // no command runs
 			"agent", "--supervised", "--server", d.app.client.address, "--study", study, "--worker-id", name,
 			"--workers", strconv.Itoa(d.workers), "--seed", strconv.FormatUint(d.seed, 10), "--data-dir", d.dataDir,
 			"--log-level", "warn")
@@ -301,7 +301,7 @@ func (d *demo) run(ctx context.Context, file *studyfile.File) (*demoResult, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := d.startAgents(file.ID); err != nil {
+	if err := d.startAgents(file.ID); err != nil { //nolint:contextcheck // see above
 		return nil, err
 	}
 	if err := d.wait(ctx, handle, file); err != nil {
