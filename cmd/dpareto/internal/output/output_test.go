@@ -2,6 +2,7 @@ package output_test
 
 import (
 	"bytes"
+	"errors"
 	"encoding/csv"
 	"encoding/json"
 	"flag"
@@ -384,5 +385,20 @@ func TestFormat(t *testing.T) {
 	}
 	if err := f.Set("xml"); err == nil || !strings.Contains(err.Error(), "table, json, csv") {
 		t.Errorf("Set(xml): %v", err)
+	}
+}
+
+// Texts of others neither steer the terminal nor look like rows; as data they are as they are.
+func TestTableShowsControlCharacters(t *testing.T) {
+	table := &output.Table{Columns: []string{"note"}, Rows: [][]any{{"a\x1b[2J\nb\u202e ε"}}}
+	var text, data bytes.Buffer
+	if err := errors.Join(table.WriteText(&text), table.WriteCSV(&data)); err != nil {
+		t.Fatal(err)
+	}
+	if want := "note\na\\x1b[2J\\nb\\u202e ε\n"; text.String() != want {
+		t.Errorf("text %q, want %q", &text, want)
+	}
+	if want := "note\n\"a\x1b[2J\nb\u202e ε\"\n"; data.String() != want {
+		t.Errorf("CSV %q, want %q", &data, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -99,10 +100,35 @@ func text(cell any) string {
 		return NumberDown(float64(v))
 	case time.Time:
 		return v.Local().Format("2006-01-02 15:04")
+	case string:
+		return visible(v)
 	default:
 		return full(cell)
 	}
 }
+
+// visible returns a text with its control characters written out, as Go does. Names, notes
+// and reasons come from others, and would else make the terminal do what they like, or look
+// like rows of their own.
+func visible(s string) string {
+	if !strings.ContainsFunc(s, isHidden) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if isHidden(r) {
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// isHidden reports whether a character is none that people see: a control or, as those that
+// turn the direction of text around, a format character.
+func isHidden(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) }
 
 // full returns a cell without loss.
 func full(cell any) string {
