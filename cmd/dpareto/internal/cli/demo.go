@@ -260,7 +260,7 @@ func (d *demo) startAgents(study string) error {
 	}
 	for i := range demoAgents {
 		name := "agent-" + strconv.Itoa(i+1)
-		agent, err := child.Start(name, d.console, childEnvironment(), program, //nolint:contextcheck // no command runs
+		agent, err := child.Start(name, d.console, childEnvironment(), program,
 			"agent", "--supervised", "--server", d.app.client.address, "--study", study, "--worker-id", name,
 			"--workers", strconv.Itoa(d.workers), "--seed", strconv.FormatUint(d.seed, 10), "--data-dir", d.dataDir,
 			"--log-level", "warn")

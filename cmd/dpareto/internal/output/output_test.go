@@ -2,9 +2,9 @@ package output_test
 
 import (
 	"bytes"
-	"errors"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"flag"
 	"math"
 	"os"
