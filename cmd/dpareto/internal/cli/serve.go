@@ -126,10 +126,7 @@ func (f *serveFlags) add(groups *flagGroups) {
 
 // validate refuses settings that make no sense, and warns of those that are not safe.
 func (f *serveFlags) validate(a *app) error {
-	if f.limits.OrDefault() != f.limits {
-		return &usageError{errors.New("limits must not be 0")}
-	}
-	if err := f.limits.Validate(); err != nil {
+	if err := f.checkLimits(); err != nil {
 		return &usageError{err}
 	}
 	if f.shutdownDelay < 0 || f.shutdownGrace < 0 {
@@ -138,12 +135,38 @@ func (f *serveFlags) validate(a *app) error {
 	if err := f.security.validate(); err != nil {
 		return err
 	}
+	if err := errors.Join(f.http.validate(), checkEndpoint(f.traces)); err != nil {
+		return &usageError{err}
+	}
 	if f.http.listen != "" {
 		if err := a.checkListen("http-listen", f.http.listen, &f.security); err != nil {
 			return err
 		}
 	}
 	return a.checkListen("listen", f.listen, &f.security)
+}
+
+// checkLimits refuses limits that let nothing through.
+func (f *serveFlags) checkLimits() error {
+	for _, l := range []struct {
+		name  string
+		value int64
+	}{
+		{"max-request-bytes", int64(f.limits.RequestBytes)},
+		{"max-studies", f.limits.Studies},
+		{"max-trials-per-study", f.limits.TrialsPerStudy},
+		{"max-calls", int64(f.limits.Calls)},
+		{"max-calls-per-principal", int64(f.limits.CallsPerPrincipal)},
+		{"max-streams", int64(f.limits.Streams)},
+		{"max-streams-per-principal", int64(f.limits.StreamsPerPrincipal)},
+		{"max-call-time", int64(f.limits.CallTime)},
+		{"max-connections", int64(f.limits.Connections)},
+	} {
+		if l.value <= 0 {
+			return fmt.Errorf("%s must be positive", l.name)
+		}
+	}
+	return nil
 }
 
 // checkServe checks the settings of a server and prints them.

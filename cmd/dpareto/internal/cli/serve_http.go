@@ -48,6 +48,19 @@ func addHTTPFlags(flags *pflag.FlagSet, f *httpFlags) {
 	flags.BoolVar(&f.pprof, "pprof", false, "serve profiles of the program under /debug/pprof/ on the HTTP port")
 }
 
+// validate refuses what the port cannot do, and settings of a port that there is not.
+func (f *httpFlags) validate() error {
+	if f.listen == "" && (f.pprof || len(f.origins) > 0) {
+		return errors.New("pprof and http-allow-origin take http-listen")
+	}
+	for _, origin := range f.origins {
+		if err := http.NewCrossOriginProtection().AddTrustedOrigin(origin); err != nil {
+			return fmt.Errorf("http-allow-origin: %w", err)
+		}
+	}
+	return nil
+}
+
 // httpOptions is what the HTTP port needs besides its flags.
 type httpOptions struct {
 	server  *server.Server

@@ -264,7 +264,7 @@ func TestHTTPUsage(t *testing.T) {
 	}
 	store := filepath.Join(t.TempDir(), "test.db")
 	_, stderr, code := invoke(t, "", "serve", "--store", store, "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--http-allow-origin", "example.org")
-	if code != exitUsage || !strings.Contains(stderr, "allowed origin") {
+	if code != exitUsage || !strings.Contains(stderr, "http-allow-origin") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 }

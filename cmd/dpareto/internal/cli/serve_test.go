@@ -57,8 +57,12 @@ func TestServeSecurityUsage(t *testing.T) {
 		{"--tls-client-ca a --tls-cert a --tls-key a", "takes auth-file"},
 		{"--tls-require-client-cert", "takes tls-client-ca"},
 		{"--reflection maybe", "auto, on or off"},
-		{"--max-calls 0", "must not be 0"},
-		{"--max-streams -1", "streams is negative"},
+		{"--max-calls 0", "max-calls must be positive"},
+		{"--max-call-time -1s", "max-call-time must be positive"},
+		{"--pprof", "take http-listen"},
+		{"--http-listen 127.0.0.1:0 --http-allow-origin example.org", "http-allow-origin"},
+		{"--otlp-endpoint 127.0.0.1:4317", "otlp-endpoint"},
+		{"--max-streams -1", "max-streams must be positive"},
 		{"--shutdown-grace -1s", "negative"},
 	} {
 		_, stderr, code := invoke(t, "", append([]string{"serve"}, strings.Fields(tt.args)...)...)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -25,6 +26,18 @@ func addTraceFlag(flags *pflag.FlagSet, endpoint *string) {
 		"none by default. The standard OTEL_* variables work, too")
 }
 
+// checkEndpoint refuses what is no URL of a collector; OpenTelemetry would ignore it.
+func checkEndpoint(endpoint string) error {
+	if endpoint == "" {
+		return nil
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("otlp-endpoint: %q is no URL such as http://127.0.0.1:4317", endpoint)
+	}
+	return nil
+}
+
 // wantsTraces reports whether the standard variables of OpenTelemetry ask for traces.
 func wantsTraces() bool {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
@@ -42,6 +55,9 @@ func wantsTraces() bool {
 func (a *app) startTracing(ctx context.Context, endpoint, service string) (provider trace.TracerProvider, stop func(), err error) {
 	if endpoint == "" && !wantsTraces() {
 		return nil, func() {}, nil
+	}
+	if err := checkEndpoint(endpoint); err != nil {
+		return nil, nil, &usageError{err}
 	}
 	var options []otlptracegrpc.Option
 	if endpoint != "" {
