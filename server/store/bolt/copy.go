@@ -37,8 +37,8 @@ func (d *DB) Scratch() (*os.File, error) {
 func (d *DB) Snapshot(ctx context.Context) (*os.File, error) {
 	file, err := d.snapshot(ctx, filepath.Dir(d.path))
 	if errors.Is(err, store.ErrUnwritable) {
-		if file, another := d.snapshot(ctx, os.TempDir()); another == nil {
-			return file, nil
+		if elsewhere, another := d.snapshot(ctx, os.TempDir()); another == nil {
+			return elsewhere, nil
 		}
 	}
 	return file, err

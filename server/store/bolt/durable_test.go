@@ -88,7 +88,7 @@ func TestRefusedByWhatIsNotDurable(t *testing.T) {
 			t.Fatal(err)
 		}
 		if cause != nil {
-			d.strikeOnce(afterCommit, 1, cause)
+			d.strikeOnce(afterCommit, cause)
 		}
 		refuse := func(tx store.ReadWriter) error {
 			if value, err := tx.Get("key"); value == nil || err != nil {

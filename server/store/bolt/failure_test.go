@@ -38,10 +38,10 @@ func openFast(t testing.TB, path string) *DB {
 	return d
 }
 
-func (d *DB) strikeOnce(at moment, n int, cause error) {
-	var struck atomic.Int64
+func (d *DB) strikeOnce(at moment, cause error) {
+	var struck atomic.Bool
 	fault := func(m moment) error {
-		if m != at || struck.Add(1) > int64(n) {
+		if m != at || struck.Swap(true) {
 			return nil
 		}
 		return cause
@@ -76,7 +76,7 @@ func TestRecoversUnderLoad(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	d.strikeOnce(beforeCommit, 1, syscall.EIO)
+	d.strikeOnce(beforeCommit, syscall.EIO)
 	put := func() error {
 		return d.Update(t.Context(), func(tx store.ReadWriter) error { tx.Put("key", nil); return nil })
 	}
@@ -199,7 +199,7 @@ func failCommits(t *testing.T, random *rand.Rand) {
 func TestRefusesWhileFailed(t *testing.T) {
 	d := open(t)
 	put(t, d, "a", "1")
-	d.strikeOnce(beforeCommit, 1, syscall.ENOSPC)
+	d.strikeOnce(beforeCommit, syscall.ENOSPC)
 	for range 3 {
 		err := d.Update(t.Context(), func(tx store.ReadWriter) error {
 			tx.Put("a", []byte("2"))
@@ -261,7 +261,7 @@ func TestReplacedFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.strikeOnce(beforeCommit, 1, syscall.EIO)
+	d.strikeOnce(beforeCommit, syscall.EIO)
 	var last error
 	for last == nil || !strings.Contains(last.Error(), "replaced by another file") {
 		last = d.Update(t.Context(), func(tx store.ReadWriter) error { tx.Put("a", []byte("2")); return nil })
