@@ -113,7 +113,7 @@ func (r *results) modelOf(ctx context.Context, n int) (*suggest.Model, error) {
 	for i := range r.measurements[:n] {
 		history.Evaluations = append(history.Evaluations, r.measurements[i].evaluation)
 	}
-	return suggest.FitModel(ctx, r.compiled.Problem, history, suggest.ModelOptions{Seed: r.study.GetSeed()})
+	return suggest.FitModel(ctx, r.compiled.Problem, history, suggest.ModelOptions{Seed: r.study.GetSeed(), ForReading: true})
 }
 
 // medians returns the posterior medians of the objectives of an estimate.

@@ -24,6 +24,7 @@ type observations struct {
 	position      []float64   // logarithm of the checkpoint
 	deterministic bool        // there is no noise
 	homoscedastic bool        // unknown noise is the same everywhere
+	forReading    bool        // see ModelOptions
 	tied          []int       // see surrogate.Options
 }
 
@@ -64,12 +65,22 @@ func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 			obs.Runs[i] = float64(r)
 		}
 		options.NoiseSlopes = !d.homoscedastic
+		if d.forReading {
+			prior := surrogate.DefaultPrior(d.lengthScales())
+			prior.Noise = readingNoise
+			options.Prior = prior
+		}
 	}
 	if slices.Max(d.group) > 0 && !d.homoscedastic {
 		obs.Groups, obs.Positions = d.group, d.position
 	}
 	return obs, options
 }
+
+// readingNoise is the prior of the logarithm of noise that is learned, relative to the
+// variance of the values, in models for reading: from 0.3 % to 100 % of it within two
+// standard deviations.
+var readingNoise = surrogate.Normal{Mean: -3, StdDev: 1.5}
 
 // lengthScales returns the number of different length scales.
 func (d *observations) lengthScales() int {
@@ -215,6 +226,7 @@ func (d *observations) digest(seed uint64, before [16]byte) [16]byte {
 	word(seed)
 	flag(d.deterministic)
 	flag(d.homoscedastic)
+	flag(d.forReading)
 	word(uint64(len(d.tied)))
 	for _, t := range d.tied {
 		word(uint64(t))

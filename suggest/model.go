@@ -32,6 +32,13 @@ type ModelOptions struct {
 	// Seed determines the starting points.
 	Seed uint64
 
+	// ForReading lets the data alone say how noisy single runs are, where no standard
+	// error is known. By default noise that has to be learned is expected to be a small
+	// share of the variance, so that a search does not give up on what a few runs do not
+	// tell apart. A model that is read, and from which configurations are chosen for their
+	// predictions, must not take luck for merit.
+	ForReading bool
+
 	// imputeInfeasible gives infeasible configurations the worst value seen.
 	imputeInfeasible bool
 
@@ -248,7 +255,7 @@ func (f *fitter) fitCost(ctx context.Context) (*surrogate.GP, error) {
 // observe gathers the data of metric j in the given evaluations.
 func (f *fitter) observe(j int, evaluations []int, imputeInfeasible bool) (*observations, error) {
 	o := &f.metrics[j]
-	data := &observations{deterministic: o.Known != nil, homoscedastic: f.options.homoscedastic, tied: f.tied}
+	data := &observations{deterministic: o.Known != nil, homoscedastic: f.options.homoscedastic, forReading: f.options.ForReading, tied: f.tied}
 	checkpoint := f.problem.checkpoint()
 	worst := math.NaN()
 	groups := make(map[int64]int) // of the surrogate, by run

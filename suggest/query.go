@@ -24,7 +24,8 @@ type Query struct {
 	Bounds []float64
 
 	// Confidence is the probability, in (0, 1), with which a modelled objective is at
-	// least as good as the value that stands for it.
+	// least as good as the value that stands for it, by the model: fit it with
+	// [ModelOptions.ForReading].
 	Confidence float64
 
 	// Seed determines the random draws of the search.

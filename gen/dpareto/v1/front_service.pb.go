@@ -625,7 +625,9 @@ type QueryFrontRequest struct {
 	Bounds map[string]float64 `protobuf:"bytes,2,rep,name=bounds,proto3" json:"bounds,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// Probability with which the bounds on measured objectives must hold, each by itself,
 	// for the mean that very many fresh runs would have: in (0, 1). Computed objectives are
-	// exact. Default 0.5.
+	// exact. It is the model's probability: of configurations that were chosen for their
+	// predictions it holds for somewhat fewer, as of all that is chosen by an estimate.
+	// Default 0.5.
 	Confidence float64 `protobuf:"fixed64,3,opt,name=confidence,proto3" json:"confidence,omitempty"`
 	// The objective that is made as good as the bounds allow, by metric id. Default: the
 	// first without a bound, or the first of all if every one has one.
@@ -1225,8 +1227,9 @@ func (x *PredictMetricsResponse) GetWarnings() []*Warning {
 type ConfigurationPrediction struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Predictions of measured objectives by id, by the model that chooses the posterior
-	// front. The interval holds, with a probability of 90 %, the mean that very many fresh
-	// runs of the configuration would have. A single run varies around that mean.
+	// front. By that model the mean that very many fresh runs of the configuration would
+	// have lies in the interval with a probability of 90 %. A single run varies around that
+	// mean.
 	Predictions map[string]*MetricPrediction `protobuf:"bytes,1,rep,name=predictions,proto3" json:"predictions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Values of computed metrics by id, exact.
 	ComputedMetrics map[string]*MetricValue `protobuf:"bytes,2,rep,name=computed_metrics,json=computedMetrics,proto3" json:"computed_metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
