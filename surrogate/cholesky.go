@@ -167,7 +167,7 @@ func cholesky(a blas64.Symmetric, minPivot float64) bool {
 	if a.N == 0 {
 		return true
 	}
-	if _, ok := lapack64.Potrf(a); !ok {
+	if !potrf(a) {
 		return false
 	}
 	for i := range a.N {
@@ -177,6 +177,62 @@ func cholesky(a blas64.Symmetric, minPivot float64) bool {
 		}
 	}
 	return true
+}
+
+// blockSize is that of gonum's blocked algorithms.
+const blockSize = 64
+
+// potrf overwrites the lower triangle of a with its Cholesky factor, and reports whether
+// it has one. It does what lapack64.Potrf does, to the last bit, but on the calling
+// goroutine: that one starts as many as Go has processors, over which [Workers] have no
+// power.
+func potrf(a blas64.Symmetric) bool {
+	for j := 0; j < a.N; j += blockSize {
+		width := min(blockSize, a.N-j)
+		left := block(a, j, 0, width, j)
+		corner := blas64.Symmetric{Uplo: blas.Lower, N: width, Stride: a.Stride, Data: a.Data[j*a.Stride+j:]}
+		if j > 0 {
+			blas64.Syrk(blas.NoTrans, -1, left, 1, corner)
+		}
+		factor, ok := lapack64.Potrf(corner)
+		if !ok {
+			return false
+		}
+		if rest := a.N - j - width; rest > 0 {
+			panel := block(a, j+width, j, rest, width)
+			if j > 0 {
+				subtractProduct(panel, block(a, j+width, 0, rest, j), left)
+			}
+			blas64.Trsm(blas.Right, blas.Trans, 1, factor, panel)
+		}
+	}
+	return true
+}
+
+// subtractProduct computes c −= a·bᵀ, where b has at most blockSize rows, in the order of
+// gonum's parallel product: block by block, and those of one row in turn. Its own product
+// of single blocks is not parallel.
+func subtractProduct(c, a, b blas64.General) {
+	const fewBlocks = 4 // below, gonum does not cut the matrices
+	if c.Rows <= (fewBlocks-1)*blockSize {
+		blas64.Gemm(blas.NoTrans, blas.Trans, -1, a, b, 1, c)
+		return
+	}
+	for i := 0; i < c.Rows; i += blockSize {
+		rows := min(blockSize, c.Rows-i)
+		part := blas64.General{Rows: rows, Cols: c.Cols, Stride: c.Stride, Data: c.Data[i*c.Stride:]}
+		for k := 0; k < a.Cols; k += blockSize {
+			cols := min(blockSize, a.Cols-k)
+			blas64.Gemm(blas.NoTrans, blas.Trans, -1,
+				blas64.General{Rows: rows, Cols: cols, Stride: a.Stride, Data: a.Data[i*a.Stride+k:]},
+				blas64.General{Rows: b.Rows, Cols: cols, Stride: b.Stride, Data: b.Data[k:]}, 1, part)
+		}
+	}
+}
+
+// block returns a rectangle of the lower triangle of a.
+func block(a blas64.Symmetric, i, j, rows, cols int) blas64.General {
+	return blas64.General{Rows: rows, Cols: cols, Stride: a.Stride, Data: a.Data[i*a.Stride+j:]}
 }
 
 // logLikelihood returns −½ zᵀz − Σ log L_ii − n/2 log 2π, the logarithm of the

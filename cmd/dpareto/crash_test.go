@@ -70,9 +70,10 @@ func trialsOf(t *testing.T, study *dpareto.Study) []*dparetov1.Trial {
 
 // midTraining starts an agent with two workers and waits until both are in the middle of
 // a training.
-func midTraining(t *testing.T, address string, study *dpareto.Study) *process {
+func midTraining(t *testing.T, address string, study *dpareto.Study, flags ...string) *process {
 	t.Helper()
-	agent := start(t, command(t, "agent", "--server", address, "--study", "adult", "--workers", "2", "--worker-id", "first"), io.Discard)
+	flags = append([]string{"agent", "--server", address, "--study", "adult", "--workers", "2", "--worker-id", "first"}, flags...)
+	agent := start(t, command(t, flags...), io.Discard)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	ticker := time.NewTicker(5 * time.Millisecond)
@@ -167,14 +168,15 @@ func TestAgentKilledMidEpoch(t *testing.T) {
 
 // An agent that is asked to stop in the middle of an epoch gives its trials back at once:
 // another one finishes the study, although the leases would last for longer than the test.
+// Where a job controller asks for it, it ends as one that failed.
 func TestAgentStopsMidEpoch(t *testing.T) {
 	const trials = 3
 	srv := serve(t, filepath.Join(t.TempDir(), "studies.db"), "127.0.0.1:0")
 	must(t, "--server", srv.address, "study", "create", epochStudy(t, trials, time.Hour))
 	study := studyAt(t, srv.address)
-	agent := midTraining(t, srv.address, study)
-	if code := agent.signal(syscall.SIGTERM); code != 0 {
-		t.Errorf("exit code %d", code)
+	agent := midTraining(t, srv.address, study, "--fail-when-stopped")
+	if code := agent.signal(syscall.SIGTERM); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
 	}
 	if log := strings.Join(agent.lines(), "\n"); !strings.Contains(log, "its trials were given back") || strings.Contains(log, "level=WARN") {
 		t.Errorf("log\n%s", log)

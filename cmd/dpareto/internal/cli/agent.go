@@ -40,16 +40,17 @@ const (
 )
 
 type agentFlags struct {
-	study       string
-	workers     int
-	workerID    string
-	dataDir     string
-	trainer     string
-	seed        uint64
-	hasSeed     bool
-	noiseSource string
-	supervised  bool
-	traces      string // endpoint
+	study           string
+	workers         int
+	workerID        string
+	dataDir         string
+	trainer         string
+	seed            uint64
+	hasSeed         bool
+	noiseSource     string
+	supervised      bool
+	traces          string // endpoint
+	failWhenStopped bool
 }
 
 func (a *app) agentCommand() *cobra.Command {
@@ -64,8 +65,8 @@ The trainer and its settings are those of the study's spec. The built-in ones ar
 
 ` + trainerHelp() + `
 While the server is away the agent goes on by itself. SIGTERM or Ctrl-C stops it: it
-gives its trials back first, within moments, and ends with exit code 0. A second one ends
-it at once; other workers then get its trials when their leases run out.
+gives its trials back first, within moments, and ends with exit code 0 (but see
+--fail-when-stopped). A second one ends it at once; other workers then get its trials when their leases run out.
 
 On a terminal a bar for each worker shows its trial; elsewhere the log does, every few
 seconds.
@@ -94,12 +95,18 @@ agent of the same study and user on the host has.`,
 	flags.StringVar(&f.trainer, "trainer", "", "trainer to use in place of that of the study's spec")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the training; default: drawn")
 	flags.StringVar(&f.noiseSource, "noise-source", "", "where the noise of the training comes from: seed, or os (see above); default: as the study's spec sets it")
+	flags.BoolVar(&f.failWhenStopped, "fail-when-stopped", false,
+		"end with exit code 1 when stopped by a signal, so that a job controller starts the agent again")
+	fromEnvironment(flags, "fail-when-stopped")
 	addTraceFlag(flags, &f.traces)
 	fromEnvironment(flags, "otlp-endpoint")
 	addSupervisedFlag(cmd, &f.supervised)
 	a.addClientFlags(cmd)
 	return cmd
 }
+
+// errStopped is how an agent ends that was stopped, where that is to be a failure.
+var errStopped = errors.New("stopped before the study was complete")
 
 // validate checks the flags.
 func (f *agentFlags) validate() error {
@@ -208,6 +215,9 @@ func (a *app) agent(ctx context.Context, f agentFlags) error {
 		a.logger.Info("the study hands out no more trials", "study", handle.Name())
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		a.logger.Info("agent stopped; its trials were given back", "study", handle.Name())
+		if f.failWhenStopped {
+			return errStopped
+		}
 		return nil
 	}
 	return err
