@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/call"
+	"github.com/dpareto/dpareto/server/store"
 )
 
 // slowCall is the duration above which a call is logged.
@@ -97,6 +99,7 @@ func (s *Server) logCall(ctx context.Context, method string, req any, code codes
 	level, text := slog.LevelDebug, "call"
 	switch {
 	case isEndless(method) && s.access.draining.Err() != nil: // and so it has to end
+	case errors.Is(err, store.ErrUnwritable): // the log says once why, and when that is over
 	case isFault(code):
 		level, text = slog.LevelError, "call failed"
 	case code != codes.OK && isAudited(method):
