@@ -7,9 +7,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
@@ -220,11 +222,40 @@ func documentedCommands(t *testing.T, path string) [][]string {
 	for line := range strings.Lines(string(text)) {
 		line, _, _ = strings.Cut(line, "#")
 		if rest, ok := strings.CutPrefix(line, "    dpareto "); ok && !strings.HasPrefix(rest, "serve ") {
-			out = append(out, strings.Fields(rest))
+			out = append(out, words(rest))
 		}
 	}
 	return out
 }
+
+// words splits a line as a shell does that knows quotes and nothing else.
+func words(line string) []string {
+	var all []string
+	var word strings.Builder
+	quote, inside := rune(0), false
+	for _, r := range line {
+		switch {
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote, inside = r, true
+		case r == quote:
+			quote = 0
+		case quote == 0 && unicode.IsSpace(r):
+			if inside {
+				all = append(all, word.String())
+				word.Reset()
+			}
+			inside = false
+		default:
+			word.WriteRune(r)
+			inside = true
+		}
+	}
+	return all
+}
+
+// notInTour begins documented commands that a tour cannot take: they have no end, or take
+// the study or its training away.
+var notInTour = []string{"study create FILE", "study watch", "study delete", "trial stop"}
 
 // Every command of the tour in README.md, and of docs/studies.md after it, works as it
 // stands there, on a study of fewer trials.
@@ -247,7 +278,7 @@ func TestTour(t *testing.T) {
 		t.Errorf("%d commands", len(commands))
 	}
 	for _, args := range commands {
-		if args[0] == "study" && args[1] == "create" && args[2] == "FILE" {
+		if slices.ContainsFunc(notInTour, func(skipped string) bool { return strings.HasPrefix(strings.Join(args, " "), skipped) }) {
 			continue
 		}
 		cmd := command(t, args...)
