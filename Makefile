@@ -78,7 +78,7 @@ bench-ablation: build ## Tell what each part of the engine is worth on Adult (ha
 fuzz: ## Run every fuzz target for 30 seconds
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | while read -r file; do \
 		for target in $$(grep -oE '^func Fuzz[A-Za-z0-9_]*' "$$file" | cut -d' ' -f2); do \
-			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime 30s "./$$(dirname "$$file")"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime 30s -fuzzminimizetime 10x "./$$(dirname "$$file")"; \
 		done; \
 	done
 

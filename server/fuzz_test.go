@@ -144,7 +144,11 @@ func (f *fuzzer) send(t testing.TB, method protoreflect.MethodDescriptor, req pr
 		ctx = watch
 	}
 	err := call(ctx, t, f.conn, method, req)
-	switch code := status.Code(err); code {
+	code := status.Code(err)
+	if code == codes.Unimplemented && strings.Contains(err.Error(), "is not supported by this version") {
+		code = codes.InvalidArgument // a field from the future
+	}
+	switch code {
 	case codes.Internal, codes.Unknown, codes.DataLoss, codes.Unavailable, codes.Unimplemented:
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			t.Errorf("%s: %v\n%v", method.FullName(), err, req)
