@@ -21,7 +21,11 @@ import (
 // TestCompleteIsIdempotentAndNeverOverwrites, TestBadMeasurements (values that are not
 // finite, unknown metrics, missing objectives), TestCreateStudy (another spec under a
 // name that exists), TestLeaseExpiry (late results), TestListTrials (page sizes),
-// TestSuggestionsAreDeterministic, TestHostileRequests (codes).
+// TestSuggestionsAreDeterministic, TestHostileRequests (codes), BenchmarkObservedFront
+// (fronts in time that grows with the square of the trials), TestBackupStore and package
+// bolt's TestSnapshotWhileWriting (copies in the middle of writes), TestLedgerChargesEveryRun (what
+// deleted trials have spent), package cli's TestDefaultStore (where the store lies), and
+// the command's TestKilledUnderLoad (SIGKILL in the middle of anything).
 
 // Trials that users create and trials that are suggested never get the same number, and
 // none gets lost, whoever comes first.

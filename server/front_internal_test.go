@@ -12,6 +12,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
@@ -264,5 +265,46 @@ func TestLatestFails(t *testing.T) {
 	}
 	if _, err := l.get(t.Context(), s, 4, nil); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("after closing: %v", err)
+	}
+}
+
+// BenchmarkObservedFront reads the observed front of 10,000 trials, each of which is
+// decoded: the time grows with their number and not with its square.
+func BenchmarkObservedFront(b *testing.B) {
+	s := serviceWith(b, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	study := runs(b, s, nil)
+	rng := rand.New(rand.NewPCG(1, 1))
+	const trials, batch = 10_000, 500
+	for range trials / batch {
+		err := s.changeStudy(b.Context(), "runs", new(mutation), func(c *change) error {
+			for range batch {
+				point := []float64{rng.Float64(), float64(1 + rng.IntN(64))}
+				record, err := c.create(point, dparetov1.TrialOrigin_TRIAL_ORIGIN_IMPORTED, nil)
+				if err != nil {
+					return err
+				}
+				final, _, err := c.compiled.Measurement("m", point, errorAt(0, rng.Float64()), true)
+				if err != nil {
+					return err
+				}
+				before := record.GetTrial().GetState()
+				record.Trial.FinalMeasurement = final
+				c.finish(record, dparetov1.TrialState_TRIAL_STATE_SUCCEEDED, "")
+				if err := c.put(record, before); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	fronts := &frontService{Server: s.Server}
+	req := &dparetov1.GetFrontRequest{Name: study.GetName(), Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED}
+	for b.Loop() {
+		if _, err := fronts.GetFront(b.Context(), req); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
