@@ -16,6 +16,8 @@ import (
 var unimplementedFields = map[protoreflect.FullName]bool{
 	"dpareto.v1.StudySpec.private_mode":    true,
 	"dpareto.v1.StudySpec.random_stopping": true,
+	"dpareto.v1.StudySpec.test_ledger":     true,
+	"dpareto.v1.StudySpec.train_ledger":    true,
 }
 
 // refuseUnimplemented refuses requests that use what the server does not support.

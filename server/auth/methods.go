@@ -83,6 +83,12 @@ var methods = map[string]Method{
 	dparetov1.PrivacyService_GetPrivacyLedger_FullMethodName:   {Role: Viewer, Scope: Study, Resource: inName},
 	dparetov1.PrivacyService_ReaccountStudy_FullMethodName:     {Role: Admin, Scope: Study, Resource: inName, Audited: true},
 
+	dparetov1.ReleaseService_CreateLedger_FullMethodName:    {Role: Admin, Scope: WholeServer, Audited: true},
+	dparetov1.ReleaseService_GetLedger_FullMethodName:       {Role: Viewer, Scope: WholeServer},
+	dparetov1.ReleaseService_ListLedgers_FullMethodName:     {Role: Viewer, Scope: WholeServer},
+	dparetov1.ReleaseService_ListCharges_FullMethodName:     {Role: Viewer, Scope: WholeServer},
+	dparetov1.ReleaseService_GetRelease_FullMethodName:      {Role: Viewer, Scope: WholeServer},
+	dparetov1.ReleaseService_ListReleases_FullMethodName:    {Role: Viewer, Scope: WholeServer},
 	dparetov1.ReleaseService_ReleaseBest_FullMethodName:     {Role: Admin, Scope: Study, Resource: inName, Audited: true},
 	dparetov1.ReleaseService_ReleaseFront_FullMethodName:    {Role: Admin, Scope: Study, Resource: inName, Audited: true},
 	dparetov1.ReleaseService_SelectPrivately_FullMethodName: {Role: Admin, Scope: WholeServer, Audited: true},

@@ -502,7 +502,10 @@ type GetPrivacyLedgerResponse struct {
 	// What a reader must know, and what the ledger does not cover.
 	Warnings []*Warning `protobuf:"bytes,10,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Revision of the study that the ledger shows.
-	Revision      int64 `protobuf:"varint,11,opt,name=revision,proto3" json:"revision,omitempty"`
+	Revision int64 `protobuf:"varint,11,opt,name=revision,proto3" json:"revision,omitempty"`
+	// For studies with private_mode or random_stopping: what publishing guarantees, and what
+	// is spent of it.
+	Publication   *Publication `protobuf:"bytes,12,opt,name=publication,proto3" json:"publication,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -612,6 +615,13 @@ func (x *GetPrivacyLedgerResponse) GetRevision() int64 {
 		return x.Revision
 	}
 	return 0
+}
+
+func (x *GetPrivacyLedgerResponse) GetPublication() *Publication {
+	if x != nil {
+		return x.Publication
+	}
+	return nil
 }
 
 // The runs with one outcome.
@@ -982,7 +992,7 @@ var File_dpareto_v1_privacy_service_proto protoreflect.FileDescriptor
 const file_dpareto_v1_privacy_service_proto_rawDesc = "" +
 	"\n" +
 	" dpareto/v1/privacy_service.proto\x12\n" +
-	"dpareto.v1\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\"\xa5\x02\n" +
+	"dpareto.v1\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x16dpareto/v1/study.proto\"\xa5\x02\n" +
 	"\x15ComputeEpsilonRequest\x121\n" +
 	"\aprivacy\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\aprivacy\x12Q\n" +
 	"\n" +
@@ -1024,7 +1034,7 @@ const file_dpareto_v1_privacy_service_proto_rawDesc = "" +
 	"\x17GetPrivacyLedgerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05delta\x18\x02 \x01(\x01R\x05delta\x12\x16\n" +
-	"\x06metric\x18\x03 \x01(\tR\x06metric\"\xd0\x03\n" +
+	"\x06metric\x18\x03 \x01(\tR\x06metric\"\x8b\x04\n" +
 	"\x18GetPrivacyLedgerResponse\x12\x12\n" +
 	"\x04runs\x18\x01 \x01(\x03R\x04runs\x12'\n" +
 	"\x0flargest_epsilon\x18\x02 \x01(\x01R\x0elargestEpsilon\x128\n" +
@@ -1039,7 +1049,8 @@ const file_dpareto_v1_privacy_service_proto_rawDesc = "" +
 	"\funknown_runs\x18\t \x01(\x03R\vunknownRuns\x12/\n" +
 	"\bwarnings\x18\n" +
 	" \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\x12\x1a\n" +
-	"\brevision\x18\v \x01(\x03R\brevision\"\xec\x01\n" +
+	"\brevision\x18\v \x01(\x03R\brevision\x129\n" +
+	"\vpublication\x18\f \x01(\v2\x17.dpareto.v1.PublicationR\vpublication\"\xec\x01\n" +
 	"\vLedgerEntry\x123\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x19.dpareto.v1.LedgerOutcomeR\aoutcome\x12\x12\n" +
 	"\x04runs\x18\x02 \x01(\x03R\x04runs\x12!\n" +
@@ -1126,6 +1137,7 @@ var file_dpareto_v1_privacy_service_proto_goTypes = []any{
 	(*PrivacyGuarantee)(nil),           // 17: dpareto.v1.PrivacyGuarantee
 	(*Value)(nil),                      // 18: dpareto.v1.Value
 	(*Warning)(nil),                    // 19: dpareto.v1.Warning
+	(*Publication)(nil),                // 20: dpareto.v1.Publication
 }
 var file_dpareto_v1_privacy_service_proto_depIdxs = []int32{
 	16, // 0: dpareto.v1.ComputeEpsilonRequest.privacy:type_name -> dpareto.v1.PrivacySpec
@@ -1141,27 +1153,28 @@ var file_dpareto_v1_privacy_service_proto_depIdxs = []int32{
 	17, // 10: dpareto.v1.GetPrivacyLedgerResponse.fixed_in_advance:type_name -> dpareto.v1.PrivacyGuarantee
 	7,  // 11: dpareto.v1.GetPrivacyLedgerResponse.entries:type_name -> dpareto.v1.LedgerEntry
 	19, // 12: dpareto.v1.GetPrivacyLedgerResponse.warnings:type_name -> dpareto.v1.Warning
-	0,  // 13: dpareto.v1.LedgerEntry.outcome:type_name -> dpareto.v1.LedgerOutcome
-	16, // 14: dpareto.v1.ReaccountStudyRequest.privacy:type_name -> dpareto.v1.PrivacySpec
-	10, // 15: dpareto.v1.ReaccountStudyResponse.before:type_name -> dpareto.v1.AccountingSummary
-	10, // 16: dpareto.v1.ReaccountStudyResponse.after:type_name -> dpareto.v1.AccountingSummary
-	16, // 17: dpareto.v1.AccountingSummary.privacy:type_name -> dpareto.v1.PrivacySpec
-	15, // 18: dpareto.v1.AccountingSummary.accountants:type_name -> dpareto.v1.AccountingSummary.AccountantsEntry
-	18, // 19: dpareto.v1.ComputeEpsilonRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
-	18, // 20: dpareto.v1.CalibrateMechanismRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
-	1,  // 21: dpareto.v1.PrivacyService.ComputeEpsilon:input_type -> dpareto.v1.ComputeEpsilonRequest
-	3,  // 22: dpareto.v1.PrivacyService.CalibrateMechanism:input_type -> dpareto.v1.CalibrateMechanismRequest
-	5,  // 23: dpareto.v1.PrivacyService.GetPrivacyLedger:input_type -> dpareto.v1.GetPrivacyLedgerRequest
-	8,  // 24: dpareto.v1.PrivacyService.ReaccountStudy:input_type -> dpareto.v1.ReaccountStudyRequest
-	2,  // 25: dpareto.v1.PrivacyService.ComputeEpsilon:output_type -> dpareto.v1.ComputeEpsilonResponse
-	4,  // 26: dpareto.v1.PrivacyService.CalibrateMechanism:output_type -> dpareto.v1.CalibrateMechanismResponse
-	6,  // 27: dpareto.v1.PrivacyService.GetPrivacyLedger:output_type -> dpareto.v1.GetPrivacyLedgerResponse
-	9,  // 28: dpareto.v1.PrivacyService.ReaccountStudy:output_type -> dpareto.v1.ReaccountStudyResponse
-	25, // [25:29] is the sub-list for method output_type
-	21, // [21:25] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	20, // 13: dpareto.v1.GetPrivacyLedgerResponse.publication:type_name -> dpareto.v1.Publication
+	0,  // 14: dpareto.v1.LedgerEntry.outcome:type_name -> dpareto.v1.LedgerOutcome
+	16, // 15: dpareto.v1.ReaccountStudyRequest.privacy:type_name -> dpareto.v1.PrivacySpec
+	10, // 16: dpareto.v1.ReaccountStudyResponse.before:type_name -> dpareto.v1.AccountingSummary
+	10, // 17: dpareto.v1.ReaccountStudyResponse.after:type_name -> dpareto.v1.AccountingSummary
+	16, // 18: dpareto.v1.AccountingSummary.privacy:type_name -> dpareto.v1.PrivacySpec
+	15, // 19: dpareto.v1.AccountingSummary.accountants:type_name -> dpareto.v1.AccountingSummary.AccountantsEntry
+	18, // 20: dpareto.v1.ComputeEpsilonRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
+	18, // 21: dpareto.v1.CalibrateMechanismRequest.ParametersEntry.value:type_name -> dpareto.v1.Value
+	1,  // 22: dpareto.v1.PrivacyService.ComputeEpsilon:input_type -> dpareto.v1.ComputeEpsilonRequest
+	3,  // 23: dpareto.v1.PrivacyService.CalibrateMechanism:input_type -> dpareto.v1.CalibrateMechanismRequest
+	5,  // 24: dpareto.v1.PrivacyService.GetPrivacyLedger:input_type -> dpareto.v1.GetPrivacyLedgerRequest
+	8,  // 25: dpareto.v1.PrivacyService.ReaccountStudy:input_type -> dpareto.v1.ReaccountStudyRequest
+	2,  // 26: dpareto.v1.PrivacyService.ComputeEpsilon:output_type -> dpareto.v1.ComputeEpsilonResponse
+	4,  // 27: dpareto.v1.PrivacyService.CalibrateMechanism:output_type -> dpareto.v1.CalibrateMechanismResponse
+	6,  // 28: dpareto.v1.PrivacyService.GetPrivacyLedger:output_type -> dpareto.v1.GetPrivacyLedgerResponse
+	9,  // 29: dpareto.v1.PrivacyService.ReaccountStudy:output_type -> dpareto.v1.ReaccountStudyResponse
+	26, // [26:30] is the sub-list for method output_type
+	22, // [22:26] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_privacy_service_proto_init() }
@@ -1171,6 +1184,7 @@ func file_dpareto_v1_privacy_service_proto_init() {
 	}
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()
+	file_dpareto_v1_study_proto_init()
 	file_dpareto_v1_privacy_service_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -22,28 +22,277 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// The account of one dataset: what everything that was published about it has cost.
+type Ledger struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Resource name: ledgers/{ledger}. The id is like that of a study.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Output only. Identifier that is never used again.
+	Uid string `protobuf:"bytes,2,opt,name=uid,proto3" json:"uid,omitempty"`
+	// Which records these are, for people. At most 10,000 characters.
+	Description string `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
+	// Required. Number of records, at least 1. Public: sensitivities are derived from it.
+	Records int64 `protobuf:"varint,4,opt,name=records,proto3" json:"records,omitempty"`
+	// Required. ε of everything that is ever charged, positive and finite.
+	Epsilon float64 `protobuf:"fixed64,5,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
+	// Required. δ of everything that is ever charged, in (0, 1).
+	Delta float64 `protobuf:"fixed64,6,opt,name=delta,proto3" json:"delta,omitempty"`
+	// Required. The adjacency of all guarantees. ADJACENCY_REPLACE_ONE for datasets that
+	// results are evaluated on.
+	Adjacency Adjacency `protobuf:"varint,7,opt,name=adjacency,proto3,enum=dpareto.v1.Adjacency" json:"adjacency,omitempty"`
+	// Output only. What is spent: an account of the charges so far. It may depend on
+	// results; the guarantee for the whole ledger is the declared one.
+	Spent *PrivacyGuarantee `protobuf:"bytes,8,opt,name=spent,proto3" json:"spent,omitempty"`
+	// Output only. Number of charges.
+	Charges int64 `protobuf:"varint,9,opt,name=charges,proto3" json:"charges,omitempty"`
+	// Output only. The largest ε of one more release with δ = 0 that the budget admits.
+	RemainingEpsilon float64 `protobuf:"fixed64,10,opt,name=remaining_epsilon,json=remainingEpsilon,proto3" json:"remaining_epsilon,omitempty"`
+	// Output only. Time of creation.
+	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ledger) Reset() {
+	*x = Ledger{}
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ledger) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ledger) ProtoMessage() {}
+
+func (x *Ledger) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ledger.ProtoReflect.Descriptor instead.
+func (*Ledger) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *Ledger) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Ledger) GetUid() string {
+	if x != nil {
+		return x.Uid
+	}
+	return ""
+}
+
+func (x *Ledger) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *Ledger) GetRecords() int64 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
+func (x *Ledger) GetEpsilon() float64 {
+	if x != nil {
+		return x.Epsilon
+	}
+	return 0
+}
+
+func (x *Ledger) GetDelta() float64 {
+	if x != nil {
+		return x.Delta
+	}
+	return 0
+}
+
+func (x *Ledger) GetAdjacency() Adjacency {
+	if x != nil {
+		return x.Adjacency
+	}
+	return Adjacency_ADJACENCY_UNSPECIFIED
+}
+
+func (x *Ledger) GetSpent() *PrivacyGuarantee {
+	if x != nil {
+		return x.Spent
+	}
+	return nil
+}
+
+func (x *Ledger) GetCharges() int64 {
+	if x != nil {
+		return x.Charges
+	}
+	return 0
+}
+
+func (x *Ledger) GetRemainingEpsilon() float64 {
+	if x != nil {
+		return x.RemainingEpsilon
+	}
+	return 0
+}
+
+func (x *Ledger) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+// One entry of a ledger.
+type Charge struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Output only. Resource name: ledgers/{ledger}/charges/{charge}; the id is a number from 1.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Output only. What was charged: the guarantee of one release, or of all that a study
+	// will publish.
+	Guarantee *PrivacyGuarantee `protobuf:"bytes,2,opt,name=guarantee,proto3" json:"guarantee,omitempty"`
+	// Output only. Name of the release, or of the study that reserved its budget.
+	Resource string `protobuf:"bytes,3,opt,name=resource,proto3" json:"resource,omitempty"`
+	// Output only. The uid of the study, where one was charged.
+	StudyUid string `protobuf:"bytes,4,opt,name=study_uid,json=studyUid,proto3" json:"study_uid,omitempty"`
+	// Output only. What it was for, in a sentence.
+	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Output only. When.
+	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Charge) Reset() {
+	*x = Charge{}
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Charge) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Charge) ProtoMessage() {}
+
+func (x *Charge) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Charge.ProtoReflect.Descriptor instead.
+func (*Charge) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Charge) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Charge) GetGuarantee() *PrivacyGuarantee {
+	if x != nil {
+		return x.Guarantee
+	}
+	return nil
+}
+
+func (x *Charge) GetResource() string {
+	if x != nil {
+		return x.Resource
+	}
+	return ""
+}
+
+func (x *Charge) GetStudyUid() string {
+	if x != nil {
+		return x.StudyUid
+	}
+	return ""
+}
+
+func (x *Charge) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Charge) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
 // Something that was published.
 type Release struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Output only. Resource name: studies/{study}/releases/{release}.
+	// Output only. Resource name: studies/{study}/releases/{release}, or
+	// ledgers/{ledger}/releases/{release} of SelectPrivately; the id is a number from 1.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Output only. What was guaranteed about it.
+	// Output only. What this release guarantees for the test records: those that results
+	// were evaluated on.
 	Guarantee *PrivacyGuarantee `protobuf:"bytes,2,opt,name=guarantee,proto3" json:"guarantee,omitempty"`
 	// Output only. Which records the guarantee protects.
 	Protects string `protobuf:"bytes,3,opt,name=protects,proto3" json:"protects,omitempty"`
-	// Output only. What it rests on and what it does not cover.
+	// Output only. What it rests on.
 	Assumptions []string `protobuf:"bytes,4,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
 	// Output only. The published points.
 	Points []*ReleasedPoint `protobuf:"bytes,5,rep,name=points,proto3" json:"points,omitempty"`
 	// Output only. When it was handed out first.
-	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// Output only. What all runs of the study cost the training records together, which a
+	// choice among their results reveals something about; absent where the server does not
+	// know it.
+	TrainingGuarantee *PrivacyGuarantee `protobuf:"bytes,7,opt,name=training_guarantee,json=trainingGuarantee,proto3" json:"training_guarantee,omitempty"`
+	// Output only. What is not covered.
+	NotCovered []string `protobuf:"bytes,8,rep,name=not_covered,json=notCovered,proto3" json:"not_covered,omitempty"`
+	// Output only. The mechanism, for people: "permute-and-flip among 64 configurations".
+	Mechanism string `protobuf:"bytes,9,opt,name=mechanism,proto3" json:"mechanism,omitempty"`
+	// Output only. The ledger that was charged; empty if nothing was.
+	Ledger string `protobuf:"bytes,10,opt,name=ledger,proto3" json:"ledger,omitempty"`
+	// Output only. Standard deviation of the noise in the published values, 0 if there are
+	// none.
+	NoiseStandardDeviation float64 `protobuf:"fixed64,11,opt,name=noise_standard_deviation,json=noiseStandardDeviation,proto3" json:"noise_standard_deviation,omitempty"`
+	// Output only. Number of the study's revision that it was made from.
+	StudyRevision int64 `protobuf:"varint,12,opt,name=study_revision,json=studyRevision,proto3" json:"study_revision,omitempty"`
+	// Output only. Index of the selected candidate, from 0, of SelectPrivately.
+	Index         *int64 `protobuf:"varint,13,opt,name=index,proto3,oneof" json:"index,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[0]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -55,7 +304,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[0]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -68,7 +317,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{0}
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Release) GetName() string {
@@ -113,20 +362,71 @@ func (x *Release) GetCreateTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Release) GetTrainingGuarantee() *PrivacyGuarantee {
+	if x != nil {
+		return x.TrainingGuarantee
+	}
+	return nil
+}
+
+func (x *Release) GetNotCovered() []string {
+	if x != nil {
+		return x.NotCovered
+	}
+	return nil
+}
+
+func (x *Release) GetMechanism() string {
+	if x != nil {
+		return x.Mechanism
+	}
+	return ""
+}
+
+func (x *Release) GetLedger() string {
+	if x != nil {
+		return x.Ledger
+	}
+	return ""
+}
+
+func (x *Release) GetNoiseStandardDeviation() float64 {
+	if x != nil {
+		return x.NoiseStandardDeviation
+	}
+	return 0
+}
+
+func (x *Release) GetStudyRevision() int64 {
+	if x != nil {
+		return x.StudyRevision
+	}
+	return 0
+}
+
+func (x *Release) GetIndex() int64 {
+	if x != nil && x.Index != nil {
+		return *x.Index
+	}
+	return 0
+}
+
 // A published configuration.
 type ReleasedPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The configuration by parameter id.
 	Parameters map[string]*Value `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Published values by metric id.
-	Values        map[string]float64 `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Published values by metric id: computed metrics, and values with noise.
+	Values map[string]float64 `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	// Standard deviations of the published values by metric id, where they are known.
+	StandardDeviations map[string]float64 `protobuf:"bytes,3,rep,name=standard_deviations,json=standardDeviations,proto3" json:"standard_deviations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *ReleasedPoint) Reset() {
 	*x = ReleasedPoint{}
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[1]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -138,7 +438,7 @@ func (x *ReleasedPoint) String() string {
 func (*ReleasedPoint) ProtoMessage() {}
 
 func (x *ReleasedPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[1]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -151,7 +451,7 @@ func (x *ReleasedPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleasedPoint.ProtoReflect.Descriptor instead.
 func (*ReleasedPoint) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{1}
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ReleasedPoint) GetParameters() map[string]*Value {
@@ -168,18 +468,457 @@ func (x *ReleasedPoint) GetValues() map[string]float64 {
 	return nil
 }
 
+func (x *ReleasedPoint) GetStandardDeviations() map[string]float64 {
+	if x != nil {
+		return x.StandardDeviations
+	}
+	return nil
+}
+
+// Request of CreateLedger.
+type CreateLedgerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The id of the ledger.
+	LedgerId string `protobuf:"bytes,1,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
+	// Required. The ledger; its name may be empty or must agree with ledger_id.
+	Ledger *Ledger `protobuf:"bytes,2,opt,name=ledger,proto3" json:"ledger,omitempty"`
+	// Identifier of the request.
+	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateLedgerRequest) Reset() {
+	*x = CreateLedgerRequest{}
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateLedgerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateLedgerRequest) ProtoMessage() {}
+
+func (x *CreateLedgerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateLedgerRequest.ProtoReflect.Descriptor instead.
+func (*CreateLedgerRequest) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *CreateLedgerRequest) GetLedgerId() string {
+	if x != nil {
+		return x.LedgerId
+	}
+	return ""
+}
+
+func (x *CreateLedgerRequest) GetLedger() *Ledger {
+	if x != nil {
+		return x.Ledger
+	}
+	return nil
+}
+
+func (x *CreateLedgerRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+// Response of CreateLedger.
+type CreateLedgerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The ledger.
+	Ledger        *Ledger `protobuf:"bytes,1,opt,name=ledger,proto3" json:"ledger,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateLedgerResponse) Reset() {
+	*x = CreateLedgerResponse{}
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateLedgerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateLedgerResponse) ProtoMessage() {}
+
+func (x *CreateLedgerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateLedgerResponse.ProtoReflect.Descriptor instead.
+func (*CreateLedgerResponse) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *CreateLedgerResponse) GetLedger() *Ledger {
+	if x != nil {
+		return x.Ledger
+	}
+	return nil
+}
+
+// Request of GetLedger.
+type GetLedgerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Resource name: ledgers/{ledger}.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetLedgerRequest) Reset() {
+	*x = GetLedgerRequest{}
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetLedgerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetLedgerRequest) ProtoMessage() {}
+
+func (x *GetLedgerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetLedgerRequest.ProtoReflect.Descriptor instead.
+func (*GetLedgerRequest) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *GetLedgerRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// Response of GetLedger.
+type GetLedgerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The ledger.
+	Ledger        *Ledger `protobuf:"bytes,1,opt,name=ledger,proto3" json:"ledger,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetLedgerResponse) Reset() {
+	*x = GetLedgerResponse{}
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetLedgerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetLedgerResponse) ProtoMessage() {}
+
+func (x *GetLedgerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetLedgerResponse.ProtoReflect.Descriptor instead.
+func (*GetLedgerResponse) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *GetLedgerResponse) GetLedger() *Ledger {
+	if x != nil {
+		return x.Ledger
+	}
+	return nil
+}
+
+// Request of ListLedgers.
+type ListLedgersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Largest number of ledgers to return. Range [0, 1000]; 0 means 100.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of an earlier answer to the same request.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListLedgersRequest) Reset() {
+	*x = ListLedgersRequest{}
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListLedgersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListLedgersRequest) ProtoMessage() {}
+
+func (x *ListLedgersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListLedgersRequest.ProtoReflect.Descriptor instead.
+func (*ListLedgersRequest) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ListLedgersRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListLedgersRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// Response of ListLedgers.
+type ListLedgersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The ledgers.
+	Ledgers []*Ledger `protobuf:"bytes,1,rep,name=ledgers,proto3" json:"ledgers,omitempty"`
+	// Token of the next page; empty on the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListLedgersResponse) Reset() {
+	*x = ListLedgersResponse{}
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListLedgersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListLedgersResponse) ProtoMessage() {}
+
+func (x *ListLedgersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListLedgersResponse.ProtoReflect.Descriptor instead.
+func (*ListLedgersResponse) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ListLedgersResponse) GetLedgers() []*Ledger {
+	if x != nil {
+		return x.Ledgers
+	}
+	return nil
+}
+
+func (x *ListLedgersResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// Request of ListCharges.
+type ListChargesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The ledger: ledgers/{ledger}.
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// Largest number of charges to return. Range [0, 1000]; 0 means 100.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of an earlier answer to the same request.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListChargesRequest) Reset() {
+	*x = ListChargesRequest{}
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListChargesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListChargesRequest) ProtoMessage() {}
+
+func (x *ListChargesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListChargesRequest.ProtoReflect.Descriptor instead.
+func (*ListChargesRequest) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ListChargesRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *ListChargesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListChargesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// Response of ListCharges.
+type ListChargesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The charges.
+	Charges []*Charge `protobuf:"bytes,1,rep,name=charges,proto3" json:"charges,omitempty"`
+	// Token of the next page; empty on the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListChargesResponse) Reset() {
+	*x = ListChargesResponse{}
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListChargesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListChargesResponse) ProtoMessage() {}
+
+func (x *ListChargesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListChargesResponse.ProtoReflect.Descriptor instead.
+func (*ListChargesResponse) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ListChargesResponse) GetCharges() []*Charge {
+	if x != nil {
+		return x.Charges
+	}
+	return nil
+}
+
+func (x *ListChargesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 // Request of ReleaseBest.
 type ReleaseBestRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The study: studies/{study}.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Required. The id of the metric to optimise.
+	// Required. The id of the reported objective to optimise, in [0, 1].
 	Metric string `protobuf:"bytes,2,opt,name=metric,proto3" json:"metric,omitempty"`
 	// Bounds on computed metrics, by id.
 	AtMost map[string]float64 `protobuf:"bytes,3,rep,name=at_most,json=atMost,proto3" json:"at_most,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	// Required. ε of the release.
+	// Required, positive, for studies with fixed configurations; refused where the release
+	// costs nothing more. ε of the release.
 	Epsilon float64 `protobuf:"fixed64,4,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
-	// Identifier of the request (see StudyService).
+	// Identifier of the request.
 	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -187,7 +926,7 @@ type ReleaseBestRequest struct {
 
 func (x *ReleaseBestRequest) Reset() {
 	*x = ReleaseBestRequest{}
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[2]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -199,7 +938,7 @@ func (x *ReleaseBestRequest) String() string {
 func (*ReleaseBestRequest) ProtoMessage() {}
 
 func (x *ReleaseBestRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[2]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -212,7 +951,7 @@ func (x *ReleaseBestRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseBestRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseBestRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{2}
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ReleaseBestRequest) GetName() string {
@@ -253,7 +992,8 @@ func (x *ReleaseBestRequest) GetRequestId() string {
 // Response of ReleaseBest.
 type ReleaseBestResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The release.
+	// The release. It has no point where no configuration is within the bounds, or where a
+	// random number of trials was 0.
 	Release       *Release `protobuf:"bytes,1,opt,name=release,proto3" json:"release,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -261,7 +1001,7 @@ type ReleaseBestResponse struct {
 
 func (x *ReleaseBestResponse) Reset() {
 	*x = ReleaseBestResponse{}
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[3]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -273,7 +1013,7 @@ func (x *ReleaseBestResponse) String() string {
 func (*ReleaseBestResponse) ProtoMessage() {}
 
 func (x *ReleaseBestResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[3]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -286,7 +1026,7 @@ func (x *ReleaseBestResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseBestResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseBestResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{3}
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReleaseBestResponse) GetRelease() *Release {
@@ -301,11 +1041,11 @@ type ReleaseFrontRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The study: studies/{study}.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Required. ε of the release.
+	// As in ReleaseBestRequest.
 	Epsilon float64 `protobuf:"fixed64,2,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
-	// Required. δ of the release.
+	// δ of the release, in (0, 1), where epsilon is set.
 	Delta float64 `protobuf:"fixed64,3,opt,name=delta,proto3" json:"delta,omitempty"`
-	// Identifier of the request (see StudyService).
+	// Identifier of the request.
 	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -313,7 +1053,7 @@ type ReleaseFrontRequest struct {
 
 func (x *ReleaseFrontRequest) Reset() {
 	*x = ReleaseFrontRequest{}
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[4]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -325,7 +1065,7 @@ func (x *ReleaseFrontRequest) String() string {
 func (*ReleaseFrontRequest) ProtoMessage() {}
 
 func (x *ReleaseFrontRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[4]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -338,7 +1078,7 @@ func (x *ReleaseFrontRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseFrontRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseFrontRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{4}
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReleaseFrontRequest) GetName() string {
@@ -380,7 +1120,7 @@ type ReleaseFrontResponse struct {
 
 func (x *ReleaseFrontResponse) Reset() {
 	*x = ReleaseFrontResponse{}
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[5]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -392,7 +1132,7 @@ func (x *ReleaseFrontResponse) String() string {
 func (*ReleaseFrontResponse) ProtoMessage() {}
 
 func (x *ReleaseFrontResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[5]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -405,7 +1145,7 @@ func (x *ReleaseFrontResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseFrontResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseFrontResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{5}
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReleaseFrontResponse) GetRelease() *Release {
@@ -419,21 +1159,26 @@ func (x *ReleaseFrontResponse) GetRelease() *Release {
 type SelectPrivatelyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Utilities of the candidates, which were fixed before the data were
-	// seen.
+	// seen: 1 to 100,000 finite numbers, larger is better. They are not kept.
 	Utilities []float64 `protobuf:"fixed64,1,rep,packed,name=utilities,proto3" json:"utilities,omitempty"`
-	// Required. Largest change of a utility between neighbouring datasets.
+	// Required. Largest change of a utility between neighbouring datasets, positive and
+	// finite. For an accuracy: 1 / records under ADJACENCY_REPLACE_ONE.
 	Sensitivity float64 `protobuf:"fixed64,2,opt,name=sensitivity,proto3" json:"sensitivity,omitempty"`
-	// Required. ε of the selection.
+	// Required. ε of the selection, positive and finite.
 	Epsilon float64 `protobuf:"fixed64,3,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
-	// Identifier of the request (see StudyService).
-	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Identifier of the request. A repetition is recognised by everything but the utilities.
+	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Required. The ledger that is charged: ledgers/{ledger}.
+	Ledger string `protobuf:"bytes,5,opt,name=ledger,proto3" json:"ledger,omitempty"`
+	// The mechanism. Default: SELECTION_METHOD_PERMUTE_AND_FLIP.
+	Method        SelectionMethod `protobuf:"varint,6,opt,name=method,proto3,enum=dpareto.v1.SelectionMethod" json:"method,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SelectPrivatelyRequest) Reset() {
 	*x = SelectPrivatelyRequest{}
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[6]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -445,7 +1190,7 @@ func (x *SelectPrivatelyRequest) String() string {
 func (*SelectPrivatelyRequest) ProtoMessage() {}
 
 func (x *SelectPrivatelyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[6]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -458,7 +1203,7 @@ func (x *SelectPrivatelyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectPrivatelyRequest.ProtoReflect.Descriptor instead.
 func (*SelectPrivatelyRequest) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{6}
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SelectPrivatelyRequest) GetUtilities() []float64 {
@@ -489,20 +1234,36 @@ func (x *SelectPrivatelyRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *SelectPrivatelyRequest) GetLedger() string {
+	if x != nil {
+		return x.Ledger
+	}
+	return ""
+}
+
+func (x *SelectPrivatelyRequest) GetMethod() SelectionMethod {
+	if x != nil {
+		return x.Method
+	}
+	return SelectionMethod_SELECTION_METHOD_UNSPECIFIED
+}
+
 // Response of SelectPrivately.
 type SelectPrivatelyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Index of the selected candidate, from 0.
 	Index int64 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
 	// The guarantee of the selection.
-	Guarantee     *PrivacyGuarantee `protobuf:"bytes,2,opt,name=guarantee,proto3" json:"guarantee,omitempty"`
+	Guarantee *PrivacyGuarantee `protobuf:"bytes,2,opt,name=guarantee,proto3" json:"guarantee,omitempty"`
+	// The release.
+	Release       *Release `protobuf:"bytes,3,opt,name=release,proto3" json:"release,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SelectPrivatelyResponse) Reset() {
 	*x = SelectPrivatelyResponse{}
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[7]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -514,7 +1275,7 @@ func (x *SelectPrivatelyResponse) String() string {
 func (*SelectPrivatelyResponse) ProtoMessage() {}
 
 func (x *SelectPrivatelyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_release_service_proto_msgTypes[7]
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -527,7 +1288,7 @@ func (x *SelectPrivatelyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SelectPrivatelyResponse.ProtoReflect.Descriptor instead.
 func (*SelectPrivatelyResponse) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SelectPrivatelyResponse) GetIndex() int64 {
@@ -544,12 +1305,253 @@ func (x *SelectPrivatelyResponse) GetGuarantee() *PrivacyGuarantee {
 	return nil
 }
 
+func (x *SelectPrivatelyResponse) GetRelease() *Release {
+	if x != nil {
+		return x.Release
+	}
+	return nil
+}
+
+// Request of GetRelease.
+type GetReleaseRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Resource name: studies/{study}/releases/{release} or
+	// ledgers/{ledger}/releases/{release}.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetReleaseRequest) Reset() {
+	*x = GetReleaseRequest{}
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetReleaseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetReleaseRequest) ProtoMessage() {}
+
+func (x *GetReleaseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetReleaseRequest.ProtoReflect.Descriptor instead.
+func (*GetReleaseRequest) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *GetReleaseRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// Response of GetRelease.
+type GetReleaseResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The release.
+	Release       *Release `protobuf:"bytes,1,opt,name=release,proto3" json:"release,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetReleaseResponse) Reset() {
+	*x = GetReleaseResponse{}
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetReleaseResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetReleaseResponse) ProtoMessage() {}
+
+func (x *GetReleaseResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetReleaseResponse.ProtoReflect.Descriptor instead.
+func (*GetReleaseResponse) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *GetReleaseResponse) GetRelease() *Release {
+	if x != nil {
+		return x.Release
+	}
+	return nil
+}
+
+// Request of ListReleases.
+type ListReleasesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. The study or ledger: studies/{study} or ledgers/{ledger}.
+	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
+	// Largest number of releases to return. Range [0, 1000]; 0 means 100.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The next_page_token of an earlier answer to the same request.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListReleasesRequest) Reset() {
+	*x = ListReleasesRequest{}
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListReleasesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListReleasesRequest) ProtoMessage() {}
+
+func (x *ListReleasesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListReleasesRequest.ProtoReflect.Descriptor instead.
+func (*ListReleasesRequest) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ListReleasesRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *ListReleasesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListReleasesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// Response of ListReleases.
+type ListReleasesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The releases.
+	Releases []*Release `protobuf:"bytes,1,rep,name=releases,proto3" json:"releases,omitempty"`
+	// Token of the next page; empty on the last one.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListReleasesResponse) Reset() {
+	*x = ListReleasesResponse{}
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListReleasesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListReleasesResponse) ProtoMessage() {}
+
+func (x *ListReleasesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_release_service_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListReleasesResponse.ProtoReflect.Descriptor instead.
+func (*ListReleasesResponse) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_release_service_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ListReleasesResponse) GetReleases() []*Release {
+	if x != nil {
+		return x.Releases
+	}
+	return nil
+}
+
+func (x *ListReleasesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 var File_dpareto_v1_release_service_proto protoreflect.FileDescriptor
 
 const file_dpareto_v1_release_service_proto_rawDesc = "" +
 	"\n" +
 	" dpareto/v1/release_service.proto\x12\n" +
-	"dpareto.v1\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x87\x02\n" +
+	"dpareto.v1\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x87\x03\n" +
+	"\x06Ledger\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03uid\x18\x02 \x01(\tR\x03uid\x12 \n" +
+	"\vdescription\x18\x03 \x01(\tR\vdescription\x12\x18\n" +
+	"\arecords\x18\x04 \x01(\x03R\arecords\x12\x18\n" +
+	"\aepsilon\x18\x05 \x01(\x01R\aepsilon\x12\x14\n" +
+	"\x05delta\x18\x06 \x01(\x01R\x05delta\x123\n" +
+	"\tadjacency\x18\a \x01(\x0e2\x15.dpareto.v1.AdjacencyR\tadjacency\x122\n" +
+	"\x05spent\x18\b \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x05spent\x12\x18\n" +
+	"\acharges\x18\t \x01(\x03R\acharges\x12+\n" +
+	"\x11remaining_epsilon\x18\n" +
+	" \x01(\x01R\x10remainingEpsilon\x12;\n" +
+	"\vcreate_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\"\xe6\x01\n" +
+	"\x06Charge\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12:\n" +
+	"\tguarantee\x18\x02 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\tguarantee\x12\x1a\n" +
+	"\bresource\x18\x03 \x01(\tR\bresource\x12\x1b\n" +
+	"\tstudy_uid\x18\x04 \x01(\tR\bstudyUid\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12;\n" +
+	"\vcreate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\"\xb1\x04\n" +
 	"\aRelease\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12:\n" +
 	"\tguarantee\x18\x02 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\tguarantee\x12\x1a\n" +
@@ -557,18 +1559,58 @@ const file_dpareto_v1_release_service_proto_rawDesc = "" +
 	"\vassumptions\x18\x04 \x03(\tR\vassumptions\x121\n" +
 	"\x06points\x18\x05 \x03(\v2\x19.dpareto.v1.ReleasedPointR\x06points\x12;\n" +
 	"\vcreate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\"\xa6\x02\n" +
+	"createTime\x12K\n" +
+	"\x12training_guarantee\x18\a \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x11trainingGuarantee\x12\x1f\n" +
+	"\vnot_covered\x18\b \x03(\tR\n" +
+	"notCovered\x12\x1c\n" +
+	"\tmechanism\x18\t \x01(\tR\tmechanism\x12\x16\n" +
+	"\x06ledger\x18\n" +
+	" \x01(\tR\x06ledger\x128\n" +
+	"\x18noise_standard_deviation\x18\v \x01(\x01R\x16noiseStandardDeviation\x12%\n" +
+	"\x0estudy_revision\x18\f \x01(\x03R\rstudyRevision\x12\x19\n" +
+	"\x05index\x18\r \x01(\x03H\x00R\x05index\x88\x01\x01B\b\n" +
+	"\x06_index\"\xd1\x03\n" +
 	"\rReleasedPoint\x12I\n" +
 	"\n" +
 	"parameters\x18\x01 \x03(\v2).dpareto.v1.ReleasedPoint.ParametersEntryR\n" +
 	"parameters\x12=\n" +
-	"\x06values\x18\x02 \x03(\v2%.dpareto.v1.ReleasedPoint.ValuesEntryR\x06values\x1aP\n" +
+	"\x06values\x18\x02 \x03(\v2%.dpareto.v1.ReleasedPoint.ValuesEntryR\x06values\x12b\n" +
+	"\x13standard_deviations\x18\x03 \x03(\v21.dpareto.v1.ReleasedPoint.StandardDeviationsEntryR\x12standardDeviations\x1aP\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\x1a9\n" +
 	"\vValuesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"\xf9\x01\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\x1aE\n" +
+	"\x17StandardDeviationsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"}\n" +
+	"\x13CreateLedgerRequest\x12\x1b\n" +
+	"\tledger_id\x18\x01 \x01(\tR\bledgerId\x12*\n" +
+	"\x06ledger\x18\x02 \x01(\v2\x12.dpareto.v1.LedgerR\x06ledger\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"B\n" +
+	"\x14CreateLedgerResponse\x12*\n" +
+	"\x06ledger\x18\x01 \x01(\v2\x12.dpareto.v1.LedgerR\x06ledger\"&\n" +
+	"\x10GetLedgerRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"?\n" +
+	"\x11GetLedgerResponse\x12*\n" +
+	"\x06ledger\x18\x01 \x01(\v2\x12.dpareto.v1.LedgerR\x06ledger\"P\n" +
+	"\x12ListLedgersRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"k\n" +
+	"\x13ListLedgersResponse\x12,\n" +
+	"\aledgers\x18\x01 \x03(\v2\x12.dpareto.v1.LedgerR\aledgers\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"h\n" +
+	"\x12ListChargesRequest\x12\x16\n" +
+	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"k\n" +
+	"\x13ListChargesResponse\x12,\n" +
+	"\acharges\x18\x01 \x03(\v2\x12.dpareto.v1.ChargeR\acharges\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xf9\x01\n" +
 	"\x12ReleaseBestRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06metric\x18\x02 \x01(\tR\x06metric\x12C\n" +
@@ -588,20 +1630,42 @@ const file_dpareto_v1_release_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\"E\n" +
 	"\x14ReleaseFrontResponse\x12-\n" +
-	"\arelease\x18\x01 \x01(\v2\x13.dpareto.v1.ReleaseR\arelease\"\x91\x01\n" +
+	"\arelease\x18\x01 \x01(\v2\x13.dpareto.v1.ReleaseR\arelease\"\xde\x01\n" +
 	"\x16SelectPrivatelyRequest\x12\x1c\n" +
 	"\tutilities\x18\x01 \x03(\x01R\tutilities\x12 \n" +
 	"\vsensitivity\x18\x02 \x01(\x01R\vsensitivity\x12\x18\n" +
 	"\aepsilon\x18\x03 \x01(\x01R\aepsilon\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tR\trequestId\"k\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\x12\x16\n" +
+	"\x06ledger\x18\x05 \x01(\tR\x06ledger\x123\n" +
+	"\x06method\x18\x06 \x01(\x0e2\x1b.dpareto.v1.SelectionMethodR\x06method\"\x9a\x01\n" +
 	"\x17SelectPrivatelyResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x03R\x05index\x12:\n" +
-	"\tguarantee\x18\x02 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\tguarantee2\x8f\x02\n" +
-	"\x0eReleaseService\x12N\n" +
+	"\tguarantee\x18\x02 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\tguarantee\x12-\n" +
+	"\arelease\x18\x03 \x01(\v2\x13.dpareto.v1.ReleaseR\arelease\"'\n" +
+	"\x11GetReleaseRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"C\n" +
+	"\x12GetReleaseResponse\x12-\n" +
+	"\arelease\x18\x01 \x01(\v2\x13.dpareto.v1.ReleaseR\arelease\"i\n" +
+	"\x13ListReleasesRequest\x12\x16\n" +
+	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"o\n" +
+	"\x14ListReleasesResponse\x12/\n" +
+	"\breleases\x18\x01 \x03(\v2\x13.dpareto.v1.ReleaseR\breleases\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xec\x05\n" +
+	"\x0eReleaseService\x12Q\n" +
+	"\fCreateLedger\x12\x1f.dpareto.v1.CreateLedgerRequest\x1a .dpareto.v1.CreateLedgerResponse\x12H\n" +
+	"\tGetLedger\x12\x1c.dpareto.v1.GetLedgerRequest\x1a\x1d.dpareto.v1.GetLedgerResponse\x12N\n" +
+	"\vListLedgers\x12\x1e.dpareto.v1.ListLedgersRequest\x1a\x1f.dpareto.v1.ListLedgersResponse\x12N\n" +
+	"\vListCharges\x12\x1e.dpareto.v1.ListChargesRequest\x1a\x1f.dpareto.v1.ListChargesResponse\x12N\n" +
 	"\vReleaseBest\x12\x1e.dpareto.v1.ReleaseBestRequest\x1a\x1f.dpareto.v1.ReleaseBestResponse\x12Q\n" +
 	"\fReleaseFront\x12\x1f.dpareto.v1.ReleaseFrontRequest\x1a .dpareto.v1.ReleaseFrontResponse\x12Z\n" +
-	"\x0fSelectPrivately\x12\".dpareto.v1.SelectPrivatelyRequest\x1a#.dpareto.v1.SelectPrivatelyResponseB\xa3\x01\n" +
+	"\x0fSelectPrivately\x12\".dpareto.v1.SelectPrivatelyRequest\x1a#.dpareto.v1.SelectPrivatelyResponse\x12K\n" +
+	"\n" +
+	"GetRelease\x12\x1d.dpareto.v1.GetReleaseRequest\x1a\x1e.dpareto.v1.GetReleaseResponse\x12Q\n" +
+	"\fListReleases\x12\x1f.dpareto.v1.ListReleasesRequest\x1a .dpareto.v1.ListReleasesResponseB\xa3\x01\n" +
 	"\x0ecom.dpareto.v1B\x13ReleaseServiceProtoP\x01Z3github.com/dpareto/dpareto/gen/dpareto/v1;dparetov1\xa2\x02\x03DXX\xaa\x02\n" +
 	"Dpareto.V1\xca\x02\n" +
 	"Dpareto\\V1\xe2\x02\x16Dpareto\\V1\\GPBMetadata\xea\x02\vDpareto::V1b\x06proto3"
@@ -618,45 +1682,90 @@ func file_dpareto_v1_release_service_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_release_service_proto_rawDescData
 }
 
-var file_dpareto_v1_release_service_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_dpareto_v1_release_service_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_dpareto_v1_release_service_proto_goTypes = []any{
-	(*Release)(nil),                 // 0: dpareto.v1.Release
-	(*ReleasedPoint)(nil),           // 1: dpareto.v1.ReleasedPoint
-	(*ReleaseBestRequest)(nil),      // 2: dpareto.v1.ReleaseBestRequest
-	(*ReleaseBestResponse)(nil),     // 3: dpareto.v1.ReleaseBestResponse
-	(*ReleaseFrontRequest)(nil),     // 4: dpareto.v1.ReleaseFrontRequest
-	(*ReleaseFrontResponse)(nil),    // 5: dpareto.v1.ReleaseFrontResponse
-	(*SelectPrivatelyRequest)(nil),  // 6: dpareto.v1.SelectPrivatelyRequest
-	(*SelectPrivatelyResponse)(nil), // 7: dpareto.v1.SelectPrivatelyResponse
-	nil,                             // 8: dpareto.v1.ReleasedPoint.ParametersEntry
-	nil,                             // 9: dpareto.v1.ReleasedPoint.ValuesEntry
-	nil,                             // 10: dpareto.v1.ReleaseBestRequest.AtMostEntry
-	(*PrivacyGuarantee)(nil),        // 11: dpareto.v1.PrivacyGuarantee
-	(*timestamppb.Timestamp)(nil),   // 12: google.protobuf.Timestamp
-	(*Value)(nil),                   // 13: dpareto.v1.Value
+	(*Ledger)(nil),                  // 0: dpareto.v1.Ledger
+	(*Charge)(nil),                  // 1: dpareto.v1.Charge
+	(*Release)(nil),                 // 2: dpareto.v1.Release
+	(*ReleasedPoint)(nil),           // 3: dpareto.v1.ReleasedPoint
+	(*CreateLedgerRequest)(nil),     // 4: dpareto.v1.CreateLedgerRequest
+	(*CreateLedgerResponse)(nil),    // 5: dpareto.v1.CreateLedgerResponse
+	(*GetLedgerRequest)(nil),        // 6: dpareto.v1.GetLedgerRequest
+	(*GetLedgerResponse)(nil),       // 7: dpareto.v1.GetLedgerResponse
+	(*ListLedgersRequest)(nil),      // 8: dpareto.v1.ListLedgersRequest
+	(*ListLedgersResponse)(nil),     // 9: dpareto.v1.ListLedgersResponse
+	(*ListChargesRequest)(nil),      // 10: dpareto.v1.ListChargesRequest
+	(*ListChargesResponse)(nil),     // 11: dpareto.v1.ListChargesResponse
+	(*ReleaseBestRequest)(nil),      // 12: dpareto.v1.ReleaseBestRequest
+	(*ReleaseBestResponse)(nil),     // 13: dpareto.v1.ReleaseBestResponse
+	(*ReleaseFrontRequest)(nil),     // 14: dpareto.v1.ReleaseFrontRequest
+	(*ReleaseFrontResponse)(nil),    // 15: dpareto.v1.ReleaseFrontResponse
+	(*SelectPrivatelyRequest)(nil),  // 16: dpareto.v1.SelectPrivatelyRequest
+	(*SelectPrivatelyResponse)(nil), // 17: dpareto.v1.SelectPrivatelyResponse
+	(*GetReleaseRequest)(nil),       // 18: dpareto.v1.GetReleaseRequest
+	(*GetReleaseResponse)(nil),      // 19: dpareto.v1.GetReleaseResponse
+	(*ListReleasesRequest)(nil),     // 20: dpareto.v1.ListReleasesRequest
+	(*ListReleasesResponse)(nil),    // 21: dpareto.v1.ListReleasesResponse
+	nil,                             // 22: dpareto.v1.ReleasedPoint.ParametersEntry
+	nil,                             // 23: dpareto.v1.ReleasedPoint.ValuesEntry
+	nil,                             // 24: dpareto.v1.ReleasedPoint.StandardDeviationsEntry
+	nil,                             // 25: dpareto.v1.ReleaseBestRequest.AtMostEntry
+	(Adjacency)(0),                  // 26: dpareto.v1.Adjacency
+	(*PrivacyGuarantee)(nil),        // 27: dpareto.v1.PrivacyGuarantee
+	(*timestamppb.Timestamp)(nil),   // 28: google.protobuf.Timestamp
+	(SelectionMethod)(0),            // 29: dpareto.v1.SelectionMethod
+	(*Value)(nil),                   // 30: dpareto.v1.Value
 }
 var file_dpareto_v1_release_service_proto_depIdxs = []int32{
-	11, // 0: dpareto.v1.Release.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
-	1,  // 1: dpareto.v1.Release.points:type_name -> dpareto.v1.ReleasedPoint
-	12, // 2: dpareto.v1.Release.create_time:type_name -> google.protobuf.Timestamp
-	8,  // 3: dpareto.v1.ReleasedPoint.parameters:type_name -> dpareto.v1.ReleasedPoint.ParametersEntry
-	9,  // 4: dpareto.v1.ReleasedPoint.values:type_name -> dpareto.v1.ReleasedPoint.ValuesEntry
-	10, // 5: dpareto.v1.ReleaseBestRequest.at_most:type_name -> dpareto.v1.ReleaseBestRequest.AtMostEntry
-	0,  // 6: dpareto.v1.ReleaseBestResponse.release:type_name -> dpareto.v1.Release
-	0,  // 7: dpareto.v1.ReleaseFrontResponse.release:type_name -> dpareto.v1.Release
-	11, // 8: dpareto.v1.SelectPrivatelyResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
-	13, // 9: dpareto.v1.ReleasedPoint.ParametersEntry.value:type_name -> dpareto.v1.Value
-	2,  // 10: dpareto.v1.ReleaseService.ReleaseBest:input_type -> dpareto.v1.ReleaseBestRequest
-	4,  // 11: dpareto.v1.ReleaseService.ReleaseFront:input_type -> dpareto.v1.ReleaseFrontRequest
-	6,  // 12: dpareto.v1.ReleaseService.SelectPrivately:input_type -> dpareto.v1.SelectPrivatelyRequest
-	3,  // 13: dpareto.v1.ReleaseService.ReleaseBest:output_type -> dpareto.v1.ReleaseBestResponse
-	5,  // 14: dpareto.v1.ReleaseService.ReleaseFront:output_type -> dpareto.v1.ReleaseFrontResponse
-	7,  // 15: dpareto.v1.ReleaseService.SelectPrivately:output_type -> dpareto.v1.SelectPrivatelyResponse
-	13, // [13:16] is the sub-list for method output_type
-	10, // [10:13] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	26, // 0: dpareto.v1.Ledger.adjacency:type_name -> dpareto.v1.Adjacency
+	27, // 1: dpareto.v1.Ledger.spent:type_name -> dpareto.v1.PrivacyGuarantee
+	28, // 2: dpareto.v1.Ledger.create_time:type_name -> google.protobuf.Timestamp
+	27, // 3: dpareto.v1.Charge.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
+	28, // 4: dpareto.v1.Charge.create_time:type_name -> google.protobuf.Timestamp
+	27, // 5: dpareto.v1.Release.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
+	3,  // 6: dpareto.v1.Release.points:type_name -> dpareto.v1.ReleasedPoint
+	28, // 7: dpareto.v1.Release.create_time:type_name -> google.protobuf.Timestamp
+	27, // 8: dpareto.v1.Release.training_guarantee:type_name -> dpareto.v1.PrivacyGuarantee
+	22, // 9: dpareto.v1.ReleasedPoint.parameters:type_name -> dpareto.v1.ReleasedPoint.ParametersEntry
+	23, // 10: dpareto.v1.ReleasedPoint.values:type_name -> dpareto.v1.ReleasedPoint.ValuesEntry
+	24, // 11: dpareto.v1.ReleasedPoint.standard_deviations:type_name -> dpareto.v1.ReleasedPoint.StandardDeviationsEntry
+	0,  // 12: dpareto.v1.CreateLedgerRequest.ledger:type_name -> dpareto.v1.Ledger
+	0,  // 13: dpareto.v1.CreateLedgerResponse.ledger:type_name -> dpareto.v1.Ledger
+	0,  // 14: dpareto.v1.GetLedgerResponse.ledger:type_name -> dpareto.v1.Ledger
+	0,  // 15: dpareto.v1.ListLedgersResponse.ledgers:type_name -> dpareto.v1.Ledger
+	1,  // 16: dpareto.v1.ListChargesResponse.charges:type_name -> dpareto.v1.Charge
+	25, // 17: dpareto.v1.ReleaseBestRequest.at_most:type_name -> dpareto.v1.ReleaseBestRequest.AtMostEntry
+	2,  // 18: dpareto.v1.ReleaseBestResponse.release:type_name -> dpareto.v1.Release
+	2,  // 19: dpareto.v1.ReleaseFrontResponse.release:type_name -> dpareto.v1.Release
+	29, // 20: dpareto.v1.SelectPrivatelyRequest.method:type_name -> dpareto.v1.SelectionMethod
+	27, // 21: dpareto.v1.SelectPrivatelyResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
+	2,  // 22: dpareto.v1.SelectPrivatelyResponse.release:type_name -> dpareto.v1.Release
+	2,  // 23: dpareto.v1.GetReleaseResponse.release:type_name -> dpareto.v1.Release
+	2,  // 24: dpareto.v1.ListReleasesResponse.releases:type_name -> dpareto.v1.Release
+	30, // 25: dpareto.v1.ReleasedPoint.ParametersEntry.value:type_name -> dpareto.v1.Value
+	4,  // 26: dpareto.v1.ReleaseService.CreateLedger:input_type -> dpareto.v1.CreateLedgerRequest
+	6,  // 27: dpareto.v1.ReleaseService.GetLedger:input_type -> dpareto.v1.GetLedgerRequest
+	8,  // 28: dpareto.v1.ReleaseService.ListLedgers:input_type -> dpareto.v1.ListLedgersRequest
+	10, // 29: dpareto.v1.ReleaseService.ListCharges:input_type -> dpareto.v1.ListChargesRequest
+	12, // 30: dpareto.v1.ReleaseService.ReleaseBest:input_type -> dpareto.v1.ReleaseBestRequest
+	14, // 31: dpareto.v1.ReleaseService.ReleaseFront:input_type -> dpareto.v1.ReleaseFrontRequest
+	16, // 32: dpareto.v1.ReleaseService.SelectPrivately:input_type -> dpareto.v1.SelectPrivatelyRequest
+	18, // 33: dpareto.v1.ReleaseService.GetRelease:input_type -> dpareto.v1.GetReleaseRequest
+	20, // 34: dpareto.v1.ReleaseService.ListReleases:input_type -> dpareto.v1.ListReleasesRequest
+	5,  // 35: dpareto.v1.ReleaseService.CreateLedger:output_type -> dpareto.v1.CreateLedgerResponse
+	7,  // 36: dpareto.v1.ReleaseService.GetLedger:output_type -> dpareto.v1.GetLedgerResponse
+	9,  // 37: dpareto.v1.ReleaseService.ListLedgers:output_type -> dpareto.v1.ListLedgersResponse
+	11, // 38: dpareto.v1.ReleaseService.ListCharges:output_type -> dpareto.v1.ListChargesResponse
+	13, // 39: dpareto.v1.ReleaseService.ReleaseBest:output_type -> dpareto.v1.ReleaseBestResponse
+	15, // 40: dpareto.v1.ReleaseService.ReleaseFront:output_type -> dpareto.v1.ReleaseFrontResponse
+	17, // 41: dpareto.v1.ReleaseService.SelectPrivately:output_type -> dpareto.v1.SelectPrivatelyResponse
+	19, // 42: dpareto.v1.ReleaseService.GetRelease:output_type -> dpareto.v1.GetReleaseResponse
+	21, // 43: dpareto.v1.ReleaseService.ListReleases:output_type -> dpareto.v1.ListReleasesResponse
+	35, // [35:44] is the sub-list for method output_type
+	26, // [26:35] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_release_service_proto_init() }
@@ -666,13 +1775,14 @@ func file_dpareto_v1_release_service_proto_init() {
 	}
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()
+	file_dpareto_v1_release_service_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_release_service_proto_rawDesc), len(file_dpareto_v1_release_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,24 +19,63 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
+	ReleaseService_CreateLedger_FullMethodName    = "/dpareto.v1.ReleaseService/CreateLedger"
+	ReleaseService_GetLedger_FullMethodName       = "/dpareto.v1.ReleaseService/GetLedger"
+	ReleaseService_ListLedgers_FullMethodName     = "/dpareto.v1.ReleaseService/ListLedgers"
+	ReleaseService_ListCharges_FullMethodName     = "/dpareto.v1.ReleaseService/ListCharges"
 	ReleaseService_ReleaseBest_FullMethodName     = "/dpareto.v1.ReleaseService/ReleaseBest"
 	ReleaseService_ReleaseFront_FullMethodName    = "/dpareto.v1.ReleaseService/ReleaseFront"
 	ReleaseService_SelectPrivately_FullMethodName = "/dpareto.v1.ReleaseService/SelectPrivately"
+	ReleaseService_GetRelease_FullMethodName      = "/dpareto.v1.ReleaseService/GetRelease"
+	ReleaseService_ListReleases_FullMethodName    = "/dpareto.v1.ReleaseService/ListReleases"
 )
 
 // ReleaseServiceClient is the client API for ReleaseService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Publishes results of a study with a privacy guarantee, charged to a ledger before
-// they are handed out.
+// Publishes results with a privacy guarantee. Every release is charged to the ledger of
+// the dataset that it reveals something about, in the same transaction that keeps its
+// result: what was handed out was charged before. Noise comes from the entropy of the
+// operating system, never from a study's seed.
+//
+// request_id, in this service: the same id with the same body gives the same result for
+// as long as the ledger or study exists, and costs nothing again. Without an id every
+// call is another release.
 type ReleaseServiceClient interface {
+	// Opens the ledger of a dataset, with a budget that is declared once and for all.
+	// Creating a ledger that exists with equal fields returns it; with others the answer is
+	// ALREADY_EXISTS. Ledgers cannot be deleted.
+	CreateLedger(ctx context.Context, in *CreateLedgerRequest, opts ...grpc.CallOption) (*CreateLedgerResponse, error)
+	// Returns a ledger.
+	GetLedger(ctx context.Context, in *GetLedgerRequest, opts ...grpc.CallOption) (*GetLedgerResponse, error)
+	// Lists ledgers in ascending order of their names.
+	ListLedgers(ctx context.Context, in *ListLedgersRequest, opts ...grpc.CallOption) (*ListLedgersResponse, error)
+	// Lists what was charged to a ledger, in the order of time.
+	ListCharges(ctx context.Context, in *ListChargesRequest, opts ...grpc.CallOption) (*ListChargesResponse, error)
 	// Releases one configuration, the best under a bound.
+	//
+	// What it takes and costs depends on the study:
+	//   - with private_mode: computed from the noisy values alone, it costs nothing;
+	//   - with random_stopping: the only thing that the study ever shows, paid when it was
+	//     created;
+	//   - with configurations that were fixed before any result was seen (random,
+	//     quasi-random and grid designs, see GetPrivacyLedgerResponse.adaptive): permute-and-
+	//     flip among all of them, epsilon charged to the study's test_ledger;
+	//   - any other study: FAILED_PRECONDITION. Its candidates were chosen by looking at the
+	//     test records, so that no mechanism over them has a guarantee.
 	ReleaseBest(ctx context.Context, in *ReleaseBestRequest, opts ...grpc.CallOption) (*ReleaseBestResponse, error)
-	// Releases a front.
+	// Releases a front: configurations with their values. Studies are treated as by
+	// ReleaseBest, but that one with random_stopping has no front to release and one with
+	// fixed configurations gets Gaussian noise on all values before anything is chosen.
 	ReleaseFront(ctx context.Context, in *ReleaseFrontRequest, opts ...grpc.CallOption) (*ReleaseFrontResponse, error)
-	// Releases the index of the best of fixed candidates.
+	// Releases the index of the best of fixed candidates, whose utilities the caller brings.
 	SelectPrivately(ctx context.Context, in *SelectPrivatelyRequest, opts ...grpc.CallOption) (*SelectPrivatelyResponse, error)
+	// Returns a release.
+	GetRelease(ctx context.Context, in *GetReleaseRequest, opts ...grpc.CallOption) (*GetReleaseResponse, error)
+	// Lists the releases of a study, or of a ledger those of SelectPrivately, in the order of
+	// time.
+	ListReleases(ctx context.Context, in *ListReleasesRequest, opts ...grpc.CallOption) (*ListReleasesResponse, error)
 }
 
 type releaseServiceClient struct {
@@ -45,6 +84,46 @@ type releaseServiceClient struct {
 
 func NewReleaseServiceClient(cc grpc.ClientConnInterface) ReleaseServiceClient {
 	return &releaseServiceClient{cc}
+}
+
+func (c *releaseServiceClient) CreateLedger(ctx context.Context, in *CreateLedgerRequest, opts ...grpc.CallOption) (*CreateLedgerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreateLedgerResponse)
+	err := c.cc.Invoke(ctx, ReleaseService_CreateLedger_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *releaseServiceClient) GetLedger(ctx context.Context, in *GetLedgerRequest, opts ...grpc.CallOption) (*GetLedgerResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetLedgerResponse)
+	err := c.cc.Invoke(ctx, ReleaseService_GetLedger_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *releaseServiceClient) ListLedgers(ctx context.Context, in *ListLedgersRequest, opts ...grpc.CallOption) (*ListLedgersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListLedgersResponse)
+	err := c.cc.Invoke(ctx, ReleaseService_ListLedgers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *releaseServiceClient) ListCharges(ctx context.Context, in *ListChargesRequest, opts ...grpc.CallOption) (*ListChargesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListChargesResponse)
+	err := c.cc.Invoke(ctx, ReleaseService_ListCharges_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 func (c *releaseServiceClient) ReleaseBest(ctx context.Context, in *ReleaseBestRequest, opts ...grpc.CallOption) (*ReleaseBestResponse, error) {
@@ -77,19 +156,72 @@ func (c *releaseServiceClient) SelectPrivately(ctx context.Context, in *SelectPr
 	return out, nil
 }
 
+func (c *releaseServiceClient) GetRelease(ctx context.Context, in *GetReleaseRequest, opts ...grpc.CallOption) (*GetReleaseResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetReleaseResponse)
+	err := c.cc.Invoke(ctx, ReleaseService_GetRelease_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *releaseServiceClient) ListReleases(ctx context.Context, in *ListReleasesRequest, opts ...grpc.CallOption) (*ListReleasesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListReleasesResponse)
+	err := c.cc.Invoke(ctx, ReleaseService_ListReleases_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ReleaseServiceServer is the server API for ReleaseService service.
 // All implementations must embed UnimplementedReleaseServiceServer
 // for forward compatibility.
 //
-// Publishes results of a study with a privacy guarantee, charged to a ledger before
-// they are handed out.
+// Publishes results with a privacy guarantee. Every release is charged to the ledger of
+// the dataset that it reveals something about, in the same transaction that keeps its
+// result: what was handed out was charged before. Noise comes from the entropy of the
+// operating system, never from a study's seed.
+//
+// request_id, in this service: the same id with the same body gives the same result for
+// as long as the ledger or study exists, and costs nothing again. Without an id every
+// call is another release.
 type ReleaseServiceServer interface {
+	// Opens the ledger of a dataset, with a budget that is declared once and for all.
+	// Creating a ledger that exists with equal fields returns it; with others the answer is
+	// ALREADY_EXISTS. Ledgers cannot be deleted.
+	CreateLedger(context.Context, *CreateLedgerRequest) (*CreateLedgerResponse, error)
+	// Returns a ledger.
+	GetLedger(context.Context, *GetLedgerRequest) (*GetLedgerResponse, error)
+	// Lists ledgers in ascending order of their names.
+	ListLedgers(context.Context, *ListLedgersRequest) (*ListLedgersResponse, error)
+	// Lists what was charged to a ledger, in the order of time.
+	ListCharges(context.Context, *ListChargesRequest) (*ListChargesResponse, error)
 	// Releases one configuration, the best under a bound.
+	//
+	// What it takes and costs depends on the study:
+	//   - with private_mode: computed from the noisy values alone, it costs nothing;
+	//   - with random_stopping: the only thing that the study ever shows, paid when it was
+	//     created;
+	//   - with configurations that were fixed before any result was seen (random,
+	//     quasi-random and grid designs, see GetPrivacyLedgerResponse.adaptive): permute-and-
+	//     flip among all of them, epsilon charged to the study's test_ledger;
+	//   - any other study: FAILED_PRECONDITION. Its candidates were chosen by looking at the
+	//     test records, so that no mechanism over them has a guarantee.
 	ReleaseBest(context.Context, *ReleaseBestRequest) (*ReleaseBestResponse, error)
-	// Releases a front.
+	// Releases a front: configurations with their values. Studies are treated as by
+	// ReleaseBest, but that one with random_stopping has no front to release and one with
+	// fixed configurations gets Gaussian noise on all values before anything is chosen.
 	ReleaseFront(context.Context, *ReleaseFrontRequest) (*ReleaseFrontResponse, error)
-	// Releases the index of the best of fixed candidates.
+	// Releases the index of the best of fixed candidates, whose utilities the caller brings.
 	SelectPrivately(context.Context, *SelectPrivatelyRequest) (*SelectPrivatelyResponse, error)
+	// Returns a release.
+	GetRelease(context.Context, *GetReleaseRequest) (*GetReleaseResponse, error)
+	// Lists the releases of a study, or of a ledger those of SelectPrivately, in the order of
+	// time.
+	ListReleases(context.Context, *ListReleasesRequest) (*ListReleasesResponse, error)
 	mustEmbedUnimplementedReleaseServiceServer()
 }
 
@@ -100,6 +232,18 @@ type ReleaseServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedReleaseServiceServer struct{}
 
+func (UnimplementedReleaseServiceServer) CreateLedger(context.Context, *CreateLedgerRequest) (*CreateLedgerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreateLedger not implemented")
+}
+func (UnimplementedReleaseServiceServer) GetLedger(context.Context, *GetLedgerRequest) (*GetLedgerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetLedger not implemented")
+}
+func (UnimplementedReleaseServiceServer) ListLedgers(context.Context, *ListLedgersRequest) (*ListLedgersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListLedgers not implemented")
+}
+func (UnimplementedReleaseServiceServer) ListCharges(context.Context, *ListChargesRequest) (*ListChargesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListCharges not implemented")
+}
 func (UnimplementedReleaseServiceServer) ReleaseBest(context.Context, *ReleaseBestRequest) (*ReleaseBestResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReleaseBest not implemented")
 }
@@ -108,6 +252,12 @@ func (UnimplementedReleaseServiceServer) ReleaseFront(context.Context, *ReleaseF
 }
 func (UnimplementedReleaseServiceServer) SelectPrivately(context.Context, *SelectPrivatelyRequest) (*SelectPrivatelyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SelectPrivately not implemented")
+}
+func (UnimplementedReleaseServiceServer) GetRelease(context.Context, *GetReleaseRequest) (*GetReleaseResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetRelease not implemented")
+}
+func (UnimplementedReleaseServiceServer) ListReleases(context.Context, *ListReleasesRequest) (*ListReleasesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListReleases not implemented")
 }
 func (UnimplementedReleaseServiceServer) mustEmbedUnimplementedReleaseServiceServer() {}
 func (UnimplementedReleaseServiceServer) testEmbeddedByValue()                        {}
@@ -128,6 +278,78 @@ func RegisterReleaseServiceServer(s grpc.ServiceRegistrar, srv ReleaseServiceSer
 		t.testEmbeddedByValue()
 	}
 	s.RegisterService(&ReleaseService_ServiceDesc, srv)
+}
+
+func _ReleaseService_CreateLedger_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateLedgerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ReleaseServiceServer).CreateLedger(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ReleaseService_CreateLedger_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ReleaseServiceServer).CreateLedger(ctx, req.(*CreateLedgerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ReleaseService_GetLedger_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetLedgerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ReleaseServiceServer).GetLedger(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ReleaseService_GetLedger_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ReleaseServiceServer).GetLedger(ctx, req.(*GetLedgerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ReleaseService_ListLedgers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListLedgersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ReleaseServiceServer).ListLedgers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ReleaseService_ListLedgers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ReleaseServiceServer).ListLedgers(ctx, req.(*ListLedgersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ReleaseService_ListCharges_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListChargesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ReleaseServiceServer).ListCharges(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ReleaseService_ListCharges_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ReleaseServiceServer).ListCharges(ctx, req.(*ListChargesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
 }
 
 func _ReleaseService_ReleaseBest_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
@@ -184,6 +406,42 @@ func _ReleaseService_SelectPrivately_Handler(srv interface{}, ctx context.Contex
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ReleaseService_GetRelease_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetReleaseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ReleaseServiceServer).GetRelease(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ReleaseService_GetRelease_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ReleaseServiceServer).GetRelease(ctx, req.(*GetReleaseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ReleaseService_ListReleases_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListReleasesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ReleaseServiceServer).ListReleases(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ReleaseService_ListReleases_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ReleaseServiceServer).ListReleases(ctx, req.(*ListReleasesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ReleaseService_ServiceDesc is the grpc.ServiceDesc for ReleaseService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -191,6 +449,22 @@ var ReleaseService_ServiceDesc = grpc.ServiceDesc{
 	ServiceName: "dpareto.v1.ReleaseService",
 	HandlerType: (*ReleaseServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "CreateLedger",
+			Handler:    _ReleaseService_CreateLedger_Handler,
+		},
+		{
+			MethodName: "GetLedger",
+			Handler:    _ReleaseService_GetLedger_Handler,
+		},
+		{
+			MethodName: "ListLedgers",
+			Handler:    _ReleaseService_ListLedgers_Handler,
+		},
+		{
+			MethodName: "ListCharges",
+			Handler:    _ReleaseService_ListCharges_Handler,
+		},
 		{
 			MethodName: "ReleaseBest",
 			Handler:    _ReleaseService_ReleaseBest_Handler,
@@ -202,6 +476,14 @@ var ReleaseService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SelectPrivately",
 			Handler:    _ReleaseService_SelectPrivately_Handler,
+		},
+		{
+			MethodName: "GetRelease",
+			Handler:    _ReleaseService_GetRelease_Handler,
+		},
+		{
+			MethodName: "ListReleases",
+			Handler:    _ReleaseService_ListReleases_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -194,7 +194,10 @@ type Study struct {
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// Output only. What a reader of the study's results must know, for example that ε
 	// is accounted for another sampler than the trainer's.
-	Warnings      []*Warning `protobuf:"bytes,15,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []*Warning `protobuf:"bytes,15,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// Output only. What publishing its results guarantees, for studies with private_mode or
+	// random_stopping.
+	Publication   *Publication `protobuf:"bytes,16,opt,name=publication,proto3" json:"publication,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -330,6 +333,13 @@ func (x *Study) GetUpdateTime() *timestamppb.Timestamp {
 func (x *Study) GetWarnings() []*Warning {
 	if x != nil {
 		return x.Warnings
+	}
+	return nil
+}
+
+func (x *Study) GetPublication() *Publication {
+	if x != nil {
+		return x.Publication
 	}
 	return nil
 }
@@ -472,9 +482,10 @@ type StudySpec struct {
 	// is made, at most about 1,000 of their measurements; one that was deleted meanwhile
 	// counts no more.
 	PriorStudies []string `protobuf:"bytes,12,rep,name=prior_studies,json=priorStudies,proto3" json:"prior_studies,omitempty"`
-	// Publishes only noisy utilities and enforces declared privacy budgets.
+	// Keeps noisy values only and enforces declared privacy budgets, so that all results may
+	// be published. Not together with random_stopping.
 	PrivateMode *PrivateModeSpec `protobuf:"bytes,13,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
-	// Draws a secret random number of independent trials and releases only the best.
+	// Draws a secret random number of independent trials and shows only the best.
 	RandomStopping *RandomStoppingSpec `protobuf:"bytes,14,opt,name=random_stopping,json=randomStopping,proto3" json:"random_stopping,omitempty"`
 	// Has every run go to its end. By default, methods that learn from the measurements on
 	// the way of a study with a checkpoint parameter (ALGORITHM_DEFAULT, ALGORITHM_EHVI)
@@ -482,8 +493,17 @@ type StudySpec struct {
 	// state of it is better than the reference in every computed objective, or the model expects
 	// every one to be dominated. A stopped run counts like any other that is as long.
 	DisableEarlyStopping bool `protobuf:"varint,15,opt,name=disable_early_stopping,json=disableEarlyStopping,proto3" json:"disable_early_stopping,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// The ledger of the test records, ledgers/{ledger}: releases are charged to it (see
+	// ReleaseService). With private_mode or random_stopping all of the study's budget for
+	// these records is charged when it is created. It must exist, with
+	// ADJACENCY_REPLACE_ONE and, where the study says a test_set_size, as many records.
+	TestLedger string `protobuf:"bytes,16,opt,name=test_ledger,json=testLedger,proto3" json:"test_ledger,omitempty"`
+	// The ledger of the training records. Only with private_mode or random_stopping, whose
+	// budget for these records is charged to it when the study is created, under the adjacency
+	// of the study's privacy metric.
+	TrainLedger   string `protobuf:"bytes,17,opt,name=train_ledger,json=trainLedger,proto3" json:"train_ledger,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StudySpec) Reset() {
@@ -619,6 +639,20 @@ func (x *StudySpec) GetDisableEarlyStopping() bool {
 		return x.DisableEarlyStopping
 	}
 	return false
+}
+
+func (x *StudySpec) GetTestLedger() string {
+	if x != nil {
+		return x.TestLedger
+	}
+	return ""
+}
+
+func (x *StudySpec) GetTrainLedger() string {
+	if x != nil {
+		return x.TrainLedger
+	}
+	return ""
 }
 
 // The method that suggests configurations.
@@ -1054,22 +1088,47 @@ func (x *TrainerSpec) GetSettings() map[string]string {
 	return nil
 }
 
-// Utilities are released with Gaussian noise only, under budgets declared
-// beforehand.
+// A study whose results may be published: the server adds Gaussian noise to every
+// measured value before anything else sees it, and enforces budgets that were declared
+// beforehand, for the test records (each value is an average over them) and for the
+// training records (each run is a mechanism on them). Everything that the study shows,
+// fronts, predictions, exports and suggestions included, is computed from the noisy values
+// alone, so that all of it together has the declared guarantees. A person must be in one of
+// the two sets only; then the larger ε holds for everybody.
+//
+// Such a study needs budget.max_trials, a metric computed from a privacy mechanism, and
+// reported metrics that are averages over the test records of values in [0, 1], with
+// sample_size unset or test_set_size; values outside [0, 1] are clipped before the noise
+// is added. Workers see what they measure and are trusted; times, their order, and which
+// runs fail or are infeasible are not protected.
 type PrivateModeSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. Number of records in the test or validation set.
+	// Required. Number of records in the test or validation set, at least 1. One record can
+	// change an average over them by at most 1 / test_set_size (ADJACENCY_REPLACE_ONE).
 	TestSetSize int64 `protobuf:"varint,1,opt,name=test_set_size,json=testSetSize,proto3" json:"test_set_size,omitempty"`
-	// Required. ε of the whole study for the test set.
+	// Required. ε of the whole study for the test set, positive and finite.
 	TestEpsilon float64 `protobuf:"fixed64,2,opt,name=test_epsilon,json=testEpsilon,proto3" json:"test_epsilon,omitempty"`
-	// Required. ε of the whole study for the training set.
+	// Required. ε of the whole study for the training set, positive and finite, under the
+	// adjacency of the study's privacy metric.
 	TrainEpsilon float64 `protobuf:"fixed64,3,opt,name=train_epsilon,json=trainEpsilon,proto3" json:"train_epsilon,omitempty"`
 	// Required. δ of both guarantees, in (0, 1).
 	Delta float64 `protobuf:"fixed64,4,opt,name=delta,proto3" json:"delta,omitempty"`
-	// Number of disjoint shards of the training set, one per trial in turn. Default 1.
+	// Number of disjoint shards of the training set, one per trial in turn: a record is in
+	// one of them, so that every shard has the whole of train_epsilon. The privacy metric is
+	// that of a run on one shard: its dataset_size must be the number of records of a shard.
+	// Range [1, 10000]. Default 1.
 	TrainingShards int32 `protobuf:"varint,5,opt,name=training_shards,json=trainingShards,proto3" json:"training_shards,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Number of noisy values that the study takes at most, N: it fixes their noise, of
+	// standard deviation √N / (test_set_size · μ) with μ of Gaussian differential privacy
+	// at test_epsilon and delta. Every measurement counts once for every reported metric,
+	// those on the way too. Range [1, 10^9], at least the default:
+	// budget.max_trials times the number of reported metrics.
+	MaxValues int64 `protobuf:"varint,6,opt,name=max_values,json=maxValues,proto3" json:"max_values,omitempty"`
+	// The prior studies hold public data only: nothing in them protects anybody. Required
+	// where there are any.
+	PriorStudiesArePublic bool `protobuf:"varint,7,opt,name=prior_studies_are_public,json=priorStudiesArePublic,proto3" json:"prior_studies_are_public,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
 }
 
 func (x *PrivateModeSpec) Reset() {
@@ -1137,10 +1196,30 @@ func (x *PrivateModeSpec) GetTrainingShards() int32 {
 	return 0
 }
 
-// The number of trials is random and secret (Papernot and Steinke 2022).
+func (x *PrivateModeSpec) GetMaxValues() int64 {
+	if x != nil {
+		return x.MaxValues
+	}
+	return 0
+}
+
+func (x *PrivateModeSpec) GetPriorStudiesArePublic() bool {
+	if x != nil {
+		return x.PriorStudiesArePublic
+	}
+	return false
+}
+
+// The number of trials is random and secret, and nothing but the best trial is ever shown
+// (Liu and Talwar 2019; Papernot and Steinke 2022). The study has no front, no list of
+// trials and no counts: ReleaseBest, once it is completed, is the only way to its results.
+// Workers see the trials that they run and are trusted; how long the study took is not
+// protected. It needs ALGORITHM_RANDOM, without prior studies and conditions: the
+// configurations must be independent draws from one law. Configurations whose cost exceeds
+// that of the costliest of 10,000 draws made when the study was created are drawn again.
 type RandomStoppingSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. Mean number of trials, above 1.
+	// Required. Mean number of trials, above 1; positive for the Poisson law. At most 10^6.
 	MeanTrials float64 `protobuf:"fixed64,1,opt,name=mean_trials,json=meanTrials,proto3" json:"mean_trials,omitempty"`
 	// Required. The law of the number of trials.
 	//
@@ -1149,8 +1228,17 @@ type RandomStoppingSpec struct {
 	//	*RandomStoppingSpec_Eta
 	//	*RandomStoppingSpec_Poisson
 	Law isRandomStoppingSpec_Law `protobuf_oneof:"law"`
-	// Required. The id of the metric by which the best trial is chosen.
-	Metric        string `protobuf:"bytes,4,opt,name=metric,proto3" json:"metric,omitempty"`
+	// Required. The id of the reported objective by which the best trial is chosen.
+	Metric string `protobuf:"bytes,4,opt,name=metric,proto3" json:"metric,omitempty"`
+	// δ of the guarantees, in (0, 1). Default: that of the study's privacy metric.
+	Delta float64 `protobuf:"fixed64,5,opt,name=delta,proto3" json:"delta,omitempty"`
+	// Number of records in the test set; then the metric is an average over them in [0, 1],
+	// and gets Gaussian noise before it is compared.
+	// 0 means that the test records are not protected at all.
+	TestSetSize int64 `protobuf:"varint,6,opt,name=test_set_size,json=testSetSize,proto3" json:"test_set_size,omitempty"`
+	// Required with test_set_size, refused without. ε for the test records, positive and
+	// finite.
+	TestEpsilon   float64 `protobuf:"fixed64,7,opt,name=test_epsilon,json=testEpsilon,proto3" json:"test_epsilon,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1224,18 +1312,39 @@ func (x *RandomStoppingSpec) GetMetric() string {
 	return ""
 }
 
+func (x *RandomStoppingSpec) GetDelta() float64 {
+	if x != nil {
+		return x.Delta
+	}
+	return 0
+}
+
+func (x *RandomStoppingSpec) GetTestSetSize() int64 {
+	if x != nil {
+		return x.TestSetSize
+	}
+	return 0
+}
+
+func (x *RandomStoppingSpec) GetTestEpsilon() float64 {
+	if x != nil {
+		return x.TestEpsilon
+	}
+	return 0
+}
+
 type isRandomStoppingSpec_Law interface {
 	isRandomStoppingSpec_Law()
 }
 
 type RandomStoppingSpec_Eta struct {
 	// η > -1 of the truncated negative binomial law; 0 is the logarithmic law, 1 the
-	// geometric law.
+	// geometric law. At most 100.
 	Eta float64 `protobuf:"fixed64,2,opt,name=eta,proto3,oneof"`
 }
 
 type RandomStoppingSpec_Poisson struct {
-	// The Poisson law.
+	// The Poisson law. It can give no trial at all.
 	Poisson *PoissonStopping `protobuf:"bytes,3,opt,name=poisson,proto3,oneof"`
 }
 
@@ -1280,12 +1389,206 @@ func (*PoissonStopping) Descriptor() ([]byte, []int) {
 	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{12}
 }
 
+// What publishing the results of a study guarantees.
+type Publication struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The guarantee for the training records, over all that the study will ever publish.
+	Train *PrivacyGuarantee `protobuf:"bytes,1,opt,name=train,proto3" json:"train,omitempty"`
+	// The guarantee for the test records, over all that the study will ever publish; absent
+	// where they are not protected.
+	Test *PrivacyGuarantee `protobuf:"bytes,2,opt,name=test,proto3" json:"test,omitempty"`
+	// What both rest on.
+	Assumptions []string `protobuf:"bytes,3,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
+	// What is not covered.
+	NotCovered []string `protobuf:"bytes,4,rep,name=not_covered,json=notCovered,proto3" json:"not_covered,omitempty"`
+	// Standard deviation of the noise in every measured value, 0 if there is none.
+	NoiseStandardDeviation float64 `protobuf:"fixed64,5,opt,name=noise_standard_deviation,json=noiseStandardDeviation,proto3" json:"noise_standard_deviation,omitempty"`
+	// With private_mode, what is spent so far. An account of this kind may depend on
+	// results; the guarantees are the declared ones.
+	Spent         *PrivateModeOdometers `protobuf:"bytes,6,opt,name=spent,proto3" json:"spent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Publication) Reset() {
+	*x = Publication{}
+	mi := &file_dpareto_v1_study_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Publication) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Publication) ProtoMessage() {}
+
+func (x *Publication) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_study_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Publication.ProtoReflect.Descriptor instead.
+func (*Publication) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Publication) GetTrain() *PrivacyGuarantee {
+	if x != nil {
+		return x.Train
+	}
+	return nil
+}
+
+func (x *Publication) GetTest() *PrivacyGuarantee {
+	if x != nil {
+		return x.Test
+	}
+	return nil
+}
+
+func (x *Publication) GetAssumptions() []string {
+	if x != nil {
+		return x.Assumptions
+	}
+	return nil
+}
+
+func (x *Publication) GetNotCovered() []string {
+	if x != nil {
+		return x.NotCovered
+	}
+	return nil
+}
+
+func (x *Publication) GetNoiseStandardDeviation() float64 {
+	if x != nil {
+		return x.NoiseStandardDeviation
+	}
+	return 0
+}
+
+func (x *Publication) GetSpent() *PrivateModeOdometers {
+	if x != nil {
+		return x.Spent
+	}
+	return nil
+}
+
+// What a study with private_mode has spent.
+type PrivateModeOdometers struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of noisy values so far.
+	Values int64 `protobuf:"varint,1,opt,name=values,proto3" json:"values,omitempty"`
+	// Number of noisy values that the study takes at most.
+	MaxValues int64 `protobuf:"varint,2,opt,name=max_values,json=maxValues,proto3" json:"max_values,omitempty"`
+	// What they cost the test records.
+	Test *PrivacyGuarantee `protobuf:"bytes,3,opt,name=test,proto3" json:"test,omitempty"`
+	// What the runs so far cost the training records: of the shard that has spent most.
+	Train *PrivacyGuarantee `protobuf:"bytes,4,opt,name=train,proto3" json:"train,omitempty"`
+	// The order α of the Rényi filter of the training budget, chosen when the study was
+	// created.
+	Order float64 `protobuf:"fixed64,5,opt,name=order,proto3" json:"order,omitempty"`
+	// The Rényi divergence of that order that each shard may spend.
+	DivergenceBudget float64 `protobuf:"fixed64,6,opt,name=divergence_budget,json=divergenceBudget,proto3" json:"divergence_budget,omitempty"`
+	// What each shard has spent of it.
+	ShardDivergences []float64 `protobuf:"fixed64,7,rep,packed,name=shard_divergences,json=shardDivergences,proto3" json:"shard_divergences,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *PrivateModeOdometers) Reset() {
+	*x = PrivateModeOdometers{}
+	mi := &file_dpareto_v1_study_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PrivateModeOdometers) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PrivateModeOdometers) ProtoMessage() {}
+
+func (x *PrivateModeOdometers) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_study_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PrivateModeOdometers.ProtoReflect.Descriptor instead.
+func (*PrivateModeOdometers) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *PrivateModeOdometers) GetValues() int64 {
+	if x != nil {
+		return x.Values
+	}
+	return 0
+}
+
+func (x *PrivateModeOdometers) GetMaxValues() int64 {
+	if x != nil {
+		return x.MaxValues
+	}
+	return 0
+}
+
+func (x *PrivateModeOdometers) GetTest() *PrivacyGuarantee {
+	if x != nil {
+		return x.Test
+	}
+	return nil
+}
+
+func (x *PrivateModeOdometers) GetTrain() *PrivacyGuarantee {
+	if x != nil {
+		return x.Train
+	}
+	return nil
+}
+
+func (x *PrivateModeOdometers) GetOrder() float64 {
+	if x != nil {
+		return x.Order
+	}
+	return 0
+}
+
+func (x *PrivateModeOdometers) GetDivergenceBudget() float64 {
+	if x != nil {
+		return x.DivergenceBudget
+	}
+	return 0
+}
+
+func (x *PrivateModeOdometers) GetShardDivergences() []float64 {
+	if x != nil {
+		return x.ShardDivergences
+	}
+	return nil
+}
+
 var File_dpareto_v1_study_proto protoreflect.FileDescriptor
 
 const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\n" +
 	"\x16dpareto/v1/study.proto\x12\n" +
-	"dpareto.v1\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x8b\x05\n" +
+	"dpareto.v1\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc6\x05\n" +
 	"\x05Study\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x12\n" +
@@ -1304,7 +1607,8 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"createTime\x12;\n" +
 	"\vupdate_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12/\n" +
-	"\bwarnings\x18\x0f \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\x1a9\n" +
+	"\bwarnings\x18\x0f \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\x129\n" +
+	"\vpublication\x18\x10 \x01(\v2\x17.dpareto.v1.PublicationR\vpublication\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xaf\x01\n" +
@@ -1316,7 +1620,7 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\n" +
 	"infeasible\x18\x05 \x01(\x03R\n" +
 	"infeasible\x12\x16\n" +
-	"\x06failed\x18\x06 \x01(\x03R\x06failed\"\xf7\x05\n" +
+	"\x06failed\x18\x06 \x01(\x03R\x06failed\"\xbb\x06\n" +
 	"\tStudySpec\x129\n" +
 	"\n" +
 	"parameters\x18\x01 \x03(\v2\x19.dpareto.v1.ParameterSpecR\n" +
@@ -1337,7 +1641,10 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\rprior_studies\x18\f \x03(\tR\fpriorStudies\x12>\n" +
 	"\fprivate_mode\x18\r \x01(\v2\x1b.dpareto.v1.PrivateModeSpecR\vprivateMode\x12G\n" +
 	"\x0frandom_stopping\x18\x0e \x01(\v2\x1e.dpareto.v1.RandomStoppingSpecR\x0erandomStopping\x124\n" +
-	"\x16disable_early_stopping\x18\x0f \x01(\bR\x14disableEarlyStoppingB\a\n" +
+	"\x16disable_early_stopping\x18\x0f \x01(\bR\x14disableEarlyStopping\x12\x1f\n" +
+	"\vtest_ledger\x18\x10 \x01(\tR\n" +
+	"testLedger\x12!\n" +
+	"\ftrain_ledger\x18\x11 \x01(\tR\vtrainLedgerB\a\n" +
 	"\x05_seed\"a\n" +
 	"\rAlgorithmSpec\x12)\n" +
 	"\x04name\x18\x01 \x01(\x0e2\x15.dpareto.v1.AlgorithmR\x04name\x12%\n" +
@@ -1364,21 +1671,44 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\bsettings\x18\x02 \x03(\v2%.dpareto.v1.TrainerSpec.SettingsEntryR\bsettings\x1a;\n" +
 	"\rSettingsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbc\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x94\x02\n" +
 	"\x0fPrivateModeSpec\x12\"\n" +
 	"\rtest_set_size\x18\x01 \x01(\x03R\vtestSetSize\x12!\n" +
 	"\ftest_epsilon\x18\x02 \x01(\x01R\vtestEpsilon\x12#\n" +
 	"\rtrain_epsilon\x18\x03 \x01(\x01R\ftrainEpsilon\x12\x14\n" +
 	"\x05delta\x18\x04 \x01(\x01R\x05delta\x12'\n" +
-	"\x0ftraining_shards\x18\x05 \x01(\x05R\x0etrainingShards\"\xa1\x01\n" +
+	"\x0ftraining_shards\x18\x05 \x01(\x05R\x0etrainingShards\x12\x1d\n" +
+	"\n" +
+	"max_values\x18\x06 \x01(\x03R\tmaxValues\x127\n" +
+	"\x18prior_studies_are_public\x18\a \x01(\bR\x15priorStudiesArePublic\"\xfe\x01\n" +
 	"\x12RandomStoppingSpec\x12\x1f\n" +
 	"\vmean_trials\x18\x01 \x01(\x01R\n" +
 	"meanTrials\x12\x12\n" +
 	"\x03eta\x18\x02 \x01(\x01H\x00R\x03eta\x127\n" +
 	"\apoisson\x18\x03 \x01(\v2\x1b.dpareto.v1.PoissonStoppingH\x00R\apoisson\x12\x16\n" +
-	"\x06metric\x18\x04 \x01(\tR\x06metricB\x05\n" +
+	"\x06metric\x18\x04 \x01(\tR\x06metric\x12\x14\n" +
+	"\x05delta\x18\x05 \x01(\x01R\x05delta\x12\"\n" +
+	"\rtest_set_size\x18\x06 \x01(\x03R\vtestSetSize\x12!\n" +
+	"\ftest_epsilon\x18\a \x01(\x01R\vtestEpsilonB\x05\n" +
 	"\x03law\"\x11\n" +
-	"\x0fPoissonStopping*t\n" +
+	"\x0fPoissonStopping\"\xa8\x02\n" +
+	"\vPublication\x122\n" +
+	"\x05train\x18\x01 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x05train\x120\n" +
+	"\x04test\x18\x02 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x04test\x12 \n" +
+	"\vassumptions\x18\x03 \x03(\tR\vassumptions\x12\x1f\n" +
+	"\vnot_covered\x18\x04 \x03(\tR\n" +
+	"notCovered\x128\n" +
+	"\x18noise_standard_deviation\x18\x05 \x01(\x01R\x16noiseStandardDeviation\x126\n" +
+	"\x05spent\x18\x06 \x01(\v2 .dpareto.v1.PrivateModeOdometersR\x05spent\"\xa3\x02\n" +
+	"\x14PrivateModeOdometers\x12\x16\n" +
+	"\x06values\x18\x01 \x01(\x03R\x06values\x12\x1d\n" +
+	"\n" +
+	"max_values\x18\x02 \x01(\x03R\tmaxValues\x120\n" +
+	"\x04test\x18\x03 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x04test\x122\n" +
+	"\x05train\x18\x04 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x05train\x12\x14\n" +
+	"\x05order\x18\x05 \x01(\x01R\x05order\x12+\n" +
+	"\x11divergence_budget\x18\x06 \x01(\x01R\x10divergenceBudget\x12+\n" +
+	"\x11shard_divergences\x18\a \x03(\x01R\x10shardDivergences*t\n" +
 	"\n" +
 	"StudyState\x12\x1b\n" +
 	"\x17STUDY_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -1412,7 +1742,7 @@ func file_dpareto_v1_study_proto_rawDescGZIP() []byte {
 }
 
 var file_dpareto_v1_study_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_dpareto_v1_study_proto_goTypes = []any{
 	(StudyState)(0),                 // 0: dpareto.v1.StudyState
 	(Algorithm)(0),                  // 1: dpareto.v1.Algorithm
@@ -1429,43 +1759,52 @@ var file_dpareto_v1_study_proto_goTypes = []any{
 	(*PrivateModeSpec)(nil),         // 12: dpareto.v1.PrivateModeSpec
 	(*RandomStoppingSpec)(nil),      // 13: dpareto.v1.RandomStoppingSpec
 	(*PoissonStopping)(nil),         // 14: dpareto.v1.PoissonStopping
-	nil,                             // 15: dpareto.v1.Study.LabelsEntry
-	nil,                             // 16: dpareto.v1.TrainerSpec.SettingsEntry
-	(*timestamppb.Timestamp)(nil),   // 17: google.protobuf.Timestamp
-	(*Warning)(nil),                 // 18: dpareto.v1.Warning
-	(*ParameterSpec)(nil),           // 19: dpareto.v1.ParameterSpec
-	(*MetricSpec)(nil),              // 20: dpareto.v1.MetricSpec
-	(*durationpb.Duration)(nil),     // 21: google.protobuf.Duration
+	(*Publication)(nil),             // 15: dpareto.v1.Publication
+	(*PrivateModeOdometers)(nil),    // 16: dpareto.v1.PrivateModeOdometers
+	nil,                             // 17: dpareto.v1.Study.LabelsEntry
+	nil,                             // 18: dpareto.v1.TrainerSpec.SettingsEntry
+	(*timestamppb.Timestamp)(nil),   // 19: google.protobuf.Timestamp
+	(*Warning)(nil),                 // 20: dpareto.v1.Warning
+	(*ParameterSpec)(nil),           // 21: dpareto.v1.ParameterSpec
+	(*MetricSpec)(nil),              // 22: dpareto.v1.MetricSpec
+	(*durationpb.Duration)(nil),     // 23: google.protobuf.Duration
+	(*PrivacyGuarantee)(nil),        // 24: dpareto.v1.PrivacyGuarantee
 }
 var file_dpareto_v1_study_proto_depIdxs = []int32{
-	15, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
+	17, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
 	4,  // 1: dpareto.v1.Study.spec:type_name -> dpareto.v1.StudySpec
 	0,  // 2: dpareto.v1.Study.state:type_name -> dpareto.v1.StudyState
 	3,  // 3: dpareto.v1.Study.trial_counts:type_name -> dpareto.v1.TrialCounts
-	17, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	17, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
-	18, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
-	19, // 7: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
-	20, // 8: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
-	5,  // 9: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
-	6,  // 10: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
-	7,  // 11: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
-	8,  // 12: dpareto.v1.StudySpec.cost:type_name -> dpareto.v1.CostSpec
-	11, // 13: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
-	12, // 14: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
-	13, // 15: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
-	1,  // 16: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
-	21, // 17: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
-	21, // 18: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
-	9,  // 19: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
-	10, // 20: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
-	16, // 21: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
-	14, // 22: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonStopping
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	19, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	19, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
+	20, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
+	15, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
+	21, // 8: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
+	22, // 9: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
+	5,  // 10: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
+	6,  // 11: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
+	7,  // 12: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
+	8,  // 13: dpareto.v1.StudySpec.cost:type_name -> dpareto.v1.CostSpec
+	11, // 14: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
+	12, // 15: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
+	13, // 16: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
+	1,  // 17: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
+	23, // 18: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
+	23, // 19: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
+	9,  // 20: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
+	10, // 21: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
+	18, // 22: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
+	14, // 23: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonStopping
+	24, // 24: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
+	24, // 25: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
+	16, // 26: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
+	24, // 27: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
+	24, // 28: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_study_proto_init() }
@@ -1492,7 +1831,7 @@ func file_dpareto_v1_study_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_study_proto_rawDesc), len(file_dpareto_v1_study_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   15,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
