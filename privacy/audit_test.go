@@ -7,13 +7,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
-// An audit plays the attacker: it runs a mechanism many times on each of two
-// adjacent data sets and counts how often the output lies in an event that tells
-// them apart. Clopper-Pearson limits of the two probabilities give a lower bound
-// of ε that is wrong with probability 1e-6.
+// An audit is a privacytest.Audit of a guarantee.
 type audit struct {
 	name string
 	g    Guarantee
@@ -22,26 +19,7 @@ type audit struct {
 	event func(rng *rand.Rand, second bool) bool
 }
 
-const (
-	auditRuns  = 2_000_000
-	auditError = 1e-6
-)
-
-// epsilonLower returns the bound for counts among auditRuns runs each.
-func epsilonLower(first, second int, delta float64) float64 {
-	const n = auditRuns
-	lower, upper := 0.0, 1.0
-	if first > 0 {
-		lower = distuv.Beta{Alpha: float64(first), Beta: float64(n - first + 1)}.Quantile(auditError / 2)
-	}
-	if second < n {
-		upper = distuv.Beta{Alpha: float64(second + 1), Beta: float64(n - second)}.Quantile(1 - auditError/2)
-	}
-	if lower <= delta {
-		return 0
-	}
-	return math.Max(0, math.Log((lower-delta)/upper))
-}
+const auditRuns = 2_000_000
 
 func laplaceNoise(rng *rand.Rand, scale float64) float64 {
 	noise := scale * rng.ExpFloat64()
@@ -220,23 +198,10 @@ func TestAudit(t *testing.T) {
 	for i, a := range audits {
 		t.Run(a.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(61, uint64(i)))
-			var first, second int
-			for range auditRuns {
-				if a.event(rng, false) {
-					first++
-				}
-				if a.event(rng, true) {
-					second++
-				}
-			}
-			lower := epsilonLower(first, second, a.g.Delta)
-			t.Logf("claim %g, audited %g (%d against %d)", a.g.Epsilon, lower, first, second)
-			if lower > a.g.Epsilon {
-				t.Errorf("epsilon is at least %g, the claim is %g", lower, a.g.Epsilon)
-			}
-			if lower < 0.5*a.g.Epsilon {
-				t.Errorf("epsilon is shown to be at least %g only, the claim is %g", lower, a.g.Epsilon)
-			}
+			privacytest.Audit{
+				Epsilon: a.g.Epsilon, Delta: a.g.Delta, Runs: auditRuns,
+				Event: func(second bool) bool { return a.event(rng, second) },
+			}.Check(t)
 		})
 	}
 }
