@@ -1,6 +1,7 @@
 package noise
 
 import (
+	"math"
 	"math/big"
 	"math/bits"
 )
@@ -14,6 +15,24 @@ func (s *Source) Bernoulli(p *big.Rat) bool {
 	return s.bernoulliBig(p.Num(), p.Denom())
 }
 
+// BernoulliFloat64 is Bernoulli for the rational number that p is.
+func (s *Source) BernoulliFloat64(p float64) bool {
+	if !(p >= 0 && p <= 1) {
+		panic("noise: probability outside [0, 1]")
+	}
+	if p == 1 {
+		return true
+	}
+	for { // as in bernoulli, all operations being exact
+		p *= 1 << 64
+		digit := uint64(p)
+		p -= float64(digit)
+		if u := s.Uint64(); u != digit {
+			return u < digit
+		}
+	}
+}
+
 // BernoulliExp returns true with probability e^−γ exactly, γ >= 0 (Canonne, Kamath
 // and Steinke, 2020, Algorithm 1). It panics for a negative γ. The expected time is
 // bounded for all γ of a given length.
@@ -22,15 +41,29 @@ func (s *Source) BernoulliExp(gamma *big.Rat) bool {
 		panic("noise: negative exponent")
 	}
 	whole, num := new(big.Int).QuoRem(gamma.Num(), gamma.Denom(), new(big.Int))
-	for one := big.NewInt(1); whole.Sign() > 0; whole.Sub(whole, one) {
-		if !s.bernoulliExp(1, 1) {
+	for part := new(big.Int).SetUint64(math.MaxUint64); !whole.IsUint64(); whole.Sub(whole, part) {
+		if !s.BernoulliExpInteger(math.MaxUint64) {
 			return false
 		}
+	}
+	if !s.BernoulliExpInteger(whole.Uint64()) {
+		return false
 	}
 	denom := new(big.Int)
 	return s.alternate(func(k uint64) bool {
 		return s.bernoulliBig(num, denom.Mul(gamma.Denom(), denom.SetUint64(k)))
 	})
+}
+
+// BernoulliExpInteger is BernoulliExp for an integer, without big arithmetic. Its
+// expected time is bounded for all n.
+func (s *Source) BernoulliExpInteger(n uint64) bool {
+	for range n {
+		if !s.bernoulliExp(1, 1) {
+			return false
+		}
+	}
+	return true
 }
 
 // DiscreteLaplace returns an integer y with probability ∝ e^{−|y|/scale} exactly
