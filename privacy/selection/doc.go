@@ -1,0 +1,37 @@
+// Package selection chooses the best of several candidates privately: only the name of
+// one candidate is released, and it may not be the best.
+//
+// A candidate has a utility, larger being better, computed from the data that is
+// protected. The choice is pure ε-DP (account it as a [privacy.Selection]) when
+//
+//   - the candidates, their order and their number were fixed before the data were
+//     seen, by a grid, a sequence, or a search that used public or other data alone;
+//   - every utility changes by at most the stated sensitivity Δ between neighbouring
+//     data sets, and Δ does not depend on the data. The guarantee is for the adjacency
+//     that Δ is stated for: the accuracy on m records has Δ = 1/m when one record is
+//     replaced; when one is added or removed m is not public, and the number of right
+//     answers, Δ = 1, takes its place.
+//
+// What is protected are the records that the utilities are computed from, commonly those
+// of validation. The models behind the candidates, which saw the training records, are
+// not; nor is the utility of the candidate that was chosen, whose release costs extra.
+//
+// # Which method
+//
+// [PermuteAndFlip] loses least in expectation, never more than [Exponential] (McKenna
+// and Sheldon, "Permute-and-flip: a new mechanism for differentially private selection",
+// NeurIPS 2020). Exponential is worth considering when choices are many, since each is
+// accounted as ε²/8-zero-concentrated DP. [NoisyMax] is the textbook's. The expected loss
+// of the first two is at most (2Δ/ε)·log n whatever the utilities ([ExpectedLossBound]).
+//
+// # Exactness
+//
+// Choices have exactly the probabilities of the formulas, given uniform bits: floats are
+// rational numbers, and events of probability e^−γ with a rational γ are drawn as in
+// package noise. NoisyMax adds discrete noise on a grid, calibrated so that its ε is
+// exact.
+//
+// How long a choice takes depends on the utilities. Do not let an observer time it, and
+// do not report an error that depends on them: make a utility of every outcome,
+// failures included, before the choice.
+package selection
