@@ -51,7 +51,9 @@
 // # Caveats
 //
 // Every ε is an upper bound for ideal real-valued noise; sampling noise in
-// floating point can leak more (Mironov, 2012). A guarantee covers one release.
+// floating point can leak more (Mironov, 2012). Packages noise, selection and stopping
+// below this one sample what is released so that it does not. A guarantee covers one
+// release.
 // Choosing a configuration by looking at results that depend on the data costs
 // privacy that is not part of it.
 package privacy

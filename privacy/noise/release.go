@@ -28,8 +28,10 @@ func grid(scale float64) (exponent int, units uint64) {
 
 // Sensitivity returns the sensitivity to account a release of [Source.Laplace] or
 // [Source.Gaussian] with, rounded up: that of the value, >= 0, plus the grid, since
-// rounding to the grid can move two values apart by that much. For several
-// coordinates use it for the sensitivity of each.
+// rounding to the grid can move two values apart by that much. It moves d coordinates
+// apart by up to d·Grid in the ℓ1 norm and √d·Grid in the ℓ2 norm. The sensitivity is
+// that of the floats that are handed over, with the rounding errors of whoever computed
+// them.
 func Sensitivity(sensitivity, scale float64) float64 {
 	sum := sensitivity + Grid(scale)
 	return math.Nextafter(sum, math.Inf(1))

@@ -8,9 +8,10 @@
 //     seen, by a grid, a sequence, or a search that used public or other data alone;
 //   - every utility changes by at most the stated sensitivity Δ between neighbouring
 //     data sets, and Δ does not depend on the data. The guarantee is for the adjacency
-//     that Δ is stated for: the accuracy on m records has Δ = 1/m when one record is
-//     replaced; when one is added or removed m is not public, and the number of right
-//     answers, Δ = 1, takes its place.
+//     that Δ is stated for: the number of right answers on m records has Δ = 1 when one
+//     record is replaced, or added or removed; the accuracy has Δ = 1/m, and that when one
+//     record is replaced only, since m is not public otherwise. Prefer the number, which
+//     is exact: a quotient and 1/m are rounded, by 1e-16, which is 1e-16·m of Δ and of ε.
 //
 // What is protected are the records that the utilities are computed from, commonly those
 // of validation. The models behind the candidates, which saw the training records, are
