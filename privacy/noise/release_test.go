@@ -274,6 +274,32 @@ func TestAudit(t *testing.T) {
 	})
 }
 
+// FuzzRelease: releases of values in the range are finite multiples of the grid, and depend
+// on the value by its rounding alone.
+func FuzzRelease(f *testing.F) {
+	f.Add(uint64(1), 0.3, 2.0)
+	f.Add(uint64(2), -0x1p400, 0x1p-400)
+	f.Add(uint64(3), 5e-324, 0x1p400)
+	f.Fuzz(func(t *testing.T, seed uint64, value, scale float64) {
+		if !(math.Abs(value) <= maxMagnitude && scale >= 1/maxMagnitude && scale <= maxMagnitude) {
+			return
+		}
+		grid := Grid(scale)
+		rounded := grid * math.RoundToEven(value/grid)
+		for name, draw := range map[string]func(s *Source, value, scale float64) float64{
+			"Laplace": (*Source).Laplace, "Gaussian": (*Source).Gaussian,
+		} {
+			x := draw(Seeded(seed), value, scale)
+			if math.IsInf(x, 0) || math.IsNaN(x) || math.Mod(x, grid) != 0 {
+				t.Fatalf("%s: released %g, grid %g", name, x, grid)
+			}
+			if y := draw(Seeded(seed), rounded, scale); x != y {
+				t.Fatalf("%s: released %g, and %g for the rounded value", name, x, y)
+			}
+		}
+	})
+}
+
 func BenchmarkGaussian(b *testing.B) {
 	s := System()
 	for b.Loop() {

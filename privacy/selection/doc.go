@@ -19,8 +19,8 @@
 //
 // # Which method
 //
-// [PermuteAndFlip] loses least in expectation, never more than [Exponential] (McKenna
-// and Sheldon, "Permute-and-flip: a new mechanism for differentially private selection",
+// [PermuteAndFlip] is the one to start with: whatever the utilities, it loses no more in
+// expectation than [Exponential] (McKenna and Sheldon, "Permute-and-flip: a new mechanism for differentially private selection",
 // NeurIPS 2020). Exponential is worth considering when choices are many, since each is
 // accounted as ε²/8-zero-concentrated DP. [NoisyMax] is the textbook's. The expected loss
 // of the first two is at most (2Δ/ε)·log n whatever the utilities ([ExpectedLossBound]).

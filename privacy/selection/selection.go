@@ -89,9 +89,9 @@ func newTrial(src *noise.Source, utilities []float64, sensitivity, epsilon float
 	return &trial{src, slices.Max(utilities), sensitivity, epsilon, rate}, nil
 }
 
-// accepts returns true with probability e^−γ, γ = ε·(best − utility)/2Δ, exactly. Most
-// candidates of many have a large γ and are refused by an integer below it: the rest is
-// only needed when e^−γ is at least a third of what is left, so rarely.
+// accepts returns true with probability e^−γ, γ = ε·(best − utility)/2Δ, exactly. The bad
+// ones of many candidates have a large γ and are refused by an integer below it, without
+// big arithmetic.
 func (t *trial) accepts(utility float64) bool {
 	if utility == t.best {
 		return true

@@ -22,8 +22,8 @@ type Law interface {
 	// share q of all, 0 <= q <= 1, that is 1 − E[(1−q)^K]. It panics for another q.
 	ContainsTop(q float64) float64
 	// Draw returns K with exactly these probabilities, given uniform bits. The errors
-	// are those of Validate, and a privacy.FieldError for the mean where E[K] or a
-	// shape is above [MaxMean]. The time is about that of 100 ns for each of E[K] or K.
+	// are those of Validate, and a privacy.FieldError where E[K], or the shape, is above
+	// [MaxMean]. The time is about a microsecond for each of E[K] or K.
 	Draw(src *noise.Source) (int64, error)
 	// Mechanism returns the search to account, when every candidate is trained and
 	// scored by steps runs of base.
