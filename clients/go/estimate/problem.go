@@ -25,6 +25,8 @@ type Problem struct {
 	// Tolerance is the gradient norm at which a model counts as exact; 0 means
 	// linear.Tolerance.
 	Tolerance float64
+
+	trained func() // called after every solution, if not nil
 }
 
 // Mechanism returns the mechanism at ε.
@@ -69,6 +71,9 @@ func (p Problem) Solve(ctx context.Context, u []float64, epsilon float64, start 
 	minimum, err := objectiveperturbation.Objective(p.Risk, m, u).Minimize(ctx, start, p.Tolerance)
 	if err != nil {
 		return nil, fmt.Errorf("ε = %v: %w", epsilon, err)
+	}
+	if p.trained != nil {
+		p.trained()
 	}
 	return &Solution{Epsilon: epsilon, Theta: minimum.Theta, Iterations: minimum.Iterations}, nil
 }
