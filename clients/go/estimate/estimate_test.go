@@ -21,20 +21,20 @@ func unitNoise(dim int, seed uint64, r int) []float64 {
 	return u
 }
 
-// normal returns dense examples x ~ N(0, I)/‖·‖ with labels from a logistic model, in the
-// shape of the study that the comparisons of methods come from. A row's norm is 1.
-func normal(tb testing.TB, rows, dim int, seed uint64) *linear.Examples {
+// normal returns dense examples of norm 1 with independent normal features before they
+// are scaled, feature j having the standard deviation j^−decay, and with labels from a
+// logistic model.
+func normal(tb testing.TB, rows, dim int, decay float64, seed uint64) *linear.Examples {
 	tb.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
-	truth := make([]float64, dim)
-	for j := range truth {
-		truth[j] = 5 * rng.NormFloat64()
-	}
 	d := &dataset.Dataset{Name: "normal", Rows: rows, Dim: dim, Classes: 2, RowStart: []int{0}}
-	x := make([]float64, dim)
+	truth, x := make([]float64, dim), make([]float64, dim)
+	for j := range truth {
+		truth[j] = 6 * rng.NormFloat64() / math.Sqrt(float64(dim))
+	}
 	for range rows {
 		for j := range x {
-			x[j] = rng.NormFloat64()
+			x[j] = rng.NormFloat64() * math.Pow(float64(j+1), -decay)
 		}
 		floats.Scale(1/floats.Norm(x, 2), x)
 		label := float32(-1)
@@ -153,7 +153,7 @@ func curvatures(p Problem, s *Solution) (hash uint64) {
 // all calibrations and both branches.
 func TestDerivatives(t *testing.T) {
 	const rows, dim = 400, 6
-	examples, heldOut := normal(t, rows, dim, 1), normal(t, 100, dim, 2)
+	examples, heldOut := normal(t, rows, dim, 0, 1), normal(t, 100, dim, 0, 2)
 	u := unitNoise(dim, 7, 0)
 	for _, loss := range []linear.Loss{linear.Logistic{}, linear.Huber{Width: 0.5}} {
 		for _, rule := range []struct {

@@ -166,7 +166,8 @@ func Anchors(lower, upper float64, k int) []float64 {
 }
 
 // Hermite trains models at the anchors, in decreasing order, and returns the cubic
-// interpolation of losses and weights in log ε, with the exact slopes of Theorem 1.
+// interpolation of losses and weights in log ε, with the exact slopes of Theorem 1; for
+// losses those of [Interpolant.Monotone].
 // Where the branches of the calibration meet between anchors there is one anchor more.
 // No path leads beyond the anchors (*RangeError), and none may cross the discontinuity
 // of privacy.Chaudhuri (*DiscontinuityError).
@@ -218,7 +219,7 @@ func (p Problem) Hermite(ctx context.Context, u []float64, anchors []float64) (P
 		}
 		h.anchors[i] = anchor{epsilon, s.Theta, left.Theta, right.Theta}
 	}
-	h.train, h.heldOut = NewInterpolant(train), NewInterpolant(heldOut)
+	h.train, h.heldOut = NewInterpolant(train).Monotone(), NewInterpolant(heldOut).Monotone()
 	return h, nil
 }
 
