@@ -60,8 +60,8 @@ func compare(t *testing.T, p Problem, noise func(dim int, seed uint64, r int) []
 	for r := range draws {
 		u := noise(p.Risk.Examples.Dim(), 1, r)
 		exact := &newton{problem: p, u: u}
-		for k := len(grid) - 1; k >= 0; k-- {
-			utility, err := exact.Utility(t.Context(), grid[k])
+		for k, epsilon := range slices.Backward(grid) {
+			utility, err := exact.Utility(t.Context(), epsilon)
 			add("exact", k, utility.Train.Loss, err)
 		}
 		steps += exact.steps

@@ -115,6 +115,7 @@ func New(ctx context.Context, p Problem, o Options) (*Estimator, error) {
 		e.total.Store(int64(o.Draws * o.Anchors))
 	case MethodLine:
 		e.total.Store(int64(o.Draws))
+	case MethodNewton: // trains when asked
 	}
 	_, err := experiment.Each(ctx, o.Draws, func(r int) (err error) {
 		u := make([]float64, p.Risk.Examples.Dim())

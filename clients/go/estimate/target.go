@@ -2,6 +2,7 @@ package estimate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -92,7 +93,7 @@ func (e *Estimator) EpsilonFor(ctx context.Context, metric Metric, target float6
 		return Answer{}, fmt.Errorf("metric %d is unknown", metric)
 	}
 	if math.IsNaN(target) {
-		return Answer{}, fmt.Errorf("the target is not a number")
+		return Answer{}, errors.New("the target is not a number")
 	}
 	if metric >= HeldOutLoss && e.problem.HeldOut == nil {
 		return Answer{}, fmt.Errorf("%s: there are no held-out examples", metric)
