@@ -152,15 +152,20 @@ func (m ObjectivePerturbation) Assumptions() []string {
 // PureEpsilon returns m.Epsilon.
 func (m ObjectivePerturbation) PureEpsilon() float64 { return m.Epsilon }
 
+// Share returns the share of ε of the regulariser under RankOne: Split or its default.
+func (m ObjectivePerturbation) Share() float64 {
+	if m.Split == 0 {
+		return 0.05
+	}
+	return m.Split
+}
+
 // Calibrate returns the rate β of the noise, whose norm is Gamma distributed with
 // shape d and scale 1/β, and the regularisation τ. The parameters must be valid.
 func (m ObjectivePerturbation) Calibrate() (beta, tau float64) {
 	n, c, lambda := float64(m.DatasetSize), m.Curvature, m.Regularization
 	if m.Rule == RankOne {
-		split := m.Split
-		if split == 0 {
-			split = 0.05
-		}
+		split := m.Share()
 		tau = math.Max(lambda, c/(n*math.Expm1(split*m.Epsilon)))
 		return 0.5 * (m.Epsilon - math.Log1p(c/(n*tau))), tau
 	}

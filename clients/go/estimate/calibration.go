@@ -32,16 +32,8 @@ func Boundary(m privacy.ObjectivePerturbation) (epsilon float64, continuous bool
 	case privacy.ContinuousChaudhuri:
 		return 4 * jacobian, true
 	default:
-		return jacobian / split(m), true
+		return jacobian / m.Share(), true
 	}
-}
-
-// split returns the share of ε of the regulariser under the rank-one rule.
-func split(m privacy.ObjectivePerturbation) float64 {
-	if m.Split == 0 {
-		return 0.05
-	}
-	return m.Split
 }
 
 // calibrate returns the calibration of the branch above or below the boundary,
@@ -50,7 +42,7 @@ func calibrate(m privacy.ObjectivePerturbation, above bool) Calibration {
 	n := float64(m.DatasetSize)
 	share, rate, terms := 0.25, 0.25, 2.0 // τ = c/n(e^(share·ε) − 1), β = rate·ε
 	if m.Rule == privacy.RankOne {
-		share, terms = split(m), 1
+		share, terms = m.Share(), 1
 		rate = (1 - share) / 2
 	}
 	if above {

@@ -137,6 +137,12 @@ func New(ctx context.Context, p Problem, o Options) (*Estimator, error) {
 	return e, nil
 }
 
+// Path returns the path of a draw, from 0 on. It must not be used while the estimator is.
+func (e *Estimator) Path(draw int) Path { return e.paths[draw] }
+
+// Noise returns the unit noise of a draw, from 0 on, which must not be changed.
+func (e *Estimator) Noise(draw int) []float64 { return e.draws[draw] }
+
 // trained reports that a model was trained.
 func (e *Estimator) trained() {
 	if done := e.done.Add(1); e.options.Progress != nil {

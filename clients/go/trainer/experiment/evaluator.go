@@ -77,6 +77,9 @@ func NewEvaluator[E any](parts *dataset.Parts, prepare func(*dataset.Dataset) (E
 	return e, nil
 }
 
+// First returns the examples of [MetricError] and [MetricLoss].
+func (e Evaluator[E]) First() E { return e.parts[0] }
+
 // Metrics returns room for the metrics of a number of replicates.
 func (e Evaluator[E]) Metrics(replicates int) map[string][]float64 {
 	metrics := make(map[string][]float64)

@@ -45,18 +45,6 @@ var rules = map[string]privacy.ObjectiveRule{
 // Definition describes the trainer to a registry. The trainers made from one
 // definition share the data in the cache.
 func Definition(cache *dataset.Cache) trainer.Definition {
-	open := func(ctx context.Context, options trainer.Options) (*Trainer, error) {
-		o, err := parseSettings(options.Settings)
-		if err != nil {
-			return nil, err
-		}
-		setup, err := experiment.Load(ctx, cache, options)
-		if err != nil {
-			return nil, err
-		}
-		o.NoiseSource = setup.NoiseSource
-		return New(setup.Parts, o)
-	}
 	return trainer.Definition{
 		Name: Name,
 		Summary: "logistic regression or Huber SVM by objective perturbation (exact minimiser, pure DP) " +
@@ -70,16 +58,31 @@ func Definition(cache *dataset.Cache) trainer.Definition {
 			perturbation.Setting(),
 		}, experiment.Settings()...),
 		New: func(ctx context.Context, options trainer.Options) (trainer.Trainer, error) {
-			return open(ctx, options)
+			return Open(ctx, cache, options)
 		},
 		Declare: func(ctx context.Context, options trainer.Options) (trainer.Declaration, error) {
-			t, err := open(ctx, options)
+			t, err := Open(ctx, cache, options)
 			if err != nil {
 				return trainer.Declaration{}, err
 			}
 			return t.Declaration(), nil
 		},
 	}
+}
+
+// Open returns the trainer of the settings that Definition describes. Errors are
+// *trainer.SettingError and those of experiment.Load and New.
+func Open(ctx context.Context, cache *dataset.Cache, options trainer.Options) (*Trainer, error) {
+	o, err := parseSettings(options.Settings)
+	if err != nil {
+		return nil, err
+	}
+	setup, err := experiment.Load(ctx, cache, options)
+	if err != nil {
+		return nil, err
+	}
+	o.NoiseSource = setup.NoiseSource
+	return New(setup.Parts, o)
 }
 
 // parseSettings returns the options that the settings name, but for the source of noise.

@@ -118,6 +118,16 @@ func (t *Trainer) parse(p trainer.Parameters) (m privacy.ObjectivePerturbation, 
 // Parts returns the examples, and how they were divided.
 func (t *Trainer) Parts() *dataset.Parts { return t.parts }
 
+// Risk returns the mean loss on the training examples, scaled as in training.
+func (t *Trainer) Risk() linear.Risk { return t.risk }
+
+// Rule returns the rule by which ε is divided.
+func (t *Trainer) Rule() privacy.ObjectiveRule { return t.options.Rule }
+
+// HeldOut returns the examples on which error and loss are measured: those of
+// validation, or of the test where there are none. They are scaled as in training.
+func (t *Trainer) HeldOut() *linear.Examples { return t.evaluator.First() }
+
 // Mechanism implements trainer.PrivateTrainer: a privacy.ObjectivePerturbation under
 // replace-one adjacency. An infinite ε gives no privacy.
 func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {

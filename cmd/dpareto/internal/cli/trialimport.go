@@ -55,12 +55,8 @@ passed over, so that the command can be repeated after it was interrupted.`,
 }
 
 func (a *app) importTrials(ctx context.Context, client *dpareto.Client, id, path string) error {
-	handle := client.Study(id)
-	study, err := handle.Get(ctx)
-	if err != nil {
-		return err
-	}
 	var content []byte
+	var err error
 	if path == standardInput {
 		content, err = io.ReadAll(a.stdin)
 	} else {
@@ -73,12 +69,21 @@ func (a *app) importTrials(ctx context.Context, client *dpareto.Client, id, path
 	if err != nil {
 		return fmt.Errorf("%s: %w", sourceName(path), err)
 	}
+	return a.createTrials(ctx, client, client.Study(id), sourceName(path), results)
+}
+
+// createTrials creates the completed trials that results are, but for those that exist.
+func (a *app) createTrials(ctx context.Context, client *dpareto.Client, handle *dpareto.Study, source string, results []result) error {
+	study, err := handle.Get(ctx)
+	if err != nil {
+		return err
+	}
 	// All are understood before the first is created.
 	trials := make([]*dparetov1.Trial, len(results))
 	occurrences := make(map[string]int)
 	for i, result := range results {
 		if trials[i], err = result.trial(study.GetSpec()); err != nil {
-			return fmt.Errorf("%s:%d: %w", sourceName(path), result.line, err)
+			return fmt.Errorf("%s:%d: %w", source, result.line, err)
 		}
 		digest := result.digest()
 		occurrences[digest]++ // two equal lines are two results
@@ -97,7 +102,7 @@ func (a *app) importTrials(ctx context.Context, client *dpareto.Client, id, path
 			continue
 		}
 		if _, err := client.Studies.CreateTrial(ctx, &dparetov1.CreateTrialRequest{Parent: handle.Name(), Trial: trial}); err != nil {
-			return &callError{fmt.Sprintf("%s:%d: after %d trials", sourceName(path), results[i].line, created), err}
+			return &callError{fmt.Sprintf("%s:%d: after %d trials", source, results[i].line, created), err}
 		}
 		created++
 	}

@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
+
+	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/clients/go/estimate"
+	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
+	"github.com/dpareto/dpareto/clients/go/trainer/objectiveperturbation"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/plot"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/studyfile"
+	"github.com/dpareto/dpareto/privacy"
+)
+
+// estimatesJSON is what the commands print as JSON.
+type estimatesJSON struct {
+	Private     bool             `json:"differentially_private"` // always false
+	Notes       []string         `json:"notes"`
+	TrivialLoss float64          `json:"trivial_loss,omitempty"` // of the model that answers 0
+	Columns     []string         `json:"columns"`
+	Rows        []map[string]any `json:"rows"`
+}
+
+// printEstimated prints a table with its notes, which go to people unless the form is JSON.
+func (a *app) printEstimated(table *output.Table, notes []string, trivialLoss float64) error {
+	if a.output != output.JSON {
+		for _, note := range notes {
+			a.sayf("%s\n", note)
+		}
+		return a.printTable(table)
+	}
+	document := estimatesJSON{Notes: notes, TrivialLoss: trivialLoss, Columns: table.Columns}
+	for _, row := range table.Rows {
+		values := make(map[string]any, len(row))
+		for i, cell := range row {
+			if x, ok := cell.(float64); !ok || !math.IsInf(x, 0) && !math.IsNaN(x) {
+				values[table.Columns[i]] = cell
+			}
+		}
+		document.Rows = append(document.Rows, values)
+	}
+	encoder := json.NewEncoder(a.stdout)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(document)
+}
+
+// finite returns a number as a cell of a table, without a value where it is not finite.
+func finite(x float64) any {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return x
+}
+
+// printEstimates prints a curve. The table for people lacks the deviations.
+func (a *app) printEstimates(curve []estimate.Estimate, notes []string, trivialLoss float64) error {
+	table := &output.Table{Columns: []string{"epsilon"}}
+	deviations := a.output != output.Text
+	for _, m := range estimateMetrics {
+		table.Columns = append(table.Columns, m.String(), m.String()+"_se")
+		if deviations {
+			table.Columns = append(table.Columns, m.String()+"_sd")
+		}
+	}
+	for _, e := range curve {
+		row := []any{e.Epsilon}
+		for _, m := range estimateMetrics {
+			mean := m.Of(e)
+			row = append(row, finite(mean.Value), finite(mean.StandardError))
+			if deviations {
+				row = append(row, finite(mean.Deviation))
+			}
+		}
+		table.Rows = append(table.Rows, row)
+	}
+	return a.printEstimated(table, notes, trivialLoss)
+}
+
+// printAnswer prints the ε of a target.
+func (a *app) printAnswer(metric estimate.Metric, target float64, answer estimate.Answer, draws int, notes []string) error {
+	if answer.Met {
+		notes = append(notes, fmt.Sprintf("the target is met in the whole range: less than ε = %s may do, and nothing is estimated there", output.Number(answer.Epsilon)))
+	}
+	if draws > 1 && answer.Missed == 0 {
+		notes = append(notes, fmt.Sprintf("the ε that one more model takes lies from single_lower to single_upper with probability %s", output.Number(float64(draws-1)/float64(draws+1))))
+	}
+	table := &output.Table{
+		Columns: []string{"metric", "target", "epsilon", "epsilon_se", "single_lower", "single_upper", "missed"},
+		Rows: [][]any{{
+			metric.String(), target, answer.Epsilon, finite(answer.StandardError), finite(answer.Lower), finite(answer.Upper), int64(answer.Missed),
+		}},
+	}
+	return a.printEstimated(table, notes, 0)
+}
+
+// printModel prints weights, and those of the trained model if there is one.
+func (a *app) printModel(p problem, epsilon float64, theta []float64, trained *estimate.Solution) error {
+	describe := func(what string, theta []float64) string {
+		u := p.Evaluate(theta)
+		return fmt.Sprintf("%s at ε = %s: train loss %s, error %s; held-out loss %s, error %s", what, output.Number(epsilon),
+			output.Number(u.Train.Loss), output.Number(u.Train.Error), output.Number(u.HeldOut.Loss), output.Number(u.HeldOut.Error))
+	}
+	notes := []string{
+		"NOT for release: no guarantee covers an estimated model, and beside another model of the same noise it gives the noise away",
+		"the features are divided by their norm bound before the weights are applied",
+		describe("estimated model", theta),
+	}
+	table := &output.Table{Columns: []string{"feature", "estimated"}}
+	if trained != nil {
+		table.Columns = append(table.Columns, "trained")
+		notes = append(notes, describe("trained model", trained.Theta), fmt.Sprintf("distance of the two: %s, norm of the trained model: %s",
+			output.Number(floats.Distance(theta, trained.Theta, 2)), output.Number(floats.Norm(trained.Theta, 2))))
+	}
+	for j, weight := range theta {
+		row := []any{int64(j), weight}
+		if trained != nil {
+			row = append(row, trained.Theta[j])
+		}
+		table.Rows = append(table.Rows, row)
+	}
+	return a.printEstimated(table, notes, 0)
+}
+
+// estimateFigure draws the means, each with the band of one standard deviation of a model.
+func estimateFigure(f estimateFlags, p problem, curve []estimate.Estimate) *plot.Curves {
+	c := &plot.Curves{
+		Title: "Estimated utility of objective perturbation on " + p.trainer.Parts().Split.String(),
+		Subtitle: []string{
+			fmt.Sprintf("%s loss, %s, λ = %s; %s, mean of %d draws ± deviation of one model", f.loss,
+				p.settings[objectiveperturbation.SettingCalibration], output.Plain(f.lambda), f.method, f.draws),
+			"not differentially private: computed from the raw records, for internal use only",
+		},
+		X: "ε of one model", Y: "mean loss, error rate",
+	}
+	for _, m := range []estimate.Metric{estimate.TrainLoss, estimate.HeldOutLoss, estimate.HeldOutError} {
+		s := plot.Series{Name: strings.ReplaceAll(m.String(), "_", " ")}
+		for _, e := range curve {
+			mean := m.Of(e)
+			deviation := mean.Deviation
+			if math.IsNaN(deviation) {
+				deviation = 0
+			}
+			s.X, s.Y = append(s.X, e.Epsilon), append(s.Y, mean.Value)
+			s.Lower, s.Upper = append(s.Lower, mean.Value-deviation), append(s.Upper, mean.Value+deviation)
+		}
+		c.Curves = append(c.Curves, s)
+	}
+	trivial := plot.Series{Name: "loss of no model"}
+	for _, e := range curve {
+		trivial.X = append(trivial.X, e.Epsilon)
+		trivial.Y = append(trivial.Y, p.Risk.Loss.Value(0))
+	}
+	trivial.Lower, trivial.Upper = trivial.Y, trivial.Y
+	c.Curves = append(c.Curves, trivial)
+	return c
+}
+
+// estimateStudy adds the points of a curve as completed trials to a study of the trainer,
+// and creates the study if there is none.
+func (a *app) estimateStudy(ctx context.Context, f estimateFlags, p problem, id string, curve []estimate.Estimate) error {
+	declared := studyfile.Declared{
+		ID: id, Trainer: objectiveperturbation.Name, Summary: "estimates", Settings: p.settings, Declaration: p.trainer.Declaration(),
+		Trials: 1, EpsilonReference: 10,
+	}
+	file, err := studyfile.Parse(declared.Write())
+	if err != nil {
+		return fmt.Errorf("the trainer's declaration makes no valid study: %w", err)
+	}
+	file.Study.Spec.Budget = nil // more may be added
+	file.Study.Description = "Estimates (method " + f.method + "), not trainings: prior knowledge for other studies. Not differentially private."
+	results := make([]result, len(curve))
+	for i, e := range curve {
+		values := map[string]any{
+			objectiveperturbation.ParameterTargetEpsilon:  e.Epsilon,
+			objectiveperturbation.ParameterRegularization: f.lambda,
+		}
+		if p.Rule == privacy.RankOne {
+			values[objectiveperturbation.ParameterSplit] = p.Mechanism(e.Epsilon).Share()
+		}
+		var losses, errorRates []any
+		for _, u := range e.Draws {
+			losses, errorRates = append(losses, u.HeldOut.Loss), append(errorRates, u.HeldOut.Error)
+		}
+		values[experiment.MetricLoss], values[experiment.MetricError] = losses, errorRates
+		results[i] = result{i + 1, values}
+	}
+	return a.session(ctx, func(ctx context.Context, client *dpareto.Client) error {
+		handle, err := client.CreateStudy(ctx, id, file.Study)
+		if err != nil {
+			return err
+		}
+		return a.createTrials(ctx, client, handle, "point", results)
+	})
+}
+
