@@ -196,15 +196,14 @@ func (p *modelProgress) finish() { p.shown.Finish() }
 func (f *estimateFlags) notes(p problem) []string {
 	train := p.Risk.Examples
 	rule := p.settings[objectiveperturbation.SettingCalibration]
-	notes := []string{
+	return []string{
 		fmt.Sprintf("what one model with objective perturbation is worth, %s loss on %s: pure ε-DP when one of its %d training records of %d "+
 			"features is replaced (calibration %s, λ = %s, exact minimiser)", f.loss, p.trainer.Parts().Split, train.Rows(), train.Dim(), rule, output.Plain(f.lambda)),
 		f.describeMethod(),
 		"NOT differentially private: computed from the raw training and held-out records, for internal use only; an ε chosen by these numbers " +
 			"depends on the records, which the ε of the model does not cover",
-		fmt.Sprintf("the model that answers 0 to everything has the loss %s", output.Number(p.Risk.Loss.Value(0))),
+		"the model that answers 0 to everything has the loss " + output.Number(p.Risk.Loss.Value(0)),
 	}
-	return notes
 }
 
 func (f *estimateFlags) describeMethod() string {

@@ -62,7 +62,7 @@ func finite(x float64) any {
 
 // printEstimates prints a curve. The table for people lacks the deviations.
 func (a *app) printEstimates(curve []estimate.Estimate, notes []string, trivialLoss float64) error {
-	table := &output.Table{Columns: []string{"epsilon"}}
+	table := &output.Table{Columns: []string{epsilonID}}
 	deviations := a.output != output.Text
 	for _, m := range estimateMetrics {
 		table.Columns = append(table.Columns, m.String(), m.String()+"_se")
@@ -90,7 +90,8 @@ func (a *app) printAnswer(metric estimate.Metric, target float64, answer estimat
 		notes = append(notes, fmt.Sprintf("the target is met in the whole range: less than ε = %s may do, and nothing is estimated there", output.Number(answer.Epsilon)))
 	}
 	if draws > 1 && answer.Missed == 0 {
-		notes = append(notes, fmt.Sprintf("the ε that one more model takes lies from single_lower to single_upper with probability %s", output.Number(float64(draws-1)/float64(draws+1))))
+		notes = append(notes, "the ε that one more model takes lies from single_lower to single_upper with probability "+
+			output.Number(float64(draws-1)/float64(draws+1)))
 	}
 	table := &output.Table{
 		Columns: []string{"metric", "target", "epsilon", "epsilon_se", "single_lower", "single_upper", "missed"},
@@ -200,4 +201,3 @@ func (a *app) estimateStudy(ctx context.Context, f estimateFlags, p problem, id 
 		return a.createTrials(ctx, client, handle, "point", results)
 	})
 }
-
