@@ -73,7 +73,15 @@ func (r Risk) passTo(gradient, second, theta []float64) (value float64) {
 	checkLength(len(theta), r.Examples.Dim())
 	clear(gradient)
 	n := float64(r.Examples.Rows())
+	// Summed by blocks, whose rounding errors do not grow with n: among millions of
+	// examples they would hide the last steps of a minimisation.
+	const block = 1024
+	var part float64
 	for i := range r.Examples.Rows() {
+		if i%block == 0 {
+			value += part
+			part = 0
+		}
 		z := r.Examples.Margin(i, theta)
 		d1, d2 := r.Loss.Derivatives(z)
 		if d1 != 0 {
@@ -82,9 +90,9 @@ func (r Risk) passTo(gradient, second, theta []float64) (value float64) {
 		if second != nil {
 			second[i] = d2
 		}
-		value += r.Loss.Value(z)
+		part += r.Loss.Value(z)
 	}
-	return value / n
+	return (value + part) / n
 }
 
 // hessianTo stores (1/n) Σ second[i]·z_i·z_iᵀ in dst.
