@@ -49,8 +49,6 @@ type Options struct {
 	Draws int
 	// Seed of the noise.
 	Seed uint64
-	// Plain averages losses as they are, without the control variate of [Quadratic].
-	Plain bool
 	// Progress, when not nil, is called with the number of models that have been trained
 	// so far and the number that are known to be wanted. Calls may come from several
 	// goroutines at once.
@@ -80,7 +78,7 @@ type Estimator struct {
 	options Options
 	draws   [][]float64 // unit noises
 	paths   []Path
-	still   Path // without noise, for the control variate; nil if there is none
+	still   Path // without noise, for the control variate; nil for a single draw
 
 	done, total atomic.Int64 // models
 }
@@ -107,7 +105,7 @@ func New(ctx context.Context, p Problem, o Options) (*Estimator, error) {
 	e := &Estimator{options: o, draws: make([][]float64, o.Draws), paths: make([]Path, o.Draws)}
 	p.trained = e.trained
 	e.problem = p
-	if !o.Plain && o.Draws > 1 {
+	if o.Draws > 1 {
 		e.still = p.Newton(nil)
 	}
 	switch o.Method {
