@@ -331,6 +331,14 @@ func TestEpsilonFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The path of a draw is that of its noise.
+	s, err := p.Solve(t.Context(), e.Noise(0), 5, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if theta, err := e.Path(0).Model(t.Context(), 5); err != nil || floats.Distance(theta, s.Theta, 2) > 1e-6 {
+		t.Errorf("path %v away, %v", floats.Distance(theta, s.Theta, 2), err)
+	}
 	if _, err := e.EpsilonFor(t.Context(), TrainLoss, math.NaN()); err == nil {
 		t.Error("no error for a target that is not a number")
 	}

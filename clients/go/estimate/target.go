@@ -56,10 +56,11 @@ type Answer struct {
 	StandardError float64
 	// Met says that the target is met in the whole range: less than Epsilon may do.
 	Met bool
-	// Lower and Upper are the least and the largest such ε of single draws, Upper being
-	// +Inf when some do not meet the target at all. The ε of one more draw, such as the
-	// next model, lies between them with probability (R − 1)/(R + 1) for R draws, up to
-	// the error of the method.
+	// Lower and Upper are the least and the largest such ε of single draws. Lower is the
+	// lower end of the range when some meet the target everywhere, and might be less
+	// then; Upper is +Inf when some do not meet it at all. The ε of one more draw, such as the
+	// next model, lies between them with probability (R − 1)/(R + 1) for R draws, if
+	// both lie within the range, and up to the error of the method.
 	Lower, Upper float64
 	// Missed is the number of draws that do not meet the target at the upper end.
 	Missed int

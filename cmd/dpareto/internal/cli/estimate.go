@@ -413,7 +413,15 @@ func (a *app) estimateEpsilonFor(ctx context.Context, f estimateFlags, metric es
 	if err != nil {
 		return err
 	}
-	return a.printAnswer(metric, target, answer, f.draws, f.notes(p))
+	notes := f.notes(p)
+	if answer.Met {
+		notes = append(notes, fmt.Sprintf("the target is met in the whole range: less than ε = %s may do, and nothing is estimated there", output.Number(answer.Epsilon)))
+	}
+	if f.draws > 1 && answer.Missed == 0 && answer.Lower > epsilons[0] {
+		notes = append(notes, "the ε that one more model takes lies from single_lower to single_upper with probability "+
+			output.Number(float64(f.draws-1)/float64(f.draws+1)))
+	}
+	return a.printAnswer(metric, target, answer, notes)
 }
 
 func (a *app) estimateModelCommand() *cobra.Command {

@@ -85,14 +85,7 @@ func (a *app) printEstimates(curve []estimate.Estimate, notes []string, trivialL
 }
 
 // printAnswer prints the ε of a target.
-func (a *app) printAnswer(metric estimate.Metric, target float64, answer estimate.Answer, draws int, notes []string) error {
-	if answer.Met {
-		notes = append(notes, fmt.Sprintf("the target is met in the whole range: less than ε = %s may do, and nothing is estimated there", output.Number(answer.Epsilon)))
-	}
-	if draws > 1 && answer.Missed == 0 {
-		notes = append(notes, "the ε that one more model takes lies from single_lower to single_upper with probability "+
-			output.Number(float64(draws-1)/float64(draws+1)))
-	}
+func (a *app) printAnswer(metric estimate.Metric, target float64, answer estimate.Answer, notes []string) error {
 	table := &output.Table{
 		Columns: []string{"metric", "target", "epsilon", "epsilon_se", "single_lower", "single_upper", "missed"},
 		Rows: [][]any{{
