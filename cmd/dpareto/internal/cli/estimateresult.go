@@ -126,8 +126,9 @@ func (a *app) printModel(p problem, epsilon float64, theta []float64, trained *e
 // estimateFigure draws the means, each with the band of one standard deviation of a model.
 func estimateFigure(f estimateFlags, p problem, curve []estimate.Estimate) *plot.Curves {
 	c := &plot.Curves{
-		Title: "Estimated utility of objective perturbation on " + p.trainer.Parts().Split.String(),
+		Title: "Objective perturbation on " + f.dataset + ", estimated",
 		Subtitle: []string{
+			p.trainer.Parts().Split.String(),
 			fmt.Sprintf("%s loss, %s, λ = %s; %s, mean of %d draws ± deviation of one model", f.loss,
 				p.settings[objectiveperturbation.SettingCalibration], output.Plain(f.lambda), f.method, f.draws),
 			"not differentially private: computed from the raw records, for internal use only",
