@@ -63,7 +63,7 @@ func writeParagraphs(out *bytes.Buffer, paragraphs []string) {
 	for _, paragraph := range paragraphs {
 		out.WriteByte('\n')
 		column := 0
-		for _, word := range strings.Fields(paragraph) {
+		for word := range strings.FieldsSeq(paragraph) {
 			length := len([]rune(word))
 			switch {
 			case column == 0:
@@ -139,19 +139,23 @@ func (r *Report) writeJSON(w io.Writer) error {
 // encodeRow returns a row as a JSON object whose keys are in the order of the columns.
 func encodeRow(columns []string, row []any) (json.RawMessage, error) {
 	var out bytes.Buffer
+	out.WriteByte('{')
 	for i, cell := range row {
 		if x, ok := number(cell); ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
 			cell = nil
 		}
-		encoded, err := json.Marshal(cell)
+		name, err := json.Marshal(columns[i])
 		if err != nil {
 			return nil, err
 		}
-		separator := ","
-		if i == 0 {
-			separator = "{"
+		value, err := json.Marshal(cell)
+		if err != nil {
+			return nil, err
 		}
-		fmt.Fprintf(&out, "%s%q:%s", separator, columns[i], encoded)
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		fmt.Fprintf(&out, "%s:%s", name, value)
 	}
 	out.WriteByte('}')
 	return out.Bytes(), nil

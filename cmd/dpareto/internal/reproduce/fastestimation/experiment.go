@@ -105,21 +105,11 @@ func (*Experiment) Name() string { return "fast-estimation" }
 
 // Validate implements reproduce.Experiment.
 func (e *Experiment) Validate() error {
-	for _, list := range []struct {
-		flag         string
-		given, known []string
-	}{{"dataset", e.Datasets, DatasetNames()}, {"loss", e.Losses, LossNames()}} {
-		if len(list.given) == 0 {
-			return fmt.Errorf("no %s is given, want some of %s", list.flag, strings.Join(list.known, ", "))
-		}
-		for i, name := range list.given {
-			if !slices.Contains(list.known, name) {
-				return fmt.Errorf("%s %q is unknown, want some of %s", list.flag, name, strings.Join(list.known, ", "))
-			}
-			if slices.Contains(list.given[:i], name) {
-				return fmt.Errorf("%s %q is given twice", list.flag, name)
-			}
-		}
+	if err := checkNames("dataset", e.Datasets, DatasetNames()); err != nil {
+		return err
+	}
+	if err := checkNames("loss", e.Losses, LossNames()); err != nil {
+		return err
 	}
 	if e.Rows < 100 {
 		return fmt.Errorf("the number of records is %d, want at least 100", e.Rows)
@@ -132,7 +122,23 @@ func (e *Experiment) Validate() error {
 		DatasetSize: int64(largest), Regularization: regularization, Curvature: linear.Logistic{}.Curvature(), Rule: privacy.Chaudhuri,
 	})
 	if last := targets[len(targets)-1]; !(pole > last) {
-		return fmt.Errorf("with %d records the paper's calibration has its pole at ε = %.3g, among the points up to %v: want less records", largest, pole, last)
+		return fmt.Errorf("with %d records the paper's calibration has its pole at ε = %.3g, among the points up to %v: want fewer records", largest, pole, last)
+	}
+	return nil
+}
+
+// checkNames returns an error unless some of the known names are given, each once.
+func checkNames(kind string, given, known []string) error {
+	if len(given) == 0 {
+		return fmt.Errorf("no %s is given, want some of %s", kind, strings.Join(known, ", "))
+	}
+	for i, name := range given {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("%s %q is unknown, want some of %s", kind, name, strings.Join(known, ", "))
+		}
+		if slices.Contains(given[:i], name) {
+			return fmt.Errorf("%s %q is given twice", kind, name)
+		}
 	}
 	return nil
 }

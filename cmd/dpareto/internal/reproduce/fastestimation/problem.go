@@ -18,9 +18,6 @@ type problem struct {
 // dim returns the number of features.
 func (p *problem) dim() int { return p.train.Examples.Dim() }
 
-// rows returns the number of training examples.
-func (p *problem) rows() int { return p.train.Examples.Rows() }
-
 // evaluate measures a model.
 func (p *problem) evaluate(theta []float64) point {
 	errorRate, loss := p.test.Examples.Evaluate(p.test.Loss, theta)

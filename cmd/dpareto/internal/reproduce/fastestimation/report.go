@@ -17,6 +17,8 @@ func (e *Experiment) result(outcomes []*outcome) *reproduce.Result {
 		Notes: []string{
 			fmt.Sprintf("%d training records, %d draws of the noise, seed %d; λ = %v, which has no effect at these ε: "+
 				"both calibrations add more.", e.Rows, e.Draws, e.Seed, regularization),
+			"true_epsilon is the ε that is proved for a training as a multiple of the ε that a table names, and empty where nothing " +
+				"is proved; the last table says of what it is the ε.",
 			"Nothing here may be released: losses, slopes, curves and a choice of ε by them are functions of the raw records.",
 		},
 	}}
@@ -36,9 +38,18 @@ func (e *Experiment) result(outcomes []*outcome) *reproduce.Result {
 }
 
 // keys are the columns that tell what a row is about.
-var keys = []string{"dataset", "loss", "training"}
+var keys = []string{columnDataset, "loss", columnTraining, columnTrue}
 
-func (o *outcome) keys(training string) []any { return []any{o.source.name, o.loss.name, training} }
+const (
+	columnDataset  = "dataset"
+	columnTraining = "training"
+	columnTrue     = "true_epsilon"
+)
+
+// keys returns the beginning of the row of a training.
+func (o *outcome) keys(t *training) []any {
+	return []any{o.source.name, o.loss.name, t.name, t.trueEpsilon(o.source)}
+}
 
 // epsilonColumn returns the name of the column of a target.
 func epsilonColumn(target int) string { return fmt.Sprintf("%.2f", targets[target]) }
@@ -76,18 +87,20 @@ func table1Section(e *Experiment, outcomes []*outcome) output.Section {
 		s.Table.Columns = append(s.Table.Columns, epsilonColumn(m))
 	}
 	s.Table.Columns = append(s.Table.Columns, "any_line")
-	add := func(o *outcome, name string, errors []float64, anyLine any) {
-		s.Table.Rows = append(s.Table.Rows, append(numbers(o.keys(name), errors...), anyLine))
-	}
 	for _, o := range outcomes {
+		add := func(name string, trueEpsilon any, errors []float64, anyLine any) {
+			row := numbers([]any{o.source.name, o.loss.name, name, trueEpsilon}, errors...)
+			s.Table.Rows = append(s.Table.Rows, append(row, anyLine))
+		}
 		row := o.published().errors
-		add(o, "published", row[:], nil)
+		add("published", nil, row[:], nil)
 		for _, t := range o.trained {
-			add(o, t.name, t.table1(t.truth[0]), t.truth[0].leastLineError())
+			trueEpsilon := t.trueEpsilon(o.source)
+			add(t.name, trueEpsilon, t.table1(t.truth[0]), t.truth[0].leastLineError())
 			if len(t.truth) > 1 {
 				least, greatest := t.spread()
-				add(o, t.name+", least", least, nil)
-				add(o, t.name+", greatest", greatest, nil)
+				add(t.name+", least", trueEpsilon, least, nil)
+				add(t.name+", greatest", trueEpsilon, greatest, nil)
 			}
 		}
 	}
@@ -139,7 +152,7 @@ func estimatorSection(outcomes []*outcome) output.Section {
 			if t.estimated == nil {
 				continue
 			}
-			row := o.keys(t.name)
+			row := o.keys(t.training)
 			best := math.Inf(1)
 			for _, through := range drawn {
 				distance := t.truth[0].lineError(through)
@@ -170,7 +183,7 @@ func figure2Section(e *Experiment, outcomes []*outcome) output.Section {
 	for _, o := range outcomes {
 		for _, t := range o.trained {
 			if t.bySize != nil {
-				row := append(o.keys(t.name), targets[o.published().best])
+				row := append(o.keys(t.training), targets[o.published().best])
 				s.Table.Rows = append(s.Table.Rows, numbers(row, t.bySize...))
 			}
 		}
@@ -195,7 +208,7 @@ func lossSection(outcomes []*outcome) output.Section {
 	s.Table.Columns = append(s.Table.Columns, "zero", "free")
 	for _, o := range outcomes {
 		for _, t := range o.trained {
-			row := o.keys(t.name)
+			row := o.keys(t.training)
 			for _, k := range shown {
 				row = numbers(row, t.truth[0][k].loss)
 			}
@@ -221,7 +234,7 @@ func heldOutSection(outcomes []*outcome) output.Section {
 	loss := func(p point) float64 { return p.heldOut.Loss }
 	for _, o := range outcomes {
 		for _, t := range o.trained {
-			row := o.keys(t.name)
+			row := o.keys(t.training)
 			for _, k := range shown {
 				row = numbers(row, t.truth[0][k].heldOut.Error)
 			}
@@ -244,32 +257,35 @@ func heldOutSection(outcomes []*outcome) output.Section {
 func guaranteeSection(outcomes []*outcome) output.Section {
 	s := output.Section{
 		Name:  "guarantees",
-		Title: "What an ε of 1 in these tables guarantees",
-		Table: &output.Table{Columns: []string{"dataset", "training", "features", "epsilon"}},
+		Title: "What the ε guarantee",
+		Table: &output.Table{Columns: []string{columnDataset, columnTraining, columnTrue, "features", "l1_bound"}},
 		Notes: []string{
 			"Pure ε-differential privacy of one released model of one draw, when one training record is replaced; it is for " +
 				"real numbers, records of norm at most 1 and the exact minimiser. It covers no loss, curve, or choice of ε.",
 			"Under laplace the noise costs ε/2 times a bound on ‖v‖₁/‖v‖₂ in place of ε/2: (1 + √d)/2 ε for d features, or " +
-				"(1 + κ)/2 ε where ‖x‖₁ <= κ for all records, whichever is less (Adult has κ = √14, KDD Cup 99 κ = √41). " +
+				"(1 + κ)/2 ε where ‖x‖₁ <= κ, the l1_bound, for all records, whichever is less. " +
 				"steps and passes end at no minimum, and nothing is proved.",
 		},
 	}
-	var sources []*source
+	var last *source // outcomes of a source follow each other
 	for _, o := range outcomes {
-		if !slices.Contains(sources, o.source) {
-			sources = append(sources, o.source)
+		if o.source == last {
+			continue
 		}
-	}
-	for _, source := range sources {
+		last = o.source
 		for _, t := range trainings {
-			var epsilon any
-			if bound, ok := t.guarantee(source); ok {
-				epsilon = output.Bound(bound)
-			}
-			s.Table.Rows = append(s.Table.Rows, []any{source.name, t.name, int64(source.dim), epsilon})
+			s.Table.Rows = append(s.Table.Rows, []any{last.name, t.name, t.trueEpsilon(last), int64(last.dim), last.kappa})
 		}
 	}
 	return s
+}
+
+// trueEpsilon returns the cell of guarantee.
+func (t *training) trueEpsilon(s *source) any {
+	if factor, ok := t.guarantee(s); ok {
+		return output.Bound(factor)
+	}
+	return nil
 }
 
 // guarantee returns how many times its label the ε of a training is, for privacy.Chaudhuri
@@ -318,11 +334,11 @@ func (o *outcome) figure1() *plot.Curves {
 func figure2(e *Experiment, outcomes []*outcome, training int) *plot.Curves {
 	c := &plot.Curves{
 		Title:    "Error of the line in ε, training " + trainings[training].name,
-		Subtitle: []string{fmt.Sprintf("mean over ε = 0.05, 0.10, ..., 1.00; %d draws", e.Draws)},
+		Subtitle: []string{fmt.Sprintf("mean over ε = 0.05, 0.10, ..., 1.00, by dataset, loss and measured ε; %d draws", e.Draws)},
 		X:        "training records", Y: "log10 of the mean error",
 	}
 	for _, o := range outcomes {
-		series := plot.Series{Name: fmt.Sprintf("%s, %s at %s", o.source.title, o.loss.title, epsilonColumn(o.published().best))}
+		series := plot.Series{Name: fmt.Sprintf("%s %s, %s", o.source.title, o.loss.title, epsilonColumn(o.published().best))}
 		for i, rows := range e.sizes() {
 			series.X = append(series.X, float64(rows))
 			series.Y = append(series.Y, math.Log10(o.trained[training].bySize[i]))

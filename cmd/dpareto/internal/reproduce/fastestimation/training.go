@@ -27,7 +27,7 @@ var trainings = []*training{
 	{
 		name: "gamma", noise: gamma, rule: privacy.Chaudhuri, solver: exact,
 		summary: "the mechanism that the paper states, with its calibration: noise of density ∝ exp(−β‖b‖₂), " +
-			"the exact minimiser. ε is what it says.",
+			"the exact minimiser.",
 	},
 	{
 		name: "rank-one", noise: gamma, rule: privacy.RankOne, solver: exact,
@@ -36,7 +36,7 @@ var trainings = []*training{
 	{
 		name: "laplace", noise: laplace, rule: privacy.Chaudhuri, solver: exact,
 		summary: "the noise of the paper's equations 10 to 13, Laplace for each coordinate, which is that of the proof " +
-			"in one dimension only; the exact minimiser. Its ε is larger than the label: see the guarantees.",
+			"in one dimension only; the exact minimiser.",
 	},
 	{
 		name: "steps", noise: laplace, rule: privacy.Chaudhuri, solver: steps,
@@ -196,7 +196,7 @@ func descend(o linear.Objective, by solver, s *random.Stream) []float64 {
 	}
 	order := make([]int32, examples.Rows())
 	for i := range order {
-		order[i] = int32(i) //nolint:gosec // datasets are smaller
+		order[i] = int32(i)
 	}
 	size := min(batchSize, len(order))
 	for range iterations {
