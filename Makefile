@@ -74,6 +74,10 @@ bench-ablation: build ## Tell what each part of the engine is worth on Adult (ha
 	$(ADULT) --problem adult --designer default --own-initial --epoch-cost
 	$(ADULT) --problem adult_uniform --designer default --own-initial
 
+.PHONY: reproduce
+reproduce: build ## Compute tables and figures of papers anew, the figures into .bin/figures (minutes)
+	$(BIN)/dpareto reproduce fast-estimation --plot $(BIN)/figures
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for 30 seconds
 	@grep -rlE '^func Fuzz' --include='*_test.go' . | while read -r file; do \
