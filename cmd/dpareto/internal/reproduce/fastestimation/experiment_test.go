@@ -208,7 +208,7 @@ func TestRun(t *testing.T) {
 // The numbers are functions of the seed, however many processors there are.
 func TestRunIsDeterministic(t *testing.T) {
 	e := small(t)
-	e.Rows, e.Losses = 100, []string{"lr"}
+	e.Rows, e.Datasets, e.Losses = 100, []string{"adult"}, []string{"lr"}
 	once := printed(t, mustRun(t, e), output.JSON)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	if diff := cmp.Diff(once, printed(t, mustRun(t, e), output.JSON)); diff != "" {

@@ -312,7 +312,7 @@ func (o *outcome) figure1() *plot.Curves {
 	t := o.trained[0]
 	truth := t.truth[0].losses()
 	c := &plot.Curves{
-		Title:    o.source.title + ", " + o.loss.title,
+		Title: o.source.title + ", " + o.loss.title,
 		Subtitle: []string{
 			"mean loss on the training records, noise as in the proof; a function of the raw records",
 			"mean distance of the cubic interpolation: " + output.Number(distance(t.estimated[0].losses(), truth)),
