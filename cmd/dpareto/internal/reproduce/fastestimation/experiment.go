@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"gonum.org/v1/gonum/stat"
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/estimate"
@@ -158,6 +159,13 @@ func mean(draws []curve) curve {
 			s.heldOut.Loss += p.heldOut.Loss / n
 			s.heldOut.Error += p.heldOut.Error / n
 		}
+	}
+	losses := make([]float64, len(draws))
+	for i := range sum {
+		for k, c := range draws {
+			losses[k] = c[i].loss
+		}
+		sum[i].spread = stat.StdDev(losses, nil)
 	}
 	return sum
 }

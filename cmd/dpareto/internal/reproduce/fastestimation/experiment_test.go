@@ -63,7 +63,7 @@ func dataDir(t *testing.T) string {
 
 // small is an experiment of a second.
 func small(t *testing.T) *Experiment {
-	return &Experiment{Datasets: DatasetNames(), Losses: LossNames(), Rows: 200, Draws: 2, Seed: 1, DataDir: dataDir(t)}
+	return &Experiment{Datasets: DatasetNames(), Losses: LossNames(), Rows: 200, Draws: 1, Seed: 1, DataDir: dataDir(t)}
 }
 
 func mustRun(t *testing.T, e *Experiment) *reproduce.Result {
@@ -266,6 +266,18 @@ func lossCurve(loss func(epsilon float64) float64) curve {
 		c[i] = point{loss: loss(epsilon), slope: math.NaN()}
 	}
 	return c
+}
+
+func TestMean(t *testing.T) {
+	a, b := lossCurve(func(x float64) float64 { return x }), lossCurve(func(x float64) float64 { return 3 * x })
+	a[3].slope, b[3].slope, a[3].heldOut.Error, b[3].heldOut.Error = 1, 2, 0.25, 0.5
+	got := mean([]curve{a, b})[3] // x = 0.2
+	if math.Abs(got.loss-0.4) > 1e-15 || math.Abs(got.spread-0.2*math.Sqrt2) > 1e-15 || got.slope != 1.5 || got.heldOut.Error != 0.375 {
+		t.Errorf("%+v", got)
+	}
+	if got := mean([]curve{a})[3]; got.loss != a[3].loss || !math.IsNaN(got.spread) {
+		t.Errorf("of one: %+v", got)
+	}
 }
 
 func TestLineError(t *testing.T) {

@@ -197,25 +197,35 @@ func figure2Section(e *Experiment, outcomes []*outcome) output.Section {
 // shown are the targets whose losses are printed: 0.05, 0.10, 0.25, 0.50, 1.00.
 var shown = []int{0, 1, 4, 9, 19}
 
+// spreadAt is the target whose spread is printed: 0.25.
+const spreadAt = 4
+
 func lossSection(outcomes []*outcome) output.Section {
 	s := output.Section{
 		Name:  "losses",
 		Title: "Mean loss on the training records by ε, what the lines approximate",
 		Table: &output.Table{Columns: slices.Clone(keys)},
 		Notes: []string{"zero is the loss of the model 0, and free that of the minimiser without privacy. " +
-			"A model whose loss is above zero's is worth less than none."},
+			"A model whose loss is above zero's is worth less than none. spread is the standard deviation over the draws at ε = 0.25: " +
+			"how far the loss of another model may be off for its noise alone, whatever estimates it."},
 	}
 	for _, k := range shown {
 		s.Table.Columns = append(s.Table.Columns, epsilonColumn(k))
 	}
-	s.Table.Columns = append(s.Table.Columns, "zero", "free")
+	s.Table.Columns = append(s.Table.Columns, "zero", "free", "spread")
 	for _, o := range outcomes {
 		for _, t := range o.trained {
 			row := o.keys(t.training)
 			for _, k := range shown {
 				row = numbers(row, t.truth[0][k].loss)
 			}
-			s.Table.Rows = append(s.Table.Rows, numbers(row, o.zero.loss, o.free.loss))
+			row = numbers(row, o.zero.loss, o.free.loss)
+			if spread := t.truth[0][spreadAt].spread; math.IsNaN(spread) {
+				row = append(row, nil)
+			} else {
+				row = numbers(row, spread)
+			}
+			s.Table.Rows = append(s.Table.Rows, row)
 		}
 	}
 	return s

@@ -105,6 +105,7 @@ type point struct {
 	loss    float64 // on the training examples, without regulariser and noise
 	slope   float64 // of the line of equation 9, NaN unless it was asked for
 	heldOut estimate.Measure
+	spread  float64 // of means over draws: the standard deviation of loss, NaN for one draw
 }
 
 // The independent random streams of a draw.
