@@ -1,80 +1,67 @@
 package proposetest
 
 import (
-	"math"
-	"math/rand/v2"
 	"testing"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
-// An attacker runs the search many times on each of two neighbouring training sets, whose
-// utilities differ by 1/k in the worst directions, and counts an event. Clopper-Pearson
-// limits of the two probabilities give a lower bound of ε that is wrong with probability
-// 1e-6. It must not exceed the guarantee, and comes near enough to tell that the noise is
-// not far larger than it has to be.
+// An attacker looks for one outcome of the rounds, on two neighbouring training sets whose
+// utilities differ by 1/k in the worst directions: on the second, the candidates that must
+// fail reach further, and the one that must pass less far. The broken mechanism has a
+// quarter of the noise.
 func TestAudit(t *testing.T) {
-	const (
-		runs    = 400_000
-		mistake = 1e-6
-	)
-	lower := func(first, second int, delta float64) float64 {
-		least := distuv.Beta{Alpha: float64(first), Beta: float64(runs-first) + 1}.Quantile(mistake / 2)
-		most := distuv.Beta{Alpha: float64(second) + 1, Beta: float64(runs - second)}.Quantile(1 - mistake/2)
-		return math.Log((least - delta) / most)
-	}
 	for _, test := range []struct {
 		name       string
-		epsilon    float64
 		cap        int64
 		candidates int
-		// passed is what the attacker looks for, round by round.
-		passed []int
-		share  float64 // of the guarantee that the attack must find
+		passed     []int // what the attacker looks for, round by round
+		runs       int
+		power      float64
+		broken     float64 // factor of ε_0, 0 for none
 	}{
-		{"one round, one candidate", 1, 1, 1, []int{0}, 0.1},
-		{"one round, the last of many", 1, 1, 8, []int{7}, 0.6},
-		{"two rounds", 1, 2, 4, []int{3, 3}, 0.4},
+		{"the only candidate", 1, 1, []int{0}, 100_000, 0.1, 0},
+		{"the last of many", 1, 8, []int{7}, 200_000, 0.6, 2},
+		{"two rounds", 2, 4, []int{3, 3}, 200_000, 0.4, 0},
 	} {
-		const parts, lowerUtility, base = 4, 0.25, 0.5
-		tune := Tuning{
-			Parts: parts, Epsilon: test.epsilon, Delta: 1e-6, Lower: lowerUtility, Granularity: 0.1, Cap: test.cap, Neighbours: privacy.ReplaceOne,
-		}
-		g, err := tune.Guarantee()
-		if err != nil {
-			t.Fatal(err)
-		}
-		// On the second set the candidates that must fail reach further, and the one that
-		// must pass less far.
-		utilities := [2][]float64{make([]float64, test.candidates), make([]float64, test.candidates)}
-		for s := range test.candidates {
-			utilities[0][s], utilities[1][s] = base, base+1.0/parts
-		}
-		last := test.candidates - 1
-		utilities[0][last], utilities[1][last] = base, base-1.0/parts
-		var counts [2]int
-		rng := ordinary{rand.New(rand.NewPCG(7, 8))}
-		for second := range counts {
-			for range runs {
-				result := tune.search(rng, utilities[second])
-				found := len(result.Rounds) >= len(test.passed)
-				for i, want := range test.passed {
-					found = found && result.Rounds[i].Passed == want
-				}
-				if found {
-					counts[second]++
+		t.Run(test.name, func(t *testing.T) {
+			const parts, base = 4, 0.5
+			tune := Tuning{
+				Parts: parts, Epsilon: 1, Delta: 1e-6, Lower: 0.25, Granularity: 0.1, Cap: test.cap, Neighbours: privacy.ReplaceOne,
+			}
+			g, err := tune.Guarantee()
+			if err != nil {
+				t.Fatal(err)
+			}
+			utilities := [2][]float64{make([]float64, test.candidates), make([]float64, test.candidates)}
+			for s := range test.candidates {
+				utilities[0][s], utilities[1][s] = base, base+1.0/parts
+			}
+			utilities[1][test.candidates-1] = base - 1.0/parts
+			source := noise.Seeded(7)
+			event := func(tune Tuning) func(second bool) bool {
+				return func(second bool) bool {
+					u := utilities[0]
+					if second {
+						u = utilities[1]
+					}
+					result := tune.search(source, u)
+					found := len(result.Rounds) >= len(test.passed)
+					for i, want := range test.passed {
+						found = found && result.Rounds[i].Passed == want
+					}
+					return found
 				}
 			}
-		}
-		bound := lower(counts[0], counts[1], g.Delta)
-		t.Logf("%s: ε is at least %.3f, guaranteed %.3f (%d and %d of %d)", test.name, bound, g.Epsilon, counts[0], counts[1], runs)
-		if !(bound <= g.Epsilon) {
-			t.Errorf("%s: ε is at least %g, above the guarantee %g", test.name, bound, g.Epsilon)
-		}
-		if !(bound >= test.share*g.Epsilon) {
-			t.Errorf("%s: the attack finds %g only, of %g", test.name, bound, g.Epsilon)
-		}
+			audit := privacytest.Audit{Epsilon: g.Epsilon, Delta: g.Delta, Runs: test.runs, Power: test.power, Event: event(tune)}
+			if test.broken > 0 {
+				broken := tune
+				broken.Epsilon *= test.broken
+				audit.Broken = event(broken)
+			}
+			audit.Check(t)
+		})
 	}
 }
