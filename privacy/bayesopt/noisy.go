@@ -100,13 +100,14 @@ type Scales struct {
 	LaplaceScale float64
 }
 
-// Paper returns the quantities as Algorithm 1 has them. They do not add up to δ: Theorem 1
+// Paper returns the quantities as Algorithm 1 has them, without Difference. They do not add up to δ: Theorem 1
 // spends δ/2 + δ/2 + δ/3 and Theorem 3 four times δ/3, and q is the tail of one variable
 // where it should be of the largest of 2T. The errors are those of Validate.
 func (a Noisy) Paper() (Scales, error) {
 	if err := a.Validate(); err != nil {
 		return Scales{}, err
 	}
+	a.Difference = 0
 	c := a.distance(3)
 	q := a.Noise * math.Sqrt(4*math.Log(3/a.Delta))
 	return a.scales(a.regretBeta(a.Evaluations+1, a.Delta/2), c, a.regretBeta(a.Evaluations, a.Delta/2), c, q), nil
