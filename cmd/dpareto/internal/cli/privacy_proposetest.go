@@ -81,7 +81,7 @@ func (a *app) proposeTest(f *proposeTestFlags, changed func(string) bool) error 
 	var names []string
 	var utilities []float64
 	if f.utilities != "" {
-		columns := 0
+		var columns int
 		if names, utilities, columns, err = readUtilities(f.utilities); err != nil {
 			return err
 		}

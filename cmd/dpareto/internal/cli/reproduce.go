@@ -16,6 +16,7 @@ func (a *app) reproduceCommand() *cobra.Command {
 		`Computes tables and figures of published papers anew: with what is wrong in them put right,
 beside what they print. Results are functions of the flags and of --seed.`)
 	group.AddCommand(a.reproduceFastEstimationCommand())
+	group.AddCommand(a.reproduceProposeTestCommand(), a.reproduceBayesianOptimizationCommand())
 	return group
 }
 

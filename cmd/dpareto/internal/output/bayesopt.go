@@ -7,6 +7,15 @@ import (
 	"github.com/dpareto/dpareto/privacy/bayesopt"
 )
 
+// Names of columns and fields, and of the section of scales.
+const (
+	columnEpsilon     = "epsilon"
+	columnDelta       = "delta"
+	columnAdjacency   = "adjacency"
+	columnSensitivity = "sensitivity"
+	nameScales        = "scales"
+)
+
 // NoisyOptimisation is Algorithm 1 of private Bayesian optimisation as it is printed.
 type NoisyOptimisation struct {
 	bayesopt.Noisy
@@ -69,7 +78,7 @@ func (o NoisyOptimisation) Report() (*Report, error) {
 		notes = append(notes, "VACUOUS maximum: the noise is larger than the standard deviation of all that the utility might be")
 	}
 	r := conditionalReport("Algorithm 1, Bayesian optimisation with observation noise", o.Statement(), Section{
-		Name: "scales", Title: "In standard deviations of the prior", Table: t, Notes: notes,
+		Name: nameScales, Title: "In standard deviations of the prior", Table: t, Notes: notes,
 	})
 	if o.Records > 0 {
 		r.Sections = append(r.Sections, fixedCandidates(o.Candidates, o.Records, o.Epsilon))
@@ -84,9 +93,9 @@ func NoiseFreeReport(a bayesopt.NoiseFree) (*Report, error) {
 		return nil, err
 	}
 	t := fieldTable()
-	t.Rows = [][]any{{"regret", s.Regret}, {"c", s.Distance}, {"sensitivity", s.Sensitivity}, {"Laplace scale", s.LaplaceScale}}
+	t.Rows = [][]any{{"regret", s.Regret}, {"c", s.Distance}, {columnSensitivity, s.Sensitivity}, {"Laplace scale", s.LaplaceScale}}
 	return conditionalReport("Algorithm 2, Bayesian optimisation without observation noise", a.Statement(), Section{
-		Name: "scales", Title: "In standard deviations of the prior", Table: t,
+		Name: nameScales, Title: "In standard deviations of the prior", Table: t,
 	}), nil
 }
 
@@ -121,11 +130,11 @@ func RidgeReport(a bayesopt.Ridge) (*Report, error) {
 	t := &Table{Columns: []string{"quantity", "paper", "corrected"}}
 	t.Rows = [][]any{
 		{"sensitivity without the range as a cap", a.Paper(), a.Uncapped()},
-		{"sensitivity", a.Paper(), a.Sensitivity()},
+		{columnSensitivity, a.Paper(), a.Sensitivity()},
 		{"Laplace scale", a.Paper() / a.Epsilon, a.LaplaceScale()},
 		{"Laplace scale over the range", a.Paper() / a.Epsilon / a.Range, a.LaplaceScale() / a.Range},
 	}
-	scales := Section{Name: "scales", Title: "In units of the score", Table: t}
+	scales := Section{Name: nameScales, Title: "In units of the score", Table: t}
 	if a.Vacuous() {
 		scales.Notes = []string{"VACUOUS: the analysis says no more about the best score than that it lies in its range"}
 	}
@@ -136,7 +145,7 @@ func RidgeReport(a bayesopt.Ridge) (*Report, error) {
 // fixedCandidates is what a choice costs among candidates that were fixed beforehand.
 func fixedCandidates(candidates, records int64, epsilon float64) Section {
 	bound := 2 / (float64(records) * epsilon) * math.Log(float64(candidates))
-	t := &Table{Columns: []string{"mechanism", "epsilon", "sensitivity", "expected_loss_at_most"}}
+	t := &Table{Columns: []string{"mechanism", columnEpsilon, columnSensitivity, "expected_loss_at_most"}}
 	t.Rows = [][]any{{"permute-and-flip", epsilon, 1 / float64(records), Bound(bound)}}
 	return Section{
 		Name: "fixed_candidates", Title: "The same number of candidates, fixed beforehand, chosen among by an accuracy", Table: t,

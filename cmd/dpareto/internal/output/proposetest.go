@@ -3,6 +3,7 @@ package output
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/dpareto/dpareto/privacy"
@@ -66,19 +67,17 @@ func (p ProposeTest) Report() (*Report, error) {
 func (p ProposeTest) search(g privacy.Guarantee) Section {
 	t := fieldTable()
 	scale := p.Tuning.Sensitivity() / p.Tuning.Epsilon
-	for _, row := range [][]any{
-		{"epsilon", Bound(g.Epsilon)},
-		{"delta", Bound(g.Delta)},
-		{"adjacency", g.Adjacency.String()},
+	t.Rows = [][]any{
+		{columnEpsilon, Bound(g.Epsilon)},
+		{columnDelta, Bound(g.Delta)},
+		{columnAdjacency, g.Adjacency.String()},
 		{"cap", g.Steps},
 		{"most_rounds", 2*p.Tuning.Levels() - 1},
 		{"levels", p.Tuning.Levels()},
 		{"round_epsilon", p.Tuning.Epsilon},
-		{"sensitivity", p.Tuning.Sensitivity()},
+		{columnSensitivity, p.Tuning.Sensitivity()},
 		{"threshold_noise_scale", 2 * scale},
 		{"candidate_noise_scale", 4 * scale},
-	} {
-		t.Rows = append(t.Rows, row)
 	}
 	s := Section{Name: "search", Title: "The search", Table: t}
 	if 4*scale >= 0.1 {
@@ -89,7 +88,7 @@ func (p ProposeTest) search(g privacy.Guarantee) Section {
 
 // rules compares the theorems of composition.
 func (p ProposeTest) rules() (Section, error) {
-	t := &Table{Columns: []string{"rule", "epsilon", "delta"}}
+	t := &Table{Columns: []string{"rule", columnEpsilon, columnDelta}}
 	if p.Budget > 0 {
 		t.Columns = append(t.Columns, "cap_for_budget")
 	}
@@ -126,7 +125,7 @@ func (p ProposeTest) validation() (Section, error) {
 	}
 	t := fieldTable()
 	t.Rows = [][]any{
-		{"records", p.ValidationRecords}, {"epsilon", Bound(g.Epsilon)}, {"delta", Bound(g.Delta)}, {"adjacency", g.Adjacency.String()},
+		{"records", p.ValidationRecords}, {columnEpsilon, Bound(g.Epsilon)}, {columnDelta, Bound(g.Delta)}, {columnAdjacency, g.Adjacency.String()},
 	}
 	s := Section{Name: "validation", Title: "What the same noise guarantees for the validation records", Table: t}
 	for _, assumption := range g.Assumptions {
@@ -144,7 +143,7 @@ func (p ProposeTest) outcome() Section {
 		{"candidate", int64(p.Result.Selected)},
 		{"name", p.Names[p.Result.Selected]},
 		{"rounds", int64(len(p.Result.Rounds))},
-		{"ended_by_cap", fmt.Sprint(p.Result.Capped)},
+		{"ended_by_cap", strconv.FormatBool(p.Result.Capped)},
 	}
 	s := Section{Name: "selected", Title: "Selected", Table: t}
 	if p.Simulated {
