@@ -53,8 +53,8 @@ func (p *Process) Observe(candidate int, value float64) {
 
 // Search runs the optimisation of Algorithm 1: T times it evaluates the candidate with the
 // largest upper confidence bound μ + √β_t·σ_t, the first of equal ones. It returns the
-// posterior and the largest observation, which [Noisy.Release] publishes; by themselves
-// they are not private. kernel is k_2 of the candidates, of 1 on the diagonal, and
+// posterior and the largest observation, for [Noisy.ReleaseCandidate] and
+// [Noisy.ReleaseMaximum]; by themselves they are not private. kernel is k_2 of the candidates, of 1 on the diagonal, and
 // evaluate returns a noisy utility in standard deviations of the prior.
 //
 // The errors are those of Validate and of evaluate, that of ctx, and privacy.FieldErrors

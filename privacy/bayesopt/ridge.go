@@ -99,10 +99,7 @@ func (a Ridge) NotCovered() []string {
 // above 2³⁰⁰ in magnitude.
 func (a Ridge) Release(source *noise.Source, best float64) (float64, privacy.Guarantee, error) {
 	g, err := a.Guarantee()
-	if !(math.Abs(best) <= 0x1p300) {
-		err = errors.Join(err, fieldErrorf("best", "must be finite, is %g", best))
-	}
-	if err != nil {
+	if err = errors.Join(err, checkBest(best)); err != nil {
 		return 0, privacy.Guarantee{}, err
 	}
 	return source.Laplace(best, a.LaplaceScale()), g, nil

@@ -1,0 +1,75 @@
+package bayesopt
+
+import (
+	"math"
+	"testing"
+
+	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/noise"
+)
+
+// The choice has the law of the exponential mechanism, and the maximum that of Laplace
+// noise, both with the corrected sensitivities.
+func TestNoisyRelease(t *testing.T) {
+	a := Noisy{Candidates: 3, Evaluations: 10, Epsilon: 20, Delta: 0.05, Noise: 0.1, Correlation: 0.99, InformationGain: 5}
+	s, err := a.Scales()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const runs = 40_000
+	means := []float64{0.5, -1, 0}
+	source := noise.Seeded(9)
+	counts, above, absolute := make([]float64, 3), 0.0, 0.0
+	for range runs {
+		chosen, statement, err := a.ReleaseCandidate(source, means)
+		if err != nil || statement.Condition != Conditional {
+			t.Fatal(statement, err)
+		}
+		counts[chosen]++
+		best, statement, err := a.ReleaseMaximum(source, 2)
+		if err != nil || statement.Epsilon != 20 || statement.Delta != 0.05 {
+			t.Fatal(statement, err)
+		}
+		absolute += math.Abs(best - 2)
+		if best > 2 {
+			above++
+		}
+	}
+	total := 0.0
+	for _, m := range means {
+		total += math.Exp(20 * m / (2 * s.ChoiceSensitivity))
+	}
+	for i, m := range means {
+		p := math.Exp(20*m/(2*s.ChoiceSensitivity)) / total
+		if math.Abs(counts[i]/runs-p) > 5*math.Sqrt(p*(1-p)/runs) {
+			t.Errorf("candidate %d: %g, want %g", i, counts[i]/runs, p)
+		}
+	}
+	if scale := absolute / runs; math.Abs(scale-s.LaplaceScale) > 5*s.LaplaceScale/math.Sqrt(runs) {
+		t.Errorf("mean magnitude %g, want %g", scale, s.LaplaceScale)
+	}
+	if math.Abs(above/runs-0.5) > 5*0.5/math.Sqrt(runs) {
+		t.Errorf("share above: %g", above/runs)
+	}
+}
+
+func TestNoisyReleaseErrors(t *testing.T) {
+	a := Noisy{Candidates: 2, Evaluations: 10, Epsilon: 1, Delta: 0.05, Noise: 0.1, Correlation: 0.99}
+	for _, means := range [][]float64{{1}, {1, math.NaN()}, {math.Inf(1), 0}} {
+		_, _, err := a.ReleaseCandidate(noise.Seeded(1), means)
+		if fields := privacy.FieldErrors(err); len(fields) != 1 || fields[0].Field != "means" {
+			t.Errorf("%v: %v", means, err)
+		}
+	}
+	_, _, err := a.ReleaseMaximum(noise.Seeded(1), math.Inf(-1))
+	if fields := privacy.FieldErrors(err); len(fields) != 1 || fields[0].Field != "best" {
+		t.Errorf("no maximum: %v", err)
+	}
+	a.Epsilon = 0
+	if _, _, err := a.ReleaseCandidate(noise.Seeded(1), []float64{0, 0}); err == nil {
+		t.Error("no ε")
+	}
+	if _, _, err := a.ReleaseMaximum(noise.Seeded(1), 0); err == nil {
+		t.Error("no ε")
+	}
+}
