@@ -13,6 +13,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/privacy/selection"
 )
 
 // ordinary is fast noise for simulations.
@@ -240,6 +242,45 @@ func TestSimulation(t *testing.T) {
 		}
 		rounds, _, _ := simulate(noNoise{}, rng, 10)
 		within("rounds without noise", rounds, test.noiseFree, 0.05)
+	}
+}
+
+// Independent computation (1000 runs each): one call of report-noisy-max, whose total ε is
+// that of the rounds of the search by basic composition, beside the search itself.
+func TestOneMaximum(t *testing.T) {
+	const runs = 1000
+	for _, test := range []struct {
+		parts, rounds     int64
+		total             float64 // k·ε
+		maximum, searched float64
+	}{{10, 7, 7, 0.746, 0.52}, {100, 7, 70, 0.969, 0.689}, {1000, 0, 1290, 0.990, 0.958}} {
+		rng, source := rand.New(rand.NewPCG(6, uint64(test.parts))), noise.Seeded(uint64(test.parts))
+		tune := Tuning{Parts: int(test.parts), Epsilon: 0.1, Granularity: 0.01, Cap: test.rounds, Neighbours: privacy.ReplaceOne}
+		utilities := make([]float64, 100)
+		var maximum, searched []float64
+		for range runs {
+			for i := range utilities {
+				utilities[i] = rng.Float64()
+			}
+			searched = append(searched, utilities[tune.search(ordinary{rng}, utilities).Selected])
+			best, err := selection.NoisyMax(source, utilities, tune.Sensitivity(), test.total/float64(test.parts))
+			if err != nil {
+				t.Fatal(err)
+			}
+			maximum = append(maximum, utilities[best])
+		}
+		for name, v := range map[string]struct {
+			samples        []float64
+			want, rounding float64
+		}{"report-noisy-max": {maximum, test.maximum, 5e-4}, "propose-test": {searched, test.searched, 5e-3}} {
+			mean, deviation := stat.MeanStdDev(v.samples, nil)
+			if tolerance := v.rounding + 4.5*deviation*math.Sqrt(2.0/runs); !(math.Abs(mean-v.want) <= tolerance) {
+				t.Errorf("kε = %g, %s: %.4f, want %.4f ± %.4f", test.total, name, mean, v.want, tolerance)
+			}
+		}
+		if !(stat.Mean(maximum, nil) > stat.Mean(searched, nil)) {
+			t.Errorf("kε = %g: propose-test is better", test.total)
+		}
 	}
 }
 
