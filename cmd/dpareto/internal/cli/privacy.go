@@ -29,7 +29,7 @@ are those of the server. Only the ledger, which adds up all runs of a study, ask
 Which accountant fits which sampler, and what each assumes, is explained in
 docs/privacy.md.`)
 	group.AddCommand(a.privacyEpsilonCommand(), a.privacyCurveCommand(), a.privacyCalibrateCommand(), a.privacyComposeCommand(), a.privacyLedgerCommand(),
-		a.privacyProposeTestCommand(), a.privacyBayesianOptimizationCommand())
+		a.privacyProposeTestCommand(), a.privacyBayesianOptimizationCommand(), a.privacyRandomStoppingCommand())
 	return group
 }
 

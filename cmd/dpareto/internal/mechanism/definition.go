@@ -155,18 +155,25 @@ func repeated(base definition) definition {
 			base.fill(v, inner)
 			spec.Adjacency, inner.Adjacency = inner.GetAdjacency(), dparetov1.Adjacency_ADJACENCY_UNSPECIFIED
 			m := &dparetov1.RepeatedSelectionMechanism{Base: inner, MeanRuns: v[flagMeanRuns]}
-			switch law := v[flagLaw]; law {
-			case lawPoisson:
+			if law := v[flagLaw]; law == lawPoisson {
 				m.Law = &dparetov1.RepeatedSelectionMechanism_Poisson{Poisson: &dparetov1.PoissonLaw{}}
-			case "", "geometric":
-				m.Law = &dparetov1.RepeatedSelectionMechanism_Eta{Eta: "1"}
-			case "logarithmic":
-				m.Law = &dparetov1.RepeatedSelectionMechanism_Eta{Eta: "0"}
-			default:
-				m.Law = &dparetov1.RepeatedSelectionMechanism_Eta{Eta: law}
+			} else {
+				m.Law = &dparetov1.RepeatedSelectionMechanism_Eta{Eta: shape(law)}
 			}
 			spec.Mechanism = &dparetov1.PrivacySpec_RepeatedSelection{RepeatedSelection: m}
 		},
+	}
+}
+
+// shape returns η of a truncated negative binomial law by its name, or as it was given.
+func shape(law string) string {
+	switch law {
+	case "", "geometric":
+		return "1"
+	case "logarithmic":
+		return "0"
+	default:
+		return law
 	}
 }
 

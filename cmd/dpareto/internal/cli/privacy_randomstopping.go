@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/mechanism"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy/stopping"
+	"github.com/dpareto/dpareto/server/accounting"
+)
+
+func (a *app) privacyRandomStoppingCommand() *cobra.Command {
+	var flags mechanism.Flags
+	var mu float64
+	var shares []float64
+	cmd := &cobra.Command{
+		Use:   "random-stopping --mean-runs MEAN --mechanism NAME",
+		Short: "Plan a random search that stops at random and releases only the best",
+		Long: `Plans private hyperparameter tuning by random search (Liu and Talwar 2019; Papernot and
+Steinke 2022): the number of runs is drawn secretly from a law with the given mean, each
+run is an independent candidate, and only the best is released. It prints what that costs
+for a mechanism of one run, given by its flags or by --base-mu, and how likely the search
+meets one of the best candidates.
+
+One run is everything that looks at the data: training, and a score that decides with the
+noise that protects the validation records.` + mechanismHelp(),
+		Example: `  dpareto privacy random-stopping --base-mu 0.25 --delta 1e-6 --mean-runs 10
+  dpareto privacy random-stopping --mechanism dp-sgd --sampling fixed-size --dataset-size 32561 --batch-size 256 \
+      --noise-multiplier 2 --epochs 10 --delta 1e-6 --mean-runs 32 --law logarithmic`,
+		Args: args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("base-mu") {
+				if cmd.Flags().Changed("mechanism") {
+					return &usageError{errors.New("--base-mu and --mechanism exclude each other")}
+				}
+				// Noise of standard deviation 1 on what moves by μ is μ-GDP.
+				for name, value := range map[string]string{"mechanism": "gaussian", "sensitivity": strconv.FormatFloat(mu, 'g', -1, 64), "sigma": "1"} {
+					if err := cmd.Flags().Set(name, value); err != nil {
+						return &usageError{fmt.Errorf("--base-mu: %w", err)}
+					}
+				}
+			}
+			for _, q := range shares {
+				if !(q >= 0 && q <= 1) {
+					return &usageError{fmt.Errorf("--top must lie in [0, 1], is %g", q)}
+				}
+			}
+			repeated, err := flags.Repeated()
+			if err != nil {
+				return &usageError{err}
+			}
+			if cmd.Flags().Changed("base-mu") {
+				repeated.Base.Name = "a Gaussian mechanism with μ = " + output.Plain(mu)
+			}
+			return a.randomStopping(cmd.Context(), repeated, shares)
+		},
+	}
+	cmd.Flags().Float64Var(&mu, "base-mu", 0, "μ of Gaussian differential privacy of one run, in place of --mechanism")
+	cmd.Flags().Float64SliceVar(&shares, "top", []float64{0.05, 0.01}, "shares of the best candidates, with commas between them")
+	flags.RegisterRepeated(cmd.Flags())
+	cmd.Flags().SortFlags = false
+	a.addOutputFlag(cmd)
+	return cmd
+}
+
+// randomStopping prints the plan of a search.
+func (a *app) randomStopping(ctx context.Context, r *mechanism.Repeated, shares []float64) error {
+	plan := output.RandomStopping{Base: r.Base.Name, Shares: shares}
+	for _, part := range []struct {
+		m  *mechanism.Mechanism
+		to **dparetov1.PrivacyGuarantee
+	}{{r.Base, &plan.One}, {r.Total, &plan.Total}} {
+		response, err := accounting.Service{}.ComputeEpsilon(ctx, &dparetov1.ComputeEpsilonRequest{Privacy: part.m.Spec})
+		if err != nil {
+			return flagError(err)
+		}
+		*part.to = response.GetGuarantees()[0]
+	}
+	if r.Poisson {
+		plan.Law = stopping.Poisson{Mean: r.MeanRuns}
+	} else {
+		law, err := stopping.ByMean(r.Eta, r.MeanRuns)
+		if err != nil {
+			return fieldsAsFlags(err, map[string]string{"mean": "mean-runs", "eta": "law"})
+		}
+		plan.Law = law
+	}
+	return plan.Report().Write(a.stdout, a.output)
+}
