@@ -38,8 +38,9 @@ var ratios = []float64{1, 10, 100, 200, 500, 1000}
 // noises are those that searches are run with. The paper has the first.
 var noises = []struct {
 	name  string
-	parts int // 0 for no noise
-}{{"kε0 = 1", 10}, {"kε0 = 10", 100}, {"kε0 = 100", 1000}, {"kε0 = 1000", 10000}, {"no noise", 0}}
+	parts int  // 0 for no noise
+	drawn bool // in the figures, where one of two that fall together is enough
+}{{"kε0 = 1", 10, true}, {"kε0 = 10", 100, false}, {"kε0 = 100", 1000, true}, {"kε0 = 1000", 10000, true}, {"no noise", 0, true}}
 
 // noNoise makes a search deterministic.
 type noNoise struct{}

@@ -62,7 +62,7 @@ func (r *results) rounds() output.Section {
 	return output.Section{
 		Name: "figure2", Title: "Figure 2: rounds until the search ends by itself", Table: t,
 		Notes: []string{
-			"The paper's figure is the rows of kε0 = 1: about 1 + log2((u*−u0)/g) rounds. It is the noise that passes, not a candidate: the mean utility of what is selected is that of a random candidate, about 0.5. Without noise there are three times as many rounds.",
+			"The paper's figure is the rows of kε0 = 1: about 1 + log2((u*−u0)/g) rounds. It is the noise that passes, not a candidate: the mean utility of what is selected is that of a random candidate, about 0.5. Without noise there are up to three times as many rounds.",
 			"Searches whose first round fails have no candidate in the paper, and take the default here: they are counted in share_of_defaults and not in the mean.",
 		},
 	}
@@ -145,6 +145,9 @@ func (r *results) drawFigure1() reproduce.Picture {
 		X: roundsName, Y: "u = u0 + a·g",
 	}
 	for _, c := range r.figure1 {
+		if !noises[c.noise].drawn {
+			continue
+		}
 		_, most := summary(c.rounds)
 		series := plot.Series{Name: noises[c.noise].name}
 		for round := range int(most) + 1 {
@@ -174,6 +177,9 @@ func (r *results) drawFigure2() reproduce.Picture {
 		X: "log2((u* − u0)/g)", Y: roundsName,
 	}
 	for j := range noises {
+		if !noises[j].drawn {
+			continue
+		}
 		series := plot.Series{Name: noises[j].name}
 		for _, c := range r.figure2 {
 			if c.noise != j {
