@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
-	"github.com/dpareto/dpareto/clients/go/trainer/linear"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/reproduce"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/reproduce/machine"
 	"github.com/dpareto/dpareto/privacy/bayesopt"
 )
 
@@ -42,21 +42,14 @@ type Experiment struct {
 var _ reproduce.Experiment = (*Experiment)(nil)
 
 const (
-	bound       = 3.7416573867739413 // √14: the norm of a record of Adult is at most this
-	lengthScale = 0.2                // of k_2 on the unit square
-	fineGrid    = 32                 // values of k_1, up to 1 − 10⁻⁸
-	tolerance   = 1e-6               // of the gradient of a training
+	lengthScale = 0.2  // of k_2 on the unit square
+	fineGrid    = 32   // values of k_1, up to 1 − 10⁻⁸
+	tolerance   = 1e-6 // of the gradient of a training
 )
 
 // noises are the standard deviations of the observation noise that are assumed, over that of
 // the prior.
 var noises = []float64{0.001, 0.01, 0.1}
-
-// Bounds of the hyperparameters, both on a logarithmic scale.
-const (
-	leastPenalty, mostPenalty = 1e-5, 1.0
-	leastWidth, mostWidth     = 0.05, 2.0
-)
 
 // Name implements reproduce.Experiment.
 func (*Experiment) Name() string { return "dp-bayesian-optimization" }
@@ -83,25 +76,6 @@ func (e *Experiment) Validate() error {
 	return errors.Join(errs...)
 }
 
-// candidate is a configuration with its place in the unit square.
-type candidate struct {
-	penalty, width float64
-	x, y           float64
-}
-
-// candidates returns the grid.
-func (e *Experiment) candidates() []candidate {
-	var all []candidate
-	at := func(least, most, share float64) float64 { return least * math.Pow(most/least, share) }
-	for i := range e.Side {
-		for j := range e.Side {
-			x, y := float64(i)/float64(e.Side-1), float64(j)/float64(e.Side-1)
-			all = append(all, candidate{at(leastPenalty, mostPenalty, x), at(leastWidth, mostWidth, y), x, y})
-		}
-	}
-	return all
-}
-
 // Run implements reproduce.Experiment.
 func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*reproduce.Result, error) {
 	parts, err := dataset.Load(ctx, dataset.NameAdult, dataset.Division{
@@ -115,7 +89,7 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*
 			return nil, fmt.Errorf("dataset %s has too few records to train on %d and validate with %d", dataset.NameAdult, e.TrainRows, size)
 		}
 	}
-	all := e.candidates()
+	all := machine.Grid(e.Side)
 	right, err := train(ctx, parts, all, progress)
 	if err != nil {
 		return nil, err
@@ -132,12 +106,12 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*
 
 // train returns, for every candidate, which of the records that were not trained on its
 // model classifies rightly.
-func train(ctx context.Context, parts *dataset.Parts, all []candidate, progress func(done, total int)) ([][]bool, error) {
-	training, err := linear.NewExamples(parts.Train, bound)
+func train(ctx context.Context, parts *dataset.Parts, all []machine.Candidate, progress func(done, total int)) ([][]bool, error) {
+	training, err := machine.Examples(parts.Train)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := linear.NewExamples(parts.Test, bound)
+	pool, err := machine.Examples(parts.Test)
 	if err != nil {
 		return nil, err
 	}
@@ -147,14 +121,13 @@ func train(ctx context.Context, parts *dataset.Parts, all []candidate, progress 
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, c := range all {
 		group.Go(func() error {
-			objective := linear.Objective{Risk: linear.Risk{Examples: training, Loss: linear.Huber{Width: c.width}}, Ridge: c.penalty}
-			minimum, err := objective.Minimize(ctx, nil, tolerance)
+			theta, err := c.Train(ctx, training, tolerance)
 			if err != nil {
-				return fmt.Errorf("penalty %g, width %g: %w", c.penalty, c.width, err)
+				return err
 			}
 			right[i] = make([]bool, pool.Rows())
 			for row := range right[i] {
-				right[i][row] = pool.Margin(row, minimum.Theta) > 0
+				right[i][row] = pool.Margin(row, theta) > 0
 			}
 			finished <- struct{}{}
 			return nil
@@ -174,11 +147,11 @@ func train(ctx context.Context, parts *dataset.Parts, all []candidate, progress 
 }
 
 // kernel is k_2, the Matérn kernel with ν = 5/2.
-func kernel(all []candidate) *mat.SymDense {
+func kernel(all []machine.Candidate) *mat.SymDense {
 	k := mat.NewSymDense(len(all), nil)
 	for i, a := range all {
 		for j := i; j < len(all); j++ {
-			r := math.Sqrt(5) * math.Hypot(a.x-all[j].x, a.y-all[j].y) / lengthScale
+			r := math.Sqrt(5) * math.Hypot(a.X-all[j].X, a.Y-all[j].Y) / lengthScale
 			k.SetSym(i, j, (1+r+r*r/3)*math.Exp(-r))
 		}
 	}

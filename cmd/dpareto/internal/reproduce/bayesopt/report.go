@@ -13,6 +13,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/plot"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/reproduce"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/reproduce/machine"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/bayesopt"
 	"github.com/dpareto/dpareto/privacy/selection"
@@ -37,7 +38,7 @@ var epsilons = []float64{0.1, 1}
 // results are all numbers of the experiment.
 type results struct {
 	experiment *Experiment
-	candidates []candidate
+	candidates []machine.Candidate
 	kernel     *mat.SymDense
 	estimates  []estimate
 	utilities  []float64 // on the validation set of the comparison
@@ -64,7 +65,7 @@ func (r *results) report(ctx context.Context) (*reproduce.Result, error) {
 			Title: title,
 			Notes: []string{
 				fmt.Sprintf("%d linear machines with the Huber loss, of widths from %g to %g and ridge penalties from %g to %g, trained on %d records. Their accuracies on validation sets that are drawn from the other records are functions of the raw data.",
-					len(r.candidates), leastWidth, mostWidth, leastPenalty, mostPenalty, r.experiment.TrainRows),
+					len(r.candidates), machine.LeastWidth, machine.MostWidth, machine.LeastPenalty, machine.MostPenalty, r.experiment.TrainRows),
 			},
 			Sections: []output.Section{r.correlations(), comparison},
 		},
@@ -111,7 +112,7 @@ func (r *results) comparison(ctx context.Context) (output.Section, error) {
 		if err != nil {
 			return output.Section{}, err
 		}
-		ridge := bayesopt.Ridge{Records: m, Epsilon: epsilon, Range: 1, Lipschitz: lipschitz, Least: leastPenalty, Most: mostPenalty}
+		ridge := bayesopt.Ridge{Records: m, Epsilon: epsilon, Range: 1, Lipschitz: lipschitz, Least: machine.LeastPenalty, Most: machine.MostPenalty}
 		flipped, err := r.loss(privacy.PermuteAndFlip, r.utilities, 1/float64(m), epsilon)
 		if err != nil {
 			return output.Section{}, err
@@ -134,7 +135,7 @@ func (r *results) comparison(ctx context.Context) (output.Section, error) {
 			"The rows of Algorithm 1 are " + bayesopt.Conditional + ". The others hold in the worst case. All protect one record of the validation set, replaced, and take the training set for public.",
 			fmt.Sprintf("Algorithm 1 with the errors of the paper corrected, T = %d, observation noise of %g and a prior of deviation %s in units of the accuracy; c is bounded by 1/m, not by k₁, and γ_T by %s. The losses are exact expectations over the choice, for Algorithm 1 as if the posterior means were the utilities.",
 				evaluations, noiseOfChoice, output.Number(deviation), output.Number(gain.Upper)),
-			fmt.Sprintf("Algorithm 3 for a score in [0, 1] with Lipschitz constant %g, penalties from %g to %g: its noise is that for the whole range.", lipschitz, leastPenalty, mostPenalty),
+			fmt.Sprintf("Algorithm 3 for a score in [0, 1] with Lipschitz constant %g, penalties from %g to %g: its noise is that for the whole range.", lipschitz, machine.LeastPenalty, machine.MostPenalty),
 		},
 	}, nil
 }

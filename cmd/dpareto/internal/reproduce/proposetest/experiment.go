@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -18,8 +19,17 @@ import (
 type Experiment struct {
 	// Runs is how often every search is repeated, at least 2; the paper has 1000.
 	Runs int
+	// Adult asks for the comparison on Adult as well.
+	Adult bool
+	// Parts is the number of parts of Adult's training set, at least 2, and Side the number of
+	// values of each of two hyperparameters, at least 2.
+	Parts, Side int
+	// Generated asks for generated data in the shape of Adult.
+	Generated bool
 	// Seed of the utilities and of the noise.
 	Seed uint64
+	// DataDir is dataset.Source.DataDir.
+	DataDir string
 }
 
 var _ reproduce.Experiment = (*Experiment)(nil)
@@ -55,12 +65,18 @@ func (e *Experiment) Validate() error {
 	if e.Runs < 2 {
 		return fmt.Errorf("runs must be at least 2, is %d", e.Runs)
 	}
+	if e.Adult && (e.Parts < 2 || e.Side < 2) {
+		return fmt.Errorf("parts and side must be at least 2, are %d and %d", e.Parts, e.Side)
+	}
 	return nil
 }
 
 // Run implements reproduce.Experiment.
 func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*reproduce.Result, error) {
 	total := len(ratios)*len(noises) + len(noises) + len(comparisons)
+	if e.Adult {
+		total += e.trainings()
+	}
 	done := 0
 	step := func() error {
 		done++
@@ -100,7 +116,16 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*
 			return nil, err
 		}
 	}
-	return r.report(e)
+	result, err := r.report(e)
+	if err != nil || !e.Adult {
+		return result, err
+	}
+	adult, err := e.adultSection(ctx, step)
+	if err != nil {
+		return nil, err
+	}
+	result.Report.Sections = append(result.Report.Sections, adult)
+	return result, nil
 }
 
 // searches are repeated searches, run by run.
@@ -189,18 +214,29 @@ type compared struct {
 
 func (e *Experiment) compare(part uint64, c comparison) (compared, error) {
 	rng, source := e.stream(part)
-	tuning := proposetest.Tuning{
+	utilities := make([]float64, candidates)
+	result, err := e.repeat(proposetest.Tuning{
 		Parts: c.parts, Epsilon: roundEpsilon, Delta: delta, Granularity: granularity, Cap: c.cap, Neighbours: privacy.ReplaceOne,
-	}
+	}, source, func() []float64 {
+		draw(rng, utilities)
+		return utilities
+	})
+	result.comparison = c
+	return result, err
+}
+
+// repeat selects e.Runs times, by a search and by one maximum with the same ε, among
+// utilities that next returns.
+func (e *Experiment) repeat(tuning proposetest.Tuning, source *noise.Source, next func() []float64) (compared, error) {
 	guarantee, err := tuning.Guarantee()
 	if err != nil {
 		return compared{}, err
 	}
 	var chosen [3][]float64
 	var tops []float64
-	utilities := make([]float64, candidates)
 	for range e.Runs {
-		tops = append(tops, draw(rng, utilities))
+		utilities := next()
+		tops = append(tops, slices.Max(utilities))
 		result, err := tuning.Run(source, utilities)
 		if err != nil {
 			return compared{}, err
@@ -215,5 +251,5 @@ func (e *Experiment) compare(part uint64, c comparison) (compared, error) {
 		}
 	}
 	mean := func(x []float64) float64 { return stat.Mean(x, nil) }
-	return compared{c, guarantee, mean(chosen[0]), mean(chosen[1]), mean(chosen[2]), mean(tops)}, nil
+	return compared{guarantee: guarantee, proposeTest: mean(chosen[0]), noisyMax: mean(chosen[1]), permute: mean(chosen[2]), top: mean(tops)}, nil
 }

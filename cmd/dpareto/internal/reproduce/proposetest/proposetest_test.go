@@ -113,3 +113,36 @@ func TestExperimentStops(t *testing.T) {
 		t.Error("a single run has no spread")
 	}
 }
+
+// On generated data of the shape of Adult, small: the maximum is better than the search,
+// which is no better than chance with so much noise.
+func TestExperimentAdult(t *testing.T) {
+	e := &Experiment{Runs: 100, Seed: 1, Adult: true, Generated: true, Parts: 20, Side: 2}
+	steps, last := 0, 0
+	result, err := e.Run(t.Context(), func(_, total int) { steps++; last = total })
+	if err != nil || steps != last {
+		t.Fatal(steps, last, err)
+	}
+	sections := result.Report.Sections
+	if title := sections[len(sections)-1].Title; !strings.Contains(title, "generated data") {
+		t.Errorf("%q does not say that the data are made up", title)
+	}
+	best, random := column(t, sections, "adult", "best"), column(t, sections, "adult", "random")
+	searched, maximum := column(t, sections, "adult", "propose_test"), column(t, sections, "adult", "report_noisy_max")
+	validation, epsilon := column(t, sections, "adult", "validation_epsilon"), column(t, sections, "adult", "epsilon")
+	for i, b := range adultBudgets {
+		if !(searched[i] <= best[i] && maximum[i] <= best[i] && random[i] < best[i]) {
+			t.Errorf("%+v: propose-test %g, maximum %g, best %g", b, searched[i], maximum[i], best[i])
+		}
+		if !(validation[i] < epsilon[i] && epsilon[i] <= b.budget) {
+			t.Errorf("%+v: ε = %g, of a validation record %g", b, epsilon[i], validation[i])
+		}
+	}
+	if i := len(maximum) - 1; !(maximum[i] > random[i]) {
+		t.Errorf("a maximum with ε = 10 selects %g, chance %g", maximum[i], random[i])
+	}
+	e.Side = 1
+	if e.Validate() == nil {
+		t.Error("a grid of one point")
+	}
+}
