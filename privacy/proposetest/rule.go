@@ -106,10 +106,10 @@ func LeastEpsilon(epsilon float64, rounds int64, delta float64) (float64, Rule, 
 }
 
 // mostRounds bounds the search for a cap.
-const mostRounds = 1 << 40
+const mostRounds = 1 << 30
 
 // Rounds returns the largest number of rounds whose ε by the rule is at most budget > 0;
-// 0 where a single one exceeds it, and at most 2⁴⁰. The errors are privacy.FieldErrors
+// 0 where a single one exceeds it, and at most 2³⁰. The errors are privacy.FieldErrors
 // for "epsilon", "delta" and "budget".
 func (r Rule) Rounds(epsilon, delta, budget float64) (int64, error) {
 	return rounds(budget, func(t int64) (float64, error) { return r.Epsilon(epsilon, t, delta) })

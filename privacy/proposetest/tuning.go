@@ -13,14 +13,14 @@ type Tuning struct {
 	// Parts is k, from 2 to 2²⁰, the number of disjoint parts of the training set. A
 	// record's part must not depend on other records: a hash of it decides.
 	Parts int
-	// Epsilon is ε_0 of one round, at least 2⁻³⁰.
+	// Epsilon is ε_0 of one round, at least 2⁻²⁰.
 	Epsilon float64
 	// Delta is δ′ of the composition of the rounds, in [0, 1); with 0 their ε add up.
 	Delta float64
 	// Lower is u_0 in [0, 1), the utility from which proposals start.
 	Lower float64
 	// Granularity is g in (0, 1), the least step of a proposal. (1 − Lower)/Granularity is
-	// at most 2⁴⁰.
+	// at most 2³⁰.
 	Granularity float64
 	// Cap is the largest number of rounds, >= 1, or 0 for no other than that of the search
 	// itself, 2M − 1.
@@ -35,8 +35,8 @@ type Tuning struct {
 // "default" and "adjacency" as privacy.FieldErrors.
 func (t Tuning) Validate() error {
 	errs := []error{checkPositive("epsilon", t.Epsilon), checkDelta(t.Delta)}
-	if t.Epsilon > 0 && t.Epsilon < 0x1p-30 {
-		errs = append(errs, fieldErrorf("epsilon", "must be at least 2⁻³⁰, is %g", t.Epsilon))
+	if t.Epsilon > 0 && t.Epsilon < 0x1p-20 {
+		errs = append(errs, fieldErrorf("epsilon", "must be at least 2⁻²⁰, is %g", t.Epsilon))
 	}
 	if t.Parts < 2 || t.Parts > 1<<20 {
 		errs = append(errs, fieldErrorf("parts", "must lie between 2 and 2²⁰, is %d", t.Parts))
@@ -48,7 +48,7 @@ func (t Tuning) Validate() error {
 	case !(t.Granularity > 0 && t.Granularity < 1):
 		errs = append(errs, fieldErrorf("granularity", "must lie strictly between 0 and 1, is %g", t.Granularity))
 	case (1-t.Lower)/t.Granularity > mostRounds:
-		errs = append(errs, fieldErrorf("granularity", "must be at least 2⁻⁴⁰ of 1 − lower, is %g", t.Granularity))
+		errs = append(errs, fieldErrorf("granularity", "must be at least 2⁻³⁰ of 1 − lower, is %g", t.Granularity))
 	}
 	if t.Cap < 0 {
 		errs = append(errs, fieldErrorf("cap", "must not be negative, is %d", t.Cap))

@@ -341,7 +341,7 @@ func TestValidationGuarantee(t *testing.T) {
 // both means and of two values to the grid of the noise.
 func TestWidth(t *testing.T) {
 	for _, parts := range []int{2, 10, 1000, 1 << 20} {
-		for _, epsilon := range []float64{0x1p-30, 1e-3, 1, 100} {
+		for _, epsilon := range []float64{0x1p-20, 1e-3, 1, 100} {
 			tune := Tuning{Parts: parts, Epsilon: epsilon}
 			grid := 0x1p-40 * 4 * tune.width() / epsilon
 			if excess := tune.width() - tune.Sensitivity(); !(excess >= grid+float64(parts)*0x1p-53) {
@@ -399,10 +399,10 @@ func TestValidate(t *testing.T) {
 	}
 	for field, change := range map[string]func(*Tuning){
 		"parts":       func(t *Tuning) { t.Parts = 1 },
-		"epsilon":     func(t *Tuning) { t.Epsilon = 0x1p-31 },
+		"epsilon":     func(t *Tuning) { t.Epsilon = 0x1p-21 },
 		"delta":       func(t *Tuning) { t.Delta = 1 },
 		"lower":       func(t *Tuning) { t.Lower = 1 },
-		"granularity": func(t *Tuning) { t.Granularity = 1e-13 },
+		"granularity": func(t *Tuning) { t.Granularity = 1e-10 },
 		"cap":         func(t *Tuning) { t.Cap = -1 },
 		"default":     func(t *Tuning) { t.Default = -1 },
 		"adjacency":   func(t *Tuning) { t.Neighbours = 0 },
