@@ -79,16 +79,58 @@ func (f *ApproximateFilter) Spend(g Guarantee, runs int64) (bool, error) {
 	sum := f.sum + times*g.Epsilon
 	squares := f.squares + times*g.Epsilon*g.Epsilon
 	delta := f.delta + times*g.Delta
-	total := sum
-	if f.slack > 0 {
-		total = math.Min(total, math.Sqrt(-2*math.Log(f.slack)*squares)+0.5*squares)
-	}
-	if !(total <= f.guarantee.Epsilon && delta <= f.guarantee.Delta-f.slack) {
+	if !(f.total(sum, squares) <= f.guarantee.Epsilon && delta <= f.guarantee.Delta-f.slack) {
 		return false, nil
 	}
 	f.sum, f.squares, f.delta = sum, squares, delta
 	f.steps += runs
 	return true, nil
+}
+
+// total returns the smaller of the two bounds on ε.
+func (f *ApproximateFilter) total(sum, squares float64) float64 {
+	if f.slack == 0 {
+		return sum
+	}
+	return math.Min(sum, math.Sqrt(-2*math.Log(f.slack)*squares)+0.5*squares)
+}
+
+// Remaining returns the largest ε, at δ_i = 0, of one more release that Spend would admit,
+// found by bisection, and what is left for the δ_i.
+func (f *ApproximateFilter) Remaining() (epsilon, delta float64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fits := func(e float64) bool { return f.total(f.sum+e, f.squares+e*e) <= f.guarantee.Epsilon }
+	// Both bounds grow with ε beyond every budget.
+	low, high := 0.0, f.guarantee.Epsilon
+	for fits(high) {
+		high *= 2
+	}
+	for {
+		middle := low + (high-low)/2
+		if !(middle > low && middle < high) {
+			return low, math.Max(0, f.guarantee.Delta-f.slack-f.delta)
+		}
+		if fits(middle) {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+}
+
+// Spent returns what the releases so far have together: an account, whose ε and δ depend on
+// what was chosen. The guarantee for a filter is the declared one.
+func (f *ApproximateFilter) Spent() Guarantee {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	g := f.guarantee
+	g.Steps = f.steps
+	g.Epsilon, g.Delta = f.total(f.sum, f.squares), f.delta
+	if g.Epsilon < f.sum {
+		g.Delta += f.slack
+	}
+	return g
 }
 
 // Guarantee returns the declared guarantee with the number of releases so far.

@@ -48,6 +48,23 @@ func parseTrialName(field, name string) (study string, number int64, err error) 
 	return "", 0, invalid.Field(field, "must have the form studies/{study}/trials/{number}, is %.200q", name)
 }
 
+// ledgerName returns the resource name of a ledger.
+func ledgerName(ledger string) string { return "ledgers/" + ledger }
+
+// chargeName returns the resource name of a charge.
+func chargeName(ledger string, number int64) string {
+	return fmt.Sprintf("ledgers/%s/charges/%d", ledger, number)
+}
+
+// parseLedgerName returns the id in the resource name that a field holds.
+func parseLedgerName(field, name string) (string, error) {
+	ledger, ok := strings.CutPrefix(name, "ledgers/")
+	if !ok || !studyID.MatchString(ledger) {
+		return "", invalid.Field(field, "must have the form ledgers/{ledger}, is %.200q", name)
+	}
+	return ledger, nil
+}
+
 // studyNotFound is the error of a study that does not exist.
 func studyNotFound(study string) error {
 	return status.Errorf(codes.NotFound, "study %s does not exist", studyName(study))

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/audit"
 	"github.com/dpareto/dpareto/server/auth"
@@ -50,6 +51,10 @@ type Options struct {
 	Limits limit.Limits
 	// Audit records changes. Default: nobody does.
 	Audit *audit.Log
+	// Entropy is where all noise of releases comes from. Default: noise.System, the
+	// operating system. Anything else is for tests: releases are as private as it is
+	// unpredictable.
+	Entropy *noise.Source
 	// NoReflection leaves out gRPC server reflection.
 	NoReflection bool
 }
@@ -62,6 +67,7 @@ type Server struct {
 	now     func() time.Time
 	started time.Time
 	access  *access
+	entropy *noise.Source // of releases
 
 	// designer returns the designer of a study; tests replace it.
 	designer func(*spec.Study) suggest.Designer
@@ -104,6 +110,9 @@ func New(o Options) *Server {
 	s.observeWith(o)
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.entropy = o.Entropy; s.entropy == nil {
+		s.entropy = noise.System()
 	}
 	s.hopeless = s.isHopeless
 	s.studies.limit, s.studies.maximum = maxCachedEvaluations, maxCachedStudies

@@ -1,4 +1,4 @@
-// Package store keeps studies and trials durably.
+// Package store keeps studies, trials, ledgers and releases durably.
 //
 // It has two layers. A [KV] is a small transactional key-value store with ordered
 // keys: [View] reads a consistent snapshot, [Update] applies a function atomically
@@ -17,6 +17,11 @@
 //	request/{id}                 RequestRecord: answers that are remembered
 //	expiry/{time}{id}            empty: index of requests by time
 //	import/{study}               empty: the study is being imported; its trials are hidden
+//	ledger/{ledger}              LedgerRecord
+//	charge/{ledger}/{number}     ChargeRecord
+//	release/{parent}/{number}    ReleaseRecord of "studies/{study}" or "ledgers/{ledger}"
+//	repeat/{parent}/{caller}\0{request_id}
+//	                             number of the release: index by request
 //
 // Study ids contain no slash, so that no prefix of one study covers another's.
 package store

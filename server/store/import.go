@@ -14,6 +14,12 @@ const importPrefix = "import/"
 // wait for it.
 const maxDropped = 5000
 
+// studyPrefixes are those of all that belongs to a study, before its id.
+var studyPrefixes = []string{
+	trialPrefix, openPrefix, deletedPrefix, revisionPrefix,
+	releasePrefix + "studies/", repeatPrefix + "studies/",
+}
+
 // BeginImport marks a study, which must not exist, as being imported.
 func (t *Tx) BeginImport(study string) { t.w.Put(importPrefix+study, nil) }
 
@@ -63,7 +69,7 @@ func (s *Store) DropImport(ctx context.Context, study string) error {
 // more.
 func (t *Tx) dropSome(study string) (done bool, err error) {
 	dropped := 0
-	for _, prefix := range []string{trialPrefix, openPrefix, deletedPrefix, revisionPrefix} {
+	for _, prefix := range studyPrefixes {
 		err := t.r.Scan(prefix+study+"/", "", func(key string, _ []byte) (bool, error) {
 			if dropped++; dropped > maxDropped {
 				return false, nil

@@ -11,8 +11,12 @@ import (
 // maxMigrated bounds the records that one transaction of a migration visits.
 const maxMigrated = 1000
 
-// migrations rewrite the records of format 1, by prefix in ascending order. What format 2
-// adds is the index of revisions.
+// indexedFormat is the first format with an index of revisions. Format 3 adds ledgers and
+// releases, which no record before it has: only its number keeps programs away that would
+// delete a study and leave its releases.
+const indexedFormat = 2
+
+// migrations rewrite the records of format 1, by prefix in ascending order.
 var migrations = []struct {
 	prefix  string
 	migrate func(tx *Tx, key string, value []byte) error
@@ -44,11 +48,15 @@ func migrateSome(tx *Tx) (done bool, err error) {
 	if err := get(tx.r, storeKey, &record); err != nil {
 		return false, err
 	}
-	if record.GetFormat() < Format {
-		record.Migration = &storev1.Migration{From: record.GetFormat()}
-		record.Format = Format
+	from := record.GetFormat()
+	record.Format = Format
+	if from < indexedFormat {
+		record.Migration = &storev1.Migration{From: from}
 	}
 	if record.GetMigration() == nil {
+		if from < Format {
+			return true, put(tx.w, storeKey, &record)
+		}
 		return true, nil
 	}
 	start := string(record.GetMigration().GetLastKey())

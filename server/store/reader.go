@@ -37,6 +37,8 @@ var kinds = []string{
 	strings.TrimSuffix(openPrefix, "/"), strings.TrimSuffix(deletedPrefix, "/"),
 	strings.TrimSuffix(importPrefix, "/"), strings.TrimSuffix(revisionPrefix, "/"),
 	strings.TrimSuffix(requestPrefix, "/"), strings.TrimSuffix(expiryPrefix, "/"),
+	strings.TrimSuffix(ledgerPrefix, "/"), strings.TrimSuffix(chargePrefix, "/"),
+	strings.TrimSuffix(releasePrefix, "/"), strings.TrimSuffix(repeatPrefix, "/"),
 }
 
 // Known reports whether this version knows the keys with a first segment.

@@ -14,7 +14,7 @@ import (
 )
 
 // Format is the format number of the records that this version writes.
-const Format = 2
+const Format = 3
 
 const (
 	storeKey       = "store"
@@ -25,6 +25,10 @@ const (
 	revisionPrefix = "revision/"
 	requestPrefix  = "request/"
 	expiryPrefix   = "expiry/"
+	ledgerPrefix   = "ledger/"
+	chargePrefix   = "charge/"
+	releasePrefix  = "release/"
+	repeatPrefix   = "repeat/"
 )
 
 // Store keeps typed records in a KV. It is safe for concurrent use.
@@ -245,7 +249,7 @@ func (s *Store) Check(ctx context.Context) []error {
 		if err := checkDeleted(tx, faultf); err != nil {
 			return err
 		}
-		for _, prefix := range []string{trialPrefix, openPrefix, deletedPrefix, revisionPrefix} {
+		for _, prefix := range studyPrefixes {
 			err := tx.r.Scan(prefix, "", func(key string, _ []byte) (bool, error) {
 				id, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
 				if !studies[id] {

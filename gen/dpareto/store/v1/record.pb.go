@@ -682,11 +682,185 @@ func (x *RequestRecord) GetTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// A ledger.
+type LedgerRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The ledger, without what its charges say: spent, charges and remaining_epsilon.
+	Ledger        *v1.Ledger `protobuf:"bytes,1,opt,name=ledger,proto3" json:"ledger,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LedgerRecord) Reset() {
+	*x = LedgerRecord{}
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LedgerRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LedgerRecord) ProtoMessage() {}
+
+func (x *LedgerRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LedgerRecord.ProtoReflect.Descriptor instead.
+func (*LedgerRecord) Descriptor() ([]byte, []int) {
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *LedgerRecord) GetLedger() *v1.Ledger {
+	if x != nil {
+		return x.Ledger
+	}
+	return nil
+}
+
+// An entry of a ledger. It is never changed or removed.
+type ChargeRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The charge.
+	Charge        *v1.Charge `protobuf:"bytes,1,opt,name=charge,proto3" json:"charge,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChargeRecord) Reset() {
+	*x = ChargeRecord{}
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChargeRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChargeRecord) ProtoMessage() {}
+
+func (x *ChargeRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChargeRecord.ProtoReflect.Descriptor instead.
+func (*ChargeRecord) Descriptor() ([]byte, []int) {
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ChargeRecord) GetCharge() *v1.Charge {
+	if x != nil {
+		return x.Charge
+	}
+	return nil
+}
+
+// Something that was published. It is written in the transaction that charges for it.
+type ReleaseRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The release.
+	Release *v1.Release `protobuf:"bytes,1,opt,name=release,proto3" json:"release,omitempty"`
+	// Who asked for it, by the name of the principal; empty where it has no request_id.
+	Caller string `protobuf:"bytes,2,opt,name=caller,proto3" json:"caller,omitempty"`
+	// Identifier of the request.
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Full name of the message type of the request.
+	RequestType string `protobuf:"bytes,4,opt,name=request_type,json=requestType,proto3" json:"request_type,omitempty"`
+	// SHA-256 of the request without its id and without utilities.
+	RequestDigest []byte `protobuf:"bytes,5,opt,name=request_digest,json=requestDigest,proto3" json:"request_digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReleaseRecord) Reset() {
+	*x = ReleaseRecord{}
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReleaseRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReleaseRecord) ProtoMessage() {}
+
+func (x *ReleaseRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReleaseRecord.ProtoReflect.Descriptor instead.
+func (*ReleaseRecord) Descriptor() ([]byte, []int) {
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ReleaseRecord) GetRelease() *v1.Release {
+	if x != nil {
+		return x.Release
+	}
+	return nil
+}
+
+func (x *ReleaseRecord) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
+func (x *ReleaseRecord) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ReleaseRecord) GetRequestType() string {
+	if x != nil {
+		return x.RequestType
+	}
+	return ""
+}
+
+func (x *ReleaseRecord) GetRequestDigest() []byte {
+	if x != nil {
+		return x.RequestDigest
+	}
+	return nil
+}
+
 var File_dpareto_store_v1_record_proto protoreflect.FileDescriptor
 
 const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\n" +
-	"\x1ddpareto/store/v1/record.proto\x12\x10dpareto.store.v1\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"`\n" +
+	"\x1ddpareto/store/v1/record.proto\x12\x10dpareto.store.v1\x1a dpareto/v1/release_service.proto\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"`\n" +
 	"\vStoreRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\x05R\x06format\x129\n" +
 	"\tmigration\x18\x02 \x01(\v2\x1b.dpareto.store.v1.MigrationR\tmigration\":\n" +
@@ -733,7 +907,18 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\x06digest\x18\x02 \x01(\fR\x06digest\x12\x1a\n" +
 	"\bresponse\x18\x03 \x01(\fR\bresponse\x12\x18\n" +
 	"\apartial\x18\x04 \x01(\bR\apartial\x12.\n" +
-	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04timeB\xbe\x01\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\":\n" +
+	"\fLedgerRecord\x12*\n" +
+	"\x06ledger\x18\x01 \x01(\v2\x12.dpareto.v1.LedgerR\x06ledger\":\n" +
+	"\fChargeRecord\x12*\n" +
+	"\x06charge\x18\x01 \x01(\v2\x12.dpareto.v1.ChargeR\x06charge\"\xbf\x01\n" +
+	"\rReleaseRecord\x12-\n" +
+	"\arelease\x18\x01 \x01(\v2\x13.dpareto.v1.ReleaseR\arelease\x12\x16\n" +
+	"\x06caller\x18\x02 \x01(\tR\x06caller\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12!\n" +
+	"\frequest_type\x18\x04 \x01(\tR\vrequestType\x12%\n" +
+	"\x0erequest_digest\x18\x05 \x01(\fR\rrequestDigestB\xbe\x01\n" +
 	"\x14com.dpareto.store.v1B\vRecordProtoP\x01Z7github.com/dpareto/dpareto/gen/dpareto/store/v1;storev1\xa2\x02\x03DSX\xaa\x02\x10Dpareto.Store.V1\xca\x02\x10Dpareto\\Store\\V1\xe2\x02\x1cDpareto\\Store\\V1\\GPBMetadata\xea\x02\x12Dpareto::Store::V1b\x06proto3"
 
 var (
@@ -748,7 +933,7 @@ func file_dpareto_store_v1_record_proto_rawDescGZIP() []byte {
 	return file_dpareto_store_v1_record_proto_rawDescData
 }
 
-var file_dpareto_store_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_dpareto_store_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_dpareto_store_v1_record_proto_goTypes = []any{
 	(*StoreRecord)(nil),           // 0: dpareto.store.v1.StoreRecord
 	(*Migration)(nil),             // 1: dpareto.store.v1.Migration
@@ -759,26 +944,35 @@ var file_dpareto_store_v1_record_proto_goTypes = []any{
 	(*OpenTrialRecord)(nil),       // 6: dpareto.store.v1.OpenTrialRecord
 	(*RevisionRecord)(nil),        // 7: dpareto.store.v1.RevisionRecord
 	(*RequestRecord)(nil),         // 8: dpareto.store.v1.RequestRecord
-	(*v1.Study)(nil),              // 9: dpareto.v1.Study
-	(*v1.Trial)(nil),              // 10: dpareto.v1.Trial
-	(*timestamppb.Timestamp)(nil), // 11: google.protobuf.Timestamp
-	(v1.TrialState)(0),            // 12: dpareto.v1.TrialState
+	(*LedgerRecord)(nil),          // 9: dpareto.store.v1.LedgerRecord
+	(*ChargeRecord)(nil),          // 10: dpareto.store.v1.ChargeRecord
+	(*ReleaseRecord)(nil),         // 11: dpareto.store.v1.ReleaseRecord
+	(*v1.Study)(nil),              // 12: dpareto.v1.Study
+	(*v1.Trial)(nil),              // 13: dpareto.v1.Trial
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	(v1.TrialState)(0),            // 15: dpareto.v1.TrialState
+	(*v1.Ledger)(nil),             // 16: dpareto.v1.Ledger
+	(*v1.Charge)(nil),             // 17: dpareto.v1.Charge
+	(*v1.Release)(nil),            // 18: dpareto.v1.Release
 }
 var file_dpareto_store_v1_record_proto_depIdxs = []int32{
 	1,  // 0: dpareto.store.v1.StoreRecord.migration:type_name -> dpareto.store.v1.Migration
-	9,  // 1: dpareto.store.v1.StudyRecord.study:type_name -> dpareto.v1.Study
+	12, // 1: dpareto.store.v1.StudyRecord.study:type_name -> dpareto.v1.Study
 	3,  // 2: dpareto.store.v1.StudyRecord.stagnation:type_name -> dpareto.store.v1.Stagnation
 	4,  // 3: dpareto.store.v1.Stagnation.front:type_name -> dpareto.store.v1.FrontCosts
-	10, // 4: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
-	11, // 5: dpareto.store.v1.TrialRecord.change_time:type_name -> google.protobuf.Timestamp
-	12, // 6: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
-	11, // 7: dpareto.store.v1.OpenTrialRecord.expire_time:type_name -> google.protobuf.Timestamp
-	11, // 8: dpareto.store.v1.RequestRecord.time:type_name -> google.protobuf.Timestamp
-	9,  // [9:9] is the sub-list for method output_type
-	9,  // [9:9] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	13, // 4: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
+	14, // 5: dpareto.store.v1.TrialRecord.change_time:type_name -> google.protobuf.Timestamp
+	15, // 6: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
+	14, // 7: dpareto.store.v1.OpenTrialRecord.expire_time:type_name -> google.protobuf.Timestamp
+	14, // 8: dpareto.store.v1.RequestRecord.time:type_name -> google.protobuf.Timestamp
+	16, // 9: dpareto.store.v1.LedgerRecord.ledger:type_name -> dpareto.v1.Ledger
+	17, // 10: dpareto.store.v1.ChargeRecord.charge:type_name -> dpareto.v1.Charge
+	18, // 11: dpareto.store.v1.ReleaseRecord.release:type_name -> dpareto.v1.Release
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_store_v1_record_proto_init() }
@@ -797,7 +991,7 @@ func file_dpareto_store_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_store_v1_record_proto_rawDesc), len(file_dpareto_store_v1_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
