@@ -1101,6 +1101,16 @@ func (x *TrainerSpec) GetSettings() map[string]string {
 // sample_size unset or test_set_size; values outside [0, 1] are clipped before the noise
 // is added. Workers see what they measure and are trusted; times, their order, and which
 // runs fail or are infeasible are not protected.
+//
+// Of what workers report it keeps the step, and the means of runs with their noise. A
+// noisy value can lie outside of [0, 1]; its standard_error is that of the noise. Single
+// runs, elapsed, the workers' own values of computed metrics and their reasons are
+// dropped, and so is everything that would tell a repeated report from another one at the
+// same step, or completion under the same lease: the first one counts. Measurements on
+// the way need a checkpoint parameter, and are refused with RESOURCE_EXHAUSTED where only
+// the final values of the study's trials are left. CreateTrial with a measurement, and
+// ReaccountStudy, are refused. A queued trial that the budgets do not allow any more fails
+// when its turn comes.
 type PrivateModeSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Number of records in the test or validation set, at least 1. One record can
@@ -1113,7 +1123,8 @@ type PrivateModeSpec struct {
 	TrainEpsilon float64 `protobuf:"fixed64,3,opt,name=train_epsilon,json=trainEpsilon,proto3" json:"train_epsilon,omitempty"`
 	// Required. δ of both guarantees, in (0, 1).
 	Delta float64 `protobuf:"fixed64,4,opt,name=delta,proto3" json:"delta,omitempty"`
-	// Number of disjoint shards of the training set, one per trial in turn: a record is in
+	// Number of disjoint shards of the training set, one per trial (see
+	// Trial.training_shard): a record is in
 	// one of them, so that every shard has the whole of train_epsilon. The privacy metric is
 	// that of a run on one shard: its dataset_size must be the number of records of a shard.
 	// Range [1, 10000]. Default 1.
@@ -1122,7 +1133,8 @@ type PrivateModeSpec struct {
 	// standard deviation √N / (test_set_size · μ) with μ of Gaussian differential privacy
 	// at test_epsilon and delta. Every measurement counts once for every reported metric,
 	// those on the way too. Range [1, 10^9], at least the default:
-	// budget.max_trials times the number of reported metrics.
+	// budget.max_trials times the number of reported metrics. What is more is for
+	// measurements on the way. It stays as it is when max_trials is changed.
 	MaxValues int64 `protobuf:"varint,6,opt,name=max_values,json=maxValues,proto3" json:"max_values,omitempty"`
 	// The prior studies hold public data only: nothing in them protects anybody. Required
 	// where there are any.

@@ -214,7 +214,8 @@ type Trial struct {
 	// Output only. Time of completion.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,22,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// Output only. The shard of the training set to train on, from 0 to one less than
-	// training_shards of a study with private_mode; 0 without.
+	// training_shards of a study with private_mode; 0 without. Every hand-out sets it: it is
+	// the shard that has spent least, the next in turn where several have.
 	TrainingShard int32 `protobuf:"varint,23,opt,name=training_shard,json=trainingShard,proto3" json:"training_shard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

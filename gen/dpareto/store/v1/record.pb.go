@@ -148,7 +148,9 @@ type StudyRecord struct {
 	// What the trials completed so far say of max_stagnant_trials; absent without it.
 	Stagnation *Stagnation `protobuf:"bytes,4,opt,name=stagnation,proto3" json:"stagnation,omitempty"`
 	// Revision of the last change of the study's own fields.
-	OwnRevision   int64 `protobuf:"varint,5,opt,name=own_revision,json=ownRevision,proto3" json:"own_revision,omitempty"`
+	OwnRevision int64 `protobuf:"varint,5,opt,name=own_revision,json=ownRevision,proto3" json:"own_revision,omitempty"`
+	// What a study with private_mode has fixed and spent; absent in others.
+	PrivateMode   *PrivateModeRecord `protobuf:"bytes,6,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -218,6 +220,141 @@ func (x *StudyRecord) GetOwnRevision() int64 {
 	return 0
 }
 
+func (x *StudyRecord) GetPrivateMode() *PrivateModeRecord {
+	if x != nil {
+		return x.PrivateMode
+	}
+	return nil
+}
+
+// What a study with private_mode fixed when it was created, and what it has spent since.
+// Counters never fall, but for the reserved values.
+type PrivateModeRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The order α of the Rényi filter of the training budget.
+	Order float64 `protobuf:"fixed64,1,opt,name=order,proto3" json:"order,omitempty"`
+	// The Rényi divergence of that order that each shard may spend.
+	DivergenceBudget float64 `protobuf:"fixed64,2,opt,name=divergence_budget,json=divergenceBudget,proto3" json:"divergence_budget,omitempty"`
+	// What each shard has spent of it: one number per shard.
+	ShardDivergences []float64 `protobuf:"fixed64,3,rep,packed,name=shard_divergences,json=shardDivergences,proto3" json:"shard_divergences,omitempty"`
+	// The least divergence of a run that was found in the space.
+	LeastDivergence float64 `protobuf:"fixed64,4,opt,name=least_divergence,json=leastDivergence,proto3" json:"least_divergence,omitempty"`
+	// Number of noisy values that the study takes at most.
+	MaxValues int64 `protobuf:"varint,5,opt,name=max_values,json=maxValues,proto3" json:"max_values,omitempty"`
+	// Standard deviation of the noise in each.
+	NoiseStandardDeviation float64 `protobuf:"fixed64,6,opt,name=noise_standard_deviation,json=noiseStandardDeviation,proto3" json:"noise_standard_deviation,omitempty"`
+	// Number of noisy values so far.
+	Values int64 `protobuf:"varint,7,opt,name=values,proto3" json:"values,omitempty"`
+	// Number of values that trials which were handed out may still complete with.
+	ReservedValues int64 `protobuf:"varint,8,opt,name=reserved_values,json=reservedValues,proto3" json:"reserved_values,omitempty"`
+	// Number of trials that were ever handed out.
+	StartedTrials int64 `protobuf:"varint,9,opt,name=started_trials,json=startedTrials,proto3" json:"started_trials,omitempty"`
+	// No configuration was found that what is left allows.
+	Exhausted     bool `protobuf:"varint,10,opt,name=exhausted,proto3" json:"exhausted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PrivateModeRecord) Reset() {
+	*x = PrivateModeRecord{}
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PrivateModeRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PrivateModeRecord) ProtoMessage() {}
+
+func (x *PrivateModeRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PrivateModeRecord.ProtoReflect.Descriptor instead.
+func (*PrivateModeRecord) Descriptor() ([]byte, []int) {
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *PrivateModeRecord) GetOrder() float64 {
+	if x != nil {
+		return x.Order
+	}
+	return 0
+}
+
+func (x *PrivateModeRecord) GetDivergenceBudget() float64 {
+	if x != nil {
+		return x.DivergenceBudget
+	}
+	return 0
+}
+
+func (x *PrivateModeRecord) GetShardDivergences() []float64 {
+	if x != nil {
+		return x.ShardDivergences
+	}
+	return nil
+}
+
+func (x *PrivateModeRecord) GetLeastDivergence() float64 {
+	if x != nil {
+		return x.LeastDivergence
+	}
+	return 0
+}
+
+func (x *PrivateModeRecord) GetMaxValues() int64 {
+	if x != nil {
+		return x.MaxValues
+	}
+	return 0
+}
+
+func (x *PrivateModeRecord) GetNoiseStandardDeviation() float64 {
+	if x != nil {
+		return x.NoiseStandardDeviation
+	}
+	return 0
+}
+
+func (x *PrivateModeRecord) GetValues() int64 {
+	if x != nil {
+		return x.Values
+	}
+	return 0
+}
+
+func (x *PrivateModeRecord) GetReservedValues() int64 {
+	if x != nil {
+		return x.ReservedValues
+	}
+	return 0
+}
+
+func (x *PrivateModeRecord) GetStartedTrials() int64 {
+	if x != nil {
+		return x.StartedTrials
+	}
+	return 0
+}
+
+func (x *PrivateModeRecord) GetExhausted() bool {
+	if x != nil {
+		return x.Exhausted
+	}
+	return false
+}
+
 // How long the hypervolume of a study has not grown.
 type Stagnation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -234,7 +371,7 @@ type Stagnation struct {
 
 func (x *Stagnation) Reset() {
 	*x = Stagnation{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[3]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -246,7 +383,7 @@ func (x *Stagnation) String() string {
 func (*Stagnation) ProtoMessage() {}
 
 func (x *Stagnation) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[3]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -259,7 +396,7 @@ func (x *Stagnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stagnation.ProtoReflect.Descriptor instead.
 func (*Stagnation) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{3}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Stagnation) GetTrials() int64 {
@@ -294,7 +431,7 @@ type FrontCosts struct {
 
 func (x *FrontCosts) Reset() {
 	*x = FrontCosts{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[4]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -306,7 +443,7 @@ func (x *FrontCosts) String() string {
 func (*FrontCosts) ProtoMessage() {}
 
 func (x *FrontCosts) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[4]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -319,7 +456,7 @@ func (x *FrontCosts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrontCosts.ProtoReflect.Descriptor instead.
 func (*FrontCosts) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{4}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *FrontCosts) GetCosts() []float64 {
@@ -346,14 +483,17 @@ type TrialRecord struct {
 	// as failures.
 	Releases int64 `protobuf:"varint,6,opt,name=releases,proto3" json:"releases,omitempty"`
 	// Time of the last change, or of the deletion.
-	ChangeTime    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=change_time,json=changeTime,proto3" json:"change_time,omitempty"`
+	ChangeTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=change_time,json=changeTime,proto3" json:"change_time,omitempty"`
+	// What the trial has cost in a study with private_mode; absent where it was never handed
+	// out.
+	PrivateMode   *PrivateTrialRecord `protobuf:"bytes,8,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TrialRecord) Reset() {
 	*x = TrialRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[5]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -365,7 +505,7 @@ func (x *TrialRecord) String() string {
 func (*TrialRecord) ProtoMessage() {}
 
 func (x *TrialRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[5]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -378,7 +518,7 @@ func (x *TrialRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialRecord.ProtoReflect.Descriptor instead.
 func (*TrialRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{5}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TrialRecord) GetTrial() *v1.Trial {
@@ -430,6 +570,132 @@ func (x *TrialRecord) GetChangeTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *TrialRecord) GetPrivateMode() *PrivateTrialRecord {
+	if x != nil {
+		return x.PrivateMode
+	}
+	return nil
+}
+
+// What a trial has cost in a study with private_mode.
+type PrivateTrialRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What every hand-out cost the training records, in their order.
+	Charges []*TrainingCharge `protobuf:"bytes,1,rep,name=charges,proto3" json:"charges,omitempty"`
+	// Number of noisy values that were taken from it, those of earlier attempts included.
+	Values int64 `protobuf:"varint,2,opt,name=values,proto3" json:"values,omitempty"`
+	// Number of values that it may still complete with.
+	ReservedValues int64 `protobuf:"varint,3,opt,name=reserved_values,json=reservedValues,proto3" json:"reserved_values,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *PrivateTrialRecord) Reset() {
+	*x = PrivateTrialRecord{}
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PrivateTrialRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PrivateTrialRecord) ProtoMessage() {}
+
+func (x *PrivateTrialRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PrivateTrialRecord.ProtoReflect.Descriptor instead.
+func (*PrivateTrialRecord) Descriptor() ([]byte, []int) {
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *PrivateTrialRecord) GetCharges() []*TrainingCharge {
+	if x != nil {
+		return x.Charges
+	}
+	return nil
+}
+
+func (x *PrivateTrialRecord) GetValues() int64 {
+	if x != nil {
+		return x.Values
+	}
+	return 0
+}
+
+func (x *PrivateTrialRecord) GetReservedValues() int64 {
+	if x != nil {
+		return x.ReservedValues
+	}
+	return 0
+}
+
+// What one hand-out of a trial cost a shard of the training records.
+type TrainingCharge struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The shard.
+	Shard int32 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	// The Rényi divergence of the study's order.
+	Divergence    float64 `protobuf:"fixed64,2,opt,name=divergence,proto3" json:"divergence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrainingCharge) Reset() {
+	*x = TrainingCharge{}
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrainingCharge) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrainingCharge) ProtoMessage() {}
+
+func (x *TrainingCharge) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrainingCharge.ProtoReflect.Descriptor instead.
+func (*TrainingCharge) Descriptor() ([]byte, []int) {
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *TrainingCharge) GetShard() int32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *TrainingCharge) GetDivergence() float64 {
+	if x != nil {
+		return x.Divergence
+	}
+	return 0
+}
+
 // Index entry of a trial that is not in a terminal state.
 type OpenTrialRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -445,7 +711,7 @@ type OpenTrialRecord struct {
 
 func (x *OpenTrialRecord) Reset() {
 	*x = OpenTrialRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[6]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -457,7 +723,7 @@ func (x *OpenTrialRecord) String() string {
 func (*OpenTrialRecord) ProtoMessage() {}
 
 func (x *OpenTrialRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[6]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -470,7 +736,7 @@ func (x *OpenTrialRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTrialRecord.ProtoReflect.Descriptor instead.
 func (*OpenTrialRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{6}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *OpenTrialRecord) GetState() v1.TrialState {
@@ -513,7 +779,7 @@ type RevisionRecord struct {
 
 func (x *RevisionRecord) Reset() {
 	*x = RevisionRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[7]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -525,7 +791,7 @@ func (x *RevisionRecord) String() string {
 func (*RevisionRecord) ProtoMessage() {}
 
 func (x *RevisionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[7]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -538,7 +804,7 @@ func (x *RevisionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevisionRecord.ProtoReflect.Descriptor instead.
 func (*RevisionRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RevisionRecord) GetChange() isRevisionRecord_Change {
@@ -619,7 +885,7 @@ type RequestRecord struct {
 
 func (x *RequestRecord) Reset() {
 	*x = RequestRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[8]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +897,7 @@ func (x *RequestRecord) String() string {
 func (*RequestRecord) ProtoMessage() {}
 
 func (x *RequestRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[8]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +910,7 @@ func (x *RequestRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestRecord.ProtoReflect.Descriptor instead.
 func (*RequestRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{8}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RequestRecord) GetType() string {
@@ -866,7 +1132,7 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\tmigration\x18\x02 \x01(\v2\x1b.dpareto.store.v1.MigrationR\tmigration\":\n" +
 	"\tMigration\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x05R\x04from\x12\x19\n" +
-	"\blast_key\x18\x02 \x01(\fR\alastKey\"\xee\x01\n" +
+	"\blast_key\x18\x02 \x01(\fR\alastKey\"\xb6\x02\n" +
 	"\vStudyRecord\x12'\n" +
 	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyR\x05study\x12*\n" +
 	"\x11next_trial_number\x18\x02 \x01(\x03R\x0fnextTrialNumber\x12)\n" +
@@ -874,7 +1140,21 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"stagnation\x18\x04 \x01(\v2\x1c.dpareto.store.v1.StagnationR\n" +
 	"stagnation\x12!\n" +
-	"\fown_revision\x18\x05 \x01(\x03R\vownRevision\"z\n" +
+	"\fown_revision\x18\x05 \x01(\x03R\vownRevision\x12F\n" +
+	"\fprivate_mode\x18\x06 \x01(\v2#.dpareto.store.v1.PrivateModeRecordR\vprivateMode\"\x8d\x03\n" +
+	"\x11PrivateModeRecord\x12\x14\n" +
+	"\x05order\x18\x01 \x01(\x01R\x05order\x12+\n" +
+	"\x11divergence_budget\x18\x02 \x01(\x01R\x10divergenceBudget\x12+\n" +
+	"\x11shard_divergences\x18\x03 \x03(\x01R\x10shardDivergences\x12)\n" +
+	"\x10least_divergence\x18\x04 \x01(\x01R\x0fleastDivergence\x12\x1d\n" +
+	"\n" +
+	"max_values\x18\x05 \x01(\x03R\tmaxValues\x128\n" +
+	"\x18noise_standard_deviation\x18\x06 \x01(\x01R\x16noiseStandardDeviation\x12\x16\n" +
+	"\x06values\x18\a \x01(\x03R\x06values\x12'\n" +
+	"\x0freserved_values\x18\b \x01(\x03R\x0ereservedValues\x12%\n" +
+	"\x0estarted_trials\x18\t \x01(\x03R\rstartedTrials\x12\x1c\n" +
+	"\texhausted\x18\n" +
+	" \x01(\bR\texhausted\"z\n" +
 	"\n" +
 	"Stagnation\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12 \n" +
@@ -882,7 +1162,7 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\x05front\x18\x03 \x03(\v2\x1c.dpareto.store.v1.FrontCostsR\x05front\"\"\n" +
 	"\n" +
 	"FrontCosts\x12\x14\n" +
-	"\x05costs\x18\x01 \x03(\x01R\x05costs\"\xb5\x02\n" +
+	"\x05costs\x18\x01 \x03(\x01R\x05costs\"\xfe\x02\n" +
 	"\vTrialRecord\x12'\n" +
 	"\x05trial\x18\x01 \x01(\v2\x11.dpareto.v1.TrialR\x05trial\x12!\n" +
 	"\flease_tokens\x18\x02 \x03(\tR\vleaseTokens\x12)\n" +
@@ -891,7 +1171,17 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\x10completion_order\x18\x05 \x01(\x03R\x0fcompletionOrder\x12\x1a\n" +
 	"\breleases\x18\x06 \x01(\x03R\breleases\x12;\n" +
 	"\vchange_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"changeTime\"\x99\x01\n" +
+	"changeTime\x12G\n" +
+	"\fprivate_mode\x18\b \x01(\v2$.dpareto.store.v1.PrivateTrialRecordR\vprivateMode\"\x91\x01\n" +
+	"\x12PrivateTrialRecord\x12:\n" +
+	"\acharges\x18\x01 \x03(\v2 .dpareto.store.v1.TrainingChargeR\acharges\x12\x16\n" +
+	"\x06values\x18\x02 \x01(\x03R\x06values\x12'\n" +
+	"\x0freserved_values\x18\x03 \x01(\x03R\x0ereservedValues\"F\n" +
+	"\x0eTrainingCharge\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\x05R\x05shard\x12\x1e\n" +
+	"\n" +
+	"divergence\x18\x02 \x01(\x01R\n" +
+	"divergence\"\x99\x01\n" +
 	"\x0fOpenTrialRecord\x12,\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x16.dpareto.v1.TrialStateR\x05state\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x12;\n" +
@@ -938,36 +1228,33 @@ var file_dpareto_store_v1_record_proto_goTypes = []any{
 	(*StoreRecord)(nil),           // 0: dpareto.store.v1.StoreRecord
 	(*Migration)(nil),             // 1: dpareto.store.v1.Migration
 	(*StudyRecord)(nil),           // 2: dpareto.store.v1.StudyRecord
-	(*Stagnation)(nil),            // 3: dpareto.store.v1.Stagnation
-	(*FrontCosts)(nil),            // 4: dpareto.store.v1.FrontCosts
-	(*TrialRecord)(nil),           // 5: dpareto.store.v1.TrialRecord
-	(*OpenTrialRecord)(nil),       // 6: dpareto.store.v1.OpenTrialRecord
-	(*RevisionRecord)(nil),        // 7: dpareto.store.v1.RevisionRecord
-	(*RequestRecord)(nil),         // 8: dpareto.store.v1.RequestRecord
-	(*LedgerRecord)(nil),          // 9: dpareto.store.v1.LedgerRecord
-	(*ChargeRecord)(nil),          // 10: dpareto.store.v1.ChargeRecord
-	(*ReleaseRecord)(nil),         // 11: dpareto.store.v1.ReleaseRecord
+	(*PrivateModeRecord)(nil),     // 3: dpareto.store.v1.PrivateModeRecord
+	(*Stagnation)(nil),            // 4: dpareto.store.v1.Stagnation
+	(*FrontCosts)(nil),            // 5: dpareto.store.v1.FrontCosts
+	(*TrialRecord)(nil),           // 6: dpareto.store.v1.TrialRecord
+	(*PrivateTrialRecord)(nil),    // 7: dpareto.store.v1.PrivateTrialRecord
+	(*TrainingCharge)(nil),        // 8: dpareto.store.v1.TrainingCharge
+	(*OpenTrialRecord)(nil),       // 9: dpareto.store.v1.OpenTrialRecord
+	(*RevisionRecord)(nil),        // 10: dpareto.store.v1.RevisionRecord
+	(*RequestRecord)(nil),         // 11: dpareto.store.v1.RequestRecord
 	(*v1.Study)(nil),              // 12: dpareto.v1.Study
 	(*v1.Trial)(nil),              // 13: dpareto.v1.Trial
 	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
 	(v1.TrialState)(0),            // 15: dpareto.v1.TrialState
-	(*v1.Ledger)(nil),             // 16: dpareto.v1.Ledger
-	(*v1.Charge)(nil),             // 17: dpareto.v1.Charge
-	(*v1.Release)(nil),            // 18: dpareto.v1.Release
 }
 var file_dpareto_store_v1_record_proto_depIdxs = []int32{
 	1,  // 0: dpareto.store.v1.StoreRecord.migration:type_name -> dpareto.store.v1.Migration
 	12, // 1: dpareto.store.v1.StudyRecord.study:type_name -> dpareto.v1.Study
-	3,  // 2: dpareto.store.v1.StudyRecord.stagnation:type_name -> dpareto.store.v1.Stagnation
-	4,  // 3: dpareto.store.v1.Stagnation.front:type_name -> dpareto.store.v1.FrontCosts
-	13, // 4: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
-	14, // 5: dpareto.store.v1.TrialRecord.change_time:type_name -> google.protobuf.Timestamp
-	15, // 6: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
-	14, // 7: dpareto.store.v1.OpenTrialRecord.expire_time:type_name -> google.protobuf.Timestamp
-	14, // 8: dpareto.store.v1.RequestRecord.time:type_name -> google.protobuf.Timestamp
-	16, // 9: dpareto.store.v1.LedgerRecord.ledger:type_name -> dpareto.v1.Ledger
-	17, // 10: dpareto.store.v1.ChargeRecord.charge:type_name -> dpareto.v1.Charge
-	18, // 11: dpareto.store.v1.ReleaseRecord.release:type_name -> dpareto.v1.Release
+	4,  // 2: dpareto.store.v1.StudyRecord.stagnation:type_name -> dpareto.store.v1.Stagnation
+	3,  // 3: dpareto.store.v1.StudyRecord.private_mode:type_name -> dpareto.store.v1.PrivateModeRecord
+	5,  // 4: dpareto.store.v1.Stagnation.front:type_name -> dpareto.store.v1.FrontCosts
+	13, // 5: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
+	14, // 6: dpareto.store.v1.TrialRecord.change_time:type_name -> google.protobuf.Timestamp
+	7,  // 7: dpareto.store.v1.TrialRecord.private_mode:type_name -> dpareto.store.v1.PrivateTrialRecord
+	8,  // 8: dpareto.store.v1.PrivateTrialRecord.charges:type_name -> dpareto.store.v1.TrainingCharge
+	15, // 9: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
+	14, // 10: dpareto.store.v1.OpenTrialRecord.expire_time:type_name -> google.protobuf.Timestamp
+	14, // 11: dpareto.store.v1.RequestRecord.time:type_name -> google.protobuf.Timestamp
 	12, // [12:12] is the sub-list for method output_type
 	12, // [12:12] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
@@ -980,7 +1267,7 @@ func file_dpareto_store_v1_record_proto_init() {
 	if File_dpareto_store_v1_record_proto != nil {
 		return
 	}
-	file_dpareto_store_v1_record_proto_msgTypes[7].OneofWrappers = []any{
+	file_dpareto_store_v1_record_proto_msgTypes[10].OneofWrappers = []any{
 		(*RevisionRecord_Study)(nil),
 		(*RevisionRecord_Trial)(nil),
 		(*RevisionRecord_DeletedTrial)(nil),
