@@ -170,17 +170,20 @@ func (m PoissonSelection) Assumptions() []string {
 func (m PoissonSelection) MeanRuns() float64 { return m.Mean }
 
 // RenyiCurve returns ρ′ of the formula above.
-func (m PoissonSelection) RenyiCurve() RenyiCurve {
+func (m PoissonSelection) RenyiCurve() RenyiCurve { return m.renyiCurve(profileOf(m.Base)) }
+
+// profileOf returns the curve from which δ̂ of a valid base is taken.
+func profileOf(base Mechanism) Curve {
 	// Many values are needed, from above alone.
-	if c, err := newLossCurve(Exact{}, m.Base, []lossMethod{(*lossSum).invert, coarse}); err == nil {
+	if c, err := newLossCurve(Exact{}, base, []lossMethod{(*lossSum).invert, coarse}); err == nil {
 		c.lower = nil
-		return m.renyiCurve(c)
+		return c
 	}
-	c, err := RDP{}.Curve(m.Base)
+	c, err := RDP{}.Curve(base)
 	if err != nil {
-		panic("privacy: RenyiCurve of an invalid PoissonSelection")
+		panic("privacy: δ̂ of an invalid base")
 	}
-	return m.renyiCurve(c)
+	return c
 }
 
 // coarse is the method of PLD with a step eight times as large, whose excess is

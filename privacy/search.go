@@ -1,0 +1,216 @@
+package privacy
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+)
+
+// SearchLaw is the law of the number K of candidates of a random search, whose best
+// candidate alone is released: see [RepeatedSelection] and [PoissonSelection], which are
+// for candidates of one cost. Its Bound is for candidates that differ in cost.
+type SearchLaw struct {
+	// Mean is E[K], finite: above 1, or positive for the Poisson law.
+	Mean float64
+	// Poisson takes the Poisson law, and not the truncated negative binomial one.
+	Poisson bool
+	// Eta is the shape η of the truncated negative binomial law, −1 < η and finite.
+	Eta float64
+}
+
+// SearchBound bounds what a candidate costs, at the orders at which Papernot and Steinke
+// ("Hyperparameter tuning with Rényi differential privacy", 2022) account a search. A
+// search all of whose candidates it admits costs at most what [SearchLaw.Guarantee] says.
+//
+// The candidate that is drawn from a law, and named in the output, has a Rényi divergence
+// of at most the largest of those that can be drawn, since the draw does not depend on the
+// data: exp((α−1)·ρ) is averaged.
+type SearchBound struct {
+	Order      float64 // λ > 1
+	Divergence float64 // ρ(λ) of a candidate
+
+	// For the truncated negative binomial law (their Theorem 2): λ̂ > 1, and ρ(λ̂) of a
+	// candidate.
+	SecondOrder      float64
+	SecondDivergence float64
+
+	// For the Poisson law (their Theorem 6): δ̂ of a candidate, which is (ε̂, δ̂)-DP with
+	// ε̂ = log(1 + 1/(λ−1)).
+	Delta float64
+}
+
+// costliest is the number of candidates, for each of a few orders, among which the orders
+// of a bound are chosen, and whose δ̂ is computed.
+const costliest = 4
+
+// Bound returns the bound that the given candidates, each a mechanism with the number of
+// its runs, attain: their largest divergences at the orders that give the least ε for
+// delta, in (0, 1). Under the Poisson law δ̂, which takes long, is the largest of the
+// costliest candidates only: then the bound may not admit a few of the others.
+// The error is that of the law, of delta, or of the first candidate that is not valid.
+func (l SearchLaw) Bound(candidates []Part, delta float64) (SearchBound, error) {
+	logInverse, err := l.logInverseGamma()
+	if err := errors.Join(err, checkDelta(delta)); err != nil {
+		return SearchBound{}, err
+	}
+	if len(candidates) == 0 {
+		return SearchBound{}, fieldErrorf("candidates", "must not be empty")
+	}
+	all, integers := make([]*searchCandidate, len(candidates)), false
+	for i, part := range candidates {
+		c, err := newSearchCandidate(part)
+		if err != nil {
+			return SearchBound{}, err
+		}
+		all[i], integers = c, integers || c.integers
+	}
+	few := costliestOf(all)
+	logDelta := math.Log(delta)
+	total := func(order float64) float64 {
+		rho := largestRho(few, order) + math.Max(0, math.Log(l.Mean))/(order-1)
+		if l.Poisson {
+			rho += l.Mean * largestDelta(few, order)
+		}
+		return rho
+	}
+	var b SearchBound
+	_, b.Order = leastOverOrders(integers, func(order, _ float64) float64 {
+		return total(order) + Improved.surcharge(order, logDelta)
+	})
+	b.Divergence = largestRho(all, b.Order)
+	if l.Poisson {
+		b.Delta = largestDelta(few, b.Order)
+		return b, nil
+	}
+	_, b.SecondOrder = leastOverOrders(integers, func(order, _ float64) float64 {
+		return (1-1/order)*largestRho(few, order) + logInverse/order
+	})
+	b.SecondDivergence = largestRho(all, b.SecondOrder)
+	return b, nil
+}
+
+// Guarantee returns what a search costs whose candidates a bound admits, for δ in (0, 1).
+// Its adjacency is that of the candidates, which the caller fills in.
+func (l SearchLaw) Guarantee(b SearchBound, delta float64) (Guarantee, error) {
+	logInverse, err := l.logInverseGamma()
+	if err := errors.Join(err, checkDelta(delta), b.check()); err != nil {
+		return Guarantee{}, err
+	}
+	rho := b.Divergence + math.Max(0, math.Log(l.Mean))/(b.Order-1)
+	if l.Poisson {
+		rho += l.Mean * b.Delta
+	} else {
+		second := (1-1/b.SecondOrder)*b.SecondDivergence + logInverse/b.SecondOrder
+		rho += (1 + l.Eta) * math.Min(second, logInverse) // λ̂ = 1
+	}
+	g := Guarantee{
+		Epsilon: Improved.Epsilon(b.Order, rho, delta), Delta: delta, Order: b.Order, Steps: 1,
+		Accountant: RDP{}.Name(), Assumptions: searchAssumptions(),
+	}
+	if math.IsInf(g.Epsilon, 1) {
+		g = g.warn(WarnVacuous, "epsilon is infinite: nothing is guaranteed")
+	}
+	return g, nil
+}
+
+// check reports the orders.
+func (b SearchBound) check() error {
+	if !(b.Order > 1) || b.SecondOrder != 0 && !(b.SecondOrder >= 1) {
+		return fieldErrorf("order", "must be above 1, is %g (and %g)", b.Order, b.SecondOrder)
+	}
+	return nil
+}
+
+// Admits reports whether a candidate costs no more than the bound says, under a law. It
+// does not admit one that is not valid.
+func (l SearchLaw) Admits(b SearchBound, candidate Part) bool {
+	c, err := newSearchCandidate(candidate)
+	if err != nil || c.integers && (b.Order != math.Floor(b.Order) || b.SecondOrder != math.Floor(b.SecondOrder)) {
+		return false
+	}
+	if !(c.rho(b.Order) <= b.Divergence) {
+		return false
+	}
+	if l.Poisson {
+		return c.delta(b.Order) <= b.Delta
+	}
+	return c.rho(b.SecondOrder) <= b.SecondDivergence
+}
+
+// logInverseGamma returns log(1/γ) of the truncated negative binomial law, after it has
+// checked the law.
+func (l SearchLaw) logInverseGamma() (float64, error) {
+	if l.Poisson {
+		return 0, checkPositive("mean", l.Mean)
+	}
+	gamma, err := SelectionGamma(l.Eta, l.Mean)
+	return -math.Log(gamma), err
+}
+
+// searchCandidate is a candidate of a search with what is known of it.
+type searchCandidate struct {
+	candidateRenyi
+
+	part     Part
+	integers bool // ρ is for integer orders
+	profile  *knownProfile
+}
+
+func newSearchCandidate(part Part) (*searchCandidate, error) {
+	if errs := checkCandidate(PoissonSelection{}, part.Mechanism, part.Count); len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	paired, _ := withPairs(part.Mechanism)
+	parts, integers, err := renyiParts(PoissonSelection{}.Name(), paired)
+	if err != nil {
+		return nil, err
+	}
+	return &searchCandidate{
+		candidateRenyi: candidateRenyi{&rdpCurve{parts: parts}, float64(part.Count)}, part: part, integers: integers,
+	}, nil
+}
+
+// delta returns δ̂ for an order.
+func (c *searchCandidate) delta(order float64) float64 {
+	if c.profile == nil {
+		c.profile = &knownProfile{curve: profileOf(c.part.Mechanism), runs: c.part.Count, epsilons: make(map[int]float64)}
+	}
+	return c.profile.delta(math.Log1p(1 / (order - 1)))
+}
+
+// costliestOf returns the candidates with the largest divergences at a few orders.
+func costliestOf(all []*searchCandidate) []*searchCandidate {
+	var few []*searchCandidate
+	rhos := make(map[*searchCandidate]float64, len(all))
+	for _, order := range []float64{2, 8, 64} {
+		for _, c := range all {
+			rhos[c] = c.rho(order)
+		}
+		sorted := slices.SortedStableFunc(slices.Values(all), func(a, b *searchCandidate) int { return cmp.Compare(rhos[b], rhos[a]) })
+		for _, c := range sorted[:min(costliest, len(sorted))] {
+			if !slices.Contains(few, c) {
+				few = append(few, c)
+			}
+		}
+	}
+	return few
+}
+
+// largestRho returns the largest divergence of the candidates at an order.
+func largestRho(candidates []*searchCandidate, order float64) float64 {
+	largest := 0.0
+	for _, c := range candidates {
+		largest = math.Max(largest, c.rho(order))
+	}
+	return largest
+}
+
+// largestDelta returns the largest δ̂ of the candidates for an order.
+func largestDelta(candidates []*searchCandidate, order float64) float64 {
+	largest := 0.0
+	for _, c := range candidates {
+		largest = math.Max(largest, c.delta(order))
+	}
+	return largest
+}
