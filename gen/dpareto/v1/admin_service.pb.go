@@ -306,7 +306,8 @@ func (x *BackupStoreResponse) GetSha256() []byte {
 	return nil
 }
 
-// Request of ExportStudy.
+// Request of ExportStudy. A study with random_stopping is exported, with its secrets, to
+// administrators of the whole server only.
 type ExportStudyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The study: studies/{study}.
@@ -610,10 +611,10 @@ type ExportedStudy struct {
 	Stagnation *ExportedStagnation `protobuf:"bytes,4,opt,name=stagnation,proto3" json:"stagnation,omitempty"`
 	// Revision of the last change of the study's own fields.
 	OwnRevision int64 `protobuf:"varint,5,opt,name=own_revision,json=ownRevision,proto3" json:"own_revision,omitempty"`
-	// What a study with private_mode has fixed and spent; absent in others.
-	PrivateMode   *ExportedPrivateMode `protobuf:"bytes,6,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// What is secret of a study with random_stopping; absent for others.
+	RandomStopping *ExportedRandomStopping `protobuf:"bytes,7,opt,name=random_stopping,json=randomStopping,proto3" json:"random_stopping,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ExportedStudy) Reset() {
@@ -681,55 +682,47 @@ func (x *ExportedStudy) GetOwnRevision() int64 {
 	return 0
 }
 
-func (x *ExportedStudy) GetPrivateMode() *ExportedPrivateMode {
+func (x *ExportedStudy) GetRandomStopping() *ExportedRandomStopping {
 	if x != nil {
-		return x.PrivateMode
+		return x.RandomStopping
 	}
 	return nil
 }
 
-// What a study with private_mode fixed when it was created, and what it has spent since.
-// An import is refused where that is less than what its trials say.
-type ExportedPrivateMode struct {
+// What was drawn and computed when a study with random_stopping was created. The number of
+// trials is a secret on which the guarantee rests: keep the export as you keep the data.
+type ExportedRandomStopping struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The order α of the Rényi filter of the training budget.
-	Order float64 `protobuf:"fixed64,1,opt,name=order,proto3" json:"order,omitempty"`
-	// The Rényi divergence of that order that each shard may spend.
-	DivergenceBudget float64 `protobuf:"fixed64,2,opt,name=divergence_budget,json=divergenceBudget,proto3" json:"divergence_budget,omitempty"`
-	// What each shard has spent of it: one number per shard.
-	ShardDivergences []float64 `protobuf:"fixed64,3,rep,packed,name=shard_divergences,json=shardDivergences,proto3" json:"shard_divergences,omitempty"`
-	// The least divergence of a run that was found in the space.
-	LeastDivergence float64 `protobuf:"fixed64,4,opt,name=least_divergence,json=leastDivergence,proto3" json:"least_divergence,omitempty"`
-	// Number of noisy values that the study takes at most.
-	MaxValues int64 `protobuf:"varint,5,opt,name=max_values,json=maxValues,proto3" json:"max_values,omitempty"`
-	// Standard deviation of the noise in each.
-	NoiseStandardDeviation float64 `protobuf:"fixed64,6,opt,name=noise_standard_deviation,json=noiseStandardDeviation,proto3" json:"noise_standard_deviation,omitempty"`
-	// Number of noisy values so far.
-	Values int64 `protobuf:"varint,7,opt,name=values,proto3" json:"values,omitempty"`
-	// Number of values that trials which were handed out may still complete with.
-	ReservedValues int64 `protobuf:"varint,8,opt,name=reserved_values,json=reservedValues,proto3" json:"reserved_values,omitempty"`
-	// Number of trials that were ever handed out.
-	StartedTrials int64 `protobuf:"varint,9,opt,name=started_trials,json=startedTrials,proto3" json:"started_trials,omitempty"`
-	// No configuration was found that what is left allows.
-	Exhausted     bool `protobuf:"varint,10,opt,name=exhausted,proto3" json:"exhausted,omitempty"`
+	// Number of trials.
+	Trials int64 `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
+	// The Rényi order that the guarantee is computed at.
+	Order float64 `protobuf:"fixed64,2,opt,name=order,proto3" json:"order,omitempty"`
+	// The largest Rényi divergence of that order that a configuration may have.
+	Divergence float64 `protobuf:"fixed64,3,opt,name=divergence,proto3" json:"divergence,omitempty"`
+	// The second order; 0 for the Poisson law.
+	SecondOrder float64 `protobuf:"fixed64,4,opt,name=second_order,json=secondOrder,proto3" json:"second_order,omitempty"`
+	// The largest Rényi divergence of the second order.
+	SecondDivergence float64 `protobuf:"fixed64,5,opt,name=second_divergence,json=secondDivergence,proto3" json:"second_divergence,omitempty"`
+	// For the Poisson law, the largest δ of a configuration at ε = ln(1 + 1/(order - 1)).
+	Delta         float64 `protobuf:"fixed64,6,opt,name=delta,proto3" json:"delta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ExportedPrivateMode) Reset() {
-	*x = ExportedPrivateMode{}
+func (x *ExportedRandomStopping) Reset() {
+	*x = ExportedRandomStopping{}
 	mi := &file_dpareto_v1_admin_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ExportedPrivateMode) String() string {
+func (x *ExportedRandomStopping) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ExportedPrivateMode) ProtoMessage() {}
+func (*ExportedRandomStopping) ProtoMessage() {}
 
-func (x *ExportedPrivateMode) ProtoReflect() protoreflect.Message {
+func (x *ExportedRandomStopping) ProtoReflect() protoreflect.Message {
 	mi := &file_dpareto_v1_admin_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -741,79 +734,51 @@ func (x *ExportedPrivateMode) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ExportedPrivateMode.ProtoReflect.Descriptor instead.
-func (*ExportedPrivateMode) Descriptor() ([]byte, []int) {
+// Deprecated: Use ExportedRandomStopping.ProtoReflect.Descriptor instead.
+func (*ExportedRandomStopping) Descriptor() ([]byte, []int) {
 	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{11}
 }
 
-func (x *ExportedPrivateMode) GetOrder() float64 {
+func (x *ExportedRandomStopping) GetTrials() int64 {
+	if x != nil {
+		return x.Trials
+	}
+	return 0
+}
+
+func (x *ExportedRandomStopping) GetOrder() float64 {
 	if x != nil {
 		return x.Order
 	}
 	return 0
 }
 
-func (x *ExportedPrivateMode) GetDivergenceBudget() float64 {
+func (x *ExportedRandomStopping) GetDivergence() float64 {
 	if x != nil {
-		return x.DivergenceBudget
+		return x.Divergence
 	}
 	return 0
 }
 
-func (x *ExportedPrivateMode) GetShardDivergences() []float64 {
+func (x *ExportedRandomStopping) GetSecondOrder() float64 {
 	if x != nil {
-		return x.ShardDivergences
-	}
-	return nil
-}
-
-func (x *ExportedPrivateMode) GetLeastDivergence() float64 {
-	if x != nil {
-		return x.LeastDivergence
+		return x.SecondOrder
 	}
 	return 0
 }
 
-func (x *ExportedPrivateMode) GetMaxValues() int64 {
+func (x *ExportedRandomStopping) GetSecondDivergence() float64 {
 	if x != nil {
-		return x.MaxValues
+		return x.SecondDivergence
 	}
 	return 0
 }
 
-func (x *ExportedPrivateMode) GetNoiseStandardDeviation() float64 {
+func (x *ExportedRandomStopping) GetDelta() float64 {
 	if x != nil {
-		return x.NoiseStandardDeviation
+		return x.Delta
 	}
 	return 0
-}
-
-func (x *ExportedPrivateMode) GetValues() int64 {
-	if x != nil {
-		return x.Values
-	}
-	return 0
-}
-
-func (x *ExportedPrivateMode) GetReservedValues() int64 {
-	if x != nil {
-		return x.ReservedValues
-	}
-	return 0
-}
-
-func (x *ExportedPrivateMode) GetStartedTrials() int64 {
-	if x != nil {
-		return x.StartedTrials
-	}
-	return 0
-}
-
-func (x *ExportedPrivateMode) GetExhausted() bool {
-	if x != nil {
-		return x.Exhausted
-	}
-	return false
 }
 
 // How long the hypervolume of a study has not grown.
@@ -1205,7 +1170,7 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\x0eExportedRecord\x121\n" +
 	"\x05study\x18\x01 \x01(\v2\x19.dpareto.v1.ExportedStudyH\x00R\x05study\x121\n" +
 	"\x05trial\x18\x02 \x01(\v2\x19.dpareto.v1.ExportedTrialH\x00R\x05trialB\b\n" +
-	"\x06record\"\xb6\x02\n" +
+	"\x06record\"\xbf\x02\n" +
 	"\rExportedStudy\x12'\n" +
 	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyR\x05study\x12*\n" +
 	"\x11next_trial_number\x18\x02 \x01(\x03R\x0fnextTrialNumber\x12)\n" +
@@ -1213,21 +1178,17 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
 	"stagnation\x18\x04 \x01(\v2\x1e.dpareto.v1.ExportedStagnationR\n" +
 	"stagnation\x12!\n" +
-	"\fown_revision\x18\x05 \x01(\x03R\vownRevision\x12B\n" +
-	"\fprivate_mode\x18\x06 \x01(\v2\x1f.dpareto.v1.ExportedPrivateModeR\vprivateMode\"\x8f\x03\n" +
-	"\x13ExportedPrivateMode\x12\x14\n" +
-	"\x05order\x18\x01 \x01(\x01R\x05order\x12+\n" +
-	"\x11divergence_budget\x18\x02 \x01(\x01R\x10divergenceBudget\x12+\n" +
-	"\x11shard_divergences\x18\x03 \x03(\x01R\x10shardDivergences\x12)\n" +
-	"\x10least_divergence\x18\x04 \x01(\x01R\x0fleastDivergence\x12\x1d\n" +
+	"\fown_revision\x18\x05 \x01(\x03R\vownRevision\x12K\n" +
+	"\x0frandom_stopping\x18\a \x01(\v2\".dpareto.v1.ExportedRandomStoppingR\x0erandomStopping\"\xcc\x01\n" +
+	"\x16ExportedRandomStopping\x12\x16\n" +
+	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12\x14\n" +
+	"\x05order\x18\x02 \x01(\x01R\x05order\x12\x1e\n" +
 	"\n" +
-	"max_values\x18\x05 \x01(\x03R\tmaxValues\x128\n" +
-	"\x18noise_standard_deviation\x18\x06 \x01(\x01R\x16noiseStandardDeviation\x12\x16\n" +
-	"\x06values\x18\a \x01(\x03R\x06values\x12'\n" +
-	"\x0freserved_values\x18\b \x01(\x03R\x0ereservedValues\x12%\n" +
-	"\x0estarted_trials\x18\t \x01(\x03R\rstartedTrials\x12\x1c\n" +
-	"\texhausted\x18\n" +
-	" \x01(\bR\texhausted\"\x7f\n" +
+	"divergence\x18\x03 \x01(\x01R\n" +
+	"divergence\x12!\n" +
+	"\fsecond_order\x18\x04 \x01(\x01R\vsecondOrder\x12+\n" +
+	"\x11second_divergence\x18\x05 \x01(\x01R\x10secondDivergence\x12\x14\n" +
+	"\x05delta\x18\x06 \x01(\x01R\x05delta\"\x7f\n" +
 	"\x12ExportedStagnation\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12 \n" +
 	"\vhypervolume\x18\x02 \x01(\x01R\vhypervolume\x12/\n" +
@@ -1275,7 +1236,7 @@ func file_dpareto_v1_admin_service_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_admin_service_proto_rawDescData
 }
 
-var file_dpareto_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_dpareto_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_dpareto_v1_admin_service_proto_goTypes = []any{
 	(*GetServerInfoRequest)(nil),   // 0: dpareto.v1.GetServerInfoRequest
 	(*GetServerInfoResponse)(nil),  // 1: dpareto.v1.GetServerInfoResponse
@@ -1288,47 +1249,43 @@ var file_dpareto_v1_admin_service_proto_goTypes = []any{
 	(*ImportStudyResponse)(nil),    // 8: dpareto.v1.ImportStudyResponse
 	(*ExportedRecord)(nil),         // 9: dpareto.v1.ExportedRecord
 	(*ExportedStudy)(nil),          // 10: dpareto.v1.ExportedStudy
-	(*ExportedPrivateMode)(nil),    // 11: dpareto.v1.ExportedPrivateMode
+	(*ExportedRandomStopping)(nil), // 11: dpareto.v1.ExportedRandomStopping
 	(*ExportedStagnation)(nil),     // 12: dpareto.v1.ExportedStagnation
 	(*ExportedPoint)(nil),          // 13: dpareto.v1.ExportedPoint
 	(*ExportedTrial)(nil),          // 14: dpareto.v1.ExportedTrial
-	(*ExportedPrivateTrial)(nil),   // 15: dpareto.v1.ExportedPrivateTrial
-	(*ExportedTrainingCharge)(nil), // 16: dpareto.v1.ExportedTrainingCharge
-	(*timestamppb.Timestamp)(nil),  // 17: google.protobuf.Timestamp
-	(Algorithm)(0),                 // 18: dpareto.v1.Algorithm
-	(*Study)(nil),                  // 19: dpareto.v1.Study
-	(*Trial)(nil),                  // 20: dpareto.v1.Trial
+	(*timestamppb.Timestamp)(nil),  // 15: google.protobuf.Timestamp
+	(Algorithm)(0),                 // 16: dpareto.v1.Algorithm
+	(*Study)(nil),                  // 17: dpareto.v1.Study
+	(*Trial)(nil),                  // 18: dpareto.v1.Trial
 }
 var file_dpareto_v1_admin_service_proto_depIdxs = []int32{
-	17, // 0: dpareto.v1.GetServerInfoResponse.start_time:type_name -> google.protobuf.Timestamp
+	15, // 0: dpareto.v1.GetServerInfoResponse.start_time:type_name -> google.protobuf.Timestamp
 	2,  // 1: dpareto.v1.GetServerInfoResponse.algorithms:type_name -> dpareto.v1.AlgorithmInfo
-	18, // 2: dpareto.v1.AlgorithmInfo.name:type_name -> dpareto.v1.Algorithm
+	16, // 2: dpareto.v1.AlgorithmInfo.name:type_name -> dpareto.v1.Algorithm
 	9,  // 3: dpareto.v1.ExportStudyResponse.record:type_name -> dpareto.v1.ExportedRecord
 	9,  // 4: dpareto.v1.ImportStudyRequest.record:type_name -> dpareto.v1.ExportedRecord
-	19, // 5: dpareto.v1.ImportStudyResponse.study:type_name -> dpareto.v1.Study
+	17, // 5: dpareto.v1.ImportStudyResponse.study:type_name -> dpareto.v1.Study
 	10, // 6: dpareto.v1.ExportedRecord.study:type_name -> dpareto.v1.ExportedStudy
 	14, // 7: dpareto.v1.ExportedRecord.trial:type_name -> dpareto.v1.ExportedTrial
-	19, // 8: dpareto.v1.ExportedStudy.study:type_name -> dpareto.v1.Study
+	17, // 8: dpareto.v1.ExportedStudy.study:type_name -> dpareto.v1.Study
 	12, // 9: dpareto.v1.ExportedStudy.stagnation:type_name -> dpareto.v1.ExportedStagnation
-	11, // 10: dpareto.v1.ExportedStudy.private_mode:type_name -> dpareto.v1.ExportedPrivateMode
+	11, // 10: dpareto.v1.ExportedStudy.random_stopping:type_name -> dpareto.v1.ExportedRandomStopping
 	13, // 11: dpareto.v1.ExportedStagnation.front:type_name -> dpareto.v1.ExportedPoint
-	20, // 12: dpareto.v1.ExportedTrial.trial:type_name -> dpareto.v1.Trial
-	17, // 13: dpareto.v1.ExportedTrial.change_time:type_name -> google.protobuf.Timestamp
-	15, // 14: dpareto.v1.ExportedTrial.private_mode:type_name -> dpareto.v1.ExportedPrivateTrial
-	16, // 15: dpareto.v1.ExportedPrivateTrial.charges:type_name -> dpareto.v1.ExportedTrainingCharge
-	0,  // 16: dpareto.v1.AdminService.GetServerInfo:input_type -> dpareto.v1.GetServerInfoRequest
-	3,  // 17: dpareto.v1.AdminService.BackupStore:input_type -> dpareto.v1.BackupStoreRequest
-	5,  // 18: dpareto.v1.AdminService.ExportStudy:input_type -> dpareto.v1.ExportStudyRequest
-	7,  // 19: dpareto.v1.AdminService.ImportStudy:input_type -> dpareto.v1.ImportStudyRequest
-	1,  // 20: dpareto.v1.AdminService.GetServerInfo:output_type -> dpareto.v1.GetServerInfoResponse
-	4,  // 21: dpareto.v1.AdminService.BackupStore:output_type -> dpareto.v1.BackupStoreResponse
-	6,  // 22: dpareto.v1.AdminService.ExportStudy:output_type -> dpareto.v1.ExportStudyResponse
-	8,  // 23: dpareto.v1.AdminService.ImportStudy:output_type -> dpareto.v1.ImportStudyResponse
-	20, // [20:24] is the sub-list for method output_type
-	16, // [16:20] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	18, // 12: dpareto.v1.ExportedTrial.trial:type_name -> dpareto.v1.Trial
+	15, // 13: dpareto.v1.ExportedTrial.change_time:type_name -> google.protobuf.Timestamp
+	0,  // 14: dpareto.v1.AdminService.GetServerInfo:input_type -> dpareto.v1.GetServerInfoRequest
+	3,  // 15: dpareto.v1.AdminService.BackupStore:input_type -> dpareto.v1.BackupStoreRequest
+	5,  // 16: dpareto.v1.AdminService.ExportStudy:input_type -> dpareto.v1.ExportStudyRequest
+	7,  // 17: dpareto.v1.AdminService.ImportStudy:input_type -> dpareto.v1.ImportStudyRequest
+	1,  // 18: dpareto.v1.AdminService.GetServerInfo:output_type -> dpareto.v1.GetServerInfoResponse
+	4,  // 19: dpareto.v1.AdminService.BackupStore:output_type -> dpareto.v1.BackupStoreResponse
+	6,  // 20: dpareto.v1.AdminService.ExportStudy:output_type -> dpareto.v1.ExportStudyResponse
+	8,  // 21: dpareto.v1.AdminService.ImportStudy:output_type -> dpareto.v1.ImportStudyResponse
+	18, // [18:22] is the sub-list for method output_type
+	14, // [14:18] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_admin_service_proto_init() }
@@ -1348,7 +1305,7 @@ func file_dpareto_v1_admin_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_admin_service_proto_rawDesc), len(file_dpareto_v1_admin_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -181,12 +181,14 @@ type Study struct {
 	State StudyState `protobuf:"varint,8,opt,name=state,proto3,enum=dpareto.v1.StudyState" json:"state,omitempty"`
 	// Output only. Why the study is in its state, where that is not obvious.
 	StateReason string `protobuf:"bytes,9,opt,name=state_reason,json=stateReason,proto3" json:"state_reason,omitempty"`
-	// Output only. Grows with every change of the study or its trials.
+	// Output only. Grows with every change of the study or its trials. 0 with
+	// random_stopping.
 	Revision int64 `protobuf:"varint,10,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Output only. The seed of every random draw that the study makes: the spec's, or
-	// one that the server drew when the study was created.
+	// one that the server drew when the study was created. 0 with random_stopping, where all
+	// draws come from the entropy of the operating system.
 	Seed uint64 `protobuf:"varint,11,opt,name=seed,proto3" json:"seed,omitempty"`
-	// Output only. Number of trials by state.
+	// Output only. Number of trials by state. Absent with random_stopping.
 	TrialCounts *TrialCounts `protobuf:"bytes,12,opt,name=trial_counts,json=trialCounts,proto3" json:"trial_counts,omitempty"`
 	// Output only. Time of creation.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
@@ -1223,12 +1225,22 @@ func (x *PrivateModeSpec) GetPriorStudiesArePublic() bool {
 }
 
 // The number of trials is random and secret, and nothing but the best trial is ever shown
-// (Liu and Talwar 2019; Papernot and Steinke 2022). The study has no front, no list of
-// trials and no counts: ReleaseBest, once it is completed, is the only way to its results.
-// Workers see the trials that they run and are trusted; how long the study took is not
-// protected. It needs ALGORITHM_RANDOM, without prior studies and conditions: the
-// configurations must be independent draws from one law. Configurations whose cost exceeds
-// that of the costliest of 10,000 draws made when the study was created are drawn again.
+// (Liu and Talwar, "Private selection from private candidates", 2019; Papernot and Steinke,
+// "Hyperparameter tuning with Rényi differential privacy", 2022). The study has no front, no
+// list of trials and no counts: calls for them are answered with FAILED_PRECONDITION.
+// ReleaseBest, once the study is completed, is the only way to its results. It hands out all
+// of its trials, or shows nothing. Study.publication says what this guarantees.
+//
+// Workers see the trials that they run and are trusted, as are the operators of the server,
+// who see its logs, metrics and exports; how long the study took is not protected.
+//
+// Such a study needs ALGORITHM_RANDOM and a metric computed from a privacy mechanism; metric
+// is its only reported one. The configurations must be independent draws from one law, and
+// the best must not tell how many came before it: there are no conditions of parameters,
+// prior studies, checkpoint parameter or seed, and no budget but max_parallel_trials.
+// Configurations whose cost exceeds that of the costliest of 10,000 draws made when the study
+// is created are drawn again. A trial that fails or is infeasible is a candidate that is
+// worse than all others. Measurements on the way are not kept.
 type RandomStoppingSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Mean number of trials, above 1; positive for the Poisson law. At most 10^6.
@@ -1242,10 +1254,11 @@ type RandomStoppingSpec struct {
 	Law isRandomStoppingSpec_Law `protobuf_oneof:"law"`
 	// Required. The id of the reported objective by which the best trial is chosen.
 	Metric string `protobuf:"bytes,4,opt,name=metric,proto3" json:"metric,omitempty"`
-	// δ of the guarantees, in (0, 1). Default: that of the study's privacy metric.
+	// δ of the guarantees, in (0, 1). Default: that of the study's privacy metric, which must
+	// be positive then.
 	Delta float64 `protobuf:"fixed64,5,opt,name=delta,proto3" json:"delta,omitempty"`
-	// Number of records in the test set; then the metric is an average over them in [0, 1],
-	// and gets Gaussian noise before it is compared.
+	// Number of records in the test set. Then the metric is an average over them of values in
+	// [0, 1]: it is clipped to that and gets Gaussian noise before it is kept or compared.
 	// 0 means that the test records are not protected at all.
 	TestSetSize int64 `protobuf:"varint,6,opt,name=test_set_size,json=testSetSize,proto3" json:"test_set_size,omitempty"`
 	// Required with test_set_size, refused without. ε for the test records, positive and
