@@ -26,7 +26,7 @@ func drawsAtOnce(designer suggest.Designer, study *spec.Study) bool {
 // drawAtOnce creates what is missing of a worker's trials where that is at most one pass
 // and the designer allows it. It returns whether the answer is complete.
 func (s *Server) drawAtOnce(ctx context.Context, c *change, worker string, missing int, resp *dparetov1.SuggestTrialsResponse) (bool, error) {
-	designer := s.designer(c.compiled)
+	designer := s.designerFor(c.study, c.compiled)
 	if missing > maxBatch || !drawsAtOnce(designer, c.compiled) {
 		return false, nil
 	}

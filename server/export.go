@@ -100,6 +100,12 @@ func exportedStudy(r *storev1.StudyRecord) *dparetov1.ExportedRecord {
 		CompletedTrials: r.GetCompletedTrials(),
 		OwnRevision:     r.GetOwnRevision(),
 	}
+	if stopping := r.GetRandomStopping(); stopping != nil {
+		study.RandomStopping = &dparetov1.ExportedRandomStopping{
+			Trials: stopping.GetTrials(), Order: stopping.GetOrder(), Divergence: stopping.GetDivergence(),
+			SecondOrder: stopping.GetSecondOrder(), SecondDivergence: stopping.GetSecondDivergence(), Delta: stopping.GetDelta(),
+		}
+	}
 	if stagnation := r.GetStagnation(); stagnation != nil {
 		study.Stagnation = &dparetov1.ExportedStagnation{Trials: stagnation.GetTrials(), Hypervolume: stagnation.GetHypervolume()}
 		for _, p := range stagnation.GetFront() {
@@ -116,6 +122,12 @@ func studyRecord(study *dparetov1.ExportedStudy) *storev1.StudyRecord {
 		NextTrialNumber: study.GetNextTrialNumber(),
 		CompletedTrials: study.GetCompletedTrials(),
 		OwnRevision:     study.GetOwnRevision(),
+	}
+	if stopping := study.GetRandomStopping(); stopping != nil {
+		r.RandomStopping = &storev1.RandomStopping{
+			Trials: stopping.GetTrials(), Order: stopping.GetOrder(), Divergence: stopping.GetDivergence(),
+			SecondOrder: stopping.GetSecondOrder(), SecondDivergence: stopping.GetSecondDivergence(), Delta: stopping.GetDelta(),
+		}
 	}
 	if stagnation := study.GetStagnation(); stagnation != nil {
 		r.Stagnation = &storev1.Stagnation{Trials: stagnation.GetTrials(), Hypervolume: stagnation.GetHypervolume()}

@@ -70,6 +70,7 @@ func TestExportIsComplete(t *testing.T) {
 		extra            int
 	}{
 		{&storev1.StudyRecord{}, &dparetov1.ExportedStudy{}, 0},
+		{&storev1.RandomStopping{}, &dparetov1.ExportedRandomStopping{}, 0},
 		{&storev1.Stagnation{}, &dparetov1.ExportedStagnation{}, 0},
 		{&storev1.FrontCosts{}, &dparetov1.ExportedPoint{}, 0},
 		{&storev1.TrialRecord{}, &dparetov1.ExportedTrial{}, 1}, // deleted is part of the key

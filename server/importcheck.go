@@ -95,6 +95,7 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 		fields.Addf("record.study.completed_trials", "must be in [0, %d], is %d", next-1, completed)
 	}
 	checkStagnation(exported, len(compiled.Objectives()), &fields)
+	checkSearch(exported, compiled, &fields)
 	i.id, i.record, i.compiled = id, studyRecord(exported), compiled
 	return fields.Err()
 }
@@ -113,6 +114,37 @@ func checkStagnation(exported *dparetov1.ExportedStudy, objectives int, fields *
 		if len(point.GetCosts()) != objectives || !all(point.GetCosts(), finite) {
 			fields.Addf(fmt.Sprintf("%s.front[%d].costs", path, j), "must hold %d finite numbers", objectives)
 		}
+	}
+}
+
+// checkSearch checks what was drawn and computed for a study with random stopping.
+func checkSearch(exported *dparetov1.ExportedStudy, compiled *spec.Study, fields *invalid.Fields) {
+	const path = "record.study.random_stopping"
+	stopping := exported.GetRandomStopping()
+	isSearch := isSearch(exported.GetStudy())
+	if isSearch != (stopping != nil) {
+		fields.Addf(path, "must be set for studies with random_stopping, and no others")
+	}
+	if !isSearch || stopping == nil {
+		return
+	}
+	if n := stopping.GetTrials(); n < 0 || n > maxNumber || exported.GetNextTrialNumber() > n+1 {
+		fields.Addf(path+".trials", "must be in [next_trial_number - 1, %d]", int64(maxNumber))
+	}
+	follows, err := searchPublication(compiled, boundOf(studyRecord(exported).GetRandomStopping()))
+	if err != nil {
+		fields.Addf(path, "is no bound: %v", err)
+		return
+	}
+	claimed := exported.GetStudy().GetPublication()
+	if g := claimed.GetTrain(); !(g.GetEpsilon() >= follows.GetTrain().GetEpsilon()*(1-1e-6)) || g.GetDelta() != follows.GetTrain().GetDelta() {
+		fields.Addf("record.study.study.publication.train", "must be the guarantee that follows from %s: epsilon %g, delta %g", path, follows.GetTrain().GetEpsilon(), follows.GetTrain().GetDelta())
+	}
+	if sigma := claimed.GetNoiseStandardDeviation(); !(sigma >= follows.GetNoiseStandardDeviation()*(1-1e-6)) || math.IsInf(sigma, 1) {
+		fields.Addf("record.study.study.publication.noise_standard_deviation", "must be that of the test guarantee, %g, is %g", follows.GetNoiseStandardDeviation(), sigma)
+	}
+	if exported.GetStudy().GetSeed() != 0 {
+		fields.Addf("record.study.study.seed", "must be 0 with random_stopping")
 	}
 }
 

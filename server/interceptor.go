@@ -18,8 +18,8 @@ import (
 // before they reach the transport.
 func (s *Server) interceptors() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.ChainUnaryInterceptor(s.backstop, s.observe, s.authenticate, hideLeaseTokens, s.limitCall, refuseUnimplemented, s.audit, recoverPanics),
-		grpc.ChainStreamInterceptor(s.backstopStream, s.observeStream, s.authenticateStream, s.limitStream, s.auditStream, recoverStreamPanics),
+		grpc.ChainUnaryInterceptor(s.backstop, s.observe, s.authenticate, hideLeaseTokens, s.limitCall, refuseUnimplemented, s.audit, s.guardSecrets, recoverPanics),
+		grpc.ChainStreamInterceptor(s.backstopStream, s.observeStream, s.authenticateStream, s.limitStream, s.auditStream, s.guardSecretsStream, recoverStreamPanics),
 	}
 }
 

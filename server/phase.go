@@ -126,6 +126,9 @@ func (c *change) noteExpiry(record *storev1.TrialRecord) {
 
 // count counts the events of a committed change.
 func (s *Server) count(c *change) {
+	if isSearch(c.study.GetStudy()) {
+		return // nobody may count its trials
+	}
 	for _, m := range c.events.moves {
 		s.metrics.TrialMoved(m.from, m.to)
 		if m.to == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {

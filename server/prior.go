@@ -58,6 +58,9 @@ func checkPriorStudies(tx *store.ReadTx, asked *dparetov1.StudySpec) error {
 // incompatibility returns what keeps the trials of a prior study from meaning the same
 // in another study, or "".
 func incompatibility(asked, prior *dparetov1.StudySpec) string {
+	if prior.GetRandomStopping() != nil {
+		return "with random_stopping it shows nothing but its best trial"
+	}
 	domains := func(s *dparetov1.StudySpec) map[string]*dparetov1.ParameterSpec {
 		all := make(map[string]*dparetov1.ParameterSpec)
 		for _, p := range s.GetParameters() {

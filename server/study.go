@@ -47,6 +47,12 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 		return nil, err
 	}
 	study.Warnings = compiled.Warnings
+	created := &storev1.StudyRecord{Study: study, NextTrialNumber: 1, OwnRevision: study.GetRevision()}
+	if isSearch(study) {
+		if err := s.prepareSearch(ctx, created, compiled); err != nil {
+			return nil, err
+		}
+	}
 	resp := new(dparetov1.CreateStudyResponse)
 	m, err := newMutation(req, resp)
 	if err != nil {
@@ -74,6 +80,7 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 		err := s.store.View(ctx, func(tx *store.ReadTx) error {
 			err := existing(tx)
 			if errors.Is(err, store.ErrNotFound) {
+				study = s.present(created)
 				return checkPriorStudies(tx, study.GetSpec())
 			}
 			return err
@@ -92,7 +99,11 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 			if err := s.checkStudies(&tx.ReadTx); err != nil {
 				return err
 			}
-			err = tx.PutStudy(id, &storev1.StudyRecord{Study: study, NextTrialNumber: 1, OwnRevision: study.GetRevision()})
+			if err := chargeSearch(tx, study, s.now()); err != nil {
+				return err
+			}
+			err = tx.PutStudy(id, created)
+			study = s.present(created)
 		}
 		resp.Study = study
 		return err
@@ -240,6 +251,9 @@ func checkEtag(requested, actual string) error {
 func (s *Server) present(record *storev1.StudyRecord) *dparetov1.Study {
 	study := record.GetStudy()
 	study.State, study.StateReason = s.state(record)
+	if isSearch(study) {
+		return withoutSecrets(study)
+	}
 	return study
 }
 
@@ -257,6 +271,12 @@ func (s *Server) state(record *storev1.StudyRecord) (dparetov1.StudyState, strin
 
 // spent returns which limit of the budget keeps new trials from being created, or "".
 func (s *Server) spent(record *storev1.StudyRecord) string {
+	if isSearch(record.GetStudy()) {
+		if searchLeft(record) <= 0 {
+			return "all of its trials have been run"
+		}
+		return ""
+	}
 	budget := record.GetStudy().GetSpec().GetBudget()
 	if n := budget.GetMaxTrials(); n > 0 && record.GetNextTrialNumber() > n {
 		return "the budget of " + strconv.FormatInt(n, 10) + " trials is spent"

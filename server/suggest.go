@@ -64,6 +64,9 @@ func (s *studyService) SuggestTrials(ctx context.Context, req *dparetov1.Suggest
 	missing := 0
 	err = s.changeStudy(ctx, id, m, func(c *change) error {
 		uid = c.study.GetStudy().GetUid()
+		if isSearch(c.study.GetStudy()) && len(req.GetConditions()) > 0 {
+			return invalid.Field("conditions", "must be empty: with random_stopping all trials are draws from one law")
+		}
 		if wishes, err = conditionsOf(c.compiled, req, count); err != nil {
 			return err
 		}
@@ -161,6 +164,9 @@ func (s *Server) creatable(record *storev1.StudyRecord, count int) int {
 	study := record.GetStudy()
 	budget := study.GetSpec().GetBudget()
 	allowed := int64(count)
+	if isSearch(study) {
+		allowed = min(allowed, searchLeft(record))
+	}
 	if n := budget.GetMaxTrials(); n > 0 {
 		allowed = min(allowed, n-record.GetNextTrialNumber()+1)
 	}
@@ -366,7 +372,7 @@ func (s *Server) answerBatch(id, uid string, batch []*demand) (err error) {
 		if err != nil {
 			return err
 		}
-		p := newPass(s.designer(snapshot.compiled), snapshot, total, round)
+		p := newPass(s.designerFor(snapshot.record, snapshot.compiled), snapshot, total, round)
 		count := s.creatable(snapshot.record, total)
 		var ok bool
 		p.suggestions, p.exhausted, ok = snapshot.cached.prepared.take(ctx, snapshot, count)
@@ -468,7 +474,7 @@ func (s *Server) design(ctx context.Context, designer suggest.Designer, from *sn
 	if err == nil && len(suggestions) < count {
 		err = fmt.Errorf("%d suggestions instead of %d", len(suggestions), count)
 	}
-	if err == nil || ctx.Err() != nil {
+	if err == nil || ctx.Err() != nil || isSearch(from.record.GetStudy()) { // whose guarantee allows no other law
 		return suggestions, false, err
 	}
 	s.logger.ErrorContext(ctx, "designer failed", "study", from.record.GetStudy().GetName(), "designer", designer.Name(), "error", err)

@@ -81,6 +81,9 @@ func (s *Server) totals(ctx context.Context) (*metrics.Totals, error) {
 		return tx.Studies("", func(record *storev1.StudyRecord) (bool, error) {
 			state, _ := s.state(record)
 			totals.Studies[stateLabel(state.String())]++
+			if isSearch(record.GetStudy()) {
+				return ctx.Err() == nil, nil // nobody may count its trials
+			}
 			counts := record.GetStudy().GetTrialCounts()
 			for state, n := range map[dparetov1.TrialState]int64{
 				dparetov1.TrialState_TRIAL_STATE_QUEUED:     counts.GetQueued(),

@@ -88,6 +88,26 @@ func (s *Server) changeTrial(ctx context.Context, name string, m *mutation, fn f
 	})
 }
 
+// changeHeld is changeTrial for a request with the token of a lease. Of a study with random
+// stopping it refuses every token that was never handed out for the trial with the same
+// words, whether there is such a trial or not: their number is a secret.
+func (s *Server) changeHeld(ctx context.Context, name, token string, m *mutation, fn func(*change, *storev1.TrialRecord) error) error {
+	id, number, err := parseTrialName("name", name)
+	if err != nil {
+		return err
+	}
+	return s.changeStudy(ctx, id, m, func(c *change) error {
+		record, err := c.trial(number)
+		if isSearch(c.study.GetStudy()) && (status.Code(err) == codes.NotFound || err == nil && !slices.Contains(record.GetLeaseTokens(), token)) {
+			return status.Errorf(codes.FailedPrecondition, "%s was never handed out with this token", trialName(id, number))
+		}
+		if err != nil {
+			return err
+		}
+		return fn(c, record)
+	})
+}
+
 // put writes a trial that was in state before; a new trial has no state before.
 func (c *change) put(record *storev1.TrialRecord, before dparetov1.TrialState) error {
 	study, trial := c.study.GetStudy(), record.GetTrial()
@@ -394,7 +414,7 @@ func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMea
 	var study *dparetov1.Study
 	var reported *dparetov1.Trial
 	mayStop := false
-	err = s.changeTrial(ctx, req.GetName(), m, func(c *change, record *storev1.TrialRecord) error {
+	err = s.changeHeld(ctx, req.GetName(), req.GetLeaseToken(), m, func(c *change, record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
 		if err := checkHeld(trial, req.GetLeaseToken()); err != nil {
 			return err
@@ -544,7 +564,7 @@ func (s *studyService) CompleteTrial(ctx context.Context, req *dparetov1.Complet
 		return nil, err
 	}
 	var study *dparetov1.Study
-	err = s.changeTrial(ctx, req.GetName(), m, func(c *change, record *storev1.TrialRecord) error {
+	err = s.changeHeld(ctx, req.GetName(), req.GetLeaseToken(), m, func(c *change, record *storev1.TrialRecord) error {
 		resp.Trial = record.GetTrial()
 		study = c.study.GetStudy()
 		if record.GetCompletionToken() == req.GetLeaseToken() && slices.Equal(record.GetCompletionDigest(), digest) && req.GetLeaseToken() != "" {
@@ -659,7 +679,7 @@ func (s *studyService) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseT
 	if err != nil {
 		return nil, err
 	}
-	err = s.changeTrial(ctx, req.GetName(), m, func(c *change, record *storev1.TrialRecord) error {
+	err = s.changeHeld(ctx, req.GetName(), req.GetLeaseToken(), m, func(c *change, record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
 		resp.Trial = trial
 		if wasReleased(record, req.GetLeaseToken()) {

@@ -33,7 +33,11 @@ func (c *change) touchStudy() {
 	c.study.OwnRevision = study.GetRevision()
 	// The random part tells states apart that had the same revision because the disk failed
 	// between them.
-	study.Etag = etag(study.GetUid(), study.GetRevision()) + "-" + newToken()[:8]
+	of := study.GetRevision()
+	if isSearch(study) {
+		of = 1 // a revision counts the changes of trials
+	}
+	study.Etag = etag(study.GetUid(), of) + "-" + newToken()[:8]
 	study.UpdateTime = timestamppb.New(c.now)
 }
 
@@ -285,7 +289,7 @@ func checkSpecChange(before, after *dparetov1.StudySpec) error {
 			if reason != "" {
 				fields.Addf(fmt.Sprintf("study.spec.parameters[%d].%s", i, field), "%s: a domain can only grow", reason)
 			}
-			if sameKind {
+			if sameKind && before.GetRandomStopping() == nil { // whose trials have one law
 				allowed.Parameters[i].Domain = p.GetDomain()
 			}
 		}

@@ -169,6 +169,16 @@ func (f *Function) Check(variables map[string]any) error {
 	return err
 }
 
+// Part returns the mechanism for values of the variables, with the number of its runs. The
+// errors are those of Check.
+func (f *Function) Part(variables map[string]any) (privacy.Part, error) {
+	r, err := f.mechanism.release(variables)
+	return privacy.Part{Mechanism: r.mechanism, Count: r.runs}, err
+}
+
+// Adjacency returns the adjacency of the guarantees.
+func (f *Function) Adjacency() dparetov1.Adjacency { return f.spec.GetAdjacency() }
+
 // guarantee accounts a release.
 func (f *Function) guarantee(r release) (*dparetov1.PrivacyGuarantee, error) {
 	curve, err := f.curve(r.mechanism)

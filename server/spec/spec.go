@@ -125,6 +125,7 @@ func (c *compiler) study(spec *dparetov1.StudySpec) *Study {
 		c.constraints(study, environment)
 	}
 	c.cost(study)
+	c.randomStopping(study)
 	if c.fields.Empty() {
 		study.Problem = study.problem(searchSpace)
 		if err := study.Problem.Validate(); err != nil {
