@@ -168,7 +168,7 @@ func (s *Server) answerWish(ctx context.Context, id, uid string, d *demand) erro
 		if err != nil {
 			return err
 		}
-		p := newPass(suggest.Within(s.designer(snapshot.compiled), w.compiled[w.current]), snapshot, 1, round)
+		p := newPass(affordableOnly(s.designer(snapshot.compiled), snapshot, w.compiled[w.current]), snapshot, 1, round)
 		if err := s.draw(ctx, p, snapshot.record); err != nil {
 			return err
 		}

@@ -15,6 +15,9 @@ import (
 // metrics take long. One transaction takes the place of three, and a
 // study of any length costs no more than a new one.
 func drawsAtOnce(designer suggest.Designer, study *spec.Study) bool {
+	if study.IsPrivate() {
+		return false // what is allowed depends on what is spent
+	}
 	switch designer.Name() {
 	case suggest.NewRandom().Name(), suggest.NewQuasiRandom().Name():
 		return study.Problem.Allowed == nil && len(study.Problem.Constraints) == 0 && study.ComputesAtOnce()
@@ -37,10 +40,10 @@ func (s *Server) drawAtOnce(ctx context.Context, c *change, worker string, missi
 	}
 	revision := c.study.GetStudy().GetRevision()
 	for _, suggestion := range suggestions {
-		record, err := c.create(suggestion.Point, dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, func(record *storev1.TrialRecord) {
+		record, err := c.create(suggestion.Point, dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, func(record *storev1.TrialRecord) error {
 			record.Trial.Provenance = s.provenance(from, designer, suggestion)
 			record.Trial.Provenance.StudyRevision = revision
-			c.handOut(record, worker)
+			return c.handOut(record, worker)
 		})
 		if err != nil {
 			return false, err

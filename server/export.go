@@ -100,10 +100,11 @@ func exportedStudy(r *storev1.StudyRecord) *dparetov1.ExportedRecord {
 		CompletedTrials: r.GetCompletedTrials(),
 		OwnRevision:     r.GetOwnRevision(),
 	}
-	if stopping := r.GetRandomStopping(); stopping != nil {
-		study.RandomStopping = &dparetov1.ExportedRandomStopping{
-			Trials: stopping.GetTrials(), Order: stopping.GetOrder(), Divergence: stopping.GetDivergence(),
-			SecondOrder: stopping.GetSecondOrder(), SecondDivergence: stopping.GetSecondDivergence(), Delta: stopping.GetDelta(),
+	if p := r.GetPrivateMode(); p != nil {
+		study.PrivateMode = &dparetov1.ExportedPrivateMode{
+			Order: p.GetOrder(), DivergenceBudget: p.GetDivergenceBudget(), ShardDivergences: p.GetShardDivergences(), LeastDivergence: p.GetLeastDivergence(),
+			MaxValues: p.GetMaxValues(), NoiseStandardDeviation: p.GetNoiseStandardDeviation(), Values: p.GetValues(), ReservedValues: p.GetReservedValues(),
+			StartedTrials: p.GetStartedTrials(), Exhausted: p.GetExhausted(),
 		}
 	}
 	if stagnation := r.GetStagnation(); stagnation != nil {
@@ -123,10 +124,11 @@ func studyRecord(study *dparetov1.ExportedStudy) *storev1.StudyRecord {
 		CompletedTrials: study.GetCompletedTrials(),
 		OwnRevision:     study.GetOwnRevision(),
 	}
-	if stopping := study.GetRandomStopping(); stopping != nil {
-		r.RandomStopping = &storev1.RandomStopping{
-			Trials: stopping.GetTrials(), Order: stopping.GetOrder(), Divergence: stopping.GetDivergence(),
-			SecondOrder: stopping.GetSecondOrder(), SecondDivergence: stopping.GetSecondDivergence(), Delta: stopping.GetDelta(),
+	if p := study.GetPrivateMode(); p != nil {
+		r.PrivateMode = &storev1.PrivateModeRecord{
+			Order: p.GetOrder(), DivergenceBudget: p.GetDivergenceBudget(), ShardDivergences: p.GetShardDivergences(), LeastDivergence: p.GetLeastDivergence(),
+			MaxValues: p.GetMaxValues(), NoiseStandardDeviation: p.GetNoiseStandardDeviation(), Values: p.GetValues(), ReservedValues: p.GetReservedValues(),
+			StartedTrials: p.GetStartedTrials(), Exhausted: p.GetExhausted(),
 		}
 	}
 	if stagnation := study.GetStagnation(); stagnation != nil {
@@ -140,6 +142,13 @@ func studyRecord(study *dparetov1.ExportedStudy) *storev1.StudyRecord {
 
 // exportedTrial returns the record of a trial as it leaves the server.
 func exportedTrial(r *storev1.TrialRecord, deleted bool) *dparetov1.ExportedRecord {
+	var paid *dparetov1.ExportedPrivateTrial
+	if p := r.GetPrivateMode(); p != nil {
+		paid = &dparetov1.ExportedPrivateTrial{Values: p.GetValues(), ReservedValues: p.GetReservedValues()}
+		for _, c := range p.GetCharges() {
+			paid.Charges = append(paid.Charges, &dparetov1.ExportedTrainingCharge{Shard: c.GetShard(), Divergence: c.GetDivergence()})
+		}
+	}
 	return &dparetov1.ExportedRecord{Record: &dparetov1.ExportedRecord_Trial{Trial: &dparetov1.ExportedTrial{
 		Trial:            r.GetTrial(),
 		Deleted:          deleted,
@@ -149,11 +158,19 @@ func exportedTrial(r *storev1.TrialRecord, deleted bool) *dparetov1.ExportedReco
 		CompletionOrder:  r.GetCompletionOrder(),
 		Releases:         r.GetReleases(),
 		ChangeTime:       r.GetChangeTime(),
+		PrivateMode:      paid,
 	}}}
 }
 
 // trialRecord is the inverse of exportedTrial.
 func trialRecord(trial *dparetov1.ExportedTrial) *storev1.TrialRecord {
+	var paid *storev1.PrivateTrialRecord
+	if p := trial.GetPrivateMode(); p != nil {
+		paid = &storev1.PrivateTrialRecord{Values: p.GetValues(), ReservedValues: p.GetReservedValues()}
+		for _, c := range p.GetCharges() {
+			paid.Charges = append(paid.Charges, &storev1.TrainingCharge{Shard: c.GetShard(), Divergence: c.GetDivergence()})
+		}
+	}
 	return &storev1.TrialRecord{
 		Trial:            trial.GetTrial(),
 		LeaseTokens:      trial.GetLeaseTokens(),
@@ -162,6 +179,7 @@ func trialRecord(trial *dparetov1.ExportedTrial) *storev1.TrialRecord {
 		CompletionOrder:  trial.GetCompletionOrder(),
 		Releases:         trial.GetReleases(),
 		ChangeTime:       trial.GetChangeTime(),
+		PrivateMode:      paid,
 	}
 }
 

@@ -211,6 +211,7 @@ type studyImport struct {
 	deleted   int64   // the last number of a deleted one
 	orders    map[int64]bool
 	revisions map[int64]bool // of trials and of the study's own fields
+	private   privateImport
 }
 
 // receive receives a record and checks it. It returns io.EOF at the end.
@@ -285,7 +286,7 @@ func (i *studyImport) checkWhole() error {
 		return i.invalid("record.study.study.trial_counts", "must be those of the trials, {%v}, are {%v}",
 			strings.TrimSpace(i.counts.String()), strings.TrimSpace(counts.String()))
 	}
-	return nil
+	return i.private.checkWhole(i)
 }
 
 // isLive reports whether a trial with the number came that is not deleted.

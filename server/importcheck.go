@@ -97,6 +97,10 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	checkStagnation(exported, len(compiled.Objectives()), &fields)
 	checkSearch(exported, compiled, &fields)
 	i.id, i.record, i.compiled = id, studyRecord(exported), compiled
+	if study.GetPublication() != nil {
+		fields.Addf(path+".publication", "must not be set: it follows from private_mode")
+	}
+	i.private.study(i, exported, &fields)
 	return fields.Err()
 }
 
@@ -201,6 +205,7 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	i.provenance(path+".provenance", trial.GetProvenance(), &fields)
 	i.leases(exported, &fields)
 	i.completion(exported, &fields)
+	i.private.trial(i, exported, point, &fields)
 	if err := fields.Err(); err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ func (s privacyService) GetPrivacyLedger(ctx context.Context, req *dparetov1.Get
 		return nil, err
 	}
 	l := &ledger{entries: make(map[dparetov1.LedgerOutcome]*dparetov1.LedgerEntry)}
+	var publication *dparetov1.Publication
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := findStudy(tx, id)
 		if err != nil {
@@ -41,6 +42,7 @@ func (s privacyService) GetPrivacyLedger(ctx context.Context, req *dparetov1.Get
 		if err := l.open(s.Server, record.GetStudy(), req.GetMetric()); err != nil {
 			return err
 		}
+		publication = s.publication(record)
 		err = tx.Trials(id, 0, func(t *storev1.TrialRecord) (bool, error) { return true, l.charge(ctx, t, false) })
 		if err != nil {
 			return err
@@ -56,7 +58,12 @@ func (s privacyService) GetPrivacyLedger(ctx context.Context, req *dparetov1.Get
 			return nil, invalid.Field("delta", "must be in (0, 1), or 0 for the metric's, is %g", d)
 		}
 	}
-	return l.response(ctx, delta)
+	resp, err := l.response(ctx, delta)
+	if err != nil {
+		return nil, err
+	}
+	resp.Publication = publication
+	return resp, nil
 }
 
 // ledger adds up the runs of a study.

@@ -109,6 +109,9 @@ func (s *Server) planReaccounting(ctx context.Context, id string, req *dparetov1
 			return err
 		}
 		study := record.GetStudy()
+		if record.GetPrivateMode() != nil {
+			return status.Errorf(codes.FailedPrecondition, "%s has private_mode: its runs were charged as they were accounted then, and its budget is for that account", study.GetName())
+		}
 		if err := checkEtag(req.GetEtag(), study.GetEtag()); err != nil {
 			return err
 		}

@@ -47,11 +47,9 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 		return nil, err
 	}
 	study.Warnings = compiled.Warnings
-	created := &storev1.StudyRecord{Study: study, NextTrialNumber: 1, OwnRevision: study.GetRevision()}
-	if isSearch(study) {
-		if err := s.prepareSearch(ctx, created, compiled); err != nil {
-			return nil, err
-		}
+	terms, err := privateTerms(ctx, "study.spec", compiled)
+	if err != nil {
+		return nil, err
 	}
 	resp := new(dparetov1.CreateStudyResponse)
 	m, err := newMutation(req, resp)
@@ -88,6 +86,9 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 		if err != nil {
 			return nil, err
 		}
+		if terms != nil && study.GetPublication() == nil {
+			study = s.present(&storev1.StudyRecord{Study: study, PrivateMode: terms})
+		}
 		return &dparetov1.CreateStudyResponse{Study: study}, nil
 	}
 	err = s.update(ctx, m, func(tx *store.Tx) error {
@@ -99,11 +100,12 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 			if err := s.checkStudies(&tx.ReadTx); err != nil {
 				return err
 			}
-			if err := chargeSearch(tx, study, s.now()); err != nil {
+			record := &storev1.StudyRecord{Study: study, NextTrialNumber: 1, OwnRevision: study.GetRevision(), PrivateMode: terms}
+			if err := s.chargeStudy(tx, record, compiled); err != nil {
 				return err
 			}
-			err = tx.PutStudy(id, created)
-			study = s.present(created)
+			err = tx.PutStudy(id, record)
+			study = s.present(proto.CloneOf(record))
 		}
 		resp.Study = study
 		return err
@@ -251,9 +253,7 @@ func checkEtag(requested, actual string) error {
 func (s *Server) present(record *storev1.StudyRecord) *dparetov1.Study {
 	study := record.GetStudy()
 	study.State, study.StateReason = s.state(record)
-	if isSearch(study) {
-		return withoutSecrets(study)
-	}
+	study.Publication = s.publication(record)
 	return study
 }
 
@@ -271,11 +271,8 @@ func (s *Server) state(record *storev1.StudyRecord) (dparetov1.StudyState, strin
 
 // spent returns which limit of the budget keeps new trials from being created, or "".
 func (s *Server) spent(record *storev1.StudyRecord) string {
-	if isSearch(record.GetStudy()) {
-		if searchLeft(record) <= 0 {
-			return "all of its trials have been run"
-		}
-		return ""
+	if reason := privateSpent(record); reason != "" {
+		return reason
 	}
 	budget := record.GetStudy().GetSpec().GetBudget()
 	if n := budget.GetMaxTrials(); n > 0 && record.GetNextTrialNumber() > n {

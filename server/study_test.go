@@ -210,9 +210,6 @@ func TestCreateStudyInvalid(t *testing.T) {
 func TestUnimplemented(t *testing.T) {
 	f := start(t)
 	for name, change := range map[string]func(*dparetov1.CreateStudyRequest){
-		"study.spec.private_mode": func(r *dparetov1.CreateStudyRequest) {
-			r.Study.Spec.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: 1}
-		},
 		"study.spec.random_stopping": func(r *dparetov1.CreateStudyRequest) {
 			r.Study.Spec.RandomStopping = &dparetov1.RandomStoppingSpec{MeanTrials: 10}
 		},

@@ -140,6 +140,11 @@ func (s *Server) explain(c *change, resp *dparetov1.SuggestTrialsResponse, missi
 	switch {
 	case resp.GetStudyState() == dparetov1.StudyState_STUDY_STATE_PAUSED:
 		resp.EndReason = dparetov1.EndReason_END_REASON_PAUSED
+	case privateSpent(c.study) != "":
+		resp.EndReason = dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT
+		if held > int64(len(resp.GetTrials())) {
+			resp.RetryAfter = durationpb.New(retryAfter) // one of them may come back
+		}
 	case stagnant(c.study) != "":
 		resp.EndReason = dparetov1.EndReason_END_REASON_STAGNANT
 		if held > int64(len(resp.GetTrials())) {
@@ -238,12 +243,21 @@ func (c *change) handOutExisting(worker string, count int, resume bool, wishes *
 		if !wishes.takes(trial) {
 			continue
 		}
+		affords := c.affords(record)
+		if affords == later {
+			continue
+		}
 		c.noteExpiry(record)
-		if c.attemptsSpent(record) {
+		switch {
+		case c.attemptsSpent(record):
 			c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED,
 				fmt.Sprintf("handed out %d times without a result", trial.GetAttempt()))
-		} else {
-			c.handOut(record, worker)
+		case affords == never:
+			c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED, reasonUnaffordable)
+		default:
+			if err := c.handOut(record, worker); err != nil {
+				return nil, err
+			}
 			wishes.fulfil(trial)
 			trials = append(trials, trial)
 		}
@@ -372,7 +386,11 @@ func (s *Server) answerBatch(id, uid string, batch []*demand) (err error) {
 		if err != nil {
 			return err
 		}
-		p := newPass(s.designerFor(snapshot.record, snapshot.compiled), snapshot, total, round)
+		if snapshot.compiled.IsPrivate() { // what one costs decides what the next may
+			clear(shares)
+			shares[0], total = 1, 1
+		}
+		p := newPass(affordableOnly(s.designer(snapshot.compiled), snapshot, suggest.Condition{}), snapshot, total, round)
 		count := s.creatable(snapshot.record, total)
 		var ok bool
 		p.suggestions, p.exhausted, ok = snapshot.cached.prepared.take(ctx, snapshot, count)
@@ -528,6 +546,10 @@ func (s *Server) createSuggested(ctx context.Context, id string, p *pass, batch 
 			raced = outdated
 			return err
 		}
+		if !c.affordsAll(p.suggestions) {
+			raced = true
+			return nil
+		}
 		suggestions, drawnFor := p.suggestions, p.first
 		for i, d := range batch {
 			answers[i] = *d
@@ -546,13 +568,13 @@ func (s *Server) createSuggested(ctx context.Context, id string, p *pass, batch 
 			for ; share > 0 && len(suggestions) > 0 && s.creatable(c.study, 1) == 1; share-- {
 				suggestion := suggestions[0]
 				suggestions = suggestions[1:]
-				record, err := c.create(suggestion.Point, dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, func(record *storev1.TrialRecord) {
+				record, err := c.create(suggestion.Point, dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, func(record *storev1.TrialRecord) error {
 					record.Trial.Provenance = s.provenance(p.from, p.designer, suggestion)
 					if record.GetTrial().GetNumber() != drawnFor {
 						record.Trial.Provenance.DrawnFor = drawnFor
 					}
 					drawnFor++
-					c.handOut(record, d.worker)
+					return c.handOut(record, d.worker)
 				})
 				if err != nil {
 					return err
@@ -567,6 +589,9 @@ func (s *Server) createSuggested(ctx context.Context, id string, p *pass, batch 
 			s.explain(c, resp, answer.missing)
 			switch {
 			case share == 0 || isEnd(resp): // whoever misses more gets it in the next pass
+			case p.exhausted && c.exhaustsBudget():
+				resp.EndReason = dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT
+				resp.StudyState, _ = s.state(c.study)
 			case p.exhausted:
 				resp.EndReason = dparetov1.EndReason_END_REASON_SPACE_EXHAUSTED
 			default: // the snapshot allowed fewer trials than the budget does by now

@@ -17,6 +17,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/spec"
@@ -36,6 +37,7 @@ type change struct {
 	compiled *spec.Study
 	cached   *cachedStudy
 	limits   limit.Limits
+	entropy  *noise.Source
 	now      time.Time
 	events   events
 }
@@ -53,7 +55,7 @@ func (s *Server) changeStudy(ctx context.Context, id string, m *mutation, fn fun
 			return err
 		}
 		before := record.GetStudy().GetRevision()
-		c := &change{tx: tx, id: id, study: record, compiled: cached.compiled, cached: cached, limits: s.access.limits, now: s.now()}
+		c := &change{tx: tx, id: id, study: record, compiled: cached.compiled, cached: cached, limits: s.access.limits, entropy: s.entropy, now: s.now()}
 		tx.AfterCommit(func() { s.count(c) })
 		if err := fn(c); err != nil || record.GetStudy().GetRevision() == before {
 			return err
@@ -133,7 +135,7 @@ func (c *change) touch(record *storev1.TrialRecord) {
 
 // create writes a new trial with the given parameters and origin, in the state that
 // prepare leaves it in.
-func (c *change) create(point space.Point, origin dparetov1.TrialOrigin, prepare func(*storev1.TrialRecord)) (*storev1.TrialRecord, error) {
+func (c *change) create(point space.Point, origin dparetov1.TrialOrigin, prepare func(*storev1.TrialRecord) error) (*storev1.TrialRecord, error) {
 	number := c.study.GetNextTrialNumber()
 	if err := c.limits.CheckTrials(number - 1); err != nil {
 		return nil, err
@@ -152,14 +154,20 @@ func (c *change) create(point space.Point, origin dparetov1.TrialOrigin, prepare
 		CreateTime:      timestamppb.New(c.now),
 	}}
 	if prepare != nil {
-		prepare(record)
+		if err := prepare(record); err != nil {
+			return nil, err
+		}
 	}
 	return record, c.put(record, dparetov1.TrialState_TRIAL_STATE_UNSPECIFIED)
 }
 
 // handOut gives a trial to a worker under a new lease. What an earlier attempt
-// measured on the way is dropped: the new one has other randomness.
-func (c *change) handOut(record *storev1.TrialRecord, worker string) {
+// measured on the way is dropped: the new one has other randomness. It fails where a
+// privacy budget does not allow it, which the caller has to know before (see affords).
+func (c *change) handOut(record *storev1.TrialRecord, worker string) error {
+	if err := c.payFor(record); err != nil {
+		return err
+	}
 	trial := record.GetTrial()
 	token := newToken()
 	record.LeaseTokens = append(record.LeaseTokens, token)
@@ -171,6 +179,7 @@ func (c *change) handOut(record *storev1.TrialRecord, worker string) {
 	trial.StartTime = timestamppb.New(c.now)
 	trial.Lease = &dparetov1.Lease{WorkerId: worker, Token: token}
 	c.renew(trial)
+	return nil
 }
 
 // renew extends the lease of a trial.
@@ -181,6 +190,7 @@ func (c *change) renew(trial *dparetov1.Trial) {
 // finish brings a trial into a terminal state.
 func (c *change) finish(record *storev1.TrialRecord, state dparetov1.TrialState, reason string) {
 	trial := record.GetTrial()
+	c.unreserve(record)
 	c.study.CompletedTrials++
 	record.CompletionOrder = c.study.GetCompletedTrials()
 	trial.State = state
@@ -257,6 +267,9 @@ func (s *studyService) CreateTrial(ctx context.Context, req *dparetov1.CreateTri
 		return nil, err
 	}
 	err = s.changeStudy(ctx, id, m, func(c *change) error {
+		if c.compiled.IsPrivate() && requested.GetFinalMeasurement() != nil {
+			return status.Errorf(codes.FailedPrecondition, "%s has private_mode: results come from trials that it handed out, and paid for", studyName(id))
+		}
 		point, err := c.requestedPoint(requested)
 		if err != nil {
 			return err
@@ -281,7 +294,7 @@ func (s *studyService) CreateTrial(ctx context.Context, req *dparetov1.CreateTri
 		} else if reason := s.spent(c.study); reason != "" && !isReplicate { // a result can always be checked
 			return status.Errorf(codes.FailedPrecondition, "%s: %s", studyName(id), reason)
 		}
-		record, err := c.create(point, origin, func(record *storev1.TrialRecord) {
+		record, err := c.create(point, origin, func(record *storev1.TrialRecord) error {
 			trial := record.GetTrial()
 			trial.Labels = requested.GetLabels()
 			trial.Note = requested.GetNote()
@@ -291,6 +304,7 @@ func (s *studyService) CreateTrial(ctx context.Context, req *dparetov1.CreateTri
 				addWarnings(trial, warnings)
 				c.finish(record, dparetov1.TrialState_TRIAL_STATE_SUCCEEDED, "")
 			}
+			return nil
 		})
 		resp.Trial = record.GetTrial()
 		return err
@@ -383,6 +397,7 @@ func (s *studyService) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTri
 			return status.Errorf(codes.FailedPrecondition, "%s is %s: a worker holds it", trial.GetName(), trial.GetState())
 		}
 		c.touch(record)
+		c.unreserve(record)
 		c.cached.stopping.forget(trial.GetNumber())
 		c.events.deleted(trial)
 		store.AddToCounts(c.study.GetStudy().GetTrialCounts(), trial.GetState(), -1)
@@ -397,7 +412,11 @@ func (s *studyService) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTri
 // AddMeasurement implements StudyService.
 func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasurementRequest) (*dparetov1.AddMeasurementResponse, error) {
 	resp := new(dparetov1.AddMeasurementResponse)
-	m, err := newMutation(req, resp)
+	told, err := s.toldBy(ctx, req.GetName(), req)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newMutation(told.request, resp)
 	if err != nil {
 		return nil, err
 	}
@@ -416,19 +435,20 @@ func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMea
 	mayStop := false
 	err = s.changeHeld(ctx, req.GetName(), req.GetLeaseToken(), m, func(c *change, record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
+		if err := told.check(c); err != nil {
+			return err
+		}
 		if err := checkHeld(trial, req.GetLeaseToken()); err != nil {
 			return err
 		}
-		point, err := c.compiled.Point("trial.parameters", trial.GetParameters())
+		measurement, warnings, fresh, err := c.measured(record, req.GetLeaseToken(), req.GetMeasurement(), false)
 		if err != nil {
 			return err
 		}
-		measurement, warnings, err := c.compiled.Measurement("measurement", point, req.GetMeasurement(), false)
-		if err != nil {
-			return err
-		}
-		if err := addMeasurement(trial, measurement, c.now); err != nil {
-			return err
+		if fresh {
+			if err := addMeasurement(trial, measurement, c.now); err != nil {
+				return err
+			}
 		}
 		addWarnings(trial, warnings)
 		c.renew(trial)
@@ -549,7 +569,11 @@ func (s *studyService) CompleteTrial(ctx context.Context, req *dparetov1.Complet
 	if err := fields.Err(); err != nil {
 		return nil, err
 	}
-	digest, err := digestOf(withoutID(req))
+	told, err := s.toldBy(ctx, req.GetName(), req)
+	if err != nil {
+		return nil, err
+	}
+	digest, err := digestOf(withoutID(told.request))
 	if err != nil {
 		return nil, err
 	}
@@ -559,12 +583,15 @@ func (s *studyService) CompleteTrial(ctx context.Context, req *dparetov1.Complet
 		}
 	}
 	resp := new(dparetov1.CompleteTrialResponse)
-	m, err := newMutation(req, resp)
+	m, err := newMutation(told.request, resp)
 	if err != nil {
 		return nil, err
 	}
 	var study *dparetov1.Study
-	err = s.changeHeld(ctx, req.GetName(), req.GetLeaseToken(), m, func(c *change, record *storev1.TrialRecord) error {
+	err = s.changeTrial(ctx, req.GetName(), m, func(c *change, record *storev1.TrialRecord) error {
+		if err := told.check(c); err != nil {
+			return err
+		}
 		resp.Trial = record.GetTrial()
 		study = c.study.GetStudy()
 		if record.GetCompletionToken() == req.GetLeaseToken() && slices.Equal(record.GetCompletionDigest(), digest) && req.GetLeaseToken() != "" {
@@ -612,11 +639,7 @@ func (c *change) complete(record *storev1.TrialRecord, req *dparetov1.CompleteTr
 	trial := record.GetTrial()
 	switch outcome := req.GetOutcome().(type) {
 	case *dparetov1.CompleteTrialRequest_Measurement:
-		point, err := c.compiled.Point("trial.parameters", trial.GetParameters())
-		if err != nil {
-			return err
-		}
-		final, warnings, err := c.compiled.Measurement("measurement", point, outcome.Measurement, true)
+		final, warnings, _, err := c.measured(record, req.GetLeaseToken(), outcome.Measurement, true)
 		if err != nil {
 			return err
 		}
@@ -630,7 +653,7 @@ func (c *change) complete(record *storev1.TrialRecord, req *dparetov1.CompleteTr
 		}
 		c.finishWithLast(record)
 	case *dparetov1.CompleteTrialRequest_Infeasible:
-		c.finish(record, dparetov1.TrialState_TRIAL_STATE_INFEASIBLE, outcome.Infeasible.GetReason())
+		c.finish(record, dparetov1.TrialState_TRIAL_STATE_INFEASIBLE, c.reason(outcome.Infeasible.GetReason()))
 	case *dparetov1.CompleteTrialRequest_Failure:
 		if outcome.Failure.GetRetryable() {
 			switch {
@@ -638,11 +661,11 @@ func (c *change) complete(record *storev1.TrialRecord, req *dparetov1.CompleteTr
 				c.settleStopped(record)
 				return nil
 			case !c.attemptsSpent(record):
-				c.requeue(trial, outcome.Failure.GetReason())
+				c.requeue(trial, c.reason(outcome.Failure.GetReason()))
 				return nil
 			}
 		}
-		c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED, outcome.Failure.GetReason())
+		c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED, c.reason(outcome.Failure.GetReason()))
 	}
 	return nil
 }
@@ -675,12 +698,19 @@ func (s *studyService) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseT
 		return nil, err
 	}
 	resp := new(dparetov1.ReleaseTrialResponse)
-	m, err := newMutation(req, resp)
+	told, err := s.toldBy(ctx, req.GetName(), req)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newMutation(told.request, resp)
 	if err != nil {
 		return nil, err
 	}
 	err = s.changeHeld(ctx, req.GetName(), req.GetLeaseToken(), m, func(c *change, record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
+		if err := told.check(c); err != nil {
+			return err
+		}
 		resp.Trial = trial
 		if wasReleased(record, req.GetLeaseToken()) {
 			return nil // the answer was lost
@@ -692,7 +722,7 @@ func (s *studyService) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseT
 		if before == dparetov1.TrialState_TRIAL_STATE_STOPPING {
 			c.settleStopped(record)
 		} else {
-			c.requeue(trial, req.GetReason())
+			c.requeue(trial, c.reason(req.GetReason()))
 			record.Releases++
 		}
 		return c.put(record, before)

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/spec"
@@ -88,8 +89,9 @@ func (s *studyService) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStu
 // updatedStudy returns a study before and after an update. It takes as long as compiling
 // a spec does, and so has no place in a transaction that writes.
 func (s *Server) updatedStudy(ctx context.Context, id string, req *dparetov1.UpdateStudyRequest) (before, after *dparetov1.Study, err error) {
+	var record *storev1.StudyRecord
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
-		record, err := findStudy(tx, id)
+		record, err = findStudy(tx, id)
 		before = record.GetStudy()
 		return err
 	})
@@ -114,6 +116,9 @@ func (s *Server) updatedStudy(ctx context.Context, id string, req *dparetov1.Upd
 	}
 	compiled, err := spec.Compile("study.spec", after.GetSpec())
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkPrivateUpdate(record, after.GetSpec()); err != nil {
 		return nil, nil, err
 	}
 	after.Warnings = compiled.Warnings

@@ -110,13 +110,24 @@ const smallCount = 5
 // by the delta method, s² being the variance between runs, at least 1/(4m²).
 // If k or N - k is below 5 it is ψ₁(k + 1/2) + ψ₁(N - k + 1/2), the variance of
 // the logit of a fraction under Jeffreys' posterior.
+//
+// A value with Noise added is no count: its logit is that of the value itself, kept at
+// least the noise away from 0 and 1, where the variance by the delta method is about 1.
 func (o *Objective) latent(v, se float64, runs int) (z, variance float64) {
+	// The spread of a few noisy values can be less than their noise.
+	se = math.Max(se, o.Noise/math.Sqrt(float64(runs)))
 	switch o.Transform {
 	case Log:
 		clipped := math.Max(v, o.floor())
 		return math.Log(clipped), se * se / (clipped * clipped)
 	case Logit:
 		v = math.Min(math.Max(v, 0), 1)
+		if o.Noise > 0 {
+			margin := math.Min(o.Noise, 0.5)
+			p := math.Min(math.Max(v, margin), 1-margin)
+			slope := 1 / (p * (1 - p))
+			return logit(p), se * se * slope * slope
+		}
 		if o.SampleSize == 0 {
 			p := math.Min(math.Max(v, minFraction), 1-minFraction)
 			slope := 1 / (p * (1 - p))

@@ -63,6 +63,32 @@ func TestLatentLogit(t *testing.T) {
 	}
 }
 
+// Values with noise added are modelled at their distance from 0 and 1, by hand: σ = 0.01.
+func TestLatentWithNoise(t *testing.T) {
+	o := &Objective{Transform: Logit, SampleSize: 10_000, Noise: 0.01}
+	for _, tc := range []struct {
+		v, se       float64
+		runs        int
+		z, variance float64
+	}{
+		{0.2, 0.01, 1, math.Log(0.25), 0.01 * 0.01 / (0.16 * 0.16)},
+		{0.2, 0.001, 4, math.Log(0.25), 0.005 * 0.005 / (0.16 * 0.16)}, // two of four values may be equal by chance
+		{0.2, 0.02, 4, math.Log(0.25), 0.02 * 0.02 / (0.16 * 0.16)},
+		{-0.03, 0.01, 1, math.Log(0.01 / 0.99), 1 / (0.99 * 0.99)},
+		{0.0001, 0.01, 1, math.Log(0.01 / 0.99), 1 / (0.99 * 0.99)},
+		{1.2, 0.01, 1, math.Log(99), 1 / (0.99 * 0.99)},
+	} {
+		z, variance := o.latent(tc.v, tc.se, tc.runs)
+		if !scalar.EqualWithinRel(z, tc.z, 1e-12) || !scalar.EqualWithinRel(variance, tc.variance, 1e-12) {
+			t.Errorf("latent(%g, %g, %d) = %g, %g; want %g, %g", tc.v, tc.se, tc.runs, z, variance, tc.z, tc.variance)
+		}
+	}
+	identity := &Objective{Transform: Identity, Noise: 0.01}
+	if z, variance := identity.latent(0.2, 0, 1); z != 0.2 || !scalar.EqualWithinRel(variance, 1e-4, 1e-12) {
+		t.Errorf("identity: %g, %g", z, variance)
+	}
+}
+
 // Monte Carlo: the noise variance is that of the transformed mean.
 func TestLatentVariance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))

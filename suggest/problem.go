@@ -94,6 +94,12 @@ type Objective struct {
 	// Floor is the value to which smaller ones are raised before a Log
 	// transform. 0 means [DefaultFloor].
 	Floor float64
+
+	// Noise is the standard deviation of Gaussian noise that was added to every value, in
+	// the objective's own unit, for example for the privacy of test records. A Logit
+	// objective is taken to be at least that far from 0 and 1: what is nearer, or beyond,
+	// says no more. The noise belongs to the standard errors of evaluations, too.
+	Noise float64
 }
 
 // Constraint is a metric that must stay within closed bounds for a configuration
@@ -109,10 +115,11 @@ type Constraint struct {
 	// -Inf and +Inf stand for none, but not both.
 	Lower, Upper float64
 
-	// Known, SampleSize and Floor are as for an [Objective].
+	// Known, SampleSize, Floor and Noise are as for an [Objective].
 	Known      func(space.Point) float64
 	SampleSize float64
 	Floor      float64
+	Noise      float64
 }
 
 // Cost is the measure of what a run costs. A designer divides the value of a
@@ -266,7 +273,7 @@ func (c *Constraint) validate(prefix string, errs *space.FieldErrors) {
 func (c *Constraint) objective() Objective {
 	o := Objective{
 		Name: c.Name, Goal: Minimize, Transform: c.Transform,
-		Known: c.Known, SampleSize: c.SampleSize, Floor: c.Floor,
+		Known: c.Known, SampleSize: c.SampleSize, Floor: c.Floor, Noise: c.Noise,
 	}
 	if c.Transform == Log {
 		o.Reference = 1
@@ -295,6 +302,9 @@ func (o *Objective) validate(prefix string, errs *space.FieldErrors) {
 	}
 	if o.Transform < Identity || o.Transform > Logit {
 		add("transform", "must be identity, log or logit")
+	}
+	if !(o.Noise >= 0) || math.IsInf(o.Noise, 0) {
+		add("noise", "must not be negative, is %g", o.Noise)
 	}
 	if !(o.SampleSize >= 0) || math.IsInf(o.SampleSize, 0) {
 		add("sample_size", "must not be negative, is %g", o.SampleSize)

@@ -316,3 +316,17 @@ func join(parts ...string) string {
 	}
 	return path
 }
+
+// Divergence returns the bound on the Rényi divergence of an order of the mechanism, for
+// values of the variables as [Function.Guarantee] takes them. The errors are those of
+// Guarantee and of [privacy.Divergence].
+func (f *Function) Divergence(variables map[string]any, order float64) (float64, error) {
+	r, err := f.mechanism.release(variables)
+	if err != nil {
+		return 0, err
+	}
+	return privacy.Divergence(r.mechanism, r.runs, order)
+}
+
+// Adjacency returns the adjacency of the guarantees.
+func (f *Function) Adjacency() dparetov1.Adjacency { return f.spec.GetAdjacency() }

@@ -72,6 +72,7 @@ type Study struct {
 	parameters  map[string]int // index by id
 	checkpoint  int            // index of the checkpoint parameter, -1 without
 	cost        int            // index into metrics of the measured cost, -1 without
+	noise       float64        // standard deviation of what private_mode adds to every value
 
 	computed memo
 }
@@ -127,6 +128,9 @@ func (c *compiler) study(spec *dparetov1.StudySpec) *Study {
 	c.cost(study)
 	c.randomStopping(study)
 	if c.fields.Empty() {
+		c.private(study)
+	}
+	if c.fields.Empty() {
 		study.Problem = study.problem(searchSpace)
 		if err := study.Problem.Validate(); err != nil {
 			c.addf("metrics", "%v", err)
@@ -143,6 +147,7 @@ func (c *compiler) study(spec *dparetov1.StudySpec) *Study {
 				c.probe(fmt.Sprintf("metrics[%d].computed", i), study, f, examples)
 			}
 		}
+		c.privateWarnings(study)
 	}
 	return study
 }
@@ -646,6 +651,9 @@ func (s *Study) objective(m *metric) suggest.Objective {
 		Reference:  m.spec.GetReferenceValue(),
 		SampleSize: m.spec.GetReported().GetSampleSize(),
 	}
+	if m.computed == nil {
+		o.Noise = s.noise
+	}
 	if m.spec.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
 		o.Goal = suggest.Maximize
 	}
@@ -668,6 +676,9 @@ func (s *Study) constraint(m *metric) suggest.Constraint {
 		Lower:      math.Inf(-1),
 		Upper:      math.Inf(1),
 		SampleSize: m.spec.GetReported().GetSampleSize(),
+	}
+	if m.computed == nil {
+		c.Noise = s.noise
 	}
 	bounds := m.spec.GetBounds()
 	if bounds.Max != nil {

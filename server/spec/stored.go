@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"google.golang.org/protobuf/proto"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -37,13 +39,17 @@ func (s *Study) CheckStored(path string, point space.Point, m *dparetov1.Measure
 			continue
 		}
 		checkDerived(field, value, &fields)
-		if len(value.GetRuns()) > 0 {
+		switch {
+		case len(value.GetRuns()) > 0:
 			reported.Metrics[id] = &dparetov1.MetricValue{Runs: value.GetRuns()}
-		} else {
+		case s.IsPrivate() && value.Value != nil && math.Abs(value.GetValue()) <= maxMagnitude: // the noise may leave the range
+			reported.Metrics[id] = &dparetov1.MetricValue{Value: proto.Float64(min(max(value.GetValue(), 0), 1)), StandardError: value.StandardError}
+		default:
 			reported.Metrics[id] = &dparetov1.MetricValue{Value: value.Value, StandardError: value.StandardError}
 		}
 	}
 	s.checkComputed(path+".metrics", computed, &fields)
+	s.checkNoisy(path, m, &fields)
 	if err := fields.Err(); err != nil {
 		return err
 	}

@@ -1,0 +1,38 @@
+package privacy
+
+import "math"
+
+// Divergence returns the bound on the Rényi divergence of an order > 1 that steps >= 1
+// runs of m have together: what a [Filter] of that order charges for them. Where the
+// bound of m is one for integer orders, as that of [FixedSizeGaussian], others are
+// refused. The errors are those of [Filter.Spend], and a FieldError for "order".
+func Divergence(m Mechanism, steps int64, order float64) (float64, error) {
+	if !(order > 1) || math.IsInf(order, 1) {
+		return 0, fieldErrorf("order", "must exceed 1 and be finite, is %g", order)
+	}
+	if m == nil {
+		return 0, fieldErrorf("mechanism", "must be set")
+	}
+	if err := m.Validate(); err != nil {
+		return 0, err
+	}
+	if steps < 1 {
+		return 0, fieldErrorf("steps", "must be at least 1, is %d", steps)
+	}
+	parts, integers, err := renyiParts("rdp_filter", m)
+	if err != nil {
+		return 0, err
+	}
+	if integers && order != math.Floor(order) {
+		return 0, fieldErrorf("order", "must be an integer for %s, is %g", m.Name(), order)
+	}
+	rho, _ := (&rdpCurve{parts: parts}).sum(order, math.Inf(1))
+	return rho * float64(steps), nil
+}
+
+// Budget returns the largest Rényi divergence of the given order > 1 that still is
+// (epsilon, delta)-DP by the conversion. It is not positive where the order is too small
+// for epsilon: below about 1 + log(1/delta)/epsilon.
+func (c Conversion) Budget(order, epsilon, delta float64) float64 {
+	return epsilon - c.surcharge(order, math.Log(delta))
+}

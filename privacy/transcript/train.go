@@ -1,0 +1,67 @@
+package transcript
+
+import (
+	"math"
+
+	"github.com/dpareto/dpareto/privacy"
+)
+
+// Charge returns what a trial costs the training records: the least Rényi divergence of
+// the given order that bounds what is published of runs >= 1 runs of a mechanism with the
+// divergence rho each, as at most values averages, clipped to [0, 1], with Gaussian noise
+// of standard deviation sigma. The second bound, that of the noise alone, holds for every
+// mechanism, and for one without a guarantee (rho = +Inf).
+func Charge(order, rho float64, runs, values int64, sigma float64) float64 {
+	return math.Min(float64(runs)*rho, float64(values)*order/(2*sigma*sigma))
+}
+
+// maxOrderRatio is how far beyond the least order that leaves a budget Order looks.
+const maxOrderRatio = 64
+
+// Order returns the order of the Rényi filter that admits the most trials of a typical
+// cost within (epsilon, delta)-DP, and its budget: the order α that maximises budget/cost
+// among some 80 candidates, integers and others. cost returns the divergence of a typical
+// trial; where it returns an error the order is passed over. It must not depend on the
+// data: the order has to be fixed before the first trial. Errors are those of [Mu] and, if
+// no order is left, the last one of cost.
+func Order(epsilon, delta float64, cost func(order float64) (float64, error)) (order, budget float64, err error) {
+	if err := checkBudget(epsilon, delta); err != nil {
+		return 0, 0, err
+	}
+	least := -math.Log(delta) / epsilon // α − 1 below which the classic conversion leaves nothing
+	best := 0.0
+	var last error
+	try := func(candidate float64) {
+		b := privacy.Improved.Budget(candidate, epsilon, delta)
+		if !(b > 0) {
+			return
+		}
+		c, err := cost(candidate)
+		if err != nil {
+			last = err
+			return
+		}
+		// A cost of 0 would admit everything; then any order will do.
+		if ratio := b / math.Max(c, math.SmallestNonzeroFloat64); ratio > best {
+			best, order, budget = ratio, candidate, b
+		}
+	}
+	const steps = 40
+	for i := range steps + 1 {
+		candidate := 1 + least*0.5*math.Pow(2*maxOrderRatio, float64(i)/steps)
+		try(candidate)
+		try(math.Max(2, math.Ceil(candidate)))
+	}
+	if best == 0 {
+		return 0, 0, last
+	}
+	return order, budget, nil
+}
+
+// TrainEpsilon returns ε of a Rényi divergence of the given order, at delta: 0 for none.
+func TrainEpsilon(order, divergence, delta float64) float64 {
+	if divergence == 0 {
+		return 0
+	}
+	return privacy.Improved.Epsilon(order, divergence, delta)
+}
