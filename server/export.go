@@ -89,7 +89,15 @@ func exportStudy(ctx context.Context, tx *store.ReadTx, id string, fn func(*dpar
 	if err := tx.Trials(id, 0, trials(false)); err != nil {
 		return err
 	}
-	return tx.DeletedTrials(id, trials(true))
+	if err := tx.DeletedTrials(id, trials(true)); err != nil {
+		return err
+	}
+	return tx.Releases(studyName(id), 0, func(_ int64, record *storev1.ReleaseRecord) (bool, error) {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		return true, fn(exportedRelease(record))
+	})
 }
 
 // exportedStudy returns the record of a study as it leaves the server.
@@ -180,6 +188,28 @@ func trialRecord(trial *dparetov1.ExportedTrial) *storev1.TrialRecord {
 		Releases:         trial.GetReleases(),
 		ChangeTime:       trial.GetChangeTime(),
 		PrivateMode:      paid,
+	}
+}
+
+// exportedRelease returns the record of a release as it leaves the server.
+func exportedRelease(r *storev1.ReleaseRecord) *dparetov1.ExportedRecord {
+	return &dparetov1.ExportedRecord{Record: &dparetov1.ExportedRecord_Release{Release: &dparetov1.ExportedRelease{
+		Release:       r.GetRelease(),
+		Caller:        r.GetCaller(),
+		RequestId:     r.GetRequestId(),
+		RequestType:   r.GetRequestType(),
+		RequestDigest: r.GetRequestDigest(),
+	}}}
+}
+
+// releaseRecord is the inverse of exportedRelease.
+func releaseRecord(r *dparetov1.ExportedRelease) *storev1.ReleaseRecord {
+	return &storev1.ReleaseRecord{
+		Release:       r.GetRelease(),
+		Caller:        r.GetCaller(),
+		RequestId:     r.GetRequestId(),
+		RequestType:   r.GetRequestType(),
+		RequestDigest: r.GetRequestDigest(),
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *adminService) ImportStudy(stream grpc.ClientStreamingServer[dparetov1.I
 
 func (s *Server) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportStudyRequest, dparetov1.ImportStudyResponse]) (_ *dparetov1.ImportStudyResponse, err error) {
 	ctx := stream.Context()
-	i := &studyImport{digest: newRecordDigest(), orders: make(map[int64]bool), revisions: make(map[int64]bool), counts: new(dparetov1.TrialCounts)}
+	i := &studyImport{digest: newRecordDigest(), orders: make(map[int64]bool), revisions: make(map[int64]bool), requests: make(map[string]bool), counts: new(dparetov1.TrialCounts)}
 	if err := i.receive(stream); errors.Is(err, io.EOF) {
 		return nil, invalid.Field("record", "must be set: the stream is empty")
 	} else if err != nil {
@@ -83,7 +83,7 @@ func (s *Server) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportS
 		if err != nil {
 			return nil, err
 		}
-		if existing == nil && (len(i.waiting) >= importTrials || i.bytes >= importBytes) {
+		if existing == nil && (len(i.waiting)+len(i.releases) >= importTrials || i.bytes >= importBytes) {
 			if err := s.store.Update(ctx, i.flush); err != nil {
 				return nil, err
 			}
@@ -97,6 +97,9 @@ func (s *Server) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportS
 	}
 	err = s.store.Update(ctx, func(tx *store.Tx) error {
 		if err := i.flush(tx); err != nil {
+			return err
+		}
+		if err := i.charge(tx, s.now()); err != nil {
 			return err
 		}
 		tx.EndImport(i.id)
@@ -146,6 +149,9 @@ func (s *Server) beginImport(ctx context.Context, i *studyImport) (existing *sto
 		}
 		existing = nil
 		tx.BeginImport(i.id)
+		if err := checkLedgers(&tx.ReadTx, i.record.GetStudy().GetSpec()); err != nil {
+			return err
+		}
 		return s.checkStudies(&tx.ReadTx)
 	})
 	return existing, err
@@ -201,9 +207,11 @@ type studyImport struct {
 	compiled *spec.Study
 	digest   recordDigest
 
-	waiting []*dparetov1.ExportedTrial // to be written
-	bytes   int
-	trials  int64
+	waiting  []*dparetov1.ExportedTrial   // to be written
+	releases []*dparetov1.ExportedRelease // to be written
+	bytes    int
+	trials   int64
+	charges  []charge // of releases, to the study's test ledger
 
 	// What the trials so far say.
 	counts    *dparetov1.TrialCounts
@@ -211,7 +219,8 @@ type studyImport struct {
 	deleted   int64   // the last number of a deleted one
 	orders    map[int64]bool
 	revisions map[int64]bool // of trials and of the study's own fields
-	private   privateImport
+	released  int64          // the last number of a release
+	requests  map[string]bool
 }
 
 // receive receives a record and checks it. It returns io.EOF at the end.
@@ -235,12 +244,22 @@ func (i *studyImport) receive(stream grpc.ClientStreamingServer[dparetov1.Import
 		if i.record == nil {
 			return i.invalid("record.trial", "comes before the study")
 		}
+		if i.released > 0 {
+			return i.invalid("record.trial", "comes after a release")
+		}
 		err = i.trial(r.Trial)
 		i.trials++
 		i.waiting = append(i.waiting, r.Trial)
 		i.bytes += proto.Size(r.Trial)
+	case *dparetov1.ExportedRecord_Release:
+		if i.record == nil {
+			return i.invalid("record.release", "comes before the study")
+		}
+		err = i.release(r.Release)
+		i.releases = append(i.releases, r.Release)
+		i.bytes += proto.Size(r.Release)
 	default:
-		return i.invalid("record", "one of study and trial must be set")
+		return i.invalid("record", "one of study, trial and release must be set")
 	}
 	if err != nil {
 		return i.atLine(err)
@@ -248,7 +267,7 @@ func (i *studyImport) receive(stream grpc.ClientStreamingServer[dparetov1.Import
 	return i.digest.add(record)
 }
 
-// flush writes the trials that wait.
+// flush writes the trials and releases that wait.
 func (i *studyImport) flush(tx *store.Tx) error {
 	for _, trial := range i.waiting {
 		put := tx.PutTrial
@@ -259,7 +278,16 @@ func (i *studyImport) flush(tx *store.Tx) error {
 			return err
 		}
 	}
-	i.waiting, i.bytes = i.waiting[:0], 0
+	for _, r := range i.releases {
+		_, number, err := parseReleaseName("", r.GetRelease().GetName())
+		if err != nil {
+			return err
+		}
+		if err := tx.PutRelease(studyName(i.id), number, releaseRecord(r)); err != nil {
+			return err
+		}
+	}
+	i.waiting, i.releases, i.bytes = i.waiting[:0], i.releases[:0], 0
 	return nil
 }
 

@@ -75,8 +75,8 @@ type ledger struct {
 	sum      *accounting.Ledger
 	entries  map[dparetov1.LedgerOutcome]*dparetov1.LedgerEntry
 
-	// What results may have decided.
-	configurations, number, lengths bool
+	design
+	lengths bool // results may have decided them
 }
 
 // adaptive reports whether results may have decided what was run. With a single mechanism
@@ -105,16 +105,7 @@ func (l *ledger) open(s *Server, study *dparetov1.Study, metric string) error {
 			l.spec = m.GetComputed().GetPrivacy()
 		}
 	}
-	budget := study.GetSpec().GetBudget()
-	isFinite := budget.GetMaxTrials() > 0
-	switch study.GetSpec().GetAlgorithm().GetName() {
-	case dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM:
-	case dparetov1.Algorithm_ALGORITHM_GRID:
-		isFinite = true
-	default:
-		l.configurations = true
-	}
-	l.number = !isFinite || budget.GetMaxStagnantTrials() > 0 // somebody decides when it is enough
+	l.design = designOf(study.GetSpec())
 	return nil
 }
 
@@ -129,13 +120,7 @@ func (l *ledger) charge(ctx context.Context, record *storev1.TrialRecord, isDele
 		return err
 	}
 	attempts, runs := int64(trial.GetAttempt()), int64(trial.GetReplicates())
-	isForeign := trial.GetOrigin() != dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED
-	if isForeign || trial.GetProvenance().GetConditioned() {
-		l.configurations = true
-	}
-	if isForeign || attempts > 1 || attempts == 1 && trial.GetState() == dparetov1.TrialState_TRIAL_STATE_QUEUED {
-		l.number = true // a run may have failed, and been repeated, because of what it saw
-	}
+	l.see(trial)
 	last := l.compiled.LastStep(point)
 	add := func(outcome dparetov1.LedgerOutcome, n, step int64) {
 		if n > 0 {

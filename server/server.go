@@ -164,7 +164,7 @@ func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
 	dparetov1.RegisterStudyServiceServer(g, &studyService{Server: s})
 	dparetov1.RegisterFrontServiceServer(g, &frontService{Server: s})
 	dparetov1.RegisterPrivacyServiceServer(g, privacyService{Server: s})
-	dparetov1.RegisterReleaseServiceServer(g, dparetov1.UnimplementedReleaseServiceServer{})
+	dparetov1.RegisterReleaseServiceServer(g, &releaseService{Server: s})
 	dparetov1.RegisterAdminServiceServer(g, &adminService{Server: s})
 	s.watching.Do(func() { s.inBackground(s.watchHealth) })
 	healthv1.RegisterHealthServer(g, s.health)

@@ -42,6 +42,9 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 	if err != nil {
 		return nil, err
 	}
+	if err := checkNamesLedgers(ctx, nil, req.GetStudy().GetSpec()); err != nil {
+		return nil, err
+	}
 	study, err := s.newStudy(id, req.GetStudy())
 	if err != nil {
 		return nil, err
@@ -78,8 +81,10 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 		err := s.store.View(ctx, func(tx *store.ReadTx) error {
 			err := existing(tx)
 			if errors.Is(err, store.ErrNotFound) {
-				study = s.present(created)
-				return checkPriorStudies(tx, study.GetSpec())
+				if err := checkPriorStudies(tx, study.GetSpec()); err != nil {
+					return err
+				}
+				return checkLedgers(tx, study.GetSpec())
 			}
 			return err
 		})
@@ -95,6 +100,9 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 		err := existing(&tx.ReadTx)
 		if errors.Is(err, store.ErrNotFound) {
 			if err := checkPriorStudies(&tx.ReadTx, study.GetSpec()); err != nil {
+				return err
+			}
+			if err := checkLedgers(&tx.ReadTx, study.GetSpec()); err != nil {
 				return err
 			}
 			if err := s.checkStudies(&tx.ReadTx); err != nil {

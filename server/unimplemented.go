@@ -15,8 +15,6 @@ import (
 // version does not support. A request that sets one is refused, never half-obeyed.
 var unimplementedFields = map[protoreflect.FullName]bool{
 	"dpareto.v1.StudySpec.random_stopping": true,
-	"dpareto.v1.StudySpec.test_ledger":     true,
-	"dpareto.v1.StudySpec.train_ledger":    true,
 }
 
 // refuseUnimplemented refuses requests that use what the server does not support.

@@ -114,6 +114,13 @@ func (s *Server) updatedStudy(ctx context.Context, id string, req *dparetov1.Upd
 	if err := checkSpecChange(before.GetSpec(), after.GetSpec()); err != nil {
 		return nil, nil, err
 	}
+	if err := checkNamesLedgers(ctx, before.GetSpec(), after.GetSpec()); err != nil {
+		return nil, nil, err
+	}
+	err = s.store.View(ctx, func(tx *store.ReadTx) error { return checkLedgers(tx, after.GetSpec()) })
+	if err != nil {
+		return nil, nil, err
+	}
 	compiled, err := spec.Compile("study.spec", after.GetSpec())
 	if err != nil {
 		return nil, nil, err
@@ -278,11 +285,15 @@ func copyField(dst, src protoreflect.Message, names []string) {
 }
 
 // checkSpecChange refuses to change what the trials so far depend on: everything but the
-// budget, the lease, early stopping, units, and domains that hold all former values.
+// budget, the lease, early stopping, units, domains that hold all former values, and a first
+// ledger to charge releases to.
 func checkSpecChange(before, after *dparetov1.StudySpec) error {
 	var fields invalid.Fields
 	allowed := proto.CloneOf(before)
 	allowed.Budget, allowed.Lease, allowed.DisableEarlyStopping = after.GetBudget(), after.GetLease(), after.GetDisableEarlyStopping()
+	if before.GetTestLedger() == "" && !isPublication(before) {
+		allowed.TestLedger = after.GetTestLedger()
+	}
 	if len(before.GetMetrics()) == len(after.GetMetrics()) {
 		for i, m := range after.GetMetrics() {
 			allowed.Metrics[i].Unit = m.GetUnit()

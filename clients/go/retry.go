@@ -36,6 +36,9 @@ var modelling = map[string]bool{
 	// Many runs to account instead.
 	dparetov1.PrivacyService_GetPrivacyLedger_FullMethodName: true,
 	dparetov1.PrivacyService_ReaccountStudy_FullMethodName:   true,
+	dparetov1.ReleaseService_ReleaseBest_FullMethodName:      true,
+	dparetov1.ReleaseService_ReleaseFront_FullMethodName:     true,
+	dparetov1.ReleaseService_SelectPrivately_FullMethodName:  true,
 }
 
 // repeatable are the methods that can be called again when it is not known whether
@@ -61,6 +64,12 @@ var repeatable = map[string]bool{
 	dparetov1.PrivacyService_CalibrateMechanism_FullMethodName: true,
 	dparetov1.PrivacyService_GetPrivacyLedger_FullMethodName:   true,
 
+	dparetov1.ReleaseService_GetLedger_FullMethodName:    true,
+	dparetov1.ReleaseService_ListLedgers_FullMethodName:  true,
+	dparetov1.ReleaseService_ListCharges_FullMethodName:  true,
+	dparetov1.ReleaseService_GetRelease_FullMethodName:   true,
+	dparetov1.ReleaseService_ListReleases_FullMethodName: true,
+
 	dparetov1.AdminService_GetServerInfo_FullMethodName: true,
 }
 
@@ -79,6 +88,12 @@ var identified = map[string]bool{
 	dparetov1.StudyService_StopTrial_FullMethodName:     true,
 
 	dparetov1.PrivacyService_ReaccountStudy_FullMethodName: true,
+
+	dparetov1.ReleaseService_CreateLedger_FullMethodName: true,
+	// Their ids are remembered with what they released, for as long as that exists.
+	dparetov1.ReleaseService_ReleaseBest_FullMethodName:     true,
+	dparetov1.ReleaseService_ReleaseFront_FullMethodName:    true,
+	dparetov1.ReleaseService_SelectPrivately_FullMethodName: true,
 }
 
 // requestID is the name of the field with the request id.

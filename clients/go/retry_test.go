@@ -260,7 +260,6 @@ func TestRepetitionsAreEqual(t *testing.T) {
 func TestRepeatableMethods(t *testing.T) {
 	want := []string{
 		"BackupStore", "ExportStudy", "ImportStudy", "WatchStudy", // streams
-		"ReleaseBest", "ReleaseFront", "SelectPrivately", // each costs privacy
 	}
 	var once []string
 	known := 0

@@ -227,7 +227,8 @@ func openEntry(trial *dparetov1.Trial) *storev1.OpenTrialRecord {
 
 // Check reads the whole store and returns every violated invariant: records that do
 // not decode, trials without a study, indexes, counts or numbers that disagree with
-// the trials, requests without an expiry.
+// the trials, requests without an expiry, charges beyond the budget of their ledger,
+// releases that were not charged.
 func (s *Store) Check(ctx context.Context) []error {
 	var faults []error
 	faultf := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -260,6 +261,9 @@ func (s *Store) Check(ctx context.Context) []error {
 			if err != nil {
 				return err
 			}
+		}
+		if err := checkLedgers(tx, faultf); err != nil {
+			return err
 		}
 		return checkRequests(ctx, tx, faultf)
 	})

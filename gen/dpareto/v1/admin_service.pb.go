@@ -354,7 +354,7 @@ func (x *ExportStudyRequest) GetName() string {
 }
 
 // Response of ExportStudy: the study first, then its trials in ascending order of their
-// numbers, then the deleted ones.
+// numbers, then the deleted ones, then its releases in ascending order of their numbers.
 type ExportStudyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The next record.
@@ -520,6 +520,7 @@ type ExportedRecord struct {
 	//
 	//	*ExportedRecord_Study
 	//	*ExportedRecord_Trial
+	//	*ExportedRecord_Release
 	Record        isExportedRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -580,6 +581,15 @@ func (x *ExportedRecord) GetTrial() *ExportedTrial {
 	return nil
 }
 
+func (x *ExportedRecord) GetRelease() *ExportedRelease {
+	if x != nil {
+		if x, ok := x.Record.(*ExportedRecord_Release); ok {
+			return x.Release
+		}
+	}
+	return nil
+}
+
 type isExportedRecord_Record interface {
 	isExportedRecord_Record()
 }
@@ -594,9 +604,16 @@ type ExportedRecord_Trial struct {
 	Trial *ExportedTrial `protobuf:"bytes,2,opt,name=trial,proto3,oneof"`
 }
 
+type ExportedRecord_Release struct {
+	// A release.
+	Release *ExportedRelease `protobuf:"bytes,3,opt,name=release,proto3,oneof"`
+}
+
 func (*ExportedRecord_Study) isExportedRecord_Record() {}
 
 func (*ExportedRecord_Trial) isExportedRecord_Record() {}
+
+func (*ExportedRecord_Release) isExportedRecord_Record() {}
 
 // A study with what the server keeps of it beside.
 type ExportedStudy struct {
@@ -1004,103 +1021,38 @@ func (x *ExportedTrial) GetChangeTime() *timestamppb.Timestamp {
 	return nil
 }
 
-func (x *ExportedTrial) GetPrivateMode() *ExportedPrivateTrial {
-	if x != nil {
-		return x.PrivateMode
-	}
-	return nil
-}
-
-// What a trial has cost in a study with private_mode.
-type ExportedPrivateTrial struct {
+// A release with what the server keeps of it beside.
+type ExportedRelease struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What every hand-out cost the training records, in their order.
-	Charges []*ExportedTrainingCharge `protobuf:"bytes,1,rep,name=charges,proto3" json:"charges,omitempty"`
-	// Number of noisy values that were taken from it, those of earlier attempts included.
-	Values int64 `protobuf:"varint,2,opt,name=values,proto3" json:"values,omitempty"`
-	// Number of values that it may still complete with.
-	ReservedValues int64 `protobuf:"varint,3,opt,name=reserved_values,json=reservedValues,proto3" json:"reserved_values,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *ExportedPrivateTrial) Reset() {
-	*x = ExportedPrivateTrial{}
-	mi := &file_dpareto_v1_admin_service_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ExportedPrivateTrial) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ExportedPrivateTrial) ProtoMessage() {}
-
-func (x *ExportedPrivateTrial) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_admin_service_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ExportedPrivateTrial.ProtoReflect.Descriptor instead.
-func (*ExportedPrivateTrial) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *ExportedPrivateTrial) GetCharges() []*ExportedTrainingCharge {
-	if x != nil {
-		return x.Charges
-	}
-	return nil
-}
-
-func (x *ExportedPrivateTrial) GetValues() int64 {
-	if x != nil {
-		return x.Values
-	}
-	return 0
-}
-
-func (x *ExportedPrivateTrial) GetReservedValues() int64 {
-	if x != nil {
-		return x.ReservedValues
-	}
-	return 0
-}
-
-// What one hand-out of a trial cost a shard of the training records.
-type ExportedTrainingCharge struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The shard.
-	Shard int32 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
-	// The Rényi divergence of the study's order.
-	Divergence    float64 `protobuf:"fixed64,2,opt,name=divergence,proto3" json:"divergence,omitempty"`
+	// Required. The release.
+	Release *Release `protobuf:"bytes,1,opt,name=release,proto3" json:"release,omitempty"`
+	// Who asked for it; empty where the request had no id.
+	Caller string `protobuf:"bytes,2,opt,name=caller,proto3" json:"caller,omitempty"`
+	// Identifier of the request.
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// Full name of the message type of the request.
+	RequestType string `protobuf:"bytes,4,opt,name=request_type,json=requestType,proto3" json:"request_type,omitempty"`
+	// SHA-256 of the request without its id and without utilities.
+	RequestDigest []byte `protobuf:"bytes,5,opt,name=request_digest,json=requestDigest,proto3" json:"request_digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ExportedTrainingCharge) Reset() {
-	*x = ExportedTrainingCharge{}
-	mi := &file_dpareto_v1_admin_service_proto_msgTypes[16]
+func (x *ExportedRelease) Reset() {
+	*x = ExportedRelease{}
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ExportedTrainingCharge) String() string {
+func (x *ExportedRelease) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ExportedTrainingCharge) ProtoMessage() {}
+func (*ExportedRelease) ProtoMessage() {}
 
-func (x *ExportedTrainingCharge) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_admin_service_proto_msgTypes[16]
+func (x *ExportedRelease) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1111,23 +1063,44 @@ func (x *ExportedTrainingCharge) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ExportedTrainingCharge.ProtoReflect.Descriptor instead.
-func (*ExportedTrainingCharge) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{16}
+// Deprecated: Use ExportedRelease.ProtoReflect.Descriptor instead.
+func (*ExportedRelease) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{14}
 }
 
-func (x *ExportedTrainingCharge) GetShard() int32 {
+func (x *ExportedRelease) GetRelease() *Release {
 	if x != nil {
-		return x.Shard
+		return x.Release
 	}
-	return 0
+	return nil
 }
 
-func (x *ExportedTrainingCharge) GetDivergence() float64 {
+func (x *ExportedRelease) GetCaller() string {
 	if x != nil {
-		return x.Divergence
+		return x.Caller
 	}
-	return 0
+	return ""
+}
+
+func (x *ExportedRelease) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ExportedRelease) GetRequestType() string {
+	if x != nil {
+		return x.RequestType
+	}
+	return ""
+}
+
+func (x *ExportedRelease) GetRequestDigest() []byte {
+	if x != nil {
+		return x.RequestDigest
+	}
+	return nil
 }
 
 var File_dpareto_v1_admin_service_proto protoreflect.FileDescriptor
@@ -1135,7 +1108,7 @@ var File_dpareto_v1_admin_service_proto protoreflect.FileDescriptor
 const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
 	"\x1edpareto/v1/admin_service.proto\x12\n" +
-	"dpareto.v1\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x16\n" +
+	"dpareto.v1\x1a dpareto/v1/release_service.proto\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x16\n" +
 	"\x14GetServerInfoRequest\"\x95\x02\n" +
 	"\x15GetServerInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1d\n" +
@@ -1166,11 +1139,12 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\x13ImportStudyResponse\x12'\n" +
 	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyR\x05study\x12\x16\n" +
 	"\x06trials\x18\x02 \x01(\x03R\x06trials\x12\x18\n" +
-	"\aexisted\x18\x03 \x01(\bR\aexisted\"\x80\x01\n" +
+	"\aexisted\x18\x03 \x01(\bR\aexisted\"\xb9\x01\n" +
 	"\x0eExportedRecord\x121\n" +
 	"\x05study\x18\x01 \x01(\v2\x19.dpareto.v1.ExportedStudyH\x00R\x05study\x121\n" +
-	"\x05trial\x18\x02 \x01(\v2\x19.dpareto.v1.ExportedTrialH\x00R\x05trialB\b\n" +
-	"\x06record\"\xbf\x02\n" +
+	"\x05trial\x18\x02 \x01(\v2\x19.dpareto.v1.ExportedTrialH\x00R\x05trial\x127\n" +
+	"\arelease\x18\x03 \x01(\v2\x1b.dpareto.v1.ExportedReleaseH\x00R\areleaseB\b\n" +
+	"\x06record\"\xf2\x01\n" +
 	"\rExportedStudy\x12'\n" +
 	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyR\x05study\x12*\n" +
 	"\x11next_trial_number\x18\x02 \x01(\x03R\x0fnextTrialNumber\x12)\n" +
@@ -1204,17 +1178,14 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\x10completion_order\x18\x06 \x01(\x03R\x0fcompletionOrder\x12\x1a\n" +
 	"\breleases\x18\a \x01(\x03R\breleases\x12;\n" +
 	"\vchange_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"changeTime\x12C\n" +
-	"\fprivate_mode\x18\t \x01(\v2 .dpareto.v1.ExportedPrivateTrialR\vprivateMode\"\x95\x01\n" +
-	"\x14ExportedPrivateTrial\x12<\n" +
-	"\acharges\x18\x01 \x03(\v2\".dpareto.v1.ExportedTrainingChargeR\acharges\x12\x16\n" +
-	"\x06values\x18\x02 \x01(\x03R\x06values\x12'\n" +
-	"\x0freserved_values\x18\x03 \x01(\x03R\x0ereservedValues\"N\n" +
-	"\x16ExportedTrainingCharge\x12\x14\n" +
-	"\x05shard\x18\x01 \x01(\x05R\x05shard\x12\x1e\n" +
+	"changeTime\"\xc1\x01\n" +
+	"\x0fExportedRelease\x12-\n" +
+	"\arelease\x18\x01 \x01(\v2\x13.dpareto.v1.ReleaseR\arelease\x12\x16\n" +
+	"\x06caller\x18\x02 \x01(\tR\x06caller\x12\x1d\n" +
 	"\n" +
-	"divergence\x18\x02 \x01(\x01R\n" +
-	"divergence2\xda\x02\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12!\n" +
+	"\frequest_type\x18\x04 \x01(\tR\vrequestType\x12%\n" +
+	"\x0erequest_digest\x18\x05 \x01(\fR\rrequestDigest2\xda\x02\n" +
 	"\fAdminService\x12T\n" +
 	"\rGetServerInfo\x12 .dpareto.v1.GetServerInfoRequest\x1a!.dpareto.v1.GetServerInfoResponse\x12P\n" +
 	"\vBackupStore\x12\x1e.dpareto.v1.BackupStoreRequest\x1a\x1f.dpareto.v1.BackupStoreResponse0\x01\x12P\n" +
@@ -1238,25 +1209,26 @@ func file_dpareto_v1_admin_service_proto_rawDescGZIP() []byte {
 
 var file_dpareto_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_dpareto_v1_admin_service_proto_goTypes = []any{
-	(*GetServerInfoRequest)(nil),   // 0: dpareto.v1.GetServerInfoRequest
-	(*GetServerInfoResponse)(nil),  // 1: dpareto.v1.GetServerInfoResponse
-	(*AlgorithmInfo)(nil),          // 2: dpareto.v1.AlgorithmInfo
-	(*BackupStoreRequest)(nil),     // 3: dpareto.v1.BackupStoreRequest
-	(*BackupStoreResponse)(nil),    // 4: dpareto.v1.BackupStoreResponse
-	(*ExportStudyRequest)(nil),     // 5: dpareto.v1.ExportStudyRequest
-	(*ExportStudyResponse)(nil),    // 6: dpareto.v1.ExportStudyResponse
-	(*ImportStudyRequest)(nil),     // 7: dpareto.v1.ImportStudyRequest
-	(*ImportStudyResponse)(nil),    // 8: dpareto.v1.ImportStudyResponse
-	(*ExportedRecord)(nil),         // 9: dpareto.v1.ExportedRecord
-	(*ExportedStudy)(nil),          // 10: dpareto.v1.ExportedStudy
-	(*ExportedRandomStopping)(nil), // 11: dpareto.v1.ExportedRandomStopping
-	(*ExportedStagnation)(nil),     // 12: dpareto.v1.ExportedStagnation
-	(*ExportedPoint)(nil),          // 13: dpareto.v1.ExportedPoint
-	(*ExportedTrial)(nil),          // 14: dpareto.v1.ExportedTrial
-	(*timestamppb.Timestamp)(nil),  // 15: google.protobuf.Timestamp
-	(Algorithm)(0),                 // 16: dpareto.v1.Algorithm
-	(*Study)(nil),                  // 17: dpareto.v1.Study
-	(*Trial)(nil),                  // 18: dpareto.v1.Trial
+	(*GetServerInfoRequest)(nil),  // 0: dpareto.v1.GetServerInfoRequest
+	(*GetServerInfoResponse)(nil), // 1: dpareto.v1.GetServerInfoResponse
+	(*AlgorithmInfo)(nil),         // 2: dpareto.v1.AlgorithmInfo
+	(*BackupStoreRequest)(nil),    // 3: dpareto.v1.BackupStoreRequest
+	(*BackupStoreResponse)(nil),   // 4: dpareto.v1.BackupStoreResponse
+	(*ExportStudyRequest)(nil),    // 5: dpareto.v1.ExportStudyRequest
+	(*ExportStudyResponse)(nil),   // 6: dpareto.v1.ExportStudyResponse
+	(*ImportStudyRequest)(nil),    // 7: dpareto.v1.ImportStudyRequest
+	(*ImportStudyResponse)(nil),   // 8: dpareto.v1.ImportStudyResponse
+	(*ExportedRecord)(nil),        // 9: dpareto.v1.ExportedRecord
+	(*ExportedStudy)(nil),         // 10: dpareto.v1.ExportedStudy
+	(*ExportedStagnation)(nil),    // 11: dpareto.v1.ExportedStagnation
+	(*ExportedPoint)(nil),         // 12: dpareto.v1.ExportedPoint
+	(*ExportedTrial)(nil),         // 13: dpareto.v1.ExportedTrial
+	(*ExportedRelease)(nil),       // 14: dpareto.v1.ExportedRelease
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(Algorithm)(0),                // 16: dpareto.v1.Algorithm
+	(*Study)(nil),                 // 17: dpareto.v1.Study
+	(*Trial)(nil),                 // 18: dpareto.v1.Trial
+	(*Release)(nil),               // 19: dpareto.v1.Release
 }
 var file_dpareto_v1_admin_service_proto_depIdxs = []int32{
 	15, // 0: dpareto.v1.GetServerInfoResponse.start_time:type_name -> google.protobuf.Timestamp
@@ -1266,26 +1238,27 @@ var file_dpareto_v1_admin_service_proto_depIdxs = []int32{
 	9,  // 4: dpareto.v1.ImportStudyRequest.record:type_name -> dpareto.v1.ExportedRecord
 	17, // 5: dpareto.v1.ImportStudyResponse.study:type_name -> dpareto.v1.Study
 	10, // 6: dpareto.v1.ExportedRecord.study:type_name -> dpareto.v1.ExportedStudy
-	14, // 7: dpareto.v1.ExportedRecord.trial:type_name -> dpareto.v1.ExportedTrial
-	17, // 8: dpareto.v1.ExportedStudy.study:type_name -> dpareto.v1.Study
-	12, // 9: dpareto.v1.ExportedStudy.stagnation:type_name -> dpareto.v1.ExportedStagnation
-	11, // 10: dpareto.v1.ExportedStudy.random_stopping:type_name -> dpareto.v1.ExportedRandomStopping
-	13, // 11: dpareto.v1.ExportedStagnation.front:type_name -> dpareto.v1.ExportedPoint
+	13, // 7: dpareto.v1.ExportedRecord.trial:type_name -> dpareto.v1.ExportedTrial
+	14, // 8: dpareto.v1.ExportedRecord.release:type_name -> dpareto.v1.ExportedRelease
+	17, // 9: dpareto.v1.ExportedStudy.study:type_name -> dpareto.v1.Study
+	11, // 10: dpareto.v1.ExportedStudy.stagnation:type_name -> dpareto.v1.ExportedStagnation
+	12, // 11: dpareto.v1.ExportedStagnation.front:type_name -> dpareto.v1.ExportedPoint
 	18, // 12: dpareto.v1.ExportedTrial.trial:type_name -> dpareto.v1.Trial
 	15, // 13: dpareto.v1.ExportedTrial.change_time:type_name -> google.protobuf.Timestamp
-	0,  // 14: dpareto.v1.AdminService.GetServerInfo:input_type -> dpareto.v1.GetServerInfoRequest
-	3,  // 15: dpareto.v1.AdminService.BackupStore:input_type -> dpareto.v1.BackupStoreRequest
-	5,  // 16: dpareto.v1.AdminService.ExportStudy:input_type -> dpareto.v1.ExportStudyRequest
-	7,  // 17: dpareto.v1.AdminService.ImportStudy:input_type -> dpareto.v1.ImportStudyRequest
-	1,  // 18: dpareto.v1.AdminService.GetServerInfo:output_type -> dpareto.v1.GetServerInfoResponse
-	4,  // 19: dpareto.v1.AdminService.BackupStore:output_type -> dpareto.v1.BackupStoreResponse
-	6,  // 20: dpareto.v1.AdminService.ExportStudy:output_type -> dpareto.v1.ExportStudyResponse
-	8,  // 21: dpareto.v1.AdminService.ImportStudy:output_type -> dpareto.v1.ImportStudyResponse
-	18, // [18:22] is the sub-list for method output_type
-	14, // [14:18] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	19, // 14: dpareto.v1.ExportedRelease.release:type_name -> dpareto.v1.Release
+	0,  // 15: dpareto.v1.AdminService.GetServerInfo:input_type -> dpareto.v1.GetServerInfoRequest
+	3,  // 16: dpareto.v1.AdminService.BackupStore:input_type -> dpareto.v1.BackupStoreRequest
+	5,  // 17: dpareto.v1.AdminService.ExportStudy:input_type -> dpareto.v1.ExportStudyRequest
+	7,  // 18: dpareto.v1.AdminService.ImportStudy:input_type -> dpareto.v1.ImportStudyRequest
+	1,  // 19: dpareto.v1.AdminService.GetServerInfo:output_type -> dpareto.v1.GetServerInfoResponse
+	4,  // 20: dpareto.v1.AdminService.BackupStore:output_type -> dpareto.v1.BackupStoreResponse
+	6,  // 21: dpareto.v1.AdminService.ExportStudy:output_type -> dpareto.v1.ExportStudyResponse
+	8,  // 22: dpareto.v1.AdminService.ImportStudy:output_type -> dpareto.v1.ImportStudyResponse
+	19, // [19:23] is the sub-list for method output_type
+	15, // [15:19] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_admin_service_proto_init() }
@@ -1293,11 +1266,13 @@ func file_dpareto_v1_admin_service_proto_init() {
 	if File_dpareto_v1_admin_service_proto != nil {
 		return
 	}
+	file_dpareto_v1_release_service_proto_init()
 	file_dpareto_v1_study_proto_init()
 	file_dpareto_v1_trial_proto_init()
 	file_dpareto_v1_admin_service_proto_msgTypes[9].OneofWrappers = []any{
 		(*ExportedRecord_Study)(nil),
 		(*ExportedRecord_Trial)(nil),
+		(*ExportedRecord_Release)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -104,33 +104,39 @@ const (
 	// after the other from the outputs of earlier ones (see GetPrivacyLedger). Refused in
 	// specs.
 	Accountant_ACCOUNTANT_RDP_ODOMETER Accountant = 9
+	// A running account of (ε, δ) guarantees that are chosen one after the other from the
+	// outputs of earlier ones (Whitehouse, Ramdas, Rogers and Wu 2023), of ledgers. Refused in
+	// specs.
+	Accountant_ACCOUNTANT_ADAPTIVE_COMPOSITION Accountant = 10
 )
 
 // Enum value maps for Accountant.
 var (
 	Accountant_name = map[int32]string{
-		0: "ACCOUNTANT_UNSPECIFIED",
-		1: "ACCOUNTANT_TIGHTEST",
-		2: "ACCOUNTANT_RDP",
-		3: "ACCOUNTANT_PLD",
-		4: "ACCOUNTANT_PURE",
-		5: "ACCOUNTANT_EXACT",
-		6: "ACCOUNTANT_GDP",
-		7: "ACCOUNTANT_PURE_ADVANCED",
-		8: "ACCOUNTANT_PURE_OPTIMAL",
-		9: "ACCOUNTANT_RDP_ODOMETER",
+		0:  "ACCOUNTANT_UNSPECIFIED",
+		1:  "ACCOUNTANT_TIGHTEST",
+		2:  "ACCOUNTANT_RDP",
+		3:  "ACCOUNTANT_PLD",
+		4:  "ACCOUNTANT_PURE",
+		5:  "ACCOUNTANT_EXACT",
+		6:  "ACCOUNTANT_GDP",
+		7:  "ACCOUNTANT_PURE_ADVANCED",
+		8:  "ACCOUNTANT_PURE_OPTIMAL",
+		9:  "ACCOUNTANT_RDP_ODOMETER",
+		10: "ACCOUNTANT_ADAPTIVE_COMPOSITION",
 	}
 	Accountant_value = map[string]int32{
-		"ACCOUNTANT_UNSPECIFIED":   0,
-		"ACCOUNTANT_TIGHTEST":      1,
-		"ACCOUNTANT_RDP":           2,
-		"ACCOUNTANT_PLD":           3,
-		"ACCOUNTANT_PURE":          4,
-		"ACCOUNTANT_EXACT":         5,
-		"ACCOUNTANT_GDP":           6,
-		"ACCOUNTANT_PURE_ADVANCED": 7,
-		"ACCOUNTANT_PURE_OPTIMAL":  8,
-		"ACCOUNTANT_RDP_ODOMETER":  9,
+		"ACCOUNTANT_UNSPECIFIED":          0,
+		"ACCOUNTANT_TIGHTEST":             1,
+		"ACCOUNTANT_RDP":                  2,
+		"ACCOUNTANT_PLD":                  3,
+		"ACCOUNTANT_PURE":                 4,
+		"ACCOUNTANT_EXACT":                5,
+		"ACCOUNTANT_GDP":                  6,
+		"ACCOUNTANT_PURE_ADVANCED":        7,
+		"ACCOUNTANT_PURE_OPTIMAL":         8,
+		"ACCOUNTANT_RDP_ODOMETER":         9,
+		"ACCOUNTANT_ADAPTIVE_COMPOSITION": 10,
 	}
 )
 
@@ -1870,7 +1876,7 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\tAdjacency\x12\x19\n" +
 	"\x15ADJACENCY_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14ADJACENCY_ADD_REMOVE\x10\x01\x12\x19\n" +
-	"\x15ADJACENCY_REPLACE_ONE\x10\x02*\x80\x02\n" +
+	"\x15ADJACENCY_REPLACE_ONE\x10\x02*\xa5\x02\n" +
 	"\n" +
 	"Accountant\x12\x1a\n" +
 	"\x16ACCOUNTANT_UNSPECIFIED\x10\x00\x12\x17\n" +
@@ -1882,7 +1888,9 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x0eACCOUNTANT_GDP\x10\x06\x12\x1c\n" +
 	"\x18ACCOUNTANT_PURE_ADVANCED\x10\a\x12\x1b\n" +
 	"\x17ACCOUNTANT_PURE_OPTIMAL\x10\b\x12\x1b\n" +
-	"\x17ACCOUNTANT_RDP_ODOMETER\x10\t*Y\n" +
+	"\x17ACCOUNTANT_RDP_ODOMETER\x10\t\x12#\n" +
+	"\x1fACCOUNTANT_ADAPTIVE_COMPOSITION\x10\n" +
+	"*Y\n" +
 	"\n" +
 	"Conversion\x12\x1a\n" +
 	"\x16CONVERSION_UNSPECIFIED\x10\x00\x12\x16\n" +

@@ -40,8 +40,9 @@ type Ledger struct {
 	// Required. The adjacency of all guarantees. ADJACENCY_REPLACE_ONE for datasets that
 	// results are evaluated on.
 	Adjacency Adjacency `protobuf:"varint,7,opt,name=adjacency,proto3,enum=dpareto.v1.Adjacency" json:"adjacency,omitempty"`
-	// Output only. What is spent: an account of the charges so far. It may depend on
-	// results; the guarantee for the whole ledger is the declared one.
+	// Output only. What is spent: an account of the charges so far, whose δ includes the
+	// slack of the composition where it is used. It may depend on results; the guarantee for
+	// the whole ledger is the declared one.
 	Spent *PrivacyGuarantee `protobuf:"bytes,8,opt,name=spent,proto3" json:"spent,omitempty"`
 	// Output only. Number of charges.
 	Charges int64 `protobuf:"varint,9,opt,name=charges,proto3" json:"charges,omitempty"`
@@ -285,7 +286,11 @@ type Release struct {
 	// Output only. Number of the study's revision that it was made from.
 	StudyRevision int64 `protobuf:"varint,12,opt,name=study_revision,json=studyRevision,proto3" json:"study_revision,omitempty"`
 	// Output only. Index of the selected candidate, from 0, of SelectPrivately.
-	Index         *int64 `protobuf:"varint,13,opt,name=index,proto3,oneof" json:"index,omitempty"`
+	Index *int64 `protobuf:"varint,13,opt,name=index,proto3,oneof" json:"index,omitempty"`
+	// Output only. What a reader of the release must know. Codes: SELECTION_BIAS,
+	// UNSUCCESSFUL_TRIALS, CONSTRAINTS_NOT_APPLIED, UNKNOWN_TRAINING_COST, NOTHING_WITHIN_BOUNDS,
+	// LARGE_NOISE, LARGE_DELTA.
+	Warnings      []*Warning `protobuf:"bytes,14,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -409,6 +414,13 @@ func (x *Release) GetIndex() int64 {
 		return *x.Index
 	}
 	return 0
+}
+
+func (x *Release) GetWarnings() []*Warning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
 }
 
 // A published configuration.
@@ -913,7 +925,7 @@ type ReleaseBestRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Required. The id of the reported objective to optimise, in [0, 1].
 	Metric string `protobuf:"bytes,2,opt,name=metric,proto3" json:"metric,omitempty"`
-	// Bounds on computed metrics, by id.
+	// Upper bounds on computed metrics, by id, finite.
 	AtMost map[string]float64 `protobuf:"bytes,3,rep,name=at_most,json=atMost,proto3" json:"at_most,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// Required, positive, for studies with fixed configurations; refused where the release
 	// costs nothing more. ε of the release.
@@ -1551,7 +1563,7 @@ const file_dpareto_v1_release_service_proto_rawDesc = "" +
 	"\tstudy_uid\x18\x04 \x01(\tR\bstudyUid\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12;\n" +
 	"\vcreate_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\"\xb1\x04\n" +
+	"createTime\"\xe2\x04\n" +
 	"\aRelease\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12:\n" +
 	"\tguarantee\x18\x02 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\tguarantee\x12\x1a\n" +
@@ -1568,7 +1580,8 @@ const file_dpareto_v1_release_service_proto_rawDesc = "" +
 	" \x01(\tR\x06ledger\x128\n" +
 	"\x18noise_standard_deviation\x18\v \x01(\x01R\x16noiseStandardDeviation\x12%\n" +
 	"\x0estudy_revision\x18\f \x01(\x03R\rstudyRevision\x12\x19\n" +
-	"\x05index\x18\r \x01(\x03H\x00R\x05index\x88\x01\x01B\b\n" +
+	"\x05index\x18\r \x01(\x03H\x00R\x05index\x88\x01\x01\x12/\n" +
+	"\bwarnings\x18\x0e \x03(\v2\x13.dpareto.v1.WarningR\bwarningsB\b\n" +
 	"\x06_index\"\xd1\x03\n" +
 	"\rReleasedPoint\x12I\n" +
 	"\n" +
@@ -1713,8 +1726,9 @@ var file_dpareto_v1_release_service_proto_goTypes = []any{
 	(Adjacency)(0),                  // 26: dpareto.v1.Adjacency
 	(*PrivacyGuarantee)(nil),        // 27: dpareto.v1.PrivacyGuarantee
 	(*timestamppb.Timestamp)(nil),   // 28: google.protobuf.Timestamp
-	(SelectionMethod)(0),            // 29: dpareto.v1.SelectionMethod
-	(*Value)(nil),                   // 30: dpareto.v1.Value
+	(*Warning)(nil),                 // 29: dpareto.v1.Warning
+	(SelectionMethod)(0),            // 30: dpareto.v1.SelectionMethod
+	(*Value)(nil),                   // 31: dpareto.v1.Value
 }
 var file_dpareto_v1_release_service_proto_depIdxs = []int32{
 	26, // 0: dpareto.v1.Ledger.adjacency:type_name -> dpareto.v1.Adjacency
@@ -1726,46 +1740,47 @@ var file_dpareto_v1_release_service_proto_depIdxs = []int32{
 	3,  // 6: dpareto.v1.Release.points:type_name -> dpareto.v1.ReleasedPoint
 	28, // 7: dpareto.v1.Release.create_time:type_name -> google.protobuf.Timestamp
 	27, // 8: dpareto.v1.Release.training_guarantee:type_name -> dpareto.v1.PrivacyGuarantee
-	22, // 9: dpareto.v1.ReleasedPoint.parameters:type_name -> dpareto.v1.ReleasedPoint.ParametersEntry
-	23, // 10: dpareto.v1.ReleasedPoint.values:type_name -> dpareto.v1.ReleasedPoint.ValuesEntry
-	24, // 11: dpareto.v1.ReleasedPoint.standard_deviations:type_name -> dpareto.v1.ReleasedPoint.StandardDeviationsEntry
-	0,  // 12: dpareto.v1.CreateLedgerRequest.ledger:type_name -> dpareto.v1.Ledger
-	0,  // 13: dpareto.v1.CreateLedgerResponse.ledger:type_name -> dpareto.v1.Ledger
-	0,  // 14: dpareto.v1.GetLedgerResponse.ledger:type_name -> dpareto.v1.Ledger
-	0,  // 15: dpareto.v1.ListLedgersResponse.ledgers:type_name -> dpareto.v1.Ledger
-	1,  // 16: dpareto.v1.ListChargesResponse.charges:type_name -> dpareto.v1.Charge
-	25, // 17: dpareto.v1.ReleaseBestRequest.at_most:type_name -> dpareto.v1.ReleaseBestRequest.AtMostEntry
-	2,  // 18: dpareto.v1.ReleaseBestResponse.release:type_name -> dpareto.v1.Release
-	2,  // 19: dpareto.v1.ReleaseFrontResponse.release:type_name -> dpareto.v1.Release
-	29, // 20: dpareto.v1.SelectPrivatelyRequest.method:type_name -> dpareto.v1.SelectionMethod
-	27, // 21: dpareto.v1.SelectPrivatelyResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
-	2,  // 22: dpareto.v1.SelectPrivatelyResponse.release:type_name -> dpareto.v1.Release
-	2,  // 23: dpareto.v1.GetReleaseResponse.release:type_name -> dpareto.v1.Release
-	2,  // 24: dpareto.v1.ListReleasesResponse.releases:type_name -> dpareto.v1.Release
-	30, // 25: dpareto.v1.ReleasedPoint.ParametersEntry.value:type_name -> dpareto.v1.Value
-	4,  // 26: dpareto.v1.ReleaseService.CreateLedger:input_type -> dpareto.v1.CreateLedgerRequest
-	6,  // 27: dpareto.v1.ReleaseService.GetLedger:input_type -> dpareto.v1.GetLedgerRequest
-	8,  // 28: dpareto.v1.ReleaseService.ListLedgers:input_type -> dpareto.v1.ListLedgersRequest
-	10, // 29: dpareto.v1.ReleaseService.ListCharges:input_type -> dpareto.v1.ListChargesRequest
-	12, // 30: dpareto.v1.ReleaseService.ReleaseBest:input_type -> dpareto.v1.ReleaseBestRequest
-	14, // 31: dpareto.v1.ReleaseService.ReleaseFront:input_type -> dpareto.v1.ReleaseFrontRequest
-	16, // 32: dpareto.v1.ReleaseService.SelectPrivately:input_type -> dpareto.v1.SelectPrivatelyRequest
-	18, // 33: dpareto.v1.ReleaseService.GetRelease:input_type -> dpareto.v1.GetReleaseRequest
-	20, // 34: dpareto.v1.ReleaseService.ListReleases:input_type -> dpareto.v1.ListReleasesRequest
-	5,  // 35: dpareto.v1.ReleaseService.CreateLedger:output_type -> dpareto.v1.CreateLedgerResponse
-	7,  // 36: dpareto.v1.ReleaseService.GetLedger:output_type -> dpareto.v1.GetLedgerResponse
-	9,  // 37: dpareto.v1.ReleaseService.ListLedgers:output_type -> dpareto.v1.ListLedgersResponse
-	11, // 38: dpareto.v1.ReleaseService.ListCharges:output_type -> dpareto.v1.ListChargesResponse
-	13, // 39: dpareto.v1.ReleaseService.ReleaseBest:output_type -> dpareto.v1.ReleaseBestResponse
-	15, // 40: dpareto.v1.ReleaseService.ReleaseFront:output_type -> dpareto.v1.ReleaseFrontResponse
-	17, // 41: dpareto.v1.ReleaseService.SelectPrivately:output_type -> dpareto.v1.SelectPrivatelyResponse
-	19, // 42: dpareto.v1.ReleaseService.GetRelease:output_type -> dpareto.v1.GetReleaseResponse
-	21, // 43: dpareto.v1.ReleaseService.ListReleases:output_type -> dpareto.v1.ListReleasesResponse
-	35, // [35:44] is the sub-list for method output_type
-	26, // [26:35] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	29, // 9: dpareto.v1.Release.warnings:type_name -> dpareto.v1.Warning
+	22, // 10: dpareto.v1.ReleasedPoint.parameters:type_name -> dpareto.v1.ReleasedPoint.ParametersEntry
+	23, // 11: dpareto.v1.ReleasedPoint.values:type_name -> dpareto.v1.ReleasedPoint.ValuesEntry
+	24, // 12: dpareto.v1.ReleasedPoint.standard_deviations:type_name -> dpareto.v1.ReleasedPoint.StandardDeviationsEntry
+	0,  // 13: dpareto.v1.CreateLedgerRequest.ledger:type_name -> dpareto.v1.Ledger
+	0,  // 14: dpareto.v1.CreateLedgerResponse.ledger:type_name -> dpareto.v1.Ledger
+	0,  // 15: dpareto.v1.GetLedgerResponse.ledger:type_name -> dpareto.v1.Ledger
+	0,  // 16: dpareto.v1.ListLedgersResponse.ledgers:type_name -> dpareto.v1.Ledger
+	1,  // 17: dpareto.v1.ListChargesResponse.charges:type_name -> dpareto.v1.Charge
+	25, // 18: dpareto.v1.ReleaseBestRequest.at_most:type_name -> dpareto.v1.ReleaseBestRequest.AtMostEntry
+	2,  // 19: dpareto.v1.ReleaseBestResponse.release:type_name -> dpareto.v1.Release
+	2,  // 20: dpareto.v1.ReleaseFrontResponse.release:type_name -> dpareto.v1.Release
+	30, // 21: dpareto.v1.SelectPrivatelyRequest.method:type_name -> dpareto.v1.SelectionMethod
+	27, // 22: dpareto.v1.SelectPrivatelyResponse.guarantee:type_name -> dpareto.v1.PrivacyGuarantee
+	2,  // 23: dpareto.v1.SelectPrivatelyResponse.release:type_name -> dpareto.v1.Release
+	2,  // 24: dpareto.v1.GetReleaseResponse.release:type_name -> dpareto.v1.Release
+	2,  // 25: dpareto.v1.ListReleasesResponse.releases:type_name -> dpareto.v1.Release
+	31, // 26: dpareto.v1.ReleasedPoint.ParametersEntry.value:type_name -> dpareto.v1.Value
+	4,  // 27: dpareto.v1.ReleaseService.CreateLedger:input_type -> dpareto.v1.CreateLedgerRequest
+	6,  // 28: dpareto.v1.ReleaseService.GetLedger:input_type -> dpareto.v1.GetLedgerRequest
+	8,  // 29: dpareto.v1.ReleaseService.ListLedgers:input_type -> dpareto.v1.ListLedgersRequest
+	10, // 30: dpareto.v1.ReleaseService.ListCharges:input_type -> dpareto.v1.ListChargesRequest
+	12, // 31: dpareto.v1.ReleaseService.ReleaseBest:input_type -> dpareto.v1.ReleaseBestRequest
+	14, // 32: dpareto.v1.ReleaseService.ReleaseFront:input_type -> dpareto.v1.ReleaseFrontRequest
+	16, // 33: dpareto.v1.ReleaseService.SelectPrivately:input_type -> dpareto.v1.SelectPrivatelyRequest
+	18, // 34: dpareto.v1.ReleaseService.GetRelease:input_type -> dpareto.v1.GetReleaseRequest
+	20, // 35: dpareto.v1.ReleaseService.ListReleases:input_type -> dpareto.v1.ListReleasesRequest
+	5,  // 36: dpareto.v1.ReleaseService.CreateLedger:output_type -> dpareto.v1.CreateLedgerResponse
+	7,  // 37: dpareto.v1.ReleaseService.GetLedger:output_type -> dpareto.v1.GetLedgerResponse
+	9,  // 38: dpareto.v1.ReleaseService.ListLedgers:output_type -> dpareto.v1.ListLedgersResponse
+	11, // 39: dpareto.v1.ReleaseService.ListCharges:output_type -> dpareto.v1.ListChargesResponse
+	13, // 40: dpareto.v1.ReleaseService.ReleaseBest:output_type -> dpareto.v1.ReleaseBestResponse
+	15, // 41: dpareto.v1.ReleaseService.ReleaseFront:output_type -> dpareto.v1.ReleaseFrontResponse
+	17, // 42: dpareto.v1.ReleaseService.SelectPrivately:output_type -> dpareto.v1.SelectPrivatelyResponse
+	19, // 43: dpareto.v1.ReleaseService.GetRelease:output_type -> dpareto.v1.GetReleaseResponse
+	21, // 44: dpareto.v1.ReleaseService.ListReleases:output_type -> dpareto.v1.ListReleasesResponse
+	36, // [36:45] is the sub-list for method output_type
+	27, // [27:36] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_release_service_proto_init() }

@@ -1,0 +1,337 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/selection"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// ReleaseBest implements ReleaseService.
+func (s *releaseService) ReleaseBest(ctx context.Context, req *dparetov1.ReleaseBestRequest) (*dparetov1.ReleaseBestResponse, error) {
+	id, err := parseStudyName("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	r, err := newReleaseRequest(ctx, req.GetName(), req)
+	if err != nil {
+		return nil, err
+	}
+	release, err := s.released(ctx, r)
+	if err == nil && release == nil {
+		release, err = s.releaseBest(ctx, r, id, req)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &dparetov1.ReleaseBestResponse{Release: release}, nil
+}
+
+// releaseBest makes a release and publishes it.
+func (s *Server) releaseBest(ctx context.Context, r *releaseRequest, id string, req *dparetov1.ReleaseBestRequest) (*dparetov1.Release, error) {
+	study, stopped, err := s.studyToRelease(ctx, id, r.parent, func(tx *store.ReadTx, record *storev1.StudyRecord) (*dparetov1.Release, error) {
+		return s.bestOfRandomStopping(ctx, tx, id, record)
+	})
+	if err != nil {
+		return nil, err
+	}
+	cached, err := s.studies.get(study)
+	if err != nil {
+		return nil, err
+	}
+	want, err := bestOf(cached.compiled, req)
+	if err != nil {
+		return nil, err
+	}
+	var d *draft
+	switch {
+	case stopped != nil:
+		if id := study.GetSpec().GetRandomStopping().GetMetric(); req.GetMetric() != id || len(want.atMost) > 0 {
+			return nil, invalid.Field("metric", "must be %q, without bounds: the study chose its best trial by it", id)
+		}
+		stopped.StudyRevision = study.GetRevision()
+		d = &draft{release: stopped, studyUID: study.GetUid()}
+	case study.GetSpec().GetPrivateMode() != nil:
+		d, err = s.bestOfPrivate(ctx, id, want)
+	default:
+		d, err = s.bestOfFixed(ctx, id, want, req.GetEpsilon())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.publish(ctx, r, d)
+}
+
+// studyToRelease returns a study, and the release of one with random stopping, which is read
+// in the same transaction.
+func (s *Server) studyToRelease(ctx context.Context, id, name string, stopped func(*store.ReadTx, *storev1.StudyRecord) (*dparetov1.Release, error)) (study *dparetov1.Study, release *dparetov1.Release, err error) {
+	err = s.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := findStudy(tx, id)
+		if err != nil {
+			return err
+		}
+		study = record.GetStudy()
+		if study.GetSpec().GetRandomStopping() != nil {
+			release, err = stopped(tx, record)
+		}
+		return err
+	})
+	return study, release, err
+}
+
+// bestRequest is what the best is.
+type bestRequest struct {
+	metric    string
+	objective int                // its index
+	atMost    map[string]float64 // bounds on computed metrics by id
+}
+
+// bestOf converts a request.
+func bestOf(compiled *spec.Study, req *dparetov1.ReleaseBestRequest) (bestRequest, error) {
+	b := bestRequest{metric: req.GetMetric(), atMost: req.GetAtMost()}
+	b.objective = slices.Index(compiled.Objectives(), b.metric)
+	var fields invalid.Fields
+	if b.objective < 0 || compiled.Problem.Objectives[b.objective].Known != nil {
+		fields.Addf("metric", "must be the id of a reported objective of the study, is %.100q", b.metric)
+	}
+	computed := computedMetrics(compiled.Spec)
+	for _, id := range slices.Sorted(maps.Keys(b.atMost)) {
+		field, bound := fmt.Sprintf("at_most[%q]", id), b.atMost[id]
+		switch {
+		case !slices.Contains(computed, id):
+			fields.Addf(field, "is not a computed metric of the study: %v are; a bound on a measured one would depend on the data", computed)
+		case math.IsNaN(bound) || math.IsInf(bound, 0):
+			fields.Addf(field, "must be finite, is %g", bound)
+		}
+	}
+	if e := req.GetEpsilon(); isPublication(compiled.Spec) && e != 0 {
+		fields.Addf("epsilon", "must be unset: all that the study publishes is paid, is %g", e)
+	} else if !isPublication(compiled.Spec) {
+		checkPositive("epsilon", e, &fields)
+	}
+	return b, fields.Err()
+}
+
+// computedMetrics returns the ids of the metrics that are computed.
+func computedMetrics(spec *dparetov1.StudySpec) []string {
+	var ids []string
+	for _, m := range spec.GetMetrics() {
+		if m.GetComputed() != nil {
+			ids = append(ids, m.GetId())
+		}
+	}
+	return ids
+}
+
+// isWithin reports whether the computed metrics of a configuration are within bounds.
+func (r *results) isWithin(c *configuration, atMost map[string]float64) bool {
+	metrics := r.measurements[c.measurements[0]].measurement.GetMetrics()
+	for id, bound := range atMost {
+		if value := metrics[id]; value == nil || value.Value == nil || !(value.GetValue() <= bound) {
+			return false
+		}
+	}
+	return true
+}
+
+// bestOfFixed chooses among the configurations of a fixed design by permute-and-flip.
+func (s *Server) bestOfFixed(ctx context.Context, id string, want bestRequest, epsilon float64) (*draft, error) {
+	f, err := s.fixedResults(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.checkMetric(want.metric); err != nil {
+		return nil, err
+	}
+	var candidates []*configuration
+	var utilities []float64
+	for _, c := range f.candidates() {
+		if !f.isWithin(c, want.atMost) {
+			continue
+		}
+		utility := clipped(f.mean(c, want.objective))
+		if f.compiled.Problem.Objectives[want.objective].Goal == suggest.Minimize {
+			utility = 1 - utility
+		}
+		candidates, utilities = append(candidates, c), append(utilities, utility)
+	}
+	guarantee := &dparetov1.PrivacyGuarantee{
+		Epsilon:     epsilon,
+		Adjacency:   dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
+		Accountant:  dparetov1.Accountant_ACCOUNTANT_PURE,
+		Steps:       1,
+		Assumptions: f.assumptions(want.metric),
+	}
+	d, err := f.draft(ctx, guarantee)
+	if err != nil {
+		return nil, err
+	}
+	d.release.Mechanism = fmt.Sprintf("permute-and-flip among %d configurations", len(candidates))
+	d.reason = "best " + want.metric + ", " + d.release.GetMechanism()
+	if len(candidates) == 0 {
+		return nothingWithin(d), nil
+	}
+	if _, err := s.affordable(ctx, d.release.GetLedger(), d.field, guarantee); err != nil {
+		return nil, err
+	}
+	selected, err := selection.Select(s.entropy, privacy.PermuteAndFlip, utilities, 1/float64(f.records), epsilon)
+	if err != nil {
+		return nil, invalid.Field("epsilon", "%v", err)
+	}
+	d.release.Points = []*dparetov1.ReleasedPoint{f.releasedPoint(candidates[selected], nil)}
+	return d, nil
+}
+
+// nothingWithin makes a release of one that found no candidate, which the bounds and the
+// design alone decided: it says nothing of the data and costs nothing.
+func nothingWithin(d *draft) *draft {
+	d.release.Ledger = ""
+	d.release.Guarantee.Epsilon, d.release.Guarantee.Delta = 0, 0
+	d.release.Warnings = append(d.release.Warnings, &dparetov1.Warning{
+		Code: warnNothingWithin, Message: "no configuration that was measured is within the bounds",
+	})
+	return d
+}
+
+// clipped returns a value in [0, 1], 0 for none.
+func clipped(x float64) float64 {
+	if !(x > 0) {
+		return 0
+	}
+	return min(x, 1)
+}
+
+// bestOfPrivate chooses from the posterior front of a study of noisy values.
+func (s *Server) bestOfPrivate(ctx context.Context, id string, want bestRequest) (*draft, error) {
+	r, err := s.results(ctx, id, false)
+	if err != nil {
+		return nil, err
+	}
+	points, err := r.noisyFront(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := r.privateDraft(fmt.Sprintf("the posterior median of %s on the front of a model of noisy values", want.metric))
+	best, lowest := -1, math.Inf(1)
+	for i, p := range points {
+		if !r.isWithin(p.configuration, want.atMost) {
+			continue
+		}
+		if cost := r.cost(medians(p.estimate))[want.objective]; cost < lowest {
+			best, lowest = i, cost
+		}
+	}
+	if best < 0 {
+		d.release.Warnings = append(d.release.Warnings, &dparetov1.Warning{
+			Code: warnNothingWithin, Message: "no configuration on the front is within the bounds",
+		})
+		return d, nil
+	}
+	d.release.Points = []*dparetov1.ReleasedPoint{r.releasedPoint(points[best].configuration, points[best].estimate)}
+	return d, nil
+}
+
+// noisyPoint is a configuration on the posterior front.
+type noisyPoint struct {
+	configuration *configuration
+	estimate      *suggest.Estimate
+}
+
+// noisyFront returns the posterior front of results, in the order of its costs.
+func (r *results) noisyFront(ctx context.Context) ([]noisyPoint, error) {
+	fitted, err := r.fitted(ctx)
+	if errors.Is(err, suggest.ErrNoData) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.frontOf(fitted.model.Estimates(), func(e *suggest.Estimate) *configuration {
+		return &fitted.configurations[fitted.measurements[e.Evaluations[0]].configuration]
+	}), nil
+}
+
+// frontOf returns the configurations on a front of estimates, in the order of their costs.
+func (r *results) frontOf(estimates []suggest.Estimate, configurationOf func(*suggest.Estimate) *configuration) []noisyPoint {
+	var points []noisyPoint
+	for i := range estimates {
+		if e := &estimates[i]; e.OnFront {
+			points = append(points, noisyPoint{configurationOf(e), e})
+		}
+	}
+	slices.SortStableFunc(points, func(a, b noisyPoint) int {
+		return slices.Compare(r.cost(medians(a.estimate)), r.cost(medians(b.estimate)))
+	})
+	return points
+}
+
+// privateDraft returns a release of a study of noisy values: what is computed from them
+// costs nothing more.
+func (r *results) privateDraft(mechanism string) *draft {
+	publication := r.study.GetPublication()
+	return &draft{
+		studyUID: r.study.GetUid(),
+		release: &dparetov1.Release{
+			Guarantee:              publication.GetTest(),
+			TrainingGuarantee:      publication.GetTrain(),
+			Protects:               fmt.Sprintf("guarantee: the %d test records; training_guarantee: the training records; each of them, against everything that the study ever publishes", r.study.GetSpec().GetPrivateMode().GetTestSetSize()),
+			Assumptions:            publication.GetAssumptions(),
+			NotCovered:             publication.GetNotCovered(),
+			Mechanism:              mechanism,
+			NoiseStandardDeviation: publication.GetNoiseStandardDeviation(),
+			StudyRevision:          r.study.GetRevision(),
+		},
+	}
+}
+
+// releasedPoint returns the configuration, its computed metrics, and what a model of noisy
+// values says of the others, if there is one.
+func (r *results) releasedPoint(c *configuration, estimate *suggest.Estimate) *dparetov1.ReleasedPoint {
+	point := &dparetov1.ReleasedPoint{
+		Parameters:         r.compiled.Values(c.point),
+		Values:             make(map[string]float64),
+		StandardDeviations: make(map[string]float64),
+	}
+	metrics := r.measurements[c.measurements[0]].measurement.GetMetrics()
+	for _, id := range computedMetrics(r.study.GetSpec()) {
+		if value := metrics[id]; value != nil && value.Value != nil {
+			point.Values[id] = value.GetValue()
+		}
+	}
+	if estimate == nil {
+		return point
+	}
+	for j, id := range r.compiled.Objectives() {
+		if r.compiled.Problem.Objectives[j].Known == nil {
+			p := estimate.Predictions[j]
+			point.Values[id] = p.Median
+			point.StandardDeviations[id] = (p.Upper - p.Lower) / (2 * normalQuantile95)
+		}
+	}
+	return point
+}
+
+// normalQuantile95 is the 95 % quantile of the normal law: intervals of 90 % are twice as
+// many standard deviations wide.
+const normalQuantile95 = 1.6448536269514722
+
+// unfixed is the error of a study whose trials results may have decided.
+func unfixed(study, why string) error {
+	return status.Errorf(codes.FailedPrecondition, "%s: %s, so that no choice among its trials has a guarantee for the test records. "+
+		"What can be published: a study with private_mode; a study of a random, quasi-random or grid design with a fixed number of trials, when it is complete; "+
+		"the choice among candidates that were fixed beforehand, by SelectPrivately", study, why)
+}

@@ -1,0 +1,233 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// largeNoise is the standard deviation of noise, of values in [0, 1], from which on a
+// release warns that it says little.
+const largeNoise = 0.05
+
+// ReleaseFront implements ReleaseService.
+func (s *releaseService) ReleaseFront(ctx context.Context, req *dparetov1.ReleaseFrontRequest) (*dparetov1.ReleaseFrontResponse, error) {
+	id, err := parseStudyName("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	r, err := newReleaseRequest(ctx, req.GetName(), req)
+	if err != nil {
+		return nil, err
+	}
+	release, err := s.released(ctx, r)
+	if err == nil && release == nil {
+		release, err = s.releaseFront(ctx, r, id, req)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &dparetov1.ReleaseFrontResponse{Release: release}, nil
+}
+
+// releaseFront makes a release and publishes it.
+func (s *Server) releaseFront(ctx context.Context, r *releaseRequest, id string, req *dparetov1.ReleaseFrontRequest) (*dparetov1.Release, error) {
+	study, _, err := s.studyToRelease(ctx, id, r.parent, func(*store.ReadTx, *storev1.StudyRecord) (*dparetov1.Release, error) {
+		return nil, status.Errorf(codes.FailedPrecondition, "%s has random_stopping: it shows its best trial alone, by ReleaseBest", r.parent)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := checkFrontBudget(study.GetSpec(), req); err != nil {
+		return nil, err
+	}
+	var d *draft
+	if study.GetSpec().GetPrivateMode() != nil {
+		d, err = s.frontOfPrivate(ctx, id)
+	} else {
+		d, err = s.frontOfFixed(ctx, id, req.GetEpsilon(), req.GetDelta())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.publish(ctx, r, d)
+}
+
+// checkFrontBudget checks the budget of a request.
+func checkFrontBudget(spec *dparetov1.StudySpec, req *dparetov1.ReleaseFrontRequest) error {
+	var fields invalid.Fields
+	if isPublication(spec) {
+		if req.GetEpsilon() != 0 || req.GetDelta() != 0 {
+			fields.Addf("epsilon", "must be unset, as delta: all that the study publishes is paid")
+		}
+		return fields.Err()
+	}
+	checkPositive("epsilon", req.GetEpsilon(), &fields)
+	if d := req.GetDelta(); !(d > 0 && d < 1) {
+		fields.Addf("delta", "must be in (0, 1), is %g", d)
+	}
+	return fields.Err()
+}
+
+// frontOfPrivate returns the posterior front of a study of noisy values.
+func (s *Server) frontOfPrivate(ctx context.Context, id string) (*draft, error) {
+	r, err := s.results(ctx, id, false)
+	if err != nil {
+		return nil, err
+	}
+	points, err := r.noisyFront(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := r.privateDraft("the posterior front of a model of noisy values")
+	for _, p := range points {
+		d.release.Points = append(d.release.Points, r.releasedPoint(p.configuration, p.estimate))
+	}
+	d.release.Warnings = append(d.release.Warnings, frontBias())
+	return d, nil
+}
+
+// frontBias is the warning of fronts that a model chose by noisy values.
+func frontBias() *dparetov1.Warning {
+	return &dparetov1.Warning{
+		Code:    warnSelectionBias,
+		Message: "chosen by noisy values: the values are those of a model, which smoothes them, and still better on average than fresh runs",
+	}
+}
+
+// frontOfFixed adds noise to all values of a fixed design and chooses the front by a model of
+// the noisy values.
+func (s *Server) frontOfFixed(ctx context.Context, id string, epsilon, delta float64) (*draft, error) {
+	f, err := s.fixedResults(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var metrics []string
+	for j, id := range f.compiled.Objectives() {
+		if f.compiled.Problem.Objectives[j].Known == nil {
+			if err := f.checkMetric(id); err != nil {
+				return nil, err
+			}
+			metrics = append(metrics, id)
+		}
+	}
+	candidates := f.candidates()
+	values := len(metrics) * len(candidates)
+	guarantee := &dparetov1.PrivacyGuarantee{
+		Epsilon: epsilon, Delta: delta, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
+		Accountant: dparetov1.Accountant_ACCOUNTANT_GDP, Steps: int64(values),
+		Assumptions: f.assumptions(metrics...),
+	}
+	d, err := f.draft(ctx, guarantee)
+	if err != nil {
+		return nil, err
+	}
+	d.release.Mechanism = fmt.Sprintf("Gaussian noise on all %d values of %d configurations, then the front of a model of the noisy values", values, len(candidates))
+	d.reason = "front, " + d.release.GetMechanism()
+	if values == 0 {
+		return nothingWithin(d), nil
+	}
+	sigma, err := frontNoise(values, f.records, epsilon, delta)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.affordable(ctx, d.release.GetLedger(), d.field, guarantee); err != nil {
+		return nil, err
+	}
+	d.release.NoiseStandardDeviation = sigma
+	if sigma > largeNoise {
+		d.release.Warnings = append(d.release.Warnings, &dparetov1.Warning{
+			Code: warnLargeNoise, Message: fmt.Sprintf("noise of standard deviation %.2g was added to values between 0 and 1", sigma),
+		})
+	}
+	d.release.Warnings = append(d.release.Warnings, frontBias())
+	points, err := f.noised(ctx, candidates, s.entropy, sigma)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range points {
+		d.release.Points = append(d.release.Points, f.releasedPoint(p.configuration, p.estimate))
+	}
+	return d, nil
+}
+
+// frontNoise returns the standard deviation with which so many values, averages over records,
+// are (ε, δ)-DP together: one record changes each by 1/records, and so all of them by
+// √values/records in Euclidean norm. The calibration is that of Gaussian differential
+// privacy, exact, with what the grid of the noise adds (see package noise).
+func frontNoise(values int, records int64, epsilon, delta float64) (float64, error) {
+	sensitivity, root := 1/float64(records), math.Sqrt(float64(values))
+	calibrated := func(delta float64) (float64, error) {
+		multiplier, _, err := privacy.CalibrateNoise(privacy.GDP{}, func(noise float64) privacy.Mechanism {
+			return privacy.Gaussian{Sensitivity: 1, Sigma: noise, Neighbours: privacy.ReplaceOne}
+		}, 1, epsilon, delta)
+		if err != nil {
+			return 0, invalid.Field("epsilon", "%v", err)
+		}
+		sigma := multiplier * root * sensitivity
+		for range 100 {
+			enough := multiplier * root * noise.Sensitivity(sensitivity, sigma)
+			if sigma >= enough {
+				return sigma, nil
+			}
+			sigma = enough * (1 + 1e-12)
+		}
+		return 0, invalid.Field("epsilon", "is too small for %d values", values)
+	}
+	sigma, err := calibrated(delta)
+	if err != nil {
+		return 0, err
+	}
+	// Twice what the grid adds to δ, so that what it adds at the larger noise is covered.
+	surcharge := 2 * float64(values) * noise.GaussianDelta(sensitivity, sigma)
+	if !(surcharge < delta/2) {
+		return 0, invalid.Field("delta", "must exceed %g, which the grid of the noise takes", 2*surcharge)
+	}
+	return calibrated(delta - surcharge)
+}
+
+// noised adds noise to every value of candidates and returns the front of a model of nothing else.
+func (f *fixedResults) noised(ctx context.Context, candidates []*configuration, entropy *noise.Source, sigma float64) ([]noisyPoint, error) {
+	problem := *f.compiled.Problem
+	problem.Constraints, problem.Cost = nil, suggest.CostRuns // measured ones are not private
+	history := new(suggest.History)
+	for _, c := range candidates {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		e := suggest.Evaluation{
+			Point:     c.point,
+			Values:    make([]float64, len(problem.Objectives)),
+			StdErrors: make([]float64, len(problem.Objectives)),
+		}
+		for j := range problem.Objectives {
+			if problem.Objectives[j].Known != nil {
+				e.Values[j] = f.mean(c, j)
+				continue
+			}
+			e.Values[j] = clipped(entropy.Gaussian(clipped(f.mean(c, j)), sigma))
+			e.StdErrors[j] = sigma
+		}
+		history.Evaluations = append(history.Evaluations, e)
+	}
+	model, err := suggest.FitModel(ctx, &problem, history, suggest.ModelOptions{Seed: f.study.GetSeed(), ForReading: true})
+	if errors.Is(err, suggest.ErrNoData) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.frontOf(model.Estimates(), func(e *suggest.Estimate) *configuration { return candidates[e.Evaluations[0]] }), nil
+}

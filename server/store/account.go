@@ -1,0 +1,108 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
+)
+
+// ErrOverspent tells that the charges of a ledger exceed its budget, which no transaction
+// lets happen.
+var ErrOverspent = errors.New("store: the charges exceed the budget")
+
+// ChargeKey tells the charges of a ledger apart.
+type ChargeKey struct {
+	// Resource is the name of what was charged.
+	Resource string
+	// StudyUID is the uid of the study, or empty.
+	StudyUID string
+}
+
+// Account is what the charges of a ledger add up to.
+type Account struct {
+	// Filter has spent all charges. It is new for every account: spending from it changes
+	// nothing else.
+	Filter *privacy.ApproximateFilter
+	// Charges are the guarantees by what was charged.
+	Charges map[ChargeKey]*dparetov1.PrivacyGuarantee
+	// Last is the number of the last charge, and of charges: they are counted from 1.
+	Last int64
+}
+
+// Account adds up the charges of a ledger (see [privacy.ApproximateFilter]). Half of its δ
+// is the slack of the composition; the δ of the charges have to fit into the other half. The
+// error is ErrOverspent if they do not, or the ε do not.
+func (t *ReadTx) Account(ledger string, record *storev1.LedgerRecord) (*Account, error) {
+	l := record.GetLedger()
+	filter, err := privacy.NewApproximateFilter(l.GetEpsilon(), l.GetDelta(), l.GetDelta()/2, adjacencyOf(l.GetAdjacency()))
+	if err != nil {
+		return nil, fmt.Errorf("store: ledger %q: %w", ledger, err)
+	}
+	a := &Account{Filter: filter, Charges: make(map[ChargeKey]*dparetov1.PrivacyGuarantee)}
+	err = t.Charges(ledger, 0, func(number int64, record *storev1.ChargeRecord) (bool, error) {
+		c := record.GetCharge()
+		if number != a.Last+1 {
+			return false, fmt.Errorf("store: charge %d is missing", a.Last+1)
+		}
+		fits, err := a.Spend(c.GetGuarantee())
+		if err == nil && !fits {
+			err = ErrOverspent
+		}
+		a.Charges[ChargeKey{c.GetResource(), c.GetStudyUid()}] = c.GetGuarantee()
+		a.Last = number
+		return err == nil, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store: ledger %q: %w", ledger, err)
+	}
+	return a, nil
+}
+
+// Spend takes a guarantee from the account, if it fits.
+func (a *Account) Spend(g *dparetov1.PrivacyGuarantee) (bool, error) {
+	return a.Filter.Spend(privacy.Guarantee{Epsilon: g.GetEpsilon(), Delta: g.GetDelta(), Adjacency: adjacencyOf(g.GetAdjacency())}, 1)
+}
+
+// adjacencyOf converts an adjacency; of UNSPECIFIED it makes none.
+func adjacencyOf(a dparetov1.Adjacency) privacy.Adjacency {
+	switch a {
+	case dparetov1.Adjacency_ADJACENCY_ADD_REMOVE:
+		return privacy.AddRemove
+	case dparetov1.Adjacency_ADJACENCY_REPLACE_ONE:
+		return privacy.ReplaceOne
+	default:
+		return 0
+	}
+}
+
+// checkLedgers checks that the charges of every ledger are within its budget, and that every
+// release that was charged to a ledger is among its charges.
+func checkLedgers(tx *ReadTx, faultf func(string, ...any)) error {
+	charged := make(map[string]map[ChargeKey]*dparetov1.PrivacyGuarantee)
+	err := tx.Ledgers("", func(record *storev1.LedgerRecord) (bool, error) {
+		name := record.GetLedger().GetName()
+		a, err := tx.Account(ledgerID(name), record)
+		if err != nil {
+			faultf("%w", err)
+			return true, nil
+		}
+		charged[name] = a.Charges
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	err = tx.r.Scan(chargePrefix, "", func(key string, _ []byte) (bool, error) {
+		if _, err := tx.Ledger(parentOf(key, chargePrefix)); errors.Is(err, ErrNotFound) {
+			faultf("%q belongs to no ledger", key)
+		}
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	return checkReleases(tx, charged, faultf)
+}
