@@ -298,7 +298,7 @@ func (s *Server) selectPrivately(ctx context.Context, r *releaseRequest, method 
 	if err != nil {
 		return nil, err
 	}
-	index, err := selection.Select(s.entropy, method, req.GetUtilities(), req.GetSensitivity(), req.GetEpsilon())
+	index, err := selection.Select(method, s.entropy, req.GetUtilities(), req.GetSensitivity(), req.GetEpsilon())
 	if err != nil {
 		return nil, invalid.Field("epsilon", "%v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/space"
 )
 
 // Codes of the warnings of releases.
@@ -23,6 +24,10 @@ const (
 	warnLargeNoise       = "LARGE_NOISE"
 	warnLargeLedgerDelta = "LARGE_DELTA"
 )
+
+// rounding bounds what arithmetic in float64 adds to the difference of two averages of
+// numbers in [0, 1], the trainer's own included.
+const rounding = 1e-12
 
 // fixedResults are the results of a complete study whose configurations and their number
 // were fixed before any result was seen.
@@ -70,8 +75,14 @@ func (f *fixedResults) checkDesign(ctx context.Context, tx *store.ReadTx, id str
 	case d.number:
 		return unfixed(name, "the number of its trials was not fixed by budget.max_trials alone")
 	}
+	tried := new(suggest.History)
 	err := tx.Trials(id, 0, func(t *storev1.TrialRecord) (bool, error) {
 		trial := t.GetTrial()
+		point, err := pointOf(f.compiled, trial)
+		if err != nil {
+			return false, err
+		}
+		tried.Pending = append(tried.Pending, point)
 		d.see(trial)
 		if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
 			f.unsuccessful++
@@ -82,11 +93,7 @@ func (f *fixedResults) checkDesign(ctx context.Context, tx *store.ReadTx, id str
 		case d.number:
 			return false, unfixed(name, fmt.Sprintf("trial %d was handed out more than once", trial.GetNumber()))
 		}
-		ended, err := f.endedEarly(trial)
-		if err != nil {
-			return false, err
-		}
-		if ended {
+		if f.endedEarly(trial, point) {
 			return false, unfixed(name, fmt.Sprintf("trial %d ended before its planned length", trial.GetNumber()))
 		}
 		return true, ctx.Err()
@@ -100,24 +107,21 @@ func (f *fixedResults) checkDesign(ctx context.Context, tx *store.ReadTx, id str
 	if err != nil {
 		return err
 	}
-	return f.checkComplete(ctx, record)
+	return f.checkComplete(ctx, record, tried)
 }
 
 // endedEarly reports whether a trial has not run to its end, though it succeeded.
-func (f *fixedResults) endedEarly(trial *dparetov1.Trial) (bool, error) {
-	if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED || !f.compiled.Checkpoints() {
-		return false, nil
-	}
-	point, err := pointOf(f.compiled, trial)
-	return err == nil && trial.GetFinalMeasurement().GetStep() < f.compiled.LastStep(point), err
+func (f *fixedResults) endedEarly(trial *dparetov1.Trial, point space.Point) bool {
+	return trial.GetState() == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED && f.compiled.Checkpoints() &&
+		trial.GetFinalMeasurement().GetStep() < f.compiled.LastStep(point)
 }
 
 // checkComplete refuses a study that has trials to come: who publishes earlier may do so
 // because of what came so far.
-func (f *fixedResults) checkComplete(ctx context.Context, record *storev1.StudyRecord) error {
+func (f *fixedResults) checkComplete(ctx context.Context, record *storev1.StudyRecord, tried *suggest.History) error {
 	isComplete := f.server.spent(record) != ""
 	if !isComplete && f.study.GetSpec().GetAlgorithm().GetName() == dparetov1.Algorithm_ALGORITHM_GRID {
-		_, err := suggest.NewGrid().Suggest(ctx, f.compiled.Problem, new(suggest.History), suggest.Request{Count: 1, Number: record.GetNextTrialNumber()})
+		_, err := suggest.NewGrid().Suggest(ctx, f.compiled.Problem, tried, suggest.Request{Count: 1, Number: record.GetNextTrialNumber()})
 		if err != nil && !errors.Is(err, suggest.ErrExhausted) {
 			return err
 		}
@@ -184,6 +188,10 @@ func (f *fixedResults) mean(c *configuration, objective int) float64 {
 	}
 	return sum / runs
 }
+
+// sensitivity returns by how much the mean of a metric changes at most if one of so many
+// test records is replaced.
+func sensitivity(records int64) float64 { return 1/float64(records) + rounding }
 
 // assumptions says what a guarantee of metrics rests on.
 func (f *fixedResults) assumptions(metrics ...string) []string {

@@ -168,7 +168,7 @@ func (s *Server) frontOfFixed(ctx context.Context, id string, epsilon, delta flo
 // √values/records in Euclidean norm. The calibration is that of Gaussian differential
 // privacy, exact, with what the grid of the noise adds (see package noise).
 func frontNoise(values int, records int64, epsilon, delta float64) (float64, error) {
-	sensitivity, root := 1/float64(records), math.Sqrt(float64(values))
+	one, root := sensitivity(records), math.Sqrt(float64(values))
 	calibrated := func(delta float64) (float64, error) {
 		multiplier, _, err := privacy.CalibrateNoise(privacy.GDP{}, func(noise float64) privacy.Mechanism {
 			return privacy.Gaussian{Sensitivity: 1, Sigma: noise, Neighbours: privacy.ReplaceOne}
@@ -176,9 +176,9 @@ func frontNoise(values int, records int64, epsilon, delta float64) (float64, err
 		if err != nil {
 			return 0, invalid.Field("epsilon", "%v", err)
 		}
-		sigma := multiplier * root * sensitivity
+		sigma := multiplier * root * one
 		for range 100 {
-			enough := multiplier * root * noise.Sensitivity(sensitivity, sigma)
+			enough := multiplier * root * noise.Sensitivity(one, sigma)
 			if sigma >= enough {
 				return sigma, nil
 			}
@@ -191,7 +191,7 @@ func frontNoise(values int, records int64, epsilon, delta float64) (float64, err
 		return 0, err
 	}
 	// Twice what the grid adds to δ, so that what it adds at the larger noise is covered.
-	surcharge := 2 * float64(values) * noise.GaussianDelta(sensitivity, sigma)
+	surcharge := 2 * float64(values) * noise.GaussianDelta(one, sigma)
 	if !(surcharge < delta/2) {
 		return 0, invalid.Field("delta", "must exceed %g, which the grid of the noise takes", 2*surcharge)
 	}
