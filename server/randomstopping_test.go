@@ -1,18 +1,30 @@
 package server_test
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
 	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/spec"
 )
 
@@ -327,4 +339,287 @@ func TestRandomStoppingIsValidated(t *testing.T) {
 	asPrior.PriorStudies = []string{study}
 	_, err = f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "later", Study: &dparetov1.Study{Spec: asPrior}})
 	wantCode(t, err, codes.InvalidArgument, "shows nothing but its best trial")
+}
+
+// releaseBest releases the best of a study.
+func (f *fixture) releaseBest(study string) (*dparetov1.Release, error) {
+	f.t.Helper()
+	resp, err := dparetov1.NewReleaseServiceClient(f.conn).ReleaseBest(f.t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error"})
+	return resp.GetRelease(), err
+}
+
+// withTrials creates a study with random stopping and a number of trials that is not drawn.
+func (f *fixture) withTrials(id string, s *dparetov1.StudySpec, trials int64) string {
+	f.t.Helper()
+	study := f.create(id, s)
+	records := f.export(study)
+	records[0].GetStudy().GetRandomStopping().Trials = trials
+	if _, err := f.studies.DeleteStudy(f.t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+		f.t.Fatal(err)
+	}
+	if _, err := f.importRecords(records); err != nil {
+		f.t.Fatal(err)
+	}
+	return study
+}
+
+// The best trial is released when all are complete, and at every call the same: its
+// configuration and score, and nothing that tells which of them it was.
+func TestReleaseOfRandomStopping(t *testing.T) {
+	f := start(t)
+	study := f.withTrials("search", searchSpec(10, 1), 5)
+	var wanted *dparetov1.Trial
+	n := 0
+	f.runAll(study, func(trial *dparetov1.Trial) float64 {
+		if _, err := f.releaseBest(study); status.Code(err) != codes.FailedPrecondition {
+			t.Errorf("before the end: %v", err)
+		}
+		n++
+		if n == 3 {
+			wanted = trial
+		}
+		return []float64{0.5, math.NaN(), 0.1, 0.2, 0.3}[n-1]
+	})
+	release, err := f.releaseBest(study)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(release.GetPoints()) != 1 {
+		t.Fatalf("%d points", len(release.GetPoints()))
+	}
+	point := release.GetPoints()[0]
+	if !proto.Equal(point.GetParameters()["sigma"], wanted.GetParameters()["sigma"]) || point.GetValues()["error"] != 0.1 ||
+		point.GetValues()["epsilon"] != wanted.GetComputedMetrics()["epsilon"].GetValue() || len(point.GetStandardDeviations()) != 0 {
+		t.Errorf("released %v, want %v", point, wanted.GetParameters())
+	}
+	if release.GetStudyRevision() != 0 || release.GetGuarantee() != nil || release.GetLedger() != "" ||
+		!proto.Equal(release.GetTrainingGuarantee(), f.study(study).GetPublication().GetTrain()) {
+		t.Errorf("release %v", release)
+	}
+	again, err := f.releaseBest(study)
+	if err != nil || !proto.Equal(again.GetPoints()[0], point) {
+		t.Errorf("the second time: %v, %v", again, err)
+	}
+	if _, err := dparetov1.NewReleaseServiceClient(f.conn).ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study}); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("a front: %v", err)
+	}
+	// A paused study that has run all of its trials shows the best as well.
+	if _, err := f.studies.PauseStudy(t.Context(), &dparetov1.PauseStudyRequest{Name: study}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.releaseBest(study); err != nil {
+		t.Error(err)
+	}
+}
+
+// Nothing is released where no trial succeeded, and that is an answer.
+func TestReleaseOfNothing(t *testing.T) {
+	f := start(t)
+	for id, trials := range map[string]int64{"none": 0, "failed": 3} {
+		study := f.withTrials(id, poisson(searchSpec(10, 0)), trials)
+		f.runAll(study, func(*dparetov1.Trial) float64 { return math.NaN() })
+		if release, err := f.releaseBest(study); err != nil || len(release.GetPoints()) != 0 {
+			t.Errorf("%s: %v, %v", id, release, err)
+		}
+	}
+}
+
+// Of equal scores that of the largest token is the best, which says nothing of the order:
+// tokens are random.
+func TestTiesOfRandomStopping(t *testing.T) {
+	f := start(t)
+	for _, trials := range []int64{2, 5, 9} {
+		study := f.withTrials("search", searchSpec(10, 1), trials)
+		f.runAll(study, func(*dparetov1.Trial) float64 { return 0.5 })
+		largest := slices.MaxFunc(f.export(study)[1:], func(a, b *dparetov1.ExportedRecord) int {
+			return strings.Compare(a.GetTrial().GetCompletionToken(), b.GetTrial().GetCompletionToken())
+		})
+		release, err := f.releaseBest(study)
+		if err != nil || !proto.Equal(release.GetPoints()[0].GetParameters()["sigma"], largest.GetTrial().GetTrial().GetParameters()["sigma"]) {
+			t.Errorf("%d trials: released %v, %v", trials, release, err)
+		}
+		if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// noisySpec is a study with protected test records.
+func noisySpec() *dparetov1.StudySpec {
+	s := searchSpec(10, 1)
+	s.RandomStopping.TestSetSize, s.RandomStopping.TestEpsilon = 50, 1
+	return s
+}
+
+// Where test records are protected no measured score is kept anywhere: not in the store,
+// not in an answer, the log or an error; what is kept is off by the noise that is declared.
+func TestScoresOfRandomStopping(t *testing.T) {
+	var log lockedBuffer
+	f := startWith(t, func(o *server.Options) {
+		o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	const trials, score = 60, 0.4321987654321
+	study := f.withTrials("search", noisySpec(), trials)
+	sigma := f.study(study).GetPublication().GetNoiseStandardDeviation()
+	if !(sigma > 0.05) {
+		t.Fatalf("standard deviation %g", sigma)
+	}
+	sum, squares := 0.0, 0.0
+	for n := range trials {
+		trial := f.one(study, "w")
+		if _, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measurement(1, score), RequestId: fmt.Sprint("on the way ", n),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		bad := completion(trial, score, math.NaN())
+		if _, err := f.studies.CompleteTrial(t.Context(), bad); status.Code(err) != codes.InvalidArgument {
+			t.Errorf("two runs, one of them NaN: %v", err)
+		}
+		done := completion(trial, score)
+		done.RequestId = fmt.Sprint("end ", n)
+		resp, err := f.studies.CompleteTrial(t.Context(), done)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := f.studies.CompleteTrial(t.Context(), completion(trial, score)); err != nil || !proto.Equal(again.GetTrial(), resp.GetTrial()) {
+			t.Errorf("repeated: %v, %v", again, err) // and no other noise is drawn
+		}
+		value := resp.GetTrial().GetFinalMeasurement().GetMetrics()["error"]
+		if len(value.GetRuns()) != 0 || value.GetStandardError() != sigma || len(resp.GetTrial().GetMeasurements()) != 0 {
+			t.Errorf("kept %v", resp.GetTrial())
+		}
+		noise := value.GetValue() - score
+		sum += noise
+		squares += noise * noise
+	}
+	if mean := sum / trials; math.Abs(mean) > 5*sigma/math.Sqrt(trials) {
+		t.Errorf("mean of the noise %g", mean)
+	}
+	if sd := math.Sqrt(squares / trials); math.Abs(sd/sigma-1) > 5/math.Sqrt(2*trials) {
+		t.Errorf("standard deviation of the noise %g, want %g", sd, sigma)
+	}
+	release, err := f.releaseBest(study)
+	if err != nil || release.GetNoiseStandardDeviation() != sigma || release.GetPoints()[0].GetStandardDeviations()["error"] != sigma ||
+		release.GetGuarantee().GetEpsilon() > 1 {
+		t.Errorf("released %v, %v", release, err)
+	}
+	exported := lines(t, f.export(study))
+	copied := start(t)
+	if _, err := copied.importRecords(parse(t, exported)); err != nil {
+		t.Error(err)
+	}
+	f.stop()
+	content, err := os.ReadFile(f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := binary.LittleEndian.AppendUint64(nil, math.Float64bits(score)) // as a message has it
+	if bytes.Contains(content, raw) || bytes.Contains(content, []byte("0.43219876")) {
+		t.Error("the store holds the score")
+	}
+	for what, text := range map[string]string{"log": log.String(), "export": exported} {
+		if strings.Contains(text, "0.43219876") {
+			t.Errorf("the %s holds the score", what)
+		}
+	}
+	// The store keeps digests of requests; none is of one that holds the score.
+	for _, digest := range scoreDigests(t, study, score, trials, exported) {
+		if bytes.Contains(content, digest) {
+			t.Error("the store holds a digest of the score")
+		}
+	}
+}
+
+// scoreDigests returns the digests of the completions with a score.
+func scoreDigests(t *testing.T, study string, score float64, trials int, exported string) [][]byte {
+	t.Helper()
+	var all [][]byte
+	for _, record := range parse(t, exported)[1:] {
+		trial := record.GetTrial()
+		if trial == nil {
+			continue // the release
+		}
+		done := completion(trial.GetTrial(), score)
+		done.LeaseToken = trial.GetCompletionToken()
+		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(done)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(b)
+		all = append(all, sum[:])
+	}
+	if len(all) != trials {
+		t.Fatalf("%d completions of %s, want %d", len(all), study, trials)
+	}
+	return all
+}
+
+// What the study will publish is charged to both ledgers when it is created, once, and a
+// study that does not fit is not created.
+func TestLedgersOfRandomStopping(t *testing.T) {
+	f := start(t)
+	releases := dparetov1.NewReleaseServiceClient(f.conn)
+	for id, records := range map[string]int64{"test": 50, "train": 1000} {
+		if _, err := releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: &dparetov1.Ledger{
+			Records: records, Epsilon: 50, Delta: 1e-3, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := single(noisySpec(), "0.25")
+	s.TestLedger, s.TrainLedger = "ledgers/test", "ledgers/train"
+	study := f.create("search", s)
+	f.create("search", s)
+	p := f.study(study).GetPublication()
+	for ledger, want := range map[string]*dparetov1.PrivacyGuarantee{"ledgers/test": p.GetTest(), "ledgers/train": p.GetTrain()} {
+		resp, err := releases.ListCharges(t.Context(), &dparetov1.ListChargesRequest{Parent: ledger})
+		if err != nil || len(resp.GetCharges()) != 1 || !proto.Equal(resp.GetCharges()[0].GetGuarantee(), want) || resp.GetCharges()[0].GetResource() != study {
+			t.Errorf("%s: %v, %v", ledger, resp, err)
+		}
+	}
+	f.runAll(study, func(*dparetov1.Trial) float64 { return 0.5 })
+	if _, err := f.releaseBest(study); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := releases.GetLedger(t.Context(), &dparetov1.GetLedgerRequest{Name: "ledgers/test"})
+	if err != nil || resp.GetLedger().GetCharges() != 1 {
+		t.Errorf("after the release: %v, %v", resp, err)
+	}
+	dear := proto.CloneOf(s)
+	dear.RandomStopping.TestEpsilon = 60
+	_, err = f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "dear", Study: &dparetov1.Study{Spec: dear}})
+	wantCode(t, err, codes.ResourceExhausted, "test_ledger")
+	other := proto.CloneOf(s)
+	other.RandomStopping.TestSetSize = 51
+	_, err = f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "other", Study: &dparetov1.Study{Spec: other}})
+	wantCode(t, err, codes.FailedPrecondition, "test_ledger")
+}
+
+// Operators' metrics do not count trials of studies with random stopping: dashboards are
+// shown to many.
+func TestMetricsOfRandomStopping(t *testing.T) {
+	m := metrics.New("test")
+	f := startWith(t, func(o *server.Options) { o.Metrics = m })
+	count := func() string {
+		response := httptest.NewRecorder()
+		m.Handler().ServeHTTP(response, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+		var kept []string
+		for line := range strings.Lines(response.Body.String()) {
+			if strings.HasPrefix(line, "dpareto_trial") || strings.HasPrefix(line, "dpareto_suggestions") || strings.HasPrefix(line, "dpareto_study_") {
+				kept = append(kept, line)
+			}
+		}
+		return strings.Join(kept, "")
+	}
+	study := f.withTrials("search", searchSpec(10, 1), 4)
+	before := count()
+	f.runAll(study, func(*dparetov1.Trial) float64 { return 0.5 })
+	if diff := cmp.Diff(before, count()); diff != "" {
+		t.Errorf("the metrics have changed: %s", diff)
+	}
+	f.tell(f.one(f.create("open", gaussianSpec()), "w"), 0.5)
+	if before == count() {
+		t.Error("the metrics count no trials at all")
+	}
 }

@@ -283,7 +283,7 @@ type Release struct {
 	// Output only. Standard deviation of the noise in the published values, 0 if there are
 	// none.
 	NoiseStandardDeviation float64 `protobuf:"fixed64,11,opt,name=noise_standard_deviation,json=noiseStandardDeviation,proto3" json:"noise_standard_deviation,omitempty"`
-	// Output only. Number of the study's revision that it was made from.
+	// Output only. Number of the study's revision that it was made from; 0 with random_stopping.
 	StudyRevision int64 `protobuf:"varint,12,opt,name=study_revision,json=studyRevision,proto3" json:"study_revision,omitempty"`
 	// Output only. Index of the selected candidate, from 0, of SelectPrivately.
 	Index *int64 `protobuf:"varint,13,opt,name=index,proto3,oneof" json:"index,omitempty"`
