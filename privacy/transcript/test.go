@@ -9,7 +9,7 @@ import (
 )
 
 // Mu returns the largest μ for which μ-Gaussian DP is (epsilon, delta)-DP, to a relative
-// precision of 1e-9, from below (Balle and Wang, "Improving the Gaussian mechanism for
+// precision of 1e-13, from below (Balle and Wang, "Improving the Gaussian mechanism for
 // differential privacy", 2018, Theorem 8). The errors are privacy.FieldErrors for
 // "epsilon", positive and finite, and "delta", in (0, 1).
 func Mu(epsilon, delta float64) (float64, error) {
@@ -22,7 +22,21 @@ func Mu(epsilon, delta float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return 1 / sigma, nil
+	lo := 1 / sigma
+	hi := lo * (1 + 1e-8)
+	for range 20 {
+		mid := lo + (hi-lo)/2
+		g, err := privacy.Epsilon(privacy.GDP{}, privacy.Gaussian{Sensitivity: mid, Sigma: 1, Neighbours: privacy.ReplaceOne}, 1, delta)
+		if err != nil {
+			return 0, err
+		}
+		if g.Epsilon <= epsilon {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo, nil
 }
 
 func checkBudget(epsilon, delta float64) error {

@@ -15,8 +15,13 @@ func Charge(order, rho float64, runs, values int64, sigma float64) float64 {
 	return math.Min(float64(runs)*rho, float64(values)*order/(2*sigma*sigma))
 }
 
-// maxOrderRatio is how far beyond the least order that leaves a budget Order looks.
-const maxOrderRatio = 64
+// Order looks at α − 1 from leastOrder to mostOrder times log(1/δ)/ε, below which the
+// classic conversion leaves nothing, in geometric steps.
+const (
+	leastOrder = 1.0 / 32
+	mostOrder  = 64.0
+	orderSteps = 50
+)
 
 // Order returns the order of the Rényi filter that admits the most trials of a typical
 // cost within (epsilon, delta)-DP, and its budget: the order α that maximises budget/cost
@@ -28,7 +33,7 @@ func Order(epsilon, delta float64, cost func(order float64) (float64, error)) (o
 	if err := checkBudget(epsilon, delta); err != nil {
 		return 0, 0, err
 	}
-	least := -math.Log(delta) / epsilon // α − 1 below which the classic conversion leaves nothing
+	scale := -math.Log(delta) / epsilon
 	best := 0.0
 	var last error
 	try := func(candidate float64) {
@@ -46,9 +51,8 @@ func Order(epsilon, delta float64, cost func(order float64) (float64, error)) (o
 			best, order, budget = ratio, candidate, b
 		}
 	}
-	const steps = 40
-	for i := range steps + 1 {
-		candidate := 1 + least*0.5*math.Pow(2*maxOrderRatio, float64(i)/steps)
+	for i := range orderSteps + 1 {
+		candidate := 1 + scale*leastOrder*math.Pow(mostOrder/leastOrder, float64(i)/orderSteps)
 		try(candidate)
 		try(math.Max(2, math.Ceil(candidate)))
 	}

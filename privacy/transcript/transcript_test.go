@@ -1,0 +1,415 @@
+package transcript
+
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/noise"
+)
+
+// roundsTo reports whether got has the digits of want: |got − want| is at most half a unit of
+// its last digit.
+func roundsTo(got, want, unit float64) bool { return math.Abs(got-want) <= unit/2*(1+1e-9) }
+
+// gaussianEpsilon is ε of μ-Gaussian DP.
+func gaussianEpsilon(t *testing.T, mu, delta float64) float64 {
+	t.Helper()
+	g, err := privacy.Epsilon(privacy.GDP{}, privacy.Gaussian{Sensitivity: mu, Sigma: 1, Neighbours: privacy.ReplaceOne}, 1, delta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g.Epsilon
+}
+
+// mu is Mu without an error.
+func mustMu(t *testing.T, epsilon, delta float64) float64 {
+	t.Helper()
+	mu, err := Mu(epsilon, delta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mu
+}
+
+// Independent computation with 50 digits (mpmath) of Balle and Wang (2018), Theorem 8.
+func TestMu(t *testing.T) {
+	for _, tt := range []struct{ epsilon, delta, mu, unit float64 }{
+		{0.1, 1e-5, 0.03252078406, 1e-11},
+		{1, 1e-5, 0.2680511232, 1e-10},
+		{3, 1e-5, 0.7191174352, 1e-10},
+		{10, 1e-5, 2.00044562, 1e-8},
+		{1, 1e-6, 0.2367043807, 1e-10},
+		{10, 1e-6, 1.848132206, 1e-9},
+	} {
+		if mu := mustMu(t, tt.epsilon, tt.delta); !roundsTo(mu, tt.mu, tt.unit) {
+			t.Errorf("Mu(%g, %g) = %.12g, want %.12g", tt.epsilon, tt.delta, mu, tt.mu)
+		}
+	}
+}
+
+// The noise of 272 values at δ = 1e-6: independent computation.
+func TestNoise(t *testing.T) {
+	for _, tt := range []struct {
+		records            int64
+		epsilon, mu, sigma float64
+	}{
+		{1605, 1, 0.236704, 0.043411},
+		{1605, 3, 0.647727, 0.015864},
+		{10000, 1, 0.236704, 0.006968},
+		{10000, 3, 0.647727, 0.002546},
+		{10000, 10, 1.848132, 0.000892},
+		{16281, 1, 0.236704, 0.004280},
+		{16281, 3, 0.647727, 0.001564},
+		{16281, 10, 1.848132, 0.000548},
+		{60000, 1, 0.236704, 0.001161},
+	} {
+		if mu := mustMu(t, tt.epsilon, 1e-6); !roundsTo(mu, tt.mu, 1e-6) {
+			t.Errorf("Mu(%g) = %.8g, want %g", tt.epsilon, mu, tt.mu)
+		}
+		sigma, err := Noise(tt.records, 272, tt.epsilon, 1e-6)
+		if err != nil || !roundsTo(sigma, tt.sigma, 1e-6) {
+			t.Errorf("Noise(%d, ε = %g) = %.8g, %v, want %g", tt.records, tt.epsilon, sigma, err, tt.sigma)
+		}
+		released, err := ReleaseNoise(tt.records, 272, tt.epsilon, 1e-6)
+		if err != nil || !(released >= sigma && released < sigma*(1+1e-8)) {
+			t.Errorf("ReleaseNoise(%d, ε = %g) = %.12g, %v; the ideal is %.12g", tt.records, tt.epsilon, released, err, sigma)
+		}
+		epsilon, err := TestEpsilon(tt.records, 272, released, 1e-6)
+		if err != nil || !(epsilon <= tt.epsilon && epsilon > tt.epsilon*(1-1e-6)) {
+			t.Errorf("TestEpsilon of the noise for %g: %.12g, %v", tt.epsilon, epsilon, err)
+		}
+	}
+}
+
+// ε of 272 values at δ = 1e-6 from their noise: independent computation.
+func TestTestEpsilon(t *testing.T) {
+	for _, tt := range []struct {
+		records        int64
+		sigma, epsilon float64
+	}{
+		{10000, 0.001, 8.7310}, {10000, 0.005, 1.4316}, {10000, 0.01, 0.6781}, {16281, 0.005, 0.8458}, {1605, 0.01, 5.0403},
+	} {
+		epsilon, err := TestEpsilon(tt.records, 272, tt.sigma, 1e-6)
+		if err != nil || !roundsTo(epsilon, tt.epsilon, 1e-4) {
+			t.Errorf("TestEpsilon(%d, σ = %g) = %.6g, %v, want %g", tt.records, tt.sigma, epsilon, err, tt.epsilon)
+		}
+	}
+	if epsilon, err := TestEpsilon(100, 0, 0.1, 1e-6); epsilon != 0 || err != nil {
+		t.Errorf("no values: %g, %v", epsilon, err)
+	}
+}
+
+// ε of n trials with ε_t log-uniform in a range, each replaced by the Gaussian mechanism
+// with the same (ε_t, 1e-5): independent computation, at the quantiles (i + ½)/n.
+func trialsTotal(t *testing.T, n int, lo, hi, weight float64) float64 {
+	t.Helper()
+	squares := 0.0
+	for i := range n {
+		mu := mustMu(t, lo*math.Pow(hi/lo, (float64(i)+0.5)/float64(n)), 1e-5)
+		squares += mu * mu
+	}
+	return gaussianEpsilon(t, math.Sqrt(weight*squares), 1e-5)
+}
+
+func TestTrainingTotals(t *testing.T) {
+	for _, tt := range []struct{ lo, hi, one, oneUnit, ten, tenUnit, basic float64 }{
+		{0.05, 10, 106.9, 0.1, 755.0, 0.1, 510.8},
+		{0.05, 3, 27.5, 0.1, 153.9, 0.1, 196.0},
+		{0.05, 1, 9.29, 0.01, 42.4, 0.1, 86.3},
+		{0.01, 0.1, 0.968, 0.001, 3.50, 0.01, 10.6},
+	} {
+		if got := trialsTotal(t, 272, tt.lo, tt.hi, 1); !roundsTo(got, tt.one, tt.oneUnit) {
+			t.Errorf("%g..%g: ε = %.5g of one run each, want %g", tt.lo, tt.hi, got, tt.one)
+		}
+		if got := trialsTotal(t, 272, tt.lo, tt.hi, 10); !roundsTo(got, tt.ten, tt.tenUnit) {
+			t.Errorf("%g..%g: ε = %.5g of ten runs each, want %g", tt.lo, tt.hi, got, tt.ten)
+		}
+		// The mean of the log-uniform law.
+		if got := 272 * (tt.hi - tt.lo) / math.Log(tt.hi/tt.lo); !roundsTo(got, tt.basic, 0.1) {
+			t.Errorf("%g..%g: sum %.5g, want %g", tt.lo, tt.hi, got, tt.basic)
+		}
+	}
+	for _, tt := range []struct{ total, one, oneUnit, ten, tenUnit float64 }{
+		{1, 0.0466, 1e-4, 0.0129, 1e-4}, {3, 0.138, 1e-3, 0.0389, 1e-4}, {10, 0.420, 1e-3, 0.120, 1e-3},
+	} {
+		mu := mustMu(t, tt.total, 1e-5)
+		if got := gaussianEpsilon(t, mu/math.Sqrt(272), 1e-5); !roundsTo(got, tt.one, tt.oneUnit) {
+			t.Errorf("total %g: ε = %.5g per trial, want %g", tt.total, got, tt.one)
+		}
+		if got := gaussianEpsilon(t, mu/math.Sqrt(2720), 1e-5); !roundsTo(got, tt.ten, tt.tenUnit) {
+			t.Errorf("total %g: ε = %.5g per run of ten, want %g", tt.total, got, tt.ten)
+		}
+	}
+}
+
+// Of J shards each has 1/J of the trials: independent computation.
+func TestShardTotals(t *testing.T) {
+	for _, tt := range []struct {
+		hi, unit float64
+		want     map[int]float64
+	}{
+		{10, 0.1, map[int]float64{1: 106.9, 4: 37.9, 16: 14.9, 68: 6.1}},
+		{1, 0.01, map[int]float64{1: 9.29, 4: 4.09, 16: 1.87, 68: 0.84}},
+	} {
+		for shards, want := range tt.want {
+			if got := trialsTotal(t, 272, 0.05, tt.hi, 1/float64(shards)); !roundsTo(got, want, tt.unit) {
+				t.Errorf("up to %g on %d shards: ε = %.5g, want %g", tt.hi, shards, got, want)
+			}
+		}
+	}
+}
+
+// The worst case of publishing an accuracy, by direct integration of the densities: the
+// model w = ±1/(2μ)·μ plus noise is seen through an accuracy over m thresholds with noise.
+func TestEffectiveMu(t *testing.T) {
+	// Independent computation: ε = 1 at δ = 1e-5 has μ = 0.26805; σ = 0.007, m = 10⁴, K = 8.
+	mu := mustMu(t, 1, 1e-5)
+	effective := EffectiveMu(mu, 0.007, 10_000, 8)
+	if !roundsTo(effective, 0.26633, 1e-5) {
+		t.Errorf("μ = %.6g, want 0.26633", effective)
+	}
+	if !roundsTo(effective/mu, 0.993, 1.5e-3) {
+		t.Errorf("μ_eff/μ = %.5g, want 0.993", effective/mu)
+	}
+	if got := gaussianEpsilon(t, math.Sqrt(272)*effective, 1e-5); !roundsTo(got, 27.68, 0.01) {
+		t.Errorf("272 trials: ε = %.5g, want 27.68", got)
+	}
+	if got := gaussianEpsilon(t, math.Sqrt(272)*mu, 1e-5); !roundsTo(got, 27.93, 0.01) {
+		t.Errorf("the bound for 272 trials: ε = %.5g, want 27.93", got)
+	}
+	// In units of the noise of w the output is w, rounded to a step of (2K+μ)/m, plus noise
+	// of (2K+μ)σ. The largest separation of the two laws, |Φ⁻¹(P(x)) − Φ⁻¹(Q(x))| at the
+	// middle, is μ_eff.
+	width := 16 + mu
+	cdf := func(centre, x float64) float64 {
+		p := 0.0
+		const n = 20_000 // steps of the model's noise
+		for i := range n {
+			z := distuv.UnitNormal.Quantile((float64(i) + 0.5) / n)
+			w := math.Round((centre+z)/(width/10_000)) * (width / 10_000)
+			p += distuv.UnitNormal.CDF((x-w)/(width*0.007)) / n
+		}
+		return p
+	}
+	got := distuv.UnitNormal.Quantile(cdf(-mu/2, 0)) - distuv.UnitNormal.Quantile(cdf(mu/2, 0))
+	if math.Abs(got-effective) > 1e-5 {
+		t.Errorf("by integration μ = %.6g, the formula gives %.6g", got, effective)
+	}
+	// One bit per trial, whether w is above the middle, at the same δ: exact binomials.
+	q := distuv.UnitNormal.CDF(mu / 2)
+	if got := bitsEpsilon(272, q, 1e-5); !(got >= 20.25 && got < 20.35) {
+		t.Errorf("272 single bits: ε = %.5g, want 20.3", got)
+	}
+}
+
+// bitsEpsilon returns ε of n bits that are 1 with probability q or 1 − q, by their number:
+// δ(ε) = Σ (P(k) − e^ε·Q(k))₊.
+func bitsEpsilon(n int, q, delta float64) float64 {
+	logLoss := math.Log(q / (1 - q))
+	profile := func(epsilon float64) float64 {
+		sum := 0.0
+		p := distuv.Binomial{N: float64(n), P: q}
+		for k := 0; k <= n; k++ {
+			loss := float64(2*k-n) * logLoss
+			if loss > epsilon {
+				sum += math.Exp(p.LogProb(float64(k))) * -math.Expm1(epsilon-loss)
+			}
+		}
+		return sum
+	}
+	lo, hi := 0.0, float64(n)*logLoss
+	for range 60 {
+		if mid := (lo + hi) / 2; profile(mid) > delta {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return hi
+}
+
+// Independent computation; and for W = σ by hand: 2Φ(1/2) − 1.
+func TestContraction(t *testing.T) {
+	for _, tt := range []struct{ width, sigma, want, unit float64 }{
+		{1, 0.005, 1.0, 0.1}, {0.2, 0.05, 0.954, 1e-3}, {1, 1, 0.383, 1e-3},
+	} {
+		if got := Contraction(tt.width, tt.sigma); !roundsTo(got, tt.want, tt.unit) {
+			t.Errorf("Contraction(%g, %g) = %.4g, want %g", tt.width, tt.sigma, got, tt.want)
+		}
+	}
+	// The expected utility of many runs has sensitivity at most the total variation 2Φ(μ/2) − 1,
+	// about μ·0.399: its noise beats R runs from σ = 0.399/√R on.
+	const mu, order = 0.05, 10.0
+	tv := 2*distuv.UnitNormal.CDF(mu/2) - 1
+	at := func(sigma float64) float64 { return order * tv * tv / (2 * sigma * sigma) }
+	if got := 0.126; !(at(got*1.01) < 10*order*mu*mu/2 && at(got*0.99) > 10*order*mu*mu/2) {
+		t.Errorf("ten runs: the bound by the noise is %g at σ = %g, that of the runs %g", at(got), got, 10*order*mu*mu/2)
+	}
+}
+
+// Publishing all of 34 trials on each level of ε, against one trial without tuning:
+// independent computation, for Gaussian mechanisms with (ε, 1e-5) at 8 levels 0.1, ..., 10
+// and 4 levels up to 0.8 with a factor of 2.
+func TestLevels(t *testing.T) {
+	levels := func(n int) []float64 {
+		var all []float64
+		for i := range n {
+			all = append(all, 0.1*math.Pow(2, float64(i)))
+		}
+		if n == 8 {
+			all[7] = 10
+		}
+		return all
+	}
+	for _, tt := range []struct {
+		n                     int
+		naive, single         float64
+		naiveUnit, singleUnit float64
+	}{{8, 178, 13.8, 1, 0.1}, {4, 7.04, 0.955, 0.01, 0.001}} {
+		squares := 0.0
+		for _, e := range levels(tt.n) {
+			mu := mustMu(t, e, 1e-5)
+			squares += mu * mu
+		}
+		if got := gaussianEpsilon(t, math.Sqrt(34*squares), 1e-5); !roundsTo(got, tt.naive, tt.naiveUnit) {
+			t.Errorf("%d levels, 34 trials each: ε = %.5g, want %g", tt.n, got, tt.naive)
+		}
+		if got := gaussianEpsilon(t, math.Sqrt(squares), 1e-5); !roundsTo(got, tt.single, tt.singleUnit) {
+			t.Errorf("%d levels, one trial each: ε = %.5g, want %g", tt.n, got, tt.single)
+		}
+	}
+}
+
+func TestCharge(t *testing.T) {
+	// Feldman and Zrnic (2021): R runs cost Rρ; n values in [0, 1] with noise nα/(2σ²).
+	if got := Charge(8, 0.25, 3, 1, 0.01); got != 0.75 {
+		t.Errorf("three runs cost %g, want 0.75", got)
+	}
+	if got, want := Charge(8, math.Inf(1), 3, 2, 4), 2*8/(2*16.0); got != want {
+		t.Errorf("two noisy values cost %g, want %g", got, want)
+	}
+}
+
+// The order admits as many typical trials as the best of a fine grid of orders does, but
+// for a per cent; for ρα that is by hand α = 1 + about √(log(1/δ)/(Nρ)).
+func TestOrder(t *testing.T) {
+	for _, epsilon := range []float64{0.01, 0.1, 1, 10, 100} {
+		for _, delta := range []float64{1e-9, 1e-5, 0.01} {
+			const rho = 1e-3
+			order, budget, err := Order(epsilon, delta, func(order float64) (float64, error) { return rho * order, nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			best := 0.0
+			for alpha := 1.001; alpha < 1e6; alpha *= 1.001 {
+				best = math.Max(best, privacy.Improved.Budget(alpha, epsilon, delta)/(rho*alpha))
+			}
+			if got := budget / (rho * order); !(got > 0.98*best) {
+				t.Errorf("(%g, %g): %g trials at order %g, the best is %g", epsilon, delta, got, order, best)
+			}
+			if got := TrainEpsilon(order, budget, delta); math.Abs(got-epsilon) > 1e-12*epsilon+1e-15 {
+				t.Errorf("(%g, %g): the budget is worth %g", epsilon, delta, got)
+			}
+			filter, err := privacy.NewFilter(order, epsilon, delta, privacy.ReplaceOne)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := privacy.ZeroConcentrated{Rho: budget / order * (1 - 1e-9), Neighbours: privacy.ReplaceOne}
+			if ok, err := filter.Spend(m, 1); !ok || err != nil {
+				t.Errorf("(%g, %g): the filter does not admit the budget: %v", epsilon, delta, err)
+			}
+		}
+	}
+	wrong := errors.New("no bound")
+	if _, _, err := Order(1, 1e-5, func(float64) (float64, error) { return 0, wrong }); !errors.Is(err, wrong) {
+		t.Errorf("error %v", err)
+	}
+	for _, bad := range [][2]float64{{0, 1e-5}, {math.NaN(), 1e-5}, {math.Inf(1), 1e-5}, {1, 0}, {1, 1}} {
+		if _, _, err := Order(bad[0], bad[1], nil); len(privacy.FieldErrors(err)) != 1 {
+			t.Errorf("%v: error %v", bad, err)
+		}
+		if _, err := Mu(bad[0], bad[1]); err == nil {
+			t.Errorf("%v: no error", bad)
+		}
+	}
+}
+
+// The order for fixed-size lots is an integer.
+func TestOrderOfFixedSizeLots(t *testing.T) {
+	m := privacy.FixedSizeGaussian{DatasetSize: 32561, BatchSize: 128, NoiseMultiplier: 2}
+	order, _, err := Order(3, 1e-5, func(order float64) (float64, error) { return privacy.Divergence(m, 254, order) })
+	if err != nil || order != math.Floor(order) || order < 2 {
+		t.Errorf("order %g, %v", order, err)
+	}
+	filter, err := privacy.NewFilter(order, 3, 1e-5, privacy.ReplaceOne)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rho, err := privacy.Divergence(m, 254, order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := filter.Spend(m, 254); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := 1-filter.Left(), rho/privacy.Improved.Budget(order, 3, 1e-5); math.Abs(got-want) > 1e-12 {
+		t.Errorf("the filter charges the share %g, Divergence %g", got, want)
+	}
+}
+
+// An attacker who knows all test records but one, and replaces it, sees N values that
+// differ by 1/m each. Clopper-Pearson limits of the probabilities of the best event, at
+// most 1e-6 wrong, bound ε from below: never beyond what is claimed, unless the noise is
+// broken.
+func TestAudit(t *testing.T) {
+	const records, values, delta, runs = 50, 3, 1e-3, 100_000
+	for _, epsilon := range []float64{0.5, 2} {
+		sigma, err := ReleaseNoise(records, values, epsilon, delta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			name   string
+			source *noise.Source
+			factor float64 // of the noise
+			broken bool
+		}{{"claimed", noise.Seeded(1), 1, false}, {"too little noise", noise.Seeded(2), 0.4, true}} {
+			// The sum of the values is sufficient. In units of its noise, which is 0 or μ on
+			// average, the event is x > c, with the c that tells most.
+			mu := math.Sqrt(values) / (records * sigma * tt.factor)
+			best, c := 0.0, 0.0
+			for at := 0.0; distuv.UnitNormal.Survival(at) > 300.0/runs; at += 0.01 {
+				if ratio := (distuv.UnitNormal.Survival(at-mu) - delta) / distuv.UnitNormal.Survival(at); ratio > best {
+					best, c = ratio, at
+				}
+			}
+			var hits [2]int
+			for second := range 2 {
+				for range runs {
+					sum := 0.0
+					for range values {
+						accuracy := 0.5 + float64(second)/records
+						sum += tt.source.Gaussian(accuracy, tt.factor*sigma) - 0.5
+					}
+					if sum/(tt.factor*sigma*math.Sqrt(values)) > c {
+						hits[second]++
+					}
+				}
+			}
+			lower := distuv.Beta{Alpha: float64(hits[1]), Beta: float64(runs - hits[1] + 1)}.Quantile(5e-7)
+			upper := distuv.Beta{Alpha: float64(hits[0] + 1), Beta: float64(runs - hits[0])}.Quantile(1 - 5e-7)
+			bound := math.Log((lower - delta) / upper)
+			t.Logf("ε = %g, %s: at least %.3g (%v of %d runs)", epsilon, tt.name, bound, hits, runs)
+			if caught := bound > epsilon; caught != tt.broken {
+				t.Errorf("ε = %g, %s: the audit finds ε >= %.3g", epsilon, tt.name, bound)
+			}
+			if !tt.broken && bound < 0.3*epsilon {
+				t.Errorf("ε = %g: the audit finds no more than %.3g: it would not find much", epsilon, bound)
+			}
+		}
+	}
+}

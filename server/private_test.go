@@ -1,0 +1,794 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/privacy/transcript"
+	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/audit"
+	"github.com/dpareto/dpareto/server/metrics"
+)
+
+// privateSpec is a study with private_mode of a Gaussian mechanism: a run costs the
+// training records α/(2σ²).
+func privateSpec(trials int64, trainEpsilon float64) *dparetov1.StudySpec {
+	spec := svtSpec()
+	spec.Parameters = []*dparetov1.ParameterSpec{{
+		Id: "sigma", Scale: dparetov1.Scale_SCALE_LOG,
+		Domain: &dparetov1.ParameterSpec_DoubleDomain{DoubleDomain: &dparetov1.DoubleDomain{Min: 1, Max: 32}},
+	}}
+	privacy := spec.GetMetrics()[0].GetComputed().GetPrivacy()
+	privacy.Mechanism = &dparetov1.PrivacySpec_Gaussian{Gaussian: &dparetov1.GaussianMechanism{Sensitivity: "1", StandardDeviation: "sigma"}}
+	privacy.Delta, privacy.Accountant = 1e-6, dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED
+	spec.GetMetrics()[1].GetReported().SampleSize = 0
+	spec.Budget = &dparetov1.Budget{MaxTrials: trials}
+	spec.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: 10_000, TestEpsilon: 1, TrainEpsilon: trainEpsilon, Delta: 1e-6}
+	return spec
+}
+
+// withCheckpoints adds a number of epochs to a private study, and room for values on the
+// way.
+func withCheckpoints(spec *dparetov1.StudySpec, values int64) *dparetov1.StudySpec {
+	spec.Parameters = append(spec.Parameters, &dparetov1.ParameterSpec{
+		Id: "epochs", Scale: dparetov1.Scale_SCALE_LINEAR,
+		Domain: &dparetov1.ParameterSpec_IntegerDomain{IntegerDomain: &dparetov1.IntegerDomain{Min: 4, Max: 8}},
+	})
+	spec.GetMetrics()[0].GetComputed().GetPrivacy().GetGaussian().StandardDeviation = "sigma / math.sqrt(double(epochs))"
+	spec.CheckpointParameter = "epochs"
+	spec.PrivateMode.MaxValues = values
+	return spec
+}
+
+func seededEntropy(seed uint64) func(*server.Options) {
+	return func(o *server.Options) { o.Entropy = noise.Seeded(seed) }
+}
+
+func (f *fixture) exported(study string) (*dparetov1.ExportedStudy, []*dparetov1.ExportedTrial) {
+	f.t.Helper()
+	var s *dparetov1.ExportedStudy
+	var trials []*dparetov1.ExportedTrial
+	for _, r := range f.export(study) {
+		if r.GetStudy() != nil {
+			s = r.GetStudy()
+		} else {
+			trials = append(trials, r.GetTrial())
+		}
+	}
+	return s, trials
+}
+
+func TestPrivateModeRefused(t *testing.T) {
+	f := start(t)
+	for name, test := range map[string]struct {
+		change func(*dparetov1.StudySpec)
+		fields []string
+	}{
+		"nothing set": {func(s *dparetov1.StudySpec) { s.PrivateMode = new(dparetov1.PrivateModeSpec) }, []string{
+			"study.spec.private_mode.delta", "study.spec.private_mode.test_epsilon", "study.spec.private_mode.test_set_size", "study.spec.private_mode.train_epsilon",
+		}},
+		"no budget":   {func(s *dparetov1.StudySpec) { s.Budget = nil }, []string{"study.spec.budget.max_trials"}},
+		"few values":  {func(s *dparetov1.StudySpec) { s.PrivateMode.MaxValues = 3 }, []string{"study.spec.private_mode.max_values"}},
+		"many values": {func(s *dparetov1.StudySpec) { s.PrivateMode.MaxValues = 2e9 }, []string{"study.spec.private_mode.max_values"}},
+		"many trials": {func(s *dparetov1.StudySpec) { s.Budget.MaxTrials = 2e9 }, []string{"study.spec.budget.max_trials"}},
+		"infinite":    {func(s *dparetov1.StudySpec) { s.PrivateMode.TestEpsilon = math.Inf(1) }, []string{"study.spec.private_mode.test_epsilon"}},
+		"vacuous noise": {func(s *dparetov1.StudySpec) {
+			s.PrivateMode.TestEpsilon, s.PrivateMode.TestSetSize, s.PrivateMode.Delta = 1e-300, 1, 1e-9
+		}, []string{"study.spec.private_mode.test_epsilon"}},
+		"not a number": {func(s *dparetov1.StudySpec) { s.PrivateMode.Delta = math.NaN() }, []string{"study.spec.private_mode.delta"}},
+		"shards":       {func(s *dparetov1.StudySpec) { s.PrivateMode.TrainingShards = -1 }, []string{"study.spec.private_mode.training_shards"}},
+		"sample size":  {func(s *dparetov1.StudySpec) { s.Metrics[1].GetReported().SampleSize = 99 }, []string{"study.spec.metrics[1].reported.sample_size"}},
+		"no mechanism": {func(s *dparetov1.StudySpec) {
+			s.Metrics[0].GetComputed().Function = &dparetov1.ComputedSource_Expression{Expression: "sigma"}
+		}, []string{"study.spec.metrics"}},
+		"measured cost": {func(s *dparetov1.StudySpec) {
+			s.Cost = &dparetov1.CostSpec{Measure: &dparetov1.CostSpec_Metric{Metric: "error"}}
+		}, []string{"study.spec.cost.metric"}},
+		"private priors":     {func(s *dparetov1.StudySpec) { s.PriorStudies = []string{"studies/earlier"} }, []string{"study.spec.private_mode.prior_studies_are_public"}},
+		"nothing affordable": {func(s *dparetov1.StudySpec) { s.PrivateMode.TrainEpsilon = 1e-6 }, []string{"study.spec.private_mode.train_epsilon"}},
+	} {
+		spec := privateSpec(4, 1)
+		test.change(spec)
+		_, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: spec}})
+		wantCode(t, err, codes.InvalidArgument, "")
+		if got := violated(err); !slices.Equal(got, test.fields) {
+			t.Errorf("%s: violated fields %q, want %q (%v)", name, got, test.fields, err)
+		}
+	}
+	mismatch := privateSpec(4, 1)
+	mismatch.Parameters = sgdSpec().GetParameters()
+	mismatch.Metrics[0] = sgdSpec().GetMetrics()[0]
+	mismatch.Metrics[0].GetComputed().GetPrivacy().GetDpSgd().TrainerSampling = dparetov1.Sampling_SAMPLING_SHUFFLED
+	_, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: mismatch}})
+	wantCode(t, err, codes.InvalidArgument, "another sampler")
+}
+
+// What is kept of a measurement is a noisy mean of clipped runs.
+func TestPrivateModeKeepsNoiseOnly(t *testing.T) {
+	f := startWith(t, seededEntropy(1))
+	study := f.create("s", privateSpec(400, 1000))
+	sigma := f.study(study).GetPublication().GetNoiseStandardDeviation()
+	if want, _ := transcript.Noise(10_000, 400, 1, 1e-6); !(sigma >= want && sigma < want*(1+1e-6)) {
+		t.Fatalf("noise %g, want %g", sigma, want)
+	}
+	var sum, squares float64
+	const n = 300
+	for range n {
+		trial := f.one(study, "w")
+		m := measurement(0, 0.2, 0.4, 3, -5) // clipped: 0.2, 0.4, 1, 0
+		m.Elapsed = durationpb.New(time.Second)
+		m.Metrics["epsilon"] = &dparetov1.MetricValue{Value: proto.Float64(0.7)}
+		request := completion(trial)
+		request.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: m}
+		resp, err := f.studies.CompleteTrial(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		final := resp.GetTrial().GetFinalMeasurement()
+		value := final.GetMetrics()["error"]
+		want := &dparetov1.MetricValue{Value: value.Value, StandardError: &sigma}
+		if diff := cmp.Diff(want, value, protocmp.Transform()); diff != "" {
+			t.Fatalf("kept value (-want +got):\n%s", diff)
+		}
+		if final.GetElapsed() != nil || final.GetMetrics()["epsilon"].Reported != nil {
+			t.Fatalf("kept %v", final)
+		}
+		z := (value.GetValue() - 0.4) / sigma
+		sum, squares = sum+z, squares+z*z
+	}
+	if mean := sum / n; math.Abs(mean) > 4/math.Sqrt(n) {
+		t.Errorf("mean of the noise: %g standard deviations", mean)
+	}
+	if variance := squares / n; math.Abs(variance-1) > 4*math.Sqrt(2.0/n) {
+		t.Errorf("variance of the noise: %g of that declared", variance)
+	}
+	spent := f.study(study).GetPublication().GetSpent()
+	if spent.GetValues() != n || spent.GetMaxValues() != 400 {
+		t.Errorf("%d of %d values are spent", spent.GetValues(), spent.GetMaxValues())
+	}
+	if e := spent.GetTest().GetEpsilon(); !(e > 0.8 && e < 1) {
+		t.Errorf("ε of the test records so far: %g", e)
+	}
+	ledger, err := dparetov1.NewPrivacyServiceClient(f.conn).GetPrivacyLedger(t.Context(), &dparetov1.GetPrivacyLedgerRequest{Name: study})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(f.study(study).GetPublication(), ledger.GetPublication(), protocmp.Transform()); diff != "" {
+		t.Errorf("publication in the ledger (-study +ledger):\n%s", diff)
+	}
+}
+
+// The whole of the declared test budget: ε of all values is at most the declared one, and
+// nearly attained.
+func TestPrivateModeTestBudgetIsTight(t *testing.T) {
+	f := start(t)
+	study := f.create("s", privateSpec(10, 5))
+	for range 10 {
+		f.tell(f.one(study, "w"), 0.5)
+	}
+	resp := f.ask(study, "w", 1)
+	if len(resp.GetTrials()) > 0 || resp.GetStudyState() != dparetov1.StudyState_STUDY_STATE_COMPLETED {
+		t.Errorf("after the last value: %v", resp)
+	}
+	if e := f.study(study).GetPublication().GetSpent().GetTest().GetEpsilon(); !(e <= 1 && e > 1-1e-6) {
+		t.Errorf("ε = %.12g of a declared 1", e)
+	}
+}
+
+// Raw values and their hashes are nowhere: not in the store, its backups and exports, the
+// log, the audit log, metrics or traces.
+func TestPrivateModeLeaksNothing(t *testing.T) {
+	var log, audits bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	counters := metrics.New("test")
+	spans := tracetest.NewInMemoryExporter()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
+	f := startWith(t, func(o *server.Options) {
+		o.Logger, o.Metrics, o.TracerProvider, o.Audit = logger, counters, provider, audit.New(&audits, logger)
+	})
+	spec := withCheckpoints(privateSpec(12, 20), 100)
+	spec.Replicates = 2
+	study := f.create("s", spec)
+
+	var needles [][]byte
+	rng := rand.New(rand.NewPCG(7, 7))
+	number := func(x float64) {
+		needles = append(needles,
+			binary.LittleEndian.AppendUint64(nil, math.Float64bits(x)), binary.BigEndian.AppendUint64(nil, math.Float64bits(x)),
+			[]byte(strconv.FormatFloat(x, 'g', -1, 64)[:10]), []byte(strconv.FormatFloat(x, 'f', 8, 64)))
+	}
+	secret := func() float64 {
+		x := 0.1 + 0.8*rng.Float64()
+		number(x)
+		return x
+	}
+	digest := func(request proto.Message) {
+		for _, id := range []bool{true, false} {
+			other := proto.Clone(request)
+			if !id {
+				other.ProtoReflect().Clear(other.ProtoReflect().Descriptor().Fields().ByName("request_id"))
+			}
+			b, err := proto.MarshalOptions{Deterministic: true}.Marshal(other)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := sha256.Sum256(b)
+			needles = append(needles, sum[:])
+		}
+	}
+	secretMeasurement := func(step int64) *dparetov1.Measurement {
+		a, b := secret(), secret()
+		number((a + b) / 2)
+		number(a/2 + b/2)
+		elapsed := time.Duration(1e9 + rng.Int64N(1e9))
+		needles = append(needles, []byte(strconv.Itoa(int(elapsed.Nanoseconds()%1e9))))
+		m := measurement(step, a, b)
+		m.Elapsed = durationpb.New(elapsed)
+		m.Metrics["epsilon"] = &dparetov1.MetricValue{Value: proto.Float64(secret())}
+		return m
+	}
+	words := func() string { return fmt.Sprintf("accuracy was %v", secret()) }
+	call := func(request proto.Message, code codes.Code) {
+		t.Helper()
+		digest(request)
+		for range 2 { // as a client that lost the answer
+			_, err := f.call(t.Context(), request)
+			if status.Code(err) != code {
+				t.Fatalf("%T: %v, want %v", request, err, code)
+			}
+			if err != nil {
+				log.WriteString(err.Error()) // clients log what they get
+			}
+		}
+	}
+	for i := range 11 {
+		trial := f.one(study, "w")
+		id := fmt.Sprintf("id-%d", i)
+		complete := completion(trial)
+		complete.RequestId = id
+		if i%2 == 0 {
+			for step := int64(1); step <= 2; step++ {
+				call(&dparetov1.AddMeasurementRequest{
+					Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: secretMeasurement(step), RequestId: fmt.Sprintf("%s-%d", id, step),
+				}, codes.OK)
+			}
+		}
+		switch i {
+		case 3:
+			complete.Outcome = &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: words()}}
+		case 4:
+			complete.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: words(), Retryable: true}}
+		case 5:
+			call(&dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Reason: words(), RequestId: id}, codes.OK)
+			continue
+		case 6: // refused, and logged
+			m := secretMeasurement(99)
+			complete.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: m}
+			call(complete, codes.InvalidArgument)
+			m = secretMeasurement(2)
+			m.Metrics["error"].Value = proto.Float64(secret())
+			complete.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: m}
+			call(complete, codes.InvalidArgument)
+			bad := secretMeasurement(2)
+			bad.Metrics["error"].Runs[1] = math.Inf(1)
+			complete.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: bad}
+			call(complete, codes.InvalidArgument)
+			call(&dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+				Parameters: trial.GetParameters(), FinalMeasurement: secretMeasurement(1),
+			}, RequestId: id + "-import"}, codes.FailedPrecondition)
+			continue
+		case 7:
+			complete.Outcome = &dparetov1.CompleteTrialRequest_UseLastMeasurement{}
+			call(complete, codes.FailedPrecondition)
+			continue
+		default:
+			complete.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: secretMeasurement(int64(i % 3))}
+		}
+		call(complete, codes.OK)
+	}
+	trial := f.one(study, "w") // the one that was held last, whose token is old now
+	if _, err := f.fronts.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: study, Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED}); err != nil {
+		t.Fatal(err)
+	}
+
+	places := map[string][]byte{"trial": []byte(trial.String()), "export": []byte(lines(t, f.export(study)))}
+	for _, r := range f.export(study) {
+		b, err := proto.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		places["exported records"] = append(places["exported records"], b...)
+	}
+	stream, err := f.admin.BackupStore(t.Context(), new(dparetov1.BackupStoreRequest))
+	for err == nil {
+		var piece *dparetov1.BackupStoreResponse
+		if piece, err = stream.Recv(); err == nil {
+			places["backup"] = append(places["backup"], piece.GetData()...)
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	scrape := httptest.NewRecorder()
+	counters.Handler().ServeHTTP(scrape, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	places["metrics"] = scrape.Body.Bytes()
+	f.stop()
+	if places["store"], err = os.ReadFile(f.path); err != nil {
+		t.Fatal(err)
+	}
+	places["log"], places["audit log"] = log.Bytes(), audits.Bytes()
+	places["traces"] = fmt.Appendf(nil, "%+v", spans.GetSpans().Snapshots())
+	for _, s := range spans.GetSpans() {
+		places["traces"] = fmt.Appendf(places["traces"], "%v %v %v", s.Name, s.Attributes, s.Status)
+	}
+	for place, content := range places {
+		if len(content) < 100 {
+			t.Errorf("%s: only %d bytes were searched", place, len(content))
+		}
+		for i, needle := range needles {
+			if bytes.Contains(content, needle) {
+				t.Errorf("%s: holds needle %d, %q", place, i, needle)
+			}
+		}
+	}
+	if len(needles) < 200 {
+		t.Errorf("only %d needles", len(needles))
+	}
+	if err := provider.Shutdown(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// The same needles are found in a study without private_mode, so that the search above is
+// able to find them.
+func TestRawValuesAreFoundWithoutPrivateMode(t *testing.T) {
+	f := start(t)
+	study := f.create("s", svtSpec())
+	trial := f.one(study, "w")
+	const x = 0.31415926535
+	request := completion(trial, x)
+	request.RequestId = "id"
+	if _, err := f.studies.CompleteTrial(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	other := proto.CloneOf(request)
+	other.RequestId = ""
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(b)
+	f.stop()
+	content, err := os.ReadFile(f.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, needle := range [][]byte{sum[:], binary.LittleEndian.AppendUint64(nil, math.Float64bits(x))} {
+		if !bytes.Contains(content, needle) {
+			t.Errorf("%q is not found", needle)
+		}
+	}
+}
+
+// The first report at a step, and the first outcome under a lease, count; repeating them
+// costs nothing and gives the same noise, whatever the values.
+func TestPrivateModeRepetitions(t *testing.T) {
+	f := startWith(t, seededEntropy(2))
+	study := f.create("s", withCheckpoints(privateSpec(3, 20), 20))
+	trial := f.one(study, "w")
+	add := func(step int64, value float64) {
+		t.Helper()
+		_, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measurement(step, value),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	values := func() int64 { return f.study(study).GetPublication().GetSpent().GetValues() }
+	add(2, 0.5)
+	kept := f.trial(trial.GetName()).GetMeasurements()[0]
+	add(2, 0.5)
+	add(2, 0.9)
+	if got := f.trial(trial.GetName()).GetMeasurements(); len(got) != 1 || !proto.Equal(got[0], kept) || values() != 1 {
+		t.Errorf("after repetitions: %v, %d values", got, values())
+	}
+	complete := completion(trial)
+	complete.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: measurement(2, 0.7)}
+	first, err := f.studies.CompleteTrial(t.Context(), complete)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := first.GetTrial().GetFinalMeasurement(); !proto.Equal(got.GetMetrics()["error"], kept.GetMetrics()["error"]) || values() != 1 {
+		t.Errorf("final measurement %v, %d values", got, values())
+	}
+	complete.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: measurement(2, 0.1)}
+	again, err := f.studies.CompleteTrial(t.Context(), complete)
+	if err != nil || !proto.Equal(first, again) || values() != 1 {
+		t.Errorf("repeated completion: %v, %v", again, err)
+	}
+	complete.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: measurement(3, 0.1)}
+	_, err = f.studies.CompleteTrial(t.Context(), complete)
+	wantCode(t, err, codes.FailedPrecondition, "never overwritten")
+
+	// A late result of an earlier attempt is not that of the present one.
+	trial = f.one(study, "slow")
+	f.clock.Advance(time.Hour)
+	now := f.one(study, "quick")
+	if now.GetNumber() != trial.GetNumber() {
+		t.Fatalf("trial %d instead of %d", now.GetNumber(), trial.GetNumber())
+	}
+	late := completion(trial)
+	trial = now
+	add(4, 0.2)
+	late.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: measurement(4, 0.6)}
+	resp, err := f.studies.CompleteTrial(t.Context(), late)
+	if err != nil || math.Abs(resp.GetTrial().GetFinalMeasurement().GetMetrics()["error"].GetValue()-0.6) > 0.1 || values() != 3 {
+		t.Errorf("late result %v, %v; %d values", resp.GetTrial().GetFinalMeasurement(), err, values())
+	}
+}
+
+// Values on the way leave enough for the final ones of all trials, also of those that
+// nobody has asked for.
+func TestPrivateModeReservesFinalValues(t *testing.T) {
+	f := start(t)
+	study := f.create("s", withCheckpoints(privateSpec(3, 20), 5))
+	add := func(trial *dparetov1.Trial, step int64) error {
+		_, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measurement(step, 0.5),
+		})
+		return err
+	}
+	first := f.one(study, "a")
+	for step := range int64(2) {
+		if err := add(first, step+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantCode(t, add(first, 3), codes.ResourceExhausted, "kept for the final ones")
+	f.tell(first, 0.5)
+	for _, worker := range []string{"b", "c"} {
+		trial := f.one(study, worker)
+		wantCode(t, add(trial, 1), codes.ResourceExhausted, "kept for the final ones")
+		f.tell(trial, 0.5)
+	}
+	if spent := f.study(study).GetPublication().GetSpent(); spent.GetValues() != 5 {
+		t.Errorf("%d of 5 values", spent.GetValues())
+	}
+	without := f.create("without", privateSpec(3, 20))
+	trial := f.one(without, "a")
+	wantCode(t, add(trial, 1), codes.FailedPrecondition, "no checkpoint parameter")
+}
+
+// The trial that would exceed the training budget is refused, what is suggested before
+// keeps to what is left, and the study completes.
+func TestPrivateModeTrainingBudget(t *testing.T) {
+	for _, algorithm := range []dparetov1.Algorithm{
+		dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM, dparetov1.Algorithm_ALGORITHM_GRID, dparetov1.Algorithm_ALGORITHM_DEFAULT,
+	} {
+		f := start(t)
+		spec := privateSpec(1000, 1)
+		spec.Algorithm = &dparetov1.AlgorithmSpec{Name: algorithm, InitialTrials: 1000}
+		spec.Parameters[0].GridLevels = 1000
+		study := f.create("s", spec)
+		queued, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+			Parameters: map[string]*dparetov1.Value{"sigma": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 1}}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var resp *dparetov1.SuggestTrialsResponse
+		trials := 0
+		for resp = f.ask(study, "w", 1); len(resp.GetTrials()) > 0; resp = f.ask(study, "w", 1) {
+			f.tell(resp.GetTrials()[0], 0.5)
+			if trials++; trials > 900 {
+				t.Fatalf("%v: %d trials", algorithm, trials)
+			}
+		}
+		if resp.GetEndReason() != dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT || resp.GetStudyState() != dparetov1.StudyState_STUDY_STATE_COMPLETED {
+			t.Errorf("%v: %v", algorithm, resp)
+		}
+		if got := f.trial(queued.GetTrial().GetName()); got.GetState() != dparetov1.TrialState_TRIAL_STATE_FAILED || got.GetAttempt() != 0 {
+			t.Errorf("%v: the unaffordable trial is %v after %d attempts", algorithm, got.GetState(), got.GetAttempt())
+		}
+		spent := f.study(study).GetPublication().GetSpent()
+		sum := 0.0
+		_, all := f.exported(study)
+		for _, trial := range all {
+			if trial.GetTrial().GetAttempt() > 0 {
+				sigma := trial.GetTrial().GetParameters()["sigma"].GetDoubleValue()
+				sum += spent.GetOrder() / (2 * sigma * sigma)
+			}
+		}
+		if got := spent.GetShardDivergences()[0]; math.Abs(got-sum) > 1e-9*sum || got > spent.GetDivergenceBudget() {
+			t.Errorf("%v: charged %g, the trials cost %g, the budget is %g", algorithm, got, sum, spent.GetDivergenceBudget())
+		}
+		if left := spent.GetDivergenceBudget() - sum; left > 1.2*spent.GetOrder()/(2*32*32) {
+			t.Errorf("%v: %g of %g is left", algorithm, left, spent.GetDivergenceBudget())
+		}
+		if e := spent.GetTrain().GetEpsilon(); !(e <= 1 && e > 0.9) {
+			t.Errorf("%v: ε = %g of a declared 1", algorithm, e)
+		}
+		if trials < 3 && algorithm != dparetov1.Algorithm_ALGORITHM_GRID { // which begins with the costliest
+			t.Errorf("%v: %d trials", algorithm, trials)
+		}
+	}
+}
+
+// Whatever happens, neither budget is exceeded, and what every hand-out and every value
+// cost is there after a crash.
+func TestPrivateModeFilters(t *testing.T) {
+	for seed := range uint64(6) {
+		rng := rand.New(rand.NewPCG(seed, 11))
+		f := start(t)
+		spec := withCheckpoints(privateSpec(30, 0.5+4*rng.Float64()), 60)
+		spec.Replicates = 1 + rng.Int32N(3)
+		spec.PrivateMode.TrainingShards = 1 + rng.Int32N(4)
+		spec.Lease = &dparetov1.LeasePolicy{MaxAttempts: 4}
+		study := f.create("s", spec)
+		hold := make(map[string]*dparetov1.Trial)
+		attempts, cost := int64(0), make([]float64, spec.PrivateMode.TrainingShards)
+		check := func() {
+			t.Helper()
+			record, trials := f.exported(study)
+			terms := record.GetPrivateMode()
+			sums, n, values, shown := make([]float64, len(cost)), int64(0), int64(0), int64(0)
+			for _, trial := range trials {
+				values += trial.GetPrivateMode().GetValues()
+				shown += int64(len(trial.GetTrial().GetMeasurements()))
+				for _, c := range trial.GetPrivateMode().GetCharges() {
+					n++
+					sigma, epochs := trial.GetTrial().GetParameters()["sigma"].GetDoubleValue(), trial.GetTrial().GetParameters()["epochs"].GetIntValue()
+					want := float64(spec.GetReplicates()) * terms.GetOrder() * float64(epochs) / (2 * sigma * sigma)
+					if math.Abs(c.GetDivergence()-want) > 1e-9*want {
+						t.Fatalf("seed %d: a hand-out was charged %g, costs %g", seed, c.GetDivergence(), want)
+					}
+					sums[c.GetShard()] += want
+				}
+			}
+			for k, sum := range sums {
+				if got := terms.GetShardDivergences()[k]; math.Abs(got-sum) > 1e-9*(1+sum) || sum > terms.GetDivergenceBudget()*(1+1e-12) {
+					t.Fatalf("seed %d: shard %d was charged %g, costs %g of %g", seed, k, got, sum, terms.GetDivergenceBudget())
+				}
+				cost[k] = sum
+			}
+			if terms.GetValues() != values || values < shown || terms.GetValues()+terms.GetReservedValues() > terms.GetMaxValues() || n < attempts {
+				t.Fatalf("seed %d: %d values, %d of trials, %d shown, %d reserved; %d hand-outs, %d seen", seed,
+					terms.GetValues(), values, shown, terms.GetReservedValues(), n, attempts)
+			}
+		}
+		for range 120 {
+			worker := fmt.Sprintf("w%d", rng.IntN(4))
+			trial := hold[worker]
+			switch op := rng.IntN(10); {
+			case op < 3:
+				resp := f.ask(study, worker, 1)
+				for _, trial := range resp.GetTrials() {
+					attempts++
+					hold[worker] = trial
+				}
+			case trial == nil:
+			case op < 6:
+				request := &dparetov1.AddMeasurementRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measurement(1+rng.Int64N(4), rng.Float64())}
+				for range 1 + rng.IntN(2) {
+					_, _ = f.studies.AddMeasurement(t.Context(), request)
+				}
+			case op == 6:
+				request := completion(trial, rng.Float64())
+				for range 1 + rng.IntN(2) {
+					_, err := f.studies.CompleteTrial(t.Context(), request)
+					if got := f.trial(trial.GetName()).GetState(); err != nil && got != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED && got != dparetov1.TrialState_TRIAL_STATE_FAILED {
+						t.Fatalf("seed %d: a result was lost: %v, the trial is %v", seed, err, got)
+					}
+				}
+				delete(hold, worker)
+			case op == 7:
+				_, _ = f.studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken()})
+			case op == 8:
+				f.clock.Advance(time.Hour)
+			default:
+				f.restart()
+			}
+			check()
+		}
+		// What was exported can be imported, and nothing is forgotten on the way.
+		records := f.export(study)
+		if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.importRecords(records); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if diff := cmp.Diff(records, f.export(study), protocmp.Transform()); diff != "" {
+			t.Errorf("seed %d: imported (-want +got):\n%s", seed, diff)
+		}
+		f.stop()
+	}
+}
+
+// Shards take turns, and each has the whole budget.
+func TestPrivateModeShards(t *testing.T) {
+	f := start(t)
+	trials := func(shards int32) int {
+		spec := privateSpec(1000, 1)
+		spec.PrivateMode.TrainingShards = shards
+		study := f.create(fmt.Sprintf("s%d", shards), spec)
+		n, seen := 0, make(map[int32]int)
+		for resp := f.ask(study, "w", 1); len(resp.GetTrials()) > 0; resp = f.ask(study, "w", 1) {
+			seen[resp.GetTrials()[0].GetTrainingShard()]++
+			f.tell(resp.GetTrials()[0], 0.5)
+			n++
+		}
+		if len(seen) != int(shards) {
+			t.Errorf("%d shards: used %v", shards, seen)
+		}
+		return n
+	}
+	if one, four := trials(1), trials(4); !(four > 2*one) {
+		t.Errorf("%d trials on one shard, %d on four", one, four)
+	}
+}
+
+// An import that forgets what was spent is refused.
+func TestPrivateModeImportRefused(t *testing.T) {
+	f := start(t)
+	study := f.create("s", withCheckpoints(privateSpec(8, 5), 40))
+	for range 3 {
+		trial := f.one(study, "w")
+		if _, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measurement(1, 0.5),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		f.tell(trial, 0.25)
+	}
+	f.one(study, "w")
+	text := lines(t, f.export(study))
+	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		change func([]*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord
+		field  string
+	}{
+		"divergence": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
+			r[0].GetStudy().GetPrivateMode().ShardDivergences[0] *= 0.99
+			return r
+		}, "record.study.private_mode.shard_divergences[0]"},
+		"no divergence": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
+			r[0].GetStudy().GetPrivateMode().ShardDivergences = nil
+			return r
+		}, "record.study.private_mode.shard_divergences"},
+		"charge": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
+			r[1].GetTrial().GetPrivateMode().Charges[0].Divergence *= 0.99
+			return r
+		}, "record.trial.private_mode.charges[0].divergence"},
+		"values": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
+			r[0].GetStudy().GetPrivateMode().Values--
+			return r
+		}, "record.study.private_mode.values"},
+		"values of a trial": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
+			r[1].GetTrial().GetPrivateMode().Values--
+			return r
+		}, "record.trial.private_mode.values"},
+		"reserved": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
+			r[0].GetStudy().GetPrivateMode().ReservedValues = 0
+			return r
+		}, "record.study.private_mode.reserved_values"},
+		"noise": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
+			r[0].GetStudy().GetPrivateMode().NoiseStandardDeviation *= 0.99
+			return r
+		}, "record.study.private_mode.noise_standard_deviation"},
+		"budget": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
+			r[0].GetStudy().GetPrivateMode().DivergenceBudget *= 1.01
+			return r
+		}, "record.study.private_mode.divergence_budget"},
+		"order": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
+			r[0].GetStudy().GetPrivateMode().Order *= 2
+			return r
+		}, "record.trial.private_mode.charges[0].divergence"},
+		"more values": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
+			r[0].GetStudy().GetPrivateMode().MaxValues *= 2
+			return r
+		}, "record.study.private_mode.max_values"},
+		"no private_mode": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
+			r[0].GetStudy().PrivateMode = nil
+			return r
+		}, "record.study.private_mode"},
+		"a trial less": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
+			r[0].GetStudy().GetStudy().GetTrialCounts().Succeeded--
+			return slices.Delete(r, 1, 2)
+		}, "record.study.next_trial_number"},
+		"a raw value": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
+			r[1].GetTrial().GetTrial().GetFinalMeasurement().GetMetrics()["error"].StandardError = nil
+			return r
+		}, "record.trial.trial.final_measurement.metrics[\"error\"].standard_error"},
+		"an imported trial": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
+			r[1].GetTrial().GetTrial().Origin = dparetov1.TrialOrigin_TRIAL_ORIGIN_IMPORTED
+			return r
+		}, "record.trial.trial.origin"},
+		"publication": {func(r []*dparetov1.ExportedRecord) []*dparetov1.ExportedRecord {
+			r[0].GetStudy().GetStudy().Publication = new(dparetov1.Publication)
+			return r
+		}, "record.study.study.publication"},
+	} {
+		_, err := f.importRecords(test.change(parse(t, text)))
+		wantCode(t, err, codes.InvalidArgument, "")
+		if got := violated(err); !slices.ContainsFunc(got, func(field string) bool { return strings.HasPrefix(field, test.field) }) {
+			t.Errorf("%s: violated fields %q, want %s (%v)", name, got, test.field, err)
+		}
+	}
+	if _, err := f.importRecords(parse(t, text)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Neither an update nor another account loosens what was declared.
+func TestPrivateModeIsFixed(t *testing.T) {
+	f := start(t)
+	study := f.create("s", privateSpec(4, 1))
+	change := func(change func(*dparetov1.StudySpec)) error {
+		s := f.study(study)
+		change(s.GetSpec())
+		_, err := f.update(s, "spec")
+		return err
+	}
+	for field, c := range map[string]func(*dparetov1.StudySpec){
+		"private_mode.test_epsilon":    func(s *dparetov1.StudySpec) { s.PrivateMode.TestEpsilon = 2 },
+		"private_mode.train_epsilon":   func(s *dparetov1.StudySpec) { s.PrivateMode.TrainEpsilon = 2 },
+		"private_mode.max_values":      func(s *dparetov1.StudySpec) { s.PrivateMode.MaxValues = 5 },
+		"private_mode.training_shards": func(s *dparetov1.StudySpec) { s.PrivateMode.TrainingShards = 5 },
+		"private_mode":                 func(s *dparetov1.StudySpec) { s.PrivateMode = nil },
+		"budget.max_trials":            func(s *dparetov1.StudySpec) { s.Budget.MaxTrials = 5 },
+		"budget":                       func(s *dparetov1.StudySpec) { s.Budget = nil },
+	} {
+		wantCode(t, change(c), codes.InvalidArgument, field)
+	}
+	if err := change(func(s *dparetov1.StudySpec) { s.Budget.MaxTrials = 2 }); err != nil {
+		t.Fatal(err)
+	}
+	if err := change(func(s *dparetov1.StudySpec) { s.Budget.MaxTrials = 4 }); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.study(study).GetPublication().GetSpent().GetMaxValues(); n != 4 {
+		t.Errorf("%d values", n)
+	}
+	_, err := dparetov1.NewPrivacyServiceClient(f.conn).ReaccountStudy(t.Context(), &dparetov1.ReaccountStudyRequest{
+		Name: study, Metric: "epsilon", Privacy: f.study(study).GetSpec().GetMetrics()[0].GetComputed().GetPrivacy(),
+	})
+	wantCode(t, err, codes.FailedPrecondition, "private_mode")
+	again, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "s", Study: &dparetov1.Study{Spec: privateSpec(4, 1)}})
+	if err != nil || again.GetStudy().GetPublication() == nil {
+		t.Errorf("created again: %v, %v", again, err)
+	}
+	rehearsed, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "new", ValidateOnly: true, Study: &dparetov1.Study{Spec: privateSpec(4, 1)}})
+	if err != nil || rehearsed.GetStudy().GetPublication().GetTest().GetEpsilon() != 1 {
+		t.Errorf("rehearsed: %v, %v", rehearsed, err)
+	}
+}
