@@ -143,7 +143,7 @@ func TestPrivateModeKeepsNoiseOnly(t *testing.T) {
 		trial := f.one(study, "w")
 		m := measurement(0, 0.2, 0.4, 3, -5) // clipped: 0.2, 0.4, 1, 0
 		m.Elapsed = durationpb.New(time.Second)
-		m.Metrics["epsilon"] = &dparetov1.MetricValue{Value: proto.Float64(0.7)}
+		m.Metrics["epsilon"] = &dparetov1.MetricValue{Value: new(0.7)}
 		request := completion(trial)
 		request.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: m}
 		resp, err := f.studies.CompleteTrial(t.Context(), request)
@@ -250,7 +250,7 @@ func TestPrivateModeLeaksNothing(t *testing.T) {
 		needles = append(needles, []byte(strconv.Itoa(int(elapsed.Nanoseconds()%1e9))))
 		m := measurement(step, a, b)
 		m.Elapsed = durationpb.New(elapsed)
-		m.Metrics["epsilon"] = &dparetov1.MetricValue{Value: proto.Float64(secret())}
+		m.Metrics["epsilon"] = &dparetov1.MetricValue{Value: new(secret())}
 		return m
 	}
 	words := func() string { return fmt.Sprintf("accuracy was %v", secret()) }
@@ -292,7 +292,7 @@ func TestPrivateModeLeaksNothing(t *testing.T) {
 			complete.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: m}
 			call(complete, codes.InvalidArgument)
 			m = secretMeasurement(2)
-			m.Metrics["error"].Value = proto.Float64(secret())
+			m.Metrics["error"].Value = new(secret())
 			complete.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: m}
 			call(complete, codes.InvalidArgument)
 			bad := secretMeasurement(2)
@@ -553,7 +553,7 @@ func TestPrivateModeFilters(t *testing.T) {
 		spec.Lease = &dparetov1.LeasePolicy{MaxAttempts: 4}
 		study := f.create("s", spec)
 		hold := make(map[string]*dparetov1.Trial)
-		attempts, cost := int64(0), make([]float64, spec.PrivateMode.TrainingShards)
+		attempts, cost := int64(0), make([]float64, spec.GetPrivateMode().GetTrainingShards())
 		check := func() {
 			t.Helper()
 			record, trials := f.exported(study)
@@ -650,7 +650,7 @@ func TestPrivateModeShards(t *testing.T) {
 		}
 		return n
 	}
-	if one, four := trials(1), trials(4); !(four > 2*one) {
+	if one, four := trials(1), trials(4); four <= 2*one {
 		t.Errorf("%d trials on one shard, %d on four", one, four)
 	}
 }

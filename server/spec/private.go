@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"google.golang.org/protobuf/proto"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/accounting"
@@ -219,8 +217,8 @@ func (s *Study) AddNoise(m *dparetov1.Measurement, standardDeviation float64, no
 		if s.metrics[i].computed != nil || value == nil {
 			continue
 		}
-		value.Value = proto.Float64(noisy(value.GetValue()))
-		value.StandardError = proto.Float64(standardDeviation)
+		value.Value = new(noisy(value.GetValue()))
+		value.StandardError = new(standardDeviation)
 		n++
 	}
 	return n

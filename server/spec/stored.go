@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"google.golang.org/protobuf/proto"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -43,7 +41,7 @@ func (s *Study) CheckStored(path string, point space.Point, m *dparetov1.Measure
 		case len(value.GetRuns()) > 0:
 			reported.Metrics[id] = &dparetov1.MetricValue{Runs: value.GetRuns()}
 		case s.IsPrivate() && value.Value != nil && math.Abs(value.GetValue()) <= maxMagnitude: // the noise may leave the range
-			reported.Metrics[id] = &dparetov1.MetricValue{Value: proto.Float64(min(max(value.GetValue(), 0), 1)), StandardError: value.StandardError}
+			reported.Metrics[id] = &dparetov1.MetricValue{Value: new(min(max(value.GetValue(), 0), 1)), StandardError: value.StandardError}
 		default:
 			reported.Metrics[id] = &dparetov1.MetricValue{Value: value.Value, StandardError: value.StandardError}
 		}

@@ -216,6 +216,8 @@ type crew struct {
 	required    []string        // ids of those that a measurement must have, sorted
 	private     []string        // ids of those that the server computes from a mechanism
 	failures    atomic.Int64    // since the last trial that did not fail
+	checkpoints bool            // the study has a checkpoint parameter
+	privateMode *dparetov1.PrivateModeSpec
 }
 
 func newCrew(a *Agent, spec *dparetov1.StudySpec) *crew {
@@ -226,6 +228,7 @@ func newCrew(a *Agent, spec *dparetov1.StudySpec) *crew {
 	if a.Grace > 0 {
 		c.grace = a.Grace
 	}
+	c.checkpoints, c.privateMode = spec.GetCheckpointParameter() != "", spec.GetPrivateMode()
 	for _, m := range spec.GetMetrics() {
 		c.declared[m.GetId()] = true
 		if m.GetComputed().GetPrivacy() != nil {

@@ -25,6 +25,33 @@ func (e *PrivacyError) Error() string {
 	return fmt.Sprintf("agent: metric %s of the study does not hold for trainer %s: %s", e.Metric, e.Trainer, e.Reason)
 }
 
+// ShardError says that the study wants its trials to be trained on shards of the training
+// examples, and the trainer has other ones.
+type ShardError struct {
+	// Trainer is the name of the trainer.
+	Trainer string
+	// Shards is the number of shards that the trainer has, Want that of the study.
+	Shards, Want int
+}
+
+// Error implements error.
+func (e *ShardError) Error() string {
+	return fmt.Sprintf("agent: the study has its trials trained on %d shards of the training examples, trainer %s on %d", e.Want, e.Trainer, e.Shards)
+}
+
+// checkShards returns a *ShardError if the trainer would train on examples that are not
+// those of a trial's shard.
+func (c *crew) checkShards() error {
+	want, shards := max(1, int(c.privateMode.GetTrainingShards())), 1
+	if s, ok := c.Trainer.(trainer.ShardedTrainer); ok {
+		shards = s.Shards()
+	}
+	if shards != want {
+		return &ShardError{Trainer: c.Trainer.Name(), Shards: shards, Want: want}
+	}
+	return nil
+}
+
 // privacyTolerance is the relative amount by which accountants may differ.
 const privacyTolerance = 1e-6
 

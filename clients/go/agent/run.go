@@ -73,15 +73,23 @@ func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (
 	if err := c.checkPrivacy(trial); err != nil {
 		return m, nil, err
 	}
+	if err := c.checkShards(); err != nil {
+		return m, nil, err
+	}
 	run := trainer.Run{
 		Parameters: trial.Parameters(),
 		Replicates: trial.Replicates(),
 		Seed:       TrialSeed(c.Seed, trial.Number(), trial.Attempt()),
+		Shard:      int(trial.Message().GetTrainingShard()),
 	}
 	var last trainer.Measurement // that the server has
 	var reportErr error          // counts even if the trainer drops it
 	m, err = c.Trainer.Train(ctx, run, func(m trainer.Measurement) error {
 		wish, reportErr = nil, c.report(ctx, worker, trial, m)
+		if errors.Is(reportErr, errNotKept) {
+			reportErr = nil
+			return nil
+		}
 		if errors.Is(reportErr, dpareto.ErrStop) {
 			last, wish, reportErr = m, reportErr, nil
 			return trainer.ErrStop
@@ -104,12 +112,22 @@ func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (
 	return m, wish, c.check(m)
 }
 
+// errNotKept says that a study with private_mode has no room for a measurement on the way.
+// The run goes on: there is room for its last one.
+var errNotKept = errors.New("agent: the study keeps no such measurement")
+
 // report tells a measurement on the way.
 func (c *crew) report(ctx context.Context, worker string, trial *dpareto.Trial, m trainer.Measurement) error {
 	if err := c.check(m); err != nil {
 		return err
 	}
+	if c.privateMode != nil && !c.checkpoints {
+		return errNotKept
+	}
 	err := trial.ReportMeasurement(ctx, c.message(m))
+	if c.privateMode != nil && status.Code(err) == codes.ResourceExhausted {
+		return errNotKept
+	}
 	if c.Events.Measured != nil && (err == nil || errors.Is(err, dpareto.ErrStop)) {
 		c.Events.Measured(worker, trial, m)
 	}
@@ -143,6 +161,9 @@ func (c *crew) conclude(ctx, tell context.Context, trial *dpareto.Trial, err err
 	infeasible, isInfeasible := errors.AsType[*trainer.InfeasibleError](err)
 	_, isMismatch := errors.AsType[*MetricError](err)
 	if _, ok := errors.AsType[*PrivacyError](err); ok {
+		isMismatch = true
+	}
+	if _, ok := errors.AsType[*ShardError](err); ok {
 		isMismatch = true
 	}
 	var (

@@ -3,6 +3,7 @@ package dataset
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -59,6 +60,7 @@ const (
 	streamShuffle = iota
 	streamGenerated
 	streamHoldOut
+	streamShard
 )
 
 // Shuffle divides a dataset at random: in an order drawn from the seed, the first rows are
@@ -129,4 +131,23 @@ func permutation(n int, seed, stream uint64) []int {
 	rng := rand.New(rand.NewPCG(seed, stream))
 	rng.Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
 	return order
+}
+
+// Shard returns the parts with one of several disjoint shards of the training rows in the
+// place of all: every shard has the same number of rows, the whole part of their quotient,
+// and the rows that are over belong to none. Which rows belong to which shard is a fixed
+// public permutation of their positions, so that one row has no influence on the place of
+// another. An index or count outside of 0 <= index < count is a programmer's mistake; more
+// shards than rows are an error.
+func (p *Parts) Shard(index, count int) (*Parts, error) {
+	if index < 0 || index >= count {
+		panic("dataset: shard out of range")
+	}
+	if count > p.Train.Rows {
+		return nil, fmt.Errorf("dataset %s: cannot cut %d rows into %d shards", p.Train.Name, p.Train.Rows, count)
+	}
+	rows := p.Train.Rows / count
+	mine := permutation(p.Train.Rows, 0, streamShard)[index*rows : (index+1)*rows]
+	slices.Sort(mine)
+	return newParts(p.Split, p.Train.Select(p.Train.Name, mine), p.Validation, p.Test), nil
 }

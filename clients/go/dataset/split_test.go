@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -126,5 +127,40 @@ func TestSplitErrors(t *testing.T) {
 		if _, err := parts.HoldOut(1, validation); err == nil || !strings.Contains(err.Error(), "of 3 rows") {
 			t.Errorf("%d validation rows: error %v", validation, err)
 		}
+	}
+}
+
+// Shards are disjoint, of equal size, always the same, and cut by positions alone.
+func TestShard(t *testing.T) {
+	parts, err := Load(t.Context(), NameAdult, Division{Split: SplitPublished, Generated: true, ValidationRows: 956}, Source{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const count = 7
+	owner := make(map[int]int) // by position
+	for index := range count {
+		shard, err := parts.Shard(index, count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shard.Train.Rows != 30_000/count || shard.Split.Train != 30_000/count || shard.Validation != parts.Validation || shard.Test != parts.Test {
+			t.Errorf("shard %d: %v", index, shard.Split)
+		}
+		again, err := parts.Shard(index, count)
+		if err != nil || !reflect.DeepEqual(again.Train, shard.Train) {
+			t.Errorf("shard %d differs the second time: %v", index, err)
+		}
+		for _, i := range permutation(30_000, 0, streamShard)[index*shard.Train.Rows : (index+1)*shard.Train.Rows] {
+			if other, ok := owner[i]; ok {
+				t.Fatalf("row %d is in shards %d and %d", i, other, index)
+			}
+			owner[i] = index
+		}
+	}
+	if _, err := parts.Shard(0, 30_001); err == nil {
+		t.Error("more shards than rows are accepted")
+	}
+	if one, err := parts.Shard(0, 1); err != nil || one.Train.Rows != 30_000 {
+		t.Errorf("one shard: %v, %v", one, err)
 	}
 }

@@ -19,6 +19,9 @@ type Run struct {
 	// Seed of all the randomness of the run: the same Run gives the same metrics
 	// on any number of processors. Any value is valid.
 	Seed uint64
+	// Shard is the index of the shard of the training examples to train on, 0 for a
+	// trainer without shards (see ShardedTrainer).
+	Shard int
 }
 
 // Validate returns an error when the run asks for fewer than one replicate.

@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
@@ -47,6 +48,9 @@ func Settings() []trainer.Setting {
 			"of fewer than 20000 training examples"},
 		{Name: SettingNoiseSource, Default: string(random.SourceSeed), Usage: "randomness: seed, or os for models that are released, " +
 			"which no seed repeats"},
+		{Name: trainer.SettingShards, Default: "1", Usage: "disjoint shards of equal size into which the training examples are cut; agents set " +
+			"it by the study's private_mode"},
+		{Name: trainer.SettingShard, Default: "0", Usage: "the shard to train on, from 0"},
 	}
 }
 
@@ -70,7 +74,21 @@ func Load(ctx context.Context, cache *dataset.Cache, options trainer.Options) (S
 	if err != nil {
 		return Setup{}, err
 	}
+	shards, err := options.Settings.Int(trainer.SettingShards, 1, 1)
+	if err != nil {
+		return Setup{}, err
+	}
+	shard, err := options.Settings.Int(trainer.SettingShard, 0, 0)
+	if err == nil && shard >= shards {
+		err = options.Settings.Mismatch(trainer.SettingShard, fmt.Sprintf("one of 0 to %d", shards-1))
+	}
+	if err != nil {
+		return Setup{}, err
+	}
 	parts, err := cache.Load(ctx, name, division, dataset.Source{DataDir: options.DataDir, Progress: options.Progress})
+	if err == nil && shards > 1 {
+		parts, err = parts.Shard(shard, shards)
+	}
 	return Setup{Parts: parts, NoiseSource: random.Source(source)}, err
 }
 

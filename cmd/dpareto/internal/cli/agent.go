@@ -227,6 +227,7 @@ func (a *app) agent(ctx context.Context, f agentFlags) error {
 type choice struct {
 	name     string
 	settings map[string]string
+	shards   int // of the training examples
 }
 
 // secret reports whether nothing that could repeat the training may be recorded: lots
@@ -236,18 +237,23 @@ func (c choice) secret() bool { return c.settings[settingNoiseSource] == noiseFr
 // choose returns the trainer that the flags or the study's spec name, with the settings
 // of the spec and of the flags.
 func (f *agentFlags) choose(spec *dparetov1.StudySpec) (choice, error) {
-	c := choice{name: cmp.Or(f.trainer, spec.GetTrainer().GetName()), settings: maps.Clone(spec.GetTrainer().GetSettings())}
+	c := choice{name: cmp.Or(f.trainer, spec.GetTrainer().GetName()), settings: maps.Clone(spec.GetTrainer().GetSettings()),
+		shards: int(spec.GetPrivateMode().GetTrainingShards())}
 	if c.name == "" {
 		return c, errors.New("the study's spec names no trainer; name one with --trainer, or write a worker of your own")
 	}
-	if f.noiseSource != "" {
+	noiseSource := f.noiseSource
+	if noiseSource == "" && c.settings[settingNoiseSource] == "" && spec.GetPrivateMode() != nil && !f.hasSeed && understands(c.name, settingNoiseSource) {
+		noiseSource = noiseFromOS // what is published must not be repeatable
+	}
+	if noiseSource != "" {
 		if !understands(c.name, settingNoiseSource) {
 			return c, fmt.Errorf("trainer %s has no setting %s: --noise-source cannot be used with it", c.name, settingNoiseSource)
 		}
 		if c.settings == nil {
 			c.settings = make(map[string]string)
 		}
-		c.settings[settingNoiseSource] = f.noiseSource
+		c.settings[settingNoiseSource] = noiseSource
 	}
 	if c.secret() && f.hasSeed {
 		return c, &usageError{errors.New("agent: --seed would make the training repeatable, which noise from os must not be; leave it out")}
@@ -270,9 +276,9 @@ func understands(trainerName, setting string) bool {
 func (a *app) trainer(ctx context.Context, c choice, dataDir string) (trainer.Trainer, error) {
 	download := a.downloadProgress("downloading data")
 	defer download.finish()
-	return builtin.Registry().New(ctx, c.name, trainer.Options{
+	return builtin.Registry().NewSharded(ctx, c.name, trainer.Options{
 		DataDir: dataDir, Settings: c.settings, Progress: download.set,
-	})
+	}, c.shards)
 }
 
 // download shows the progress of a download, once there is one.

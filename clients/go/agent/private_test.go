@@ -1,0 +1,97 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/dpareto/dpareto/clients/go/trainer"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// shardTrainer is a trainer on shards.
+type shardTrainer struct {
+	funcTrainer
+	shards int
+}
+
+func (s shardTrainer) Shards() int { return s.shards }
+
+// privateStudy creates a study with private_mode on shards.
+func (f *fixture) privateStudy(shards int32, change func(*dparetov1.StudySpec)) {
+	f.t.Helper()
+	study, err := f.study.Get(f.t.Context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	spec := study.GetSpec()
+	spec.Metrics = append(spec.Metrics[:2:2], &dparetov1.MetricSpec{
+		Id: "epsilon", Role: dparetov1.MetricRole_METRIC_ROLE_TRACKED,
+		Source: &dparetov1.MetricSpec_Computed{Computed: &dparetov1.ComputedSource{Function: &dparetov1.ComputedSource_Privacy{Privacy: &dparetov1.PrivacySpec{
+			Mechanism: &dparetov1.PrivacySpec_Gaussian{Gaussian: &dparetov1.GaussianMechanism{Sensitivity: "1", StandardDeviation: "10.0 + noise_scale"}},
+			Delta:     1e-6, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
+		}}}},
+	})
+	spec.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: 1000, TestEpsilon: 1, TrainEpsilon: 10, Delta: 1e-6, TrainingShards: shards}
+	change(spec)
+	if f.study, err = f.client.CreateStudy(f.t.Context(), "private", &dparetov1.Study{Spec: spec}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// Trials are trained on their shards, and what the study has no room for is not an error.
+func TestPrivateMode(t *testing.T) {
+	for _, checkpoint := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := start(t, 6)
+			f.privateStudy(3, func(s *dparetov1.StudySpec) {
+				if checkpoint {
+					s.CheckpointParameter, s.PrivateMode.MaxValues = "cutoff", 8
+				}
+			})
+			var r recorder
+			shards := make(map[int]int)
+			a := &Agent{Study: f.study, WorkerID: "a", Events: r.hooks(), Trainer: shardTrainer{
+				func(_ context.Context, run trainer.Run, report trainer.Report) (trainer.Measurement, error) {
+					shards[run.Shard]++
+					steps := int64(3)
+					if checkpoint {
+						steps = min(3, run.Parameters["cutoff"].(int64))
+					}
+					return checkpoints(steps).Train(t.Context(), run, report)
+				}, 3,
+			}}
+			if err := a.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			r.wantOutcomes(t, map[Outcome]int{Succeeded: 6})
+			kept := 0
+			for _, trial := range f.trials() {
+				kept += len(trial.GetMeasurements())
+			}
+			if want := map[bool]int{false: 0, true: 2}[checkpoint]; kept > 3 || kept < want {
+				t.Errorf("checkpoints %v: %d measurements on the way are kept, want about %d", checkpoint, kept, want)
+			}
+			if len(shards) != 3 {
+				t.Errorf("trained on %v", shards)
+			}
+		})
+	}
+}
+
+// A trainer that would train on all examples gives the trial back.
+func TestShardMismatch(t *testing.T) {
+	for _, tt := range []trainer.Trainer{checkpoints(1), shardTrainer{checkpoints(1), 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := start(t, 6)
+			f.privateStudy(3, func(*dparetov1.StudySpec) {})
+			a := &Agent{Study: f.study, WorkerID: "a", Trainer: tt}
+			err := a.Run(t.Context())
+			if mismatch, ok := errors.AsType[*ShardError](err); !ok || mismatch.Want != 3 {
+				t.Errorf("error %v", err)
+			}
+			f.wantStates(queued)
+		})
+	}
+}
