@@ -82,7 +82,8 @@ func LowerBound(first, second, runs int, delta float64) float64 {
 		lower = distuv.Beta{Alpha: float64(first), Beta: float64(runs - first + 1)}.Quantile(ErrorProbability / 2)
 	}
 	if second < runs {
-		upper = distuv.Beta{Alpha: float64(second + 1), Beta: float64(runs - second)}.Quantile(1 - ErrorProbability/2)
+		// Mirrored: near 1 the quantiles of a Beta law are lost, and with them all power.
+		upper = 1 - distuv.Beta{Alpha: float64(runs - second), Beta: float64(second + 1)}.Quantile(ErrorProbability/2)
 	}
 	if lower <= delta {
 		return 0
