@@ -19,5 +19,7 @@
 //   - what a model learns from: history.go, prior.go, cache.go
 //   - the answer: front*.go, query.go, predict.go
 //   - privacy: ledger.go, reaccount.go, and package accounting
+//   - studies that show nothing but their best trial: randomstopping.go, secrets.go (what
+//     they do not answer)
 //   - operation: admin.go, backup.go, export.go, import*.go, health.go, phase.go, totals.go
 package server

@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -42,19 +40,4 @@ func TestDifferences(t *testing.T) {
 			t.Errorf("the other way round: differences %v, want %s", got, want)
 		}
 	}
-}
-
-// Every name in the table of unsupported fields exists, so that a renamed field does
-// not silently become supported.
-func TestUnimplementedFieldsExist(t *testing.T) {
-	for name := range unimplementedFields {
-		if _, err := resolve(name); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// resolve finds a field or enum value of the contract.
-func resolve(name protoreflect.FullName) (protoreflect.Descriptor, error) {
-	return protoregistry.GlobalFiles.FindDescriptorByName(name)
 }

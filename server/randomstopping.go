@@ -163,37 +163,53 @@ func (s *Server) designerFor(record *storev1.StudyRecord, compiled *spec.Study) 
 	return s.designer(compiled)
 }
 
+// score returns what is kept of a measurement of a trial of a study with random stopping, as
+// measured does: nothing but that at the end of the run, with noise where test records are
+// protected.
+func (c *change) score(path string, point space.Point, m *dparetov1.Measurement, final bool) (*dparetov1.Measurement, []*dparetov1.Warning, bool, error) {
+	if !final {
+		return nil, nil, false, nil
+	}
+	sigma := c.study.GetStudy().GetPublication().GetNoiseStandardDeviation()
+	kept, warnings, err := c.compiled.Score(path, point, m, sigma, func(value float64) float64 { return c.entropy.Gaussian(value, sigma) })
+	return kept, warnings, true, err
+}
+
+// candidate is what decides which trial is the best.
+type candidate struct {
+	score float64 // larger is better
+	token string  // of its completion
+}
+
+// betterThan reports whether a candidate is better than another. Of those with the same
+// score that with the larger token is: tokens are independent of everything and uniform, so
+// that the order of the trials says nothing about which of them is released.
+func (c candidate) betterThan(other candidate) bool {
+	return c.score > other.score || c.score == other.score && c.token > other.token
+}
+
 // best returns the best trial of a study with random stopping whose trials are all complete,
 // or nil if none succeeded.
-//
-// Of trials with the same score that with the larger completion token is the better one:
-// tokens are independent of everything and uniform, so that the order of the trials says
-// nothing about which of them is returned.
-func best(ctx context.Context, tx *store.ReadTx, id string, study *dparetov1.Study) (*dparetov1.Trial, error) {
-	metric := study.GetSpec().GetRandomStopping().GetMetric()
-	isMinimized := false
+func best(ctx context.Context, tx *store.ReadTx, id string, study *dparetov1.Study) (found *dparetov1.Trial, err error) {
+	metric, sign := study.GetSpec().GetRandomStopping().GetMetric(), 1.0
 	for _, m := range study.GetSpec().GetMetrics() {
-		isMinimized = isMinimized || m.GetId() == metric && m.GetGoal() == dparetov1.Goal_GOAL_MINIMIZE
-	}
-	score := func(r *storev1.TrialRecord) float64 {
-		value := r.GetTrial().GetFinalMeasurement().GetMetrics()[metric].GetValue()
-		if isMinimized {
-			return -value
+		if m.GetId() == metric && m.GetGoal() == dparetov1.Goal_GOAL_MINIMIZE {
+			sign = -1
 		}
-		return value
 	}
-	var found *storev1.TrialRecord
-	err := tx.Trials(id, 0, func(record *storev1.TrialRecord) (bool, error) {
-		if record.GetTrial().GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
+	var first candidate
+	err = tx.Trials(id, 0, func(record *storev1.TrialRecord) (bool, error) {
+		trial := record.GetTrial()
+		if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
 			return true, ctx.Err()
 		}
-		if found == nil || score(record) > score(found) ||
-			score(record) == score(found) && record.GetCompletionToken() > found.GetCompletionToken() {
-			found = record
+		c := candidate{sign * trial.GetFinalMeasurement().GetMetrics()[metric].GetValue(), record.GetCompletionToken()}
+		if found == nil || c.betterThan(first) {
+			found, first = trial, c
 		}
 		return true, ctx.Err()
 	})
-	return found.GetTrial(), err
+	return found, err
 }
 
 // bestOfRandomStopping returns what a study with random stopping publishes, the same at every

@@ -209,22 +209,10 @@ func TestCreateStudyInvalid(t *testing.T) {
 // What this version does not support is refused by name, never ignored.
 func TestUnimplemented(t *testing.T) {
 	f := start(t)
-	for name, change := range map[string]func(*dparetov1.CreateStudyRequest){
-		"study.spec.random_stopping": func(r *dparetov1.CreateStudyRequest) {
-			r.Study.Spec.RandomStopping = &dparetov1.RandomStoppingSpec{MeanTrials: 10}
-		},
-	} {
-		request := &dparetov1.CreateStudyRequest{StudyId: "later", Study: &dparetov1.Study{Spec: svtSpec()}}
-		change(request)
-		_, err := f.studies.CreateStudy(t.Context(), request)
-		wantCode(t, err, codes.Unimplemented, name+" is not supported")
-	}
 	unknown := &dparetov1.CreateStudyRequest{StudyId: "later", Study: &dparetov1.Study{Spec: svtSpec()}}
 	unknown.GetStudy().ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.VarintType), 1))
 	_, err := f.studies.CreateStudy(t.Context(), unknown)
 	wantCode(t, err, codes.Unimplemented, "study.(a field that this server does not know)")
-	_, err = dparetov1.NewReleaseServiceClient(f.conn).ReleaseBest(t.Context(), new(dparetov1.ReleaseBestRequest))
-	wantCode(t, err, codes.Unimplemented, "ReleaseBest")
 }
 
 func TestListStudies(t *testing.T) {

@@ -11,13 +11,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// unimplementedFields are the fields and enum values of the contract that this
-// version does not support. A request that sets one is refused, never half-obeyed.
-var unimplementedFields = map[protoreflect.FullName]bool{
-	"dpareto.v1.StudySpec.random_stopping": true,
-}
-
-// refuseUnimplemented refuses requests that use what the server does not support.
+// refuseUnimplemented refuses requests that set a field which this version does not know:
+// they are never half-obeyed.
 func refuseUnimplemented(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if message, ok := req.(proto.Message); ok {
 		if path := findUnimplemented("", message.ProtoReflect()); path != "" {
@@ -27,8 +22,8 @@ func refuseUnimplemented(ctx context.Context, req any, _ *grpc.UnaryServerInfo, 
 	return handler(ctx, req)
 }
 
-// findUnimplemented returns the path of the first field below message that is not
-// supported, or "".
+// findUnimplemented returns the path of the first message below message with a field that
+// is not known, or "".
 func findUnimplemented(prefix string, message protoreflect.Message) string {
 	if len(message.GetUnknown()) > 0 {
 		return prefix + "(a field that this server does not know)"
@@ -36,10 +31,6 @@ func findUnimplemented(prefix string, message protoreflect.Message) string {
 	found := ""
 	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		path := prefix + string(field.Name())
-		if unimplementedFields[field.FullName()] {
-			found = path
-			return false
-		}
 		switch {
 		case field.IsMap():
 			value.Map().Range(func(key protoreflect.MapKey, v protoreflect.Value) bool {
@@ -60,15 +51,8 @@ func findUnimplemented(prefix string, message protoreflect.Message) string {
 
 // unimplementedValue looks at a single value of a field.
 func unimplementedValue(path string, field protoreflect.FieldDescriptor, value protoreflect.Value) string {
-	switch field.Kind() {
-	case protoreflect.EnumKind:
-		// Unknown numbers are left to validation.
-		if v := field.Enum().Values().ByNumber(value.Enum()); v != nil && unimplementedFields[v.FullName()] {
-			return fmt.Sprintf("%s: %s", path, v.Name())
-		}
-	case protoreflect.MessageKind, protoreflect.GroupKind:
-		return findUnimplemented(path+".", value.Message())
-	default:
+	if field.Kind() != protoreflect.MessageKind && field.Kind() != protoreflect.GroupKind {
+		return ""
 	}
-	return ""
+	return findUnimplemented(path+".", value.Message())
 }

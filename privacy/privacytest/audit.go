@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/mathext"
 )
 
 // ErrorProbability is the probability with which a lower bound of ε exceeds ε: that of
@@ -79,14 +79,30 @@ func EpsilonLower(runs int, delta float64, event func(second bool) bool) float64
 func LowerBound(first, second, runs int, delta float64) float64 {
 	lower, upper := 0.0, 1.0
 	if first > 0 {
-		lower = distuv.Beta{Alpha: float64(first), Beta: float64(runs - first + 1)}.Quantile(ErrorProbability / 2)
+		lower = betaQuantile(float64(first), float64(runs-first+1), ErrorProbability/2)
 	}
 	if second < runs {
-		// Mirrored: near 1 the quantiles of a Beta law are lost, and with them all power.
-		upper = 1 - distuv.Beta{Alpha: float64(runs - second), Beta: float64(second + 1)}.Quantile(ErrorProbability/2)
+		upper = betaQuantile(float64(second+1), float64(runs-second), 1-ErrorProbability/2)
 	}
 	if lower <= delta {
 		return 0
 	}
 	return math.Max(0, math.Log((lower-delta)/upper))
+}
+
+// betaQuantile returns the quantile of the beta law by bisection: that of gonum does not
+// converge for some extreme arguments, which no caller would notice but by a lack of power.
+func betaQuantile(a, b, p float64) float64 {
+	lo, hi := 0.0, 1.0
+	for {
+		mid := lo + (hi-lo)/2
+		if mid == lo || mid == hi {
+			return mid
+		}
+		if mathext.RegIncBeta(a, b, mid) < p {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
 }

@@ -12,7 +12,7 @@ import (
 // TestLowerBound: the limits p and q put half of the error on the counts seen or more
 // extreme ones, which is their definition.
 func TestLowerBound(t *testing.T) {
-	for _, tc := range []struct{ first, second, runs int }{{700, 200, 1000}, {1000, 3, 1000}, {30, 0, 40}, {9000, 4000, 20000}} {
+	for _, tc := range []struct{ first, second, runs int }{{700, 200, 1000}, {1000, 3, 1000}, {30, 0, 40}, {9000, 4000, 20000}, {400, 0, 60000}, {2300, 5, 60000}} {
 		n := float64(tc.runs)
 		root := func(f func(p float64) float64) float64 { // of a rising function
 			lo, hi := 0.0, 1.0
