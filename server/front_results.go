@@ -54,6 +54,9 @@ func (s *Server) results(ctx context.Context, id string, finalOnly bool) (*resul
 			return err
 		}
 		r.study = record.GetStudy()
+		if p := s.publication(record); p != nil {
+			r.study.Publication = p
+		}
 		if r.cached, err = s.studies.get(r.study); err != nil {
 			return err
 		}

@@ -792,3 +792,69 @@ func TestPrivateModeIsFixed(t *testing.T) {
 		t.Errorf("rehearsed: %v, %v", rehearsed, err)
 	}
 }
+
+// The whole of both budgets is charged to the ledgers when a study is created, once, also
+// where it is imported; a second study finds nothing left.
+func TestPrivateModeLedgers(t *testing.T) {
+	f := start(t)
+	releases := dparetov1.NewReleaseServiceClient(f.conn)
+	for id, l := range map[string]*dparetov1.Ledger{
+		"test":  {Records: 10_000, Epsilon: 1.2, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
+		"other": {Records: 9_999, Epsilon: 10, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
+		"train": {Records: 30_000, Epsilon: 2, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
+	} {
+		if _, err := releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: l}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec := privateSpec(4, 1.5)
+	spec.TestLedger, spec.TrainLedger = "ledgers/other", "ledgers/train"
+	_, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "s", Study: &dparetov1.Study{Spec: spec}})
+	wantCode(t, err, codes.FailedPrecondition, "test_ledger")
+	spec.TestLedger = "ledgers/test"
+	study := f.create("s", spec)
+	spent := func(id string) float64 {
+		t.Helper()
+		resp, err := releases.GetLedger(t.Context(), &dparetov1.GetLedgerRequest{Name: "ledgers/" + id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.GetLedger().GetSpent().GetEpsilon()
+	}
+	if a, b := spent("test"), spent("train"); a < 1 || a > 1.2 || b < 1.5 || b > 2 {
+		t.Errorf("the ledgers were charged %g and %g", a, b)
+	}
+	_, err = f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "second", Study: &dparetov1.Study{Spec: spec}})
+	wantCode(t, err, codes.ResourceExhausted, "_ledger")
+	f.tell(f.one(study, "w"), 0.5)
+	records := f.export(study)
+	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.importRecords(records); err != nil {
+		t.Error(err)
+	}
+	if a := spent("test"); a > 1.2 {
+		t.Errorf("after the import: %g", a)
+	}
+}
+
+// What is released of a private study is computed from the noisy values, costs nothing
+// more, and says what it guarantees.
+func TestPrivateModeReleases(t *testing.T) {
+	f := start(t)
+	study := f.create("s", privateSpec(6, 20))
+	for i := range 6 {
+		f.tell(f.one(study, "w"), 0.2+0.05*float64(i))
+	}
+	publication := f.study(study).GetPublication()
+	resp, err := dparetov1.NewReleaseServiceClient(f.conn).ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := resp.GetRelease()
+	if !proto.Equal(r.GetGuarantee(), publication.GetTest()) || !proto.Equal(r.GetTrainingGuarantee(), publication.GetTrain()) ||
+		len(r.GetPoints()) == 0 || r.GetNoiseStandardDeviation() != publication.GetNoiseStandardDeviation() {
+		t.Errorf("release %v", r)
+	}
+}
