@@ -289,15 +289,15 @@ func hostileNames(t testing.TB) []hostile {
 	t.Helper()
 	var all []hostile
 	for label, method := range methods() {
-		if method.Parent().Name() == "ReleaseService" {
-			continue
-		}
 		for _, fieldName := range []protoreflect.Name{"name", "parent"} {
 			field := method.Input().Fields().ByName(fieldName)
 			if field == nil {
 				continue
 			}
 			for _, name := range badNames {
+				if label == "ReleaseService.GetRelease" && name == "studies/s/releases/1" {
+					continue // it is one
+				}
 				req := newMessage(t, method.Input())
 				req.ProtoReflect().Set(field, protoreflect.ValueOfString(name))
 				all = append(all, hostile{fmt.Sprintf("%s = %.40q", fieldName, name), label, req, codes.InvalidArgument})

@@ -755,4 +755,3 @@ func TestNameALedger(t *testing.T) {
 	_, err = f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "none", Study: &dparetov1.Study{Spec: fixedSpec(1, "ledgers/none")}, ValidateOnly: true})
 	wantCode(t, err, codes.FailedPrecondition, "study.spec.test_ledger")
 }
-

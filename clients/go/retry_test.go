@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -325,14 +326,16 @@ func TestRequestIDs(t *testing.T) {
 
 func TestSentOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, c := serve(t, func(context.Context, int, any) (any, error) {
-			return nil, status.Error(codes.Unavailable, "down")
-		})
-		if _, err := c.Releases.ReleaseBest(t.Context(), new(dparetov1.ReleaseBestRequest)); status.Code(err) != codes.Unavailable {
-			t.Errorf("error %v", err)
+		_, c := serve(t, func(context.Context, int, any) (any, error) { return new(dparetov1.GetStudyResponse), nil })
+		attempts := 0
+		invoke := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+			attempts++
+			return status.Error(codes.Unavailable, "down")
 		}
-		if n := len(f.times()); n != 1 {
-			t.Errorf("%d attempts", n)
+		r := &retry{timeout: time.Second}
+		err := r.intercept(t.Context(), "/dpareto.v1.StudyService/Unheard", new(dparetov1.GetStudyRequest), new(dparetov1.GetStudyResponse), c.conn, invoke)
+		if status.Code(err) != codes.Unavailable || attempts != 1 {
+			t.Errorf("error %v after %d attempts", err, attempts)
 		}
 	})
 }

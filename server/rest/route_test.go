@@ -44,6 +44,8 @@ func (c *recorder) NewStream(ctx context.Context, _ *grpc.StreamDesc, method str
 // rule is an HTTP rule of gateway.yaml.
 type rule struct {
 	Selector, Get, Post, Patch, Delete, Body string
+
+	Additional []rule `json:"additional_bindings"`
 }
 
 // request returns the method and the URL of the rule, with ids for its variables.
@@ -53,8 +55,12 @@ func (r rule) request() (method, url string) {
 	} {
 		if pattern != "" {
 			url = regexp.MustCompile(`\{[a-z.]+=([^}]*)\}`).ReplaceAllString(pattern, "$1")
-			url = strings.Replace(url, "studies/*", "studies/svt", 1)
-			return method, strings.Replace(url, "trials/*", "trials/7", 1)
+			for variable, name := range map[string]string{
+				"studies/*": "studies/svt", "trials/*": "trials/7", "ledgers/*": "ledgers/adult", "releases/*": "releases/7",
+			} {
+				url = strings.Replace(url, variable, name, 1)
+			}
+			return method, url
 		}
 	}
 	return "", ""
@@ -100,18 +106,20 @@ func TestEveryMethodHasARoute(t *testing.T) {
 				t.Errorf("%s has no rule", method.FullName())
 				continue
 			}
-			verb, url := r.request()
-			answer := httptest.NewRecorder()
-			*conn = recorder{err: conn.err}
-			handler.ServeHTTP(answer, httptest.NewRequest(verb, url, strings.NewReader("{}")))
-			if want := "/" + string(service.FullName()) + "/" + string(method.Name()); conn.method != want {
-				t.Errorf("%s %s calls %q, want %s: %s", verb, url, conn.method, want, answer.Body)
-			}
-			if answer.Code != http.StatusConflict && !method.IsStreamingServer() && !method.IsStreamingClient() {
-				t.Errorf("%s %s: HTTP status %d", verb, url, answer.Code)
-			}
-			if conn.request != nil {
-				checkNames(t, url, conn.request.ProtoReflect())
+			for _, r := range append(r.Additional, r) {
+				verb, url := r.request()
+				answer := httptest.NewRecorder()
+				*conn = recorder{err: conn.err}
+				handler.ServeHTTP(answer, httptest.NewRequest(verb, url, strings.NewReader("{}")))
+				if want := "/" + string(service.FullName()) + "/" + string(method.Name()); conn.method != want {
+					t.Errorf("%s %s calls %q, want %s: %s", verb, url, conn.method, want, answer.Body)
+				}
+				if answer.Code != http.StatusConflict && !method.IsStreamingServer() && !method.IsStreamingClient() {
+					t.Errorf("%s %s: HTTP status %d", verb, url, answer.Code)
+				}
+				if conn.request != nil {
+					checkNames(t, url, conn.request.ProtoReflect())
+				}
 			}
 		}
 	}
@@ -123,12 +131,11 @@ func TestEveryMethodHasARoute(t *testing.T) {
 // checkNames checks that the name in a URL has arrived in the request.
 func checkNames(t *testing.T, url string, request protoreflect.Message) {
 	t.Helper()
-	name, ok := strings.CutPrefix(url, "/v1/studies/")
-	if !ok {
+	want := regexp.MustCompile(`(studies/svt|ledgers/adult)(/(trials|releases)/7)?`).FindString(url)
+	if want == "" {
 		return
 	}
-	want := "studies/" + regexp.MustCompile(`^svt(/trials/7)?`).FindString(name)
-	for _, path := range []string{"name", "parent", "study.name", "trial.name"} {
+	for _, path := range []string{"name", "parent", "study.name", "trial.name", "ledger"} {
 		message := request
 		parent, leaf, nested := strings.Cut(path, ".")
 		if nested {
