@@ -27,7 +27,7 @@ func (i *studyImport) release(exported *dparetov1.ExportedRelease) error {
 		fields.Addf(path+".name", "must have a number above that of the release before, %d, is %d", i.released, number)
 	}
 	i.released = number
-	if r := release.GetStudyRevision(); r < 1 && !(r == 0 && isSearch(i.record.GetStudy())) || r > i.record.GetStudy().GetRevision() {
+	if r := release.GetStudyRevision(); r < 0 || r == 0 && !isSearch(i.record.GetStudy()) || r > i.record.GetStudy().GetRevision() {
 		fields.Addf(path+".study_revision", "must be in [1, %d], that of the study, is %d", i.record.GetStudy().GetRevision(), r)
 	}
 	checkTime(path+".create_time", release.GetCreateTime(), true, &fields)

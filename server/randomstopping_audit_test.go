@@ -66,7 +66,8 @@ type searched struct {
 	trials, first int64 // their number; the number of the best
 }
 
-// search runs a study of a toy, trials trials of it if that is not negative.
+// search runs a study of a toy: as many trials as are asked for, or as are drawn if that is
+// negative.
 func (s *Server) search(t *testing.T, asked *dparetov1.RandomStoppingSpec, trials int64, run func() float64) searched {
 	t.Helper()
 	if trials < 0 {
