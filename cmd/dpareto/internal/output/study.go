@@ -105,6 +105,12 @@ func Study(s *dparetov1.Study) *Table {
 		add("prior study", ID(prior))
 	}
 	add("privacy", PrivacyStatement(spec))
+	if n := spec.GetPrivateMode().GetTrainingShards(); n > 1 {
+		add("shards", strconv.Itoa(int(n))+" disjoint ones of the training records, one per trial")
+	}
+	for _, line := range PublicationLines(s.GetPublication()) {
+		add(line[0], line[1])
+	}
 	if IsGenerated(spec) {
 		add("data", GeneratedLabel)
 	}
