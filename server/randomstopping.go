@@ -86,7 +86,7 @@ func chargeSearch(tx *store.Tx, study *dparetov1.Study, at time.Time) error {
 // nobody can repeat.
 func (s *Server) drawTrials(asked *dparetov1.RandomStoppingSpec) (int64, error) {
 	if _, isPoisson := asked.GetLaw().(*dparetov1.RandomStoppingSpec_Poisson); isPoisson {
-		return laws.Poisson{Rate: asked.GetMeanTrials()}.Draw(s.entropy)
+		return laws.Poisson{Mean: asked.GetMeanTrials()}.Draw(s.entropy)
 	}
 	law, err := laws.ByMean(asked.GetEta(), asked.GetMeanTrials())
 	if err != nil {

@@ -145,12 +145,9 @@ func TestRandomStoppingNoise(t *testing.T) {
 // Exactly so many trials are handed out as were drawn, however workers ask and fail; then
 // the study is completed and the best is known.
 func TestRandomStoppingRuns(t *testing.T) {
-	f := startSeeded(t, 9)
-	study := f.create("search", searchSpec(20, 0))
-	drawn := f.secretTrials(study)
-	if drawn < 3 {
-		t.Fatalf("%d trials are too few for this test; take another seed", drawn)
-	}
+	f := start(t)
+	const drawn = 7
+	study := f.withTrials("search", searchSpec(20, 0), drawn)
 	first := f.one(study, "a")
 	if _, err := f.studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 		Name: first.GetName(), LeaseToken: first.GetLease().GetToken(),
