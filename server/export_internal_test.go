@@ -65,6 +65,11 @@ func TestExportIsComplete(t *testing.T) {
 	if diff := cmp.Diff(trial, trialRecord(exportedTrial(trial, true).GetTrial()), protocmp.Transform()); diff != "" {
 		t.Errorf("trial: %s", diff)
 	}
+	release := new(storev1.ReleaseRecord)
+	fill(release.ProtoReflect(), 1)
+	if diff := cmp.Diff(release, releaseRecord(exportedRelease(release).GetRelease()), protocmp.Transform()); diff != "" {
+		t.Errorf("release: %s", diff)
+	}
 	for _, pair := range []struct {
 		record, exported proto.Message
 		extra            int
@@ -74,6 +79,7 @@ func TestExportIsComplete(t *testing.T) {
 		{&storev1.Stagnation{}, &dparetov1.ExportedStagnation{}, 0},
 		{&storev1.FrontCosts{}, &dparetov1.ExportedPoint{}, 0},
 		{&storev1.TrialRecord{}, &dparetov1.ExportedTrial{}, 1}, // deleted is part of the key
+		{&storev1.ReleaseRecord{}, &dparetov1.ExportedRelease{}, 0},
 	} {
 		record, exported := pair.record.ProtoReflect().Descriptor(), pair.exported.ProtoReflect().Descriptor()
 		for i := range record.Fields().Len() {
