@@ -58,6 +58,7 @@ processes of their own; runs a study; and shows the front that they find.
 
   adult           logistic regression with DP-SGD on Adult (UCI census income)
   adult-adam      the same with DP-Adam
+  adult-private   a front that may be published, with noise and declared privacy budgets
   adult-svm       a linear SVM with DP-SGD on Adult
   adult-variance  logistic regression with the noise of the paper's Table 1 taken as a
                   variance, and without checkpoints, for comparisons
