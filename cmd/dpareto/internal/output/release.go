@@ -1,0 +1,131 @@
+package output
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// Ledgers returns a table of ledgers.
+func Ledgers(ledgers []*dparetov1.Ledger) *Table {
+	t := &Table{Columns: []string{"ledger", "records", "epsilon", "delta", "adjacency", "charges", "spent_epsilon", "spent_delta", "remaining_epsilon", "created"}}
+	for _, l := range ledgers {
+		t.Rows = append(t.Rows, []any{
+			ID(l.GetName()), l.GetRecords(), l.GetEpsilon(), Plain(l.GetDelta()), underscored(l.GetAdjacency().String(), "ADJACENCY_"), l.GetCharges(),
+			Bound(l.GetSpent().GetEpsilon()), Plain(l.GetSpent().GetDelta()), l.GetRemainingEpsilon(), l.GetCreateTime().AsTime(),
+		})
+	}
+	return t
+}
+
+// Charges returns a table of the charges of a ledger.
+func Charges(charges []*dparetov1.Charge) *Table {
+	t := &Table{Columns: []string{"charge", "resource", "epsilon", "delta", "reason", "created"}}
+	for _, c := range charges {
+		t.Rows = append(t.Rows, []any{
+			ID(c.GetName()), c.GetResource(), Bound(c.GetGuarantee().GetEpsilon()), Plain(c.GetGuarantee().GetDelta()), c.GetReason(), c.GetCreateTime().AsTime(),
+		})
+	}
+	return t
+}
+
+// Releases returns a table of releases.
+func Releases(releases []*dparetov1.Release) *Table {
+	t := &Table{Columns: []string{"release", "epsilon", "delta", "ledger", "points", "mechanism", "created"}}
+	for _, r := range releases {
+		t.Rows = append(t.Rows, []any{
+			r.GetName(), Bound(r.GetGuarantee().GetEpsilon()), Plain(r.GetGuarantee().GetDelta()), r.GetLedger(), int64(len(r.GetPoints())), r.GetMechanism(), r.GetCreateTime().AsTime(),
+		})
+	}
+	return t
+}
+
+// Release returns a table of what was published: its points, or the index of a candidate.
+func Release(r *dparetov1.Release) *Table {
+	if r.Index != nil {
+		return &Table{Columns: []string{"index"}, Rows: [][]any{{r.GetIndex()}}}
+	}
+	values, deviations, parameters := make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	for _, p := range r.GetPoints() {
+		for id := range p.GetValues() {
+			values[id] = true
+		}
+		for id := range p.GetStandardDeviations() {
+			deviations[id] = true
+		}
+		for id := range p.GetParameters() {
+			parameters[id] = true
+		}
+	}
+	t := new(Table)
+	for _, id := range slices.Sorted(maps.Keys(values)) {
+		t.Columns = append(t.Columns, id)
+		if deviations[id] {
+			t.Columns = append(t.Columns, id+"_deviation")
+		}
+	}
+	t.Columns = append(t.Columns, slices.Sorted(maps.Keys(parameters))...)
+	for _, p := range r.GetPoints() {
+		var row []any
+		for _, id := range slices.Sorted(maps.Keys(values)) {
+			row = append(row, number(p.GetValues(), id))
+			if deviations[id] {
+				row = append(row, number(p.GetStandardDeviations(), id))
+			}
+		}
+		for _, id := range slices.Sorted(maps.Keys(parameters)) {
+			row = append(row, Value(p.GetParameters()[id]))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// number returns a number of a map as a cell.
+func number(numbers map[string]float64, id string) any {
+	if x, ok := numbers[id]; ok {
+		return x
+	}
+	return nil
+}
+
+// ReleaseHeading returns what has to be said beside a release, for people.
+func ReleaseHeading(r *dparetov1.Release) []string {
+	lines := []string{
+		fmt.Sprintf("%s: %s", r.GetName(), r.GetMechanism()),
+		fmt.Sprintf("guarantee: %s, for %s", guaranteeText(r.GetGuarantee()), r.GetProtects()),
+	}
+	if r.GetLedger() != "" {
+		lines = append(lines, "charged to "+r.GetLedger())
+	}
+	if sigma := r.GetNoiseStandardDeviation(); sigma > 0 {
+		lines = append(lines, fmt.Sprintf("noise in the values: standard deviation %s", Number(sigma)))
+	}
+	if g := r.GetTrainingGuarantee(); g != nil {
+		lines = append(lines, "training records: all runs together "+guaranteeText(g))
+	}
+	for _, assumption := range r.GetAssumptions() {
+		lines = append(lines, "provided that "+assumption)
+	}
+	for _, text := range r.GetNotCovered() {
+		lines = append(lines, "not covered: "+text)
+	}
+	for _, w := range r.GetWarnings() {
+		lines = append(lines, "note: "+w.GetMessage())
+	}
+	return lines
+}
+
+// guaranteeText returns a guarantee in one line.
+func guaranteeText(g *dparetov1.PrivacyGuarantee) string {
+	if g == nil {
+		return "none"
+	}
+	delta := "δ = " + Plain(g.GetDelta())
+	if g.GetDelta() == 0 {
+		delta = "pure (δ = 0)"
+	}
+	return fmt.Sprintf("ε at most %s, %s, %s adjacency", text(Bound(g.GetEpsilon())), delta, underscored(g.GetAdjacency().String(), "ADJACENCY_"))
+}
