@@ -138,7 +138,7 @@ func TestAuditOfRandomStopping(t *testing.T) {
 				t.Errorf("claim %g, want at most %g", claim.GetEpsilon(), a.most)
 			}
 			privacytest.Audit{
-				Epsilon: claim.GetEpsilon(), Delta: claim.GetDelta(), Runs: 60_000, Power: a.power,
+				Epsilon: claim.GetEpsilon(), Delta: claim.GetDelta(), Runs: 25_000, Power: a.power,
 				Event:  func(second bool) bool { return a.event(s.search(t, a.asked, -1, answer(second))) },
 				Broken: func(second bool) bool { return a.broken(s.search(t, a.asked, a.fixed, answer(second))) },
 			}.Check(t)
@@ -166,7 +166,7 @@ func TestAuditOfScores(t *testing.T) {
 		}
 	}
 	privacytest.Audit{
-		Epsilon: p.GetTest().GetEpsilon(), Delta: p.GetTest().GetDelta(), Runs: 60_000, Power: 0.1, // one threshold is a weak attack
+		Epsilon: p.GetTest().GetEpsilon(), Delta: p.GetTest().GetDelta(), Runs: 25_000, Power: 0.1, // one threshold is a weak attack
 		Event:  event(sigma, 0.5+3*sigma),
 		Broken: event(sigma/10, 0.5+0.3*sigma),
 	}.Check(t)

@@ -243,7 +243,7 @@ func (f *agentFlags) choose(spec *dparetov1.StudySpec) (choice, error) {
 		return c, errors.New("the study's spec names no trainer; name one with --trainer, or write a worker of your own")
 	}
 	noiseSource := f.noiseSource
-	if noiseSource == "" && c.settings[settingNoiseSource] == "" && spec.GetPrivateMode() != nil && !f.hasSeed && understands(c.name, settingNoiseSource) {
+	if noiseSource == "" && c.settings[settingNoiseSource] == "" && (spec.GetPrivateMode() != nil || spec.GetRandomStopping() != nil) && !f.hasSeed && understands(c.name, settingNoiseSource) {
 		noiseSource = noiseFromOS // what is published must not be repeatable
 	}
 	if noiseSource != "" {

@@ -82,7 +82,7 @@ exact_hypervolume (svt), front, and more.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), f) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.study, "study", "adult", "study to run: "+strings.Join(studies.Names(), ", "))
+	flags.StringVar(&f.study, "study", "adult", "study to run: "+strings.Join(demoStudies(), ", "))
 	flags.Int64Var(&f.trials, "trials", 0, "number of trials; default: that of the study's file")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the study and of the training")
 	addDataDirFlag(cmd, &f.dataDir)
@@ -93,11 +93,16 @@ exact_hypervolume (svt), front, and more.`,
 	return cmd
 }
 
+// demoStudies returns the names of the studies that have a front to show.
+func demoStudies() []string {
+	return slices.DeleteFunc(studies.Names(), func(name string) bool { return name == "adult-best" })
+}
+
 // validate checks the flags and fills in what depends on others.
 func (f *demoFlags) validate(format output.Format) error {
 	switch {
-	case !slices.Contains(studies.Names(), f.study):
-		return fmt.Errorf("demo: study %q is unknown, want one of %s", f.study, strings.Join(studies.Names(), ", "))
+	case !slices.Contains(demoStudies(), f.study):
+		return fmt.Errorf("demo: study %q is unknown, want one of %s", f.study, strings.Join(demoStudies(), ", "))
 	case f.trials < 0:
 		return fmt.Errorf("demo: --trials is %d, want at least 1", f.trials)
 	case f.workers < 1:

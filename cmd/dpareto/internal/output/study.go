@@ -23,10 +23,14 @@ func Studies(studies []*dparetov1.Study) *Table {
 		if n := s.GetSpec().GetBudget().GetMaxTrials(); n > 0 {
 			budget = n
 		}
+		done, open := any(Done(s.GetTrialCounts())), any(Open(s.GetTrialCounts()))
+		if s.GetSpec().GetRandomStopping() != nil {
+			done, open = nil, nil // secret
+		}
 		t.Rows = append(t.Rows, []any{
 			ID(s.GetName()),
 			short(s.GetState().String(), "STUDY_STATE_"),
-			Done(s.GetTrialCounts()), Open(s.GetTrialCounts()), budget,
+			done, open, budget,
 			short(s.GetSpec().GetAlgorithm().GetName().String(), "ALGORITHM_"),
 			s.GetCreateTime().AsTime(),
 			s.GetDisplayName(),
@@ -77,10 +81,15 @@ func Study(s *dparetov1.Study) *Table {
 	if n := spec.GetBudget().GetMaxTrials(); n > 0 {
 		trials = append(trials, "budget "+strconv.FormatInt(n, 10))
 	}
+	if stopping := spec.GetRandomStopping(); stopping != nil {
+		trials = []string{"a secret number, " + Plain(stopping.GetMeanTrials()) + " on average, of which the best by " + stopping.GetMetric() + " is shown"}
+	}
 	add("trials", strings.Join(trials, ", "))
 	add("stops after", limits(spec.GetBudget()))
 	add("algorithm", algorithm(spec.GetAlgorithm()))
-	add("seed", strconv.FormatUint(s.GetSeed(), 10))
+	if spec.GetRandomStopping() == nil {
+		add("seed", strconv.FormatUint(s.GetSeed(), 10))
+	}
 	add("trainer", spec.GetTrainer().GetName())
 	for _, p := range spec.GetParameters() {
 		add("parameter", p.GetId()+" "+domain(p)+condition(p.GetCondition()))
