@@ -318,7 +318,7 @@ func searchGuarantee(g privacy.Guarantee, adjacency dparetov1.Adjacency) *dparet
 
 // searchNoise returns the least standard deviation of Gaussian noise in a score, an average
 // over n records, with which the best of a random number of scores costs each record at most
-// epsilon, and what it does cost.
+// epsilon, and that guarantee.
 func searchNoise(law privacy.SearchLaw, n int64, epsilon, delta float64) (float64, privacy.Guarantee, error) {
 	gamma := 0.0
 	if !law.Poisson {
@@ -337,7 +337,7 @@ func searchNoise(law privacy.SearchLaw, n int64, epsilon, delta float64) (float6
 		return privacy.RepeatedSelection{Base: base, Steps: 1, Eta: law.Eta, Gamma: gamma}
 	}
 	sigma, g, err := privacy.CalibrateNoise(privacy.RDP{}, family, 1, epsilon*(1-1e-9), delta)
-	g.Epsilon = min(epsilon, g.Epsilon*(1+1e-9))
+	g.Epsilon = epsilon
 	return sigma / float64(n), g, err
 }
 

@@ -300,3 +300,54 @@ func TestStoreInUse(t *testing.T) {
 		t.Errorf("exit code %d\n%s", r.code, r.stderr)
 	}
 }
+
+// A study with random stopping is created from a file, run to its end by an agent that knows
+// nothing of it, and shows its best trial and nothing else.
+func TestRandomStopping(t *testing.T) {
+	srv := serve(t, filepath.Join(t.TempDir(), "studies.db"), "127.0.0.1:0")
+	at := []string{"--server", srv.address}
+	content, err := os.ReadFile("studies/svt.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(content), "algorithm: {name: DEFAULT}\n  budget: {max_trials: 64}",
+		"algorithm: {name: RANDOM}\n  random_stopping: {mean_trials: 4, eta: 1, metric: error, delta: 1e-6, test_set_size: 1000, test_epsilon: 2}", 1)
+	text = strings.NewReplacer("min: 1e-2, max: 1e2", "min: 20, max: 100", "replicates: 50", "replicates: 1").Replace(text)
+	path := filepath.Join(t.TempDir(), "study.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	created := must(t, append(at, "study", "create", path)...)
+	for _, want := range []string{"a secret number, 4 on average", "for the training records", "ε = 2, δ = 1e-6", "provided that", "not covered"} {
+		if !strings.Contains(created, want) {
+			t.Errorf("study create printed no %q:\n%s", want, created)
+		}
+	}
+	release := append(at, "release", "best", "svt", "--metric", "error", "-o", "json")
+	if r := runProgram(t, "", release...); r.code == 0 || !strings.Contains(r.stderr, "is not completed") {
+		t.Errorf("released before the end: exit code %d\n%s", r.code, r.stderr)
+	}
+	if r := runProgram(t, "", append(at, "agent", "--study", "svt")...); r.code != 0 || strings.Count(r.stderr, "outcome=succeeded") < 1 {
+		t.Fatalf("agent: exit code %d\n%s", r.code, r.stderr)
+	}
+	if got := must(t, append(at, "study", "list")...); !strings.Contains(got, "completed") {
+		t.Errorf("study list printed\n%s", got)
+	}
+	first := must(t, release...)
+	if again := must(t, release...); !strings.Contains(first, `"noise_scale"`) || published(again) != published(first) {
+		t.Errorf("released\n%s\nand then\n%s", first, again)
+	}
+	for _, refused := range [][]string{{"front", "svt"}, {"trial", "list", "svt"}, {"privacy", "ledger", "svt"}, {"recommend", "svt", "--epsilon", "1"}} {
+		if r := runProgram(t, "", append(at, refused...)...); r.code == 0 || !strings.Contains(r.stderr, "shows nothing but its best trial") {
+			t.Errorf("%v: exit code %d\n%s%s", refused, r.code, r.stdout, r.stderr)
+		}
+	}
+}
+
+// published returns the points of a release in JSON, of which every one has a name and a
+// time of its own.
+func published(release string) string {
+	_, rest, _ := strings.Cut(release, `"points"`)
+	points, _, _ := strings.Cut(rest, `"create_time"`)
+	return points
+}
