@@ -43,8 +43,8 @@ func (p *privateImport) study(i *studyImport, exported *dparetov1.ExportedStudy,
 		fields.Addf(path+".shard_divergences", "must hold one number for each of %d shards, holds %d", shards, n)
 	}
 	order := terms.GetOrder()
-	if !(order > 1 && order <= 1<<52) {
-		fields.Addf(path+".order", "must be above 1 and finite, is %g", order)
+	if !(order > 1 && order <= transcript.MaxOrder) {
+		fields.Addf(path+".order", "must be above 1 and at most %d, is %g", transcript.MaxOrder, order)
 		return
 	}
 	most := privacy.Improved.Budget(order, mode.GetTrainEpsilon(), mode.GetDelta())

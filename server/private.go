@@ -56,10 +56,10 @@ func privateTerms(ctx context.Context, path string, compiled *spec.Study) (*stor
 	draws := typicalConfigurations(compiled)
 	costs := make([]float64, len(draws))
 	terms.Order, terms.DivergenceBudget, err = transcript.Order(mode.GetTrainEpsilon(), mode.GetDelta(), func(order float64) (float64, error) {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
 		for i, point := range draws {
+			if err := ctx.Err(); err != nil {
+				return 0, err
+			}
 			costs[i] = trainingCost(compiled, terms, order, point, compiled.Replicates())
 		}
 		slices.Sort(costs)
@@ -71,7 +71,7 @@ func privateTerms(ctx context.Context, path string, compiled *spec.Study) (*stor
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err != nil || terms.GetOrder() == 0 {
+	if err != nil {
 		return nil, invalid.Field(at("train_epsilon"), "no Rényi filter can be made of it: %v", err)
 	}
 	terms.LeastDivergence = leastCost(compiled, terms, draws)
@@ -179,8 +179,8 @@ func leftFor(terms *storev1.PrivateModeRecord) float64 {
 func privateSpent(record *storev1.StudyRecord) string {
 	terms := record.GetPrivateMode()
 	switch {
-	case terms == nil:
-		return ""
+	case terms == nil || record.GetNextTrialNumber() > record.GetStudy().GetSpec().GetBudget().GetMaxTrials():
+		return "" // the budget of trials is spent, which says more
 	case terms.GetExhausted() || leftFor(terms) < terms.GetLeastDivergence():
 		return reasonTrainSpent
 	case terms.GetValues()+terms.GetReservedValues()+reportedMetrics(record.GetStudy().GetSpec()) > terms.GetMaxValues():

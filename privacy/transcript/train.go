@@ -23,12 +23,17 @@ const (
 	orderSteps = 50
 )
 
+// MaxOrder is the largest order that [Order] chooses: the divergence of sampled Gaussian
+// noise takes a time in proportion to it. It leaves a budget to an ε above about 1e-3.
+const MaxOrder = 1 << 14
+
 // Order returns the order of the Rényi filter that admits the most trials of a typical
 // cost within (epsilon, delta)-DP, and its budget: the order α that maximises budget/cost
 // among some 80 candidates, integers and others. cost returns the divergence of a typical
 // trial; where it returns an error the order is passed over. It must not depend on the
-// data: the order has to be fixed before the first trial. Errors are those of [Mu] and, if
-// no order is left, the last one of cost.
+// data: the order has to be fixed before the first trial. Errors are those of [Mu], a
+// privacy.FieldError for an "epsilon" that is too small, and the last one of cost if no
+// order is without.
 func Order(epsilon, delta float64, cost func(order float64) (float64, error)) (order, budget float64, err error) {
 	if err := checkBudget(epsilon, delta); err != nil {
 		return 0, 0, err
@@ -38,7 +43,7 @@ func Order(epsilon, delta float64, cost func(order float64) (float64, error)) (o
 	var last error
 	try := func(candidate float64) {
 		b := privacy.Improved.Budget(candidate, epsilon, delta)
-		if !(b > 0) {
+		if candidate > MaxOrder || !(b > 0) {
 			return
 		}
 		c, err := cost(candidate)
@@ -56,7 +61,10 @@ func Order(epsilon, delta float64, cost func(order float64) (float64, error)) (o
 		try(candidate)
 		try(math.Max(2, math.Ceil(candidate)))
 	}
-	if best == 0 {
+	switch {
+	case best == 0 && last == nil:
+		return 0, 0, &privacy.FieldError{Field: "epsilon", Message: "is too small for a Rényi filter"}
+	case best == 0:
 		return 0, 0, last
 	}
 	return order, budget, nil

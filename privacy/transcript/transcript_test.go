@@ -15,17 +15,17 @@ import (
 // its last digit.
 func roundsTo(got, want, unit float64) bool { return math.Abs(got-want) <= unit/2*(1+1e-9) }
 
-// gaussianEpsilon is ε of μ-Gaussian DP.
-func gaussianEpsilon(t *testing.T, mu, delta float64) float64 {
+// gaussianEpsilon is ε of μ-Gaussian DP at δ = 1e-5.
+func gaussianEpsilon(t *testing.T, mu float64) float64 {
 	t.Helper()
-	g, err := privacy.Epsilon(privacy.GDP{}, privacy.Gaussian{Sensitivity: mu, Sigma: 1, Neighbours: privacy.ReplaceOne}, 1, delta)
+	g, err := privacy.Epsilon(privacy.GDP{}, privacy.Gaussian{Sensitivity: mu, Sigma: 1, Neighbours: privacy.ReplaceOne}, 1, 1e-5)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g.Epsilon
 }
 
-// mu is Mu without an error.
+// mustMu is Mu without an error.
 func mustMu(t *testing.T, epsilon, delta float64) float64 {
 	t.Helper()
 	mu, err := Mu(epsilon, delta)
@@ -112,7 +112,7 @@ func trialsTotal(t *testing.T, n int, lo, hi, weight float64) float64 {
 		mu := mustMu(t, lo*math.Pow(hi/lo, (float64(i)+0.5)/float64(n)), 1e-5)
 		squares += mu * mu
 	}
-	return gaussianEpsilon(t, math.Sqrt(weight*squares), 1e-5)
+	return gaussianEpsilon(t, math.Sqrt(weight*squares))
 }
 
 func TestTrainingTotals(t *testing.T) {
@@ -137,10 +137,10 @@ func TestTrainingTotals(t *testing.T) {
 		{1, 0.0466, 1e-4, 0.0129, 1e-4}, {3, 0.138, 1e-3, 0.0389, 1e-4}, {10, 0.420, 1e-3, 0.120, 1e-3},
 	} {
 		mu := mustMu(t, tt.total, 1e-5)
-		if got := gaussianEpsilon(t, mu/math.Sqrt(272), 1e-5); !roundsTo(got, tt.one, tt.oneUnit) {
+		if got := gaussianEpsilon(t, mu/math.Sqrt(272)); !roundsTo(got, tt.one, tt.oneUnit) {
 			t.Errorf("total %g: ε = %.5g per trial, want %g", tt.total, got, tt.one)
 		}
-		if got := gaussianEpsilon(t, mu/math.Sqrt(2720), 1e-5); !roundsTo(got, tt.ten, tt.tenUnit) {
+		if got := gaussianEpsilon(t, mu/math.Sqrt(2720)); !roundsTo(got, tt.ten, tt.tenUnit) {
 			t.Errorf("total %g: ε = %.5g per run of ten, want %g", tt.total, got, tt.ten)
 		}
 	}
@@ -175,10 +175,10 @@ func TestEffectiveMu(t *testing.T) {
 	if !roundsTo(effective/mu, 0.993, 1.5e-3) {
 		t.Errorf("μ_eff/μ = %.5g, want 0.993", effective/mu)
 	}
-	if got := gaussianEpsilon(t, math.Sqrt(272)*effective, 1e-5); !roundsTo(got, 27.68, 0.01) {
+	if got := gaussianEpsilon(t, math.Sqrt(272)*effective); !roundsTo(got, 27.68, 0.01) {
 		t.Errorf("272 trials: ε = %.5g, want 27.68", got)
 	}
-	if got := gaussianEpsilon(t, math.Sqrt(272)*mu, 1e-5); !roundsTo(got, 27.93, 0.01) {
+	if got := gaussianEpsilon(t, math.Sqrt(272)*mu); !roundsTo(got, 27.93, 0.01) {
 		t.Errorf("the bound for 272 trials: ε = %.5g, want 27.93", got)
 	}
 	// In units of the noise of w the output is w, rounded to a step of (2K+μ)/m, plus noise
@@ -275,10 +275,10 @@ func TestLevels(t *testing.T) {
 			mu := mustMu(t, e, 1e-5)
 			squares += mu * mu
 		}
-		if got := gaussianEpsilon(t, math.Sqrt(34*squares), 1e-5); !roundsTo(got, tt.naive, tt.naiveUnit) {
+		if got := gaussianEpsilon(t, math.Sqrt(34*squares)); !roundsTo(got, tt.naive, tt.naiveUnit) {
 			t.Errorf("%d levels, 34 trials each: ε = %.5g, want %g", tt.n, got, tt.naive)
 		}
-		if got := gaussianEpsilon(t, math.Sqrt(squares), 1e-5); !roundsTo(got, tt.single, tt.singleUnit) {
+		if got := gaussianEpsilon(t, math.Sqrt(squares)); !roundsTo(got, tt.single, tt.singleUnit) {
 			t.Errorf("%d levels, one trial each: ε = %.5g, want %g", tt.n, got, tt.single)
 		}
 	}
@@ -327,6 +327,9 @@ func TestOrder(t *testing.T) {
 	wrong := errors.New("no bound")
 	if _, _, err := Order(1, 1e-5, func(float64) (float64, error) { return 0, wrong }); !errors.Is(err, wrong) {
 		t.Errorf("error %v", err)
+	}
+	if _, _, err := Order(1e-7, 1e-9, func(order float64) (float64, error) { return order, nil }); len(privacy.FieldErrors(err)) != 1 {
+		t.Errorf("a tiny ε: error %v", err)
 	}
 	for _, bad := range [][2]float64{{0, 1e-5}, {math.NaN(), 1e-5}, {math.Inf(1), 1e-5}, {1, 0}, {1, 1}} {
 		if _, _, err := Order(bad[0], bad[1], nil); len(privacy.FieldErrors(err)) != 1 {

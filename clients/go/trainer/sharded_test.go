@@ -1,6 +1,7 @@
 package trainer_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -43,9 +44,7 @@ func TestSharded(t *testing.T) {
 			}
 			own := options
 			own.Settings = trainer.Settings{"training_shard": string(rune('0' + shard)), "training_shards": "4"}
-			for k, v := range options.Settings {
-				own.Settings[k] = v
-			}
+			maps.Copy(own.Settings, options.Settings)
 			one, err := registry.New(t.Context(), name, own)
 			if err != nil {
 				t.Fatal(err)

@@ -145,7 +145,7 @@ func (e *Experiment) serve(ctx context.Context) (client *dpareto.Client, stop fu
 	if err != nil {
 		return nil, nil, errors.Join(err, stop())
 	}
-	s := server.New(server.Options{Store: records, Logger: slog.New(slog.DiscardHandler), Entropy: noise.Seeded(e.Seed)}) //nolint:contextcheck // it ends with stop
+	s := server.New(server.Options{Store: records, Logger: slog.New(slog.DiscardHandler), Entropy: noise.Seeded(e.Seed)})
 	g := s.GRPC()
 	served := make(chan error, 1)
 	go func() { served <- g.Serve(listener) }()
