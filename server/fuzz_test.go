@@ -111,7 +111,19 @@ func (f *fuzzer) prepareReleases(t testing.TB) {
 			t.Fatal(err)
 		}
 	}
-	f.fixed("fixed", "ledgers/full", 0.2, 0.3)
+	_, err = f.studies.CreateStudy(ctx, &dparetov1.CreateStudyRequest{StudyId: "fixed", Study: &dparetov1.Study{Spec: fixedSpec(2, "ledgers/full")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, err := f.studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: name, WorkerId: "fixed", Count: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trial := range asked.GetTrials() {
+		if _, err := f.studies.CompleteTrial(ctx, completion(trial, 0.3)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if _, err := f.releases().ReleaseBest(ctx, &dparetov1.ReleaseBestRequest{Name: name, Metric: "error", Epsilon: 1e-3}); err != nil {
 		t.Fatal(err)
 	}

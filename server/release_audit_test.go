@@ -39,13 +39,13 @@ func (f *fixture) auditLedger(id string) string {
 	return resp.GetLedger().GetName()
 }
 
-// turns returns a function that returns what make makes, made anew every auditTurns calls.
-func turns[T any](make func(turn int) T) func() T {
+// turns returns a function that returns what next does, called anew every auditTurns calls.
+func turns[T any](next func(turn int) T) func() T {
 	calls := 0
 	var made T
 	return func() T {
 		if calls%auditTurns == 0 {
-			made = make(calls / auditTurns)
+			made = next(calls / auditTurns)
 		}
 		calls++
 		return made

@@ -42,7 +42,7 @@ func (s *releaseService) ReleaseBest(ctx context.Context, req *dparetov1.Release
 
 // releaseBest makes a release and publishes it.
 func (s *Server) releaseBest(ctx context.Context, r *releaseRequest, id string, req *dparetov1.ReleaseBestRequest) (*dparetov1.Release, error) {
-	study, stopped, err := s.studyToRelease(ctx, id, r.parent, func(tx *store.ReadTx, record *storev1.StudyRecord) (*dparetov1.Release, error) {
+	study, stopped, err := s.studyToRelease(ctx, id, func(tx *store.ReadTx, record *storev1.StudyRecord) (*dparetov1.Release, error) {
 		return s.bestOfRandomStopping(ctx, tx, id, record)
 	})
 	if err != nil {
@@ -59,8 +59,8 @@ func (s *Server) releaseBest(ctx context.Context, r *releaseRequest, id string, 
 	var d *draft
 	switch {
 	case stopped != nil:
-		if id := study.GetSpec().GetRandomStopping().GetMetric(); req.GetMetric() != id || len(want.atMost) > 0 {
-			return nil, invalid.Field("metric", "must be %q, without bounds: the study chose its best trial by it", id)
+		if by := study.GetSpec().GetRandomStopping().GetMetric(); req.GetMetric() != by || len(want.atMost) > 0 {
+			return nil, invalid.Field("metric", "must be %q, without bounds: the study chose its best trial by it", by)
 		}
 		stopped.StudyRevision = study.GetRevision()
 		d = &draft{release: stopped, studyUID: study.GetUid()}
@@ -77,7 +77,7 @@ func (s *Server) releaseBest(ctx context.Context, r *releaseRequest, id string, 
 
 // studyToRelease returns a study, and the release of one with random stopping, which is read
 // in the same transaction.
-func (s *Server) studyToRelease(ctx context.Context, id, name string, stopped func(*store.ReadTx, *storev1.StudyRecord) (*dparetov1.Release, error)) (study *dparetov1.Study, release *dparetov1.Release, err error) {
+func (s *Server) studyToRelease(ctx context.Context, id string, stopped func(*store.ReadTx, *storev1.StudyRecord) (*dparetov1.Release, error)) (study *dparetov1.Study, release *dparetov1.Release, err error) {
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := findStudy(tx, id)
 		if err != nil {

@@ -19,7 +19,7 @@ import (
 func TestExportReleases(t *testing.T) {
 	f, other := start(t), start(t)
 	ledger := f.newLedger("l", 10)
-	study := f.fixed("s", ledger, 0.4, 0.1, 0.3)
+	study := f.fixed(ledger, 0.4, 0.1, 0.3)
 	best := &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 1, RequestId: "best"}
 	first, err := f.releases().ReleaseBest(t.Context(), best)
 	if err != nil {
@@ -85,7 +85,7 @@ func TestExportReleases(t *testing.T) {
 func TestImportBadReleases(t *testing.T) {
 	f := start(t)
 	ledger := f.newLedger("l", 10)
-	study := f.fixed("s", ledger, 0.4, 0.1)
+	study := f.fixed(ledger, 0.4, 0.1)
 	for _, id := range []string{"a", "b"} {
 		if _, err := f.releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 1, RequestId: id}); err != nil {
 			t.Fatal(err)
@@ -154,7 +154,7 @@ func TestCheckOfLedgers(t *testing.T) {
 		f.stop()
 		f.configure = func(o *server.Options) { o.Store = records }
 		f.serve()
-		study := f.fixed("s", f.newLedger("l", 1), 0.4, 0.1)
+		study := f.fixed(f.newLedger("l", 1), 0.4, 0.1)
 		if _, err := f.releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 0.5}); err != nil {
 			t.Fatal(err)
 		}

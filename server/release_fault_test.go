@@ -69,7 +69,7 @@ func TestReleasesOnAFailingStore(t *testing.T) {
 	}
 	f.faulty(plan)
 	ledger := f.newLedger("l", 1000)
-	study := f.fixed("s", ledger, 0.4, 0.4, 0.4, 0.4)
+	study := f.fixed(ledger, 0.4, 0.4, 0.4, 0.4)
 	setBroken(true)
 
 	const workers, ids = 4, 12
@@ -162,7 +162,7 @@ func TestReleaseWithoutAnswer(t *testing.T) {
 		return outcome, &store.UnwritableError{Reason: "the plug was pulled", Err: syscall.EIO}
 	})
 	ledger := f.newLedger("l", 2)
-	study := f.fixed("s", ledger, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4)
+	study := f.fixed(ledger, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4)
 	req := &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 1, RequestId: "one"}
 	charges := func(want int) {
 		t.Helper()

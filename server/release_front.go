@@ -44,7 +44,7 @@ func (s *releaseService) ReleaseFront(ctx context.Context, req *dparetov1.Releas
 
 // releaseFront makes a release and publishes it.
 func (s *Server) releaseFront(ctx context.Context, r *releaseRequest, id string, req *dparetov1.ReleaseFrontRequest) (*dparetov1.Release, error) {
-	study, _, err := s.studyToRelease(ctx, id, r.parent, func(*store.ReadTx, *storev1.StudyRecord) (*dparetov1.Release, error) {
+	study, _, err := s.studyToRelease(ctx, id, func(*store.ReadTx, *storev1.StudyRecord) (*dparetov1.Release, error) {
 		return nil, status.Errorf(codes.FailedPrecondition, "%s has random_stopping: it shows its best trial alone, by ReleaseBest", r.parent)
 	})
 	if err != nil {

@@ -71,17 +71,17 @@ func fixedSpec(trials int64, ledger string) *dparetov1.StudySpec {
 	return spec
 }
 
-// fixed creates a complete study of a random design whose errors are those given.
-func (f *fixture) fixed(id, ledger string, errors ...float64) string {
+// fixed creates the complete study studies/s of a random design whose errors are those given.
+func (f *fixture) fixed(ledger string, errors ...float64) string {
 	f.t.Helper()
-	study := f.create(id, fixedSpec(int64(len(errors)), ledger))
+	study := f.create("s", fixedSpec(int64(len(errors)), ledger))
 	for _, e := range errors {
 		f.tell(f.one(study, "w"), e)
 	}
 	return study
 }
 
-// errorOf returns which of the errors of a study of fixed the released configuration has.
+// errorOf returns which of the errors of the study of fixed the released configuration has.
 func (f *fixture) errorOf(study string, point *dparetov1.ReleasedPoint) float64 {
 	f.t.Helper()
 	resp, err := f.studies.ListTrials(f.t.Context(), &dparetov1.ListTrialsRequest{Parent: study})
@@ -201,7 +201,7 @@ func TestLedgerBudget(t *testing.T) {
 func TestReleaseBest(t *testing.T) {
 	f := start(t)
 	ledger := f.newLedger("l", 200)
-	study := f.fixed("s", ledger, 0.4, 0.1, 0.3)
+	study := f.fixed(ledger, 0.4, 0.1, 0.3)
 	req := &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 100, RequestId: "one"}
 	release := func(req *dparetov1.ReleaseBestRequest) *dparetov1.Release {
 		t.Helper()
@@ -286,7 +286,7 @@ func TestReleaseBest(t *testing.T) {
 	}
 	_, err = f.releases().GetRelease(t.Context(), &dparetov1.GetReleaseRequest{Name: second.GetName()})
 	wantCode(t, err, codes.NotFound, study)
-	f.fixed("s", ledger, 0.4, 0.1, 0.3)
+	f.fixed(ledger, 0.4, 0.1, 0.3)
 	req.RequestId = "one"
 	_, err = f.releases().ReleaseBest(t.Context(), req)
 	wantCode(t, err, codes.ResourceExhausted, "ledgers/l")
@@ -435,7 +435,7 @@ func TestReleaseFront(t *testing.T) {
 	f := start(t)
 	ledger := f.newLedger("l", 10)
 	errors := []float64{0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.3, 0.35, 0.4}
-	study := f.fixed("s", ledger, errors...)
+	study := f.fixed(ledger, errors...)
 	const epsilon, delta = 5, 1e-6
 	resp, err := f.releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study, Epsilon: epsilon, Delta: delta, RequestId: "front"})
 	if err != nil {
@@ -580,7 +580,7 @@ func TestSelectPrivately(t *testing.T) {
 func TestReleasesAtOnce(t *testing.T) {
 	f := start(t)
 	ledger := f.newLedger("l", 1)
-	study := f.fixed("s", ledger, 0.4, 0.1, 0.3)
+	study := f.fixed(ledger, 0.4, 0.1, 0.3)
 	const each, workers, calls = 0.05, 8, 6
 	var mu sync.Mutex
 	released := make(map[string]bool)
@@ -589,7 +589,8 @@ func TestReleasesAtOnce(t *testing.T) {
 	for w := range workers {
 		running.Go(func() {
 			for c := range calls {
-				name, err := "", error(nil)
+				var name string
+				var err error
 				if (w+c)%2 == 0 {
 					resp, e := f.releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: each})
 					name, err = resp.GetRelease().GetName(), e
@@ -630,7 +631,7 @@ func TestReleasesAtOnce(t *testing.T) {
 func TestOneReleaseOfManyRepetitions(t *testing.T) {
 	f := start(t)
 	ledger := f.newLedger("l", 1)
-	study := f.fixed("s", ledger, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4)
+	study := f.fixed(ledger, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4)
 	const callers = 16
 	releases := make([]*dparetov1.Release, callers)
 	var running sync.WaitGroup
@@ -657,7 +658,7 @@ func TestOneReleaseOfManyRepetitions(t *testing.T) {
 // A study of noisy values has its front and its best for nothing more.
 func TestReleaseOfPrivateStudy(t *testing.T) {
 	f := start(t)
-	study := f.fixed("s", "", 0.4, 0.3, 0.2, 0.3, 0.35)
+	study := f.fixed("", 0.4, 0.3, 0.2, 0.3, 0.35)
 	publication := &dparetov1.Publication{
 		Test:                   &dparetov1.PrivacyGuarantee{Epsilon: 1, Delta: 1e-6, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
 		Train:                  &dparetov1.PrivacyGuarantee{Epsilon: 3, Delta: 1e-6, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE},
@@ -729,7 +730,7 @@ func TestNameALedger(t *testing.T) {
 	if _, err := f.releases().CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: "added", Ledger: added}); err != nil {
 		t.Fatal(err)
 	}
-	study := f.fixed("s", "", 0.4, 0.3)
+	study := f.fixed("", 0.4, 0.3)
 	name := func(ledger string) error {
 		req := &dparetov1.UpdateStudyRequest{Study: &dparetov1.Study{Name: study, Spec: fixedSpec(2, ledger)}}
 		if err := protoUpdateMask(req, "spec.test_ledger"); err != nil {

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -175,7 +174,7 @@ func (a *app) readNumbers(path string) (numbers []float64, err error) {
 	if path == "" {
 		return nil, &usageError{errors.New("release select: --utilities is required")}
 	}
-	var in io.Reader = a.stdin
+	in := a.stdin
 	if path != standardInput {
 		file, err := os.Open(path)
 		if err != nil {

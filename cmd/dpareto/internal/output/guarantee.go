@@ -184,7 +184,7 @@ func (g Guarantee) Table() *Table {
 // Guarantees returns a table of guarantees for several lengths or δ for people, a row
 // for each. What all of them share is in [GuaranteesHeading].
 func Guarantees(guarantees []Guarantee) *Table {
-	t := &Table{Columns: []string{"steps", "epsilon", "epsilon_lower", "delta"}}
+	t := &Table{Columns: []string{"steps", "epsilon", "epsilon_lower", deltaColumn}}
 	withEpochs := len(guarantees) > 0 && guarantees[0].LengthName == lengthEpochs
 	if withEpochs {
 		t.Columns = append([]string{lengthEpochs}, t.Columns...)

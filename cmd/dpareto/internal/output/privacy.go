@@ -39,17 +39,21 @@ func PrivacyMetric(spec *dparetov1.StudySpec) *dparetov1.MetricSpec {
 }
 
 // PrivacyStatement returns what the ε of a study means: without δ, adjacency and
+// deltaText returns a δ for people.
+func deltaText(delta float64) string {
+	if delta == 0 {
+		return "pure (δ = 0)"
+	}
+	return "δ = " + Plain(delta)
+}
+
 // accountant it means nothing. It is empty for a study without privacy.
 func PrivacyStatement(spec *dparetov1.StudySpec) string {
 	p := PrivacyMetric(spec).GetComputed().GetPrivacy()
 	if p == nil {
 		return ""
 	}
-	delta := "δ = " + Plain(p.GetDelta())
-	if p.GetDelta() == 0 {
-		delta = "pure (δ = 0)"
-	}
-	return "ε of one run, " + delta + ", " +
+	return "ε of one run, " + deltaText(p.GetDelta()) + ", " +
 		short(p.GetAdjacency().String(), "ADJACENCY_") + " adjacency, " + accountant(p)
 }
 

@@ -93,10 +93,7 @@ func Ledger(l *dparetov1.GetPrivacyLedgerResponse) *Table {
 // LedgerHeading returns the lines above the table of a ledger.
 func LedgerHeading(l *dparetov1.GetPrivacyLedgerResponse) []string {
 	g := l.GetComposed()
-	delta := "δ = " + Plain(g.GetDelta())
-	if g.GetDelta() == 0 {
-		delta = "pure (δ = 0)"
-	}
+	delta := deltaText(g.GetDelta())
 	lines := []string{
 		fmt.Sprintf("%d runs of %d different mechanisms together: %s at most %s, %s, %s adjacency, accountant %s",
 			l.GetRuns(), l.GetMechanisms(), l.GetMetric(), text(Bound(g.GetEpsilon())), delta, short(g.GetAdjacency().String(), "ADJACENCY_"), accountantText(g)),
@@ -120,7 +117,7 @@ func LedgerHeading(l *dparetov1.GetPrivacyLedgerResponse) []string {
 // Reaccounting returns a table of a study's metric before and after it was accounted
 // again.
 func Reaccounting(r *dparetov1.ReaccountStudyResponse) *Table {
-	t := &Table{Columns: []string{"", "delta", "adjacency", "accountants", "trials", "not_computable", "smallest_epsilon", "median_epsilon", "largest_epsilon"}}
+	t := &Table{Columns: []string{"", deltaColumn, "adjacency", "accountants", "trials", "not_computable", "smallest_epsilon", "median_epsilon", "largest_epsilon"}}
 	for _, s := range []struct {
 		name string
 		*dparetov1.AccountingSummary

@@ -10,7 +10,7 @@ import (
 
 // Ledgers returns a table of ledgers.
 func Ledgers(ledgers []*dparetov1.Ledger) *Table {
-	t := &Table{Columns: []string{"ledger", "records", "epsilon", "delta", "adjacency", "charges", "spent_epsilon", "spent_delta", "remaining_epsilon", "created"}}
+	t := &Table{Columns: []string{"ledger", "records", "epsilon", deltaColumn, "adjacency", "charges", "spent_epsilon", "spent_delta", "remaining_epsilon", createdColumn}}
 	for _, l := range ledgers {
 		t.Rows = append(t.Rows, []any{
 			ID(l.GetName()), l.GetRecords(), l.GetEpsilon(), Plain(l.GetDelta()), underscored(l.GetAdjacency().String(), "ADJACENCY_"), l.GetCharges(),
@@ -22,7 +22,7 @@ func Ledgers(ledgers []*dparetov1.Ledger) *Table {
 
 // Charges returns a table of the charges of a ledger.
 func Charges(charges []*dparetov1.Charge) *Table {
-	t := &Table{Columns: []string{"charge", "resource", "epsilon", "delta", "reason", "created"}}
+	t := &Table{Columns: []string{"charge", "resource", "epsilon", deltaColumn, "reason", createdColumn}}
 	for _, c := range charges {
 		t.Rows = append(t.Rows, []any{
 			ID(c.GetName()), c.GetResource(), Bound(c.GetGuarantee().GetEpsilon()), Plain(c.GetGuarantee().GetDelta()), c.GetReason(), c.GetCreateTime().AsTime(),
@@ -33,7 +33,7 @@ func Charges(charges []*dparetov1.Charge) *Table {
 
 // Releases returns a table of releases.
 func Releases(releases []*dparetov1.Release) *Table {
-	t := &Table{Columns: []string{"release", "epsilon", "delta", "ledger", "points", "mechanism", "created"}}
+	t := &Table{Columns: []string{"release", "epsilon", deltaColumn, "ledger", "points", "mechanism", createdColumn}}
 	for _, r := range releases {
 		t.Rows = append(t.Rows, []any{
 			r.GetName(), Bound(r.GetGuarantee().GetEpsilon()), Plain(r.GetGuarantee().GetDelta()), r.GetLedger(), int64(len(r.GetPoints())), r.GetMechanism(), r.GetCreateTime().AsTime(),
@@ -101,7 +101,7 @@ func ReleaseHeading(r *dparetov1.Release) []string {
 		lines = append(lines, "charged to "+r.GetLedger())
 	}
 	if sigma := r.GetNoiseStandardDeviation(); sigma > 0 {
-		lines = append(lines, fmt.Sprintf("noise in the values: standard deviation %s", Number(sigma)))
+		lines = append(lines, "noise in the values: standard deviation "+Number(sigma))
 	}
 	if g := r.GetTrainingGuarantee(); g != nil {
 		lines = append(lines, "training records: all runs together "+guaranteeText(g))
@@ -123,9 +123,5 @@ func guaranteeText(g *dparetov1.PrivacyGuarantee) string {
 	if g == nil {
 		return "none"
 	}
-	delta := "δ = " + Plain(g.GetDelta())
-	if g.GetDelta() == 0 {
-		delta = "pure (δ = 0)"
-	}
-	return fmt.Sprintf("ε at most %s, %s, %s adjacency", text(Bound(g.GetEpsilon())), delta, underscored(g.GetAdjacency().String(), "ADJACENCY_"))
+	return fmt.Sprintf("ε at most %s, %s, %s adjacency", text(Bound(g.GetEpsilon())), deltaText(g.GetDelta()), underscored(g.GetAdjacency().String(), "ADJACENCY_"))
 }

@@ -17,7 +17,7 @@ func short(name, prefix string) string {
 
 // Studies returns a table of studies, one row each.
 func Studies(studies []*dparetov1.Study) *Table {
-	t := &Table{Columns: []string{"study", "state", "done", "open", "budget", "algorithm", "created", "name"}}
+	t := &Table{Columns: []string{"study", "state", "done", "open", "budget", "algorithm", createdColumn, "name"}}
 	for _, s := range studies {
 		var budget any
 		if n := s.GetSpec().GetBudget().GetMaxTrials(); n > 0 {
@@ -63,7 +63,7 @@ func Study(s *dparetov1.Study) *Table {
 	add("description", strings.Join(strings.Fields(s.GetDescription()), " "))
 	add("labels", labelList(s.GetLabels()))
 	add("state", studyState(s))
-	add("created", text(s.GetCreateTime().AsTime()))
+	add(createdColumn, text(s.GetCreateTime().AsTime()))
 	trials := []string{strconv.FormatInt(counts.GetSucceeded(), 10) + " succeeded"}
 	for _, c := range []struct {
 		n    int64

@@ -12,6 +12,12 @@ import (
 	"unicode/utf8"
 )
 
+// Columns of many tables.
+const (
+	createdColumn = "created"
+	deltaColumn   = "delta"
+)
+
 // Table holds data in rows. A cell is a string, an int64, a float64, a time.Time, or nil
 // where there is no value.
 type Table struct {
