@@ -30,6 +30,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/privacy/privacytest"
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/audit"
@@ -857,4 +858,32 @@ func TestPrivateModeReleases(t *testing.T) {
 		len(r.GetPoints()) == 0 || r.GetNoiseStandardDeviation() != publication.GetNoiseStandardDeviation() {
 		t.Errorf("release %v", r)
 	}
+}
+
+// From a worker's report to a published front: one value of a study tells two test sets
+// apart that differ in a record by no more than it says; two records are found out.
+func TestPrivateModeAudit(t *testing.T) {
+	const records, runs, delta = 4, 800, 0.01
+	f := startWith(t, func(o *server.Options) { o.Entropy, o.Store = noise.Seeded(3), newMemory(t) })
+	spec := privateSpec(4*runs, 1e6)
+	spec.PrivateMode.TestSetSize, spec.PrivateMode.TestEpsilon = records, 2200 // of all values
+	study := f.create("s", spec)
+	sigma := f.study(study).GetPublication().GetNoiseStandardDeviation()
+	epsilon, err := transcript.TestEpsilon(records, 1, sigma, delta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := func(wrong float64) float64 { // of so many records
+		return f.tell(f.one(study, "w"), wrong/records).GetFinalMeasurement().GetMetrics()["error"].GetValue()
+	}
+	event := func(first, second, threshold float64) func(bool) bool { // the last in units of the noise
+		return func(isSecond bool) bool {
+			wrong := first
+			if isSecond {
+				wrong = second
+			}
+			return value(wrong) < first/records+threshold*sigma
+		}
+	}
+	privacytest.Audit{Epsilon: epsilon, Delta: delta, Runs: runs, Power: 0.2, Event: event(1, 2, -0.5), Broken: event(1, 4, 1)}.Check(t)
 }

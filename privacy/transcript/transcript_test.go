@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
 // roundsTo reports whether got has the digits of want: |got − want| is at most half a unit of
@@ -365,9 +366,8 @@ func TestOrderOfFixedSizeLots(t *testing.T) {
 }
 
 // An attacker who knows all test records but one, and replaces it, sees N values that
-// differ by 1/m each. Clopper-Pearson limits of the probabilities of the best event, at
-// most 1e-6 wrong, bound ε from below: never beyond what is claimed, unless the noise is
-// broken.
+// differ by 1/m each: the most powerful event, of their sum, shows no more than is claimed,
+// unless there is too little noise.
 func TestAudit(t *testing.T) {
 	const records, values, delta, runs = 50, 3, 1e-3, 100_000
 	for _, epsilon := range []float64{0.5, 2} {
@@ -375,44 +375,31 @@ func TestAudit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, tt := range []struct {
-			name   string
-			source *noise.Source
-			factor float64 // of the noise
-			broken bool
-		}{{"claimed", noise.Seeded(1), 1, false}, {"too little noise", noise.Seeded(2), 0.4, true}} {
-			// The sum of the values is sufficient. In units of its noise, which is 0 or μ on
-			// average, the event is x > c, with the c that tells most.
-			mu := math.Sqrt(values) / (records * sigma * tt.factor)
+		event := func(source *noise.Source, factor float64) func(bool) bool {
+			// In units of its noise the sum is 0 or μ on average; the event is x > c, with the
+			// c that tells most.
+			mu := math.Sqrt(values) / (records * sigma * factor)
 			best, c := 0.0, 0.0
 			for at := 0.0; distuv.UnitNormal.Survival(at) > 300.0/runs; at += 0.01 {
 				if ratio := (distuv.UnitNormal.Survival(at-mu) - delta) / distuv.UnitNormal.Survival(at); ratio > best {
 					best, c = ratio, at
 				}
 			}
-			var hits [2]int
-			for second := range 2 {
-				for range runs {
-					sum := 0.0
-					for range values {
-						accuracy := 0.5 + float64(second)/records
-						sum += tt.source.Gaussian(accuracy, tt.factor*sigma) - 0.5
+			return func(isSecond bool) bool {
+				sum := 0.0
+				for range values {
+					accuracy := 0.5
+					if !isSecond {
+						accuracy += 1.0 / records
 					}
-					if sum/(tt.factor*sigma*math.Sqrt(values)) > c {
-						hits[second]++
-					}
+					sum += source.Gaussian(accuracy, factor*sigma) - 0.5
 				}
-			}
-			lower := distuv.Beta{Alpha: float64(hits[1]), Beta: float64(runs - hits[1] + 1)}.Quantile(5e-7)
-			upper := distuv.Beta{Alpha: float64(hits[0] + 1), Beta: float64(runs - hits[0])}.Quantile(1 - 5e-7)
-			bound := math.Log((lower - delta) / upper)
-			t.Logf("ε = %g, %s: at least %.3g (%v of %d runs)", epsilon, tt.name, bound, hits, runs)
-			if caught := bound > epsilon; caught != tt.broken {
-				t.Errorf("ε = %g, %s: the audit finds ε >= %.3g", epsilon, tt.name, bound)
-			}
-			if !tt.broken && bound < 0.3*epsilon {
-				t.Errorf("ε = %g: the audit finds no more than %.3g: it would not find much", epsilon, bound)
+				return sum/(factor*sigma*math.Sqrt(values)) > c
 			}
 		}
+		privacytest.Audit{
+			Epsilon: epsilon, Delta: delta, Runs: runs, Power: 0.3,
+			Event: event(noise.Seeded(1), 1), Broken: event(noise.Seeded(2), 0.4),
+		}.Check(t)
 	}
 }
