@@ -16,7 +16,7 @@ import (
 // find out an answer that costs more than it says.
 const (
 	auditRecords = 4
-	auditRuns    = 2000 // on each test set
+	auditRuns    = 1200 // on each test set
 	auditTurns   = 50   // releases from a ledger: adding up its charges takes most of the time
 )
 
@@ -111,7 +111,7 @@ func TestAuditSelectPrivately(t *testing.T) {
 				}
 			}
 			privacytest.Audit{
-				Epsilon: epsilon, Runs: auditRuns, Power: 0.1,
+				Epsilon: epsilon, Runs: auditRuns, Power: 0.03,
 				Event: event("right", 0.25), Broken: event("broken", 0.25/8),
 			}.Check(t)
 		})
@@ -132,7 +132,7 @@ func TestAuditReleaseBest(t *testing.T) {
 			return publishes(resp.GetRelease(), p.favourite)
 		}
 	}
-	privacytest.Audit{Epsilon: epsilon, Runs: auditRuns, Power: 0.5, Event: event("right", epsilon), Broken: event("broken", 8*epsilon)}.Check(t)
+	privacytest.Audit{Epsilon: epsilon, Runs: auditRuns, Power: 0.3, Event: event("right", epsilon), Broken: event("broken", 8*epsilon)}.Check(t)
 }
 
 // A front of two configurations shows the one with the larger ε where its noisy error is the
@@ -151,7 +151,7 @@ func TestAuditReleaseFront(t *testing.T) {
 			return publishes(resp.GetRelease(), p.favourite)
 		}
 	}
-	privacytest.Audit{Epsilon: epsilon, Delta: delta, Runs: auditRuns / 2, Power: 0.1, Event: event("right", epsilon), Broken: event("broken", 12*epsilon)}.Check(t)
+	privacytest.Audit{Epsilon: epsilon, Delta: delta, Runs: auditRuns / 2, Power: 0.05, Event: event("right", epsilon), Broken: event("broken", 12*epsilon)}.Check(t)
 }
 
 // truth returns 1 for true.

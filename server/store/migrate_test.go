@@ -140,3 +140,57 @@ func TestMigrate(t *testing.T) {
 		}
 	}
 }
+
+// A store of format 2, which lacks nothing but ledgers and releases, gets its new number and
+// keeps all else; one whose conversion from format 1 was interrupted by the program that
+// wrote format 2 goes on.
+func TestMigrateFromTwo(t *testing.T) {
+	kv := func() *bolt.DB {
+		db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return db
+	}
+	setFormat := func(db store.KV, record *storev1.StoreRecord) {
+		err := db.Update(t.Context(), func(w store.ReadWriter) error {
+			value, err := proto.Marshal(record)
+			w.Put("store", value)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	converted, two, half := kv(), kv(), kv()
+	old(t, converted, 25)
+	old(t, half, 25)
+	if _, err := store.New(t.Context(), converted); err != nil {
+		t.Fatal(err)
+	}
+	want := dump(t, converted)
+	for key, value := range want {
+		if err := two.Update(t.Context(), func(w store.ReadWriter) error { w.Put(key, []byte(value)); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setFormat(two, &storev1.StoreRecord{Format: 2})
+	setFormat(half, &storev1.StoreRecord{Format: 2, Migration: &storev1.Migration{From: 1}})
+	for _, db := range []store.KV{two, half} {
+		if _, err := store.New(t.Context(), db); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, dump(t, db)); d != "" {
+			t.Error(d)
+		}
+	}
+	record := new(storev1.StoreRecord)
+	if err := proto.Unmarshal([]byte(want["store"]), record); err != nil || record.GetFormat() != store.Format || record.GetMigration() != nil {
+		t.Errorf("store record %v, %v", record, err)
+	}
+}

@@ -184,7 +184,7 @@ func (g Guarantee) Table() *Table {
 // Guarantees returns a table of guarantees for several lengths or δ for people, a row
 // for each. What all of them share is in [GuaranteesHeading].
 func Guarantees(guarantees []Guarantee) *Table {
-	t := &Table{Columns: []string{"steps", "epsilon", "epsilon_lower", deltaColumn}}
+	t := &Table{Columns: []string{"steps", epsilonColumn, "epsilon_lower", deltaColumn}}
 	withEpochs := len(guarantees) > 0 && guarantees[0].LengthName == lengthEpochs
 	if withEpochs {
 		t.Columns = append([]string{lengthEpochs}, t.Columns...)
@@ -215,7 +215,7 @@ func GuaranteesCSV(guarantees []Guarantee) *Table {
 	if solved {
 		t.Columns = append(t.Columns, "solved_for", "value")
 	}
-	t.Columns = append(t.Columns, lengthEpochs, "steps", "epsilon", "epsilon_lower", "delta",
+	t.Columns = append(t.Columns, lengthEpochs, "steps", epsilonColumn, "epsilon_lower", "delta",
 		"adjacency", "accountant", "conversion", "order", "warnings")
 	for _, g := range guarantees {
 		m := g.Message

@@ -39,14 +39,6 @@ func PrivacyMetric(spec *dparetov1.StudySpec) *dparetov1.MetricSpec {
 }
 
 // PrivacyStatement returns what the ε of a study means: without δ, adjacency and
-// deltaText returns a δ for people.
-func deltaText(delta float64) string {
-	if delta == 0 {
-		return "pure (δ = 0)"
-	}
-	return "δ = " + Plain(delta)
-}
-
 // accountant it means nothing. It is empty for a study without privacy.
 func PrivacyStatement(spec *dparetov1.StudySpec) string {
 	p := PrivacyMetric(spec).GetComputed().GetPrivacy()
@@ -70,4 +62,12 @@ func accountant(p *dparetov1.PrivacySpec) string {
 		text += ", " + short(p.GetConversion().String(), "CONVERSION_") + " conversion"
 	}
 	return text
+}
+
+// deltaText returns a δ for people.
+func deltaText(delta float64) string {
+	if delta == 0 {
+		return "pure (δ = 0)"
+	}
+	return "δ = " + Plain(delta)
 }

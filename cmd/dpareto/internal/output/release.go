@@ -10,7 +10,7 @@ import (
 
 // Ledgers returns a table of ledgers.
 func Ledgers(ledgers []*dparetov1.Ledger) *Table {
-	t := &Table{Columns: []string{"ledger", "records", "epsilon", deltaColumn, "adjacency", "charges", "spent_epsilon", "spent_delta", "remaining_epsilon", createdColumn}}
+	t := &Table{Columns: []string{"ledger", "records", epsilonColumn, deltaColumn, "adjacency", "charges", "spent_epsilon", "spent_delta", "remaining_epsilon", createdColumn}}
 	for _, l := range ledgers {
 		t.Rows = append(t.Rows, []any{
 			ID(l.GetName()), l.GetRecords(), l.GetEpsilon(), Plain(l.GetDelta()), underscored(l.GetAdjacency().String(), "ADJACENCY_"), l.GetCharges(),
@@ -22,7 +22,7 @@ func Ledgers(ledgers []*dparetov1.Ledger) *Table {
 
 // Charges returns a table of the charges of a ledger.
 func Charges(charges []*dparetov1.Charge) *Table {
-	t := &Table{Columns: []string{"charge", "resource", "epsilon", deltaColumn, "reason", createdColumn}}
+	t := &Table{Columns: []string{"charge", "resource", epsilonColumn, deltaColumn, "reason", createdColumn}}
 	for _, c := range charges {
 		t.Rows = append(t.Rows, []any{
 			ID(c.GetName()), c.GetResource(), Bound(c.GetGuarantee().GetEpsilon()), Plain(c.GetGuarantee().GetDelta()), c.GetReason(), c.GetCreateTime().AsTime(),
@@ -33,7 +33,7 @@ func Charges(charges []*dparetov1.Charge) *Table {
 
 // Releases returns a table of releases.
 func Releases(releases []*dparetov1.Release) *Table {
-	t := &Table{Columns: []string{"release", "epsilon", deltaColumn, "ledger", "points", "mechanism", createdColumn}}
+	t := &Table{Columns: []string{"release", epsilonColumn, deltaColumn, "ledger", "points", "mechanism", createdColumn}}
 	for _, r := range releases {
 		t.Rows = append(t.Rows, []any{
 			r.GetName(), Bound(r.GetGuarantee().GetEpsilon()), Plain(r.GetGuarantee().GetDelta()), r.GetLedger(), int64(len(r.GetPoints())), r.GetMechanism(), r.GetCreateTime().AsTime(),

@@ -16,6 +16,7 @@ import (
 const (
 	createdColumn = "created"
 	deltaColumn   = "delta"
+	epsilonColumn = "epsilon"
 )
 
 // Table holds data in rows. A cell is a string, an int64, a float64, a time.Time, or nil
