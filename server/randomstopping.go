@@ -228,11 +228,13 @@ func (s *Server) bestOfRandomStopping(ctx context.Context, tx *store.ReadTx, id 
 	release := &dparetov1.Release{
 		Guarantee:              publication.GetTest(),
 		TrainingGuarantee:      publication.GetTrain(),
-		Protects:               searchProtects(asked),
 		Assumptions:            publication.GetAssumptions(),
 		NotCovered:             publication.GetNotCovered(),
 		Mechanism:              "the best of a random number of runs: " + lawText(asked),
 		NoiseStandardDeviation: publication.GetNoiseStandardDeviation(),
+	}
+	if n := asked.GetTestSetSize(); n > 0 {
+		release.Protects = fmt.Sprintf("the %d test records", n)
 	}
 	if trial == nil {
 		return release, nil
@@ -249,14 +251,6 @@ func (s *Server) bestOfRandomStopping(ctx context.Context, tx *store.ReadTx, id 
 	}
 	release.Points = []*dparetov1.ReleasedPoint{point}
 	return release, nil
-}
-
-// searchProtects says which records the guarantees of a study with random stopping are about.
-func searchProtects(asked *dparetov1.RandomStoppingSpec) string {
-	if n := asked.GetTestSetSize(); n > 0 {
-		return fmt.Sprintf("guarantee: the %d test records; training_guarantee: the training records", n)
-	}
-	return "training_guarantee: the training records; the test records are not protected"
 }
 
 // lawText names the law of the number of trials.

@@ -323,7 +323,7 @@ func TestRandomStopping(t *testing.T) {
 			t.Errorf("study create printed no %q:\n%s", want, created)
 		}
 	}
-	release := append(at, "release", "best", "svt", "--metric", "error", "-o", "json")
+	release := []string{"--server", srv.address, "release", "best", "svt", "--metric", "error", "-o", "json"}
 	if r := runProgram(t, "", release...); r.code == 0 || !strings.Contains(r.stderr, "is not completed") {
 		t.Errorf("released before the end: exit code %d\n%s", r.code, r.stderr)
 	}
