@@ -38,6 +38,9 @@ func checkReleases(tx *ReadTx, charged map[string]map[ChargeKey]*dparetov1.Priva
 		}
 		uid, exists, err := parentUID(tx, parent)
 		if err != nil || !exists {
+			if err == nil && !strings.HasPrefix(parent, "studies/") {
+				faultf("%q belongs to no ledger", key)
+			}
 			return err == nil, err
 		}
 		release := record.GetRelease()

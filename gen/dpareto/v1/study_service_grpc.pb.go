@@ -80,7 +80,8 @@ type StudyServiceClient interface {
 	ListStudies(ctx context.Context, in *ListStudiesRequest, opts ...grpc.CallOption) (*ListStudiesResponse, error)
 	// Changes a study: display_name, description, labels, and of its spec budget, lease,
 	// disable_early_stopping and the units of metrics; wider ranges of double and integer
-	// parameters, more discrete values and more categories. The trials so far keep their
+	// parameters, more discrete values and more categories; test_ledger, where it is empty and
+	// the study has neither private_mode nor random_stopping. The trials so far keep their
 	// configurations. Everything else is INVALID_ARGUMENT, naming every field that cannot
 	// change.
 	UpdateStudy(ctx context.Context, in *UpdateStudyRequest, opts ...grpc.CallOption) (*UpdateStudyResponse, error)
@@ -378,7 +379,8 @@ type StudyServiceServer interface {
 	ListStudies(context.Context, *ListStudiesRequest) (*ListStudiesResponse, error)
 	// Changes a study: display_name, description, labels, and of its spec budget, lease,
 	// disable_early_stopping and the units of metrics; wider ranges of double and integer
-	// parameters, more discrete values and more categories. The trials so far keep their
+	// parameters, more discrete values and more categories; test_ledger, where it is empty and
+	// the study has neither private_mode nor random_stopping. The trials so far keep their
 	// configurations. Everything else is INVALID_ARGUMENT, naming every field that cannot
 	// change.
 	UpdateStudy(context.Context, *UpdateStudyRequest) (*UpdateStudyResponse, error)
