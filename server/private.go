@@ -572,7 +572,7 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 			"the server draws its noise from the entropy of the operating system",
 		},
 		NotCovered: []string{
-			"when results arrive, how long runs take, and which runs fail, fall silent or are infeasible",
+			"when results arrive, how long runs and answers take, and which runs fail, fall silent or are infeasible",
 			"names, labels, notes and descriptions, which people write who may have seen raw values",
 			"other studies and releases on the same records (see test_ledger and train_ledger)",
 			"copies: a study that goes on from a backup or an export beside the original spends its budgets again",

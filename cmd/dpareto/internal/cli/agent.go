@@ -73,7 +73,7 @@ seconds.
 
 For models that will be released, --noise-source os takes the noise of the training from
 the operating system's entropy. Then no seed is recorded anywhere, and nobody can repeat
-a training.
+a training. That is the default for a study with private_mode, unless --seed is given.
 
 A worker's id should be the same after a restart, so that it gets back the trial that it
 held. The default prefix is the name of the host and a number: the lowest that no other
