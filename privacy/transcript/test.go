@@ -39,10 +39,13 @@ func Mu(epsilon, delta float64) (float64, error) {
 	return lo, nil
 }
 
+// fieldEpsilon is the field of errors about ε.
+const fieldEpsilon = "epsilon"
+
 func checkBudget(epsilon, delta float64) error {
 	var errs []error
 	if !(epsilon > 0) || math.IsInf(epsilon, 1) {
-		errs = append(errs, &privacy.FieldError{Field: "epsilon", Message: "must be positive and finite"})
+		errs = append(errs, &privacy.FieldError{Field: fieldEpsilon, Message: "must be positive and finite"})
 	}
 	if !(delta > 0 && delta < 1) {
 		errs = append(errs, &privacy.FieldError{Field: "delta", Message: "must be in (0, 1)"})
@@ -74,7 +77,7 @@ func ReleaseNoise(records, values int64, epsilon, delta float64) (float64, error
 	// A grid is at most 2⁻⁴⁰σ, and σ may grow over a power of two by what it adds.
 	sigma = root / (float64(records) * (mu - root*0x1p-39))
 	if !(sigma > 0) {
-		return 0, &privacy.FieldError{Field: "epsilon", Message: "is too small for so many values"}
+		return 0, &privacy.FieldError{Field: fieldEpsilon, Message: "is too small for so many values"}
 	}
 	return sigma, nil
 }

@@ -63,7 +63,7 @@ func Order(epsilon, delta float64, cost func(order float64) (float64, error)) (o
 	}
 	switch {
 	case best == 0 && last == nil:
-		return 0, 0, &privacy.FieldError{Field: "epsilon", Message: "is too small for a Rényi filter"}
+		return 0, 0, &privacy.FieldError{Field: fieldEpsilon, Message: "is too small for a Rényi filter"}
 	case best == 0:
 		return 0, 0, last
 	}

@@ -81,7 +81,7 @@ func TestUsage(t *testing.T) {
 		{"data fetch", "name a dataset (adult, adult-raw, mnist, kddcup99, gisette, breast-cancer, breast-cancer-original), or give --all"},
 		{"data fetch iris", `dataset "iris" is unknown`},
 		{"data fetch --all mnist", "but not both"},
-		{"demo --study cifar", "want one of adult, adult-adam, adult-svm, adult-variance, mnist, mnist-mlp1, mnist-mlp2, svt"},
+		{"demo --study cifar", "want one of adult, adult-adam, adult-private, adult-svm, adult-variance, mnist, mnist-mlp1, mnist-mlp2, svt"},
 		{"demo --output csv", "table or json"},
 		{"demo --trials -1", "want at least 1"},
 		{"demo --workers 0", "want at least 1"},
