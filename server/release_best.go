@@ -62,7 +62,6 @@ func (s *Server) releaseBest(ctx context.Context, r *releaseRequest, id string, 
 		if by := study.GetSpec().GetRandomStopping().GetMetric(); req.GetMetric() != by || len(want.atMost) > 0 {
 			return nil, invalid.Field("metric", "must be %q, without bounds: the study chose its best trial by it", by)
 		}
-		stopped.StudyRevision = study.GetRevision()
 		d = &draft{release: stopped, studyUID: study.GetUid()}
 	case study.GetSpec().GetPrivateMode() != nil:
 		d, err = s.bestOfPrivate(ctx, id, want)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -132,11 +133,14 @@ func (l *ledgerBudget) charge(tx *store.Tx, c charge) error {
 // roundedDown returns a number of so many digits that is not above x >= 0, so that what is
 // said to be left does fit.
 func roundedDown(x float64, digits int) float64 {
-	if x == 0 {
-		return 0
+	rounded := func(x float64) float64 {
+		y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits-1, 64), 64) // it is a number
+		return y
 	}
-	unit := math.Pow(10, math.Floor(math.Log10(x))-float64(digits-1))
-	return math.Floor(x/unit) * unit
+	if y := rounded(x); y <= x {
+		return y
+	}
+	return rounded(x - math.Pow(10, math.Floor(math.Log10(x))-float64(digits-1)))
 }
 
 // checkLedger is openLedger without its account.
