@@ -18,7 +18,12 @@
 //     (what takes long, before a transaction), yield.go (models behind calls)
 //   - what a model learns from: history.go, prior.go, cache.go
 //   - the answer: front*.go, query.go, predict.go
-//   - privacy: ledger.go, reaccount.go, private.go (noisy values and their budgets), and
-//     package accounting
+//   - privacy: ledger.go, design.go, reaccount.go, private.go (noisy values and their budgets),
+//     and package accounting
+//   - publishing: release.go (requests, and what is written together), release_ledger.go
+//     (budgets), release_fixed.go (what can be released of a fixed design), release_best.go,
+//     release_front.go
+//   - studies that show nothing but their best trial: randomstopping.go, secrets.go (what
+//     they do not answer)
 //   - operation: admin.go, backup.go, export.go, import*.go, health.go, phase.go, totals.go
 package server

@@ -108,6 +108,12 @@ func exportedStudy(r *storev1.StudyRecord) *dparetov1.ExportedRecord {
 		CompletedTrials: r.GetCompletedTrials(),
 		OwnRevision:     r.GetOwnRevision(),
 	}
+	if stopping := r.GetRandomStopping(); stopping != nil {
+		study.RandomStopping = &dparetov1.ExportedRandomStopping{
+			Trials: stopping.GetTrials(), Order: stopping.GetOrder(), Divergence: stopping.GetDivergence(),
+			SecondOrder: stopping.GetSecondOrder(), SecondDivergence: stopping.GetSecondDivergence(), Delta: stopping.GetDelta(),
+		}
+	}
 	if p := r.GetPrivateMode(); p != nil {
 		study.PrivateMode = &dparetov1.ExportedPrivateMode{
 			Order: p.GetOrder(), DivergenceBudget: p.GetDivergenceBudget(), ShardDivergences: p.GetShardDivergences(), LeastDivergence: p.GetLeastDivergence(),
@@ -131,6 +137,12 @@ func studyRecord(study *dparetov1.ExportedStudy) *storev1.StudyRecord {
 		NextTrialNumber: study.GetNextTrialNumber(),
 		CompletedTrials: study.GetCompletedTrials(),
 		OwnRevision:     study.GetOwnRevision(),
+	}
+	if stopping := study.GetRandomStopping(); stopping != nil {
+		r.RandomStopping = &storev1.RandomStopping{
+			Trials: stopping.GetTrials(), Order: stopping.GetOrder(), Divergence: stopping.GetDivergence(),
+			SecondOrder: stopping.GetSecondOrder(), SecondDivergence: stopping.GetSecondDivergence(), Delta: stopping.GetDelta(),
+		}
 	}
 	if p := study.GetPrivateMode(); p != nil {
 		r.PrivateMode = &storev1.PrivateModeRecord{

@@ -219,7 +219,8 @@ type studyImport struct {
 	deleted   int64   // the last number of a deleted one
 	orders    map[int64]bool
 	revisions map[int64]bool // of trials and of the study's own fields
-	released  int64          // the last number of a release
+	private   privateImport
+	released  int64 // the last number of a release
 	requests  map[string]bool
 }
 

@@ -97,7 +97,7 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	checkStagnation(exported, len(compiled.Objectives()), &fields)
 	checkSearch(exported, compiled, &fields)
 	i.id, i.record, i.compiled = id, studyRecord(exported), compiled
-	if study.GetPublication() != nil {
+	if study.GetPublication() != nil && !isSearch(study) {
 		fields.Addf(path+".publication", "must not be set: it follows from private_mode")
 	}
 	i.private.study(i, exported, &fields)

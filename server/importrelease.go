@@ -83,7 +83,7 @@ func (i *studyImport) checkReleaseRequest(exported *dparetov1.ExportedRelease, f
 // charge charges what the releases, and the study itself, cost to the ledgers that it names,
 // unless it was charged before.
 func (i *studyImport) charge(tx *store.Tx, now time.Time) error {
-	if err := chargeStudy(tx, i.record.GetStudy(), now); err != nil {
+	if err := chargeRecord(tx, i.record, i.compiled, now); err != nil {
 		return err
 	}
 	if len(i.charges) == 0 {

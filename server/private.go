@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -22,10 +23,10 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// Texts of what a study with private_mode keeps in the place of the workers' words.
+// Texts of what a study that keeps noisy values keeps in the place of the workers' words.
 const (
 	reasonUnaffordable = "the privacy budget does not allow to hand it out (again)"
-	reasonWorker       = "reported by the worker; studies with private_mode keep no reasons"
+	reasonWorker       = "reported by the worker; studies that keep noisy values keep no reasons"
 	reasonTrainSpent   = "the privacy budget of the training records is spent"
 	reasonTestSpent    = "the privacy budget of the test records is spent"
 )
@@ -294,6 +295,9 @@ func (c *change) measured(record *storev1.TrialRecord, token string, m *dparetov
 	if err != nil {
 		return nil, nil, false, err
 	}
+	if c.compiled.IsSearch() {
+		return c.score(path, point, m, final)
+	}
 	terms := c.study.GetPrivateMode()
 	if terms == nil {
 		kept, warnings, err = c.compiled.Measurement(path, point, m, final)
@@ -383,11 +387,11 @@ type told struct {
 		proto.Message
 		GetRequestId() string
 	}
-	isPrivate bool // and so without what it says of the data
+	isNoisy bool // and so without what it says of the data
 }
 
 // toldBy returns what may be remembered of a report on the trial with a name. Of studies
-// with private_mode that is neither a value nor a hash of one, which is as good where there
+// that keep noisy values that is neither a value nor a hash of one, which is as good where there
 // are few possible values: a repetition is told by trial, token and step.
 func (s *Server) toldBy(ctx context.Context, name string, req interface {
 	proto.Message
@@ -403,10 +407,10 @@ func (s *Server) toldBy(ctx context.Context, name string, req interface {
 		if errors.Is(err, store.ErrNotFound) {
 			return nil // as the transaction will find
 		}
-		t.isPrivate = record.GetPrivateMode() != nil
+		t.isNoisy = record.GetPrivateMode() != nil || record.GetStudy().GetSpec().GetRandomStopping().GetTestSetSize() > 0
 		return err
 	})
-	if err != nil || !t.isPrivate {
+	if err != nil || !t.isNoisy {
 		return t, err
 	}
 	step := func(m *dparetov1.Measurement) *dparetov1.Measurement {
@@ -436,15 +440,15 @@ func (s *Server) toldBy(ctx context.Context, name string, req interface {
 
 // check refuses a report where the study has become another one since toldBy looked.
 func (t told) check(c *change) error {
-	if t.isPrivate != c.compiled.IsPrivate() {
+	if t.isNoisy != c.compiled.IsNoisy() {
 		return status.Errorf(codes.Aborted, "%s has been replaced by another study; try again", studyName(c.id))
 	}
 	return nil
 }
 
-// reason returns what is kept of a worker's words: none in a study with private_mode.
+// reason returns what is kept of a worker's words: none in a study that keeps noisy values.
 func (c *change) reason(words string) string {
-	if c.compiled.IsPrivate() {
+	if c.compiled.IsNoisy() {
 		return reasonWorker
 	}
 	return words
@@ -500,36 +504,17 @@ func (s *Server) publication(record *storev1.StudyRecord) *dparetov1.Publication
 	return p
 }
 
-// chargeStudy charges the budgets of a new study to the ledgers that it names.
-func (s *Server) chargeStudy(tx *store.Tx, record *storev1.StudyRecord, compiled *spec.Study) error {
-	if !compiled.IsPrivate() {
-		return nil
-	}
-	p, err := privatePublication(record, compiled)
-	if err != nil {
-		return err
-	}
-	study, mode := record.GetStudy(), compiled.Spec.GetPrivateMode()
-	for _, l := range []struct {
-		field, ledger string
-		guarantee     *dparetov1.PrivacyGuarantee
-		records       int64
-	}{
-		{"study.spec.test_ledger", compiled.Spec.GetTestLedger(), p.GetTest(), mode.GetTestSetSize()},
-		{"study.spec.train_ledger", compiled.Spec.GetTrainLedger(), p.GetTrain(), 0},
-	} {
-		if l.ledger == "" {
-			continue
-		}
-		err := chargeLedger(tx, l.ledger, l.field, charge{
-			guarantee: l.guarantee, resource: study.GetName(), studyUID: study.GetUid(),
-			reason: "the whole budget of a study with private_mode", records: l.records, at: s.now(),
-		})
+// chargeRecord charges all that a study will publish to the ledgers that its spec names.
+func chargeRecord(tx *store.Tx, record *storev1.StudyRecord, compiled *spec.Study, at time.Time) error {
+	study := record.GetStudy()
+	if compiled.IsPrivate() {
+		p, err := privatePublication(record, compiled)
 		if err != nil {
 			return err
 		}
+		study = &dparetov1.Study{Name: study.GetName(), Uid: study.GetUid(), Spec: study.GetSpec(), Publication: p}
 	}
-	return nil
+	return chargeStudy(tx, study, at)
 }
 
 // privatePublication is publication for a study with private_mode.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -52,34 +51,6 @@ func (s *Server) prepareSearch(ctx context.Context, record *storev1.StudyRecord,
 		SecondOrder: bound.SecondOrder, SecondDivergence: bound.SecondDivergence, Delta: bound.Delta,
 	}
 	return err
-}
-
-// chargeSearch charges what a new study with random stopping will cost to its ledgers.
-func chargeSearch(tx *store.Tx, study *dparetov1.Study, at time.Time) error {
-	if !isSearch(study) {
-		return nil
-	}
-	asked := study.GetSpec()
-	for _, c := range []struct {
-		field, ledger, of string
-		guarantee         *dparetov1.PrivacyGuarantee
-		records           int64
-	}{
-		{"study.spec.test_ledger", asked.GetTestLedger(), "test", study.GetPublication().GetTest(), asked.GetRandomStopping().GetTestSetSize()},
-		{"study.spec.train_ledger", asked.GetTrainLedger(), "training", study.GetPublication().GetTrain(), 0},
-	} {
-		if c.ledger == "" {
-			continue
-		}
-		err := chargeLedger(tx, c.ledger, c.field, charge{
-			guarantee: c.guarantee, resource: study.GetName(), studyUID: study.GetUid(), records: c.records, at: at,
-			reason: "all that a study with random stopping will publish, for the " + c.of + " records",
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // drawTrials draws the number of trials of a study with random stopping, from entropy that

@@ -54,6 +54,12 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 	if err != nil {
 		return nil, err
 	}
+	created := &storev1.StudyRecord{Study: study, NextTrialNumber: 1, OwnRevision: study.GetRevision(), PrivateMode: terms}
+	if isSearch(study) {
+		if err := s.prepareSearch(ctx, created, compiled); err != nil {
+			return nil, err
+		}
+	}
 	resp := new(dparetov1.CreateStudyResponse)
 	m, err := newMutation(req, resp)
 	if err != nil {
@@ -81,6 +87,7 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 		err := s.store.View(ctx, func(tx *store.ReadTx) error {
 			err := existing(tx)
 			if errors.Is(err, store.ErrNotFound) {
+				study = s.present(created)
 				if err := checkPriorStudies(tx, study.GetSpec()); err != nil {
 					return err
 				}
@@ -90,9 +97,6 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 		})
 		if err != nil {
 			return nil, err
-		}
-		if terms != nil && study.GetPublication() == nil {
-			study = s.present(&storev1.StudyRecord{Study: study, PrivateMode: terms})
 		}
 		return &dparetov1.CreateStudyResponse{Study: study}, nil
 	}
@@ -108,12 +112,11 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 			if err := s.checkStudies(&tx.ReadTx); err != nil {
 				return err
 			}
-			record := &storev1.StudyRecord{Study: study, NextTrialNumber: 1, OwnRevision: study.GetRevision(), PrivateMode: terms}
-			if err := s.chargeStudy(tx, record, compiled); err != nil {
+			if err := chargeRecord(tx, created, compiled, s.now()); err != nil {
 				return err
 			}
-			err = tx.PutStudy(id, record)
-			study = s.present(proto.CloneOf(record))
+			err = tx.PutStudy(id, created)
+			study = s.present(proto.CloneOf(created))
 		}
 		resp.Study = study
 		return err
@@ -261,6 +264,9 @@ func checkEtag(requested, actual string) error {
 func (s *Server) present(record *storev1.StudyRecord) *dparetov1.Study {
 	study := record.GetStudy()
 	study.State, study.StateReason = s.state(record)
+	if isSearch(study) {
+		return withoutSecrets(study)
+	}
 	study.Publication = s.publication(record)
 	return study
 }
@@ -279,6 +285,12 @@ func (s *Server) state(record *storev1.StudyRecord) (dparetov1.StudyState, strin
 
 // spent returns which limit of the budget keeps new trials from being created, or "".
 func (s *Server) spent(record *storev1.StudyRecord) string {
+	if isSearch(record.GetStudy()) {
+		if searchLeft(record) <= 0 {
+			return "all of its trials have been run"
+		}
+		return ""
+	}
 	if reason := privateSpent(record); reason != "" {
 		return reason
 	}

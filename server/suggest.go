@@ -390,7 +390,7 @@ func (s *Server) answerBatch(id, uid string, batch []*demand) (err error) {
 			clear(shares)
 			shares[0], total = 1, 1
 		}
-		p := newPass(affordableOnly(s.designer(snapshot.compiled), snapshot, suggest.Condition{}), snapshot, total, round)
+		p := newPass(affordableOnly(s.designerFor(snapshot.record, snapshot.compiled), snapshot, suggest.Condition{}), snapshot, total, round)
 		count := s.creatable(snapshot.record, total)
 		var ok bool
 		p.suggestions, p.exhausted, ok = snapshot.cached.prepared.take(ctx, snapshot, count)

@@ -588,7 +588,7 @@ func (s *studyService) CompleteTrial(ctx context.Context, req *dparetov1.Complet
 		return nil, err
 	}
 	var study *dparetov1.Study
-	err = s.changeTrial(ctx, req.GetName(), m, func(c *change, record *storev1.TrialRecord) error {
+	err = s.changeHeld(ctx, req.GetName(), req.GetLeaseToken(), m, func(c *change, record *storev1.TrialRecord) error {
 		if err := told.check(c); err != nil {
 			return err
 		}

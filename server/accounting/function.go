@@ -176,9 +176,6 @@ func (f *Function) Part(variables map[string]any) (privacy.Part, error) {
 	return privacy.Part{Mechanism: r.mechanism, Count: r.runs}, err
 }
 
-// Adjacency returns the adjacency of the guarantees.
-func (f *Function) Adjacency() dparetov1.Adjacency { return f.spec.GetAdjacency() }
-
 // guarantee accounts a release.
 func (f *Function) guarantee(r release) (*dparetov1.PrivacyGuarantee, error) {
 	curve, err := f.curve(r.mechanism)

@@ -224,23 +224,23 @@ func (s *Study) AddNoise(m *dparetov1.Measurement, standardDeviation float64, no
 	return n
 }
 
-// checkNoisy checks what the values of a study with private_mode have in common.
+// checkNoisy checks what the values of a study that keeps noisy ones have in common.
 func (s *Study) checkNoisy(path string, m *dparetov1.Measurement, fields *invalid.Fields) {
-	if !s.IsPrivate() {
+	if !s.IsNoisy() {
 		return
 	}
 	if m.GetElapsed() != nil {
-		fields.Addf(path+".elapsed", "is not kept in studies with private_mode")
+		fields.Addf(path+".elapsed", "is not kept beside noisy values")
 	}
 	for id, value := range m.GetMetrics() {
 		field := fmt.Sprintf("%s.metrics[%q]", path, id)
 		switch {
 		case s.isComputed(id):
 			if value.GetReported() != 0 {
-				fields.Addf(field+".reported", "is not kept in studies with private_mode")
+				fields.Addf(field+".reported", "is not kept beside noisy values")
 			}
 		case len(value.GetRuns()) > 0:
-			fields.Addf(field+".runs", "is not kept in studies with private_mode")
+			fields.Addf(field+".runs", "is not kept beside noisy values")
 		case value.StandardError == nil:
 			fields.Addf(field+".standard_error", "must be that of the noise")
 		}

@@ -10,6 +10,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -51,7 +52,6 @@ func (c *compiler) randomStopping(study *Study) {
 	refuse("budget.max_duration", budget.GetMaxDuration() != nil, drawn)
 	refuse("budget.max_stagnant_trials", budget.GetMaxStagnantTrials() != 0, drawn)
 	refuse("prior_studies", len(spec.GetPriorStudies()) > 0, "nothing may be learnt from results")
-	refuse("private_mode", spec.GetPrivateMode() != nil, "a study is either")
 	refuse("checkpoint_parameter", spec.GetCheckpointParameter() != "", "a run is one candidate, at its end")
 	refuse("cost", spec.GetCost() != nil, "nothing may be learnt from results")
 	refuse("disable_early_stopping", spec.GetDisableEarlyStopping(), "no run is stopped early in any case")
@@ -129,6 +129,47 @@ func (c *compiler) searchMechanism(study *Study) {
 	if delta := study.SearchDelta(); !(delta > 0 && delta < 1) {
 		c.addf("random_stopping.delta", "must be in (0, 1), or 0 for the delta of %s if that is positive, is %g", id, stopping.GetDelta())
 	}
+}
+
+// searchWarnings refuses a guarantee that is none.
+func (c *compiler) searchWarnings(study *Study) {
+	for _, w := range study.Warnings {
+		if study.IsSearch() && w.GetCode() == accounting.WarnSamplingMismatch {
+			c.addf("random_stopping", "needs a guarantee; the privacy metric is accounted for another sampler than the trainer's")
+		}
+	}
+}
+
+// IsSearch reports whether the study has random stopping.
+func (s *Study) IsSearch() bool { return s.Spec.GetRandomStopping() != nil }
+
+// IsNoisy reports whether reported values are kept with noise only.
+func (s *Study) IsNoisy() bool {
+	return s.IsPrivate() || s.Spec.GetRandomStopping().GetTestSetSize() > 0
+}
+
+// Score returns what is kept of the measurement at the end of a run of a study with random
+// stopping, from at most as many runs as it accounts for: of a study with test_set_size the
+// score, clipped to [0, 1] and with noise of a standard deviation, as noisy adds it, and
+// nothing else.
+func (s *Study) Score(path string, point space.Point, m *dparetov1.Measurement, standardDeviation float64, noisy func(value float64) float64) (*dparetov1.Measurement, []*dparetov1.Warning, error) {
+	id := s.Spec.GetRandomStopping().GetMetric()
+	if n, most := len(m.GetMetrics()[id].GetRuns()), int(s.Replicates()); n > most {
+		return nil, nil, invalid.Field(fmt.Sprintf("%s.metrics[%q].runs", path, id), "must hold at most %d runs, for which a trial is accounted, holds %d", most, n)
+	}
+	if !s.IsNoisy() {
+		return s.Measurement(path, point, m, true)
+	}
+	clipped, err := s.Clipped(path, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	kept, warnings, err := s.Measurement(path, point, clipped, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.AddNoise(kept, standardDeviation, noisy)
+	return kept, warnings, nil
 }
 
 // SearchDelta returns the δ of the guarantees of a study with random stopping.

@@ -148,6 +148,7 @@ func (c *compiler) study(spec *dparetov1.StudySpec) *Study {
 			}
 		}
 		c.privateWarnings(study)
+		c.searchWarnings(study)
 	}
 	return study
 }

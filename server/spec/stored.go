@@ -40,7 +40,7 @@ func (s *Study) CheckStored(path string, point space.Point, m *dparetov1.Measure
 		switch {
 		case len(value.GetRuns()) > 0:
 			reported.Metrics[id] = &dparetov1.MetricValue{Runs: value.GetRuns()}
-		case s.IsPrivate() && value.Value != nil && math.Abs(value.GetValue()) <= maxMagnitude: // the noise may leave the range
+		case s.IsNoisy() && value.Value != nil && math.Abs(value.GetValue()) <= maxMagnitude: // the noise may leave the range
 			reported.Metrics[id] = &dparetov1.MetricValue{Value: new(min(max(value.GetValue(), 0), 1)), StandardError: value.StandardError}
 		default:
 			reported.Metrics[id] = &dparetov1.MetricValue{Value: value.Value, StandardError: value.StandardError}

@@ -628,6 +628,8 @@ type ExportedStudy struct {
 	Stagnation *ExportedStagnation `protobuf:"bytes,4,opt,name=stagnation,proto3" json:"stagnation,omitempty"`
 	// Revision of the last change of the study's own fields.
 	OwnRevision int64 `protobuf:"varint,5,opt,name=own_revision,json=ownRevision,proto3" json:"own_revision,omitempty"`
+	// What a study with private_mode has fixed and spent; absent in others.
+	PrivateMode *ExportedPrivateMode `protobuf:"bytes,6,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
 	// What is secret of a study with random_stopping; absent for others.
 	RandomStopping *ExportedRandomStopping `protobuf:"bytes,7,opt,name=random_stopping,json=randomStopping,proto3" json:"random_stopping,omitempty"`
 	unknownFields  protoimpl.UnknownFields
@@ -697,6 +699,13 @@ func (x *ExportedStudy) GetOwnRevision() int64 {
 		return x.OwnRevision
 	}
 	return 0
+}
+
+func (x *ExportedStudy) GetPrivateMode() *ExportedPrivateMode {
+	if x != nil {
+		return x.PrivateMode
+	}
+	return nil
 }
 
 func (x *ExportedStudy) GetRandomStopping() *ExportedRandomStopping {
@@ -798,6 +807,134 @@ func (x *ExportedRandomStopping) GetDelta() float64 {
 	return 0
 }
 
+// What a study with private_mode fixed when it was created, and what it has spent since.
+// An import is refused where that is less than what its trials say.
+type ExportedPrivateMode struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The order α of the Rényi filter of the training budget.
+	Order float64 `protobuf:"fixed64,1,opt,name=order,proto3" json:"order,omitempty"`
+	// The Rényi divergence of that order that each shard may spend.
+	DivergenceBudget float64 `protobuf:"fixed64,2,opt,name=divergence_budget,json=divergenceBudget,proto3" json:"divergence_budget,omitempty"`
+	// What each shard has spent of it: one number per shard.
+	ShardDivergences []float64 `protobuf:"fixed64,3,rep,packed,name=shard_divergences,json=shardDivergences,proto3" json:"shard_divergences,omitempty"`
+	// The least divergence of a run that was found in the space.
+	LeastDivergence float64 `protobuf:"fixed64,4,opt,name=least_divergence,json=leastDivergence,proto3" json:"least_divergence,omitempty"`
+	// Number of noisy values that the study takes at most.
+	MaxValues int64 `protobuf:"varint,5,opt,name=max_values,json=maxValues,proto3" json:"max_values,omitempty"`
+	// Standard deviation of the noise in each.
+	NoiseStandardDeviation float64 `protobuf:"fixed64,6,opt,name=noise_standard_deviation,json=noiseStandardDeviation,proto3" json:"noise_standard_deviation,omitempty"`
+	// Number of noisy values so far.
+	Values int64 `protobuf:"varint,7,opt,name=values,proto3" json:"values,omitempty"`
+	// Number of values that trials which were handed out may still complete with.
+	ReservedValues int64 `protobuf:"varint,8,opt,name=reserved_values,json=reservedValues,proto3" json:"reserved_values,omitempty"`
+	// Number of trials that were ever handed out.
+	StartedTrials int64 `protobuf:"varint,9,opt,name=started_trials,json=startedTrials,proto3" json:"started_trials,omitempty"`
+	// No configuration was found that what is left allows.
+	Exhausted     bool `protobuf:"varint,10,opt,name=exhausted,proto3" json:"exhausted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportedPrivateMode) Reset() {
+	*x = ExportedPrivateMode{}
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportedPrivateMode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportedPrivateMode) ProtoMessage() {}
+
+func (x *ExportedPrivateMode) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportedPrivateMode.ProtoReflect.Descriptor instead.
+func (*ExportedPrivateMode) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ExportedPrivateMode) GetOrder() float64 {
+	if x != nil {
+		return x.Order
+	}
+	return 0
+}
+
+func (x *ExportedPrivateMode) GetDivergenceBudget() float64 {
+	if x != nil {
+		return x.DivergenceBudget
+	}
+	return 0
+}
+
+func (x *ExportedPrivateMode) GetShardDivergences() []float64 {
+	if x != nil {
+		return x.ShardDivergences
+	}
+	return nil
+}
+
+func (x *ExportedPrivateMode) GetLeastDivergence() float64 {
+	if x != nil {
+		return x.LeastDivergence
+	}
+	return 0
+}
+
+func (x *ExportedPrivateMode) GetMaxValues() int64 {
+	if x != nil {
+		return x.MaxValues
+	}
+	return 0
+}
+
+func (x *ExportedPrivateMode) GetNoiseStandardDeviation() float64 {
+	if x != nil {
+		return x.NoiseStandardDeviation
+	}
+	return 0
+}
+
+func (x *ExportedPrivateMode) GetValues() int64 {
+	if x != nil {
+		return x.Values
+	}
+	return 0
+}
+
+func (x *ExportedPrivateMode) GetReservedValues() int64 {
+	if x != nil {
+		return x.ReservedValues
+	}
+	return 0
+}
+
+func (x *ExportedPrivateMode) GetStartedTrials() int64 {
+	if x != nil {
+		return x.StartedTrials
+	}
+	return 0
+}
+
+func (x *ExportedPrivateMode) GetExhausted() bool {
+	if x != nil {
+		return x.Exhausted
+	}
+	return false
+}
+
 // How long the hypervolume of a study has not grown.
 type ExportedStagnation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -814,7 +951,7 @@ type ExportedStagnation struct {
 
 func (x *ExportedStagnation) Reset() {
 	*x = ExportedStagnation{}
-	mi := &file_dpareto_v1_admin_service_proto_msgTypes[12]
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -826,7 +963,7 @@ func (x *ExportedStagnation) String() string {
 func (*ExportedStagnation) ProtoMessage() {}
 
 func (x *ExportedStagnation) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_admin_service_proto_msgTypes[12]
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -839,7 +976,7 @@ func (x *ExportedStagnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedStagnation.ProtoReflect.Descriptor instead.
 func (*ExportedStagnation) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{12}
+	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ExportedStagnation) GetTrials() int64 {
@@ -874,7 +1011,7 @@ type ExportedPoint struct {
 
 func (x *ExportedPoint) Reset() {
 	*x = ExportedPoint{}
-	mi := &file_dpareto_v1_admin_service_proto_msgTypes[13]
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -886,7 +1023,7 @@ func (x *ExportedPoint) String() string {
 func (*ExportedPoint) ProtoMessage() {}
 
 func (x *ExportedPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_admin_service_proto_msgTypes[13]
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -899,7 +1036,7 @@ func (x *ExportedPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedPoint.ProtoReflect.Descriptor instead.
 func (*ExportedPoint) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{13}
+	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ExportedPoint) GetCosts() []float64 {
@@ -937,7 +1074,7 @@ type ExportedTrial struct {
 
 func (x *ExportedTrial) Reset() {
 	*x = ExportedTrial{}
-	mi := &file_dpareto_v1_admin_service_proto_msgTypes[14]
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -949,7 +1086,7 @@ func (x *ExportedTrial) String() string {
 func (*ExportedTrial) ProtoMessage() {}
 
 func (x *ExportedTrial) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_admin_service_proto_msgTypes[14]
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -962,7 +1099,7 @@ func (x *ExportedTrial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedTrial.ProtoReflect.Descriptor instead.
 func (*ExportedTrial) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{14}
+	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ExportedTrial) GetTrial() *Trial {
@@ -1021,6 +1158,132 @@ func (x *ExportedTrial) GetChangeTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ExportedTrial) GetPrivateMode() *ExportedPrivateTrial {
+	if x != nil {
+		return x.PrivateMode
+	}
+	return nil
+}
+
+// What a trial has cost in a study with private_mode.
+type ExportedPrivateTrial struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What every hand-out cost the training records, in their order.
+	Charges []*ExportedTrainingCharge `protobuf:"bytes,1,rep,name=charges,proto3" json:"charges,omitempty"`
+	// Number of noisy values that were taken from it, those of earlier attempts included.
+	Values int64 `protobuf:"varint,2,opt,name=values,proto3" json:"values,omitempty"`
+	// Number of values that it may still complete with.
+	ReservedValues int64 `protobuf:"varint,3,opt,name=reserved_values,json=reservedValues,proto3" json:"reserved_values,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ExportedPrivateTrial) Reset() {
+	*x = ExportedPrivateTrial{}
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportedPrivateTrial) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportedPrivateTrial) ProtoMessage() {}
+
+func (x *ExportedPrivateTrial) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportedPrivateTrial.ProtoReflect.Descriptor instead.
+func (*ExportedPrivateTrial) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ExportedPrivateTrial) GetCharges() []*ExportedTrainingCharge {
+	if x != nil {
+		return x.Charges
+	}
+	return nil
+}
+
+func (x *ExportedPrivateTrial) GetValues() int64 {
+	if x != nil {
+		return x.Values
+	}
+	return 0
+}
+
+func (x *ExportedPrivateTrial) GetReservedValues() int64 {
+	if x != nil {
+		return x.ReservedValues
+	}
+	return 0
+}
+
+// What one hand-out of a trial cost a shard of the training records.
+type ExportedTrainingCharge struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The shard.
+	Shard int32 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	// The Rényi divergence of the study's order.
+	Divergence    float64 `protobuf:"fixed64,2,opt,name=divergence,proto3" json:"divergence,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportedTrainingCharge) Reset() {
+	*x = ExportedTrainingCharge{}
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportedTrainingCharge) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportedTrainingCharge) ProtoMessage() {}
+
+func (x *ExportedTrainingCharge) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportedTrainingCharge.ProtoReflect.Descriptor instead.
+func (*ExportedTrainingCharge) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ExportedTrainingCharge) GetShard() int32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *ExportedTrainingCharge) GetDivergence() float64 {
+	if x != nil {
+		return x.Divergence
+	}
+	return 0
+}
+
 // A release with what the server keeps of it beside.
 type ExportedRelease struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1040,7 +1303,7 @@ type ExportedRelease struct {
 
 func (x *ExportedRelease) Reset() {
 	*x = ExportedRelease{}
-	mi := &file_dpareto_v1_admin_service_proto_msgTypes[14]
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1052,7 +1315,7 @@ func (x *ExportedRelease) String() string {
 func (*ExportedRelease) ProtoMessage() {}
 
 func (x *ExportedRelease) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_admin_service_proto_msgTypes[14]
+	mi := &file_dpareto_v1_admin_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1065,7 +1328,7 @@ func (x *ExportedRelease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportedRelease.ProtoReflect.Descriptor instead.
 func (*ExportedRelease) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{14}
+	return file_dpareto_v1_admin_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ExportedRelease) GetRelease() *Release {
@@ -1144,7 +1407,7 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\x05study\x18\x01 \x01(\v2\x19.dpareto.v1.ExportedStudyH\x00R\x05study\x121\n" +
 	"\x05trial\x18\x02 \x01(\v2\x19.dpareto.v1.ExportedTrialH\x00R\x05trial\x127\n" +
 	"\arelease\x18\x03 \x01(\v2\x1b.dpareto.v1.ExportedReleaseH\x00R\areleaseB\b\n" +
-	"\x06record\"\xf2\x01\n" +
+	"\x06record\"\x83\x03\n" +
 	"\rExportedStudy\x12'\n" +
 	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyR\x05study\x12*\n" +
 	"\x11next_trial_number\x18\x02 \x01(\x03R\x0fnextTrialNumber\x12)\n" +
@@ -1152,7 +1415,8 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
 	"stagnation\x18\x04 \x01(\v2\x1e.dpareto.v1.ExportedStagnationR\n" +
 	"stagnation\x12!\n" +
-	"\fown_revision\x18\x05 \x01(\x03R\vownRevision\x12K\n" +
+	"\fown_revision\x18\x05 \x01(\x03R\vownRevision\x12B\n" +
+	"\fprivate_mode\x18\x06 \x01(\v2\x1f.dpareto.v1.ExportedPrivateModeR\vprivateMode\x12K\n" +
 	"\x0frandom_stopping\x18\a \x01(\v2\".dpareto.v1.ExportedRandomStoppingR\x0erandomStopping\"\xcc\x01\n" +
 	"\x16ExportedRandomStopping\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12\x14\n" +
@@ -1162,7 +1426,20 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"divergence\x12!\n" +
 	"\fsecond_order\x18\x04 \x01(\x01R\vsecondOrder\x12+\n" +
 	"\x11second_divergence\x18\x05 \x01(\x01R\x10secondDivergence\x12\x14\n" +
-	"\x05delta\x18\x06 \x01(\x01R\x05delta\"\x7f\n" +
+	"\x05delta\x18\x06 \x01(\x01R\x05delta\"\x8f\x03\n" +
+	"\x13ExportedPrivateMode\x12\x14\n" +
+	"\x05order\x18\x01 \x01(\x01R\x05order\x12+\n" +
+	"\x11divergence_budget\x18\x02 \x01(\x01R\x10divergenceBudget\x12+\n" +
+	"\x11shard_divergences\x18\x03 \x03(\x01R\x10shardDivergences\x12)\n" +
+	"\x10least_divergence\x18\x04 \x01(\x01R\x0fleastDivergence\x12\x1d\n" +
+	"\n" +
+	"max_values\x18\x05 \x01(\x03R\tmaxValues\x128\n" +
+	"\x18noise_standard_deviation\x18\x06 \x01(\x01R\x16noiseStandardDeviation\x12\x16\n" +
+	"\x06values\x18\a \x01(\x03R\x06values\x12'\n" +
+	"\x0freserved_values\x18\b \x01(\x03R\x0ereservedValues\x12%\n" +
+	"\x0estarted_trials\x18\t \x01(\x03R\rstartedTrials\x12\x1c\n" +
+	"\texhausted\x18\n" +
+	" \x01(\bR\texhausted\"\x7f\n" +
 	"\x12ExportedStagnation\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12 \n" +
 	"\vhypervolume\x18\x02 \x01(\x01R\vhypervolume\x12/\n" +
@@ -1178,7 +1455,17 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\x10completion_order\x18\x06 \x01(\x03R\x0fcompletionOrder\x12\x1a\n" +
 	"\breleases\x18\a \x01(\x03R\breleases\x12;\n" +
 	"\vchange_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"changeTime\"\xc1\x01\n" +
+	"changeTime\x12C\n" +
+	"\fprivate_mode\x18\t \x01(\v2 .dpareto.v1.ExportedPrivateTrialR\vprivateMode\"\x95\x01\n" +
+	"\x14ExportedPrivateTrial\x12<\n" +
+	"\acharges\x18\x01 \x03(\v2\".dpareto.v1.ExportedTrainingChargeR\acharges\x12\x16\n" +
+	"\x06values\x18\x02 \x01(\x03R\x06values\x12'\n" +
+	"\x0freserved_values\x18\x03 \x01(\x03R\x0ereservedValues\"N\n" +
+	"\x16ExportedTrainingCharge\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\x05R\x05shard\x12\x1e\n" +
+	"\n" +
+	"divergence\x18\x02 \x01(\x01R\n" +
+	"divergence\"\xc1\x01\n" +
 	"\x0fExportedRelease\x12-\n" +
 	"\arelease\x18\x01 \x01(\v2\x13.dpareto.v1.ReleaseR\arelease\x12\x16\n" +
 	"\x06caller\x18\x02 \x01(\tR\x06caller\x12\x1d\n" +
@@ -1207,58 +1494,66 @@ func file_dpareto_v1_admin_service_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_admin_service_proto_rawDescData
 }
 
-var file_dpareto_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_dpareto_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_dpareto_v1_admin_service_proto_goTypes = []any{
-	(*GetServerInfoRequest)(nil),  // 0: dpareto.v1.GetServerInfoRequest
-	(*GetServerInfoResponse)(nil), // 1: dpareto.v1.GetServerInfoResponse
-	(*AlgorithmInfo)(nil),         // 2: dpareto.v1.AlgorithmInfo
-	(*BackupStoreRequest)(nil),    // 3: dpareto.v1.BackupStoreRequest
-	(*BackupStoreResponse)(nil),   // 4: dpareto.v1.BackupStoreResponse
-	(*ExportStudyRequest)(nil),    // 5: dpareto.v1.ExportStudyRequest
-	(*ExportStudyResponse)(nil),   // 6: dpareto.v1.ExportStudyResponse
-	(*ImportStudyRequest)(nil),    // 7: dpareto.v1.ImportStudyRequest
-	(*ImportStudyResponse)(nil),   // 8: dpareto.v1.ImportStudyResponse
-	(*ExportedRecord)(nil),        // 9: dpareto.v1.ExportedRecord
-	(*ExportedStudy)(nil),         // 10: dpareto.v1.ExportedStudy
-	(*ExportedStagnation)(nil),    // 11: dpareto.v1.ExportedStagnation
-	(*ExportedPoint)(nil),         // 12: dpareto.v1.ExportedPoint
-	(*ExportedTrial)(nil),         // 13: dpareto.v1.ExportedTrial
-	(*ExportedRelease)(nil),       // 14: dpareto.v1.ExportedRelease
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
-	(Algorithm)(0),                // 16: dpareto.v1.Algorithm
-	(*Study)(nil),                 // 17: dpareto.v1.Study
-	(*Trial)(nil),                 // 18: dpareto.v1.Trial
-	(*Release)(nil),               // 19: dpareto.v1.Release
+	(*GetServerInfoRequest)(nil),   // 0: dpareto.v1.GetServerInfoRequest
+	(*GetServerInfoResponse)(nil),  // 1: dpareto.v1.GetServerInfoResponse
+	(*AlgorithmInfo)(nil),          // 2: dpareto.v1.AlgorithmInfo
+	(*BackupStoreRequest)(nil),     // 3: dpareto.v1.BackupStoreRequest
+	(*BackupStoreResponse)(nil),    // 4: dpareto.v1.BackupStoreResponse
+	(*ExportStudyRequest)(nil),     // 5: dpareto.v1.ExportStudyRequest
+	(*ExportStudyResponse)(nil),    // 6: dpareto.v1.ExportStudyResponse
+	(*ImportStudyRequest)(nil),     // 7: dpareto.v1.ImportStudyRequest
+	(*ImportStudyResponse)(nil),    // 8: dpareto.v1.ImportStudyResponse
+	(*ExportedRecord)(nil),         // 9: dpareto.v1.ExportedRecord
+	(*ExportedStudy)(nil),          // 10: dpareto.v1.ExportedStudy
+	(*ExportedRandomStopping)(nil), // 11: dpareto.v1.ExportedRandomStopping
+	(*ExportedPrivateMode)(nil),    // 12: dpareto.v1.ExportedPrivateMode
+	(*ExportedStagnation)(nil),     // 13: dpareto.v1.ExportedStagnation
+	(*ExportedPoint)(nil),          // 14: dpareto.v1.ExportedPoint
+	(*ExportedTrial)(nil),          // 15: dpareto.v1.ExportedTrial
+	(*ExportedPrivateTrial)(nil),   // 16: dpareto.v1.ExportedPrivateTrial
+	(*ExportedTrainingCharge)(nil), // 17: dpareto.v1.ExportedTrainingCharge
+	(*ExportedRelease)(nil),        // 18: dpareto.v1.ExportedRelease
+	(*timestamppb.Timestamp)(nil),  // 19: google.protobuf.Timestamp
+	(Algorithm)(0),                 // 20: dpareto.v1.Algorithm
+	(*Study)(nil),                  // 21: dpareto.v1.Study
+	(*Trial)(nil),                  // 22: dpareto.v1.Trial
+	(*Release)(nil),                // 23: dpareto.v1.Release
 }
 var file_dpareto_v1_admin_service_proto_depIdxs = []int32{
-	15, // 0: dpareto.v1.GetServerInfoResponse.start_time:type_name -> google.protobuf.Timestamp
+	19, // 0: dpareto.v1.GetServerInfoResponse.start_time:type_name -> google.protobuf.Timestamp
 	2,  // 1: dpareto.v1.GetServerInfoResponse.algorithms:type_name -> dpareto.v1.AlgorithmInfo
-	16, // 2: dpareto.v1.AlgorithmInfo.name:type_name -> dpareto.v1.Algorithm
+	20, // 2: dpareto.v1.AlgorithmInfo.name:type_name -> dpareto.v1.Algorithm
 	9,  // 3: dpareto.v1.ExportStudyResponse.record:type_name -> dpareto.v1.ExportedRecord
 	9,  // 4: dpareto.v1.ImportStudyRequest.record:type_name -> dpareto.v1.ExportedRecord
-	17, // 5: dpareto.v1.ImportStudyResponse.study:type_name -> dpareto.v1.Study
+	21, // 5: dpareto.v1.ImportStudyResponse.study:type_name -> dpareto.v1.Study
 	10, // 6: dpareto.v1.ExportedRecord.study:type_name -> dpareto.v1.ExportedStudy
-	13, // 7: dpareto.v1.ExportedRecord.trial:type_name -> dpareto.v1.ExportedTrial
-	14, // 8: dpareto.v1.ExportedRecord.release:type_name -> dpareto.v1.ExportedRelease
-	17, // 9: dpareto.v1.ExportedStudy.study:type_name -> dpareto.v1.Study
-	11, // 10: dpareto.v1.ExportedStudy.stagnation:type_name -> dpareto.v1.ExportedStagnation
-	12, // 11: dpareto.v1.ExportedStagnation.front:type_name -> dpareto.v1.ExportedPoint
-	18, // 12: dpareto.v1.ExportedTrial.trial:type_name -> dpareto.v1.Trial
-	15, // 13: dpareto.v1.ExportedTrial.change_time:type_name -> google.protobuf.Timestamp
-	19, // 14: dpareto.v1.ExportedRelease.release:type_name -> dpareto.v1.Release
-	0,  // 15: dpareto.v1.AdminService.GetServerInfo:input_type -> dpareto.v1.GetServerInfoRequest
-	3,  // 16: dpareto.v1.AdminService.BackupStore:input_type -> dpareto.v1.BackupStoreRequest
-	5,  // 17: dpareto.v1.AdminService.ExportStudy:input_type -> dpareto.v1.ExportStudyRequest
-	7,  // 18: dpareto.v1.AdminService.ImportStudy:input_type -> dpareto.v1.ImportStudyRequest
-	1,  // 19: dpareto.v1.AdminService.GetServerInfo:output_type -> dpareto.v1.GetServerInfoResponse
-	4,  // 20: dpareto.v1.AdminService.BackupStore:output_type -> dpareto.v1.BackupStoreResponse
-	6,  // 21: dpareto.v1.AdminService.ExportStudy:output_type -> dpareto.v1.ExportStudyResponse
-	8,  // 22: dpareto.v1.AdminService.ImportStudy:output_type -> dpareto.v1.ImportStudyResponse
-	19, // [19:23] is the sub-list for method output_type
-	15, // [15:19] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	15, // 7: dpareto.v1.ExportedRecord.trial:type_name -> dpareto.v1.ExportedTrial
+	18, // 8: dpareto.v1.ExportedRecord.release:type_name -> dpareto.v1.ExportedRelease
+	21, // 9: dpareto.v1.ExportedStudy.study:type_name -> dpareto.v1.Study
+	13, // 10: dpareto.v1.ExportedStudy.stagnation:type_name -> dpareto.v1.ExportedStagnation
+	12, // 11: dpareto.v1.ExportedStudy.private_mode:type_name -> dpareto.v1.ExportedPrivateMode
+	11, // 12: dpareto.v1.ExportedStudy.random_stopping:type_name -> dpareto.v1.ExportedRandomStopping
+	14, // 13: dpareto.v1.ExportedStagnation.front:type_name -> dpareto.v1.ExportedPoint
+	22, // 14: dpareto.v1.ExportedTrial.trial:type_name -> dpareto.v1.Trial
+	19, // 15: dpareto.v1.ExportedTrial.change_time:type_name -> google.protobuf.Timestamp
+	16, // 16: dpareto.v1.ExportedTrial.private_mode:type_name -> dpareto.v1.ExportedPrivateTrial
+	17, // 17: dpareto.v1.ExportedPrivateTrial.charges:type_name -> dpareto.v1.ExportedTrainingCharge
+	23, // 18: dpareto.v1.ExportedRelease.release:type_name -> dpareto.v1.Release
+	0,  // 19: dpareto.v1.AdminService.GetServerInfo:input_type -> dpareto.v1.GetServerInfoRequest
+	3,  // 20: dpareto.v1.AdminService.BackupStore:input_type -> dpareto.v1.BackupStoreRequest
+	5,  // 21: dpareto.v1.AdminService.ExportStudy:input_type -> dpareto.v1.ExportStudyRequest
+	7,  // 22: dpareto.v1.AdminService.ImportStudy:input_type -> dpareto.v1.ImportStudyRequest
+	1,  // 23: dpareto.v1.AdminService.GetServerInfo:output_type -> dpareto.v1.GetServerInfoResponse
+	4,  // 24: dpareto.v1.AdminService.BackupStore:output_type -> dpareto.v1.BackupStoreResponse
+	6,  // 25: dpareto.v1.AdminService.ExportStudy:output_type -> dpareto.v1.ExportStudyResponse
+	8,  // 26: dpareto.v1.AdminService.ImportStudy:output_type -> dpareto.v1.ImportStudyResponse
+	23, // [23:27] is the sub-list for method output_type
+	19, // [19:23] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_admin_service_proto_init() }
@@ -1280,7 +1575,7 @@ func file_dpareto_v1_admin_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_admin_service_proto_rawDesc), len(file_dpareto_v1_admin_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

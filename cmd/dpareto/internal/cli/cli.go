@@ -98,7 +98,8 @@ Or run a study of your own:
 	fromEnvironment(root.PersistentFlags(), "log-format")
 	root.AddCommand(
 		a.serveCommand(), a.agentCommand(), a.studyCommand(), a.trialCommand(), a.frontCommand(), a.recommendCommand(),
-		a.privacyCommand(), a.ledgerCommand(), a.releaseCommand(), a.dataCommand(), a.demoCommand(), a.benchCommand(), a.tokenCommand(), a.healthCommand(), a.versionCommand(),
+		a.privacyCommand(), a.estimateCommand(), a.ledgerCommand(), a.releaseCommand(), a.dataCommand(), a.demoCommand(), a.benchCommand(), a.reproduceCommand(),
+		a.tokenCommand(), a.healthCommand(), a.versionCommand(),
 		a.backupCommand(), a.restoreCommand(), a.exportCommand(), a.importCommand(), a.checkCommand(), a.compactCommand(),
 	)
 	return root

@@ -15,7 +15,8 @@ func (a *app) reproduceCommand() *cobra.Command {
 	group := a.group("reproduce", "Compute tables and figures of papers anew",
 		`Computes tables and figures of published papers anew: with what is wrong in them put right,
 beside what they print. Results are functions of the flags and of --seed.`)
-	group.AddCommand(a.reproduceFastEstimationCommand(), a.reproducePrivateFrontCommand())
+	group.AddCommand(a.reproduceFastEstimationCommand(), a.reproduceProposeTestCommand(), a.reproduceBayesianOptimizationCommand(),
+		a.reproducePrivateFrontCommand())
 	return group
 }
 

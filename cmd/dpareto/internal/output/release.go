@@ -70,9 +70,9 @@ func Release(r *dparetov1.Release) *Table {
 	for _, p := range r.GetPoints() {
 		var row []any
 		for _, id := range slices.Sorted(maps.Keys(values)) {
-			row = append(row, number(p.GetValues(), id))
+			row = append(row, metricNumber(p.GetValues(), id))
 			if deviations[id] {
-				row = append(row, number(p.GetStandardDeviations(), id))
+				row = append(row, metricNumber(p.GetStandardDeviations(), id))
 			}
 		}
 		for _, id := range slices.Sorted(maps.Keys(parameters)) {
@@ -83,8 +83,8 @@ func Release(r *dparetov1.Release) *Table {
 	return t
 }
 
-// number returns a number of a map as a cell.
-func number(numbers map[string]float64, id string) any {
+// metricNumber returns a number of a map as a cell.
+func metricNumber(numbers map[string]float64, id string) any {
 	if x, ok := numbers[id]; ok {
 		return x
 	}

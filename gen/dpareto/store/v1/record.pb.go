@@ -149,6 +149,8 @@ type StudyRecord struct {
 	Stagnation *Stagnation `protobuf:"bytes,4,opt,name=stagnation,proto3" json:"stagnation,omitempty"`
 	// Revision of the last change of the study's own fields.
 	OwnRevision int64 `protobuf:"varint,5,opt,name=own_revision,json=ownRevision,proto3" json:"own_revision,omitempty"`
+	// What a study with private_mode has fixed and spent; absent in others.
+	PrivateMode *PrivateModeRecord `protobuf:"bytes,6,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
 	// What is secret of a study with random_stopping.
 	RandomStopping *RandomStopping `protobuf:"bytes,7,opt,name=random_stopping,json=randomStopping,proto3" json:"random_stopping,omitempty"`
 	unknownFields  protoimpl.UnknownFields
@@ -218,6 +220,13 @@ func (x *StudyRecord) GetOwnRevision() int64 {
 		return x.OwnRevision
 	}
 	return 0
+}
+
+func (x *StudyRecord) GetPrivateMode() *PrivateModeRecord {
+	if x != nil {
+		return x.PrivateMode
+	}
+	return nil
 }
 
 func (x *StudyRecord) GetRandomStopping() *RandomStopping {
@@ -318,6 +327,134 @@ func (x *RandomStopping) GetDelta() float64 {
 	return 0
 }
 
+// What a study with private_mode fixed when it was created, and what it has spent since.
+// Counters never fall, but for the reserved values.
+type PrivateModeRecord struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The order α of the Rényi filter of the training budget.
+	Order float64 `protobuf:"fixed64,1,opt,name=order,proto3" json:"order,omitempty"`
+	// The Rényi divergence of that order that each shard may spend.
+	DivergenceBudget float64 `protobuf:"fixed64,2,opt,name=divergence_budget,json=divergenceBudget,proto3" json:"divergence_budget,omitempty"`
+	// What each shard has spent of it: one number per shard.
+	ShardDivergences []float64 `protobuf:"fixed64,3,rep,packed,name=shard_divergences,json=shardDivergences,proto3" json:"shard_divergences,omitempty"`
+	// The least divergence of a run that was found in the space.
+	LeastDivergence float64 `protobuf:"fixed64,4,opt,name=least_divergence,json=leastDivergence,proto3" json:"least_divergence,omitempty"`
+	// Number of noisy values that the study takes at most.
+	MaxValues int64 `protobuf:"varint,5,opt,name=max_values,json=maxValues,proto3" json:"max_values,omitempty"`
+	// Standard deviation of the noise in each.
+	NoiseStandardDeviation float64 `protobuf:"fixed64,6,opt,name=noise_standard_deviation,json=noiseStandardDeviation,proto3" json:"noise_standard_deviation,omitempty"`
+	// Number of noisy values so far.
+	Values int64 `protobuf:"varint,7,opt,name=values,proto3" json:"values,omitempty"`
+	// Number of values that trials which were handed out may still complete with.
+	ReservedValues int64 `protobuf:"varint,8,opt,name=reserved_values,json=reservedValues,proto3" json:"reserved_values,omitempty"`
+	// Number of trials that were ever handed out.
+	StartedTrials int64 `protobuf:"varint,9,opt,name=started_trials,json=startedTrials,proto3" json:"started_trials,omitempty"`
+	// No configuration was found that what is left allows.
+	Exhausted     bool `protobuf:"varint,10,opt,name=exhausted,proto3" json:"exhausted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PrivateModeRecord) Reset() {
+	*x = PrivateModeRecord{}
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PrivateModeRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PrivateModeRecord) ProtoMessage() {}
+
+func (x *PrivateModeRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PrivateModeRecord.ProtoReflect.Descriptor instead.
+func (*PrivateModeRecord) Descriptor() ([]byte, []int) {
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *PrivateModeRecord) GetOrder() float64 {
+	if x != nil {
+		return x.Order
+	}
+	return 0
+}
+
+func (x *PrivateModeRecord) GetDivergenceBudget() float64 {
+	if x != nil {
+		return x.DivergenceBudget
+	}
+	return 0
+}
+
+func (x *PrivateModeRecord) GetShardDivergences() []float64 {
+	if x != nil {
+		return x.ShardDivergences
+	}
+	return nil
+}
+
+func (x *PrivateModeRecord) GetLeastDivergence() float64 {
+	if x != nil {
+		return x.LeastDivergence
+	}
+	return 0
+}
+
+func (x *PrivateModeRecord) GetMaxValues() int64 {
+	if x != nil {
+		return x.MaxValues
+	}
+	return 0
+}
+
+func (x *PrivateModeRecord) GetNoiseStandardDeviation() float64 {
+	if x != nil {
+		return x.NoiseStandardDeviation
+	}
+	return 0
+}
+
+func (x *PrivateModeRecord) GetValues() int64 {
+	if x != nil {
+		return x.Values
+	}
+	return 0
+}
+
+func (x *PrivateModeRecord) GetReservedValues() int64 {
+	if x != nil {
+		return x.ReservedValues
+	}
+	return 0
+}
+
+func (x *PrivateModeRecord) GetStartedTrials() int64 {
+	if x != nil {
+		return x.StartedTrials
+	}
+	return 0
+}
+
+func (x *PrivateModeRecord) GetExhausted() bool {
+	if x != nil {
+		return x.Exhausted
+	}
+	return false
+}
+
 // How long the hypervolume of a study has not grown.
 type Stagnation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -334,7 +471,7 @@ type Stagnation struct {
 
 func (x *Stagnation) Reset() {
 	*x = Stagnation{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[4]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -346,7 +483,7 @@ func (x *Stagnation) String() string {
 func (*Stagnation) ProtoMessage() {}
 
 func (x *Stagnation) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[4]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -359,7 +496,7 @@ func (x *Stagnation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stagnation.ProtoReflect.Descriptor instead.
 func (*Stagnation) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{4}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Stagnation) GetTrials() int64 {
@@ -394,7 +531,7 @@ type FrontCosts struct {
 
 func (x *FrontCosts) Reset() {
 	*x = FrontCosts{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[5]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -406,7 +543,7 @@ func (x *FrontCosts) String() string {
 func (*FrontCosts) ProtoMessage() {}
 
 func (x *FrontCosts) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[5]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -419,7 +556,7 @@ func (x *FrontCosts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrontCosts.ProtoReflect.Descriptor instead.
 func (*FrontCosts) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{5}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *FrontCosts) GetCosts() []float64 {
@@ -456,7 +593,7 @@ type TrialRecord struct {
 
 func (x *TrialRecord) Reset() {
 	*x = TrialRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[6]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -468,7 +605,7 @@ func (x *TrialRecord) String() string {
 func (*TrialRecord) ProtoMessage() {}
 
 func (x *TrialRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[6]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -481,7 +618,7 @@ func (x *TrialRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialRecord.ProtoReflect.Descriptor instead.
 func (*TrialRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{6}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TrialRecord) GetTrial() *v1.Trial {
@@ -555,7 +692,7 @@ type PrivateTrialRecord struct {
 
 func (x *PrivateTrialRecord) Reset() {
 	*x = PrivateTrialRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[7]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -567,7 +704,7 @@ func (x *PrivateTrialRecord) String() string {
 func (*PrivateTrialRecord) ProtoMessage() {}
 
 func (x *PrivateTrialRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[7]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -580,7 +717,7 @@ func (x *PrivateTrialRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrivateTrialRecord.ProtoReflect.Descriptor instead.
 func (*PrivateTrialRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PrivateTrialRecord) GetCharges() []*TrainingCharge {
@@ -617,7 +754,7 @@ type TrainingCharge struct {
 
 func (x *TrainingCharge) Reset() {
 	*x = TrainingCharge{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[8]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -629,7 +766,7 @@ func (x *TrainingCharge) String() string {
 func (*TrainingCharge) ProtoMessage() {}
 
 func (x *TrainingCharge) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[8]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -642,7 +779,7 @@ func (x *TrainingCharge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrainingCharge.ProtoReflect.Descriptor instead.
 func (*TrainingCharge) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{8}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TrainingCharge) GetShard() int32 {
@@ -674,7 +811,7 @@ type OpenTrialRecord struct {
 
 func (x *OpenTrialRecord) Reset() {
 	*x = OpenTrialRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[7]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -686,7 +823,7 @@ func (x *OpenTrialRecord) String() string {
 func (*OpenTrialRecord) ProtoMessage() {}
 
 func (x *OpenTrialRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[7]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -699,7 +836,7 @@ func (x *OpenTrialRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenTrialRecord.ProtoReflect.Descriptor instead.
 func (*OpenTrialRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *OpenTrialRecord) GetState() v1.TrialState {
@@ -742,7 +879,7 @@ type RevisionRecord struct {
 
 func (x *RevisionRecord) Reset() {
 	*x = RevisionRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[8]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -754,7 +891,7 @@ func (x *RevisionRecord) String() string {
 func (*RevisionRecord) ProtoMessage() {}
 
 func (x *RevisionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[8]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -767,7 +904,7 @@ func (x *RevisionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevisionRecord.ProtoReflect.Descriptor instead.
 func (*RevisionRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{8}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RevisionRecord) GetChange() isRevisionRecord_Change {
@@ -848,7 +985,7 @@ type RequestRecord struct {
 
 func (x *RequestRecord) Reset() {
 	*x = RequestRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[9]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -860,7 +997,7 @@ func (x *RequestRecord) String() string {
 func (*RequestRecord) ProtoMessage() {}
 
 func (x *RequestRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[9]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -873,7 +1010,7 @@ func (x *RequestRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestRecord.ProtoReflect.Descriptor instead.
 func (*RequestRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{9}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RequestRecord) GetType() string {
@@ -922,7 +1059,7 @@ type LedgerRecord struct {
 
 func (x *LedgerRecord) Reset() {
 	*x = LedgerRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[10]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -934,7 +1071,7 @@ func (x *LedgerRecord) String() string {
 func (*LedgerRecord) ProtoMessage() {}
 
 func (x *LedgerRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[10]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -947,7 +1084,7 @@ func (x *LedgerRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LedgerRecord.ProtoReflect.Descriptor instead.
 func (*LedgerRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{10}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LedgerRecord) GetLedger() *v1.Ledger {
@@ -968,7 +1105,7 @@ type ChargeRecord struct {
 
 func (x *ChargeRecord) Reset() {
 	*x = ChargeRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[11]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -980,7 +1117,7 @@ func (x *ChargeRecord) String() string {
 func (*ChargeRecord) ProtoMessage() {}
 
 func (x *ChargeRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[11]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -993,7 +1130,7 @@ func (x *ChargeRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChargeRecord.ProtoReflect.Descriptor instead.
 func (*ChargeRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{11}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ChargeRecord) GetCharge() *v1.Charge {
@@ -1022,7 +1159,7 @@ type ReleaseRecord struct {
 
 func (x *ReleaseRecord) Reset() {
 	*x = ReleaseRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[12]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1034,7 +1171,7 @@ func (x *ReleaseRecord) String() string {
 func (*ReleaseRecord) ProtoMessage() {}
 
 func (x *ReleaseRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[12]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1047,7 +1184,7 @@ func (x *ReleaseRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRecord.ProtoReflect.Descriptor instead.
 func (*ReleaseRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{12}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReleaseRecord) GetRelease() *v1.Release {
@@ -1095,7 +1232,7 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\tmigration\x18\x02 \x01(\v2\x1b.dpareto.store.v1.MigrationR\tmigration\":\n" +
 	"\tMigration\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x05R\x04from\x12\x19\n" +
-	"\blast_key\x18\x02 \x01(\fR\alastKey\"\xb9\x02\n" +
+	"\blast_key\x18\x02 \x01(\fR\alastKey\"\x81\x03\n" +
 	"\vStudyRecord\x12'\n" +
 	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyR\x05study\x12*\n" +
 	"\x11next_trial_number\x18\x02 \x01(\x03R\x0fnextTrialNumber\x12)\n" +
@@ -1103,7 +1240,8 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"stagnation\x18\x04 \x01(\v2\x1c.dpareto.store.v1.StagnationR\n" +
 	"stagnation\x12!\n" +
-	"\fown_revision\x18\x05 \x01(\x03R\vownRevision\x12I\n" +
+	"\fown_revision\x18\x05 \x01(\x03R\vownRevision\x12F\n" +
+	"\fprivate_mode\x18\x06 \x01(\v2#.dpareto.store.v1.PrivateModeRecordR\vprivateMode\x12I\n" +
 	"\x0frandom_stopping\x18\a \x01(\v2 .dpareto.store.v1.RandomStoppingR\x0erandomStopping\"\xc4\x01\n" +
 	"\x0eRandomStopping\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12\x14\n" +
@@ -1113,7 +1251,20 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"divergence\x12!\n" +
 	"\fsecond_order\x18\x04 \x01(\x01R\vsecondOrder\x12+\n" +
 	"\x11second_divergence\x18\x05 \x01(\x01R\x10secondDivergence\x12\x14\n" +
-	"\x05delta\x18\x06 \x01(\x01R\x05delta\"z\n" +
+	"\x05delta\x18\x06 \x01(\x01R\x05delta\"\x8d\x03\n" +
+	"\x11PrivateModeRecord\x12\x14\n" +
+	"\x05order\x18\x01 \x01(\x01R\x05order\x12+\n" +
+	"\x11divergence_budget\x18\x02 \x01(\x01R\x10divergenceBudget\x12+\n" +
+	"\x11shard_divergences\x18\x03 \x03(\x01R\x10shardDivergences\x12)\n" +
+	"\x10least_divergence\x18\x04 \x01(\x01R\x0fleastDivergence\x12\x1d\n" +
+	"\n" +
+	"max_values\x18\x05 \x01(\x03R\tmaxValues\x128\n" +
+	"\x18noise_standard_deviation\x18\x06 \x01(\x01R\x16noiseStandardDeviation\x12\x16\n" +
+	"\x06values\x18\a \x01(\x03R\x06values\x12'\n" +
+	"\x0freserved_values\x18\b \x01(\x03R\x0ereservedValues\x12%\n" +
+	"\x0estarted_trials\x18\t \x01(\x03R\rstartedTrials\x12\x1c\n" +
+	"\texhausted\x18\n" +
+	" \x01(\bR\texhausted\"z\n" +
 	"\n" +
 	"Stagnation\x12\x16\n" +
 	"\x06trials\x18\x01 \x01(\x03R\x06trials\x12 \n" +
@@ -1182,48 +1333,54 @@ func file_dpareto_store_v1_record_proto_rawDescGZIP() []byte {
 	return file_dpareto_store_v1_record_proto_rawDescData
 }
 
-var file_dpareto_store_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_dpareto_store_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_dpareto_store_v1_record_proto_goTypes = []any{
 	(*StoreRecord)(nil),           // 0: dpareto.store.v1.StoreRecord
 	(*Migration)(nil),             // 1: dpareto.store.v1.Migration
 	(*StudyRecord)(nil),           // 2: dpareto.store.v1.StudyRecord
 	(*RandomStopping)(nil),        // 3: dpareto.store.v1.RandomStopping
-	(*Stagnation)(nil),            // 4: dpareto.store.v1.Stagnation
-	(*FrontCosts)(nil),            // 5: dpareto.store.v1.FrontCosts
-	(*TrialRecord)(nil),           // 6: dpareto.store.v1.TrialRecord
-	(*OpenTrialRecord)(nil),       // 7: dpareto.store.v1.OpenTrialRecord
-	(*RevisionRecord)(nil),        // 8: dpareto.store.v1.RevisionRecord
-	(*RequestRecord)(nil),         // 9: dpareto.store.v1.RequestRecord
-	(*LedgerRecord)(nil),          // 10: dpareto.store.v1.LedgerRecord
-	(*ChargeRecord)(nil),          // 11: dpareto.store.v1.ChargeRecord
-	(*ReleaseRecord)(nil),         // 12: dpareto.store.v1.ReleaseRecord
-	(*v1.Study)(nil),              // 13: dpareto.v1.Study
-	(*v1.Trial)(nil),              // 14: dpareto.v1.Trial
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
-	(v1.TrialState)(0),            // 16: dpareto.v1.TrialState
-	(*v1.Ledger)(nil),             // 17: dpareto.v1.Ledger
-	(*v1.Charge)(nil),             // 18: dpareto.v1.Charge
-	(*v1.Release)(nil),            // 19: dpareto.v1.Release
+	(*PrivateModeRecord)(nil),     // 4: dpareto.store.v1.PrivateModeRecord
+	(*Stagnation)(nil),            // 5: dpareto.store.v1.Stagnation
+	(*FrontCosts)(nil),            // 6: dpareto.store.v1.FrontCosts
+	(*TrialRecord)(nil),           // 7: dpareto.store.v1.TrialRecord
+	(*PrivateTrialRecord)(nil),    // 8: dpareto.store.v1.PrivateTrialRecord
+	(*TrainingCharge)(nil),        // 9: dpareto.store.v1.TrainingCharge
+	(*OpenTrialRecord)(nil),       // 10: dpareto.store.v1.OpenTrialRecord
+	(*RevisionRecord)(nil),        // 11: dpareto.store.v1.RevisionRecord
+	(*RequestRecord)(nil),         // 12: dpareto.store.v1.RequestRecord
+	(*LedgerRecord)(nil),          // 13: dpareto.store.v1.LedgerRecord
+	(*ChargeRecord)(nil),          // 14: dpareto.store.v1.ChargeRecord
+	(*ReleaseRecord)(nil),         // 15: dpareto.store.v1.ReleaseRecord
+	(*v1.Study)(nil),              // 16: dpareto.v1.Study
+	(*v1.Trial)(nil),              // 17: dpareto.v1.Trial
+	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
+	(v1.TrialState)(0),            // 19: dpareto.v1.TrialState
+	(*v1.Ledger)(nil),             // 20: dpareto.v1.Ledger
+	(*v1.Charge)(nil),             // 21: dpareto.v1.Charge
+	(*v1.Release)(nil),            // 22: dpareto.v1.Release
 }
 var file_dpareto_store_v1_record_proto_depIdxs = []int32{
 	1,  // 0: dpareto.store.v1.StoreRecord.migration:type_name -> dpareto.store.v1.Migration
-	13, // 1: dpareto.store.v1.StudyRecord.study:type_name -> dpareto.v1.Study
-	4,  // 2: dpareto.store.v1.StudyRecord.stagnation:type_name -> dpareto.store.v1.Stagnation
-	3,  // 3: dpareto.store.v1.StudyRecord.random_stopping:type_name -> dpareto.store.v1.RandomStopping
-	5,  // 4: dpareto.store.v1.Stagnation.front:type_name -> dpareto.store.v1.FrontCosts
-	14, // 5: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
-	15, // 6: dpareto.store.v1.TrialRecord.change_time:type_name -> google.protobuf.Timestamp
-	16, // 7: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
-	15, // 8: dpareto.store.v1.OpenTrialRecord.expire_time:type_name -> google.protobuf.Timestamp
-	15, // 9: dpareto.store.v1.RequestRecord.time:type_name -> google.protobuf.Timestamp
-	17, // 10: dpareto.store.v1.LedgerRecord.ledger:type_name -> dpareto.v1.Ledger
-	18, // 11: dpareto.store.v1.ChargeRecord.charge:type_name -> dpareto.v1.Charge
-	19, // 12: dpareto.store.v1.ReleaseRecord.release:type_name -> dpareto.v1.Release
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	16, // 1: dpareto.store.v1.StudyRecord.study:type_name -> dpareto.v1.Study
+	5,  // 2: dpareto.store.v1.StudyRecord.stagnation:type_name -> dpareto.store.v1.Stagnation
+	4,  // 3: dpareto.store.v1.StudyRecord.private_mode:type_name -> dpareto.store.v1.PrivateModeRecord
+	3,  // 4: dpareto.store.v1.StudyRecord.random_stopping:type_name -> dpareto.store.v1.RandomStopping
+	6,  // 5: dpareto.store.v1.Stagnation.front:type_name -> dpareto.store.v1.FrontCosts
+	17, // 6: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
+	18, // 7: dpareto.store.v1.TrialRecord.change_time:type_name -> google.protobuf.Timestamp
+	8,  // 8: dpareto.store.v1.TrialRecord.private_mode:type_name -> dpareto.store.v1.PrivateTrialRecord
+	9,  // 9: dpareto.store.v1.PrivateTrialRecord.charges:type_name -> dpareto.store.v1.TrainingCharge
+	19, // 10: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
+	18, // 11: dpareto.store.v1.OpenTrialRecord.expire_time:type_name -> google.protobuf.Timestamp
+	18, // 12: dpareto.store.v1.RequestRecord.time:type_name -> google.protobuf.Timestamp
+	20, // 13: dpareto.store.v1.LedgerRecord.ledger:type_name -> dpareto.v1.Ledger
+	21, // 14: dpareto.store.v1.ChargeRecord.charge:type_name -> dpareto.v1.Charge
+	22, // 15: dpareto.store.v1.ReleaseRecord.release:type_name -> dpareto.v1.Release
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_store_v1_record_proto_init() }
@@ -1231,7 +1388,7 @@ func file_dpareto_store_v1_record_proto_init() {
 	if File_dpareto_store_v1_record_proto != nil {
 		return
 	}
-	file_dpareto_store_v1_record_proto_msgTypes[8].OneofWrappers = []any{
+	file_dpareto_store_v1_record_proto_msgTypes[11].OneofWrappers = []any{
 		(*RevisionRecord_Study)(nil),
 		(*RevisionRecord_Trial)(nil),
 		(*RevisionRecord_DeletedTrial)(nil),
@@ -1242,7 +1399,7 @@ func file_dpareto_store_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_store_v1_record_proto_rawDesc), len(file_dpareto_store_v1_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
