@@ -87,7 +87,7 @@ func (a *app) printEstimates(curve []estimate.Estimate, notes []string, trivialL
 // printAnswer prints the ε of a target.
 func (a *app) printAnswer(metric estimate.Metric, target float64, answer estimate.Answer, notes []string) error {
 	table := &output.Table{
-		Columns: []string{"metric", "target", "epsilon", "epsilon_se", "single_lower", "single_upper", "missed"},
+		Columns: []string{"metric", "target", epsilonID, "epsilon_se", "single_lower", "single_upper", "missed"},
 		Rows: [][]any{{
 			metric.String(), target, answer.Epsilon, finite(answer.StandardError), finite(answer.Lower), finite(answer.Upper), int64(answer.Missed),
 		}},

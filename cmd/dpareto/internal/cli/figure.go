@@ -114,7 +114,7 @@ func axis(spec *dparetov1.StudySpec, m *dparetov1.MetricSpec) plot.Axis {
 	label := m.GetId()
 	if privacy := output.PrivacyMetric(spec); privacy != nil && m.GetId() == privacy.GetId() {
 		label = "ε of one run"
-		if m.GetId() != "epsilon" {
+		if m.GetId() != epsilonID {
 			label = m.GetId() + ": " + label
 		}
 	}

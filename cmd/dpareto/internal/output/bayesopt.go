@@ -7,14 +7,8 @@ import (
 	"github.com/dpareto/dpareto/privacy/bayesopt"
 )
 
-// Names of columns and fields, and of the section of scales.
-const (
-	columnEpsilon     = "epsilon"
-	columnDelta       = "delta"
-	columnAdjacency   = "adjacency"
-	columnSensitivity = "sensitivity"
-	nameScales        = "scales"
-)
+// nameScales is the name of the section of scales.
+const nameScales = "scales"
 
 // NoisyOptimisation is Algorithm 1 of private Bayesian optimisation as it is printed.
 type NoisyOptimisation struct {
@@ -93,7 +87,7 @@ func NoiseFreeReport(a bayesopt.NoiseFree) (*Report, error) {
 		return nil, err
 	}
 	t := fieldTable()
-	t.Rows = [][]any{{"regret", s.Regret}, {"c", s.Distance}, {columnSensitivity, s.Sensitivity}, {"Laplace scale", s.LaplaceScale}}
+	t.Rows = [][]any{{"regret", s.Regret}, {"c", s.Distance}, {sensitivityColumn, s.Sensitivity}, {"Laplace scale", s.LaplaceScale}}
 	return conditionalReport("Algorithm 2, Bayesian optimisation without observation noise", a.Statement(), Section{
 		Name: nameScales, Title: "In standard deviations of the prior", Table: t,
 	}), nil
@@ -130,7 +124,7 @@ func RidgeReport(a bayesopt.Ridge) (*Report, error) {
 	t := &Table{Columns: []string{"quantity", "paper", "corrected"}}
 	t.Rows = [][]any{
 		{"sensitivity without the range as a cap", a.Paper(), a.Uncapped()},
-		{columnSensitivity, a.Paper(), a.Sensitivity()},
+		{sensitivityColumn, a.Paper(), a.Sensitivity()},
 		{"Laplace scale", a.Paper() / a.Epsilon, a.LaplaceScale()},
 		{"Laplace scale over the range", a.Paper() / a.Epsilon / a.Range, a.LaplaceScale() / a.Range},
 	}
@@ -145,7 +139,7 @@ func RidgeReport(a bayesopt.Ridge) (*Report, error) {
 // fixedCandidates is what a choice costs among candidates that were fixed beforehand.
 func fixedCandidates(candidates, records int64, epsilon float64) Section {
 	bound := 2 / (float64(records) * epsilon) * math.Log(float64(candidates))
-	t := &Table{Columns: []string{"mechanism", columnEpsilon, columnSensitivity, "expected_loss_at_most"}}
+	t := &Table{Columns: []string{mechanismColumn, epsilonColumn, sensitivityColumn, "expected_loss_at_most"}}
 	t.Rows = [][]any{{"permute-and-flip", epsilon, 1 / float64(records), Bound(bound)}}
 	return Section{
 		Name: "fixed_candidates", Title: "The same number of candidates, fixed beforehand, chosen among by an accuracy", Table: t,

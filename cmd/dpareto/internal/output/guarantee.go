@@ -210,7 +210,7 @@ func Guarantees(guarantees []Guarantee) *Table {
 // GuaranteesCSV returns a table of guarantees for programs: every row stands for itself.
 // The columns solved_for and value are there if the guarantees were solved for.
 func GuaranteesCSV(guarantees []Guarantee) *Table {
-	t := &Table{Columns: []string{"mechanism"}}
+	t := &Table{Columns: []string{mechanismColumn}}
 	solved := len(guarantees) > 0 && guarantees[0].Solved != nil
 	if solved {
 		t.Columns = append(t.Columns, "solved_for", "value")

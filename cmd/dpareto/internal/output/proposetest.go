@@ -68,14 +68,14 @@ func (p ProposeTest) search(g privacy.Guarantee) Section {
 	t := fieldTable()
 	scale := p.Tuning.Sensitivity() / p.Tuning.Epsilon
 	t.Rows = [][]any{
-		{columnEpsilon, Bound(g.Epsilon)},
-		{columnDelta, Bound(g.Delta)},
-		{columnAdjacency, g.Adjacency.String()},
+		{epsilonColumn, Bound(g.Epsilon)},
+		{deltaColumn, Bound(g.Delta)},
+		{adjacencyColumn, g.Adjacency.String()},
 		{"cap", g.Steps},
 		{"most_rounds", 2*p.Tuning.Levels() - 1},
 		{"levels", p.Tuning.Levels()},
 		{"round_epsilon", p.Tuning.Epsilon},
-		{columnSensitivity, p.Tuning.Sensitivity()},
+		{sensitivityColumn, p.Tuning.Sensitivity()},
 		{"threshold_noise_scale", 2 * scale},
 		{"candidate_noise_scale", 4 * scale},
 	}
@@ -88,7 +88,7 @@ func (p ProposeTest) search(g privacy.Guarantee) Section {
 
 // rules compares the theorems of composition.
 func (p ProposeTest) rules() (Section, error) {
-	t := &Table{Columns: []string{"rule", columnEpsilon, columnDelta}}
+	t := &Table{Columns: []string{"rule", epsilonColumn, deltaColumn}}
 	if p.Budget > 0 {
 		t.Columns = append(t.Columns, "cap_for_budget")
 	}
@@ -125,7 +125,7 @@ func (p ProposeTest) validation() (Section, error) {
 	}
 	t := fieldTable()
 	t.Rows = [][]any{
-		{"records", p.ValidationRecords}, {columnEpsilon, Bound(g.Epsilon)}, {columnDelta, Bound(g.Delta)}, {columnAdjacency, g.Adjacency.String()},
+		{"records", p.ValidationRecords}, {epsilonColumn, Bound(g.Epsilon)}, {deltaColumn, Bound(g.Delta)}, {adjacencyColumn, g.Adjacency.String()},
 	}
 	s := Section{Name: "validation", Title: "What the same noise guarantees for the validation records", Table: t}
 	for _, assumption := range g.Assumptions {

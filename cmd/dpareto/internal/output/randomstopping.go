@@ -51,7 +51,7 @@ func (s RandomStopping) Report() *Report {
 	add("P(K=1)", s.Law.Probability(1))
 	add("delta", Bound(s.Total.GetDelta()))
 	add("epsilon_of_one_run", Bound(s.One.GetEpsilon()))
-	add(columnEpsilon, Bound(s.Total.GetEpsilon()))
+	add(epsilonColumn, Bound(s.Total.GetEpsilon()))
 	if one := s.One.GetEpsilon(); one > 0 {
 		add("ratio", s.Total.GetEpsilon()/one)
 	}

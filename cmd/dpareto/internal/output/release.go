@@ -33,7 +33,7 @@ func Charges(charges []*dparetov1.Charge) *Table {
 
 // Releases returns a table of releases.
 func Releases(releases []*dparetov1.Release) *Table {
-	t := &Table{Columns: []string{"release", epsilonColumn, deltaColumn, "ledger", "points", "mechanism", createdColumn}}
+	t := &Table{Columns: []string{"release", epsilonColumn, deltaColumn, "ledger", "points", mechanismColumn, createdColumn}}
 	for _, r := range releases {
 		t.Rows = append(t.Rows, []any{
 			r.GetName(), Bound(r.GetGuarantee().GetEpsilon()), Plain(r.GetGuarantee().GetDelta()), r.GetLedger(), int64(len(r.GetPoints())), r.GetMechanism(), r.GetCreateTime().AsTime(),

@@ -14,9 +14,12 @@ import (
 
 // Columns of many tables.
 const (
-	createdColumn = "created"
-	deltaColumn   = "delta"
-	epsilonColumn = "epsilon"
+	adjacencyColumn   = "adjacency"
+	createdColumn     = "created"
+	deltaColumn       = "delta"
+	epsilonColumn     = "epsilon"
+	mechanismColumn   = "mechanism"
+	sensitivityColumn = "sensitivity"
 )
 
 // Table holds data in rows. A cell is a string, an int64, a float64, a time.Time, or nil
