@@ -77,6 +77,9 @@ bench-ablation: build ## Tell what each part of the engine is worth on Adult (ha
 .PHONY: reproduce
 reproduce: build ## Compute tables and figures of papers anew, the figures into .bin/figures (minutes)
 	$(BIN)/dpareto reproduce fast-estimation --plot $(BIN)/figures
+	$(BIN)/dpareto reproduce propose-test --adult --plot $(BIN)/figures
+	$(BIN)/dpareto reproduce dp-bayesian-optimization --plot $(BIN)/figures
+	$(BIN)/dpareto reproduce private-front --plot $(BIN)/figures
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for 30 seconds

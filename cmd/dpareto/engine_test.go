@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -286,6 +287,55 @@ func TestTour(t *testing.T) {
 		cmd.Env = append(cmd.Env, "DPARETO_SERVER="+srv.address)
 		if r := finish(t, cmd, ""); r.code != 0 {
 			t.Errorf("dpareto %s: exit code %d\n%s", strings.Join(args, " "), r.code, r.stderr)
+		}
+	}
+}
+
+// The commands of docs/publishing.md work as they stand there, in a shell, on the bundled
+// studies.
+func TestPublishing(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "publishing.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "<!-- script -->")
+	rest, _, ok := strings.Cut(rest, "<!-- end of script -->")
+	if !ok {
+		t.Fatal("docs/publishing.md has no script")
+	}
+	var script strings.Builder
+	for line := range strings.Lines(rest) {
+		if command, ok := strings.CutPrefix(line, "    "); ok {
+			script.WriteString(command)
+		}
+	}
+	if n := strings.Count(script.String(), "dpareto "); n < 15 {
+		t.Errorf("%d commands", n)
+	}
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := serve(t, filepath.Join(t.TempDir(), "publish.db"), "127.0.0.1:0")
+	cmd := command(t)
+	if err := os.Symlink(filepath.Join(root, "cmd"), filepath.Join(cmd.Dir, "cmd")); err != nil {
+		t.Fatal(err)
+	}
+	shell := exec.Command("bash", "-eux")
+	shell.Dir = cmd.Dir
+	shell.Env = append(cmd.Env, "DPARETO_SERVER="+srv.address, "PATH="+filepath.Dir(binary)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	r := finish(t, shell, script.String())
+	if r.code != 0 {
+		t.Fatalf("exit code %d\n%s\n%s", r.code, r.stdout, r.stderr)
+	}
+	for _, want := range []string{
+		"studies/fixed/releases/1: permute-and-flip among", "studies/fixed/releases/2: Gaussian noise on all 16 values",
+		"studies/adult-private/releases/1: the posterior front of a model of noisy values",
+		"studies/adult-best/releases/1: the best of a random number of runs", "ledgers/people/releases/1: permute-and-flip among 5 candidates",
+		"1.201", // what the ledger has spent: twice 0.1 and 1, the repetition for nothing
+	} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("no %q in\n%s", want, r.stdout)
 		}
 	}
 }
