@@ -552,7 +552,7 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 		Assumptions: []string{
 			fmt.Sprintf("every reported metric is an average over %d test records of a number in [0, 1] for each", mode.GetTestSetSize()),
 			"no person is in both the training and the test records; both were separated without looking at them",
-			fmt.Sprintf("every run is the mechanism that metric %s describes, at no more than its planned length", metric),
+			fmt.Sprintf("every run is the mechanism that metric %s describes, at no more than its planned length; a hand-out of a trial is %d of them", metric, compiled.Replicates()),
 			"runs have independent randomness, and nothing but what is reported here leaves the workers: no models, losses or raw values",
 			"the server draws its noise from the entropy of the operating system",
 		},
@@ -568,6 +568,10 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 	}
 	if n := compiled.Shards(); n > 1 {
 		p.Assumptions = append(p.Assumptions, fmt.Sprintf("every training record is in one of %d shards, cut without looking at the records, and every run trains on the shard of its trial alone", n))
+		if function.Adjacency() == dparetov1.Adjacency_ADJACENCY_ADD_REMOVE {
+			// A cut by positions and their number would move all others, and each shard with them.
+			p.Assumptions = append(p.Assumptions, "a record that is added or removed leaves every other in its shard: a hash of each record decides, or what is removed leaves its place empty")
+		}
 	}
 	if compiled.Spec.GetPrivateMode().GetPriorStudiesArePublic() && len(compiled.Spec.GetPriorStudies()) > 0 {
 		p.Assumptions = append(p.Assumptions, "the prior studies hold public data only")

@@ -133,7 +133,9 @@ func TestPrivateModeRefused(t *testing.T) {
 // What is kept of a measurement is a noisy mean of clipped runs.
 func TestPrivateModeKeepsNoiseOnly(t *testing.T) {
 	f := startWith(t, seededEntropy(1))
-	study := f.create("s", privateSpec(400, 1000))
+	spec := privateSpec(400, 1000)
+	spec.Replicates = 4
+	study := f.create("s", spec)
 	sigma := f.study(study).GetPublication().GetNoiseStandardDeviation()
 	if want, _ := transcript.Noise(10_000, 400, 1, 1e-6); !(sigma >= want && sigma < want*(1+1e-6)) {
 		t.Fatalf("noise %g, want %g", sigma, want)
@@ -886,4 +888,45 @@ func TestPrivateModeAudit(t *testing.T) {
 		}
 	}
 	privacytest.Audit{Epsilon: epsilon, Delta: delta, Runs: runs, Power: 0.2, Event: event(1, 2, -0.5), Broken: event(1, 4, 1)}.Check(t)
+}
+
+// More runs than were charged are refused: each costs the training records what one costs.
+func TestPrivateModeRefusesRunsThatAreNotPaid(t *testing.T) {
+	f := start(t)
+	spec := withCheckpoints(privateSpec(4, 20), 20)
+	spec.Replicates = 2
+	study := f.create("s", spec)
+	trial := f.one(study, "w")
+	charged := f.study(study).GetPublication().GetSpent().GetShardDivergences()[0]
+	_, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measurement(1, 0.2, 0.3, 0.4),
+	})
+	wantCode(t, err, codes.InvalidArgument, "at most 2 runs")
+	complete := completion(trial, 0.2, 0.3, 0.4)
+	_, err = f.studies.CompleteTrial(t.Context(), complete)
+	wantCode(t, err, codes.InvalidArgument, "at most 2 runs")
+	f.tell(trial, 0.2, 0.3)
+	spent := f.study(study).GetPublication().GetSpent()
+	if got := spent.GetShardDivergences()[0]; got != charged || spent.GetValues() != 1 {
+		t.Errorf("charged %g after %g, %d values", got, charged, spent.GetValues())
+	}
+}
+
+// Shards compose in parallel where a neighbouring data set differs in one of them alone.
+func TestPrivateModeShardsOfAddRemove(t *testing.T) {
+	f := start(t)
+	for adjacency, want := range map[dparetov1.Adjacency]bool{
+		dparetov1.Adjacency_ADJACENCY_ADD_REMOVE: true, dparetov1.Adjacency_ADJACENCY_REPLACE_ONE: false,
+	} {
+		spec := privateSpec(4, 20)
+		spec.PrivateMode.TrainingShards = 2
+		spec.Metrics[0].GetComputed().GetPrivacy().Adjacency = adjacency
+		p := f.study(f.create(fmt.Sprintf("s%d", adjacency), spec)).GetPublication()
+		if p.GetTrain().GetAdjacency() != adjacency {
+			t.Errorf("adjacency %v, want %v", p.GetTrain().GetAdjacency(), adjacency)
+		}
+		if got := strings.Contains(strings.Join(p.GetAssumptions(), "\n"), "leaves every other in its shard"); got != want {
+			t.Errorf("%v: assumed %v", adjacency, p.GetAssumptions())
+		}
+	}
 }

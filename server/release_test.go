@@ -371,6 +371,31 @@ func TestReleaseRefused(t *testing.T) {
 	}
 	refused(short, "trial 1 ended before its planned length")
 
+	// Somebody who sees values on the way may stop the run where they please.
+	for i, reason := range []string{"", "good enough"} {
+		halted := with(fmt.Sprintf("halted%d", i), nothing, 2)
+		run := f.one(halted, "w")
+		for step := range int64(3) {
+			_, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+				Name: run.GetName(), LeaseToken: run.GetLease().GetToken(), Measurement: measurement(step, 0.2),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := f.studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: run.GetName(), Reason: reason}); err != nil {
+			t.Fatal(err)
+		}
+		end := completion(run, 0.2)
+		if i == 1 {
+			end.Outcome = &dparetov1.CompleteTrialRequest_UseLastMeasurement{UseLastMeasurement: new(dparetov1.UseLastMeasurement)}
+		}
+		if _, err := f.studies.CompleteTrial(t.Context(), end); err != nil {
+			t.Fatal(err)
+		}
+		refused(halted, "trial 3 was stopped on request")
+	}
+
 	refused(with("ledgerless", func(s *dparetov1.StudySpec) { s.TestLedger = "" }, 3), "has no test_ledger to charge: create one with CreateLedger, and name it with UpdateStudy")
 	refused(with("sizes", func(s *dparetov1.StudySpec) { s.Metrics[1].GetReported().SampleSize = 999 }, 3), "sample_size = 999 records, but ledgers/l is of 1000")
 

@@ -166,21 +166,22 @@ func (c *compiler) privateWarnings(study *Study) {
 
 // Clipped returns what a study with private_mode takes of a worker's measurement before it
 // is checked: the step, and the mean of every reported metric over its runs, each clipped
-// to [0, 1]. No error tells a value.
+// to [0, 1]. There may be as many runs as a trial is charged for. No error tells a value.
 func (s *Study) Clipped(path string, m *dparetov1.Measurement) (*dparetov1.Measurement, error) {
 	if m == nil {
 		return nil, invalid.Field(path, "must be set")
 	}
 	out := &dparetov1.Measurement{Step: m.GetStep(), Metrics: make(map[string]*dparetov1.MetricValue)}
 	var fields invalid.Fields
+	most := min(maxRuns, int(s.Replicates()))
 	for id, value := range m.GetMetrics() {
 		if s.isComputed(id) {
 			continue
 		}
 		field := fmt.Sprintf("%s.metrics[%q]", path, id)
 		runs := value.GetRuns()
-		if value.Value != nil && len(runs) > 0 || len(runs) > maxRuns {
-			fields.Addf(field, "must have a value, or at most %d runs", maxRuns)
+		if value.Value != nil && len(runs) > 0 || len(runs) > most {
+			fields.Addf(field, "must have a value, or at most %d runs, for which a trial is charged", most)
 			continue
 		}
 		if len(runs) == 0 {
