@@ -177,6 +177,7 @@ func exportedTrial(r *storev1.TrialRecord, deleted bool) *dparetov1.ExportedReco
 		CompletionDigest: r.GetCompletionDigest(),
 		CompletionOrder:  r.GetCompletionOrder(),
 		Releases:         r.GetReleases(),
+		StopRequested:    r.GetStopRequested(),
 		ChangeTime:       r.GetChangeTime(),
 		PrivateMode:      paid,
 	}}}
@@ -198,6 +199,7 @@ func trialRecord(trial *dparetov1.ExportedTrial) *storev1.TrialRecord {
 		CompletionDigest: trial.GetCompletionDigest(),
 		CompletionOrder:  trial.GetCompletionOrder(),
 		Releases:         trial.GetReleases(),
+		StopRequested:    trial.GetStopRequested(),
 		ChangeTime:       trial.GetChangeTime(),
 		PrivateMode:      paid,
 	}

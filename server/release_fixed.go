@@ -92,6 +92,8 @@ func (f *fixedResults) checkDesign(ctx context.Context, tx *store.ReadTx, id str
 			return false, unfixed(name, fmt.Sprintf("somebody chose or conditioned the configuration of trial %d", trial.GetNumber()))
 		case d.number:
 			return false, unfixed(name, fmt.Sprintf("trial %d was handed out more than once", trial.GetNumber()))
+		case t.GetStopRequested():
+			return false, unfixed(name, fmt.Sprintf("trial %d was stopped on request", trial.GetNumber()))
 		}
 		if f.endedEarly(trial, point) {
 			return false, unfixed(name, fmt.Sprintf("trial %d ended before its planned length", trial.GetNumber()))

@@ -395,6 +395,17 @@ func TestReleaseRefused(t *testing.T) {
 		}
 		refused(halted, "trial 3 was stopped on request")
 	}
+	dropped := with("dropped", nothing, 2)
+	waiting := f.one(dropped, "w")
+	if _, err := f.studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: waiting.GetName()}); err != nil {
+		t.Fatal(err)
+	}
+	failed := completion(waiting)
+	failed.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "stopped", Retryable: true}}
+	if _, err := f.studies.CompleteTrial(t.Context(), failed); err != nil {
+		t.Fatal(err)
+	}
+	refused(dropped, "trial 3 was stopped on request")
 
 	refused(with("ledgerless", func(s *dparetov1.StudySpec) { s.TestLedger = "" }, 3), "has no test_ledger to charge: create one with CreateLedger, and name it with UpdateStudy")
 	refused(with("sizes", func(s *dparetov1.StudySpec) { s.Metrics[1].GetReported().SampleSize = 999 }, 3), "sample_size = 999 records, but ledgers/l is of 1000")

@@ -780,6 +780,7 @@ func (s *studyService) StopTrial(ctx context.Context, req *dparetov1.StopTrialRe
 		default:
 			return status.Errorf(codes.FailedPrecondition, "%s is already %s", trial.GetName(), before)
 		}
+		record.StopRequested = true
 		return c.put(record, before)
 	})
 	if err != nil {

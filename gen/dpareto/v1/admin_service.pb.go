@@ -1067,7 +1067,9 @@ type ExportedTrial struct {
 	ChangeTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=change_time,json=changeTime,proto3" json:"change_time,omitempty"`
 	// What the trial has cost in a study with private_mode; absent where it was never handed
 	// out.
-	PrivateMode   *ExportedPrivateTrial `protobuf:"bytes,9,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
+	PrivateMode *ExportedPrivateTrial `protobuf:"bytes,9,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
+	// Whether somebody asked for it to be stopped, whatever came of that.
+	StopRequested bool `protobuf:"varint,10,opt,name=stop_requested,json=stopRequested,proto3" json:"stop_requested,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1163,6 +1165,13 @@ func (x *ExportedTrial) GetPrivateMode() *ExportedPrivateTrial {
 		return x.PrivateMode
 	}
 	return nil
+}
+
+func (x *ExportedTrial) GetStopRequested() bool {
+	if x != nil {
+		return x.StopRequested
+	}
+	return false
 }
 
 // What a trial has cost in a study with private_mode.
@@ -1445,7 +1454,7 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\vhypervolume\x18\x02 \x01(\x01R\vhypervolume\x12/\n" +
 	"\x05front\x18\x03 \x03(\v2\x19.dpareto.v1.ExportedPointR\x05front\"%\n" +
 	"\rExportedPoint\x12\x14\n" +
-	"\x05costs\x18\x01 \x03(\x01R\x05costs\"\x96\x03\n" +
+	"\x05costs\x18\x01 \x03(\x01R\x05costs\"\xbd\x03\n" +
 	"\rExportedTrial\x12'\n" +
 	"\x05trial\x18\x01 \x01(\v2\x11.dpareto.v1.TrialR\x05trial\x12\x18\n" +
 	"\adeleted\x18\x02 \x01(\bR\adeleted\x12!\n" +
@@ -1456,7 +1465,9 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\breleases\x18\a \x01(\x03R\breleases\x12;\n" +
 	"\vchange_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"changeTime\x12C\n" +
-	"\fprivate_mode\x18\t \x01(\v2 .dpareto.v1.ExportedPrivateTrialR\vprivateMode\"\x95\x01\n" +
+	"\fprivate_mode\x18\t \x01(\v2 .dpareto.v1.ExportedPrivateTrialR\vprivateMode\x12%\n" +
+	"\x0estop_requested\x18\n" +
+	" \x01(\bR\rstopRequested\"\x95\x01\n" +
 	"\x14ExportedPrivateTrial\x12<\n" +
 	"\acharges\x18\x01 \x03(\v2\".dpareto.v1.ExportedTrainingChargeR\acharges\x12\x16\n" +
 	"\x06values\x18\x02 \x01(\x03R\x06values\x12'\n" +

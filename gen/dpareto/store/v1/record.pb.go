@@ -586,7 +586,9 @@ type TrialRecord struct {
 	ChangeTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=change_time,json=changeTime,proto3" json:"change_time,omitempty"`
 	// What the trial has cost in a study with private_mode; absent where it was never handed
 	// out.
-	PrivateMode   *PrivateTrialRecord `protobuf:"bytes,8,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
+	PrivateMode *PrivateTrialRecord `protobuf:"bytes,8,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
+	// Whether somebody asked for it to be stopped, whatever came of that.
+	StopRequested bool `protobuf:"varint,9,opt,name=stop_requested,json=stopRequested,proto3" json:"stop_requested,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -675,6 +677,13 @@ func (x *TrialRecord) GetPrivateMode() *PrivateTrialRecord {
 		return x.PrivateMode
 	}
 	return nil
+}
+
+func (x *TrialRecord) GetStopRequested() bool {
+	if x != nil {
+		return x.StopRequested
+	}
+	return false
 }
 
 // What a trial has cost in a study with private_mode.
@@ -1272,7 +1281,7 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\x05front\x18\x03 \x03(\v2\x1c.dpareto.store.v1.FrontCostsR\x05front\"\"\n" +
 	"\n" +
 	"FrontCosts\x12\x14\n" +
-	"\x05costs\x18\x01 \x03(\x01R\x05costs\"\xfe\x02\n" +
+	"\x05costs\x18\x01 \x03(\x01R\x05costs\"\xa5\x03\n" +
 	"\vTrialRecord\x12'\n" +
 	"\x05trial\x18\x01 \x01(\v2\x11.dpareto.v1.TrialR\x05trial\x12!\n" +
 	"\flease_tokens\x18\x02 \x03(\tR\vleaseTokens\x12)\n" +
@@ -1282,7 +1291,8 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\breleases\x18\x06 \x01(\x03R\breleases\x12;\n" +
 	"\vchange_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"changeTime\x12G\n" +
-	"\fprivate_mode\x18\b \x01(\v2$.dpareto.store.v1.PrivateTrialRecordR\vprivateMode\"\x91\x01\n" +
+	"\fprivate_mode\x18\b \x01(\v2$.dpareto.store.v1.PrivateTrialRecordR\vprivateMode\x12%\n" +
+	"\x0estop_requested\x18\t \x01(\bR\rstopRequested\"\x91\x01\n" +
 	"\x12PrivateTrialRecord\x12:\n" +
 	"\acharges\x18\x01 \x03(\v2 .dpareto.store.v1.TrainingChargeR\acharges\x12\x16\n" +
 	"\x06values\x18\x02 \x01(\x03R\x06values\x12'\n" +
