@@ -4,15 +4,18 @@ import (
 	"math"
 
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/noise"
 )
 
 // Charge returns what a trial costs the training records: the least Rényi divergence of
 // the given order that bounds what is published of runs >= 1 runs of a mechanism with the
-// divergence rho each, as at most values averages, clipped to [0, 1], with Gaussian noise
-// of standard deviation sigma. The second bound, that of the noise alone, holds for every
+// divergence rho each, as at most values averages, clipped to [0, 1], with the Gaussian
+// noise of standard deviation sigma of [noise.Source.Gaussian], whose grid moves two of them
+// apart by a little more than 1. The second bound, that of the noise alone, holds for every
 // mechanism, and for one without a guarantee (rho = +Inf).
 func Charge(order, rho float64, runs, values int64, sigma float64) float64 {
-	return math.Min(float64(runs)*rho, float64(values)*order/(2*sigma*sigma))
+	mu := noise.Sensitivity(1, sigma) / sigma
+	return math.Min(float64(runs)*rho, float64(values)*order*mu*mu/2)
 }
 
 // Order looks at α − 1 from leastOrder to mostOrder times log(1/δ)/ε, below which the

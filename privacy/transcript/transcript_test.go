@@ -290,8 +290,13 @@ func TestCharge(t *testing.T) {
 	if got := Charge(8, 0.25, 3, 1, 0.01); got != 0.75 {
 		t.Errorf("three runs cost %g, want 0.75", got)
 	}
-	if got, want := Charge(8, math.Inf(1), 3, 2, 4), 2*8/(2*16.0); got != want {
+	if got, want := Charge(8, math.Inf(1), 3, 2, 4), 2*8/(2*16.0); !(got >= want && got < want*(1+1e-11)) {
 		t.Errorf("two noisy values cost %g, want %g", got, want)
+	}
+	// The grid of large noise is coarse: 0 and 1 may come to lie 1 + Grid apart.
+	apart := 1 + noise.Grid(1e6)
+	if got, want := Charge(8, math.Inf(1), 3, 2, 1e6), 2*8*apart*apart/(2*1e12); got < want {
+		t.Errorf("two values with noise on a coarse grid cost %g, less than %g", got, want)
 	}
 }
 
