@@ -118,10 +118,11 @@ func (f *fixedResults) endedEarly(trial *dparetov1.Trial, point space.Point) boo
 		trial.GetFinalMeasurement().GetStep() < f.compiled.LastStep(point)
 }
 
-// checkComplete refuses a study that has trials to come: who publishes earlier may do so
-// because of what came so far.
+// checkComplete refuses a study that has trials to come, or would have if its time were not
+// over: who publishes earlier, or lets time pass, may do so because of what came so far.
 func (f *fixedResults) checkComplete(ctx context.Context, record *storev1.StudyRecord, tried *suggest.History) error {
-	isComplete := f.server.spent(record) != ""
+	most := f.study.GetSpec().GetBudget().GetMaxTrials()
+	isComplete := most > 0 && record.GetNextTrialNumber() > most
 	if !isComplete && f.study.GetSpec().GetAlgorithm().GetName() == dparetov1.Algorithm_ALGORITHM_GRID {
 		_, err := suggest.NewGrid().Suggest(ctx, f.compiled.Problem, tried, suggest.Request{Count: 1, Number: record.GetNextTrialNumber()})
 		if err != nil && !errors.Is(err, suggest.ErrExhausted) {

@@ -12,11 +12,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
@@ -329,6 +331,11 @@ func TestReleaseRefused(t *testing.T) {
 	refused(with("endless", func(s *dparetov1.StudySpec) { s.Budget = nil }, 3), "was not fixed by budget.max_trials")
 	refused(with("stagnant", func(s *dparetov1.StudySpec) { s.Budget.MaxStagnantTrials = 2 }, 3), "was not fixed by budget.max_trials")
 	refused(with("early", nothing, 2), "studies/early is not complete (0 open trials)")
+
+	// Time decides how many trials there are: somebody who has seen results can let it pass.
+	late := with("late", func(s *dparetov1.StudySpec) { s.Budget.MaxDuration = durationpb.New(time.Hour) }, 2)
+	f.clock.Advance(2 * time.Hour)
+	refused(late, "studies/late is not complete (0 open trials)")
 
 	open := with("open", nothing, 2)
 	f.one(open, "w")
