@@ -33,7 +33,11 @@ type Account struct {
 }
 
 // Account adds up the charges of a ledger (see [privacy.ApproximateFilter]). Half of its δ
-// is the slack of the composition; the δ of the charges have to fit into the other half. The
+// is the slack of the composition; the δ of the charges have to fit into the other half.
+// Studies answer many times while others and releases spend from the same ledger: a filter
+// holds for such interleaved mechanisms as well (Haney, Shoemate, Tian, Vadhan, Vyrros, Xu and
+// Zhang, "Concurrent composition for interactive differential privacy with adaptive
+// privacy-loss parameters", 2023). The
 // error is ErrOverspent if they do not, or the ε do not.
 func (t *ReadTx) Account(ledger string, record *storev1.LedgerRecord) (*Account, error) {
 	l := record.GetLedger()

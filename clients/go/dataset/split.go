@@ -137,7 +137,7 @@ func permutation(n int, seed, stream uint64) []int {
 // place of all: every shard has the same number of rows, the whole part of their quotient,
 // and the rows that are over belong to none. Which rows belong to which shard is a fixed
 // public permutation of their positions, so that one row has no influence on the place of
-// another. An index or count outside of 0 <= index < count is a programmer's mistake; more
+// another where it is replaced, or removed so that its place stays empty. An index or count outside of 0 <= index < count is a programmer's mistake; more
 // shards than rows are an error.
 func (p *Parts) Shard(index, count int) (*Parts, error) {
 	if index < 0 || index >= count {

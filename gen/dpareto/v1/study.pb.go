@@ -1104,8 +1104,9 @@ func (x *TrainerSpec) GetSettings() map[string]string {
 // is added. Workers see what they measure and are trusted; times, their order, and which
 // runs fail or are infeasible are not protected.
 //
-// Of what workers report it keeps the step, and the means of runs with their noise. A
-// noisy value can lie outside of [0, 1]; its standard_error is that of the noise. Single
+// Of what workers report it keeps the step, and the means of runs with their noise. There
+// may be at most StudySpec.replicates runs, for which a hand-out is charged. A noisy value
+// can lie outside of [0, 1]; its standard_error is that of the noise. Single
 // runs, elapsed, the workers' own values of computed metrics and their reasons are
 // dropped, and so is everything that would tell a repeated report from another one at the
 // same step, or completion under the same lease: the first one counts. Measurements on
