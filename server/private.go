@@ -560,7 +560,7 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 			"when results arrive, how long runs and answers take, and which runs fail, fall silent or are infeasible",
 			"names, labels, notes and descriptions, which people write who may have seen raw values",
 			"other studies and releases on the same records (see test_ledger and train_ledger)",
-			"copies: a study that goes on from a backup or an export beside the original spends its budgets again",
+			"copies: a study that goes on from a backup or an export, beside the original or in its place, spends again what the original has spent since, and no ledger is charged for it",
 		},
 	}
 	if compiled.Checkpoints() {

@@ -250,7 +250,7 @@ func searchPublication(compiled *spec.Study, bound privacy.SearchBound) (*dparet
 		},
 		NotCovered: []string{
 			"how long the study took",
-			"everything else that was run on the same data",
+			"everything else that was run on the same data, a copy of the study from a backup or an export included",
 		},
 	}
 	if n := asked.GetTestSetSize(); n > 0 {
