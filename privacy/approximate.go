@@ -34,10 +34,10 @@ type ApproximateFilter struct {
 func NewApproximateFilter(epsilon, delta, slack float64, adjacency Adjacency) (*ApproximateFilter, error) {
 	errs := []error{checkPositive("epsilon", epsilon), checkAdjacency(adjacency)}
 	if !(delta >= 0 && delta < 1) {
-		errs = append(errs, fieldErrorf("delta", "must lie in [0, 1), is %g", delta))
+		errs = append(errs, FieldErrorf("delta", "must lie in [0, 1), is %g", delta))
 	}
 	if !(slack >= 0 && slack <= delta) {
-		errs = append(errs, fieldErrorf("slack", "must lie between 0 and delta, is %g", slack))
+		errs = append(errs, FieldErrorf("slack", "must lie between 0 and delta, is %g", slack))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -58,16 +58,16 @@ func NewApproximateFilter(epsilon, delta, slack float64, adjacency Adjacency) (*
 func (f *ApproximateFilter) Spend(g Guarantee, runs int64) (bool, error) {
 	var errs []error
 	if !(g.Epsilon >= 0) {
-		errs = append(errs, fieldErrorf("epsilon", "must not be negative, is %g", g.Epsilon))
+		errs = append(errs, FieldErrorf("epsilon", "must not be negative, is %g", g.Epsilon))
 	}
 	if !(g.Delta >= 0 && g.Delta < 1) {
-		errs = append(errs, fieldErrorf("delta", "must lie in [0, 1), is %g", g.Delta))
+		errs = append(errs, FieldErrorf("delta", "must lie in [0, 1), is %g", g.Delta))
 	}
 	if runs < 1 {
-		errs = append(errs, fieldErrorf("steps", "must be at least 1, is %d", runs))
+		errs = append(errs, FieldErrorf("steps", "must be at least 1, is %d", runs))
 	}
 	if g.Adjacency != f.guarantee.Adjacency {
-		errs = append(errs, fieldErrorf("adjacency", "is %s, of the filter %s", g.Adjacency, f.guarantee.Adjacency))
+		errs = append(errs, FieldErrorf("adjacency", "is %s, of the filter %s", g.Adjacency, f.guarantee.Adjacency))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return false, err

@@ -11,7 +11,7 @@ import (
 // also when even δ = 1 − 2⁻⁵³ does not suffice.
 func Delta(c Curve, steps int64, epsilon float64) (Guarantee, error) {
 	if !(epsilon >= 0) {
-		return Guarantee{}, fieldErrorf("epsilon", "must not be negative, is %g", epsilon)
+		return Guarantee{}, FieldErrorf("epsilon", "must not be negative, is %g", epsilon)
 	}
 	if g, err := c.Epsilon(steps, 0); err == nil && g.Epsilon <= epsilon {
 		return g, nil
@@ -27,7 +27,7 @@ func Delta(c Curve, steps int64, epsilon float64) (Guarantee, error) {
 	lo, above := math.Inf(1), math.Inf(1) // does not
 	for g.Epsilon > epsilon {
 		if hi == least {
-			return Guarantee{}, fieldErrorf("epsilon", "no delta below 1 gives %g", epsilon)
+			return Guarantee{}, FieldErrorf("epsilon", "no delta below 1 gives %g", epsilon)
 		}
 		lo, above = hi, g.Epsilon
 		if hi /= 2; hi < 0.1 {
@@ -108,7 +108,7 @@ func CalibrateNoise(a Accountant, family func(noise float64) Mechanism, steps in
 	lo, hi := 1.0, 1.0
 	for g.Epsilon > epsilon { // until hi suffices
 		if lo, hi = hi, 2*hi; hi > most {
-			return 0, Guarantee{}, fieldErrorf("epsilon", "no noise up to %g gives %g", most, epsilon)
+			return 0, Guarantee{}, FieldErrorf("epsilon", "no noise up to %g gives %g", most, epsilon)
 		}
 		if g, err = at(hi); err != nil {
 			return 0, Guarantee{}, err
@@ -159,7 +159,7 @@ func CalibrateNoise(a Accountant, family func(noise float64) Mechanism, steps in
 // accountant, and a FieldError for "epsilon".
 func CalibrateSteps(a Accountant, m Mechanism, epsilon, delta float64) (int64, Guarantee, error) {
 	if !(epsilon >= 0) {
-		return 0, Guarantee{}, fieldErrorf("epsilon", "must not be negative, is %g", epsilon)
+		return 0, Guarantee{}, FieldErrorf("epsilon", "must not be negative, is %g", epsilon)
 	}
 	c, err := a.Curve(m)
 	if err != nil {
@@ -176,10 +176,10 @@ func CalibrateSteps(a Accountant, m Mechanism, epsilon, delta float64) (int64, G
 // even a batch of one record costs more.
 func CalibrateBatchSize(a Accountant, family func(batchSize int64) (m Mechanism, steps int64), most int64, epsilon, delta float64) (int64, Guarantee, error) {
 	if most < 1 {
-		return 0, Guarantee{}, fieldErrorf("batch_size", "must be at least 1, is at most %d", most)
+		return 0, Guarantee{}, FieldErrorf("batch_size", "must be at least 1, is at most %d", most)
 	}
 	if !(epsilon >= 0) {
-		return 0, Guarantee{}, fieldErrorf("epsilon", "must not be negative, is %g", epsilon)
+		return 0, Guarantee{}, FieldErrorf("epsilon", "must not be negative, is %g", epsilon)
 	}
 	return largest(1, most, epsilon, func(batchSize int64) (Guarantee, error) {
 		m, steps := family(batchSize)
@@ -194,7 +194,7 @@ func largest(least, most int64, epsilon float64, at func(int64) (Guarantee, erro
 		return 0, Guarantee{}, err
 	}
 	if best.Epsilon > epsilon {
-		return 0, Guarantee{}, fieldErrorf("epsilon", "%g is out of reach: the least is %g", epsilon, best.Epsilon)
+		return 0, Guarantee{}, FieldErrorf("epsilon", "%g is out of reach: the least is %g", epsilon, best.Epsilon)
 	}
 	// Invariant: lo suffices, everything from hi on does not or is out of range.
 	lo, hi := least, least+1

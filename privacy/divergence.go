@@ -8,23 +8,23 @@ import "math"
 // refused. The errors are those of [Filter.Spend], and a FieldError for "order".
 func Divergence(m Mechanism, steps int64, order float64) (float64, error) {
 	if !(order > 1) || math.IsInf(order, 1) {
-		return 0, fieldErrorf("order", "must exceed 1 and be finite, is %g", order)
+		return 0, FieldErrorf("order", "must exceed 1 and be finite, is %g", order)
 	}
 	if m == nil {
-		return 0, fieldErrorf("mechanism", "must be set")
+		return 0, FieldErrorf("mechanism", "must be set")
 	}
 	if err := m.Validate(); err != nil {
 		return 0, err
 	}
 	if steps < 1 {
-		return 0, fieldErrorf("steps", "must be at least 1, is %d", steps)
+		return 0, FieldErrorf("steps", "must be at least 1, is %d", steps)
 	}
 	parts, integers, err := renyiParts("rdp_filter", m)
 	if err != nil {
 		return 0, err
 	}
 	if integers && order != math.Floor(order) {
-		return 0, fieldErrorf("order", "must be an integer for %s, is %g", m.Name(), order)
+		return 0, FieldErrorf("order", "must be an integer for %s, is %g", m.Name(), order)
 	}
 	rho, _ := (&rdpCurve{parts: parts}).sum(order, math.Inf(1))
 	return rho * float64(steps), nil

@@ -48,7 +48,8 @@ func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("privacy: accountant %s cannot account mechanism %s: %s", e.Accountant, e.Mechanism, e.Reason)
 }
 
-func fieldErrorf(field, format string, args ...any) error {
+// FieldErrorf returns a FieldError for field, with a message formatted as by fmt.Sprintf.
+func FieldErrorf(field, format string, args ...any) error {
 	return &FieldError{Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
@@ -57,12 +58,12 @@ func checkPositive(field string, x float64) error {
 	if x > 0 && !math.IsInf(x, 1) {
 		return nil
 	}
-	return fieldErrorf(field, "must be positive and finite, is %g", x)
+	return FieldErrorf(field, "must be positive and finite, is %g", x)
 }
 
 func checkSteps(steps int64) error {
 	if steps < 0 {
-		return fieldErrorf("steps", "must not be negative, is %d", steps)
+		return FieldErrorf("steps", "must not be negative, is %d", steps)
 	}
 	return nil
 }
@@ -72,7 +73,7 @@ func checkDelta(delta float64) error {
 	if delta > 0 && delta < 1 {
 		return nil
 	}
-	return fieldErrorf("delta", "must lie strictly between 0 and 1, is %g", delta)
+	return FieldErrorf("delta", "must lie strictly between 0 and 1, is %g", delta)
 }
 
 // checkAdjacency reports an error unless a is one of the named adjacencies.
@@ -80,5 +81,5 @@ func checkAdjacency(a Adjacency) error {
 	if a == AddRemove || a == ReplaceOne {
 		return nil
 	}
-	return fieldErrorf("adjacency", "must be %s or %s, is %s", AddRemove, ReplaceOne, a)
+	return FieldErrorf("adjacency", "must be %s or %s, is %s", AddRemove, ReplaceOne, a)
 }

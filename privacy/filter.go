@@ -30,7 +30,7 @@ type Filter struct {
 func NewFilter(order, epsilon, delta float64, adjacency Adjacency) (*Filter, error) {
 	var errs []error
 	if !(order > 1) || math.IsInf(order, 1) {
-		errs = append(errs, fieldErrorf("order", "must exceed 1 and be finite, is %g", order))
+		errs = append(errs, FieldErrorf("order", "must exceed 1 and be finite, is %g", order))
 	}
 	errs = append(errs, checkPositive("epsilon", epsilon), checkDelta(delta), checkAdjacency(adjacency))
 	if err := errors.Join(errs...); err != nil {
@@ -38,7 +38,7 @@ func NewFilter(order, epsilon, delta float64, adjacency Adjacency) (*Filter, err
 	}
 	budget := epsilon - Improved.surcharge(order, math.Log(delta))
 	if !(budget > 0) {
-		return nil, fieldErrorf("order", "%g leaves nothing of epsilon %g for delta %g", order, epsilon, delta)
+		return nil, FieldErrorf("order", "%g leaves nothing of epsilon %g for delta %g", order, epsilon, delta)
 	}
 	return &Filter{
 		budget: budget,
@@ -75,16 +75,16 @@ func (f *Filter) Spend(m Mechanism, steps int64) (bool, error) {
 // terms of g.
 func admissible(g Guarantee, m Mechanism, steps int64) ([]rdpPart, error) {
 	if m == nil {
-		return nil, fieldErrorf("mechanism", "must be set")
+		return nil, FieldErrorf("mechanism", "must be set")
 	}
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
 	if steps < 1 {
-		return nil, fieldErrorf("steps", "must be at least 1, is %d", steps)
+		return nil, FieldErrorf("steps", "must be at least 1, is %d", steps)
 	}
 	if m.Adjacency() != g.Adjacency {
-		return nil, fieldErrorf("adjacency", "is %s, of the accesses so far %s", m.Adjacency(), g.Adjacency)
+		return nil, FieldErrorf("adjacency", "is %s, of the accesses so far %s", m.Adjacency(), g.Adjacency)
 	}
 	parts, _, err := renyiParts(g.Accountant, m)
 	return parts, err

@@ -74,7 +74,7 @@ func newInterpolant(domain InterpolationDomain, delta float64, pairs func(rate, 
 	} {
 		lo, hi := axis.span[0], axis.span[1]
 		if !(lo > 0 && hi >= lo) || math.IsInf(hi, 1) || axis.field == "sampling_rate" && hi > 1 {
-			errs = append(errs, fieldErrorf(axis.field, "must be a range of positive finite numbers, rates at most 1, is %g to %g", lo, hi))
+			errs = append(errs, FieldErrorf(axis.field, "must be a range of positive finite numbers, rates at most 1, is %g to %g", lo, hi))
 		}
 		root.lo[d], root.hi[d] = math.Log(lo), math.Log(hi)
 	}
@@ -93,7 +93,7 @@ func (p *Interpolant) Epsilon(noise, rate float64, steps int64) (float64, error)
 	if steps < 0 || !(noise > 0 && rate > 0 && rate <= 1) || math.IsInf(noise, 1) {
 		err := errors.Join(checkSteps(steps), checkPositive("noise_multiplier", noise))
 		if !(rate > 0 && rate <= 1) {
-			err = errors.Join(err, fieldErrorf("sampling_rate", "must lie in (0, 1], is %g", rate))
+			err = errors.Join(err, FieldErrorf("sampling_rate", "must lie in (0, 1], is %g", rate))
 		}
 		return 0, err
 	}

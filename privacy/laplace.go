@@ -79,7 +79,7 @@ func (m RandomizedResponse) Adjacency() Adjacency { return ReplaceOne }
 func (m RandomizedResponse) Validate() error {
 	err := checkPositive("epsilon", m.Epsilon)
 	if m.Categories < 2 {
-		err = errors.Join(err, fieldErrorf("categories", "must be at least 2, is %d", m.Categories))
+		err = errors.Join(err, FieldErrorf("categories", "must be at least 2, is %d", m.Categories))
 	}
 	return err
 }

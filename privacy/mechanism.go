@@ -73,16 +73,16 @@ func (c Composition) Adjacency() Adjacency {
 // when the parts differ in adjacency.
 func (c Composition) Validate() error {
 	if len(c) == 0 {
-		return fieldErrorf("parts", "must not be empty")
+		return FieldErrorf("parts", "must not be empty")
 	}
 	var errs []error
 	for i, p := range c {
 		field := fmt.Sprintf("parts[%d]", i)
 		if p.Count < 1 {
-			errs = append(errs, fieldErrorf(field+".count", "must be at least 1, is %d", p.Count))
+			errs = append(errs, FieldErrorf(field+".count", "must be at least 1, is %d", p.Count))
 		}
 		if p.Mechanism == nil {
-			errs = append(errs, fieldErrorf(field+".mechanism", "must be set"))
+			errs = append(errs, FieldErrorf(field+".mechanism", "must be set"))
 			continue
 		}
 		if err := p.Mechanism.Validate(); err != nil {
@@ -92,10 +92,10 @@ func (c Composition) Validate() error {
 			continue
 		}
 		if inner := mostRuns(p.Mechanism); p.Count > math.MaxInt64/inner {
-			errs = append(errs, fieldErrorf(field+".count", "%d times %d runs are too many", p.Count, inner))
+			errs = append(errs, FieldErrorf(field+".count", "%d times %d runs are too many", p.Count, inner))
 		}
 		if got, want := p.Mechanism.Adjacency(), c.Adjacency(); got != want {
-			errs = append(errs, fieldErrorf(field+".adjacency",
+			errs = append(errs, FieldErrorf(field+".adjacency",
 				"is %s where parts[0] has %s: guarantees for different adjacencies do not compose", got, want))
 		}
 	}

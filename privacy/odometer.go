@@ -40,7 +40,7 @@ func NewOdometer(delta float64, adjacency Adjacency, orders ...float64) (*Odomet
 	errs := []error{checkDelta(delta), checkAdjacency(adjacency)}
 	for _, order := range orders {
 		if !(order > 1) || math.IsInf(order, 1) {
-			errs = append(errs, fieldErrorf("orders", "must exceed 1 and be finite, one is %g", order))
+			errs = append(errs, FieldErrorf("orders", "must exceed 1 and be finite, one is %g", order))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -36,14 +36,14 @@ func (m OutputPerturbation) Adjacency() Adjacency { return ReplaceOne }
 func (m OutputPerturbation) Validate() error {
 	var errs []error
 	if m.DatasetSize < 1 {
-		errs = append(errs, fieldErrorf("dataset_size", "must be at least 1, is %d", m.DatasetSize))
+		errs = append(errs, FieldErrorf("dataset_size", "must be at least 1, is %d", m.DatasetSize))
 	}
 	errs = append(errs,
 		checkPositive("regularization", m.Regularization),
 		checkPositive("lipschitz", m.Lipschitz),
 		checkPositive("sigma", m.Sigma))
 	if !(m.Radius >= 0) || math.IsInf(m.Radius, 1) {
-		errs = append(errs, fieldErrorf("radius", "must not be negative and finite, is %g", m.Radius))
+		errs = append(errs, FieldErrorf("radius", "must not be negative and finite, is %g", m.Radius))
 	}
 	return errors.Join(errs...)
 }
@@ -124,17 +124,17 @@ func (m ObjectivePerturbation) Adjacency() Adjacency { return ReplaceOne }
 func (m ObjectivePerturbation) Validate() error {
 	var errs []error
 	if m.DatasetSize < 1 {
-		errs = append(errs, fieldErrorf("dataset_size", "must be at least 1, is %d", m.DatasetSize))
+		errs = append(errs, FieldErrorf("dataset_size", "must be at least 1, is %d", m.DatasetSize))
 	}
 	errs = append(errs,
 		checkPositive("regularization", m.Regularization),
 		checkPositive("curvature", m.Curvature),
 		checkPositive("epsilon", m.Epsilon))
 	if m.Rule < RankOne || m.Rule > ContinuousChaudhuri {
-		errs = append(errs, fieldErrorf("rule", "unknown rule %d", int(m.Rule)))
+		errs = append(errs, FieldErrorf("rule", "unknown rule %d", int(m.Rule)))
 	}
 	if !(m.Split >= 0 && m.Split < 1) {
-		errs = append(errs, fieldErrorf("split", "must lie in [0, 1), is %g", m.Split))
+		errs = append(errs, FieldErrorf("split", "must lie in [0, 1), is %g", m.Split))
 	}
 	return errors.Join(errs...)
 }

@@ -28,7 +28,7 @@ func (m PoissonGaussian) Adjacency() Adjacency { return m.Neighbours }
 func (m PoissonGaussian) Validate() error {
 	var errs []error
 	if !(m.SamplingProbability > 0 && m.SamplingProbability <= 1) {
-		errs = append(errs, fieldErrorf("sampling_probability", "must lie in (0, 1], is %g", m.SamplingProbability))
+		errs = append(errs, FieldErrorf("sampling_probability", "must lie in (0, 1], is %g", m.SamplingProbability))
 	}
 	errs = append(errs, checkPositive("noise_multiplier", m.NoiseMultiplier), checkAdjacency(m.Neighbours))
 	return errors.Join(errs...)

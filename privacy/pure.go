@@ -44,7 +44,7 @@ func (a Pure) Name() string {
 // Curve accounts a PureMechanism or a Composition of them.
 func (a Pure) Curve(m Mechanism) (Curve, error) {
 	if a.Rule < Basic || a.Rule > Optimal {
-		return nil, fieldErrorf("rule", "unknown composition rule %d", int(a.Rule))
+		return nil, FieldErrorf("rule", "unknown composition rule %d", int(a.Rule))
 	}
 	if err := m.Validate(); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (c pureCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 		return Guarantee{}, err
 	}
 	if !(delta >= 0 && delta < 1) {
-		return Guarantee{}, fieldErrorf("delta", "must lie in [0, 1), is %g", delta)
+		return Guarantee{}, FieldErrorf("delta", "must lie in [0, 1), is %g", delta)
 	}
 	g := c.base
 	g.Delta, g.Steps = delta, steps
@@ -133,7 +133,7 @@ func ComposeAdvanced(epsilon, delta float64, k int64, total float64) (float64, e
 	}
 	slack := total - float64(k)*delta
 	if !(slack > 0) {
-		return 0, fieldErrorf("total", "must exceed %d·delta = %g, is %g", k, float64(k)*delta, total)
+		return 0, FieldErrorf("total", "must exceed %d·delta = %g, is %g", k, float64(k)*delta, total)
 	}
 	runs := float64(k)
 	return advanced(runs*epsilon*epsilon, runs*epsilon*math.Expm1(epsilon), slack), nil
@@ -150,7 +150,7 @@ func ComposeOptimal(epsilon, delta float64, k int64, total float64) (float64, er
 	// 1 − (1 − total)/(1 − delta)^k
 	slack := -math.Expm1(math.Log1p(-total) - float64(k)*math.Log1p(-delta))
 	if !(slack > 0) {
-		return 0, fieldErrorf("total", "must exceed 1 − (1 − delta)^%d, is %g", k, total)
+		return 0, FieldErrorf("total", "must exceed 1 − (1 − delta)^%d, is %g", k, total)
 	}
 	return optimalPure(epsilon, float64(k), slack), nil
 }
@@ -159,13 +159,13 @@ func checkApproximate(epsilon, delta float64, k int64, total float64) error {
 	var errs []error
 	errs = append(errs, checkPositive("epsilon", epsilon))
 	if !(delta >= 0 && delta < 1) {
-		errs = append(errs, fieldErrorf("delta", "must lie in [0, 1), is %g", delta))
+		errs = append(errs, FieldErrorf("delta", "must lie in [0, 1), is %g", delta))
 	}
 	if k < 1 {
-		errs = append(errs, fieldErrorf("steps", "must be at least 1, is %d", k))
+		errs = append(errs, FieldErrorf("steps", "must be at least 1, is %d", k))
 	}
 	if !(total > 0 && total < 1) {
-		errs = append(errs, fieldErrorf("total", "must lie strictly between 0 and 1, is %g", total))
+		errs = append(errs, FieldErrorf("total", "must lie strictly between 0 and 1, is %g", total))
 	}
 	return errors.Join(errs...)
 }

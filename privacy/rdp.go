@@ -68,7 +68,7 @@ func (a RDP) Name() string {
 // Curve accounts a RenyiMechanism, a PureMechanism, or a Composition of them.
 func (a RDP) Curve(m Mechanism) (Curve, error) {
 	if a.Conversion != Improved && a.Conversion != Classic {
-		return nil, fieldErrorf("conversion", "must be improved or classic, is %s", a.Conversion)
+		return nil, FieldErrorf("conversion", "must be improved or classic, is %s", a.Conversion)
 	}
 	if err := m.Validate(); err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func (m RepeatedSelection) Validate() error {
 	errs := checkCandidate(m, m.Base, m.Steps)
 	errs = append(errs, checkEta(m.Eta))
 	if !(m.Gamma > 0 && m.Gamma < 1) {
-		errs = append(errs, fieldErrorf("gamma", "must lie strictly between 0 and 1, is %g", m.Gamma))
+		errs = append(errs, FieldErrorf("gamma", "must lie strictly between 0 and 1, is %g", m.Gamma))
 	}
 	return errors.Join(errs...)
 }
@@ -71,14 +71,14 @@ func meanRuns(eta, logGamma float64) float64 {
 func SelectionGamma(eta, mean float64) (float64, error) {
 	err := checkEta(eta)
 	if !(mean > 1) || math.IsInf(mean, 1) {
-		err = errors.Join(err, fieldErrorf("mean", "must be above 1 and finite, is %g", mean))
+		err = errors.Join(err, FieldErrorf("mean", "must be above 1 and finite, is %g", mean))
 	}
 	if err != nil {
 		return 0, err
 	}
 	suffices, fails := math.Log(1e-300), -0x1p-52 // values of log γ
 	if !(meanRuns(eta, suffices) >= mean) {
-		return 0, fieldErrorf("mean", "%g is out of reach for eta = %g", mean, eta)
+		return 0, FieldErrorf("mean", "%g is out of reach for eta = %g", mean, eta)
 	}
 	for fails-suffices > 1e-13 {
 		middle := 0.5 * (suffices + fails)
@@ -98,7 +98,7 @@ func checkEta(eta float64) error {
 	if eta > -1 && !math.IsInf(eta, 1) {
 		return nil
 	}
-	return fieldErrorf("eta", "must be above -1 and finite, is %g", eta)
+	return FieldErrorf("eta", "must be above -1 and finite, is %g", eta)
 }
 
 // RenyiCurve returns ρ′ of the formula above.
@@ -291,16 +291,16 @@ func (p *knownProfile) at(index int) float64 {
 func checkCandidate(m, base Mechanism, steps int64) []error {
 	var errs []error
 	if base == nil {
-		errs = append(errs, fieldErrorf("base", "must be set"))
+		errs = append(errs, FieldErrorf("base", "must be set"))
 	} else if err := base.Validate(); err != nil {
 		for _, fe := range FieldErrors(err) {
 			errs = append(errs, &FieldError{Field: "base." + fe.Field, Message: fe.Message})
 		}
 	} else if _, _, err := renyiParts(m.Name(), base); err != nil {
-		errs = append(errs, fieldErrorf("base", "%s has no Rényi divergence bound", base.Name()))
+		errs = append(errs, FieldErrorf("base", "%s has no Rényi divergence bound", base.Name()))
 	}
 	if steps < 1 {
-		errs = append(errs, fieldErrorf("steps", "must be at least 1, is %d", steps))
+		errs = append(errs, FieldErrorf("steps", "must be at least 1, is %d", steps))
 	}
 	return errs
 }

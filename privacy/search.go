@@ -55,7 +55,7 @@ func (l SearchLaw) Bound(candidates []Part, delta float64) (SearchBound, error) 
 		return SearchBound{}, err
 	}
 	if len(candidates) == 0 {
-		return SearchBound{}, fieldErrorf("candidates", "must not be empty")
+		return SearchBound{}, FieldErrorf("candidates", "must not be empty")
 	}
 	all, integers := make([]*searchCandidate, len(candidates)), false
 	for i, part := range candidates {
@@ -117,7 +117,7 @@ func (l SearchLaw) Guarantee(b SearchBound, delta float64) (Guarantee, error) {
 // check reports the orders.
 func (b SearchBound) check() error {
 	if !(b.Order > 1) || b.SecondOrder != 0 && !(b.SecondOrder >= 1) {
-		return fieldErrorf("order", "must be above 1, is %g (and %g)", b.Order, b.SecondOrder)
+		return FieldErrorf("order", "must be above 1, is %g (and %g)", b.Order, b.SecondOrder)
 	}
 	return nil
 }

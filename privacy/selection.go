@@ -50,7 +50,7 @@ func (m Selection) Adjacency() Adjacency { return m.Neighbours }
 func (m Selection) Validate() error {
 	err := errors.Join(checkPositive("epsilon", m.Epsilon), checkAdjacency(m.Neighbours))
 	if m.Name() == "selection" {
-		err = errors.Join(err, fieldErrorf("method", "unknown selection method %d", int(m.Method)))
+		err = errors.Join(err, FieldErrorf("method", "unknown selection method %d", int(m.Method)))
 	}
 	return err
 }

@@ -37,7 +37,7 @@ func (m SparseVector) Adjacency() Adjacency { return m.Neighbours }
 func (m SparseVector) Validate() error {
 	var errs []error
 	if m.Bound < 1 {
-		errs = append(errs, fieldErrorf("bound", "must be an integer of at least 1, is %d", m.Bound))
+		errs = append(errs, FieldErrorf("bound", "must be an integer of at least 1, is %d", m.Bound))
 	}
 	errs = append(errs, checkPositive("noise", m.Noise), checkAdjacency(m.Neighbours))
 	return errors.Join(errs...)

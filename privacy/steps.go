@@ -24,10 +24,10 @@ func Steps(datasetSize, batchSize, epochs int64) (int64, error) {
 		return 0, err
 	}
 	if epochs < 0 {
-		return 0, fieldErrorf("epochs", "must not be negative, is %d", epochs)
+		return 0, FieldErrorf("epochs", "must not be negative, is %d", epochs)
 	}
 	if epochs > math.MaxInt64/perEpoch {
-		return 0, fieldErrorf("epochs", "makes more steps than fit in 64 bits, is %d", epochs)
+		return 0, FieldErrorf("epochs", "makes more steps than fit in 64 bits, is %d", epochs)
 	}
 	return epochs * perEpoch, nil
 }
@@ -37,13 +37,13 @@ func Steps(datasetSize, batchSize, epochs int64) (int64, error) {
 func checkBatch(datasetSize, batchSize int64) error {
 	var errs []error
 	if datasetSize < 1 {
-		errs = append(errs, fieldErrorf("dataset_size", "must be at least 1, is %d", datasetSize))
+		errs = append(errs, FieldErrorf("dataset_size", "must be at least 1, is %d", datasetSize))
 	}
 	switch {
 	case batchSize < 1:
-		errs = append(errs, fieldErrorf("batch_size", "must be at least 1, is %d", batchSize))
+		errs = append(errs, FieldErrorf("batch_size", "must be at least 1, is %d", batchSize))
 	case datasetSize >= 1 && batchSize > datasetSize:
-		errs = append(errs, fieldErrorf("batch_size", "must not exceed the dataset size %d, is %d", datasetSize, batchSize))
+		errs = append(errs, FieldErrorf("batch_size", "must not exceed the dataset size %d, is %d", datasetSize, batchSize))
 	}
 	return errors.Join(errs...)
 }

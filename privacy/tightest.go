@@ -115,7 +115,7 @@ func (c *tightestCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 	if delta == 0 {
 		if c.pure == nil {
 			return Guarantee{}, errors.Join(checkSteps(steps),
-				fieldErrorf("delta", "must be positive: the mechanism has no pure-DP guarantee"))
+				FieldErrorf("delta", "must be positive: the mechanism has no pure-DP guarantee"))
 		}
 		return c.pure.Epsilon(steps, 0)
 	}

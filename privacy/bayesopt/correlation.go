@@ -6,6 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
+
+	"github.com/dpareto/dpareto/privacy"
 )
 
 // CorrelationGrid returns the values 1 − 10^{−j/4} for j = 1 to n, at which k_1 is tried: it
@@ -76,11 +78,11 @@ type CorrelationEstimate struct {
 func EstimateCorrelation(first, second mat.Matrix, kernel mat.Symmetric, noise float64, grid []float64) (CorrelationEstimate, error) {
 	err := checkPositive("noise", noise)
 	if len(grid) == 0 {
-		err = errors.Join(err, fieldErrorf("grid", "has no values"))
+		err = errors.Join(err, privacy.FieldErrorf("grid", "has no values"))
 	}
 	for _, k := range grid {
 		if !(k >= 0 && k < 1) {
-			err = errors.Join(err, fieldErrorf("grid", "values must lie in [0, 1), one is %g", k))
+			err = errors.Join(err, privacy.FieldErrorf("grid", "values must lie in [0, 1), one is %g", k))
 		}
 	}
 	if err != nil {

@@ -69,7 +69,7 @@ func (a Noisy) Validate() error {
 	}
 	for field, x := range map[string]float64{"difference": a.Difference, "information_gain": a.InformationGain} {
 		if !(x >= 0) || math.IsInf(x, 1) {
-			errs = append(errs, fieldErrorf(field, "must be finite and not negative, is %g", x))
+			errs = append(errs, privacy.FieldErrorf(field, "must be finite and not negative, is %g", x))
 		}
 	}
 	return errors.Join(errs...)
@@ -186,41 +186,37 @@ func (a Noisy) Statement() Statement {
 // rounds two values apart by that much, is ε-DP.
 func laplaceScale(sensitivity, epsilon float64) float64 { return sensitivity / (epsilon - 0x1p-39) }
 
-func fieldErrorf(field, format string, args ...any) error {
-	return &privacy.FieldError{Field: field, Message: fmt.Sprintf(format, args...)}
-}
-
 func checkPositive(field string, x float64) error {
 	if x > 0 && !math.IsInf(x, 1) {
 		return nil
 	}
-	return fieldErrorf(field, "must be positive and finite, is %g", x)
+	return privacy.FieldErrorf(field, "must be positive and finite, is %g", x)
 }
 
 func checkCount(field string, n int64) error {
 	if n >= 1 {
 		return nil
 	}
-	return fieldErrorf(field, "must be at least 1, is %d", n)
+	return privacy.FieldErrorf(field, "must be at least 1, is %d", n)
 }
 
 func checkEpsilon(epsilon float64) error {
 	if epsilon >= 0x1p-30 && !math.IsInf(epsilon, 1) {
 		return nil
 	}
-	return fieldErrorf("epsilon", "must be at least 2⁻³⁰ and finite, is %g", epsilon)
+	return privacy.FieldErrorf("epsilon", "must be at least 2⁻³⁰ and finite, is %g", epsilon)
 }
 
 func checkDelta(delta float64) error {
 	if delta > 0 && delta < 1 {
 		return nil
 	}
-	return fieldErrorf("delta", "must lie strictly between 0 and 1, is %g", delta)
+	return privacy.FieldErrorf("delta", "must lie strictly between 0 and 1, is %g", delta)
 }
 
 func checkCorrelation(k float64) error {
 	if k >= 0 && k <= 1 {
 		return nil
 	}
-	return fieldErrorf("correlation", "must lie in [0, 1], is %g", k)
+	return privacy.FieldErrorf("correlation", "must lie in [0, 1], is %g", k)
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/dpareto/dpareto/privacy"
 )
 
 // Process is the posterior of a Gaussian process with mean 0 over finitely many candidates.
@@ -70,7 +72,7 @@ func (a Noisy) Search(ctx context.Context, kernel mat.Symmetric, evaluate func(c
 	}
 	for i := range n {
 		if math.Abs(kernel.At(i, i)-1) > 1e-9 {
-			return nil, 0, fieldErrorf("kernel", "must be 1 on the diagonal, is %g at %d", kernel.At(i, i), i)
+			return nil, 0, privacy.FieldErrorf("kernel", "must be 1 on the diagonal, is %g at %d", kernel.At(i, i), i)
 		}
 	}
 	posterior, best = NewProcess(kernel, a.Noise), math.Inf(-1)
@@ -87,7 +89,7 @@ func (a Noisy) Search(ctx context.Context, kernel mat.Symmetric, evaluate func(c
 		}
 		value, err := evaluate(ctx, next)
 		if err == nil && (math.IsNaN(value) || math.IsInf(value, 0)) {
-			err = fieldErrorf("utility", "of candidate %d is %g", next, value)
+			err = privacy.FieldErrorf("utility", "of candidate %d is %g", next, value)
 		}
 		if err != nil {
 			return nil, 0, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/selection"
 )
@@ -15,11 +16,11 @@ import (
 func (a Noisy) ReleaseCandidate(source *noise.Source, means []float64) (int, Statement, error) {
 	s, err := a.Scales()
 	if int64(len(means)) != a.Candidates {
-		err = errors.Join(err, fieldErrorf("means", "are %d, of %d candidates", len(means), a.Candidates))
+		err = errors.Join(err, privacy.FieldErrorf("means", "are %d, of %d candidates", len(means), a.Candidates))
 	}
 	for i, mean := range means {
 		if math.IsNaN(mean) || math.IsInf(mean, 0) {
-			err = errors.Join(err, fieldErrorf("means", "must be finite, number %d is %g", i, mean))
+			err = errors.Join(err, privacy.FieldErrorf("means", "must be finite, number %d is %g", i, mean))
 		}
 	}
 	if err != nil {
@@ -45,5 +46,5 @@ func checkBest(best float64) error {
 	if math.Abs(best) <= 0x1p300 {
 		return nil
 	}
-	return fieldErrorf("best", "must be finite and at most 2³⁰⁰ in magnitude, is %g", best)
+	return privacy.FieldErrorf("best", "must be finite and at most 2³⁰⁰ in magnitude, is %g", best)
 }

@@ -36,7 +36,7 @@ func (a Ridge) Validate() error {
 	err := errors.Join(checkCount("records", a.Records), checkEpsilon(a.Epsilon), checkPositive("range", a.Range),
 		checkPositive("lipschitz", a.Lipschitz), checkPositive("least", a.Least), checkPositive("most", a.Most))
 	if a.Least > a.Most {
-		err = errors.Join(err, fieldErrorf("most", "must be at least %g, is %g", a.Least, a.Most))
+		err = errors.Join(err, privacy.FieldErrorf("most", "must be at least %g, is %g", a.Least, a.Most))
 	}
 	return err
 }

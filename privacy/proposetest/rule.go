@@ -61,7 +61,7 @@ func (r Rule) String() string {
 func (r Rule) Epsilon(epsilon float64, rounds int64, delta float64) (float64, error) {
 	err := errors.Join(checkPositive("epsilon", epsilon), checkDelta(delta))
 	if rounds < 1 {
-		err = errors.Join(err, fieldErrorf("rounds", "must be at least 1, is %d", rounds))
+		err = errors.Join(err, privacy.FieldErrorf("rounds", "must be at least 1, is %d", rounds))
 	}
 	if err != nil {
 		return 0, err
@@ -143,20 +143,16 @@ func rounds(budget float64, cost func(int64) (float64, error)) (int64, error) {
 	return int64(sort.Search(int(hi), func(i int) bool { return exceeds(int64(i) + 1) })), nil
 }
 
-func fieldErrorf(field, format string, args ...any) error {
-	return &privacy.FieldError{Field: field, Message: fmt.Sprintf(format, args...)}
-}
-
 func checkPositive(field string, x float64) error {
 	if x > 0 && !math.IsInf(x, 1) {
 		return nil
 	}
-	return fieldErrorf(field, "must be positive and finite, is %g", x)
+	return privacy.FieldErrorf(field, "must be positive and finite, is %g", x)
 }
 
 func checkDelta(delta float64) error {
 	if delta >= 0 && delta < 1 {
 		return nil
 	}
-	return fieldErrorf("delta", "must lie in [0, 1), is %g", delta)
+	return privacy.FieldErrorf("delta", "must lie in [0, 1), is %g", delta)
 }

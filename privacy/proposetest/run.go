@@ -78,11 +78,11 @@ func (t Tuning) Run(noise Noise, utilities []float64) (*Result, error) {
 		return nil, err
 	}
 	if t.Default >= len(utilities) {
-		return nil, fieldErrorf("default", "is %d, of %d candidates", t.Default, len(utilities))
+		return nil, privacy.FieldErrorf("default", "is %d, of %d candidates", t.Default, len(utilities))
 	}
 	for s, u := range utilities {
 		if !(u >= 0 && u <= 1) {
-			return nil, fieldErrorf("utilities", "must lie in [0, 1], number %d is %g", s, u)
+			return nil, privacy.FieldErrorf("utilities", "must lie in [0, 1], number %d is %g", s, u)
 		}
 	}
 	result := t.search(noise, utilities)

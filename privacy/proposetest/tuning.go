@@ -36,28 +36,28 @@ type Tuning struct {
 func (t Tuning) Validate() error {
 	errs := []error{checkPositive("epsilon", t.Epsilon), checkDelta(t.Delta)}
 	if t.Epsilon > 0 && t.Epsilon < 0x1p-20 {
-		errs = append(errs, fieldErrorf("epsilon", "must be at least 2⁻²⁰, is %g", t.Epsilon))
+		errs = append(errs, privacy.FieldErrorf("epsilon", "must be at least 2⁻²⁰, is %g", t.Epsilon))
 	}
 	if t.Parts < 2 || t.Parts > 1<<20 {
-		errs = append(errs, fieldErrorf("parts", "must lie between 2 and 2²⁰, is %d", t.Parts))
+		errs = append(errs, privacy.FieldErrorf("parts", "must lie between 2 and 2²⁰, is %d", t.Parts))
 	}
 	if !(t.Lower >= 0 && t.Lower < 1) {
-		errs = append(errs, fieldErrorf("lower", "must lie in [0, 1), is %g", t.Lower))
+		errs = append(errs, privacy.FieldErrorf("lower", "must lie in [0, 1), is %g", t.Lower))
 	}
 	switch {
 	case !(t.Granularity > 0 && t.Granularity < 1):
-		errs = append(errs, fieldErrorf("granularity", "must lie strictly between 0 and 1, is %g", t.Granularity))
+		errs = append(errs, privacy.FieldErrorf("granularity", "must lie strictly between 0 and 1, is %g", t.Granularity))
 	case (1-t.Lower)/t.Granularity > mostRounds:
-		errs = append(errs, fieldErrorf("granularity", "must be at least 2⁻³⁰ of 1 − lower, is %g", t.Granularity))
+		errs = append(errs, privacy.FieldErrorf("granularity", "must be at least 2⁻³⁰ of 1 − lower, is %g", t.Granularity))
 	}
 	if t.Cap < 0 {
-		errs = append(errs, fieldErrorf("cap", "must not be negative, is %d", t.Cap))
+		errs = append(errs, privacy.FieldErrorf("cap", "must not be negative, is %d", t.Cap))
 	}
 	if t.Default < 0 {
-		errs = append(errs, fieldErrorf("default", "must not be negative, is %d", t.Default))
+		errs = append(errs, privacy.FieldErrorf("default", "must not be negative, is %d", t.Default))
 	}
 	if t.Neighbours != privacy.AddRemove && t.Neighbours != privacy.ReplaceOne {
-		errs = append(errs, fieldErrorf("adjacency", "must be %s or %s, is %s", privacy.AddRemove, privacy.ReplaceOne, t.Neighbours))
+		errs = append(errs, privacy.FieldErrorf("adjacency", "must be %s or %s, is %s", privacy.AddRemove, privacy.ReplaceOne, t.Neighbours))
 	}
 	return errors.Join(errs...)
 }
@@ -97,7 +97,7 @@ func (t Tuning) Plan(budget float64) (Tuning, error) {
 		return t, err
 	}
 	if most == 0 {
-		return t, fieldErrorf("budget", "%g does not pay for a round of epsilon %g", budget, t.Epsilon)
+		return t, privacy.FieldErrorf("budget", "%g does not pay for a round of epsilon %g", budget, t.Epsilon)
 	}
 	t.Cap = min(most, t.MostRounds())
 	return t, nil
@@ -124,7 +124,7 @@ func (t Tuning) Guarantee() (privacy.Guarantee, error) {
 func (t Tuning) ValidationGuarantee(n int64) (privacy.Guarantee, error) {
 	err := t.Validate()
 	if n < 1 {
-		err = errors.Join(err, fieldErrorf("records", "must be at least 1, is %d", n))
+		err = errors.Join(err, privacy.FieldErrorf("records", "must be at least 1, is %d", n))
 	}
 	if err != nil {
 		return privacy.Guarantee{}, err

@@ -167,11 +167,11 @@ func ExpectedLossBound(n int, sensitivity, epsilon float64) float64 {
 func check(utilities []float64, sensitivity, epsilon float64) error {
 	var errs []error
 	if len(utilities) == 0 {
-		errs = append(errs, fieldErrorf("utilities", "there is no candidate"))
+		errs = append(errs, privacy.FieldErrorf("utilities", "there is no candidate"))
 	}
 	for i, u := range utilities {
 		if math.IsNaN(u) || math.IsInf(u, 0) {
-			errs = append(errs, fieldErrorf(fmt.Sprintf("utilities[%d]", i), "must be finite, is %g", u))
+			errs = append(errs, privacy.FieldErrorf(fmt.Sprintf("utilities[%d]", i), "must be finite, is %g", u))
 		}
 	}
 	for _, p := range []struct {
@@ -179,7 +179,7 @@ func check(utilities []float64, sensitivity, epsilon float64) error {
 		value float64
 	}{{"sensitivity", sensitivity}, {"epsilon", epsilon}} {
 		if !(p.value > 0) || math.IsInf(p.value, 1) {
-			errs = append(errs, fieldErrorf(p.field, "must be positive and finite, is %g", p.value))
+			errs = append(errs, privacy.FieldErrorf(p.field, "must be positive and finite, is %g", p.value))
 		}
 	}
 	return errors.Join(errs...)
@@ -189,23 +189,19 @@ func check(utilities []float64, sensitivity, epsilon float64) error {
 func checkGrid(utilities []float64, sensitivity, epsilon float64) error {
 	const largest = 0x1p400
 	if epsilon < 0x1p-40 || epsilon > 0x1p40 {
-		return fieldErrorf("epsilon", "must lie in [2^-40, 2^40] for noise on a grid, is %g", epsilon)
+		return privacy.FieldErrorf("epsilon", "must lie in [2^-40, 2^40] for noise on a grid, is %g", epsilon)
 	}
 	if scale := 2 * sensitivity / epsilon; scale < 1/largest || scale > largest {
-		return fieldErrorf("sensitivity", "twice its ratio to epsilon must lie in [2^-400, 2^400] for noise on a grid, is %g", scale)
+		return privacy.FieldErrorf("sensitivity", "twice its ratio to epsilon must lie in [2^-400, 2^400] for noise on a grid, is %g", scale)
 	}
 	for i, u := range utilities {
 		if math.Abs(u) > largest {
-			return fieldErrorf(fmt.Sprintf("utilities[%d]", i), "must lie in [-2^400, 2^400] for noise on a grid, is %g", u)
+			return privacy.FieldErrorf(fmt.Sprintf("utilities[%d]", i), "must lie in [-2^400, 2^400] for noise on a grid, is %g", u)
 		}
 	}
 	return nil
 }
 
 func errUnknownMethod(method privacy.SelectionMethod) error {
-	return fieldErrorf("method", "unknown selection method %d", int(method))
-}
-
-func fieldErrorf(field, format string, args ...any) error {
-	return &privacy.FieldError{Field: field, Message: fmt.Sprintf(format, args...)}
+	return privacy.FieldErrorf("method", "unknown selection method %d", int(method))
 }

@@ -1,7 +1,6 @@
 package stopping
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/dpareto/dpareto/privacy"
@@ -49,10 +48,6 @@ func checkShare(q float64) {
 	}
 }
 
-func fieldErrorf(field, format string, args ...any) error {
-	return &privacy.FieldError{Field: field, Message: fmt.Sprintf(format, args...)}
-}
-
 // Poisson is the Poisson law (Papernot and Steinke, 2022, Theorem 6). K can be 0, with
 // probability e^−Mean: then nothing is released but that.
 type Poisson struct {
@@ -62,7 +57,7 @@ type Poisson struct {
 // Validate reports the field "mean".
 func (p Poisson) Validate() error {
 	if !(p.Mean > 0) || math.IsInf(p.Mean, 1) {
-		return fieldErrorf("mean", "must be positive and finite, is %g", p.Mean)
+		return privacy.FieldErrorf("mean", "must be positive and finite, is %g", p.Mean)
 	}
 	return nil
 }
@@ -92,7 +87,7 @@ func (p Poisson) Draw(src *noise.Source) (int64, error) {
 		return 0, err
 	}
 	if p.Mean > MaxMean {
-		return 0, fieldErrorf("mean", "must be at most %g to draw candidates, is %g", float64(MaxMean), p.Mean)
+		return 0, privacy.FieldErrorf("mean", "must be at most %g to draw candidates, is %g", float64(MaxMean), p.Mean)
 	}
 	var k int64
 	rest := p.Mean

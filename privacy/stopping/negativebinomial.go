@@ -27,10 +27,10 @@ const nearZero = 1e-16
 func (n TruncatedNegativeBinomial) Validate() error {
 	var errs []error
 	if !(n.Eta > -1) || math.IsInf(n.Eta, 1) {
-		errs = append(errs, fieldErrorf("eta", "must be above -1 and finite, is %g", n.Eta))
+		errs = append(errs, privacy.FieldErrorf("eta", "must be above -1 and finite, is %g", n.Eta))
 	}
 	if !(n.Gamma > 0 && n.Gamma < 1) {
-		errs = append(errs, fieldErrorf("gamma", "must lie strictly between 0 and 1, is %g", n.Gamma))
+		errs = append(errs, privacy.FieldErrorf("gamma", "must lie strictly between 0 and 1, is %g", n.Gamma))
 	}
 	return errors.Join(errs...)
 }
@@ -83,10 +83,10 @@ func (n TruncatedNegativeBinomial) Draw(src *noise.Source) (int64, error) {
 		return 0, err
 	}
 	if mean := n.MeanRuns(); !(mean <= MaxMean) {
-		return 0, fieldErrorf("gamma", "the mean must be at most %g to draw candidates, is %g", float64(MaxMean), mean)
+		return 0, privacy.FieldErrorf("gamma", "the mean must be at most %g to draw candidates, is %g", float64(MaxMean), mean)
 	}
 	if n.Eta > MaxMean {
-		return 0, fieldErrorf("eta", "must be at most %g to draw candidates, is %g", float64(MaxMean), n.Eta)
+		return 0, privacy.FieldErrorf("eta", "must be at most %g to draw candidates, is %g", float64(MaxMean), n.Eta)
 	}
 	draw := n.fromTrials
 	if n.Eta < -0.1 {
