@@ -48,6 +48,25 @@ func TestGaussianEpsilon(t *testing.T) {
 		if got := gaussianMu(tc.eps, math.Log(tc.delta)); relErr(got, tc.mu) > 1e-9 {
 			t.Errorf("eps %g, delta %g: mu %.10g, want %.10g", tc.eps, tc.delta, got, tc.mu)
 		}
+		got, err := GaussianMu(tc.eps, tc.delta)
+		if err != nil || relErr(got, tc.mu) > 1e-9 {
+			t.Errorf("eps %g, delta %g: GaussianMu %.10g, %v, want %.10g", tc.eps, tc.delta, got, err, tc.mu)
+		}
+		if back := gaussianEpsilon(got, math.Log(tc.delta)); back > tc.eps {
+			t.Errorf("eps %g, delta %g: epsilon of mu is %.17g", tc.eps, tc.delta, back)
+		}
+	}
+}
+
+func TestGaussianMuErrors(t *testing.T) {
+	for _, tc := range []struct {
+		eps, delta float64
+		field      string
+	}{{0, 1e-5, "epsilon"}, {math.NaN(), 1e-5, "epsilon"}, {math.Inf(1), 1e-5, "epsilon"}, {1, 0, "delta"}, {1, 1, "delta"}} {
+		_, err := GaussianMu(tc.eps, tc.delta)
+		if fields := FieldErrors(err); len(fields) != 1 || fields[0].Field != tc.field {
+			t.Errorf("(%g, %g): %v, want an error for %s", tc.eps, tc.delta, err, tc.field)
+		}
 	}
 }
 

@@ -1,6 +1,9 @@
 package privacy
 
-import "math"
+import (
+	"errors"
+	"math"
+)
 
 // logSqrt2Pi is log √(2π).
 const logSqrt2Pi = 0.918938533204672741780329736405617639861
@@ -111,6 +114,17 @@ func gaussianEpsilon(mu, logDelta float64) float64 {
 		epsilon = math.Max(0, next)
 	}
 	return epsilon
+}
+
+// GaussianMu returns the largest μ for which μ-Gaussian DP is (epsilon, delta)-DP, to a
+// relative precision of about 1e-12, from below (Balle and Wang, "Improving the Gaussian
+// mechanism for differential privacy", 2018, Theorem 8). The errors are FieldErrors for
+// "epsilon", positive and finite, and "delta", in (0, 1).
+func GaussianMu(epsilon, delta float64) (float64, error) {
+	if err := errors.Join(checkPositive("epsilon", epsilon), checkDelta(delta)); err != nil {
+		return 0, err
+	}
+	return gaussianMu(epsilon, math.Log(delta)) * (1 - 1e-12), nil
 }
 
 // gaussianMu returns the largest μ with δ(epsilon) <= e^logDelta for the pair of

@@ -1,64 +1,18 @@
 package transcript
 
 import (
-	"errors"
 	"math"
 
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 )
 
-// Mu returns the largest μ for which μ-Gaussian DP is (epsilon, delta)-DP, to a relative
-// precision of 1e-13, from below (Balle and Wang, "Improving the Gaussian mechanism for
-// differential privacy", 2018, Theorem 8). The errors are privacy.FieldErrors for
-// "epsilon", positive and finite, and "delta", in (0, 1).
-func Mu(epsilon, delta float64) (float64, error) {
-	if err := checkBudget(epsilon, delta); err != nil {
-		return 0, err
-	}
-	sigma, _, err := privacy.CalibrateNoise(privacy.GDP{}, func(sigma float64) privacy.Mechanism {
-		return privacy.Gaussian{Sensitivity: 1, Sigma: sigma, Neighbours: privacy.ReplaceOne}
-	}, 1, epsilon, delta)
-	if err != nil {
-		return 0, err
-	}
-	lo := 1 / sigma
-	hi := lo * (1 + 1e-8)
-	for range 20 {
-		mid := lo + (hi-lo)/2
-		g, err := privacy.Epsilon(privacy.GDP{}, privacy.Gaussian{Sensitivity: mid, Sigma: 1, Neighbours: privacy.ReplaceOne}, 1, delta)
-		if err != nil {
-			return 0, err
-		}
-		if g.Epsilon <= epsilon {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return lo, nil
-}
-
-// fieldEpsilon is the field of errors about ε.
-const fieldEpsilon = "epsilon"
-
-func checkBudget(epsilon, delta float64) error {
-	var errs []error
-	if !(epsilon > 0) || math.IsInf(epsilon, 1) {
-		errs = append(errs, &privacy.FieldError{Field: fieldEpsilon, Message: "must be positive and finite"})
-	}
-	if !(delta > 0 && delta < 1) {
-		errs = append(errs, &privacy.FieldError{Field: "delta", Message: "must be in (0, 1)"})
-	}
-	return errors.Join(errs...)
-}
-
 // Noise returns the standard deviation σ = √N/(m·μ) of Gaussian noise with which N =
 // values averages of numbers in [0, 1] over m = records are (epsilon, delta)-DP together
 // when one record is replaced. Both numbers must be at least 1. The errors are those of
-// [Mu].
+// [privacy.GaussianMu].
 func Noise(records, values int64, epsilon, delta float64) (float64, error) {
-	mu, err := Mu(epsilon, delta)
+	mu, err := privacy.GaussianMu(epsilon, delta)
 	return math.Sqrt(float64(values)) / (float64(records) * mu), err
 }
 
@@ -70,14 +24,14 @@ func ReleaseNoise(records, values int64, epsilon, delta float64) (float64, error
 	if err != nil {
 		return 0, err
 	}
-	mu, err := Mu(epsilon, delta-float64(values)*noise.GaussianDelta(1/float64(records), sigma))
+	mu, err := privacy.GaussianMu(epsilon, delta-float64(values)*noise.GaussianDelta(1/float64(records), sigma))
 	if err != nil {
 		return 0, err
 	}
 	// A grid is at most 2⁻⁴⁰σ, and σ may grow over a power of two by what it adds.
 	sigma = root / (float64(records) * (mu - root*0x1p-39))
 	if !(sigma > 0) {
-		return 0, &privacy.FieldError{Field: fieldEpsilon, Message: "is too small for so many values"}
+		return 0, privacy.FieldErrorf("epsilon", "is too small for so many values")
 	}
 	return sigma, nil
 }

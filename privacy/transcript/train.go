@@ -34,11 +34,11 @@ const MaxOrder = 1 << 14
 // cost within (epsilon, delta)-DP, and its budget: the order α that maximises budget/cost
 // among some 80 candidates, integers and others. cost returns the divergence of a typical
 // trial; where it returns an error the order is passed over. It must not depend on the
-// data: the order has to be fixed before the first trial. Errors are those of [Mu], a
+// data: the order has to be fixed before the first trial. Errors are those of [privacy.GaussianMu], a
 // privacy.FieldError for an "epsilon" that is too small, and the last one of cost if no
 // order is without.
 func Order(epsilon, delta float64, cost func(order float64) (float64, error)) (order, budget float64, err error) {
-	if err := checkBudget(epsilon, delta); err != nil {
+	if _, err := privacy.GaussianMu(epsilon, delta); err != nil { // it checks both
 		return 0, 0, err
 	}
 	scale := -math.Log(delta) / epsilon
@@ -66,7 +66,7 @@ func Order(epsilon, delta float64, cost func(order float64) (float64, error)) (o
 	}
 	switch {
 	case best == 0 && last == nil:
-		return 0, 0, &privacy.FieldError{Field: fieldEpsilon, Message: "is too small for a Rényi filter"}
+		return 0, 0, privacy.FieldErrorf("epsilon", "is too small for a Rényi filter")
 	case best == 0:
 		return 0, 0, last
 	}
