@@ -236,28 +236,29 @@ func TestContraction(t *testing.T) {
 	}
 }
 
-// Publishing all of 34 trials on each level of ε, against one trial without tuning:
-// independent computation, for Gaussian mechanisms with (ε, 1e-5) at 8 levels 0.1, ..., 10
-// and 4 levels up to 0.8 with a factor of 2.
+// levels returns 8 levels of ε, 0.1, 0.2, ..., 6.4, 10, or the first of them.
+func levels(n int) []float64 { return []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10}[:n] }
+
+// Of every level of ε one trial is published: the only one, or the best of a random search
+// with 34 trials on average, or all of 34. Trials are Gaussian mechanisms with (ε, 1e-5);
+// totals are at δ = 1e-5, by an independent computation in Python of the exact profile and
+// of the closed form of totalOfSearches.
 func TestLevels(t *testing.T) {
-	levels := func(n int) []float64 {
-		var all []float64
-		for i := range n {
-			all = append(all, 0.1*math.Pow(2, float64(i)))
-		}
-		if n == 8 {
-			all[7] = 10
-		}
-		return all
-	}
 	for _, tt := range []struct {
-		n                     int
-		naive, single         float64
-		naiveUnit, singleUnit float64
-	}{{8, 178, 13.8, 1, 0.1}, {4, 7.04, 0.955, 0.01, 0.001}} {
+		n                        int
+		single, naive            float64
+		singleUnit, naiveUnit    float64
+		logarithmic, geometric   float64 // random searches, η = 0 and 1
+		logarithmicU, geometricU float64
+	}{
+		{8, 13.8, 178, 0.1, 1, 38.460, 45.531, 1e-3, 1e-3},
+		{4, 0.955, 7.04, 0.001, 0.01, 3.0582, 3.9222, 1e-4, 1e-4},
+	} {
+		var mus []float64
 		squares := 0.0
 		for _, e := range levels(tt.n) {
 			mu := mustMu(t, e, 1e-5)
+			mus = append(mus, mu)
 			squares += mu * mu
 		}
 		if got := gaussianEpsilon(t, math.Sqrt(34*squares)); !roundsTo(got, tt.naive, tt.naiveUnit) {
@@ -266,6 +267,24 @@ func TestLevels(t *testing.T) {
 		if got := gaussianEpsilon(t, math.Sqrt(squares)); !roundsTo(got, tt.single, tt.singleUnit) {
 			t.Errorf("%d levels, one trial each: ε = %.5g, want %g", tt.n, got, tt.single)
 		}
+		for eta, want := range map[float64][2]float64{0: {tt.logarithmic, tt.logarithmicU}, 1: {tt.geometric, tt.geometricU}} {
+			total, closed := totalOfSearches(t, mus, eta, 34, 1e-5)
+			// The orders of RDP are a grid.
+			if !roundsTo(closed, want[0], want[1]) || !(total >= closed*(1-1e-6) && total <= closed*1.001) {
+				t.Errorf("%d levels, searches with η = %g: ε = %.6g, closed form %.6g, want %g", tt.n, eta, total, closed, want[0])
+			}
+		}
+	}
+	// Test records, 10⁴ of them, by noise of 0.005: eight searches that each publish one noisy
+	// value cost less than all 272 values do. At δ = 1e-6.
+	mus := make([]float64, 8)
+	for i := range mus {
+		mus[i] = 1 / (1e4 * 0.005)
+	}
+	total, closed := totalOfSearches(t, mus, 0, 34, 1e-6)
+	all, err := TestEpsilon(10_000, 272, 0.005, 1e-6)
+	if err != nil || !roundsTo(closed, 0.995, 1e-3) || !(total >= closed*(1-1e-6) && total <= closed*1.001) || !roundsTo(all, 1.43, 0.01) {
+		t.Errorf("test records: ε = %.5g, closed form %.5g, want 0.995; of all values %.5g, want 1.43, %v", total, closed, all, err)
 	}
 }
 
@@ -388,4 +407,37 @@ func TestAudit(t *testing.T) {
 			Event: event(noise.Seeded(1), 1), Broken: event(noise.Seeded(2), 0.4),
 		}.Check(t)
 	}
+}
+
+// totalOfSearches returns ε at δ of one random search (Papernot and Steinke, "Hyperparameter
+// tuning with Rényi differential privacy", 2022, Theorem 2) on each level, whose candidate is
+// μ-Gaussian DP: the divergences of the searches at one order are added, and the order is
+// the best for their sum. It also returns the same by the closed form for ρ(α) = αμ²/2,
+//
+//	Σ [αμ²/2 + (1+η)((λ̂−1)μ²/2 + log(1/γ)/λ̂) + log E[K]/(α−1)],  λ̂ = max(1, √(2·log(1/γ))/μ).
+func totalOfSearches(t *testing.T, mus []float64, eta, mean, delta float64) (total, closed float64) {
+	t.Helper()
+	gamma, err := privacy.SelectionGamma(eta, mean)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fixed, squares := 0.0, 0.0
+	searches := make(privacy.Composition, len(mus))
+	for i, mu := range mus {
+		base := privacy.Gaussian{Sensitivity: mu, Sigma: 1, Neighbours: privacy.ReplaceOne}
+		searches[i] = privacy.Part{Mechanism: privacy.RepeatedSelection{Base: base, Steps: 1, Eta: eta, Gamma: gamma}, Count: 1}
+		second := math.Max(1, math.Sqrt(-2*math.Log(gamma))/mu)
+		fixed += (1 + eta) * ((second-1)*mu*mu/2 - math.Log(gamma)/second)
+		squares += mu * mu
+	}
+	g, err := privacy.Epsilon(privacy.RDP{}, searches, 1, delta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed = math.Inf(1)
+	for order := 1.01; order < 1e4; order = 1 + (order-1)*1.001 {
+		rho := order*squares/2 + fixed + float64(len(mus))*math.Log(mean)/(order-1)
+		closed = math.Min(closed, privacy.Improved.Epsilon(order, rho, delta))
+	}
+	return g.Epsilon, closed
 }
