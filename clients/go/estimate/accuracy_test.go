@@ -28,7 +28,7 @@ func paperNoise(dim int, seed uint64, r int) []float64 {
 }
 
 // accuracyDraws is the number of draws of the comparisons.
-var accuracyDraws = 2
+var accuracyDraws = 1
 
 // accuracy is what a comparison of methods found.
 type accuracy struct {
@@ -186,8 +186,8 @@ func TestAccuracyAdult(t *testing.T) {
 	examples, _ := adult(t)
 	least := improvement{100, 400}
 	if accuracyDraws < 10 {
-		// The mean of few draws of so much noise is no curve to speak of.
-		testAccuracy(t, examples, least, improvement{50, 300}, least)
+		// One draw of so much noise is no mean to speak of.
+		testAccuracy(t, examples, least, improvement{50, 250}, least)
 		return
 	}
 	testAccuracy(t, examples, least, improvement{100, 400}, least)
@@ -202,7 +202,7 @@ func TestAdultIndependently(t *testing.T) {
 		Risk: linear.Risk{Examples: train, Loss: linear.Logistic{}}, HeldOut: test,
 		Regularization: 1e-6, Rule: privacy.RankOne, Split: 0.02,
 	}
-	e, err := New(t.Context(), p, Options{Lower: 0.05, Upper: 1})
+	e, err := New(t.Context(), p, Options{Lower: 0.05, Upper: 1, Draws: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func TestQuadraticMean(t *testing.T) {
 func TestControlVariate(t *testing.T) {
 	p := Problem{Risk: linear.Risk{Examples: normal(t, 10000, 20, 1, 1), Loss: linear.Logistic{}}, Regularization: 1e-6}
 	epsilons := []float64{0.1, 0.25, 1}
-	const draws = 60
+	const draws = 36
 	o := Options{Method: MethodNewton, Lower: 0.1, Upper: 1, Draws: draws, Seed: 1}
 	e, err := New(t.Context(), p, o)
 	if err != nil {
