@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
 // The choice has the law of the exponential mechanism, and the maximum that of Laplace
@@ -71,5 +72,52 @@ func TestNoisyReleaseErrors(t *testing.T) {
 	}
 	if _, _, err := a.ReleaseMaximum(noise.Seeded(1), 0); err == nil {
 		t.Error("no ε")
+	}
+}
+
+// Both releases of Algorithm 1 are audited where its assumption holds: on posterior means,
+// and on maxima, that are as far apart as the corrected sensitivities allow.
+func TestNoisyAudit(t *testing.T) {
+	a := Noisy{Candidates: 2, Evaluations: 10, Epsilon: 1, Delta: 0.05, Noise: 0.1, Correlation: 0.99, InformationGain: 5}
+	s, err := a.Scales()
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := a
+	broken.Epsilon = 2
+	source := noise.Seeded(10)
+	// The first candidate is chosen rarely, and e^−ε as often when both means move.
+	candidate := func(a Noisy) func(bool) bool {
+		const handicap = 4
+		first, second := []float64{-handicap * s.ChoiceSensitivity, 0}, []float64{-(handicap + 1) * s.ChoiceSensitivity, s.ChoiceSensitivity}
+		return func(isSecond bool) bool {
+			means := first
+			if isSecond {
+				means = second
+			}
+			chosen, _, err := a.ReleaseCandidate(source, means)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return chosen == 0
+		}
+	}
+	maximum := func(a Noisy) func(bool) bool {
+		return func(isSecond bool) bool {
+			best := 0.0
+			if isSecond {
+				best = s.MaximumSensitivity
+			}
+			released, _, err := a.ReleaseMaximum(source, best)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return released < 0
+		}
+	}
+	for name, event := range map[string]func(Noisy) func(bool) bool{"candidate": candidate, "maximum": maximum} {
+		t.Run(name, func(t *testing.T) {
+			privacytest.Audit{Epsilon: a.Epsilon, Runs: 100_000, Power: 0.8, Event: event(a), Broken: event(broken)}.Check(t)
+		})
 	}
 }
