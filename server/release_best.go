@@ -14,6 +14,7 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/selection"
+	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
@@ -186,7 +187,7 @@ func (s *Server) bestOfFixed(ctx context.Context, id string, want bestRequest, e
 	if _, err := s.affordable(ctx, d.release.GetLedger(), d.field, guarantee); err != nil {
 		return nil, err
 	}
-	selected, err := selection.PermuteAndFlip(s.entropy, utilities, sensitivity(f.records), epsilon)
+	selected, err := selection.PermuteAndFlip(s.entropy, utilities, transcript.Sensitivity(f.records), epsilon)
 	if err != nil {
 		return nil, invalid.Field("epsilon", "%v", err)
 	}

@@ -25,10 +25,6 @@ const (
 	warnLargeLedgerDelta = "LARGE_DELTA"
 )
 
-// rounding bounds what arithmetic in float64 adds to the difference of two averages of
-// numbers in [0, 1], the trainer's own included.
-const rounding = 1e-12
-
 // fixedResults are the results of a complete study whose configurations and their number
 // were fixed before any result was seen.
 type fixedResults struct {
@@ -191,10 +187,6 @@ func (f *fixedResults) mean(c *configuration, objective int) float64 {
 	}
 	return sum / runs
 }
-
-// sensitivity returns by how much the mean of a metric changes at most if one of so many
-// test records is replaced.
-func sensitivity(records int64) float64 { return 1/float64(records) + rounding }
 
 // assumptions says what a guarantee of metrics rests on.
 func (f *fixedResults) assumptions(metrics ...string) []string {

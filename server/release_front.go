@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -13,6 +12,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest"
@@ -164,38 +164,13 @@ func (s *Server) frontOfFixed(ctx context.Context, id string, epsilon, delta flo
 }
 
 // frontNoise returns the standard deviation with which so many values, averages over records,
-// are (ε, δ)-DP together: one record changes each by 1/records, and so all of them by
-// √values/records in Euclidean norm. The calibration is that of Gaussian differential
-// privacy, exact, with what the grid of the noise adds (see package noise).
+// are (ε, δ)-DP together.
 func frontNoise(values int, records int64, epsilon, delta float64) (float64, error) {
-	one, root := sensitivity(records), math.Sqrt(float64(values))
-	calibrated := func(delta float64) (float64, error) {
-		multiplier, _, err := privacy.CalibrateNoise(privacy.GDP{}, func(noise float64) privacy.Mechanism {
-			return privacy.Gaussian{Sensitivity: 1, Sigma: noise, Neighbours: privacy.ReplaceOne}
-		}, 1, epsilon, delta)
-		if err != nil {
-			return 0, invalid.Field("epsilon", "%v", err)
-		}
-		sigma := multiplier * root * one
-		for range 100 {
-			enough := multiplier * root * noise.Sensitivity(one, sigma)
-			if sigma >= enough {
-				return sigma, nil
-			}
-			sigma = enough * (1 + 1e-12)
-		}
-		return 0, invalid.Field("epsilon", "is too small for %d values", values)
+	sigma, err := transcript.ReleaseNoise(records, int64(values), epsilon, delta)
+	if fields := privacy.FieldErrors(err); len(fields) > 0 {
+		return 0, invalid.Field(fields[0].Field, "%s", fields[0].Message)
 	}
-	sigma, err := calibrated(delta)
-	if err != nil {
-		return 0, err
-	}
-	// Twice what the grid adds to δ, so that what it adds at the larger noise is covered.
-	surcharge := 2 * float64(values) * noise.GaussianDelta(one, sigma)
-	if !(surcharge < delta/2) {
-		return 0, invalid.Field("delta", "must exceed %g, which the grid of the noise takes", 2*surcharge)
-	}
-	return calibrated(delta - surcharge)
+	return sigma, err
 }
 
 // noised adds noise to every value of candidates and returns the front of a model of nothing else.

@@ -16,33 +16,50 @@ func Noise(records, values int64, epsilon, delta float64) (float64, error) {
 	return math.Sqrt(float64(values)) / (float64(records) * mu), err
 }
 
-// ReleaseNoise is Noise for values that are released by [noise.Source.Gaussian]: with what
-// its grid costs, less than 1e-7 of it up to 10⁹ values.
+// rounding bounds what arithmetic in float64 adds to the difference of two averages of
+// numbers in [0, 1], the trainer's own included.
+const rounding = 1e-12
+
+// Sensitivity returns how far replacing one of the given number of records moves an average
+// over them of numbers in [0, 1] that was computed in float64: 1/records + 1e-12.
+func Sensitivity(records int64) float64 { return 1/float64(records) + rounding }
+
+// ReleaseNoise is Noise for values that are averages in float64, as [Sensitivity] has it, and
+// released by [noise.Source.Gaussian]: with what rounding and grid cost, less than 1e-7 of it
+// up to 10⁵ records and 10⁹ values. The errors are those of Noise, and privacy.FieldErrors for
+// an "epsilon" or a "delta" that the grid alone exceeds.
 func ReleaseNoise(records, values int64, epsilon, delta float64) (float64, error) {
-	root := math.Sqrt(float64(values))
+	root, sensitivity := math.Sqrt(float64(values)), Sensitivity(records)
 	sigma, err := Noise(records, values, epsilon, delta)
 	if err != nil {
 		return 0, err
 	}
-	mu, err := privacy.GaussianMu(epsilon, delta-float64(values)*noise.GaussianDelta(1/float64(records), sigma))
+	// Twice what the grid adds to δ, so that what it adds at the larger noise is covered.
+	surcharge := 2 * float64(values) * noise.GaussianDelta(sensitivity, sigma)
+	if !(surcharge < delta/2) {
+		return 0, privacy.FieldErrorf("delta", "must exceed %g, which the grid of the noise takes", 2*surcharge)
+	}
+	mu, err := privacy.GaussianMu(epsilon, delta-surcharge)
 	if err != nil {
 		return 0, err
 	}
-	// A grid is at most 2⁻⁴⁰σ, and σ may grow over a power of two by what it adds.
-	sigma = root / (float64(records) * (mu - root*0x1p-39))
-	if !(sigma > 0) {
-		return 0, privacy.FieldErrorf("epsilon", "is too small for so many values")
+	for range 100 { // a larger σ may have a larger grid
+		enough := root * noise.Sensitivity(sensitivity, sigma) / mu
+		if sigma >= enough {
+			return sigma, nil
+		}
+		sigma = enough * (1 + 1e-12)
 	}
-	return sigma, nil
+	return 0, privacy.FieldErrorf("epsilon", "is too small for %d values", values)
 }
 
-// TestEpsilon returns ε of values averages over records with noise of standard deviation
-// sigma by [noise.Source.Gaussian], at delta. It is 0 for no values.
+// TestEpsilon returns ε of values averages, as [Sensitivity] has them, with noise of standard
+// deviation sigma by [noise.Source.Gaussian], at delta. It is 0 for no values.
 func TestEpsilon(records, values int64, sigma, delta float64) (float64, error) {
 	if values == 0 {
 		return 0, nil
 	}
-	sensitivity := 1 / float64(records)
+	sensitivity := Sensitivity(records)
 	delta -= float64(values) * noise.GaussianDelta(sensitivity, sigma)
 	g, err := privacy.Epsilon(privacy.GDP{}, privacy.Gaussian{
 		Sensitivity: noise.Sensitivity(sensitivity, sigma), Sigma: sigma, Neighbours: privacy.ReplaceOne,

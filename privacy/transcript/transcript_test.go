@@ -60,12 +60,25 @@ func TestNoise(t *testing.T) {
 			t.Errorf("Noise(%d, ε = %g) = %.8g, %v, want %g", tt.records, tt.epsilon, sigma, err, tt.sigma)
 		}
 		released, err := ReleaseNoise(tt.records, 272, tt.epsilon, 1e-6)
-		if err != nil || !(released >= sigma && released < sigma*(1+1e-8)) {
+		if err != nil || !(released >= sigma && released < sigma*(1+1e-7)) {
 			t.Errorf("ReleaseNoise(%d, ε = %g) = %.12g, %v; the ideal is %.12g", tt.records, tt.epsilon, released, err, sigma)
 		}
 		epsilon, err := TestEpsilon(tt.records, 272, released, 1e-6)
 		if err != nil || !(epsilon <= tt.epsilon && epsilon > tt.epsilon*(1-1e-6)) {
 			t.Errorf("TestEpsilon of the noise for %g: %.12g, %v", tt.epsilon, epsilon, err)
+		}
+	}
+}
+
+// What the grid of the noise takes cannot exceed the budget.
+func TestReleaseNoiseErrors(t *testing.T) {
+	for field, call := range map[string]func() (float64, error){
+		"epsilon": func() (float64, error) { return ReleaseNoise(1000, 272, 0, 1e-6) },
+		"delta":   func() (float64, error) { return ReleaseNoise(1000, 272, 1, 1e-30) },
+	} {
+		_, err := call()
+		if fields := privacy.FieldErrors(err); len(fields) != 1 || fields[0].Field != field {
+			t.Errorf("%v, want an error for %s", err, field)
 		}
 	}
 }
