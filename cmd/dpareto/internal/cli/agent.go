@@ -73,7 +73,8 @@ seconds.
 
 For models that will be released, --noise-source os takes the noise of the training from
 the operating system's entropy. Then no seed is recorded anywhere, and nobody can repeat
-a training. That is the default for a study with private_mode, unless --seed is given.
+a training. That is the default for a study with private_mode, random_stopping or a
+test_ledger, unless --seed is given.
 
 A worker's id should be the same after a restart, so that it gets back the trial that it
 held. The default prefix is the name of the host and a number: the lowest that no other
@@ -182,6 +183,9 @@ func (a *app) agent(ctx context.Context, f agentFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := choice.checkAverages(ctx, f.dataDir, study.GetSpec()); err != nil {
+		return err
+	}
 	workerID := f.workerID
 	if workerID == "" {
 		var release func()
@@ -243,7 +247,7 @@ func (f *agentFlags) choose(spec *dparetov1.StudySpec) (choice, error) {
 		return c, errors.New("the study's spec names no trainer; name one with --trainer, or write a worker of your own")
 	}
 	noiseSource := f.noiseSource
-	if noiseSource == "" && c.settings[settingNoiseSource] == "" && (spec.GetPrivateMode() != nil || spec.GetRandomStopping() != nil) && !f.hasSeed && understands(c.name, settingNoiseSource) {
+	if noiseSource == "" && c.settings[settingNoiseSource] == "" && isForPublication(spec) && !f.hasSeed && understands(c.name, settingNoiseSource) {
 		noiseSource = noiseFromOS // what is published must not be repeatable
 	}
 	if noiseSource != "" {
@@ -259,6 +263,57 @@ func (f *agentFlags) choose(spec *dparetov1.StudySpec) (choice, error) {
 		return c, &usageError{errors.New("agent: --seed would make the training repeatable, which noise from os must not be; leave it out")}
 	}
 	return c, nil
+}
+
+// isForPublication reports whether results of a study are to be published.
+func isForPublication(spec *dparetov1.StudySpec) bool {
+	return spec.GetPrivateMode() != nil || spec.GetRandomStopping() != nil || spec.GetTestLedger() != ""
+}
+
+// checkAverages refuses metrics that a study which protects test records takes for averages
+// over so many of them of numbers in [0, 1], and of which the trainer knows that they are
+// not: one record can change a mean loss by any amount, and an error rate on fewer records
+// by more than the noise hides.
+func (c choice) checkAverages(ctx context.Context, dataDir string, spec *dparetov1.StudySpec) error {
+	if !isForPublication(spec) {
+		return nil
+	}
+	declaration, err := builtin.Registry().Declare(ctx, c.name, trainer.Options{DataDir: dataDir, Settings: c.settings})
+	if err != nil {
+		return err
+	}
+	for _, own := range declaration.Metrics {
+		records := protectedRecords(spec, own.Name)
+		switch {
+		case records == 0 || int64(own.SampleSize) >= records:
+		case own.SampleSize == 0:
+			return fmt.Errorf("agent: the guarantee of the study takes metric %s for an average, over %d test records, of numbers in [0, 1]; that of trainer %s is none; make a study without this metric",
+				own.Name, records, c.name)
+		default:
+			return fmt.Errorf("agent: the guarantee of the study takes metric %s for an average over %d test records, trainer %s measures it on %d; compare the study with the trainer's settings (see evaluation)",
+				own.Name, records, c.name, own.SampleSize)
+		}
+	}
+	return nil
+}
+
+// protectedRecords returns the number of test records over which a study that protects them
+// takes a metric to be an average, 0 if the guarantee does not need it to be one.
+func protectedRecords(spec *dparetov1.StudySpec, metric string) int64 {
+	i := slices.IndexFunc(spec.GetMetrics(), func(m *dparetov1.MetricSpec) bool { return m.GetId() == metric })
+	if i < 0 || spec.GetMetrics()[i].GetReported() == nil {
+		return 0
+	}
+	if mode := spec.GetPrivateMode(); mode != nil {
+		return mode.GetTestSetSize()
+	}
+	if stopping := spec.GetRandomStopping(); stopping != nil {
+		if stopping.GetMetric() != metric {
+			return 0
+		}
+		return stopping.GetTestSetSize()
+	}
+	return int64(spec.GetMetrics()[i].GetReported().GetSampleSize())
 }
 
 // understands reports whether a built-in trainer has a setting. What is no trainer has

@@ -55,3 +55,69 @@ func TestNoiseSource(t *testing.T) {
 		})
 	}
 }
+
+// Studies for publication take their noise from the operating system by default.
+func TestNoiseOfPublication(t *testing.T) {
+	for name, spec := range map[string]*dparetov1.StudySpec{
+		"private_mode":    {PrivateMode: new(dparetov1.PrivateModeSpec)},
+		"random_stopping": {RandomStopping: new(dparetov1.RandomStoppingSpec)},
+		"test_ledger":     {TestLedger: "ledgers/people"},
+	} {
+		spec.Trainer = &dparetov1.TrainerSpec{Name: objectiveperturbation.Name}
+		if got, err := new(agentFlags).choose(spec); err != nil || !got.secret() {
+			t.Errorf("%s: choice %+v, %v", name, got, err)
+		}
+		if got, err := (&agentFlags{hasSeed: true}).choose(spec); err != nil || got.secret() {
+			t.Errorf("%s with --seed: choice %+v, %v", name, got, err)
+		}
+	}
+}
+
+// An agent measures nothing by which the guarantee for test records would not hold: no mean
+// of unbounded numbers, and none over fewer records than the study hides one among.
+func TestChecksAverages(t *testing.T) {
+	c := choice{name: objectiveperturbation.Name, settings: map[string]string{"generated": "true", "train_rows": "8000", "validation_rows": "800"}}
+	reported := func(ids ...string) *dparetov1.StudySpec {
+		spec := new(dparetov1.StudySpec)
+		for _, id := range ids {
+			spec.Metrics = append(spec.Metrics, &dparetov1.MetricSpec{Id: id, Source: &dparetov1.MetricSpec_Reported{Reported: new(dparetov1.ReportedSource)}})
+		}
+		return spec
+	}
+	private := func(records int64, ids ...string) *dparetov1.StudySpec {
+		spec := reported(ids...)
+		spec.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: records}
+		return spec
+	}
+	stopping := func(records int64, ids ...string) *dparetov1.StudySpec {
+		spec := reported(ids...)
+		spec.RandomStopping = &dparetov1.RandomStoppingSpec{TestSetSize: records, Metric: "error"}
+		return spec
+	}
+	fixed := func(records float64) *dparetov1.StudySpec {
+		spec := reported("error", "loss")
+		spec.TestLedger = "ledgers/people"
+		spec.Metrics[0].GetReported().SampleSize = records
+		return spec
+	}
+	for _, tt := range []struct {
+		name string
+		spec *dparetov1.StudySpec
+		err  string
+	}{
+		{"open", reported("error", "loss"), ""},
+		{"private", private(800, "error"), ""},
+		{"private, a loss", private(800, "error", "loss"), "metric loss for an average, over 800 test records, of numbers in [0, 1]"},
+		{"private, too many records", private(8842, "error"), "metric error for an average over 8842 test records, trainer objective-perturbation measures it on 800"},
+		{"stopping", stopping(800, "error", "loss"), ""},
+		{"stopping, too many records", stopping(8842, "error"), "on 800"},
+		{"stopping, unprotected", stopping(0, "error"), ""},
+		{"fixed", fixed(800), ""},
+		{"fixed, too many records", fixed(8842), "on 800"},
+	} {
+		err := c.checkAverages(t.Context(), "", tt.spec)
+		if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.err)
+		}
+	}
+}
