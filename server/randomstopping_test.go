@@ -132,6 +132,7 @@ func TestRandomStoppingNoise(t *testing.T) {
 		"geometric": {searchSpec(10, 1), 2.271369}, "logarithmic": {searchSpec(10, 0), 1.901966}, "poisson": {poisson(searchSpec(10, 0)), 2.039366},
 	} {
 		tc.spec.RandomStopping.TestSetSize, tc.spec.RandomStopping.TestEpsilon, tc.spec.RandomStopping.Delta = 500, tc.epsilon, 1e-6
+		tc.spec.Metrics[1].GetReported().SampleSize = 500
 		p := f.study(f.create(id, tc.spec)).GetPublication()
 		if sigma := p.GetNoiseStandardDeviation(); math.Abs(sigma*500*0.25-1) > 5e-3 {
 			t.Errorf("%s: standard deviation %g, want %g", id, sigma, 1/(0.25*500))
@@ -285,8 +286,11 @@ func TestRandomStoppingIsValidated(t *testing.T) {
 		"random_stopping.metric":        func(s *dparetov1.StudySpec) { s.RandomStopping.Metric = "epsilon" },
 		"random_stopping.delta":         func(s *dparetov1.StudySpec) { s.RandomStopping.Delta = 1 },
 		"random_stopping.test_set_size": func(s *dparetov1.StudySpec) { s.RandomStopping.TestSetSize = -1 },
-		"random_stopping.test_epsilon":  func(s *dparetov1.StudySpec) { s.RandomStopping.TestSetSize = 5 },
-		"test_ledger":                   func(s *dparetov1.StudySpec) { s.TestLedger = "ledgers/test" },
+		"random_stopping.test_epsilon":  func(s *dparetov1.StudySpec) { s.RandomStopping.TestSetSize = 10 },
+		"metrics[1].reported.sample_size": func(s *dparetov1.StudySpec) {
+			s.RandomStopping.TestSetSize, s.RandomStopping.TestEpsilon = 11, 1
+		},
+		"test_ledger": func(s *dparetov1.StudySpec) { s.TestLedger = "ledgers/test" },
 		"metrics[2].reported": func(s *dparetov1.StudySpec) {
 			s.Metrics = append(s.Metrics, &dparetov1.MetricSpec{
 				Id: "seconds", Role: dparetov1.MetricRole_METRIC_ROLE_TRACKED,
@@ -445,6 +449,7 @@ func TestTiesOfRandomStopping(t *testing.T) {
 func noisySpec() *dparetov1.StudySpec {
 	s := searchSpec(10, 1)
 	s.RandomStopping.TestSetSize, s.RandomStopping.TestEpsilon = 50, 1
+	s.Metrics[1].GetReported().SampleSize = 50
 	return s
 }
 
@@ -588,7 +593,7 @@ func TestLedgersOfRandomStopping(t *testing.T) {
 	_, err = f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "dear", Study: &dparetov1.Study{Spec: dear}})
 	wantCode(t, err, codes.ResourceExhausted, "test_ledger")
 	other := proto.CloneOf(s)
-	other.RandomStopping.TestSetSize = 51
+	other.RandomStopping.TestSetSize, other.Metrics[1].GetReported().SampleSize = 51, 51
 	_, err = f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "other", Study: &dparetov1.Study{Spec: other}})
 	wantCode(t, err, codes.FailedPrecondition, "test_ledger")
 }

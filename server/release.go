@@ -67,9 +67,9 @@ func (r *releaseRequest) find(tx *store.ReadTx) (*dparetov1.Release, error) {
 	case err != nil:
 		return nil, err
 	case record.GetRequestType() != r.kind:
-		return nil, invalid.Field(string(requestID), "%.100q was the id of a %s", r.id, record.GetRequestType())
+		return nil, invalid.Field(string(requestID), "%.100q was the id of a %s: another release needs another id", r.id, record.GetRequestType())
 	case string(record.GetRequestDigest()) != string(r.digest):
-		return nil, invalid.Field(string(requestID), "%.100q was the id of another %s", r.id, record.GetRequestType())
+		return nil, invalid.Field(string(requestID), "%.100q was the id of another %s: another release needs another id", r.id, record.GetRequestType())
 	default:
 		return record.GetRelease(), nil
 	}

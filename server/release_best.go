@@ -287,7 +287,7 @@ func (r *results) privateDraft(mechanism string) *draft {
 		release: &dparetov1.Release{
 			Guarantee:              publication.GetTest(),
 			TrainingGuarantee:      publication.GetTrain(),
-			Protects:               fmt.Sprintf("guarantee: the %d test records; training_guarantee: the training records; each of them, against everything that the study ever publishes", r.study.GetSpec().GetPrivateMode().GetTestSetSize()),
+			Protects:               fmt.Sprintf("the %d test records, each of them, against everything that the study ever publishes", r.study.GetSpec().GetPrivateMode().GetTestSetSize()),
 			Assumptions:            publication.GetAssumptions(),
 			NotCovered:             publication.GetNotCovered(),
 			Mechanism:              mechanism,
@@ -332,5 +332,5 @@ const normalQuantile95 = 1.6448536269514722
 func unfixed(study, why string) error {
 	return status.Errorf(codes.FailedPrecondition, "%s: %s, so that no choice among its trials has a guarantee for the test records. "+
 		"What can be published: a study with private_mode; a study of a random, quasi-random or grid design with a fixed number of trials, when it is complete; "+
-		"the choice among candidates that were fixed beforehand, by SelectPrivately", study, why)
+		"the choice among candidates that were fixed beforehand (SelectPrivately)", study, why)
 }

@@ -127,7 +127,11 @@ func (f *fixedResults) checkComplete(ctx context.Context, record *storev1.StudyR
 		isComplete = err != nil
 	}
 	if open := openTrials(record.GetStudy().GetTrialCounts()); !isComplete || open > 0 {
-		return status.Errorf(codes.FailedPrecondition, "%s is not complete (%d open trials): release it when all of its trials have ended, since a choice of the moment may depend on results", f.study.GetName(), open)
+		toCome := ""
+		if !isComplete {
+			toCome = ", and more to come"
+		}
+		return status.Errorf(codes.FailedPrecondition, "%s is not complete (%d open trials%s): release it when all of its trials have ended, since a choice of the moment may depend on results", f.study.GetName(), open, toCome)
 	}
 	return nil
 }
@@ -210,7 +214,7 @@ func (f *fixedResults) draft(ctx context.Context, guarantee *dparetov1.PrivacyGu
 		Ledger:        f.study.GetSpec().GetTestLedger(),
 		StudyRevision: f.study.GetRevision(),
 		NotCovered: []string{
-			"the training records, on which every configuration was trained: training_guarantee says what all runs cost them",
+			"the training records, on which every configuration was trained: what all runs cost them together is stated beside the guarantee",
 			"what else is told of the study: its measured values are exact, and whoever reads them, or a front, a suggestion or a model of them, knows more",
 			"other studies on the same records that charge no ledger, or another",
 		},

@@ -151,7 +151,7 @@ func checkLedger(tx *store.ReadTx, ledger, field string, adjacency dparetov1.Adj
 	}
 	record, err := tx.Ledger(id)
 	if errors.Is(err, store.ErrNotFound) {
-		return "", nil, status.Errorf(codes.FailedPrecondition, "%s: %s does not exist", field, ledger)
+		return "", nil, status.Errorf(codes.FailedPrecondition, "%s: %s does not exist: create it first, by CreateLedger", field, ledger)
 	}
 	if err != nil {
 		return "", nil, err
@@ -169,8 +169,11 @@ func checkLedger(tx *store.ReadTx, ledger, field string, adjacency dparetov1.Adj
 func checkLedgers(tx *store.ReadTx, spec *dparetov1.StudySpec) error {
 	if name := spec.GetTestLedger(); name != "" {
 		records := max(spec.GetPrivateMode().GetTestSetSize(), spec.GetRandomStopping().GetTestSetSize())
-		_, _, err := checkLedger(tx, name, testLedgerField, dparetov1.Adjacency_ADJACENCY_REPLACE_ONE, records)
+		_, record, err := checkLedger(tx, name, testLedgerField, dparetov1.Adjacency_ADJACENCY_REPLACE_ONE, records)
 		if err != nil {
+			return err
+		}
+		if err := checkSampleSizes(spec, record.GetLedger()); err != nil {
 			return err
 		}
 	}
@@ -182,6 +185,28 @@ func checkLedgers(tx *store.ReadTx, spec *dparetov1.StudySpec) error {
 		return err
 	}
 	return nil
+}
+
+// checkSampleSizes refuses a test ledger that nothing could ever be charged to: every
+// objective that is measured is said to be so on another number of records. To find that
+// out when all trials have been run is late.
+func checkSampleSizes(spec *dparetov1.StudySpec, ledger *dparetov1.Ledger) error {
+	if isPublication(spec) {
+		return nil // they say test_set_size
+	}
+	var err error
+	for i, m := range spec.GetMetrics() {
+		if m.GetRole() != dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE || m.GetReported() == nil {
+			continue
+		}
+		n := m.GetReported().GetSampleSize()
+		if n == 0 || n == float64(ledger.GetRecords()) {
+			return nil
+		}
+		err = status.Errorf(codes.FailedPrecondition, "%s: %s is of %d records, but study.spec.metrics[%d].reported.sample_size is %g",
+			testLedgerField, ledger.GetName(), ledger.GetRecords(), i, n)
+	}
+	return err
 }
 
 // The fields of a spec that name ledgers.

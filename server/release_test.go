@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -330,7 +331,7 @@ func TestReleaseRefused(t *testing.T) {
 	refused(model, "ALGORITHM_DEFAULT chooses configurations by earlier results, so that no choice among its trials has a guarantee")
 	refused(with("endless", func(s *dparetov1.StudySpec) { s.Budget = nil }, 3), "was not fixed by budget.max_trials")
 	refused(with("stagnant", func(s *dparetov1.StudySpec) { s.Budget.MaxStagnantTrials = 2 }, 3), "was not fixed by budget.max_trials")
-	refused(with("early", nothing, 2), "studies/early is not complete (0 open trials)")
+	refused(with("early", nothing, 2), "studies/early is not complete (0 open trials, and more to come)")
 
 	// Time decides how many trials there are: somebody who has seen results can let it pass.
 	late := with("late", func(s *dparetov1.StudySpec) { s.Budget.MaxDuration = durationpb.New(time.Hour) }, 2)
@@ -366,6 +367,7 @@ func TestReleaseRefused(t *testing.T) {
 
 	sgd := sgdSpec()
 	sgd.Budget, sgd.TestLedger = &dparetov1.Budget{MaxTrials: 1}, ledger
+	sgd.Metrics[1].GetReported().SampleSize = testRecords
 	short := f.create("short", sgd)
 	long := f.one(short, "w")
 	for long.GetParameters()["epochs"].GetIntValue() == 1 {
@@ -415,7 +417,24 @@ func TestReleaseRefused(t *testing.T) {
 	refused(dropped, "trial 3 was stopped on request")
 
 	refused(with("ledgerless", func(s *dparetov1.StudySpec) { s.TestLedger = "" }, 3), "has no test_ledger to charge: create one with CreateLedger, and name it with UpdateStudy")
-	refused(with("sizes", func(s *dparetov1.StudySpec) { s.Metrics[1].GetReported().SampleSize = 999 }, 3), "sample_size = 999 records, but ledgers/l is of 1000")
+
+	// Of a study whose objectives are measured on different records the one is refused. Where
+	// no objective is measured on those of the ledger, the study is.
+	sizes := fixedSpec(1, "")
+	sizes.Metrics[1].GetReported().SampleSize = 999
+	second := proto.CloneOf(sizes.GetMetrics()[1])
+	second.Id, second.GetReported().SampleSize = "second", testRecords
+	sizes.Metrics = append(sizes.Metrics, second)
+	sizes.TestLedger = ledger
+	both := completion(f.one(f.create("sizes", sizes), "w"), 0.25)
+	both.GetMeasurement().Metrics["second"] = both.GetMeasurement().GetMetrics()["error"]
+	if _, err := f.studies.CompleteTrial(t.Context(), both); err != nil {
+		t.Fatal(err)
+	}
+	refused("studies/sizes", "sample_size = 999 records, but ledgers/l is of 1000")
+	second.GetReported().SampleSize = 999
+	_, err = f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "late", Study: &dparetov1.Study{Spec: sizes}})
+	wantCode(t, err, codes.FailedPrecondition, "study.spec.test_ledger: ledgers/l is of 1000 records, but study.spec.metrics[2].reported.sample_size is 999")
 
 	for field, req := range map[string]*dparetov1.ReleaseBestRequest{
 		"metric":             {Metric: "epsilon", Epsilon: 1},

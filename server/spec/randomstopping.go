@@ -97,6 +97,9 @@ func (c *compiler) searchScore(study *Study) {
 	case study.metrics[i].spec.GetReported() == nil || study.metrics[i].spec.GetRole() != dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE:
 		c.addf("random_stopping.metric", "%q must be a reported objective", stopping.GetMetric())
 	default:
+		if n, size := stopping.GetTestSetSize(), study.metrics[i].spec.GetReported().GetSampleSize(); n > 0 && size != 0 && size != float64(n) {
+			c.addf(fmt.Sprintf("metrics[%d].reported.sample_size", i), "must be test_set_size, %d, or unset with random_stopping, is %g", n, size)
+		}
 		for j := range study.metrics {
 			if j != i && study.metrics[j].spec.GetReported() != nil {
 				c.addf(fmt.Sprintf("metrics[%d].reported", j), "must not be set with random_stopping: %q is the only reported metric, nothing would ever be shown of another", stopping.GetMetric())
