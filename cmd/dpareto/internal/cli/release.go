@@ -34,7 +34,7 @@ trials has a guarantee. What can be published, and at what price:
     (ε, δ), charged to the study's test_ledger;
   - the choice among candidates that were fixed before the data were seen: for ε.
 
-Every release is charged to a ledger before it is handed out. A release that is asked for again
+What a release costs is charged to a ledger before it is handed out. A release that is asked for again
 with the same --request-id is the same, and costs nothing: after a lost answer repeat the
 command with the id that was printed.
 
@@ -57,7 +57,7 @@ func addRequestID(cmd *cobra.Command, id *string) {
 func (a *app) identified(id string) string {
 	if id == "" {
 		id = newRequestID()
-		a.sayf("--request-id %s\n", id)
+		a.sayf("if no answer comes, repeat with --request-id %s\n", id)
 	}
 	return id
 }
@@ -69,7 +69,11 @@ func (a *app) printRelease(r *dparetov1.Release) error {
 			return err
 		}
 	}
-	return a.print(output.Release(r), r)
+	table := output.Release(r)
+	if a.output == output.CSV {
+		table = output.ReleaseCSV(r)
+	}
+	return a.print(table, r)
 }
 
 func (a *app) releaseBestCommand() *cobra.Command {

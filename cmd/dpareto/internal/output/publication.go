@@ -19,7 +19,7 @@ func PublicationLines(p *dparetov1.Publication) [][2]string {
 		lines = append(lines, [2]string{field, fmt.Sprintf(format, args...)})
 	}
 	guarantee := func(g *dparetov1.PrivacyGuarantee) string {
-		return fmt.Sprintf("ε = %s, δ = %s, %s adjacency", Plain(g.GetEpsilon()), Plain(g.GetDelta()), short(g.GetAdjacency().String(), "ADJACENCY_"))
+		return fmt.Sprintf("ε at most %s, δ = %s, %s adjacency", NumberUp(g.GetEpsilon()), Plain(g.GetDelta()), short(g.GetAdjacency().String(), "ADJACENCY_"))
 	}
 	if g := p.GetTest(); g != nil {
 		add("publishing", "all results together: %s, for the test records", guarantee(g))

@@ -14,7 +14,7 @@ func Ledgers(ledgers []*dparetov1.Ledger) *Table {
 	for _, l := range ledgers {
 		t.Rows = append(t.Rows, []any{
 			ID(l.GetName()), l.GetRecords(), l.GetEpsilon(), Plain(l.GetDelta()), underscored(l.GetAdjacency().String(), "ADJACENCY_"), l.GetCharges(),
-			Bound(l.GetSpent().GetEpsilon()), Plain(l.GetSpent().GetDelta()), l.GetRemainingEpsilon(), l.GetCreateTime().AsTime(),
+			Bound(l.GetSpent().GetEpsilon()), Plain(l.GetSpent().GetDelta()), LowerBound(l.GetRemainingEpsilon()), l.GetCreateTime().AsTime(),
 		})
 	}
 	return t
@@ -70,7 +70,15 @@ func Release(r *dparetov1.Release) *Table {
 	for _, p := range r.GetPoints() {
 		var row []any
 		for _, id := range slices.Sorted(maps.Keys(values)) {
-			row = append(row, metricNumber(p.GetValues(), id))
+			value, isKnown := p.GetValues()[id]
+			switch {
+			case !isKnown:
+				row = append(row, nil)
+			case deviations[id]:
+				row = append(row, value)
+			default: // computed, and most often a bound
+				row = append(row, Bound(value))
+			}
 			if deviations[id] {
 				row = append(row, metricNumber(p.GetStandardDeviations(), id))
 			}
@@ -79,6 +87,21 @@ func Release(r *dparetov1.Release) *Table {
 			row = append(row, Value(p.GetParameters()[id]))
 		}
 		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// ReleaseCSV returns a table of what was published for programs: every row says what the
+// release guarantees.
+func ReleaseCSV(r *dparetov1.Release) *Table {
+	t, g := Release(r), r.GetGuarantee()
+	t.Columns = append(t.Columns, "release", "release_epsilon", "release_delta", adjacencyColumn, "protects")
+	for i, row := range t.Rows {
+		var epsilon, delta, adjacency any
+		if g != nil {
+			epsilon, delta, adjacency = g.GetEpsilon(), g.GetDelta(), underscored(g.GetAdjacency().String(), "ADJACENCY_")
+		}
+		t.Rows[i] = append(row, r.GetName(), epsilon, delta, adjacency, r.GetProtects())
 	}
 	return t
 }
@@ -123,5 +146,5 @@ func guaranteeText(g *dparetov1.PrivacyGuarantee) string {
 	if g == nil {
 		return "none"
 	}
-	return fmt.Sprintf("ε at most %s, %s, %s adjacency", text(Bound(g.GetEpsilon())), deltaText(g.GetDelta()), underscored(g.GetAdjacency().String(), "ADJACENCY_"))
+	return fmt.Sprintf("ε at most %s, %s, %s adjacency", text(Bound(g.GetEpsilon())), deltaText(g.GetDelta()), short(g.GetAdjacency().String(), "ADJACENCY_"))
 }

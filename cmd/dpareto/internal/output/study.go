@@ -117,6 +117,8 @@ func Study(s *dparetov1.Study) *Table {
 	if n := spec.GetPrivateMode().GetTrainingShards(); n > 1 {
 		add("shards", strconv.Itoa(int(n))+" disjoint ones of the training records, one per trial")
 	}
+	add("test ledger", ID(spec.GetTestLedger()))
+	add("train ledger", ID(spec.GetTrainLedger()))
 	for _, line := range PublicationLines(s.GetPublication()) {
 		add(line[0], line[1])
 	}
