@@ -221,6 +221,10 @@ func (s *Server) bestOfRandomStopping(ctx context.Context, tx *store.ReadTx, id 
 		point.StandardDeviations[asked.GetMetric()] = sigma
 	}
 	release.Points = []*dparetov1.ReleasedPoint{point}
+	release.Warnings = []*dparetov1.Warning{{
+		Code:    warnSelectionBias,
+		Message: "the best of several measured values is better on average than a fresh run",
+	}}
 	return release, nil
 }
 

@@ -113,7 +113,7 @@ func RidgeReport(a bayesopt.Ridge) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Title: "Algorithm 3, the best score over the penalty of a convex model: " + g.String()}
+	r := &Report{Title: "Algorithm 3, the best score over the penalty of a convex model: " + modelText(g)}
 	r.Notes = append(r.Notes, "protects "+bayesopt.Protects)
 	for _, assumption := range g.Assumptions {
 		r.Notes = append(r.Notes, "provided that "+assumption)

@@ -34,8 +34,8 @@ func (p ProposeTest) Report() (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Title: "propose-test, " + guarantee.String()}
-	r.Notes = []string{"protects " + proposetest.Protects + ", " + guarantee.Adjacency.String() + " adjacency"}
+	r := &Report{Title: "propose-test, " + modelText(guarantee)}
+	r.Notes = []string{"protects " + proposetest.Protects + ", " + short(guarantee.Adjacency.String(), "") + " adjacency"}
 	for _, assumption := range guarantee.Assumptions {
 		r.Notes = append(r.Notes, "provided that "+assumption)
 	}

@@ -73,6 +73,18 @@ func TestRelease(t *testing.T) {
 	}
 }
 
+// What has no guarantee is not said to have ε = 0.
+func TestReleaseWithoutGuarantee(t *testing.T) {
+	r := &dparetov1.Release{Name: "studies/s/releases/1", Mechanism: "the best"}
+	want := []string{"studies/s/releases/1: the best", "guarantee: none for the test records"}
+	if diff := cmp.Diff(want, ReleaseHeading(r)); diff != "" {
+		t.Errorf("heading (-want +got):\n%s", diff)
+	}
+	if row := Releases([]*dparetov1.Release{r}).Rows[0]; row[1] != nil || row[2] != nil {
+		t.Errorf("listed as %v", row)
+	}
+}
+
 // Who looks at a study sees what its results are charged to.
 func TestStudyShowsLedgers(t *testing.T) {
 	s := Study(&dparetov1.Study{Spec: &dparetov1.StudySpec{TestLedger: "ledgers/test", TrainLedger: "ledgers/train"}})

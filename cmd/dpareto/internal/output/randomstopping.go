@@ -22,7 +22,7 @@ func (s RandomStopping) Report() *Report {
 	r := &Report{
 		Title: "Random search with a random number of runs of " + s.Base,
 		Notes: []string{
-			"protects the records that the base mechanism protects, those of the training set if it is a training and those of the validation set if its released score is private, under " + underscored(s.Total.GetAdjacency().String(), "ADJACENCY_") + " adjacency",
+			"protects the records that the base mechanism protects, those of the training set if it is a training and those of the validation set if its released score is private, under " + short(s.Total.GetAdjacency().String(), "ADJACENCY_") + " adjacency",
 		},
 	}
 	for _, assumption := range s.Total.GetAssumptions() {
@@ -52,6 +52,7 @@ func (s RandomStopping) Report() *Report {
 	add("delta", Bound(s.Total.GetDelta()))
 	add("epsilon_of_one_run", Bound(s.One.GetEpsilon()))
 	add(epsilonColumn, Bound(s.Total.GetEpsilon()))
+	add(adjacencyColumn, underscored(s.Total.GetAdjacency().String(), "ADJACENCY_"))
 	if one := s.One.GetEpsilon(); one > 0 {
 		add("ratio", s.Total.GetEpsilon()/one)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
 )
 
 // Ledgers returns a table of ledgers.
@@ -35,8 +36,12 @@ func Charges(charges []*dparetov1.Charge) *Table {
 func Releases(releases []*dparetov1.Release) *Table {
 	t := &Table{Columns: []string{"release", epsilonColumn, deltaColumn, "ledger", "points", mechanismColumn, createdColumn}}
 	for _, r := range releases {
+		var epsilon, delta any
+		if g := r.GetGuarantee(); g != nil {
+			epsilon, delta = Bound(g.GetEpsilon()), Plain(g.GetDelta())
+		}
 		t.Rows = append(t.Rows, []any{
-			r.GetName(), Bound(r.GetGuarantee().GetEpsilon()), Plain(r.GetGuarantee().GetDelta()), r.GetLedger(), int64(len(r.GetPoints())), r.GetMechanism(), r.GetCreateTime().AsTime(),
+			r.GetName(), epsilon, delta, r.GetLedger(), int64(len(r.GetPoints())), r.GetMechanism(), r.GetCreateTime().AsTime(),
 		})
 	}
 	return t
@@ -118,7 +123,11 @@ func metricNumber(numbers map[string]float64, id string) any {
 func ReleaseHeading(r *dparetov1.Release) []string {
 	lines := []string{
 		fmt.Sprintf("%s: %s", r.GetName(), r.GetMechanism()),
-		fmt.Sprintf("guarantee: %s, for %s", guaranteeText(r.GetGuarantee()), r.GetProtects()),
+	}
+	if g := r.GetGuarantee(); g != nil {
+		lines = append(lines, fmt.Sprintf("guarantee: %s, for %s", guaranteeText(g), r.GetProtects()))
+	} else {
+		lines = append(lines, "guarantee: none for the test records")
 	}
 	if r.GetLedger() != "" {
 		lines = append(lines, "charged to "+r.GetLedger())
@@ -141,10 +150,12 @@ func ReleaseHeading(r *dparetov1.Release) []string {
 	return lines
 }
 
+// modelText returns a guarantee of package privacy in one line.
+func modelText(g privacy.Guarantee) string {
+	return fmt.Sprintf("ε at most %s, %s, %s adjacency", text(Bound(g.Epsilon)), deltaText(g.Delta), short(g.Adjacency.String(), ""))
+}
+
 // guaranteeText returns a guarantee in one line.
 func guaranteeText(g *dparetov1.PrivacyGuarantee) string {
-	if g == nil {
-		return "none"
-	}
 	return fmt.Sprintf("ε at most %s, %s, %s adjacency", text(Bound(g.GetEpsilon())), deltaText(g.GetDelta()), short(g.GetAdjacency().String(), "ADJACENCY_"))
 }
