@@ -930,3 +930,19 @@ func TestPrivateModeShardsOfAddRemove(t *testing.T) {
 		}
 	}
 }
+
+// A checkpoint parameter is of no use where the number of values leaves none for the way, and
+// the study says so.
+func TestPrivateModeWithoutValuesOnTheWay(t *testing.T) {
+	f := start(t)
+	for name, tt := range map[string]struct {
+		values int64
+		want   bool
+	}{"default": {0, true}, "least": {3, true}, "more": {4, false}} {
+		warnings := f.study(f.create(name, withCheckpoints(privateSpec(3, 4), tt.values))).GetWarnings()
+		got := slices.ContainsFunc(warnings, func(w *dparetov1.Warning) bool { return w.GetCode() == "NO_VALUES_ON_THE_WAY" })
+		if got != tt.want {
+			t.Errorf("%s: warnings %v, want one: %v", name, warnings, tt.want)
+		}
+	}
+}

@@ -155,8 +155,19 @@ func (c *compiler) privateMetrics(study *Study) {
 	}
 }
 
-// privateWarnings refuses a guarantee that is none.
+// warnNoneOnTheWay is the code of the warning that a study takes no measurement on the way.
+const warnNoneOnTheWay = "NO_VALUES_ON_THE_WAY"
+
+// privateWarnings refuses a guarantee that is none, and warns of a checkpoint parameter that
+// the number of values leaves without use.
 func (c *compiler) privateWarnings(study *Study) {
+	if study.IsPrivate() && study.Checkpoints() && study.MaxValues() == study.Spec.GetBudget().GetMaxTrials()*study.ReportedMetrics() {
+		study.Warnings = append(study.Warnings, &dparetov1.Warning{
+			Code: warnNoneOnTheWay,
+			Message: fmt.Sprintf("private_mode.max_values is %d, which the final values of all trials take: no measurement on the way of %s is kept; a larger number makes room for some, and all values noisier",
+				study.MaxValues(), study.Spec.GetCheckpointParameter()),
+		})
+	}
 	for _, w := range study.Warnings {
 		if study.IsPrivate() && w.GetCode() == accounting.WarnSamplingMismatch {
 			c.addf("private_mode", "needs a guarantee; the privacy metric is accounted for another sampler than the trainer's")

@@ -33,8 +33,9 @@ could have been created from; or only the fields that flags name.
 
 The description, the labels, the budget, the lease, early stopping and the units of metrics can
 change, and domains of parameters can grow: wider ranges, more values, more categories. A study
-without a test_ledger can be given one (see "dpareto release"). What the trials so far depend
-on cannot. A change of another user in the meantime is an error.`,
+without a test_ledger can be given one (see "dpareto release"), unless it has private_mode or
+random_stopping, which charge theirs when they are created. What the trials so far depend on
+cannot. A change of another user in the meantime is an error.`,
 		Example: `  dpareto study update svt --set spec.budget.max_trials=128 --label team=vision
   dpareto study update svt --set display_name="Sparse vectors" --unlabel team
   dpareto study update svt svt.yaml`,
