@@ -152,9 +152,23 @@ func (s *Server) beginImport(ctx context.Context, i *studyImport) (existing *sto
 		if err := checkLedgers(&tx.ReadTx, i.record.GetStudy().GetSpec()); err != nil {
 			return err
 		}
+		if err := checkNotEarlier(&tx.ReadTx, i.record.GetStudy()); err != nil {
+			return err
+		}
 		return s.checkStudies(&tx.ReadTx)
 	})
 	return existing, err
+}
+
+// checkNotEarlier refuses an earlier state of a study whose publication is paid once and that
+// was deleted here: what it published since would be forgotten, and done again unpaid.
+func checkNotEarlier(tx *store.ReadTx, study *dparetov1.Study) error {
+	last, err := tx.Ended(study.GetUid())
+	if err != nil || study.GetRevision() >= last {
+		return err
+	}
+	return status.Errorf(codes.FailedPrecondition, "%s is an earlier state, of revision %d, of a study that was deleted at a later one: "+
+		"with private_mode or random_stopping what it showed since is not undone; create a new study", study.GetName(), study.GetRevision())
 }
 
 // compareImport answers the import of a study that exists.

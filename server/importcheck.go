@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -25,6 +26,8 @@ const (
 	maxAttempts   = 1_000_000
 	digestBytes   = 32
 	maxReplicates = 10_000
+	// maxPublication bounds what a study says of its guarantees, in bytes.
+	maxPublication = 64 << 10
 	// maxNumber bounds numbers that go on from where they are, and that every JSON reader
 	// keeps exactly.
 	maxNumber = 1 << 53
@@ -141,14 +144,26 @@ func checkSearch(exported *dparetov1.ExportedStudy, compiled *spec.Study, fields
 		return
 	}
 	claimed := exported.GetStudy().GetPublication()
-	if g := claimed.GetTrain(); !(g.GetEpsilon() >= follows.GetTrain().GetEpsilon()*(1-1e-6)) || g.GetDelta() != follows.GetTrain().GetDelta() {
-		fields.Addf("record.study.study.publication.train", "must be the guarantee that follows from %s: epsilon %g, delta %g", path, follows.GetTrain().GetEpsilon(), follows.GetTrain().GetDelta())
+	checkClaimed("train", claimed.GetTrain(), follows.GetTrain(), fields)
+	checkClaimed("test", claimed.GetTest(), follows.GetTest(), fields)
+	if n := proto.Size(claimed); n > maxPublication || claimed.GetSpent() != nil {
+		fields.Addf("record.study.study.publication", "must have at most %d bytes, and no odometers; has %d", maxPublication, n)
 	}
 	if sigma := claimed.GetNoiseStandardDeviation(); !(sigma >= follows.GetNoiseStandardDeviation()*(1-1e-6)) || math.IsInf(sigma, 1) {
 		fields.Addf("record.study.study.publication.noise_standard_deviation", "must be that of the test guarantee, %g, is %g", follows.GetNoiseStandardDeviation(), sigma)
 	}
 	if exported.GetStudy().GetSeed() != 0 {
 		fields.Addf("record.study.study.seed", "must be 0 with random_stopping")
+	}
+}
+
+// checkClaimed checks that an imported guarantee, which ledgers are charged with, is not less
+// than the one that follows from the spec and what was computed for it.
+func checkClaimed(field string, claimed, follows *dparetov1.PrivacyGuarantee, fields *invalid.Fields) {
+	if (claimed == nil) != (follows == nil) || claimed.GetAdjacency() != follows.GetAdjacency() || claimed.GetDelta() != follows.GetDelta() ||
+		!(claimed.GetEpsilon() >= follows.GetEpsilon()*(1-importTolerance)) {
+		fields.Addf("record.study.study.publication."+field, "must be the guarantee that follows from the spec and record.study.random_stopping: epsilon %g, delta %g, %v",
+			follows.GetEpsilon(), follows.GetDelta(), follows.GetAdjacency())
 	}
 }
 
@@ -170,6 +185,9 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	}
 	if err := i.compiled.CheckAllowed(path+".parameters", point); err != nil {
 		return err
+	}
+	if stopping := i.record.GetRandomStopping(); stopping != nil && !i.compiled.SearchAdmits(boundOf(stopping), point) {
+		return invalid.Field(path+".parameters", "cost more than the bound of record.study.random_stopping")
 	}
 	var fields invalid.Fields
 	if r := trial.GetRevision(); r < 1 || r > i.record.GetStudy().GetRevision() {

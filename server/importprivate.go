@@ -84,6 +84,9 @@ func (p *privateImport) trial(i *studyImport, exported *dparetov1.ExportedTrial,
 	const path = "record.trial.private_mode"
 	trial, paid, terms := exported.GetTrial(), exported.GetPrivateMode(), i.record.GetPrivateMode()
 	p.trials++
+	if isSearch(i.record.GetStudy()) && exported.GetDeleted() {
+		fields.Addf("record.trial.deleted", "must be false in a study with random_stopping, which chooses among all of its trials")
+	}
 	if terms == nil {
 		if paid != nil || trial.GetTrainingShard() != 0 {
 			fields.Addf(path, "is only for studies with private_mode")
@@ -98,6 +101,9 @@ func (p *privateImport) trial(i *studyImport, exported *dparetov1.ExportedTrial,
 		return
 	}
 	if paid == nil {
+		if len(trial.GetMeasurements()) > 0 || trial.GetFinalMeasurement() != nil {
+			fields.Addf(path, "must be set of a trial that was measured")
+		}
 		return
 	}
 	p.charges(i, path, paid, trial, point, fields)
@@ -165,11 +171,11 @@ func (p *privateImport) charges(i *studyImport, path string, paid *dparetov1.Exp
 func (p *privateImport) checkWhole(i *studyImport) error {
 	const path = "record.study.private_mode"
 	terms := i.record.GetPrivateMode()
+	if all := i.record.GetNextTrialNumber() - 1; isPublication(i.compiled.Spec) && p.trials != all {
+		return i.invalid("record.study.next_trial_number", "must be one more than the number of trials, deleted ones included: with private_mode or random_stopping none may be missing; there are %d of %d", p.trials, all)
+	}
 	if terms == nil {
 		return nil
-	}
-	if all := i.record.GetNextTrialNumber() - 1; p.trials != all {
-		return i.invalid("record.study.next_trial_number", "must be one more than the number of trials, deleted ones included: with private_mode none may be missing; there are %d of %d", p.trials, all)
 	}
 	return p.compare(i, path, terms)
 }

@@ -181,6 +181,9 @@ func checkLedgers(tx *store.ReadTx, spec *dparetov1.StudySpec) error {
 		if !isPublication(spec) {
 			return invalid.Field(trainLedgerField, "is only for studies with private_mode or random_stopping")
 		}
+		if name == spec.GetTestLedger() { // which has one charge for the study
+			return invalid.Field(trainLedgerField, "must be another than test_ledger: the training and the test records are not the same")
+		}
 		_, _, err := checkLedger(tx, name, trainLedgerField, dparetov1.Adjacency_ADJACENCY_UNSPECIFIED, 0)
 		return err
 	}

@@ -232,6 +232,9 @@ func (s *studyService) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStu
 			return err
 		}
 		uid = record.GetStudy().GetUid()
+		if isPublication(record.GetStudy().GetSpec()) {
+			tx.PutEnded(uid, record.GetStudy().GetRevision())
+		}
 		tx.AfterCommit(func() { s.watchers.notify(id) })
 		return tx.DeleteStudy(id)
 	})

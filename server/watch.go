@@ -129,6 +129,9 @@ func (r *changeReader) next(ctx context.Context, s *Server) (changes []*dparetov
 		if study.GetUid() != r.uid {
 			return studyNotFound(r.id)
 		}
+		if isSearch(study) { // created since the call was let in
+			return errSecret(study.GetName())
+		}
 		if !r.begun {
 			if err := checkRevision("after_revision", r.after, study); err != nil {
 				return err

@@ -196,7 +196,7 @@ func checkGrid(utilities []float64, sensitivity, epsilon float64) error {
 	}
 	for i, u := range utilities {
 		if math.Abs(u) > largest {
-			return privacy.FieldErrorf(fmt.Sprintf("utilities[%d]", i), "must lie in [-2^400, 2^400] for noise on a grid, is %g", u)
+			return privacy.FieldErrorf(fmt.Sprintf("utilities[%d]", i), "must lie in [-2^400, 2^400] for noise on a grid")
 		}
 	}
 	return nil

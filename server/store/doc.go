@@ -22,6 +22,7 @@
 //	release/{parent}/{number}    ReleaseRecord of "studies/{study}" or "ledgers/{ledger}"
 //	repeat/{parent}/{caller}\0{request_id}
 //	                             number of the release: index by request
+//	ended/{uid}                  last revision of a deleted study whose publication was paid once
 //
 // Study ids contain no slash, so that no prefix of one study covers another's.
 package store

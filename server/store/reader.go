@@ -39,6 +39,7 @@ var kinds = []string{
 	strings.TrimSuffix(requestPrefix, "/"), strings.TrimSuffix(expiryPrefix, "/"),
 	strings.TrimSuffix(ledgerPrefix, "/"), strings.TrimSuffix(chargePrefix, "/"),
 	strings.TrimSuffix(releasePrefix, "/"), strings.TrimSuffix(repeatPrefix, "/"),
+	strings.TrimSuffix(endedPrefix, "/"),
 }
 
 // Known reports whether this version knows the keys with a first segment.

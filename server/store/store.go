@@ -29,6 +29,7 @@ const (
 	chargePrefix   = "charge/"
 	releasePrefix  = "release/"
 	repeatPrefix   = "repeat/"
+	endedPrefix    = "ended/"
 )
 
 // Store keeps typed records in a KV. It is safe for concurrent use.
