@@ -308,6 +308,12 @@ func TestRandomStoppingIsValidated(t *testing.T) {
 			t.Errorf("%s: %v, %v", field, got, err)
 		}
 	}
+	large := searchSpec(10, 1)
+	large.RandomStopping.TestSetSize, large.RandomStopping.TestEpsilon = 1<<40+1, 1
+	_, tooLarge := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: large}})
+	if got := violated(tooLarge); !slices.Equal(got, []string{"study.spec.random_stopping.test_set_size"}) {
+		t.Errorf("more records than an average in float64 tells apart: %v", tooLarge)
+	}
 	checkpoints := sgdSpec()
 	checkpoints.Seed, checkpoints.RandomStopping = nil, searchSpec(10, 1).GetRandomStopping()
 	_, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: checkpoints}})

@@ -618,6 +618,13 @@ func TestSelectPrivately(t *testing.T) {
 	}
 	_, err = f.releases().SelectPrivately(t.Context(), &dparetov1.SelectPrivatelyRequest{Utilities: utilities, Sensitivity: 1, Epsilon: 1, Ledger: "ledgers/none"})
 	wantCode(t, err, codes.NotFound, "ledgers/none")
+	_, err = f.releases().SelectPrivately(t.Context(), &dparetov1.SelectPrivatelyRequest{
+		Utilities: []float64{9.87654321e140, 0}, Sensitivity: 1, Epsilon: 1, Ledger: ledger, Method: dparetov1.SelectionMethod_SELECTION_METHOD_REPORT_NOISY_MAX,
+	})
+	wantCode(t, err, codes.InvalidArgument, "utilities[0]")
+	if strings.Contains(err.Error()+logs.String(), "9.8765") {
+		t.Errorf("an error tells a utility: %v", err)
+	}
 
 	disk, err := os.ReadFile(f.path)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -73,5 +75,28 @@ func TestWatchAtClose(t *testing.T) {
 	}
 	if n := len(s.watchers.waiting); n != 0 {
 		t.Errorf("%d studies are still watched", n)
+	}
+}
+
+// A stream that was let in before its study was replaced by one with random stopping ends.
+func TestWatchOfSecrets(t *testing.T) {
+	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+	err := s.store.Update(t.Context(), func(tx *store.Tx) error {
+		record, err := tx.Study("s")
+		if err != nil {
+			return err
+		}
+		record.Study.Spec.RandomStopping = new(dparetov1.RandomStoppingSpec)
+		return tx.PutStudy("s", record)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.watch(t.Context(), &dparetov1.WatchStudyRequest{Name: "studies/s"}, func(change *dparetov1.WatchStudyResponse) error {
+		t.Errorf("sent %v", change)
+		return context.Canceled
+	})
+	if status.Code(err) != codes.FailedPrecondition {
+		t.Error(err)
 	}
 }

@@ -107,8 +107,8 @@ func (c *compiler) searchScore(study *Study) {
 		}
 	}
 	switch n, epsilon := stopping.GetTestSetSize(), stopping.GetTestEpsilon(); {
-	case n < 0:
-		c.addf("random_stopping.test_set_size", "must not be negative, is %d", n)
+	case n < 0 || n > maxTestSet:
+		c.addf("random_stopping.test_set_size", "must be in [0, 2^40], is %d", n)
 	case n == 0 && epsilon != 0:
 		c.addf("random_stopping.test_epsilon", "is only for studies with test_set_size")
 	case n > 0 && !(epsilon > 0 && !math.IsInf(epsilon, 1)):
