@@ -502,7 +502,7 @@ type StudySpec struct {
 	TestLedger string `protobuf:"bytes,16,opt,name=test_ledger,json=testLedger,proto3" json:"test_ledger,omitempty"`
 	// The ledger of the training records. Only with private_mode or random_stopping, whose
 	// budget for these records is charged to it when the study is created, under the adjacency
-	// of the study's privacy metric.
+	// of the study's privacy metric. It must be another than test_ledger.
 	TrainLedger   string `protobuf:"bytes,17,opt,name=train_ledger,json=trainLedger,proto3" json:"train_ledger,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1116,7 +1116,7 @@ func (x *TrainerSpec) GetSettings() map[string]string {
 // when its turn comes.
 type PrivateModeSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. Number of records in the test or validation set, at least 1. One record can
+	// Required. Number of records in the test or validation set, in [1, 2^40]. One record can
 	// change an average over them by at most 1 / test_set_size (ADJACENCY_REPLACE_ONE).
 	TestSetSize int64 `protobuf:"varint,1,opt,name=test_set_size,json=testSetSize,proto3" json:"test_set_size,omitempty"`
 	// Required. ε of the whole study for the test set, positive and finite.
@@ -1260,7 +1260,7 @@ type RandomStoppingSpec struct {
 	Delta float64 `protobuf:"fixed64,5,opt,name=delta,proto3" json:"delta,omitempty"`
 	// Number of records in the test set. Then the metric is an average over them of values in
 	// [0, 1]: it is clipped to that and gets Gaussian noise before it is kept or compared.
-	// 0 means that the test records are not protected at all.
+	// 0 means that the test records are not protected at all. At most 2^40.
 	TestSetSize int64 `protobuf:"varint,6,opt,name=test_set_size,json=testSetSize,proto3" json:"test_set_size,omitempty"`
 	// Required with test_set_size, refused without. ε for the test records, positive and
 	// finite.
