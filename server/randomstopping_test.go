@@ -310,6 +310,7 @@ func TestRandomStoppingIsValidated(t *testing.T) {
 	}
 	large := searchSpec(10, 1)
 	large.RandomStopping.TestSetSize, large.RandomStopping.TestEpsilon = 1<<40+1, 1
+	large.Metrics[1].GetReported().SampleSize = 0
 	_, tooLarge := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: large}})
 	if got := violated(tooLarge); !slices.Equal(got, []string{"study.spec.random_stopping.test_set_size"}) {
 		t.Errorf("more records than an average in float64 tells apart: %v", tooLarge)

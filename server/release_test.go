@@ -336,7 +336,7 @@ func TestReleaseRefused(t *testing.T) {
 	// Time decides how many trials there are: somebody who has seen results can let it pass.
 	late := with("late", func(s *dparetov1.StudySpec) { s.Budget.MaxDuration = durationpb.New(time.Hour) }, 2)
 	f.clock.Advance(2 * time.Hour)
-	refused(late, "studies/late is not complete (0 open trials)")
+	refused(late, "studies/late is not complete (0 open trials")
 
 	open := with("open", nothing, 2)
 	f.one(open, "w")
@@ -433,7 +433,7 @@ func TestReleaseRefused(t *testing.T) {
 	}
 	refused("studies/sizes", "sample_size = 999 records, but ledgers/l is of 1000")
 	second.GetReported().SampleSize = 999
-	_, err = f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "late", Study: &dparetov1.Study{Spec: sizes}})
+	_, err = f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "smaller", Study: &dparetov1.Study{Spec: sizes}})
 	wantCode(t, err, codes.FailedPrecondition, "study.spec.test_ledger: ledgers/l is of 1000 records, but study.spec.metrics[2].reported.sample_size is 999")
 
 	for field, req := range map[string]*dparetov1.ReleaseBestRequest{

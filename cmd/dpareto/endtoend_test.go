@@ -311,14 +311,14 @@ func TestRandomStopping(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := strings.Replace(string(content), "algorithm: {name: DEFAULT}\n  budget: {max_trials: 64}",
-		"algorithm: {name: RANDOM}\n  random_stopping: {mean_trials: 4, eta: 1, metric: error, delta: 1e-6, test_set_size: 1000, test_epsilon: 2}", 1)
+		"algorithm: {name: RANDOM}\n  random_stopping: {mean_trials: 4, eta: 1, metric: error, delta: 1e-6}", 1)
 	text = strings.NewReplacer("min: 1e-2, max: 1e2", "min: 20, max: 100", "replicates: 50", "replicates: 1").Replace(text)
 	path := filepath.Join(t.TempDir(), "study.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	created := must(t, append(at, "study", "create", path)...)
-	for _, want := range []string{"a secret number, 4 on average", "for the training records", "ε = 2, δ = 1e-6", "provided that", "not covered"} {
+	for _, want := range []string{"a secret number, 4 on average", "for the training records", "δ = 1e-6", "provided that", "not covered"} {
 		if !strings.Contains(created, want) {
 			t.Errorf("study create printed no %q:\n%s", want, created)
 		}
