@@ -323,7 +323,7 @@ func TestPublishing(t *testing.T) {
 	}
 	shell := exec.Command("bash", "-eux")
 	shell.Dir = cmd.Dir
-	shell.Env = append(cmd.Env, "DPARETO_SERVER="+srv.address, "PATH="+filepath.Dir(binary)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	shell.Env = slices.Concat(cmd.Env, []string{"DPARETO_SERVER=" + srv.address, "PATH=" + filepath.Dir(binary) + string(filepath.ListSeparator) + os.Getenv("PATH")})
 	r := finish(t, shell, script.String())
 	if r.code != 0 {
 		t.Fatalf("exit code %d\n%s\n%s", r.code, r.stdout, r.stderr)

@@ -166,11 +166,11 @@ func (r *remeasurement) runAndWait(ctx context.Context) error {
 // runAgent trains trials of the study until ctx is done or there are none.
 func (r *remeasurement) runAgent(ctx context.Context) error {
 	flags := agentFlags{seed: r.seed, hasSeed: r.hasSeed}
-	choice, err := flags.choose(r.study.GetSpec())
+	chosen, err := flags.choose(r.study.GetSpec())
 	if err != nil {
 		return err
 	}
-	trainer, err := r.trainer(ctx, choice, r.dataDir)
+	trainer, err := r.trainer(ctx, chosen, r.dataDir)
 	if err != nil {
 		return err
 	}
