@@ -1,0 +1,111 @@
+"""Finds the Pareto front of privacy and utility of differentially private training.
+
+    import dpareto
+
+    with dpareto.local_server() as server:
+        study = dpareto.Study.create(server.client(), "demo", parameters=[...], metrics=[...])
+        study.optimize(train, n_trials=32)
+        print(study.front())
+
+`Client` is a connection to a server, `Study` a question about a trade-off, `Trial` one of its
+configurations. `AsyncClient` is the same for asyncio. `spec` says what studies are made of,
+`privacy` how ε follows from parameters.
+"""
+
+from dpareto._connection import TLS
+from dpareto.aio import AsyncClient, AsyncStudy, AsyncTrial
+from dpareto.client import Client, Study, Trial
+from dpareto.errors import (
+    AlreadyExists,
+    CallError,
+    DParetoError,
+    FailedPrecondition,
+    FieldViolation,
+    Infeasible,
+    InvalidArgument,
+    LeaseLost,
+    NotFinite,
+    NotFound,
+    PermissionDenied,
+    ResourceExhausted,
+    ServerError,
+    StudyDone,
+    Unauthenticated,
+    Unavailable,
+)
+from dpareto.privacy import DpSgd, Privacy, opacus, paper
+from dpareto.results import (
+    Front,
+    FrontPoint,
+    Guarantee,
+    Ledger,
+    Recommendation,
+    StudyInfo,
+    TrialInfo,
+)
+from dpareto.server import LocalServer, local_server
+from dpareto.spec import (
+    Categorical,
+    Constraint,
+    Design,
+    Discrete,
+    Float,
+    Int,
+    Maximize,
+    Minimize,
+    StudySpec,
+    Tracked,
+    epsilon,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "TLS",
+    "AlreadyExists",
+    "AsyncClient",
+    "AsyncStudy",
+    "AsyncTrial",
+    "CallError",
+    "Categorical",
+    "Client",
+    "Constraint",
+    "DParetoError",
+    "Design",
+    "Discrete",
+    "DpSgd",
+    "FailedPrecondition",
+    "FieldViolation",
+    "Float",
+    "Front",
+    "FrontPoint",
+    "Guarantee",
+    "Infeasible",
+    "Int",
+    "InvalidArgument",
+    "LeaseLost",
+    "Ledger",
+    "LocalServer",
+    "Maximize",
+    "Minimize",
+    "NotFinite",
+    "NotFound",
+    "PermissionDenied",
+    "Privacy",
+    "Recommendation",
+    "ResourceExhausted",
+    "ServerError",
+    "Study",
+    "StudyDone",
+    "StudyInfo",
+    "StudySpec",
+    "Tracked",
+    "Trial",
+    "TrialInfo",
+    "Unauthenticated",
+    "Unavailable",
+    "epsilon",
+    "local_server",
+    "opacus",
+    "paper",
+]

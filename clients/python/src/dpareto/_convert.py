@@ -1,0 +1,524 @@
+"""Between the messages of the contract and the objects of the package."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta, timezone
+from typing import Any
+
+from google.protobuf.message import Message
+
+from dpareto import privacy as p
+from dpareto import results as r
+from dpareto import spec as s
+from dpareto.errors import NotFinite
+from dpareto.v1 import (
+    front_service_pb2,
+    metric_pb2,
+    parameter_pb2,
+    privacy_pb2,
+    privacy_service_pb2,
+    study_pb2,
+    trial_pb2,
+)
+
+Scalar = int | float | str
+Values = float | Sequence[float]
+
+
+# --- enums ------------------------------------------------------------------------------
+
+
+def enum_value(enum: Any, name: str, what: str) -> Any:
+    """Returns the number of an enum's value by its short name in lower case."""
+    prefix = _prefix(enum)
+    names = [v.name[len(prefix) :].lower() for v in enum.DESCRIPTOR.values if v.number != 0]
+    if name not in names:
+        raise ValueError(f"{what}: {name!r} is not one of {', '.join(names)}")
+    return enum.Value(prefix + name.upper())
+
+
+def enum_name(enum: Any, number: int) -> str:
+    """Returns the short name of an enum's value, empty for the unspecified one."""
+    if number == 0:
+        return ""
+    if number not in enum.DESCRIPTOR.values_by_number:
+        return str(number)  # of a server that is newer than the client
+    return str(enum.Name(number))[len(_prefix(enum)) :].lower()
+
+
+def _prefix(enum: Any) -> str:
+    unspecified = str(enum.DESCRIPTOR.values_by_number[0].name)
+    return unspecified[: -len("UNSPECIFIED")]
+
+
+# --- values -----------------------------------------------------------------------------
+
+
+def to_value(value: Any, what: str) -> parameter_pb2.Value:
+    """Returns the message of a parameter's value. Scalars of numpy are taken, too."""
+    if isinstance(value, str):
+        return parameter_pb2.Value(string_value=value)
+    if isinstance(value, bool):
+        raise TypeError(f"{what}: is a bool; categories are names, such as 'true'")
+    if isinstance(value, numbers.Integral):
+        return parameter_pb2.Value(int_value=int(value))
+    if isinstance(value, numbers.Real):
+        return parameter_pb2.Value(double_value=float(value))
+    raise TypeError(f"{what}: {type(value).__name__} is not a number or a name")
+
+
+def from_value(value: parameter_pb2.Value) -> Scalar:
+    """Returns the plain value of a parameter."""
+    kind = value.WhichOneof("kind")
+    if kind is None:
+        raise ValueError("a value of this server is of a kind that the client does not know")
+    plain: Scalar = getattr(value, kind)
+    return plain
+
+
+def to_values(
+    params: Mapping[str, Any], kinds: Mapping[str, str] | None = None
+) -> dict[str, parameter_pb2.Value]:
+    """Returns messages of parameters, each of the kind that its domain asks for if known."""
+    out = {}
+    for key, value in params.items():
+        message = to_value(value, f"parameter {key}")
+        kind = (kinds or {}).get(key)
+        if kind == "double" and message.HasField("int_value"):
+            message = parameter_pb2.Value(double_value=float(message.int_value))
+        elif kind == "int" and message.double_value and message.double_value.is_integer():
+            message = parameter_pb2.Value(int_value=int(message.double_value))
+        out[key] = message
+    return out
+
+
+def from_values(params: Mapping[str, parameter_pb2.Value]) -> dict[str, Scalar]:
+    """Returns plain values, in the order of their ids."""
+    return {key: from_value(params[key]) for key in sorted(params)}
+
+
+def kinds(study: study_pb2.Study) -> dict[str, str]:
+    """Returns by parameter whether its values are double, int or string."""
+    by_domain = {
+        "double_domain": "double",
+        "discrete_domain": "double",
+        "integer_domain": "int",
+        "categorical_domain": "string",
+    }
+    return {x.id: by_domain.get(x.WhichOneof("domain") or "", "") for x in study.spec.parameters}
+
+
+def to_measurement(
+    metrics: Mapping[str, Values], step: int = 0, elapsed: float | None = None
+) -> trial_pb2.Measurement:
+    """Returns the message of metrics; NotFinite where one is not."""
+    message = trial_pb2.Measurement(step=int(step))
+    if elapsed is not None:
+        message.elapsed.FromTimedelta(timedelta(seconds=elapsed))
+    for key, value in metrics.items():
+        runs = list(_floats(key, value))
+        for v in runs:
+            if not math.isfinite(v):
+                raise NotFinite(f"{key} is {v}; trial.infeasible(reason) ends such a run")
+        message.metrics[key].runs.extend(runs)
+    return message
+
+
+def _floats(id: str, value: Any) -> Iterable[float]:
+    if isinstance(value, (str, bytes, bool)) or value is None:
+        raise TypeError(f"{id}: {value!r} is not a number")
+    if isinstance(value, numbers.Real):
+        return [float(value)]
+    if hasattr(value, "tolist"):  # an array, or a tensor
+        value = value.tolist()
+    if isinstance(value, Iterable):
+        return [float(v) for v in value]
+    return [float(value)]
+
+
+# --- specs ------------------------------------------------------------------------------
+
+
+def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
+    """Returns the message of a study's spec."""
+    out = study_pb2.StudySpec(
+        parameters=[_parameter(x) for x in spec.parameters],
+        metrics=[_metric(x) for x in spec.metrics],
+        parameter_constraints=list(spec.constraints),
+        checkpoint_parameter=spec.checkpoint_parameter or "",
+        replicates=spec.replicates,
+        seed=spec.seed,
+        prior_studies=[study_name(x) for x in spec.prior_studies],
+        disable_early_stopping=not spec.early_stopping,
+        test_ledger=spec.test_ledger,
+        train_ledger=spec.train_ledger,
+    )
+    out.algorithm.name = enum_value(study_pb2.Algorithm, spec.algorithm, "algorithm")
+    out.algorithm.initial_trials = spec.initial_trials
+    budget = study_pb2.Budget(
+        max_trials=spec.max_trials,
+        max_stagnant_trials=spec.max_stagnant_trials,
+        max_parallel_trials=spec.max_parallel_trials,
+    )
+    if spec.max_duration is not None:
+        budget.max_duration.FromTimedelta(spec.max_duration)
+    if budget != study_pb2.Budget():
+        out.budget.CopyFrom(budget)
+    if spec.lease is not None:
+        out.lease.duration.FromTimedelta(spec.lease)
+    if spec.max_attempts:
+        out.lease.max_attempts = spec.max_attempts
+    if spec.cost is not None:
+        if spec.cost == spec.checkpoint_parameter:
+            out.cost.checkpoint_parameter.SetInParent()
+        else:
+            out.cost.metric = spec.cost
+    if spec.trainer is not None:
+        out.trainer.name = spec.trainer.name
+        out.trainer.settings.update(spec.trainer.settings)
+    if spec.private_mode is not None:
+        out.private_mode.CopyFrom(study_pb2.PrivateModeSpec(**_shallow(spec.private_mode)))
+    if spec.random_stopping is not None:
+        fields = _shallow(spec.random_stopping)
+        eta = fields.pop("eta")
+        stopping = study_pb2.RandomStoppingSpec(**fields)
+        if eta is None:
+            stopping.poisson.SetInParent()
+        else:
+            stopping.eta = eta
+        out.random_stopping.CopyFrom(stopping)
+    return out
+
+
+def _shallow(x: Any) -> dict[str, Any]:
+    return {f.name: getattr(x, f.name) for f in dataclasses.fields(x)}
+
+
+def _parameter(x: s.Parameter) -> parameter_pb2.ParameterSpec:
+    out = parameter_pb2.ParameterSpec(id=x.id)
+    if isinstance(x, s.Categorical):
+        out.categorical_domain.categories.extend(x.categories)
+    elif isinstance(x, (s.Float, s.Int, s.Discrete)):
+        out.scale = parameter_pb2.SCALE_LOG if x.log else parameter_pb2.SCALE_LINEAR
+    if isinstance(x, s.Float):
+        out.double_domain.min, out.double_domain.max = x.min, x.max
+    elif isinstance(x, s.Int):
+        out.integer_domain.min, out.integer_domain.max = x.min, x.max
+    elif isinstance(x, s.Discrete):
+        out.discrete_domain.values.extend(x.values)
+    if isinstance(x, (s.Float, s.Int)):
+        out.grid_levels = x.grid_levels
+        if x.design is not None:
+            _design(x.design, out.design)
+    if x.when is not None:
+        if len(x.when) != 1:
+            raise ValueError(f"parameter {x.id}: when names {len(x.when)} parents instead of one")
+        ((parent, values),) = x.when.items()
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            values = [values]
+        out.condition.parent = parent
+        out.condition.values.extend(to_value(v, f"parameter {x.id}: when") for v in values)
+    return out
+
+
+def _design(x: s.Design, out: parameter_pb2.DesignDistribution) -> None:
+    if isinstance(x.law, s.Uniform):
+        out.uniform.SetInParent()
+    elif isinstance(x.law, s.LogUniform):
+        out.log_uniform.SetInParent()
+    elif isinstance(x.law, s.Normal):
+        out.normal.mean = x.law.mean
+        out.normal.standard_deviation = x.law.standard_deviation
+    else:
+        out.shifted_exponential.rate = x.law.rate
+        out.shifted_exponential.shift = x.law.shift
+    if x.accept_min is not None:
+        out.accept_min = x.accept_min
+    if x.accept_max is not None:
+        out.accept_max = x.accept_max
+
+
+def _metric(x: s.Metric) -> metric_pb2.MetricSpec:
+    out = metric_pb2.MetricSpec(id=x.id, unit=x.unit)
+    if isinstance(x, (s.Minimize, s.Maximize, s.Constraint)):
+        out.transform = enum_value(metric_pb2.Transform, x.transform, f"{x.id}: transform")
+    if isinstance(x, (s.Minimize, s.Maximize)):
+        out.role = metric_pb2.METRIC_ROLE_OBJECTIVE
+        minimize = isinstance(x, s.Minimize)
+        out.goal = metric_pb2.GOAL_MINIMIZE if minimize else metric_pb2.GOAL_MAXIMIZE
+        out.reference_value = x.reference_value
+    elif isinstance(x, s.Constraint):
+        out.role = metric_pb2.METRIC_ROLE_CONSTRAINT
+        out.bounds.SetInParent()
+        if x.min is not None:
+            out.bounds.min = x.min
+        if x.max is not None:
+            out.bounds.max = x.max
+    else:
+        out.role = metric_pb2.METRIC_ROLE_TRACKED
+    if x.computed is None:
+        out.reported.SetInParent()
+        out.reported.sample_size = x.sample_size
+    elif isinstance(x.computed, str):
+        out.computed.expression = x.computed
+    else:
+        out.computed.privacy.CopyFrom(privacy_spec(x.computed))
+    if x.report_tolerance is not None:
+        out.computed.report_tolerance = x.report_tolerance
+    return out
+
+
+_MECHANISM_FIELDS: dict[type, str] = {
+    p.DpSgd: "dp_sgd",
+    p.SparseVector: "sparse_vector",
+    p.Gaussian: "gaussian",
+    p.Laplace: "laplace",
+    p.OutputPerturbation: "output_perturbation",
+    p.ObjectivePerturbation: "objective_perturbation",
+    p.RandomizedResponse: "randomized_response",
+    p.Selection: "selection",
+    p.ZeroConcentrated: "zero_concentrated",
+    p.RepeatedSelection: "repeated_selection",
+    p.Composition: "composition",
+}
+
+_MECHANISM_ENUMS: dict[str, Any] = {
+    "sampling": privacy_pb2.Sampling,
+    "trainer_sampling": privacy_pb2.Sampling,
+    "calibration": privacy_pb2.ObjectiveCalibration,
+    "method": privacy_pb2.SelectionMethod,
+}
+
+
+def privacy_spec(x: p.Privacy) -> privacy_pb2.PrivacySpec:
+    """Returns the message of a mechanism with its guarantee."""
+    out = _mechanism(x.mechanism)
+    out.delta = x.delta
+    out.adjacency = enum_value(privacy_pb2.Adjacency, x.adjacency, "adjacency")
+    out.accountant = enum_value(privacy_pb2.Accountant, x.accountant, "accountant")
+    if x.conversion is not None:
+        out.conversion = enum_value(privacy_pb2.Conversion, x.conversion, "conversion")
+    return out
+
+
+def _mechanism(x: p.Mechanism) -> privacy_pb2.PrivacySpec:
+    """Returns a spec with the mechanism alone. Fields have the names of the messages'."""
+    if type(x) not in _MECHANISM_FIELDS:
+        raise TypeError(f"{type(x).__name__} is not a mechanism")
+    spec = privacy_pb2.PrivacySpec()
+    out: Any = getattr(spec, _MECHANISM_FIELDS[type(x)])
+    out.SetInParent()
+    for f in dataclasses.fields(x):
+        value = getattr(x, f.name)
+        if value is None:
+            continue
+        if f.name in _MECHANISM_ENUMS:
+            setattr(out, f.name, enum_value(_MECHANISM_ENUMS[f.name], value, f.name))
+        elif isinstance(value, (str, int, float)):
+            setattr(out, f.name, expression(value))
+    if isinstance(x, p.RepeatedSelection):
+        out.base.CopyFrom(_mechanism(x.base))
+        if x.eta is None:
+            out.poisson.SetInParent()
+    elif isinstance(x, p.Composition):
+        for part in x.parts:
+            out.parts.add(mechanism=_mechanism(part.mechanism), count=expression(part.count))
+    return spec
+
+
+def expression(value: p.Expression) -> str:
+    """Returns an expression as text: ints and floats keep their types."""
+    return value if isinstance(value, str) else repr(value)
+
+
+# --- results ----------------------------------------------------------------------------
+
+
+def study_name(id: str) -> str:
+    """Returns the resource name of a study."""
+    return id if id.startswith("studies/") else f"studies/{id}"
+
+
+def study_id(name: str) -> str:
+    """Returns the id in the resource name of a study."""
+    return name.removeprefix("studies/")
+
+
+def trial_number(name: str) -> int:
+    """Returns the number in the resource name of a trial."""
+    return int(name.rsplit("/", 1)[-1])
+
+
+def _optional(message: Message, name: str) -> Any:
+    return getattr(message, name) if message.HasField(name) else None
+
+
+def _warnings(messages: Iterable[Any]) -> tuple[r.ResultWarning, ...]:
+    return tuple(r.ResultWarning(w.code, w.message) for w in messages)
+
+
+def guarantee(message: privacy_pb2.PrivacyGuarantee) -> r.Guarantee:
+    """Returns a guarantee."""
+    return r.Guarantee(
+        epsilon=message.epsilon,
+        epsilon_lower=_optional(message, "epsilon_lower"),
+        delta=message.delta,
+        adjacency=enum_name(privacy_pb2.Adjacency, message.adjacency),
+        accountant=enum_name(privacy_pb2.Accountant, message.accountant),
+        steps=message.steps,
+        assumptions=tuple(message.assumptions),
+        warnings=_warnings(message.warnings),
+        raw=message,
+    )
+
+
+def calibration(message: privacy_service_pb2.CalibrateMechanismResponse) -> r.Calibration:
+    """Returns a calibration."""
+    return r.Calibration(
+        value=from_value(message.value),
+        reachable=message.reachable,
+        guarantee=guarantee(message.guarantee),
+        derived=dict(message.derived),
+    )
+
+
+def _metrics(values: Mapping[str, metric_pb2.MetricValue]) -> dict[str, float]:
+    return {key: values[key].value for key in sorted(values) if values[key].HasField("value")}
+
+
+def trial_info(message: trial_pb2.Trial) -> r.TrialInfo:
+    """Returns a trial."""
+    metrics = _metrics(message.computed_metrics)
+    metrics.update(_metrics(message.final_measurement.metrics))
+    return r.TrialInfo(
+        number=message.number,
+        state=enum_name(trial_pb2.TrialState, message.state),
+        state_reason=message.state_reason,
+        origin=enum_name(trial_pb2.TrialOrigin, message.origin),
+        params=from_values(message.parameters),
+        metrics=metrics,
+        measurements=tuple(r.Measured(m.step, _metrics(m.metrics)) for m in message.measurements),
+        worker_id=message.lease.worker_id,
+        attempt=message.attempt,
+        note=message.note,
+        labels=dict(message.labels),
+        warnings=_warnings(message.warnings),
+        raw=message,
+    )
+
+
+def study_info(message: study_pb2.Study) -> r.StudyInfo:
+    """Returns a study."""
+    counts = message.trial_counts
+    objective, tracked = metric_pb2.METRIC_ROLE_OBJECTIVE, metric_pb2.METRIC_ROLE_TRACKED
+    metrics = message.spec.metrics
+    reported = [m for m in metrics if m.HasField("reported")]
+    return r.StudyInfo(
+        id=study_id(message.name),
+        display_name=message.display_name,
+        description=message.description,
+        labels=dict(message.labels),
+        state=enum_name(study_pb2.StudyState, message.state),
+        state_reason=message.state_reason,
+        trial_counts={f.name: getattr(counts, f.name) for f in counts.DESCRIPTOR.fields},
+        seed=message.seed,
+        revision=message.revision,
+        create_time=message.create_time.ToDatetime(tzinfo=timezone.utc),
+        parameters=tuple(x.id for x in message.spec.parameters),
+        objectives=tuple(m.id for m in metrics if m.role == objective),
+        reported=tuple(m.id for m in sorted(reported, key=lambda m: m.role == tracked)),
+        max_trials=message.spec.budget.max_trials,
+        checkpoint_parameter=message.spec.checkpoint_parameter,
+        warnings=_warnings(message.warnings),
+        raw=message,
+    )
+
+
+def front(message: front_service_pb2.Front, study: study_pb2.Study) -> r.Front:
+    """Returns a front of a study."""
+    kind_name = front_service_pb2.FrontKind
+    goals = {m.id: m.goal for m in study.spec.metrics}
+    return r.Front(
+        kind=enum_name(kind_name, message.kind),
+        points=tuple(_point(x, message.objectives) for x in message.points),
+        hypervolume=message.hypervolume,
+        hypervolumes={enum_name(kind_name, h.kind): h.hypervolume for h in message.hypervolumes},
+        reference=dict(message.reference),
+        objectives=tuple(message.objectives),
+        minimize={key: goals.get(key) != metric_pb2.GOAL_MAXIMIZE for key in message.objectives},
+        revision=message.revision,
+        warnings=_warnings(message.warnings),
+        raw=message,
+    )
+
+
+def _point(message: front_service_pb2.FrontPoint, objectives: Iterable[str]) -> r.FrontPoint:
+    def value(v: front_service_pb2.FrontValue) -> r.FrontValue:
+        names = ("lower", "upper", "observed", "standard_error", "best", "worst")
+        return r.FrontValue(v.value, **{n: _optional(v, n) for n in names})
+
+    return r.FrontPoint(
+        trial=trial_number(message.trial),
+        step=message.step,
+        params=from_values(message.parameters),
+        values={key: value(message.values[key]) for key in objectives if key in message.values},
+        runs=message.runs,
+        trials=tuple(trial_number(t) for t in message.trials),
+        contribution=message.contribution,
+        knee=message.knee,
+        beyond_reference=message.beyond_reference,
+        guarantee=guarantee(message.privacy) if message.HasField("privacy") else None,
+    )
+
+
+def hypervolume(message: front_service_pb2.HypervolumePoint) -> r.HypervolumePoint:
+    """Returns the hypervolume after a trial."""
+    return r.HypervolumePoint(
+        trial_number(message.trial),
+        message.completed_trials,
+        message.hypervolume,
+        message.runs,
+        message.steps,
+    )
+
+
+def predictions(
+    messages: Mapping[str, trial_pb2.MetricPrediction],
+) -> dict[str, r.Prediction]:
+    """Returns predictions by metric id."""
+    return {key: r.Prediction(m.median, m.lower, m.upper) for key, m in sorted(messages.items())}
+
+
+def recommendation(message: front_service_pb2.QueryFrontResponse) -> r.Recommendation:
+    """Returns a recommendation."""
+    return r.Recommendation(
+        reachable=message.reachable,
+        params=from_values(message.parameters),
+        predictions=predictions(message.predictions),
+        computed=_metrics(message.computed_metrics),
+        reached=dict(message.reached),
+        optimize=message.optimize,
+        trials=tuple(trial_number(t) for t in message.trials),
+        runs=message.runs,
+        step=message.step,
+        guarantee=guarantee(message.privacy) if message.HasField("privacy") else None,
+        warnings=_warnings(message.warnings),
+    )
+
+
+def ledger(message: privacy_service_pb2.GetPrivacyLedgerResponse) -> r.Ledger:
+    """Returns a ledger."""
+    fixed = message.HasField("fixed_in_advance")
+    return r.Ledger(
+        runs=message.runs,
+        largest_epsilon=message.largest_epsilon,
+        composed=guarantee(message.composed),
+        adaptive=message.adaptive,
+        fixed_in_advance=guarantee(message.fixed_in_advance) if fixed else None,
+        warnings=_warnings(message.warnings),
+        raw=message,
+    )

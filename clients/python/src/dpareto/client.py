@@ -1,0 +1,811 @@
+"""The blocking client."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, TypeVar
+
+import grpc
+
+from dpareto import _convert as convert
+from dpareto import _operations as ops
+from dpareto import errors
+from dpareto import privacy as p
+from dpareto import results as r
+from dpareto import spec as s
+from dpareto._connection import TLS, connect, failure
+from dpareto._progress import Progress
+from dpareto._trial import (
+    Outcome,
+    TrialBase,
+    Values,
+    describe,
+    failure_request,
+    infeasible_request,
+    merge,
+    outcome,
+)
+from dpareto.v1 import (
+    admin_service_pb2_grpc,
+    front_service_pb2_grpc,
+    privacy_service_pb2_grpc,
+    release_service_pb2_grpc,
+    study_pb2,
+    study_service_pb2_grpc,
+    trial_pb2,
+)
+
+__all__ = ["Client", "FrontKind", "Stubs", "Study", "Trial"]
+
+T = TypeVar("T")
+FrontKind = Literal["posterior", "observed", "best", "worst"]
+
+
+@dataclass(frozen=True)
+class Stubs:
+    """The generated stubs of a connection, for what has no method here.
+
+    Their calls are plain: they have no time limit, no token and no repetition of their own.
+    """
+
+    studies: study_service_pb2_grpc.StudyServiceStub
+    fronts: front_service_pb2_grpc.FrontServiceStub
+    privacy: privacy_service_pb2_grpc.PrivacyServiceStub
+    releases: release_service_pb2_grpc.ReleaseServiceStub
+    admin: admin_service_pb2_grpc.AdminServiceStub
+
+
+class Client:
+    """A connection to a server. Threads can share it.
+
+    It connects at the first call. Calls are repeated, with growing pauses, while the server
+    cannot be reached, so that a worker survives the restart of its server; every change
+    carries an id under which the server makes it once. A client can be pickled, and used in
+    a forked process: each process connects by itself.
+
+    Args:
+        address: ``host:port``, or any target of gRPC such as ``unix:///run/dpareto.sock``. By
+            default the environment variable DPARETO_SERVER, or 127.0.0.1:8321.
+        token: Bearer token. By default the environment variable DPARETO_TOKEN, if set.
+        tls: Whether to use TLS, or how (`TLS`). By default it is used to other machines.
+        token_file: File with the token instead, which is read for every call.
+        token_in_plaintext: Allows that the token goes to another machine in plain text.
+        timeout: Time limit of one attempt of a call in seconds; what may fit a model gets
+            eight times as much.
+        patience: For how long, in seconds, calls are repeated while the server cannot be
+            reached. A server that never answered yet gets at most 20 seconds.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        token: str | None = None,
+        tls: bool | TLS | None = None,
+        token_file: str | os.PathLike[str] | None = None,
+        token_in_plaintext: bool = False,
+        timeout: float = 15.0,
+        patience: float = 600.0,
+    ) -> None:
+        self._connection = connect(address, token, token_file, tls, token_in_plaintext)
+        self._policy = ops.Policy(timeout, patience)
+        self._reset()
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._channel: grpc.Channel | None = None
+        self._stubs: Stubs | None = None
+        self._pid = os.getpid()
+        self._worker_id = ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "connection": self._connection,
+            "timeout": self._policy.timeout,
+            "patience": self._policy.patience,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._connection = state["connection"]
+        self._policy = ops.Policy(state["timeout"], state["patience"])
+        self._reset()
+
+    def __repr__(self) -> str:
+        return f"Client({self.address!r})"
+
+    @property
+    def address(self) -> str:
+        """Where the server is."""
+        return self._connection.address
+
+    @property
+    def stubs(self) -> Stubs:
+        """The generated stubs."""
+        if self._pid != os.getpid():
+            self._reset()  # a forked process has no use of its parent's connection
+        with self._lock:
+            if self._closed.is_set():
+                raise errors.DParetoError("the client is closed")
+            if self._stubs is None:
+                credentials = self._connection.credentials()
+                options = self._connection.options()
+                if credentials is None:
+                    self._channel = grpc.insecure_channel(self.address, options)
+                else:
+                    self._channel = grpc.secure_channel(self.address, credentials, options)
+                self._stubs = Stubs(
+                    studies=study_service_pb2_grpc.StudyServiceStub(self._channel),
+                    fronts=front_service_pb2_grpc.FrontServiceStub(self._channel),
+                    privacy=privacy_service_pb2_grpc.PrivacyServiceStub(self._channel),
+                    releases=release_service_pb2_grpc.ReleaseServiceStub(self._channel),
+                    admin=admin_service_pb2_grpc.AdminServiceStub(self._channel),
+                )
+            return self._stubs
+
+    @property
+    def worker_id(self) -> str:
+        """The id under which this process asks, unless another is given: a random one."""
+        if self._pid != os.getpid():
+            self._reset()
+        with self._lock:
+            self._worker_id = self._worker_id or ops.new_worker_id()
+            return self._worker_id
+
+    def close(self) -> None:
+        """Closes the connection. Calls that wait end with an error."""
+        self._closed.set()
+        with self._lock:
+            if self._channel is not None:
+                self._channel.close()
+            self._channel = self._stubs = None
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _run(self, operation: ops.Operation[T]) -> T:
+        """Runs an operation: attempts its calls, and waits where it does."""
+        try:
+            step = next(operation)
+            while True:
+                if isinstance(step, ops.Pause):
+                    if self._closed.wait(step.seconds):
+                        raise errors.DParetoError("the client is closed")
+                    step = operation.send(None)
+                    continue
+                method = getattr(getattr(self.stubs, step.service), step.method)
+                try:
+                    answer = method(
+                        step.request, timeout=step.timeout, metadata=self._connection.metadata()
+                    )
+                except grpc.RpcError as error:
+                    if self._closed.is_set():
+                        raise errors.DParetoError("the client is closed") from None
+                    step = operation.throw(failure(error))
+                else:
+                    step = operation.send(answer)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    # --- studies
+
+    def create_study(
+        self,
+        id: str,
+        spec: s.StudySpec | study_pb2.StudySpec,
+        *,
+        display_name: str = "",
+        description: str = "",
+        labels: Mapping[str, str] | None = None,
+        validate_only: bool = False,
+    ) -> Study:
+        """Creates a study, or loads the one of that id if it asks the same.
+
+        Raises:
+            AlreadyExists: The study asks something else; the message names the fields.
+            InvalidArgument: ``violations`` names every field that cannot be right.
+        """
+        message = self._run(
+            ops.create_study(
+                self._policy, id, spec, display_name, description, labels, validate_only
+            )
+        )
+        return Study(self, message)
+
+    def study(self, id: str) -> Study:
+        """Loads a study.
+
+        Raises:
+            NotFound: There is none of that id.
+        """
+        return Study(self, self._run(ops.get_study(self._policy, convert.study_name(id))))
+
+    def studies(self, filter: str = "", order_by: str = "") -> list[r.StudyInfo]:
+        """Lists studies: ``filter="state = ACTIVE AND labels.team = vision"``."""
+        return self._run(ops.list_studies(self._policy, filter, order_by))
+
+    # --- privacy
+
+    def epsilon(self, privacy: p.Privacy, **params: Any) -> r.Guarantee:
+        """Computes ε of a mechanism.
+
+        Keyword arguments are values of the parameters in its expressions, of the types that
+        the expressions want: ``client.epsilon(privacy, noise_multiplier=1.1, epochs=10)``.
+        """
+        return self._run(ops.epsilon(self._policy, privacy, params, ()))[0]
+
+    def epsilon_curve(
+        self, privacy: p.Privacy, lengths: Sequence[int], **params: Any
+    ) -> list[r.Guarantee]:
+        """Computes ε of runs of several lengths, in the unit of the mechanism's length."""
+        return self._run(ops.epsilon(self._policy, privacy, params, lengths))
+
+    def calibrate(
+        self,
+        privacy: p.Privacy,
+        solve_for: str,
+        *,
+        epsilon: float,
+        min: float,
+        max: float,
+        **params: Any,
+    ) -> r.Calibration:
+        """Finds the value of a parameter in [min, max] for which ε is just below a target."""
+        return self._run(ops.calibrate(self._policy, privacy, solve_for, min, max, epsilon, params))
+
+    def server_version(self) -> str:
+        """Returns the version of the server."""
+        return self._run(ops.server_version(self._policy))
+
+
+class Study:
+    """A study on a server. Threads can share it, and it can be pickled."""
+
+    def __init__(self, client: Client, message: study_pb2.Study) -> None:
+        self._client = client
+        self._message = message
+        self._info = convert.study_info(message)
+
+    @classmethod
+    def create(
+        cls,
+        client: Client,
+        id: str,
+        parameters: Sequence[s.Parameter],
+        metrics: Sequence[s.Metric],
+        *,
+        display_name: str = "",
+        description: str = "",
+        labels: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> Study:
+        """Creates a study, or loads the one of that id if it asks the same.
+
+        Further keyword arguments are fields of `StudySpec`: ``max_trials=64``.
+        """
+        return client.create_study(
+            id,
+            s.StudySpec(parameters, metrics, **fields),
+            display_name=display_name,
+            description=description,
+            labels=labels,
+        )
+
+    @classmethod
+    def load(cls, client: Client, id: str) -> Study:
+        """Loads a study; `NotFound` if there is none."""
+        return client.study(id)
+
+    def __repr__(self) -> str:
+        return f"<Study {self.id} on {self._client.address}>"
+
+    @property
+    def id(self) -> str:
+        """Id of the study."""
+        return self._info.id
+
+    @property
+    def name(self) -> str:
+        """Resource name: studies/{id}."""
+        return self._message.name
+
+    @property
+    def client(self) -> Client:
+        """The client that the study is reached by."""
+        return self._client
+
+    @property
+    def spec(self) -> study_pb2.StudySpec:
+        """What the study asks, as it was when it was created or loaded."""
+        return self._message.spec
+
+    def info(self) -> r.StudyInfo:
+        """Reads the study as it is now: its state, and its numbers of trials."""
+        return convert.study_info(self._run(ops.get_study(self._policy, self.name)))
+
+    @property
+    def _policy(self) -> ops.Policy:
+        return self._client._policy
+
+    def _run(self, operation: ops.Operation[T]) -> T:
+        return self._client._run(operation)
+
+    def pause(self) -> None:
+        """Has the study hand out no trials until `resume`."""
+        self._run(ops.pause_study(self._policy, self.name))
+
+    def resume(self) -> None:
+        """Has the study hand out trials again."""
+        self._run(ops.resume_study(self._policy, self.name))
+
+    def delete(self) -> None:
+        """Deletes the study with all its trials, and its ledger."""
+        self._run(ops.delete_study(self._policy, self.name))
+
+    # --- ask and tell
+
+    def ask(
+        self,
+        worker_id: str | None = None,
+        *,
+        fixed: Mapping[str, Any] | None = None,
+        at_most: Mapping[str, float] | None = None,
+        timeout: float | None = None,
+    ) -> Trial:
+        """Asks for a trial to run, and waits as long as there is none but may be one.
+
+        The trial is this worker's while its lease is renewed, which `Trial.report` does, and
+        a thread in the background within ``with trial:``.
+
+        Args:
+            worker_id: Name of the worker among all workers of the study, the same after a
+                restart. A worker that holds a trial gets it again, to be run from its
+                beginning. By default every call asks for another trial.
+            fixed: Values that parameters of the trial must have.
+            at_most: Bounds of computed metrics: ``{"epsilon": 1}``.
+            timeout: For how long to wait for a trial at most, in seconds.
+
+        Raises:
+            StudyDone: The study hands out no more trials.
+            TimeoutError: There was none for as long as ``timeout``.
+        """
+        return self.ask_many(1, worker_id, fixed=fixed, at_most=at_most, timeout=timeout)[0]
+
+    def ask_many(
+        self,
+        count: int,
+        worker_id: str | None = None,
+        *,
+        fixed: Mapping[str, Any] | None = None,
+        at_most: Mapping[str, float] | None = None,
+        timeout: float | None = None,
+    ) -> list[Trial]:
+        """Asks for several trials at once, chosen to complement each other: at least one, and
+        at most ``count``. The arguments are those of `ask`.
+        """
+        condition = ops.condition(self._message, fixed, at_most) if fixed or at_most else None
+        messages = self._run(
+            ops.ask(
+                self._policy,
+                self.name,
+                worker_id or self._client.worker_id,
+                worker_id is not None,
+                count,
+                condition,
+                timeout,
+            )
+        )
+        return [Trial(self, m) for m in messages]
+
+    @contextmanager
+    def trial(self, worker_id: str | None = None, **conditions: Any) -> Iterator[Trial]:
+        """Asks for a trial and holds it for the length of a block, as ``with trial:`` does.
+
+        The arguments are those of `ask`.
+        """
+        with self.ask(worker_id, **conditions) as trial:
+            yield trial
+
+    def enqueue(
+        self, params: Mapping[str, Any] | None = None, *, replicate_of: int | None = None
+    ) -> r.TrialInfo:
+        """Queues a configuration for the next worker that asks, or another run of a trial."""
+        return self._run(
+            ops.create_trial(self._policy, self._message, params, None, replicate_of, "")
+        )
+
+    def add(self, params: Mapping[str, Any], note: str = "", **metrics: Values) -> r.TrialInfo:
+        """Adds a trial that was run elsewhere, with its results."""
+        return self._run(ops.create_trial(self._policy, self._message, params, metrics, None, note))
+
+    def stop_trial(self, number: int, reason: str = "") -> None:
+        """Asks the worker that holds a trial to complete it with what it has."""
+        self._run(ops.stop_trial(self._policy, self.name, number, reason))
+
+    def delete_trial(self, number: int) -> None:
+        """Deletes a trial that no worker holds. What it spent stays in the ledger."""
+        self._run(ops.delete_trial(self._policy, self.name, number))
+
+    def trials(self, filter: str = "", order_by: str = "") -> list[r.TrialInfo]:
+        """Lists trials: ``filter="state = SUCCEEDED AND metrics.epsilon <= 1"``."""
+        return self._run(ops.list_trials(self._policy, self.name, filter, order_by))
+
+    def get_trial(self, number: int) -> r.TrialInfo:
+        """Reads a trial."""
+        return self._run(ops.get_trial(self._policy, self.name, number))
+
+    def optimize(
+        self,
+        objective: Callable[[Trial], Outcome],
+        *,
+        n_trials: int | None = None,
+        workers: int = 1,
+        catch: tuple[type[Exception], ...] = (),
+        progress: bool | None = None,
+    ) -> int:
+        """Runs trials until the study hands out no more.
+
+        ``objective(trial)`` trains a configuration and returns what it measured: a dict by
+        metric id, or a number where the study has one reported metric. None stands for the
+        last measurement that it reported on the way. `Infeasible`, a result that is not
+        finite, and the exceptions in ``catch`` end the trial as infeasible and go on; any
+        other exception does, too, but ends the search. Ctrl-C gives unfinished trials back.
+
+        Args:
+            objective: Called by ``workers`` threads at a time. (Python runs one of them at a
+                time, except in numpy, PyTorch and the like. For more than that start the
+                program several times: all of them share the study.)
+            n_trials: Number of trials after which to end, if the study does not end before.
+            workers: Number of threads.
+            catch: Exceptions that say something of a configuration, not of the program.
+            progress: Whether to show a bar; by default where standard error is a terminal.
+
+        Returns:
+            Number of trials that were run.
+        """
+        search = _Search(self, objective, n_trials, catch, progress)
+        return search.run(workers)
+
+    # --- the answer
+
+    def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> Any:
+        """Reads the Pareto front: a pandas DataFrame, or, without pandas, a list of points.
+
+        The posterior front is what fresh runs should give; the observed one shows the luckiest
+        of noisy measurements. `get_front` has the same with its hypervolume, typed.
+        """
+        front = self.get_front(kind, final_only=final_only)
+        try:
+            return front.to_dataframe()
+        except ImportError:
+            return list(front.points)
+
+    def get_front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> r.Front:
+        """Reads the Pareto front as objects."""
+        return self._run(ops.get_front(self._policy, self._message, kind, final_only))
+
+    def hypervolumes(
+        self, kind: FrontKind = "observed", *, final_only: bool = False
+    ) -> list[r.HypervolumePoint]:
+        """Reads the hypervolume of a front after completed trials."""
+        return self._run(ops.hypervolumes(self._policy, self.name, kind, final_only))
+
+    def plot_front(self, kind: FrontKind = "posterior", *, ax: Any = None) -> Any:
+        """Draws the front of a study with two objectives, over its trials.
+
+        It takes matplotlib. Returns the axes.
+        """
+        from dpareto.plot import plot_front
+
+        trials = self.trials("state = SUCCEEDED") if kind != "best" else []
+        return plot_front(self.get_front(kind), trials, ax=ax)
+
+    def recommend(
+        self,
+        *,
+        confidence: float = 0.5,
+        optimize: str = "",
+        measured_only: bool = False,
+        **bounds: float,
+    ) -> r.Recommendation:
+        """Returns the configuration that is best within bounds on objectives.
+
+        ``study.recommend(epsilon=1.0)`` is the one with the best accuracy at ε of at most 1,
+        ``study.recommend(error=0.1, confidence=0.9)`` the most private one whose error is at
+        most 0.1 with a probability of 90 %. A bound is the largest value of an objective to
+        minimise, the smallest of one to maximise.
+        """
+        return self._run(
+            ops.recommend(self._policy, self.name, bounds, confidence, optimize, measured_only)
+        )
+
+    def predict(self, configurations: Sequence[Mapping[str, Any]]) -> list[dict[str, r.Prediction]]:
+        """Returns what the model expects of configurations, by metric id."""
+        return self._run(ops.predict(self._policy, self._message, configurations))
+
+    def ledger(self, delta: float = 0, metric: str = "") -> r.Ledger:
+        """Returns what all runs of the study cost together."""
+        return self._run(ops.ledger(self._policy, self.name, delta, metric))
+
+
+class Trial(TrialBase):
+    """A trial that this worker holds under a lease.
+
+    Within ``with trial:`` a thread renews the lease, and the block decides what becomes of a
+    trial that it does not end itself by `tell`, `infeasible`, `fail` or `release`: it ends
+    with the last measurement that was reported; as infeasible where the block raises an
+    exception; and is given back where the block is interrupted (KeyboardInterrupt,
+    SystemExit) or fails in the calls of this package.
+    """
+
+    def __init__(self, study: Study, message: trial_pb2.Trial) -> None:
+        super().__init__(message, study._info.checkpoint_parameter)
+        self._study = study
+        self._heartbeat: _Heartbeat | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_heartbeat": None}
+
+    @property
+    def study(self) -> Study:
+        """The study."""
+        return self._study
+
+    def report(
+        self,
+        step: int,
+        metrics: Mapping[str, Values] | None = None,
+        *,
+        elapsed: float | None = None,
+        **named: Values,
+    ) -> bool:
+        """Records what was measured at a step on the way, and renews the lease.
+
+        In a study with a checkpoint parameter the step is the value of that parameter which
+        the measurement belongs to. Values are numbers, or several of repeated runs.
+
+        Returns:
+            Whether the run should stop: then end it with ``tell()``.
+
+        Raises:
+            LeaseLost: The trial is no longer this worker's.
+        """
+        self._check_held()
+        measurement = convert.to_measurement(merge(metrics, named), step, elapsed)
+        return self._reported(
+            step,
+            self._run(ops.add_measurement(self._study._policy, self._message, measurement)),
+        )
+
+    def tell(
+        self,
+        metrics: Mapping[str, Values] | None = None,
+        *,
+        step: int | None = None,
+        elapsed: float | None = None,
+        **named: Values,
+    ) -> None:
+        """Ends the trial with its results, or, without any, with those it reported last.
+
+        Results belong to the end of the run, unless ``step`` says at which it ended. Telling
+        the same again changes nothing, and something else is refused.
+
+        Raises:
+            LeaseLost: Somebody else has completed the trial.
+            InvalidArgument: ``violations`` names the metrics that are missing or unknown.
+        """
+        self._complete(self._tell(merge(metrics, named), step, elapsed))
+
+    def infeasible(self, reason: str) -> None:
+        """Ends the trial: its configuration cannot work, and the study avoids its like."""
+        self._complete(infeasible_request(reason))
+
+    def fail(self, reason: str, *, retryable: bool = True) -> None:
+        """Ends the attempt: the machinery failed, which says nothing of the configuration.
+
+        With ``retryable`` the trial is queued again, up to the study's number of attempts.
+        """
+        self._complete(failure_request(reason, retryable))
+
+    def release(self, reason: str = "") -> None:
+        """Gives the trial back unfinished, so that another worker can have it at once."""
+        self._stop_heartbeat()
+        self._run(ops.release(self._study._policy, self._message, reason))
+        self._ended = True
+
+    def keep_alive(self) -> None:
+        """Has a thread renew the lease until the trial ends."""
+        if self._heartbeat is None and not self._ended:
+            self._heartbeat = _Heartbeat(self)
+            self._heartbeat.start()
+
+    def __enter__(self) -> Trial:
+        self.keep_alive()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if self._ended or self._lost is not None:
+                return
+            if error is None:
+                if self._reported_step is None:
+                    self.release("the worker ended the trial without a result")
+                    raise errors.DParetoError(
+                        f"{self.name}: the block ended without a result; call tell()"
+                    )
+                self.tell()
+            elif isinstance(error, errors.DParetoError) or not isinstance(error, Exception):
+                with suppress(errors.DParetoError):
+                    self.release(describe(error))
+            else:
+                with suppress(errors.DParetoError):
+                    self.infeasible(describe(error))
+        finally:
+            self._stop_heartbeat()
+
+    def _complete(self, request: Any) -> None:
+        self._run(ops.complete(self._study._policy, self._message, request))
+        self._ended = True
+        self._stop_heartbeat()
+
+    def _run(self, operation: ops.Operation[T]) -> T:
+        try:
+            return self._study._run(operation)
+        except errors.LeaseLost as error:
+            self._lost = error.message
+            raise
+
+    def _stop_heartbeat(self) -> None:
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+            self._heartbeat = None
+
+
+class _Heartbeat(threading.Thread):
+    """Renews the lease of a trial, every third of its duration."""
+
+    def __init__(self, trial: Trial) -> None:
+        super().__init__(name=f"dpareto lease {trial.name}", daemon=True)
+        self._trial = trial
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        trial = self._trial
+        policy, study = trial._study._policy, trial._study.name
+        while not self._stopped.wait(trial._lease_seconds() / 3):
+            try:
+                result = trial._study._run(ops.renew(policy, study, trial._message))
+            except errors.LeaseLost as error:
+                trial._lost = error.message
+            except errors.DParetoError:
+                continue  # it may pass before the lease does
+            else:
+                trial._renewed(result)
+            if trial._lost is not None:
+                return
+
+    def stop(self) -> None:
+        """Ends the renewals. One that is under way does not matter any more."""
+        self._stopped.set()
+
+
+class _Search:
+    """The loop of `Study.optimize`."""
+
+    def __init__(
+        self,
+        study: Study,
+        objective: Callable[[Trial], Outcome],
+        n_trials: int | None,
+        catch: tuple[type[Exception], ...],
+        progress: bool | None,
+    ) -> None:
+        self.study = study
+        self.objective = objective
+        self.n_trials = n_trials
+        self.catch: tuple[type[Exception], ...] = (errors.Infeasible, *catch)
+        self.lock = threading.Lock()
+        self.started = 0
+        self.ended = 0
+        self.stopping = threading.Event()
+        self.error: BaseException | None = None
+        self.held: set[Trial] = set()
+        self.progress = Progress(n_trials, progress)
+
+    def run(self, workers: int) -> int:
+        if workers < 1:
+            raise ValueError("workers: must be at least 1")
+        if self.n_trials is None and self.progress.enabled:
+            info = self.study.info()
+            left = info.max_trials - sum(info.trial_counts.values())
+            self.progress.total = left if info.max_trials else None
+        with self.progress:
+            # Ids of its own: trials that the process has asked for otherwise stay its own.
+            base = ops.new_worker_id()
+            if workers == 1:
+                self.work(base)
+            else:
+                self.share(base, workers)
+        return self.ended
+
+    def share(self, base: str, workers: int) -> None:
+        """Has threads work, and waits for them."""
+        threads = [
+            threading.Thread(target=self.guard, args=(f"{base}-{k}",), daemon=True)
+            for k in range(workers)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(0.2)  # short, since a join without an end hides Ctrl-C on Windows
+        except BaseException:
+            # Threads cannot be interrupted. Their trials go back now, for others to run.
+            self.stopping.set()
+            with self.lock:
+                held = list(self.held)
+            for trial in held:
+                with suppress(errors.DParetoError):
+                    trial.release("interrupted")
+            raise
+        if self.error is not None:
+            raise self.error
+
+    def guard(self, worker_id: str) -> None:
+        try:
+            self.work(worker_id)
+        except BaseException as error:  # noqa: BLE001 - share raises it
+            with self.lock:
+                self.error = self.error or error
+            self.stopping.set()
+
+    def work(self, worker_id: str) -> None:
+        while not self.stopping.is_set() and self.take():
+            try:
+                trial = self.study.ask(worker_id)
+            except errors.StudyDone:
+                return
+            with self.lock:
+                self.held.add(trial)
+            try:
+                self.one(trial)
+            except errors.LeaseLost:
+                pass  # another worker has the trial
+            finally:
+                with self.lock:
+                    self.held.discard(trial)
+                    self.ended += 1
+            self.progress.update(self.ended)
+
+    def take(self) -> bool:
+        with self.lock:
+            if self.n_trials is not None and self.started >= self.n_trials:
+                return False
+            self.started += 1
+            return True
+
+    def one(self, trial: Trial) -> None:
+        with suppress(*self.catch), trial:
+            value = self.objective(trial)
+            if not trial.ended:
+                trial.tell(outcome(value, self.study._info.reported))

@@ -1,0 +1,182 @@
+"""The errors of the package.
+
+    DParetoError
+    ├── CallError                 the server refused a call, or did not answer
+    │   ├── InvalidArgument       with every violated field in .violations
+    │   ├── NotFound
+    │   ├── AlreadyExists         a study of that id asks something else
+    │   ├── FailedPrecondition    something is in another state
+    │   ├── PermissionDenied
+    │   ├── Unauthenticated
+    │   ├── ResourceExhausted
+    │   └── Unavailable           no answer within Client(patience=...)
+    ├── StudyDone                 the study hands out no more trials
+    ├── LeaseLost                 the trial is no longer this worker's
+    └── ServerError               local_server() could not start a server
+
+`Infeasible` is not among them: objective functions raise it. Neither is `NotFinite`, which is
+raised where a result is infinite or not a number, and counts as infeasible, too.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import grpc
+
+__all__ = [
+    "AlreadyExists",
+    "CallError",
+    "DParetoError",
+    "FailedPrecondition",
+    "FieldViolation",
+    "Infeasible",
+    "InvalidArgument",
+    "LeaseLost",
+    "NotFinite",
+    "NotFound",
+    "PermissionDenied",
+    "ResourceExhausted",
+    "ServerError",
+    "StudyDone",
+    "Unauthenticated",
+    "Unavailable",
+]
+
+
+class DParetoError(Exception):
+    """Base of all errors of the package."""
+
+
+class FieldViolation(NamedTuple):
+    """What the server has against one field of a request."""
+
+    field: str
+    """Path of the field in the request, such as ``study.spec.metrics[0].goal``."""
+    description: str
+    """What is wrong with it."""
+
+
+class CallError(DParetoError):
+    """A call that failed.
+
+    ``code`` is the status code of gRPC, ``message`` the server's own words, ``action`` what
+    was attempted, and ``violations`` names every invalid field of a request.
+    """
+
+    def __init__(
+        self,
+        action: str,
+        code: grpc.StatusCode,
+        message: str,
+        violations: tuple[FieldViolation, ...] = (),
+    ) -> None:
+        super().__init__(action, code, message, violations)
+        self.action = action
+        self.code = code
+        self.message = message
+        self.violations = violations
+
+    def __str__(self) -> str:
+        seen = dict.fromkeys(f"{v.field}: {v.description}" for v in self.violations)
+        return f"{self.action}: {'; '.join(seen) or self.message} ({self.code.name})"
+
+
+class InvalidArgument(CallError, ValueError):
+    """A request that cannot be right; ``violations`` names its fields."""
+
+
+class NotFound(CallError, LookupError):
+    """There is no such study or trial."""
+
+
+class AlreadyExists(CallError):
+    """A study of that id exists, and asks something else."""
+
+
+class FailedPrecondition(CallError):
+    """The state of a study or trial is in the way."""
+
+
+class PermissionDenied(CallError):
+    """The token does not allow this."""
+
+
+class Unauthenticated(CallError):
+    """The server wants a token, or another one."""
+
+
+class ResourceExhausted(CallError):
+    """A limit of the server is in the way."""
+
+
+class Unavailable(CallError, ConnectionError):
+    """The server gave no answer for as long as the client's patience lasted."""
+
+
+_BY_CODE: dict[grpc.StatusCode, type[CallError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: InvalidArgument,
+    grpc.StatusCode.NOT_FOUND: NotFound,
+    grpc.StatusCode.ALREADY_EXISTS: AlreadyExists,
+    grpc.StatusCode.FAILED_PRECONDITION: FailedPrecondition,
+    grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
+    grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: ResourceExhausted,
+    grpc.StatusCode.UNAVAILABLE: Unavailable,
+    grpc.StatusCode.DEADLINE_EXCEEDED: Unavailable,
+    grpc.StatusCode.CANCELLED: Unavailable,
+    grpc.StatusCode.ABORTED: Unavailable,
+}
+
+
+def call_error(
+    action: str,
+    code: grpc.StatusCode,
+    message: str,
+    violations: tuple[FieldViolation, ...] = (),
+) -> CallError:
+    """Returns the error of a code."""
+    return _BY_CODE.get(code, CallError)(action, code, message, violations)
+
+
+class StudyDone(DParetoError):
+    """The study hands out no more trials. ``reason`` says why, such as ``budget_spent``."""
+
+    def __init__(self, study: str, reason: str) -> None:
+        super().__init__(study, reason)
+        self.study = study
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.study} hands out no more trials ({self.reason})"
+
+
+class LeaseLost(DParetoError):
+    """The trial is no longer this worker's.
+
+    Its lease ran out and another worker has it, or it is complete or deleted. The worker
+    should drop it and ask for another.
+    """
+
+    def __init__(self, trial: str, message: str) -> None:
+        super().__init__(trial, message)
+        self.trial = trial
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"the lease of {self.trial} is lost: {self.message}"
+
+
+class ServerError(DParetoError):
+    """A local server could not be started."""
+
+
+class Infeasible(Exception):
+    """Raised by an objective function: the configuration cannot work.
+
+    The model learns to avoid it. Its text is the reason.
+    """
+
+
+class NotFinite(Infeasible, ValueError):
+    """A result is infinite or not a number, as where training has diverged."""

@@ -1,0 +1,274 @@
+"""Mechanisms: how ε follows from the parameters of a run.
+
+Every field that is an `Expression` takes a number, or text in the Common Expression Language
+(https://cel.dev) over the parameters of the study: ``"epochs"``, ``"math.sqrt(variance)"``.
+Integer parameters are ints there, float and discrete ones doubles, and CEL does not mix the
+two: ``"double(epochs) * 0.5"``.
+
+`opacus` and `paper` write a whole `Privacy` in the conventions of other tools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "Accountant",
+    "Adjacency",
+    "Composition",
+    "Conversion",
+    "DpSgd",
+    "Expression",
+    "Gaussian",
+    "Laplace",
+    "Mechanism",
+    "ObjectivePerturbation",
+    "OutputPerturbation",
+    "Part",
+    "Privacy",
+    "RandomizedResponse",
+    "RepeatedSelection",
+    "Sampling",
+    "Selection",
+    "SparseVector",
+    "ZeroConcentrated",
+    "opacus",
+    "paper",
+]
+
+Expression = str | int | float
+Adjacency = Literal["add_remove", "replace_one"]
+Sampling = Literal["poisson", "fixed_size", "shuffled"]
+Conversion = Literal["classic", "improved"]
+Accountant = Literal[
+    "tightest", "exact", "pld", "rdp", "gdp", "pure", "pure_advanced", "pure_optimal"
+]
+
+
+@dataclass(frozen=True)
+class DpSgd:
+    """DP-SGD, DP-Adam and every other method that clips gradients, averages and adds noise."""
+
+    sampling: Sampling
+    """How the trainer draws its lots: each record by itself with probability batch_size /
+    dataset_size ("poisson"), a fresh lot of exactly batch_size records ("fixed_size"), or a
+    random order of all records, cut into lots ("shuffled")."""
+    dataset_size: Expression
+    """Number of training records, an integer."""
+    batch_size: Expression
+    """Size of a lot, for Poisson sampling the expected one; an integer."""
+    noise_multiplier: Expression
+    """Standard deviation of the noise divided by the sensitivity under the adjacency of the
+    guarantee: of the sum of gradients, the clipping norm where a record is added or removed,
+    and twice the clipping norm where one is replaced."""
+    epochs: Expression | None = None
+    """Length of a run in epochs of round(dataset_size / batch_size) steps. Either this or
+    steps."""
+    steps: Expression | None = None
+    """Length of a run in steps."""
+    trainer_sampling: Sampling | None = None
+    """How the trainer really draws, where that is not what is accounted. Then ε is no
+    guarantee and carries a warning."""
+
+
+@dataclass(frozen=True)
+class SparseVector:
+    """The sparse vector technique (Avent et al. 2020, Algorithm 1)."""
+
+    cutoff: Expression
+    """Number of positive answers after which it stops."""
+    noise_scale: Expression
+    """Total noise scale b."""
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Gaussian noise on a vector."""
+
+    sensitivity: Expression
+    """L2 sensitivity."""
+    standard_deviation: Expression
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Laplace noise on a number."""
+
+    sensitivity: Expression
+    """L1 sensitivity."""
+    scale: Expression
+
+
+@dataclass(frozen=True)
+class OutputPerturbation:
+    """Noise on the weights of a linear model (Wu et al. 2017, Algorithm 2)."""
+
+    dataset_size: Expression
+    regularization: Expression
+    """Coefficient of the ridge penalty."""
+    feature_norm: Expression
+    """Bound on the L2 norm of a record."""
+    standard_deviation: Expression
+    """Of the noise on each weight."""
+    radius: Expression | None = None
+    """Radius of the ball to which iterates are projected, if they are."""
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation:
+    """Noise on the objective of a linear model (Chaudhuri, Monteleoni and Sarwate 2011)."""
+
+    epsilon: Expression
+    dataset_size: Expression | None = None
+    regularization: Expression | None = None
+    curvature: Expression | None = None
+    """Bound on the second derivative of the loss; 1/4 by default."""
+    calibration: Literal["rank_one", "chaudhuri", "continuous"] | None = None
+    split: Expression | None = None
+    """Share of ε that goes to the regulariser, for the calibration "rank_one"."""
+
+
+@dataclass(frozen=True)
+class RandomizedResponse:
+    """Randomised response (Warner 1965), one answer per record."""
+
+    epsilon: Expression
+    categories: Expression
+    """Number of possible answers."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A private choice among candidates by their scores, with ε as its parameter."""
+
+    method: Literal["exponential", "permute_and_flip", "report_noisy_max"]
+    epsilon: Expression
+
+
+@dataclass(frozen=True)
+class ZeroConcentrated:
+    """A mechanism of which ρ is known: its Rényi divergence of order α is at most ρα."""
+
+    rho: Expression
+
+
+@dataclass(frozen=True)
+class RepeatedSelection:
+    """The best of a random number of independent private runs (Papernot and Steinke 2022)."""
+
+    base: Mechanism
+    """The mechanism of one run."""
+    mean_runs: Expression
+    eta: Expression | None = None
+    """η of the truncated negative binomial law; without it the law is Poisson's."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A mechanism with the number of times that it is applied."""
+
+    mechanism: Mechanism
+    count: Expression = 1
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Several mechanisms on the same data."""
+
+    parts: tuple[Part, ...]
+
+
+Mechanism = (
+    DpSgd
+    | SparseVector
+    | Gaussian
+    | Laplace
+    | OutputPerturbation
+    | ObjectivePerturbation
+    | RandomizedResponse
+    | Selection
+    | ZeroConcentrated
+    | RepeatedSelection
+    | Composition
+)
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """A mechanism together with what its guarantee is to be."""
+
+    mechanism: Mechanism
+    delta: float
+    """δ, well below 1/n; 0 for a pure guarantee."""
+    adjacency: Adjacency
+    """Which data sets are neighbours: one record more or less ("add_remove"), or one record
+    exchanged ("replace_one"). ε of the two do not compare."""
+    accountant: Accountant = "tightest"
+    conversion: Conversion | None = None
+    """From Rényi divergences to (ε, δ); required for the accountant "rdp"."""
+
+
+def opacus(
+    *,
+    dataset_size: int,
+    batch_size: Expression = "batch_size",
+    noise_multiplier: Expression = "noise_multiplier",
+    epochs: Expression | None = None,
+    steps: Expression | None = None,
+    delta: float,
+    poisson_sampling: bool = True,
+    accountant: Accountant = "tightest",
+) -> Privacy:
+    """Returns the guarantee of a model that Opacus trains.
+
+    It counts as ``PrivacyEngine.make_private`` does: ``noise_multiplier`` is relative to the
+    clipping norm, neighbours differ by one record more or less, and with a data loader of
+    ``len(loader) == ceil(dataset_size / batch_size)`` lots a record is in a lot with
+    probability ``1 / len(loader)``, and an epoch has ``len(loader)`` steps. (So the
+    probability is not batch_size / dataset_size where the lots do not come out even; the
+    size of the data in the result is rounded up to a multiple of the lot for that reason.)
+
+    With ``poisson_sampling=False`` the lots are those of an ordinary shuffling loader. Opacus
+    goes on to account as if they were Poisson lots, which is no guarantee. Here ε is the one
+    that holds, for one exchanged record and without any gain from sampling.
+    """
+    if (epochs is None) == (steps is None):
+        raise ValueError("opacus: give either epochs or steps, or the names of their parameters")
+    if not poisson_sampling:
+        # One exchanged record moves the sum by up to twice the clipping norm.
+        multiplier = f"double({noise_multiplier}) / 2.0"
+        mechanism = DpSgd("shuffled", dataset_size, batch_size, multiplier, epochs, steps)
+        return Privacy(mechanism, delta, "replace_one", accountant, _conversion(accountant))
+    lot = f"int({batch_size})"
+    rounded = f"({dataset_size} + {lot} - 1) / {lot} * {lot}"
+    mechanism = DpSgd("poisson", rounded, lot, noise_multiplier, epochs, steps)
+    return Privacy(mechanism, delta, "add_remove", accountant, _conversion(accountant))
+
+
+def paper(
+    *,
+    dataset_size: int,
+    batch_size: Expression = "lot_size",
+    noise_multiplier: Expression = "math.sqrt(noise_variance)",
+    epochs: Expression | None = None,
+    steps: Expression | None = None,
+    delta: float,
+    accountant: Accountant = "rdp",
+) -> Privacy:
+    """Returns the guarantee of Algorithms 3 and 4 of Avent et al. (2020).
+
+    Lots have a fixed size, neighbours differ in one exchanged record, and the noise on the
+    averaged gradient has standard deviation 2 L noise_multiplier / batch_size for a clipping
+    norm L. ε is by default that of the published accountant, Rényi divergences with the
+    classic conversion; ``accountant="tightest"`` gives less for the same runs.
+    """
+    if (epochs is None) == (steps is None):
+        raise ValueError("paper: give either epochs or steps, or the names of their parameters")
+    mechanism = DpSgd("fixed_size", dataset_size, batch_size, noise_multiplier, epochs, steps)
+    conversion: Conversion | None = "classic" if accountant == "rdp" else None
+    return Privacy(mechanism, delta, "replace_one", accountant, conversion)
+
+
+def _conversion(accountant: Accountant) -> Conversion | None:
+    return "improved" if accountant == "rdp" else None

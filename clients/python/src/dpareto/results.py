@@ -1,0 +1,306 @@
+"""What a server answers, as plain objects.
+
+``raw`` is the message of the contract that an object was made from, with everything that has
+no name here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas
+
+    from dpareto.v1 import (
+        front_service_pb2,
+        privacy_pb2,
+        privacy_service_pb2,
+        study_pb2,
+        trial_pb2,
+    )
+
+__all__ = [
+    "Calibration",
+    "Front",
+    "FrontPoint",
+    "FrontValue",
+    "Guarantee",
+    "HypervolumePoint",
+    "Ledger",
+    "Measured",
+    "Prediction",
+    "Recommendation",
+    "ResultWarning",
+    "StudyInfo",
+    "TrialInfo",
+]
+
+Scalar = int | float | str
+
+
+@dataclass(frozen=True)
+class ResultWarning:
+    """Something that a reader of a result should know."""
+
+    code: str
+    """For programs, such as SAMPLING_MISMATCH."""
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """An (ε, δ) guarantee of one run. ``float(guarantee)`` is ε."""
+
+    epsilon: float
+    """An upper bound; infinite where the accountant gives none."""
+    epsilon_lower: float | None
+    """A lower bound of the true ε, where one is known."""
+    delta: float
+    adjacency: str
+    accountant: str
+    """The one that computed it."""
+    steps: int
+    assumptions: tuple[str, ...]
+    """What has to be true for the guarantee to hold."""
+    warnings: tuple[ResultWarning, ...]
+    raw: privacy_pb2.PrivacyGuarantee = field(repr=False, compare=False)
+
+    def __float__(self) -> float:
+        return self.epsilon
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The value of a parameter for which a mechanism has a target ε."""
+
+    value: Scalar
+    reachable: bool
+    """Whether a value in the range reaches the target."""
+    guarantee: Guarantee
+    derived: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model expects of a metric: median and central 90 % interval of the mean that
+    fresh runs would have.
+    """
+
+    median: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The metrics of a trial at one moment of its run, by id; means of repeated runs."""
+
+    step: int
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class TrialInfo:
+    """A trial as the server has it."""
+
+    number: int
+    state: str
+    """queued, active, stopping, succeeded, infeasible or failed."""
+    state_reason: str
+    origin: str
+    params: Mapping[str, Scalar]
+    metrics: Mapping[str, float]
+    """Final values by id, computed ones included."""
+    measurements: tuple[Measured, ...]
+    """On the way."""
+    worker_id: str
+    attempt: int
+    note: str
+    labels: Mapping[str, str]
+    warnings: tuple[ResultWarning, ...]
+    raw: trial_pb2.Trial = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class StudyInfo:
+    """A study as the server has it."""
+
+    id: str
+    display_name: str
+    description: str
+    labels: Mapping[str, str]
+    state: str
+    """active, paused or completed."""
+    state_reason: str
+    trial_counts: Mapping[str, int]
+    """Number of trials by state."""
+    seed: int
+    revision: int
+    create_time: datetime
+    parameters: tuple[str, ...]
+    """Ids of the parameters."""
+    objectives: tuple[str, ...]
+    """Ids of the objectives."""
+    reported: tuple[str, ...]
+    """Ids of the metrics that workers report: objectives and constraints, then others."""
+    max_trials: int
+    checkpoint_parameter: str
+    warnings: tuple[ResultWarning, ...]
+    raw: study_pb2.Study = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class FrontValue:
+    """An objective at a point of the front, in its own unit."""
+
+    value: float
+    """By which the point was chosen."""
+    lower: float | None = None
+    """Central 90 % interval of the mean that fresh runs would have, of the posterior front."""
+    upper: float | None = None
+    observed: float | None = None
+    """Mean of the runs that were made; None for computed metrics, like what follows."""
+    standard_error: float | None = None
+    best: float | None = None
+    worst: float | None = None
+
+
+@dataclass(frozen=True)
+class FrontPoint:
+    """A configuration on the front."""
+
+    trial: int
+    """Number of the trial that measured it first."""
+    step: int
+    """Of the measurement, in studies with a checkpoint parameter."""
+    params: Mapping[str, Scalar]
+    values: Mapping[str, FrontValue]
+    """The objectives by id."""
+    runs: int
+    """Number of runs behind the measured values."""
+    trials: tuple[int, ...]
+    contribution: float
+    """By how much the hypervolume would shrink without the point."""
+    knee: bool
+    beyond_reference: bool
+    guarantee: Guarantee | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns a flat row: objectives with their intervals, then parameters."""
+        row: dict[str, Any] = {}
+        for key, v in self.values.items():
+            row[key] = v.value
+            for name in ("lower", "upper", "observed", "standard_error"):
+                value = getattr(v, name)
+                if value is not None:
+                    row[f"{key}_{name}"] = value
+        row.update(self.params)
+        row.update(
+            trial=self.trial,
+            step=self.step,
+            runs=self.runs,
+            contribution=self.contribution,
+            knee=self.knee,
+            beyond_reference=self.beyond_reference,
+        )
+        return row
+
+
+@dataclass(frozen=True)
+class Front(Sequence[FrontPoint]):
+    """The Pareto front: a sequence of points, best in the first objective first."""
+
+    kind: str
+    points: tuple[FrontPoint, ...]
+    hypervolume: float
+    hypervolumes: Mapping[str, float]
+    """Of the fronts of all kinds; of the posterior one only where this front is that."""
+    reference: Mapping[str, float]
+    objectives: tuple[str, ...]
+    minimize: Mapping[str, bool]
+    """By objective, whether smaller is better."""
+    revision: int
+    warnings: tuple[ResultWarning, ...]
+    raw: front_service_pb2.Front = field(repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.points[index]
+
+    def __iter__(self) -> Iterator[FrontPoint]:
+        return iter(self.points)
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Returns a row for each point. It takes pandas.
+
+        ``attrs`` of the frame has the kind of the front, its hypervolume and warnings.
+        """
+        import pandas
+
+        frame: pandas.DataFrame = pandas.DataFrame([p.as_dict() for p in self.points])
+        frame.attrs.update(
+            kind=self.kind,
+            hypervolume=self.hypervolume,
+            warnings=[str(w) for w in self.warnings],
+        )
+        return frame
+
+
+@dataclass(frozen=True)
+class HypervolumePoint:
+    """The hypervolume of a front after a trial."""
+
+    trial: int
+    completed_trials: int
+    hypervolume: float
+    runs: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A configuration for bounds on objectives."""
+
+    reachable: bool
+    """Whether a configuration meets the bounds; if not, this one comes nearest."""
+    params: Mapping[str, Scalar]
+    """Empty where nothing is known yet."""
+    predictions: Mapping[str, Prediction]
+    """Of measured objectives."""
+    computed: Mapping[str, float]
+    """Computed metrics, exact."""
+    reached: Mapping[str, float]
+    """What every objective has at least, with the confidence asked for."""
+    optimize: str
+    """The objective that was made as good as the bounds allow."""
+    trials: tuple[int, ...]
+    """Trials that measured it; empty for one that nobody ever ran."""
+    runs: int
+    step: int
+    guarantee: Guarantee | None
+    warnings: tuple[ResultWarning, ...]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What all runs of a study cost together."""
+
+    runs: int
+    largest_epsilon: float
+    """Of a single run."""
+    composed: Guarantee
+    """Of everything that the runs released together."""
+    adaptive: bool
+    """Whether results may have decided what was run."""
+    fixed_in_advance: Guarantee | None
+    """What the same runs would have cost had they been fixed before the first."""
+    warnings: tuple[ResultWarning, ...]
+    raw: privacy_service_pb2.GetPrivacyLedgerResponse = field(repr=False, compare=False)

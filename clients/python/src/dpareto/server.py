@@ -1,0 +1,203 @@
+"""A server of one's own, for notebooks, scripts and tests."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import deque
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from dpareto.client import Client
+from dpareto.errors import DParetoError, ServerError
+
+__all__ = ["LocalServer", "local_server"]
+
+# Runs the server as its child, and ends it as soon as standard input does: however the
+# process that holds the other end of the pipe ends, by kill -9 too, no server is left behind.
+_KEEPER = """
+import signal, subprocess, sys, threading
+server = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+def watch():
+    sys.stdin.buffer.read()
+    server.terminate()
+    try:
+        server.wait(10)
+    except subprocess.TimeoutExpired:
+        server.kill()
+signal.signal(signal.SIGTERM, lambda *_: server.terminate())
+threading.Thread(target=watch, daemon=True).start()
+sys.exit(server.wait())
+"""
+
+_LISTENING = "listening on "
+
+
+def local_server(
+    store: str | os.PathLike[str] | None = None,
+    *,
+    binary: str | os.PathLike[str] | None = None,
+    listen: str = "127.0.0.1:0",
+    timeout: float = 30.0,
+) -> LocalServer:
+    """Starts a server on this machine, and returns when it serves.
+
+        with dpareto.local_server("studies.db") as server:
+            study = server.client().study("svt")
+
+    It ends with the block, with ``stop()``, or with this process, however that ends.
+
+    Args:
+        store: File that keeps its state, made if there is none. By default a temporary one,
+            which ends with the server.
+        binary: The program ``dpareto``. By default the environment variable DPARETO_BINARY,
+            or the one that is found in PATH.
+        listen: Address to listen on; port 0 takes a free one.
+        timeout: For how long to wait until it serves, in seconds.
+
+    Raises:
+        ServerError: There is no such program, or it ended, with what it said.
+    """
+    return LocalServer(store, binary=binary, listen=listen, timeout=timeout)
+
+
+def find_binary(binary: str | os.PathLike[str] | None = None) -> str:
+    """Returns the path of the program."""
+    name = os.fspath(binary) if binary is not None else os.environ.get("DPARETO_BINARY")
+    found = shutil.which(name or "dpareto")
+    if found is None:
+        where = f"{name} is not a program" if name else "there is no dpareto in PATH"
+        raise ServerError(
+            f"{where}. Build it with `make build` in a clone of the repository, and pass "
+            "binary=..., or set DPARETO_BINARY"
+        )
+    return found
+
+
+class LocalServer:
+    """A server that was started by `local_server`."""
+
+    def __init__(
+        self,
+        store: str | os.PathLike[str] | None,
+        *,
+        binary: str | os.PathLike[str] | None,
+        listen: str,
+        timeout: float,
+    ) -> None:
+        program = find_binary(binary)
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        if store is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="dpareto-")
+            store = Path(self._folder.name) / "dpareto.db"
+        self._clients: list[Client] = []
+        self._log: deque[str] = deque(maxlen=50)
+        self._first_line = ""
+        self._said = threading.Event()
+        self._stopped = False
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("DPARETO_")}
+        keeper = [sys.executable, "-S", "-c", _KEEPER]
+        self._keeper = subprocess.Popen(
+            [*keeper, program, "serve", "--listen", listen, "--store", os.fspath(store)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for the program that asks, not for its server
+        )
+        self._readers = [
+            threading.Thread(target=target, daemon=True) for target in (self._listen, self._collect)
+        ]
+        for reader in self._readers:
+            reader.start()
+        atexit.register(self.stop)
+        try:
+            self._wait(timeout)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _listen(self) -> None:
+        assert self._keeper.stdout is not None
+        for line in self._keeper.stdout:
+            text = line.decode(errors="replace").strip()
+            if not self._said.is_set():
+                self._first_line = text
+                self._said.set()
+        self._said.set()
+
+    def _collect(self) -> None:
+        assert self._keeper.stderr is not None
+        for line in self._keeper.stderr:
+            self._log.append(line.decode(errors="replace").rstrip())
+
+    def _wait(self, timeout: float) -> None:
+        if not self._said.wait(timeout):
+            raise ServerError(f"the server did not start within {timeout} s")
+        if not self._first_line.startswith(_LISTENING):
+            self._keeper.wait()
+            self._readers[1].join(5)
+            raise ServerError("the server ended: " + "\n".join(self._log))
+        with Client(self.address, patience=timeout) as client:
+            client.server_version()
+
+    @property
+    def address(self) -> str:
+        """Where it listens: host:port."""
+        return self._first_line.removeprefix(_LISTENING)
+
+    @property
+    def log(self) -> str:
+        """The last lines of its log."""
+        return "\n".join(self._log)
+
+    def client(self, **options: Any) -> Client:
+        """Returns a client of the server, which is closed with it."""
+        client = Client(self.address, tls=False, **options)
+        self._clients.append(client)
+        return client
+
+    def stop(self) -> None:
+        """Stops the server, and waits for its end. What it acknowledged is in the store."""
+        if self._stopped:
+            return
+        self._stopped = True
+        atexit.unregister(self.stop)
+        for client in self._clients:
+            client.close()
+        assert self._keeper.stdin is not None
+        self._keeper.stdin.close()
+        try:
+            self._keeper.wait(15)
+        except subprocess.TimeoutExpired:
+            self._keeper.kill()
+            self._keeper.wait()
+        for reader in self._readers:
+            reader.join(5)
+        for pipe in (self._keeper.stdout, self._keeper.stderr):
+            if pipe is not None:
+                pipe.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def __repr__(self) -> str:
+        return f"<LocalServer {self.address}{' (stopped)' if self._stopped else ''}>"
+
+    def __enter__(self) -> LocalServer:
+        if self._stopped:
+            raise DParetoError("the server is stopped")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()

@@ -1,0 +1,171 @@
+"""The client for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import dpareto
+from dpareto import AsyncClient, AsyncStudy, AsyncTrial, Client, Study, Trial
+
+from .conftest import METRICS, PARAMETERS, Server
+
+NOTHING: dict[str, float] = {}
+Body = Callable[[AsyncClient], Awaitable[None]]
+
+
+def run(server: Server, body: Body) -> None:
+    async def main() -> None:
+        async with AsyncClient(server.address) as client:
+            await body(client)
+
+    asyncio.run(main())
+
+
+async def make(client: AsyncClient, id: str, **fields: Any) -> AsyncStudy:
+    return await AsyncStudy.create(
+        client, id, PARAMETERS, METRICS, algorithm="random", seed=1, **fields
+    )
+
+
+def test_the_whole_loop(shared_server: Server) -> None:
+    async def body(client: AsyncClient) -> None:
+        study = await make(client, "aio-loop", max_trials=8)
+        running = 0
+        most = 0
+
+        async def objective(trial: AsyncTrial) -> float:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await trial.report(1, error=0.9)
+            await asyncio.sleep(0.01)
+            running -= 1
+            if trial.number == 3:
+                raise dpareto.Infeasible("too wide")
+            return 1 / trial.number
+
+        assert await study.optimize(objective, workers=3) == 8
+        assert most > 1
+        states = [t.state for t in await study.trials()]
+        assert states == ["succeeded"] * 2 + ["infeasible"] + ["succeeded"] * 5
+        front = await study.get_front("observed")
+        assert front.hypervolume > 0
+        assert len(await study.front("observed")) == len(front)
+        found = await study.recommend(epsilon=1000)
+        assert found.reachable
+        assert (await study.hypervolumes())[-1].completed_trials == 7
+        assert (await study.ledger()).runs == 8
+        assert (await study.predict([front[0].params]))[0]["error"].median > 0
+        assert (await client.study("aio-loop")).id == "aio-loop"
+        assert "aio-loop" in {x.id for x in await client.studies()}
+        privacy = dpareto.paper(
+            dataset_size=1000, batch_size=10, noise_multiplier=1.0, epochs="epochs", delta=1e-6
+        )
+        one = await client.epsilon(privacy, epochs=3)
+        curve = await client.epsilon_curve(privacy, [1, 3], epochs=1)
+        assert curve[1].epsilon == one.epsilon > curve[0].epsilon
+
+    run(shared_server, body)
+
+
+def test_blocks(shared_server: Server) -> None:
+    async def body(client: AsyncClient) -> None:
+        study = await make(client, "aio-blocks", lease=timedelta(seconds=1))
+        async with study.trial() as trial:
+            await asyncio.sleep(1.5)  # its lease is renewed
+            assert not trial.should_stop
+            await trial.tell(error=0.5)
+        assert trial.attempt == 1
+        with pytest.raises(ZeroDivisionError):
+            async with study.trial() as trial:
+                raise ZeroDivisionError("no gradient")
+        assert (await study.get_trial(trial.number)).state == "infeasible"
+
+        held: list[AsyncTrial] = []
+
+        async def work() -> None:
+            async with study.trial() as trial:
+                held.append(trial)
+                await asyncio.sleep(60)
+
+        task = asyncio.create_task(work())
+        while not held:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (await study.get_trial(held[0].number)).state == "queued"
+        again = await study.ask()
+        assert again.number == held[0].number
+        await again.fail("no disk", retryable=False)
+        released = await study.ask()
+        await released.release()
+        async with study.trial() as trial:
+            await trial.report(1, error=0.5)
+            await study.stop_trial(trial.number)
+            while not trial.should_stop:
+                await asyncio.sleep(0.05)
+        assert (await study.get_trial(trial.number)).state == "succeeded"
+
+    run(shared_server, body)
+
+
+def test_errors_and_mistakes(shared_server: Server) -> None:
+    async def body(client: AsyncClient) -> None:
+        with pytest.raises(dpareto.NotFound):
+            await client.study("no-such-study")
+        study = await make(client, "aio-errors")
+
+        async def objective(trial: AsyncTrial) -> float:
+            return NOTHING["no such key"]
+
+        with pytest.raises(KeyError):
+            await study.optimize(objective, workers=2)
+        trial = await study.ask()
+        with pytest.raises(dpareto.InvalidArgument, match="eror"):
+            await trial.tell(eror=1)
+        await trial.tell(error=0.5)
+        with pytest.raises(dpareto.LeaseLost):
+            await trial.tell(error=0.6)
+        await client.close()
+        with pytest.raises(dpareto.DParetoError, match="closed"):
+            await study.info()
+
+    run(shared_server, body)
+
+
+def test_a_restart(server: Server) -> None:
+    async def body(client: AsyncClient) -> None:
+        study = await make(client, "aio-restart")
+        trial = await study.ask()
+        await asyncio.to_thread(server.kill)
+        task = asyncio.create_task(trial.tell(error=0.5))
+        await asyncio.sleep(0.3)
+        assert not task.done()
+        await asyncio.to_thread(server.start)
+        await task
+        assert (await study.get_trial(1)).metrics["error"] == 0.5
+
+    run(server, body)
+
+
+@pytest.mark.parametrize(
+    ("blocking", "twin"), [(Client, AsyncClient), (Study, AsyncStudy), (Trial, AsyncTrial)]
+)
+def test_the_twin_has_everything(blocking: type, twin: type) -> None:
+    """The same names with the same arguments, but for what makes no sense there."""
+    left_out = {"stubs", "plot_front"}
+    names = {n for n in dir(blocking) if not n.startswith("_")} - left_out
+    assert names == {n for n in dir(twin) if not n.startswith("_")}
+    for name in names:
+        ours, theirs = getattr(blocking, name), getattr(twin, name)
+        if inspect.isfunction(ours):
+            assert list(inspect.signature(ours).parameters) == list(
+                inspect.signature(theirs).parameters
+            ), name

@@ -1,0 +1,120 @@
+"""What becomes of a trial when its block ends, and of its lease meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+
+import dpareto
+from dpareto import Client, Study
+
+from .conftest import make_study
+
+
+def until(condition: object, seconds: float = 20) -> None:
+    """Waits for a condition, which must come true."""
+    assert callable(condition)
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.01)
+
+
+def test_told(study: Study) -> None:
+    with study.trial() as trial:
+        trial.tell(error=0.5)
+    assert study.get_trial(trial.number).state == "succeeded"
+
+
+def test_ends_with_what_was_reported(study: Study) -> None:
+    with study.trial() as trial:
+        trial.report(1, error=0.5)
+    assert study.get_trial(trial.number).metrics["error"] == 0.5
+
+
+def test_without_a_result(study: Study) -> None:
+    with pytest.raises(dpareto.DParetoError, match="without a result"), study.trial() as trial:
+        pass
+    assert study.get_trial(trial.number).state == "queued"
+
+
+def test_an_exception_is_infeasible(study: Study) -> None:
+    with pytest.raises(ZeroDivisionError), study.trial() as trial:
+        raise ZeroDivisionError("no gradient")
+    read = study.get_trial(trial.number)
+    assert (read.state, read.state_reason) == ("infeasible", "ZeroDivisionError: no gradient")
+
+
+def test_a_result_that_is_not_finite_is_infeasible(study: Study) -> None:
+    with pytest.raises(dpareto.NotFinite), study.trial() as trial:
+        trial.tell(error=float("nan"))
+    read = study.get_trial(trial.number)
+    assert read.state == "infeasible"
+    assert read.state_reason.startswith("error is nan")
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
+def test_an_interruption_gives_it_back(study: Study, interruption: type[BaseException]) -> None:
+    with pytest.raises(interruption), study.trial() as trial:
+        raise interruption
+    assert study.get_trial(trial.number).state == "queued"
+    assert study.ask().number == trial.number
+
+
+def test_a_mistake_in_a_call_gives_it_back(study: Study) -> None:
+    with pytest.raises(dpareto.InvalidArgument), study.trial() as trial:
+        trial.tell(eror=0.5)
+    assert study.get_trial(trial.number).state == "queued"
+
+
+def test_leases_are_renewed(client: Client) -> None:
+    study = make_study(client, lease=timedelta(seconds=1))
+    with study.trial() as trial:
+        first = trial.raw.lease.expire_time.ToDatetime()
+
+        def renewed() -> bool:
+            lease = study.get_trial(trial.number).raw.lease
+            return (lease.expire_time.ToDatetime() - first).total_seconds() > 2
+
+        until(renewed)
+        # Two lease times have passed, and nobody else got the trial.
+        assert study.ask().number != trial.number
+        trial.tell(error=0.5)
+    assert study.get_trial(trial.number).attempt == 1
+    until(lambda: f"dpareto lease {trial.name}" not in {t.name for t in threading.enumerate()})
+
+
+def test_without_a_block_a_lease_runs_out(client: Client) -> None:
+    study = make_study(client, lease=timedelta(seconds=1), max_trials=1)
+    trial = study.ask()
+    other = study.ask("other")  # waits for it
+    assert other.number == trial.number
+    assert other.attempt == 2
+    with pytest.raises(dpareto.LeaseLost):
+        trial.report(1, error=0.5)
+    assert trial.should_stop
+    with pytest.raises(dpareto.LeaseLost):
+        trial.report(2, error=0.5)
+
+
+def test_a_lost_lease_shows_within_the_block(client: Client) -> None:
+    study = make_study(client, lease=timedelta(seconds=1))
+    with study.trial("w") as trial:
+        thief = study.ask("w")
+        assert thief.number == trial.number
+        until(lambda: trial.should_stop)
+    # The block left the trial to its new owner.
+    thief.tell(error=0.5)
+    assert study.get_trial(trial.number).metrics["error"] == 0.5
+
+
+def test_a_wish_to_stop_comes_with_a_renewal(client: Client) -> None:
+    study = make_study(client, lease=timedelta(seconds=1))
+    with study.trial() as trial:
+        trial.report(1, error=0.5)
+        study.stop_trial(trial.number)
+        until(lambda: trial.should_stop)
+    assert study.get_trial(trial.number).state == "succeeded"

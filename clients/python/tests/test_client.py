@@ -1,0 +1,318 @@
+"""Studies, trials and fronts against a real server."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import threading
+
+import pytest
+
+import dpareto
+from dpareto import Client, Int, Minimize, Study
+
+from .conftest import METRICS, PARAMETERS, make_study
+
+
+def test_create_and_load(client: Client) -> None:
+    study = make_study(client, max_trials=3)
+    again = make_study_like(client, study)
+    assert again.spec == study.spec
+    loaded = Study.load(client, study.id)
+    assert loaded.spec == study.spec
+    info = loaded.info()
+    assert info.state == "active"
+    assert info.objectives == ("error", "epsilon")
+    assert info.reported == ("error",)
+    assert info.max_trials == 3
+    assert info.trial_counts["succeeded"] == 0
+    assert any(x.id == study.id for x in client.studies())
+    assert [x.id for x in client.studies(f'name = "studies/{study.id}"')] == [study.id]
+    assert study.id in repr(study)
+
+
+def make_study_like(client: Client, study: Study) -> Study:
+    return client.create_study(study.id, study.spec)
+
+
+def test_the_same_id_with_another_spec_is_refused(client: Client, study: Study) -> None:
+    with pytest.raises(dpareto.AlreadyExists, match="fields that differ: budget"):
+        Study.create(
+            client, study.id, PARAMETERS, METRICS, algorithm="random", seed=1, max_trials=99
+        )
+
+
+def test_errors_name_every_field(client: Client) -> None:
+    with pytest.raises(dpareto.InvalidArgument) as caught:
+        Study.create(
+            client,
+            "bad",
+            [Int("epochs", 5, 1), Int("2x", 1, 5)],
+            [Minimize("error", 1)],
+        )
+    fields = [v.field for v in caught.value.violations]
+    assert any("parameters[0]" in f for f in fields), fields
+    assert any("parameters[1]" in f for f in fields), fields
+    for v in caught.value.violations:
+        assert v.description in str(caught.value)
+    assert isinstance(caught.value, ValueError)
+    assert isinstance(caught.value, dpareto.CallError)
+
+
+def test_errors_survive_pickling(client: Client) -> None:
+    with pytest.raises(dpareto.NotFound) as caught:
+        client.study("no-such-study")
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert str(copy) == str(caught.value)
+    assert copy.code == caught.value.code
+    lost = dpareto.LeaseLost("studies/s/trials/1", "gone")
+    assert str(pickle.loads(pickle.dumps(lost))) == str(lost)
+    done = dpareto.StudyDone("studies/s", "budget_spent")
+    assert str(pickle.loads(pickle.dumps(done))) == str(done)
+
+
+def test_ask_and_tell(study: Study) -> None:
+    trial = study.ask()
+    assert set(trial.params) == {"learning_rate", "noise_variance", "lot_size", "epochs"}
+    assert isinstance(trial["epochs"], int)
+    assert isinstance(trial["learning_rate"], float)
+    assert trial.epsilon is not None
+    assert trial.epsilon == trial.computed["epsilon"]
+    guarantee = trial.guarantee
+    assert guarantee is not None
+    assert float(guarantee) == trial.epsilon
+    assert guarantee.adjacency == "replace_one"
+    assert (trial.replicates, trial.attempt) == (1, 1)
+    trial.tell(error=0.25)
+    read = study.get_trial(trial.number)
+    assert read.state == "succeeded"
+    assert read.metrics == {"error": 0.25, "epsilon": trial.epsilon}
+    assert read.params == trial.params
+
+
+def test_every_ask_gives_another_trial(study: Study) -> None:
+    trials = [study.ask(), study.ask(), *study.ask_many(3)]
+    assert len({t.number for t in trials}) == 5
+
+
+def test_a_named_worker_gets_its_trial_again(study: Study) -> None:
+    first = study.ask("w")
+    again = study.ask("w")
+    assert first.number == again.number
+    with pytest.raises(dpareto.LeaseLost):
+        first.report(1, error=0.5)  # its lease is the other's now
+    again.tell(error=0.5)
+
+
+def test_tell_is_idempotent_and_never_overwrites(study: Study) -> None:
+    trial = study.ask()
+    trial.tell(error=0.5)
+    trial.tell(error=0.5)
+    with pytest.raises(dpareto.LeaseLost):
+        trial.tell(error=0.1)
+    assert study.get_trial(trial.number).metrics["error"] == 0.5
+
+
+def test_metrics_are_checked(study: Study) -> None:
+    trial = study.ask()
+    with pytest.raises(dpareto.InvalidArgument, match="eror"):
+        trial.tell(eror=0.5)
+    with pytest.raises(dpareto.NotFinite):
+        trial.tell(error=math.nan)
+    with pytest.raises(ValueError, match="given twice: error"):
+        trial.tell({"error": 0.5}, error=0.5)
+    with pytest.raises(ValueError, match="no metrics"):
+        trial.tell()
+    trial.tell({"error": [0.4, 0.6]})
+    assert study.get_trial(trial.number).metrics["error"] == pytest.approx(0.5)
+
+
+def test_report_and_end_with_the_last(study: Study) -> None:
+    trial = study.ask()
+    assert trial.report(1, error=0.9) is False
+    assert trial.report(1, error=0.9) is False  # once more changes nothing
+    trial.report(2, {"error": 0.8}, elapsed=1.5)
+    with pytest.raises(dpareto.LeaseLost):
+        trial.report(2, error=0.1)
+    fresh = study.ask()
+    fresh.report(1, error=0.7)
+    fresh.tell()
+    read = study.get_trial(fresh.number)
+    assert read.metrics["error"] == 0.7
+    assert [(m.step, m.metrics["error"]) for m in read.measurements] == [(1, 0.7)]
+
+
+def test_stopping(client: Client) -> None:
+    study = make_study(client, checkpoint_parameter="epochs")
+    trial = study.ask(fixed={"epochs": 10})
+    assert not trial.should_stop
+    study.stop_trial(trial.number, "enough seen")
+    assert trial.report(3, error=0.5) is True
+    assert trial.should_stop
+    assert "enough seen" in trial.stop_reason
+    with pytest.raises(ValueError, match="stop at step 3 of 10"):
+        trial.tell(error=0.5)
+    trial.tell(error=0.5, step=3)
+    read = study.get_trial(trial.number)
+    assert read.state == "succeeded"
+    assert read.raw.final_measurement.step == 3
+    other = study.ask(fixed={"epochs": 10})
+    study.stop_trial(other.number)
+    other.report(10, error=0.5)
+    other.tell(error=0.5)  # it was at its end
+
+
+def test_outcomes(study: Study) -> None:
+    infeasible, failed, retried, released = study.ask_many(4)
+    infeasible.infeasible("diverged")
+    failed.fail("no disk", retryable=False)
+    retried.fail("no memory")
+    released.release("not now")
+    states = {t.number: (t.state, t.state_reason) for t in study.trials()}
+    assert states[infeasible.number] == ("infeasible", "diverged")
+    assert states[failed.number] == ("failed", "no disk")
+    assert states[retried.number][0] == "queued"
+    assert states[released.number][0] == "queued"
+    assert "no memory" in states[retried.number][1]
+
+
+def test_conditions(study: Study) -> None:
+    trial = study.ask(fixed={"lot_size": 16, "epochs": 3.0}, at_most={"epsilon": 1.0})
+    assert trial["lot_size"] == 16
+    assert trial["epochs"] == 3
+    assert trial.epsilon is not None
+    assert trial.epsilon <= 1
+    with pytest.raises(dpareto.InvalidArgument, match="width"):
+        study.ask(fixed={"width": 3})
+    with pytest.raises(dpareto.StudyDone) as caught:
+        study.ask(at_most={"epsilon": 1e-12})
+    assert caught.value.reason == "condition"
+
+
+def test_done_and_waiting(client: Client) -> None:
+    study = make_study(client, max_trials=1)
+    trial = study.ask()
+    with pytest.raises(TimeoutError, match="budget_spent"):
+        study.ask(timeout=0.2)  # the trial could come back
+    trial.tell(error=0.5)
+    with pytest.raises(dpareto.StudyDone) as caught:
+        study.ask()
+    assert caught.value.reason == "budget_spent"
+    assert study.info().state == "completed"
+
+
+def test_pause_resume_and_delete(study: Study) -> None:
+    study.pause()
+    assert study.info().state == "paused"
+    with pytest.raises(TimeoutError, match="paused"):
+        study.ask(timeout=0.1)
+    study.resume()
+    study.ask()
+    study.delete()
+    with pytest.raises(dpareto.NotFound):
+        study.info()
+    with pytest.raises(dpareto.NotFound):
+        study.ask()
+
+
+def test_enqueue_add_and_replicate(study: Study) -> None:
+    params = {"learning_rate": 0.1, "noise_variance": 4, "lot_size": 64, "epochs": 2}
+    queued = study.enqueue(params)
+    assert queued.state == "queued"
+    trial = study.ask()
+    assert trial.number == queued.number
+    assert trial.params == {**params, "noise_variance": 4.0}
+    trial.tell(error=0.3)
+    replicate = study.enqueue(replicate_of=trial.number)
+    assert replicate.origin == "replicate"
+    assert replicate.params == trial.params
+    added = study.add({**params, "epochs": 5}, "elsewhere", error=0.2)
+    assert (added.state, added.origin, added.note) == ("succeeded", "imported", "elsewhere")
+    assert [t.number for t in study.trials("metrics.error <= 0.25")] == [added.number]
+
+
+def test_front_and_recommendation(client: Client) -> None:
+    study = make_study(client)
+    for k in range(6):
+        trial = study.ask()
+        trial.tell(error=0.5 - 0.05 * k)
+    front = study.get_front("observed")
+    assert front.objectives == ("error", "epsilon")
+    assert front.minimize == {"error": True, "epsilon": True}
+    assert len(front) == len(front.points) >= 1
+    assert front.reference == {"error": 1, "epsilon": 10}
+    epsilons = [x.values["epsilon"].value for x in front]
+    errors = [x.values["error"].value for x in front]
+    assert errors == sorted(errors)
+    assert epsilons == sorted(epsilons, reverse=True)
+    point = front[0]
+    assert point.guarantee is not None
+    assert point.guarantee.epsilon == point.values["epsilon"].value
+    assert point.params == study.get_trial(point.trial).params
+    posterior = study.get_front()
+    assert posterior.points[0].values["error"].lower is not None
+    bound = max(epsilons)
+    found = study.recommend(epsilon=bound, measured_only=True)
+    assert found.reachable
+    assert found.computed["epsilon"] <= bound
+    assert found.optimize == "error"
+    assert study.hypervolumes()[-1].hypervolume == pytest.approx(front.hypervolume)
+    predicted = study.predict([point.params])[0]["error"]
+    assert predicted.lower <= predicted.median <= predicted.upper
+    ledger = study.ledger()
+    assert ledger.runs == 6
+    assert ledger.composed.epsilon >= ledger.largest_epsilon
+
+
+def test_front_is_a_frame_where_pandas_is_there(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    study.ask().tell(error=0.25)
+    frame = study.front("observed")
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame["error"].tolist() == [0.25]
+    assert {"epsilon", "learning_rate", "trial", "knee"} <= set(frame.columns)
+    assert frame.attrs["kind"] == "observed"
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    points = study.front("observed")
+    assert isinstance(points, list)
+    assert points[0].values["error"].value == 0.25
+
+
+def test_clients_pickle_without_their_connection(client: Client, study: Study) -> None:
+    copy = pickle.loads(pickle.dumps(study))
+    assert copy.client.address == client.address
+    trial = copy.ask()
+    carried = pickle.loads(pickle.dumps(trial))
+    carried.tell(error=0.5)
+    assert study.get_trial(trial.number).state == "succeeded"
+    assert copy.client.worker_id != client.worker_id
+    copy.client.close()
+    carried.study.client.close()
+
+
+def test_threads_share_a_client(study: Study) -> None:
+    numbers: list[int] = []
+
+    def work() -> None:
+        for _ in range(5):
+            trial = study.ask()
+            trial.tell(error=0.5)
+            numbers.append(trial.number)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(numbers) == list(range(1, 41))
+
+
+def test_closed(shared_server: object, client: Client) -> None:
+    other = Client(client.address)
+    other.server_version()
+    other.close()
+    with pytest.raises(dpareto.DParetoError, match="closed"):
+        other.server_version()
+    other.close()

@@ -1,0 +1,155 @@
+"""The loop of a search, and what it shows."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+
+import dpareto
+from dpareto import Client, Study, Tracked, Trial
+from dpareto._progress import Progress
+
+from .conftest import METRICS, PARAMETERS, Server, make_study
+
+NOTHING: dict[str, float] = {}
+
+
+def test_until_the_budget_is_spent(client: Client) -> None:
+    study = make_study(client, max_trials=7)
+    assert study.optimize(lambda trial: 0.5) == 7
+    assert study.info().trial_counts["succeeded"] == 7
+    assert study.optimize(lambda trial: 0.5) == 0
+
+
+def test_a_number_of_trials_and_workers(study: Study) -> None:
+    together = threading.Barrier(4, timeout=20)
+
+    def objective(trial: Trial) -> dict[str, float]:
+        if trial.number <= 4:
+            together.wait()  # four threads are here at once
+        return {"error": 1 / trial["epochs"]}
+
+    assert study.optimize(objective, n_trials=10, workers=4) == 10
+    assert [t.state for t in study.trials()] == ["succeeded"] * 10
+
+
+def test_outcomes_of_the_objective(study: Study) -> None:
+    def objective(trial: Trial) -> float | None:
+        if trial.number == 1:
+            raise dpareto.Infeasible("too wide")
+        if trial.number == 2:
+            return math.nan
+        if trial.number == 3:
+            trial.report(1, error=0.75)
+            return None
+        if trial.number == 4:
+            trial.tell(error=0.5)
+            return 0.1
+        if trial.number == 5:
+            raise MemoryError("of the GPU")
+        return 0.25
+
+    study.optimize(objective, n_trials=6, catch=(MemoryError,))
+    trials = [(t.state, t.metrics.get("error"), t.state_reason) for t in study.trials()]
+    assert trials == [
+        ("infeasible", None, "too wide"),
+        ("infeasible", None, "error is nan; trial.infeasible(reason) ends such a run"),
+        ("succeeded", 0.75, ""),
+        ("succeeded", 0.5, ""),
+        ("infeasible", None, "MemoryError: of the GPU"),
+        ("succeeded", 0.25, ""),
+    ]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_mistake_ends_the_search(study: Study, workers: int) -> None:
+    def objective(trial: Trial) -> float:
+        return NOTHING["no such key"]
+
+    with pytest.raises(KeyError, match="no such key"):
+        study.optimize(objective, workers=workers)
+    assert {t.state for t in study.trials()} == {"infeasible"}
+
+
+def test_a_number_needs_one_reported_metric(client: Client) -> None:
+    study = Study.create(
+        client, "two-metrics", PARAMETERS, [*METRICS, Tracked("seconds")], algorithm="random"
+    )
+    with pytest.raises(TypeError, match="workers report error, seconds: return a dict"):
+        study.optimize(lambda trial: 0.5)
+    study.optimize(lambda trial: {"error": 0.5}, n_trials=1)
+
+
+def test_a_lost_lease_ends_a_trial_only(study: Study) -> None:
+    def objective(trial: Trial) -> float:
+        if trial.number == 1:
+            trial.release("it goes to the next, who completes it")
+            study.ask().tell(error=0.25)
+            trial._ended = False
+        return 0.5
+
+    study.optimize(objective, n_trials=2)
+    assert [t.metrics["error"] for t in study.trials()] == [0.25, 0.5]
+
+
+PROGRAM = textwrap.dedent("""
+    import sys, time, dpareto
+    study = dpareto.Study.load(dpareto.Client(sys.argv[1]), sys.argv[2])
+    def objective(trial):
+        print("training", flush=True)
+        time.sleep(60)
+    study.optimize(objective, workers=int(sys.argv[3]))
+""")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is another thing there")
+@pytest.mark.parametrize("workers", [1, 3])
+def test_ctrl_c_gives_trials_back(shared_server: Server, study: Study, workers: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, shared_server.address, study.id, str(workers)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    for _ in range(workers):
+        assert process.stdout.readline() == b"training\n"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) != 0
+    process.stdout.close()
+    assert [t.state for t in study.trials()] == ["queued"] * workers
+
+
+def test_progress() -> None:
+    out = io.StringIO()
+    with Progress(4, enabled=True, out=out) as bar:
+        bar.update(1)
+        assert re.fullmatch(r"\[#{6}\.{18}\] 1/4 trials, 0:00, 0:00 left", bar.line())
+        bar.update(4)
+        assert re.fullmatch(r"\[#{24}\] 4/4 trials, 0:00", bar.line())
+    assert out.getvalue().endswith("\n")
+    endless = Progress(None, enabled=True, out=io.StringIO())
+    endless.update(3)
+    assert endless.line() == "3 trials, 0:00"
+
+
+def test_progress_is_quiet_without_a_terminal() -> None:
+    out = io.StringIO()
+    with Progress(4, out=out) as bar:
+        bar.update(1)
+    assert out.getvalue() == ""
+
+
+def test_progress_counts_what_is_left(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    study = make_study(client, max_trials=3)
+    study.ask().tell(error=0.5)
+    study.optimize(lambda trial: 0.5, progress=True)
+    assert "2/2 trials" in capsys.readouterr().err

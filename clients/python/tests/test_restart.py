@@ -1,0 +1,152 @@
+"""Servers that come and go."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from concurrent import futures
+from typing import Any
+
+import grpc
+import pytest
+
+import dpareto
+from dpareto import Client
+from dpareto import _operations as ops
+from dpareto.v1 import study_service_pb2, study_service_pb2_grpc
+
+from .conftest import Server, make_study
+
+
+def test_work_goes_on_after_a_kill(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    with Client(server.address) as client:
+        study = make_study(client)
+        first = study.ask()
+        server.restart()
+        first.report(1, error=0.9)
+        server.restart()
+        first.tell(error=0.5)
+        server.restart()
+        second = study.ask()
+        assert (first.number, second.number) == (1, 2)
+        assert study.get_trial(1).metrics["error"] == 0.5
+
+
+def test_calls_wait_for_a_server_that_is_away(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Client(server.address) as client:
+        study = make_study(client)
+        server.kill()
+        starter = threading.Timer(1.0, server.start)
+        starter.start()
+        with caplog.at_level(logging.WARNING, "dpareto"):
+            trial = study.ask()
+        starter.join()
+        assert trial.number == 1
+        messages = [r.getMessage() for r in caplog.records]
+        assert len(messages) == 1
+        assert messages[0].startswith(f"ask for a trial of {study.name}: ")
+        assert messages[0].endswith("; trying again")
+
+
+def test_patience_ends(server: Server) -> None:
+    with Client(server.address, patience=0.3) as client:
+        study = make_study(client)
+        server.kill()
+        with pytest.raises(dpareto.Unavailable) as caught:
+            study.ask()
+        assert isinstance(caught.value, ConnectionError)
+
+
+def test_a_wrong_address_is_told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ops, "FIRST_PATIENCE", 0.2)
+    with (
+        Client("127.0.0.1:1") as client,
+        pytest.raises(dpareto.Unavailable, match=r"127\.0\.0\.1:1"),
+    ):
+        client.server_version()
+
+
+def test_closing_ends_calls_that_wait(server: Server) -> None:
+    client = Client(server.address)
+    study = make_study(client)
+    server.kill()
+    threading.Timer(0.3, client.close).start()
+    with pytest.raises(dpareto.DParetoError, match="closed"):
+        study.ask()
+
+
+class Proxy:
+    """A server whose answers get lost: every call takes effect, and the first answer to it
+    is an error."""
+
+    def __init__(self, address: str) -> None:
+        self.channel = grpc.insecure_channel(address)
+        self.studies = study_service_pb2_grpc.StudyServiceStub(self.channel)
+        self.requests: list[Any] = []
+        self.server = grpc.server(futures.ThreadPoolExecutor(4))
+        servicer: Any = self
+        study_service_pb2_grpc.add_StudyServiceServicer_to_server(servicer, self.server)
+        self.port = self.server.add_insecure_port("127.0.0.1:0")
+        self.server.start()
+
+    def stop(self) -> None:
+        self.server.stop(None).wait()
+        self.channel.close()
+
+
+def _lossy(method: str) -> Any:
+    def handle(self: Proxy, request: Any, context: grpc.ServicerContext) -> Any:
+        answer = getattr(self.studies, method)(request)
+        first = not self.requests or self.requests[-1] != request
+        self.requests.append(request)
+        if first:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "the answer got lost")
+        return answer
+
+    return handle
+
+
+METHODS = [m.name for m in study_service_pb2.DESCRIPTOR.services_by_name["StudyService"].methods]
+for _method in METHODS:
+    setattr(Proxy, _method, _lossy(_method))
+
+
+def test_lost_answers_do_nothing_twice(server: Server) -> None:
+    proxy = Proxy(server.address)
+    with Client(f"127.0.0.1:{proxy.port}") as client:
+        study = make_study(client)
+        params = {"learning_rate": 0.1, "noise_variance": 4, "lot_size": 64, "epochs": 2}
+        assert study.enqueue(params).number == 1
+        assert study.add(params, error=0.25).number == 2
+        assert [t.number for t in study.ask_many(3)] == [1, 3, 4]
+        trial = study.ask()
+        assert trial.number == 5
+        trial.report(1, error=0.5)
+        trial.tell(error=0.5)
+        other = study.ask()
+        other.release()
+        study.pause()
+        study.resume()
+        assert len(study.trials()) == 6
+        study.delete()
+    proxy.stop()
+    mutations = [r for r in proxy.requests if getattr(r, "request_id", "")]
+    ids = {r.request_id for r in mutations}
+    assert len(mutations) == 2 * len(ids)
+    changed = {type(r).__name__ for r in mutations}
+    assert changed == {
+        f"{name}Request"
+        for name in [
+            "CreateStudy",
+            "SuggestTrials",
+            "CreateTrial",
+            "AddMeasurement",
+            "CompleteTrial",
+            "ReleaseTrial",
+            "PauseStudy",
+            "ResumeStudy",
+            "DeleteStudy",
+        ]
+    }

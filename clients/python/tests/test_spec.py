@@ -1,0 +1,189 @@
+"""Specs reach the server as they were meant."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+import dpareto
+from dpareto import privacy as p
+from dpareto import spec as s
+from dpareto._convert import privacy_spec, study_spec, to_measurement, to_value
+from dpareto.v1 import metric_pb2, parameter_pb2, privacy_pb2, study_pb2
+
+from .conftest import METRICS, PARAMETERS
+
+
+def test_every_field_of_a_spec() -> None:
+    spec = s.StudySpec(
+        parameters=[
+            s.Categorical("optimizer", ["sgd", "adam"]),
+            s.Float("beta", 0.5, 0.99, when={"optimizer": "adam"}),
+            s.Float(
+                "rate",
+                1e-4,
+                1,
+                log=True,
+                design=s.Design(s.ShiftedExponential(10, 0.001), accept_min=0.001),
+                grid_levels=5,
+            ),
+            s.Float("width", 1, 2, design=s.Design(s.Normal(1.5, 0.1), accept_max=1.9)),
+            s.Int("lot", 8, 512, log=True, design=s.Design(s.LogUniform())),
+            s.Discrete("momentum", [0, 0.5, 0.9], when={"lot": [8, 16]}),
+            s.Int("epochs", 1, 10, design=s.Design(s.Uniform())),
+        ],
+        metrics=[
+            s.Maximize("accuracy", 0.1, "logit", sample_size=1000, unit="ratio"),
+            s.epsilon(p.paper(dataset_size=1000, batch_size="lot", epochs="epochs", delta=1e-6,
+                              noise_multiplier=1.0)),
+            s.Constraint("gap", max=0.05),
+            s.Constraint("weight", min=1, computed="double(epochs) * 2.0", report_tolerance=0.1),
+            s.Tracked("seconds", unit="s"),
+        ],
+        constraints=["lot * 2 <= 1024"],
+        checkpoint_parameter="epochs",
+        algorithm="quasi_random",
+        initial_trials=7,
+        max_trials=9,
+        max_duration=timedelta(hours=1),
+        max_stagnant_trials=5,
+        max_parallel_trials=3,
+        replicates=2,
+        lease=timedelta(seconds=90),
+        max_attempts=4,
+        seed=3,
+        cost="epochs",
+        trainer=s.Trainer("dp-sgd", {"split": "uci"}),
+        prior_studies=["old"],
+        early_stopping=False,
+    )  # fmt: skip
+    message = study_spec(spec)
+    by_id = {x.id: x for x in message.parameters}
+    assert by_id["optimizer"].scale == parameter_pb2.SCALE_UNSPECIFIED
+    assert by_id["beta"].condition.values[0].string_value == "adam"
+    assert by_id["rate"].scale == parameter_pb2.SCALE_LOG
+    assert by_id["rate"].design.shifted_exponential.rate == 10
+    assert by_id["rate"].design.accept_min == 0.001
+    assert not by_id["rate"].design.HasField("accept_max")
+    assert by_id["rate"].grid_levels == 5
+    assert by_id["width"].design.normal.mean == 1.5
+    assert by_id["lot"].design.WhichOneof("law") == "log_uniform"
+    assert [v.int_value for v in by_id["momentum"].condition.values] == [8, 16]
+    metrics = {m.id: m for m in message.metrics}
+    assert metrics["accuracy"].goal == metric_pb2.GOAL_MAXIMIZE
+    assert metrics["accuracy"].reported.sample_size == 1000
+    assert metrics["epsilon"].transform == metric_pb2.TRANSFORM_LOG
+    assert metrics["epsilon"].computed.privacy.dp_sgd.noise_multiplier == "1.0"
+    assert metrics["gap"].bounds.max == 0.05
+    assert not metrics["gap"].bounds.HasField("min")
+    assert metrics["weight"].computed.expression == "double(epochs) * 2.0"
+    assert metrics["weight"].computed.report_tolerance == 0.1
+    assert metrics["seconds"].role == metric_pb2.METRIC_ROLE_TRACKED
+    assert message.algorithm == study_pb2.AlgorithmSpec(
+        name=study_pb2.ALGORITHM_QUASI_RANDOM, initial_trials=7
+    )
+    assert message.budget.max_duration.seconds == 3600
+    assert (message.budget.max_trials, message.budget.max_stagnant_trials) == (9, 5)
+    assert message.lease.duration.seconds == 90
+    assert message.lease.max_attempts == 4
+    assert message.cost.WhichOneof("measure") == "checkpoint_parameter"
+    assert message.trainer.settings == {"split": "uci"}
+    assert message.prior_studies == ["studies/old"]
+    assert message.disable_early_stopping
+    assert message.seed == 3
+
+
+def test_modes_of_publication() -> None:
+    private = s.PrivateMode(1000, 1.0, 2.0, 1e-6, training_shards=2)
+    message = study_spec(s.StudySpec(PARAMETERS, METRICS, private_mode=private))
+    assert message.private_mode.train_epsilon == 2
+    assert message.private_mode.training_shards == 2
+    poisson = s.RandomStopping(10, "error")
+    message = study_spec(s.StudySpec(PARAMETERS, METRICS, random_stopping=poisson))
+    assert message.random_stopping.WhichOneof("law") == "poisson"
+    geometric = s.RandomStopping(10, "error", eta=1)
+    message = study_spec(s.StudySpec(PARAMETERS, METRICS, random_stopping=geometric))
+    assert message.random_stopping.eta == 1
+
+
+MECHANISMS: list[tuple[p.Mechanism, str]] = [
+    (p.DpSgd("fixed_size", 1000, 10, 1.5, epochs=3), "dp_sgd"),
+    (p.SparseVector(5, 10.0), "sparse_vector"),
+    (p.Gaussian(1.0, 2.0), "gaussian"),
+    (p.Laplace(1.0, 2.0), "laplace"),
+    (p.OutputPerturbation(1000, 0.1, 1.0, 0.5, radius=2.0), "output_perturbation"),
+    (p.ObjectivePerturbation(0.5, calibration="rank_one", split=0.1), "objective_perturbation"),
+    (p.RandomizedResponse(1.0, 4), "randomized_response"),
+    (p.Selection("permute_and_flip", 1.0), "selection"),
+    (p.ZeroConcentrated(0.1), "zero_concentrated"),
+    (p.RepeatedSelection(p.Gaussian(1.0, 20.0), 10.0, eta=1.0), "repeated_selection"),
+    (p.Composition((p.Part(p.Laplace(1.0, 2.0), 3), p.Part(p.Gaussian(1.0, 9.0)))), "composition"),
+]
+
+
+@pytest.mark.parametrize(("mechanism", "field"), MECHANISMS, ids=[f for _, f in MECHANISMS])
+def test_every_mechanism_is_accepted(
+    client: dpareto.Client, mechanism: p.Mechanism, field: str
+) -> None:
+    """The server parses all expressions and requires all required fields."""
+    replacing = (p.DpSgd, p.OutputPerturbation, p.ObjectivePerturbation, p.RandomizedResponse)
+    adjacency: p.Adjacency = "replace_one" if isinstance(mechanism, replacing) else "add_remove"
+    privacy = p.Privacy(mechanism, 1e-6, adjacency)
+    assert privacy_spec(privacy).WhichOneof("mechanism") == field
+    assert client.epsilon(privacy).epsilon > 0
+
+
+def test_poisson_law_of_repeated_selection() -> None:
+    spec = privacy_spec(p.Privacy(p.RepeatedSelection(p.Gaussian(1, 2), 10.0), 1e-6, "add_remove"))
+    assert spec.repeated_selection.WhichOneof("law") == "poisson"
+    assert spec.repeated_selection.base.gaussian.sensitivity == "1"
+    assert spec.accountant == privacy_pb2.ACCOUNTANT_TIGHTEST
+
+
+def test_misspelt_choices_name_the_choices() -> None:
+    with pytest.raises(ValueError, match="algorithm: 'best' is not one of default, random"):
+        study_spec(s.StudySpec(PARAMETERS, METRICS, algorithm="best"))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="adjacency: 'add' is not one of add_remove"):
+        privacy_spec(p.Privacy(p.Gaussian(1, 1), 0.1, "add"))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="str is not a mechanism"):
+        privacy_spec(p.Privacy("dp-sgd", 0.1, "add_remove"))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="when names 2 parents"):
+        study_spec(s.StudySpec([s.Float("x", 0, 1, when={"a": 1, "b": 1})], METRICS))
+    with pytest.raises(ValueError, match="either epochs or steps"):
+        p.opacus(dataset_size=10, delta=0.1)
+    with pytest.raises(ValueError, match="either epochs or steps"):
+        p.paper(dataset_size=10, delta=0.1, epochs=1, steps=1)
+
+
+def test_values() -> None:
+    assert to_value(2**53, "x").int_value == 2**53
+    assert to_value(1.0, "x").HasField("double_value")
+    with pytest.raises(TypeError, match="parameter x: is a bool"):
+        to_value(True, "parameter x")
+    with pytest.raises(TypeError, match="NoneType"):
+        to_value(None, "x")
+
+
+def test_measurements() -> None:
+    message = to_measurement({"error": 0.5, "loss": [1, 2]}, 3, 1.5)
+    assert message.step == 3
+    assert message.elapsed.nanos == 500_000_000
+    assert list(message.metrics["error"].runs) == [0.5]
+    assert list(message.metrics["loss"].runs) == [1, 2]
+    for value in (float("nan"), float("inf"), [0.1, float("nan")]):
+        with pytest.raises(dpareto.NotFinite, match="error is"):
+            to_measurement({"error": value})
+    for bad in ("0.5", None, True):
+        with pytest.raises(TypeError, match="error"):
+            to_measurement({"error": bad})  # type: ignore[dict-item]
+
+
+def test_scalars_of_numpy() -> None:
+    numpy = pytest.importorskip("numpy")
+    assert to_value(numpy.float32(0.5), "x").double_value == 0.5
+    assert to_value(numpy.int64(7), "x").int_value == 7
+    message = to_measurement(
+        {"a": numpy.float32(0.5), "b": numpy.array([1, 2]), "c": numpy.array(3)}
+    )
+    assert [list(message.metrics[k].runs) for k in "abc"] == [[0.5], [1, 2], [3]]
