@@ -11,6 +11,9 @@ PACKAGES := ./...
 DEMO ?=
 # The designers that make bench-engine compares.
 DESIGNERS ?= random,nsga2,dpareto,ehvi,default
+# The interpreter that tests of the Python client take, 3.10 or later, and its packages.
+PYTHON ?= python3
+VENV := $(BIN)/venv
 # What the contract is compared with by make breaking.
 AGAINST ?= .git\#branch=main
 
@@ -27,11 +30,24 @@ demo: build ## Run a real study: a server, two agents, and the front that they f
 	$(BIN)/dpareto demo $(DEMO)
 
 .PHONY: test
-test: check lint unit ## Everything that must pass: checks, linters, tests with the race detector
+test: check lint unit test-python ## Everything that must pass: checks, linters, tests with the race detector
 
 .PHONY: unit
 unit: ## Run the tests
 	go test -race -timeout 20m $(PACKAGES)
+
+.PHONY: test-python
+test-python: build $(VENV)/ready ## Check and test the Python client against the server
+	cd clients/python && ../../$(VENV)/bin/ruff check && ../../$(VENV)/bin/ruff format --check && ../../$(VENV)/bin/mypy
+	cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto ../../$(VENV)/bin/pytest $(PYTEST)
+
+.PHONY: test-python-long
+test-python-long: build $(VENV)/ready ## Hammer a server that restarts every minute from 64 processes, run the notebook (15 minutes)
+	cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto ../../$(VENV)/bin/pytest -m long $(PYTEST)
+
+.PHONY: generate-python
+generate-python: $(VENV)/ready ## Generate the Python code from proto/
+	$(VENV)/bin/python clients/python/tools/generate.py
 
 .PHONY: test-long
 test-long: ## Measure the quality of fronts over several seeds (about half an hour)
@@ -114,6 +130,12 @@ check: generate ## Check that generated code, modules and formatting are up to d
 .PHONY: clean
 clean: ## Remove what was built
 	rm -rf $(BIN)
+
+$(VENV)/ready: clients/python/pyproject.toml clients/python/constraints.txt
+	rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	PIP_CONSTRAINT=clients/python/constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable 'clients/python[dev]'
+	touch $@
 
 # Tools are built at pinned versions from modules of their own.
 

@@ -2,9 +2,10 @@
 
     python tools/generate.py [FOLDER]
 
-writes dpareto/v1 and dpareto/_details into FOLDER, by default src. It takes the packages
-of tools/requirements.txt, whose versions decide which runtimes can load the result: that
-of protobuf that the generator names, or a later one of the same or the next major version.
+writes dpareto/v1 and dpareto/_details into FOLDER, by default src. It takes the extra "dev"
+of the package, whose grpcio-tools decides which runtimes can load the result: protobuf of the
+version that it carries, or a later one up to the end of the next major version, and grpcio
+from its own version on.
 """
 
 from __future__ import annotations

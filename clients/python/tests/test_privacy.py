@@ -1,0 +1,119 @@
+"""ε against values from elsewhere."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import dpareto
+from dpareto import Client, opacus, paper
+from dpareto.privacy import Gaussian, Laplace, Privacy
+
+
+def test_closed_forms(client: Client) -> None:
+    laplace = client.epsilon(Privacy(Laplace(1.0, "scale"), 0, "add_remove"), scale=4.0)
+    assert laplace.epsilon == 0.25
+    assert laplace.delta == 0
+    gaussian = client.epsilon(Privacy(Gaussian(1.0, 2.0), 1e-5, "add_remove"))
+
+    def delta(epsilon: float, mu: float) -> float:
+        """Balle and Wang (2018), Theorem 8."""
+
+        def phi(x: float) -> float:
+            return math.erfc(-x / math.sqrt(2)) / 2
+
+        return phi(mu / 2 - epsilon / mu) - math.exp(epsilon) * phi(-mu / 2 - epsilon / mu)
+
+    assert delta(gaussian.epsilon, 0.5) == pytest.approx(1e-5, rel=1e-6)
+    assert float(gaussian) == gaussian.epsilon
+
+
+def test_the_convention_of_opacus(client: Client) -> None:
+    """PRVAccountant of Opacus 1.6.0, with eps_error=1e-4:
+
+    accountant.history = [(1.1, 1 / math.ceil(60000 / 256), 10 * math.ceil(60000 / 256))]
+    accountant.get_epsilon(1e-5, eps_error=1e-4)
+    """
+    privacy = opacus(dataset_size=60_000, batch_size=256, epochs=10, delta=1e-5)
+    ours = client.epsilon(privacy, noise_multiplier=1.1)
+    assert ours.steps == 10 * 235
+    assert ours.adjacency == "add_remove"
+    assert ours.epsilon == pytest.approx(OPACUS_PRV, abs=1e-3)
+    by_steps = opacus(dataset_size=60_000, batch_size=256, steps=2350, delta=1e-5)
+    assert client.epsilon(by_steps, noise_multiplier=1.1).epsilon == ours.epsilon
+
+
+def test_lots_that_do_not_come_out_even(client: Client) -> None:
+    """The sampling rate of Opacus is 1/len(loader), not batch_size/dataset_size."""
+    ours = opacus(dataset_size=1000, batch_size="b", epochs=5, noise_multiplier=1.0, delta=1e-4)
+    even = opacus(dataset_size=1200, batch_size="b", epochs=5, noise_multiplier=1.0, delta=1e-4)
+    naive = Privacy(
+        dpareto.DpSgd("poisson", 1000, "b", 1.0, epochs=5), delta=1e-4, adjacency="add_remove"
+    )
+    assert client.epsilon(ours, b=600).epsilon == client.epsilon(even, b=600).epsilon
+    assert client.epsilon(ours, b=600).steps == 10
+    assert client.epsilon(naive, b=600).epsilon != client.epsilon(ours, b=600).epsilon
+    # A discrete parameter is a double in expressions.
+    assert client.epsilon(ours, b=600.0).epsilon == client.epsilon(ours, b=600).epsilon
+
+
+def test_without_poisson_sampling_nothing_is_gained(client: Client) -> None:
+    """An epoch in a random order costs as much as one Gaussian release of all records, whose
+    sensitivity is twice the clipping norm where a record is replaced."""
+    poisson = opacus(dataset_size=1000, batch_size=100, epochs=4, delta=1e-5)
+    shuffled = opacus(
+        dataset_size=1000, batch_size=100, epochs=4, delta=1e-5, poisson_sampling=False
+    )
+    passes = client.epsilon(shuffled, noise_multiplier=6.0)
+    gaussian = client.epsilon(Privacy(Gaussian(2 * math.sqrt(4), 6.0), 1e-5, "replace_one"))
+    assert passes.epsilon == pytest.approx(gaussian.epsilon, rel=1e-6)
+    assert passes.adjacency == "replace_one"
+    assert passes.epsilon > client.epsilon(poisson, noise_multiplier=6.0).epsilon
+
+
+def test_the_convention_of_the_paper(client: Client) -> None:
+    """Setting A of docs/privacy.md, rounded up there."""
+    published = paper(
+        dataset_size=40_000, batch_size=128, noise_multiplier=1.0, steps=3120, delta=1e-6
+    )
+    assert 2.469 <= client.epsilon(published).epsilon <= 2.470
+    tightest = paper(
+        dataset_size=40_000,
+        batch_size=128,
+        noise_multiplier=1.0,
+        steps=3120,
+        delta=1e-6,
+        accountant="tightest",
+    )
+    found = client.epsilon(tightest)
+    assert 1.330 <= found.epsilon <= 1.331
+    assert found.epsilon_lower is not None
+    assert 1.0785 <= found.epsilon_lower <= 1.0795
+    assert found.assumptions
+
+
+def test_curves_and_calibration(client: Client) -> None:
+    privacy = opacus(dataset_size=60_000, batch_size=256, epochs="epochs", delta=1e-5)
+    curve = client.epsilon_curve(privacy, [1, 5, 10], noise_multiplier=1.1, epochs=10)
+    assert curve[0].epsilon < curve[1].epsilon < curve[2].epsilon
+    assert curve[2] == client.epsilon(privacy, noise_multiplier=1.1, epochs=10)
+    found = client.calibrate(privacy, "noise_multiplier", epsilon=1.0, min=0.5, max=10.0, epochs=10)
+    assert found.reachable
+    assert found.guarantee.epsilon == pytest.approx(1, abs=1e-6)
+    assert found.guarantee.epsilon <= 1
+    back = client.epsilon(privacy, noise_multiplier=found.value, epochs=10)
+    assert back.epsilon == found.guarantee.epsilon
+
+
+def test_warnings_come_with_the_number(client: Client) -> None:
+    mismatch = Privacy(
+        dpareto.DpSgd("poisson", 1000, 10, 1.0, epochs=1, trainer_sampling="shuffled"),
+        delta=0.5,
+        adjacency="add_remove",
+    )
+    codes = {w.code for w in client.epsilon(mismatch).warnings}
+    assert {"SAMPLING_MISMATCH", "LARGE_DELTA"} <= codes
+
+
+OPACUS_PRV = 0.9175
