@@ -192,15 +192,14 @@ class FrontPoint:
     guarantee: Guarantee | None
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns a flat row: objectives with their intervals, then parameters."""
-        row: dict[str, Any] = {}
+        """Returns a flat row: objectives, parameters, then what is known beside."""
+        row: dict[str, Any] = {key: v.value for key, v in self.values.items()}
+        row.update(self.params)
         for key, v in self.values.items():
-            row[key] = v.value
             for name in ("lower", "upper", "observed", "standard_error"):
                 value = getattr(v, name)
                 if value is not None:
                     row[f"{key}_{name}"] = value
-        row.update(self.params)
         row.update(
             trial=self.trial,
             step=self.step,

@@ -181,9 +181,25 @@ class Tracked(Metric):
     """A metric that is recorded and shown."""
 
 
-def epsilon(privacy: Privacy, reference_value: float = 10.0, *, id: str = "epsilon") -> Minimize:
-    """Returns ε of a mechanism as an objective, modelled by its logarithm."""
-    return Minimize(id, reference_value, transform="log", computed=privacy)
+def epsilon(
+    privacy: Privacy,
+    reference_value: float = 10.0,
+    *,
+    id: str = "epsilon",
+    report_tolerance: float | None = None,
+) -> Minimize:
+    """Returns ε of a mechanism as an objective, modelled by its logarithm.
+
+    A worker may report its own ε of the same run, too: a relative difference of more than
+    ``report_tolerance`` is flagged on the trial.
+    """
+    return Minimize(
+        id,
+        reference_value,
+        transform="log",
+        computed=privacy,
+        report_tolerance=report_tolerance,
+    )
 
 
 @dataclass(frozen=True)
