@@ -64,21 +64,25 @@ class Server:
         self.kill()
         self.start()
 
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
 
 @pytest.fixture
 def server(binary: str, tmp_path: Path) -> Iterator[Server]:
     """A server of the test's own."""
-    server = Server(binary, tmp_path / "dpareto.db")
-    yield server
-    server.kill()
+    with Server(binary, tmp_path / "dpareto.db") as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
 def shared_server(binary: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that tests share which do not harm it."""
-    server = Server(binary, tmp_path_factory.mktemp("store") / "dpareto.db")
-    yield server
-    server.kill()
+    with Server(binary, tmp_path_factory.mktemp("store") / "dpareto.db") as server:
+        yield server
 
 
 @pytest.fixture

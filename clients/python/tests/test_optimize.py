@@ -105,7 +105,8 @@ PROGRAM = textwrap.dedent("""
     import sys, time, dpareto
     study = dpareto.Study.load(dpareto.Client(sys.argv[1]), sys.argv[2])
     def objective(trial):
-        print("training", flush=True)
+        sys.stdout.write("training\\n")  # at once, unlike print
+        sys.stdout.flush()
         time.sleep(60)
     study.optimize(objective, workers=int(sys.argv[3]))
 """)
