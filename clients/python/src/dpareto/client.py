@@ -511,8 +511,7 @@ class Study:
         """
         from dpareto.plot import plot_front
 
-        trials = self.trials("state = SUCCEEDED") if kind != "best" else []
-        return plot_front(self.get_front(kind), trials, ax=ax)
+        return plot_front(self.get_front(kind), self.trials("state = SUCCEEDED"), ax=ax)
 
     def recommend(
         self,
@@ -697,6 +696,8 @@ class _Heartbeat(threading.Thread):
             except errors.LeaseLost as error:
                 trial._lost = error.message
             except errors.DParetoError:
+                if trial._study.client._closed.is_set():
+                    return
                 continue  # it may pass before the lease does
             else:
                 trial._renewed(result)

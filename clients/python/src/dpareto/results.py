@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
     import pandas
@@ -231,7 +231,13 @@ class Front(Sequence[FrontPoint]):
     def __len__(self) -> int:
         return len(self.points)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> FrontPoint: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[FrontPoint, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> FrontPoint | tuple[FrontPoint, ...]:
         return self.points[index]
 
     def __iter__(self) -> Iterator[FrontPoint]:
