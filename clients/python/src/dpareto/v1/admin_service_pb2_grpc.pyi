@@ -49,7 +49,8 @@ class AdminServiceStub:
     ImportStudy: _grpc.StreamUnaryMultiCallable[_admin_service_pb2.ImportStudyRequest, _admin_service_pb2.ImportStudyResponse]
     """Creates a study from an exported stream: wholly, or not at all. Importing a study that
     exists and is equal to the stream changes nothing; where it differs the answer is
-    ALREADY_EXISTS. Every record is validated; the first that is not valid ends the call
+    ALREADY_EXISTS. What its releases, and the study itself, were charged for is charged to the
+    ledgers that they name unless it was before; these must exist. Every record is validated; the first that is not valid ends the call
     with INVALID_ARGUMENT, which names its line (from 1) and its field. What the server
     computed or derived, such as ε, is taken over and not computed again.
     """
@@ -75,7 +76,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     ImportStudy: _aio.StreamUnaryMultiCallable[_admin_service_pb2.ImportStudyRequest, _admin_service_pb2.ImportStudyResponse]  # type: ignore[assignment]
     """Creates a study from an exported stream: wholly, or not at all. Importing a study that
     exists and is equal to the stream changes nothing; where it differs the answer is
-    ALREADY_EXISTS. Every record is validated; the first that is not valid ends the call
+    ALREADY_EXISTS. What its releases, and the study itself, were charged for is charged to the
+    ledgers that they name unless it was before; these must exist. Every record is validated; the first that is not valid ends the call
     with INVALID_ARGUMENT, which names its line (from 1) and its field. What the server
     computed or derived, such as ε, is taken over and not computed again.
     """
@@ -122,7 +124,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_admin_service_pb2.ImportStudyResponse, _abc.Awaitable[_admin_service_pb2.ImportStudyResponse]]:
         """Creates a study from an exported stream: wholly, or not at all. Importing a study that
         exists and is equal to the stream changes nothing; where it differs the answer is
-        ALREADY_EXISTS. Every record is validated; the first that is not valid ends the call
+        ALREADY_EXISTS. What its releases, and the study itself, were charged for is charged to the
+        ledgers that they name unless it was before; these must exist. Every record is validated; the first that is not valid ends the call
         with INVALID_ARGUMENT, which names its line (from 1) and its field. What the server
         computed or derived, such as ε, is taken over and not computed again.
         """

@@ -25,6 +25,7 @@ class Accountant(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ACCOUNTANT_PURE_ADVANCED: _ClassVar[Accountant]
     ACCOUNTANT_PURE_OPTIMAL: _ClassVar[Accountant]
     ACCOUNTANT_RDP_ODOMETER: _ClassVar[Accountant]
+    ACCOUNTANT_ADAPTIVE_COMPOSITION: _ClassVar[Accountant]
 
 class Conversion(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -65,6 +66,7 @@ ACCOUNTANT_GDP: Accountant
 ACCOUNTANT_PURE_ADVANCED: Accountant
 ACCOUNTANT_PURE_OPTIMAL: Accountant
 ACCOUNTANT_RDP_ODOMETER: Accountant
+ACCOUNTANT_ADAPTIVE_COMPOSITION: Accountant
 CONVERSION_UNSPECIFIED: Conversion
 CONVERSION_CLASSIC: Conversion
 CONVERSION_IMPROVED: Conversion

@@ -54,7 +54,7 @@ class Charge(_message.Message):
     def __init__(self, name: _Optional[str] = ..., guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., resource: _Optional[str] = ..., study_uid: _Optional[str] = ..., reason: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Release(_message.Message):
-    __slots__ = ("name", "guarantee", "protects", "assumptions", "points", "create_time", "training_guarantee", "not_covered", "mechanism", "ledger", "noise_standard_deviation", "study_revision", "index")
+    __slots__ = ("name", "guarantee", "protects", "assumptions", "points", "create_time", "training_guarantee", "not_covered", "mechanism", "ledger", "noise_standard_deviation", "study_revision", "index", "warnings")
     NAME_FIELD_NUMBER: _ClassVar[int]
     GUARANTEE_FIELD_NUMBER: _ClassVar[int]
     PROTECTS_FIELD_NUMBER: _ClassVar[int]
@@ -68,6 +68,7 @@ class Release(_message.Message):
     NOISE_STANDARD_DEVIATION_FIELD_NUMBER: _ClassVar[int]
     STUDY_REVISION_FIELD_NUMBER: _ClassVar[int]
     INDEX_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
     name: str
     guarantee: _privacy_pb2.PrivacyGuarantee
     protects: str
@@ -81,7 +82,8 @@ class Release(_message.Message):
     noise_standard_deviation: float
     study_revision: int
     index: int
-    def __init__(self, name: _Optional[str] = ..., guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., protects: _Optional[str] = ..., assumptions: _Optional[_Iterable[str]] = ..., points: _Optional[_Iterable[_Union[ReleasedPoint, _Mapping]]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., training_guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., not_covered: _Optional[_Iterable[str]] = ..., mechanism: _Optional[str] = ..., ledger: _Optional[str] = ..., noise_standard_deviation: _Optional[float] = ..., study_revision: _Optional[int] = ..., index: _Optional[int] = ...) -> None: ...
+    warnings: _containers.RepeatedCompositeFieldContainer[_privacy_pb2.Warning]
+    def __init__(self, name: _Optional[str] = ..., guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., protects: _Optional[str] = ..., assumptions: _Optional[_Iterable[str]] = ..., points: _Optional[_Iterable[_Union[ReleasedPoint, _Mapping]]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., training_guarantee: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., not_covered: _Optional[_Iterable[str]] = ..., mechanism: _Optional[str] = ..., ledger: _Optional[str] = ..., noise_standard_deviation: _Optional[float] = ..., study_revision: _Optional[int] = ..., index: _Optional[int] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ...) -> None: ...
 
 class ReleasedPoint(_message.Message):
     __slots__ = ("parameters", "values", "standard_deviations")

@@ -31,9 +31,19 @@ class ReleaseServiceStub(object):
     result: what was handed out was charged before. Noise comes from the entropy of the
     operating system, never from a study's seed.
 
-    request_id, in this service: the same id with the same body gives the same result for
-    as long as the ledger or study exists, and costs nothing again. Without an id every
-    call is another release.
+    request_id of releases: the same id with the same body gives the same release for as
+    long as the ledger or study exists, and costs nothing again. The same id with another
+    body is refused; the ids of one caller, study or ledger mean nothing to another. Without
+    an id every call is another release. That of CreateLedger is like those of StudyService.
+
+    A ledger composes its charges by a filter: they may be chosen one after the other from
+    what was published before, and the declared (epsilon, delta) holds for all of them
+    together. Its ε is min{Σε, √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of
+    the declared δ is the slack of this composition, and the δ of the charges have to add up
+    to the other half at most. What does not fit is refused with RESOURCE_EXHAUSTED.
+
+    A study that names a ledger spends from it: to name one in a spec takes the role of an
+    administrator on the whole server, as reading and creating ledgers takes a role there.
     """
 
     def __init__(self, channel):
@@ -95,9 +105,19 @@ class ReleaseServiceServicer(object):
     result: what was handed out was charged before. Noise comes from the entropy of the
     operating system, never from a study's seed.
 
-    request_id, in this service: the same id with the same body gives the same result for
-    as long as the ledger or study exists, and costs nothing again. Without an id every
-    call is another release.
+    request_id of releases: the same id with the same body gives the same release for as
+    long as the ledger or study exists, and costs nothing again. The same id with another
+    body is refused; the ids of one caller, study or ledger mean nothing to another. Without
+    an id every call is another release. That of CreateLedger is like those of StudyService.
+
+    A ledger composes its charges by a filter: they may be chosen one after the other from
+    what was published before, and the declared (epsilon, delta) holds for all of them
+    together. Its ε is min{Σε, √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of
+    the declared δ is the slack of this composition, and the δ of the charges have to add up
+    to the other half at most. What does not fit is refused with RESOURCE_EXHAUSTED.
+
+    A study that names a ledger spends from it: to name one in a spec takes the role of an
+    administrator on the whole server, as reading and creating ledgers takes a role there.
     """
 
     def CreateLedger(self, request, context):
@@ -138,8 +158,10 @@ class ReleaseServiceServicer(object):
         - with random_stopping: the only thing that the study ever shows, paid when it was
         created;
         - with configurations that were fixed before any result was seen (random,
-        quasi-random and grid designs, see GetPrivacyLedgerResponse.adaptive): permute-and-
-        flip among all of them, epsilon charged to the study's test_ledger;
+        quasi-random and grid designs, see GetPrivacyLedgerResponse.adaptive) and that is
+        complete: permute-and-flip among all that succeeded, with every state of a run where
+        there is a checkpoint parameter, epsilon charged to the study's test_ledger. The
+        metric must be an average over the records of that ledger, in [0, 1];
         - any other study: FAILED_PRECONDITION. Its candidates were chosen by looking at the
         test records, so that no mechanism over them has a guarantee.
         """
@@ -150,7 +172,9 @@ class ReleaseServiceServicer(object):
     def ReleaseFront(self, request, context):
         """Releases a front: configurations with their values. Studies are treated as by
         ReleaseBest, but that one with random_stopping has no front to release and one with
-        fixed configurations gets Gaussian noise on all values before anything is chosen.
+        fixed configurations gets Gaussian noise on all values, of every state with a checkpoint
+        parameter, before anything is chosen. The values are those of a model of the noisy
+        values: the best of many noisy values itself is better than it should be.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -240,9 +264,19 @@ class ReleaseService(object):
     result: what was handed out was charged before. Noise comes from the entropy of the
     operating system, never from a study's seed.
 
-    request_id, in this service: the same id with the same body gives the same result for
-    as long as the ledger or study exists, and costs nothing again. Without an id every
-    call is another release.
+    request_id of releases: the same id with the same body gives the same release for as
+    long as the ledger or study exists, and costs nothing again. The same id with another
+    body is refused; the ids of one caller, study or ledger mean nothing to another. Without
+    an id every call is another release. That of CreateLedger is like those of StudyService.
+
+    A ledger composes its charges by a filter: they may be chosen one after the other from
+    what was published before, and the declared (epsilon, delta) holds for all of them
+    together. Its ε is min{Σε, √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of
+    the declared δ is the slack of this composition, and the δ of the charges have to add up
+    to the other half at most. What does not fit is refused with RESOURCE_EXHAUSTED.
+
+    A study that names a ledger spends from it: to name one in a spec takes the role of an
+    administrator on the whole server, as reading and creating ledgers takes a role there.
     """
 
     @staticmethod

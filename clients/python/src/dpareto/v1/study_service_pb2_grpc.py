@@ -211,7 +211,8 @@ class StudyServiceServicer(object):
     def UpdateStudy(self, request, context):
         """Changes a study: display_name, description, labels, and of its spec budget, lease,
         disable_early_stopping and the units of metrics; wider ranges of double and integer
-        parameters, more discrete values and more categories. The trials so far keep their
+        parameters, more discrete values and more categories; test_ledger, where it is empty and
+        the study has neither private_mode nor random_stopping. The trials so far keep their
         configurations. Everything else is INVALID_ARGUMENT, naming every field that cannot
         change.
         """

@@ -70,7 +70,8 @@ class StudyServiceStub:
     UpdateStudy: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.UpdateStudyRequest, _study_service_pb2.UpdateStudyResponse]
     """Changes a study: display_name, description, labels, and of its spec budget, lease,
     disable_early_stopping and the units of metrics; wider ranges of double and integer
-    parameters, more discrete values and more categories. The trials so far keep their
+    parameters, more discrete values and more categories; test_ledger, where it is empty and
+    the study has neither private_mode nor random_stopping. The trials so far keep their
     configurations. Everything else is INVALID_ARGUMENT, naming every field that cannot
     change.
     """
@@ -170,7 +171,8 @@ class StudyServiceAsyncStub(StudyServiceStub):
     UpdateStudy: _aio.UnaryUnaryMultiCallable[_study_service_pb2.UpdateStudyRequest, _study_service_pb2.UpdateStudyResponse]  # type: ignore[assignment]
     """Changes a study: display_name, description, labels, and of its spec budget, lease,
     disable_early_stopping and the units of metrics; wider ranges of double and integer
-    parameters, more discrete values and more categories. The trials so far keep their
+    parameters, more discrete values and more categories; test_ledger, where it is empty and
+    the study has neither private_mode nor random_stopping. The trials so far keep their
     configurations. Everything else is INVALID_ARGUMENT, naming every field that cannot
     change.
     """
@@ -291,7 +293,8 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_study_service_pb2.UpdateStudyResponse, _abc.Awaitable[_study_service_pb2.UpdateStudyResponse]]:
         """Changes a study: display_name, description, labels, and of its spec budget, lease,
         disable_early_stopping and the units of metrics; wider ranges of double and integer
-        parameters, more discrete values and more categories. The trials so far keep their
+        parameters, more discrete values and more categories; test_ledger, where it is empty and
+        the study has neither private_mode nor random_stopping. The trials so far keep their
         configurations. Everything else is INVALID_ARGUMENT, naming every field that cannot
         change.
         """
