@@ -215,6 +215,14 @@ def test_pause_resume_and_delete(study: Study) -> None:
         study.ask()
 
 
+def test_whole_floats_are_integers(client: Client) -> None:
+    study = Study.create(client, "whole-floats", [Int("shift", -1, 1)], [Minimize("error", 1)])
+    for value in (0.0, 1.0, -0.0):
+        assert study.enqueue({"shift": value}).params == {"shift": int(value)}
+    with pytest.raises(dpareto.InvalidArgument):
+        study.enqueue({"shift": 0.5})
+
+
 def test_enqueue_add_and_replicate(study: Study) -> None:
     params = {"learning_rate": 0.1, "noise_variance": 4, "lot_size": 64, "epochs": 2}
     queued = study.enqueue(params)

@@ -90,7 +90,9 @@ def to_values(
         kind = (kinds or {}).get(key)
         if kind == "double" and message.HasField("int_value"):
             message = parameter_pb2.Value(double_value=float(message.int_value))
-        elif kind == "int" and message.double_value and message.double_value.is_integer():
+        elif (
+            kind == "int" and message.HasField("double_value") and message.double_value.is_integer()
+        ):
             message = parameter_pb2.Value(int_value=int(message.double_value))
         out[key] = message
     return out
