@@ -629,10 +629,8 @@ class Side:
     credentials: dict[str, str]
 
 
-@pytest.fixture(scope="module")
-def sides(binary: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Side]]:
-    """The server that everybody may call, and the one that asks for tokens."""
-    folder = tmp_path_factory.mktemp("contract")
+def start_sides(binary: str, folder: Path) -> Iterator[dict[bool, Side]]:
+    """Starts the server that everybody may call, and the one that asks for tokens."""
     credentials = {}
     for token in TABLE["tokens"]:
         command = [binary, "token", "create", "--auth-file", str(folder / "auth.yaml")]
@@ -644,13 +642,19 @@ def sides(binary: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dic
     guarded = ("--auth-file", str(folder / "auth.yaml"))
     out = {}
     for authentication in (False, True):
-        store = Path(folder / f"{authentication}.db")
+        store = folder / f"{authentication}.db"
         server = Server(binary, store, *(guarded if authentication else ()))
         out[authentication] = Side(server, Caller(server.address), credentials)
     yield out
     for side in out.values():
         side.caller.close()
         side.server.kill()
+
+
+@pytest.fixture(scope="module")
+def sides(binary: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Side]]:
+    """The two servers."""
+    yield from start_sides(binary, tmp_path_factory.mktemp("contract"))
 
 
 def run(side: Side, step: Mapping[str, Any], saved: dict[str, Any]) -> None:
@@ -685,14 +689,14 @@ def run(side: Side, step: Mapping[str, Any], saved: dict[str, Any]) -> None:
         time.sleep(PAUSE)
 
 
-@pytest.mark.parametrize("scenario", TABLE["scenarios"], ids=lambda s: s["name"].replace(" ", "-"))
-def test_scenario(scenario: Mapping[str, Any], sides: dict[bool, Side]) -> None:
-    side = sides[scenario.get("authentication", False)]
+def run_scenario(scenario: Mapping[str, Any], side: Side, restart_always: bool = False) -> None:
+    """Takes the steps of a scenario."""
     saved: dict[str, Any] = {}
+    between = restart_always or scenario.get("restart_between_steps", False)
     for number, step in enumerate(scenario["steps"], 1):
         assert set(step) <= STEP
         restart = step.get("restart", False)
-        if restart or (number > 1 and scenario.get("restart_between_steps")):
+        if restart or (number > 1 and between):
             side.server.restart()
         if restart:
             continue
@@ -703,9 +707,35 @@ def test_scenario(scenario: Mapping[str, Any], sides: dict[bool, Side]) -> None:
             raise AssertionError(f"{where} ({step['call']}):\n{error}") from error
 
 
+EVERY = pytest.mark.parametrize(
+    "scenario", TABLE["scenarios"], ids=lambda s: s["name"].replace(" ", "-")
+)
+
+
+@EVERY
+def test_scenario(scenario: Mapping[str, Any], sides: dict[bool, Side]) -> None:
+    run_scenario(scenario, sides[scenario.get("authentication", False)])
+
+
 def test_every_own_way_is_taken(sides: dict[bool, Side], request: pytest.FixtureRequest) -> None:
     scenarios = [x for x in request.session.items if x.name.startswith("test_scenario[")]
     if len(scenarios) < len(TABLE["scenarios"]) or request.session.testsfailed:
         pytest.skip("not all scenarios were run, or some failed")
     used = {method for side in sides.values() for method in side.caller.used}
     assert used == set(OWN_WAYS)
+
+
+@pytest.fixture(scope="module")
+def killed_sides(
+    binary: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[bool, Side]]:
+    """Servers of their own for scenarios between whose steps they are killed."""
+    yield from start_sides(binary, tmp_path_factory.mktemp("killed"))
+
+
+@pytest.mark.long
+@EVERY
+def test_scenario_between_restarts(
+    scenario: Mapping[str, Any], killed_sides: dict[bool, Side]
+) -> None:
+    run_scenario(scenario, killed_sides[scenario.get("authentication", False)], True)
