@@ -60,6 +60,7 @@ bench: ## Run the benchmarks; compare two runs with benchstat
 .PHONY: soak
 soak: ## Kill the server under load 60 times and compare what is left (about three minutes)
 	go test -tags long -timeout 30m -run TestKilledOften -v ./cmd/dpareto $(if $(SEED),-args -kill-seed $(SEED))
+	go test -tags long -timeout 10m -run BetweenRestarts ./clients/contract
 
 .PHONY: bench-server
 bench-server: build ## Measure the server under load, small and large, and beside a study that fits a model

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import math
 import re
 import subprocess
@@ -17,11 +19,11 @@ import yaml
 from google.protobuf import json_format, message_factory
 from google.protobuf.message import Message
 
-from dpareto import Client, Study, errors
+from dpareto import Client, Study, aio, errors
 from dpareto import _convert as convert
 from dpareto import privacy as p
 from dpareto._connection import failure
-from dpareto.client import Stubs, Trial
+from dpareto.client import Stubs
 from dpareto.v1 import (
     admin_service_pb2,
     front_service_pb2,
@@ -172,7 +174,7 @@ class Wire:
 
 
 class RecordingStub:
-    """A generated stub that notes calls."""
+    """A generated stub, of a channel that blocks or not, that notes calls."""
 
     def __init__(self, stub: Any, wire: Wire) -> None:
         self._stub = stub
@@ -189,13 +191,53 @@ class RecordingStub:
         return noted
 
 
+class RecordingAsyncStub(RecordingStub):
+    """The same of a channel for asyncio."""
+
+    def __getattr__(self, method: str) -> Any:
+        call = getattr(self._stub, method)
+
+        async def noted(request: Any, **options: Any) -> Any:
+            self._wire.request, self._wire.reply = request, None
+            reply = self._wire.reply = await call(request, **options)
+            return reply
+
+        return noted
+
+
 @dataclass
 class Connection:
-    """A client with a token."""
+    """A client with a token: the blocking one, and the twin whose own ways are taken."""
 
-    client: Client
+    client: Any
+    stubs: Stubs
     wire: Wire
     metadata: tuple[tuple[str, str], ...]
+
+
+class Blocking:
+    """An object of dpareto.aio whose coroutines are run to their ends."""
+
+    def __init__(self, inner: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._inner = inner
+        self._loop = loop
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._inner, name)
+        if not inspect.iscoroutinefunction(value):
+            return value
+
+        def run(*arguments: Any, **named: Any) -> Any:
+            result = self._loop.run_until_complete(value(*arguments, **named))
+            if isinstance(result, list):
+                return [self._block(x) for x in result]
+            return self._block(result)
+
+        return run
+
+    def _block(self, result: Any) -> Any:
+        twins = (aio.AsyncStudy, aio.AsyncTrial)
+        return Blocking(result, self._loop) if isinstance(result, twins) else result
 
 
 class Inexpressible(Exception):
@@ -210,27 +252,40 @@ class Caller:
     """
 
     address: str
+    twin: str  # "blocking" or "asyncio"
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
     connections: dict[str, Connection] = field(default_factory=dict)
     studies: dict[str, Any] = field(default_factory=dict)  # messages by name
-    trials: dict[str, Trial] = field(default_factory=dict)  # by token
+    trials: dict[str, Any] = field(default_factory=dict)  # by token
+    clients: list[Any] = field(default_factory=list)
     used: set[str] = field(default_factory=set)  # methods that were called the client's way
 
     def connect(self, token: str) -> Connection:
         if token not in self.connections:
-            client = Client(self.address, token=token or None)
             wire = Wire()
-            names = [name for name, _ in SERVICES.values()]
-            stubs: dict[str, Any] = {
-                n: RecordingStub(getattr(client.stubs, n), wire) for n in names
-            }
-            client._stubs = Stubs(**stubs)
+            blocking = Client(self.address, token=token or None)
+            client: Any = blocking
+            stubs = blocking.stubs
+            if self.twin == "asyncio":
+                twin: Any = aio.AsyncClient(self.address, token=token or None)
+                stub_of = twin._stub
+                twin._stub = lambda name: RecordingAsyncStub(stub_of(name), wire)
+                client = Blocking(twin, self.loop)
+                self.clients.append(client)
+            else:
+                recording: dict[str, Any] = {
+                    name: RecordingStub(getattr(stubs, name), wire) for name, _ in SERVICES.values()
+                }
+                blocking._stubs = Stubs(**recording)
+            self.clients.append(blocking)
             metadata = (("authorization", f"Bearer {token}"),) if token else ()
-            self.connections[token] = Connection(client, wire, metadata)
+            self.connections[token] = Connection(client, stubs, wire, metadata)
         return self.connections[token]
 
     def close(self) -> None:
-        for connection in self.connections.values():
-            connection.client.close()
+        for client in self.clients:
+            client.close()
+        self.loop.close()
 
     def call(self, name: str, token: str, messages: list[Any], stub: bool, take: int) -> Any:
         """Returns the answer in JSON, a list of answers if the server streams."""
@@ -246,7 +301,7 @@ class Caller:
                 return in_json(self.idiomatic(own, connection, requests[0], method))
             except Inexpressible:
                 pass
-        call = getattr(getattr(connection.client.stubs, SERVICES[service][0]), method)
+        call = getattr(getattr(connection.stubs, SERVICES[service][0]), method)
         options: dict[str, Any] = {"metadata": connection.metadata, "timeout": PATIENCE}
         try:
             answer = call(iter(requests) if what.client_streaming else requests[0], **options)
@@ -289,15 +344,17 @@ class Caller:
             raise DifferentError(f"the client returns {result}, the server answers {reply}")
         return reply
 
-    def study(self, connection: Connection, name: str) -> Study:
+    def study(self, connection: Connection, name: str) -> Any:
         message = self.studies.get(name, study_pb2.Study(name=name))
+        if self.twin == "asyncio":
+            return Blocking(aio.AsyncStudy(connection.client._inner, message), self.loop)
         return Study(connection.client, message)
 
-    def trial_study(self, connection: Connection, name: str) -> tuple[Study, int]:
+    def trial_study(self, connection: Connection, name: str) -> tuple[Any, int]:
         study, number = name.split("/trials/")
         return self.study(connection, study), int(number)
 
-    def held(self, request: Any) -> Trial:
+    def held(self, request: Any) -> Any:
         trial = self.trials.get(request.lease_token)
         if trial is None or trial.name != request.name:
             raise Inexpressible
@@ -433,7 +490,7 @@ def suggest_trials(caller: Caller, c: Connection, q: Any) -> None:
     if (q.HasField("resume") and not q.resume) or any(x != conditions[0] for x in conditions):
         raise Inexpressible
     condition = conditions[0] if conditions else study_service_pb2.SuggestionCondition()
-    trials: list[Trial] = []
+    trials: list[Any] = []
     done: errors.StudyDone | None = None
     try:
         trials = caller.study(c, q.parent).ask_many(
@@ -500,7 +557,8 @@ def delete_trial(caller: Caller, c: Connection, q: Any) -> None:
 def add_measurement(caller: Caller, c: Connection, q: Any) -> None:
     m = q.measurement
     trial, metrics = caller.held(q), measured(m)
-    trial._lost = None  # the table goes on where a worker would not
+    # The table goes on where a worker would not.
+    getattr(trial, "_inner", trial)._lost = None
     stop = trial.report(m.step, metrics, elapsed=elapsed(m))
     assert stop == c.wire.reply.should_stop
     assert trial.stop_reason == c.wire.reply.stop_reason
@@ -629,7 +687,7 @@ class Side:
     credentials: dict[str, str]
 
 
-def start_sides(binary: str, folder: Path) -> Iterator[dict[bool, Side]]:
+def start_sides(binary: str, folder: Path, twin: str) -> Iterator[dict[bool, Side]]:
     """Starts the server that everybody may call, and the one that asks for tokens."""
     credentials = {}
     for token in TABLE["tokens"]:
@@ -644,17 +702,19 @@ def start_sides(binary: str, folder: Path) -> Iterator[dict[bool, Side]]:
     for authentication in (False, True):
         store = folder / f"{authentication}.db"
         server = Server(binary, store, *(guarded if authentication else ()))
-        out[authentication] = Side(server, Caller(server.address), credentials)
+        out[authentication] = Side(server, Caller(server.address, twin), credentials)
     yield out
     for side in out.values():
         side.caller.close()
         side.server.kill()
 
 
-@pytest.fixture(scope="module")
-def sides(binary: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Side]]:
-    """The two servers."""
-    yield from start_sides(binary, tmp_path_factory.mktemp("contract"))
+@pytest.fixture(scope="module", params=["blocking", "asyncio"])
+def sides(
+    binary: str, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[dict[bool, Side]]:
+    """The two servers, for each of the client's twins."""
+    yield from start_sides(binary, tmp_path_factory.mktemp("contract"), request.param)
 
 
 def run(side: Side, step: Mapping[str, Any], saved: dict[str, Any]) -> None:
@@ -718,8 +778,9 @@ def test_scenario(scenario: Mapping[str, Any], sides: dict[bool, Side]) -> None:
 
 
 def test_every_own_way_is_taken(sides: dict[bool, Side], request: pytest.FixtureRequest) -> None:
-    scenarios = [x for x in request.session.items if x.name.startswith("test_scenario[")]
-    if len(scenarios) < len(TABLE["scenarios"]) or request.session.testsfailed:
+    twin = sides[False].caller.twin
+    ids = {f"test_scenario[{twin}-{x['name'].replace(' ', '-')}]" for x in TABLE["scenarios"]}
+    if not ids <= {x.name for x in request.session.items} or request.session.testsfailed:
         pytest.skip("not all scenarios were run, or some failed")
     used = {method for side in sides.values() for method in side.caller.used}
     assert used == set(OWN_WAYS)
@@ -730,7 +791,7 @@ def killed_sides(
     binary: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[bool, Side]]:
     """Servers of their own for scenarios between whose steps they are killed."""
-    yield from start_sides(binary, tmp_path_factory.mktemp("killed"))
+    yield from start_sides(binary, tmp_path_factory.mktemp("killed"), "blocking")
 
 
 @pytest.mark.long
