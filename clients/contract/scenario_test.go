@@ -190,8 +190,11 @@ func match(path string, want, got any) []string {
 	}
 	if expected, ok := want.([]any); ok {
 		list, _ := got.([]any)
-		if len(list) != len(expected) || list == nil && got != nil {
+		if list == nil && got != nil {
 			return []string{difference(path, want, got)}
+		}
+		if len(list) != len(expected) {
+			return []string{fmt.Sprintf("%s: got %d elements, want %d", path, len(list), len(expected))}
 		}
 		var out []string
 		for i, x := range expected {

@@ -91,8 +91,10 @@ def match(path: str, want: Any, got: Any) -> list[str]:
             return [f"{path}: got {got!r}, want {want!r}"]
         return [d for k, v in want.items() for d in match(f"{path}.{k}", v, (got or {}).get(k))]
     if isinstance(want, list):
-        if (not isinstance(got, list) and got is not None) or len(got or []) != len(want):
+        if not isinstance(got, list) and got is not None:
             return [f"{path}: got {got!r}, want {want!r}"]
+        if len(got or []) != len(want):
+            return [f"{path}: got {len(got or [])} elements, want {len(want)}"]
         pairs = enumerate(zip(want, got or [], strict=True))
         return [d for i, (w, g) in pairs for d in match(f"{path}[{i}]", w, g)]
     if got is None and is_default(want):
