@@ -53,6 +53,10 @@ generate-python: $(VENV)/ready ## Generate the Python code from proto/
 test-long: ## Measure the quality of fronts over several seeds (about half an hour)
 	go test -tags long -timeout 90m -run FrontQuality -v ./cmd/dpareto
 
+.PHONY: test-clients
+test-clients: ## Build and run the examples of docs/clients.md, and kill their server (minutes; npm, Maven, cargo, C++)
+	go test -tags long -timeout 90m -count 1 -run '^TestExamples' -v ./cmd/dpareto
+
 .PHONY: bench
 bench: ## Run the benchmarks; compare two runs with benchstat
 	go test -run '^$$' -bench . -benchmem -count 6 $(PACKAGES)
