@@ -183,25 +183,28 @@ func buildExample(t *testing.T, language string, tools ...string) (folder, run s
 	}
 	var commands []string
 	for line := range strings.Lines(rest) {
-		if command, ok := strings.CutPrefix(line, "    "); ok {
-			commands = append(commands, strings.TrimSpace(command))
+		command, ok := strings.CutPrefix(line, "    ")
+		if !ok {
+			continue
+		}
+		command = strings.TrimSpace(command)
+		commands = append(commands, command)
+		if path, ok := strings.CutPrefix(command, "cd "); ok {
+			folder = filepath.Join(root, path)
 		}
 	}
-	if len(commands) < 3 {
-		t.Fatalf("the script for %s has %d commands", language, len(commands))
+	if len(commands) < 3 || folder == "" {
+		t.Fatalf("the script for %s is %q", language, commands)
 	}
 	run = commands[len(commands)-1]
 	ctx, cancel := context.WithTimeout(t.Context(), buildPatience)
 	defer cancel()
-	script := strings.Join(append(commands[:len(commands)-1], "pwd"), "\n")
-	build := exec.CommandContext(ctx, "bash", "-euc", script)
+	build := exec.CommandContext(ctx, "bash", "-euxc", strings.Join(commands[:len(commands)-1], "\n"))
 	build.Dir = root
-	output, err := build.CombinedOutput()
-	if err != nil {
+	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, output)
 	}
-	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
-	return lines[len(lines)-1], run
+	return folder, run
 }
 
 // startExample starts a command in a shell, for a server. It is killed at the end of the test
