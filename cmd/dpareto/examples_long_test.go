@@ -54,7 +54,6 @@ func TestExamples(t *testing.T) {
 // surviveKill has a worker finish a study whose server is killed in the middle, and load the
 // study afterwards.
 func surviveKill(t *testing.T, w exampleWorker, folder, run string) {
-	t.Helper()
 	storeFile := filepath.Join(t.TempDir(), "studies.db")
 	srv := serve(t, storeFile, "127.0.0.1:0")
 	study := studyOf(t, srv.address, w.study)
@@ -99,7 +98,6 @@ func surviveKill(t *testing.T, w exampleWorker, folder, run string) {
 // keepLease has a worker run a trial for longer than its lease, of 10 seconds, lasts, while
 // another one asks for it.
 func keepLease(t *testing.T, w exampleWorker, folder, run string) {
-	t.Helper()
 	srv := serve(t, filepath.Join(t.TempDir(), "studies.db"), "127.0.0.1:0")
 	study := studyOf(t, srv.address, w.study)
 	var stdout bytes.Buffer
