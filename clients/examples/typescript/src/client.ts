@@ -21,8 +21,11 @@ export class Stop extends Error {}
 /** Another worker has the trial, or it has ended: the run is to be dropped. */
 export class LeaseLost extends Error {}
 
-/** Time limit of one attempt of a call, in milliseconds: some calls fit a model. */
-const attemptMs = 120_000;
+/** Time limit of one attempt of a call, in milliseconds. */
+const attemptMs = 15_000;
+
+/** Time limit of one attempt of a call that may fit a model, in milliseconds. */
+const modelMs = 120_000;
 
 /** Values by metric id: one for every independent run. */
 export type Metrics = Record<string, number[]>;
@@ -58,7 +61,7 @@ export class Study {
   async *trials(workerId: string): AsyncGenerator<Trial, void, undefined> {
     for (;;) {
       const request = { parent: this.name, count: 1, workerId, requestId: newRequestId() };
-      const answer = await repeat((options) => this.studies.suggestTrials(request, options));
+      const answer = await repeat((options) => this.studies.suggestTrials(request, options), modelMs);
       for (const trial of answer.trials) {
         yield new Trial(this.studies, this.name, trial);
       }
@@ -75,7 +78,7 @@ export class Study {
 
   /** Reads the Pareto front. */
   async front(kind: FrontKind): Promise<Front> {
-    const { front } = await repeat((options) => this.fronts.getFront({ name: this.name, kind }, options));
+    const { front } = await repeat((options) => this.fronts.getFront({ name: this.name, kind }, options), modelMs);
     return present(front);
   }
 }
@@ -210,7 +213,7 @@ export class Trial {
   /** Repeats a call on the trial. A refusal because of the trial's state means that it is lost. */
   private async call<T>(attempt: (options: CallOptions) => Promise<T>, signal?: AbortSignal): Promise<T> {
     try {
-      return await repeat(attempt, signal);
+      return await repeat(attempt, attemptMs, signal);
     } catch (error) {
       if (error instanceof ConnectError && (error.code === Code.FailedPrecondition || error.code === Code.NotFound)) {
         throw new LeaseLost(error.message, { cause: error });
@@ -236,10 +239,11 @@ export class Trial {
  * Makes a call until there is an answer, an error that lasts, or the signal. All attempts are
  * the same request: where the server could take the second for another one, it has an id.
  */
-async function repeat<T>(attempt: (options: CallOptions) => Promise<T>, signal?: AbortSignal): Promise<T> {
+async function repeat<T>(attempt: (options: CallOptions) => Promise<T>, timeoutMs = attemptMs, signal?: AbortSignal): Promise<T> {
+  const canStop = signal ? { signal } : {};
   for (let pause = 50; ; pause = Math.min(2 * pause, 1000)) {
     try {
-      return await attempt(signal ? { timeoutMs: attemptMs, signal } : { timeoutMs: attemptMs });
+      return await attempt({ timeoutMs, ...canStop });
     } catch (thrown) {
       const error = ConnectError.from(thrown);
       if (signal?.aborted || !isTransient(error)) {
@@ -247,7 +251,7 @@ async function repeat<T>(attempt: (options: CallOptions) => Promise<T>, signal?:
       }
       console.error(`again after: ${error.message}`);
       // Half of the pause is random, so that workers do not return all at once.
-      await sleep(retryDelayMs(error) + (pause * (1 + Math.random())) / 2, undefined, signal ? { signal } : {});
+      await sleep(retryDelayMs(error) + (pause * (1 + Math.random())) / 2, undefined, canStop);
     }
   }
 }

@@ -1,9 +1,12 @@
 package com.example.asktell;
 
 import com.dpareto.v1.FrontServiceGrpc;
-import com.dpareto.v1.FrontServiceGrpc.FrontServiceBlockingStub;
+import com.dpareto.v1.GetFrontRequest;
+import com.dpareto.v1.GetFrontResponse;
 import com.dpareto.v1.StudyServiceGrpc;
 import com.dpareto.v1.StudyServiceGrpc.StudyServiceBlockingStub;
+import com.dpareto.v1.SuggestTrialsRequest;
+import com.dpareto.v1.SuggestTrialsResponse;
 import com.google.protobuf.Any;
 import com.google.protobuf.InvalidProtocolBufferException;
 import com.google.protobuf.Message;
@@ -14,17 +17,22 @@ import io.grpc.InsecureChannelCredentials;
 import io.grpc.ManagedChannel;
 import io.grpc.StatusRuntimeException;
 import io.grpc.protobuf.StatusProto;
+import io.grpc.stub.AbstractStub;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 
 /** A connection to a server, with calls that survive its restart. Safe for use by many threads. */
 final class Server implements AutoCloseable {
-  /** Time limit of one attempt of a call: some calls fit a model. */
-  private static final Duration ATTEMPT = Duration.ofMinutes(2);
+  /** Time limit of one attempt of a call. */
+  private static final Duration ATTEMPT = Duration.ofSeconds(15);
+
+  /** Time limit of one attempt of a call that may fit a model. */
+  private static final Duration MODEL = Duration.ofMinutes(2);
 
   private static final Duration FIRST_PAUSE = Duration.ofMillis(50);
   private static final Duration LONGEST_PAUSE = Duration.ofSeconds(1);
@@ -38,21 +46,31 @@ final class Server implements AutoCloseable {
     channel = Grpc.newChannelBuilder(address, InsecureChannelCredentials.create()).build();
   }
 
-  /** Makes a call of the study service (see {@link #repeat}). */
+  /** Makes a call of the study service that fits no model (see {@link #repeat}). */
   <T> T studies(Function<StudyServiceBlockingStub, T> call) throws InterruptedException {
-    return repeat(() -> call.apply(attemptStudies()));
+    return repeat(() -> call.apply(attempt()));
   }
 
-  /** Makes a call of the front service (see {@link #repeat}). */
-  <T> T fronts(Function<FrontServiceBlockingStub, T> call) throws InterruptedException {
+  /** Asks for trials (see {@link #repeat}). */
+  SuggestTrialsResponse suggest(SuggestTrialsRequest request) throws InterruptedException {
+    var stub = StudyServiceGrpc.newBlockingStub(channel);
+    return repeat(() -> within(MODEL, stub).suggestTrials(request));
+  }
+
+  /** Reads a front (see {@link #repeat}). */
+  GetFrontResponse front(GetFrontRequest request) throws InterruptedException {
     var stub = FrontServiceGrpc.newBlockingStub(channel);
-    return repeat(() -> call.apply(stub.withDeadlineAfter(ATTEMPT.toSeconds(), TimeUnit.SECONDS)));
+    return repeat(() -> within(MODEL, stub).getFront(request));
   }
 
-  /** Returns a stub for one attempt of a call that is not repeated. */
-  StudyServiceBlockingStub attemptStudies() {
-    return StudyServiceGrpc.newBlockingStub(channel)
-        .withDeadlineAfter(ATTEMPT.toSeconds(), TimeUnit.SECONDS);
+  /** Returns a stub of the study service for one attempt of a call. */
+  StudyServiceBlockingStub attempt() {
+    return within(ATTEMPT, StudyServiceGrpc.newBlockingStub(channel));
+  }
+
+  /** Returns a stub whose calls end a limited time from now. */
+  private static <S extends AbstractStub<S>> S within(Duration limit, S stub) {
+    return stub.withDeadlineAfter(limit.toMillis(), TimeUnit.MILLISECONDS);
   }
 
   @Override
@@ -60,18 +78,14 @@ final class Server implements AutoCloseable {
     channel.shutdownNow();
   }
 
-  private interface Attempt<T> {
-    T make();
-  }
-
   /**
    * Makes a call until there is an answer or an error that lasts. All attempts are the same
    * request: where the server could take the second for another one, it has an id.
    */
-  private <T> T repeat(Attempt<T> attempt) throws InterruptedException {
+  private <T> T repeat(Supplier<T> attempt) throws InterruptedException {
     for (Duration pause = FIRST_PAUSE; ; pause = min(pause.multipliedBy(2), LONGEST_PAUSE)) {
       try {
-        return attempt.make();
+        return attempt.get();
       } catch (StatusRuntimeException e) {
         if (!isTransient(e)) {
           throw described(e);

@@ -53,7 +53,7 @@ final class Study {
               .setWorkerId(workerId)
               .setRequestId(newRequestId())
               .build();
-      var answer = server.studies(stub -> stub.suggestTrials(request));
+      var answer = server.suggest(request);
       if (answer.getTrialsCount() > 0) {
         return Optional.of(new Trial(server, name, answer.getTrials(0)));
       }
@@ -73,7 +73,7 @@ final class Study {
   /** Reads the Pareto front. */
   Front front(FrontKind kind) throws InterruptedException {
     var request = GetFrontRequest.newBuilder().setName(name).setKind(kind).build();
-    return server.fronts(stub -> stub.getFront(request)).getFront();
+    return server.front(request).getFront();
   }
 
   /** Whether an answer without trials, and without a time to ask again, is the last one. */

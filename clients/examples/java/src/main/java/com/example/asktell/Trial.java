@@ -154,7 +154,7 @@ final class Trial {
       try {
         var answer =
             server
-                .attemptStudies()
+                .attempt()
                 .renewLeases(
                     RenewLeasesRequest.newBuilder()
                         .setParent(study)
