@@ -7,8 +7,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import dpareto
+
+from .conftest import make_study
 
 PACKAGE = Path(__file__).resolve().parents[1]
 README = (PACKAGE / "README.md").read_text()
@@ -62,10 +67,6 @@ def test_examples(
 def test_the_picture_of_a_front(binary: str, tmp_path: Path) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    import dpareto
-
-    from .conftest import make_study
-
     with dpareto.local_server(binary=binary) as server:
         study = make_study(server.client())
         for k in range(5):
@@ -102,3 +103,36 @@ def test_the_notebook(binary: str, monkeypatch: pytest.MonkeyPatch) -> None:
         if "image/png" in o.get("data", {})
     ]
     assert images
+
+
+def test_the_ways_to_publish_of_the_readme(client: dpareto.Client) -> None:
+    (block,) = [b for b in BLOCKS if "create_ledger" in b]
+
+    def study(**fields: Any) -> dpareto.Study:
+        made = make_study(client, seed=None, **fields)
+        made.optimize(lambda trial: 0.25)
+        return made
+
+    client.create_ledger("people", records=10_000, epsilon=2, delta=1e-6)
+    names: dict[str, Any] = {
+        "dpareto": dpareto,
+        "client": client,
+        "accuracies": [0.1, 0.9],
+        "study": study(algorithm="quasi_random", max_trials=12, test_ledger="people"),
+        "private_study": study(
+            max_trials=3,
+            private_mode=dpareto.PrivateMode(
+                test_set_size=10_000, test_epsilon=1, train_epsilon=1000, delta=1e-6
+            ),
+        ),
+        "stopping_study": study(
+            random_stopping=dpareto.RandomStopping(
+                mean_trials=2, eta=0, metric="error", test_set_size=10_000, test_epsilon=1
+            ),
+        ),
+    }
+    exec(block, names)
+    assert names["best"].best is not None
+    assert names["front"].points
+    assert names["chosen"].index in (0, 1)
+    assert client.ledger("people").charges == 3

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta, timezone
 from typing import Any
 
@@ -21,6 +22,7 @@ from dpareto.v1 import (
     parameter_pb2,
     privacy_pb2,
     privacy_service_pb2,
+    release_service_pb2,
     study_pb2,
     trial_pb2,
 )
@@ -122,7 +124,7 @@ def to_measurement(
     if elapsed is not None:
         message.elapsed.FromTimedelta(timedelta(seconds=elapsed))
     for key, value in metrics.items():
-        runs = list(_floats(key, value))
+        runs = floats(key, value)
         for v in runs:
             if not math.isfinite(v):
                 raise NotFinite(f"{key} is {v}; trial.infeasible(reason) ends such a run")
@@ -130,16 +132,24 @@ def to_measurement(
     return message
 
 
-def _floats(id: str, value: Any) -> Iterable[float]:
-    if isinstance(value, (str, bytes, bool)) or value is None:
-        raise TypeError(f"{id}: {value!r} is not a number")
-    if isinstance(value, numbers.Real):
-        return [float(value)]
-    if hasattr(value, "tolist"):  # an array, or a tensor
+def floats(id: str, value: Any) -> list[float]:
+    """Returns the numbers that a value stands for: one, or those of a sequence or an array."""
+    if hasattr(value, "tolist"):  # of numpy, or a tensor
         value = value.tolist()
-    if isinstance(value, Iterable):
-        return [float(v) for v in value]
-    return [float(value)]
+    try:
+        parts = list(value) if not isinstance(value, (str, bytes, Mapping)) else None
+    except TypeError:
+        return [_float(id, value)]
+    if parts is None:
+        raise TypeError(f"{id}: {value!r} is not a number")
+    return [_float(id, x) for x in parts]
+
+
+def _float(id: str, value: Any) -> float:
+    if not isinstance(value, (str, bytes, bool)):
+        with suppress(TypeError):
+            return float(value)
+    raise TypeError(f"{id}: {value!r} is not a number")
 
 
 # --- specs ------------------------------------------------------------------------------
@@ -156,8 +166,8 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
         seed=spec.seed,
         prior_studies=[study_name(x) for x in spec.prior_studies],
         disable_early_stopping=not spec.early_stopping,
-        test_ledger=spec.test_ledger,
-        train_ledger=spec.train_ledger,
+        test_ledger=spec.test_ledger and ledger_name(spec.test_ledger),
+        train_ledger=spec.train_ledger and ledger_name(spec.train_ledger),
     )
     out.algorithm.name = enum_value(study_pb2.Algorithm, spec.algorithm, "algorithm")
     out.algorithm.initial_trials = spec.initial_trials
@@ -350,8 +360,14 @@ def study_id(name: str) -> str:
     return name.removeprefix("studies/")
 
 
+def ledger_name(ledger: str | r.LedgerInfo) -> str:
+    """Returns the resource name of a dataset's ledger."""
+    name = ledger.id if isinstance(ledger, r.LedgerInfo) else ledger
+    return name if name.startswith("ledgers/") else f"ledgers/{name}"
+
+
 def trial_number(name: str) -> int:
-    """Returns the number in the resource name of a trial."""
+    """Returns the number in the resource name of a trial, or of anything that is numbered."""
     return int(name.rsplit("/", 1)[-1])
 
 
@@ -435,6 +451,7 @@ def study_info(message: study_pb2.Study) -> r.StudyInfo:
         reported=tuple(m.id for m in sorted(reported, key=lambda m: m.role == tracked)),
         max_trials=message.spec.budget.max_trials,
         checkpoint_parameter=message.spec.checkpoint_parameter,
+        publication=(publication(message.publication) if message.HasField("publication") else None),
         warnings=_warnings(message.warnings),
         raw=message,
     )
@@ -523,4 +540,85 @@ def ledger(message: privacy_service_pb2.GetPrivacyLedgerResponse) -> r.Ledger:
         fixed_in_advance=guarantee(message.fixed_in_advance) if fixed else None,
         warnings=_warnings(message.warnings),
         raw=message,
+    )
+
+
+# --- publishing -------------------------------------------------------------------------
+
+
+def _guarantee(message: Message, name: str) -> r.Guarantee | None:
+    return guarantee(getattr(message, name)) if message.HasField(name) else None
+
+
+def publication(message: study_pb2.Publication) -> r.Publication:
+    """Returns what publishing guarantees."""
+    return r.Publication(
+        train=guarantee(message.train),
+        test=_guarantee(message, "test"),
+        assumptions=tuple(message.assumptions),
+        not_covered=tuple(message.not_covered),
+        noise_standard_deviation=message.noise_standard_deviation,
+        spent_train=_guarantee(message.spent, "train"),
+        spent_test=_guarantee(message.spent, "test"),
+        values=message.spent.values,
+        max_values=message.spent.max_values,
+        raw=message,
+    )
+
+
+def release(message: release_service_pb2.Release) -> r.Release:
+    """Returns a release."""
+    return r.Release(
+        name=message.name,
+        guarantee=guarantee(message.guarantee),
+        protects=message.protects,
+        assumptions=tuple(message.assumptions),
+        not_covered=tuple(message.not_covered),
+        warnings=_warnings(message.warnings),
+        training_guarantee=_guarantee(message, "training_guarantee"),
+        points=tuple(
+            r.ReleasedPoint(
+                params=from_values(x.parameters),
+                values={key: x.values[key] for key in sorted(x.values)},
+                standard_deviations={
+                    key: x.standard_deviations[key] for key in sorted(x.standard_deviations)
+                },
+            )
+            for x in message.points
+        ),
+        index=_optional(message, "index"),
+        mechanism=message.mechanism,
+        ledger=message.ledger.removeprefix("ledgers/"),
+        noise_standard_deviation=message.noise_standard_deviation,
+        study_revision=message.study_revision,
+        create_time=message.create_time.ToDatetime(tzinfo=timezone.utc),
+        raw=message,
+    )
+
+
+def ledger_info(message: release_service_pb2.Ledger) -> r.LedgerInfo:
+    """Returns the ledger of a dataset."""
+    return r.LedgerInfo(
+        id=message.name.removeprefix("ledgers/"),
+        description=message.description,
+        records=message.records,
+        epsilon=message.epsilon,
+        delta=message.delta,
+        adjacency=enum_name(privacy_pb2.Adjacency, message.adjacency),
+        spent=guarantee(message.spent),
+        charges=message.charges,
+        remaining_epsilon=message.remaining_epsilon,
+        create_time=message.create_time.ToDatetime(tzinfo=timezone.utc),
+        raw=message,
+    )
+
+
+def charge(message: release_service_pb2.Charge) -> r.Charge:
+    """Returns an entry of a ledger."""
+    return r.Charge(
+        number=trial_number(message.name),
+        guarantee=guarantee(message.guarantee),
+        resource=message.resource,
+        reason=message.reason,
+        create_time=message.create_time.ToDatetime(tzinfo=timezone.utc),
     )

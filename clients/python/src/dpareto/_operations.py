@@ -28,7 +28,9 @@ from dpareto._connection import Failure, Pauses
 from dpareto.v1 import (
     admin_service_pb2,
     front_service_pb2,
+    privacy_pb2,
     privacy_service_pb2,
+    release_service_pb2,
     study_pb2,
     study_service_pb2,
     trial_pb2,
@@ -57,6 +59,8 @@ _MODELLING = frozenset(
         "QueryFront",
         "PredictMetrics",
         "GetPrivacyLedger",
+        "ReleaseBest",
+        "ReleaseFront",
     }
 )
 
@@ -144,6 +148,19 @@ def call(policy: Policy, action: str, service: str, method: str, request: Any) -
             return answer
 
 
+def pages(
+    policy: Policy, action: str, service: str, method: str, request: Any
+) -> Operation[list[Any]]:
+    """Calls a method that lists something, once for every page."""
+    answers: list[Any] = []
+    while True:
+        answer = yield from call(policy, action, service, method, request)
+        answers.append(answer)
+        if not answer.next_page_token:
+            return answers
+        request.page_token = answer.next_page_token
+
+
 # --- studies ----------------------------------------------------------------------------
 
 
@@ -199,15 +216,8 @@ def resume_study(policy: Policy, name: str) -> Operation[None]:
 
 def list_studies(policy: Policy, filter: str, order_by: str) -> Operation[list[r.StudyInfo]]:
     request = study_service_pb2.ListStudiesRequest(filter=filter, order_by=order_by)
-    out: list[r.StudyInfo] = []
-    while True:
-        answer: study_service_pb2.ListStudiesResponse = yield from call(
-            policy, "list the studies", "studies", "ListStudies", request
-        )
-        out += [convert.study_info(x) for x in answer.studies]
-        if not answer.next_page_token:
-            return out
-        request.page_token = answer.next_page_token
+    answers = yield from pages(policy, "list the studies", "studies", "ListStudies", request)
+    return [convert.study_info(x) for answer in answers for x in answer.studies]
 
 
 # --- trials -----------------------------------------------------------------------------
@@ -279,15 +289,10 @@ def list_trials(
     request = study_service_pb2.ListTrialsRequest(
         parent=study, filter=filter, order_by=order_by, page_size=1000
     )
-    out: list[r.TrialInfo] = []
-    while True:
-        answer: study_service_pb2.ListTrialsResponse = yield from call(
-            policy, f"list the trials of {study}", "studies", "ListTrials", request
-        )
-        out += [convert.trial_info(x) for x in answer.trials]
-        if not answer.next_page_token:
-            return out
-        request.page_token = answer.next_page_token
+    answers = yield from pages(
+        policy, f"list the trials of {study}", "studies", "ListTrials", request
+    )
+    return [convert.trial_info(x) for answer in answers for x in answer.trials]
 
 
 def create_trial(
@@ -511,3 +516,121 @@ def server_version(policy: Policy) -> Operation[str]:
         admin_service_pb2.GetServerInfoRequest(),
     )
     return answer.version
+
+
+# --- publishing -------------------------------------------------------------------------
+
+
+def create_ledger(
+    policy: Policy,
+    id: str,
+    records: int,
+    target_epsilon: float,
+    delta: float,
+    adjacency: p.Adjacency,
+    description: str,
+) -> Operation[r.LedgerInfo]:
+    request = release_service_pb2.CreateLedgerRequest(
+        ledger_id=id,
+        ledger=release_service_pb2.Ledger(
+            description=description,
+            records=records,
+            epsilon=target_epsilon,
+            delta=delta,
+            adjacency=convert.enum_value(privacy_pb2.Adjacency, adjacency, "adjacency"),
+        ),
+    )
+    answer: release_service_pb2.CreateLedgerResponse = yield from call(
+        policy, f"create ledger {id}", "releases", "CreateLedger", request
+    )
+    return convert.ledger_info(answer.ledger)
+
+
+def get_ledger(policy: Policy, name: str) -> Operation[r.LedgerInfo]:
+    request = release_service_pb2.GetLedgerRequest(name=name)
+    answer: release_service_pb2.GetLedgerResponse = yield from call(
+        policy, f"read {name}", "releases", "GetLedger", request
+    )
+    return convert.ledger_info(answer.ledger)
+
+
+def list_ledgers(policy: Policy) -> Operation[list[r.LedgerInfo]]:
+    request = release_service_pb2.ListLedgersRequest()
+    answers = yield from pages(policy, "list the ledgers", "releases", "ListLedgers", request)
+    return [convert.ledger_info(x) for answer in answers for x in answer.ledgers]
+
+
+def list_charges(policy: Policy, ledger: str) -> Operation[list[r.Charge]]:
+    request = release_service_pb2.ListChargesRequest(parent=ledger)
+    answers = yield from pages(
+        policy, f"list the charges of {ledger}", "releases", "ListCharges", request
+    )
+    return [convert.charge(x) for answer in answers for x in answer.charges]
+
+
+def select_privately(
+    policy: Policy,
+    ledger: str,
+    utilities: Sequence[float],
+    sensitivity: float,
+    target_epsilon: float,
+    method: str,
+    request_id: str,
+) -> Operation[r.Release]:
+    request = release_service_pb2.SelectPrivatelyRequest(
+        ledger=ledger,
+        utilities=convert.floats("utilities", utilities),
+        sensitivity=sensitivity,
+        epsilon=target_epsilon,
+        method=convert.enum_value(privacy_pb2.SelectionMethod, method, "method"),
+        request_id=request_id,
+    )
+    answer: release_service_pb2.SelectPrivatelyResponse = yield from call(
+        policy, f"select privately on {ledger}", "releases", "SelectPrivately", request
+    )
+    return convert.release(answer.release)
+
+
+def release_best(
+    policy: Policy,
+    study: str,
+    metric: str,
+    at_most: Mapping[str, float] | None,
+    target_epsilon: float,
+    request_id: str,
+) -> Operation[r.Release]:
+    request = release_service_pb2.ReleaseBestRequest(
+        name=study, metric=metric, at_most=at_most, epsilon=target_epsilon, request_id=request_id
+    )
+    answer: release_service_pb2.ReleaseBestResponse = yield from call(
+        policy, f"release the best of {study}", "releases", "ReleaseBest", request
+    )
+    return convert.release(answer.release)
+
+
+def release_front(
+    policy: Policy, study: str, target_epsilon: float, delta: float, request_id: str
+) -> Operation[r.Release]:
+    request = release_service_pb2.ReleaseFrontRequest(
+        name=study, epsilon=target_epsilon, delta=delta, request_id=request_id
+    )
+    answer: release_service_pb2.ReleaseFrontResponse = yield from call(
+        policy, f"release the front of {study}", "releases", "ReleaseFront", request
+    )
+    return convert.release(answer.release)
+
+
+def get_release(policy: Policy, name: str) -> Operation[r.Release]:
+    request = release_service_pb2.GetReleaseRequest(name=name)
+    answer: release_service_pb2.GetReleaseResponse = yield from call(
+        policy, f"read {name}", "releases", "GetRelease", request
+    )
+    return convert.release(answer.release)
+
+
+def list_releases(policy: Policy, parent: str) -> Operation[list[r.Release]]:
+    request = release_service_pb2.ListReleasesRequest(parent=parent)
+    answers = yield from pages(
+        policy, f"list the releases of {parent}", "releases", "ListReleases", request
+    )
+    return [convert.release(x) for answer in answers for x in answer.releases]

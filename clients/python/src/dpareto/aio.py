@@ -38,11 +38,12 @@ from dpareto._trial import (
     merge,
     outcome,
 )
-from dpareto.client import FrontKind
+from dpareto.client import FrontKind, SelectionMethod
 from dpareto.v1 import (
     admin_service_pb2_grpc,
     front_service_pb2_grpc,
     privacy_service_pb2_grpc,
+    release_service_pb2_grpc,
     study_pb2,
     study_service_pb2_grpc,
     trial_pb2,
@@ -102,6 +103,7 @@ class AsyncClient:
                 "studies": study_service_pb2_grpc.StudyServiceStub(channel),
                 "fronts": front_service_pb2_grpc.FrontServiceStub(channel),
                 "privacy": privacy_service_pb2_grpc.PrivacyServiceStub(channel),
+                "releases": release_service_pb2_grpc.ReleaseServiceStub(channel),
                 "admin": admin_service_pb2_grpc.AdminServiceStub(channel),
             }
         return self._stubs[service]
@@ -201,6 +203,68 @@ class AsyncClient:
     async def server_version(self) -> str:
         """Returns the version of the server."""
         return await self._run(ops.server_version(self._policy))
+
+    # --- publishing
+
+    async def create_ledger(
+        self,
+        id: str,
+        *,
+        records: int,
+        epsilon: float,
+        delta: float,
+        adjacency: p.Adjacency = "replace_one",
+        description: str = "",
+    ) -> r.LedgerInfo:
+        """Opens the ledger of a dataset, as `Client.create_ledger` does."""
+        return await self._run(
+            ops.create_ledger(self._policy, id, records, epsilon, delta, adjacency, description)
+        )
+
+    async def ledger(self, id: str) -> r.LedgerInfo:
+        """Reads the ledger of a dataset: what is spent of its budget."""
+        return await self._run(ops.get_ledger(self._policy, convert.ledger_name(id)))
+
+    async def ledgers(self) -> list[r.LedgerInfo]:
+        """Lists the ledgers of all datasets."""
+        return await self._run(ops.list_ledgers(self._policy))
+
+    async def charges(self, ledger: str | r.LedgerInfo) -> list[r.Charge]:
+        """Lists what was charged to a ledger, in the order of time."""
+        return await self._run(ops.list_charges(self._policy, convert.ledger_name(ledger)))
+
+    async def select_privately(
+        self,
+        ledger: str | r.LedgerInfo,
+        utilities: Sequence[float],
+        sensitivity: float,
+        epsilon: float,
+        *,
+        method: SelectionMethod = "permute_and_flip",
+        request_id: str = "",
+    ) -> r.Release:
+        """Publishes which of several candidates is the best, as
+        `Client.select_privately` does.
+        """
+        return await self._run(
+            ops.select_privately(
+                self._policy,
+                convert.ledger_name(ledger),
+                utilities,
+                sensitivity,
+                epsilon,
+                method,
+                request_id,
+            )
+        )
+
+    async def releases(self, ledger: str | r.LedgerInfo) -> list[r.Release]:
+        """Lists what `select_privately` published under a ledger, in the order of time."""
+        return await self._run(ops.list_releases(self._policy, convert.ledger_name(ledger)))
+
+    async def release(self, name: str) -> r.Release:
+        """Reads a release by its resource name."""
+        return await self._run(ops.get_release(self._policy, name))
 
 
 class AsyncStudy:
@@ -459,6 +523,44 @@ class AsyncStudy:
     async def ledger(self, delta: float = 0, metric: str = "") -> r.Ledger:
         """Returns what all runs of the study cost together."""
         return await self._run(ops.ledger(self._policy, self.name, delta, metric))
+
+    # --- publishing
+
+    @property
+    def publication(self) -> r.Publication | None:
+        """What publishing the results of the study guarantees, with private_mode or
+        random_stopping; ``(await study.info()).publication`` has what is spent by now.
+        """
+        return self._info.publication
+
+    async def release_best(
+        self,
+        metric: str,
+        *,
+        at_most: Mapping[str, float] | None = None,
+        epsilon: float | None = None,
+        request_id: str = "",
+    ) -> r.Release:
+        """Publishes the best configuration, as `Study.release_best` does."""
+        return await self._run(
+            ops.release_best(self._policy, self.name, metric, at_most, epsilon or 0, request_id)
+        )
+
+    async def release_front(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        request_id: str = "",
+    ) -> r.Release:
+        """Publishes the front, as `Study.release_front` does."""
+        return await self._run(
+            ops.release_front(self._policy, self.name, epsilon or 0, delta or 0, request_id)
+        )
+
+    async def releases(self) -> list[r.Release]:
+        """Lists what was published of the study, in the order of time."""
+        return await self._run(ops.list_releases(self._policy, self.name))
 
 
 class AsyncTrial(TrialBase):

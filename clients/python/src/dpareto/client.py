@@ -40,10 +40,11 @@ from dpareto.v1 import (
     trial_pb2,
 )
 
-__all__ = ["Client", "FrontKind", "Stubs", "Study", "Trial"]
+__all__ = ["Client", "FrontKind", "SelectionMethod", "Stubs", "Study", "Trial"]
 
 T = TypeVar("T")
 FrontKind = Literal["posterior", "observed", "best", "worst"]
+SelectionMethod = Literal["permute_and_flip", "exponential", "report_noisy_max"]
 
 
 @dataclass(frozen=True)
@@ -270,6 +271,91 @@ class Client:
     def server_version(self) -> str:
         """Returns the version of the server."""
         return self._run(ops.server_version(self._policy))
+
+    # --- publishing
+
+    def create_ledger(
+        self,
+        id: str,
+        *,
+        records: int,
+        epsilon: float,
+        delta: float,
+        adjacency: p.Adjacency = "replace_one",
+        description: str = "",
+    ) -> r.LedgerInfo:
+        """Opens the ledger of a dataset: the budget of all that will ever be published about it.
+
+        Creating it again with the same arguments reads it. A ledger cannot be changed or
+        deleted. ``records`` is the number of records of the dataset, which is public; half of
+        ``delta`` is for composition.
+
+        Raises:
+            AlreadyExists: The ledger has another budget.
+        """
+        return self._run(
+            ops.create_ledger(self._policy, id, records, epsilon, delta, adjacency, description)
+        )
+
+    def ledger(self, id: str) -> r.LedgerInfo:
+        """Reads the ledger of a dataset: what is spent of its budget."""
+        return self._run(ops.get_ledger(self._policy, convert.ledger_name(id)))
+
+    def ledgers(self) -> list[r.LedgerInfo]:
+        """Lists the ledgers of all datasets."""
+        return self._run(ops.list_ledgers(self._policy))
+
+    def charges(self, ledger: str | r.LedgerInfo) -> list[r.Charge]:
+        """Lists what was charged to a ledger, in the order of time."""
+        return self._run(ops.list_charges(self._policy, convert.ledger_name(ledger)))
+
+    def select_privately(
+        self,
+        ledger: str | r.LedgerInfo,
+        utilities: Sequence[float],
+        sensitivity: float,
+        epsilon: float,
+        *,
+        method: SelectionMethod = "permute_and_flip",
+        request_id: str = "",
+    ) -> r.Release:
+        """Publishes which of several candidates is the best, by a private choice.
+
+        ``release.index`` is the choice. The ledger is charged before it is handed out.
+
+        Args:
+            ledger: Of the dataset that the utilities were computed on.
+            utilities: Of the candidates, larger is better. The candidates must have been fixed
+                before anybody looked at the data. They are not kept.
+            sensitivity: By how much one record changes a utility at most: 1 / records for an
+                accuracy.
+            epsilon: ε of the choice.
+            method: The mechanism.
+            request_id: Name of the release. Asking again under it, even after a restart, gives
+                the same release for nothing; without one every call is another release.
+
+        Raises:
+            ResourceExhausted: It does not fit into the ledger any more.
+        """
+        return self._run(
+            ops.select_privately(
+                self._policy,
+                convert.ledger_name(ledger),
+                utilities,
+                sensitivity,
+                epsilon,
+                method,
+                request_id,
+            )
+        )
+
+    def releases(self, ledger: str | r.LedgerInfo) -> list[r.Release]:
+        """Lists what `select_privately` published under a ledger, in the order of time."""
+        return self._run(ops.list_releases(self._policy, convert.ledger_name(ledger)))
+
+    def release(self, name: str) -> r.Release:
+        """Reads a release by its resource name."""
+        return self._run(ops.get_release(self._policy, name))
 
 
 class Study:
@@ -539,6 +625,66 @@ class Study:
     def ledger(self, delta: float = 0, metric: str = "") -> r.Ledger:
         """Returns what all runs of the study cost together."""
         return self._run(ops.ledger(self._policy, self.name, delta, metric))
+
+    # --- publishing
+
+    @property
+    def publication(self) -> r.Publication | None:
+        """What publishing the results of the study guarantees, with private_mode or
+        random_stopping; ``study.info().publication`` has what is spent by now.
+        """
+        return self._info.publication
+
+    def release_best(
+        self,
+        metric: str,
+        *,
+        at_most: Mapping[str, float] | None = None,
+        epsilon: float | None = None,
+        request_id: str = "",
+    ) -> r.Release:
+        """Publishes the best configuration by a metric, under bounds of computed ones.
+
+        ``release.best`` is the configuration. What it costs depends on the study: nothing
+        more with private_mode or random_stopping; ``epsilon``, charged to its test_ledger,
+        where the configurations were fixed before any result was seen ("quasi_random",
+        "random", "grid") and all trials have ended. Of other studies nothing can be released.
+
+        Args:
+            metric: A reported objective, an average over the test records in [0, 1].
+            at_most: Bounds of computed metrics: ``{"epsilon": 1}``.
+            epsilon: ε of the release, for the test records.
+            request_id: Name of the release. Asking again under it, even after a restart, gives
+                the same release for nothing; without one every call is another release.
+
+        Raises:
+            FailedPrecondition: The study looked at the data as it went, or is not complete.
+            ResourceExhausted: It does not fit into the ledger any more.
+        """
+        return self._run(
+            ops.release_best(self._policy, self.name, metric, at_most, epsilon or 0, request_id)
+        )
+
+    def release_front(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        request_id: str = "",
+    ) -> r.Release:
+        """Publishes the front: configurations with noisy values, smoothed by a model.
+
+        With private_mode it costs nothing more; with configurations that were fixed
+        beforehand (epsilon, delta), charged to the study's test_ledger. ``request_id`` and
+        errors are those of `release_best`. ``release.points`` are the points.
+        """
+        return self._run(
+            ops.release_front(self._policy, self.name, epsilon or 0, delta or 0, request_id)
+        )
+
+    def releases(self) -> list[r.Release]:
+        """Lists what was published of the study, in the order of time."""
+        return self._run(ops.list_releases(self._policy, self.name))
 
 
 class Trial(TrialBase):

@@ -87,11 +87,11 @@ class InvalidArgument(CallError, ValueError):
 
 
 class NotFound(CallError, LookupError):
-    """There is no such study or trial."""
+    """There is no such study, trial, ledger or release."""
 
 
 class AlreadyExists(CallError):
-    """A study of that id exists, and asks something else."""
+    """A study or ledger of that id exists, and asks something else."""
 
 
 class FailedPrecondition(CallError):
@@ -107,7 +107,7 @@ class Unauthenticated(CallError):
 
 
 class ResourceExhausted(CallError):
-    """A limit of the server is in the way."""
+    """A limit of the server, or the budget of a ledger, is in the way."""
 
 
 class Unavailable(CallError, ConnectionError):

@@ -18,21 +18,27 @@ if TYPE_CHECKING:
         front_service_pb2,
         privacy_pb2,
         privacy_service_pb2,
+        release_service_pb2,
         study_pb2,
         trial_pb2,
     )
 
 __all__ = [
     "Calibration",
+    "Charge",
     "Front",
     "FrontPoint",
     "FrontValue",
     "Guarantee",
     "HypervolumePoint",
     "Ledger",
+    "LedgerInfo",
     "Measured",
     "Prediction",
+    "Publication",
     "Recommendation",
+    "Release",
+    "ReleasedPoint",
     "ResultWarning",
     "StudyInfo",
     "TrialInfo",
@@ -55,7 +61,7 @@ class ResultWarning:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """An (ε, δ) guarantee of one run. ``float(guarantee)`` is ε."""
+    """An (ε, δ) guarantee: of one run, or of what its holder says. ``float(guarantee)`` is ε."""
 
     epsilon: float
     """An upper bound; infinite where the accountant gives none."""
@@ -151,6 +157,8 @@ class StudyInfo:
     """Ids of the metrics that workers report: objectives and constraints, then others."""
     max_trials: int
     checkpoint_parameter: str
+    publication: Publication | None
+    """What publishing its results guarantees, with private_mode or random_stopping."""
     warnings: tuple[ResultWarning, ...]
     raw: study_pb2.Study = field(repr=False, compare=False)
 
@@ -309,3 +317,121 @@ class Ledger:
     """What the same runs would have cost had they been fixed before the first."""
     warnings: tuple[ResultWarning, ...]
     raw: privacy_service_pb2.GetPrivacyLedgerResponse = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What publishing the results of a study guarantees: of a private_mode, everything that it
+    shows; of random_stopping, its one release.
+    """
+
+    train: Guarantee
+    """For the training records, over all that the study will ever publish."""
+    test: Guarantee | None
+    """For the test records; None where they are not protected."""
+    assumptions: tuple[str, ...]
+    """What both rest on."""
+    not_covered: tuple[str, ...]
+    noise_standard_deviation: float
+    """Of the noise in every measured value, 0 if there is none."""
+    spent_train: Guarantee | None
+    """What a private_mode has spent so far, and on the test records below. The guarantees are
+    the declared ones however much is spent, and these may depend on results."""
+    spent_test: Guarantee | None
+    values: int
+    """Number of noisy values so far, of at most ``max_values``."""
+    max_values: int
+    raw: study_pb2.Publication = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ReleasedPoint:
+    """A published configuration."""
+
+    params: Mapping[str, Scalar]
+    values: Mapping[str, float]
+    """Published metrics by id: computed ones, and values with noise."""
+    standard_deviations: Mapping[str, float]
+    """Of the published values, where they are known."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns a flat row: values, parameters, then standard deviations."""
+        deviations = {f"{k}_standard_deviation": v for k, v in self.standard_deviations.items()}
+        return {**self.values, **self.params, **deviations}
+
+
+@dataclass(frozen=True)
+class Release:
+    """Something that was published, with what that guarantees and what it does not."""
+
+    name: str
+    """Resource name, by which `Client.release` reads it again."""
+    guarantee: Guarantee
+    """For the test records: those that results were evaluated on."""
+    protects: str
+    """Which records the guarantee protects."""
+    assumptions: tuple[str, ...]
+    """What it rests on."""
+    not_covered: tuple[str, ...]
+    warnings: tuple[ResultWarning, ...]
+    training_guarantee: Guarantee | None
+    """What all runs of the study cost the training records together; None where the server
+    does not know it."""
+    points: tuple[ReleasedPoint, ...]
+    """The published configurations."""
+    index: int | None
+    """The selected candidate, from 0, of `Client.select_privately`."""
+    mechanism: str
+    """For people: "permute-and-flip among 64 configurations"."""
+    ledger: str
+    """Id of the ledger that was charged; empty if nothing was."""
+    noise_standard_deviation: float
+    """Of the noise in the published values, 0 if there are none."""
+    study_revision: int
+    create_time: datetime
+    """When it was handed out first."""
+    raw: release_service_pb2.Release = field(repr=False, compare=False)
+
+    @property
+    def best(self) -> ReleasedPoint | None:
+        """The published configuration of `release_best`; None where there is none within the
+        bounds, or where a random number of trials was 0.
+        """
+        return self.points[0] if self.points else None
+
+
+@dataclass(frozen=True)
+class LedgerInfo:
+    """The account of one dataset: what everything that was published about it has cost."""
+
+    id: str
+    description: str
+    records: int
+    """Number of records of the dataset, which is public."""
+    epsilon: float
+    """ε and δ of everything that is ever charged, declared once and for all."""
+    delta: float
+    adjacency: str
+    spent: Guarantee
+    """An account of the charges so far, which may depend on results; the guarantee for the
+    whole ledger is the declared one."""
+    charges: int
+    """Number of charges."""
+    remaining_epsilon: float
+    """The largest ε of one more release with δ = 0 that fits."""
+    create_time: datetime
+    raw: release_service_pb2.Ledger = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One entry of a ledger."""
+
+    number: int
+    """From 1, in the order of time."""
+    guarantee: Guarantee
+    """What was charged: the guarantee of one release, or of all that a study will publish."""
+    resource: str
+    """Name of the release, or of the study that reserved its budget."""
+    reason: str
+    create_time: datetime
