@@ -6,6 +6,8 @@ import multiprocessing
 import shutil
 import subprocess
 import sys
+import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,9 @@ def test_the_environment() -> None:
 def test_refused_before_a_call(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not host:port"):
         Client("example.org")
+    for url in ("http://localhost:8321", "https://example.org"):
+        with pytest.raises(ValueError, match="is a URL: gRPC takes host:port"):
+            Client(url)
     with pytest.raises(ValueError, match="plain text"):
         Client("example.org:1", token="t", tls=False)
     with pytest.raises(ValueError, match="plain text"):
@@ -105,6 +110,33 @@ def test_tokens(binary: str, tmp_path: Path) -> None:
             nobody.study(study.id)
         file.write_text(admin)  # it is read again for every call
         reader.study(study.id).ask()
+
+
+def test_a_file_that_is_no_token_is_not_shown(
+    shared_server: Server, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "token"
+    file.write_text("s3cret-1\ns3cret-2\n")
+    with Client(shared_server.address, token_file=file) as client:
+        with pytest.raises(ValueError, match=r"token_file .*: does not hold one token") as error:
+            client.server_version()
+        assert "s3cret" not in str(error.value) + repr(client)
+    assert "s3cret" not in "".join(capfd.readouterr())
+
+
+def test_a_heartbeat_outlives_a_missing_token_file(shared_server: Server, tmp_path: Path) -> None:
+    """Files of tokens are replaced now and then."""
+    file = tmp_path / "token"
+    file.write_text("anything")
+    with Client(shared_server.address, token_file=file) as client:
+        study = make_study(client, lease=timedelta(seconds=1))
+        with study.trial() as trial:
+            file.unlink()
+            time.sleep(0.5)
+            file.write_text("anything")
+            time.sleep(1.5)
+            trial.tell(error=0.5)
+        assert study.get_trial(trial.number).attempt == 1
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is missing")

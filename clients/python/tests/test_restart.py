@@ -63,7 +63,7 @@ def test_a_wrong_address_is_told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ops, "FIRST_PATIENCE", 0.2)
     with (
         Client("127.0.0.1:1") as client,
-        pytest.raises(dpareto.Unavailable, match=r"127\.0\.0\.1:1"),
+        pytest.raises(dpareto.Unavailable, match=r"is a server running at 127\.0\.0\.1:1,"),
     ):
         client.server_version()
 

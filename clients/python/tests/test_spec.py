@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 import dpareto
 from dpareto import privacy as p
 from dpareto import spec as s
-from dpareto._convert import privacy_spec, study_spec, to_measurement, to_value
+from dpareto._convert import privacy_spec, study_spec, to_measurement, to_value, to_values
 from dpareto.v1 import metric_pb2, parameter_pb2, privacy_pb2, study_pb2
 
 from .conftest import METRICS, PARAMETERS
@@ -187,3 +188,61 @@ def test_scalars_of_numpy() -> None:
         {"a": numpy.float32(0.5), "b": numpy.array([1, 2]), "c": numpy.array(3)}
     )
     assert [list(message.metrics[k].runs) for k in "abc"] == [[0.5], [1, 2], [3]]
+
+
+def test_expressions_of_numpy_are_numbers() -> None:
+    numpy = pytest.importorskip("numpy")
+    mechanism = p.ObjectivePerturbation(
+        epsilon=numpy.float64(0.5),
+        dataset_size=numpy.int64(1000),
+        curvature=numpy.float32(0.25),
+    )
+    message = privacy_spec(p.Privacy(mechanism, 0, "add_remove")).objective_perturbation
+    assert (message.epsilon, message.dataset_size, message.curvature) == ("0.5", "1000", "0.25")
+
+
+@pytest.mark.parametrize("value", [True, [1], b"1"])
+def test_what_is_no_expression_is_refused(value: Any) -> None:
+    with pytest.raises(TypeError, match=r"scale: .* is not a number or an expression"):
+        privacy_spec(p.Privacy(p.Laplace(1.0, value), 0, "add_remove"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"constraints": "epochs < 5"}, "constraints: is one text instead of a list"),
+        ({"prior_studies": "old"}, "prior_studies: is one text instead of a list"),
+        ({"lease": 60}, "lease: 60 is not a timedelta"),
+        ({"max_duration": "1h"}, "max_duration: '1h' is not a timedelta"),
+        (
+            {"parameters": [s.Categorical("optimizer", "adam")]},
+            "parameter optimizer: categories: is one text instead of a list",
+        ),
+        (
+            {"parameters": [s.Int("epochs", 1, 2.5)]},  # type: ignore[arg-type]
+            r"parameter epochs: max: 2\.5 is not an integer",
+        ),
+        ({"max_trials": 2.5}, r"max_trials: 2\.5 is not an integer"),
+    ],
+)
+def test_fields_of_the_wrong_type_are_named(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        study_spec(s.StudySpec(**{"parameters": PARAMETERS, "metrics": METRICS, **fields}))
+
+
+def test_integers_that_come_as_floats() -> None:
+    """1e3 is what people write."""
+    parameter = s.Int("epochs", 1, 1e3)  # type: ignore[arg-type]
+    spec = study_spec(s.StudySpec([parameter], METRICS, max_trials=1e2))  # type: ignore[arg-type]
+    assert spec.parameters[0].integer_domain.max == 1000
+    assert spec.budget.max_trials == 100
+    assert to_values({"layers": 0.0}, {"layers": "int"})["layers"].int_value == 0
+    assert to_values({"layers": 0.0}, {"layers": "int"})["layers"].HasField("int_value")
+    with pytest.raises(ValueError, match="parameter layers: 9223372036854775808 is out of range"):
+        to_values({"layers": 2**63})
+
+
+@pytest.mark.parametrize("value", [[[0.5]], ["0.5"], [True], {"a": 1}])
+def test_what_is_no_measurement_is_named(value: Any) -> None:
+    with pytest.raises(TypeError, match=r"error: .* is not a number"):
+        to_measurement({"error": value})

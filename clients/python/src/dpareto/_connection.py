@@ -71,6 +71,11 @@ class Connection:
             read(self.tls.ca), read(self.tls.key), read(self.tls.certificate)
         )
 
+    def hint(self) -> str:
+        """Returns what to look at where no server was ever reached."""
+        how = "in plain text (tls=False)" if self.tls is None else "by TLS (tls=True)"
+        return f"is a server running at {self.address}, and to be reached {how}?"
+
     def options(self) -> list[tuple[str, int | str]]:
         """Returns the options of a channel."""
         options: list[tuple[str, int | str]] = [*OPTIONS]
@@ -85,6 +90,9 @@ class Connection:
         token = self.token
         if self.token_file is not None:
             token = Path(self.token_file).read_text().strip()
+            if token and not _is_token(token):
+                # gRPC would show it in its own words.
+                raise ValueError(f"token_file {self.token_file}: does not hold one token")
         return (("authorization", f"Bearer {token}"),) if token else ()
 
 
@@ -105,7 +113,7 @@ def connect(
         raise ValueError("token and token_file exclude each other")
     if token is None and token_file is None:
         token = environ.get("DPARETO_TOKEN") or None
-    if token is not None and (not token or not token.isascii() or any(c <= " " for c in token)):
+    if token is not None and not _is_token(token):
         raise ValueError("token: is not one")
     if (token or token_file) and not tls and not local and not token_in_plaintext:
         raise ValueError(
@@ -121,8 +129,14 @@ def connect(
     )
 
 
+def _is_token(token: str) -> bool:
+    return token.isascii() and token.isprintable() and " " not in token and token != ""
+
+
 def is_local(address: str) -> bool:
     """Reports whether an address is of this machine."""
+    if address.startswith(("http:", "https:")):
+        raise ValueError(f"address {address!r}: is a URL: gRPC takes host:port")
     if address.startswith(("unix:", "unix-abstract:")):
         return True
     endpoint = address.rsplit("/", 1)[-1] if "://" in address else address

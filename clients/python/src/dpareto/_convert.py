@@ -57,6 +57,26 @@ def _prefix(enum: Any) -> str:
     return unspecified[: -len("UNSPECIFIED")]
 
 
+# --- what people write instead ----------------------------------------------------------
+
+
+def integer(what: str, value: Any) -> int:
+    """Returns an integer for one, for a float such as 1e3, and for scalars of numpy."""
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        with suppress(OverflowError, ValueError):  # infinity, and what is not a number
+            whole = math.floor(value)
+            if whole == value:
+                return whole
+    raise TypeError(f"{what}: {value!r} is not an integer")
+
+
+def several(what: str, values: Iterable[str]) -> list[str]:
+    """Returns a list of texts. A single one is a sequence, too: of its letters."""
+    if isinstance(values, str):
+        raise TypeError(f"{what}: is one text instead of a list")
+    return list(values)
+
+
 # --- values -----------------------------------------------------------------------------
 
 
@@ -67,7 +87,10 @@ def to_value(value: Any, what: str) -> parameter_pb2.Value:
     if isinstance(value, bool):
         raise TypeError(f"{what}: is a bool; categories are names, such as 'true'")
     if isinstance(value, numbers.Integral):
-        return parameter_pb2.Value(int_value=int(value))
+        whole = int(value)
+        if not -(2**63) <= whole < 2**63:
+            raise ValueError(f"{what}: {whole} is out of range")
+        return parameter_pb2.Value(int_value=whole)
     if isinstance(value, numbers.Real):
         return parameter_pb2.Value(double_value=float(value))
     raise TypeError(f"{what}: {type(value).__name__} is not a number or a name")
@@ -160,30 +183,30 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
     out = study_pb2.StudySpec(
         parameters=[_parameter(x) for x in spec.parameters],
         metrics=[_metric(x) for x in spec.metrics],
-        parameter_constraints=list(spec.constraints),
+        parameter_constraints=several("constraints", spec.constraints),
         checkpoint_parameter=spec.checkpoint_parameter or "",
-        replicates=spec.replicates,
-        seed=spec.seed,
-        prior_studies=[study_name(x) for x in spec.prior_studies],
+        replicates=integer("replicates", spec.replicates),
+        seed=None if spec.seed is None else integer("seed", spec.seed),
+        prior_studies=[study_name(x) for x in several("prior_studies", spec.prior_studies)],
         disable_early_stopping=not spec.early_stopping,
         test_ledger=spec.test_ledger and ledger_name(spec.test_ledger),
         train_ledger=spec.train_ledger and ledger_name(spec.train_ledger),
     )
     out.algorithm.name = enum_value(study_pb2.Algorithm, spec.algorithm, "algorithm")
-    out.algorithm.initial_trials = spec.initial_trials
+    out.algorithm.initial_trials = integer("initial_trials", spec.initial_trials)
     budget = study_pb2.Budget(
-        max_trials=spec.max_trials,
-        max_stagnant_trials=spec.max_stagnant_trials,
-        max_parallel_trials=spec.max_parallel_trials,
+        max_trials=integer("max_trials", spec.max_trials),
+        max_stagnant_trials=integer("max_stagnant_trials", spec.max_stagnant_trials),
+        max_parallel_trials=integer("max_parallel_trials", spec.max_parallel_trials),
     )
     if spec.max_duration is not None:
-        budget.max_duration.FromTimedelta(spec.max_duration)
+        budget.max_duration.FromTimedelta(_duration("max_duration", spec.max_duration))
     if budget != study_pb2.Budget():
         out.budget.CopyFrom(budget)
     if spec.lease is not None:
-        out.lease.duration.FromTimedelta(spec.lease)
+        out.lease.duration.FromTimedelta(_duration("lease", spec.lease))
     if spec.max_attempts:
-        out.lease.max_attempts = spec.max_attempts
+        out.lease.max_attempts = integer("max_attempts", spec.max_attempts)
     if spec.cost is not None:
         if spec.cost == spec.checkpoint_parameter:
             out.cost.checkpoint_parameter.SetInParent()
@@ -206,6 +229,12 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
     return out
 
 
+def _duration(what: str, value: Any) -> timedelta:
+    if not isinstance(value, timedelta):
+        raise TypeError(f"{what}: {value!r} is not a timedelta")
+    return value
+
+
 def _shallow(x: Any) -> dict[str, Any]:
     return {f.name: getattr(x, f.name) for f in dataclasses.fields(x)}
 
@@ -213,13 +242,15 @@ def _shallow(x: Any) -> dict[str, Any]:
 def _parameter(x: s.Parameter) -> parameter_pb2.ParameterSpec:
     out = parameter_pb2.ParameterSpec(id=x.id)
     if isinstance(x, s.Categorical):
-        out.categorical_domain.categories.extend(x.categories)
+        names = several(f"parameter {x.id}: categories", x.categories)
+        out.categorical_domain.categories.extend(names)
     elif isinstance(x, (s.Float, s.Int, s.Discrete)):
         out.scale = parameter_pb2.SCALE_LOG if x.log else parameter_pb2.SCALE_LINEAR
     if isinstance(x, s.Float):
         out.double_domain.min, out.double_domain.max = x.min, x.max
     elif isinstance(x, s.Int):
-        out.integer_domain.min, out.integer_domain.max = x.min, x.max
+        out.integer_domain.min = integer(f"parameter {x.id}: min", x.min)
+        out.integer_domain.max = integer(f"parameter {x.id}: max", x.max)
     elif isinstance(x, s.Discrete):
         out.discrete_domain.values.extend(x.values)
     if isinstance(x, (s.Float, s.Int)):
@@ -330,21 +361,29 @@ def _mechanism(x: p.Mechanism) -> privacy_pb2.PrivacySpec:
             continue
         if f.name in _MECHANISM_ENUMS:
             setattr(out, f.name, enum_value(_MECHANISM_ENUMS[f.name], value, f.name))
-        elif isinstance(value, (str, int, float)):
-            setattr(out, f.name, expression(value))
+        elif f.name not in ("base", "parts"):
+            setattr(out, f.name, expression(value, f.name))
     if isinstance(x, p.RepeatedSelection):
         out.base.CopyFrom(_mechanism(x.base))
         if x.eta is None:
             out.poisson.SetInParent()
     elif isinstance(x, p.Composition):
         for part in x.parts:
-            out.parts.add(mechanism=_mechanism(part.mechanism), count=expression(part.count))
+            out.parts.add(
+                mechanism=_mechanism(part.mechanism), count=expression(part.count, "count")
+            )
     return spec
 
 
-def expression(value: p.Expression) -> str:
-    """Returns an expression as text: ints and floats keep their types."""
-    return value if isinstance(value, str) else repr(value)
+def expression(value: p.Expression, what: str) -> str:
+    """Returns an expression as text: ints and floats keep their types, those of numpy, too."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        return repr(int(value))
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        return repr(float(value))
+    raise TypeError(f"{what}: {value!r} is not a number or an expression")
 
 
 # --- results ----------------------------------------------------------------------------

@@ -91,6 +91,7 @@ class Policy:
 
     timeout: float
     patience: float
+    hint: str = ""  # what to look at where it never answered
     connected: bool = False  # whether the server ever answered
 
     def __post_init__(self) -> None:
@@ -136,9 +137,10 @@ def call(policy: Policy, action: str, service: str, method: str, request: Any) -
             if not policy.connected:
                 patience = min(patience, FIRST_PATIENCE)
             if not failure.transient or waited >= patience:
-                raise errors.call_error(
-                    action, failure.code, failure.message, failure.violations
-                ) from None
+                message = failure.message
+                if failure.transient and not policy.connected:
+                    message = f"{policy.hint} {message}"
+                raise errors.call_error(action, failure.code, message, failure.violations) from None
             if not told:
                 told = True
                 logger.warning("%s: %s; trying again", action, failure.message)
@@ -534,7 +536,7 @@ def create_ledger(
         ledger_id=id,
         ledger=release_service_pb2.Ledger(
             description=description,
-            records=records,
+            records=convert.integer("records", records),
             epsilon=target_epsilon,
             delta=delta,
             adjacency=convert.enum_value(privacy_pb2.Adjacency, adjacency, "adjacency"),

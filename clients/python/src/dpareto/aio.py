@@ -69,7 +69,7 @@ class AsyncClient:
         patience: float = 600.0,
     ) -> None:
         self._connection = connect(address, token, token_file, tls, token_in_plaintext)
-        self._policy = ops.Policy(timeout, patience)
+        self._policy = ops.Policy(timeout, patience, self._connection.hint())
         self._channel: grpc.aio.Channel | None = None
         self._stubs: dict[str, Any] = {}
         self._closed = False
@@ -637,8 +637,8 @@ class AsyncTrial(TrialBase):
                 result = await self._study._run(ops.renew(policy, study, self._message))
             except errors.LeaseLost as error:
                 self._lost = error.message
-            except errors.DParetoError:
-                continue  # it may pass before the lease does
+            except (errors.DParetoError, OSError, ValueError):
+                continue  # it may pass before the lease does; so may a missing file of a token
             else:
                 self._renewed(result)
 

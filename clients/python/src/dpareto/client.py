@@ -94,7 +94,7 @@ class Client:
         patience: float = 600.0,
     ) -> None:
         self._connection = connect(address, token, token_file, tls, token_in_plaintext)
-        self._policy = ops.Policy(timeout, patience)
+        self._policy = ops.Policy(timeout, patience, self._connection.hint())
         self._reset()
 
     def _reset(self) -> None:
@@ -114,7 +114,7 @@ class Client:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._connection = state["connection"]
-        self._policy = ops.Policy(state["timeout"], state["patience"])
+        self._policy = ops.Policy(state["timeout"], state["patience"], self._connection.hint())
         self._reset()
 
     def __repr__(self) -> str:
@@ -841,10 +841,10 @@ class _Heartbeat(threading.Thread):
                 result = trial._study._run(ops.renew(policy, study, trial._message))
             except errors.LeaseLost as error:
                 trial._lost = error.message
-            except errors.DParetoError:
+            except (errors.DParetoError, OSError, ValueError):
                 if trial._study.client._closed.is_set():
                     return
-                continue  # it may pass before the lease does
+                continue  # it may pass before the lease does; so may a missing file of a token
             else:
                 trial._renewed(result)
             if trial._lost is not None:
