@@ -66,7 +66,7 @@ def integer(what: str, value: Any) -> int:
         with suppress(OverflowError, ValueError):  # infinity, and what is not a number
             whole = math.floor(value)
             if whole == value:
-                return whole
+                return int(whole)
     raise TypeError(f"{what}: {value!r} is not an integer")
 
 
