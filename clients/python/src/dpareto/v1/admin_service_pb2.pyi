@@ -167,7 +167,7 @@ class ExportedPoint(_message.Message):
     def __init__(self, costs: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class ExportedTrial(_message.Message):
-    __slots__ = ("trial", "deleted", "lease_tokens", "completion_token", "completion_digest", "completion_order", "releases", "change_time", "private_mode")
+    __slots__ = ("trial", "deleted", "lease_tokens", "completion_token", "completion_digest", "completion_order", "releases", "change_time", "private_mode", "stop_requested")
     TRIAL_FIELD_NUMBER: _ClassVar[int]
     DELETED_FIELD_NUMBER: _ClassVar[int]
     LEASE_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -177,6 +177,7 @@ class ExportedTrial(_message.Message):
     RELEASES_FIELD_NUMBER: _ClassVar[int]
     CHANGE_TIME_FIELD_NUMBER: _ClassVar[int]
     PRIVATE_MODE_FIELD_NUMBER: _ClassVar[int]
+    STOP_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     trial: _trial_pb2.Trial
     deleted: bool
     lease_tokens: _containers.RepeatedScalarFieldContainer[str]
@@ -186,7 +187,8 @@ class ExportedTrial(_message.Message):
     releases: int
     change_time: _timestamp_pb2.Timestamp
     private_mode: ExportedPrivateTrial
-    def __init__(self, trial: _Optional[_Union[_trial_pb2.Trial, _Mapping]] = ..., deleted: bool = ..., lease_tokens: _Optional[_Iterable[str]] = ..., completion_token: _Optional[str] = ..., completion_digest: _Optional[bytes] = ..., completion_order: _Optional[int] = ..., releases: _Optional[int] = ..., change_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., private_mode: _Optional[_Union[ExportedPrivateTrial, _Mapping]] = ...) -> None: ...
+    stop_requested: bool
+    def __init__(self, trial: _Optional[_Union[_trial_pb2.Trial, _Mapping]] = ..., deleted: bool = ..., lease_tokens: _Optional[_Iterable[str]] = ..., completion_token: _Optional[str] = ..., completion_digest: _Optional[bytes] = ..., completion_order: _Optional[int] = ..., releases: _Optional[int] = ..., change_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., private_mode: _Optional[_Union[ExportedPrivateTrial, _Mapping]] = ..., stop_requested: bool = ...) -> None: ...
 
 class ExportedPrivateTrial(_message.Message):
     __slots__ = ("charges", "values", "reserved_values")

@@ -159,7 +159,8 @@ class ReleaseServiceServicer(object):
         created;
         - with configurations that were fixed before any result was seen (random,
         quasi-random and grid designs, see GetPrivacyLedgerResponse.adaptive) and that is
-        complete: permute-and-flip among all that succeeded, with every state of a run where
+        complete, all of max_trials or of the grid, with no trial deleted, repeated or
+        stopped on request: permute-and-flip among all that succeeded, with every state of a run where
         there is a checkpoint parameter, epsilon charged to the study's test_ledger. The
         metric must be an average over the records of that ledger, in [0, 1];
         - any other study: FAILED_PRECONDITION. Its candidates were chosen by looking at the
