@@ -109,7 +109,8 @@ def test_the_ways_to_publish_of_the_readme(client: dpareto.Client) -> None:
     (block,) = [b for b in BLOCKS if "create_ledger" in b]
 
     def study(**fields: Any) -> dpareto.Study:
-        made = make_study(client, seed=None, **fields)
+        fields.setdefault("seed", None)  # random stopping takes none
+        made = make_study(client, **fields)
         made.optimize(lambda trial: 0.25)
         return made
 
@@ -118,7 +119,9 @@ def test_the_ways_to_publish_of_the_readme(client: dpareto.Client) -> None:
         "dpareto": dpareto,
         "client": client,
         "accuracies": [0.1, 0.9],
-        "study": study(algorithm="quasi_random", max_trials=12, test_ledger="people"),
+        "study": study(
+            algorithm="quasi_random", max_trials=12, test_ledger="people", seed=1
+        ),
         "private_study": study(
             max_trials=3,
             private_mode=dpareto.PrivateMode(
