@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import signal
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -151,6 +152,26 @@ def test_a_restart(server: Server) -> None:
         await asyncio.to_thread(server.start)
         await task
         assert (await study.get_trial(1)).metrics["error"] == 0.5
+
+    run(server, body)
+
+
+def test_closing_ends_what_is_under_way(server: Server) -> None:
+    async def body(client: AsyncClient) -> None:
+        study = await make(client, "aio-closed", lease=timedelta(seconds=1))
+        trial = await study.ask()
+        trial.keep_alive()
+        beats = trial._heartbeat
+        assert beats is not None
+        assert server._process is not None
+        server._process.send_signal(signal.SIGSTOP)
+        task = asyncio.create_task(study.info())
+        await asyncio.sleep(0.2)
+        await client.close()
+        with pytest.raises(dpareto.DParetoError, match="the client is closed"):
+            await task
+        await asyncio.wait([beats], timeout=10)
+        assert beats.done()
 
     run(server, body)
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import pytest
 
@@ -99,6 +100,32 @@ def test_a_lost_lease_ends_a_trial_only(study: Study) -> None:
 
     study.optimize(objective, n_trials=2)
     assert [t.metrics["error"] for t in study.trials()] == [0.25, 0.5]
+
+
+def test_a_mistake_ends_the_search_of_workers_that_wait(client: Client) -> None:
+    study = make_study(client, max_parallel_trials=1)
+    ran = []
+    raised: list[BaseException] = []
+
+    def objective(trial: Trial) -> float:
+        ran.append(trial.number)
+        time.sleep(0.5)  # the other worker asks meanwhile
+        study.pause()
+        return NOTHING["no such key"]
+
+    def search() -> None:
+        try:
+            study.optimize(objective, workers=2)
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=search, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive()
+    study.resume()
+    assert [type(e) for e in raised] == [KeyError]
+    assert ran == [1]
 
 
 PROGRAM = textwrap.dedent("""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from concurrent import futures
 from typing import Any
 
@@ -150,3 +151,30 @@ def test_lost_answers_do_nothing_twice(server: Server) -> None:
             "DeleteStudy",
         ]
     }
+
+
+def test_ctrl_c_does_not_wait_for_a_server_that_is_away(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ops, "LAST_PATIENCE", 0.2)
+    with Client(server.address, patience=60) as client:
+        study = make_study(client)
+        begin = time.monotonic()
+
+        def interrupted() -> None:
+            with study.trial():
+                server.kill()
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+        assert time.monotonic() - begin < 30
+
+
+def test_calls_that_race_with_close(shared_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client(shared_server.address)
+    stubs = client.stubs
+    client.close()
+    monkeypatch.setattr(Client, "stubs", property(lambda _: stubs))
+    with pytest.raises(dpareto.DParetoError, match="the client is closed"):
+        client.server_version()

@@ -35,7 +35,7 @@ def test_it_serves_and_keeps_its_store(binary: str, tmp_path: Path) -> None:
 def test_a_temporary_store_goes_with_it(binary: str) -> None:
     server = dpareto.local_server(binary=binary)
     assert server._folder is not None
-    folder = Path(server._folder.name)
+    folder = server._folder
     assert (folder / "dpareto.db").exists()
     server.stop()
     assert not folder.exists()
@@ -44,8 +44,66 @@ def test_a_temporary_store_goes_with_it(binary: str) -> None:
 def test_why_it_does_not_start(binary: str, tmp_path: Path) -> None:
     store = tmp_path / "studies.db"
     store.write_text("this is not a store")
-    with pytest.raises(dpareto.ServerError, match=r"the server ended: .*studies\.db"):
+    with pytest.raises(dpareto.ServerError, match=r"the server ended: .*studies\.db") as error:
         dpareto.local_server(store, binary=binary)
+    assert "Fatal Python error" not in str(error.value)
+
+
+def test_its_death_is_told_at_once(binary: str) -> None:
+    with dpareto.local_server(binary=binary) as server:
+        study = make_study(server.client())
+        server._keeper.terminate()
+        server._keeper.wait()
+        with pytest.raises(dpareto.ServerError, match=r"the server ended: .*msg=serving"):
+            study.ask()
+        with pytest.raises(dpareto.ServerError, match="the server ended"):
+            server.client()
+
+
+def test_no_client_of_a_server_that_is_stopped(binary: str) -> None:
+    server = dpareto.local_server(binary=binary)
+    server.stop()
+    with pytest.raises(dpareto.ServerError, match="is stopped"):
+        server.client()
+
+
+FORKS = textwrap.dedent("""
+    import os, sys, time, dpareto
+    server = dpareto.local_server(binary=sys.argv[1])
+    if os.fork() == 0:
+        sys.exit()  # runs what is to be done at exit
+    os.wait()
+    client = server.client()
+    study = dpareto.Study.create(
+        client, "forks", [dpareto.Int("n", 1, 9)], [dpareto.Minimize("error", 1)]
+    )
+    study.ask().tell(error=0.5)
+    folder = server._folder
+    assert folder.exists()
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)  # and holds on to what it got from its parent
+    server.stop()
+    assert not folder.exists()
+    try:
+        dpareto.Client(server.address, patience=0).server_version()
+    except dpareto.Unavailable:
+        print("gone")
+    os.kill(child, 9)
+    os.wait()
+""")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_forked_children_neither_end_it_nor_keep_it(binary: str) -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", FORKS, binary],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (process.stdout, process.returncode) == ("gone\n", 0), process.stderr
 
 
 def test_where_it_is_found(binary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +122,7 @@ def test_where_it_is_found(binary: str, tmp_path: Path, monkeypatch: pytest.Monk
 PROGRAM = textwrap.dedent("""
     import sys, time, dpareto
     server = dpareto.local_server(binary=sys.argv[1])
-    print(server.address, flush=True)
+    print(server.address, server._folder, flush=True)
     if sys.argv[2] == "wait":
         time.sleep(60)
 """)
@@ -78,7 +136,7 @@ def test_no_server_is_left_behind(binary: str, end: str) -> None:
         stdout=subprocess.PIPE,
     )
     assert process.stdout is not None
-    address = process.stdout.readline().decode().strip()
+    address, folder = process.stdout.readline().decode().split()
     if end == "kill":
         with dpareto.Client(address) as client:
             client.server_version()  # it serves
@@ -92,5 +150,8 @@ def test_no_server_is_left_behind(binary: str, end: str) -> None:
                 client.server_version()
         except dpareto.Unavailable:
             break
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    while Path(folder).exists():
         assert time.monotonic() < limit
         time.sleep(0.05)

@@ -14,7 +14,7 @@ import random
 import socket
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from google.protobuf.message import Message
@@ -45,6 +45,9 @@ MODEL_FACTOR = 8
 
 FIRST_PATIENCE = 20.0
 """For how long a client that never reached its server tries, at most, in seconds."""
+
+LAST_PATIENCE = 3.0
+"""For how long a worker that is interrupted tries to give its trial back, in seconds."""
 
 ASK_AGAIN = 1.0
 """After how long a worker asks again where the server does not say, in seconds."""
@@ -99,6 +102,12 @@ class Policy:
             raise ValueError("timeout: is not positive")
         if self.patience < 0:
             raise ValueError("patience: is negative")
+
+
+def impatient(policy: Policy) -> Policy:
+    """Returns the policy of somebody who wants to leave."""
+    timeout, patience = min(policy.timeout, LAST_PATIENCE), min(policy.patience, LAST_PATIENCE)
+    return replace(policy, timeout=timeout, patience=patience)
 
 
 def new_request_id() -> str:

@@ -54,6 +54,12 @@ __all__ = ["AsyncClient", "AsyncStudy", "AsyncTrial"]
 T = TypeVar("T")
 
 
+def _is_cancelled() -> bool:
+    """Reports whether somebody has cancelled the task at hand, which Python 3.10 cannot tell."""
+    task: Any = asyncio.current_task()
+    return hasattr(task, "cancelling") and task.cancelling() > 0
+
+
 class AsyncClient:
     """A connection to a server for one event loop. The arguments are those of `Client`."""
 
@@ -136,10 +142,13 @@ class AsyncClient:
                     step = operation.send(None)
                     continue
                 method = getattr(self._stub(step.service), step.method)
+                metadata = self._connection.metadata()
                 try:
-                    answer = await method(
-                        step.request, timeout=step.timeout, metadata=self._connection.metadata()
-                    )
+                    answer = await method(step.request, timeout=step.timeout, metadata=metadata)
+                except (asyncio.CancelledError, grpc.aio.UsageError):
+                    if not self._closed or _is_cancelled():
+                        raise
+                    raise errors.DParetoError("the client is closed") from None  # and its channel
                 except grpc.aio.AioRpcError as error:
                     step = operation.throw(failure(error))
                 else:
@@ -624,6 +633,12 @@ class AsyncTrial(TrialBase):
         await self._run(ops.release(self._study._policy, self._message, reason))
         self._ended = True
 
+    async def _give_back(self, reason: str) -> None:
+        """Releases the trial, without much patience: the lease runs out anyway."""
+        self._stop_heartbeat()
+        await self._run(ops.release(ops.impatient(self._study._policy), self._message, reason))
+        self._ended = True
+
     def keep_alive(self) -> None:
         """Has a task renew the lease until the trial ends."""
         if self._heartbeat is None and not self._ended:
@@ -638,6 +653,8 @@ class AsyncTrial(TrialBase):
             except errors.LeaseLost as error:
                 self._lost = error.message
             except (errors.DParetoError, OSError, ValueError):
+                if self._study.client._closed:
+                    return
                 continue  # it may pass before the lease does; so may a missing file of a token
             else:
                 self._renewed(result)
@@ -664,7 +681,7 @@ class AsyncTrial(TrialBase):
                 await self.tell()
             elif isinstance(error, errors.DParetoError) or not isinstance(error, Exception):
                 with suppress(errors.DParetoError):
-                    await self.release(describe(error))
+                    await self._give_back(describe(error))
             else:
                 with suppress(errors.DParetoError):
                     await self.infeasible(describe(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -100,6 +101,7 @@ class Client:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._closed = threading.Event()
+        self._end_reason = ""
         self._channel: grpc.Channel | None = None
         self._stubs: Stubs | None = None
         self._pid = os.getpid()
@@ -132,7 +134,7 @@ class Client:
             self._reset()  # a forked process has no use of its parent's connection
         with self._lock:
             if self._closed.is_set():
-                raise errors.DParetoError("the client is closed")
+                raise self._closed_error()
             if self._stubs is None:
                 credentials = self._connection.credentials()
                 options = self._connection.options()
@@ -158,6 +160,16 @@ class Client:
             self._worker_id = self._worker_id or ops.new_worker_id()
             return self._worker_id
 
+    def _end(self, reason: str) -> None:
+        """Closes the connection to a server that has ended."""
+        self._end_reason = reason
+        self.close()
+
+    def _closed_error(self) -> errors.DParetoError:
+        if self._end_reason:
+            return errors.ServerError(self._end_reason)
+        return errors.DParetoError("the client is closed")
+
     def close(self) -> None:
         """Closes the connection. Calls that wait end with an error."""
         self._closed.set()
@@ -177,14 +189,25 @@ class Client:
     ) -> None:
         self.close()
 
-    def _run(self, operation: ops.Operation[T]) -> T:
+    def _pause(self, seconds: float, stopping: threading.Event | None) -> None:
+        """Lets time pass, unless the client is closed, or its caller is to stop."""
+        end = time.monotonic() + seconds
+        while True:
+            left = max(end - time.monotonic(), 0)
+            if self._closed.wait(left if stopping is None else min(left, 0.1)):
+                raise self._closed_error()
+            if stopping is not None and stopping.is_set():
+                raise _Stopped
+            if time.monotonic() >= end:
+                return
+
+    def _run(self, operation: ops.Operation[T], stopping: threading.Event | None = None) -> T:
         """Runs an operation: attempts its calls, and waits where it does."""
         try:
             step = next(operation)
             while True:
                 if isinstance(step, ops.Pause):
-                    if self._closed.wait(step.seconds):
-                        raise errors.DParetoError("the client is closed")
+                    self._pause(step.seconds, stopping)
                     step = operation.send(None)
                     continue
                 method = getattr(getattr(self.stubs, step.service), step.method)
@@ -192,9 +215,11 @@ class Client:
                     answer = method(
                         step.request, timeout=step.timeout, metadata=self._connection.metadata()
                     )
-                except grpc.RpcError as error:
+                except (grpc.RpcError, ValueError) as error:  # ValueError: of a closed channel
                     if self._closed.is_set():
-                        raise errors.DParetoError("the client is closed") from None
+                        raise self._closed_error() from None
+                    if isinstance(error, ValueError):
+                        raise
                     step = operation.throw(failure(error))
                 else:
                     step = operation.send(answer)
@@ -772,6 +797,12 @@ class Trial(TrialBase):
         self._run(ops.release(self._study._policy, self._message, reason))
         self._ended = True
 
+    def _give_back(self, reason: str) -> None:
+        """Releases the trial, without much patience: the lease runs out anyway."""
+        self._stop_heartbeat()
+        self._run(ops.release(ops.impatient(self._study._policy), self._message, reason))
+        self._ended = True
+
     def keep_alive(self) -> None:
         """Has a thread renew the lease until the trial ends."""
         if self._heartbeat is None and not self._ended:
@@ -800,7 +831,7 @@ class Trial(TrialBase):
                 self.tell()
             elif isinstance(error, errors.DParetoError) or not isinstance(error, Exception):
                 with suppress(errors.DParetoError):
-                    self.release(describe(error))
+                    self._give_back(describe(error))
             else:
                 with suppress(errors.DParetoError):
                     self.infeasible(describe(error))
@@ -820,9 +851,9 @@ class Trial(TrialBase):
             raise
 
     def _stop_heartbeat(self) -> None:
-        if self._heartbeat is not None:
-            self._heartbeat.stop()
-            self._heartbeat = None
+        beats, self._heartbeat = self._heartbeat, None
+        if beats is not None:
+            beats.stop()
 
 
 class _Heartbeat(threading.Thread):
@@ -853,6 +884,10 @@ class _Heartbeat(threading.Thread):
     def stop(self) -> None:
         """Ends the renewals. One that is under way does not matter any more."""
         self._stopped.set()
+
+
+class _Stopped(Exception):
+    """What was waited for is not wanted any more."""
 
 
 class _Search:
@@ -913,7 +948,7 @@ class _Search:
                 held = list(self.held)
             for trial in held:
                 with suppress(errors.DParetoError):
-                    trial.release("interrupted")
+                    trial._give_back("interrupted")
             raise
         if self.error is not None:
             raise self.error
@@ -929,11 +964,15 @@ class _Search:
     def work(self, worker_id: str) -> None:
         while not self.stopping.is_set() and self.take():
             try:
-                trial = self.study.ask(worker_id)
-            except errors.StudyDone:
+                trial = self.ask(worker_id)
+            except (errors.StudyDone, _Stopped):
                 return
             with self.lock:
                 self.held.add(trial)
+            if self.stopping.is_set():  # since it was asked for
+                with suppress(errors.DParetoError):
+                    trial._give_back("the search has ended")
+                return
             try:
                 self.one(trial)
             except errors.LeaseLost:
@@ -943,6 +982,12 @@ class _Search:
                     self.held.discard(trial)
                     self.ended += 1
             self.progress.update(self.ended)
+
+    def ask(self, worker_id: str) -> Trial:
+        """Asks for a trial, as long as the search goes on."""
+        study = self.study
+        asking = ops.ask(study._policy, study.name, worker_id, True, 1, None, None)
+        return Trial(study, study._client._run(asking, self.stopping)[0])
 
     def take(self) -> bool:
         with self.lock:

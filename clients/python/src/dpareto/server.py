@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,13 +20,16 @@ from dpareto.errors import DParetoError, ServerError
 
 __all__ = ["LocalServer", "local_server"]
 
-# Runs the server as its child, and ends it as soon as standard input does: however the
-# process that holds the other end of the pipe ends, by kill -9 too, no server is left behind.
+# Runs the server as its child, and ends it as soon as something comes on standard input, or
+# that ends: however the process that holds the other end of the pipe ends, by kill -9 too, no
+# server is left behind, and no folder that was made for its store. (Standard input is read
+# without Python's buffer, which must not be in use when the interpreter ends.)
 _KEEPER = """
-import signal, subprocess, sys, threading
-server = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+import os, shutil, signal, subprocess, sys, threading
+folder, command = sys.argv[1], sys.argv[2:]
+server = subprocess.Popen(command, stdin=subprocess.DEVNULL)
 def watch():
-    sys.stdin.buffer.read()
+    os.read(0, 1)
     server.terminate()
     try:
         server.wait(10)
@@ -33,7 +37,10 @@ def watch():
         server.kill()
 signal.signal(signal.SIGTERM, lambda *_: server.terminate())
 threading.Thread(target=watch, daemon=True).start()
-sys.exit(server.wait())
+status = server.wait()
+if folder:
+    shutil.rmtree(folder, ignore_errors=True)
+sys.exit(status)
 """
 
 _LISTENING = "listening on "
@@ -92,17 +99,18 @@ class LocalServer:
         timeout: float,
     ) -> None:
         program = find_binary(binary)
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: Path | None = None  # which the keeper deletes
         if store is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="dpareto-")
-            store = Path(self._folder.name) / "dpareto.db"
+            self._folder = Path(tempfile.mkdtemp(prefix="dpareto-"))
+            store = self._folder / "dpareto.db"
         self._clients: list[Client] = []
         self._log: deque[str] = deque(maxlen=50)
         self._first_line = ""
         self._said = threading.Event()
         self._stopped = False
+        self._pid = os.getpid()
         environment = {k: v for k, v in os.environ.items() if not k.startswith("DPARETO_")}
-        keeper = [sys.executable, "-S", "-c", _KEEPER]
+        keeper = [sys.executable, "-S", "-c", _KEEPER, str(self._folder or "")]
         self._keeper = subprocess.Popen(
             [*keeper, program, "serve", "--listen", listen, "--store", os.fspath(store)],
             stdin=subprocess.PIPE,
@@ -131,6 +139,13 @@ class LocalServer:
                 self._first_line = text
                 self._said.set()
         self._said.set()
+        if not self._stopped:
+            self._readers[1].join(5)  # what it said last
+            for client in self._clients:
+                client._end(self._last_words())
+
+    def _last_words(self) -> str:
+        return "the server ended: " + "\n".join(self._log)
 
     def _collect(self) -> None:
         assert self._keeper.stderr is not None
@@ -143,7 +158,7 @@ class LocalServer:
         if not self._first_line.startswith(_LISTENING):
             self._keeper.wait()
             self._readers[1].join(5)
-            raise ServerError("the server ended: " + "\n".join(self._log))
+            raise ServerError(self._last_words())
         with Client(self.address, patience=timeout) as client:
             client.server_version()
 
@@ -158,21 +173,32 @@ class LocalServer:
         return "\n".join(self._log)
 
     def client(self, **options: Any) -> Client:
-        """Returns a client of the server, which is closed with it."""
+        """Returns a client of the server, which is closed with it.
+
+        Its calls fail with `ServerError` once the server has ended by itself.
+        """
+        if self._stopped:
+            raise ServerError("the server is stopped")
+        if self._pid == os.getpid() and self._keeper.poll() is not None:
+            raise ServerError(self._last_words())
         client = Client(self.address, tls=False, **options)
         self._clients.append(client)
         return client
 
     def stop(self) -> None:
         """Stops the server, and waits for its end. What it acknowledged is in the store."""
-        if self._stopped:
-            return
+        if self._stopped or self._pid != os.getpid():
+            return  # a forked child has no server of its own
         self._stopped = True
         atexit.unregister(self.stop)
         for client in self._clients:
             client.close()
         assert self._keeper.stdin is not None
-        self._keeper.stdin.close()
+        with suppress(OSError):  # it has ended by itself
+            self._keeper.stdin.write(b"x")  # forked children may keep the pipe open
+            self._keeper.stdin.flush()
+        with suppress(OSError):
+            self._keeper.stdin.close()
         try:
             self._keeper.wait(15)
         except subprocess.TimeoutExpired:
@@ -183,8 +209,6 @@ class LocalServer:
         for pipe in (self._keeper.stdout, self._keeper.stderr):
             if pipe is not None:
                 pipe.close()
-        if self._folder is not None:
-            self._folder.cleanup()
 
     def __repr__(self) -> str:
         return f"<LocalServer {self.address}{' (stopped)' if self._stopped else ''}>"
