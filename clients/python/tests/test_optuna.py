@@ -203,3 +203,92 @@ def test_several_threads(client: Client) -> None:
     study = optuna.create_study(directions=["maximize", "minimize"], sampler=sampler)
     study.optimize(objective, n_trials=12, n_jobs=4)
     assert sampler.study.info().trial_counts["succeeded"] == 12
+
+
+def test_ctrl_c_gives_the_trial_back(client: Client) -> None:
+    """Optuna tells a sampler of an interruption as of any failure."""
+    sampler = DParetoSampler.create(client, "optuna-ctrl-c", SPACE, METRICS, algorithm="random")
+    study = optuna.create_study(directions=["maximize", "minimize"], sampler=sampler)
+
+    def interrupted(trial: Any) -> tuple[float, float]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(interrupted, n_trials=1)
+    assert sampler.study.get_trial(1).state == "queued"
+
+
+def test_reasons_of_failures(client: Client) -> None:
+    sampler = DParetoSampler.create(client, "optuna-reasons", SPACE, METRICS, algorithm="random")
+    study = optuna.create_study(directions=["maximize", "minimize"], sampler=sampler)
+
+    def fails(trial: Any) -> tuple[float, float]:
+        if trial.number == 0:
+            raise dpareto.Infeasible("too wide")
+        raise ZeroDivisionError("no gradient")
+
+    study.optimize(fails, n_trials=2, catch=(ZeroDivisionError, dpareto.Infeasible))
+    reasons = [t.state_reason for t in sampler.study.trials("state = INFEASIBLE")]
+    assert reasons == ["too wide", "ZeroDivisionError: no gradient"]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_a_study_that_is_done_ends_the_loop(client: Client, n_jobs: int) -> None:
+    sampler = DParetoSampler.create(
+        client, f"optuna-done-{n_jobs}", SPACE, METRICS, algorithm="random", max_trials=4
+    )
+    study = optuna.create_study(directions=["maximize", "minimize"], sampler=sampler)
+    study.optimize(objective, n_trials=20, n_jobs=n_jobs)
+    study.optimize(objective, n_trials=20, n_jobs=n_jobs)  # a program that is started again
+    assert sampler.study.info().trial_counts["succeeded"] == 4
+    complete = study.get_trials(states=[optuna.trial.TrialState.COMPLETE])
+    assert len(complete) == 4
+    assert {t.state.name for t in study.trials} <= {"COMPLETE", "PRUNED"}
+
+
+def test_constraints_are_attributes(client: Client) -> None:
+    sampler = DParetoSampler.create(
+        client,
+        "optuna-constraints",
+        {"x": FloatDistribution(0, 1)},
+        [Minimize("error", 1), dpareto.Constraint("gap", max=0.05)],
+        algorithm="random",
+    )
+    study = optuna.create_study(sampler=sampler)
+
+    def objective(trial: Any) -> float:
+        if trial.number > 0:
+            trial.set_user_attr("gap", 0.01)
+        return float(trial.suggest_float("x", 0, 1))
+
+    with pytest.raises(dpareto.InvalidArgument, match="gap"):
+        study.optimize(objective, n_trials=1)
+    assert sampler.study.get_trial(1).state == "queued"  # and nobody renews its lease
+    study.optimize(objective, n_trials=1)
+    assert sampler.study.get_trial(1).metrics["gap"] == 0.01
+
+
+@pytest.mark.parametrize(
+    ("step", "value", "state"),
+    [(0, 0.5, "failed"), (1, math.nan, "infeasible"), (1, 0.5, "succeeded")],
+)
+def test_what_pruned_trials_are_worth(client: Client, step: int, value: float, state: str) -> None:
+    """A step of 0 would be the end of the whole run."""
+    base = DParetoSampler.create(
+        client,
+        f"optuna-pruned-{step}-{value}".replace(".", "-"),
+        SPACE,
+        METRICS,
+        algorithm="random",
+        checkpoint_parameter="epochs",
+    )
+    sampler = DParetoSampler(base.study, metrics=["accuracy"], choices=base._choices)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+
+    def pruned(trial: Any) -> float:
+        objective(trial)
+        trial.report(value, step=step)
+        raise optuna.TrialPruned
+
+    study.optimize(pruned, n_trials=1)
+    assert base.study.get_trial(1).state == state

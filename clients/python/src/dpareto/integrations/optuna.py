@@ -13,6 +13,7 @@ processes can share the dpareto study, with any Optuna storage or none.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 import threading
@@ -33,6 +34,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dpareto import errors
 from dpareto import spec as s
+from dpareto._trial import describe
 from dpareto.client import Client, Study, Trial
 from dpareto.v1 import metric_pb2, parameter_pb2, study_pb2
 
@@ -56,10 +58,13 @@ class DParetoSampler(BaseSampler):
     """Takes the configurations of trials from a dpareto study, and tells it their results.
 
     A trial that raises an exception, or has a result that is not finite, is infeasible: the
-    study avoids its like. One that Optuna prunes counts up to its last report where the study
-    has a checkpoint parameter, and not at all otherwise. Configurations from
+    study avoids its like. One that is interrupted (Ctrl-C), or fails in a call of this package,
+    goes back to the queue. One that Optuna prunes counts up to its last report where the study
+    has a checkpoint parameter, whose values the steps of the reports are then, from 1 on, and
+    not at all otherwise. Metrics that the study wants and the objective does not return, such
+    as constraints, are user attributes of the trial by their ids. Configurations from
     ``study.enqueue_trial`` are asked for as conditions. Leases are renewed in the background.
-    When the dpareto study is done the Optuna study stops.
+    When the dpareto study is done ``optimize`` ends; a trial that it had begun is pruned.
 
     Args:
         study: The study. Its parameters have the names by which the objective asks for them.
@@ -79,11 +84,14 @@ class DParetoSampler(BaseSampler):
         independent_sampler: BaseSampler | None = None,
     ) -> None:
         self._study = study
-        self._metrics = tuple(metrics or study.info().objectives)
+        info = study.info()
+        self._metrics = tuple(metrics or info.objectives)
+        self._reported = info.reported
         self._choices = {k: dict(v) for k, v in (choices or {}).items()}
         self._space = distributions(study.spec, self._choices)
         self._independent = independent_sampler or RandomSampler()
         self._held: dict[int, Trial] = {}
+        self._done: dict[int, str] = {}  # trials that came too late, with the reason
         self._lock = threading.Lock()
         goals = {m.id: m.goal for m in study.spec.metrics}
         unknown = [m for m in self._metrics if m not in goals]
@@ -115,7 +123,7 @@ class DParetoSampler(BaseSampler):
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         del state["_lock"]
-        state["_held"] = {}
+        state["_held"], state["_done"] = {}, {}
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -134,9 +142,14 @@ class DParetoSampler(BaseSampler):
             asked = self._study.ask(
                 fixed={k: self._category(k, v) for k, v in fixed.items() if k in self._space}
             )
-        except errors.StudyDone:
-            study.tell(trial.number, state=TrialState.FAIL)
-            raise
+        except errors.StudyDone as done:
+            try:
+                study.stop()
+            except RuntimeError:  # nobody has called optimize, but ask
+                study.tell(trial.number, state=TrialState.FAIL)
+                raise done from None
+            self._done[trial.number] = str(done)
+            return
         asked.keep_alive()
         with self._lock:
             self._held[trial.number] = asked
@@ -173,6 +186,8 @@ class DParetoSampler(BaseSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """Draws a parameter that the dpareto study does not have."""
+        if trial.number in self._done:
+            raise optuna.TrialPruned(self._done[trial.number])
         if param_name in self._space:
             asked = self._held.get(trial.number)
             if asked is not None and param_name not in asked.params:
@@ -195,11 +210,18 @@ class DParetoSampler(BaseSampler):
     ) -> None:
         """Tells the dpareto study what became of a trial."""
         with self._lock:
+            self._done.pop(trial.number, None)
             asked = self._held.pop(trial.number, None)
         if asked is None:
             return
-        with suppress(errors.LeaseLost):  # another worker has it
+        try:
             self._tell(asked, trial, state, values)
+        except errors.LeaseLost:
+            pass  # another worker has it
+        except BaseException:
+            with suppress(errors.DParetoError):
+                asked._give_back("its result was refused")  # nobody is left to end it
+            raise
         if self._study.info().state == "completed":
             with suppress(RuntimeError):  # between ask and tell there is nothing to stop
                 study.stop()
@@ -221,21 +243,36 @@ class DParetoSampler(BaseSampler):
             )
             asked.release("another configuration was run")
         elif state is TrialState.COMPLETE and values is not None:
-            bad = [m for m, v in zip(self._metrics, values, strict=True) if not math.isfinite(v)]
-            if bad:
-                asked.infeasible(f"{bad[0]} is not finite")
-            else:
-                asked.tell(dict(zip(self._metrics, values, strict=True)))
+            self._succeed(asked, trial, values, None)
         elif state is TrialState.PRUNED:
             reports = trial.intermediate_values
-            if reports and self._study.spec.checkpoint_parameter and len(self._metrics) == 1:
-                step = max(reports)
-                asked.tell({self._metrics[0]: reports[step]}, step=step)
+            step = max(reports, default=0)
+            # A step of 0 would be the end of the whole run.
+            if step > 0 and self._study.spec.checkpoint_parameter and len(self._metrics) == 1:
+                self._succeed(asked, trial, [reports[step]], step)
             else:
                 asked.fail("pruned", retryable=False)
         else:
-            reason = trial.system_attrs.get("fail_reason") or "the objective failed"
-            asked.infeasible(str(reason))
+            error = _error_of_objective()
+            if error is None:
+                asked.infeasible("the objective failed")
+            elif isinstance(error, errors.DParetoError) or not isinstance(error, Exception):
+                asked._give_back(describe(error))
+            else:
+                asked.infeasible(describe(error))
+
+    def _succeed(
+        self, asked: Trial, trial: FrozenTrial, values: Sequence[float], step: int | None
+    ) -> None:
+        """Tells results, and what the trial has noted of other metrics."""
+        metrics = dict(zip(self._metrics, values, strict=True))
+        for metric in self._reported:
+            if metric not in metrics and metric in trial.user_attrs:
+                metrics[metric] = trial.user_attrs[metric]
+        try:
+            asked.tell(metrics, step=step)
+        except errors.NotFinite as error:
+            asked.infeasible(str(error))
 
     def _params(self, asked: Trial) -> dict[str, Any]:
         """Returns the configuration as the objective gets it."""
@@ -268,6 +305,23 @@ class DParetoSampler(BaseSampler):
                     f"{metric} is to be {direction.name.lower()}d in the Optuna study, and the "
                     f"other way round in {self._study.name}"
                 )
+
+
+def _error_of_objective() -> BaseException | None:
+    """Returns the exception by which an objective function has failed, if it has by one.
+
+    Optuna tells samplers that a trial has failed, and not by what: its loop, up the stack,
+    knows. Without that all failures would look like the configuration's.
+    """
+    frame = inspect.currentframe()
+    while frame is not None:
+        error = frame.f_locals.get("func_err")
+        if isinstance(error, BaseException) and frame.f_globals.get("__name__", "").startswith(
+            "optuna."
+        ):
+            return error
+        frame = frame.f_back
+    return None
 
 
 def parameters(
