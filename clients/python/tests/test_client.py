@@ -284,8 +284,12 @@ def test_front_is_a_frame_where_pandas_is_there(
     assert frame.attrs["kind"] == "observed"
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     points = study.front("observed")
-    assert isinstance(points, list)
+    assert isinstance(points, dpareto.Front)
     assert points[0].values["error"].value == 0.25
+    head, row = str(points).splitlines()
+    assert head.split() == ["error", "epsilon", *sorted(study.info().parameters), "trial"]
+    assert row.split()[0] == "0.25"
+    assert str(make_study(study.client).get_front("observed")) == "no points on the observed front"
 
 
 def test_clients_pickle_without_their_connection(client: Client, study: Study) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import itertools
 from typing import Any
 
@@ -135,6 +136,14 @@ def test_a_list_that_was_fixed_beforehand(client: Client) -> None:
         "error_standard_deviation": point.standard_deviations["error"],
     }
     assert study.releases() == [best, front]
+    text = str(front)
+    assert "guarantee: ε at most 0.5, δ = 1e-07, replace_one adjacency, for the 10000" in text
+    assert "\ntraining records: ε at most " in text
+    larger = dataclasses.replace(front.guarantee, epsilon=29.8301)  # rounded up
+    assert "ε at most 29.84," in str(dataclasses.replace(front, guarantee=larger))
+    assert "\nprovided that " in text
+    assert "\nnot covered: " in text
+    assert text.splitlines()[-len(front.points) - 1].split()[0] == next(iter(point.values))
     assert [c.resource for c in client.charges(people)] == [best.name, front.name]
     nothing = study.release_best("error", at_most={"epsilon": 1e-9}, epsilon=0.1)
     assert nothing.best is None

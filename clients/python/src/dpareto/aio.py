@@ -491,12 +491,12 @@ class AsyncStudy:
         return ended
 
     async def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> Any:
-        """Reads the Pareto front: a pandas DataFrame, or, without pandas, a list of points."""
+        """Reads the Pareto front: a pandas DataFrame, or, without pandas, a `Front`."""
         front = await self.get_front(kind, final_only=final_only)
         try:
             return front.to_dataframe()
         except ImportError:
-            return list(front.points)
+            return front
 
     async def get_front(
         self, kind: FrontKind = "posterior", *, final_only: bool = False

@@ -594,7 +594,7 @@ class Study:
     # --- the answer
 
     def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> Any:
-        """Reads the Pareto front: a pandas DataFrame, or, without pandas, a list of points.
+        """Reads the Pareto front: a pandas DataFrame, or, without pandas, a `Front`.
 
         The posterior front is what fresh runs should give; the observed one shows the luckiest
         of noisy measurements. `get_front` has the same with its hypervolume, typed.
@@ -603,7 +603,7 @@ class Study:
         try:
             return front.to_dataframe()
         except ImportError:
-            return list(front.points)
+            return front
 
     def get_front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> r.Front:
         """Reads the Pareto front as objects."""

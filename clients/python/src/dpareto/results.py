@@ -6,6 +6,7 @@ no name here.
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -47,6 +48,22 @@ __all__ = [
 Scalar = int | float | str
 
 
+def _table(rows: Sequence[Mapping[str, Scalar]]) -> str:
+    """Returns rows in columns, in the order in which their names come up."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    lines = [names, *([_cell(row.get(name, "")) for name in names] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        for line in lines
+        if line
+    )
+
+
+def _cell(value: Scalar) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 @dataclass(frozen=True)
 class ResultWarning:
     """Something that a reader of a result should know."""
@@ -79,6 +96,13 @@ class Guarantee:
 
     def __float__(self) -> float:
         return self.epsilon
+
+
+def _bound(g: Guarantee) -> str:
+    # Four digits, rounded up: a bound must not shrink on its way to a reader.
+    digits = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
+    epsilon = digits.create_decimal(repr(g.epsilon))
+    return f"ε at most {epsilon:g}, δ = {g.delta:g}, {g.adjacency} adjacency"
 
 
 @dataclass(frozen=True)
@@ -251,6 +275,14 @@ class Front(Sequence[FrontPoint]):
     def __iter__(self) -> Iterator[FrontPoint]:
         return iter(self.points)
 
+    def __str__(self) -> str:
+        """Returns a table: objectives, parameters and the trial of every point."""
+        rows = [
+            {**{k: v.value for k, v in p.values.items()}, **p.params, "trial": p.trial}
+            for p in self.points
+        ]
+        return _table(rows) or f"no points on the {self.kind} front"
+
     def to_dataframe(self) -> pandas.DataFrame:
         """Returns a row for each point. It takes pandas.
 
@@ -391,6 +423,20 @@ class Release:
     create_time: datetime
     """When it was handed out first."""
     raw: release_service_pb2.Release = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        """Returns what was published, with all that a reader must know."""
+        lines = [f"{self.name}: {self.mechanism}"]
+        if self.index is not None:
+            lines.append(f"candidate {self.index}")
+        lines.append(f"guarantee: {_bound(self.guarantee)}, for {self.protects}")
+        if self.training_guarantee is not None:
+            lines.append(f"training records: {_bound(self.training_guarantee)}")
+        lines += [f"provided that {x}" for x in self.assumptions]
+        lines += [f"not covered: {x}" for x in self.not_covered]
+        lines += [f"warning: {x}" for x in self.warnings]
+        table = _table([p.as_dict() for p in self.points])
+        return "\n".join([*lines, "", table] if table else lines)
 
     @property
     def best(self) -> ReleasedPoint | None:
