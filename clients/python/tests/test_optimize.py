@@ -176,6 +176,13 @@ def test_progress_is_quiet_without_a_terminal() -> None:
     assert out.getvalue() == ""
 
 
+def test_progress_without_a_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    with Progress(4) as bar:
+        bar.update(1)
+    assert not bar.enabled
+
+
 def test_progress_counts_what_is_left(client: Client, capsys: pytest.CaptureFixture[str]) -> None:
     study = make_study(client, max_trials=3)
     study.ask().tell(error=0.5)

@@ -14,7 +14,12 @@ import pytest
 import dpareto
 from dpareto import Client
 from dpareto import _operations as ops
-from dpareto.v1 import study_service_pb2, study_service_pb2_grpc
+from dpareto.v1 import (
+    release_service_pb2,
+    release_service_pb2_grpc,
+    study_service_pb2,
+    study_service_pb2_grpc,
+)
 
 from .conftest import Server, make_study
 
@@ -85,10 +90,12 @@ class Proxy:
     def __init__(self, address: str) -> None:
         self.channel = grpc.insecure_channel(address)
         self.studies = study_service_pb2_grpc.StudyServiceStub(self.channel)
+        self.releases = release_service_pb2_grpc.ReleaseServiceStub(self.channel)
         self.requests: list[Any] = []
         self.server = grpc.server(futures.ThreadPoolExecutor(4))
         servicer: Any = self
         study_service_pb2_grpc.add_StudyServiceServicer_to_server(servicer, self.server)
+        release_service_pb2_grpc.add_ReleaseServiceServicer_to_server(servicer, self.server)
         self.port = self.server.add_insecure_port("127.0.0.1:0")
         self.server.start()
 
@@ -97,9 +104,9 @@ class Proxy:
         self.channel.close()
 
 
-def _lossy(method: str) -> Any:
+def _lossy(stubs: str, method: str) -> Any:
     def handle(self: Proxy, request: Any, context: grpc.ServicerContext) -> Any:
-        answer = getattr(self.studies, method)(request)
+        answer = getattr(getattr(self, stubs), method)(request)
         first = not self.requests or self.requests[-1] != request
         self.requests.append(request)
         if first:
@@ -109,9 +116,12 @@ def _lossy(method: str) -> Any:
     return handle
 
 
-METHODS = [m.name for m in study_service_pb2.DESCRIPTOR.services_by_name["StudyService"].methods]
-for _method in METHODS:
-    setattr(Proxy, _method, _lossy(_method))
+for _stubs, _service in (
+    ("studies", study_service_pb2.DESCRIPTOR.services_by_name["StudyService"]),
+    ("releases", release_service_pb2.DESCRIPTOR.services_by_name["ReleaseService"]),
+):
+    for _method in _service.methods:
+        setattr(Proxy, _method.name, _lossy(_stubs, _method.name))
 
 
 def test_lost_answers_do_nothing_twice(server: Server) -> None:
@@ -151,6 +161,21 @@ def test_lost_answers_do_nothing_twice(server: Server) -> None:
             "DeleteStudy",
         ]
     }
+
+
+def test_lost_answers_charge_nothing_twice(server: Server) -> None:
+    proxy = Proxy(server.address)
+    with Client(f"127.0.0.1:{proxy.port}") as client:
+        people = client.create_ledger("people", records=1000, epsilon=2, delta=1e-6)
+        study = make_study(client, algorithm="quasi_random", max_trials=2, test_ledger=people.id)
+        study.optimize(lambda trial: 0.5)
+        released = [
+            client.select_privately(people, [0.1, 0.9], 1e-3, 0.1),
+            study.release_best("error", epsilon=0.1),
+            study.release_front(epsilon=0.1, delta=1e-8),
+        ]
+        assert [c.resource for c in client.charges(people)] == [x.name for x in released]
+    proxy.stop()
 
 
 def test_ctrl_c_does_not_wait_for_a_server_that_is_away(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import threading
 import time
@@ -18,7 +19,8 @@ class Progress:
         self, total: int | None, enabled: bool | None = None, out: TextIO | None = None
     ) -> None:
         self.total = total
-        self._out = out or sys.stderr
+        found: TextIO | None = out or sys.stderr  # which a program without a console lacks
+        self._out = found or io.StringIO()
         self.enabled = self._out.isatty() if enabled is None else enabled
         self._lock = threading.Lock()
         self._begin = time.monotonic()

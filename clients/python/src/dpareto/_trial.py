@@ -68,16 +68,16 @@ class TrialBase:
 
     @property
     def epsilon(self) -> float | None:
-        """ε of the whole run, in studies with a metric of a privacy mechanism."""
-        for v in self._message.computed_metrics.values():
-            if v.HasField("privacy"):
-                return v.value
-        return None
+        """ε of the whole run, in studies with a metric of a privacy mechanism: the first of them
+        by id.
+        """
+        guarantee = self.guarantee
+        return None if guarantee is None else guarantee.epsilon
 
     @property
     def guarantee(self) -> r.Guarantee | None:
         """The guarantee of the whole run, in studies with a privacy metric."""
-        for v in self._message.computed_metrics.values():
+        for _, v in sorted(self._message.computed_metrics.items()):
             if v.HasField("privacy"):
                 return convert.guarantee(v.privacy)
         return None

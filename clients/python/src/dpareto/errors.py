@@ -12,7 +12,7 @@
     │   └── Unavailable           no answer within Client(patience=...)
     ├── StudyDone                 the study hands out no more trials
     ├── LeaseLost                 the trial is no longer this worker's
-    └── ServerError               local_server() could not start a server
+    └── ServerError               a local_server() could not start, or has ended
 
 `Infeasible` is not among them: objective functions raise it. Neither is `NotFinite`, which is
 raised where a result is infinite or not a number, and counts as infeasible, too.
@@ -168,7 +168,7 @@ class LeaseLost(DParetoError):
 
 
 class ServerError(DParetoError):
-    """A local server could not be started."""
+    """A local server could not be started, or has ended, with the last lines of its log."""
 
 
 class Infeasible(Exception):
