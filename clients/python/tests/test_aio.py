@@ -156,6 +156,36 @@ def test_a_restart(server: Server) -> None:
     run(server, body)
 
 
+def test_a_trial_that_nobody_waits_for_goes_back(shared_server: Server) -> None:
+    async def body(client: AsyncClient) -> None:
+        study = await make(client, "aio-ask", max_parallel_trials=1)
+        stub = client._stub("studies")
+        suggest = stub.SuggestTrials
+        on_its_way = asyncio.Event()
+
+        async def slow(*arguments: Any, **named: Any) -> Any:
+            answer = await suggest(*arguments, **named)
+            on_its_way.set()
+            await asyncio.sleep(0.2)
+            return answer
+
+        stub.SuggestTrials = slow
+        task = asyncio.create_task(study.ask())
+        await on_its_way.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert (await study.get_trial(1)).state == "queued"
+        stub.SuggestTrials = suggest
+        trial = await study.ask()
+        with pytest.raises(asyncio.TimeoutError):  # while it waits for its turn
+            await asyncio.wait_for(study.ask(), 0.2)
+        await trial.tell(error=0.5)
+        assert (await study.ask(timeout=20)).number == 2
+
+    run(shared_server, body)
+
+
 def test_closing_ends_what_is_under_way(server: Server) -> None:
     async def body(client: AsyncClient) -> None:
         study = await make(client, "aio-closed", lease=timedelta(seconds=1))

@@ -132,13 +132,18 @@ class AsyncClient:
     ) -> None:
         await self.close()
 
-    async def _run(self, operation: ops.Operation[T]) -> T:
-        """Runs an operation: attempts its calls, and waits where it does."""
+    async def _run(self, operation: ops.Operation[T], stopping: asyncio.Event | None = None) -> T:
+        """Runs an operation: attempts its calls, and waits where it does, unless it is to stop."""
         try:
             step = next(operation)
             while True:
                 if isinstance(step, ops.Pause):
-                    await asyncio.sleep(step.seconds)
+                    if stopping is None:
+                        await asyncio.sleep(step.seconds)
+                    else:
+                        with suppress(asyncio.TimeoutError):
+                            await asyncio.wait_for(stopping.wait(), step.seconds)
+                            raise asyncio.CancelledError
                     step = operation.send(None)
                     continue
                 method = getattr(self._stub(step.service), step.method)
@@ -380,17 +385,30 @@ class AsyncStudy:
     ) -> list[AsyncTrial]:
         """Asks for several trials at once, as `Study.ask_many` does."""
         condition = ops.condition(self._message, fixed, at_most) if fixed or at_most else None
-        messages = await self._run(
-            ops.ask(
-                self._policy,
-                self.name,
-                worker_id or self._client.worker_id,
-                worker_id is not None,
-                count,
-                condition,
-                timeout,
-            )
+        operation = ops.ask(
+            self._policy,
+            self.name,
+            worker_id or self._client.worker_id,
+            worker_id is not None,
+            count,
+            condition,
+            timeout,
         )
+        stopping = asyncio.Event()
+        asking = asyncio.create_task(self._client._run(operation, stopping))
+        try:
+            messages = await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            # Trials whose answer is on its way would be leased, and nobody's.
+            stopping.set()
+            await asyncio.wait([asking], timeout=ops.LAST_PATIENCE)
+            if not asking.done():
+                asking.cancel()
+            elif not asking.cancelled() and asking.exception() is None:
+                for m in asking.result():
+                    with suppress(errors.DParetoError):
+                        await AsyncTrial(self, m)._give_back("nobody waits for it any more")
+            raise
         return [AsyncTrial(self, m) for m in messages]
 
     @asynccontextmanager
