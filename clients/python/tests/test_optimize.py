@@ -71,6 +71,14 @@ def test_outcomes_of_the_objective(study: Study) -> None:
     ]
 
 
+def test_one_exception_to_catch(study: Study) -> None:
+    def objective(trial: Trial) -> float:
+        return NOTHING["no such key"]
+
+    assert study.optimize(objective, n_trials=2, catch=KeyError) == 2
+    assert [t.state for t in study.trials()] == ["infeasible"] * 2
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_mistake_ends_the_search(study: Study, workers: int) -> None:
     def objective(trial: Trial) -> float:

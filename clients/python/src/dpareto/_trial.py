@@ -177,6 +177,13 @@ def failure_request(reason: str, retryable: bool) -> study_service_pb2.CompleteT
     )
 
 
+def infeasible_errors(
+    catch: type[Exception] | tuple[type[Exception], ...],
+) -> tuple[type[Exception], ...]:
+    """Returns the exceptions that end a trial as infeasible, and not the search."""
+    return (errors.Infeasible, *(catch if isinstance(catch, tuple) else (catch,)))
+
+
 def merge(metrics: Mapping[str, Values] | None, named: Mapping[str, Values]) -> dict[str, Values]:
     """Returns the metrics of a mapping and of keyword arguments together."""
     both = set(metrics or {}) & set(named)

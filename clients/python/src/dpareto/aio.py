@@ -34,6 +34,7 @@ from dpareto._trial import (
     Values,
     describe,
     failure_request,
+    infeasible_errors,
     infeasible_request,
     merge,
     outcome,
@@ -457,7 +458,7 @@ class AsyncStudy:
         *,
         n_trials: int | None = None,
         workers: int = 1,
-        catch: tuple[type[Exception], ...] = (),
+        catch: type[Exception] | tuple[type[Exception], ...] = (),
         progress: bool | None = None,
     ) -> int:
         """Runs trials until the study hands out no more, as `Study.optimize` does.
@@ -466,7 +467,7 @@ class AsyncStudy:
         """
         if workers < 1:
             raise ValueError("workers: must be at least 1")
-        infeasible: tuple[type[Exception], ...] = (errors.Infeasible, *catch)
+        infeasible = infeasible_errors(catch)
         bar = Progress(n_trials, progress)
         if n_trials is None and bar.enabled:
             info = await self.info()

@@ -27,6 +27,7 @@ from dpareto._trial import (
     Values,
     describe,
     failure_request,
+    infeasible_errors,
     infeasible_request,
     merge,
     outcome,
@@ -565,7 +566,7 @@ class Study:
         *,
         n_trials: int | None = None,
         workers: int = 1,
-        catch: tuple[type[Exception], ...] = (),
+        catch: type[Exception] | tuple[type[Exception], ...] = (),
         progress: bool | None = None,
     ) -> int:
         """Runs trials until the study hands out no more.
@@ -898,13 +899,13 @@ class _Search:
         study: Study,
         objective: Callable[[Trial], Outcome],
         n_trials: int | None,
-        catch: tuple[type[Exception], ...],
+        catch: type[Exception] | tuple[type[Exception], ...],
         progress: bool | None,
     ) -> None:
         self.study = study
         self.objective = objective
         self.n_trials = n_trials
-        self.catch: tuple[type[Exception], ...] = (errors.Infeasible, *catch)
+        self.catch = infeasible_errors(catch)
         self.lock = threading.Lock()
         self.started = 0
         self.ended = 0
