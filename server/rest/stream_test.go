@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -13,13 +14,13 @@ import (
 // server should reach.
 type endless struct {
 	begin string
-	read  int
+	read  atomic.Int64 // the client may still send when the answer is there
 }
 
 const tooMuch = 64 << 20
 
 func (e *endless) Read(p []byte) (int, error) {
-	if e.read >= tooMuch {
+	if e.read.Load() >= tooMuch {
 		return 0, io.EOF
 	}
 	n := copy(p, e.begin)
@@ -27,7 +28,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	for i := n; i < len(p); i++ {
 		p[i] = 'x'
 	}
-	e.read += len(p)
+	e.read.Add(int64(len(p)))
 	return len(p), nil
 }
 
@@ -51,7 +52,7 @@ func TestEndlessMessage(t *testing.T) {
 			t.Errorf("got %d %s", resp.StatusCode, answer)
 		}
 	}
-	if text.read >= tooMuch {
+	if text.read.Load() >= tooMuch {
 		t.Error("the server read all of it")
 	}
 }
