@@ -29,8 +29,9 @@ const (
 	MetricRole_METRIC_ROLE_UNSPECIFIED MetricRole = 0
 	// A coordinate of the front.
 	MetricRole_METRIC_ROLE_OBJECTIVE MetricRole = 1
-	// Must stay within bounds for a configuration to be on a front. Unlike a known
-	// constraint on parameters it does not keep a configuration from being tried.
+	// Must stay within bounds for a configuration to be on a front. Where workers report it,
+	// it does not keep a configuration from being tried, unlike a known constraint on
+	// parameters; a computed one does, for suggestions.
 	MetricRole_METRIC_ROLE_CONSTRAINT MetricRole = 2
 	// Recorded and shown, without influence on suggestions.
 	MetricRole_METRIC_ROLE_TRACKED MetricRole = 3
