@@ -75,8 +75,12 @@ type MetricDeclaration struct {
 	Transform Transform
 	Reference float64
 	// SampleSize is the number of examples behind an objective that is a fraction of
-	// them, and 0 otherwise.
+	// them, or has the resolution of one, and 0 otherwise.
 	SampleSize int
+	// Average says that the metric is an average, over SampleSize test records, of a number
+	// in [0, 1] for each, so that replacing a record changes it by at most 1/SampleSize.
+	// Noise that protects test records rests on it.
+	Average bool
 }
 
 // PrivacyDeclaration is the privacy of one run, in the words of a study file.

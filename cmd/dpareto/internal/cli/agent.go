@@ -285,8 +285,8 @@ func (c choice) checkAverages(ctx context.Context, dataDir string, spec *dpareto
 	for _, own := range declaration.Metrics {
 		records := protectedRecords(spec, own.Name)
 		switch {
-		case records == 0 || int64(own.SampleSize) >= records:
-		case own.SampleSize == 0:
+		case records == 0 || own.Average && int64(own.SampleSize) >= records:
+		case !own.Average:
 			return fmt.Errorf("agent: the guarantee of the study takes metric %s for an average, over %d test records, of numbers in [0, 1]; that of trainer %s is none; make a study without this metric",
 				own.Name, records, c.name)
 		default:

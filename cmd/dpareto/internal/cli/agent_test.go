@@ -120,4 +120,9 @@ func TestChecksAverages(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.err)
 		}
 	}
+	// 1 − F₁ has the resolution of ten positive answers, and is no average over ten records.
+	c = choice{name: sparsevector.Name}
+	if err := c.checkAverages(t.Context(), "", private(10, "error")); err == nil || !strings.Contains(err.Error(), "that of trainer sparse-vector is none") {
+		t.Errorf("1 − F₁: %v", err)
+	}
 }
