@@ -14,8 +14,8 @@
 //	open/{study}/{number}        OpenTrialRecord: index of trials that are not terminal
 //	deleted/{study}/{number}     TrialRecord: deleted trials, whose privacy cost remains
 //	revision/{study}/{revision}  RevisionRecord: index of the last changes
-//	request/{id}                 RequestRecord: answers that are remembered
-//	expiry/{time}{id}            empty: index of requests by time
+//	expiry/{time}{id}            RequestRecord: answers that are remembered, oldest first
+//	request/{id}                 time of the answer: index by id
 //	import/{study}               empty: the study is being imported; its trials are hidden
 //	ledger/{ledger}              LedgerRecord
 //	charge/{ledger}/{number}     ChargeRecord

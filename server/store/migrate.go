@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
@@ -11,19 +12,24 @@ import (
 // maxMigrated bounds the records that one transaction of a migration visits.
 const maxMigrated = 1000
 
-// indexedFormat is the first format with an index of revisions. Format 3 adds ledgers and
+// steps lead from one format to a later one by rewriting records. Format 3 added ledgers and
 // releases, which no record before it has: only its number keeps programs away that would
 // delete a study and leave its releases.
-const indexedFormat = 2
+var steps = []step{
+	{2, []migration{{deletedPrefix, migrateDeleted}, {studyPrefix, migrateStudy}, {trialPrefix, migrateTrial}}},
+	{4, []migration{{requestPrefix, migrateRequest}}},
+}
 
-// migrations rewrite the records of format 1, by prefix in ascending order.
-var migrations = []struct {
+// step is a step to a format.
+type step struct {
+	format  int32
+	records []migration
+}
+
+// migration rewrites the records of a prefix. Those of a step have ascending prefixes.
+type migration struct {
 	prefix  string
 	migrate func(tx *Tx, key string, value []byte) error
-}{
-	{deletedPrefix, migrateDeleted},
-	{studyPrefix, migrateStudy},
-	{trialPrefix, migrateTrial},
 }
 
 // migrate rewrites the records of a store of an older format.
@@ -45,23 +51,25 @@ func migrate(ctx context.Context, kv KV) error {
 // partly of the new one. It returns true when there is nothing left to do.
 func migrateSome(tx *Tx) (done bool, err error) {
 	var record storev1.StoreRecord
-	if err := get(tx.r, storeKey, &record); err != nil {
+	if err := get(tx.r, FormatKey, &record); err != nil {
 		return false, err
 	}
-	from := record.GetFormat()
-	record.Format = Format
-	if from < indexedFormat {
-		record.Migration = &storev1.Migration{From: from}
+	if record.GetFormat() < Format && record.GetMigration() == nil {
+		record.Migration = &storev1.Migration{From: record.GetFormat()}
 	}
-	if record.GetMigration() == nil {
-		if from < Format {
-			return true, put(tx.w, storeKey, &record)
-		}
+	record.Format = Format
+	at := record.GetMigration()
+	if at == nil {
 		return true, nil
 	}
-	start := string(record.GetMigration().GetLastKey())
+	step := slices.IndexFunc(steps, func(s step) bool { return s.format > at.GetFrom() })
+	if step < 0 {
+		record.Migration = nil
+		return true, put(tx.w, FormatKey, &record)
+	}
+	start := string(at.GetLastKey())
 	last, visited, full := start, 0, false
-	for _, m := range migrations {
+	for _, m := range steps[step].records {
 		err := tx.r.Scan(m.prefix, start, func(key string, value []byte) (bool, error) {
 			if key == start {
 				return true, nil
@@ -77,11 +85,12 @@ func migrateSome(tx *Tx) (done bool, err error) {
 			return false, err
 		}
 	}
-	record.Migration.LastKey = []byte(last)
-	if !full {
-		record.Migration = nil
+	if full {
+		at.LastKey = []byte(last)
+	} else {
+		record.Migration = &storev1.Migration{From: steps[step].format}
 	}
-	return !full, put(tx.w, storeKey, &record)
+	return false, put(tx.w, FormatKey, &record)
 }
 
 // migrateDeleted gives a deletion a revision of its own. At which it happened is not
@@ -128,4 +137,17 @@ func migrateTrial(tx *Tx, key string, value []byte) error {
 	id, _, _ := strings.Cut(strings.TrimPrefix(key, trialPrefix), "/")
 	change := &storev1.RevisionRecord{Change: &storev1.RevisionRecord_Trial{Trial: record.GetTrial().GetNumber()}}
 	return put(tx.w, numbered(revisionPrefix, id, record.GetTrial().GetRevision()), change)
+}
+
+// migrateRequest exchanges what a request and its index entry hold: in the order of their
+// ids answers would be written all over the store.
+func migrateRequest(tx *Tx, key string, value []byte) error {
+	record := new(storev1.RequestRecord)
+	if err := unmarshal(key, value, record); err != nil {
+		return err
+	}
+	at := timeKey(record.GetTime().AsTime())
+	tx.w.Put(expiryPrefix+at+strings.TrimPrefix(key, requestPrefix), value)
+	tx.w.Put(key, []byte(at))
+	return nil
 }

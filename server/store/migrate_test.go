@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -34,7 +37,7 @@ func (k *interrupted) Update(ctx context.Context, fn func(store.ReadWriter) erro
 }
 
 // old writes a store of format 1: study a with so many trials, every one put again later
-// and every tenth deleted, and the empty study b.
+// and every tenth deleted, the empty study b, and a remembered request for every twentieth trial.
 func old(t *testing.T, kv store.KV, trials int64) {
 	t.Helper()
 	err := kv.Update(t.Context(), func(w store.ReadWriter) error {
@@ -68,6 +71,12 @@ func old(t *testing.T, kv store.KV, trials int64) {
 		write("study/b", &storev1.StudyRecord{NextTrialNumber: 1, Study: &dparetov1.Study{
 			Name: "studies/b", Revision: 1, TrialCounts: new(dparetov1.TrialCounts),
 		}})
+		for i := range trials / 20 {
+			at := time.Unix(1_800_000_000+i%7, i)
+			id := fmt.Sprint("caller/", i)
+			write("request/"+id, &storev1.RequestRecord{Type: "t", Response: []byte(id), Time: timestamppb.New(at)})
+			w.Put("expiry/"+string(binary.BigEndian.AppendUint64(nil, uint64(at.UnixNano())))+id, nil)
+		}
 		write("store", &storev1.StoreRecord{Format: 1})
 		return nil
 	})
@@ -96,14 +105,16 @@ func dump(t *testing.T, kv store.KV) map[string]string {
 func TestMigrate(t *testing.T) {
 	const trials = 2345
 	var want map[string]string
-	for left := range 5 { // uninterrupted it takes 3 transactions, after the one that looks at the format
+	// Uninterrupted it takes 3 transactions for format 2, one for format 4 and one to end with,
+	// after the one that looks at the format.
+	for left := range 7 {
 		db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		old(t, db, trials)
 		_, err = store.New(t.Context(), &interrupted{db, left})
-		if (err == nil) != (left == 4) || err != nil && !errors.Is(err, errInterrupted) {
+		if (err == nil) != (left == 6) || err != nil && !errors.Is(err, errInterrupted) {
 			t.Errorf("interrupted after %d: %v", left, err)
 		}
 		s, err := store.New(t.Context(), db)
@@ -141,10 +152,9 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// A store of format 2, which lacks nothing but ledgers and releases, gets its new number and
-// keeps all else; one whose conversion from format 1 was interrupted by the program that
-// wrote format 2 goes on.
-func TestMigrateFromTwo(t *testing.T) {
+// A store of format 2 or 3, in which only requests have another form, keeps all else; one whose
+// conversion from format 1 was interrupted by the program that wrote format 2 goes on.
+func TestMigrateFromLater(t *testing.T) {
 	kv := func() *bolt.DB {
 		db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
 		if err != nil {
@@ -167,26 +177,49 @@ func TestMigrateFromTwo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	converted, two, half := kv(), kv(), kv()
-	old(t, converted, 25)
-	old(t, half, 25)
+	converted, two, three, half := kv(), kv(), kv(), kv()
+	old(t, converted, 45)
+	requests := dump(t, converted)
+	old(t, half, 45)
 	if _, err := store.New(t.Context(), converted); err != nil {
 		t.Fatal(err)
 	}
 	want := dump(t, converted)
-	for key, value := range want {
-		if err := two.Update(t.Context(), func(w store.ReadWriter) error { w.Put(key, []byte(value)); return nil }); err != nil {
+	for _, db := range []store.KV{two, three} {
+		if err := db.Update(t.Context(), func(w store.ReadWriter) error {
+			for key, value := range want {
+				if before, ok := requests[key]; ok && (strings.HasPrefix(key, "request/") || strings.HasPrefix(key, "expiry/")) {
+					value = before
+				}
+				w.Put(key, []byte(value))
+			}
+			return nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	setFormat(two, &storev1.StoreRecord{Format: 2})
+	setFormat(three, &storev1.StoreRecord{Format: 3})
 	setFormat(half, &storev1.StoreRecord{Format: 2, Migration: &storev1.Migration{From: 1}})
-	for _, db := range []store.KV{two, half} {
-		if _, err := store.New(t.Context(), db); err != nil {
+	for _, db := range []store.KV{two, three, half} {
+		s, err := store.New(t.Context(), db)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(want, dump(t, db)); d != "" {
 			t.Error(d)
+		}
+		if err := s.View(t.Context(), func(tx *store.ReadTx) error {
+			request, err := tx.Request("caller/1")
+			if string(request.GetResponse()) != "caller/1" {
+				t.Errorf("a remembered request is %v", request)
+			}
+			return err
+		}); err != nil {
+			t.Error(err)
+		}
+		for _, fault := range s.Check(t.Context()) {
+			t.Error(fault)
 		}
 	}
 	record := new(storev1.StoreRecord)

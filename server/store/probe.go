@@ -9,14 +9,14 @@ import (
 // written and changes nothing. No observer sees it.
 func (s *Store) Probe(ctx context.Context) error {
 	return s.kv.Update(ctx, func(w ReadWriter) error {
-		value, err := w.Get(storeKey)
+		value, err := w.Get(FormatKey)
 		if err != nil {
 			return err
 		}
 		if value == nil {
 			return errors.New("store: the record of the format is missing")
 		}
-		w.Put(storeKey, append([]byte(nil), value...))
+		w.Put(FormatKey, append([]byte(nil), value...))
 		return nil
 	})
 }

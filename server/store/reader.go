@@ -17,7 +17,7 @@ import (
 // written by an older one whose records New would convert.
 func NewReader(ctx context.Context, kv KV) (*Store, error) {
 	var record storev1.StoreRecord
-	err := kv.View(ctx, func(r Reader) error { return get(r, storeKey, &record) })
+	err := kv.View(ctx, func(r Reader) error { return get(r, FormatKey, &record) })
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return nil, errors.New("store: the file holds no store")
@@ -33,7 +33,7 @@ func NewReader(ctx context.Context, kv KV) (*Store, error) {
 
 // kinds are the first segments of all keys.
 var kinds = []string{
-	storeKey, strings.TrimSuffix(studyPrefix, "/"), strings.TrimSuffix(trialPrefix, "/"),
+	FormatKey, strings.TrimSuffix(studyPrefix, "/"), strings.TrimSuffix(trialPrefix, "/"),
 	strings.TrimSuffix(openPrefix, "/"), strings.TrimSuffix(deletedPrefix, "/"),
 	strings.TrimSuffix(importPrefix, "/"), strings.TrimSuffix(revisionPrefix, "/"),
 	strings.TrimSuffix(requestPrefix, "/"), strings.TrimSuffix(expiryPrefix, "/"),

@@ -12,40 +12,53 @@ import (
 
 // Request returns what is remembered of a request by its id, or ErrNotFound.
 func (t *ReadTx) Request(id string) (*storev1.RequestRecord, error) {
+	at, err := t.r.Get(requestPrefix + id)
+	if err == nil && at == nil {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, err
+	}
 	record := new(storev1.RequestRecord)
-	return record, get(t.r, requestPrefix+id, record)
+	return record, get(t.r, expiryPrefix+string(at)+id, record)
 }
 
 // PutRequest writes what is remembered of a request, and its index entry.
 func (t *Tx) PutRequest(id string, record *storev1.RequestRecord) error {
-	before, err := t.Request(id)
-	switch {
-	case err == nil:
-		t.w.Delete(expiryKey(id, before))
-	case !errors.Is(err, ErrNotFound):
+	before, err := t.r.Get(requestPrefix + id)
+	if err != nil {
 		return err
 	}
-	t.w.Put(expiryKey(id, record), nil)
-	return put(t.w, requestPrefix+id, record)
+	at := timeKey(record.GetTime().AsTime())
+	if before != nil && string(before) != at {
+		t.w.Delete(expiryPrefix + string(before) + id)
+	}
+	t.w.Put(requestPrefix+id, []byte(at))
+	return put(t.w, expiryPrefix+at+id, record)
 }
 
 // ForgetRequests removes the oldest requests from before a time, at most limit of them.
 func (t *Tx) ForgetRequests(before time.Time, limit int) error {
-	end := expiryPrefix + timeKey(before)
-	return t.r.Scan(expiryPrefix, "", func(key string, _ []byte) (bool, error) {
+	// What was forgotten a moment ago may still be in the way.
+	start, end := "", expiryPrefix+timeKey(before)
+	if last := t.forgotten.Load(); last != nil {
+		start = *last
+	}
+	forgotten := ""
+	err := t.r.Scan(expiryPrefix, start, func(key string, _ []byte) (bool, error) {
 		if limit == 0 || key >= end {
 			return false, nil
 		}
 		limit--
 		t.w.Delete(key)
 		t.w.Delete(requestPrefix + requestOf(key))
+		forgotten = key
 		return true, nil
 	})
-}
-
-// expiryKey returns the key of the index entry of a request.
-func expiryKey(id string, record *storev1.RequestRecord) string {
-	return expiryPrefix + timeKey(record.GetTime().AsTime()) + id
+	if forgotten != "" {
+		t.after = append(t.after, func() { t.forgotten.Store(&forgotten) })
+	}
+	return err
 }
 
 // timeKey returns a time in a form that sorts. It must not be before 1970.
@@ -53,7 +66,7 @@ func timeKey(at time.Time) string {
 	return string(binary.BigEndian.AppendUint64(nil, uint64(at.UnixNano())))
 }
 
-// requestOf returns the id of the request that an index entry is of.
+// requestOf returns the id of a request by its key.
 func requestOf(key string) string {
 	timeAndID := strings.TrimPrefix(key, expiryPrefix)
 	return timeAndID[min(8, len(timeAndID)):]
@@ -61,32 +74,28 @@ func requestOf(key string) string {
 
 // checkRequests checks that requests and their index agree.
 func checkRequests(ctx context.Context, tx *ReadTx, faultf func(string, ...any)) error {
-	err := tx.r.Scan(requestPrefix, "", func(key string, value []byte) (bool, error) {
+	err := tx.r.Scan(requestPrefix, "", func(key string, at []byte) (bool, error) {
 		id := strings.TrimPrefix(key, requestPrefix)
-		record := new(storev1.RequestRecord)
-		if err := unmarshal(key, value, record); err != nil {
-			faultf("%w", err)
-			return true, nil
-		}
-		entry, err := tx.r.Get(expiryKey(id, record))
-		if entry == nil && err == nil {
-			faultf("request %q never expires", id)
+		record, err := tx.r.Get(expiryPrefix + string(at) + id)
+		if record == nil && err == nil {
+			faultf("index of requests has %q, which no request has", key)
 		}
 		return true, errors.Join(err, ctx.Err())
 	})
 	if err != nil {
 		return err
 	}
-	return tx.r.Scan(expiryPrefix, "", func(key string, _ []byte) (bool, error) {
+	return tx.r.Scan(expiryPrefix, "", func(key string, value []byte) (bool, error) {
 		id := requestOf(key)
-		value, err := tx.r.Get(requestPrefix + id)
-		if err != nil {
-			return false, err
-		}
 		record := new(storev1.RequestRecord)
-		if value == nil || unmarshal(key, value, record) == nil && expiryKey(id, record) != key {
-			faultf("index of requests has %q, which no request has", key)
+		if err := unmarshal(key, value, record); err != nil {
+			faultf("%w", err)
+			return true, nil
 		}
-		return true, ctx.Err()
+		at, err := tx.r.Get(requestPrefix + id)
+		if err == nil && (expiryPrefix+string(at)+id != key || string(at) != timeKey(record.GetTime().AsTime())) {
+			faultf("request %q cannot be found", id)
+		}
+		return true, errors.Join(err, ctx.Err())
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"google.golang.org/protobuf/proto"
 
@@ -14,10 +15,12 @@ import (
 )
 
 // Format is the format number of the records that this version writes.
-const Format = 3
+const Format = 4
+
+// FormatKey is the key of the record that says which format the others have.
+const FormatKey = "store"
 
 const (
-	storeKey       = "store"
 	studyPrefix    = "study/"
 	trialPrefix    = "trial/"
 	openPrefix     = "open/"
@@ -34,8 +37,9 @@ const (
 
 // Store keeps typed records in a KV. It is safe for concurrent use.
 type Store struct {
-	kv       KV
-	observer UpdateObserver
+	kv        KV
+	observer  UpdateObserver
+	forgotten atomic.Pointer[string] // the last key that ForgetRequests removed
 }
 
 // New returns a store over kv, which it marks with its format when it is empty. Records
@@ -44,9 +48,9 @@ type Store struct {
 func New(ctx context.Context, kv KV) (*Store, error) {
 	err := kv.Update(ctx, func(w ReadWriter) error {
 		var record storev1.StoreRecord
-		switch err := get(w, storeKey, &record); {
+		switch err := get(w, FormatKey, &record); {
 		case errors.Is(err, ErrNotFound):
-			return put(w, storeKey, &storev1.StoreRecord{Format: Format})
+			return put(w, FormatKey, &storev1.StoreRecord{Format: Format})
 		case err != nil:
 			return err
 		case record.GetFormat() > Format:
@@ -71,7 +75,7 @@ func (s *Store) View(ctx context.Context, fn func(*ReadTx) error) error {
 // Update calls fn once and makes its writes durable before it returns nil; if fn or
 // the commit fails nothing is written (see KV).
 func (s *Store) Update(ctx context.Context, fn func(*Tx) error) error {
-	tx := new(Tx)
+	tx := &Tx{forgotten: &s.forgotten}
 	err := s.observed(ctx, func(w ReadWriter) error {
 		tx.ReadTx, tx.w = ReadTx{w}, w
 		return fn(tx)
@@ -91,8 +95,9 @@ type ReadTx struct{ r Reader }
 // Tx reads and writes records.
 type Tx struct {
 	ReadTx
-	w     ReadWriter
-	after []func()
+	w         ReadWriter
+	after     []func()
+	forgotten *atomic.Pointer[string]
 }
 
 // Study returns a study, or ErrNotFound.

@@ -200,16 +200,16 @@ func TestCheck(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "which nothing has"},
-		"request without expiry": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
+		"index without request": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
 			if err := kv.Update(ctx, func(tx store.ReadWriter) error { tx.Put("request/x", nil); return nil }); err != nil {
 				t.Fatal(err)
 			}
-		}, "never expires"},
-		"expiry without request": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
+		}, "which no request has"},
+		"request without index": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
 			if err := kv.Update(ctx, func(tx store.ReadWriter) error { tx.Put("expiry/12345678x", nil); return nil }); err != nil {
 				t.Fatal(err)
 			}
-		}, "which no request has"},
+		}, "cannot be found"},
 		"deleted garbage": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
 			if err := kv.Update(ctx, func(tx store.ReadWriter) error { tx.Put("deleted/a/x", []byte("\xff\xff")); return nil }); err != nil {
 				t.Fatal(err)
