@@ -61,23 +61,23 @@ func (m *memory) Update(_ context.Context, fn func(store.ReadWriter) error) erro
 	if err := fn(overlay); err != nil {
 		return err
 	}
-	return overlay.Apply(m.put, m.remove)
+	overlay.Apply(m.set)
+	return nil
 }
 
-func (m *memory) put(key string, value []byte) error {
-	if at, found := slices.BinarySearch(m.keys, key); !found {
+func (m *memory) set(key string, value []byte) {
+	at, found := slices.BinarySearch(m.keys, key)
+	switch {
+	case value == nil && found:
+		m.keys = slices.Delete(m.keys, at, at+1)
+	case value != nil && !found:
 		m.keys = slices.Insert(m.keys, at, key)
 	}
-	m.values[key] = value
-	return nil
-}
-
-func (m *memory) remove(key string) error {
-	if at, found := slices.BinarySearch(m.keys, key); found {
-		m.keys = slices.Delete(m.keys, at, at+1)
+	if value == nil {
+		delete(m.values, key)
+	} else {
+		m.values[key] = value
 	}
-	delete(m.values, key)
-	return nil
 }
 
 // Close implements store.KV.

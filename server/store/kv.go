@@ -17,6 +17,9 @@ var (
 	ErrFormat = errors.New("store: format is newer than this program")
 )
 
+// MaxKey is the greatest length of a key, in bytes.
+const MaxKey = 1 << 15
+
 // KV is a transactional key-value store with ordered keys. It is safe for concurrent
 // use.
 type KV interface {
@@ -49,7 +52,7 @@ type Reader interface {
 // ReadWriter reads and writes within one Update; it reads its own writes.
 type ReadWriter interface {
 	Reader
-	// Put sets the value of a non-empty key. It keeps value until the commit.
+	// Put sets the value of a key of 1 to MaxKey bytes. It keeps value, which must not change any more.
 	Put(key string, value []byte)
 	// Delete removes key if it exists.
 	Delete(key string)

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -30,8 +32,8 @@ func (o *Overlay) Get(key string) ([]byte, error) {
 
 // Put implements ReadWriter.
 func (o *Overlay) Put(key string, value []byte) {
-	if key == "" {
-		panic("store: empty key")
+	if key == "" || len(key) > MaxKey {
+		panic(fmt.Sprintf("store: a key has %d bytes, must have 1 to %d", len(key), MaxKey))
 	}
 	if value == nil {
 		value = []byte{} // nil marks a deletion
@@ -94,23 +96,10 @@ func (o *Overlay) Scan(prefix, from string, fn func(string, []byte) (bool, error
 // Empty reports whether nothing was put or deleted.
 func (o *Overlay) Empty() bool { return len(o.writes) == 0 }
 
-// Apply passes the collected writes in ascending key order to put and del.
-func (o *Overlay) Apply(put func(key string, value []byte) error, del func(key string) error) error {
-	keys := make([]string, 0, len(o.writes))
-	for key := range o.writes {
-		keys = append(keys, key)
+// Apply passes the collected writes to set, in ascending order of their keys; a nil value
+// is a deletion.
+func (o *Overlay) Apply(set func(key string, value []byte)) {
+	for _, key := range slices.Sorted(maps.Keys(o.writes)) {
+		set(key, o.writes[key])
 	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		var err error
-		if value := o.writes[key]; value == nil {
-			err = del(key)
-		} else {
-			err = put(key, value)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

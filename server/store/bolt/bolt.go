@@ -37,7 +37,7 @@ const (
 	syncsPerCommit = 2
 )
 
-// root is the only bucket: key prefixes take the place of nested buckets.
+// root is the bucket of all keys in their places: prefixes take the place of nested buckets.
 var root = []byte("dpareto")
 
 // DB is a store.KV in one file.
@@ -55,6 +55,9 @@ type DB struct {
 	db   *bbolt.DB
 	file *os.File // that of db
 
+	// overlaid hides what is in its place and was written since. The writer alone changes it.
+	overlaid atomic.Pointer[overlaid]
+
 	// Views hold beginning for reading while they choose the transaction to read.
 	beginning  sync.RWMutex
 	publishing atomic.Pointer[publication] // the last that was begun in db
@@ -62,6 +65,7 @@ type DB struct {
 	failure    atomic.Pointer[failure]
 	watcher    atomic.Pointer[func(error)]
 	retryEvery time.Duration
+	generation int                                // see the constant
 	fault      atomic.Pointer[func(moment) error] // set by tests only
 	stats      counters
 }
@@ -139,19 +143,34 @@ func OpenReadOnly(path string) (*DB, error) {
 }
 
 func newDB(path string, readOnly bool) (*DB, error) {
-	d := &DB{path: path, updates: make(chan *update), closing: make(chan struct{}), retryEvery: retryEvery}
+	d := &DB{path: path, updates: make(chan *update), closing: make(chan struct{}), retryEvery: retryEvery, generation: generation}
 	db, file, err := openFile(path, readOnly)
 	if err != nil {
 		return nil, err
 	}
 	d.db, d.file = db, file
+	if err := d.load(); err != nil {
+		return nil, errors.Join(openError(path, err), db.Close())
+	}
 	return d, nil
+}
+
+// load reads the journal of the file that was opened.
+func (d *DB) load() (err error) {
+	defer catchFault(d.path, &err)()
+	return d.db.View(func(tx *bbolt.Tx) error {
+		o, err := readJournal(tx)
+		if err == nil {
+			d.overlaid.Store(o)
+		}
+		return err
+	})
 }
 
 // View implements store.KV. fn must not start another View.
 func (d *DB) View(ctx context.Context, fn func(store.Reader) error) error {
-	return d.view(ctx, func(tx *bbolt.Tx) error {
-		r, err := newReader(tx)
+	return d.view(ctx, func(tx *bbolt.Tx, layers []*table) error {
+		r, err := newReader(tx, layers)
 		if err != nil {
 			return err
 		}
@@ -159,8 +178,8 @@ func (d *DB) View(ctx context.Context, fn func(store.Reader) error) error {
 	})
 }
 
-// view calls fn with a consistent snapshot.
-func (d *DB) view(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
+// view calls fn with a consistent snapshot: a transaction and what hides some of it.
+func (d *DB) view(ctx context.Context, fn func(*bbolt.Tx, []*table) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -170,7 +189,7 @@ func (d *DB) view(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
 		return d.unavailable()
 	}
 	defer catchFault(d.path, &err)()
-	tx, err := d.begin(ctx)
+	tx, overlaid, err := d.begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -179,7 +198,7 @@ func (d *DB) view(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
 			err = failed
 		}
 	}()
-	return fn(tx)
+	return fn(tx, overlaid.layers())
 }
 
 // unavailable is the error of a read while there is no file to read.
@@ -304,23 +323,19 @@ func (d *DB) transact(batch []*update, results []error) (written int64, err erro
 		}
 	}()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	r, err := newReader(tx)
+	overlaid := d.overlaid.Load().next(id)
+	r, err := newReader(tx, overlaid.layers())
 	if err != nil {
 		return 0, errors.Join(d.failed(0, err), tx.Rollback())
 	}
 	r.bucket.FillPercent = fillPercent
+	writes := &batchWriter{generation: d.generation, main: r.bucket, overlaid: overlaid, writes: make(map[string][]byte)}
 	for i, u := range batch {
 		overlay := store.NewOverlay(r)
 		if results[i] = call(u, overlay); results[i] != nil {
 			continue
 		}
-		err := overlay.Apply(
-			func(key string, value []byte) error { return r.bucket.Put([]byte(key), value) },
-			func(key string) error { return r.bucket.Delete([]byte(key)) },
-		)
-		if err != nil { // the transaction cannot go on: nobody's writes are kept
-			return 0, errors.Join(fmt.Errorf("commit: %w", err), tx.Rollback())
-		}
+		overlay.Apply(writes.set)
 		if !overlay.Empty() {
 			written++
 			tainted = min(tainted, i+1)
@@ -329,17 +344,25 @@ func (d *DB) transact(batch []*update, results []error) (written int64, err erro
 	if written == 0 {
 		return 0, tx.Rollback() // saves a sync
 	}
+	if err := writes.commit(tx.Bucket(journalBucket)); err != nil {
+		return 0, errors.Join(fmt.Errorf("commit: %w", err), tx.Rollback())
+	}
 	if err := d.strike(beforeCommit); err != nil {
 		return 0, errors.Join(d.failed(id, err), tx.Rollback())
 	}
 	d.publishing.Store(p)
+	size := tx.Size()
 	if err := tx.Commit(); err != nil {
 		return 0, d.withdraw(id, err)
 	}
 	if err := d.strike(afterCommit); err != nil {
 		return 0, d.withdraw(id, err)
 	}
+	d.overlaid.Store(overlaid)
 	p.durable = true
+	if writes.moved {
+		dropPages(d.db, size)
+	}
 	return written, nil
 }
 

@@ -34,9 +34,22 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// small is a generation that is full after a few writes.
+const small = 8 << 10
+
+// openWith opens a store with a generation.
+func openWith(path string, generation int) (*DB, error) {
+	db, err := newDB(path, false)
+	if err == nil {
+		db.generation = generation
+		db.writer.Go(db.write)
+	}
+	return db, err
+}
+
 func open(t testing.TB) *DB {
 	t.Helper()
-	db, err := Open(filepath.Join(t.TempDir(), "store.db"))
+	db, err := openWith(filepath.Join(t.TempDir(), "store.db"), small)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +313,7 @@ func TestNotAStore(t *testing.T) {
 // writeUntilKilled writes numbers from 64 goroutines and prints each after its Update
 // has returned.
 func writeUntilKilled(path string) {
-	db, err := Open(path)
+	db, err := openWith(path, small)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -375,7 +388,15 @@ func TestKilledWriter(t *testing.T) {
 func BenchmarkUpdate(b *testing.B) {
 	for _, parallel := range []int{1, 8, 64} {
 		b.Run(strconv.Itoa(parallel), func(b *testing.B) {
-			db := open(b)
+			db, err := Open(filepath.Join(b.TempDir(), "store.db"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() {
+				if err := db.Close(); err != nil {
+					b.Error(err)
+				}
+			}()
 			value := make([]byte, 512)
 			var next atomic.Int64
 			b.SetParallelism(parallel)

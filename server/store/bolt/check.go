@@ -66,10 +66,10 @@ func Verify(ctx context.Context, path string) (_ *Report, err error) {
 // check checks the structure of the file. Nothing may write meanwhile.
 func (d *DB) check(ctx context.Context) []error {
 	var faults []error
-	err := d.view(ctx, func(tx *bbolt.Tx) error {
+	err := d.view(ctx, func(tx *bbolt.Tx, layers []*table) error {
 		// bbolt's own check runs where a fault of the mapped memory cannot be caught. It
 		// is safe after every page has been read once.
-		if err := readAll(ctx, tx); err != nil {
+		if err := readAll(ctx, tx, layers); err != nil {
 			return err
 		}
 		for fault := range tx.Check() {
@@ -86,10 +86,10 @@ func (d *DB) check(ctx context.Context) []error {
 }
 
 // readAll reads every key and value.
-func readAll(ctx context.Context, tx *bbolt.Tx) error {
+func readAll(ctx context.Context, tx *bbolt.Tx, layers []*table) error {
 	var last []byte
 	n, sum := 0, byte(0)
-	r, err := newReader(tx)
+	r, err := newReader(tx, layers)
 	if err != nil {
 		return err
 	}

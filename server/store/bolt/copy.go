@@ -61,7 +61,7 @@ func (d *DB) snapshot(ctx context.Context, folder string) (*os.File, error) {
 
 // CopyTo writes the store as it is now to w, which should be fast (see Snapshot).
 func (d *DB) CopyTo(ctx context.Context, w io.Writer) error {
-	return d.view(ctx, func(tx *bbolt.Tx) error {
+	return d.view(ctx, func(tx *bbolt.Tx, _ []*table) error {
 		to := &writer{ctx: ctx, w: w}
 		_, err := tx.WriteTo(to)
 		if to.err != nil {

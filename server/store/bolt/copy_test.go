@@ -85,7 +85,7 @@ func TestSnapshotWhileWriting(t *testing.T) {
 }
 
 func TestRestore(t *testing.T) {
-	source := filled(t)
+	source := filled(t, small)
 	want := contents(t, source)
 	folder := t.TempDir()
 	path := filepath.Join(folder, "store.db")
@@ -139,7 +139,7 @@ func TestRestore(t *testing.T) {
 }
 
 func TestCompact(t *testing.T) {
-	path := filled(t)
+	path := filled(t, generation)
 	want := contents(t, path)
 	before, after, err := Compact(t.Context(), path, false)
 	if err != nil {

@@ -198,7 +198,7 @@ func TestFileSizeLimit(t *testing.T) {
 
 // A file that must not be written is refused with its name, and can still be read.
 func TestReadOnlyFile(t *testing.T) {
-	path := filled(t)
+	path := filled(t, small)
 	if err := os.Chmod(path, 0o400); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,12 @@
 // them. Under load the cost of a sync is shared; without load an Update waits for
 // nobody. A function that fails loses its own writes only.
 //
+// Of a thousand studies no two writes of a commit share a page, and bbolt writes whole
+// pages. So a commit puts all its writes into one record of a journal, a bucket of the
+// same file, and keeps them in memory, where readers look first. When they have become
+// many they are moved to their places in the order of their keys, many to a page, a few
+// with every commit; then their records go. Opening a file reads its journal.
+//
 // After a failed commit nothing is written until the failed transaction is taken back
 // on disk and the file opened again, which is tried every second ([DB.Health]). A damaged
 // file is an error that matches store.ErrCorrupt, never a panic or a fault.

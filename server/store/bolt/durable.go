@@ -19,30 +19,36 @@ type publication struct {
 	durable     bool          // set before that
 }
 
-// begin begins to read what is durable.
-func (d *DB) begin(ctx context.Context) (*bbolt.Tx, error) {
-	for failed := false; ; failed = true {
+// begin begins to read what is durable, and returns what hides some of it.
+func (d *DB) begin(ctx context.Context) (*bbolt.Tx, *overlaid, error) {
+	for failed := false; ; {
 		tx, err := d.beginLatest()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		p := d.publishing.Load()
-		if p == nil || tx.ID() != p.transaction {
-			return tx, nil
-		}
-		select {
-		case <-p.done:
-			if p.durable {
-				return tx, nil
+		if p := d.publishing.Load(); p != nil && tx.ID() == p.transaction {
+			select {
+			case <-p.done:
+			case <-ctx.Done():
+				return nil, nil, errors.Join(ctx.Err(), tx.Rollback())
 			}
-		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), tx.Rollback())
+			if !p.durable {
+				if err := tx.Rollback(); err != nil {
+					return nil, nil, err
+				}
+				if failed { // what was not committed could not be hidden
+					return nil, nil, d.unavailable()
+				}
+				failed = true
+				continue
+			}
 		}
-		if err := tx.Rollback(); err != nil {
-			return nil, err
+		if overlaid := d.overlaid.Load(); overlaid.transaction == tx.ID() {
+			return tx, overlaid, nil
 		}
-		if failed { // what was not committed could not be hidden
-			return nil, d.unavailable()
+		// A commit came to its end in between.
+		if err := errors.Join(ctx.Err(), tx.Rollback()); err != nil {
+			return nil, nil, err
 		}
 	}
 }

@@ -53,7 +53,7 @@ func TestReadsWhatIsDurable(t *testing.T) {
 			}
 			ended, end := context.WithCancel(t.Context())
 			end()
-			if _, err := d.begin(ended); !errors.Is(err, context.Canceled) {
+			if _, _, err := d.begin(ended); !errors.Is(err, context.Canceled) {
 				t.Errorf("a reader whose context has ended got error %v", err)
 			}
 			return cause

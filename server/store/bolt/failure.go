@@ -129,6 +129,9 @@ func (d *DB) recover() {
 	if err == nil {
 		err = d.strike(afterCommit)
 	}
+	if err == nil {
+		err = d.load()
+	}
 	if err != nil {
 		_ = d.failed(id, err) // the next attempt takes it back, unless the file is damaged
 		if f := d.failure.Load(); f.lasting {
@@ -145,7 +148,7 @@ func prove(db *bbolt.DB) (id int, err error) {
 	defer catchPanic(&err)
 	err = db.Update(func(tx *bbolt.Tx) error {
 		id = tx.ID()
-		r, err := newReader(tx)
+		r, err := newReader(tx, nil)
 		if err == nil {
 			_, err = r.bucket.NextSequence()
 		}

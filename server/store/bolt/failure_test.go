@@ -28,7 +28,7 @@ func openFast(t testing.TB, path string) *DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.retryEvery = time.Microsecond
+	d.retryEvery, d.generation = time.Microsecond, 32<<10
 	d.writer.Go(d.write)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {

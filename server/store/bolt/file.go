@@ -55,15 +55,31 @@ func openFile(path string, readOnly bool) (db *bbolt.DB, file *os.File, err erro
 	if readOnly {
 		return db, file, nil
 	}
-	exists := false
-	err = db.View(func(tx *bbolt.Tx) error { exists = tx.Bucket(root) != nil; return nil })
-	if err == nil && !exists {
-		err = db.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucket(root); return err })
-	}
-	if err != nil {
+	if err := createBuckets(db); err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}
 	return db, file, nil
+}
+
+// createBuckets creates the buckets that a new file has not, nor the second one of them
+// a file of a program that knew no journal.
+func createBuckets(db *bbolt.DB) error {
+	complete := false
+	err := db.View(func(tx *bbolt.Tx) error {
+		complete = tx.Bucket(root) != nil && tx.Bucket(journalBucket) != nil
+		return nil
+	})
+	if complete || err != nil {
+		return err
+	}
+	return db.Update(func(tx *bbolt.Tx) error {
+		for _, bucket := range [][]byte{root, journalBucket} {
+			if _, err := tx.CreateBucketIfNotExists(bucket); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // tooSmall says of a file that has not even its first pages that it is damaged: bbolt has no

@@ -1,22 +1,26 @@
 package bolt
 
 import (
-	"bytes"
 	"fmt"
 	"runtime/debug"
+	"strings"
 
 	"go.etcd.io/bbolt"
 
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// reader reads a bbolt bucket. bbolt panics where a page is not what it should be; that
-// becomes an error here.
-type reader struct{ bucket *bbolt.Bucket }
+// reader reads a bbolt bucket beneath tables that hide what it has. bbolt panics where a page
+// is not what it should be; that becomes an error here.
+type reader struct {
+	bucket *bbolt.Bucket
+	layers []*table // newest first
+}
 
-// newReader returns a reader of a transaction.
-func newReader(tx *bbolt.Tx) (r reader, err error) {
+// newReader returns a reader of a transaction beneath layers.
+func newReader(tx *bbolt.Tx, layers []*table) (r reader, err error) {
 	defer catchPanic(&err)
+	r.layers = layers
 	if r.bucket = tx.Bucket(root); r.bucket == nil {
 		err = errNoBucket
 	}
@@ -24,21 +28,79 @@ func newReader(tx *bbolt.Tx) (r reader, err error) {
 }
 
 func (r reader) Get(key string) (value []byte, err error) {
+	for _, t := range r.layers {
+		if value, ok := t.writes.Get(key); ok {
+			return value, nil
+		}
+	}
 	defer catchPanic(&err)
 	return r.bucket.Get([]byte(key)), nil
 }
 
+// source is where a scan takes keys from. After the last one ok is false.
+type source struct {
+	key   string
+	value []byte // nil marks a deletion
+	ok    bool
+	next  func(*source) error
+}
+
 func (r reader) Scan(prefix, from string, fn func(string, []byte) (bool, error)) error {
-	start, p := []byte(max(prefix, from)), []byte(prefix)
-	cursor := r.bucket.Cursor()
-	key, value, err := move(func() ([]byte, []byte) { return cursor.Seek(start) })
-	for err == nil && key != nil && bytes.HasPrefix(key, p) {
-		if more, err := fn(string(key), value); !more || err != nil {
+	start := max(prefix, from)
+	sources := make([]source, 0, 3)
+	for _, t := range r.layers {
+		entries, seeked := t.writes.Iter(), false
+		sources = append(sources, source{next: func(s *source) error {
+			if s.ok = seeked && entries.Next() || !seeked && entries.Seek(start); s.ok {
+				s.key, s.value = entries.Key(), entries.Value()
+			}
+			seeked = true
+			return nil
+		}})
+	}
+	cursor, seeked := r.bucket.Cursor(), false
+	sources = append(sources, source{next: func(s *source) error {
+		key, value, err := move(func() ([]byte, []byte) {
+			if seeked {
+				return cursor.Next()
+			}
+			return cursor.Seek([]byte(start))
+		})
+		s.key, s.value, s.ok, seeked = string(key), value, key != nil, true
+		if s.value == nil {
+			s.value = []byte{} // in its place is no mark of a deletion
+		}
+		return err
+	}})
+	for i := range sources {
+		if err := sources[i].next(&sources[i]); err != nil {
 			return err
 		}
-		key, value, err = move(cursor.Next)
 	}
-	return err
+	for {
+		least := -1 // the newest of those with the least key
+		for i, s := range sources {
+			if s.ok && (least < 0 || s.key < sources[least].key) {
+				least = i
+			}
+		}
+		if least < 0 || !strings.HasPrefix(sources[least].key, prefix) {
+			return nil
+		}
+		key, value := sources[least].key, sources[least].value
+		if value != nil {
+			if more, err := fn(key, value); !more || err != nil {
+				return err
+			}
+		}
+		for i := range sources {
+			if s := &sources[i]; s.ok && s.key == key {
+				if err := s.next(s); err != nil {
+					return err
+				}
+			}
+		}
+	}
 }
 
 // errNoBucket is the error of a file of bbolt that is not a store.

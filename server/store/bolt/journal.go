@@ -1,0 +1,240 @@
+package bolt
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/tidwall/btree"
+	"go.etcd.io/bbolt"
+
+	"github.com/dpareto/dpareto/server/store"
+)
+
+var (
+	// journalBucket holds, by their number, the records of the commits whose writes are not
+	// in their places yet. Each is in a bucket of its own: of a bucket's last values bbolt
+	// writes up to four again when one is added.
+	journalBucket = []byte("journal")
+	// recordKey is the only key of such a bucket.
+	recordKey = []byte("writes")
+)
+
+const (
+	// generation is how many bytes of writes a table takes before they are moved to their
+	// places: enough for many of them to share a page there, and little enough for memory,
+	// for opening a file, and for the list of free pages, which every commit writes.
+	generation = 8 << 20
+	// moveFactor is how many bytes are moved for every one that comes: a table must be
+	// empty before the next one is full.
+	moveFactor = 2
+	// largePart is the part of a generation, one in so many, from which on a commit gains
+	// nothing from the journal.
+	largePart = 8
+	// degree of the trees of tables, half the number of entries of a node: what a commit
+	// changes is copied by the node.
+	degree = 8
+	// entrySize is about what an entry of a table takes besides its key and value.
+	entrySize = 64
+)
+
+// overlaid is what the journal of a file says, in memory: the writes that hide those in
+// their places. A published one never changes.
+type overlaid struct {
+	// transaction is the id of the transaction of bbolt over whose pages this lies.
+	transaction int
+	// young takes the writes of new commits. old, if there is one, is being moved: keys
+	// below moved are in their places. What young has hides what old has.
+	young, old *table
+	moved      string
+	// first and last are the numbers of the first and the last record of the journal, frozen
+	// that of the last one of old. There is none where first is above last.
+	first, frozen, last uint64
+}
+
+// table is a sorted map of writes; a nil value marks a deletion.
+type table struct {
+	writes *btree.Map[string, []byte]
+	bytes  int
+}
+
+func newTable() *table { return &table{writes: btree.NewMap[string, []byte](degree)} }
+
+// set sets the value of a key.
+func (t *table) set(key string, value []byte) {
+	before, replaced := t.writes.Set(key, value)
+	t.bytes += len(value)
+	if replaced {
+		t.bytes -= len(before)
+	} else {
+		t.bytes += len(key) + entrySize
+	}
+}
+
+// drop takes out the entry of a key.
+func (t *table) drop(key string) {
+	if before, ok := t.writes.Delete(key); ok {
+		t.bytes -= len(key) + len(before) + entrySize
+	}
+}
+
+// next returns a copy for the commit of a transaction, which shares what does not change.
+// Of what readers look at it changes nothing, also not in o.
+func (o *overlaid) next(transaction int) *overlaid {
+	next := *o
+	next.transaction = transaction
+	next.young = &table{writes: o.young.writes.Copy(), bytes: o.young.bytes}
+	return &next
+}
+
+// layers returns the tables, newest first.
+func (o *overlaid) layers() []*table {
+	if o.old == nil {
+		return []*table{o.young}
+	}
+	return []*table{o.young, o.old}
+}
+
+// readJournal reads the journal of a file.
+func readJournal(tx *bbolt.Tx) (o *overlaid, err error) {
+	defer catchPanic(&err)
+	o = &overlaid{transaction: tx.ID(), young: newTable(), first: 1}
+	journal := tx.Bucket(journalBucket)
+	if journal == nil { // written by a program that had none
+		return o, nil
+	}
+	err = journal.ForEach(func(number, _ []byte) error {
+		commit := journal.Bucket(number)
+		if len(number) != 8 || commit == nil {
+			return fmt.Errorf("%w: the journal has key %q", store.ErrCorrupt, number)
+		}
+		last := binary.BigEndian.Uint64(number)
+		if o.last == 0 {
+			o.first = last
+		} else if last != o.last+1 {
+			return fmt.Errorf("%w: record %d of the journal comes after %d", store.ErrCorrupt, last, o.last)
+		}
+		o.last = last
+		if err := decodeWrites(commit.Get(recordKey), o.young.set); err != nil {
+			return fmt.Errorf("%w: record %d of the journal: %w", store.ErrCorrupt, last, err)
+		}
+		return nil
+	})
+	return o, err
+}
+
+// batchWriter collects the writes of the Updates of a commit.
+type batchWriter struct {
+	generation int // see the constant
+	main       *bbolt.Bucket
+	overlaid   *overlaid
+	writes     map[string][]byte // as in a table
+	bytes      int
+	moved      bool // a table was moved to its end
+}
+
+// set adds a write of an Update; nil deletes.
+func (b *batchWriter) set(key string, value []byte) {
+	b.writes[key] = value
+	b.bytes += len(key) + len(value) + entrySize
+	if value == nil && !b.beneath(key) {
+		b.overlaid.young.drop(key) // scans would have to pass it
+		return
+	}
+	b.overlaid.young.set(key, value)
+}
+
+// beneath reports whether a key is known beneath the young table.
+func (b *batchWriter) beneath(key string) bool {
+	if b.overlaid.old != nil {
+		if _, ok := b.overlaid.old.writes.Get(key); ok {
+			return true
+		}
+	}
+	return b.main.Get([]byte(key)) != nil
+}
+
+// commit writes the collected writes: to the journal, with some older ones moved to their
+// places, or, if there are many, all of them to their places.
+func (b *batchWriter) commit(journal *bbolt.Bucket) error {
+	if b.bytes >= b.generation/largePart {
+		return b.moveAll(journal)
+	}
+	// A program that knows no journal must find out that it does not know this format.
+	if format, ok := b.writes[store.FormatKey]; ok {
+		if err := b.main.Put([]byte(store.FormatKey), format); err != nil {
+			return err
+		}
+	}
+	o := b.overlaid
+	o.last++
+	record, err := journal.CreateBucket(binary.BigEndian.AppendUint64(nil, o.last))
+	if err == nil {
+		err = record.Put(recordKey, encodeWrites(b.writes))
+	}
+	if err != nil {
+		return err
+	}
+	if o.old == nil && o.young.bytes >= b.generation {
+		o.young, o.old, o.moved, o.frozen = newTable(), o.young, "", o.last
+	}
+	if o.old == nil {
+		return nil
+	}
+	done, err := b.move(o.old, moveFactor*b.bytes)
+	if err != nil || !done {
+		return err
+	}
+	o.old, b.moved = nil, true
+	return o.forget(journal, o.frozen)
+}
+
+// move moves about as many bytes of a table as are given, from o.moved on, and returns
+// whether it came to the end.
+func (b *batchWriter) move(t *table, limit int) (done bool, err error) {
+	done = true
+	t.writes.Ascend(b.overlaid.moved, func(key string, value []byte) bool {
+		if limit <= 0 {
+			b.overlaid.moved, done = key, false
+			return false
+		}
+		if t != b.overlaid.young {
+			if _, newer := b.overlaid.young.writes.Get(key); newer {
+				return true // which the journal has, too
+			}
+		}
+		limit -= len(key) + len(value) + entrySize
+		if value == nil {
+			err = b.main.Delete([]byte(key))
+		} else {
+			err = b.main.Put([]byte(key), value)
+		}
+		return err == nil
+	})
+	return done && err == nil, err
+}
+
+// moveAll moves everything.
+func (b *batchWriter) moveAll(journal *bbolt.Bucket) error {
+	o := b.overlaid
+	for _, t := range slices.Backward(o.layers()) {
+		if t == o.young {
+			o.moved = ""
+		}
+		if _, err := b.move(t, 1<<62); err != nil {
+			return err
+		}
+	}
+	o.young, o.old, b.moved = newTable(), nil, true
+	return o.forget(journal, o.last)
+}
+
+// forget removes the records up to a number from the journal.
+func (o *overlaid) forget(journal *bbolt.Bucket, last uint64) error {
+	for ; o.first <= last; o.first++ {
+		if err := journal.DeleteBucket(binary.BigEndian.AppendUint64(nil, o.first)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,349 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/bbolt"
+
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// pinned is a snapshot that is read long after it was taken, and what it must hold.
+type pinned struct {
+	tx     *bbolt.Tx
+	layers []*table
+	want   map[string]string
+}
+
+func (p *pinned) check(t *testing.T) {
+	t.Helper()
+	got := make(map[string]string)
+	r, err := newReader(p.tx, p.layers)
+	if err == nil {
+		err = r.Scan("", "", func(key string, value []byte) (bool, error) { got[key] = string(value); return true, nil })
+	}
+	if err := errors.Join(err, p.tx.Rollback()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(p.want, got); diff != "" {
+		t.Errorf("a snapshot has changed: %s", diff)
+	}
+}
+
+// Wherever writes are on their way from the journal to their places a store holds what a
+// map holds: when it is read, by readers that began long ago, after a crash, after a failed
+// commit, and opened again.
+func TestJournalAgainstModel(t *testing.T) {
+	for _, size := range []int{1, 2 << 10, 32 << 10, generation} {
+		for seed := range uint64(2) {
+			t.Run(fmt.Sprintf("%d/%d", size, seed), func(t *testing.T) { journalAgainstModel(t, size, rand.New(rand.NewPCG(seed, 2))) })
+		}
+	}
+}
+
+func journalAgainstModel(t *testing.T, size int, random *rand.Rand) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	open := func() *DB {
+		d, err := newDB(path, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.generation, d.retryEvery = size, 0
+		d.writer.Go(d.write)
+		return d
+	}
+	d := open()
+	defer func() { _ = d.Close() }()
+	model := make(map[string]string)
+	moves := 0
+	var snapshots []*pinned
+	for step := range 400 {
+		switch random.IntN(40) {
+		case 0:
+			copyFile(t, path, path+".crashed")
+			if diff := cmp.Diff(model, contents(t, path+".crashed")); diff != "" {
+				t.Fatalf("step %d, after a crash: %s", step, diff)
+			}
+		case 1:
+			for _, p := range snapshots {
+				p.check(t)
+			}
+			snapshots = nil
+			if err := d.Close(); err != nil {
+				t.Fatal(err)
+			}
+			d = open()
+		case 2, 3:
+			tx, overlaid, err := d.begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			snapshots = append(snapshots, &pinned{tx, overlaid.layers(), maps.Clone(model)})
+		case 4:
+			if len(snapshots) == 0 { // recovery waits for readers
+				d.strikeOnce([]moment{beforeCommit, afterCommit}[random.IntN(2)], syscall.EIO)
+			}
+		default:
+			before := d.overlaid.Load().old
+			wanted := maps.Clone(model)
+			err := d.Update(t.Context(), func(tx store.ReadWriter) error {
+				for range 1 + random.IntN(4) {
+					// A few keys are written all the time, like those of studies.
+					key := "trial/" + strconv.Itoa(random.IntN(300))
+					if random.IntN(2) == 0 {
+						key = "study/" + strconv.Itoa(random.IntN(5))
+					}
+					if random.IntN(3) == 0 {
+						tx.Delete(key)
+						delete(wanted, key)
+						continue
+					}
+					wanted[key] = strconv.Itoa(step) + strings.Repeat("x", random.IntN(1<<random.IntN(13)))
+					if random.IntN(10) == 0 {
+						wanted[key] = ""
+					}
+					tx.Put(key, []byte(wanted[key]))
+				}
+				return nil
+			})
+			if err != nil {
+				awaitHealth(t, d)
+			} else {
+				model = wanted
+			}
+			if after := d.overlaid.Load(); before != nil && after.old == nil {
+				moves++
+			}
+		}
+		if random.IntN(10) == 0 {
+			if diff := cmp.Diff(model, dump(t, d)); diff != "" {
+				t.Fatalf("step %d: %s", step, diff)
+			}
+		}
+	}
+	for _, p := range snapshots {
+		p.check(t)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(model, contents(t, path)); diff != "" {
+		t.Errorf("opened again: %s", diff)
+	}
+	if size == 32<<10 && moves == 0 {
+		t.Error("no table was moved: the test shows nothing")
+	}
+}
+
+// What waits in the journal stays bounded, whatever the writes are like, and what is put and
+// deleted meanwhile leaves nothing behind that scans would have to pass.
+func TestJournalIsBounded(t *testing.T) {
+	for _, value := range []int{0, 10, 700} {
+		d := open(t)
+		for i := range 600 {
+			key := strconv.Itoa(i)
+			put(t, d, "trial/"+key, strings.Repeat("x", value))
+			put(t, d, "open/"+key, "")
+			if err := d.Update(t.Context(), func(tx store.ReadWriter) error { tx.Delete("open/" + key); return nil }); err != nil {
+				t.Fatal(err)
+			}
+			o := d.overlaid.Load()
+			if o.young.bytes > 2*small || o.last-o.first > 2*small/10 {
+				t.Fatalf("after %d writes %d bytes and %d records wait", i, o.young.bytes, o.last-o.first)
+			}
+			bytes, deletions := 0, 0
+			o.young.writes.Scan(func(key string, value []byte) bool {
+				bytes += len(key) + len(value) + entrySize
+				if value == nil {
+					deletions++
+				}
+				return true
+			})
+			if bytes != o.young.bytes {
+				t.Fatalf("a table of %d bytes says %d", bytes, o.young.bytes)
+			}
+			if deletions > 2 { // of keys that were moved before they were deleted
+				t.Fatalf("after %d writes %d deletions wait", i, deletions)
+			}
+		}
+	}
+}
+
+// A program that knows no journal must see the store's format, and a store that it wrote is
+// one with an empty journal.
+func TestWithoutJournal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, d, store.FormatKey, "4")
+	put(t, d, "key", "1")
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		main := tx.Bucket(root)
+		if got := main.Get([]byte(store.FormatKey)); string(got) != "4" {
+			t.Errorf("the format in its place is %q", got)
+		}
+		if got := main.Get([]byte("key")); got != nil {
+			t.Errorf("the key is in its place already, with %q: the test shows nothing", got)
+		}
+		return errors.Join(main.Put([]byte("key"), []byte("2")), tx.DeleteBucket(journalBucket))
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{store.FormatKey: "4", "key": "2"}
+	if diff := cmp.Diff(want, contents(t, path)); diff != "" {
+		t.Errorf("opened for reading: %s", diff)
+	}
+	if d, err = Open(path); err != nil {
+		t.Fatal(err)
+	}
+	put(t, d, "key", "3")
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want["key"] = "3"
+	if diff := cmp.Diff(want, contents(t, path)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A key that has no place is an error of the Update that puts it, and of no other.
+func TestLongKey(t *testing.T) {
+	d := open(t)
+	long := func(n int) error {
+		return d.Update(t.Context(), func(tx store.ReadWriter) error { tx.Put(strings.Repeat("k", n), []byte("x")); return nil })
+	}
+	if err := long(store.MaxKey); err != nil {
+		t.Errorf("a key of %d bytes: %v", store.MaxKey, err)
+	}
+	if err := long(store.MaxKey + 1); err == nil || d.Health() != nil {
+		t.Errorf("a key of %d bytes: %v, health %v", store.MaxKey+1, err, d.Health())
+	}
+	for i := range 100 { // all of it moves
+		put(t, d, strconv.Itoa(i), strings.Repeat("x", 900))
+	}
+	if got := len(dump(t, d)); got != 101 {
+		t.Errorf("%d keys, want 101", got)
+	}
+}
+
+// Whatever is in a record is an error or what was written.
+func FuzzDecodeWrites(f *testing.F) {
+	f.Add([]byte(nil))
+	f.Add(encodeWrites(map[string][]byte{"a": []byte("1"), "b": {}, "c": nil}))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		for _, record := range [][]byte{content, withChecksum(content)} {
+			writes := make(map[string][]byte)
+			if err := decodeWrites(record, func(key string, value []byte) { writes[key] = value }); err != nil {
+				continue
+			}
+			again := make(map[string][]byte)
+			if err := decodeWrites(encodeWrites(writes), func(key string, value []byte) { again[key] = value }); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(writes, again); diff != "" {
+				t.Error(diff)
+			}
+		}
+	})
+}
+
+// withChecksum returns a record with the checksum of its content.
+func withChecksum(content []byte) []byte {
+	record := append(make([]byte, checksumSize), content...)
+	sum := bytes.NewBuffer(nil)
+	for shift := 24; shift >= 0; shift -= 8 {
+		sum.WriteByte(byte(crc32c(content) >> shift))
+	}
+	copy(record, sum.Bytes())
+	return record
+}
+
+// crc32c is the CRC-32C bit by bit.
+func crc32c(content []byte) uint32 {
+	crc := ^uint32(0)
+	for _, b := range content {
+		crc ^= uint32(b)
+		for range 8 {
+			crc = crc>>1 ^ 0x82f63b78*(crc&1)
+		}
+	}
+	return ^crc
+}
+
+// Writes of many studies at random, as workers make them: two of each trial, in studies whose
+// other trials are on other pages.
+func BenchmarkManyStudies(b *testing.B) {
+	for _, studies := range []int{1, 1000} {
+		b.Run(strconv.Itoa(studies), func(b *testing.B) {
+			d, err := Open(filepath.Join(b.TempDir(), "store.db"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() {
+				if err := d.Close(); err != nil {
+					b.Error(err)
+				}
+			}()
+			const trials = 200
+			random := rand.New(rand.NewPCG(1, 1))
+			trial := func(tx store.ReadWriter, study, number int) {
+				id := strconv.Itoa(study)
+				tx.Put("study/"+id, make([]byte, 500))
+				tx.Put("trial/"+id+"/"+strconv.Itoa(1_000_000+number), make([]byte, 600))
+			}
+			for study := range studies {
+				if err := d.Update(b.Context(), func(tx store.ReadWriter) error {
+					for number := range trials {
+						trial(tx, study, number)
+					}
+					return nil
+				}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			next := make([]int, studies)
+			batch := make([]*update, 0, 64)
+			b.ReportAllocs()
+			before := d.db.Stats().TxStats
+			b.ResetTimer()
+			for b.Loop() {
+				batch = batch[:0]
+				for range cap(batch) {
+					study := random.IntN(studies)
+					next[study]++
+					number := trials + next[study]/2
+					batch = append(batch, &update{ctx: context.Background(), done: make(chan error, 1), fn: func(tx store.ReadWriter) error {
+						trial(tx, study, number)
+						return nil
+					}})
+				}
+				d.commit(batch)
+			}
+			after := d.db.Stats().TxStats
+			pages := after.GetPageAlloc() - before.GetPageAlloc()
+			b.ReportMetric(float64(pages)/1e3/float64(b.N), "KB/op")
+			b.ReportMetric(float64(after.GetWrite()-before.GetWrite())/float64(b.N), "writes/op")
+		})
+	}
+}
