@@ -22,7 +22,8 @@ const (
 var ballast = sync.OnceValue(func() []byte { return make([]byte, headroom) })
 
 // Serve sets the runtime up for a server and returns the number of processors that
-// models may use at once. Only the first call in a process changes anything.
+// models may use at once: all but one, which is left to calls. Only the first call in a
+// process changes anything.
 //
 // Go lets a goroutine run for 10 ms before it looks for others, and a call passes through
 // half a dozen of them: where models keep all of Go's processors busy every call takes a
@@ -41,5 +42,5 @@ var models = sync.OnceValue(func() int {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(2*processors + spare)
 	}
-	return processors
+	return max(1, processors-1)
 })
