@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,7 +51,8 @@ time, which other programs on the machine change less than pairs_per_second.
 
 With --preload TRIALS the store is filled at first with so many trials, in equal parts of
 all --studies. With --slow-fit the load is measured alone and beside another study that
-fits a model all the time; give a --rate that leaves the machine time for both.`,
+fits a model all the time, in turns with --repeat; give a --rate that leaves the machine
+time for both.`,
 		Example: `  dpareto bench server
   dpareto bench server --studies 1000 --preload 1000000
   dpareto bench server --slow-fit --studies 8 --workers 16 --rate 200`,
@@ -109,19 +111,8 @@ func (a *app) benchServer(ctx context.Context, f benchServerFlags) (err error) {
 		}
 		defer func() { err = errors.Join(err, m.host.Stop()) }()
 	}
-	for i := range f.repeat {
-		name := "alone"
-		if f.repeat > 1 {
-			name = fmt.Sprintf("alone %d", i+1)
-		}
-		if err := m.measure(ctx, name); err != nil {
-			return err
-		}
-	}
-	if f.slowFit {
-		if err := m.besideFit(ctx); err != nil {
-			return err
-		}
+	if err := m.measureAll(ctx); err != nil {
+		return err
 	}
 	table := load.Table(m.done)
 	switch a.output {
@@ -221,36 +212,63 @@ func (b *serverBench) writeProfile(ctx context.Context) error {
 	return errors.Join(b.host.Profile(ctx, file, b.Duration), file.Close())
 }
 
-// besideFit measures the load beside a study that fits a model, and tells how much worse
-// the slow calls are.
-func (b *serverBench) besideFit(ctx context.Context) error {
-	fitting, err := load.NewFitting(ctx, b.Address, b.fitTrials)
-	if err != nil {
-		return err
+// measureAll measures the load, as often as was asked for and, with a fit, in turns alone and
+// beside it: what else the machine does meanwhile then touches both.
+func (b *serverBench) measureAll(ctx context.Context) (err error) {
+	var fitting *load.Fitting
+	if b.slowFit {
+		if fitting, err = load.NewFitting(ctx, b.Address, b.fitTrials); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, fitting.Close()) }()
 	}
-	stop := fitting.Start(ctx)
-	err = b.measure(ctx, besideFit)
-	if err := errors.Join(err, stop(), fitting.Close()); err != nil {
-		return err
+	for i := range b.repeat {
+		if err := b.measure(ctx, b.nameOf("alone", i)); err != nil {
+			return err
+		}
+		if !b.slowFit {
+			continue
+		}
+		stop := fitting.Start(ctx)
+		err := b.measure(ctx, b.nameOf(besideFit, i))
+		if err := errors.Join(err, stop()); err != nil {
+			return err
+		}
 	}
-	alone, beside := b.done[len(b.done)-2].Load, b.done[len(b.done)-1].Load
+	if b.slowFit {
+		b.compareFit(fitting.Suggestions)
+	}
+	return nil
+}
+
+// nameOf returns the name of a repetition of a measurement.
+func (b *serverBench) nameOf(what string, repetition int) string {
+	if b.repeat == 1 {
+		return what
+	}
+	return fmt.Sprintf("%s %d", what, repetition+1)
+}
+
+// compareFit tells how much worse the slow calls are beside a fit, in the median of the
+// repetitions.
+func (b *serverBench) compareFit(suggestions int64) {
 	ratio := func(of func(*load.Load) load.Latencies) float64 {
-		return of(beside).Quantile(0.99).Seconds() / of(alone).Quantile(0.99).Seconds()
+		var ratios []float64
+		for pair := range slices.Chunk(b.done, 2) {
+			ratios = append(ratios, of(pair[1].Load).Quantile(0.99).Seconds()/of(pair[0].Load).Quantile(0.99).Seconds())
+		}
+		slices.Sort(ratios)
+		return (ratios[(len(ratios)-1)/2] + ratios[len(ratios)/2]) / 2
 	}
 	b.sayf("beside a fit to %d trials (%d suggestions meanwhile) the p99 of SuggestTrials is %.2f times, that of CompleteTrial %.2f times that alone\n",
-		b.fitTrials, fitting.Suggestions,
+		b.fitTrials, suggestions,
 		ratio(func(l *load.Load) load.Latencies { return l.Suggest }), ratio(func(l *load.Load) load.Latencies { return l.Complete }))
-	return nil
 }
 
 // profiled returns the name of the measurement that a profile is made of.
 func (b *serverBench) profiled() string {
-	switch {
-	case b.slowFit:
-		return besideFit
-	case b.repeat > 1:
-		return "alone 1"
-	default:
-		return "alone"
+	if b.slowFit {
+		return b.nameOf(besideFit, 0)
 	}
+	return b.nameOf("alone", 0)
 }
