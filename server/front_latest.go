@@ -65,7 +65,7 @@ func (l *latest[T]) join(s *Server, revision int64, compute func(context.Context
 				f.err = &panicError{p, debug.Stack()}
 			}
 		}()
-		yielding(func() { f.value, f.err = compute(ctx) })
+		s.yielding(func() { f.value, f.err = compute(ctx) })
 	})
 	if err != nil {
 		cancel()

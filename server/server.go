@@ -43,6 +43,9 @@ type Options struct {
 	TracerProvider trace.TracerProvider
 	// Processors is how many processors a model may use at once. Default: GOMAXPROCS.
 	Processors int
+	// Fitting is called before something is computed that takes long, and what it returns
+	// afterwards, also by several goroutines at once. Default: nothing happens.
+	Fitting func() (done func())
 	// Now is the clock of leases and timestamps. Default: time.Now.
 	Now func() time.Time
 	// Auth tells who calls. Default: everybody may do everything.
@@ -79,6 +82,8 @@ type Server struct {
 	prepares func(*spec.Study) bool
 	// hopeless is isHopeless; tests replace it.
 	hopeless func(ctx context.Context, id, uid string, trial *dparetov1.Trial, last int64) (bool, error)
+
+	fitting func() (done func()) // see Options
 
 	metrics *metrics.Metrics
 	traces  trace.TracerProvider // nil for none
@@ -118,10 +123,13 @@ func New(o Options) *Server {
 	s.studies.limit, s.studies.maximum = maxCachedEvaluations, maxCachedStudies
 	s.started = s.now()
 	s.access = newAccess(o)
+	if s.fitting = o.Fitting; s.fitting == nil {
+		s.fitting = func() func() { return func() {} }
+	}
 	if o.Processors == 0 {
 		o.Processors = runtime.GOMAXPROCS(0)
 	}
-	s.background, s.cancel = context.WithCancel(surrogate.WithWorkers(context.Background(), surrogate.Workers{Max: o.Processors, Run: yielding}))
+	s.background, s.cancel = context.WithCancel(surrogate.WithWorkers(context.Background(), surrogate.Workers{Max: o.Processors, Run: s.yielding}))
 	if s.store != nil { // else nothing is kept
 		s.inBackground(s.dropImports)
 	}

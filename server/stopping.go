@@ -194,7 +194,7 @@ func (s *Server) judge(study *dparetov1.Study, trial *dparetov1.Trial, last int6
 		}()
 		var hopeless bool
 		var err error
-		yielding(func() { hopeless, err = s.hopeless(s.background, id, study.GetUid(), trial, last) })
+		s.yielding(func() { hopeless, err = s.hopeless(s.background, id, study.GetUid(), trial, last) })
 		if err != nil && s.background.Err() == nil && !errors.Is(err, suggest.ErrNoData) {
 			s.logger.WarnContext(s.background, "cannot tell whether a run is hopeless", "trial", trial.GetName(), "error", err)
 		}

@@ -483,7 +483,7 @@ func (s *Server) design(ctx context.Context, designer suggest.Designer, from *sn
 		return nil, false, nil
 	}
 	request := suggest.Request{Count: count, Seed: from.record.GetStudy().GetSeed(), Number: first}
-	yieldingIf(s.prepares(from.compiled), func() {
+	s.yieldingIf(s.prepares(from.compiled), func() {
 		suggestions, err = suggestSafely(s.withPhases(ctx), designer, from, request)
 	})
 	if errors.Is(err, suggest.ErrExhausted) {

@@ -9,7 +9,8 @@ import (
 // yielding calls fn on a thread of its own that leaves the processor to all others, where
 // the system has such threads. Fits of models are for this: they take seconds, and calls
 // of other studies must not wait for them. A panic of fn becomes one of the caller.
-func yielding(fn func()) {
+func (s *Server) yielding(fn func()) {
+	defer s.fitting()()
 	done := make(chan any)
 	go func() {
 		defer func() {
@@ -28,9 +29,9 @@ func yielding(fn func()) {
 }
 
 // yieldingIf is yielding for what takes long, and calls fn as it is otherwise.
-func yieldingIf(takesLong bool, fn func()) {
+func (s *Server) yieldingIf(takesLong bool, fn func()) {
 	if takesLong {
-		yielding(fn)
+		s.yielding(fn)
 	} else {
 		fn()
 	}

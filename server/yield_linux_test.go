@@ -13,7 +13,7 @@ func TestYieldingThreads(t *testing.T) {
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		t.Fatal(err)
 	}
-	yielding(func() {
+	New(Options{}).yielding(func() {
 		if err := unix.SchedGetaffinity(0, &mine); err != nil {
 			t.Error(err)
 		}

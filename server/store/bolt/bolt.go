@@ -32,6 +32,8 @@ const (
 	fillPercent = 0.9
 	// retryEvery is the time between two attempts to write again after a failure.
 	retryEvery = time.Second
+	// dropEvery is the time between two calls of dropPages.
+	dropEvery = time.Second
 	// syncsPerCommit is what bbolt does: one for the pages, one for the page that makes
 	// them count.
 	syncsPerCommit = 2
@@ -64,6 +66,7 @@ type DB struct {
 
 	failure    atomic.Pointer[failure]
 	watcher    atomic.Pointer[func(error)]
+	dropped    time.Time // when dropPages was called last
 	retryEvery time.Duration
 	generation int                                // see the constant
 	fault      atomic.Pointer[func(moment) error] // set by tests only
@@ -360,8 +363,9 @@ func (d *DB) transact(batch []*update, results []error) (written int64, err erro
 	}
 	d.overlaid.Store(overlaid)
 	p.durable = true
-	if writes.moved {
+	if now := time.Now(); now.Sub(d.dropped) > dropEvery {
 		dropPages(d.db, size)
+		d.dropped = now
 	}
 	return written, nil
 }

@@ -130,7 +130,6 @@ type batchWriter struct {
 	overlaid   *overlaid
 	writes     map[string][]byte // as in a table
 	bytes      int
-	moved      bool // a table was moved to its end
 }
 
 // set adds a write of an Update; nil deletes.
@@ -185,7 +184,7 @@ func (b *batchWriter) commit(journal *bbolt.Bucket) error {
 	if err != nil || !done {
 		return err
 	}
-	o.old, b.moved = nil, true
+	o.old = nil
 	return o.forget(journal, o.frozen)
 }
 
@@ -225,7 +224,7 @@ func (b *batchWriter) moveAll(journal *bbolt.Bucket) error {
 			return err
 		}
 	}
-	o.young, o.old, b.moved = newTable(), nil, true
+	o.young, o.old = newTable(), nil
 	return o.forget(journal, o.last)
 }
 

@@ -237,7 +237,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	})
 	listener = limit.Listener(listener, f.limits.Connections)
 	srv := server.New(server.Options{
-		Store: records, Version: version(), Logger: a.logger, Metrics: counted, TracerProvider: traces, Processors: processors,
+		Store: records, Version: version(), Logger: a.logger, Metrics: counted, TracerProvider: traces, Processors: processors, Fitting: tuning.Fitting,
 		Auth: secured.auth, Limits: f.limits, Audit: secured.audit, NoReflection: !secured.reflection,
 	})
 	defer srv.Close()

@@ -57,7 +57,7 @@ func Serve(ctx context.Context, stdout io.Writer, storeFile, version string) (er
 	if err != nil {
 		return err
 	}
-	srv := server.New(server.Options{Store: records, Version: version, Processors: processors})
+	srv := server.New(server.Options{Store: records, Version: version, Processors: processors, Fitting: tuning.Fitting})
 	defer srv.Close()
 	var listen net.ListenConfig
 	calls, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
