@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
@@ -49,15 +50,24 @@ type Environment struct {
 	position map[string]int // of the numeric variables, for Native
 }
 
-// NewEnvironment returns an environment with the given variables, whose names must
-// be CEL identifiers (see Reserved).
-func NewEnvironment(variables []Variable) (*Environment, error) {
-	options := []cel.EnvOption{
+// functions is what all environments have in common; they share its memory.
+var functions = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewEnv(
 		ext.Math(),
 		unary("math.exp", math.Exp),
 		unary("math.log", math.Log),
 		binary("math.pow", pow),
+	)
+})
+
+// NewEnvironment returns an environment with the given variables, whose names must
+// be CEL identifiers (see Reserved).
+func NewEnvironment(variables []Variable) (*Environment, error) {
+	common, err := functions()
+	if err != nil {
+		return nil, fmt.Errorf("expression: %w", err)
 	}
+	var options []cel.EnvOption
 	position := make(map[string]int)
 	for i, v := range variables {
 		if v.Type != String {
@@ -73,7 +83,7 @@ func NewEnvironment(variables []Variable) (*Environment, error) {
 		}
 		options = append(options, cel.Variable(v.Name, kind))
 	}
-	env, err := cel.NewEnv(options...)
+	env, err := common.Extend(options...)
 	if err != nil {
 		return nil, fmt.Errorf("expression: %w", err)
 	}
