@@ -104,8 +104,11 @@ func TestLargeStore(t *testing.T) {
 							return err
 						}
 					}
-					study := &dparetov1.Study{Name: "studies/" + id, TrialCounts: &dparetov1.TrialCounts{Succeeded: number}}
-					if err := tx.PutStudy(id, &storev1.StudyRecord{Study: study, NextTrialNumber: number + 1, CompletedTrials: number}); err != nil {
+					study := &dparetov1.Study{
+						Name: "studies/" + id, Revision: max(1, 3*number), TrialCounts: &dparetov1.TrialCounts{Succeeded: number},
+					}
+					record := &storev1.StudyRecord{Study: study, OwnRevision: 1, NextTrialNumber: number + 1, CompletedTrials: number}
+					if err := tx.PutStudy(id, record); err != nil {
 						return err
 					}
 				}
