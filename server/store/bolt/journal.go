@@ -25,9 +25,14 @@ const (
 	// places: enough for many of them to share a page there, and little enough for memory,
 	// for opening a file, and for the list of free pages, which every commit writes.
 	generation = 8 << 20
+	// recordFactor is how many generations of bytes the records of a table may take. They
+	// keep every write of a key that is written again and again, the table the last one.
+	recordFactor = 2
 	// moveFactor is how many bytes are moved for every one that comes: a table must be
 	// empty before the next one is full.
 	moveFactor = 2
+	// page is the least space that a record takes.
+	page = 4 << 10
 	// largePart is the part of a generation, one in so many, from which on a commit gains
 	// nothing from the journal.
 	largePart = 8
@@ -50,6 +55,8 @@ type overlaid struct {
 	// first and last are the numbers of the first and the last record of the journal, frozen
 	// that of the last one of old. There is none where first is above last.
 	first, frozen, last uint64
+	// recorded is how many bytes the records of young take.
+	recorded int
 }
 
 // table is a sorted map of writes; a nil value marks a deletion.
@@ -115,7 +122,9 @@ func readJournal(tx *bbolt.Tx) (o *overlaid, err error) {
 			return fmt.Errorf("%w: record %d of the journal comes after %d", store.ErrCorrupt, last, o.last)
 		}
 		o.last = last
-		if err := decodeWrites(commit.Get(recordKey), o.young.set); err != nil {
+		record := commit.Get(recordKey)
+		o.recorded += recordSize(record)
+		if err := decodeWrites(record, o.young.set); err != nil {
 			return fmt.Errorf("%w: record %d of the journal: %w", store.ErrCorrupt, last, err)
 		}
 		return nil
@@ -167,20 +176,22 @@ func (b *batchWriter) commit(journal *bbolt.Bucket) error {
 	}
 	o := b.overlaid
 	o.last++
-	record, err := journal.CreateBucket(binary.BigEndian.AppendUint64(nil, o.last))
+	record := encodeWrites(b.writes)
+	bucket, err := journal.CreateBucket(binary.BigEndian.AppendUint64(nil, o.last))
 	if err == nil {
-		err = record.Put(recordKey, encodeWrites(b.writes))
+		err = bucket.Put(recordKey, record)
 	}
 	if err != nil {
 		return err
 	}
-	if o.old == nil && o.young.bytes >= b.generation {
-		o.young, o.old, o.moved, o.frozen = newTable(), o.young, "", o.last
+	o.recorded += recordSize(record)
+	if o.old == nil && (o.young.bytes >= b.generation || o.recorded >= recordFactor*b.generation) {
+		o.young, o.old, o.moved, o.frozen, o.recorded = newTable(), o.young, "", o.last, 0
 	}
 	if o.old == nil {
 		return nil
 	}
-	done, err := b.move(o.old, moveFactor*b.bytes)
+	done, err := b.move(o.old, moveFactor*max(b.bytes, recordSize(record)))
 	if err != nil || !done {
 		return err
 	}
@@ -224,7 +235,7 @@ func (b *batchWriter) moveAll(journal *bbolt.Bucket) error {
 			return err
 		}
 	}
-	o.young, o.old = newTable(), nil
+	o.young, o.old, o.recorded = newTable(), nil, 0
 	return o.forget(journal, o.last)
 }
 
