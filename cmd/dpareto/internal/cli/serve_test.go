@@ -337,6 +337,37 @@ func flagSet(t *testing.T, path ...string) *pflag.FlagSet {
 	return cmd.Flags()
 }
 
+// A server that stops first says so, and goes on answering calls until the delay has passed.
+func TestShutdownDelay(t *testing.T) {
+	address, stop := startServer(t, "--listen", "127.0.0.1:0", "--shutdown-delay", "3s")
+	stopped := make(chan int, 1)
+	go func() {
+		_, code := stop()
+		stopped <- code
+	}()
+	for {
+		stdout, stderr, code := invoke(t, "", "health", "--server", address)
+		if code == exitOK && stdout == "SERVING\n" {
+			continue // it has not heard yet
+		}
+		if !strings.Contains(stdout+stderr, "NOT_SERVING") {
+			t.Fatalf("exit code %d, output %q, error %q", code, stdout, stderr)
+		}
+		break
+	}
+	if _, stderr, code := invoke(t, "", "study", "list", "--server", address); code != exitOK {
+		t.Errorf("a call within the delay: exit code %d, error %q", code, stderr)
+	}
+	select {
+	case <-stopped:
+		t.Error("the server did not wait")
+	default:
+	}
+	if code := <-stopped; code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 // Health is told without a token.
 func TestHealth(t *testing.T) {
 	file, _ := newToken(t, "--name", "ann", "--role", "admin")

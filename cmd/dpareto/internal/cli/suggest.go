@@ -73,7 +73,7 @@ func (a *app) suggest(ctx context.Context, f suggestFlags) error {
 			return err
 		}
 		if reason := resp.GetEndReason(); reason != dparetov1.EndReason_END_REASON_UNSPECIFIED {
-			return fmt.Errorf("%d of %d trials: %v", len(resp.GetTrials()), max(1, f.count), reason)
+			return fmt.Errorf("%d of %d trials: %s", len(resp.GetTrials()), max(1, f.count), output.EndReason(reason))
 		}
 		return nil
 	})

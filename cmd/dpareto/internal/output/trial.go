@@ -10,6 +10,11 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
+// EndReason returns why no trial was handed out in words.
+func EndReason(r dparetov1.EndReason) string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(r.String(), "END_REASON_")), "_", " ")
+}
+
 // Trials returns a table of trials of a study, one row each: the configuration, and the
 // metrics at the end of the run, which is at a step before that of the configuration
 // where the run was stopped early.

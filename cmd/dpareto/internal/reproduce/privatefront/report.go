@@ -3,12 +3,10 @@ package privatefront
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/plot"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/reproduce"
-	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
 // result makes tables and a figure of what came out.
@@ -47,7 +45,7 @@ func (e *Experiment) result(outcomes ...*outcome) *reproduce.Result {
 		}
 		picture.Curves = append(picture.Curves, reported, actual)
 		compared.Rows = append(compared.Rows, []any{
-			o.name, output.Done(o.study.GetTrialCounts()), endReason(o.endReason), o.reported, o.observed, o.actual,
+			o.name, output.Done(o.study.GetTrialCounts()), output.EndReason(o.endReason), o.reported, o.observed, o.actual,
 			sum / math.Max(1, float64(len(o.points))), largest, train, test, noise,
 		})
 	}
@@ -70,9 +68,4 @@ func (e *Experiment) result(outcomes ...*outcome) *reproduce.Result {
 		},
 		Figures: []reproduce.Figure{{Name: "private-front", Picture: picture}},
 	}
-}
-
-// endReason returns why no trial was handed out in words.
-func endReason(r dparetov1.EndReason) string {
-	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(r.String(), "END_REASON_")), "_", " ")
 }
