@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"sort"
 	"sync"
 )
 
@@ -112,8 +113,12 @@ func (f *Front) Improvement(v []float64) float64 {
 	if !finite(v) {
 		return 0
 	}
+	cells := f.Cells()
+	if len(v) == 2 {
+		return stripImprovement(cells, v)
+	}
 	sum := 0.0
-	for _, c := range f.Cells() {
+	for _, c := range cells {
 		volume := 1.0
 		for j, u := range c.Upper {
 			side := u - math.Max(c.Lower[j], v[j])
@@ -124,6 +129,18 @@ func (f *Front) Improvement(v []float64) float64 {
 			volume *= side
 		}
 		sum += volume
+	}
+	return sum
+}
+
+// stripImprovement is Front.Improvement for two objectives, where the cells that v
+// reaches follow each other: the first ends beyond v, and their heights fall.
+func stripImprovement(cells []Cell, v []float64) float64 {
+	first := sort.Search(len(cells), func(k int) bool { return cells[k].Upper[0] > v[0] })
+	sum := 0.0
+	for k := first; k < len(cells) && cells[k].Upper[1] > v[1]; k++ {
+		c := &cells[k]
+		sum += (c.Upper[0] - math.Max(c.Lower[0], v[0])) * (c.Upper[1] - v[1])
 	}
 	return sum
 }
