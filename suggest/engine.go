@@ -70,8 +70,8 @@ type engine struct {
 //     paid for.
 //   - The front to be improved is as uncertain as the measurements that it rests on,
 //     pending runs included; see [Model] for their noise.
-//   - A configuration is run again where that improves the reported front more than a
-//     new one; see [Suggestion].Replicate.
+//   - Where noise has to be learned, a configuration is run again if that improves the
+//     reported front more than a new one; see [Suggestion].Replicate.
 //
 // Constraints weigh by the probability that they are met, and the value of a
 // configuration is divided by what it costs. If the model fails, a quasi-random

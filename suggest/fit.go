@@ -53,11 +53,13 @@ func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 		return obs, options
 	case slices.ContainsFunc(d.variance, func(v float64) bool { return !math.IsNaN(v) }):
 		obs.NoiseVariance = smoothVariances(d.x, d.cappedVariance(), d.runs)
-		if slices.Max(obs.NoiseVariance) == 0 {
-			options.FixedNoise = d.nugget()
-		}
 		prior := surrogate.DefaultPrior(d.lengthScales())
 		prior.Noise = surrogate.Normal{Mean: -7, StdDev: 2} // a misfit only
+		if slices.Max(obs.NoiseVariance) == 0 {
+			options.FixedNoise = d.nugget()
+		} else {
+			prior.Length = smoothness(d.lengthScales())
+		}
 		options.Prior = prior
 	default:
 		obs.Runs = make([]float64, len(d.runs))
@@ -75,6 +77,16 @@ func (d *observations) surrogate() (surrogate.Observations, surrogate.Options) {
 		obs.Groups, obs.Positions = d.group, d.position
 	}
 	return obs, options
+}
+
+// smoothness is the prior of the logarithm of a length scale, of n in all, where values have
+// noise of a known size: it is about the diagonal of the unit cube, to a factor of e. Such
+// noise hides what would tell a smooth function that changes by much from a rough one, so
+// that [surrogate.DefaultPrior], whose mode is at a fifth of the diagonal and whose standard
+// deviation is a factor of 5.7, leaves too much to chance: rough functions are looked for
+// everywhere, and near a front the measurements do not add up.
+func smoothness(n int) surrogate.Normal {
+	return surrogate.Normal{Mean: math.Log(float64(n)) / 2, StdDev: 1}
 }
 
 // readingNoise is the prior of the logarithm of noise that is learned, relative to the

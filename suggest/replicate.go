@@ -13,6 +13,8 @@ import (
 // Gaussian whose variance is what the trial takes off the posterior variance there, of
 // which that counts which a trial of the new configuration would not take off as well: one
 // next to it tells as much of it.
+// Where the noise is known that holds of all new configurations near the front, which may
+// improve it besides, so that none is tried again.
 // The value of the trial is the expected hypervolume improvement with this variance
 // over the front without the configuration, less the improvement that its median
 // makes for certain. It vanishes as the noise does. A new configuration is worth its
@@ -106,10 +108,10 @@ func (m *Model) after(q space.Point) ([]*surrogate.GP, error) {
 	return gps, nil
 }
 
-// noisy reports whether a run of the same configuration can give other values.
-func (m *Model) noisy() bool {
+// learnsNoise reports whether the size of some objective's noise is not known.
+func (m *Model) learnsNoise() bool {
 	for j := range m.problem.Objectives {
-		if m.gps[j] != nil && m.knownNoise[j] != 0 {
+		if m.gps[j] != nil && math.IsNaN(m.knownNoise[j]) {
 			return true
 		}
 	}
@@ -117,9 +119,10 @@ func (m *Model) noisy() bool {
 }
 
 // replicate returns the evaluated configuration on the front that it is most
-// worth to run again, and whether that is worth more than the new configuration q.
+// worth to run again, and whether that is worth more than the new configuration q. It never
+// is where all noise is known.
 func (e *explorer) replicate(q space.Point, pending []space.Point) (space.Point, bool) {
-	if e.seeking || !e.model.noisy() {
+	if e.seeking || !e.model.learnsNoise() {
 		return nil, false
 	}
 	v := e.visitor()
