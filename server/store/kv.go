@@ -52,7 +52,8 @@ type Reader interface {
 // ReadWriter reads and writes within one Update; it reads its own writes.
 type ReadWriter interface {
 	Reader
-	// Put sets the value of a key of 1 to MaxKey bytes. It keeps value, which must not change any more.
+	// Put sets the value of a key of 1 to MaxKey bytes. It keeps value, which must not change
+	// any more: what was read is copied before it is put.
 	Put(key string, value []byte)
 	// Delete removes key if it exists.
 	Delete(key string)

@@ -147,7 +147,7 @@ func migrateRequest(tx *Tx, key string, value []byte) error {
 		return err
 	}
 	at := timeKey(record.GetTime().AsTime())
-	tx.w.Put(expiryPrefix+at+strings.TrimPrefix(key, requestPrefix), value)
+	tx.w.Put(expiryPrefix+at+strings.TrimPrefix(key, requestPrefix), slices.Clone(value))
 	tx.w.Put(key, []byte(at))
 	return nil
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -225,5 +227,60 @@ func TestMigrateFromLater(t *testing.T) {
 	record := new(storev1.StoreRecord)
 	if err := proto.Unmarshal([]byte(want["store"]), record); err != nil || record.GetFormat() != store.Format || record.GetMigration() != nil {
 		t.Errorf("store record %v, %v", record, err)
+	}
+}
+
+// What was rewritten stays what it was when the pages that it was read from are used again.
+func TestMigrateKeepsNoPages(t *testing.T) {
+	source, err := bolt.Open(filepath.Join(t.TempDir(), "source.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old(t, source, 20)
+	path := filepath.Join(t.TempDir(), "store.db")
+	file, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As a program wrote it that put every key in its place.
+	err = file.Update(func(tx *bbolt.Tx) error {
+		root, err := tx.CreateBucket([]byte("dpareto"))
+		for key, value := range dump(t, source) {
+			err = errors.Join(err, root.Put([]byte(key), []byte(value)))
+		}
+		return err
+	})
+	if err := errors.Join(err, file.Close(), source.Close()); err != nil {
+		t.Fatal(err)
+	}
+	db, err := bolt.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s, err := store.New(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		if err := s.Probe(t.Context()); err != nil { // rewrites a page
+			t.Fatal(err)
+		}
+		if err := db.Update(t.Context(), func(w store.ReadWriter) error { w.Put("key", bytes.Repeat([]byte{0xff}, 100*i)); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.View(t.Context(), func(tx *store.ReadTx) error {
+		request, err := tx.Request("caller/0")
+		if string(request.GetResponse()) != "caller/0" {
+			t.Errorf("a remembered request is %v", request)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
 	}
 }
