@@ -42,7 +42,11 @@ func (o *Overlay) Put(key string, value []byte) {
 }
 
 // Delete implements ReadWriter.
-func (o *Overlay) Delete(key string) { o.writes[key] = nil }
+func (o *Overlay) Delete(key string) {
+	if key != "" && len(key) <= MaxKey { // no other exists
+		o.writes[key] = nil
+	}
+}
 
 // Scan implements Reader: the base's keys and the overlay's own, merged in order.
 // Writes made by fn do not appear in the running scan.

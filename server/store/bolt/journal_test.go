@@ -269,6 +269,13 @@ func TestLongKey(t *testing.T) {
 	if err := long(store.MaxKey + 1); err == nil || d.Health() != nil {
 		t.Errorf("a key of %d bytes: %v, health %v", store.MaxKey+1, err, d.Health())
 	}
+	if err := d.Update(t.Context(), func(tx store.ReadWriter) error { tx.Delete(""); return nil }); err != nil {
+		t.Errorf("an empty key is deleted: %v", err)
+	}
+	copyFile(t, d.path, d.path+".crashed")
+	if got := len(contents(t, d.path+".crashed")); got != 1 {
+		t.Errorf("after a crash %d keys, want 1", got)
+	}
 	for i := range 100 { // all of it moves
 		put(t, d, strconv.Itoa(i), strings.Repeat("x", 900))
 	}
