@@ -3,6 +3,7 @@ package bolt
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tidwall/btree"
@@ -231,7 +232,7 @@ func (b *batchWriter) moveAll(journal *bbolt.Bucket) error {
 		if t == o.young {
 			o.moved = ""
 		}
-		if _, err := b.move(t, 1<<62); err != nil {
+		if _, err := b.move(t, math.MaxInt); err != nil {
 			return err
 		}
 	}
