@@ -43,7 +43,7 @@ func (d *DB) begin(ctx context.Context) (*bbolt.Tx, *overlaid, error) {
 				continue
 			}
 		}
-		if overlaid := d.overlaid.Load(); overlaid.transaction == tx.ID() {
+		if overlaid := d.overlaid.Load(); overlaid.liesOver(tx.ID()) {
 			return tx, overlaid, nil
 		}
 		// A commit came to its end in between.

@@ -125,12 +125,18 @@ func (d *DB) recover() {
 	}
 	d.db, d.file = db, file
 	d.publishing.Store(nil)
+	if err := d.load(); err != nil {
+		d.db = nil // what readers would find is not known
+		d.retryLater(f, errors.Join(openError(d.path, err), db.Close()))
+		return
+	}
+	// Readers may find the proof, also if it fails; it changes nothing that they see.
+	overlaid := *d.overlaid.Load()
+	overlaid.proof = overlaid.transaction + 1
+	d.overlaid.Store(&overlaid)
 	id, err := prove(db)
 	if err == nil {
 		err = d.strike(afterCommit)
-	}
-	if err == nil {
-		err = d.load()
 	}
 	if err != nil {
 		_ = d.failed(id, err) // the next attempt takes it back, unless the file is damaged

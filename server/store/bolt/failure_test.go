@@ -374,3 +374,62 @@ func TestOpenErrors(t *testing.T) {
 		t.Errorf("a short file: %v", err)
 	}
 }
+
+// A store can be read when it could be opened again and not be written, whatever became of
+// the attempt.
+func TestReadsAfterFailedProof(t *testing.T) {
+	d, err := newDB(filepath.Join(t.TempDir(), "store.db"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	write := func(value string) error {
+		u := &update{ctx: t.Context(), done: make(chan error, 1), fn: func(tx store.ReadWriter) error { tx.Put("key", []byte(value)); return nil }}
+		d.commit([]*update{u})
+		return <-u.done
+	}
+	read := func(want string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := d.View(ctx, func(r store.Reader) error {
+			value, err := r.Get("key")
+			if string(value) != want {
+				t.Errorf("read %q, want %q", value, want)
+			}
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := write("1"); err != nil {
+		t.Fatal(err)
+	}
+	fault := func(m moment) error {
+		if m == afterCommit {
+			return syscall.EIO
+		}
+		return nil
+	}
+	d.fault.Store(&fault)
+	if err := write("2"); !errors.Is(err, store.ErrUnwritable) {
+		t.Fatalf("the update gave %v, want an error of the store", err)
+	}
+	for range 3 {
+		d.recover()
+		read("1")
+	}
+	d.fault.Store(nil)
+	d.recover()
+	read("1")
+	for i := range 3 {
+		if err := write(strconv.Itoa(i)); err != nil {
+			t.Fatal(err)
+		}
+		read(strconv.Itoa(i))
+	}
+}

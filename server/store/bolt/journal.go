@@ -47,8 +47,9 @@ const (
 // overlaid is what the journal of a file says, in memory: the writes that hide those in
 // their places. A published one never changes.
 type overlaid struct {
-	// transaction is the id of the transaction of bbolt over whose pages this lies.
-	transaction int
+	// transaction is the id of the transaction of bbolt over whose pages this lies, and proof
+	// that of the next one if all it does is to show that the file can be written, else 0.
+	transaction, proof int
 	// young takes the writes of new commits. old, if there is one, is being moved: keys
 	// below moved are in their places. What young has hides what old has.
 	young, old *table
@@ -90,9 +91,14 @@ func (t *table) drop(key string) {
 // Of what readers look at it changes nothing, also not in o.
 func (o *overlaid) next(transaction int) *overlaid {
 	next := *o
-	next.transaction = transaction
+	next.transaction, next.proof = transaction, 0
 	next.young = &table{writes: o.young.writes.Copy(), bytes: o.young.bytes}
 	return &next
+}
+
+// liesOver reports whether this belongs to the pages of a transaction.
+func (o *overlaid) liesOver(transaction int) bool {
+	return transaction == o.transaction || transaction == o.proof
 }
 
 // layers returns the tables, newest first.
