@@ -26,14 +26,14 @@ const (
 	// places: enough for many of them to share a page there, and little enough for memory,
 	// for opening a file, and for the list of free pages, which every commit writes.
 	generation = 8 << 20
-	// recordFactor is how many generations of bytes the records of a table may take. They
-	// keep every write of a key that is written again and again, the table the last one.
-	recordFactor = 2
 	// moveFactor is how many bytes are moved for every one that comes: a table must be
 	// empty before the next one is full.
 	moveFactor = 2
-	// page is the least space that a record takes.
-	page = 4 << 10
+	// maxRecords is how many generations the records of a table may take, more than the table
+	// where keys are written again and again; maxJournal is that of a journal, from which on
+	// all of it is moved at once. Only a program that is started again and again, before a
+	// table is empty, gets there.
+	maxRecords, maxJournal = 4, 6
 	// largePart is the part of a generation, one in so many, from which on a commit gains
 	// nothing from the journal.
 	largePart = 8
@@ -42,6 +42,9 @@ const (
 	degree = 8
 	// entrySize is about what an entry of a table takes besides its key and value.
 	entrySize = 64
+	// recordSize is what a record counts for besides its writes: thousands of small ones are
+	// removed in one commit.
+	recordSize = 1 << 10
 )
 
 // overlaid is what the journal of a file says, in memory: the writes that hide those in
@@ -57,14 +60,14 @@ type overlaid struct {
 	// first and last are the numbers of the first and the last record of the journal, frozen
 	// that of the last one of old. There is none where first is above last.
 	first, frozen, last uint64
-	// recorded is how many bytes the records of young take.
-	recorded int
 }
 
 // table is a sorted map of writes; a nil value marks a deletion.
 type table struct {
 	writes *btree.Map[string, []byte]
 	bytes  int
+	// recorded is about how many bytes the records of the table have.
+	recorded int
 }
 
 func newTable() *table { return &table{writes: btree.NewMap[string, []byte](degree)} }
@@ -80,6 +83,12 @@ func (t *table) set(key string, value []byte) {
 	}
 }
 
+// replay sets the value of a key that a record has.
+func (t *table) replay(key string, value []byte) {
+	t.set(key, value)
+	t.recorded += len(key) + len(value) + entrySize
+}
+
 // drop takes out the entry of a key.
 func (t *table) drop(key string) {
 	if before, ok := t.writes.Delete(key); ok {
@@ -92,8 +101,18 @@ func (t *table) drop(key string) {
 func (o *overlaid) next(transaction int) *overlaid {
 	next := *o
 	next.transaction, next.proof = transaction, 0
-	next.young = &table{writes: o.young.writes.Copy(), bytes: o.young.bytes}
+	young := *o.young
+	young.writes = o.young.writes.Copy()
+	next.young = &young
 	return &next
+}
+
+// recorded is about how many bytes the records of the journal have.
+func (o *overlaid) recorded() (bytes int) {
+	for _, t := range o.layers() {
+		bytes += t.recorded
+	}
+	return bytes
 }
 
 // liesOver reports whether this belongs to the pages of a transaction.
@@ -129,9 +148,8 @@ func readJournal(tx *bbolt.Tx) (o *overlaid, err error) {
 			return fmt.Errorf("%w: record %d of the journal comes after %d", store.ErrCorrupt, last, o.last)
 		}
 		o.last = last
-		record := commit.Get(recordKey)
-		o.recorded += recordSize(record)
-		if err := decodeWrites(record, o.young.set); err != nil {
+		o.young.recorded += recordSize
+		if err := decodeWrites(commit.Get(recordKey), o.young.replay); err != nil {
 			return fmt.Errorf("%w: record %d of the journal: %w", store.ErrCorrupt, last, err)
 		}
 		return nil
@@ -172,7 +190,8 @@ func (b *batchWriter) beneath(key string) bool {
 // commit writes the collected writes: to the journal, with some older ones moved to their
 // places, or, if there are many, all of them to their places.
 func (b *batchWriter) commit(journal *bbolt.Bucket) error {
-	if b.bytes >= b.generation/largePart {
+	o := b.overlaid
+	if b.bytes >= b.generation/largePart || o.recorded() >= maxJournal*b.generation {
 		return b.moveAll(journal)
 	}
 	// A program that knows no journal must find out that it does not know this format.
@@ -181,24 +200,22 @@ func (b *batchWriter) commit(journal *bbolt.Bucket) error {
 			return err
 		}
 	}
-	o := b.overlaid
 	o.last++
-	record := encodeWrites(b.writes)
-	bucket, err := journal.CreateBucket(binary.BigEndian.AppendUint64(nil, o.last))
+	o.young.recorded += b.bytes + recordSize
+	record, err := journal.CreateBucket(binary.BigEndian.AppendUint64(nil, o.last))
 	if err == nil {
-		err = bucket.Put(recordKey, record)
+		err = record.Put(recordKey, encodeWrites(b.writes))
 	}
 	if err != nil {
 		return err
 	}
-	o.recorded += recordSize(record)
-	if o.old == nil && (o.young.bytes >= b.generation || o.recorded >= recordFactor*b.generation) {
-		o.young, o.old, o.moved, o.frozen, o.recorded = newTable(), o.young, "", o.last, 0
+	if o.old == nil && (o.young.bytes >= b.generation || o.young.recorded >= maxRecords*b.generation) {
+		o.young, o.old, o.moved, o.frozen = newTable(), o.young, "", o.last
 	}
 	if o.old == nil {
 		return nil
 	}
-	done, err := b.move(o.old, moveFactor*max(b.bytes, recordSize(record)))
+	done, err := b.move(o.old, moveFactor*b.bytes)
 	if err != nil || !done {
 		return err
 	}
@@ -242,7 +259,7 @@ func (b *batchWriter) moveAll(journal *bbolt.Bucket) error {
 			return err
 		}
 	}
-	o.young, o.old, o.recorded = newTable(), nil, 0
+	o.young, o.old = newTable(), nil
 	return o.forget(journal, o.last)
 }
 

@@ -21,9 +21,6 @@ var (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// recordSize returns about how many bytes of the file a record takes.
-func recordSize(record []byte) int { return (len(record)/page + 1) * page }
-
 // encodeWrites returns a journal record of writes.
 func encodeWrites(writes map[string][]byte) []byte {
 	size := checksumSize
