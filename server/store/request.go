@@ -33,8 +33,12 @@ func (t *Tx) PutRequest(id string, record *storev1.RequestRecord) error {
 	if before != nil && string(before) != at {
 		t.w.Delete(expiryPrefix + string(before) + id)
 	}
+	key := expiryPrefix + at + id
+	if last := t.forgotten.Load(); last != nil && key < *last { // the clock was put back
+		t.forgotten.Store(nil)
+	}
 	t.w.Put(requestPrefix+id, []byte(at))
-	return put(t.w, expiryPrefix+at+id, record)
+	return put(t.w, key, record)
 }
 
 // ForgetRequests removes the oldest requests from before a time, at most limit of them.

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -149,5 +150,24 @@ func TestRequests(t *testing.T) {
 		if faults := s.Check(t.Context()); len(faults) > 0 {
 			t.Error(faults)
 		}
+	}
+	put(4, 12) // the clock was put back
+	forget(31, 1)
+	if got := known(); got != nil {
+		t.Errorf("%v is not forgotten once the clock was put back", got)
+	}
+	put(5, 0)
+	put(6, 1)
+	if err := s.Update(t.Context(), func(tx *store.Tx) error {
+		return errors.Join(tx.ForgetRequests(start.Add(2*time.Second), 2), errInterrupted)
+	}); !errors.Is(err, errInterrupted) {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]int{5, 6}, known()); d != "" {
+		t.Errorf("after an Update that failed: %s", d)
+	}
+	forget(2, 2)
+	if got := known(); got != nil {
+		t.Errorf("%v is not forgotten after an Update that failed", got)
 	}
 }
