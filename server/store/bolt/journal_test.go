@@ -180,6 +180,79 @@ func TestJournalIsBounded(t *testing.T) {
 	}
 }
 
+// A key stays deleted that is in a table on its way, before it is in its place and after it,
+// and can be put again.
+func TestDeleteOnTheWay(t *testing.T) {
+	d := open(t)
+	want := make(map[string]string)
+	write := func(key, value string) {
+		want[key] = value
+		put(t, d, key, value)
+	}
+	remove := func(keys ...string) {
+		t.Helper()
+		if err := d.Update(t.Context(), func(tx store.ReadWriter) error {
+			for _, key := range keys {
+				delete(want, key)
+				tx.Delete(key)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(when string) {
+		t.Helper()
+		if diff := cmp.Diff(want, dump(t, d)); diff != "" {
+			t.Errorf("%s: %s", when, diff)
+		}
+		copyFile(t, d.path, d.path+".crashed")
+		if diff := cmp.Diff(want, contents(t, d.path+".crashed")); diff != "" {
+			t.Errorf("%s, after a crash: %s", when, diff)
+		}
+	}
+	for i := 0; d.overlaid.Load().old == nil; i++ {
+		write(fmt.Sprintf("a/%03d", i), strings.Repeat("x", 100))
+	}
+	write("b", "")
+	var moved, waiting []string
+	o := d.overlaid.Load()
+	o.old.writes.Scan(func(key string, _ []byte) bool {
+		if key < o.moved {
+			moved = append(moved, key)
+		} else {
+			waiting = append(waiting, key)
+		}
+		return true
+	})
+	if len(moved) < 2 || len(waiting) < 10 {
+		t.Fatalf("%d keys are in their places and %d on their way: the test shows nothing", len(moved), len(waiting))
+	}
+	again := []string{moved[0], waiting[len(waiting)-1]}
+	gone := []string{moved[1], waiting[len(waiting)-2], "b", "nowhere"}
+	remove(append(gone, again...)...)
+	check("deleted")
+	for _, key := range again {
+		write(key, "again")
+	}
+	check("put again")
+	for d.overlaid.Load().old != nil {
+		write("c", "y")
+	}
+	check("moved")
+	remove(again...)
+	check("deleted in its place")
+	for i := range 3 {
+		for d.overlaid.Load().old == nil {
+			write(fmt.Sprintf("d/%d/%03d", i, len(want)), strings.Repeat("x", 100))
+		}
+		for d.overlaid.Load().old != nil {
+			write("c", strconv.Itoa(i))
+		}
+	}
+	check("in its place")
+}
+
 // A key that is written again and again fills no table, and still not the journal.
 func TestJournalOfOneKey(t *testing.T) {
 	d := open(t)
