@@ -131,9 +131,9 @@ func (d *DB) recover() {
 		return
 	}
 	// Readers may find the proof, also if it fails; it changes nothing that they see.
-	overlaid := *d.overlaid.Load()
-	overlaid.proof = overlaid.transaction + 1
-	d.overlaid.Store(&overlaid)
+	loaded := *d.overlaid.Load()
+	loaded.proof = loaded.transaction + 1
+	d.overlaid.Store(&loaded)
 	id, err := prove(db)
 	if err == nil {
 		err = d.strike(afterCommit)

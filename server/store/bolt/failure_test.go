@@ -431,5 +431,8 @@ func TestReadsAfterFailedProof(t *testing.T) {
 			t.Fatal(err)
 		}
 		read(strconv.Itoa(i))
+		if o := d.overlaid.Load(); o.liesOver(o.transaction - 1) {
+			t.Errorf("the tables of write %d are taken for those of the transaction before", i)
+		}
 	}
 }

@@ -64,10 +64,15 @@ func journalAgainstModel(t *testing.T, size int, random *rand.Rand) {
 		return d
 	}
 	d := open()
-	defer func() { _ = d.Close() }()
 	model := make(map[string]string)
 	moves := 0
 	var snapshots []*pinned
+	defer func() {
+		for _, p := range snapshots { // else closing waits for them
+			_ = p.tx.Rollback()
+		}
+		_ = d.Close()
+	}()
 	for step := range 400 {
 		switch random.IntN(40) {
 		case 0:
