@@ -39,7 +39,7 @@ func (k *interrupted) Update(ctx context.Context, fn func(store.ReadWriter) erro
 }
 
 // old writes a store of format 1: study a with so many trials, every one put again later
-// and every tenth deleted, the empty study b, and a remembered request for every twentieth trial.
+// and every tenth deleted, the empty study b, and a remembered request for every second trial.
 func old(t *testing.T, kv store.KV, trials int64) {
 	t.Helper()
 	err := kv.Update(t.Context(), func(w store.ReadWriter) error {
@@ -73,7 +73,7 @@ func old(t *testing.T, kv store.KV, trials int64) {
 		write("study/b", &storev1.StudyRecord{NextTrialNumber: 1, Study: &dparetov1.Study{
 			Name: "studies/b", Revision: 1, TrialCounts: new(dparetov1.TrialCounts),
 		}})
-		for i := range trials / 20 {
+		for i := range trials / 2 { // more than a transaction migrates
 			at := time.Unix(1_800_000_000+i%7, i)
 			id := fmt.Sprint("caller/", i)
 			write("request/"+id, &storev1.RequestRecord{Type: "t", Response: []byte(id), Time: timestamppb.New(at)})
@@ -107,16 +107,16 @@ func dump(t *testing.T, kv store.KV) map[string]string {
 func TestMigrate(t *testing.T) {
 	const trials = 2345
 	var want map[string]string
-	// Uninterrupted it takes 3 transactions for format 2, one for format 4 and one to end with,
+	// Uninterrupted it takes 3 transactions for format 2, 2 for format 4 and one to end with,
 	// after the one that looks at the format.
-	for left := range 7 {
+	for left := range 8 {
 		db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		old(t, db, trials)
 		_, err = store.New(t.Context(), &interrupted{db, left})
-		if (err == nil) != (left == 6) || err != nil && !errors.Is(err, errInterrupted) {
+		if (err == nil) != (left == 7) || err != nil && !errors.Is(err, errInterrupted) {
 			t.Errorf("interrupted after %d: %v", left, err)
 		}
 		s, err := store.New(t.Context(), db)

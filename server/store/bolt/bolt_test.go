@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 // small is a generation that is full after a few writes.
-const small = 8 << 10
+const small = 64 << 10
 
 // openWith opens a store with a generation.
 func openWith(path string, generation int) (*DB, error) {

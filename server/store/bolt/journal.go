@@ -42,9 +42,9 @@ const (
 	degree = 8
 	// entrySize is about what an entry of a table takes besides its key and value.
 	entrySize = 64
-	// recordSize is what a record counts for besides its writes: thousands of small ones are
-	// removed in one commit.
-	recordSize = 1 << 10
+	// recordSize is what a record counts for besides its writes: it takes at least a page, and
+	// thousands of small ones are removed in one commit.
+	recordSize = 4 << 10
 )
 
 // overlaid is what the journal of a file says, in memory: the writes that hide those in
@@ -215,7 +215,7 @@ func (b *batchWriter) commit(journal *bbolt.Bucket) error {
 	if o.old == nil {
 		return nil
 	}
-	done, err := b.move(o.old, moveFactor*b.bytes)
+	done, err := b.move(o.old, moveFactor*(b.bytes+recordSize))
 	if err != nil || !done {
 		return err
 	}
