@@ -15,8 +15,10 @@ import (
 )
 
 const (
-	// shortlist is the number of screened candidates that are looked at in full.
-	shortlist = 48
+	// shortlist is the number of screened candidates that are looked at in full, and
+	// drawnShortlist that where the front is drawn, which makes every look as many times
+	// dearer.
+	shortlist, drawnShortlist = 48, 20
 
 	// outcomes is the number of outcomes of a run that are drawn, in pairs of
 	// opposites, for every draw of the front while candidates are screened.
@@ -276,16 +278,20 @@ func (e *explorer) screen(ctx context.Context, list []candidate) ([]candidate, e
 		v.screen(prospects[start:min(start+batch, len(list))])
 	}
 	slices.SortStableFunc(prospects, func(a, b prospect) int { return cmp.Compare(b.drawn, a.drawn) })
+	size := shortlist
+	if len(e.fronts) > 1 {
+		size = drawnShortlist
+	}
 	var lucky, others []candidate
 	for _, p := range prospects {
-		if len(lucky) < shortlist/2 && p.drawn > 0 {
+		if len(lucky) < size/2 && p.drawn > 0 {
 			lucky = append(lucky, p.candidate)
 		} else {
 			others = append(others, p.candidate)
 		}
 	}
 	byValue(others)
-	return append(e.covering(others, shortlist-len(lucky)), lucky...), nil
+	return append(e.covering(others, size-len(lucky)), lucky...), nil
 }
 
 // screen evaluates candidates at a few looks.
