@@ -101,7 +101,7 @@ func TestAskingAStudy(t *testing.T) {
 		fail(t, exitUsage, "study reaccount svt --metric error")
 	})
 	t.Run("suggest", func(t *testing.T) {
-		if _, stderr := fail(t, exitFailure, "trial suggest --study svt --worker w"); !strings.Contains(stderr, "BUDGET") {
+		if _, stderr := fail(t, exitFailure, "trial suggest --study svt --worker w"); !strings.Contains(stderr, "0 of 1 trials: budget spent") {
 			t.Error(stderr)
 		}
 		id := "again"
