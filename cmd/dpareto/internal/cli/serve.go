@@ -266,7 +266,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		defer close(stopped)
 		a.logger.Info("stopping")
 		srv.Drain()
-		time.Sleep(f.shutdownDelay) // load balancers look away
+		delayShutdown(f.shutdownDelay) // load balancers look away
 		var both sync.WaitGroup
 		both.Go(func() {
 			if err := web.stop(ctx, f.shutdownGrace); err != nil {
@@ -283,6 +283,9 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	a.logger.Info("stopped")
 	return nil
 }
+
+// delayShutdown waits; tests replace it.
+var delayShutdown = time.Sleep
 
 // stopGracefully waits for the calls in progress, but not for longer than the grace.
 func stopGracefully(g *grpc.Server, grace time.Duration) {

@@ -339,30 +339,28 @@ func flagSet(t *testing.T, path ...string) *pflag.FlagSet {
 
 // A server that stops first says so, and goes on answering calls until the delay has passed.
 func TestShutdownDelay(t *testing.T) {
-	address, stop := startServer(t, "--listen", "127.0.0.1:0", "--shutdown-delay", "3s")
+	delays, passed := make(chan time.Duration, 1), make(chan struct{})
+	delayShutdown = func(d time.Duration) {
+		delays <- d
+		<-passed
+	}
+	defer func() { delayShutdown = time.Sleep }()
+	address, stop := startServer(t, "--listen", "127.0.0.1:0", "--shutdown-delay", "1h")
 	stopped := make(chan int, 1)
 	go func() {
 		_, code := stop()
 		stopped <- code
 	}()
-	for {
-		stdout, stderr, code := invoke(t, "", "health", "--server", address)
-		if code == exitOK && stdout == "SERVING\n" {
-			continue // it has not heard yet
-		}
-		if !strings.Contains(stdout+stderr, "NOT_SERVING") {
-			t.Fatalf("exit code %d, output %q, error %q", code, stdout, stderr)
-		}
-		break
+	if got := <-delays; got != time.Hour {
+		t.Errorf("the delay is %s", got)
+	}
+	if stdout, stderr, _ := invoke(t, "", "health", "--server", address); !strings.Contains(stdout+stderr, "NOT_SERVING") {
+		t.Errorf("within the delay health is %q, error %q", stdout, stderr)
 	}
 	if _, stderr, code := invoke(t, "", "study", "list", "--server", address); code != exitOK {
 		t.Errorf("a call within the delay: exit code %d, error %q", code, stderr)
 	}
-	select {
-	case <-stopped:
-		t.Error("the server did not wait")
-	default:
-	}
+	close(passed)
 	if code := <-stopped; code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
