@@ -2,6 +2,7 @@ package suggest
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -119,20 +120,29 @@ func mix(z uint64) uint64 {
 // pointSet is a set of configurations.
 type pointSet map[string]struct{}
 
+// keyBuffer holds the key of a point of few coordinates on the stack.
+type keyBuffer [128]byte
+
 // key returns the coordinates of q as a map key; -0 counts as 0.
 func key(q space.Point) string {
-	b := make([]byte, 0, 8*len(q))
-	for _, v := range q {
-		bits := math.Float64bits(v + 0)
-		for s := 0; s < 64; s += 8 {
-			b = append(b, byte(bits>>s))
-		}
-	}
-	return string(b)
+	var buffer keyBuffer
+	return string(appendKey(buffer[:0], q))
 }
 
-func (s pointSet) add(q space.Point)           { s[key(q)] = struct{}{} }
-func (s pointSet) contains(q space.Point) bool { _, ok := s[key(q)]; return ok }
+func appendKey(b []byte, q space.Point) []byte {
+	for _, v := range q {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v+0))
+	}
+	return b
+}
+
+func (s pointSet) add(q space.Point) { s[key(q)] = struct{}{} }
+
+func (s pointSet) contains(q space.Point) bool {
+	var buffer keyBuffer
+	_, ok := s[string(appendKey(buffer[:0], q))]
+	return ok
+}
 
 // tried returns every configuration that h holds in whatever state.
 func (h *History) tried() pointSet {

@@ -28,6 +28,13 @@ type observations struct {
 	tied          []int       // see surrogate.Options
 }
 
+// reserve makes room for n observations.
+func (d *observations) reserve(n int) {
+	d.x = make([][]float64, 0, n)
+	d.y, d.variance, d.position = make([]float64, 0, n), make([]float64, 0, n), make([]float64, 0, n)
+	d.runs, d.group = make([]int, 0, n), make([]int, 0, n)
+}
+
 func (d *observations) add(x []float64, y, variance float64, runs, group int, position float64) {
 	d.x = append(d.x, x)
 	d.y = append(d.y, y)
@@ -271,9 +278,9 @@ func (f *fitter) learn(ctx context.Context, j, runs int) (surrogate.Hyperparamet
 		}
 		start, before = &h, digest
 	}
-	data, err := f.observe(j, f.sample(at), false)
+	data, err := f.observe(j, f.sampled(at), false)
 	if errors.Is(err, ErrNoData) && at < len(f.runs) {
-		data, err = f.observe(j, f.sample(len(f.runs)), false) // the first runs measured nothing
+		data, err = f.observe(j, f.sampled(len(f.runs)), false) // the first runs measured nothing
 	}
 	if err != nil {
 		return surrogate.Hyperparameters{}, before, err

@@ -3,6 +3,7 @@ package suggest
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/dpareto/dpareto/suggest/space"
@@ -14,7 +15,7 @@ func TestSuggestedPointsAreCopies(t *testing.T) {
 	h := noisyHistory(p, 20, 3, 1)
 	s := newTestSurface(t, p, h, EngineOptions{})
 	e := &explorer{surface: s, options: EngineOptions{}, tried: h.tried()}
-	list, _ := e.replicable()
+	list, _ := e.replicable(nil)
 	if len(list) == 0 {
 		t.Fatal("nothing to replicate")
 	}
@@ -28,6 +29,21 @@ func TestSuggestedPointsAreCopies(t *testing.T) {
 		if !before.contains(h.Evaluations[i].Point) {
 			t.Errorf("evaluation %d moved to %v", i, h.Evaluations[i].Point)
 		}
+	}
+}
+
+// A configuration that is being tried is not tried again at the same time.
+func TestPendingIsNotRepeated(t *testing.T) {
+	p := tradeOff()
+	h := noisyHistory(p, 20, 3, 1)
+	e := &explorer{surface: newTestSurface(t, p, h, EngineOptions{}), tried: h.tried()}
+	all, _ := e.replicable(nil)
+	if len(all) < 2 {
+		t.Fatal("too few to replicate")
+	}
+	left, trials := e.replicable(all[:1])
+	if !slices.EqualFunc(left, all[1:], slices.Equal[space.Point]) || len(trials) != len(left) {
+		t.Errorf("%v to replicate of %v, of which the first is pending", left, all)
 	}
 }
 

@@ -78,7 +78,7 @@ func FitModel(ctx context.Context, p *Problem, h *History, o ModelOptions) (*Mod
 	m := &Model{
 		problem:        p,
 		metrics:        f.metrics,
-		configurations: pool(h, f.chosen, len(f.metrics)),
+		configurations: f.pooled(),
 		gps:            make([]*surrogate.GP, len(f.metrics)),
 		knownNoise:     make([]float64, len(f.metrics)),
 	}
@@ -112,8 +112,11 @@ type fitter struct {
 	options ModelOptions
 	metrics []Objective
 	runs    []span
-	chosen  []int  // indices of the evaluations that make the model
-	bases   []base // by metric, what an earlier study tells
+	chosen  []int                   // indices of the evaluations that make the model
+	all     []configuration         // of these evaluations, once they are pooled
+	samples map[int][]configuration // by number of runs
+	inputs  [][]float64             // by evaluation, once they are encoded
+	bases   []base                  // by metric, what an earlier study tells
 	tied    []int
 }
 
@@ -127,6 +130,8 @@ type base struct {
 func newFitter(p *Problem, h *History, o ModelOptions) *fitter {
 	f := &fitter{problem: p, history: h, options: o, metrics: p.metrics(), runs: runs(h), tied: tied(p.Space)}
 	f.bases = make([]base, len(f.metrics))
+	f.samples = make(map[int][]configuration)
+	f.inputs = make([][]float64, len(h.Evaluations))
 	f.chosen = f.choose()
 	return f
 }
@@ -167,7 +172,7 @@ func (f *fitter) fit(ctx context.Context, j int) (*surrogate.GP, float64, error)
 	if err := f.fitBase(ctx, j); err != nil {
 		return nil, 0, err
 	}
-	data, err := f.observe(j, f.chosen, f.options.imputeInfeasible)
+	data, err := f.observe(j, f.pooled(), f.options.imputeInfeasible)
 	if errors.Is(err, ErrNoData) && f.bases[j].gp != nil {
 		return f.bases[j].gp, f.bases[j].noise, nil
 	}
@@ -199,7 +204,7 @@ func (f *fitter) fitBase(ctx context.Context, j int) error {
 		return nil
 	}
 	earlier := newFitter(f.problem, &History{Evaluations: f.history.Prior}, f.options)
-	data, err := earlier.observe(j, earlier.chosen, false)
+	data, err := earlier.observe(j, earlier.pooled(), false)
 	if errors.Is(err, ErrNoData) {
 		return nil // the earlier study says nothing of this metric
 	}
@@ -252,26 +257,53 @@ func (f *fitter) fitCost(ctx context.Context) (*surrogate.GP, error) {
 	return surrogate.New(nil, gp.Hyperparameters(), obs)
 }
 
-// observe gathers the data of metric j in the given evaluations.
-func (f *fitter) observe(j int, evaluations []int, imputeInfeasible bool) (*observations, error) {
+// pooled returns the configurations that make the model.
+func (f *fitter) pooled() []configuration {
+	if f.all == nil {
+		f.all = pool(f.history, f.chosen, len(f.metrics))
+	}
+	return f.all
+}
+
+// sampled returns the configurations from which hyperparameters are learned after n runs.
+func (f *fitter) sampled(n int) []configuration {
+	configurations, ok := f.samples[n]
+	if !ok {
+		configurations = pool(f.history, f.sample(n), len(f.metrics))
+		f.samples[n] = configurations
+	}
+	return configurations
+}
+
+// input returns the surrogates' input of a configuration.
+func (f *fitter) input(c *configuration) []float64 {
+	first := c.evaluations[0]
+	if f.inputs[first] == nil {
+		f.inputs[first] = f.problem.Space.Encode(nil, c.point)
+	}
+	return f.inputs[first]
+}
+
+// observe gathers the data of metric j in the given configurations.
+func (f *fitter) observe(j int, configurations []configuration, imputeInfeasible bool) (*observations, error) {
 	o := &f.metrics[j]
 	data := &observations{deterministic: o.Known != nil, homoscedastic: f.options.homoscedastic, forReading: f.options.ForReading, tied: f.tied}
+	data.reserve(len(configurations))
 	checkpoint := f.problem.checkpoint()
 	worst := math.NaN()
 	groups := make(map[int64]int) // of the surrogate, by run
-	add := func(q space.Point, v, se float64, runs, group int) {
+	add := func(c *configuration, v, se float64, runs, group int) {
 		z, variance := o.latent(v, se, runs)
 		position := 0.0
 		if checkpoint >= 0 {
-			position = math.Log(q[checkpoint])
+			position = math.Log(c.point[checkpoint])
 		}
-		data.add(f.problem.Space.Encode(nil, q), z, variance, runs, group, position)
+		data.add(f.input(c), z, variance, runs, group, position)
 		if math.IsNaN(worst) {
 			worst = z
 		}
 		worst = o.worst(worst, z)
 	}
-	configurations := pool(f.history, evaluations, len(f.metrics))
 	for i := range configurations {
 		c := &configurations[i]
 		if v := c.values[j]; math.IsNaN(v) || math.IsInf(v, 0) {
@@ -280,11 +312,11 @@ func (f *fitter) observe(j int, evaluations []int, imputeInfeasible bool) (*obse
 		if len(c.evaluations) == 1 || !data.deterministic && c.alone(f.history, j) {
 			for _, k := range c.evaluations {
 				e := &f.history.Evaluations[k]
-				add(c.point, e.Values[j], e.stdError(j), e.runs(), groupOf(groups, e.Run))
+				add(c, e.Values[j], e.stdError(j), e.runs(), groupOf(groups, e.Run))
 			}
 			continue
 		}
-		add(c.point, c.values[j], c.stdErrors[j], c.runs, 0)
+		add(c, c.values[j], c.stdErrors[j], c.runs, 0)
 	}
 	if math.IsNaN(worst) {
 		return nil, ErrNoData
@@ -293,7 +325,7 @@ func (f *fitter) observe(j int, evaluations []int, imputeInfeasible bool) (*obse
 	// the surrogate everywhere.
 	for i := range configurations {
 		if c := &configurations[i]; o.isBad(c.values[j]) {
-			data.add(f.problem.Space.Encode(nil, c.point), worst, math.NaN(), 1, 0, 0)
+			data.add(f.input(c), worst, math.NaN(), 1, 0, 0)
 		}
 	}
 	if imputeInfeasible && o.Known == nil { // a known objective has its value there too

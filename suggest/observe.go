@@ -19,24 +19,24 @@ type configuration struct {
 }
 
 // pool joins those of the given evaluations that have equal points, in order of
-// first appearance.
+// first appearance. It keeps the slice of their indices.
 func pool(h *History, evaluations []int, metrics int) []configuration {
 	index := make(map[string]int, len(evaluations))
-	var pooled []configuration
-	for _, i := range evaluations {
+	pooled := make([]configuration, 0, len(evaluations))
+	for at, i := range evaluations {
 		k := key(h.Evaluations[i].Point)
-		c, ok := index[k]
-		if !ok {
-			c = len(pooled)
-			index[k] = c
-			pooled = append(pooled, configuration{point: h.Evaluations[i].Point})
+		if c, ok := index[k]; ok {
+			pooled[c].evaluations = append(pooled[c].evaluations, i)
+			continue
 		}
-		pooled[c].evaluations = append(pooled[c].evaluations, i)
+		index[k] = len(pooled)
+		pooled = append(pooled, configuration{point: h.Evaluations[i].Point, evaluations: evaluations[at : at+1 : at+1]})
 	}
+	memory := make([]float64, 2*metrics*len(pooled))
 	for c := range pooled {
 		q := &pooled[c]
-		q.values = make([]float64, metrics)
-		q.stdErrors = make([]float64, metrics)
+		q.values, memory = memory[:metrics:metrics], memory[metrics:]
+		q.stdErrors, memory = memory[:metrics:metrics], memory[metrics:]
 		for _, i := range q.evaluations {
 			q.runs += h.Evaluations[i].runs()
 		}

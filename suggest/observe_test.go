@@ -3,6 +3,7 @@ package suggest
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/floats/scalar"
@@ -160,6 +161,11 @@ func TestPool(t *testing.T) {
 	}
 	if want := sd / math.Sqrt(13); math.Abs(c.values[0]-mean) > 1e-12 || math.Abs(c.stdErrors[0]-want) > 1e-12 {
 		t.Errorf("pooled %g ± %g, want %g ± %g", c.values[0], c.stdErrors[0], mean, want)
+	}
+	for i, c := range pooled[1:] { // each of one evaluation, between those that are pooled
+		if at := 2*i + 1; !slices.Equal(c.evaluations, []int{at}) || !slices.Equal(c.point, h.Evaluations[at].Point) {
+			t.Errorf("configuration %d at %v has evaluations %v", i+1, c.point, c.evaluations)
+		}
 	}
 }
 

@@ -373,50 +373,54 @@ type History struct {
 // on. Points may lie outside the bounds.
 func (h *History) validate(p *Problem) error {
 	var errs space.FieldErrors
-	point := func(field string, q space.Point) {
+	// The names are made when they are needed: a history is long, and mostly right.
+	point := func(list string, i int, suffix string, q space.Point) {
 		if len(q) != len(p.Space.Parameters) {
-			errs.Add(field, fmt.Sprintf("must have %d values, has %d", len(p.Space.Parameters), len(q)))
+			errs.Add(fmt.Sprintf("%s[%d]%s", list, i, suffix), fmt.Sprintf("must have %d values, has %d", len(p.Space.Parameters), len(q)))
 			return
 		}
 		for _, v := range q {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				errs.Add(field, "must be finite")
+				errs.Add(fmt.Sprintf("%s[%d]%s", list, i, suffix), "must be finite")
 				return
 			}
 		}
 	}
 	metrics := len(p.Objectives) + len(p.Constraints)
-	evaluation := func(field string, e *Evaluation) {
-		point(field+".point", e.Point)
+	evaluation := func(list string, i int, e *Evaluation) {
+		point(list, i, ".point", e.Point)
+		add := func(field, format string, args ...any) {
+			errs.Add(fmt.Sprintf("%s[%d].%s", list, i, field), fmt.Sprintf(format, args...))
+		}
 		if len(e.Values) != metrics {
-			errs.Add(field+".values", fmt.Sprintf("must have %d values, has %d", metrics, len(e.Values)))
+			add("values", "must have %d values, has %d", metrics, len(e.Values))
 		}
 		if e.StdErrors != nil && len(e.StdErrors) != metrics {
-			errs.Add(field+".std_errors", fmt.Sprintf("must have %d values, has %d", metrics, len(e.StdErrors)))
+			add("std_errors", "must have %d values, has %d", metrics, len(e.StdErrors))
 		}
 		for _, s := range e.StdErrors {
 			if s < 0 || math.IsInf(s, 1) {
-				errs.Add(field+".std_errors", fmt.Sprintf("must not be negative or infinite, is %g", s))
+				add("std_errors", "must not be negative or infinite, is %g", s)
 			}
 		}
 		if e.Runs < 0 {
-			errs.Add(field+".runs", fmt.Sprintf("must not be negative, is %d", e.Runs))
+			add("runs", "must not be negative, is %d", e.Runs)
 		}
 		if !(e.Cost >= 0) || math.IsInf(e.Cost, 1) {
-			errs.Add(field+".cost", fmt.Sprintf("must be finite and not negative, is %g", e.Cost))
+			add("cost", "must be finite and not negative, is %g", e.Cost)
 		}
 	}
 	for i := range h.Evaluations {
-		evaluation(fmt.Sprintf("evaluations[%d]", i), &h.Evaluations[i])
+		evaluation("evaluations", i, &h.Evaluations[i])
 	}
 	for i := range h.Prior {
-		evaluation(fmt.Sprintf("prior[%d]", i), &h.Prior[i])
+		evaluation("prior", i, &h.Prior[i])
 	}
 	for i, q := range h.Infeasible {
-		point(fmt.Sprintf("infeasible[%d]", i), q)
+		point("infeasible", i, "", q)
 	}
 	for i, q := range h.Pending {
-		point(fmt.Sprintf("pending[%d]", i), q)
+		point("pending", i, "", q)
 	}
 	return errs.Err()
 }

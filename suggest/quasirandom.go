@@ -2,6 +2,7 @@ package suggest
 
 import (
 	"context"
+	"math/bits"
 	"math/rand/v2"
 
 	"github.com/dpareto/dpareto/suggest/space"
@@ -107,7 +108,7 @@ func permuted(digit, b uint64, source *rand.PCG) uint64 {
 	// the element at a uniform position j <= i.
 	at := digit
 	for i := b - 1; i > 0; i-- {
-		j := source.Uint64() % (i + 1)
+		j := remainder(source.Uint64(), i+1)
 		switch at {
 		case i:
 			at = j
@@ -119,6 +120,28 @@ func permuted(digit, b uint64, source *rand.PCG) uint64 {
 		}
 	}
 	return at
+}
+
+// reciprocals holds floor(2^64/m) for the small m that divisors mostly are.
+var reciprocals = func() (table [64]uint64) {
+	for m := uint64(2); m < uint64(len(table)); m++ {
+		table[m], _ = bits.Div64(1, 0, m)
+	}
+	return table
+}()
+
+// remainder returns x mod m, m > 1: by a product, since divisions take several times as
+// long. The quotient by the rounded reciprocal is at most 1 too small.
+func remainder(x, m uint64) uint64 {
+	if m >= uint64(len(reciprocals)) {
+		return x % m
+	}
+	quotient, _ := bits.Mul64(x, reciprocals[m])
+	r := x - quotient*m
+	if r >= m {
+		r -= m
+	}
+	return r
 }
 
 // primes returns the first n primes.

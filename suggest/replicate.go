@@ -21,41 +21,53 @@ import (
 // expected improvement over the front of the medians, with all of its variance: more
 // than its first trial can show, in favour of what has not been tried.
 
-// gain returns the expected improvement of the given front of medians by one more
-// trial of q after the given number of them, beyond what the given surrogates know after
-// the first trial of another configuration; certain leaves out what is unsure.
-func (v *visitor) gain(front target, q space.Point, trials int, after []*surrogate.GP, certain bool) float64 {
-	steps := v.steps(q, looks)
-	n := max(1, len(steps))
-	v.prepare(n)
-	at := v.siteAt(q)
-	for k := range n {
-		step := 0.0
-		if len(steps) > 0 {
-			step = steps[k]
+// foresee returns the predictions of the objectives' surrogates.
+func (v *visitor) foresee(gps []*surrogate.GP, x [][]float64) outlook {
+	o := v.outlook(1)
+	for j := range v.problem.Objectives {
+		if gps[j] != nil {
+			o.means[j], o.variances[j] = make([]float64, len(x)), make([]float64, len(x))
+			gps[j].PredictBatch(o.means[j], o.variances[j], x)
 		}
-		l := v.looks[k]
-		v.x = v.encode(v.x, at, step)
-		for j := range v.problem.Objectives {
-			gp := v.model.gps[j]
-			if gp == nil {
-				continue
-			}
-			mean, variance := gp.Predict(v.x)
-			l.means[j][0] = mean
-			switch {
-			case certain || variance == 0:
-				l.variance[j] = 0
-			case trials == 0:
-				l.variance[j] = variance
-			default:
-				_, told := after[j].Predict(v.x)
-				l.variance[j] = math.Max(0, told-1/(1/variance+v.model.information(j, v.x, trials)))
-			}
-		}
-		v.lookAtKnown(l, at, step, false)
 	}
-	return math.Exp(v.improvement(front, 0, n, false))
+	return o
+}
+
+// certain returns an outlook without variances.
+func (o outlook) certain() outlook {
+	variances := make([][]float64, len(o.variances))
+	for j := range variances {
+		variances[j] = make([]float64, len(o.variances[j]))
+	}
+	o.variances = variances
+	return o
+}
+
+// gain returns the expected improvement of the given front of medians by a run.
+func (v *visitor) gain(front target, r run, o outlook) float64 {
+	return math.Exp(v.improvement(front, 0, v.load(r, o), false))
+}
+
+// told returns the outlook on the medians of runs after one more trial of each, after the
+// given numbers of them; now is the outlook at the looks x of the runs without it. The
+// variances are of how far the medians move: what is left of now's after the trial of
+// another configuration, which the surrogates after know, less what would be left of them
+// after the run's own.
+func (v *visitor) told(now outlook, runs []run, trials []int, x [][]float64, after []*surrogate.GP) outlook {
+	told := v.foresee(after, x)
+	told.means = now.means
+	for j, variances := range told.variances {
+		for i, r := range runs {
+			for k := r.first; k < r.first+r.looks() && variances != nil; k++ {
+				if variance := now.variances[j][k]; variance > 0 {
+					variances[k] = math.Max(0, variances[k]-1/(1/variance+v.model.information(j, x[k], trials[i])))
+				} else {
+					variances[k] = 0
+				}
+			}
+		}
+	}
+	return told
 }
 
 // worth returns the probability that a run of q meets the constraints, divided by what
@@ -125,18 +137,22 @@ func (e *explorer) replicate(q space.Point, pending []space.Point) (space.Point,
 	if e.seeking || !e.model.learnsNoise() {
 		return nil, false
 	}
+	list, trials := e.replicable(pending)
+	if len(list) == 0 {
+		return nil, false
+	}
 	v := e.visitor()
-	best := v.gain(e.fronts[0], q, 0, nil, false) * v.worth(q)
+	own, x := v.runs([]space.Point{q}, looks)
+	best := v.gain(e.fronts[0], own[0], v.foresee(e.model.gps, x)) * v.worth(q)
 	after, err := e.model.after(q)
 	if err != nil {
 		return nil, false
 	}
+	runs, x := v.runs(list, looks)
+	now := v.foresee(e.model.gps, x)
+	told, certain := v.told(now, runs, trials, x, after), now.certain()
 	var again space.Point
-	list, trials := e.replicable()
 	for i, c := range list {
-		if slices.ContainsFunc(pending, func(q space.Point) bool { return e.sameRun(q, c) }) {
-			continue
-		}
 		var others [][]float64
 		for _, m := range e.members {
 			if !m.barred && !e.sameRun(m.point, c) {
@@ -144,7 +160,7 @@ func (e *explorer) replicate(q space.Point, pending []space.Point) (space.Point,
 			}
 		}
 		front := e.target(others)
-		if gain := (v.gain(front, c, trials[i], after, false) - v.gain(front, c, trials[i], after, true)) * v.worth(c); gain > best {
+		if gain := (v.gain(front, runs[i], told) - v.gain(front, runs[i], certain)) * v.worth(c); gain > best {
 			best, again = gain, c
 		}
 	}
@@ -162,8 +178,8 @@ func (e *explorer) sameRun(a, b space.Point) bool {
 }
 
 // replicable returns the configurations, as they were run, that are on the front of
-// the medians and were measured with noise, and how often they were tried.
-func (e *explorer) replicable() (list []space.Point, trials []int) {
+// the medians, were measured with noise and are not pending, and how often they were tried.
+func (e *explorer) replicable(pending []space.Point) (list []space.Point, trials []int) {
 	for _, m := range e.members {
 		if !m.measured || !m.open || !math.IsInf(m.gain, 1) {
 			continue
@@ -172,7 +188,8 @@ func (e *explorer) replicable() (list []space.Point, trials []int) {
 		if e.checkpoint >= 0 && !e.perEpoch {
 			q = e.complete(q)
 		}
-		if !slices.ContainsFunc(list, func(p space.Point) bool { return e.sameRun(p, q) }) && e.problem.Space.Contains(q) == nil && e.problem.allowed(q) {
+		same := func(p space.Point) bool { return e.sameRun(p, q) }
+		if !slices.ContainsFunc(list, same) && !slices.ContainsFunc(pending, same) && e.problem.Space.Contains(q) == nil && e.problem.allowed(q) {
 			list, trials = append(list, q), append(trials, m.trials)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/dpareto/dpareto/suggest/acquisition"
 	"github.com/dpareto/dpareto/suggest/space"
 	"github.com/dpareto/dpareto/surrogate"
 	"github.com/dpareto/dpareto/surrogate/lbfgs"
@@ -20,8 +21,8 @@ const (
 	// dearer.
 	shortlist, drawnShortlist = 48, 20
 
-	// outcomes is the number of outcomes of a run that are drawn, in pairs of
-	// opposites, for every draw of the front while candidates are screened.
+	// outcomes is the number of outcomes of a run that are drawn for every draw of the
+	// front while candidates are screened: a pair of opposites, which hopeful relies on.
 	outcomes = 2
 
 	// ascents bounds the evaluations of one local search.
@@ -71,11 +72,9 @@ func (e *explorer) find(ctx context.Context, centres []space.Point, key uint64) 
 		return candidate{}, false, err
 	}
 	v := e.visitor()
-	for i := range finalists {
-		if err := ctx.Err(); err != nil {
-			return candidate{}, false, err
-		}
-		finalists[i].value = e.exact(v, finalists[i].point)
+	e.examine(v, finalists)
+	if err := ctx.Err(); err != nil {
+		return candidate{}, false, err
 	}
 	byValue(finalists)
 	starts := e.starts(finalists)
@@ -296,89 +295,83 @@ func (e *explorer) screen(ctx context.Context, list []candidate) ([]candidate, e
 
 // screen evaluates candidates at a few looks.
 func (v *visitor) screen(list []prospect) {
-	type place struct {
-		at    site
-		steps []float64
-		first int // row of its first look
-	}
-	places := make([]place, len(list))
-	var x [][]float64
+	var points []space.Point
+	var places []int
 	for i, c := range list {
-		p := place{v.siteAt(c.point), v.steps(c.point, screenLooks), len(x)}
-		places[i] = p
-		if v.futile(c.point, p.steps) {
+		if v.futile(c.point) {
 			list[i].value = math.Inf(-1)
 			continue
 		}
-		if p.steps == nil {
-			x = append(x, v.encode(nil, p.at, 0))
-		}
-		for _, step := range p.steps {
-			x = append(x, v.encode(nil, p.at, step))
-		}
+		points, places = append(points, c.point), append(places, i)
 	}
-	draws := len(v.fronts)
-	means := make([][]float64, len(v.processes))
-	variances := make([][]float64, len(v.processes))
-	for j, p := range v.processes {
-		if p != nil {
-			means[j], variances[j] = make([]float64, len(x)*draws), make([]float64, len(x))
-			p.PredictBatch(means[j], variances[j], x)
-		}
+	runs, o := v.predict(points, screenLooks)
+	for i, r := range runs {
+		n := v.load(r, o)
+		weight := v.logFeasible(v.looks[n-1], false) - v.logCost(r.at, nil)
+		c := &list[places[i]]
+		c.value = orNever(v.combine(n, 1, false) + weight)
+		c.drawn = v.drawnImprovement(n) * math.Exp(weight)
 	}
-	for i, p := range places {
-		if math.IsInf(list[i].value, -1) {
-			continue
-		}
-		n := max(1, len(p.steps))
-		v.prepare(n)
-		for k := range n {
-			l, step := v.looks[k], 0.0
-			if p.steps != nil {
-				step = p.steps[k]
-			}
-			for j := range v.processes {
-				if v.processes[j] != nil {
-					copy(l.means[j], means[j][(p.first+k)*draws:])
-					l.variance[j] = variances[j][p.first+k]
-				}
-			}
-			v.lookAtKnown(l, p.at, step, false)
-		}
-		weight := v.logFeasible(v.looks[n-1], false) - v.logCost(p.at, nil)
-		list[i].value = v.combine(n, 1, false) + weight
-		if math.IsNaN(list[i].value) {
-			list[i].value = math.Inf(-1)
-		}
-		list[i].drawn = v.drawnImprovement(n) * math.Exp(weight)
+}
+
+// orNever replaces NaN by -Inf.
+func orNever(value float64) float64 {
+	if math.IsNaN(value) {
+		return math.Inf(-1)
 	}
+	return value
 }
 
 // drawnImprovement returns the mean improvement of the draws of the front by the drawn
 // outcomes of a run, each the best of its first n looks; 0 if the front is not drawn, or
 // if a run counts as its trajectory, which no single look stands for.
 func (v *visitor) drawnImprovement(n int) float64 {
-	if v.seeking || v.axis >= 0 && n > 1 {
+	if v.outcomes == nil || v.seeking || v.axis >= 0 && n > 1 {
 		return 0
 	}
 	sum := 0.0
-	for i, normals := range v.outcomes {
-		draw, best := i/outcomes, 0.0
+	for draw, front := range v.fronts {
+		var best [outcomes]float64
 		for _, l := range v.looks[:n] {
+			laws := v.laws[:0]
 			for j := range v.known {
-				v.outcome[j] = v.law(l, j, draw).Quantile(normals[j])
+				laws = append(laws, v.law(l, j, draw))
 			}
-			best = math.Max(best, v.fronts[draw].improvement(v.outcome))
+			v.laws = laws
+			if !v.hopeful(front, laws, v.outcomes[draw*outcomes]) {
+				continue
+			}
+			for i, normals := range v.outcomes[draw*outcomes : (draw+1)*outcomes] {
+				for j, law := range laws {
+					v.outcome[j] = law.Quantile(normals[j])
+				}
+				best[i] = math.Max(best[i], front.improvement(v.outcome))
+			}
 		}
-		sum += best / float64(len(v.outcomes))
+		for _, improvement := range best {
+			sum += improvement / float64(len(v.outcomes))
+		}
 	}
 	return sum
 }
 
+// hopeful reports whether the better of each objective's two drawn outcomes, which are
+// opposites, would together improve a front: mostly not.
+func (v *visitor) hopeful(front target, laws []acquisition.Law, normals []float64) bool {
+	for j, law := range laws {
+		z := math.Abs(normals[j])
+		if law.Family != acquisition.NegatedLogNormal {
+			z = -z
+		}
+		v.outcome[j] = law.Quantile(z)
+	}
+	return front.front.Improves(v.outcome)
+}
+
 // futile reports whether known objectives keep a run off the front that is looked
 // at once.
-func (v *visitor) futile(q space.Point, steps []float64) bool {
-	if len(steps) > 0 {
+func (v *visitor) futile(q space.Point) bool {
+	if v.checkpoint >= 0 {
 		return false
 	}
 	for _, k := range v.known {
@@ -394,11 +387,24 @@ func (v *visitor) futile(q space.Point, steps []float64) bool {
 
 // exact returns the acquisition at a configuration, -Inf if it is NaN.
 func (e *explorer) exact(v *visitor, q space.Point) float64 {
-	value := v.value(e.siteAt(q), e.steps(q, looks), len(e.fronts), nil)
-	if math.IsNaN(value) {
-		return math.Inf(-1)
+	return orNever(v.value(e.siteAt(q), e.steps(q, looks), len(e.fronts), nil))
+}
+
+// examine replaces the values of screened candidates by exact ones.
+func (e *explorer) examine(v *visitor, list []candidate) {
+	if len(e.fronts) == 1 && e.checkpoint < 0 && !e.seeking {
+		return // they are; only while feasible runs are sought what is futile has a value
 	}
-	return value
+	points := make([]space.Point, len(list))
+	for i, c := range list {
+		points[i] = c.point
+	}
+	runs, o := e.predict(points, looks)
+	for i, r := range runs {
+		n := v.load(r, o)
+		value := v.combine(n, len(e.fronts), false) + v.logFeasible(v.looks[n-1], false) - v.logCost(r.at, nil)
+		list[i].value = orNever(value)
+	}
 }
 
 // climb improves a configuration by a quasi-Newton search over its relaxed

@@ -173,6 +173,80 @@ func (v *visitor) prepare(n int) {
 	}
 }
 
+// run is a configuration with the places at which its run is looked at.
+type run struct {
+	at    site
+	steps []float64 // nil for its end alone
+	first int       // row of its first look among predictions
+}
+
+// looks returns the number of looks.
+func (r run) looks() int { return max(1, len(r.steps)) }
+
+// runs returns the runs of configurations, each looked at n times at most, and the
+// surrogates' inputs at all their looks.
+func (s *surface) runs(list []space.Point, n int) (runs []run, x [][]float64) {
+	for _, q := range list {
+		r := run{s.siteAt(q), s.steps(q, n), len(x)}
+		runs = append(runs, r)
+		for k := range r.looks() {
+			x = append(x, s.encode(nil, r.at, r.step(k)))
+		}
+	}
+	return runs, x
+}
+
+// step returns the value of the checkpoint parameter at look k, or 0 at the end alone.
+func (r run) step(k int) float64 {
+	if r.steps == nil {
+		return 0
+	}
+	return r.steps[k]
+}
+
+// outlook holds predictions at the looks of runs, by metric; nil for a known one.
+type outlook struct {
+	draws     int
+	means     [][]float64 // by look and draw
+	variances [][]float64 // by look
+}
+
+func (s *surface) outlook(draws int) outlook {
+	return outlook{draws, make([][]float64, len(s.processes)), make([][]float64, len(s.processes))}
+}
+
+// predict returns the runs of configurations and the predictions for all of them, which
+// together take less time than one by one.
+func (s *surface) predict(list []space.Point, n int) ([]run, outlook) {
+	runs, x := s.runs(list, n)
+	o := s.outlook(len(s.fronts))
+	for j, p := range s.processes {
+		if p != nil {
+			o.means[j], o.variances[j] = make([]float64, len(x)*o.draws), make([]float64, len(x))
+			p.PredictBatch(o.means[j], o.variances[j], x)
+		}
+	}
+	return runs, o
+}
+
+// load looks at a run, of which an outlook tells the modelled metrics, and returns the
+// number of looks.
+func (v *visitor) load(r run, o outlook) int {
+	n := r.looks()
+	v.prepare(n)
+	for k, l := range v.looks[:n] {
+		row := r.first + k
+		for j := range o.means {
+			if o.means[j] != nil {
+				copy(l.means[j], o.means[j][row*o.draws:(row+1)*o.draws])
+				l.variance[j] = o.variances[j][row]
+			}
+		}
+		v.lookAtKnown(l, r.at, r.step(k), false)
+	}
+	return n
+}
+
 // value returns the acquisition at a site, averaged over the first draws of the
 // front, for a run seen at the given steps (nil for its end alone). The
 // gradient with respect to the positions of relaxed parameters is stored to grad,

@@ -87,17 +87,23 @@ func (t triangle) solve(transpose blas.Transpose, x []float64) {
 	}
 }
 
-// solveRows overwrites every row x of a with L⁻¹x. Each row of L is used for all
-// of a few x before the next, since memory is slower than arithmetic.
+// solveRows overwrites every row x of a with L⁻¹x. Each row of L is used for all of a few
+// x at once, by the product of a matrix and a vector, which has several sums under way.
 func (t triangle) solveRows(a blas64.General) {
+	if t.n == 0 {
+		return
+	}
 	const few = 16
 	for first := 0; first < a.Rows; first += few {
-		last := min(first+few, a.Rows)
+		done := blas64.General{Rows: min(few, a.Rows-first), Stride: a.Stride, Data: a.Data[first*a.Stride:]}
 		for i := range t.n {
 			row := t.row(i)
-			for r := first; r < last; r++ {
-				x := a.Data[r*a.Stride : r*a.Stride+i+1]
-				x[i] = (x[i] - floats.Dot(row[:i], x[:i])) / row[i]
+			next := blas64.Vector{N: done.Rows, Inc: a.Stride, Data: done.Data[i:]}
+			if done.Cols = i; i > 0 {
+				blas64.Gemv(blas.NoTrans, -1, done, vector(row[:i]), 1, next)
+			}
+			for r := range next.N {
+				next.Data[r*next.Inc] /= row[i]
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package surrogate
 
 import (
 	"fmt"
-	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -30,7 +29,7 @@ import (
 type Conditioned struct {
 	gp      *GP
 	size    int            // n + b
-	scaled  []float64      // (n+b)×d row-major, observations and base points
+	scaled  points         // n+b, observations and base points
 	factor  triangle       // (n+b)×(n+b), of the joint covariance of Y and f(B)
 	normals blas64.General // S×b
 	values  blas64.General // S×b, f_B^s
@@ -70,19 +69,19 @@ func (g *GP) Condition(points, normals [][]float64) (*Conditioned, error) {
 		}
 	}
 
-	n, d := g.n, g.d
+	n, z := g.n, make([]float64, g.d)
 	c := &Conditioned{
 		gp:      g,
 		size:    n + b,
-		scaled:  append(slices.Clip(g.scaled), make([]float64, b*d)...),
+		scaled:  g.scaled.grow(g.n, b),
 		factor:  g.factor.grow(b),
 		normals: newGeneral(len(normals), b),
 		values:  newGeneral(len(normals), b),
 	}
 	for i, x := range points {
 		k := n + i
-		z := c.scaled[k*d : (k+1)*d]
 		scaleTo(z, x, g.hyper.LengthScales)
+		c.scaled.set(k, z)
 		row := c.factor.row(k)
 		g.covariances(row[:k], nil, z, c.scaled)
 		row[k] = g.hyper.SignalVariance

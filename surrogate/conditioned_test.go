@@ -225,7 +225,7 @@ func TestPredictBatch(t *testing.T) {
 	const d, tol = 2, 1e-10
 	rng := newRand(7)
 	for _, test := range []struct{ n, b, samples, q int }{
-		{50, 9, 5, 150}, {50, 0, 1, 64}, {0, 3, 2, 65}, {0, 0, 1, 3}, {20, 2, 3, 0},
+		{50, 9, 5, 150}, {50, 0, 1, 64}, {0, 3, 2, 65}, {0, 0, 1, 3}, {0, 0, 1, 65}, {20, 2, 3, 0},
 	} {
 		g := mustNew(t, nil, noisyHyperparameters(d), checkpoints(8, test.n, d))
 		c := mustCondition(t, g, randomPoints(rng, test.b, d), randomNormals(rng, test.samples, test.b))

@@ -93,7 +93,7 @@ type GP struct {
 	base   *GP // nil without, or if its weight is 0
 	n, d   int
 
-	scaled   []float64 // n×d row-major, x_ij / ℓ_j
+	scaled   points    // x_ij / ℓ_j
 	residual []float64 // n, y_i − m(x_i)
 	noise    noise
 
@@ -139,7 +139,7 @@ func NewWithBase(kernel Kernel, h Hyperparameters, obs Observations, base *GP) (
 	if kernel == nil {
 		kernel = Matern52{}
 	}
-	prior := &GP{kernel: kernel, hyper: h.clone(), d: len(h.LengthScales)}
+	prior := &GP{kernel: kernel, hyper: h.clone(), d: len(h.LengthScales), scaled: newPoints(0, len(h.LengthScales))}
 	if h.BaseWeight > 0 {
 		prior.base = base
 	}
@@ -152,31 +152,34 @@ func NewWithBase(kernel Kernel, h Hyperparameters, obs Observations, base *GP) (
 
 // observe returns g with more observations, but not yet their factor.
 func (g *GP) observe(obs Observations) *GP {
-	n, d := g.n+len(obs.X), g.d
+	n := g.n + len(obs.X)
 	next := &GP{
 		kernel:   g.kernel,
 		hyper:    g.hyper,
 		base:     g.base,
 		n:        n,
-		d:        d,
-		scaled:   make([]float64, n*d),
+		d:        g.d,
+		scaled:   g.scaled.grow(g.n, len(obs.X)),
 		residual: make([]float64, n),
 		noise:    g.noise.append(g.hyper, obs),
 		jitter:   g.jitter,
 	}
-	copy(next.scaled, g.scaled)
 	copy(next.residual, g.residual)
+	z := make([]float64, g.d)
 	for i, x := range obs.X {
 		k := g.n + i
-		scaleTo(next.scaled[k*d:(k+1)*d], x, g.hyper.LengthScales)
+		scaleTo(z, x, g.hyper.LengthScales)
+		next.scaled.set(k, z)
 		next.residual[k] = obs.Y[i] - g.priorMean(x)
 	}
 	return next
 }
 
-// fillRow stores the covariances of observation i and those up to i.
-func (g *GP) fillRow(row []float64, i int) {
-	g.covariances(row[:i], nil, g.scaled[i*g.d:(i+1)*g.d], g.scaled)
+// fillRow stores the covariances of observation i and those up to i. z is scratch memory
+// for a point.
+func (g *GP) fillRow(row []float64, i int, z []float64) {
+	g.scaled.at(z, i)
+	g.covariances(row[:i], nil, z, g.scaled)
 	g.noise.addCovariances(row[:i], i)
 	row[i] = g.hyper.SignalVariance + g.noise.variance(i)
 }
@@ -185,10 +188,11 @@ func (g *GP) fillRow(row []float64, i int) {
 func (g *GP) factorise() error {
 	g.factor = newTriangle(g.n)
 	_, whole := g.factor.tail(0)
+	z := make([]float64, g.d)
 	var err error
 	g.jitter, err = factorise(whole, g.hyper.SignalVariance, 0, func() {
 		for i := range g.n {
-			g.fillRow(g.factor.row(i), i)
+			g.fillRow(g.factor.row(i), i, z)
 		}
 	})
 	if err != nil {
@@ -213,39 +217,12 @@ func scaleTo(dst, x, lengthScales []float64) {
 	}
 }
 
-// squaredDistance returns |a − b|².
-func squaredDistance(a, b []float64) float64 {
-	var sum float64
-	b = b[:len(a)]
-	for j, v := range a {
-		diff := v - b[j]
-		sum += diff * diff
-	}
-	return sum
-}
-
 // covariances stores into k the covariances of f at the scaled point z and at
 // the first len(k) of the scaled points, and into dk, unless nil, their
 // derivatives with respect to r².
-func (g *GP) covariances(k, dk, z, scaled []float64) {
-	s, d := g.hyper.SignalVariance, g.d
-	if kernel, ok := g.kernel.(Matern52); ok { // the usual one without dynamic calls
-		for i := range k {
-			c, dc := kernel.Correlation(squaredDistance(z, scaled[i*d:(i+1)*d]))
-			k[i] = s * c
-			if dk != nil {
-				dk[i] = s * dc
-			}
-		}
-		return
-	}
-	for i := range k {
-		c, dc := g.kernel.Correlation(squaredDistance(z, scaled[i*d:(i+1)*d]))
-		k[i] = s * c
-		if dk != nil {
-			dk[i] = s * dc
-		}
-	}
+func (g *GP) covariances(k, dk, z []float64, scaled points) {
+	scaled.squaredDistances(k, z)
+	correlate(g.kernel, g.hyper.SignalVariance, k, dk)
 }
 
 // Append returns the posterior with one more observation of one run, which is a
@@ -289,9 +266,10 @@ func (g *GP) Extend(obs Observations) (*GP, error) {
 func (g *GP) extend(obs Observations) (*GP, error) {
 	n, next := g.n, g.observe(obs)
 	next.factor = g.factor.grow(next.n - n)
+	z := make([]float64, g.d)
 	for i := n; i < next.n; i++ {
 		row := next.factor.row(i)
-		next.fillRow(row, i)
+		next.fillRow(row, i, z)
 		row[i] += g.jitter
 	}
 	next.factor.eliminate(n)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -365,7 +366,7 @@ func TestAppendMatchesNew(t *testing.T) {
 
 func snapshot(g *GP) [][]float64 {
 	var s [][]float64
-	for _, v := range [][]float64{g.scaled, g.residual, g.noise.known, flatten(g.factor), g.whitened, g.weights, g.hyper.LengthScales} {
+	for _, v := range append(slices.Clone(g.scaled), g.residual, g.noise.known, flatten(g.factor), g.whitened, g.weights, g.hyper.LengthScales) {
 		s = append(s, append([]float64{}, v...))
 	}
 	return s

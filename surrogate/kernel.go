@@ -1,6 +1,10 @@
 package surrogate
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpareto/dpareto/internal/fastexp"
+)
 
 // Kernel is a stationary correlation function, written as a function of the
 // squared scaled distance
@@ -42,7 +46,11 @@ func (Matern52) Name() string { return "matern52" }
 // Correlation implements [Kernel].
 func (Matern52) Correlation(r2 float64) (k, dk float64) {
 	z := sqrt5 * math.Sqrt(r2)
-	e := math.Exp(-z)
+	power, rest := fastexp.Split(-z)
+	e := power + rest
+	if z > -fastexp.Least {
+		e = 0
+	}
 	return (1 + z + 5./3*r2) * e, -5. / 6 * (1 + z) * e
 }
 
@@ -83,4 +91,26 @@ func (SquaredExponential) Name() string { return "squared-exponential" }
 func (SquaredExponential) Correlation(r2 float64) (k, dk float64) {
 	k = math.Exp(-r2 / 2)
 	return k, -k / 2
+}
+
+// correlate overwrites the squared distances in k by scale times their correlations, and
+// stores scale times the derivatives of these to dk unless that is nil.
+func correlate(kernel Kernel, scale float64, k, dk []float64) {
+	if matern, ok := kernel.(Matern52); ok { // the usual one without dynamic calls
+		for i, r2 := range k {
+			c, dc := matern.Correlation(r2)
+			k[i] = scale * c
+			if dk != nil {
+				dk[i] = scale * dc
+			}
+		}
+		return
+	}
+	for i, r2 := range k {
+		c, dc := kernel.Correlation(r2)
+		k[i] = scale * c
+		if dk != nil {
+			dk[i] = scale * dc
+		}
+	}
 }

@@ -78,3 +78,22 @@ func TestKernelShape(t *testing.T) {
 		t.Errorf("names %v are not distinct", names)
 	}
 }
+
+// The fast exponential of Matérn 5/2 is that of package math up to rounding, for all distances.
+func TestMatern52Rounding(t *testing.T) {
+	for r := 1e-9; r < 400; r *= 1.001 {
+		z := math.Sqrt(5) * r
+		e := math.Exp(-z)
+		if z > 708 {
+			e = 0 // smaller numbers have fewer digits
+		}
+		k, dk := Matern52{}.Correlation(r * r)
+		want, dwant := (1+z+z*z/3)*e, -5./6*(1+z)*e
+		if math.Abs(k-want) > 1e-13*want || math.Abs(dk-dwant) > -1e-13*dwant {
+			t.Errorf("at distance %g: %g and %g, want %g and %g", r, k, dk, want, dwant)
+		}
+	}
+	if k, dk := (Matern52{}).Correlation(math.NaN()); !math.IsNaN(k) || !math.IsNaN(dk) {
+		t.Errorf("at NaN: %g and %g", k, dk)
+	}
+}

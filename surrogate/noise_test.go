@@ -147,7 +147,7 @@ func TestExtendConcurrently(t *testing.T) {
 	}
 	for range workers {
 		got := <-results
-		x := []float64{got.scaled[31*2] * h.LengthScales[0], 0.3}
+		x := []float64{got.scaled[0][31] * h.LengthScales[0], 0.3}
 		want := mustNew(t, nil, h, Observations{
 			X:             append(append([][]float64{}, obs.X...), []float64{0.5, 0.5}, x),
 			Y:             append(append([]float64{}, obs.Y...), 1, 2),

@@ -149,11 +149,12 @@ func (g *GP) PredictGradient(dMean, dVariance, x []float64) (mean, variance floa
 // scaled x and the derivatives of k with respect to r²:
 //
 //	∂k_i/∂x_j = 2 (dk_i/dr²) (z_j − z_ij)/ℓ_j.
-func (g *GP) addGradient(grad, point, derivative, coefficients, scaled []float64) {
+func (g *GP) addGradient(grad, point, derivative, coefficients []float64, scaled points) {
 	for j, l := range g.hyper.LengthScales {
 		var sum float64
+		column := scaled[j][:len(derivative)]
 		for i, dk := range derivative {
-			sum += dk * coefficients[i] * (point[j] - scaled[i*g.d+j])
+			sum += dk * coefficients[i] * (point[j] - column[i])
 		}
 		grad[j] += 2 / l * sum
 	}
@@ -176,18 +177,19 @@ func (g *GP) PredictJoint(x [][]float64) (mean []float64, cov *mat.SymDense) {
 	if q == 0 {
 		return nil, &mat.SymDense{}
 	}
-	scaled := make([]float64, q*g.d)
+	z, scaled := make([]float64, g.d), newPoints(q, g.d)
 	for a, p := range x {
-		scaleTo(scaled[a*g.d:(a+1)*g.d], p, g.hyper.LengthScales)
+		scaleTo(z, p, g.hyper.LengthScales)
+		scaled.set(a, z)
 	}
-	mean = make([]float64, q)
+	mean, prior := make([]float64, q), make([]float64, q)
 	cov = mat.NewSymDense(q, nil)
 	for a := range q {
 		mean[a] = g.priorMean(x[a])
-		za := scaled[a*g.d : (a+1)*g.d]
-		for b := a; b < q; b++ {
-			c, _ := g.kernel.Correlation(squaredDistance(za, scaled[b*g.d:(b+1)*g.d]))
-			cov.SetSym(a, b, g.hyper.SignalVariance*c)
+		scaled.at(z, a)
+		g.covariances(prior[:a+1], nil, z, scaled)
+		for b, c := range prior[:a+1] {
+			cov.SetSym(b, a, c)
 		}
 	}
 	if n == 0 {
@@ -199,7 +201,8 @@ func (g *GP) PredictJoint(x [][]float64) (mean []float64, cov *mat.SymDense) {
 	k := blas64.General{Rows: q, Cols: n, Stride: n, Data: make([]float64, q*n)}
 	for a := range q {
 		row := k.Data[a*n : (a+1)*n]
-		g.covariances(row, nil, scaled[a*g.d:(a+1)*g.d], g.scaled)
+		scaled.at(z, a)
+		g.covariances(row, nil, z, g.scaled)
 		mean[a] += blas64.Dot(vector(row), vector(g.weights))
 	}
 	g.factor.solveRows(k)

@@ -2,20 +2,24 @@ package surrogate
 
 import (
 	"math"
+	"sync"
 	"testing"
 )
 
 // Many points at once, and with more of them than are treated together.
 func TestPredictBatchIsPredict(t *testing.T) {
 	const d = 3
-	g := mustNew(t, nil, someHyperparameters(d), randomObservations(newRand(1), 40, d))
 	x := randomPoints(newRand(2), 2*batch+5, d)
 	means, variances := make([]float64, len(x)), make([]float64, len(x))
-	g.PredictBatch(means, variances, x)
-	for i, p := range x {
-		mean, variance := g.Predict(p)
-		if math.Abs(means[i]-mean) > 1e-12 || math.Abs(variances[i]-variance) > 1e-12 {
-			t.Errorf("point %d: %g, %g, want %g, %g", i, means[i], variances[i], mean, variance)
+	for _, n := range []int{0, 1, 40} {
+		g := mustNew(t, nil, someHyperparameters(d), randomObservations(newRand(1), n, d))
+		workspaces = sync.Pool{New: workspaces.New} // no memory of larger models
+		g.PredictBatch(means, variances, x)
+		for i, p := range x {
+			mean, variance := g.Predict(p)
+			if math.Abs(means[i]-mean) > 1e-12 || math.Abs(variances[i]-variance) > 1e-12 {
+				t.Errorf("n = %d, point %d: %g, %g, want %g, %g", n, i, means[i], variances[i], mean, variance)
+			}
 		}
 	}
 }

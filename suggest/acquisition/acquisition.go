@@ -63,11 +63,15 @@ const maxStackObjectives = 8
 func MedianImprovement(front *pareto.Front, laws []Law) float64 {
 	check(front, laws)
 	var buf [maxStackObjectives]float64
-	v := buf[:0]
+	return front.Improvement(medians(buf[:0], laws))
+}
+
+// medians appends the medians of the laws to v.
+func medians(v []float64, laws []Law) []float64 {
 	for _, l := range laws {
 		v = append(v, l.Median())
 	}
-	return front.Improvement(v)
+	return v
 }
 
 // HVPoI returns MedianImprovement times PoI, the hypervolume-based probability

@@ -2,8 +2,11 @@ package acquisition
 
 import (
 	"math"
+	"slices"
+	"sort"
 	"sync"
 
+	"github.com/dpareto/dpareto/internal/fastexp"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
@@ -37,11 +40,23 @@ func LogEHVI(front *pareto.Front, laws []Law, d []Partial) float64 {
 		panic("acquisition: laws and derivatives differ in length")
 	}
 	clear(d)
+	if d == nil && !slices.ContainsFunc(laws, func(l Law) bool { return l.StdDev != 0 }) {
+		var buffer [maxStackObjectives]float64
+		v := medians(buffer[:0], laws)
+		if !front.Improves(v) {
+			return math.Inf(-1)
+		}
+		if improvement := front.Improvement(v); improvement > leastSum && !math.IsInf(improvement, 1) {
+			return math.Log(improvement)
+		}
+	}
 	if len(laws) == 2 && (laws[0].StdDev == 0) != (laws[1].StdDev == 0) {
 		return logKnownEHVI(front, laws, d)
 	}
 	if len(laws) == 2 && laws[0].isSpread() && laws[1].isSpread() {
-		if sum := stripEHVI(front, laws, d); sum > leastSum && !math.IsInf(sum, 1) {
+		reference := front.Reference()
+		most := laws[0].mostShortfall(reference[0]) * laws[1].mostShortfall(reference[1])
+		if sum := stripEHVI(front, laws, d); sum > leastSum*math.Max(1, most) && !math.IsInf(sum, 1) {
 			for j := range d {
 				d[j].scale(1 / sum)
 			}
@@ -60,11 +75,11 @@ func logCellEHVI(front *pareto.Front, laws []Law, d []Partial) float64 {
 	defer shortfallMemory.Put(memory)
 	memory.fill(front, laws)
 	sum := newLogSum()
-	for _, c := range front.Cells() {
+	for _, c := range front.CellLevels() {
 		term := 0.0
 		gradient = gradient[:0]
 		for j, levels := range memory.levels {
-			value, partial := difference(levels[c.UpperLevel[j]], levels[c.LowerLevel[j]])
+			value, partial := difference(levels[c.Upper[j]], levels[c.Lower[j]])
 			if term += value; math.IsInf(term, -1) {
 				break
 			}
@@ -146,8 +161,8 @@ func logKnownEHVI(front *pareto.Front, laws []Law, d []Partial) float64 {
 	return value
 }
 
-// leastSum is the expected improvement from which on no logarithms are needed for it:
-// far above what underflows on the way.
+// leastSum is the expected improvement from which on no logarithms are needed for it, also
+// relative to what bounds it: far above what underflows on the way.
 const leastSum = 1e-250
 
 // isSpread reports whether the law is Gaussian and not a constant.
@@ -156,22 +171,56 @@ func (l Law) isSpread() bool { return l.Family == Gaussian && l.StdDev > 0 }
 // stripEHVI is EHVI of two Gaussian objectives, in which the cells are strips: without
 // logarithms it takes a third of the time. The derivatives are those of the value itself,
 // not of its logarithm.
+//
+// It goes from the strip of the first mean to both sides, until what is left is less than
+// the rounding errors: at most the next expected shortfall of the one objective, since they
+// fall to that side, times a bound of the other's.
 func stripEHVI(front *pareto.Front, laws []Law, d []Partial) float64 {
-	sum, before := 0.0, shortfall{}
-	for _, c := range front.Cells() {
-		width, height := laws[0].shortfall(c.Upper[0]), laws[1].shortfall(c.Upper[1])
+	const negligible = 1e-17
+	cells, reference := front.Cells(), front.Reference()
+	first := sort.Search(len(cells)-1, func(k int) bool { return cells[k].Upper[0] > laws[0].Mean })
+	sum := 0.0
+	add := func(left, right, height shortfall) {
 		rise := shortfall{
-			value: width.value - before.value,
-			d:     Partial{Mean: width.d.Mean - before.d.Mean, StdDev: width.d.StdDev - before.d.StdDev},
+			value: right.value - left.value,
+			d:     Partial{Mean: right.d.Mean - left.d.Mean, StdDev: right.d.StdDev - left.d.StdDev},
 		}
-		before = width
 		sum += rise.value * height.value
 		if d != nil {
 			d[0].add(height.value, rise.d)
 			d[1].add(rise.value, height.d)
 		}
 	}
+	var before shortfall // of the strip before the first
+	if first > 0 {
+		before = laws[0].shortfall(cells[first-1].Upper[0])
+	}
+	left, most := before, laws[0].mostShortfall(reference[0])
+	for _, c := range cells[first:] {
+		height := laws[1].shortfall(c.Upper[1])
+		if height.value*most < negligible*sum {
+			break
+		}
+		right := laws[0].shortfall(c.Upper[0])
+		add(left, right, height)
+		left = right
+	}
+	right := before
+	most = laws[1].mostShortfall(reference[1])
+	for k := first - 1; k >= 0 && !(right.value*most < negligible*sum); k-- {
+		var left shortfall
+		if k > 0 {
+			left = laws[0].shortfall(cells[k-1].Upper[0])
+		}
+		add(left, right, laws[1].shortfall(cells[k].Upper[1]))
+		right = left
+	}
 	return sum
+}
+
+// mostShortfall returns an upper bound of the shortfall of a Gaussian law.
+func (l Law) mostShortfall(t float64) float64 {
+	return math.Max(t-l.Mean, 0) + invSqrt2Pi*l.StdDev
 }
 
 // shortfall is E[(t - X)+] and its derivatives.
@@ -184,7 +233,11 @@ type shortfall struct {
 // derivatives -Φ(z) and φ(z); see logH.
 func (l Law) shortfall(t float64) shortfall {
 	z := (t - l.Mean) / l.StdDev
-	density := math.Exp(-z*z/2) * invSqrt2Pi
+	density := 0.0
+	if exponent := -z * z / 2; !(exponent < fastexp.Least) {
+		power, rest := fastexp.Split(exponent)
+		density = (power + rest) * invSqrt2Pi
+	}
 	if z > 0 {
 		cdf := 1 - density*mills(-z)
 		return shortfall{l.StdDev * (density + z*cdf), Partial{Mean: -cdf, StdDev: density}}

@@ -1,6 +1,10 @@
 package acquisition
 
-import "math"
+import (
+	"math"
+
+	"github.com/dpareto/dpareto/internal/fastexp"
+)
 
 // Family is the map from a Gaussian Z ~ N(Mean, StdDev²) to the outcome X.
 type Family int
@@ -44,11 +48,16 @@ func (l Law) image(z float64) float64 {
 
 // expit is the logistic function 1 / (1 + exp(-z)), the inverse of the logit.
 func expit(z float64) float64 {
+	x := -math.Abs(z)
+	power, rest := fastexp.Split(x)
+	e := power + rest
+	if x < fastexp.Least {
+		e = math.Exp(x)
+	}
 	if z < 0 {
-		e := math.Exp(z)
 		return e / (1 + e)
 	}
-	return 1 / (1 + math.Exp(-z))
+	return 1 / (1 + e)
 }
 
 // standardize returns the standard Gaussian quantile z with P(X < t) = Φ(z).

@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/integrate/quad"
+
+	"github.com/dpareto/dpareto/internal/fastexp"
 )
 
 // Partial holds the derivatives of a criterion with respect to the Mean and the
@@ -191,9 +193,13 @@ func (l Law) logitShortfall(t, z float64) (float64, Partial) {
 	for k := range int(panels) {
 		for _, n := range panelRule {
 			v := width * (float64(k) + n.x)
-			power, rest := quickExp(v * (top - v/2))
+			power, rest := fastexp.Split(v * (top - v/2))
 			w := n.w * (power + rest)
-			power, rest = quickExp(-l.StdDev * v)
+			fall := -l.StdDev * v
+			if fall < fastexp.Least {
+				fall = fastexp.Least
+			}
+			power, rest = fastexp.Split(fall)
 			r := power + rest
 			inverse := 1 / (q + p*r)
 			mass += w

@@ -112,22 +112,3 @@ func (s *logSum) add(term float64) (decay, weight float64) {
 
 // value returns ln Σ, -Inf if nothing was added.
 func (s *logSum) value() float64 { return s.largest + math.Log(s.scale) }
-
-// powers holds 2^(k/64) for quickExp.
-var powers = func() (table [64]float64) {
-	for k := range table {
-		table[k] = math.Exp2(float64(k) / 64)
-	}
-	return table
-}()
-
-// quickExp is exp(x) for |x| < 700, and as good as 0 below, to a relative 1e-15
-// and 2e-16·|x|, as a power of two and the rest: their sum is exp(x), and
-// power - 1 + rest is exp(x) - 1 without cancellation. It is inlined and so
-// faster than math.Exp in a loop: the quadrature is made of it.
-func quickExp(x float64) (power, rest float64) {
-	k := max(int(x*(64/math.Ln2)+65536.5)-65536, -65000) // the nearest integer
-	r := x - float64(k)*(math.Ln2/64)
-	power = math.Float64frombits(math.Float64bits(powers[k&63]) + uint64(k>>6)<<52)
-	return power, power * r * (1 + r*(0.5+r*(1.0/6+r*(1.0/24+r*(1.0/120)))))
-}

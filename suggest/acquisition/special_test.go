@@ -86,23 +86,25 @@ func TestErfcxOnGrid(t *testing.T) {
 	}
 }
 
-func TestQuickExp(t *testing.T) {
-	for x := -699.0; x < 699; x += 0.0173 {
-		power, rest := quickExp(x)
-		if want := math.Exp(x); !(math.Abs(power+rest-want) <= (1e-15+2e-16*math.Abs(x))*want) {
-			t.Errorf("quickExp(%g) = %g, want %g", x, power+rest, want)
+// The fast exponential in expit is that of package math up to rounding, and beyond its
+// bounds that of package math.
+func TestExpit(t *testing.T) {
+	for z := -750.0; z <= 750; z += 0.37 {
+		if got, want := expit(z), 1/(1+math.Exp(-z)); z > -700 && math.Abs(got-want) > 1e-15*want {
+			t.Errorf("expit(%g) = %.17g, want %.17g", z, got, want)
+		}
+		if got, want := expit(z), math.Exp(z); z < -40 && math.Abs(got-want) > 1e-15*want {
+			t.Errorf("expit(%g) = %.17g, want %.17g", z, got, want)
 		}
 	}
-	for x := 1e-12; x < 10; x *= 1.3 {
-		power, rest := quickExp(-x)
-		if got, want := 1-power-rest, -math.Expm1(-x); !(math.Abs(got-want) <= 1e-14*want) {
-			t.Errorf("1 - quickExp(-%g) = %g, want %g", x, got, want)
-		}
+	if got := expit(math.Inf(-1)); got != 0 {
+		t.Errorf("expit(-Inf) = %g", got)
 	}
-	for _, x := range []float64{-705, -1e3, -1e5} {
-		if power, rest := quickExp(x); !(math.Abs(power+rest) < 1e-250) {
-			t.Errorf("quickExp(%g) = %g", x, power+rest)
-		}
+	if got := expit(math.Inf(1)); got != 1 {
+		t.Errorf("expit(+Inf) = %g", got)
+	}
+	if got := expit(math.NaN()); !math.IsNaN(got) {
+		t.Errorf("expit(NaN) = %g", got)
 	}
 }
 

@@ -58,3 +58,59 @@ func TestEHVIOfAlmostKnown(t *testing.T) {
 		t.Errorf("expected improvement %g, want %g", got, want)
 	}
 }
+
+// Outcomes of any size: what underflows on the way is left to the logarithms, too.
+func TestEHVIOfAnySize(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 2))
+	for _, size := range []float64{1e-120, 1e-20, 1e20, 1e60, 1e100} {
+		for k := range 1000 {
+			var points [][]float64
+			for range 1 + rng.IntN(6) {
+				x := rng.Float64()
+				points = append(points, []float64{size * (1 - 0.1*x), size * x * math.Pow(10, -10*rng.Float64())})
+			}
+			front := pareto.NewFront(points, []float64{size, size})
+			spread := math.Pow(10, -4*rng.Float64())
+			laws := []Law{
+				{Mean: size * (1 + 40*rng.Float64()*spread), StdDev: size * spread},
+				{Mean: size * (2*rng.Float64() - 0.5), StdDev: size * math.Pow(10, -4*rng.Float64())},
+			}
+			d, want := make([]Partial, 2), make([]Partial, 2)
+			near(t, k, size, "LogEHVI", LogEHVI(front, laws, d), logCellEHVI(front, laws, want), 1e-9)
+			for j := range d {
+				near(t, k, size, "derivative", d[j].Mean*size, want[j].Mean*size, 1e-9)
+				near(t, k, size, "derivative", d[j].StdDev*size, want[j].StdDev*size, 1e-9)
+			}
+		}
+	}
+}
+
+// The strips that are left out add nothing to the sum of all, wherever the laws are and
+// however narrow they are.
+func TestStripsLeftOut(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 3))
+	for k := range 5000 {
+		var points [][]float64
+		for range rng.IntN(40) {
+			x := math.Pow(10, -3*rng.Float64())
+			points = append(points, []float64{x, math.Pow(1-x, 1+4*rng.Float64())})
+		}
+		front := pareto.NewFront(points, []float64{1, 1})
+		laws := make([]Law, 2)
+		for j := range laws {
+			laws[j] = Law{Mean: 3*rng.Float64() - 1, StdDev: math.Pow(10, 12*rng.Float64()-11)}
+			if n := front.Len(); n > 0 && k%2 == 0 {
+				laws[j].Mean = front.Points()[rng.IntN(n)][j] + 10*rng.NormFloat64()*laws[j].StdDev
+			}
+		}
+		want, before := 0.0, 0.0
+		for _, c := range front.Cells() {
+			width := laws[0].shortfall(c.Upper[0]).value
+			want += (width - before) * laws[1].shortfall(c.Upper[1]).value
+			before = width
+		}
+		if got := stripEHVI(front, laws, nil); want > leastSum && math.Abs(got-want) > 1e-14*want {
+			t.Errorf("case %d, %v: %.17g, want %.17g (off by %.1e of it)", k, laws, got, want, got/want-1)
+		}
+	}
+}

@@ -18,15 +18,17 @@ type Front struct {
 
 	divide sync.Once // guards what only some uses of a front need
 	cells  []Cell
-	levels [][]float64
+
+	number    sync.Once // guards the levels
+	levels    [][]float64
+	positions []CellLevels
 }
 
 // Cell is the box Lower < v < Upper, one value per objective. Lower can be -Inf.
-type Cell struct {
-	Lower, Upper []float64
-	// LowerLevel and UpperLevel are the positions of the bounds in Front.Levels.
-	LowerLevel, UpperLevel []int
-}
+type Cell struct{ Lower, Upper []float64 }
+
+// CellLevels are the positions of a cell's bounds in [Front.Levels], one per objective.
+type CellLevels struct{ Lower, Upper []int }
 
 // NewFront builds the front of points with respect to the reference: points
 // that are not finite, not strictly below the reference in every objective,
@@ -41,29 +43,21 @@ func NewFront(points [][]float64, reference []float64) *Front {
 	return f
 }
 
-// divided divides the region to be improved into cells, once.
-func (f *Front) divided() *Front {
-	f.divide.Do(func() {
-		f.cells = partition(f.points, f.reference)
-		f.level()
-	})
-	return f
-}
-
 // level finds the levels and the positions of the cells' bounds among them.
 func (f *Front) level() {
+	cells := f.Cells()
 	f.levels = make([][]float64, len(f.reference))
 	for j := range f.levels {
-		all := make([]float64, 0, 2*len(f.cells))
-		for _, c := range f.cells {
+		all := make([]float64, 0, 2*len(cells))
+		for _, c := range cells {
 			all = append(all, c.Lower[j], c.Upper[j])
 		}
 		slices.Sort(all)
 		f.levels[j] = slices.Compact(all)
 	}
-	for i := range f.cells {
-		c := &f.cells[i]
-		c.LowerLevel, c.UpperLevel = f.find(c.Lower), f.find(c.Upper)
+	f.positions = make([]CellLevels, len(cells))
+	for i, c := range cells {
+		f.positions[i] = CellLevels{f.find(c.Lower), f.find(c.Upper)}
 	}
 }
 
@@ -94,13 +88,26 @@ func (f *Front) Hypervolume() float64 { return hypervolume(f.points, f.reference
 // 2n+1. Beyond that their number grows faster: random fronts of 40 points have
 // 260 in four objectives and 870 in five, of 100 points 740 and 3100. They are
 // found when first asked for.
-func (f *Front) Cells() []Cell { return f.divided().cells }
+func (f *Front) Cells() []Cell {
+	f.divide.Do(func() { f.cells = partition(f.points, f.reference) })
+	return f.cells
+}
 
 // Levels returns the distinct bounds of the cells in objective j in increasing
 // order, from -Inf to the reference. There are at most Len()+2 of them, while
 // cells are many in higher dimensions: a function of one objective's bound is
 // best evaluated once per level.
-func (f *Front) Levels(j int) []float64 { return f.divided().levels[j] }
+func (f *Front) Levels(j int) []float64 {
+	f.number.Do(f.level)
+	return f.levels[j]
+}
+
+// CellLevels returns the positions of the cells' bounds among the levels, in the order
+// of Cells.
+func (f *Front) CellLevels() []CellLevels {
+	f.number.Do(f.level)
+	return f.positions
+}
 
 // Improvement returns by how much the hypervolume would grow with v added:
 //
@@ -155,6 +162,10 @@ func (f *Front) Improves(v []float64) bool {
 		if !(v[j] < r) {
 			return false
 		}
+	}
+	if len(v) == 2 { // the second objective falls along the front
+		next := sort.Search(len(f.points), func(k int) bool { return f.points[k][0] > v[0] })
+		return next == 0 || f.points[next-1][1] > v[1]
 	}
 	return !slices.ContainsFunc(f.points, func(p []float64) bool {
 		for j, x := range p {

@@ -234,9 +234,9 @@ func TestLevels(t *testing.T) {
 			if !slices.IsSorted(levels) || len(slices.Compact(slices.Clone(levels))) != len(levels) || len(levels) > f.Len()+2 {
 				t.Errorf("m = %d: levels %v of objective %d", m, levels, j)
 			}
-			for _, c := range f.Cells() {
-				if levels[c.LowerLevel[j]] != c.Lower[j] || levels[c.UpperLevel[j]] != c.Upper[j] {
-					t.Errorf("m = %d: cell %v has levels %v to %v", m, c, c.LowerLevel, c.UpperLevel)
+			for i, at := range f.CellLevels() {
+				if c := f.Cells()[i]; levels[at.Lower[j]] != c.Lower[j] || levels[at.Upper[j]] != c.Upper[j] {
+					t.Errorf("m = %d: cell %v has levels %v", m, c, at)
 				}
 			}
 		}
@@ -257,6 +257,32 @@ func TestFewCells(t *testing.T) {
 	}
 	if n := len(NewFront(epsilonError, antiIdeal).Cells()); n != 5 {
 		t.Errorf("4 points in 2-D leave %d cells, want 5", n)
+	}
+}
+
+// A point improves the front where it adds to the hypervolume.
+func TestImproves(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	for m := 1; m <= 4; m++ {
+		grid := func() []float64 {
+			p := make([]float64, m)
+			for j := range p {
+				p[j] = float64(rng.IntN(9)) // with ties, and beyond the reference
+			}
+			return p
+		}
+		for range 200 {
+			points := make([][]float64, rng.IntN(10))
+			for i := range points {
+				points[i] = grid()
+			}
+			front := NewFront(points, slices.Repeat([]float64{8}, m))
+			for range 20 {
+				if v := grid(); front.Improves(v) != (front.Improvement(v) > 0) {
+					t.Fatalf("%v improves %v: %v, by %g", v, front.Points(), front.Improves(v), front.Improvement(v))
+				}
+			}
+		}
 	}
 }
 

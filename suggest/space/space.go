@@ -56,14 +56,16 @@ func (s *Space) Contains(p Point) error {
 	}
 	for i, v := range p {
 		q := &s.Parameters[i]
-		field := fmt.Sprintf("parameters[%d]", i)
+		add := func(format string, args ...any) {
+			errs.Add(fmt.Sprintf("parameters[%d]", i), fmt.Sprintf(format, args...))
+		}
 		switch {
 		case !s.Active(p, i):
 			if v != q.smallest() {
-				errs.Add(field, fmt.Sprintf("must be %g where parameter %q does not exist, is %g", q.smallest(), q.Name, v))
+				add("must be %g where parameter %q does not exist, is %g", q.smallest(), q.Name, v)
 			}
 		case !q.Contains(v):
-			errs.Add(field, fmt.Sprintf("%g is not a value of %s parameter %q%s", v, q.Kind, q.Name, q.domain()))
+			add("%g is not a value of %s parameter %q%s", v, q.Kind, q.Name, q.domain())
 		}
 	}
 	return errs.Err()
@@ -129,7 +131,7 @@ func (s *Space) Cardinality() float64 {
 // wrong length.
 func (s *Space) Encode(dst []float64, p Point) []float64 {
 	s.checkLength(p)
-	dst = dst[:0]
+	dst = slices.Grow(dst[:0], s.Dim())
 	for i, v := range p {
 		q := &s.Parameters[i]
 		active := s.Active(p, i)
