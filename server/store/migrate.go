@@ -12,9 +12,10 @@ import (
 // maxMigrated bounds the records that one transaction of a migration visits.
 const maxMigrated = 1000
 
-// steps lead from one format to a later one by rewriting records. Format 3 added ledgers and
-// releases, which no record before it has: only its number keeps programs away that would
-// delete a study and leave its releases.
+// steps lead from one format to a later one by rewriting records. Two formats have a number
+// only to keep older programs away: format 3 added ledgers and releases, which these would
+// leave when they delete a study, and since format 5 a file notes how long its journal is,
+// which these would not.
 var steps = []step{
 	{2, []migration{{deletedPrefix, migrateDeleted}, {studyPrefix, migrateStudy}, {trialPrefix, migrateTrial}}},
 	{4, []migration{{requestPrefix, migrateRequest}}},

@@ -155,7 +155,8 @@ func TestMigrate(t *testing.T) {
 }
 
 // A store of format 2 or 3, in which only requests have another form, keeps all else; one whose
-// conversion from format 1 was interrupted by the program that wrote format 2 goes on.
+// conversion from format 1 was interrupted by the program that wrote format 2 goes on. One of
+// format 4 has the records of today.
 func TestMigrateFromLater(t *testing.T) {
 	kv := func() *bolt.DB {
 		db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
@@ -179,7 +180,7 @@ func TestMigrateFromLater(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	converted, two, three, half := kv(), kv(), kv(), kv()
+	converted, two, three, four, half := kv(), kv(), kv(), kv(), kv()
 	old(t, converted, 45)
 	requests := dump(t, converted)
 	old(t, half, 45)
@@ -187,10 +188,10 @@ func TestMigrateFromLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := dump(t, converted)
-	for _, db := range []store.KV{two, three} {
+	for _, db := range []store.KV{two, three, four} {
 		if err := db.Update(t.Context(), func(w store.ReadWriter) error {
 			for key, value := range want {
-				if before, ok := requests[key]; ok && (strings.HasPrefix(key, "request/") || strings.HasPrefix(key, "expiry/")) {
+				if before, ok := requests[key]; ok && db != four && (strings.HasPrefix(key, "request/") || strings.HasPrefix(key, "expiry/")) {
 					value = before
 				}
 				w.Put(key, []byte(value))
@@ -202,8 +203,9 @@ func TestMigrateFromLater(t *testing.T) {
 	}
 	setFormat(two, &storev1.StoreRecord{Format: 2})
 	setFormat(three, &storev1.StoreRecord{Format: 3})
+	setFormat(four, &storev1.StoreRecord{Format: 4})
 	setFormat(half, &storev1.StoreRecord{Format: 2, Migration: &storev1.Migration{From: 1}})
-	for _, db := range []store.KV{two, three, half} {
+	for _, db := range []store.KV{two, three, four, half} {
 		s, err := store.New(t.Context(), db)
 		if err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 )
 
 // Format is the format number of the records that this version writes.
-const Format = 4
+const Format = 5
 
 // FormatKey is the key of the record that says which format the others have.
 const FormatKey = "store"

@@ -162,7 +162,7 @@ func newDB(path string, readOnly bool) (*DB, error) {
 func (d *DB) load() (err error) {
 	defer catchFault(d.path, &err)()
 	return d.db.View(func(tx *bbolt.Tx) error {
-		o, err := readJournal(tx)
+		o, err := readJournal(tx, d.file)
 		if err == nil {
 			d.overlaid.Store(o)
 		}

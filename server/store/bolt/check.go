@@ -1,12 +1,10 @@
 package bolt
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 
 	"go.etcd.io/bbolt"
@@ -16,9 +14,6 @@ import (
 
 // maxFaults bounds the faults that a check returns: one bad page can make a thousand.
 const maxFaults = 100
-
-// checkEvery is the number of keys between two looks at the context.
-const checkEvery = 1024
 
 // Report is what a check of a file found.
 type Report struct {
@@ -41,8 +36,7 @@ func Verify(ctx context.Context, path string) (_ *Report, err error) {
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	report := &Report{Counts: make(map[string]store.Count), Bytes: d.Stats().Size}
-	report.FreeBytes = d.Stats().FreePages * int64(os.Getpagesize())
-	if report.Faults = d.check(ctx); len(report.Faults) > 0 {
+	if report.FreeBytes, report.Faults = d.check(ctx); len(report.Faults) > 0 {
 		return report, ctx.Err()
 	}
 	records, err := store.NewReader(ctx, d)
@@ -58,20 +52,38 @@ func Verify(ctx context.Context, path string) (_ *Report, err error) {
 			report.Faults = append(report.Faults, fmt.Errorf("store: %d keys of an unknown kind, %q", report.Counts[kind].Keys, kind))
 		}
 	}
-	report.Faults = append(report.Faults, records.Check(ctx)...)
+	report.Faults = append(report.Faults, checkRecords(ctx, records)...)
 	report.Faults = report.Faults[:min(len(report.Faults), maxFaults)]
 	return report, ctx.Err()
 }
 
-// check checks the structure of the file. Nothing may write meanwhile.
-func (d *DB) check(ctx context.Context) []error {
-	var faults []error
-	err := d.view(ctx, func(tx *bbolt.Tx, layers []*table) error {
-		// bbolt's own check runs where a fault of the mapped memory cannot be caught. It
-		// is safe after every page has been read once.
-		if err := readAll(ctx, tx, layers); err != nil {
+// checkRecords checks the records. What no program has written can have a meaning that their
+// functions take for a mistake of their own.
+func checkRecords(ctx context.Context, records *store.Store) (faults []error) {
+	defer func() {
+		if r := recover(); r != nil {
+			faults = append(faults, fmt.Errorf("%w: %v", store.ErrCorrupt, r))
+		}
+	}()
+	return records.Check(ctx)
+}
+
+// check checks the structure of the file, and returns the bytes of its free pages. Nothing
+// may write meanwhile.
+func (d *DB) check(ctx context.Context) (free int64, faults []error) {
+	err := d.view(ctx, func(tx *bbolt.Tx, _ []*table) error {
+		p, err := newPages(tx, d.file)
+		if err != nil {
 			return err
 		}
+		p.stop = ctx.Err
+		n, err := p.check()
+		free = n * int64(p.size)
+		if err != nil {
+			return err
+		}
+		// bbolt's own check runs where a fault of the mapped memory cannot be caught, and
+		// follows pages wherever they lead. It is safe after the one before.
 		for fault := range tx.Check() {
 			if len(faults) < maxFaults {
 				faults = append(faults, fmt.Errorf("%w: %w", store.ErrCorrupt, fault))
@@ -82,28 +94,5 @@ func (d *DB) check(ctx context.Context) []error {
 	if err != nil {
 		faults = append(faults, err)
 	}
-	return faults
-}
-
-// readAll reads every key and value.
-func readAll(ctx context.Context, tx *bbolt.Tx, layers []*table) error {
-	var last []byte
-	n, sum := 0, byte(0)
-	r, err := newReader(tx, layers)
-	if err != nil {
-		return err
-	}
-	return r.Scan("", "", func(key string, value []byte) (bool, error) {
-		if n > 0 && bytes.Compare([]byte(key), last) <= 0 {
-			return false, fmt.Errorf("%w: key %q comes after %q", store.ErrCorrupt, key, last)
-		}
-		last = append(last[:0], key...)
-		for _, b := range value {
-			sum ^= b
-		}
-		if n++; n%checkEvery == 0 {
-			return true, ctx.Err()
-		}
-		return true, nil
-	})
+	return free, faults
 }

@@ -79,7 +79,6 @@ type writer struct {
 }
 
 // Write implements io.Writer.
-
 func (w *writer) Write(p []byte) (int, error) {
 	if w.err = w.ctx.Err(); w.err != nil {
 		return 0, w.err
@@ -95,7 +94,18 @@ func (w *writer) Write(p []byte) (int, error) {
 // name, syncs, has the copy checked, and renames it, so that there is never half a file at
 // path. With replace the file that is there is replaced and kept as path.bak; without, it
 // is an error that matches fs.ErrExist.
-func WriteFile(ctx context.Context, path string, replace bool, fill func(*os.File) error) (_ *Report, err error) {
+func WriteFile(ctx context.Context, path string, replace bool, fill func(*os.File) error) (*Report, error) {
+	sound := func(report *Report) error {
+		if len(report.Faults) == 0 {
+			return nil
+		}
+		return fmt.Errorf("the copy is not sound: %w", errors.Join(report.Faults...))
+	}
+	return writeFile(ctx, path, replace, fill, sound)
+}
+
+// writeFile does what WriteFile does, with a copy that accept takes.
+func writeFile(ctx context.Context, path string, replace bool, fill func(*os.File) error, accept func(*Report) error) (_ *Report, err error) {
 	if !replace {
 		if _, err := os.Lstat(path); err == nil {
 			return nil, &os.PathError{Op: "create", Path: path, Err: os.ErrExist}
@@ -122,8 +132,8 @@ func WriteFile(ctx context.Context, path string, replace bool, fill func(*os.Fil
 	if err != nil {
 		return nil, err
 	}
-	if len(report.Faults) > 0 {
-		return report, fmt.Errorf("the copy is not sound: %w", errors.Join(report.Faults...))
+	if err := accept(report); err != nil {
+		return report, err
 	}
 	return report, install(name, path, replace)
 }
@@ -216,7 +226,9 @@ func Compact(ctx context.Context, path string, discard bool) (before, after int6
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	compacted, err := WriteFile(ctx, path, true, func(file *os.File) error { return compact(source, file.Name()) })
+	compacted, err := WriteFile(ctx, path, true, func(file *os.File) error {
+		return rewrite(file.Name(), func(target *bbolt.DB) error { return bbolt.Compact(target, source, compactBytes) })
+	})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -226,13 +238,13 @@ func Compact(ctx context.Context, path string, discard bool) (before, after int6
 	return report.Bytes, compacted.Bytes, err
 }
 
-// compact writes the keys of source to the empty file at path.
-func compact(source *bbolt.DB, path string) error {
+// rewrite has fill write to the empty file at path.
+func rewrite(path string, fill func(*bbolt.DB) error) error {
 	target, err := bbolt.Open(path, 0o600, &bbolt.Options{
 		Timeout: time.Second, FreelistType: bbolt.FreelistMapType, NoSync: true, NoGrowSync: true,
 	})
 	if err != nil {
 		return err
 	}
-	return errors.Join(bbolt.Compact(target, source, compactBytes), target.Sync(), target.Close())
+	return errors.Join(fill(target), target.Sync(), target.Close())
 }

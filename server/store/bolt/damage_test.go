@@ -1,11 +1,14 @@
 package bolt
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -113,6 +116,155 @@ func damage(t *testing.T, sound string, inJournal bool) {
 	// Records of the journal have checksums, and are read when the file is opened.
 	if unopened == 0 || !inJournal && (found == 0 || unopened+found == 120) {
 		t.Errorf("of 120 damaged files %d were not opened and %d found damaged", unopened, found)
+	}
+}
+
+// Pages that say what cannot be are told by a check, whatever would become of a program that
+// believes them: it would be stopped by the system, follow them for ever, or run out of memory.
+func TestDamagedPages(t *testing.T) {
+	for _, size := range []int{small, generation} {
+		sound, err := os.ReadFile(filled(t, size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "damaged.db")
+		put16, put32, put64 := binary.NativeEndian.PutUint16, binary.NativeEndian.PutUint32, binary.NativeEndian.PutUint64
+		tried := make(map[uint16]int)
+		for at := 2 * os.Getpagesize(); at < len(sound); at += os.Getpagesize() {
+			id := uint64(at / os.Getpagesize())
+			kind, count := binary.NativeEndian.Uint16(sound[at+8:]), int(binary.NativeEndian.Uint16(sound[at+10:]))
+			if binary.NativeEndian.Uint64(sound[at:]) != id || count == 0 || tried[kind] > 8 {
+				continue
+			}
+			tried[kind]++
+			damages := []func(page []byte){func(page []byte) { put16(page[8:], 64) }, func(page []byte) { put32(page[12:], 1<<31) }}
+			switch kind {
+			case branchPage:
+				for _, child := range []uint64{0, id, 1 << 24, 1 << 40, 1 << 60} {
+					damages = append(damages, func(page []byte) { put64(page[pageHeader+8:], child) })
+				}
+			case leafPage:
+				offset, length := binary.NativeEndian.Uint32(sound[at+pageHeader+4:]), binary.NativeEndian.Uint32(sound[at+pageHeader+8:])
+				for _, first := range []uint64{0, id, 1 << 24, 1 << 40, 1 << 60} {
+					damages = append(damages, func(page []byte) {
+						put32(page[pageHeader:], bucketElement)
+						put64(page[pageHeader+offset+length:], first)
+						put64(page[pageHeader+offset+length+bucketHeader+8:], 1<<63)
+					})
+				}
+				for field := uint32(4); field < pageElement; field += 4 {
+					damages = append(damages, func(page []byte) { put32(page[pageHeader+field:], 1<<31) })
+				}
+			case freePage:
+				for _, many := range []uint64{1 << 20, 1 << 38, 1 << 62} {
+					damages = append(damages, func(page []byte) { put16(page[10:], manyFreePages); put64(page[pageHeader:], many) })
+				}
+				for _, free := range []uint64{0, 2, 1 << 40} {
+					damages = append(damages, func(page []byte) { put64(page[pageHeader:], free) })
+				}
+			}
+			for i, damage := range damages {
+				page := append([]byte(nil), sound[at:]...)
+				if damage(page); bytes.Equal(page, sound[at:]) {
+					continue
+				}
+				if err := os.WriteFile(path, append(sound[:at:at], page...), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				report, err := Verify(t.Context(), path)
+				if err != nil && !errors.Is(err, store.ErrCorrupt) {
+					t.Errorf("page %d of type %d, damage %d: %v", id, kind, i, err)
+				}
+				if err == nil && len(report.Faults) == 0 && slices.Contains(reachable(t, path), id) {
+					t.Errorf("page %d of type %d, damage %d is not found", id, kind, i)
+				}
+				if d, err := Open(path); err == nil { // reads what a damaged page could keep it from
+					if err := d.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		}
+		if tried[leafPage] < 4 || tried[freePage] == 0 || size == small && tried[branchPage] == 0 {
+			t.Errorf("tried %v", tried)
+		}
+	}
+}
+
+// inPages looks at the pages of a file.
+func inPages(t *testing.T, path string, fn func(*pages) error) {
+	t.Helper()
+	d, err := OpenReadOnly(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = d.view(t.Context(), func(tx *bbolt.Tx, _ []*table) error {
+		p, err := newPages(tx, d.file)
+		if err != nil {
+			return err
+		}
+		return fn(p)
+	})
+	if err := errors.Join(err, d.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reachable returns the pages that a file uses, without the free ones.
+func reachable(t *testing.T, path string) (ids []uint64) {
+	t.Helper()
+	inPages(t, path, func(p *pages) error {
+		free := p.free
+		p.free = noFreePages
+		if _, err := p.check(); err != nil {
+			return err
+		}
+		ids = append(ids, free)
+		for id := range p.end {
+			if p.seen[id/64]&(1<<(id%64)) != 0 {
+				ids = append(ids, id)
+			}
+		}
+		return nil
+	})
+	return ids
+}
+
+// A bucket has no place in a record of the journal.
+func TestBucketInRecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, d, "key", "1")
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	beneath(t, path, func(tx *bbolt.Tx) error {
+		journal := tx.Bucket(journalBucket)
+		number, _ := journal.Cursor().Last()
+		_, err := journal.Bucket(number).CreateBucket([]byte("bucket"))
+		return err
+	})
+	if _, err := Open(path); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "is a bucket") {
+		t.Errorf("Open returned %v", err)
+	}
+}
+
+// What no program writes can be in a record that is whole otherwise.
+func TestCheckOfStrangeRecord(t *testing.T) {
+	path := filled(t, small)
+	d, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, d, "trial/study-00/\x00\x00\x00\x00\x00\x00\x00\x01", "") // a trial without a state
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if report, err := Verify(t.Context(), path); err != nil || len(report.Faults) == 0 {
+		t.Errorf("Verify returned %+v, %v", report, err)
 	}
 }
 

@@ -13,8 +13,10 @@
 //
 // After a failed commit nothing is written until the failed transaction is taken back
 // on disk and the file opened again, which is tried every second ([DB.Health]). A damaged
-// file is an error that matches store.ErrCorrupt, never a panic or a fault.
+// file is an error that matches store.ErrCorrupt, never a panic or a fault. Only of pages
+// that lead to themselves this holds for [Verify] alone, which trusts nothing: bbolt, by
+// which keys in their places are read, would follow them for ever.
 //
-// [Verify], [Restore], [Compact] and [WriteFile] work on files that no server uses;
-// [DB.Snapshot] copies one that does.
+// [Verify], [Restore], [Compact], [Salvage] and [WriteFile] work on files that no server
+// uses; [DB.Snapshot] copies one that does.
 package bolt

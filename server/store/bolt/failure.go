@@ -148,15 +148,15 @@ func (d *DB) recover() {
 	d.fail(nil)
 }
 
-// prove shows that a file can be written, by a commit of nothing but the number of such
-// commits. It returns the id of the transaction.
+// prove shows that a file can be written, by a commit of a page as it is. It returns the id
+// of the transaction.
 func prove(db *bbolt.DB) (id int, err error) {
 	defer catchPanic(&err)
 	err = db.Update(func(tx *bbolt.Tx) error {
 		id = tx.ID()
 		r, err := newReader(tx, nil)
 		if err == nil {
-			_, err = r.bucket.NextSequence()
+			err = r.bucket.SetSequence(r.bucket.Sequence())
 		}
 		return err
 	})
@@ -205,6 +205,17 @@ func (d *DB) hide(transaction int) error {
 	page := make([]byte, pageSize)
 	if _, err := d.file.ReadAt(page, int64(before*pageSize)); err != nil {
 		return err
+	}
+	// bbolt makes copies whose other page has the same content and the number of the
+	// transaction before. Readers, who find that number from now on, must know their tables.
+	o := *d.overlaid.Load()
+	switch counts := int(binary.NativeEndian.Uint64(page[pageHeader+metaTransaction:])); {
+	case o.liesOver(counts):
+	case counts == o.transaction-1:
+		o.proof = counts
+		d.overlaid.Store(&o)
+	default:
+		return fmt.Errorf("%w: transaction %d comes before %d", store.ErrCorrupt, counts, transaction)
 	}
 	binary.NativeEndian.PutUint64(page, uint64(mine)) // a page begins with its number
 	_, err := d.file.WriteAt(page, int64(mine*pageSize))

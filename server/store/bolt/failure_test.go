@@ -104,7 +104,8 @@ func contents(t testing.TB, path string) map[string]string {
 			t.Error(err)
 		}
 	}()
-	for _, fault := range d.check(context.Background()) {
+	_, faults := d.check(context.Background())
+	for _, fault := range faults {
 		t.Errorf("%s: %v", path, fault)
 	}
 	return dump(t, d)
@@ -433,6 +434,80 @@ func TestReadsAfterFailedProof(t *testing.T) {
 		read(strconv.Itoa(i))
 		if o := d.overlaid.Load(); o.liesOver(o.transaction - 1) {
 			t.Errorf("the tables of write %d are taken for those of the transaction before", i)
+		}
+	}
+}
+
+// A copy, whose first pages have other numbers than those of the file that it was made of, can
+// be read and goes on when its first commit fails.
+func TestFirstCommitOfCopyFails(t *testing.T) {
+	for commits := range 2 {
+		for _, at := range []moment{beforeCommit, afterCommit} {
+			source := open(t)
+			for i := range 3 + commits {
+				put(t, source, "key", strconv.Itoa(i))
+			}
+			path := filepath.Join(t.TempDir(), "copy.db")
+			file, err := os.Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(source.CopyTo(t.Context(), file), file.Close()); err != nil {
+				t.Fatal(err)
+			}
+			want := dump(t, source)
+			d, err := newDB(path, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write := func(value string) error {
+				u := &update{ctx: t.Context(), done: make(chan error, 1), fn: func(tx store.ReadWriter) error { tx.Put("key", []byte(value)); return nil }}
+				d.commit([]*update{u})
+				return <-u.done
+			}
+			read := func(when string) {
+				t.Helper()
+				tx, err := d.beginLatest()
+				if err != nil {
+					t.Fatal(err)
+				}
+				id := tx.ID()
+				if err := tx.Rollback(); err != nil {
+					t.Fatal(err)
+				}
+				if o := d.overlaid.Load(); !o.liesOver(id) { // readers would wait for ever
+					t.Fatalf("%s: readers find transaction %d, the tables belong to %d", when, id, o.transaction)
+				}
+				if diff := cmp.Diff(want, dump(t, d)); diff != "" {
+					t.Errorf("%s: %s", when, diff)
+				}
+			}
+			read("opened")
+			d.strikeOnce(at, syscall.EIO)
+			if err := write("failed"); !errors.Is(err, syscall.EIO) {
+				t.Fatalf("the update gave %v", err)
+			}
+			read("after the failure")
+			if err := os.Rename(path, path+".away"); err != nil { // it cannot be opened again
+				t.Fatal(err)
+			}
+			d.recover()
+			read("taken back")
+			if err := os.Rename(path+".away", path); err != nil {
+				t.Fatal(err)
+			}
+			d.recover()
+			read("recovered")
+			for i := range 2 {
+				if err := write(strconv.Itoa(i)); err != nil {
+					t.Fatal(err)
+				}
+				want["key"] = strconv.Itoa(i)
+				read("written")
+			}
+			if err := d.Close(); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

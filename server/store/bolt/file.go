@@ -14,8 +14,11 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// advice is what to do about a damaged file.
-const advice = "restore it from a backup (dpareto restore)"
+// advice is what to do about a damaged file, and rescue what else if Salvage can help.
+const (
+	advice = "restore it from a backup (dpareto restore)"
+	rescue = "dpareto restore --salvage keeps what was written before the damage"
+)
 
 // openFile opens a file with bbolt. Whatever is wrong with it becomes an error that names
 // the file.
@@ -34,12 +37,16 @@ func openFile(path string, readOnly bool) (db *bbolt.DB, file *os.File, err erro
 		}
 	}()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	if !readOnly {
+		if err := checkFree(path); err != nil {
+			return nil, nil, err
+		}
+	}
 	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 		Timeout:         lockTimeout,
 		FreelistType:    bbolt.FreelistMapType,
 		InitialMmapSize: mapSize,
-		ReadOnly:        readOnly,
-		PreLoadFreelist: true, // a damaged one is found here, not in a goroutine of bbolt
+		ReadOnly:        readOnly, // then the list of free pages is not read
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			opened, err := os.OpenFile(name, flag, mode)
 			file = opened
@@ -59,6 +66,37 @@ func openFile(path string, readOnly bool) (db *bbolt.DB, file *os.File, err erro
 		return nil, nil, errors.Join(err, db.Close())
 	}
 	return db, file, nil
+}
+
+// errFree tells that the list of free pages is damaged, of which nothing else is made.
+var errFree = errors.New("the list of free pages is damaged")
+
+// checkFree checks the list of free pages of a file, if there is one at path: bbolt would take
+// as much memory for it as it says that it has entries.
+func checkFree(path string) error {
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+		return nil //nolint:nilerr // what else is wrong shows when it is opened
+	}
+	db, file, err := openFile(path, true)
+	if err != nil {
+		return err
+	}
+	err = db.View(func(tx *bbolt.Tx) error {
+		p, err := newPages(tx, file)
+		if err != nil {
+			return err
+		}
+		if p.free == noFreePages { // bbolt makes the list from all others
+			_, err = p.check()
+		} else {
+			_, err = p.freePages()
+		}
+		if err != nil {
+			err = fmt.Errorf("%w: %w", errFree, err)
+		}
+		return err
+	})
+	return errors.Join(err, db.Close())
 }
 
 // createBuckets creates the buckets that a new file has not, nor the second one of them
@@ -114,6 +152,8 @@ func openError(path string, err error) error {
 		return fmt.Errorf("open %s: %w", path, store.ErrLocked)
 	case errors.Is(err, bbolterrors.ErrInvalid), errors.Is(err, bbolterrors.ErrChecksum), errors.Is(err, bbolterrors.ErrVersionMismatch):
 		return fmt.Errorf("open %s: %w, or no store at all (%w); %s", path, store.ErrCorrupt, err, advice)
+	case errors.Is(err, errJournal), errors.Is(err, errFree):
+		return fmt.Errorf("open %s: %w; %s; if there is none that is recent, %s", path, err, advice, rescue)
 	case errors.Is(err, store.ErrCorrupt):
 		return fmt.Errorf("open %s: %w; %s", path, err, advice)
 	default:

@@ -2,9 +2,12 @@ package bolt
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
+	"time"
 
 	"github.com/tidwall/btree"
 	"go.etcd.io/bbolt"
@@ -17,8 +20,9 @@ var (
 	// in their places yet. Each is in a bucket of its own: of a bucket's last values bbolt
 	// writes up to four again when one is added.
 	journalBucket = []byte("journal")
-	// recordKey is the only key of such a bucket.
-	recordKey = []byte("writes")
+	// recordKey and timeKey are the keys of such a bucket. The time, in nanoseconds since
+	// 1970, serves only to tell people what was lost.
+	recordKey, timeKey = []byte("writes"), []byte("time")
 )
 
 const (
@@ -51,14 +55,16 @@ const (
 // their places. A published one never changes.
 type overlaid struct {
 	// transaction is the id of the transaction of bbolt over whose pages this lies, and proof
-	// that of the next one if all it does is to show that the file can be written, else 0.
+	// that of another one with the same content, or 0: the next one if all it does is to show
+	// that the file can be written, or the one before of a copy (see hide).
 	transaction, proof int
 	// young takes the writes of new commits. old, if there is one, is being moved: keys
 	// below moved are in their places. What young has hides what old has.
 	young, old *table
 	moved      string
 	// first and last are the numbers of the first and the last record of the journal, frozen
-	// that of the last one of old. There is none where first is above last.
+	// that of the last one of which something can be in its place: the last one of old, or of
+	// what it was before the file was opened. There is none where first is above last.
 	first, frozen, last uint64
 }
 
@@ -129,32 +135,53 @@ func (o *overlaid) layers() []*table {
 }
 
 // readJournal reads the journal of a file.
-func readJournal(tx *bbolt.Tx) (o *overlaid, err error) {
-	defer catchPanic(&err)
-	o = &overlaid{transaction: tx.ID(), young: newTable(), first: 1}
-	journal := tx.Bucket(journalBucket)
-	if journal == nil { // written by a program that had none
-		return o, nil
+func readJournal(tx *bbolt.Tx, file *os.File) (*overlaid, error) {
+	o := &overlaid{transaction: tx.ID(), young: newTable(), first: 1}
+	p, err := newPages(tx, file)
+	if err != nil {
+		return nil, err
 	}
-	err = journal.ForEach(func(number, _ []byte) error {
-		commit := journal.Bucket(number)
-		if len(number) != 8 || commit == nil {
-			return fmt.Errorf("%w: the journal has key %q", store.ErrCorrupt, number)
-		}
-		last := binary.BigEndian.Uint64(number)
-		if o.last == 0 {
-			o.first = last
-		} else if last != o.last+1 {
-			return fmt.Errorf("%w: record %d of the journal comes after %d", store.ErrCorrupt, last, o.last)
-		}
-		o.last = last
-		o.young.recorded += recordSize
-		if err := decodeWrites(commit.Get(recordKey), o.young.replay); err != nil {
-			return fmt.Errorf("%w: record %d of the journal: %w", store.ErrCorrupt, last, err)
-		}
-		return nil
-	})
+	buckets, err := p.buckets()
+	if err != nil {
+		return nil, err
+	}
+	err = p.journal(buckets, func(r record) error { return o.replay(r, o.young.replay) })
+	noted := buckets[string(journalBucket)].sequence()
+	switch {
+	case err == nil && noted != 0 && noted != o.last:
+		err = fmt.Errorf("%w: the journal ends at record %d instead of %d", store.ErrCorrupt, o.last, noted)
+	case noted == 0: // it is empty, or was written by a program that noted nothing
+		o.frozen = o.last
+	default:
+		o.frozen = buckets[string(root)].sequence() - 1
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errJournal, err)
+	}
 	return o, err
+}
+
+// errJournal tells that the journal is damaged, and nothing that says where it is.
+var errJournal = errors.New("the journal is damaged")
+
+// replay passes the writes of the next record to set, if it is whole and the next.
+func (o *overlaid) replay(r record, set func(key string, value []byte)) error {
+	if o.last != 0 && r.number != o.last+1 {
+		return fmt.Errorf("%w: record %d of the journal comes after %d", store.ErrCorrupt, r.number, o.last)
+	}
+	err := r.err
+	if err == nil {
+		err = decodeWrites(r.writes, set)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: record %d of the journal: %w", store.ErrCorrupt, r.number, err)
+	}
+	if o.last == 0 {
+		o.first = r.number
+	}
+	o.last = r.number
+	o.young.recorded += recordSize
+	return nil
 }
 
 // batchWriter collects the writes of the Updates of a commit.
@@ -190,6 +217,34 @@ func (b *batchWriter) beneath(key string) bool {
 // commit writes the collected writes: to the journal, with some older ones moved to their
 // places, or, if there are many, all of them to their places.
 func (b *batchWriter) commit(journal *bbolt.Bucket) error {
+	if err := b.write(journal); err != nil {
+		return err
+	}
+	return b.note(journal)
+}
+
+// note notes, where the file has counters, what else does not show when it is damaged: the
+// number of the last record, 0 if there is none, with the journal, and one more than that of
+// the last record of which something can be in its place with the places.
+func (b *batchWriter) note(journal *bbolt.Bucket) error {
+	o := b.overlaid
+	last := o.last
+	if o.first > o.last {
+		last, o.frozen = 0, 0
+	}
+	if journal.Sequence() != last {
+		if err := journal.SetSequence(last); err != nil {
+			return err
+		}
+	}
+	if b.main.Sequence() != o.frozen+1 { // which writes another page
+		return b.main.SetSequence(o.frozen + 1)
+	}
+	return nil
+}
+
+// write does what commit does.
+func (b *batchWriter) write(journal *bbolt.Bucket) error {
 	o := b.overlaid
 	if b.bytes >= b.generation/largePart || o.recorded() >= maxJournal*b.generation {
 		return b.moveAll(journal)
@@ -203,6 +258,9 @@ func (b *batchWriter) commit(journal *bbolt.Bucket) error {
 	o.last++
 	o.young.recorded += b.bytes + recordSize
 	record, err := journal.CreateBucket(binary.BigEndian.AppendUint64(nil, o.last))
+	if err == nil {
+		err = record.Put(timeKey, binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano())))
+	}
 	if err == nil {
 		err = record.Put(recordKey, encodeWrites(b.writes))
 	}

@@ -185,6 +185,66 @@ func TestJournalIsBounded(t *testing.T) {
 	}
 }
 
+// What is moved with a commit is in proportion to what it writes, never all of a table, and
+// enough for a table to be empty before the next one is full.
+func TestPaceOfMoving(t *testing.T) {
+	const size = 256 << 10
+	for _, value := range []int{0, 100, 3000} {
+		d, err := openWith(filepath.Join(t.TempDir(), "store.db"), size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write := 3 * (len("00000000") + value + entrySize) // what a commit writes
+		largest := 3000 + entrySize + len("00000000")
+		tables, most, waiting := 0, 0, 0
+		for i := 0; tables < 3; i++ {
+			before := d.overlaid.Load()
+			if err := d.Update(t.Context(), func(tx store.ReadWriter) error {
+				for j := range 3 { // all over the table, none of them twice
+					tx.Put(fmt.Sprintf("%08d", (3*i+j)*7919%10_000_019), make([]byte, value))
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			o := d.overlaid.Load()
+			moving, from := o.old, before.moved
+			switch {
+			case before.old == nil && o.old != nil:
+				from = ""
+			case before.old != nil && o.old == nil:
+				moving, tables = before.old, tables+1
+			case before.old != o.old:
+				t.Fatalf("commit %d: a table is put aside before the one before it is empty", i)
+			}
+			if moving == nil {
+				continue
+			}
+			moved := 0
+			moving.writes.Ascend(from, func(key string, value []byte) bool {
+				if o.old != nil && key >= o.moved {
+					return false
+				}
+				moved += len(key) + len(value) + entrySize
+				return true
+			})
+			most, waiting = max(most, moved), max(waiting, o.young.recorded)
+			if limit := moveFactor*(write+recordSize) + largest; moved > limit {
+				t.Fatalf("commit %d of %d bytes moves %d, at most %d", i, write, moved, limit)
+			}
+			if o.old != nil && moved < moveFactor*write {
+				t.Fatalf("commit %d of %d bytes moves %d", i, write, moved)
+			}
+		}
+		if most == 0 || waiting > maxRecords*size/moveFactor+2*recordSize {
+			t.Errorf("values of %d bytes: at most %d bytes are moved at once, while %d come", value, most, waiting)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A key stays deleted that is in a table on its way, before it is in its place and after it,
 // and can be put again.
 func TestDeleteOnTheWay(t *testing.T) {
@@ -304,6 +364,18 @@ func TestJournalOfManyStarts(t *testing.T) {
 	}
 }
 
+// beneath changes a file in a transaction of bbolt.
+func beneath(t *testing.T, path string, fn func(*bbolt.Tx) error) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.Update(fn), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A program that knows no journal must see the store's format, and a store that it wrote is
 // one with an empty journal.
 func TestWithoutJournal(t *testing.T) {
@@ -317,11 +389,7 @@ func TestWithoutJournal(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	db, err := bbolt.Open(path, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = db.Update(func(tx *bbolt.Tx) error {
+	beneath(t, path, func(tx *bbolt.Tx) error {
 		main := tx.Bucket(root)
 		if got := main.Get([]byte(store.FormatKey)); string(got) != "4" {
 			t.Errorf("the format in its place is %q", got)
@@ -331,9 +399,6 @@ func TestWithoutJournal(t *testing.T) {
 		}
 		return errors.Join(main.Put([]byte("key"), []byte("2")), tx.DeleteBucket(journalBucket))
 	})
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
 	want := map[string]string{store.FormatKey: "4", "key": "2"}
 	if diff := cmp.Diff(want, contents(t, path)); diff != "" {
 		t.Errorf("opened for reading: %s", diff)

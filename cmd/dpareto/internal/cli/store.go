@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -133,22 +134,39 @@ func receiveBackup(ctx context.Context, client *dpareto.Client, file io.Writer) 
 
 func (a *app) restoreCommand() *cobra.Command {
 	var from, to string
-	var force bool
+	var force, salvage bool
 	cmd := &cobra.Command{
 		Use:   "restore --from FILE",
 		Short: "Make a backup the store",
 		Long: `Makes a copy of a backup the store, after checking it. No server may use the store. One that
 exists is replaced only with --force, and kept under the same name with ` + bolt.Backup + `; if there
-is such a file, too, nothing is done.`,
-		Example: "  dpareto restore --from dpareto-backup.db --store dpareto.db",
-		Args:    args(cobra.NoArgs),
+is such a file, too, nothing is done.
+
+With --salvage the file may be a store whose journal is damaged, so that no command opens it.
+What is in its place, and every commit of the journal before the first that is damaged, are
+written to a new file, which must not exist; the damaged file stays as it is. All commits
+from the damaged one on are dropped, also those that are whole: they build on what is lost.
+Prints how many they are and when they were made. What was acknowledged then, charges of
+ledgers included, is lost, except that single writes of dropped commits can be there which
+were in their places already; the new file is checked, and what is not sound in it printed.
+Then the exit code is 1, and the file is there. A backup of a later time is better; see
+docs/durability.md for what to do before anything is published from a salvaged store.`,
+		Example: `  dpareto restore --from dpareto-backup.db --store dpareto.db
+  dpareto restore --salvage --from dpareto.db --store salvaged.db`,
+		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from == "" {
 				return &usageError{errors.New("--from must name the backup")}
 			}
+			if salvage && force {
+				return &usageError{errors.New("--salvage replaces no file: --force cannot be given")}
+			}
 			path, err := storePath(to)
 			if err != nil {
 				return err
+			}
+			if salvage {
+				return a.salvage(cmd.Context(), from, path)
 			}
 			if err := keepsBoth(path, force); err != nil {
 				return err
@@ -165,7 +183,37 @@ is such a file, too, nothing is done.`,
 	flags.StringVar(&from, "from", "", "backup to restore")
 	addStoreFlag(cmd, &to)
 	flags.BoolVar(&force, "force", false, "replace a store that exists; it is kept as FILE"+bolt.Backup)
+	flags.BoolVar(&salvage, "salvage", false, "take what is whole from a store whose journal is damaged, and write a new file")
 	return cmd
+}
+
+// salvage makes a new file of what is whole in a damaged one.
+func (a *app) salvage(ctx context.Context, from, to string) error {
+	s, err := bolt.Salvage(ctx, from, to)
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return fmt.Errorf("restore: %w; --store must name a new file", err)
+	case err != nil:
+		return withAdvice(fmt.Errorf("restore: %w", err))
+	}
+	a.logger.Warn("the file is damaged", "file", from, "damage", s.Damage)
+	at := func(t time.Time) string {
+		if t.IsZero() {
+			return "not known"
+		}
+		return t.UTC().Format(time.RFC3339Nano)
+	}
+	a.logger.Warn("salvaged", "store", to, "studies", s.Counts["study"].Keys, "trials", s.Counts["trial"].Keys,
+		"journal_commits_kept", s.Kept, "last_kept", at(s.LastKept),
+		"commits_dropped", s.Dropped, "more_dropped_possible", s.AtLeast, "first_dropped", at(s.FirstDropped), "last_dropped", at(s.LastDropped),
+		"writes_of_dropped_commits_possible", s.Mixed)
+	for _, fault := range s.Faults {
+		a.logger.Error("not sound", "fault", fault)
+	}
+	if n := len(s.Faults); n > 0 {
+		return fmt.Errorf("restore: %s was written and is not sound (faults: %d): writes of dropped commits are in it, or the damaged store was not sound before", to, n)
+	}
+	return nil
 }
 
 // keepsBoth refuses to replace a store where an earlier one is kept: a second attempt, with
