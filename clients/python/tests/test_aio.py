@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import signal
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -195,6 +196,7 @@ def test_closing_ends_what_is_under_way(server: Server) -> None:
         assert beats is not None
         assert server._process is not None
         server._process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, server._process.pid, os.WSTOPPED | os.WNOWAIT)  # it stops later
         task = asyncio.create_task(study.info())
         await asyncio.sleep(0.2)
         await client.close()
