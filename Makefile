@@ -33,7 +33,8 @@ demo: build ## Run a real study: a server, two agents, and the front that they f
 test: check lint unit test-python ## Everything that must pass: checks, linters, tests with the race detector
 
 .PHONY: unit
-unit: ## Run the tests
+unit: export RAPID_SEED := $(or $(RAPID_SEED),1)
+unit: ## Run the tests; properties draw from RAPID_SEED, 0 for other inputs at every run
 	go test -race -timeout 20m $(PACKAGES)
 
 .PHONY: test-python
