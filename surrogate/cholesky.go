@@ -3,7 +3,7 @@ package surrogate
 import (
 	"fmt"
 	"math"
-	"sync/atomic"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -24,49 +24,20 @@ func vector(x []float64) blas64.Vector {
 }
 
 // triangle is a lower triangular n×n matrix, the Cholesky factor of a
-// covariance. Its rows do not change once they are computed, so that a factor
-// and those that extend it share memory: only one of them can have each spare
-// row, and the others copy.
-type triangle struct {
-	n, stride int
-	data      []float64     // stride×stride row-major
-	taken     *atomic.Int64 // rows of data in use
-}
+// covariance: row i has i + 1 entries. The rows of a posterior do not change
+// once they are computed, so that those that extend it share them.
+type triangle [][]float64
 
-// newTriangle returns an n×n triangle of zeros without spare rows.
-func newTriangle(n int) triangle {
-	return allocate(n, max(1, n))
-}
-
-// allocate returns an n×n triangle of zeros with stride − n spare rows.
-func allocate(n, stride int) triangle {
-	t := triangle{n: n, stride: stride, data: make([]float64, stride*stride), taken: new(atomic.Int64)}
-	t.taken.Store(int64(n))
-	return t
-}
-
-// grow returns a triangle with m more rows, of undefined content, after those of t.
-func (t triangle) grow(m int) triangle {
-	n := t.n + m
-	if n <= t.stride && t.taken.CompareAndSwap(int64(t.n), int64(n)) {
-		t.n = n
-		return t
+// grow returns a triangle with m more rows of zeros after the n of t, and the
+// new rows as an m×(n+m) matrix.
+func (t triangle) grow(m int) (grown triangle, tail blas64.General) {
+	n := len(t)
+	tail = newGeneral(m, n+m)
+	grown = append(make(triangle, 0, n+m), t...)
+	for i := range m {
+		grown = append(grown, generalRow(tail, i)[:n+i+1])
 	}
-	next := allocate(n, n+n/8+7)
-	for i := range t.n {
-		copy(next.row(i), t.row(i))
-	}
-	return next
-}
-
-// row returns row i up to the diagonal, i + 1 entries.
-func (t triangle) row(i int) []float64 {
-	return t.data[i*t.stride : i*t.stride+i+1]
-}
-
-// raw returns t as a BLAS matrix.
-func (t triangle) raw() blas64.Triangular {
-	return blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: t.n, Data: t.data, Stride: t.stride}
+	return grown, tail
 }
 
 // solve overwrites x with L⁻¹x, or with L⁻ᵀx if transposed. It goes along rows by
@@ -74,14 +45,12 @@ func (t triangle) raw() blas64.Triangular {
 // BLAS's Trsv.
 func (t triangle) solve(transpose blas.Transpose, x []float64) {
 	if transpose == blas.NoTrans {
-		for i := range t.n {
-			row := t.row(i)
+		for i, row := range t {
 			x[i] = (x[i] - floats.Dot(row[:i], x[:i])) / row[i]
 		}
 		return
 	}
-	for i := t.n - 1; i >= 0; i-- {
-		row := t.row(i)
+	for i, row := range slices.Backward(t) {
 		x[i] /= row[i]
 		floats.AddScaled(x[:i], -x[i], row[:i])
 	}
@@ -90,14 +59,13 @@ func (t triangle) solve(transpose blas.Transpose, x []float64) {
 // solveRows overwrites every row x of a with L⁻¹x. Each row of L is used for all of a few
 // x at once, by the product of a matrix and a vector, which has several sums under way.
 func (t triangle) solveRows(a blas64.General) {
-	if t.n == 0 {
+	if len(t) == 0 {
 		return
 	}
 	const few = 16
 	for first := 0; first < a.Rows; first += few {
 		done := blas64.General{Rows: min(few, a.Rows-first), Stride: a.Stride, Data: a.Data[first*a.Stride:]}
-		for i := range t.n {
-			row := t.row(i)
+		for i, row := range t {
 			next := blas64.Vector{N: done.Rows, Inc: a.Stride, Data: done.Data[i:]}
 			if done.Cols = i; i > 0 {
 				blas64.Gemv(blas.NoTrans, -1, done, vector(row[:i]), 1, next)
@@ -109,31 +77,64 @@ func (t triangle) solveRows(a blas64.General) {
 	}
 }
 
-// tail splits the rows from n on into the rectangle left of column n and the
-// square block on the diagonal.
-func (t triangle) tail(n int) (left blas64.General, corner blas64.Symmetric) {
-	m := t.n - n
-	left = blas64.General{Rows: m, Cols: n, Stride: t.stride, Data: t.data[n*t.stride:]}
-	corner = blas64.Symmetric{Uplo: blas.Lower, N: m, Stride: t.stride, Data: t.data[min(n*t.stride+n, len(t.data)):]}
-	return left, corner
-}
-
-// eliminate turns the rows from n on, which hold covariances, into rows of the
-// Cholesky factor left of column n, and into the Schur complement right of it:
+// eliminate turns the rows that follow the n of t, an m×(n+m) matrix of
+// covariances, into rows of the Cholesky factor left of column n, and into the
+// Schur complement right of it, which it returns:
 //
 //	[K  ·]   [L  0] [Lᵀ Vᵀ]
 //	[B  C] = [V  P] [0  Pᵀ]   with V = BL⁻ᵀ and PPᵀ = C − VVᵀ.
-//
-// The first n rows hold L.
-func (t triangle) eliminate(n int) {
-	if n == 0 || n == t.n {
-		return
+func (t triangle) eliminate(tail blas64.General) (complement lower) {
+	n, m := len(t), tail.Rows
+	corner := blas64.Symmetric{Uplo: blas.Lower, N: m, Stride: tail.Stride, Data: tail.Data[min(n, len(tail.Data)):]}
+	if n > 0 && m > 0 {
+		left := columns(tail, 0, n)
+		t.solveRows(left)
+		blas64.Syrk(blas.NoTrans, -1, left, 1, corner)
 	}
-	left, corner := t.tail(n)
-	head := t
-	head.n = n
-	head.solveRows(left)
-	blas64.Syrk(blas.NoTrans, -1, left, 1, corner)
+	return lowerOf(corner)
+}
+
+// columns returns count columns of a from the first on.
+func columns(a blas64.General, first, count int) blas64.General {
+	return blas64.General{Rows: a.Rows, Cols: count, Stride: a.Stride, Data: a.Data[first:]}
+}
+
+// blockSize is that of gonum's blocked algorithms.
+const blockSize = 64
+
+// lower is the lower triangle of a symmetric n×n matrix in the shape in which it is
+// factorised: its rows, and the same memory as matrices of blockSize rows each.
+type lower struct {
+	rows   triangle
+	blocks []blas64.General // block b has the rows from b·blockSize on, up to the diagonal of its last one
+}
+
+// newLower returns a matrix of zeros in about half of the memory that a square takes.
+func newLower(n int) lower {
+	a := lower{rows: make(triangle, 0, n)}
+	for first := 0; first < n; first += blockSize {
+		end := min(first+blockSize, n)
+		a.add(newGeneral(end-first, end))
+	}
+	return a
+}
+
+// lowerOf returns the lower triangle of a, whose memory it shares.
+func lowerOf(a blas64.Symmetric) lower {
+	l := lower{rows: make(triangle, 0, a.N)}
+	for first := 0; first < a.N; first += blockSize {
+		end := min(first+blockSize, a.N)
+		l.add(blas64.General{Rows: end - first, Cols: end, Stride: a.Stride, Data: a.Data[first*a.Stride:]})
+	}
+	return l
+}
+
+// add appends a block to a.
+func (a *lower) add(block blas64.General) {
+	a.blocks = append(a.blocks, block)
+	for i := range block.Rows {
+		a.rows = append(a.rows, generalRow(block, i)[:len(a.rows)+1])
+	}
 }
 
 // minPivot is the smallest squared pivot L_ii² that is not mere rounding error
@@ -144,59 +145,52 @@ func minPivot(n int, signalVariance float64) float64 {
 }
 
 // factorise computes the Cholesky factor of a covariance a in place. The
-// function fill must write its lower triangle without jitter; the strict upper
-// triangle is left alone. Factorisation is tried with the multiple smallest of
+// function fill must write its lower triangle without jitter; what the memory has
+// above the diagonal is left alone. Factorisation is tried with the multiple smallest of
 // the signal variance added to the diagonal (usually 0, since that changes the
 // posterior least), and then with jitter from firstJitter to lastJitter in steps
 // of ten times. It returns the jitter added, in units of the covariance.
-func factorise(a blas64.Symmetric, signalVariance, smallest float64, fill func()) (jitter float64, err error) {
+func factorise(a lower, signalVariance, smallest float64, fill func()) (jitter float64, err error) {
 	for multiple := smallest; ; multiple = max(firstJitter, 10*multiple) {
 		// The factor leaves room for the rounding of the products of ten.
 		if multiple > 2*lastJitter {
 			return 0, fmt.Errorf("surrogate: %w: %d points, jitter up to %.3g = %.3g × signal variance tried",
-				ErrNotPositiveDefinite, a.N, jitter, jitter/signalVariance)
+				ErrNotPositiveDefinite, len(a.rows), jitter, jitter/signalVariance)
 		}
 		jitter = multiple * signalVariance
 		fill()
-		for i := range a.N {
-			a.Data[i*a.Stride+i] += jitter
+		for i, row := range a.rows {
+			row[i] += jitter
 		}
-		if cholesky(a, minPivot(a.N, signalVariance)) {
+		if cholesky(a, minPivot(len(a.rows), signalVariance)) {
 			return jitter, nil
 		}
 	}
 }
 
-// cholesky overwrites the lower triangle of a with its Cholesky factor and
-// reports whether every squared pivot is at least minPivot.
-func cholesky(a blas64.Symmetric, minPivot float64) bool {
-	if a.N == 0 {
-		return true
-	}
-	if !potrf(a) {
+// cholesky overwrites a with its Cholesky factor and reports whether every squared
+// pivot is at least minPivot.
+func cholesky(a lower, minPivot float64) bool {
+	if !potrf(a.blocks) {
 		return false
 	}
-	for i := range a.N {
+	for i, row := range a.rows {
 		// The comparison is false for NaN.
-		if pivot := a.Data[i*a.Stride+i]; !(pivot*pivot >= minPivot) {
+		if !(row[i]*row[i] >= minPivot) {
 			return false
 		}
 	}
 	return true
 }
 
-// blockSize is that of gonum's blocked algorithms.
-const blockSize = 64
-
-// potrf overwrites the lower triangle of a with its Cholesky factor, and reports whether
-// it has one. It does what lapack64.Potrf does, to the last bit, but on the calling
-// goroutine: that one starts as many as Go has processors, over which [Workers] have no
-// power.
-func potrf(a blas64.Symmetric) bool {
-	for j := 0; j < a.N; j += blockSize {
-		width := min(blockSize, a.N-j)
-		left := block(a, j, 0, width, j)
-		corner := blas64.Symmetric{Uplo: blas.Lower, N: width, Stride: a.Stride, Data: a.Data[j*a.Stride+j:]}
+// potrf overwrites a matrix with its Cholesky factor, and reports whether it has one. It
+// does what lapack64.Potrf does, to the last bit, but on the calling goroutine: that one
+// starts as many as Go has processors, over which [Workers] have no power.
+func potrf(blocks []blas64.General) bool {
+	for j, block := range blocks {
+		first, width := j*blockSize, block.Rows
+		left := columns(block, 0, first)
+		corner := blas64.Symmetric{Uplo: blas.Lower, N: width, Stride: block.Stride, Data: block.Data[first:]}
 		if j > 0 {
 			blas64.Syrk(blas.NoTrans, -1, left, 1, corner)
 		}
@@ -204,49 +198,37 @@ func potrf(a blas64.Symmetric) bool {
 		if !ok {
 			return false
 		}
-		if rest := a.N - j - width; rest > 0 {
-			panel := block(a, j+width, j, rest, width)
-			if j > 0 {
-				subtractProduct(panel, block(a, j+width, 0, rest, j), left)
-			}
+		below := blocks[j+1:]
+		for _, b := range below {
+			panel := columns(b, first, width)
+			subtractProduct(panel, columns(b, 0, first), left, len(below))
 			blas64.Trsm(blas.Right, blas.Trans, 1, factor, panel)
 		}
 	}
 	return true
 }
 
-// subtractProduct computes c −= a·bᵀ, where b has at most blockSize rows, in the order of
-// gonum's parallel product: block by block, and those of one row in turn. Its own product
-// of single blocks is not parallel.
-func subtractProduct(c, a, b blas64.General) {
-	const fewBlocks = 4 // below, gonum does not cut the matrices
-	if c.Rows <= (fewBlocks-1)*blockSize {
-		blas64.Gemm(blas.NoTrans, blas.Trans, -1, a, b, 1, c)
-		return
+// subtractProduct computes c −= a·bᵀ, where c is one of a number of blocks below each
+// other, in the order of gonum's parallel product, which cuts large matrices. Its own
+// product of single blocks is not parallel.
+func subtractProduct(c, a, b blas64.General, blocks int) {
+	const fewBlocks = 4 // below, gonum does not cut
+	width := blockSize
+	if blocks < fewBlocks {
+		width = max(1, a.Cols)
 	}
-	for i := 0; i < c.Rows; i += blockSize {
-		rows := min(blockSize, c.Rows-i)
-		part := blas64.General{Rows: rows, Cols: c.Cols, Stride: c.Stride, Data: c.Data[i*c.Stride:]}
-		for k := 0; k < a.Cols; k += blockSize {
-			cols := min(blockSize, a.Cols-k)
-			blas64.Gemm(blas.NoTrans, blas.Trans, -1,
-				blas64.General{Rows: rows, Cols: cols, Stride: a.Stride, Data: a.Data[i*a.Stride+k:]},
-				blas64.General{Rows: b.Rows, Cols: cols, Stride: b.Stride, Data: b.Data[k:]}, 1, part)
-		}
+	for k := 0; k < a.Cols; k += width {
+		count := min(width, a.Cols-k)
+		blas64.Gemm(blas.NoTrans, blas.Trans, -1, columns(a, k, count), columns(b, k, count), 1, c)
 	}
-}
-
-// block returns a rectangle of the lower triangle of a.
-func block(a blas64.Symmetric, i, j, rows, cols int) blas64.General {
-	return blas64.General{Rows: rows, Cols: cols, Stride: a.Stride, Data: a.Data[i*a.Stride+j:]}
 }
 
 // logLikelihood returns −½ zᵀz − Σ log L_ii − n/2 log 2π, the logarithm of the
 // normal density with covariance LLᵀ at the point Lz.
 func logLikelihood(factor triangle, z []float64) float64 {
 	sum := -blas64.Dot(vector(z), vector(z)) / 2
-	for i := range factor.n {
-		sum -= math.Log(factor.row(i)[i])
+	for i, row := range factor {
+		sum -= math.Log(row[i])
 	}
-	return sum - float64(factor.n)/2*math.Log(2*math.Pi)
+	return sum - float64(len(factor))/2*math.Log(2*math.Pi)
 }

@@ -2,6 +2,7 @@ package surrogate
 
 import (
 	"fmt"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
@@ -70,11 +71,12 @@ func (g *GP) Condition(points, normals [][]float64) (*Conditioned, error) {
 	}
 
 	n, z := g.n, make([]float64, g.d)
+	factor, tail := g.factor.grow(b)
 	c := &Conditioned{
 		gp:      g,
 		size:    n + b,
 		scaled:  g.scaled.grow(g.n, b),
-		factor:  g.factor.grow(b),
+		factor:  factor,
 		normals: newGeneral(len(normals), b),
 		values:  newGeneral(len(normals), b),
 	}
@@ -82,22 +84,18 @@ func (g *GP) Condition(points, normals [][]float64) (*Conditioned, error) {
 		k := n + i
 		scaleTo(z, x, g.hyper.LengthScales)
 		c.scaled.set(k, z)
-		row := c.factor.row(k)
+		row := c.factor[k]
 		g.covariances(row[:k], nil, z, c.scaled)
 		row[k] = g.hyper.SignalVariance
 	}
-	c.factor.eliminate(n)
-	_, corner := c.factor.tail(n)
-	covariance := make([]float64, 0, b*(b+1)/2)
-	for i := range b {
-		covariance = append(covariance, c.factor.row(n + i)[n:]...)
+	corner := g.factor.eliminate(tail)
+	covariance := make(triangle, b)
+	for i, row := range corner.rows {
+		covariance[i] = slices.Clone(row)
 	}
 	_, err := factorise(corner, g.hyper.SignalVariance, firstJitter, func() {
-		next := covariance
-		for i := range b {
-			row := c.factor.row(n + i)[n:]
-			copy(row, next)
-			next = next[len(row):]
+		for i, row := range covariance {
+			copy(corner.rows[i], row)
 		}
 	})
 	if err != nil {
@@ -109,7 +107,7 @@ func (g *GP) Condition(points, normals [][]float64) (*Conditioned, error) {
 	for s, z := range normals {
 		copy(generalRow(c.normals, s), z)
 		for i := range b {
-			row := c.factor.row(n + i)
+			row := c.factor[n+i]
 			generalRow(c.values, s)[i] = g.priorMean(points[i]) +
 				blas64.Dot(vector(row[:n]), vector(g.whitened)) +
 				blas64.Dot(vector(row[n:]), vector(z[:i+1]))

@@ -186,18 +186,17 @@ func (g *GP) fillRow(row []float64, i int, z []float64) {
 
 // factorise computes the factor and the weights from the observations.
 func (g *GP) factorise() error {
-	g.factor = newTriangle(g.n)
-	_, whole := g.factor.tail(0)
-	z := make([]float64, g.d)
+	covariance, z := newLower(g.n), make([]float64, g.d)
 	var err error
-	g.jitter, err = factorise(whole, g.hyper.SignalVariance, 0, func() {
-		for i := range g.n {
-			g.fillRow(g.factor.row(i), i, z)
+	g.jitter, err = factorise(covariance, g.hyper.SignalVariance, 0, func() {
+		for i, row := range covariance.rows {
+			g.fillRow(row, i, z)
 		}
 	})
 	if err != nil {
 		return err
 	}
+	g.factor = covariance.rows
 	g.whitened = slices.Clone(g.residual)
 	g.factor.solve(blas.NoTrans, g.whitened)
 	g.solveWeights()
@@ -265,15 +264,15 @@ func (g *GP) Extend(obs Observations) (*GP, error) {
 // extend is Extend without the checks.
 func (g *GP) extend(obs Observations) (*GP, error) {
 	n, next := g.n, g.observe(obs)
-	next.factor = g.factor.grow(next.n - n)
+	factor, tail := g.factor.grow(next.n - n)
+	next.factor = factor
 	z := make([]float64, g.d)
 	for i := n; i < next.n; i++ {
-		row := next.factor.row(i)
+		row := next.factor[i]
 		next.fillRow(row, i, z)
 		row[i] += g.jitter
 	}
-	next.factor.eliminate(n)
-	if _, corner := next.factor.tail(n); !cholesky(corner, minPivot(next.n, g.hyper.SignalVariance)) {
+	if !cholesky(g.factor.eliminate(tail), minPivot(next.n, g.hyper.SignalVariance)) {
 		if err := next.factorise(); err != nil {
 			return nil, err
 		}
@@ -282,7 +281,7 @@ func (g *GP) extend(obs Observations) (*GP, error) {
 	// The whitened residuals of the old observations stay.
 	next.whitened = append(slices.Clip(g.whitened), next.residual[n:]...)
 	for i := n; i < next.n; i++ {
-		row := next.factor.row(i)
+		row := next.factor[i]
 		next.whitened[i] = (next.whitened[i] - blas64.Dot(vector(row[:i]), vector(next.whitened[:i]))) / row[i]
 	}
 	next.solveWeights()

@@ -680,8 +680,8 @@ func TestConcurrentPredictions(t *testing.T) {
 // flatten returns the rows of a triangle one after the other.
 func flatten(t triangle) []float64 {
 	var all []float64
-	for i := range t.n {
-		all = append(all, t.row(i)...)
+	for _, row := range t {
+		all = append(all, row...)
 	}
 	return all
 }

@@ -280,20 +280,22 @@ func (p *problem) logNoisePrior(theta, grad []float64) float64 {
 // times the prior. It reuses its memory and is not safe for concurrent use.
 type logPosterior struct {
 	*problem
-	theta      []float64 // the point of the last value
-	inverses   []float64 // g, 1/ℓ² at theta
-	learned    []float64 // n, learned noise variances
-	shared     []float64 // learned noise covariances of the pairs in sharings
-	mean       float64   // of the prior, standardised
-	residual   []float64 // n, y − mean
-	ones       []float64 // n, L⁻¹1
-	alpha      []float64 // n, L⁻¹residual, then K⁻¹residual
-	derivative []float64 // n(n−1)/2, dk/d(r²) of the pairs i > j
-	factor     triangle  // K, then its factor L, then K⁻¹
+	theta      []float64        // the point of the last value
+	inverses   []float64        // g, 1/ℓ² at theta
+	learned    []float64        // n, learned noise variances
+	shared     []float64        // learned noise covariances of the pairs in sharings
+	mean       float64          // of the prior, standardised
+	residual   []float64        // n, y − mean
+	ones       []float64        // n, L⁻¹1
+	alpha      []float64        // n, L⁻¹residual, then K⁻¹residual
+	derivative []float64        // n(n−1)/2, dk/d(r²) of the pairs i > j
+	square     blas64.Symmetric // n×n, K, then its factor L, then K⁻¹, in the lower triangle
+	factor     lower            // the same memory
 	jitter     float64
 }
 
 func newLogPosterior(p *problem) *logPosterior {
+	square := blas64.Symmetric{Uplo: blas.Lower, N: p.n, Stride: max(1, p.n), Data: make([]float64, p.n*p.n)}
 	return &logPosterior{
 		problem:    p,
 		theta:      make([]float64, len(p.lower)),
@@ -304,7 +306,8 @@ func newLogPosterior(p *problem) *logPosterior {
 		ones:       make([]float64, p.n),
 		alpha:      make([]float64, p.n),
 		derivative: make([]float64, p.n*(p.n-1)/2),
-		factor:     newTriangle(p.n),
+		square:     square,
+		factor:     lowerOf(square),
 	}
 }
 
@@ -340,11 +343,9 @@ func (f *logPosterior) Value(theta []float64) (float64, error) {
 	f.setNoise()
 
 	var err error
-	_, whole := f.factor.tail(0)
-	f.jitter, err = factorise(whole, signal, 0, func() {
+	f.jitter, err = factorise(f.factor, signal, 0, func() {
 		pair := 0
-		for i := range f.n {
-			row := f.factor.row(i)
+		for i, row := range f.factor.rows {
 			for j := range i {
 				var r2 float64
 				for p, square := range f.squares[pair*f.scales : (pair+1)*f.scales] {
@@ -358,16 +359,16 @@ func (f *logPosterior) Value(theta []float64) (float64, error) {
 			row[i] = signal + f.learned[i] + f.known[i]
 		}
 		for k, s := range f.sharings {
-			f.factor.row(s.i)[s.j] += f.shared[k]
+			f.factor.rows[s.i][s.j] += f.shared[k]
 		}
 	})
 	if err != nil {
 		return 0, err
 	}
 	copy(f.alpha, f.y)
-	f.factor.solve(blas.NoTrans, f.alpha)
+	f.factor.rows.solve(blas.NoTrans, f.alpha)
 	f.setMean()
-	return f.mean*f.mean/2 - logLikelihood(f.factor, f.alpha) - f.logPrior(theta, nil), nil
+	return f.mean*f.mean/2 - logLikelihood(f.factor.rows, f.alpha) - f.logPrior(theta, nil), nil
 }
 
 // setMean estimates the mean by generalised least squares, with a standard normal
@@ -378,7 +379,7 @@ func (f *logPosterior) setMean() {
 		f.ones[i] = 1
 	}
 	ones := vector(f.ones)
-	f.factor.solve(blas.NoTrans, f.ones)
+	f.factor.rows.solve(blas.NoTrans, f.ones)
 	f.mean = blas64.Dot(ones, vector(f.alpha)) / (blas64.Dot(ones, ones) + 1)
 	blas64.Axpy(-f.mean, ones, vector(f.alpha))
 	for i, y := range f.y {
@@ -394,16 +395,16 @@ func (f *logPosterior) setMean() {
 // see Rasmussen and Williams, Gaussian Processes for Machine Learning, MIT
 // Press 2006, equation 5.9.
 func (f *logPosterior) Gradient(grad []float64) {
-	f.factor.solve(blas.Trans, f.alpha)
-	lapack64.Potri(f.factor.raw())
+	f.factor.rows.solve(blas.Trans, f.alpha)
+	lapack64.Potri(blas64.Triangular{Uplo: blas.Lower, Diag: blas.NonUnit, N: f.n, Data: f.square.Data, Stride: f.square.Stride})
 	clear(grad)
 
 	// ∂k/∂log ℓ_p = −2 k'(r²) Σ(x_i − x_j)²/ℓ_p² over the inputs with ℓ_p, and each
 	// pair counts twice.
 	lengths := grad[1 : 1+f.scales]
 	pair := 0
-	for i := range f.n {
-		row, a := f.factor.row(i), f.alpha[i]
+	for i, row := range f.factor.rows {
+		a := f.alpha[i]
 		for j, inverse := range row[:i] {
 			weight := (inverse - a*f.alpha[j]) * f.derivative[pair]
 			for p, square := range f.squares[pair*f.scales : (pair+1)*f.scales] {
@@ -442,12 +443,12 @@ func (f *logPosterior) noiseGradient(grad []float64) (trace float64) {
 		}
 	}
 	for i, learned := range f.learned {
-		m := f.factor.row(i)[i] - f.alpha[i]*f.alpha[i]
+		m := f.factor.rows[i][i] - f.alpha[i]*f.alpha[i]
 		trace += m * f.known[i]
 		add(i, i, m*learned/2)
 	}
 	for k, s := range f.sharings {
-		weight := (f.factor.row(s.i)[s.j] - f.alpha[s.i]*f.alpha[s.j]) * f.shared[k]
+		weight := (f.factor.rows[s.i][s.j] - f.alpha[s.i]*f.alpha[s.j]) * f.shared[k]
 		add(s.i, s.j, weight)
 		grad[f.decayAt] += weight * s.distance / math.Exp(f.theta[f.decayAt])
 	}

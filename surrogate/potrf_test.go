@@ -26,11 +26,21 @@ func TestPotrf(t *testing.T) {
 			b := a
 			b.Data = slices.Clone(a.Data)
 			_, want := lapack64.Potrf(b)
-			if got := potrf(a); got != want {
+			compact := newLower(n)
+			for i, row := range lowerOf(a).rows {
+				copy(compact.rows[i], row)
+			}
+			if got := potrf(lowerOf(a).blocks); got != want {
 				t.Errorf("n = %d: %t, want %t", n, got, want)
 			}
 			if want && !slices.Equal(a.Data, b.Data) {
 				t.Errorf("n = %d: another factor", n)
+			}
+			if got := potrf(compact.blocks); got != want {
+				t.Errorf("n = %d in blocks: %t, want %t", n, got, want)
+			}
+			if want && !slices.EqualFunc(compact.rows, lowerOf(b).rows, slices.Equal) {
+				t.Errorf("n = %d in blocks: another factor", n)
 			}
 		}
 	}
@@ -38,17 +48,18 @@ func TestPotrf(t *testing.T) {
 
 func BenchmarkPotrf(b *testing.B) {
 	const n = 1000
-	data := make([]float64, n*n)
-	for i := range n {
-		for j := range n {
-			data[i*n+j] = 1 / float64(1+max(i-j, j-i))
+	covariance, work := newLower(n), newLower(n)
+	for i, row := range covariance.rows {
+		for j := range row {
+			row[j] = 1 / float64(1+i-j)
 		}
-		data[i*n+i] = 10
+		row[i] = 10
 	}
-	work := make([]float64, n*n)
 	for b.Loop() {
-		copy(work, data)
-		if !potrf(blas64.Symmetric{Uplo: blas.Lower, N: n, Stride: n, Data: work}) {
+		for i, row := range covariance.rows {
+			copy(work.rows[i], row)
+		}
+		if !potrf(work.blocks) {
 			b.Fatal("no factor")
 		}
 	}
