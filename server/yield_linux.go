@@ -1,6 +1,12 @@
 package server
 
 import (
+	"bufio"
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +25,7 @@ const (
 // lowerPriority lowers the priority of the calling thread for good, and keeps it away from one
 // processor. The priority is not enough: where all processors are busy, also with what gives
 // way at once, a commit waits for the disk several times as long, above all in virtual machines.
+// The processor that is kept free is the one that serves the devices.
 func lowerPriority() {
 	// It can always be lowered; if it were refused, fits would have the priority of calls.
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{
@@ -28,11 +35,63 @@ func lowerPriority() {
 	if err := unix.SchedGetaffinity(0, &processors); err != nil || processors.Count() < 2 {
 		return
 	}
-	for i := range processors {
-		if processors[i] != 0 {
-			processors[i] &= processors[i] - 1 // without the first, which serves most devices
-			break
+	processors.Clear(mostInterrupts(&processors, served()))
+	_ = unix.SchedSetaffinity(0, &processors)
+}
+
+// served tells how many interrupts of devices each processor had served when it was first
+// asked. They are few and seldom move.
+var served = sync.OnceValue(func() map[int]uint64 {
+	text, err := os.ReadFile("/proc/interrupts")
+	if err != nil {
+		return nil
+	}
+	return parseInterrupts(text)
+})
+
+// parseInterrupts adds up the interrupts of devices by processor, from the text of
+// /proc/interrupts: a line with the names of the processors, then one for each interrupt,
+// with its number or, where it is not one of a device, its name.
+func parseInterrupts(text []byte) map[int]uint64 {
+	sums := make(map[int]uint64)
+	var processors []int
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, max(bufio.MaxScanTokenSize, len(text)+1))
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if processors == nil {
+			for _, name := range fields {
+				number, err := strconv.Atoi(strings.TrimPrefix(name, "CPU"))
+				if err != nil {
+					return nil
+				}
+				processors = append(processors, number)
+			}
+			continue
+		}
+		if len(fields) <= len(processors) {
+			continue // a count of the whole machine
+		}
+		if _, err := strconv.Atoi(strings.TrimSuffix(fields[0], ":")); err != nil {
+			continue
+		}
+		for i, p := range processors {
+			if count, err := strconv.ParseUint(fields[1+i], 10, 64); err == nil {
+				sums[p] += count
+			}
 		}
 	}
-	_ = unix.SchedSetaffinity(0, &processors)
+	return sums
+}
+
+// mostInterrupts returns the processor of a set, which is not empty, that served most, of
+// equal ones the first.
+func mostInterrupts(set *unix.CPUSet, served map[int]uint64) int {
+	most := -1
+	for p := range 64 * len(set) {
+		if set.IsSet(p) && (most < 0 || served[p] > served[most]) {
+			most = p
+		}
+	}
+	return most
 }

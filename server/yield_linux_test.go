@@ -30,4 +30,48 @@ func TestYieldingThreads(t *testing.T) {
 			t.Errorf("processor %d was not this process's", i)
 		}
 	}
+	if free := mostInterrupts(&all, served()); all.Count() > 1 && mine.IsSet(free) {
+		t.Errorf("processor %d, which serves the devices, was not left to calls", free)
+	}
+}
+
+// The processor that serves the devices is known from what the system says.
+func TestMostInterrupts(t *testing.T) {
+	const text = `           CPU0       CPU1       CPU3
+ 24:          1          0          0   IO-APIC   5-edge      ACPI:Ged
+ 36:          0       1000          3   PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0
+ 39:        900          0          0   PCI-MSIX-0000:00:03.0   2-edge      virtio2-output.0
+ 41:          0        100       1098   PCI-MSIX-0000:00:04.0   0-edge      virtio3-rx
+NMI:          0          0          0   Non-maskable interrupts
+LOC:    5656228    3772475          1   Local timer interrupts
+ERR:          7
+MIS:          0
+`
+	set := func(processors ...int) *unix.CPUSet {
+		var s unix.CPUSet
+		for _, p := range processors {
+			s.Set(p)
+		}
+		return &s
+	}
+	for _, test := range []struct {
+		text string
+		set  *unix.CPUSet
+		want int
+	}{
+		{text, set(0, 1, 3), 3},
+		{text, set(0, 1), 1},
+		{text, set(0, 2), 0}, // 2 was not there
+		{text, set(2, 5), 2},
+		{"", set(0, 1), 0},
+		{"CPU0 CPU1\n 1: 5", set(0, 1), 0},
+		{"CPU0 CPU1\n 1: 5 6", set(0, 1), 1},
+		{"CPU0 CPU1\n 1: a 6", set(0, 1), 1},
+		{"a b\n 1: 5 6", set(0, 1), 0},
+		{text, set(1000), 1000},
+	} {
+		if got := mostInterrupts(test.set, parseInterrupts([]byte(test.text))); got != test.want {
+			t.Errorf("processor %d of %d, want %d: %s", got, test.set.Count(), test.want, test.text)
+		}
+	}
 }
