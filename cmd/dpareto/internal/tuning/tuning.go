@@ -4,6 +4,8 @@ package tuning
 import (
 	"os"
 	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"sync"
 	"time"
 )
@@ -14,9 +16,14 @@ const (
 	// short-lived: Go by itself would spend a fifth of the time with collecting again and
 	// again.
 	headroom = 64 << 20
+	// fittingHeadroom is by how many more bytes it may grow while models are fitted. They
+	// leave tens of megabytes per second behind, and a collection takes 10 to 30 ms of
+	// processors that calls wait for: with one every second that is more than one call in
+	// a hundred.
+	fittingHeadroom = 128 << 20
 	// spare is how many goroutines run at once besides models that use every processor twice.
 	spare = 4
-	// calm is the time without a model after which Go has as many processors as the machine.
+	// calm is the time without a model after which Go is as it was before.
 	calm = time.Second
 )
 
@@ -37,13 +44,15 @@ var machine = sync.OnceValue(func() int { return runtime.GOMAXPROCS(0) })
 // fits counts the models that are being fitted.
 var fits struct {
 	sync.Mutex
-	running int
-	raised  bool
-	calming *time.Timer
+	running    int
+	processors bool // more than the machine has
+	percent    int  // by which the heap may grow, 0 if that is not changed
+	calming    *time.Timer
 }
 
-// Fitting gives Go more processors than the machine has until done is called. Both may be
-// called while other models are fitted.
+// Fitting gives Go more processors than the machine has, and more memory between two
+// collections of garbage, until done is called. Both may be called while other models are
+// fitted.
 //
 // Go lets a goroutine run for 10 ms before it looks for others, and a call passes through
 // half a dozen of them: where models keep all of Go's processors busy every call takes a
@@ -51,20 +60,20 @@ var fits struct {
 // shares the real ones fairly. At other times it would harm: Go has idle ones collect
 // garbage, and they take the place of calls on the real ones.
 //
-// What GOMAXPROCS says in the environment is left alone.
+// What GOMAXPROCS and GOGC say in the environment is left alone, and GOMEMLIMIT is kept to.
 func Fitting() (done func()) {
-	if os.Getenv("GOMAXPROCS") != "" {
-		return func() {}
-	}
 	fits.Lock()
 	defer fits.Unlock()
 	fits.running++
 	if fits.calming != nil {
 		fits.calming.Stop()
 	}
-	if !fits.raised {
-		fits.raised = true
+	if !fits.processors && os.Getenv("GOMAXPROCS") == "" {
+		fits.processors = true
 		runtime.GOMAXPROCS(2*machine() + spare)
+	}
+	if os.Getenv("GOGC") == "" {
+		grow()
 	}
 	return sync.OnceFunc(func() {
 		fits.Lock()
@@ -75,12 +84,33 @@ func Fitting() (done func()) {
 	})
 }
 
-// lower gives Go as many processors as the machine has.
+// grow lets the heap grow by fittingHeadroom more than by itself again, which is what Go
+// does by default. What it is at the last collection is all that is known of it, so that
+// this is to be called again and again. Every change stops all goroutines: small ones are
+// not worth it.
+func grow() {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	percent := 100 + int(100*fittingHeadroom/max(live[0].Value.Uint64(), headroom))
+	if difference := percent - fits.percent; max(difference, -difference) > fits.percent/10 {
+		fits.percent = percent
+		debug.SetGCPercent(percent)
+	}
+}
+
+// lower takes back what Fitting gave.
 func lower() {
 	fits.Lock()
 	defer fits.Unlock()
-	if fits.running == 0 && fits.raised {
-		fits.raised = false
+	if fits.running > 0 {
+		return
+	}
+	if fits.processors {
+		fits.processors = false
 		runtime.SetDefaultGOMAXPROCS()
+	}
+	if fits.percent > 0 {
+		fits.percent = 0
+		debug.SetGCPercent(100)
 	}
 }
