@@ -397,9 +397,9 @@ func (f *fixture) manyTrials(id string, n int) []*dparetov1.ExportedRecord {
 // Many trials are written in pieces, and come out as they went in.
 func TestImportMany(t *testing.T) {
 	f := start(t)
-	records := f.manyTrials("many", 3000)
+	records := f.manyTrials("many", 1600)
 	resp, err := f.importRecords(records)
-	if err != nil || resp.GetTrials() != 3000 {
+	if err != nil || resp.GetTrials() != 1600 {
 		t.Fatalf("%v, %v", resp, err)
 	}
 	if lines(t, f.export("studies/many")) != lines(t, records) {
@@ -447,7 +447,7 @@ func TestDeleteMany(t *testing.T) {
 	f := start(t)
 	const study = "studies/many"
 	for _, crash := range []bool{false, true} {
-		if _, err := f.importRecords(f.manyTrials("many", 6000)); err != nil {
+		if _, err := f.importRecords(f.manyTrials("many", 3000)); err != nil {
 			t.Fatal(err)
 		}
 		if crash {
@@ -457,7 +457,7 @@ func TestDeleteMany(t *testing.T) {
 		} else if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := f.studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: study + "/trials/6000"})
+		_, err := f.studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: study + "/trials/3000"})
 		wantCode(t, err, codes.NotFound, "")
 		f.restart()
 		if counts := f.trialCount(); counts != 0 && !crash {

@@ -44,7 +44,11 @@ func (s *Server) prepareSearch(ctx context.Context, record *storev1.StudyRecord,
 		return err
 	}
 	study.Seed = 0 // nothing is drawn from it
-	trials, err := s.drawTrials(study.GetSpec().GetRandomStopping())
+	law, err := lawOfTrials(study.GetSpec().GetRandomStopping())
+	if err != nil {
+		return err
+	}
+	trials, err := law.Draw(s.entropy) // which nobody can repeat
 	record.RandomStopping = &storev1.RandomStopping{
 		Trials: trials,
 		Order:  bound.Order, Divergence: bound.Divergence,
@@ -53,17 +57,12 @@ func (s *Server) prepareSearch(ctx context.Context, record *storev1.StudyRecord,
 	return err
 }
 
-// drawTrials draws the number of trials of a study with random stopping, from entropy that
-// nobody can repeat.
-func (s *Server) drawTrials(asked *dparetov1.RandomStoppingSpec) (int64, error) {
+// lawOfTrials returns the law of the number of trials of a study with random stopping.
+func lawOfTrials(asked *dparetov1.RandomStoppingSpec) (laws.Law, error) {
 	if _, isPoisson := asked.GetLaw().(*dparetov1.RandomStoppingSpec_Poisson); isPoisson {
-		return laws.Poisson{Mean: asked.GetMeanTrials()}.Draw(s.entropy)
+		return laws.Poisson{Mean: asked.GetMeanTrials()}, nil
 	}
-	law, err := laws.ByMean(asked.GetEta(), asked.GetMeanTrials())
-	if err != nil {
-		return 0, err
-	}
-	return law.Draw(s.entropy)
+	return laws.ByMean(asked.GetEta(), asked.GetMeanTrials())
 }
 
 // boundOf returns the bound on the cost of trials that was found when a study was created.

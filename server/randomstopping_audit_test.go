@@ -1,13 +1,14 @@
 package server
 
 import (
-	"fmt"
+	"encoding/binary"
 	"math"
 	"testing"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
+	laws "github.com/dpareto/dpareto/privacy/stopping"
 	"github.com/dpareto/dpareto/server/spec"
 )
 
@@ -67,20 +68,28 @@ type searched struct {
 	trials, first int64 // their number; the number of the best
 }
 
-// search runs a study of a toy: as many trials as are asked for, or as are drawn if that is
-// negative.
-func (s *Server) search(t *testing.T, asked *dparetov1.RandomStoppingSpec, trials int64, run func() float64) searched {
+// fixedTrials is a law under which the number of trials is not random.
+type fixedTrials struct {
+	laws.Law
+
+	trials int64
+}
+
+func (f fixedTrials) Draw(*noise.Source) (int64, error) { return f.trials, nil }
+
+// search runs a study of a toy with a number of trials that is drawn from a law.
+func search(t *testing.T, entropy *noise.Source, law laws.Law, run func() float64) searched {
 	t.Helper()
-	if trials < 0 {
-		var err error
-		if trials, err = s.drawTrials(asked); err != nil {
-			t.Fatal(err)
-		}
+	trials, err := law.Draw(entropy)
+	if err != nil {
+		t.Fatal(err)
 	}
 	out := searched{score: math.NaN(), trials: trials}
 	var best candidate
+	var token [8]byte // of any length, as long as it is uniform
 	for number := range trials {
-		c := candidate{run(), fmt.Sprintf("%016x", s.entropy.Uint64())}
+		binary.BigEndian.PutUint64(token[:], entropy.Uint64())
+		c := candidate{run(), string(token[:])}
 		if number == 0 || c.betterThan(best) {
 			best = c
 			out.score, out.first = c.score, number+1
@@ -89,47 +98,60 @@ func (s *Server) search(t *testing.T, asked *dparetov1.RandomStoppingSpec, trial
 	return out
 }
 
+// lawAskedFor returns the law of the number of trials that a study asks for.
+func lawAskedFor(t *testing.T, asked *dparetov1.RandomStoppingSpec) laws.Law {
+	t.Helper()
+	law, err := lawOfTrials(asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return law
+}
+
 // The best of a random number of answers never shows more than the study claims. What would
 // show more is found out: the number of trials beside it, the number of the best among them
 // (which whoever knew the seed of the configurations could tell from the configuration), or
 // a number of trials that is not random.
 func TestAuditOfRandomStopping(t *testing.T) {
-	answer := func(s *Server, second bool) func() float64 {
+	const runs = 60_000
+	entropy := noise.Seeded(3)
+	answer := func(second bool) func() float64 {
 		truth := 0.0
 		if second {
 			truth = 1
 		}
 		return func() float64 {
-			if s.entropy.Float64() < 1/(1+math.E) {
+			if entropy.Float64() < 1/(1+math.E) {
 				return 1 - truth
 			}
 			return truth
 		}
 	}
+	type breach struct {
+		law   laws.Law
+		event func(searched) bool
+	}
 	eta := &dparetov1.RandomStoppingSpec{MeanTrials: 10, Law: &dparetov1.RandomStoppingSpec_Eta{Eta: 1}, Metric: "answer"}
+	geometric := lawAskedFor(t, eta)
 	poisson := &dparetov1.RandomStoppingSpec{MeanTrials: 5, Law: &dparetov1.RandomStoppingSpec_Poisson{Poisson: new(dparetov1.PoissonStopping)}, Metric: "answer"}
 	for name, a := range map[string]struct {
-		asked         *dparetov1.RandomStoppingSpec
-		most, power   float64 // of the claim
-		event, broken func(searched) bool
-		fixed         int64
+		asked       *dparetov1.RandomStoppingSpec
+		most, power float64 // of the claim
+		broken      map[string]breach
 	}{
-		// (2 + η)ε bounds the geometric law with η = 1.
-		"number of trials": {
-			eta, 3, 0.5, func(o searched) bool { return o.score == 0 },
-			func(o searched) bool { return o.score == 0 && o.trials >= 5 }, -1,
-		},
-		"number of the best": {
-			eta, 3, 0.5, func(o searched) bool { return o.score == 0 },
-			func(o searched) bool { return o.score == 0 && o.first >= 4 }, -1,
-		},
-		"fixed number": {
-			eta, 3, 0.5, func(o searched) bool { return o.score == 0 },
-			func(o searched) bool { return o.score == 0 }, 8,
+		"eta": {
+			eta, 3, 0.5, // (2 + η)ε bounds the geometric law with η = 1
+			map[string]breach{
+				"number of trials":   {geometric, func(o searched) bool { return o.score == 0 && o.trials >= 5 }},
+				"number of the best": {geometric, func(o searched) bool { return o.score == 0 && o.first >= 4 }},
+				"fixed number":       {fixedTrials{trials: 8}, func(o searched) bool { return o.score == 0 }},
+			},
 		},
 		"poisson": {
-			poisson, 8, 0.4, func(o searched) bool { return o.score == 0 },
-			func(o searched) bool { return o.score == 0 && o.trials >= 6 }, -1,
+			poisson, 8, 0.4,
+			map[string]breach{
+				"number of trials": {lawAskedFor(t, poisson), func(o searched) bool { return o.score == 0 && o.trials >= 6 }},
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,12 +159,22 @@ func TestAuditOfRandomStopping(t *testing.T) {
 			if !(claim.GetEpsilon() <= a.most) {
 				t.Errorf("claim %g, want at most %g", claim.GetEpsilon(), a.most)
 			}
-			s := &Server{entropy: noise.Seeded(3)}
+			law := lawAskedFor(t, a.asked)
+			entropy = noise.Seeded(3)
 			privacytest.Audit{
-				Epsilon: claim.GetEpsilon(), Delta: claim.GetDelta(), Runs: 60_000, Power: a.power,
-				Event:  func(second bool) bool { return a.event(s.search(t, a.asked, -1, answer(s, second))) },
-				Broken: func(second bool) bool { return a.broken(s.search(t, a.asked, a.fixed, answer(s, second))) },
+				Epsilon: claim.GetEpsilon(), Delta: claim.GetDelta(), Runs: runs, Power: a.power,
+				Event: func(second bool) bool { return search(t, entropy, law, answer(second)).score == 0 },
 			}.Check(t)
+			for name, b := range a.broken {
+				entropy = noise.Seeded(4)
+				lower := privacytest.EpsilonLower(runs, claim.GetDelta(), func(second bool) bool {
+					return b.event(search(t, entropy, b.law, answer(second)))
+				})
+				t.Logf("%s: audited %g", name, lower)
+				if lower <= claim.GetEpsilon() {
+					t.Errorf("%s passes: epsilon is at least %g, the claim is %g", name, lower, claim.GetEpsilon())
+				}
+			}
 		})
 	}
 }
@@ -150,20 +182,21 @@ func TestAuditOfRandomStopping(t *testing.T) {
 // The best of noisy scores shows no more of a test record than the study claims; with a
 // tenth of the noise it does.
 func TestAuditOfScores(t *testing.T) {
-	s := &Server{entropy: noise.Seeded(4)}
+	entropy := noise.Seeded(4)
 	const records = 20
 	asked := &dparetov1.RandomStoppingSpec{
 		MeanTrials: 5, Law: &dparetov1.RandomStoppingSpec_Eta{Eta: 1}, Metric: "answer", TestSetSize: records, TestEpsilon: 2,
 	}
 	p := published(t, answers(asked))
 	sigma := p.GetNoiseStandardDeviation()
+	law := lawAskedFor(t, asked)
 	event := func(sigma, above float64) func(bool) bool {
 		return func(second bool) bool {
 			accuracy := 0.5
 			if second {
 				accuracy -= 1.0 / records
 			}
-			return s.search(t, asked, -1, func() float64 { return s.entropy.Gaussian(accuracy, sigma) }).score > above
+			return search(t, entropy, law, func() float64 { return entropy.Gaussian(accuracy, sigma) }).score > above
 		}
 	}
 	privacytest.Audit{

@@ -11,7 +11,7 @@ import (
 // Numbers of trials have the law that the spec asks for: their mean, and the share of single
 // trials.
 func TestDrawTrials(t *testing.T) {
-	s := &Server{entropy: noise.Seeded(7)}
+	entropy := noise.Seeded(7)
 	const draws = 20_000
 	eta := func(eta float64) *dparetov1.RandomStoppingSpec {
 		return &dparetov1.RandomStoppingSpec{MeanTrials: 10, Law: &dparetov1.RandomStoppingSpec_Eta{Eta: eta}}
@@ -26,9 +26,13 @@ func TestDrawTrials(t *testing.T) {
 			MeanTrials: 10, Law: &dparetov1.RandomStoppingSpec_Poisson{Poisson: new(dparetov1.PoissonStopping)},
 		}, math.Sqrt(10), 10 * math.Exp(-10)},
 	} {
+		law, err := lawOfTrials(tc.spec)
+		if err != nil {
+			t.Fatal(err)
+		}
 		sum, ones := 0.0, 0.0
 		for range draws {
-			n, err := s.drawTrials(tc.spec)
+			n, err := law.Draw(entropy)
 			if err != nil {
 				t.Fatal(err)
 			}

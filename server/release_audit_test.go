@@ -17,7 +17,9 @@ import (
 const (
 	auditRecords = 4
 	auditRuns    = 1200 // on each test set
-	auditTurns   = 50   // releases from a ledger: adding up its charges takes most of the time
+	// Releases from a ledger: to add up the charges of many takes longer than another ledger
+	// alone, but not than another pair of studies with it.
+	auditChoices, auditReleases = 10, 50
 )
 
 // startAudit starts a server with repeatable noise, so that an audit that passes always
@@ -39,13 +41,13 @@ func (f *fixture) auditLedger(id string) string {
 	return resp.GetLedger().GetName()
 }
 
-// turns returns a function that returns what next does, called anew every auditTurns calls.
-func turns[T any](next func(turn int) T) func() T {
+// turns returns a function that returns what next does, called anew every so many calls.
+func turns[T any](every int, next func(turn int) T) func() T {
 	calls := 0
 	var made T
 	return func() T {
-		if calls%auditTurns == 0 {
-			made = next(calls / auditTurns)
+		if calls%every == 0 {
+			made = next(calls / every)
 		}
 		calls++
 		return made
@@ -94,7 +96,7 @@ func TestAuditSelectPrivately(t *testing.T) {
 		t.Run(method.String(), func(t *testing.T) {
 			f := startAudit(t, uint64(method))
 			event := func(id string, sensitivity float64) func(bool) bool {
-				next := turns(func(turn int) string { return f.auditLedger(fmt.Sprintf("%s-%d", id, turn)) })
+				next := turns(auditChoices, func(turn int) string { return f.auditLedger(fmt.Sprintf("%s-%d", id, turn)) })
 				return func(second bool) bool {
 					ledger := next()
 					utilities := []float64{0.25, 0, 0, 0, 0, 0, 0, 0} // one goes down, all others up
@@ -122,7 +124,7 @@ func TestAuditReleaseBest(t *testing.T) {
 	const epsilon = 1
 	f := startAudit(t, 11)
 	event := func(id string, epsilon float64) func(bool) bool {
-		next := turns(func(turn int) pair { return f.neighbours(fmt.Sprintf("%s-%d", id, turn)) })
+		next := turns(auditReleases, func(turn int) pair { return f.neighbours(fmt.Sprintf("%s-%d", id, turn)) })
 		return func(second bool) bool {
 			p := next()
 			resp, err := f.releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: p.names[truth(second)], Metric: "error", Epsilon: epsilon})
@@ -141,7 +143,7 @@ func TestAuditReleaseFront(t *testing.T) {
 	const epsilon, delta = 3, 1e-4
 	f := startAudit(t, 12)
 	event := func(id string, epsilon float64) func(bool) bool {
-		next := turns(func(turn int) pair { return f.neighbours(fmt.Sprintf("%s-%d", id, turn)) })
+		next := turns(auditReleases, func(turn int) pair { return f.neighbours(fmt.Sprintf("%s-%d", id, turn)) })
 		return func(second bool) bool {
 			p := next()
 			resp, err := f.releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: p.names[truth(second)], Epsilon: epsilon, Delta: delta})
