@@ -47,8 +47,8 @@
 // # Caveats
 //
 // The cost is that of an exact Gaussian process: O(n³) for New and for each
-// evaluation inside Fit, O(n²) for a prediction, 8n² bytes for a GP. A GP
-// that extends another shares its memory where it can.
+// evaluation inside Fit, O(n²) for a prediction, 4n² bytes for a GP. A GP
+// that extends another shares its memory.
 //
 // The hyperparameters of Fit are a point estimate, so intervals are too narrow
 // when there are few observations: for 2 inputs, nominal 95 % intervals of f
