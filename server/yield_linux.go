@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -49,9 +50,14 @@ var served = sync.OnceValue(func() map[int]uint64 {
 	return parseInterrupts(text)
 })
 
+// ownInterrupts are words in the descriptions of interrupts that are of the processors
+// themselves but have numbers: timers on ARM and RISC-V, what processors send to each other
+// on POWER, and both under Xen. There are far more of them than of those of devices.
+var ownInterrupts = []string{"timer", "IPI", "xen-percpu"}
+
 // parseInterrupts adds up the interrupts of devices by processor, from the text of
 // /proc/interrupts: a line with the names of the processors, then one for each interrupt,
-// with its number or, where it is not one of a device, its name.
+// with its number, or its name where it is never one of a device, counts and description.
 func parseInterrupts(text []byte) map[int]uint64 {
 	sums := make(map[int]uint64)
 	var processors []int
@@ -73,6 +79,9 @@ func parseInterrupts(text []byte) map[int]uint64 {
 			continue // a count of the whole machine
 		}
 		if _, err := strconv.Atoi(strings.TrimSuffix(fields[0], ":")); err != nil {
+			continue
+		}
+		if slices.ContainsFunc(ownInterrupts, func(word string) bool { return strings.Contains(lines.Text(), word) }) {
 			continue
 		}
 		for i, p := range processors {

@@ -47,6 +47,17 @@ LOC:    5656228    3772475          1   Local timer interrupts
 ERR:          7
 MIS:          0
 `
+	// The timers of ARM and RISC-V, and what is per processor on POWER and under Xen.
+	const own = `           CPU0       CPU1       CPU2
+ 11:      14979       5482     206981    GICv3  27 Level     arch_timer
+ 45:          3       4096          0   ITS-MSI 16384 Edge      virtio0-req.0
+  5:        411       1116      91466  RISC-V INTC   5 Edge      riscv-timer
+ 16:       2311          0      70001  XIVE     0 Edge      IPI-2
+ 64:          0          0 2844203322  xen-percpu    -virq      timer2
+ 65:          0          0 4011288744  xen-percpu    -ipi       resched2
+IPI0:       117        123      80000       Rescheduling interrupts
+Err:          0
+`
 	set := func(processors ...int) *unix.CPUSet {
 		var s unix.CPUSet
 		for _, p := range processors {
@@ -69,6 +80,8 @@ MIS:          0
 		{"CPU0 CPU1\n 1: a 6", set(0, 1), 1},
 		{"a b\n 1: 5 6", set(0, 1), 0},
 		{text, set(1000), 1000},
+		{own, set(0, 1, 2), 1},
+		{own, set(0, 2), 0},
 	} {
 		if got := mostInterrupts(test.set, parseInterrupts([]byte(test.text))); got != test.want {
 			t.Errorf("processor %d of %d, want %d: %s", got, test.set.Count(), test.want, test.text)
