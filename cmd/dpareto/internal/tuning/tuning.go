@@ -46,7 +46,7 @@ var fits struct {
 	sync.Mutex
 	running    int
 	processors bool // more than the machine has
-	percent    int  // by which the heap may grow, 0 if that is not changed
+	memory     bool // more than Go takes by default
 	calming    *time.Timer
 }
 
@@ -86,16 +86,12 @@ func Fitting() (done func()) {
 
 // grow lets the heap grow by fittingHeadroom more than by itself again, which is what Go
 // does by default. What it is at the last collection is all that is known of it, so that
-// this is to be called again and again. Every change stops all goroutines: small ones are
-// not worth it.
+// this is to be called again and again; that takes less than a microsecond and stops nothing.
 func grow() {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
-	percent := 100 + int(100*fittingHeadroom/max(live[0].Value.Uint64(), headroom))
-	if difference := percent - fits.percent; max(difference, -difference) > fits.percent/10 {
-		fits.percent = percent
-		debug.SetGCPercent(percent)
-	}
+	debug.SetGCPercent(100 + int(100*fittingHeadroom/max(live[0].Value.Uint64(), headroom)))
+	fits.memory = true
 }
 
 // lower takes back what Fitting gave.
@@ -109,8 +105,8 @@ func lower() {
 		fits.processors = false
 		runtime.SetDefaultGOMAXPROCS()
 	}
-	if fits.percent > 0 {
-		fits.percent = 0
+	if fits.memory {
+		fits.memory = false
 		debug.SetGCPercent(100)
 	}
 }
