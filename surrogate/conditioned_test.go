@@ -322,3 +322,31 @@ func TestConditionedPanics(t *testing.T) {
 		})
 	}
 }
+
+// overlapping is a correlation a little too large between different points.
+type overlapping struct{}
+
+const excess = 5e-8
+
+func (overlapping) Name() string { return "overlapping" }
+
+func (overlapping) Correlation(r2 float64) (k, dk float64) {
+	if r2 == 0 {
+		return 1, 0
+	}
+	return 1 + excess, 0
+}
+
+// Where the usual jitter is not enough, the covariance gets ten times as much: it begins again
+// from what it was.
+func TestConditionWithMoreJitter(t *testing.T) {
+	g := mustNew(t, overlapping{}, Hyperparameters{SignalVariance: 1, LengthScales: []float64{1}}, Observations{})
+	c := mustCondition(t, g, [][]float64{{0}, {1}}, [][]float64{{0, 0}})
+	const jitter = 10 * firstJitter
+	first := math.Sqrt(1 + jitter)
+	second := (1 + excess) / first
+	want := []float64{first, second, math.Sqrt(1 + jitter - second*second)}
+	if diff := maxDifference(flatten(c.factor), want); diff > 1e-11 {
+		t.Errorf("factor %v, want %v", flatten(c.factor), want)
+	}
+}

@@ -417,6 +417,21 @@ func TestNoiseFreeDuplicates(t *testing.T) {
 	compare(t, g, whole, [][]float64{{0}, {0.25}, {0.7}}, 1e-6)
 }
 
+// Points so close that their covariance is positive definite by rounding only get jitter.
+func TestNoiseFreeNeighbours(t *testing.T) {
+	h := Hyperparameters{SignalVariance: 1, LengthScales: []float64{1}}
+	near := Observations{X: [][]float64{{0}, {3e-8}}, Y: []float64{1, 1}}
+	g, err := mustNew(t, SquaredExponential{}, h, Observations{X: near.X[:1], Y: near.Y[:1]}).Append(near.X[1], near.Y[1], 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, g := range map[string]*GP{"New": mustNew(t, SquaredExponential{}, h, near), "Append": g} {
+		if g.jitter != firstJitter {
+			t.Errorf("%s: jitter %v, want %v", name, g.jitter, firstJitter)
+		}
+	}
+}
+
 // Contradictory noise-free outputs at one point are averaged.
 func TestContradictoryDuplicates(t *testing.T) {
 	g := mustNew(t, nil, Hyperparameters{SignalVariance: 1, LengthScales: []float64{0.3}},
@@ -674,6 +689,37 @@ func TestConcurrentPredictions(t *testing.T) {
 		if got := <-results; !cmp.Equal(got, want, cmp.AllowUnexported(prediction{})) {
 			t.Error("concurrent predictions differ")
 		}
+	}
+}
+
+// What extends a posterior has no copy of its factor, and a factor takes half of a square.
+func TestFactorMemory(t *testing.T) {
+	const n = 300
+	rng := newRand(7)
+	g := mustNew(t, nil, someHyperparameters(2), randomObservations(rng, n, 2))
+	next, err := g.Append([]float64{0.5, 0.5}, 1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := mustCondition(t, next, randomPoints(rng, 3, 2), randomNormals(rng, 1, 3))
+	for name, factor := range map[string]triangle{"Append": next.factor, "Condition": c.factor} {
+		for i, row := range g.factor {
+			if &factor[i][0] != &row[0] {
+				t.Fatalf("%s copies row %d", name, i)
+			}
+		}
+	}
+	for i, row := range c.factor {
+		if len(row) != i+1 {
+			t.Errorf("row %d has %d entries", i, len(row))
+		}
+	}
+	size := 0
+	for _, block := range newLower(n).blocks {
+		size += len(block.Data)
+	}
+	if most := n * (n + blockSize) / 2; size > most {
+		t.Errorf("a factor takes %d numbers, want at most %d", size, most)
 	}
 }
 

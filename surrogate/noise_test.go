@@ -127,10 +127,10 @@ func TestExtendMatchesNew(t *testing.T) {
 	}
 }
 
-// The factor of a posterior that lost the race for spare rows is as good.
+// Posteriors that extend the same one at the same time share its rows, and nothing else.
 func TestExtendConcurrently(t *testing.T) {
 	obs, h := checkpoints(5, 30, 2), noisyHyperparameters(2)
-	g, err := mustNew(t, nil, h, obs).Append([]float64{0.5, 0.5}, 1, 0) // has spare rows
+	g, err := mustNew(t, nil, h, obs).Append([]float64{0.5, 0.5}, 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
