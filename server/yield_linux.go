@@ -1,8 +1,6 @@
 package server
 
 import (
-	"bufio"
-	"bytes"
 	"os"
 	"slices"
 	"strconv"
@@ -47,7 +45,7 @@ var served = sync.OnceValue(func() map[int]uint64 {
 	if err != nil {
 		return nil
 	}
-	return parseInterrupts(text)
+	return parseInterrupts(string(text))
 })
 
 // ownInterrupts are words in the descriptions of interrupts that are of the processors
@@ -58,13 +56,11 @@ var ownInterrupts = []string{"timer", "IPI", "xen-percpu"}
 // parseInterrupts adds up the interrupts of devices by processor, from the text of
 // /proc/interrupts: a line with the names of the processors, then one for each interrupt,
 // with its number, or its name where it is never one of a device, counts and description.
-func parseInterrupts(text []byte) map[int]uint64 {
+func parseInterrupts(text string) map[int]uint64 {
 	sums := make(map[int]uint64)
 	var processors []int
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, max(bufio.MaxScanTokenSize, len(text)+1))
-	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
 		if processors == nil {
 			for _, name := range fields {
 				number, err := strconv.Atoi(strings.TrimPrefix(name, "CPU"))
@@ -81,7 +77,7 @@ func parseInterrupts(text []byte) map[int]uint64 {
 		if _, err := strconv.Atoi(strings.TrimSuffix(fields[0], ":")); err != nil {
 			continue
 		}
-		if slices.ContainsFunc(ownInterrupts, func(word string) bool { return strings.Contains(lines.Text(), word) }) {
+		if slices.ContainsFunc(ownInterrupts, func(word string) bool { return strings.Contains(line, word) }) {
 			continue
 		}
 		for i, p := range processors {
