@@ -90,8 +90,14 @@ func Fitting() (done func()) {
 func grow() {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
-	debug.SetGCPercent(100 + int(100*fittingHeadroom/max(live[0].Value.Uint64(), headroom)))
+	debug.SetGCPercent(percent(live[0].Value.Uint64()))
 	fits.memory = true
+}
+
+// percent returns by how many percent a heap of so many bytes is to grow while models are
+// fitted. Before the first collection it seems to be empty.
+func percent(live uint64) int {
+	return 100 + int(100*fittingHeadroom/max(live, headroom))
 }
 
 // lower takes back what Fitting gave.

@@ -1,9 +1,11 @@
 package tuning
 
 import (
+	"math"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,14 +50,27 @@ func TestFitting(t *testing.T) {
 		time.Sleep(calm / 2)
 		expect("a moment after the last", true)
 		third := Fitting()
+		lower() // as a timer does that ran when it was to be stopped
 		time.Sleep(calm)
 		expect("with another one", true)
 		third()
 		time.Sleep(calm + 1)
 		expect("after the last", false)
 
-		large := make([]byte, 3*headroom)
+		first, second = Fitting(), Fitting()
+		first()
+		time.Sleep(calm / 2)
+		second()
+		time.Sleep(calm * 3 / 4)
+		expect("longer than that after the first of two", true)
+		Fitting()()
+		time.Sleep(calm * 3 / 4)
+		expect("longer than that after the last but one", true)
+		time.Sleep(calm)
+		expect("at last", false)
+
 		fourth := Fitting()
+		large := make([]byte, 3*headroom)
 		runtime.GC()
 		fifth := Fitting()
 		expect("with a larger heap", true)
@@ -67,29 +82,47 @@ func TestFitting(t *testing.T) {
 	})
 }
 
-// What the environment says is left alone.
+// What the environment says is left alone, and only that.
 func TestFittingKeepsToEnvironment(t *testing.T) {
-	t.Setenv("GOMAXPROCS", "2")
-	t.Setenv("GOGC", "70")
-	defer debug.SetGCPercent(debug.SetGCPercent(70))
-	synctest.Test(t, func(t *testing.T) {
-		before := runtime.GOMAXPROCS(0)
-		check := func() {
-			t.Helper()
-			if got := runtime.GOMAXPROCS(0); got != before {
-				t.Errorf("%d processors, want %d", got, before)
-			}
-			if got := read("/gc/gogc:percent"); got != 70 {
-				t.Errorf("the heap grows by %d %%, want 70", got)
-			}
+	for _, test := range []struct{ processors, percent string }{{"2", "70"}, {"2", ""}, {"", "70"}} {
+		t.Setenv("GOMAXPROCS", test.processors)
+		t.Setenv("GOGC", test.percent)
+		initial := 100
+		if test.percent != "" {
+			initial, _ = strconv.Atoi(test.percent)
 		}
-		done := Fitting()
-		check()
-		done()
-		time.Sleep(calm + 1)
-		synctest.Wait()
-		check()
-	})
+		before := debug.SetGCPercent(initial)
+		synctest.Test(t, func(t *testing.T) {
+			processors := runtime.GOMAXPROCS(0)
+			check := func(moreProcessors, moreMemory bool) {
+				t.Helper()
+				if got := runtime.GOMAXPROCS(0); got > processors != moreProcessors {
+					t.Errorf("%+v: %d processors instead of %d", test, got, processors)
+				}
+				if got := read("/gc/gogc:percent"); got > uint64(initial) != moreMemory || got < uint64(initial) {
+					t.Errorf("%+v: the heap grows by %d %% instead of %d", test, got, initial)
+				}
+			}
+			done := Fitting()
+			check(test.processors == "", test.percent == "")
+			done()
+			time.Sleep(calm + 1)
+			synctest.Wait()
+			check(false, false)
+		})
+		debug.SetGCPercent(before)
+	}
+}
+
+// The heap has the same room whatever its size, and never less than by default.
+func TestPercent(t *testing.T) {
+	for live, want := range map[uint64]int{
+		0: 300, headroom / 2: 300, headroom: 300, fittingHeadroom: 200, 4 * fittingHeadroom: 125, 1 << 40: 100, math.MaxUint64: 100,
+	} {
+		if got := percent(live); got != want {
+			t.Errorf("a heap of %d MB grows by %d %%, want %d", live>>20, got, want)
+		}
+	}
 }
 
 // heap returns the size of the heap at the last collection of garbage, and by how much it
