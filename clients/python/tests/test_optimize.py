@@ -18,6 +18,7 @@ import pytest
 import dpareto
 from dpareto import Client, Study, Tracked, Trial
 from dpareto._progress import Progress
+from dpareto.client import _Search
 
 from .conftest import METRICS, PARAMETERS, Server, make_study
 
@@ -81,12 +82,37 @@ def test_one_exception_to_catch(study: Study) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_mistake_ends_the_search(study: Study, workers: int) -> None:
+    together = threading.Barrier(workers, timeout=20)
+
     def objective(trial: Trial) -> float:
+        together.wait()
         return NOTHING["no such key"]
 
     with pytest.raises(KeyError, match="no such key"):
         study.optimize(objective, workers=workers)
-    assert {t.state for t in study.trials()} == {"infeasible"}
+    assert [t.state for t in study.trials()] == ["infeasible"] * workers
+
+
+def test_a_trial_handed_out_after_a_mistake_goes_back(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = threading.Barrier(2, timeout=20)
+    ask = _Search.ask
+
+    def late(search: _Search, worker_id: str) -> Trial:
+        trial = ask(search, worker_id)
+        both.wait()
+        if trial.number == 2:
+            assert search.stopping.wait(20)
+        return trial
+
+    def objective(trial: Trial) -> float:
+        return NOTHING["no such key"]
+
+    monkeypatch.setattr(_Search, "ask", late)
+    with pytest.raises(KeyError, match="no such key"):
+        study.optimize(objective, workers=2)
+    assert [t.state for t in study.trials()] == ["infeasible", "queued"]
 
 
 def test_a_number_needs_one_reported_metric(client: Client) -> None:
