@@ -20,7 +20,7 @@ func (s *Server) yielding(fn func()) {
 			close(done)
 		}()
 		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
-		lowerPriority()
+		defer giveWay()()
 		fn()
 	}()
 	if r := <-done; r != nil {

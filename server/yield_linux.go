@@ -6,36 +6,39 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// fitNice is the nice value of threads that fit models, of at most 19: they get about a
-	// tenth of what a normal thread gets, and all that is left over.
-	fitNice = 10
-	// fitSlice is for how long such a thread keeps a processor that a call waits for. Linux
-	// has such slices since 6.12; before, and by default, they take about 3 ms, and a call
-	// waits for half a dozen of them.
-	fitSlice = 100 * time.Microsecond
-)
+// fitNice is the nice value of threads that fit models, of at most 19: they get about a tenth
+// of what a normal thread gets, and all that is left over.
+const fitNice = 10
 
-// lowerPriority lowers the priority of the calling thread for good, and keeps it away from one
+// giveWay lowers the priority of the calling thread for good, and keeps it away from one
 // processor. The priority is not enough: where all processors are busy, also with what gives
 // way at once, a commit waits for the disk several times as long, above all in virtual machines.
-// The processor that is kept free is the one that serves the devices.
-func lowerPriority() {
+// The processor that is kept free is the one that serves the devices. done is to be called at
+// the end of the thread.
+func giveWay() (done func()) {
 	// It can always be lowered; if it were refused, fits would have the priority of calls.
-	_ = unix.SchedSetAttr(0, &unix.SchedAttr{
-		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: fitNice, Runtime: uint64(fitSlice),
-	}, 0)
+	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: fitNice}, 0)
 	var processors unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &processors); err != nil || processors.Count() < 2 {
-		return
+		return func() {}
 	}
 	processors.Clear(mostInterrupts(&processors, served()))
 	_ = unix.SchedSetaffinity(0, &processors)
+	return ticking.begin(list(&processors), tickOn)
+}
+
+// list returns the processors of a set.
+func list(set *unix.CPUSet) (processors []int) {
+	for p := range 64 * len(set) {
+		if set.IsSet(p) {
+			processors = append(processors, p)
+		}
+	}
+	return processors
 }
 
 // served tells how many interrupts of devices each processor had served when it was first
@@ -93,8 +96,8 @@ func parseInterrupts(text string) map[int]uint64 {
 // equal ones the first.
 func mostInterrupts(set *unix.CPUSet, served map[int]uint64) int {
 	most := -1
-	for p := range 64 * len(set) {
-		if set.IsSet(p) && (most < 0 || served[p] > served[most]) {
+	for _, p := range list(set) {
+		if most < 0 || served[p] > served[most] {
 			most = p
 		}
 	}
