@@ -97,7 +97,8 @@ func TestSystemdUnit(t *testing.T) {
 			t.Errorf("line %q", line)
 		}
 	}
-	for _, want := range []string{"User=dpareto\n", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet=\n"} {
+	for _, want := range []string{"User=dpareto\n", "NoNewPrivileges=yes", "ProtectSystem=strict", "CapabilityBoundingSet=\n",
+		"ProcSubset=all\n", "SystemCallFilter=setpriority sched_setaffinity sched_setattr\n"} { // see yield_linux.go
 		if !strings.Contains(unit, want) {
 			t.Errorf("the unit lacks %s", want)
 		}
