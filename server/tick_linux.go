@@ -36,7 +36,7 @@ var ticking = ticks{left: make(map[int]int)}
 
 // begin starts to tick on processors, with a call of start for each that has none, if there are
 // as many fits as processors. done is to be called at the end of a fit.
-func (t *ticks) begin(processors []int, start func(t *ticks, processor int)) (done func()) {
+func (t *ticks) begin(processors []int, start func(processor int)) (done func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.fits++
@@ -44,7 +44,7 @@ func (t *ticks) begin(processors []int, start func(t *ticks, processor int)) (do
 	if t.fits >= t.busy {
 		for _, p := range processors {
 			if t.left[p] == 0 {
-				go start(t, p)
+				start(p)
 			}
 			t.left[p] = lastTicks
 		}
@@ -61,7 +61,6 @@ func (t *ticks) next(processor int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.fits >= t.busy {
-		t.left[processor] = lastTicks
 		return true
 	}
 	if t.left[processor]--; t.left[processor] > 0 {
@@ -78,7 +77,10 @@ func tickOn(t *ticks, processor int) {
 	only.Set(processor)
 	// Whatever is refused, what follows does no harm.
 	_ = unix.SchedSetaffinity(0, &only)
-	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Runtime: uint64(tickSlice)}, 0)
+	if attr, err := unix.SchedGetAttr(0, 0); err == nil {
+		attr.Runtime = uint64(tickSlice) // and the priority of calls, whatever that is
+		_ = unix.SchedSetAttr(0, attr, 0)
+	}
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	pause := unix.NsecToTimespec(tickEvery.Nanoseconds())
 	for t.next(processor) {

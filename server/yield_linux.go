@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fitNice is the nice value of threads that fit models, of at most 19: they get about a tenth
-// of what a normal thread gets, and all that is left over.
+// fitNice is by how much threads that fit models are nicer than the others, up to 19: they get
+// about a tenth of what another thread gets, and all that is left over.
 const fitNice = 10
 
 // giveWay lowers the priority of the calling thread for good, and keeps it away from one
@@ -21,14 +21,23 @@ const fitNice = 10
 // the end of the thread.
 func giveWay() (done func()) {
 	// It can always be lowered; if it were refused, fits would have the priority of calls.
-	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL, Nice: fitNice}, 0)
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, nice()+fitNice)
 	var processors unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &processors); err != nil || processors.Count() < 2 {
 		return func() {}
 	}
 	processors.Clear(mostInterrupts(&processors, served()))
 	_ = unix.SchedSetaffinity(0, &processors)
-	return ticking.begin(list(&processors), tickOn)
+	return ticking.begin(list(&processors), func(p int) { go tickOn(&ticking, p) })
+}
+
+// nice returns the nice value of the calling thread.
+func nice() int {
+	rest, err := unix.Getpriority(unix.PRIO_PROCESS, 0) // what is left to 20
+	if err != nil {
+		return 0
+	}
+	return 20 - rest
 }
 
 // list returns the processors of a set.

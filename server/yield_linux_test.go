@@ -1,7 +1,11 @@
 package server
 
 import (
+	"cmp"
 	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -14,17 +18,22 @@ func TestYieldingThreads(t *testing.T) {
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		t.Fatal(err)
 	}
-	ticks := 0
+	own := nice()
 	New(Options{}).yielding(func() {
+		if !strings.Contains(string(debug.Stack()), "locked to thread") {
+			t.Error("the thread would do other things afterwards")
+		}
 		ticking.mu.Lock()
-		ticks = len(ticking.left)
+		if all.Count() > 1 && ticking.fits < 1 {
+			t.Error("the fit has ended for the ticks")
+		}
 		ticking.mu.Unlock()
 		if err := unix.SchedGetaffinity(0, &mine); err != nil {
 			t.Error(err)
 		}
 		attr, err := unix.SchedGetAttr(0, 0)
-		if err != nil || attr.Nice != fitNice {
-			t.Errorf("scheduled as %+v, %v", attr, err)
+		if err != nil || int(attr.Nice) != min(19, own+fitNice) {
+			t.Errorf("scheduled as %+v, %v; others have nice %d", attr, err, own)
 		}
 	})
 	if want := max(1, all.Count()-1); mine.Count() != want {
@@ -35,15 +44,55 @@ func TestYieldingThreads(t *testing.T) {
 			t.Errorf("processor %d was not this process's", p)
 		}
 	}
-	if all.Count() == 2 && ticks != 1 {
-		t.Errorf("there are ticks on %d processors, want 1", ticks)
-	}
 	if text, err := os.ReadFile("/proc/interrupts"); err == nil && len(text) > 0 && len(served()) == 0 {
 		t.Errorf("nothing is known from\n%s", text)
 	}
 	if free := mostInterrupts(&all, served()); all.Count() > 1 && mine.IsSet(free) {
 		t.Errorf("processor %d, which serves the devices, was not left to calls", free)
 	}
+}
+
+// A server whose priority is low already lowers that of its fits further, and one that has two
+// processors ticks on the one that fits have, until they end.
+func TestGiveWayOfTwo(t *testing.T) {
+	var all, two unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
+	if all.Count() < 2 {
+		t.Skip("one processor is left to calls and fits")
+	}
+	last := list(&all)[all.Count()-2:]
+	two.Set(last[0])
+	two.Set(last[1])
+	lockedThread(func() {
+		if err := cmp.Or(unix.SchedSetaffinity(0, &two), unix.Setpriority(unix.PRIO_PROCESS, 0, nice()+4)); err != nil {
+			t.Error(err)
+		}
+		own := nice()
+		done := giveWay()
+		if got := nice(); got != min(19, own+fitNice) {
+			t.Errorf("nice %d where others have %d", got, own)
+		}
+		two.Clear(mostInterrupts(&two, served()))
+		ticking.mu.Lock()
+		if fits, left := ticking.fits, ticking.left[list(&two)[0]]; fits < 1 || left == 0 {
+			t.Errorf("beside %d fits %d ticks are left", fits, left)
+		}
+		ticking.mu.Unlock()
+		done()
+	})
+}
+
+// lockedThread calls fn on a thread that ends then.
+func lockedThread(fn func()) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread()
+		fn()
+	}()
+	<-ended
 }
 
 // The processor that serves the devices is known from what the system says.
