@@ -259,8 +259,7 @@ func words(line string) []string {
 var notInTour = []string{"study create FILE", "study watch", "study delete", "trial stop"}
 
 // Every command of the tour in README.md, and of docs/studies.md after it, works as it
-// stands there, on a study of fewer trials, with a seed and one worker. What others find, by
-// chance or by which of two workers is faster, seldom but sometimes leaves nothing to recommend.
+// stands there, on a study of fewer trials.
 func TestTour(t *testing.T) {
 	srv := serve(t, filepath.Join(t.TempDir(), "tour.db"), "127.0.0.1:0")
 	home := t.TempDir()
@@ -272,7 +271,6 @@ func TestTour(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	study = append(study, "\n  seed: 1\n"...) // of the spec, which comes last
 	if err := os.WriteFile(filepath.Join(folder, "svt.yaml"), study, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -283,9 +281,6 @@ func TestTour(t *testing.T) {
 	for _, args := range commands {
 		if slices.ContainsFunc(notInTour, func(skipped string) bool { return strings.HasPrefix(strings.Join(args, " "), skipped) }) {
 			continue
-		}
-		if i := slices.Index(args, "--workers"); i >= 0 {
-			args[i+1] = "1"
 		}
 		cmd := command(t, args...)
 		cmd.Dir = home
