@@ -46,12 +46,16 @@ func (s *adminService) BackupStore(_ *dparetov1.BackupStoreRequest, stream grpc.
 	return stream.Send(&dparetov1.BackupStoreResponse{TotalBytes: total, Sha256: digest.Sum(nil)})
 }
 
-// storeStatus returns the error of a call that failed because of the store's file. It says
-// why, but names no file.
+// storeStatus returns the error of a call that failed because of the store. It says why, and
+// names the record that is damaged, but no file.
 func storeStatus(err error) error {
 	if unwritable, ok := errors.AsType[*store.UnwritableError](err); ok {
 		return status.Errorf(codes.Unavailable,
 			"the server cannot write its store (%s); nothing of this call was done, and calls that only read go on", unwritable.Reason)
 	}
-	return status.Error(codes.DataLoss, "the server's store is damaged; it has to be restored from a backup")
+	what := "it"
+	if damage, ok := errors.AsType[*store.DamageError](err); ok {
+		what = damage.Record
+	}
+	return status.Errorf(codes.DataLoss, "the server's store is damaged: %s has to be restored from a backup", what)
 }

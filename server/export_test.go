@@ -451,7 +451,7 @@ func TestDeleteMany(t *testing.T) {
 			t.Fatal(err)
 		}
 		if crash {
-			if err := f.records.Update(t.Context(), func(tx *store.Tx) error { return tx.DeleteStudy("many") }); err != nil {
+			if err := f.records.Update(t.Context(), store.In(store.StudyScope("many")), func(tx *store.Tx) error { return tx.DeleteStudy("many") }); err != nil {
 				t.Fatal(err)
 			}
 		} else if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {

@@ -139,12 +139,5 @@ func (s *Server) watchHealth() {
 	}
 }
 
-// probeStore writes to the store, unless that knows already that it cannot be written.
-func (s *Server) probeStore(ctx context.Context) error {
-	if known, ok := any(s.store).(interface{ Healthy() error }); ok {
-		if err := known.Healthy(); err != nil {
-			return err
-		}
-	}
-	return s.store.Probe(ctx)
-}
+// probeStore writes to the store.
+func (s *Server) probeStore(ctx context.Context) error { return s.store.Probe(ctx) }

@@ -84,9 +84,10 @@ func (s *Server) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportS
 			return nil, err
 		}
 		if existing == nil && (len(i.waiting)+len(i.releases) >= importTrials || i.bytes >= importBytes) {
-			if err := s.store.Update(ctx, i.flush); err != nil {
+			if err := s.store.Update(ctx, store.In(store.StudyScope(i.id)), i.flush); err != nil {
 				return nil, err
 			}
+			i.flushed()
 		}
 	}
 	if err := i.checkWhole(); err != nil {
@@ -95,7 +96,7 @@ func (s *Server) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportS
 	if existing != nil {
 		return s.compareImport(ctx, i)
 	}
-	err = s.store.Update(ctx, func(tx *store.Tx) error {
+	err = s.store.Update(ctx, i.scopes(), func(tx *store.Tx) error {
 		if err := i.flush(tx); err != nil {
 			return err
 		}
@@ -142,7 +143,7 @@ func (s *Server) beginImport(ctx context.Context, i *studyImport) (existing *sto
 	if err != nil {
 		return nil, err
 	}
-	err = s.store.Update(ctx, func(tx *store.Tx) error {
+	err = s.store.Update(ctx, i.scopes(), func(tx *store.Tx) error {
 		existing, err = tx.Study(i.id)
 		if !errors.Is(err, store.ErrNotFound) {
 			return err
@@ -155,7 +156,7 @@ func (s *Server) beginImport(ctx context.Context, i *studyImport) (existing *sto
 		if err := checkNotEarlier(&tx.ReadTx, i.record.GetStudy()); err != nil {
 			return err
 		}
-		return s.checkStudies(&tx.ReadTx)
+		return s.checkStudies(tx.Unprotected())
 	})
 	return existing, err
 }
@@ -302,8 +303,15 @@ func (i *studyImport) flush(tx *store.Tx) error {
 			return err
 		}
 	}
-	i.waiting, i.releases, i.bytes = i.waiting[:0], i.releases[:0], 0
 	return nil
+}
+
+// flushed forgets what was written.
+func (i *studyImport) flushed() { i.waiting, i.releases, i.bytes = i.waiting[:0], i.releases[:0], 0 }
+
+// scopes are those that the beginning and the end of an import read and write.
+func (i *studyImport) scopes() store.Scopes {
+	return store.In(append(ledgerScopes(i.record.GetStudy().GetSpec()), store.StudyScope(i.id), store.StoreScope)...)
 }
 
 // invalid is the error of the current record's field.

@@ -39,6 +39,9 @@ func (m *memory) Scan(prefix, from string, fn func(string, []byte) (bool, error)
 		if !strings.HasPrefix(key, prefix) {
 			return nil
 		}
+		if key[0] == 0 && prefix == "" {
+			continue
+		}
 		if more, err := fn(key, m.values[key]); !more || err != nil {
 			return err
 		}
@@ -54,18 +57,17 @@ func (m *memory) View(_ context.Context, fn func(store.Reader) error) error {
 }
 
 // Update implements store.KV.
-func (m *memory) Update(_ context.Context, fn func(store.ReadWriter) error) error {
+func (m *memory) Update(_ context.Context, _ store.Scopes, fn func(store.ReadWriter) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	overlay := store.NewOverlay(m)
 	if err := fn(overlay); err != nil {
 		return err
 	}
-	overlay.Apply(m.set)
-	return nil
+	return overlay.Apply(m.set)
 }
 
-func (m *memory) set(key string, value []byte) {
+func (m *memory) set(key string, value []byte) error {
 	at, found := slices.BinarySearch(m.keys, key)
 	switch {
 	case value == nil && found:
@@ -78,6 +80,7 @@ func (m *memory) set(key string, value []byte) {
 	} else {
 		m.values[key] = value
 	}
+	return nil
 }
 
 // Close implements store.KV.

@@ -45,7 +45,7 @@ func (s privacyService) ReaccountStudy(ctx context.Context, req *dparetov1.Reacc
 	if err != nil {
 		return nil, err
 	}
-	if done, err := s.answered(ctx, m); err != nil || done {
+	if done, err := s.answered(ctx, m, store.StudyScope(id)); err != nil || done {
 		return resp, err
 	}
 	for range maxRaces {
@@ -56,7 +56,7 @@ func (s privacyService) ReaccountStudy(ctx context.Context, req *dparetov1.Reacc
 		if req.GetValidateOnly() {
 			return r.response, nil
 		}
-		err = s.update(ctx, m, func(tx *store.Tx) error {
+		err = s.update(ctx, m, store.StudyScope(id), nil, func(tx *store.Tx) error {
 			if err := r.write(ctx, s.Server, tx); err != nil {
 				return err
 			}

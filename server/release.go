@@ -106,7 +106,8 @@ type draft struct {
 // is never seen.
 func (s *Server) publish(ctx context.Context, r *releaseRequest, d *draft) (*dparetov1.Release, error) {
 	release := d.release
-	err := s.store.Update(ctx, func(tx *store.Tx) error {
+	err := s.store.Update(ctx, store.In(store.Scope(r.parent), store.Scope(d.release.GetLedger())), func(tx *store.Tx) error {
+		release = d.release
 		if err := findParent(&tx.ReadTx, r.parent); err != nil {
 			return err
 		}

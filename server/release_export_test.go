@@ -161,7 +161,7 @@ func TestCheckOfLedgers(t *testing.T) {
 		if faults := records.Check(t.Context()); len(faults) != 0 {
 			t.Fatalf("a sound store: %v", faults)
 		}
-		if err := records.Update(t.Context(), damage); err != nil {
+		if err := records.Update(t.Context(), store.In(store.StudyScope("s"), store.LedgerScope("l")), damage); err != nil {
 			t.Fatal(err)
 		}
 		faults := records.Check(t.Context())

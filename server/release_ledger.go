@@ -253,6 +253,16 @@ func chargeStudy(tx *store.Tx, study *dparetov1.Study, at time.Time) error {
 	return nil
 }
 
+// ledgerScopes returns the scopes of the ledgers that a spec names.
+func ledgerScopes(spec *dparetov1.StudySpec) (scopes []store.Scope) {
+	for _, name := range []string{spec.GetTestLedger(), spec.GetTrainLedger()} {
+		if id, err := parseLedgerName("", name); err == nil {
+			scopes = append(scopes, store.LedgerScope(id))
+		}
+	}
+	return scopes
+}
+
 // checkNamesLedgers refuses callers who may not give a study ledgers to spend from: those who
 // do not administer the whole server. What the study names already they may leave.
 func checkNamesLedgers(ctx context.Context, before, after *dparetov1.StudySpec) error {
@@ -286,7 +296,7 @@ func (s *releaseService) CreateLedger(ctx context.Context, req *dparetov1.Create
 		Delta:       req.GetLedger().GetDelta(),
 		Adjacency:   req.GetLedger().GetAdjacency(),
 	}
-	err = s.update(ctx, m, func(tx *store.Tx) error {
+	err = s.update(ctx, m, store.LedgerScope(id), nil, func(tx *store.Tx) error {
 		record, err := tx.Ledger(id)
 		switch {
 		case errors.Is(err, store.ErrNotFound):

@@ -735,7 +735,7 @@ func TestReleaseOfPrivateStudy(t *testing.T) {
 		NotCovered:             []string{"n"},
 		NoiseStandardDeviation: 0.01,
 	}
-	err := f.records.Update(t.Context(), func(tx *store.Tx) error {
+	err := f.records.Update(t.Context(), store.In(store.StudyScope("s")), func(tx *store.Tx) error {
 		record, err := tx.Study("s")
 		if err != nil {
 			return err

@@ -22,9 +22,6 @@ const (
 	maxRequestID = 100
 	// rememberFor is how long the answer to a request is remembered.
 	rememberFor = 24 * time.Hour
-	// forgetAtOnce is how many answers are forgotten when one is remembered: more than
-	// one, so that they become fewer, but not so many that anybody waits.
-	forgetAtOnce = 4
 )
 
 // requestID is the name of the field of all mutations by which repetitions are recognised.
@@ -34,9 +31,10 @@ const requestID protoreflect.Name = "request_id"
 // written in the transaction that makes the change, and a call with the same id gets it
 // from there.
 type mutation struct {
-	id     string // of the request
-	key    string // under which it is remembered
-	kind   string // type of the request
+	id     string      // of the request
+	scope  store.Scope // where it is remembered: the study or ledger that it changes
+	key    string      // under which it is remembered there
+	kind   string      // type of the request
 	digest []byte
 	resp   proto.Message
 
@@ -95,11 +93,16 @@ func digestOf(req proto.Message) ([]byte, error) {
 	return sum[:], nil
 }
 
-// update runs fn in a transaction that makes a change, and remembers its response. If the
-// request was answered before, the response is that answer and fn is not called.
-func (s *Server) update(ctx context.Context, m *mutation, fn func(*store.Tx) error) error {
-	m.of(ctx)
-	return s.store.Update(ctx, func(tx *store.Tx) error {
+// update runs fn in a transaction that makes a change in a scope, perhaps in others too, and
+// remembers its response. If the request was answered before, the response is that answer and
+// fn is not called. fn may be called again (see store.KV); the response is empty then.
+func (s *Server) update(ctx context.Context, m *mutation, scope store.Scope, others []store.Scope, fn func(*store.Tx) error) error {
+	m.of(ctx, scope)
+	return s.store.Update(ctx, store.In(append(others, scope)...), func(tx *store.Tx) error {
+		m.repeated, m.resumed = false, false
+		if m.resp != nil {
+			proto.Reset(m.resp)
+		}
 		if err := m.recall(&tx.ReadTx, s.now()); err != nil || m.repeated {
 			return err
 		}
@@ -112,17 +115,19 @@ func (s *Server) update(ctx context.Context, m *mutation, fn func(*store.Tx) err
 
 // answered sets the response to that of an earlier call, if there is one. Only calls that
 // read something before their transaction begins must ask.
-func (s *Server) answered(ctx context.Context, m *mutation) (bool, error) {
+func (s *Server) answered(ctx context.Context, m *mutation, scope store.Scope) (bool, error) {
 	if m.id == "" {
 		return false, nil
 	}
-	m.of(ctx)
+	m.of(ctx, scope)
 	err := s.store.View(ctx, func(tx *store.ReadTx) error { return m.recall(tx, s.now()) })
 	return m.repeated, err
 }
 
-// of notes who calls: the ids of one caller tell nothing to another.
-func (m *mutation) of(ctx context.Context) {
+// of notes who calls, for what: the ids of one caller tell nothing to another, and those of one
+// study or ledger nothing of another.
+func (m *mutation) of(ctx context.Context, scope store.Scope) {
+	m.scope = scope
 	if m.id != "" {
 		m.key = auth.FromContext(ctx).Name + "\x00" + m.id
 	}
@@ -143,7 +148,7 @@ func (m *mutation) find(tx *store.ReadTx, now time.Time) (*storev1.RequestRecord
 	if m.id == "" {
 		return nil, nil
 	}
-	record, err := tx.Request(m.key)
+	record, err := tx.Request(m.scope, m.key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, nil
@@ -168,7 +173,7 @@ func (m *mutation) decode(record *storev1.RequestRecord, resp proto.Message) err
 	return nil
 }
 
-// remember writes the response, and forgets a few that are too old.
+// remember writes the response.
 func (m *mutation) remember(tx *store.Tx, resp proto.Message, effect effect, now time.Time) error {
 	if m.id == "" || effect == nothing {
 		return nil
@@ -177,11 +182,7 @@ func (m *mutation) remember(tx *store.Tx, resp proto.Message, effect effect, now
 	if err != nil {
 		return fmt.Errorf("the answer to request %q: %w", m.id, err)
 	}
-	err = tx.PutRequest(m.key, &storev1.RequestRecord{
+	return tx.PutRequest(m.scope, m.key, &storev1.RequestRecord{
 		Type: m.kind, Digest: m.digest, Response: encoded, Partial: effect == somewhat, Time: timestamppb.New(now),
 	})
-	if err != nil {
-		return err
-	}
-	return tx.ForgetRequests(now.Add(-rememberFor), forgetAtOnce)
 }

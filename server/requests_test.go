@@ -144,14 +144,23 @@ func TestRequestIDs(t *testing.T) {
 				f.restart()
 				f.clock.Advance(12 * time.Hour)
 			}
-			_, err = f.call(t.Context(), changedStudy(req))
-			wantCode(t, err, codes.InvalidArgument, `"id of the test" was the id of another dpareto.v1.`+name)
-			if got := violated(err); !slices.Equal(got, []string{"request_id"}) {
-				t.Errorf("violated fields %q", got)
+			if other := changed(req); other != nil {
+				_, err = f.call(t.Context(), other)
+				wantCode(t, err, codes.InvalidArgument, `"id of the test" was the id of another dpareto.v1.`+name)
+				if got := violated(err); !slices.Equal(got, []string{"request_id"}) {
+					t.Errorf("violated fields %q", got)
+				}
 			}
-			reused := withID(proto.Message(&dparetov1.DeleteStudyRequest{Name: elsewhere}), id)
-			if name == "DeleteStudy" {
-				reused = withID(proto.Message(created), id)
+			reused := withID(proto.Message(&dparetov1.DeleteStudyRequest{Name: study}), id)
+			switch name {
+			case "CreateStudy":
+				reused = withID(proto.Message(&dparetov1.DeleteStudyRequest{Name: "studies/once-more"}), id)
+			case "DeleteStudy":
+				reused = withID(proto.Message(&dparetov1.PauseStudyRequest{Name: study}), id)
+			}
+			// Ids of another study mean nothing to this one.
+			if _, err := f.call(t.Context(), withID(created, id)); err != nil {
+				t.Errorf("in another study: %v", err)
 			}
 			_, err = f.call(t.Context(), reused)
 			wantCode(t, err, codes.InvalidArgument, `request_id: "id of the test" was the id of a dpareto.v1.`+name)
@@ -163,26 +172,48 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
-// changedStudy returns a request for another study.
-func changedStudy(req proto.Message) proto.Message {
-	if renew, ok := req.(*dparetov1.RenewLeasesRequest); ok {
-		return &dparetov1.RenewLeasesRequest{Parent: "studies/elsewhere", LeaseTokens: map[string]string{"studies/elsewhere/trials/1": "t"}, RequestId: renew.GetRequestId()}
+// changed returns a request with another content for the same study, or nil where there is none.
+func changed(req proto.Message) proto.Message {
+	switch r := proto.Clone(req).(type) {
+	case *dparetov1.CreateStudyRequest:
+		r.Study.Description = "another"
+		return r
+	case *dparetov1.DeleteStudyRequest:
+		r.Etag = "another"
+		return r
+	case *dparetov1.SuggestTrialsRequest:
+		r.WorkerId = "another"
+		return r
+	case *dparetov1.CreateTrialRequest:
+		r.Trial.Note = "another"
+		return r
+	case *dparetov1.DeleteTrialRequest:
+		r.Etag = "another"
+		return r
+	case *dparetov1.AddMeasurementRequest:
+		r.Measurement.Step++
+		return r
+	case *dparetov1.RenewLeasesRequest:
+		r.LeaseTokens["studies/once/trials/9"] = "another"
+		return r
+	case *dparetov1.CompleteTrialRequest:
+		r.LeaseToken = "another"
+		return r
+	case *dparetov1.ReleaseTrialRequest:
+		r.Reason = "another"
+		return r
+	case *dparetov1.StopTrialRequest:
+		r.Reason = "another"
+		return r
+	case *dparetov1.UpdateStudyRequest:
+		r.Study.Description = "another"
+		return r
+	case *dparetov1.UpdateTrialRequest:
+		r.Trial.Note = "another"
+		return r
+	default:
+		return nil // names a study and nothing else
 	}
-	message := proto.Clone(req).ProtoReflect()
-	for _, name := range []protoreflect.Name{"name", "parent", "study_id"} {
-		if field := message.Descriptor().Fields().ByName(name); field != nil {
-			value := strings.Replace(message.Get(field).String(), "once", "elsewhere", 1)
-			message.Set(field, protoreflect.ValueOfString(value))
-		}
-	}
-	for _, holder := range []protoreflect.Name{"study", "trial"} {
-		if field := message.Descriptor().Fields().ByName(holder); field != nil && message.Mutable(field).Message().Descriptor().Fields().ByName("name") != nil {
-			inner := message.Mutable(field).Message()
-			name := inner.Descriptor().Fields().ByName("name")
-			inner.Set(name, protoreflect.ValueOfString(strings.Replace(inner.Get(name).String(), "once", "elsewhere", 1)))
-		}
-	}
-	return message.Interface()
 }
 
 // A call that failed leaves its id free, and a long id is refused.

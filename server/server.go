@@ -132,6 +132,7 @@ func New(o Options) *Server {
 	s.background, s.cancel = context.WithCancel(surrogate.WithWorkers(context.Background(), surrogate.Workers{Max: o.Processors, Run: s.yielding}))
 	if s.store != nil { // else nothing is kept
 		s.inBackground(s.dropImports)
+		s.inBackground(s.maintain)
 	}
 	return s
 }

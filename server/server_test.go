@@ -23,6 +23,7 @@ import (
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
+	"github.com/dpareto/dpareto/server/store/fault"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -89,7 +90,8 @@ func (f *fixture) serve() {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	records, err := store.New(context.Background(), db)
+	// Every function of an update runs twice: it must be able to bear that.
+	records, err := store.New(context.Background(), fault.Twice(db))
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -100,16 +100,17 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 		}
 		return &dparetov1.CreateStudyResponse{Study: study}, nil
 	}
-	err = s.update(ctx, m, func(tx *store.Tx) error {
+	err = s.update(ctx, m, store.StudyScope(id), ledgerScopes(study.GetSpec()), func(tx *store.Tx) error {
+		study = created.GetStudy()
 		err := existing(&tx.ReadTx)
 		if errors.Is(err, store.ErrNotFound) {
-			if err := checkPriorStudies(&tx.ReadTx, study.GetSpec()); err != nil {
+			if err := checkPriorStudies(tx.Unprotected(), study.GetSpec()); err != nil {
 				return err
 			}
 			if err := checkLedgers(&tx.ReadTx, study.GetSpec()); err != nil {
 				return err
 			}
-			if err := s.checkStudies(&tx.ReadTx); err != nil {
+			if err := s.checkStudies(tx.Unprotected()); err != nil {
 				return err
 			}
 			if err := chargeRecord(tx, created, compiled, s.now()); err != nil {
@@ -223,7 +224,7 @@ func (s *studyService) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStu
 	}
 	defer s.importing.end(id)
 	var uid string
-	err = s.update(ctx, m, func(tx *store.Tx) error {
+	err = s.update(ctx, m, store.StudyScope(id), []store.Scope{store.StoreScope}, func(tx *store.Tx) error {
 		record, err := findStudy(&tx.ReadTx, id)
 		if err != nil {
 			return err

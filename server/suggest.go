@@ -70,7 +70,7 @@ func (s *studyService) SuggestTrials(ctx context.Context, req *dparetov1.Suggest
 		if wishes, err = conditionsOf(c.compiled, req, count); err != nil {
 			return err
 		}
-		c.cached.prepared.wanted(c.now)
+		c.tx.AfterCommit(func() { c.cached.prepared.wanted(c.now) })
 		if m.resumed { // an earlier call with the same id came that far
 			wishes = wishes.fulfilledBy(resp.GetTrials())
 		} else {
@@ -99,7 +99,7 @@ func (s *studyService) SuggestTrials(ctx context.Context, req *dparetov1.Suggest
 	if err != nil {
 		return nil, err
 	}
-	if missing == 0 {
+	if m.repeated || missing == 0 {
 		return resp, nil
 	}
 

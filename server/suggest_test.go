@@ -22,6 +22,7 @@ import (
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
+	"github.com/dpareto/dpareto/server/store/fault"
 	"github.com/dpareto/dpareto/suggest"
 )
 
@@ -44,7 +45,7 @@ func serviceWith(t testing.TB, d fakeDesigner) *studyService {
 	if err != nil {
 		t.Fatal(err)
 	}
-	records, err := store.New(t.Context(), db)
+	records, err := store.New(t.Context(), fault.Twice(db))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -449,7 +450,7 @@ func TestRepeatAfterPartOfDemand(t *testing.T) {
 	}
 }
 
-// Answers are forgotten after a day, when others are remembered.
+// Answers are forgotten after a day, in the background.
 func TestRequestsAreForgotten(t *testing.T) {
 	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -464,7 +465,7 @@ func TestRequestsAreForgotten(t *testing.T) {
 	remembered := func() (n int) {
 		if err := s.store.View(t.Context(), func(tx *store.ReadTx) error {
 			for i := range old {
-				if _, err := tx.Request("\x00" + strconv.Itoa(i)); err == nil {
+				if _, err := tx.Request(store.StudyScope("s"), "\x00"+strconv.Itoa(i)); err == nil {
 					n++
 				}
 			}
@@ -477,16 +478,16 @@ func TestRequestsAreForgotten(t *testing.T) {
 	for i := range old {
 		suggestWith(strconv.Itoa(i))
 	}
-	now = now.Add(rememberFor)
-	suggestWith("a")
-	if n := remembered(); n != old {
-		t.Errorf("%d are remembered after a day, want %d", n, old)
-	}
-	now = now.Add(1)
-	for i, id := range []string{"b", "c", "d"} {
-		suggestWith(id)
-		if n, want := remembered(), max(0, old-(i+1)*forgetAtOnce); n != want {
-			t.Errorf("%d are remembered, want %d", n, want)
+	for _, step := range []struct {
+		after time.Duration
+		want  int
+	}{{rememberFor, old}, {1, 0}} {
+		now = now.Add(step.after)
+		if err := s.pass(t.Context(), func(context.Context, time.Duration) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if n := remembered(); n != step.want {
+			t.Errorf("%d are remembered at %v, want %d", n, now, step.want)
 		}
 	}
 }

@@ -42,10 +42,10 @@ type change struct {
 	events   events
 }
 
-// changeStudy runs fn in a transaction on a study and writes the study back. fn must
-// not be run twice: it may have effects on its caller's variables.
+// changeStudy runs fn in a transaction on a study and writes the study back. fn may be called
+// again (see store.KV).
 func (s *Server) changeStudy(ctx context.Context, id string, m *mutation, fn func(*change) error) error {
-	return s.update(ctx, m, func(tx *store.Tx) error {
+	return s.update(ctx, m, store.StudyScope(id), nil, func(tx *store.Tx) error {
 		record, err := findStudy(&tx.ReadTx, id)
 		if err != nil {
 			return err
@@ -197,7 +197,7 @@ func (c *change) finish(record *storev1.TrialRecord, state dparetov1.TrialState,
 	trial.StateReason = reason
 	trial.Lease = nil
 	trial.EndTime = timestamppb.New(c.now)
-	c.cached.stopping.forget(trial.GetNumber())
+	c.tx.AfterCommit(func() { c.cached.stopping.forget(trial.GetNumber()) })
 	c.updateStagnation(trial)
 }
 
@@ -398,7 +398,7 @@ func (s *studyService) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTri
 		}
 		c.touch(record)
 		c.unreserve(record)
-		c.cached.stopping.forget(trial.GetNumber())
+		c.tx.AfterCommit(func() { c.cached.stopping.forget(trial.GetNumber()) })
 		c.events.deleted(trial)
 		store.AddToCounts(c.study.GetStudy().GetTrialCounts(), trial.GetState(), -1)
 		return c.tx.DeleteTrial(c.id, record)
@@ -420,7 +420,11 @@ func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMea
 	if err != nil {
 		return nil, err
 	}
-	if done, err := s.answered(ctx, m); err != nil || done {
+	id, _, err := parseTrialName("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	if done, err := s.answered(ctx, m, store.StudyScope(id)); err != nil || done {
 		return resp, err
 	}
 	useful, err := s.lastUseful(ctx, req.GetName())
@@ -454,7 +458,7 @@ func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMea
 		c.renew(trial)
 		before := trial.GetState()
 		if mayStop = useful.holdsFor(c.cached); mayStop {
-			c.cached.stopping.keepUseful(trial.GetNumber(), useful.last)
+			c.tx.AfterCommit(func() { c.cached.stopping.keepUseful(trial.GetNumber(), useful.last) })
 			c.stopUseless(trial, measurement.GetStep(), useful.last)
 			c.stopHopeless(trial)
 		}
@@ -515,12 +519,13 @@ func (s *studyService) RenewLeases(ctx context.Context, req *dparetov1.RenewLeas
 		}
 		numbers[name] = number
 	}
-	resp := &dparetov1.RenewLeasesResponse{Results: make(map[string]*dparetov1.RenewLeasesResponse_Result)}
+	resp := new(dparetov1.RenewLeasesResponse)
 	m, err := newMutation(req, resp)
 	if err != nil {
 		return nil, err
 	}
 	err = s.changeStudy(ctx, id, m, func(c *change) error {
+		resp.Results = make(map[string]*dparetov1.RenewLeasesResponse_Result)
 		for _, name := range slices.Sorted(maps.Keys(numbers)) {
 			number := numbers[name]
 			result := new(dparetov1.RenewLeasesResponse_Result)

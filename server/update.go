@@ -53,7 +53,7 @@ func (s *studyService) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStu
 	if err != nil {
 		return nil, err
 	}
-	if done, err := s.answered(ctx, m); err != nil || done {
+	if done, err := s.answered(ctx, m, store.StudyScope(id)); err != nil || done {
 		return resp, err
 	}
 	for raced := true; raced; {

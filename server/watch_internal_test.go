@@ -81,7 +81,7 @@ func TestWatchAtClose(t *testing.T) {
 // A stream that was let in before its study was replaced by one with random stopping ends.
 func TestWatchOfSecrets(t *testing.T) {
 	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
-	err := s.store.Update(t.Context(), func(tx *store.Tx) error {
+	err := s.store.Update(t.Context(), store.In(store.StudyScope("s")), func(tx *store.Tx) error {
 		record, err := tx.Study("s")
 		if err != nil {
 			return err

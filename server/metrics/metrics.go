@@ -49,6 +49,8 @@ type Metrics struct {
 	updates        prometheus.Histogram
 	failedUpdates  prometheus.Counter
 	writable       prometheus.Gauge
+	scrubbed       prometheus.Counter
+	damages        prometheus.Gauge
 	states         *states
 	storeCollector *storeCollector
 }
@@ -99,6 +101,14 @@ func New(version string) *Metrics {
 		Namespace: namespace, Name: "store_writable",
 		Help: "Whether the last probe of the store could write (1) or not (0).",
 	})
+	m.scrubbed = prometheus.NewCounter(prometheus.CounterOpts{
+		Namespace: namespace, Name: "store_scrubbed_records_total",
+		Help: "Records that were read in the background and compared with their checksums.",
+	})
+	m.damages = prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "store_damages",
+		Help: "Records, studies and ledgers that the last reading of the whole store found damaged or incomplete.",
+	})
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "build_info", Help: "The program: always 1.",
 		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
@@ -110,7 +120,7 @@ func New(version string) *Metrics {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), info,
 		m.calls.total, m.calls.seconds, m.calls.inFlight, m.transitions.total, m.expiries,
 		m.suggestions, m.fallbacks, prepared, phases, m.observations,
-		m.updates, m.failedUpdates, m.writable, m.states, m.storeCollector,
+		m.updates, m.failedUpdates, m.writable, m.scrubbed, m.damages, m.states, m.storeCollector,
 	)
 	return m
 }
@@ -168,6 +178,12 @@ func (m *Metrics) Writable(ok bool) {
 	}
 	m.writable.Set(value)
 }
+
+// Scrubbed counts records that were compared with their checksums.
+func (m *Metrics) Scrubbed(records int64) { m.scrubbed.Add(float64(records)) }
+
+// Damages notes how much damage the last reading of the whole store found.
+func (m *Metrics) Damages(n int) { m.damages.Set(float64(n)) }
 
 // StateName returns the value of labels for a state of trials: "none" before the
 // creation and after a deletion.

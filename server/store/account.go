@@ -38,8 +38,12 @@ type Account struct {
 // holds for such interleaved mechanisms as well (Haney, Shoemate, Tian, Vadhan, Vyrros, Xu and
 // Zhang, "Concurrent composition for interactive differential privacy with adaptive
 // privacy-loss parameters", 2023). The
-// error is ErrOverspent if they do not, or the ε do not.
+// error is ErrOverspent if they do not, or the ε do not, and matches ErrCorrupt where a record
+// of the ledger is damaged or lost: what it spent is not known then.
 func (t *ReadTx) Account(ledger string, record *storev1.LedgerRecord) (*Account, error) {
+	if _, faults := t.Verify(LedgerScope(ledger)); len(faults) > 0 {
+		return nil, fmt.Errorf("store: ledger %q: %w", ledger, errors.Join(faults...))
+	}
 	l := record.GetLedger()
 	filter, err := privacy.NewApproximateFilter(l.GetEpsilon(), l.GetDelta(), l.GetDelta()/2, adjacencyOf(l.GetAdjacency()))
 	if err != nil {
@@ -94,15 +98,6 @@ func checkLedgers(tx *ReadTx, faultf func(string, ...any)) error {
 			return true, nil
 		}
 		charged[name] = a.Charges
-		return true, nil
-	})
-	if err != nil {
-		return err
-	}
-	err = tx.r.Scan(chargePrefix, "", func(key string, _ []byte) (bool, error) {
-		if _, err := tx.Ledger(parentOf(key, chargePrefix)); errors.Is(err, ErrNotFound) {
-			faultf("%q belongs to no ledger", key)
-		}
 		return true, nil
 	})
 	if err != nil {

@@ -1,28 +1,39 @@
 // Package store keeps studies, trials, ledgers and releases durably.
 //
 // It has two layers. A [KV] is a small transactional key-value store with ordered
-// keys: [View] reads a consistent snapshot, [Update] applies a function atomically
+// keys: View reads a consistent snapshot, Update applies a function atomically
 // and returns once its writes are on disk. Package bolt implements it in one file;
 // any ordered store with transactions could. A [Store] lays typed records over it,
 // keeps their indexes, and checks that they agree ([Store.Check]).
 //
-// Keys, with numbers as 8 bytes in big-endian order so that they sort:
+// Every record belongs to a [Scope]: a study, a ledger, or the store itself. An Update names the
+// scopes that it reads and writes. A key is the scope, a zero byte, the kind of the record, a
+// slash, and what tells it apart from others of its kind; numbers are 8 bytes in big-endian
+// order, so that they sort:
 //
-//	store                        StoreRecord: format of all others
-//	study/{study}                StudyRecord
-//	trial/{study}/{number}       TrialRecord
-//	open/{study}/{number}        OpenTrialRecord: index of trials that are not terminal
-//	deleted/{study}/{number}     TrialRecord: deleted trials, whose privacy cost remains
-//	revision/{study}/{revision}  RevisionRecord: index of the last changes
-//	expiry/{time}{id}            RequestRecord: answers that are remembered, oldest first
-//	request/{id}                 time of the answer: index by id
-//	import/{study}               empty: the study is being imported; its trials are hidden
-//	ledger/{ledger}              LedgerRecord
-//	charge/{ledger}/{number}     ChargeRecord
-//	release/{parent}/{number}    ReleaseRecord of "studies/{study}" or "ledgers/{ledger}"
-//	repeat/{parent}/{caller}\0{request_id}
-//	                             number of the release: index by request
-//	ended/{uid}                  last revision of a deleted study whose publication was paid once
+//	studies/{study}
+//	    study/                  StudyRecord
+//	    trial/{number}          TrialRecord
+//	    open/{number}           OpenTrialRecord: index of trials that are not terminal
+//	    deleted/{number}        TrialRecord: deleted trials, whose privacy cost remains
+//	    revision/{revision}     RevisionRecord: index of the last changes
+//	    import/                 empty: the study is being imported; its trials are hidden
+//	ledgers/{ledger}
+//	    ledger/                 LedgerRecord
+//	    charge/{number}         ChargeRecord
+//	studies/{study} and ledgers/{ledger}
+//	    expiry/{time}{id}       RequestRecord: answers that are remembered, oldest first
+//	    request/{id}            time of the answer: index by id
+//	    release/{number}        ReleaseRecord
+//	    repeat/{caller}\0{request_id}
+//	                            number of the release: index by request
+//	store
+//	    format/                 StoreRecord: format of all records
+//	    ended/{uid}             last revision of a deleted study whose publication was paid once
 //
-// Study ids contain no slash, so that no prefix of one study covers another's.
+// Before every value stands a checksum over key and value, which every read compares: a damaged
+// value is an error that matches [ErrCorrupt] and names the record, never a wrong value. For
+// every scope, the key "\0{scope}" has the number of its records and a sum of their hashes
+// (TotalRecord), so that a record that is lost, or older than the last commit, is found
+// ([ReadTx.Verify]).
 package store

@@ -2,23 +2,24 @@ package store
 
 import (
 	"encoding/binary"
-	"fmt"
 )
 
 // PutEnded notes the last revision of a study that is deleted, by its uid: what it published
-// is published, though its records are gone.
+// is published, though its records are gone. It belongs to the StoreScope.
 func (t *Tx) PutEnded(uid string, revision int64) {
-	t.w.Put(endedPrefix+uid, binary.BigEndian.AppendUint64(nil, uint64(revision)))
+	t.w.Put(named(StoreScope, endedKind, uid), binary.BigEndian.AppendUint64(nil, uint64(revision)))
 }
 
-// Ended returns the last revision of a study that was deleted, 0 if none is noted.
+// Ended returns the last revision of a study that was deleted, 0 if none is noted. It belongs
+// to the StoreScope.
 func (t *ReadTx) Ended(uid string) (revision int64, err error) {
-	value, err := t.r.Get(endedPrefix + uid)
+	key := named(StoreScope, endedKind, uid)
+	value, err := t.r.Get(key)
 	if err != nil || value == nil {
 		return 0, err
 	}
 	if len(value) != 8 {
-		return 0, fmt.Errorf("store: malformed value of %q", endedPrefix+uid)
+		return 0, damaged(key, "has a malformed value")
 	}
 	return int64(binary.BigEndian.Uint64(value)), nil
 }

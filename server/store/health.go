@@ -8,13 +8,32 @@ import (
 )
 
 var (
-	// ErrUnwritable is the error of every Update that could not be committed, and of all
-	// that follow until the store can be written again. Reads go on. Nothing of a failed
-	// Update is left. The error is an *UnwritableError.
+	// ErrUnwritable is the error of every Update that could not be committed. Reads go on.
+	// Nothing of a failed Update is left. The error is an *UnwritableError.
 	ErrUnwritable = errors.New("store: cannot be written")
-	// ErrCorrupt is returned when the store's file is damaged.
-	ErrCorrupt = errors.New("store: the file is damaged")
+	// ErrCorrupt is returned when the store is damaged. Where it is known which record is
+	// damaged the error is a *DamageError.
+	ErrCorrupt = errors.New("store: it is damaged")
 )
+
+// DamageError is the error of a damaged record.
+type DamageError struct {
+	// Record names it, or the study or ledger that has lost one.
+	Record string
+	// Reason says what is wrong with it.
+	Reason string
+}
+
+// Error implements error.
+func (e *DamageError) Error() string { return fmt.Sprintf("%v: %s %s", ErrCorrupt, e.Record, e.Reason) }
+
+// Unwrap returns ErrCorrupt.
+func (e *DamageError) Unwrap() error { return ErrCorrupt }
+
+// damaged returns the error of the record with a key.
+func damaged(key, format string, args ...any) error {
+	return &DamageError{describe(key), fmt.Sprintf(format, args...)}
+}
 
 // UnwritableError says why a store cannot be written.
 type UnwritableError struct {
@@ -56,12 +75,3 @@ func (e *UnwritableError) Error() string {
 
 // Unwrap returns ErrUnwritable and the cause.
 func (e *UnwritableError) Unwrap() []error { return []error{ErrUnwritable, e.Err} }
-
-// Healthy returns nil if the store can be written as far as is known, else why not. It
-// costs nothing.
-func (s *Store) Healthy() error {
-	if kv, ok := s.kv.(interface{ Health() error }); ok {
-		return kv.Health()
-	}
-	return nil
-}

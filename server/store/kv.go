@@ -13,8 +13,8 @@ var (
 	ErrClosed = errors.New("store: closed")
 	// ErrLocked is returned when another process has the store open.
 	ErrLocked = errors.New("store: in use by another process")
-	// ErrFormat is returned when a store was written by a newer version.
-	ErrFormat = errors.New("store: format is newer than this program")
+	// ErrFormat is returned when another version wrote the store.
+	ErrFormat = errors.New("store: written by another version")
 )
 
 // MaxKey is the greatest length of a key, in bytes.
@@ -22,19 +22,26 @@ const MaxKey = 1 << 15
 
 // KV is a transactional key-value store with ordered keys. It is safe for concurrent
 // use.
+//
+// Keys that begin with a zero byte are summaries of the others. A KV keeps them apart, so
+// that no single fault of the disk damages a record and its summary alike.
 type KV interface {
-	// View calls fn with a consistent snapshot. fn must be short and must not call
-	// Update: an implementation may make writers wait for readers.
+	// View calls fn with a consistent snapshot of what is durable. fn must be short and must
+	// not call Update: an implementation may make writers wait for readers.
 	View(ctx context.Context, fn func(Reader) error) error
-	// Update calls fn exactly once and, if it returns nil, makes its writes durable:
-	// when Update returns nil they survive a crash of the process or the machine. If
-	// fn or the commit fails nothing is written. Updates are applied one after the
-	// other, and each sees the writes of those before it; several may share one
-	// commit. fn must not call Update.
+	// Update calls fn and, if it returns nil, makes its writes durable: when Update returns
+	// nil they survive a crash of the process or the machine. If fn or the commit fails
+	// nothing is written. Updates that have a scope in common are applied one after the
+	// other, and each sees the writes of those before it; several may share one commit. fn
+	// must not call Update.
+	//
+	// fn may be called again after a call whose writes were thrown away. Its effects on
+	// anything but the ReadWriter must be those of its last call alone, and other callers
+	// must not see them before Update returns.
 	//
 	// A context that ends before fn is called cancels the Update; afterwards it has
 	// no effect.
-	Update(ctx context.Context, fn func(ReadWriter) error) error
+	Update(ctx context.Context, scopes Scopes, fn func(ReadWriter) error) error
 	// Close waits for running operations and releases the store.
 	Close() error
 }
@@ -45,7 +52,8 @@ type Reader interface {
 	// Get returns the value of key, or nil if there is none.
 	Get(key string) ([]byte, error)
 	// Scan calls fn for every key with the prefix that is not below from, in
-	// ascending byte order, until fn returns false or an error.
+	// ascending byte order, until fn returns false or an error. It passes over keys that
+	// begin with a zero byte unless the prefix does.
 	Scan(prefix, from string, fn func(key string, value []byte) (bool, error)) error
 }
 

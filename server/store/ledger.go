@@ -2,7 +2,7 @@ package store
 
 import (
 	"encoding/binary"
-	"fmt"
+	"errors"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 )
@@ -10,39 +10,40 @@ import (
 // Ledger returns a ledger by its id, or ErrNotFound.
 func (t *ReadTx) Ledger(ledger string) (*storev1.LedgerRecord, error) {
 	record := new(storev1.LedgerRecord)
-	return record, get(t.r, ledgerPrefix+ledger, record)
+	return record, get(t.r, keyOf(LedgerScope(ledger), ledgerKind), record)
 }
 
 // Ledgers calls fn for every ledger whose id is above after, in ascending order, until fn
 // returns false or an error.
 func (t *ReadTx) Ledgers(after string, fn func(*storev1.LedgerRecord) (bool, error)) error {
-	return t.r.Scan(ledgerPrefix, ledgerPrefix+after, func(key string, value []byte) (bool, error) {
-		if key == ledgerPrefix+after {
-			return true, nil
-		}
+	return scopesFrom(t.r, string(LedgerScope("")), scopeAfter(LedgerScope, after), func(scope Scope) (bool, error) {
 		record := new(storev1.LedgerRecord)
-		if err := unmarshal(key, value, record); err != nil {
+		switch err := get(t.r, keyOf(scope, ledgerKind), record); {
+		case errors.Is(err, ErrNotFound):
+			return true, nil
+		case err != nil:
 			return false, err
+		default:
+			return fn(record)
 		}
-		return fn(record)
 	})
 }
 
 // PutLedger writes a ledger.
 func (t *Tx) PutLedger(ledger string, record *storev1.LedgerRecord) error {
-	return put(t.w, ledgerPrefix+ledger, record)
+	return put(t.w, keyOf(LedgerScope(ledger), ledgerKind), record)
 }
 
 // Charges calls fn with the number of every charge of a ledger above after, in ascending
 // order, until fn returns false or an error.
 func (t *ReadTx) Charges(ledger string, after int64, fn func(int64, *storev1.ChargeRecord) (bool, error)) error {
-	prefix := chargePrefix + ledger + "/"
-	return t.r.Scan(prefix, numbered(chargePrefix, ledger, after+1), func(key string, value []byte) (bool, error) {
+	scope := LedgerScope(ledger)
+	return t.r.Scan(keyOf(scope, chargeKind), numbered(scope, chargeKind, after+1), func(key string, value []byte) (bool, error) {
 		record := new(storev1.ChargeRecord)
 		if err := unmarshal(key, value, record); err != nil {
 			return false, err
 		}
-		number, err := numberOf(key, prefix)
+		number, err := numberOf(key)
 		if err != nil {
 			return false, err
 		}
@@ -52,26 +53,26 @@ func (t *ReadTx) Charges(ledger string, after int64, fn func(int64, *storev1.Cha
 
 // PutCharge writes a charge of a ledger under a number that it does not have yet.
 func (t *Tx) PutCharge(ledger string, number int64, record *storev1.ChargeRecord) error {
-	return put(t.w, numbered(chargePrefix, ledger, number), record)
+	return put(t.w, numbered(LedgerScope(ledger), chargeKind, number), record)
 }
 
 // Release returns a release of a parent ("studies/{study}" or "ledgers/{ledger}"), or
 // ErrNotFound.
 func (t *ReadTx) Release(parent string, number int64) (*storev1.ReleaseRecord, error) {
 	record := new(storev1.ReleaseRecord)
-	return record, get(t.r, numbered(releasePrefix, parent, number), record)
+	return record, get(t.r, numbered(Scope(parent), releaseKind, number), record)
 }
 
 // Releases calls fn with the number of every release of a parent above after, in ascending
 // order, until fn returns false or an error.
 func (t *ReadTx) Releases(parent string, after int64, fn func(int64, *storev1.ReleaseRecord) (bool, error)) error {
-	prefix := releasePrefix + parent + "/"
-	return t.r.Scan(prefix, numbered(releasePrefix, parent, after+1), func(key string, value []byte) (bool, error) {
+	scope := Scope(parent)
+	return t.r.Scan(keyOf(scope, releaseKind), numbered(scope, releaseKind, after+1), func(key string, value []byte) (bool, error) {
 		record := new(storev1.ReleaseRecord)
 		if err := unmarshal(key, value, record); err != nil {
 			return false, err
 		}
-		number, err := numberOf(key, prefix)
+		number, err := numberOf(key)
 		if err != nil {
 			return false, err
 		}
@@ -81,9 +82,8 @@ func (t *ReadTx) Releases(parent string, after int64, fn func(int64, *storev1.Re
 
 // LastRelease returns the largest number of a release of a parent, 0 if it has none.
 func (t *ReadTx) LastRelease(parent string) (last int64, err error) {
-	prefix := releasePrefix + parent + "/"
-	err = t.r.Scan(prefix, "", func(key string, _ []byte) (bool, error) {
-		last, err = numberOf(key, prefix)
+	err = scan(t.r, Scope(parent), releaseKind, "", func(key string, _ []byte) (bool, error) {
+		last, err = numberOf(key)
 		return true, err
 	})
 	return last, err
@@ -101,7 +101,7 @@ func (t *ReadTx) RepeatedRelease(parent, caller, requestID string) (*storev1.Rel
 		return nil, ErrNotFound
 	}
 	if len(value) != 8 {
-		return nil, fmt.Errorf("store: malformed value of %q", key)
+		return nil, damaged(key, "has a malformed value")
 	}
 	return t.Release(parent, int64(binary.BigEndian.Uint64(value)))
 }
@@ -112,10 +112,10 @@ func (t *Tx) PutRelease(parent string, number int64, record *storev1.ReleaseReco
 	if record.GetRequestId() != "" {
 		t.w.Put(repeatKey(parent, record.GetCaller(), record.GetRequestId()), binary.BigEndian.AppendUint64(nil, uint64(number)))
 	}
-	return put(t.w, numbered(releasePrefix, parent, number), record)
+	return put(t.w, numbered(Scope(parent), releaseKind, number), record)
 }
 
 // repeatKey returns the key of the index entry of the request for a release.
 func repeatKey(parent, caller, requestID string) string {
-	return repeatPrefix + parent + "/" + caller + "\x00" + requestID
+	return named(Scope(parent), repeatKind, caller+"\x00"+requestID)
 }

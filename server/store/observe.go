@@ -14,14 +14,14 @@ type UpdateObserver func(ctx context.Context) (context.Context, func(err error, 
 func (s *Store) Observe(o UpdateObserver) { s.observer = o }
 
 // observed runs an Update under the eyes of the observer.
-func (s *Store) observed(ctx context.Context, fn func(ReadWriter) error) error {
+func (s *Store) observed(ctx context.Context, scopes Scopes, fn func(ReadWriter) error) error {
 	if s.observer == nil {
-		return s.kv.Update(ctx, fn)
+		return s.kv.Update(ctx, scopes, fn)
 	}
 	ctx, end := s.observer(ctx)
 	ran := false
 	var refused error // by fn
-	err := s.kv.Update(ctx, func(w ReadWriter) error {
+	err := s.kv.Update(ctx, scopes, func(w ReadWriter) error {
 		ran = true
 		refused = fn(w)
 		return refused

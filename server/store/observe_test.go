@@ -15,8 +15,8 @@ type broken struct {
 	err error
 }
 
-func (b *broken) Update(ctx context.Context, fn func(store.ReadWriter) error) error {
-	return b.KV.Update(ctx, func(w store.ReadWriter) error {
+func (b *broken) Update(ctx context.Context, scopes store.Scopes, fn func(store.ReadWriter) error) error {
+	return b.KV.Update(ctx, scopes, func(w store.ReadWriter) error {
 		if err := fn(w); err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func TestObserve(t *testing.T) {
 	})
 	committed := 0
 	update := func(ctx context.Context, result error) error {
-		return s.Update(ctx, func(tx *store.Tx) error {
+		return s.Update(ctx, nil, func(tx *store.Tx) error {
 			tx.AfterCommit(func() { committed++ })
 			return result
 		})

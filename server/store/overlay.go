@@ -53,7 +53,7 @@ func (o *Overlay) Delete(key string) {
 func (o *Overlay) Scan(prefix, from string, fn func(string, []byte) (bool, error)) error {
 	var own []string
 	for key := range o.writes {
-		if strings.HasPrefix(key, prefix) && key >= from {
+		if strings.HasPrefix(key, prefix) && key >= from && (key[0] != 0 || prefix != "") {
 			own = append(own, key)
 		}
 	}
@@ -100,10 +100,13 @@ func (o *Overlay) Scan(prefix, from string, fn func(string, []byte) (bool, error
 // Empty reports whether nothing was put or deleted.
 func (o *Overlay) Empty() bool { return len(o.writes) == 0 }
 
-// Apply passes the collected writes to set, in ascending order of their keys; a nil value
-// is a deletion.
-func (o *Overlay) Apply(set func(key string, value []byte)) {
+// Apply passes the collected writes to set, in ascending order of their keys, until it returns
+// an error; a nil value is a deletion.
+func (o *Overlay) Apply(set func(key string, value []byte) error) error {
 	for _, key := range slices.Sorted(maps.Keys(o.writes)) {
-		set(key, o.writes[key])
+		if err := set(key, o.writes[key]); err != nil {
+			return err
+		}
 	}
+	return nil
 }

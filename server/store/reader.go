@@ -3,63 +3,9 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
-
-	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 )
-
-// NewReader returns a store over a kv that holds one already and that is only read. It
-// returns ErrFormat when it was written by a newer version, and another error when it was
-// written by an older one whose records New would convert.
-func NewReader(ctx context.Context, kv KV) (*Store, error) {
-	var record storev1.StoreRecord
-	err := kv.View(ctx, func(r Reader) error { return get(r, FormatKey, &record) })
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return nil, errors.New("store: the file holds no store")
-	case err != nil:
-		return nil, err
-	case record.GetFormat() > Format:
-		return nil, fmt.Errorf("%w: format %d, this program knows up to %d", ErrFormat, record.GetFormat(), Format)
-	case record.GetFormat() < Format:
-		return nil, fmt.Errorf("store: format %d is older than this program's %d; dpareto serve converts it", record.GetFormat(), Format)
-	}
-	return &Store{kv: kv}, nil
-}
-
-// kinds are the first segments of all keys.
-var kinds = []string{
-	FormatKey, strings.TrimSuffix(studyPrefix, "/"), strings.TrimSuffix(trialPrefix, "/"),
-	strings.TrimSuffix(openPrefix, "/"), strings.TrimSuffix(deletedPrefix, "/"),
-	strings.TrimSuffix(importPrefix, "/"), strings.TrimSuffix(revisionPrefix, "/"),
-	strings.TrimSuffix(requestPrefix, "/"), strings.TrimSuffix(expiryPrefix, "/"),
-	strings.TrimSuffix(ledgerPrefix, "/"), strings.TrimSuffix(chargePrefix, "/"),
-	strings.TrimSuffix(releasePrefix, "/"), strings.TrimSuffix(repeatPrefix, "/"),
-	strings.TrimSuffix(endedPrefix, "/"),
-}
-
-// Known reports whether this version knows the keys with a first segment.
-func Known(kind string) bool { return slices.Contains(kinds, kind) }
-
-// checkDeleted checks the records of deleted trials: that they can be read, and that their
-// trials are gone.
-func checkDeleted(tx *ReadTx, faultf func(string, ...any)) error {
-	return tx.r.Scan(deletedPrefix, "", func(key string, value []byte) (bool, error) {
-		record := new(storev1.TrialRecord)
-		if err := unmarshal(key, value, record); err != nil {
-			faultf("%w", err)
-		}
-		live, err := tx.r.Get(trialPrefix + strings.TrimPrefix(key, deletedPrefix))
-		if live != nil {
-			faultf("%q is of a trial that exists", key)
-		}
-		return true, err
-	})
-}
 
 // Count is how much there is of something.
 type Count struct {
@@ -69,17 +15,16 @@ type Count struct {
 	Bytes int64
 }
 
-// Counts returns how much there is of every kind of key: by its first segment, known to
-// this version or not.
+// Counts returns how much there is of every kind of record, known to this version or not.
 func (s *Store) Counts(ctx context.Context) (map[string]Count, error) {
 	counts := make(map[string]Count)
 	err := s.kv.View(ctx, func(r Reader) error {
 		return r.Scan("", "", func(key string, value []byte) (bool, error) {
-			kind, _, _ := strings.Cut(key, "/")
-			c := counts[kind]
+			_, k, _ := split(key)
+			c := counts[string(k)]
 			c.Keys++
 			c.Bytes += int64(len(key) + len(value))
-			counts[kind] = c
+			counts[string(k)] = c
 			return true, ctx.Err()
 		})
 	})

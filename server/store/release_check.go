@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"errors"
 	"strings"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
@@ -11,40 +12,37 @@ import (
 // ledgerID returns the id in the name of a ledger.
 func ledgerID(name string) string { return strings.TrimPrefix(name, "ledgers/") }
 
-// parentOf returns what a key with a number holds between its prefix and the number.
-func parentOf(key, prefix string) string {
-	parent := strings.TrimPrefix(key, prefix)
-	return parent[:max(0, len(parent)-9)]
-}
-
 // checkReleases checks that every release was charged to the ledger that it names, for no
 // less than it guarantees, and that the index of requests agrees with the releases.
 func checkReleases(tx *ReadTx, charged map[string]map[ChargeKey]*dparetov1.PrivacyGuarantee, faultf func(string, ...any)) error {
+	return scopesFrom(tx.r, "", "", func(scope Scope) (bool, error) {
+		uid, exists, err := parentUID(tx, scope)
+		if err == nil {
+			err = checkReleasesOf(tx, scope, uid, exists, charged, faultf)
+		}
+		return err == nil, err
+	})
+}
+
+// checkReleasesOf checks the releases of a study or ledger, which may not exist.
+func checkReleasesOf(tx *ReadTx, scope Scope, uid string, exists bool, charged map[string]map[ChargeKey]*dparetov1.PrivacyGuarantee, faultf func(string, ...any)) error {
 	requests := make(map[string]int64)
-	err := tx.r.Scan(releasePrefix, "", func(key string, value []byte) (bool, error) {
-		parent := parentOf(key, releasePrefix)
+	err := scan(tx.r, scope, releaseKind, "", func(key string, value []byte) (bool, error) {
 		record := new(storev1.ReleaseRecord)
 		if err := unmarshal(key, value, record); err != nil {
 			faultf("%w", err)
 			return true, nil
 		}
-		number, err := numberOf(key, releasePrefix+parent+"/")
+		number, err := numberOf(key)
 		if err != nil {
 			faultf("%w", err)
 			return true, nil
 		}
 		if record.GetRequestId() != "" {
-			requests[repeatKey(parent, record.GetCaller(), record.GetRequestId())] = number
-		}
-		uid, exists, err := parentUID(tx, parent)
-		if err != nil || !exists {
-			if err == nil && !strings.HasPrefix(parent, "studies/") {
-				faultf("%q belongs to no ledger", key)
-			}
-			return err == nil, err
+			requests[repeatKey(string(scope), record.GetCaller(), record.GetRequestId())] = number
 		}
 		release := record.GetRelease()
-		if release.GetLedger() == "" {
+		if !exists || release.GetLedger() == "" {
 			return true, nil
 		}
 		paid := charged[release.GetLedger()][ChargeKey{release.GetName(), uid}]
@@ -56,36 +54,30 @@ func checkReleases(tx *ReadTx, charged map[string]map[ChargeKey]*dparetov1.Priva
 	if err != nil {
 		return err
 	}
-	err = tx.r.Scan(repeatPrefix, "", func(key string, value []byte) (bool, error) {
+	err = scan(tx.r, scope, repeatKind, "", func(key string, value []byte) (bool, error) {
 		if number, ok := requests[key]; !ok || len(value) != 8 || int64(binary.BigEndian.Uint64(value)) != number {
-			faultf("index of requests for releases has %q, which no release has", key)
+			faultf("index of requests for releases has %s, which no release has", describe(key))
 		}
 		delete(requests, key)
 		return true, nil
 	})
 	for key := range requests {
-		faultf("index of requests for releases lacks %q", key)
+		faultf("index of requests for releases lacks %s", describe(key))
 	}
 	return err
 }
 
-// parentUID returns the uid of the study that releases are of, "" for those of a ledger.
-// Those of a study that is being imported or deleted have no parent.
-func parentUID(tx *ReadTx, parent string) (uid string, exists bool, err error) {
-	id, isStudy := strings.CutPrefix(parent, "studies/")
+// parentUID returns the uid of the study that releases are of, "" for those of a ledger, and
+// whether it exists. One that is being imported or deleted does not.
+func parentUID(tx *ReadTx, scope Scope) (uid string, exists bool, err error) {
+	id, isStudy := strings.CutPrefix(string(scope), string(StudyScope("")))
 	if !isStudy {
-		value, err := tx.r.Get(ledgerPrefix + ledgerID(parent))
+		value, err := tx.r.Get(keyOf(scope, ledgerKind))
 		return "", value != nil, err
 	}
-	importing, err := tx.Importing(id)
-	if err != nil || importing {
-		return "", false, err
+	record, err := tx.Study(id)
+	if errors.Is(err, ErrNotFound) {
+		return "", false, nil
 	}
-	value, err := tx.r.Get(studyPrefix + id)
-	if err != nil || value == nil {
-		return "", false, err // Check reports it
-	}
-	record := new(storev1.StudyRecord)
-	err = unmarshal(studyPrefix+id, value, record)
-	return record.GetStudy().GetUid(), true, err
+	return record.GetStudy().GetUid(), err == nil, err
 }

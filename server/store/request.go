@@ -4,15 +4,15 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"strings"
 	"time"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 )
 
-// Request returns what is remembered of a request by its id, or ErrNotFound.
-func (t *ReadTx) Request(id string) (*storev1.RequestRecord, error) {
-	at, err := t.r.Get(requestPrefix + id)
+// Request returns what is remembered of a request that changed something in a scope, by its
+// id, or ErrNotFound.
+func (t *ReadTx) Request(scope Scope, id string) (*storev1.RequestRecord, error) {
+	at, err := t.r.Get(named(scope, requestKind, id))
 	if err == nil && at == nil {
 		err = ErrNotFound
 	}
@@ -20,49 +20,66 @@ func (t *ReadTx) Request(id string) (*storev1.RequestRecord, error) {
 		return nil, err
 	}
 	record := new(storev1.RequestRecord)
-	return record, get(t.r, expiryPrefix+string(at)+id, record)
+	return record, get(t.r, named(scope, expiryKind, string(at)+id), record)
 }
 
 // PutRequest writes what is remembered of a request, and its index entry.
-func (t *Tx) PutRequest(id string, record *storev1.RequestRecord) error {
-	before, err := t.r.Get(requestPrefix + id)
+func (t *Tx) PutRequest(scope Scope, id string, record *storev1.RequestRecord) error {
+	index := named(scope, requestKind, id)
+	before, err := t.r.Get(index)
 	if err != nil {
 		return err
 	}
 	at := timeKey(record.GetTime().AsTime())
 	if before != nil && string(before) != at {
-		t.w.Delete(expiryPrefix + string(before) + id)
+		t.w.Delete(named(scope, expiryKind, string(before)+id))
 	}
-	key := expiryPrefix + at + id
-	if last := t.forgotten.Load(); last != nil && key < *last { // the clock was put back
-		t.forgotten.Store(nil)
-	}
-	t.w.Put(requestPrefix+id, []byte(at))
-	return put(t.w, key, record)
+	t.w.Put(index, []byte(at))
+	return put(t.w, named(scope, expiryKind, at+id), record)
 }
 
-// ForgetRequests removes the oldest requests from before a time, at most limit of them.
-func (t *Tx) ForgetRequests(before time.Time, limit int) error {
-	// What was forgotten a moment ago may still be in the way.
-	start, end := "", expiryPrefix+timeKey(before)
-	if last := t.forgotten.Load(); last != nil {
-		start = *last
+// maxForgotten bounds the answers that one transaction forgets, and so the time that others
+// wait for it.
+const maxForgotten = 1000
+
+// ForgetRequests removes the requests of a scope from before a time, in several Updates, and
+// returns their number.
+func (s *Store) ForgetRequests(ctx context.Context, scope Scope, before time.Time) (forgotten int64, err error) {
+	end := named(scope, expiryKind, timeKey(before))
+	old := func(r Reader, most int) (keys []string, err error) {
+		err = scan(r, scope, expiryKind, "", func(key string, _ []byte) (bool, error) {
+			if key >= end || len(keys) == most {
+				return false, nil
+			}
+			keys = append(keys, key)
+			return true, nil
+		})
+		return keys, err
 	}
-	forgotten := ""
-	err := t.r.Scan(expiryPrefix, start, func(key string, _ []byte) (bool, error) {
-		if limit == 0 || key >= end {
-			return false, nil
+	for {
+		var keys []string
+		err := s.View(ctx, func(tx *ReadTx) (err error) {
+			keys, err = old(tx.r, 1)
+			return err
+		})
+		if err != nil || len(keys) == 0 {
+			return forgotten, err
 		}
-		limit--
-		t.w.Delete(key)
-		t.w.Delete(requestPrefix + requestOf(key))
-		forgotten = key
-		return true, nil
-	})
-	if forgotten != "" {
-		t.after = append(t.after, func() { t.forgotten.Store(&forgotten) })
+		err = s.Update(ctx, In(scope), func(tx *Tx) (err error) {
+			if keys, err = old(tx.r, maxForgotten); err != nil {
+				return err
+			}
+			for _, key := range keys {
+				tx.w.Delete(key)
+				tx.w.Delete(named(scope, requestKind, requestOf(key)))
+			}
+			return nil
+		})
+		if err != nil {
+			return forgotten, err
+		}
+		forgotten += int64(len(keys))
 	}
-	return err
 }
 
 // timeKey returns a time in a form that sorts. It must not be before 1970.
@@ -70,35 +87,35 @@ func timeKey(at time.Time) string {
 	return string(binary.BigEndian.AppendUint64(nil, uint64(at.UnixNano())))
 }
 
-// requestOf returns the id of a request by its key.
+// requestOf returns the id of a request by the key of what is remembered.
 func requestOf(key string) string {
-	timeAndID := strings.TrimPrefix(key, expiryPrefix)
+	_, _, timeAndID := split(key)
 	return timeAndID[min(8, len(timeAndID)):]
 }
 
-// checkRequests checks that requests and their index agree.
-func checkRequests(ctx context.Context, tx *ReadTx, faultf func(string, ...any)) error {
-	err := tx.r.Scan(requestPrefix, "", func(key string, at []byte) (bool, error) {
-		id := strings.TrimPrefix(key, requestPrefix)
-		record, err := tx.r.Get(expiryPrefix + string(at) + id)
+// checkRequests checks that the requests of a scope and their index agree.
+func checkRequests(ctx context.Context, tx *ReadTx, scope Scope, faultf func(string, ...any)) error {
+	err := scan(tx.r, scope, requestKind, "", func(key string, at []byte) (bool, error) {
+		_, _, id := split(key)
+		record, err := tx.r.Get(named(scope, expiryKind, string(at)+id))
 		if record == nil && err == nil {
-			faultf("index of requests has %q, which no request has", key)
+			faultf("index of requests has %s, which no request has", describe(key))
 		}
 		return true, errors.Join(err, ctx.Err())
 	})
 	if err != nil {
 		return err
 	}
-	return tx.r.Scan(expiryPrefix, "", func(key string, value []byte) (bool, error) {
+	return scan(tx.r, scope, expiryKind, "", func(key string, value []byte) (bool, error) {
 		id := requestOf(key)
 		record := new(storev1.RequestRecord)
 		if err := unmarshal(key, value, record); err != nil {
 			faultf("%w", err)
 			return true, nil
 		}
-		at, err := tx.r.Get(requestPrefix + id)
-		if err == nil && (expiryPrefix+string(at)+id != key || string(at) != timeKey(record.GetTime().AsTime())) {
-			faultf("request %q cannot be found", id)
+		at, err := tx.r.Get(named(scope, requestKind, id))
+		if err == nil && (named(scope, expiryKind, string(at)+id) != key || string(at) != timeKey(record.GetTime().AsTime())) {
+			faultf("request %q of %q cannot be found", id, scope)
 		}
 		return true, errors.Join(err, ctx.Err())
 	})

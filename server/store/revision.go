@@ -15,13 +15,13 @@ import (
 // fields, that was last changed or deleted after a revision, in ascending order of their
 // revisions, until fn returns false or an error.
 func (t *ReadTx) Changes(study string, after int64, fn func(revision int64, change *storev1.RevisionRecord) (bool, error)) error {
-	prefix := revisionPrefix + study + "/"
-	return t.r.Scan(prefix, numbered(revisionPrefix, study, after+1), func(key string, value []byte) (bool, error) {
+	scope := StudyScope(study)
+	return t.r.Scan(keyOf(scope, revisionKind), numbered(scope, revisionKind, after+1), func(key string, value []byte) (bool, error) {
 		record := new(storev1.RevisionRecord)
 		if err := unmarshal(key, value, record); err != nil {
 			return false, err
 		}
-		revision, err := numberOf(key, prefix)
+		revision, err := numberOf(key)
 		if err != nil {
 			return false, err
 		}
@@ -32,19 +32,19 @@ func (t *ReadTx) Changes(study string, after int64, fn func(revision int64, chan
 // DeletedTrial returns a trial that was deleted, or ErrNotFound.
 func (t *ReadTx) DeletedTrial(study string, number int64) (*storev1.TrialRecord, error) {
 	record := new(storev1.TrialRecord)
-	return record, get(t.r, numbered(deletedPrefix, study, number), record)
+	return record, get(t.r, numbered(StudyScope(study), deletedKind, number), record)
 }
 
 // indexStudy moves the index entry of a study's own fields to their revision.
 func (t *Tx) indexStudy(study string, record *storev1.StudyRecord) error {
-	key := numbered(revisionPrefix, study, record.GetOwnRevision())
+	key := numbered(StudyScope(study), revisionKind, record.GetOwnRevision())
 	existing, err := t.r.Get(key)
 	if err != nil || existing != nil {
 		return err
 	}
 	switch before, err := t.Study(study); {
 	case err == nil:
-		t.w.Delete(numbered(revisionPrefix, study, before.GetOwnRevision()))
+		t.w.Delete(numbered(StudyScope(study), revisionKind, before.GetOwnRevision()))
 	case !errors.Is(err, ErrNotFound):
 		return err
 	}
@@ -54,7 +54,7 @@ func (t *Tx) indexStudy(study string, record *storev1.StudyRecord) error {
 // indexTrial moves the index entry of a trial that is about to be written to its new
 // revision.
 func (t *Tx) indexTrial(study string, trial *dparetov1.Trial, change *storev1.RevisionRecord) error {
-	before, err := t.r.Get(numbered(trialPrefix, study, trial.GetNumber()))
+	before, err := t.r.Get(numbered(StudyScope(study), trialKind, trial.GetNumber()))
 	if err != nil {
 		return err
 	}
@@ -63,9 +63,9 @@ func (t *Tx) indexTrial(study string, trial *dparetov1.Trial, change *storev1.Re
 		return fmt.Errorf("store: decode trial %d of study %s: %w", trial.GetNumber(), study, err)
 	}
 	if revision > 0 {
-		t.w.Delete(numbered(revisionPrefix, study, revision))
+		t.w.Delete(numbered(StudyScope(study), revisionKind, revision))
 	}
-	return put(t.w, numbered(revisionPrefix, study, trial.GetRevision()), change)
+	return put(t.w, numbered(StudyScope(study), revisionKind, trial.GetRevision()), change)
 }
 
 // Field numbers on the way to the revision of an encoded TrialRecord.
@@ -136,7 +136,7 @@ func checkRevisions(tx *ReadTx, id string, record *storev1.StudyRecord, faultf f
 		faultf("study %s: index of revisions: %w", id, err)
 	}
 	c.check("the study", record.GetOwnRevision(), &storev1.RevisionRecord{Change: &storev1.RevisionRecord_Study{Study: true}})
-	err = tx.r.Scan(deletedPrefix+id+"/", "", func(key string, value []byte) (bool, error) {
+	err = scan(tx.r, StudyScope(id), deletedKind, "", func(key string, value []byte) (bool, error) {
 		deleted := new(storev1.TrialRecord)
 		if err := unmarshal(key, value, deleted); err != nil {
 			return false, err

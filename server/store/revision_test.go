@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -98,14 +97,14 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// Requests are found by their ids, and forgotten from the oldest on, a few at a time.
+// Requests are found by their ids, and forgotten from the oldest on.
 func TestRequests(t *testing.T) {
 	s, _ := open(t)
 	start := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	random := rand.New(rand.NewPCG(1, 2))
 	put := func(i int, second int) {
 		update(t, s, func(tx *store.Tx) error {
-			return tx.PutRequest(fmt.Sprint("id/", i), &storev1.RequestRecord{
+			return tx.PutRequest(store.StudyScope("a"), fmt.Sprint("id/", i), &storev1.RequestRecord{
 				Type: "t", Response: []byte{byte(i)}, Time: timestamppb.New(start.Add(time.Duration(second) * time.Second)),
 			})
 		})
@@ -117,7 +116,7 @@ func TestRequests(t *testing.T) {
 	known := func() (known []int) {
 		if err := s.View(t.Context(), func(tx *store.ReadTx) error {
 			for i := range 10 {
-				if r, err := tx.Request(fmt.Sprint("id/", i)); err == nil && r.GetResponse()[0] == byte(i) {
+				if r, err := tx.Request(store.StudyScope("a"), fmt.Sprint("id/", i)); err == nil && r.GetResponse()[0] == byte(i) {
 					known = append(known, i)
 				}
 			}
@@ -127,23 +126,19 @@ func TestRequests(t *testing.T) {
 		}
 		return known
 	}
-	forget := func(second, limit int) {
-		update(t, s, func(tx *store.Tx) error {
-			return tx.ForgetRequests(start.Add(time.Duration(second)*time.Second), limit)
-		})
-	}
 	for _, step := range []struct {
-		second, limit int
-		want          []int
+		second int
+		want   []int
 	}{
-		{0, 100, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}},
-		{5, 2, []int{2, 3, 4, 5, 6, 7, 8, 9}},
-		{5, 2, []int{3, 5, 6, 7, 8, 9}},
-		{5, 2, []int{3, 5, 6, 7, 8, 9}},
-		{30, 100, []int{3}},
-		{31, 1, nil},
+		{0, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}},
+		{2, []int{2, 3, 4, 5, 6, 7, 8, 9}},
+		{5, []int{3, 5, 6, 7, 8, 9}},
+		{30, []int{3}},
+		{31, nil},
 	} {
-		forget(step.second, step.limit)
+		if _, err := s.ForgetRequests(t.Context(), store.StudyScope("a"), start.Add(time.Duration(step.second)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
 		if d := cmp.Diff(step.want, known()); d != "" {
 			t.Errorf("after %v: %s", step, d)
 		}
@@ -152,22 +147,7 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	put(4, 12) // the clock was put back
-	forget(31, 1)
-	if got := known(); got != nil {
-		t.Errorf("%v is not forgotten once the clock was put back", got)
-	}
-	put(5, 0)
-	put(6, 1)
-	if err := s.Update(t.Context(), func(tx *store.Tx) error {
-		return errors.Join(tx.ForgetRequests(start.Add(2*time.Second), 2), errInterrupted)
-	}); !errors.Is(err, errInterrupted) {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff([]int{5, 6}, known()); d != "" {
-		t.Errorf("after an Update that failed: %s", d)
-	}
-	forget(2, 2)
-	if got := known(); got != nil {
-		t.Errorf("%v is not forgotten after an Update that failed", got)
+	if d := cmp.Diff([]int{4}, known()); d != "" {
+		t.Error(d)
 	}
 }

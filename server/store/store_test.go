@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"context"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -51,7 +50,8 @@ func trial(number int64, state dparetov1.TrialState) *storev1.TrialRecord {
 
 func update(t *testing.T, s *store.Store, fn func(*store.Tx) error) {
 	t.Helper()
-	if err := s.Update(t.Context(), fn); err != nil {
+	scopes := store.In(store.StoreScope, store.StudyScope("a"), store.StudyScope("ab"), store.StudyScope("gone"), store.StudyScope("new"))
+	if err := s.Update(t.Context(), scopes, fn); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -139,112 +139,108 @@ func TestFormat(t *testing.T) {
 	if _, err := store.New(t.Context(), kv); err != nil {
 		t.Errorf("opening again: %v", err)
 	}
-	err := kv.Update(t.Context(), func(tx store.ReadWriter) error {
-		b, err := proto.Marshal(&storev1.StoreRecord{Format: store.Format + 1})
-		tx.Put("store", b)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+	for _, format := range []int32{store.Format + 1, store.Format - 1} {
+		update(t, s, func(tx *store.Tx) error {
+			b, err := proto.Marshal(&storev1.StoreRecord{Format: format})
+			tx.PutRaw(store.StoreScope, "format", "", b)
+			return err
+		})
+		if _, err := store.New(t.Context(), kv); !errors.Is(err, store.ErrFormat) || !strings.Contains(err.Error(), "export") {
+			t.Errorf("format %d: %v", format, err)
+		}
+		if _, err := store.NewReader(t.Context(), kv); !errors.Is(err, store.ErrFormat) {
+			t.Errorf("format %d: %v", format, err)
+		}
 	}
-	if _, err := store.New(t.Context(), kv); !errors.Is(err, store.ErrFormat) {
-		t.Errorf("a newer format: %v", err)
-	}
-	_ = s
 }
 
 // Check finds every kind of damage, and nothing in a sound store.
 func TestCheck(t *testing.T) {
 	for name, test := range map[string]struct {
-		damage func(context.Context, *testing.T, *store.Store, store.KV)
+		damage func(*testing.T, *store.Store)
 		want   string
 	}{
-		"none": {func(context.Context, *testing.T, *store.Store, store.KV) {}, ""},
-		"counts": {func(_ context.Context, t *testing.T, s *store.Store, _ store.KV) {
+		"none": {func(*testing.T, *store.Store) {}, ""},
+		"counts": {func(t *testing.T, s *store.Store) {
 			update(t, s, func(tx *store.Tx) error { return tx.PutStudy("a", study("a", 3, &dparetov1.TrialCounts{Active: 2})) })
 		}, "counts are"},
-		"number": {func(_ context.Context, t *testing.T, s *store.Store, _ store.KV) {
+		"number": {func(t *testing.T, s *store.Store) {
 			update(t, s, func(tx *store.Tx) error {
 				return tx.PutStudy("a", study("a", 2, &dparetov1.TrialCounts{Queued: 1, Succeeded: 1}))
 			})
 		}, "not below the next number"},
-		"index": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
-			if err := kv.Update(ctx, func(tx store.ReadWriter) error {
-				return tx.Scan("open/", "", func(key string, _ []byte) (bool, error) { tx.Delete(key); return true, nil })
-			}); err != nil {
-				t.Fatal(err)
-			}
+		"index": {func(t *testing.T, s *store.Store) {
+			update(t, s, func(tx *store.Tx) error {
+				return tx.DropRaw(store.StudyScope("a"), "open")
+			})
 		}, "index says"},
-		"orphan": {func(_ context.Context, t *testing.T, s *store.Store, _ store.KV) {
+		"orphan": {func(t *testing.T, s *store.Store) {
 			update(t, s, func(tx *store.Tx) error { return tx.PutTrial("gone", trial(1, queued)) })
 		}, "belongs to no study"},
-		"no revision": {func(_ context.Context, t *testing.T, s *store.Store, _ store.KV) {
+		"no revision": {func(t *testing.T, s *store.Store) {
 			update(t, s, func(tx *store.Tx) error {
 				unindexed := trial(2, queued)
 				unindexed.Trial.Revision = 0
 				return tx.PutTrial("a", unindexed)
 			})
 		}, "not in [1, 3]"},
-		"same revision": {func(_ context.Context, t *testing.T, s *store.Store, _ store.KV) {
+		"same revision": {func(t *testing.T, s *store.Store) {
 			update(t, s, func(tx *store.Tx) error {
 				second := trial(2, queued)
 				second.Trial.Revision = 2 // as the first
 				return tx.PutTrial("a", second)
 			})
 		}, "trial 1 has revision 2, index says"},
-		"stale revision": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
-			if err := kv.Update(ctx, func(tx store.ReadWriter) error {
-				tx.Put("revision/a/\x00\x00\x00\x00\x00\x00\x00\x09", nil)
+		"stale revision": {func(t *testing.T, s *store.Store) {
+			update(t, s, func(tx *store.Tx) error {
+				tx.PutRaw(store.StudyScope("a"), "revision", "\x00\x00\x00\x00\x00\x00\x00\x09", nil)
 				return nil
-			}); err != nil {
-				t.Fatal(err)
-			}
+			})
 		}, "which nothing has"},
-		"index without request": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
-			if err := kv.Update(ctx, func(tx store.ReadWriter) error { tx.Put("request/x", nil); return nil }); err != nil {
-				t.Fatal(err)
-			}
+		"index without request": {func(t *testing.T, s *store.Store) {
+			update(t, s, func(tx *store.Tx) error { tx.PutRaw(store.StudyScope("a"), "request", "x", nil); return nil })
 		}, "which no request has"},
-		"request without index": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
-			if err := kv.Update(ctx, func(tx store.ReadWriter) error { tx.Put("expiry/12345678x", nil); return nil }); err != nil {
-				t.Fatal(err)
-			}
+		"request without index": {func(t *testing.T, s *store.Store) {
+			update(t, s, func(tx *store.Tx) error { tx.PutRaw(store.StudyScope("a"), "expiry", "12345678x", nil); return nil })
 		}, "cannot be found"},
-		"deleted garbage": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
-			if err := kv.Update(ctx, func(tx store.ReadWriter) error { tx.Put("deleted/a/x", []byte("\xff\xff")); return nil }); err != nil {
-				t.Fatal(err)
-			}
-		}, "decode"},
-		"deleted and not": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
+		"deleted garbage": {func(t *testing.T, s *store.Store) {
+			update(t, s, func(tx *store.Tx) error {
+				tx.PutRaw(store.StudyScope("a"), "deleted", "x", []byte("\xff\xff"))
+				return nil
+			})
+		}, "cannot be decoded"},
+		"deleted and not": {func(t *testing.T, s *store.Store) {
 			record, err := proto.Marshal(trial(1, succeeded))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := kv.Update(ctx, func(tx store.ReadWriter) error {
-				tx.Put("deleted/a/\x00\x00\x00\x00\x00\x00\x00\x01", record)
+			update(t, s, func(tx *store.Tx) error {
+				tx.PutRaw(store.StudyScope("a"), "deleted", "\x00\x00\x00\x00\x00\x00\x00\x01", record)
 				return nil
-			}); err != nil {
-				t.Fatal(err)
-			}
-		}, "of a trial that exists"},
-		"import": {func(_ context.Context, t *testing.T, s *store.Store, _ store.KV) {
+			})
+		}, "is a trial that exists"},
+		"import": {func(t *testing.T, s *store.Store) {
 			update(t, s, func(tx *store.Tx) error { tx.BeginImport("new"); return tx.PutTrial("new", trial(1, queued)) })
 		}, ""},
-		"garbage": {func(ctx context.Context, t *testing.T, _ *store.Store, kv store.KV) {
-			if err := kv.Update(ctx, func(tx store.ReadWriter) error { tx.Put("study/zz", []byte("\xff\xff")); return nil }); err != nil {
-				t.Fatal(err)
-			}
-		}, "decode"},
+		"unknown": {func(t *testing.T, s *store.Store) {
+			update(t, s, func(tx *store.Tx) error { tx.PutRaw(store.StoreScope, "new-kind", "x", nil); return nil })
+		}, "unknown kind, \"new-kind\""},
+		"garbage": {func(t *testing.T, s *store.Store) {
+			update(t, s, func(tx *store.Tx) error {
+				tx.PutRaw(store.StudyScope("new"), "study", "", []byte("\xff\xff"))
+				return nil
+			})
+		}, "cannot be decoded"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, kv := open(t)
+			s, _ := open(t)
 			update(t, s, func(tx *store.Tx) error {
 				return errors.Join(
 					tx.PutStudy("a", study("a", 3, &dparetov1.TrialCounts{Queued: 1, Succeeded: 1})),
 					tx.PutTrial("a", trial(1, succeeded)),
 					tx.PutTrial("a", trial(2, queued)))
 			})
-			test.damage(t.Context(), t, s, kv)
+			test.damage(t, s)
 			faults := s.Check(t.Context())
 			if test.want == "" {
 				if len(faults) != 0 {

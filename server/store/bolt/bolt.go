@@ -20,57 +20,33 @@ const (
 	// maxBatch bounds the number of Updates in one commit, and so the time that the
 	// first of them waits for the others.
 	maxBatch = 1024
-	// lockTimeout is how long Open waits for another process to let go of the file.
-	lockTimeout = time.Second
-	// mapSize is the address space that is mapped at first. bbolt waits for all readers,
-	// also for a backup, before it maps a file that has outgrown its mapping. A large
-	// mapping costs nothing where addresses have 64 bits: 64 GB there, else 1 GB.
-	mapSize = 1 << (30 + 6*(^uint(0)>>63))
 	// fillPercent is how full pages are left that are split. Keys of a study are mostly
 	// written in ascending order: nothing comes between them later. With bbolt's default
 	// of a half the file is twice as large.
 	fillPercent = 0.9
-	// retryEvery is the time between two attempts to write again after a failure.
-	retryEvery = time.Second
-	// dropEvery is the time between two calls of dropPages.
-	dropEvery = time.Second
 	// syncsPerCommit is what bbolt does: one for the pages, one for the page that makes
 	// them count.
 	syncsPerCommit = 2
 )
 
-// root is the bucket of all keys in their places: prefixes take the place of nested buckets.
-var root = []byte("dpareto")
-
 // DB is a store.KV in one file.
 type DB struct {
 	path    string
+	db      *bbolt.DB
+	file    *os.File // of db
 	updates chan *update
 	closing chan struct{}
 	close   sync.Once
 	writer  sync.WaitGroup
 	err     error // of closing the file, set by close
+	notice  string
 
-	// Views hold mu for reading, so that the writer can open the file again (see
-	// recover). The writer alone changes db and file; db is nil after a failed attempt.
-	mu   sync.RWMutex
-	db   *bbolt.DB
-	file *os.File // that of db
-
-	// overlaid hides what is in its place and was written since. The writer alone changes it.
-	overlaid atomic.Pointer[overlaid]
-
-	// Views hold beginning for reading while they choose the transaction to read.
-	beginning  sync.RWMutex
-	publishing atomic.Pointer[publication] // the last that was begun in db
-
-	failure    atomic.Pointer[failure]
-	watcher    atomic.Pointer[func(error)]
-	dropped    time.Time // when dropPages was called last
-	retryEvery time.Duration
-	generation int                                // see the constant
-	fault      atomic.Pointer[func(moment) error] // set by tests only
-	stats      counters
+	committing atomic.Pointer[committing] // the last commit that was begun
+	failure    atomic.Pointer[store.UnwritableError]
+	failed     chan struct{}         // closed when failure is set
+	wedged     bool                  // bbolt holds its own locks for good
+	commitTx   func(*bbolt.Tx) error // (*bbolt.Tx).Commit; tests make it fail
+	stats      struct{ updates, commits, failures atomic.Int64 }
 }
 
 var _ store.KV = (*DB)(nil)
@@ -79,7 +55,17 @@ var _ store.KV = (*DB)(nil)
 type update struct {
 	ctx  context.Context //nolint:containedctx // that of the waiting call
 	fn   func(store.ReadWriter) error
+	err  error // of fn
 	done chan error
+}
+
+// committing is a commit under way. bbolt shows it to readers as soon as the page is written
+// that makes it count, before that is synced. What was read must not vanish again: readers who
+// see it wait until it is durable.
+type committing struct {
+	transaction int
+	done        chan struct{} // closed at the end of the commit
+	durable     bool          // set before that
 }
 
 // Stats counts what a DB has done since it was opened.
@@ -101,20 +87,14 @@ type Stats struct {
 	FreePages int64 `json:"free_pages"`
 }
 
-type counters struct{ updates, commits, failures atomic.Int64 }
-
 // Stats returns what was counted so far.
 func (d *DB) Stats() Stats {
-	s := Stats{Updates: d.stats.updates.Load(), Commits: d.stats.commits.Load(), Failures: d.stats.failures.Load()}
-	s.Syncs = syncsPerCommit * s.Commits
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	if d.db == nil {
-		return s
-	}
 	stats := d.db.Stats()
-	s.Disk = stats.TxStats.GetWriteTime()
-	s.FreePages = int64(stats.FreePageN + stats.PendingPageN)
+	s := Stats{
+		Updates: d.stats.updates.Load(), Commits: d.stats.commits.Load(), Failures: d.stats.failures.Load(),
+		Disk: stats.TxStats.GetWriteTime(), FreePages: int64(stats.FreePageN + stats.PendingPageN),
+	}
+	s.Syncs = syncsPerCommit * s.Commits
 	if info, err := d.file.Stat(); err == nil {
 		s.Size = info.Size()
 	}
@@ -122,8 +102,9 @@ func (d *DB) Stats() Stats {
 }
 
 // Open opens the file at path, or creates it with mode 0600. It returns
-// store.ErrLocked when another process has the file open, and store.ErrCorrupt when the
-// file is damaged where every use of it begins; see Check for the rest.
+// store.ErrLocked when another process has the file open, store.ErrFormat when another
+// version wrote it, and store.ErrCorrupt when it is damaged where every use of it begins; see
+// Verify for the rest.
 func Open(path string) (*DB, error) {
 	d, err := newDB(path, false)
 	if err != nil {
@@ -140,40 +121,37 @@ func OpenReadOnly(path string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.fail(&failure{err: &store.UnwritableError{Reason: "it was opened for reading", Err: bbolterrors.ErrDatabaseReadOnly}, lasting: true})
+	d.failure.Store(&store.UnwritableError{Reason: "it was opened for reading", Err: bbolterrors.ErrDatabaseReadOnly})
 	d.writer.Go(d.write)
 	return d, nil
 }
 
 func newDB(path string, readOnly bool) (*DB, error) {
-	d := &DB{path: path, updates: make(chan *update), closing: make(chan struct{}), retryEvery: retryEvery, generation: generation}
 	db, file, err := openFile(path, readOnly)
 	if err != nil {
 		return nil, err
 	}
-	d.db, d.file = db, file
-	if err := d.load(); err != nil {
+	d := &DB{
+		path: path, db: db, file: file, updates: make(chan *update), closing: make(chan struct{}),
+		failed: make(chan struct{}), commitTx: (*bbolt.Tx).Commit,
+	}
+	if d.notice, err = inspect(db); err != nil {
 		return nil, errors.Join(openError(path, err), db.Close())
 	}
 	return d, nil
 }
 
-// load reads the journal of the file that was opened.
-func (d *DB) load() (err error) {
-	defer catchFault(d.path, &err)()
-	return d.db.View(func(tx *bbolt.Tx) error {
-		o, err := readJournal(tx, d.file)
-		if err == nil {
-			d.overlaid.Store(o)
-		}
-		return err
-	})
-}
+// Notice tells what was wrong with the file when it was opened and has done no harm, or "".
+func (d *DB) Notice() string { return d.notice }
 
-// View implements store.KV. fn must not start another View.
+// Failed returns a channel that is closed when the DB has failed for good: a commit failed for
+// another reason than a full disk. Everything is refused from then on, and Close says why.
+func (d *DB) Failed() <-chan struct{} { return d.failed }
+
+// View implements store.KV.
 func (d *DB) View(ctx context.Context, fn func(store.Reader) error) error {
-	return d.view(ctx, func(tx *bbolt.Tx, layers []*table) error {
-		r, err := newReader(tx, layers)
+	return d.view(ctx, func(tx *bbolt.Tx) error {
+		r, err := newReader(tx)
 		if err != nil {
 			return err
 		}
@@ -181,18 +159,16 @@ func (d *DB) View(ctx context.Context, fn func(store.Reader) error) error {
 	})
 }
 
-// view calls fn with a consistent snapshot: a transaction and what hides some of it.
-func (d *DB) view(ctx context.Context, fn func(*bbolt.Tx, []*table) error) (err error) {
+// view calls fn with a transaction that reads what is durable.
+func (d *DB) view(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	if d.db == nil {
-		return d.unavailable()
-	}
 	defer catchFault(d.path, &err)()
-	tx, overlaid, err := d.begin(ctx)
+	tx, err := d.db.Begin(false)
+	if errors.Is(err, bbolterrors.ErrDatabaseNotOpen) {
+		return store.ErrClosed
+	}
 	if err != nil {
 		return err
 	}
@@ -201,19 +177,21 @@ func (d *DB) view(ctx context.Context, fn func(*bbolt.Tx, []*table) error) (err 
 			err = failed
 		}
 	}()
-	return fn(tx, overlaid.layers())
-}
-
-// unavailable is the error of a read while there is no file to read.
-func (d *DB) unavailable() error {
-	if f := d.failure.Load(); f != nil {
-		return f.err
+	if c := d.committing.Load(); c != nil && tx.ID() == c.transaction {
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if !c.durable {
+			return d.failure.Load()
+		}
 	}
-	return store.ErrClosed
+	return fn(tx)
 }
 
-// Update implements store.KV.
-func (d *DB) Update(ctx context.Context, fn func(store.ReadWriter) error) error {
+// Update implements store.KV. One writer applies all Updates in turn, whatever their scopes.
+func (d *DB) Update(ctx context.Context, _ store.Scopes, fn func(store.ReadWriter) error) error {
 	u := &update{ctx: ctx, fn: fn, done: make(chan error, 1)}
 	select {
 	case <-d.closing:
@@ -230,45 +208,35 @@ func (d *DB) Update(ctx context.Context, fn func(store.ReadWriter) error) error 
 	return <-u.done
 }
 
-// Close implements store.KV. Updates that the writer has taken are finished.
+// Close implements store.KV. Updates that the writer has taken are finished. It returns why
+// the DB has failed, if it has.
 func (d *DB) Close() error {
 	d.close.Do(func() {
 		close(d.closing)
 		d.writer.Wait()
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.db == nil {
-			return
+		select {
+		case <-d.failed:
+			d.err = d.failure.Load()
+		default:
+			if !d.db.IsReadOnly() {
+				d.err = stopped(d.db)
+			}
 		}
-		if f := d.failure.Load(); f != nil && f.wedged {
-			d.err = release(d.file) // bbolt would wait for its own lock
-		} else {
-			d.err = d.db.Close()
+		if !d.wedged { // else bbolt would wait for its own lock
+			d.err = errors.Join(d.err, d.db.Close())
 		}
-		d.db = nil
 	})
 	return d.err
 }
 
 // write is the writer's loop.
 func (d *DB) write() {
+	debug.SetPanicOnFault(true)
 	batch := make([]*update, 0, maxBatch)
-	var retry <-chan time.Time
 	for {
-		// Updates that come meanwhile, and fail, do not put the next attempt off.
-		switch f := d.failure.Load(); {
-		case f == nil || f.lasting:
-			retry = nil
-		case retry == nil:
-			retry = time.After(d.retryEvery)
-		}
 		select {
 		case u := <-d.updates:
 			batch = append(batch[:0], u)
-		case <-retry:
-			retry = nil
-			d.recover()
-			continue
 		case <-d.closing:
 			return
 		}
@@ -281,93 +249,129 @@ func (d *DB) write() {
 				waiting = false
 			}
 		}
-		d.commit(batch)
+		for rest := batch; len(rest) > 0; {
+			rest = d.commit(rest)
+		}
 	}
 }
 
-// commit runs the functions of a batch in one transaction and answers all of them.
-func (d *DB) commit(batch []*update) {
-	results := make([]error, len(batch))
-	written, err := d.transact(batch, results)
+// commit runs the functions of a batch in one transaction and answers all of them. An Update
+// whose writes meet a damaged page is refused alone: the others are returned, for another
+// transaction.
+func (d *DB) commit(batch []*update) (rest []*update) {
+	written, refused, err := d.transact(batch)
+	if refused != nil {
+		refused.done <- refused.err
+		for _, u := range batch {
+			if u != refused {
+				rest = append(rest, u)
+			}
+		}
+		return rest
+	}
 	if err == nil && written > 0 {
 		d.stats.commits.Add(1)
 		d.stats.updates.Add(written)
 	}
-	for i, u := range batch {
-		if err != nil && results[i] == nil {
-			results[i] = err
+	for _, u := range batch {
+		if err != nil { // also of those who were refused: what they saw is gone
+			u.err = err
 		}
-		u.done <- results[i]
+		u.done <- u.err
 	}
+	return nil
 }
 
 // transact runs the functions of a batch in one transaction, sets the error of each, and
-// returns how many wrote something. If it fails nothing was written.
-func (d *DB) transact(batch []*update, results []error) (written int64, err error) {
+// returns how many wrote something. If it fails, or an Update is refused for a damaged page,
+// nothing was written.
+func (d *DB) transact(batch []*update) (written int64, refused *update, err error) {
 	if f := d.failure.Load(); f != nil {
-		return 0, f.err
+		return 0, nil, f
 	}
 	tx, err := d.db.Begin(true)
 	if err != nil {
-		return 0, d.failed(0, err)
+		return 0, nil, d.fail(err)
 	}
-	id := tx.ID()
-	p := &publication{transaction: id, done: make(chan struct{})}
-	defer close(p.done)
-	tainted := len(batch) // the first whose function saw what others have written
-	defer func() {
-		if err != nil { // they get it, too: what they saw is gone
-			clear(results[tainted:])
-		}
-	}()
-	defer func() {
-		if r := recover(); r != nil { // of bbolt: those of functions are caught in call
-			err = d.broken(tx, r)
-		}
-	}()
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	overlaid := d.overlaid.Load().next(id)
-	r, err := newReader(tx, overlaid.layers())
+	w, err := newWriter(tx)
 	if err != nil {
-		return 0, errors.Join(d.failed(0, err), tx.Rollback())
+		return 0, nil, errors.Join(err, tx.Rollback())
 	}
-	r.bucket.FillPercent = fillPercent
-	writes := &batchWriter{generation: d.generation, main: r.bucket, overlaid: overlaid, writes: make(map[string][]byte)}
-	for i, u := range batch {
-		overlay := store.NewOverlay(r)
-		if results[i] = call(u, overlay); results[i] != nil {
+	for _, u := range batch {
+		overlay := store.NewOverlay(w.reader)
+		if u.err = call(u, overlay); u.err != nil || overlay.Empty() {
 			continue
 		}
-		overlay.Apply(writes.set)
-		if !overlay.Empty() {
-			written++
-			tainted = min(tainted, i+1)
+		if u.err = w.apply(overlay); u.err != nil {
+			return 0, u, d.rollback(tx)
 		}
+		written++
 	}
 	if written == 0 {
-		return 0, tx.Rollback() // saves a sync
+		return 0, nil, tx.Rollback() // saves a sync
 	}
-	if err := writes.commit(tx.Bucket(journalBucket)); err != nil {
-		return 0, errors.Join(fmt.Errorf("commit: %w", err), tx.Rollback())
+	if err := w.stamp(); err != nil {
+		return 0, nil, errors.Join(err, d.rollback(tx))
 	}
-	if err := d.strike(beforeCommit); err != nil {
-		return 0, errors.Join(d.failed(id, err), tx.Rollback())
+	return written, nil, d.commitDurably(tx)
+}
+
+// commitDurably commits a transaction. If that fails nothing of it is seen.
+func (d *DB) commitDurably(tx *bbolt.Tx) error {
+	id := tx.ID()
+	c := &committing{transaction: id, done: make(chan struct{})}
+	defer close(c.done)
+	d.committing.Store(c)
+	err := func() (err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				d.wedged = true
+				err = fmt.Errorf("%w: %v", store.ErrCorrupt, r)
+			}
+		}()
+		return d.commitTx(tx)
+	}()
+	if err == nil {
+		c.durable = true
+		return nil
 	}
-	d.publishing.Store(p)
-	size := tx.Size()
-	if err := tx.Commit(); err != nil {
-		return 0, d.withdraw(id, err)
+	d.stats.failures.Add(1)
+	// bbolt has taken the transaction back. If the page that makes it count was not written
+	// yet, the one before counts as if nothing had happened, and all that is wanting is space.
+	if full := store.Unwritable(fmt.Errorf("%s: %w", d.path, err)); full.Full && !d.wedged && d.counts() == id-1 {
+		return full
 	}
-	if err := d.strike(afterCommit); err != nil {
-		return 0, d.withdraw(id, err)
+	return d.fail(err)
+}
+
+// counts returns the number of the transaction that readers see.
+func (d *DB) counts() int {
+	tx, err := d.db.Begin(false)
+	if err != nil {
+		return -1
 	}
-	d.overlaid.Store(overlaid)
-	p.durable = true
-	if now := time.Now(); now.Sub(d.dropped) > dropEvery {
-		dropPages(d.db, size)
-		d.dropped = now
+	defer func() { _ = tx.Rollback() }()
+	return tx.ID()
+}
+
+// fail notes that the DB has failed for good, and returns the error of its Updates.
+func (d *DB) fail(cause error) error {
+	f := store.Unwritable(fmt.Errorf("%s: %w", d.path, cause))
+	if d.failure.CompareAndSwap(nil, f) {
+		close(d.failed)
 	}
-	return written, nil
+	return f
+}
+
+// rollback ends a transaction that has met a damaged page.
+func (d *DB) rollback(tx *bbolt.Tx) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			d.wedged = true
+			err = d.fail(fmt.Errorf("%w: %v", store.ErrCorrupt, r))
+		}
+	}()
+	return tx.Rollback()
 }
 
 // call runs one function; a panic in it becomes an error of its own Update.

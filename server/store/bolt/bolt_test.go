@@ -34,22 +34,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// small is a generation that is full after a few writes.
-const small = 64 << 10
-
-// openWith opens a store with a generation.
-func openWith(path string, generation int) (*DB, error) {
-	db, err := newDB(path, false)
-	if err == nil {
-		db.generation = generation
-		db.writer.Go(db.write)
-	}
-	return db, err
-}
-
 func open(t testing.TB) *DB {
 	t.Helper()
-	db, err := openWith(filepath.Join(t.TempDir(), "store.db"), small)
+	return openAt(t, filepath.Join(t.TempDir(), "store.db"))
+}
+
+func openAt(t testing.TB, path string) *DB {
+	t.Helper()
+	db, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,9 +53,35 @@ func open(t testing.TB) *DB {
 	return db
 }
 
+// contents returns what the file of a store that nobody uses holds, and checks its structure.
+func contents(t testing.TB, path string) map[string]string {
+	t.Helper()
+	d, err := OpenReadOnly(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = d.Close() }()
+	for _, fault := range d.check(context.Background()) {
+		t.Errorf("%s: %v", path, fault)
+	}
+	return dump(t, d)
+}
+
+// copyFile copies the file as another process would find it.
+func copyFile(t testing.TB, from, to string) {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	if err == nil {
+		err = os.WriteFile(to, content, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func put(t testing.TB, db *DB, key, value string) {
 	t.Helper()
-	err := db.Update(context.Background(), func(tx store.ReadWriter) error {
+	err := db.Update(context.Background(), nil, func(tx store.ReadWriter) error {
 		tx.Put(key, []byte(value))
 		return nil
 	})
@@ -95,7 +113,7 @@ func TestAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.StringOfN(rapid.RuneFrom([]rune("ab/")), 1, 4, -1)
 		committed := make(map[string]string)
-		if err := db.Update(context.Background(), func(tx store.ReadWriter) error {
+		if err := db.Update(context.Background(), nil, func(tx store.ReadWriter) error {
 			return tx.Scan("", "", func(key string, _ []byte) (bool, error) {
 				tx.Delete(key)
 				return true, nil
@@ -107,7 +125,7 @@ func TestAgainstModel(t *testing.T) {
 			model := maps.Clone(committed)
 			fails := rapid.Bool().Draw(t, "fails")
 			failure := errors.New("refused")
-			err := db.Update(context.Background(), func(tx store.ReadWriter) error {
+			err := db.Update(context.Background(), nil, func(tx store.ReadWriter) error {
 				for range rapid.IntRange(0, 10).Draw(t, "operations") {
 					k := key.Draw(t, "key")
 					switch rapid.SampledFrom([]string{"put", "delete", "get", "scan"}).Draw(t, "operation") {
@@ -184,7 +202,7 @@ func TestFailuresDoNotSpread(t *testing.T) {
 	var workers sync.WaitGroup
 	for i := range 300 {
 		workers.Go(func() {
-			err := db.Update(context.Background(), func(tx store.ReadWriter) error {
+			err := db.Update(context.Background(), nil, func(tx store.ReadWriter) error {
 				tx.Put(fmt.Sprintf("key/%03d", i), []byte("x"))
 				switch i % 3 {
 				case 1:
@@ -224,7 +242,7 @@ func TestUpdatesAreSerial(t *testing.T) {
 	var workers sync.WaitGroup
 	for range 200 {
 		workers.Go(func() {
-			if err := db.Update(context.Background(), func(tx store.ReadWriter) error {
+			if err := db.Update(context.Background(), nil, func(tx store.ReadWriter) error {
 				value, err := tx.Get("n")
 				if err != nil {
 					return err
@@ -263,7 +281,7 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	called := false
-	if err := db.Update(ctx, func(store.ReadWriter) error { called = true; return nil }); !errors.Is(err, context.Canceled) || called {
+	if err := db.Update(ctx, nil, func(store.ReadWriter) error { called = true; return nil }); !errors.Is(err, context.Canceled) || called {
 		t.Errorf("Update returned %v, called %v", err, called)
 	}
 	if err := db.View(ctx, func(store.Reader) error { called = true; return nil }); !errors.Is(err, context.Canceled) || called {
@@ -278,7 +296,7 @@ func TestClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := db.Update(context.Background(), func(store.ReadWriter) error { return nil }); !errors.Is(err, store.ErrClosed) {
+	if err := db.Update(context.Background(), nil, func(store.ReadWriter) error { return nil }); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("Update returned %v", err)
 	}
 	if err := db.View(context.Background(), func(store.Reader) error { return nil }); !errors.Is(err, store.ErrClosed) {
@@ -313,7 +331,7 @@ func TestNotAStore(t *testing.T) {
 // writeUntilKilled writes numbers from 64 goroutines and prints each after its Update
 // has returned.
 func writeUntilKilled(path string) {
-	db, err := openWith(path, small)
+	db, err := Open(path)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -323,7 +341,7 @@ func writeUntilKilled(path string) {
 		go func() {
 			for {
 				n := next.Add(1)
-				err := db.Update(context.Background(), func(tx store.ReadWriter) error {
+				err := db.Update(context.Background(), nil, func(tx store.ReadWriter) error {
 					tx.Put(fmt.Sprintf("%08d", n), []byte("x"))
 					return nil
 				})
@@ -404,7 +422,7 @@ func BenchmarkUpdate(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					key := fmt.Sprintf("%012d", next.Add(1))
-					if err := db.Update(context.Background(), func(tx store.ReadWriter) error {
+					if err := db.Update(context.Background(), nil, func(tx store.ReadWriter) error {
 						tx.Put(key, value)
 						return nil
 					}); err != nil {

@@ -61,8 +61,8 @@ func (d *DB) snapshot(ctx context.Context, folder string) (*os.File, error) {
 
 // CopyTo writes the store as it is now to w, which should be fast (see Snapshot).
 func (d *DB) CopyTo(ctx context.Context, w io.Writer) error {
-	return d.view(ctx, func(tx *bbolt.Tx, _ []*table) error {
-		to := &writer{ctx: ctx, w: w}
+	return d.view(ctx, func(tx *bbolt.Tx) error {
+		to := &copyWriter{ctx: ctx, w: w}
 		_, err := tx.WriteTo(to)
 		if to.err != nil {
 			return to.err // bbolt keeps only its text
@@ -71,15 +71,15 @@ func (d *DB) CopyTo(ctx context.Context, w io.Writer) error {
 	})
 }
 
-// writer is a writer that a context ends. It keeps its error.
-type writer struct {
+// copyWriter is a writer that a context ends. It keeps its error.
+type copyWriter struct {
 	ctx context.Context //nolint:containedctx // that of the call
 	w   io.Writer
 	err error
 }
 
 // Write implements io.Writer.
-func (w *writer) Write(p []byte) (int, error) {
+func (w *copyWriter) Write(p []byte) (int, error) {
 	if w.err = w.ctx.Err(); w.err != nil {
 		return 0, w.err
 	}
@@ -187,7 +187,7 @@ func Restore(ctx context.Context, from, path string, replace bool) (_ *Report, e
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, source.Close()) }()
+	defer func() { _ = source.Close() }() // nothing was written
 	if err := notInUse(path); err != nil {
 		return nil, err
 	}
@@ -238,7 +238,7 @@ func Compact(ctx context.Context, path string, discard bool) (before, after int6
 	return report.Bytes, compacted.Bytes, err
 }
 
-// rewrite has fill write to the empty file at path.
+// rewrite makes a store of the empty file at path that has what fill writes.
 func rewrite(path string, fill func(*bbolt.DB) error) error {
 	target, err := bbolt.Open(path, 0o600, &bbolt.Options{
 		Timeout: time.Second, FreelistType: bbolt.FreelistMapType, NoSync: true, NoGrowSync: true,
@@ -246,5 +246,8 @@ func rewrite(path string, fill func(*bbolt.DB) error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(fill(target), target.Sync(), target.Close())
+	if err = fill(target); err == nil {
+		err = stopped(target)
+	}
+	return errors.Join(err, target.Sync(), target.Close())
 }

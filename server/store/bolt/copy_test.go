@@ -34,12 +34,12 @@ func names(t *testing.T, path string) []string {
 // written one after the other, all up to one.
 func TestSnapshotWhileWriting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
-	d := openFast(t, path)
+	d := openAt(t, path)
 	ctx, cancel := context.WithCancel(t.Context())
 	var writing sync.WaitGroup
 	writing.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
-			if err := d.Update(context.Background(), func(tx store.ReadWriter) error {
+			if err := d.Update(context.Background(), nil, func(tx store.ReadWriter) error {
 				tx.Put(fmt.Sprintf("%08d", i), make([]byte, 1000))
 				return nil
 			}); err != nil {
@@ -85,7 +85,7 @@ func TestSnapshotWhileWriting(t *testing.T) {
 }
 
 func TestRestore(t *testing.T) {
-	source := filled(t, small)
+	source := filled(t, 12)
 	want := contents(t, source)
 	folder := t.TempDir()
 	path := filepath.Join(folder, "store.db")
@@ -102,7 +102,7 @@ func TestRestore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, d, "trial/study-00/new", "x")
+	put(t, d, "new", "x")
 	if _, err := Restore(t.Context(), source, path, true); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("a store in use was replaced: %v", err)
 	}
@@ -139,7 +139,7 @@ func TestRestore(t *testing.T) {
 }
 
 func TestCompact(t *testing.T) {
-	path := filled(t, generation)
+	path := filled(t, 12)
 	want := contents(t, path)
 	before, after, err := Compact(t.Context(), path, false)
 	if err != nil {

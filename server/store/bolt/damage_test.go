@@ -6,14 +6,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"go.etcd.io/bbolt"
+	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -21,32 +22,30 @@ import (
 	"github.com/dpareto/dpareto/server/store/fault"
 )
 
-// filled makes a store with studies whose trials fill many pages, some of them free. With a
-// small generation all of it is in its place, with a large one in the journal.
-func filled(t *testing.T, generation int) (path string) {
+// pageSize is the size of a page of the files that tests make.
+var pageSize = os.Getpagesize()
+
+const trialsPerStudy = 50
+
+// charges is the number of charges to the ledger of a test store.
+const charges = 20
+
+// fill gives a store studies with trials, and a ledger with charges, whose texts tell the version.
+func fill(t testing.TB, records *store.Store, studies int, version string) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), "store.db")
-	d, err := openWith(path, generation)
-	if err != nil {
-		t.Fatal(err)
-	}
-	records, err := store.New(t.Context(), d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 12 {
-		id := fmt.Sprintf("study-%02d", i)
-		err := records.Update(t.Context(), func(tx *store.Tx) error {
+	for i := range studies {
+		id := fmt.Sprintf("study-%03d", i)
+		err := records.Update(t.Context(), store.In(store.StudyScope(id)), func(tx *store.Tx) error {
 			study := &storev1.StudyRecord{
-				Study:           &dparetov1.Study{Name: "studies/" + id, Revision: 51, TrialCounts: &dparetov1.TrialCounts{Succeeded: 50}},
-				NextTrialNumber: 51,
+				Study:           &dparetov1.Study{Name: "studies/" + id, Revision: trialsPerStudy + 1, TrialCounts: &dparetov1.TrialCounts{Succeeded: trialsPerStudy}},
+				NextTrialNumber: trialsPerStudy + 1,
 				OwnRevision:     1,
 			}
 			if err := tx.PutStudy(id, study); err != nil {
 				return err
 			}
-			for n := int64(1); n <= 50; n++ {
-				trial := &dparetov1.Trial{Number: n, Revision: n + 1, State: dparetov1.TrialState_TRIAL_STATE_SUCCEEDED, Note: strings.Repeat("note ", 50)}
+			for n := int64(1); n <= trialsPerStudy; n++ {
+				trial := &dparetov1.Trial{Number: n, Revision: n + 1, State: dparetov1.TrialState_TRIAL_STATE_SUCCEEDED, Note: strings.Repeat(version+" ", 50)}
 				if err := tx.PutTrial(id, &storev1.TrialRecord{Trial: trial}); err != nil {
 					return err
 				}
@@ -57,44 +56,318 @@ func filled(t *testing.T, generation int) (path string) {
 			t.Fatal(err)
 		}
 	}
-	if err := records.Update(t.Context(), func(tx *store.Tx) error { return tx.DeleteStudy("study-05") }); err != nil {
+	err := records.Update(t.Context(), store.In(store.LedgerScope("l")), func(tx *store.Tx) error {
+		err := tx.PutLedger("l", &storev1.LedgerRecord{Ledger: &dparetov1.Ledger{
+			Name: "ledgers/l", Epsilon: 100, Delta: 1e-3, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
+		}})
+		for n := int64(1); n <= charges && err == nil; n++ {
+			err = tx.PutCharge("l", n, &storev1.ChargeRecord{Charge: &dparetov1.Charge{
+				Resource: strconv.FormatInt(n, 10), Reason: version,
+				Guarantee: &dparetov1.PrivacyGuarantee{Epsilon: .5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
+			}})
+		}
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	var used int64
-	if err := d.view(t.Context(), func(tx *bbolt.Tx, _ []*table) error { used = tx.Size(); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	// Beyond what is used the file is empty: no damage is worth trying there.
-	if err := errors.Join(d.Close(), os.Truncate(path, used)); err != nil {
+}
+
+// filled makes a store with studies whose trials fill many pages, without space at its end.
+func filled(t testing.TB, studies int) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "store.db")
+	change(t, path, func(records *store.Store) {
+		fill(t, records, studies, "one")
+		deleted := "study-001"
+		err := records.Update(t.Context(), store.In(store.StudyScope(deleted)), func(tx *store.Tx) error { return tx.DeleteStudy(deleted) })
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err := os.WriteFile(path, used(t, path), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-// A damaged file is never more than an error: when it is opened, checked, read or written.
-func TestDamagedFiles(t *testing.T) {
-	for name, size := range map[string]int{"in its place": small, "partly in the journal": 256 << 10, "in the journal": generation} {
-		t.Run(name, func(t *testing.T) { damage(t, filled(t, size), size != small) })
-	}
-}
-
-// damage damages a sound store in many ways.
-func damage(t *testing.T, sound string, inJournal bool) {
-	report, err := Verify(t.Context(), sound)
-	if err != nil || len(report.Faults) > 0 || report.Counts["trial"].Keys != 550 || report.Counts["study"].Keys != 11 {
-		t.Fatalf("a sound store: %+v, %v", report, err)
-	}
-	info, err := os.Stat(sound)
+// change changes the store in a file.
+func change(t testing.TB, path string, fn func(*store.Store)) {
+	t.Helper()
+	d, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	records, err := store.New(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fn(records)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// everything reads all of a store: by the names of the records what was read or, where a read
+// failed, its error, which must tell of damage.
+func everything(t testing.TB, d *DB, studies int) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	note := func(name string, record proto.Message, err error) {
+		switch {
+		case errors.Is(err, store.ErrCorrupt), errors.Is(err, store.ErrNotFound):
+			all[name] = err.Error()
+		case err != nil:
+			t.Errorf("%s: %v", name, err)
+		default:
+			encoded, err := proto.MarshalOptions{Deterministic: true}.Marshal(record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[name] = string(encoded)
+		}
+	}
+	view := func(fn func(tx *store.ReadTx) error) {
+		s, err := store.NewReader(t.Context(), d)
+		if err != nil {
+			all["store"] = err.Error()
+		} else if err := s.View(t.Context(), fn); err != nil && !errors.Is(err, store.ErrCorrupt) && !errors.Is(err, store.ErrNotFound) {
+			t.Error(err)
+		}
+	}
+	for i := range studies {
+		id := fmt.Sprintf("study-%03d", i)
+		view(func(tx *store.ReadTx) error {
+			study, err := tx.Study(id)
+			note(id, study, err)
+			for n := int64(1); n <= trialsPerStudy; n++ {
+				trial, err := tx.Trial(id, n)
+				note(fmt.Sprint(id, "/", n), trial, err)
+			}
+			return tx.Trials(id, 0, func(r *storev1.TrialRecord) (bool, error) {
+				note(fmt.Sprint("listed ", id, "/", r.GetTrial().GetNumber()), r, nil)
+				return true, nil
+			})
+		})
+	}
+	view(func(tx *store.ReadTx) error {
+		ledger, err := tx.Ledger("l")
+		note("ledger", ledger, err)
+		if err != nil {
+			return err
+		}
+		account, err := tx.Account("l", ledger)
+		if err == nil {
+			all["account"] = fmt.Sprint(account.Filter.Spent(), account.Last)
+		}
+		return err
+	})
+	return all
+}
+
+// damages tries damages of a sound file: no read may return what was not written, and where
+// reads of the damaged file do not give what those of the sound one do, a check must say so.
+// Of stale pages reads may give what was written before.
+func damages(t *testing.T, studies int, sound []byte, before map[string]string, damages map[string]func([]byte)) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "store.db")
+	write := func(content []byte) {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func() (map[string]string, error) {
+		d, err := OpenReadOnly(path)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = d.Close() }()
+		return everything(t, d, studies), nil
+	}
+	write(sound)
+	want, err := read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report, err := Verify(t.Context(), path); err != nil || len(report.Faults) > 0 {
+		t.Fatalf("a sound store: %+v, %v", report, err)
+	}
+	var refused, changed, found int
+	for name, damage := range damages {
+		content := bytes.Clone(sound)
+		damage(content)
+		write(content)
+		report, err := Verify(t.Context(), path)
+		if err != nil && !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+		isFound := err != nil || len(report.Faults) > 0
+		got, err := read()
+		if err != nil {
+			refused++
+			if !isFound {
+				t.Errorf("%s: a check found nothing, but it cannot be opened: %v", name, err)
+			}
+			continue
+		}
+		isChanged := false
+		for record, value := range want {
+			if got[record] == value {
+				continue
+			}
+			isChanged = true
+			stale := before != nil && got[record] == before[record]
+			if got[record] != "" && !stale && !strings.HasPrefix(got[record], "store: ") {
+				t.Errorf("%s: %s was read as %q", name, record, got[record])
+			}
+		}
+		if isChanged {
+			changed++
+		}
+		if isFound {
+			found++
+		}
+		if isChanged && !isFound {
+			t.Errorf("%s changes what is read, and a check finds nothing", name)
+		}
+	}
+	t.Logf("of %d damages %d keep the store from being opened, %d change what is read, of all others a check finds %d",
+		len(damages), refused, changed, found)
+	if found == 0 {
+		t.Error("nothing was found")
+	}
+}
+
+// used returns a file without the space beyond its last page: no damage is worth trying there.
+func used(t testing.TB, path string) []byte {
+	t.Helper()
+	d, err := OpenReadOnly(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var size int64
+	err = d.view(t.Context(), func(tx *bbolt.Tx) error { size = tx.Size(); return nil })
+	content, readErr := os.ReadFile(path)
+	if _ = d.Close(); err != nil || readErr != nil {
+		t.Fatal(err, readErr)
+	}
+	return content[:size]
+}
+
+// Bits and bytes that turn over at rest, in every page alike.
+func damageBits(t *testing.T, studies, n int) {
+	path := filled(t, studies)
+	if _, _, err := Compact(t.Context(), path, true); err != nil {
+		t.Fatal(err)
+	}
+	sound := used(t, path)
+	random := rand.New(rand.NewPCG(1, uint64(studies)))
+	tried := make(map[string]func([]byte))
+	for i := range n {
+		at, bit, mask := random.IntN(len(sound)), random.IntN(8), byte(1+random.IntN(255))
+		if i%2 == 0 {
+			tried[fmt.Sprintf("bit %d of byte %d of page %d", bit, at%pageSize, at/pageSize)] = func(b []byte) { b[at] ^= 1 << bit }
+		} else {
+			tried[fmt.Sprintf("byte %d of page %d", at%pageSize, at/pageSize)] = func(b []byte) { b[at] ^= mask }
+		}
+	}
+	damages(t, studies, sound, nil, tried)
+}
+
+// Pages that were not written, though the disk said so, and hold what was there before, and pages
+// that went to each other's place.
+func damagePages(t *testing.T, studies, n int) {
+	path := filled(t, studies)
+	old := used(t, path)
+	d, err := OpenReadOnly(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := everything(t, d, studies)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	change(t, path, func(records *store.Store) { fill(t, records, studies, "two") })
+	sound := used(t, path)
+	random := rand.New(rand.NewPCG(2, uint64(studies)))
+	tried := make(map[string]func([]byte))
+	page := func(b []byte, i int) []byte { return b[i*pageSize : (i+1)*pageSize] }
+	for len(tried) < n {
+		i, j := 2+random.IntN(len(sound)/pageSize-2), 2+random.IntN(len(sound)/pageSize-2)
+		switch kind := random.IntN(3); {
+		case kind == 0 && (i+1)*pageSize <= len(old) && !bytes.Equal(page(old, i), page(sound, i)):
+			tried[fmt.Sprintf("page %d as it was before", i)] = func(b []byte) { copy(page(b, i), page(old, i)) }
+		case kind == 1:
+			tried[fmt.Sprintf("page %d never written", i)] = func(b []byte) { clear(page(b, i)) }
+		case kind == 2 && i != j:
+			tried[fmt.Sprintf("pages %d and %d swapped", i, j)] = func(b []byte) {
+				k := bytes.Clone(page(b, i))
+				copy(page(b, i), page(b, j))
+				copy(page(b, j), k)
+			}
+		}
+	}
+	damages(t, studies, sound, before, tried)
+}
+
+func TestDamagedBits(t *testing.T) { damageBits(t, 12, 150) }
+
+func TestDamagedPages(t *testing.T) { damagePages(t, 12, 50) }
+
+// A flipped bit in the latest of the first two pages after a clean stop loses nothing, and is told.
+func TestDamagedFirstPage(t *testing.T) {
+	path := filled(t, 3)
+	sound := used(t, path)
+	want := contents(t, path)
+	latest := 0
+	number := func(page int) uint64 { return binary.NativeEndian.Uint64(sound[page*pageSize+16+48:]) }
+	if number(1) > number(0) {
+		latest = 1
+	}
+	random := rand.New(rand.NewPCG(3, 3))
+	for i := range 20 {
+		content := bytes.Clone(sound)
+		at := latest*pageSize + 16 + random.IntN(64) // of what bbolt knows the checksum of
+		content[at] ^= 1 << random.IntN(8)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		d, err := Open(path)
+		if err != nil {
+			t.Fatalf("byte %d: %v", at, err)
+		}
+		if d.Notice() == "" {
+			t.Errorf("damage %d, of byte %d, is not noticed", i, at)
+		}
+		for key, value := range dump(t, d) {
+			if want[key] != value {
+				t.Errorf("%q is %q", key, value)
+			}
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		d, err = Open(path)
+		if err != nil || d.Notice() != "" {
+			t.Fatalf("after another stop: %v, %q", err, d.Notice())
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A damaged file is never more than an error: when it is opened, checked, read or written.
+func TestDamagedFiles(t *testing.T) {
+	sound := filled(t, 12)
+	size := len(used(t, sound))
 	path := filepath.Join(t.TempDir(), "damaged.db")
 	unopened, found := 0, 0
 	for seed := range uint64(120) {
 		copyFile(t, sound, path)
 		var err error
 		if seed%4 == 0 {
-			err = os.Truncate(path, info.Size()*int64(seed)/120)
+			err = os.Truncate(path, int64(size)*int64(seed)/120)
 		} else {
 			err = fault.Garble(path, seed, 1+int(seed%3))
 		}
@@ -113,158 +386,8 @@ func damage(t *testing.T, sound string, inJournal bool) {
 		}
 		use(t, path)
 	}
-	// Records of the journal have checksums, and are read when the file is opened.
-	if unopened == 0 || !inJournal && (found == 0 || unopened+found == 120) {
+	if unopened == 0 || found == 0 || unopened+found == 120 {
 		t.Errorf("of 120 damaged files %d were not opened and %d found damaged", unopened, found)
-	}
-}
-
-// Pages that say what cannot be are told by a check, whatever would become of a program that
-// believes them: it would be stopped by the system, follow them for ever, or run out of memory.
-func TestDamagedPages(t *testing.T) {
-	for _, size := range []int{small, generation} {
-		sound, err := os.ReadFile(filled(t, size))
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(t.TempDir(), "damaged.db")
-		put16, put32, put64 := binary.NativeEndian.PutUint16, binary.NativeEndian.PutUint32, binary.NativeEndian.PutUint64
-		tried := make(map[uint16]int)
-		for at := 2 * os.Getpagesize(); at < len(sound); at += os.Getpagesize() {
-			id := uint64(at / os.Getpagesize())
-			kind, count := binary.NativeEndian.Uint16(sound[at+8:]), int(binary.NativeEndian.Uint16(sound[at+10:]))
-			if binary.NativeEndian.Uint64(sound[at:]) != id || count == 0 || tried[kind] > 8 {
-				continue
-			}
-			tried[kind]++
-			damages := []func(page []byte){func(page []byte) { put16(page[8:], 64) }, func(page []byte) { put32(page[12:], 1<<31) }}
-			switch kind {
-			case branchPage:
-				for _, child := range []uint64{0, id, 1 << 24, 1 << 40, 1 << 60} {
-					damages = append(damages, func(page []byte) { put64(page[pageHeader+8:], child) })
-				}
-			case leafPage:
-				offset, length := binary.NativeEndian.Uint32(sound[at+pageHeader+4:]), binary.NativeEndian.Uint32(sound[at+pageHeader+8:])
-				for _, first := range []uint64{0, id, 1 << 24, 1 << 40, 1 << 60} {
-					damages = append(damages, func(page []byte) {
-						put32(page[pageHeader:], bucketElement)
-						put64(page[pageHeader+offset+length:], first)
-						put64(page[pageHeader+offset+length+bucketHeader+8:], 1<<63)
-					})
-				}
-				for field := uint32(4); field < pageElement; field += 4 {
-					damages = append(damages, func(page []byte) { put32(page[pageHeader+field:], 1<<31) })
-				}
-			case freePage:
-				for _, many := range []uint64{1 << 20, 1 << 38, 1 << 62} {
-					damages = append(damages, func(page []byte) { put16(page[10:], manyFreePages); put64(page[pageHeader:], many) })
-				}
-				for _, free := range []uint64{0, 2, 1 << 40} {
-					damages = append(damages, func(page []byte) { put64(page[pageHeader:], free) })
-				}
-			}
-			for i, damage := range damages {
-				page := append([]byte(nil), sound[at:]...)
-				if damage(page); bytes.Equal(page, sound[at:]) {
-					continue
-				}
-				if err := os.WriteFile(path, append(sound[:at:at], page...), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				report, err := Verify(t.Context(), path)
-				if err != nil && !errors.Is(err, store.ErrCorrupt) {
-					t.Errorf("page %d of type %d, damage %d: %v", id, kind, i, err)
-				}
-				if err == nil && len(report.Faults) == 0 && slices.Contains(reachable(t, path), id) {
-					t.Errorf("page %d of type %d, damage %d is not found", id, kind, i)
-				}
-				if d, err := Open(path); err == nil { // reads what a damaged page could keep it from
-					if err := d.Close(); err != nil {
-						t.Error(err)
-					}
-				}
-			}
-		}
-		if tried[leafPage] < 4 || tried[freePage] == 0 || size == small && tried[branchPage] == 0 {
-			t.Errorf("tried %v", tried)
-		}
-	}
-}
-
-// inPages looks at the pages of a file.
-func inPages(t *testing.T, path string, fn func(*pages) error) {
-	t.Helper()
-	d, err := OpenReadOnly(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = d.view(t.Context(), func(tx *bbolt.Tx, _ []*table) error {
-		p, err := newPages(tx, d.file)
-		if err != nil {
-			return err
-		}
-		return fn(p)
-	})
-	if err := errors.Join(err, d.Close()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// reachable returns the pages that a file uses, without the free ones.
-func reachable(t *testing.T, path string) (ids []uint64) {
-	t.Helper()
-	inPages(t, path, func(p *pages) error {
-		free := p.free
-		p.free = noFreePages
-		if _, err := p.check(); err != nil {
-			return err
-		}
-		ids = append(ids, free)
-		for id := range p.end {
-			if p.seen[id/64]&(1<<(id%64)) != 0 {
-				ids = append(ids, id)
-			}
-		}
-		return nil
-	})
-	return ids
-}
-
-// A bucket has no place in a record of the journal.
-func TestBucketInRecord(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "store.db")
-	d, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	put(t, d, "key", "1")
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
-	beneath(t, path, func(tx *bbolt.Tx) error {
-		journal := tx.Bucket(journalBucket)
-		number, _ := journal.Cursor().Last()
-		_, err := journal.Bucket(number).CreateBucket([]byte("bucket"))
-		return err
-	})
-	if _, err := Open(path); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "is a bucket") {
-		t.Errorf("Open returned %v", err)
-	}
-}
-
-// What no program writes can be in a record that is whole otherwise.
-func TestCheckOfStrangeRecord(t *testing.T) {
-	path := filled(t, small)
-	d, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	put(t, d, "trial/study-00/\x00\x00\x00\x00\x00\x00\x00\x01", "") // a trial without a state
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if report, err := Verify(t.Context(), path); err != nil || len(report.Faults) == 0 {
-		t.Errorf("Verify returned %+v, %v", report, err)
 	}
 }
 
@@ -283,8 +406,8 @@ func use(t *testing.T, path string) {
 		t.Errorf("View returned %v", err)
 	}
 	for i := range 4 {
-		err := d.Update(context.Background(), func(tx store.ReadWriter) error {
-			tx.Put(fmt.Sprintf("trial/study-%02d/%08d", i%12, i), make([]byte, 100*i))
+		err := d.Update(context.Background(), nil, func(tx store.ReadWriter) error {
+			tx.Put(fmt.Sprintf("studies/study-%03d\x00trial/%08d", i%12, i), make([]byte, 100*i))
 			return nil
 		})
 		if err != nil && !errors.Is(err, store.ErrCorrupt) && !errors.Is(err, store.ErrUnwritable) {
@@ -293,9 +416,60 @@ func use(t *testing.T, path string) {
 	}
 }
 
+// An Update that meets a damaged page is refused alone: others of its commit are not.
+func TestRefusedAlone(t *testing.T) {
+	path := filled(t, 12)
+	content := used(t, path)
+	at := bytes.Index(content, []byte("studies/study-007\x00trial/"))
+	binary.NativeEndian.PutUint16(content[at/pageSize*pageSize+8:], 64) // no type of a page
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := newDB(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(key string) *update {
+		return &update{ctx: t.Context(), done: make(chan error, 1), fn: func(tx store.ReadWriter) error { tx.Put(key, []byte("x")); return nil }}
+	}
+	batch := []*update{put("a"), put("studies/study-007\x00trial/\x00\x00\x00\x00\x00\x00\x00\x01"), put("z")}
+	for rest := batch; len(rest) > 0; {
+		rest = d.commit(rest)
+	}
+	first, second, third := <-batch[0].done, <-batch[1].done, <-batch[2].done
+	if first != nil || !errors.Is(second, store.ErrCorrupt) || third != nil {
+		t.Errorf("the answers are %v, %v and %v", first, second, third)
+	}
+	select {
+	case <-d.Failed():
+		t.Error("the store has failed")
+	default:
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What no program writes can be in a record that is whole otherwise.
+func TestCheckOfStrangeRecord(t *testing.T) {
+	path := filled(t, 3)
+	change(t, path, func(records *store.Store) {
+		scope := store.StudyScope("study-000")
+		err := records.Update(t.Context(), store.In(scope), func(tx *store.Tx) error {
+			return tx.PutTrial("study-000", &storev1.TrialRecord{Trial: &dparetov1.Trial{Number: 1, Revision: 99}}) // without a state
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	if report, err := Verify(t.Context(), path); err != nil || len(report.Faults) == 0 {
+		t.Errorf("Verify returned %+v, %v", report, err)
+	}
+}
+
 // A file that is cut while it is open makes reads of its tail fail, and nothing else.
 func TestCutWhileOpen(t *testing.T) {
-	path := filled(t, small)
+	path := filled(t, 12)
 	d, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -309,13 +483,11 @@ func TestCutWhileOpen(t *testing.T) {
 	if !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("View returned %v", err)
 	}
-	err = d.Update(t.Context(), func(tx store.ReadWriter) error { tx.Put("trial/study-07/x", []byte("y")); return nil })
+	err = d.Update(t.Context(), nil, func(tx store.ReadWriter) error { tx.Put("studies/study-007\x00x", []byte("y")); return nil })
 	if err == nil {
 		t.Error("a write to a cut file was acknowledged")
 	}
-	if err := d.Close(); err != nil {
-		t.Error(err)
-	}
+	_ = d.Close() // says why, if it has failed
 }
 
 // Panics of a function that reads are its own, also those of nil pointers.
@@ -332,4 +504,23 @@ func TestPanicInView(t *testing.T) {
 		missing = append(missing, nil)
 		return errors.New(strconv.FormatInt(missing[0].Size, 10))
 	})
+}
+
+// A file of an earlier format is refused with what to do.
+func TestFormerFormat(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucket(formerBucket); return err })
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, open := range []func(string) (*DB, error){Open, OpenReadOnly} {
+		_, err := open(path)
+		if !errors.Is(err, store.ErrFormat) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "export") {
+			t.Errorf("opened with %v", err)
+		}
+	}
 }

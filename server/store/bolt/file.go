@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"go.etcd.io/bbolt"
 	bbolterrors "go.etcd.io/bbolt/errors"
@@ -14,10 +15,15 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// advice is what to do about a damaged file, and rescue what else if Salvage can help.
 const (
-	advice = "restore it from a backup (dpareto restore)"
-	rescue = "dpareto restore --salvage keeps what was written before the damage"
+	// lockTimeout is how long Open waits for another process to let go of the file.
+	lockTimeout = time.Second
+	// mapSize is the address space that is mapped at first. bbolt waits for all readers,
+	// also for a backup, before it maps a file that has outgrown its mapping. A large
+	// mapping costs nothing where addresses have 64 bits: 64 GB there, else 1 GB.
+	mapSize = 1 << (30 + 6*(^uint(0)>>63))
+	// advice is what to do about a damaged file.
+	advice = "restore it from a backup (dpareto restore), or keep what is whole of it (dpareto restore --salvage)"
 )
 
 // openFile opens a file with bbolt. Whatever is wrong with it becomes an error that names
@@ -28,25 +34,21 @@ func openFile(path string, readOnly bool) (db *bbolt.DB, file *os.File, err erro
 			if err = faultOf(r); err == nil {
 				err = fmt.Errorf("%w: %v", store.ErrCorrupt, r)
 			}
+			if file != nil {
+				_ = release(file) // which bbolt has not done
+			}
 		}
 		if err != nil {
-			if file != nil {
-				_ = release(file) // where bbolt has not done so
-			}
 			db, file, err = nil, nil, openError(path, err)
 		}
 	}()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	if !readOnly {
-		if err := checkFree(path); err != nil {
-			return nil, nil, err
-		}
-	}
 	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 		Timeout:         lockTimeout,
 		FreelistType:    bbolt.FreelistMapType,
 		InitialMmapSize: mapSize,
-		ReadOnly:        readOnly, // then the list of free pages is not read
+		ReadOnly:        readOnly,
+		PreLoadFreelist: true, // here, where a panic or a fault is an error
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			opened, err := os.OpenFile(name, flag, mode)
 			file = opened
@@ -54,69 +56,42 @@ func openFile(path string, readOnly bool) (db *bbolt.DB, file *os.File, err erro
 		},
 	})
 	if err != nil {
-		return nil, file, tooSmall(path, err)
+		return nil, nil, tooSmall(path, err)
 	}
 	if err := complete(db, file); err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}
-	if readOnly {
-		return db, file, nil
-	}
-	if err := createBuckets(db); err != nil {
+	if err := createBuckets(db, readOnly); err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}
 	return db, file, nil
 }
 
-// errFree tells that the list of free pages is damaged, of which nothing else is made.
-var errFree = errors.New("the list of free pages is damaged")
-
-// checkFree checks the list of free pages of a file, if there is one at path: bbolt would take
-// as much memory for it as it says that it has entries.
-func checkFree(path string) error {
-	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
-		return nil //nolint:nilerr // what else is wrong shows when it is opened
-	}
-	db, file, err := openFile(path, true)
-	if err != nil {
-		return err
-	}
-	err = db.View(func(tx *bbolt.Tx) error {
-		p, err := newPages(tx, file)
-		if err != nil {
-			return err
-		}
-		if p.free == noFreePages { // bbolt makes the list from all others
-			_, err = p.check()
-		} else {
-			_, err = p.freePages()
-		}
-		if err != nil {
-			err = fmt.Errorf("%w: %w", errFree, err)
-		}
-		return err
-	})
-	return errors.Join(err, db.Close())
-}
-
-// createBuckets creates the buckets that a new file has not, nor the second one of them
-// a file of a program that knew no journal.
-func createBuckets(db *bbolt.DB) error {
-	complete := false
+// createBuckets creates the buckets of a new file, and refuses one of an earlier format.
+func createBuckets(db *bbolt.DB, readOnly bool) error {
+	isNew := false
 	err := db.View(func(tx *bbolt.Tx) error {
-		complete = tx.Bucket(root) != nil && tx.Bucket(journalBucket) != nil
+		if tx.Bucket(formerBucket) != nil {
+			return store.FormatError("an earlier format")
+		}
+		name, _ := tx.Cursor().First()
+		isNew = name == nil
 		return nil
 	})
-	if complete || err != nil {
+	if err != nil || !isNew || readOnly {
 		return err
 	}
 	return db.Update(func(tx *bbolt.Tx) error {
-		for _, bucket := range [][]byte{root, journalBucket} {
-			if _, err := tx.CreateBucketIfNotExists(bucket); err != nil {
+		for _, bucket := range [][]byte{recordsBucket, totalsBucket, commitBucket} {
+			if _, err := tx.CreateBucket(bucket); err != nil {
 				return err
 			}
 		}
-		return nil
+		w, err := newWriter(tx)
+		if err != nil {
+			return err
+		}
+		return w.stamp()
 	})
 }
 
@@ -152,8 +127,6 @@ func openError(path string, err error) error {
 		return fmt.Errorf("open %s: %w", path, store.ErrLocked)
 	case errors.Is(err, bbolterrors.ErrInvalid), errors.Is(err, bbolterrors.ErrChecksum), errors.Is(err, bbolterrors.ErrVersionMismatch):
 		return fmt.Errorf("open %s: %w, or no store at all (%w); %s", path, store.ErrCorrupt, err, advice)
-	case errors.Is(err, errJournal), errors.Is(err, errFree):
-		return fmt.Errorf("open %s: %w; %s; if there is none that is recent, %s", path, err, advice, rescue)
 	case errors.Is(err, store.ErrCorrupt):
 		return fmt.Errorf("open %s: %w; %s", path, err, advice)
 	default:
@@ -162,4 +135,17 @@ func openError(path string, err error) error {
 		}
 		return fmt.Errorf("open %s: %w", path, err)
 	}
+}
+
+// scratch creates a file in a folder for the store of a name that nobody else sees and that
+// is gone when it is closed, or the process ends.
+func scratch(folder, name, what string) (*os.File, error) {
+	file, err := os.CreateTemp(folder, "."+name+"."+what+"-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(file.Name()); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }

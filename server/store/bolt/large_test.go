@@ -3,7 +3,6 @@
 package bolt
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/bbolt"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -96,7 +94,11 @@ func TestLargeStore(t *testing.T) {
 	}
 	for number := int64(0); number <= trials; number += 10 {
 		for first := 0; first < studies; first += 100 {
-			err := records.Update(t.Context(), func(tx *store.Tx) error {
+			var scopes store.Scopes
+			for i := range 100 {
+				scopes = append(scopes, store.StudyScope(fmt.Sprintf("study-%04d", first+i)))
+			}
+			err := records.Update(t.Context(), scopes, func(tx *store.Tx) error {
 				for i := range 100 {
 					id := fmt.Sprintf("study-%04d", first+i)
 					for n := max(1, number-9); n <= number; n++ {
@@ -163,19 +165,10 @@ func TestLargeStore(t *testing.T) {
 		t.Error(err)
 	}
 	took(fmt.Sprintf("compacted %d to %d MB", before>>20, after>>20), start)
+}
 
-	// What it would cost not to write the list of free pages with every commit.
-	without := &bbolt.Options{NoFreelistSync: true, FreelistType: bbolt.FreelistMapType}
-	for _, what := range []string{"opened for the last time", "opened without a list"} {
-		start = time.Now()
-		db, err := bbolt.Open(path, 0o600, without)
-		if err != nil {
-			t.Fatal(err)
-		}
-		took(what, start)
-		err = db.Update(func(tx *bbolt.Tx) error { _, err := tx.Bucket(root).NextSequence(); return err })
-		if err := errors.Join(err, db.Close()); err != nil {
-			t.Fatal(err)
-		}
-	}
+// The damages of the short tests, of a store of 20,000 trials.
+func TestManyDamages(t *testing.T) {
+	damageBits(t, 400, 250)
+	damagePages(t, 400, 50)
 }

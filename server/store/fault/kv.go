@@ -36,24 +36,24 @@ var _ store.KV = (*KV)(nil)
 func New(kv store.KV, plan Plan) *KV { return &KV{kv, plan} }
 
 // Update implements store.KV.
-func (k *KV) Update(ctx context.Context, fn func(store.ReadWriter) error) error {
+func (k *KV) Update(ctx context.Context, scopes store.Scopes, fn func(store.ReadWriter) error) error {
 	outcome, failure := k.plan()
 	switch outcome {
 	case Refuse:
 		return failure
 	case Lose:
-		return k.KV.Update(ctx, func(w store.ReadWriter) error {
+		return k.KV.Update(ctx, scopes, func(w store.ReadWriter) error {
 			if err := fn(w); err != nil {
 				return err
 			}
 			return failure
 		})
 	case Hide:
-		if err := k.KV.Update(ctx, fn); err != nil {
+		if err := k.KV.Update(ctx, scopes, fn); err != nil {
 			return err
 		}
 		return failure
 	case Commit:
 	}
-	return k.KV.Update(ctx, fn)
+	return k.KV.Update(ctx, scopes, fn)
 }

@@ -35,7 +35,7 @@ func TestOutcomes(t *testing.T) {
 	} {
 		kv := New(db, func() (Outcome, error) { return tt.outcome, failure })
 		key, called := string(rune('a'+tt.outcome)), false
-		err := kv.Update(t.Context(), func(w store.ReadWriter) error {
+		err := kv.Update(t.Context(), nil, func(w store.ReadWriter) error {
 			called = true
 			w.Put(key, []byte("x"))
 			return nil
@@ -51,7 +51,7 @@ func TestOutcomes(t *testing.T) {
 		if !errors.Is(err, tt.err) || called != tt.called || written != tt.written {
 			t.Errorf("outcome %d: error %v, called %v, written %v", tt.outcome, err, called, written)
 		}
-		err = kv.Update(t.Context(), func(store.ReadWriter) error { return refusal })
+		err = kv.Update(t.Context(), nil, func(store.ReadWriter) error { return refusal })
 		if tt.outcome != Refuse && !errors.Is(err, refusal) {
 			t.Errorf("outcome %d: error %v instead of the function's own", tt.outcome, err)
 		}

@@ -215,8 +215,20 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	db.Watch(a.logStoreHealth)
+	defer func() { err = errors.Join(err, db.Close()) }() // it says why the store has failed
+	if notice := db.Notice(); notice != "" {
+		a.logger.Warn("harmless damage", "store", path, "damage", notice)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-db.Failed():
+			a.logger.Error("the store has failed: the server stops, to be started again")
+			stop()
+		case <-ctx.Done():
+		}
+	}()
 	records, err := store.New(ctx, db)
 	if err != nil {
 		return fmt.Errorf("store %s: %w", path, err)

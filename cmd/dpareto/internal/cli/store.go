@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,15 +31,6 @@ func withAdvice(err error) error {
 	default:
 		return err
 	}
-}
-
-// logStoreHealth tells the operator of a server what keeps its store from being written.
-func (a *app) logStoreHealth(err error) {
-	if err != nil {
-		a.logger.Error("the store cannot be written; reads go on, and writes will as soon as they can", "error", err)
-		return
-	}
-	a.logger.Info("the store can be written again")
 }
 
 func (a *app) backupCommand() *cobra.Command {
@@ -142,15 +132,12 @@ func (a *app) restoreCommand() *cobra.Command {
 exists is replaced only with --force, and kept under the same name with ` + bolt.Backup + `; if there
 is such a file, too, nothing is done.
 
-With --salvage the file may be a store whose journal is damaged, so that no command opens it.
-What is in its place, and every commit of the journal before the first that is damaged, are
-written to a new file, which must not exist; the damaged file stays as it is. All commits
-from the damaged one on are dropped, also those that are whole: they build on what is lost.
-Prints how many they are and when they were made. What was acknowledged then, charges of
-ledgers included, is lost, except that single writes of dropped commits can be there which
-were in their places already; the new file is checked, and what is not sound in it printed.
-Then the exit code is 1, and the file is there. A backup of a later time is better; see
-docs/durability.md for what to do before anything is published from a salvaged store.`,
+With --salvage the file may be a damaged store. Every record that can be reached and whose
+checksum holds is written to a new file, which must not exist; the damaged file stays as it
+is. Prints what was not kept, and which studies and ledgers miss records. The new file is
+checked; if it is not sound the exit code is 1, and the file is there. A backup of a later
+time is better; see docs/durability.md for what to do before anything is published from a
+salvaged store.`,
 		Example: `  dpareto restore --from dpareto-backup.db --store dpareto.db
   dpareto restore --salvage --from dpareto.db --store salvaged.db`,
 		Args: args(cobra.NoArgs),
@@ -183,7 +170,7 @@ docs/durability.md for what to do before anything is published from a salvaged s
 	flags.StringVar(&from, "from", "", "backup to restore")
 	addStoreFlag(cmd, &to)
 	flags.BoolVar(&force, "force", false, "replace a store that exists; it is kept as FILE"+bolt.Backup)
-	flags.BoolVar(&salvage, "salvage", false, "take what is whole from a store whose journal is damaged, and write a new file")
+	flags.BoolVar(&salvage, "salvage", false, "take what is whole from a damaged store, and write a new file")
 	return cmd
 }
 
@@ -196,22 +183,15 @@ func (a *app) salvage(ctx context.Context, from, to string) error {
 	case err != nil:
 		return withAdvice(fmt.Errorf("restore: %w", err))
 	}
-	a.logger.Warn("the file is damaged", "file", from, "damage", s.Damage)
-	at := func(t time.Time) string {
-		if t.IsZero() {
-			return "not known"
-		}
-		return t.UTC().Format(time.RFC3339Nano)
+	for _, lost := range s.Lost {
+		a.logger.Warn("not kept", "damage", lost)
 	}
-	a.logger.Warn("salvaged", "store", to, "studies", s.Counts["study"].Keys, "trials", s.Counts["trial"].Keys,
-		"journal_commits_kept", s.Kept, "last_kept", at(s.LastKept),
-		"commits_dropped", s.Dropped, "more_dropped_possible", s.AtLeast, "first_dropped", at(s.FirstDropped), "last_dropped", at(s.LastDropped),
-		"writes_of_dropped_commits_possible", s.Mixed)
+	a.logger.Warn("salvaged", "store", to, "records", s.Kept, "studies", s.Counts["study"].Keys, "trials", s.Counts["trial"].Keys)
 	for _, fault := range s.Faults {
 		a.logger.Error("not sound", "fault", fault)
 	}
 	if n := len(s.Faults); n > 0 {
-		return fmt.Errorf("restore: %s was written and is not sound (faults: %d): writes of dropped commits are in it, or the damaged store was not sound before", to, n)
+		return fmt.Errorf("restore: %s was written and is not sound (faults: %d): what was lost is missing where the rest refers to it", to, n)
 	}
 	return nil
 }
@@ -241,8 +221,8 @@ func (a *app) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check the file of a store",
-		Long: `Checks that every page of the file can be read and belongs to one thing, and that all
-records, indexes and counts agree. Prints how much there is of what. The exit code is 1 if
+		Long: `Checks that every record has the right checksum and none is missing, that every page of the
+file belongs to one thing, and that all records, indexes and counts agree. Prints how much there is of what. The exit code is 1 if
 anything is wrong. No server may use the store; to check that of a running server, make a
 backup, which is checked, too.`,
 		Example: "  dpareto check --store dpareto.db",
@@ -275,6 +255,9 @@ func (a *app) check(ctx context.Context, path string) error {
 	counts := []kindCount{{"file", 1, report.Bytes}, {"free", 0, report.FreeBytes}}
 	for _, kind := range slices.Sorted(maps.Keys(report.Counts)) {
 		counts = append(counts, kindCount{kind, report.Counts[kind].Keys, report.Counts[kind].Bytes})
+	}
+	if report.Notice != "" {
+		a.logger.Warn("harmless damage", "file", path, "damage", report.Notice)
 	}
 	for _, fault := range report.Faults {
 		a.logger.Error("not sound", "fault", fault)

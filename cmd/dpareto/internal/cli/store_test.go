@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpareto/dpareto/server/store"
-	"github.com/dpareto/dpareto/server/store/bolt"
 	"github.com/dpareto/dpareto/server/store/fault"
 )
 
@@ -156,77 +154,65 @@ func TestDamagedStore(t *testing.T) {
 	}
 }
 
-// A store whose journal is damaged is not opened, and what it held before the damage is
-// written to a new file on demand, and only then.
+// A store with a damaged record is served but for that record, and neither copied nor compacted;
+// what is whole of it is written to a new file on demand.
 func TestSalvageStore(t *testing.T) {
 	folder := t.TempDir()
 	file := func(name string) string { return filepath.Join(folder, name) }
 	address, stop := startServer(t, "--listen", "127.0.0.1:0", "--store", file("a.db"))
 	mustInvoke(t, smallStudy, "study", "create", "-", "--server", address)
 	exported, _ := mustInvoke(t, "", "export", "--server", address)
-	for _, id := range []string{"second", "third"} {
-		mustInvoke(t, strings.Replace(smallStudy, "small", id, 1), "study", "create", "-", "--server", address)
-	}
+	mustInvoke(t, strings.Replace(smallStudy, "small", "second", 1), "study", "create", "-", "--server", address)
 	stop()
 	mustInvoke(t, "", "check", "--store", file("a.db"))
 	wantFailure(t, "is not damaged", "restore", "--salvage", "--from", file("a.db"), "--store", file("b.db"))
-	content, err := os.ReadFile(file("a.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	damaged := bytes.ReplaceAll(content, []byte("studies/second"), []byte("studies/sicond"))
-	if err := os.WriteFile(file("a.db"), damaged, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	damageRecord(t, file("a.db"), "studies/second\x00study/")
 	for _, args := range [][]string{
 		{"check", "--store", file("a.db")},
 		{"compact", "--store", file("a.db")},
 		{"restore", "--from", file("a.db"), "--store", file("b.db")},
 		{"backup", "--store", file("a.db"), "--to", file("b.db")},
-		{"serve", "--listen", "127.0.0.1:0", "--store", file("a.db")},
 	} {
-		wantFailure(t, "dpareto restore --salvage", args...)
+		wantFailure(t, "not sound", args...)
 	}
+	address, stop = startServer(t, "--listen", "127.0.0.1:0", "--store", file("a.db"))
+	wantFailure(t, "study of studies/second", "study", "get", "second", "--server", address)
+	mustInvoke(t, "", "study", "get", "small", "--server", address)
+	stop()
 	wantFailure(t, "--store must name a new file", "restore", "--salvage", "--from", file("a.db"), "--store", file("a.db"))
 	if _, stderr, code := invoke(t, "", "restore", "--salvage", "--force", "--from", file("a.db"), "--store", file("b.db")); code != exitUsage {
 		t.Errorf("with --force: exit code %d, error %q", code, stderr)
 	}
-	_, log := mustInvoke(t, "", "restore", "--salvage", "--from", file("a.db"), "--store", file("b.db"))
-	for _, want := range []string{"its checksum is wrong", "studies=1", "commits_dropped=2", "more_dropped_possible=false", "writes_of_dropped_commits_possible=false"} {
-		if !strings.Contains(log, want) {
-			t.Errorf("log %q, want %q", log, want)
-		}
-	}
-	if strings.Contains(log, "not known") {
-		t.Errorf("log %q, want times", log)
-	}
-	mustInvoke(t, "", "check", "--store", file("b.db"))
+	// What refers to the study is not sound without it.
+	wantFailure(t, "study of studies/second has a wrong checksum", "restore", "--salvage", "--from", file("a.db"), "--store", file("b.db"))
+	wantFailure(t, "belongs to no study", "check", "--store", file("b.db"))
 	address, stop = startServer(t, "--listen", "127.0.0.1:0", "--store", file("b.db"))
-	if again, _ := mustInvoke(t, "", "export", "--server", address); again != exported {
+	if again, _ := mustInvoke(t, "", "export", "small", "--server", address); again != exported {
 		t.Errorf("salvaged: %s\nwant: %s", again, exported)
 	}
 	stop()
+}
 
-	// What is not sound is written, and told.
-	db, err := bolt.Open(file("b.db"))
+// damageRecord turns a bit over in every copy of a record in a file, free ones included.
+func damageRecord(t *testing.T, path, key string) {
+	t.Helper()
+	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"strange/key", "damaged/record"} {
-		if err := db.Update(t.Context(), func(tx store.ReadWriter) error { tx.Put(key, nil); return nil }); err != nil {
-			t.Fatal(err)
+	n := 0
+	for at := 0; ; n++ {
+		i := bytes.Index(content[at:], []byte(key))
+		if i < 0 {
+			break
 		}
+		at += i + len(key)
+		content[at+20] ^= 1
 	}
-	if err := db.Close(); err != nil {
+	if n == 0 {
+		t.Fatalf("%q is not in the file", key)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if content, err = os.ReadFile(file("b.db")); err != nil {
-		t.Fatal(err)
-	}
-	damaged = bytes.ReplaceAll(content, []byte("damaged/record"), []byte("demaged/record"))
-	if err := os.WriteFile(file("b.db"), damaged, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	wantFailure(t, "c.db was written and is not sound (faults: 1)", "restore", "--salvage", "--from", file("b.db"), "--store", file("c.db"))
-	wantFailure(t, "strange", "check", "--store", file("c.db"))
 }

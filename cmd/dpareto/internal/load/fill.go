@@ -94,7 +94,7 @@ func fillStudy(ctx context.Context, records *store.Store, i, trials int, study *
 	study.Study.Uid = uid(random)
 	base := study.GetStudy().GetRevision()
 	write := func(from, to int64) error {
-		return records.Update(ctx, func(tx *store.Tx) error {
+		return records.Update(ctx, store.In(store.StudyScope(id)), func(tx *store.Tx) error {
 			// The study comes first, and again with every batch: its counts go with its trials.
 			study.NextTrialNumber = to
 			study.CompletedTrials = to - 1

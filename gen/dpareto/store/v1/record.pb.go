@@ -29,10 +29,8 @@ const (
 // Describes the store itself.
 type StoreRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Format number of all records. A server refuses a store of a newer format.
-	Format int32 `protobuf:"varint,1,opt,name=format,proto3" json:"format,omitempty"`
-	// Set while records of an older format are being rewritten.
-	Migration     *Migration `protobuf:"bytes,2,opt,name=migration,proto3" json:"migration,omitempty"`
+	// Format number of all records. A server refuses a store of any other.
+	Format        int32 `protobuf:"varint,1,opt,name=format,proto3" json:"format,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -74,38 +72,32 @@ func (x *StoreRecord) GetFormat() int32 {
 	return 0
 }
 
-func (x *StoreRecord) GetMigration() *Migration {
-	if x != nil {
-		return x.Migration
-	}
-	return nil
-}
-
-// How far the records of an older format have been rewritten.
-type Migration struct {
+// What the records of a scope (a study, a ledger, or the store itself) add up to. It tells
+// whether one of them is lost or not the latest.
+type TotalRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Format that the others have.
-	From int32 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
-	// Key of the last record that was rewritten; keys are visited in ascending order.
-	LastKey       []byte `protobuf:"bytes,2,opt,name=last_key,json=lastKey,proto3" json:"last_key,omitempty"`
+	// Number of records.
+	Records int64 `protobuf:"varint,1,opt,name=records,proto3" json:"records,omitempty"`
+	// Sum of their fingerprints modulo 2^64.
+	Sum           uint64 `protobuf:"fixed64,2,opt,name=sum,proto3" json:"sum,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Migration) Reset() {
-	*x = Migration{}
+func (x *TotalRecord) Reset() {
+	*x = TotalRecord{}
 	mi := &file_dpareto_store_v1_record_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Migration) String() string {
+func (x *TotalRecord) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Migration) ProtoMessage() {}
+func (*TotalRecord) ProtoMessage() {}
 
-func (x *Migration) ProtoReflect() protoreflect.Message {
+func (x *TotalRecord) ProtoReflect() protoreflect.Message {
 	mi := &file_dpareto_store_v1_record_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -117,23 +109,23 @@ func (x *Migration) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Migration.ProtoReflect.Descriptor instead.
-func (*Migration) Descriptor() ([]byte, []int) {
+// Deprecated: Use TotalRecord.ProtoReflect.Descriptor instead.
+func (*TotalRecord) Descriptor() ([]byte, []int) {
 	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *Migration) GetFrom() int32 {
+func (x *TotalRecord) GetRecords() int64 {
 	if x != nil {
-		return x.From
+		return x.Records
 	}
 	return 0
 }
 
-func (x *Migration) GetLastKey() []byte {
+func (x *TotalRecord) GetSum() uint64 {
 	if x != nil {
-		return x.LastKey
+		return x.Sum
 	}
-	return nil
+	return 0
 }
 
 // A study.
@@ -1235,13 +1227,12 @@ var File_dpareto_store_v1_record_proto protoreflect.FileDescriptor
 
 const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\n" +
-	"\x1ddpareto/store/v1/record.proto\x12\x10dpareto.store.v1\x1a dpareto/v1/release_service.proto\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"`\n" +
+	"\x1ddpareto/store/v1/record.proto\x12\x10dpareto.store.v1\x1a dpareto/v1/release_service.proto\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
 	"\vStoreRecord\x12\x16\n" +
-	"\x06format\x18\x01 \x01(\x05R\x06format\x129\n" +
-	"\tmigration\x18\x02 \x01(\v2\x1b.dpareto.store.v1.MigrationR\tmigration\":\n" +
-	"\tMigration\x12\x12\n" +
-	"\x04from\x18\x01 \x01(\x05R\x04from\x12\x19\n" +
-	"\blast_key\x18\x02 \x01(\fR\alastKey\"\x81\x03\n" +
+	"\x06format\x18\x01 \x01(\x05R\x06format\"9\n" +
+	"\vTotalRecord\x12\x18\n" +
+	"\arecords\x18\x01 \x01(\x03R\arecords\x12\x10\n" +
+	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\x81\x03\n" +
 	"\vStudyRecord\x12'\n" +
 	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyR\x05study\x12*\n" +
 	"\x11next_trial_number\x18\x02 \x01(\x03R\x0fnextTrialNumber\x12)\n" +
@@ -1346,7 +1337,7 @@ func file_dpareto_store_v1_record_proto_rawDescGZIP() []byte {
 var file_dpareto_store_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_dpareto_store_v1_record_proto_goTypes = []any{
 	(*StoreRecord)(nil),           // 0: dpareto.store.v1.StoreRecord
-	(*Migration)(nil),             // 1: dpareto.store.v1.Migration
+	(*TotalRecord)(nil),           // 1: dpareto.store.v1.TotalRecord
 	(*StudyRecord)(nil),           // 2: dpareto.store.v1.StudyRecord
 	(*RandomStopping)(nil),        // 3: dpareto.store.v1.RandomStopping
 	(*PrivateModeRecord)(nil),     // 4: dpareto.store.v1.PrivateModeRecord
@@ -1370,27 +1361,26 @@ var file_dpareto_store_v1_record_proto_goTypes = []any{
 	(*v1.Release)(nil),            // 22: dpareto.v1.Release
 }
 var file_dpareto_store_v1_record_proto_depIdxs = []int32{
-	1,  // 0: dpareto.store.v1.StoreRecord.migration:type_name -> dpareto.store.v1.Migration
-	16, // 1: dpareto.store.v1.StudyRecord.study:type_name -> dpareto.v1.Study
-	5,  // 2: dpareto.store.v1.StudyRecord.stagnation:type_name -> dpareto.store.v1.Stagnation
-	4,  // 3: dpareto.store.v1.StudyRecord.private_mode:type_name -> dpareto.store.v1.PrivateModeRecord
-	3,  // 4: dpareto.store.v1.StudyRecord.random_stopping:type_name -> dpareto.store.v1.RandomStopping
-	6,  // 5: dpareto.store.v1.Stagnation.front:type_name -> dpareto.store.v1.FrontCosts
-	17, // 6: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
-	18, // 7: dpareto.store.v1.TrialRecord.change_time:type_name -> google.protobuf.Timestamp
-	8,  // 8: dpareto.store.v1.TrialRecord.private_mode:type_name -> dpareto.store.v1.PrivateTrialRecord
-	9,  // 9: dpareto.store.v1.PrivateTrialRecord.charges:type_name -> dpareto.store.v1.TrainingCharge
-	19, // 10: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
-	18, // 11: dpareto.store.v1.OpenTrialRecord.expire_time:type_name -> google.protobuf.Timestamp
-	18, // 12: dpareto.store.v1.RequestRecord.time:type_name -> google.protobuf.Timestamp
-	20, // 13: dpareto.store.v1.LedgerRecord.ledger:type_name -> dpareto.v1.Ledger
-	21, // 14: dpareto.store.v1.ChargeRecord.charge:type_name -> dpareto.v1.Charge
-	22, // 15: dpareto.store.v1.ReleaseRecord.release:type_name -> dpareto.v1.Release
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	16, // 0: dpareto.store.v1.StudyRecord.study:type_name -> dpareto.v1.Study
+	5,  // 1: dpareto.store.v1.StudyRecord.stagnation:type_name -> dpareto.store.v1.Stagnation
+	4,  // 2: dpareto.store.v1.StudyRecord.private_mode:type_name -> dpareto.store.v1.PrivateModeRecord
+	3,  // 3: dpareto.store.v1.StudyRecord.random_stopping:type_name -> dpareto.store.v1.RandomStopping
+	6,  // 4: dpareto.store.v1.Stagnation.front:type_name -> dpareto.store.v1.FrontCosts
+	17, // 5: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
+	18, // 6: dpareto.store.v1.TrialRecord.change_time:type_name -> google.protobuf.Timestamp
+	8,  // 7: dpareto.store.v1.TrialRecord.private_mode:type_name -> dpareto.store.v1.PrivateTrialRecord
+	9,  // 8: dpareto.store.v1.PrivateTrialRecord.charges:type_name -> dpareto.store.v1.TrainingCharge
+	19, // 9: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
+	18, // 10: dpareto.store.v1.OpenTrialRecord.expire_time:type_name -> google.protobuf.Timestamp
+	18, // 11: dpareto.store.v1.RequestRecord.time:type_name -> google.protobuf.Timestamp
+	20, // 12: dpareto.store.v1.LedgerRecord.ledger:type_name -> dpareto.v1.Ledger
+	21, // 13: dpareto.store.v1.ChargeRecord.charge:type_name -> dpareto.v1.Charge
+	22, // 14: dpareto.store.v1.ReleaseRecord.release:type_name -> dpareto.v1.Release
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_store_v1_record_proto_init() }

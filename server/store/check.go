@@ -1,0 +1,166 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// Check reads the whole store and returns every violated invariant: records that are damaged,
+// lost or not the latest; else trials without a study, indexes, counts or numbers that disagree
+// with the trials, requests without an expiry, charges beyond the budget of their ledger,
+// releases that were not charged.
+func (s *Store) Check(ctx context.Context) []error {
+	var faults []error
+	faultf := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	err := s.View(ctx, func(tx *ReadTx) error {
+		err := tx.Scopes("", func(scope Scope) (bool, error) {
+			_, damage := tx.Verify(scope)
+			faults = append(faults, damage...)
+			return len(faults) < maxFaults, ctx.Err()
+		})
+		if err != nil || len(faults) > 0 {
+			return err // what follows would say the same in other words
+		}
+		if err := checkScopes(ctx, tx, faultf); err != nil {
+			return err
+		}
+		return checkLedgers(tx, faultf)
+	})
+	if err != nil {
+		faultf("check: %w", err)
+	}
+	return faults
+}
+
+// checkScopes checks what belongs to a scope: that it is of a kind that the scope can have, the
+// study, and the requests.
+func checkScopes(ctx context.Context, tx *ReadTx, faultf func(string, ...any)) error {
+	return scopesFrom(tx.r, "", "", func(scope Scope) (bool, error) {
+		unknown := make(map[kind]int)
+		err := tx.r.Scan(string(scope)+separator, "", func(key string, _ []byte) (bool, error) {
+			if _, k, _ := split(key); !slices.Contains(kinds, k) {
+				unknown[k]++
+			}
+			return true, ctx.Err()
+		})
+		for k, n := range unknown {
+			faultf("%q has %d records of an unknown kind, %q", scope, n, k)
+		}
+		switch {
+		case err != nil:
+		case strings.HasPrefix(string(scope), string(StudyScope(""))):
+			err = checkStudyScope(ctx, tx, scope, faultf)
+		case strings.HasPrefix(string(scope), string(LedgerScope(""))):
+			err = checkLedgerScope(ctx, tx, scope, faultf)
+		}
+		return err == nil, errors.Join(err, checkRequests(ctx, tx, scope, faultf))
+	})
+}
+
+// checkStudyScope checks what belongs to a study, and that there is one. One that is being
+// imported has trials before it exists.
+func checkStudyScope(ctx context.Context, tx *ReadTx, scope Scope, faultf func(string, ...any)) error {
+	id := studyOf(scope)
+	if err := checkDeleted(tx, scope, faultf); err != nil {
+		return err
+	}
+	record, err := tx.Study(id)
+	if err == nil {
+		checkStudy(tx, id, record, faultf)
+		return nil
+	}
+	importing, markErr := tx.Importing(id)
+	if !errors.Is(err, ErrNotFound) || markErr != nil {
+		return errors.Join(err, markErr)
+	}
+	if importing {
+		return nil
+	}
+	return checkNone(ctx, tx, scope, studyKinds, "study", faultf)
+}
+
+// checkLedgerScope checks that there is the ledger that others of its records belong to.
+func checkLedgerScope(ctx context.Context, tx *ReadTx, scope Scope, faultf func(string, ...any)) error {
+	ledger, err := tx.r.Get(keyOf(scope, ledgerKind))
+	if err != nil || ledger != nil {
+		return err
+	}
+	return checkNone(ctx, tx, scope, []kind{chargeKind, releaseKind, repeatKind}, "ledger", faultf)
+}
+
+// checkNone checks that a scope has no records of some kinds: they belong to something that
+// does not exist.
+func checkNone(ctx context.Context, tx *ReadTx, scope Scope, kinds []kind, owner string, faultf func(string, ...any)) error {
+	for _, k := range kinds {
+		err := scan(tx.r, scope, k, "", func(key string, _ []byte) (bool, error) {
+			faultf("%s belongs to no %s", describe(key), owner)
+			return true, ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkDeleted checks the records of deleted trials: that they can be read, and that their
+// trials are gone.
+func checkDeleted(tx *ReadTx, scope Scope, faultf func(string, ...any)) error {
+	return scan(tx.r, scope, deletedKind, "", func(key string, value []byte) (bool, error) {
+		record := new(storev1.TrialRecord)
+		if err := unmarshal(key, value, record); err != nil {
+			faultf("%w", err)
+		}
+		_, _, name := split(key)
+		live, err := tx.r.Get(named(scope, trialKind, name))
+		if live != nil {
+			faultf("%s is a trial that exists", describe(key))
+		}
+		return true, err
+	})
+}
+
+// checkStudy checks one study's trials, index and counts.
+func checkStudy(tx *ReadTx, id string, record *storev1.StudyRecord, faultf func(string, ...any)) {
+	open := make(map[int64]*storev1.OpenTrialRecord)
+	err := tx.OpenTrials(id, func(number int64, entry *storev1.OpenTrialRecord) (bool, error) {
+		open[number] = entry
+		return true, nil
+	})
+	if err != nil {
+		faultf("study %s: index of open trials: %w", id, err)
+	}
+	revisions := checkRevisions(tx, id, record, faultf)
+	counts := new(dparetov1.TrialCounts)
+	err = tx.Trials(id, 0, func(trial *storev1.TrialRecord) (bool, error) {
+		number := trial.GetTrial().GetNumber()
+		if number >= record.GetNextTrialNumber() {
+			faultf("study %s: trial %d is not below the next number %d", id, number, record.GetNextTrialNumber())
+		}
+		if want := openEntry(trial.GetTrial()); !proto.Equal(open[number], want) && (open[number] != nil || want != nil) {
+			faultf("study %s: trial %d: index says %v, trial %v", id, number, open[number], want)
+		}
+		delete(open, number)
+		revisions.checkTrial(trial.GetTrial(), false)
+		AddToCounts(counts, trial.GetTrial().GetState(), 1)
+		return true, nil
+	})
+	if err != nil {
+		faultf("study %s: trials: %w", id, err)
+	}
+	revisions.checkRest()
+	for number := range open {
+		faultf("study %s: index names trial %d, which does not exist", id, number)
+	}
+	if !proto.Equal(counts, record.GetStudy().GetTrialCounts()) {
+		faultf("study %s: counts are %v, trials say %v", id, record.GetStudy().GetTrialCounts(), counts)
+	}
+}

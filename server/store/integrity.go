@@ -1,0 +1,318 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+)
+
+// A record is kept behind the CRC-32C of its key and value, 4 bytes in big-endian order: a
+// value that was damaged, or that belongs to another key, is never returned.
+const checksumSize = 4
+
+// totalPrefix begins the key of the total of a scope, whose name follows.
+const totalPrefix = "\x00"
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum returns the checksum of a record.
+func checksum(key string, value []byte) uint32 {
+	return crc32.Update(crc32.Checksum([]byte(key), castagnoli), castagnoli, value)
+}
+
+// seal returns what is kept of a value under a key.
+func seal(key string, value []byte) []byte {
+	sealed := make([]byte, checksumSize, checksumSize+len(value))
+	binary.BigEndian.PutUint32(sealed, checksum(key, value))
+	return append(sealed, value...)
+}
+
+// unseal returns the value of what is kept under a key, or an error that matches ErrCorrupt and
+// names the record.
+func unseal(key string, sealed []byte) ([]byte, error) {
+	if len(sealed) < checksumSize || binary.BigEndian.Uint32(sealed) != checksum(key, sealed[checksumSize:]) {
+		return nil, damaged(key, "has a wrong checksum")
+	}
+	return sealed[checksumSize:], nil
+}
+
+// fingerprint returns a hash of what is kept under a key.
+func fingerprint(key string, sealed []byte) uint64 {
+	h := xxhash.New()
+	_, _ = h.WriteString(key)
+	_, _ = h.Write(sealed)
+	return h.Sum64()
+}
+
+// total is what some records add up to: their number, and the sum of their fingerprints
+// modulo 2^64. It does not depend on their order, so that a write changes it by the difference
+// between two records.
+type total struct {
+	records int64
+	sum     uint64
+}
+
+func (t *total) add(key string, sealed []byte) {
+	t.records++
+	t.sum += fingerprint(key, sealed)
+}
+
+func (t *total) remove(key string, sealed []byte) {
+	t.records--
+	t.sum -= fingerprint(key, sealed)
+}
+
+// plus returns the total of both.
+func (t total) plus(o total) total { return total{t.records + o.records, t.sum + o.sum} }
+
+// sealedReader reads the values of a KV.
+type sealedReader struct{ r Reader }
+
+// Get implements Reader.
+func (s sealedReader) Get(key string) ([]byte, error) {
+	sealed, err := s.r.Get(key)
+	if err != nil || sealed == nil {
+		return nil, err
+	}
+	return unseal(key, sealed)
+}
+
+// Scan implements Reader.
+func (s sealedReader) Scan(prefix, from string, fn func(string, []byte) (bool, error)) error {
+	return s.r.Scan(prefix, from, func(key string, sealed []byte) (bool, error) {
+		value, err := unseal(key, sealed)
+		if err != nil {
+			return false, err
+		}
+		return fn(key, value)
+	})
+}
+
+// total returns the total that is kept of a scope.
+func (s sealedReader) total(scope Scope) (total, error) {
+	record := new(storev1.TotalRecord)
+	err := get(s, totalPrefix+string(scope), record)
+	if errors.Is(err, ErrNotFound) {
+		return total{}, nil
+	}
+	return total{record.GetRecords(), record.GetSum()}, err
+}
+
+// sealedWriter reads and writes the values of a KV within an Update, and keeps the totals of
+// its scopes.
+type sealedWriter struct {
+	sealedReader
+	w       ReadWriter
+	scopes  Scopes
+	changes map[Scope]*total
+	err     error // of a write, the first
+}
+
+func newSealedWriter(w ReadWriter, scopes Scopes) *sealedWriter {
+	return &sealedWriter{sealedReader: sealedReader{w}, w: w, scopes: scopes, changes: make(map[Scope]*total)}
+}
+
+// errOutside is the error of an Update that touches what is not in its scopes.
+var errOutside = errors.New("store: outside of the scopes of the update")
+
+// inside returns an error for keys that do not all belong to the scopes of the Update.
+func (s *sealedWriter) inside(key string) error {
+	if scope, _, _ := split(key); !s.scopes.has(scope) {
+		return fmt.Errorf("%w %q: %s", errOutside, s.scopes, describe(key))
+	}
+	return nil
+}
+
+// Get implements Reader.
+func (s *sealedWriter) Get(key string) ([]byte, error) {
+	if err := s.inside(key); err != nil {
+		return nil, err
+	}
+	return s.sealedReader.Get(key)
+}
+
+// Scan implements Reader.
+func (s *sealedWriter) Scan(prefix, from string, fn func(string, []byte) (bool, error)) error {
+	if err := s.inside(prefix); err != nil {
+		return err
+	}
+	return s.sealedReader.Scan(prefix, from, fn)
+}
+
+// Put implements ReadWriter.
+func (s *sealedWriter) Put(key string, value []byte) { s.set(key, seal(key, value)) }
+
+// Delete implements ReadWriter.
+func (s *sealedWriter) Delete(key string) { s.set(key, nil) }
+
+// set writes what is kept under a key, or deletes it if sealed is nil.
+func (s *sealedWriter) set(key string, sealed []byte) {
+	err := s.inside(key)
+	var before []byte
+	if err == nil {
+		before, err = s.w.Get(key)
+	}
+	if err == nil && before != nil {
+		_, err = unseal(key, before) // what is damaged is not in the total
+	}
+	if err != nil {
+		if s.err == nil {
+			s.err = err
+		}
+		return
+	}
+	scope, _, _ := split(key)
+	change := s.changes[scope]
+	if change == nil {
+		change = new(total)
+		s.changes[scope] = change
+	}
+	if before != nil {
+		change.remove(key, before)
+	}
+	if sealed == nil {
+		s.w.Delete(key)
+		return
+	}
+	change.add(key, sealed)
+	s.w.Put(key, sealed)
+}
+
+// flush writes the totals of the scopes that were written.
+func (s *sealedWriter) flush() error {
+	if s.err != nil {
+		return s.err
+	}
+	for scope, change := range s.changes {
+		kept, err := s.total(scope)
+		if err != nil {
+			return err
+		}
+		if err := putTotal(s.w, scope, kept.plus(*change)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putTotal writes the total of a scope; one without records has none.
+func putTotal(w ReadWriter, scope Scope, t total) error {
+	key := totalPrefix + string(scope)
+	if t == (total{}) {
+		w.Delete(key)
+		return nil
+	}
+	if t.records <= 0 {
+		return damaged(key, "would be of %d records", t.records)
+	}
+	value, err := proto.Marshal(&storev1.TotalRecord{Records: t.records, Sum: t.sum})
+	if err != nil {
+		return err
+	}
+	w.Put(key, seal(key, value))
+	return nil
+}
+
+// verify compares the records of a scope with its total, less a change that is not in the
+// total yet. Every fault is an error that matches ErrCorrupt.
+func (s sealedReader) verify(scope Scope, change total) (records int64, faults []error) {
+	kept, err := s.total(scope)
+	if err != nil {
+		return 0, []error{err}
+	}
+	var found total
+	err = s.r.Scan(string(scope)+separator, "", func(key string, sealed []byte) (bool, error) {
+		found.add(key, sealed)
+		_, err := unseal(key, sealed)
+		if err == nil {
+			var direct []byte // a damaged way to a record may be right for scans alone
+			direct, err = s.r.Get(key)
+			if err == nil && !slices.Equal(direct, sealed) {
+				err = damaged(key, "cannot be found by its key")
+			}
+		}
+		if err != nil {
+			faults = append(faults, err)
+		}
+		return len(faults) < maxFaults, nil
+	})
+	if err != nil {
+		faults = append(faults, err)
+	}
+	if want := kept.plus(change); err == nil && len(faults) == 0 && found != want {
+		faults = append(faults, &DamageError{string(scope), fmt.Sprintf("has %d records of %d, or not the latest of them", found.records, want.records)})
+	}
+	return found.records, faults
+}
+
+// maxFaults bounds the faults that are told of a scope: one bad page can make a thousand.
+const maxFaults = 100
+
+// Verify compares the records of a scope with its total. It returns their number and what is
+// wrong with them, errors that match ErrCorrupt.
+func (t *ReadTx) Verify(scope Scope) (records int64, faults []error) {
+	switch r := t.r.(type) {
+	case sealedReader:
+		return r.verify(scope, total{})
+	case *sealedWriter:
+		if err := r.inside(string(scope) + separator); err != nil {
+			return 0, []error{err}
+		}
+		var change total
+		if c := r.changes[scope]; c != nil {
+			change = *c
+		}
+		return r.sealedReader.verify(scope, change)
+	default:
+		panic("store: a transaction over no store")
+	}
+}
+
+// Scopes calls fn for every scope above after that has records or a total, in ascending order,
+// until fn returns false or an error.
+func (t *ReadTx) Scopes(after Scope, fn func(Scope) (bool, error)) error {
+	r := t.raw()
+	for {
+		var next Scope
+		err := scopesFrom(r, "", after, func(s Scope) (bool, error) {
+			next = s
+			return false, nil
+		})
+		if err != nil {
+			return err
+		}
+		// A scope that has lost all of its records still has its total.
+		err = r.Scan(totalPrefix, totalPrefix+string(after)+"\x00", func(key string, _ []byte) (bool, error) {
+			if s := Scope(key[len(totalPrefix):]); next == "" || s < next {
+				next = s
+			}
+			return false, nil
+		})
+		if err != nil || next == "" {
+			return err
+		}
+		if more, err := fn(next); err != nil || !more {
+			return err
+		}
+		after = next
+	}
+}
+
+// raw returns the reader beneath the checksums, of any scope.
+func (t *ReadTx) raw() Reader {
+	switch r := t.r.(type) {
+	case sealedReader:
+		return r.r
+	case *sealedWriter:
+		return r.w
+	default:
+		panic("store: a transaction over no store")
+	}
+}

@@ -1,0 +1,270 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"pgregory.net/rapid"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// verify returns the faults of a scope.
+func verify(t testing.TB, s *store.Store, scope store.Scope) (records int64, fault error) {
+	t.Helper()
+	err := s.View(context.Background(), func(tx *store.ReadTx) error {
+		var faults []error
+		records, faults = tx.Verify(scope)
+		fault = errors.Join(faults...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records, fault
+}
+
+// Whatever is put, put again and deleted in whatever transactions, the total is that of the
+// records, also within a transaction.
+func TestTotals(t *testing.T) {
+	s, _ := open(t)
+	scope := store.StudyScope("a")
+	rapid.Check(t, func(rt *rapid.T) {
+		for range rapid.IntRange(1, 4).Draw(rt, "transactions") {
+			refuse := rapid.Bool().Draw(rt, "refuse")
+			refused := errors.New("refused")
+			err := s.Update(t.Context(), store.In(scope), func(tx *store.Tx) error {
+				for range rapid.IntRange(0, 6).Draw(rt, "writes") {
+					name := rapid.SampledFrom([]string{"x", "y", "z"}).Draw(rt, "name")
+					if rapid.Bool().Draw(rt, "delete") {
+						if err := tx.DropRaw(scope, name); err != nil {
+							return err
+						}
+					} else {
+						tx.PutRaw(scope, name, "", []byte(rapid.StringN(0, 4, -1).Draw(rt, "value")))
+					}
+				}
+				if _, faults := tx.Verify(scope); len(faults) > 0 {
+					rt.Errorf("within a transaction: %v", faults)
+				}
+				if refuse {
+					return refused
+				}
+				return nil
+			})
+			if err != nil && !errors.Is(err, refused) {
+				rt.Fatal(err)
+			}
+			if _, fault := verify(t, s, scope); fault != nil {
+				rt.Fatal(fault)
+			}
+		}
+	})
+}
+
+// beneath changes what is kept of a store beneath its checksums.
+func beneath(t *testing.T, kv store.KV, fn func(store.ReadWriter)) {
+	t.Helper()
+	if err := kv.Update(t.Context(), nil, func(w store.ReadWriter) error { fn(w); return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const secondTrial = "studies/a\x00trial/\x00\x00\x00\x00\x00\x00\x00\x02"
+
+// A record that is damaged, moved, lost, added or put back to what it was is found, and named;
+// a read gives what was written or an error.
+func TestDamage(t *testing.T) {
+	get := func(w store.Reader, key string) []byte {
+		value, err := w.Get(key)
+		if err != nil || value == nil {
+			t.Fatal(key, err)
+		}
+		return append([]byte(nil), value...)
+	}
+	for name, test := range map[string]struct {
+		damage func(w store.ReadWriter, old []byte)
+		want   string
+		reads  bool // the trial can be read
+	}{
+		"bit": {func(w store.ReadWriter, _ []byte) {
+			value := get(w, secondTrial)
+			value[len(value)-1] ^= 4
+			w.Put(secondTrial, value)
+		}, "trial 2 of studies/a has a wrong checksum", false},
+		"checksum": {func(w store.ReadWriter, _ []byte) {
+			value := get(w, secondTrial)
+			value[0] ^= 1
+			w.Put(secondTrial, value)
+		}, "trial 2 of studies/a has a wrong checksum", false},
+		"short": {func(w store.ReadWriter, _ []byte) { w.Put(secondTrial, []byte("abc")) }, "trial 2 of studies/a has a wrong checksum", false},
+		"moved": {func(w store.ReadWriter, _ []byte) {
+			w.Put(secondTrial, get(w, strings.TrimSuffix(secondTrial, "\x02")+"\x01"))
+		}, "trial 2 of studies/a has a wrong checksum", false},
+		"lost":  {func(w store.ReadWriter, _ []byte) { w.Delete(secondTrial) }, "records of", false},
+		"stale": {func(w store.ReadWriter, old []byte) { w.Put(secondTrial, old) }, "not the latest", true},
+		"total": {func(w store.ReadWriter, _ []byte) {
+			w.Put("\x00studies/a", []byte("total"))
+		}, "the total of studies/a has a wrong checksum", true},
+		"no total": {func(w store.ReadWriter, _ []byte) { w.Delete("\x00studies/a") }, "records of 0", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, kv := open(t)
+			update(t, s, func(tx *store.Tx) error {
+				return errors.Join(
+					tx.PutStudy("a", study("a", 3, &dparetov1.TrialCounts{Active: 1, Succeeded: 1})),
+					tx.PutTrial("a", trial(1, succeeded)), tx.PutTrial("a", trial(2, queued)))
+			})
+			var old []byte
+			beneath(t, kv, func(w store.ReadWriter) { old = get(w, secondTrial) })
+			update(t, s, func(tx *store.Tx) error { return tx.PutTrial("a", trial(2, active)) })
+			if faults := s.Check(t.Context()); len(faults) > 0 {
+				t.Fatal(faults)
+			}
+			beneath(t, kv, func(w store.ReadWriter) { test.damage(w, old) })
+			_, fault := verify(t, s, store.StudyScope("a"))
+			if damage, ok := errors.AsType[*store.DamageError](fault); !ok || !strings.Contains(fault.Error(), test.want) {
+				t.Errorf("found %v (%v), want %q", fault, damage, test.want)
+			}
+			if faults := s.Check(t.Context()); len(faults) == 0 {
+				t.Error("a check finds nothing")
+			}
+			err := s.View(t.Context(), func(tx *store.ReadTx) error {
+				_, err := tx.Trial("a", 2)
+				return err
+			})
+			if test.reads != (err == nil) || err != nil && !errors.Is(err, store.ErrCorrupt) && !errors.Is(err, store.ErrNotFound) {
+				t.Errorf("read: %v", err)
+			}
+		})
+	}
+}
+
+// A damaged record is not replaced: the total would be wrong for ever.
+func TestWriteOverDamage(t *testing.T) {
+	s, kv := open(t)
+	update(t, s, func(tx *store.Tx) error { return tx.PutTrial("a", trial(2, queued)) })
+	beneath(t, kv, func(w store.ReadWriter) { w.Put(secondTrial, []byte("garbage")) })
+	for _, fn := range []func(*store.Tx) error{
+		func(tx *store.Tx) error {
+			tx.PutRaw(store.StudyScope("a"), "trial", secondTrial[len(secondTrial)-8:], nil)
+			return nil
+		},
+		func(tx *store.Tx) error { return tx.DeleteStudy("a") },
+	} {
+		if err := s.Update(t.Context(), store.In(store.StudyScope("a")), fn); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("Update returned %v", err)
+		}
+	}
+}
+
+// A ledger does not answer without all of its charges.
+func TestDamagedLedger(t *testing.T) {
+	s, kv := open(t)
+	scope := store.In(store.LedgerScope("l"))
+	guarantee := &dparetov1.PrivacyGuarantee{Epsilon: .5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE}
+	record := &storev1.LedgerRecord{Ledger: &dparetov1.Ledger{
+		Name: "ledgers/l", Epsilon: 2, Delta: 1e-6, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
+	}}
+	err := s.Update(t.Context(), scope, func(tx *store.Tx) error {
+		return errors.Join(tx.PutLedger("l", record),
+			tx.PutCharge("l", 1, &storev1.ChargeRecord{Charge: &dparetov1.Charge{Resource: "a", Guarantee: guarantee}}),
+			tx.PutCharge("l", 2, &storev1.ChargeRecord{Charge: &dparetov1.Charge{Resource: "b", Guarantee: guarantee}}))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := func() (a *store.Account, err error) {
+		viewed := s.View(t.Context(), func(tx *store.ReadTx) error { a, err = tx.Account("l", record); return nil })
+		return a, errors.Join(err, viewed)
+	}
+	if a, err := account(); err != nil || a.Last != 2 {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	last := "ledgers/l\x00charge/\x00\x00\x00\x00\x00\x00\x00\x02"
+	var before []byte
+	for name, damage := range map[string]func(w store.ReadWriter){
+		"lost":    func(w store.ReadWriter) { w.Delete(last) },
+		"damaged": func(w store.ReadWriter) { w.Put(last, append([]byte("x"), before[1:]...)) },
+	} {
+		beneath(t, kv, func(w store.ReadWriter) {
+			value, _ := w.Get(last)
+			before = append([]byte(nil), value...)
+			damage(w)
+		})
+		if _, err := account(); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+		err := s.Update(t.Context(), scope, func(tx *store.Tx) error { _, err := tx.Account("l", record); return err })
+		if !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("%s, in an update: %v", name, err)
+		}
+		beneath(t, kv, func(w store.ReadWriter) { w.Put(last, before) })
+	}
+}
+
+// An Update reads and writes its own scopes only, but for what it reads without protection.
+func TestScopes(t *testing.T) {
+	s, _ := open(t)
+	update(t, s, func(tx *store.Tx) error {
+		return errors.Join(tx.PutStudy("a", study("a", 1, nil)), tx.PutStudy("ab", study("ab", 1, nil)))
+	})
+	for name, fn := range map[string]func(tx *store.Tx) error{
+		"read":  func(tx *store.Tx) error { _, err := tx.Study("ab"); return err },
+		"write": func(tx *store.Tx) error { tx.BeginImport("ab"); return nil },
+		"list": func(tx *store.Tx) error {
+			return tx.Studies("", func(*storev1.StudyRecord) (bool, error) { return true, nil })
+		},
+		"verify": func(tx *store.Tx) error {
+			_, faults := tx.Verify(store.StudyScope("ab"))
+			return errors.Join(faults...)
+		},
+	} {
+		if err := s.Update(t.Context(), store.In(store.StudyScope("a")), fn); err == nil || !strings.Contains(err.Error(), "outside of the scopes") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	err := s.Update(t.Context(), store.In(store.StudyScope("a")), func(tx *store.Tx) error {
+		n, err := tx.Unprotected().CountStudies(10)
+		if n != 2 {
+			t.Errorf("%d studies, want 2", n)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Answers are forgotten by their time, those of one study alone.
+func TestForgetRequests(t *testing.T) {
+	s, _ := open(t)
+	a, ab := store.StudyScope("a"), store.StudyScope("ab")
+	at := func(seconds int64) time.Time { return time.Unix(1_700_000_000+seconds, 0) }
+	update(t, s, func(tx *store.Tx) error {
+		var err error
+		for i := range int64(2500) {
+			err = errors.Join(err, tx.PutRequest(a, "id"+string(rune('A'+i%64))+at(i).String(), &storev1.RequestRecord{Time: timestamppb.New(at(i))}))
+		}
+		err = errors.Join(err, tx.PutRequest(ab, "x", &storev1.RequestRecord{Time: timestamppb.New(at(1))}))
+		err = errors.Join(err, tx.PutRequest(a, "moved", &storev1.RequestRecord{Time: timestamppb.New(at(1))}))
+		return errors.Join(err, tx.PutRequest(a, "moved", &storev1.RequestRecord{Time: timestamppb.New(at(9999))}))
+	})
+	n, err := s.ForgetRequests(t.Context(), a, at(2400))
+	if err != nil || n != 2400 {
+		t.Errorf("%d were forgotten, %v", n, err)
+	}
+	counts, err := s.Counts(t.Context())
+	if err != nil || counts["request"].Keys != 102 || counts["expiry"].Keys != 102 {
+		t.Errorf("left: %v, %v", counts, err)
+	}
+	if faults := s.Check(t.Context()); len(faults) > 0 {
+		t.Error(faults)
+	}
+}
