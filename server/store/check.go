@@ -15,7 +15,7 @@ import (
 
 // Check reads the whole store and returns every violated invariant: records that are damaged,
 // lost or not the latest; else trials without a study, indexes, counts or numbers that disagree
-// with the trials, requests without an expiry, charges beyond the budget of their ledger,
+// with the trials, charges beyond the budget of their ledger,
 // releases that were not charged.
 func (s *Store) Check(ctx context.Context) []error {
 	var faults []error
@@ -40,8 +40,8 @@ func (s *Store) Check(ctx context.Context) []error {
 	return faults
 }
 
-// checkScopes checks what belongs to a scope: that it is of a kind that the scope can have, the
-// study, and the requests.
+// checkScopes checks what belongs to a scope: that every record is of a known kind, and that the
+// study or ledger exists.
 func checkScopes(ctx context.Context, tx *ReadTx, faultf func(string, ...any)) error {
 	return scopesFrom(tx.r, "", "", func(scope Scope) (bool, error) {
 		unknown := make(map[kind]int)
@@ -61,7 +61,7 @@ func checkScopes(ctx context.Context, tx *ReadTx, faultf func(string, ...any)) e
 		case strings.HasPrefix(string(scope), string(LedgerScope(""))):
 			err = checkLedgerScope(ctx, tx, scope, faultf)
 		}
-		return err == nil, errors.Join(err, checkRequests(ctx, tx, scope, faultf))
+		return err == nil, err
 	})
 }
 

@@ -14,7 +14,7 @@
 //	studies/{study}
 //	    study/                  StudyRecord
 //	    trial/{number}          TrialRecord
-//	    open/{number}           OpenTrialRecord: index of trials that are not terminal
+//	    unfinished/{number}     OpenTrialRecord: index of trials that are not terminal
 //	    deleted/{number}        TrialRecord: deleted trials, whose privacy cost remains
 //	    revision/{revision}     RevisionRecord: index of the last changes
 //	    import/                 empty: the study is being imported; its trials are hidden
@@ -22,8 +22,7 @@
 //	    ledger/                 LedgerRecord
 //	    charge/{number}         ChargeRecord
 //	studies/{study} and ledgers/{ledger}
-//	    expiry/{time}{id}       RequestRecord: answers that are remembered, oldest first
-//	    request/{id}            time of the answer: index by id
+//	    request/{caller}\0{id}  RequestRecord: answers that are remembered
 //	    release/{number}        ReleaseRecord
 //	    repeat/{caller}\0{request_id}
 //	                            number of the release: index by request

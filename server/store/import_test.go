@@ -29,7 +29,7 @@ func TestDropImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if counts["trial"].Keys != 1 || counts["study"].Keys != 1 || counts["open"].Keys+counts["deleted"].Keys+counts["import"].Keys != 0 {
+	if counts["trial"].Keys != 1 || counts["study"].Keys != 1 || counts["unfinished"].Keys+counts["deleted"].Keys+counts["import"].Keys != 0 {
 		t.Errorf("left: %v", counts)
 	}
 }
@@ -67,7 +67,7 @@ func TestDeleteLargeStudy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if counts["trial"].Keys != trials || counts["open"].Keys != trials || counts["revision"].Keys != trials+1 || counts["import"].Keys != 0 {
+	if counts["trial"].Keys != trials || counts["unfinished"].Keys != trials || counts["revision"].Keys != trials+1 || counts["import"].Keys != 0 {
 		t.Errorf("left: %v", counts)
 	}
 }

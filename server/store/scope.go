@@ -45,17 +45,17 @@ const separator = "\x00"
 // kind is what a record is, the second part of its key.
 type kind string
 
-// The kinds of records.
+// The kinds of records. What is written together has names that sort together: the last trial and
+// the open ones, the last revision and the study.
 const (
 	formatKind   kind = "format"
 	studyKind    kind = "study"
 	trialKind    kind = "trial"
-	openKind     kind = "open"
+	openKind     kind = "unfinished"
 	deletedKind  kind = "deleted"
 	revisionKind kind = "revision"
 	importKind   kind = "import"
 	requestKind  kind = "request"
-	expiryKind   kind = "expiry"
 	ledgerKind   kind = "ledger"
 	chargeKind   kind = "charge"
 	releaseKind  kind = "release"
@@ -69,7 +69,7 @@ var numberedKinds = []kind{trialKind, openKind, deletedKind, revisionKind, charg
 // kinds are all of them.
 var kinds = []kind{
 	formatKind, studyKind, trialKind, openKind, deletedKind, revisionKind, importKind, requestKind,
-	expiryKind, ledgerKind, chargeKind, releaseKind, repeatKind, endedKind,
+	ledgerKind, chargeKind, releaseKind, repeatKind, endedKind,
 }
 
 // keyOf returns the key of the record of a kind that a scope has once, and the prefix of the

@@ -171,7 +171,7 @@ func TestCheck(t *testing.T) {
 		}, "not below the next number"},
 		"index": {func(t *testing.T, s *store.Store) {
 			update(t, s, func(tx *store.Tx) error {
-				return tx.DropRaw(store.StudyScope("a"), "open")
+				return tx.DropRaw(store.StudyScope("a"), "unfinished")
 			})
 		}, "index says"},
 		"orphan": {func(t *testing.T, s *store.Store) {
@@ -197,12 +197,6 @@ func TestCheck(t *testing.T) {
 				return nil
 			})
 		}, "which nothing has"},
-		"index without request": {func(t *testing.T, s *store.Store) {
-			update(t, s, func(tx *store.Tx) error { tx.PutRaw(store.StudyScope("a"), "request", "x", nil); return nil })
-		}, "which no request has"},
-		"request without index": {func(t *testing.T, s *store.Store) {
-			update(t, s, func(tx *store.Tx) error { tx.PutRaw(store.StudyScope("a"), "expiry", "12345678x", nil); return nil })
-		}, "cannot be found"},
 		"deleted garbage": {func(t *testing.T, s *store.Store) {
 			update(t, s, func(tx *store.Tx) error {
 				tx.PutRaw(store.StudyScope("a"), "deleted", "x", []byte("\xff\xff"))

@@ -187,7 +187,7 @@ func TestSalvageStore(t *testing.T) {
 	wantFailure(t, "study of studies/second has a wrong checksum", "restore", "--salvage", "--from", file("a.db"), "--store", file("b.db"))
 	wantFailure(t, "belongs to no study", "check", "--store", file("b.db"))
 	address, stop = startServer(t, "--listen", "127.0.0.1:0", "--store", file("b.db"))
-	if again, _ := mustInvoke(t, "", "export", "small", "--server", address); again != exported {
+	if again, _ := mustInvoke(t, "", "export", "--study", "small", "--server", address); again != exported {
 		t.Errorf("salvaged: %s\nwant: %s", again, exported)
 	}
 	stop()
