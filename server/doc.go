@@ -15,7 +15,7 @@
 //   - studies: study.go, update.go, list.go, watch.go, fields.go (what can be filtered by)
 //   - trials and their leases: trial.go, stopping.go, stagnation.go, quota.go
 //   - suggestions: suggest.go, condition.go, draw.go, prepare.go, designer.go, compute.go
-//     (what takes long, before a transaction), yield.go (models behind calls)
+//     (what takes long, before a transaction), and package yield
 //   - what a model learns from: history.go, prior.go, cache.go
 //   - the answer: front*.go, query.go, predict.go
 //   - privacy: ledger.go, design.go, reaccount.go, private.go (noisy values and their budgets),

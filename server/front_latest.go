@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/yield"
 )
 
 // latest keeps what is computed from the latest revision of a study that anybody asked
@@ -65,7 +66,7 @@ func (l *latest[T]) join(s *Server, revision int64, compute func(context.Context
 				f.err = &panicError{p, debug.Stack()}
 			}
 		}()
-		s.yielding(func() { f.value, f.err = compute(ctx) })
+		yield.Run(func() { f.value, f.err = compute(ctx) })
 	})
 	if err != nil {
 		cancel()

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"log/slog"
-	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -24,6 +23,7 @@ import (
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/yield"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/surrogate"
 )
@@ -41,11 +41,6 @@ type Options struct {
 	Metrics *metrics.Metrics
 	// TracerProvider makes the spans of calls. Default: there are none.
 	TracerProvider trace.TracerProvider
-	// Processors is how many processors a model may use at once. Default: GOMAXPROCS.
-	Processors int
-	// Fitting is called before something is computed that takes long, and what it returns
-	// afterwards, also by several goroutines at once. Default: nothing happens.
-	Fitting func() (done func())
 	// Now is the clock of leases and timestamps. Default: time.Now.
 	Now func() time.Time
 	// Auth tells who calls. Default: everybody may do everything.
@@ -82,8 +77,6 @@ type Server struct {
 	prepares func(*spec.Study) bool
 	// hopeless is isHopeless; tests replace it.
 	hopeless func(ctx context.Context, id, uid string, trial *dparetov1.Trial, last int64) (bool, error)
-
-	fitting func() (done func()) // see Options
 
 	metrics *metrics.Metrics
 	traces  trace.TracerProvider // nil for none
@@ -123,13 +116,7 @@ func New(o Options) *Server {
 	s.studies.limit, s.studies.maximum = maxCachedEvaluations, maxCachedStudies
 	s.started = s.now()
 	s.access = newAccess(o)
-	if s.fitting = o.Fitting; s.fitting == nil {
-		s.fitting = func() func() { return func() {} }
-	}
-	if o.Processors == 0 {
-		o.Processors = runtime.GOMAXPROCS(0)
-	}
-	s.background, s.cancel = context.WithCancel(surrogate.WithWorkers(context.Background(), surrogate.Workers{Max: o.Processors, Run: s.yielding}))
+	s.background, s.cancel = context.WithCancel(surrogate.WithWorkers(context.Background(), surrogate.Workers{Max: yield.Processors(), Run: yield.Run}))
 	if s.store != nil { // else nothing is kept
 		s.inBackground(s.dropImports)
 		s.inBackground(s.maintain)

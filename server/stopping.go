@@ -11,6 +11,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/yield"
 	"github.com/dpareto/dpareto/suggest"
 )
 
@@ -194,7 +195,7 @@ func (s *Server) judge(study *dparetov1.Study, trial *dparetov1.Trial, last int6
 		}()
 		var hopeless bool
 		var err error
-		s.yielding(func() { hopeless, err = s.hopeless(s.background, id, study.GetUid(), trial, last) })
+		yield.Run(func() { hopeless, err = s.hopeless(s.background, id, study.GetUid(), trial, last) })
 		if err != nil && s.background.Err() == nil && !errors.Is(err, suggest.ErrNoData) {
 			s.logger.WarnContext(s.background, "cannot tell whether a run is hopeless", "trial", trial.GetName(), "error", err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/yield"
 	"github.com/dpareto/dpareto/suggest"
 )
 
@@ -483,9 +484,12 @@ func (s *Server) design(ctx context.Context, designer suggest.Designer, from *sn
 		return nil, false, nil
 	}
 	request := suggest.Request{Count: count, Seed: from.record.GetStudy().GetSeed(), Number: first}
-	s.yieldingIf(s.prepares(from.compiled), func() {
-		suggestions, err = suggestSafely(s.withPhases(ctx), designer, from, request)
-	})
+	ask := func() { suggestions, err = suggestSafely(s.withPhases(ctx), designer, from, request) }
+	if s.prepares(from.compiled) {
+		yield.Run(ask)
+	} else {
+		ask()
+	}
 	if errors.Is(err, suggest.ErrExhausted) {
 		return suggestions, true, nil
 	}

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/child"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/tuning"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/metrics"
@@ -195,7 +194,6 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	if f.supervised {
 		ctx = child.Supervised(ctx, a.stdin)
 	}
-	processors := tuning.Serve()
 	if err := f.validate(a); err != nil {
 		return err
 	}
@@ -249,7 +247,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	})
 	listener = limit.Listener(listener, f.limits.Connections)
 	srv := server.New(server.Options{
-		Store: records, Version: version(), Logger: a.logger, Metrics: counted, TracerProvider: traces, Processors: processors, Fitting: tuning.Fitting,
+		Store: records, Version: version(), Logger: a.logger, Metrics: counted, TracerProvider: traces,
 		Auth: secured.auth, Limits: f.limits, Audit: secured.audit, NoReflection: !secured.reflection,
 	})
 	defer srv.Close()

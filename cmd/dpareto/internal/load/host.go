@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/child"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/tuning"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
@@ -47,7 +46,6 @@ type Usage struct {
 // Serve runs a server on a store until ctx is done, and beside it one that tells its
 // usage. It prints one line with both addresses.
 func Serve(ctx context.Context, stdout io.Writer, storeFile, version string) (err error) {
-	processors := tuning.Serve()
 	db, err := bolt.Open(storeFile)
 	if err != nil {
 		return err
@@ -57,7 +55,7 @@ func Serve(ctx context.Context, stdout io.Writer, storeFile, version string) (er
 	if err != nil {
 		return err
 	}
-	srv := server.New(server.Options{Store: records, Version: version, Processors: processors, Fitting: tuning.Fitting})
+	srv := server.New(server.Options{Store: records, Version: version})
 	defer srv.Close()
 	var listen net.ListenConfig
 	calls, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")

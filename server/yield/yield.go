@@ -1,0 +1,65 @@
+// Package yield runs long computations, such as fits of models, behind the calls that a server
+// answers.
+package yield
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+)
+
+// processors is how many processors Go uses by default.
+var processors = runtime.GOMAXPROCS(0)
+
+// Processors returns how many threads a computation should use: one processor is for calls.
+func Processors() int { return max(1, processors-1) }
+
+// Run calls fn on a thread of its own, which has a low priority where the system has such
+// threads. A panic of fn becomes a panic of the caller.
+func Run(fn func()) {
+	running.add(1)
+	defer running.add(-1)
+	failed := make(chan any)
+	go func() {
+		defer close(failed)
+		defer func() {
+			if r := recover(); r != nil {
+				failed <- fmt.Sprintf("%v\n%s", r, debug.Stack())
+			}
+		}()
+		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
+		lowerPriority()
+		fn()
+	}()
+	if r := <-failed; r != nil {
+		panic(r)
+	}
+}
+
+// running counts the calls of Run.
+var running counter
+
+type counter struct {
+	mu    sync.Mutex
+	count int
+}
+
+// add raises GOMAXPROCS while the count is not zero, unless the environment sets it. Go lets a
+// goroutine run for 10 ms before the next one, and a call needs several turns. So calls need
+// places that no computation has; the operating system shares the real processors. At other
+// times the extra places would harm, because Go collects garbage in them.
+func (c *counter) add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.count
+	c.count += n
+	switch {
+	case os.Getenv("GOMAXPROCS") != "":
+	case before == 0:
+		runtime.GOMAXPROCS(2*processors + 4)
+	case c.count == 0:
+		runtime.SetDefaultGOMAXPROCS()
+	}
+}
