@@ -63,8 +63,8 @@
 // Lots, noise and initial weights come from independent streams of a counter-based
 // generator under a known seed (package random), as experiments need: whoever knows
 // the seed can take the noise off again. Results are the same at any number of
-// processors; replicates train in parallel first, and processors that are left over
-// share the work on a lot.
+// processors, but may differ in the last bits between kinds of processors; replicates
+// train in parallel first, and processors that are left over share the work on a lot.
 //
 // Under the setting noise_source = os all randomness is the operating system's. The
 // seed of the run has no effect, nothing records what was drawn, and no two runs are

@@ -10,11 +10,9 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
 
-// engine does the linear algebra of all networks, with the same bits on every machine:
-// fused operations, which differ, would save 1 to 3 percent of the time of training MLP2
-// of Avent et al. (2020), and about 10 percent with 1000 hidden units. It works alone:
-// the workers of a network share its work by rows.
-var engine = linalg.Reproducible(1)
+// engine does the linear algebra of all networks. The workers of a network share its
+// work by rows and by inputs.
+var engine = linalg.New()
 
 // Workers runs loops with independent bodies.
 type Workers interface {

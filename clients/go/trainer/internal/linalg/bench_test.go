@@ -7,21 +7,21 @@ import (
 
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas32"
-	"gonum.org/v1/gonum/blas/gonum"
 )
 
-// BenchmarkSgemm compares gonum with the engines of one worker. GFLOP/s counts a
-// multiplication and an addition as two operations.
-func BenchmarkSgemm(b *testing.B) {
+// BenchmarkGemm compares gonum with the engines. GFLOP/s counts a multiplication and
+// an addition as two operations.
+func BenchmarkGemm(b *testing.B) {
+	type gemm func(tA, tB blas.Transpose, alpha float32, a, b blas32.General, beta float32, c blas32.General)
 	implementations := []struct {
 		name string
-		blas blas.Float32
-	}{{"gonum", gonum.Implementation{}}}
+		gemm gemm
+	}{{"gonum", blas32.Gemm}}
 	for _, e := range engines() {
 		implementations = append(implementations, struct {
 			name string
-			blas blas.Float32
-		}{e.String(), e.BLAS()})
+			gemm gemm
+		}{e.String(), e.Gemm})
 	}
 	for _, shape := range []struct {
 		tA, tB  blas.Transpose
@@ -45,38 +45,20 @@ func BenchmarkSgemm(b *testing.B) {
 			name := fmt.Sprintf("%c%c/%dx%dx%d/%s", shape.tA, shape.tB, m, k, n, implementation.name)
 			b.Run(name, func(b *testing.B) {
 				random := rand.New(rand.NewPCG(1, 2))
-				lda, ldb := k, n
-				if shape.tA == blas.Trans {
-					lda = m
+				matrix := func(t blas.Transpose, rows, columns int) blas32.General {
+					if t == blas.Trans {
+						rows, columns = columns, rows
+					}
+					return blas32.General{Rows: rows, Cols: columns, Stride: columns, Data: randomSlice(random, rows*columns)}
 				}
-				if shape.tB == blas.Trans {
-					ldb = k
-				}
-				x, y, c := randomSlice(random, m*k), randomSlice(random, k*n), make([]float32, m*n)
+				x, y, c := matrix(shape.tA, m, k), matrix(shape.tB, k, n), matrix(blas.NoTrans, m, n)
 				b.ReportAllocs()
 				for b.Loop() {
-					implementation.blas.Sgemm(shape.tA, shape.tB, m, n, k, 1, x, lda, y, ldb, 0, c, n)
+					implementation.gemm(shape.tA, shape.tB, 1, x, y, 0, c)
 				}
 				b.ReportMetric(2*float64(m)*float64(k)*float64(n)*float64(b.N)/1e9/b.Elapsed().Seconds(), "GFLOP/s")
 			})
 		}
-	}
-}
-
-// BenchmarkWorkers divides one product among workers.
-func BenchmarkWorkers(b *testing.B) {
-	random := rand.New(rand.NewPCG(5, 6))
-	const m, k, n = 512, 784, 128
-	x, y, z := randomSlice(random, m*k), randomSlice(random, k*n), make([]float32, m*n)
-	for _, workers := range []int{1, 2, 4} {
-		e := Best(workers)
-		b.Run(fmt.Sprintf("%dx%dx%d/%v/%d", m, k, n, e, workers), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				e.BLAS().Sgemm(blas.NoTrans, blas.NoTrans, m, n, k, 1, x, k, y, n, 0, z, n)
-			}
-			b.ReportMetric(2*m*k*n*float64(b.N)/1e9/b.Elapsed().Seconds(), "GFLOP/s")
-		})
 	}
 }
 
@@ -90,7 +72,7 @@ func BenchmarkLayer(b *testing.B) {
 	for i := range ones {
 		ones[i] = 1
 	}
-	for _, e := range []*Engine{Scalar(1), Best(1)} {
+	for _, e := range engines() {
 		for _, operation := range []struct {
 			name string
 			run  func()
@@ -98,10 +80,8 @@ func BenchmarkLayer(b *testing.B) {
 			{"AddBiasReLU", func() { e.AddBiasReLU(a, v) }},
 			{"MaskReLU", func() { e.MaskReLU(d, a) }},
 			{"ScaleRows", func() { e.ScaleRows(a, ones) }},
-			{"SumRows", func() { e.SumRows(v, a) }},
 			{"SquaredNorms", func() { e.SquaredNorms(norms, a) }},
 			{"Axpy", func() { e.Axpy(0, a.Data, d.Data) }},
-			{"Dot", func() { e.Dot(a.Data, d.Data) }},
 		} {
 			b.Run(operation.name+"/"+e.String(), func(b *testing.B) {
 				b.ReportAllocs()

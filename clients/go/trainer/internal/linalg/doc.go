@@ -2,19 +2,15 @@
 // matrix product in all its transposed forms ([Engine.Gemm]) and the few other
 // operations of dense layers and of their per-example gradient norms.
 //
-// An [Engine] is chosen by its caller. [Best] is the fastest that the CPU can do.
-// The results of [Reproducible] are those of the scalar kernels of this package,
-// bit for bit and on every machine: every product is rounded before it is added,
-// and every sum has one order. The vector instructions that it uses where there
-// are any keep both. [Scalar] executes the scalar kernels themselves. An engine's
-// results never depend on the number of its workers, and row i of a product never
-// on how many other rows there are. Bits of NaNs are not covered: every NaN is one.
+// [New] chooses the kernels: AVX-512 or AVX2 with fused multiply-add where the CPU
+// has them, else plain Go. Results differ in the last bits between these. On one
+// machine they are always the same, and row i of a product does not depend on how
+// many other rows there are: callers may divide the rows among goroutines.
 //
-// Matrices are gonum's [blas32.General]: row-major, with a stride. Where gonum's
-// own routines are wanted, [Engine.BLAS] puts an engine under [blas32.Use].
+// Matrices are gonum's [blas32.General]: row-major, with a stride.
 //
-// The build tag noasm leaves the scalar kernels only, as on architectures other
-// than amd64. The assembly is printed by the program in gen.
+// The build tag noasm leaves the kernels in Go only, as on architectures other than
+// amd64. The program in gen prints the assembly.
 package linalg
 
 //go:generate go run ./gen -out kernels_amd64.s

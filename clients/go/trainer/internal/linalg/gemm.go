@@ -1,9 +1,6 @@
 package linalg
 
 import (
-	"sync"
-	"sync/atomic"
-
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas32"
 )
@@ -35,26 +32,24 @@ func (e *Engine) Gemm(tA, tB blas.Transpose, alpha float32, a, b blas32.General,
 	if kB != k || c.Rows != m || c.Cols != n {
 		panic(badShape)
 	}
-	e.gemm(operands{
+	w := e.workspace()
+	e.kernels.product(w, &operands{
 		m: m, n: n, k: k,
 		alpha: alpha, beta: beta,
 		a: operand{a.Data, a.Stride, transA},
 		b: operand{b.Data, b.Stride, !transB},
 		c: c.Data, ldc: c.Stride,
 	})
+	e.release(w)
 }
 
 func check(a blas32.General) {
-	checkMatrix(a.Rows, a.Cols, a.Stride, a.Data)
-}
-
-func checkMatrix(rows, cols, stride int, data []float32) {
 	switch {
-	case rows < 0 || cols < 0:
+	case a.Rows < 0 || a.Cols < 0:
 		panic(badDimension)
-	case stride < max(1, cols):
+	case a.Stride < max(1, a.Cols):
 		panic(badStride)
-	case rows > 0 && cols > 0 && len(data) < (rows-1)*stride+cols:
+	case a.Rows > 0 && a.Cols > 0 && len(a.Data) < (a.Rows-1)*a.Stride+a.Cols:
 		panic(shortData)
 	}
 }
@@ -66,11 +61,9 @@ func transposed(t blas.Transpose) bool {
 	return t != blas.NoTrans
 }
 
-// Sizes of the blocks of a product. What is packed of B, blockK by a panel, should
-// stay in the first-level cache, blockM by blockK of A in the second. The sums of an
-// element of C are grouped by blocks of k, so that blockK decides about bits and
-// must be the same for all kernels. blockM is a multiple of the rows and blockN of
-// the columns of all tiles.
+// Sizes of the blocks of a product. A panel of B, blockK long, should stay in the
+// first-level cache, and a block of A, blockM by blockK, in the second. blockM is a
+// multiple of the rows and blockN of the columns of all tiles.
 const (
 	blockM = 144
 	blockN = 1024
@@ -79,10 +72,6 @@ const (
 
 // maxTile is the number of elements in the largest tile.
 const maxTile = 12 * 32
-
-// parallelWork is the least number of multiplications for which another worker is
-// worth waking.
-const parallelWork = 1 << 19
 
 // operand is a factor of a product, seen as vectors of k elements: the rows of
 // op(A) or the columns of op(B).
@@ -109,94 +98,11 @@ type operands struct {
 	ldc         int
 }
 
-// workspace holds the packed blocks of one worker.
+// workspace holds the packed blocks of one product.
 type workspace struct {
 	a    [blockM * blockK]float32
 	b    [blockN * blockK]float32
 	tile [maxTile]float32
-}
-
-// gemm divides C into a grid, one part for each worker.
-func (e *Engine) gemm(o operands) {
-	if o.m == 0 || o.n == 0 {
-		return
-	}
-	work := float64(o.m) * float64(o.n) * float64(o.k)
-	workers := int(min(float64(e.workers), work/parallelWork))
-	if workers <= 1 {
-		w := e.workspace()
-		e.kernels.part(w, &o, 0, o.m, 0, o.n)
-		e.release(w)
-		return
-	}
-	p := e.product()
-	p.operands = o
-	p.down, p.right = grid(o.m, o.n, workers)
-	p.next.Store(0)
-	parts := p.down * p.right
-	p.done.Add(parts)
-	for range parts - 1 {
-		go p.work()
-	}
-	p.work()
-	p.done.Wait()
-	p.operands = operands{}
-	e.mu.Lock()
-	e.products = append(e.products, p)
-	e.mu.Unlock()
-}
-
-// grid returns the division of m by n elements into down by right parts, at most
-// workers, in which the parts have the least sum of edges: that is what they pack.
-func grid(m, n, workers int) (down, right int) {
-	down, right = workers, 1
-	for d := 1; d < workers; d++ {
-		r := workers / d
-		if d*r*4 >= workers*3 && m/d+n/r < m/down+n/right {
-			down, right = d, r
-		}
-	}
-	return down, right
-}
-
-// product is one division of labour. Each of its goroutines computes one part.
-type product struct {
-	operands
-
-	down, right int
-	next        atomic.Int64
-	done        sync.WaitGroup
-	work        func()
-}
-
-// product returns an idle product of e.
-func (e *Engine) product() *product {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if n := len(e.products); n > 0 {
-		p := e.products[n-1]
-		e.products = e.products[:n-1]
-		return p
-	}
-	p := new(product)
-	p.work = func() { // made once: starting a method value would allocate
-		defer p.done.Done()
-		i := int(p.next.Add(1)) - 1
-		w := e.workspace()
-		row, column := i/p.right, i%p.right
-		i0, i1 := share(p.m, p.down, row, e.kernels.rows)
-		j0, j1 := share(p.n, p.right, column, e.kernels.columns)
-		e.kernels.part(w, &p.operands, i0, i1, j0, j1)
-		e.release(w)
-	}
-	return p
-}
-
-// share returns the bounds of part i of n elements divided among parts, at
-// multiples of unit.
-func share(n, parts, i, unit int) (from, to int) {
-	units := (n + unit - 1) / unit
-	return min(n, units*i/parts*unit), min(n, units*(i+1)/parts*unit)
 }
 
 func (e *Engine) workspace() *workspace {
@@ -216,13 +122,13 @@ func (e *Engine) release(w *workspace) {
 	e.workspaces = append(e.workspaces, w)
 }
 
-// part computes rows i0 to i1 and columns j0 to j1 of C.
-func (s *kernels) part(w *workspace, o *operands, i0, i1, j0, j1 int) {
-	if i0 == i1 || j0 == j1 {
+// product computes C.
+func (s *kernels) product(w *workspace, o *operands) {
+	if o.m == 0 || o.n == 0 {
 		return
 	}
-	for i := i0; i < i1; i++ {
-		row := o.c[i*o.ldc+j0 : i*o.ldc+j1]
+	for i := range o.m {
+		row := o.c[i*o.ldc:][:o.n]
 		switch o.beta {
 		case 0:
 			clear(row)
@@ -238,16 +144,16 @@ func (s *kernels) part(w *workspace, o *operands, i0, i1, j0, j1 int) {
 	// equal: a last block of a few steps would not be worth its packing.
 	blocks := (o.k + blockK - 1) / blockK
 	shortest, longer := o.k/blocks, o.k%blocks
-	for j := j0; j < j1; j += blockN {
-		width := min(blockN, j1-j)
+	for j := 0; j < o.n; j += blockN {
+		width := min(blockN, o.n-j)
 		for p := 0; p < o.k; {
 			k := shortest
 			if p < longer*(shortest+1) {
 				k++
 			}
 			s.pack(w.b[:], s.columns, &o.b, j, width, p, k)
-			for i := i0; i < i1; i += blockM {
-				height := min(blockM, i1-i)
+			for i := 0; i < o.m; i += blockM {
+				height := min(blockM, o.m-i)
 				s.pack(w.a[:], s.rows, &o.a, i, height, p, k)
 				s.multiply(w, o, i, height, j, width, k)
 			}

@@ -1,6 +1,7 @@
 package linalg
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -9,25 +10,17 @@ import (
 	"gonum.org/v1/gonum/blas/blas32"
 )
 
-// engines returns one engine of each kind that this machine can execute.
+// engines returns one engine for each set of kernels that this machine can execute.
 func engines() []*Engine {
-	sets := append([]kernels{scalarKernels}, vectorKernels(false)...)
-	sets = append(sets, vectorKernels(true)...)
-	list := make([]*Engine, len(sets))
-	for i, set := range sets {
-		list[i] = newEngine(set, 1)
+	list := []*Engine{{kernels: scalarKernels}}
+	for _, set := range vectorKernels() {
+		list = append(list, &Engine{kernels: set})
 	}
 	return list
 }
 
-// reproducibleEngines returns those engines that promise the same bits.
-func reproducibleEngines() []*Engine {
-	list := []*Engine{Scalar(1)}
-	for _, set := range vectorKernels(false) {
-		list = append(list, newEngine(set, 1))
-	}
-	return list
-}
+// String names the kernels by their tile: 4x2 in Go, 6x16 with AVX2, 12x32 with AVX-512.
+func (e *Engine) String() string { return fmt.Sprintf("tile=%dx%d", e.kernels.rows, e.kernels.columns) }
 
 // guarded is a matrix in the middle of a larger slice, at any alignment. What lies
 // outside the matrix is a signalling pattern of NaN, which poisons a result that it

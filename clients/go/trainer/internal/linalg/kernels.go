@@ -8,15 +8,13 @@ const lanes = 16
 
 // kernels are the inner loops of an engine.
 type kernels struct {
-	name string
-
 	// tile adds alpha*A*B to a tile of C of rows by columns, where a holds k columns
 	// of A one after the other, b holds k rows of B, and c has the stride ldc.
 	// It needs k >= 1. Element by element it computes
 	//
 	//	c += alpha * (((0 + a₀b₀) + a₁b₁) + ... )
 	//
-	// with every operation rounded to float32, but for the products of a fused tile.
+	// with products that may be fused with the additions.
 	tile          func(k, ldc int, alpha float32, a, b, c []float32)
 	rows, columns int
 
@@ -30,18 +28,15 @@ type kernels struct {
 
 	// Where a kernel of the following takes x and y, both have the same length.
 
-	axpy     func(alpha float32, x, y []float32)     // y += alpha*x
-	scale    func(alpha float32, x []float32)        // x *= alpha
-	addReLU  func(x, y []float32)                    // y = max(0, y+x), or NaN
-	maskReLU func(x, y []float32)                    // y = 0 where x <= 0
-	dot      func(x, y []float32) (s [lanes]float32) // s[j] = Σ xᵢyᵢ over i = j mod lanes
-	squares  func(x []float32) (s [lanes]float64)    // s[j] = Σ xᵢ² over i = j mod lanes
+	axpy     func(alpha float32, x, y []float32)  // y += alpha*x
+	scale    func(alpha float32, x []float32)     // x *= alpha
+	addReLU  func(x, y []float32)                 // y = max(0, y+x), or NaN
+	maskReLU func(x, y []float32)                 // y = 0 where x <= 0
+	squares  func(x []float32) (s [lanes]float64) // s[j] = Σ xᵢ² over i = j mod lanes
 }
 
-// scalarKernels define the results of the reproducible engines. Conversions of
-// products to float32 forbid the compiler to fuse them with the sums.
+// scalarKernels are the kernels for CPUs without vector kernels.
 var scalarKernels = kernels{
-	name: "scalar",
 	tile: tileScalar, rows: 4, columns: 2,
 	copyRows:   copyRowsScalar,
 	transpose4: transpose4Scalar,
@@ -49,7 +44,6 @@ var scalarKernels = kernels{
 	scale:      scaleScalar,
 	addReLU:    addReLUScalar,
 	maskReLU:   maskReLUScalar,
-	dot:        dotScalar,
 	squares:    squaresScalar,
 }
 
@@ -59,43 +53,43 @@ func tileScalar(k, ldc int, alpha float32, a, b, c []float32) {
 	for ; p+2 <= k; p += 2 { // two steps at once take little longer than one
 		a, b := (*[8]float32)(a[4*p:]), (*[4]float32)(b[2*p:])
 		b0, b1 := b[0], b[1]
-		c00 += float32(a[0] * b0)
-		c01 += float32(a[0] * b1)
-		c10 += float32(a[1] * b0)
-		c11 += float32(a[1] * b1)
-		c20 += float32(a[2] * b0)
-		c21 += float32(a[2] * b1)
-		c30 += float32(a[3] * b0)
-		c31 += float32(a[3] * b1)
+		c00 += a[0] * b0
+		c01 += a[0] * b1
+		c10 += a[1] * b0
+		c11 += a[1] * b1
+		c20 += a[2] * b0
+		c21 += a[2] * b1
+		c30 += a[3] * b0
+		c31 += a[3] * b1
 		b0, b1 = b[2], b[3]
-		c00 += float32(a[4] * b0)
-		c01 += float32(a[4] * b1)
-		c10 += float32(a[5] * b0)
-		c11 += float32(a[5] * b1)
-		c20 += float32(a[6] * b0)
-		c21 += float32(a[6] * b1)
-		c30 += float32(a[7] * b0)
-		c31 += float32(a[7] * b1)
+		c00 += a[4] * b0
+		c01 += a[4] * b1
+		c10 += a[5] * b0
+		c11 += a[5] * b1
+		c20 += a[6] * b0
+		c21 += a[6] * b1
+		c30 += a[7] * b0
+		c31 += a[7] * b1
 	}
 	if p < k {
 		a, b0, b1 := (*[4]float32)(a[4*p:]), b[2*p], b[2*p+1]
-		c00 += float32(a[0] * b0)
-		c01 += float32(a[0] * b1)
-		c10 += float32(a[1] * b0)
-		c11 += float32(a[1] * b1)
-		c20 += float32(a[2] * b0)
-		c21 += float32(a[2] * b1)
-		c30 += float32(a[3] * b0)
-		c31 += float32(a[3] * b1)
+		c00 += a[0] * b0
+		c01 += a[0] * b1
+		c10 += a[1] * b0
+		c11 += a[1] * b1
+		c20 += a[2] * b0
+		c21 += a[2] * b1
+		c30 += a[3] * b0
+		c31 += a[3] * b1
 	}
-	c[0] += float32(alpha * c00)
-	c[1] += float32(alpha * c01)
-	c[ldc] += float32(alpha * c10)
-	c[ldc+1] += float32(alpha * c11)
-	c[2*ldc] += float32(alpha * c20)
-	c[2*ldc+1] += float32(alpha * c21)
-	c[3*ldc] += float32(alpha * c30)
-	c[3*ldc+1] += float32(alpha * c31)
+	c[0] += alpha * c00
+	c[1] += alpha * c01
+	c[ldc] += alpha * c10
+	c[ldc+1] += alpha * c11
+	c[2*ldc] += alpha * c20
+	c[2*ldc+1] += alpha * c21
+	c[3*ldc] += alpha * c30
+	c[3*ldc+1] += alpha * c31
 }
 
 func copyRowsScalar(dst []float32, width int, src []float32, ld, k int) {
@@ -114,7 +108,7 @@ func transpose4Scalar(dst []float32, width int, src []float32, ld, k int) {
 
 func axpyScalar(alpha float32, x, y []float32) {
 	for i, v := range x {
-		y[i] += float32(alpha * v)
+		y[i] += float32(alpha * v) // the conversion forbids fusing: the vector kernel rounds twice, too
 	}
 }
 
@@ -142,18 +136,6 @@ func maskReLUScalar(x, y []float32) {
 		}
 		y[i] = math.Float32frombits(bits)
 	}
-}
-
-func dotScalar(x, y []float32) (s [lanes]float32) {
-	for ; len(x) >= lanes; x, y = x[lanes:], y[lanes:] {
-		for j := range s {
-			s[j] += float32(x[j] * y[j])
-		}
-	}
-	for j, v := range x {
-		s[j] += float32(v * y[j])
-	}
-	return s
 }
 
 func squaresScalar(x []float32) (s [lanes]float64) {

@@ -4,15 +4,12 @@ package linalg
 
 import "golang.org/x/sys/cpu"
 
-// vectorKernels returns the kernels that this CPU can execute beside the scalar
-// ones, slowest first: those that round as the scalar ones do, or those that fuse
-// the multiplications and additions of tiles.
-func vectorKernels(fused bool) []kernels {
+// vectorKernels returns the vector kernels that this CPU can execute, slowest first.
+func vectorKernels() []kernels {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
 		return nil
 	}
 	avx2 := kernels{
-		name: "avx2",
 		tile: tileAVX2, rows: 6, columns: 16,
 		copyRows:   copyRowsAVX2,
 		transpose4: transpose4,
@@ -20,19 +17,13 @@ func vectorKernels(fused bool) []kernels {
 		scale:      scale,
 		addReLU:    addReLU,
 		maskReLU:   maskReLU,
-		dot:        dot,
 		squares:    squares,
-	}
-	avx512 := avx2
-	avx512.name = "avx512"
-	avx512.tile, avx512.rows, avx512.columns = tileAVX512, 12, 32
-	if fused {
-		avx2.name, avx2.tile = "avx2+fma", tileAVX2Fused
-		avx512.name, avx512.tile = "avx512+fma", tileAVX512Fused
 	}
 	if !cpu.X86.HasAVX512F {
 		return []kernels{avx2}
 	}
+	avx512 := avx2
+	avx512.tile, avx512.rows, avx512.columns = tileAVX512, 12, 32
 	return []kernels{avx2, avx512}
 }
 
@@ -70,15 +61,6 @@ func maskReLU(x, y []float32) {
 	maskReLUScalar(x[whole:], y[whole:])
 }
 
-func dot(x, y []float32) [lanes]float32 {
-	whole := len(x) &^ (lanes - 1)
-	s := dotAVX2(x[:whole], y[:whole])
-	for j, v := range x[whole:] {
-		s[j] += float32(v * y[whole+j])
-	}
-	return s
-}
-
 func squares(x []float32) [lanes]float64 {
 	whole := len(x) &^ (lanes - 1)
 	s := squaresAVX2(x[:whole])
@@ -92,13 +74,7 @@ func squares(x []float32) [lanes]float64 {
 func tileAVX2(k, ldc int, alpha float32, a, b, c []float32)
 
 //go:noescape
-func tileAVX2Fused(k, ldc int, alpha float32, a, b, c []float32)
-
-//go:noescape
 func tileAVX512(k, ldc int, alpha float32, a, b, c []float32)
-
-//go:noescape
-func tileAVX512Fused(k, ldc int, alpha float32, a, b, c []float32)
 
 //go:noescape
 func axpyAVX2(alpha float32, x, y []float32)
@@ -111,9 +87,6 @@ func addReLUAVX2(x, y []float32)
 
 //go:noescape
 func maskReLUAVX2(x, y []float32)
-
-//go:noescape
-func dotAVX2(x, y []float32) (sums [lanes]float32)
 
 //go:noescape
 func squaresAVX2(x []float32) (sums [lanes]float64)

@@ -2,4 +2,4 @@
 
 package linalg
 
-func vectorKernels(bool) []kernels { return nil }
+func vectorKernels() []kernels { return nil }

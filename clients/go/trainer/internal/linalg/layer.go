@@ -44,15 +44,6 @@ func (e *Engine) ScaleRows(a blas32.General, factors []float32) {
 	}
 }
 
-// SumRows sets dst, of one element per column, to the sum of the rows of a.
-func (e *Engine) SumRows(dst []float32, a blas32.General) {
-	checkColumns(a, dst)
-	clear(dst)
-	for i := range a.Rows {
-		e.kernels.axpy(1, row(a, i), dst)
-	}
-}
-
 // SquaredNorms sets dst[i] to the squared Euclidean norm of row i of a, summed in
 // float64: the product of these for a layer's input and for the gradient at its
 // output is the squared norm of the gradient of one example (Goodfellow, "Efficient
@@ -76,18 +67,8 @@ func (e *Engine) Axpy(alpha float32, x, y []float32) {
 	e.kernels.axpy(alpha, x, y)
 }
 
-// Dot returns the sum of the products of the elements of x and y, which have the
-// same length. It is summed in float32, in 16 interleaved partial sums.
-func (e *Engine) Dot(x, y []float32) float32 {
-	if len(x) != len(y) {
-		panic(badShape)
-	}
-	sums := e.kernels.dot(x, y)
-	return total(&sums)
-}
-
 // total adds partial sums in pairs.
-func total[T float32 | float64](s *[lanes]T) T {
+func total(s *[lanes]float64) float64 {
 	for half := lanes / 2; half > 0; half /= 2 {
 		for j := range half {
 			s[j] += s[j+half]

@@ -4,7 +4,7 @@
 // column of A and a row of B per step: the scheme of Goto and Van de Geijn,
 // "Anatomy of High-Performance Matrix Multiplication", ACM Transactions on
 // Mathematical Software 34(3), 2008. The tile heights leave just enough registers
-// for a row of B, the broadcast element of A and a product.
+// for a row of B and two broadcast elements of A.
 package main
 
 import (
@@ -33,14 +33,12 @@ func assembly() string {
 	p.linef(`#include "textflag.h"`)
 	for _, t := range []tile{
 		{name: "tileAVX2", register: "Y", lanes: 8, rows: 6},
-		{name: "tileAVX2Fused", register: "Y", lanes: 8, rows: 6, fused: true},
 		{name: "tileAVX512", register: "Z", lanes: 16, rows: 12},
-		{name: "tileAVX512Fused", register: "Z", lanes: 16, rows: 12, fused: true},
 	} {
 		t.print(&p)
 	}
 	printElementwise(&p)
-	printReductions(&p)
+	printSquares(&p)
 	printCopyRows(&p)
 	printTranspose(&p)
 	return strings.Join(p.lines, "\n") + "\n"
@@ -77,7 +75,6 @@ type tile struct {
 	register string // Y or Z
 	lanes    int    // float32 in a register
 	rows     int
-	fused    bool // multiply and add in one rounding
 }
 
 // reg names register i.
@@ -149,18 +146,10 @@ func (t tile) step(p *printer, s int) {
 		p.op("VMOVUPS", at(4*(2*t.lanes*s+t.lanes*h), "DI"), b[h])
 	}
 	for i := range t.rows {
-		a, product := t.reg(free+2), t.reg(free+3)
-		if t.fused && i%2 == 1 { // two elements of A in flight
-			a = product
-		}
+		a := t.reg(free + 2 + i%2) // two elements of A in flight
 		p.op("VBROADCASTSS", at(4*(t.rows*s+i), "SI"), a)
 		for h := range b {
-			if t.fused {
-				p.op("VFMADD231PS", b[h], a, t.acc(i, h))
-				continue
-			}
-			p.op("VMULPS", b[h], a, product)
-			p.op("VADDPS", product, t.acc(i, h), t.acc(i, h))
+			p.op("VFMADD231PS", b[h], a, t.acc(i, h))
 		}
 	}
 }
@@ -248,42 +237,15 @@ func elementwise(p *printer, name, parameters string, body func()) {
 	p.op("RET")
 }
 
-// printReductions prints the kernels that return one partial sum for each of 16
-// lanes.
-func printReductions(p *printer) {
-	p.linef("")
-	p.linef("// func dotAVX2(x, y []float32) (sums [16]float32)")
-	p.linef("TEXT ·dotAVX2(SB), NOSPLIT, $0-112")
-	p.op("MOVQ", "x_base+0(FP)", "SI")
-	p.op("MOVQ", "x_len+8(FP)", "CX")
-	p.op("MOVQ", "y_base+24(FP)", "DI")
-	p.op("LEAQ", "sums+48(FP)", "DX")
-	reduction(p, 2, func() {
-		for i := range 2 {
-			p.op("VMOVUPS", at(32*i, "SI"), y(4+i))
-			p.op("VMULPS", at(32*i, "DI"), y(4+i), y(4+i))
-			p.op("VADDPS", y(4+i), y(i), y(i))
-		}
-		p.op("ADDQ", "$64", "DI")
-	})
-	// The square of a float32 is exact in float64, fused or not.
+// printSquares prints the kernel that returns one partial sum for each of 16 lanes.
+func printSquares(p *printer) {
+	const accumulators = 4
 	p.linef("")
 	p.linef("// func squaresAVX2(x []float32) (sums [16]float64)")
 	p.linef("TEXT ·squaresAVX2(SB), NOSPLIT, $0-152")
 	p.op("MOVQ", "x_base+0(FP)", "SI")
 	p.op("MOVQ", "x_len+8(FP)", "CX")
 	p.op("LEAQ", "sums+24(FP)", "DX")
-	reduction(p, 4, func() {
-		for i := range 4 {
-			p.op("VCVTPS2PD", at(16*i, "SI"), y(4+i))
-			p.op("VFMADD231PD", y(4+i), y(4+i), y(i))
-		}
-	})
-}
-
-// reduction prints a loop around a body that adds 16 elements at SI to the first
-// accumulators, and stores these at DX.
-func reduction(p *printer, accumulators int, body func()) {
 	for i := range accumulators {
 		zero(p, y(i))
 	}
@@ -291,7 +253,10 @@ func reduction(p *printer, accumulators int, body func()) {
 	p.op("JLT", "done")
 	p.linef("")
 	p.linef("loop:")
-	body()
+	for i := range accumulators { // the square of a float32 is exact in float64
+		p.op("VCVTPS2PD", at(16*i, "SI"), y(4+i))
+		p.op("VFMADD231PD", y(4+i), y(4+i), y(i))
+	}
 	p.op("ADDQ", "$64", "SI")
 	p.op("SUBQ", "$16", "CX")
 	p.op("JGE", "loop")
