@@ -16,8 +16,8 @@
 //   - A [Filter] or [ApproximateFilter] admits mechanisms whose parameters are
 //     chosen from earlier outputs, within a budget; an [Odometer] keeps account of
 //     them without one.
-//   - An [Interpolant] is ε of [Exact] as a smooth function of the parameters of
-//     DP-SGD, to rank configurations; what is reported is computed.
+//   - An [Interpolant] is ε as a smooth function of the parameters of DP-SGD, to
+//     compare configurations in a search; what is reported is computed.
 //   - A [Guarantee] is a result. ε never travels without its δ, adjacency,
 //     accountant, assumptions and warnings.
 //

@@ -149,22 +149,15 @@ func (c *lossCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 	if steps == 0 {
 		return g, nil
 	}
+	runs, logDelta := float64(steps), math.Log(delta)
+	epsilon, precise := c.above(runs, logDelta)
+	g.Epsilon = epsilon
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	runs, logDelta := float64(steps), math.Log(delta)
-	precise := true
-	for _, sum := range c.upper {
-		epsilon, ok := sum.epsilon(c.methods, runs, logDelta, 1)
-		g.Epsilon = math.Max(g.Epsilon, epsilon)
-		precise = precise && ok
-	}
 	for _, sum := range c.lower {
 		if epsilon, ok := sum.epsilon(c.methods, runs, logDelta, -1); ok {
 			g.EpsilonLower = math.Max(g.EpsilonLower, epsilon)
 		}
-	}
-	if math.IsNaN(g.Epsilon) { // beyond the range of floats
-		g.Epsilon = math.Inf(1)
 	}
 	g.EpsilonLower = math.Min(g.EpsilonLower, g.Epsilon)
 	switch {
@@ -174,6 +167,23 @@ func (c *lossCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 		g = g.warn(WarnLooseBound, "the losses could not be composed numerically: epsilon is their Rényi bound")
 	}
 	return g, nil
+}
+
+// above returns ε of a number of runs > 0, whole or not, and false if it is only the
+// Rényi bound.
+func (c *lossCurve) above(runs, logDelta float64) (epsilon float64, precise bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	precise = true
+	for _, sum := range c.upper {
+		e, ok := sum.epsilon(c.methods, runs, logDelta, 1)
+		epsilon = math.Max(epsilon, e)
+		precise = precise && ok
+	}
+	if math.IsNaN(epsilon) { // beyond the range of floats
+		epsilon = math.Inf(1)
+	}
+	return epsilon, precise
 }
 
 // epsilon returns the least ε >= 0 with δ(ε) <= e^logDelta, from above (side = +1)

@@ -1,175 +1,206 @@
 package privacy
 
 import (
-	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
 )
 
-// interpolationBox is a box of n = 30956 records.
-func interpolationBox(leastNoise float64, mostBatch int64, mostEpochs float64) InterpolationDomain {
-	return InterpolationDomain{
-		NoiseMultiplier: [2]float64{leastNoise, 16},
-		SamplingRate:    [2]float64{8. / 30956, float64(mostBatch) / 30956},
-		Passes:          [2]float64{0.98, 1.02 * mostEpochs}, // an epoch is a whole number of steps
-	}
+// interpolated is an interpolant with a box of DP-SGD configurations.
+type interpolated struct {
+	name       string
+	neighbours Adjacency // 0 for fixed sizes
+	accountant Accountant
+	records    float64
+	batch      [2]float64
+	noise      [2]float64
+	steps      [2]float64 // 0 for 1 to 64 passes
 }
 
-// checkInterpolation compares at random configurations of the box.
-func checkInterpolation(t *testing.T, p *Interpolant, leastNoise float64, mostBatch, mostEpochs int64, count int) {
+const interpolatedDelta, interpolatedLimit = 1e-5, 10
+
+var interpolants = []interpolated{
+	{name: "fixed size", accountant: Tightest{}, records: 32561, batch: [2]float64{8, 512}, noise: [2]float64{0.1, 16}},
+	{name: "fixed size RDP", accountant: RDP{}, records: 40000, batch: [2]float64{8, 512}, noise: [2]float64{0.3, 4}},
+	{name: "fixed size RDP classic", accountant: RDP{Conversion: Classic}, records: 40000, batch: [2]float64{8, 40000}, noise: [2]float64{0.3, 16}},
+	{name: "Poisson", accountant: Exact{}, neighbours: AddRemove, records: 30000, batch: [2]float64{8, 2048}, noise: [2]float64{0.3, 16}},
+	{name: "Poisson PLD", accountant: PLD{}, neighbours: ReplaceOne, records: 30000, batch: [2]float64{100, 200}, noise: [2]float64{4, 5}},
+	{name: "Poisson RDP", accountant: RDP{}, neighbours: ReplaceOne, records: 30000, batch: [2]float64{8, 2048}, noise: [2]float64{0.3, 16}},
+	{name: "large batches", accountant: Tightest{}, neighbours: AddRemove, records: 30000, batch: [2]float64{2048, 30000}, noise: [2]float64{0.6, 32}},
+	{name: "few steps", accountant: Exact{}, neighbours: AddRemove, records: 1000, batch: [2]float64{100, 1000}, noise: [2]float64{0.8, 8}, steps: [2]float64{1, 100}},
+}
+
+func (c interpolated) interpolant(t testing.TB) *Interpolant {
 	t.Helper()
-	const n, delta = 30956, 1e-5
-	rng := rand.New(rand.NewPCG(17, 18))
-	for range count {
-		m := FixedSizeGaussian{n, int64(8 * math.Exp(rng.Float64()*math.Log(float64(mostBatch)/8))), leastNoise * math.Exp(rng.Float64()*math.Log(16/leastNoise))}
-		steps, err := Steps(n, m.BatchSize, 1+rng.Int64N(mostEpochs))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := p.Epsilon(m.NoiseMultiplier, m.rate(), steps)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := epsilonOf(t, Exact{}, m, steps, delta).Epsilon; relErr(got, want) > InterpolationError {
-			t.Errorf("%+v, %d steps: interpolated %g, exact %g", m, steps, got, want)
-		}
+	p, err := InterpolateFixedSize(c.accountant, interpolatedDelta, interpolatedLimit)
+	if c.neighbours != 0 {
+		p, err = InterpolatePoisson(c.accountant, interpolatedDelta, interpolatedLimit, c.neighbours)
 	}
-}
-
-func TestInterpolateFixedSize(t *testing.T) {
-	p, err := InterpolateFixedSize(interpolationBox(1, 512, 64), 1e-5)
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkInterpolation(t, p, 1, 512, 64, 300)
-	// Outside it is the exact value.
-	m := FixedSizeGaussian{30956, 128, 0.9}
-	got, err := p.Epsilon(0.9, m.rate(), 2420)
-	if want := epsilonOf(t, Exact{}, m, 2420, 1e-5).Epsilon; err != nil || relErr(got, want) > 1e-9 {
-		t.Errorf("outside: %g, exact %g, %v", got, want, err)
-	}
-	if got, err := p.Epsilon(2, m.rate(), 0); err != nil || got != 0 {
-		t.Errorf("no steps: %g, %v", got, err)
-	}
+	return p
 }
 
-func TestInterpolatePoisson(t *testing.T) {
-	domain := InterpolationDomain{[2]float64{2, 4}, [2]float64{0.01, 0.01}, [2]float64{5, 10}}
-	for _, neighbours := range []Adjacency{AddRemove, ReplaceOne} {
-		p, err := InterpolatePoisson(domain, 1e-6, neighbours)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := p.Build(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for _, noise := range []float64{2, 2.3, 3.1, 4} {
-			got, err := p.Epsilon(noise, 0.01, 777)
-			want := epsilonOf(t, Exact{}, PoissonGaussian{0.01, noise, neighbours}, 777, 1e-6).Epsilon
-			if err != nil || relErr(got, want) > InterpolationError || got == want {
-				t.Errorf("%s, noise %g: interpolated %g, exact %g, %v", neighbours, noise, got, want, err)
-			}
-		}
+// draw returns a random configuration of the box, with a whole number of steps.
+func (c interpolated) draw(rng *rand.Rand) (batch, noise, steps float64) {
+	between := func(span [2]float64) float64 { return span[0] * math.Pow(span[1]/span[0], rng.Float64()) }
+	batch, noise = math.Round(between(c.batch)), between(c.noise)
+	span := c.steps
+	if span[0] == 0 {
+		span = [2]float64{c.records / batch, 64 * c.records / batch}
 	}
+	return batch, noise, math.Ceil(between(span))
 }
 
-// TestInterpolantWithoutPolynomial: where nothing is sampled ε is 0.
-func TestInterpolantWithoutPolynomial(t *testing.T) {
-	p, err := InterpolateFixedSize(InterpolationDomain{[2]float64{1, 2}, [2]float64{1e-9, 1e-8}, [2]float64{1e-8, 1e-7}}, 1e-5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := p.Epsilon(1, 5e-9, 3); err != nil || got != 0 {
-		t.Errorf("epsilon %g, %v", got, err)
-	}
-}
-
-func TestInterpolantConcurrently(t *testing.T) {
-	p, err := InterpolateFixedSize(InterpolationDomain{[2]float64{2, 4}, [2]float64{0.01, 0.02}, [2]float64{5, 10}}, 1e-5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	results := make([][]float64, 4)
-	var wg sync.WaitGroup
-	for i := range results {
-		wg.Go(func() {
-			for noise := 2.0; noise <= 4; noise += 0.1 {
-				epsilon, err := p.Epsilon(noise, 0.015, 500)
-				if err != nil {
-					t.Error(err)
+// Within 2 % of the accountant up to the limit, and above it where ε is well above.
+func TestInterpolant(t *testing.T) {
+	const points = 25
+	for _, c := range interpolants {
+		t.Run(c.name, func(t *testing.T) {
+			p := c.interpolant(t)
+			rng := rand.New(rand.NewPCG(3, 4))
+			for range points {
+				batch, noise, steps := c.draw(rng)
+				var m Mechanism = FixedSizeGaussian{int64(c.records), int64(batch), noise}
+				if c.neighbours != 0 {
+					m = PoissonGaussian{batch / c.records, noise, c.neighbours}
 				}
-				results[i] = append(results[i], epsilon)
+				want := epsilonOf(t, c.accountant, m, int64(steps), interpolatedDelta).Epsilon
+				got := p.Epsilon(batch/c.records, noise, steps)
+				if want <= interpolatedLimit && math.Abs(got-want) > 0.02*want || want > 2*interpolatedLimit && got <= interpolatedLimit {
+					t.Errorf("batch %g, noise %g, %g steps: %g, exact %g", batch, noise, steps, got, want)
+				}
 			}
 		})
 	}
-	wg.Wait()
-	for i, epsilon := range results[0] {
-		for _, r := range results[1:] {
-			if r[i] != epsilon {
-				t.Fatalf("goroutines disagree: %g and %g", r[i], epsilon)
+}
+
+// The slope of log ε is continuous in every argument, and in the batch size for as many
+// passes, except for a small change at one pass.
+func TestInterpolantIsSmooth(t *testing.T) {
+	const records, h = 32561., 1e-4
+	p := interpolants[0].interpolant(t)
+	for name, epsilon := range map[string]func(x float64) float64{
+		"rate":  func(x float64) float64 { return p.Epsilon(x/records, 1.5, 2000) },
+		"batch": func(x float64) float64 { return p.Epsilon(x/records, 1.5, 3*records/x) },
+		"noise": func(x float64) float64 { return p.Epsilon(0.01, x/50, 2000) },
+		"steps": func(x float64) float64 { return p.Epsilon(0.01, 1.5, x) },
+	} {
+		at := func(x float64) float64 { return math.Log(epsilon(x)) }
+		for x := 40.0; x < 400; x *= 1 + h {
+			if change := (at(x*(1+h)) - 2*at(x) + at(x/(1+h))) / h; !(math.Abs(change) < 0.002) {
+				t.Errorf("%s: the slope changes by %g at %g", name, change, x)
 			}
 		}
-		if i > 0 && !(epsilon < results[0][i-1]) {
-			t.Errorf("epsilon %g does not fall with the noise", epsilon)
+	}
+}
+
+// Values of the accountant take the place of those that are not interpolated: between
+// nodes at which there is none or at which it is 0, and beyond the grid.
+func TestInterpolantOutside(t *testing.T) {
+	gaussian := func(rate, noise float64, steps int64) float64 {
+		return epsilonOf(t, Exact{}, PoissonGaussian{rate, noise, AddRemove}, steps, interpolatedDelta).Epsilon
+	}
+	p := interpolated{accountant: Exact{}, neighbours: AddRemove}.interpolant(t)
+	for _, c := range []struct{ rate, noise, steps, want float64 }{
+		{0.01, 2e4, 100, gaussian(0.01, 2e4, 100)},
+		{1e-7, 1, 3, 0},
+		{1e-10, 1, 3, 0},
+		{1, 0.01, 1, gaussian(1, 0.01, 1)},
+		{0.5, 1, 0.9, math.Inf(1)},
+		{0, 1, 1, math.Inf(1)},
+		{1.1, 1, 1, math.Inf(1)},
+		{0.5, 0, 1, math.Inf(1)},
+		{math.NaN(), 1, 1, math.Inf(1)},
+		{0.5, math.NaN(), 1, math.Inf(1)},
+		{0.5, 1, math.NaN(), math.Inf(1)},
+		{0.5, 1, math.Inf(1), math.Inf(1)},
+	} {
+		if got := p.Epsilon(c.rate, c.noise, c.steps); got != c.want && !(relErr(got, c.want) < 1e-9) {
+			t.Errorf("Epsilon(%g, %g, %g) = %g, want %g", c.rate, c.noise, c.steps, got, c.want)
 		}
+	}
+	// Between whole numbers of steps they are linear.
+	p = interpolated{accountant: RDP{}}.interpolant(t)
+	const rate, noise = 0.01, 0.04
+	low, high := p.Epsilon(rate, noise, 7), p.Epsilon(rate, noise, 8)
+	if got, want := p.Epsilon(rate, noise, 7.25), low+0.25*(high-low); relErr(got, want) > 1e-9 || !(low < high) {
+		t.Errorf("between %g and %g: %g, want %g", low, high, got, want)
 	}
 }
 
 func TestInterpolantErrors(t *testing.T) {
-	if _, err := InterpolateFixedSize(InterpolationDomain{[2]float64{0, 1}, [2]float64{0.5, 2}, [2]float64{2, 1}}, 0); len(FieldErrors(err)) != 4 {
+	if _, err := InterpolateFixedSize(Exact{}, 0, -1); len(FieldErrors(err)) != 2 {
 		t.Errorf("errors %v", err)
 	}
-	if _, err := InterpolatePoisson(interpolationBox(1, 64, 8), 1e-5, 0); len(FieldErrors(err)) != 1 {
+	if _, err := InterpolatePoisson(Exact{}, 1e-5, 1, 0); len(FieldErrors(err)) != 1 {
 		t.Errorf("errors %v", err)
 	}
-	p, err := InterpolateFixedSize(interpolationBox(1, 64, 8), 1e-5)
-	if err != nil {
-		t.Fatal(err)
+	// Without an accountant's value there is none; after a panic only its cell is missing.
+	p := interpolated{accountant: GDP{}}.interpolant(t)
+	if got := p.Epsilon(0.01, 1, 100); !math.IsInf(got, 1) {
+		t.Errorf("unsupported: %g", got)
 	}
-	if _, err := p.Epsilon(math.NaN(), 2, -1); len(FieldErrors(err)) != 3 {
-		t.Errorf("errors %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := p.Build(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+	p = interpolated{accountant: &failsOnce{}}.interpolant(t)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("no panic")
+			}
+		}()
+		p.Epsilon(0.01, 1, 100)
+	}()
+	if got, want := p.Epsilon(0.01, 1, 100), epsilonOf(t, RDP{}, FixedSizeGaussian{100, 1, 1}, 100, interpolatedDelta).Epsilon; relErr(got, want) > 1e-9 {
+		t.Errorf("after a panic: %g, want %g", got, want)
 	}
 }
 
-func BenchmarkInterpolantEpsilon(b *testing.B) {
-	p, err := InterpolateFixedSize(interpolationBox(1, 512, 64), 1e-5)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := p.Build(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := p.Epsilon(1.3, 128./30956, 2420); err != nil {
-			b.Fatal(err)
-		}
-	}
+// failsOnce is RDP, but panics the first time.
+type failsOnce struct {
+	RDP
+	once sync.Once
 }
 
-func BenchmarkInterpolantBuild(b *testing.B) {
-	for _, bc := range []struct {
-		name  string
-		noise float64
-	}{{"noise-1-to-16", 1}, {"noise-0.5-to-16", 0.5}} {
-		b.Run(bc.name, func(b *testing.B) {
-			for b.Loop() {
-				p, err := InterpolateFixedSize(interpolationBox(bc.noise, 512, 64), 1e-5)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := p.Build(b.Context()); err != nil {
-					b.Fatal(err)
+func (f *failsOnce) Curve(m Mechanism) (Curve, error) {
+	f.once.Do(func() { panic("no curve") })
+	return f.RDP.Curve(m)
+}
+
+// Values do not depend on which goroutine asks first.
+func TestInterpolantConcurrently(t *testing.T) {
+	c := interpolants[1]
+	together := c.interpolant(t)
+	var wg sync.WaitGroup
+	for i := range uint64(4) {
+		wg.Go(func() {
+			alone, rng := c.interpolant(t), rand.New(rand.NewPCG(5, i/2))
+			for range 100 {
+				batch, noise, steps := c.draw(rng)
+				want, got := alone.Epsilon(batch/c.records, noise, steps), together.Epsilon(batch/c.records, noise, steps)
+				if got != want {
+					t.Errorf("%g, alone %g", got, want)
 				}
 			}
 		})
 	}
+	wg.Wait()
+}
+
+// BenchmarkInterpolant is one value after those that it needs, and the first one.
+func BenchmarkInterpolant(b *testing.B) {
+	c := interpolants[0]
+	b.Run("warm", func(b *testing.B) {
+		p := c.interpolant(b)
+		b.ReportAllocs()
+		for b.Loop() {
+			p.Epsilon(128./30956, 1.3, 2420)
+		}
+	})
+	b.Run("cold", func(b *testing.B) {
+		for b.Loop() {
+			c.interpolant(b).Epsilon(128./30956, 1.3, 2420)
+		}
+	})
 }
