@@ -209,22 +209,14 @@ func (g *guarded) call(ctx context.Context, full string, d protoreflect.MethodDe
 	return nil
 }
 
-// Every method that is registered is in the table of methods, and nothing else is.
+// Every method that is registered is in the table of methods.
 func TestEveryMethodHasARule(t *testing.T) {
 	g := guard(t, limit.Limits{})
-	stale := make(map[string]bool)
-	for _, name := range auth.Methods() {
-		stale[name] = true
-	}
 	g.methods(func(full string, _ protoreflect.MethodDescriptor) {
 		if _, ok := auth.Lookup(full); !ok {
 			t.Errorf("%s has no entry in the table of package auth: nobody could call it", full)
 		}
-		delete(stale, full)
 	})
-	for name := range stale {
-		t.Errorf("%s is in the table of package auth, and the server does not have it", name)
-	}
 }
 
 // Without a valid token there is an answer to health checks only.

@@ -62,7 +62,7 @@ func TestDefaultDoesNotDependOnTheProcessors(t *testing.T) {
 	var results [][]Suggestion
 	for _, processors := range []int{1, 4} {
 		runtime.GOMAXPROCS(processors)
-		learned.clear()
+		forget()
 		batch, err := NewDefault(EngineOptions{}).Suggest(t.Context(), p, h, Request{Count: 2, Seed: 5, Number: 31})
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +86,7 @@ func TestModelOfManyEvaluationsIsReproducible(t *testing.T) {
 		}
 		return m.Predict(h.Evaluations[17].Point)
 	}
-	learned.clear()
+	forget()
 	cold := predict()
 	if warm := predict(); !slices.Equal(cold, warm) {
 		t.Errorf("%v cold, %v warm", cold, warm)
@@ -154,7 +154,7 @@ func TestFitStopsSoonAfterCancellation(t *testing.T) {
 	p := tradeOff()
 	h := noisyHistory(p, 60, 1, 0.1)
 	for _, steps := range []int64{0, 3, 10, 25} {
-		learned.clear()
+		forget()
 		ctx := &endingContext{Context: t.Context()}
 		ctx.left.Store(steps)
 		if _, err := FitModel(ctx, p, h, ModelOptions{Seed: 1}); !errors.Is(err, context.Canceled) {

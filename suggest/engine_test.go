@@ -337,7 +337,7 @@ func TestDefaultIsReproducible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	learned.clear() // as after a restart
+	forget() // as after a restart
 	again, err := d.Suggest(t.Context(), p, h, request)
 	if err != nil {
 		t.Fatal(err)

@@ -212,12 +212,6 @@ func (m *memo[T]) put(key [16]byte, v T) {
 	m.values[key] = v
 }
 
-func (m *memo[T]) clear() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.values = nil
-}
-
 var (
 	learned = memo[surrogate.Hyperparameters]{size: 4096}
 

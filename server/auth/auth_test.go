@@ -24,6 +24,18 @@ import (
 	"github.com/dpareto/dpareto/server/reload"
 )
 
+// Every method in the table exists. That every method of the server is there is tested
+// with the server.
+func TestMethodsExist(t *testing.T) {
+	for full := range methods {
+		name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(full, "/"), "/", "."))
+		d, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
+		if _, ok := d.(protoreflect.MethodDescriptor); !ok {
+			t.Errorf("%s: %v", full, err)
+		}
+	}
+}
+
 // fixture is an authenticator with a clock that tests move.
 type fixture struct {
 	*Authenticator

@@ -112,15 +112,6 @@ func Lookup(fullMethod string) (Method, bool) {
 	return m, ok
 }
 
-// Methods returns the full names of all methods that are known, in no order.
-func Methods() []string {
-	names := make([]string, 0, len(methods))
-	for name := range methods {
-		names = append(names, name)
-	}
-	return names
-}
-
 // ResourceOf returns the name of the resource that a request is about: what the field
 // Resource holds, "" if it is not set.
 func (m Method) ResourceOf(request protoreflect.Message) string {
