@@ -38,3 +38,103 @@ func ExampleCalibrateNoise() {
 	// Output:
 	// 1.1724 (1, 1e-05)-DP, replace_one, 2420 steps, exact
 }
+
+// ε after every second epoch of a run.
+func ExampleTrajectory() {
+	m := privacy.FixedSizeGaussian{DatasetSize: 30956, BatchSize: 128, NoiseMultiplier: 1}
+	gs, err := privacy.Trajectory(privacy.Exact{}, m, []int64{2 * 242, 4 * 242, 6 * 242}, 1e-5)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, g := range gs {
+		fmt.Printf("%d steps: %.3f\n", g.Steps, g.Epsilon)
+	}
+	// Output:
+	// 484 steps: 0.587
+	// 968 steps: 0.828
+	// 1452 steps: 1.022
+}
+
+// The longest run within a target.
+func ExampleCalibrateSteps() {
+	m := privacy.FixedSizeGaussian{DatasetSize: 30956, BatchSize: 128, NoiseMultiplier: 1}
+	steps, g, err := privacy.CalibrateSteps(privacy.Exact{}, m, 1, 1e-5)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d steps: %.4f\n", steps, g.Epsilon)
+	// Output:
+	// 1393 steps: 0.9999
+}
+
+// The largest batches of ten epochs within a target.
+func ExampleCalibrateBatchSize() {
+	const records = 30956
+	size, g, err := privacy.CalibrateBatchSize(privacy.Exact{}, func(batchSize int64) (privacy.Mechanism, int64) {
+		m := privacy.FixedSizeGaussian{DatasetSize: records, BatchSize: batchSize, NoiseMultiplier: 2}
+		return m, 10 * records / batchSize
+	}, records, 1, 1e-5)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d records: %.4f\n", size, g.Epsilon)
+	// Output:
+	// 567 records: 0.9993
+}
+
+// Runs whose noise is chosen from the results so far, within a budget fixed in advance.
+func ExampleFilter() {
+	filter, err := privacy.NewFilter(12, 2, 1e-5, privacy.ReplaceOne)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, noise := range []float64{8, 4, 2, 5} {
+		m := privacy.Gaussian{Sensitivity: 1, Sigma: noise, Neighbours: privacy.ReplaceOne}
+		admitted, err := filter.Spend(m, 1)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("noise %g: %t, %.2f left\n", noise, admitted, filter.Left())
+	}
+	fmt.Println(filter.Guarantee())
+	// Output:
+	// noise 8: true, 0.93 left
+	// noise 4: true, 0.63 left
+	// noise 2: false, 0.63 left
+	// noise 5: true, 0.44 left
+	// (2, 1e-05)-DP, replace_one, 3 steps, rdp_filter
+}
+
+// What runs have cost that are chosen one after another, without a budget.
+func ExampleOdometer() {
+	odometer, err := privacy.NewOdometer(1e-5, privacy.ReplaceOne)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, noise := range []float64{8, 4, 2} {
+		m := privacy.Gaussian{Sensitivity: 1, Sigma: noise, Neighbours: privacy.ReplaceOne}
+		if _, err := odometer.Spend(m, 1); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println(odometer.Guarantee())
+	// Output:
+	// (3.22458, 1e-05)-DP, replace_one, 3 steps, rdp_odometer
+}
+
+// A smooth ε for a search, here over the batch size at ten epochs, and the exact value
+// of what it finds.
+func ExampleInterpolant() {
+	const records = 30956
+	smooth, err := privacy.InterpolateFixedSize(privacy.Exact{}, 1e-5, 10)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, batch := range []float64{100, 200, 400} {
+		fmt.Printf("%.0f: %.2f\n", batch, smooth.Epsilon(batch/records, 1, 10*records/batch))
+	}
+	// Output:
+	// 100: 1.17
+	// 200: 1.72
+	// 400: 2.54
+}

@@ -114,23 +114,3 @@ func (g *gainGradient) at(w []float64) (float64, bool) {
 	}
 	return 0.5 * g.factor.LogDet(), true
 }
-
-// GreedyInformationGain returns the information gain of T observations that are each taken
-// where the posterior variance is largest: at least (1 − 1/e)·γ_T and at most γ_T (Krause,
-// Singh and Guestrin, "Near-optimal sensor placements in Gaussian processes", 2008). It
-// takes T·|Λ|² operations. It panics unless T >= 0 and the noise is positive.
-func GreedyInformationGain(kernel mat.Symmetric, noise float64, evaluations int64) float64 {
-	p := NewProcess(kernel, noise)
-	gain := 0.0
-	for range evaluations {
-		most := 0
-		for i := range p.Mean() {
-			if p.Variance(i) > p.Variance(most) {
-				most = i
-			}
-		}
-		gain += 0.5 * math.Log1p(p.Variance(most)/(noise*noise))
-		p.Observe(most, 0)
-	}
-	return gain
-}

@@ -37,18 +37,6 @@ func Sensitivity(sensitivity, scale float64) float64 {
 	return math.Nextafter(sum, math.Inf(1))
 }
 
-// Scale returns a scale with Sensitivity(sensitivity, scale)/scale <= loss, larger by
-// 2⁻⁴⁰/loss of it than ideal noise needs: the scale of [Source.Laplace] for a release
-// that is ε-DP with ε = loss, or the sigma of [Source.Gaussian] for μ = loss. It panics
-// unless sensitivity > 0 and loss >= 2⁻³⁰; the scale has to be in the range of [Grid].
-func Scale(sensitivity, loss float64) float64 {
-	if !(sensitivity > 0 && loss >= 0x1p-30) {
-		panic("noise: sensitivity not positive or loss below 2^-30")
-	}
-	// Δ + g <= loss·scale for every g <= 2⁻⁴⁰·scale, and for the roundings.
-	return sensitivity / (loss - 0x1p-40) * (1 + 0x1p-50)
-}
-
 // Laplace returns value, rounded to a multiple of Grid(scale), plus discrete Laplace
 // noise on that grid, of which neighbouring integers differ in probability by the
 // factor e^{g/scale}: the release is pure ε-DP with

@@ -140,18 +140,6 @@ func TestScaleIsRoundedUp(t *testing.T) {
 	})
 }
 
-// TestScale: the loss of a release is at most what was asked for, and close to it.
-func TestScale(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		delta := math.Exp2(rapid.Float64Range(-300, 300).Draw(t, "log2 sensitivity"))
-		loss := math.Exp2(rapid.Float64Range(-29, 40).Draw(t, "log2 loss"))
-		scale := Scale(delta, loss)
-		if got := Sensitivity(delta, scale) / scale; got > loss || got < loss-0x1p-40-1e-14*loss {
-			t.Fatalf("sensitivity %g, loss %g: scale %g has a loss of %g", delta, loss, scale, got)
-		}
-	})
-}
-
 // profileExcess returns by how much Σ(d(k) − e^ε·d(k−shift))₊ for the discrete Gaussian of
 // s steps exceeds δ(ε) of the continuous one, at the same sensitivity, both summed to
 // about 1e-14.
