@@ -12,7 +12,8 @@ import (
 	"github.com/dpareto/dpareto/privacy/noise"
 )
 
-// Algorithm 1 over five penalties: the search, and the release of what it found.
+// Algorithm 1 over five candidates: the search, and the release of what it found. At this ε
+// the release hardly prefers the best one.
 func ExampleNoisy_Search() {
 	const candidates, evaluations, sigma = 5, 8, 0.1
 	kernel := mat.NewSymDense(candidates, nil)
@@ -30,7 +31,7 @@ func ExampleNoisy_Search() {
 		Noise: sigma, Correlation: 1, Difference: 1e-5, InformationGain: gain.Upper,
 	}
 	utility := []float64{-1, 0, 1.5, 0.5, -0.5}
-	posterior, _, err := a.Search(context.Background(), kernel, func(_ context.Context, candidate int) (float64, error) {
+	posterior, best, err := a.Search(context.Background(), kernel, func(_ context.Context, candidate int) (float64, error) {
 		return utility[candidate], nil
 	})
 	if err != nil {
@@ -41,9 +42,11 @@ func ExampleNoisy_Search() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("candidate %d, (%g, %g)-DP if its assumptions hold\n", chosen, statement.Epsilon, statement.Delta)
+	fmt.Printf("largest utility %g\n", best)
+	fmt.Printf("released candidate %d, (%g, %g)-DP if its assumptions hold\n", chosen, statement.Epsilon, statement.Delta)
 	// Output:
-	// candidate 0, (1, 1e-05)-DP if its assumptions hold
+	// largest utility 1.5
+	// released candidate 0, (1, 1e-05)-DP if its assumptions hold
 }
 
 // Algorithm 3 releases the best score of a ridge regression.
