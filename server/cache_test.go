@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest"
 )
 
@@ -92,8 +91,7 @@ func TestHistoriesAreForgotten(t *testing.T) {
 // Nothing is kept of the runs of complete trials, whatever their workers still say.
 func TestCompleteTrialsAreForgotten(t *testing.T) {
 	s := serviceWith(t, at(0.25, 64))
-	s.learnsFromCheckpoints = (*spec.Study).Checkpoints
-	study := runs(t, s, nil)
+	study := runs(t, s, checkpoints)
 	cached, err := s.studies.get(study)
 	if err != nil {
 		t.Fatal(err)

@@ -118,7 +118,7 @@ func (s *Server) watchHealth() {
 		if writing == nil {
 			writing = make(chan error, 1)
 			done := writing
-			s.inBackground(func() { done <- s.probe(s.background) })
+			s.inBackground(func() { done <- s.probeStore(s.background) })
 		}
 		err := fmt.Errorf("a write to the store has not ended for %v", probePatience)
 		select {

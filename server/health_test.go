@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -16,6 +18,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/bolt"
 	"github.com/dpareto/dpareto/suggest"
 )
 
@@ -29,20 +33,41 @@ func statusOf(t *testing.T, s *Server, service string) healthv1.HealthCheckRespo
 	return resp.GetStatus()
 }
 
+// probedServer returns a server over a store whose Updates call a function first.
+func probedServer(t *testing.T, update func() error) (s *Server, stop func()) {
+	t.Helper()
+	db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := store.New(t.Context(), hookedKV{KV: db, update: update})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = New(Options{Store: records, Logger: slog.New(slog.DiscardHandler)})
+	s.inBackground(s.watchHealth)
+	return s, func() {
+		s.Close()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A server whose store cannot be written says so, and when it can be again.
 func TestHealthFollowsTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{})
 		var probes atomic.Int64
 		var failure atomic.Pointer[error]
 		fail := func(err error) error { failure.Store(&err); return err }
 		_ = fail(nil)
-		s.probe = func(context.Context) error { probes.Add(1); return *failure.Load() }
-		s.inBackground(s.watchHealth)
-		defer s.Close()
+		s, stop := probedServer(t, func() error { probes.Add(1); return *failure.Load() })
+		defer stop()
 		synctest.Wait()
-		if err := s.Ready(); err != nil || probes.Load() != 0 {
-			t.Errorf("at first: %v after %d probes", err, probes.Load())
+		opened := probes.Load()
+		time.Sleep(probeEvery - 1)
+		if err := s.Ready(); err != nil || probes.Load() != opened {
+			t.Errorf("at first: %v after %d probes", err, probes.Load()-opened)
 		}
 
 		full := fail(errors.New("no space left on device"))
@@ -83,12 +108,19 @@ func TestHealthFollowsTheStore(t *testing.T) {
 // A write that hangs makes the server unready, and is not followed by others.
 func TestHealthOfAHangingStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := New(Options{})
 		release := make(chan struct{})
 		var probes atomic.Int64
-		s.probe = func(context.Context) error { probes.Add(1); <-release; return nil }
-		s.inBackground(s.watchHealth)
-		defer s.Close()
+		var hangs atomic.Bool
+		s, stop := probedServer(t, func() error {
+			if hangs.Load() {
+				probes.Add(1)
+				<-release
+			}
+			return nil
+		})
+		defer stop()
+		synctest.Wait()
+		hangs.Store(true)
 		time.Sleep(probeEvery + probePatience)
 		synctest.Wait()
 		if err := s.Ready(); err == nil || !strings.Contains(err.Error(), "has not ended") {

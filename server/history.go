@@ -80,7 +80,7 @@ func (s *Server) readHistory(ctx context.Context, id, uid string, out *snapshot)
 			return errGrown
 		}
 		out.record = record
-		checkpoints := s.learnsFromCheckpoints(cached.compiled)
+		checkpoints := learnsFromCheckpoints(cached.compiled)
 		if out.history, err = h.read(tx, id, record, cached.compiled, checkpoints); err != nil {
 			return err
 		}

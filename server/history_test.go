@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest"
 )
 
@@ -48,6 +47,17 @@ func runSpec() *dparetov1.StudySpec {
 		Seed:                &seed,
 		Algorithm:           &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
 	}
+}
+
+// checkpoints gives a study an algorithm that learns from every measurement of a run.
+func checkpoints(asked *dparetov1.StudySpec) {
+	asked.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_DEFAULT
+}
+
+// modelBased gives a study an algorithm whose suggestions are prepared, and which learns
+// from complete runs only.
+func modelBased(asked *dparetov1.StudySpec) {
+	asked.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_DPARETO
 }
 
 // runs creates the study studies/runs.
@@ -120,32 +130,39 @@ func historyOf(t testing.TB, s *Server, study *dparetov1.Study) *suggest.History
 	return snapshot.history
 }
 
-// The history is in the order of completion, and every measurement of a run is an
-// evaluation, the last at its end.
+// The history is in the order of completion. Every measurement of a run is an evaluation,
+// the last at its end, for designers that learn from checkpoints, else complete runs are.
 func TestHistory(t *testing.T) {
-	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
-	s.learnsFromCheckpoints = (*spec.Study).Checkpoints
-	study := runs(t, s, func(asked *dparetov1.StudySpec) { asked.Parameters[1].GetIntegerDomain().Min = 63 })
-	first, second, third := askRun(t, s), askRun(t, s), askRun(t, s)
-	report(t, s, first, errorAt(1, 0.5), errorAt(8, 0.4))
-	report(t, s, third, errorAt(2, 0.3))
-	completeRun(t, s, third, nil)
-	completeRun(t, s, first, errorAt(0, 0.2))
-	h := historyOf(t, s.Server, study)
-	var got []string
-	for _, e := range h.Evaluations {
-		got = append(got, fmt.Sprint(e.Run, min(e.Point[1], 10), e.Values[1]))
-	}
-	if want := []string{"3 2 0.3", "1 1 0.5", "1 8 0.4", "1 10 0.2"}; !slices.Equal(got, want) {
-		t.Errorf("evaluations %q, want %q", got, want)
-	}
-	if len(h.Pending) != 1 || h.Pending[0][0] != second.GetParameters()["x"].GetDoubleValue() {
-		t.Errorf("pending %v", h.Pending)
-	}
-	s.learnsFromCheckpoints = learnsFromCheckpoints
-	s.studies.forget(study.GetUid())
-	if h := historyOf(t, s.Server, study); len(h.Evaluations) != 2 || h.Evaluations[0].Run != 0 {
-		t.Errorf("of complete runs only: %v", h.Evaluations)
+	for name, tc := range map[string]struct {
+		algorithm func(*dparetov1.StudySpec)
+		want      []string
+	}{
+		"checkpoints":   {checkpoints, []string{"3 2 0.3", "1 1 0.5", "1 8 0.4", "1 10 0.2"}},
+		"complete runs": {modelBased, []string{"0 2 0.3", "0 10 0.2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
+			study := runs(t, s, func(asked *dparetov1.StudySpec) {
+				tc.algorithm(asked)
+				asked.Parameters[1].GetIntegerDomain().Min = 63
+			})
+			first, second, third := askRun(t, s), askRun(t, s), askRun(t, s)
+			report(t, s, first, errorAt(1, 0.5), errorAt(8, 0.4))
+			report(t, s, third, errorAt(2, 0.3))
+			completeRun(t, s, third, nil)
+			completeRun(t, s, first, errorAt(0, 0.2))
+			h := historyOf(t, s.Server, study)
+			var got []string
+			for _, e := range h.Evaluations {
+				got = append(got, fmt.Sprint(e.Run, min(e.Point[1], 10), e.Values[1]))
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("evaluations %q, want %q", got, tc.want)
+			}
+			if len(h.Pending) != 1 || h.Pending[0][0] != second.GetParameters()["x"].GetDoubleValue() {
+				t.Errorf("pending %v", h.Pending)
+			}
+		})
 	}
 }
 
@@ -153,8 +170,7 @@ func TestHistory(t *testing.T) {
 // are in the order of its steps.
 func TestFinalMeasurementOnTheWay(t *testing.T) {
 	s := serviceWith(t, at(0.25, 64))
-	s.learnsFromCheckpoints = (*spec.Study).Checkpoints
-	study := runs(t, s, nil)
+	study := runs(t, s, checkpoints)
 	for _, step := range []int64{10, 1} {
 		trial := askRun(t, s)
 		report(t, s, trial, errorAt(1, 0.5), errorAt(60, 0.3))
@@ -179,8 +195,7 @@ func TestFinalMeasurementOnTheWay(t *testing.T) {
 // Whatever happens, the history that is kept up to date is that of the stored trials.
 func TestHistoryIsThatOfTheStore(t *testing.T) {
 	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
-	s.learnsFromCheckpoints = (*spec.Study).Checkpoints
-	study := runs(t, s, nil)
+	study := runs(t, s, checkpoints)
 	rng := rand.New(rand.NewPCG(1, 2))
 	var held []*dparetov1.Trial
 	for range 150 {
@@ -216,7 +231,6 @@ func TestHistoryIsThatOfTheStore(t *testing.T) {
 		}
 		got := historyOf(t, s.Server, study)
 		fresh := New(Options{Store: s.store})
-		fresh.learnsFromCheckpoints = s.learnsFromCheckpoints
 		want := historyOf(t, fresh, study)
 		fresh.Close()
 		if d := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); d != "" {
@@ -228,8 +242,10 @@ func TestHistoryIsThatOfTheStore(t *testing.T) {
 // BenchmarkSnapshot reads the history of 2,000 runs of 64 measurements.
 func BenchmarkSnapshot(b *testing.B) {
 	s := serviceWith(b, fakeDesigner{suggest: suggest.NewRandom().Suggest})
-	s.learnsFromCheckpoints = (*spec.Study).Checkpoints
-	study := runs(b, s, func(asked *dparetov1.StudySpec) { asked.Parameters[1].GetIntegerDomain().Min = 63 })
+	study := runs(b, s, func(asked *dparetov1.StudySpec) {
+		checkpoints(asked)
+		asked.Parameters[1].GetIntegerDomain().Min = 63
+	})
 	const batch = 100
 	for range 2000 / batch {
 		err := s.changeStudy(b.Context(), "runs", new(mutation), func(c *change) error {

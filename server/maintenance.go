@@ -19,14 +19,12 @@ const (
 // answers to requests that are too old, and looks for damage before anybody needs what is
 // damaged.
 func (s *Server) maintain() {
-	for {
-		started := s.now()
+	for pause := maintainEvery; wait(s.background, pause) == nil; {
+		started := time.Now()
 		if err := s.pass(s.background, wait); err != nil && s.background.Err() == nil {
 			s.logger.ErrorContext(s.background, "maintenance of the store", "error", err)
 		}
-		if wait(s.background, max(time.Minute, maintainEvery-s.now().Sub(started))) != nil {
-			return
-		}
+		pause = max(time.Minute, maintainEvery-time.Since(started))
 	}
 }
 

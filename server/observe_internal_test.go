@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest"
 )
 
@@ -31,8 +30,7 @@ func TestSuggestionsAreCounted(t *testing.T) {
 		}
 		return random.Suggest(ctx, p, h, r)
 	}})
-	s.prepares = always
-	runs(t, s, nil)
+	runs(t, s, modelBased)
 	trial := askRun(t, s) // nothing was prepared
 	<-entered
 	completeRun(t, s, trial, errorAt(0, 0.5))
@@ -72,27 +70,26 @@ func BenchmarkObserve(b *testing.B) {
 
 // Nobody who completes a trial waits for a scrape, however long that computes.
 func TestScrapesHoldNobodyUp(t *testing.T) {
-	random := suggest.NewRandom()
-	s := serviceWith(t, fakeDesigner{random.Suggest})
-	s.prepares = func(*spec.Study) bool { return false }
+	type scrape struct{}
 	scraping, release := make(chan struct{}), make(chan struct{})
-	blocks := false
-	s.learnsFromCheckpoints = func(*spec.Study) bool {
-		if blocks {
-			blocks = false
+	views := 0
+	kv := hookedKV{view: func(ctx context.Context) {
+		if ctx.Value(scrape{}) == nil {
+			return
+		}
+		if views++; views == 2 { // after the studies are counted: of what is computed
 			close(scraping)
 			<-release
 		}
-		return false
-	}
+	}}
+	s := serviceOver(t, kv, Options{}, designerOf)
 	runs(t, s, nil)
 	first, second := askRun(t, s), askRun(t, s)
 	completeRun(t, s, first, errorAt(0, 0.5))
 	s.recent.add("other", "other") // so that the result to come is news
-	blocks = true
 	scraped := make(chan error)
 	go func() {
-		_, err := s.totals(context.Background())
+		_, err := s.totals(context.WithValue(context.Background(), scrape{}, true))
 		scraped <- err
 	}()
 	<-scraping

@@ -31,7 +31,6 @@ func (s *Server) observeWith(o Options) {
 	s.tracer = provider.Tracer(instrumentation)
 	s.health = health.NewServer()
 	s.readiness.suspect = make(chan struct{}, 1)
-	s.probe = s.probeStore
 	s.metrics.CountStudies(s.totals)
 	if s.store != nil { // tests of what needs none
 		s.store.Observe(s.observeUpdate)

@@ -49,7 +49,7 @@ type preparation struct {
 // ended before the next begins.
 func (s *Server) prepare(study *dparetov1.Study) {
 	cached, err := s.studies.get(study)
-	if err != nil || !s.prepares(cached.compiled) || cached.compiled.IsPrivate() {
+	if err != nil || !isModelBased(cached.compiled) || cached.compiled.IsPrivate() {
 		return // an error would have been returned before
 	}
 	p := &cached.prepared

@@ -14,9 +14,6 @@ import (
 	"github.com/dpareto/dpareto/suggest"
 )
 
-// always reports true of every study.
-func always(*spec.Study) bool { return true }
-
 // The suggestion that was prepared when a trial completed is the one that is handed out:
 // the designer is not asked again.
 func TestPrepared(t *testing.T) {
@@ -26,8 +23,7 @@ func TestPrepared(t *testing.T) {
 		calls <- len(h.Evaluations)
 		return random.Suggest(ctx, p, h, r)
 	}})
-	s.prepares = always
-	runs(t, s, nil)
+	runs(t, s, modelBased)
 	trial := askRun(t, s)
 	<-calls
 	completeRun(t, s, trial, errorAt(0, 0.5))
@@ -69,8 +65,7 @@ func TestPreparationIsGivenUp(t *testing.T) {
 		}
 		return random.Suggest(ctx, p, h, r)
 	}})
-	s.prepares = always
-	runs(t, s, nil)
+	runs(t, s, modelBased)
 	first, second := askRun(t, s), askRun(t, s)
 	<-begun
 	<-begun
@@ -98,17 +93,20 @@ func TestNothingToPrepare(t *testing.T) {
 	now := time.Now()
 	calls := make(chan int, 10)
 	random := suggest.NewRandom()
-	s := serviceWith(t, fakeDesigner{func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
-		calls <- len(h.Evaluations)
-		return random.Suggest(ctx, p, h, r)
-	}})
-	s.prepares = always
-	s.now = func() time.Time {
+	clock := func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
 		return now
 	}
-	runs(t, s, func(asked *dparetov1.StudySpec) { asked.Budget = &dparetov1.Budget{MaxTrials: 2} })
+	designer := fakeDesigner{func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
+		calls <- len(h.Evaluations)
+		return random.Suggest(ctx, p, h, r)
+	}}
+	s := serviceOver(t, hookedKV{}, Options{Now: clock}, func(*spec.Study) suggest.Designer { return designer })
+	runs(t, s, func(asked *dparetov1.StudySpec) {
+		modelBased(asked)
+		asked.Budget = &dparetov1.Budget{MaxTrials: 2}
+	})
 	first, second := askRun(t, s), askRun(t, s)
 	completeRun(t, s, first, errorAt(0, 0.5))
 	mu.Lock()
@@ -140,10 +138,9 @@ func work(s *studyService) error {
 // Suggestions are the same with preparation and without, also when several workers ask
 // and complete at the same time.
 func TestPreparationChangesNothing(t *testing.T) {
-	history := func(prepares bool) []*dparetov1.Trial {
+	history := func(algorithm func(*dparetov1.StudySpec)) []*dparetov1.Trial {
 		s := serviceWith(t, fakeDesigner{suggest: suggest.NewDPareto(suggest.DParetoOptions{InitialPoints: 3, Candidates: 50, Restarts: 2}).Suggest})
-		s.prepares = func(*spec.Study) bool { return prepares }
-		runs(t, s, nil)
+		runs(t, s, algorithm)
 		var trials []*dparetov1.Trial
 		for range 10 {
 			trial := askRun(t, s)
@@ -155,13 +152,12 @@ func TestPreparationChangesNothing(t *testing.T) {
 	options := []cmp.Option{
 		protocmp.Transform(), protocmp.IgnoreFields(&dparetov1.Trial{}, "lease", "create_time", "start_time", "etag"),
 	}
-	if d := cmp.Diff(history(false), history(true), options...); d != "" {
+	if d := cmp.Diff(history(nil), history(modelBased), options...); d != "" {
 		t.Error(d)
 	}
 
 	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
-	s.prepares = always
-	runs(t, s, nil)
+	runs(t, s, modelBased)
 	var workers sync.WaitGroup
 	for range 4 {
 		workers.Go(func() {

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest"
 )
 
@@ -60,9 +59,9 @@ func TestPriorStudiesAreChecked(t *testing.T) {
 // come, and no more once the study is deleted.
 func TestPriorStudies(t *testing.T) {
 	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
-	s.learnsFromCheckpoints = (*spec.Study).Checkpoints
 	runs(t, s, func(asked *dparetov1.StudySpec) { slices.Reverse(asked.GetParameters()) })
 	asked := runSpec()
+	checkpoints(asked)
 	asked.PriorStudies = []string{"studies/runs"}
 	resp, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "next", Study: &dparetov1.Study{Spec: asked}})
 	if err != nil {
@@ -107,9 +106,9 @@ func TestPriorStudies(t *testing.T) {
 // of the study itself.
 func TestPriorRuns(t *testing.T) {
 	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
-	s.learnsFromCheckpoints = (*spec.Study).Checkpoints
 	create := func(id string, priors ...string) *dparetov1.Study {
 		asked := runSpec()
+		checkpoints(asked)
 		asked.PriorStudies = priors
 		resp, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: asked}})
 		if err != nil {
@@ -179,8 +178,7 @@ func TestThin(t *testing.T) {
 // A study may bound a metric that its prior did not have: what the prior measured then
 // says nothing of it, also to the default designer.
 func TestPriorWithoutConstraint(t *testing.T) {
-	s := serviceWith(t, fakeDesigner{})
-	s.designer = designerOf
+	s := serviceOver(t, hookedKV{}, Options{}, designerOf)
 	runs(t, s, nil)
 	for range 4 {
 		completeRun(t, s, askRun(t, s), errorAt(0, 0.25))

@@ -67,16 +67,7 @@ type Server struct {
 	access  *access
 	entropy *noise.Source // of releases
 
-	// designer returns the designer of a study; tests replace it.
-	designer func(*spec.Study) suggest.Designer
-	// learnsFromCheckpoints tells whether that designer takes every measurement of a run
-	// for an evaluation; tests replace it.
-	learnsFromCheckpoints func(*spec.Study) bool
-	// prepares tells whether that designer takes so long that the next suggestion is
-	// prepared in the background; tests replace it.
-	prepares func(*spec.Study) bool
-	// hopeless is isHopeless; tests replace it.
-	hopeless func(ctx context.Context, id, uid string, trial *dparetov1.Trial, last int64) (bool, error)
+	designer func(*spec.Study) suggest.Designer // of a study
 
 	metrics *metrics.Metrics
 	traces  trace.TracerProvider // nil for none
@@ -86,7 +77,6 @@ type Server struct {
 	health    *health.Server
 	readiness healthState
 	watching  sync.Once
-	probe     func(context.Context) error // probeStore; tests replace it
 
 	studies    studyCache
 	suggesters suggesters
@@ -99,8 +89,11 @@ type Server struct {
 }
 
 // New returns a server over a store.
-func New(o Options) *Server {
-	s := &Server{store: o.Store, version: o.Version, logger: o.Logger, now: o.Now, designer: designerOf, learnsFromCheckpoints: learnsFromCheckpoints, prepares: isModelBased}
+func New(o Options) *Server { return newServer(o, designerOf) }
+
+// newServer returns a server with the designers of studies.
+func newServer(o Options, designer func(*spec.Study) suggest.Designer) *Server {
+	s := &Server{store: o.Store, version: o.Version, logger: o.Logger, now: o.Now, designer: designer}
 	if s.logger == nil {
 		s.logger = slog.Default()
 	}
@@ -112,7 +105,6 @@ func New(o Options) *Server {
 	if s.entropy = o.Entropy; s.entropy == nil {
 		s.entropy = noise.System()
 	}
-	s.hopeless = s.isHopeless
 	s.studies.limit, s.studies.maximum = maxCachedEvaluations, maxCachedStudies
 	s.started = s.now()
 	s.access = newAccess(o)

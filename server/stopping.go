@@ -42,8 +42,8 @@ type verdict struct {
 }
 
 // stopsEarly reports whether runs of a study may be stopped.
-func (s *Server) stopsEarly(compiled *spec.Study) bool {
-	return s.learnsFromCheckpoints(compiled) && !compiled.Spec.GetDisableEarlyStopping()
+func stopsEarly(compiled *spec.Study) bool {
+	return learnsFromCheckpoints(compiled) && !compiled.Spec.GetDisableEarlyStopping()
 }
 
 // usefulness is how long the run of a trial can be of use.
@@ -73,7 +73,7 @@ func (s *Server) lastUseful(ctx context.Context, name string) (u usefulness, err
 		if err != nil {
 			return err
 		}
-		if cached, err = s.studies.get(study.GetStudy()); err != nil || !s.stopsEarly(cached.compiled) {
+		if cached, err = s.studies.get(study.GetStudy()); err != nil || !stopsEarly(cached.compiled) {
 			return err
 		}
 		u.compiled = cached.compiled
@@ -195,7 +195,7 @@ func (s *Server) judge(study *dparetov1.Study, trial *dparetov1.Trial, last int6
 		}()
 		var hopeless bool
 		var err error
-		yield.Run(func() { hopeless, err = s.hopeless(s.background, id, study.GetUid(), trial, last) })
+		yield.Run(func() { hopeless, err = s.isHopeless(s.background, id, study.GetUid(), trial, last) })
 		if err != nil && s.background.Err() == nil && !errors.Is(err, suggest.ErrNoData) {
 			s.logger.WarnContext(s.background, "cannot tell whether a run is hopeless", "trial", trial.GetName(), "error", err)
 		}

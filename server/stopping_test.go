@@ -3,8 +3,9 @@ package server
 import (
 	"context"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
@@ -39,9 +40,12 @@ func TestStopUselessRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serviceWith(t, at(tc.x, 64))
-			s.learnsFromCheckpoints = (*spec.Study).Checkpoints
-			s.hopeless = func(context.Context, string, string, *dparetov1.Trial, int64) (bool, error) { return false, nil }
-			study := runs(t, s, tc.change)
+			study := runs(t, s, func(asked *dparetov1.StudySpec) {
+				checkpoints(asked)
+				if tc.change != nil {
+					tc.change(asked)
+				}
+			})
 			trial := askRun(t, s)
 			if resp := report(t, s, trial, errorAt(4, 0.5), errorAt(30, 0.4)); resp.GetShouldStop() {
 				t.Errorf("at 30 epochs: %v", resp)
@@ -63,21 +67,25 @@ func TestStopUselessRuns(t *testing.T) {
 
 // What was found of a run before its study changed says nothing afterwards.
 func TestStopsByTheSpecOfNow(t *testing.T) {
-	s := serviceWith(t, at(1, 64))
-	s.hopeless = func(context.Context, string, string, *dparetov1.Trial, int64) (bool, error) { return false, nil }
-	study := runs(t, s, nil)
+	var s *studyService
+	var next func() // is called before the next Update
+	kv := hookedKV{update: func() error {
+		if call := next; call != nil {
+			next = nil
+			call()
+		}
+		return nil
+	}}
+	s = serviceOver(t, kv, Options{}, func(*spec.Study) suggest.Designer { return at(1, 64) })
+	study := runs(t, s, checkpoints)
 	study.Spec.DisableEarlyStopping = true
 	trial := askRun(t, s)
-	change := sync.OnceFunc(func() {
+	next = func() { // after the study was read
 		if _, err := s.UpdateStudy(t.Context(), &dparetov1.UpdateStudyRequest{
 			Study: study, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"spec.disable_early_stopping"}},
 		}); err != nil {
 			t.Error(err)
 		}
-	})
-	s.learnsFromCheckpoints = func(compiled *spec.Study) bool {
-		change() // after the study was read
-		return compiled.Checkpoints()
 	}
 	if resp := report(t, s, trial, errorAt(31, 0.3)); resp.GetShouldStop() {
 		t.Errorf("a run of a study that stops none: %v", resp)
@@ -87,8 +95,7 @@ func TestStopsByTheSpecOfNow(t *testing.T) {
 // Trials that a user asked for run to their end.
 func TestRequestedRunsAreNotStopped(t *testing.T) {
 	s := serviceWith(t, at(1, 64))
-	s.learnsFromCheckpoints = (*spec.Study).Checkpoints
-	runs(t, s, nil)
+	runs(t, s, checkpoints)
 	_, err := s.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: "studies/runs", Trial: &dparetov1.Trial{Parameters: map[string]*dparetov1.Value{
 		"x":      {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 1}},
 		"epochs": {Kind: &dparetov1.Value_IntValue{IntValue: 64}},
@@ -104,27 +111,54 @@ func TestRequestedRunsAreNotStopped(t *testing.T) {
 // The model judges a run in the background, one measurement at a time, and its verdict
 // goes out with the next answer; a verdict on an earlier attempt does not count.
 func TestStopHopelessRuns(t *testing.T) {
-	s := serviceWith(t, at(0.25, 64))
-	s.learnsFromCheckpoints = (*spec.Study).Checkpoints
-	judging, verdicts := make(chan int, 10), make(chan bool)
-	s.hopeless = func(_ context.Context, _, _ string, trial *dparetov1.Trial, last int64) (bool, error) {
-		judging <- len(trial.GetMeasurements())
-		if last != 64 {
-			t.Errorf("last useful step %d", last)
+	// What the server reads in the background waits while there is a hold.
+	var hold atomic.Pointer[chan struct{}]
+	judging := make(chan struct{}, 10)
+	wait := func(ctx context.Context) {
+		if held := hold.Load(); held != nil && ctx.Done() != t.Context().Done() {
+			judging <- struct{}{}
+			<-*held
 		}
-		return <-verdicts, nil
 	}
-	runs(t, s, nil)
-	trial := askRun(t, s)
+	judge := func() (release func()) {
+		held := make(chan struct{})
+		hold.Store(&held)
+		return func() {
+			hold.Store(nil)
+			close(held)
+		}
+	}
+	const initial = 12
+	designer := fakeDesigner{func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
+		if r.Number <= initial {
+			return suggest.NewQuasiRandom().Suggest(ctx, p, h, r)
+		}
+		return at(0.4, 64).Suggest(ctx, p, h, r)
+	}}
+	s := serviceOver(t, hookedKV{view: wait}, Options{}, func(*spec.Study) suggest.Designer { return designer })
+	study := runs(t, s, func(asked *dparetov1.StudySpec) {
+		checkpoints(asked)
+		asked.Algorithm.InitialTrials = 8
+		asked.Budget = &dparetov1.Budget{MaxTrials: initial + 2} // nothing is prepared afterwards
+	})
+	for range initial { // only the smallest rates are on the front
+		trial := askRun(t, s)
+		completeRun(t, s, trial, errorAt(0, 0.1+0.8*trial.GetParameters()["x"].GetDoubleValue()))
+	}
+	trial, second := askRun(t, s), askRun(t, s)
+
+	release := judge()
 	report(t, s, trial, errorAt(1, 0.5))
-	if n := <-judging; n != 1 {
-		t.Errorf("judged after %d measurements", n)
-	}
+	<-judging
 	// While it is judged measurements are taken, and no second judgement begins.
 	if resp := report(t, s, trial, errorAt(2, 0.5), errorAt(3, 0.5)); resp.GetShouldStop() {
 		t.Error(resp)
 	}
-	verdicts <- true
+	time.Sleep(20 * time.Millisecond) // time for another to begin
+	if len(judging) != 0 {
+		t.Error("it was judged twice")
+	}
+	release()
 	var renewed *dparetov1.RenewLeasesResponse_Result
 	for !renewed.GetShouldStop() { // the verdict is noted soon after it is given
 		resp, err := s.RenewLeases(t.Context(), &dparetov1.RenewLeasesRequest{
@@ -138,15 +172,12 @@ func TestStopHopelessRuns(t *testing.T) {
 	if resp := report(t, s, trial, errorAt(4, 0.5)); !resp.GetShouldStop() || !strings.Contains(resp.GetStopReason(), "model") {
 		t.Error(resp)
 	}
-	if len(judging) != 0 {
-		t.Error("it was judged twice")
-	}
 	if done := completeRun(t, s, trial, nil); done.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
 		t.Error(done)
 	}
 
 	// Another attempt starts anew.
-	second := askRun(t, s)
+	release = judge()
 	report(t, s, second, errorAt(1, 0.5))
 	<-judging
 	failure := &dparetov1.Failure{Reason: "r", Retryable: true}
@@ -155,7 +186,16 @@ func TestStopHopelessRuns(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	verdicts <- true
+	release()
+	cached, err := s.studies.get(study)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for given := false; !given; time.Sleep(time.Millisecond) {
+		cached.stopping.mu.Lock()
+		given = cached.stopping.judged[second.GetNumber()].hopeless
+		cached.stopping.mu.Unlock()
+	}
 	again := askRun(t, s)
 	if again.GetName() != second.GetName() {
 		t.Fatalf("got %s", again.GetName())
@@ -163,15 +203,16 @@ func TestStopHopelessRuns(t *testing.T) {
 	if resp := report(t, s, again, errorAt(1, 0.5)); resp.GetShouldStop() {
 		t.Error(resp)
 	}
-	close(verdicts) // all further runs are not hopeless
 }
 
 // The judge's model is that of the completed trials: a run with a larger error at every
 // step than another of less loss is told to stop, after the initial trials.
 func TestModelStopsRuns(t *testing.T) {
 	s := serviceWith(t, fakeDesigner{suggest: suggest.NewQuasiRandom().Suggest})
-	s.learnsFromCheckpoints = (*spec.Study).Checkpoints
-	study := runs(t, s, func(asked *dparetov1.StudySpec) { asked.Algorithm.InitialTrials = 8 })
+	study := runs(t, s, func(asked *dparetov1.StudySpec) {
+		checkpoints(asked)
+		asked.Algorithm.InitialTrials = 8
+	})
 	judged := func(trial *dparetov1.Trial) bool {
 		hopeless, err := s.isHopeless(t.Context(), "runs", study.GetUid(), trial, 64)
 		if err != nil {

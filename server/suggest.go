@@ -395,7 +395,7 @@ func (s *Server) answerBatch(id, uid string, batch []*demand) (err error) {
 		count := s.creatable(snapshot.record, total)
 		var ok bool
 		p.suggestions, p.exhausted, ok = snapshot.cached.prepared.take(ctx, snapshot, count)
-		if s.prepares(snapshot.compiled) && count > 0 {
+		if isModelBased(snapshot.compiled) && count > 0 {
 			s.metrics.Prepared(ok)
 		}
 		if !ok {
@@ -485,7 +485,7 @@ func (s *Server) design(ctx context.Context, designer suggest.Designer, from *sn
 	}
 	request := suggest.Request{Count: count, Seed: from.record.GetStudy().GetSeed(), Number: first}
 	ask := func() { suggestions, err = suggestSafely(s.withPhases(ctx), designer, from, request) }
-	if s.prepares(from.compiled) {
+	if isModelBased(from.compiled) {
 		yield.Run(ask)
 	} else {
 		ask()

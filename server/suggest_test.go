@@ -38,19 +38,50 @@ func (d fakeDesigner) Suggest(ctx context.Context, p *suggest.Problem, h *sugges
 	return d.suggest(ctx, p, h, r)
 }
 
+// hookedKV calls functions before what it does, if they are set.
+type hookedKV struct {
+	store.KV
+	view   func(context.Context)
+	update func() error // an error fails the Update
+}
+
+func (k hookedKV) View(ctx context.Context, fn func(store.Reader) error) error {
+	if k.view != nil {
+		k.view(ctx)
+	}
+	return k.KV.View(ctx, fn)
+}
+
+func (k hookedKV) Update(ctx context.Context, scopes store.Scopes, fn func(store.ReadWriter) error) error {
+	if k.update != nil {
+		if err := k.update(); err != nil {
+			return err
+		}
+	}
+	return k.KV.Update(ctx, scopes, fn)
+}
+
 // serviceWith returns a service with a study of one parameter, whose designer is d.
-func serviceWith(t testing.TB, d fakeDesigner) *studyService {
+func serviceWith(t testing.TB, d suggest.Designer) *studyService {
+	t.Helper()
+	return serviceOver(t, hookedKV{}, Options{}, func(*spec.Study) suggest.Designer { return d })
+}
+
+// serviceOver is serviceWith for a store with hooks, further options and the designers of
+// all studies.
+func serviceOver(t testing.TB, kv hookedKV, o Options, designer func(*spec.Study) suggest.Designer) *studyService {
 	t.Helper()
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	records, err := store.New(t.Context(), fault.Twice(db))
+	kv.KV = fault.Twice(db)
+	records, err := store.New(t.Context(), kv)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Store: records, Logger: slog.New(slog.DiscardHandler)})
-	s.designer = func(*spec.Study) suggest.Designer { return d }
+	o.Store, o.Logger = records, slog.New(slog.DiscardHandler)
+	s := newServer(o, designer)
 	t.Cleanup(func() {
 		s.Close()
 		for _, fault := range records.Check(context.Background()) {
@@ -236,9 +267,8 @@ func TestTrialsAreCreatedDuringEverySuggestion(t *testing.T) {
 // Trials that are drawn in different ways at the same time are those that would be drawn
 // one after the other.
 func TestDrawsAreNotShared(t *testing.T) {
-	s := serviceWith(t, fakeDesigner{})
 	random := suggest.NewRandom()
-	s.designer = func(*spec.Study) suggest.Designer { return random }
+	s := serviceWith(t, random)
 	const greedy, modest, asked = 3 * maxBatch, 4, 25
 	var calls errgroup.Group
 	request := func(req *dparetov1.SuggestTrialsRequest) func() error {

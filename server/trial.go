@@ -542,7 +542,7 @@ func (s *studyService) RenewLeases(ctx context.Context, req *dparetov1.RenewLeas
 			}
 			c.renew(trial)
 			before := trial.GetState()
-			if s.stopsEarly(c.compiled) {
+			if stopsEarly(c.compiled) {
 				c.stopHopeless(trial)
 			}
 			result.Held = true
