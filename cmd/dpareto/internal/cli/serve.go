@@ -276,7 +276,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		defer close(stopped)
 		a.logger.Info("stopping")
 		srv.Drain()
-		delayShutdown(f.shutdownDelay) // load balancers look away
+		time.Sleep(f.shutdownDelay) // load balancers look away
 		var both sync.WaitGroup
 		both.Go(func() {
 			if err := web.stop(ctx, f.shutdownGrace); err != nil {
@@ -293,9 +293,6 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	a.logger.Info("stopped")
 	return nil
 }
-
-// delayShutdown waits; tests replace it.
-var delayShutdown = time.Sleep
 
 // stopGracefully waits for the calls in progress, but not for longer than the grace.
 func stopGracefully(g *grpc.Server, grace time.Duration) {
