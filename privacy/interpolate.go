@@ -12,8 +12,10 @@ import (
 // [Accountant].
 //
 // log ε is interpolated by cubic polynomials with a continuous derivative (Catmull and
-// Rom, "A class of local interpolating splines", 1974) in the logarithms of the three.
-// The nodes are values of the accountant, computed the first time that they are needed.
+// Rom, "A class of local interpolating splines", 1974) in the logarithms of rate, noise
+// and passes, the number of steps times the rate. The derivative changes a little at one
+// pass, below which the nodes are others. The nodes are values of the accountant, computed
+// the first time that they are needed.
 // An Interpolant is safe for concurrent use.
 type Interpolant struct {
 	accountant Accountant
@@ -31,7 +33,7 @@ type Interpolant struct {
 // rough, but stays above it where it is above twice the limit. The errors are
 // FieldErrors for "delta" and "limit".
 func InterpolateFixedSize(a Accountant, delta, limit float64) (*Interpolant, error) {
-	const records = 1 << 50 // allow for any rate, about
+	const records = 1 << 50 // so many allow any rate, about
 	p, err := newInterpolant(a, delta, limit, func(rate, noise float64) Mechanism {
 		return FixedSizeGaussian{records, max(1, int64(math.Round(rate*records))), noise}
 	})
