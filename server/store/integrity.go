@@ -269,7 +269,7 @@ func (t *ReadTx) Verify(scope Scope) (records int64, faults []error) {
 		if c := r.changes[scope]; c != nil {
 			change = *c
 		}
-		return r.sealedReader.verify(scope, change)
+		return r.verify(scope, change)
 	default:
 		panic("store: a transaction over no store")
 	}

@@ -14,12 +14,12 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// changes reads the index of revisions of a study after a revision, as text.
-func changes(t *testing.T, s *store.Store, id string, after int64) []string {
+// changes reads the index of revisions of study a after a revision, as text.
+func changes(t *testing.T, s *store.Store, after int64) []string {
 	t.Helper()
 	var got []string
 	err := s.View(t.Context(), func(tx *store.ReadTx) error {
-		return tx.Changes(id, after, func(revision int64, change *storev1.RevisionRecord) (bool, error) {
+		return tx.Changes("a", after, func(revision int64, change *storev1.RevisionRecord) (bool, error) {
 			switch change := change.GetChange().(type) {
 			case *storev1.RevisionRecord_Study:
 				got = append(got, fmt.Sprint(revision, " study"))
@@ -60,13 +60,13 @@ func TestChanges(t *testing.T) {
 	put(1, 0)
 	put(2, 3)
 	put(300, 0)
-	if d := cmp.Diff([]string{"1 study", "2 trial 1", "3 trial 2", "4 trial 300"}, changes(t, s, "a", 0)); d != "" {
+	if d := cmp.Diff([]string{"1 study", "2 trial 1", "3 trial 2", "4 trial 300"}, changes(t, s, 0)); d != "" {
 		t.Error(d)
 	}
 	put(2, 50)
 	put(1, 0)
 	put(2, 0)
-	if d := cmp.Diff([]string{"1 study", "4 trial 300", "6 trial 1", "7 trial 2"}, changes(t, s, "a", 0)); d != "" {
+	if d := cmp.Diff([]string{"1 study", "4 trial 300", "6 trial 1", "7 trial 2"}, changes(t, s, 0)); d != "" {
 		t.Error(d)
 	}
 	record.Study.Revision++
@@ -76,7 +76,7 @@ func TestChanges(t *testing.T) {
 	record.Study.Revision++
 	record.OwnRevision = record.GetStudy().GetRevision()
 	update(t, s, func(tx *store.Tx) error { return tx.PutStudy("a", record) })
-	if d := cmp.Diff([]string{"7 trial 2", "8 deleted 300", "9 study"}, changes(t, s, "a", 6)); d != "" {
+	if d := cmp.Diff([]string{"7 trial 2", "8 deleted 300", "9 study"}, changes(t, s, 6)); d != "" {
 		t.Error(d)
 	}
 	if err := s.View(t.Context(), func(tx *store.ReadTx) error {
@@ -89,7 +89,7 @@ func TestChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	update(t, s, func(tx *store.Tx) error { return tx.DeleteStudy("a") })
-	if got := changes(t, s, "a", 0); got != nil {
+	if got := changes(t, s, 0); got != nil {
 		t.Errorf("changes of a deleted study: %q", got)
 	}
 	if faults := s.Check(t.Context()); len(faults) > 0 {

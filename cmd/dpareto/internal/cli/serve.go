@@ -194,6 +194,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	if f.supervised {
 		ctx = child.Supervised(ctx, a.stdin)
 	}
+	server.SetCollector()
 	if err := f.validate(a); err != nil {
 		return err
 	}

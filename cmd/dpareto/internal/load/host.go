@@ -46,6 +46,7 @@ type Usage struct {
 // Serve runs a server on a store until ctx is done, and beside it one that tells its
 // usage. It prints one line with both addresses.
 func Serve(ctx context.Context, stdout io.Writer, storeFile, version string) (err error) {
+	server.SetCollector()
 	db, err := bolt.Open(storeFile)
 	if err != nil {
 		return err
