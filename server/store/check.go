@@ -150,7 +150,11 @@ func checkStudy(tx *ReadTx, id string, record *storev1.StudyRecord, faultf func(
 		}
 		delete(open, number)
 		revisions.checkTrial(trial.GetTrial(), false)
-		AddToCounts(counts, trial.GetTrial().GetState(), 1)
+		if state := trial.GetTrial().GetState(); state == dparetov1.TrialState_TRIAL_STATE_UNSPECIFIED {
+			faultf("study %s: trial %d has no state", id, number)
+		} else {
+			AddToCounts(counts, state, 1)
+		}
 		return true, nil
 	})
 	if err != nil {

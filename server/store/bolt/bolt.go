@@ -122,7 +122,6 @@ func OpenReadOnly(path string) (*DB, error) {
 		return nil, err
 	}
 	d.failure.Store(&store.UnwritableError{Reason: "it was opened for reading", Err: bbolterrors.ErrDatabaseReadOnly})
-	d.writer.Go(d.write)
 	return d, nil
 }
 
@@ -151,11 +150,11 @@ func (d *DB) Failed() <-chan struct{} { return d.failed }
 // View implements store.KV.
 func (d *DB) View(ctx context.Context, fn func(store.Reader) error) error {
 	return d.view(ctx, func(tx *bbolt.Tx) error {
-		r, err := newReader(tx)
+		t, _, err := committed(tx)
 		if err != nil {
 			return err
 		}
-		return fn(r)
+		return fn(t)
 	})
 }
 
@@ -192,12 +191,15 @@ func (d *DB) view(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
 
 // Update implements store.KV. One writer applies all Updates in turn, whatever their scopes.
 func (d *DB) Update(ctx context.Context, _ store.Scopes, fn func(store.ReadWriter) error) error {
-	u := &update{ctx: ctx, fn: fn, done: make(chan error, 1)}
 	select {
 	case <-d.closing:
 		return store.ErrClosed
 	default:
 	}
+	if f := d.failure.Load(); f != nil {
+		return f
+	}
+	u := &update{ctx: ctx, fn: fn, done: make(chan error, 1)}
 	select {
 	case d.updates <- u:
 	case <-d.closing:
@@ -293,16 +295,16 @@ func (d *DB) transact(batch []*update) (written int64, refused *update, err erro
 	if err != nil {
 		return 0, nil, d.fail(err)
 	}
-	w, err := newWriter(tx)
+	t, err := treeOf(tx)
 	if err != nil {
 		return 0, nil, errors.Join(err, tx.Rollback())
 	}
 	for _, u := range batch {
-		overlay := store.NewOverlay(w.reader)
+		overlay := store.NewOverlay(t)
 		if u.err = call(u, overlay); u.err != nil || overlay.Empty() {
 			continue
 		}
-		if u.err = w.apply(overlay); u.err != nil {
+		if u.err = t.apply(overlay); u.err != nil {
 			return 0, u, d.rollback(tx)
 		}
 		written++
@@ -310,7 +312,7 @@ func (d *DB) transact(batch []*update) (written int64, refused *update, err erro
 	if written == 0 {
 		return 0, nil, tx.Rollback() // saves a sync
 	}
-	if err := w.stamp(); err != nil {
+	if err := t.stamp(); err != nil {
 		return 0, nil, errors.Join(err, d.rollback(tx))
 	}
 	return written, nil, d.commitDurably(tx)

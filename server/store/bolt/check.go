@@ -41,7 +41,7 @@ func Verify(ctx context.Context, path string) (_ *Report, err error) {
 		report.Faults = append(report.Faults, err)
 		return report, ctx.Err()
 	}
-	report.Faults = checkRecords(ctx, records)
+	report.Faults = records.Check(ctx)
 	if len(report.Faults) == 0 { // else bbolt's check might fall over the same pages, where nobody catches it
 		report.Faults = d.check(ctx)
 	}
@@ -52,17 +52,6 @@ func Verify(ctx context.Context, path string) (_ *Report, err error) {
 	}
 	report.Faults = report.Faults[:min(len(report.Faults), maxFaults)]
 	return report, ctx.Err()
-}
-
-// checkRecords checks the records. What no program has written can have a meaning that their
-// functions take for a mistake of their own.
-func checkRecords(ctx context.Context, records *store.Store) (faults []error) {
-	defer func() {
-		if r := recover(); r != nil {
-			faults = append(faults, fmt.Errorf("%w: %v", store.ErrCorrupt, r))
-		}
-	}()
-	return records.Check(ctx)
 }
 
 // check checks the structure of the file. Nothing may write meanwhile.

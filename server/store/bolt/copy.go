@@ -20,38 +20,40 @@ const compactBytes = 16 << 20
 // Scratch creates a file that nobody else sees and that is gone when it is closed, or the
 // process ends: beside the store or, where that cannot be, among temporary files.
 func (d *DB) Scratch() (*os.File, error) {
-	file, err := scratch(filepath.Dir(d.path), filepath.Base(d.path), "scratch")
-	if err == nil {
-		return file, nil
-	}
-	if file, another := scratch(os.TempDir(), filepath.Base(d.path), "scratch"); another == nil {
-		return file, nil
-	}
-	return nil, store.Unwritable(err)
+	return d.scratch("scratch", func(*os.File) error { return nil })
 }
 
 // Snapshot copies the store as it is now to a scratch file, positioned at its beginning.
 // The copy takes as long as the disk does and not as long as who reads it: a snapshot
 // keeps bbolt from reusing pages, so that the file grows, and from mapping a larger one.
-// A store on a device that cannot be written any more is copied to another one.
 func (d *DB) Snapshot(ctx context.Context) (*os.File, error) {
-	file, err := d.snapshot(ctx, filepath.Dir(d.path))
-	if errors.Is(err, store.ErrUnwritable) {
-		if elsewhere, another := d.snapshot(ctx, os.TempDir()); another == nil {
-			return elsewhere, nil
+	return d.scratch("snapshot", func(file *os.File) error {
+		if err := d.CopyTo(ctx, file); err != nil {
+			return err
 		}
-	}
-	return file, err
+		_, err := file.Seek(0, io.SeekStart)
+		return err
+	})
 }
 
-// snapshot makes a snapshot in a folder.
-func (d *DB) snapshot(ctx context.Context, folder string) (*os.File, error) {
-	file, err := scratch(folder, filepath.Base(d.path), "snapshot")
-	if err != nil {
-		return nil, store.Unwritable(err)
+// scratch creates a scratch file that has what fill writes.
+func (d *DB) scratch(what string, fill func(*os.File) error) (file *os.File, err error) {
+	for _, folder := range []string{filepath.Dir(d.path), os.TempDir()} {
+		if file, err = scratchIn(folder, filepath.Base(d.path), what, fill); err == nil {
+			return file, nil
+		}
 	}
-	if err = d.CopyTo(ctx, file); err == nil {
-		_, err = file.Seek(0, io.SeekStart)
+	return nil, store.Unwritable(err)
+}
+
+// scratchIn creates a scratch file in a folder for the store of a name.
+func scratchIn(folder, name, what string, fill func(*os.File) error) (*os.File, error) {
+	file, err := os.CreateTemp(folder, "."+name+"."+what+"-*")
+	if err != nil {
+		return nil, err
+	}
+	if err = os.Remove(file.Name()); err == nil {
+		err = fill(file)
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -62,33 +64,21 @@ func (d *DB) snapshot(ctx context.Context, folder string) (*os.File, error) {
 // CopyTo writes the store as it is now to w, which should be fast (see Snapshot).
 func (d *DB) CopyTo(ctx context.Context, w io.Writer) error {
 	return d.view(ctx, func(tx *bbolt.Tx) error {
-		to := &copyWriter{ctx: ctx, w: w}
-		_, err := tx.WriteTo(to)
-		if to.err != nil {
-			return to.err // bbolt keeps only its text
-		}
-		return err
+		_, err := tx.WriteTo(writerFunc(func(p []byte) (int, error) {
+			if err := ctx.Err(); err != nil {
+				return 0, err
+			}
+			return w.Write(p)
+		}))
+		return errors.Join(ctx.Err(), err)
 	})
 }
 
-// copyWriter is a writer that a context ends. It keeps its error.
-type copyWriter struct {
-	ctx context.Context //nolint:containedctx // that of the call
-	w   io.Writer
-	err error
-}
+// writerFunc is a function that is an io.Writer.
+type writerFunc func([]byte) (int, error)
 
 // Write implements io.Writer.
-func (w *copyWriter) Write(p []byte) (int, error) {
-	if w.err = w.ctx.Err(); w.err != nil {
-		return 0, w.err
-	}
-	n, err := w.w.Write(p)
-	if err != nil {
-		w.err = store.Unwritable(err)
-	}
-	return n, w.err
-}
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // WriteFile makes a file at path with what fill writes to it. It writes under another
 // name, syncs, has the copy checked, and renames it, so that there is never half a file at
@@ -106,10 +96,8 @@ func WriteFile(ctx context.Context, path string, replace bool, fill func(*os.Fil
 
 // writeFile does what WriteFile does, with a copy that accept takes.
 func writeFile(ctx context.Context, path string, replace bool, fill func(*os.File) error, accept func(*Report) error) (_ *Report, err error) {
-	if !replace {
-		if _, err := os.Lstat(path); err == nil {
-			return nil, &os.PathError{Op: "create", Path: path, Err: os.ErrExist}
-		}
+	if _, err := os.Lstat(path); err == nil && !replace {
+		return nil, &os.PathError{Op: "create", Path: path, Err: os.ErrExist}
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*")
 	if err != nil {
@@ -121,8 +109,7 @@ func writeFile(ctx context.Context, path string, replace bool, fill func(*os.Fil
 			_ = os.Remove(name) // it may not have been renamed
 		}
 	}()
-	err = fill(file)
-	if err == nil {
+	if err = fill(file); err == nil {
 		err = file.Sync()
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
@@ -140,20 +127,18 @@ func writeFile(ctx context.Context, path string, replace bool, fill func(*os.Fil
 
 // install moves a file to path, durably.
 func install(name, path string, replace bool) error {
+	var err error
 	if replace {
-		if err := keep(path); err != nil {
-			return err
+		if err = keep(path); err == nil {
+			err = os.Rename(name, path)
 		}
-		if err := os.Rename(name, path); err != nil {
-			return err
-		}
-		return syncFolder(path)
+	} else if err = os.Link(name, path); err == nil { // a link, unlike a rename, replaces nothing
+		err = os.Remove(name)
 	}
-	// A link, unlike a rename, replaces nothing.
-	if err := os.Link(name, path); err != nil {
+	if err != nil {
 		return err
 	}
-	return errors.Join(os.Remove(name), syncFolder(path))
+	return syncFolder(path)
 }
 
 // Backup is the suffix under which a replaced file is kept.
@@ -182,29 +167,18 @@ func syncFolder(path string) error {
 
 // Restore makes the store at path a copy of the file from, which is checked. It returns
 // store.ErrLocked when a server has either open. For replace see WriteFile.
-func Restore(ctx context.Context, from, path string, replace bool) (_ *Report, err error) {
+func Restore(ctx context.Context, from, path string, replace bool) (*Report, error) {
 	source, err := OpenReadOnly(from) // a file that is being written cannot be copied
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = source.Close() }() // nothing was written
-	if err := notInUse(path); err != nil {
+	defer func() { _ = source.Close() }()                                    // nothing was written
+	if db, _, err := openFile(path, true); errors.Is(err, store.ErrLocked) { // whatever else is wrong with it
 		return nil, err
+	} else if err == nil {
+		_ = db.Close()
 	}
 	return WriteFile(ctx, path, replace, func(file *os.File) error { return source.CopyTo(ctx, file) })
-}
-
-// notInUse returns store.ErrLocked if a process has the file open. Whatever else is wrong
-// with it does not matter.
-func notInUse(path string) error {
-	db, _, err := openFile(path, true)
-	if err == nil {
-		return db.Close()
-	}
-	if errors.Is(err, store.ErrLocked) {
-		return err
-	}
-	return nil
 }
 
 // Compact rewrites the store at path without the space that holds nothing, and returns the
@@ -215,11 +189,11 @@ func Compact(ctx context.Context, path string, discard bool) (before, after int6
 		return 0, 0, err
 	}
 	report, err := Verify(ctx, path)
+	if err == nil && len(report.Faults) > 0 {
+		err = fmt.Errorf("%s is not sound: %w", path, errors.Join(report.Faults...))
+	}
 	if err != nil {
 		return 0, 0, err
-	}
-	if len(report.Faults) > 0 {
-		return 0, 0, fmt.Errorf("%s is not sound: %w", path, errors.Join(report.Faults...))
 	}
 	source, _, err := openFile(path, false) // keeps others out until the end
 	if err != nil {

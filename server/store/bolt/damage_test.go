@@ -77,7 +77,7 @@ func fill(t testing.TB, records *store.Store, studies int, version string) {
 func filled(t testing.TB, studies int) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "store.db")
-	change(t, path, func(records *store.Store) {
+	edit(t, path, func(records *store.Store) {
 		fill(t, records, studies, "one")
 		deleted := "study-001"
 		err := records.Update(t.Context(), store.In(store.StudyScope(deleted)), func(tx *store.Tx) error { return tx.DeleteStudy(deleted) })
@@ -91,8 +91,8 @@ func filled(t testing.TB, studies int) (path string) {
 	return path
 }
 
-// change changes the store in a file.
-func change(t testing.TB, path string, fn func(*store.Store)) {
+// edit changes the store in a file.
+func edit(t testing.TB, path string, fn func(*store.Store)) {
 	t.Helper()
 	d, err := Open(path)
 	if err != nil {
@@ -287,7 +287,7 @@ func damagePages(t *testing.T, studies, n int) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	change(t, path, func(records *store.Store) { fill(t, records, studies, "two") })
+	edit(t, path, func(records *store.Store) { fill(t, records, studies, "two") })
 	sound := used(t, path)
 	random := rand.New(rand.NewPCG(2, uint64(studies)))
 	tried := make(map[string]func([]byte))
@@ -453,7 +453,7 @@ func TestRefusedAlone(t *testing.T) {
 // What no program writes can be in a record that is whole otherwise.
 func TestCheckOfStrangeRecord(t *testing.T) {
 	path := filled(t, 3)
-	change(t, path, func(records *store.Store) {
+	edit(t, path, func(records *store.Store) {
 		scope := store.StudyScope("study-000")
 		err := records.Update(t.Context(), store.In(scope), func(tx *store.Tx) error {
 			return tx.PutTrial("study-000", &storev1.TrialRecord{Trial: &dparetov1.Trial{Number: 1, Revision: 99}}) // without a state

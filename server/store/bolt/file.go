@@ -87,11 +87,11 @@ func createBuckets(db *bbolt.DB, readOnly bool) error {
 				return err
 			}
 		}
-		w, err := newWriter(tx)
+		t, err := treeOf(tx)
 		if err != nil {
 			return err
 		}
-		return w.stamp()
+		return t.stamp()
 	})
 }
 
@@ -135,17 +135,4 @@ func openError(path string, err error) error {
 		}
 		return fmt.Errorf("open %s: %w", path, err)
 	}
-}
-
-// scratch creates a file in a folder for the store of a name that nobody else sees and that
-// is gone when it is closed, or the process ends.
-func scratch(folder, name, what string) (*os.File, error) {
-	file, err := os.CreateTemp(folder, "."+name+"."+what+"-*")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(file.Name()); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
 }

@@ -33,36 +33,36 @@ var (
 // errNoBucket is the error of a file of bbolt that is not a store.
 var errNoBucket = fmt.Errorf("%w: it holds no bucket %q", store.ErrCorrupt, recordsBucket)
 
-// reader implements store.Reader over a bbolt transaction.
-type reader struct{ records, totals *bbolt.Bucket }
-
-// newReader returns a reader of a transaction, or an error that matches store.ErrCorrupt if its
-// pages are not those of its own commit.
-func newReader(tx *bbolt.Tx) (r reader, err error) {
-	defer catchPanic(&err)
-	if _, err := transactionOf(tx); err != nil {
-		return reader{}, err
-	}
-	r = reader{tx.Bucket(recordsBucket), tx.Bucket(totalsBucket)}
-	if r.records == nil || r.totals == nil {
-		return reader{}, errNoBucket
-	}
-	return r, nil
+// tree is what a bbolt transaction sees. It implements store.Reader.
+type tree struct {
+	records, totals, commit *bbolt.Bucket
+	id                      int // of the transaction
 }
 
-// transactionOf returns the number of the transaction that wrote what tx sees. It is that of tx
-// itself or, where the latest of bbolt's two first pages is damaged and the other one leads to
-// the same content, the next one. Otherwise the page that leads to all others is an old one.
-func transactionOf(tx *bbolt.Tx) (int, error) {
-	commit := tx.Bucket(commitBucket)
-	if commit == nil {
-		return 0, errNoBucket
+// treeOf returns the tree of a transaction.
+func treeOf(tx *bbolt.Tx) (t tree, err error) {
+	defer catchPanic(&err)
+	t = tree{tx.Bucket(recordsBucket), tx.Bucket(totalsBucket), tx.Bucket(commitBucket), tx.ID()}
+	if t.records == nil || t.totals == nil || t.commit == nil {
+		return tree{}, errNoBucket
 	}
-	wrote := number(commit.Get(transactionKey))
-	if id := tx.ID(); wrote != id && wrote != id+1 {
-		return 0, fmt.Errorf("%w: transaction %d finds the pages of transaction %d", store.ErrCorrupt, id, wrote)
+	t.records.FillPercent = fillPercent
+	return t, nil
+}
+
+// committed is treeOf for a transaction that reads. The number in the tree must be its own or,
+// where the latest of bbolt's two first pages is damaged and the other one leads to the same
+// content, the next one. Otherwise the page that leads to all others is an old one.
+func committed(tx *bbolt.Tx) (t tree, wrote int, err error) {
+	t, err = treeOf(tx)
+	if err != nil {
+		return tree{}, 0, err
 	}
-	return wrote, nil
+	defer catchPanic(&err)
+	if wrote = number(t.commit.Get(transactionKey)); wrote != t.id && wrote != t.id+1 {
+		return tree{}, 0, fmt.Errorf("%w: transaction %d finds the pages of transaction %d", store.ErrCorrupt, t.id, wrote)
+	}
+	return t, wrote, nil
 }
 
 // inspect checks what every use of a file begins with. The notice tells of damage that has done
@@ -71,11 +71,8 @@ func inspect(db *bbolt.DB) (notice string, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer catchPanic(&err)
 	err = db.View(func(tx *bbolt.Tx) error {
-		if _, err := newReader(tx); err != nil {
-			return err
-		}
-		wrote, err := transactionOf(tx)
-		if wrote == tx.ID()+1 || number(tx.Bucket(commitBucket).Get(stoppedKey)) == tx.ID() {
+		t, wrote, err := committed(tx)
+		if err == nil && (wrote == t.id+1 || number(t.commit.Get(stoppedKey)) == t.id) {
 			notice = "the latest of the two pages that a store begins with is damaged; the other one has the same content, nothing is lost"
 		}
 		return err
@@ -85,28 +82,31 @@ func inspect(db *bbolt.DB) (notice string, err error) {
 
 // stopped ends the use of a file: both of bbolt's first pages lead to the same content then, so
 // that damage to the latest is noticed and loses nothing. On a full disk it does nothing.
-func stopped(db *bbolt.DB) (err error) {
+func stopped(db *bbolt.DB) error {
+	err := change(db, func(t tree) error { return t.commit.Put(stoppedKey, bytesOf(t.id)) })
+	if err == nil {
+		err = change(db, func(tree) error { return nil })
+	}
+	if err != nil && store.Unwritable(err).Full {
+		return nil
+	}
+	return err
+}
+
+// change calls fn in a transaction that writes.
+func change(db *bbolt.DB, fn func(tree) error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer catchPanic(&err)
-	for _, key := range [][]byte{stoppedKey, nil} {
-		err := db.Update(func(tx *bbolt.Tx) error {
-			w, err := newWriter(tx)
-			if err == nil && key != nil {
-				err = w.commit.Put(key, bytesOf(tx.ID()))
-			}
-			if err != nil {
-				return err
-			}
-			return w.stamp()
-		})
+	return db.Update(func(tx *bbolt.Tx) error {
+		t, err := treeOf(tx)
+		if err == nil {
+			err = fn(t)
+		}
 		if err != nil {
-			if store.Unwritable(err).Full {
-				return nil
-			}
 			return err
 		}
-	}
-	return nil
+		return t.stamp()
+	})
 }
 
 func bytesOf(transaction int) []byte {
@@ -121,22 +121,22 @@ func number(b []byte) int {
 }
 
 // bucket returns the bucket of the keys with a prefix.
-func (r reader) bucket(prefix string) *bbolt.Bucket {
+func (t tree) bucket(prefix string) *bbolt.Bucket {
 	if strings.HasPrefix(prefix, "\x00") {
-		return r.totals
+		return t.totals
 	}
-	return r.records
+	return t.records
 }
 
 // Get implements store.Reader.
-func (r reader) Get(key string) (value []byte, err error) {
+func (t tree) Get(key string) (value []byte, err error) {
 	defer catchPanic(&err)
-	return r.bucket(key).Get([]byte(key)), nil
+	return t.bucket(key).Get([]byte(key)), nil
 }
 
 // Scan implements store.Reader.
-func (r reader) Scan(prefix, from string, fn func(string, []byte) (bool, error)) error {
-	cursor := r.bucket(prefix).Cursor()
+func (t tree) Scan(prefix, from string, fn func(string, []byte) (bool, error)) error {
+	cursor := t.bucket(prefix).Cursor()
 	next := func() ([]byte, []byte) { return cursor.Seek([]byte(max(prefix, from))) }
 	for last := ""; ; {
 		key, value, err := move(next)
@@ -154,40 +154,21 @@ func (r reader) Scan(prefix, from string, fn func(string, []byte) (bool, error))
 	}
 }
 
-// writer applies writes to a bbolt transaction.
-type writer struct {
-	reader
-	commit *bbolt.Bucket
-	id     int
-}
-
-func newWriter(tx *bbolt.Tx) (w writer, err error) {
-	defer catchPanic(&err)
-	for _, name := range [][]byte{recordsBucket, totalsBucket, commitBucket} {
-		if tx.Bucket(name) == nil {
-			return writer{}, errNoBucket
-		}
-	}
-	w = writer{reader{tx.Bucket(recordsBucket), tx.Bucket(totalsBucket)}, tx.Bucket(commitBucket), tx.ID()}
-	w.records.FillPercent = fillPercent
-	return w, nil
-}
-
 // apply writes what an Update wrote. If it fails some of it is written.
-func (w writer) apply(overlay *store.Overlay) (err error) {
+func (t tree) apply(overlay *store.Overlay) (err error) {
 	defer catchPanic(&err)
 	return overlay.Apply(func(key string, value []byte) error {
 		if value == nil {
-			return w.bucket(key).Delete([]byte(key))
+			return t.bucket(key).Delete([]byte(key))
 		}
-		return w.bucket(key).Put([]byte(key), value)
+		return t.bucket(key).Put([]byte(key), value)
 	})
 }
 
 // stamp notes the number of the transaction that is about to be committed.
-func (w writer) stamp() (err error) {
+func (t tree) stamp() (err error) {
 	defer catchPanic(&err)
-	return w.commit.Put(transactionKey, bytesOf(w.id))
+	return t.commit.Put(transactionKey, bytesOf(t.id))
 }
 
 // move moves a cursor.

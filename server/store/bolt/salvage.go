@@ -69,7 +69,8 @@ func (s *Salvaged) copyRecords(ctx context.Context, tx *bbolt.Tx, to *bbolt.DB) 
 	next := cursor.First
 	kept := new(store.Salvage)
 	for done, skipped := false, 0; !done; {
-		err := batch(to, func(w writer) error {
+		err := change(to, func(t tree) error {
+			whole := store.NewOverlay(t)
 			for size := 0; size < compactBytes; {
 				if err := ctx.Err(); err != nil {
 					return err
@@ -84,62 +85,32 @@ func (s *Salvaged) copyRecords(ctx context.Context, tx *bbolt.Tx, to *bbolt.DB) 
 					continue
 				}
 				if done = key == nil; done {
-					return nil
+					break
 				}
 				size += len(key) + len(value)
-				if err := kept.Keep(direct{w}, string(key), value); err != nil {
+				if err := kept.Keep(whole, string(key), value); err != nil {
 					s.Lost = append(s.Lost, err)
 				}
 			}
-			return nil
+			return t.apply(whole)
 		})
 		if err != nil {
 			return err
 		}
 	}
 	s.Kept = kept.Kept
-	return batch(to, func(w writer) error {
-		damaged, err := newReader(tx)
+	return change(to, func(t tree) error {
+		damaged, _, err := committed(tx)
 		if err != nil {
 			s.Lost = append(s.Lost, err)
-			damaged = reader{w.records, w.totals} // which say nothing else
+			damaged = t // which says nothing else
 		}
-		lost, err := kept.Finish(direct{w}, damaged)
+		totals := store.NewOverlay(t)
+		lost, err := kept.Finish(totals, damaged)
 		s.Lost = append(s.Lost, lost...)
-		return err
+		return errors.Join(err, t.apply(totals))
 	})
 }
 
 // maxSkipped bounds the pages that cannot be read.
 const maxSkipped = 1 << 16
-
-// batch calls fn with a writer of a transaction, and commits it.
-func batch(db *bbolt.DB, fn func(writer) error) error {
-	return db.Update(func(tx *bbolt.Tx) error {
-		w, err := newWriter(tx)
-		if err == nil {
-			err = fn(w)
-		}
-		if err != nil {
-			return err
-		}
-		return w.stamp()
-	})
-}
-
-// direct writes to a file that nobody else has, whose errors are those of its commit.
-type direct struct{ writer }
-
-// Put implements store.ReadWriter.
-func (d direct) Put(key string, value []byte) {
-	if err := d.bucket(key).Put([]byte(key), value); err != nil {
-		panic(err) // of keys that are too long, which no file has
-	}
-}
-
-// Delete implements store.ReadWriter.
-func (d direct) Delete(key string) {
-	if err := d.bucket(key).Delete([]byte(key)); err != nil {
-		panic(err) // of transactions that do not write
-	}
-}
