@@ -71,7 +71,7 @@ soak: ## Kill the server under load 60 times and compare what is left (about thr
 bench-server: build ## Measure the server under load, small and large, and beside a study that fits a model
 	$(BIN)/dpareto bench server --repeat 3
 	$(BIN)/dpareto bench server --studies 1000 --preload 1000000 --repeat 3
-	$(BIN)/dpareto bench server --studies 8 --workers 16 --rate 100 --slow-fit --duration 6s --warmup 1s --repeat 20
+	$(BIN)/dpareto bench server --studies 8 --workers 16 --rate 100 --slow-fit --duration 6s --warmup 1s --repeat 15
 
 .PHONY: bench-engine
 bench-engine: build ## Compare designers on test problems, the sparse vector technique and Adult (hours)

@@ -25,5 +25,6 @@
 //     release_front.go
 //   - studies that show nothing but their best trial: randomstopping.go, secrets.go (what
 //     they do not answer)
-//   - operation: admin.go, backup.go, export.go, import*.go, health.go, phase.go, totals.go
+//   - operation: admin.go, backup.go, export.go, import*.go, health.go, maintenance.go,
+//     collector.go, phase.go, totals.go
 package server

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -118,7 +117,7 @@ func (s *Server) watchHealth() {
 		if writing == nil {
 			writing = make(chan error, 1)
 			done := writing
-			s.inBackground(func() { done <- s.probeStore(s.background) })
+			s.inBackground(func() { done <- s.store.Probe(s.background) })
 		}
 		err := fmt.Errorf("a write to the store has not ended for %v", probePatience)
 		select {
@@ -138,6 +137,3 @@ func (s *Server) watchHealth() {
 		}
 	}
 }
-
-// probeStore writes to the store.
-func (s *Server) probeStore(ctx context.Context) error { return s.store.Probe(ctx) }

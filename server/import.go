@@ -149,6 +149,9 @@ func (s *Server) beginImport(ctx context.Context, i *studyImport) (existing *sto
 			return err
 		}
 		existing = nil
+		if err := tx.CheckWhole(store.StudyScope(i.id)); err != nil {
+			return err
+		}
 		tx.BeginImport(i.id)
 		if err := checkLedgers(&tx.ReadTx, i.record.GetStudy().GetSpec()); err != nil {
 			return err

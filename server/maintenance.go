@@ -11,8 +11,9 @@ import (
 const (
 	// maintainEvery is the least time between the beginnings of two passes over the store.
 	maintainEvery = 10 * time.Minute
-	// maintenanceShare is the share of the time that a pass takes at most: one part in so many.
-	maintenanceShare = 100
+	// maintenancePause is how many times as long as it works a pass pauses: it takes at most
+	// 1 % of the time.
+	maintenancePause = 100
 )
 
 // maintain passes over the store again and again until the server is closed: it forgets the
@@ -21,7 +22,7 @@ const (
 func (s *Server) maintain() {
 	for pause := maintainEvery; wait(s.background, pause) == nil; {
 		started := time.Now()
-		if err := s.pass(s.background, wait); err != nil && s.background.Err() == nil {
+		if err := s.pass(s.background); err != nil && s.background.Err() == nil {
 			s.logger.ErrorContext(s.background, "maintenance of the store", "error", err)
 		}
 		pause = max(time.Minute, maintainEvery-time.Since(started))
@@ -41,39 +42,49 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 // pass maintains one scope of the store after the other, with pauses.
-func (s *Server) pass(ctx context.Context, pause func(context.Context, time.Duration) error) error {
-	damages := 0
+func (s *Server) pass(ctx context.Context) error {
+	faults := 0
 	for scope, more := store.Scope(""), true; more; {
 		started := time.Now()
-		var records int64
-		var faults []error
-		err := s.store.View(ctx, func(tx *store.ReadTx) error {
-			more = false
-			err := tx.Scopes(scope, func(next store.Scope) (bool, error) {
-				scope, more = next, true
-				return false, nil
-			})
-			if more {
-				records, faults = tx.Verify(scope)
-			}
-			return err
-		})
-		if err != nil {
+		var found []error
+		scope, found = s.verifyNext(ctx, scope)
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		s.metrics.Scrubbed(records)
-		damages += len(faults)
-		if len(faults) > 0 {
-			s.logger.ErrorContext(ctx, "the store is damaged", "scope", string(scope), "error", errors.Join(faults...))
+		more = scope != ""
+		faults += len(found)
+		if len(found) > 0 {
+			s.logger.ErrorContext(ctx, "the store is damaged", "scope", string(scope), "error", errors.Join(found...))
 		} else if more {
-			if _, err := s.store.ForgetRequests(ctx, scope, s.now().Add(-rememberFor)); err != nil {
-				return err
+			if _, err := s.store.ForgetRequests(ctx, scope, s.now().Add(-rememberFor)); err != nil && ctx.Err() == nil {
+				s.logger.WarnContext(ctx, "old answers to requests cannot be forgotten", "scope", string(scope), "error", err)
 			}
 		}
-		if err := pause(ctx, maintenanceShare*time.Since(started)); err != nil {
+		if err := wait(ctx, maintenancePause*time.Since(started)); err != nil {
 			return err
 		}
 	}
-	s.metrics.Damages(damages)
+	s.metrics.StoreFaults(faults)
 	return nil
+}
+
+// verifyNext verifies the first scope above another one, and returns it, or "" if there is none
+// or none can be found.
+func (s *Server) verifyNext(ctx context.Context, after store.Scope) (next store.Scope, faults []error) {
+	var records int64
+	err := s.store.View(ctx, func(tx *store.ReadTx) error {
+		err := tx.Scopes(after, func(scope store.Scope) (bool, error) {
+			next = scope
+			return false, nil
+		})
+		if next != "" {
+			records, faults = tx.Verify(next)
+		}
+		return err
+	})
+	if err != nil {
+		faults = append(faults, err)
+	}
+	s.metrics.Scrubbed(records)
+	return next, faults
 }

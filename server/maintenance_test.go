@@ -2,16 +2,17 @@ package server
 
 import (
 	"bytes"
-	"context"
+	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/store"
@@ -39,8 +40,8 @@ func TestMaintenanceFindsDamage(t *testing.T) {
 		}
 	})
 	service := &studyService{Server: s}
-	for _, id := range []string{"a", "b", "c"} {
-		_, err := service.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: &dparetov1.StudySpec{
+	request := func(id string) *dparetov1.CreateStudyRequest {
+		return &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: &dparetov1.StudySpec{
 			Parameters: []*dparetov1.ParameterSpec{{
 				Id: "x", Scale: dparetov1.Scale_SCALE_LINEAR,
 				Domain: &dparetov1.ParameterSpec_DoubleDomain{DoubleDomain: &dparetov1.DoubleDomain{Max: 1}},
@@ -51,34 +52,30 @@ func TestMaintenanceFindsDamage(t *testing.T) {
 				Source: &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{}},
 			}},
 			Algorithm: &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
-		}}})
-		if err != nil {
+		}}}
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		if _, err := service.CreateStudy(t.Context(), request(id)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := service.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/" + id, WorkerId: "w"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	pause := func(_ context.Context, d time.Duration) error {
-		if d <= 0 {
-			t.Errorf("a pause of %v", d)
-		}
-		return nil
-	}
-	damages := func() float64 {
+	faults := func() float64 {
 		families, err := counted.Gatherer().Gather()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range families {
-			if f.GetName() == "dpareto_store_damages" {
+			if f.GetName() == "dpareto_store_faults" {
 				return f.GetMetric()[0].GetGauge().GetValue()
 			}
 		}
 		t.Fatal("no such metric")
 		return 0
 	}
-	if err := s.pass(t.Context(), pause); err != nil || damages() != 0 || log.Len() > 0 {
+	if err := s.pass(t.Context()); err != nil || faults() != 0 || log.Len() > 0 {
 		t.Fatalf("a sound store: %v, %s", err, log.String())
 	}
 	err = db.Update(t.Context(), nil, func(w store.ReadWriter) error {
@@ -92,8 +89,8 @@ func TestMaintenanceFindsDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.pass(t.Context(), pause); err != nil || damages() != 1 || !strings.Contains(log.String(), "trial 1 of studies/b has a wrong checksum") {
-		t.Errorf("%v, %v damages, log %s", err, damages(), log.String())
+	if err := s.pass(t.Context()); err != nil || faults() != 1 || !strings.Contains(log.String(), "trial 1 of studies/b has a wrong checksum") {
+		t.Errorf("%v, %v faults, log %s", err, faults(), log.String())
 	}
 	_, err = service.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: "studies/b/trials/1"})
 	if err = toStatus(err); status.Code(err) != codes.DataLoss || !strings.Contains(err.Error(), "trial 1 of studies/b") {
@@ -104,4 +101,82 @@ func TestMaintenanceFindsDamage(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+
+	// A study that cannot be found for a damaged key is not created again over its trials.
+	err = db.Update(t.Context(), nil, func(w store.ReadWriter) error {
+		value, err := w.Get("studies/c\x00study/")
+		w.Put("studies/c\x00stuty/", bytes.Clone(value))
+		w.Delete("studies/c\x00study/")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := service.CreateStudy(t.Context(), request("c")); status.Code(toStatus(err)) != codes.DataLoss {
+		t.Errorf("created again: %v", err)
+	}
+	if err := s.pass(t.Context()); err != nil || faults() != 2 {
+		t.Errorf("%v, %v faults", err, faults())
+	}
+}
+
+// A page that cannot be read hides what is on it, and nothing behind it.
+func TestMaintenanceGoesOn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	db, err := bolt.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := store.New(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	s := New(Options{Store: records, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for i := range 60 {
+		id := fmt.Sprintf("m%02d", i)
+		err := records.Update(t.Context(), store.In(store.StudyScope(id)), func(tx *store.Tx) error {
+			study := &dparetov1.Study{Name: "studies/" + id, Revision: 1, Description: strings.Repeat("x", 1000)}
+			return tx.PutStudy(id, &storev1.StudyRecord{Study: study, NextTrialNumber: 1, OwnRevision: 1})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = db.Update(t.Context(), nil, func(w store.ReadWriter) error {
+		w.Put("studies/m50\x00study/", []byte("damaged"))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := os.Getpagesize()
+	for at := 2 * size; at+size <= len(content); at += size {
+		if content[at+8] == 2 && bytes.Contains(content[at:at+size], []byte("studies/m20\x00study/")) { // a leaf
+			if _, err := file.WriteAt(make([]byte, size), int64(at)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.pass(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"scope=studies/m20", "study of studies/m50"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("log %s, want %q", log.String(), want)
+		}
+	}
+	s.Close()
+	_ = db.Close() // of a damaged file: may fail
 }

@@ -4,9 +4,9 @@ import "github.com/dpareto/dpareto/server/store"
 
 // checkStudies refuses a further study in a store that is full.
 func (s *Server) checkStudies(tx *store.ReadTx) error {
-	n, err := tx.CountStudies(s.access.limits.Studies)
-	if err != nil {
+	most := s.access.limits.OrDefault().Studies
+	if full, err := tx.HasStudies(most); err != nil || !full {
 		return err
 	}
-	return s.access.limits.CheckStudies(n)
+	return s.access.limits.CheckStudies(most)
 }

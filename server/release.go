@@ -159,6 +159,9 @@ func (d *draft) checkStudy(tx *store.ReadTx, parent string) error {
 	if d.studyUID == "" {
 		return nil
 	}
+	if err := tx.CheckWhole(store.Scope(parent)); err != nil {
+		return err
+	}
 	record, err := findStudy(tx, strings.TrimPrefix(parent, studyName("")))
 	if err != nil {
 		return err

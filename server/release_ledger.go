@@ -300,6 +300,9 @@ func (s *releaseService) CreateLedger(ctx context.Context, req *dparetov1.Create
 		record, err := tx.Ledger(id)
 		switch {
 		case errors.Is(err, store.ErrNotFound):
+			if err := tx.CheckWhole(store.LedgerScope(id)); err != nil {
+				return err // a ledger is there that cannot be found
+			}
 			record = &storev1.LedgerRecord{Ledger: proto.CloneOf(declared)}
 			record.Ledger.Uid, record.Ledger.CreateTime = newToken(), timestamppb.New(s.now())
 			if err := tx.PutLedger(id, record); err != nil {

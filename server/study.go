@@ -110,6 +110,9 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 			if err := checkLedgers(&tx.ReadTx, study.GetSpec()); err != nil {
 				return err
 			}
+			if err := tx.CheckWhole(store.StudyScope(id)); err != nil {
+				return err // a study is there that cannot be found
+			}
 			if err := s.checkStudies(tx.Unprotected()); err != nil {
 				return err
 			}

@@ -545,9 +545,8 @@ func (s *Server) createSuggested(ctx context.Context, id string, p *pass, batch 
 		if c.study.GetStudy().GetUid() != p.from.record.GetStudy().GetUid() {
 			return studyNotFound(id)
 		}
-		outdated, err := s.refresh(ctx, p, c)
-		if err != nil || outdated {
-			raced = outdated
+		raced, err = s.refresh(ctx, p, c)
+		if err != nil || raced {
 			return err
 		}
 		if !c.affordsAll(p.suggestions) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,12 +72,21 @@ func serviceWith(t testing.TB, d suggest.Designer) *studyService {
 // all studies.
 func serviceOver(t testing.TB, kv hookedKV, o Options, designer func(*spec.Study) suggest.Designer) *studyService {
 	t.Helper()
+	around := func(db store.KV) store.KV {
+		kv.KV = db
+		return kv
+	}
+	return serviceOverKV(t, around, o, designer)
+}
+
+// serviceOverKV is serviceWith for a store that is around another.
+func serviceOverKV(t testing.TB, around func(store.KV) store.KV, o Options, designer func(*spec.Study) suggest.Designer) *studyService {
+	t.Helper()
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	kv.KV = fault.Twice(db)
-	records, err := store.New(t.Context(), kv)
+	records, err := store.New(t.Context(), around(fault.Twice(db)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -480,6 +490,73 @@ func TestRepeatAfterPartOfDemand(t *testing.T) {
 	}
 }
 
+// neighbourKV calls the function of one Update first behind the write of a neighbour, which is
+// thrown away with what the function wrote: a commit was tried again without it.
+type neighbourKV struct {
+	store.KV
+	updates   atomic.Int64 // until the one
+	neighbour func(*store.Store) error
+}
+
+func (k *neighbourKV) Update(ctx context.Context, scopes store.Scopes, fn func(store.ReadWriter) error) error {
+	return k.KV.Update(ctx, scopes, func(w store.ReadWriter) error {
+		if k.updates.Add(-1) == 0 {
+			first := store.NewOverlay(w)
+			records, err := store.NewReader(ctx, nested{first})
+			if err == nil {
+				err = k.neighbour(records)
+			}
+			if err != nil {
+				return err
+			}
+			_ = fn(first) // whatever it says
+		}
+		return fn(w)
+	})
+}
+
+// nested is a store within an Update.
+type nested struct{ w store.ReadWriter }
+
+func (o nested) View(_ context.Context, fn func(store.Reader) error) error { return fn(o.w) }
+func (o nested) Update(_ context.Context, _ store.Scopes, fn func(store.ReadWriter) error) error {
+	return fn(o.w)
+}
+func (nested) Close() error { return nil }
+
+// A pass that is out of date in the first call of its function, and not in the second, hands out
+// no trial that nobody gets.
+func TestSuggestionAfterRerun(t *testing.T) {
+	kv := &neighbourKV{neighbour: func(records *store.Store) error {
+		return records.Update(t.Context(), store.In(store.StudyScope("s")), func(tx *store.Tx) error {
+			record, err := tx.Study("s")
+			if err != nil {
+				return err
+			}
+			record.NextTrialNumber++
+			return tx.PutStudy("s", record)
+		})
+	}}
+	s := serviceOverKV(t, func(db store.KV) store.KV { kv.KV = db; return kv }, Options{}, func(*spec.Study) suggest.Designer {
+		return fakeDesigner{func(_ context.Context, _ *suggest.Problem, _ *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
+			suggestions := make([]suggest.Suggestion, r.Count)
+			for i := range suggestions {
+				suggestions[i].Point = []float64{0.5}
+			}
+			return suggestions, nil
+		}}
+	})
+	kv.updates.Store(3) // the first Update, whose function runs twice, finds nothing to hand out
+	ask(t, s, "another")
+	study, err := s.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: "studies/s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := study.GetStudy().GetTrialCounts().GetActive(); kv.updates.Load() > 0 || n != 1 {
+		t.Errorf("%d trials are active, 1 was asked for", n)
+	}
+}
+
 // Answers are forgotten after a day, in the background.
 func TestRequestsAreForgotten(t *testing.T) {
 	s := serviceWith(t, fakeDesigner{suggest: suggest.NewRandom().Suggest})
@@ -513,7 +590,7 @@ func TestRequestsAreForgotten(t *testing.T) {
 		want  int
 	}{{rememberFor, old}, {1, 0}} {
 		now = now.Add(step.after)
-		if err := s.pass(t.Context(), func(context.Context, time.Duration) error { return nil }); err != nil {
+		if err := s.pass(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if n := remembered(); n != step.want {

@@ -47,6 +47,9 @@ type change struct {
 func (s *Server) changeStudy(ctx context.Context, id string, m *mutation, fn func(*change) error) error {
 	return s.update(ctx, m, store.StudyScope(id), nil, func(tx *store.Tx) error {
 		record, err := findStudy(&tx.ReadTx, id)
+		if err == nil && isPublication(record.GetStudy().GetSpec()) {
+			err = tx.CheckWhole(store.StudyScope(id)) // what it has spent must not be that of another time
+		}
 		if err != nil {
 			return err
 		}
@@ -458,7 +461,7 @@ func (s *studyService) AddMeasurement(ctx context.Context, req *dparetov1.AddMea
 		c.renew(trial)
 		before := trial.GetState()
 		if mayStop = useful.holdsFor(c.cached); mayStop {
-			c.tx.AfterCommit(func() { c.cached.stopping.keepUseful(trial.GetNumber(), useful.last) })
+			c.cached.stopping.keepUseful(trial.GetNumber(), useful.last)
 			c.stopUseless(trial, measurement.GetStep(), useful.last)
 			c.stopHopeless(trial)
 		}

@@ -27,7 +27,8 @@ type Limit struct {
 	// Objective is the index of the objective that the function is, or -1.
 	Objective int
 
-	// Known and Search are as for an [Objective].
+	// Known and Search are as for an [Objective], but Search rounds what Known does: it
+	// decides which configurations are tried.
 	Known  func(space.Point) float64
 	Search func(space.Point) float64
 

@@ -80,8 +80,8 @@ type Objective struct {
 	// objective is measured, with noise.
 	Known func(space.Point) float64
 
-	// Search, if not nil, is a cheap stand-in for Known, good to a few per cent,
-	// under the same conditions. Designers use it to compare thousands of
+	// Search, if not nil, is a cheap stand-in for Known, under the same conditions: smooth,
+	// and good to a few per cent but for what Known rounds. Designers use it to compare thousands of
 	// candidates; whatever is reported comes from Known.
 	Search func(space.Point) float64
 

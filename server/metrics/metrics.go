@@ -50,7 +50,7 @@ type Metrics struct {
 	failedUpdates  prometheus.Counter
 	writable       prometheus.Gauge
 	scrubbed       prometheus.Counter
-	damages        prometheus.Gauge
+	faults         prometheus.Gauge
 	states         *states
 	storeCollector *storeCollector
 }
@@ -105,8 +105,8 @@ func New(version string) *Metrics {
 		Namespace: namespace, Name: "store_scrubbed_records_total",
 		Help: "Records that were read in the background and compared with their checksums.",
 	})
-	m.damages = prometheus.NewGauge(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "store_damages",
+	m.faults = prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: namespace, Name: "store_faults",
 		Help: "Records, studies and ledgers that the last reading of the whole store found damaged or incomplete.",
 	})
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -120,7 +120,7 @@ func New(version string) *Metrics {
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), info,
 		m.calls.total, m.calls.seconds, m.calls.inFlight, m.transitions.total, m.expiries,
 		m.suggestions, m.fallbacks, prepared, phases, m.observations,
-		m.updates, m.failedUpdates, m.writable, m.scrubbed, m.damages, m.states, m.storeCollector,
+		m.updates, m.failedUpdates, m.writable, m.scrubbed, m.faults, m.states, m.storeCollector,
 	)
 	return m
 }
@@ -182,8 +182,8 @@ func (m *Metrics) Writable(ok bool) {
 // Scrubbed counts records that were compared with their checksums.
 func (m *Metrics) Scrubbed(records int64) { m.scrubbed.Add(float64(records)) }
 
-// Damages notes how much damage the last reading of the whole store found.
-func (m *Metrics) Damages(n int) { m.damages.Set(float64(n)) }
+// StoreFaults notes how many faults the last reading of the whole store found.
+func (m *Metrics) StoreFaults(n int) { m.faults.Set(float64(n)) }
 
 // StateName returns the value of labels for a state of trials: "none" before the
 // creation and after a deletion.

@@ -27,8 +27,9 @@ type function interface {
 	// check is the cheap part of value: it evaluates the expressions. field is the path
 	// of the one at fault below the computed source.
 	check(variables map[string]any) (field string, err error)
-	// search returns a cheap stand-in, good where the metric is at most limit, or nil.
-	search(study *Study, limit float64) func(space.Point) float64
+	// search returns cheap stand-ins, good where the metric is at most limit, or nil: a smooth
+	// one, and one for bounds (see accounting.Function.Search).
+	search(study *Study, limit float64) (smooth, rounded func(space.Point) float64)
 }
 
 // number returns the plain number of a computed value: +Inf, which is never on a
@@ -97,17 +98,18 @@ func (f formula) check(variables map[string]any) (field string, err error) {
 }
 
 // search implements function: the same number, without CEL.
-func (f formula) search(*Study, float64) func(space.Point) float64 {
+func (f formula) search(*Study, float64) (smooth, rounded func(space.Point) float64) {
 	native := f.expression.Native()
 	if native == nil {
-		return nil
+		return nil, nil
 	}
-	return func(point space.Point) float64 {
+	search := func(point space.Point) float64 {
 		if x := native(point); !math.IsNaN(x) {
 			return x
 		}
 		return math.Inf(1)
 	}
+	return search, search
 }
 
 // guarantee is a computed metric that is the ε of a mechanism.
@@ -130,12 +132,12 @@ func (g guarantee) check(variables map[string]any) (field string, err error) {
 }
 
 // search implements function.
-func (g guarantee) search(study *Study, limit float64) func(space.Point) float64 {
-	search := g.function.Search(func(point []float64) map[string]any { return study.variables(point) }, limit)
-	if search == nil {
-		return nil
+func (g guarantee) search(study *Study, limit float64) (smooth, rounded func(space.Point) float64) {
+	s, r := g.function.Search(func(point []float64) map[string]any { return study.variables(point) }, limit)
+	if s == nil {
+		return nil, nil
 	}
-	return func(point space.Point) float64 { return search(point) }
+	return func(point space.Point) float64 { return s(point) }, func(point space.Point) float64 { return r(point) }
 }
 
 // probe evaluates a computed metric at the centre and the corners of the space and at

@@ -108,9 +108,9 @@ func (s *Study) limit(i int, bound float64) suggest.Limit {
 	}
 	switch {
 	case l.Objective >= 0:
-		l.Search = s.Problem.Objectives[l.Objective].Search
+		l.Search = m.rounded
 	case bound > 0 && !math.IsInf(bound, 1):
-		l.Search = m.computed.search(s, bound)
+		_, l.Search = m.computed.search(s, bound)
 	default: // nothing to interpolate
 	}
 	return l

@@ -81,6 +81,8 @@ type Study struct {
 type metric struct {
 	spec     *dparetov1.MetricSpec
 	computed function // nil for reported metrics
+	// rounded is a cheap stand-in of a computed objective, for bounds (see function).
+	rounded func(space.Point) float64
 }
 
 // Compile validates a spec and compiles it. Field paths in the returned
@@ -665,7 +667,7 @@ func (s *Study) objective(m *metric) suggest.Objective {
 		o.Known = func(point space.Point) float64 {
 			return number(m.computed.value(s.variables(point)))
 		}
-		o.Search = m.computed.search(s, o.Reference)
+		o.Search, m.rounded = m.computed.search(s, o.Reference)
 	}
 	return o
 }

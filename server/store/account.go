@@ -38,11 +38,11 @@ type Account struct {
 // holds for such interleaved mechanisms as well (Haney, Shoemate, Tian, Vadhan, Vyrros, Xu and
 // Zhang, "Concurrent composition for interactive differential privacy with adaptive
 // privacy-loss parameters", 2023). The
-// error is ErrOverspent if they do not, or the ε do not, and matches ErrCorrupt where a record
+// error is ErrOverspent if the charges exceed ε or half of δ. It matches ErrCorrupt if a record
 // of the ledger is damaged or lost: what it spent is not known then.
 func (t *ReadTx) Account(ledger string, record *storev1.LedgerRecord) (*Account, error) {
-	if _, faults := t.Verify(LedgerScope(ledger)); len(faults) > 0 {
-		return nil, fmt.Errorf("store: ledger %q: %w", ledger, errors.Join(faults...))
+	if err := t.CheckWhole(LedgerScope(ledger)); err != nil {
+		return nil, fmt.Errorf("store: ledger %q: %w", ledger, err)
 	}
 	l := record.GetLedger()
 	filter, err := privacy.NewApproximateFilter(l.GetEpsilon(), l.GetDelta(), l.GetDelta()/2, adjacencyOf(l.GetAdjacency()))

@@ -21,11 +21,19 @@ func (s *Store) Check(ctx context.Context) []error {
 	var faults []error
 	faultf := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	err := s.View(ctx, func(tx *ReadTx) error {
-		err := tx.Scopes("", func(scope Scope) (bool, error) {
-			_, damage := tx.Verify(scope)
-			faults = append(faults, damage...)
+		verified := make(map[Scope]bool)
+		verify := func(scope Scope) (bool, error) {
+			if !verified[scope] {
+				_, damage := tx.Verify(scope)
+				faults = append(faults, damage...)
+			}
+			verified[scope] = true
 			return len(faults) < maxFaults, ctx.Err()
-		})
+		}
+		err := tx.Scopes("", verify)
+		if err == nil { // what has lost its total
+			err = scopesFrom(tx.r, "", "", verify)
+		}
 		if err != nil || len(faults) > 0 {
 			return err // what follows would say the same in other words
 		}

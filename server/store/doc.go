@@ -30,7 +30,7 @@
 //	    format/                 StoreRecord: format of all records
 //	    ended/{uid}             last revision of a deleted study whose publication was paid once
 //
-// Before every value stands a checksum over key and value, which every read compares: a damaged
+// Every value is stored after a CRC-32C of its key and value, which every read checks: a damaged
 // value is an error that matches [ErrCorrupt] and names the record, never a wrong value. For
 // every scope, the key "\0{scope}" has the number of its records and a sum of their hashes
 // (TotalRecord), so that a record that is lost, or older than the last commit, is found

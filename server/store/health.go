@@ -13,7 +13,7 @@ var (
 	ErrUnwritable = errors.New("store: cannot be written")
 	// ErrCorrupt is returned when the store is damaged. Where it is known which record is
 	// damaged the error is a *DamageError.
-	ErrCorrupt = errors.New("store: it is damaged")
+	ErrCorrupt = errors.New("store: damaged")
 )
 
 // DamageError is the error of a damaged record.
@@ -40,7 +40,7 @@ type UnwritableError struct {
 	// Reason is the cause in a few words, without names of files: it may be shown to
 	// anybody.
 	Reason string
-	// Full tells that space is wanting, or a quota.
+	// Full is set if the disk or a quota is full.
 	Full bool
 	// Err is what the operating system or the file format gave.
 	Err error

@@ -38,9 +38,8 @@ func (t *ReadTx) Imports(fn func(study string) error) error {
 	})
 }
 
-// DropImport removes whatever there is of a study that is marked as being imported, with
-// the mark, in several Updates. It does nothing where there is no mark. Nobody may import
-// the study meanwhile.
+// DropImport removes the records of a study that is marked as being imported, with the mark, in
+// several Updates. It does nothing without a mark. No import of the study may run meanwhile.
 func (s *Store) DropImport(ctx context.Context, study string) error {
 	for done := false; !done; {
 		err := s.Update(ctx, In(StudyScope(study)), func(tx *Tx) error {

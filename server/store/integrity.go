@@ -210,7 +210,7 @@ func putTotal(w ReadWriter, scope Scope, t total) error {
 		return nil
 	}
 	if t.records <= 0 {
-		return damaged(key, "would be of %d records", t.records)
+		return damaged(key, "would count %d records", t.records)
 	}
 	value, err := proto.Marshal(&storev1.TotalRecord{Records: t.records, Sum: t.sum})
 	if err != nil {
@@ -246,8 +246,12 @@ func (s sealedReader) verify(scope Scope, change total) (records int64, faults [
 	if err != nil {
 		faults = append(faults, err)
 	}
-	if want := kept.plus(change); err == nil && len(faults) == 0 && found != want {
-		faults = append(faults, &DamageError{string(scope), fmt.Sprintf("has %d records of %d, or not the latest of them", found.records, want.records)})
+	switch want := kept.plus(change); {
+	case err != nil || len(faults) > 0 || found == want:
+	case found.records != want.records:
+		faults = append(faults, &DamageError{string(scope), fmt.Sprintf("has %d records instead of %d", found.records, want.records)})
+	default:
+		faults = append(faults, &DamageError{string(scope), "has a record that is not the latest"})
 	}
 	return found.records, faults
 }
@@ -275,44 +279,27 @@ func (t *ReadTx) Verify(scope Scope) (records int64, faults []error) {
 	}
 }
 
-// Scopes calls fn for every scope above after that has records or a total, in ascending order,
-// until fn returns false or an error.
-func (t *ReadTx) Scopes(after Scope, fn func(Scope) (bool, error)) error {
-	r := t.raw()
-	for {
-		var next Scope
-		err := scopesFrom(r, "", after, func(s Scope) (bool, error) {
-			next = s
-			return false, nil
-		})
-		if err != nil {
-			return err
-		}
-		// A scope that has lost all of its records still has its total.
-		err = r.Scan(totalPrefix, totalPrefix+string(after)+"\x00", func(key string, _ []byte) (bool, error) {
-			if s := Scope(key[len(totalPrefix):]); next == "" || s < next {
-				next = s
-			}
-			return false, nil
-		})
-		if err != nil || next == "" {
-			return err
-		}
-		if more, err := fn(next); err != nil || !more {
-			return err
-		}
-		after = next
-	}
+// CheckWhole returns an error that matches ErrCorrupt if a record of the scope is damaged, lost,
+// or not the latest.
+func (t *ReadTx) CheckWhole(scope Scope) error {
+	_, faults := t.Verify(scope)
+	return errors.Join(faults...)
 }
 
-// raw returns the reader beneath the checksums, of any scope.
-func (t *ReadTx) raw() Reader {
-	switch r := t.r.(type) {
+// Scopes calls fn for every scope above after that has a total, in ascending order, until fn
+// returns false or an error. Every scope with records has one.
+func (t *ReadTx) Scopes(after Scope, fn func(Scope) (bool, error)) error {
+	var r Reader
+	switch t := t.r.(type) {
 	case sealedReader:
-		return r.r
+		r = t.r
 	case *sealedWriter:
-		return r.w
-	default:
-		panic("store: a transaction over no store")
+		r = t.w
 	}
+	return r.Scan(totalPrefix, totalPrefix+string(after), func(key string, _ []byte) (bool, error) {
+		if scope := Scope(key[len(totalPrefix):]); scope > after {
+			return fn(scope)
+		}
+		return true, nil
+	})
 }

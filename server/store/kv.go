@@ -35,9 +35,8 @@ type KV interface {
 	// other, and each sees the writes of those before it; several may share one commit. fn
 	// must not call Update.
 	//
-	// fn may be called again after a call whose writes were thrown away. Its effects on
-	// anything but the ReadWriter must be those of its last call alone, and other callers
-	// must not see them before Update returns.
+	// fn may be called again; only the writes of its last call count. Its other effects must be
+	// those of one call, and invisible to others until Update returns.
 	//
 	// A context that ends before fn is called cancels the Update; afterwards it has
 	// no effect.

@@ -13,20 +13,19 @@ type UpdateObserver func(ctx context.Context) (context.Context, func(err error, 
 // Observe has an observer see every Update. It must be called before the first use.
 func (s *Store) Observe(o UpdateObserver) { s.observer = o }
 
-// observed runs an Update under the eyes of the observer.
+// observed runs an Update and reports it to the observer.
 func (s *Store) observed(ctx context.Context, scopes Scopes, fn func(ReadWriter) error) error {
 	if s.observer == nil {
 		return s.kv.Update(ctx, scopes, fn)
 	}
 	ctx, end := s.observer(ctx)
-	ran := false
 	var refused error // by fn
 	err := s.kv.Update(ctx, scopes, func(w ReadWriter) error {
-		ran = true
 		refused = fn(w)
 		return refused
 	})
-	end(err, err != nil && refused == nil && (ran || ctx.Err() == nil) && !errors.Is(err, ErrClosed))
+	cancelled := ctx.Err() != nil && errors.Is(err, ctx.Err())
+	end(err, err != nil && refused == nil && !cancelled && !errors.Is(err, ErrClosed))
 	return err
 }
 

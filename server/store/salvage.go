@@ -41,8 +41,8 @@ func (s *Salvage) Keep(w ReadWriter, key string, sealed []byte) error {
 	return nil
 }
 
-// Finish writes the totals to w, and returns which scopes of the damaged store had another one
-// than what was kept has: errors that match ErrCorrupt.
+// Finish writes the totals of the kept records to w. It returns an error that matches ErrCorrupt
+// for every scope whose old total differs.
 func (s *Salvage) Finish(w ReadWriter, damaged Reader) (faults []error, err error) {
 	totals := make(map[Scope]total)
 	read := sealedReader{damaged}

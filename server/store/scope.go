@@ -21,8 +21,8 @@ func StudyScope(id string) Scope { return Scope("studies/" + id) }
 // LedgerScope returns the scope of a ledger.
 func LedgerScope(id string) Scope { return Scope("ledgers/" + id) }
 
-// Scopes are the scopes of an Update, sorted and each once. Whoever locks them locks them in
-// this order.
+// Scopes are the scopes of an Update, sorted and each once. An implementation that locks
+// scopes does so in this order.
 type Scopes []Scope
 
 // In returns the scopes of an Update of some scopes, sorted; empty ones are left out.

@@ -20,12 +20,11 @@ const (
 	// maxBatch bounds the number of Updates in one commit, and so the time that the
 	// first of them waits for the others.
 	maxBatch = 1024
-	// fillPercent is how full pages are left that are split. Keys of a study are mostly
-	// written in ascending order: nothing comes between them later. With bbolt's default
-	// of a half the file is twice as large.
+	// fillPercent is how full bbolt leaves the pages that it splits. Keys are mostly written in
+	// ascending order, so that a split page needs no room. With the default, a half, the file
+	// is twice as large.
 	fillPercent = 0.9
-	// syncsPerCommit is what bbolt does: one for the pages, one for the page that makes
-	// them count.
+	// syncsPerCommit is what bbolt does: it syncs the data pages, then the meta page.
 	syncsPerCommit = 2
 )
 
@@ -33,7 +32,6 @@ const (
 type DB struct {
 	path    string
 	db      *bbolt.DB
-	file    *os.File // of db
 	updates chan *update
 	closing chan struct{}
 	close   sync.Once
@@ -41,10 +39,11 @@ type DB struct {
 	err     error // of closing the file, set by close
 	notice  string
 
-	committing atomic.Pointer[committing] // the last commit that was begun
+	last       atomic.Int64                  // number of the last transaction that is durable
+	committing atomic.Pointer[pendingCommit] // the last commit that was begun
 	failure    atomic.Pointer[store.UnwritableError]
 	failed     chan struct{}         // closed when failure is set
-	wedged     bool                  // bbolt holds its own locks for good
+	wedged     atomic.Bool           // bbolt panicked and still holds its locks: its Close would block
 	commitTx   func(*bbolt.Tx) error // (*bbolt.Tx).Commit; tests make it fail
 	stats      struct{ updates, commits, failures atomic.Int64 }
 }
@@ -53,16 +52,16 @@ var _ store.KV = (*DB)(nil)
 
 // update is a waiting Update. Exactly one value is sent to done.
 type update struct {
-	ctx  context.Context //nolint:containedctx // that of the waiting call
+	ctx  context.Context //nolint:containedctx // of the waiting call
 	fn   func(store.ReadWriter) error
 	err  error // of fn
 	done chan error
 }
 
-// committing is a commit under way. bbolt shows it to readers as soon as the page is written
-// that makes it count, before that is synced. What was read must not vanish again: readers who
-// see it wait until it is durable.
-type committing struct {
+// pendingCommit is a commit under way. bbolt shows it to readers once its meta page is written,
+// before that is synced. What was read must not vanish again: readers that see it wait until it is
+// durable.
+type pendingCommit struct {
 	transaction int
 	done        chan struct{} // closed at the end of the commit
 	durable     bool          // set before that
@@ -95,7 +94,7 @@ func (d *DB) Stats() Stats {
 		Disk: stats.TxStats.GetWriteTime(), FreePages: int64(stats.FreePageN + stats.PendingPageN),
 	}
 	s.Syncs = syncsPerCommit * s.Commits
-	if info, err := d.file.Stat(); err == nil {
+	if info, err := os.Stat(d.path); err == nil {
 		s.Size = info.Size()
 	}
 	return s
@@ -103,10 +102,10 @@ func (d *DB) Stats() Stats {
 
 // Open opens the file at path, or creates it with mode 0600. It returns
 // store.ErrLocked when another process has the file open, store.ErrFormat when another
-// version wrote it, and store.ErrCorrupt when it is damaged where every use of it begins; see
-// Verify for the rest.
+// version wrote it, and store.ErrCorrupt when its meta pages, free list or buckets are damaged;
+// Verify checks the rest.
 func Open(path string) (*DB, error) {
-	d, err := newDB(path, false)
+	d, err := newDB(path, toWrite)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +116,7 @@ func Open(path string) (*DB, error) {
 // OpenReadOnly opens an existing file for reading. Its Updates fail. It returns
 // store.ErrLocked while a process has the file open for writing.
 func OpenReadOnly(path string) (*DB, error) {
-	d, err := newDB(path, true)
+	d, err := newDB(path, toRead)
 	if err != nil {
 		return nil, err
 	}
@@ -125,22 +124,25 @@ func OpenReadOnly(path string) (*DB, error) {
 	return d, nil
 }
 
-func newDB(path string, readOnly bool) (*DB, error) {
-	db, file, err := openFile(path, readOnly)
+func newDB(path string, how bbolt.Options) (*DB, error) {
+	db, err := openFile(path, how)
 	if err != nil {
 		return nil, err
 	}
 	d := &DB{
-		path: path, db: db, file: file, updates: make(chan *update), closing: make(chan struct{}),
+		path: path, db: db, updates: make(chan *update), closing: make(chan struct{}),
 		failed: make(chan struct{}), commitTx: (*bbolt.Tx).Commit,
 	}
-	if d.notice, err = inspect(db); err != nil {
+	last, notice, err := inspect(db)
+	if err != nil {
 		return nil, errors.Join(openError(path, err), db.Close())
 	}
+	d.notice = notice
+	d.last.Store(int64(last))
 	return d, nil
 }
 
-// Notice tells what was wrong with the file when it was opened and has done no harm, or "".
+// Notice describes harmless damage that Open found, or is empty.
 func (d *DB) Notice() string { return d.notice }
 
 // Failed returns a channel that is closed when the DB has failed for good: a commit failed for
@@ -164,10 +166,8 @@ func (d *DB) view(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
 		return err
 	}
 	defer catchFault(d.path, &err)()
-	tx, err := d.db.Begin(false)
-	if errors.Is(err, bbolterrors.ErrDatabaseNotOpen) {
-		return store.ErrClosed
-	}
+	last := int(d.last.Load())
+	tx, err := d.begin(false)
 	if err != nil {
 		return err
 	}
@@ -176,6 +176,9 @@ func (d *DB) view(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
 			err = failed
 		}
 	}()
+	if tx.ID() < last {
+		return fmt.Errorf("%s: %w: transaction %d is lost, %d is what is left", d.path, store.ErrCorrupt, last, tx.ID())
+	}
 	if c := d.committing.Load(); c != nil && tx.ID() == c.transaction {
 		select {
 		case <-c.done:
@@ -189,13 +192,27 @@ func (d *DB) view(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
 	return fn(tx)
 }
 
+// begin begins a transaction. A panic in it leaves bbolt's locks locked.
+func (d *DB) begin(writes bool) (tx *bbolt.Tx, err error) {
+	if d.wedged.Load() {
+		return nil, d.failure.Load()
+	}
+	err = d.guard(func() error {
+		tx, err = d.db.Begin(writes)
+		return err
+	})
+	switch {
+	case errors.Is(err, bbolterrors.ErrDatabaseNotOpen):
+		return nil, store.ErrClosed
+	case err != nil:
+		return nil, d.fail(err)
+	default:
+		return tx, nil
+	}
+}
+
 // Update implements store.KV. One writer applies all Updates in turn, whatever their scopes.
 func (d *DB) Update(ctx context.Context, _ store.Scopes, fn func(store.ReadWriter) error) error {
-	select {
-	case <-d.closing:
-		return store.ErrClosed
-	default:
-	}
 	if f := d.failure.Load(); f != nil {
 		return f
 	}
@@ -221,10 +238,10 @@ func (d *DB) Close() error {
 			d.err = d.failure.Load()
 		default:
 			if !d.db.IsReadOnly() {
-				d.err = stopped(d.db)
+				d.err = commitTwice(d.db)
 			}
 		}
-		if !d.wedged { // else bbolt would wait for its own lock
+		if !d.wedged.Load() {
 			d.err = errors.Join(d.err, d.db.Close())
 		}
 	})
@@ -276,7 +293,7 @@ func (d *DB) commit(batch []*update) (rest []*update) {
 		d.stats.updates.Add(written)
 	}
 	for _, u := range batch {
-		if err != nil { // also of those who were refused: what they saw is gone
+		if err != nil { // even for those that failed: what they read was not committed
 			u.err = err
 		}
 		u.done <- u.err
@@ -291,9 +308,12 @@ func (d *DB) transact(batch []*update) (written int64, refused *update, err erro
 	if f := d.failure.Load(); f != nil {
 		return 0, nil, f
 	}
-	tx, err := d.db.Begin(true)
+	tx, err := d.begin(true)
 	if err != nil {
-		return 0, nil, d.fail(err)
+		return 0, nil, err
+	}
+	if last := int(d.last.Load()); tx.ID() != last+1 {
+		return 0, nil, errors.Join(d.fail(fmt.Errorf("%w: transaction %d is lost", store.ErrCorrupt, last)), d.rollback(tx))
 	}
 	t, err := treeOf(tx)
 	if err != nil {
@@ -321,34 +341,27 @@ func (d *DB) transact(batch []*update) (written int64, refused *update, err erro
 // commitDurably commits a transaction. If that fails nothing of it is seen.
 func (d *DB) commitDurably(tx *bbolt.Tx) error {
 	id := tx.ID()
-	c := &committing{transaction: id, done: make(chan struct{})}
+	c := &pendingCommit{transaction: id, done: make(chan struct{})}
 	defer close(c.done)
 	d.committing.Store(c)
-	err := func() (err error) {
-		defer func() {
-			if r := recover(); r != nil {
-				d.wedged = true
-				err = fmt.Errorf("%w: %v", store.ErrCorrupt, r)
-			}
-		}()
-		return d.commitTx(tx)
-	}()
+	err := d.guard(func() error { return d.commitTx(tx) })
 	if err == nil {
+		d.last.Store(int64(id))
 		c.durable = true
 		return nil
 	}
 	d.stats.failures.Add(1)
-	// bbolt has taken the transaction back. If the page that makes it count was not written
-	// yet, the one before counts as if nothing had happened, and all that is wanting is space.
-	if full := store.Unwritable(fmt.Errorf("%s: %w", d.path, err)); full.Full && !d.wedged && d.counts() == id-1 {
+	// bbolt has rolled back. Unless the meta page was written, the file is as it was before, and
+	// only space is missing.
+	if full := store.Unwritable(fmt.Errorf("%s: %w", d.path, err)); full.Full && !d.wedged.Load() && d.visible() == id-1 {
 		return full
 	}
 	return d.fail(err)
 }
 
-// counts returns the number of the transaction that readers see.
-func (d *DB) counts() int {
-	tx, err := d.db.Begin(false)
+// visible returns the number of the transaction that readers see.
+func (d *DB) visible() int {
+	tx, err := d.begin(false)
 	if err != nil {
 		return -1
 	}
@@ -366,14 +379,22 @@ func (d *DB) fail(cause error) error {
 }
 
 // rollback ends a transaction that has met a damaged page.
-func (d *DB) rollback(tx *bbolt.Tx) (err error) {
+func (d *DB) rollback(tx *bbolt.Tx) error {
+	if err := d.guard(tx.Rollback); err != nil {
+		return d.fail(err)
+	}
+	return nil
+}
+
+// guard calls fn, which begins or ends a transaction. After a panic bbolt keeps its locks.
+func (d *DB) guard(fn func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			d.wedged = true
-			err = d.fail(fmt.Errorf("%w: %v", store.ErrCorrupt, r))
+			d.wedged.Store(true)
+			err = d.fail(panicked(r))
 		}
 	}()
-	return tx.Rollback()
+	return fn()
 }
 
 // call runs one function; a panic in it becomes an error of its own Update.

@@ -25,9 +25,8 @@ type Report struct {
 	Bytes, FreeBytes int64
 }
 
-// Verify checks a file that no other process is writing: everything that store.Check does, and
-// that every page is referred to once, or free, and keys are in order. Its error says that the
-// file cannot be opened.
+// Verify checks a file that no process has open for writing: what Store.Check checks, and the
+// structure of bbolt's pages. It returns an error only if the file cannot be opened.
 func Verify(ctx context.Context, path string) (_ *Report, err error) {
 	d, err := OpenReadOnly(path)
 	if err != nil {
@@ -42,7 +41,7 @@ func Verify(ctx context.Context, path string) (_ *Report, err error) {
 		return report, ctx.Err()
 	}
 	report.Faults = records.Check(ctx)
-	if len(report.Faults) == 0 { // else bbolt's check might fall over the same pages, where nobody catches it
+	if len(report.Faults) == 0 { // else a page that the device cannot read would end the process there
 		report.Faults = d.check(ctx)
 	}
 	if len(report.Faults) == 0 {

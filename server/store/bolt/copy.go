@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -17,17 +16,16 @@ import (
 // compactBytes is how much of a store is rewritten in one transaction of a new file.
 const compactBytes = 16 << 20
 
-// Scratch creates a file that nobody else sees and that is gone when it is closed, or the
-// process ends: beside the store or, where that cannot be, among temporary files.
+// Scratch creates an unlinked temporary file in the folder of the store or, if that fails, in
+// [os.TempDir].
 func (d *DB) Scratch() (*os.File, error) {
-	return d.scratch("scratch", func(*os.File) error { return nil })
+	return d.scratch(func(*os.File) error { return nil })
 }
 
 // Snapshot copies the store as it is now to a scratch file, positioned at its beginning.
-// The copy takes as long as the disk does and not as long as who reads it: a snapshot
-// keeps bbolt from reusing pages, so that the file grows, and from mapping a larger one.
+// The caller may read it slowly; an open transaction would keep bbolt from reusing pages.
 func (d *DB) Snapshot(ctx context.Context) (*os.File, error) {
-	return d.scratch("snapshot", func(file *os.File) error {
+	return d.scratch(func(file *os.File) error {
 		if err := d.CopyTo(ctx, file); err != nil {
 			return err
 		}
@@ -37,9 +35,9 @@ func (d *DB) Snapshot(ctx context.Context) (*os.File, error) {
 }
 
 // scratch creates a scratch file that has what fill writes.
-func (d *DB) scratch(what string, fill func(*os.File) error) (file *os.File, err error) {
+func (d *DB) scratch(fill func(*os.File) error) (file *os.File, err error) {
 	for _, folder := range []string{filepath.Dir(d.path), os.TempDir()} {
-		if file, err = scratchIn(folder, filepath.Base(d.path), what, fill); err == nil {
+		if file, err = scratchIn(folder, filepath.Base(d.path), fill); err == nil {
 			return file, nil
 		}
 	}
@@ -47,8 +45,8 @@ func (d *DB) scratch(what string, fill func(*os.File) error) (file *os.File, err
 }
 
 // scratchIn creates a scratch file in a folder for the store of a name.
-func scratchIn(folder, name, what string, fill func(*os.File) error) (*os.File, error) {
-	file, err := os.CreateTemp(folder, "."+name+"."+what+"-*")
+func scratchIn(folder, name string, fill func(*os.File) error) (*os.File, error) {
+	file, err := os.CreateTemp(folder, "."+name+".scratch-*")
 	if err != nil {
 		return nil, err
 	}
@@ -64,38 +62,20 @@ func scratchIn(folder, name, what string, fill func(*os.File) error) (*os.File, 
 // CopyTo writes the store as it is now to w, which should be fast (see Snapshot).
 func (d *DB) CopyTo(ctx context.Context, w io.Writer) error {
 	return d.view(ctx, func(tx *bbolt.Tx) error {
-		_, err := tx.WriteTo(writerFunc(func(p []byte) (int, error) {
-			if err := ctx.Err(); err != nil {
-				return 0, err
-			}
-			return w.Write(p)
-		}))
-		return errors.Join(ctx.Err(), err)
+		_, err := tx.WriteTo(w)
+		return err
 	})
 }
 
-// writerFunc is a function that is an io.Writer.
-type writerFunc func([]byte) (int, error)
-
-// Write implements io.Writer.
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
-// WriteFile makes a file at path with what fill writes to it. It writes under another
-// name, syncs, has the copy checked, and renames it, so that there is never half a file at
-// path. With replace the file that is there is replaced and kept as path.bak; without, it
-// is an error that matches fs.ErrExist.
+// WriteFile creates the file at path from what fill writes: to a temporary file, which is
+// synced, verified, then renamed. With replace an existing file is replaced and kept as
+// path.bak, in place of an earlier one; without, it is an error that matches fs.ErrExist.
 func WriteFile(ctx context.Context, path string, replace bool, fill func(*os.File) error) (*Report, error) {
-	sound := func(report *Report) error {
-		if len(report.Faults) == 0 {
-			return nil
-		}
-		return fmt.Errorf("the copy is not sound: %w", errors.Join(report.Faults...))
-	}
-	return writeFile(ctx, path, replace, fill, sound)
+	return writeFile(ctx, path, replace, false, fill)
 }
 
-// writeFile does what WriteFile does, with a copy that accept takes.
-func writeFile(ctx context.Context, path string, replace bool, fill func(*os.File) error, accept func(*Report) error) (_ *Report, err error) {
+// writeFile does what WriteFile does. A salvaged copy may have faults.
+func writeFile(ctx context.Context, path string, replace, salvaged bool, fill func(*os.File) error) (_ *Report, err error) {
 	if _, err := os.Lstat(path); err == nil && !replace {
 		return nil, &os.PathError{Op: "create", Path: path, Err: os.ErrExist}
 	}
@@ -119,8 +99,8 @@ func writeFile(ctx context.Context, path string, replace bool, fill func(*os.Fil
 	if err != nil {
 		return nil, err
 	}
-	if err := accept(report); err != nil {
-		return report, err
+	if len(report.Faults) > 0 && !salvaged {
+		return report, fmt.Errorf("the copy is not sound: %w", errors.Join(report.Faults...))
 	}
 	return report, install(name, path, replace)
 }
@@ -172,11 +152,13 @@ func Restore(ctx context.Context, from, path string, replace bool) (*Report, err
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = source.Close() }()                                    // nothing was written
-	if db, _, err := openFile(path, true); errors.Is(err, store.ErrLocked) { // whatever else is wrong with it
+	defer func() { _ = source.Close() }() // nothing was written
+	// Its lock keeps servers from the file that is replaced. Whatever else is wrong with it does
+	// not matter.
+	if replaced, err := openFile(path, toSalvage); errors.Is(err, store.ErrLocked) {
 		return nil, err
 	} else if err == nil {
-		_ = db.Close()
+		defer func() { _ = replaced.Close() }()
 	}
 	return WriteFile(ctx, path, replace, func(file *os.File) error { return source.CopyTo(ctx, file) })
 }
@@ -185,9 +167,6 @@ func Restore(ctx context.Context, from, path string, replace bool) (*Report, err
 // sizes before and after. Without discard the old file is kept as path.bak. The store must
 // be sound, and no other process have it open.
 func Compact(ctx context.Context, path string, discard bool) (before, after int64, err error) {
-	if _, err := os.Stat(path); err != nil {
-		return 0, 0, err
-	}
 	report, err := Verify(ctx, path)
 	if err == nil && len(report.Faults) > 0 {
 		err = fmt.Errorf("%s is not sound: %w", path, errors.Join(report.Faults...))
@@ -195,7 +174,7 @@ func Compact(ctx context.Context, path string, discard bool) (before, after int6
 	if err != nil {
 		return 0, 0, err
 	}
-	source, _, err := openFile(path, false) // keeps others out until the end
+	source, err := openFile(path, toWrite) // keeps others out until the end
 	if err != nil {
 		return 0, 0, err
 	}
@@ -215,13 +194,13 @@ func Compact(ctx context.Context, path string, discard bool) (before, after int6
 // rewrite makes a store of the empty file at path that has what fill writes.
 func rewrite(path string, fill func(*bbolt.DB) error) error {
 	target, err := bbolt.Open(path, 0o600, &bbolt.Options{
-		Timeout: time.Second, FreelistType: bbolt.FreelistMapType, NoSync: true, NoGrowSync: true,
+		FreelistType: bbolt.FreelistMapType, NoSync: true, NoGrowSync: true,
 	})
 	if err != nil {
 		return err
 	}
 	if err = fill(target); err == nil {
-		err = stopped(target)
+		err = commitTwice(target)
 	}
-	return errors.Join(err, target.Sync(), target.Close())
+	return errors.Join(err, target.Close()) // WriteFile syncs
 }

@@ -138,6 +138,27 @@ func TestRestore(t *testing.T) {
 	}
 }
 
+// A process that waited for the lock of a file that was replaced meanwhile does not use it.
+func TestInPlace(t *testing.T) {
+	path := filled(t, 2)
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := inPlace(path, file); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := Compact(t.Context(), path, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := inPlace(path, file); !errors.Is(err, store.ErrLocked) {
+		t.Errorf("a replaced file: %v", err)
+	}
+	if err := errors.Join(file.Close(), os.Remove(path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestCompact(t *testing.T) {
 	path := filled(t, 12)
 	want := contents(t, path)

@@ -22,7 +22,7 @@ import (
 // failing opens a store whose commits go through commit.
 func failing(t *testing.T, path string, commit func(*bbolt.Tx) error) *DB {
 	t.Helper()
-	d, err := newDB(path, false)
+	d, err := newDB(path, toWrite)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,8 +175,13 @@ func TestReadsWhatIsDurable(t *testing.T) {
 				t.Error("a reader got what was not durable yet")
 			}
 			ended, end := context.WithCancel(t.Context())
+			other := make(chan answer)
+			go func() { other <- get(ended) }()
+			for d.db.Stats().OpenTxN < 2 {
+				runtime.Gosched()
+			}
 			end()
-			if a := get(ended); !errors.Is(a.err, context.Canceled) {
+			if a := <-other; !errors.Is(a.err, context.Canceled) {
 				t.Errorf("a reader whose context has ended got error %v", a.err)
 			}
 			return cause
@@ -195,12 +200,82 @@ func TestReadsWhatIsDurable(t *testing.T) {
 	}
 }
 
+// A damaged meta page under a running store does not undo what was acknowledged in silence.
+func TestMetaPageDamagedWhileOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	d := failing(t, path, (*bbolt.Tx).Commit)
+	for _, value := range []string{"1", "2", "3"} {
+		put(t, d, "key", value)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteAt([]byte{content[latestMeta(content)+metaChecksum] ^ 1}, int64(latestMeta(content)+metaChecksum)); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err = d.View(t.Context(), func(store.Reader) error {
+		t.Error("an earlier state can be read")
+		return nil
+	})
+	if !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("View returned %v", err)
+	}
+	err = d.Update(t.Context(), nil, func(store.ReadWriter) error {
+		t.Error("an earlier state can be changed")
+		return nil
+	})
+	if !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("Update returned %v", err)
+	}
+	<-d.Failed()
+	if err := d.Close(); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("Close returned %v", err)
+	}
+}
+
+// A file that loses its first pages under a running store hangs nobody.
+func TestFirstPagesLost(t *testing.T) {
+	for _, size := range []int{0, pageSize} {
+		path := filepath.Join(t.TempDir(), "store.db")
+		d, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, d, "key", "1")
+		if err := os.Truncate(path, int64(size)); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			err := d.View(t.Context(), func(tx store.Reader) error { _, err := tx.Get("key"); return err })
+			if !errors.Is(err, store.ErrCorrupt) {
+				t.Errorf("View returned %v", err)
+			}
+		}
+		err = d.Update(t.Context(), nil, func(tx store.ReadWriter) error { tx.Put("key", []byte("2")); return nil })
+		if !errors.Is(err, store.ErrUnwritable) {
+			t.Errorf("Update returned %v", err)
+		}
+		<-d.Failed()
+		if err := d.Close(); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("Close returned %v", err)
+		}
+	}
+}
+
 // Whoever was refused because of what a neighbour in the same commit had written learns
 // nothing from it if the commit fails.
 func TestRefusedByWhatIsNotDurable(t *testing.T) {
 	refused := errors.New("refused")
 	for _, cause := range []error{nil, syscall.ENOSPC} {
-		d, err := newDB(filepath.Join(t.TempDir(), "store.db"), false)
+		d, err := newDB(filepath.Join(t.TempDir(), "store.db"), toWrite)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"strings"
-	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -22,55 +20,72 @@ const (
 	// also for a backup, before it maps a file that has outgrown its mapping. A large
 	// mapping costs nothing where addresses have 64 bits: 64 GB there, else 1 GB.
 	mapSize = 1 << (30 + 6*(^uint(0)>>63))
+	// minSize is the size of two of the smallest pages.
+	minSize = 2 * 1024
 	// advice is what to do about a damaged file.
-	advice = "restore it from a backup (dpareto restore), or keep what is whole of it (dpareto restore --salvage)"
+	advice = "restore it from a backup (dpareto restore), or salvage the undamaged records (dpareto restore --salvage)"
+)
+
+// How a file is opened.
+var (
+	toWrite = bbolt.Options{PreLoadFreelist: true} // here, where a panic or a fault is an error
+	toRead  = bbolt.Options{ReadOnly: true, PreLoadFreelist: true}
+	// toSalvage reads what a damaged list of free pages does not hide.
+	toSalvage = bbolt.Options{ReadOnly: true}
 )
 
 // openFile opens a file with bbolt. Whatever is wrong with it becomes an error that names
-// the file.
-func openFile(path string, readOnly bool) (db *bbolt.DB, file *os.File, err error) {
+// the file. After a panic of bbolt the process keeps the file open and locked.
+func openFile(path string, how bbolt.Options) (db *bbolt.DB, err error) {
 	defer func() {
-		if r := recover(); r != nil { // bbolt asserts what a page must be
-			if err = faultOf(r); err == nil {
-				err = fmt.Errorf("%w: %v", store.ErrCorrupt, r)
-			}
-			if file != nil {
-				_ = release(file) // which bbolt has not done
-			}
-		}
 		if err != nil {
-			db, file, err = nil, nil, openError(path, err)
+			db, err = nil, openError(path, err)
 		}
 	}()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
-		Timeout:         lockTimeout,
-		FreelistType:    bbolt.FreelistMapType,
-		InitialMmapSize: mapSize,
-		ReadOnly:        readOnly,
-		PreLoadFreelist: true, // here, where a panic or a fault is an error
-		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			opened, err := os.OpenFile(name, flag, mode)
-			file = opened
-			return opened, err
-		},
-	})
+	defer catchPanic(&err)
+	if info, err := os.Stat(path); err == nil && info.Size() < minSize && (how.ReadOnly || info.Size() > 0) {
+		return nil, fmt.Errorf("%w: it has %d bytes", store.ErrCorrupt, info.Size()) // bbolt would write to it
+	}
+	var file *os.File
+	how.Timeout, how.FreelistType, how.InitialMmapSize = lockTimeout, bbolt.FreelistMapType, mapSize
+	how.OpenFile = func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
+		file, err = os.OpenFile(name, flag, mode)
+		return file, err
+	}
+	if db, err = bbolt.Open(path, 0o600, &how); err != nil {
+		return nil, err
+	}
+	if err = inPlace(path, file); err == nil {
+		err = prepare(db, how.ReadOnly)
+	}
 	if err != nil {
-		return nil, nil, tooSmall(path, err)
+		return nil, errors.Join(err, db.Close())
 	}
-	if err := complete(db, file); err != nil {
-		return nil, nil, errors.Join(err, db.Close())
-	}
-	if err := createBuckets(db, readOnly); err != nil {
-		return nil, nil, errors.Join(err, db.Close())
-	}
-	return db, file, nil
+	return db, nil
 }
 
-// createBuckets creates the buckets of a new file, and refuses one of an earlier format.
-func createBuckets(db *bbolt.DB, readOnly bool) error {
+// inPlace returns store.ErrLocked if the file at path was replaced while its lock was awaited, by
+// the process that had it.
+func inPlace(path string, file *os.File) error {
+	locked, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if there, err := os.Stat(path); err != nil || !os.SameFile(locked, there) {
+		return store.ErrLocked
+	}
+	return nil
+}
+
+// prepare creates the buckets of a new file. It refuses one of an earlier format, and one with
+// pages beyond its end: a copy that broke off, or a file system that lost its tail.
+func prepare(db *bbolt.DB, readOnly bool) error {
 	isNew := false
 	err := db.View(func(tx *bbolt.Tx) error {
+		if info, err := os.Stat(db.Path()); err != nil || info.Size() < tx.Size() {
+			return errors.Join(err, fmt.Errorf("%w: it is shorter than its %d bytes", store.ErrCorrupt, tx.Size()))
+		}
 		if tx.Bucket(formerBucket) != nil {
 			return store.FormatError("an earlier format")
 		}
@@ -95,35 +110,10 @@ func createBuckets(db *bbolt.DB, readOnly bool) error {
 	})
 }
 
-// tooSmall says of a file that has not even its first pages that it is damaged: bbolt has no
-// error for that, and tries to write them to a file that it opened for reading.
-func tooSmall(path string, err error) error {
-	info, statErr := os.Stat(path)
-	if statErr != nil || info.Size() > 0 && !strings.Contains(err.Error(), "file size too small") || info.Size() == 0 && !errors.Is(err, syscall.EBADF) {
-		return err
-	}
-	return fmt.Errorf("%w: it has %d bytes", store.ErrCorrupt, info.Size())
-}
-
-// complete checks that no page is beyond the end of the file: a copy that broke off, or a
-// file system that lost its tail.
-func complete(db *bbolt.DB, file *os.File) error {
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	return db.View(func(tx *bbolt.Tx) error {
-		if info.Size() < tx.Size() {
-			return fmt.Errorf("%w: it has %d bytes instead of %d", store.ErrCorrupt, info.Size(), tx.Size())
-		}
-		return nil
-	})
-}
-
 // openError names the file and says what to do.
 func openError(path string, err error) error {
 	switch {
-	case errors.Is(err, bbolterrors.ErrTimeout):
+	case errors.Is(err, bbolterrors.ErrTimeout), errors.Is(err, store.ErrLocked):
 		return fmt.Errorf("open %s: %w", path, store.ErrLocked)
 	case errors.Is(err, bbolterrors.ErrInvalid), errors.Is(err, bbolterrors.ErrChecksum), errors.Is(err, bbolterrors.ErrVersionMismatch):
 		return fmt.Errorf("open %s: %w, or no store at all (%w); %s", path, store.ErrCorrupt, err, advice)

@@ -25,17 +25,21 @@ type Salvaged struct {
 // errWhole is the error of a file that needs no salvage.
 var errWhole = errors.New("it is not damaged: dpareto restore copies it as it is")
 
-// Salvage makes a new file at path of every record of a damaged one that can be reached and
+// Salvage makes a new file at path with every record of a damaged one that can be reached and
 // whose checksum holds. It changes nothing in the file from, and returns store.ErrLocked when a
 // server has it open.
 func Salvage(ctx context.Context, from, path string) (_ *Salvaged, err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return nil, &os.PathError{Op: "create", Path: path, Err: os.ErrExist}
 	}
-	if report, err := Verify(ctx, from); err == nil && len(report.Faults) == 0 {
+	report, damage := Verify(ctx, from)
+	if damage == nil && len(report.Faults) == 0 {
 		return nil, fmt.Errorf("%s: %w", from, errWhole)
 	}
-	db, _, err := openFile(from, true)
+	db, err := openFile(from, toSalvage)
+	if damage != nil && errors.Is(err, store.ErrLocked) { // by Verify, in which bbolt panicked
+		err = damage
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +51,7 @@ func Salvage(ctx context.Context, from, path string) (_ *Salvaged, err error) {
 		})
 	}
 	// A copy with faults is better than none, and nobody takes it for a sound one.
-	s.Report, err = writeFile(ctx, path, false, fill, func(*Report) error { return nil })
+	s.Report, err = writeFile(ctx, path, false, true, fill)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +66,7 @@ func (s *Salvaged) copyRecords(ctx context.Context, tx *bbolt.Tx, to *bbolt.DB) 
 	if records == nil {
 		return errNoBucket
 	}
-	if err := createBuckets(to, false); err != nil {
+	if err := prepare(to, false); err != nil {
 		return err
 	}
 	cursor := records.Cursor()

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpareto/dpareto/server/store"
 )
@@ -81,6 +84,41 @@ func TestSalvage(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// A damaged list of free pages keeps a file from being opened, and hides no record from salvage.
+func TestSalvageFreeList(t *testing.T) {
+	path := filled(t, 12)
+	content, want := used(t, path), contents(t, path)
+	page := int(binary.NativeEndian.Uint64(content[latestMeta(content)+16+32:]))
+	clear(content[page*pageSize : (page+1)*pageSize])
+	damaged := filepath.Join(t.TempDir(), "damaged.db") // bbolt panics, and keeps the lock
+	for i, open := range []func(string) error{
+		func(path string) error { _, err := Open(path); return err },
+		func(path string) error { _, err := Verify(t.Context(), path); return err },
+	} {
+		path := damaged + strconv.Itoa(i)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := open(path); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("opened with %v", err)
+		}
+	}
+	if err := os.WriteFile(damaged, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), "new.db")
+	s, err := Salvage(t.Context(), damaged, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Lost) > 0 || len(s.Faults) > 0 {
+		t.Errorf("lost %v, faults %v", s.Lost, s.Faults)
+	}
+	if diff := cmp.Diff(want, contents(t, to)); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -140,14 +141,22 @@ func TestDamagedStore(t *testing.T) {
 	if err := fault.Garble(path, 3, 8); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{
-		{"check", "--store", path},
-		{"compact", "--store", path},
-		{"restore", "--from", path, "--store", filepath.Join(folder, "b.db")},
-		{"backup", "--store", path, "--to", filepath.Join(folder, "b.db")},
-		{"serve", "--listen", "127.0.0.1:0", "--store", path},
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, args := range [][]string{
+		{"check", "--store"},
+		{"compact", "--store"},
+		{"restore", "--store", filepath.Join(folder, "b.db"), "--from"},
+		{"backup", "--to", filepath.Join(folder, "b.db"), "--store"},
+		{"serve", "--listen", "127.0.0.1:0", "--store"},
 	} {
-		wantFailure(t, "damaged", args...)
+		damaged := path + strconv.Itoa(i) // a process that met damage keeps the lock
+		if err := os.WriteFile(damaged, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wantFailure(t, "damaged", append(args, damaged)...)
 	}
 	if _, err := os.Stat(filepath.Join(folder, "b.db")); err == nil {
 		t.Error("a damaged store was copied")

@@ -36,11 +36,11 @@ class StudyServiceStub(object):
 
     request_id, in all mutations: an optional identifier of at most 100 characters of
     the caller's choice. The same id with the same body gives the same answer without
-    doing anything again, also after a restart of the server, for a day; the same id
-    for the same study with another body or method is refused with INVALID_ARGUMENT. A call that failed is
+    doing anything again, also after a restart of the server, for a day; the same id for
+    the same study or ledger with another body or method is refused with INVALID_ARGUMENT. A call that failed is
     not remembered, except that SuggestTrials goes on with the trials that it handed out
     before it failed, nor is an answer of SuggestTrials without trials. The ids of one
-    caller or study mean nothing to another.
+    caller, study or ledger mean nothing to another.
 
     Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
     =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"
@@ -168,11 +168,11 @@ class StudyServiceServicer(object):
 
     request_id, in all mutations: an optional identifier of at most 100 characters of
     the caller's choice. The same id with the same body gives the same answer without
-    doing anything again, also after a restart of the server, for a day; the same id
-    for the same study with another body or method is refused with INVALID_ARGUMENT. A call that failed is
+    doing anything again, also after a restart of the server, for a day; the same id for
+    the same study or ledger with another body or method is refused with INVALID_ARGUMENT. A call that failed is
     not remembered, except that SuggestTrials goes on with the trials that it handed out
     before it failed, nor is an answer of SuggestTrials without trials. The ids of one
-    caller or study mean nothing to another.
+    caller, study or ledger mean nothing to another.
 
     Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
     =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"
@@ -457,11 +457,11 @@ class StudyService(object):
 
     request_id, in all mutations: an optional identifier of at most 100 characters of
     the caller's choice. The same id with the same body gives the same answer without
-    doing anything again, also after a restart of the server, for a day; the same id
-    for the same study with another body or method is refused with INVALID_ARGUMENT. A call that failed is
+    doing anything again, also after a restart of the server, for a day; the same id for
+    the same study or ledger with another body or method is refused with INVALID_ARGUMENT. A call that failed is
     not remembered, except that SuggestTrials goes on with the trials that it handed out
     before it failed, nor is an answer of SuggestTrials without trials. The ids of one
-    caller or study mean nothing to another.
+    caller, study or ledger mean nothing to another.
 
     Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
     =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"

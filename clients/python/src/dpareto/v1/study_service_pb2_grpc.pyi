@@ -37,11 +37,11 @@ class StudyServiceStub:
 
     request_id, in all mutations: an optional identifier of at most 100 characters of
     the caller's choice. The same id with the same body gives the same answer without
-    doing anything again, also after a restart of the server, for a day; the same id
-    for the same study with another body or method is refused with INVALID_ARGUMENT. A call that failed is
+    doing anything again, also after a restart of the server, for a day; the same id for
+    the same study or ledger with another body or method is refused with INVALID_ARGUMENT. A call that failed is
     not remembered, except that SuggestTrials goes on with the trials that it handed out
     before it failed, nor is an answer of SuggestTrials without trials. The ids of one
-    caller or study mean nothing to another.
+    caller, study or ledger mean nothing to another.
 
     Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
     =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"
@@ -141,11 +141,11 @@ class StudyServiceAsyncStub(StudyServiceStub):
 
     request_id, in all mutations: an optional identifier of at most 100 characters of
     the caller's choice. The same id with the same body gives the same answer without
-    doing anything again, also after a restart of the server, for a day; the same id
-    for the same study with another body or method is refused with INVALID_ARGUMENT. A call that failed is
+    doing anything again, also after a restart of the server, for a day; the same id for
+    the same study or ledger with another body or method is refused with INVALID_ARGUMENT. A call that failed is
     not remembered, except that SuggestTrials goes on with the trials that it handed out
     before it failed, nor is an answer of SuggestTrials without trials. The ids of one
-    caller or study mean nothing to another.
+    caller, study or ledger mean nothing to another.
 
     Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
     =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"
@@ -241,11 +241,11 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
 
     request_id, in all mutations: an optional identifier of at most 100 characters of
     the caller's choice. The same id with the same body gives the same answer without
-    doing anything again, also after a restart of the server, for a day; the same id
-    for the same study with another body or method is refused with INVALID_ARGUMENT. A call that failed is
+    doing anything again, also after a restart of the server, for a day; the same id for
+    the same study or ledger with another body or method is refused with INVALID_ARGUMENT. A call that failed is
     not remembered, except that SuggestTrials goes on with the trials that it handed out
     before it failed, nor is an answer of SuggestTrials without trials. The ids of one
-    caller or study mean nothing to another.
+    caller, study or ledger mean nothing to another.
 
     Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
     =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"

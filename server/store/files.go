@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Count is how much there is of something.
+// Count is the number and size of the records of one kind.
 type Count struct {
 	// Keys is the number of keys.
 	Keys int64
@@ -15,7 +15,7 @@ type Count struct {
 	Bytes int64
 }
 
-// Counts returns how much there is of every kind of record, known to this version or not.
+// Counts returns the number and size of the records by kind, known to this version or not.
 func (s *Store) Counts(ctx context.Context) (map[string]Count, error) {
 	counts := make(map[string]Count)
 	err := s.kv.View(ctx, func(r Reader) error {

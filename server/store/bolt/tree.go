@@ -1,10 +1,10 @@
 package bolt
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"go.etcd.io/bbolt"
@@ -13,7 +13,8 @@ import (
 )
 
 // The buckets of a file: the records, what they add up to, and what a commit says of itself.
-// Each has pages of its own. Prefixes of keys take the place of further buckets.
+// Each has pages of its own, unless it is so small that it lies in the root page. Prefixes of keys
+// take the place of further buckets.
 var (
 	recordsBucket = []byte("records")
 	totalsBucket  = []byte("totals")
@@ -23,8 +24,8 @@ var (
 // formerBucket is the bucket of all keys of formats before 6.
 var formerBucket = []byte("dpareto")
 
-// The keys of commitBucket: the number of the transaction that wrote it, and of the last one
-// that ended a clean stop but for one.
+// The keys of commitBucket: the number of the transaction that wrote it, and of the first of
+// the two that the last clean stop committed.
 var (
 	transactionKey = []byte("transaction")
 	stoppedKey     = []byte("stopped")
@@ -33,7 +34,7 @@ var (
 // errNoBucket is the error of a file of bbolt that is not a store.
 var errNoBucket = fmt.Errorf("%w: it holds no bucket %q", store.ErrCorrupt, recordsBucket)
 
-// tree is what a bbolt transaction sees. It implements store.Reader.
+// tree holds the buckets of a transaction. It implements store.Reader.
 type tree struct {
 	records, totals, commit *bbolt.Bucket
 	id                      int // of the transaction
@@ -50,40 +51,42 @@ func treeOf(tx *bbolt.Tx) (t tree, err error) {
 	return t, nil
 }
 
-// committed is treeOf for a transaction that reads. The number in the tree must be its own or,
-// where the latest of bbolt's two first pages is damaged and the other one leads to the same
-// content, the next one. Otherwise the page that leads to all others is an old one.
-func committed(tx *bbolt.Tx) (t tree, wrote int, err error) {
+// committed is treeOf for reading. The number in the tree must be the transaction's own;
+// otherwise the root page is an old one. In a copy (see [DB.CopyTo]) the older of the two meta
+// pages leads to the content of the next transaction, and counts if the latest is damaged.
+func committed(tx *bbolt.Tx) (t tree, isCopy bool, err error) {
 	t, err = treeOf(tx)
 	if err != nil {
-		return tree{}, 0, err
+		return tree{}, false, err
 	}
 	defer catchPanic(&err)
-	if wrote = number(t.commit.Get(transactionKey)); wrote != t.id && wrote != t.id+1 {
-		return tree{}, 0, fmt.Errorf("%w: transaction %d finds the pages of transaction %d", store.ErrCorrupt, t.id, wrote)
+	wrote := string(t.commit.Get(transactionKey))
+	if isCopy = wrote == strconv.Itoa(t.id+1); !isCopy && wrote != strconv.Itoa(t.id) {
+		return tree{}, false, fmt.Errorf("%w: transaction %d finds the pages of transaction %q", store.ErrCorrupt, t.id, wrote)
 	}
-	return t, wrote, nil
+	return t, isCopy, nil
 }
 
-// inspect checks what every use of a file begins with. The notice tells of damage that has done
+// inspect checks what every use of a file begins with. It returns the number of the last
+// transaction. The notice tells of damage that has done
 // no harm.
-func inspect(db *bbolt.DB) (notice string, err error) {
+func inspect(db *bbolt.DB) (last int, notice string, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer catchPanic(&err)
 	err = db.View(func(tx *bbolt.Tx) error {
-		t, wrote, err := committed(tx)
-		if err == nil && (wrote == t.id+1 || number(t.commit.Get(stoppedKey)) == t.id) {
-			notice = "the latest of the two pages that a store begins with is damaged; the other one has the same content, nothing is lost"
+		t, isCopy, err := committed(tx)
+		if last = t.id; err == nil && (isCopy || string(t.commit.Get(stoppedKey)) == strconv.Itoa(t.id)) {
+			notice = "the latest of the two meta pages is damaged, or a stop did not come to its end; the other one leads to the same content, nothing is lost"
 		}
 		return err
 	})
-	return notice, err
+	return last, notice, err
 }
 
-// stopped ends the use of a file: both of bbolt's first pages lead to the same content then, so
-// that damage to the latest is noticed and loses nothing. On a full disk it does nothing.
-func stopped(db *bbolt.DB) error {
-	err := change(db, func(t tree) error { return t.commit.Put(stoppedKey, bytesOf(t.id)) })
+// commitTwice commits twice without a change, so that both meta pages lead to the same content:
+// damage to the latest is noticed and loses nothing. On a full disk it does nothing.
+func commitTwice(db *bbolt.DB) error {
+	err := change(db, func(t tree) error { return t.commit.Put(stoppedKey, []byte(strconv.Itoa(t.id))) })
 	if err == nil {
 		err = change(db, func(tree) error { return nil })
 	}
@@ -107,17 +110,6 @@ func change(db *bbolt.DB, fn func(tree) error) (err error) {
 		}
 		return t.stamp()
 	})
-}
-
-func bytesOf(transaction int) []byte {
-	return binary.BigEndian.AppendUint64(nil, uint64(transaction))
-}
-
-func number(b []byte) int {
-	if len(b) != 8 {
-		return -1
-	}
-	return int(binary.BigEndian.Uint64(b))
 }
 
 // bucket returns the bucket of the keys with a prefix.
@@ -168,7 +160,7 @@ func (t tree) apply(overlay *store.Overlay) (err error) {
 // stamp notes the number of the transaction that is about to be committed.
 func (t tree) stamp() (err error) {
 	defer catchPanic(&err)
-	return t.commit.Put(transactionKey, bytesOf(t.id))
+	return t.commit.Put(transactionKey, []byte(strconv.Itoa(t.id)))
 }
 
 // move moves a cursor.
@@ -178,18 +170,24 @@ func move(cursor func() (key, value []byte)) (key, value []byte, err error) {
 	return key, value, nil
 }
 
-// catchPanic is deferred around calls of bbolt alone, whose every panic says that the file
-// is damaged.
+// catchPanic, deferred, turns a panic of bbolt into ErrCorrupt. Defer it around calls of bbolt
+// alone.
 func catchPanic(err *error) {
 	if r := recover(); r != nil {
-		if *err = faultOf(r); *err == nil {
-			*err = fmt.Errorf("%w: %v", store.ErrCorrupt, r)
-		}
+		*err = panicked(r)
 	}
 }
 
-// catchFault makes a fault of the memory that the file is mapped to an error, until the
-// function that it returns is called, which must be deferred. Other panics go on.
+// panicked returns the error of a panic of bbolt.
+func panicked(r any) error {
+	if err := faultOf(r); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %v", store.ErrCorrupt, r)
+}
+
+// catchFault turns faults in the file's mapping into errors until the returned function, which
+// must be deferred, runs. Other panics pass.
 func catchFault(path string, err *error) func() {
 	before := debug.SetPanicOnFault(true)
 	return func() {
@@ -205,8 +203,8 @@ func catchFault(path string, err *error) func() {
 }
 
 // faultOf returns the error of a panic that was a fault of mapped memory: the file is shorter
-// than its pages say, or its device cannot be read. It returns nil for other panics, also
-// those of nil pointers.
+// than its pages say, or its device cannot be read. It returns nil for other panics, including
+// nil dereferences.
 func faultOf(r any) error {
 	err, isError := r.(error)
 	var fault interface{ Addr() uintptr }

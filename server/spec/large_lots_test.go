@@ -1,0 +1,65 @@
+package spec
+
+import (
+	"fmt"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// A bound on ε that lots of most of the data can just meet is not given up: an epoch of them is
+// one step, or two, whatever the smooth stand-in of the objective makes of it.
+func TestBoundWithLargeLots(t *testing.T) {
+	const text = `{
+		"parameters": [
+			{"id": "epochs", "scale": "SCALE_LOG", "integer_domain": {"min": 1, "max": 2}},
+			{"id": "lot", "scale": "SCALE_LOG", "integer_domain": {"min": 50, "max": 1000}},
+			{"id": "noise", "scale": "SCALE_LOG", "double_domain": {"min": 4, "max": 8}}
+		],
+		"metrics": [
+			{"id": "error", "role": "METRIC_ROLE_OBJECTIVE", "goal": "GOAL_MINIMIZE", "transform": "TRANSFORM_LOGIT", "reference_value": 1, "reported": {}},
+			{"id": "epsilon", "role": "METRIC_ROLE_OBJECTIVE", "goal": "GOAL_MINIMIZE", "transform": "TRANSFORM_LOG", "reference_value": 10, "computed": {"privacy":
+				{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"1000","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs"},"delta":1e-5,"adjacency":"ADJACENCY_REPLACE_ONE"}}}
+		],
+		"algorithm": {"name": "ALGORITHM_RANDOM"}
+	}`
+	m := new(dparetov1.StudySpec)
+	if err := protojson.Unmarshal([]byte(text), m); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Compile("spec", m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	epsilon := s.Problem.Objectives[1].Known
+	h := new(suggest.History)
+	for i := range 8 {
+		q := space.Point{float64(1 + i/4), 100 * float64(1+i), 4 + float64(i)/2}
+		h.Evaluations = append(h.Evaluations, suggest.Evaluation{Point: q, Values: []float64{0.1 + 0.05*float64(i%3), epsilon(q)}})
+	}
+	for _, name := range []string{"random", "default"} {
+		designer, ok := suggest.DesignerByName(name, 4)
+		if !ok {
+			t.Fatal(name)
+		}
+		for _, lot := range []float64{690} {
+			bound := 1.05 * epsilon(space.Point{1, lot, 8})
+			asked := new(dparetov1.SuggestionCondition)
+			if err := protojson.Unmarshal(fmt.Appendf(nil, `{"fixed_parameters":{"lot":{"int_value":"%g"}},"at_most":{"epsilon":%.17g}}`, lot, bound), asked); err != nil {
+				t.Fatal(err)
+			}
+			c, err := s.Condition("condition", asked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, err := suggest.Within(designer, c).Suggest(t.Context(), s.Problem, h, suggest.Request{Count: 1, Seed: 3, Number: 13})
+			if err != nil || len(found) != 1 || !c.Holds(found[0].Point) {
+				t.Errorf("%s, lots of %g, ε at most %g: %v, %v", name, lot, bound, found, err)
+			}
+		}
+	}
+}
