@@ -155,10 +155,8 @@ salvaged store.`,
 			if salvage {
 				return a.salvage(cmd.Context(), from, path)
 			}
-			if force {
-				if err := keepsBoth("restore", path); err != nil {
-					return err
-				}
+			if err := keepsBoth(path, force); err != nil {
+				return err
 			}
 			report, err := bolt.Restore(cmd.Context(), from, path, force)
 			if err != nil {
@@ -198,15 +196,18 @@ func (a *app) salvage(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// keepsBoth refuses to replace a store where an earlier one is kept, which would be lost: a
-// second attempt, with another backup, would throw away the store that the first one replaced.
-func keepsBoth(command, path string) error {
+// keepsBoth refuses to replace a store where an earlier one is kept: a second attempt, with
+// another backup, would throw away the store that the first one replaced.
+func keepsBoth(path string, force bool) error {
+	if !force {
+		return nil
+	}
 	for _, file := range []string{path, path + bolt.Backup} {
 		if _, err := os.Lstat(file); err != nil {
 			return nil //nolint:nilerr // what else is wrong shows when it is replaced
 		}
 	}
-	return fmt.Errorf("%s: %s would replace %s, which an earlier command kept: move that away first", command, path, path+bolt.Backup)
+	return fmt.Errorf("restore: %s would replace %s, which an earlier command kept: move that away first", path, path+bolt.Backup)
 }
 
 // addStoreFlag adds the flag of commands that work on the file of a store.
@@ -296,16 +297,13 @@ func (a *app) compactCommand() *cobra.Command {
 		Short: "Give the free space of a store back to the file system",
 		Long: `Rewrites the file of a store without what holds nothing: the file of a store never shrinks by
 itself. The store is checked before and after, and the old file kept under the same name
-with ` + bolt.Backup + ` unless --discard is given; if there is such a file already, nothing is
-done. No server may use the store.`,
+with ` + bolt.Backup + `, in place of an earlier one, unless --discard is given. No server may use
+the store.`,
 		Example: "  dpareto compact --store dpareto.db",
 		Args:    args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			file, err := storePath(path)
 			if err != nil {
-				return err
-			}
-			if err := keepsBoth("compact", file); err != nil {
 				return err
 			}
 			before, after, err := bolt.Compact(cmd.Context(), file, discard)
