@@ -207,31 +207,13 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	db, err := bolt.Open(path)
-	if errors.Is(err, store.ErrLocked) {
-		return fmt.Errorf("%w: is another server running?", err)
-	}
+	db, records, err := a.openStore(ctx, path)
 	if err != nil {
-		return fmt.Errorf("store: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }() // it says why the store has failed
-	if notice := db.Notice(); notice != "" {
-		a.logger.Warn("harmless damage", "store", path, "damage", notice)
-	}
-	ctx, stop := context.WithCancel(ctx)
+	ctx, stop := a.untilFailed(ctx, db)
 	defer stop()
-	go func() {
-		select {
-		case <-db.Failed():
-			a.logger.Error("the store has failed: the server stops, to be started again")
-			stop()
-		case <-ctx.Done():
-		}
-	}()
-	records, err := store.New(ctx, db)
-	if err != nil {
-		return fmt.Errorf("store %s: %w", path, err)
-	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", f.listen)
 	if err != nil {
 		return err
@@ -293,6 +275,39 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	<-stopped // Serve returns when the stop begins
 	a.logger.Info("stopped")
 	return nil
+}
+
+// openStore opens the store in a file.
+func (a *app) openStore(ctx context.Context, path string) (*bolt.DB, *store.Store, error) {
+	db, err := bolt.Open(path)
+	if errors.Is(err, store.ErrLocked) {
+		return nil, nil, fmt.Errorf("%w: is another server running?", err)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("store: %w", err)
+	}
+	if notice := db.Notice(); notice != "" {
+		a.logger.Warn("harmless damage", "store", path, "damage", notice)
+	}
+	records, err := store.New(ctx, db)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("store %s: %w", path, err), db.Close())
+	}
+	return db, records, nil
+}
+
+// untilFailed returns a context that also ends when the store has failed.
+func (a *app) untilFailed(ctx context.Context, db *bolt.DB) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-db.Failed():
+			a.logger.Error("the store has failed: the server stops, to be started again")
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, stop
 }
 
 // stopGracefully waits for the calls in progress, but not for longer than the grace.
