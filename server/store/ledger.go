@@ -37,18 +37,7 @@ func (t *Tx) PutLedger(ledger string, record *storev1.LedgerRecord) error {
 // Charges calls fn with the number of every charge of a ledger above after, in ascending
 // order, until fn returns false or an error.
 func (t *ReadTx) Charges(ledger string, after int64, fn func(int64, *storev1.ChargeRecord) (bool, error)) error {
-	scope := LedgerScope(ledger)
-	return t.r.Scan(keyOf(scope, chargeKind), numbered(scope, chargeKind, after+1), func(key string, value []byte) (bool, error) {
-		record := new(storev1.ChargeRecord)
-		if err := unmarshal(key, value, record); err != nil {
-			return false, err
-		}
-		number, err := numberOf(key)
-		if err != nil {
-			return false, err
-		}
-		return fn(number, record)
-	})
+	return records(t.r, LedgerScope(ledger), chargeKind, after+1, numbers(fn))
 }
 
 // PutCharge writes a charge of a ledger under a number that it does not have yet.
@@ -66,18 +55,7 @@ func (t *ReadTx) Release(parent string, number int64) (*storev1.ReleaseRecord, e
 // Releases calls fn with the number of every release of a parent above after, in ascending
 // order, until fn returns false or an error.
 func (t *ReadTx) Releases(parent string, after int64, fn func(int64, *storev1.ReleaseRecord) (bool, error)) error {
-	scope := Scope(parent)
-	return t.r.Scan(keyOf(scope, releaseKind), numbered(scope, releaseKind, after+1), func(key string, value []byte) (bool, error) {
-		record := new(storev1.ReleaseRecord)
-		if err := unmarshal(key, value, record); err != nil {
-			return false, err
-		}
-		number, err := numberOf(key)
-		if err != nil {
-			return false, err
-		}
-		return fn(number, record)
-	})
+	return records(t.r, Scope(parent), releaseKind, after+1, numbers(fn))
 }
 
 // LastRelease returns the largest number of a release of a parent, 0 if it has none.

@@ -15,17 +15,14 @@ import (
 // fields, that was last changed or deleted after a revision, in ascending order of their
 // revisions, until fn returns false or an error.
 func (t *ReadTx) Changes(study string, after int64, fn func(revision int64, change *storev1.RevisionRecord) (bool, error)) error {
-	scope := StudyScope(study)
-	return t.r.Scan(keyOf(scope, revisionKind), numbered(scope, revisionKind, after+1), func(key string, value []byte) (bool, error) {
-		record := new(storev1.RevisionRecord)
-		if err := unmarshal(key, value, record); err != nil {
-			return false, err
-		}
-		revision, err := numberOf(key)
-		if err != nil {
-			return false, err
-		}
-		return fn(revision, record)
+	return records(t.r, StudyScope(study), revisionKind, after+1, numbers(fn))
+}
+
+// DeletedTrials calls fn for every deleted trial of a study, in ascending order of their
+// numbers, until fn returns false or an error: what their runs spent is spent.
+func (t *ReadTx) DeletedTrials(study string, fn func(*storev1.TrialRecord) (bool, error)) error {
+	return records(t.r, StudyScope(study), deletedKind, 0, func(_ string, record *storev1.TrialRecord) (bool, error) {
+		return fn(record)
 	})
 }
 
@@ -136,11 +133,7 @@ func checkRevisions(tx *ReadTx, id string, record *storev1.StudyRecord, faultf f
 		faultf("study %s: index of revisions: %w", id, err)
 	}
 	c.check("the study", record.GetOwnRevision(), &storev1.RevisionRecord{Change: &storev1.RevisionRecord_Study{Study: true}})
-	err = scan(tx.r, StudyScope(id), deletedKind, "", func(key string, value []byte) (bool, error) {
-		deleted := new(storev1.TrialRecord)
-		if err := unmarshal(key, value, deleted); err != nil {
-			return false, err
-		}
+	err = tx.DeletedTrials(id, func(deleted *storev1.TrialRecord) (bool, error) {
 		c.checkTrial(deleted.GetTrial(), true)
 		return true, nil
 	})

@@ -162,6 +162,27 @@ func scopeAfter(of func(string) Scope, id string) Scope {
 // studyOf returns the id of the study with a scope.
 func studyOf(scope Scope) string { return strings.TrimPrefix(string(scope), string(StudyScope(""))) }
 
+// HasStudies reports whether there are at least so many studies.
+func (t *ReadTx) HasStudies(least int64) (bool, error) {
+	var scopes, studies int64
+	// Answers to requests can be left of studies that were deleted, so that there are no more
+	// studies than scopes. Their totals are read in one go.
+	err := t.Scopes("", func(scope Scope) (bool, error) {
+		if strings.HasPrefix(string(scope), string(StudyScope(""))) {
+			scopes++
+		}
+		return scopes < least, nil
+	})
+	if err != nil || scopes < least {
+		return false, err
+	}
+	err = t.Studies("", func(*storev1.StudyRecord) (bool, error) {
+		studies++
+		return studies < least, nil
+	})
+	return studies >= least, err
+}
+
 // Trial returns a trial, or ErrNotFound.
 func (t *ReadTx) Trial(study string, number int64) (*storev1.TrialRecord, error) {
 	record := new(storev1.TrialRecord)
@@ -171,11 +192,7 @@ func (t *ReadTx) Trial(study string, number int64) (*storev1.TrialRecord, error)
 // Trials calls fn for every trial of a study whose number is above after, in
 // ascending order, until fn returns false or an error.
 func (t *ReadTx) Trials(study string, after int64, fn func(*storev1.TrialRecord) (bool, error)) error {
-	return t.r.Scan(keyOf(StudyScope(study), trialKind), numbered(StudyScope(study), trialKind, after+1), func(key string, value []byte) (bool, error) {
-		record := new(storev1.TrialRecord)
-		if err := unmarshal(key, value, record); err != nil {
-			return false, err
-		}
+	return records(t.r, StudyScope(study), trialKind, after+1, func(_ string, record *storev1.TrialRecord) (bool, error) {
 		return fn(record)
 	})
 }
@@ -184,17 +201,7 @@ func (t *ReadTx) Trials(study string, after int64, fn func(*storev1.TrialRecord)
 // that is queued, active or stopping, in ascending order of their numbers, until fn
 // returns false or an error.
 func (t *ReadTx) OpenTrials(study string, fn func(int64, *storev1.OpenTrialRecord) (bool, error)) error {
-	return scan(t.r, StudyScope(study), openKind, "", func(key string, value []byte) (bool, error) {
-		record := new(storev1.OpenTrialRecord)
-		if err := unmarshal(key, value, record); err != nil {
-			return false, err
-		}
-		number, err := numberOf(key)
-		if err != nil {
-			return false, err
-		}
-		return fn(number, record)
-	})
+	return records(t.r, StudyScope(study), openKind, 0, numbers(fn))
 }
 
 // PutStudy writes a study and its entry in the index of revisions.
@@ -291,6 +298,36 @@ func get(r Reader, key string, record proto.Message) error {
 		return ErrNotFound
 	}
 	return unmarshal(key, value, record)
+}
+
+// records calls fn for every record of a kind in a scope whose number is not below from, in
+// ascending order, until fn returns false or an error.
+func records[M any, P interface {
+	*M
+	proto.Message
+}](r Reader, scope Scope, k kind, from int64, fn func(key string, record P) (bool, error)) error {
+	start := ""
+	if from > 0 {
+		start = numbered(scope, k, from)
+	}
+	return r.Scan(keyOf(scope, k), start, func(key string, value []byte) (bool, error) {
+		record := P(new(M))
+		if err := unmarshal(key, value, record); err != nil {
+			return false, err
+		}
+		return fn(key, record)
+	})
+}
+
+// numbers returns a function that calls fn with the number in a key.
+func numbers[P any](fn func(int64, P) (bool, error)) func(string, P) (bool, error) {
+	return func(key string, record P) (bool, error) {
+		number, err := numberOf(key)
+		if err != nil {
+			return false, err
+		}
+		return fn(number, record)
+	}
 }
 
 func put(w ReadWriter, key string, record proto.Message) error {
