@@ -97,7 +97,7 @@ func digestOf(req proto.Message) ([]byte, error) {
 // remembers its response. If the request was answered before, the response is that answer and
 // fn is not called. fn may be called again (see store.KV); the response is empty then.
 func (s *Server) update(ctx context.Context, m *mutation, scope store.Scope, others []store.Scope, fn func(*store.Tx) error) error {
-	m.of(ctx, scope)
+	m.bind(ctx, scope)
 	return s.store.Update(ctx, store.In(append(others, scope)...), func(tx *store.Tx) error {
 		m.repeated, m.resumed = false, false
 		if m.resp != nil {
@@ -119,14 +119,14 @@ func (s *Server) answered(ctx context.Context, m *mutation, scope store.Scope) (
 	if m.id == "" {
 		return false, nil
 	}
-	m.of(ctx, scope)
+	m.bind(ctx, scope)
 	err := s.store.View(ctx, func(tx *store.ReadTx) error { return m.recall(tx, s.now()) })
 	return m.repeated, err
 }
 
-// of notes who calls, for what: the ids of one caller tell nothing to another, and those of one
-// study or ledger nothing of another.
-func (m *mutation) of(ctx context.Context, scope store.Scope) {
+// bind sets where the answer is kept: the ids of different callers, studies and ledgers are
+// independent.
+func (m *mutation) bind(ctx context.Context, scope store.Scope) {
 	m.scope = scope
 	if m.id != "" {
 		m.key = auth.FromContext(ctx).Name + "\x00" + m.id

@@ -9,7 +9,7 @@ import (
 )
 
 // Search returns two cheap stand-ins for ε at values of the environment's variables, in
-// their order (that of a category does not matter). They are for the comparison of
+// their order (a category may have any value). They are for the comparison of
 // candidates; what is reported comes from Guarantee. named names the values for
 // expressions, as Guarantee takes them.
 //

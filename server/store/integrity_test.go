@@ -29,8 +29,8 @@ func verify(t testing.TB, s *store.Store) (fault error) {
 	return fault
 }
 
-// Whatever is put, put again and deleted in whatever transactions, the total is that of the
-// records, also within a transaction.
+// After any sequence of puts and deletes the total matches the records, within a transaction
+// and after it, whether it was committed or refused.
 func TestTotals(t *testing.T) {
 	s, _ := open(t)
 	scope := store.StudyScope("a")
@@ -242,7 +242,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// Answers are forgotten by their time, those of one study alone.
+// Answers are forgotten by their age, in one study at a time.
 func TestForgetRequests(t *testing.T) {
 	s, _ := open(t)
 	a, ab := store.StudyScope("a"), store.StudyScope("ab")

@@ -36,7 +36,7 @@ type KV interface {
 	// must not call Update.
 	//
 	// fn may be called again; only the writes of its last call count. Its other effects must be
-	// those of one call, and invisible to others until Update returns.
+	// as if it had been called once, and invisible to others until Update returns.
 	//
 	// A context that ends before fn is called cancels the Update; afterwards it has
 	// no effect.

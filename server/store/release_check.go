@@ -67,8 +67,8 @@ func checkReleasesOf(tx *ReadTx, scope Scope, uid string, exists bool, charged m
 	return err
 }
 
-// parentUID returns the uid of the study that releases are of, "" for those of a ledger, and
-// whether it exists. One that is being imported or deleted does not.
+// parentUID returns the uid of the study with a scope, "" for a ledger, and whether the study or
+// ledger exists. A study that is being imported or deleted does not.
 func parentUID(tx *ReadTx, scope Scope) (uid string, exists bool, err error) {
 	id, isStudy := strings.CutPrefix(string(scope), string(StudyScope("")))
 	if !isStudy {

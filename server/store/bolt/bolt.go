@@ -390,8 +390,8 @@ func (d *DB) rollback(tx *bbolt.Tx) error {
 func (d *DB) guard(fn func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
+			err = d.fail(panicked(r)) // before others find it wedged, and ask why
 			d.wedged.Store(true)
-			err = d.fail(panicked(r))
 		}
 	}()
 	return fn()

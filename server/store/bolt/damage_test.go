@@ -165,9 +165,9 @@ func everything(t testing.TB, d *DB, studies int) map[string]string {
 	return all
 }
 
-// damages tries damages of a sound file: no read may return what was not written, and where
-// reads of the damaged file do not give what those of the sound one do, a check must say so.
-// Of stale pages reads may give what was written before.
+// damages tries damages of a sound file. No read may return what was never written, and a check
+// must find every damage that changes what is read. With before, stale pages may give what was
+// written before.
 func damages(t *testing.T, studies int, sound []byte, before map[string]string, damages map[string]func([]byte)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "store.db")

@@ -13,7 +13,7 @@ import (
 
 // Salvaged is what became of a damaged file.
 type Salvaged struct {
-	// Report is that of the new file. Its faults are what the lost records have left behind.
+	// Report describes the new file. Its faults are what the lost records left behind.
 	*Report
 	// Kept is the number of records that the new file has.
 	Kept int64

@@ -9,7 +9,7 @@ import (
 	"github.com/dpareto/dpareto/server/store/bolt"
 )
 
-// The first call of a function leaves nothing, and its error is that of the Update.
+// The writes of the first call are thrown away, and an error of it fails the Update.
 func TestTwice(t *testing.T) {
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
 	if err != nil {

@@ -399,7 +399,7 @@ func TestNetworkIsReproducible(t *testing.T) {
 }
 
 // The losses below may not change either. The tolerance is for the kernels of other
-// CPUs, which round differently: those of amd64 differ by less than 1e-7 here.
+// CPUs, which round differently; on amd64 they differ by less than 1e-7 here.
 func TestNetworkGolden(t *testing.T) {
 	made, err := New(&dataset.Parts{Train: digits(500, 40, 1), Test: digits(300, 40, 2)},
 		Options{Model: model.Spec{Kind: model.MLP, Hidden: []int{20, 10}}, Optimizer: Adam})
