@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
-	"go.opentelemetry.io/otel/propagation"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -25,6 +23,7 @@ import (
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/call"
 	"github.com/dpareto/dpareto/server/limit"
+	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/reload"
 )
 
@@ -47,12 +46,32 @@ const (
 	maxHeaderBytes = 16 << 10
 )
 
-// access is what decides whether and for how long somebody may call.
-type access struct {
-	auth     *auth.Authenticator // nil: everybody may do everything
+// Options configures a Guard.
+type GuardOptions struct {
+	// Auth tells who calls. Default: everybody may do everything.
+	Auth *auth.Authenticator
+	// Limits bounds what callers can use. Required.
+	Limits limit.Limits
+	// Audit records changes. Default: there is no such record.
+	Audit *audit.Log
+	// IsHidden reports whether there is a study with an id whose trials are secret. Required.
+	IsHidden func(ctx context.Context, id string) (bool, error)
+	// Metrics, Logger and Now are required.
+	Metrics *metrics.Metrics
+	Logger  *slog.Logger
+	Now     func() time.Time
+}
+
+// Guard decides whether and for how long somebody may call, and counts, logs and audits calls.
+// It is safe for concurrent use.
+type Guard struct {
+	auth     *auth.Authenticator // or nil
 	limits   limit.Limits
 	log      *audit.Log // or nil
-	reflects bool
+	isHidden func(ctx context.Context, id string) (bool, error)
+	metrics  *metrics.Metrics
+	logger   *slog.Logger
+	now      func() time.Time
 
 	calls, streams *limit.Gate
 	healthStreams  *limit.Gate // which take no token, and must not keep out those that do
@@ -62,53 +81,56 @@ type access struct {
 	drain    context.CancelFunc
 }
 
-func newAccess(o Options) *access {
-	limits := o.Limits.OrDefault()
-	a := &access{
-		auth: o.Auth, limits: limits, log: o.Audit, reflects: !o.NoReflection,
-		calls:   limit.NewGate("calls", limits.Calls, limits.CallsPerPrincipal),
-		streams: limit.NewGate("streams", limits.Streams, limits.StreamsPerPrincipal),
+// NewGuard returns a guard.
+func NewGuard(o GuardOptions) *Guard {
+	g := &Guard{
+		auth: o.Auth, limits: o.Limits, log: o.Audit, isHidden: o.IsHidden, metrics: o.Metrics, logger: o.Logger, now: o.Now,
+		calls:   limit.NewGate("calls", o.Limits.Calls, o.Limits.CallsPerPrincipal),
+		streams: limit.NewGate("streams", o.Limits.Streams, o.Limits.StreamsPerPrincipal),
 
-		healthStreams: limit.NewGate("streams", limits.Streams, limits.StreamsPerPrincipal),
+		healthStreams: limit.NewGate("streams", o.Limits.Streams, o.Limits.StreamsPerPrincipal),
 	}
-	a.draining, a.drain = context.WithCancel(context.Background())
-	return a
+	g.draining, g.drain = context.WithCancel(context.Background())
+	return g
 }
 
-// serverOptions are the options of every gRPC server over s.
-func (s *Server) serverOptions() []grpc.ServerOption {
-	options := s.interceptors()
-	if s.traces != nil {
-		options = append(options, grpc.StatsHandler(otelgrpc.NewServerHandler(
-			otelgrpc.WithTracerProvider(s.traces), otelgrpc.WithPropagators(propagation.TraceContext{}))))
-	}
-	if s.access.auth != nil {
-		options = append(options, grpc.InTapHandle(s.greet))
-	}
-	return append(options,
-		grpc.MaxRecvMsgSize(s.access.limits.RequestBytes),
+// Drain ends the streams without an end.
+func (g *Guard) Drain() { g.drain() }
+
+// ServerOptions returns the options of gRPC servers whose calls go through the guard. Panics are
+// caught twice: those of handlers where observe still sees them as errors, and all others before
+// they reach the transport.
+func (g *Guard) ServerOptions() []grpc.ServerOption {
+	options := []grpc.ServerOption{
+		grpc.ChainUnaryInterceptor(g.backstop, g.observe, g.authenticate, hideLeaseTokens, g.limitCall, refuseUnimplemented, g.audit, g.guardSecrets, recoverPanics),
+		grpc.ChainStreamInterceptor(g.backstopStream, g.observeStream, g.authenticateStream, g.limitStream, g.auditStream, g.guardSecretsStream, recoverStreamPanics),
+		grpc.MaxRecvMsgSize(g.limits.RequestBytes),
 		grpc.MaxConcurrentStreams(maxConnectionStreams),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.ConnectionTimeout(handshakeTime),
 		grpc.NumStreamWorkers(streamWorkers),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
-	)
+	}
+	if g.auth != nil {
+		options = append(options, grpc.InTapHandle(g.greet))
+	}
+	return options
 }
 
 // greet refuses a call of nobody who is known by its headers: its request, which may never
 // come or be large, is not waited for and not decoded. Who makes the others is found out
 // again when their request is there.
-func (s *Server) greet(ctx context.Context, about *tap.Info) (context.Context, error) {
+func (g *Guard) greet(ctx context.Context, about *tap.Info) (context.Context, error) {
 	m, ok := auth.Lookup(about.FullMethodName)
 	if !ok || m.Scope == auth.Public { // unknown methods are refused anyway
 		return ctx, nil
 	}
-	if _, err := s.identify(ctx, about.Header.Get("authorization")); err != nil {
-		counted := s.metrics.Method(about.FullMethodName)
+	if _, err := g.identify(ctx, about.Header.Get("authorization")); err != nil {
+		counted := g.metrics.Method(about.FullMethodName)
 		counted.Begin()
 		named, _ := call.NewContext(ctx)
-		err = s.unauthenticated(named, about.FullMethodName, err)
+		err = g.unauthenticated(named, about.FullMethodName, err)
 		counted.End(status.Code(err), 0)
 		return ctx, err
 	}
@@ -116,7 +138,7 @@ func (s *Server) greet(ctx context.Context, about *tap.Info) (context.Context, e
 }
 
 // caller returns the context of a call with its principal, and without the token.
-func (s *Server) caller(ctx context.Context, method string) (context.Context, error) {
+func (g *Guard) caller(ctx context.Context, method string) (context.Context, error) {
 	headers, _ := metadata.FromIncomingContext(ctx)
 	values := headers.Get("authorization")
 	if len(values) > 0 {
@@ -128,12 +150,12 @@ func (s *Server) caller(ctx context.Context, method string) (context.Context, er
 	if m, ok := auth.Lookup(method); ok && m.Scope == auth.Public {
 		return auth.NewContext(ctx, auth.Principal{}), nil
 	}
-	if s.access.auth == nil {
+	if g.auth == nil {
 		return auth.NewContext(ctx, auth.Anonymous()), nil
 	}
-	p, err := s.identify(ctx, values)
+	p, err := g.identify(ctx, values)
 	if err != nil {
-		return nil, s.unauthenticated(ctx, method, err)
+		return nil, g.unauthenticated(ctx, method, err)
 	}
 	call.SetPrincipal(ctx, p.Name)
 	return auth.NewContext(ctx, p), nil
@@ -141,16 +163,16 @@ func (s *Server) caller(ctx context.Context, method string) (context.Context, er
 
 // identify returns who presents the values of the authorization header or, without one,
 // the certificate of the connection.
-func (s *Server) identify(ctx context.Context, authorization []string) (auth.Principal, error) {
+func (g *Guard) identify(ctx context.Context, authorization []string) (auth.Principal, error) {
 	switch len(authorization) {
 	case 0:
-		return s.access.auth.Authenticate(ctx, "", certificate(ctx))
+		return g.auth.Authenticate(ctx, "", certificate(ctx))
 	case 1:
 		token, err := auth.Bearer(authorization[0])
 		if err != nil {
 			return auth.Principal{}, err
 		}
-		return s.access.auth.Authenticate(ctx, token, certificate(ctx))
+		return g.auth.Authenticate(ctx, token, certificate(ctx))
 	default:
 		return auth.Principal{}, auth.ErrMalformed
 	}
@@ -171,16 +193,16 @@ func certificate(ctx context.Context) *x509.Certificate {
 
 // unauthenticated returns the error of a caller that nobody knows. One that fails often is
 // told to wait, and not logged.
-func (s *Server) unauthenticated(ctx context.Context, method string, err error) error {
+func (g *Guard) unauthenticated(ctx context.Context, method string, err error) error {
 	address := peerAddress(ctx)
 	host, _, splitErr := net.SplitHostPort(address)
 	if splitErr != nil {
 		host = address
 	}
-	if !s.access.failures.Allow(host, s.now()) {
+	if !g.failures.Allow(host, g.now()) {
 		return limit.Busy("too many failed authentications from this address")
 	}
-	s.logger.LogAttrs(ctx, slog.LevelWarn, "authentication failed",
+	g.logger.LogAttrs(ctx, slog.LevelWarn, "authentication failed",
 		slog.String("method", method), slog.String("peer", address), slog.String("reason", err.Error()))
 	return status.Error(codes.Unauthenticated, err.Error())
 }
@@ -203,7 +225,7 @@ func peerAddress(ctx context.Context) string {
 }
 
 // authorize returns nil if the caller may make a call, and otherwise the error for it.
-func (s *Server) authorize(ctx context.Context, p auth.Principal, method string, req any) error {
+func (g *Guard) authorize(ctx context.Context, p auth.Principal, method string, req any) error {
 	message, ok := req.(proto.Message)
 	var err error
 	if ok {
@@ -215,19 +237,19 @@ func (s *Server) authorize(ctx context.Context, p auth.Principal, method string,
 		return nil
 	}
 	err = status.Error(codes.PermissionDenied, err.Error())
-	if s.auditReady(ctx, method) == nil { // else what is kept until it is would have no end
-		s.record(ctx, p, method, message, nil, err)
+	if g.auditReady(ctx, method) == nil { // else what is kept until it is would have no end
+		g.record(ctx, p, method, message, nil, err)
 	}
 	return err
 }
 
 // authenticate lets those calls through that their caller may make.
-func (s *Server) authenticate(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	ctx, err := s.caller(ctx, info.FullMethod)
+func (g *Guard) authenticate(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	ctx, err := g.caller(ctx, info.FullMethod)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.authorize(ctx, auth.FromContext(ctx), info.FullMethod, req); err != nil {
+	if err := g.authorize(ctx, auth.FromContext(ctx), info.FullMethod, req); err != nil {
 		return nil, err
 	}
 	return handler(ctx, req)
@@ -236,16 +258,16 @@ func (s *Server) authenticate(ctx context.Context, req any, info *grpc.UnaryServ
 // authenticateStream is authenticate for streams. It looks at every request, and before
 // every answer again at whether the caller still may have it. A stream without an end is
 // also ended where there is nothing to answer.
-func (s *Server) authenticateStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	ctx, err := s.caller(stream.Context(), info.FullMethod)
+func (g *Guard) authenticateStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	ctx, err := g.caller(stream.Context(), info.FullMethod)
 	if err != nil {
 		return err
 	}
-	if err := s.authorize(ctx, auth.FromContext(ctx), info.FullMethod, nil); err != nil {
+	if err := g.authorize(ctx, auth.FromContext(ctx), info.FullMethod, nil); err != nil {
 		return err
 	}
-	a := &authorizedStream{ServerStream: stream, ctx: ctx, server: s, method: info.FullMethod}
-	if m, _ := auth.Lookup(info.FullMethod); !m.Endless || s.access.auth == nil {
+	a := &authorizedStream{ServerStream: stream, ctx: ctx, guard: g, method: info.FullMethod}
+	if m, _ := auth.Lookup(info.FullMethod); !m.Endless || g.auth == nil {
 		return handler(srv, a)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -264,7 +286,7 @@ type authorizedStream struct {
 	grpc.ServerStream
 
 	ctx    context.Context //nolint:containedctx // of the stream
-	server *Server
+	guard  *Guard
 	method string
 
 	mu    sync.Mutex
@@ -322,37 +344,37 @@ func (a *authorizedStream) endWithRights(cancel context.CancelFunc) {
 // still authorizes again by what the credentials are now.
 func (a *authorizedStream) still(req any) error {
 	p := auth.FromContext(a.ctx)
-	if a.server.access.auth != nil && p.Credential != "" {
-		renewed, err := a.server.access.auth.Renew(p)
+	if a.guard.auth != nil && p.Credential != "" {
+		renewed, err := a.guard.auth.Renew(p)
 		if err != nil {
 			return status.Error(codes.Unauthenticated, err.Error())
 		}
 		p = renewed
 	}
-	return a.server.authorize(a.ctx, p, a.method, req)
+	return a.guard.authorize(a.ctx, p, a.method, req)
 }
 
 // limitCall bounds the calls at a time and the time of each.
-func (s *Server) limitCall(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+func (g *Guard) limitCall(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if m, ok := auth.Lookup(info.FullMethod); ok && m.Scope == auth.Public {
 		return handler(ctx, req) // health is told however busy the server is
 	}
-	leave, err := s.access.calls.Enter(s.countedAs(ctx))
+	leave, err := g.calls.Enter(g.countedAs(ctx))
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(ctx, s.access.limits.CallTime)
+	ctx, cancel := context.WithTimeout(ctx, g.limits.CallTime)
 	defer cancel()
 	return handler(ctx, req)
 }
 
 // countedAs returns under which name the calls of a caller are counted.
-func (s *Server) countedAs(ctx context.Context) string {
+func (g *Guard) countedAs(ctx context.Context) string {
 	switch p := auth.FromContext(ctx); {
 	case p.Credential != "":
 		return p.Name
-	case s.access.auth != nil: // streams of health checks
+	case g.auth != nil: // streams of health checks
 		host, _, err := net.SplitHostPort(peerAddress(ctx))
 		if err != nil {
 			return "unknown"
@@ -365,13 +387,13 @@ func (s *Server) countedAs(ctx context.Context) string {
 
 // limitStream bounds the streams at a time, and ends those without an end when the server
 // drains.
-func (s *Server) limitStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+func (g *Guard) limitStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	m, ok := auth.Lookup(info.FullMethod)
-	gate := s.access.streams
+	gate := g.streams
 	if ok && m.Scope == auth.Public {
-		gate = s.access.healthStreams
+		gate = g.healthStreams
 	}
-	leave, err := gate.Enter(s.countedAs(stream.Context()))
+	leave, err := gate.Enter(g.countedAs(stream.Context()))
 	if err != nil {
 		return err
 	}
@@ -381,9 +403,9 @@ func (s *Server) limitStream(srv any, stream grpc.ServerStream, info *grpc.Strea
 	}
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
-	defer context.AfterFunc(s.access.draining, cancel)()
+	defer context.AfterFunc(g.draining, cancel)()
 	err = handler(srv, &endlessStream{stream, ctx})
-	if err != nil && s.access.draining.Err() != nil && stream.Context().Err() == nil {
+	if err != nil && g.draining.Err() != nil && stream.Context().Err() == nil {
 		return status.Error(codes.Unavailable, "the server is shutting down")
 	}
 	return err

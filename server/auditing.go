@@ -16,27 +16,27 @@ import (
 )
 
 // audit records calls that change something, and refuses them where it cannot.
-func (s *Server) audit(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	if err := s.auditReady(ctx, info.FullMethod); err != nil {
+func (g *Guard) audit(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	if err := g.auditReady(ctx, info.FullMethod); err != nil {
 		return nil, err
 	}
 	resp, err := handler(ctx, req)
 	request, _ := req.(proto.Message)
 	response, _ := resp.(proto.Message)
-	s.record(ctx, auth.FromContext(ctx), info.FullMethod, request, response, err)
+	g.record(ctx, auth.FromContext(ctx), info.FullMethod, request, response, err)
 	return resp, err
 }
 
 // auditStream is audit for streams, which are recorded when they end.
-func (s *Server) auditStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	if err := s.auditReady(stream.Context(), info.FullMethod); err != nil {
+func (g *Guard) auditStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	if err := g.auditReady(stream.Context(), info.FullMethod); err != nil {
 		return err
 	}
 	watched := &auditedStream{ServerStream: stream}
 	err := handler(srv, watched)
 	watched.mu.Lock()
 	defer watched.mu.Unlock()
-	s.record(stream.Context(), auth.FromContext(stream.Context()), info.FullMethod, watched.request, watched.response, err)
+	g.record(stream.Context(), auth.FromContext(stream.Context()), info.FullMethod, watched.request, watched.response, err)
 	return err
 }
 
@@ -68,13 +68,13 @@ func (a *auditedStream) SendMsg(m any) error {
 }
 
 // auditReady refuses a call that could not be recorded.
-func (s *Server) auditReady(ctx context.Context, method string) error {
+func (g *Guard) auditReady(ctx context.Context, method string) error {
 	m, ok := auth.Lookup(method)
-	if s.access.log == nil || !ok || !m.Audited {
+	if g.log == nil || !ok || !m.Audited {
 		return nil
 	}
-	if err := s.access.log.Ready(); err != nil {
-		s.logger.LogAttrs(ctx, slog.LevelDebug, "refused", slog.String("method", method), slog.Any("error", err))
+	if err := g.log.Ready(); err != nil {
+		g.logger.LogAttrs(ctx, slog.LevelDebug, "refused", slog.String("method", method), slog.Any("error", err))
 		return status.Error(codes.Unavailable, "the audit log cannot be written; nothing is changed until it can")
 	}
 	return nil
@@ -82,14 +82,14 @@ func (s *Server) auditReady(ctx context.Context, method string) error {
 
 // record writes a call to the audit log, if it is one for it. The request and the response
 // can be nil.
-func (s *Server) record(ctx context.Context, p auth.Principal, method string, request, response proto.Message, err error) {
+func (g *Guard) record(ctx context.Context, p auth.Principal, method string, request, response proto.Message, err error) {
 	m, ok := auth.Lookup(method)
-	if s.access.log == nil || !ok || !m.Audited || isRehearsal(request) {
+	if g.log == nil || !ok || !m.Audited || isRehearsal(request) {
 		return
 	}
 	r := audit.Record{
-		Time: s.now().UTC(), Principal: p.Name, Credential: p.Credential, Peer: peerAddress(ctx),
-		Method: method, Code: status.Code(toStatus(err)).String(),
+		Time: g.now().UTC(), Principal: p.Name, Credential: p.Credential, Peer: peerAddress(ctx),
+		Method: method, Code: status.Code(Status(err)).String(),
 	}
 	if request != nil {
 		r.Resource, r.RequestID = m.ResourceOf(request.ProtoReflect()), audit.RequestID(request.ProtoReflect())
@@ -97,7 +97,7 @@ func (s *Server) record(ctx context.Context, p auth.Principal, method string, re
 	if response != nil && err == nil {
 		r.Changed = audit.ChangedIn(response.ProtoReflect())
 	}
-	s.access.log.Write(r)
+	g.log.Write(r)
 }
 
 // isRehearsal reports whether a request only asks what would happen.

@@ -6,11 +6,8 @@ import (
 	"io"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/server/store"
 )
 
 // backupPiece is the length of the pieces of a backup, in bytes.
@@ -18,10 +15,10 @@ const backupPiece = 256 << 10
 
 // BackupStore implements AdminService. The copy is made on disk first: the client reads it
 // as slowly as it likes.
-func (s *adminService) BackupStore(_ *dparetov1.BackupStoreRequest, stream grpc.ServerStreamingServer[dparetov1.BackupStoreResponse]) error {
-	snapshot, err := s.store.Snapshot(stream.Context())
+func (t *Transfer) BackupStore(_ *dparetov1.BackupStoreRequest, stream grpc.ServerStreamingServer[dparetov1.BackupStoreResponse]) error {
+	snapshot, err := t.store.Snapshot(stream.Context())
 	if err != nil {
-		return toStatus(err)
+		return Status(err)
 	}
 	digest := sha256.New()
 	var total int64
@@ -41,21 +38,7 @@ func (s *adminService) BackupStore(_ *dparetov1.BackupStoreRequest, stream grpc.
 		err = nil
 	}
 	if err = errors.Join(err, snapshot.Close()); err != nil {
-		return toStatus(err)
+		return Status(err)
 	}
 	return stream.Send(&dparetov1.BackupStoreResponse{TotalBytes: total, Sha256: digest.Sum(nil)})
-}
-
-// storeStatus returns the error of a call that failed because of the store. It says why, and
-// names the record that is damaged, but no file.
-func storeStatus(err error) error {
-	if unwritable, ok := errors.AsType[*store.UnwritableError](err); ok {
-		return status.Errorf(codes.Unavailable,
-			"the server cannot write its store (%s); nothing of this call was done, and calls that only read go on", unwritable.Reason)
-	}
-	what := "it"
-	if damage, ok := errors.AsType[*store.DamageError](err); ok {
-		what = damage.Record
-	}
-	return status.Errorf(codes.DataLoss, "the server's store is damaged: %s has to be restored from a backup", what)
 }

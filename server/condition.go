@@ -14,27 +14,30 @@ import (
 	"github.com/dpareto/dpareto/suggest"
 )
 
-// wishes are the conditions of a demand for trials, one for each trial. A nil *wishes
+// conditions are the conditions of a demand for trials, one for each trial. A nil *conditions
 // wants nothing special.
-type wishes struct {
-	conditions []*dparetov1.SuggestionCondition
-	compiled   []suggest.Condition
-	trials     []string // by condition; empty as long as there is none
-	given      []bool   // up, since nothing was found that meets the condition
-	current    int      // condition for which a trial is being suggested
+type conditions struct {
+	asked    []*dparetov1.SuggestionCondition
+	compiled []suggest.Condition
+	trials   []string // by condition; empty as long as there is none
+	given    []bool   // up, since nothing was found that meets the condition
+	current  int      // condition for which a trial is being suggested
 }
 
 // conditionsOf converts the conditions of a request for count trials.
-func conditionsOf(compiled *spec.Study, req *dparetov1.SuggestTrialsRequest, count int) (*wishes, error) {
-	conditions := req.GetConditions()
-	if len(conditions) == 0 {
+func conditionsOf(compiled *spec.Study, req *dparetov1.SuggestTrialsRequest, count int) (*conditions, error) {
+	asked := req.GetConditions()
+	if len(asked) == 0 {
 		return nil, nil
 	}
-	if len(conditions) != count {
-		return nil, invalid.Field("conditions", "must hold none or one for each of the %d trials, holds %d", count, len(conditions))
+	if compiled.IsSearch() {
+		return nil, invalid.Field("conditions", "must be empty: with random_stopping all trials are draws from one distribution")
 	}
-	w := &wishes{conditions: conditions, trials: make([]string, count), given: make([]bool, count)}
-	for i, c := range conditions {
+	if len(asked) != count {
+		return nil, invalid.Field("conditions", "must hold none or one for each of the %d trials, holds %d", count, len(asked))
+	}
+	w := &conditions{asked: asked, trials: make([]string, count), given: make([]bool, count)}
+	for i, c := range asked {
 		condition, err := compiled.Condition(fmt.Sprintf("conditions[%d]", i), c)
 		if err != nil {
 			return nil, err
@@ -55,12 +58,12 @@ func isConditioned(d suggest.Designer) bool {
 	return ok
 }
 
-// takes reports whether a trial fulfils a wish that is open.
-func (w *wishes) takes(trial *dparetov1.Trial) bool { return w == nil || w.find(trial) >= 0 }
+// Takes implements Selection: a trial is wanted that meets an open condition.
+func (w *conditions) Takes(trial *dparetov1.Trial) bool { return w == nil || w.find(trial) >= 0 }
 
 // find returns the first open condition that a trial meets, or -1.
-func (w *wishes) find(trial *dparetov1.Trial) int {
-	for i, c := range w.conditions {
+func (w *conditions) find(trial *dparetov1.Trial) int {
+	for i, c := range w.asked {
 		if w.trials[i] == "" && meets(trial, c) {
 			return i
 		}
@@ -68,15 +71,15 @@ func (w *wishes) find(trial *dparetov1.Trial) int {
 	return -1
 }
 
-// fulfil notes that the worker gets a trial.
-func (w *wishes) fulfil(trial *dparetov1.Trial) {
+// Took implements Selection.
+func (w *conditions) Took(trial *dparetov1.Trial) {
 	if w != nil {
 		w.trials[w.find(trial)] = trial.GetName()
 	}
 }
 
-// fulfilled returns the wishes after a trial was created for the current one.
-func (w *wishes) fulfilled(trial *dparetov1.Trial) *wishes {
+// fulfilled returns the conditions after a trial was created for the current one.
+func (w *conditions) fulfilled(trial *dparetov1.Trial) *conditions {
 	if w == nil {
 		return nil
 	}
@@ -86,8 +89,8 @@ func (w *wishes) fulfilled(trial *dparetov1.Trial) *wishes {
 	return &after
 }
 
-// fulfilledBy returns the wishes after an earlier call got these trials for them.
-func (w *wishes) fulfilledBy(trials []*dparetov1.Trial) *wishes {
+// fulfilledBy returns the conditions after an earlier call got these trials for them.
+func (w *conditions) fulfilledBy(trials []*dparetov1.Trial) *conditions {
 	if w == nil {
 		return nil
 	}
@@ -101,12 +104,12 @@ func (w *wishes) fulfilledBy(trials []*dparetov1.Trial) *wishes {
 	return &after
 }
 
-// met reports whether the current wish is fulfilled already.
-func (w *wishes) met() bool { return w != nil && w.trials[w.current] != "" }
+// met reports whether the current condition is met already.
+func (w *conditions) met() bool { return w != nil && w.trials[w.current] != "" }
 
 // next returns the first condition for which a trial is still looked for, or -1.
-func (w *wishes) next() int {
-	for i := range w.conditions {
+func (w *conditions) next() int {
+	for i := range w.asked {
 		if w.trials[i] == "" && !w.given[i] {
 			return i
 		}
@@ -116,7 +119,7 @@ func (w *wishes) next() int {
 
 // sort brings the trials of a response into the order of their conditions, and says why
 // there are fewer.
-func (w *wishes) sort(resp *dparetov1.SuggestTrialsResponse) {
+func (w *conditions) sort(resp *dparetov1.SuggestTrialsResponse) {
 	if w == nil {
 		return
 	}
@@ -147,29 +150,29 @@ func meets(trial *dparetov1.Trial, c *dparetov1.SuggestionCondition) bool {
 // many as a pass can serve, or a single one with conditions, whose suggestions nobody else
 // can use.
 func nextBatch(waiting []*demand) []*demand {
-	if waiting[0].wishes != nil {
+	if waiting[0].wanted != nil {
 		return waiting[:1]
 	}
-	n := slices.IndexFunc(waiting, func(d *demand) bool { return d.wishes != nil })
+	n := slices.IndexFunc(waiting, func(d *demand) bool { return d.wanted != nil })
 	if n < 0 {
 		n = len(waiting)
 	}
 	return waiting[:min(n, maxBatch)]
 }
 
-// answerWish creates the trial of the next condition of a demand. Where no configuration
+// answerCondition creates the trial of the next condition of a demand. Where no configuration
 // is found for it the condition is given up. What was prepared for a demand without
 // conditions is not used, and stays.
-func (s *Server) answerWish(ctx context.Context, id, uid string, d *demand) error {
-	w := d.wishes
+func (e *Engine) answerCondition(ctx context.Context, id, uid string, d *demand) error {
+	w := d.wanted
 	w.current = w.next()
 	for round := 1; ; round++ {
-		snapshot, err := s.snapshot(ctx, id, uid)
+		snapshot, err := e.snapshot(ctx, id, uid)
 		if err != nil {
 			return err
 		}
-		p := newPass(affordableOnly(s.designer(snapshot.compiled), snapshot, w.compiled[w.current]), snapshot, 1, round)
-		if err := s.draw(ctx, p, snapshot.record); err != nil {
+		p := newPass(e.designerFor(snapshot, w.compiled[w.current]), snapshot, 1, round)
+		if err := e.draw(ctx, p, snapshot.record); err != nil {
 			return err
 		}
 		if p.exhausted && len(p.suggestions) == 0 {
@@ -178,7 +181,7 @@ func (s *Server) answerWish(ctx context.Context, id, uid string, d *demand) erro
 			w.sort(d.response)
 			return nil
 		}
-		raced, err := s.createSuggested(ctx, id, p, []*demand{d}, []int{1})
+		raced, err := e.createSuggested(ctx, id, p, []*demand{d}, []int{1})
 		if err != nil || !raced {
 			return err
 		}

@@ -20,23 +20,23 @@ import (
 // ExportStudy implements AdminService. The records are written to disk first, so that
 // neither a slow client keeps a snapshot of the store open nor a large study fills the
 // memory.
-func (s *adminService) ExportStudy(req *dparetov1.ExportStudyRequest, stream grpc.ServerStreamingServer[dparetov1.ExportStudyResponse]) (err error) {
+func (t *Transfer) ExportStudy(req *dparetov1.ExportStudyRequest, stream grpc.ServerStreamingServer[dparetov1.ExportStudyResponse]) (err error) {
 	id, err := parseStudyName("name", req.GetName())
 	if err != nil {
 		return err
 	}
-	file, err := s.store.Scratch()
+	file, err := t.store.Scratch()
 	if err != nil {
-		return toStatus(err)
+		return Status(err)
 	}
 	defer func() {
 		if closed := file.Close(); err == nil {
 			err = closed
 		}
-		err = toStatus(err)
+		err = Status(err)
 	}()
 	buffered := bufio.NewWriter(file)
-	err = s.store.View(stream.Context(), func(tx *store.ReadTx) error {
+	err = t.store.View(stream.Context(), func(tx *store.ReadTx) error {
 		return exportStudy(stream.Context(), tx, id, func(record *dparetov1.ExportedRecord) error {
 			if _, err := protodelim.MarshalTo(buffered, record); err != nil {
 				return store.Unwritable(err)

@@ -7,6 +7,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
@@ -23,8 +24,49 @@ var measuredKinds = []dparetov1.FrontKind{
 	dparetov1.FrontKind_FRONT_KIND_WORST,
 }
 
+// Options configures Fronts. All fields are required.
+type FrontsOptions struct {
+	Studies    *Studies
+	Store      *store.Store
+	Background *Group
+}
+
+// Fronts implements FrontService: what is known of the front of a study. It is safe for
+// concurrent use.
+type Fronts struct {
+	dparetov1.UnimplementedFrontServiceServer
+
+	studies    *Studies
+	store      *store.Store
+	background *Group
+}
+
+// NewFronts returns the fronts of studies.
+func NewFronts(o FrontsOptions) *Fronts {
+	return &Fronts{studies: o.Studies, store: o.Store, background: o.Background}
+}
+
+// fits is what was fitted to the measurements of one study.
+type fits struct {
+	model          latest[*fittedModel]
+	posterior      latest[*dparetov1.Front]
+	posteriorTrace latest[[]*dparetov1.HypervolumePoint]
+}
+
+// studyFits are the fits of one study: to all measurements, and to final ones.
+type studyFits struct{ all, final fits }
+
+// kept returns what was fitted to such results before.
+func (r *results) kept() *fits {
+	both := Derived(r.cached, func() *studyFits { return new(studyFits) })
+	if r.finalOnly {
+		return &both.final
+	}
+	return &both.all
+}
+
 // GetFront implements FrontService.
-func (s *frontService) GetFront(ctx context.Context, req *dparetov1.GetFrontRequest) (*dparetov1.GetFrontResponse, error) {
+func (f *Fronts) GetFront(ctx context.Context, req *dparetov1.GetFrontRequest) (*dparetov1.GetFrontResponse, error) {
 	id, err := parseStudyName("name", req.GetName())
 	if err != nil {
 		return nil, err
@@ -34,13 +76,13 @@ func (s *frontService) GetFront(ctx context.Context, req *dparetov1.GetFrontRequ
 	if !isPosterior && !slices.Contains(measuredKinds, kind) {
 		return nil, invalid.Field("kind", "must be set, is %v", kind)
 	}
-	r, err := s.results(ctx, id, req.GetFinalOnly())
+	r, err := f.results(ctx, id, req.GetFinalOnly())
 	if err != nil {
 		return nil, err
 	}
 	var front *dparetov1.Front
 	if isPosterior {
-		front, err = r.cached.posterior[index(req.GetFinalOnly())].get(ctx, s.Server, r.study.GetRevision(), r.posteriorFront)
+		front, err = r.kept().posterior.get(ctx, f.background, r.study.GetRevision(), r.posteriorFront)
 		if err != nil {
 			return nil, err
 		}

@@ -16,7 +16,7 @@ import (
 const posteriorPoints = 20
 
 // ListHypervolumes implements FrontService.
-func (s *frontService) ListHypervolumes(ctx context.Context, req *dparetov1.ListHypervolumesRequest) (*dparetov1.ListHypervolumesResponse, error) {
+func (f *Fronts) ListHypervolumes(ctx context.Context, req *dparetov1.ListHypervolumesRequest) (*dparetov1.ListHypervolumesResponse, error) {
 	id, err := parseStudyName("name", req.GetName())
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func (s *frontService) ListHypervolumes(ctx context.Context, req *dparetov1.List
 	if !isPosterior && !slices.Contains(measuredKinds, kind) {
 		return nil, invalid.Field("kind", "is unknown: %d", kind)
 	}
-	r, err := s.results(ctx, id, req.GetFinalOnly())
+	r, err := f.results(ctx, id, req.GetFinalOnly())
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (s *frontService) ListHypervolumes(ctx context.Context, req *dparetov1.List
 		}
 		return &dparetov1.ListHypervolumesResponse{Points: points}, nil
 	}
-	points, err = r.cached.posteriorTrace[index(req.GetFinalOnly())].get(ctx, s.Server, r.study.GetRevision(),
+	points, err = r.kept().posteriorTrace.get(ctx, f.background, r.study.GetRevision(),
 		func(ctx context.Context) ([]*dparetov1.HypervolumePoint, error) {
 			return r.posteriorTrace(ctx, points, ends)
 		})

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"runtime/debug"
 	"sync"
 
 	"github.com/dpareto/dpareto/server/store"
@@ -30,15 +29,15 @@ type flight[T any] struct {
 
 // get returns what compute returns for a revision, which all callers share and must not
 // change. The end of ctx ends the waiting only.
-func (l *latest[T]) get(ctx context.Context, s *Server, revision int64, compute func(context.Context) (T, error)) (value T, err error) {
-	f, err := l.join(s, revision, compute) //nolint:contextcheck // it outlives the call and serves others too
+func (l *latest[T]) get(ctx context.Context, background *Group, revision int64, compute func(context.Context) (T, error)) (value T, err error) {
+	f, err := l.join(background, revision, compute) //nolint:contextcheck // it outlives the call and serves others too
 	if err != nil {
 		return value, err
 	}
 	defer l.leave(f)
 	select {
 	case <-f.done:
-		if f.err != nil && s.background.Err() != nil {
+		if f.err != nil && background.IsClosed() {
 			return value, store.ErrClosed
 		}
 		return f.value, f.err
@@ -48,7 +47,7 @@ func (l *latest[T]) get(ctx context.Context, s *Server, revision int64, compute 
 }
 
 // join returns the computation for a revision, which it starts if there is none.
-func (l *latest[T]) join(s *Server, revision int64, compute func(context.Context) (T, error)) (*flight[T], error) {
+func (l *latest[T]) join(background *Group, revision int64, compute func(context.Context) (T, error)) (*flight[T], error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.flight != nil && l.flight.revision == revision {
@@ -56,21 +55,21 @@ func (l *latest[T]) join(s *Server, revision int64, compute func(context.Context
 		return l.flight, nil
 	}
 	f := &flight[T]{revision: revision, waiting: 1, done: make(chan struct{})}
-	ctx, cancel := context.WithCancel(s.background)
+	ctx, cancel := context.WithCancel(background.Context())
 	f.cancel = cancel
-	err := s.start(func() {
+	started := background.Go(func() {
 		defer close(f.done)
 		defer cancel()
 		defer func() {
 			if p := recover(); p != nil {
-				f.err = &panicError{p, debug.Stack()}
+				f.err = Recovered(p)
 			}
 		}()
 		yield.Run(func() { f.value, f.err = compute(ctx) })
 	})
-	if err != nil {
+	if !started {
 		cancel()
-		return nil, err
+		return nil, store.ErrClosed
 	}
 	if l.flight == nil || l.flight.revision < revision {
 		if l.flight != nil && l.flight.waiting == 0 {
@@ -89,16 +88,4 @@ func (l *latest[T]) leave(f *flight[T]) {
 	if f.waiting == 0 && l.flight != f {
 		f.cancel()
 	}
-}
-
-// start runs work that outlives the call that asks for it, and that Close waits for. It
-// returns an error when the server is closing.
-func (s *Server) start(work func()) error {
-	s.suggesters.mu.Lock() // see Close
-	defer s.suggesters.mu.Unlock()
-	if s.background.Err() != nil {
-		return store.ErrClosed
-	}
-	s.running.Go(work)
-	return nil
 }

@@ -18,10 +18,10 @@ import (
 
 // results are what was measured in a study.
 type results struct {
-	server         *Server
+	fronts         *Fronts
 	study          *dparetov1.Study
 	finalOnly      bool // without the measurements on the way
-	cached         *cachedStudy
+	cached         *Cached
 	compiled       *spec.Study
 	measurements   []measured      // in the order of the completion of trials and of their steps
 	configurations []configuration // in the order of their first measurement
@@ -45,19 +45,16 @@ type configuration struct {
 }
 
 // results reads what was measured in a study.
-func (s *Server) results(ctx context.Context, id string, finalOnly bool) (*results, error) {
-	r := &results{server: s, finalOnly: finalOnly, byPoint: make(map[string]int)}
+func (f *Fronts) results(ctx context.Context, id string, finalOnly bool) (*results, error) {
+	r := &results{fronts: f, finalOnly: finalOnly, byPoint: make(map[string]int)}
 	var trials []*storev1.TrialRecord // succeeded
-	err := s.store.View(ctx, func(tx *store.ReadTx) error {
+	err := f.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := findStudy(tx, id)
 		if err != nil {
 			return err
 		}
-		r.study = record.GetStudy()
-		if p := s.publication(record); p != nil {
-			r.study.Publication = p
-		}
-		if r.cached, err = s.studies.get(r.study); err != nil {
+		r.study = f.studies.Present(record)
+		if r.cached, err = f.studies.Get(r.study); err != nil {
 			return err
 		}
 		r.compiled = r.cached.compiled

@@ -3,12 +3,16 @@ package server
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/store"
 )
 
 const (
@@ -38,8 +42,14 @@ var readingServices = []string{
 	dparetov1.PrivacyService_ServiceDesc.ServiceName,
 }
 
-// healthState is what is known of the server's health.
-type healthState struct {
+// Watch tells health checks whether the store can be written. It is safe for concurrent use.
+type HealthWatch struct {
+	store      *store.Store
+	logger     *slog.Logger
+	metrics    *metrics.Metrics
+	background *Group
+	services   *health.Server
+
 	mu       sync.Mutex
 	err      error // why the store cannot be written, nil if it can
 	draining bool
@@ -47,90 +57,95 @@ type healthState struct {
 	suspect chan struct{} // holds an element when an update has failed
 }
 
-// Ready returns nil if the server can do all its work, else why it cannot.
-func (s *Server) Ready() error {
-	s.readiness.mu.Lock()
-	defer s.readiness.mu.Unlock()
-	if s.readiness.draining {
-		return errDraining
-	}
-	return s.readiness.err
+// NewHealthWatch returns a watch of a store. Nothing is probed before Start.
+func NewHealthWatch(db *store.Store, logger *slog.Logger, m *metrics.Metrics, background *Group) *HealthWatch {
+	return &HealthWatch{store: db, logger: logger, metrics: m, background: background, services: health.NewServer(), suspect: make(chan struct{}, 1)}
 }
 
-// Drain is the first step of a graceful stop: health checks answer NOT_SERVING from now
-// on, so that nobody sends new work, and streams without an end (WatchStudy) end with
-// UNAVAILABLE. Calls go on.
-func (s *Server) Drain() {
-	s.readiness.mu.Lock()
-	s.readiness.draining = true
-	s.readiness.mu.Unlock()
-	s.health.Shutdown()
-	s.access.drain()
+// Service returns the gRPC health service.
+func (h *HealthWatch) Service() healthv1.HealthServer { return h.services }
+
+// Ready returns nil if the server can do all its work, else why it cannot.
+func (h *HealthWatch) Ready() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.draining {
+		return errDraining
+	}
+	return h.err
+}
+
+// Drain has health checks answer NOT_SERVING from now on, so that no new work is sent.
+func (h *HealthWatch) Drain() {
+	h.mu.Lock()
+	h.draining = true
+	h.mu.Unlock()
+	h.services.Shutdown()
 }
 
 // setHealth notes whether the store can be written.
-func (s *Server) setHealth(err error) {
-	s.readiness.mu.Lock()
-	before := s.readiness.err
-	s.readiness.err = err
-	s.readiness.mu.Unlock()
-	s.metrics.Writable(err == nil)
+func (h *HealthWatch) setHealth(err error) {
+	h.mu.Lock()
+	before := h.err
+	h.err = err
+	h.mu.Unlock()
+	h.metrics.Writable(err == nil)
 	status := healthv1.HealthCheckResponse_SERVING
 	if err != nil {
 		status = healthv1.HealthCheckResponse_NOT_SERVING
 	}
 	for _, service := range writingServices {
-		s.health.SetServingStatus(service, status)
+		h.services.SetServingStatus(service, status)
 	}
 	switch {
 	case err != nil && before == nil:
-		s.logger.ErrorContext(s.background, "the store cannot be written", "error", err)
+		h.logger.ErrorContext(h.background.Context(), "the store cannot be written", "error", err)
 	case err == nil && before != nil:
-		s.logger.InfoContext(s.background, "the store can be written again")
+		h.logger.InfoContext(h.background.Context(), "the store can be written again")
 	}
 }
 
-// suspectStore has the store probed at once.
-func (s *Server) suspectStore() {
+// Suspect has the store probed at once.
+func (h *HealthWatch) Suspect() {
 	select {
-	case s.readiness.suspect <- struct{}{}:
+	case h.suspect <- struct{}{}:
 	default: // it will be
 	}
 }
 
-// watchHealth probes the store until the server is closed.
-func (s *Server) watchHealth() {
-	s.setHealth(nil) // opening it has written
+// Run probes the store until the server is closed.
+func (h *HealthWatch) Run() {
+	h.setHealth(nil) // opening it has written
 	for _, service := range readingServices {
-		s.health.SetServingStatus(service, healthv1.HealthCheckResponse_SERVING)
+		h.services.SetServingStatus(service, healthv1.HealthCheckResponse_SERVING)
 	}
 	// A write that hangs cannot be abandoned: the next probe waits for it.
 	var writing chan error
 	interval := probeEvery
 	for {
 		select {
-		case <-s.background.Done():
+		case <-h.background.Context().Done():
 			return
-		case <-s.readiness.suspect:
+		case <-h.suspect:
 		case <-time.After(interval):
 		}
 		if writing == nil {
 			writing = make(chan error, 1)
 			done := writing
-			s.inBackground(func() { done <- s.store.Probe(s.background) })
+			h.background.Go(func() { done <- h.store.Probe(h.background.Context()) })
 		}
 		err := fmt.Errorf("a write to the store has not ended for %v", probePatience)
 		select {
 		case err = <-writing:
 			writing = nil
 		case <-time.After(probePatience):
-		case <-s.background.Done():
+		case <-h.background.Context().Done():
 			continue
 		}
-		if s.background.Err() != nil {
+		if h.background.IsClosed() {
 			continue
 		}
-		s.setHealth(err)
+		h.setHealth(err)
 		interval = probeEvery
 		if err != nil {
 			interval = reprobeEvery

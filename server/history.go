@@ -21,40 +21,49 @@ import (
 // snapshot is what a suggestion is made from.
 type snapshot struct {
 	record   *storev1.StudyRecord
-	cached   *cachedStudy
+	policy   Policy
+	cached   *Cached
 	compiled *spec.Study
+	known    *knowledge
 	history  *suggest.History
 	prior    string // identifies history.Prior
 }
 
 // snapshot reads a study's history. A study that was deleted, also if another has
 // taken its name, is NOT_FOUND.
-func (s *Server) snapshot(ctx context.Context, id, uid string) (*snapshot, error) {
-	defer s.phase(ctx, metrics.PhaseHistory)()
+func (e *Engine) snapshot(ctx context.Context, id, uid string) (*snapshot, error) {
+	defer e.phase(ctx, metrics.PhaseHistory)()
 	for {
-		var cached *cachedStudy
-		err := s.store.View(ctx, func(tx *store.ReadTx) error {
-			record, err := findStudy(tx, id)
-			if err != nil {
-				return err
-			}
-			cached, err = s.studies.get(record.GetStudy())
-			return err
-		})
-		if err != nil {
-			return nil, err
+		out, err := e.read(ctx, id, uid)
+		if !errors.Is(err, errGrown) {
+			return out, err
 		}
-		out := &snapshot{cached: cached, compiled: cached.compiled}
-		evaluations, err := s.readHistory(ctx, id, uid, out)
-		if errors.Is(err, errGrown) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		s.studies.keep(uid, cached, evaluations)
-		return out, nil
 	}
+}
+
+// read is snapshot. It fails with errGrown where the spec changes at the same time.
+func (e *Engine) read(ctx context.Context, id, uid string) (*snapshot, error) {
+	var cached *Cached
+	err := e.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := findStudy(tx, id)
+		if err != nil {
+			return err
+		}
+		cached, err = e.studies.Get(record.GetStudy())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &snapshot{cached: cached, compiled: cached.compiled, known: e.knowledge(cached), policy: e.studies.Policy(cached.compiled.Spec)}
+	evaluations, err := e.readHistory(ctx, id, uid, out)
+	if err != nil {
+		return nil, err
+	}
+	if e.studies.cache.holds(uid, cached) {
+		e.memory.keep(out.known, evaluations)
+	}
+	return out, nil
 }
 
 // errGrown says that the space of a study has grown since its spec was compiled.
@@ -62,13 +71,13 @@ var errGrown = errors.New("the space of the study has grown")
 
 // readHistory sets the record and the history of a snapshot, and returns how many
 // evaluations are kept for it.
-func (s *Server) readHistory(ctx context.Context, id, uid string, out *snapshot) (evaluations int, err error) {
+func (e *Engine) readHistory(ctx context.Context, id, uid string, out *snapshot) (evaluations int, err error) {
 	// Views begin under the lock, so that none is older than what is cached.
-	cached := out.cached
-	h := &cached.history
+	cached, known := out.cached, out.known
+	h := &known.history
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	err = s.store.View(ctx, func(tx *store.ReadTx) error {
+	err = e.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := findStudy(tx, id)
 		if err != nil {
 			return err
@@ -76,7 +85,7 @@ func (s *Server) readHistory(ctx context.Context, id, uid string, out *snapshot)
 		if record.GetStudy().GetUid() != uid {
 			return studyNotFound(id)
 		}
-		if !cached.compiles(record.GetStudy().GetSpec()) {
+		if !cached.Compiles(record.GetStudy().GetSpec()) {
 			return errGrown
 		}
 		out.record = record
@@ -84,11 +93,11 @@ func (s *Server) readHistory(ctx context.Context, id, uid string, out *snapshot)
 		if out.history, err = h.read(tx, id, record, cached.compiled, checkpoints); err != nil {
 			return err
 		}
-		out.history.Prior, err = cached.prior.read(ctx, s, tx, cached.compiled, checkpoints)
-		out.prior = cached.prior.key
+		out.history.Prior, err = known.prior.read(ctx, e.logger, tx, cached.compiled, checkpoints)
+		out.prior = known.prior.key
 		return err
 	})
-	return len(h.evaluations) + cached.prior.size(), err
+	return len(h.evaluations) + known.prior.size(), err
 }
 
 // historyCache keeps what designers learn from the trials of a study. A trial in a

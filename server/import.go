@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -27,26 +28,44 @@ const (
 	importBytes  = 1 << 20
 )
 
-// checkNotImporting refuses the id of a study that is being imported.
-func checkNotImporting(tx *store.ReadTx, id string) error {
-	importing, err := tx.Importing(id)
-	if err != nil || !importing {
-		return err
-	}
-	return status.Errorf(codes.Aborted, "study %s is being imported or deleted; try again", studyName(id))
+// Options configures a Transfer. All fields are required.
+type TransferOptions struct {
+	Studies    *Studies
+	Store      *store.Store
+	Logger     *slog.Logger
+	Now        func() time.Time
+	Background *Group
+}
+
+// Transfer moves studies and whole stores between servers: exports, imports, backups. It is safe
+// for concurrent use.
+type Transfer struct {
+	studies    *Studies
+	store      *store.Store
+	logger     *slog.Logger
+	now        func() time.Time
+	background *Group
+}
+
+// NewTransfer returns the transfer of studies, which removes in the background what a crash left
+// behind.
+func NewTransfer(o TransferOptions) *Transfer {
+	t := &Transfer{studies: o.Studies, store: o.Store, logger: o.Logger, now: o.Now, background: o.Background}
+	t.background.Go(t.dropImports)
+	return t
 }
 
 // ImportStudy implements AdminService. The trials are written in pieces, hidden until the
 // study is written last, so that neither the memory nor other calls feel their number.
-func (s *adminService) ImportStudy(stream grpc.ClientStreamingServer[dparetov1.ImportStudyRequest, dparetov1.ImportStudyResponse]) error {
-	resp, err := s.importStudy(stream)
+func (t *Transfer) ImportStudy(stream grpc.ClientStreamingServer[dparetov1.ImportStudyRequest, dparetov1.ImportStudyResponse]) error {
+	resp, err := t.importStudy(stream)
 	if err != nil {
-		return toStatus(err)
+		return Status(err)
 	}
 	return stream.SendAndClose(resp)
 }
 
-func (s *Server) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportStudyRequest, dparetov1.ImportStudyResponse]) (_ *dparetov1.ImportStudyResponse, err error) {
+func (t *Transfer) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportStudyRequest, dparetov1.ImportStudyResponse]) (_ *dparetov1.ImportStudyResponse, err error) {
 	ctx := stream.Context()
 	i := &studyImport{digest: newRecordDigest(), orders: make(map[int64]bool), revisions: make(map[int64]bool), requests: make(map[string]bool), counts: new(dparetov1.TrialCounts)}
 	if err := i.receive(stream); errors.Is(err, io.EOF) {
@@ -54,16 +73,16 @@ func (s *Server) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportS
 	} else if err != nil {
 		return nil, err
 	}
-	if !s.importing.begin(i.id) {
+	if !t.studies.importing.begin(i.id) {
 		return nil, status.Errorf(codes.Aborted, "study %s is being imported or deleted by another call", studyName(i.id))
 	}
-	defer s.importing.end(i.id)
+	defer t.studies.importing.end(i.id)
 	uid := "uid " + i.record.GetStudy().GetUid() // no id of a study
-	if !s.importing.begin(uid) {
+	if !t.studies.importing.begin(uid) {
 		return nil, status.Errorf(codes.Aborted, "another call imports a study with the %s", uid)
 	}
-	defer s.importing.end(uid)
-	existing, err := s.beginImport(ctx, i)
+	defer t.studies.importing.end(uid)
+	existing, err := t.beginImport(ctx, i)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +91,7 @@ func (s *Server) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportS
 			if err == nil {
 				return
 			}
-			s.dropRemains(ctx, i.id)
+			t.studies.dropRemains(ctx, i.id)
 		}()
 	}
 	for {
@@ -84,7 +103,7 @@ func (s *Server) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportS
 			return nil, err
 		}
 		if existing == nil && (len(i.waiting)+len(i.releases) >= importTrials || i.bytes >= importBytes) {
-			if err := s.store.Update(ctx, store.In(store.StudyScope(i.id)), i.flush); err != nil {
+			if err := t.store.Update(ctx, store.In(store.StudyScope(i.id)), i.flush); err != nil {
 				return nil, err
 			}
 			i.flushed()
@@ -94,13 +113,13 @@ func (s *Server) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportS
 		return nil, err
 	}
 	if existing != nil {
-		return s.compareImport(ctx, i)
+		return t.compareImport(ctx, i)
 	}
-	err = s.store.Update(ctx, i.scopes(), func(tx *store.Tx) error {
+	err = t.store.Update(ctx, i.scopes(), func(tx *store.Tx) error {
 		if err := i.flush(tx); err != nil {
 			return err
 		}
-		if err := i.charge(tx, s.now()); err != nil {
+		if err := i.charge(tx, t.studies, t.now()); err != nil {
 			return err
 		}
 		tx.EndImport(i.id)
@@ -109,27 +128,18 @@ func (s *Server) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportS
 	if err != nil {
 		return nil, err
 	}
-	return &dparetov1.ImportStudyResponse{Study: s.present(i.record), Trials: i.trials}, nil
-}
-
-// dropRemains removes the trials of an import that failed, or of a study that was deleted,
-// also when the client is gone. What it cannot remove is removed at the next start, or
-// before the study is imported or deleted again.
-func (s *Server) dropRemains(ctx context.Context, id string) {
-	if err := s.store.DropImport(context.WithoutCancel(ctx), id); err != nil && !errors.Is(err, store.ErrClosed) {
-		s.logger.ErrorContext(ctx, "remains of a study", "study", studyName(id), "error", err)
-	}
+	return &dparetov1.ImportStudyResponse{Study: t.studies.Present(i.record), Trials: i.trials}, nil
 }
 
 // beginImport marks the study as being imported, or returns the one that exists.
-func (s *Server) beginImport(ctx context.Context, i *studyImport) (existing *storev1.StudyRecord, err error) {
+func (t *Transfer) beginImport(ctx context.Context, i *studyImport) (existing *storev1.StudyRecord, err error) {
 	// Nobody imports it at present: a mark is left of a crash.
-	if err := s.store.DropImport(ctx, i.id); err != nil {
+	if err := t.store.DropImport(ctx, i.id); err != nil {
 		return nil, err
 	}
 	// What is derived from studies is kept by their uid. None gets it meanwhile: uids of new
 	// studies are random, and no other call imports one with it.
-	err = s.store.View(ctx, func(tx *store.ReadTx) error {
+	err = t.store.View(ctx, func(tx *store.ReadTx) error {
 		if err := tx.FindStudy(i.id); !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
@@ -143,7 +153,7 @@ func (s *Server) beginImport(ctx context.Context, i *studyImport) (existing *sto
 	if err != nil {
 		return nil, err
 	}
-	err = s.store.Update(ctx, i.scopes(), func(tx *store.Tx) error {
+	err = t.store.Update(ctx, i.scopes(), func(tx *store.Tx) error {
 		existing, err = tx.Study(i.id)
 		if !errors.Is(err, store.ErrNotFound) {
 			return err
@@ -153,13 +163,13 @@ func (s *Server) beginImport(ctx context.Context, i *studyImport) (existing *sto
 			return err
 		}
 		tx.BeginImport(i.id)
-		if err := checkLedgers(&tx.ReadTx, i.record.GetStudy().GetSpec()); err != nil {
+		if err := t.studies.checkLedgers(&tx.ReadTx, i.record.GetStudy().GetSpec()); err != nil {
 			return err
 		}
 		if err := checkNotEarlier(&tx.ReadTx, i.record.GetStudy()); err != nil {
 			return err
 		}
-		return s.checkStudies(tx.Unprotected())
+		return t.studies.checkStudies(tx.Unprotected())
 	})
 	return existing, err
 }
@@ -176,10 +186,10 @@ func checkNotEarlier(tx *store.ReadTx, study *dparetov1.Study) error {
 }
 
 // compareImport answers the import of a study that exists.
-func (s *Server) compareImport(ctx context.Context, i *studyImport) (*dparetov1.ImportStudyResponse, error) {
+func (t *Transfer) compareImport(ctx context.Context, i *studyImport) (*dparetov1.ImportStudyResponse, error) {
 	existing := newRecordDigest()
 	resp := &dparetov1.ImportStudyResponse{Existed: true}
-	err := s.store.View(ctx, func(tx *store.ReadTx) error {
+	err := t.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := findStudy(tx, i.id)
 		if err != nil {
 			return err
@@ -187,7 +197,7 @@ func (s *Server) compareImport(ctx context.Context, i *studyImport) (*dparetov1.
 		if err := exportStudy(ctx, tx, i.id, existing.add); err != nil {
 			return err
 		}
-		resp.Study = s.present(record)
+		resp.Study = t.studies.Present(record)
 		return nil
 	})
 	if err != nil {
@@ -200,20 +210,20 @@ func (s *Server) compareImport(ctx context.Context, i *studyImport) (*dparetov1.
 }
 
 // dropImports removes what imports and deletions left behind that a crash ended.
-func (s *Server) dropImports() {
+func (t *Transfer) dropImports() {
 	var ids []string
-	err := s.store.View(s.background, func(tx *store.ReadTx) error {
+	err := t.store.View(t.background.Context(), func(tx *store.ReadTx) error {
 		return tx.Imports(func(id string) error { ids = append(ids, id); return nil })
 	})
 	for _, id := range ids {
-		if !s.importing.begin(id) {
+		if !t.studies.importing.begin(id) {
 			continue // a client imports it again, which removes the rest
 		}
-		err = errors.Join(err, s.store.DropImport(s.background, id))
-		s.importing.end(id)
+		err = errors.Join(err, t.store.DropImport(t.background.Context(), id))
+		t.studies.importing.end(id)
 	}
-	if err != nil && s.background.Err() == nil {
-		s.logger.ErrorContext(s.background, "remains of a study", "error", err)
+	if err != nil && t.background.Context().Err() == nil {
+		t.logger.ErrorContext(t.background.Context(), "remains of a study", "error", err)
 	}
 }
 
@@ -347,49 +357,4 @@ func (i *studyImport) checkWhole() error {
 func (i *studyImport) isLive(number int64) bool {
 	_, found := slices.BinarySearch(i.live, number)
 	return found
-}
-
-// idSet is a set of studies that something is done with by one call at a time.
-type idSet struct {
-	mu  sync.Mutex
-	ids map[string]chan struct{} // closed when the study is taken out
-}
-
-// begin adds a study, and returns false if it was there.
-func (s *idSet) begin(id string) bool { return s.add(id) == nil }
-
-// await adds a study, after it was taken out if it was there.
-func (s *idSet) await(ctx context.Context, id string) error {
-	for {
-		ended := s.add(id)
-		if ended == nil {
-			return nil
-		}
-		select {
-		case <-ended:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// add adds a study, or returns what is closed when it is taken out.
-func (s *idSet) add(id string) (ended <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if ended, ok := s.ids[id]; ok {
-		return ended
-	}
-	if s.ids == nil {
-		s.ids = make(map[string]chan struct{})
-	}
-	s.ids[id] = make(chan struct{})
-	return nil
-}
-
-func (s *idSet) end(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.ids[id])
-	delete(s.ids, id)
 }

@@ -100,7 +100,7 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	checkStagnation(exported, len(compiled.Objectives()), &fields)
 	checkSearch(exported, compiled, &fields)
 	i.id, i.record, i.compiled = id, studyRecord(exported), compiled
-	if study.GetPublication() != nil && !isSearch(study) {
+	if study.GetPublication() != nil && !compiled.IsSearch() {
 		fields.Addf(path+".publication", "must not be set: it follows from private_mode")
 	}
 	i.private.study(i, exported, &fields)
@@ -128,7 +128,7 @@ func checkStagnation(exported *dparetov1.ExportedStudy, objectives int, fields *
 func checkSearch(exported *dparetov1.ExportedStudy, compiled *spec.Study, fields *invalid.Fields) {
 	const path = "record.study.random_stopping"
 	stopping := exported.GetRandomStopping()
-	isSearch := isSearch(exported.GetStudy())
+	isSearch := compiled.IsSearch()
 	if isSearch != (stopping != nil) {
 		fields.Addf(path, "must be set for studies with random_stopping, and no others")
 	}

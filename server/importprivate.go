@@ -9,6 +9,7 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -84,7 +85,7 @@ func (p *privateImport) trial(i *studyImport, exported *dparetov1.ExportedTrial,
 	const path = "record.trial.private_mode"
 	trial, paid, terms := exported.GetTrial(), exported.GetPrivateMode(), i.record.GetPrivateMode()
 	p.trials++
-	if isSearch(i.record.GetStudy()) && exported.GetDeleted() {
+	if i.compiled.IsSearch() && exported.GetDeleted() {
 		fields.Addf("record.trial.deleted", "must be false in a study with random_stopping, which chooses among all of its trials")
 	}
 	if terms == nil {
@@ -171,7 +172,7 @@ func (p *privateImport) charges(i *studyImport, path string, paid *dparetov1.Exp
 func (p *privateImport) checkWhole(i *studyImport) error {
 	const path = "record.study.private_mode"
 	terms := i.record.GetPrivateMode()
-	if all := i.record.GetNextTrialNumber() - 1; isPublication(i.compiled.Spec) && p.trials != all {
+	if all := i.record.GetNextTrialNumber() - 1; spec.IsPublication(i.compiled.Spec) && p.trials != all {
 		return i.invalid("record.study.next_trial_number", "must be one more than the number of trials, deleted ones included: with private_mode or random_stopping none may be missing; there are %d of %d", p.trials, all)
 	}
 	if terms == nil {

@@ -8,6 +8,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -27,7 +28,7 @@ func (i *studyImport) release(exported *dparetov1.ExportedRelease) error {
 		fields.Addf(path+".name", "must have a number above that of the release before, %d, is %d", i.released, number)
 	}
 	i.released = number
-	if r := release.GetStudyRevision(); r < 0 || r == 0 && !isSearch(i.record.GetStudy()) || r > i.record.GetStudy().GetRevision() {
+	if r := release.GetStudyRevision(); r < 0 || r == 0 && !i.compiled.IsSearch() || r > i.record.GetStudy().GetRevision() {
 		fields.Addf(path+".study_revision", "must be in [1, %d], that of the study, is %d", i.record.GetStudy().GetRevision(), r)
 	}
 	checkTime(path+".create_time", release.GetCreateTime(), true, &fields)
@@ -40,19 +41,19 @@ func (i *studyImport) release(exported *dparetov1.ExportedRelease) error {
 // checkCost checks what a release guarantees, and that it is charged where it costs
 // something.
 func (i *studyImport) checkCost(path string, release *dparetov1.Release, fields *invalid.Fields) {
-	spec, g := i.record.GetStudy().GetSpec(), release.GetGuarantee()
+	asked, g := i.record.GetStudy().GetSpec(), release.GetGuarantee()
 	if e, d := g.GetEpsilon(), g.GetDelta(); !(e >= 0) || math.IsInf(e, 1) && release.GetLedger() != "" || !(d >= 0 && d < 1) {
 		fields.Addf(path+".guarantee", "must have epsilon >= 0 and delta in [0, 1), has %g and %g", e, d)
 		return
 	}
 	switch ledger := release.GetLedger(); {
-	case ledger == "" && g.GetEpsilon()+g.GetDelta() > 0 && !isPublication(spec):
+	case ledger == "" && g.GetEpsilon()+g.GetDelta() > 0 && !spec.IsPublication(asked):
 		fields.Addf(path+".ledger", "must be set: the release costs something")
 	case ledger == "":
 	case g.GetAdjacency() != dparetov1.Adjacency_ADJACENCY_REPLACE_ONE:
 		fields.Addf(path+".guarantee.adjacency", "must be ADJACENCY_REPLACE_ONE, is %v", g.GetAdjacency())
-	case ledger != spec.GetTestLedger():
-		fields.Addf(path+".ledger", "must be the test_ledger of the study, %q, is %.200q", spec.GetTestLedger(), ledger)
+	case ledger != asked.GetTestLedger():
+		fields.Addf(path+".ledger", "must be the test_ledger of the study, %q, is %.200q", asked.GetTestLedger(), ledger)
 	default:
 		i.charges = append(i.charges, charge{
 			guarantee: g, resource: release.GetName(), studyUID: i.record.GetStudy().GetUid(),
@@ -82,8 +83,8 @@ func (i *studyImport) checkReleaseRequest(exported *dparetov1.ExportedRelease, f
 
 // charge charges what the releases, and the study itself, cost to the ledgers that it names,
 // unless it was charged before.
-func (i *studyImport) charge(tx *store.Tx, now time.Time) error {
-	if err := chargeRecord(tx, i.record, i.compiled, now); err != nil {
+func (i *studyImport) charge(tx *store.Tx, studies *Studies, now time.Time) error {
+	if err := studies.Policy(i.compiled.Spec).Pay(tx, i.record, i.compiled, now); err != nil {
 		return err
 	}
 	if len(i.charges) == 0 {

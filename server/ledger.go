@@ -26,8 +26,18 @@ const (
 	warnNotCovered  = "NOT_COVERED"
 )
 
+// Spending tells what the runs of studies cost the training records. It is safe for concurrent
+// use.
+type Spending struct {
+	studies *Studies
+	store   *store.Store
+}
+
+// NewSpending returns the spending of studies.
+func NewSpending(studies *Studies, db *store.Store) *Spending { return &Spending{studies, db} }
+
 // GetPrivacyLedger implements PrivacyService.
-func (s privacyService) GetPrivacyLedger(ctx context.Context, req *dparetov1.GetPrivacyLedgerRequest) (*dparetov1.GetPrivacyLedgerResponse, error) {
+func (s *Spending) GetPrivacyLedger(ctx context.Context, req *dparetov1.GetPrivacyLedgerRequest) (*dparetov1.GetPrivacyLedgerResponse, error) {
 	id, err := parseStudyName("name", req.GetName())
 	if err != nil {
 		return nil, err
@@ -39,10 +49,10 @@ func (s privacyService) GetPrivacyLedger(ctx context.Context, req *dparetov1.Get
 		if err != nil {
 			return err
 		}
-		if err := l.open(s.Server, record.GetStudy(), req.GetMetric()); err != nil {
+		if err := l.open(s.studies, record.GetStudy(), req.GetMetric()); err != nil {
 			return err
 		}
-		publication = s.publication(record)
+		publication = s.studies.Present(record).GetPublication()
 		err = tx.Trials(id, 0, func(t *storev1.TrialRecord) (bool, error) { return true, l.charge(ctx, t, false) })
 		if err != nil {
 			return err
@@ -86,8 +96,8 @@ func (l *ledger) adaptive(runs int64) bool {
 }
 
 // open begins the ledger of a study.
-func (l *ledger) open(s *Server, study *dparetov1.Study, metric string) error {
-	cached, err := s.studies.get(study)
+func (l *ledger) open(studies *Studies, study *dparetov1.Study, metric string) error {
+	cached, err := studies.Get(study)
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,10 @@ package server
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
+	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -16,14 +18,27 @@ const (
 	maintenancePause = 100
 )
 
-// maintain passes over the store again and again until the server is closed: it forgets the
+// Maintenance keeps the store in order in the background.
+type Maintenance struct {
+	store   *store.Store
+	logger  *slog.Logger
+	now     func() time.Time
+	metrics *metrics.Metrics
+}
+
+// NewMaintenance returns the maintenance of a store.
+func NewMaintenance(db *store.Store, logger *slog.Logger, now func() time.Time, m *metrics.Metrics) *Maintenance {
+	return &Maintenance{db, logger, now, m}
+}
+
+// Run passes over the store again and again until ctx ends: it forgets the
 // answers to requests that are too old, and looks for damage before anybody needs what is
 // damaged.
-func (s *Server) maintain() {
-	for pause := maintainEvery; wait(s.background, pause) == nil; {
+func (m *Maintenance) Run(ctx context.Context) {
+	for pause := maintainEvery; wait(ctx, pause) == nil; {
 		started := time.Now()
-		if err := s.pass(s.background); err != nil && s.background.Err() == nil {
-			s.logger.ErrorContext(s.background, "maintenance of the store", "error", err)
+		if err := m.pass(ctx); err != nil && ctx.Err() == nil {
+			m.logger.ErrorContext(ctx, "maintenance of the store", "error", err)
 		}
 		pause = max(time.Minute, maintainEvery-time.Since(started))
 	}
@@ -42,37 +57,37 @@ func wait(ctx context.Context, d time.Duration) error {
 }
 
 // pass maintains one scope of the store after the other, with pauses.
-func (s *Server) pass(ctx context.Context) error {
+func (m *Maintenance) pass(ctx context.Context) error {
 	faults := 0
 	for scope, more := store.Scope(""), true; more; {
 		started := time.Now()
 		var found []error
-		scope, found = s.verifyNext(ctx, scope)
+		scope, found = m.verifyNext(ctx, scope)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		more = scope != ""
 		faults += len(found)
 		if len(found) > 0 {
-			s.logger.ErrorContext(ctx, "the store is damaged", "scope", string(scope), "error", errors.Join(found...))
+			m.logger.ErrorContext(ctx, "the store is damaged", "scope", string(scope), "error", errors.Join(found...))
 		} else if more {
-			if _, err := s.store.ForgetRequests(ctx, scope, s.now().Add(-rememberFor)); err != nil && ctx.Err() == nil {
-				s.logger.WarnContext(ctx, "old answers to requests cannot be forgotten", "scope", string(scope), "error", err)
+			if _, err := m.store.ForgetRequests(ctx, scope, m.now().Add(-rememberFor)); err != nil && ctx.Err() == nil {
+				m.logger.WarnContext(ctx, "old answers to requests cannot be forgotten", "scope", string(scope), "error", err)
 			}
 		}
 		if err := wait(ctx, maintenancePause*time.Since(started)); err != nil {
 			return err
 		}
 	}
-	s.metrics.StoreFaults(faults)
+	m.metrics.StoreFaults(faults)
 	return nil
 }
 
 // verifyNext verifies the first scope above another one, and returns it, or "" if there is none
 // or none can be found.
-func (s *Server) verifyNext(ctx context.Context, after store.Scope) (next store.Scope, faults []error) {
+func (m *Maintenance) verifyNext(ctx context.Context, after store.Scope) (next store.Scope, faults []error) {
 	var records int64
-	err := s.store.View(ctx, func(tx *store.ReadTx) error {
+	err := m.store.View(ctx, func(tx *store.ReadTx) error {
 		err := tx.Scopes(after, func(scope store.Scope) (bool, error) {
 			next = scope
 			return false, nil
@@ -85,6 +100,6 @@ func (s *Server) verifyNext(ctx context.Context, after store.Scope) (next store.
 	if err != nil {
 		faults = append(faults, err)
 	}
-	s.metrics.Scrubbed(records)
+	m.metrics.Scrubbed(records)
 	return next, faults
 }

@@ -25,14 +25,14 @@ import (
 const slowCall = time.Second
 
 // observe counts and logs calls, and turns errors into status errors.
-func (s *Server) observe(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	method := s.metrics.Method(info.FullMethod)
+func (g *Guard) observe(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	method := g.metrics.Method(info.FullMethod)
 	start := time.Now()
 	method.Begin()
 	ctx, about := call.NewContext(ctx)
 	describeSpan(ctx, req)
 	resp, err := handler(ctx, req)
-	reported := toStatus(err)
+	reported := Status(err)
 	elapsed := time.Since(start)
 	code := status.Code(reported)
 	method.End(code, elapsed)
@@ -41,23 +41,23 @@ func (s *Server) observe(ctx context.Context, req any, info *grpc.UnaryServerInf
 		// over, and nobody asks.
 		_ = grpc.SetHeader(ctx, metadata.Pairs(call.RequestIDKey, about.RequestID()))
 	}
-	s.logCall(ctx, info.FullMethod, req, code, elapsed, err)
+	g.logCall(ctx, info.FullMethod, req, code, elapsed, err)
 	return resp, reported
 }
 
 // observeStream is observe for streams.
-func (s *Server) observeStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	method := s.metrics.Method(info.FullMethod)
+func (g *Guard) observeStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	method := g.metrics.Method(info.FullMethod)
 	start := time.Now()
 	method.Begin()
 	ctx, _ := call.NewContext(stream.Context())
 	observed := &observedStream{ServerStream: stream, ctx: ctx}
 	err := handler(srv, observed)
-	reported := toStatus(err)
+	reported := Status(err)
 	elapsed := time.Since(start)
 	code := status.Code(reported)
 	method.End(code, elapsed)
-	s.logCall(ctx, info.FullMethod, observed.request(), code, elapsed, err)
+	g.logCall(ctx, info.FullMethod, observed.request(), code, elapsed, err)
 	return reported
 }
 
@@ -95,10 +95,10 @@ func (s *observedStream) RecvMsg(message any) error {
 
 // logCall logs a call: failures of the server as errors, with their cause; audited calls
 // that were refused and slow calls as information; everything else for debugging.
-func (s *Server) logCall(ctx context.Context, method string, req any, code codes.Code, elapsed time.Duration, err error) {
+func (g *Guard) logCall(ctx context.Context, method string, req any, code codes.Code, elapsed time.Duration, err error) {
 	level, text := slog.LevelDebug, "call"
 	switch {
-	case isEndless(method) && s.access.draining.Err() != nil: // and so it has to end
+	case isEndless(method) && g.draining.Err() != nil: // and so it has to end
 	case errors.Is(err, store.ErrUnwritable): // the log says once why, and when that is over
 	case isFault(code):
 		level, text = slog.LevelError, "call failed"
@@ -107,7 +107,7 @@ func (s *Server) logCall(ctx context.Context, method string, req any, code codes
 	case elapsed > slowCall && !isEndless(method):
 		level, text = slog.LevelInfo, "slow call"
 	}
-	if !s.logger.Enabled(ctx, level) {
+	if !g.logger.Enabled(ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{
@@ -125,7 +125,7 @@ func (s *Server) logCall(ctx context.Context, method string, req any, code codes
 	if err != nil {
 		attrs = append(attrs, slog.Any("error", err))
 	}
-	s.logger.LogAttrs(ctx, level, text, attrs...)
+	g.logger.LogAttrs(ctx, level, text, attrs...)
 }
 
 // isFault reports whether a code says that the server, and not its caller, is at fault.
@@ -179,10 +179,8 @@ func clip(s string) string { return s[:min(len(s), 100)] }
 
 // The attributes of spans.
 const (
-	studyAttribute    = attribute.Key("dpareto.study")
-	trialAttribute    = attribute.Key("dpareto.trial")
-	designerAttribute = attribute.Key("dpareto.designer")
-	countAttribute    = attribute.Key("dpareto.observations")
+	studyAttribute = attribute.Key("dpareto.study")
+	trialAttribute = attribute.Key("dpareto.trial")
 )
 
 // describeSpan adds what a request is about to the span of its call.

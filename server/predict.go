@@ -14,7 +14,7 @@ import (
 const maxPredictions = 1000
 
 // PredictMetrics implements FrontService.
-func (s *frontService) PredictMetrics(ctx context.Context, req *dparetov1.PredictMetricsRequest) (*dparetov1.PredictMetricsResponse, error) {
+func (f *Fronts) PredictMetrics(ctx context.Context, req *dparetov1.PredictMetricsRequest) (*dparetov1.PredictMetricsResponse, error) {
 	id, err := parseStudyName("name", req.GetName())
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func (s *frontService) PredictMetrics(ctx context.Context, req *dparetov1.Predic
 	if n := len(req.GetConfigurations()); n < 1 || n > maxPredictions {
 		return nil, invalid.Field("configurations", "must hold 1 to %d configurations, holds %d", maxPredictions, n)
 	}
-	r, err := s.results(ctx, id, false)
+	r, err := f.results(ctx, id, false)
 	if err != nil {
 		return nil, err
 	}

@@ -47,31 +47,30 @@ type preparation struct {
 // prepare begins to compute the next suggestion of a study, in the background. One that
 // is still being prepared, from a history that has changed now, is given up, and has
 // ended before the next begins.
-func (s *Server) prepare(study *dparetov1.Study) {
-	cached, err := s.studies.get(study)
-	if err != nil || !isModelBased(cached.compiled) || cached.compiled.IsPrivate() {
-		return // an error would have been returned before
+func (e *Engine) prepare(cached *Cached, study *dparetov1.Study) {
+	if !isModelBased(cached.compiled) || e.studies.Policy(study.GetSpec()).Traits().OneByOne {
+		return
 	}
-	p := &cached.prepared
+	p := &e.knowledge(cached).prepared
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s.now().Sub(p.asked) > askedLately {
+	if e.now().Sub(p.asked) > askedLately {
 		return
 	}
 	before := p.current
 	if before != nil {
 		before.cancel()
 	}
-	ctx, cancel := context.WithCancel(s.background)
+	ctx, cancel := context.WithCancel(e.background.Context())
 	next := &preparation{cancel: cancel, done: make(chan struct{}), err: context.Canceled} // unless it succeeds
 	id := strings.TrimPrefix(study.GetName(), studyName(""))
-	started := s.inBackground(func() {
+	started := e.background.Go(func() {
 		defer cancel()
 		defer close(next.done)
 		if before != nil {
 			<-before.done
 		}
-		next.suggestions, next.exhausted, next.err = s.prepareNow(ctx, id, study.GetUid(), p, next)
+		next.suggestions, next.exhausted, next.err = e.prepareNow(ctx, id, study.GetUid(), p, next)
 	})
 	if started {
 		p.current = next
@@ -81,22 +80,22 @@ func (s *Server) prepare(study *dparetov1.Study) {
 }
 
 // prepareNow computes one suggestion, after it has published what it is made from.
-func (s *Server) prepareNow(ctx context.Context, id, uid string, p *prepared, self *preparation) ([]suggest.Suggestion, bool, error) {
-	ctx, span := s.tracer.Start(ctx, "prepare suggestion", trace.WithAttributes(studyAttribute.String(id)))
+func (e *Engine) prepareNow(ctx context.Context, id, uid string, p *prepared, self *preparation) ([]suggest.Suggestion, bool, error) {
+	ctx, span := e.tracer.Start(ctx, "prepare suggestion", trace.WithAttributes(studyAttribute.String(id)))
 	defer span.End()
-	from, err := s.snapshot(ctx, id, uid)
+	from, err := e.snapshot(ctx, id, uid)
 	if err != nil {
 		return nil, false, err
 	}
-	if s.creatable(from.record, 1) == 0 {
+	if e.studies.Creatable(from.record, 1) == 0 {
 		return nil, false, nil
 	}
 	p.mu.Lock()
 	self.key = from.key()
 	p.mu.Unlock()
-	suggestions, exhausted, err := s.design(ctx, s.designer(from.compiled), from, from.record.GetNextTrialNumber(), 1)
+	suggestions, exhausted, err := e.design(ctx, e.designer(from.compiled), from, from.record.GetNextTrialNumber(), 1)
 	if err == nil {
-		err = prepareSuggested(ctx, from.compiled, suggestions)
+		err = computeSuggested(ctx, from.compiled, suggestions)
 	}
 	return suggestions, exhausted, err
 }

@@ -22,12 +22,12 @@ const (
 )
 
 // QueryFront implements FrontService.
-func (s *frontService) QueryFront(ctx context.Context, req *dparetov1.QueryFrontRequest) (*dparetov1.QueryFrontResponse, error) {
+func (f *Fronts) QueryFront(ctx context.Context, req *dparetov1.QueryFrontRequest) (*dparetov1.QueryFrontResponse, error) {
 	id, err := parseStudyName("name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.results(ctx, id, false)
+	r, err := f.results(ctx, id, false)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func queryOf(compiled *spec.Study, req *dparetov1.QueryFrontRequest) (suggest.Qu
 
 // fitted returns the model of all results, that of the posterior front.
 func (r *results) fitted(ctx context.Context) (*fittedModel, error) {
-	return r.cached.model[index(r.finalOnly)].get(ctx, r.server, r.study.GetRevision(), r.fit)
+	return r.kept().model.get(ctx, r.fronts.background, r.study.GetRevision(), r.fit)
 }
 
 // noModel is the warning of answers from a study that knows nothing yet.

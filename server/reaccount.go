@@ -32,7 +32,7 @@ const (
 // Accounting takes up to milliseconds for every configuration. So the values are computed
 // outside of transactions, from a view, and then written, with what was added meanwhile,
 // in a single one: readers see all trials before, or all after.
-func (s privacyService) ReaccountStudy(ctx context.Context, req *dparetov1.ReaccountStudyRequest) (*dparetov1.ReaccountStudyResponse, error) {
+func (s *Studies) ReaccountStudy(ctx context.Context, req *dparetov1.ReaccountStudyRequest) (*dparetov1.ReaccountStudyResponse, error) {
 	id, err := parseStudyName("name", req.GetName())
 	if err != nil {
 		return nil, err
@@ -41,33 +41,33 @@ func (s privacyService) ReaccountStudy(ctx context.Context, req *dparetov1.Reacc
 		return nil, invalid.Field("metric", "must be set")
 	}
 	resp := new(dparetov1.ReaccountStudyResponse)
-	m, err := newMutation(req, resp)
+	r, err := NewRequest(req, resp)
 	if err != nil {
 		return nil, err
 	}
-	if done, err := s.answered(ctx, m, store.StudyScope(id)); err != nil || done {
+	if done, err := s.Answered(ctx, r, store.StudyScope(id)); err != nil || done {
 		return resp, err
 	}
 	for range maxRaces {
-		r, err := s.planReaccounting(ctx, id, req)
+		plan, err := s.planReaccounting(ctx, id, req)
 		if err != nil {
 			return nil, err
 		}
 		if req.GetValidateOnly() {
-			return r.response, nil
+			return plan.response, nil
 		}
-		err = s.update(ctx, m, store.StudyScope(id), nil, func(tx *store.Tx) error {
-			if err := r.write(ctx, s.Server, tx); err != nil {
+		err = s.Change(ctx, id, r, func(c *Change) error {
+			if err := plan.write(ctx, c); err != nil {
 				return err
 			}
-			proto.Merge(resp, r.response)
+			proto.Merge(resp, plan.response)
 			return nil
 		})
 		if errors.Is(err, errSpecChanged) {
 			continue
 		}
 		if err != nil {
-			s.studies.forget(r.uid) // whoever came next in the commit that failed has its spec
+			s.cache.forget(plan.uid) // whoever came next in the commit that failed has its spec
 			return nil, err
 		}
 		return resp, nil
@@ -101,7 +101,7 @@ type computedMetric struct {
 const reaccountPage = 500
 
 // planReaccounting computes the metric again for all trials.
-func (s *Server) planReaccounting(ctx context.Context, id string, req *dparetov1.ReaccountStudyRequest) (*reaccounting, error) {
+func (s *Studies) planReaccounting(ctx context.Context, id string, req *dparetov1.ReaccountStudyRequest) (*reaccounting, error) {
 	r := &reaccounting{id: id, metric: req.GetMetric(), known: make(map[string]computedMetric)}
 	err := s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := findStudy(tx, id)
@@ -109,17 +109,17 @@ func (s *Server) planReaccounting(ctx context.Context, id string, req *dparetov1
 			return err
 		}
 		study := record.GetStudy()
-		if record.GetPrivateMode() != nil {
-			return status.Errorf(codes.FailedPrecondition, "%s has private_mode: its runs were charged as they were accounted then, and its budget is for that account", study.GetName())
-		}
 		if err := checkEtag(req.GetEtag(), study.GetEtag()); err != nil {
 			return err
 		}
-		cached, err := s.studies.get(study)
+		cached, err := s.Get(study)
 		if err != nil {
 			return err
 		}
 		if r.compiled, err = cached.compiled.Reaccounted(r.metric, req.GetPrivacy()); err != nil {
+			return err
+		}
+		if err := s.Policy(study.GetSpec()).CheckUpdate(record, r.compiled.Spec); err != nil {
 			return err
 		}
 		r.uid, r.etag = study.GetUid(), study.GetEtag()
@@ -227,27 +227,19 @@ func (r *reaccounting) end() {
 
 // write changes the study and all its trials. It fails with errSpecChanged where the study
 // is not the one that was planned for.
-func (r *reaccounting) write(ctx context.Context, s *Server, tx *store.Tx) error {
-	record, err := findStudy(&tx.ReadTx, r.id)
-	if err != nil {
-		return err
-	}
-	study := record.GetStudy()
+func (r *reaccounting) write(ctx context.Context, c *Change) error {
+	study := c.study.GetStudy()
 	if study.GetEtag() != r.etag {
 		return errSpecChanged
 	}
-	cached, err := s.studies.get(study)
-	if err != nil {
-		return err
-	}
-	c := &change{tx: tx, id: r.id, study: record, compiled: r.compiled, cached: cached, now: s.now()}
+	c.compiled = r.compiled
 	r.begin(study)
 	var completed []*storev1.TrialRecord // for stagnation
-	err = tx.Trials(r.id, 0, func(t *storev1.TrialRecord) (bool, error) {
+	err := c.tx.Trials(r.id, 0, func(t *storev1.TrialRecord) (bool, error) {
 		if err := r.change(ctx, t.GetTrial()); err != nil {
 			return false, err
 		}
-		if record.GetStagnation() != nil && isTerminal(t.GetTrial().GetState()) {
+		if c.study.GetStagnation() != nil && isTerminal(t.GetTrial().GetState()) {
 			completed = append(completed, t)
 		}
 		return true, c.put(t, t.GetTrial().GetState())
@@ -259,8 +251,8 @@ func (r *reaccounting) write(ctx context.Context, s *Server, tx *store.Tx) error
 	study.Spec, study.Warnings = r.compiled.Spec, r.compiled.Warnings
 	c.touchStudy()
 	r.response.Revision = study.GetRevision()
-	if record.GetStagnation() != nil {
-		record.Stagnation = nil
+	if c.study.GetStagnation() != nil {
+		c.study.Stagnation = nil
 		slices.SortFunc(completed, func(a, b *storev1.TrialRecord) int {
 			return cmp.Compare(a.GetCompletionOrder(), b.GetCompletionOrder())
 		})
@@ -268,6 +260,5 @@ func (r *reaccounting) write(ctx context.Context, s *Server, tx *store.Tx) error
 			c.updateStagnation(t.GetTrial())
 		}
 	}
-	tx.AfterCommit(func() { s.watchers.notify(r.id) })
-	return tx.PutStudy(r.id, record)
+	return nil
 }

@@ -7,15 +7,16 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/selection"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/invalid"
@@ -29,10 +30,31 @@ const (
 	maxUtilities = 100_000
 )
 
-// releaseService implements ReleaseService.
-type releaseService struct {
-	dparetov1.UnimplementedReleaseServiceServer
-	*Server
+// ReleasesOptions configures Releases. All fields are required.
+type ReleasesOptions struct {
+	Studies  *Studies
+	Store    *store.Store
+	Fronts   *Fronts
+	Spending *Spending
+	// Entropy is where all noise comes from.
+	Entropy *noise.Source
+	Now     func() time.Time
+}
+
+// Releases implements the calls of ReleaseService that release something. It is safe for
+// concurrent use.
+type Releases struct {
+	studies  *Studies
+	store    *store.Store
+	fronts   *Fronts
+	spending *Spending
+	entropy  *noise.Source
+	now      func() time.Time
+}
+
+// NewReleases returns the releases of studies and ledgers.
+func NewReleases(o ReleasesOptions) *Releases {
+	return &Releases{studies: o.Studies, store: o.Store, fronts: o.Fronts, spending: o.Spending, entropy: o.Entropy, now: o.Now}
 }
 
 // releaseRequest is a request for a release. It is not remembered as other requests are,
@@ -40,25 +62,26 @@ type releaseService struct {
 type releaseRequest struct {
 	parent string // "studies/{study}" or "ledgers/{ledger}"
 	caller string
-	*mutation
+	*Request
 }
 
 // newReleaseRequest returns a request for a release of a parent.
-func newReleaseRequest(ctx context.Context, parent string, req interface {
-	proto.Message
-	GetRequestId() string
-}) (*releaseRequest, error) {
-	m, err := newMutation(req, nil)
+func newReleaseRequest(ctx context.Context, parent string, req Identified) (*releaseRequest, error) {
+	r, err := NewRequest(req, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &releaseRequest{parent: parent, caller: auth.FromContext(ctx).Name, mutation: m}, nil
+	return &releaseRequest{parent: parent, caller: auth.FromContext(ctx).Name, Request: r}, nil
 }
 
 // find returns the release that the request made before, or nil.
 func (r *releaseRequest) find(tx *store.ReadTx) (*dparetov1.Release, error) {
 	if r.id == "" {
 		return nil, nil
+	}
+	digest, err := r.digest()
+	if err != nil {
+		return nil, err
 	}
 	record, err := tx.RepeatedRelease(r.parent, r.caller, r.id)
 	switch {
@@ -68,7 +91,7 @@ func (r *releaseRequest) find(tx *store.ReadTx) (*dparetov1.Release, error) {
 		return nil, err
 	case record.GetRequestType() != r.kind:
 		return nil, invalid.Field(string(requestID), "%.100q was the id of a %s: another release needs another id", r.id, record.GetRequestType())
-	case string(record.GetRequestDigest()) != string(r.digest):
+	case string(record.GetRequestDigest()) != string(digest):
 		return nil, invalid.Field(string(requestID), "%.100q was the id of another %s: another release needs another id", r.id, record.GetRequestType())
 	default:
 		return record.GetRelease(), nil
@@ -77,7 +100,7 @@ func (r *releaseRequest) find(tx *store.ReadTx) (*dparetov1.Release, error) {
 
 // released returns the release that the request made before, or nil, if its study or
 // ledger exists.
-func (s *Server) released(ctx context.Context, r *releaseRequest) (release *dparetov1.Release, err error) {
+func (s *Releases) released(ctx context.Context, r *releaseRequest) (release *dparetov1.Release, err error) {
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		if err := findParent(tx, r.parent); err != nil {
 			return err
@@ -104,7 +127,7 @@ type draft struct {
 // returns the release when that is durable: of a request that was answered meanwhile, the
 // one of that answer. A transaction that fails publishes nothing, and what was drawn for it
 // is never seen.
-func (s *Server) publish(ctx context.Context, r *releaseRequest, d *draft) (*dparetov1.Release, error) {
+func (s *Releases) publish(ctx context.Context, r *releaseRequest, d *draft) (*dparetov1.Release, error) {
 	release := d.release
 	err := s.store.Update(ctx, store.In(store.Scope(r.parent), store.Scope(d.release.GetLedger())), func(tx *store.Tx) error {
 		release = d.release
@@ -137,7 +160,11 @@ func (s *Server) publish(ctx context.Context, r *releaseRequest, d *draft) (*dpa
 			}
 		}
 		release.Name = releaseName(r.parent, number)
-		return tx.PutRelease(r.parent, number, r.record(release))
+		record, err := r.record(release)
+		if err != nil {
+			return err
+		}
+		return tx.PutRelease(r.parent, number, record)
 	})
 	if err != nil {
 		return nil, err
@@ -146,12 +173,14 @@ func (s *Server) publish(ctx context.Context, r *releaseRequest, d *draft) (*dpa
 }
 
 // record returns the record of a release that a request made.
-func (r *releaseRequest) record(release *dparetov1.Release) *storev1.ReleaseRecord {
+func (r *releaseRequest) record(release *dparetov1.Release) (*storev1.ReleaseRecord, error) {
 	record := &storev1.ReleaseRecord{Release: release}
-	if r.id != "" {
-		record.Caller, record.RequestId, record.RequestType, record.RequestDigest = r.caller, r.id, r.kind, r.digest
+	if r.id == "" {
+		return record, nil
 	}
-	return record
+	digest, err := r.digest()
+	record.Caller, record.RequestId, record.RequestType, record.RequestDigest = r.caller, r.id, r.kind, digest
+	return record, err
 }
 
 // checkStudy refuses to publish what was made of a study that has changed.
@@ -235,7 +264,7 @@ func parseReleaseName(field, name string) (parent string, number int64, err erro
 
 // SelectPrivately implements ReleaseService. Utilities are neither kept, logged nor named in
 // an error.
-func (s *releaseService) SelectPrivately(ctx context.Context, req *dparetov1.SelectPrivatelyRequest) (*dparetov1.SelectPrivatelyResponse, error) {
+func (s *Releases) SelectPrivately(ctx context.Context, req *dparetov1.SelectPrivatelyRequest) (*dparetov1.SelectPrivatelyResponse, error) {
 	method, err := validateSelection(req)
 	if err != nil {
 		return nil, err
@@ -269,8 +298,8 @@ func validateSelection(req *dparetov1.SelectPrivatelyRequest) (method privacy.Se
 			break
 		}
 	}
-	checkPositive("sensitivity", req.GetSensitivity(), &fields)
-	checkPositive("epsilon", req.GetEpsilon(), &fields)
+	fields.CheckPositive("sensitivity", req.GetSensitivity())
+	fields.CheckPositive("epsilon", req.GetEpsilon())
 	if _, err := parseLedgerName("ledger", req.GetLedger()); err != nil {
 		fields.Addf("ledger", "must have the form ledgers/{ledger}, is %.200q", req.GetLedger())
 	}
@@ -288,7 +317,7 @@ func validateSelection(req *dparetov1.SelectPrivatelyRequest) (method privacy.Se
 }
 
 // selectPrivately draws a selection and publishes it.
-func (s *Server) selectPrivately(ctx context.Context, r *releaseRequest, method privacy.SelectionMethod, req *dparetov1.SelectPrivatelyRequest) (*dparetov1.Release, error) {
+func (s *Releases) selectPrivately(ctx context.Context, r *releaseRequest, method privacy.SelectionMethod, req *dparetov1.SelectPrivatelyRequest) (*dparetov1.Release, error) {
 	guarantee := &dparetov1.PrivacyGuarantee{
 		Epsilon:    req.GetEpsilon(),
 		Accountant: dparetov1.Accountant_ACCOUNTANT_PURE,
@@ -329,7 +358,7 @@ func (s *Server) selectPrivately(ctx context.Context, r *releaseRequest, method 
 // affordable refuses what does not fit into a ledger now, before anything is drawn, and gives
 // a guarantee without an adjacency that of the ledger. It returns the ledger's number of
 // records. The budget is spent by publish, which may still refuse.
-func (s *Server) affordable(ctx context.Context, ledger, field string, guarantee *dparetov1.PrivacyGuarantee) (records int64, err error) {
+func (s *Releases) affordable(ctx context.Context, ledger, field string, guarantee *dparetov1.PrivacyGuarantee) (records int64, err error) {
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		open, err := openLedger(tx, ledger, field, guarantee.GetAdjacency(), 0)
 		if err != nil {
@@ -343,7 +372,7 @@ func (s *Server) affordable(ctx context.Context, ledger, field string, guarantee
 }
 
 // GetRelease implements ReleaseService.
-func (s *releaseService) GetRelease(ctx context.Context, req *dparetov1.GetReleaseRequest) (*dparetov1.GetReleaseResponse, error) {
+func (s *Releases) GetRelease(ctx context.Context, req *dparetov1.GetReleaseRequest) (*dparetov1.GetReleaseResponse, error) {
 	parent, number, err := parseReleaseName("name", req.GetName())
 	if err != nil {
 		return nil, err
@@ -367,7 +396,7 @@ func (s *releaseService) GetRelease(ctx context.Context, req *dparetov1.GetRelea
 }
 
 // ListReleases implements ReleaseService.
-func (s *releaseService) ListReleases(ctx context.Context, req *dparetov1.ListReleasesRequest) (*dparetov1.ListReleasesResponse, error) {
+func (s *Releases) ListReleases(ctx context.Context, req *dparetov1.ListReleasesRequest) (*dparetov1.ListReleasesResponse, error) {
 	parent, err := parseParentName("parent", req.GetParent())
 	if err != nil {
 		return nil, err

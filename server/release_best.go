@@ -22,7 +22,7 @@ import (
 )
 
 // ReleaseBest implements ReleaseService.
-func (s *releaseService) ReleaseBest(ctx context.Context, req *dparetov1.ReleaseBestRequest) (*dparetov1.ReleaseBestResponse, error) {
+func (s *Releases) ReleaseBest(ctx context.Context, req *dparetov1.ReleaseBestRequest) (*dparetov1.ReleaseBestResponse, error) {
 	id, err := parseStudyName("name", req.GetName())
 	if err != nil {
 		return nil, err
@@ -42,14 +42,24 @@ func (s *releaseService) ReleaseBest(ctx context.Context, req *dparetov1.Release
 }
 
 // releaseBest makes a release and publishes it.
-func (s *Server) releaseBest(ctx context.Context, r *releaseRequest, id string, req *dparetov1.ReleaseBestRequest) (*dparetov1.Release, error) {
-	study, stopped, err := s.studyToRelease(ctx, id, func(tx *store.ReadTx, record *storev1.StudyRecord) (*dparetov1.Release, error) {
-		return s.bestOfRandomStopping(ctx, tx, id, record)
+func (s *Releases) releaseBest(ctx context.Context, r *releaseRequest, id string, req *dparetov1.ReleaseBestRequest) (*dparetov1.Release, error) {
+	var study *dparetov1.Study
+	var whole *dparetov1.Release
+	err := s.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := findStudy(tx, id)
+		if err != nil {
+			return err
+		}
+		study = record.GetStudy()
+		if own, ok := s.studies.Policy(study.GetSpec()).(Releaser); ok {
+			whole, err = own.ReleaseBest(ctx, tx, id, record)
+		}
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	cached, err := s.studies.get(study)
+	cached, err := s.studies.Get(study)
 	if err != nil {
 		return nil, err
 	}
@@ -59,11 +69,11 @@ func (s *Server) releaseBest(ctx context.Context, r *releaseRequest, id string, 
 	}
 	var d *draft
 	switch {
-	case stopped != nil:
+	case whole != nil:
 		if by := study.GetSpec().GetRandomStopping().GetMetric(); req.GetMetric() != by || len(want.atMost) > 0 {
 			return nil, invalid.Field("metric", "must be %q, without bounds: the study chose its best trial by it", by)
 		}
-		d = &draft{release: stopped, studyUID: study.GetUid()}
+		d = &draft{release: whole, studyUID: study.GetUid()}
 	case study.GetSpec().GetPrivateMode() != nil:
 		d, err = s.bestOfPrivate(ctx, id, want)
 	default:
@@ -75,21 +85,11 @@ func (s *Server) releaseBest(ctx context.Context, r *releaseRequest, id string, 
 	return s.publish(ctx, r, d)
 }
 
-// studyToRelease returns a study, and the release of one with random stopping, which is read
-// in the same transaction.
-func (s *Server) studyToRelease(ctx context.Context, id string, stopped func(*store.ReadTx, *storev1.StudyRecord) (*dparetov1.Release, error)) (study *dparetov1.Study, release *dparetov1.Release, err error) {
-	err = s.store.View(ctx, func(tx *store.ReadTx) error {
-		record, err := findStudy(tx, id)
-		if err != nil {
-			return err
-		}
-		study = record.GetStudy()
-		if study.GetSpec().GetRandomStopping() != nil {
-			release, err = stopped(tx, record)
-		}
-		return err
-	})
-	return study, release, err
+// Releaser is a policy of studies that release one thing, the same at every call.
+type Releaser interface {
+	// ReleaseBest returns the release without a name and a time, FAILED_PRECONDITION as long as
+	// a trial is missing.
+	ReleaseBest(ctx context.Context, tx *store.ReadTx, id string, record *storev1.StudyRecord) (*dparetov1.Release, error)
 }
 
 // bestRequest is what the best is.
@@ -117,10 +117,10 @@ func bestOf(compiled *spec.Study, req *dparetov1.ReleaseBestRequest) (bestReques
 			fields.Addf(field, "must be finite, is %g", bound)
 		}
 	}
-	if e := req.GetEpsilon(); isPublication(compiled.Spec) && e != 0 {
+	if e := req.GetEpsilon(); spec.IsPublication(compiled.Spec) && e != 0 {
 		fields.Addf("epsilon", "must be unset: all that the study publishes is paid, is %g", e)
-	} else if !isPublication(compiled.Spec) {
-		checkPositive("epsilon", e, &fields)
+	} else if !spec.IsPublication(compiled.Spec) {
+		fields.CheckPositive("epsilon", e)
 	}
 	return b, fields.Err()
 }
@@ -137,7 +137,7 @@ func computedMetrics(spec *dparetov1.StudySpec) []string {
 }
 
 // isWithin reports whether the computed metrics of a configuration are within bounds.
-func (r *results) isWithin(c *configuration, atMost map[string]float64) bool {
+func isWithin(r *results, c *configuration, atMost map[string]float64) bool {
 	metrics := r.measurements[c.measurements[0]].measurement.GetMetrics()
 	for id, bound := range atMost {
 		if value := metrics[id]; value == nil || value.Value == nil || !(value.GetValue() <= bound) {
@@ -148,7 +148,7 @@ func (r *results) isWithin(c *configuration, atMost map[string]float64) bool {
 }
 
 // bestOfFixed chooses among the configurations of a fixed design by permute-and-flip.
-func (s *Server) bestOfFixed(ctx context.Context, id string, want bestRequest, epsilon float64) (*draft, error) {
+func (s *Releases) bestOfFixed(ctx context.Context, id string, want bestRequest, epsilon float64) (*draft, error) {
 	f, err := s.fixedResults(ctx, id)
 	if err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (s *Server) bestOfFixed(ctx context.Context, id string, want bestRequest, e
 	var candidates []*configuration
 	var utilities []float64
 	for _, c := range f.candidates() {
-		if !f.isWithin(c, want.atMost) {
+		if !isWithin(f.results, c, want.atMost) {
 			continue
 		}
 		utility := clipped(f.mean(c, want.objective))
@@ -175,7 +175,7 @@ func (s *Server) bestOfFixed(ctx context.Context, id string, want bestRequest, e
 		Steps:       1,
 		Assumptions: f.assumptions(want.metric),
 	}
-	d, err := f.draft(ctx, guarantee)
+	d, err := f.draft(ctx, s.spending, guarantee)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func (s *Server) bestOfFixed(ctx context.Context, id string, want bestRequest, e
 	if err != nil {
 		return nil, invalid.Field("epsilon", "%v", err)
 	}
-	d.release.Points = []*dparetov1.ReleasedPoint{f.releasedPoint(candidates[selected], nil)}
+	d.release.Points = []*dparetov1.ReleasedPoint{releasedPoint(f.results, candidates[selected], nil)}
 	return d, nil
 }
 
@@ -215,19 +215,19 @@ func clipped(x float64) float64 {
 }
 
 // bestOfPrivate chooses from the posterior front of a study of noisy values.
-func (s *Server) bestOfPrivate(ctx context.Context, id string, want bestRequest) (*draft, error) {
-	r, err := s.results(ctx, id, false)
+func (s *Releases) bestOfPrivate(ctx context.Context, id string, want bestRequest) (*draft, error) {
+	r, err := s.fronts.results(ctx, id, false)
 	if err != nil {
 		return nil, err
 	}
-	points, err := r.noisyFront(ctx)
+	points, err := noisyFront(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	d := r.privateDraft(fmt.Sprintf("the posterior median of %s on the front of a model of noisy values", want.metric))
+	d := privateDraft(r, fmt.Sprintf("the posterior median of %s on the front of a model of noisy values", want.metric))
 	best, lowest := -1, math.Inf(1)
 	for i, p := range points {
-		if !r.isWithin(p.configuration, want.atMost) {
+		if !isWithin(r, p.configuration, want.atMost) {
 			continue
 		}
 		if cost := r.cost(medians(p.estimate))[want.objective]; cost < lowest {
@@ -240,7 +240,7 @@ func (s *Server) bestOfPrivate(ctx context.Context, id string, want bestRequest)
 		})
 		return d, nil
 	}
-	d.release.Points = []*dparetov1.ReleasedPoint{r.releasedPoint(points[best].configuration, points[best].estimate)}
+	d.release.Points = []*dparetov1.ReleasedPoint{releasedPoint(r, points[best].configuration, points[best].estimate)}
 	return d, nil
 }
 
@@ -251,7 +251,7 @@ type noisyPoint struct {
 }
 
 // noisyFront returns the posterior front of results, in the order of its costs.
-func (r *results) noisyFront(ctx context.Context) ([]noisyPoint, error) {
+func noisyFront(ctx context.Context, r *results) ([]noisyPoint, error) {
 	fitted, err := r.fitted(ctx)
 	if errors.Is(err, suggest.ErrNoData) {
 		return nil, nil
@@ -259,13 +259,13 @@ func (r *results) noisyFront(ctx context.Context) ([]noisyPoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.frontOf(fitted.model.Estimates(), func(e *suggest.Estimate) *configuration {
+	return frontOf(r, fitted.model.Estimates(), func(e *suggest.Estimate) *configuration {
 		return &fitted.configurations[fitted.measurements[e.Evaluations[0]].configuration]
 	}), nil
 }
 
 // frontOf returns the configurations on a front of estimates, in the order of their costs.
-func (r *results) frontOf(estimates []suggest.Estimate, configurationOf func(*suggest.Estimate) *configuration) []noisyPoint {
+func frontOf(r *results, estimates []suggest.Estimate, configurationOf func(*suggest.Estimate) *configuration) []noisyPoint {
 	var points []noisyPoint
 	for i := range estimates {
 		if e := &estimates[i]; e.OnFront {
@@ -280,7 +280,7 @@ func (r *results) frontOf(estimates []suggest.Estimate, configurationOf func(*su
 
 // privateDraft returns a release of a study of noisy values: what is computed from them
 // costs nothing more.
-func (r *results) privateDraft(mechanism string) *draft {
+func privateDraft(r *results, mechanism string) *draft {
 	publication := r.study.GetPublication()
 	return &draft{
 		studyUID: r.study.GetUid(),
@@ -299,7 +299,7 @@ func (r *results) privateDraft(mechanism string) *draft {
 
 // releasedPoint returns the configuration, its computed metrics, and what a model of noisy
 // values says of the others, if there is one.
-func (r *results) releasedPoint(c *configuration, estimate *suggest.Estimate) *dparetov1.ReleasedPoint {
+func releasedPoint(r *results, c *configuration, estimate *suggest.Estimate) *dparetov1.ReleasedPoint {
 	point := &dparetov1.ReleasedPoint{
 		Parameters:         r.compiled.Values(c.point),
 		Values:             make(map[string]float64),

@@ -39,8 +39,8 @@ type fixedResults struct {
 // The candidates are the configurations of all trials that succeeded. Nothing that looks at
 // a measured value may keep one out: neither that it is dominated, nor a constraint on a
 // measured metric, nor somebody's decision to delete or to stop it.
-func (s *Server) fixedResults(ctx context.Context, id string) (*fixedResults, error) {
-	r, err := s.results(ctx, id, false)
+func (s *Releases) fixedResults(ctx context.Context, id string) (*fixedResults, error) {
+	r, err := s.fronts.results(ctx, id, false)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func (f *fixedResults) assumptions(metrics ...string) []string {
 }
 
 // draft returns a release with a guarantee, which is charged to the study's ledger.
-func (f *fixedResults) draft(ctx context.Context, guarantee *dparetov1.PrivacyGuarantee) (*draft, error) {
+func (f *fixedResults) draft(ctx context.Context, spending *Spending, guarantee *dparetov1.PrivacyGuarantee) (*draft, error) {
 	release := &dparetov1.Release{
 		Guarantee:     guarantee,
 		Protects:      fmt.Sprintf("the %d test records of %s, each of them", f.records, f.study.GetSpec().GetTestLedger()),
@@ -234,7 +234,7 @@ func (f *fixedResults) draft(ctx context.Context, guarantee *dparetov1.PrivacyGu
 		warn(warnLargeLedgerDelta, "delta %g is not below 1/records = %.3g: publishing one record would be allowed", d, 1/float64(f.records))
 	}
 	// What the runs cost the training records does not depend on the draw below.
-	trained, err := privacyService{Server: f.server}.GetPrivacyLedger(ctx, &dparetov1.GetPrivacyLedgerRequest{Name: f.study.GetName()})
+	trained, err := spending.GetPrivacyLedger(ctx, &dparetov1.GetPrivacyLedgerRequest{Name: f.study.GetName()})
 	switch {
 	case status.Code(err) == codes.FailedPrecondition:
 		warn(warnUnknownTraining, "what the runs cost the training records is not known: the study has no metric that is computed from a mechanism")

@@ -8,12 +8,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest"
 )
@@ -23,7 +23,7 @@ import (
 const largeNoise = 0.05
 
 // ReleaseFront implements ReleaseService.
-func (s *releaseService) ReleaseFront(ctx context.Context, req *dparetov1.ReleaseFrontRequest) (*dparetov1.ReleaseFrontResponse, error) {
+func (s *Releases) ReleaseFront(ctx context.Context, req *dparetov1.ReleaseFrontRequest) (*dparetov1.ReleaseFrontResponse, error) {
 	id, err := parseStudyName("name", req.GetName())
 	if err != nil {
 		return nil, err
@@ -43,12 +43,18 @@ func (s *releaseService) ReleaseFront(ctx context.Context, req *dparetov1.Releas
 }
 
 // releaseFront makes a release and publishes it.
-func (s *Server) releaseFront(ctx context.Context, r *releaseRequest, id string, req *dparetov1.ReleaseFrontRequest) (*dparetov1.Release, error) {
-	study, _, err := s.studyToRelease(ctx, id, func(*store.ReadTx, *storev1.StudyRecord) (*dparetov1.Release, error) {
-		return nil, status.Errorf(codes.FailedPrecondition, "%s has random_stopping: it shows its best trial alone, by ReleaseBest", r.parent)
+func (s *Releases) releaseFront(ctx context.Context, r *releaseRequest, id string, req *dparetov1.ReleaseFrontRequest) (*dparetov1.Release, error) {
+	var study *dparetov1.Study
+	err := s.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := findStudy(tx, id)
+		study = record.GetStudy()
+		return err
 	})
 	if err != nil {
 		return nil, err
+	}
+	if _, ok := s.studies.Policy(study.GetSpec()).(Releaser); ok {
+		return nil, status.Errorf(codes.FailedPrecondition, "%s has random_stopping: it shows its best trial alone, by ReleaseBest", r.parent)
 	}
 	if err := checkFrontBudget(study.GetSpec(), req); err != nil {
 		return nil, err
@@ -66,15 +72,15 @@ func (s *Server) releaseFront(ctx context.Context, r *releaseRequest, id string,
 }
 
 // checkFrontBudget checks the budget of a request.
-func checkFrontBudget(spec *dparetov1.StudySpec, req *dparetov1.ReleaseFrontRequest) error {
+func checkFrontBudget(asked *dparetov1.StudySpec, req *dparetov1.ReleaseFrontRequest) error {
 	var fields invalid.Fields
-	if isPublication(spec) {
+	if spec.IsPublication(asked) {
 		if req.GetEpsilon() != 0 || req.GetDelta() != 0 {
 			fields.Addf("epsilon", "must be unset, as delta: all that the study publishes is paid")
 		}
 		return fields.Err()
 	}
-	checkPositive("epsilon", req.GetEpsilon(), &fields)
+	fields.CheckPositive("epsilon", req.GetEpsilon())
 	if d := req.GetDelta(); !(d > 0 && d < 1) {
 		fields.Addf("delta", "must be in (0, 1), is %g", d)
 	}
@@ -82,18 +88,18 @@ func checkFrontBudget(spec *dparetov1.StudySpec, req *dparetov1.ReleaseFrontRequ
 }
 
 // frontOfPrivate returns the posterior front of a study of noisy values.
-func (s *Server) frontOfPrivate(ctx context.Context, id string) (*draft, error) {
-	r, err := s.results(ctx, id, false)
+func (s *Releases) frontOfPrivate(ctx context.Context, id string) (*draft, error) {
+	r, err := s.fronts.results(ctx, id, false)
 	if err != nil {
 		return nil, err
 	}
-	points, err := r.noisyFront(ctx)
+	points, err := noisyFront(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	d := r.privateDraft("the posterior front of a model of noisy values")
+	d := privateDraft(r, "the posterior front of a model of noisy values")
 	for _, p := range points {
-		d.release.Points = append(d.release.Points, r.releasedPoint(p.configuration, p.estimate))
+		d.release.Points = append(d.release.Points, releasedPoint(r, p.configuration, p.estimate))
 	}
 	d.release.Warnings = append(d.release.Warnings, frontBias())
 	return d, nil
@@ -109,7 +115,7 @@ func frontBias() *dparetov1.Warning {
 
 // frontOfFixed adds noise to all values of a fixed design and chooses the front by a model of
 // the noisy values.
-func (s *Server) frontOfFixed(ctx context.Context, id string, epsilon, delta float64) (*draft, error) {
+func (s *Releases) frontOfFixed(ctx context.Context, id string, epsilon, delta float64) (*draft, error) {
 	f, err := s.fixedResults(ctx, id)
 	if err != nil {
 		return nil, err
@@ -130,7 +136,7 @@ func (s *Server) frontOfFixed(ctx context.Context, id string, epsilon, delta flo
 		Accountant: dparetov1.Accountant_ACCOUNTANT_GDP, Steps: int64(values),
 		Assumptions: f.assumptions(metrics...),
 	}
-	d, err := f.draft(ctx, guarantee)
+	d, err := f.draft(ctx, s.spending, guarantee)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +164,7 @@ func (s *Server) frontOfFixed(ctx context.Context, id string, epsilon, delta flo
 		return nil, err
 	}
 	for _, p := range points {
-		d.release.Points = append(d.release.Points, f.releasedPoint(p.configuration, p.estimate))
+		d.release.Points = append(d.release.Points, releasedPoint(f.results, p.configuration, p.estimate))
 	}
 	return d, nil
 }
@@ -204,5 +210,5 @@ func (f *fixedResults) noised(ctx context.Context, candidates []*configuration, 
 	if err != nil {
 		return nil, err
 	}
-	return f.frontOf(model.Estimates(), func(e *suggest.Estimate) *configuration { return candidates[e.Evaluations[0]] }), nil
+	return frontOf(f.results, model.Estimates(), func(e *suggest.Estimate) *configuration { return candidates[e.Evaluations[0]] }), nil
 }

@@ -24,18 +24,24 @@ const (
 	rememberFor = 24 * time.Hour
 )
 
-// requestID is the name of the field of all mutations by which repetitions are recognised.
+// requestID is the name of the field of all requests by which repetitions are recognised.
 const requestID protoreflect.Name = "request_id"
 
-// mutation is a call that changes something. If its request has an id the response is
-// written in the transaction that makes the change, and a call with the same id gets it
-// from there.
-type mutation struct {
+// Identified is a request that may have an id.
+type Identified interface {
+	proto.Message
+	GetRequestId() string
+}
+
+// Request is a call that changes something. If it has an id the response is written in the
+// transaction that makes the change, and a call with the same id gets it from there.
+type Request struct {
 	id     string      // of the request
 	scope  store.Scope // where it is remembered: the study or ledger that it changes
 	key    string      // under which it is remembered there
 	kind   string      // type of the request
-	digest []byte
+	asked  Identified
+	policy Policy // says what may be remembered of it
 	resp   proto.Message
 
 	// What the transaction did of it; only SuggestTrials takes several.
@@ -53,22 +59,23 @@ const (
 	nothing
 )
 
-// newMutation returns the call with a request, whose answer will be in resp.
-func newMutation(req interface {
-	proto.Message
-	GetRequestId() string
-}, resp proto.Message) (*mutation, error) {
-	m := &mutation{id: req.GetRequestId(), resp: resp}
-	if m.id == "" {
-		return m, nil
-	}
-	if n := len([]rune(m.id)); n > maxRequestID {
+// NewRequest returns the call with a request, whose answer will be in resp.
+func NewRequest(req Identified, resp proto.Message) (*Request, error) {
+	r := &Request{id: req.GetRequestId(), asked: req, policy: Ordinary{}, resp: resp, kind: string(req.ProtoReflect().Descriptor().FullName())}
+	if n := len([]rune(r.id)); n > maxRequestID {
 		return nil, invalid.Field(string(requestID), "must have at most %d characters, has %d", maxRequestID, n)
 	}
-	m.kind = string(req.ProtoReflect().Descriptor().FullName())
-	var err error
-	m.digest, err = digestOf(withoutID(req))
-	return m, err
+	return r, nil
+}
+
+// digest returns the digest by which a repetition of the request is recognised.
+func (r *Request) digest() ([]byte, error) {
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(withoutID(r.policy.Redact(r.asked)))
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(b)
+	return sum[:], nil
 }
 
 // withoutID returns a request without its id, sharing everything else.
@@ -83,72 +90,71 @@ func withoutID(req proto.Message) proto.Message {
 	return other.Interface()
 }
 
-// digestOf returns the digest of a request, by which a repetition is recognised.
-func digestOf(req proto.Message) ([]byte, error) {
-	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(req)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256(b)
-	return sum[:], nil
-}
-
-// update runs fn in a transaction that makes a change in a scope, perhaps in others too, and
+// Update runs fn in a transaction that makes a change in a scope, perhaps in others too, and
 // remembers its response. If the request was answered before, the response is that answer and
 // fn is not called. fn may be called again (see store.KV); the response is empty then.
-func (s *Server) update(ctx context.Context, m *mutation, scope store.Scope, others []store.Scope, fn func(*store.Tx) error) error {
-	m.bind(ctx, scope)
+func (s *Studies) Update(ctx context.Context, r *Request, scope store.Scope, others []store.Scope, fn func(*store.Tx) error) error {
+	r.bind(ctx, scope)
 	return s.store.Update(ctx, store.In(append(others, scope)...), func(tx *store.Tx) error {
-		m.repeated, m.resumed = false, false
-		if m.resp != nil {
-			proto.Reset(m.resp)
-		}
-		if err := m.recall(&tx.ReadTx, s.now()); err != nil || m.repeated {
-			return err
-		}
-		if err := fn(tx); err != nil {
-			return err
-		}
-		return m.remember(tx, m.resp, m.effect, s.now())
+		return r.once(tx, s.now(), func() error { return fn(tx) })
 	})
 }
 
-// answered sets the response to that of an earlier call, if there is one. Only calls that
+// once calls fn, unless the request was answered before, and remembers the response.
+func (r *Request) once(tx *store.Tx, now time.Time, fn func() error) error {
+	r.repeated, r.resumed = false, false
+	if r.resp != nil {
+		proto.Reset(r.resp)
+	}
+	if err := r.recall(&tx.ReadTx, now); err != nil || r.repeated {
+		return err
+	}
+	if err := fn(); err != nil {
+		return err
+	}
+	return r.remember(tx, r.resp, r.effect, now)
+}
+
+// Answered sets the response to that of an earlier call, if there is one. Only calls that
 // read something before their transaction begins must ask.
-func (s *Server) answered(ctx context.Context, m *mutation, scope store.Scope) (bool, error) {
-	if m.id == "" {
+func (s *Studies) Answered(ctx context.Context, r *Request, scope store.Scope) (bool, error) {
+	if r.id == "" {
 		return false, nil
 	}
-	m.bind(ctx, scope)
-	err := s.store.View(ctx, func(tx *store.ReadTx) error { return m.recall(tx, s.now()) })
-	return m.repeated, err
+	r.bind(ctx, scope)
+	err := s.store.View(ctx, func(tx *store.ReadTx) error { return r.recall(tx, s.now()) })
+	return r.repeated, err
 }
 
 // bind sets where the answer is kept: the ids of different callers, studies and ledgers are
 // independent.
-func (m *mutation) bind(ctx context.Context, scope store.Scope) {
-	m.scope = scope
-	if m.id != "" {
-		m.key = auth.FromContext(ctx).Name + "\x00" + m.id
+func (r *Request) bind(ctx context.Context, scope store.Scope) {
+	r.scope = scope
+	if r.id != "" {
+		r.key = auth.FromContext(ctx).Name + "\x00" + r.id
 	}
 }
 
 // recall sets the response to what is remembered of the request.
-func (m *mutation) recall(tx *store.ReadTx, now time.Time) error {
-	record, err := m.find(tx, now)
+func (r *Request) recall(tx *store.ReadTx, now time.Time) error {
+	record, err := r.find(tx, now)
 	if err != nil || record == nil {
 		return err
 	}
-	m.repeated, m.resumed = !record.GetPartial(), record.GetPartial()
-	return m.decode(record, m.resp)
+	r.repeated, r.resumed = !record.GetPartial(), record.GetPartial()
+	return r.decode(record, r.resp)
 }
 
 // find returns what is remembered of the request, or nil.
-func (m *mutation) find(tx *store.ReadTx, now time.Time) (*storev1.RequestRecord, error) {
-	if m.id == "" {
+func (r *Request) find(tx *store.ReadTx, now time.Time) (*storev1.RequestRecord, error) {
+	if r.id == "" {
 		return nil, nil
 	}
-	record, err := tx.Request(m.scope, m.key)
+	digest, err := r.digest()
+	if err != nil {
+		return nil, err
+	}
+	record, err := tx.Request(r.scope, r.key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, nil
@@ -156,33 +162,37 @@ func (m *mutation) find(tx *store.ReadTx, now time.Time) (*storev1.RequestRecord
 		return nil, err
 	case now.Sub(record.GetTime().AsTime()) > rememberFor:
 		return nil, nil
-	case record.GetType() != m.kind:
-		return nil, invalid.Field(string(requestID), "%.100q was the id of a %s", m.id, record.GetType())
-	case string(record.GetDigest()) != string(m.digest):
-		return nil, invalid.Field(string(requestID), "%.100q was the id of another %s", m.id, record.GetType())
+	case record.GetType() != r.kind:
+		return nil, invalid.Field(string(requestID), "%.100q was the id of a %s", r.id, record.GetType())
+	case string(record.GetDigest()) != string(digest):
+		return nil, invalid.Field(string(requestID), "%.100q was the id of another %s", r.id, record.GetType())
 	default:
 		return record, nil
 	}
 }
 
 // decode returns the response that is remembered.
-func (m *mutation) decode(record *storev1.RequestRecord, resp proto.Message) error {
+func (r *Request) decode(record *storev1.RequestRecord, resp proto.Message) error {
 	if err := proto.Unmarshal(record.GetResponse(), resp); err != nil {
-		return fmt.Errorf("the answer to request %q: %w", m.id, err)
+		return fmt.Errorf("the answer to request %q: %w", r.id, err)
 	}
 	return nil
 }
 
 // remember writes the response.
-func (m *mutation) remember(tx *store.Tx, resp proto.Message, effect effect, now time.Time) error {
-	if m.id == "" || effect == nothing {
+func (r *Request) remember(tx *store.Tx, resp proto.Message, effect effect, now time.Time) error {
+	if r.id == "" || effect == nothing {
 		return nil
+	}
+	digest, err := r.digest()
+	if err != nil {
+		return err
 	}
 	encoded, err := proto.Marshal(resp)
 	if err != nil {
-		return fmt.Errorf("the answer to request %q: %w", m.id, err)
+		return fmt.Errorf("the answer to request %q: %w", r.id, err)
 	}
-	return tx.PutRequest(m.scope, m.key, &storev1.RequestRecord{
-		Type: m.kind, Digest: m.digest, Response: encoded, Partial: effect == somewhat, Time: timestamppb.New(now),
+	return tx.PutRequest(r.scope, r.key, &storev1.RequestRecord{
+		Type: r.kind, Digest: digest, Response: encoded, Partial: effect == somewhat, Time: timestamppb.New(now),
 	})
 }

@@ -2,28 +2,27 @@ package server
 
 import (
 	"context"
-	"errors"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/auth"
-	"github.com/dpareto/dpareto/server/store"
 )
 
 // guardSecrets refuses calls about studies with random stopping that would show more than
 // such a study shows.
-func (s *Server) guardSecrets(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	if err := s.checkShown(ctx, info.FullMethod, req); err != nil {
+func (g *Guard) guardSecrets(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	if err := g.checkShown(ctx, info.FullMethod, req); err != nil {
 		return nil, err
 	}
 	return handler(ctx, req)
 }
 
 // guardSecretsStream is guardSecrets for streams.
-func (s *Server) guardSecretsStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	return handler(srv, &guardedStream{ServerStream: stream, method: info.FullMethod, server: s})
+func (g *Guard) guardSecretsStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	return handler(srv, &guardedStream{ServerStream: stream, method: info.FullMethod, guard: g})
 }
 
 // guardedStream looks at every request of a stream.
@@ -31,21 +30,21 @@ type guardedStream struct {
 	grpc.ServerStream
 
 	method string
-	server *Server
+	guard  *Guard
 }
 
 // RecvMsg implements grpc.ServerStream.
-func (g *guardedStream) RecvMsg(m any) error {
-	if err := g.ServerStream.RecvMsg(m); err != nil {
+func (s *guardedStream) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
-	return g.server.checkShown(g.Context(), g.method, m)
+	return s.guard.checkShown(s.Context(), s.method, m)
 }
 
 // checkShown refuses a call about a study with random stopping, unless it is one of those
 // that its secrets are safe from, or an export by somebody who administers the whole server
 // and could copy the store as well.
-func (s *Server) checkShown(ctx context.Context, method string, req any) error {
+func (g *Guard) checkShown(ctx context.Context, method string, req any) error {
 	m, known := auth.Lookup(method)
 	message, ok := req.(proto.Message)
 	if !known || !ok || shown[method] ||
@@ -56,15 +55,41 @@ func (s *Server) checkShown(ctx context.Context, method string, req any) error {
 	if id == "" {
 		return nil
 	}
-	return s.store.View(ctx, func(tx *store.ReadTx) error {
-		record, err := tx.Study(id)
-		switch {
-		case errors.Is(err, store.ErrNotFound):
-			return nil
-		case err == nil && isSearch(record.GetStudy()):
-			return errSecret(studyName(id))
-		default:
-			return err
-		}
-	})
+	hidden, err := g.isHidden(ctx, id)
+	if err == nil && hidden {
+		err = ErrHidden(studyName(id))
+	}
+	return err
+}
+
+// shown are the methods that can be called about a study with random stopping: they answer
+// nothing that depends on its trials, or only to whoever has the lease of one. All others
+// are refused.
+var shown = map[string]bool{
+	dparetov1.StudyService_CreateStudy_FullMethodName:    true,
+	dparetov1.StudyService_GetStudy_FullMethodName:       true,
+	dparetov1.StudyService_UpdateStudy_FullMethodName:    true,
+	dparetov1.StudyService_DeleteStudy_FullMethodName:    true,
+	dparetov1.StudyService_PauseStudy_FullMethodName:     true,
+	dparetov1.StudyService_ResumeStudy_FullMethodName:    true,
+	dparetov1.StudyService_SuggestTrials_FullMethodName:  true,
+	dparetov1.StudyService_AddMeasurement_FullMethodName: true,
+	dparetov1.StudyService_RenewLeases_FullMethodName:    true,
+	dparetov1.StudyService_CompleteTrial_FullMethodName:  true,
+	dparetov1.StudyService_ReleaseTrial_FullMethodName:   true,
+	dparetov1.ReleaseService_ReleaseBest_FullMethodName:  true,
+	dparetov1.ReleaseService_ReleaseFront_FullMethodName: true, // which says that there is none
+	dparetov1.ReleaseService_GetRelease_FullMethodName:   true,
+	dparetov1.ReleaseService_ListReleases_FullMethodName: true,
+	dparetov1.AdminService_ImportStudy_FullMethodName:    true,
+}
+
+// studyIn returns the id of the study that a resource is, or is in, or "".
+func studyIn(resource string) string {
+	rest, ok := strings.CutPrefix(resource, studyName(""))
+	if !ok {
+		return ""
+	}
+	id, _, _ := strings.Cut(rest, "/")
+	return id
 }

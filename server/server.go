@@ -1,21 +1,23 @@
+// Package server implements the services of the contract.
 package server
 
 import (
 	"context"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/noise"
-	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/audit"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/call"
@@ -28,6 +30,9 @@ import (
 	"github.com/dpareto/dpareto/surrogate"
 )
 
+// instrumentation names the server among the sources of spans.
+const instrumentation = "github.com/dpareto/dpareto/server"
+
 // Options configures a Server.
 type Options struct {
 	// Store keeps the state. Required. The caller closes it after the Server.
@@ -37,7 +42,7 @@ type Options struct {
 	// Logger receives one record for every failed or slow call. Default:
 	// slog.Default().
 	Logger *slog.Logger
-	// Metrics counts what the server does. Default: metrics that nobody reads.
+	// Metrics counts what the server does. Default: metrics of its own, which are not served.
 	Metrics *metrics.Metrics
 	// TracerProvider makes the spans of calls. Default: there are none.
 	TracerProvider trace.TracerProvider
@@ -47,7 +52,7 @@ type Options struct {
 	Auth *auth.Authenticator
 	// Limits bounds what callers can use. Zero fields mean the defaults.
 	Limits limit.Limits
-	// Audit records changes. Default: nobody does.
+	// Audit records changes. Default: there is no such record.
 	Audit *audit.Log
 	// Entropy is where all noise of releases comes from. Default: noise.System, the
 	// operating system. Anything else is for tests: releases are as private as it is
@@ -57,142 +62,147 @@ type Options struct {
 	NoReflection bool
 }
 
+// orDefault returns the options with defaults in the place of what is not set.
+func (o Options) orDefault() Options {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	o.Logger = slog.New(call.Handler(o.Logger.Handler()))
+	if o.Metrics == nil {
+		o.Metrics = metrics.New(o.Version)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Entropy == nil {
+		o.Entropy = noise.System()
+	}
+	o.Limits = o.Limits.OrDefault()
+	return o
+}
+
 // Server implements the services. It is safe for concurrent use.
 type Server struct {
-	store   *store.Store
-	version string
-	logger  *slog.Logger
-	now     func() time.Time
-	started time.Time
-	access  *access
-	entropy *noise.Source // of releases
+	options    Options
+	background *Group
+	started    time.Time
+	watching   sync.Once
 
-	designer func(*spec.Study) suggest.Designer // of a study
+	guard    *Guard
+	health   *HealthWatch
+	services services
+}
 
-	metrics *metrics.Metrics
-	traces  trace.TracerProvider // nil for none
-	tracer  trace.Tracer
-	recent  recentStudies
-
-	health    *health.Server
-	readiness healthState
-	watching  sync.Once
-
-	studies    studyCache
-	suggesters suggesters
-	watchers   watchers
-	importing  idSet // the studies that calls import or delete
-
-	background context.Context //nolint:containedctx // the lifetime of the server: ends when Close is called
-	cancel     context.CancelFunc
-	running    sync.WaitGroup // what runs in the background
+// services are the parts that answer calls.
+type services struct {
+	studies  *Studies
+	engine   *Engine
+	fronts   *Fronts
+	ledgers  *LedgerService
+	spending *Spending
+	releases *Releases
+	transfer *Transfer
 }
 
 // New returns a server over a store.
-func New(o Options) *Server { return newServer(o, designerOf) }
+func New(o Options) *Server { return newServer(o, nil) }
 
-// newServer returns a server with the designers of studies.
+// newServer returns a server with the designers of studies, nil for the usual ones.
 func newServer(o Options, designer func(*spec.Study) suggest.Designer) *Server {
-	s := &Server{store: o.Store, version: o.Version, logger: o.Logger, now: o.Now, designer: designer}
-	if s.logger == nil {
-		s.logger = slog.Default()
-	}
-	s.logger = slog.New(call.Handler(s.logger.Handler()))
-	s.observeWith(o)
-	if s.now == nil {
-		s.now = time.Now
-	}
-	if s.entropy = o.Entropy; s.entropy == nil {
-		s.entropy = noise.System()
-	}
-	s.studies.limit, s.studies.maximum = maxCachedEvaluations, maxCachedStudies
-	s.started = s.now()
-	s.access = newAccess(o)
-	s.background, s.cancel = context.WithCancel(surrogate.WithWorkers(context.Background(), surrogate.Workers{Max: yield.Processors(), Run: yield.Run}))
-	if s.store != nil { // else nothing is kept
-		s.inBackground(s.dropImports)
-		s.inBackground(s.maintain)
-	}
+	o = o.orDefault()
+	workers := surrogate.WithWorkers(context.Background(), surrogate.Workers{Max: yield.Processors(), Run: yield.Run})
+	s := &Server{options: o, started: o.Now(), background: NewGroup(workers, o.Logger)}
+	s.health = NewHealthWatch(o.Store, o.Logger, o.Metrics, s.background)
+	s.services = s.newServices(designer)
+	s.guard = NewGuard(GuardOptions{
+		Auth: o.Auth, Limits: o.Limits, Audit: o.Audit, IsHidden: s.services.studies.IsHidden, Metrics: o.Metrics, Logger: o.Logger, Now: o.Now,
+	})
+	maintenance := NewMaintenance(o.Store, o.Logger, o.Now, o.Metrics)
+	s.background.Go(func() { maintenance.Run(s.background.Context()) })
 	return s
+}
+
+// newServices connects the parts of a server.
+func (s *Server) newServices(designer func(*spec.Study) suggest.Designer) services {
+	o := s.options
+	var provider trace.TracerProvider = noop.NewTracerProvider()
+	if o.TracerProvider != nil {
+		provider = o.TracerProvider
+	}
+	tracer := provider.Tracer(instrumentation)
+	o.Store.Observe(observeUpdates(tracer, o.Metrics, s.health))
+	studies := NewStudies(StudiesOptions{
+		Store: o.Store, Logger: o.Logger, Now: o.Now, Limits: o.Limits, Background: s.background,
+		Policies: Policies(o.Entropy, o.Logger), Ledgers: SpecChecks{},
+	})
+	engine := NewEngine(EngineOptions{
+		Studies: studies, Store: o.Store, Logger: o.Logger, Now: o.Now, Background: s.background,
+		Metrics: o.Metrics, Tracer: tracer, Version: o.Version, Designer: designer,
+	})
+	NewTotals(studies, o.Store, engine, o.Metrics)
+	fronts := NewFronts(FrontsOptions{Studies: studies, Store: o.Store, Background: s.background})
+	spending := NewSpending(studies, o.Store)
+	return services{
+		studies:  studies,
+		engine:   engine,
+		fronts:   fronts,
+		ledgers:  NewLedgerService(studies, o.Store, o.Now),
+		spending: spending,
+		releases: NewReleases(ReleasesOptions{Studies: studies, Store: o.Store, Fronts: fronts, Spending: spending, Entropy: o.Entropy, Now: o.Now}),
+		transfer: NewTransfer(TransferOptions{Studies: studies, Store: o.Store, Logger: o.Logger, Now: o.Now, Background: s.background}),
+	}
 }
 
 // Close stops the computation of suggestions and waits until it has ended. Calls
 // that wait for one fail.
-func (s *Server) Close() {
-	s.suggesters.mu.Lock() // no new one starts after this
-	s.cancel()
-	s.suggesters.mu.Unlock()
-	s.running.Wait()
-}
+func (s *Server) Close() { s.background.Close() }
 
-// inBackground runs fn in a goroutine that Close waits for, or returns false if the
-// server is closed.
-func (s *Server) inBackground(fn func()) bool {
-	s.suggesters.mu.Lock() // as Close does
-	defer s.suggesters.mu.Unlock()
-	if s.background.Err() != nil {
-		return false
-	}
-	s.running.Go(func() {
-		defer func() {
-			if r := recover(); r != nil {
-				s.logger.ErrorContext(s.background, "panic in the background", "panic", r, "stack", string(debug.Stack()))
-			}
-		}()
-		fn()
-	})
-	return true
+// Ready returns nil if the server can do all its work, else why it cannot.
+func (s *Server) Ready() error { return s.health.Ready() }
+
+// Drain is the first step of a graceful stop: health checks answer NOT_SERVING from now
+// on, so that no new work is sent, and streams without an end (WatchStudy) end with
+// UNAVAILABLE. Calls go on.
+func (s *Server) Drain() {
+	s.health.Drain()
+	s.guard.Drain()
 }
 
 // GRPC returns a gRPC server with all services, health checking and, unless the options
 // say otherwise, reflection registered. Further options, for example transport
 // credentials, can be given.
 func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
-	g := grpc.NewServer(append(s.serverOptions(), options...)...)
-	dparetov1.RegisterStudyServiceServer(g, &studyService{Server: s})
-	dparetov1.RegisterFrontServiceServer(g, &frontService{Server: s})
-	dparetov1.RegisterPrivacyServiceServer(g, privacyService{Server: s})
-	dparetov1.RegisterReleaseServiceServer(g, &releaseService{Server: s})
-	dparetov1.RegisterAdminServiceServer(g, &adminService{Server: s})
-	s.watching.Do(func() { s.inBackground(s.watchHealth) })
-	healthv1.RegisterHealthServer(g, s.health)
-	if s.access.reflects {
+	all := s.guard.ServerOptions()
+	if traces := s.options.TracerProvider; traces != nil {
+		all = append(all, grpc.StatsHandler(otelgrpc.NewServerHandler(
+			otelgrpc.WithTracerProvider(traces), otelgrpc.WithPropagators(propagation.TraceContext{}))))
+	}
+	g := grpc.NewServer(append(all, options...)...)
+	dparetov1.RegisterStudyServiceServer(g, &studyService{studies: s.services.studies, trials: Trials{s.services.studies}, engine: s.services.engine})
+	dparetov1.RegisterFrontServiceServer(g, &frontService{fronts: s.services.fronts})
+	dparetov1.RegisterPrivacyServiceServer(g, &privacyService{studies: s.services.studies, spending: s.services.spending})
+	dparetov1.RegisterReleaseServiceServer(g, &releaseService{releases: s.services.releases, ledgers: s.services.ledgers})
+	dparetov1.RegisterAdminServiceServer(g, &adminService{options: s.options, started: s.started, transfer: s.services.transfer})
+	s.watching.Do(func() { s.background.Go(s.health.Run) })
+	healthv1.RegisterHealthServer(g, s.health.Service())
+	if !s.options.NoReflection {
 		reflection.Register(g)
 	}
 	return g
 }
 
-// studyService implements StudyService.
-type studyService struct {
-	dparetov1.UnimplementedStudyServiceServer
-	*Server
-}
-
-// frontService implements FrontService.
-type frontService struct {
-	dparetov1.UnimplementedFrontServiceServer
-	*Server
-}
-
-// privacyService implements PrivacyService.
-type privacyService struct {
-	dparetov1.UnimplementedPrivacyServiceServer
-	accounting.Service
-	*Server
-}
-
-// ComputeEpsilon implements PrivacyService.
-func (s privacyService) ComputeEpsilon(ctx context.Context, req *dparetov1.ComputeEpsilonRequest) (*dparetov1.ComputeEpsilonResponse, error) {
-	return s.Service.ComputeEpsilon(ctx, req)
-}
-
-// CalibrateMechanism implements PrivacyService.
-func (s privacyService) CalibrateMechanism(ctx context.Context, req *dparetov1.CalibrateMechanismRequest) (*dparetov1.CalibrateMechanismResponse, error) {
-	return s.Service.CalibrateMechanism(ctx, req)
-}
-
-// adminService implements AdminService.
-type adminService struct {
-	dparetov1.UnimplementedAdminServiceServer
-	*Server
+// observeUpdates measures the updates of a store, and has it probed if one failed.
+func observeUpdates(tracer trace.Tracer, m *metrics.Metrics, watch *HealthWatch) func(context.Context) (context.Context, func(error, bool)) {
+	return func(ctx context.Context) (context.Context, func(error, bool)) {
+		start := time.Now()
+		ctx, span := tracer.Start(ctx, "store update") //nolint:spancheck // it ends in the function that is returned
+		return ctx, func(err error, failed bool) {     //nolint:spancheck // see above
+			if failed {
+				span.SetStatus(codes.Error, err.Error())
+				watch.Suspect()
+			}
+			span.End()
+			m.Updated(time.Since(start), failed)
+		}
+	}
 }

@@ -25,7 +25,7 @@ func stagnant(record *storev1.StudyRecord) string {
 
 // updateStagnation takes a trial that was just completed into account. Failed ones say
 // nothing of the front. Replicates check it: that they do not make it grow is expected.
-func (c *change) updateStagnation(trial *dparetov1.Trial) {
+func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 	if c.study.GetStudy().GetSpec().GetBudget().GetMaxStagnantTrials() == 0 || trial.GetState() == dparetov1.TrialState_TRIAL_STATE_FAILED {
 		return
 	}
@@ -67,7 +67,7 @@ func (c *change) updateStagnation(trial *dparetov1.Trial) {
 }
 
 // measuredCosts returns the objectives of a measurement as costs.
-func (c *change) measuredCosts(m *dparetov1.Measurement) []float64 {
+func (c *Change) measuredCosts(m *dparetov1.Measurement) []float64 {
 	values := c.compiled.ObjectiveValues(m, spec.Mean)
 	for j := range values {
 		values[j] = cost(&c.compiled.Problem.Objectives[j], values[j])

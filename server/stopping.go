@@ -10,7 +10,6 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
-	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/yield"
 	"github.com/dpareto/dpareto/suggest"
 )
@@ -46,105 +45,51 @@ func stopsEarly(compiled *spec.Study) bool {
 	return learnsFromCheckpoints(compiled) && !compiled.Spec.GetDisableEarlyStopping()
 }
 
-// usefulness is how long the run of a trial can be of use.
-type usefulness struct {
-	known    bool  // else the trial must not be stopped
-	last     int64 // step at which it can be on a front
-	compiled *spec.Study
-}
-
-// holdsFor reports whether it is known, and for the spec that a study has now.
-func (u usefulness) holdsFor(cached *cachedStudy) bool {
-	return u.known && cached.compiles(u.compiled.Spec)
-}
-
-// lastUseful returns the last step at which a run can be on a front. It takes as long as
-// exact values of the known objectives do, once for every trial, and so has no place in
-// a transaction that writes.
-func (s *Server) lastUseful(ctx context.Context, name string) (u usefulness, err error) {
-	id, number, err := parseTrialName("name", name)
-	if err != nil {
-		return u, err
+// ShouldStop implements Stopper: a run is of no further use when it has passed the last step at
+// which it can be on a front, or when the model has given it up.
+func (e *Engine) ShouldStop(cached *Cached, trial *dparetov1.Trial, step int64) (reason string, later func(context.Context) error) {
+	compiled := cached.compiled
+	if !stopsEarly(compiled) || trial.GetOrigin() != dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED {
+		return "", nil
 	}
-	var cached *cachedStudy
-	var trial *dparetov1.Trial
-	err = s.store.View(ctx, func(tx *store.ReadTx) error {
-		study, err := findStudy(tx, id)
-		if err != nil {
-			return err
+	st := &e.knowledge(cached).stopping
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if v := st.judged[trial.GetNumber()]; v.hopeless && v.attempt == trial.GetAttempt() {
+		reason = "the model expects that no further state of the run adds to the front"
+	}
+	if step == 0 {
+		return reason, nil
+	}
+	last, known := st.useful[trial.GetNumber()]
+	if !known {
+		return "", func(context.Context) error { return st.findUseful(compiled, trial) }
+	}
+	parameter := compiled.Spec.GetCheckpointParameter()
+	if step >= last && step < trial.GetParameters()[parameter].GetIntValue() {
+		reason = fmt.Sprintf("no state of the run with %s above %d is better than the reference in every computed objective", parameter, last)
+		if last == 0 {
+			reason = "no state of the run is better than the reference in every computed objective"
 		}
-		if cached, err = s.studies.get(study.GetStudy()); err != nil || !stopsEarly(cached.compiled) {
-			return err
-		}
-		u.compiled = cached.compiled
-		cached.stopping.mu.Lock()
-		u.last, u.known = cached.stopping.useful[number]
-		cached.stopping.mu.Unlock()
-		if u.known {
-			return nil
-		}
-		record, err := tx.Trial(id, number)
-		if errors.Is(err, store.ErrNotFound) {
-			return trialNotFound(id, number)
-		}
-		if record.GetTrial().GetOrigin() == dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED && !isTerminal(record.GetTrial().GetState()) {
-			trial = record.GetTrial()
-		}
+	}
+	return reason, nil
+}
+
+// findUseful finds the last step at which the run of a trial can be on a front. It takes as long
+// as exact values of the known objectives do, once for every trial.
+func (st *stopping) findUseful(compiled *spec.Study, trial *dparetov1.Trial) error {
+	point, err := pointOf(compiled, trial)
+	if err != nil {
 		return err
-	})
-	if err != nil || trial == nil {
-		return u, err
 	}
-	point, err := pointOf(cached.compiled, trial)
-	if err != nil {
-		return u, err
-	}
-	u.last, u.known = suggest.LastUseful(cached.compiled.Problem, point), true
-	return u, nil
-}
-
-// keepUseful keeps the last useful step of a trial that is not complete. The caller is in
-// the transaction that found it so: afterwards it may be complete, and forgotten.
-func (st *stopping) keepUseful(number, last int64) {
+	last := suggest.LastUseful(compiled.Problem, point)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.useful == nil {
 		st.useful = make(map[int64]int64)
 	}
-	st.useful[number] = last
-}
-
-// stopUseless asks the worker of an active trial to stop if its run has passed the last
-// useful step.
-func (c *change) stopUseless(trial *dparetov1.Trial, step, last int64) {
-	if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_ACTIVE || step < last || step >= c.lastStep(trial) {
-		return
-	}
-	parameter := c.compiled.Spec.GetCheckpointParameter()
-	trial.State = dparetov1.TrialState_TRIAL_STATE_STOPPING
-	trial.StateReason = fmt.Sprintf("no state of the run with %s above %d is better than the reference in every computed objective", parameter, last)
-	if last == 0 {
-		trial.StateReason = "no state of the run is better than the reference in every computed objective"
-	}
-}
-
-// lastStep returns the step at the end of a trial.
-func (c *change) lastStep(trial *dparetov1.Trial) int64 {
-	return trial.GetParameters()[c.compiled.Spec.GetCheckpointParameter()].GetIntValue()
-}
-
-// stopHopeless asks the worker of an active trial to stop if the model has given up its
-// run.
-func (c *change) stopHopeless(trial *dparetov1.Trial) {
-	if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_ACTIVE {
-		return
-	}
-	c.cached.stopping.mu.Lock()
-	defer c.cached.stopping.mu.Unlock()
-	if v := c.cached.stopping.judged[trial.GetNumber()]; v.hopeless && v.attempt == trial.GetAttempt() {
-		trial.State = dparetov1.TrialState_TRIAL_STATE_STOPPING
-		trial.StateReason = "the model expects that no further state of the run adds to the front"
-	}
+	st.useful[trial.GetNumber()] = last
+	return nil
 }
 
 // judgeAfter is the factor by which a run must have grown since it was judged before it
@@ -164,16 +109,16 @@ func latestStep(trial *dparetov1.Trial) int64 {
 // judge has the model look at a run that was just measured, in the background: its
 // verdict goes out with the next answer. A run that is being judged is not judged again
 // at the same time.
-func (s *Server) judge(study *dparetov1.Study, trial *dparetov1.Trial, last int64) {
-	cached, err := s.studies.get(study)
-	if err != nil {
-		return // it was compiled a moment ago
-	}
+func (e *Engine) judge(cached *Cached, study *dparetov1.Study, trial *dparetov1.Trial) {
 	id := strings.TrimPrefix(study.GetName(), studyName(""))
 	v := verdict{attempt: trial.GetAttempt(), busy: true}
-	st := &cached.stopping
+	st := &e.knowledge(cached).stopping
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	last, known := st.useful[trial.GetNumber()]
+	if !known {
+		return // it is not stopped early
+	}
 	reached := latestStep(trial)
 	before := st.judged[trial.GetNumber()]
 	if before.busy || before.attempt == v.attempt && float64(reached) < judgeAfter*float64(before.reached) {
@@ -184,7 +129,8 @@ func (s *Server) judge(study *dparetov1.Study, trial *dparetov1.Trial, last int6
 		st.judged = make(map[int64]verdict)
 	}
 	st.judged[trial.GetNumber()] = v
-	s.inBackground(func() {
+	ctx := e.background.Context()
+	e.background.Go(func() {
 		v.busy = false
 		defer func() {
 			st.mu.Lock()
@@ -195,9 +141,9 @@ func (s *Server) judge(study *dparetov1.Study, trial *dparetov1.Trial, last int6
 		}()
 		var hopeless bool
 		var err error
-		yield.Run(func() { hopeless, err = s.isHopeless(s.background, id, study.GetUid(), trial, last) })
-		if err != nil && s.background.Err() == nil && !errors.Is(err, suggest.ErrNoData) {
-			s.logger.WarnContext(s.background, "cannot tell whether a run is hopeless", "trial", trial.GetName(), "error", err)
+		yield.Run(func() { hopeless, err = e.isHopeless(ctx, id, study.GetUid(), trial, last) })
+		if err != nil && ctx.Err() == nil && !errors.Is(err, suggest.ErrNoData) {
+			e.logger.WarnContext(ctx, "cannot tell whether a run is hopeless", "trial", trial.GetName(), "error", err)
 		}
 		v.hopeless = err == nil && hopeless
 	})
@@ -213,15 +159,15 @@ func (st *stopping) forget(number int64) {
 
 // isHopeless reports whether a run cannot add to the front any more, by the model of the
 // completed trials and its own measurements. There is none during the initial trials.
-func (s *Server) isHopeless(ctx context.Context, id, uid string, trial *dparetov1.Trial, last int64) (bool, error) {
-	from, err := s.snapshot(ctx, id, uid)
+func (e *Engine) isHopeless(ctx context.Context, id, uid string, trial *dparetov1.Trial, last int64) (bool, error) {
+	from, err := e.snapshot(ctx, id, uid)
 	if err != nil {
 		return false, err
 	}
 	if from.record.GetStudy().GetTrialCounts().GetSucceeded() < int64(from.compiled.InitialTrials()) {
 		return false, nil
 	}
-	model, err := from.cached.stopping.fit(ctx, from)
+	model, err := from.known.stopping.fit(ctx, from)
 	if err != nil {
 		return false, err
 	}

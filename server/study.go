@@ -33,7 +33,7 @@ const (
 )
 
 // CreateStudy implements StudyService.
-func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyRequest) (*dparetov1.CreateStudyResponse, error) {
+func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyRequest) (*dparetov1.CreateStudyResponse, error) {
 	id := req.GetStudyId()
 	if err := validateStudy(id, req.GetStudy()); err != nil {
 		return nil, err
@@ -42,26 +42,23 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 	if err != nil {
 		return nil, err
 	}
-	if err := checkNamesLedgers(ctx, nil, req.GetStudy().GetSpec()); err != nil {
-		return nil, err
+	if namesLedger(req.GetStudy().GetSpec()) {
+		if err := s.ledgers.CheckCaller(ctx, nil, req.GetStudy().GetSpec()); err != nil {
+			return nil, err
+		}
 	}
 	study, err := s.newStudy(id, req.GetStudy())
 	if err != nil {
 		return nil, err
 	}
 	study.Warnings = compiled.Warnings
-	terms, err := privateTerms(ctx, "study.spec", compiled)
-	if err != nil {
+	policy := s.Policy(study.GetSpec())
+	created := &storev1.StudyRecord{Study: study, NextTrialNumber: 1, OwnRevision: study.GetRevision()}
+	if err := policy.Begin(ctx, created, compiled); err != nil {
 		return nil, err
 	}
-	created := &storev1.StudyRecord{Study: study, NextTrialNumber: 1, OwnRevision: study.GetRevision(), PrivateMode: terms}
-	if isSearch(study) {
-		if err := s.prepareSearch(ctx, created, compiled); err != nil {
-			return nil, err
-		}
-	}
 	resp := new(dparetov1.CreateStudyResponse)
-	m, err := newMutation(req, resp)
+	r, err := NewRequest(req, resp)
 	if err != nil {
 		return nil, err
 	}
@@ -80,18 +77,18 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 			return status.Errorf(codes.AlreadyExists, "study %s exists with another spec; fields that differ: %s",
 				studyName(id), strings.Join(paths, ", "))
 		}
-		study = s.present(record)
+		study = s.Present(record)
 		return nil
 	}
 	if req.GetValidateOnly() {
 		err := s.store.View(ctx, func(tx *store.ReadTx) error {
 			err := existing(tx)
 			if errors.Is(err, store.ErrNotFound) {
-				study = s.present(created)
+				study = s.Present(created)
 				if err := checkPriorStudies(tx, study.GetSpec()); err != nil {
 					return err
 				}
-				return checkLedgers(tx, study.GetSpec())
+				return s.checkLedgers(tx, study.GetSpec())
 			}
 			return err
 		})
@@ -100,14 +97,14 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 		}
 		return &dparetov1.CreateStudyResponse{Study: study}, nil
 	}
-	err = s.update(ctx, m, store.StudyScope(id), ledgerScopes(study.GetSpec()), func(tx *store.Tx) error {
+	err = s.Update(ctx, r, store.StudyScope(id), ledgerScopes(study.GetSpec()), func(tx *store.Tx) error {
 		study = created.GetStudy()
 		err := existing(&tx.ReadTx)
 		if errors.Is(err, store.ErrNotFound) {
 			if err := checkPriorStudies(tx.Unprotected(), study.GetSpec()); err != nil {
 				return err
 			}
-			if err := checkLedgers(&tx.ReadTx, study.GetSpec()); err != nil {
+			if err := s.checkLedgers(&tx.ReadTx, study.GetSpec()); err != nil {
 				return err
 			}
 			if err := tx.CheckWhole(store.StudyScope(id)); err != nil {
@@ -116,11 +113,11 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 			if err := s.checkStudies(tx.Unprotected()); err != nil {
 				return err
 			}
-			if err := chargeRecord(tx, created, compiled, s.now()); err != nil {
+			if err := policy.Pay(tx, created, compiled, s.now()); err != nil {
 				return err
 			}
 			err = tx.PutStudy(id, created)
-			study = s.present(proto.CloneOf(created))
+			study = s.Present(proto.CloneOf(created))
 		}
 		resp.Study = study
 		return err
@@ -132,7 +129,7 @@ func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStu
 }
 
 // newStudy returns the study that a request asks for.
-func (s *Server) newStudy(id string, requested *dparetov1.Study) (*dparetov1.Study, error) {
+func (s *Studies) newStudy(id string, requested *dparetov1.Study) (*dparetov1.Study, error) {
 	var random [24]byte
 	if _, err := rand.Read(random[:]); err != nil {
 		return nil, err
@@ -195,7 +192,7 @@ func validateLabels(field string, labels map[string]string, fields *invalid.Fiel
 }
 
 // GetStudy implements StudyService.
-func (s *studyService) GetStudy(ctx context.Context, req *dparetov1.GetStudyRequest) (*dparetov1.GetStudyResponse, error) {
+func (s *Studies) GetStudy(ctx context.Context, req *dparetov1.GetStudyRequest) (*dparetov1.GetStudyResponse, error) {
 	id, err := parseStudyName("name", req.GetName())
 	if err != nil {
 		return nil, err
@@ -204,7 +201,7 @@ func (s *studyService) GetStudy(ctx context.Context, req *dparetov1.GetStudyRequ
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := findStudy(tx, id)
 		if err == nil {
-			resp.Study = s.present(record)
+			resp.Study = s.Present(record)
 		}
 		return err
 	})
@@ -212,13 +209,13 @@ func (s *studyService) GetStudy(ctx context.Context, req *dparetov1.GetStudyRequ
 }
 
 // DeleteStudy implements StudyService.
-func (s *studyService) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStudyRequest) (*dparetov1.DeleteStudyResponse, error) {
+func (s *Studies) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStudyRequest) (*dparetov1.DeleteStudyResponse, error) {
 	id, err := parseStudyName("name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
 	resp := new(dparetov1.DeleteStudyResponse)
-	m, err := newMutation(req, resp)
+	r, err := NewRequest(req, resp)
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +224,7 @@ func (s *studyService) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStu
 	}
 	defer s.importing.end(id)
 	var uid string
-	err = s.update(ctx, m, store.StudyScope(id), []store.Scope{store.StoreScope}, func(tx *store.Tx) error {
+	err = s.Update(ctx, r, store.StudyScope(id), []store.Scope{store.StoreScope}, func(tx *store.Tx) error {
 		record, err := findStudy(&tx.ReadTx, id)
 		if err != nil {
 			return err
@@ -236,7 +233,7 @@ func (s *studyService) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStu
 			return err
 		}
 		uid = record.GetStudy().GetUid()
-		if isPublication(record.GetStudy().GetSpec()) {
+		if spec.IsPublication(record.GetStudy().GetSpec()) {
 			tx.PutEnded(uid, record.GetStudy().GetRevision())
 		}
 		tx.AfterCommit(func() { s.watchers.notify(id) })
@@ -245,7 +242,7 @@ func (s *studyService) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStu
 	if err != nil {
 		return nil, err
 	}
-	s.studies.forget(uid)
+	s.cache.forget(uid)
 	s.dropRemains(ctx, id)
 	return resp, nil
 }
@@ -267,51 +264,29 @@ func checkEtag(requested, actual string) error {
 	return nil
 }
 
-// present returns a study as clients see it now. It changes record.
-func (s *Server) present(record *storev1.StudyRecord) *dparetov1.Study {
-	study := record.GetStudy()
-	study.State, study.StateReason = s.state(record)
-	if isSearch(study) {
-		return withoutSecrets(study)
+// checkLedgers checks the ledgers that a spec names.
+func (s *Studies) checkLedgers(tx *store.ReadTx, spec *dparetov1.StudySpec) error {
+	if !namesLedger(spec) {
+		return nil
 	}
-	study.Publication = s.publication(record)
-	return study
+	return s.ledgers.Check(tx, spec)
 }
 
-// state returns the state of a study now, and why: an active study whose budget is
-// spent is complete when its last trial is.
-func (s *Server) state(record *storev1.StudyRecord) (dparetov1.StudyState, string) {
-	study := record.GetStudy()
-	if study.GetState() == dparetov1.StudyState_STUDY_STATE_ACTIVE && openTrials(study.GetTrialCounts()) == 0 {
-		if reason := s.spent(record); reason != "" {
-			return dparetov1.StudyState_STUDY_STATE_COMPLETED, reason
+// ledgerScopes returns the scopes of the ledgers that a spec names.
+func ledgerScopes(spec *dparetov1.StudySpec) (scopes []store.Scope) {
+	for _, name := range []string{spec.GetTestLedger(), spec.GetTrainLedger()} {
+		if id, err := parseLedgerName("", name); err == nil {
+			scopes = append(scopes, store.LedgerScope(id))
 		}
 	}
-	return study.GetState(), study.GetStateReason()
+	return scopes
 }
 
-// spent returns which limit of the budget keeps new trials from being created, or "".
-func (s *Server) spent(record *storev1.StudyRecord) string {
-	if isSearch(record.GetStudy()) {
-		if searchLeft(record) <= 0 {
-			return "all of its trials have been run"
-		}
-		return ""
+// checkStudies refuses a further study in a store that is full.
+func (s *Studies) checkStudies(tx *store.ReadTx) error {
+	most := s.limits.OrDefault().Studies
+	if full, err := tx.HasStudies(most); err != nil || !full {
+		return err
 	}
-	if reason := privateSpent(record); reason != "" {
-		return reason
-	}
-	budget := record.GetStudy().GetSpec().GetBudget()
-	if n := budget.GetMaxTrials(); n > 0 && record.GetNextTrialNumber() > n {
-		return "the budget of " + strconv.FormatInt(n, 10) + " trials is spent"
-	}
-	if d := budget.GetMaxDuration(); d != nil && s.now().Sub(record.GetStudy().GetCreateTime().AsTime()) >= d.AsDuration() {
-		return "the budget of " + d.AsDuration().String() + " is spent"
-	}
-	return stagnant(record)
-}
-
-// openTrials returns the number of trials that are not in a terminal state.
-func openTrials(counts *dparetov1.TrialCounts) int64 {
-	return counts.GetQueued() + counts.GetActive() + counts.GetStopping()
+	return s.limits.CheckStudies(most)
 }

@@ -25,6 +25,43 @@ const (
 	maxExportedObjectives = 3
 )
 
+// Totals counts studies and trials for metrics. It is safe for concurrent use.
+type Totals struct {
+	studies *Studies
+	store   *store.Store
+	engine  *Engine
+	metrics *metrics.Metrics
+	recent  recentStudies
+}
+
+// NewTotals returns the totals of studies, which from now on are told of their changes. The
+// metrics ask them at every scrape.
+func NewTotals(studies *Studies, db *store.Store, engine *Engine, m *metrics.Metrics) *Totals {
+	t := &Totals{studies: studies, store: db, engine: engine, metrics: m}
+	studies.Observe(t.observe)
+	m.CountStudies(t.totals)
+	return t
+}
+
+// observe counts what happened to the trials of a study.
+func (t *Totals) observe(events *Events) {
+	if events.Hidden {
+		return
+	}
+	for _, m := range events.Moves {
+		t.metrics.TrialMoved(m.From, m.To)
+		if m.To == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
+			t.recent.add(events.ID, events.Study.GetUid())
+		}
+	}
+	for _, p := range events.Suggested {
+		t.metrics.Suggested(p.GetAlgorithm(), p.GetFallbackReason() != "")
+	}
+	if events.Expired > 0 {
+		t.metrics.LeasesExpired(events.Expired)
+	}
+}
+
 // recentStudies are the studies with the latest results, the last one first.
 type recentStudies struct {
 	mu      sync.Mutex
@@ -69,7 +106,7 @@ func (r *recentStudies) existing(uids map[string]int64) []*recentStudy {
 }
 
 // totals returns what the store holds, for metrics.
-func (s *Server) totals(ctx context.Context) (*metrics.Totals, error) {
+func (t *Totals) totals(ctx context.Context) (*metrics.Totals, error) {
 	totals := &metrics.Totals{Studies: make(map[string]int64), Hypervolumes: make(map[string]float64)}
 	for state, name := range dparetov1.StudyState_name {
 		if state != 0 {
@@ -77,12 +114,12 @@ func (s *Server) totals(ctx context.Context) (*metrics.Totals, error) {
 		}
 	}
 	uids := make(map[string]int64) // runs, by uid
-	err := s.store.View(ctx, func(tx *store.ReadTx) error {
+	err := t.store.View(ctx, func(tx *store.ReadTx) error {
 		return tx.Studies("", func(record *storev1.StudyRecord) (bool, error) {
-			state, _ := s.state(record)
+			state, _ := t.studies.State(record)
 			totals.Studies[stateLabel(state.String())]++
-			if isSearch(record.GetStudy()) {
-				return ctx.Err() == nil, nil // nobody may count its trials
+			if t.studies.Policy(record.GetStudy().GetSpec()).Traits().Hidden {
+				return ctx.Err() == nil, nil
 			}
 			counts := record.GetStudy().GetTrialCounts()
 			for state, n := range map[dparetov1.TrialState]int64{
@@ -105,10 +142,10 @@ func (s *Server) totals(ctx context.Context) (*metrics.Totals, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.recent.computing.Lock()
-	defer s.recent.computing.Unlock()
-	for _, study := range s.recent.existing(uids) {
-		if uids[study.uid] > maxExportedRuns || !s.updateHypervolume(ctx, study) {
+	t.recent.computing.Lock()
+	defer t.recent.computing.Unlock()
+	for _, study := range t.recent.existing(uids) {
+		if uids[study.uid] > maxExportedRuns || !t.updateHypervolume(ctx, study) {
 			continue
 		}
 		totals.Hypervolumes[study.id] = study.hypervolume
@@ -118,29 +155,15 @@ func (s *Server) totals(ctx context.Context) (*metrics.Totals, error) {
 
 // updateHypervolume computes the hypervolume of a study from its history, of which only
 // what is new is read, if it has changed. It reports whether the hypervolume is known.
-func (s *Server) updateHypervolume(ctx context.Context, study *recentStudy) bool {
-	from := new(snapshot)
-	err := s.store.View(ctx, func(tx *store.ReadTx) error {
-		record, err := findStudy(tx, study.id)
-		if err != nil {
-			return err
-		}
-		from.cached, err = s.studies.get(record.GetStudy())
-		return err
-	})
+func (t *Totals) updateHypervolume(ctx context.Context, study *recentStudy) bool {
+	from, err := t.engine.read(ctx, study.id, study.uid)
 	if err != nil {
 		return false // deleted, or out of time
 	}
-	from.compiled = from.cached.compiled
 	problem := from.compiled.Problem
 	if len(problem.Objectives) > maxExportedObjectives {
 		return false
 	}
-	evaluations, err := s.readHistory(ctx, study.id, study.uid, from)
-	if err != nil {
-		return false
-	}
-	s.studies.keep(study.uid, from.cached, evaluations)
 	if n := len(from.history.Evaluations); !study.known || n != study.evaluations {
 		study.hypervolume, study.evaluations, study.known = hypervolumeOf(problem, from.history.Evaluations), n, true
 	}

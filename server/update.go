@@ -28,14 +28,14 @@ var (
 )
 
 // touchStudy gives the study's own fields, which have changed, the next revision.
-func (c *change) touchStudy() {
+func (c *Change) touchStudy() {
 	study := c.study.GetStudy()
 	study.Revision++
 	c.study.OwnRevision = study.GetRevision()
 	// The random part tells states apart that had the same revision because the disk failed
 	// between them.
 	of := study.GetRevision()
-	if isSearch(study) {
+	if c.policy.Traits().Hidden {
 		of = 1 // a revision counts the changes of trials
 	}
 	study.Etag = etag(study.GetUid(), of) + "-" + newToken()[:8]
@@ -43,17 +43,17 @@ func (c *change) touchStudy() {
 }
 
 // UpdateStudy implements StudyService.
-func (s *studyService) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStudyRequest) (*dparetov1.UpdateStudyResponse, error) {
+func (s *Studies) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStudyRequest) (*dparetov1.UpdateStudyResponse, error) {
 	id, err := parseStudyName("study.name", req.GetStudy().GetName())
 	if err != nil {
 		return nil, err
 	}
 	resp := new(dparetov1.UpdateStudyResponse)
-	m, err := newMutation(req, resp)
+	r, err := NewRequest(req, resp)
 	if err != nil {
 		return nil, err
 	}
-	if done, err := s.answered(ctx, m, store.StudyScope(id)); err != nil || done {
+	if done, err := s.Answered(ctx, r, store.StudyScope(id)); err != nil || done {
 		return resp, err
 	}
 	for raced := true; raced; {
@@ -61,34 +61,34 @@ func (s *studyService) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStu
 		if err != nil {
 			return nil, err
 		}
-		err = s.changeStudy(ctx, id, m, func(c *change) error {
+		err = s.Change(ctx, id, r, func(c *Change) error {
 			study := c.study.GetStudy()
 			raced = study.GetEtag() != before.GetEtag()
 			if raced {
-				m.effect = nothing
+				r.effect = nothing
 				return nil
 			}
-			m.effect = everything
+			r.effect = everything
 			if !proto.Equal(before, after) {
 				study.DisplayName, study.Description, study.Labels = after.GetDisplayName(), after.GetDescription(), after.GetLabels()
 				study.Spec, study.Warnings = after.GetSpec(), after.GetWarnings()
 				c.touchStudy()
 			}
-			resp.Study = s.present(proto.CloneOf(c.study))
+			resp.Study = s.Present(proto.CloneOf(c.study))
 			return nil
 		})
 		if err != nil {
-			s.studies.forget(before.GetUid()) // whoever came next in the commit that failed has its spec
+			s.cache.forget(before.GetUid()) // whoever came next in the commit that failed has its spec
 			return nil, err
 		}
-		raced = raced && !m.repeated
+		raced = raced && !r.repeated
 	}
 	return resp, nil
 }
 
 // updatedStudy returns a study before and after an update. It takes as long as compiling
 // a spec does, and so has no place in a transaction that writes.
-func (s *Server) updatedStudy(ctx context.Context, id string, req *dparetov1.UpdateStudyRequest) (before, after *dparetov1.Study, err error) {
+func (s *Studies) updatedStudy(ctx context.Context, id string, req *dparetov1.UpdateStudyRequest) (before, after *dparetov1.Study, err error) {
 	var record *storev1.StudyRecord
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err = findStudy(tx, id)
@@ -114,18 +114,20 @@ func (s *Server) updatedStudy(ctx context.Context, id string, req *dparetov1.Upd
 	if err := checkSpecChange(before.GetSpec(), after.GetSpec()); err != nil {
 		return nil, nil, err
 	}
-	if err := checkNamesLedgers(ctx, before.GetSpec(), after.GetSpec()); err != nil {
-		return nil, nil, err
-	}
-	err = s.store.View(ctx, func(tx *store.ReadTx) error { return checkLedgers(tx, after.GetSpec()) })
-	if err != nil {
-		return nil, nil, err
+	if namesLedger(after.GetSpec()) {
+		if err := s.ledgers.CheckCaller(ctx, before.GetSpec(), after.GetSpec()); err != nil {
+			return nil, nil, err
+		}
+		err = s.store.View(ctx, func(tx *store.ReadTx) error { return s.ledgers.Check(tx, after.GetSpec()) })
+		if err != nil {
+			return nil, nil, err
+		}
 	}
 	compiled, err := spec.Compile("study.spec", after.GetSpec())
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := checkPrivateUpdate(record, after.GetSpec()); err != nil {
+	if err := s.Policy(before.GetSpec()).CheckUpdate(record, after.GetSpec()); err != nil {
 		return nil, nil, err
 	}
 	after.Warnings = compiled.Warnings
@@ -133,17 +135,17 @@ func (s *Server) updatedStudy(ctx context.Context, id string, req *dparetov1.Upd
 }
 
 // UpdateTrial implements StudyService.
-func (s *studyService) UpdateTrial(ctx context.Context, req *dparetov1.UpdateTrialRequest) (*dparetov1.UpdateTrialResponse, error) {
+func (t Trials) UpdateTrial(ctx context.Context, req *dparetov1.UpdateTrialRequest) (*dparetov1.UpdateTrialResponse, error) {
 	id, number, err := parseTrialName("trial.name", req.GetTrial().GetName())
 	if err != nil {
 		return nil, err
 	}
 	resp := new(dparetov1.UpdateTrialResponse)
-	m, err := newMutation(req, resp)
+	r, err := NewRequest(req, resp)
 	if err != nil {
 		return nil, err
 	}
-	err = s.changeStudy(ctx, id, m, func(c *change) error {
+	err = t.Change(ctx, id, r, func(c *Change) error {
 		record, err := c.trial(number)
 		if err != nil {
 			return err
@@ -183,13 +185,13 @@ func validateTrialFields(trial *dparetov1.Trial) error {
 }
 
 // PauseStudy implements StudyService.
-func (s *studyService) PauseStudy(ctx context.Context, req *dparetov1.PauseStudyRequest) (*dparetov1.PauseStudyResponse, error) {
+func (s *Studies) PauseStudy(ctx context.Context, req *dparetov1.PauseStudyRequest) (*dparetov1.PauseStudyResponse, error) {
 	resp := new(dparetov1.PauseStudyResponse)
-	m, err := newMutation(req, resp)
+	r, err := NewRequest(req, resp)
 	if err != nil {
 		return nil, err
 	}
-	err = s.setState(ctx, req.GetName(), m, dparetov1.StudyState_STUDY_STATE_PAUSED, func(study *dparetov1.Study) { resp.Study = study })
+	err = s.setState(ctx, req.GetName(), r, dparetov1.StudyState_STUDY_STATE_PAUSED, func(study *dparetov1.Study) { resp.Study = study })
 	if err != nil {
 		return nil, err
 	}
@@ -197,13 +199,13 @@ func (s *studyService) PauseStudy(ctx context.Context, req *dparetov1.PauseStudy
 }
 
 // ResumeStudy implements StudyService.
-func (s *studyService) ResumeStudy(ctx context.Context, req *dparetov1.ResumeStudyRequest) (*dparetov1.ResumeStudyResponse, error) {
+func (s *Studies) ResumeStudy(ctx context.Context, req *dparetov1.ResumeStudyRequest) (*dparetov1.ResumeStudyResponse, error) {
 	resp := new(dparetov1.ResumeStudyResponse)
-	m, err := newMutation(req, resp)
+	r, err := NewRequest(req, resp)
 	if err != nil {
 		return nil, err
 	}
-	err = s.setState(ctx, req.GetName(), m, dparetov1.StudyState_STUDY_STATE_ACTIVE, func(study *dparetov1.Study) { resp.Study = study })
+	err = s.setState(ctx, req.GetName(), r, dparetov1.StudyState_STUDY_STATE_ACTIVE, func(study *dparetov1.Study) { resp.Study = study })
 	if err != nil {
 		return nil, err
 	}
@@ -212,17 +214,17 @@ func (s *studyService) ResumeStudy(ctx context.Context, req *dparetov1.ResumeStu
 
 // setState brings the study with the resource name in a request's field "name" into a
 // state, and calls answer with it.
-func (s *Server) setState(ctx context.Context, name string, m *mutation, state dparetov1.StudyState, answer func(*dparetov1.Study)) error {
+func (s *Studies) setState(ctx context.Context, name string, r *Request, state dparetov1.StudyState, answer func(*dparetov1.Study)) error {
 	id, err := parseStudyName("name", name)
 	if err != nil {
 		return err
 	}
-	return s.changeStudy(ctx, id, m, func(c *change) error {
+	return s.Change(ctx, id, r, func(c *Change) error {
 		if study := c.study.GetStudy(); study.GetState() != state {
 			study.State, study.StateReason = state, ""
 			c.touchStudy()
 		}
-		answer(s.present(proto.CloneOf(c.study)))
+		answer(s.Present(proto.CloneOf(c.study)))
 		return nil
 	})
 }
@@ -291,7 +293,7 @@ func checkSpecChange(before, after *dparetov1.StudySpec) error {
 	var fields invalid.Fields
 	allowed := proto.CloneOf(before)
 	allowed.Budget, allowed.Lease, allowed.DisableEarlyStopping = after.GetBudget(), after.GetLease(), after.GetDisableEarlyStopping()
-	if before.GetTestLedger() == "" && !isPublication(before) {
+	if before.GetTestLedger() == "" && !spec.IsPublication(before) {
 		allowed.TestLedger = after.GetTestLedger()
 	}
 	if len(before.GetMetrics()) == len(after.GetMetrics()) {

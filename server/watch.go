@@ -64,13 +64,13 @@ func (w *watchers) notify(id string) {
 }
 
 // WatchStudy implements StudyService.
-func (s *studyService) WatchStudy(req *dparetov1.WatchStudyRequest, stream grpc.ServerStreamingServer[dparetov1.WatchStudyResponse]) error {
-	return toStatus(s.watch(stream.Context(), req, stream.Send))
+func (s *Studies) WatchStudy(req *dparetov1.WatchStudyRequest, stream grpc.ServerStreamingServer[dparetov1.WatchStudyResponse]) error {
+	return Status(s.watch(stream.Context(), req, stream.Send))
 }
 
 // watch sends the changes of a study until it is deleted, ctx is done, as it is when the
 // server drains, or the server is closed.
-func (s *Server) watch(ctx context.Context, req *dparetov1.WatchStudyRequest, send func(*dparetov1.WatchStudyResponse) error) error {
+func (s *Studies) watch(ctx context.Context, req *dparetov1.WatchStudyRequest, send func(*dparetov1.WatchStudyResponse) error) error {
 	id, err := parseStudyName("name", req.GetName())
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (s *Server) watch(ctx context.Context, req *dparetov1.WatchStudyRequest, se
 			return err
 		}
 		for _, change := range changes {
-			if s.background.Err() != nil {
+			if s.background.IsClosed() {
 				return store.ErrClosed
 			}
 			if err := send(change); err != nil {
@@ -99,7 +99,7 @@ func (s *Server) watch(ctx context.Context, req *dparetov1.WatchStudyRequest, se
 		}
 		select {
 		case <-wake:
-		case <-s.background.Done():
+		case <-s.background.Context().Done():
 			return store.ErrClosed
 		case <-ctx.Done():
 			return ctx.Err()
@@ -116,7 +116,7 @@ type changeReader struct {
 }
 
 // next returns the next changes; none if there are none yet.
-func (r *changeReader) next(ctx context.Context, s *Server) (changes []*dparetov1.WatchStudyResponse, err error) {
+func (r *changeReader) next(ctx context.Context, s *Studies) (changes []*dparetov1.WatchStudyResponse, err error) {
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := findStudy(tx, r.id)
 		if err != nil {
@@ -129,8 +129,8 @@ func (r *changeReader) next(ctx context.Context, s *Server) (changes []*dparetov
 		if study.GetUid() != r.uid {
 			return studyNotFound(r.id)
 		}
-		if isSearch(study) { // created since the call was let in
-			return errSecret(study.GetName())
+		if s.Policy(study.GetSpec()).Traits().Hidden { // created since the call was let in
+			return ErrHidden(study.GetName())
 		}
 		if !r.begun {
 			if err := checkRevision("after_revision", r.after, study); err != nil {
@@ -164,7 +164,7 @@ func (r *changeReader) next(ctx context.Context, s *Server) (changes []*dparetov
 }
 
 // change returns what an entry of the index stands for.
-func (r *changeReader) change(tx *store.ReadTx, s *Server, study *storev1.StudyRecord, entry *storev1.RevisionRecord) (*dparetov1.WatchStudyResponse, error) {
+func (r *changeReader) change(tx *store.ReadTx, s *Studies, study *storev1.StudyRecord, entry *storev1.RevisionRecord) (*dparetov1.WatchStudyResponse, error) {
 	switch change := entry.GetChange().(type) {
 	case *storev1.RevisionRecord_Trial:
 		record, err := tx.Trial(r.id, change.Trial)
@@ -178,7 +178,7 @@ func (r *changeReader) change(tx *store.ReadTx, s *Server, study *storev1.StudyR
 		}, err
 	case *storev1.RevisionRecord_Study:
 		return &dparetov1.WatchStudyResponse{
-			Time: study.GetStudy().GetUpdateTime(), Change: &dparetov1.WatchStudyResponse_Study{Study: s.present(study)},
+			Time: study.GetStudy().GetUpdateTime(), Change: &dparetov1.WatchStudyResponse_Study{Study: s.Present(study)},
 		}, nil
 	default:
 		return nil, errors.New("the index of revisions has an entry of nothing")

@@ -3,6 +3,7 @@ package invalid
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -34,6 +35,13 @@ func (f *Fields) Addf(field, format string, args ...any) {
 		Field:       truncate(field),
 		Description: truncate(fmt.Sprintf(format, args...)),
 	})
+}
+
+// CheckPositive records a violation where a number is not positive and finite.
+func (f *Fields) CheckPositive(field string, x float64) {
+	if !(x > 0) || math.IsInf(x, 1) {
+		f.Addf(field, "must be positive and finite, is %g", x)
+	}
 }
 
 // truncate cuts a text to maxDescription bytes of valid UTF-8.

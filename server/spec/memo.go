@@ -41,6 +41,14 @@ func (m *memo) get(point space.Point) (metrics map[string]*dparetov1.MetricValue
 	return metrics, warnings, true
 }
 
+// has reports whether anything is kept of a configuration.
+func (m *memo) has(point space.Point) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.kept[keyOf(point)]
+	return ok
+}
+
 // put keeps a copy.
 func (m *memo) put(point space.Point, metrics map[string]*dparetov1.MetricValue, warnings []*dparetov1.Warning) {
 	var c computation
@@ -86,6 +94,11 @@ func (s *Study) ComputesAtOnce() bool {
 			return private != nil
 		}
 	})
+}
+
+// AtHand reports whether Compute answers at once at a configuration.
+func (s *Study) AtHand(point space.Point) bool {
+	return s.ComputesAtOnce() || s.computed.has(point)
 }
 
 // keyOf returns a key of a configuration.

@@ -23,6 +23,11 @@ const (
 	maxNoise = 1e6
 )
 
+// IsPublication reports whether all that a study ever publishes is paid when it is created.
+func IsPublication(spec *dparetov1.StudySpec) bool {
+	return spec.GetPrivateMode() != nil || spec.GetRandomStopping() != nil
+}
+
 // IsPrivate reports whether the study keeps noisy values only.
 func (s *Study) IsPrivate() bool { return s.Spec.GetPrivateMode() != nil }
 

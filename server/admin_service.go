@@ -1,0 +1,52 @@
+package server
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// adminService implements AdminService.
+type adminService struct {
+	dparetov1.UnimplementedAdminServiceServer
+
+	options  Options
+	started  time.Time
+	transfer *Transfer
+}
+
+func (s *adminService) GetServerInfo(context.Context, *dparetov1.GetServerInfoRequest) (*dparetov1.GetServerInfoResponse, error) {
+	resp := &dparetov1.GetServerInfoResponse{
+		Version:         s.options.Version,
+		GoVersion:       runtime.Version(),
+		StartTime:       timestamppb.New(s.started),
+		StoreFormat:     store.Format,
+		MaxRequestBytes: int64(s.options.Limits.RequestBytes),
+	}
+	for _, algorithm := range algorithms {
+		resp.Algorithms = append(resp.Algorithms, &dparetov1.AlgorithmInfo{
+			Name:    algorithm,
+			Version: newDesigner(algorithm, spec.DefaultInitialTrials).Version(),
+		})
+	}
+	return resp, nil
+}
+
+func (s *adminService) BackupStore(req *dparetov1.BackupStoreRequest, stream grpc.ServerStreamingServer[dparetov1.BackupStoreResponse]) error {
+	return s.transfer.BackupStore(req, stream)
+}
+
+func (s *adminService) ExportStudy(req *dparetov1.ExportStudyRequest, stream grpc.ServerStreamingServer[dparetov1.ExportStudyResponse]) error {
+	return s.transfer.ExportStudy(req, stream)
+}
+
+func (s *adminService) ImportStudy(stream grpc.ClientStreamingServer[dparetov1.ImportStudyRequest, dparetov1.ImportStudyResponse]) error {
+	return s.transfer.ImportStudy(stream)
+}

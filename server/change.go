@@ -1,0 +1,199 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// maxAside is how often a change is given up to compute something aside. After that it is
+// computed within the transaction: other changes are evicting it faster than it is used.
+const maxAside = 3
+
+// Change is a change of a study's trials within one transaction. Every trial that is
+// put gets the study's new revision, and the study is written once at the end.
+type Change struct {
+	tx       *store.Tx
+	id       string // of the study
+	study    *storev1.StudyRecord
+	compiled *spec.Study
+	cached   *Cached
+	policy   Policy
+	studies  *Studies
+	now      time.Time
+	events   Events
+
+	within bool // nothing is computed aside any more
+}
+
+// Change runs fn in a transaction on a study and writes the study back. fn may be called
+// again (see store.KV, and aside).
+func (s *Studies) Change(ctx context.Context, id string, r *Request, fn func(*Change) error) error {
+	scope := store.StudyScope(id)
+	r.bind(ctx, scope)
+	for round := 0; ; round++ {
+		err := s.store.Update(ctx, store.In(scope), func(tx *store.Tx) error {
+			c, err := s.begin(tx, id)
+			if err != nil {
+				return err
+			}
+			c.within = round == maxAside
+			r.policy = c.policy
+			return r.once(tx, c.now, func() error { return c.run(fn) })
+		})
+		first, ok := errors.AsType[*aside](err)
+		if !ok {
+			return err
+		}
+		if err := first.compute(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// begin returns a change of a study, or NOT_FOUND.
+func (s *Studies) begin(tx *store.Tx, id string) (*Change, error) {
+	record, err := findStudy(&tx.ReadTx, id)
+	if err == nil && spec.IsPublication(record.GetStudy().GetSpec()) {
+		err = tx.CheckWhole(store.StudyScope(id)) // its account of what was spent must be the latest
+	}
+	if err != nil {
+		return nil, err
+	}
+	cached, err := s.Get(record.GetStudy())
+	if err != nil {
+		return nil, err
+	}
+	return &Change{
+		tx: tx, id: id, study: record, compiled: cached.compiled, cached: cached, policy: s.Policy(record.GetStudy().GetSpec()),
+		studies: s, now: s.now(),
+	}, nil
+}
+
+// run calls fn and writes the study if it has changed.
+func (c *Change) run(fn func(*Change) error) error {
+	before := c.study.GetStudy().GetRevision()
+	if err := fn(c); err != nil {
+		return err
+	}
+	c.tx.AfterCommit(c.tell)
+	if c.study.GetStudy().GetRevision() == before {
+		return nil
+	}
+	c.tx.AfterCommit(func() { c.studies.watchers.notify(c.id) })
+	return c.tx.PutStudy(c.id, c.study)
+}
+
+// tell tells observers of the change.
+func (c *Change) tell() {
+	c.events.ID, c.events.Study, c.events.Cached = c.id, c.study.GetStudy(), c.cached
+	c.events.Hidden = c.policy.Traits().Hidden
+	for _, observe := range c.studies.observers {
+		observe(&c.events)
+	}
+}
+
+// aside is the error of a change that needs something which takes too long for a transaction:
+// it is given up, the value computed outside, where the study's caches keep it, and the change
+// made again. So there is one transaction where the value is known, as it mostly is.
+type aside struct{ compute func(context.Context) error }
+
+// Error implements error.
+func (*aside) Error() string { return "something is to be computed outside of the transaction" }
+
+// atHand makes sure that the computed metrics of a configuration at a step (0: the end) are
+// known, or computed in no time.
+func (c *Change) atHand(point space.Point, step int64) error {
+	if last := c.compiled.LastStep(point); step >= 1 && step < last {
+		point = c.compiled.At(point, step)
+	}
+	if c.within || c.compiled.AtHand(point) {
+		return nil
+	}
+	return &aside{func(context.Context) error {
+		c.compiled.Compute(point)
+		return nil
+	}}
+}
+
+// trial returns a trial of the study, or NOT_FOUND.
+func (c *Change) trial(number int64) (*storev1.TrialRecord, error) {
+	record, err := c.tx.Trial(c.id, number)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, trialNotFound(c.id, number)
+	}
+	return record, err
+}
+
+// heldTrial returns a trial for a request with the token of a lease. Of a hidden study it refuses
+// every token that was never handed out for the trial with the same words, whether there is
+// such a trial or not: their number is a secret.
+func (c *Change) heldTrial(number int64, token string) (*storev1.TrialRecord, error) {
+	record, err := c.trial(number)
+	if c.policy.Traits().Hidden && (status.Code(err) == codes.NotFound || err == nil && !slices.Contains(record.GetLeaseTokens(), token)) {
+		return nil, status.Errorf(codes.FailedPrecondition, "%s was never handed out with this token", trialName(c.id, number))
+	}
+	return record, err
+}
+
+// put writes a trial that was in state before; a new trial has no state before.
+func (c *Change) put(record *storev1.TrialRecord, before dparetov1.TrialState) error {
+	study, trial := c.study.GetStudy(), record.GetTrial()
+	c.touch(record)
+	c.events.put(trial, before)
+	if before != trial.GetState() {
+		if before != dparetov1.TrialState_TRIAL_STATE_UNSPECIFIED {
+			store.AddToCounts(study.GetTrialCounts(), before, -1)
+		}
+		store.AddToCounts(study.GetTrialCounts(), trial.GetState(), 1)
+	}
+	return c.tx.PutTrial(c.id, record)
+}
+
+// touch gives a trial that is about to be written or deleted the study's next revision.
+func (c *Change) touch(record *storev1.TrialRecord) {
+	study, trial := c.study.GetStudy(), record.GetTrial()
+	study.Revision++
+	trial.Revision = study.GetRevision()
+	trial.Etag = etag(study.GetUid(), trial.GetRevision())
+	record.ChangeTime = timestamppb.New(c.now)
+}
+
+// create writes a new trial with the given parameters and origin, in the state that
+// prepare leaves it in.
+func (c *Change) create(point space.Point, origin dparetov1.TrialOrigin, prepare func(*storev1.TrialRecord) error) (*storev1.TrialRecord, error) {
+	number := c.study.GetNextTrialNumber()
+	if err := c.studies.limits.CheckTrials(number - 1); err != nil {
+		return nil, err
+	}
+	c.study.NextTrialNumber++
+	computed, warnings := c.compiled.Compute(point)
+	record := &storev1.TrialRecord{Trial: &dparetov1.Trial{
+		Name:            trialName(c.id, number),
+		Number:          number,
+		State:           dparetov1.TrialState_TRIAL_STATE_QUEUED,
+		Origin:          origin,
+		Parameters:      c.compiled.Values(point),
+		Replicates:      c.compiled.Replicates(),
+		ComputedMetrics: computed,
+		Warnings:        warnings,
+		CreateTime:      timestamppb.New(c.now),
+	}}
+	if prepare != nil {
+		if err := prepare(record); err != nil {
+			return nil, err
+		}
+	}
+	return record, c.put(record, dparetov1.TrialState_TRIAL_STATE_UNSPECIFIED)
+}
