@@ -8,17 +8,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/auth"
 )
 
-// showsLeaseTokens are the methods whose answers hold lease tokens: the one that hands them
-// out, and the one that moves a study. Nobody else learns the token under which a worker
-// holds a trial.
-var showsLeaseTokens = map[string]bool{
-	dparetov1.StudyService_SuggestTrials_FullMethodName: true,
-	dparetov1.AdminService_ExportStudy_FullMethodName:   true,
-}
-
-// hideLeaseTokens takes lease tokens out of answers.
+// hideLeaseTokens takes lease tokens out of answers, except of the methods that hand them out
+// or move a study. No caller but the worker that holds a trial learns its token.
 func hideLeaseTokens(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	resp, err := handler(ctx, req)
 	return withoutLeaseTokens(info.FullMethod, resp), err
@@ -26,7 +20,7 @@ func hideLeaseTokens(ctx context.Context, req any, info *grpc.UnaryServerInfo, h
 
 // withoutLeaseTokens returns an answer, or a copy of it, without lease tokens.
 func withoutLeaseTokens(method string, resp any) any {
-	if showsLeaseTokens[method] || !slices.ContainsFunc(trialsOf(resp), hasToken) {
+	if m, _ := auth.Lookup(method); m.ShowsLeaseTokens || !slices.ContainsFunc(trialsOf(resp), hasToken) {
 		return resp
 	}
 	clone := proto.Clone(resp.(proto.Message)) // others may hold the answer

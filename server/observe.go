@@ -145,9 +145,10 @@ func isAudited(method string) bool {
 	return !ok || m.Audited
 }
 
-// isEndless reports whether a method answers until its caller has enough.
+// isEndless reports whether a method streams until its caller ends the call.
 func isEndless(method string) bool {
-	return strings.HasPrefix(method[strings.LastIndexByte(method, '/')+1:], "Watch")
+	m, _ := auth.Lookup(method)
+	return m.Endless
 }
 
 // subject returns the ids of the study and of the trial that a request is about, as far

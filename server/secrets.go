@@ -41,13 +41,13 @@ func (s *guardedStream) RecvMsg(m any) error {
 	return s.guard.checkShown(s.Context(), s.method, m)
 }
 
-// checkShown refuses a call about a study with random stopping, unless it is one of those
-// that its secrets are safe from, or an export by somebody who administers the whole server
-// and could copy the store as well.
+// checkShown refuses a call about a study with random stopping, unless the method reveals no
+// results, or is an export by an administrator of the whole server, who could copy the store
+// as well.
 func (g *Guard) checkShown(ctx context.Context, method string, req any) error {
 	m, known := auth.Lookup(method)
 	message, ok := req.(proto.Message)
-	if !known || !ok || shown[method] ||
+	if !known || !ok || m.RevealsNoResults ||
 		method == dparetov1.AdminService_ExportStudy_FullMethodName && auth.FromContext(ctx).Role >= auth.Admin {
 		return nil
 	}
@@ -60,28 +60,6 @@ func (g *Guard) checkShown(ctx context.Context, method string, req any) error {
 		err = ErrHidden(studyName(id))
 	}
 	return err
-}
-
-// shown are the methods that can be called about a study with random stopping: they answer
-// nothing that depends on its trials, or only to whoever has the lease of one. All others
-// are refused.
-var shown = map[string]bool{
-	dparetov1.StudyService_CreateStudy_FullMethodName:    true,
-	dparetov1.StudyService_GetStudy_FullMethodName:       true,
-	dparetov1.StudyService_UpdateStudy_FullMethodName:    true,
-	dparetov1.StudyService_DeleteStudy_FullMethodName:    true,
-	dparetov1.StudyService_PauseStudy_FullMethodName:     true,
-	dparetov1.StudyService_ResumeStudy_FullMethodName:    true,
-	dparetov1.StudyService_SuggestTrials_FullMethodName:  true,
-	dparetov1.StudyService_AddMeasurement_FullMethodName: true,
-	dparetov1.StudyService_RenewLeases_FullMethodName:    true,
-	dparetov1.StudyService_CompleteTrial_FullMethodName:  true,
-	dparetov1.StudyService_ReleaseTrial_FullMethodName:   true,
-	dparetov1.ReleaseService_ReleaseBest_FullMethodName:  true,
-	dparetov1.ReleaseService_ReleaseFront_FullMethodName: true, // which says that there is none
-	dparetov1.ReleaseService_GetRelease_FullMethodName:   true,
-	dparetov1.ReleaseService_ListReleases_FullMethodName: true,
-	dparetov1.AdminService_ImportStudy_FullMethodName:    true,
 }
 
 // studyIn returns the id of the study that a resource is, or is in, or "".

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -13,6 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -21,79 +24,54 @@ const (
 	// firstPause and longestPause bound the pauses between attempts, which double.
 	firstPause   = 50 * time.Millisecond
 	longestPause = time.Second
-	// modelFactor is how much longer than others a call that may fit a model can take.
-	modelFactor = 8
+	// slowFactor is how much longer a call of a slow method may take.
+	slowFactor = 8
 )
 
-// modelling are the methods that may fit a model, or take as long.
-var modelling = map[string]bool{
-	dparetov1.StudyService_SuggestTrials_FullMethodName:    true,
-	dparetov1.FrontService_GetFront_FullMethodName:         true,
-	dparetov1.FrontService_ListHypervolumes_FullMethodName: true,
-	dparetov1.FrontService_QueryFront_FullMethodName:       true,
-	dparetov1.FrontService_PredictMetrics_FullMethodName:   true,
-
-	// Many runs to account instead.
-	dparetov1.PrivacyService_GetPrivacyLedger_FullMethodName: true,
-	dparetov1.PrivacyService_ReaccountStudy_FullMethodName:   true,
-	dparetov1.ReleaseService_ReleaseBest_FullMethodName:      true,
-	dparetov1.ReleaseService_ReleaseFront_FullMethodName:     true,
-	dparetov1.ReleaseService_SelectPrivately_FullMethodName:  true,
+// callRules say how calls of a method are made.
+type callRules struct {
+	// slow methods may fit a model or account for many runs.
+	slow bool
+	// repeatable methods can be called again when it is not known whether an earlier attempt
+	// took effect.
+	repeatable bool
+	// identified methods are repeatable under one request id only.
+	identified bool
 }
 
-// repeatable are the methods that can be called again when it is not known whether
-// an earlier attempt took effect: the server answers the repetition like the first
-// attempt, or the method only reads.
-var repeatable = map[string]bool{
-	dparetov1.StudyService_CreateStudy_FullMethodName:    true,
-	dparetov1.StudyService_GetStudy_FullMethodName:       true,
-	dparetov1.StudyService_ListStudies_FullMethodName:    true,
-	dparetov1.StudyService_GetTrial_FullMethodName:       true,
-	dparetov1.StudyService_ListTrials_FullMethodName:     true,
-	dparetov1.StudyService_AddMeasurement_FullMethodName: true,
-	dparetov1.StudyService_RenewLeases_FullMethodName:    true,
-	dparetov1.StudyService_CompleteTrial_FullMethodName:  true,
-	dparetov1.StudyService_ReleaseTrial_FullMethodName:   true,
+// ruleBook returns the rules of all methods of the contract by their full names.
+var ruleBook = sync.OnceValue(readRules)
 
-	dparetov1.FrontService_GetFront_FullMethodName:         true,
-	dparetov1.FrontService_QueryFront_FullMethodName:       true,
-	dparetov1.FrontService_ListHypervolumes_FullMethodName: true,
-	dparetov1.FrontService_PredictMetrics_FullMethodName:   true,
-
-	dparetov1.PrivacyService_ComputeEpsilon_FullMethodName:     true,
-	dparetov1.PrivacyService_CalibrateMechanism_FullMethodName: true,
-	dparetov1.PrivacyService_GetPrivacyLedger_FullMethodName:   true,
-
-	dparetov1.ReleaseService_GetLedger_FullMethodName:    true,
-	dparetov1.ReleaseService_ListLedgers_FullMethodName:  true,
-	dparetov1.ReleaseService_ListCharges_FullMethodName:  true,
-	dparetov1.ReleaseService_GetRelease_FullMethodName:   true,
-	dparetov1.ReleaseService_ListReleases_FullMethodName: true,
-
-	dparetov1.AdminService_GetServerInfo_FullMethodName: true,
+// readRules reads the rules in the contract.
+func readRules() map[string]callRules {
+	all := make(map[string]callRules)
+	contract := dparetov1.File_dpareto_v1_method_proto.Package()
+	protoregistry.GlobalFiles.RangeFilesByPackage(contract, func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			service := file.Services().Get(i)
+			for j := range service.Methods().Len() {
+				d := service.Methods().Get(j)
+				all[fmt.Sprintf("/%s/%s", service.FullName(), d.Name())] = rulesOf(d)
+			}
+		}
+		return true
+	})
+	return all
 }
 
-// identified are the methods that can be called again under the same request id: the
-// server then gives the answer of the attempt that took effect. Reports and completions
-// need none, because the lease tells the server what was said already.
-var identified = map[string]bool{
-	dparetov1.StudyService_UpdateStudy_FullMethodName:   true,
-	dparetov1.StudyService_DeleteStudy_FullMethodName:   true,
-	dparetov1.StudyService_PauseStudy_FullMethodName:    true,
-	dparetov1.StudyService_ResumeStudy_FullMethodName:   true,
-	dparetov1.StudyService_SuggestTrials_FullMethodName: true,
-	dparetov1.StudyService_CreateTrial_FullMethodName:   true,
-	dparetov1.StudyService_UpdateTrial_FullMethodName:   true,
-	dparetov1.StudyService_DeleteTrial_FullMethodName:   true,
-	dparetov1.StudyService_StopTrial_FullMethodName:     true,
-
-	dparetov1.PrivacyService_ReaccountStudy_FullMethodName: true,
-
-	dparetov1.ReleaseService_CreateLedger_FullMethodName: true,
-	// Their ids are remembered with what they released, for as long as that exists.
-	dparetov1.ReleaseService_ReleaseBest_FullMethodName:     true,
-	dparetov1.ReleaseService_ReleaseFront_FullMethodName:    true,
-	dparetov1.ReleaseService_SelectPrivately_FullMethodName: true,
+// rulesOf returns the rules of a method.
+func rulesOf(d protoreflect.MethodDescriptor) callRules {
+	declared, _ := proto.GetExtension(d.Options(), dparetov1.E_Rules).(*dparetov1.MethodRules)
+	options, _ := d.Options().(*descriptorpb.MethodOptions)
+	r := callRules{slow: declared.GetSlow()}
+	switch {
+	case d.IsStreamingClient() || d.IsStreamingServer():
+	case options.GetIdempotencyLevel() != descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN:
+		r.repeatable = true
+	case d.Input().Fields().ByName(requestID) != nil:
+		r.repeatable, r.identified = true, true
+	}
+	return r
 }
 
 // requestID is the name of the field with the request id.
@@ -125,11 +103,11 @@ type retry struct {
 // intercept is the grpc.UnaryClientInterceptor that gives every attempt its time limit
 // and repeats a repeatable call until it succeeds, fails for good, or ctx is done.
 func (r *retry) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-	timeout := r.timeout
-	if modelling[method] {
-		timeout *= modelFactor
+	timeout, rules := r.timeout, ruleBook()[method]
+	if rules.slow {
+		timeout *= slowFactor
 	}
-	if identified[method] {
+	if rules.identified {
 		req = identify(req)
 	}
 	attempt := func() error {
@@ -140,7 +118,7 @@ func (r *retry) intercept(ctx context.Context, method string, req, reply any, co
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		err := attempt()
 		if err == nil || ctx.Err() != nil || conn.GetState() == connectivity.Shutdown ||
-			!isTransient(err) || !repeatable[method] && !identified[method] {
+			!isTransient(err) || !rules.repeatable {
 			return err
 		}
 		if err := r.wait(ctx, err, pause); err != nil {

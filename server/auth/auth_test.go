@@ -17,22 +17,68 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/reload"
 )
 
-// Every method in the table exists. That every method of the server is there is tested
-// with the server.
-func TestMethodsExist(t *testing.T) {
-	for full := range methods {
-		name := protoreflect.FullName(strings.ReplaceAll(strings.TrimPrefix(full, "/"), "/", "."))
-		d, err := protoregistry.GlobalFiles.FindDescriptorByName(name)
-		if _, ok := d.(protoreflect.MethodDescriptor); !ok {
-			t.Errorf("%s: %v", full, err)
+// Every method of the contract has rules.
+func TestEveryMethodHasRules(t *testing.T) {
+	found := 0
+	contract := dparetov1.File_dpareto_v1_study_service_proto.Package()
+	protoregistry.GlobalFiles.RangeFilesByPackage(contract, func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			service := file.Services().Get(i)
+			for j := range service.Methods().Len() {
+				d := service.Methods().Get(j)
+				found++
+				if _, ok := Lookup("/" + string(service.FullName()) + "/" + string(d.Name())); !ok {
+					t.Errorf("%s has no role or no scope among its (dpareto.v1.rules)", d.FullName())
+				}
+			}
 		}
+		return true
+	})
+	if found < 40 {
+		t.Errorf("%d methods", found)
+	}
+}
+
+// A method without a role and a scope cannot be called.
+func TestMethodWithoutRules(t *testing.T) {
+	for _, rules := range []*dparetov1.MethodRules{
+		nil,
+		{Resource: "name", Audited: true},
+		{Role: dparetov1.Role_ROLE_VIEWER},
+		{Scope: dparetov1.Scope_SCOPE_ANYWHERE},
+		{Role: 7, Scope: dparetov1.Scope_SCOPE_ANYWHERE},
+		{Role: dparetov1.Role_ROLE_VIEWER, Scope: 7},
+	} {
+		options := new(descriptorpb.MethodOptions)
+		if rules != nil {
+			proto.SetExtension(options, dparetov1.E_Rules, rules)
+		}
+		file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
+			Name:        new("x.proto"),
+			MessageType: []*descriptorpb.DescriptorProto{{Name: new("M")}},
+			Service: []*descriptorpb.ServiceDescriptorProto{{
+				Name:   new("S"),
+				Method: []*descriptorpb.MethodDescriptorProto{{Name: new("Do"), InputType: new(".M"), OutputType: new(".M"), Options: options}},
+			}},
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, ok := methodOf(file.Services().Get(0).Methods().Get(0)); ok {
+			t.Errorf("rules %v: %+v", rules, m)
+		}
+	}
+	if err := (Principal{Role: Admin}).Authorize("/S/Do", nil); err == nil {
+		t.Error("a method without rules can be called")
 	}
 }
 
@@ -397,7 +443,7 @@ func TestRolesOnStudies(t *testing.T) {
 
 // Every method names a resource that its request has, and a role where it takes one.
 func TestMethodsFitTheContract(t *testing.T) {
-	for name, m := range methods {
+	for name, m := range methods() {
 		service, method, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
 		d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service + "." + method))
 		if err != nil {
@@ -439,7 +485,7 @@ func TestAuthorizeByRole(t *testing.T) {
 			least[name] = role
 		}
 	}
-	for full := range methods {
+	for full := range methods() {
 		name := full[strings.LastIndex(full, "/")+1:]
 		want, ok := least[name]
 		if !ok {

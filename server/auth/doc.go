@@ -3,8 +3,8 @@
 // A file lists credentials: bearer tokens, of which it keeps only hashes, and client
 // certificates, by their subject or a subject alternative name. Each has a name, a role
 // on the whole server and grants on studies whose ids match a pattern. An [Authenticator]
-// turns what a caller presents into a [Principal]; [Principal.Authorize] decides by one
-// table of all methods ([Lookup]).
+// turns what a caller presents into a [Principal]; [Principal.Authorize] decides by the
+// rules that each method has in the contract ([Lookup]).
 //
 // A token is 256 random bits. Nobody guesses those, so that a single SHA-256 is enough to
 // keep the file useless to a thief: the slow, salted hashes that passwords need protect

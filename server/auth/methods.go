@@ -1,13 +1,17 @@
 package auth
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -28,7 +32,7 @@ const (
 	WholeServer
 )
 
-// Method says what a method takes.
+// Method holds the rules of a method (see dparetov1.MethodRules).
 type Method struct {
 	// Role is the least role.
 	Role Role
@@ -38,77 +42,79 @@ type Method struct {
 	// or something in one ("name", "study.name"). An id in a field study_id counts as the
 	// name of that study.
 	Resource string
-	// Audited methods change something or hand out whole studies.
+	// Audited methods change something or export whole studies.
 	Audited bool
-	// Endless methods stream until the caller has enough.
+	// Endless methods stream until the caller ends the call.
 	Endless bool
+	// RevealsNoResults methods can be called about a study with random stopping.
+	RevealsNoResults bool
+	// ShowsLeaseTokens methods answer with the lease tokens of trials.
+	ShowsLeaseTokens bool
 }
 
-// The fields that name the resource in most requests.
-const (
-	inName   = "name"
-	inParent = "parent"
+// methods returns all methods that can be called, by their full names.
+var methods = sync.OnceValue(readMethods)
+
+// readMethods reads the rules in the contract and adds those of the standard services.
+func readMethods() map[string]Method {
+	all := map[string]Method{
+		healthv1.Health_Check_FullMethodName: {Scope: Public},
+		healthv1.Health_List_FullMethodName:  {Scope: Public},
+		healthv1.Health_Watch_FullMethodName: {Scope: Public, Endless: true},
+
+		reflectionv1.ServerReflection_ServerReflectionInfo_FullMethodName:      {Role: Viewer, Scope: Anywhere, Endless: true},
+		reflectionv1alpha.ServerReflection_ServerReflectionInfo_FullMethodName: {Role: Viewer, Scope: Anywhere, Endless: true},
+	}
+	contract := dparetov1.File_dpareto_v1_method_proto.Package()
+	protoregistry.GlobalFiles.RangeFilesByPackage(contract, func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			service := file.Services().Get(i)
+			for j := range service.Methods().Len() {
+				d := service.Methods().Get(j)
+				if m, ok := methodOf(d); ok {
+					all[fmt.Sprintf("/%s/%s", service.FullName(), d.Name())] = m
+				}
+			}
+		}
+		return true
+	})
+	return all
+}
+
+var (
+	roleOf = map[dparetov1.Role]Role{
+		dparetov1.Role_ROLE_VIEWER: Viewer,
+		dparetov1.Role_ROLE_WORKER: Worker,
+		dparetov1.Role_ROLE_ADMIN:  Admin,
+	}
+	scopeOf = map[dparetov1.Scope]Scope{
+		dparetov1.Scope_SCOPE_ANYWHERE: Anywhere,
+		dparetov1.Scope_SCOPE_STUDY:    Study,
+		dparetov1.Scope_SCOPE_SERVER:   WholeServer,
+	}
 )
 
-// methods is the whole decision. A method that is not here is nobody's.
-var methods = map[string]Method{
-	dparetov1.StudyService_CreateStudy_FullMethodName: {Role: Admin, Scope: Study, Resource: "study_id", Audited: true},
-	dparetov1.StudyService_GetStudy_FullMethodName:    {Role: Viewer, Scope: Study, Resource: inName},
-	dparetov1.StudyService_ListStudies_FullMethodName: {Role: Viewer, Scope: Anywhere}, // filtered by CanRead
-	dparetov1.StudyService_UpdateStudy_FullMethodName: {Role: Admin, Scope: Study, Resource: "study.name", Audited: true},
-	dparetov1.StudyService_DeleteStudy_FullMethodName: {Role: Admin, Scope: Study, Resource: inName, Audited: true},
-	dparetov1.StudyService_PauseStudy_FullMethodName:  {Role: Admin, Scope: Study, Resource: inName, Audited: true},
-	dparetov1.StudyService_ResumeStudy_FullMethodName: {Role: Admin, Scope: Study, Resource: inName, Audited: true},
-	dparetov1.StudyService_WatchStudy_FullMethodName:  {Role: Viewer, Scope: Study, Resource: inName, Endless: true},
-
-	dparetov1.StudyService_SuggestTrials_FullMethodName:  {Role: Worker, Scope: Study, Resource: inParent, Audited: true},
-	dparetov1.StudyService_CreateTrial_FullMethodName:    {Role: Worker, Scope: Study, Resource: inParent, Audited: true},
-	dparetov1.StudyService_GetTrial_FullMethodName:       {Role: Viewer, Scope: Study, Resource: inName},
-	dparetov1.StudyService_ListTrials_FullMethodName:     {Role: Viewer, Scope: Study, Resource: inParent},
-	dparetov1.StudyService_UpdateTrial_FullMethodName:    {Role: Worker, Scope: Study, Resource: "trial.name", Audited: true},
-	dparetov1.StudyService_DeleteTrial_FullMethodName:    {Role: Admin, Scope: Study, Resource: inName, Audited: true},
-	dparetov1.StudyService_AddMeasurement_FullMethodName: {Role: Worker, Scope: Study, Resource: inName, Audited: true},
-	dparetov1.StudyService_RenewLeases_FullMethodName:    {Role: Worker, Scope: Study, Resource: inParent, Audited: true},
-	dparetov1.StudyService_CompleteTrial_FullMethodName:  {Role: Worker, Scope: Study, Resource: inName, Audited: true},
-	dparetov1.StudyService_ReleaseTrial_FullMethodName:   {Role: Worker, Scope: Study, Resource: inName, Audited: true},
-	dparetov1.StudyService_StopTrial_FullMethodName:      {Role: Worker, Scope: Study, Resource: inName, Audited: true},
-
-	dparetov1.FrontService_GetFront_FullMethodName:         {Role: Viewer, Scope: Study, Resource: inName},
-	dparetov1.FrontService_QueryFront_FullMethodName:       {Role: Viewer, Scope: Study, Resource: inName},
-	dparetov1.FrontService_ListHypervolumes_FullMethodName: {Role: Viewer, Scope: Study, Resource: inName},
-	dparetov1.FrontService_PredictMetrics_FullMethodName:   {Role: Viewer, Scope: Study, Resource: inName},
-
-	dparetov1.PrivacyService_ComputeEpsilon_FullMethodName:     {Role: Viewer, Scope: Anywhere},
-	dparetov1.PrivacyService_CalibrateMechanism_FullMethodName: {Role: Viewer, Scope: Anywhere},
-	dparetov1.PrivacyService_GetPrivacyLedger_FullMethodName:   {Role: Viewer, Scope: Study, Resource: inName},
-	dparetov1.PrivacyService_ReaccountStudy_FullMethodName:     {Role: Admin, Scope: Study, Resource: inName, Audited: true},
-
-	dparetov1.ReleaseService_CreateLedger_FullMethodName:    {Role: Admin, Scope: WholeServer, Resource: "ledger_id", Audited: true},
-	dparetov1.ReleaseService_GetLedger_FullMethodName:       {Role: Viewer, Scope: WholeServer},
-	dparetov1.ReleaseService_ListLedgers_FullMethodName:     {Role: Viewer, Scope: WholeServer},
-	dparetov1.ReleaseService_ListCharges_FullMethodName:     {Role: Viewer, Scope: WholeServer},
-	dparetov1.ReleaseService_GetRelease_FullMethodName:      {Role: Viewer, Scope: Study, Resource: inName},
-	dparetov1.ReleaseService_ListReleases_FullMethodName:    {Role: Viewer, Scope: Study, Resource: inParent},
-	dparetov1.ReleaseService_ReleaseBest_FullMethodName:     {Role: Admin, Scope: Study, Resource: inName, Audited: true},
-	dparetov1.ReleaseService_ReleaseFront_FullMethodName:    {Role: Admin, Scope: Study, Resource: inName, Audited: true},
-	dparetov1.ReleaseService_SelectPrivately_FullMethodName: {Role: Admin, Scope: WholeServer, Resource: "ledger", Audited: true},
-
-	dparetov1.AdminService_GetServerInfo_FullMethodName: {Role: Viewer, Scope: Anywhere},
-	dparetov1.AdminService_BackupStore_FullMethodName:   {Role: Admin, Scope: WholeServer, Audited: true},
-	dparetov1.AdminService_ExportStudy_FullMethodName:   {Role: Admin, Scope: Study, Resource: inName, Audited: true},
-	dparetov1.AdminService_ImportStudy_FullMethodName:   {Role: Admin, Scope: WholeServer, Resource: "record.study.study.name", Audited: true},
-
-	healthv1.Health_Check_FullMethodName: {Scope: Public},
-	healthv1.Health_List_FullMethodName:  {Scope: Public},
-	healthv1.Health_Watch_FullMethodName: {Scope: Public, Endless: true},
-
-	reflectionv1.ServerReflection_ServerReflectionInfo_FullMethodName:      {Role: Viewer, Scope: Anywhere, Endless: true},
-	reflectionv1alpha.ServerReflection_ServerReflectionInfo_FullMethodName: {Role: Viewer, Scope: Anywhere, Endless: true},
+// methodOf returns the rules of a method of the contract, or false unless it has a role and
+// a scope.
+func methodOf(d protoreflect.MethodDescriptor) (Method, bool) {
+	rules, _ := proto.GetExtension(d.Options(), dparetov1.E_Rules).(*dparetov1.MethodRules)
+	role, hasRole := roleOf[rules.GetRole()]
+	scope, hasScope := scopeOf[rules.GetScope()]
+	return Method{
+		Role:             role,
+		Scope:            scope,
+		Resource:         rules.GetResource(),
+		Audited:          rules.GetAudited(),
+		Endless:          rules.GetEndless(),
+		RevealsNoResults: rules.GetRevealsNoResults(),
+		ShowsLeaseTokens: rules.GetShowsLeaseTokens(),
+	}, hasRole && hasScope
 }
 
-// Lookup returns what the method with a full name ("/package.Service/Method") takes.
+// Lookup returns the rules of the method with a full name ("/package.Service/Method"). A
+// method without rules cannot be called.
 func Lookup(fullMethod string) (Method, bool) {
-	m, ok := methods[fullMethod]
+	m, ok := methods()[fullMethod]
 	return m, ok
 }
 

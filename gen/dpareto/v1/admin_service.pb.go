@@ -1380,7 +1380,7 @@ var File_dpareto_v1_admin_service_proto protoreflect.FileDescriptor
 const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
 	"\x1edpareto/v1/admin_service.proto\x12\n" +
-	"dpareto.v1\x1a dpareto/v1/release_service.proto\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x16\n" +
+	"dpareto.v1\x1a\x17dpareto/v1/method.proto\x1a dpareto/v1/release_service.proto\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x16\n" +
 	"\x14GetServerInfoRequest\"\x95\x02\n" +
 	"\x15GetServerInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1d\n" +
@@ -1483,12 +1483,12 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tR\trequestId\x12!\n" +
 	"\frequest_type\x18\x04 \x01(\tR\vrequestType\x12%\n" +
-	"\x0erequest_digest\x18\x05 \x01(\fR\rrequestDigest2\xda\x02\n" +
-	"\fAdminService\x12T\n" +
-	"\rGetServerInfo\x12 .dpareto.v1.GetServerInfoRequest\x1a!.dpareto.v1.GetServerInfoResponse\x12P\n" +
-	"\vBackupStore\x12\x1e.dpareto.v1.BackupStoreRequest\x1a\x1f.dpareto.v1.BackupStoreResponse0\x01\x12P\n" +
-	"\vExportStudy\x12\x1e.dpareto.v1.ExportStudyRequest\x1a\x1f.dpareto.v1.ExportStudyResponse0\x01\x12P\n" +
-	"\vImportStudy\x12\x1e.dpareto.v1.ImportStudyRequest\x1a\x1f.dpareto.v1.ImportStudyResponse(\x01B\xa1\x01\n" +
+	"\x0erequest_digest\x18\x05 \x01(\fR\rrequestDigest2\xb7\x03\n" +
+	"\fAdminService\x12a\n" +
+	"\rGetServerInfo\x12 .dpareto.v1.GetServerInfoRequest\x1a!.dpareto.v1.GetServerInfoResponse\"\v\x8a\xc9\x18\x04\b\x01\x10\x01\x90\x02\x01\x12_\n" +
+	"\vBackupStore\x12\x1e.dpareto.v1.BackupStoreRequest\x1a\x1f.dpareto.v1.BackupStoreResponse\"\r\x8a\xc9\x18\x06\b\x03\x10\x03 \x01\x90\x02\x010\x01\x12g\n" +
+	"\vExportStudy\x12\x1e.dpareto.v1.ExportStudyRequest\x1a\x1f.dpareto.v1.ExportStudyResponse\"\x15\x8a\xc9\x18\x0e\b\x03\x10\x02\x1a\x04name \x01@\x01\x90\x02\x010\x01\x12z\n" +
+	"\vImportStudy\x12\x1e.dpareto.v1.ImportStudyRequest\x1a\x1f.dpareto.v1.ImportStudyResponse\"(\x8a\xc9\x18!\b\x03\x10\x03\x1a\x17record.study.study.name \x018\x01\x90\x02\x02(\x01B\xa1\x01\n" +
 	"\x0ecom.dpareto.v1B\x11AdminServiceProtoP\x01Z3github.com/dpareto/dpareto/gen/dpareto/v1;dparetov1\xa2\x02\x03DXX\xaa\x02\n" +
 	"Dpareto.V1\xca\x02\n" +
 	"Dpareto\\V1\xe2\x02\x16Dpareto\\V1\\GPBMetadata\xea\x02\vDpareto::V1b\x06proto3"
@@ -1572,6 +1572,7 @@ func file_dpareto_v1_admin_service_proto_init() {
 	if File_dpareto_v1_admin_service_proto != nil {
 		return
 	}
+	file_dpareto_v1_method_proto_init()
 	file_dpareto_v1_release_service_proto_init()
 	file_dpareto_v1_study_proto_init()
 	file_dpareto_v1_trial_proto_init()

@@ -1295,7 +1295,7 @@ var File_dpareto_v1_front_service_proto protoreflect.FileDescriptor
 const file_dpareto_v1_front_service_proto_rawDesc = "" +
 	"\n" +
 	"\x1edpareto/v1/front_service.proto\x12\n" +
-	"dpareto.v1\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x16dpareto/v1/trial.proto\"o\n" +
+	"dpareto.v1\x1a\x17dpareto/v1/method.proto\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x16dpareto/v1/trial.proto\"o\n" +
 	"\x0fGetFrontRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x15.dpareto.v1.FrontKindR\x04kind\x12\x1d\n" +
@@ -1440,13 +1440,13 @@ const file_dpareto_v1_front_service_proto_rawDesc = "" +
 	"\x13FRONT_KIND_OBSERVED\x10\x01\x12\x18\n" +
 	"\x14FRONT_KIND_POSTERIOR\x10\x02\x12\x13\n" +
 	"\x0fFRONT_KIND_BEST\x10\x03\x12\x14\n" +
-	"\x10FRONT_KIND_WORST\x10\x042\xda\x02\n" +
-	"\fFrontService\x12E\n" +
-	"\bGetFront\x12\x1b.dpareto.v1.GetFrontRequest\x1a\x1c.dpareto.v1.GetFrontResponse\x12K\n" +
+	"\x10FRONT_KIND_WORST\x10\x042\xae\x03\n" +
+	"\fFrontService\x12Z\n" +
+	"\bGetFront\x12\x1b.dpareto.v1.GetFrontRequest\x1a\x1c.dpareto.v1.GetFrontResponse\"\x13\x8a\xc9\x18\f\b\x01\x10\x02\x1a\x04name(\x01\x90\x02\x01\x12`\n" +
 	"\n" +
-	"QueryFront\x12\x1d.dpareto.v1.QueryFrontRequest\x1a\x1e.dpareto.v1.QueryFrontResponse\x12]\n" +
-	"\x10ListHypervolumes\x12#.dpareto.v1.ListHypervolumesRequest\x1a$.dpareto.v1.ListHypervolumesResponse\x12W\n" +
-	"\x0ePredictMetrics\x12!.dpareto.v1.PredictMetricsRequest\x1a\".dpareto.v1.PredictMetricsResponseB\xa1\x01\n" +
+	"QueryFront\x12\x1d.dpareto.v1.QueryFrontRequest\x1a\x1e.dpareto.v1.QueryFrontResponse\"\x13\x8a\xc9\x18\f\b\x01\x10\x02\x1a\x04name(\x01\x90\x02\x01\x12r\n" +
+	"\x10ListHypervolumes\x12#.dpareto.v1.ListHypervolumesRequest\x1a$.dpareto.v1.ListHypervolumesResponse\"\x13\x8a\xc9\x18\f\b\x01\x10\x02\x1a\x04name(\x01\x90\x02\x01\x12l\n" +
+	"\x0ePredictMetrics\x12!.dpareto.v1.PredictMetricsRequest\x1a\".dpareto.v1.PredictMetricsResponse\"\x13\x8a\xc9\x18\f\b\x01\x10\x02\x1a\x04name(\x01\x90\x02\x01B\xa1\x01\n" +
 	"\x0ecom.dpareto.v1B\x11FrontServiceProtoP\x01Z3github.com/dpareto/dpareto/gen/dpareto/v1;dparetov1\xa2\x02\x03DXX\xaa\x02\n" +
 	"Dpareto.V1\xca\x02\n" +
 	"Dpareto\\V1\xe2\x02\x16Dpareto\\V1\\GPBMetadata\xea\x02\vDpareto::V1b\x06proto3"
@@ -1555,6 +1555,7 @@ func file_dpareto_v1_front_service_proto_init() {
 	if File_dpareto_v1_front_service_proto != nil {
 		return
 	}
+	file_dpareto_v1_method_proto_init()
 	file_dpareto_v1_metric_proto_init()
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()

@@ -992,7 +992,7 @@ var File_dpareto_v1_privacy_service_proto protoreflect.FileDescriptor
 const file_dpareto_v1_privacy_service_proto_rawDesc = "" +
 	"\n" +
 	" dpareto/v1/privacy_service.proto\x12\n" +
-	"dpareto.v1\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x16dpareto/v1/study.proto\"\xa5\x02\n" +
+	"dpareto.v1\x1a\x17dpareto/v1/method.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x16dpareto/v1/study.proto\"\xa5\x02\n" +
 	"\x15ComputeEpsilonRequest\x121\n" +
 	"\aprivacy\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\aprivacy\x12Q\n" +
 	"\n" +
@@ -1092,12 +1092,12 @@ const file_dpareto_v1_privacy_service_proto_rawDesc = "" +
 	"\x19LEDGER_OUTCOME_INFEASIBLE\x10\x03\x12\x19\n" +
 	"\x15LEDGER_OUTCOME_FAILED\x10\x04\x12\x1c\n" +
 	"\x18LEDGER_OUTCOME_ABANDONED\x10\x05\x12\x19\n" +
-	"\x15LEDGER_OUTCOME_ACTIVE\x10\x062\x86\x03\n" +
-	"\x0ePrivacyService\x12W\n" +
-	"\x0eComputeEpsilon\x12!.dpareto.v1.ComputeEpsilonRequest\x1a\".dpareto.v1.ComputeEpsilonResponse\x12c\n" +
-	"\x12CalibrateMechanism\x12%.dpareto.v1.CalibrateMechanismRequest\x1a&.dpareto.v1.CalibrateMechanismResponse\x12]\n" +
-	"\x10GetPrivacyLedger\x12#.dpareto.v1.GetPrivacyLedgerRequest\x1a$.dpareto.v1.GetPrivacyLedgerResponse\x12W\n" +
-	"\x0eReaccountStudy\x12!.dpareto.v1.ReaccountStudyRequest\x1a\".dpareto.v1.ReaccountStudyResponseB\xa3\x01\n" +
+	"\x15LEDGER_OUTCOME_ACTIVE\x10\x062\xc9\x03\n" +
+	"\x0ePrivacyService\x12d\n" +
+	"\x0eComputeEpsilon\x12!.dpareto.v1.ComputeEpsilonRequest\x1a\".dpareto.v1.ComputeEpsilonResponse\"\v\x8a\xc9\x18\x04\b\x01\x10\x01\x90\x02\x01\x12p\n" +
+	"\x12CalibrateMechanism\x12%.dpareto.v1.CalibrateMechanismRequest\x1a&.dpareto.v1.CalibrateMechanismResponse\"\v\x8a\xc9\x18\x04\b\x01\x10\x01\x90\x02\x01\x12r\n" +
+	"\x10GetPrivacyLedger\x12#.dpareto.v1.GetPrivacyLedgerRequest\x1a$.dpareto.v1.GetPrivacyLedgerResponse\"\x13\x8a\xc9\x18\f\b\x01\x10\x02\x1a\x04name(\x01\x90\x02\x01\x12k\n" +
+	"\x0eReaccountStudy\x12!.dpareto.v1.ReaccountStudyRequest\x1a\".dpareto.v1.ReaccountStudyResponse\"\x12\x8a\xc9\x18\x0e\b\x03\x10\x02\x1a\x04name \x01(\x01B\xa3\x01\n" +
 	"\x0ecom.dpareto.v1B\x13PrivacyServiceProtoP\x01Z3github.com/dpareto/dpareto/gen/dpareto/v1;dparetov1\xa2\x02\x03DXX\xaa\x02\n" +
 	"Dpareto.V1\xca\x02\n" +
 	"Dpareto\\V1\xe2\x02\x16Dpareto\\V1\\GPBMetadata\xea\x02\vDpareto::V1b\x06proto3"
@@ -1182,6 +1182,7 @@ func file_dpareto_v1_privacy_service_proto_init() {
 	if File_dpareto_v1_privacy_service_proto != nil {
 		return
 	}
+	file_dpareto_v1_method_proto_init()
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()
 	file_dpareto_v1_study_proto_init()

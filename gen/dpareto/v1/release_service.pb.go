@@ -1541,7 +1541,7 @@ var File_dpareto_v1_release_service_proto protoreflect.FileDescriptor
 const file_dpareto_v1_release_service_proto_rawDesc = "" +
 	"\n" +
 	" dpareto/v1/release_service.proto\x12\n" +
-	"dpareto.v1\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x87\x03\n" +
+	"dpareto.v1\x1a\x17dpareto/v1/method.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x87\x03\n" +
 	"\x06Ledger\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12 \n" +
@@ -1667,18 +1667,18 @@ const file_dpareto_v1_release_service_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\"o\n" +
 	"\x14ListReleasesResponse\x12/\n" +
 	"\breleases\x18\x01 \x03(\v2\x13.dpareto.v1.ReleaseR\breleases\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xec\x05\n" +
-	"\x0eReleaseService\x12Q\n" +
-	"\fCreateLedger\x12\x1f.dpareto.v1.CreateLedgerRequest\x1a .dpareto.v1.CreateLedgerResponse\x12H\n" +
-	"\tGetLedger\x12\x1c.dpareto.v1.GetLedgerRequest\x1a\x1d.dpareto.v1.GetLedgerResponse\x12N\n" +
-	"\vListLedgers\x12\x1e.dpareto.v1.ListLedgersRequest\x1a\x1f.dpareto.v1.ListLedgersResponse\x12N\n" +
-	"\vListCharges\x12\x1e.dpareto.v1.ListChargesRequest\x1a\x1f.dpareto.v1.ListChargesResponse\x12N\n" +
-	"\vReleaseBest\x12\x1e.dpareto.v1.ReleaseBestRequest\x1a\x1f.dpareto.v1.ReleaseBestResponse\x12Q\n" +
-	"\fReleaseFront\x12\x1f.dpareto.v1.ReleaseFrontRequest\x1a .dpareto.v1.ReleaseFrontResponse\x12Z\n" +
-	"\x0fSelectPrivately\x12\".dpareto.v1.SelectPrivatelyRequest\x1a#.dpareto.v1.SelectPrivatelyResponse\x12K\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\x98\a\n" +
+	"\x0eReleaseService\x12h\n" +
+	"\fCreateLedger\x12\x1f.dpareto.v1.CreateLedgerRequest\x1a .dpareto.v1.CreateLedgerResponse\"\x15\x8a\xc9\x18\x11\b\x03\x10\x03\x1a\tledger_id \x01\x12U\n" +
+	"\tGetLedger\x12\x1c.dpareto.v1.GetLedgerRequest\x1a\x1d.dpareto.v1.GetLedgerResponse\"\v\x8a\xc9\x18\x04\b\x01\x10\x03\x90\x02\x01\x12[\n" +
+	"\vListLedgers\x12\x1e.dpareto.v1.ListLedgersRequest\x1a\x1f.dpareto.v1.ListLedgersResponse\"\v\x8a\xc9\x18\x04\b\x01\x10\x03\x90\x02\x01\x12[\n" +
+	"\vListCharges\x12\x1e.dpareto.v1.ListChargesRequest\x1a\x1f.dpareto.v1.ListChargesResponse\"\v\x8a\xc9\x18\x04\b\x01\x10\x03\x90\x02\x01\x12d\n" +
+	"\vReleaseBest\x12\x1e.dpareto.v1.ReleaseBestRequest\x1a\x1f.dpareto.v1.ReleaseBestResponse\"\x14\x8a\xc9\x18\x10\b\x03\x10\x02\x1a\x04name \x01(\x018\x01\x12g\n" +
+	"\fReleaseFront\x12\x1f.dpareto.v1.ReleaseFrontRequest\x1a .dpareto.v1.ReleaseFrontResponse\"\x14\x8a\xc9\x18\x10\b\x03\x10\x02\x1a\x04name \x01(\x018\x01\x12p\n" +
+	"\x0fSelectPrivately\x12\".dpareto.v1.SelectPrivatelyRequest\x1a#.dpareto.v1.SelectPrivatelyResponse\"\x14\x8a\xc9\x18\x10\b\x03\x10\x03\x1a\x06ledger \x01(\x01\x12`\n" +
 	"\n" +
-	"GetRelease\x12\x1d.dpareto.v1.GetReleaseRequest\x1a\x1e.dpareto.v1.GetReleaseResponse\x12Q\n" +
-	"\fListReleases\x12\x1f.dpareto.v1.ListReleasesRequest\x1a .dpareto.v1.ListReleasesResponseB\xa3\x01\n" +
+	"GetRelease\x12\x1d.dpareto.v1.GetReleaseRequest\x1a\x1e.dpareto.v1.GetReleaseResponse\"\x13\x8a\xc9\x18\f\b\x01\x10\x02\x1a\x04name8\x01\x90\x02\x01\x12h\n" +
+	"\fListReleases\x12\x1f.dpareto.v1.ListReleasesRequest\x1a .dpareto.v1.ListReleasesResponse\"\x15\x8a\xc9\x18\x0e\b\x01\x10\x02\x1a\x06parent8\x01\x90\x02\x01B\xa3\x01\n" +
 	"\x0ecom.dpareto.v1B\x13ReleaseServiceProtoP\x01Z3github.com/dpareto/dpareto/gen/dpareto/v1;dparetov1\xa2\x02\x03DXX\xaa\x02\n" +
 	"Dpareto.V1\xca\x02\n" +
 	"Dpareto\\V1\xe2\x02\x16Dpareto\\V1\\GPBMetadata\xea\x02\vDpareto::V1b\x06proto3"
@@ -1788,6 +1788,7 @@ func file_dpareto_v1_release_service_proto_init() {
 	if File_dpareto_v1_release_service_proto != nil {
 		return
 	}
+	file_dpareto_v1_method_proto_init()
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()
 	file_dpareto_v1_release_service_proto_msgTypes[2].OneofWrappers = []any{}

@@ -2634,7 +2634,7 @@ var File_dpareto_v1_study_service_proto protoreflect.FileDescriptor
 const file_dpareto_v1_study_service_proto_rawDesc = "" +
 	"\n" +
 	"\x1edpareto/v1/study_service.proto\x12\n" +
-	"dpareto.v1\x1a\x1adpareto/v1/parameter.proto\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9c\x01\n" +
+	"dpareto.v1\x1a\x17dpareto/v1/method.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1egoogle/protobuf/duration.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9c\x01\n" +
 	"\x12CreateStudyRequest\x12\x19\n" +
 	"\bstudy_id\x18\x01 \x01(\tR\astudyId\x12'\n" +
 	"\x05study\x18\x02 \x01(\v2\x11.dpareto.v1.StudyR\x05study\x12\x1d\n" +
@@ -2831,30 +2831,33 @@ const file_dpareto_v1_study_service_proto_rawDesc = "" +
 	"\x1fEND_REASON_PRIVACY_BUDGET_SPENT\x10\x04\x12\x1a\n" +
 	"\x16END_REASON_PARALLELISM\x10\x05\x12\x17\n" +
 	"\x13END_REASON_STAGNANT\x10\x06\x12\x18\n" +
-	"\x14END_REASON_CONDITION\x10\a2\xf7\v\n" +
-	"\fStudyService\x12N\n" +
-	"\vCreateStudy\x12\x1e.dpareto.v1.CreateStudyRequest\x1a\x1f.dpareto.v1.CreateStudyResponse\x12E\n" +
-	"\bGetStudy\x12\x1b.dpareto.v1.GetStudyRequest\x1a\x1c.dpareto.v1.GetStudyResponse\x12N\n" +
-	"\vListStudies\x12\x1e.dpareto.v1.ListStudiesRequest\x1a\x1f.dpareto.v1.ListStudiesResponse\x12N\n" +
-	"\vUpdateStudy\x12\x1e.dpareto.v1.UpdateStudyRequest\x1a\x1f.dpareto.v1.UpdateStudyResponse\x12N\n" +
-	"\vDeleteStudy\x12\x1e.dpareto.v1.DeleteStudyRequest\x1a\x1f.dpareto.v1.DeleteStudyResponse\x12K\n" +
+	"\x14END_REASON_CONDITION\x10\a2\x8f\x0f\n" +
+	"\fStudyService\x12i\n" +
+	"\vCreateStudy\x12\x1e.dpareto.v1.CreateStudyRequest\x1a\x1f.dpareto.v1.CreateStudyResponse\"\x19\x8a\xc9\x18\x12\b\x03\x10\x02\x1a\bstudy_id \x018\x01\x90\x02\x02\x12Z\n" +
+	"\bGetStudy\x12\x1b.dpareto.v1.GetStudyRequest\x1a\x1c.dpareto.v1.GetStudyResponse\"\x13\x8a\xc9\x18\f\b\x01\x10\x02\x1a\x04name8\x01\x90\x02\x01\x12[\n" +
+	"\vListStudies\x12\x1e.dpareto.v1.ListStudiesRequest\x1a\x1f.dpareto.v1.ListStudiesResponse\"\v\x8a\xc9\x18\x04\b\x01\x10\x01\x90\x02\x01\x12h\n" +
+	"\vUpdateStudy\x12\x1e.dpareto.v1.UpdateStudyRequest\x1a\x1f.dpareto.v1.UpdateStudyResponse\"\x18\x8a\xc9\x18\x14\b\x03\x10\x02\x1a\n" +
+	"study.name \x018\x01\x12b\n" +
+	"\vDeleteStudy\x12\x1e.dpareto.v1.DeleteStudyRequest\x1a\x1f.dpareto.v1.DeleteStudyResponse\"\x12\x8a\xc9\x18\x0e\b\x03\x10\x02\x1a\x04name \x018\x01\x12_\n" +
 	"\n" +
-	"PauseStudy\x12\x1d.dpareto.v1.PauseStudyRequest\x1a\x1e.dpareto.v1.PauseStudyResponse\x12N\n" +
-	"\vResumeStudy\x12\x1e.dpareto.v1.ResumeStudyRequest\x1a\x1f.dpareto.v1.ResumeStudyResponse\x12M\n" +
+	"PauseStudy\x12\x1d.dpareto.v1.PauseStudyRequest\x1a\x1e.dpareto.v1.PauseStudyResponse\"\x12\x8a\xc9\x18\x0e\b\x03\x10\x02\x1a\x04name \x018\x01\x12b\n" +
+	"\vResumeStudy\x12\x1e.dpareto.v1.ResumeStudyRequest\x1a\x1f.dpareto.v1.ResumeStudyResponse\"\x12\x8a\xc9\x18\x0e\b\x03\x10\x02\x1a\x04name \x018\x01\x12b\n" +
 	"\n" +
-	"WatchStudy\x12\x1d.dpareto.v1.WatchStudyRequest\x1a\x1e.dpareto.v1.WatchStudyResponse0\x01\x12T\n" +
-	"\rSuggestTrials\x12 .dpareto.v1.SuggestTrialsRequest\x1a!.dpareto.v1.SuggestTrialsResponse\x12N\n" +
-	"\vCreateTrial\x12\x1e.dpareto.v1.CreateTrialRequest\x1a\x1f.dpareto.v1.CreateTrialResponse\x12E\n" +
-	"\bGetTrial\x12\x1b.dpareto.v1.GetTrialRequest\x1a\x1c.dpareto.v1.GetTrialResponse\x12K\n" +
+	"WatchStudy\x12\x1d.dpareto.v1.WatchStudyRequest\x1a\x1e.dpareto.v1.WatchStudyResponse\"\x13\x8a\xc9\x18\f\b\x01\x10\x02\x1a\x04name0\x01\x90\x02\x010\x01\x12n\n" +
+	"\rSuggestTrials\x12 .dpareto.v1.SuggestTrialsRequest\x1a!.dpareto.v1.SuggestTrialsResponse\"\x18\x8a\xc9\x18\x14\b\x02\x10\x02\x1a\x06parent \x01(\x018\x01@\x01\x12b\n" +
+	"\vCreateTrial\x12\x1e.dpareto.v1.CreateTrialRequest\x1a\x1f.dpareto.v1.CreateTrialResponse\"\x12\x8a\xc9\x18\x0e\b\x02\x10\x02\x1a\x06parent \x01\x12X\n" +
+	"\bGetTrial\x12\x1b.dpareto.v1.GetTrialRequest\x1a\x1c.dpareto.v1.GetTrialResponse\"\x11\x8a\xc9\x18\n" +
+	"\b\x01\x10\x02\x1a\x04name\x90\x02\x01\x12`\n" +
 	"\n" +
-	"ListTrials\x12\x1d.dpareto.v1.ListTrialsRequest\x1a\x1e.dpareto.v1.ListTrialsResponse\x12N\n" +
-	"\vUpdateTrial\x12\x1e.dpareto.v1.UpdateTrialRequest\x1a\x1f.dpareto.v1.UpdateTrialResponse\x12N\n" +
-	"\vDeleteTrial\x12\x1e.dpareto.v1.DeleteTrialRequest\x1a\x1f.dpareto.v1.DeleteTrialResponse\x12W\n" +
-	"\x0eAddMeasurement\x12!.dpareto.v1.AddMeasurementRequest\x1a\".dpareto.v1.AddMeasurementResponse\x12N\n" +
-	"\vRenewLeases\x12\x1e.dpareto.v1.RenewLeasesRequest\x1a\x1f.dpareto.v1.RenewLeasesResponse\x12T\n" +
-	"\rCompleteTrial\x12 .dpareto.v1.CompleteTrialRequest\x1a!.dpareto.v1.CompleteTrialResponse\x12Q\n" +
-	"\fReleaseTrial\x12\x1f.dpareto.v1.ReleaseTrialRequest\x1a .dpareto.v1.ReleaseTrialResponse\x12H\n" +
-	"\tStopTrial\x12\x1c.dpareto.v1.StopTrialRequest\x1a\x1d.dpareto.v1.StopTrialResponseB\xa1\x01\n" +
+	"ListTrials\x12\x1d.dpareto.v1.ListTrialsRequest\x1a\x1e.dpareto.v1.ListTrialsResponse\"\x13\x8a\xc9\x18\f\b\x01\x10\x02\x1a\x06parent\x90\x02\x01\x12f\n" +
+	"\vUpdateTrial\x12\x1e.dpareto.v1.UpdateTrialRequest\x1a\x1f.dpareto.v1.UpdateTrialResponse\"\x16\x8a\xc9\x18\x12\b\x02\x10\x02\x1a\n" +
+	"trial.name \x01\x12`\n" +
+	"\vDeleteTrial\x12\x1e.dpareto.v1.DeleteTrialRequest\x1a\x1f.dpareto.v1.DeleteTrialResponse\"\x10\x8a\xc9\x18\f\b\x03\x10\x02\x1a\x04name \x01\x12n\n" +
+	"\x0eAddMeasurement\x12!.dpareto.v1.AddMeasurementRequest\x1a\".dpareto.v1.AddMeasurementResponse\"\x15\x8a\xc9\x18\x0e\b\x02\x10\x02\x1a\x04name \x018\x01\x90\x02\x02\x12g\n" +
+	"\vRenewLeases\x12\x1e.dpareto.v1.RenewLeasesRequest\x1a\x1f.dpareto.v1.RenewLeasesResponse\"\x17\x8a\xc9\x18\x10\b\x02\x10\x02\x1a\x06parent \x018\x01\x90\x02\x02\x12k\n" +
+	"\rCompleteTrial\x12 .dpareto.v1.CompleteTrialRequest\x1a!.dpareto.v1.CompleteTrialResponse\"\x15\x8a\xc9\x18\x0e\b\x02\x10\x02\x1a\x04name \x018\x01\x90\x02\x02\x12h\n" +
+	"\fReleaseTrial\x12\x1f.dpareto.v1.ReleaseTrialRequest\x1a .dpareto.v1.ReleaseTrialResponse\"\x15\x8a\xc9\x18\x0e\b\x02\x10\x02\x1a\x04name \x018\x01\x90\x02\x02\x12Z\n" +
+	"\tStopTrial\x12\x1c.dpareto.v1.StopTrialRequest\x1a\x1d.dpareto.v1.StopTrialResponse\"\x10\x8a\xc9\x18\f\b\x02\x10\x02\x1a\x04name \x01B\xa1\x01\n" +
 	"\x0ecom.dpareto.v1B\x11StudyServiceProtoP\x01Z3github.com/dpareto/dpareto/gen/dpareto/v1;dparetov1\xa2\x02\x03DXX\xaa\x02\n" +
 	"Dpareto.V1\xca\x02\n" +
 	"Dpareto\\V1\xe2\x02\x16Dpareto\\V1\\GPBMetadata\xea\x02\vDpareto::V1b\x06proto3"
@@ -3022,6 +3025,7 @@ func file_dpareto_v1_study_service_proto_init() {
 	if File_dpareto_v1_study_service_proto != nil {
 		return
 	}
+	file_dpareto_v1_method_proto_init()
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_study_proto_init()
 	file_dpareto_v1_trial_proto_init()

@@ -15,6 +15,7 @@ import socket
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, TypeVar
 
 from google.protobuf.message import Message
@@ -28,6 +29,7 @@ from dpareto._connection import Failure, Pauses
 from dpareto.v1 import (
     admin_service_pb2,
     front_service_pb2,
+    method_pb2,
     privacy_pb2,
     privacy_service_pb2,
     release_service_pb2,
@@ -40,8 +42,8 @@ logger = logging.getLogger("dpareto")
 
 T = TypeVar("T")
 
-MODEL_FACTOR = 8
-"""How much longer than others a call that may fit a model can take."""
+SLOW_FACTOR = 8
+"""How much longer than others a call of a slow method may take."""
 
 FIRST_PATIENCE = 20.0
 """For how long a client that never reached its server tries, at most, in seconds."""
@@ -53,19 +55,6 @@ ASK_AGAIN = 1.0
 """After how long a worker asks again where the server does not say, in seconds."""
 
 MAX_REASON = 2000
-
-_MODELLING = frozenset(
-    {
-        "SuggestTrials",
-        "GetFront",
-        "ListHypervolumes",
-        "QueryFront",
-        "PredictMetrics",
-        "GetPrivacyLedger",
-        "ReleaseBest",
-        "ReleaseFront",
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -120,23 +109,53 @@ def new_worker_id() -> str:
     return f"{socket.gethostname()[:60]}-{os.getpid()}-{random.SystemRandom().getrandbits(32):08x}"
 
 
+@dataclass(frozen=True)
+class Rules:
+    """How calls of a method are made."""
+
+    slow: bool
+    """Whether a call may fit a model or account for many runs."""
+    repeatable: bool
+    """Whether a call can be repeated when it is not known whether it took effect."""
+    identified: bool
+    """Whether it can be repeated under one request id only."""
+
+
+_SERVICES = {
+    "studies": study_service_pb2.DESCRIPTOR.services_by_name["StudyService"],
+    "fronts": front_service_pb2.DESCRIPTOR.services_by_name["FrontService"],
+    "privacy": privacy_service_pb2.DESCRIPTOR.services_by_name["PrivacyService"],
+    "releases": release_service_pb2.DESCRIPTOR.services_by_name["ReleaseService"],
+    "admin": admin_service_pb2.DESCRIPTOR.services_by_name["AdminService"],
+}
+
+
+@cache
+def rules(service: str, method: str) -> Rules:
+    """Reads the rules of a method in the contract."""
+    found = _SERVICES[service].methods_by_name[method]
+    options = found.GetOptions()
+    declared: Any = method_pb2.rules  # an extension, which its stub does not say
+    slow: bool = options.Extensions[declared].slow
+    if options.idempotency_level != options.IDEMPOTENCY_UNKNOWN:
+        return Rules(slow, repeatable=True, identified=False)
+    identified = "request_id" in found.input_type.fields_by_name
+    return Rules(slow, repeatable=identified, identified=identified)
+
+
 def call(policy: Policy, action: str, service: str, method: str, request: Any) -> Operation[Any]:
     """Calls a method until it is answered, fails for good, or the patience is spent.
 
-    A change gets a request id, the same in all attempts, under which the server remembers
-    its answer: it is made once, however many attempts it takes. (Renewing a lease twice is
-    renewing it.)
+    Where repeating a call could make a change twice, it gets a request id, the same in all
+    attempts, under which the server remembers its answer.
     """
-    if (
-        method != "RenewLeases"
-        and "request_id" in request.DESCRIPTOR.fields_by_name
-        and not request.request_id
-    ):
+    how = rules(service, method)
+    if how.identified and not request.request_id:
         request.request_id = new_request_id()
-    timeout = policy.timeout * (MODEL_FACTOR if method in _MODELLING else 1)
+    timeout = policy.timeout * (SLOW_FACTOR if how.slow else 1)
     pauses = Pauses()
     begin = time.monotonic()
-    told = False
+    warned = False
     while True:
         try:
             answer = yield Call(service, method, request, timeout)
@@ -145,13 +164,13 @@ def call(policy: Policy, action: str, service: str, method: str, request: Any) -
             patience = policy.patience
             if not policy.connected:
                 patience = min(patience, FIRST_PATIENCE)
-            if not failure.transient or waited >= patience:
+            if not failure.transient or not how.repeatable or waited >= patience:
                 message = failure.message
                 if failure.transient and not policy.connected:
                     message = f"{policy.hint} {message}"
                 raise errors.call_error(action, failure.code, message, failure.violations) from None
-            if not told:
-                told = True
+            if not warned:
+                warned = True
                 logger.warning("%s: %s; trying again", action, failure.message)
             yield Pause(min(pauses.next(failure.retry_delay), max(patience - waited, 0.01)))
         else:

@@ -22,13 +22,14 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from dpareto.v1 import method_pb2 as dpareto_dot_v1_dot_method__pb2
 from dpareto.v1 import metric_pb2 as dpareto_dot_v1_dot_metric__pb2
 from dpareto.v1 import parameter_pb2 as dpareto_dot_v1_dot_parameter__pb2
 from dpareto.v1 import privacy_pb2 as dpareto_dot_v1_dot_privacy__pb2
 from dpareto.v1 import trial_pb2 as dpareto_dot_v1_dot_trial__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x64pareto/v1/front_service.proto\x12\ndpareto.v1\x1a\x17\x64pareto/v1/metric.proto\x1a\x1a\x64pareto/v1/parameter.proto\x1a\x18\x64pareto/v1/privacy.proto\x1a\x16\x64pareto/v1/trial.proto\"X\n\x0fGetFrontRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12#\n\x04kind\x18\x02 \x01(\x0e\x32\x15.dpareto.v1.FrontKind\x12\x12\n\nfinal_only\x18\x03 \x01(\x08\"4\n\x10GetFrontResponse\x12 \n\x05\x66ront\x18\x01 \x01(\x0b\x32\x11.dpareto.v1.Front\"\xe4\x02\n\x05\x46ront\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.dpareto.v1.FrontKind\x12&\n\x06points\x18\x02 \x03(\x0b\x32\x16.dpareto.v1.FrontPoint\x12\x13\n\x0bhypervolume\x18\x03 \x01(\x01\x12\x33\n\treference\x18\x04 \x03(\x0b\x32 .dpareto.v1.Front.ReferenceEntry\x12\x12\n\ncandidates\x18\x05 \x01(\x03\x12\x10\n\x08revision\x18\x06 \x01(\x03\x12\x12\n\nobjectives\x18\x07 \x03(\t\x12%\n\x08warnings\x18\x08 \x03(\x0b\x32\x13.dpareto.v1.Warning\x12\x31\n\x0chypervolumes\x18\t \x03(\x0b\x32\x1b.dpareto.v1.KindHypervolume\x1a\x30\n\x0eReferenceEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"K\n\x0fKindHypervolume\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.dpareto.v1.FrontKind\x12\x13\n\x0bhypervolume\x18\x02 \x01(\x01\"\xb1\x03\n\nFrontPoint\x12\r\n\x05trial\x18\x01 \x01(\t\x12\x0c\n\x04step\x18\x02 \x01(\x03\x12:\n\nparameters\x18\x03 \x03(\x0b\x32&.dpareto.v1.FrontPoint.ParametersEntry\x12\x32\n\x06values\x18\x04 \x03(\x0b\x32\".dpareto.v1.FrontPoint.ValuesEntry\x12-\n\x07privacy\x18\x05 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x0c\n\x04runs\x18\x06 \x01(\x03\x12\x0e\n\x06trials\x18\x07 \x03(\t\x12\x18\n\x10\x62\x65yond_reference\x18\x08 \x01(\x08\x12\x14\n\x0c\x63ontribution\x18\t \x01(\x01\x12\x0c\n\x04knee\x18\n \x01(\x08\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\x1a\x45\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.dpareto.v1.FrontValue:\x02\x38\x01\"\xe5\x01\n\nFrontValue\x12\r\n\x05value\x18\x01 \x01(\x01\x12\x15\n\x08observed\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\x05lower\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x12\n\x05upper\x18\x04 \x01(\x01H\x02\x88\x01\x01\x12\x1b\n\x0estandard_error\x18\x05 \x01(\x01H\x03\x88\x01\x01\x12\x11\n\x04\x62\x65st\x18\x06 \x01(\x01H\x04\x88\x01\x01\x12\x12\n\x05worst\x18\x07 \x01(\x01H\x05\x88\x01\x01\x42\x0b\n\t_observedB\x08\n\x06_lowerB\x08\n\x06_upperB\x11\n\x0f_standard_errorB\x07\n\x05_bestB\x08\n\x06_worst\"\xc8\x01\n\x11QueryFrontRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x39\n\x06\x62ounds\x18\x02 \x03(\x0b\x32).dpareto.v1.QueryFrontRequest.BoundsEntry\x12\x12\n\nconfidence\x18\x03 \x01(\x01\x12\x10\n\x08optimize\x18\x04 \x01(\t\x12\x15\n\rmeasured_only\x18\x05 \x01(\x08\x1a-\n\x0b\x42oundsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\xfd\x05\n\x12QueryFrontResponse\x12\x11\n\treachable\x18\x01 \x01(\x08\x12\x42\n\nparameters\x18\x02 \x03(\x0b\x32..dpareto.v1.QueryFrontResponse.ParametersEntry\x12\x44\n\x0bpredictions\x18\x03 \x03(\x0b\x32/.dpareto.v1.QueryFrontResponse.PredictionsEntry\x12-\n\x07privacy\x18\x04 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12M\n\x10\x63omputed_metrics\x18\x05 \x03(\x0b\x32\x33.dpareto.v1.QueryFrontResponse.ComputedMetricsEntry\x12<\n\x07reached\x18\x06 \x03(\x0b\x32+.dpareto.v1.QueryFrontResponse.ReachedEntry\x12\x10\n\x08optimize\x18\x07 \x01(\t\x12\x0e\n\x06trials\x18\x08 \x03(\t\x12\x0c\n\x04runs\x18\t \x01(\x03\x12\x0c\n\x04step\x18\n \x01(\x03\x12%\n\x08warnings\x18\x0b \x03(\x0b\x32\x13.dpareto.v1.Warning\x12\x10\n\x08revision\x18\x0c \x01(\x03\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\x1aP\n\x10PredictionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12+\n\x05value\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.MetricPrediction:\x02\x38\x01\x1aO\n\x14\x43omputedMetricsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.dpareto.v1.MetricValue:\x02\x38\x01\x1a.\n\x0cReachedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"`\n\x17ListHypervolumesRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nfinal_only\x18\x02 \x01(\x08\x12#\n\x04kind\x18\x03 \x01(\x0e\x32\x15.dpareto.v1.FrontKind\"H\n\x18ListHypervolumesResponse\x12,\n\x06points\x18\x01 \x03(\x0b\x32\x1c.dpareto.v1.HypervolumePoint\"m\n\x10HypervolumePoint\x12\r\n\x05trial\x18\x01 \x01(\t\x12\x18\n\x10\x63ompleted_trials\x18\x02 \x01(\x03\x12\x13\n\x0bhypervolume\x18\x03 \x01(\x01\x12\x0c\n\x04runs\x18\x04 \x01(\x03\x12\r\n\x05steps\x18\x05 \x01(\x03\"X\n\x15PredictMetricsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x31\n\x0e\x63onfigurations\x18\x02 \x03(\x0b\x32\x19.dpareto.v1.Configuration\"\x94\x01\n\rConfiguration\x12=\n\nparameters\x18\x01 \x03(\x0b\x32).dpareto.v1.Configuration.ParametersEntry\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\"\x8b\x01\n\x16PredictMetricsResponse\x12\x38\n\x0bpredictions\x18\x01 \x03(\x0b\x32#.dpareto.v1.ConfigurationPrediction\x12\x10\n\x08revision\x18\x02 \x01(\x03\x12%\n\x08warnings\x18\x03 \x03(\x0b\x32\x13.dpareto.v1.Warning\"\x82\x03\n\x17\x43onfigurationPrediction\x12I\n\x0bpredictions\x18\x01 \x03(\x0b\x32\x34.dpareto.v1.ConfigurationPrediction.PredictionsEntry\x12R\n\x10\x63omputed_metrics\x18\x02 \x03(\x0b\x32\x38.dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry\x12%\n\x08warnings\x18\x03 \x03(\x0b\x32\x13.dpareto.v1.Warning\x1aP\n\x10PredictionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12+\n\x05value\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.MetricPrediction:\x02\x38\x01\x1aO\n\x14\x43omputedMetricsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.dpareto.v1.MetricValue:\x02\x38\x01*\x85\x01\n\tFrontKind\x12\x1a\n\x16\x46RONT_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13\x46RONT_KIND_OBSERVED\x10\x01\x12\x18\n\x14\x46RONT_KIND_POSTERIOR\x10\x02\x12\x13\n\x0f\x46RONT_KIND_BEST\x10\x03\x12\x14\n\x10\x46RONT_KIND_WORST\x10\x04\x32\xda\x02\n\x0c\x46rontService\x12\x45\n\x08GetFront\x12\x1b.dpareto.v1.GetFrontRequest\x1a\x1c.dpareto.v1.GetFrontResponse\x12K\n\nQueryFront\x12\x1d.dpareto.v1.QueryFrontRequest\x1a\x1e.dpareto.v1.QueryFrontResponse\x12]\n\x10ListHypervolumes\x12#.dpareto.v1.ListHypervolumesRequest\x1a$.dpareto.v1.ListHypervolumesResponse\x12W\n\x0ePredictMetrics\x12!.dpareto.v1.PredictMetricsRequest\x1a\".dpareto.v1.PredictMetricsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1e\x64pareto/v1/front_service.proto\x12\ndpareto.v1\x1a\x17\x64pareto/v1/method.proto\x1a\x17\x64pareto/v1/metric.proto\x1a\x1a\x64pareto/v1/parameter.proto\x1a\x18\x64pareto/v1/privacy.proto\x1a\x16\x64pareto/v1/trial.proto\"X\n\x0fGetFrontRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12#\n\x04kind\x18\x02 \x01(\x0e\x32\x15.dpareto.v1.FrontKind\x12\x12\n\nfinal_only\x18\x03 \x01(\x08\"4\n\x10GetFrontResponse\x12 \n\x05\x66ront\x18\x01 \x01(\x0b\x32\x11.dpareto.v1.Front\"\xe4\x02\n\x05\x46ront\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.dpareto.v1.FrontKind\x12&\n\x06points\x18\x02 \x03(\x0b\x32\x16.dpareto.v1.FrontPoint\x12\x13\n\x0bhypervolume\x18\x03 \x01(\x01\x12\x33\n\treference\x18\x04 \x03(\x0b\x32 .dpareto.v1.Front.ReferenceEntry\x12\x12\n\ncandidates\x18\x05 \x01(\x03\x12\x10\n\x08revision\x18\x06 \x01(\x03\x12\x12\n\nobjectives\x18\x07 \x03(\t\x12%\n\x08warnings\x18\x08 \x03(\x0b\x32\x13.dpareto.v1.Warning\x12\x31\n\x0chypervolumes\x18\t \x03(\x0b\x32\x1b.dpareto.v1.KindHypervolume\x1a\x30\n\x0eReferenceEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"K\n\x0fKindHypervolume\x12#\n\x04kind\x18\x01 \x01(\x0e\x32\x15.dpareto.v1.FrontKind\x12\x13\n\x0bhypervolume\x18\x02 \x01(\x01\"\xb1\x03\n\nFrontPoint\x12\r\n\x05trial\x18\x01 \x01(\t\x12\x0c\n\x04step\x18\x02 \x01(\x03\x12:\n\nparameters\x18\x03 \x03(\x0b\x32&.dpareto.v1.FrontPoint.ParametersEntry\x12\x32\n\x06values\x18\x04 \x03(\x0b\x32\".dpareto.v1.FrontPoint.ValuesEntry\x12-\n\x07privacy\x18\x05 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x0c\n\x04runs\x18\x06 \x01(\x03\x12\x0e\n\x06trials\x18\x07 \x03(\t\x12\x18\n\x10\x62\x65yond_reference\x18\x08 \x01(\x08\x12\x14\n\x0c\x63ontribution\x18\t \x01(\x01\x12\x0c\n\x04knee\x18\n \x01(\x08\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\x1a\x45\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.dpareto.v1.FrontValue:\x02\x38\x01\"\xe5\x01\n\nFrontValue\x12\r\n\x05value\x18\x01 \x01(\x01\x12\x15\n\x08observed\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\x05lower\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x12\n\x05upper\x18\x04 \x01(\x01H\x02\x88\x01\x01\x12\x1b\n\x0estandard_error\x18\x05 \x01(\x01H\x03\x88\x01\x01\x12\x11\n\x04\x62\x65st\x18\x06 \x01(\x01H\x04\x88\x01\x01\x12\x12\n\x05worst\x18\x07 \x01(\x01H\x05\x88\x01\x01\x42\x0b\n\t_observedB\x08\n\x06_lowerB\x08\n\x06_upperB\x11\n\x0f_standard_errorB\x07\n\x05_bestB\x08\n\x06_worst\"\xc8\x01\n\x11QueryFrontRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x39\n\x06\x62ounds\x18\x02 \x03(\x0b\x32).dpareto.v1.QueryFrontRequest.BoundsEntry\x12\x12\n\nconfidence\x18\x03 \x01(\x01\x12\x10\n\x08optimize\x18\x04 \x01(\t\x12\x15\n\rmeasured_only\x18\x05 \x01(\x08\x1a-\n\x0b\x42oundsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\xfd\x05\n\x12QueryFrontResponse\x12\x11\n\treachable\x18\x01 \x01(\x08\x12\x42\n\nparameters\x18\x02 \x03(\x0b\x32..dpareto.v1.QueryFrontResponse.ParametersEntry\x12\x44\n\x0bpredictions\x18\x03 \x03(\x0b\x32/.dpareto.v1.QueryFrontResponse.PredictionsEntry\x12-\n\x07privacy\x18\x04 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12M\n\x10\x63omputed_metrics\x18\x05 \x03(\x0b\x32\x33.dpareto.v1.QueryFrontResponse.ComputedMetricsEntry\x12<\n\x07reached\x18\x06 \x03(\x0b\x32+.dpareto.v1.QueryFrontResponse.ReachedEntry\x12\x10\n\x08optimize\x18\x07 \x01(\t\x12\x0e\n\x06trials\x18\x08 \x03(\t\x12\x0c\n\x04runs\x18\t \x01(\x03\x12\x0c\n\x04step\x18\n \x01(\x03\x12%\n\x08warnings\x18\x0b \x03(\x0b\x32\x13.dpareto.v1.Warning\x12\x10\n\x08revision\x18\x0c \x01(\x03\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\x1aP\n\x10PredictionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12+\n\x05value\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.MetricPrediction:\x02\x38\x01\x1aO\n\x14\x43omputedMetricsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.dpareto.v1.MetricValue:\x02\x38\x01\x1a.\n\x0cReachedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"`\n\x17ListHypervolumesRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nfinal_only\x18\x02 \x01(\x08\x12#\n\x04kind\x18\x03 \x01(\x0e\x32\x15.dpareto.v1.FrontKind\"H\n\x18ListHypervolumesResponse\x12,\n\x06points\x18\x01 \x03(\x0b\x32\x1c.dpareto.v1.HypervolumePoint\"m\n\x10HypervolumePoint\x12\r\n\x05trial\x18\x01 \x01(\t\x12\x18\n\x10\x63ompleted_trials\x18\x02 \x01(\x03\x12\x13\n\x0bhypervolume\x18\x03 \x01(\x01\x12\x0c\n\x04runs\x18\x04 \x01(\x03\x12\r\n\x05steps\x18\x05 \x01(\x03\"X\n\x15PredictMetricsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x31\n\x0e\x63onfigurations\x18\x02 \x03(\x0b\x32\x19.dpareto.v1.Configuration\"\x94\x01\n\rConfiguration\x12=\n\nparameters\x18\x01 \x03(\x0b\x32).dpareto.v1.Configuration.ParametersEntry\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\"\x8b\x01\n\x16PredictMetricsResponse\x12\x38\n\x0bpredictions\x18\x01 \x03(\x0b\x32#.dpareto.v1.ConfigurationPrediction\x12\x10\n\x08revision\x18\x02 \x01(\x03\x12%\n\x08warnings\x18\x03 \x03(\x0b\x32\x13.dpareto.v1.Warning\"\x82\x03\n\x17\x43onfigurationPrediction\x12I\n\x0bpredictions\x18\x01 \x03(\x0b\x32\x34.dpareto.v1.ConfigurationPrediction.PredictionsEntry\x12R\n\x10\x63omputed_metrics\x18\x02 \x03(\x0b\x32\x38.dpareto.v1.ConfigurationPrediction.ComputedMetricsEntry\x12%\n\x08warnings\x18\x03 \x03(\x0b\x32\x13.dpareto.v1.Warning\x1aP\n\x10PredictionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12+\n\x05value\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.MetricPrediction:\x02\x38\x01\x1aO\n\x14\x43omputedMetricsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12&\n\x05value\x18\x02 \x01(\x0b\x32\x17.dpareto.v1.MetricValue:\x02\x38\x01*\x85\x01\n\tFrontKind\x12\x1a\n\x16\x46RONT_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13\x46RONT_KIND_OBSERVED\x10\x01\x12\x18\n\x14\x46RONT_KIND_POSTERIOR\x10\x02\x12\x13\n\x0f\x46RONT_KIND_BEST\x10\x03\x12\x14\n\x10\x46RONT_KIND_WORST\x10\x04\x32\xae\x03\n\x0c\x46rontService\x12Z\n\x08GetFront\x12\x1b.dpareto.v1.GetFrontRequest\x1a\x1c.dpareto.v1.GetFrontResponse\"\x13\x90\x02\x01\x8a\xc9\x18\x0c\x08\x01\x10\x02\x1a\x04name(\x01\x12`\n\nQueryFront\x12\x1d.dpareto.v1.QueryFrontRequest\x1a\x1e.dpareto.v1.QueryFrontResponse\"\x13\x90\x02\x01\x8a\xc9\x18\x0c\x08\x01\x10\x02\x1a\x04name(\x01\x12r\n\x10ListHypervolumes\x12#.dpareto.v1.ListHypervolumesRequest\x1a$.dpareto.v1.ListHypervolumesResponse\"\x13\x90\x02\x01\x8a\xc9\x18\x0c\x08\x01\x10\x02\x1a\x04name(\x01\x12l\n\x0ePredictMetrics\x12!.dpareto.v1.PredictMetricsRequest\x1a\".dpareto.v1.PredictMetricsResponse\"\x13\x90\x02\x01\x8a\xc9\x18\x0c\x08\x01\x10\x02\x1a\x04name(\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -57,60 +58,68 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CONFIGURATIONPREDICTION_PREDICTIONSENTRY']._serialized_options = b'8\001'
   _globals['_CONFIGURATIONPREDICTION_COMPUTEDMETRICSENTRY']._loaded_options = None
   _globals['_CONFIGURATIONPREDICTION_COMPUTEDMETRICSENTRY']._serialized_options = b'8\001'
-  _globals['_FRONTKIND']._serialized_start=3424
-  _globals['_FRONTKIND']._serialized_end=3557
-  _globals['_GETFRONTREQUEST']._serialized_start=149
-  _globals['_GETFRONTREQUEST']._serialized_end=237
-  _globals['_GETFRONTRESPONSE']._serialized_start=239
-  _globals['_GETFRONTRESPONSE']._serialized_end=291
-  _globals['_FRONT']._serialized_start=294
-  _globals['_FRONT']._serialized_end=650
-  _globals['_FRONT_REFERENCEENTRY']._serialized_start=602
-  _globals['_FRONT_REFERENCEENTRY']._serialized_end=650
-  _globals['_KINDHYPERVOLUME']._serialized_start=652
-  _globals['_KINDHYPERVOLUME']._serialized_end=727
-  _globals['_FRONTPOINT']._serialized_start=730
-  _globals['_FRONTPOINT']._serialized_end=1163
-  _globals['_FRONTPOINT_PARAMETERSENTRY']._serialized_start=1024
-  _globals['_FRONTPOINT_PARAMETERSENTRY']._serialized_end=1092
-  _globals['_FRONTPOINT_VALUESENTRY']._serialized_start=1094
-  _globals['_FRONTPOINT_VALUESENTRY']._serialized_end=1163
-  _globals['_FRONTVALUE']._serialized_start=1166
-  _globals['_FRONTVALUE']._serialized_end=1395
-  _globals['_QUERYFRONTREQUEST']._serialized_start=1398
-  _globals['_QUERYFRONTREQUEST']._serialized_end=1598
-  _globals['_QUERYFRONTREQUEST_BOUNDSENTRY']._serialized_start=1553
-  _globals['_QUERYFRONTREQUEST_BOUNDSENTRY']._serialized_end=1598
-  _globals['_QUERYFRONTRESPONSE']._serialized_start=1601
-  _globals['_QUERYFRONTRESPONSE']._serialized_end=2366
-  _globals['_QUERYFRONTRESPONSE_PARAMETERSENTRY']._serialized_start=1024
-  _globals['_QUERYFRONTRESPONSE_PARAMETERSENTRY']._serialized_end=1092
-  _globals['_QUERYFRONTRESPONSE_PREDICTIONSENTRY']._serialized_start=2157
-  _globals['_QUERYFRONTRESPONSE_PREDICTIONSENTRY']._serialized_end=2237
-  _globals['_QUERYFRONTRESPONSE_COMPUTEDMETRICSENTRY']._serialized_start=2239
-  _globals['_QUERYFRONTRESPONSE_COMPUTEDMETRICSENTRY']._serialized_end=2318
-  _globals['_QUERYFRONTRESPONSE_REACHEDENTRY']._serialized_start=2320
-  _globals['_QUERYFRONTRESPONSE_REACHEDENTRY']._serialized_end=2366
-  _globals['_LISTHYPERVOLUMESREQUEST']._serialized_start=2368
-  _globals['_LISTHYPERVOLUMESREQUEST']._serialized_end=2464
-  _globals['_LISTHYPERVOLUMESRESPONSE']._serialized_start=2466
-  _globals['_LISTHYPERVOLUMESRESPONSE']._serialized_end=2538
-  _globals['_HYPERVOLUMEPOINT']._serialized_start=2540
-  _globals['_HYPERVOLUMEPOINT']._serialized_end=2649
-  _globals['_PREDICTMETRICSREQUEST']._serialized_start=2651
-  _globals['_PREDICTMETRICSREQUEST']._serialized_end=2739
-  _globals['_CONFIGURATION']._serialized_start=2742
-  _globals['_CONFIGURATION']._serialized_end=2890
-  _globals['_CONFIGURATION_PARAMETERSENTRY']._serialized_start=1024
-  _globals['_CONFIGURATION_PARAMETERSENTRY']._serialized_end=1092
-  _globals['_PREDICTMETRICSRESPONSE']._serialized_start=2893
-  _globals['_PREDICTMETRICSRESPONSE']._serialized_end=3032
-  _globals['_CONFIGURATIONPREDICTION']._serialized_start=3035
-  _globals['_CONFIGURATIONPREDICTION']._serialized_end=3421
-  _globals['_CONFIGURATIONPREDICTION_PREDICTIONSENTRY']._serialized_start=2157
-  _globals['_CONFIGURATIONPREDICTION_PREDICTIONSENTRY']._serialized_end=2237
-  _globals['_CONFIGURATIONPREDICTION_COMPUTEDMETRICSENTRY']._serialized_start=2239
-  _globals['_CONFIGURATIONPREDICTION_COMPUTEDMETRICSENTRY']._serialized_end=2318
-  _globals['_FRONTSERVICE']._serialized_start=3560
-  _globals['_FRONTSERVICE']._serialized_end=3906
+  _globals['_FRONTSERVICE'].methods_by_name['GetFront']._loaded_options = None
+  _globals['_FRONTSERVICE'].methods_by_name['GetFront']._serialized_options = b'\220\002\001\212\311\030\014\010\001\020\002\032\004name(\001'
+  _globals['_FRONTSERVICE'].methods_by_name['QueryFront']._loaded_options = None
+  _globals['_FRONTSERVICE'].methods_by_name['QueryFront']._serialized_options = b'\220\002\001\212\311\030\014\010\001\020\002\032\004name(\001'
+  _globals['_FRONTSERVICE'].methods_by_name['ListHypervolumes']._loaded_options = None
+  _globals['_FRONTSERVICE'].methods_by_name['ListHypervolumes']._serialized_options = b'\220\002\001\212\311\030\014\010\001\020\002\032\004name(\001'
+  _globals['_FRONTSERVICE'].methods_by_name['PredictMetrics']._loaded_options = None
+  _globals['_FRONTSERVICE'].methods_by_name['PredictMetrics']._serialized_options = b'\220\002\001\212\311\030\014\010\001\020\002\032\004name(\001'
+  _globals['_FRONTKIND']._serialized_start=3449
+  _globals['_FRONTKIND']._serialized_end=3582
+  _globals['_GETFRONTREQUEST']._serialized_start=174
+  _globals['_GETFRONTREQUEST']._serialized_end=262
+  _globals['_GETFRONTRESPONSE']._serialized_start=264
+  _globals['_GETFRONTRESPONSE']._serialized_end=316
+  _globals['_FRONT']._serialized_start=319
+  _globals['_FRONT']._serialized_end=675
+  _globals['_FRONT_REFERENCEENTRY']._serialized_start=627
+  _globals['_FRONT_REFERENCEENTRY']._serialized_end=675
+  _globals['_KINDHYPERVOLUME']._serialized_start=677
+  _globals['_KINDHYPERVOLUME']._serialized_end=752
+  _globals['_FRONTPOINT']._serialized_start=755
+  _globals['_FRONTPOINT']._serialized_end=1188
+  _globals['_FRONTPOINT_PARAMETERSENTRY']._serialized_start=1049
+  _globals['_FRONTPOINT_PARAMETERSENTRY']._serialized_end=1117
+  _globals['_FRONTPOINT_VALUESENTRY']._serialized_start=1119
+  _globals['_FRONTPOINT_VALUESENTRY']._serialized_end=1188
+  _globals['_FRONTVALUE']._serialized_start=1191
+  _globals['_FRONTVALUE']._serialized_end=1420
+  _globals['_QUERYFRONTREQUEST']._serialized_start=1423
+  _globals['_QUERYFRONTREQUEST']._serialized_end=1623
+  _globals['_QUERYFRONTREQUEST_BOUNDSENTRY']._serialized_start=1578
+  _globals['_QUERYFRONTREQUEST_BOUNDSENTRY']._serialized_end=1623
+  _globals['_QUERYFRONTRESPONSE']._serialized_start=1626
+  _globals['_QUERYFRONTRESPONSE']._serialized_end=2391
+  _globals['_QUERYFRONTRESPONSE_PARAMETERSENTRY']._serialized_start=1049
+  _globals['_QUERYFRONTRESPONSE_PARAMETERSENTRY']._serialized_end=1117
+  _globals['_QUERYFRONTRESPONSE_PREDICTIONSENTRY']._serialized_start=2182
+  _globals['_QUERYFRONTRESPONSE_PREDICTIONSENTRY']._serialized_end=2262
+  _globals['_QUERYFRONTRESPONSE_COMPUTEDMETRICSENTRY']._serialized_start=2264
+  _globals['_QUERYFRONTRESPONSE_COMPUTEDMETRICSENTRY']._serialized_end=2343
+  _globals['_QUERYFRONTRESPONSE_REACHEDENTRY']._serialized_start=2345
+  _globals['_QUERYFRONTRESPONSE_REACHEDENTRY']._serialized_end=2391
+  _globals['_LISTHYPERVOLUMESREQUEST']._serialized_start=2393
+  _globals['_LISTHYPERVOLUMESREQUEST']._serialized_end=2489
+  _globals['_LISTHYPERVOLUMESRESPONSE']._serialized_start=2491
+  _globals['_LISTHYPERVOLUMESRESPONSE']._serialized_end=2563
+  _globals['_HYPERVOLUMEPOINT']._serialized_start=2565
+  _globals['_HYPERVOLUMEPOINT']._serialized_end=2674
+  _globals['_PREDICTMETRICSREQUEST']._serialized_start=2676
+  _globals['_PREDICTMETRICSREQUEST']._serialized_end=2764
+  _globals['_CONFIGURATION']._serialized_start=2767
+  _globals['_CONFIGURATION']._serialized_end=2915
+  _globals['_CONFIGURATION_PARAMETERSENTRY']._serialized_start=1049
+  _globals['_CONFIGURATION_PARAMETERSENTRY']._serialized_end=1117
+  _globals['_PREDICTMETRICSRESPONSE']._serialized_start=2918
+  _globals['_PREDICTMETRICSRESPONSE']._serialized_end=3057
+  _globals['_CONFIGURATIONPREDICTION']._serialized_start=3060
+  _globals['_CONFIGURATIONPREDICTION']._serialized_end=3446
+  _globals['_CONFIGURATIONPREDICTION_PREDICTIONSENTRY']._serialized_start=2182
+  _globals['_CONFIGURATIONPREDICTION_PREDICTIONSENTRY']._serialized_end=2262
+  _globals['_CONFIGURATIONPREDICTION_COMPUTEDMETRICSENTRY']._serialized_start=2264
+  _globals['_CONFIGURATIONPREDICTION_COMPUTEDMETRICSENTRY']._serialized_end=2343
+  _globals['_FRONTSERVICE']._serialized_start=3585
+  _globals['_FRONTSERVICE']._serialized_end=4015
 # @@protoc_insertion_point(module_scope)

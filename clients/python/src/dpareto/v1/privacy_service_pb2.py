@@ -22,12 +22,13 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from dpareto.v1 import method_pb2 as dpareto_dot_v1_dot_method__pb2
 from dpareto.v1 import parameter_pb2 as dpareto_dot_v1_dot_parameter__pb2
 from dpareto.v1 import privacy_pb2 as dpareto_dot_v1_dot_privacy__pb2
 from dpareto.v1 import study_pb2 as dpareto_dot_v1_dot_study__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n dpareto/v1/privacy_service.proto\x12\ndpareto.v1\x1a\x1a\x64pareto/v1/parameter.proto\x1a\x18\x64pareto/v1/privacy.proto\x1a\x16\x64pareto/v1/study.proto\"\xf1\x01\n\x15\x43omputeEpsilonRequest\x12(\n\x07privacy\x18\x01 \x01(\x0b\x32\x17.dpareto.v1.PrivacySpec\x12\x45\n\nparameters\x18\x02 \x03(\x0b\x32\x31.dpareto.v1.ComputeEpsilonRequest.ParametersEntry\x12\x0f\n\x07lengths\x18\x03 \x03(\x03\x12\x10\n\x08\x65psilons\x18\x04 \x03(\x01\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\"\xbc\x01\n\x16\x43omputeEpsilonResponse\x12\x30\n\nguarantees\x18\x01 \x03(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12@\n\x07\x64\x65rived\x18\x02 \x03(\x0b\x32/.dpareto.v1.ComputeEpsilonResponse.DerivedEntry\x1a.\n\x0c\x44\x65rivedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\x9b\x02\n\x19\x43\x61librateMechanismRequest\x12(\n\x07privacy\x18\x01 \x01(\x0b\x32\x17.dpareto.v1.PrivacySpec\x12I\n\nparameters\x18\x02 \x03(\x0b\x32\x35.dpareto.v1.CalibrateMechanismRequest.ParametersEntry\x12\x11\n\tsolve_for\x18\x03 \x01(\t\x12\x0b\n\x03min\x18\x04 \x01(\x01\x12\x0b\n\x03max\x18\x05 \x01(\x01\x12\x16\n\x0etarget_epsilon\x18\x06 \x01(\x01\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\"\xf8\x01\n\x1a\x43\x61librateMechanismResponse\x12\x11\n\treachable\x18\x01 \x01(\x08\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value\x12/\n\tguarantee\x18\x03 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x44\n\x07\x64\x65rived\x18\x04 \x03(\x0b\x32\x33.dpareto.v1.CalibrateMechanismResponse.DerivedEntry\x1a.\n\x0c\x44\x65rivedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"F\n\x17GetPrivacyLedgerRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x64\x65lta\x18\x02 \x01(\x01\x12\x0e\n\x06metric\x18\x03 \x01(\t\"\x86\x03\n\x18GetPrivacyLedgerResponse\x12\x0c\n\x04runs\x18\x01 \x01(\x03\x12\x17\n\x0flargest_epsilon\x18\x02 \x01(\x01\x12.\n\x08\x63omposed\x18\x03 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x0e\n\x06metric\x18\x04 \x01(\t\x12\x10\n\x08\x61\x64\x61ptive\x18\x05 \x01(\x08\x12\x36\n\x10\x66ixed_in_advance\x18\x06 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12(\n\x07\x65ntries\x18\x07 \x03(\x0b\x32\x17.dpareto.v1.LedgerEntry\x12\x12\n\nmechanisms\x18\x08 \x01(\x03\x12\x14\n\x0cunknown_runs\x18\t \x01(\x03\x12%\n\x08warnings\x18\n \x03(\x0b\x32\x13.dpareto.v1.Warning\x12\x10\n\x08revision\x18\x0b \x01(\x03\x12,\n\x0bpublication\x18\x0c \x01(\x0b\x32\x17.dpareto.v1.Publication\"\xa4\x01\n\x0bLedgerEntry\x12*\n\x07outcome\x18\x01 \x01(\x0e\x32\x19.dpareto.v1.LedgerOutcome\x12\x0c\n\x04runs\x18\x02 \x01(\x03\x12\x14\n\x0c\x64\x65leted_runs\x18\x03 \x01(\x03\x12\x16\n\x0eshortened_runs\x18\x04 \x01(\x03\x12\x14\n\x0cunknown_runs\x18\x05 \x01(\x03\x12\x17\n\x0flargest_epsilon\x18\x06 \x01(\x01\"\x98\x01\n\x15ReaccountStudyRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06metric\x18\x02 \x01(\t\x12(\n\x07privacy\x18\x03 \x01(\x0b\x32\x17.dpareto.v1.PrivacySpec\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\x12\x12\n\nrequest_id\x18\x05 \x01(\t\x12\x0c\n\x04\x65tag\x18\x06 \x01(\t\"\xb2\x01\n\x16ReaccountStudyResponse\x12\x0e\n\x06trials\x18\x01 \x01(\x03\x12-\n\x06\x62\x65\x66ore\x18\x02 \x01(\x0b\x32\x1d.dpareto.v1.AccountingSummary\x12,\n\x05\x61\x66ter\x18\x03 \x01(\x0b\x32\x1d.dpareto.v1.AccountingSummary\x12\x19\n\x11\x64iffering_reports\x18\x04 \x01(\x03\x12\x10\n\x08revision\x18\x05 \x01(\x03\"\xe4\x02\n\x11\x41\x63\x63ountingSummary\x12(\n\x07privacy\x18\x01 \x01(\x0b\x32\x17.dpareto.v1.PrivacySpec\x12\x1d\n\x10smallest_epsilon\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x1b\n\x0emedian_epsilon\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x1c\n\x0flargest_epsilon\x18\x04 \x01(\x01H\x02\x88\x01\x01\x12\x16\n\x0enot_computable\x18\x05 \x01(\x03\x12\x43\n\x0b\x61\x63\x63ountants\x18\x06 \x03(\x0b\x32..dpareto.v1.AccountingSummary.AccountantsEntry\x1a\x32\n\x10\x41\x63\x63ountantsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x13\n\x11_smallest_epsilonB\x11\n\x0f_median_epsilonB\x12\n\x10_largest_epsilon*\xdd\x01\n\rLedgerOutcome\x12\x1e\n\x1aLEDGER_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n\x18LEDGER_OUTCOME_SUCCEEDED\x10\x01\x12\x1b\n\x17LEDGER_OUTCOME_IMPORTED\x10\x02\x12\x1d\n\x19LEDGER_OUTCOME_INFEASIBLE\x10\x03\x12\x19\n\x15LEDGER_OUTCOME_FAILED\x10\x04\x12\x1c\n\x18LEDGER_OUTCOME_ABANDONED\x10\x05\x12\x19\n\x15LEDGER_OUTCOME_ACTIVE\x10\x06\x32\x86\x03\n\x0ePrivacyService\x12W\n\x0e\x43omputeEpsilon\x12!.dpareto.v1.ComputeEpsilonRequest\x1a\".dpareto.v1.ComputeEpsilonResponse\x12\x63\n\x12\x43\x61librateMechanism\x12%.dpareto.v1.CalibrateMechanismRequest\x1a&.dpareto.v1.CalibrateMechanismResponse\x12]\n\x10GetPrivacyLedger\x12#.dpareto.v1.GetPrivacyLedgerRequest\x1a$.dpareto.v1.GetPrivacyLedgerResponse\x12W\n\x0eReaccountStudy\x12!.dpareto.v1.ReaccountStudyRequest\x1a\".dpareto.v1.ReaccountStudyResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n dpareto/v1/privacy_service.proto\x12\ndpareto.v1\x1a\x17\x64pareto/v1/method.proto\x1a\x1a\x64pareto/v1/parameter.proto\x1a\x18\x64pareto/v1/privacy.proto\x1a\x16\x64pareto/v1/study.proto\"\xf1\x01\n\x15\x43omputeEpsilonRequest\x12(\n\x07privacy\x18\x01 \x01(\x0b\x32\x17.dpareto.v1.PrivacySpec\x12\x45\n\nparameters\x18\x02 \x03(\x0b\x32\x31.dpareto.v1.ComputeEpsilonRequest.ParametersEntry\x12\x0f\n\x07lengths\x18\x03 \x03(\x03\x12\x10\n\x08\x65psilons\x18\x04 \x03(\x01\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\"\xbc\x01\n\x16\x43omputeEpsilonResponse\x12\x30\n\nguarantees\x18\x01 \x03(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12@\n\x07\x64\x65rived\x18\x02 \x03(\x0b\x32/.dpareto.v1.ComputeEpsilonResponse.DerivedEntry\x1a.\n\x0c\x44\x65rivedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\x9b\x02\n\x19\x43\x61librateMechanismRequest\x12(\n\x07privacy\x18\x01 \x01(\x0b\x32\x17.dpareto.v1.PrivacySpec\x12I\n\nparameters\x18\x02 \x03(\x0b\x32\x35.dpareto.v1.CalibrateMechanismRequest.ParametersEntry\x12\x11\n\tsolve_for\x18\x03 \x01(\t\x12\x0b\n\x03min\x18\x04 \x01(\x01\x12\x0b\n\x03max\x18\x05 \x01(\x01\x12\x16\n\x0etarget_epsilon\x18\x06 \x01(\x01\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\"\xf8\x01\n\x1a\x43\x61librateMechanismResponse\x12\x11\n\treachable\x18\x01 \x01(\x08\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value\x12/\n\tguarantee\x18\x03 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x44\n\x07\x64\x65rived\x18\x04 \x03(\x0b\x32\x33.dpareto.v1.CalibrateMechanismResponse.DerivedEntry\x1a.\n\x0c\x44\x65rivedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"F\n\x17GetPrivacyLedgerRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x64\x65lta\x18\x02 \x01(\x01\x12\x0e\n\x06metric\x18\x03 \x01(\t\"\x86\x03\n\x18GetPrivacyLedgerResponse\x12\x0c\n\x04runs\x18\x01 \x01(\x03\x12\x17\n\x0flargest_epsilon\x18\x02 \x01(\x01\x12.\n\x08\x63omposed\x18\x03 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x0e\n\x06metric\x18\x04 \x01(\t\x12\x10\n\x08\x61\x64\x61ptive\x18\x05 \x01(\x08\x12\x36\n\x10\x66ixed_in_advance\x18\x06 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12(\n\x07\x65ntries\x18\x07 \x03(\x0b\x32\x17.dpareto.v1.LedgerEntry\x12\x12\n\nmechanisms\x18\x08 \x01(\x03\x12\x14\n\x0cunknown_runs\x18\t \x01(\x03\x12%\n\x08warnings\x18\n \x03(\x0b\x32\x13.dpareto.v1.Warning\x12\x10\n\x08revision\x18\x0b \x01(\x03\x12,\n\x0bpublication\x18\x0c \x01(\x0b\x32\x17.dpareto.v1.Publication\"\xa4\x01\n\x0bLedgerEntry\x12*\n\x07outcome\x18\x01 \x01(\x0e\x32\x19.dpareto.v1.LedgerOutcome\x12\x0c\n\x04runs\x18\x02 \x01(\x03\x12\x14\n\x0c\x64\x65leted_runs\x18\x03 \x01(\x03\x12\x16\n\x0eshortened_runs\x18\x04 \x01(\x03\x12\x14\n\x0cunknown_runs\x18\x05 \x01(\x03\x12\x17\n\x0flargest_epsilon\x18\x06 \x01(\x01\"\x98\x01\n\x15ReaccountStudyRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06metric\x18\x02 \x01(\t\x12(\n\x07privacy\x18\x03 \x01(\x0b\x32\x17.dpareto.v1.PrivacySpec\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\x12\x12\n\nrequest_id\x18\x05 \x01(\t\x12\x0c\n\x04\x65tag\x18\x06 \x01(\t\"\xb2\x01\n\x16ReaccountStudyResponse\x12\x0e\n\x06trials\x18\x01 \x01(\x03\x12-\n\x06\x62\x65\x66ore\x18\x02 \x01(\x0b\x32\x1d.dpareto.v1.AccountingSummary\x12,\n\x05\x61\x66ter\x18\x03 \x01(\x0b\x32\x1d.dpareto.v1.AccountingSummary\x12\x19\n\x11\x64iffering_reports\x18\x04 \x01(\x03\x12\x10\n\x08revision\x18\x05 \x01(\x03\"\xe4\x02\n\x11\x41\x63\x63ountingSummary\x12(\n\x07privacy\x18\x01 \x01(\x0b\x32\x17.dpareto.v1.PrivacySpec\x12\x1d\n\x10smallest_epsilon\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x1b\n\x0emedian_epsilon\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x1c\n\x0flargest_epsilon\x18\x04 \x01(\x01H\x02\x88\x01\x01\x12\x16\n\x0enot_computable\x18\x05 \x01(\x03\x12\x43\n\x0b\x61\x63\x63ountants\x18\x06 \x03(\x0b\x32..dpareto.v1.AccountingSummary.AccountantsEntry\x1a\x32\n\x10\x41\x63\x63ountantsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x42\x13\n\x11_smallest_epsilonB\x11\n\x0f_median_epsilonB\x12\n\x10_largest_epsilon*\xdd\x01\n\rLedgerOutcome\x12\x1e\n\x1aLEDGER_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n\x18LEDGER_OUTCOME_SUCCEEDED\x10\x01\x12\x1b\n\x17LEDGER_OUTCOME_IMPORTED\x10\x02\x12\x1d\n\x19LEDGER_OUTCOME_INFEASIBLE\x10\x03\x12\x19\n\x15LEDGER_OUTCOME_FAILED\x10\x04\x12\x1c\n\x18LEDGER_OUTCOME_ABANDONED\x10\x05\x12\x19\n\x15LEDGER_OUTCOME_ACTIVE\x10\x06\x32\xc9\x03\n\x0ePrivacyService\x12\x64\n\x0e\x43omputeEpsilon\x12!.dpareto.v1.ComputeEpsilonRequest\x1a\".dpareto.v1.ComputeEpsilonResponse\"\x0b\x90\x02\x01\x8a\xc9\x18\x04\x08\x01\x10\x01\x12p\n\x12\x43\x61librateMechanism\x12%.dpareto.v1.CalibrateMechanismRequest\x1a&.dpareto.v1.CalibrateMechanismResponse\"\x0b\x90\x02\x01\x8a\xc9\x18\x04\x08\x01\x10\x01\x12r\n\x10GetPrivacyLedger\x12#.dpareto.v1.GetPrivacyLedgerRequest\x1a$.dpareto.v1.GetPrivacyLedgerResponse\"\x13\x90\x02\x01\x8a\xc9\x18\x0c\x08\x01\x10\x02\x1a\x04name(\x01\x12k\n\x0eReaccountStudy\x12!.dpareto.v1.ReaccountStudyRequest\x1a\".dpareto.v1.ReaccountStudyResponse\"\x12\x8a\xc9\x18\x0e\x08\x03\x10\x02\x1a\x04name \x01(\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,38 +45,46 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CALIBRATEMECHANISMRESPONSE_DERIVEDENTRY']._serialized_options = b'8\001'
   _globals['_ACCOUNTINGSUMMARY_ACCOUNTANTSENTRY']._loaded_options = None
   _globals['_ACCOUNTINGSUMMARY_ACCOUNTANTSENTRY']._serialized_options = b'8\001'
-  _globals['_LEDGEROUTCOME']._serialized_start=2426
-  _globals['_LEDGEROUTCOME']._serialized_end=2647
-  _globals['_COMPUTEEPSILONREQUEST']._serialized_start=127
-  _globals['_COMPUTEEPSILONREQUEST']._serialized_end=368
-  _globals['_COMPUTEEPSILONREQUEST_PARAMETERSENTRY']._serialized_start=300
-  _globals['_COMPUTEEPSILONREQUEST_PARAMETERSENTRY']._serialized_end=368
-  _globals['_COMPUTEEPSILONRESPONSE']._serialized_start=371
-  _globals['_COMPUTEEPSILONRESPONSE']._serialized_end=559
-  _globals['_COMPUTEEPSILONRESPONSE_DERIVEDENTRY']._serialized_start=513
-  _globals['_COMPUTEEPSILONRESPONSE_DERIVEDENTRY']._serialized_end=559
-  _globals['_CALIBRATEMECHANISMREQUEST']._serialized_start=562
-  _globals['_CALIBRATEMECHANISMREQUEST']._serialized_end=845
-  _globals['_CALIBRATEMECHANISMREQUEST_PARAMETERSENTRY']._serialized_start=300
-  _globals['_CALIBRATEMECHANISMREQUEST_PARAMETERSENTRY']._serialized_end=368
-  _globals['_CALIBRATEMECHANISMRESPONSE']._serialized_start=848
-  _globals['_CALIBRATEMECHANISMRESPONSE']._serialized_end=1096
-  _globals['_CALIBRATEMECHANISMRESPONSE_DERIVEDENTRY']._serialized_start=513
-  _globals['_CALIBRATEMECHANISMRESPONSE_DERIVEDENTRY']._serialized_end=559
-  _globals['_GETPRIVACYLEDGERREQUEST']._serialized_start=1098
-  _globals['_GETPRIVACYLEDGERREQUEST']._serialized_end=1168
-  _globals['_GETPRIVACYLEDGERRESPONSE']._serialized_start=1171
-  _globals['_GETPRIVACYLEDGERRESPONSE']._serialized_end=1561
-  _globals['_LEDGERENTRY']._serialized_start=1564
-  _globals['_LEDGERENTRY']._serialized_end=1728
-  _globals['_REACCOUNTSTUDYREQUEST']._serialized_start=1731
-  _globals['_REACCOUNTSTUDYREQUEST']._serialized_end=1883
-  _globals['_REACCOUNTSTUDYRESPONSE']._serialized_start=1886
-  _globals['_REACCOUNTSTUDYRESPONSE']._serialized_end=2064
-  _globals['_ACCOUNTINGSUMMARY']._serialized_start=2067
-  _globals['_ACCOUNTINGSUMMARY']._serialized_end=2423
-  _globals['_ACCOUNTINGSUMMARY_ACCOUNTANTSENTRY']._serialized_start=2313
-  _globals['_ACCOUNTINGSUMMARY_ACCOUNTANTSENTRY']._serialized_end=2363
-  _globals['_PRIVACYSERVICE']._serialized_start=2650
-  _globals['_PRIVACYSERVICE']._serialized_end=3040
+  _globals['_PRIVACYSERVICE'].methods_by_name['ComputeEpsilon']._loaded_options = None
+  _globals['_PRIVACYSERVICE'].methods_by_name['ComputeEpsilon']._serialized_options = b'\220\002\001\212\311\030\004\010\001\020\001'
+  _globals['_PRIVACYSERVICE'].methods_by_name['CalibrateMechanism']._loaded_options = None
+  _globals['_PRIVACYSERVICE'].methods_by_name['CalibrateMechanism']._serialized_options = b'\220\002\001\212\311\030\004\010\001\020\001'
+  _globals['_PRIVACYSERVICE'].methods_by_name['GetPrivacyLedger']._loaded_options = None
+  _globals['_PRIVACYSERVICE'].methods_by_name['GetPrivacyLedger']._serialized_options = b'\220\002\001\212\311\030\014\010\001\020\002\032\004name(\001'
+  _globals['_PRIVACYSERVICE'].methods_by_name['ReaccountStudy']._loaded_options = None
+  _globals['_PRIVACYSERVICE'].methods_by_name['ReaccountStudy']._serialized_options = b'\212\311\030\016\010\003\020\002\032\004name \001(\001'
+  _globals['_LEDGEROUTCOME']._serialized_start=2451
+  _globals['_LEDGEROUTCOME']._serialized_end=2672
+  _globals['_COMPUTEEPSILONREQUEST']._serialized_start=152
+  _globals['_COMPUTEEPSILONREQUEST']._serialized_end=393
+  _globals['_COMPUTEEPSILONREQUEST_PARAMETERSENTRY']._serialized_start=325
+  _globals['_COMPUTEEPSILONREQUEST_PARAMETERSENTRY']._serialized_end=393
+  _globals['_COMPUTEEPSILONRESPONSE']._serialized_start=396
+  _globals['_COMPUTEEPSILONRESPONSE']._serialized_end=584
+  _globals['_COMPUTEEPSILONRESPONSE_DERIVEDENTRY']._serialized_start=538
+  _globals['_COMPUTEEPSILONRESPONSE_DERIVEDENTRY']._serialized_end=584
+  _globals['_CALIBRATEMECHANISMREQUEST']._serialized_start=587
+  _globals['_CALIBRATEMECHANISMREQUEST']._serialized_end=870
+  _globals['_CALIBRATEMECHANISMREQUEST_PARAMETERSENTRY']._serialized_start=325
+  _globals['_CALIBRATEMECHANISMREQUEST_PARAMETERSENTRY']._serialized_end=393
+  _globals['_CALIBRATEMECHANISMRESPONSE']._serialized_start=873
+  _globals['_CALIBRATEMECHANISMRESPONSE']._serialized_end=1121
+  _globals['_CALIBRATEMECHANISMRESPONSE_DERIVEDENTRY']._serialized_start=538
+  _globals['_CALIBRATEMECHANISMRESPONSE_DERIVEDENTRY']._serialized_end=584
+  _globals['_GETPRIVACYLEDGERREQUEST']._serialized_start=1123
+  _globals['_GETPRIVACYLEDGERREQUEST']._serialized_end=1193
+  _globals['_GETPRIVACYLEDGERRESPONSE']._serialized_start=1196
+  _globals['_GETPRIVACYLEDGERRESPONSE']._serialized_end=1586
+  _globals['_LEDGERENTRY']._serialized_start=1589
+  _globals['_LEDGERENTRY']._serialized_end=1753
+  _globals['_REACCOUNTSTUDYREQUEST']._serialized_start=1756
+  _globals['_REACCOUNTSTUDYREQUEST']._serialized_end=1908
+  _globals['_REACCOUNTSTUDYRESPONSE']._serialized_start=1911
+  _globals['_REACCOUNTSTUDYRESPONSE']._serialized_end=2089
+  _globals['_ACCOUNTINGSUMMARY']._serialized_start=2092
+  _globals['_ACCOUNTINGSUMMARY']._serialized_end=2448
+  _globals['_ACCOUNTINGSUMMARY_ACCOUNTANTSENTRY']._serialized_start=2338
+  _globals['_ACCOUNTINGSUMMARY_ACCOUNTANTSENTRY']._serialized_end=2388
+  _globals['_PRIVACYSERVICE']._serialized_start=2675
+  _globals['_PRIVACYSERVICE']._serialized_end=3132
 # @@protoc_insertion_point(module_scope)

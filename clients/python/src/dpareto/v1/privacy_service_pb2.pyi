@@ -1,3 +1,4 @@
+from dpareto.v1 import method_pb2 as _method_pb2
 from dpareto.v1 import parameter_pb2 as _parameter_pb2
 from dpareto.v1 import privacy_pb2 as _privacy_pb2
 from dpareto.v1 import study_pb2 as _study_pb2

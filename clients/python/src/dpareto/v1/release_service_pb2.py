@@ -22,12 +22,13 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from dpareto.v1 import method_pb2 as dpareto_dot_v1_dot_method__pb2
 from dpareto.v1 import parameter_pb2 as dpareto_dot_v1_dot_parameter__pb2
 from dpareto.v1 import privacy_pb2 as dpareto_dot_v1_dot_privacy__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n dpareto/v1/release_service.proto\x12\ndpareto.v1\x1a\x1a\x64pareto/v1/parameter.proto\x1a\x18\x64pareto/v1/privacy.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9d\x02\n\x06Ledger\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\x0f\n\x07records\x18\x04 \x01(\x03\x12\x0f\n\x07\x65psilon\x18\x05 \x01(\x01\x12\r\n\x05\x64\x65lta\x18\x06 \x01(\x01\x12(\n\tadjacency\x18\x07 \x01(\x0e\x32\x15.dpareto.v1.Adjacency\x12+\n\x05spent\x18\x08 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x0f\n\x07\x63harges\x18\t \x01(\x03\x12\x19\n\x11remaining_epsilon\x18\n \x01(\x01\x12/\n\x0b\x63reate_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xad\x01\n\x06\x43harge\x12\x0c\n\x04name\x18\x01 \x01(\t\x12/\n\tguarantee\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x10\n\x08resource\x18\x03 \x01(\t\x12\x11\n\tstudy_uid\x18\x04 \x01(\t\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xbc\x03\n\x07Release\x12\x0c\n\x04name\x18\x01 \x01(\t\x12/\n\tguarantee\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x10\n\x08protects\x18\x03 \x01(\t\x12\x13\n\x0b\x61ssumptions\x18\x04 \x03(\t\x12)\n\x06points\x18\x05 \x03(\x0b\x32\x19.dpareto.v1.ReleasedPoint\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x38\n\x12training_guarantee\x18\x07 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x13\n\x0bnot_covered\x18\x08 \x03(\t\x12\x11\n\tmechanism\x18\t \x01(\t\x12\x0e\n\x06ledger\x18\n \x01(\t\x12 \n\x18noise_standard_deviation\x18\x0b \x01(\x01\x12\x16\n\x0estudy_revision\x18\x0c \x01(\x03\x12\x12\n\x05index\x18\r \x01(\x03H\x00\x88\x01\x01\x12%\n\x08warnings\x18\x0e \x03(\x0b\x32\x13.dpareto.v1.WarningB\x08\n\x06_index\"\x85\x03\n\rReleasedPoint\x12=\n\nparameters\x18\x01 \x03(\x0b\x32).dpareto.v1.ReleasedPoint.ParametersEntry\x12\x35\n\x06values\x18\x02 \x03(\x0b\x32%.dpareto.v1.ReleasedPoint.ValuesEntry\x12N\n\x13standard_deviations\x18\x03 \x03(\x0b\x32\x31.dpareto.v1.ReleasedPoint.StandardDeviationsEntry\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\x1a-\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x1a\x39\n\x17StandardDeviationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"`\n\x13\x43reateLedgerRequest\x12\x11\n\tledger_id\x18\x01 \x01(\t\x12\"\n\x06ledger\x18\x02 \x01(\x0b\x32\x12.dpareto.v1.Ledger\x12\x12\n\nrequest_id\x18\x03 \x01(\t\":\n\x14\x43reateLedgerResponse\x12\"\n\x06ledger\x18\x01 \x01(\x0b\x32\x12.dpareto.v1.Ledger\" \n\x10GetLedgerRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"7\n\x11GetLedgerResponse\x12\"\n\x06ledger\x18\x01 \x01(\x0b\x32\x12.dpareto.v1.Ledger\";\n\x12ListLedgersRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"S\n\x13ListLedgersResponse\x12#\n\x07ledgers\x18\x01 \x03(\x0b\x32\x12.dpareto.v1.Ledger\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"K\n\x12ListChargesRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"S\n\x13ListChargesResponse\x12#\n\x07\x63harges\x18\x01 \x03(\x0b\x32\x12.dpareto.v1.Charge\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xc3\x01\n\x12ReleaseBestRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06metric\x18\x02 \x01(\t\x12;\n\x07\x61t_most\x18\x03 \x03(\x0b\x32*.dpareto.v1.ReleaseBestRequest.AtMostEntry\x12\x0f\n\x07\x65psilon\x18\x04 \x01(\x01\x12\x12\n\nrequest_id\x18\x05 \x01(\t\x1a-\n\x0b\x41tMostEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\";\n\x13ReleaseBestResponse\x12$\n\x07release\x18\x01 \x01(\x0b\x32\x13.dpareto.v1.Release\"W\n\x13ReleaseFrontRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x02 \x01(\x01\x12\r\n\x05\x64\x65lta\x18\x03 \x01(\x01\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"<\n\x14ReleaseFrontResponse\x12$\n\x07release\x18\x01 \x01(\x0b\x32\x13.dpareto.v1.Release\"\xa2\x01\n\x16SelectPrivatelyRequest\x12\x11\n\tutilities\x18\x01 \x03(\x01\x12\x13\n\x0bsensitivity\x18\x02 \x01(\x01\x12\x0f\n\x07\x65psilon\x18\x03 \x01(\x01\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x0e\n\x06ledger\x18\x05 \x01(\t\x12+\n\x06method\x18\x06 \x01(\x0e\x32\x1b.dpareto.v1.SelectionMethod\"\x7f\n\x17SelectPrivatelyResponse\x12\r\n\x05index\x18\x01 \x01(\x03\x12/\n\tguarantee\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12$\n\x07release\x18\x03 \x01(\x0b\x32\x13.dpareto.v1.Release\"!\n\x11GetReleaseRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\":\n\x12GetReleaseResponse\x12$\n\x07release\x18\x01 \x01(\x0b\x32\x13.dpareto.v1.Release\"L\n\x13ListReleasesRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"V\n\x14ListReleasesResponse\x12%\n\x08releases\x18\x01 \x03(\x0b\x32\x13.dpareto.v1.Release\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xec\x05\n\x0eReleaseService\x12Q\n\x0c\x43reateLedger\x12\x1f.dpareto.v1.CreateLedgerRequest\x1a .dpareto.v1.CreateLedgerResponse\x12H\n\tGetLedger\x12\x1c.dpareto.v1.GetLedgerRequest\x1a\x1d.dpareto.v1.GetLedgerResponse\x12N\n\x0bListLedgers\x12\x1e.dpareto.v1.ListLedgersRequest\x1a\x1f.dpareto.v1.ListLedgersResponse\x12N\n\x0bListCharges\x12\x1e.dpareto.v1.ListChargesRequest\x1a\x1f.dpareto.v1.ListChargesResponse\x12N\n\x0bReleaseBest\x12\x1e.dpareto.v1.ReleaseBestRequest\x1a\x1f.dpareto.v1.ReleaseBestResponse\x12Q\n\x0cReleaseFront\x12\x1f.dpareto.v1.ReleaseFrontRequest\x1a .dpareto.v1.ReleaseFrontResponse\x12Z\n\x0fSelectPrivately\x12\".dpareto.v1.SelectPrivatelyRequest\x1a#.dpareto.v1.SelectPrivatelyResponse\x12K\n\nGetRelease\x12\x1d.dpareto.v1.GetReleaseRequest\x1a\x1e.dpareto.v1.GetReleaseResponse\x12Q\n\x0cListReleases\x12\x1f.dpareto.v1.ListReleasesRequest\x1a .dpareto.v1.ListReleasesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n dpareto/v1/release_service.proto\x12\ndpareto.v1\x1a\x17\x64pareto/v1/method.proto\x1a\x1a\x64pareto/v1/parameter.proto\x1a\x18\x64pareto/v1/privacy.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9d\x02\n\x06Ledger\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\x0f\n\x07records\x18\x04 \x01(\x03\x12\x0f\n\x07\x65psilon\x18\x05 \x01(\x01\x12\r\n\x05\x64\x65lta\x18\x06 \x01(\x01\x12(\n\tadjacency\x18\x07 \x01(\x0e\x32\x15.dpareto.v1.Adjacency\x12+\n\x05spent\x18\x08 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x0f\n\x07\x63harges\x18\t \x01(\x03\x12\x19\n\x11remaining_epsilon\x18\n \x01(\x01\x12/\n\x0b\x63reate_time\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xad\x01\n\x06\x43harge\x12\x0c\n\x04name\x18\x01 \x01(\t\x12/\n\tguarantee\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x10\n\x08resource\x18\x03 \x01(\t\x12\x11\n\tstudy_uid\x18\x04 \x01(\t\x12\x0e\n\x06reason\x18\x05 \x01(\t\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xbc\x03\n\x07Release\x12\x0c\n\x04name\x18\x01 \x01(\t\x12/\n\tguarantee\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x10\n\x08protects\x18\x03 \x01(\t\x12\x13\n\x0b\x61ssumptions\x18\x04 \x03(\t\x12)\n\x06points\x18\x05 \x03(\x0b\x32\x19.dpareto.v1.ReleasedPoint\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x38\n\x12training_guarantee\x18\x07 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12\x13\n\x0bnot_covered\x18\x08 \x03(\t\x12\x11\n\tmechanism\x18\t \x01(\t\x12\x0e\n\x06ledger\x18\n \x01(\t\x12 \n\x18noise_standard_deviation\x18\x0b \x01(\x01\x12\x16\n\x0estudy_revision\x18\x0c \x01(\x03\x12\x12\n\x05index\x18\r \x01(\x03H\x00\x88\x01\x01\x12%\n\x08warnings\x18\x0e \x03(\x0b\x32\x13.dpareto.v1.WarningB\x08\n\x06_index\"\x85\x03\n\rReleasedPoint\x12=\n\nparameters\x18\x01 \x03(\x0b\x32).dpareto.v1.ReleasedPoint.ParametersEntry\x12\x35\n\x06values\x18\x02 \x03(\x0b\x32%.dpareto.v1.ReleasedPoint.ValuesEntry\x12N\n\x13standard_deviations\x18\x03 \x03(\x0b\x32\x31.dpareto.v1.ReleasedPoint.StandardDeviationsEntry\x1a\x44\n\x0fParametersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12 \n\x05value\x18\x02 \x01(\x0b\x32\x11.dpareto.v1.Value:\x02\x38\x01\x1a-\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x1a\x39\n\x17StandardDeviationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"`\n\x13\x43reateLedgerRequest\x12\x11\n\tledger_id\x18\x01 \x01(\t\x12\"\n\x06ledger\x18\x02 \x01(\x0b\x32\x12.dpareto.v1.Ledger\x12\x12\n\nrequest_id\x18\x03 \x01(\t\":\n\x14\x43reateLedgerResponse\x12\"\n\x06ledger\x18\x01 \x01(\x0b\x32\x12.dpareto.v1.Ledger\" \n\x10GetLedgerRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"7\n\x11GetLedgerResponse\x12\"\n\x06ledger\x18\x01 \x01(\x0b\x32\x12.dpareto.v1.Ledger\";\n\x12ListLedgersRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"S\n\x13ListLedgersResponse\x12#\n\x07ledgers\x18\x01 \x03(\x0b\x32\x12.dpareto.v1.Ledger\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"K\n\x12ListChargesRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"S\n\x13ListChargesResponse\x12#\n\x07\x63harges\x18\x01 \x03(\x0b\x32\x12.dpareto.v1.Charge\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xc3\x01\n\x12ReleaseBestRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06metric\x18\x02 \x01(\t\x12;\n\x07\x61t_most\x18\x03 \x03(\x0b\x32*.dpareto.v1.ReleaseBestRequest.AtMostEntry\x12\x0f\n\x07\x65psilon\x18\x04 \x01(\x01\x12\x12\n\nrequest_id\x18\x05 \x01(\t\x1a-\n\x0b\x41tMostEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\";\n\x13ReleaseBestResponse\x12$\n\x07release\x18\x01 \x01(\x0b\x32\x13.dpareto.v1.Release\"W\n\x13ReleaseFrontRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x02 \x01(\x01\x12\r\n\x05\x64\x65lta\x18\x03 \x01(\x01\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"<\n\x14ReleaseFrontResponse\x12$\n\x07release\x18\x01 \x01(\x0b\x32\x13.dpareto.v1.Release\"\xa2\x01\n\x16SelectPrivatelyRequest\x12\x11\n\tutilities\x18\x01 \x03(\x01\x12\x13\n\x0bsensitivity\x18\x02 \x01(\x01\x12\x0f\n\x07\x65psilon\x18\x03 \x01(\x01\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x0e\n\x06ledger\x18\x05 \x01(\t\x12+\n\x06method\x18\x06 \x01(\x0e\x32\x1b.dpareto.v1.SelectionMethod\"\x7f\n\x17SelectPrivatelyResponse\x12\r\n\x05index\x18\x01 \x01(\x03\x12/\n\tguarantee\x18\x02 \x01(\x0b\x32\x1c.dpareto.v1.PrivacyGuarantee\x12$\n\x07release\x18\x03 \x01(\x0b\x32\x13.dpareto.v1.Release\"!\n\x11GetReleaseRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\":\n\x12GetReleaseResponse\x12$\n\x07release\x18\x01 \x01(\x0b\x32\x13.dpareto.v1.Release\"L\n\x13ListReleasesRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"V\n\x14ListReleasesResponse\x12%\n\x08releases\x18\x01 \x03(\x0b\x32\x13.dpareto.v1.Release\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\x98\x07\n\x0eReleaseService\x12h\n\x0c\x43reateLedger\x12\x1f.dpareto.v1.CreateLedgerRequest\x1a .dpareto.v1.CreateLedgerResponse\"\x15\x8a\xc9\x18\x11\x08\x03\x10\x03\x1a\tledger_id \x01\x12U\n\tGetLedger\x12\x1c.dpareto.v1.GetLedgerRequest\x1a\x1d.dpareto.v1.GetLedgerResponse\"\x0b\x90\x02\x01\x8a\xc9\x18\x04\x08\x01\x10\x03\x12[\n\x0bListLedgers\x12\x1e.dpareto.v1.ListLedgersRequest\x1a\x1f.dpareto.v1.ListLedgersResponse\"\x0b\x90\x02\x01\x8a\xc9\x18\x04\x08\x01\x10\x03\x12[\n\x0bListCharges\x12\x1e.dpareto.v1.ListChargesRequest\x1a\x1f.dpareto.v1.ListChargesResponse\"\x0b\x90\x02\x01\x8a\xc9\x18\x04\x08\x01\x10\x03\x12\x64\n\x0bReleaseBest\x12\x1e.dpareto.v1.ReleaseBestRequest\x1a\x1f.dpareto.v1.ReleaseBestResponse\"\x14\x8a\xc9\x18\x10\x08\x03\x10\x02\x1a\x04name \x01(\x01\x38\x01\x12g\n\x0cReleaseFront\x12\x1f.dpareto.v1.ReleaseFrontRequest\x1a .dpareto.v1.ReleaseFrontResponse\"\x14\x8a\xc9\x18\x10\x08\x03\x10\x02\x1a\x04name \x01(\x01\x38\x01\x12p\n\x0fSelectPrivately\x12\".dpareto.v1.SelectPrivatelyRequest\x1a#.dpareto.v1.SelectPrivatelyResponse\"\x14\x8a\xc9\x18\x10\x08\x03\x10\x03\x1a\x06ledger \x01(\x01\x12`\n\nGetRelease\x12\x1d.dpareto.v1.GetReleaseRequest\x1a\x1e.dpareto.v1.GetReleaseResponse\"\x13\x90\x02\x01\x8a\xc9\x18\x0c\x08\x01\x10\x02\x1a\x04name8\x01\x12h\n\x0cListReleases\x12\x1f.dpareto.v1.ListReleasesRequest\x1a .dpareto.v1.ListReleasesResponse\"\x15\x90\x02\x01\x8a\xc9\x18\x0e\x08\x01\x10\x02\x1a\x06parent8\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,58 +43,76 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RELEASEDPOINT_STANDARDDEVIATIONSENTRY']._serialized_options = b'8\001'
   _globals['_RELEASEBESTREQUEST_ATMOSTENTRY']._loaded_options = None
   _globals['_RELEASEBESTREQUEST_ATMOSTENTRY']._serialized_options = b'8\001'
-  _globals['_LEDGER']._serialized_start=136
-  _globals['_LEDGER']._serialized_end=421
-  _globals['_CHARGE']._serialized_start=424
-  _globals['_CHARGE']._serialized_end=597
-  _globals['_RELEASE']._serialized_start=600
-  _globals['_RELEASE']._serialized_end=1044
-  _globals['_RELEASEDPOINT']._serialized_start=1047
-  _globals['_RELEASEDPOINT']._serialized_end=1436
-  _globals['_RELEASEDPOINT_PARAMETERSENTRY']._serialized_start=1262
-  _globals['_RELEASEDPOINT_PARAMETERSENTRY']._serialized_end=1330
-  _globals['_RELEASEDPOINT_VALUESENTRY']._serialized_start=1332
-  _globals['_RELEASEDPOINT_VALUESENTRY']._serialized_end=1377
-  _globals['_RELEASEDPOINT_STANDARDDEVIATIONSENTRY']._serialized_start=1379
-  _globals['_RELEASEDPOINT_STANDARDDEVIATIONSENTRY']._serialized_end=1436
-  _globals['_CREATELEDGERREQUEST']._serialized_start=1438
-  _globals['_CREATELEDGERREQUEST']._serialized_end=1534
-  _globals['_CREATELEDGERRESPONSE']._serialized_start=1536
-  _globals['_CREATELEDGERRESPONSE']._serialized_end=1594
-  _globals['_GETLEDGERREQUEST']._serialized_start=1596
-  _globals['_GETLEDGERREQUEST']._serialized_end=1628
-  _globals['_GETLEDGERRESPONSE']._serialized_start=1630
-  _globals['_GETLEDGERRESPONSE']._serialized_end=1685
-  _globals['_LISTLEDGERSREQUEST']._serialized_start=1687
-  _globals['_LISTLEDGERSREQUEST']._serialized_end=1746
-  _globals['_LISTLEDGERSRESPONSE']._serialized_start=1748
-  _globals['_LISTLEDGERSRESPONSE']._serialized_end=1831
-  _globals['_LISTCHARGESREQUEST']._serialized_start=1833
-  _globals['_LISTCHARGESREQUEST']._serialized_end=1908
-  _globals['_LISTCHARGESRESPONSE']._serialized_start=1910
-  _globals['_LISTCHARGESRESPONSE']._serialized_end=1993
-  _globals['_RELEASEBESTREQUEST']._serialized_start=1996
-  _globals['_RELEASEBESTREQUEST']._serialized_end=2191
-  _globals['_RELEASEBESTREQUEST_ATMOSTENTRY']._serialized_start=2146
-  _globals['_RELEASEBESTREQUEST_ATMOSTENTRY']._serialized_end=2191
-  _globals['_RELEASEBESTRESPONSE']._serialized_start=2193
-  _globals['_RELEASEBESTRESPONSE']._serialized_end=2252
-  _globals['_RELEASEFRONTREQUEST']._serialized_start=2254
-  _globals['_RELEASEFRONTREQUEST']._serialized_end=2341
-  _globals['_RELEASEFRONTRESPONSE']._serialized_start=2343
-  _globals['_RELEASEFRONTRESPONSE']._serialized_end=2403
-  _globals['_SELECTPRIVATELYREQUEST']._serialized_start=2406
-  _globals['_SELECTPRIVATELYREQUEST']._serialized_end=2568
-  _globals['_SELECTPRIVATELYRESPONSE']._serialized_start=2570
-  _globals['_SELECTPRIVATELYRESPONSE']._serialized_end=2697
-  _globals['_GETRELEASEREQUEST']._serialized_start=2699
-  _globals['_GETRELEASEREQUEST']._serialized_end=2732
-  _globals['_GETRELEASERESPONSE']._serialized_start=2734
-  _globals['_GETRELEASERESPONSE']._serialized_end=2792
-  _globals['_LISTRELEASESREQUEST']._serialized_start=2794
-  _globals['_LISTRELEASESREQUEST']._serialized_end=2870
-  _globals['_LISTRELEASESRESPONSE']._serialized_start=2872
-  _globals['_LISTRELEASESRESPONSE']._serialized_end=2958
-  _globals['_RELEASESERVICE']._serialized_start=2961
-  _globals['_RELEASESERVICE']._serialized_end=3709
+  _globals['_RELEASESERVICE'].methods_by_name['CreateLedger']._loaded_options = None
+  _globals['_RELEASESERVICE'].methods_by_name['CreateLedger']._serialized_options = b'\212\311\030\021\010\003\020\003\032\tledger_id \001'
+  _globals['_RELEASESERVICE'].methods_by_name['GetLedger']._loaded_options = None
+  _globals['_RELEASESERVICE'].methods_by_name['GetLedger']._serialized_options = b'\220\002\001\212\311\030\004\010\001\020\003'
+  _globals['_RELEASESERVICE'].methods_by_name['ListLedgers']._loaded_options = None
+  _globals['_RELEASESERVICE'].methods_by_name['ListLedgers']._serialized_options = b'\220\002\001\212\311\030\004\010\001\020\003'
+  _globals['_RELEASESERVICE'].methods_by_name['ListCharges']._loaded_options = None
+  _globals['_RELEASESERVICE'].methods_by_name['ListCharges']._serialized_options = b'\220\002\001\212\311\030\004\010\001\020\003'
+  _globals['_RELEASESERVICE'].methods_by_name['ReleaseBest']._loaded_options = None
+  _globals['_RELEASESERVICE'].methods_by_name['ReleaseBest']._serialized_options = b'\212\311\030\020\010\003\020\002\032\004name \001(\0018\001'
+  _globals['_RELEASESERVICE'].methods_by_name['ReleaseFront']._loaded_options = None
+  _globals['_RELEASESERVICE'].methods_by_name['ReleaseFront']._serialized_options = b'\212\311\030\020\010\003\020\002\032\004name \001(\0018\001'
+  _globals['_RELEASESERVICE'].methods_by_name['SelectPrivately']._loaded_options = None
+  _globals['_RELEASESERVICE'].methods_by_name['SelectPrivately']._serialized_options = b'\212\311\030\020\010\003\020\003\032\006ledger \001(\001'
+  _globals['_RELEASESERVICE'].methods_by_name['GetRelease']._loaded_options = None
+  _globals['_RELEASESERVICE'].methods_by_name['GetRelease']._serialized_options = b'\220\002\001\212\311\030\014\010\001\020\002\032\004name8\001'
+  _globals['_RELEASESERVICE'].methods_by_name['ListReleases']._loaded_options = None
+  _globals['_RELEASESERVICE'].methods_by_name['ListReleases']._serialized_options = b'\220\002\001\212\311\030\016\010\001\020\002\032\006parent8\001'
+  _globals['_LEDGER']._serialized_start=161
+  _globals['_LEDGER']._serialized_end=446
+  _globals['_CHARGE']._serialized_start=449
+  _globals['_CHARGE']._serialized_end=622
+  _globals['_RELEASE']._serialized_start=625
+  _globals['_RELEASE']._serialized_end=1069
+  _globals['_RELEASEDPOINT']._serialized_start=1072
+  _globals['_RELEASEDPOINT']._serialized_end=1461
+  _globals['_RELEASEDPOINT_PARAMETERSENTRY']._serialized_start=1287
+  _globals['_RELEASEDPOINT_PARAMETERSENTRY']._serialized_end=1355
+  _globals['_RELEASEDPOINT_VALUESENTRY']._serialized_start=1357
+  _globals['_RELEASEDPOINT_VALUESENTRY']._serialized_end=1402
+  _globals['_RELEASEDPOINT_STANDARDDEVIATIONSENTRY']._serialized_start=1404
+  _globals['_RELEASEDPOINT_STANDARDDEVIATIONSENTRY']._serialized_end=1461
+  _globals['_CREATELEDGERREQUEST']._serialized_start=1463
+  _globals['_CREATELEDGERREQUEST']._serialized_end=1559
+  _globals['_CREATELEDGERRESPONSE']._serialized_start=1561
+  _globals['_CREATELEDGERRESPONSE']._serialized_end=1619
+  _globals['_GETLEDGERREQUEST']._serialized_start=1621
+  _globals['_GETLEDGERREQUEST']._serialized_end=1653
+  _globals['_GETLEDGERRESPONSE']._serialized_start=1655
+  _globals['_GETLEDGERRESPONSE']._serialized_end=1710
+  _globals['_LISTLEDGERSREQUEST']._serialized_start=1712
+  _globals['_LISTLEDGERSREQUEST']._serialized_end=1771
+  _globals['_LISTLEDGERSRESPONSE']._serialized_start=1773
+  _globals['_LISTLEDGERSRESPONSE']._serialized_end=1856
+  _globals['_LISTCHARGESREQUEST']._serialized_start=1858
+  _globals['_LISTCHARGESREQUEST']._serialized_end=1933
+  _globals['_LISTCHARGESRESPONSE']._serialized_start=1935
+  _globals['_LISTCHARGESRESPONSE']._serialized_end=2018
+  _globals['_RELEASEBESTREQUEST']._serialized_start=2021
+  _globals['_RELEASEBESTREQUEST']._serialized_end=2216
+  _globals['_RELEASEBESTREQUEST_ATMOSTENTRY']._serialized_start=2171
+  _globals['_RELEASEBESTREQUEST_ATMOSTENTRY']._serialized_end=2216
+  _globals['_RELEASEBESTRESPONSE']._serialized_start=2218
+  _globals['_RELEASEBESTRESPONSE']._serialized_end=2277
+  _globals['_RELEASEFRONTREQUEST']._serialized_start=2279
+  _globals['_RELEASEFRONTREQUEST']._serialized_end=2366
+  _globals['_RELEASEFRONTRESPONSE']._serialized_start=2368
+  _globals['_RELEASEFRONTRESPONSE']._serialized_end=2428
+  _globals['_SELECTPRIVATELYREQUEST']._serialized_start=2431
+  _globals['_SELECTPRIVATELYREQUEST']._serialized_end=2593
+  _globals['_SELECTPRIVATELYRESPONSE']._serialized_start=2595
+  _globals['_SELECTPRIVATELYRESPONSE']._serialized_end=2722
+  _globals['_GETRELEASEREQUEST']._serialized_start=2724
+  _globals['_GETRELEASEREQUEST']._serialized_end=2757
+  _globals['_GETRELEASERESPONSE']._serialized_start=2759
+  _globals['_GETRELEASERESPONSE']._serialized_end=2817
+  _globals['_LISTRELEASESREQUEST']._serialized_start=2819
+  _globals['_LISTRELEASESREQUEST']._serialized_end=2895
+  _globals['_LISTRELEASESRESPONSE']._serialized_start=2897
+  _globals['_LISTRELEASESRESPONSE']._serialized_end=2983
+  _globals['_RELEASESERVICE']._serialized_start=2986
+  _globals['_RELEASESERVICE']._serialized_end=3906
 # @@protoc_insertion_point(module_scope)

@@ -1,5 +1,6 @@
 import datetime
 
+from dpareto.v1 import method_pb2 as _method_pb2
 from dpareto.v1 import parameter_pb2 as _parameter_pb2
 from dpareto.v1 import privacy_pb2 as _privacy_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2

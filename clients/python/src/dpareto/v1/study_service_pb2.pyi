@@ -1,5 +1,6 @@
 import datetime
 
+from dpareto.v1 import method_pb2 as _method_pb2
 from dpareto.v1 import parameter_pb2 as _parameter_pb2
 from dpareto.v1 import study_pb2 as _study_pb2
 from dpareto.v1 import trial_pb2 as _trial_pb2
