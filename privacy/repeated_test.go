@@ -66,7 +66,7 @@ func fixedOrders() []float64 {
 }
 
 // TestSharedRepeatedSelection covers all distributions of K and all bases. The
-// reference takes the δ̂ of the Poisson law from Rényi divergences and minimises
+// reference takes the δ̂ of the Poisson distribution from Rényi divergences and minimises
 // over fixed orders, or over dense ones.
 func TestSharedRepeatedSelection(t *testing.T) {
 	tb := sharedVectors(t, "randtune_public.csv")
@@ -164,7 +164,7 @@ func TestRepeatedSelectionOfPure(t *testing.T) {
 	}
 }
 
-// TestSelectionGamma: closed forms of the geometric law, E[K] = 1/γ, and of η = 2,
+// TestSelectionGamma: closed forms of the geometric distribution, E[K] = 1/γ, and of η = 2,
 // E[K] = 2/(γ(1 + γ)); elsewhere the mean itself, from above.
 func TestSelectionGamma(t *testing.T) {
 	for _, tc := range []struct{ eta, mean, gamma float64 }{
@@ -201,7 +201,7 @@ func TestSelectionGamma(t *testing.T) {
 }
 
 // TestNegativeShape: the mean and the probability of one candidate by summing the
-// weights P(K = k) ∝ (1−γ)^k·Γ(k+η)/k! of the truncated negative binomial law.
+// weights P(K = k) ∝ (1−γ)^k·Γ(k+η)/k! of the truncated negative binomial distribution.
 func TestNegativeShape(t *testing.T) {
 	const eta, gamma = -0.5, 0.2
 	var total, mean float64

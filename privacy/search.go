@@ -7,36 +7,36 @@ import (
 	"slices"
 )
 
-// SearchLaw is the law of the number K of candidates of a random search, whose best
-// candidate alone is released: see [RepeatedSelection] and [PoissonSelection], which are
-// for candidates of one cost. Its Bound is for candidates that differ in cost.
-type SearchLaw struct {
-	// Mean is E[K], finite: above 1, or positive for the Poisson law.
+// SearchDistribution is the distribution of the number K of candidates of a random search,
+// whose best candidate alone is released: see [RepeatedSelection] and [PoissonSelection],
+// which are for candidates of one cost. Its Bound is for candidates that differ in cost.
+type SearchDistribution struct {
+	// Mean is E[K], finite: above 1, or positive for the Poisson distribution.
 	Mean float64
-	// Poisson takes the Poisson law, and not the truncated negative binomial one.
+	// Poisson takes the Poisson distribution, and not the truncated negative binomial one.
 	Poisson bool
-	// Eta is the shape η of the truncated negative binomial law, −1 < η and finite.
+	// Eta is the shape η of the truncated negative binomial distribution, −1 < η and finite.
 	Eta float64
 }
 
 // SearchBound bounds what a candidate costs, at the orders at which Papernot and Steinke
-// ("Hyperparameter tuning with Rényi differential privacy", 2022) account a search. A
-// search all of whose candidates it admits costs at most what [SearchLaw.Guarantee] says.
+// ("Hyperparameter tuning with Rényi differential privacy", 2022) account a search. A search
+// all of whose candidates it admits costs at most what [SearchDistribution.Guarantee] says.
 //
-// The candidate that is drawn from a law, and named in the output, has a Rényi divergence
-// of at most the largest of those that can be drawn, since the draw does not depend on the
-// data: exp((α−1)·ρ) is averaged.
+// The candidate that is drawn from a distribution, and named in the output, has a Rényi
+// divergence of at most the largest of those that can be drawn, since the draw does not depend
+// on the data: exp((α−1)·ρ) is averaged.
 type SearchBound struct {
 	Order      float64 // λ > 1
 	Divergence float64 // ρ(λ) of a candidate
 
-	// For the truncated negative binomial law (their Theorem 2): λ̂ > 1, and ρ(λ̂) of a
-	// candidate.
+	// For the truncated negative binomial distribution (their Theorem 2): λ̂ > 1, and ρ(λ̂) of
+	// a candidate.
 	SecondOrder      float64
 	SecondDivergence float64
 
-	// For the Poisson law (their Theorem 6): δ̂ of a candidate, which is (ε̂, δ̂)-DP with
-	// ε̂ = log(1 + 1/(λ−1)).
+	// For the Poisson distribution (their Theorem 6): δ̂ of a candidate, which is (ε̂, δ̂)-DP
+	// with ε̂ = log(1 + 1/(λ−1)).
 	Delta float64
 }
 
@@ -44,13 +44,13 @@ type SearchBound struct {
 // of a bound are chosen, and whose δ̂ is computed.
 const costliest = 4
 
-// Bound returns the bound that the given candidates, each a mechanism with the number of
-// its runs, attain: their largest divergences at the orders that give the least ε for
-// delta, in (0, 1). Under the Poisson law δ̂, which takes long, is the largest of the
-// costliest candidates only: then the bound may not admit a few of the others.
-// The error is that of the law, of delta, or of the first candidate that is not valid.
-func (l SearchLaw) Bound(candidates []Part, delta float64) (SearchBound, error) {
-	logInverse, err := l.logInverseGamma()
+// Bound returns the bound that the given candidates, each a mechanism with the number of its
+// runs, attain: their largest divergences at the orders that give the least ε for delta, in
+// (0, 1). Under the Poisson distribution δ̂, which takes long, is the largest of the costliest
+// candidates only: then the bound may not admit a few of the others. The error is that of the
+// distribution, of delta, or of the first candidate that is not valid.
+func (d SearchDistribution) Bound(candidates []Part, delta float64) (SearchBound, error) {
+	logInverse, err := d.logInverseGamma()
 	if err := errors.Join(err, checkDelta(delta)); err != nil {
 		return SearchBound{}, err
 	}
@@ -68,9 +68,9 @@ func (l SearchLaw) Bound(candidates []Part, delta float64) (SearchBound, error) 
 	few := costliestOf(all)
 	logDelta := math.Log(delta)
 	total := func(order float64) float64 {
-		rho := largestRho(few, order) + math.Max(0, math.Log(l.Mean))/(order-1)
-		if l.Poisson {
-			rho += l.Mean * largestDelta(few, order)
+		rho := largestRho(few, order) + math.Max(0, math.Log(d.Mean))/(order-1)
+		if d.Poisson {
+			rho += d.Mean * largestDelta(few, order)
 		}
 		return rho
 	}
@@ -79,7 +79,7 @@ func (l SearchLaw) Bound(candidates []Part, delta float64) (SearchBound, error) 
 		return total(order) + Improved.surcharge(order, logDelta)
 	})
 	b.Divergence = largestRho(all, b.Order)
-	if l.Poisson {
+	if d.Poisson {
 		b.Delta = largestDelta(few, b.Order)
 		return b, nil
 	}
@@ -92,17 +92,17 @@ func (l SearchLaw) Bound(candidates []Part, delta float64) (SearchBound, error) 
 
 // Guarantee returns what a search costs whose candidates a bound admits, for δ in (0, 1).
 // Its adjacency is that of the candidates, which the caller fills in.
-func (l SearchLaw) Guarantee(b SearchBound, delta float64) (Guarantee, error) {
-	logInverse, err := l.logInverseGamma()
+func (d SearchDistribution) Guarantee(b SearchBound, delta float64) (Guarantee, error) {
+	logInverse, err := d.logInverseGamma()
 	if err := errors.Join(err, checkDelta(delta), b.check()); err != nil {
 		return Guarantee{}, err
 	}
-	rho := b.Divergence + math.Max(0, math.Log(l.Mean))/(b.Order-1)
-	if l.Poisson {
-		rho += l.Mean * b.Delta
+	rho := b.Divergence + math.Max(0, math.Log(d.Mean))/(b.Order-1)
+	if d.Poisson {
+		rho += d.Mean * b.Delta
 	} else {
 		second := (1-1/b.SecondOrder)*b.SecondDivergence + logInverse/b.SecondOrder
-		rho += (1 + l.Eta) * math.Min(second, logInverse) // λ̂ = 1
+		rho += (1 + d.Eta) * math.Min(second, logInverse) // λ̂ = 1
 	}
 	g := Guarantee{
 		Epsilon: Improved.Epsilon(b.Order, rho, delta), Delta: delta, Order: b.Order, Steps: 1,
@@ -122,9 +122,9 @@ func (b SearchBound) check() error {
 	return nil
 }
 
-// Admits reports whether a candidate costs no more than the bound says, under a law. It
-// does not admit one that is not valid.
-func (l SearchLaw) Admits(b SearchBound, candidate Part) bool {
+// Admits reports whether a candidate costs no more than the bound says, under a distribution.
+// It does not admit one that is not valid.
+func (d SearchDistribution) Admits(b SearchBound, candidate Part) bool {
 	c, err := newSearchCandidate(candidate)
 	if err != nil || c.integers && (b.Order != math.Floor(b.Order) || b.SecondOrder != math.Floor(b.SecondOrder)) {
 		return false
@@ -132,19 +132,19 @@ func (l SearchLaw) Admits(b SearchBound, candidate Part) bool {
 	if !(c.rho(b.Order) <= b.Divergence) {
 		return false
 	}
-	if l.Poisson {
+	if d.Poisson {
 		return c.delta(b.Order) <= b.Delta
 	}
 	return c.rho(b.SecondOrder) <= b.SecondDivergence
 }
 
-// logInverseGamma returns log(1/γ) of the truncated negative binomial law, after it has
-// checked the law.
-func (l SearchLaw) logInverseGamma() (float64, error) {
-	if l.Poisson {
-		return 0, checkPositive("mean", l.Mean)
+// logInverseGamma returns log(1/γ) of the truncated negative binomial distribution, after it
+// has checked the distribution.
+func (d SearchDistribution) logInverseGamma() (float64, error) {
+	if d.Poisson {
+		return 0, checkPositive("mean", d.Mean)
 	}
-	gamma, err := SelectionGamma(l.Eta, l.Mean)
+	gamma, err := SelectionGamma(d.Eta, d.Mean)
 	return -math.Log(gamma), err
 }
 

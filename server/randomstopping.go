@@ -11,7 +11,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
-	laws "github.com/dpareto/dpareto/privacy/stopping"
+	trialcount "github.com/dpareto/dpareto/privacy/stopping"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/suggest"
@@ -80,11 +80,11 @@ func (p randomStopping) Begin(ctx context.Context, record *storev1.StudyRecord, 
 		return err
 	}
 	study.Seed = 0 // nothing is drawn from it
-	law, err := lawOfTrials(study.GetSpec().GetRandomStopping())
+	dist, err := trialsDistribution(study.GetSpec().GetRandomStopping())
 	if err != nil {
 		return err
 	}
-	trials, err := law.Draw(p.entropy) // which nobody can repeat
+	trials, err := dist.Draw(p.entropy) // which nobody can repeat
 	record.RandomStopping = &storev1.RandomStopping{
 		Trials: trials,
 		Order:  bound.Order, Divergence: bound.Divergence,
@@ -98,12 +98,12 @@ func (randomStopping) Pay(tx *store.Tx, record *storev1.StudyRecord, _ *spec.Stu
 	return chargeStudy(tx, record.GetStudy(), at)
 }
 
-// lawOfTrials returns the law of the number of trials of a study with random stopping.
-func lawOfTrials(asked *dparetov1.RandomStoppingSpec) (laws.Law, error) {
-	if _, isPoisson := asked.GetLaw().(*dparetov1.RandomStoppingSpec_Poisson); isPoisson {
-		return laws.Poisson{Mean: asked.GetMeanTrials()}, nil
+// trialsDistribution returns the distribution of the number of trials of a study with random stopping.
+func trialsDistribution(asked *dparetov1.RandomStoppingSpec) (trialcount.Distribution, error) {
+	if _, isPoisson := asked.GetDistribution().(*dparetov1.RandomStoppingSpec_Poisson); isPoisson {
+		return trialcount.Poisson{Mean: asked.GetMeanTrials()}, nil
 	}
-	return laws.ByMean(asked.GetEta(), asked.GetMeanTrials())
+	return trialcount.ByMean(asked.GetEta(), asked.GetMeanTrials())
 }
 
 // boundOf returns the bound on the cost of trials that was found when a study was created.
@@ -126,7 +126,7 @@ func isRun(record *storev1.StudyRecord) bool {
 
 // independent draws every configuration of a study with random stopping from a generator of
 // its own, which entropy seeds: the first one of its draws that the bound on the cost admits.
-// All are drawn by one law, whatever their numbers.
+// All are drawn by one distribution, whatever their numbers.
 type independent struct {
 	entropy  *noise.Source
 	compiled *spec.Study

@@ -8,7 +8,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
-	laws "github.com/dpareto/dpareto/privacy/stopping"
+	trialcount "github.com/dpareto/dpareto/privacy/stopping"
 	"github.com/dpareto/dpareto/server/spec"
 )
 
@@ -68,19 +68,19 @@ type searched struct {
 	trials, first int64 // their number; the number of the best
 }
 
-// fixedTrials is a law under which the number of trials is not random.
+// fixedTrials is a distribution under which the number of trials is not random.
 type fixedTrials struct {
-	laws.Law
+	trialcount.Distribution
 
 	trials int64
 }
 
 func (f fixedTrials) Draw(*noise.Source) (int64, error) { return f.trials, nil }
 
-// search runs a study of a toy with a number of trials that is drawn from a law.
-func search(t *testing.T, entropy *noise.Source, law laws.Law, run func() float64) searched {
+// search runs a study of a toy with a number of trials that is drawn from a distribution.
+func search(t *testing.T, entropy *noise.Source, dist trialcount.Distribution, run func() float64) searched {
 	t.Helper()
-	trials, err := law.Draw(entropy)
+	trials, err := dist.Draw(entropy)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,14 +98,14 @@ func search(t *testing.T, entropy *noise.Source, law laws.Law, run func() float6
 	return out
 }
 
-// lawAskedFor returns the law of the number of trials that a study asks for.
-func lawAskedFor(t *testing.T, asked *dparetov1.RandomStoppingSpec) laws.Law {
+// distributionAskedFor returns the distribution of the number of trials that a study asks for.
+func distributionAskedFor(t *testing.T, asked *dparetov1.RandomStoppingSpec) trialcount.Distribution {
 	t.Helper()
-	law, err := lawOfTrials(asked)
+	dist, err := trialsDistribution(asked)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return law
+	return dist
 }
 
 // The best of a random number of answers never shows more than the study claims. What would
@@ -128,19 +128,19 @@ func TestAuditOfRandomStopping(t *testing.T) {
 		}
 	}
 	type breach struct {
-		law   laws.Law
+		dist  trialcount.Distribution
 		event func(searched) bool
 	}
-	eta := &dparetov1.RandomStoppingSpec{MeanTrials: 10, Law: &dparetov1.RandomStoppingSpec_Eta{Eta: 1}, Metric: "answer"}
-	geometric := lawAskedFor(t, eta)
-	poisson := &dparetov1.RandomStoppingSpec{MeanTrials: 5, Law: &dparetov1.RandomStoppingSpec_Poisson{Poisson: new(dparetov1.PoissonStopping)}, Metric: "answer"}
+	eta := &dparetov1.RandomStoppingSpec{MeanTrials: 10, Distribution: &dparetov1.RandomStoppingSpec_Eta{Eta: 1}, Metric: "answer"}
+	geometric := distributionAskedFor(t, eta)
+	poisson := &dparetov1.RandomStoppingSpec{MeanTrials: 5, Distribution: &dparetov1.RandomStoppingSpec_Poisson{Poisson: new(dparetov1.PoissonDistribution)}, Metric: "answer"}
 	for name, a := range map[string]struct {
 		asked       *dparetov1.RandomStoppingSpec
 		most, power float64 // of the claim
 		broken      map[string]breach
 	}{
 		"eta": {
-			eta, 3, 0.5, // (2 + η)ε bounds the geometric law with η = 1
+			eta, 3, 0.5, // (2 + η)ε bounds the geometric distribution with η = 1
 			map[string]breach{
 				"number of trials":   {geometric, func(o searched) bool { return o.score == 0 && o.trials >= 5 }},
 				"number of the best": {geometric, func(o searched) bool { return o.score == 0 && o.first >= 4 }},
@@ -150,7 +150,7 @@ func TestAuditOfRandomStopping(t *testing.T) {
 		"poisson": {
 			poisson, 8, 0.4,
 			map[string]breach{
-				"number of trials": {lawAskedFor(t, poisson), func(o searched) bool { return o.score == 0 && o.trials >= 6 }},
+				"number of trials": {distributionAskedFor(t, poisson), func(o searched) bool { return o.score == 0 && o.trials >= 6 }},
 			},
 		},
 	} {
@@ -159,16 +159,16 @@ func TestAuditOfRandomStopping(t *testing.T) {
 			if !(claim.GetEpsilon() <= a.most) {
 				t.Errorf("claim %g, want at most %g", claim.GetEpsilon(), a.most)
 			}
-			law := lawAskedFor(t, a.asked)
+			dist := distributionAskedFor(t, a.asked)
 			entropy = noise.Seeded(3)
 			privacytest.Audit{
 				Epsilon: claim.GetEpsilon(), Delta: claim.GetDelta(), Runs: runs, Power: a.power,
-				Event: func(second bool) bool { return search(t, entropy, law, answer(second)).score == 0 },
+				Event: func(second bool) bool { return search(t, entropy, dist, answer(second)).score == 0 },
 			}.Check(t)
 			for name, b := range a.broken {
 				entropy = noise.Seeded(4)
 				lower := privacytest.EpsilonLower(runs, claim.GetDelta(), func(second bool) bool {
-					return b.event(search(t, entropy, b.law, answer(second)))
+					return b.event(search(t, entropy, b.dist, answer(second)))
 				})
 				t.Logf("%s: audited %g", name, lower)
 				if lower <= claim.GetEpsilon() {
@@ -185,18 +185,18 @@ func TestAuditOfScores(t *testing.T) {
 	entropy := noise.Seeded(4)
 	const records = 20
 	asked := &dparetov1.RandomStoppingSpec{
-		MeanTrials: 5, Law: &dparetov1.RandomStoppingSpec_Eta{Eta: 1}, Metric: "answer", TestSetSize: records, TestEpsilon: 2,
+		MeanTrials: 5, Distribution: &dparetov1.RandomStoppingSpec_Eta{Eta: 1}, Metric: "answer", TestSetSize: records, TestEpsilon: 2,
 	}
 	p := published(t, answers(asked))
 	sigma := p.GetNoiseStandardDeviation()
-	law := lawAskedFor(t, asked)
+	dist := distributionAskedFor(t, asked)
 	event := func(sigma, above float64) func(bool) bool {
 		return func(second bool) bool {
 			accuracy := 0.5
 			if second {
 				accuracy -= 1.0 / records
 			}
-			return search(t, entropy, law, func() float64 { return entropy.Gaussian(accuracy, sigma) }).score > above
+			return search(t, entropy, dist, func() float64 { return entropy.Gaussian(accuracy, sigma) }).score > above
 		}
 	}
 	privacytest.Audit{

@@ -66,7 +66,7 @@ func (randomStopping) ReleaseBest(ctx context.Context, tx *store.ReadTx, id stri
 		TrainingGuarantee:      publication.GetTrain(),
 		Assumptions:            publication.GetAssumptions(),
 		NotCovered:             publication.GetNotCovered(),
-		Mechanism:              "the best of a random number of runs: " + lawText(asked),
+		Mechanism:              "the best of a random number of runs: " + distributionText(asked),
 		NoiseStandardDeviation: publication.GetNoiseStandardDeviation(),
 	}
 	if n := asked.GetTestSetSize(); n > 0 {
@@ -93,9 +93,9 @@ func (randomStopping) ReleaseBest(ctx context.Context, tx *store.ReadTx, id stri
 	return release, nil
 }
 
-// lawText names the law of the number of trials.
-func lawText(asked *dparetov1.RandomStoppingSpec) string {
-	if _, isPoisson := asked.GetLaw().(*dparetov1.RandomStoppingSpec_Poisson); isPoisson {
+// distributionText names the distribution of the number of trials.
+func distributionText(asked *dparetov1.RandomStoppingSpec) string {
+	if _, isPoisson := asked.GetDistribution().(*dparetov1.RandomStoppingSpec_Poisson); isPoisson {
 		return fmt.Sprintf("Poisson, mean %g", asked.GetMeanTrials())
 	}
 	return fmt.Sprintf("truncated negative binomial, η = %g, mean %g", asked.GetEta(), asked.GetMeanTrials())

@@ -8,13 +8,13 @@ import (
 	"github.com/dpareto/dpareto/privacy/noise"
 )
 
-// Numbers of trials have the law that the spec asks for: their mean, and the share of single
-// trials.
+// Numbers of trials have the distribution that the spec asks for: their mean, and the share of
+// single trials.
 func TestDrawTrials(t *testing.T) {
 	entropy := noise.Seeded(7)
 	const draws = 20_000
 	eta := func(eta float64) *dparetov1.RandomStoppingSpec {
-		return &dparetov1.RandomStoppingSpec{MeanTrials: 10, Law: &dparetov1.RandomStoppingSpec_Eta{Eta: eta}}
+		return &dparetov1.RandomStoppingSpec{MeanTrials: 10, Distribution: &dparetov1.RandomStoppingSpec_Eta{Eta: eta}}
 	}
 	for name, tc := range map[string]struct {
 		spec      *dparetov1.RandomStoppingSpec
@@ -23,16 +23,16 @@ func TestDrawTrials(t *testing.T) {
 		"geometric":   {eta(1), math.Sqrt(0.9) / 0.1, 0.1},
 		"logarithmic": {eta(0), math.Sqrt(10/0.0269183 - 100), 0.269183}, // E[K²] = E[K]/γ
 		"poisson": {&dparetov1.RandomStoppingSpec{
-			MeanTrials: 10, Law: &dparetov1.RandomStoppingSpec_Poisson{Poisson: new(dparetov1.PoissonStopping)},
+			MeanTrials: 10, Distribution: &dparetov1.RandomStoppingSpec_Poisson{Poisson: new(dparetov1.PoissonDistribution)},
 		}, math.Sqrt(10), 10 * math.Exp(-10)},
 	} {
-		law, err := lawOfTrials(tc.spec)
+		dist, err := trialsDistribution(tc.spec)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sum, ones := 0.0, 0.0
 		for range draws {
-			n, err := law.Draw(entropy)
+			n, err := dist.Draw(entropy)
 			if err != nil {
 				t.Fatal(err)
 			}

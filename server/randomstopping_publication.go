@@ -11,7 +11,7 @@ import (
 // searchPublication says what a study with random stopping guarantees.
 func searchPublication(compiled *spec.Study, bound privacy.SearchBound) (*dparetov1.Publication, error) {
 	asked, delta := compiled.Spec.GetRandomStopping(), compiled.SearchDelta()
-	g, err := compiled.SearchLaw().Guarantee(bound, delta)
+	g, err := compiled.SearchDistribution().Guarantee(bound, delta)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func searchPublication(compiled *spec.Study, bound privacy.SearchBound) (*dparet
 	}
 	if n := asked.GetTestSetSize(); n > 0 {
 		var sigma float64
-		if sigma, g, err = searchNoise(compiled.SearchLaw(), n, asked.GetTestEpsilon(), delta); err != nil {
+		if sigma, g, err = searchNoise(compiled.SearchDistribution(), n, asked.GetTestEpsilon(), delta); err != nil {
 			return nil, err
 		}
 		p.NoiseStandardDeviation = sigma
@@ -60,11 +60,11 @@ func searchGuarantee(g privacy.Guarantee, adjacency dparetov1.Adjacency) *dparet
 // searchNoise returns the least standard deviation of Gaussian noise in a score, an average
 // over n records, with which the best of a random number of scores costs each record at most
 // epsilon, and that guarantee.
-func searchNoise(law privacy.SearchLaw, n int64, epsilon, delta float64) (float64, privacy.Guarantee, error) {
+func searchNoise(dist privacy.SearchDistribution, n int64, epsilon, delta float64) (float64, privacy.Guarantee, error) {
 	gamma := 0.0
-	if !law.Poisson {
+	if !dist.Poisson {
 		var err error
-		if gamma, err = privacy.SelectionGamma(law.Eta, law.Mean); err != nil {
+		if gamma, err = privacy.SelectionGamma(dist.Eta, dist.Mean); err != nil {
 			return 0, privacy.Guarantee{}, err
 		}
 	}
@@ -72,10 +72,10 @@ func searchNoise(law privacy.SearchLaw, n int64, epsilon, delta float64) (float6
 	// sensitivity, and less than 1e-20 to every δ, for which the last digits of ε make up.
 	family := func(sigma float64) privacy.Mechanism {
 		base := privacy.Gaussian{Sensitivity: 1 + 0x1p-39*sigma, Sigma: sigma, Neighbours: privacy.ReplaceOne}
-		if law.Poisson {
-			return privacy.PoissonSelection{Base: base, Steps: 1, Mean: law.Mean}
+		if dist.Poisson {
+			return privacy.PoissonSelection{Base: base, Steps: 1, Mean: dist.Mean}
 		}
-		return privacy.RepeatedSelection{Base: base, Steps: 1, Eta: law.Eta, Gamma: gamma}
+		return privacy.RepeatedSelection{Base: base, Steps: 1, Eta: dist.Eta, Gamma: gamma}
 	}
 	sigma, g, err := privacy.CalibrateNoise(privacy.RDP{}, family, 1, epsilon*(1-1e-9), delta)
 	g.Epsilon = epsilon

@@ -33,14 +33,14 @@ func searchSpec(mean, eta float64) *dparetov1.StudySpec {
 	s := gaussianSpec()
 	s.Seed = nil
 	s.RandomStopping = &dparetov1.RandomStoppingSpec{
-		MeanTrials: mean, Law: &dparetov1.RandomStoppingSpec_Eta{Eta: eta}, Metric: "error",
+		MeanTrials: mean, Distribution: &dparetov1.RandomStoppingSpec_Eta{Eta: eta}, Metric: "error",
 	}
 	return s
 }
 
-// poisson gives a spec the Poisson law.
+// poisson gives a spec the Poisson distribution.
 func poisson(s *dparetov1.StudySpec) *dparetov1.StudySpec {
-	s.RandomStopping.Law = &dparetov1.RandomStoppingSpec_Poisson{Poisson: new(dparetov1.PoissonStopping)}
+	s.RandomStopping.Distribution = &dparetov1.RandomStoppingSpec_Poisson{Poisson: new(dparetov1.PoissonDistribution)}
 	return s
 }
 
@@ -91,7 +91,7 @@ func (f *fixture) secretTrials(study string) int64 {
 }
 
 // Totals for a Gaussian base, δ = 1e-6, as an independent implementation computes them; those
-// of the Poisson law with δ̂ from the exact profile.
+// of the Poisson distribution with δ̂ from the exact profile.
 func TestRandomStoppingGuarantee(t *testing.T) {
 	f := start(t)
 	for i, tc := range []struct {
@@ -195,7 +195,7 @@ func TestRandomStoppingBatch(t *testing.T) {
 	}
 }
 
-// The Poisson law can give no trial; then there is nothing to wait for.
+// The Poisson distribution can give no trial; then there is nothing to wait for.
 func TestRandomStoppingWithoutTrials(t *testing.T) {
 	f := startSeeded(t, 1)
 	study := f.create("search", poisson(searchSpec(1e-9, 0)))
@@ -256,7 +256,7 @@ func TestSearchAdmits(t *testing.T) {
 		if least := math.Sqrt(bound.Order / (2 * bound.Divergence)); !(least > 0.5) || least > 0.505 {
 			t.Errorf("%s: the bound is that of σ = %g", name, least)
 		}
-		g, err := compiled.SearchLaw().Guarantee(bound, 1e-5)
+		g, err := compiled.SearchDistribution().Guarantee(bound, 1e-5)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,9 +280,9 @@ func TestRandomStoppingIsValidated(t *testing.T) {
 		},
 		"random_stopping.mean_trials": func(s *dparetov1.StudySpec) { s.RandomStopping.MeanTrials = 1 },
 		"random_stopping.eta": func(s *dparetov1.StudySpec) {
-			s.RandomStopping.Law = &dparetov1.RandomStoppingSpec_Eta{Eta: -1}
+			s.RandomStopping.Distribution = &dparetov1.RandomStoppingSpec_Eta{Eta: -1}
 		},
-		"random_stopping.law":           func(s *dparetov1.StudySpec) { s.RandomStopping.Law = nil },
+		"random_stopping.distribution":  func(s *dparetov1.StudySpec) { s.RandomStopping.Distribution = nil },
 		"random_stopping.metric":        func(s *dparetov1.StudySpec) { s.RandomStopping.Metric = "epsilon" },
 		"random_stopping.delta":         func(s *dparetov1.StudySpec) { s.RandomStopping.Delta = 1 },
 		"random_stopping.test_set_size": func(s *dparetov1.StudySpec) { s.RandomStopping.TestSetSize = -1 },

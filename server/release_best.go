@@ -324,8 +324,8 @@ func releasedPoint(r *results, c *configuration, estimate *suggest.Estimate) *dp
 	return point
 }
 
-// normalQuantile95 is the 95 % quantile of the normal law: intervals of 90 % are twice as
-// many standard deviations wide.
+// normalQuantile95 is the 95 % quantile of the normal distribution: intervals of 90 % are
+// twice as many standard deviations wide.
 const normalQuantile95 = 1.6448536269514722
 
 // unfixed is the error of a study whose trials results may have decided.

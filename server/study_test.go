@@ -153,12 +153,12 @@ func TestCreateStudyInvalid(t *testing.T) {
 		"empty accepted range": {func(r *dparetov1.CreateStudyRequest) {
 			lo := 100.0
 			r.Study.Spec.Parameters[1].Design = &dparetov1.DesignDistribution{
-				Law: &dparetov1.DesignDistribution_Uniform{Uniform: &dparetov1.UniformLaw{}}, AcceptMin: &lo,
+				Distribution: &dparetov1.DesignDistribution_Uniform{Uniform: &dparetov1.UniformDistribution{}}, AcceptMin: &lo,
 			}
 		}, []string{"study.spec.parameters[1].design.accept_max"}},
 		"negative rate": {func(r *dparetov1.CreateStudyRequest) {
 			r.Study.Spec.Parameters[1].Design = &dparetov1.DesignDistribution{
-				Law: &dparetov1.DesignDistribution_ShiftedExponential{ShiftedExponential: &dparetov1.ShiftedExponentialLaw{Rate: -1}},
+				Distribution: &dparetov1.DesignDistribution_ShiftedExponential{ShiftedExponential: &dparetov1.ShiftedExponentialDistribution{Rate: -1}},
 			}
 		}, []string{"study.spec.parameters[1].design.shifted_exponential.rate"}},
 		"delta of one": {func(r *dparetov1.CreateStudyRequest) {
@@ -183,12 +183,12 @@ func TestCreateStudyInvalid(t *testing.T) {
 		"design outside of the domain": {func(r *dparetov1.CreateStudyRequest) {
 			hi := 1000.0
 			r.Study.Spec.Parameters[1].Design = &dparetov1.DesignDistribution{
-				Law: &dparetov1.DesignDistribution_Uniform{Uniform: &dparetov1.UniformLaw{}}, AcceptMax: &hi,
+				Distribution: &dparetov1.DesignDistribution_Uniform{Uniform: &dparetov1.UniformDistribution{}}, AcceptMax: &hi,
 			}
 		}, []string{"study.spec.parameters[1].design.accept_max"}},
-		"design without a law": {func(r *dparetov1.CreateStudyRequest) {
+		"design without a distribution": {func(r *dparetov1.CreateStudyRequest) {
 			r.Study.Spec.Parameters[1].Design = &dparetov1.DesignDistribution{}
-		}, []string{"study.spec.parameters[1].design.law"}},
+		}, []string{"study.spec.parameters[1].design.distribution"}},
 		"adjacency of fixed-size lots": {func(r *dparetov1.CreateStudyRequest) {
 			r.Study.Spec = sgdSpec()
 			r.Study.Spec.Metrics[0].GetComputed().GetPrivacy().Adjacency = dparetov1.Adjacency_ADJACENCY_ADD_REMOVE

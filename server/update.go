@@ -307,7 +307,7 @@ func checkSpecChange(before, after *dparetov1.StudySpec) error {
 			if reason != "" {
 				fields.Addf(fmt.Sprintf("study.spec.parameters[%d].%s", i, field), "%s: a domain can only grow", reason)
 			}
-			if sameKind && before.GetRandomStopping() == nil { // whose trials have one law
+			if sameKind && before.GetRandomStopping() == nil { // whose trials have one distribution
 				allowed.Parameters[i].Domain = p.GetDomain()
 			}
 		}

@@ -66,7 +66,7 @@ type CorrelationEstimate struct {
 // EstimateCorrelation estimates k_1 from the utilities of the same N configurations on P
 // pairs of neighbouring validation sets, first and second of size P×N, in standard
 // deviations of the prior with mean 0 (§6 of Kusner et al., 2015, equation 14). A pair has
-// the law N(0, [[1, k_1], [k_1, 1]] ⊗ K_2 + σ²I), so that sum and difference,
+// the distribution N(0, [[1, k_1], [k_1, 1]] ⊗ K_2 + σ²I), so that sum and difference,
 //
 //	(F + F′)/√2 ~ N(0, (1 + k_1)·K_2 + σ²I),  (F − F′)/√2 ~ N(0, (1 − k_1)·K_2 + σ²I),
 //

@@ -89,7 +89,7 @@ func TestBernoulliExp(t *testing.T) {
 	}
 }
 
-// checkIntegers compares draws with a law given by its weights, which are negligible
+// checkIntegers compares draws with a distribution given by its weights, which are negligible
 // outside of ±reach.
 func checkIntegers(t *testing.T, what string, reach int, weight func(y float64) float64, draw func() int64) {
 	t.Helper()
@@ -114,7 +114,7 @@ func checkIntegers(t *testing.T, what string, reach int, weight func(y float64) 
 	checkChiSquare(t, what, counts, expected)
 }
 
-func TestDiscreteLaws(t *testing.T) {
+func TestDiscreteDistributions(t *testing.T) {
 	s := Seeded(12)
 	for _, scale := range []uint64{1, 2, 3, 10, 33} {
 		b := float64(scale)

@@ -10,7 +10,7 @@
 // # Exact samplers
 //
 // Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy"
-// (NeurIPS 2020), sample from integer-valued laws with integer arithmetic alone, so
+// (NeurIPS 2020), sample from integer-valued distributions with integer arithmetic alone, so
 // that their probabilities are exactly those of the formulas:
 // [Source.BernoulliExp] is their Algorithm 1, [Source.DiscreteLaplace] their
 // Algorithm 2, [Source.DiscreteGaussian] their Algorithm 3. Exact is meant for

@@ -30,13 +30,13 @@ func checkKolmogorov(t *testing.T, what string, draws []float64, cdf func(x floa
 	}
 }
 
-// TestReleaseLaws: distribution, mean and variance are those of the continuous laws, from
-// which the grid's differ by 1e-12.
-func TestReleaseLaws(t *testing.T) {
+// TestReleaseDistributions: distribution, mean and variance are those of the continuous
+// distributions, from which the grid's differ by 1e-12.
+func TestReleaseDistributions(t *testing.T) {
 	const runs = 100_000
 	s := Seeded(21)
 	for _, tc := range []struct{ value, scale float64 }{{0, 1}, {0.3, 2e-3}, {-1e9, 7e5}, {0x1p-60, 0x1p-40}} {
-		for _, law := range []struct {
+		for _, dist := range []struct {
 			name     string
 			draw     func(value, scale float64) float64
 			cdf      func(x float64) float64
@@ -46,22 +46,22 @@ func TestReleaseLaws(t *testing.T) {
 			{"Gaussian", s.Gaussian, distuv.UnitNormal.CDF, 1, 3},
 			{"Laplace", s.Laplace, distuv.Laplace{Scale: 1}.CDF, 2, 6},
 		} {
-			name := fmt.Sprintf("%s %+v", law.name, tc)
+			name := fmt.Sprintf("%s %+v", dist.name, tc)
 			draws := make([]float64, runs)
 			var mean, second float64
 			for i := range draws {
-				x := (law.draw(tc.value, tc.scale) - tc.value) / tc.scale
+				x := (dist.draw(tc.value, tc.scale) - tc.value) / tc.scale
 				draws[i] = x
 				mean += x / runs
 				second += x * x / runs
 			}
-			if math.Abs(mean) > 5*math.Sqrt(law.variance/runs) {
+			if math.Abs(mean) > 5*math.Sqrt(dist.variance/runs) {
 				t.Errorf("%s: mean %g", name, mean)
 			}
-			if math.Abs(second-law.variance) > 5*law.variance*math.Sqrt((law.kurtosis-1)/runs) {
-				t.Errorf("%s: variance %g, want %g", name, second, law.variance)
+			if math.Abs(second-dist.variance) > 5*dist.variance*math.Sqrt((dist.kurtosis-1)/runs) {
+				t.Errorf("%s: variance %g, want %g", name, second, dist.variance)
 			}
-			checkKolmogorov(t, name, draws, law.cdf)
+			checkKolmogorov(t, name, draws, dist.cdf)
 		}
 	}
 }

@@ -90,8 +90,9 @@ func LowerBound(first, second, runs int, delta float64) float64 {
 	return math.Max(0, math.Log((lower-delta)/upper))
 }
 
-// betaQuantile returns the quantile of the beta law by bisection: that of gonum does not
-// converge for some extreme arguments, which no caller would notice but by a lack of power.
+// betaQuantile returns the quantile of the beta distribution by bisection: that of gonum does
+// not converge for some extreme arguments, which no caller would notice but by a lack of
+// power.
 func betaQuantile(a, b, p float64) float64 {
 	lo, hi := 0.0, 1.0
 	for {

@@ -18,7 +18,7 @@ func near(t *testing.T, name string, got, want float64, decimals int) {
 }
 
 // Independent computation: the closed forms, the order of least Rényi bound over a fine
-// grid, and the optimal composition theorem by summing both binomial laws.
+// grid, and the optimal composition theorem by summing both binomial distributions.
 func TestRules(t *testing.T) {
 	for _, test := range []struct {
 		epsilon                                        float64

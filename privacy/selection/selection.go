@@ -45,8 +45,8 @@ func Exponential(src *noise.Source, utilities []float64, sensitivity, epsilon fl
 }
 
 // PermuteAndFlip visits the candidates in random order, accepts i with probability
-// e^{ε·(utilities[i] − u*)/2Δ}, u* being the largest utility, and returns the first that
-// it accepts, all exactly (McKenna and Sheldon, 2020, Algorithm 1). The law is that of
+// e^{ε·(utilities[i] − u*)/2Δ}, u* being the largest utility, and returns the first that it
+// accepts, all exactly (McKenna and Sheldon, 2020, Algorithm 1). The distribution is that of
 // the largest utility with exponential noise of mean 2Δ/ε added (Ding, Kifer, Saghaian,
 // Steinke, Wang, Xiao and Zhang, "The permute-and-flip mechanism is identical to
 // report-noisy-max with exponential noise", 2021). The errors are those of [Exponential].

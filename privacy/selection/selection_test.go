@@ -45,7 +45,7 @@ func TestSequences(t *testing.T) {
 	}
 }
 
-// TestFrequencies: choices follow the laws.
+// TestFrequencies: choices follow the distributions.
 func TestFrequencies(t *testing.T) {
 	const runs = 30_000
 	for k, utilities := range [][]float64{{0, 0}, {0.1, 0.9, 0.5}, {-3, 1, 1, 0.7, 0.2, 0.999}, {5e300, 5e300, 5e300}, {0, -1, -2, -3, -4, -5, -6}} {
@@ -129,7 +129,8 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
-// probabilityOfSecond is the law of two candidates in closed form, weights 1 and e^−γ.
+// probabilityOfSecond is the distribution of two candidates in closed form, weights 1 and
+// e^−γ.
 func probabilityOfSecond(method privacy.SelectionMethod, gamma float64) float64 {
 	w := math.Exp(-gamma)
 	if method == privacy.PermuteAndFlip {
@@ -184,10 +185,10 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	if _, err := Probabilities(0, good, 1, 1); len(privacy.FieldErrors(err)) != 1 {
-		t.Errorf("law of an unknown method: %v", err)
+		t.Errorf("distribution of an unknown method: %v", err)
 	}
 	if _, err := Probabilities(privacy.Exponential, nil, 1, 1); len(privacy.FieldErrors(err)) != 1 {
-		t.Errorf("law without candidates: %v", err)
+		t.Errorf("distribution without candidates: %v", err)
 	}
 }
 

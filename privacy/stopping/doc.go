@@ -1,14 +1,14 @@
-// Package stopping has the laws of the number K of candidates in private tuning by
+// Package stopping has the distributions of the number K of candidates in private tuning by
 // random search (Liu and Talwar, "Private selection from private candidates", STOC 2019;
 // Papernot and Steinke, "Hyperparameter tuning with Rényi differential privacy", ICLR
 // 2022): draw K, train and score K candidates, each drawn independently from the same
 // distribution, and release the best by its score, with that score.
 //
-// If one candidate with its score is private, so is the best, at a price that does not
-// depend on how many were tried: [privacy.RepeatedSelection] and
-// [privacy.PoissonSelection], which [Law.Mechanism] returns, account it. What the price
-// buys is given by [Law.ContainsTop]. It is for everything that candidate and score
-// depend on, training and validation records alike, under the adjacency of the base.
+// If one candidate with its score is private, so is the best, at a price that does not depend
+// on how many were tried: [privacy.RepeatedSelection] and [privacy.PoissonSelection], which
+// [Distribution.Mechanism] returns, account it. What the price buys is given by
+// [Distribution.ContainsTop]. It is for everything that candidate and score depend on,
+// training and validation records alike, under the adjacency of the base.
 //
 // What makes it true:
 //
@@ -17,8 +17,8 @@
 //     cost, how many checkpoints it left.
 //   - Candidates are independent. Nothing that depends on another candidate, such as a
 //     suggestion from earlier scores, is covered.
-//   - The law is fixed in advance. K must not be drawn again because it is too large, nor
-//     the search be stopped before K candidates, nor be extended.
+//   - The distribution is fixed in advance. K must not be drawn again because it is too large,
+//     nor the search be stopped before K candidates, nor be extended.
 //   - The score is the released one, private itself, and ties are broken without looking
 //     at data.
 package stopping

@@ -8,13 +8,13 @@ import (
 	"github.com/dpareto/dpareto/privacy/noise"
 )
 
-// TruncatedNegativeBinomial is the negative binomial law without 0 (Papernot and
+// TruncatedNegativeBinomial is the negative binomial distribution without 0 (Papernot and
 // Steinke, 2022, Definition 1),
 //
 //	P(K = k) = (1−γ)^k / (γ^−η − 1) · Π_{l=0}^{k−1} (l+η)/(l+1),  k >= 1,
 //
-// and for η = 0 its limit (1−γ)^k / (k·log 1/γ), the logarithmic law; η = 1 is the
-// geometric law. A base that is pure ε-DP gives a search that is (2+η)ε-DP.
+// and for η = 0 its limit (1−γ)^k / (k·log 1/γ), the logarithmic distribution; η = 1 is the
+// geometric distribution. A base that is pure ε-DP gives a search that is (2+η)ε-DP.
 type TruncatedNegativeBinomial struct {
 	Eta   float64 // η > −1, finite
 	Gamma float64 // 0 < γ < 1; a smaller one means more candidates
@@ -77,7 +77,7 @@ func (n TruncatedNegativeBinomial) ContainsTop(q float64) float64 {
 	return min(1, math.Expm1(-n.Eta*d)/math.Expm1(-n.Eta*all))
 }
 
-// Draw implements [Law].
+// Draw implements [Distribution].
 func (n TruncatedNegativeBinomial) Draw(src *noise.Source) (int64, error) {
 	if err := n.Validate(); err != nil {
 		return 0, err
@@ -138,8 +138,8 @@ func (n TruncatedNegativeBinomial) fromTrials(src *noise.Source) (k int64, ok bo
 	}
 }
 
-// fromSibuya draws from the law of Sibuya, that of γ = 0, in which the number is k with
-// probability |η|/k if it is not below; each step beyond 1 is kept with probability 1−γ.
+// fromSibuya draws from the distribution of Sibuya, that of γ = 0, in which the number is k
+// with probability |η|/k if it is not below; each step beyond 1 is kept with probability 1−γ.
 // It wastes little unless η is close to 0.
 func (n TruncatedNegativeBinomial) fromSibuya(src *noise.Source) (k int64, ok bool) {
 	for k = 1; ; k++ {

@@ -126,7 +126,7 @@ func TestTrainingTotals(t *testing.T) {
 		if got := trialsTotal(t, 272, tt.lo, tt.hi, 10); !roundsTo(got, tt.ten, tt.tenUnit) {
 			t.Errorf("%g..%g: ε = %.5g of ten runs each, want %g", tt.lo, tt.hi, got, tt.ten)
 		}
-		// The mean of the log-uniform law.
+		// The mean of the log-uniform distribution.
 		if got := 272 * (tt.hi - tt.lo) / math.Log(tt.hi/tt.lo); !roundsTo(got, tt.basic, 0.1) {
 			t.Errorf("%g..%g: sum %.5g, want %g", tt.lo, tt.hi, got, tt.basic)
 		}
@@ -179,8 +179,8 @@ func TestEffectiveMu(t *testing.T) {
 	if got := gaussianEpsilon(t, math.Sqrt(272)*mu); !roundsTo(got, 27.93, 0.01) {
 		t.Errorf("the bound for 272 trials: ε = %.5g, want 27.93", got)
 	}
-	// In units of the noise of w the output is w, rounded to a step of (2K+μ)/m, plus noise
-	// of (2K+μ)σ. The largest separation of the two laws, |Φ⁻¹(P(x)) − Φ⁻¹(Q(x))| at the
+	// In units of the noise of w the output is w, rounded to a step of (2K+μ)/m, plus noise of
+	// (2K+μ)σ. The largest separation of the two distributions, |Φ⁻¹(P(x)) − Φ⁻¹(Q(x))| at the
 	// middle, is μ_eff.
 	width := 16 + mu
 	cdf := func(centre, x float64) float64 {
@@ -239,8 +239,8 @@ func TestContraction(t *testing.T) {
 			t.Errorf("Contraction(%g, %g) = %.4g, want %g", tt.width, tt.sigma, got, tt.want)
 		}
 	}
-	// The expected utility of many runs has sensitivity at most the total variation 2Φ(μ/2) − 1,
-	// about μ·0.399: its noise beats R runs from σ = 0.399/√R on.
+	// The expected utility of many runs has sensitivity at most the total variation 2Φ(μ/2) −
+	// 1, about μ·0.399: its noise beats R runs from σ = 0.399/√R on.
 	const mu, order = 0.05, 10.0
 	tv := 2*distuv.UnitNormal.CDF(mu/2) - 1
 	at := func(sigma float64) float64 { return order * tv * tv / (2 * sigma * sigma) }

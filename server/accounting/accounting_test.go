@@ -317,7 +317,7 @@ func TestBadRequests(t *testing.T) {
 		"half a calibration": {`{"objective_perturbation":{"epsilon":"1","dataset_size":"10"}` + replaceOne + `}`, []string{"privacy.objective_perturbation.dataset_size"}},
 		"split":              {`{"objective_perturbation":{"epsilon":"1","dataset_size":"10","regularization":"1","split":"0"}` + replaceOne + `}`, []string{"privacy.objective_perturbation.split"}},
 		"method":             {`{"selection":{"epsilon":"1"}` + addRemove + `}`, []string{"privacy.selection.method"}},
-		"law":                {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"2"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.law"}},
+		"distribution":       {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"2"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.distribution"}},
 		"mean":               {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"1","eta":"1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.mean_runs"}},
 		"Poisson mean":       {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"1"}},"mean_runs":"0","poisson":{}},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.mean_runs"}},
 		"base":               {`{"repeated_selection":{"base":{"laplace":{"sensitivity":"1","scale":"0"}},"mean_runs":"2","eta":"1"},"delta":1e-5` + addRemove + `}`, []string{"privacy.repeated_selection.base.laplace.scale"}},

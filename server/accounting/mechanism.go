@@ -445,12 +445,12 @@ func (c *compiler) repeatedSelection(path string, m *dparetov1.RepeatedSelection
 	base := c.inner(join(path, "base"), m.GetBase())
 	mean := c.number(join(path, "mean_runs"), m.GetMeanRuns())
 	var eta *expression.Number
-	switch law := m.GetLaw().(type) {
+	switch dist := m.GetDistribution().(type) {
 	case *dparetov1.RepeatedSelectionMechanism_Eta:
-		eta = c.number(join(path, "eta"), law.Eta)
+		eta = c.number(join(path, "eta"), dist.Eta)
 	case *dparetov1.RepeatedSelectionMechanism_Poisson:
 	default:
-		c.addf(join(path, "law"), "one of eta and poisson must be set")
+		c.addf(join(path, "distribution"), "one of eta and poisson must be set")
 	}
 	if base == nil {
 		return nil

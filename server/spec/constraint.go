@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// A study is refused if constraintDraws draws of its design laws hold no allowed
+	// A study is refused if constraintDraws draws of its design distributions hold no allowed
 	// configuration. Fewer suffice once many are.
 	constraintDraws = 10_000
 	leastDraws      = 1000
@@ -125,11 +125,11 @@ func (c *compiler) examples(study *Study) []space.Point {
 	before := c.fields.Len()
 	for i, n := range held {
 		if n == 0 {
-			c.addf(fmt.Sprintf("parameter_constraints[%d]", i), "holds at none of %d configurations drawn from the design laws", constraintDraws)
+			c.addf(fmt.Sprintf("parameter_constraints[%d]", i), "holds at none of %d configurations drawn from the design distributions", constraintDraws)
 		}
 	}
 	if c.fields.Len() == before {
-		c.addf("parameter_constraints", "hold together at none of %d configurations drawn from the design laws", constraintDraws)
+		c.addf("parameter_constraints", "hold together at none of %d configurations drawn from the design distributions", constraintDraws)
 	}
 	return nil
 }

@@ -21,19 +21,19 @@ const (
 	maxEta        = 100
 )
 
-// searchDraws is the number of draws of the design laws among which the costliest
+// searchDraws is the number of draws of the design distributions among which the costliest
 // configuration of a study with random stopping is found.
 const searchDraws = 10_000
 
-// randomStopping checks what random_stopping asks of a spec: that trials are independent
-// draws from one law, each with one score, and that the accounting knows what each costs.
+// randomStopping checks what random_stopping asks of a spec: that trials are independent draws
+// from one distribution, each with one score, and that the accounting knows what each costs.
 func (c *compiler) randomStopping(study *Study) {
 	spec := study.Spec
 	stopping := spec.GetRandomStopping()
 	if stopping == nil {
 		return
 	}
-	c.searchLaw(stopping)
+	c.searchDistribution(stopping)
 	c.searchScore(study)
 	refuse := func(field string, isSet bool, reason string) {
 		if isSet {
@@ -41,10 +41,10 @@ func (c *compiler) randomStopping(study *Study) {
 		}
 	}
 	if name := spec.GetAlgorithm().GetName(); name != dparetov1.Algorithm_ALGORITHM_RANDOM {
-		c.addf("algorithm.name", "must be ALGORITHM_RANDOM with random_stopping: trials have to be independent draws from one law; is %v", name)
+		c.addf("algorithm.name", "must be ALGORITHM_RANDOM with random_stopping: trials have to be independent draws from one distribution; is %v", name)
 	}
 	for i, p := range spec.GetParameters() {
-		refuse(fmt.Sprintf("parameters[%d].condition", i), p.GetCondition() != nil, "all configurations are drawn from one law")
+		refuse(fmt.Sprintf("parameters[%d].condition", i), p.GetCondition() != nil, "all configurations are drawn from one distribution")
 	}
 	budget := spec.GetBudget()
 	const drawn = "the number of trials is drawn, and all of them are run"
@@ -61,20 +61,20 @@ func (c *compiler) randomStopping(study *Study) {
 	}
 }
 
-// searchLaw checks the law of the number of trials.
-func (c *compiler) searchLaw(stopping *dparetov1.RandomStoppingSpec) {
+// searchDistribution checks the distribution of the number of trials.
+func (c *compiler) searchDistribution(stopping *dparetov1.RandomStoppingSpec) {
 	const field = "random_stopping."
 	least := 1.0
-	switch law := stopping.GetLaw().(type) {
+	switch dist := stopping.GetDistribution().(type) {
 	case *dparetov1.RandomStoppingSpec_Eta:
-		if !(law.Eta > -1 && law.Eta <= maxEta) {
-			c.addf(field+"eta", "must be above -1 and at most %d, is %g", maxEta, law.Eta)
+		if !(dist.Eta > -1 && dist.Eta <= maxEta) {
+			c.addf(field+"eta", "must be above -1 and at most %d, is %g", maxEta, dist.Eta)
 			return
 		}
 	case *dparetov1.RandomStoppingSpec_Poisson:
 		least = 0
 	default:
-		c.addf(field+"law", "one of eta and poisson must be set")
+		c.addf(field+"distribution", "one of eta and poisson must be set")
 		return
 	}
 	mean := stopping.GetMeanTrials()
@@ -189,17 +189,18 @@ func (s *Study) SearchDelta() float64 {
 	return 0
 }
 
-// SearchLaw returns the law of the number of trials of a study with random stopping.
-func (s *Study) SearchLaw() privacy.SearchLaw {
+// SearchDistribution returns the distribution of the number of trials of a study with random
+// stopping.
+func (s *Study) SearchDistribution() privacy.SearchDistribution {
 	stopping := s.Spec.GetRandomStopping()
-	_, isPoisson := stopping.GetLaw().(*dparetov1.RandomStoppingSpec_Poisson)
-	return privacy.SearchLaw{Mean: stopping.GetMeanTrials(), Eta: stopping.GetEta(), Poisson: isPoisson}
+	_, isPoisson := stopping.GetDistribution().(*dparetov1.RandomStoppingSpec_Poisson)
+	return privacy.SearchDistribution{Mean: stopping.GetMeanTrials(), Eta: stopping.GetEta(), Poisson: isPoisson}
 }
 
-// SearchBound returns what a trial of a study with random stopping costs at most: the
-// bound that 10,000 draws of the design laws attain, of which those count that are allowed
-// and whose cost is known. They come from a fixed seed, so that the bound is a function of
-// the spec. It takes up to seconds. The error is INVALID_ARGUMENT, or that of ctx.
+// SearchBound returns what a trial of a study with random stopping costs at most: the bound
+// that 10,000 draws of the design distributions attain, of which those count that are allowed
+// and whose cost is known. They come from a fixed seed, so that the bound is a function of the
+// spec. It takes up to seconds. The error is INVALID_ARGUMENT, or that of ctx.
 func (s *Study) SearchBound(ctx context.Context) (privacy.SearchBound, error) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	seen := make(map[string]bool)
@@ -225,9 +226,9 @@ func (s *Study) SearchBound(ctx context.Context) (privacy.SearchBound, error) {
 	}
 	const field = "study.spec.random_stopping"
 	if len(candidates) == 0 {
-		return privacy.SearchBound{}, invalid.Field(field, "what a trial costs is known at none of %d draws of the design laws: %v", searchDraws, first)
+		return privacy.SearchBound{}, invalid.Field(field, "what a trial costs is known at none of %d draws of the design distributions: %v", searchDraws, first)
 	}
-	bound, err := s.SearchLaw().Bound(candidates, s.SearchDelta())
+	bound, err := s.SearchDistribution().Bound(candidates, s.SearchDelta())
 	if err != nil {
 		return privacy.SearchBound{}, invalid.Field(field, "what a trial costs cannot be bounded: %v", err)
 	}
@@ -241,7 +242,7 @@ func (s *Study) SearchAdmits(bound privacy.SearchBound, point space.Point) bool 
 		return false
 	}
 	part, err := s.candidate(point)
-	return err == nil && s.SearchLaw().Admits(bound, part)
+	return err == nil && s.SearchDistribution().Admits(bound, part)
 }
 
 // candidate returns the mechanism of a trial with the number of its runs.

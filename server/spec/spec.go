@@ -339,23 +339,23 @@ func (c *compiler) design(field string, d *dparetov1.DesignDistribution, p space
 		c.addf(field+".accept_max", "must be above accept_min (%g), is %g", lo, hi)
 		return nil
 	}
-	switch law := d.GetLaw().(type) {
+	switch dist := d.GetDistribution().(type) {
 	case *dparetov1.DesignDistribution_Uniform:
 		return space.Uniform{AcceptMin: lo, AcceptMax: hi}
 	case *dparetov1.DesignDistribution_LogUniform:
 		return space.LogUniform{AcceptMin: lo, AcceptMax: hi}
 	case *dparetov1.DesignDistribution_Normal:
 		return space.Normal{
-			Mean: law.Normal.GetMean(), StdDev: law.Normal.GetStandardDeviation(),
+			Mean: dist.Normal.GetMean(), StdDev: dist.Normal.GetStandardDeviation(),
 			AcceptMin: lo, AcceptMax: hi,
 		}
 	case *dparetov1.DesignDistribution_ShiftedExponential:
 		return space.ShiftedExponential{
-			Rate: law.ShiftedExponential.GetRate(), Shift: law.ShiftedExponential.GetShift(),
+			Rate: dist.ShiftedExponential.GetRate(), Shift: dist.ShiftedExponential.GetShift(),
 			AcceptMin: lo, AcceptMax: hi,
 		}
 	default:
-		c.addf(field+".law", "one of uniform, log_uniform, normal and shifted_exponential must be set")
+		c.addf(field+".distribution", "one of uniform, log_uniform, normal and shifted_exponential must be set")
 		return nil
 	}
 }

@@ -27,30 +27,30 @@ type ParameterDeclaration struct {
 	Min, Max float64
 	// Logarithmic tells that distances are those of logarithms. Min is positive then.
 	Logarithmic bool
-	// Law of the first points of a search, cut off at the ends of the domain.
-	Law Law
+	// Design is the distribution of the first points of a search, truncated to the domain.
+	Design Distribution
 }
 
-// LawKind is a kind of law.
-type LawKind int
+// DistributionKind is a kind of distribution.
+type DistributionKind int
 
-// The kinds of laws.
+// The kinds of distributions.
 const (
-	// LawDefault is uniform on the parameter's scale.
-	LawDefault LawKind = iota
-	// LawUniform is uniform on the domain, before integers are rounded.
-	LawUniform
-	// LawNormal is Gaussian.
-	LawNormal
-	// LawShiftedExponential is a shift plus an exponential variable.
-	LawShiftedExponential
+	// DistributionDefault is uniform on the parameter's scale.
+	DistributionDefault DistributionKind = iota
+	// DistributionUniform is uniform on the domain, before integers are rounded.
+	DistributionUniform
+	// DistributionNormal is Gaussian.
+	DistributionNormal
+	// DistributionShiftedExponential is a shift plus an exponential variable.
+	DistributionShiftedExponential
 )
 
-// Law is a probability law. Only the fields of its kind have a meaning.
-type Law struct {
-	Kind                    LawKind
-	Mean, StandardDeviation float64 // of LawNormal, in the parameter's unit
-	Rate, Shift             float64 // of LawShiftedExponential; the mean is Shift + 1/Rate
+// Distribution is a probability distribution. Only the fields of its kind have a meaning.
+type Distribution struct {
+	Kind                    DistributionKind
+	Mean, StandardDeviation float64 // of DistributionNormal, in the parameter's unit
+	Rate, Shift             float64 // of DistributionShiftedExponential; the mean is Shift + 1/Rate
 }
 
 // Transform is a scale on which a metric is modelled.

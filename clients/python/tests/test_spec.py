@@ -69,7 +69,7 @@ def test_every_field_of_a_spec() -> None:
     assert not by_id["rate"].design.HasField("accept_max")
     assert by_id["rate"].grid_levels == 5
     assert by_id["width"].design.normal.mean == 1.5
-    assert by_id["lot"].design.WhichOneof("law") == "log_uniform"
+    assert by_id["lot"].design.WhichOneof("distribution") == "log_uniform"
     assert [v.int_value for v in by_id["momentum"].condition.values] == [8, 16]
     metrics = {m.id: m for m in message.metrics}
     assert metrics["accuracy"].goal == metric_pb2.GOAL_MAXIMIZE
@@ -102,7 +102,7 @@ def test_modes_of_publication() -> None:
     assert message.private_mode.training_shards == 2
     poisson = s.RandomStopping(10, "error")
     message = study_spec(s.StudySpec(PARAMETERS, METRICS, random_stopping=poisson))
-    assert message.random_stopping.WhichOneof("law") == "poisson"
+    assert message.random_stopping.WhichOneof("distribution") == "poisson"
     geometric = s.RandomStopping(10, "error", eta=1)
     message = study_spec(s.StudySpec(PARAMETERS, METRICS, random_stopping=geometric))
     assert message.random_stopping.eta == 1
@@ -135,9 +135,9 @@ def test_every_mechanism_is_accepted(
     assert client.epsilon(privacy).epsilon > 0
 
 
-def test_poisson_law_of_repeated_selection() -> None:
+def test_poisson_distribution_of_repeated_selection() -> None:
     spec = privacy_spec(p.Privacy(p.RepeatedSelection(p.Gaussian(1, 2), 10.0), 1e-6, "add_remove"))
-    assert spec.repeated_selection.WhichOneof("law") == "poisson"
+    assert spec.repeated_selection.WhichOneof("distribution") == "poisson"
     assert spec.repeated_selection.base.gaussian.sensitivity == "1"
     assert spec.accountant == privacy_pb2.ACCOUNTANT_TIGHTEST
 

@@ -725,11 +725,12 @@ type ExportedRandomStopping struct {
 	Order float64 `protobuf:"fixed64,2,opt,name=order,proto3" json:"order,omitempty"`
 	// The largest Rényi divergence of that order that a configuration may have.
 	Divergence float64 `protobuf:"fixed64,3,opt,name=divergence,proto3" json:"divergence,omitempty"`
-	// The second order; 0 for the Poisson law.
+	// The second order; 0 for the Poisson distribution.
 	SecondOrder float64 `protobuf:"fixed64,4,opt,name=second_order,json=secondOrder,proto3" json:"second_order,omitempty"`
 	// The largest Rényi divergence of the second order.
 	SecondDivergence float64 `protobuf:"fixed64,5,opt,name=second_divergence,json=secondDivergence,proto3" json:"second_divergence,omitempty"`
-	// For the Poisson law, the largest δ of a configuration at ε = ln(1 + 1/(order - 1)).
+	// For the Poisson distribution, the largest δ of a configuration at ε = ln(1 + 1/(order -
+	// 1)).
 	Delta         float64 `protobuf:"fixed64,6,opt,name=delta,proto3" json:"delta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

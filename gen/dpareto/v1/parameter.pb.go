@@ -181,7 +181,7 @@ func (*Value_IntValue) isValue_Kind() {}
 func (*Value_StringValue) isValue_Kind() {}
 
 // A tunable parameter: what it is called, which values it may take, how they are
-// scaled for the surrogate, and by which law an initial design draws them.
+// scaled for the surrogate, and from which distribution an initial design draws them.
 type ParameterSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Identifier, unique within the study: a letter followed by at most
@@ -200,7 +200,7 @@ type ParameterSpec struct {
 	// Scale on which distances between values are meaningful. Required for double,
 	// integer and discrete domains; must be unspecified for categorical ones.
 	Scale Scale `protobuf:"varint,6,opt,name=scale,proto3,enum=dpareto.v1.Scale" json:"scale,omitempty"`
-	// The law by which random, quasi-random and initial designs draw a double or
+	// The distribution from which random, quasi-random and initial designs draw a double or
 	// integer parameter. Default: uniform on the parameter's scale for doubles, equal
 	// mass on every integer, discrete value or category.
 	Design *DesignDistribution `protobuf:"bytes,7,opt,name=design,proto3" json:"design,omitempty"`
@@ -563,21 +563,21 @@ func (x *CategoricalDomain) GetCategories() []string {
 	return nil
 }
 
-// A law from which designs draw a double or integer parameter (Avent et al. 2020,
-// Appendix C). Draws outside the accepted range are rejected, so the law that
+// A distribution from which designs draw a double or integer parameter (Avent et al. 2020,
+// Appendix C). Draws outside the accepted range are rejected, so the distribution that
 // results is the truncated one; integers are rounded after acceptance. The accepted
 // range must have a probability of at least 1e-9.
 type DesignDistribution struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The law before truncation.
+	// Required. The distribution before truncation.
 	//
-	// Types that are valid to be assigned to Law:
+	// Types that are valid to be assigned to Distribution:
 	//
 	//	*DesignDistribution_Uniform
 	//	*DesignDistribution_LogUniform
 	//	*DesignDistribution_Normal
 	//	*DesignDistribution_ShiftedExponential
-	Law isDesignDistribution_Law `protobuf_oneof:"law"`
+	Distribution isDesignDistribution_Distribution `protobuf_oneof:"distribution"`
 	// Draws must exceed this value. Default: the domain's minimum. Must lie inside
 	// the domain.
 	AcceptMin *float64 `protobuf:"fixed64,5,opt,name=accept_min,json=acceptMin,proto3,oneof" json:"accept_min,omitempty"`
@@ -618,43 +618,43 @@ func (*DesignDistribution) Descriptor() ([]byte, []int) {
 	return file_dpareto_v1_parameter_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *DesignDistribution) GetLaw() isDesignDistribution_Law {
+func (x *DesignDistribution) GetDistribution() isDesignDistribution_Distribution {
 	if x != nil {
-		return x.Law
+		return x.Distribution
 	}
 	return nil
 }
 
-func (x *DesignDistribution) GetUniform() *UniformLaw {
+func (x *DesignDistribution) GetUniform() *UniformDistribution {
 	if x != nil {
-		if x, ok := x.Law.(*DesignDistribution_Uniform); ok {
+		if x, ok := x.Distribution.(*DesignDistribution_Uniform); ok {
 			return x.Uniform
 		}
 	}
 	return nil
 }
 
-func (x *DesignDistribution) GetLogUniform() *LogUniformLaw {
+func (x *DesignDistribution) GetLogUniform() *LogUniformDistribution {
 	if x != nil {
-		if x, ok := x.Law.(*DesignDistribution_LogUniform); ok {
+		if x, ok := x.Distribution.(*DesignDistribution_LogUniform); ok {
 			return x.LogUniform
 		}
 	}
 	return nil
 }
 
-func (x *DesignDistribution) GetNormal() *NormalLaw {
+func (x *DesignDistribution) GetNormal() *NormalDistribution {
 	if x != nil {
-		if x, ok := x.Law.(*DesignDistribution_Normal); ok {
+		if x, ok := x.Distribution.(*DesignDistribution_Normal); ok {
 			return x.Normal
 		}
 	}
 	return nil
 }
 
-func (x *DesignDistribution) GetShiftedExponential() *ShiftedExponentialLaw {
+func (x *DesignDistribution) GetShiftedExponential() *ShiftedExponentialDistribution {
 	if x != nil {
-		if x, ok := x.Law.(*DesignDistribution_ShiftedExponential); ok {
+		if x, ok := x.Distribution.(*DesignDistribution_ShiftedExponential); ok {
 			return x.ShiftedExponential
 		}
 	}
@@ -675,60 +675,60 @@ func (x *DesignDistribution) GetAcceptMax() float64 {
 	return 0
 }
 
-type isDesignDistribution_Law interface {
-	isDesignDistribution_Law()
+type isDesignDistribution_Distribution interface {
+	isDesignDistribution_Distribution()
 }
 
 type DesignDistribution_Uniform struct {
 	// Uniform on the accepted range, before rounding: the end points of an integer
 	// domain get half the mass of its inner points.
-	Uniform *UniformLaw `protobuf:"bytes,1,opt,name=uniform,proto3,oneof"`
+	Uniform *UniformDistribution `protobuf:"bytes,1,opt,name=uniform,proto3,oneof"`
 }
 
 type DesignDistribution_LogUniform struct {
 	// Uniform in the logarithm on the accepted range, before rounding.
-	LogUniform *LogUniformLaw `protobuf:"bytes,2,opt,name=log_uniform,json=logUniform,proto3,oneof"`
+	LogUniform *LogUniformDistribution `protobuf:"bytes,2,opt,name=log_uniform,json=logUniform,proto3,oneof"`
 }
 
 type DesignDistribution_Normal struct {
 	// Gaussian.
-	Normal *NormalLaw `protobuf:"bytes,3,opt,name=normal,proto3,oneof"`
+	Normal *NormalDistribution `protobuf:"bytes,3,opt,name=normal,proto3,oneof"`
 }
 
 type DesignDistribution_ShiftedExponential struct {
 	// A shift plus an exponential variable.
-	ShiftedExponential *ShiftedExponentialLaw `protobuf:"bytes,4,opt,name=shifted_exponential,json=shiftedExponential,proto3,oneof"`
+	ShiftedExponential *ShiftedExponentialDistribution `protobuf:"bytes,4,opt,name=shifted_exponential,json=shiftedExponential,proto3,oneof"`
 }
 
-func (*DesignDistribution_Uniform) isDesignDistribution_Law() {}
+func (*DesignDistribution_Uniform) isDesignDistribution_Distribution() {}
 
-func (*DesignDistribution_LogUniform) isDesignDistribution_Law() {}
+func (*DesignDistribution_LogUniform) isDesignDistribution_Distribution() {}
 
-func (*DesignDistribution_Normal) isDesignDistribution_Law() {}
+func (*DesignDistribution_Normal) isDesignDistribution_Distribution() {}
 
-func (*DesignDistribution_ShiftedExponential) isDesignDistribution_Law() {}
+func (*DesignDistribution_ShiftedExponential) isDesignDistribution_Distribution() {}
 
-// The continuous uniform law on the accepted range.
-type UniformLaw struct {
+// The continuous uniform distribution on the accepted range.
+type UniformDistribution struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *UniformLaw) Reset() {
-	*x = UniformLaw{}
+func (x *UniformDistribution) Reset() {
+	*x = UniformDistribution{}
 	mi := &file_dpareto_v1_parameter_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *UniformLaw) String() string {
+func (x *UniformDistribution) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*UniformLaw) ProtoMessage() {}
+func (*UniformDistribution) ProtoMessage() {}
 
-func (x *UniformLaw) ProtoReflect() protoreflect.Message {
+func (x *UniformDistribution) ProtoReflect() protoreflect.Message {
 	mi := &file_dpareto_v1_parameter_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -740,32 +740,32 @@ func (x *UniformLaw) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use UniformLaw.ProtoReflect.Descriptor instead.
-func (*UniformLaw) Descriptor() ([]byte, []int) {
+// Deprecated: Use UniformDistribution.ProtoReflect.Descriptor instead.
+func (*UniformDistribution) Descriptor() ([]byte, []int) {
 	return file_dpareto_v1_parameter_proto_rawDescGZIP(), []int{7}
 }
 
-// The law whose logarithm is uniform on the accepted range, which must be positive.
-type LogUniformLaw struct {
+// The distribution whose logarithm is uniform on the accepted range, which must be positive.
+type LogUniformDistribution struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *LogUniformLaw) Reset() {
-	*x = LogUniformLaw{}
+func (x *LogUniformDistribution) Reset() {
+	*x = LogUniformDistribution{}
 	mi := &file_dpareto_v1_parameter_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *LogUniformLaw) String() string {
+func (x *LogUniformDistribution) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*LogUniformLaw) ProtoMessage() {}
+func (*LogUniformDistribution) ProtoMessage() {}
 
-func (x *LogUniformLaw) ProtoReflect() protoreflect.Message {
+func (x *LogUniformDistribution) ProtoReflect() protoreflect.Message {
 	mi := &file_dpareto_v1_parameter_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -777,13 +777,13 @@ func (x *LogUniformLaw) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use LogUniformLaw.ProtoReflect.Descriptor instead.
-func (*LogUniformLaw) Descriptor() ([]byte, []int) {
+// Deprecated: Use LogUniformDistribution.ProtoReflect.Descriptor instead.
+func (*LogUniformDistribution) Descriptor() ([]byte, []int) {
 	return file_dpareto_v1_parameter_proto_rawDescGZIP(), []int{8}
 }
 
-// The Gaussian law.
-type NormalLaw struct {
+// The Gaussian distribution.
+type NormalDistribution struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Mean, in the parameter's unit.
 	Mean float64 `protobuf:"fixed64,1,opt,name=mean,proto3" json:"mean,omitempty"`
@@ -793,20 +793,20 @@ type NormalLaw struct {
 	sizeCache         protoimpl.SizeCache
 }
 
-func (x *NormalLaw) Reset() {
-	*x = NormalLaw{}
+func (x *NormalDistribution) Reset() {
+	*x = NormalDistribution{}
 	mi := &file_dpareto_v1_parameter_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *NormalLaw) String() string {
+func (x *NormalDistribution) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*NormalLaw) ProtoMessage() {}
+func (*NormalDistribution) ProtoMessage() {}
 
-func (x *NormalLaw) ProtoReflect() protoreflect.Message {
+func (x *NormalDistribution) ProtoReflect() protoreflect.Message {
 	mi := &file_dpareto_v1_parameter_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -818,27 +818,27 @@ func (x *NormalLaw) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use NormalLaw.ProtoReflect.Descriptor instead.
-func (*NormalLaw) Descriptor() ([]byte, []int) {
+// Deprecated: Use NormalDistribution.ProtoReflect.Descriptor instead.
+func (*NormalDistribution) Descriptor() ([]byte, []int) {
 	return file_dpareto_v1_parameter_proto_rawDescGZIP(), []int{9}
 }
 
-func (x *NormalLaw) GetMean() float64 {
+func (x *NormalDistribution) GetMean() float64 {
 	if x != nil {
 		return x.Mean
 	}
 	return 0
 }
 
-func (x *NormalLaw) GetStandardDeviation() float64 {
+func (x *NormalDistribution) GetStandardDeviation() float64 {
 	if x != nil {
 		return x.StandardDeviation
 	}
 	return 0
 }
 
-// The law of shift + X, X exponential.
-type ShiftedExponentialLaw struct {
+// The distribution of shift + X, X exponential.
+type ShiftedExponentialDistribution struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Rate of X, positive (the mean of X is 1/rate).
 	Rate float64 `protobuf:"fixed64,1,opt,name=rate,proto3" json:"rate,omitempty"`
@@ -848,20 +848,20 @@ type ShiftedExponentialLaw struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ShiftedExponentialLaw) Reset() {
-	*x = ShiftedExponentialLaw{}
+func (x *ShiftedExponentialDistribution) Reset() {
+	*x = ShiftedExponentialDistribution{}
 	mi := &file_dpareto_v1_parameter_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ShiftedExponentialLaw) String() string {
+func (x *ShiftedExponentialDistribution) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ShiftedExponentialLaw) ProtoMessage() {}
+func (*ShiftedExponentialDistribution) ProtoMessage() {}
 
-func (x *ShiftedExponentialLaw) ProtoReflect() protoreflect.Message {
+func (x *ShiftedExponentialDistribution) ProtoReflect() protoreflect.Message {
 	mi := &file_dpareto_v1_parameter_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -873,19 +873,19 @@ func (x *ShiftedExponentialLaw) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ShiftedExponentialLaw.ProtoReflect.Descriptor instead.
-func (*ShiftedExponentialLaw) Descriptor() ([]byte, []int) {
+// Deprecated: Use ShiftedExponentialDistribution.ProtoReflect.Descriptor instead.
+func (*ShiftedExponentialDistribution) Descriptor() ([]byte, []int) {
 	return file_dpareto_v1_parameter_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *ShiftedExponentialLaw) GetRate() float64 {
+func (x *ShiftedExponentialDistribution) GetRate() float64 {
 	if x != nil {
 		return x.Rate
 	}
 	return 0
 }
 
-func (x *ShiftedExponentialLaw) GetShift() float64 {
+func (x *ShiftedExponentialDistribution) GetShift() float64 {
 	if x != nil {
 		return x.Shift
 	}
@@ -983,27 +983,26 @@ const file_dpareto_v1_parameter_proto_rawDesc = "" +
 	"\x11CategoricalDomain\x12\x1e\n" +
 	"\n" +
 	"categories\x18\x01 \x03(\tR\n" +
-	"categories\"\xfa\x02\n" +
-	"\x12DesignDistribution\x122\n" +
-	"\auniform\x18\x01 \x01(\v2\x16.dpareto.v1.UniformLawH\x00R\auniform\x12<\n" +
-	"\vlog_uniform\x18\x02 \x01(\v2\x19.dpareto.v1.LogUniformLawH\x00R\n" +
-	"logUniform\x12/\n" +
-	"\x06normal\x18\x03 \x01(\v2\x15.dpareto.v1.NormalLawH\x00R\x06normal\x12T\n" +
-	"\x13shifted_exponential\x18\x04 \x01(\v2!.dpareto.v1.ShiftedExponentialLawH\x00R\x12shiftedExponential\x12\"\n" +
+	"categories\"\xa7\x03\n" +
+	"\x12DesignDistribution\x12;\n" +
+	"\auniform\x18\x01 \x01(\v2\x1f.dpareto.v1.UniformDistributionH\x00R\auniform\x12E\n" +
+	"\vlog_uniform\x18\x02 \x01(\v2\".dpareto.v1.LogUniformDistributionH\x00R\n" +
+	"logUniform\x128\n" +
+	"\x06normal\x18\x03 \x01(\v2\x1e.dpareto.v1.NormalDistributionH\x00R\x06normal\x12]\n" +
+	"\x13shifted_exponential\x18\x04 \x01(\v2*.dpareto.v1.ShiftedExponentialDistributionH\x00R\x12shiftedExponential\x12\"\n" +
 	"\n" +
 	"accept_min\x18\x05 \x01(\x01H\x01R\tacceptMin\x88\x01\x01\x12\"\n" +
 	"\n" +
-	"accept_max\x18\x06 \x01(\x01H\x02R\tacceptMax\x88\x01\x01B\x05\n" +
-	"\x03lawB\r\n" +
+	"accept_max\x18\x06 \x01(\x01H\x02R\tacceptMax\x88\x01\x01B\x0e\n" +
+	"\fdistributionB\r\n" +
 	"\v_accept_minB\r\n" +
-	"\v_accept_max\"\f\n" +
-	"\n" +
-	"UniformLaw\"\x0f\n" +
-	"\rLogUniformLaw\"N\n" +
-	"\tNormalLaw\x12\x12\n" +
+	"\v_accept_max\"\x15\n" +
+	"\x13UniformDistribution\"\x18\n" +
+	"\x16LogUniformDistribution\"W\n" +
+	"\x12NormalDistribution\x12\x12\n" +
 	"\x04mean\x18\x01 \x01(\x01R\x04mean\x12-\n" +
-	"\x12standard_deviation\x18\x02 \x01(\x01R\x11standardDeviation\"A\n" +
-	"\x15ShiftedExponentialLaw\x12\x12\n" +
+	"\x12standard_deviation\x18\x02 \x01(\x01R\x11standardDeviation\"J\n" +
+	"\x1eShiftedExponentialDistribution\x12\x12\n" +
 	"\x04rate\x18\x01 \x01(\x01R\x04rate\x12\x14\n" +
 	"\x05shift\x18\x02 \x01(\x01R\x05shift\"N\n" +
 	"\tCondition\x12\x16\n" +
@@ -1032,19 +1031,19 @@ func file_dpareto_v1_parameter_proto_rawDescGZIP() []byte {
 var file_dpareto_v1_parameter_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_dpareto_v1_parameter_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_dpareto_v1_parameter_proto_goTypes = []any{
-	(Scale)(0),                    // 0: dpareto.v1.Scale
-	(*Value)(nil),                 // 1: dpareto.v1.Value
-	(*ParameterSpec)(nil),         // 2: dpareto.v1.ParameterSpec
-	(*DoubleDomain)(nil),          // 3: dpareto.v1.DoubleDomain
-	(*IntegerDomain)(nil),         // 4: dpareto.v1.IntegerDomain
-	(*DiscreteDomain)(nil),        // 5: dpareto.v1.DiscreteDomain
-	(*CategoricalDomain)(nil),     // 6: dpareto.v1.CategoricalDomain
-	(*DesignDistribution)(nil),    // 7: dpareto.v1.DesignDistribution
-	(*UniformLaw)(nil),            // 8: dpareto.v1.UniformLaw
-	(*LogUniformLaw)(nil),         // 9: dpareto.v1.LogUniformLaw
-	(*NormalLaw)(nil),             // 10: dpareto.v1.NormalLaw
-	(*ShiftedExponentialLaw)(nil), // 11: dpareto.v1.ShiftedExponentialLaw
-	(*Condition)(nil),             // 12: dpareto.v1.Condition
+	(Scale)(0),                             // 0: dpareto.v1.Scale
+	(*Value)(nil),                          // 1: dpareto.v1.Value
+	(*ParameterSpec)(nil),                  // 2: dpareto.v1.ParameterSpec
+	(*DoubleDomain)(nil),                   // 3: dpareto.v1.DoubleDomain
+	(*IntegerDomain)(nil),                  // 4: dpareto.v1.IntegerDomain
+	(*DiscreteDomain)(nil),                 // 5: dpareto.v1.DiscreteDomain
+	(*CategoricalDomain)(nil),              // 6: dpareto.v1.CategoricalDomain
+	(*DesignDistribution)(nil),             // 7: dpareto.v1.DesignDistribution
+	(*UniformDistribution)(nil),            // 8: dpareto.v1.UniformDistribution
+	(*LogUniformDistribution)(nil),         // 9: dpareto.v1.LogUniformDistribution
+	(*NormalDistribution)(nil),             // 10: dpareto.v1.NormalDistribution
+	(*ShiftedExponentialDistribution)(nil), // 11: dpareto.v1.ShiftedExponentialDistribution
+	(*Condition)(nil),                      // 12: dpareto.v1.Condition
 }
 var file_dpareto_v1_parameter_proto_depIdxs = []int32{
 	3,  // 0: dpareto.v1.ParameterSpec.double_domain:type_name -> dpareto.v1.DoubleDomain
@@ -1054,10 +1053,10 @@ var file_dpareto_v1_parameter_proto_depIdxs = []int32{
 	0,  // 4: dpareto.v1.ParameterSpec.scale:type_name -> dpareto.v1.Scale
 	7,  // 5: dpareto.v1.ParameterSpec.design:type_name -> dpareto.v1.DesignDistribution
 	12, // 6: dpareto.v1.ParameterSpec.condition:type_name -> dpareto.v1.Condition
-	8,  // 7: dpareto.v1.DesignDistribution.uniform:type_name -> dpareto.v1.UniformLaw
-	9,  // 8: dpareto.v1.DesignDistribution.log_uniform:type_name -> dpareto.v1.LogUniformLaw
-	10, // 9: dpareto.v1.DesignDistribution.normal:type_name -> dpareto.v1.NormalLaw
-	11, // 10: dpareto.v1.DesignDistribution.shifted_exponential:type_name -> dpareto.v1.ShiftedExponentialLaw
+	8,  // 7: dpareto.v1.DesignDistribution.uniform:type_name -> dpareto.v1.UniformDistribution
+	9,  // 8: dpareto.v1.DesignDistribution.log_uniform:type_name -> dpareto.v1.LogUniformDistribution
+	10, // 9: dpareto.v1.DesignDistribution.normal:type_name -> dpareto.v1.NormalDistribution
+	11, // 10: dpareto.v1.DesignDistribution.shifted_exponential:type_name -> dpareto.v1.ShiftedExponentialDistribution
 	1,  // 11: dpareto.v1.Condition.values:type_name -> dpareto.v1.Value
 	12, // [12:12] is the sub-list for method output_type
 	12, // [12:12] is the sub-list for method input_type

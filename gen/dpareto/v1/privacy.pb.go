@@ -1343,15 +1343,15 @@ type RepeatedSelectionMechanism struct {
 	// conversion must be unset, those of the whole hold.
 	Base *PrivacySpec `protobuf:"bytes,1,opt,name=base,proto3" json:"base,omitempty"`
 	// Required. Expression: the mean number of runs, above 1 (positive for the Poisson
-	// law, which may select nothing).
+	// distribution, which may select nothing).
 	MeanRuns string `protobuf:"bytes,2,opt,name=mean_runs,json=meanRuns,proto3" json:"mean_runs,omitempty"`
-	// Required. The law of the number of runs.
+	// Required. The distribution of the number of runs.
 	//
-	// Types that are valid to be assigned to Law:
+	// Types that are valid to be assigned to Distribution:
 	//
 	//	*RepeatedSelectionMechanism_Eta
 	//	*RepeatedSelectionMechanism_Poisson
-	Law           isRepeatedSelectionMechanism_Law `protobuf_oneof:"law"`
+	Distribution  isRepeatedSelectionMechanism_Distribution `protobuf_oneof:"distribution"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1400,71 +1400,71 @@ func (x *RepeatedSelectionMechanism) GetMeanRuns() string {
 	return ""
 }
 
-func (x *RepeatedSelectionMechanism) GetLaw() isRepeatedSelectionMechanism_Law {
+func (x *RepeatedSelectionMechanism) GetDistribution() isRepeatedSelectionMechanism_Distribution {
 	if x != nil {
-		return x.Law
+		return x.Distribution
 	}
 	return nil
 }
 
 func (x *RepeatedSelectionMechanism) GetEta() string {
 	if x != nil {
-		if x, ok := x.Law.(*RepeatedSelectionMechanism_Eta); ok {
+		if x, ok := x.Distribution.(*RepeatedSelectionMechanism_Eta); ok {
 			return x.Eta
 		}
 	}
 	return ""
 }
 
-func (x *RepeatedSelectionMechanism) GetPoisson() *PoissonLaw {
+func (x *RepeatedSelectionMechanism) GetPoisson() *PoissonDistribution {
 	if x != nil {
-		if x, ok := x.Law.(*RepeatedSelectionMechanism_Poisson); ok {
+		if x, ok := x.Distribution.(*RepeatedSelectionMechanism_Poisson); ok {
 			return x.Poisson
 		}
 	}
 	return nil
 }
 
-type isRepeatedSelectionMechanism_Law interface {
-	isRepeatedSelectionMechanism_Law()
+type isRepeatedSelectionMechanism_Distribution interface {
+	isRepeatedSelectionMechanism_Distribution()
 }
 
 type RepeatedSelectionMechanism_Eta struct {
-	// Expression: η > -1 of the truncated negative binomial law; 0 is the
-	// logarithmic law, 1 the geometric law.
+	// Expression: η > -1 of the truncated negative binomial distribution; 0 is the
+	// logarithmic distribution, 1 the geometric distribution.
 	Eta string `protobuf:"bytes,3,opt,name=eta,proto3,oneof"`
 }
 
 type RepeatedSelectionMechanism_Poisson struct {
-	// The Poisson law.
-	Poisson *PoissonLaw `protobuf:"bytes,4,opt,name=poisson,proto3,oneof"`
+	// The Poisson distribution.
+	Poisson *PoissonDistribution `protobuf:"bytes,4,opt,name=poisson,proto3,oneof"`
 }
 
-func (*RepeatedSelectionMechanism_Eta) isRepeatedSelectionMechanism_Law() {}
+func (*RepeatedSelectionMechanism_Eta) isRepeatedSelectionMechanism_Distribution() {}
 
-func (*RepeatedSelectionMechanism_Poisson) isRepeatedSelectionMechanism_Law() {}
+func (*RepeatedSelectionMechanism_Poisson) isRepeatedSelectionMechanism_Distribution() {}
 
-// The Poisson law.
-type PoissonLaw struct {
+// The Poisson distribution.
+type PoissonDistribution struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *PoissonLaw) Reset() {
-	*x = PoissonLaw{}
+func (x *PoissonDistribution) Reset() {
+	*x = PoissonDistribution{}
 	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *PoissonLaw) String() string {
+func (x *PoissonDistribution) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*PoissonLaw) ProtoMessage() {}
+func (*PoissonDistribution) ProtoMessage() {}
 
-func (x *PoissonLaw) ProtoReflect() protoreflect.Message {
+func (x *PoissonDistribution) ProtoReflect() protoreflect.Message {
 	mi := &file_dpareto_v1_privacy_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1476,8 +1476,8 @@ func (x *PoissonLaw) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use PoissonLaw.ProtoReflect.Descriptor instead.
-func (*PoissonLaw) Descriptor() ([]byte, []int) {
+// Deprecated: Use PoissonDistribution.ProtoReflect.Descriptor instead.
+func (*PoissonDistribution) Descriptor() ([]byte, []int) {
 	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{11}
 }
 
@@ -1839,15 +1839,14 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x06method\x18\x01 \x01(\x0e2\x1b.dpareto.v1.SelectionMethodR\x06method\x12\x18\n" +
 	"\aepsilon\x18\x02 \x01(\tR\aepsilon\"-\n" +
 	"\x19ZeroConcentratedMechanism\x12\x10\n" +
-	"\x03rho\x18\x01 \x01(\tR\x03rho\"\xb5\x01\n" +
+	"\x03rho\x18\x01 \x01(\tR\x03rho\"\xc7\x01\n" +
 	"\x1aRepeatedSelectionMechanism\x12+\n" +
 	"\x04base\x18\x01 \x01(\v2\x17.dpareto.v1.PrivacySpecR\x04base\x12\x1b\n" +
 	"\tmean_runs\x18\x02 \x01(\tR\bmeanRuns\x12\x12\n" +
-	"\x03eta\x18\x03 \x01(\tH\x00R\x03eta\x122\n" +
-	"\apoisson\x18\x04 \x01(\v2\x16.dpareto.v1.PoissonLawH\x00R\apoissonB\x05\n" +
-	"\x03law\"\f\n" +
-	"\n" +
-	"PoissonLaw\"\xa8\x01\n" +
+	"\x03eta\x18\x03 \x01(\tH\x00R\x03eta\x12;\n" +
+	"\apoisson\x18\x04 \x01(\v2\x1f.dpareto.v1.PoissonDistributionH\x00R\apoissonB\x0e\n" +
+	"\fdistribution\"\x15\n" +
+	"\x13PoissonDistribution\"\xa8\x01\n" +
 	"\x14CompositionMechanism\x12;\n" +
 	"\x05parts\x18\x01 \x03(\v2%.dpareto.v1.CompositionMechanism.PartR\x05parts\x1aS\n" +
 	"\x04Part\x125\n" +
@@ -1947,7 +1946,7 @@ var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(*SelectionMechanism)(nil),             // 14: dpareto.v1.SelectionMechanism
 	(*ZeroConcentratedMechanism)(nil),      // 15: dpareto.v1.ZeroConcentratedMechanism
 	(*RepeatedSelectionMechanism)(nil),     // 16: dpareto.v1.RepeatedSelectionMechanism
-	(*PoissonLaw)(nil),                     // 17: dpareto.v1.PoissonLaw
+	(*PoissonDistribution)(nil),            // 17: dpareto.v1.PoissonDistribution
 	(*CompositionMechanism)(nil),           // 18: dpareto.v1.CompositionMechanism
 	(*PrivacyGuarantee)(nil),               // 19: dpareto.v1.PrivacyGuarantee
 	(*Warning)(nil),                        // 20: dpareto.v1.Warning
@@ -1973,7 +1972,7 @@ var file_dpareto_v1_privacy_proto_depIdxs = []int32{
 	4,  // 16: dpareto.v1.ObjectivePerturbationMechanism.calibration:type_name -> dpareto.v1.ObjectiveCalibration
 	5,  // 17: dpareto.v1.SelectionMechanism.method:type_name -> dpareto.v1.SelectionMethod
 	6,  // 18: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
-	17, // 19: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonLaw
+	17, // 19: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
 	21, // 20: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
 	0,  // 21: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
 	1,  // 22: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant

@@ -91,11 +91,11 @@ const (
 	// metrics themselves instead of models of them, whole trajectories of runs where
 	// there is a checkpoint parameter, and replicates where they are worth more.
 	Algorithm_ALGORITHM_DEFAULT Algorithm = 1
-	// Independent draws from the design laws.
+	// Independent draws from the design distributions.
 	Algorithm_ALGORITHM_RANDOM Algorithm = 2
 	// A full factorial grid, in a fixed order.
 	Algorithm_ALGORITHM_GRID Algorithm = 3
-	// Scrambled low-discrepancy points, mapped through the design laws.
+	// Scrambled low-discrepancy points, mapped through the design distributions.
 	Algorithm_ALGORITHM_QUASI_RANDOM Algorithm = 4
 	// The method of Avent et al. (2020): independent Gaussian processes for all
 	// objectives and the hypervolume-based probability of improvement.
@@ -449,7 +449,7 @@ type StudySpec struct {
 	// that yield a bool, true where a configuration is allowed. They are evaluated in
 	// order, up to the first that does not hold. Only configurations at which all hold
 	// are suggested, and can be created. Refused are constraints that
-	// hold at none of 10,000 draws of the parameters' design laws, and expressions that
+	// hold at none of 10,000 draws of the parameters' design distributions, and expressions that
 	// fail where they are tried: at draws, and for combinations of conditions (see
 	// ParameterSpec.condition). Where an expression fails nevertheless, the configuration
 	// is not allowed.
@@ -477,12 +477,11 @@ type StudySpec struct {
 	Cost *CostSpec `protobuf:"bytes,10,opt,name=cost,proto3" json:"cost,omitempty"`
 	// The trainer that agents run, by name, with its settings.
 	Trainer *TrainerSpec `protobuf:"bytes,11,opt,name=trainer,proto3" json:"trainer,omitempty"`
-	// Names of at most 20 earlier studies whose successful trials serve as a prior: what
-	// a model expects until the study's own trials say otherwise. They must exist when
-	// the study is created, with the same parameters by id and domain, or smaller domains,
-	// and the same objectives by id, goal and transform. Their trials are read whenever a suggestion
-	// is made, at most about 1,000 of their measurements; one that was deleted meanwhile
-	// counts no more.
+	// Names of at most 20 earlier studies whose successful trials serve as a prior: what a model
+	// expects until the study's own trials say otherwise. They must exist when the study is
+	// created, with the same parameters by id and domain, or smaller domains, and the same
+	// objectives by id, goal and transform. Their trials are read whenever a suggestion is made,
+	// at most about 1,000 of their measurements; one that was deleted meanwhile counts no more.
 	PriorStudies []string `protobuf:"bytes,12,rep,name=prior_studies,json=priorStudies,proto3" json:"prior_studies,omitempty"`
 	// Keeps noisy values only and enforces declared privacy budgets, so that all results may
 	// be published. Not together with random_stopping.
@@ -662,7 +661,7 @@ type AlgorithmSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The method.
 	Name Algorithm `protobuf:"varint,1,opt,name=name,proto3,enum=dpareto.v1.Algorithm" json:"name,omitempty"`
-	// Number of trials drawn from the parameters' design laws before the model takes
+	// Number of trials drawn from the parameters' design distributions before the model takes
 	// over, for methods with a model. Range [1, 100000]. Default for
 	// ALGORITHM_DEFAULT and ALGORITHM_EHVI: twice one more than the number of
 	// parameters, at most 16. With prior studies only every third of them is drawn.
@@ -1236,23 +1235,24 @@ func (x *PrivateModeSpec) GetPriorStudiesArePublic() bool {
 // who see its logs, metrics and exports; how long the study took is not protected.
 //
 // Such a study needs ALGORITHM_RANDOM and a metric computed from a privacy mechanism; metric
-// is its only reported one. The configurations must be independent draws from one law, and
-// the best must not tell how many came before it: there are no conditions of parameters,
-// prior studies, checkpoint parameter or seed, and no budget but max_parallel_trials.
-// Configurations whose cost exceeds that of the costliest of 10,000 draws made when the study
-// is created are drawn again. A trial that fails or is infeasible is a candidate that is
-// worse than all others. Measurements on the way are not kept.
+// is its only reported one. The configurations must be independent draws from one
+// distribution, and the best must not tell how many came before it: there are no conditions of
+// parameters, prior studies, checkpoint parameter or seed, and no budget but
+// max_parallel_trials. Configurations whose cost exceeds that of the costliest of 10,000 draws
+// made when the study is created are drawn again. A trial that fails or is infeasible is a
+// candidate that is worse than all others. Measurements on the way are not kept.
 type RandomStoppingSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. Mean number of trials, above 1; positive for the Poisson law. At most 10^6.
+	// Required. Mean number of trials, above 1; positive for the Poisson distribution. At most
+	// 10^6.
 	MeanTrials float64 `protobuf:"fixed64,1,opt,name=mean_trials,json=meanTrials,proto3" json:"mean_trials,omitempty"`
-	// Required. The law of the number of trials.
+	// Required. The distribution of the number of trials.
 	//
-	// Types that are valid to be assigned to Law:
+	// Types that are valid to be assigned to Distribution:
 	//
 	//	*RandomStoppingSpec_Eta
 	//	*RandomStoppingSpec_Poisson
-	Law isRandomStoppingSpec_Law `protobuf_oneof:"law"`
+	Distribution isRandomStoppingSpec_Distribution `protobuf_oneof:"distribution"`
 	// Required. The id of the reported objective by which the best trial is chosen.
 	Metric string `protobuf:"bytes,4,opt,name=metric,proto3" json:"metric,omitempty"`
 	// δ of the guarantees, in (0, 1). Default: that of the study's privacy metric, which must
@@ -1306,25 +1306,25 @@ func (x *RandomStoppingSpec) GetMeanTrials() float64 {
 	return 0
 }
 
-func (x *RandomStoppingSpec) GetLaw() isRandomStoppingSpec_Law {
+func (x *RandomStoppingSpec) GetDistribution() isRandomStoppingSpec_Distribution {
 	if x != nil {
-		return x.Law
+		return x.Distribution
 	}
 	return nil
 }
 
 func (x *RandomStoppingSpec) GetEta() float64 {
 	if x != nil {
-		if x, ok := x.Law.(*RandomStoppingSpec_Eta); ok {
+		if x, ok := x.Distribution.(*RandomStoppingSpec_Eta); ok {
 			return x.Eta
 		}
 	}
 	return 0
 }
 
-func (x *RandomStoppingSpec) GetPoisson() *PoissonStopping {
+func (x *RandomStoppingSpec) GetPoisson() *PoissonDistribution {
 	if x != nil {
-		if x, ok := x.Law.(*RandomStoppingSpec_Poisson); ok {
+		if x, ok := x.Distribution.(*RandomStoppingSpec_Poisson); ok {
 			return x.Poisson
 		}
 	}
@@ -1359,61 +1359,24 @@ func (x *RandomStoppingSpec) GetTestEpsilon() float64 {
 	return 0
 }
 
-type isRandomStoppingSpec_Law interface {
-	isRandomStoppingSpec_Law()
+type isRandomStoppingSpec_Distribution interface {
+	isRandomStoppingSpec_Distribution()
 }
 
 type RandomStoppingSpec_Eta struct {
-	// η > -1 of the truncated negative binomial law; 0 is the logarithmic law, 1 the
-	// geometric law. At most 100.
+	// η > -1 of the truncated negative binomial distribution; 0 is the logarithmic
+	// distribution, 1 the geometric distribution. At most 100.
 	Eta float64 `protobuf:"fixed64,2,opt,name=eta,proto3,oneof"`
 }
 
 type RandomStoppingSpec_Poisson struct {
-	// The Poisson law. It can give no trial at all.
-	Poisson *PoissonStopping `protobuf:"bytes,3,opt,name=poisson,proto3,oneof"`
+	// The Poisson distribution. It can give no trial at all.
+	Poisson *PoissonDistribution `protobuf:"bytes,3,opt,name=poisson,proto3,oneof"`
 }
 
-func (*RandomStoppingSpec_Eta) isRandomStoppingSpec_Law() {}
+func (*RandomStoppingSpec_Eta) isRandomStoppingSpec_Distribution() {}
 
-func (*RandomStoppingSpec_Poisson) isRandomStoppingSpec_Law() {}
-
-// The Poisson law.
-type PoissonStopping struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PoissonStopping) Reset() {
-	*x = PoissonStopping{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PoissonStopping) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PoissonStopping) ProtoMessage() {}
-
-func (x *PoissonStopping) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PoissonStopping.ProtoReflect.Descriptor instead.
-func (*PoissonStopping) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{12}
-}
+func (*RandomStoppingSpec_Poisson) isRandomStoppingSpec_Distribution() {}
 
 // What publishing the results of a study guarantees.
 type Publication struct {
@@ -1438,7 +1401,7 @@ type Publication struct {
 
 func (x *Publication) Reset() {
 	*x = Publication{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[13]
+	mi := &file_dpareto_v1_study_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1450,7 +1413,7 @@ func (x *Publication) String() string {
 func (*Publication) ProtoMessage() {}
 
 func (x *Publication) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[13]
+	mi := &file_dpareto_v1_study_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1463,7 +1426,7 @@ func (x *Publication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Publication.ProtoReflect.Descriptor instead.
 func (*Publication) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{13}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Publication) GetTrain() *PrivacyGuarantee {
@@ -1532,7 +1495,7 @@ type PrivateModeOdometers struct {
 
 func (x *PrivateModeOdometers) Reset() {
 	*x = PrivateModeOdometers{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[14]
+	mi := &file_dpareto_v1_study_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1544,7 +1507,7 @@ func (x *PrivateModeOdometers) String() string {
 func (*PrivateModeOdometers) ProtoMessage() {}
 
 func (x *PrivateModeOdometers) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[14]
+	mi := &file_dpareto_v1_study_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1557,7 +1520,7 @@ func (x *PrivateModeOdometers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrivateModeOdometers.ProtoReflect.Descriptor instead.
 func (*PrivateModeOdometers) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{14}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PrivateModeOdometers) GetValues() int64 {
@@ -1706,18 +1669,17 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\x0ftraining_shards\x18\x05 \x01(\x05R\x0etrainingShards\x12\x1d\n" +
 	"\n" +
 	"max_values\x18\x06 \x01(\x03R\tmaxValues\x127\n" +
-	"\x18prior_studies_are_public\x18\a \x01(\bR\x15priorStudiesArePublic\"\xfe\x01\n" +
+	"\x18prior_studies_are_public\x18\a \x01(\bR\x15priorStudiesArePublic\"\x8b\x02\n" +
 	"\x12RandomStoppingSpec\x12\x1f\n" +
 	"\vmean_trials\x18\x01 \x01(\x01R\n" +
 	"meanTrials\x12\x12\n" +
-	"\x03eta\x18\x02 \x01(\x01H\x00R\x03eta\x127\n" +
-	"\apoisson\x18\x03 \x01(\v2\x1b.dpareto.v1.PoissonStoppingH\x00R\apoisson\x12\x16\n" +
+	"\x03eta\x18\x02 \x01(\x01H\x00R\x03eta\x12;\n" +
+	"\apoisson\x18\x03 \x01(\v2\x1f.dpareto.v1.PoissonDistributionH\x00R\apoisson\x12\x16\n" +
 	"\x06metric\x18\x04 \x01(\tR\x06metric\x12\x14\n" +
 	"\x05delta\x18\x05 \x01(\x01R\x05delta\x12\"\n" +
 	"\rtest_set_size\x18\x06 \x01(\x03R\vtestSetSize\x12!\n" +
-	"\ftest_epsilon\x18\a \x01(\x01R\vtestEpsilonB\x05\n" +
-	"\x03law\"\x11\n" +
-	"\x0fPoissonStopping\"\xa8\x02\n" +
+	"\ftest_epsilon\x18\a \x01(\x01R\vtestEpsilonB\x0e\n" +
+	"\fdistribution\"\xa8\x02\n" +
 	"\vPublication\x122\n" +
 	"\x05train\x18\x01 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x05train\x120\n" +
 	"\x04test\x18\x02 \x01(\v2\x1c.dpareto.v1.PrivacyGuaranteeR\x04test\x12 \n" +
@@ -1768,7 +1730,7 @@ func file_dpareto_v1_study_proto_rawDescGZIP() []byte {
 }
 
 var file_dpareto_v1_study_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_dpareto_v1_study_proto_goTypes = []any{
 	(StudyState)(0),                 // 0: dpareto.v1.StudyState
 	(Algorithm)(0),                  // 1: dpareto.v1.Algorithm
@@ -1784,29 +1746,29 @@ var file_dpareto_v1_study_proto_goTypes = []any{
 	(*TrainerSpec)(nil),             // 11: dpareto.v1.TrainerSpec
 	(*PrivateModeSpec)(nil),         // 12: dpareto.v1.PrivateModeSpec
 	(*RandomStoppingSpec)(nil),      // 13: dpareto.v1.RandomStoppingSpec
-	(*PoissonStopping)(nil),         // 14: dpareto.v1.PoissonStopping
-	(*Publication)(nil),             // 15: dpareto.v1.Publication
-	(*PrivateModeOdometers)(nil),    // 16: dpareto.v1.PrivateModeOdometers
-	nil,                             // 17: dpareto.v1.Study.LabelsEntry
-	nil,                             // 18: dpareto.v1.TrainerSpec.SettingsEntry
-	(*timestamppb.Timestamp)(nil),   // 19: google.protobuf.Timestamp
-	(*Warning)(nil),                 // 20: dpareto.v1.Warning
-	(*ParameterSpec)(nil),           // 21: dpareto.v1.ParameterSpec
-	(*MetricSpec)(nil),              // 22: dpareto.v1.MetricSpec
-	(*durationpb.Duration)(nil),     // 23: google.protobuf.Duration
+	(*Publication)(nil),             // 14: dpareto.v1.Publication
+	(*PrivateModeOdometers)(nil),    // 15: dpareto.v1.PrivateModeOdometers
+	nil,                             // 16: dpareto.v1.Study.LabelsEntry
+	nil,                             // 17: dpareto.v1.TrainerSpec.SettingsEntry
+	(*timestamppb.Timestamp)(nil),   // 18: google.protobuf.Timestamp
+	(*Warning)(nil),                 // 19: dpareto.v1.Warning
+	(*ParameterSpec)(nil),           // 20: dpareto.v1.ParameterSpec
+	(*MetricSpec)(nil),              // 21: dpareto.v1.MetricSpec
+	(*durationpb.Duration)(nil),     // 22: google.protobuf.Duration
+	(*PoissonDistribution)(nil),     // 23: dpareto.v1.PoissonDistribution
 	(*PrivacyGuarantee)(nil),        // 24: dpareto.v1.PrivacyGuarantee
 }
 var file_dpareto_v1_study_proto_depIdxs = []int32{
-	17, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
+	16, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
 	4,  // 1: dpareto.v1.Study.spec:type_name -> dpareto.v1.StudySpec
 	0,  // 2: dpareto.v1.Study.state:type_name -> dpareto.v1.StudyState
 	3,  // 3: dpareto.v1.Study.trial_counts:type_name -> dpareto.v1.TrialCounts
-	19, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	19, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
-	20, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
-	15, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
-	21, // 8: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
-	22, // 9: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
+	18, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	18, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
+	19, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
+	14, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
+	20, // 8: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
+	21, // 9: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
 	5,  // 10: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
 	6,  // 11: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
 	7,  // 12: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
@@ -1815,15 +1777,15 @@ var file_dpareto_v1_study_proto_depIdxs = []int32{
 	12, // 15: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
 	13, // 16: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
 	1,  // 17: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
-	23, // 18: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
-	23, // 19: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
+	22, // 18: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
+	22, // 19: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
 	9,  // 20: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
 	10, // 21: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
-	18, // 22: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
-	14, // 23: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonStopping
+	17, // 22: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
+	23, // 23: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonDistribution
 	24, // 24: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
 	24, // 25: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
-	16, // 26: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
+	15, // 26: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
 	24, // 27: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
 	24, // 28: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
 	29, // [29:29] is the sub-list for method output_type
@@ -1857,7 +1819,7 @@ func file_dpareto_v1_study_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_study_proto_rawDesc), len(file_dpareto_v1_study_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   17,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

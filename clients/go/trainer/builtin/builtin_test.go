@@ -70,13 +70,13 @@ func study(t *testing.T, name string, d trainer.Declaration) *dparetov1.StudySpe
 	for _, p := range d.Parameters {
 		domain := map[bool]string{false: "double_domain", true: "integer_domain"}[p.Integer]
 		parameter := object{"id": p.Name, domain: object{"min": p.Min, "max": p.Max}, "scale": scale[p.Logarithmic]}
-		switch p.Law.Kind {
-		case trainer.LawUniform:
+		switch p.Design.Kind {
+		case trainer.DistributionUniform:
 			parameter["design"] = object{"uniform": object{}}
-		case trainer.LawNormal:
-			parameter["design"] = object{"normal": object{"mean": p.Law.Mean, "standard_deviation": p.Law.StandardDeviation}}
-		case trainer.LawShiftedExponential:
-			parameter["design"] = object{"shifted_exponential": object{"rate": p.Law.Rate, "shift": p.Law.Shift}}
+		case trainer.DistributionNormal:
+			parameter["design"] = object{"normal": object{"mean": p.Design.Mean, "standard_deviation": p.Design.StandardDeviation}}
+		case trainer.DistributionShiftedExponential:
+			parameter["design"] = object{"shifted_exponential": object{"rate": p.Design.Rate, "shift": p.Design.Shift}}
 		default:
 		}
 		parameters = append(parameters, parameter)

@@ -120,44 +120,43 @@ func parseHidden(kind model.Kind, settings trainer.Settings) ([]int, error) {
 	return widths, nil
 }
 
-// Declaration returns what a study of the trainer consists of: the domains of Table
-// 1 of Avent et al. (2020), those of Adult for linear models and those of MNIST for
-// networks, with the laws of Tables 4 and 3, and σ in [0.1, 16]. What matters of each
-// parameter is its order of magnitude, so that all scales are logarithmic. The table calls that
-// range one of the variance; in the code published with the paper it is one of
-// the standard deviation.
+// Declaration returns what a study of the trainer consists of: the domains of Table 1 of Avent
+// et al. (2020), those of Adult for linear models and those of MNIST for networks, with the
+// distributions of Tables 4 and 3, and σ in [0.1, 16]. What matters of each parameter is its
+// order of magnitude, so that all scales are logarithmic. The table calls that range one of
+// the variance; in the code published with the paper it is one of the standard deviation.
 func (t *Trainer) Declaration() trainer.Declaration {
-	exponential := func(rate, shift float64) trainer.Law {
-		return trainer.Law{Kind: trainer.LawShiftedExponential, Rate: rate, Shift: shift}
+	exponential := func(rate, shift float64) trainer.Distribution {
+		return trainer.Distribution{Kind: trainer.DistributionShiftedExponential, Rate: rate, Shift: shift}
 	}
 	rows := float64(t.parts.Train.Rows)
 	epochs := trainer.ParameterDeclaration{
 		Name: ParameterEpochs, Usage: "passes over the training examples", Integer: true,
-		Min: 1, Max: 64, Logarithmic: true, Law: trainer.Law{Kind: trainer.LawUniform},
+		Min: 1, Max: 64, Logarithmic: true, Design: trainer.Distribution{Kind: trainer.DistributionUniform},
 	}
 	lotSize := trainer.ParameterDeclaration{
 		Name: ParameterLotSize, Usage: "training examples per step", Integer: true,
-		Min: min(8, rows), Max: min(512, rows), Logarithmic: true, Law: trainer.Law{Kind: trainer.LawNormal, Mean: 128, StandardDeviation: 64},
+		Min: min(8, rows), Max: min(512, rows), Logarithmic: true, Design: trainer.Distribution{Kind: trainer.DistributionNormal, Mean: 128, StandardDeviation: 64},
 	}
 	learningRate := trainer.ParameterDeclaration{
 		Name: ParameterLearningRate, Usage: "factor of a step along the gradient",
-		Min: 5e-4, Max: 5e-2, Logarithmic: true, Law: exponential(10, 1e-3),
+		Min: 5e-4, Max: 5e-2, Logarithmic: true, Design: exponential(10, 1e-3),
 	}
 	clippingNorm := trainer.ParameterDeclaration{
 		Name: ParameterClippingNorm, Usage: "largest norm of one example's gradient",
-		Min: 0.1, Max: 4, Logarithmic: true, Law: exponential(0.1, 0.1),
+		Min: 0.1, Max: 4, Logarithmic: true, Design: exponential(0.1, 0.1),
 	}
 	noise := trainer.ParameterDeclaration{
 		Name: ParameterNoiseMultiplier, Usage: "standard deviation of the noise over the sensitivity",
-		Min: 0.1, Max: 16, Logarithmic: true, Law: exponential(0.1, 0.1),
+		Min: 0.1, Max: 16, Logarithmic: true, Design: exponential(0.1, 0.1),
 	}
 	if !t.options.Model.Linear() {
 		epochs.Max = 400
 		lotSize.Min, lotSize.Max = min(16, rows), min(4000, rows)
-		lotSize.Law.Mean, lotSize.Law.StandardDeviation = 800, 800
+		lotSize.Design.Mean, lotSize.Design.StandardDeviation = 800, 800
 		learningRate.Min, learningRate.Max = 1e-3, 0.5
-		clippingNorm.Max, clippingNorm.Law = 12, exponential(0.5, 0.1)
-		noise.Law = exponential(0.5, 0.1)
+		clippingNorm.Max, clippingNorm.Design = 12, exponential(0.5, 0.1)
+		noise.Design = exponential(0.5, 0.1)
 	}
 	lossUnit := "nats"
 	if k := t.options.Model.Kind; k == model.LinearSVM || k == model.HuberSVM {

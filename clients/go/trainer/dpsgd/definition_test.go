@@ -194,20 +194,20 @@ func TestValidationIsHeldOut(t *testing.T) {
 	}
 }
 
-// The declared domains are those of Table 1 of Avent et al. (2020), with the laws of
+// The declared domains are those of Table 1 of Avent et al. (2020), with the distributions of
 // Tables 4 (Adult) and 3 (MNIST).
 func TestDeclaration(t *testing.T) {
 	type domain struct {
 		min, max float64
-		law      trainer.Law
+		dist     trainer.Distribution
 	}
-	normal := func(mean, deviation float64) trainer.Law {
-		return trainer.Law{Kind: trainer.LawNormal, Mean: mean, StandardDeviation: deviation}
+	normal := func(mean, deviation float64) trainer.Distribution {
+		return trainer.Distribution{Kind: trainer.DistributionNormal, Mean: mean, StandardDeviation: deviation}
 	}
-	exponential := func(rate, shift float64) trainer.Law {
-		return trainer.Law{Kind: trainer.LawShiftedExponential, Rate: rate, Shift: shift}
+	exponential := func(rate, shift float64) trainer.Distribution {
+		return trainer.Distribution{Kind: trainer.DistributionShiftedExponential, Rate: rate, Shift: shift}
 	}
-	uniform := trainer.Law{Kind: trainer.LawUniform}
+	uniform := trainer.Distribution{Kind: trainer.DistributionUniform}
 	for kind, want := range map[model.Kind]map[string]domain{
 		model.LogisticRegression: {
 			"epochs": {1, 64, uniform}, "lot_size": {8, 512, normal(128, 64)},
@@ -227,7 +227,7 @@ func TestDeclaration(t *testing.T) {
 		d := made.Declaration()
 		got := make(map[string]domain)
 		for _, p := range d.Parameters {
-			got[p.Name] = domain{p.Min, p.Max, p.Law}
+			got[p.Name] = domain{p.Min, p.Max, p.Design}
 		}
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(domain{})); diff != "" {
 			t.Errorf("%s: domains (-want +got):\n%s", kind, diff)

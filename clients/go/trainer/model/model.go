@@ -38,11 +38,11 @@ const (
 	// (2020) say. It is for models without hidden layers: the hidden units of others
 	// would stay dead.
 	InitializeZero Initialization = "zero"
-	// InitializePublished draws every weight and every bias from a normal law of
+	// InitializePublished draws every weight and every bias from a normal distribution of
 	// variance 6/(fan-in + fan-out), as the code published with that paper does; a
 	// bias counts as a weight of fan-in 1.
 	InitializePublished Initialization = "published"
-	// InitializeHe draws weights from a normal law of variance 2/fan-in and sets
+	// InitializeHe draws weights from a normal distribution of variance 2/fan-in and sets
 	// biases to 0 (He, Zhang, Ren and Sun, "Delving deep into rectifiers", 2015).
 	InitializeHe Initialization = "he"
 )

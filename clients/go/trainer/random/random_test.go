@@ -172,8 +172,8 @@ func firstAbove(sorted []float64, x float64) int {
 }
 
 func chiSquareProbability(counts, expected []float64) float64 {
-	law := distuv.ChiSquared{K: float64(len(counts) - 1)}
-	return law.Survival(stat.ChiSquare(counts, expected))
+	dist := distuv.ChiSquared{K: float64(len(counts) - 1)}
+	return dist.Survival(stat.ChiSquare(counts, expected))
 }
 
 // The areas of the ziggurat's layers are those that the method needs.

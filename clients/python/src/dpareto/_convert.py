@@ -269,16 +269,16 @@ def _parameter(x: s.Parameter) -> parameter_pb2.ParameterSpec:
 
 
 def _design(x: s.Design, out: parameter_pb2.DesignDistribution) -> None:
-    if isinstance(x.law, s.Uniform):
+    if isinstance(x.distribution, s.Uniform):
         out.uniform.SetInParent()
-    elif isinstance(x.law, s.LogUniform):
+    elif isinstance(x.distribution, s.LogUniform):
         out.log_uniform.SetInParent()
-    elif isinstance(x.law, s.Normal):
-        out.normal.mean = x.law.mean
-        out.normal.standard_deviation = x.law.standard_deviation
+    elif isinstance(x.distribution, s.Normal):
+        out.normal.mean = x.distribution.mean
+        out.normal.standard_deviation = x.distribution.standard_deviation
     else:
-        out.shifted_exponential.rate = x.law.rate
-        out.shifted_exponential.shift = x.law.shift
+        out.shifted_exponential.rate = x.distribution.rate
+        out.shifted_exponential.shift = x.distribution.shift
     if x.accept_min is not None:
         out.accept_min = x.accept_min
     if x.accept_max is not None:

@@ -161,7 +161,7 @@ class RepeatedSelection:
     """The mechanism of one run."""
     mean_runs: Expression
     eta: Expression | None = None
-    """η of the truncated negative binomial law; without it the law is Poisson's."""
+    """η of the truncated negative binomial distribution; the default is a Poisson distribution."""
 
 
 @dataclass(frozen=True)

@@ -72,9 +72,9 @@ class ShiftedExponential:
 
 @dataclass(frozen=True)
 class Design:
-    """The law by which initial and random designs draw a parameter."""
+    """The distribution from which initial and random designs draw a parameter."""
 
-    law: Uniform | LogUniform | Normal | ShiftedExponential
+    distribution: Uniform | LogUniform | Normal | ShiftedExponential
     accept_min: float | None = None
     """Draws must exceed this; the smallest value of the domain by default."""
     accept_max: float | None = None
@@ -230,7 +230,7 @@ class RandomStopping:
     mean_trials: float
     metric: str
     eta: float | None = None
-    """η of the truncated negative binomial law; without it the law is Poisson's."""
+    """η of the truncated negative binomial distribution; the default is a Poisson distribution."""
     delta: float = 0
     test_set_size: int = 0
     test_epsilon: float = 0

@@ -156,9 +156,9 @@ func repeated(base definition) definition {
 			spec.Adjacency, inner.Adjacency = inner.GetAdjacency(), dparetov1.Adjacency_ADJACENCY_UNSPECIFIED
 			m := &dparetov1.RepeatedSelectionMechanism{Base: inner, MeanRuns: v[flagMeanRuns]}
 			if law := v[flagLaw]; law == lawPoisson {
-				m.Law = &dparetov1.RepeatedSelectionMechanism_Poisson{Poisson: &dparetov1.PoissonLaw{}}
+				m.Distribution = &dparetov1.RepeatedSelectionMechanism_Poisson{Poisson: &dparetov1.PoissonDistribution{}}
 			} else {
-				m.Law = &dparetov1.RepeatedSelectionMechanism_Eta{Eta: shape(law)}
+				m.Distribution = &dparetov1.RepeatedSelectionMechanism_Eta{Eta: shape(law)}
 			}
 			spec.Mechanism = &dparetov1.PrivacySpec_RepeatedSelection{RepeatedSelection: m}
 		},

@@ -485,6 +485,7 @@ var flagNames = map[string]string{
 	"noise_scale":        flagNoise,
 	"length":             flagEpochs,
 	"target_epsilon":     flagEpsilon,
+	"distribution":       flagLaw,
 	"eta":                flagLaw,
 }
 

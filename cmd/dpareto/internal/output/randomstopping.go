@@ -12,7 +12,7 @@ type RandomStopping struct {
 	// One and Total are the guarantees of one run and of the search.
 	One, Total *dparetov1.PrivacyGuarantee
 	// Law is that of the number of runs.
-	Law stopping.Law
+	Law stopping.Distribution
 	// Shares are those of the best candidates, each in [0, 1].
 	Shares []float64
 }

@@ -94,14 +94,14 @@ func (w *writer) parameter(p trainer.ParameterDeclaration) {
 		scale = "LOG"
 	}
 	w.linef(3, "scale: %s", scale)
-	switch law := p.Law; law.Kind {
-	case trainer.LawUniform:
+	switch law := p.Design; law.Kind {
+	case trainer.DistributionUniform:
 		w.linef(3, "design: {uniform: {}}")
-	case trainer.LawNormal:
+	case trainer.DistributionNormal:
 		w.linef(3, "design: {normal: {mean: %s, standard_deviation: %s}}", number(law.Mean), number(law.StandardDeviation))
-	case trainer.LawShiftedExponential:
+	case trainer.DistributionShiftedExponential:
 		w.linef(3, "design: {shifted_exponential: {rate: %s, shift: %s}}", number(law.Rate), number(law.Shift))
-	case trainer.LawDefault:
+	case trainer.DistributionDefault:
 	}
 }
 

@@ -20,9 +20,9 @@ func TestDeclared(t *testing.T) {
 		Settings: map[string]string{"hidden": "128,64", "generated": "true"},
 		Declaration: trainer.Declaration{
 			Parameters: []trainer.ParameterDeclaration{
-				{Name: "epochs", Usage: "passes: over \"the\" data", Integer: true, Min: 1, Max: 64, Law: trainer.Law{Kind: trainer.LawUniform}},
-				{Name: "lot", Integer: true, Min: 8, Max: 512, Law: trainer.Law{Kind: trainer.LawNormal, Mean: 128, StandardDeviation: 64}},
-				{Name: "noise", Min: 0.1, Max: 16, Logarithmic: true, Law: trainer.Law{Kind: trainer.LawShiftedExponential, Rate: 0.1, Shift: 0.1}},
+				{Name: "epochs", Usage: "passes: over \"the\" data", Integer: true, Min: 1, Max: 64, Design: trainer.Distribution{Kind: trainer.DistributionUniform}},
+				{Name: "lot", Integer: true, Min: 8, Max: 512, Design: trainer.Distribution{Kind: trainer.DistributionNormal, Mean: 128, StandardDeviation: 64}},
+				{Name: "noise", Min: 0.1, Max: 16, Logarithmic: true, Design: trainer.Distribution{Kind: trainer.DistributionShiftedExponential, Rate: 0.1, Shift: 0.1}},
 				{Name: "rate", Min: 5e-4, Max: 5e-2, Logarithmic: true},
 			},
 			Metrics: []trainer.MetricDeclaration{

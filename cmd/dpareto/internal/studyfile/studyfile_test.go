@@ -67,7 +67,7 @@ func TestParse(t *testing.T) {
 						Id:     "lot",
 						Domain: &dparetov1.ParameterSpec_IntegerDomain{IntegerDomain: &dparetov1.IntegerDomain{Min: 1, Max: 1 << 53}},
 						Scale:  dparetov1.Scale_SCALE_LINEAR,
-						Design: &dparetov1.DesignDistribution{Law: &dparetov1.DesignDistribution_Uniform{Uniform: &dparetov1.UniformLaw{}}},
+						Design: &dparetov1.DesignDistribution{Distribution: &dparetov1.DesignDistribution_Uniform{Uniform: &dparetov1.UniformDistribution{}}},
 					},
 					{
 						Id: "kind",

@@ -237,11 +237,11 @@ type RandomStopping struct {
 	Order float64 `protobuf:"fixed64,2,opt,name=order,proto3" json:"order,omitempty"`
 	// the largest Rényi divergence of that order,
 	Divergence float64 `protobuf:"fixed64,3,opt,name=divergence,proto3" json:"divergence,omitempty"`
-	// the order λ̂, 0 for the Poisson law,
+	// the order λ̂, 0 for the Poisson distribution,
 	SecondOrder float64 `protobuf:"fixed64,4,opt,name=second_order,json=secondOrder,proto3" json:"second_order,omitempty"`
 	// the largest Rényi divergence of that order,
 	SecondDivergence float64 `protobuf:"fixed64,5,opt,name=second_divergence,json=secondDivergence,proto3" json:"second_divergence,omitempty"`
-	// and the largest δ̂ for the Poisson law.
+	// and the largest δ̂ for the Poisson distribution.
 	Delta         float64 `protobuf:"fixed64,6,opt,name=delta,proto3" json:"delta,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -90,13 +90,13 @@ class AdminServiceServicer(object):
     def ImportStudy(self, request_iterator, context):
         """Creates a study from an exported stream: wholly, or not at all. Importing a study that
         exists and is equal to the stream changes nothing; where it differs the answer is
-        ALREADY_EXISTS. What its releases, and the study itself, were charged for is charged to the
-        ledgers that they name unless it was before; these must exist. Of a study with private_mode
-        or random_stopping that was deleted here, an earlier state than it had then is refused with
-        FAILED_PRECONDITION: what it showed since would be shown again, unpaid. Every record is
-        validated; the first that is not valid ends the call with INVALID_ARGUMENT, which names
-        its line (from 1) and its field. What the server computed or derived, such as ε, is taken
-        over and not computed again.
+        ALREADY_EXISTS. What its releases, and the study itself, were charged for is charged to
+        the ledgers that they name unless it was before; these must exist. Of a study with
+        private_mode or random_stopping that was deleted here, an earlier state than it had then
+        is refused with FAILED_PRECONDITION: what it showed since would be shown again, unpaid.
+        Every record is validated; the first that is not valid ends the call with
+        INVALID_ARGUMENT, which names its line (from 1) and its field. What the server computed or
+        derived, such as ε, is taken over and not computed again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

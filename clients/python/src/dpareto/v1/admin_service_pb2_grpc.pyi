@@ -49,13 +49,13 @@ class AdminServiceStub:
     ImportStudy: _grpc.StreamUnaryMultiCallable[_admin_service_pb2.ImportStudyRequest, _admin_service_pb2.ImportStudyResponse]
     """Creates a study from an exported stream: wholly, or not at all. Importing a study that
     exists and is equal to the stream changes nothing; where it differs the answer is
-    ALREADY_EXISTS. What its releases, and the study itself, were charged for is charged to the
-    ledgers that they name unless it was before; these must exist. Of a study with private_mode
-    or random_stopping that was deleted here, an earlier state than it had then is refused with
-    FAILED_PRECONDITION: what it showed since would be shown again, unpaid. Every record is
-    validated; the first that is not valid ends the call with INVALID_ARGUMENT, which names
-    its line (from 1) and its field. What the server computed or derived, such as ε, is taken
-    over and not computed again.
+    ALREADY_EXISTS. What its releases, and the study itself, were charged for is charged to
+    the ledgers that they name unless it was before; these must exist. Of a study with
+    private_mode or random_stopping that was deleted here, an earlier state than it had then
+    is refused with FAILED_PRECONDITION: what it showed since would be shown again, unpaid.
+    Every record is validated; the first that is not valid ends the call with
+    INVALID_ARGUMENT, which names its line (from 1) and its field. What the server computed or
+    derived, such as ε, is taken over and not computed again.
     """
 
 @_typing.type_check_only
@@ -79,13 +79,13 @@ class AdminServiceAsyncStub(AdminServiceStub):
     ImportStudy: _aio.StreamUnaryMultiCallable[_admin_service_pb2.ImportStudyRequest, _admin_service_pb2.ImportStudyResponse]  # type: ignore[assignment]
     """Creates a study from an exported stream: wholly, or not at all. Importing a study that
     exists and is equal to the stream changes nothing; where it differs the answer is
-    ALREADY_EXISTS. What its releases, and the study itself, were charged for is charged to the
-    ledgers that they name unless it was before; these must exist. Of a study with private_mode
-    or random_stopping that was deleted here, an earlier state than it had then is refused with
-    FAILED_PRECONDITION: what it showed since would be shown again, unpaid. Every record is
-    validated; the first that is not valid ends the call with INVALID_ARGUMENT, which names
-    its line (from 1) and its field. What the server computed or derived, such as ε, is taken
-    over and not computed again.
+    ALREADY_EXISTS. What its releases, and the study itself, were charged for is charged to
+    the ledgers that they name unless it was before; these must exist. Of a study with
+    private_mode or random_stopping that was deleted here, an earlier state than it had then
+    is refused with FAILED_PRECONDITION: what it showed since would be shown again, unpaid.
+    Every record is validated; the first that is not valid ends the call with
+    INVALID_ARGUMENT, which names its line (from 1) and its field. What the server computed or
+    derived, such as ε, is taken over and not computed again.
     """
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -130,13 +130,13 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_admin_service_pb2.ImportStudyResponse, _abc.Awaitable[_admin_service_pb2.ImportStudyResponse]]:
         """Creates a study from an exported stream: wholly, or not at all. Importing a study that
         exists and is equal to the stream changes nothing; where it differs the answer is
-        ALREADY_EXISTS. What its releases, and the study itself, were charged for is charged to the
-        ledgers that they name unless it was before; these must exist. Of a study with private_mode
-        or random_stopping that was deleted here, an earlier state than it had then is refused with
-        FAILED_PRECONDITION: what it showed since would be shown again, unpaid. Every record is
-        validated; the first that is not valid ends the call with INVALID_ARGUMENT, which names
-        its line (from 1) and its field. What the server computed or derived, such as ε, is taken
-        over and not computed again.
+        ALREADY_EXISTS. What its releases, and the study itself, were charged for is charged to
+        the ledgers that they name unless it was before; these must exist. Of a study with
+        private_mode or random_stopping that was deleted here, an earlier state than it had then
+        is refused with FAILED_PRECONDITION: what it showed since would be shown again, unpaid.
+        Every record is validated; the first that is not valid ends the call with
+        INVALID_ARGUMENT, which names its line (from 1) and its field. What the server computed or
+        derived, such as ε, is taken over and not computed again.
         """
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x64pareto/v1/parameter.proto\x12\ndpareto.v1\"T\n\x05Value\x12\x16\n\x0c\x64ouble_value\x18\x01 \x01(\x01H\x00\x12\x13\n\tint_value\x18\x02 \x01(\x03H\x00\x12\x16\n\x0cstring_value\x18\x03 \x01(\tH\x00\x42\x06\n\x04kind\"\x92\x03\n\rParameterSpec\x12\n\n\x02id\x18\x01 \x01(\t\x12\x31\n\rdouble_domain\x18\x02 \x01(\x0b\x32\x18.dpareto.v1.DoubleDomainH\x00\x12\x33\n\x0einteger_domain\x18\x03 \x01(\x0b\x32\x19.dpareto.v1.IntegerDomainH\x00\x12\x35\n\x0f\x64iscrete_domain\x18\x04 \x01(\x0b\x32\x1a.dpareto.v1.DiscreteDomainH\x00\x12;\n\x12\x63\x61tegorical_domain\x18\x05 \x01(\x0b\x32\x1d.dpareto.v1.CategoricalDomainH\x00\x12 \n\x05scale\x18\x06 \x01(\x0e\x32\x11.dpareto.v1.Scale\x12.\n\x06\x64\x65sign\x18\x07 \x01(\x0b\x32\x1e.dpareto.v1.DesignDistribution\x12\x13\n\x0bgrid_levels\x18\x08 \x01(\x05\x12(\n\tcondition\x18\t \x01(\x0b\x32\x15.dpareto.v1.ConditionB\x08\n\x06\x64omain\"(\n\x0c\x44oubleDomain\x12\x0b\n\x03min\x18\x01 \x01(\x01\x12\x0b\n\x03max\x18\x02 \x01(\x01\")\n\rIntegerDomain\x12\x0b\n\x03min\x18\x01 \x01(\x03\x12\x0b\n\x03max\x18\x02 \x01(\x03\" \n\x0e\x44iscreteDomain\x12\x0e\n\x06values\x18\x01 \x03(\x01\"\'\n\x11\x43\x61tegoricalDomain\x12\x12\n\ncategories\x18\x01 \x03(\t\"\xb3\x02\n\x12\x44\x65signDistribution\x12)\n\x07uniform\x18\x01 \x01(\x0b\x32\x16.dpareto.v1.UniformLawH\x00\x12\x30\n\x0blog_uniform\x18\x02 \x01(\x0b\x32\x19.dpareto.v1.LogUniformLawH\x00\x12\'\n\x06normal\x18\x03 \x01(\x0b\x32\x15.dpareto.v1.NormalLawH\x00\x12@\n\x13shifted_exponential\x18\x04 \x01(\x0b\x32!.dpareto.v1.ShiftedExponentialLawH\x00\x12\x17\n\naccept_min\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x17\n\naccept_max\x18\x06 \x01(\x01H\x02\x88\x01\x01\x42\x05\n\x03lawB\r\n\x0b_accept_minB\r\n\x0b_accept_max\"\x0c\n\nUniformLaw\"\x0f\n\rLogUniformLaw\"5\n\tNormalLaw\x12\x0c\n\x04mean\x18\x01 \x01(\x01\x12\x1a\n\x12standard_deviation\x18\x02 \x01(\x01\"4\n\x15ShiftedExponentialLaw\x12\x0c\n\x04rate\x18\x01 \x01(\x01\x12\r\n\x05shift\x18\x02 \x01(\x01\">\n\tCondition\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12!\n\x06values\x18\x02 \x03(\x0b\x32\x11.dpareto.v1.Value*?\n\x05Scale\x12\x15\n\x11SCALE_UNSPECIFIED\x10\x00\x12\x10\n\x0cSCALE_LINEAR\x10\x01\x12\r\n\tSCALE_LOG\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1a\x64pareto/v1/parameter.proto\x12\ndpareto.v1\"T\n\x05Value\x12\x16\n\x0c\x64ouble_value\x18\x01 \x01(\x01H\x00\x12\x13\n\tint_value\x18\x02 \x01(\x03H\x00\x12\x16\n\x0cstring_value\x18\x03 \x01(\tH\x00\x42\x06\n\x04kind\"\x92\x03\n\rParameterSpec\x12\n\n\x02id\x18\x01 \x01(\t\x12\x31\n\rdouble_domain\x18\x02 \x01(\x0b\x32\x18.dpareto.v1.DoubleDomainH\x00\x12\x33\n\x0einteger_domain\x18\x03 \x01(\x0b\x32\x19.dpareto.v1.IntegerDomainH\x00\x12\x35\n\x0f\x64iscrete_domain\x18\x04 \x01(\x0b\x32\x1a.dpareto.v1.DiscreteDomainH\x00\x12;\n\x12\x63\x61tegorical_domain\x18\x05 \x01(\x0b\x32\x1d.dpareto.v1.CategoricalDomainH\x00\x12 \n\x05scale\x18\x06 \x01(\x0e\x32\x11.dpareto.v1.Scale\x12.\n\x06\x64\x65sign\x18\x07 \x01(\x0b\x32\x1e.dpareto.v1.DesignDistribution\x12\x13\n\x0bgrid_levels\x18\x08 \x01(\x05\x12(\n\tcondition\x18\t \x01(\x0b\x32\x15.dpareto.v1.ConditionB\x08\n\x06\x64omain\"(\n\x0c\x44oubleDomain\x12\x0b\n\x03min\x18\x01 \x01(\x01\x12\x0b\n\x03max\x18\x02 \x01(\x01\")\n\rIntegerDomain\x12\x0b\n\x03min\x18\x01 \x01(\x03\x12\x0b\n\x03max\x18\x02 \x01(\x03\" \n\x0e\x44iscreteDomain\x12\x0e\n\x06values\x18\x01 \x03(\x01\"\'\n\x11\x43\x61tegoricalDomain\x12\x12\n\ncategories\x18\x01 \x03(\t\"\xe0\x02\n\x12\x44\x65signDistribution\x12\x32\n\x07uniform\x18\x01 \x01(\x0b\x32\x1f.dpareto.v1.UniformDistributionH\x00\x12\x39\n\x0blog_uniform\x18\x02 \x01(\x0b\x32\".dpareto.v1.LogUniformDistributionH\x00\x12\x30\n\x06normal\x18\x03 \x01(\x0b\x32\x1e.dpareto.v1.NormalDistributionH\x00\x12I\n\x13shifted_exponential\x18\x04 \x01(\x0b\x32*.dpareto.v1.ShiftedExponentialDistributionH\x00\x12\x17\n\naccept_min\x18\x05 \x01(\x01H\x01\x88\x01\x01\x12\x17\n\naccept_max\x18\x06 \x01(\x01H\x02\x88\x01\x01\x42\x0e\n\x0c\x64istributionB\r\n\x0b_accept_minB\r\n\x0b_accept_max\"\x15\n\x13UniformDistribution\"\x18\n\x16LogUniformDistribution\">\n\x12NormalDistribution\x12\x0c\n\x04mean\x18\x01 \x01(\x01\x12\x1a\n\x12standard_deviation\x18\x02 \x01(\x01\"=\n\x1eShiftedExponentialDistribution\x12\x0c\n\x04rate\x18\x01 \x01(\x01\x12\r\n\x05shift\x18\x02 \x01(\x01\">\n\tCondition\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12!\n\x06values\x18\x02 \x03(\x0b\x32\x11.dpareto.v1.Value*?\n\x05Scale\x12\x15\n\x11SCALE_UNSPECIFIED\x10\x00\x12\x10\n\x0cSCALE_LINEAR\x10\x01\x12\r\n\tSCALE_LOG\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'dpareto.v1.parameter_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SCALE']._serialized_start=1207
-  _globals['_SCALE']._serialized_end=1270
+  _globals['_SCALE']._serialized_start=1288
+  _globals['_SCALE']._serialized_end=1351
   _globals['_VALUE']._serialized_start=42
   _globals['_VALUE']._serialized_end=126
   _globals['_PARAMETERSPEC']._serialized_start=129
@@ -46,15 +46,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CATEGORICALDOMAIN']._serialized_start=652
   _globals['_CATEGORICALDOMAIN']._serialized_end=691
   _globals['_DESIGNDISTRIBUTION']._serialized_start=694
-  _globals['_DESIGNDISTRIBUTION']._serialized_end=1001
-  _globals['_UNIFORMLAW']._serialized_start=1003
-  _globals['_UNIFORMLAW']._serialized_end=1015
-  _globals['_LOGUNIFORMLAW']._serialized_start=1017
-  _globals['_LOGUNIFORMLAW']._serialized_end=1032
-  _globals['_NORMALLAW']._serialized_start=1034
-  _globals['_NORMALLAW']._serialized_end=1087
-  _globals['_SHIFTEDEXPONENTIALLAW']._serialized_start=1089
-  _globals['_SHIFTEDEXPONENTIALLAW']._serialized_end=1141
-  _globals['_CONDITION']._serialized_start=1143
-  _globals['_CONDITION']._serialized_end=1205
+  _globals['_DESIGNDISTRIBUTION']._serialized_end=1046
+  _globals['_UNIFORMDISTRIBUTION']._serialized_start=1048
+  _globals['_UNIFORMDISTRIBUTION']._serialized_end=1069
+  _globals['_LOGUNIFORMDISTRIBUTION']._serialized_start=1071
+  _globals['_LOGUNIFORMDISTRIBUTION']._serialized_end=1095
+  _globals['_NORMALDISTRIBUTION']._serialized_start=1097
+  _globals['_NORMALDISTRIBUTION']._serialized_end=1159
+  _globals['_SHIFTEDEXPONENTIALDISTRIBUTION']._serialized_start=1161
+  _globals['_SHIFTEDEXPONENTIALDISTRIBUTION']._serialized_end=1222
+  _globals['_CONDITION']._serialized_start=1224
+  _globals['_CONDITION']._serialized_end=1286
 # @@protoc_insertion_point(module_scope)

@@ -84,23 +84,23 @@ class DesignDistribution(_message.Message):
     SHIFTED_EXPONENTIAL_FIELD_NUMBER: _ClassVar[int]
     ACCEPT_MIN_FIELD_NUMBER: _ClassVar[int]
     ACCEPT_MAX_FIELD_NUMBER: _ClassVar[int]
-    uniform: UniformLaw
-    log_uniform: LogUniformLaw
-    normal: NormalLaw
-    shifted_exponential: ShiftedExponentialLaw
+    uniform: UniformDistribution
+    log_uniform: LogUniformDistribution
+    normal: NormalDistribution
+    shifted_exponential: ShiftedExponentialDistribution
     accept_min: float
     accept_max: float
-    def __init__(self, uniform: _Optional[_Union[UniformLaw, _Mapping]] = ..., log_uniform: _Optional[_Union[LogUniformLaw, _Mapping]] = ..., normal: _Optional[_Union[NormalLaw, _Mapping]] = ..., shifted_exponential: _Optional[_Union[ShiftedExponentialLaw, _Mapping]] = ..., accept_min: _Optional[float] = ..., accept_max: _Optional[float] = ...) -> None: ...
+    def __init__(self, uniform: _Optional[_Union[UniformDistribution, _Mapping]] = ..., log_uniform: _Optional[_Union[LogUniformDistribution, _Mapping]] = ..., normal: _Optional[_Union[NormalDistribution, _Mapping]] = ..., shifted_exponential: _Optional[_Union[ShiftedExponentialDistribution, _Mapping]] = ..., accept_min: _Optional[float] = ..., accept_max: _Optional[float] = ...) -> None: ...
 
-class UniformLaw(_message.Message):
+class UniformDistribution(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class LogUniformLaw(_message.Message):
+class LogUniformDistribution(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class NormalLaw(_message.Message):
+class NormalDistribution(_message.Message):
     __slots__ = ("mean", "standard_deviation")
     MEAN_FIELD_NUMBER: _ClassVar[int]
     STANDARD_DEVIATION_FIELD_NUMBER: _ClassVar[int]
@@ -108,7 +108,7 @@ class NormalLaw(_message.Message):
     standard_deviation: float
     def __init__(self, mean: _Optional[float] = ..., standard_deviation: _Optional[float] = ...) -> None: ...
 
-class ShiftedExponentialLaw(_message.Message):
+class ShiftedExponentialDistribution(_message.Message):
     __slots__ = ("rate", "shift")
     RATE_FIELD_NUMBER: _ClassVar[int]
     SHIFT_FIELD_NUMBER: _ClassVar[int]

@@ -220,10 +220,10 @@ class RepeatedSelectionMechanism(_message.Message):
     base: PrivacySpec
     mean_runs: str
     eta: str
-    poisson: PoissonLaw
-    def __init__(self, base: _Optional[_Union[PrivacySpec, _Mapping]] = ..., mean_runs: _Optional[str] = ..., eta: _Optional[str] = ..., poisson: _Optional[_Union[PoissonLaw, _Mapping]] = ...) -> None: ...
+    poisson: PoissonDistribution
+    def __init__(self, base: _Optional[_Union[PrivacySpec, _Mapping]] = ..., mean_runs: _Optional[str] = ..., eta: _Optional[str] = ..., poisson: _Optional[_Union[PoissonDistribution, _Mapping]] = ...) -> None: ...
 
-class PoissonLaw(_message.Message):
+class PoissonDistribution(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

@@ -231,16 +231,12 @@ class RandomStoppingSpec(_message.Message):
     TEST_EPSILON_FIELD_NUMBER: _ClassVar[int]
     mean_trials: float
     eta: float
-    poisson: PoissonStopping
+    poisson: _privacy_pb2.PoissonDistribution
     metric: str
     delta: float
     test_set_size: int
     test_epsilon: float
-    def __init__(self, mean_trials: _Optional[float] = ..., eta: _Optional[float] = ..., poisson: _Optional[_Union[PoissonStopping, _Mapping]] = ..., metric: _Optional[str] = ..., delta: _Optional[float] = ..., test_set_size: _Optional[int] = ..., test_epsilon: _Optional[float] = ...) -> None: ...
-
-class PoissonStopping(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    def __init__(self, mean_trials: _Optional[float] = ..., eta: _Optional[float] = ..., poisson: _Optional[_Union[_privacy_pb2.PoissonDistribution, _Mapping]] = ..., metric: _Optional[str] = ..., delta: _Optional[float] = ..., test_set_size: _Optional[int] = ..., test_epsilon: _Optional[float] = ...) -> None: ...
 
 class Publication(_message.Message):
     __slots__ = ("train", "test", "assumptions", "not_covered", "noise_standard_deviation", "spent")

@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	_ Law = TruncatedNegativeBinomial{}
-	_ Law = Poisson{}
+	_ Distribution = TruncatedNegativeBinomial{}
+	_ Distribution = Poisson{}
 )
 
 // readTable returns the rows of a file of numbers by column, NaN for an empty cell, and as
@@ -56,24 +56,24 @@ func readTable(t *testing.T, name string) (numbers []map[string]float64, text []
 
 // TestProbability: a table of another implementation, to the digits given.
 func TestProbability(t *testing.T) {
-	numbers, text := readTable(t, "laws.csv")
+	numbers, text := readTable(t, "distributions.csv")
 	for i, row := range numbers {
-		law := TruncatedNegativeBinomial{row["eta"], row["gamma"]}
+		dist := TruncatedNegativeBinomial{row["eta"], row["gamma"]}
 		var sum, mean float64
 		for k := int64(1); k < 5000; k++ {
-			p := law.Probability(k)
+			p := dist.Probability(k)
 			sum += p
 			mean += float64(k) * p
 		}
 		for column, got := range map[string]float64{
-			"p1": law.Probability(1), "p2": law.Probability(2), "p10": law.Probability(10), "sum": sum,
+			"p1": dist.Probability(1), "p2": dist.Probability(2), "p10": dist.Probability(10), "sum": sum,
 		} {
 			if s := fmt.Sprintf("%.6g", got); s != text[i][column] {
-				t.Errorf("%+v: %s = %s, want %s", law, column, s, text[i][column])
+				t.Errorf("%+v: %s = %s, want %s", dist, column, s, text[i][column])
 			}
 		}
-		if s := fmt.Sprintf("%.7g", law.MeanRuns()); s != text[i]["mean"] || !scalar.EqualWithinRel(mean, law.MeanRuns(), 1e-10) {
-			t.Errorf("%+v: mean %s, summed %g, want %s", law, s, mean, text[i]["mean"])
+		if s := fmt.Sprintf("%.7g", dist.MeanRuns()); s != text[i]["mean"] || !scalar.EqualWithinRel(mean, dist.MeanRuns(), 1e-10) {
+			t.Errorf("%+v: mean %s, summed %g, want %s", dist, s, mean, text[i]["mean"])
 		}
 	}
 }
@@ -121,10 +121,10 @@ func TestTotals(t *testing.T) {
 				t.Errorf("row %d: %s = %s, want %s", i, column, s, text[i][column])
 			}
 		}
-		var law Law
+		var dist Distribution
 		totals := make(map[string]float64)
 		if eta := row["eta"]; math.IsNaN(eta) {
-			law = Poisson{row["mean"]}
+			dist = Poisson{row["mean"]}
 			// Theorem 6.
 			poisson := func(deltaOf func(epsilon float64) float64) func(order float64) float64 {
 				return func(order float64) float64 {
@@ -146,7 +146,7 @@ func TestTotals(t *testing.T) {
 				t.Fatal(err)
 			}
 			check("gamma", "%.6g", n.Gamma)
-			law = n
+			dist = n
 			// Theorem 2.
 			penalty := math.Inf(1)
 			for _, order := range orders {
@@ -158,13 +158,13 @@ func TestTotals(t *testing.T) {
 		}
 		check("base", "%.6f", leastEpsilon(orders, rho))
 		check("total", "%.6f", totals["total"])
-		check("top5", "%.4f", law.ContainsTop(0.05))
-		check("top1", "%.4f", law.ContainsTop(0.01))
-		if !scalar.EqualWithinRel(law.MeanRuns(), row["mean"], 1e-9) {
-			t.Errorf("row %d: mean %g", i, law.MeanRuns())
+		check("top5", "%.4f", dist.ContainsTop(0.05))
+		check("top1", "%.4f", dist.ContainsTop(0.01))
+		if !scalar.EqualWithinRel(dist.MeanRuns(), row["mean"], 1e-9) {
+			t.Errorf("row %d: mean %g", i, dist.MeanRuns())
 		}
 
-		mechanism := law.Mechanism(privacy.Gaussian{Sensitivity: mu, Sigma: 1, Neighbours: privacy.AddRemove}, 1)
+		mechanism := dist.Mechanism(privacy.Gaussian{Sensitivity: mu, Sigma: 1, Neighbours: privacy.AddRemove}, 1)
 		g, err := privacy.Epsilon(privacy.RDP{}, mechanism, 1, delta)
 		if err != nil {
 			t.Fatal(err)
@@ -179,10 +179,10 @@ func TestTotals(t *testing.T) {
 	}
 }
 
-// laws are those that tests go through: all samplers, and shapes around their limits.
-func laws(t testing.TB) []Law {
+// distributions are those that tests go through: all samplers, and shapes around their limits.
+func distributions(t testing.TB) []Distribution {
 	t.Helper()
-	all := []Law{
+	all := []Distribution{
 		Poisson{0.3}, Poisson{0.5}, Poisson{1}, Poisson{10.3},
 		TruncatedNegativeBinomial{-0.999, 0.5}, TruncatedNegativeBinomial{1, 0.999}, TruncatedNegativeBinomial{7.3, 1 - 1e-9},
 	}
@@ -191,11 +191,11 @@ func laws(t testing.TB) []Law {
 			if eta == -0.9 && mean > 3 {
 				continue // tails too heavy for these tests
 			}
-			law, err := ByMean(eta, mean)
+			dist, err := ByMean(eta, mean)
 			if err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, law)
+			all = append(all, dist)
 		}
 	}
 	return all
@@ -205,18 +205,18 @@ func laws(t testing.TB) []Law {
 func TestDraw(t *testing.T) {
 	const runs = 20_000
 	src := noise.Seeded(61)
-	for _, law := range laws(t) {
+	for _, dist := range distributions(t) {
 		var expected, counts []float64
 		left := 1.0
 		for k := int64(0); runs*left > 40 && len(expected) < 200; k++ {
-			p := law.Probability(k)
+			p := dist.Probability(k)
 			expected = append(expected, runs*p)
 			left -= p
 		}
 		expected = append(expected, runs*max(0, left))
 		counts = make([]float64, len(expected))
 		for range runs {
-			k, err := law.Draw(src)
+			k, err := dist.Draw(src)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -234,13 +234,13 @@ func TestDraw(t *testing.T) {
 			observed, want = 0, 0
 		}
 		if observed > 25+2*want {
-			t.Errorf("%+v: %g draws beyond, expected %g", law, observed, want)
+			t.Errorf("%+v: %g draws beyond, expected %g", dist, observed, want)
 		}
 		if degrees < 2 {
 			continue
 		}
 		if limit := (distuv.ChiSquared{K: degrees - 1}).Quantile(1 - 1e-6); sum > limit {
-			t.Errorf("%+v: chi-square %g above %g:\n%.5g\n%.5g", law, sum, limit, counts, expected)
+			t.Errorf("%+v: chi-square %g above %g:\n%.5g\n%.5g", dist, sum, limit, counts, expected)
 		}
 	}
 }
@@ -248,7 +248,7 @@ func TestDraw(t *testing.T) {
 // TestSequences: do not change these values. Simulations are repeated by their seeds.
 func TestSequences(t *testing.T) {
 	for _, tc := range []struct {
-		law  Law
+		dist Distribution
 		want []int64
 	}{
 		{Poisson{10.3}, []int64{9, 12, 15, 12, 15, 8, 7, 9, 12, 11, 7, 12}},
@@ -260,37 +260,37 @@ func TestSequences(t *testing.T) {
 		src := noise.Seeded(62)
 		var got []int64
 		for range 12 {
-			k, err := tc.law.Draw(src)
+			k, err := tc.dist.Draw(src)
 			if err != nil {
 				t.Fatal(err)
 			}
 			got = append(got, k)
 		}
 		if diff := cmp.Diff(tc.want, got); diff != "" {
-			t.Errorf("%+v: %s", tc.law, diff)
+			t.Errorf("%+v: %s", tc.dist, diff)
 		}
 	}
 }
 
 // TestContainsTop compares with the sum over K, and the ends of the range.
 func TestContainsTop(t *testing.T) {
-	for _, law := range laws(t) {
+	for _, dist := range distributions(t) {
 		for _, q := range []float64{1e-9, 0.01, 0.3, 0.9} {
 			want, left := 0.0, 1.0 // left has no contribution below 0 and above itself
 			for k := int64(0); k < 20_000 && left > 1e-14; k++ {
-				p := law.Probability(k)
+				p := dist.Probability(k)
 				want += p * -math.Expm1(float64(k)*math.Log1p(-q))
 				left -= p
 			}
-			if got := law.ContainsTop(q); got < want*(1-1e-9) || got > (want+max(0, left))*(1+1e-9) {
-				t.Errorf("%+v, q %g: %.12g, want %.12g", law, q, got, want)
+			if got := dist.ContainsTop(q); got < want*(1-1e-9) || got > (want+max(0, left))*(1+1e-9) {
+				t.Errorf("%+v, q %g: %.12g, want %.12g", dist, q, got, want)
 			}
 		}
-		if got := law.ContainsTop(0); got != 0 {
-			t.Errorf("%+v: the best nothing with probability %g", law, got)
+		if got := dist.ContainsTop(0); got != 0 {
+			t.Errorf("%+v: the best nothing with probability %g", dist, got)
 		}
-		if got, want := law.ContainsTop(1), 1-law.Probability(0); !scalar.EqualWithinRel(got, want, 1e-12) {
-			t.Errorf("%+v: any candidate with probability %g, want %g", law, got, want)
+		if got, want := dist.ContainsTop(1), 1-dist.Probability(0); !scalar.EqualWithinRel(got, want, 1e-12) {
+			t.Errorf("%+v: any candidate with probability %g, want %g", dist, got, want)
 		}
 	}
 	for _, q := range []float64{-0.1, 1.1, math.NaN()} {
@@ -305,24 +305,24 @@ func TestContainsTop(t *testing.T) {
 	}
 }
 
-// TestLawProperties: ratios of probabilities, the range of K, and simple bounds of
+// TestDistributionProperties: ratios of probabilities, the range of K, and simple bounds of
 // ContainsTop, for random parameters.
-func TestLawProperties(t *testing.T) {
+func TestDistributionProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		law := TruncatedNegativeBinomial{
+		dist := TruncatedNegativeBinomial{
 			Eta:   rapid.Float64Range(-0.999, 30).Draw(t, "eta"),
 			Gamma: rapid.Float64Range(1e-6, 1-1e-6).Draw(t, "gamma"),
 		}
 		k := rapid.Int64Range(1, 1000).Draw(t, "k")
-		got, p := law.Probability(k+1), law.Probability(k)
-		if want := p * (1 - law.Gamma) * (float64(k) + law.Eta) / (float64(k) + 1); want > 1e-290 && !scalar.EqualWithinRel(got, want, 1e-10) {
-			t.Fatalf("%+v: P(%d) = %g, want %g", law, k+1, got, want)
+		got, p := dist.Probability(k+1), dist.Probability(k)
+		if want := p * (1 - dist.Gamma) * (float64(k) + dist.Eta) / (float64(k) + 1); want > 1e-290 && !scalar.EqualWithinRel(got, want, 1e-10) {
+			t.Fatalf("%+v: P(%d) = %g, want %g", dist, k+1, got, want)
 		}
 		q := math.Exp2(rapid.Float64Range(-60, 0).Draw(t, "log2 q"))
-		if top := law.ContainsTop(q); !(top >= q*(1-1e-12) && top <= min(1, q*law.MeanRuns())*(1+1e-12)) {
-			t.Fatalf("%+v: the best %g with probability %g, mean %g", law, q, top, law.MeanRuns())
+		if top := dist.ContainsTop(q); !(top >= q*(1-1e-12) && top <= min(1, q*dist.MeanRuns())*(1+1e-12)) {
+			t.Fatalf("%+v: the best %g with probability %g, mean %g", dist, q, top, dist.MeanRuns())
 		}
-		if law.Probability(0) != 0 || law.Probability(-3) != 0 {
+		if dist.Probability(0) != 0 || dist.Probability(-3) != 0 {
 			t.Fatal("fewer than one candidate")
 		}
 	})
@@ -332,15 +332,15 @@ func TestLawProperties(t *testing.T) {
 }
 
 func TestExtremeShapes(t *testing.T) {
-	for _, law := range []TruncatedNegativeBinomial{{1e-300, 0.01}, {-1e-300, 0.01}, {1e-14, 0.01}} {
+	for _, dist := range []TruncatedNegativeBinomial{{1e-300, 0.01}, {-1e-300, 0.01}, {1e-14, 0.01}} {
 		limit := TruncatedNegativeBinomial{0, 0.01}
 		for k := int64(1); k < 50; k++ {
-			if got, want := law.Probability(k), limit.Probability(k); !scalar.EqualWithinRel(got, want, 1e-11) {
-				t.Errorf("%+v: P(%d) = %g, in the limit %g", law, k, got, want)
+			if got, want := dist.Probability(k), limit.Probability(k); !scalar.EqualWithinRel(got, want, 1e-11) {
+				t.Errorf("%+v: P(%d) = %g, in the limit %g", dist, k, got, want)
 			}
 		}
-		if got, want := law.ContainsTop(0.1), limit.ContainsTop(0.1); !scalar.EqualWithinRel(got, want, 1e-11) {
-			t.Errorf("%+v: %g, in the limit %g", law, got, want)
+		if got, want := dist.ContainsTop(0.1), limit.ContainsTop(0.1); !scalar.EqualWithinRel(got, want, 1e-11) {
+			t.Errorf("%+v: %g, in the limit %g", dist, got, want)
 		}
 	}
 	steep := TruncatedNegativeBinomial{300, 1e-4} // γ^−η overflows
@@ -355,7 +355,7 @@ func TestExtremeShapes(t *testing.T) {
 func TestErrors(t *testing.T) {
 	src := noise.Seeded(1)
 	for _, tc := range []struct {
-		law    Law
+		dist   Distribution
 		fields []string
 	}{
 		{TruncatedNegativeBinomial{-1, 0}, []string{"eta", "gamma"}},
@@ -368,13 +368,13 @@ func TestErrors(t *testing.T) {
 		{Poisson{math.Inf(1)}, []string{"mean"}},
 		{Poisson{1e8}, []string{"mean"}},
 	} {
-		_, err := tc.law.Draw(src)
+		_, err := tc.dist.Draw(src)
 		var fields []string
 		for _, e := range privacy.FieldErrors(err) {
 			fields = append(fields, e.Field)
 		}
 		if diff := cmp.Diff(tc.fields, fields); diff != "" {
-			t.Errorf("%+v: %s", tc.law, diff)
+			t.Errorf("%+v: %s", tc.dist, diff)
 		}
 	}
 	if _, err := ByMean(1, 0.5); len(privacy.FieldErrors(err)) != 1 {
@@ -384,16 +384,16 @@ func TestErrors(t *testing.T) {
 
 // bestOf returns the probabilities of the best of K independent scores, given those of one
 // score in rising order, and at the end that there is none.
-func bestOf(law Law, p []float64) []float64 {
+func bestOf(dist Distribution, p []float64) []float64 {
 	var best []float64
-	above, atLeast := 1.0, 1-law.Probability(0) // P(one is higher), P(the best is as high)
+	above, atLeast := 1.0, 1-dist.Probability(0) // P(one is higher), P(the best is as high)
 	for _, pi := range p {
 		above = max(0, above-pi)
-		higher := law.ContainsTop(above)
+		higher := dist.ContainsTop(above)
 		best = append(best, atLeast-higher)
 		atLeast = higher
 	}
-	return append(best, law.Probability(0))
+	return append(best, dist.Probability(0))
 }
 
 func renyiDivergence(order float64, p, q []float64) float64 {
@@ -406,40 +406,40 @@ func renyiDivergence(order float64, p, q []float64) float64 {
 	return math.Log(sum) / (order - 1)
 }
 
-// TestAccountingHolds: the exact law of the best score, of a base whose scores are answers
-// of randomised response, is within what package privacy states about the search. The
-// scores are ordered so that the answers of the two records are the first and the last,
-// or next to each other.
+// TestAccountingHolds: the exact distribution of the best score, of a base whose scores are
+// answers of randomised response, is within what package privacy states about the search. The
+// scores are ordered so that the answers of the two records are the first and the last, or
+// next to each other.
 func TestAccountingHolds(t *testing.T) {
 	var closest float64
-	for _, law := range laws(t) {
+	for _, dist := range distributions(t) {
 		for _, epsilon := range []float64{0.05, 0.5, 2} {
 			base := privacy.RandomizedResponse{Epsilon: epsilon, Categories: 4}
-			curve := law.Mechanism(base, 1).RenyiCurve()
+			curve := dist.Mechanism(base, 1).RenyiCurve()
 			answers := func(truth int) []float64 {
 				total := math.Exp(epsilon) + 3
 				p := []float64{1 / total, 1 / total, 1 / total, 1 / total}
 				p[truth] = math.Exp(epsilon) / total
-				return bestOf(law, p)
+				return bestOf(dist, p)
 			}
 			for _, pair := range [][2]int{{0, 3}, {3, 0}, {1, 2}, {2, 1}, {2, 3}, {3, 2}} {
 				p, q := answers(pair[0]), answers(pair[1])
 				for _, order := range []float64{1.1, 2, 5, 30} {
 					got, bound := renyiDivergence(order, p, q), curve.RDP(order)
 					if got > bound*(1+1e-9)+1e-9 {
-						t.Errorf("%+v, epsilon %g, answers %v, order %g: divergence %g above %g", law, epsilon, pair, order, got, bound)
+						t.Errorf("%+v, epsilon %g, answers %v, order %g: divergence %g above %g", dist, epsilon, pair, order, got, bound)
 					}
-					if law.MeanRuns() > 2 { // not one candidate nearly always
+					if dist.MeanRuns() > 2 { // not one candidate nearly always
 						closest = max(closest, got/bound)
 					}
 				}
-				n, truncated := law.(TruncatedNegativeBinomial)
+				n, truncated := dist.(TruncatedNegativeBinomial)
 				if !truncated {
 					continue
 				}
 				for i := range 4 {
 					if loss := math.Abs(math.Log(p[i] / q[i])); p[i] > 1e-6 && loss > (2+n.Eta)*epsilon+1e-8 {
-						t.Errorf("%+v, epsilon %g, answers %v: loss %g of score %d", law, epsilon, pair, loss, i)
+						t.Errorf("%+v, epsilon %g, answers %v: loss %g of score %d", dist, epsilon, pair, loss, i)
 					}
 				}
 			}
@@ -454,12 +454,12 @@ func TestAccountingHolds(t *testing.T) {
 // TestAudit attacks the search with a base of three scores, of which the probabilities
 // differ by e^±ε between the data sets. The middle one wins when it is met and the highest
 // is not: if the highest is less likely and the middle one more so, both help, and the
-// loss is close to 3ε for the geometric law (Liu and Talwar, 2019).
+// loss is close to 3ε for the geometric distribution (Liu and Talwar, 2019).
 func TestAudit(t *testing.T) {
 	const runs, epsilon = 200_000, 0.4
 	for _, tc := range []struct {
 		name string
-		law  TruncatedNegativeBinomial
+		dist TruncatedNegativeBinomial
 	}{
 		{"geometric", TruncatedNegativeBinomial{1, 0.05}},
 		{"logarithmic", TruncatedNegativeBinomial{0, 0.05}},
@@ -467,15 +467,15 @@ func TestAudit(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			src := noise.Seeded(63)
 			event := func(epsilon float64) func(second bool) bool {
-				// On the second data set the middle score is less likely, the highest more, and
-				// the lowest less, by 1.486 < e^0.4.
+				// On the second data set the middle score is less likely, the highest more,
+				// and the lowest less, by 1.486 < e^0.4.
 				const middle, highest = 0.15, 0.4
 				return func(second bool) bool {
 					m, h := middle, highest
 					if second {
 						m, h = middle*math.Exp(-epsilon), highest*math.Exp(epsilon)
 					}
-					k, err := tc.law.Draw(src)
+					k, err := tc.dist.Draw(src)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -492,7 +492,7 @@ func TestAudit(t *testing.T) {
 				}
 			}
 			privacytest.Audit{
-				Epsilon: (2 + tc.law.Eta) * epsilon, Runs: runs, Power: 0.6,
+				Epsilon: (2 + tc.dist.Eta) * epsilon, Runs: runs, Power: 0.6,
 				Event: event(epsilon), Broken: event(2 * epsilon),
 			}.Check(t)
 		})
@@ -506,24 +506,24 @@ func FuzzDraw(f *testing.F) {
 	f.Add(uint64(4), 7.7, 0.9)
 	f.Fuzz(func(t *testing.T, seed uint64, eta, x float64) {
 		src := noise.Seeded(seed)
-		for _, law := range []Law{TruncatedNegativeBinomial{eta, x}, Poisson{x}} {
-			if err := law.Validate(); err != nil {
+		for _, dist := range []Distribution{TruncatedNegativeBinomial{eta, x}, Poisson{x}} {
+			if err := dist.Validate(); err != nil {
 				if len(privacy.FieldErrors(err)) == 0 {
 					t.Fatalf("error without a field: %v", err)
 				}
 				continue
 			}
-			if top := law.ContainsTop(0.1); !(top >= 0 && top <= 1) {
-				t.Fatalf("%+v: %g", law, top)
+			if top := dist.ContainsTop(0.1); !(top >= 0 && top <= 1) {
+				t.Fatalf("%+v: %g", dist, top)
 			}
-			if p := law.Probability(3); !(p >= 0 && p <= 1+1e-12) {
-				t.Fatalf("%+v: P(3) = %g", law, p)
+			if p := dist.Probability(3); !(p >= 0 && p <= 1+1e-12) {
+				t.Fatalf("%+v: P(3) = %g", dist, p)
 			}
-			if law.MeanRuns() > 1000 || math.Abs(eta) > 1000 || eta < -0.7 {
+			if dist.MeanRuns() > 1000 || math.Abs(eta) > 1000 || eta < -0.7 {
 				continue // slow
 			}
-			if k, err := law.Draw(src); err != nil || law.Probability(k) == 0 && law.Probability(k+1) == 0 {
-				t.Fatalf("%+v: drew %d, %v", law, k, err)
+			if k, err := dist.Draw(src); err != nil || dist.Probability(k) == 0 && dist.Probability(k+1) == 0 {
+				t.Fatalf("%+v: drew %d, %v", dist, k, err)
 			}
 		}
 	})
@@ -532,19 +532,19 @@ func FuzzDraw(f *testing.F) {
 func BenchmarkDraw(b *testing.B) {
 	src := noise.System()
 	for _, eta := range []float64{-0.5, 0, 1, 2} {
-		law, err := ByMean(eta, 100)
+		dist, err := ByMean(eta, 100)
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Run(fmt.Sprintf("eta=%g", eta), func(b *testing.B) { benchmarkDraw(b, law, src) })
+		b.Run(fmt.Sprintf("eta=%g", eta), func(b *testing.B) { benchmarkDraw(b, dist, src) })
 	}
 	b.Run("poisson", func(b *testing.B) { benchmarkDraw(b, Poisson{100}, src) })
 }
 
-func benchmarkDraw(b *testing.B, law Law, src *noise.Source) {
+func benchmarkDraw(b *testing.B, dist Distribution, src *noise.Source) {
 	b.Helper()
 	for b.Loop() {
-		if _, err := law.Draw(src); err != nil {
+		if _, err := dist.Draw(src); err != nil {
 			b.Fatal(err)
 		}
 	}

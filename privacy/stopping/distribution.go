@@ -7,9 +7,10 @@ import (
 	"github.com/dpareto/dpareto/privacy/noise"
 )
 
-// Law is the distribution of the number of candidates K: a [TruncatedNegativeBinomial] or
-// [Poisson]. Methods other than Validate and Draw are for valid parameters.
-type Law interface {
+// Distribution is the distribution of the number of candidates K: a
+// [TruncatedNegativeBinomial] or [Poisson]. Methods other than Validate and Draw are for valid
+// parameters.
+type Distribution interface {
 	// Validate reports parameters outside of their domains as privacy.FieldErrors.
 	Validate() error
 	// MeanRuns returns E[K].
@@ -29,11 +30,11 @@ type Law interface {
 	Mechanism(base privacy.Mechanism, steps int64) privacy.RenyiMechanism
 }
 
-// MaxMean is the largest E[K] that [Law.Draw] accepts.
+// MaxMean is the largest E[K] that [Distribution.Draw] accepts.
 const MaxMean = 1e7
 
-// ByMean returns the truncated negative binomial law of shape eta with the largest γ for
-// which E[K] >= mean. The errors are those of [privacy.SelectionGamma], which it calls.
+// ByMean returns the truncated negative binomial distribution of shape eta with the largest γ
+// for which E[K] >= mean. The errors are those of [privacy.SelectionGamma], which it calls.
 func ByMean(eta, mean float64) (TruncatedNegativeBinomial, error) {
 	gamma, err := privacy.SelectionGamma(eta, mean)
 	if err != nil {
@@ -48,8 +49,8 @@ func checkShare(q float64) {
 	}
 }
 
-// Poisson is the Poisson law (Papernot and Steinke, 2022, Theorem 6). K can be 0, with
-// probability e^−Mean: then nothing is released but that.
+// Poisson is the Poisson distribution (Papernot and Steinke, 2022, Theorem 6). K can be 0,
+// with probability e^−Mean: then nothing is released but that.
 type Poisson struct {
 	Mean float64 // E[K] > 0, finite
 }
@@ -80,8 +81,8 @@ func (p Poisson) ContainsTop(q float64) float64 {
 	return -math.Expm1(-p.Mean * q)
 }
 
-// Draw implements [Law]: a Poisson number is the sum of independent ones with mean ½ and
-// one with the rest.
+// Draw implements [Distribution]: a Poisson number is the sum of independent ones with mean ½
+// and one with the rest.
 func (p Poisson) Draw(src *noise.Source) (int64, error) {
 	if err := p.Validate(); err != nil {
 		return 0, err
@@ -97,8 +98,8 @@ func (p Poisson) Draw(src *noise.Source) (int64, error) {
 	return k + smallPoisson(src, rest), nil
 }
 
-// smallPoisson draws from the Poisson law with 0 <= mean <= ½: a geometric number, k with
-// probability ∝ mean^k, is kept with probability 1/k!.
+// smallPoisson draws from the Poisson distribution with 0 <= mean <= ½: a geometric number, k
+// with probability ∝ mean^k, is kept with probability 1/k!.
 func smallPoisson(src *noise.Source, mean float64) int64 {
 	for k := int64(0); ; k++ {
 		if !src.BernoulliFloat64(mean) {

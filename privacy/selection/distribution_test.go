@@ -176,10 +176,10 @@ func randomUtilities(t *rapid.T) []float64 {
 	return utilities
 }
 
-// TestLawProperties: probabilities sum to 1, rise with the utility, do not depend on where
-// utilities begin, and change by e^ε at most between neighbours. Permute-and-flip loses
+// TestDistributionProperties: probabilities sum to 1, rise with the utility, do not depend on
+// where utilities begin, and change by e^ε at most between neighbours. Permute-and-flip loses
 // no more than the exponential mechanism, and that no more than the bound.
-func TestLawProperties(t *testing.T) {
+func TestDistributionProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		utilities := randomUtilities(t)
 		epsilon := math.Exp2(rapid.Float64Range(-6, 4).Draw(t, "log2 epsilon"))
