@@ -873,7 +873,7 @@ func TestOpenServer(t *testing.T) {
 	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: "studies/svt"}); err != nil {
 		t.Error(err)
 	}
-	closed := server.New(server.Options{NoReflection: true})
+	closed := server.New(server.Options{Store: newMemory(t), NoReflection: true})
 	defer closed.Close()
 	silent := closed.GRPC()
 	defer silent.Stop()

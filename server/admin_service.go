@@ -8,6 +8,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/dpareto/dpareto/server/engine"
+	"github.com/dpareto/dpareto/server/transfer"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
@@ -19,7 +22,7 @@ type adminService struct {
 
 	options  Options
 	started  time.Time
-	transfer *Transfer
+	transfer *transfer.Transfer
 }
 
 func (s *adminService) GetServerInfo(context.Context, *dparetov1.GetServerInfoRequest) (*dparetov1.GetServerInfoResponse, error) {
@@ -30,10 +33,10 @@ func (s *adminService) GetServerInfo(context.Context, *dparetov1.GetServerInfoRe
 		StoreFormat:     store.Format,
 		MaxRequestBytes: int64(s.options.Limits.RequestBytes),
 	}
-	for _, algorithm := range algorithms {
+	for _, algorithm := range engine.Algorithms {
 		resp.Algorithms = append(resp.Algorithms, &dparetov1.AlgorithmInfo{
 			Name:    algorithm,
-			Version: newDesigner(algorithm, spec.DefaultInitialTrials).Version(),
+			Version: engine.NewDesigner(algorithm, spec.DefaultInitialTrials).Version(),
 		})
 	}
 	return resp, nil

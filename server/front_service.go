@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 
+	"github.com/dpareto/dpareto/server/front"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -10,7 +12,7 @@ import (
 type frontService struct {
 	dparetov1.UnimplementedFrontServiceServer
 
-	fronts *Fronts
+	fronts *front.Fronts
 }
 
 func (s *frontService) GetFront(ctx context.Context, req *dparetov1.GetFrontRequest) (*dparetov1.GetFrontResponse, error) {

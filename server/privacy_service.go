@@ -3,6 +3,9 @@ package server
 import (
 	"context"
 
+	"github.com/dpareto/dpareto/server/publish/spending"
+	"github.com/dpareto/dpareto/server/study"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/accounting"
 )
@@ -12,8 +15,8 @@ type privacyService struct {
 	dparetov1.UnimplementedPrivacyServiceServer
 
 	accounting accounting.Service
-	studies    *Studies
-	spending   *Spending
+	studies    *study.Studies
+	spending   *spending.Spending
 }
 
 func (s *privacyService) ComputeEpsilon(ctx context.Context, req *dparetov1.ComputeEpsilonRequest) (*dparetov1.ComputeEpsilonResponse, error) {

@@ -3,6 +3,9 @@ package server
 import (
 	"context"
 
+	"github.com/dpareto/dpareto/server/publish/ledger"
+	"github.com/dpareto/dpareto/server/publish/release"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -10,8 +13,8 @@ import (
 type releaseService struct {
 	dparetov1.UnimplementedReleaseServiceServer
 
-	releases *Releases
-	ledgers  *LedgerService
+	releases *release.Releases
+	ledgers  *ledger.Ledgers
 }
 
 func (s *releaseService) CreateLedger(ctx context.Context, req *dparetov1.CreateLedgerRequest) (*dparetov1.CreateLedgerResponse, error) {

@@ -21,6 +21,8 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server"
@@ -728,26 +730,24 @@ func TestOneReleaseOfManyRepetitions(t *testing.T) {
 func TestReleaseOfPrivateStudy(t *testing.T) {
 	f := start(t)
 	study := f.fixed("", 0.4, 0.3, 0.2, 0.3, 0.35)
-	publication := &dparetov1.Publication{
-		Test:                   &dparetov1.PrivacyGuarantee{Epsilon: 1, Delta: 1e-6, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
-		Train:                  &dparetov1.PrivacyGuarantee{Epsilon: 3, Delta: 1e-6, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE},
-		Assumptions:            []string{"a"},
-		NotCovered:             []string{"n"},
-		NoiseStandardDeviation: 0.01,
-	}
 	err := f.records.Update(t.Context(), store.In(store.StudyScope("s")), func(tx *store.Tx) error {
 		record, err := tx.Study("s")
 		if err != nil {
 			return err
 		}
 		record.Study.Spec.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: testRecords, TestEpsilon: 1, TrainEpsilon: 3, Delta: 1e-6, MaxValues: 5}
-		record.Study.Publication = publication
+		record.PrivateMode = &storev1.PrivateModeRecord{Order: 8, DivergenceBudget: 1, ShardDivergences: []float64{0.5}, MaxValues: 5, Values: 5, NoiseStandardDeviation: 0.01}
 		record.Study.Etag += "-00000000"
 		return tx.PutStudy("s", record)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	private, err := f.studies.GetStudy(t.Context(), &dparetov1.GetStudyRequest{Name: study})
+	if err != nil {
+		t.Fatal(err)
+	}
+	publication := private.GetStudy().GetPublication()
 	_, err = f.releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 1})
 	wantCode(t, err, codes.InvalidArgument, "epsilon: must be unset")
 	_, err = f.releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study, Delta: 1e-6})

@@ -1,4 +1,3 @@
-// Package server implements the services of the contract.
 package server
 
 import (
@@ -13,6 +12,20 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc"
+
+	"github.com/dpareto/dpareto/server/background"
+	"github.com/dpareto/dpareto/server/engine"
+	"github.com/dpareto/dpareto/server/front"
+	"github.com/dpareto/dpareto/server/health"
+	"github.com/dpareto/dpareto/server/intercept"
+	"github.com/dpareto/dpareto/server/maintenance"
+	"github.com/dpareto/dpareto/server/publish/ledger"
+	"github.com/dpareto/dpareto/server/publish/private"
+	"github.com/dpareto/dpareto/server/publish/release"
+	"github.com/dpareto/dpareto/server/publish/spending"
+	"github.com/dpareto/dpareto/server/study"
+	"github.com/dpareto/dpareto/server/transfer"
+
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
@@ -84,24 +97,24 @@ func (o Options) orDefault() Options {
 // Server implements the services. It is safe for concurrent use.
 type Server struct {
 	options    Options
-	background *Group
+	background *background.Group
 	started    time.Time
 	watching   sync.Once
 
-	guard    *Guard
-	health   *HealthWatch
+	guard    *intercept.Guard
+	health   *health.Watch
 	services services
 }
 
 // services are the parts that answer calls.
 type services struct {
-	studies  *Studies
-	engine   *Engine
-	fronts   *Fronts
-	ledgers  *LedgerService
-	spending *Spending
-	releases *Releases
-	transfer *Transfer
+	studies  *study.Studies
+	engine   *engine.Engine
+	fronts   *front.Fronts
+	ledgers  *ledger.Ledgers
+	spending *spending.Spending
+	releases *release.Releases
+	transfer *transfer.Transfer
 }
 
 // New returns a server over a store.
@@ -111,13 +124,13 @@ func New(o Options) *Server { return newServer(o, nil) }
 func newServer(o Options, designer func(*spec.Study) suggest.Designer) *Server {
 	o = o.orDefault()
 	workers := surrogate.WithWorkers(context.Background(), surrogate.Workers{Max: yield.Processors(), Run: yield.Run})
-	s := &Server{options: o, started: o.Now(), background: NewGroup(workers, o.Logger)}
-	s.health = NewHealthWatch(o.Store, o.Logger, o.Metrics, s.background)
+	s := &Server{options: o, started: o.Now(), background: background.New(workers, o.Logger)}
+	s.health = health.New(o.Store, o.Logger, o.Metrics, s.background)
 	s.services = s.newServices(designer)
-	s.guard = NewGuard(GuardOptions{
+	s.guard = intercept.New(intercept.Options{
 		Auth: o.Auth, Limits: o.Limits, Audit: o.Audit, IsHidden: s.services.studies.IsHidden, Metrics: o.Metrics, Logger: o.Logger, Now: o.Now,
 	})
-	maintenance := NewMaintenance(o.Store, o.Logger, o.Now, o.Metrics)
+	maintenance := maintenance.New(o.Store, o.Logger, o.Now, o.Metrics)
 	s.background.Go(func() { maintenance.Run(s.background.Context()) })
 	return s
 }
@@ -131,25 +144,25 @@ func (s *Server) newServices(designer func(*spec.Study) suggest.Designer) servic
 	}
 	tracer := provider.Tracer(instrumentation)
 	o.Store.Observe(observeUpdates(tracer, o.Metrics, s.health))
-	studies := NewStudies(StudiesOptions{
+	studies := study.New(study.Options{
 		Store: o.Store, Logger: o.Logger, Now: o.Now, Limits: o.Limits, Background: s.background,
-		Policies: Policies(o.Entropy, o.Logger), Ledgers: SpecChecks{},
+		Policies: private.Policies(o.Entropy, o.Logger), Ledgers: ledger.SpecChecks{},
 	})
-	engine := NewEngine(EngineOptions{
+	engine := engine.New(engine.Options{
 		Studies: studies, Store: o.Store, Logger: o.Logger, Now: o.Now, Background: s.background,
 		Metrics: o.Metrics, Tracer: tracer, Version: o.Version, Designer: designer,
 	})
-	NewTotals(studies, o.Store, engine, o.Metrics)
-	fronts := NewFronts(FrontsOptions{Studies: studies, Store: o.Store, Background: s.background})
-	spending := NewSpending(studies, o.Store)
+	front.NewTotals(studies, o.Store, engine, o.Metrics)
+	fronts := front.New(front.Options{Studies: studies, Store: o.Store, Background: s.background})
+	spending := spending.New(studies, o.Store)
 	return services{
 		studies:  studies,
 		engine:   engine,
 		fronts:   fronts,
-		ledgers:  NewLedgerService(studies, o.Store, o.Now),
+		ledgers:  ledger.New(studies, o.Store, o.Now),
 		spending: spending,
-		releases: NewReleases(ReleasesOptions{Studies: studies, Store: o.Store, Fronts: fronts, Spending: spending, Entropy: o.Entropy, Now: o.Now}),
-		transfer: NewTransfer(TransferOptions{Studies: studies, Store: o.Store, Logger: o.Logger, Now: o.Now, Background: s.background}),
+		releases: release.New(release.Options{Studies: studies, Store: o.Store, Fronts: fronts, Spending: spending, Entropy: o.Entropy, Now: o.Now}),
+		transfer: transfer.New(transfer.Options{Studies: studies, Store: o.Store, Logger: o.Logger, Now: o.Now, Background: s.background}),
 	}
 }
 
@@ -178,7 +191,7 @@ func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
 			otelgrpc.WithTracerProvider(traces), otelgrpc.WithPropagators(propagation.TraceContext{}))))
 	}
 	g := grpc.NewServer(append(all, options...)...)
-	dparetov1.RegisterStudyServiceServer(g, &studyService{studies: s.services.studies, trials: Trials{s.services.studies}, engine: s.services.engine})
+	dparetov1.RegisterStudyServiceServer(g, &studyService{studies: s.services.studies, trials: study.Trials{Studies: s.services.studies}, engine: s.services.engine})
 	dparetov1.RegisterFrontServiceServer(g, &frontService{fronts: s.services.fronts})
 	dparetov1.RegisterPrivacyServiceServer(g, &privacyService{studies: s.services.studies, spending: s.services.spending})
 	dparetov1.RegisterReleaseServiceServer(g, &releaseService{releases: s.services.releases, ledgers: s.services.ledgers})
@@ -192,7 +205,7 @@ func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
 }
 
 // observeUpdates measures the updates of a store, and has it probed if one failed.
-func observeUpdates(tracer trace.Tracer, m *metrics.Metrics, watch *HealthWatch) func(context.Context) (context.Context, func(error, bool)) {
+func observeUpdates(tracer trace.Tracer, m *metrics.Metrics, watch *health.Watch) func(context.Context) (context.Context, func(error, bool)) {
 	return func(ctx context.Context) (context.Context, func(error, bool)) {
 		start := time.Now()
 		ctx, span := tracer.Start(ctx, "store update") //nolint:spancheck // it ends in the function that is returned

@@ -5,6 +5,9 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/dpareto/dpareto/server/engine"
+	"github.com/dpareto/dpareto/server/study"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -12,9 +15,9 @@ import (
 type studyService struct {
 	dparetov1.UnimplementedStudyServiceServer
 
-	studies *Studies
-	trials  Trials
-	engine  *Engine
+	studies *study.Studies
+	trials  study.Trials
+	engine  *engine.Engine
 }
 
 func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyRequest) (*dparetov1.CreateStudyResponse, error) {

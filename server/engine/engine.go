@@ -1,0 +1,116 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/dpareto/dpareto/server/background"
+	"github.com/dpareto/dpareto/server/study"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// Options configures an Engine. All fields but Designer are required.
+type Options struct {
+	Studies    *study.Studies
+	Store      *store.Store
+	Logger     *slog.Logger
+	Now        func() time.Time
+	Background *background.Group
+	Metrics    *metrics.Metrics
+	Tracer     trace.Tracer
+	// Version is the version of the program, for provenance.
+	Version string
+	// Designer makes the designer of a study. Default: DesignerOf.
+	Designer func(*spec.Study) suggest.Designer
+}
+
+// Engine creates trials from suggestions of designers. It is safe for concurrent use.
+type Engine struct {
+	studies    *study.Studies
+	store      *store.Store
+	logger     *slog.Logger
+	now        func() time.Time
+	background *background.Group
+	metrics    *metrics.Metrics
+	tracer     trace.Tracer
+	version    string
+	designer   func(*spec.Study) suggest.Designer
+
+	queue  queue
+	memory memory
+}
+
+// New returns an engine. It stops runs early, and learns of completed trials, from now on.
+func New(o Options) *Engine {
+	e := &Engine{
+		studies: o.Studies, store: o.Store, logger: o.Logger, now: o.Now, background: o.Background,
+		metrics: o.Metrics, tracer: o.Tracer, version: o.Version, designer: o.Designer,
+		memory: memory{limit: maxEvaluations},
+	}
+	if e.designer == nil {
+		e.designer = DesignerOf
+	}
+	o.Studies.StopEarly(e)
+	o.Studies.Observe(e.observe)
+	return e
+}
+
+// observe learns what happened to the trials of a study.
+func (e *Engine) observe(events *study.Events) {
+	known := e.knowledge(events.Cached)
+	for _, move := range events.Moves {
+		if study.IsTerminal(move.To) || move.To == 0 {
+			known.stopping.forget(move.Number)
+		}
+	}
+	for _, trial := range events.Measured {
+		e.judge(events.Cached, events.Study, trial)
+	}
+	if events.Completed {
+		e.prepare(events.Cached, events.Study)
+	}
+}
+
+// Chooser is a policy that has a say in which configurations are run.
+type Chooser interface {
+	// Designer returns what takes the place of a study's designer under a condition.
+	Designer(record *storev1.StudyRecord, compiled *spec.Study, d suggest.Designer, condition suggest.Condition) suggest.Designer
+	// AffordsAll reports whether all of some suggestions can be handed out.
+	AffordsAll(c *study.Change, suggestions []suggest.Suggestion) bool
+	// Exhausts notes that the designer finds no configuration that can be afforded. It returns
+	// false if that may have other reasons.
+	Exhausts(c *study.Change) bool
+}
+
+// designerFor returns the designer of a study under a condition, as its policy allows.
+func (e *Engine) designerFor(from *Snapshot, condition suggest.Condition) suggest.Designer {
+	d := e.designer(from.Compiled)
+	if chooser, ok := from.policy.(Chooser); ok {
+		return chooser.Designer(from.record, from.Compiled, d, condition)
+	}
+	return Within(d, condition)
+}
+
+// Within returns a designer that keeps to a condition, d itself without one.
+func Within(d suggest.Designer, condition suggest.Condition) suggest.Designer {
+	if len(condition.AtMost)+len(condition.Fixed) == 0 {
+		return d
+	}
+	return suggest.Within(d, condition)
+}
+
+// exhausts notes that the designer of a study found nothing, and reports whether that ends it.
+func exhausts(c *study.Change) bool {
+	chooser, ok := c.Policy.(Chooser)
+	return ok && chooser.Exhausts(c)
+}
+
+var _ context.Context

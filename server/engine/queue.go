@@ -1,0 +1,539 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dpareto/dpareto/server/failure"
+	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/study"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/yield"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+const (
+	// maxRounds is how often a suggestion is made, at most, because trials were created
+	// meanwhile by other means: the last is taken although it knows nothing of them.
+	maxRounds = 3
+	// maxBatch bounds the trials that one pass of the designer creates, and so the time
+	// that others wait for it.
+	maxBatch = 16
+)
+
+// SuggestTrials implements StudyService.
+func (e *Engine) SuggestTrials(ctx context.Context, req *dparetov1.SuggestTrialsRequest) (*dparetov1.SuggestTrialsResponse, error) {
+	id, err := resource.ParseStudyName("parent", req.GetParent())
+	if err != nil {
+		return nil, err
+	}
+	var fields invalid.Fields
+	count := max(1, int(req.GetCount()))
+	if n := req.GetCount(); n < 0 || n > study.MaxSuggestions {
+		fields.Addf("count", "must be in [0, %d], is %d", study.MaxSuggestions, n)
+	}
+	if n := len(req.GetWorkerId()); n < 1 || n > study.MaxWorkerID {
+		fields.Addf("worker_id", "must have 1 to %d bytes, has %d", study.MaxWorkerID, n)
+	}
+	if err := fields.Err(); err != nil {
+		return nil, err
+	}
+	resume := req.Resume == nil || req.GetResume()
+
+	// What exists already: trials of this worker, of workers that fell silent, queued
+	// ones.
+	resp := new(dparetov1.SuggestTrialsResponse)
+	r, err := study.NewRequest(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	var uid string
+	var wanted *conditions
+	missing := 0
+	err = e.studies.Change(ctx, id, r, func(c *study.Change) error {
+		uid = c.Study.GetStudy().GetUid()
+		if wanted, err = conditionsOf(c.Compiled, req, count); err != nil {
+			return err
+		}
+		c.Tx.AfterCommit(func() { e.knowledge(c.Cached).prepared.wanted(c.Now) })
+		if r.Resumed { // an earlier call with the same id came that far
+			wanted = wanted.fulfilledBy(resp.GetTrials())
+		} else {
+			trials, err := c.HandOutExisting(req.GetWorkerId(), count, resume, wanted)
+			if err != nil {
+				return err
+			}
+			resp.Trials = trials
+		}
+		missing = count - len(resp.GetTrials())
+		c.Explain(resp, missing)
+		complete := isEnd(resp)
+		if !complete && missing > 0 && wanted == nil {
+			if complete, err = e.drawAtOnce(ctx, c, req.GetWorkerId(), missing, resp); err != nil {
+				return err
+			}
+		}
+		missing = count - len(resp.GetTrials())
+		if complete {
+			missing = 0
+		}
+		wanted.sort(resp)
+		r.Effect = effectOf(resp, missing)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if r.Repeated || missing == 0 {
+		return resp, nil
+	}
+
+	// If this fails the trials so far stay with the worker: it gets them when it asks
+	// again.
+	return e.suggest(ctx, id, uid, &demand{ctx: ctx, request: r, worker: req.GetWorkerId(), missing: missing, wanted: wanted, response: resp})
+}
+
+// isEnd reports whether an answer says why there are no more trials.
+func isEnd(resp *dparetov1.SuggestTrialsResponse) bool {
+	return resp.GetEndReason() != dparetov1.EndReason_END_REASON_UNSPECIFIED
+}
+
+// effectOf returns what was done of a request when so many trials are still missing. An
+// answer without trials is worth no write: workers without work ask again and again.
+func effectOf(resp *dparetov1.SuggestTrialsResponse, missing int) study.Effect {
+	switch {
+	case len(resp.GetTrials()) == 0:
+		return study.EffectNone
+	case missing == 0:
+		return study.EffectAll
+	default:
+		return study.EffectPart
+	}
+}
+
+// queue batches the demands for new trials by study: while one batch is being computed, the
+// next gathers.
+type queue struct {
+	mu      sync.Mutex
+	waiting map[string][]*demand // by uid of the study; present while a batch is computed
+}
+
+// demand is a worker's demand for new trials.
+type demand struct {
+	ctx      context.Context //nolint:containedctx // that of the waiting call
+	request  *study.Request
+	worker   string
+	missing  int                              // trials still to be created
+	repeats  bool                             // another call with the same request id has got them
+	wanted   *conditions                      // what they must be; nil without conditions
+	response *dparetov1.SuggestTrialsResponse // with the trials so far
+	done     chan error                       // receives exactly one value
+}
+
+// suggest waits for the answer to a demand.
+func (e *Engine) suggest(ctx context.Context, id, uid string, d *demand) (*dparetov1.SuggestTrialsResponse, error) {
+	d.done = make(chan error, 1)
+	if !e.enqueue(id, uid, d) { //nolint:contextcheck // it outlives the call and serves others too
+		return nil, store.ErrClosed
+	}
+	select {
+	case err := <-d.done:
+		if err != nil && e.background.IsClosed() {
+			err = store.ErrClosed
+		}
+		if err != nil {
+			return nil, err
+		}
+		return d.response, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// enqueue adds a demand to those of its study, and has them served. It returns false if the
+// server is closed.
+func (e *Engine) enqueue(id, uid string, d *demand) bool {
+	e.queue.mu.Lock()
+	defer e.queue.mu.Unlock()
+	if _, busy := e.queue.waiting[uid]; !busy && !e.background.Go(func() { e.serveDemands(id, uid) }) {
+		return false
+	}
+	if e.queue.waiting == nil {
+		e.queue.waiting = make(map[string][]*demand)
+	}
+	e.queue.waiting[uid] = append(e.queue.waiting[uid], d)
+	return true
+}
+
+// serveDemands answers the demands of one study until there are none. A pass creates
+// at most maxBatch trials, shared fairly; whoever misses more queues again behind those
+// who came meanwhile, so that a greedy demand delays others by one pass only.
+func (e *Engine) serveDemands(id, uid string) {
+	for {
+		e.queue.mu.Lock()
+		waiting := slices.DeleteFunc(e.queue.waiting[uid], func(d *demand) bool { return d.ctx.Err() != nil })
+		if len(waiting) == 0 {
+			delete(e.queue.waiting, uid)
+			e.queue.mu.Unlock()
+			return
+		}
+		batch := nextBatch(waiting)
+		e.queue.waiting[uid] = slices.Clone(waiting[len(batch):])
+		e.queue.mu.Unlock()
+
+		err := e.answerBatch(id, uid, batch)
+
+		e.queue.mu.Lock()
+		for _, d := range batch {
+			if err == nil && d.missing > 0 {
+				e.queue.waiting[uid] = append(e.queue.waiting[uid], d)
+				continue
+			}
+			d.done <- err
+		}
+		e.queue.mu.Unlock()
+	}
+}
+
+// shares returns how many trials of a pass each demand gets: one each in turn until
+// the pass is full.
+func shares(batch []*demand) (shares []int, total int) {
+	shares = make([]int, len(batch))
+	for more := true; more && total < maxBatch; {
+		more = false
+		for i, d := range batch {
+			if shares[i] < d.missing && total < maxBatch {
+				shares[i]++
+				total++
+				more = true
+			}
+		}
+	}
+	return shares, total
+}
+
+// answerBatch creates the trials of one pass, as far as the budget goes. The designer
+// works on a snapshot, outside of transactions; if that is out of date when it is done it
+// works again.
+func (e *Engine) answerBatch(id, uid string, batch []*demand) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = failure.Recovered(r)
+		}
+	}()
+	ctx, cancel := whileAnyWaits(inTraceOf(e.background.Context(), batch), batch)
+	defer cancel()
+	if batch[0].wanted != nil {
+		return e.answerCondition(ctx, id, uid, batch[0])
+	}
+	shares, total := shares(batch)
+	for round := 1; ; round++ {
+		snapshot, err := e.snapshot(ctx, id, uid)
+		if err != nil {
+			return err
+		}
+		if snapshot.policy.Traits().OneByOne {
+			clear(shares)
+			shares[0], total = 1, 1
+		}
+		p := newPass(e.designerFor(snapshot, suggest.Condition{}), snapshot, total, round)
+		count := e.studies.Creatable(snapshot.record, total)
+		var ok bool
+		p.suggestions, p.exhausted, ok = snapshot.known.prepared.take(ctx, snapshot, count)
+		if isModelBased(snapshot.Compiled) && count > 0 {
+			e.metrics.Prepared(ok)
+		}
+		if !ok {
+			if err := e.draw(ctx, p, snapshot.record); err != nil {
+				return err
+			}
+		}
+		if err := computeSuggested(ctx, snapshot.Compiled, p.suggestions); err != nil {
+			return err
+		}
+		raced, err := e.createSuggested(ctx, id, p, batch, shares)
+		if err != nil || !raced {
+			return err
+		}
+	}
+}
+
+// pass is a designer's work for a batch of demands.
+type pass struct {
+	designer suggest.Designer
+	from     *Snapshot
+	first    int64 // number that the first suggestion is drawn for; the others follow
+	wanted   int   // suggestions, as far as the budget goes
+	last     bool  // round, whose suggestions are taken although trials were created meanwhile
+
+	suggestions []suggest.Suggestion
+	exhausted   bool
+}
+
+// newPass returns the pass of a round, counted from 1.
+func newPass(d suggest.Designer, from *Snapshot, wanted, round int) *pass {
+	return &pass{designer: d, from: from, first: from.record.GetNextTrialNumber(), wanted: wanted, last: round >= maxRounds}
+}
+
+// draw asks the designer for what the budget of a study allows.
+func (e *Engine) draw(ctx context.Context, p *pass, study *storev1.StudyRecord) (err error) {
+	p.suggestions, p.exhausted, err = e.design(ctx, p.designer, p.from, p.first, e.studies.Creatable(study, p.wanted))
+	return err
+}
+
+// refresh makes a pass one of the study as it is in a transaction, or reports that it has
+// to be made again.
+//
+// Draws depend on the numbers that they are made for, and no two trials may share them.
+// Trials that users create take numbers and draw nothing: what was drawn before may follow
+// them, and what is drawn after it is for later numbers still. Other calls draw only with
+// designers so quick that they draw in their transactions, as this one does then.
+func (e *Engine) refresh(ctx context.Context, p *pass, c *study.Change) (raced bool, err error) {
+	next := c.Study.GetNextTrialNumber()
+	switch {
+	case !c.Cached.Compiles(p.from.record.GetStudy().GetSpec()):
+		return true, nil
+	case next == p.first:
+		return false, nil
+	case drawsAtOnce(p.designer, c.Compiled, c.Policy):
+		p.first = next
+		err := e.draw(ctx, p, c.Study)
+		return p.exhausted && len(p.suggestions) == 0, err // whoever asked has to say what that means
+	default:
+		return !p.last, nil
+	}
+}
+
+// whileAnyWaits returns a context that ends with parent, or when nobody waits for any
+// of the demands any more.
+func whileAnyWaits(parent context.Context, batch []*demand) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(parent)
+	var waiting atomic.Int64
+	waiting.Store(int64(len(batch)))
+	for _, d := range batch {
+		stop := context.AfterFunc(d.ctx, func() {
+			if waiting.Add(-1) == 0 {
+				cancel()
+			}
+		})
+		context.AfterFunc(ctx, func() { stop() })
+	}
+	return ctx, cancel
+}
+
+// design asks the designer for count points, drawn for the numbers from first on. If it
+// fails or panics a quasi-random design takes its place and the suggestions say so: a
+// broken model must not lock anybody out.
+func (e *Engine) design(ctx context.Context, designer suggest.Designer, from *Snapshot, first int64, count int) (suggestions []suggest.Suggestion, exhausted bool, err error) {
+	if count == 0 {
+		return nil, false, nil
+	}
+	request := suggest.Request{Count: count, Seed: from.record.GetStudy().GetSeed(), Number: first}
+	ask := func() { suggestions, err = suggestSafely(e.withPhases(ctx), designer, from, request) }
+	if isModelBased(from.Compiled) {
+		yield.Run(ask)
+	} else {
+		ask()
+	}
+	if errors.Is(err, suggest.ErrExhausted) {
+		return suggestions, true, nil
+	}
+	if err == nil && len(suggestions) < count {
+		err = fmt.Errorf("%d suggestions instead of %d", len(suggestions), count)
+	}
+	if err == nil || ctx.Err() != nil || from.policy.Traits().OwnDraws {
+		return suggestions, false, err
+	}
+	e.logger.ErrorContext(ctx, "designer failed", "study", from.record.GetStudy().GetName(), "designer", designer.Name(), "error", err)
+	fallback := suggest.NewQuasiRandom()
+	if c, ok := designer.(conditioned); ok {
+		fallback = c.Around(fallback)
+	}
+	suggestions, fallbackErr := suggestSafely(ctx, fallback, from, request)
+	exhausted = errors.Is(fallbackErr, suggest.ErrExhausted)
+	if fallbackErr != nil && !exhausted {
+		return nil, false, errors.Join(err, fallbackErr)
+	}
+	for i := range suggestions {
+		suggestions[i].FallbackReason = fmt.Sprintf("%s failed, %s was used", designer.Name(), fallback.Name())
+	}
+	return suggestions, exhausted, nil
+}
+
+// suggestSafely turns a panic of a designer, or a point outside of the space or that is
+// not allowed, into an error.
+func suggestSafely(ctx context.Context, d suggest.Designer, from *Snapshot, r suggest.Request) (suggestions []suggest.Suggestion, err error) {
+	name := d.Name()
+	defer func() {
+		if p := recover(); p != nil {
+			suggestions, err = nil, fmt.Errorf("panic in designer %s: %v\n%s", name, p, debug.Stack())
+		}
+	}()
+	suggestions, err = d.Suggest(ctx, from.Compiled.Problem, from.History, r)
+	for i := range suggestions {
+		if outside := from.Compiled.Problem.Space.Contains(suggestions[i].Point); outside != nil {
+			return nil, fmt.Errorf("designer %s: suggestion %d: %w", name, i, outside)
+		}
+		if refused := from.Compiled.CheckAllowed("point", suggestions[i].Point); refused != nil {
+			return nil, fmt.Errorf("designer %s: suggestion %d: %w", name, i, refused)
+		}
+	}
+	return suggestions, err
+}
+
+// computeSuggested computes the metrics of suggestions that are about to become trials: some
+// accountants take too long for the transaction that creates them.
+func computeSuggested(ctx context.Context, compiled *spec.Study, suggestions []suggest.Suggestion) error {
+	for i := range suggestions {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		compiled.Compute(suggestions[i].Point)
+	}
+	return nil
+}
+
+// createSuggested creates trials from suggestions and hands them to the demands, each
+// its share. raced reports that nothing was done because the pass is out of date.
+func (e *Engine) createSuggested(ctx context.Context, id string, p *pass, batch []*demand, shares []int) (raced bool, err error) {
+	defer e.phase(ctx, metrics.PhaseCommit)()
+	answers := make([]demand, len(batch))
+	err = e.studies.Change(ctx, id, new(study.Request), func(c *study.Change) error {
+		if c.Study.GetStudy().GetUid() != p.from.record.GetStudy().GetUid() {
+			return resource.StudyNotFound(id)
+		}
+		raced, err = e.refresh(ctx, p, c)
+		if err != nil || raced {
+			return err
+		}
+		if chooser, ok := c.Policy.(Chooser); ok && !chooser.AffordsAll(c, p.suggestions) {
+			raced = true
+			return nil
+		}
+		suggestions, drawnFor := p.suggestions, p.first
+		for i, d := range batch {
+			answers[i] = *d
+			if d.ctx.Err() != nil {
+				continue // nobody waits for it; the others get its share
+			}
+			answer := &answers[i]
+			if err := answer.catchUp(c); err != nil {
+				return err
+			}
+			resp := answer.response
+			share := min(shares[i], answer.missing)
+			if answer.wanted.met() {
+				share = 0
+			}
+			for ; share > 0 && len(suggestions) > 0 && e.studies.Creatable(c.Study, 1) == 1; share-- {
+				suggestion := suggestions[0]
+				suggestions = suggestions[1:]
+				record, err := c.Create(suggestion.Point, dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, func(record *storev1.TrialRecord) error {
+					record.Trial.Provenance = e.provenance(p.from, p.designer, suggestion)
+					if record.GetTrial().GetNumber() != drawnFor {
+						record.Trial.Provenance.DrawnFor = drawnFor
+					}
+					drawnFor++
+					return c.HandOut(record, d.worker)
+				})
+				if err != nil {
+					return err
+				}
+				resp.Trials = append(resp.Trials, record.GetTrial())
+				answer.wanted = answer.wanted.fulfilled(record.GetTrial())
+				answer.missing--
+			}
+			if answer.repeats {
+				continue
+			}
+			c.Explain(resp, answer.missing)
+			switch {
+			case share == 0 || isEnd(resp): // whoever misses more gets it in the next pass
+			case p.exhausted && exhausts(c):
+				c.Explain(resp, answer.missing)
+			case p.exhausted:
+				resp.EndReason = dparetov1.EndReason_END_REASON_SPACE_EXHAUSTED
+			default: // the snapshot allowed fewer trials than the budget does by now
+				study.ExplainParallelism(resp)
+			}
+			if isEnd(resp) {
+				answer.missing = 0
+			}
+			answer.wanted.sort(resp)
+			if err := d.request.Remember(c.Tx, resp, effectOf(resp, answer.missing), c.Now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil || raced {
+		return raced, err
+	}
+	for i, d := range batch {
+		d.response, d.missing, d.wanted = answers[i].response, answers[i].missing, answers[i].wanted
+	}
+	return false, nil
+}
+
+// catchUp takes a copy of the response, which is to be changed, or what another call with
+// the same request id has got meanwhile.
+func (d *demand) catchUp(c *study.Change) error {
+	record, err := d.request.Find(&c.Tx.ReadTx, c.Now)
+	if err != nil {
+		return err
+	}
+	before := len(d.response.GetTrials())
+	if record == nil {
+		d.response = &dparetov1.SuggestTrialsResponse{Trials: slices.Clone(d.response.GetTrials())}
+		return nil
+	}
+	d.response = new(dparetov1.SuggestTrialsResponse)
+	if err := d.request.Decode(record, d.response); err != nil {
+		return err
+	}
+	d.missing -= len(d.response.GetTrials()) - before
+	d.wanted = d.wanted.fulfilledBy(d.response.GetTrials())
+	if d.repeats = !record.GetPartial(); d.repeats {
+		d.missing = 0
+	}
+	return nil
+}
+
+// provenance tells how a suggestion was made.
+func (e *Engine) provenance(from *Snapshot, asked suggest.Designer, suggestion suggest.Suggestion) *dparetov1.Provenance {
+	p := &dparetov1.Provenance{
+		Algorithm:        suggestion.Designer,
+		AlgorithmVersion: asked.Version(),
+		ServerVersion:    e.version,
+		Seed:             from.record.GetStudy().GetSeed(),
+		StudyRevision:    from.record.GetStudy().GetRevision(),
+		FallbackReason:   suggestion.FallbackReason,
+		Conditioned:      isConditioned(asked),
+	}
+	if suggestion.Predictions == nil {
+		return p
+	}
+	p.AcquisitionValue = &suggestion.Acquisition
+	p.Predictions = make(map[string]*dparetov1.MetricPrediction)
+	for i, objective := range from.Compiled.Objectives() {
+		p.Predictions[objective] = PredictionMessage(suggestion.Predictions[i])
+	}
+	return p
+}
+
+// PredictionMessage converts a prediction.
+func PredictionMessage(p suggest.Prediction) *dparetov1.MetricPrediction {
+	return &dparetov1.MetricPrediction{Median: p.Median, Lower: p.Lower, Upper: p.Upper}
+}

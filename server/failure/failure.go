@@ -1,0 +1,68 @@
+package failure
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// Status maps every error that a handler can return to a status error. An error that is not
+// meant for clients becomes INTERNAL without its text.
+func Status(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return status.Error(codes.Canceled, "the call was cancelled")
+	case errors.Is(err, context.DeadlineExceeded):
+		return status.Error(codes.DeadlineExceeded, "the deadline passed")
+	case errors.Is(err, store.ErrClosed):
+		return status.Error(codes.Unavailable, "the server is shutting down")
+	case errors.Is(err, store.ErrUnwritable), errors.Is(err, store.ErrCorrupt):
+		return storeStatus(err)
+	default:
+		return status.Error(codes.Internal, "internal error; the server's log has the details")
+	}
+}
+
+// storeStatus returns the error of a call that failed because of the store. It says why, and
+// names the damaged record, but no file.
+func storeStatus(err error) error {
+	if unwritable, ok := errors.AsType[*store.UnwritableError](err); ok {
+		return status.Errorf(codes.Unavailable,
+			"the server cannot write its store (%s); nothing of this call was done, and calls that only read go on", unwritable.Reason)
+	}
+	what := "it"
+	if damage, ok := errors.AsType[*store.DamageError](err); ok {
+		what = damage.Record
+	}
+	return status.Errorf(codes.DataLoss, "the server's store is damaged: %s has to be restored from a backup", what)
+}
+
+// PanicError is a panic of a handler. Clients see INTERNAL, the log the stack.
+type PanicError struct {
+	value any
+	stack []byte
+}
+
+// Recovered returns the error for a recovered panic. It is called by the deferred function
+// that recovers, so that the stack is the one of the panic.
+func Recovered(value any) error { return &PanicError{value, debug.Stack()} }
+
+// Error implements error.
+func (p *PanicError) Error() string { return "panic" }
+
+// LogValue implements slog.LogValuer.
+func (p *PanicError) LogValue() slog.Value {
+	return slog.GroupValue(slog.Any("panic", p.value), slog.String("stack", string(p.stack)))
+}

@@ -1,0 +1,11 @@
+// Package front reads off the front of a study: measured and posterior fronts, hypervolumes over
+// time, predictions and recommendations.
+//
+// Where what is:
+//
+//   - results.go: what was measured, pooled by configuration; latest.go: models and fronts that
+//     concurrent calls share
+//   - front.go: GetFront; shape.go: contributions and knee; hypervolumes.go: ListHypervolumes
+//   - query.go: QueryFront; predict.go: PredictMetrics
+//   - totals.go: studies, trials and hypervolumes for metrics
+package front

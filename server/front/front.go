@@ -1,0 +1,245 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/dpareto/dpareto/server/background"
+	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/study"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/pareto"
+)
+
+const (
+	warnNoModel = "NO_MODEL"
+)
+
+// measuredKinds are the kinds of fronts that need no model, in their order.
+var measuredKinds = []dparetov1.FrontKind{
+	dparetov1.FrontKind_FRONT_KIND_OBSERVED,
+	dparetov1.FrontKind_FRONT_KIND_BEST,
+	dparetov1.FrontKind_FRONT_KIND_WORST,
+}
+
+// Options configures Fronts. All fields are required.
+type Options struct {
+	Studies    *study.Studies
+	Store      *store.Store
+	Background *background.Group
+}
+
+// Fronts implements FrontService: what is known of the front of a study. It is safe for
+// concurrent use.
+type Fronts struct {
+	dparetov1.UnimplementedFrontServiceServer
+
+	studies    *study.Studies
+	store      *store.Store
+	background *background.Group
+}
+
+// New returns the fronts of studies.
+func New(o Options) *Fronts {
+	return &Fronts{studies: o.Studies, store: o.Store, background: o.Background}
+}
+
+// fits is what was fitted to the measurements of one study.
+type fits struct {
+	model          latest[*FittedModel]
+	posterior      latest[*dparetov1.Front]
+	posteriorTrace latest[[]*dparetov1.HypervolumePoint]
+}
+
+// studyFits are the fits of one study: to all measurements, and to final ones.
+type studyFits struct{ all, final fits }
+
+// kept returns what was fitted to such results before.
+func (r *Results) kept() *fits {
+	both := study.Derived(r.cached, func() *studyFits { return new(studyFits) })
+	if r.finalOnly {
+		return &both.final
+	}
+	return &both.all
+}
+
+// GetFront implements FrontService.
+func (f *Fronts) GetFront(ctx context.Context, req *dparetov1.GetFrontRequest) (*dparetov1.GetFrontResponse, error) {
+	id, err := resource.ParseStudyName("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	kind := req.GetKind()
+	isPosterior := kind == dparetov1.FrontKind_FRONT_KIND_POSTERIOR
+	if !isPosterior && !slices.Contains(measuredKinds, kind) {
+		return nil, invalid.Field("kind", "must be set, is %v", kind)
+	}
+	r, err := f.Results(ctx, id, req.GetFinalOnly())
+	if err != nil {
+		return nil, err
+	}
+	var front *dparetov1.Front
+	if isPosterior {
+		front, err = r.kept().posterior.get(ctx, f.background, r.Study.GetRevision(), r.posteriorFront)
+		if err != nil {
+			return nil, err
+		}
+	} else {
+		front = r.measuredFront(kind)
+	}
+	return &dparetov1.GetFrontResponse{Front: front}, nil
+}
+
+// measuredFront chooses the front by measured values.
+func (r *Results) measuredFront(kind dparetov1.FrontKind) *dparetov1.Front {
+	values := r.values(kind)
+	front := r.front(kind, values, pareto.NonDominated(r.costs(values)), nil)
+	front.Candidates = int64(len(r.Configurations))
+	front.Warnings = append(front.Warnings, &dparetov1.Warning{
+		Code:    study.WarnSelectionBias,
+		Message: "chosen by noisy measurements: fresh runs of these configurations give worse values on average than those that they were chosen by",
+	})
+	return front
+}
+
+// posteriorFront chooses the front by a model of all measurements, among the
+// configurations that it was fitted to: between them it interpolates, and the luckiest
+// interpolation is no result.
+func (r *Results) posteriorFront(ctx context.Context) (*dparetov1.Front, error) {
+	const kind = dparetov1.FrontKind_FRONT_KIND_POSTERIOR
+	fitted, err := r.Fitted(ctx)
+	if errors.Is(err, suggest.ErrNoData) {
+		front := r.front(kind, nil, nil, nil)
+		front.Warnings = append(front.Warnings, noModel())
+		return front, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	estimates := fitted.Model.Estimates()
+	values := make([][]float64, len(r.Configurations))
+	predictions := make([][]suggest.Prediction, len(r.Configurations))
+	var chosen []int
+	for i := range estimates {
+		if e := &estimates[i]; e.OnFront {
+			c := r.Measurements[e.Evaluations[0]].Configuration
+			values[c], predictions[c] = Medians(e), e.Predictions
+			chosen = append(chosen, c)
+		}
+	}
+	front := r.front(kind, values, chosen, predictions)
+	front.Candidates = int64(len(estimates))
+	return front, nil
+}
+
+// FittedModel is a model with the results that it was fitted to.
+type FittedModel struct {
+	*Results
+	Model *suggest.Model
+}
+
+// fit fits a model to all measurements.
+func (r *Results) fit(ctx context.Context) (*FittedModel, error) {
+	model, err := r.modelOf(ctx, len(r.Measurements))
+	if err != nil {
+		return nil, err
+	}
+	return &FittedModel{r, model}, nil
+}
+
+// modelOf returns a model of the first n measurements.
+func (r *Results) modelOf(ctx context.Context, n int) (*suggest.Model, error) {
+	history := new(suggest.History)
+	for i := range r.Measurements[:n] {
+		history.Evaluations = append(history.Evaluations, r.Measurements[i].Evaluation)
+	}
+	return suggest.FitModel(ctx, r.Compiled.Problem, history, suggest.ModelOptions{Seed: r.Study.GetSeed(), ForReading: true})
+}
+
+// Medians returns the posterior medians of the objectives of an estimate.
+func Medians(e *suggest.Estimate) []float64 {
+	values := make([]float64, len(e.Predictions))
+	for j, p := range e.Predictions {
+		values[j] = p.Median
+	}
+	return values
+}
+
+// front builds the message of the chosen configurations. values are those of all
+// configurations by which they were chosen, and predictions what a model says of them,
+// or nil.
+func (r *Results) front(kind dparetov1.FrontKind, values [][]float64, chosen []int, predictions [][]suggest.Prediction) *dparetov1.Front {
+	front := &dparetov1.Front{
+		Kind:       kind,
+		Reference:  make(map[string]float64),
+		Revision:   r.Study.GetRevision(),
+		Objectives: r.Compiled.Objectives(),
+	}
+	for i, objective := range front.GetObjectives() {
+		front.Reference[objective] = r.Compiled.Problem.Objectives[i].Reference
+	}
+	chosen = slices.Clone(chosen)
+	slices.SortStableFunc(chosen, func(i, j int) int { return slices.Compare(r.Cost(values[i]), r.Cost(values[j])) })
+	costs := make([][]float64, len(chosen))
+	for k, i := range chosen {
+		costs[k] = r.Cost(values[i])
+		front.Points = append(front.Points, r.point(&r.Configurations[i], values[i], predictions, i))
+	}
+	reference := r.reference()
+	front.Hypervolume = pareto.Hypervolume(costs, reference)
+	contributions := contributions(costs, reference)
+	knee := knee(costs, reference)
+	for k, p := range front.GetPoints() {
+		p.BeyondReference = !within(costs[k], reference)
+		p.Contribution = contributions[k]
+		p.Knee = k == knee
+	}
+	front.Hypervolumes = r.hypervolumes(front)
+	return front
+}
+
+// point builds the message of a configuration on a front.
+func (r *Results) point(c *Configuration, values []float64, predictions [][]suggest.Prediction, i int) *dparetov1.FrontPoint {
+	first := &r.Measurements[c.Measurements[0]]
+	point := &dparetov1.FrontPoint{
+		Trial:      first.trial.GetName(),
+		Parameters: r.Compiled.Values(c.Point),
+		Values:     make(map[string]*dparetov1.FrontValue),
+		Privacy:    r.Compiled.Guarantee(first.Measurement.GetMetrics()),
+		Runs:       int64(c.runs),
+		Trials:     r.trialsOf(c),
+	}
+	if r.Compiled.Checkpoints() {
+		point.Step = first.Measurement.GetStep()
+	}
+	for j, objective := range r.Compiled.Objectives() {
+		value := &dparetov1.FrontValue{Value: values[j]}
+		point.Values[objective] = value
+		if r.Compiled.Problem.Objectives[j].Known != nil {
+			continue
+		}
+		r.describe(value, c, j)
+		if predictions != nil {
+			value.Lower, value.Upper = &predictions[i][j].Lower, &predictions[i][j].Upper
+		}
+	}
+	return point
+}
+
+// hypervolumes returns the hypervolumes of the fronts of every kind, that of a posterior
+// one only if it is the given one.
+func (r *Results) hypervolumes(front *dparetov1.Front) []*dparetov1.KindHypervolume {
+	var all []*dparetov1.KindHypervolume
+	for _, kind := range measuredKinds {
+		all = append(all, &dparetov1.KindHypervolume{Kind: kind, Hypervolume: pareto.Hypervolume(r.costs(r.values(kind)), r.reference())})
+	}
+	if front.GetKind() == dparetov1.FrontKind_FRONT_KIND_POSTERIOR {
+		all = slices.Insert(all, 1, &dparetov1.KindHypervolume{Kind: front.GetKind(), Hypervolume: front.GetHypervolume()})
+	}
+	return all
+}

@@ -1,0 +1,155 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/dpareto/dpareto/server/resource"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/pareto"
+)
+
+// posteriorPoints bounds the points of the hypervolume of the posterior front over time,
+// each of which costs a fit of the model.
+const posteriorPoints = 20
+
+// ListHypervolumes implements FrontService.
+func (f *Fronts) ListHypervolumes(ctx context.Context, req *dparetov1.ListHypervolumesRequest) (*dparetov1.ListHypervolumesResponse, error) {
+	id, err := resource.ParseStudyName("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	kind := req.GetKind()
+	if kind == dparetov1.FrontKind_FRONT_KIND_UNSPECIFIED {
+		kind = dparetov1.FrontKind_FRONT_KIND_OBSERVED
+	}
+	isPosterior := kind == dparetov1.FrontKind_FRONT_KIND_POSTERIOR
+	if !isPosterior && !slices.Contains(measuredKinds, kind) {
+		return nil, invalid.Field("kind", "is unknown: %d", kind)
+	}
+	r, err := f.Results(ctx, id, req.GetFinalOnly())
+	if err != nil {
+		return nil, err
+	}
+	points, ends := r.trialPoints()
+	if !isPosterior {
+		for i, hypervolume := range r.measuredTrace(kind, ends) {
+			points[i].Hypervolume = hypervolume
+		}
+		return &dparetov1.ListHypervolumesResponse{Points: points}, nil
+	}
+	points, err = r.kept().posteriorTrace.get(ctx, f.background, r.Study.GetRevision(),
+		func(ctx context.Context) ([]*dparetov1.HypervolumePoint, error) {
+			return r.posteriorTrace(ctx, points, ends)
+		})
+	if err != nil {
+		return nil, err
+	}
+	return &dparetov1.ListHypervolumesResponse{Points: points}, nil
+}
+
+// trialPoints returns a point for every trial, but for its hypervolume, and the number of
+// measurements up to the trial's last.
+func (r *Results) trialPoints() (points []*dparetov1.HypervolumePoint, ends []int) {
+	var runs, steps int64
+	for i := range r.Measurements {
+		m := &r.Measurements[i]
+		if !m.last {
+			continue
+		}
+		n := int64(m.Evaluation.Runs)
+		runs += n
+		if r.Compiled.Checkpoints() {
+			steps += n * m.Measurement.GetStep()
+		}
+		ends = append(ends, i+1)
+		points = append(points, &dparetov1.HypervolumePoint{
+			Trial: m.trial.GetName(), CompletedTrials: int64(len(ends)), Runs: runs, Steps: steps,
+		})
+	}
+	return points, ends
+}
+
+// measuredTrace returns the hypervolume of a measured front after each trial. It keeps
+// the front from trial to trial, and builds it anew only where a configuration on it was
+// measured again: then it may have lost its place to one that it used to beat.
+func (r *Results) measuredTrace(kind dparetov1.FrontKind, ends []int) []float64 {
+	reference := r.reference()
+	known := make([][]int, len(r.Configurations)) // measurements so far
+	costs := make([][]float64, len(r.Configurations))
+	var front []int // configurations
+	trace := make([]float64, len(ends))
+	start := 0
+	for k, end := range ends {
+		among := slices.Clone(front)
+		rebuild := false
+		for i := start; i < end; i++ {
+			c := r.Measurements[i].Configuration
+			rebuild = rebuild || slices.Contains(front, c)
+			known[c] = append(known[c], i)
+			costs[c] = r.Cost(r.value(known[c], kind))
+			if !slices.Contains(among, c) {
+				among = append(among, c)
+			}
+		}
+		if rebuild {
+			among = among[:0]
+			for c := range costs {
+				if costs[c] != nil {
+					among = append(among, c)
+				}
+			}
+		}
+		values := make([][]float64, len(among))
+		for i, c := range among {
+			values[i] = costs[c]
+		}
+		front = front[:0]
+		for _, i := range pareto.NonDominated(values) {
+			front = append(front, among[i])
+		}
+		trace[k] = pareto.Hypervolume(values, reference)
+		start = end
+	}
+	return trace
+}
+
+// posteriorTrace returns a few of the points, with the hypervolume of the posterior front
+// of what was known then.
+func (r *Results) posteriorTrace(ctx context.Context, points []*dparetov1.HypervolumePoint, ends []int) ([]*dparetov1.HypervolumePoint, error) {
+	var kept []*dparetov1.HypervolumePoint
+	for _, n := range evenly(len(points), posteriorPoints) {
+		var estimates []suggest.Estimate
+		model, err := r.modelOf(ctx, ends[n-1])
+		switch {
+		case err == nil:
+			estimates = model.Estimates()
+		case !errors.Is(err, suggest.ErrNoData):
+			return nil, err
+		}
+		var costs [][]float64
+		for i := range estimates {
+			if estimates[i].OnFront {
+				costs = append(costs, r.Cost(Medians(&estimates[i])))
+			}
+		}
+		point := points[n-1]
+		point.Hypervolume = pareto.Hypervolume(costs, r.reference())
+		kept = append(kept, point)
+	}
+	return kept, nil
+}
+
+// evenly returns at most limit of the numbers from 1 to n, evenly spaced, n included.
+func evenly(n, limit int) []int {
+	count := min(n, limit)
+	numbers := make([]int, count)
+	for k := range numbers {
+		numbers[k] = (k + 1) * n / count
+	}
+	return numbers
+}

@@ -1,0 +1,93 @@
+package front
+
+import (
+	"context"
+	"sync"
+
+	"github.com/dpareto/dpareto/server/background"
+	"github.com/dpareto/dpareto/server/failure"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/yield"
+)
+
+// latest keeps what is computed from the latest revision of a study that anybody asked
+// for. Callers that ask for the same revision share one computation, and wait for it
+// without holding a lock. What nobody waits for any more goes on, for whoever gave up
+// may ask again, until another revision takes its place.
+type latest[T any] struct {
+	mu     sync.Mutex
+	flight *flight[T]
+}
+
+// flight is a computation, in progress or done.
+type flight[T any] struct {
+	revision int64
+	waiting  int // callers
+	cancel   context.CancelFunc
+	done     chan struct{} // closed when value and err are set, which then never change
+	value    T
+	err      error
+}
+
+// get returns what compute returns for a revision, which all callers share and must not
+// change. The end of ctx ends the waiting only.
+func (l *latest[T]) get(ctx context.Context, background *background.Group, revision int64, compute func(context.Context) (T, error)) (value T, err error) {
+	f, err := l.join(background, revision, compute) //nolint:contextcheck // it outlives the call and serves others too
+	if err != nil {
+		return value, err
+	}
+	defer l.leave(f)
+	select {
+	case <-f.done:
+		if f.err != nil && background.IsClosed() {
+			return value, store.ErrClosed
+		}
+		return f.value, f.err
+	case <-ctx.Done():
+		return value, ctx.Err()
+	}
+}
+
+// join returns the computation for a revision, which it starts if there is none.
+func (l *latest[T]) join(background *background.Group, revision int64, compute func(context.Context) (T, error)) (*flight[T], error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.flight != nil && l.flight.revision == revision {
+		l.flight.waiting++
+		return l.flight, nil
+	}
+	f := &flight[T]{revision: revision, waiting: 1, done: make(chan struct{})}
+	ctx, cancel := context.WithCancel(background.Context())
+	f.cancel = cancel
+	started := background.Go(func() {
+		defer close(f.done)
+		defer cancel()
+		defer func() {
+			if p := recover(); p != nil {
+				f.err = failure.Recovered(p)
+			}
+		}()
+		yield.Run(func() { f.value, f.err = compute(ctx) })
+	})
+	if !started {
+		cancel()
+		return nil, store.ErrClosed
+	}
+	if l.flight == nil || l.flight.revision < revision {
+		if l.flight != nil && l.flight.waiting == 0 {
+			l.flight.cancel()
+		}
+		l.flight = f
+	}
+	return f, nil
+}
+
+// leave ends the waiting of a caller.
+func (l *latest[T]) leave(f *flight[T]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f.waiting--
+	if f.waiting == 0 && l.flight != f {
+		f.cancel()
+	}
+}

@@ -1,0 +1,54 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dpareto/dpareto/server/resource"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// maxPredictions bounds the configurations of one call.
+const maxPredictions = 1000
+
+// PredictMetrics implements FrontService.
+func (f *Fronts) PredictMetrics(ctx context.Context, req *dparetov1.PredictMetricsRequest) (*dparetov1.PredictMetricsResponse, error) {
+	id, err := resource.ParseStudyName("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	if n := len(req.GetConfigurations()); n < 1 || n > maxPredictions {
+		return nil, invalid.Field("configurations", "must hold 1 to %d configurations, holds %d", maxPredictions, n)
+	}
+	r, err := f.Results(ctx, id, false)
+	if err != nil {
+		return nil, err
+	}
+	resp := &dparetov1.PredictMetricsResponse{Revision: r.Study.GetRevision()}
+	fitted, err := r.Fitted(ctx)
+	if errors.Is(err, suggest.ErrNoData) {
+		resp.Warnings = append(resp.Warnings, noModel())
+	} else if err != nil {
+		return nil, err
+	}
+	for i, c := range req.GetConfigurations() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		point, err := r.Compiled.Point(fmt.Sprintf("configurations[%d].parameters", i), c.GetParameters())
+		if err != nil {
+			return nil, err
+		}
+		p := new(dparetov1.ConfigurationPrediction)
+		p.ComputedMetrics, p.Warnings = r.Compiled.Compute(point)
+		if fitted != nil {
+			p.Predictions = r.predictions(fitted.Model.Predict(point))
+		}
+		resp.Predictions = append(resp.Predictions, p)
+	}
+	return resp, nil
+}

@@ -1,0 +1,168 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/dpareto/dpareto/server/engine"
+	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/study"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+const (
+	// defaultConfidence is that of QueryFront.
+	defaultConfidence = 0.5
+	// warnNotMeasured marks a recommendation that nobody ever ran.
+	warnNotMeasured = "NOT_MEASURED"
+)
+
+// QueryFront implements FrontService.
+func (f *Fronts) QueryFront(ctx context.Context, req *dparetov1.QueryFrontRequest) (*dparetov1.QueryFrontResponse, error) {
+	id, err := resource.ParseStudyName("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	r, err := f.Results(ctx, id, false)
+	if err != nil {
+		return nil, err
+	}
+	query, err := queryOf(r.Compiled, req)
+	if err != nil {
+		return nil, err
+	}
+	query.Seed = r.Study.GetSeed()
+	resp := &dparetov1.QueryFrontResponse{
+		Optimize: r.Compiled.Objectives()[query.Optimize],
+		Revision: r.Study.GetRevision(),
+	}
+	fitted, err := r.Fitted(ctx)
+	if errors.Is(err, suggest.ErrNoData) {
+		resp.Warnings = append(resp.Warnings, noModel())
+		return resp, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	best, ok := fitted.Model.Measured(query)
+	if !req.GetMeasuredOnly() {
+		predicted, found, err := fitted.Model.Answer(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		if found && (!ok || fitted.Model.Better(query, &predicted, &best)) {
+			best, ok = predicted, true
+		}
+	}
+	if ok {
+		r.answer(resp, &best)
+	}
+	return resp, nil
+}
+
+// queryOf converts a request.
+func queryOf(compiled *spec.Study, req *dparetov1.QueryFrontRequest) (suggest.Query, error) {
+	objectives := compiled.Objectives()
+	q := suggest.Query{Bounds: make([]float64, len(objectives)), Confidence: req.GetConfidence(), Optimize: -1}
+	var fields invalid.Fields
+	if q.Confidence == 0 {
+		q.Confidence = defaultConfidence
+	}
+	if !(q.Confidence > 0 && q.Confidence < 1) {
+		fields.Addf("confidence", "must be in (0, 1), or 0 for the default, is %g", q.Confidence)
+	}
+	if len(req.GetBounds()) == 0 {
+		fields.Addf("bounds", "must hold at least one bound")
+	}
+	for _, id := range slices.Sorted(maps.Keys(req.GetBounds())) {
+		field, bound := fmt.Sprintf("bounds[%q]", id), req.GetBounds()[id]
+		switch {
+		case !slices.Contains(objectives, id):
+			fields.Addf(field, "is not an objective of the study: %v are", objectives)
+		case math.IsNaN(bound) || math.IsInf(bound, 0):
+			fields.Addf(field, "must be finite, is %g", bound)
+		}
+	}
+	for j, id := range objectives {
+		bound, ok := req.GetBounds()[id]
+		if !ok {
+			bound = math.NaN()
+			if q.Optimize < 0 {
+				q.Optimize = j
+			}
+		}
+		q.Bounds[j] = bound
+	}
+	q.Optimize = max(q.Optimize, 0)
+	if id := req.GetOptimize(); id != "" {
+		if q.Optimize = slices.Index(objectives, id); q.Optimize < 0 {
+			fields.Addf("optimize", "%q is not an objective of the study: %v are", id, objectives)
+		}
+	}
+	return q, fields.Err()
+}
+
+// Fitted returns the model of all results, that of the posterior front.
+func (r *Results) Fitted(ctx context.Context) (*FittedModel, error) {
+	return r.kept().model.get(ctx, r.fronts.background, r.Study.GetRevision(), r.fit)
+}
+
+// noModel is the warning of answers from a study that knows nothing yet.
+func noModel() *dparetov1.Warning {
+	return &dparetov1.Warning{Code: warnNoModel, Message: "nothing has been measured yet"}
+}
+
+// answer describes the configuration that answers a query.
+func (r *Results) answer(resp *dparetov1.QueryFrontResponse, a *suggest.Answer) {
+	computed, warnings := r.Compiled.Compute(a.Point)
+	resp.Reachable = a.Met()
+	resp.Parameters = r.Compiled.Values(a.Point)
+	resp.Predictions = r.predictions(a.Predictions)
+	resp.ComputedMetrics = computed
+	resp.Privacy = r.Compiled.Guarantee(computed)
+	resp.Reached = make(map[string]float64)
+	for j, id := range r.Compiled.Objectives() {
+		resp.Reached[id] = a.Reached[j]
+	}
+	resp.Step = r.Compiled.LastStep(a.Point)
+	resp.Warnings = append(resp.Warnings, warnings...)
+	if c, ok := r.byPoint[study.PointKey(a.Point)]; ok {
+		resp.Runs = int64(r.Configurations[c].runs)
+		resp.Trials = r.trialsOf(&r.Configurations[c])
+		return
+	}
+	resp.Warnings = append(resp.Warnings, &dparetov1.Warning{
+		Code:    warnNotMeasured,
+		Message: "the model recommends this configuration, but nobody has run it: run it before you rely on it",
+	})
+}
+
+// predictions returns what a model says of the measured objectives, by id.
+func (r *Results) predictions(all []suggest.Prediction) map[string]*dparetov1.MetricPrediction {
+	messages := make(map[string]*dparetov1.MetricPrediction)
+	for j, id := range r.Compiled.Objectives() {
+		if r.Compiled.Problem.Objectives[j].Known == nil {
+			messages[id] = engine.PredictionMessage(all[j])
+		}
+	}
+	return messages
+}
+
+// trialsOf returns the names of the trials that measured a configuration.
+func (r *Results) trialsOf(c *Configuration) []string {
+	var names []string
+	for _, k := range c.Measurements {
+		if name := r.Measurements[k].trial.GetName(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,212 @@
+package front
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/dpareto/dpareto/server/engine"
+	"github.com/dpareto/dpareto/server/study"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/pareto"
+)
+
+const (
+	// maxRecent is the number of studies whose hypervolumes are exported.
+	maxRecent = 20
+	// maxExportedRuns is the number of runs beyond which the hypervolume of a study is not
+	// exported: reading them all would make a scrape slow.
+	maxExportedRuns = 2000
+	// maxExportedObjectives is the number of objectives beyond which it is not: its cost is
+	// exponential in it.
+	maxExportedObjectives = 3
+)
+
+// Totals counts studies and trials for metrics. It is safe for concurrent use.
+type Totals struct {
+	studies *study.Studies
+	store   *store.Store
+	engine  *engine.Engine
+	metrics *metrics.Metrics
+	recent  recentStudies
+}
+
+// NewTotals returns the totals of studies, which from now on are told of their changes. The
+// metrics ask them at every scrape.
+func NewTotals(studies *study.Studies, db *store.Store, engine *engine.Engine, m *metrics.Metrics) *Totals {
+	t := &Totals{studies: studies, store: db, engine: engine, metrics: m}
+	studies.Observe(t.observe)
+	m.CountStudies(t.totals)
+	return t
+}
+
+// observe counts what happened to the trials of a study.
+func (t *Totals) observe(events *study.Events) {
+	if events.Hidden {
+		return
+	}
+	for _, m := range events.Moves {
+		t.metrics.TrialMoved(m.From, m.To)
+		if m.To == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
+			t.recent.add(events.ID, events.Study.GetUid())
+		}
+	}
+	for _, p := range events.Suggested {
+		t.metrics.Suggested(p.GetAlgorithm(), p.GetFallbackReason() != "")
+	}
+	if events.Expired > 0 {
+		t.metrics.LeasesExpired(events.Expired)
+	}
+}
+
+// recentStudies are the studies with the latest results, the last one first.
+type recentStudies struct {
+	mu      sync.Mutex
+	studies []*recentStudy
+
+	// computing guards the hypervolumes, and is held while they are computed. Calls that
+	// complete trials need only mu.
+	computing sync.Mutex
+}
+
+// recentStudy is a study with its hypervolume.
+type recentStudy struct {
+	id, uid     string
+	known       bool
+	evaluations int // of which hypervolume is
+	hypervolume float64
+}
+
+// add notes a result of a study.
+func (r *recentStudies) add(id, uid string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.IndexFunc(r.studies, func(s *recentStudy) bool { return s.uid == uid })
+	if i == 0 {
+		return
+	}
+	study := &recentStudy{id: id, uid: uid}
+	if i > 0 {
+		study = r.studies[i]
+		r.studies = slices.Delete(r.studies, i, i+1)
+	}
+	r.studies = slices.Insert(r.studies, 0, study)
+	r.studies = r.studies[:min(len(r.studies), maxRecent)]
+}
+
+// existing returns the studies, without those that are not among the given uids.
+func (r *recentStudies) existing(uids map[string]int64) []*recentStudy {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.studies = slices.DeleteFunc(r.studies, func(s *recentStudy) bool { _, ok := uids[s.uid]; return !ok })
+	return slices.Clone(r.studies)
+}
+
+// totals returns what the store holds, for metrics.
+func (t *Totals) totals(ctx context.Context) (*metrics.Totals, error) {
+	totals := &metrics.Totals{Studies: make(map[string]int64), Hypervolumes: make(map[string]float64)}
+	for state, name := range dparetov1.StudyState_name {
+		if state != 0 {
+			totals.Studies[stateLabel(name)] = 0
+		}
+	}
+	uids := make(map[string]int64) // runs, by uid
+	err := t.store.View(ctx, func(tx *store.ReadTx) error {
+		return tx.Studies("", func(record *storev1.StudyRecord) (bool, error) {
+			state, _ := t.studies.State(record)
+			totals.Studies[stateLabel(state.String())]++
+			if t.studies.Policy(record.GetStudy().GetSpec()).Traits().Hidden {
+				return ctx.Err() == nil, nil
+			}
+			counts := record.GetStudy().GetTrialCounts()
+			for state, n := range map[dparetov1.TrialState]int64{
+				dparetov1.TrialState_TRIAL_STATE_QUEUED:     counts.GetQueued(),
+				dparetov1.TrialState_TRIAL_STATE_ACTIVE:     counts.GetActive(),
+				dparetov1.TrialState_TRIAL_STATE_STOPPING:   counts.GetStopping(),
+				dparetov1.TrialState_TRIAL_STATE_SUCCEEDED:  counts.GetSucceeded(),
+				dparetov1.TrialState_TRIAL_STATE_INFEASIBLE: counts.GetInfeasible(),
+				dparetov1.TrialState_TRIAL_STATE_FAILED:     counts.GetFailed(),
+			} {
+				store.AddToCounts(&totals.Trials, state, n)
+			}
+			uids[record.GetStudy().GetUid()] = counts.GetSucceeded() + counts.GetInfeasible() + counts.GetFailed()
+			return ctx.Err() == nil, nil
+		})
+	})
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.recent.computing.Lock()
+	defer t.recent.computing.Unlock()
+	for _, study := range t.recent.existing(uids) {
+		if uids[study.uid] > maxExportedRuns || !t.updateHypervolume(ctx, study) {
+			continue
+		}
+		totals.Hypervolumes[study.id] = study.hypervolume
+	}
+	return totals, nil
+}
+
+// updateHypervolume computes the hypervolume of a study from its history, of which only
+// what is new is read, if it has changed. It reports whether the hypervolume is known.
+func (t *Totals) updateHypervolume(ctx context.Context, study *recentStudy) bool {
+	from, err := t.engine.Read(ctx, study.id, study.uid)
+	if err != nil {
+		return false // deleted, or out of time
+	}
+	problem := from.Compiled.Problem
+	if len(problem.Objectives) > maxExportedObjectives {
+		return false
+	}
+	if n := len(from.History.Evaluations); !study.known || n != study.evaluations {
+		study.hypervolume, study.evaluations, study.known = hypervolumeOf(problem, from.History.Evaluations), n, true
+	}
+	return true
+}
+
+// hypervolumeOf returns the hypervolume that evaluations dominate, each at face value.
+func hypervolumeOf(problem *suggest.Problem, evaluations []suggest.Evaluation) float64 {
+	n := len(problem.Objectives)
+	reference := make([]float64, n)
+	for j := range reference {
+		reference[j] = study.Cost(&problem.Objectives[j], problem.Objectives[j].Reference)
+	}
+	var costs [][]float64
+	for i := range evaluations {
+		values := evaluations[i].Values
+		if !meetsConstraints(problem, values[n:]) {
+			continue
+		}
+		point := make([]float64, n)
+		for j := range point {
+			point[j] = study.Cost(&problem.Objectives[j], values[j])
+		}
+		costs = append(costs, point)
+	}
+	return pareto.Hypervolume(costs, reference)
+}
+
+// meetsConstraints reports whether the values of the constraints are within their bounds.
+func meetsConstraints(problem *suggest.Problem, values []float64) bool {
+	for j := range problem.Constraints {
+		if c := &problem.Constraints[j]; !(values[j] >= c.Lower && values[j] <= c.Upper) {
+			return false
+		}
+	}
+	return true
+}
+
+// stateLabel returns the value of labels for the name of a state of studies.
+func stateLabel(name string) string {
+	return strings.ToLower(strings.TrimPrefix(name, "STUDY_STATE_"))
+}

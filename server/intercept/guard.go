@@ -1,0 +1,435 @@
+package intercept
+
+import (
+	"context"
+	"crypto/x509"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dpareto/dpareto/server/audit"
+	"github.com/dpareto/dpareto/server/auth"
+	"github.com/dpareto/dpareto/server/call"
+	"github.com/dpareto/dpareto/server/limit"
+	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/reload"
+)
+
+const (
+	// minPing is the shortest time between keepalive pings that clients may send:
+	// workers are quiet for as long as a training run takes.
+	minPing = 10 * time.Second
+	// streamWorkers is the number of goroutines that are kept for calls, whose stacks
+	// have grown already. More calls at once get goroutines of their own.
+	streamWorkers = 64
+	// pingEvery and pingTimeout find clients that vanished.
+	pingEvery   = 2 * time.Minute
+	pingTimeout = 20 * time.Second
+	// handshakeTime bounds the time of a connection before its first call.
+	handshakeTime = 20 * time.Second
+	// maxConnectionStreams bounds the calls of one connection at a time; more wait at the
+	// client.
+	maxConnectionStreams = 1000
+	// maxHeaderBytes bounds the headers of a call.
+	maxHeaderBytes = 16 << 10
+)
+
+// Options configures a Guard.
+type Options struct {
+	// Auth tells who calls. Default: everybody may do everything.
+	Auth *auth.Authenticator
+	// Limits bounds what callers can use. Required.
+	Limits limit.Limits
+	// Audit records changes. Default: there is no such record.
+	Audit *audit.Log
+	// IsHidden reports whether there is a study with an id whose trials are secret. Required.
+	IsHidden func(ctx context.Context, id string) (bool, error)
+	// Metrics, Logger and Now are required.
+	Metrics *metrics.Metrics
+	Logger  *slog.Logger
+	Now     func() time.Time
+}
+
+// Guard decides whether and for how long somebody may call, and counts, logs and audits calls.
+// It is safe for concurrent use.
+type Guard struct {
+	auth     *auth.Authenticator // or nil
+	limits   limit.Limits
+	log      *audit.Log // or nil
+	isHidden func(ctx context.Context, id string) (bool, error)
+	metrics  *metrics.Metrics
+	logger   *slog.Logger
+	now      func() time.Time
+
+	calls, streams *limit.Gate
+	healthStreams  *limit.Gate // which take no token, and must not keep out those that do
+	failures       limit.Failures
+
+	draining context.Context //nolint:containedctx // ends when Drain is called
+	drain    context.CancelFunc
+}
+
+// New returns a guard.
+func New(o Options) *Guard {
+	g := &Guard{
+		auth: o.Auth, limits: o.Limits, log: o.Audit, isHidden: o.IsHidden, metrics: o.Metrics, logger: o.Logger, now: o.Now,
+		calls:   limit.NewGate("calls", o.Limits.Calls, o.Limits.CallsPerPrincipal),
+		streams: limit.NewGate("streams", o.Limits.Streams, o.Limits.StreamsPerPrincipal),
+
+		healthStreams: limit.NewGate("streams", o.Limits.Streams, o.Limits.StreamsPerPrincipal),
+	}
+	g.draining, g.drain = context.WithCancel(context.Background())
+	return g
+}
+
+// Drain ends the streams without an end.
+func (g *Guard) Drain() { g.drain() }
+
+// ServerOptions returns the options of gRPC servers whose calls go through the guard. Panics are
+// caught twice: those of handlers where observe still sees them as errors, and all others before
+// they reach the transport.
+func (g *Guard) ServerOptions() []grpc.ServerOption {
+	options := []grpc.ServerOption{
+		grpc.ChainUnaryInterceptor(g.backstop, g.observe, g.authenticate, hideLeaseTokens, g.limitCall, refuseUnimplemented, g.audit, g.guardSecrets, recoverPanics),
+		grpc.ChainStreamInterceptor(g.backstopStream, g.observeStream, g.authenticateStream, g.limitStream, g.auditStream, g.guardSecretsStream, recoverStreamPanics),
+		grpc.MaxRecvMsgSize(g.limits.RequestBytes),
+		grpc.MaxConcurrentStreams(maxConnectionStreams),
+		grpc.MaxHeaderListSize(maxHeaderBytes),
+		grpc.ConnectionTimeout(handshakeTime),
+		grpc.NumStreamWorkers(streamWorkers),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingTimeout}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
+	}
+	if g.auth != nil {
+		options = append(options, grpc.InTapHandle(g.greet))
+	}
+	return options
+}
+
+// greet refuses a call of nobody who is known by its headers: its request, which may never
+// come or be large, is not waited for and not decoded. Who makes the others is found out
+// again when their request is there.
+func (g *Guard) greet(ctx context.Context, about *tap.Info) (context.Context, error) {
+	m, ok := auth.Lookup(about.FullMethodName)
+	if !ok || m.Scope == auth.Public { // unknown methods are refused anyway
+		return ctx, nil
+	}
+	if _, err := g.identify(ctx, about.Header.Get("authorization")); err != nil {
+		counted := g.metrics.Method(about.FullMethodName)
+		counted.Begin()
+		named, _ := call.NewContext(ctx)
+		err = g.unauthenticated(named, about.FullMethodName, err)
+		counted.End(status.Code(err), 0)
+		return ctx, err
+	}
+	return ctx, nil
+}
+
+// caller returns the context of a call with its principal, and without the token.
+func (g *Guard) caller(ctx context.Context, method string) (context.Context, error) {
+	headers, _ := metadata.FromIncomingContext(ctx)
+	values := headers.Get("authorization")
+	if len(values) > 0 {
+		headers = headers.Copy()
+		headers.Delete("authorization")
+		headers.Delete("grpcgateway-authorization") // its copy
+		ctx = metadata.NewIncomingContext(ctx, headers)
+	}
+	if m, ok := auth.Lookup(method); ok && m.Scope == auth.Public {
+		return auth.NewContext(ctx, auth.Principal{}), nil
+	}
+	if g.auth == nil {
+		return auth.NewContext(ctx, auth.Anonymous()), nil
+	}
+	p, err := g.identify(ctx, values)
+	if err != nil {
+		return nil, g.unauthenticated(ctx, method, err)
+	}
+	call.SetPrincipal(ctx, p.Name)
+	return auth.NewContext(ctx, p), nil
+}
+
+// identify returns who presents the values of the authorization header or, without one,
+// the certificate of the connection.
+func (g *Guard) identify(ctx context.Context, authorization []string) (auth.Principal, error) {
+	switch len(authorization) {
+	case 0:
+		return g.auth.Authenticate(ctx, "", certificate(ctx))
+	case 1:
+		token, err := auth.Bearer(authorization[0])
+		if err != nil {
+			return auth.Principal{}, err
+		}
+		return g.auth.Authenticate(ctx, token, certificate(ctx))
+	default:
+		return auth.Principal{}, auth.ErrMalformed
+	}
+}
+
+// certificate returns the certificate of the other end that the transport has verified.
+func certificate(ctx context.Context) *x509.Certificate {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return nil
+	}
+	info, ok := p.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(info.State.VerifiedChains) == 0 || len(info.State.VerifiedChains[0]) == 0 {
+		return nil
+	}
+	return info.State.VerifiedChains[0][0]
+}
+
+// unauthenticated returns the error of a caller that nobody knows. One that fails often is
+// told to wait, and not logged.
+func (g *Guard) unauthenticated(ctx context.Context, method string, err error) error {
+	address := peerAddress(ctx)
+	host, _, splitErr := net.SplitHostPort(address)
+	if splitErr != nil {
+		host = address
+	}
+	if !g.failures.Allow(host, g.now()) {
+		return limit.Busy("too many failed authentications from this address")
+	}
+	g.logger.LogAttrs(ctx, slog.LevelWarn, "authentication failed",
+		slog.String("method", method), slog.String("peer", address), slog.String("reason", err.Error()))
+	return status.Error(codes.Unauthenticated, err.Error())
+}
+
+// peerAddress returns the address that a call comes from: of a call that a gateway in this
+// process passes on, the one that the gateway saw.
+func peerAddress(ctx context.Context) string {
+	p, ok := peer.FromContext(ctx)
+	if !ok || p.Addr == nil {
+		return ""
+	}
+	if p.Addr.Network() == "bufconn" {
+		headers, _ := metadata.FromIncomingContext(ctx)
+		if forwarded := headers.Get("x-forwarded-for"); len(forwarded) > 0 {
+			hops := strings.Split(forwarded[len(forwarded)-1], ",")
+			return strings.TrimSpace(hops[len(hops)-1]) // those before are the caller's words
+		}
+	}
+	return p.Addr.String()
+}
+
+// authorize returns nil if the caller may make a call, and otherwise the error for it.
+func (g *Guard) authorize(ctx context.Context, p auth.Principal, method string, req any) error {
+	message, ok := req.(proto.Message)
+	var err error
+	if ok {
+		err = p.Authorize(method, message.ProtoReflect())
+	} else {
+		err = p.Authorize(method, nil)
+	}
+	if err == nil {
+		return nil
+	}
+	err = status.Error(codes.PermissionDenied, err.Error())
+	if g.auditReady(ctx, method) == nil { // else what is kept until it is would have no end
+		g.record(ctx, p, method, message, nil, err)
+	}
+	return err
+}
+
+// authenticate lets those calls through that their caller may make.
+func (g *Guard) authenticate(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	ctx, err := g.caller(ctx, info.FullMethod)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.authorize(ctx, auth.FromContext(ctx), info.FullMethod, req); err != nil {
+		return nil, err
+	}
+	return handler(ctx, req)
+}
+
+// authenticateStream is authenticate for streams. It looks at every request, and before
+// every answer again at whether the caller still may have it. A stream without an end is
+// also ended where there is nothing to answer.
+func (g *Guard) authenticateStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	ctx, err := g.caller(stream.Context(), info.FullMethod)
+	if err != nil {
+		return err
+	}
+	if err := g.authorize(ctx, auth.FromContext(ctx), info.FullMethod, nil); err != nil {
+		return err
+	}
+	a := &authorizedStream{ServerStream: stream, ctx: ctx, guard: g, method: info.FullMethod}
+	if m, _ := auth.Lookup(info.FullMethod); !m.Endless || g.auth == nil {
+		return handler(srv, a)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a.ctx = ctx
+	go a.endWithRights(cancel)
+	if err = handler(srv, a); err != nil {
+		if lost := a.still(a.request()); lost != nil {
+			return lost // also in place of news that the caller may not have any more
+		}
+	}
+	return err
+}
+
+type authorizedStream struct {
+	grpc.ServerStream
+
+	ctx    context.Context //nolint:containedctx // of the stream
+	guard  *Guard
+	method string
+
+	mu    sync.Mutex
+	first any // request
+}
+
+// Context implements grpc.ServerStream.
+func (a *authorizedStream) Context() context.Context { return a.ctx }
+
+// RecvMsg implements grpc.ServerStream.
+func (a *authorizedStream) RecvMsg(m any) error {
+	if err := a.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	if a.first == nil {
+		a.first = m
+	}
+	a.mu.Unlock()
+	return a.still(m)
+}
+
+// SendMsg implements grpc.ServerStream.
+func (a *authorizedStream) SendMsg(m any) error {
+	if err := a.still(a.request()); err != nil {
+		return err
+	}
+	return a.ServerStream.SendMsg(withoutLeaseTokens(a.method, m))
+}
+
+// request returns the first request, nil before it.
+func (a *authorizedStream) request() any {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.first
+}
+
+// endWithRights calls cancel when the caller may not have the stream any more.
+func (a *authorizedStream) endWithRights(cancel context.CancelFunc) {
+	ticker := time.NewTicker(reload.Every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-a.ctx.Done():
+			return
+		case <-ticker.C:
+			if a.still(a.request()) != nil {
+				cancel()
+				return
+			}
+		}
+	}
+}
+
+// still authorizes again by what the credentials are now.
+func (a *authorizedStream) still(req any) error {
+	p := auth.FromContext(a.ctx)
+	if a.guard.auth != nil && p.Credential != "" {
+		renewed, err := a.guard.auth.Renew(p)
+		if err != nil {
+			return status.Error(codes.Unauthenticated, err.Error())
+		}
+		p = renewed
+	}
+	return a.guard.authorize(a.ctx, p, a.method, req)
+}
+
+// limitCall bounds the calls at a time and the time of each.
+func (g *Guard) limitCall(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	if m, ok := auth.Lookup(info.FullMethod); ok && m.Scope == auth.Public {
+		return handler(ctx, req) // health is told however busy the server is
+	}
+	leave, err := g.calls.Enter(g.countedAs(ctx))
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, g.limits.CallTime)
+	defer cancel()
+	return handler(ctx, req)
+}
+
+// countedAs returns under which name the calls of a caller are counted.
+func (g *Guard) countedAs(ctx context.Context) string {
+	switch p := auth.FromContext(ctx); {
+	case p.Credential != "":
+		return p.Name
+	case g.auth != nil: // streams of health checks
+		host, _, err := net.SplitHostPort(peerAddress(ctx))
+		if err != nil {
+			return "unknown"
+		}
+		return host
+	default:
+		return ""
+	}
+}
+
+// limitStream bounds the streams at a time, and ends those without an end when the server
+// drains.
+func (g *Guard) limitStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	m, ok := auth.Lookup(info.FullMethod)
+	gate := g.streams
+	if ok && m.Scope == auth.Public {
+		gate = g.healthStreams
+	}
+	leave, err := gate.Enter(g.countedAs(stream.Context()))
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if !ok || !m.Endless {
+		return handler(srv, stream)
+	}
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	defer context.AfterFunc(g.draining, cancel)()
+	err = handler(srv, &endlessStream{stream, ctx})
+	if err != nil && g.draining.Err() != nil && stream.Context().Err() == nil {
+		return status.Error(codes.Unavailable, "the server is shutting down")
+	}
+	return err
+}
+
+// endlessStream is a stream that ends when the server drains.
+type endlessStream struct {
+	grpc.ServerStream
+
+	ctx context.Context //nolint:containedctx // of the stream
+}
+
+// Context implements grpc.ServerStream.
+func (e *endlessStream) Context() context.Context { return e.ctx }
+
+// RecvMsg implements grpc.ServerStream. A request that never comes does not keep the
+// stream open.
+func (e *endlessStream) RecvMsg(m any) error {
+	received := make(chan error, 1)
+	go func() { received <- e.ServerStream.RecvMsg(m) }()
+	select {
+	case err := <-received:
+		return err
+	case <-e.ctx.Done():
+		return e.ctx.Err() // the handler returns, and with it the pending one
+	}
+}

@@ -1,0 +1,48 @@
+package intercept
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"google.golang.org/grpc"
+
+	"github.com/dpareto/dpareto/server/failure"
+)
+
+// backstop catches the panics of other interceptors.
+func (g *Guard) backstop(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	resp, err := recoverPanics(ctx, req, info, handler)
+	return resp, g.reportPanic(ctx, info.FullMethod, err)
+}
+
+// backstopStream is backstop for streams.
+func (g *Guard) backstopStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	return g.reportPanic(stream.Context(), info.FullMethod, recoverStreamPanics(srv, stream, info, handler))
+}
+
+// reportPanic logs an error if it is a panic, and returns the one that clients see.
+func (g *Guard) reportPanic(ctx context.Context, method string, err error) error {
+	if p, ok := errors.AsType[*failure.PanicError](err); ok {
+		g.logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("method", method), slog.Any("error", p))
+	}
+	return failure.Status(err)
+}
+
+func recoverPanics(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = failure.Recovered(r)
+		}
+	}()
+	return handler(ctx, req)
+}
+
+func recoverStreamPanics(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = failure.Recovered(r)
+		}
+	}()
+	return handler(srv, stream)
+}

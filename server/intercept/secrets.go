@@ -1,0 +1,76 @@
+package intercept
+
+import (
+	"context"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/study"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/auth"
+)
+
+// guardSecrets refuses calls about studies with random stopping that would show more than
+// such a study shows.
+func (g *Guard) guardSecrets(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+	if err := g.checkShown(ctx, info.FullMethod, req); err != nil {
+		return nil, err
+	}
+	return handler(ctx, req)
+}
+
+// guardSecretsStream is guardSecrets for streams.
+func (g *Guard) guardSecretsStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	return handler(srv, &guardedStream{ServerStream: stream, method: info.FullMethod, guard: g})
+}
+
+// guardedStream looks at every request of a stream.
+type guardedStream struct {
+	grpc.ServerStream
+
+	method string
+	guard  *Guard
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (s *guardedStream) RecvMsg(m any) error {
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	return s.guard.checkShown(s.Context(), s.method, m)
+}
+
+// checkShown refuses a call about a study with random stopping, unless the method reveals no
+// results, or is an export by an administrator of the whole server, who could copy the store
+// as well.
+func (g *Guard) checkShown(ctx context.Context, method string, req any) error {
+	m, known := auth.Lookup(method)
+	message, ok := req.(proto.Message)
+	if !known || !ok || m.RevealsNoResults ||
+		method == dparetov1.AdminService_ExportStudy_FullMethodName && auth.FromContext(ctx).Role >= auth.Admin {
+		return nil
+	}
+	id := studyIn(m.ResourceOf(message.ProtoReflect()))
+	if id == "" {
+		return nil
+	}
+	hidden, err := g.isHidden(ctx, id)
+	if err == nil && hidden {
+		err = study.ErrHidden(resource.StudyName(id))
+	}
+	return err
+}
+
+// studyIn returns the id of the study that a resource is, or is in, or "".
+func studyIn(name string) string {
+	rest, ok := strings.CutPrefix(name, resource.StudyName(""))
+	if !ok {
+		return ""
+	}
+	id, _, _ := strings.Cut(rest, "/")
+	return id
+}

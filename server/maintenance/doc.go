@@ -1,0 +1,3 @@
+// Package maintenance passes over the store in the background: it looks for damage, and forgets
+// answers to requests that are too old.
+package maintenance

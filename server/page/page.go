@@ -1,0 +1,145 @@
+package page
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/dpareto/dpareto/server/invalid"
+)
+
+const (
+	// defaultPageSize and maxPageSize bound the length of a page.
+	defaultPageSize = 100
+	maxPageSize     = 1000
+	// maxScanned bounds the resources that are read for a page in the order in which they
+	// are stored: where few pass the filter the page is shorter instead.
+	maxScanned = 10_000
+)
+
+// pageSize returns the length of a page.
+func pageSize(requested int32) (int, error) {
+	switch {
+	case requested < 0 || requested > maxPageSize:
+		return 0, invalid.Field("page_size", "must be in [0, %d], is %d", maxPageSize, requested)
+	case requested == 0:
+		return defaultPageSize, nil
+	default:
+		return int(requested), nil
+	}
+}
+
+// Query is what the pages of one list have in common.
+type Query struct {
+	digest   [8]byte
+	size     int
+	Position string // of the last resource of the page before; "" for the first page
+	Revision int64  // of the first page; 0 for the first page
+}
+
+// NewQuery returns the query of a page. The parts tell it from others.
+func NewQuery(size int32, token string, parts ...any) (*Query, error) {
+	n, err := pageSize(size)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", parts))
+	q := &Query{digest: [8]byte(sum[:8]), size: n}
+	if token == "" {
+		return q, nil
+	}
+	decoded, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil || len(decoded) < 16 || [8]byte(decoded) != q.digest {
+		return nil, invalid.Field("page_token", "is not a token of this list with this filter and order")
+	}
+	q.Revision = int64(binary.BigEndian.Uint64(decoded[8:]))
+	q.Position = string(decoded[16:])
+	return q, nil
+}
+
+// token returns the token of the page after a position.
+func (q *Query) token(position string) string {
+	decoded := binary.BigEndian.AppendUint64(q.digest[:], uint64(q.Revision))
+	return base64.RawURLEncoding.EncodeToString(append(decoded, position...))
+}
+
+// Number returns the position as a number, 0 for the first page.
+func (q *Query) Number() int64 {
+	if len(q.Position) != 8 {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64([]byte(q.Position)))
+}
+
+// NumberKey returns a number as a position. Positions sort as non-negative numbers do.
+func NumberKey(n int64) string { return string(binary.BigEndian.AppendUint64(nil, uint64(n))) }
+
+// Page gathers the resources of a page.
+type Page[T any] struct {
+	*Query
+	Resources []T
+	scanned   int
+	last      string // position of the last resource that was looked at
+	Next      string // token of the next page
+}
+
+// Add adds a resource, or not, if it does not belong to the list; resources come in the
+// order of their positions. It returns false when the page is full.
+func (p *Page[T]) Add(position string, belongs bool, resource T) bool {
+	if len(p.Resources) == p.size || p.scanned == maxScanned {
+		p.Next = p.token(p.last)
+		return false
+	}
+	p.scanned++
+	p.last = position
+	if belongs {
+		p.Resources = append(p.Resources, resource)
+	}
+	return true
+}
+
+// Sorted gathers the resources of a page whose order is not that in which they come.
+type Sorted[T any] struct {
+	*Query
+	items []item[T]
+}
+
+type item[T any] struct {
+	position string
+	resource T
+}
+
+// Add adds a resource, which must belong to the list.
+func (s *Sorted[T]) Add(position string, resource T) {
+	if position <= s.Position {
+		return // on an earlier page
+	}
+	s.items = append(s.items, item[T]{position, resource})
+	if len(s.items) > 2*s.size+1 {
+		s.cut()
+	}
+}
+
+// cut drops what does not belong to the page but for the first of the next.
+func (s *Sorted[T]) cut() {
+	slices.SortFunc(s.items, func(a, b item[T]) int { return cmp.Compare(a.position, b.position) })
+	if len(s.items) > s.size+1 {
+		clear(s.items[s.size+1:])
+		s.items = s.items[:s.size+1]
+	}
+}
+
+// Page returns the resources of the page, and the token of the next.
+func (s *Sorted[T]) Page() (resources []T, next string) {
+	s.cut()
+	for i, item := range s.items {
+		if i == s.size {
+			return resources, s.token(s.items[i-1].position)
+		}
+		resources = append(resources, item.resource)
+	}
+	return resources, ""
+}

@@ -1,0 +1,209 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/dpareto/dpareto/server/page"
+	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/study"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// Ledgers implements the calls of ReleaseService that concern ledgers. It is safe for
+// concurrent use.
+type Ledgers struct {
+	studies *study.Studies // whose way of remembering answers it shares
+	store   *store.Store
+	now     func() time.Time
+}
+
+// New returns the ledgers of a store.
+func New(studies *study.Studies, db *store.Store, now func() time.Time) *Ledgers {
+	return &Ledgers{studies, db, now}
+}
+
+// CreateLedger implements ReleaseService.
+func (l *Ledgers) CreateLedger(ctx context.Context, req *dparetov1.CreateLedgerRequest) (*dparetov1.CreateLedgerResponse, error) {
+	id := req.GetLedgerId()
+	if err := validateLedger(id, req.GetLedger()); err != nil {
+		return nil, err
+	}
+	resp := new(dparetov1.CreateLedgerResponse)
+	r, err := study.NewRequest(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	declared := &dparetov1.Ledger{
+		Name:        resource.LedgerName(id),
+		Description: req.GetLedger().GetDescription(),
+		Records:     req.GetLedger().GetRecords(),
+		Epsilon:     req.GetLedger().GetEpsilon(),
+		Delta:       req.GetLedger().GetDelta(),
+		Adjacency:   req.GetLedger().GetAdjacency(),
+	}
+	err = l.studies.Update(ctx, r, store.LedgerScope(id), nil, func(tx *store.Tx) error {
+		record, err := tx.Ledger(id)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			if err := tx.CheckWhole(store.LedgerScope(id)); err != nil {
+				return err // a ledger is there that cannot be found
+			}
+			record = &storev1.LedgerRecord{Ledger: proto.CloneOf(declared)}
+			record.Ledger.Uid, record.Ledger.CreateTime = study.NewToken(), timestamppb.New(l.now())
+			if err := tx.PutLedger(id, record); err != nil {
+				return err
+			}
+		case err != nil:
+			return err
+		default:
+			existing := proto.CloneOf(record.GetLedger())
+			existing.Uid, existing.CreateTime = "", nil
+			if paths := study.Differences(existing, declared); len(paths) > 0 {
+				return status.Errorf(codes.AlreadyExists, "%s exists and is another; fields that differ: %s", resource.LedgerName(id), strings.Join(paths, ", "))
+			}
+		}
+		resp.Ledger, err = presentLedger(&tx.ReadTx, id, record)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// validateLedger checks a new ledger.
+func validateLedger(id string, l *dparetov1.Ledger) error {
+	var fields invalid.Fields
+	if !resource.StudyID.MatchString(id) {
+		fields.Addf("ledger_id", "must be %s, is %.200q", resource.StudyIDRule, id)
+	}
+	if name := l.GetName(); name != "" && name != resource.LedgerName(id) {
+		fields.Addf("ledger.name", "must be empty or %q, is %.200q", resource.LedgerName(id), name)
+	}
+	if n := len([]rune(l.GetDescription())); n > study.MaxText {
+		fields.Addf("ledger.description", "must have at most %d characters, has %d", study.MaxText, n)
+	}
+	if l.GetRecords() < 1 {
+		fields.Addf("ledger.records", "must be at least 1, is %d", l.GetRecords())
+	}
+	fields.CheckPositive("ledger.epsilon", l.GetEpsilon())
+	if !(l.GetDelta() > 0 && l.GetDelta() < 1) {
+		fields.Addf("ledger.delta", "must be in (0, 1), is %g", l.GetDelta())
+	}
+	switch l.GetAdjacency() {
+	case dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, dparetov1.Adjacency_ADJACENCY_REPLACE_ONE:
+	default:
+		fields.Addf("ledger.adjacency", "must be set, is %v", l.GetAdjacency())
+	}
+	return fields.Err()
+}
+
+// presentLedger returns a ledger as clients see it.
+func presentLedger(tx *store.ReadTx, id string, record *storev1.LedgerRecord) (*dparetov1.Ledger, error) {
+	a, err := tx.Account(id, record)
+	if err != nil {
+		return nil, err
+	}
+	l := record.GetLedger()
+	spent := a.Filter.Spent()
+	l.Spent = &dparetov1.PrivacyGuarantee{
+		Epsilon: spent.Epsilon, Delta: spent.Delta, Adjacency: l.GetAdjacency(),
+		Accountant:  dparetov1.Accountant_ACCOUNTANT_ADAPTIVE_COMPOSITION,
+		Steps:       spent.Steps,
+		Assumptions: spent.Assumptions,
+	}
+	l.Charges = a.Last
+	l.RemainingEpsilon, _ = a.Filter.Remaining()
+	return l, nil
+}
+
+// Find returns a ledger's record, or NOT_FOUND.
+func Find(tx *store.ReadTx, id string) (*storev1.LedgerRecord, error) {
+	record, err := tx.Ledger(id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, status.Errorf(codes.NotFound, "ledger %s does not exist", resource.LedgerName(id))
+	}
+	return record, err
+}
+
+// GetLedger implements ReleaseService.
+func (l *Ledgers) GetLedger(ctx context.Context, req *dparetov1.GetLedgerRequest) (*dparetov1.GetLedgerResponse, error) {
+	id, err := resource.ParseLedgerName("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	resp := new(dparetov1.GetLedgerResponse)
+	err = l.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := Find(tx, id)
+		if err != nil {
+			return err
+		}
+		resp.Ledger, err = presentLedger(tx, id, record)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// ListLedgers implements ReleaseService.
+func (l *Ledgers) ListLedgers(ctx context.Context, req *dparetov1.ListLedgersRequest) (*dparetov1.ListLedgersResponse, error) {
+	q, err := page.NewQuery(req.GetPageSize(), req.GetPageToken(), "ledgers")
+	if err != nil {
+		return nil, err
+	}
+	ledgers := page.Page[*dparetov1.Ledger]{Query: q}
+	err = l.store.View(ctx, func(tx *store.ReadTx) error {
+		return tx.Ledgers(q.Position, func(record *storev1.LedgerRecord) (bool, error) {
+			id := strings.TrimPrefix(record.GetLedger().GetName(), resource.LedgerName(""))
+			if !ledgers.Add(id, true, record.GetLedger()) {
+				return false, nil
+			}
+			_, err := presentLedger(tx, id, record)
+			return true, errors.Join(err, ctx.Err())
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &dparetov1.ListLedgersResponse{Ledgers: ledgers.Resources, NextPageToken: ledgers.Next}, nil
+}
+
+// ListCharges implements ReleaseService.
+func (l *Ledgers) ListCharges(ctx context.Context, req *dparetov1.ListChargesRequest) (*dparetov1.ListChargesResponse, error) {
+	id, err := resource.ParseLedgerName("parent", req.GetParent())
+	if err != nil {
+		return nil, err
+	}
+	q, err := page.NewQuery(req.GetPageSize(), req.GetPageToken(), "charges", req.GetParent())
+	if err != nil {
+		return nil, err
+	}
+	charges := page.Page[*dparetov1.Charge]{Query: q}
+	err = l.store.View(ctx, func(tx *store.ReadTx) error {
+		if _, err := Find(tx, id); err != nil {
+			return err
+		}
+		return tx.Charges(id, q.Number(), func(number int64, record *storev1.ChargeRecord) (bool, error) {
+			return charges.Add(page.NumberKey(number), true, record.GetCharge()), ctx.Err()
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &dparetov1.ListChargesResponse{Charges: charges.Resources, NextPageToken: charges.Next}, nil
+}

@@ -1,0 +1,285 @@
+package private
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dpareto/dpareto/server/publish/ledger"
+	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/study"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// Which budget is spent.
+const (
+	reasonTrainSpent = "the privacy budget of the training records is spent"
+	reasonTestSpent  = "the privacy budget of the test records is spent"
+)
+
+// privateMode is the policy of studies with private_mode: workers' values are kept with noise
+// only, and every hand-out of a trial is charged before it happens.
+type privateMode struct {
+	noisy
+
+	studies *study.Studies
+	entropy *noise.Source
+	logger  *slog.Logger
+}
+
+// Traits implements study.Policy.
+func (privateMode) Traits() study.Traits { return study.Traits{OneByOne: true} }
+
+// Allowance implements study.Policy.
+func (privateMode) Allowance(record *storev1.StudyRecord) study.Allowance {
+	reason := privateSpent(record)
+	if reason == "" {
+		return study.Ordinary{}.Allowance(record)
+	}
+	return study.Allowance{Reason: reason, End: dparetov1.EndReason_END_REASON_PRIVACY_BUDGET_SPENT}
+}
+
+// privateSpent returns which privacy budget keeps a study from creating trials, or "".
+func privateSpent(record *storev1.StudyRecord) string {
+	terms := record.GetPrivateMode()
+	switch {
+	case terms == nil || record.GetNextTrialNumber() > record.GetStudy().GetSpec().GetBudget().GetMaxTrials():
+		return "" // the budget of trials is spent, which says more
+	case terms.GetExhausted() || leftFor(terms) < terms.GetLeastDivergence():
+		return reasonTrainSpent
+	case terms.GetValues()+terms.GetReservedValues()+reportedMetrics(record.GetStudy().GetSpec()) > terms.GetMaxValues():
+		return reasonTestSpent
+	default:
+		return ""
+	}
+}
+
+// reportedMetrics returns the number of metrics that workers report.
+func reportedMetrics(s *dparetov1.StudySpec) int64 {
+	n := int64(0)
+	for _, m := range s.GetMetrics() {
+		if m.GetReported() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Afford implements study.Policy.
+func (privateMode) Afford(c *study.Change, record *storev1.TrialRecord) study.Affordability {
+	terms := c.Study.GetPrivateMode()
+	point, err := study.PointOf(c.Compiled, record.GetTrial())
+	if err != nil || !(handOutCost(c, point, record.GetTrial()) <= leftFor(terms)) {
+		return study.Unaffordable
+	}
+	if record.GetPrivateMode().GetReservedValues() > 0 {
+		return study.Affordable
+	}
+	metrics := c.Compiled.ReportedMetrics()
+	switch {
+	case terms.GetValues()+metrics > terms.GetMaxValues():
+		return study.Unaffordable
+	case terms.GetValues()+terms.GetReservedValues()+metrics > terms.GetMaxValues():
+		return study.AffordableLater // once others have completed with fewer values than they might
+	default:
+		return study.Affordable
+	}
+}
+
+// handOutCost returns what handing out a trial costs the training records.
+func handOutCost(c *study.Change, point space.Point, trial *dparetov1.Trial) float64 {
+	terms := c.Study.GetPrivateMode()
+	return TrainingCost(c.Compiled, terms, terms.GetOrder(), point, trial.GetReplicates())
+}
+
+// errUnaffordable is returned where a trial must not be handed out.
+var errUnaffordable = errors.New("the privacy budget does not allow the trial")
+
+// Charge implements study.Policy: it charges both budgets, and chooses the trial's shard.
+func (p privateMode) Charge(c *study.Change, record *storev1.TrialRecord) error {
+	if p.Afford(c, record) != study.Affordable {
+		return errUnaffordable
+	}
+	terms, trial := c.Study.GetPrivateMode(), record.GetTrial()
+	point, err := study.PointOf(c.Compiled, trial)
+	if err != nil {
+		return err
+	}
+	cost := handOutCost(c, point, trial)
+	shard := nextShard(terms, trial.GetNumber())
+	terms.ShardDivergences[shard] += cost
+	if record.GetPrivateMode() == nil {
+		record.PrivateMode = new(storev1.PrivateTrialRecord)
+		terms.StartedTrials++
+	}
+	paid := record.GetPrivateMode()
+	paid.Charges = append(paid.GetCharges(), &storev1.TrainingCharge{Shard: int32(shard), Divergence: cost})
+	trial.TrainingShard = int32(shard)
+	if paid.GetReservedValues() == 0 {
+		paid.ReservedValues = c.Compiled.ReportedMetrics()
+		terms.ReservedValues += paid.GetReservedValues()
+	}
+	return nil
+}
+
+// Release implements study.Policy.
+func (privateMode) Release(c *study.Change, record *storev1.TrialRecord) {
+	if paid := record.GetPrivateMode(); paid != nil {
+		c.Study.GetPrivateMode().ReservedValues -= paid.GetReservedValues()
+		paid.ReservedValues = 0
+	}
+}
+
+// Keep implements study.Policy: a noisy version, made before anything else sees the values. Where
+// there is one of the same step already, the worker repeats itself and gets that.
+func (p privateMode) Keep(c *study.Change, record *storev1.TrialRecord, r study.Report) (study.Kept, error) {
+	if record.GetPrivateMode() == nil {
+		return study.Kept{}, status.Errorf(codes.FailedPrecondition, "%s has private_mode: results come from trials that it handed out, and paid for", resource.StudyName(c.ID))
+	}
+	terms, trial := c.Study.GetPrivateMode(), record.GetTrial()
+	point, err := study.PointOf(c.Compiled, trial)
+	if err != nil {
+		return study.Kept{}, err
+	}
+	if !r.Final && !c.Compiled.Checkpoints() {
+		return study.Kept{}, status.Errorf(codes.FailedPrecondition,
+			"%s has private_mode and no checkpoint parameter: a state on the way is not what its guarantee is about", resource.StudyName(c.ID))
+	}
+	clipped, err := c.Compiled.Clipped(r.Path, r.Measurement)
+	if err != nil {
+		return study.Kept{}, err
+	}
+	kept, warnings, err := c.Compiled.Measurement(r.Path, point, clipped, r.Final)
+	if err != nil {
+		return study.Kept{}, err
+	}
+	if trial.GetLease().GetToken() == r.Token {
+		i := slices.IndexFunc(trial.GetMeasurements(), func(known *dparetov1.Measurement) bool { return known.GetStep() == kept.GetStep() })
+		if i >= 0 {
+			return study.Kept{Measurement: proto.CloneOf(trial.GetMeasurements()[i])}, nil
+		}
+	}
+	values := c.Compiled.AddNoise(kept, terms.GetNoiseStandardDeviation(), func(value float64) float64 {
+		return p.entropy.Gaussian(value, terms.GetNoiseStandardDeviation())
+	})
+	return study.Kept{Measurement: kept, Warnings: warnings, Fresh: true}, countValues(c, record, values, r.Final)
+}
+
+// countValues counts noisy values of a trial: final ones out of what is reserved for them,
+// those on the way as far as they leave enough for the final ones of all trials that the
+// budget allows. Where it returns an error the values must be forgotten.
+func countValues(c *study.Change, record *storev1.TrialRecord, values int64, final bool) error {
+	terms, paid := c.Study.GetPrivateMode(), record.GetPrivateMode()
+	if final {
+		if values > paid.GetReservedValues() {
+			return fmt.Errorf("%s brings %d final values, %d are reserved", record.GetTrial().GetName(), values, paid.GetReservedValues())
+		}
+		paid.ReservedValues -= values
+		terms.ReservedValues -= values
+	} else {
+		metrics := c.Compiled.ReportedMetrics()
+		waiting := max(0, c.Study.GetStudy().GetSpec().GetBudget().GetMaxTrials()-terms.GetStartedTrials())
+		if terms.GetValues()+values+terms.GetReservedValues()+waiting*metrics > terms.GetMaxValues() {
+			return status.Errorf(codes.ResourceExhausted, "%s takes %d values; what is left of them is kept for the final ones of its trials",
+				resource.StudyName(c.ID), terms.GetMaxValues())
+		}
+	}
+	terms.Values += values
+	paid.Values += values
+	return nil
+}
+
+// AffordsAll implements engine.Chooser.
+func (privateMode) AffordsAll(c *study.Change, suggestions []suggest.Suggestion) bool {
+	terms := c.Study.GetPrivateMode()
+	return !slices.ContainsFunc(suggestions, func(s suggest.Suggestion) bool {
+		return !(TrainingCost(c.Compiled, terms, terms.GetOrder(), s.Point, c.Compiled.Replicates()) <= leftFor(terms))
+	})
+}
+
+// Exhausts implements engine.Chooser. A grid may simply be at its end.
+func (privateMode) Exhausts(c *study.Change) bool {
+	terms := c.Study.GetPrivateMode()
+	if c.Compiled.Spec.GetAlgorithm().GetName() == dparetov1.Algorithm_ALGORITHM_GRID {
+		return false
+	}
+	if !terms.GetExhausted() {
+		terms.Exhausted = true
+		c.TouchStudy()
+	}
+	return true
+}
+
+// Designer implements engine.Chooser: it keeps to what the training budget allows.
+func (privateMode) Designer(record *storev1.StudyRecord, compiled *spec.Study, d suggest.Designer, condition suggest.Condition) suggest.Designer {
+	terms := record.GetPrivateMode()
+	condition.AtMost = append(slices.Clone(condition.AtMost), suggest.Limit{
+		Objective: -1,
+		Known: func(point space.Point) float64 {
+			return TrainingCost(compiled, terms, terms.GetOrder(), point, compiled.Replicates())
+		},
+		Upper: leftFor(terms),
+	})
+	return suggest.Within(d, condition)
+}
+
+// CheckUpdate implements study.Policy.
+func (privateMode) CheckUpdate(record *storev1.StudyRecord, after *dparetov1.StudySpec) error {
+	terms := record.GetPrivateMode()
+	if most := terms.GetMaxValues() / reportedMetrics(after); after.GetBudget().GetMaxTrials() > most {
+		return invalid.Field("study.spec.budget.max_trials", "must be at most %d: the study takes %d noisy values, fixed when it was created, is %d",
+			most, terms.GetMaxValues(), after.GetBudget().GetMaxTrials())
+	}
+	return nil
+}
+
+// CheckReaccounting implements study.Policy.
+func (privateMode) CheckReaccounting(record *storev1.StudyRecord) error {
+	return status.Errorf(codes.FailedPrecondition, "%s has private_mode: its runs were charged as they were accounted then, and its budget is for that account", record.GetStudy().GetName())
+}
+
+// Begin implements study.Policy.
+func (privateMode) Begin(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) (err error) {
+	record.PrivateMode, err = privateTerms(ctx, "study.spec", compiled)
+	return err
+}
+
+// Pay implements study.Policy.
+func (privateMode) Pay(tx *store.Tx, record *storev1.StudyRecord, compiled *spec.Study, at time.Time) error {
+	p, err := privatePublication(record, compiled)
+	if err != nil {
+		return err
+	}
+	study := record.GetStudy()
+	return ledger.ChargeStudy(tx, &dparetov1.Study{Name: study.GetName(), Uid: study.GetUid(), Spec: study.GetSpec(), Publication: p}, at)
+}
+
+// Present implements study.Policy: it adds what publishing the results of the study guarantees.
+func (p privateMode) Present(record *storev1.StudyRecord) *dparetov1.Study {
+	study := record.GetStudy()
+	study.Publication = nil
+	cached, err := p.studies.Get(study)
+	if err != nil {
+		return study // it was compiled when it was created
+	}
+	if study.Publication, err = privatePublication(record, cached.Compiled); err != nil {
+		p.logger.Error("publication", "study", study.GetName(), "error", err)
+	}
+	return study
+}

@@ -1,0 +1,25 @@
+package private
+
+import (
+	"log/slog"
+
+	"github.com/dpareto/dpareto/server/study"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy/noise"
+)
+
+// Policies returns the function that tells which policy a study has; nil for those that publish
+// nothing. All noise comes from entropy.
+func Policies(entropy *noise.Source, logger *slog.Logger) func(*study.Studies, *dparetov1.StudySpec) study.Policy {
+	return func(studies *study.Studies, spec *dparetov1.StudySpec) study.Policy {
+		switch {
+		case spec.GetRandomStopping() != nil:
+			return randomStopping{entropy: entropy, isNoisy: spec.GetRandomStopping().GetTestSetSize() > 0}
+		case spec.GetPrivateMode() != nil:
+			return privateMode{studies: studies, entropy: entropy, logger: logger}
+		default:
+			return nil
+		}
+	}
+}

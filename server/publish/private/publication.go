@@ -1,0 +1,74 @@
+package private
+
+import (
+	"fmt"
+	"slices"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	"github.com/dpareto/dpareto/privacy/transcript"
+	"github.com/dpareto/dpareto/server/spec"
+)
+
+// privatePublication returns what publishing the results of a study with private_mode guarantees.
+func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dparetov1.Publication, error) {
+	mode, terms := compiled.Spec.GetPrivateMode(), record.GetPrivateMode()
+	metric, function := compiled.Mechanism("")
+	test := func(epsilon float64) *dparetov1.PrivacyGuarantee {
+		return &dparetov1.PrivacyGuarantee{
+			Epsilon: epsilon, Delta: mode.GetDelta(),
+			Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE, Accountant: dparetov1.Accountant_ACCOUNTANT_GDP, Steps: terms.GetValues(),
+		}
+	}
+	runs := int64(0)
+	train := func(epsilon float64) *dparetov1.PrivacyGuarantee {
+		return &dparetov1.PrivacyGuarantee{
+			Epsilon: epsilon, Delta: mode.GetDelta(), Adjacency: function.Adjacency(),
+			Accountant: dparetov1.Accountant_ACCOUNTANT_RDP, Conversion: dparetov1.Conversion_CONVERSION_IMPROVED, Order: terms.GetOrder(), Steps: runs,
+		}
+	}
+	spentTest, err := transcript.TestEpsilon(mode.GetTestSetSize(), terms.GetValues(), terms.GetNoiseStandardDeviation(), mode.GetDelta())
+	if err != nil {
+		return nil, err
+	}
+	most := slices.Max(terms.GetShardDivergences())
+	p := &dparetov1.Publication{
+		Train:                  train(mode.GetTrainEpsilon()),
+		Test:                   test(mode.GetTestEpsilon()),
+		NoiseStandardDeviation: terms.GetNoiseStandardDeviation(),
+		Spent: &dparetov1.PrivateModeOdometers{
+			Values: terms.GetValues(), MaxValues: terms.GetMaxValues(),
+			Test:  test(spentTest),
+			Train: train(transcript.TrainEpsilon(terms.GetOrder(), most, mode.GetDelta())),
+			Order: terms.GetOrder(), DivergenceBudget: terms.GetDivergenceBudget(), ShardDivergences: terms.GetShardDivergences(),
+		},
+		Assumptions: []string{
+			fmt.Sprintf("every reported metric is an average over %d test records of a number in [0, 1] for each", mode.GetTestSetSize()),
+			"no person is in both the training and the test records; both were separated without looking at them",
+			fmt.Sprintf("every run is the mechanism that metric %s describes, at no more than its planned length; a hand-out of a trial is %d of them", metric, compiled.Replicates()),
+			"runs have independent randomness, and nothing but what is reported here leaves the workers: no models, losses or raw values",
+			"the server draws its noise from the entropy of the operating system",
+		},
+		NotCovered: []string{
+			"when results arrive, how long runs and answers take, and which runs fail, fall silent or are infeasible",
+			"names, labels, notes and descriptions, which people write who may have seen raw values",
+			"other studies and releases on the same records (see test_ledger and train_ledger)",
+			"copies: a study that goes on from a backup or an export, beside the original or in its place, spends again what the original has spent since, and no ledger is charged for it",
+		},
+	}
+	if compiled.Checkpoints() {
+		p.Assumptions = append(p.Assumptions, "all states of a run on the way are covered by the guarantee of the whole run, as those of DP-SGD are")
+	}
+	if n := compiled.Shards(); n > 1 {
+		p.Assumptions = append(p.Assumptions, fmt.Sprintf("every training record is in one of %d shards, cut without looking at the records, and every run trains on the shard of its trial alone", n))
+		if function.Adjacency() == dparetov1.Adjacency_ADJACENCY_ADD_REMOVE {
+			// A cut by positions and their number would move all others, and each shard with them.
+			p.Assumptions = append(p.Assumptions, "a record that is added or removed leaves every other in its shard: a hash of each record decides, or what is removed leaves its place empty")
+		}
+	}
+	if compiled.Spec.GetPrivateMode().GetPriorStudiesArePublic() && len(compiled.Spec.GetPriorStudies()) > 0 {
+		p.Assumptions = append(p.Assumptions, "the prior studies hold public data only")
+	}
+	return p, nil
+}

@@ -1,0 +1,104 @@
+package private
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dpareto/dpareto/server/study"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// candidate is what decides which trial is the best.
+type candidate struct {
+	score float64 // larger is better
+	token string  // of its completion
+}
+
+// betterThan reports whether a candidate is better than another. Of those with the same
+// score that with the larger token is: tokens are independent of everything and uniform, so
+// that the order of the trials says nothing about which of them is released.
+func (c candidate) betterThan(other candidate) bool {
+	return c.score > other.score || c.score == other.score && c.token > other.token
+}
+
+// best returns the best trial of a study with random stopping whose trials are all complete,
+// or nil if none succeeded.
+func best(ctx context.Context, tx *store.ReadTx, id string, study *dparetov1.Study) (found *dparetov1.Trial, err error) {
+	metric, sign := study.GetSpec().GetRandomStopping().GetMetric(), 1.0
+	for _, m := range study.GetSpec().GetMetrics() {
+		if m.GetId() == metric && m.GetGoal() == dparetov1.Goal_GOAL_MINIMIZE {
+			sign = -1
+		}
+	}
+	var first candidate
+	err = tx.Trials(id, 0, func(record *storev1.TrialRecord) (bool, error) {
+		trial := record.GetTrial()
+		if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
+			return true, ctx.Err()
+		}
+		c := candidate{sign * trial.GetFinalMeasurement().GetMetrics()[metric].GetValue(), record.GetCompletionToken()}
+		if found == nil || c.betterThan(first) {
+			found, first = trial, c
+		}
+		return true, ctx.Err()
+	})
+	return found, err
+}
+
+// ReleaseBest implements release.Releaser.
+func (randomStopping) ReleaseBest(ctx context.Context, tx *store.ReadTx, id string, record *storev1.StudyRecord) (*dparetov1.Release, error) {
+	of := record.GetStudy()
+	if !isRun(record) {
+		return nil, status.Errorf(codes.FailedPrecondition, "%s is not completed: it shows its best trial when all have been run, and nothing before", of.GetName())
+	}
+	trial, err := best(ctx, tx, id, of)
+	if err != nil {
+		return nil, err
+	}
+	publication, asked := of.GetPublication(), of.GetSpec().GetRandomStopping()
+	release := &dparetov1.Release{
+		Guarantee:              publication.GetTest(),
+		TrainingGuarantee:      publication.GetTrain(),
+		Assumptions:            publication.GetAssumptions(),
+		NotCovered:             publication.GetNotCovered(),
+		Mechanism:              "the best of a random number of runs: " + distributionText(asked),
+		NoiseStandardDeviation: publication.GetNoiseStandardDeviation(),
+	}
+	if n := asked.GetTestSetSize(); n > 0 {
+		release.Protects = fmt.Sprintf("the %d test records", n)
+	}
+	if trial == nil {
+		return release, nil
+	}
+	point := &dparetov1.ReleasedPoint{Parameters: trial.GetParameters(), Values: make(map[string]float64), StandardDeviations: make(map[string]float64)}
+	for metric, value := range trial.GetComputedMetrics() {
+		if value.Value != nil {
+			point.Values[metric] = value.GetValue()
+		}
+	}
+	point.Values[asked.GetMetric()] = trial.GetFinalMeasurement().GetMetrics()[asked.GetMetric()].GetValue()
+	if sigma := publication.GetNoiseStandardDeviation(); sigma > 0 {
+		point.StandardDeviations[asked.GetMetric()] = sigma
+	}
+	release.Points = []*dparetov1.ReleasedPoint{point}
+	release.Warnings = []*dparetov1.Warning{{
+		Code:    study.WarnSelectionBias,
+		Message: "the best of several measured values is better on average than a fresh run",
+	}}
+	return release, nil
+}
+
+// distributionText names the distribution of the number of trials.
+func distributionText(asked *dparetov1.RandomStoppingSpec) string {
+	if _, isPoisson := asked.GetDistribution().(*dparetov1.RandomStoppingSpec_Poisson); isPoisson {
+		return fmt.Sprintf("Poisson, mean %g", asked.GetMeanTrials())
+	}
+	return fmt.Sprintf("truncated negative binomial, η = %g, mean %g", asked.GetEta(), asked.GetMeanTrials())
+}

@@ -1,0 +1,43 @@
+package private
+
+import (
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/study"
+)
+
+// reasonWorker stands in the place of a worker's words.
+const reasonWorker = "reported by the worker; studies that keep noisy values keep no reasons"
+
+// noisy is the part of policies that keeps nothing a worker says of the data but noisy values:
+// neither a value nor a hash of one, which is as good where there are few possible values. A
+// repetition is recognised by trial, token and step.
+type noisy struct{ study.Ordinary }
+
+// Reason implements study.Policy.
+func (noisy) Reason(string) string { return reasonWorker }
+
+// Redact implements study.Policy.
+func (noisy) Redact(req study.Identified) study.Identified {
+	step := func(m *dparetov1.Measurement) *dparetov1.Measurement {
+		return &dparetov1.Measurement{Step: m.GetStep()}
+	}
+	switch r := req.(type) {
+	case *dparetov1.AddMeasurementRequest:
+		return &dparetov1.AddMeasurementRequest{Name: r.GetName(), LeaseToken: r.GetLeaseToken(), RequestId: r.GetRequestId(), Measurement: step(r.GetMeasurement())}
+	case *dparetov1.ReleaseTrialRequest:
+		return &dparetov1.ReleaseTrialRequest{Name: r.GetName(), LeaseToken: r.GetLeaseToken(), RequestId: r.GetRequestId()}
+	case *dparetov1.CompleteTrialRequest:
+		redacted := &dparetov1.CompleteTrialRequest{Name: r.GetName(), LeaseToken: r.GetLeaseToken(), RequestId: r.GetRequestId(), Outcome: r.GetOutcome()}
+		switch outcome := r.GetOutcome().(type) {
+		case *dparetov1.CompleteTrialRequest_Measurement:
+			redacted.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: step(outcome.Measurement)}
+		case *dparetov1.CompleteTrialRequest_Infeasible:
+			redacted.Outcome = &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: new(dparetov1.Infeasible)}
+		case *dparetov1.CompleteTrialRequest_Failure:
+			redacted.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Retryable: outcome.Failure.GetRetryable()}}
+		}
+		return redacted
+	default:
+		return req
+	}
+}

@@ -1,0 +1,255 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dpareto/dpareto/server/front"
+	"github.com/dpareto/dpareto/server/publish/ledger"
+	"github.com/dpareto/dpareto/server/publish/spending"
+	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/study"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// Codes of the warnings of releases.
+const (
+	warnNothingWithin    = "NOTHING_WITHIN_BOUNDS"
+	warnUnsuccessful     = "UNSUCCESSFUL_TRIALS"
+	warnNotApplied       = "CONSTRAINTS_NOT_APPLIED"
+	warnUnknownTraining  = "UNKNOWN_TRAINING_COST"
+	warnLargeNoise       = "LARGE_NOISE"
+	warnLargeLedgerDelta = "LARGE_DELTA"
+)
+
+// fixedResults are the results of a complete study whose configurations and their number
+// were fixed before any result was seen.
+type fixedResults struct {
+	*front.Results
+	records      int64 // of the test ledger
+	unsuccessful int64 // number of trials
+}
+
+// fixedResults reads the results of a study, or returns FAILED_PRECONDITION with the reason
+// why they have no guarantee.
+//
+// The candidates are the configurations of all trials that succeeded. Nothing that looks at
+// a measured value may keep one out: neither that it is dominated, nor a constraint on a
+// measured metric, nor somebody's decision to delete or to stop it.
+func (s *Releases) fixedResults(ctx context.Context, id string) (*fixedResults, error) {
+	r, err := s.fronts.Results(ctx, id, false)
+	if err != nil {
+		return nil, err
+	}
+	f := &fixedResults{Results: r}
+	err = s.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := study.FindStudy(tx, id)
+		if err != nil {
+			return err
+		}
+		if study := record.GetStudy(); study.GetUid() != r.Study.GetUid() || study.GetRevision() != r.Study.GetRevision() {
+			return status.Errorf(codes.Aborted, "%s has changed meanwhile; nothing was released, try again", resource.StudyName(id))
+		}
+		if err := f.checkDesign(ctx, tx, id, record); err != nil {
+			return err
+		}
+		return f.checkLedger(tx)
+	})
+	return f, err
+}
+
+// checkDesign refuses a study whose candidates results may have decided.
+func (f *fixedResults) checkDesign(ctx context.Context, tx *store.ReadTx, id string, record *storev1.StudyRecord) error {
+	name := resource.StudyName(id)
+	d := spending.DesignOf(f.Study.GetSpec())
+	switch {
+	case d.Configurations:
+		return unfixed(name, fmt.Sprintf("%v chooses configurations by earlier results", f.Study.GetSpec().GetAlgorithm().GetName()))
+	case d.Number:
+		return unfixed(name, "the number of its trials was not fixed by budget.max_trials alone")
+	}
+	tried := new(suggest.History)
+	err := tx.Trials(id, 0, func(t *storev1.TrialRecord) (bool, error) {
+		trial := t.GetTrial()
+		point, err := study.PointOf(f.Compiled, trial)
+		if err != nil {
+			return false, err
+		}
+		tried.Pending = append(tried.Pending, point)
+		d.See(trial)
+		if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
+			f.unsuccessful++
+		}
+		switch {
+		case d.Configurations:
+			return false, unfixed(name, fmt.Sprintf("somebody chose or conditioned the configuration of trial %d", trial.GetNumber()))
+		case d.Number:
+			return false, unfixed(name, fmt.Sprintf("trial %d was handed out more than once", trial.GetNumber()))
+		case t.GetStopRequested():
+			return false, unfixed(name, fmt.Sprintf("trial %d was stopped on request", trial.GetNumber()))
+		}
+		if f.endedEarly(trial, point) {
+			return false, unfixed(name, fmt.Sprintf("trial %d ended before its planned length", trial.GetNumber()))
+		}
+		return true, ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	err = tx.DeletedTrials(id, func(t *storev1.TrialRecord) (bool, error) {
+		return false, unfixed(name, fmt.Sprintf("trial %d was deleted", t.GetTrial().GetNumber()))
+	})
+	if err != nil {
+		return err
+	}
+	return f.checkComplete(ctx, record, tried)
+}
+
+// endedEarly reports whether a trial has not run to its end, though it succeeded.
+func (f *fixedResults) endedEarly(trial *dparetov1.Trial, point space.Point) bool {
+	return trial.GetState() == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED && f.Compiled.Checkpoints() &&
+		trial.GetFinalMeasurement().GetStep() < f.Compiled.LastStep(point)
+}
+
+// checkComplete refuses a study that has trials to come, or would have if its time were not
+// over: who publishes earlier, or lets time pass, may do so because of what came so far.
+func (f *fixedResults) checkComplete(ctx context.Context, record *storev1.StudyRecord, tried *suggest.History) error {
+	most := f.Study.GetSpec().GetBudget().GetMaxTrials()
+	isComplete := most > 0 && record.GetNextTrialNumber() > most
+	if !isComplete && f.Study.GetSpec().GetAlgorithm().GetName() == dparetov1.Algorithm_ALGORITHM_GRID {
+		_, err := suggest.NewGrid().Suggest(ctx, f.Compiled.Problem, tried, suggest.Request{Count: 1, Number: record.GetNextTrialNumber()})
+		if err != nil && !errors.Is(err, suggest.ErrExhausted) {
+			return err
+		}
+		isComplete = err != nil
+	}
+	if open := study.OpenTrials(record.GetStudy().GetTrialCounts()); !isComplete || open > 0 {
+		toCome := ""
+		if !isComplete {
+			toCome = ", and more to come"
+		}
+		return status.Errorf(codes.FailedPrecondition, "%s is not complete (%d open trials%s): release it when all of its trials have ended, since a choice of the moment may depend on results", f.Study.GetName(), open, toCome)
+	}
+	return nil
+}
+
+// checkLedger reads the number of test records from the ledger.
+func (f *fixedResults) checkLedger(tx *store.ReadTx) error {
+	name := f.Study.GetSpec().GetTestLedger()
+	if name == "" {
+		return status.Errorf(codes.FailedPrecondition, "%s has no test_ledger to charge: create one with CreateLedger, and name it with UpdateStudy", f.Study.GetName())
+	}
+	_, record, err := ledger.Check(tx, name, ledger.TestField, dparetov1.Adjacency_ADJACENCY_REPLACE_ONE, 0)
+	f.records = record.GetLedger().GetRecords()
+	return err
+}
+
+// checkMetric refuses a metric that is said to be measured on another number of records.
+func (f *fixedResults) checkMetric(id string) error {
+	for _, m := range f.Study.GetSpec().GetMetrics() {
+		if n := m.GetReported().GetSampleSize(); m.GetId() == id && n != 0 && n != float64(f.records) {
+			return status.Errorf(codes.FailedPrecondition, "metric %s of %s is measured on sample_size = %g records, but %s is of %d", id, f.Study.GetName(), n, f.Study.GetSpec().GetTestLedger(), f.records)
+		}
+	}
+	return nil
+}
+
+// candidates returns the configurations whose computed metrics meet the study's constraints.
+func (f *fixedResults) candidates() []*front.Configuration {
+	var all []*front.Configuration
+	for i := range f.Configurations {
+		if c := &f.Configurations[i]; f.isAllowed(c) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// isAllowed reports whether the computed metrics of a configuration meet the study's
+// constraints. Those on measured metrics depend on the data, and are not applied.
+func (f *fixedResults) isAllowed(c *front.Configuration) bool {
+	values := f.Compiled.ConstraintValues(f.Measurements[c.Measurements[0]].Measurement)
+	for i, v := range values {
+		if k := &f.Compiled.Problem.Constraints[i]; k.Known != nil && !(k.Lower <= v && v <= k.Upper) {
+			return false
+		}
+	}
+	return true
+}
+
+// mean returns the mean of an objective over all runs of a configuration. It changes by no
+// more than each of them if a record is replaced.
+func (f *fixedResults) mean(c *front.Configuration, objective int) float64 {
+	sum, runs := 0.0, 0.0
+	for _, k := range c.Measurements {
+		e := &f.Measurements[k].Evaluation
+		sum += float64(e.Runs) * e.Values[objective]
+		runs += float64(e.Runs)
+	}
+	return sum / runs
+}
+
+// assumptions says what a guarantee of metrics rests on.
+func (f *fixedResults) assumptions(metrics ...string) []string {
+	all := []string{
+		"configurations, their number, and the states of their runs that are measured were fixed before any result was seen; budget and domains were not changed because of results, and nobody tried another design first",
+		"no trial failed, or was found infeasible, because of a test record",
+		"a trainer learns nothing of the test records, and the number of test records is public",
+	}
+	for _, id := range metrics {
+		all = append(all, fmt.Sprintf("%s is an average, over the %d test records, of a number between 0 and 1 for each; other values are cut to [0, 1]", id, f.records))
+	}
+	return all
+}
+
+// draft returns a release with a guarantee, which is charged to the study's ledger.
+func (f *fixedResults) draft(ctx context.Context, spending *spending.Spending, guarantee *dparetov1.PrivacyGuarantee) (*draft, error) {
+	release := &dparetov1.Release{
+		Guarantee:     guarantee,
+		Protects:      fmt.Sprintf("the %d test records of %s, each of them", f.records, f.Study.GetSpec().GetTestLedger()),
+		Assumptions:   guarantee.GetAssumptions(),
+		Ledger:        f.Study.GetSpec().GetTestLedger(),
+		StudyRevision: f.Study.GetRevision(),
+		NotCovered: []string{
+			"the training records, on which every configuration was trained: what all runs cost them together is stated beside the guarantee",
+			"what else is told of the study: its measured values are exact, and whoever reads them, or a front, a suggestion or a model of them, knows more",
+			"other studies on the same records that charge no ledger, or another",
+		},
+	}
+	warn := func(code, format string, args ...any) {
+		release.Warnings = append(release.Warnings, &dparetov1.Warning{Code: code, Message: fmt.Sprintf(format, args...)})
+	}
+	if f.unsuccessful > 0 {
+		warn(warnUnsuccessful, "%d trials did not succeed and are no candidates; if that was because of a test record there is no guarantee", f.unsuccessful)
+	}
+	for i := range f.Compiled.Problem.Constraints {
+		if c := &f.Compiled.Problem.Constraints[i]; c.Known == nil {
+			warn(warnNotApplied, "the constraint on %s is not applied: it is measured, and may depend on the test records", c.Name)
+		}
+	}
+	if d := guarantee.GetDelta(); d >= 1/float64(f.records) {
+		warn(warnLargeLedgerDelta, "delta %g is not below 1/records = %.3g: publishing one record would be allowed", d, 1/float64(f.records))
+	}
+	// What the runs cost the training records does not depend on the draw below.
+	trained, err := spending.GetPrivacyLedger(ctx, &dparetov1.GetPrivacyLedgerRequest{Name: f.Study.GetName()})
+	switch {
+	case status.Code(err) == codes.FailedPrecondition:
+		warn(warnUnknownTraining, "what the runs cost the training records is not known: the study has no metric that is computed from a mechanism")
+	case err != nil:
+		return nil, err
+	default:
+		release.TrainingGuarantee = trained.GetComposed()
+		release.TrainingGuarantee.Warnings = append(release.TrainingGuarantee.GetWarnings(), trained.GetWarnings()...)
+	}
+	return &draft{release: release, field: ledger.TestField, studyUID: f.Study.GetUid(), isWhole: true}, nil
+}

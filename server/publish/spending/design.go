@@ -1,0 +1,36 @@
+package spending
+
+import dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+
+// Design says what of a study's trials results may have decided.
+type Design struct {
+	Configurations, Number bool
+}
+
+// DesignOf returns what the spec of a study lets results decide.
+func DesignOf(spec *dparetov1.StudySpec) Design {
+	var d Design
+	budget := spec.GetBudget()
+	isFinite := budget.GetMaxTrials() > 0
+	switch spec.GetAlgorithm().GetName() {
+	case dparetov1.Algorithm_ALGORITHM_RANDOM, dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM:
+	case dparetov1.Algorithm_ALGORITHM_GRID:
+		isFinite = true
+	default:
+		d.Configurations = true
+	}
+	d.Number = !isFinite || budget.GetMaxStagnantTrials() > 0 // somebody decides when it is enough
+	return d
+}
+
+// See adds what results may have decided of a trial.
+func (d *Design) See(trial *dparetov1.Trial) {
+	isForeign := trial.GetOrigin() != dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED
+	if isForeign || trial.GetProvenance().GetConditioned() {
+		d.Configurations = true
+	}
+	attempts := trial.GetAttempt()
+	if isForeign || attempts > 1 || attempts == 1 && trial.GetState() == dparetov1.TrialState_TRIAL_STATE_QUEUED {
+		d.Number = true // a run may have failed, and been repeated, because of what it saw
+	}
+}

@@ -1,0 +1,293 @@
+package spending
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/study"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/accounting"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// Codes of the warnings of a ledger.
+const (
+	warnUnknownCost = "UNKNOWN_COST"
+	warnExPost      = "EX_POST"
+	warnShortened   = "SHORTENED_RUNS"
+	warnNotCovered  = "NOT_COVERED"
+)
+
+// Spending tells what the runs of studies cost the training records. It is safe for concurrent
+// use.
+type Spending struct {
+	studies *study.Studies
+	store   *store.Store
+}
+
+// New returns the spending of studies.
+func New(studies *study.Studies, db *store.Store) *Spending { return &Spending{studies, db} }
+
+// GetPrivacyLedger implements PrivacyService.
+func (s *Spending) GetPrivacyLedger(ctx context.Context, req *dparetov1.GetPrivacyLedgerRequest) (*dparetov1.GetPrivacyLedgerResponse, error) {
+	id, err := resource.ParseStudyName("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	l := &ledger{entries: make(map[dparetov1.LedgerOutcome]*dparetov1.LedgerEntry)}
+	var publication *dparetov1.Publication
+	err = s.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := study.FindStudy(tx, id)
+		if err != nil {
+			return err
+		}
+		if err := l.open(s.studies, record.GetStudy(), req.GetMetric()); err != nil {
+			return err
+		}
+		publication = s.studies.Present(record).GetPublication()
+		err = tx.Trials(id, 0, func(t *storev1.TrialRecord) (bool, error) { return true, l.charge(ctx, t, false) })
+		if err != nil {
+			return err
+		}
+		return tx.DeletedTrials(id, func(t *storev1.TrialRecord) (bool, error) { return true, l.charge(ctx, t, true) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	delta := l.spec.GetDelta()
+	if d := req.GetDelta(); d != 0 {
+		if delta = d; !(d > 0 && d < 1) {
+			return nil, invalid.Field("delta", "must be in (0, 1), or 0 for the metric's, is %g", d)
+		}
+	}
+	resp, err := l.response(ctx, delta)
+	if err != nil {
+		return nil, err
+	}
+	resp.Publication = publication
+	return resp, nil
+}
+
+// ledger adds up the runs of a study.
+type ledger struct {
+	study    *dparetov1.Study
+	compiled *spec.Study
+	metric   string
+	spec     *dparetov1.PrivacySpec // of the metric
+	sum      *accounting.Ledger
+	entries  map[dparetov1.LedgerOutcome]*dparetov1.LedgerEntry
+
+	Design
+	lengths bool // results may have decided them
+}
+
+// adaptive reports whether results may have decided what was run. With a single mechanism
+// there was no configuration to choose, and with a single run no number of runs.
+func (l *ledger) adaptive(runs int64) bool {
+	return l.lengths || l.Number && runs > 1 || l.Configurations && l.sum.Mechanisms() > 1
+}
+
+// open begins the ledger of a study.
+func (l *ledger) open(studies *study.Studies, study *dparetov1.Study, metric string) error {
+	cached, err := studies.Get(study)
+	if err != nil {
+		return err
+	}
+	l.study, l.compiled = study, cached.Compiled
+	name, function := l.compiled.Mechanism(metric)
+	if function == nil {
+		if metric != "" {
+			return invalid.Field("metric", "%q is not a metric of %s that is computed from a mechanism", metric, study.GetName())
+		}
+		return status.Errorf(codes.FailedPrecondition, "%s has no metric that is computed from a mechanism", study.GetName())
+	}
+	l.metric, l.sum = name, accounting.NewLedger(function)
+	for _, m := range study.GetSpec().GetMetrics() {
+		if m.GetId() == name {
+			l.spec = m.GetComputed().GetPrivacy()
+		}
+	}
+	l.Design = DesignOf(study.GetSpec())
+	return nil
+}
+
+// charge charges every run of a trial.
+func (l *ledger) charge(ctx context.Context, record *storev1.TrialRecord, isDeleted bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	trial := record.GetTrial()
+	point, err := study.PointOf(l.compiled, trial)
+	if err != nil {
+		return err
+	}
+	attempts, runs := int64(trial.GetAttempt()), int64(trial.GetReplicates())
+	l.See(trial)
+	last := l.compiled.LastStep(point)
+	add := func(outcome dparetov1.LedgerOutcome, n, step int64) {
+		if n > 0 {
+			l.add(outcome, n, l.compiled.At(point, step), charged{step < last, isDeleted, l.stored(trial, step, isDeleted)})
+		}
+	}
+	reached, reported := last, max(runs, reportedRuns(trial))
+	if l.compiled.Checkpoints() {
+		reached = max(trial.GetFinalMeasurement().GetStep(), study.LatestStep(trial))
+	}
+	switch state := trial.GetState(); {
+	case state == dparetov1.TrialState_TRIAL_STATE_QUEUED:
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_ABANDONED, attempts*runs, last)
+		return nil
+	case attempts == 0 && state == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED:
+		if n := reportedRuns(trial); n > 0 {
+			reported = n
+		}
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_IMPORTED, reported, reached)
+		return nil
+	case attempts == 0: // nobody ever had it
+		return nil
+	case state == dparetov1.TrialState_TRIAL_STATE_ACTIVE || state == dparetov1.TrialState_TRIAL_STATE_STOPPING:
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_ACTIVE, runs, last)
+	case state == dparetov1.TrialState_TRIAL_STATE_INFEASIBLE:
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_INFEASIBLE, runs, last)
+	case state == dparetov1.TrialState_TRIAL_STATE_FAILED:
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_FAILED, runs, last)
+	case !isLastAttempt(record): // what went before is not known, nor whether the worker went on
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED, reported, last)
+	default:
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED, reported, reached)
+	}
+	add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_ABANDONED, (attempts-1)*runs, last)
+	return nil
+}
+
+// isLastAttempt reports whether a trial was completed by a worker, and by the last one that
+// had it. The measurements on the way of others are dropped when it is handed out again, and
+// a worker that fell silent may have gone on.
+func isLastAttempt(record *storev1.TrialRecord) bool {
+	tokens := record.GetLeaseTokens()
+	return len(tokens) > 0 && record.GetCompletionToken() == tokens[len(tokens)-1]
+}
+
+// reportedRuns returns the largest number of runs in a value that a trial reported.
+func reportedRuns(trial *dparetov1.Trial) int64 {
+	most := 0
+	for _, m := range append(trial.GetMeasurements(), trial.GetFinalMeasurement()) {
+		for _, value := range m.GetMetrics() {
+			most = max(most, len(value.GetRuns()))
+		}
+	}
+	return int64(most)
+}
+
+// stored returns the metric of a run of a trial that ended at a step, nil where the trial
+// does not hold it. What a deleted one holds may have been computed under an earlier spec.
+func (l *ledger) stored(trial *dparetov1.Trial, step int64, isDeleted bool) *dparetov1.MetricValue {
+	if isDeleted {
+		return nil
+	}
+	if final := trial.GetFinalMeasurement(); final != nil && l.compiled.Checkpoints() && final.GetStep() == step {
+		return final.GetMetrics()[l.metric]
+	}
+	for _, m := range trial.GetMeasurements() {
+		if l.compiled.Checkpoints() && m.GetStep() == step {
+			return m.GetMetrics()[l.metric]
+		}
+	}
+	return trial.GetComputedMetrics()[l.metric]
+}
+
+// charged is what is known of runs that are charged.
+type charged struct {
+	isShortened, isDeleted bool
+	value                  *dparetov1.MetricValue // nil if it is to be computed
+}
+
+// add charges runs of a configuration.
+func (l *ledger) add(outcome dparetov1.LedgerOutcome, runs int64, point space.Point, c charged) {
+	e := l.entries[outcome]
+	if e == nil {
+		e = &dparetov1.LedgerEntry{Outcome: outcome}
+		l.entries[outcome] = e
+	}
+	e.Runs += runs
+	if c.isDeleted {
+		e.DeletedRuns += runs
+	}
+	if c.isShortened {
+		e.ShortenedRuns += runs
+		l.lengths = true
+	}
+	variables := l.compiled.Variables(point)
+	if l.sum.Charge(variables, runs) != nil {
+		e.UnknownRuns += runs
+		return
+	}
+	epsilon := c.value.GetValue()
+	if c.value == nil {
+		if g, err := l.sum.Function().Guarantee(variables); err == nil {
+			epsilon = g.GetEpsilon()
+		}
+	}
+	e.LargestEpsilon = math.Max(e.GetLargestEpsilon(), epsilon)
+}
+
+// response sums up.
+func (l *ledger) response(ctx context.Context, delta float64) (*dparetov1.GetPrivacyLedgerResponse, error) {
+	resp := &dparetov1.GetPrivacyLedgerResponse{
+		Metric:     l.metric,
+		Mechanisms: int64(l.sum.Mechanisms()),
+		Revision:   l.study.GetRevision(),
+	}
+	var shortened int64
+	for outcome := range int32(len(dparetov1.LedgerOutcome_name)) {
+		e := l.entries[dparetov1.LedgerOutcome(outcome)]
+		if e == nil {
+			continue
+		}
+		resp.Entries = append(resp.Entries, e)
+		resp.Runs += e.GetRuns()
+		resp.UnknownRuns += e.GetUnknownRuns()
+		resp.LargestEpsilon = math.Max(resp.GetLargestEpsilon(), e.GetLargestEpsilon())
+		shortened += e.GetShortenedRuns()
+	}
+	resp.Adaptive = l.adaptive(resp.GetRuns())
+	var err error
+	if resp.FixedInAdvance, err = l.sum.Composed(delta); err != nil {
+		return nil, err
+	}
+	resp.Composed = proto.CloneOf(resp.GetFixedInAdvance())
+	if resp.GetAdaptive() {
+		if resp.Composed, err = l.sum.Adaptive(ctx, delta); err != nil {
+			return nil, err
+		}
+	}
+	warn := func(code, format string, args ...any) {
+		resp.Warnings = append(resp.Warnings, &dparetov1.Warning{Code: code, Message: fmt.Sprintf(format, args...)})
+	}
+	if n := resp.GetUnknownRuns(); n > 0 {
+		warn(warnUnknownCost, "the cost of %d runs is not known: %s cannot be computed at their configurations; fixed_in_advance leaves them out", n, l.metric)
+		resp.Composed.Epsilon = math.Inf(1)
+	}
+	if resp.GetAdaptive() {
+		warn(warnExPost, "epsilon was not fixed in advance, it depends on the results: with probability 1 - delta it bounds the privacy loss "+
+			"of all that was run so far. (epsilon, delta)-differential privacy holds for a limit on it that was fixed in advance, and that the study was stopped to keep")
+	}
+	if shortened > 0 {
+		warn(warnShortened, "%d runs are charged up to their last measurement: what a worker did beyond it and never reported is not covered", shortened)
+	}
+	warn(warnNotCovered, "not covered: measurements on data that the mechanism does not protect, such as a test set; "+
+		"runs on the same data outside of this study, in other studies, or in one that was deleted")
+	return resp, nil
+}

@@ -1,0 +1,96 @@
+package study
+
+import (
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+)
+
+// retryAfter is how long a worker waits when all remaining trials are with others.
+const retryAfter = time.Second
+
+// State returns the state of a study now, and why: an active study whose budget is spent is
+// complete when its last trial is.
+func (s *Studies) State(record *storev1.StudyRecord) (dparetov1.StudyState, string) {
+	study := record.GetStudy()
+	if study.GetState() == dparetov1.StudyState_STUDY_STATE_ACTIVE && OpenTrials(study.GetTrialCounts()) == 0 {
+		if _, reason := s.spent(record); reason != "" {
+			return dparetov1.StudyState_STUDY_STATE_COMPLETED, reason
+		}
+	}
+	return study.GetState(), study.GetStateReason()
+}
+
+// spent returns which limit keeps a study from creating trials, or "".
+func (s *Studies) spent(record *storev1.StudyRecord) (end dparetov1.EndReason, reason string) {
+	study := record.GetStudy()
+	if a := s.Policy(study.GetSpec()).Allowance(record); a.Trials <= 0 {
+		return a.End, a.Reason
+	}
+	budget := study.GetSpec().GetBudget()
+	if n := budget.GetMaxTrials(); n > 0 && record.GetNextTrialNumber() > n {
+		return dparetov1.EndReason_END_REASON_BUDGET_SPENT, "the budget of " + strconv.FormatInt(n, 10) + " trials is spent"
+	}
+	if d := budget.GetMaxDuration(); d != nil && s.now().Sub(study.GetCreateTime().AsTime()) >= d.AsDuration() {
+		return dparetov1.EndReason_END_REASON_BUDGET_SPENT, "the budget of " + d.AsDuration().String() + " is spent"
+	}
+	return dparetov1.EndReason_END_REASON_STAGNANT, stagnant(record)
+}
+
+// Creatable returns how many of count trials the budget allows to create now.
+func (s *Studies) Creatable(record *storev1.StudyRecord, count int) int {
+	study := record.GetStudy()
+	if _, reason := s.spent(record); reason != "" || study.GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED {
+		return 0
+	}
+	budget := study.GetSpec().GetBudget()
+	allowed := min(int64(count), s.Policy(study.GetSpec()).Allowance(record).Trials)
+	if n := budget.GetMaxTrials(); n > 0 {
+		allowed = min(allowed, n-record.GetNextTrialNumber()+1)
+	}
+	if n := budget.GetMaxParallelTrials(); n > 0 {
+		counts := study.GetTrialCounts()
+		allowed = min(allowed, n-counts.GetActive()-counts.GetStopping())
+	}
+	return int(max(0, allowed))
+}
+
+// OpenTrials returns the number of trials that are not in a terminal state.
+func OpenTrials(counts *dparetov1.TrialCounts) int64 {
+	return counts.GetQueued() + counts.GetActive() + counts.GetStopping()
+}
+
+// Explain sets the state of the study in an answer and, if trials are missing, why no more can
+// be created.
+func (c *Change) Explain(resp *dparetov1.SuggestTrialsResponse, missing int) {
+	resp.StudyState, _ = c.studies.State(c.Study)
+	if missing == 0 {
+		return
+	}
+	counts := c.Study.GetStudy().GetTrialCounts()
+	held := counts.GetActive() + counts.GetStopping()
+	limit := c.Study.GetStudy().GetSpec().GetBudget().GetMaxParallelTrials()
+	end, reason := c.studies.spent(c.Study)
+	switch {
+	case resp.GetStudyState() == dparetov1.StudyState_STUDY_STATE_PAUSED:
+		resp.EndReason = dparetov1.EndReason_END_REASON_PAUSED
+	case reason != "":
+		resp.EndReason = end
+		if held > int64(len(resp.GetTrials())) {
+			resp.RetryAfter = durationpb.New(retryAfter) // one of them may come back, or change that
+		}
+	case limit > 0 && held >= limit:
+		ExplainParallelism(resp)
+	}
+}
+
+// ExplainParallelism says that all remaining trials are with others.
+func ExplainParallelism(resp *dparetov1.SuggestTrialsResponse) {
+	resp.EndReason = dparetov1.EndReason_END_REASON_PARALLELISM
+	resp.RetryAfter = durationpb.New(retryAfter)
+}

@@ -1,0 +1,308 @@
+package study
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/dpareto/dpareto/server/resource"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// MaxSuggestions bounds the trials of one call.
+const MaxSuggestions = 1000
+
+// Selection chooses among the trials that exist already.
+type Selection interface {
+	// Takes reports whether a trial is wanted.
+	Takes(trial *dparetov1.Trial) bool
+	// Took notes that a trial was handed out.
+	Took(trial *dparetov1.Trial)
+}
+
+// reasonUnaffordable is why a trial fails whose hand-out the policy cannot afford any more.
+const reasonUnaffordable = "the privacy budget does not allow to hand it out (again)"
+
+// NewToken returns a fencing token.
+func NewToken() string {
+	var b [16]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		panic(err) // crypto/rand does not fail (see its documentation)
+	}
+	return hex.EncodeToString(b[:])
+}
+
+// checkHeld refuses a write on a trial under any token but that of its lease. A lease
+// that ran out counts as long as nobody else got the trial.
+func checkHeld(trial *dparetov1.Trial, token string) error {
+	if lease := trial.GetLease(); lease != nil && lease.GetToken() == token {
+		return nil
+	}
+	return status.Errorf(codes.FailedPrecondition,
+		"the lease of %s is not the one with this token; the trial is %s", trial.GetName(), trial.GetState())
+}
+
+// HandOut gives a trial to a worker under a new lease. What an earlier attempt
+// measured on the way is dropped: the new one has other randomness. It fails where the
+// policy cannot afford the trial, which the caller has to know before.
+func (c *Change) HandOut(record *storev1.TrialRecord, worker string) error {
+	if err := c.Policy.Charge(c, record); err != nil {
+		return err
+	}
+	trial := record.GetTrial()
+	token := NewToken()
+	record.LeaseTokens = append(record.LeaseTokens, token)
+	trial.State = dparetov1.TrialState_TRIAL_STATE_ACTIVE
+	trial.StateReason = ""
+	trial.Attempt++
+	trial.Measurements = nil
+	trial.Warnings = slices.DeleteFunc(trial.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == spec.WarnReportDiffers })
+	trial.StartTime = timestamppb.New(c.Now)
+	trial.Lease = &dparetov1.Lease{WorkerId: worker, Token: token}
+	c.renew(trial)
+	return nil
+}
+
+// HandOutExisting hands to a worker up to count trials that exist already: its own if
+// it resumes, then those whose lease ran out, then queued ones. Trials that were
+// handed out too often are given up, and stopped trials of lost workers settled. With
+// a selection only trials are handed out that it takes.
+func (c *Change) HandOutExisting(worker string, count int, resume bool, selection Selection) ([]*dparetov1.Trial, error) {
+	var own, expired, queued, stopped []int64
+	err := c.Tx.OpenTrials(c.ID, func(number int64, entry *storev1.OpenTrialRecord) (bool, error) {
+		isOwn := resume && entry.GetWorkerId() == worker
+		isExpired := !entry.GetExpireTime().AsTime().After(c.Now)
+		switch entry.GetState() {
+		case dparetov1.TrialState_TRIAL_STATE_STOPPING:
+			if isOwn || isExpired {
+				stopped = append(stopped, number)
+			}
+		case dparetov1.TrialState_TRIAL_STATE_ACTIVE:
+			if isOwn {
+				own = append(own, number)
+			} else if isExpired {
+				expired = append(expired, number)
+			}
+		case dparetov1.TrialState_TRIAL_STATE_QUEUED:
+			queued = append(queued, number)
+		default:
+			return false, fmt.Errorf("trial %d of study %s is in the index of open trials and %s", number, c.ID, entry.GetState())
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, number := range stopped {
+		record, err := c.trial(number)
+		if err != nil {
+			return nil, err
+		}
+		c.noteExpiry(record)
+		c.settleStopped(record)
+		if err := c.put(record, dparetov1.TrialState_TRIAL_STATE_STOPPING); err != nil {
+			return nil, err
+		}
+	}
+	if c.Study.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED {
+		return nil, nil
+	}
+	var trials []*dparetov1.Trial
+	counts := c.Study.GetStudy().GetTrialCounts()
+	limit := c.Study.GetStudy().GetSpec().GetBudget().GetMaxParallelTrials()
+	for i, number := range append(append(own, expired...), queued...) {
+		isQueued := i >= len(own)+len(expired)
+		if len(trials) == count || (isQueued && limit > 0 && counts.GetActive()+counts.GetStopping() >= limit) {
+			break
+		}
+		record, err := c.trial(number)
+		if err != nil {
+			return nil, err
+		}
+		trial := record.GetTrial()
+		before := trial.GetState()
+		if !selection.Takes(trial) {
+			continue
+		}
+		affords := c.Policy.Afford(c, record)
+		if affords == AffordableLater {
+			continue
+		}
+		c.noteExpiry(record)
+		switch {
+		case c.attemptsSpent(record):
+			c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED,
+				fmt.Sprintf("handed out %d times without a result", trial.GetAttempt()))
+		case affords == Unaffordable:
+			c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED, reasonUnaffordable)
+		default:
+			if err := c.HandOut(record, worker); err != nil {
+				return nil, err
+			}
+			selection.Took(trial)
+			trials = append(trials, trial)
+		}
+		if err := c.put(record, before); err != nil {
+			return nil, err
+		}
+	}
+	return trials, nil
+}
+
+// renew extends the lease of a trial.
+func (c *Change) renew(trial *dparetov1.Trial) {
+	trial.Lease.ExpireTime = timestamppb.New(c.Now.Add(c.Compiled.LeaseDuration()))
+}
+
+// RenewLeases implements StudyService.
+func (t Trials) RenewLeases(ctx context.Context, req *dparetov1.RenewLeasesRequest) (*dparetov1.RenewLeasesResponse, error) {
+	id, err := resource.ParseStudyName("parent", req.GetParent())
+	if err != nil {
+		return nil, err
+	}
+	if n := len(req.GetLeaseTokens()); n < 1 || n > MaxSuggestions {
+		return nil, invalid.Field("lease_tokens", "must hold 1 to %d tokens, holds %d", MaxSuggestions, n)
+	}
+	numbers := make(map[string]int64, len(req.GetLeaseTokens()))
+	for name := range req.GetLeaseTokens() {
+		study, number, err := resource.ParseTrialName(fmt.Sprintf("lease_tokens[%q]", name), name)
+		if err != nil {
+			return nil, err
+		}
+		if study != id {
+			return nil, invalid.Field(fmt.Sprintf("lease_tokens[%q]", name), "is not a trial of %s", req.GetParent())
+		}
+		numbers[name] = number
+	}
+	resp := new(dparetov1.RenewLeasesResponse)
+	r, err := NewRequest(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	err = t.Change(ctx, id, r, func(c *Change) error {
+		resp.Results = make(map[string]*dparetov1.RenewLeasesResponse_Result)
+		for _, name := range slices.Sorted(maps.Keys(numbers)) {
+			number := numbers[name]
+			result := new(dparetov1.RenewLeasesResponse_Result)
+			resp.Results[name] = result
+			record, err := c.Tx.Trial(id, number)
+			if errors.Is(err, store.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			trial := record.GetTrial()
+			if checkHeld(trial, req.GetLeaseTokens()[name]) != nil {
+				continue
+			}
+			c.renew(trial)
+			before := trial.GetState()
+			if err := c.stopEarly(trial, 0); err != nil {
+				return err
+			}
+			result.Held = true
+			result.ShouldStop = trial.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING
+			result.ExpireTime = trial.GetLease().GetExpireTime()
+			if err := c.put(record, before); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// ReleaseTrial implements StudyService.
+func (t Trials) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseTrialRequest) (*dparetov1.ReleaseTrialResponse, error) {
+	id, number, err := resource.ParseTrialName("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	var fields invalid.Fields
+	CheckReason("reason", req.GetReason(), false, &fields)
+	if err := fields.Err(); err != nil {
+		return nil, err
+	}
+	resp := new(dparetov1.ReleaseTrialResponse)
+	r, err := NewRequest(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	err = t.Change(ctx, id, r, func(c *Change) error {
+		record, err := c.heldTrial(number, req.GetLeaseToken())
+		if err != nil {
+			return err
+		}
+		trial := record.GetTrial()
+		resp.Trial = trial
+		if wasReleased(record, req.GetLeaseToken()) {
+			return nil // the answer was lost
+		}
+		if err := checkHeld(trial, req.GetLeaseToken()); err != nil {
+			return err
+		}
+		before := trial.GetState()
+		if before == dparetov1.TrialState_TRIAL_STATE_STOPPING {
+			c.settleStopped(record)
+		} else {
+			c.requeue(trial, c.Policy.Reason(req.GetReason()))
+			record.Releases++
+		}
+		return c.put(record, before)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// wasReleased reports whether a trial was given back under a token, the last that there is.
+// A token of completion may be that of an attempt that failed before.
+func wasReleased(record *storev1.TrialRecord, token string) bool {
+	tokens, completion := record.GetLeaseTokens(), record.GetCompletionToken()
+	isLast := len(tokens) > 0 && tokens[len(tokens)-1] == token
+	return isLast && record.GetTrial().GetLease() == nil &&
+		(completion == "" || completion != token && record.GetTrial().GetState() == dparetov1.TrialState_TRIAL_STATE_QUEUED)
+}
+
+// requeue gives a trial back to the queue.
+func (c *Change) requeue(trial *dparetov1.Trial, reason string) {
+	trial.State = dparetov1.TrialState_TRIAL_STATE_QUEUED
+	trial.StateReason = reason
+	trial.Lease = nil
+}
+
+// attemptsSpent reports whether a trial must not be handed out again. Workers that
+// gave it back did not fail.
+func (c *Change) attemptsSpent(record *storev1.TrialRecord) bool {
+	return int64(record.GetTrial().GetAttempt())-record.GetReleases() >= int64(c.Compiled.MaxAttempts())
+}
+
+// settleStopped completes a trial that was asked to stop and whose worker is gone:
+// with its last measurement if it has one, as failed otherwise.
+func (c *Change) settleStopped(record *storev1.TrialRecord) {
+	record.CompletionToken, record.CompletionDigest = "", nil // those of an attempt that failed before
+	if len(record.GetTrial().GetMeasurements()) > 0 {
+		c.finishWithLast(record)
+		return
+	}
+	c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED, record.GetTrial().GetStateReason())
+}

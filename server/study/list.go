@@ -1,0 +1,180 @@
+package study
+
+import (
+	"context"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dpareto/dpareto/server/page"
+	"github.com/dpareto/dpareto/server/resource"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/auth"
+	"github.com/dpareto/dpareto/server/filter"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// restriction compiles the filter and the order of a list.
+func restriction[T any](source, by string, fields filter.Fields[T]) (filter.Filter[T], filter.Order[T], error) {
+	belongs, err := filter.Parse(source, fields)
+	if err != nil {
+		return nil, nil, invalid.Field("filter", "%v", err)
+	}
+	order, err := filter.ParseOrder(by, fields)
+	if err != nil {
+		return nil, nil, invalid.Field("order_by", "%v", err)
+	}
+	return belongs, order, nil
+}
+
+// ListStudies implements StudyService.
+func (s *Studies) ListStudies(ctx context.Context, req *dparetov1.ListStudiesRequest) (*dparetov1.ListStudiesResponse, error) {
+	q, err := page.NewQuery(req.GetPageSize(), req.GetPageToken(), "studies", req.GetFilter(), req.GetOrderBy())
+	if err != nil {
+		return nil, err
+	}
+	belongs, order, err := restriction(req.GetFilter(), req.GetOrderBy(), studyField)
+	if err != nil {
+		return nil, err
+	}
+	// EffectNone tells that there are others, not even a page token.
+	readable := func(study *dparetov1.Study) bool {
+		return auth.CanRead(ctx, strings.TrimPrefix(study.GetName(), resource.StudyName("")))
+	}
+	resp := new(dparetov1.ListStudiesResponse)
+	err = s.store.View(ctx, func(tx *store.ReadTx) error {
+		if len(order) > 0 {
+			all := page.Sorted[*dparetov1.Study]{Query: q}
+			err := tx.Studies("", func(record *storev1.StudyRecord) (bool, error) {
+				study := s.Present(record)
+				if readable(study) && belongs(study) {
+					all.Add(order.Key(study)+study.GetName(), study)
+				}
+				return true, ctx.Err()
+			})
+			resp.Studies, resp.NextPageToken = all.Page()
+			return err
+		}
+		studies := page.Page[*dparetov1.Study]{Query: q}
+		err := tx.Studies(q.Position, func(record *storev1.StudyRecord) (bool, error) {
+			study := s.Present(record)
+			if !readable(study) {
+				return true, ctx.Err()
+			}
+			id := strings.TrimPrefix(study.GetName(), resource.StudyName(""))
+			return studies.Add(id, belongs(study), study), ctx.Err()
+		})
+		resp.Studies, resp.NextPageToken = studies.Resources, studies.Next
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// ListTrials implements StudyService.
+func (t Trials) ListTrials(ctx context.Context, req *dparetov1.ListTrialsRequest) (*dparetov1.ListTrialsResponse, error) {
+	id, err := resource.ParseStudyName("parent", req.GetParent())
+	if err != nil {
+		return nil, err
+	}
+	after := req.GetAfterRevision()
+	q, err := page.NewQuery(req.GetPageSize(), req.GetPageToken(), req.GetParent(), req.GetFilter(), req.GetOrderBy(), after)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case after < 0:
+		return nil, invalid.Field("after_revision", "must not be negative, is %d", after)
+	case after > 0 && req.GetOrderBy() != "":
+		return nil, invalid.Field("order_by", "must be empty with after_revision: changes have an order of their own")
+	}
+	resp := new(dparetov1.ListTrialsResponse)
+	err = t.store.View(ctx, func(tx *store.ReadTx) error {
+		study, err := FindStudy(tx, id)
+		if err != nil {
+			return err
+		}
+		belongs, order, err := restriction(req.GetFilter(), req.GetOrderBy(), trialFields(study.GetStudy().GetSpec()))
+		if err != nil {
+			return err
+		}
+		if q.Position == "" {
+			q.Revision = study.GetStudy().GetRevision()
+		}
+		resp.Revision = q.Revision
+		switch {
+		case after > 0:
+			if err := checkRevision("after_revision", after, study.GetStudy()); err != nil {
+				return err
+			}
+			return listChanges(ctx, tx, id, q, after, belongs, resp)
+		case len(order) > 0:
+			all := page.Sorted[*dparetov1.Trial]{Query: q}
+			err = tx.Trials(id, 0, func(record *storev1.TrialRecord) (bool, error) {
+				if trial := record.GetTrial(); belongs(trial) {
+					all.Add(order.Key(trial)+page.NumberKey(trial.GetNumber()), trial)
+				}
+				return true, ctx.Err()
+			})
+			resp.Trials, resp.NextPageToken = all.Page()
+			return err
+		default:
+			trials := page.Page[*dparetov1.Trial]{Query: q}
+			err = tx.Trials(id, q.Number(), func(record *storev1.TrialRecord) (bool, error) {
+				trial := record.GetTrial()
+				return trials.Add(page.NumberKey(trial.GetNumber()), belongs(trial), trial), ctx.Err()
+			})
+			resp.Trials, resp.NextPageToken = trials.Resources, trials.Next
+			return err
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// checkRevision refuses a revision that a study has not reached.
+func checkRevision(field string, revision int64, study *dparetov1.Study) error {
+	if revision > study.GetRevision() {
+		return status.Errorf(codes.OutOfRange, "%s is %d, %s has only reached %d: it is not the study that had this revision, or was restored from a backup; read it from 0 on",
+			field, revision, study.GetName(), study.GetRevision())
+	}
+	return nil
+}
+
+// listChanges sets a page of the trials that changed after a revision, and of the names
+// of those that were deleted.
+func listChanges(ctx context.Context, tx *store.ReadTx, id string, q *page.Query, after int64, belongs filter.Filter[*dparetov1.Trial], resp *dparetov1.ListTrialsResponse) error {
+	changes := page.Page[*storev1.RevisionRecord]{Query: q}
+	err := tx.Changes(id, max(after, q.Number()), func(revision int64, change *storev1.RevisionRecord) (bool, error) {
+		isListed := change.GetDeletedTrial() > 0
+		var trial *dparetov1.Trial
+		if n := change.GetTrial(); n > 0 {
+			record, err := tx.Trial(id, n)
+			if err != nil {
+				return false, err
+			}
+			trial = record.GetTrial()
+			isListed = belongs(trial)
+		}
+		more := changes.Add(page.NumberKey(revision), isListed, change)
+		switch {
+		case !more || !isListed:
+		case trial != nil:
+			resp.Trials = append(resp.Trials, trial)
+		default:
+			resp.DeletedTrials = append(resp.DeletedTrials, resource.TrialName(id, change.GetDeletedTrial()))
+		}
+		return more, ctx.Err()
+	})
+	resp.NextPageToken = changes.Next
+	return err
+}

@@ -1,0 +1,113 @@
+package study
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dpareto/dpareto/server/resource"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// MaxPriorStudies bounds the prior studies of a study.
+const MaxPriorStudies = 20
+
+// checkPriorStudies refuses a spec whose prior studies do not exist or have another
+// space or other objectives.
+func checkPriorStudies(tx *store.ReadTx, asked *dparetov1.StudySpec) error {
+	var fields invalid.Fields
+	if n := len(asked.GetPriorStudies()); n > MaxPriorStudies {
+		return invalid.Field("study.spec.prior_studies", "must hold at most %d studies, holds %d", MaxPriorStudies, n)
+	}
+	for i, name := range asked.GetPriorStudies() {
+		field := fmt.Sprintf("study.spec.prior_studies[%d]", i)
+		id, err := resource.ParseStudyName(field, name)
+		if err != nil {
+			return err
+		}
+		prior, err := tx.Study(id)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			fields.Addf(field, "%s does not exist", name)
+		case err != nil:
+			return err
+		case slices.Index(asked.GetPriorStudies(), name) < i:
+			fields.Addf(field, "%s occurs twice", name)
+		default:
+			if difference := Incompatibility(asked, prior.GetStudy().GetSpec()); difference != "" {
+				fields.Addf(field, "%s cannot be a prior: %s", name, difference)
+			}
+		}
+	}
+	return fields.Err()
+}
+
+// Incompatibility returns what keeps the trials of a prior study from meaning the same
+// in another study, or "".
+func Incompatibility(asked, prior *dparetov1.StudySpec) string {
+	if prior.GetRandomStopping() != nil {
+		return "with random_stopping it shows nothing but its best trial"
+	}
+	domains := func(s *dparetov1.StudySpec) map[string]*dparetov1.ParameterSpec {
+		all := make(map[string]*dparetov1.ParameterSpec)
+		for _, p := range s.GetParameters() {
+			all[p.GetId()] = &dparetov1.ParameterSpec{Domain: p.GetDomain()}
+		}
+		return all
+	}
+	objectives := func(s *dparetov1.StudySpec) map[string]*dparetov1.MetricSpec {
+		all := make(map[string]*dparetov1.MetricSpec)
+		for _, m := range s.GetMetrics() {
+			if m.GetRole() == dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE {
+				all[m.GetId()] = &dparetov1.MetricSpec{Goal: m.GetGoal(), Transform: m.GetTransform()}
+			}
+		}
+		return all
+	}
+	if d := firstDifference(domains(asked), domains(prior), holdsDomain); d != "" {
+		return "parameter " + d
+	}
+	sameObjective := func(a, b *dparetov1.MetricSpec) bool { return proto.Equal(a, b) }
+	if d := firstDifference(objectives(asked), objectives(prior), sameObjective); d != "" {
+		return "objective " + d
+	}
+	return ""
+}
+
+// holdsDomain reports whether a parameter can have all values of a parameter of a prior
+// study: its domain may have grown since.
+func holdsDomain(asked, prior *dparetov1.ParameterSpec) bool {
+	_, reason, sameKind := missing(prior, asked)
+	return sameKind && reason == ""
+}
+
+// firstDifference tells the first id, in their order, that only one of two studies has
+// or that does not mean the same in the other.
+func firstDifference[M proto.Message](asked, prior map[string]M, same func(asked, prior M) bool) string {
+	var ids []string
+	for id := range asked {
+		ids = append(ids, id)
+	}
+	for id := range prior {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		a, inAsked := asked[id]
+		b, inPrior := prior[id]
+		switch {
+		case !inPrior:
+			return id + " is not one of its"
+		case !inAsked:
+			return id + " of it is missing here"
+		case !same(a, b):
+			return fmt.Sprintf("%s is {%v} here and {%v} there", id, a, b)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,267 @@
+package study
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dpareto/dpareto/server/resource"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+const (
+	// maxKeptValues bounds the values of one re-accounting that are computed before its
+	// transaction: a few hundred bytes each. Others are computed within.
+	maxKeptValues = 500_000
+	// maxRaces is how often values are computed again because the spec has changed.
+	maxRaces = 10
+)
+
+// ReaccountStudy implements PrivacyService.
+//
+// Accounting takes up to milliseconds for every configuration. So the values are computed
+// outside of transactions, from a view, and then written, with what was added meanwhile,
+// in a single one: readers see all trials before, or all after.
+func (s *Studies) ReaccountStudy(ctx context.Context, req *dparetov1.ReaccountStudyRequest) (*dparetov1.ReaccountStudyResponse, error) {
+	id, err := resource.ParseStudyName("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	if req.GetMetric() == "" {
+		return nil, invalid.Field("metric", "must be set")
+	}
+	resp := new(dparetov1.ReaccountStudyResponse)
+	r, err := NewRequest(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	if done, err := s.Answered(ctx, r, store.StudyScope(id)); err != nil || done {
+		return resp, err
+	}
+	for range maxRaces {
+		plan, err := s.planReaccounting(ctx, id, req)
+		if err != nil {
+			return nil, err
+		}
+		if req.GetValidateOnly() {
+			return plan.response, nil
+		}
+		err = s.Change(ctx, id, r, func(c *Change) error {
+			if err := plan.write(ctx, c); err != nil {
+				return err
+			}
+			proto.Merge(resp, plan.response)
+			return nil
+		})
+		if errors.Is(err, errSpecChanged) {
+			continue
+		}
+		if err != nil {
+			s.cache.forget(plan.uid) // whoever came next in the commit that failed has its spec
+			return nil, err
+		}
+		return resp, nil
+	}
+	return nil, status.Errorf(codes.Aborted, "%s was changed, again and again; try again", req.GetName())
+}
+
+// errSpecChanged is returned when a study's spec changed since the values were computed.
+var errSpecChanged = errors.New("the spec has changed")
+
+// reaccounting is one change of the mechanism behind a metric.
+type reaccounting struct {
+	id, uid  string // of the study
+	metric   string
+	etag     string // of the study before
+	compiled *spec.Study
+	known    map[string]computedMetric // by configuration
+
+	// Of one pass over the trials.
+	response      *dparetov1.ReaccountStudyResponse
+	before, after []float64 // values
+}
+
+// computedMetric is a metric at a configuration. It is not changed.
+type computedMetric struct {
+	value   *dparetov1.MetricValue
+	warning *dparetov1.Warning
+}
+
+// reaccountPage is the number of trials that are read at a time, so that no view is long.
+const reaccountPage = 500
+
+// planReaccounting computes the metric again for all trials.
+func (s *Studies) planReaccounting(ctx context.Context, id string, req *dparetov1.ReaccountStudyRequest) (*reaccounting, error) {
+	r := &reaccounting{id: id, metric: req.GetMetric(), known: make(map[string]computedMetric)}
+	err := s.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := FindStudy(tx, id)
+		if err != nil {
+			return err
+		}
+		study := record.GetStudy()
+		if err := s.Policy(study.GetSpec()).CheckReaccounting(record); err != nil {
+			return err
+		}
+		if err := checkEtag(req.GetEtag(), study.GetEtag()); err != nil {
+			return err
+		}
+		cached, err := s.Get(study)
+		if err != nil {
+			return err
+		}
+		if r.compiled, err = cached.Compiled.Reaccounted(r.metric, req.GetPrivacy()); err != nil {
+			return err
+		}
+		r.uid, r.etag = study.GetUid(), study.GetEtag()
+		r.begin(study)
+		r.response.Revision = study.GetRevision()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	page := make([]*dparetov1.Trial, 0, reaccountPage)
+	for last := int64(0); last == 0 || len(page) == reaccountPage; {
+		page = page[:0]
+		err := s.store.View(ctx, func(tx *store.ReadTx) error {
+			return tx.Trials(id, last, func(t *storev1.TrialRecord) (bool, error) {
+				page = append(page, t.GetTrial())
+				return len(page) < reaccountPage, nil
+			})
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, trial := range page {
+			if err := r.change(ctx, trial); err != nil {
+				return nil, err
+			}
+			last = trial.GetNumber()
+		}
+		if len(page) == 0 {
+			break
+		}
+	}
+	r.end()
+	return r, nil
+}
+
+// begin begins a pass over all trials of a study.
+func (r *reaccounting) begin(study *dparetov1.Study) {
+	summary := func(of *dparetov1.StudySpec) *dparetov1.AccountingSummary {
+		for _, m := range of.GetMetrics() {
+			if m.GetId() == r.metric {
+				return &dparetov1.AccountingSummary{Privacy: m.GetComputed().GetPrivacy(), Accountants: make(map[string]int64)}
+			}
+		}
+		panic("server: a metric that is not there")
+	}
+	r.response = &dparetov1.ReaccountStudyResponse{Before: summary(study.GetSpec()), After: summary(r.compiled.Spec)}
+	r.before, r.after = nil, nil
+}
+
+// change computes the metric of a trial again, in place.
+func (r *reaccounting) change(ctx context.Context, trial *dparetov1.Trial) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	point, err := PointOf(r.compiled, trial)
+	if err != nil {
+		return err
+	}
+	r.before = count(r.response.GetBefore(), r.before, trial.GetComputedMetrics()[r.metric])
+	if r.compiled.Recompute(trial, point, r.metric, r.compute) {
+		r.response.DifferingReports++
+	}
+	r.after = count(r.response.GetAfter(), r.after, trial.GetComputedMetrics()[r.metric])
+	r.response.Trials++
+	return nil
+}
+
+// compute returns the metric at a configuration.
+func (r *reaccounting) compute(point space.Point) (*dparetov1.MetricValue, *dparetov1.Warning) {
+	key := PointKey(point)
+	if known, ok := r.known[key]; ok {
+		return known.value, known.warning
+	}
+	value, warning := r.compiled.ComputeMetric(r.metric, point)
+	if len(r.known) < maxKeptValues {
+		r.known[key] = computedMetric{value, warning}
+	}
+	return value, warning
+}
+
+// count adds a value to a summary.
+func count(summary *dparetov1.AccountingSummary, values []float64, value *dparetov1.MetricValue) []float64 {
+	if value == nil || value.Value == nil {
+		summary.NotComputable++
+		return values
+	}
+	summary.Accountants[value.GetPrivacy().GetAccountant().String()]++
+	return append(values, value.GetValue())
+}
+
+// end completes the summaries of a pass.
+func (r *reaccounting) end() {
+	for summary, values := range map[*dparetov1.AccountingSummary][]float64{r.response.GetBefore(): r.before, r.response.GetAfter(): r.after} {
+		if n := len(values); n > 0 {
+			slices.Sort(values)
+			median := (values[(n-1)/2] + values[n/2]) / 2
+			if math.IsInf(values[(n-1)/2], 1) {
+				median = math.Inf(1)
+			}
+			summary.SmallestEpsilon, summary.MedianEpsilon, summary.LargestEpsilon = &values[0], &median, &values[n-1]
+		}
+	}
+}
+
+// write changes the study and all its trials. It fails with errSpecChanged where the study
+// is not the one that was planned for.
+func (r *reaccounting) write(ctx context.Context, c *Change) error {
+	study := c.Study.GetStudy()
+	if study.GetEtag() != r.etag {
+		return errSpecChanged
+	}
+	c.Compiled = r.compiled
+	r.begin(study)
+	var completed []*storev1.TrialRecord // for stagnation
+	err := c.Tx.Trials(r.id, 0, func(t *storev1.TrialRecord) (bool, error) {
+		if err := r.change(ctx, t.GetTrial()); err != nil {
+			return false, err
+		}
+		if c.Study.GetStagnation() != nil && IsTerminal(t.GetTrial().GetState()) {
+			completed = append(completed, t)
+		}
+		return true, c.put(t, t.GetTrial().GetState())
+	})
+	if err != nil {
+		return err
+	}
+	r.end()
+	study.Spec, study.Warnings = r.compiled.Spec, r.compiled.Warnings
+	c.TouchStudy()
+	r.response.Revision = study.GetRevision()
+	if c.Study.GetStagnation() != nil {
+		c.Study.Stagnation = nil
+		slices.SortFunc(completed, func(a, b *storev1.TrialRecord) int {
+			return cmp.Compare(a.GetCompletionOrder(), b.GetCompletionOrder())
+		})
+		for _, t := range completed {
+			c.updateStagnation(t.GetTrial())
+		}
+	}
+	return nil
+}

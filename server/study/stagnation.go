@@ -1,0 +1,84 @@
+package study
+
+import (
+	"fmt"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/pareto"
+)
+
+// leastGrowth is the factor by which a hypervolume must exceed another to have grown.
+const leastGrowth = 1.001
+
+// stagnant returns that the limit of stagnant trials keeps new ones from being created,
+// or "".
+func stagnant(record *storev1.StudyRecord) string {
+	limit := record.GetStudy().GetSpec().GetBudget().GetMaxStagnantTrials()
+	if n := record.GetStagnation().GetTrials(); limit > 0 && n >= limit {
+		return fmt.Sprintf("the hypervolume has not grown for %d trials", n)
+	}
+	return ""
+}
+
+// updateStagnation takes a trial that was just completed into account. Failed ones say
+// nothing of the front. Replicates check it: that they do not make it grow is expected.
+func (c *Change) updateStagnation(trial *dparetov1.Trial) {
+	if c.Study.GetStudy().GetSpec().GetBudget().GetMaxStagnantTrials() == 0 || trial.GetState() == dparetov1.TrialState_TRIAL_STATE_FAILED {
+		return
+	}
+	if c.Study.GetStagnation() == nil {
+		c.Study.Stagnation = new(storev1.Stagnation)
+	}
+	stagnation := c.Study.GetStagnation()
+	if trial.GetReplicateOf() == "" {
+		stagnation.Trials++
+	}
+	if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
+		return
+	}
+	var points [][]float64
+	for _, p := range stagnation.GetFront() {
+		points = append(points, p.GetCosts())
+	}
+	reference := make([]float64, len(c.Compiled.Problem.Objectives))
+	for j := range reference {
+		reference[j] = Cost(&c.Compiled.Problem.Objectives[j], c.Compiled.Problem.Objectives[j].Reference)
+	}
+	measured := []*dparetov1.Measurement{trial.GetFinalMeasurement()}
+	if c.Compiled.Checkpoints() {
+		measured = append(measured, trial.GetMeasurements()...)
+	}
+	for _, m := range measured {
+		if c.Compiled.Acceptable(m) { // others are on no front
+			points = append(points, c.measuredCosts(m))
+		}
+	}
+	front := pareto.NewFront(points, reference)
+	if hypervolume := front.Hypervolume(); hypervolume > leastGrowth*stagnation.GetHypervolume() {
+		stagnation.Trials, stagnation.Hypervolume = 0, hypervolume
+	}
+	stagnation.Front = nil
+	for _, p := range front.Points() {
+		stagnation.Front = append(stagnation.Front, &storev1.FrontCosts{Costs: p})
+	}
+}
+
+// measuredCosts returns the objectives of a measurement as costs.
+func (c *Change) measuredCosts(m *dparetov1.Measurement) []float64 {
+	values := c.Compiled.ObjectiveValues(m, spec.Mean)
+	for j := range values {
+		values[j] = Cost(&c.Compiled.Problem.Objectives[j], values[j])
+	}
+	return values
+}
+
+// Cost turns the sign of an objective to maximise.
+func Cost(o *suggest.Objective, value float64) float64 {
+	if o.Goal == suggest.Maximize {
+		return -value
+	}
+	return value
+}

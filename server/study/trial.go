@@ -1,0 +1,299 @@
+package study
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dpareto/dpareto/server/resource"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// WarnSelectionBias is the code of the warning that chosen values are better than fresh ones.
+const WarnSelectionBias = "SELECTION_BIAS"
+
+// Trials implements the calls of StudyService that concern trials.
+type Trials struct{ *Studies }
+
+// changeTrial runs fn in a transaction on the trial with the resource name in a request's
+// field "name".
+func (t Trials) changeTrial(ctx context.Context, name string, r *Request, fn func(*Change, *storev1.TrialRecord) error) error {
+	id, number, err := resource.ParseTrialName("name", name)
+	if err != nil {
+		return err
+	}
+	return t.Change(ctx, id, r, func(c *Change) error {
+		record, err := c.trial(number)
+		if err != nil {
+			return err
+		}
+		return fn(c, record)
+	})
+}
+
+// IsTerminal reports whether a trial in the state never changes again.
+func IsTerminal(state dparetov1.TrialState) bool {
+	switch state {
+	case dparetov1.TrialState_TRIAL_STATE_SUCCEEDED,
+		dparetov1.TrialState_TRIAL_STATE_INFEASIBLE,
+		dparetov1.TrialState_TRIAL_STATE_FAILED:
+		return true
+	default:
+		return false
+	}
+}
+
+// CheckReason checks the length of a reason.
+func CheckReason(field, reason string, required bool, fields *invalid.Fields) {
+	switch n := len([]rune(reason)); {
+	case n > maxReason:
+		fields.Addf(field, "must have at most %d characters, has %d", maxReason, n)
+	case required && n == 0:
+		fields.Addf(field, "must be set")
+	}
+}
+
+// CreateTrial implements StudyService.
+func (t Trials) CreateTrial(ctx context.Context, req *dparetov1.CreateTrialRequest) (*dparetov1.CreateTrialResponse, error) {
+	id, err := resource.ParseStudyName("parent", req.GetParent())
+	if err != nil {
+		return nil, err
+	}
+	requested := req.GetTrial()
+	if requested == nil {
+		return nil, invalid.Field("trial", "must be set")
+	}
+	if requested.GetName() != "" {
+		return nil, invalid.Field("trial.name", "must be empty: the server numbers trials")
+	}
+	if err := validateTrialFields(requested); err != nil {
+		return nil, err
+	}
+	resp := new(dparetov1.CreateTrialResponse)
+	r, err := NewRequest(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	err = t.Change(ctx, id, r, func(c *Change) error {
+		record, err := c.createRequested(requested)
+		resp.Trial = record.GetTrial()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// createRequested creates a trial that a user asks for, with its result if that is given.
+func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialRecord, error) {
+	point, err := c.requestedPoint(requested)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Compiled.CheckAllowed("trial.parameters", point); err != nil {
+		return nil, err
+	}
+	origin := dparetov1.TrialOrigin_TRIAL_ORIGIN_REQUESTED
+	isReplicate, isImport := requested.GetReplicateOf() != "", requested.GetFinalMeasurement() != nil
+	switch {
+	case isImport:
+		origin = dparetov1.TrialOrigin_TRIAL_ORIGIN_IMPORTED
+	case isReplicate: // a result can always be checked
+		origin = dparetov1.TrialOrigin_TRIAL_ORIGIN_REPLICATE
+	default:
+		if _, reason := c.studies.spent(c.Study); reason != "" {
+			return nil, status.Errorf(codes.FailedPrecondition, "%s: %s", resource.StudyName(c.ID), reason)
+		}
+	}
+	if err := c.atHand(point, 0); err != nil {
+		return nil, err
+	}
+	return c.Create(point, origin, func(record *storev1.TrialRecord) error {
+		trial := record.GetTrial()
+		trial.Labels = requested.GetLabels()
+		trial.Note = requested.GetNote()
+		trial.ReplicateOf = requested.GetReplicateOf()
+		if !isImport {
+			return nil
+		}
+		return c.succeed(record, Report{Path: "trial.final_measurement", Measurement: requested.GetFinalMeasurement(), Final: true})
+	})
+}
+
+// requestedPoint returns the configuration of a trial that a user asks for. That of a
+// replicate is the configuration of its original, or a state on the way to it.
+func (c *Change) requestedPoint(requested *dparetov1.Trial) (space.Point, error) {
+	const field = "trial.replicate_of"
+	if requested.GetReplicateOf() == "" {
+		return c.Compiled.Point("trial.parameters", requested.GetParameters())
+	}
+	study, number, err := resource.ParseTrialName(field, requested.GetReplicateOf())
+	if err != nil {
+		return nil, err
+	}
+	if study != c.ID {
+		return nil, invalid.Field(field, "must be a trial of %s, is %s", resource.StudyName(c.ID), requested.GetReplicateOf())
+	}
+	record, err := c.trial(number)
+	if err != nil {
+		return nil, err
+	}
+	original, err := c.Compiled.Point("trial.parameters", record.GetTrial().GetParameters())
+	if err != nil || len(requested.GetParameters()) == 0 {
+		return original, err
+	}
+	point, err := c.Compiled.Point("trial.parameters", requested.GetParameters())
+	if err != nil {
+		return nil, err
+	}
+	step := c.Compiled.LastStep(point)
+	if step > c.Compiled.LastStep(original) || !slices.Equal(point, c.Compiled.At(original, step)) {
+		return nil, invalid.Field("trial.parameters", "must be those of %s, or of a state on its way", requested.GetReplicateOf())
+	}
+	return point, nil
+}
+
+// GetTrial implements StudyService.
+func (t Trials) GetTrial(ctx context.Context, req *dparetov1.GetTrialRequest) (*dparetov1.GetTrialResponse, error) {
+	id, number, err := resource.ParseTrialName("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
+	resp := new(dparetov1.GetTrialResponse)
+	err = t.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := tx.Trial(id, number)
+		if err == nil {
+			err = tx.FindStudy(id) // there are trials before the study when it is imported
+		}
+		if errors.Is(err, store.ErrNotFound) {
+			return resource.TrialNotFound(id, number)
+		}
+		resp.Trial = record.GetTrial()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// DeleteTrial implements StudyService.
+func (t Trials) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTrialRequest) (*dparetov1.DeleteTrialResponse, error) {
+	resp := new(dparetov1.DeleteTrialResponse)
+	r, err := NewRequest(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	err = t.changeTrial(ctx, req.GetName(), r, func(c *Change, record *storev1.TrialRecord) error {
+		trial := record.GetTrial()
+		if err := checkEtag(req.GetEtag(), trial.GetEtag()); err != nil {
+			return err
+		}
+		if trial.GetLease() != nil {
+			return status.Errorf(codes.FailedPrecondition, "%s is %s: a worker holds it", trial.GetName(), trial.GetState())
+		}
+		c.touch(record)
+		c.Policy.Release(c, record)
+		c.events.deleted(trial)
+		store.AddToCounts(c.Study.GetStudy().GetTrialCounts(), trial.GetState(), -1)
+		return c.Tx.DeleteTrial(c.ID, record)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// StopTrial implements StudyService.
+func (t Trials) StopTrial(ctx context.Context, req *dparetov1.StopTrialRequest) (*dparetov1.StopTrialResponse, error) {
+	var fields invalid.Fields
+	CheckReason("reason", req.GetReason(), false, &fields)
+	if err := fields.Err(); err != nil {
+		return nil, err
+	}
+	resp := new(dparetov1.StopTrialResponse)
+	r, err := NewRequest(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	err = t.changeTrial(ctx, req.GetName(), r, func(c *Change, record *storev1.TrialRecord) error {
+		trial := record.GetTrial()
+		resp.Trial = trial
+		before := trial.GetState()
+		switch before {
+		case dparetov1.TrialState_TRIAL_STATE_STOPPING:
+			return nil
+		case dparetov1.TrialState_TRIAL_STATE_ACTIVE:
+			trial.State = dparetov1.TrialState_TRIAL_STATE_STOPPING
+			trial.StateReason = req.GetReason()
+		case dparetov1.TrialState_TRIAL_STATE_QUEUED:
+			c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED, req.GetReason())
+		default:
+			return status.Errorf(codes.FailedPrecondition, "%s is already %s", trial.GetName(), before)
+		}
+		record.StopRequested = true
+		return c.put(record, before)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// PointOf returns the configuration of a trial.
+func PointOf(compiled *spec.Study, trial *dparetov1.Trial) (space.Point, error) {
+	point, err := compiled.Point("trial.parameters", trial.GetParameters())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", trial.GetName(), err)
+	}
+	return point, nil
+}
+
+// WithFinal returns the measurements of a successful trial by ascending step, the final
+// one in the place of any other at its step.
+func WithFinal(trial *dparetov1.Trial) []*dparetov1.Measurement {
+	final := trial.GetFinalMeasurement()
+	all := slices.Clone(trial.GetMeasurements())
+	i, found := slices.BinarySearchFunc(all, final.GetStep(), compareStep)
+	if found {
+		all[i] = final
+		return all
+	}
+	return slices.Insert(all, i, final)
+}
+
+// compareStep compares the step of a measurement with another.
+func compareStep(m *dparetov1.Measurement, step int64) int { return cmp.Compare(m.GetStep(), step) }
+
+// LatestStep returns the last step of a trial that was measured.
+func LatestStep(trial *dparetov1.Trial) int64 {
+	var step int64
+	for _, m := range trial.GetMeasurements() {
+		step = max(step, m.GetStep())
+	}
+	return step
+}
+
+// PointKey returns a point as a map key.
+func PointKey(point space.Point) string {
+	key := make([]byte, 0, 8*len(point))
+	for _, v := range point {
+		key = binary.LittleEndian.AppendUint64(key, math.Float64bits(v))
+	}
+	return string(key)
+}

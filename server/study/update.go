@@ -1,0 +1,377 @@
+package study
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/dpareto/dpareto/server/resource"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// wholeMask is the path of an update mask that stands for all fields.
+const wholeMask = "*"
+
+// Fields that clients may change, and for the spec see checkSpecChange.
+var (
+	mutableStudyFields = []string{"display_name", "description", labelsField, "spec"}
+	mutableTrialFields = []string{labelsField, "note"}
+)
+
+// TouchStudy gives the study's own fields, which have changed, the next revision.
+func (c *Change) TouchStudy() {
+	study := c.Study.GetStudy()
+	study.Revision++
+	c.Study.OwnRevision = study.GetRevision()
+	// The random part tells states apart that had the same revision because the disk failed
+	// between them.
+	of := study.GetRevision()
+	if c.Policy.Traits().Hidden {
+		of = 1 // a revision counts the changes of trials
+	}
+	study.Etag = Etag(study.GetUid(), of) + "-" + NewToken()[:8]
+	study.UpdateTime = timestamppb.New(c.Now)
+}
+
+// UpdateStudy implements StudyService.
+func (s *Studies) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStudyRequest) (*dparetov1.UpdateStudyResponse, error) {
+	id, err := resource.ParseStudyName("study.name", req.GetStudy().GetName())
+	if err != nil {
+		return nil, err
+	}
+	resp := new(dparetov1.UpdateStudyResponse)
+	r, err := NewRequest(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	if done, err := s.Answered(ctx, r, store.StudyScope(id)); err != nil || done {
+		return resp, err
+	}
+	for raced := true; raced; {
+		before, after, err := s.updatedStudy(ctx, id, req)
+		if err != nil {
+			return nil, err
+		}
+		err = s.Change(ctx, id, r, func(c *Change) error {
+			study := c.Study.GetStudy()
+			raced = study.GetEtag() != before.GetEtag()
+			if raced {
+				r.Effect = EffectNone
+				return nil
+			}
+			r.Effect = EffectAll
+			if !proto.Equal(before, after) {
+				study.DisplayName, study.Description, study.Labels = after.GetDisplayName(), after.GetDescription(), after.GetLabels()
+				study.Spec, study.Warnings = after.GetSpec(), after.GetWarnings()
+				c.TouchStudy()
+			}
+			resp.Study = s.Present(proto.CloneOf(c.Study))
+			return nil
+		})
+		if err != nil {
+			s.cache.forget(before.GetUid()) // whoever came next in the commit that failed has its spec
+			return nil, err
+		}
+		raced = raced && !r.Repeated
+	}
+	return resp, nil
+}
+
+// updatedStudy returns a study before and after an update. It takes as long as compiling
+// a spec does, and so has no place in a transaction that writes.
+func (s *Studies) updatedStudy(ctx context.Context, id string, req *dparetov1.UpdateStudyRequest) (before, after *dparetov1.Study, err error) {
+	var record *storev1.StudyRecord
+	err = s.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err = FindStudy(tx, id)
+		before = record.GetStudy()
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkEtag(req.GetStudy().GetEtag(), before.GetEtag()); err != nil {
+		return nil, nil, err
+	}
+	after = proto.CloneOf(before)
+	if err := applyMask(after, req.GetStudy(), req.GetUpdateMask(), mutableStudyFields); err != nil {
+		return nil, nil, err
+	}
+	if err := ValidateStudy(id, after); err != nil {
+		return nil, nil, err
+	}
+	if proto.Equal(before.GetSpec(), after.GetSpec()) {
+		return before, after, nil
+	}
+	if err := checkSpecChange(before.GetSpec(), after.GetSpec()); err != nil {
+		return nil, nil, err
+	}
+	if namesLedger(after.GetSpec()) {
+		if err := s.ledgers.CheckCaller(ctx, before.GetSpec(), after.GetSpec()); err != nil {
+			return nil, nil, err
+		}
+		err = s.store.View(ctx, func(tx *store.ReadTx) error { return s.ledgers.Check(tx, after.GetSpec()) })
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	compiled, err := spec.Compile("study.spec", after.GetSpec())
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := s.Policy(before.GetSpec()).CheckUpdate(record, after.GetSpec()); err != nil {
+		return nil, nil, err
+	}
+	after.Warnings = compiled.Warnings
+	return before, after, nil
+}
+
+// UpdateTrial implements StudyService.
+func (t Trials) UpdateTrial(ctx context.Context, req *dparetov1.UpdateTrialRequest) (*dparetov1.UpdateTrialResponse, error) {
+	id, number, err := resource.ParseTrialName("trial.name", req.GetTrial().GetName())
+	if err != nil {
+		return nil, err
+	}
+	resp := new(dparetov1.UpdateTrialResponse)
+	r, err := NewRequest(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	err = t.Change(ctx, id, r, func(c *Change) error {
+		record, err := c.trial(number)
+		if err != nil {
+			return err
+		}
+		trial := record.GetTrial()
+		if err := checkEtag(req.GetTrial().GetEtag(), trial.GetEtag()); err != nil {
+			return err
+		}
+		before := proto.CloneOf(trial)
+		if err := applyMask(trial, req.GetTrial(), req.GetUpdateMask(), mutableTrialFields); err != nil {
+			return err
+		}
+		if err := validateTrialFields(trial); err != nil {
+			return err
+		}
+		resp.Trial = trial
+		if proto.Equal(before, trial) {
+			return nil
+		}
+		return c.put(record, trial.GetState())
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// validateTrialFields checks what clients may set of a trial besides its configuration
+// and result.
+func validateTrialFields(trial *dparetov1.Trial) error {
+	var fields invalid.Fields
+	ValidateLabels("trial.labels", trial.GetLabels(), &fields)
+	if n := len([]rune(trial.GetNote())); n > MaxText {
+		fields.Addf("trial.note", "must have at most %d characters, has %d", MaxText, n)
+	}
+	return fields.Err()
+}
+
+// PauseStudy implements StudyService.
+func (s *Studies) PauseStudy(ctx context.Context, req *dparetov1.PauseStudyRequest) (*dparetov1.PauseStudyResponse, error) {
+	resp := new(dparetov1.PauseStudyResponse)
+	r, err := NewRequest(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	err = s.setState(ctx, req.GetName(), r, dparetov1.StudyState_STUDY_STATE_PAUSED, func(study *dparetov1.Study) { resp.Study = study })
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// ResumeStudy implements StudyService.
+func (s *Studies) ResumeStudy(ctx context.Context, req *dparetov1.ResumeStudyRequest) (*dparetov1.ResumeStudyResponse, error) {
+	resp := new(dparetov1.ResumeStudyResponse)
+	r, err := NewRequest(req, resp)
+	if err != nil {
+		return nil, err
+	}
+	err = s.setState(ctx, req.GetName(), r, dparetov1.StudyState_STUDY_STATE_ACTIVE, func(study *dparetov1.Study) { resp.Study = study })
+	if err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+// setState brings the study with the resource name in a request's field "name" into a
+// state, and calls answer with it.
+func (s *Studies) setState(ctx context.Context, name string, r *Request, state dparetov1.StudyState, answer func(*dparetov1.Study)) error {
+	id, err := resource.ParseStudyName("name", name)
+	if err != nil {
+		return err
+	}
+	return s.Change(ctx, id, r, func(c *Change) error {
+		if study := c.Study.GetStudy(); study.GetState() != state {
+			study.State, study.StateReason = state, ""
+			c.TouchStudy()
+		}
+		answer(s.Present(proto.CloneOf(c.Study)))
+		return nil
+	})
+}
+
+// applyMask sets the fields of dst that a mask names to those of src. They must be among
+// the given ones or below them.
+func applyMask(dst, src proto.Message, mask *fieldmaskpb.FieldMask, allowed []string) error {
+	paths := mask.GetPaths()
+	if len(paths) == 0 {
+		return invalid.Field("update_mask", "must name the fields to change")
+	}
+	if slices.Equal(paths, []string{wholeMask}) {
+		paths = allowed
+	}
+	var fields invalid.Fields
+	for _, path := range paths {
+		if reason := unsettable(dst.ProtoReflect().Descriptor(), path, allowed); reason != "" {
+			fields.Addf("update_mask", "%.200q %s", path, reason)
+			continue
+		}
+		copyField(dst.ProtoReflect(), src.ProtoReflect(), strings.Split(path, "."))
+	}
+	return fields.Err()
+}
+
+// unsettable returns why a path of an update mask names no field that can be set, or "".
+func unsettable(message protoreflect.MessageDescriptor, path string, allowed []string) string {
+	names := strings.Split(path, ".")
+	for i, name := range names {
+		if message == nil {
+			return "is below " + strings.Join(names[:i], ".") + ", which is set as a whole"
+		}
+		field := message.Fields().ByName(protoreflect.Name(name))
+		if field == nil {
+			return "is not a field"
+		}
+		if i == 0 && !slices.Contains(allowed, name) {
+			return "cannot be changed, only " + strings.Join(allowed, ", ") + " can"
+		}
+		message = nil
+		if !field.IsList() && !field.IsMap() {
+			message = field.Message()
+		}
+	}
+	return ""
+}
+
+// copyField sets a field of dst, by the names on the way to it, to that of src.
+func copyField(dst, src protoreflect.Message, names []string) {
+	field := dst.Descriptor().Fields().ByName(protoreflect.Name(names[0]))
+	switch {
+	case len(names) > 1 && (dst.Has(field) || src.Has(field)):
+		copyField(dst.Mutable(field).Message(), src.Get(field).Message(), names[1:])
+	case len(names) > 1: // absent from both
+	case src.Has(field):
+		dst.Set(field, src.Get(field))
+	default:
+		dst.Clear(field)
+	}
+}
+
+// checkSpecChange refuses to change what the trials so far depend on: everything but the
+// budget, the lease, early stopping, units, domains that hold all former values, and a first
+// ledger to charge releases to.
+func checkSpecChange(before, after *dparetov1.StudySpec) error {
+	var fields invalid.Fields
+	allowed := proto.CloneOf(before)
+	allowed.Budget, allowed.Lease, allowed.DisableEarlyStopping = after.GetBudget(), after.GetLease(), after.GetDisableEarlyStopping()
+	if before.GetTestLedger() == "" && !spec.IsPublication(before) {
+		allowed.TestLedger = after.GetTestLedger()
+	}
+	if len(before.GetMetrics()) == len(after.GetMetrics()) {
+		for i, m := range after.GetMetrics() {
+			allowed.Metrics[i].Unit = m.GetUnit()
+		}
+	}
+	if len(before.GetParameters()) == len(after.GetParameters()) {
+		for i, p := range after.GetParameters() {
+			field, reason, sameKind := missing(before.GetParameters()[i], p)
+			if reason != "" {
+				fields.Addf(fmt.Sprintf("study.spec.parameters[%d].%s", i, field), "%s: a domain can only grow", reason)
+			}
+			if sameKind && before.GetRandomStopping() == nil { // whose trials have one distribution
+				allowed.Parameters[i].Domain = p.GetDomain()
+			}
+		}
+	}
+	for _, path := range Differences(allowed, after) {
+		fields.Addf("study.spec."+path, "cannot be changed: the trials so far depend on it")
+	}
+	return fields.Err()
+}
+
+// missing returns which field of a parameter's new domain lacks a value of the old one,
+// and what it should have; "" if there is none. Domains of different kinds cannot be
+// compared.
+func missing(before, after *dparetov1.ParameterSpec) (field, reason string, sameKind bool) {
+	switch b := before.GetDomain().(type) {
+	case *dparetov1.ParameterSpec_DoubleDomain:
+		if a := after.GetDoubleDomain(); a != nil {
+			field, reason = missingEnd("double_domain", b.DoubleDomain.GetMin(), b.DoubleDomain.GetMax(), a.GetMin(), a.GetMax())
+			return field, reason, true
+		}
+	case *dparetov1.ParameterSpec_IntegerDomain:
+		if a := after.GetIntegerDomain(); a != nil {
+			field, reason = missingEnd("integer_domain", b.IntegerDomain.GetMin(), b.IntegerDomain.GetMax(), a.GetMin(), a.GetMax())
+			return field, reason, true
+		}
+	case *dparetov1.ParameterSpec_DiscreteDomain:
+		if a := after.GetDiscreteDomain(); a != nil {
+			field, reason = missingValue("discrete_domain.values", b.DiscreteDomain.GetValues(), a.GetValues())
+			return field, reason, true
+		}
+	case *dparetov1.ParameterSpec_CategoricalDomain:
+		if a := after.GetCategoricalDomain(); a != nil {
+			field, reason = missingValue("categorical_domain.categories", b.CategoricalDomain.GetCategories(), a.GetCategories())
+			return field, reason, true
+		}
+	}
+	return "", "", false
+}
+
+// missingEnd is missing for intervals.
+func missingEnd[T int64 | float64](domain string, oldMin, oldMax, newMin, newMax T) (field, reason string) {
+	switch {
+	case newMin > oldMin:
+		return domain + ".min", fmt.Sprintf("must be at most %v, is %v", oldMin, newMin)
+	case newMax < oldMax:
+		return domain + ".max", fmt.Sprintf("must be at least %v, is %v", oldMax, newMax)
+	default:
+		return "", ""
+	}
+}
+
+// missingValue is missing for lists.
+func missingValue[T comparable](field string, before, after []T) (string, string) {
+	present := make(map[T]bool, len(after))
+	for _, v := range after {
+		present[v] = true
+	}
+	for _, v := range before {
+		if !present[v] {
+			return field, fmt.Sprintf("must hold %v, as before", v)
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,202 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/dpareto/dpareto/server/failure"
+	"github.com/dpareto/dpareto/server/resource"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/store"
+)
+
+const (
+	// maxWatched bounds the changes that are read at a time for a stream.
+	maxWatched = 100
+	// maxWatchedBytes bounds their size, but for the last of them.
+	maxWatchedBytes = 1 << 20
+)
+
+// watchers wakes the streams of studies after their changes. What changed they read from
+// the store: a stream that is slow, or wakes late, reads the latest state of everything.
+type watchers struct {
+	mu      sync.Mutex
+	waiting map[string]map[chan struct{}]bool // by the id of the study
+}
+
+// subscribe returns a channel that is ready after every change of a study, and a function
+// that ends this.
+func (w *watchers) subscribe(id string) (wake <-chan struct{}, unsubscribe func()) {
+	c := make(chan struct{}, 1) // one signal stands for all since the last
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting == nil {
+		w.waiting = make(map[string]map[chan struct{}]bool)
+	}
+	if w.waiting[id] == nil {
+		w.waiting[id] = make(map[chan struct{}]bool)
+	}
+	w.waiting[id][c] = true
+	return c, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if delete(w.waiting[id], c); len(w.waiting[id]) == 0 {
+			delete(w.waiting, id)
+		}
+	}
+}
+
+// notify wakes the streams of a study. It is called when a change is on disk.
+func (w *watchers) notify(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.waiting[id] {
+		select {
+		case c <- struct{}{}:
+		default: // is awake
+		}
+	}
+}
+
+// WatchStudy implements StudyService.
+func (s *Studies) WatchStudy(req *dparetov1.WatchStudyRequest, stream grpc.ServerStreamingServer[dparetov1.WatchStudyResponse]) error {
+	return failure.Status(s.watch(stream.Context(), req, stream.Send))
+}
+
+// watch sends the changes of a study until it is deleted, ctx is done, as it is when the
+// server drains, or the server is closed.
+func (s *Studies) watch(ctx context.Context, req *dparetov1.WatchStudyRequest, send func(*dparetov1.WatchStudyResponse) error) error {
+	id, err := resource.ParseStudyName("name", req.GetName())
+	if err != nil {
+		return err
+	}
+	if req.GetAfterRevision() < 0 {
+		return invalid.Field("after_revision", "must not be negative, is %d", req.GetAfterRevision())
+	}
+	wake, unsubscribe := s.watchers.subscribe(id)
+	defer unsubscribe()
+	reader := &changeReader{id: id, uid: req.GetStudyUid(), after: req.GetAfterRevision()}
+	for {
+		changes, err := reader.next(ctx, s)
+		if err != nil {
+			return err
+		}
+		for _, change := range changes {
+			if s.background.IsClosed() {
+				return store.ErrClosed
+			}
+			if err := send(change); err != nil {
+				return err
+			}
+		}
+		if len(changes) > 0 {
+			continue
+		}
+		select {
+		case <-wake:
+		case <-s.background.Context().Done():
+			return store.ErrClosed
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// changeReader reads the changes of a study one after the other.
+type changeReader struct {
+	id, uid string
+	after   int64 // revision of the last change
+	begun   bool
+	ignored int64 // deletions up to this revision are no news to a reader who knows nothing
+}
+
+// next returns the next changes; none if there are none yet.
+func (r *changeReader) next(ctx context.Context, s *Studies) (changes []*dparetov1.WatchStudyResponse, err error) {
+	err = s.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := FindStudy(tx, r.id)
+		if err != nil {
+			return err
+		}
+		study := record.GetStudy()
+		if r.uid == "" {
+			r.uid = study.GetUid()
+		}
+		if study.GetUid() != r.uid {
+			return resource.StudyNotFound(r.id)
+		}
+		if s.Policy(study.GetSpec()).Traits().Hidden { // created since the call was let in
+			return ErrHidden(study.GetName())
+		}
+		if !r.begun {
+			if err := checkRevision("after_revision", r.after, study); err != nil {
+				return err
+			}
+			r.begun = true
+			if r.after == 0 {
+				r.ignored = study.GetRevision()
+			}
+		}
+		visited, size := 0, 0
+		return tx.Changes(r.id, r.after, func(revision int64, entry *storev1.RevisionRecord) (bool, error) {
+			if visited++; len(changes) > 0 && (visited > maxWatched || size > maxWatchedBytes) {
+				return false, nil
+			}
+			r.after = revision
+			if entry.GetDeletedTrial() > 0 && revision <= r.ignored {
+				return true, ctx.Err()
+			}
+			change, err := r.change(tx, s, record, entry)
+			if err != nil {
+				return false, err
+			}
+			change.Revision = revision
+			changes = append(changes, change)
+			size += proto.Size(change)
+			return true, nil
+		})
+	})
+	return changes, err
+}
+
+// change returns what an entry of the index stands for.
+func (r *changeReader) change(tx *store.ReadTx, s *Studies, study *storev1.StudyRecord, entry *storev1.RevisionRecord) (*dparetov1.WatchStudyResponse, error) {
+	switch change := entry.GetChange().(type) {
+	case *storev1.RevisionRecord_Trial:
+		record, err := tx.Trial(r.id, change.Trial)
+		return &dparetov1.WatchStudyResponse{
+			Time: changeTime(record), Change: &dparetov1.WatchStudyResponse_Trial{Trial: record.GetTrial()},
+		}, err
+	case *storev1.RevisionRecord_DeletedTrial:
+		record, err := tx.DeletedTrial(r.id, change.DeletedTrial)
+		return &dparetov1.WatchStudyResponse{
+			Time: changeTime(record), Change: &dparetov1.WatchStudyResponse_DeletedTrial{DeletedTrial: resource.TrialName(r.id, change.DeletedTrial)},
+		}, err
+	case *storev1.RevisionRecord_Study:
+		return &dparetov1.WatchStudyResponse{
+			Time: study.GetStudy().GetUpdateTime(), Change: &dparetov1.WatchStudyResponse_Study{Study: s.Present(study)},
+		}, nil
+	default:
+		return nil, errors.New("the index of revisions has an entry of nothing")
+	}
+}
+
+// changeTime returns when a trial was last changed. Records of the first format of the
+// store do not say, and have the time of their last event.
+func changeTime(record *storev1.TrialRecord) *timestamppb.Timestamp {
+	trial := record.GetTrial()
+	for _, at := range []*timestamppb.Timestamp{record.GetChangeTime(), trial.GetEndTime(), trial.GetStartTime()} {
+		if at != nil {
+			return at
+		}
+	}
+	return trial.GetCreateTime()
+}

@@ -1,0 +1,367 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dpareto/dpareto/server/background"
+	"github.com/dpareto/dpareto/server/failure"
+	"github.com/dpareto/dpareto/server/publish/ledger"
+	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/study"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
+)
+
+// Bounds of the trials of an import that wait to be written together.
+const (
+	importTrials = 500
+	importBytes  = 1 << 20
+)
+
+// Options configures a Transfer. All fields are required.
+type Options struct {
+	Studies    *study.Studies
+	Store      *store.Store
+	Logger     *slog.Logger
+	Now        func() time.Time
+	Background *background.Group
+}
+
+// Transfer moves studies and whole stores between servers: exports, imports, backups. It is safe
+// for concurrent use.
+type Transfer struct {
+	studies    *study.Studies
+	store      *store.Store
+	logger     *slog.Logger
+	now        func() time.Time
+	background *background.Group
+}
+
+// New returns the transfer of studies, which removes in the background what a crash left
+// behind.
+func New(o Options) *Transfer {
+	t := &Transfer{studies: o.Studies, store: o.Store, logger: o.Logger, now: o.Now, background: o.Background}
+	t.background.Go(t.dropImports)
+	return t
+}
+
+// ImportStudy implements AdminService. The trials are written in pieces, hidden until the
+// study is written last, so that neither the memory nor other calls feel their number.
+func (t *Transfer) ImportStudy(stream grpc.ClientStreamingServer[dparetov1.ImportStudyRequest, dparetov1.ImportStudyResponse]) error {
+	resp, err := t.importStudy(stream)
+	if err != nil {
+		return failure.Status(err)
+	}
+	return stream.SendAndClose(resp)
+}
+
+func (t *Transfer) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportStudyRequest, dparetov1.ImportStudyResponse]) (_ *dparetov1.ImportStudyResponse, err error) {
+	ctx := stream.Context()
+	i := &studyImport{digest: newRecordDigest(), orders: make(map[int64]bool), revisions: make(map[int64]bool), requests: make(map[string]bool), counts: new(dparetov1.TrialCounts)}
+	if err := i.receive(stream); errors.Is(err, io.EOF) {
+		return nil, invalid.Field("record", "must be set: the stream is empty")
+	} else if err != nil {
+		return nil, err
+	}
+	if !t.studies.Importing.Begin(i.id) {
+		return nil, status.Errorf(codes.Aborted, "study %s is being imported or deleted by another call", resource.StudyName(i.id))
+	}
+	defer t.studies.Importing.End(i.id)
+	uid := "uid " + i.record.GetStudy().GetUid() // no id of a study
+	if !t.studies.Importing.Begin(uid) {
+		return nil, status.Errorf(codes.Aborted, "another call imports a study with the %s", uid)
+	}
+	defer t.studies.Importing.End(uid)
+	existing, err := t.beginImport(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	if existing == nil {
+		defer func() {
+			if err == nil {
+				return
+			}
+			t.studies.DropRemains(ctx, i.id)
+		}()
+	}
+	for {
+		err := i.receive(stream)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if existing == nil && (len(i.waiting)+len(i.releases) >= importTrials || i.bytes >= importBytes) {
+			if err := t.store.Update(ctx, store.In(store.StudyScope(i.id)), i.flush); err != nil {
+				return nil, err
+			}
+			i.flushed()
+		}
+	}
+	if err := i.checkWhole(); err != nil {
+		return nil, err
+	}
+	if existing != nil {
+		return t.compareImport(ctx, i)
+	}
+	err = t.store.Update(ctx, i.scopes(), func(tx *store.Tx) error {
+		if err := i.flush(tx); err != nil {
+			return err
+		}
+		if err := i.charge(tx, t.studies, t.now()); err != nil {
+			return err
+		}
+		tx.EndImport(i.id)
+		return tx.PutStudy(i.id, i.record)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &dparetov1.ImportStudyResponse{Study: t.studies.Present(i.record), Trials: i.trials}, nil
+}
+
+// beginImport marks the study as being imported, or returns the one that exists.
+func (t *Transfer) beginImport(ctx context.Context, i *studyImport) (existing *storev1.StudyRecord, err error) {
+	// Nobody imports it at present: a mark is left of a crash.
+	if err := t.store.DropImport(ctx, i.id); err != nil {
+		return nil, err
+	}
+	// What is derived from studies is kept by their uid. None gets it meanwhile: uids of new
+	// studies are random, and no other call imports one with it.
+	err = t.store.View(ctx, func(tx *store.ReadTx) error {
+		if err := tx.FindStudy(i.id); !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		return tx.Studies("", func(other *storev1.StudyRecord) (bool, error) {
+			if other.GetStudy().GetUid() == i.record.GetStudy().GetUid() {
+				return false, i.invalid("record.study.study.uid", "is that of %s", other.GetStudy().GetName())
+			}
+			return true, ctx.Err()
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = t.store.Update(ctx, i.scopes(), func(tx *store.Tx) error {
+		existing, err = tx.Study(i.id)
+		if !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		existing = nil
+		if err := tx.CheckWhole(store.StudyScope(i.id)); err != nil {
+			return err
+		}
+		tx.BeginImport(i.id)
+		if err := t.studies.CheckLedgers(&tx.ReadTx, i.record.GetStudy().GetSpec()); err != nil {
+			return err
+		}
+		if err := checkNotEarlier(&tx.ReadTx, i.record.GetStudy()); err != nil {
+			return err
+		}
+		return t.studies.CheckStudies(tx.Unprotected())
+	})
+	return existing, err
+}
+
+// checkNotEarlier refuses an earlier state of a study whose publication is paid once and that
+// was deleted here: what it published since would be forgotten, and done again unpaid.
+func checkNotEarlier(tx *store.ReadTx, study *dparetov1.Study) error {
+	last, err := tx.Ended(study.GetUid())
+	if err != nil || study.GetRevision() >= last {
+		return err
+	}
+	return status.Errorf(codes.FailedPrecondition, "%s is an earlier state, of revision %d, of a study that was deleted at a later one: "+
+		"with private_mode or random_stopping what it showed since is not undone; create a new study", study.GetName(), study.GetRevision())
+}
+
+// compareImport answers the import of a study that exists.
+func (t *Transfer) compareImport(ctx context.Context, i *studyImport) (*dparetov1.ImportStudyResponse, error) {
+	existing := newRecordDigest()
+	resp := &dparetov1.ImportStudyResponse{Existed: true}
+	err := t.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := study.FindStudy(tx, i.id)
+		if err != nil {
+			return err
+		}
+		if err := exportStudy(ctx, tx, i.id, existing.add); err != nil {
+			return err
+		}
+		resp.Study = t.studies.Present(record)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if existing.sum() != i.digest.sum() {
+		return nil, status.Errorf(codes.AlreadyExists, "study %s exists and differs; delete it first to replace it", resource.StudyName(i.id))
+	}
+	return resp, nil
+}
+
+// dropImports removes what imports and deletions left behind that a crash ended.
+func (t *Transfer) dropImports() {
+	var ids []string
+	err := t.store.View(t.background.Context(), func(tx *store.ReadTx) error {
+		return tx.Imports(func(id string) error { ids = append(ids, id); return nil })
+	})
+	for _, id := range ids {
+		if !t.studies.Importing.Begin(id) {
+			continue // a client imports it again, which removes the rest
+		}
+		err = errors.Join(err, t.store.DropImport(t.background.Context(), id))
+		t.studies.Importing.End(id)
+	}
+	if err != nil && t.background.Context().Err() == nil {
+		t.logger.ErrorContext(t.background.Context(), "remains of a study", "error", err)
+	}
+}
+
+// studyImport is an import under way.
+type studyImport struct {
+	line     int // records received
+	id       string
+	record   *storev1.StudyRecord
+	compiled *spec.Study
+	digest   recordDigest
+
+	waiting  []*dparetov1.ExportedTrial   // to be written
+	releases []*dparetov1.ExportedRelease // to be written
+	bytes    int
+	trials   int64
+	charges  []ledger.Charge // of releases, to the study's test ledger
+
+	// What the trials so far say.
+	counts    *dparetov1.TrialCounts
+	live      []int64 // numbers, ascending
+	deleted   int64   // the last number of a deleted one
+	orders    map[int64]bool
+	revisions map[int64]bool // of trials and of the study's own fields
+	private   privateImport
+	released  int64 // the last number of a release
+	requests  map[string]bool
+}
+
+// receive receives a record and checks it. It returns io.EOF at the end.
+func (i *studyImport) receive(stream grpc.ClientStreamingServer[dparetov1.ImportStudyRequest, dparetov1.ImportStudyResponse]) error {
+	req, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	i.line++
+	if path := invalid.FindUnknown("", req.ProtoReflect()); path != "" {
+		return status.Errorf(codes.Unimplemented, "line %d: %s is not supported by this version of the server", i.line, path)
+	}
+	record := req.GetRecord()
+	switch r := record.GetRecord().(type) {
+	case *dparetov1.ExportedRecord_Study:
+		if i.record != nil {
+			return i.invalid("record.study", "is a second study; every study is a stream of its own")
+		}
+		err = i.study(r.Study)
+	case *dparetov1.ExportedRecord_Trial:
+		if i.record == nil {
+			return i.invalid("record.trial", "comes before the study")
+		}
+		if i.released > 0 {
+			return i.invalid("record.trial", "comes after a release")
+		}
+		err = i.trial(r.Trial)
+		i.trials++
+		i.waiting = append(i.waiting, r.Trial)
+		i.bytes += proto.Size(r.Trial)
+	case *dparetov1.ExportedRecord_Release:
+		if i.record == nil {
+			return i.invalid("record.release", "comes before the study")
+		}
+		err = i.release(r.Release)
+		i.releases = append(i.releases, r.Release)
+		i.bytes += proto.Size(r.Release)
+	default:
+		return i.invalid("record", "one of study, trial and release must be set")
+	}
+	if err != nil {
+		return i.atLine(err)
+	}
+	return i.digest.add(record)
+}
+
+// flush writes the trials and releases that wait.
+func (i *studyImport) flush(tx *store.Tx) error {
+	for _, trial := range i.waiting {
+		put := tx.PutTrial
+		if trial.GetDeleted() {
+			put = tx.DeleteTrial
+		}
+		if err := put(i.id, trialRecord(trial)); err != nil {
+			return err
+		}
+	}
+	for _, r := range i.releases {
+		_, number, err := resource.ParseReleaseName("", r.GetRelease().GetName())
+		if err != nil {
+			return err
+		}
+		if err := tx.PutRelease(resource.StudyName(i.id), number, releaseRecord(r)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flushed forgets what was written.
+func (i *studyImport) flushed() { i.waiting, i.releases, i.bytes = i.waiting[:0], i.releases[:0], 0 }
+
+// scopes are those that the beginning and the end of an import read and write.
+func (i *studyImport) scopes() store.Scopes {
+	return store.In(append(study.LedgerScopes(i.record.GetStudy().GetSpec()), store.StudyScope(i.id), store.StoreScope)...)
+}
+
+// invalid is the error of the current record's field.
+func (i *studyImport) invalid(field, format string, args ...any) error {
+	return i.atLine(invalid.Field(field, format, args...))
+}
+
+// atLine adds the line to an error of a record.
+func (i *studyImport) atLine(err error) error {
+	s := status.Convert(err)
+	if s.Code() != codes.InvalidArgument {
+		return err
+	}
+	p := s.Proto()
+	p.Message = fmt.Sprintf("line %d: %s", i.line, p.GetMessage())
+	return status.FromProto(p).Err()
+}
+
+// checkWhole checks what only the whole stream tells.
+func (i *studyImport) checkWhole() error {
+	i.line = 1
+	if counts := i.record.GetStudy().GetTrialCounts(); !proto.Equal(counts, i.counts) {
+		return i.invalid("record.study.study.trial_counts", "must be those of the trials, {%v}, are {%v}",
+			strings.TrimSpace(i.counts.String()), strings.TrimSpace(counts.String()))
+	}
+	return i.private.checkWhole(i)
+}
+
+// isLive reports whether a trial with the number came that is not deleted.
+func (i *studyImport) isLive(number int64) bool {
+	_, found := slices.BinarySearch(i.live, number)
+	return found
+}

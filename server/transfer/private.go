@@ -1,0 +1,203 @@
+package transfer
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/dpareto/dpareto/server/publish/private"
+	"github.com/dpareto/dpareto/server/study"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/transcript"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// importTolerance is the relative difference by which sums of charges, and charges that
+// another version computed, may differ.
+const importTolerance = 1e-6
+
+// privateImport adds up what the trials of an imported study with private_mode cost, so
+// that its counters are never less.
+type privateImport struct {
+	divergences []float64
+	values      int64
+	reserved    int64
+	started     int64
+	trials      int64
+}
+
+// study checks what a study with private_mode fixed when it was created.
+func (p *privateImport) study(i *studyImport, exported *dparetov1.ExportedStudy, fields *invalid.Fields) {
+	const path = "record.study.private_mode"
+	terms, mode := exported.GetPrivateMode(), i.compiled.Spec.GetPrivateMode()
+	if (terms != nil) != (mode != nil) {
+		fields.Addf(path, "must be set where the spec has private_mode, and nowhere else")
+		return
+	}
+	if terms == nil {
+		return
+	}
+	shards := i.compiled.Shards()
+	p.divergences = make([]float64, shards)
+	if n := len(terms.GetShardDivergences()); n != shards {
+		fields.Addf(path+".shard_divergences", "must hold one number for each of %d shards, holds %d", shards, n)
+	}
+	order := terms.GetOrder()
+	if !(order > 1 && order <= transcript.MaxOrder) {
+		fields.Addf(path+".order", "must be above 1 and at most %d, is %g", transcript.MaxOrder, order)
+		return
+	}
+	most := privacy.Improved.Budget(order, mode.GetTrainEpsilon(), mode.GetDelta())
+	if b := terms.GetDivergenceBudget(); !(b > 0 && b <= most*(1+1e-12)) {
+		fields.Addf(path+".divergence_budget", "must be positive and at most %g, that of train_epsilon, is %g", most, b)
+	}
+	for k, spent := range terms.GetShardDivergences() {
+		if !(spent >= 0 && spent <= terms.GetDivergenceBudget()) {
+			fields.Addf(fmt.Sprintf("%s.shard_divergences[%d]", path, k), "must be in [0, %g], the budget, is %g", terms.GetDivergenceBudget(), spent)
+		}
+	}
+	if least := terms.GetLeastDivergence(); !(least >= 0 && least <= terms.GetDivergenceBudget()) {
+		fields.Addf(path+".least_divergence", "must be in [0, %g], the budget, is %g", terms.GetDivergenceBudget(), least)
+	}
+	n := terms.GetMaxValues()
+	switch given := mode.GetMaxValues(); {
+	case given > 0 && n != given:
+		fields.Addf(path+".max_values", "must be %d, as in the spec, is %d", given, n)
+	case n < i.compiled.Spec.GetBudget().GetMaxTrials()*i.compiled.ReportedMetrics() || n > maxNumber:
+		fields.Addf(path+".max_values", "must be at least that of the spec's trials, is %d", n)
+	default:
+		sigma, err := transcript.Noise(mode.GetTestSetSize(), n, mode.GetTestEpsilon(), mode.GetDelta())
+		if s := terms.GetNoiseStandardDeviation(); err != nil || !(s >= sigma && s <= 2*sigma) {
+			fields.Addf(path+".noise_standard_deviation", "must be that of test_epsilon, %g or a little more, is %g", sigma, s)
+		}
+	}
+	if v, r := terms.GetValues(), terms.GetReservedValues(); v < 0 || r < 0 || v > n || r > n-v {
+		fields.Addf(path+".values", "must be in [0, max_values = %d] together with reserved_values, are %d and %d", n, v, r)
+	}
+	if s := terms.GetStartedTrials(); s < 0 || s > exported.GetNextTrialNumber() {
+		fields.Addf(path+".started_trials", "must be in [0, %d], is %d", exported.GetNextTrialNumber(), s)
+	}
+}
+
+// trial checks what a trial cost, and adds it.
+func (p *privateImport) trial(i *studyImport, exported *dparetov1.ExportedTrial, point space.Point, fields *invalid.Fields) {
+	const path = "record.trial.private_mode"
+	trial, paid, terms := exported.GetTrial(), exported.GetPrivateMode(), i.record.GetPrivateMode()
+	p.trials++
+	if i.compiled.IsSearch() && exported.GetDeleted() {
+		fields.Addf("record.trial.deleted", "must be false in a study with random_stopping, which chooses among all of its trials")
+	}
+	if terms == nil {
+		if paid != nil || trial.GetTrainingShard() != 0 {
+			fields.Addf(path, "is only for studies with private_mode")
+		}
+		return
+	}
+	if trial.GetOrigin() == dparetov1.TrialOrigin_TRIAL_ORIGIN_IMPORTED {
+		fields.Addf("record.trial.trial.origin", "must not be TRIAL_ORIGIN_IMPORTED in a study with private_mode")
+	}
+	if n := len(paid.GetCharges()); n != int(trial.GetAttempt()) || (paid == nil) != (trial.GetAttempt() == 0) {
+		fields.Addf(path+".charges", "must hold one for each of %d attempts, holds %d", trial.GetAttempt(), n)
+		return
+	}
+	if paid == nil {
+		if len(trial.GetMeasurements()) > 0 || trial.GetFinalMeasurement() != nil {
+			fields.Addf(path, "must be set of a trial that was measured")
+		}
+		return
+	}
+	p.charges(i, path, paid, trial, point, fields)
+	values := int64(0) // that the trial still shows
+	count := func(m *dparetov1.Measurement) {
+		for id := range m.GetMetrics() {
+			if trial.GetComputedMetrics()[id] == nil {
+				values++
+			}
+		}
+	}
+	for _, m := range trial.GetMeasurements() {
+		count(m)
+	}
+	if final := trial.GetFinalMeasurement(); final != nil && !hasStep(trial, final.GetStep()) {
+		count(final)
+	}
+	if v := paid.GetValues(); v < values || v > maxNumber {
+		fields.Addf(path+".values", "must be at least the %d that the trial has, is %d", values, v)
+	}
+	metrics := i.compiled.ReportedMetrics()
+	switch reserved := paid.GetReservedValues(); {
+	case (study.IsTerminal(trial.GetState()) || exported.GetDeleted()) && reserved != 0:
+		fields.Addf(path+".reserved_values", "must be 0 of a trial that is complete or deleted, is %d", reserved)
+	case !study.IsTerminal(trial.GetState()) && !exported.GetDeleted() && reserved != metrics:
+		fields.Addf(path+".reserved_values", "must be %d, is %d", metrics, reserved)
+	}
+	p.values += min(paid.GetValues(), maxNumber)
+	p.reserved += paid.GetReservedValues()
+	p.started++
+}
+
+// hasStep reports whether a trial has a measurement on the way at a step.
+func hasStep(trial *dparetov1.Trial, step int64) bool {
+	for _, m := range trial.GetMeasurements() {
+		if m.GetStep() == step {
+			return true
+		}
+	}
+	return false
+}
+
+// charges checks what the hand-outs of a trial cost, and adds it.
+func (p *privateImport) charges(i *studyImport, path string, paid *dparetov1.ExportedPrivateTrial, trial *dparetov1.Trial, point space.Point, fields *invalid.Fields) {
+	terms := i.record.GetPrivateMode()
+	least := private.TrainingCost(i.compiled, terms, terms.GetOrder(), point, trial.GetReplicates())
+	for k, c := range paid.GetCharges() {
+		at := fmt.Sprintf("%s.charges[%d]", path, k)
+		if c.GetShard() < 0 || int(c.GetShard()) >= len(p.divergences) {
+			fields.Addf(at+".shard", "must be in [0, %d], is %d", len(p.divergences)-1, c.GetShard())
+			continue
+		}
+		if d := c.GetDivergence(); !(d >= least*(1-importTolerance)) || math.IsInf(d, 1) {
+			fields.Addf(at+".divergence", "must be at least that of the configuration, %g, is %g", least, d)
+			continue
+		}
+		p.divergences[c.GetShard()] += c.GetDivergence()
+	}
+	if last := paid.GetCharges()[len(paid.GetCharges())-1]; last.GetShard() != trial.GetTrainingShard() {
+		fields.Addf("record.trial.trial.training_shard", "must be that of the last charge, %d, is %d", last.GetShard(), trial.GetTrainingShard())
+	}
+}
+
+// checkWhole compares the counters of the study with what the trials say.
+func (p *privateImport) checkWhole(i *studyImport) error {
+	const path = "record.study.private_mode"
+	terms := i.record.GetPrivateMode()
+	if all := i.record.GetNextTrialNumber() - 1; spec.IsPublication(i.compiled.Spec) && p.trials != all {
+		return i.invalid("record.study.next_trial_number", "must be one more than the number of trials, deleted ones included: with private_mode or random_stopping none may be missing; there are %d of %d", p.trials, all)
+	}
+	if terms == nil {
+		return nil
+	}
+	return p.compare(i, path, terms)
+}
+
+func (p *privateImport) compare(i *studyImport, path string, terms *storev1.PrivateModeRecord) error {
+	for k, spent := range p.divergences {
+		if !(terms.GetShardDivergences()[k] >= spent*(1-importTolerance)) {
+			return i.invalid(fmt.Sprintf("%s.shard_divergences[%d]", path, k), "must be at least what the trials cost, %g, is %g", spent, terms.GetShardDivergences()[k])
+		}
+	}
+	switch {
+	case terms.GetValues() < p.values:
+		return i.invalid(path+".values", "must be at least the number of the trials, %d, is %d", p.values, terms.GetValues())
+	case terms.GetReservedValues() != p.reserved:
+		return i.invalid(path+".reserved_values", "must be that of the trials, %d, is %d", p.reserved, terms.GetReservedValues())
+	case terms.GetStartedTrials() != p.started:
+		return i.invalid(path+".started_trials", "must be that of the trials, %d, is %d", p.started, terms.GetStartedTrials())
+	}
+	return nil
+}
