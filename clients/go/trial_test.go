@@ -247,7 +247,7 @@ func TestKeepAliveLost(t *testing.T) {
 	}
 }
 
-// A wish to stop ends a run once the server has a measurement of it.
+// A request to stop ends a run once the server has a measurement of it.
 func TestKeepAliveStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := serve(t, func(_ context.Context, _ int, req any) (any, error) {

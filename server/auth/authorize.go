@@ -64,7 +64,7 @@ func (p Principal) Authorize(fullMethod string, request protoreflect.Message) er
 	return p.authorizeReferences(m, request)
 }
 
-// readOnly are the fields through which a mutation only reads another study.
+// readOnly are the fields through which a change only reads another study.
 var readOnly = map[protoreflect.Name]bool{"prior_studies": true, "replicate_of": true}
 
 // prose are the fields that hold text of users, which may look like the name of a study

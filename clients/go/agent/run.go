@@ -21,30 +21,30 @@ import (
 // stopped is the reason of trials that are given back because the agent was stopped.
 const stopped = "the worker was stopped"
 
-// run trains one trial and tells the server what came of it. It returns an error when
+// run trains one trial and reports its outcome to the server. It returns an error when
 // the worker should not go on.
 func (c *crew) run(ctx context.Context, worker string, trial *dpareto.Trial) error {
 	if c.Events.TrialStarted != nil {
 		c.Events.TrialStarted(worker, trial)
 	}
-	held, stop := trial.KeepAlive(ctx)
-	defer stop()
-	m, wish, err := c.train(held, worker, trial)
+	held, endRenewals := trial.KeepAlive(ctx)
+	defer endRenewals()
+	m, stop, err := c.train(held, worker, trial)
 
-	tell, cancel := linger(ctx, c.grace)
+	lasting, cancel := linger(ctx, c.grace)
 	defer cancel()
 	switch {
-	case err == nil && wish != nil: // the server keeps its reason with its last measurement
-		err = trial.CompleteWithLast(tell)
+	case err == nil && stop != nil: // the server keeps its reason with its last measurement
+		err = trial.CompleteWithLast(lasting)
 	case err == nil:
-		err = trial.CompleteMeasurement(tell, c.message(m))
+		err = trial.CompleteMeasurement(lasting, c.message(m))
 	}
 	if lost := context.Cause(held); err != nil && errors.Is(lost, dpareto.ErrLeaseLost) {
 		err = fmt.Errorf("%w (%w)", lost, err)
 	}
-	outcome, fatal := c.conclude(ctx, tell, trial, err)
-	if outcome == Succeeded && wish != nil {
-		outcome, err = Stopped, wish
+	outcome, fatal := c.conclude(ctx, lasting, trial, err)
+	if outcome == Succeeded && stop != nil {
+		outcome, err = Stopped, stop
 	}
 	if c.Events.TrialDone != nil {
 		c.Events.TrialDone(worker, trial, outcome, m, err)
@@ -62,9 +62,9 @@ func linger(ctx context.Context, grace time.Duration) (context.Context, context.
 	}
 }
 
-// train runs the trainer and returns its final measurement. wish is the server's to stop
-// the run, if that ended it: then the server has the measurement. A panic is an error.
-func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (m trainer.Measurement, wish, err error) {
+// train runs the trainer and returns its final measurement. stop is the server's reason to
+// stop the run, if that ended it: then the server has the measurement. A panic is an error.
+func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (m trainer.Measurement, stop, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = &PanicError{Value: r, Stack: debug.Stack()}
@@ -85,13 +85,13 @@ func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (
 	var last trainer.Measurement // that the server has
 	var reportErr error          // counts even if the trainer drops it
 	m, err = c.Trainer.Train(ctx, run, func(m trainer.Measurement) error {
-		wish, reportErr = nil, c.report(ctx, worker, trial, m)
+		stop, reportErr = nil, c.report(ctx, worker, trial, m)
 		if errors.Is(reportErr, errNotKept) {
 			reportErr = nil
 			return nil
 		}
 		if errors.Is(reportErr, dpareto.ErrStop) {
-			last, wish, reportErr = m, reportErr, nil
+			last, stop, reportErr = m, reportErr, nil
 			return trainer.ErrStop
 		}
 		if reportErr == nil {
@@ -107,16 +107,16 @@ func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (
 		return m, nil, err
 	}
 	if m.Step != last.Step { // the trainer went on to its end
-		wish = nil
+		stop = nil
 	}
-	return m, wish, c.check(m)
+	return m, stop, c.check(m)
 }
 
 // errNotKept says that a study with private_mode has no room for a measurement on the way.
 // The run goes on: there is room for its last one.
 var errNotKept = errors.New("agent: the study keeps no such measurement")
 
-// report tells a measurement on the way.
+// report sends a measurement on the way.
 func (c *crew) report(ctx context.Context, worker string, trial *dpareto.Trial, m trainer.Measurement) error {
 	if err := c.check(m); err != nil {
 		return err
@@ -154,10 +154,10 @@ func (c *crew) message(m trainer.Measurement) *dparetov1.Measurement {
 	return metrics.Measurement(m.Step, m.Elapsed)
 }
 
-// conclude tells the server what came of a trial that was completed (err is nil) or
-// ended with an error. It returns the outcome, and an error when the worker should
-// not go on. ctx is the worker's, tell outlives it.
-func (c *crew) conclude(ctx, tell context.Context, trial *dpareto.Trial, err error) (Outcome, error) {
+// conclude reports the outcome of a trial to the server, unless it was completed (err is
+// nil). It returns the outcome, and an error when the worker should
+// not go on. ctx ends with the worker, lasting later.
+func (c *crew) conclude(ctx, lasting context.Context, trial *dpareto.Trial, err error) (Outcome, error) {
 	infeasible, isInfeasible := errors.AsType[*trainer.InfeasibleError](err)
 	_, isMismatch := errors.AsType[*MetricError](err)
 	if _, ok := errors.AsType[*PrivacyError](err); ok {
@@ -169,7 +169,7 @@ func (c *crew) conclude(ctx, tell context.Context, trial *dpareto.Trial, err err
 	var (
 		outcome Outcome
 		fatal   error // what ends the worker
-		told    error // what kept the server from knowing
+		lost    error // why the server does not know the outcome
 	)
 	switch {
 	case err == nil:
@@ -178,27 +178,27 @@ func (c *crew) conclude(ctx, tell context.Context, trial *dpareto.Trial, err err
 	case isInfeasible:
 		outcome = Infeasible
 		c.failures.Store(0)
-		told = trial.Infeasible(tell, cmp.Or(infeasible.Reason, "no reason given"))
+		lost = trial.Infeasible(lasting, cmp.Or(infeasible.Reason, "no reason given"))
 	case isMismatch:
 		outcome, fatal = Released, err
-		told = trial.Release(tell, err.Error())
+		lost = trial.Release(lasting, err.Error())
 	case errors.Is(err, dpareto.ErrLeaseLost):
-		outcome, fatal = Abandoned, c.twin(tell, trial)
+		outcome, fatal = Abandoned, c.twin(lasting, trial)
 	case ctx.Err() != nil:
 		outcome, fatal = Released, ctx.Err()
-		told = trial.Release(tell, stopped)
+		lost = trial.Release(lasting, stopped)
 	default:
 		outcome = Failed
 		if n := c.failures.Add(1); n >= c.maxFailures {
 			fatal = fmt.Errorf("agent: %d trials failed in a row, the last one was %s: %w", n, trial.Name(), err)
 		}
-		told = trial.Fail(tell, cmp.Or(err.Error(), "no reason given"), isRetryable(err))
+		lost = trial.Fail(lasting, cmp.Or(err.Error(), "no reason given"), isRetryable(err))
 	}
-	if told == nil {
+	if lost == nil {
 		return outcome, fatal
 	}
-	if fatal == nil && !errors.Is(told, dpareto.ErrLeaseLost) {
-		fatal = told
+	if fatal == nil && !errors.Is(lost, dpareto.ErrLeaseLost) {
+		fatal = lost
 		if ctx.Err() != nil {
 			fatal = ctx.Err()
 		}

@@ -23,7 +23,7 @@
 //   - returns a value of every metric for every replicate, or an [InfeasibleError] if
 //     there is none: diverged training has no score;
 //   - calls the report after every epoch, if training has any, which lets a study count
-//     each of them as a configuration, and stop the hopeless ones.
+//     each of them as a configuration, and stop those that cannot win.
 //
 // A [Definition] makes the trainer from [Settings], which say what is fixed in a study:
 // the data above all. [Registry.Register] puts it beside the built-in ones. Models that

@@ -111,7 +111,7 @@ def test_a_lost_lease_shows_within_the_block(client: Client) -> None:
     assert study.get_trial(trial.number).metrics["error"] == 0.5
 
 
-def test_a_wish_to_stop_comes_with_a_renewal(client: Client) -> None:
+def test_a_request_to_stop_comes_with_a_renewal(client: Client) -> None:
     study = make_study(client, lease=timedelta(seconds=1))
     with study.trial() as trial:
         trial.report(1, error=0.5)

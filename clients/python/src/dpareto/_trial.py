@@ -26,7 +26,7 @@ class TrialBase:
         self._checkpoint_parameter = checkpoint_parameter
         self._params = convert.from_values(message.parameters)
         self._reported_step: int | None = None  # the last one
-        self._stop_reported = False  # the last report was answered with a wish to stop
+        self._stop_reported = False  # the last report was answered with a request to stop
         self._stop_reason: str | None = None
         self._lost: str | None = None
         self._ended = False
