@@ -54,7 +54,7 @@ func sparseVector(rng *rand.Rand, m SparseVector, queries []float64) []bool {
 		above := q+laplaceNoise(rng, b2) >= threshold
 		answers = append(answers, above)
 		if above {
-			if positive++; positive == m.Bound {
+			if positive++; positive == m.Cutoff {
 				break
 			}
 		}

@@ -89,7 +89,7 @@ func ExampleFilter() {
 		log.Fatal(err)
 	}
 	for _, noise := range []float64{8, 4, 2, 5} {
-		m := privacy.Gaussian{Sensitivity: 1, Sigma: noise, Neighbours: privacy.ReplaceOne}
+		m := privacy.Gaussian{Sensitivity: 1, StandardDeviation: noise, Neighbours: privacy.ReplaceOne}
 		admitted, err := filter.Spend(m, 1)
 		if err != nil {
 			log.Fatal(err)
@@ -112,7 +112,7 @@ func ExampleOdometer() {
 		log.Fatal(err)
 	}
 	for _, noise := range []float64{8, 4, 2} {
-		m := privacy.Gaussian{Sensitivity: 1, Sigma: noise, Neighbours: privacy.ReplaceOne}
+		m := privacy.Gaussian{Sensitivity: 1, StandardDeviation: noise, Neighbours: privacy.ReplaceOne}
 		if _, err := odometer.Spend(m, 1); err != nil {
 			log.Fatal(err)
 		}

@@ -76,7 +76,7 @@ func FuzzAccountants(f *testing.F) {
 			Selection{SelectionMethod(n), x, Adjacency(m)},
 			ZeroConcentrated{x, Adjacency(m)},
 			OutputPerturbation{n, x, y, x, y},
-			ObjectivePerturbation{n, x, x, y, ObjectiveRule(m), 0.5},
+			ObjectivePerturbation{n, x, x, y, ObjectiveCalibration(m), 0.5},
 			ShuffledGaussian{x},
 		}
 		finite := plausible(steps, delta, x, math.Max(y, 1e-3)) && y >= 1e-9

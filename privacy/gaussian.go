@@ -5,9 +5,9 @@ import "errors"
 // Gaussian is the Gaussian mechanism: a statistic of ℓ2 sensitivity Sensitivity
 // is released with independent noise N(0, Sigma²) on every coordinate.
 type Gaussian struct {
-	Sensitivity float64   // Δ > 0, finite, in the unit of the statistic
-	Sigma       float64   // standard deviation of the noise > 0, same unit
-	Neighbours  Adjacency // the adjacency that Sensitivity is stated for
+	Sensitivity       float64   // Δ > 0, finite, in the unit of the statistic
+	StandardDeviation float64   // standard deviation of the noise > 0, same unit
+	Neighbours        Adjacency // the adjacency that Sensitivity is stated for
 }
 
 // Name returns "gaussian".
@@ -16,11 +16,11 @@ func (m Gaussian) Name() string { return "gaussian" }
 // Adjacency returns m.Neighbours.
 func (m Gaussian) Adjacency() Adjacency { return m.Neighbours }
 
-// Validate reports the fields "sensitivity", "sigma" and "adjacency".
+// Validate reports the fields "sensitivity", "standard_deviation" and "adjacency".
 func (m Gaussian) Validate() error {
 	return errors.Join(
 		checkPositive("sensitivity", m.Sensitivity),
-		checkPositive("sigma", m.Sigma),
+		checkPositive("standard_deviation", m.StandardDeviation),
 		checkAdjacency(m.Neighbours))
 }
 
@@ -30,7 +30,7 @@ func (m Gaussian) Assumptions() []string {
 }
 
 // GaussianMu returns μ = Sensitivity/Sigma.
-func (m Gaussian) GaussianMu() float64 { return m.Sensitivity / m.Sigma }
+func (m Gaussian) GaussianMu() float64 { return m.Sensitivity / m.StandardDeviation }
 
 // RenyiCurve returns ρ(α) = α·μ²/2 (Mironov, 2017, Proposition 7).
 func (m Gaussian) RenyiCurve() RenyiCurve {

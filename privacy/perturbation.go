@@ -13,10 +13,10 @@ import (
 // differential privacy for scalable stochastic gradient descent-based analytics",
 // 2017, Algorithm 2). One record is replaced.
 type OutputPerturbation struct {
-	DatasetSize    int64   // n >= 1
-	Regularization float64 // γ > 0, finite, in the unit of the loss per ‖w‖²
-	Lipschitz      float64 // B > 0, finite: bound on the gradient of a record's loss without the regulariser; the feature norm for logistic regression
-	Sigma          float64 // standard deviation of the noise > 0, finite, in the unit of w
+	DatasetSize       int64   // n >= 1
+	Regularization    float64 // γ > 0, finite, in the unit of the loss per ‖w‖²
+	Lipschitz         float64 // B > 0, finite: bound on the gradient of a record's loss without the regulariser; the feature norm for logistic regression
+	StandardDeviation float64 // standard deviation of the noise > 0, finite, in the unit of w
 	// Radius is that of the ball to which the iterates are projected; 0 is for no
 	// projection. With a radius R the sensitivity is the published 2(B+γR)/(γn).
 	// Without one it is 2B/(γn): at the step where the records differ both runs
@@ -32,7 +32,7 @@ func (m OutputPerturbation) Name() string { return "output_perturbation" }
 func (m OutputPerturbation) Adjacency() Adjacency { return ReplaceOne }
 
 // Validate reports the fields "dataset_size", "regularization", "lipschitz",
-// "sigma" and "radius".
+// "standard_deviation" and "radius".
 func (m OutputPerturbation) Validate() error {
 	var errs []error
 	if m.DatasetSize < 1 {
@@ -41,7 +41,7 @@ func (m OutputPerturbation) Validate() error {
 	errs = append(errs,
 		checkPositive("regularization", m.Regularization),
 		checkPositive("lipschitz", m.Lipschitz),
-		checkPositive("sigma", m.Sigma))
+		checkPositive("standard_deviation", m.StandardDeviation))
 	if !(m.Radius >= 0) || math.IsInf(m.Radius, 1) {
 		errs = append(errs, FieldErrorf("radius", "must not be negative and finite, is %g", m.Radius))
 	}
@@ -63,7 +63,7 @@ func (m OutputPerturbation) L2Sensitivity() float64 {
 }
 
 // GaussianMu returns the sensitivity over Sigma.
-func (m OutputPerturbation) GaussianMu() float64 { return m.L2Sensitivity() / m.Sigma }
+func (m OutputPerturbation) GaussianMu() float64 { return m.L2Sensitivity() / m.StandardDeviation }
 
 // RenyiCurve returns α·μ²/2.
 func (m OutputPerturbation) RenyiCurve() RenyiCurve {
@@ -78,16 +78,16 @@ func (m OutputPerturbation) lossPairs() []lossPair {
 // lowerPairs: none, for logistic losses do not attain the sensitivity.
 func (m OutputPerturbation) lowerPairs() []lossPair { return nil }
 
-// ObjectiveRule is a way to divide ε between the noise and the regulariser of
+// ObjectiveCalibration is a way to divide ε between the noise and the regulariser of
 // objective perturbation.
-type ObjectiveRule int
+type ObjectiveCalibration int
 
 const (
 	// RankOne uses that replacing a record of a linear model changes the Hessian by
 	// one term of rank one on each side: ε = log(1 + c/(nτ)) + 2β for the total
 	// regularisation τ. The share Split of ε goes to the first term. It is the
 	// default.
-	RankOne ObjectiveRule = iota
+	RankOne ObjectiveCalibration = iota
 	// Chaudhuri is the original calibration (Chaudhuri, Monteleoni and Sarwate,
 	// "Differentially private empirical risk minimization", 2011, Algorithm 2),
 	// whose noise has a pole at ε = 2·log(1 + c/(nλ)).
@@ -105,12 +105,12 @@ const (
 // for convex ℓ with derivatives |ℓ′| <= 1 and 0 <= ℓ″ <= Curvature and records of
 // norm ‖z_i‖₂ <= 1. It is pure ε-DP when one record is replaced.
 type ObjectivePerturbation struct {
-	DatasetSize    int64         // n >= 1
-	Regularization float64       // λ > 0, finite: τ is at least that
-	Curvature      float64       // c > 0, finite; 1/4 for logistic regression
-	Epsilon        float64       // ε > 0, finite
-	Rule           ObjectiveRule // default RankOne
-	Split          float64       // share of RankOne in (0, 1); 0 means 0.05
+	DatasetSize    int64                // n >= 1
+	Regularization float64              // λ > 0, finite: τ is at least that
+	Curvature      float64              // c > 0, finite; 1/4 for logistic regression
+	Epsilon        float64              // ε > 0, finite
+	Calibration    ObjectiveCalibration // default RankOne
+	Split          float64              // share of RankOne in (0, 1); 0 means 0.05
 }
 
 // Name returns "objective_perturbation".
@@ -120,7 +120,7 @@ func (m ObjectivePerturbation) Name() string { return "objective_perturbation" }
 func (m ObjectivePerturbation) Adjacency() Adjacency { return ReplaceOne }
 
 // Validate reports the fields "dataset_size", "regularization", "curvature",
-// "epsilon", "rule" and "split".
+// "epsilon", "calibration" and "split".
 func (m ObjectivePerturbation) Validate() error {
 	var errs []error
 	if m.DatasetSize < 1 {
@@ -130,8 +130,8 @@ func (m ObjectivePerturbation) Validate() error {
 		checkPositive("regularization", m.Regularization),
 		checkPositive("curvature", m.Curvature),
 		checkPositive("epsilon", m.Epsilon))
-	if m.Rule < RankOne || m.Rule > ContinuousChaudhuri {
-		errs = append(errs, FieldErrorf("rule", "unknown rule %d", int(m.Rule)))
+	if m.Calibration < RankOne || m.Calibration > ContinuousChaudhuri {
+		errs = append(errs, FieldErrorf("calibration", "unknown calibration %d", int(m.Calibration)))
 	}
 	if !(m.Split >= 0 && m.Split < 1) {
 		errs = append(errs, FieldErrorf("split", "must lie in [0, 1), is %g", m.Split))
@@ -164,14 +164,14 @@ func (m ObjectivePerturbation) Share() float64 {
 // shape d and scale 1/β, and the regularisation τ. The parameters must be valid.
 func (m ObjectivePerturbation) Calibrate() (beta, tau float64) {
 	n, c, lambda := float64(m.DatasetSize), m.Curvature, m.Regularization
-	if m.Rule == RankOne {
+	if m.Calibration == RankOne {
 		split := m.Share()
 		tau = math.Max(lambda, c/(n*math.Expm1(split*m.Epsilon)))
 		return 0.5 * (m.Epsilon - math.Log1p(c/(n*tau))), tau
 	}
 	jacobian := 2 * math.Log1p(c/(n*lambda))
 	limit := jacobian
-	if m.Rule == ContinuousChaudhuri {
+	if m.Calibration == ContinuousChaudhuri {
 		limit *= 2
 	}
 	if m.Epsilon <= limit {

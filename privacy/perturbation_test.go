@@ -52,7 +52,7 @@ func TestObjectivePerturbation(t *testing.T) {
 		{10000, 1e-3, 0.1, 0.025307387, 0, 0.025307387, 0, 0.037653694, 0, 0.045, 0.0014875208},
 		{10000, 1e-3, 1, 0.47530739, 0, 0.47530739, 0, 0.48765369, 0, 0.48765369, 0},
 	} {
-		check := func(rule ObjectiveRule, split, beta, delta float64) {
+		check := func(rule ObjectiveCalibration, split, beta, delta float64) {
 			t.Helper()
 			m := ObjectivePerturbation{tc.n, tc.lambda, 0.25, tc.eps, rule, split}
 			gotBeta, tau := m.Calibrate()

@@ -275,7 +275,7 @@ func TestComposition(t *testing.T) {
 
 func TestCompositionRefusals(t *testing.T) {
 	a := FixedSizeGaussian{30956, 128, 2}
-	svt := SparseVector{Bound: 1, Noise: 10, Neighbours: AddRemove}
+	svt := SparseVector{Cutoff: 1, NoiseScale: 10, Neighbours: AddRemove}
 	_, err := RDP{}.Curve(Composition{{a, 1}, {svt, 1}})
 	if fe := FieldErrors(err); len(fe) != 1 || fe[0].Field != "parts[1].adjacency" {
 		t.Errorf("mixed adjacencies: %v", err)

@@ -42,7 +42,7 @@ func tuningBase(t *testing.T, tb table, row []string) (base Mechanism, steps int
 		base = m
 	case "gauss":
 		m := Gaussian{Sensitivity: 1, Neighbours: AddRemove}
-		_, err = fmt.Sscanf(params, "sigma=%g;steps=%d", &m.Sigma, &steps)
+		_, err = fmt.Sscanf(params, "sigma=%g;steps=%d", &m.StandardDeviation, &steps)
 		base = m
 	default:
 		t.Fatalf("unknown base %q", kind)

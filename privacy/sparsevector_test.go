@@ -19,7 +19,7 @@ func TestSparseVector(t *testing.T) {
 		{30, 100, 20.346428, 79.653572, 0.80241056},
 		{5, 0.1, 0.031701401, 0.068298599, 177.96024},
 	} {
-		m := SparseVector{Bound: tc.bound, Noise: tc.noise, Neighbours: ReplaceOne}
+		m := SparseVector{Cutoff: tc.bound, NoiseScale: tc.noise, Neighbours: ReplaceOne}
 		g := epsilonOf(t, Pure{}, m, 1, 0)
 		b1, b2 := m.Split()
 		if relErr(g.Epsilon, tc.want) > 1e-7 || relErr(b1, tc.threshold) > 1e-7 || relErr(b2, tc.query) > 1e-7 {
@@ -37,7 +37,7 @@ func TestSparseVector(t *testing.T) {
 func TestSharedSparseVector(t *testing.T) {
 	tb := sharedVectors(t, "svt_public.csv")
 	for _, row := range tb.rows {
-		m := SparseVector{Bound: tb.int(row, "C"), Noise: tb.float(row, "b"), Neighbours: ReplaceOne}
+		m := SparseVector{Cutoff: tb.int(row, "C"), NoiseScale: tb.float(row, "b"), Neighbours: ReplaceOne}
 		b1, b2 := m.Split()
 		for column, got := range map[string]float64{"b1": b1, "b2": b2, "eps": m.PureEpsilon()} {
 			if want := tb.float(row, column); relErr(got, want) > 1e-14 {
@@ -59,7 +59,7 @@ func TestSparseVectorErrors(t *testing.T) {
 }
 
 func TestPureComposes(t *testing.T) {
-	m := SparseVector{Bound: 2, Noise: 10, Neighbours: AddRemove}
+	m := SparseVector{Cutoff: 2, NoiseScale: 10, Neighbours: AddRemove}
 	one := epsilonOf(t, Pure{}, m, 1, 1e-9).Epsilon
 	if got := epsilonOf(t, Pure{}, Composition{{m, 3}, {m, 4}}, 2, 0).Epsilon; relErr(got, 14*one) > 1e-15 {
 		t.Errorf("14 runs: %g, one: %g", got, one)

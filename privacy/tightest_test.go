@@ -56,7 +56,7 @@ func TestTightestErrors(t *testing.T) {
 	if _, err := Epsilon(Tightest{}, Gaussian{1, 2, AddRemove}, 1, 0); len(FieldErrors(err)) != 1 || FieldErrors(err)[0].Field != "delta" {
 		t.Errorf("a Gaussian with delta 0: %v", err)
 	}
-	if _, err := Epsilon(Tightest{}, Gaussian{1, -2, AddRemove}, 1, 1e-5); len(FieldErrors(err)) != 1 || FieldErrors(err)[0].Field != "sigma" {
+	if _, err := Epsilon(Tightest{}, Gaussian{1, -2, AddRemove}, 1, 1e-5); len(FieldErrors(err)) != 1 || FieldErrors(err)[0].Field != "standard_deviation" {
 		t.Errorf("negative noise: %v", err)
 	}
 	var unsupported *UnsupportedError

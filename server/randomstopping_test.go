@@ -260,7 +260,7 @@ func TestSearchAdmits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if base, err := privacy.Epsilon(privacy.RDP{}, privacy.Gaussian{Sensitivity: 1, Sigma: 0.51, Neighbours: privacy.ReplaceOne}, 1, 1e-5); err != nil || g.Epsilon < base.Epsilon {
+		if base, err := privacy.Epsilon(privacy.RDP{}, privacy.Gaussian{Sensitivity: 1, StandardDeviation: 0.51, Neighbours: privacy.ReplaceOne}, 1, 1e-5); err != nil || g.Epsilon < base.Epsilon {
 			t.Errorf("%s: %g in all, %g for one: %v", name, g.Epsilon, base.Epsilon, err)
 		}
 	}

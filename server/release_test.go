@@ -507,7 +507,7 @@ func TestReleaseFront(t *testing.T) {
 	}
 	r := resp.GetRelease()
 	// The account of so many Gaussian mechanisms, by another way than the calibration.
-	g, err := privacy.Epsilon(privacy.Exact{}, privacy.Gaussian{Sensitivity: 1.0 / testRecords, Sigma: r.GetNoiseStandardDeviation(), Neighbours: privacy.ReplaceOne}, int64(len(errors)), delta)
+	g, err := privacy.Epsilon(privacy.Exact{}, privacy.Gaussian{Sensitivity: 1.0 / testRecords, StandardDeviation: r.GetNoiseStandardDeviation(), Neighbours: privacy.ReplaceOne}, int64(len(errors)), delta)
 	if err != nil || g.Epsilon > epsilon || g.Epsilon < epsilon*(1-1e-6) {
 		t.Errorf("noise %g has ε = %v (%v), want %g", r.GetNoiseStandardDeviation(), g, err, float64(epsilon))
 	}

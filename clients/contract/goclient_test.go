@@ -150,7 +150,7 @@ var idiomatic = map[string]idiom{
 		return &dparetov1.GetFrontResponse{Front: front}, err
 	}),
 	"QueryFront": way(func(ctx context.Context, c *connection, r *dparetov1.QueryFrontRequest) (proto.Message, error) {
-		return c.studyOf(r.GetName()).Query(ctx, r.GetBounds(), r.GetConfidence())
+		return c.studyOf(r.GetName()).QueryFront(ctx, r.GetBounds(), r.GetConfidence())
 	}),
 	"ListHypervolumes": way(func(ctx context.Context, c *connection, r *dparetov1.ListHypervolumesRequest) (proto.Message, error) {
 		points, err := c.studyOf(r.GetName()).HypervolumesOf(ctx, r.GetKind())
@@ -165,7 +165,7 @@ var idiomatic = map[string]idiom{
 		return c.reply, err
 	}),
 	"GetPrivacyLedger": way(func(ctx context.Context, c *connection, r *dparetov1.GetPrivacyLedgerRequest) (proto.Message, error) {
-		return c.studyOf(r.GetName()).Ledger(ctx, r.GetDelta())
+		return c.studyOf(r.GetName()).PrivacyLedger(ctx, r.GetDelta())
 	}),
 	"ReaccountStudy": way(func(ctx context.Context, c *connection, r *dparetov1.ReaccountStudyRequest) (proto.Message, error) {
 		return c.studyOf(r.GetName()).Reaccount(ctx, r.GetMetric(), r.GetPrivacy(), r.GetValidateOnly())

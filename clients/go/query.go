@@ -6,7 +6,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// Query returns the configuration that makes one objective as good as bounds on others
+// QueryFront returns the configuration that makes one objective as good as bounds on others
 // allow: for example the smallest error with {"epsilon": 1}, or the smallest ε with
 // {"error": 0.2}. A bound is the largest value of an objective to minimise, the smallest
 // one of an objective to maximise. Measured objectives meet it with the given probability
@@ -14,7 +14,7 @@ import (
 //
 // Look at the answer's reachable: where it is false nothing meets the bounds, and the
 // answer is what comes nearest. An answer without trials has never been run.
-func (s *Study) Query(ctx context.Context, bounds map[string]float64, confidence float64) (*dparetov1.QueryFrontResponse, error) {
+func (s *Study) QueryFront(ctx context.Context, bounds map[string]float64, confidence float64) (*dparetov1.QueryFrontResponse, error) {
 	resp, err := s.client.Fronts.QueryFront(ctx, &dparetov1.QueryFrontRequest{Name: s.name, Bounds: bounds, Confidence: confidence})
 	if err != nil {
 		return nil, newCallError(ctx, "query the front of "+s.name, err)
@@ -53,8 +53,8 @@ func (s *Study) AskWithin(ctx context.Context, workerID string, conditions ...*d
 	return trials, resp.GetEndReason(), nil
 }
 
-// Ledger returns what all runs of the study cost together, for a δ, or the metric's for 0.
-func (s *Study) Ledger(ctx context.Context, delta float64) (*dparetov1.GetPrivacyLedgerResponse, error) {
+// PrivacyLedger returns what all runs of the study cost together, for a δ, or the metric's for 0.
+func (s *Study) PrivacyLedger(ctx context.Context, delta float64) (*dparetov1.GetPrivacyLedgerResponse, error) {
 	resp, err := s.client.Privacy.GetPrivacyLedger(ctx, &dparetov1.GetPrivacyLedgerRequest{Name: s.name, Delta: delta})
 	if err != nil {
 		return nil, newCallError(ctx, "read the privacy ledger of "+s.name, err)

@@ -91,7 +91,7 @@ func TestAskAStudy(t *testing.T) {
 			t.Fatal(resp, err)
 		}
 	}
-	answer, err := study.Query(t.Context(), map[string]float64{"epsilon": 1}, 0.5)
+	answer, err := study.QueryFront(t.Context(), map[string]float64{"epsilon": 1}, 0.5)
 	if err != nil || !answer.GetReachable() || answer.GetPrivacy().GetEpsilon() > 1 {
 		t.Errorf("%v, %v", answer, err)
 	}
@@ -99,7 +99,7 @@ func TestAskAStudy(t *testing.T) {
 	if err != nil || len(predictions) != 1 || predictions[0].GetComputedMetrics()["epsilon"].GetValue() != 0.5 || math.Abs(predictions[0].GetPredictions()["error"].GetMedian()-0.4) > 0.1 {
 		t.Errorf("%v, %v", predictions, err)
 	}
-	ledger, err := study.Ledger(t.Context(), 0)
+	ledger, err := study.PrivacyLedger(t.Context(), 0)
 	if err != nil || ledger.GetRuns() != 2 || math.Abs(ledger.GetComposed().GetEpsilon()-sum) > 1e-12 {
 		t.Errorf("%v, %v, want ε = %g", ledger, err, sum)
 	}
@@ -107,15 +107,15 @@ func TestAskAStudy(t *testing.T) {
 	if err != nil || again.GetTrials() != 2 {
 		t.Errorf("%v, %v", again, err)
 	}
-	if ledger, err = study.Ledger(t.Context(), 0); err != nil || math.Abs(ledger.GetComposed().GetEpsilon()-2*sum) > 1e-12 {
+	if ledger, err = study.PrivacyLedger(t.Context(), 0); err != nil || math.Abs(ledger.GetComposed().GetEpsilon()-2*sum) > 1e-12 {
 		t.Errorf("%v, %v, want ε = %g", ledger, err, 2*sum)
 	}
 
 	none := client.Study("none")
-	_, queryErr := none.Query(t.Context(), map[string]float64{"epsilon": 1}, 0)
+	_, queryErr := none.QueryFront(t.Context(), map[string]float64{"epsilon": 1}, 0)
 	_, predictErr := none.Predict(t.Context(), map[string]*dparetov1.Value{"b": two})
 	_, _, askErr := none.AskWithin(t.Context(), "w", &dparetov1.SuggestionCondition{})
-	_, ledgerErr := none.Ledger(t.Context(), 0)
+	_, ledgerErr := none.PrivacyLedger(t.Context(), 0)
 	_, reaccountErr := none.Reaccount(t.Context(), "epsilon", laplace("b"), true)
 	for _, err := range []error{queryErr, predictErr, askErr, ledgerErr, reaccountErr} {
 		if status.Code(err) != codes.NotFound {

@@ -241,7 +241,7 @@ func TestAudit(t *testing.T) {
 	}
 	sensitivity := Sensitivity(1, scale)
 	laplace := claim(privacy.Pure{}, privacy.Laplace{Sensitivity: sensitivity, Scale: scale, Neighbours: privacy.ReplaceOne}, 0)
-	gaussian := claim(privacy.Exact{}, privacy.Gaussian{Sensitivity: sensitivity, Sigma: scale, Neighbours: privacy.ReplaceOne}, 1e-2)
+	gaussian := claim(privacy.Exact{}, privacy.Gaussian{Sensitivity: sensitivity, StandardDeviation: scale, Neighbours: privacy.ReplaceOne}, 1e-2)
 	gaussianEvent := func(sigma float64) func(second bool) bool { // a loss above ε
 		threshold := 0.5 + gaussian.Epsilon*sigma*sigma
 		return func(second bool) bool { return s.Gaussian(value(second), sigma) > threshold }

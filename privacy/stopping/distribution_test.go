@@ -164,7 +164,7 @@ func TestTotals(t *testing.T) {
 			t.Errorf("row %d: mean %g", i, dist.MeanRuns())
 		}
 
-		mechanism := dist.Mechanism(privacy.Gaussian{Sensitivity: mu, Sigma: 1, Neighbours: privacy.AddRemove}, 1)
+		mechanism := dist.Mechanism(privacy.Gaussian{Sensitivity: mu, StandardDeviation: 1, Neighbours: privacy.AddRemove}, 1)
 		g, err := privacy.Epsilon(privacy.RDP{}, mechanism, 1, delta)
 		if err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ func ExampleByMean() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	base := privacy.Gaussian{Sensitivity: 0.25, Sigma: 1, Neighbours: privacy.ReplaceOne}
+	base := privacy.Gaussian{Sensitivity: 0.25, StandardDeviation: 1, Neighbours: privacy.ReplaceOne}
 	g, err := privacy.Epsilon(privacy.RDP{}, dist.Mechanism(base, 1), 1, 1e-6)
 	if err != nil {
 		log.Fatal(err)

@@ -62,7 +62,7 @@ func TestEpsilon(records, values int64, sigma, delta float64) (float64, error) {
 	sensitivity := Sensitivity(records)
 	delta -= float64(values) * noise.GaussianDelta(sensitivity, sigma)
 	g, err := privacy.Epsilon(privacy.GDP{}, privacy.Gaussian{
-		Sensitivity: noise.Sensitivity(sensitivity, sigma), Sigma: sigma, Neighbours: privacy.ReplaceOne,
+		Sensitivity: noise.Sensitivity(sensitivity, sigma), StandardDeviation: sigma, Neighbours: privacy.ReplaceOne,
 	}, values, delta)
 	return g.Epsilon, err
 }

@@ -19,7 +19,7 @@ func roundsTo(got, want, unit float64) bool { return math.Abs(got-want) <= unit/
 // gaussianEpsilon is ε of μ-Gaussian DP at δ = 1e-5.
 func gaussianEpsilon(t *testing.T, mu float64) float64 {
 	t.Helper()
-	g, err := privacy.Epsilon(privacy.GDP{}, privacy.Gaussian{Sensitivity: mu, Sigma: 1, Neighbours: privacy.ReplaceOne}, 1, 1e-5)
+	g, err := privacy.Epsilon(privacy.GDP{}, privacy.Gaussian{Sensitivity: mu, StandardDeviation: 1, Neighbours: privacy.ReplaceOne}, 1, 1e-5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -437,7 +437,7 @@ func totalOfSearches(t *testing.T, mus []float64, eta, mean, delta float64) (tot
 	fixed, squares := 0.0, 0.0
 	searches := make(privacy.Composition, len(mus))
 	for i, mu := range mus {
-		base := privacy.Gaussian{Sensitivity: mu, Sigma: 1, Neighbours: privacy.ReplaceOne}
+		base := privacy.Gaussian{Sensitivity: mu, StandardDeviation: 1, Neighbours: privacy.ReplaceOne}
 		searches[i] = privacy.Part{Mechanism: privacy.RepeatedSelection{Base: base, Steps: 1, Eta: eta, Gamma: gamma}, Count: 1}
 		second := math.Max(1, math.Sqrt(-2*math.Log(gamma))/mu)
 		fixed += (1 + eta) * ((second-1)*mu*mu/2 - math.Log(gamma)/second)

@@ -62,7 +62,7 @@ func violated(t *testing.T, err error) []string {
 
 // Every mechanism of the contract is the one of package privacy that it names.
 func TestMechanisms(t *testing.T) {
-	svt := privacy.SparseVector{Bound: 5, Noise: 10, Neighbours: privacy.AddRemove}
+	svt := privacy.SparseVector{Cutoff: 5, NoiseScale: 10, Neighbours: privacy.AddRemove}
 	fixed := privacy.FixedSizeGaussian{DatasetSize: 30956, BatchSize: 128, NoiseMultiplier: 1}
 	gamma, err := privacy.SelectionGamma(0.5, 20)
 	if err != nil {
@@ -93,20 +93,20 @@ func TestMechanisms(t *testing.T) {
 		},
 		"shuffled": { // 61 lots are 7 passes of 10
 			`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"1000","batch_size":"100","noise_multiplier":"4","steps":"61"},"delta":1e-5,"accountant":"ACCOUNTANT_GDP"` + replaceOne + `}`,
-			privacy.GDP{}, privacy.Gaussian{Sensitivity: 1, Sigma: 4, Neighbours: privacy.ReplaceOne}, 7, 7,
+			privacy.GDP{}, privacy.Gaussian{Sensitivity: 1, StandardDeviation: 4, Neighbours: privacy.ReplaceOne}, 7, 7,
 		},
 		"shuffled, uneven lots": { // 12 lots are 6 passes of ⌊1000/400⌋
 			`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"1000","batch_size":"400","noise_multiplier":"4","steps":"12"},"delta":1e-5` + replaceOne + `}`,
-			privacy.GDP{}, privacy.Gaussian{Sensitivity: 1, Sigma: 4, Neighbours: privacy.ReplaceOne}, 6, 6,
+			privacy.GDP{}, privacy.Gaussian{Sensitivity: 1, StandardDeviation: 4, Neighbours: privacy.ReplaceOne}, 6, 6,
 		},
 		"shuffled, epochs": { // a pass each, whatever the lots
 			`{"dp_sgd":{"sampling":"SAMPLING_SHUFFLED","dataset_size":"1000","batch_size":"400","noise_multiplier":"4","epochs":"7"},"delta":1e-5` + replaceOne + `}`,
-			privacy.GDP{}, privacy.Gaussian{Sensitivity: 1, Sigma: 4, Neighbours: privacy.ReplaceOne}, 7, 7,
+			privacy.GDP{}, privacy.Gaussian{Sensitivity: 1, StandardDeviation: 4, Neighbours: privacy.ReplaceOne}, 7, 7,
 		},
 		"sparse vector": {`{"sparse_vector":{"cutoff":"5","noise_scale":"10"},"accountant":"ACCOUNTANT_PURE"` + addRemove + `}`, privacy.Pure{}, svt, 1, 1},
 		"Gaussian": {
 			`{"gaussian":{"sensitivity":"2","standard_deviation":"3"},"delta":1e-6` + addRemove + `}`,
-			privacy.GDP{}, privacy.Gaussian{Sensitivity: 2, Sigma: 3, Neighbours: privacy.AddRemove}, 1, 1,
+			privacy.GDP{}, privacy.Gaussian{Sensitivity: 2, StandardDeviation: 3, Neighbours: privacy.AddRemove}, 1, 1,
 		},
 		"Laplace": {
 			`{"laplace":{"sensitivity":"2","scale":"3"}` + addRemove + `}`,
@@ -114,11 +114,11 @@ func TestMechanisms(t *testing.T) {
 		},
 		"output perturbation": {
 			`{"output_perturbation":{"dataset_size":"30956","regularization":"0.001","feature_norm":"1","standard_deviation":"0.1"},"delta":1e-6` + replaceOne + `}`,
-			privacy.GDP{}, privacy.Gaussian{Sensitivity: 2 / (0.001 * 30956), Sigma: 0.1, Neighbours: privacy.ReplaceOne}, 1, 1,
+			privacy.GDP{}, privacy.Gaussian{Sensitivity: 2 / (0.001 * 30956), StandardDeviation: 0.1, Neighbours: privacy.ReplaceOne}, 1, 1,
 		},
 		"output perturbation, projected": { // Wu et al. with R = 1/γ: 4/(γn)
 			`{"output_perturbation":{"dataset_size":"30956","regularization":"0.001","feature_norm":"1","standard_deviation":"0.1","radius":"1000"},"delta":1e-6` + replaceOne + `}`,
-			privacy.GDP{}, privacy.Gaussian{Sensitivity: 4 / (0.001 * 30956), Sigma: 0.1, Neighbours: privacy.ReplaceOne}, 1, 1,
+			privacy.GDP{}, privacy.Gaussian{Sensitivity: 4 / (0.001 * 30956), StandardDeviation: 0.1, Neighbours: privacy.ReplaceOne}, 1, 1,
 		},
 		"objective perturbation": {
 			`{"objective_perturbation":{"epsilon":"0.7"}` + replaceOne + `}`,
@@ -142,15 +142,15 @@ func TestMechanisms(t *testing.T) {
 		},
 		"repeated selection": {
 			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","eta":"0.5"},"delta":1e-6` + addRemove + `}`,
-			privacy.RDP{}, privacy.RepeatedSelection{Base: privacy.Gaussian{Sensitivity: 1, Sigma: 10, Neighbours: privacy.AddRemove}, Steps: 1, Eta: 0.5, Gamma: gamma}, 1, 1,
+			privacy.RDP{}, privacy.RepeatedSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Eta: 0.5, Gamma: gamma}, 1, 1,
 		},
 		"repeated selection, Poisson": {
 			`{"repeated_selection":{"base":{"gaussian":{"sensitivity":"1","standard_deviation":"10"}},"mean_runs":"20","poisson":{}},"delta":1e-6` + addRemove + `}`,
-			privacy.RDP{}, privacy.PoissonSelection{Base: privacy.Gaussian{Sensitivity: 1, Sigma: 10, Neighbours: privacy.AddRemove}, Steps: 1, Mean: 20}, 1, 1,
+			privacy.RDP{}, privacy.PoissonSelection{Base: privacy.Gaussian{Sensitivity: 1, StandardDeviation: 10, Neighbours: privacy.AddRemove}, Steps: 1, Mean: 20}, 1, 1,
 		},
 		"composition": {
 			`{"composition":{"parts":[{"mechanism":{"sparse_vector":{"cutoff":"5","noise_scale":"10"}}},{"mechanism":{"gaussian":{"sensitivity":"2","standard_deviation":"30"}},"count":"7"}]},"delta":1e-6` + addRemove + `}`,
-			privacy.Exact{}, privacy.Composition{{Mechanism: svt, Count: 1}, {Mechanism: privacy.Gaussian{Sensitivity: 2, Sigma: 30, Neighbours: privacy.AddRemove}, Count: 7}}, 1, 1,
+			privacy.Exact{}, privacy.Composition{{Mechanism: svt, Count: 1}, {Mechanism: privacy.Gaussian{Sensitivity: 2, StandardDeviation: 30, Neighbours: privacy.AddRemove}, Count: 7}}, 1, 1,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

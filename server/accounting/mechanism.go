@@ -266,11 +266,10 @@ func (d *dpSGD) multiplier(sigma float64) float64 {
 func (c *compiler) sparseVector(path string, m *dparetov1.SparseVectorMechanism) *mechanism {
 	cutoff := c.integer(join(path, "cutoff"), m.GetCutoff())
 	scale := c.number(join(path, "noise_scale"), m.GetNoiseScale())
-	names := map[string]string{"bound": "cutoff", "noise": "noise_scale"}
-	return &mechanism{pure: true, pair: true, release: once(path, names, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+	return &mechanism{pure: true, pair: true, release: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		svt := privacy.SparseVector{
-			Bound:      e.integer("cutoff", cutoff),
-			Noise:      e.float("noise_scale", scale),
+			Cutoff:     e.integer("cutoff", cutoff),
+			NoiseScale: e.float("noise_scale", scale),
 			Neighbours: c.adjacency,
 		}
 		threshold, query := svt.Split()
@@ -281,12 +280,11 @@ func (c *compiler) sparseVector(path string, m *dparetov1.SparseVectorMechanism)
 func (c *compiler) gaussian(path string, m *dparetov1.GaussianMechanism) *mechanism {
 	sensitivity := c.number(join(path, "sensitivity"), m.GetSensitivity())
 	sigma := c.number(join(path, "standard_deviation"), m.GetStandardDeviation())
-	names := map[string]string{"sigma": "standard_deviation"}
-	return &mechanism{gaussian: true, pair: true, release: once(path, names, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
+	return &mechanism{gaussian: true, pair: true, release: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		gaussian := privacy.Gaussian{
-			Sensitivity: e.float("sensitivity", sensitivity),
-			Sigma:       e.float("standard_deviation", sigma),
-			Neighbours:  c.adjacency,
+			Sensitivity:       e.float("sensitivity", sensitivity),
+			StandardDeviation: e.float("standard_deviation", sigma),
+			Neighbours:        c.adjacency,
 		}
 		return gaussian, map[string]float64{"mu": gaussian.GaussianMu()}
 	})}
@@ -311,13 +309,13 @@ func (c *compiler) outputPerturbation(path string, m *dparetov1.OutputPerturbati
 	norm := c.number(join(path, "feature_norm"), m.GetFeatureNorm())
 	sigma := c.number(join(path, "standard_deviation"), m.GetStandardDeviation())
 	radius := c.optional(join(path, "radius"), m.GetRadius())
-	names := map[string]string{"lipschitz": "feature_norm", "sigma": "standard_deviation"}
+	names := map[string]string{"lipschitz": "feature_norm"}
 	compiled := &mechanism{gaussian: true, pair: true, release: once(path, names, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		perturbation := privacy.OutputPerturbation{
-			DatasetSize:    e.integer("dataset_size", size),
-			Regularization: e.float("regularization", regularization),
-			Lipschitz:      e.float("feature_norm", norm),
-			Sigma:          e.float("standard_deviation", sigma),
+			DatasetSize:       e.integer("dataset_size", size),
+			Regularization:    e.float("regularization", regularization),
+			Lipschitz:         e.float("feature_norm", norm),
+			StandardDeviation: e.float("standard_deviation", sigma),
 		}
 		if radius != nil {
 			if perturbation.Radius = e.float("radius", radius); e.err == nil && !(perturbation.Radius > 0) {
@@ -356,7 +354,7 @@ func (c *compiler) objectivePerturbation(path string, m *dparetov1.ObjectivePert
 	compiled := &mechanism{pure: true, pair: true, release: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		// ε does not depend on the rest, which only serves to calibrate the noise.
 		perturbation := privacy.ObjectivePerturbation{
-			DatasetSize: 1, Regularization: 1, Curvature: 0.25, Rule: rule,
+			DatasetSize: 1, Regularization: 1, Curvature: 0.25, Calibration: rule,
 			Epsilon: e.float("epsilon", epsilon),
 		}
 		if curvature != nil {

@@ -25,13 +25,13 @@ func TestAccuracyIsotropic(t *testing.T) {
 func TestSplits(t *testing.T) {
 	examples := normal(t, 10000, 20, 0, 1)
 	rules := []struct {
-		rule  privacy.ObjectiveRule
+		rule  privacy.ObjectiveCalibration
 		split float64
 	}{{privacy.Chaudhuri, 0}, {privacy.RankOne, 0.5}, {privacy.RankOne, 0.25}, {privacy.RankOne, 0.1}, {privacy.RankOne, 0.05}, {privacy.RankOne, 0.02}}
 	epsilons := []float64{0.1, 0.25, 0.5, 1}
 	losses := make([][]float64, len(rules))
 	for i, r := range rules {
-		p := Problem{Risk: linear.Risk{Examples: examples, Loss: linear.Logistic{}}, Regularization: 1e-6, Rule: r.rule, Split: r.split}
+		p := Problem{Risk: linear.Risk{Examples: examples, Loss: linear.Logistic{}}, Regularization: 1e-6, Calibration: r.rule, Split: r.split}
 		e, err := New(t.Context(), p, Options{Method: MethodNewton, Lower: 0.1, Upper: 1, Draws: 10, Seed: 1})
 		if err != nil {
 			t.Fatal(err)

@@ -129,7 +129,7 @@ func testAccuracy(t *testing.T, examples *linear.Examples, rankOne, chaudhuri, p
 	gamma := float64(examples.Dim() + 1)
 	for _, c := range []struct {
 		name   string
-		rule   privacy.ObjectiveRule
+		rule   privacy.ObjectiveCalibration
 		noise  func(dim int, seed uint64, r int) []float64
 		moment float64
 		least  improvement
@@ -140,7 +140,7 @@ func testAccuracy(t *testing.T, examples *linear.Examples, rankOne, chaudhuri, p
 	} {
 		p := Problem{
 			Risk:           linear.Risk{Examples: examples, Loss: linear.Logistic{}},
-			Regularization: 1e-6, Rule: c.rule,
+			Regularization: 1e-6, Calibration: c.rule,
 		}
 		a := compare(t, p, c.noise, c.moment, accuracyDraws)
 		three, four := a.bestLine/a.errors["Hermite 3"], a.bestLine/a.errors["Hermite 4"]
@@ -200,7 +200,7 @@ func TestAdultIndependently(t *testing.T) {
 	train, test := adult(t)
 	p := Problem{
 		Risk: linear.Risk{Examples: train, Loss: linear.Logistic{}}, HeldOut: test,
-		Regularization: 1e-6, Rule: privacy.RankOne, Split: 0.02,
+		Regularization: 1e-6, Calibration: privacy.RankOne, Split: 0.02,
 	}
 	e, err := New(t.Context(), p, Options{Lower: 0.05, Upper: 1, Draws: 4})
 	if err != nil {

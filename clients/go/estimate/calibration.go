@@ -26,7 +26,7 @@ func Calibrate(m privacy.ObjectivePerturbation) Calibration {
 // valid but for its ε, which does not matter.
 func Boundary(m privacy.ObjectivePerturbation) (epsilon float64, continuous bool) {
 	jacobian := math.Log1p(m.Curvature / (float64(m.DatasetSize) * m.Regularization))
-	switch m.Rule {
+	switch m.Calibration {
 	case privacy.Chaudhuri:
 		return 2 * jacobian, false
 	case privacy.ContinuousChaudhuri:
@@ -41,7 +41,7 @@ func Boundary(m privacy.ObjectivePerturbation) (epsilon float64, continuous bool
 func calibrate(m privacy.ObjectivePerturbation, above bool) Calibration {
 	n := float64(m.DatasetSize)
 	share, rate, terms := 0.25, 0.25, 2.0 // τ = c/n(e^(share·ε) − 1), β = rate·ε
-	if m.Rule == privacy.RankOne {
+	if m.Calibration == privacy.RankOne {
 		share, terms = m.Share(), 1
 		rate = (1 - share) / 2
 	}

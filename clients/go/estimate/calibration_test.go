@@ -14,7 +14,7 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-var rules = []privacy.ObjectiveRule{privacy.RankOne, privacy.Chaudhuri, privacy.ContinuousChaudhuri}
+var rules = []privacy.ObjectiveCalibration{privacy.RankOne, privacy.Chaudhuri, privacy.ContinuousChaudhuri}
 
 func TestCalibrationValues(t *testing.T) {
 	file, err := os.Open("testdata/calibration.csv")
@@ -37,8 +37,8 @@ func TestCalibrationValues(t *testing.T) {
 		}
 		rows++
 		for i, m := range []privacy.ObjectivePerturbation{
-			{Rule: privacy.Chaudhuri}, {Rule: privacy.ContinuousChaudhuri},
-			{Rule: privacy.RankOne, Split: 0.5}, {Rule: privacy.RankOne, Split: 0.1},
+			{Calibration: privacy.Chaudhuri}, {Calibration: privacy.ContinuousChaudhuri},
+			{Calibration: privacy.RankOne, Split: 0.5}, {Calibration: privacy.RankOne, Split: 0.1},
 		} {
 			m.DatasetSize, m.Regularization, m.Curvature, m.Epsilon = int64(v[0]), v[1], v[2], v[3]
 			c := Calibrate(m)
@@ -56,7 +56,7 @@ func TestCalibrationValues(t *testing.T) {
 	}
 	// In the paper's setting, n = 10,000, λ = 1e-6 and c = 1/4, no ε up to 1 is above the
 	// boundary, evaluated independently as 6.516.
-	boundary, continuous := Boundary(privacy.ObjectivePerturbation{DatasetSize: 10000, Regularization: 1e-6, Curvature: 0.25, Rule: privacy.Chaudhuri})
+	boundary, continuous := Boundary(privacy.ObjectivePerturbation{DatasetSize: 10000, Regularization: 1e-6, Curvature: 0.25, Calibration: privacy.Chaudhuri})
 	if math.Abs(boundary-6.516) > 5e-4 || continuous {
 		t.Errorf("boundary %v, continuous %v", boundary, continuous)
 	}
@@ -69,7 +69,7 @@ func mechanisms(t *rapid.T) privacy.ObjectivePerturbation {
 		Regularization: math.Pow(10, rapid.Float64Range(-6, 0).Draw(t, "log λ")),
 		Curvature:      rapid.Float64Range(0.1, 5).Draw(t, "c"),
 		Epsilon:        math.Pow(10, rapid.Float64Range(-2, 1).Draw(t, "log ε")),
-		Rule:           rapid.SampledFrom(rules).Draw(t, "rule"),
+		Calibration:    rapid.SampledFrom(rules).Draw(t, "calibration"),
 		Split:          rapid.SampledFrom([]float64{0, 0.02, 0.3, 0.9}).Draw(t, "split"),
 	}
 }
@@ -117,7 +117,7 @@ func TestBoundary(t *testing.T) {
 		below := Calibrate(m)
 		m.Epsilon = boundary * (1 + 1e-9)
 		above := Calibrate(m)
-		if got, want := continuous, m.Rule != privacy.Chaudhuri; got != want {
+		if got, want := continuous, m.Calibration != privacy.Chaudhuri; got != want {
 			t.Fatalf("%+v: continuous %v", m, got)
 		}
 		if continuous {

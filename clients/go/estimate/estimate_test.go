@@ -77,7 +77,7 @@ func tiny(t *testing.T) *linear.Examples {
 func TestTinyCase(t *testing.T) {
 	p := Problem{
 		Risk:           linear.Risk{Examples: tiny(t), Loss: linear.Logistic{}},
-		Regularization: 0.05, Rule: privacy.Chaudhuri, Tolerance: 1e-13,
+		Regularization: 0.05, Calibration: privacy.Chaudhuri, Tolerance: 1e-13,
 	}
 	u := []float64{1.2, -0.7}
 	for _, tt := range []struct {
@@ -157,12 +157,12 @@ func TestDerivatives(t *testing.T) {
 	u := unitNoise(dim, 7, 0)
 	for _, loss := range []linear.Loss{linear.Logistic{}, linear.Huber{Width: 0.5}} {
 		for _, rule := range []struct {
-			rule  privacy.ObjectiveRule
+			rule  privacy.ObjectiveCalibration
 			split float64
 		}{{privacy.RankOne, 0}, {privacy.RankOne, 0.3}, {privacy.Chaudhuri, 0}, {privacy.ContinuousChaudhuri, 0}} {
 			p := Problem{
 				Risk: linear.Risk{Examples: examples, Loss: loss}, HeldOut: heldOut,
-				Regularization: 3e-3, Rule: rule.rule, Split: rule.split, Tolerance: 1e-13,
+				Regularization: 3e-3, Calibration: rule.rule, Split: rule.split, Tolerance: 1e-13,
 			}
 			boundary, _ := Boundary(p.Mechanism(1))
 			for _, epsilon := range []float64{boundary / 5, boundary / 1.5, boundary * 1.7, boundary * 4} {

@@ -56,9 +56,9 @@ func TestNewton(t *testing.T) {
 // At anchors interpolation is exact, in value and slope; between them it comes close,
 // across the boundary of the branches as well.
 func TestHermite(t *testing.T) {
-	for _, rule := range []privacy.ObjectiveRule{privacy.RankOne, privacy.ContinuousChaudhuri} {
+	for _, rule := range []privacy.ObjectiveCalibration{privacy.RankOne, privacy.ContinuousChaudhuri} {
 		p := smallProblem(t)
-		p.Rule = rule
+		p.Calibration = rule
 		p.Tolerance = 1e-13
 		u := unitNoise(5, 1, 0)
 		boundary, _ := Boundary(p.Mechanism(1))
@@ -126,7 +126,7 @@ func isRangeError(err error) bool {
 // everything does on either side, and solutions exist on both.
 func TestNothingCrossesTheDiscontinuity(t *testing.T) {
 	p := smallProblem(t)
-	p.Rule = privacy.Chaudhuri
+	p.Calibration = privacy.Chaudhuri
 	u := unitNoise(5, 1, 0)
 	boundary, _ := Boundary(p.Mechanism(1))
 	check := func(name string, err error) {
@@ -262,7 +262,7 @@ func TestPathErrors(t *testing.T) {
 	ctx := t.Context()
 	for name, f := range map[string]func() error{
 		"λ":            func() error { q := p; q.Regularization = 0; return q.Validate() },
-		"rule":         func() error { q := p; q.Rule = 9; return q.Validate() },
+		"calibration":  func() error { q := p; q.Calibration = 9; return q.Validate() },
 		"split":        func() error { q := p; q.Split = 1; return q.Validate() },
 		"held-out":     func() error { q := p; q.HeldOut = normal(t, 10, 4, 0, 1); return q.Validate() },
 		"ε":            func() error { _, err := p.Solve(ctx, u, 0, nil); return err },

@@ -17,11 +17,11 @@ import (
 // Problem is what is trained, and what it is measured on. It is safe for concurrent
 // use.
 type Problem struct {
-	Risk           linear.Risk           // the training examples and the loss
-	HeldOut        *linear.Examples      // examples to measure models on besides; nil for none
-	Regularization float64               // λ > 0, finite
-	Rule           privacy.ObjectiveRule // by which ε is divided; default privacy.RankOne
-	Split          float64               // share of privacy.RankOne in (0, 1); 0 means 0.05
+	Risk           linear.Risk                  // the training examples and the loss
+	HeldOut        *linear.Examples             // examples to measure models on besides; nil for none
+	Regularization float64                      // λ > 0, finite
+	Calibration    privacy.ObjectiveCalibration // by which ε is divided; default privacy.RankOne
+	Split          float64                      // share of privacy.RankOne in (0, 1); 0 means 0.05
 	// Tolerance is the gradient norm at which a model counts as exact; 0 means
 	// linear.Tolerance.
 	Tolerance float64
@@ -36,12 +36,12 @@ func (p Problem) Mechanism(epsilon float64) privacy.ObjectivePerturbation {
 		Regularization: p.Regularization,
 		Curvature:      p.Risk.Loss.Curvature(),
 		Epsilon:        epsilon,
-		Rule:           p.Rule,
+		Calibration:    p.Calibration,
 		Split:          p.Split,
 	}
 }
 
-// Validate reports the fields "regularization", "rule", "split" and "curvature" of the
+// Validate reports the fields "regularization", "calibration", "split" and "curvature" of the
 // mechanism, and held-out examples of another dimension. It panics when the risk is not
 // set.
 func (p Problem) Validate() error {

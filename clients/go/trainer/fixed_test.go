@@ -24,7 +24,7 @@ func (r *recorder) Train(_ context.Context, run Run, _ Report) (Measurement, err
 // Mechanism implements PrivateTrainer.
 func (*recorder) Mechanism(p Parameters) (privacy.Mechanism, error) {
 	noise, err := p.Float("noise")
-	return privacy.Gaussian{Sensitivity: 1, Sigma: noise, Neighbours: privacy.AddRemove}, err
+	return privacy.Gaussian{Sensitivity: 1, StandardDeviation: noise, Neighbours: privacy.AddRemove}, err
 }
 
 // A setting with the name of a parameter fixes it: for the trainer, and in what it
@@ -63,7 +63,7 @@ func TestFixedParameters(t *testing.T) {
 	if !ok {
 		t.Fatal("a trainer with fixed parameters does not know its mechanism")
 	}
-	if m, err := private.Mechanism(Parameters{"epochs": int64(3)}); err != nil || m.(privacy.Gaussian).Sigma != 16 {
+	if m, err := private.Mechanism(Parameters{"epochs": int64(3)}); err != nil || m.(privacy.Gaussian).StandardDeviation != 16 {
 		t.Errorf("mechanism %+v, %v", m, err)
 	}
 	_, err = trainer.Train(t.Context(), Run{Parameters: Parameters{"lot": int64(3)}, Replicates: 1}, nil)

@@ -62,7 +62,7 @@ def test_the_whole_loop(shared_server: Server) -> None:
         found = await study.recommend(epsilon=1000)
         assert found.reachable
         assert (await study.hypervolumes())[-1].completed_trials == 7
-        assert (await study.ledger()).runs == 8
+        assert (await study.privacy_ledger()).runs == 8
         assert (await study.predict([front[0].params]))[0]["error"].median > 0
         assert (await client.study("aio-loop")).id == "aio-loop"
         assert "aio-loop" in {x.id for x in await client.studies()}

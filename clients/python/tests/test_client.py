@@ -267,7 +267,7 @@ def test_front_and_recommendation(client: Client) -> None:
     assert study.hypervolumes()[-1].hypervolume == pytest.approx(front.hypervolume)
     predicted = study.predict([point.params])[0]["error"]
     assert predicted.lower <= predicted.median <= predicted.upper
-    ledger = study.ledger()
+    ledger = study.privacy_ledger()
     assert ledger.runs == 6
     assert ledger.composed.epsilon >= ledger.largest_epsilon
 

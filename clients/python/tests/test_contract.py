@@ -620,7 +620,7 @@ def predict_metrics(caller: Caller, c: Connection, q: Any) -> None:
 
 
 def get_privacy_ledger(caller: Caller, c: Connection, q: Any) -> Any:
-    return caller.study(c, q.name).ledger(q.delta, q.metric).raw
+    return caller.study(c, q.name).privacy_ledger(q.delta, q.metric).raw
 
 
 def compute_epsilon(_: Caller, c: Connection, q: Any) -> Any:

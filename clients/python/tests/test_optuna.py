@@ -166,7 +166,7 @@ def test_conditional_parameters(client: Client) -> None:
         "optuna-conditional",
         [
             dpareto.Categorical("optimizer", ["sgd", "adam"]),
-            dpareto.Float("beta", 0.5, 0.99, when={"optimizer": "adam"}),
+            dpareto.Float("beta", 0.5, 0.99, condition={"optimizer": "adam"}),
             dpareto.Discrete("power", [1, 2, 8]),
         ],
         [Minimize("error", 1)],

@@ -20,7 +20,7 @@ def test_every_field_of_a_spec() -> None:
     spec = s.StudySpec(
         parameters=[
             s.Categorical("optimizer", ["sgd", "adam"]),
-            s.Float("beta", 0.5, 0.99, when={"optimizer": "adam"}),
+            s.Float("beta", 0.5, 0.99, condition={"optimizer": "adam"}),
             s.Float(
                 "rate",
                 1e-4,
@@ -31,7 +31,7 @@ def test_every_field_of_a_spec() -> None:
             ),
             s.Float("width", 1, 2, design=s.Design(s.Normal(1.5, 0.1), accept_max=1.9)),
             s.Int("lot", 8, 512, log=True, design=s.Design(s.LogUniform())),
-            s.Discrete("momentum", [0, 0.5, 0.9], when={"lot": [8, 16]}),
+            s.Discrete("momentum", [0, 0.5, 0.9], condition={"lot": [8, 16]}),
             s.Int("epochs", 1, 10, design=s.Design(s.Uniform())),
         ],
         metrics=[
@@ -42,7 +42,7 @@ def test_every_field_of_a_spec() -> None:
             s.Constraint("weight", min=1, computed="double(epochs) * 2.0", report_tolerance=0.1),
             s.Tracked("seconds", unit="s"),
         ],
-        constraints=["lot * 2 <= 1024"],
+        parameter_constraints=["lot * 2 <= 1024"],
         checkpoint_parameter="epochs",
         algorithm="quasi_random",
         initial_trials=7,
@@ -149,8 +149,8 @@ def test_misspelt_choices_name_the_choices() -> None:
         privacy_spec(p.Privacy(p.Gaussian(1, 1), 0.1, "add"))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="str is not a mechanism"):
         privacy_spec(p.Privacy("dp-sgd", 0.1, "add_remove"))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="when names 2 parents"):
-        study_spec(s.StudySpec([s.Float("x", 0, 1, when={"a": 1, "b": 1})], METRICS))
+    with pytest.raises(ValueError, match="condition names 2 parents"):
+        study_spec(s.StudySpec([s.Float("x", 0, 1, condition={"a": 1, "b": 1})], METRICS))
     with pytest.raises(ValueError, match="either epochs or steps"):
         p.opacus(dataset_size=10, delta=0.1)
     with pytest.raises(ValueError, match="either epochs or steps"):
@@ -210,7 +210,10 @@ def test_what_is_no_expression_is_refused(value: Any) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"constraints": "epochs < 5"}, "constraints: is one text instead of a list"),
+        (
+            {"parameter_constraints": "epochs < 5"},
+            "parameter_constraints: is one text instead of a list",
+        ),
         ({"prior_studies": "old"}, "prior_studies: is one text instead of a list"),
         ({"lease": 60}, "lease: 60 is not a timedelta"),
         ({"max_duration": "1h"}, "max_duration: '1h' is not a timedelta"),

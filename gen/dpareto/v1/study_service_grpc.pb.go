@@ -49,16 +49,16 @@ const (
 // Errors, in all services: INVALID_ARGUMENT carries a google.rpc.BadRequest with
 // every violated field; NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION and
 // RESOURCE_EXHAUSTED say which resource or state is in the way; UNIMPLEMENTED names
-// a field that this version of the server does not support. A successful answer to
-// a mutation means that the change is on disk.
+// a field that this version of the server does not support. When a call
+// that changes something succeeds, the change is on disk.
 //
-// request_id, in all mutations: an optional identifier of at most 100 characters of
-// the caller's choice. The same id with the same body gives the same answer without
-// doing anything again, also after a restart of the server, for a day; the same id for
-// the same study or ledger with another body or method is refused with INVALID_ARGUMENT. A call that failed is
-// not remembered, except that SuggestTrials goes on with the trials that it handed out
-// before it failed, nor is an answer of SuggestTrials without trials. The ids of one
-// caller, study or ledger mean nothing to another.
+// request_id, in all requests that change something: an optional identifier, chosen by the
+// caller, of at most 100 characters. For a day, also over restarts of the server, a request
+// with the same id and body gets the same answer and changes nothing again. The same id for
+// the same study or ledger with another body or method is refused with INVALID_ARGUMENT.
+// Calls that failed are not remembered, except that SuggestTrials goes on with the trials
+// that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
+// of different callers, studies and ledgers are independent.
 //
 // Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
 // =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"
@@ -348,16 +348,16 @@ func (c *studyServiceClient) StopTrial(ctx context.Context, in *StopTrialRequest
 // Errors, in all services: INVALID_ARGUMENT carries a google.rpc.BadRequest with
 // every violated field; NOT_FOUND, ALREADY_EXISTS, FAILED_PRECONDITION and
 // RESOURCE_EXHAUSTED say which resource or state is in the way; UNIMPLEMENTED names
-// a field that this version of the server does not support. A successful answer to
-// a mutation means that the change is on disk.
+// a field that this version of the server does not support. When a call
+// that changes something succeeds, the change is on disk.
 //
-// request_id, in all mutations: an optional identifier of at most 100 characters of
-// the caller's choice. The same id with the same body gives the same answer without
-// doing anything again, also after a restart of the server, for a day; the same id for
-// the same study or ledger with another body or method is refused with INVALID_ARGUMENT. A call that failed is
-// not remembered, except that SuggestTrials goes on with the trials that it handed out
-// before it failed, nor is an answer of SuggestTrials without trials. The ids of one
-// caller, study or ledger mean nothing to another.
+// request_id, in all requests that change something: an optional identifier, chosen by the
+// caller, of at most 100 characters. For a day, also over restarts of the server, a request
+// with the same id and body gets the same answer and changes nothing again. The same id for
+// the same study or ledger with another body or method is refused with INVALID_ARGUMENT.
+// Calls that failed are not remembered, except that SuggestTrials goes on with the trials
+// that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
+// of different callers, studies and ledgers are independent.
 //
 // Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
 // =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"

@@ -71,7 +71,7 @@ func searchNoise(dist privacy.SearchDistribution, n int64, epsilon, delta float6
 	// In units of 1/n. The grid of the noise adds less than 2^-39 of the deviation to the
 	// sensitivity, and less than 1e-20 to every δ, for which the last digits of ε make up.
 	family := func(sigma float64) privacy.Mechanism {
-		base := privacy.Gaussian{Sensitivity: 1 + 0x1p-39*sigma, Sigma: sigma, Neighbours: privacy.ReplaceOne}
+		base := privacy.Gaussian{Sensitivity: 1 + 0x1p-39*sigma, StandardDeviation: sigma, Neighbours: privacy.ReplaceOne}
 		if dist.Poisson {
 			return privacy.PoissonSelection{Base: base, Steps: 1, Mean: dist.Mean}
 		}

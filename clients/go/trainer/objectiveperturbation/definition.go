@@ -36,7 +36,7 @@ const (
 	CalibrationContinuous = "continuous" // privacy.ContinuousChaudhuri
 )
 
-var rules = map[string]privacy.ObjectiveRule{
+var rules = map[string]privacy.ObjectiveCalibration{
 	CalibrationRankOne:    privacy.RankOne,
 	CalibrationChaudhuri:  privacy.Chaudhuri,
 	CalibrationContinuous: privacy.ContinuousChaudhuri,
@@ -105,7 +105,7 @@ func parseSettings(settings trainer.Settings) (o Options, err error) {
 	if err != nil {
 		return o, err
 	}
-	o.Rule = rules[calibration]
+	o.Calibration = rules[calibration]
 	o.FeatureNorm, err = settings.Positive(perturbation.SettingFeatureNorm, 0)
 	return o, err
 }
@@ -130,7 +130,7 @@ func (t *Trainer) Declaration() trainer.Declaration {
 		"regularization": ParameterRegularization,
 		"curvature":      strconv.FormatFloat(t.options.Loss.Curvature(), 'e', -1, 64),
 	}
-	switch t.options.Rule {
+	switch t.options.Calibration {
 	case privacy.Chaudhuri:
 		fields["calibration"] = "CHAUDHURI"
 	case privacy.ContinuousChaudhuri:

@@ -14,7 +14,7 @@ import (
 func TestDeclaration(t *testing.T) {
 	for _, tt := range []struct {
 		loss      linear.Loss
-		rule      privacy.ObjectiveRule
+		rule      privacy.ObjectiveCalibration
 		curvature string
 		name      string
 		unit      string
@@ -24,7 +24,7 @@ func TestDeclaration(t *testing.T) {
 		{linear.Huber{Width: 2}, privacy.ContinuousChaudhuri, "2.5e-01", "CONTINUOUS", ""},
 	} {
 		d := newTrainer(t, func(p *dataset.Parts, o *Options) {
-			p.Validation, o.Loss, o.Rule = dataset.Generated(200, 3), tt.loss, tt.rule
+			p.Validation, o.Loss, o.Calibration = dataset.Generated(200, 3), tt.loss, tt.rule
 		}).Declaration()
 		domains := map[string][2]float64{"target_epsilon": {0.05, 10}, "regularization": {1e-6, 0.1}}
 		want := &trainer.PrivacyDeclaration{

@@ -58,7 +58,7 @@ func TestTinyCase(t *testing.T) {
 		{4.0, 2, 1.189069784, 0, -2.134795141, -0.6690572621, 0.7792392228, -0.254084001, 0.293562965, 1.295647173, -0.3625808673},
 		{8.0, 2, 3.189069784, 0, -0.2961057662, -1.29098773, 0.4789402231, -0.02149794255, 0.007819102239, 0.167429924, -0.06888410121},
 	} {
-		m := privacy.ObjectivePerturbation{DatasetSize: n, Regularization: lambda, Curvature: c, Epsilon: tt.eps, Rule: privacy.Chaudhuri}
+		m := privacy.ObjectivePerturbation{DatasetSize: n, Regularization: lambda, Curvature: c, Epsilon: tt.eps, Calibration: privacy.Chaudhuri}
 		o := Objective(risk, m, u)
 		minimum, err := o.Minimize(t.Context(), start, 1e-13)
 		if err != nil {
@@ -136,10 +136,10 @@ func TestObjectiveIsCoupled(t *testing.T) {
 	UnitNoise(u, random.New(1, 0, 0, 0))
 	for _, loss := range []linear.Loss{linear.Logistic{}, linear.Huber{Width: 0.5}} {
 		risk := linear.Risk{Examples: examples, Loss: loss}
-		for _, rule := range []privacy.ObjectiveRule{privacy.RankOne, privacy.Chaudhuri, privacy.ContinuousChaudhuri} {
+		for _, rule := range []privacy.ObjectiveCalibration{privacy.RankOne, privacy.Chaudhuri, privacy.ContinuousChaudhuri} {
 			for _, epsilon := range []float64{0.1, 1, 10} {
 				m := privacy.ObjectivePerturbation{
-					DatasetSize: 300, Regularization: 1e-3, Curvature: loss.Curvature(), Epsilon: epsilon, Rule: rule,
+					DatasetSize: 300, Regularization: 1e-3, Curvature: loss.Curvature(), Epsilon: epsilon, Calibration: rule,
 				}
 				minimum, err := Objective(risk, m, u).Minimize(t.Context(), nil, 0)
 				if err != nil {
@@ -268,7 +268,7 @@ func TestDensityRatio(t *testing.T) {
 		other[0] = -z[0]
 		m := privacy.ObjectivePerturbation{
 			DatasetSize: int64(n), Regularization: math.Pow(10, -2+3*rng.Float64()), Curvature: 0.25,
-			Epsilon: math.Pow(10, -1+2*rng.Float64()), Rule: privacy.ObjectiveRule(rng.IntN(3)),
+			Epsilon: math.Pow(10, -1+2*rng.Float64()), Calibration: privacy.ObjectiveCalibration(rng.IntN(3)),
 			Split: 0.02 + 0.9*rng.Float64(),
 		}
 		beta, tau := m.Calibrate()

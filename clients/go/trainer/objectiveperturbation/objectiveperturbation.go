@@ -43,8 +43,8 @@ type Options struct {
 	FeatureNorm float64
 	// Loss of the margins. Nil means linear.Logistic.
 	Loss linear.Loss
-	// Rule by which ε is divided.
-	Rule privacy.ObjectiveRule
+	// Calibration divides ε between the noise and the regulariser.
+	Calibration privacy.ObjectiveCalibration
 	// NoiseSource of all randomness. Empty means random.SourceSeed.
 	NoiseSource random.Source
 }
@@ -70,8 +70,8 @@ func New(parts *dataset.Parts, options Options) (*Trainer, error) {
 	if c := options.Loss.Curvature(); !(c > 0) || math.IsInf(c, 1) {
 		return nil, fmt.Errorf("curvature of the loss is %v, want a positive finite number", c)
 	}
-	if options.Rule < privacy.RankOne || options.Rule > privacy.ContinuousChaudhuri {
-		return nil, fmt.Errorf("rule %d is unknown", options.Rule)
+	if options.Calibration < privacy.RankOne || options.Calibration > privacy.ContinuousChaudhuri {
+		return nil, fmt.Errorf("calibration %d is unknown", options.Calibration)
 	}
 	if err := options.NoiseSource.Validate(); err != nil {
 		return nil, err
@@ -95,9 +95,9 @@ func (*Trainer) Name() string { return Name }
 func (t *Trainer) parse(p trainer.Parameters) (m privacy.ObjectivePerturbation, err error) {
 	m.DatasetSize = int64(t.parts.Train.Rows)
 	m.Curvature = t.risk.Loss.Curvature()
-	m.Rule = t.options.Rule
+	m.Calibration = t.options.Calibration
 	known := []string{ParameterTargetEpsilon, ParameterRegularization}
-	if t.options.Rule == privacy.RankOne {
+	if t.options.Calibration == privacy.RankOne {
 		known = append(known, ParameterSplit)
 	}
 	if err = p.Only(known...); err != nil {
@@ -121,8 +121,8 @@ func (t *Trainer) Parts() *dataset.Parts { return t.parts }
 // Risk returns the mean loss on the training examples, scaled as in training.
 func (t *Trainer) Risk() linear.Risk { return t.risk }
 
-// Rule returns the rule by which ε is divided.
-func (t *Trainer) Rule() privacy.ObjectiveRule { return t.options.Rule }
+// Calibration returns how ε is divided between the noise and the regulariser.
+func (t *Trainer) Calibration() privacy.ObjectiveCalibration { return t.options.Calibration }
 
 // HeldOut returns the examples on which error and loss are measured: those of
 // validation, or of the test where there are none. They are scaled as in training.

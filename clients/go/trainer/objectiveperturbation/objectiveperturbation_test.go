@@ -127,7 +127,7 @@ func TestOSNoise(t *testing.T) {
 
 func TestParameterErrors(t *testing.T) {
 	rankOne := newTrainer(t, nil)
-	original := newTrainer(t, func(_ *dataset.Parts, o *Options) { o.Rule = privacy.Chaudhuri })
+	original := newTrainer(t, func(_ *dataset.Parts, o *Options) { o.Calibration = privacy.Chaudhuri })
 	for _, tt := range []struct {
 		made    *Trainer
 		changes trainer.Parameters
@@ -185,15 +185,15 @@ func TestTrainFailures(t *testing.T) {
 // the loss.
 func TestMechanism(t *testing.T) {
 	for _, loss := range []linear.Loss{linear.Logistic{}, linear.Huber{Width: 2}, linear.Huber{Width: 0.1}} {
-		for _, rule := range []privacy.ObjectiveRule{privacy.RankOne, privacy.Chaudhuri, privacy.ContinuousChaudhuri} {
-			made := newTrainer(t, func(_ *dataset.Parts, o *Options) { o.Loss, o.Rule = loss, rule })
+		for _, rule := range []privacy.ObjectiveCalibration{privacy.RankOne, privacy.Chaudhuri, privacy.ContinuousChaudhuri} {
+			made := newTrainer(t, func(_ *dataset.Parts, o *Options) { o.Loss, o.Calibration = loss, rule })
 			for _, epsilon := range []float64{0.01, 1, 20} {
 				mechanism, err := made.Mechanism(parameters(trainer.Parameters{ParameterTargetEpsilon: epsilon}))
 				if err != nil {
 					t.Fatal(err)
 				}
 				want := privacy.ObjectivePerturbation{
-					DatasetSize: 500, Regularization: 1e-3, Curvature: loss.Curvature(), Epsilon: epsilon, Rule: rule,
+					DatasetSize: 500, Regularization: 1e-3, Curvature: loss.Curvature(), Epsilon: epsilon, Calibration: rule,
 				}
 				if diff := cmp.Diff(want, mechanism); diff != "" {
 					t.Errorf("mechanism (-want +got):\n%s", diff)
@@ -219,7 +219,7 @@ func TestNewErrors(t *testing.T) {
 	for want, change := range map[string]func(*dataset.Parts, *Options){
 		"feature norm is -1":            func(_ *dataset.Parts, o *Options) { o.FeatureNorm = -1 },
 		"curvature of the loss is +Inf": func(_ *dataset.Parts, o *Options) { o.Loss = linear.Huber{} },
-		"rule 7 is unknown":             func(_ *dataset.Parts, o *Options) { o.Rule = 7 },
+		"calibration 7 is unknown":      func(_ *dataset.Parts, o *Options) { o.Calibration = 7 },
 		"is empty":                      func(p *dataset.Parts, _ *Options) { p.Test = dataset.Generated(0, 1) },
 	} {
 		parts := &dataset.Parts{Train: dataset.Generated(5, 1), Test: dataset.Generated(5, 2)}
@@ -247,7 +247,7 @@ func TestDefinition(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := made.(*Trainer)
-	want := Options{Loss: linear.Huber{Width: 2}, Rule: privacy.ContinuousChaudhuri, NoiseSource: random.SourceOS}
+	want := Options{Loss: linear.Huber{Width: 2}, Calibration: privacy.ContinuousChaudhuri, NoiseSource: random.SourceOS}
 	if diff := cmp.Diff(want, got.options); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
 	}
@@ -281,7 +281,7 @@ func TestAdult(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name        string
-		rule        privacy.ObjectiveRule
+		rule        privacy.ObjectiveCalibration
 		changes     trainer.Parameters
 		least, most float64
 	}{
@@ -289,7 +289,7 @@ func TestAdult(t *testing.T) {
 		{"original", privacy.Chaudhuri, nil, 0.225, 0.265},
 		{"not private", privacy.RankOne, trainer.Parameters{ParameterTargetEpsilon: math.Inf(1)}, 0.15, 0.16},
 	} {
-		made := newTrainer(t, func(p *dataset.Parts, o *Options) { p.Train, p.Test, o.Rule = trainData, test, tt.rule })
+		made := newTrainer(t, func(p *dataset.Parts, o *Options) { p.Train, p.Test, o.Calibration = trainData, test, tt.rule })
 		p := parameters(tt.changes)
 		p[ParameterRegularization] = 1e-6
 		const replicates = 10

@@ -168,11 +168,11 @@ func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 		return nil, &trainer.ParameterError{Name: ParameterStandardDeviation, Reason: "is 0, which gives no privacy"}
 	}
 	return privacy.OutputPerturbation{
-		DatasetSize:    int64(t.parts.Train.Rows),
-		Regularization: c.gamma,
-		Lipschitz:      1,
-		Sigma:          c.deviation,
-		Radius:         t.options.Projection.radius(c.gamma),
+		DatasetSize:       int64(t.parts.Train.Rows),
+		Regularization:    c.gamma,
+		Lipschitz:         1,
+		StandardDeviation: c.deviation,
+		Radius:            t.options.Projection.radius(c.gamma),
 	}, nil
 }
 

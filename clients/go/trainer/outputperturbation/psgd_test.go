@@ -158,7 +158,7 @@ func TestSensitivity(t *testing.T) {
 		for _, p := range []Projection{NoProjection, PublishedProjection, SmallProjection} {
 			radius := p.radius(gamma)
 			bound := privacy.OutputPerturbation{
-				DatasetSize: int64(data.Rows), Regularization: gamma, Lipschitz: 1, Sigma: 1, Radius: radius,
+				DatasetSize: int64(data.Rows), Regularization: gamma, Lipschitz: 1, StandardDeviation: 1, Radius: radius,
 			}.L2Sensitivity()
 			if p == NoProjection {
 				radius = math.Inf(1)

@@ -20,7 +20,7 @@ const (
 // Epsilon returns the ε of the mechanism with cutoff C ≥ 1 and noise scale
 // b > 0, by the closed form of Avent et al. (2020, Appendix B, last line).
 func Epsilon(cutoff int64, noiseScale float64) float64 {
-	return privacy.SparseVector{Bound: cutoff, Noise: noiseScale}.PureEpsilon()
+	return privacy.SparseVector{Cutoff: cutoff, NoiseScale: noiseScale}.PureEpsilon()
 }
 
 // ExpectedError returns the expectation of the metric error for the cutoff C ≥ 1

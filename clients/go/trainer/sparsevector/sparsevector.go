@@ -84,7 +84,7 @@ func (Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 	if err != nil {
 		return nil, err
 	}
-	return privacy.SparseVector{Bound: cutoff, Noise: noiseScale, Neighbours: privacy.ReplaceOne}, nil
+	return privacy.SparseVector{Cutoff: cutoff, NoiseScale: noiseScale, Neighbours: privacy.ReplaceOne}, nil
 }
 
 // Train implements trainer.Trainer. There are no checkpoints.
@@ -147,7 +147,7 @@ func simulate(cutoff int64, noiseScale float64, s *random.Stream) float64 {
 
 // split divides the noise scale b into b₁ of the threshold and b₂ of the queries.
 func split(cutoff int64, noiseScale float64) (b1, b2 float64) {
-	return privacy.SparseVector{Bound: cutoff, Noise: noiseScale}.Split()
+	return privacy.SparseVector{Cutoff: cutoff, NoiseScale: noiseScale}.Split()
 }
 
 // laplace draws from the Laplace distribution of mean 0 and scale 1.

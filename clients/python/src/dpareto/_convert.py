@@ -183,7 +183,7 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
     out = study_pb2.StudySpec(
         parameters=[_parameter(x) for x in spec.parameters],
         metrics=[_metric(x) for x in spec.metrics],
-        parameter_constraints=several("constraints", spec.constraints),
+        parameter_constraints=several("parameter_constraints", spec.parameter_constraints),
         checkpoint_parameter=spec.checkpoint_parameter or "",
         replicates=integer("replicates", spec.replicates),
         seed=None if spec.seed is None else integer("seed", spec.seed),
@@ -257,10 +257,12 @@ def _parameter(x: s.Parameter) -> parameter_pb2.ParameterSpec:
         out.grid_levels = x.grid_levels
         if x.design is not None:
             _design(x.design, out.design)
-    if x.when is not None:
-        if len(x.when) != 1:
-            raise ValueError(f"parameter {x.id}: when names {len(x.when)} parents instead of one")
-        ((parent, values),) = x.when.items()
+    if x.condition is not None:
+        if len(x.condition) != 1:
+            raise ValueError(
+                f"parameter {x.id}: condition names {len(x.condition)} parents instead of one"
+            )
+        ((parent, values),) = x.condition.items()
         if isinstance(values, str) or not isinstance(values, Iterable):
             values = [values]
         out.condition.parent = parent
@@ -458,7 +460,9 @@ def trial_info(message: trial_pb2.Trial) -> r.TrialInfo:
         origin=enum_name(trial_pb2.TrialOrigin, message.origin),
         params=from_values(message.parameters),
         metrics=metrics,
-        measurements=tuple(r.Measured(m.step, _metrics(m.metrics)) for m in message.measurements),
+        measurements=tuple(
+            r.Measurement(m.step, _metrics(m.metrics)) for m in message.measurements
+        ),
         worker_id=message.lease.worker_id,
         attempt=message.attempt,
         note=message.note,
@@ -568,10 +572,10 @@ def recommendation(message: front_service_pb2.QueryFrontResponse) -> r.Recommend
     )
 
 
-def ledger(message: privacy_service_pb2.GetPrivacyLedgerResponse) -> r.Ledger:
+def privacy_ledger(message: privacy_service_pb2.GetPrivacyLedgerResponse) -> r.PrivacyLedger:
     """Returns a ledger."""
     fixed = message.HasField("fixed_in_advance")
-    return r.Ledger(
+    return r.PrivacyLedger(
         runs=message.runs,
         largest_epsilon=message.largest_epsilon,
         composed=guarantee(message.composed),

@@ -529,12 +529,14 @@ def calibrate(
     return convert.calibration(answer)
 
 
-def ledger(policy: Policy, study: str, delta: float, metric: str) -> Operation[r.Ledger]:
+def privacy_ledger(
+    policy: Policy, study: str, delta: float, metric: str
+) -> Operation[r.PrivacyLedger]:
     request = privacy_service_pb2.GetPrivacyLedgerRequest(name=study, delta=delta, metric=metric)
     answer: privacy_service_pb2.GetPrivacyLedgerResponse = yield from call(
         policy, f"read the privacy ledger of {study}", "privacy", "GetPrivacyLedger", request
     )
-    return convert.ledger(answer)
+    return convert.privacy_ledger(answer)
 
 
 def server_version(policy: Policy) -> Operation[str]:

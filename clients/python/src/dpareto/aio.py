@@ -548,9 +548,9 @@ class AsyncStudy:
         """Returns what the model expects of configurations, by metric id."""
         return await self._run(ops.predict(self._policy, self._message, configurations))
 
-    async def ledger(self, delta: float = 0, metric: str = "") -> r.Ledger:
+    async def privacy_ledger(self, delta: float = 0, metric: str = "") -> r.PrivacyLedger:
         """Returns what all runs of the study cost together."""
-        return await self._run(ops.ledger(self._policy, self.name, delta, metric))
+        return await self._run(ops.privacy_ledger(self._policy, self.name, delta, metric))
 
     # --- publishing
 

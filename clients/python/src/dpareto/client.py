@@ -648,9 +648,9 @@ class Study:
         """Returns what the model expects of configurations, by metric id."""
         return self._run(ops.predict(self._policy, self._message, configurations))
 
-    def ledger(self, delta: float = 0, metric: str = "") -> r.Ledger:
+    def privacy_ledger(self, delta: float = 0, metric: str = "") -> r.PrivacyLedger:
         """Returns what all runs of the study cost together."""
-        return self._run(ops.ledger(self._policy, self.name, delta, metric))
+        return self._run(ops.privacy_ledger(self._policy, self.name, delta, metric))
 
     # --- publishing
 

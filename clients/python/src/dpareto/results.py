@@ -32,10 +32,10 @@ __all__ = [
     "FrontValue",
     "Guarantee",
     "HypervolumePoint",
-    "Ledger",
     "LedgerInfo",
-    "Measured",
+    "Measurement",
     "Prediction",
+    "PrivacyLedger",
     "Publication",
     "Recommendation",
     "Release",
@@ -128,7 +128,7 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """The metrics of a trial at one moment of its run, by id; means of repeated runs."""
 
     step: int
@@ -147,7 +147,7 @@ class TrialInfo:
     params: Mapping[str, Scalar]
     metrics: Mapping[str, float]
     """Final values by id, computed ones included."""
-    measurements: tuple[Measured, ...]
+    measurements: tuple[Measurement, ...]
     """On the way."""
     worker_id: str
     attempt: int
@@ -335,7 +335,7 @@ class Recommendation:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class PrivacyLedger:
     """What all runs of a study cost together."""
 
     runs: int

@@ -87,7 +87,7 @@ class Parameter:
 
     id: str
     """Expressions refer to the parameter by it."""
-    when: Condition | None = field(default=None, kw_only=True)
+    condition: Condition | None = field(default=None, kw_only=True)
     """The parameter exists only where another one has certain values: {"optimizer": "adam"}
     or {"optimizer": ["adam", "lamb"]}."""
 
@@ -242,7 +242,7 @@ class StudySpec:
 
     parameters: Sequence[Parameter]
     metrics: Sequence[Metric]
-    constraints: Sequence[str] = ()
+    parameter_constraints: Sequence[str] = ()
     """Expressions over the parameters that must hold for a configuration to be tried."""
     checkpoint_parameter: str | None = None
     """The integer parameter whose smaller values a run passes through, such as "epochs". Not

@@ -132,9 +132,9 @@ func (f *estimateFlags) open(ctx context.Context, a *app) (problem, error) {
 		return problem{}, err
 	}
 	p := problem{trainer: made, settings: settings, Problem: estimate.Problem{
-		Risk: made.Risk(), HeldOut: made.HeldOut(), Regularization: f.lambda, Rule: made.Rule(), Split: f.share,
+		Risk: made.Risk(), HeldOut: made.HeldOut(), Regularization: f.lambda, Calibration: made.Calibration(), Split: f.share,
 	}}
-	if f.share != 0 && p.Rule != privacy.RankOne {
+	if f.share != 0 && p.Calibration != privacy.RankOne {
 		return problem{}, &usageError{errors.New("--regularizer-share is for --calibration rank_one")}
 	}
 	if err := p.Validate(); err != nil {

@@ -177,7 +177,7 @@ func (a *app) estimateStudy(ctx context.Context, f estimateFlags, p problem, id 
 			objectiveperturbation.ParameterTargetEpsilon:  e.Epsilon,
 			objectiveperturbation.ParameterRegularization: f.lambda,
 		}
-		if p.Rule == privacy.RankOne {
+		if p.Calibration == privacy.RankOne {
 			values[objectiveperturbation.ParameterSplit] = p.Mechanism(e.Epsilon).Share()
 		}
 		var losses, errorRates []any

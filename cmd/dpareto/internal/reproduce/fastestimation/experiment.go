@@ -120,7 +120,7 @@ func (e *Experiment) Validate() error {
 	}
 	largest := slices.Max(e.sizes())
 	pole, _ := estimate.Boundary(privacy.ObjectivePerturbation{
-		DatasetSize: int64(largest), Regularization: regularization, Curvature: linear.Logistic{}.Curvature(), Rule: privacy.Chaudhuri,
+		DatasetSize: int64(largest), Regularization: regularization, Curvature: linear.Logistic{}.Curvature(), Calibration: privacy.Chaudhuri,
 	})
 	if last := targets[len(targets)-1]; !(pole > last) {
 		return fmt.Errorf("with %d records the paper's calibration has its pole at ε = %.3g, among the points up to %v: want fewer records", largest, pole, last)

@@ -18,7 +18,7 @@ type training struct {
 	name    string
 	summary string
 	noise   noise
-	rule    privacy.ObjectiveRule
+	rule    privacy.ObjectiveCalibration
 	solver  solver
 }
 
@@ -96,7 +96,7 @@ func (t *training) estimation(p *problem) estimate.Problem {
 		Risk:           p.train,
 		HeldOut:        p.test.Examples,
 		Regularization: regularization,
-		Rule:           t.rule,
+		Calibration:    t.rule,
 	}
 }
 
