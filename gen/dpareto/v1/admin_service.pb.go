@@ -615,7 +615,7 @@ func (*ExportedRecord_Trial) isExportedRecord_Record() {}
 
 func (*ExportedRecord_Release) isExportedRecord_Record() {}
 
-// A study with what the server keeps of it beside.
+// A study with the server's own state of it.
 type ExportedStudy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The study.
@@ -624,13 +624,13 @@ type ExportedStudy struct {
 	NextTrialNumber int64 `protobuf:"varint,2,opt,name=next_trial_number,json=nextTrialNumber,proto3" json:"next_trial_number,omitempty"`
 	// Number of trials completed so far, deleted ones included.
 	CompletedTrials int64 `protobuf:"varint,3,opt,name=completed_trials,json=completedTrials,proto3" json:"completed_trials,omitempty"`
-	// What the trials completed so far say of max_stagnant_trials; absent without it.
+	// Progress towards max_stagnant_trials; absent without it.
 	Stagnation *ExportedStagnation `protobuf:"bytes,4,opt,name=stagnation,proto3" json:"stagnation,omitempty"`
 	// Revision of the last change of the study's own fields.
 	OwnRevision int64 `protobuf:"varint,5,opt,name=own_revision,json=ownRevision,proto3" json:"own_revision,omitempty"`
-	// What a study with private_mode has fixed and spent; absent in others.
+	// Fixed values and spending of a study with private_mode; absent in others.
 	PrivateMode *ExportedPrivateMode `protobuf:"bytes,6,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
-	// What is secret of a study with random_stopping; absent for others.
+	// Secrets of a study with random_stopping; absent in others.
 	RandomStopping *ExportedRandomStopping `protobuf:"bytes,7,opt,name=random_stopping,json=randomStopping,proto3" json:"random_stopping,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -723,7 +723,7 @@ type ExportedRandomStopping struct {
 	Trials int64 `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
 	// The Rényi order that the guarantee is computed at.
 	Order float64 `protobuf:"fixed64,2,opt,name=order,proto3" json:"order,omitempty"`
-	// The largest Rényi divergence of that order that a configuration may have.
+	// The largest Rényi divergence at this order that a configuration may have.
 	Divergence float64 `protobuf:"fixed64,3,opt,name=divergence,proto3" json:"divergence,omitempty"`
 	// The second order; 0 for the Poisson distribution.
 	SecondOrder float64 `protobuf:"fixed64,4,opt,name=second_order,json=secondOrder,proto3" json:"second_order,omitempty"`
@@ -808,29 +808,29 @@ func (x *ExportedRandomStopping) GetDelta() float64 {
 	return 0
 }
 
-// What a study with private_mode fixed when it was created, and what it has spent since.
-// An import is refused where that is less than what its trials say.
+// Values that a study with private_mode fixed at its creation, and its spending since. An
+// import is refused if the spending is less than its trials show.
 type ExportedPrivateMode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The order α of the Rényi filter of the training budget.
 	Order float64 `protobuf:"fixed64,1,opt,name=order,proto3" json:"order,omitempty"`
-	// The Rényi divergence of that order that each shard may spend.
+	// The Rényi divergence at this order that each shard may spend.
 	DivergenceBudget float64 `protobuf:"fixed64,2,opt,name=divergence_budget,json=divergenceBudget,proto3" json:"divergence_budget,omitempty"`
 	// What each shard has spent of it: one number per shard.
 	ShardDivergences []float64 `protobuf:"fixed64,3,rep,packed,name=shard_divergences,json=shardDivergences,proto3" json:"shard_divergences,omitempty"`
-	// The least divergence of a run that was found in the space.
+	// The smallest divergence of a run found in the search space.
 	LeastDivergence float64 `protobuf:"fixed64,4,opt,name=least_divergence,json=leastDivergence,proto3" json:"least_divergence,omitempty"`
 	// Number of noisy values that the study takes at most.
 	MaxValues int64 `protobuf:"varint,5,opt,name=max_values,json=maxValues,proto3" json:"max_values,omitempty"`
 	// Standard deviation of the noise in each.
 	NoiseStandardDeviation float64 `protobuf:"fixed64,6,opt,name=noise_standard_deviation,json=noiseStandardDeviation,proto3" json:"noise_standard_deviation,omitempty"`
-	// Number of noisy values so far.
+	// Number of noisy values taken so far.
 	Values int64 `protobuf:"varint,7,opt,name=values,proto3" json:"values,omitempty"`
-	// Number of values that trials which were handed out may still complete with.
+	// Number of values reserved for trials that were handed out and are not complete.
 	ReservedValues int64 `protobuf:"varint,8,opt,name=reserved_values,json=reservedValues,proto3" json:"reserved_values,omitempty"`
-	// Number of trials that were ever handed out.
+	// Number of trials ever handed out.
 	StartedTrials int64 `protobuf:"varint,9,opt,name=started_trials,json=startedTrials,proto3" json:"started_trials,omitempty"`
-	// No configuration was found that what is left allows.
+	// Whether no configuration was found that the remaining budget allows.
 	Exhausted     bool `protobuf:"varint,10,opt,name=exhausted,proto3" json:"exhausted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -936,15 +936,15 @@ func (x *ExportedPrivateMode) GetExhausted() bool {
 	return false
 }
 
-// How long the hypervolume of a study has not grown.
+// How long a study has gone without a larger hypervolume.
 type ExportedStagnation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of trials completed since it grew.
 	Trials int64 `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
 	// The hypervolume when it grew.
 	Hypervolume float64 `protobuf:"fixed64,2,opt,name=hypervolume,proto3" json:"hypervolume,omitempty"`
-	// The observed front within the reference values: what is minimised, with the sign of
-	// objectives to maximise turned.
+	// The observed front within the reference values, as costs: objectives to maximise are
+	// negated.
 	Front         []*ExportedPoint `protobuf:"bytes,3,rep,name=front,proto3" json:"front,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1047,29 +1047,28 @@ func (x *ExportedPoint) GetCosts() []float64 {
 	return nil
 }
 
-// A trial with what the server keeps of it beside.
+// A trial with the server's own state of it.
 type ExportedTrial struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The trial.
 	Trial *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
-	// Whether the trial was deleted. What its runs spent of the data's privacy remains.
+	// Whether the trial was deleted. Its privacy cost remains.
 	Deleted bool `protobuf:"varint,2,opt,name=deleted,proto3" json:"deleted,omitempty"`
-	// Tokens of all leases that were ever handed out, the current one last.
+	// Tokens of all its leases, the current one last.
 	LeaseTokens []string `protobuf:"bytes,3,rep,name=lease_tokens,json=leaseTokens,proto3" json:"lease_tokens,omitempty"`
 	// Token of the lease under which the trial was completed.
 	CompletionToken string `protobuf:"bytes,4,opt,name=completion_token,json=completionToken,proto3" json:"completion_token,omitempty"`
 	// SHA-256 of the outcome with which the trial was completed.
 	CompletionDigest []byte `protobuf:"bytes,5,opt,name=completion_digest,json=completionDigest,proto3" json:"completion_digest,omitempty"`
-	// Position of the completion among those of the study, from 1; 0 for open trials.
+	// Position among the study's completions, from 1; 0 for open trials.
 	CompletionOrder int64 `protobuf:"varint,6,opt,name=completion_order,json=completionOrder,proto3" json:"completion_order,omitempty"`
-	// How often a worker gave the trial back in good order.
+	// How often a worker released the trial.
 	Releases int64 `protobuf:"varint,7,opt,name=releases,proto3" json:"releases,omitempty"`
 	// Time of the last change, or of the deletion.
 	ChangeTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=change_time,json=changeTime,proto3" json:"change_time,omitempty"`
-	// What the trial has cost in a study with private_mode; absent where it was never handed
-	// out.
+	// Cost of the trial in a study with private_mode; absent if it was never handed out.
 	PrivateMode *ExportedPrivateTrial `protobuf:"bytes,9,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
-	// Whether somebody asked for it to be stopped, whatever came of that.
+	// Whether a stop was ever requested, with or without effect.
 	StopRequested bool `protobuf:"varint,10,opt,name=stop_requested,json=stopRequested,proto3" json:"stop_requested,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1175,12 +1174,12 @@ func (x *ExportedTrial) GetStopRequested() bool {
 	return false
 }
 
-// What a trial has cost in a study with private_mode.
+// Cost of a trial in a study with private_mode.
 type ExportedPrivateTrial struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What every hand-out cost the training records, in their order.
+	// Cost to the training records, one entry for each time it was handed out, in order.
 	Charges []*ExportedTrainingCharge `protobuf:"bytes,1,rep,name=charges,proto3" json:"charges,omitempty"`
-	// Number of noisy values that were taken from it, those of earlier attempts included.
+	// Number of noisy values taken from it, earlier attempts included.
 	Values int64 `protobuf:"varint,2,opt,name=values,proto3" json:"values,omitempty"`
 	// Number of values that it may still complete with.
 	ReservedValues int64 `protobuf:"varint,3,opt,name=reserved_values,json=reservedValues,proto3" json:"reserved_values,omitempty"`
@@ -1239,12 +1238,12 @@ func (x *ExportedPrivateTrial) GetReservedValues() int64 {
 	return 0
 }
 
-// What one hand-out of a trial cost a shard of the training records.
+// Cost to one shard of the training records of handing a trial out once.
 type ExportedTrainingCharge struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The shard.
 	Shard int32 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
-	// The Rényi divergence of the study's order.
+	// The Rényi divergence at the study's order.
 	Divergence    float64 `protobuf:"fixed64,2,opt,name=divergence,proto3" json:"divergence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1294,12 +1293,12 @@ func (x *ExportedTrainingCharge) GetDivergence() float64 {
 	return 0
 }
 
-// A release with what the server keeps of it beside.
+// A release with the server's own state of it.
 type ExportedRelease struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The release.
 	Release *Release `protobuf:"bytes,1,opt,name=release,proto3" json:"release,omitempty"`
-	// Who asked for it; empty where the request had no id.
+	// Who requested it; empty if the request had no id.
 	Caller string `protobuf:"bytes,2,opt,name=caller,proto3" json:"caller,omitempty"`
 	// Identifier of the request.
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`

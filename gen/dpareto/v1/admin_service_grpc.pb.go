@@ -29,27 +29,27 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// For operators. What these calls read includes the tokens of leases, with which anybody
-// can report results: they are for administrators alone.
+// For operators. Answers can contain lease tokens, with which anybody can report results, so
+// that most calls are for administrators alone.
 type AdminServiceClient interface {
 	// Returns what the server is and can do.
 	GetServerInfo(ctx context.Context, in *GetServerInfoRequest, opts ...grpc.CallOption) (*GetServerInfoResponse, error)
-	// Streams a copy of the whole store as it is at one moment. Other calls go on meanwhile,
+	// Streams a copy of the whole store as it is at one moment. It does not delay other calls,
 	// however slowly the copy is read.
 	BackupStore(ctx context.Context, in *BackupStoreRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupStoreResponse], error)
-	// Streams a study as it is at one moment, with all that is needed to go on with it
-	// elsewhere: its trials, deleted ones included, and the tokens of leases. Workers can
-	// go on with an imported study as if nothing had happened.
+	// Streams a study as it is at one moment, with everything needed to continue it on another
+	// server: its trials, deleted ones included, and lease tokens. Workers continue with an
+	// imported study as if nothing had happened.
 	ExportStudy(ctx context.Context, in *ExportStudyRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportStudyResponse], error)
-	// Creates a study from an exported stream: wholly, or not at all. Importing a study that
-	// exists and is equal to the stream changes nothing; where it differs the answer is
-	// ALREADY_EXISTS. What its releases, and the study itself, were charged for is charged to
-	// the ledgers that they name unless it was before; these must exist. Of a study with
-	// private_mode or random_stopping that was deleted here, an earlier state than it had then
-	// is refused with FAILED_PRECONDITION: what it showed since would be shown again, unpaid.
-	// Every record is validated; the first that is not valid ends the call with
-	// INVALID_ARGUMENT, which names its line (from 1) and its field. What the server computed or
-	// derived, such as ε, is taken over and not computed again.
+	// Creates a study from an exported stream: all of it, or nothing. Importing a study that
+	// exists and equals the stream changes nothing; one that differs is refused with
+	// ALREADY_EXISTS. Charges of the study and its releases are added to the ledgers that they
+	// name, which must exist, unless they are there already. A study with private_mode or
+	// random_stopping that was deleted here is refused with FAILED_PRECONDITION in a state
+	// earlier than at its deletion: what it has shown since would be shown again without a
+	// charge. Every record is validated; the first invalid one ends the call with
+	// INVALID_ARGUMENT, naming its line (from 1) and its field. Values that the server computed,
+	// such as ε, are taken over and not computed again.
 	ImportStudy(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportStudyRequest, ImportStudyResponse], error)
 }
 
@@ -126,27 +126,27 @@ type AdminService_ImportStudyClient = grpc.ClientStreamingClient[ImportStudyRequ
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
 //
-// For operators. What these calls read includes the tokens of leases, with which anybody
-// can report results: they are for administrators alone.
+// For operators. Answers can contain lease tokens, with which anybody can report results, so
+// that most calls are for administrators alone.
 type AdminServiceServer interface {
 	// Returns what the server is and can do.
 	GetServerInfo(context.Context, *GetServerInfoRequest) (*GetServerInfoResponse, error)
-	// Streams a copy of the whole store as it is at one moment. Other calls go on meanwhile,
+	// Streams a copy of the whole store as it is at one moment. It does not delay other calls,
 	// however slowly the copy is read.
 	BackupStore(*BackupStoreRequest, grpc.ServerStreamingServer[BackupStoreResponse]) error
-	// Streams a study as it is at one moment, with all that is needed to go on with it
-	// elsewhere: its trials, deleted ones included, and the tokens of leases. Workers can
-	// go on with an imported study as if nothing had happened.
+	// Streams a study as it is at one moment, with everything needed to continue it on another
+	// server: its trials, deleted ones included, and lease tokens. Workers continue with an
+	// imported study as if nothing had happened.
 	ExportStudy(*ExportStudyRequest, grpc.ServerStreamingServer[ExportStudyResponse]) error
-	// Creates a study from an exported stream: wholly, or not at all. Importing a study that
-	// exists and is equal to the stream changes nothing; where it differs the answer is
-	// ALREADY_EXISTS. What its releases, and the study itself, were charged for is charged to
-	// the ledgers that they name unless it was before; these must exist. Of a study with
-	// private_mode or random_stopping that was deleted here, an earlier state than it had then
-	// is refused with FAILED_PRECONDITION: what it showed since would be shown again, unpaid.
-	// Every record is validated; the first that is not valid ends the call with
-	// INVALID_ARGUMENT, which names its line (from 1) and its field. What the server computed or
-	// derived, such as ε, is taken over and not computed again.
+	// Creates a study from an exported stream: all of it, or nothing. Importing a study that
+	// exists and equals the stream changes nothing; one that differs is refused with
+	// ALREADY_EXISTS. Charges of the study and its releases are added to the ledgers that they
+	// name, which must exist, unless they are there already. A study with private_mode or
+	// random_stopping that was deleted here is refused with FAILED_PRECONDITION in a state
+	// earlier than at its deletion: what it has shown since would be shown again without a
+	// charge. Every record is validated; the first invalid one ends the call with
+	// INVALID_ARGUMENT, naming its line (from 1) and its field. Values that the server computed,
+	// such as ε, are taken over and not computed again.
 	ImportStudy(grpc.ClientStreamingServer[ImportStudyRequest, ImportStudyResponse]) error
 	mustEmbedUnimplementedAdminServiceServer()
 }

@@ -27,8 +27,8 @@ type FrontKind int32
 const (
 	// Refused.
 	FrontKind_FRONT_KIND_UNSPECIFIED FrontKind = 0
-	// By the mean of each configuration's own runs, as measured, over all trials that
-	// ran it. With few runs it is optimistic: it shows the luckiest of many noisy values.
+	// By the measured mean of each configuration's own runs, over all its trials. With few runs
+	// it is optimistic: it shows the luckiest of many noisy values.
 	FrontKind_FRONT_KIND_OBSERVED FrontKind = 1
 	// By the posterior median of a model of all measurements: what a fresh run would
 	// give. The model of every measured objective is a Gaussian process; computed
@@ -92,8 +92,7 @@ type GetFrontRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Required. By which values the front is chosen.
 	Kind FrontKind `protobuf:"varint,2,opt,name=kind,proto3,enum=dpareto.v1.FrontKind" json:"kind,omitempty"`
-	// Leaves out the measurements on the way of studies with a checkpoint parameter:
-	// only final measurements count.
+	// Leaves out intermediate measurements of studies with a checkpoint parameter.
 	FinalOnly     bool `protobuf:"varint,3,opt,name=final_only,json=finalOnly,proto3" json:"final_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -221,9 +220,9 @@ type Front struct {
 	Objectives []string `protobuf:"bytes,7,rep,name=objectives,proto3" json:"objectives,omitempty"`
 	// What a reader of the front must know.
 	Warnings []*Warning `protobuf:"bytes,8,rep,name=warnings,proto3" json:"warnings,omitempty"`
-	// Hypervolumes of the fronts of every kind, of the same study at the same revision,
-	// in the order of the kinds. That of the posterior front costs a fit of the model: it
-	// is there where this front is the posterior one.
+	// Hypervolumes of the fronts of every kind, of the same study at the same revision, in the
+	// order of the kinds. The posterior one needs a fit of the model, and is present only where
+	// this front is the posterior front.
 	Hypervolumes  []*KindHypervolume `protobuf:"bytes,9,rep,name=hypervolumes,proto3" json:"hypervolumes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -399,8 +398,8 @@ type FrontPoint struct {
 	// Whether the point is not strictly better than the reference in every objective: it
 	// lies outside the box and adds nothing to the hypervolume.
 	BeyondReference bool `protobuf:"varint,8,opt,name=beyond_reference,json=beyondReference,proto3" json:"beyond_reference,omitempty"`
-	// By how much the hypervolume would shrink without the point. 0 where another one has
-	// the same values.
+	// By how much the hypervolume would shrink without the point; 0 if another point has the
+	// same values.
 	Contribution float64 `protobuf:"fixed64,9,opt,name=contribution,proto3" json:"contribution,omitempty"`
 	// Whether the point is the knee of a front of two objectives, a hint where the
 	// trade-off turns: the point within the box that is furthest beyond the straight line
@@ -623,17 +622,15 @@ type QueryFrontRequest struct {
 	// Required. Bounds that the configuration must meet, by metric id: the largest
 	// value of an objective to minimise, the smallest value of one to maximise.
 	Bounds map[string]float64 `protobuf:"bytes,2,rep,name=bounds,proto3" json:"bounds,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	// Probability with which the bounds on measured objectives must hold, each by itself,
-	// for the mean that very many fresh runs would have: in (0, 1). Computed objectives are
-	// exact. It is the model's probability: of configurations that were chosen for their
-	// predictions it holds for somewhat fewer, as of all that is chosen by an estimate.
-	// Default 0.5.
+	// Probability with which the bounds on measured objectives must hold, each by itself, for
+	// the mean that very many fresh runs would have: in (0, 1). Computed objectives are exact.
+	// It is the model's probability: among configurations chosen by their predictions, somewhat
+	// fewer meet their bounds, because the choice favours optimistic predictions. Default 0.5.
 	Confidence float64 `protobuf:"fixed64,3,opt,name=confidence,proto3" json:"confidence,omitempty"`
-	// The objective that is made as good as the bounds allow, by metric id. Default: the
+	// The objective, by metric id, to make as good as the bounds allow. Default: the
 	// first without a bound, or the first of all if every one has one.
 	Optimize string `protobuf:"bytes,4,opt,name=optimize,proto3" json:"optimize,omitempty"`
-	// Considers only configurations that were measured, not those that the model alone
-	// recommends.
+	// Considers only configurations that were measured.
 	MeasuredOnly  bool `protobuf:"varint,5,opt,name=measured_only,json=measuredOnly,proto3" json:"measured_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -704,35 +701,33 @@ func (x *QueryFrontRequest) GetMeasuredOnly() bool {
 	return false
 }
 
-// Response of QueryFront. The configuration is the best, by the value of the optimised
-// objective that holds with the confidence, among those that were measured and those that
-// the model recommends: with the parameters searched for where a computed objective is
-// exactly at its bound. Of every checkpoint of a run the state there counts as a
-// configuration.
+// Response of QueryFront. The configuration has the best value of the optimised objective, at
+// the given confidence, among measured configurations and those that the model recommends, for
+// which the parameters are searched where a computed objective is exactly at its bound. Each
+// checkpoint of a run counts as a configuration.
 type QueryFrontResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether a configuration meets the bounds. If not, the answer is the one that comes
-	// nearest: that whose largest violation, relative to the distance of the bound from the
-	// objective's reference value, is smallest.
+	// Whether a configuration meets the bounds. If not, the answer is the nearest one: its
+	// largest violation, relative to the distance of the bound from the objective's reference
+	// value, is smallest.
 	Reachable bool `protobuf:"varint,1,opt,name=reachable,proto3" json:"reachable,omitempty"`
-	// The recommended configuration by parameter id; empty where nothing is known yet
-	// (see warnings).
+	// The recommended configuration by parameter id; empty if nothing is known yet (see
+	// warnings).
 	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// What the model expects of the measured objectives, by metric id.
 	Predictions map[string]*MetricPrediction `protobuf:"bytes,3,rep,name=predictions,proto3" json:"predictions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Its guarantee, for studies with a privacy metric: exactly that of one run.
+	// The exact guarantee of one run of it, for studies with a privacy metric.
 	Privacy *PrivacyGuarantee `protobuf:"bytes,4,opt,name=privacy,proto3" json:"privacy,omitempty"`
 	// The computed metrics by id, exact.
 	ComputedMetrics map[string]*MetricValue `protobuf:"bytes,5,rep,name=computed_metrics,json=computedMetrics,proto3" json:"computed_metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// By objective, the value that the configuration is expected to have at least with the
-	// confidence: the quantile of the model for measured ones, the exact value of computed
-	// ones. Compare with the bounds to see what is missing.
+	// By objective, the value that the configuration reaches with the confidence: the model's
+	// quantile for measured objectives, the exact value for computed ones. The distance to the
+	// bounds is what is missing.
 	Reached map[string]float64 `protobuf:"bytes,6,rep,name=reached,proto3" json:"reached,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	// The objective that was optimised.
 	Optimize string `protobuf:"bytes,7,opt,name=optimize,proto3" json:"optimize,omitempty"`
 	// Names of the trials that measured the configuration, in the order of their
-	// completion. Empty for one that nobody ever ran: then it is a prediction, to be
-	// checked by a run.
+	// completion. Empty if it was never run: then it is a prediction, which a run should check.
 	Trials []string `protobuf:"bytes,8,rep,name=trials,proto3" json:"trials,omitempty"`
 	// Number of runs behind those measurements.
 	Runs int64 `protobuf:"varint,9,opt,name=runs,proto3" json:"runs,omitempty"`
@@ -865,9 +860,9 @@ type ListHypervolumesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The study: studies/{study}.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Leaves out the measurements on the way.
+	// Leaves out intermediate measurements.
 	FinalOnly bool `protobuf:"varint,2,opt,name=final_only,json=finalOnly,proto3" json:"final_only,omitempty"`
-	// Of which front. Default FRONT_KIND_OBSERVED.
+	// The kind of front. Default FRONT_KIND_OBSERVED.
 	Kind          FrontKind `protobuf:"varint,3,opt,name=kind,proto3,enum=dpareto.v1.FrontKind" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -927,9 +922,9 @@ func (x *ListHypervolumesRequest) GetKind() FrontKind {
 // Response of ListHypervolumes.
 type ListHypervolumesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Hypervolume after each trial that succeeded, in the order of completion. Of the
-	// posterior front, where every point costs a fit of the model to what was known then:
-	// after at most 20 of them, evenly spaced, the last one included.
+	// Hypervolume after each trial that succeeded, in the order of completion. For the posterior
+	// front, which needs a fit of the model at each point: after at most 20 of them, evenly
+	// spaced, the last one included.
 	Points        []*HypervolumePoint `protobuf:"bytes,1,rep,name=points,proto3" json:"points,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -979,8 +974,8 @@ type HypervolumePoint struct {
 	Trial string `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
 	// Number of trials that succeeded so far.
 	CompletedTrials int64 `protobuf:"varint,2,opt,name=completed_trials,json=completedTrials,proto3" json:"completed_trials,omitempty"`
-	// Hypervolume of the front of those trials. It can fall where another run shows that
-	// a configuration is worse than it seemed.
+	// Hypervolume of the front of those trials. It can fall when another run shows that a
+	// configuration is worse than it seemed.
 	Hypervolume float64 `protobuf:"fixed64,3,opt,name=hypervolume,proto3" json:"hypervolume,omitempty"`
 	// Number of runs of those trials.
 	Runs int64 `protobuf:"varint,4,opt,name=runs,proto3" json:"runs,omitempty"`
@@ -1165,8 +1160,8 @@ type PredictMetricsResponse struct {
 	Predictions []*ConfigurationPrediction `protobuf:"bytes,1,rep,name=predictions,proto3" json:"predictions,omitempty"`
 	// Revision of the study that they are made from.
 	Revision int64 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
-	// What a reader must know: NO_MODEL where nothing has been measured yet, so that there
-	// are computed metrics only.
+	// What a reader must know: NO_MODEL if nothing has been measured yet, so that there are
+	// computed metrics only.
 	Warnings      []*Warning `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1223,13 +1218,12 @@ func (x *PredictMetricsResponse) GetWarnings() []*Warning {
 	return nil
 }
 
-// What is expected of a configuration.
+// Predictions for one configuration.
 type ConfigurationPrediction struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Predictions of measured objectives by id, by the model that chooses the posterior
-	// front. By that model the mean that very many fresh runs of the configuration would
-	// have lies in the interval with a probability of 90 %. A single run varies around that
-	// mean.
+	// Predictions of measured objectives by id, from the model behind the posterior front. With
+	// a probability of 90 % under this model, the interval contains the mean of very many fresh
+	// runs of the configuration. Single runs vary around that mean.
 	Predictions map[string]*MetricPrediction `protobuf:"bytes,1,rep,name=predictions,proto3" json:"predictions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Values of computed metrics by id, exact.
 	ComputedMetrics map[string]*MetricValue `protobuf:"bytes,2,rep,name=computed_metrics,json=computedMetrics,proto3" json:"computed_metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

@@ -29,9 +29,9 @@ const (
 	MetricRole_METRIC_ROLE_UNSPECIFIED MetricRole = 0
 	// A coordinate of the front.
 	MetricRole_METRIC_ROLE_OBJECTIVE MetricRole = 1
-	// Must stay within bounds for a configuration to be on a front. Where workers report it,
-	// it does not keep a configuration from being tried, unlike a known constraint on
-	// parameters; a computed one does, for suggestions.
+	// Must stay within bounds for a configuration to be on a front. A reported one does not keep
+	// configurations from being tried, unlike a known constraint on parameters; a computed one
+	// keeps them from being suggested.
 	MetricRole_METRIC_ROLE_CONSTRAINT MetricRole = 2
 	// Recorded and shown, without influence on suggestions.
 	MetricRole_METRIC_ROLE_TRACKED MetricRole = 3
@@ -193,8 +193,8 @@ func (Transform) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_metric_proto_rawDescGZIP(), []int{2}
 }
 
-// A quantity of a trial: what it is for, in which direction it improves, how the
-// surrogate models it and where its values come from.
+// A quantity of a trial: its role, its goal, its transform for the surrogate and the source of
+// its values.
 type MetricSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Identifier, unique within the study and different from every
@@ -407,9 +407,9 @@ func (x *MetricBounds) GetMax() float64 {
 // A metric that workers measure.
 type ReportedSource struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// For metrics under TRANSFORM_LOGIT that are averages over test records: their
-	// number. It corrects 0 and 1, whose logit is infinite, and bounds the noise of
-	// repeated runs from below where counts are small. 0 means unknown.
+	// For metrics under TRANSFORM_LOGIT that are averages over test records: the number of
+	// records. It corrects 0 and 1, whose logit is infinite, and bounds the noise of repeated
+	// runs from below if counts are small. 0 means unknown.
 	SampleSize    float64 `protobuf:"fixed64,1,opt,name=sample_size,json=sampleSize,proto3" json:"sample_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -452,9 +452,8 @@ func (x *ReportedSource) GetSampleSize() float64 {
 	return 0
 }
 
-// A metric that the server computes from the parameters, exactly. The engine uses
-// the function itself instead of a surrogate, except for designers that reproduce a
-// method which does not.
+// A metric that the server computes from the parameters, exactly. The engine uses the function
+// itself instead of a surrogate, except in methods that are reproduced as published.
 type ComputedSource struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The function.
@@ -464,9 +463,8 @@ type ComputedSource struct {
 	//	*ComputedSource_Privacy
 	//	*ComputedSource_Expression
 	Function isComputedSource_Function `protobuf_oneof:"function"`
-	// Largest relative difference between the computed value and the worker's own
-	// report of the same metric that is not flagged on the trial. Range [0, 1].
-	// Default 1e-6.
+	// Largest relative difference between the computed value and the worker's own report of the
+	// metric that does not raise a warning on the trial. Range [0, 1]. Default 1e-6.
 	ReportTolerance *float64 `protobuf:"fixed64,3,opt,name=report_tolerance,json=reportTolerance,proto3,oneof" json:"report_tolerance,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -561,8 +559,8 @@ type MetricValue struct {
 	// The value, or the mean over runs. Finite when reported. A computed ε can be
 	// infinite.
 	Value *float64 `protobuf:"fixed64,1,opt,name=value,proto3,oneof" json:"value,omitempty"`
-	// The values of repeated runs of the configuration with independent randomness,
-	// in no particular order. At most 10,000, of at most 1e100 in magnitude.
+	// The values of runs of the configuration with independent randomness, in any order. At most
+	// 10,000, of at most 1e100 in magnitude.
 	Runs []float64 `protobuf:"fixed64,2,rep,packed,name=runs,proto3" json:"runs,omitempty"`
 	// Standard error of value. Set by a worker that reports only the mean of
 	// repeated runs; derived when runs holds at least two values.
@@ -571,8 +569,7 @@ type MetricValue struct {
 	Min *float64 `protobuf:"fixed64,4,opt,name=min,proto3,oneof" json:"min,omitempty"`
 	// Output only. Largest of runs.
 	Max *float64 `protobuf:"fixed64,5,opt,name=max,proto3,oneof" json:"max,omitempty"`
-	// Output only. For computed metrics: what the worker itself reported, kept beside
-	// the computed value.
+	// Output only. For computed metrics: the worker's own value, kept beside the computed one.
 	Reported *float64 `protobuf:"fixed64,6,opt,name=reported,proto3,oneof" json:"reported,omitempty"`
 	// Output only. For computed metrics of a privacy mechanism: the guarantee whose
 	// epsilon is value.

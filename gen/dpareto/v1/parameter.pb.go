@@ -74,9 +74,9 @@ func (Scale) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_parameter_proto_rawDescGZIP(), []int{0}
 }
 
-// A value of a parameter. Exactly one kind is set, the one that the parameter's
-// domain asks for: double_value for double and discrete domains, int_value for
-// integer domains, string_value for categorical domains.
+// A value of a parameter. Exactly one kind is set, by the parameter's domain: double_value for
+// double and discrete domains, int_value for integer domains, string_value for categorical
+// domains.
 type Value struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The value itself.
@@ -180,8 +180,8 @@ func (*Value_IntValue) isValue_Kind() {}
 
 func (*Value_StringValue) isValue_Kind() {}
 
-// A tunable parameter: what it is called, which values it may take, how they are
-// scaled for the surrogate, and from which distribution an initial design draws them.
+// A tunable parameter: its id, its domain, its scale for the surrogate, and the distribution
+// from which an initial design draws it.
 type ParameterSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Identifier, unique within the study: a letter followed by at most
@@ -209,11 +209,10 @@ type ParameterSpec struct {
 	// double and integer domains (never more than there are integers); discrete and
 	// categorical domains always use every value.
 	GridLevels int32 `protobuf:"varint,8,opt,name=grid_levels,json=gridLevels,proto3" json:"grid_levels,omitempty"`
-	// When set, the parameter exists only if the condition holds. Where it does not,
-	// trials carry no value of it, configurations do not differ in it, and an
-	// expression must not need it: guard it by its parent, as in
-	// optimizer == "adam" ? rate * (1.0 - beta) : rate. Expressions are tried for every
-	// combination of conditions (the first 200) when the study is created.
+	// If set, the parameter exists only where the condition holds. Elsewhere trials have no
+	// value of it, configurations do not differ in it, and expressions must not need it: guard
+	// them by its parent, as in optimizer == "adam" ? rate * (1.0 - beta) : rate. When the study
+	// is created, expressions are tried for every combination of conditions (the first 200).
 	Condition     *Condition `protobuf:"bytes,9,opt,name=condition,proto3" json:"condition,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -564,9 +563,9 @@ func (x *CategoricalDomain) GetCategories() []string {
 }
 
 // A distribution from which designs draw a double or integer parameter (Avent et al. 2020,
-// Appendix C). Draws outside the accepted range are rejected, so the distribution that
-// results is the truncated one; integers are rounded after acceptance. The accepted
-// range must have a probability of at least 1e-9.
+// Appendix C). Draws outside the accepted range are rejected, which truncates the
+// distribution; integers are rounded after acceptance. The accepted range must have a
+// probability of at least 1e-9.
 type DesignDistribution struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The distribution before truncation.
@@ -895,8 +894,8 @@ func (x *ShiftedExponentialDistribution) GetShift() float64 {
 // A condition under which a parameter exists.
 type Condition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The id of another parameter of the study, discrete, integer or
-	// categorical, that is not itself below this one. It may have a condition too.
+	// Required. The id of another parameter of the study, discrete, integer or categorical, that
+	// does not depend on this one. It may have a condition too.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
 	// Required. The condition holds when the parent exists and has one of these
 	// values, all different. At most 1000 over all conditions of a study.

@@ -90,8 +90,8 @@ const (
 	Accountant_ACCOUNTANT_PLD Accountant = 3
 	// Basic composition of pure differential privacy (δ = 0).
 	Accountant_ACCOUNTANT_PURE Accountant = 4
-	// The curve of the composed dominating pairs by inversion of their characteristic
-	// function, to nine digits, with a lower bound.
+	// Inverts the characteristic function of the composed dominating pairs, to nine digits, with
+	// a lower bound.
 	Accountant_ACCOUNTANT_EXACT Accountant = 5
 	// Gaussian differential privacy: exact, for mechanisms with Gaussian noise and
 	// without sampling.
@@ -100,12 +100,11 @@ const (
 	Accountant_ACCOUNTANT_PURE_ADVANCED Accountant = 7
 	// Optimal composition of pure mechanisms (Kairouz, Oh and Viswanath 2015).
 	Accountant_ACCOUNTANT_PURE_OPTIMAL Accountant = 8
-	// A running account in Rényi differential privacy of mechanisms that are chosen one
-	// after the other from the outputs of earlier ones (see GetPrivacyLedger). Refused in
-	// specs.
+	// A Rényi odometer: a running account of mechanisms that are chosen adaptively, each from
+	// the outputs of earlier ones (see GetPrivacyLedger). Refused in specs.
 	Accountant_ACCOUNTANT_RDP_ODOMETER Accountant = 9
-	// A running account of (ε, δ) guarantees that are chosen one after the other from the
-	// outputs of earlier ones (Whitehouse, Ramdas, Rogers and Wu 2023), of ledgers. Refused in
+	// A running account of (ε, δ) guarantees that are chosen adaptively, each from the outputs
+	// of earlier ones (Whitehouse, Ramdas, Rogers and Wu 2023). Ledgers use it. Refused in
 	// specs.
 	Accountant_ACCOUNTANT_ADAPTIVE_COMPOSITION Accountant = 10
 )
@@ -233,10 +232,10 @@ const (
 	// Every step takes each record independently with the same probability,
 	// batch_size / dataset_size. The guarantee is under either adjacency.
 	Sampling_SAMPLING_POISSON Sampling = 2
-	// Every epoch visits the records in a fresh random order, cut into lots. Nothing is
-	// gained by the sampling: a pass over the data is accounted as one step with the full
-	// noise, under ADJACENCY_REPLACE_ONE. An epoch is one pass, whatever its number of
-	// lots; steps are passes of floor(dataset_size / batch_size) lots, rounded up.
+	// Every epoch visits the records in a fresh random order, cut into lots. The sampling does
+	// not amplify privacy: a pass over the data is accounted as one step with the full noise,
+	// under ADJACENCY_REPLACE_ONE. An epoch is one pass, whatever its number of lots; steps are
+	// passes of floor(dataset_size / batch_size) lots, rounded up.
 	Sampling_SAMPLING_SHUFFLED Sampling = 3
 )
 
@@ -293,7 +292,7 @@ const (
 	ObjectiveCalibration_OBJECTIVE_CALIBRATION_RANK_ONE ObjectiveCalibration = 1
 	// As published, with a pole of the noise inside its range.
 	ObjectiveCalibration_OBJECTIVE_CALIBRATION_CHAUDHURI ObjectiveCalibration = 2
-	// As published, with the first of its two branches for as long as that is valid.
+	// As published, with the first of its two branches wherever it is valid.
 	ObjectiveCalibration_OBJECTIVE_CALIBRATION_CONTINUOUS ObjectiveCalibration = 3
 )
 
@@ -397,8 +396,8 @@ func (SelectionMethod) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{5}
 }
 
-// A differentially private mechanism together with everything that is needed to
-// compute its ε from a trial's parameters.
+// A differentially private mechanism, with everything needed to compute its ε from a trial's
+// parameters.
 //
 // Fields of type string named below as expressions are written in the Common
 // Expression Language (https://cel.dev) over the study's parameters by id: integer
@@ -648,7 +647,7 @@ type PrivacySpec_Composition struct {
 }
 
 type PrivacySpec_RandomizedResponse struct {
-	// An answer of one record that is true with a certain probability only.
+	// An answer per record that is true only with a certain probability.
 	RandomizedResponse *RandomizedResponseMechanism `protobuf:"bytes,13,opt,name=randomized_response,json=randomizedResponse,proto3,oneof"`
 }
 
@@ -710,7 +709,7 @@ type DpSgdMechanism struct {
 	//	*DpSgdMechanism_Epochs
 	//	*DpSgdMechanism_Steps
 	Length isDpSgdMechanism_Length `protobuf_oneof:"length"`
-	// How the trainer really draws its lots, where that differs from what is accounted.
+	// How the trainer really draws its lots, if not as accounted.
 	// Then ε is not a guarantee, and carries the warning SAMPLING_MISMATCH.
 	TrainerSampling Sampling `protobuf:"varint,7,opt,name=trainer_sampling,json=trainerSampling,proto3,enum=dpareto.v1.Sampling" json:"trainer_sampling,omitempty"`
 	unknownFields   protoimpl.UnknownFields
@@ -1092,8 +1091,8 @@ type ObjectivePerturbationMechanism struct {
 	DatasetSize string `protobuf:"bytes,2,opt,name=dataset_size,json=datasetSize,proto3" json:"dataset_size,omitempty"`
 	// Expression: λ, the coefficient of the ridge penalty, positive.
 	Regularization string `protobuf:"bytes,3,opt,name=regularization,proto3" json:"regularization,omitempty"`
-	// Expression: the bound on the second derivative of the loss, positive. Default
-	// 1/4, that of logistic regression.
+	// Expression: the bound on the second derivative of the loss, positive. Default 1/4, for
+	// logistic regression.
 	Curvature string `protobuf:"bytes,4,opt,name=curvature,proto3" json:"curvature,omitempty"`
 	// How ε is divided. Default: OBJECTIVE_CALIBRATION_RANK_ONE.
 	Calibration ObjectiveCalibration `protobuf:"varint,5,opt,name=calibration,proto3,enum=dpareto.v1.ObjectiveCalibration" json:"calibration,omitempty"`
@@ -1288,8 +1287,8 @@ func (x *SelectionMechanism) GetEpsilon() string {
 	return ""
 }
 
-// A mechanism of which only ρ is known: its Rényi divergence of order α is at most ρα
-// (Bun and Steinke 2016).
+// A mechanism known only by ρ: its Rényi divergence of order α is at most ρα (Bun and Steinke
+// 2016).
 type ZeroConcentratedMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Expression: ρ, positive.
@@ -1339,8 +1338,8 @@ func (x *ZeroConcentratedMechanism) GetRho() string {
 // 2022).
 type RepeatedSelectionMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The mechanism of one run; its delta, adjacency, accountant and
-	// conversion must be unset, those of the whole hold.
+	// Required. The mechanism of one run. Its delta, adjacency, accountant and conversion must
+	// be unset: those of the outer spec hold.
 	Base *PrivacySpec `protobuf:"bytes,1,opt,name=base,proto3" json:"base,omitempty"`
 	// Required. Expression: the mean number of runs, above 1 (positive for the Poisson
 	// distribution, which may select nothing).
@@ -1550,7 +1549,7 @@ type PrivacyGuarantee struct {
 	// How often the mechanism is composed: for DP-SGD the number of steps, or of passes
 	// over the data with SAMPLING_SHUFFLED; else 1.
 	Steps int64 `protobuf:"varint,8,opt,name=steps,proto3" json:"steps,omitempty"`
-	// What has to be true of the mechanism for the guarantee to hold.
+	// What must be true of the mechanism for the guarantee to hold.
 	Assumptions []string `protobuf:"bytes,9,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
 	// What a reader of the number must know.
 	Warnings      []*Warning `protobuf:"bytes,10,rep,name=warnings,proto3" json:"warnings,omitempty"`
@@ -1716,8 +1715,8 @@ func (x *Warning) GetMessage() string {
 // A mechanism with the number of times that it is applied.
 type CompositionMechanism_Part struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The mechanism; its delta, adjacency, accountant and conversion must
-	// be unset, those of the whole hold.
+	// Required. The mechanism. Its delta, adjacency, accountant and conversion must be unset:
+	// those of the outer spec hold.
 	Mechanism *PrivacySpec `protobuf:"bytes,1,opt,name=mechanism,proto3" json:"mechanism,omitempty"`
 	// Expression: how often it is applied, an integer of at least 1. Default 1.
 	Count         string `protobuf:"bytes,2,opt,name=count,proto3" json:"count,omitempty"`

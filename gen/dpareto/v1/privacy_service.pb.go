@@ -21,7 +21,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What became of a run.
+// The outcome of a run.
 type LedgerOutcome int32
 
 const (
@@ -29,13 +29,13 @@ const (
 	LedgerOutcome_LEDGER_OUTCOME_UNSPECIFIED LedgerOutcome = 0
 	// Its trial succeeded.
 	LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED LedgerOutcome = 1
-	// A user brought the result.
+	// A user imported the result.
 	LedgerOutcome_LEDGER_OUTCOME_IMPORTED LedgerOutcome = 2
 	// Its configuration cannot work.
 	LedgerOutcome_LEDGER_OUTCOME_INFEASIBLE LedgerOutcome = 3
 	// Its trial failed in this attempt, the last.
 	LedgerOutcome_LEDGER_OUTCOME_FAILED LedgerOutcome = 4
-	// An earlier attempt at a trial: its worker fell silent, gave the trial back or failed,
+	// An earlier attempt at a trial: its worker lost the lease, released the trial or failed,
 	// and may have run all of it.
 	LedgerOutcome_LEDGER_OUTCOME_ABANDONED LedgerOutcome = 5
 	// A worker holds it.
@@ -98,11 +98,11 @@ type ComputeEpsilonRequest struct {
 	Privacy *PrivacySpec `protobuf:"bytes,1,opt,name=privacy,proto3" json:"privacy,omitempty"`
 	// Values of the variables in the mechanism's expressions.
 	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// The lengths of a DP-SGD run, in the unit of its length field, for which ε is
-	// wanted, each at least 1; at most 10,000. Empty means the mechanism's own length.
+	// Lengths of a DP-SGD run to compute ε for, in the unit of its length field, each at least
+	// 1; at most 10,000. Empty means the mechanism's own length.
 	Lengths []int64 `protobuf:"varint,3,rep,packed,name=lengths,proto3" json:"lengths,omitempty"`
-	// Values of ε, at least 0, for which the least δ is wanted; at most 1,000. Then
-	// the spec's delta and lengths must be unset.
+	// Values of ε, at least 0, to compute the smallest δ for; at most 1,000. Then the spec's
+	// delta and lengths must be unset.
 	Epsilons      []float64 `protobuf:"fixed64,4,rep,packed,name=epsilons,proto3" json:"epsilons,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -171,8 +171,8 @@ type ComputeEpsilonResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The guarantees: one, or one for every length or ε asked for.
 	Guarantees []*PrivacyGuarantee `protobuf:"bytes,1,rep,name=guarantees,proto3" json:"guarantees,omitempty"`
-	// Quantities on the way to ε, by name: what a trainer needs besides ε, such as beta
-	// and tau of objective perturbation or the scales of the sparse vector technique.
+	// Quantities that a trainer needs besides ε, by name, such as beta and tau of objective
+	// perturbation or the scales of the sparse vector technique.
 	Derived       map[string]float64 `protobuf:"bytes,2,rep,name=derived,proto3" json:"derived,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -225,19 +225,19 @@ func (x *ComputeEpsilonResponse) GetDerived() map[string]float64 {
 // Request of CalibrateMechanism.
 type CalibrateMechanismRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The mechanism. Its expressions use the parameter to solve for, with which
-	// ε rises or falls throughout. The batch size is an exception where the length is in
-	// epochs, since the steps per epoch are rounded: then the answer is one whose ε is at
-	// most the target, and others, larger ones too, may also do.
+	// Required. The mechanism. Its expressions use the parameter to solve for, and ε is monotone
+	// in it. The batch size is an exception if the length is in epochs, because the steps per
+	// epoch are rounded: then the answer has an ε of at most the target, but other values,
+	// larger ones too, may also have one.
 	Privacy *PrivacySpec `protobuf:"bytes,1,opt,name=privacy,proto3" json:"privacy,omitempty"`
 	// Values of the other variables in the mechanism's expressions.
 	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Required. The variable to solve for: of type double where the expressions accept
 	// one, else int.
 	SolveFor string `protobuf:"bytes,3,opt,name=solve_for,json=solveFor,proto3" json:"solve_for,omitempty"`
-	// Required. Smallest value to consider. The mechanism must be valid there.
+	// Required. Smallest value to consider. The mechanism must be valid at it.
 	Min float64 `protobuf:"fixed64,4,opt,name=min,proto3" json:"min,omitempty"`
-	// Required. Largest value to consider. The mechanism must be valid there.
+	// Required. Largest value to consider. The mechanism must be valid at it.
 	Max float64 `protobuf:"fixed64,5,opt,name=max,proto3" json:"max,omitempty"`
 	// Required. The target ε, positive. The answer's ε is never above it.
 	TargetEpsilon float64 `protobuf:"fixed64,6,opt,name=target_epsilon,json=targetEpsilon,proto3" json:"target_epsilon,omitempty"`
@@ -324,13 +324,13 @@ type CalibrateMechanismResponse struct {
 	// Whether a value in the range reaches the target.
 	Reachable bool `protobuf:"varint,1,opt,name=reachable,proto3" json:"reachable,omitempty"`
 	// The value whose ε comes nearest to the target without exceeding it; to a relative
-	// precision of 1e-9 for a double. Where the target is not reachable, the end of the
-	// range with the smaller ε. Where all of the range is below the target, the end with
-	// the larger ε; then the guarantee has the warning AT_RANGE_END.
+	// precision of 1e-9 for a double. If the target is not reachable, the end of the range with
+	// the smaller ε. If the whole range is below the target, the end with the larger ε; then the
+	// guarantee has the warning AT_RANGE_END.
 	Value *Value `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	// The guarantee at the value.
 	Guarantee *PrivacyGuarantee `protobuf:"bytes,3,opt,name=guarantee,proto3" json:"guarantee,omitempty"`
-	// Quantities on the way to ε at the value (see ComputeEpsilonResponse).
+	// Quantities that a trainer needs besides ε, at the value (see ComputeEpsilonResponse).
 	Derived       map[string]float64 `protobuf:"bytes,4,rep,name=derived,proto3" json:"derived,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -460,41 +460,40 @@ func (x *GetPrivacyLedgerRequest) GetMetric() string {
 
 // Response of GetPrivacyLedger: what all runs of a study cost together.
 //
-// Every run is charged that touched, or may have touched, the data: those of every
-// attempt at a trial, whatever became of it, of active trials, of trials that were
-// deleted, and of imported ones. Of the last attempt at a trial that succeeded by it, with
-// a checkpoint parameter, what it is known to have run: up to its last measurement. Every
-// other attempt is charged at its planned length. A trial of R replicates is charged for
-// R runs, or for those that it reported if they are more.
+// Every run that touched, or may have touched, the data is charged: every attempt at a trial,
+// whatever its outcome, and the runs of active, deleted and imported trials. With a checkpoint
+// parameter, an attempt that succeeded is charged for what it is known to have run, up to its
+// last measurement. Every other attempt is charged at its planned length. A trial of R
+// replicates is charged for R runs, or for the number that it reported if that is larger.
 type GetPrivacyLedgerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Number of runs that touched the data, whatever became of them.
+	// Number of runs that touched the data, whatever their outcome.
 	Runs int64 `protobuf:"varint,1,opt,name=runs,proto3" json:"runs,omitempty"`
 	// The largest ε of a single run, at the metric's δ.
 	LargestEpsilon float64 `protobuf:"fixed64,2,opt,name=largest_epsilon,json=largestEpsilon,proto3" json:"largest_epsilon,omitempty"`
-	// The guarantee of everything that the runs released together: all models,
-	// measurements and everything chosen from them. It is infinite where the cost of a run
-	// is not known. With adaptive, it allows for configurations that were chosen by earlier
-	// results, and for runs that were stopped, repeated or added because of them; else it is
+	// The guarantee of everything that the runs released together: all models, measurements and
+	// whatever was chosen from them. It is infinite if the cost of a run is not known. With
+	// adaptive, it allows for configurations that were chosen by earlier results, and for runs
+	// that were stopped, repeated or added because of them; otherwise it equals
 	// fixed_in_advance. An adaptive ε depends on the results itself: with probability 1 − δ it
-	// bounds the privacy loss so far. (ε, δ) differential privacy holds for a limit that was
-	// fixed in advance, by those who stop in time to keep it (see the warning EX_POST).
+	// bounds the privacy loss so far. (ε, δ) differential privacy holds only for a limit that
+	// was fixed in advance, if one stops in time to keep it (see the warning EX_POST).
 	Composed *PrivacyGuarantee `protobuf:"bytes,3,opt,name=composed,proto3" json:"composed,omitempty"`
 	// The metric.
 	Metric string `protobuf:"bytes,4,opt,name=metric,proto3" json:"metric,omitempty"`
-	// Whether results may have decided what was run: always but where the study draws its
-	// configurations without looking (random, quasi-random, grid), all trials came from
-	// there without conditions, their number was fixed by max_trials or the grid, and no run
-	// ended early or was repeated by another attempt. With a single mechanism it is
-	// their number alone that counts, not how other parameters were chosen. That the budget
-	// or a domain was not changed in view of results is for the reader to know.
+	// Whether results may have decided what was run. False only if the study draws its
+	// configurations without looking at results (random, quasi-random, grid), all trials came
+	// from there without conditions, max_trials or the grid fixed their number, and no run ended
+	// early or was repeated by another attempt. With a single mechanism only the number of runs
+	// counts, not how other parameters were chosen. The server cannot know whether the budget or
+	// a domain was changed in view of results.
 	Adaptive bool `protobuf:"varint,5,opt,name=adaptive,proto3" json:"adaptive,omitempty"`
 	// The guarantee if all configurations and the number of their runs had been fixed
 	// before the first run.
 	FixedInAdvance *PrivacyGuarantee `protobuf:"bytes,6,opt,name=fixed_in_advance,json=fixedInAdvance,proto3" json:"fixed_in_advance,omitempty"`
 	// The charges by outcome, in the order of the outcomes.
 	Entries []*LedgerEntry `protobuf:"bytes,7,rep,name=entries,proto3" json:"entries,omitempty"`
-	// Number of different mechanisms, with their lengths, that were run.
+	// Number of different mechanisms that were run; other lengths count as other mechanisms.
 	Mechanisms int64 `protobuf:"varint,8,opt,name=mechanisms,proto3" json:"mechanisms,omitempty"`
 	// Number of runs whose cost is not known: the metric cannot be computed at their
 	// configuration.
@@ -503,8 +502,8 @@ type GetPrivacyLedgerResponse struct {
 	Warnings []*Warning `protobuf:"bytes,10,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Revision of the study that the ledger shows.
 	Revision int64 `protobuf:"varint,11,opt,name=revision,proto3" json:"revision,omitempty"`
-	// For studies with private_mode or random_stopping: what publishing guarantees, and what
-	// is spent of it.
+	// For studies with private_mode or random_stopping: what publishing guarantees, and how much
+	// of it is spent.
 	Publication   *Publication `protobuf:"bytes,12,opt,name=publication,proto3" json:"publication,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -631,7 +630,7 @@ type LedgerEntry struct {
 	Outcome LedgerOutcome `protobuf:"varint,1,opt,name=outcome,proto3,enum=dpareto.v1.LedgerOutcome" json:"outcome,omitempty"`
 	// Number of runs.
 	Runs int64 `protobuf:"varint,2,opt,name=runs,proto3" json:"runs,omitempty"`
-	// How many of them are of trials that were deleted since.
+	// How many of them belong to trials that were deleted since.
 	DeletedRuns int64 `protobuf:"varint,3,opt,name=deleted_runs,json=deletedRuns,proto3" json:"deleted_runs,omitempty"`
 	// How many of them were charged for less than their planned length.
 	ShortenedRuns int64 `protobuf:"varint,4,opt,name=shortened_runs,json=shortenedRuns,proto3" json:"shortened_runs,omitempty"`
@@ -722,12 +721,12 @@ type ReaccountStudyRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Required. The id of the metric to compute again.
 	Metric string `protobuf:"bytes,2,opt,name=metric,proto3" json:"metric,omitempty"`
-	// Required. The new account of the mechanism that the trainer ran: what it was cannot
-	// change. For DP-SGD the call is refused with another trainer_sampling (or sampling where
-	// that is unset), and with another adjacency but the same noise_multiplier, which is
-	// relative to a sensitivity that doubles where a record is replaced. All else that an
-	// expression states under an adjacency (sensitivities, ρ, ε of a mechanism) and the sizes
-	// of data and lots are the caller's word: the server cannot know what a trainer did.
+	// Required. How to account the mechanism that the trainer ran, which itself cannot change.
+	// For DP-SGD the call is refused with another trainer_sampling (or another sampling if that
+	// is unset), and with another adjacency but the same noise_multiplier: the sensitivity that
+	// it is relative to doubles if a record is replaced. Everything else that an expression
+	// states under an adjacency (sensitivities, ρ, ε of a mechanism) and the sizes of data and
+	// lots rest on the caller: the server cannot know what a trainer did.
 	Privacy *PrivacySpec `protobuf:"bytes,3,opt,name=privacy,proto3" json:"privacy,omitempty"`
 	// Return the result without storing it.
 	ValidateOnly bool `protobuf:"varint,4,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
@@ -811,9 +810,9 @@ func (x *ReaccountStudyRequest) GetEtag() string {
 	return ""
 }
 
-// Response of ReaccountStudy. The study's spec and all trials, open ones included, change
-// in one step: no reader ever sees some of them. The old values are those of
-// before.privacy, under which re-accounting restores them.
+// Response of ReaccountStudy. The study's spec and all trials, open ones included, change in
+// one step: no reader sees only some of the changes. Re-accounting under before.privacy
+// restores the old values.
 type ReaccountStudyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of trials computed again.
@@ -822,7 +821,7 @@ type ReaccountStudyResponse struct {
 	Before *AccountingSummary `protobuf:"bytes,2,opt,name=before,proto3" json:"before,omitempty"`
 	// The metric after.
 	After *AccountingSummary `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
-	// Number of trials with a worker's own value that the new one contradicts (see
+	// Number of trials whose worker reported a value that contradicts the new one (see
 	// ComputedSource.report_tolerance).
 	DifferingReports int64 `protobuf:"varint,4,opt,name=differing_reports,json=differingReports,proto3" json:"differing_reports,omitempty"`
 	// Revision of the study after the change, or now with validate_only.
@@ -907,7 +906,7 @@ type AccountingSummary struct {
 	MedianEpsilon *float64 `protobuf:"fixed64,3,opt,name=median_epsilon,json=medianEpsilon,proto3,oneof" json:"median_epsilon,omitempty"`
 	// Largest value.
 	LargestEpsilon *float64 `protobuf:"fixed64,4,opt,name=largest_epsilon,json=largestEpsilon,proto3,oneof" json:"largest_epsilon,omitempty"`
-	// Number of trials where the metric has no value.
+	// Number of trials for which the metric has no value.
 	NotComputable int64 `protobuf:"varint,5,opt,name=not_computable,json=notComputable,proto3" json:"not_computable,omitempty"`
 	// Number of trials by the accountant that computed the value, by its name.
 	Accountants   map[string]int64 `protobuf:"bytes,6,rep,name=accountants,proto3" json:"accountants,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`

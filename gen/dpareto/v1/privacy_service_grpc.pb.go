@@ -38,8 +38,7 @@ type PrivacyServiceClient interface {
 	CalibrateMechanism(ctx context.Context, in *CalibrateMechanismRequest, opts ...grpc.CallOption) (*CalibrateMechanismResponse, error)
 	// Returns what the training runs of a study have cost together.
 	GetPrivacyLedger(ctx context.Context, in *GetPrivacyLedgerRequest, opts ...grpc.CallOption) (*GetPrivacyLedgerResponse, error)
-	// Computes the privacy metric of a study's trials again under another spec, without
-	// training.
+	// Recomputes the privacy metric of a study's trials under another spec, without training.
 	ReaccountStudy(ctx context.Context, in *ReaccountStudyRequest, opts ...grpc.CallOption) (*ReaccountStudyResponse, error)
 }
 
@@ -104,8 +103,7 @@ type PrivacyServiceServer interface {
 	CalibrateMechanism(context.Context, *CalibrateMechanismRequest) (*CalibrateMechanismResponse, error)
 	// Returns what the training runs of a study have cost together.
 	GetPrivacyLedger(context.Context, *GetPrivacyLedgerRequest) (*GetPrivacyLedgerResponse, error)
-	// Computes the privacy metric of a study's trials again under another spec, without
-	// training.
+	// Recomputes the privacy metric of a study's trials under another spec, without training.
 	ReaccountStudy(context.Context, *ReaccountStudyRequest) (*ReaccountStudyResponse, error)
 	mustEmbedUnimplementedPrivacyServiceServer()
 }

@@ -22,12 +22,12 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// The account of one dataset: what everything that was published about it has cost.
+// The privacy account of one dataset: the cost of everything published about it.
 type Ledger struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Resource name: ledgers/{ledger}. The id is like that of a study.
+	// Resource name: ledgers/{ledger}. The id has the form of a study's.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Output only. Identifier that is never used again.
+	// Output only. Identifier that is never reused.
 	Uid string `protobuf:"bytes,2,opt,name=uid,proto3" json:"uid,omitempty"`
 	// Which records these are, for people. At most 10,000 characters.
 	Description string `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
@@ -37,12 +37,11 @@ type Ledger struct {
 	Epsilon float64 `protobuf:"fixed64,5,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
 	// Required. δ of everything that is ever charged, in (0, 1).
 	Delta float64 `protobuf:"fixed64,6,opt,name=delta,proto3" json:"delta,omitempty"`
-	// Required. The adjacency of all guarantees. ADJACENCY_REPLACE_ONE for datasets that
-	// results are evaluated on.
+	// Required. The adjacency of all guarantees. ADJACENCY_REPLACE_ONE for datasets on which
+	// results are evaluated.
 	Adjacency Adjacency `protobuf:"varint,7,opt,name=adjacency,proto3,enum=dpareto.v1.Adjacency" json:"adjacency,omitempty"`
-	// Output only. What is spent: an account of the charges so far, whose δ includes the
-	// slack of the composition where it is used. It may depend on results; the guarantee for
-	// the whole ledger is the declared one.
+	// Output only. The spending so far, whose δ includes the slack of the composition if that is
+	// used. It may depend on results; the guarantee of the whole ledger is the declared one.
 	Spent *PrivacyGuarantee `protobuf:"bytes,8,opt,name=spent,proto3" json:"spent,omitempty"`
 	// Output only. Number of charges.
 	Charges int64 `protobuf:"varint,9,opt,name=charges,proto3" json:"charges,omitempty"`
@@ -166,16 +165,16 @@ type Charge struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Output only. Resource name: ledgers/{ledger}/charges/{charge}; the id is a number from 1.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Output only. What was charged: the guarantee of one release, or of all that a study
+	// Output only. What was charged: the guarantee of one release, or of everything that a study
 	// will publish.
 	Guarantee *PrivacyGuarantee `protobuf:"bytes,2,opt,name=guarantee,proto3" json:"guarantee,omitempty"`
 	// Output only. Name of the release, or of the study that reserved its budget.
 	Resource string `protobuf:"bytes,3,opt,name=resource,proto3" json:"resource,omitempty"`
-	// Output only. The uid of the study, where one was charged.
+	// Output only. The uid of the study, if one was charged.
 	StudyUid string `protobuf:"bytes,4,opt,name=study_uid,json=studyUid,proto3" json:"study_uid,omitempty"`
 	// Output only. What it was for, in a sentence.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Output only. When.
+	// Output only. Time of the charge.
 	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -259,20 +258,19 @@ type Release struct {
 	// Output only. Resource name: studies/{study}/releases/{release}, or
 	// ledgers/{ledger}/releases/{release} of SelectPrivately; the id is a number from 1.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Output only. What this release guarantees for the test records: those that results
-	// were evaluated on.
+	// Output only. What this release guarantees for the test records, on which results were
+	// evaluated.
 	Guarantee *PrivacyGuarantee `protobuf:"bytes,2,opt,name=guarantee,proto3" json:"guarantee,omitempty"`
 	// Output only. Which records the guarantee protects.
 	Protects string `protobuf:"bytes,3,opt,name=protects,proto3" json:"protects,omitempty"`
-	// Output only. What it rests on.
+	// Output only. What the guarantee rests on.
 	Assumptions []string `protobuf:"bytes,4,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
 	// Output only. The published points.
 	Points []*ReleasedPoint `protobuf:"bytes,5,rep,name=points,proto3" json:"points,omitempty"`
-	// Output only. When it was handed out first.
+	// Output only. When it was first handed out.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// Output only. What all runs of the study cost the training records together, which a
-	// choice among their results reveals something about; absent where the server does not
-	// know it.
+	// Output only. What all runs of the study together cost the training records, about which a
+	// choice among their results reveals something; absent if the server does not know it.
 	TrainingGuarantee *PrivacyGuarantee `protobuf:"bytes,7,opt,name=training_guarantee,json=trainingGuarantee,proto3" json:"training_guarantee,omitempty"`
 	// Output only. What is not covered.
 	NotCovered []string `protobuf:"bytes,8,rep,name=not_covered,json=notCovered,proto3" json:"not_covered,omitempty"`
@@ -283,13 +281,13 @@ type Release struct {
 	// Output only. Standard deviation of the noise in the published values, 0 if there are
 	// none.
 	NoiseStandardDeviation float64 `protobuf:"fixed64,11,opt,name=noise_standard_deviation,json=noiseStandardDeviation,proto3" json:"noise_standard_deviation,omitempty"`
-	// Output only. Number of the study's revision that it was made from; 0 with random_stopping.
+	// Output only. Revision of the study that it was made from; 0 with random_stopping.
 	StudyRevision int64 `protobuf:"varint,12,opt,name=study_revision,json=studyRevision,proto3" json:"study_revision,omitempty"`
-	// Output only. Index of the selected candidate, from 0, of SelectPrivately.
+	// Output only. For SelectPrivately, the index of the selected candidate, from 0.
 	Index *int64 `protobuf:"varint,13,opt,name=index,proto3,oneof" json:"index,omitempty"`
 	// Output only. What a reader of the release must know. Codes: SELECTION_BIAS,
-	// UNSUCCESSFUL_TRIALS, CONSTRAINTS_NOT_APPLIED, UNKNOWN_TRAINING_COST, NOTHING_WITHIN_BOUNDS,
-	// LARGE_NOISE, LARGE_DELTA.
+	// UNSUCCESSFUL_TRIALS, CONSTRAINTS_NOT_APPLIED, UNKNOWN_TRAINING_COST,
+	// NOTHING_WITHIN_BOUNDS, LARGE_NOISE, LARGE_DELTA.
 	Warnings      []*Warning `protobuf:"bytes,14,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -430,7 +428,7 @@ type ReleasedPoint struct {
 	Parameters map[string]*Value `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Published values by metric id: computed metrics, and values with noise.
 	Values map[string]float64 `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	// Standard deviations of the published values by metric id, where they are known.
+	// Standard deviations of the published values by metric id, if known.
 	StandardDeviations map[string]float64 `protobuf:"bytes,3,rep,name=standard_deviations,json=standardDeviations,proto3" json:"standard_deviations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
@@ -927,8 +925,8 @@ type ReleaseBestRequest struct {
 	Metric string `protobuf:"bytes,2,opt,name=metric,proto3" json:"metric,omitempty"`
 	// Upper bounds on computed metrics, by id, finite.
 	AtMost map[string]float64 `protobuf:"bytes,3,rep,name=at_most,json=atMost,proto3" json:"at_most,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
-	// Required, positive, for studies with fixed configurations; refused where the release
-	// costs nothing more. ε of the release.
+	// ε of the release. Required and positive for studies with fixed configurations; refused if
+	// the release costs nothing more.
 	Epsilon float64 `protobuf:"fixed64,4,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
 	// Identifier of the request.
 	RequestId     string `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -1004,8 +1002,8 @@ func (x *ReleaseBestRequest) GetRequestId() string {
 // Response of ReleaseBest.
 type ReleaseBestResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The release. It has no point where no configuration is within the bounds, or where a
-	// random number of trials was 0.
+	// The release. It has no point if no configuration is within the bounds, or if the random
+	// number of trials was 0.
 	Release       *Release `protobuf:"bytes,1,opt,name=release,proto3" json:"release,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1055,7 +1053,7 @@ type ReleaseFrontRequest struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// As in ReleaseBestRequest.
 	Epsilon float64 `protobuf:"fixed64,2,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
-	// δ of the release, in (0, 1), where epsilon is set.
+	// δ of the release, in (0, 1), if epsilon is set.
 	Delta float64 `protobuf:"fixed64,3,opt,name=delta,proto3" json:"delta,omitempty"`
 	// Identifier of the request.
 	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -1170,17 +1168,17 @@ func (x *ReleaseFrontResponse) GetRelease() *Release {
 // Request of SelectPrivately.
 type SelectPrivatelyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. Utilities of the candidates, which were fixed before the data were
-	// seen: 1 to 100,000 finite numbers, larger is better. They are not kept.
+	// Required. Utilities of the candidates: 1 to 100,000 finite numbers, larger is better. The
+	// candidates must be fixed before the data is seen. The utilities are not kept.
 	Utilities []float64 `protobuf:"fixed64,1,rep,packed,name=utilities,proto3" json:"utilities,omitempty"`
 	// Required. Largest change of a utility between neighbouring datasets, positive and
 	// finite. For an accuracy: 1 / records under ADJACENCY_REPLACE_ONE.
 	Sensitivity float64 `protobuf:"fixed64,2,opt,name=sensitivity,proto3" json:"sensitivity,omitempty"`
 	// Required. ε of the selection, positive and finite.
 	Epsilon float64 `protobuf:"fixed64,3,opt,name=epsilon,proto3" json:"epsilon,omitempty"`
-	// Identifier of the request. A repetition is recognised by everything but the utilities.
+	// Identifier of the request. Utilities do not matter for recognising a repetition.
 	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// Required. The ledger that is charged: ledgers/{ledger}.
+	// Required. The ledger to charge: ledgers/{ledger}.
 	Ledger string `protobuf:"bytes,5,opt,name=ledger,proto3" json:"ledger,omitempty"`
 	// The mechanism. Default: SELECTION_METHOD_PERMUTE_AND_FLIP.
 	Method        SelectionMethod `protobuf:"varint,6,opt,name=method,proto3,enum=dpareto.v1.SelectionMethod" json:"method,omitempty"`

@@ -157,14 +157,13 @@ func (Algorithm) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{1}
 }
 
-// A study: one question about a trade-off, with all trials that were spent on it.
+// A study: one question about a trade-off, with all trials made for it.
 type Study struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Resource name: studies/{study}. The id is a lower-case letter followed by at
 	// most 62 lower-case letters, digits and hyphens, not ending in a hyphen.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Output only. Identifier that is never used again, not even for a study with the
-	// same name created after this one was deleted.
+	// Output only. Identifier that is never reused, not even for a later study of the same name.
 	Uid string `protobuf:"bytes,2,opt,name=uid,proto3" json:"uid,omitempty"`
 	// Output only. Changes with every change of the study's own fields.
 	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
@@ -179,7 +178,7 @@ type Study struct {
 	Spec *StudySpec `protobuf:"bytes,7,opt,name=spec,proto3" json:"spec,omitempty"`
 	// Output only. Whether the study hands out trials.
 	State StudyState `protobuf:"varint,8,opt,name=state,proto3,enum=dpareto.v1.StudyState" json:"state,omitempty"`
-	// Output only. Why the study is in its state, where that is not obvious.
+	// Output only. Why the study is in its state, unless that is obvious.
 	StateReason string `protobuf:"bytes,9,opt,name=state_reason,json=stateReason,proto3" json:"state_reason,omitempty"`
 	// Output only. Grows with every change of the study or its trials. 0 with
 	// random_stopping.
@@ -437,7 +436,7 @@ func (x *TrialCounts) GetFailed() int64 {
 	return 0
 }
 
-// What a study asks. Immutable but for what UpdateStudy allows.
+// What a study asks. Immutable, except as UpdateStudy allows.
 type StudySpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The search space: 1 to 100 parameters, with at most 500 numerical
@@ -445,20 +444,18 @@ type StudySpec struct {
 	Parameters []*ParameterSpec `protobuf:"bytes,1,rep,name=parameters,proto3" json:"parameters,omitempty"`
 	// Required. The metrics: 1 to 20, of which 1 to 5 objectives.
 	Metrics []*MetricSpec `protobuf:"bytes,2,rep,name=metrics,proto3" json:"metrics,omitempty"`
-	// Known constraints, at most 20: expressions over the parameters (see PrivacySpec)
-	// that yield a bool, true where a configuration is allowed. They are evaluated in
-	// order, up to the first that does not hold. Only configurations at which all hold
-	// are suggested, and can be created. Refused are constraints that
-	// hold at none of 10,000 draws of the parameters' design distributions, and expressions that
-	// fail where they are tried: at draws, and for combinations of conditions (see
-	// ParameterSpec.condition). Where an expression fails nevertheless, the configuration
-	// is not allowed.
+	// Known constraints, at most 20: expressions over the parameters (see PrivacySpec) that
+	// yield a bool, true where a configuration is allowed. They are evaluated in order, up to
+	// the first that does not hold. Only configurations at which all hold are suggested or can
+	// be created. A study is refused if its constraints hold at none of 10,000 draws from the
+	// parameters' design distributions, or if an expression fails where it is tried: at draws,
+	// and for combinations of conditions (see ParameterSpec.condition). If an expression fails
+	// later, the configuration is not allowed.
 	ParameterConstraints []string `protobuf:"bytes,3,rep,name=parameter_constraints,json=parameterConstraints,proto3" json:"parameter_constraints,omitempty"`
-	// The id of an integer parameter with the property that a run with value T passes
-	// through the states of all smaller values, so that a measurement at step t < T is
-	// a full evaluation of the same configuration with the parameter set to t. Every
-	// such measurement is a point of the front. It must not be declared for a trainer
-	// whose schedule depends on T. The parameter must be at least 1, have no condition
+	// The id of an integer parameter such that a run with value T passes through the states of
+	// all smaller values: a measurement at step t < T is a full evaluation of the same
+	// configuration with the parameter set to t, and so a candidate for the front. Not for a
+	// trainer whose schedule depends on T. The parameter must be at least 1, have no condition
 	// and be the parent in none.
 	CheckpointParameter string `protobuf:"bytes,4,opt,name=checkpoint_parameter,json=checkpointParameter,proto3" json:"checkpoint_parameter,omitempty"`
 	// How many independent runs of a configuration a worker makes for one trial.
@@ -472,36 +469,36 @@ type StudySpec struct {
 	Lease *LeasePolicy `protobuf:"bytes,8,opt,name=lease,proto3" json:"lease,omitempty"`
 	// Seed of every random draw of the study. Default: drawn when it is created.
 	Seed *uint64 `protobuf:"varint,9,opt,name=seed,proto3,oneof" json:"seed,omitempty"`
-	// What the acquisition function divides the value of a trial by. Default: every
+	// The cost by which the acquisition function divides the value of a trial. Default: every
 	// trial costs the same.
 	Cost *CostSpec `protobuf:"bytes,10,opt,name=cost,proto3" json:"cost,omitempty"`
 	// The trainer that agents run, by name, with its settings.
 	Trainer *TrainerSpec `protobuf:"bytes,11,opt,name=trainer,proto3" json:"trainer,omitempty"`
 	// Names of at most 20 earlier studies whose successful trials serve as a prior: what a model
-	// expects until the study's own trials say otherwise. They must exist when the study is
+	// expects until the study's own trials show otherwise. They must exist when the study is
 	// created, with the same parameters by id and domain, or smaller domains, and the same
-	// objectives by id, goal and transform. Their trials are read whenever a suggestion is made,
-	// at most about 1,000 of their measurements; one that was deleted meanwhile counts no more.
+	// objectives by id, goal and transform. Each suggestion reads their trials, at most about
+	// 1,000 measurements; trials deleted in the meantime no longer count.
 	PriorStudies []string `protobuf:"bytes,12,rep,name=prior_studies,json=priorStudies,proto3" json:"prior_studies,omitempty"`
 	// Keeps noisy values only and enforces declared privacy budgets, so that all results may
 	// be published. Not together with random_stopping.
 	PrivateMode *PrivateModeSpec `protobuf:"bytes,13,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
 	// Draws a secret random number of independent trials and shows only the best.
 	RandomStopping *RandomStoppingSpec `protobuf:"bytes,14,opt,name=random_stopping,json=randomStopping,proto3" json:"random_stopping,omitempty"`
-	// Has every run go to its end. By default, methods that learn from the measurements on
-	// the way of a study with a checkpoint parameter (ALGORITHM_DEFAULT, ALGORITHM_EHVI)
-	// ask workers to stop a suggested run that cannot add to the front any more: no further
-	// state of it is better than the reference in every computed objective, or the model expects
-	// every one to be dominated. A stopped run counts like any other that is as long.
+	// Lets every run go to its end. By default, methods that learn from the intermediate
+	// measurements of a study with a checkpoint parameter (ALGORITHM_DEFAULT, ALGORITHM_EHVI)
+	// ask workers to stop a suggested run that can no longer add to the front: no later state of
+	// it is better than the reference in every computed objective, or the model expects every
+	// later state to be dominated. A stopped run counts like any other of its length.
 	DisableEarlyStopping bool `protobuf:"varint,15,opt,name=disable_early_stopping,json=disableEarlyStopping,proto3" json:"disable_early_stopping,omitempty"`
 	// The ledger of the test records, ledgers/{ledger}: releases are charged to it (see
-	// ReleaseService). With private_mode or random_stopping all of the study's budget for
-	// these records is charged when it is created. It must exist, with
-	// ADJACENCY_REPLACE_ONE and, where the study says a test_set_size, as many records.
+	// ReleaseService). With private_mode or random_stopping the study's whole budget for these
+	// records is charged at its creation. The ledger must exist, with ADJACENCY_REPLACE_ONE and,
+	// if the study has a test_set_size, that number of records.
 	TestLedger string `protobuf:"bytes,16,opt,name=test_ledger,json=testLedger,proto3" json:"test_ledger,omitempty"`
-	// The ledger of the training records. Only with private_mode or random_stopping, whose
-	// budget for these records is charged to it when the study is created, under the adjacency
-	// of the study's privacy metric. It must be another than test_ledger.
+	// The ledger of the training records. Only with private_mode or random_stopping: the study's
+	// whole budget for these records is charged at its creation, under the adjacency of the
+	// study's privacy metric. It must differ from test_ledger.
 	TrainLedger   string `protobuf:"bytes,17,opt,name=train_ledger,json=trainLedger,proto3" json:"train_ledger,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -662,9 +659,8 @@ type AlgorithmSpec struct {
 	// Required. The method.
 	Name Algorithm `protobuf:"varint,1,opt,name=name,proto3,enum=dpareto.v1.Algorithm" json:"name,omitempty"`
 	// Number of trials drawn from the parameters' design distributions before the model takes
-	// over, for methods with a model. Range [1, 100000]. Default for
-	// ALGORITHM_DEFAULT and ALGORITHM_EHVI: twice one more than the number of
-	// parameters, at most 16. With prior studies only every third of them is drawn.
+	// over, for methods with a model. Range [1, 100000]. Default for ALGORITHM_DEFAULT and
+	// ALGORITHM_EHVI: 2(d+1) for d parameters, at most 16; with prior studies a third of that.
 	// Default for others: 16.
 	InitialTrials int32 `protobuf:"varint,2,opt,name=initial_trials,json=initialTrials,proto3" json:"initial_trials,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -722,13 +718,12 @@ type Budget struct {
 	MaxTrials int64 `protobuf:"varint,1,opt,name=max_trials,json=maxTrials,proto3" json:"max_trials,omitempty"`
 	// Time since creation.
 	MaxDuration *durationpb.Duration `protobuf:"bytes,2,opt,name=max_duration,json=maxDuration,proto3" json:"max_duration,omitempty"`
-	// Number of trials completed one after the other, successful or infeasible, without
-	// an increase of the hypervolume. It is that of the observed front (see GetFront), with
-	// the measurements on the way of a study with a checkpoint parameter, and has increased
-	// when it exceeds by more than a factor of 1.001 what it was when it last did. A front
-	// without hypervolume counts as one without an increase. Trials with replicate_of
-	// set check what was found: they do not count, but may increase it. Deleting trials
-	// changes nothing. 0 means no limit.
+	// Number of consecutive trials, successful or infeasible, without a larger hypervolume. The
+	// hypervolume is of the observed front (see GetFront), intermediate measurements of a study
+	// with a checkpoint parameter included; it counts as larger when it exceeds 1.001 times its
+	// value at the last increase. A front without hypervolume counts as no increase. Trials with
+	// replicate_of set do not count, but may increase it. Deleting trials changes nothing. 0
+	// means no limit.
 	MaxStagnantTrials int64 `protobuf:"varint,3,opt,name=max_stagnant_trials,json=maxStagnantTrials,proto3" json:"max_stagnant_trials,omitempty"`
 	// Number of trials that may be active at a time. 0 means no limit.
 	MaxParallelTrials int64 `protobuf:"varint,4,opt,name=max_parallel_trials,json=maxParallelTrials,proto3" json:"max_parallel_trials,omitempty"`
@@ -800,9 +795,8 @@ type LeasePolicy struct {
 	// Time after which a lease that was not renewed runs out. Range [1s, 24h].
 	// Default 60s.
 	Duration *durationpb.Duration `protobuf:"bytes,1,opt,name=duration,proto3" json:"duration,omitempty"`
-	// Number of times that a trial is handed out, to the same worker or to another,
-	// before it is given up as failed. Hand-outs that end with ReleaseTrial do not count.
-	// Range [1, 100]. Default 5.
+	// Number of times that a trial is handed out, to the same worker or another, before it fails
+	// for good. Attempts that end with ReleaseTrial do not count. Range [1, 100]. Default 5.
 	MaxAttempts   int32 `protobuf:"varint,2,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1032,8 +1026,7 @@ func (*CheckpointParameterCost) Descriptor() ([]byte, []int) {
 	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{8}
 }
 
-// The trainer that agents run for a study. The server keeps it for them and does
-// not interpret it.
+// The trainer that agents run for a study. The server stores it and does not interpret it.
 type TrainerSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Name under which agents know the trainer. At most 100 bytes.
@@ -1089,30 +1082,30 @@ func (x *TrainerSpec) GetSettings() map[string]string {
 	return nil
 }
 
-// A study whose results may be published: the server adds Gaussian noise to every
-// measured value before anything else sees it, and enforces budgets that were declared
-// beforehand, for the test records (each value is an average over them) and for the
-// training records (each run is a mechanism on them). Everything that the study shows,
-// fronts, predictions, exports and suggestions included, is computed from the noisy values
-// alone, so that all of it together has the declared guarantees. A person must be in one of
-// the two sets only; then the larger ε holds for everybody.
+// A study whose results may be published. The server adds Gaussian noise to every measured
+// value before anything else sees it, and enforces budgets declared beforehand: one for the
+// test records, over which each value is an average, and one for the training records, on
+// which each run is a mechanism. Everything that the study shows, including fronts,
+// predictions, exports and suggestions, is computed from the noisy values alone, so that all
+// of it together has the declared guarantees. Nobody may be in both sets; then the larger ε
+// holds for everybody.
 //
 // Such a study needs budget.max_trials, a metric computed from a privacy mechanism, and
 // reported metrics that are averages over the test records of values in [0, 1], with
-// sample_size unset or test_set_size; values outside [0, 1] are clipped before the noise
-// is added. Workers see what they measure and are trusted; times, their order, and which
-// runs fail or are infeasible are not protected.
+// sample_size unset or test_set_size; values outside [0, 1] are clipped before the noise is
+// added. Workers see what they measure and are trusted. Times, their order, and which runs
+// fail or are infeasible are not protected.
 //
-// Of what workers report it keeps the step, and the means of runs with their noise. There
-// may be at most StudySpec.replicates runs, for which a hand-out is charged. A noisy value
-// can lie outside of [0, 1]; its standard_error is that of the noise. Single
-// runs, elapsed, the workers' own values of computed metrics and their reasons are
-// dropped, and so is everything that would tell a repeated report from another one at the
-// same step, or completion under the same lease: the first one counts. Measurements on
-// the way need a checkpoint parameter, and are refused with RESOURCE_EXHAUSTED where only
-// the final values of the study's trials are left. CreateTrial with a measurement, and
-// ReaccountStudy, are refused. A queued trial that the budgets do not allow any more fails
-// when its turn comes.
+// Of a report the study keeps the step, and the means of runs with their noise. A report has
+// at most StudySpec.replicates runs: that many are charged when a trial is handed out. A noisy
+// value can lie outside [0, 1]; its standard_error is the standard deviation of the noise.
+// Single runs, elapsed, the workers' own values of computed metrics and their reasons are
+// dropped. So is everything that would distinguish a repeated report from another one at the
+// same step, or completion under the same lease: the first one counts. Intermediate
+// measurements need a checkpoint parameter, and are refused with RESOURCE_EXHAUSTED once the
+// remaining values are reserved for final measurements. CreateTrial with a measurement, and
+// ReaccountStudy, are refused. A queued trial that the budgets no longer allow fails when its
+// turn comes.
 type PrivateModeSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Number of records in the test or validation set, in [1, 2^40]. One record can
@@ -1125,21 +1118,20 @@ type PrivateModeSpec struct {
 	TrainEpsilon float64 `protobuf:"fixed64,3,opt,name=train_epsilon,json=trainEpsilon,proto3" json:"train_epsilon,omitempty"`
 	// Required. δ of both guarantees, in (0, 1).
 	Delta float64 `protobuf:"fixed64,4,opt,name=delta,proto3" json:"delta,omitempty"`
-	// Number of disjoint shards of the training set, one per trial (see
-	// Trial.training_shard): a record is in
-	// one of them, so that every shard has the whole of train_epsilon. The privacy metric is
-	// that of a run on one shard: its dataset_size must be the number of records of a shard.
-	// Range [1, 10000]. Default 1.
+	// Number of disjoint shards of the training set; each trial uses one (see
+	// Trial.training_shard). A record is in one shard only, so that each shard can spend all of
+	// train_epsilon. The privacy metric accounts a run on one shard: its dataset_size must be
+	// the number of records of a shard. Range [1, 10000]. Default 1.
 	TrainingShards int32 `protobuf:"varint,5,opt,name=training_shards,json=trainingShards,proto3" json:"training_shards,omitempty"`
-	// Number of noisy values that the study takes at most, N: it fixes their noise, of
-	// standard deviation √N / (test_set_size · μ) with μ of Gaussian differential privacy
-	// at test_epsilon and delta. Every measurement counts once for every reported metric,
-	// those on the way too. Range [1, 10^9], at least the default:
-	// budget.max_trials times the number of reported metrics. What is more is for
-	// measurements on the way. It stays as it is when max_trials is changed.
+	// Largest number N of noisy values that the study takes. It fixes their noise, of standard
+	// deviation √N / (test_set_size · μ) with μ of Gaussian differential privacy at test_epsilon
+	// and delta. Every measurement, intermediate ones included, counts once for every reported
+	// metric. Range [1, 10^9], at least the default: budget.max_trials times the number of
+	// reported metrics. What exceeds the default is for intermediate measurements. Changing
+	// max_trials does not change it.
 	MaxValues int64 `protobuf:"varint,6,opt,name=max_values,json=maxValues,proto3" json:"max_values,omitempty"`
-	// The prior studies hold public data only: nothing in them protects anybody. Required
-	// where there are any.
+	// Whether the prior studies hold public data only, of which nothing is protected. Required
+	// if there are any.
 	PriorStudiesArePublic bool `protobuf:"varint,7,opt,name=prior_studies_are_public,json=priorStudiesArePublic,proto3" json:"prior_studies_are_public,omitempty"`
 	unknownFields         protoimpl.UnknownFields
 	sizeCache             protoimpl.SizeCache
@@ -1231,16 +1223,16 @@ func (x *PrivateModeSpec) GetPriorStudiesArePublic() bool {
 // ReleaseBest, once the study is completed, is the only way to its results. It hands out all
 // of its trials, or shows nothing. Study.publication says what this guarantees.
 //
-// Workers see the trials that they run and are trusted, as are the operators of the server,
-// who see its logs, metrics and exports; how long the study took is not protected.
+// Workers, who see the trials that they run, and the operators of the server, who see its
+// logs, metrics and exports, are trusted. How long the study took is not protected.
 //
 // Such a study needs ALGORITHM_RANDOM and a metric computed from a privacy mechanism; metric
 // is its only reported one. The configurations must be independent draws from one
 // distribution, and the best must not tell how many came before it: there are no conditions of
 // parameters, prior studies, checkpoint parameter or seed, and no budget but
-// max_parallel_trials. Configurations whose cost exceeds that of the costliest of 10,000 draws
-// made when the study is created are drawn again. A trial that fails or is infeasible is a
-// candidate that is worse than all others. Measurements on the way are not kept.
+// max_parallel_trials. Configurations that cost more than the costliest of 10,000 draws made
+// when the study is created are drawn again. A trial that fails or is infeasible is a
+// candidate worse than all others. Intermediate measurements are not kept.
 type RandomStoppingSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Mean number of trials, above 1; positive for the Poisson distribution. At most
@@ -1255,15 +1247,14 @@ type RandomStoppingSpec struct {
 	Distribution isRandomStoppingSpec_Distribution `protobuf_oneof:"distribution"`
 	// Required. The id of the reported objective by which the best trial is chosen.
 	Metric string `protobuf:"bytes,4,opt,name=metric,proto3" json:"metric,omitempty"`
-	// δ of the guarantees, in (0, 1). Default: that of the study's privacy metric, which must
-	// be positive then.
+	// δ of the guarantees, in (0, 1). Default: δ of the study's privacy metric, which must be
+	// positive then.
 	Delta float64 `protobuf:"fixed64,5,opt,name=delta,proto3" json:"delta,omitempty"`
-	// Number of records in the test set. Then the metric is an average over them of values in
-	// [0, 1]: it is clipped to that and gets Gaussian noise before it is kept or compared.
-	// 0 means that the test records are not protected at all. At most 2^40.
+	// Number of records in the test set, at most 2^40. The metric must then be an average over
+	// them of values in [0, 1]: it is clipped to [0, 1] and gets Gaussian noise before it is
+	// kept or compared. 0 means that the test records are not protected at all.
 	TestSetSize int64 `protobuf:"varint,6,opt,name=test_set_size,json=testSetSize,proto3" json:"test_set_size,omitempty"`
-	// Required with test_set_size, refused without. ε for the test records, positive and
-	// finite.
+	// Required with test_set_size, refused without. ε for the test records, positive and finite.
 	TestEpsilon   float64 `protobuf:"fixed64,7,opt,name=test_epsilon,json=testEpsilon,proto3" json:"test_epsilon,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1383,17 +1374,17 @@ type Publication struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The guarantee for the training records, over all that the study will ever publish.
 	Train *PrivacyGuarantee `protobuf:"bytes,1,opt,name=train,proto3" json:"train,omitempty"`
-	// The guarantee for the test records, over all that the study will ever publish; absent
-	// where they are not protected.
+	// The guarantee for the test records, over all that the study will ever publish; absent if
+	// they are not protected.
 	Test *PrivacyGuarantee `protobuf:"bytes,2,opt,name=test,proto3" json:"test,omitempty"`
-	// What both rest on.
+	// What both guarantees rest on.
 	Assumptions []string `protobuf:"bytes,3,rep,name=assumptions,proto3" json:"assumptions,omitempty"`
 	// What is not covered.
 	NotCovered []string `protobuf:"bytes,4,rep,name=not_covered,json=notCovered,proto3" json:"not_covered,omitempty"`
 	// Standard deviation of the noise in every measured value, 0 if there is none.
 	NoiseStandardDeviation float64 `protobuf:"fixed64,5,opt,name=noise_standard_deviation,json=noiseStandardDeviation,proto3" json:"noise_standard_deviation,omitempty"`
-	// With private_mode, what is spent so far. An account of this kind may depend on
-	// results; the guarantees are the declared ones.
+	// With private_mode, the spending so far. Such an account may depend on results; the
+	// guarantees are the declared ones.
 	Spent         *PrivateModeOdometers `protobuf:"bytes,6,opt,name=spent,proto3" json:"spent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1471,21 +1462,21 @@ func (x *Publication) GetSpent() *PrivateModeOdometers {
 	return nil
 }
 
-// What a study with private_mode has spent.
+// Spending of a study with private_mode.
 type PrivateModeOdometers struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Number of noisy values so far.
+	// Number of noisy values taken so far.
 	Values int64 `protobuf:"varint,1,opt,name=values,proto3" json:"values,omitempty"`
-	// Number of noisy values that the study takes at most.
+	// Largest number of noisy values that the study takes.
 	MaxValues int64 `protobuf:"varint,2,opt,name=max_values,json=maxValues,proto3" json:"max_values,omitempty"`
 	// What they cost the test records.
 	Test *PrivacyGuarantee `protobuf:"bytes,3,opt,name=test,proto3" json:"test,omitempty"`
-	// What the runs so far cost the training records: of the shard that has spent most.
+	// What the runs so far cost the training records, for the shard that has spent most.
 	Train *PrivacyGuarantee `protobuf:"bytes,4,opt,name=train,proto3" json:"train,omitempty"`
 	// The order α of the Rényi filter of the training budget, chosen when the study was
 	// created.
 	Order float64 `protobuf:"fixed64,5,opt,name=order,proto3" json:"order,omitempty"`
-	// The Rényi divergence of that order that each shard may spend.
+	// The Rényi divergence at this order that each shard may spend.
 	DivergenceBudget float64 `protobuf:"fixed64,6,opt,name=divergence_budget,json=divergenceBudget,proto3" json:"divergence_budget,omitempty"`
 	// What each shard has spent of it.
 	ShardDivergences []float64 `protobuf:"fixed64,7,rep,packed,name=shard_divergences,json=shardDivergences,proto3" json:"shard_divergences,omitempty"`

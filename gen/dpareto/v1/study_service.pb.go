@@ -24,11 +24,11 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Why fewer trials than asked were handed out.
+// Why fewer trials than asked for were handed out.
 type EndReason int32
 
 const (
-	// As many trials as asked were handed out.
+	// All trials asked for were handed out.
 	EndReason_END_REASON_UNSPECIFIED EndReason = 0
 	// The study's trial budget is spent.
 	EndReason_END_REASON_BUDGET_SPENT EndReason = 1
@@ -859,10 +859,10 @@ type WatchStudyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Resource name: studies/{study}.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Changes after this revision are sent; 0 sends everything that there is first, each
-	// at the revision of its last change.
+	// Only changes after this revision are sent; 0 first sends everything that exists, each
+	// entry at the revision of its last change.
 	AfterRevision int64 `protobuf:"varint,2,opt,name=after_revision,json=afterRevision,proto3" json:"after_revision,omitempty"`
-	// If set, the study must have this uid: another one of its name is NOT_FOUND.
+	// If set, the study must have this uid; another study of the same name is NOT_FOUND.
 	StudyUid      string `protobuf:"bytes,3,opt,name=study_uid,json=studyUid,proto3" json:"study_uid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1051,16 +1051,14 @@ type SuggestTrialsRequest struct {
 	// Required. Identifier of the worker, unique among the workers of the study and
 	// stable over its restarts. At most 200 bytes.
 	WorkerId string `protobuf:"bytes,3,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
-	// Whether trials that the worker holds already are handed out again, with a new
-	// lease, before any other. Default true: a worker that lost its state asks again
-	// and goes on.
+	// Whether trials that the worker already holds are handed out again first, with a new lease.
+	// Default true: a worker that lost its state asks again and continues.
 	Resume *bool `protobuf:"varint,4,opt,name=resume,proto3,oneof" json:"resume,omitempty"`
-	// Conditions on the trials: none, or one for each of count trials. The trials come in
-	// the order of the conditions that they satisfy, without those that no trial was found
-	// for. A trial that exists already, held by the worker or queued, is handed out where
-	// it satisfies a condition. A condition on what the study does not have is
-	// INVALID_ARGUMENT; one for which no configuration is found ends with
-	// END_REASON_CONDITION.
+	// Conditions on the trials: none, or one for each of count trials. Trials come in the order
+	// of their conditions; a condition for which no trial was found is left out. An existing
+	// trial, held by the worker or queued, is handed out if it satisfies a condition. A
+	// condition on something that the study does not have is INVALID_ARGUMENT; one for which no
+	// configuration is found ends with END_REASON_CONDITION.
 	Conditions []*SuggestionCondition `protobuf:"bytes,5,rep,name=conditions,proto3" json:"conditions,omitempty"`
 	// Identifier of the request (see StudyService).
 	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -1143,11 +1141,11 @@ func (x *SuggestTrialsRequest) GetRequestId() string {
 // A condition that a suggestion must satisfy.
 type SuggestionCondition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Parameters with a fixed value. A parameter that exists only where another has some
-	// value needs that to be fixed, too.
+	// Parameters with a fixed value. The parent of a parameter with a condition must be fixed,
+	// too.
 	FixedParameters map[string]*Value `protobuf:"bytes,1,rep,name=fixed_parameters,json=fixedParameters,proto3" json:"fixed_parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Upper bounds of computed metrics by id, for example ε: of the whole run, where there
-	// is a checkpoint parameter.
+	// Upper bounds of computed metrics by id, for example ε; with a checkpoint parameter, of the
+	// whole run.
 	AtMost        map[string]float64 `protobuf:"bytes,2,rep,name=at_most,json=atMost,proto3" json:"at_most,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1200,14 +1198,14 @@ func (x *SuggestionCondition) GetAtMost() map[string]float64 {
 // Response of SuggestTrials.
 type SuggestTrialsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The trials, with their leases; fewer than asked for end_reason.
+	// The trials, with their leases; if fewer than asked for, end_reason says why.
 	Trials []*Trial `protobuf:"bytes,1,rep,name=trials,proto3" json:"trials,omitempty"`
 	// Why there are fewer trials than asked.
 	EndReason EndReason `protobuf:"varint,2,opt,name=end_reason,json=endReason,proto3,enum=dpareto.v1.EndReason" json:"end_reason,omitempty"`
 	// State of the study.
 	StudyState StudyState `protobuf:"varint,3,opt,name=study_state,json=studyState,proto3,enum=dpareto.v1.StudyState" json:"study_state,omitempty"`
-	// How long the caller should wait before it asks again, if asking again can help:
-	// all remaining trials of the budget are with other workers.
+	// How long to wait before asking again. Set if asking again can help, because all remaining
+	// trials of the budget are with other workers.
 	RetryAfter    *durationpb.Duration `protobuf:"bytes,4,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1276,8 +1274,7 @@ type CreateTrialRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The study: studies/{study}.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// Required. The trial: its parameters, and a final measurement if it has been run
-	// already.
+	// Required. The trial: its parameters, and a final measurement if it has already been run.
 	Trial *Trial `protobuf:"bytes,2,opt,name=trial,proto3" json:"trial,omitempty"`
 	// Identifier of the request (see StudyService).
 	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -1491,7 +1488,7 @@ type ListTrialsRequest struct {
 	// Order of the list (see StudyService), by the fields of filter. Default: number, or,
 	// with after_revision, the order of the changes, which must not be given another.
 	OrderBy string `protobuf:"bytes,5,opt,name=order_by,json=orderBy,proto3" json:"order_by,omitempty"`
-	// Only trials that changed after this revision of the study, and the names of those
+	// Lists only trials that changed after this revision of the study, and names of trials
 	// deleted since. A revision that the study has not reached is OUT_OF_RANGE.
 	AfterRevision int64 `protobuf:"varint,6,opt,name=after_revision,json=afterRevision,proto3" json:"after_revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1577,11 +1574,11 @@ type ListTrialsResponse struct {
 	Trials []*Trial `protobuf:"bytes,1,rep,name=trials,proto3" json:"trials,omitempty"`
 	// Token of the next page; empty on the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// Revision of the study when the first page was read: later changes, of which other
-	// pages may show some, are those after it.
+	// Revision of the study when the first page was read. Other pages may show some later
+	// changes.
 	Revision int64 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
-	// With after_revision: names of the trials of the page's changes that were deleted,
-	// whatever the filter. With the trials they are at most page_size.
+	// With after_revision: names of deleted trials, whatever the filter. Trials and names
+	// together are at most page_size.
 	DeletedTrials []string `protobuf:"bytes,4,rep,name=deleted_trials,json=deletedTrials,proto3" json:"deleted_trials,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2109,8 +2106,8 @@ type CompleteTrialRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Resource name: studies/{study}/trials/{trial}.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Required. The token of the lease under which the trial was run. A result under
-	// a lease that ran out is accepted once if nobody else completed the trial.
+	// Required. The token of the lease under which the trial was run. A result under an expired
+	// lease is accepted once, if no other worker completed the trial.
 	LeaseToken string `protobuf:"bytes,2,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
 	// Required. The outcome.
 	//
@@ -2565,7 +2562,7 @@ func (x *StopTrialResponse) GetTrial() *Trial {
 	return nil
 }
 
-// What became of one lease.
+// The state of one lease.
 type RenewLeasesResponse_Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether the lease still holds; if not, the worker should abandon the run.

@@ -60,16 +60,15 @@ const (
 // that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
 // of different callers, studies and ledgers are independent.
 //
-// Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
-// =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"
-// holds where the text occurs in it, and "field:*" where the field is set. Numbers are
-// compared by value, times as quoted RFC 3339 timestamps, enum values by = and != and by
-// their names with or without the prefix of the type. No comparison holds for a field that
-// is not set. A filter has at most 2,000 bytes, 100 comparisons and 20 levels of
-// parentheses, an order at most 5 fields. Text is ordered by its first 256 bytes; "desc"
-// after a field turns its order; where a field is not set comes last in both. A page_token
-// belongs to one list, filter and order; a page can be shorter than page_size though others
-// follow.
+// Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
+// <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
+// the text occurs in it, and "field:*" where the field is set. Numbers are compared by value,
+// times as quoted RFC 3339 timestamps, enum values by = and != and by their names with or
+// without the prefix of the type. No comparison holds for a field that is not set. A filter
+// has at most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5
+// fields. Text is ordered by its first 256 bytes; "desc" after a field reverses its order;
+// entries without the field come last either way. A page_token belongs to one list, filter and
+// order; a page can be shorter than page_size though others follow.
 type StudyServiceClient interface {
 	// Creates a study. Creating a study that exists with an equal spec returns it;
 	// with another spec the answer is ALREADY_EXISTS naming the fields that differ.
@@ -94,22 +93,21 @@ type StudyServiceClient interface {
 	// Hands out trials again. Resuming a study that is not paused changes nothing.
 	ResumeStudy(ctx context.Context, in *ResumeStudyRequest, opts ...grpc.CallOption) (*ResumeStudyResponse, error)
 	// Streams changes of a study and its trials, from any revision on, in the order of
-	// revisions and after each is on disk. Of several changes of a trial, or of the study's
-	// own fields, a reader that is slower than they come gets the last. A stream that broke
-	// goes on after the last revision that came. It ends with NOT_FOUND when the study is
-	// deleted and with UNAVAILABLE when the server stops. OUT_OF_RANGE means that the study
-	// has no such revision: it was restored from a backup, or is another one of its name.
+	// revisions, once they are on disk. A slow reader gets only the last of several changes of a
+	// trial, or of the study's own fields. After a broken stream, continue from the last
+	// revision received. The stream ends with NOT_FOUND when the study is deleted and with
+	// UNAVAILABLE when the server stops. OUT_OF_RANGE means that the study has no such revision:
+	// it was restored from a backup, or is another study of the same name.
 	WatchStudy(ctx context.Context, in *WatchStudyRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchStudyResponse], error)
-	// Hands trials to a worker: first those that it holds already, then queued ones,
-	// then new suggestions.
+	// Hands trials to a worker: first those it already holds, then queued ones, then new
+	// suggestions.
 	SuggestTrials(ctx context.Context, in *SuggestTrialsRequest, opts ...grpc.CallOption) (*SuggestTrialsResponse, error)
-	// Creates a trial of a user's choice: queued for the next worker, or, with a final
+	// Creates a trial that the caller chooses: queued for the next worker, or, with a final
 	// measurement, completed.
 	CreateTrial(ctx context.Context, in *CreateTrialRequest, opts ...grpc.CallOption) (*CreateTrialResponse, error)
 	// Returns a trial.
 	GetTrial(ctx context.Context, in *GetTrialRequest, opts ...grpc.CallOption) (*GetTrialResponse, error)
-	// Lists the trials of a study, in ascending order of their numbers unless the request
-	// says otherwise.
+	// Lists the trials of a study, by default in ascending order of their numbers.
 	ListTrials(ctx context.Context, in *ListTrialsRequest, opts ...grpc.CallOption) (*ListTrialsResponse, error)
 	// Changes the labels and the note of a trial, in any state.
 	UpdateTrial(ctx context.Context, in *UpdateTrialRequest, opts ...grpc.CallOption) (*UpdateTrialResponse, error)
@@ -121,11 +119,11 @@ type StudyServiceClient interface {
 	AddMeasurement(ctx context.Context, in *AddMeasurementRequest, opts ...grpc.CallOption) (*AddMeasurementResponse, error)
 	// Renews the leases of a worker.
 	RenewLeases(ctx context.Context, in *RenewLeasesRequest, opts ...grpc.CallOption) (*RenewLeasesResponse, error)
-	// Completes a trial with a measurement, as infeasible or as failed. Completing it
-	// again in the same way returns it unchanged; in another way is
+	// Completes a trial with a measurement, as infeasible or as failed. Completing it again with
+	// the same outcome returns it unchanged; another outcome is refused with
 	// FAILED_PRECONDITION. A result is never overwritten.
 	CompleteTrial(ctx context.Context, in *CompleteTrialRequest, opts ...grpc.CallOption) (*CompleteTrialResponse, error)
-	// Gives a trial back unfinished, so that another worker can have it at once.
+	// Gives a trial back unfinished, so that another worker can get it at once.
 	ReleaseTrial(ctx context.Context, in *ReleaseTrialRequest, opts ...grpc.CallOption) (*ReleaseTrialResponse, error)
 	// Asks the worker that holds a trial to complete it with what it has. A queued trial
 	// fails.
@@ -359,16 +357,15 @@ func (c *studyServiceClient) StopTrial(ctx context.Context, in *StopTrialRequest
 // that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
 // of different callers, studies and ledgers are independent.
 //
-// Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
-// =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"
-// holds where the text occurs in it, and "field:*" where the field is set. Numbers are
-// compared by value, times as quoted RFC 3339 timestamps, enum values by = and != and by
-// their names with or without the prefix of the type. No comparison holds for a field that
-// is not set. A filter has at most 2,000 bytes, 100 comparisons and 20 levels of
-// parentheses, an order at most 5 fields. Text is ordered by its first 256 bytes; "desc"
-// after a field turns its order; where a field is not set comes last in both. A page_token
-// belongs to one list, filter and order; a page can be shorter than page_size though others
-// follow.
+// Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
+// <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
+// the text occurs in it, and "field:*" where the field is set. Numbers are compared by value,
+// times as quoted RFC 3339 timestamps, enum values by = and != and by their names with or
+// without the prefix of the type. No comparison holds for a field that is not set. A filter
+// has at most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5
+// fields. Text is ordered by its first 256 bytes; "desc" after a field reverses its order;
+// entries without the field come last either way. A page_token belongs to one list, filter and
+// order; a page can be shorter than page_size though others follow.
 type StudyServiceServer interface {
 	// Creates a study. Creating a study that exists with an equal spec returns it;
 	// with another spec the answer is ALREADY_EXISTS naming the fields that differ.
@@ -393,22 +390,21 @@ type StudyServiceServer interface {
 	// Hands out trials again. Resuming a study that is not paused changes nothing.
 	ResumeStudy(context.Context, *ResumeStudyRequest) (*ResumeStudyResponse, error)
 	// Streams changes of a study and its trials, from any revision on, in the order of
-	// revisions and after each is on disk. Of several changes of a trial, or of the study's
-	// own fields, a reader that is slower than they come gets the last. A stream that broke
-	// goes on after the last revision that came. It ends with NOT_FOUND when the study is
-	// deleted and with UNAVAILABLE when the server stops. OUT_OF_RANGE means that the study
-	// has no such revision: it was restored from a backup, or is another one of its name.
+	// revisions, once they are on disk. A slow reader gets only the last of several changes of a
+	// trial, or of the study's own fields. After a broken stream, continue from the last
+	// revision received. The stream ends with NOT_FOUND when the study is deleted and with
+	// UNAVAILABLE when the server stops. OUT_OF_RANGE means that the study has no such revision:
+	// it was restored from a backup, or is another study of the same name.
 	WatchStudy(*WatchStudyRequest, grpc.ServerStreamingServer[WatchStudyResponse]) error
-	// Hands trials to a worker: first those that it holds already, then queued ones,
-	// then new suggestions.
+	// Hands trials to a worker: first those it already holds, then queued ones, then new
+	// suggestions.
 	SuggestTrials(context.Context, *SuggestTrialsRequest) (*SuggestTrialsResponse, error)
-	// Creates a trial of a user's choice: queued for the next worker, or, with a final
+	// Creates a trial that the caller chooses: queued for the next worker, or, with a final
 	// measurement, completed.
 	CreateTrial(context.Context, *CreateTrialRequest) (*CreateTrialResponse, error)
 	// Returns a trial.
 	GetTrial(context.Context, *GetTrialRequest) (*GetTrialResponse, error)
-	// Lists the trials of a study, in ascending order of their numbers unless the request
-	// says otherwise.
+	// Lists the trials of a study, by default in ascending order of their numbers.
 	ListTrials(context.Context, *ListTrialsRequest) (*ListTrialsResponse, error)
 	// Changes the labels and the note of a trial, in any state.
 	UpdateTrial(context.Context, *UpdateTrialRequest) (*UpdateTrialResponse, error)
@@ -420,11 +416,11 @@ type StudyServiceServer interface {
 	AddMeasurement(context.Context, *AddMeasurementRequest) (*AddMeasurementResponse, error)
 	// Renews the leases of a worker.
 	RenewLeases(context.Context, *RenewLeasesRequest) (*RenewLeasesResponse, error)
-	// Completes a trial with a measurement, as infeasible or as failed. Completing it
-	// again in the same way returns it unchanged; in another way is
+	// Completes a trial with a measurement, as infeasible or as failed. Completing it again with
+	// the same outcome returns it unchanged; another outcome is refused with
 	// FAILED_PRECONDITION. A result is never overwritten.
 	CompleteTrial(context.Context, *CompleteTrialRequest) (*CompleteTrialResponse, error)
-	// Gives a trial back unfinished, so that another worker can have it at once.
+	// Gives a trial back unfinished, so that another worker can get it at once.
 	ReleaseTrial(context.Context, *ReleaseTrialRequest) (*ReleaseTrialResponse, error)
 	// Asks the worker that holds a trial to complete it with what it has. A queued trial
 	// fails.

@@ -23,8 +23,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Where a trial is in its life. SUCCEEDED, INFEASIBLE and FAILED are terminal: a
-// trial in such a state never changes again, but for its labels and its note.
+// State of a trial. SUCCEEDED, INFEASIBLE and FAILED are terminal: nothing of the trial
+// changes any more but its labels and its note.
 type TrialState int32
 
 const (
@@ -93,7 +93,7 @@ func (TrialState) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{0}
 }
 
-// How a trial came to be.
+// Why a trial exists.
 type TrialOrigin int32
 
 const (
@@ -154,7 +154,7 @@ func (TrialOrigin) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{1}
 }
 
-// One configuration of a study, with everything that was measured of it.
+// One configuration of a study, with its measurements.
 type Trial struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Resource name: studies/{study}/trials/{trial}; the id is the trial's number.
@@ -163,12 +163,12 @@ type Trial struct {
 	Number int64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
 	// Output only. Changes with every change of the trial.
 	Etag string `protobuf:"bytes,3,opt,name=etag,proto3" json:"etag,omitempty"`
-	// Output only. Where the trial is in its life.
+	// Output only. State of the trial.
 	State TrialState `protobuf:"varint,4,opt,name=state,proto3,enum=dpareto.v1.TrialState" json:"state,omitempty"`
 	// Output only. Why the trial is in its state: the reason given with an infeasible
 	// or failed outcome, a release, or an expired lease.
 	StateReason string `protobuf:"bytes,5,opt,name=state_reason,json=stateReason,proto3" json:"state_reason,omitempty"`
-	// Output only. How the trial came to be.
+	// Output only. Why the trial exists.
 	Origin TrialOrigin `protobuf:"varint,6,opt,name=origin,proto3,enum=dpareto.v1.TrialOrigin" json:"origin,omitempty"`
 	// The configuration: a value for every parameter of the study, by id, whose
 	// condition holds, and for no other.
@@ -178,8 +178,8 @@ type Trial struct {
 	// Output only. The computed metrics of the configuration, by id: known before the
 	// run.
 	ComputedMetrics map[string]*MetricValue `protobuf:"bytes,9,rep,name=computed_metrics,json=computedMetrics,proto3" json:"computed_metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Output only. Measurements on the way of the current attempt, in ascending step
-	// order; at most 2,000.
+	// Output only. Intermediate measurements of the current attempt, in ascending step order; at
+	// most 2,000.
 	Measurements []*Measurement `protobuf:"bytes,10,rep,name=measurements,proto3" json:"measurements,omitempty"`
 	// Output only, except in CreateTrial. The measurement of the completed trial.
 	FinalMeasurement *Measurement `protobuf:"bytes,11,opt,name=final_measurement,json=finalMeasurement,proto3" json:"final_measurement,omitempty"`
@@ -189,13 +189,12 @@ type Trial struct {
 	Attempt int32 `protobuf:"varint,13,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// Output only. How the configuration was chosen.
 	Provenance *Provenance `protobuf:"bytes,14,opt,name=provenance,proto3" json:"provenance,omitempty"`
-	// Name of the trial of the same study of which this one is a replicate: another run
-	// of its configuration with new randomness. CreateTrial then takes parameters from
-	// that trial where it gets none; they must be equal to that trial's, except for the
-	// checkpoint parameter, which can be smaller: a replicate of the state on the way. The
-	// results of both are those of one configuration. A replicate is a trial like any
-	// other, with a number that counts towards the budget, but can be created when the
-	// budget is spent.
+	// Name of a trial of the same study that this one replicates: it runs the same configuration
+	// with new randomness. CreateTrial takes parameters that the request leaves out from that
+	// trial; the others must equal it, except that the checkpoint parameter can be smaller, to
+	// replicate an intermediate state. The results of both belong to one configuration. A
+	// replicate is a trial like any other, with a number that counts towards the budget, but can
+	// be created when the budget is spent.
 	ReplicateOf string `protobuf:"bytes,15,opt,name=replicate_of,json=replicateOf,proto3" json:"replicate_of,omitempty"`
 	// Labels to filter by: at most 64 keys of at most 63 bytes, values of at
 	// most 255.
@@ -214,8 +213,8 @@ type Trial struct {
 	// Output only. Time of completion.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,22,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// Output only. The shard of the training set to train on, from 0 to one less than
-	// training_shards of a study with private_mode; 0 without. Every hand-out sets it: it is
-	// the shard that has spent least, the next in turn where several have.
+	// training_shards of a study with private_mode; 0 without. It is set each time the trial is
+	// handed out: to the shard that has spent least, in turn if there are several.
 	TrainingShard int32 `protobuf:"varint,23,opt,name=training_shard,json=trainingShard,proto3" json:"training_shard,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -415,11 +414,10 @@ func (x *Trial) GetTrainingShard() int32 {
 // What was measured at one moment of a run.
 type Measurement struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The value of the study's checkpoint parameter that the measurement belongs to,
-	// in [1, the trial's value]. Without a checkpoint parameter: any number from 0 on
-	// that orders the measurements of a trial. A trial has at most one measurement on
-	// the way for every step. In a final measurement of a study with a checkpoint
-	// parameter 0 means the end of the run.
+	// The value of the study's checkpoint parameter that the measurement belongs to, in [1, the
+	// trial's value]. Without a checkpoint parameter: any number from 0 on that orders the
+	// measurements of a trial. A trial has at most one intermediate measurement for every step.
+	// In a final measurement of a study with a checkpoint parameter 0 means the end of the run.
 	Step int64 `protobuf:"varint,1,opt,name=step,proto3" json:"step,omitempty"`
 	// Time that the worker spent up to this measurement.
 	Elapsed *durationpb.Duration `protobuf:"bytes,2,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
@@ -490,13 +488,13 @@ func (x *Measurement) GetReportTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// The right of one worker to report on a trial for some time.
+// A worker's right to report on a trial for some time.
 type Lease struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The worker.
 	WorkerId string `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
-	// Fencing token: writes on the trial must carry it. Every hand-out gives a new one.
-	// Only the answer that hands the trial out holds it.
+	// Fencing token: writes on the trial must carry it. It is new each time the trial is handed
+	// out, and only the answer that hands it out contains it.
 	Token string `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
 	// When the lease runs out unless it is renewed; then the trial goes to the next
 	// worker that asks.
@@ -566,8 +564,7 @@ type Provenance struct {
 	AlgorithmVersion string `protobuf:"bytes,2,opt,name=algorithm_version,json=algorithmVersion,proto3" json:"algorithm_version,omitempty"`
 	// Version of the server.
 	ServerVersion string `protobuf:"bytes,3,opt,name=server_version,json=serverVersion,proto3" json:"server_version,omitempty"`
-	// The study's seed; draws depend on it and on the trial's number only, or on drawn_for
-	// instead of that.
+	// The study's seed; draws depend only on it and on the trial's number, or drawn_for if set.
 	Seed uint64 `protobuf:"varint,4,opt,name=seed,proto3" json:"seed,omitempty"`
 	// Revision of the study whose history was used.
 	StudyRevision int64 `protobuf:"varint,5,opt,name=study_revision,json=studyRevision,proto3" json:"study_revision,omitempty"`
@@ -575,13 +572,12 @@ type Provenance struct {
 	Predictions map[string]*MetricPrediction `protobuf:"bytes,6,rep,name=predictions,proto3" json:"predictions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Value of the acquisition function, where there is one.
 	AcquisitionValue *float64 `protobuf:"fixed64,7,opt,name=acquisition_value,json=acquisitionValue,proto3,oneof" json:"acquisition_value,omitempty"`
-	// Set when the method could not be used: why, and what was done instead.
+	// Set if the method could not be used: why, and what was done instead.
 	FallbackReason string `protobuf:"bytes,8,opt,name=fallback_reason,json=fallbackReason,proto3" json:"fallback_reason,omitempty"`
-	// Whether it was made under a condition (see SuggestionCondition).
+	// Whether it was made under a SuggestionCondition.
 	Conditioned bool `protobuf:"varint,9,opt,name=conditioned,proto3" json:"conditioned,omitempty"`
-	// The number that the draws were made for, where the trial has a later one: users have
-	// created trials while the suggestion was being made, which it does not know of. 0
-	// otherwise.
+	// The number that the draws were made for, if the trial has a later one because users
+	// created trials, unknown to the suggestion, while it was being made. 0 otherwise.
 	DrawnFor      int64 `protobuf:"varint,10,opt,name=drawn_for,json=drawnFor,proto3" json:"drawn_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -29,7 +29,7 @@ const (
 // Describes the store itself.
 type StoreRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Format number of all records. A server refuses a store of any other.
+	// Format number of all records. A server refuses stores with any other.
 	Format        int32 `protobuf:"varint,1,opt,name=format,proto3" json:"format,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -72,8 +72,8 @@ func (x *StoreRecord) GetFormat() int32 {
 	return 0
 }
 
-// What the records of a scope (a study, a ledger, or the store itself) add up to. It tells
-// whether one of them is lost or not the latest.
+// Count and checksum of the records of a scope (a study, a ledger, or the store itself). They
+// reveal a record that is lost or outdated.
 type TotalRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of records.
@@ -137,13 +137,13 @@ type StudyRecord struct {
 	NextTrialNumber int64 `protobuf:"varint,2,opt,name=next_trial_number,json=nextTrialNumber,proto3" json:"next_trial_number,omitempty"`
 	// Number of trials completed so far, deleted ones included.
 	CompletedTrials int64 `protobuf:"varint,3,opt,name=completed_trials,json=completedTrials,proto3" json:"completed_trials,omitempty"`
-	// What the trials completed so far say of max_stagnant_trials; absent without it.
+	// Progress towards max_stagnant_trials; absent without it.
 	Stagnation *Stagnation `protobuf:"bytes,4,opt,name=stagnation,proto3" json:"stagnation,omitempty"`
 	// Revision of the last change of the study's own fields.
 	OwnRevision int64 `protobuf:"varint,5,opt,name=own_revision,json=ownRevision,proto3" json:"own_revision,omitempty"`
-	// What a study with private_mode has fixed and spent; absent in others.
+	// Fixed values and spending of a study with private_mode; absent in others.
 	PrivateMode *PrivateModeRecord `protobuf:"bytes,6,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
-	// What is secret of a study with random_stopping.
+	// Secrets of a study with random_stopping; absent in others.
 	RandomStopping *RandomStopping `protobuf:"bytes,7,opt,name=random_stopping,json=randomStopping,proto3" json:"random_stopping,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -319,29 +319,29 @@ func (x *RandomStopping) GetDelta() float64 {
 	return 0
 }
 
-// What a study with private_mode fixed when it was created, and what it has spent since.
-// Counters never fall, but for the reserved values.
+// Values that a study with private_mode fixed at its creation, and its spending since. No
+// counter ever falls, except reserved_values.
 type PrivateModeRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The order α of the Rényi filter of the training budget.
 	Order float64 `protobuf:"fixed64,1,opt,name=order,proto3" json:"order,omitempty"`
-	// The Rényi divergence of that order that each shard may spend.
+	// The Rényi divergence at this order that each shard may spend.
 	DivergenceBudget float64 `protobuf:"fixed64,2,opt,name=divergence_budget,json=divergenceBudget,proto3" json:"divergence_budget,omitempty"`
 	// What each shard has spent of it: one number per shard.
 	ShardDivergences []float64 `protobuf:"fixed64,3,rep,packed,name=shard_divergences,json=shardDivergences,proto3" json:"shard_divergences,omitempty"`
-	// The least divergence of a run that was found in the space.
+	// The smallest divergence of a run found in the search space.
 	LeastDivergence float64 `protobuf:"fixed64,4,opt,name=least_divergence,json=leastDivergence,proto3" json:"least_divergence,omitempty"`
 	// Number of noisy values that the study takes at most.
 	MaxValues int64 `protobuf:"varint,5,opt,name=max_values,json=maxValues,proto3" json:"max_values,omitempty"`
 	// Standard deviation of the noise in each.
 	NoiseStandardDeviation float64 `protobuf:"fixed64,6,opt,name=noise_standard_deviation,json=noiseStandardDeviation,proto3" json:"noise_standard_deviation,omitempty"`
-	// Number of noisy values so far.
+	// Number of noisy values taken so far.
 	Values int64 `protobuf:"varint,7,opt,name=values,proto3" json:"values,omitempty"`
-	// Number of values that trials which were handed out may still complete with.
+	// Number of values reserved for trials that were handed out and are not complete.
 	ReservedValues int64 `protobuf:"varint,8,opt,name=reserved_values,json=reservedValues,proto3" json:"reserved_values,omitempty"`
-	// Number of trials that were ever handed out.
+	// Number of trials ever handed out.
 	StartedTrials int64 `protobuf:"varint,9,opt,name=started_trials,json=startedTrials,proto3" json:"started_trials,omitempty"`
-	// No configuration was found that what is left allows.
+	// Whether no configuration was found that the remaining budget allows.
 	Exhausted     bool `protobuf:"varint,10,opt,name=exhausted,proto3" json:"exhausted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -447,15 +447,15 @@ func (x *PrivateModeRecord) GetExhausted() bool {
 	return false
 }
 
-// How long the hypervolume of a study has not grown.
+// How long a study has gone without a larger hypervolume.
 type Stagnation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of trials completed since it grew.
 	Trials int64 `protobuf:"varint,1,opt,name=trials,proto3" json:"trials,omitempty"`
 	// The hypervolume when it grew.
 	Hypervolume float64 `protobuf:"fixed64,2,opt,name=hypervolume,proto3" json:"hypervolume,omitempty"`
-	// The observed front within the reference values: what is minimised, with the sign of
-	// objectives to maximise turned.
+	// The observed front within the reference values, as costs: objectives to maximise are
+	// negated.
 	Front         []*FrontCosts `protobuf:"bytes,3,rep,name=front,proto3" json:"front,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -563,23 +563,21 @@ type TrialRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The trial as clients see it.
 	Trial *v1.Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
-	// Tokens of all leases that were ever handed out, the current one last.
+	// Tokens of all its leases, the current one last.
 	LeaseTokens []string `protobuf:"bytes,2,rep,name=lease_tokens,json=leaseTokens,proto3" json:"lease_tokens,omitempty"`
 	// Token of the lease under which the trial was completed.
 	CompletionToken string `protobuf:"bytes,3,opt,name=completion_token,json=completionToken,proto3" json:"completion_token,omitempty"`
 	// SHA-256 of the outcome with which the trial was completed.
 	CompletionDigest []byte `protobuf:"bytes,4,opt,name=completion_digest,json=completionDigest,proto3" json:"completion_digest,omitempty"`
-	// Position of the completion among those of the study, from 1.
+	// Position among the study's completions, from 1; 0 for open trials.
 	CompletionOrder int64 `protobuf:"varint,5,opt,name=completion_order,json=completionOrder,proto3" json:"completion_order,omitempty"`
-	// How often a worker gave the trial back in good order. Those hand-outs do not count
-	// as failures.
+	// How often a worker released the trial. These attempts do not count as failures.
 	Releases int64 `protobuf:"varint,6,opt,name=releases,proto3" json:"releases,omitempty"`
 	// Time of the last change, or of the deletion.
 	ChangeTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=change_time,json=changeTime,proto3" json:"change_time,omitempty"`
-	// What the trial has cost in a study with private_mode; absent where it was never handed
-	// out.
+	// Cost of the trial in a study with private_mode; absent if it was never handed out.
 	PrivateMode *PrivateTrialRecord `protobuf:"bytes,8,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
-	// Whether somebody asked for it to be stopped, whatever came of that.
+	// Whether a stop was ever requested, with or without effect.
 	StopRequested bool `protobuf:"varint,9,opt,name=stop_requested,json=stopRequested,proto3" json:"stop_requested,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -678,12 +676,12 @@ func (x *TrialRecord) GetStopRequested() bool {
 	return false
 }
 
-// What a trial has cost in a study with private_mode.
+// Cost of a trial in a study with private_mode.
 type PrivateTrialRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What every hand-out cost the training records, in their order.
+	// Cost to the training records, one entry for each time it was handed out, in order.
 	Charges []*TrainingCharge `protobuf:"bytes,1,rep,name=charges,proto3" json:"charges,omitempty"`
-	// Number of noisy values that were taken from it, those of earlier attempts included.
+	// Number of noisy values taken from it, earlier attempts included.
 	Values int64 `protobuf:"varint,2,opt,name=values,proto3" json:"values,omitempty"`
 	// Number of values that it may still complete with.
 	ReservedValues int64 `protobuf:"varint,3,opt,name=reserved_values,json=reservedValues,proto3" json:"reserved_values,omitempty"`
@@ -742,12 +740,12 @@ func (x *PrivateTrialRecord) GetReservedValues() int64 {
 	return 0
 }
 
-// What one hand-out of a trial cost a shard of the training records.
+// Cost to one shard of the training records of handing a trial out once.
 type TrainingCharge struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The shard.
 	Shard int32 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
-	// The Rényi divergence of the study's order.
+	// The Rényi divergence at the study's order.
 	Divergence    float64 `protobuf:"fixed64,2,opt,name=divergence,proto3" json:"divergence,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -861,9 +859,8 @@ func (x *OpenTrialRecord) GetExpireTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// Index entry of the last change of a trial, or of a study's own fields, by the revision
-// that it gave the study. There is one of the study, one of every trial, and one of every
-// deleted trial.
+// Index entry of the last change of a trial, or of a study's own fields, by the revision after
+// it. The study, every trial and every deleted trial have one each.
 type RevisionRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What changed.
@@ -976,7 +973,7 @@ type RequestRecord struct {
 	Digest []byte `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
 	// The response, or its part so far.
 	Response []byte `protobuf:"bytes,3,opt,name=response,proto3" json:"response,omitempty"`
-	// The request has taken effect in part, and goes on when it is repeated.
+	// Whether the request took effect only in part and continues when repeated.
 	Partial bool `protobuf:"varint,4,opt,name=partial,proto3" json:"partial,omitempty"`
 	// When it first took effect.
 	Time          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
@@ -1052,7 +1049,7 @@ func (x *RequestRecord) GetTime() *timestamppb.Timestamp {
 // A ledger.
 type LedgerRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The ledger, without what its charges say: spent, charges and remaining_epsilon.
+	// The ledger without what follows from its charges: spent, charges and remaining_epsilon.
 	Ledger        *v1.Ledger `protobuf:"bytes,1,opt,name=ledger,proto3" json:"ledger,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1146,7 +1143,7 @@ type ReleaseRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The release.
 	Release *v1.Release `protobuf:"bytes,1,opt,name=release,proto3" json:"release,omitempty"`
-	// Who asked for it, by the name of the principal; empty where it has no request_id.
+	// Name of the principal that requested it; empty without a request_id.
 	Caller string `protobuf:"bytes,2,opt,name=caller,proto3" json:"caller,omitempty"`
 	// Identifier of the request.
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class AdminServiceStub(object):
-    """For operators. What these calls read includes the tokens of leases, with which anybody
-    can report results: they are for administrators alone.
+    """For operators. Answers can contain lease tokens, with which anybody can report results, so
+    that most calls are for administrators alone.
     """
 
     def __init__(self, channel):
@@ -59,8 +59,8 @@ class AdminServiceStub(object):
 
 
 class AdminServiceServicer(object):
-    """For operators. What these calls read includes the tokens of leases, with which anybody
-    can report results: they are for administrators alone.
+    """For operators. Answers can contain lease tokens, with which anybody can report results, so
+    that most calls are for administrators alone.
     """
 
     def GetServerInfo(self, request, context):
@@ -71,7 +71,7 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def BackupStore(self, request, context):
-        """Streams a copy of the whole store as it is at one moment. Other calls go on meanwhile,
+        """Streams a copy of the whole store as it is at one moment. It does not delay other calls,
         however slowly the copy is read.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -79,24 +79,24 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ExportStudy(self, request, context):
-        """Streams a study as it is at one moment, with all that is needed to go on with it
-        elsewhere: its trials, deleted ones included, and the tokens of leases. Workers can
-        go on with an imported study as if nothing had happened.
+        """Streams a study as it is at one moment, with everything needed to continue it on another
+        server: its trials, deleted ones included, and lease tokens. Workers continue with an
+        imported study as if nothing had happened.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ImportStudy(self, request_iterator, context):
-        """Creates a study from an exported stream: wholly, or not at all. Importing a study that
-        exists and is equal to the stream changes nothing; where it differs the answer is
-        ALREADY_EXISTS. What its releases, and the study itself, were charged for is charged to
-        the ledgers that they name unless it was before; these must exist. Of a study with
-        private_mode or random_stopping that was deleted here, an earlier state than it had then
-        is refused with FAILED_PRECONDITION: what it showed since would be shown again, unpaid.
-        Every record is validated; the first that is not valid ends the call with
-        INVALID_ARGUMENT, which names its line (from 1) and its field. What the server computed or
-        derived, such as ε, is taken over and not computed again.
+        """Creates a study from an exported stream: all of it, or nothing. Importing a study that
+        exists and equals the stream changes nothing; one that differs is refused with
+        ALREADY_EXISTS. Charges of the study and its releases are added to the ledgers that they
+        name, which must exist, unless they are there already. A study with private_mode or
+        random_stopping that was deleted here is refused with FAILED_PRECONDITION in a state
+        earlier than at its deletion: what it has shown since would be shown again without a
+        charge. Every record is validated; the first invalid one ends the call with
+        INVALID_ARGUMENT, naming its line (from 1) and its field. Values that the server computed,
+        such as ε, are taken over and not computed again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -134,8 +134,8 @@ def add_AdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdminService(object):
-    """For operators. What these calls read includes the tokens of leases, with which anybody
-    can report results: they are for administrators alone.
+    """For operators. Answers can contain lease tokens, with which anybody can report results, so
+    that most calls are for administrators alone.
     """
 
     @staticmethod

@@ -27,8 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class AdminServiceStub:
-    """For operators. What these calls read includes the tokens of leases, with which anybody
-    can report results: they are for administrators alone.
+    """For operators. Answers can contain lease tokens, with which anybody can report results, so
+    that most calls are for administrators alone.
     """
 
     @_typing.overload
@@ -38,59 +38,59 @@ class AdminServiceStub:
     GetServerInfo: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.GetServerInfoRequest, _admin_service_pb2.GetServerInfoResponse]
     """Returns what the server is and can do."""
     BackupStore: _grpc.UnaryStreamMultiCallable[_admin_service_pb2.BackupStoreRequest, _admin_service_pb2.BackupStoreResponse]
-    """Streams a copy of the whole store as it is at one moment. Other calls go on meanwhile,
+    """Streams a copy of the whole store as it is at one moment. It does not delay other calls,
     however slowly the copy is read.
     """
     ExportStudy: _grpc.UnaryStreamMultiCallable[_admin_service_pb2.ExportStudyRequest, _admin_service_pb2.ExportStudyResponse]
-    """Streams a study as it is at one moment, with all that is needed to go on with it
-    elsewhere: its trials, deleted ones included, and the tokens of leases. Workers can
-    go on with an imported study as if nothing had happened.
+    """Streams a study as it is at one moment, with everything needed to continue it on another
+    server: its trials, deleted ones included, and lease tokens. Workers continue with an
+    imported study as if nothing had happened.
     """
     ImportStudy: _grpc.StreamUnaryMultiCallable[_admin_service_pb2.ImportStudyRequest, _admin_service_pb2.ImportStudyResponse]
-    """Creates a study from an exported stream: wholly, or not at all. Importing a study that
-    exists and is equal to the stream changes nothing; where it differs the answer is
-    ALREADY_EXISTS. What its releases, and the study itself, were charged for is charged to
-    the ledgers that they name unless it was before; these must exist. Of a study with
-    private_mode or random_stopping that was deleted here, an earlier state than it had then
-    is refused with FAILED_PRECONDITION: what it showed since would be shown again, unpaid.
-    Every record is validated; the first that is not valid ends the call with
-    INVALID_ARGUMENT, which names its line (from 1) and its field. What the server computed or
-    derived, such as ε, is taken over and not computed again.
+    """Creates a study from an exported stream: all of it, or nothing. Importing a study that
+    exists and equals the stream changes nothing; one that differs is refused with
+    ALREADY_EXISTS. Charges of the study and its releases are added to the ledgers that they
+    name, which must exist, unless they are there already. A study with private_mode or
+    random_stopping that was deleted here is refused with FAILED_PRECONDITION in a state
+    earlier than at its deletion: what it has shown since would be shown again without a
+    charge. Every record is validated; the first invalid one ends the call with
+    INVALID_ARGUMENT, naming its line (from 1) and its field. Values that the server computed,
+    such as ε, are taken over and not computed again.
     """
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
-    """For operators. What these calls read includes the tokens of leases, with which anybody
-    can report results: they are for administrators alone.
+    """For operators. Answers can contain lease tokens, with which anybody can report results, so
+    that most calls are for administrators alone.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetServerInfo: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.GetServerInfoRequest, _admin_service_pb2.GetServerInfoResponse]  # type: ignore[assignment]
     """Returns what the server is and can do."""
     BackupStore: _aio.UnaryStreamMultiCallable[_admin_service_pb2.BackupStoreRequest, _admin_service_pb2.BackupStoreResponse]  # type: ignore[assignment]
-    """Streams a copy of the whole store as it is at one moment. Other calls go on meanwhile,
+    """Streams a copy of the whole store as it is at one moment. It does not delay other calls,
     however slowly the copy is read.
     """
     ExportStudy: _aio.UnaryStreamMultiCallable[_admin_service_pb2.ExportStudyRequest, _admin_service_pb2.ExportStudyResponse]  # type: ignore[assignment]
-    """Streams a study as it is at one moment, with all that is needed to go on with it
-    elsewhere: its trials, deleted ones included, and the tokens of leases. Workers can
-    go on with an imported study as if nothing had happened.
+    """Streams a study as it is at one moment, with everything needed to continue it on another
+    server: its trials, deleted ones included, and lease tokens. Workers continue with an
+    imported study as if nothing had happened.
     """
     ImportStudy: _aio.StreamUnaryMultiCallable[_admin_service_pb2.ImportStudyRequest, _admin_service_pb2.ImportStudyResponse]  # type: ignore[assignment]
-    """Creates a study from an exported stream: wholly, or not at all. Importing a study that
-    exists and is equal to the stream changes nothing; where it differs the answer is
-    ALREADY_EXISTS. What its releases, and the study itself, were charged for is charged to
-    the ledgers that they name unless it was before; these must exist. Of a study with
-    private_mode or random_stopping that was deleted here, an earlier state than it had then
-    is refused with FAILED_PRECONDITION: what it showed since would be shown again, unpaid.
-    Every record is validated; the first that is not valid ends the call with
-    INVALID_ARGUMENT, which names its line (from 1) and its field. What the server computed or
-    derived, such as ε, is taken over and not computed again.
+    """Creates a study from an exported stream: all of it, or nothing. Importing a study that
+    exists and equals the stream changes nothing; one that differs is refused with
+    ALREADY_EXISTS. Charges of the study and its releases are added to the ledgers that they
+    name, which must exist, unless they are there already. A study with private_mode or
+    random_stopping that was deleted here is refused with FAILED_PRECONDITION in a state
+    earlier than at its deletion: what it has shown since would be shown again without a
+    charge. Every record is validated; the first invalid one ends the call with
+    INVALID_ARGUMENT, naming its line (from 1) and its field. Values that the server computed,
+    such as ε, are taken over and not computed again.
     """
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
-    """For operators. What these calls read includes the tokens of leases, with which anybody
-    can report results: they are for administrators alone.
+    """For operators. Answers can contain lease tokens, with which anybody can report results, so
+    that most calls are for administrators alone.
     """
 
     @_abc_1.abstractmethod
@@ -107,7 +107,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.BackupStoreRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_admin_service_pb2.BackupStoreResponse], _abc.AsyncIterator[_admin_service_pb2.BackupStoreResponse]]:
-        """Streams a copy of the whole store as it is at one moment. Other calls go on meanwhile,
+        """Streams a copy of the whole store as it is at one moment. It does not delay other calls,
         however slowly the copy is read.
         """
 
@@ -117,9 +117,9 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_service_pb2.ExportStudyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_admin_service_pb2.ExportStudyResponse], _abc.AsyncIterator[_admin_service_pb2.ExportStudyResponse]]:
-        """Streams a study as it is at one moment, with all that is needed to go on with it
-        elsewhere: its trials, deleted ones included, and the tokens of leases. Workers can
-        go on with an imported study as if nothing had happened.
+        """Streams a study as it is at one moment, with everything needed to continue it on another
+        server: its trials, deleted ones included, and lease tokens. Workers continue with an
+        imported study as if nothing had happened.
         """
 
     @_abc_1.abstractmethod
@@ -128,15 +128,15 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_admin_service_pb2.ImportStudyRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.ImportStudyResponse, _abc.Awaitable[_admin_service_pb2.ImportStudyResponse]]:
-        """Creates a study from an exported stream: wholly, or not at all. Importing a study that
-        exists and is equal to the stream changes nothing; where it differs the answer is
-        ALREADY_EXISTS. What its releases, and the study itself, were charged for is charged to
-        the ledgers that they name unless it was before; these must exist. Of a study with
-        private_mode or random_stopping that was deleted here, an earlier state than it had then
-        is refused with FAILED_PRECONDITION: what it showed since would be shown again, unpaid.
-        Every record is validated; the first that is not valid ends the call with
-        INVALID_ARGUMENT, which names its line (from 1) and its field. What the server computed or
-        derived, such as ε, is taken over and not computed again.
+        """Creates a study from an exported stream: all of it, or nothing. Importing a study that
+        exists and equals the stream changes nothing; one that differs is refused with
+        ALREADY_EXISTS. Charges of the study and its releases are added to the ledgers that they
+        name, which must exist, unless they are there already. A study with private_mode or
+        random_stopping that was deleted here is refused with FAILED_PRECONDITION in a state
+        earlier than at its deletion: what it has shown since would be shown again without a
+        charge. Every record is validated; the first invalid one ends the call with
+        INVALID_ARGUMENT, naming its line (from 1) and its field. Values that the server computed,
+        such as ε, are taken over and not computed again.
         """
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -84,8 +84,7 @@ class PrivacyServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ReaccountStudy(self, request, context):
-        """Computes the privacy metric of a study's trials again under another spec, without
-        training.
+        """Recomputes the privacy metric of a study's trials under another spec, without training.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -42,9 +42,7 @@ class PrivacyServiceStub:
     GetPrivacyLedger: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.GetPrivacyLedgerRequest, _privacy_service_pb2.GetPrivacyLedgerResponse]
     """Returns what the training runs of a study have cost together."""
     ReaccountStudy: _grpc.UnaryUnaryMultiCallable[_privacy_service_pb2.ReaccountStudyRequest, _privacy_service_pb2.ReaccountStudyResponse]
-    """Computes the privacy metric of a study's trials again under another spec, without
-    training.
-    """
+    """Recomputes the privacy metric of a study's trials under another spec, without training."""
 
 @_typing.type_check_only
 class PrivacyServiceAsyncStub(PrivacyServiceStub):
@@ -60,9 +58,7 @@ class PrivacyServiceAsyncStub(PrivacyServiceStub):
     GetPrivacyLedger: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.GetPrivacyLedgerRequest, _privacy_service_pb2.GetPrivacyLedgerResponse]  # type: ignore[assignment]
     """Returns what the training runs of a study have cost together."""
     ReaccountStudy: _aio.UnaryUnaryMultiCallable[_privacy_service_pb2.ReaccountStudyRequest, _privacy_service_pb2.ReaccountStudyResponse]  # type: ignore[assignment]
-    """Computes the privacy metric of a study's trials again under another spec, without
-    training.
-    """
+    """Recomputes the privacy metric of a study's trials under another spec, without training."""
 
 class PrivacyServiceServicer(metaclass=_abc_1.ABCMeta):
     """Privacy accounting."""
@@ -99,8 +95,6 @@ class PrivacyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _privacy_service_pb2.ReaccountStudyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_privacy_service_pb2.ReaccountStudyResponse, _abc.Awaitable[_privacy_service_pb2.ReaccountStudyResponse]]:
-        """Computes the privacy metric of a study's trials again under another spec, without
-        training.
-        """
+        """Recomputes the privacy metric of a study's trials under another spec, without training."""
 
 def add_PrivacyServiceServicer_to_server(servicer: PrivacyServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

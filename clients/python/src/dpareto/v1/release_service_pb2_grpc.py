@@ -26,24 +26,25 @@ if _version_not_supported:
 
 
 class ReleaseServiceStub(object):
-    """Publishes results with a privacy guarantee. Every release is charged to the ledger of
-    the dataset that it reveals something about, in the same transaction that keeps its
-    result: what was handed out was charged before. Noise comes from the entropy of the
-    operating system, never from a study's seed.
+    """Publishes results with a privacy guarantee. Every release is charged to the ledger of the
+    dataset that it reveals something about, in the transaction that stores its result: nothing
+    is handed out before it is charged. Noise comes from the entropy of the operating system,
+    never from a study's seed.
 
-    request_id of releases: the same id with the same body gives the same release for as
-    long as the ledger or study exists, and costs nothing again. The same id with another
-    body is refused; the ids of one caller, study or ledger mean nothing to another. Without
-    an id every call is another release. That of CreateLedger is like those of StudyService.
+    request_id of releases: the same id with the same body gives the same release for as long as
+    the ledger or study exists, and costs nothing again. The same id with another body is
+    refused. Ids of different callers, studies and ledgers are independent. Without an id every
+    call is another release. For CreateLedger request_id works as in StudyService.
 
-    A ledger composes its charges by a filter: they may be chosen one after the other from
-    what was published before, and the declared (epsilon, delta) holds for all of them
-    together. Its ε is min{Σε, √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of
-    the declared δ is the slack of this composition, and the δ of the charges have to add up
-    to the other half at most. What does not fit is refused with RESOURCE_EXHAUSTED.
+    A ledger composes its charges by a privacy filter: each may be chosen by what was published
+    before, and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε,
+    √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of the declared δ is the slack of
+    this composition, and the δ of the charges must add up to at most the other half. A charge
+    that does not fit is refused with RESOURCE_EXHAUSTED.
 
-    A study that names a ledger spends from it: to name one in a spec takes the role of an
-    administrator on the whole server, as reading and creating ledgers takes a role there.
+    A study that names a ledger spends from it. Naming one in a spec therefore takes the
+    administrator's role on the whole server, as reading and creating ledgers takes a role
+    there.
     """
 
     def __init__(self, channel):
@@ -100,28 +101,29 @@ class ReleaseServiceStub(object):
 
 
 class ReleaseServiceServicer(object):
-    """Publishes results with a privacy guarantee. Every release is charged to the ledger of
-    the dataset that it reveals something about, in the same transaction that keeps its
-    result: what was handed out was charged before. Noise comes from the entropy of the
-    operating system, never from a study's seed.
+    """Publishes results with a privacy guarantee. Every release is charged to the ledger of the
+    dataset that it reveals something about, in the transaction that stores its result: nothing
+    is handed out before it is charged. Noise comes from the entropy of the operating system,
+    never from a study's seed.
 
-    request_id of releases: the same id with the same body gives the same release for as
-    long as the ledger or study exists, and costs nothing again. The same id with another
-    body is refused; the ids of one caller, study or ledger mean nothing to another. Without
-    an id every call is another release. That of CreateLedger is like those of StudyService.
+    request_id of releases: the same id with the same body gives the same release for as long as
+    the ledger or study exists, and costs nothing again. The same id with another body is
+    refused. Ids of different callers, studies and ledgers are independent. Without an id every
+    call is another release. For CreateLedger request_id works as in StudyService.
 
-    A ledger composes its charges by a filter: they may be chosen one after the other from
-    what was published before, and the declared (epsilon, delta) holds for all of them
-    together. Its ε is min{Σε, √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of
-    the declared δ is the slack of this composition, and the δ of the charges have to add up
-    to the other half at most. What does not fit is refused with RESOURCE_EXHAUSTED.
+    A ledger composes its charges by a privacy filter: each may be chosen by what was published
+    before, and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε,
+    √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of the declared δ is the slack of
+    this composition, and the δ of the charges must add up to at most the other half. A charge
+    that does not fit is refused with RESOURCE_EXHAUSTED.
 
-    A study that names a ledger spends from it: to name one in a spec takes the role of an
-    administrator on the whole server, as reading and creating ledgers takes a role there.
+    A study that names a ledger spends from it. Naming one in a spec therefore takes the
+    administrator's role on the whole server, as reading and creating ledgers takes a role
+    there.
     """
 
     def CreateLedger(self, request, context):
-        """Opens the ledger of a dataset, with a budget that is declared once and for all.
+        """Opens the ledger of a dataset, with a budget that never changes.
         Creating a ledger that exists with equal fields returns it; with others the answer is
         ALREADY_EXISTS. Ledgers cannot be deleted.
         """
@@ -144,7 +146,7 @@ class ReleaseServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListCharges(self, request, context):
-        """Lists what was charged to a ledger, in the order of time.
+        """Lists the charges of a ledger, oldest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -153,16 +155,17 @@ class ReleaseServiceServicer(object):
     def ReleaseBest(self, request, context):
         """Releases one configuration, the best under a bound.
 
-        What it takes and costs depends on the study:
+        Its requirements and cost depend on the study:
         - with private_mode: computed from the noisy values alone, it costs nothing;
         - with random_stopping: the only thing that the study ever shows, paid when it was
         created;
         - with configurations that were fixed before any result was seen (random,
-        quasi-random and grid designs, see GetPrivacyLedgerResponse.adaptive) and that is
-        complete, all of max_trials or of the grid, with no trial deleted, repeated or
-        stopped on request: permute-and-flip among all that succeeded, with every state of a run where
-        there is a checkpoint parameter, epsilon charged to the study's test_ledger. The
-        metric must be an average over the records of that ledger, in [0, 1];
+        quasi-random and grid designs, see GetPrivacyLedgerResponse.adaptive), and complete:
+        all of max_trials or of the grid, with no trial deleted, repeated or stopped on
+        request. It chooses by permute-and-flip among all that succeeded, with a checkpoint
+        parameter among all states of their runs, and charges epsilon to the study's
+        test_ledger. The metric must be an average over the records of that ledger, in
+        [0, 1];
         - any other study: FAILED_PRECONDITION. Its candidates were chosen by looking at the
         test records, so that no mechanism over them has a guarantee.
         """
@@ -171,18 +174,18 @@ class ReleaseServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ReleaseFront(self, request, context):
-        """Releases a front: configurations with their values. Studies are treated as by
-        ReleaseBest, but that one with random_stopping has no front to release and one with
-        fixed configurations gets Gaussian noise on all values, of every state with a checkpoint
-        parameter, before anything is chosen. The values are those of a model of the noisy
-        values: the best of many noisy values itself is better than it should be.
+        """Releases a front: configurations with their values. Studies are treated as by ReleaseBest,
+        with two differences: a study with random_stopping has no front to release, and with fixed
+        configurations all values, of every state with a checkpoint parameter, get Gaussian noise
+        before anything is chosen. The published values come from a model of the noisy values,
+        because the best of many noisy values is biased.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SelectPrivately(self, request, context):
-        """Releases the index of the best of fixed candidates, whose utilities the caller brings.
+        """Releases the index of the best of fixed candidates, whose utilities the caller supplies.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -196,8 +199,7 @@ class ReleaseServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListReleases(self, request, context):
-        """Lists the releases of a study, or of a ledger those of SelectPrivately, in the order of
-        time.
+        """Lists the releases of a study, or the SelectPrivately releases of a ledger, oldest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -260,24 +262,25 @@ def add_ReleaseServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ReleaseService(object):
-    """Publishes results with a privacy guarantee. Every release is charged to the ledger of
-    the dataset that it reveals something about, in the same transaction that keeps its
-    result: what was handed out was charged before. Noise comes from the entropy of the
-    operating system, never from a study's seed.
+    """Publishes results with a privacy guarantee. Every release is charged to the ledger of the
+    dataset that it reveals something about, in the transaction that stores its result: nothing
+    is handed out before it is charged. Noise comes from the entropy of the operating system,
+    never from a study's seed.
 
-    request_id of releases: the same id with the same body gives the same release for as
-    long as the ledger or study exists, and costs nothing again. The same id with another
-    body is refused; the ids of one caller, study or ledger mean nothing to another. Without
-    an id every call is another release. That of CreateLedger is like those of StudyService.
+    request_id of releases: the same id with the same body gives the same release for as long as
+    the ledger or study exists, and costs nothing again. The same id with another body is
+    refused. Ids of different callers, studies and ledgers are independent. Without an id every
+    call is another release. For CreateLedger request_id works as in StudyService.
 
-    A ledger composes its charges by a filter: they may be chosen one after the other from
-    what was published before, and the declared (epsilon, delta) holds for all of them
-    together. Its ε is min{Σε, √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of
-    the declared δ is the slack of this composition, and the δ of the charges have to add up
-    to the other half at most. What does not fit is refused with RESOURCE_EXHAUSTED.
+    A ledger composes its charges by a privacy filter: each may be chosen by what was published
+    before, and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε,
+    √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of the declared δ is the slack of
+    this composition, and the δ of the charges must add up to at most the other half. A charge
+    that does not fit is refused with RESOURCE_EXHAUSTED.
 
-    A study that names a ledger spends from it: to name one in a spec takes the role of an
-    administrator on the whole server, as reading and creating ledgers takes a role there.
+    A study that names a ledger spends from it. Naming one in a spec therefore takes the
+    administrator's role on the whole server, as reading and creating ledgers takes a role
+    there.
     """
 
     @staticmethod

@@ -27,24 +27,25 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class ReleaseServiceStub:
-    """Publishes results with a privacy guarantee. Every release is charged to the ledger of
-    the dataset that it reveals something about, in the same transaction that keeps its
-    result: what was handed out was charged before. Noise comes from the entropy of the
-    operating system, never from a study's seed.
+    """Publishes results with a privacy guarantee. Every release is charged to the ledger of the
+    dataset that it reveals something about, in the transaction that stores its result: nothing
+    is handed out before it is charged. Noise comes from the entropy of the operating system,
+    never from a study's seed.
 
-    request_id of releases: the same id with the same body gives the same release for as
-    long as the ledger or study exists, and costs nothing again. The same id with another
-    body is refused; the ids of one caller, study or ledger mean nothing to another. Without
-    an id every call is another release. That of CreateLedger is like those of StudyService.
+    request_id of releases: the same id with the same body gives the same release for as long as
+    the ledger or study exists, and costs nothing again. The same id with another body is
+    refused. Ids of different callers, studies and ledgers are independent. Without an id every
+    call is another release. For CreateLedger request_id works as in StudyService.
 
-    A ledger composes its charges by a filter: they may be chosen one after the other from
-    what was published before, and the declared (epsilon, delta) holds for all of them
-    together. Its ε is min{Σε, √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of
-    the declared δ is the slack of this composition, and the δ of the charges have to add up
-    to the other half at most. What does not fit is refused with RESOURCE_EXHAUSTED.
+    A ledger composes its charges by a privacy filter: each may be chosen by what was published
+    before, and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε,
+    √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of the declared δ is the slack of
+    this composition, and the δ of the charges must add up to at most the other half. A charge
+    that does not fit is refused with RESOURCE_EXHAUSTED.
 
-    A study that names a ledger spends from it: to name one in a spec takes the role of an
-    administrator on the whole server, as reading and creating ledgers takes a role there.
+    A study that names a ledger spends from it. Naming one in a spec therefore takes the
+    administrator's role on the whole server, as reading and creating ledgers takes a role
+    there.
     """
 
     @_typing.overload
@@ -52,7 +53,7 @@ class ReleaseServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ReleaseServiceAsyncStub: ...
     CreateLedger: _grpc.UnaryUnaryMultiCallable[_release_service_pb2.CreateLedgerRequest, _release_service_pb2.CreateLedgerResponse]
-    """Opens the ledger of a dataset, with a budget that is declared once and for all.
+    """Opens the ledger of a dataset, with a budget that never changes.
     Creating a ledger that exists with equal fields returns it; with others the answer is
     ALREADY_EXISTS. Ledgers cannot be deleted.
     """
@@ -61,64 +62,64 @@ class ReleaseServiceStub:
     ListLedgers: _grpc.UnaryUnaryMultiCallable[_release_service_pb2.ListLedgersRequest, _release_service_pb2.ListLedgersResponse]
     """Lists ledgers in ascending order of their names."""
     ListCharges: _grpc.UnaryUnaryMultiCallable[_release_service_pb2.ListChargesRequest, _release_service_pb2.ListChargesResponse]
-    """Lists what was charged to a ledger, in the order of time."""
+    """Lists the charges of a ledger, oldest first."""
     ReleaseBest: _grpc.UnaryUnaryMultiCallable[_release_service_pb2.ReleaseBestRequest, _release_service_pb2.ReleaseBestResponse]
     """Releases one configuration, the best under a bound.
 
-    What it takes and costs depends on the study:
+    Its requirements and cost depend on the study:
       - with private_mode: computed from the noisy values alone, it costs nothing;
       - with random_stopping: the only thing that the study ever shows, paid when it was
         created;
       - with configurations that were fixed before any result was seen (random,
-        quasi-random and grid designs, see GetPrivacyLedgerResponse.adaptive) and that is
-        complete, all of max_trials or of the grid, with no trial deleted, repeated or
-        stopped on request: permute-and-flip among all that succeeded, with every state of a run where
-        there is a checkpoint parameter, epsilon charged to the study's test_ledger. The
-        metric must be an average over the records of that ledger, in [0, 1];
+        quasi-random and grid designs, see GetPrivacyLedgerResponse.adaptive), and complete:
+        all of max_trials or of the grid, with no trial deleted, repeated or stopped on
+        request. It chooses by permute-and-flip among all that succeeded, with a checkpoint
+        parameter among all states of their runs, and charges epsilon to the study's
+        test_ledger. The metric must be an average over the records of that ledger, in
+        [0, 1];
       - any other study: FAILED_PRECONDITION. Its candidates were chosen by looking at the
         test records, so that no mechanism over them has a guarantee.
     """
     ReleaseFront: _grpc.UnaryUnaryMultiCallable[_release_service_pb2.ReleaseFrontRequest, _release_service_pb2.ReleaseFrontResponse]
-    """Releases a front: configurations with their values. Studies are treated as by
-    ReleaseBest, but that one with random_stopping has no front to release and one with
-    fixed configurations gets Gaussian noise on all values, of every state with a checkpoint
-    parameter, before anything is chosen. The values are those of a model of the noisy
-    values: the best of many noisy values itself is better than it should be.
+    """Releases a front: configurations with their values. Studies are treated as by ReleaseBest,
+    with two differences: a study with random_stopping has no front to release, and with fixed
+    configurations all values, of every state with a checkpoint parameter, get Gaussian noise
+    before anything is chosen. The published values come from a model of the noisy values,
+    because the best of many noisy values is biased.
     """
     SelectPrivately: _grpc.UnaryUnaryMultiCallable[_release_service_pb2.SelectPrivatelyRequest, _release_service_pb2.SelectPrivatelyResponse]
-    """Releases the index of the best of fixed candidates, whose utilities the caller brings."""
+    """Releases the index of the best of fixed candidates, whose utilities the caller supplies."""
     GetRelease: _grpc.UnaryUnaryMultiCallable[_release_service_pb2.GetReleaseRequest, _release_service_pb2.GetReleaseResponse]
     """Returns a release."""
     ListReleases: _grpc.UnaryUnaryMultiCallable[_release_service_pb2.ListReleasesRequest, _release_service_pb2.ListReleasesResponse]
-    """Lists the releases of a study, or of a ledger those of SelectPrivately, in the order of
-    time.
-    """
+    """Lists the releases of a study, or the SelectPrivately releases of a ledger, oldest first."""
 
 @_typing.type_check_only
 class ReleaseServiceAsyncStub(ReleaseServiceStub):
-    """Publishes results with a privacy guarantee. Every release is charged to the ledger of
-    the dataset that it reveals something about, in the same transaction that keeps its
-    result: what was handed out was charged before. Noise comes from the entropy of the
-    operating system, never from a study's seed.
+    """Publishes results with a privacy guarantee. Every release is charged to the ledger of the
+    dataset that it reveals something about, in the transaction that stores its result: nothing
+    is handed out before it is charged. Noise comes from the entropy of the operating system,
+    never from a study's seed.
 
-    request_id of releases: the same id with the same body gives the same release for as
-    long as the ledger or study exists, and costs nothing again. The same id with another
-    body is refused; the ids of one caller, study or ledger mean nothing to another. Without
-    an id every call is another release. That of CreateLedger is like those of StudyService.
+    request_id of releases: the same id with the same body gives the same release for as long as
+    the ledger or study exists, and costs nothing again. The same id with another body is
+    refused. Ids of different callers, studies and ledgers are independent. Without an id every
+    call is another release. For CreateLedger request_id works as in StudyService.
 
-    A ledger composes its charges by a filter: they may be chosen one after the other from
-    what was published before, and the declared (epsilon, delta) holds for all of them
-    together. Its ε is min{Σε, √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of
-    the declared δ is the slack of this composition, and the δ of the charges have to add up
-    to the other half at most. What does not fit is refused with RESOURCE_EXHAUSTED.
+    A ledger composes its charges by a privacy filter: each may be chosen by what was published
+    before, and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε,
+    √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of the declared δ is the slack of
+    this composition, and the δ of the charges must add up to at most the other half. A charge
+    that does not fit is refused with RESOURCE_EXHAUSTED.
 
-    A study that names a ledger spends from it: to name one in a spec takes the role of an
-    administrator on the whole server, as reading and creating ledgers takes a role there.
+    A study that names a ledger spends from it. Naming one in a spec therefore takes the
+    administrator's role on the whole server, as reading and creating ledgers takes a role
+    there.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     CreateLedger: _aio.UnaryUnaryMultiCallable[_release_service_pb2.CreateLedgerRequest, _release_service_pb2.CreateLedgerResponse]  # type: ignore[assignment]
-    """Opens the ledger of a dataset, with a budget that is declared once and for all.
+    """Opens the ledger of a dataset, with a budget that never changes.
     Creating a ledger that exists with equal fields returns it; with others the answer is
     ALREADY_EXISTS. Ledgers cannot be deleted.
     """
@@ -127,58 +128,58 @@ class ReleaseServiceAsyncStub(ReleaseServiceStub):
     ListLedgers: _aio.UnaryUnaryMultiCallable[_release_service_pb2.ListLedgersRequest, _release_service_pb2.ListLedgersResponse]  # type: ignore[assignment]
     """Lists ledgers in ascending order of their names."""
     ListCharges: _aio.UnaryUnaryMultiCallable[_release_service_pb2.ListChargesRequest, _release_service_pb2.ListChargesResponse]  # type: ignore[assignment]
-    """Lists what was charged to a ledger, in the order of time."""
+    """Lists the charges of a ledger, oldest first."""
     ReleaseBest: _aio.UnaryUnaryMultiCallable[_release_service_pb2.ReleaseBestRequest, _release_service_pb2.ReleaseBestResponse]  # type: ignore[assignment]
     """Releases one configuration, the best under a bound.
 
-    What it takes and costs depends on the study:
+    Its requirements and cost depend on the study:
       - with private_mode: computed from the noisy values alone, it costs nothing;
       - with random_stopping: the only thing that the study ever shows, paid when it was
         created;
       - with configurations that were fixed before any result was seen (random,
-        quasi-random and grid designs, see GetPrivacyLedgerResponse.adaptive) and that is
-        complete, all of max_trials or of the grid, with no trial deleted, repeated or
-        stopped on request: permute-and-flip among all that succeeded, with every state of a run where
-        there is a checkpoint parameter, epsilon charged to the study's test_ledger. The
-        metric must be an average over the records of that ledger, in [0, 1];
+        quasi-random and grid designs, see GetPrivacyLedgerResponse.adaptive), and complete:
+        all of max_trials or of the grid, with no trial deleted, repeated or stopped on
+        request. It chooses by permute-and-flip among all that succeeded, with a checkpoint
+        parameter among all states of their runs, and charges epsilon to the study's
+        test_ledger. The metric must be an average over the records of that ledger, in
+        [0, 1];
       - any other study: FAILED_PRECONDITION. Its candidates were chosen by looking at the
         test records, so that no mechanism over them has a guarantee.
     """
     ReleaseFront: _aio.UnaryUnaryMultiCallable[_release_service_pb2.ReleaseFrontRequest, _release_service_pb2.ReleaseFrontResponse]  # type: ignore[assignment]
-    """Releases a front: configurations with their values. Studies are treated as by
-    ReleaseBest, but that one with random_stopping has no front to release and one with
-    fixed configurations gets Gaussian noise on all values, of every state with a checkpoint
-    parameter, before anything is chosen. The values are those of a model of the noisy
-    values: the best of many noisy values itself is better than it should be.
+    """Releases a front: configurations with their values. Studies are treated as by ReleaseBest,
+    with two differences: a study with random_stopping has no front to release, and with fixed
+    configurations all values, of every state with a checkpoint parameter, get Gaussian noise
+    before anything is chosen. The published values come from a model of the noisy values,
+    because the best of many noisy values is biased.
     """
     SelectPrivately: _aio.UnaryUnaryMultiCallable[_release_service_pb2.SelectPrivatelyRequest, _release_service_pb2.SelectPrivatelyResponse]  # type: ignore[assignment]
-    """Releases the index of the best of fixed candidates, whose utilities the caller brings."""
+    """Releases the index of the best of fixed candidates, whose utilities the caller supplies."""
     GetRelease: _aio.UnaryUnaryMultiCallable[_release_service_pb2.GetReleaseRequest, _release_service_pb2.GetReleaseResponse]  # type: ignore[assignment]
     """Returns a release."""
     ListReleases: _aio.UnaryUnaryMultiCallable[_release_service_pb2.ListReleasesRequest, _release_service_pb2.ListReleasesResponse]  # type: ignore[assignment]
-    """Lists the releases of a study, or of a ledger those of SelectPrivately, in the order of
-    time.
-    """
+    """Lists the releases of a study, or the SelectPrivately releases of a ledger, oldest first."""
 
 class ReleaseServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Publishes results with a privacy guarantee. Every release is charged to the ledger of
-    the dataset that it reveals something about, in the same transaction that keeps its
-    result: what was handed out was charged before. Noise comes from the entropy of the
-    operating system, never from a study's seed.
+    """Publishes results with a privacy guarantee. Every release is charged to the ledger of the
+    dataset that it reveals something about, in the transaction that stores its result: nothing
+    is handed out before it is charged. Noise comes from the entropy of the operating system,
+    never from a study's seed.
 
-    request_id of releases: the same id with the same body gives the same release for as
-    long as the ledger or study exists, and costs nothing again. The same id with another
-    body is refused; the ids of one caller, study or ledger mean nothing to another. Without
-    an id every call is another release. That of CreateLedger is like those of StudyService.
+    request_id of releases: the same id with the same body gives the same release for as long as
+    the ledger or study exists, and costs nothing again. The same id with another body is
+    refused. Ids of different callers, studies and ledgers are independent. Without an id every
+    call is another release. For CreateLedger request_id works as in StudyService.
 
-    A ledger composes its charges by a filter: they may be chosen one after the other from
-    what was published before, and the declared (epsilon, delta) holds for all of them
-    together. Its ε is min{Σε, √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of
-    the declared δ is the slack of this composition, and the δ of the charges have to add up
-    to the other half at most. What does not fit is refused with RESOURCE_EXHAUSTED.
+    A ledger composes its charges by a privacy filter: each may be chosen by what was published
+    before, and the declared (epsilon, delta) holds for all of them together. Its ε is min{Σε,
+    √(2 log(2/δ) Σε²) + ½Σε²}, at most the declared one; half of the declared δ is the slack of
+    this composition, and the δ of the charges must add up to at most the other half. A charge
+    that does not fit is refused with RESOURCE_EXHAUSTED.
 
-    A study that names a ledger spends from it: to name one in a spec takes the role of an
-    administrator on the whole server, as reading and creating ledgers takes a role there.
+    A study that names a ledger spends from it. Naming one in a spec therefore takes the
+    administrator's role on the whole server, as reading and creating ledgers takes a role
+    there.
     """
 
     @_abc_1.abstractmethod
@@ -187,7 +188,7 @@ class ReleaseServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _release_service_pb2.CreateLedgerRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_release_service_pb2.CreateLedgerResponse, _abc.Awaitable[_release_service_pb2.CreateLedgerResponse]]:
-        """Opens the ledger of a dataset, with a budget that is declared once and for all.
+        """Opens the ledger of a dataset, with a budget that never changes.
         Creating a ledger that exists with equal fields returns it; with others the answer is
         ALREADY_EXISTS. Ledgers cannot be deleted.
         """
@@ -214,7 +215,7 @@ class ReleaseServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _release_service_pb2.ListChargesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_release_service_pb2.ListChargesResponse, _abc.Awaitable[_release_service_pb2.ListChargesResponse]]:
-        """Lists what was charged to a ledger, in the order of time."""
+        """Lists the charges of a ledger, oldest first."""
 
     @_abc_1.abstractmethod
     def ReleaseBest(
@@ -224,16 +225,17 @@ class ReleaseServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_release_service_pb2.ReleaseBestResponse, _abc.Awaitable[_release_service_pb2.ReleaseBestResponse]]:
         """Releases one configuration, the best under a bound.
 
-        What it takes and costs depends on the study:
+        Its requirements and cost depend on the study:
           - with private_mode: computed from the noisy values alone, it costs nothing;
           - with random_stopping: the only thing that the study ever shows, paid when it was
             created;
           - with configurations that were fixed before any result was seen (random,
-            quasi-random and grid designs, see GetPrivacyLedgerResponse.adaptive) and that is
-            complete, all of max_trials or of the grid, with no trial deleted, repeated or
-            stopped on request: permute-and-flip among all that succeeded, with every state of a run where
-            there is a checkpoint parameter, epsilon charged to the study's test_ledger. The
-            metric must be an average over the records of that ledger, in [0, 1];
+            quasi-random and grid designs, see GetPrivacyLedgerResponse.adaptive), and complete:
+            all of max_trials or of the grid, with no trial deleted, repeated or stopped on
+            request. It chooses by permute-and-flip among all that succeeded, with a checkpoint
+            parameter among all states of their runs, and charges epsilon to the study's
+            test_ledger. The metric must be an average over the records of that ledger, in
+            [0, 1];
           - any other study: FAILED_PRECONDITION. Its candidates were chosen by looking at the
             test records, so that no mechanism over them has a guarantee.
         """
@@ -244,11 +246,11 @@ class ReleaseServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _release_service_pb2.ReleaseFrontRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_release_service_pb2.ReleaseFrontResponse, _abc.Awaitable[_release_service_pb2.ReleaseFrontResponse]]:
-        """Releases a front: configurations with their values. Studies are treated as by
-        ReleaseBest, but that one with random_stopping has no front to release and one with
-        fixed configurations gets Gaussian noise on all values, of every state with a checkpoint
-        parameter, before anything is chosen. The values are those of a model of the noisy
-        values: the best of many noisy values itself is better than it should be.
+        """Releases a front: configurations with their values. Studies are treated as by ReleaseBest,
+        with two differences: a study with random_stopping has no front to release, and with fixed
+        configurations all values, of every state with a checkpoint parameter, get Gaussian noise
+        before anything is chosen. The published values come from a model of the noisy values,
+        because the best of many noisy values is biased.
         """
 
     @_abc_1.abstractmethod
@@ -257,7 +259,7 @@ class ReleaseServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _release_service_pb2.SelectPrivatelyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_release_service_pb2.SelectPrivatelyResponse, _abc.Awaitable[_release_service_pb2.SelectPrivatelyResponse]]:
-        """Releases the index of the best of fixed candidates, whose utilities the caller brings."""
+        """Releases the index of the best of fixed candidates, whose utilities the caller supplies."""
 
     @_abc_1.abstractmethod
     def GetRelease(
@@ -273,8 +275,6 @@ class ReleaseServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _release_service_pb2.ListReleasesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_release_service_pb2.ListReleasesResponse, _abc.Awaitable[_release_service_pb2.ListReleasesResponse]]:
-        """Lists the releases of a study, or of a ledger those of SelectPrivately, in the order of
-        time.
-        """
+        """Lists the releases of a study, or the SelectPrivately releases of a ledger, oldest first."""
 
 def add_ReleaseServiceServicer_to_server(servicer: ReleaseServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -42,16 +42,15 @@ class StudyServiceStub(object):
     that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
     of different callers, studies and ledgers are independent.
 
-    Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
-    =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"
-    holds where the text occurs in it, and "field:*" where the field is set. Numbers are
-    compared by value, times as quoted RFC 3339 timestamps, enum values by = and != and by
-    their names with or without the prefix of the type. No comparison holds for a field that
-    is not set. A filter has at most 2,000 bytes, 100 comparisons and 20 levels of
-    parentheses, an order at most 5 fields. Text is ordered by its first 256 bytes; "desc"
-    after a field turns its order; where a field is not set comes last in both. A page_token
-    belongs to one list, filter and order; a page can be shorter than page_size though others
-    follow.
+    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
+    <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
+    the text occurs in it, and "field:*" where the field is set. Numbers are compared by value,
+    times as quoted RFC 3339 timestamps, enum values by = and != and by their names with or
+    without the prefix of the type. No comparison holds for a field that is not set. A filter
+    has at most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5
+    fields. Text is ordered by its first 256 bytes; "desc" after a field reverses its order;
+    entries without the field come last either way. A page_token belongs to one list, filter and
+    order; a page can be shorter than page_size though others follow.
     """
 
     def __init__(self, channel):
@@ -174,16 +173,15 @@ class StudyServiceServicer(object):
     that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
     of different callers, studies and ledgers are independent.
 
-    Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
-    =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"
-    holds where the text occurs in it, and "field:*" where the field is set. Numbers are
-    compared by value, times as quoted RFC 3339 timestamps, enum values by = and != and by
-    their names with or without the prefix of the type. No comparison holds for a field that
-    is not set. A filter has at most 2,000 bytes, 100 comparisons and 20 levels of
-    parentheses, an order at most 5 fields. Text is ordered by its first 256 bytes; "desc"
-    after a field turns its order; where a field is not set comes last in both. A page_token
-    belongs to one list, filter and order; a page can be shorter than page_size though others
-    follow.
+    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
+    <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
+    the text occurs in it, and "field:*" where the field is set. Numbers are compared by value,
+    times as quoted RFC 3339 timestamps, enum values by = and != and by their names with or
+    without the prefix of the type. No comparison holds for a field that is not set. A filter
+    has at most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5
+    fields. Text is ordered by its first 256 bytes; "desc" after a field reverses its order;
+    entries without the field come last either way. A page_token belongs to one list, filter and
+    order; a page can be shorter than page_size though others follow.
     """
 
     def CreateStudy(self, request, context):
@@ -245,26 +243,26 @@ class StudyServiceServicer(object):
 
     def WatchStudy(self, request, context):
         """Streams changes of a study and its trials, from any revision on, in the order of
-        revisions and after each is on disk. Of several changes of a trial, or of the study's
-        own fields, a reader that is slower than they come gets the last. A stream that broke
-        goes on after the last revision that came. It ends with NOT_FOUND when the study is
-        deleted and with UNAVAILABLE when the server stops. OUT_OF_RANGE means that the study
-        has no such revision: it was restored from a backup, or is another one of its name.
+        revisions, once they are on disk. A slow reader gets only the last of several changes of a
+        trial, or of the study's own fields. After a broken stream, continue from the last
+        revision received. The stream ends with NOT_FOUND when the study is deleted and with
+        UNAVAILABLE when the server stops. OUT_OF_RANGE means that the study has no such revision:
+        it was restored from a backup, or is another study of the same name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SuggestTrials(self, request, context):
-        """Hands trials to a worker: first those that it holds already, then queued ones,
-        then new suggestions.
+        """Hands trials to a worker: first those it already holds, then queued ones, then new
+        suggestions.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CreateTrial(self, request, context):
-        """Creates a trial of a user's choice: queued for the next worker, or, with a final
+        """Creates a trial that the caller chooses: queued for the next worker, or, with a final
         measurement, completed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -279,8 +277,7 @@ class StudyServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListTrials(self, request, context):
-        """Lists the trials of a study, in ascending order of their numbers unless the request
-        says otherwise.
+        """Lists the trials of a study, by default in ascending order of their numbers.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -317,8 +314,8 @@ class StudyServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CompleteTrial(self, request, context):
-        """Completes a trial with a measurement, as infeasible or as failed. Completing it
-        again in the same way returns it unchanged; in another way is
+        """Completes a trial with a measurement, as infeasible or as failed. Completing it again with
+        the same outcome returns it unchanged; another outcome is refused with
         FAILED_PRECONDITION. A result is never overwritten.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -326,7 +323,7 @@ class StudyServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ReleaseTrial(self, request, context):
-        """Gives a trial back unfinished, so that another worker can have it at once.
+        """Gives a trial back unfinished, so that another worker can get it at once.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -463,16 +460,15 @@ class StudyService(object):
     that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
     of different callers, studies and ledgers are independent.
 
-    Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
-    =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"
-    holds where the text occurs in it, and "field:*" where the field is set. Numbers are
-    compared by value, times as quoted RFC 3339 timestamps, enum values by = and != and by
-    their names with or without the prefix of the type. No comparison holds for a field that
-    is not set. A filter has at most 2,000 bytes, 100 comparisons and 20 levels of
-    parentheses, an order at most 5 fields. Text is ordered by its first 256 bytes; "desc"
-    after a field turns its order; where a field is not set comes last in both. A page_token
-    belongs to one list, filter and order; a page can be shorter than page_size though others
-    follow.
+    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
+    <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
+    the text occurs in it, and "field:*" where the field is set. Numbers are compared by value,
+    times as quoted RFC 3339 timestamps, enum values by = and != and by their names with or
+    without the prefix of the type. No comparison holds for a field that is not set. A filter
+    has at most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5
+    fields. Text is ordered by its first 256 bytes; "desc" after a field reverses its order;
+    entries without the field come last either way. A page_token belongs to one list, filter and
+    order; a page can be shorter than page_size though others follow.
     """
 
     @staticmethod

@@ -43,16 +43,15 @@ class StudyServiceStub:
     that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
     of different callers, studies and ledgers are independent.
 
-    Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
-    =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"
-    holds where the text occurs in it, and "field:*" where the field is set. Numbers are
-    compared by value, times as quoted RFC 3339 timestamps, enum values by = and != and by
-    their names with or without the prefix of the type. No comparison holds for a field that
-    is not set. A filter has at most 2,000 bytes, 100 comparisons and 20 levels of
-    parentheses, an order at most 5 fields. Text is ordered by its first 256 bytes; "desc"
-    after a field turns its order; where a field is not set comes last in both. A page_token
-    belongs to one list, filter and order; a page can be shorter than page_size though others
-    follow.
+    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
+    <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
+    the text occurs in it, and "field:*" where the field is set. Numbers are compared by value,
+    times as quoted RFC 3339 timestamps, enum values by = and != and by their names with or
+    without the prefix of the type. No comparison holds for a field that is not set. A filter
+    has at most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5
+    fields. Text is ordered by its first 256 bytes; "desc" after a field reverses its order;
+    entries without the field come last either way. A page_token belongs to one list, filter and
+    order; a page can be shorter than page_size though others follow.
     """
 
     @_typing.overload
@@ -86,26 +85,24 @@ class StudyServiceStub:
     """Hands out trials again. Resuming a study that is not paused changes nothing."""
     WatchStudy: _grpc.UnaryStreamMultiCallable[_study_service_pb2.WatchStudyRequest, _study_service_pb2.WatchStudyResponse]
     """Streams changes of a study and its trials, from any revision on, in the order of
-    revisions and after each is on disk. Of several changes of a trial, or of the study's
-    own fields, a reader that is slower than they come gets the last. A stream that broke
-    goes on after the last revision that came. It ends with NOT_FOUND when the study is
-    deleted and with UNAVAILABLE when the server stops. OUT_OF_RANGE means that the study
-    has no such revision: it was restored from a backup, or is another one of its name.
+    revisions, once they are on disk. A slow reader gets only the last of several changes of a
+    trial, or of the study's own fields. After a broken stream, continue from the last
+    revision received. The stream ends with NOT_FOUND when the study is deleted and with
+    UNAVAILABLE when the server stops. OUT_OF_RANGE means that the study has no such revision:
+    it was restored from a backup, or is another study of the same name.
     """
     SuggestTrials: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.SuggestTrialsRequest, _study_service_pb2.SuggestTrialsResponse]
-    """Hands trials to a worker: first those that it holds already, then queued ones,
-    then new suggestions.
+    """Hands trials to a worker: first those it already holds, then queued ones, then new
+    suggestions.
     """
     CreateTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.CreateTrialRequest, _study_service_pb2.CreateTrialResponse]
-    """Creates a trial of a user's choice: queued for the next worker, or, with a final
+    """Creates a trial that the caller chooses: queued for the next worker, or, with a final
     measurement, completed.
     """
     GetTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.GetTrialRequest, _study_service_pb2.GetTrialResponse]
     """Returns a trial."""
     ListTrials: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.ListTrialsRequest, _study_service_pb2.ListTrialsResponse]
-    """Lists the trials of a study, in ascending order of their numbers unless the request
-    says otherwise.
-    """
+    """Lists the trials of a study, by default in ascending order of their numbers."""
     UpdateTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.UpdateTrialRequest, _study_service_pb2.UpdateTrialResponse]
     """Changes the labels and the note of a trial, in any state."""
     DeleteTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.DeleteTrialRequest, _study_service_pb2.DeleteTrialResponse]
@@ -118,12 +115,12 @@ class StudyServiceStub:
     RenewLeases: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.RenewLeasesRequest, _study_service_pb2.RenewLeasesResponse]
     """Renews the leases of a worker."""
     CompleteTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.CompleteTrialRequest, _study_service_pb2.CompleteTrialResponse]
-    """Completes a trial with a measurement, as infeasible or as failed. Completing it
-    again in the same way returns it unchanged; in another way is
+    """Completes a trial with a measurement, as infeasible or as failed. Completing it again with
+    the same outcome returns it unchanged; another outcome is refused with
     FAILED_PRECONDITION. A result is never overwritten.
     """
     ReleaseTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.ReleaseTrialRequest, _study_service_pb2.ReleaseTrialResponse]
-    """Gives a trial back unfinished, so that another worker can have it at once."""
+    """Gives a trial back unfinished, so that another worker can get it at once."""
     StopTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.StopTrialRequest, _study_service_pb2.StopTrialResponse]
     """Asks the worker that holds a trial to complete it with what it has. A queued trial
     fails.
@@ -147,16 +144,15 @@ class StudyServiceAsyncStub(StudyServiceStub):
     that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
     of different callers, studies and ledgers are independent.
 
-    Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
-    =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"
-    holds where the text occurs in it, and "field:*" where the field is set. Numbers are
-    compared by value, times as quoted RFC 3339 timestamps, enum values by = and != and by
-    their names with or without the prefix of the type. No comparison holds for a field that
-    is not set. A filter has at most 2,000 bytes, 100 comparisons and 20 levels of
-    parentheses, an order at most 5 fields. Text is ordered by its first 256 bytes; "desc"
-    after a field turns its order; where a field is not set comes last in both. A page_token
-    belongs to one list, filter and order; a page can be shorter than page_size though others
-    follow.
+    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
+    <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
+    the text occurs in it, and "field:*" where the field is set. Numbers are compared by value,
+    times as quoted RFC 3339 timestamps, enum values by = and != and by their names with or
+    without the prefix of the type. No comparison holds for a field that is not set. A filter
+    has at most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5
+    fields. Text is ordered by its first 256 bytes; "desc" after a field reverses its order;
+    entries without the field come last either way. A page_token belongs to one list, filter and
+    order; a page can be shorter than page_size though others follow.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -187,26 +183,24 @@ class StudyServiceAsyncStub(StudyServiceStub):
     """Hands out trials again. Resuming a study that is not paused changes nothing."""
     WatchStudy: _aio.UnaryStreamMultiCallable[_study_service_pb2.WatchStudyRequest, _study_service_pb2.WatchStudyResponse]  # type: ignore[assignment]
     """Streams changes of a study and its trials, from any revision on, in the order of
-    revisions and after each is on disk. Of several changes of a trial, or of the study's
-    own fields, a reader that is slower than they come gets the last. A stream that broke
-    goes on after the last revision that came. It ends with NOT_FOUND when the study is
-    deleted and with UNAVAILABLE when the server stops. OUT_OF_RANGE means that the study
-    has no such revision: it was restored from a backup, or is another one of its name.
+    revisions, once they are on disk. A slow reader gets only the last of several changes of a
+    trial, or of the study's own fields. After a broken stream, continue from the last
+    revision received. The stream ends with NOT_FOUND when the study is deleted and with
+    UNAVAILABLE when the server stops. OUT_OF_RANGE means that the study has no such revision:
+    it was restored from a backup, or is another study of the same name.
     """
     SuggestTrials: _aio.UnaryUnaryMultiCallable[_study_service_pb2.SuggestTrialsRequest, _study_service_pb2.SuggestTrialsResponse]  # type: ignore[assignment]
-    """Hands trials to a worker: first those that it holds already, then queued ones,
-    then new suggestions.
+    """Hands trials to a worker: first those it already holds, then queued ones, then new
+    suggestions.
     """
     CreateTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.CreateTrialRequest, _study_service_pb2.CreateTrialResponse]  # type: ignore[assignment]
-    """Creates a trial of a user's choice: queued for the next worker, or, with a final
+    """Creates a trial that the caller chooses: queued for the next worker, or, with a final
     measurement, completed.
     """
     GetTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.GetTrialRequest, _study_service_pb2.GetTrialResponse]  # type: ignore[assignment]
     """Returns a trial."""
     ListTrials: _aio.UnaryUnaryMultiCallable[_study_service_pb2.ListTrialsRequest, _study_service_pb2.ListTrialsResponse]  # type: ignore[assignment]
-    """Lists the trials of a study, in ascending order of their numbers unless the request
-    says otherwise.
-    """
+    """Lists the trials of a study, by default in ascending order of their numbers."""
     UpdateTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.UpdateTrialRequest, _study_service_pb2.UpdateTrialResponse]  # type: ignore[assignment]
     """Changes the labels and the note of a trial, in any state."""
     DeleteTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.DeleteTrialRequest, _study_service_pb2.DeleteTrialResponse]  # type: ignore[assignment]
@@ -219,12 +213,12 @@ class StudyServiceAsyncStub(StudyServiceStub):
     RenewLeases: _aio.UnaryUnaryMultiCallable[_study_service_pb2.RenewLeasesRequest, _study_service_pb2.RenewLeasesResponse]  # type: ignore[assignment]
     """Renews the leases of a worker."""
     CompleteTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.CompleteTrialRequest, _study_service_pb2.CompleteTrialResponse]  # type: ignore[assignment]
-    """Completes a trial with a measurement, as infeasible or as failed. Completing it
-    again in the same way returns it unchanged; in another way is
+    """Completes a trial with a measurement, as infeasible or as failed. Completing it again with
+    the same outcome returns it unchanged; another outcome is refused with
     FAILED_PRECONDITION. A result is never overwritten.
     """
     ReleaseTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.ReleaseTrialRequest, _study_service_pb2.ReleaseTrialResponse]  # type: ignore[assignment]
-    """Gives a trial back unfinished, so that another worker can have it at once."""
+    """Gives a trial back unfinished, so that another worker can get it at once."""
     StopTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.StopTrialRequest, _study_service_pb2.StopTrialResponse]  # type: ignore[assignment]
     """Asks the worker that holds a trial to complete it with what it has. A queued trial
     fails.
@@ -247,16 +241,15 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
     that it handed out before it failed; nor are answers of SuggestTrials without trials. Ids
     of different callers, studies and ledgers are independent.
 
-    Lists: filter has the syntax of AIP-160, order_by that of AIP-132. Text is compared by
-    =, !=, <, <=, > and >=, where = and != take a * at either end for any text; "field:text"
-    holds where the text occurs in it, and "field:*" where the field is set. Numbers are
-    compared by value, times as quoted RFC 3339 timestamps, enum values by = and != and by
-    their names with or without the prefix of the type. No comparison holds for a field that
-    is not set. A filter has at most 2,000 bytes, 100 comparisons and 20 levels of
-    parentheses, an order at most 5 fields. Text is ordered by its first 256 bytes; "desc"
-    after a field turns its order; where a field is not set comes last in both. A page_token
-    belongs to one list, filter and order; a page can be shorter than page_size though others
-    follow.
+    Lists: filter has the syntax of AIP-160, order_by of AIP-132. Text is compared by =, !=, <,
+    <=, > and >=, where = and != take a * at either end for any text; "field:text" holds where
+    the text occurs in it, and "field:*" where the field is set. Numbers are compared by value,
+    times as quoted RFC 3339 timestamps, enum values by = and != and by their names with or
+    without the prefix of the type. No comparison holds for a field that is not set. A filter
+    has at most 2,000 bytes, 100 comparisons and 20 levels of parentheses, an order at most 5
+    fields. Text is ordered by its first 256 bytes; "desc" after a field reverses its order;
+    entries without the field come last either way. A page_token belongs to one list, filter and
+    order; a page can be shorter than page_size though others follow.
     """
 
     @_abc_1.abstractmethod
@@ -333,11 +326,11 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_study_service_pb2.WatchStudyResponse], _abc.AsyncIterator[_study_service_pb2.WatchStudyResponse]]:
         """Streams changes of a study and its trials, from any revision on, in the order of
-        revisions and after each is on disk. Of several changes of a trial, or of the study's
-        own fields, a reader that is slower than they come gets the last. A stream that broke
-        goes on after the last revision that came. It ends with NOT_FOUND when the study is
-        deleted and with UNAVAILABLE when the server stops. OUT_OF_RANGE means that the study
-        has no such revision: it was restored from a backup, or is another one of its name.
+        revisions, once they are on disk. A slow reader gets only the last of several changes of a
+        trial, or of the study's own fields. After a broken stream, continue from the last
+        revision received. The stream ends with NOT_FOUND when the study is deleted and with
+        UNAVAILABLE when the server stops. OUT_OF_RANGE means that the study has no such revision:
+        it was restored from a backup, or is another study of the same name.
         """
 
     @_abc_1.abstractmethod
@@ -346,8 +339,8 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _study_service_pb2.SuggestTrialsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_study_service_pb2.SuggestTrialsResponse, _abc.Awaitable[_study_service_pb2.SuggestTrialsResponse]]:
-        """Hands trials to a worker: first those that it holds already, then queued ones,
-        then new suggestions.
+        """Hands trials to a worker: first those it already holds, then queued ones, then new
+        suggestions.
         """
 
     @_abc_1.abstractmethod
@@ -356,7 +349,7 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _study_service_pb2.CreateTrialRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_study_service_pb2.CreateTrialResponse, _abc.Awaitable[_study_service_pb2.CreateTrialResponse]]:
-        """Creates a trial of a user's choice: queued for the next worker, or, with a final
+        """Creates a trial that the caller chooses: queued for the next worker, or, with a final
         measurement, completed.
         """
 
@@ -374,9 +367,7 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _study_service_pb2.ListTrialsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_study_service_pb2.ListTrialsResponse, _abc.Awaitable[_study_service_pb2.ListTrialsResponse]]:
-        """Lists the trials of a study, in ascending order of their numbers unless the request
-        says otherwise.
-        """
+        """Lists the trials of a study, by default in ascending order of their numbers."""
 
     @_abc_1.abstractmethod
     def UpdateTrial(
@@ -419,8 +410,8 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _study_service_pb2.CompleteTrialRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_study_service_pb2.CompleteTrialResponse, _abc.Awaitable[_study_service_pb2.CompleteTrialResponse]]:
-        """Completes a trial with a measurement, as infeasible or as failed. Completing it
-        again in the same way returns it unchanged; in another way is
+        """Completes a trial with a measurement, as infeasible or as failed. Completing it again with
+        the same outcome returns it unchanged; another outcome is refused with
         FAILED_PRECONDITION. A result is never overwritten.
         """
 
@@ -430,7 +421,7 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _study_service_pb2.ReleaseTrialRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_study_service_pb2.ReleaseTrialResponse, _abc.Awaitable[_study_service_pb2.ReleaseTrialResponse]]:
-        """Gives a trial back unfinished, so that another worker can have it at once."""
+        """Gives a trial back unfinished, so that another worker can get it at once."""
 
     @_abc_1.abstractmethod
     def StopTrial(
