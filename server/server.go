@@ -18,6 +18,7 @@ import (
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/health"
 	"github.com/dpareto/dpareto/server/intercept"
+	"github.com/dpareto/dpareto/server/list"
 	"github.com/dpareto/dpareto/server/maintenance"
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/publish/private"
@@ -110,6 +111,7 @@ type Server struct {
 type services struct {
 	studies  *study.Studies
 	engine   *engine.Engine
+	lists    *list.Lists
 	fronts   *front.Fronts
 	ledgers  *ledger.Ledgers
 	spending *spending.Spending
@@ -158,6 +160,7 @@ func (s *Server) newServices(designer func(*spec.Study) suggest.Designer) servic
 	return services{
 		studies:  studies,
 		engine:   engine,
+		lists:    list.New(studies, o.Store),
 		fronts:   fronts,
 		ledgers:  ledger.New(studies, o.Store, o.Now),
 		spending: spending,
@@ -191,7 +194,7 @@ func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
 			otelgrpc.WithTracerProvider(traces), otelgrpc.WithPropagators(propagation.TraceContext{}))))
 	}
 	g := grpc.NewServer(append(all, options...)...)
-	dparetov1.RegisterStudyServiceServer(g, &studyService{studies: s.services.studies, trials: study.Trials{Studies: s.services.studies}, engine: s.services.engine})
+	dparetov1.RegisterStudyServiceServer(g, &studyService{studies: s.services.studies, trials: study.Trials{Studies: s.services.studies}, engine: s.services.engine, lists: s.services.lists})
 	dparetov1.RegisterFrontServiceServer(g, &frontService{fronts: s.services.fronts})
 	dparetov1.RegisterPrivacyServiceServer(g, &privacyService{studies: s.services.studies, spending: s.services.spending})
 	dparetov1.RegisterReleaseServiceServer(g, &releaseService{releases: s.services.releases, ledgers: s.services.ledgers})

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/dpareto/dpareto/server/engine"
+	"github.com/dpareto/dpareto/server/list"
 	"github.com/dpareto/dpareto/server/study"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -18,6 +19,7 @@ type studyService struct {
 	studies *study.Studies
 	trials  study.Trials
 	engine  *engine.Engine
+	lists   *list.Lists
 }
 
 func (s *studyService) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyRequest) (*dparetov1.CreateStudyResponse, error) {
@@ -29,7 +31,7 @@ func (s *studyService) GetStudy(ctx context.Context, req *dparetov1.GetStudyRequ
 }
 
 func (s *studyService) ListStudies(ctx context.Context, req *dparetov1.ListStudiesRequest) (*dparetov1.ListStudiesResponse, error) {
-	return s.studies.ListStudies(ctx, req)
+	return s.lists.ListStudies(ctx, req)
 }
 
 func (s *studyService) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStudyRequest) (*dparetov1.UpdateStudyResponse, error) {
@@ -65,7 +67,7 @@ func (s *studyService) GetTrial(ctx context.Context, req *dparetov1.GetTrialRequ
 }
 
 func (s *studyService) ListTrials(ctx context.Context, req *dparetov1.ListTrialsRequest) (*dparetov1.ListTrialsResponse, error) {
-	return s.trials.ListTrials(ctx, req)
+	return s.lists.ListTrials(ctx, req)
 }
 
 func (s *studyService) UpdateTrial(ctx context.Context, req *dparetov1.UpdateTrialRequest) (*dparetov1.UpdateTrialResponse, error) {

@@ -21,6 +21,9 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
+// labelsField is the name of the field with the labels of studies and trials.
+const labelsField = "labels"
+
 // wholeMask is the path of an update mask that stands for all fields.
 const wholeMask = "*"
 

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -137,7 +139,7 @@ func (r *changeReader) next(ctx context.Context, s *Studies) (changes []*dpareto
 			return ErrHidden(study.GetName())
 		}
 		if !r.begun {
-			if err := checkRevision("after_revision", r.after, study); err != nil {
+			if err := CheckRevision("after_revision", r.after, study); err != nil {
 				return err
 			}
 			r.begun = true
@@ -199,4 +201,13 @@ func changeTime(record *storev1.TrialRecord) *timestamppb.Timestamp {
 		}
 	}
 	return trial.GetCreateTime()
+}
+
+// CheckRevision refuses a revision that a study has not reached.
+func CheckRevision(field string, revision int64, study *dparetov1.Study) error {
+	if revision > study.GetRevision() {
+		return status.Errorf(codes.OutOfRange, "%s is %d, %s has only reached %d: it is not the study that had this revision, or was restored from a backup; read it from 0 on",
+			field, revision, study.GetName(), study.GetRevision())
+	}
+	return nil
 }

@@ -1,14 +1,12 @@
-package study
+package list
 
 import (
 	"context"
 	"strings"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/dpareto/dpareto/server/page"
 	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/study"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 
@@ -18,6 +16,15 @@ import (
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/store"
 )
+
+// Lists lists studies and trials. It is safe for concurrent use.
+type Lists struct {
+	studies *study.Studies
+	store   *store.Store
+}
+
+// New returns the lists of studies.
+func New(studies *study.Studies, db *store.Store) *Lists { return &Lists{studies, db} }
 
 // restriction compiles the filter and the order of a list.
 func restriction[T any](source, by string, fields filter.Fields[T]) (filter.Filter[T], filter.Order[T], error) {
@@ -33,7 +40,7 @@ func restriction[T any](source, by string, fields filter.Fields[T]) (filter.Filt
 }
 
 // ListStudies implements StudyService.
-func (s *Studies) ListStudies(ctx context.Context, req *dparetov1.ListStudiesRequest) (*dparetov1.ListStudiesResponse, error) {
+func (l *Lists) ListStudies(ctx context.Context, req *dparetov1.ListStudiesRequest) (*dparetov1.ListStudiesResponse, error) {
 	q, err := page.NewQuery(req.GetPageSize(), req.GetPageToken(), "studies", req.GetFilter(), req.GetOrderBy())
 	if err != nil {
 		return nil, err
@@ -47,11 +54,11 @@ func (s *Studies) ListStudies(ctx context.Context, req *dparetov1.ListStudiesReq
 		return auth.CanRead(ctx, strings.TrimPrefix(study.GetName(), resource.StudyName("")))
 	}
 	resp := new(dparetov1.ListStudiesResponse)
-	err = s.store.View(ctx, func(tx *store.ReadTx) error {
+	err = l.store.View(ctx, func(tx *store.ReadTx) error {
 		if len(order) > 0 {
 			all := page.Sorted[*dparetov1.Study]{Query: q}
 			err := tx.Studies("", func(record *storev1.StudyRecord) (bool, error) {
-				study := s.Present(record)
+				study := l.studies.Present(record)
 				if readable(study) && belongs(study) {
 					all.Add(order.Key(study)+study.GetName(), study)
 				}
@@ -62,7 +69,7 @@ func (s *Studies) ListStudies(ctx context.Context, req *dparetov1.ListStudiesReq
 		}
 		studies := page.Page[*dparetov1.Study]{Query: q}
 		err := tx.Studies(q.Position, func(record *storev1.StudyRecord) (bool, error) {
-			study := s.Present(record)
+			study := l.studies.Present(record)
 			if !readable(study) {
 				return true, ctx.Err()
 			}
@@ -79,7 +86,7 @@ func (s *Studies) ListStudies(ctx context.Context, req *dparetov1.ListStudiesReq
 }
 
 // ListTrials implements StudyService.
-func (t Trials) ListTrials(ctx context.Context, req *dparetov1.ListTrialsRequest) (*dparetov1.ListTrialsResponse, error) {
+func (l *Lists) ListTrials(ctx context.Context, req *dparetov1.ListTrialsRequest) (*dparetov1.ListTrialsResponse, error) {
 	id, err := resource.ParseStudyName("parent", req.GetParent())
 	if err != nil {
 		return nil, err
@@ -96,29 +103,29 @@ func (t Trials) ListTrials(ctx context.Context, req *dparetov1.ListTrialsRequest
 		return nil, invalid.Field("order_by", "must be empty with after_revision: changes have an order of their own")
 	}
 	resp := new(dparetov1.ListTrialsResponse)
-	err = t.store.View(ctx, func(tx *store.ReadTx) error {
-		study, err := FindStudy(tx, id)
+	err = l.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := study.FindStudy(tx, id)
 		if err != nil {
 			return err
 		}
-		belongs, order, err := restriction(req.GetFilter(), req.GetOrderBy(), trialFields(study.GetStudy().GetSpec()))
+		belongs, order, err := restriction(req.GetFilter(), req.GetOrderBy(), trialFields(record.GetStudy().GetSpec()))
 		if err != nil {
 			return err
 		}
 		if q.Position == "" {
-			q.Revision = study.GetStudy().GetRevision()
+			q.Revision = record.GetStudy().GetRevision()
 		}
 		resp.Revision = q.Revision
 		switch {
 		case after > 0:
-			if err := checkRevision("after_revision", after, study.GetStudy()); err != nil {
+			if err := study.CheckRevision("after_revision", after, record.GetStudy()); err != nil {
 				return err
 			}
 			return listChanges(ctx, tx, id, q, after, belongs, resp)
 		case len(order) > 0:
 			all := page.Sorted[*dparetov1.Trial]{Query: q}
-			err = tx.Trials(id, 0, func(record *storev1.TrialRecord) (bool, error) {
-				if trial := record.GetTrial(); belongs(trial) {
+			err = tx.Trials(id, 0, func(t *storev1.TrialRecord) (bool, error) {
+				if trial := t.GetTrial(); belongs(trial) {
 					all.Add(order.Key(trial)+page.NumberKey(trial.GetNumber()), trial)
 				}
 				return true, ctx.Err()
@@ -127,8 +134,8 @@ func (t Trials) ListTrials(ctx context.Context, req *dparetov1.ListTrialsRequest
 			return err
 		default:
 			trials := page.Page[*dparetov1.Trial]{Query: q}
-			err = tx.Trials(id, q.Number(), func(record *storev1.TrialRecord) (bool, error) {
-				trial := record.GetTrial()
+			err = tx.Trials(id, q.Number(), func(t *storev1.TrialRecord) (bool, error) {
+				trial := t.GetTrial()
 				return trials.Add(page.NumberKey(trial.GetNumber()), belongs(trial), trial), ctx.Err()
 			})
 			resp.Trials, resp.NextPageToken = trials.Resources, trials.Next
@@ -139,15 +146,6 @@ func (t Trials) ListTrials(ctx context.Context, req *dparetov1.ListTrialsRequest
 		return nil, err
 	}
 	return resp, nil
-}
-
-// checkRevision refuses a revision that a study has not reached.
-func checkRevision(field string, revision int64, study *dparetov1.Study) error {
-	if revision > study.GetRevision() {
-		return status.Errorf(codes.OutOfRange, "%s is %d, %s has only reached %d: it is not the study that had this revision, or was restored from a backup; read it from 0 on",
-			field, revision, study.GetName(), study.GetRevision())
-	}
-	return nil
 }
 
 // listChanges sets a page of the trials that changed after a revision, and of the names

@@ -1,4 +1,4 @@
-package study
+package list
 
 import (
 	"fmt"
