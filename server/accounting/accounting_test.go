@@ -261,7 +261,7 @@ func TestWarnings(t *testing.T) {
 		"nested":     {`{"composition":{"parts":[{"mechanism":` + mismatch + `}}]},"delta":1e-5` + addRemove + `}`, []string{WarnSamplingMismatch}},
 		"in a trial": {`{"repeated_selection":{"mean_runs":"2","eta":"1","base":` + mismatch + `}},"delta":1e-5` + addRemove + `}`, []string{WarnSamplingMismatch}},
 		"large delta": {`{"output_perturbation":{"dataset_size":"1000","regularization":"0.01","feature_norm":"1","standard_deviation":"2"},"delta":1e-3` + replaceOne + `}`,
-			[]string{WarnLargeDelta}},
+			[]string{warnLargeDelta}},
 		"loose": {`{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"1000","batch_size":"10","noise_multiplier":"0.3","epochs":"1"},"delta":1e-5,"accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_IMPROVED"` + replaceOne + `}`,
 			[]string{"LOOSE_BOUND", "ORDER_AT_EDGE"}},
 	} {
@@ -453,7 +453,7 @@ func TestCalibrateOutOfReach(t *testing.T) {
 	if err != nil || !response.GetReachable() || response.GetValue().GetDoubleValue() != 1 || response.GetGuarantee().GetEpsilon() != 1 {
 		t.Errorf("target 5: %v, %v", response, err)
 	}
-	if w := response.GetGuarantee().GetWarnings(); len(w) != 1 || w[0].GetCode() != WarnAtRangeEnd || !strings.Contains(w[0].GetMessage(), "target 5") {
+	if w := response.GetGuarantee().GetWarnings(); len(w) != 1 || w[0].GetCode() != warnAtRangeEnd || !strings.Contains(w[0].GetMessage(), "target 5") {
 		t.Errorf("warnings %v", w)
 	}
 	// An end at which ε is the target is an answer like any other, and so is a value inside.

@@ -14,41 +14,41 @@ import (
 
 // CalibrateMechanism implements PrivacyService.
 func (Service) CalibrateMechanism(ctx context.Context, req *dparetov1.CalibrateMechanismRequest) (*dparetov1.CalibrateMechanismResponse, error) {
-	s, err := newSearch(req)
+	c, err := newCalibration(req)
 	if err != nil {
 		return nil, err
 	}
-	response, err := s.run(ctx, req.GetTargetEpsilon())
+	response, err := c.run(ctx, req.GetTargetEpsilon())
 	if err != nil {
 		return nil, fieldsOf(err)
 	}
 	return response, nil
 }
 
-// search looks for the value of a variable whose ε comes nearest to a target from below.
-type search struct {
+// calibration finds the value of a variable whose ε comes nearest to a target from below.
+type calibration struct {
 	function  *Function
-	variables map[string]any // of the others
+	variables map[string]any // the others
 	name      string
 	integer   bool
 	lo, hi    float64
 }
 
-// newSearch validates a request.
-func newSearch(req *dparetov1.CalibrateMechanismRequest) (*search, error) {
-	s := &search{name: req.GetSolveFor(), lo: req.GetMin(), hi: req.GetMax()}
+// newCalibration validates a request.
+func newCalibration(req *dparetov1.CalibrateMechanismRequest) (*calibration, error) {
+	c := &calibration{name: req.GetSolveFor(), lo: req.GetMin(), hi: req.GetMax()}
 	var fields invalid.Fields
-	if !variableName.MatchString(s.name) || expression.Reserved(s.name) {
-		fields.Addf("solve_for", "must be the name of a variable, is %q", s.name)
+	if !variableName.MatchString(c.name) || expression.Reserved(c.name) {
+		fields.Addf("solve_for", "must be the name of a variable, is %q", c.name)
 	}
-	if _, given := req.GetParameters()[s.name]; given {
-		fields.Addf("solve_for", "%q already has a value in parameters", s.name)
+	if _, given := req.GetParameters()[c.name]; given {
+		fields.Addf("solve_for", "%q already has a value in parameters", c.name)
 	}
-	if math.IsNaN(s.lo) || math.IsInf(s.lo, 0) {
-		fields.Addf("min", "must be finite, is %g", s.lo)
+	if math.IsNaN(c.lo) || math.IsInf(c.lo, 0) {
+		fields.Addf("min", "must be finite, is %g", c.lo)
 	}
-	if !(s.lo < s.hi) || math.IsInf(s.hi, 0) {
-		fields.Addf("max", "must be above min (%g) and finite, is %g", s.lo, s.hi)
+	if !(c.lo < c.hi) || math.IsInf(c.hi, 0) {
+		fields.Addf("max", "must be above min (%g) and finite, is %g", c.lo, c.hi)
 	}
 	if target := req.GetTargetEpsilon(); !(target > 0) || math.IsInf(target, 1) {
 		fields.Addf("target_epsilon", "must be positive and finite, is %g", target)
@@ -58,30 +58,30 @@ func newSearch(req *dparetov1.CalibrateMechanismRequest) (*search, error) {
 	}
 	// As a double where the expressions accept one, else as an int.
 	var asDouble, asInteger invalid.Fields
-	if s.compile(req, &asDouble, expression.Double) {
-		return s, nil
+	if c.compile(req, &asDouble, expression.Double) {
+		return c, nil
 	}
-	if !s.compile(req, &asInteger, expression.Int) {
+	if !c.compile(req, &asInteger, expression.Int) {
 		return nil, asDouble.Err()
 	}
 	const largest = 1 << 53 // to which every integer is a float64
-	s.integer, s.lo, s.hi = true, math.Ceil(s.lo), math.Floor(s.hi)
-	if s.lo < -largest || s.hi > largest || s.lo >= s.hi {
+	c.integer, c.lo, c.hi = true, math.Ceil(c.lo), math.Floor(c.hi)
+	if c.lo < -largest || c.hi > largest || c.lo >= c.hi {
 		return nil, invalid.Field("max", "must leave at least two integers between min and itself, all at most 2^53 in magnitude")
 	}
-	return s, nil
+	return c, nil
 }
 
 // compile compiles the mechanism with the variable to solve for of a given type.
-func (s *search) compile(req *dparetov1.CalibrateMechanismRequest, fields *invalid.Fields, kind expression.Type) bool {
-	variables, environment := bind(fields, req.GetParameters(), []expression.Variable{{Name: s.name, Type: kind}})
+func (c *calibration) compile(req *dparetov1.CalibrateMechanismRequest, fields *invalid.Fields, kind expression.Type) bool {
+	variables, environment := bind(fields, req.GetParameters(), []expression.Variable{{Name: c.name, Type: kind}})
 	if fields.Empty() {
-		s.variables, s.function = variables, Compile("privacy", fields, environment, req.GetPrivacy())
+		c.variables, c.function = variables, Compile("privacy", fields, environment, req.GetPrivacy())
 	}
 	return fields.Empty()
 }
 
-// point is a value of the variable with what it gives.
+// point is a value of the variable with its guarantee.
 type point struct {
 	x         float64
 	guarantee *dparetov1.PrivacyGuarantee
@@ -91,25 +91,25 @@ type point struct {
 func (p point) epsilon() float64 { return p.guarantee.GetEpsilon() }
 
 // at returns the point where the variable has the value x.
-func (s *search) at(x float64) (point, error) {
-	if s.integer {
-		s.variables[s.name] = int64(x)
+func (c *calibration) at(x float64) (point, error) {
+	if c.integer {
+		c.variables[c.name] = int64(x)
 	} else {
-		s.variables[s.name] = x
+		c.variables[c.name] = x
 	}
-	r, err := s.function.mechanism.release(s.variables)
+	r, err := c.function.mechanism.release(c.variables)
 	if err != nil {
 		return point{}, err
 	}
-	g, err := s.function.guarantee(r)
+	g, err := c.function.guarantee(r)
 	return point{x, g, r.derived}, err
 }
 
-// ends returns the points at the ends of the range. What is wrong at one of them only
-// is the fault of min or max.
-func (s *search) ends() (lo, hi point, err error) {
-	lo, errLo := s.at(s.lo)
-	hi, errHi := s.at(s.hi)
+// ends returns the points at the ends of the range. It blames min or max for what is invalid at
+// one of them only.
+func (c *calibration) ends() (lo, hi point, err error) {
+	lo, errLo := c.at(c.lo)
+	hi, errHi := c.at(c.hi)
 	violatedLo, violatedHi := privacy.FieldErrors(errLo), privacy.FieldErrors(errHi)
 	if errLo != nil && len(violatedLo) == 0 {
 		return lo, hi, errLo
@@ -136,13 +136,12 @@ func (s *search) ends() (lo, hi point, err error) {
 	return lo, hi, fields.Err()
 }
 
-// precision is the relative one of a value that is a double.
+// precision is the relative precision of a double.
 const precision = 1e-9
 
-// run searches. ε is monotone in the variable: of the ends one suffices, unless both
-// or none do.
-func (s *search) run(ctx context.Context, target float64) (*dparetov1.CalibrateMechanismResponse, error) {
-	lo, hi, err := s.ends()
+// run bisects: ε is monotone in the variable.
+func (c *calibration) run(ctx context.Context, target float64) (*dparetov1.CalibrateMechanismResponse, error) {
+	lo, hi, err := c.ends()
 	if err != nil {
 		return nil, err
 	}
@@ -154,27 +153,27 @@ func (s *search) run(ctx context.Context, target float64) (*dparetov1.CalibrateM
 	case best.epsilon() == other.epsilon() && !math.IsInf(best.epsilon(), 1):
 		return nil, invalid.Field("solve_for", "epsilon does not depend on it: it is %g at both ends of the range", best.epsilon())
 	case best.epsilon() > target:
-		return s.response(false, best), nil
+		return c.response(false, best), nil
 	case other.epsilon() <= target:
 		// The end with the larger ε comes nearer to the target.
 		if other.epsilon() < target {
 			other.guarantee.Warnings = append(other.guarantee.Warnings, &dparetov1.Warning{
-				Code: WarnAtRangeEnd,
-				Message: fmt.Sprintf("epsilon is below the target %g in the whole range: %g is its end, beyond which the search did not go",
+				Code: warnAtRangeEnd,
+				Message: fmt.Sprintf("epsilon is below the target %g in the whole range, whose end is %g",
 					target, other.x),
 			})
 		}
-		return s.response(true, other), nil
+		return c.response(true, other), nil
 	}
-	for !s.close(best.x, other.x) {
+	for !c.close(best.x, other.x) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		middle := s.between(best.x, other.x)
+		middle := c.between(best.x, other.x)
 		if middle == best.x || middle == other.x {
 			break
 		}
-		next, err := s.at(middle)
+		next, err := c.at(middle)
 		if err != nil {
 			return nil, err
 		}
@@ -184,12 +183,12 @@ func (s *search) run(ctx context.Context, target float64) (*dparetov1.CalibrateM
 			other = next
 		}
 	}
-	return s.response(true, best), nil
+	return c.response(true, best), nil
 }
 
-// close reports whether nothing that matters lies between two values.
-func (s *search) close(a, b float64) bool {
-	if s.integer {
+// close reports whether two values are as close as precision asks.
+func (c *calibration) close(a, b float64) bool {
+	if c.integer {
 		return math.Abs(a-b) <= 1
 	}
 	return math.Abs(a-b) <= precision*math.Max(math.Abs(a), math.Abs(b))
@@ -197,20 +196,20 @@ func (s *search) close(a, b float64) bool {
 
 // between returns a value in the middle: in logarithms where both are positive and
 // far from each other.
-func (s *search) between(a, b float64) float64 {
+func (c *calibration) between(a, b float64) float64 {
 	middle := a + (b-a)/2
 	if a > 0 && b > 0 && math.Max(a, b) > 2*math.Min(a, b) {
 		middle = math.Sqrt(a) * math.Sqrt(b)
 	}
-	if s.integer { // strictly between
+	if c.integer { // strictly between
 		middle = math.Min(math.Max(math.Floor(middle), math.Min(a, b)+1), math.Max(a, b)-1)
 	}
 	return middle
 }
 
-func (s *search) response(reachable bool, p point) *dparetov1.CalibrateMechanismResponse {
+func (c *calibration) response(reachable bool, p point) *dparetov1.CalibrateMechanismResponse {
 	value := &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: p.x}}
-	if s.integer {
+	if c.integer {
 		value.Kind = &dparetov1.Value_IntValue{IntValue: int64(p.x)}
 	}
 	return &dparetov1.CalibrateMechanismResponse{Reachable: reachable, Value: value, Guarantee: p.guarantee, Derived: p.derived}

@@ -10,13 +10,12 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// maxExactParts is the number of different mechanisms up to which a composition is
-// accounted as tightly as possible, which takes up to a millisecond for each; beyond it
-// by Rényi divergences alone.
+// maxExactParts is the largest number of different mechanisms that a composition accounts as
+// tightly as possible, at up to a millisecond each. Larger ones use Rényi divergences alone.
 const maxExactParts = 1000
 
-// Ledger adds up what many runs of the mechanism of a [Function] cost together, each with
-// values of the variables of its own. It is not safe for concurrent use.
+// Ledger adds up the cost of many runs of a [Function]'s mechanism, each for its values of the
+// variables. It is not safe for concurrent use.
 type Ledger struct {
 	function *Function
 	parts    []part
@@ -33,8 +32,8 @@ type part struct {
 // NewLedger returns an empty ledger.
 func NewLedger(f *Function) *Ledger { return &Ledger{function: f, byKey: make(map[string]int)} }
 
-// Charge adds runs of the mechanism for values of the variables. The errors are those of
-// [Function.Check]; then nothing is added.
+// Charge adds runs of the mechanism for values of the variables, or nothing and returns the
+// error of [Function.Check].
 func (l *Ledger) Charge(variables map[string]any, runs int64) error {
 	if runs < 1 {
 		panic("accounting: a charge of no runs")
@@ -86,18 +85,18 @@ func (l *Ledger) Composed(delta float64) (*dparetov1.PrivacyGuarantee, error) {
 	if pure, ok := l.pure(); ok && pure < g.Epsilon {
 		g.Epsilon, g.Accountant, g.Order = pure, privacy.Pure{}.Name(), 0
 	}
-	return l.message(g, "the configurations and the number of the runs were fixed before the first one, not chosen by their results"), nil
+	return l.message(g, "the configurations and the number of runs were fixed before the first run, not chosen by results"), nil
 }
 
 // Adaptive returns the guarantee of all runs together where the parameters of each may
-// have been chosen by the results of earlier ones: that of a [privacy.Odometer], or the
-// sum of the ε of pure mechanisms if that is less. It takes up to a millisecond for every
-// different mechanism; the error may be that of the context.
+// have been chosen by the results of earlier ones. It is the guarantee of a
+// [privacy.Odometer], or the sum of the ε of pure mechanisms if that is less. It takes up to a
+// millisecond for every different mechanism, and stops with ctx's error.
 func (l *Ledger) Adaptive(ctx context.Context, delta float64) (*dparetov1.PrivacyGuarantee, error) {
 	if len(l.parts) == 0 {
 		return l.nothing(delta), nil
 	}
-	const assumption = "a run was stopped, and the next one chosen, by nothing but what the ledger charges for"
+	const assumption = "only results that the ledger charges for decided when to stop a run and which one to start next"
 	sum, isPure := l.pure()
 	if delta == 0 {
 		g := privacy.Guarantee{Epsilon: sum, Accountant: privacy.Pure{}.Name(), Assumptions: l.composition().Assumptions()}
@@ -151,7 +150,7 @@ func (l *Ledger) pure() (sum float64, ok bool) {
 	return sum, true
 }
 
-// nothing is the guarantee of no runs at all.
+// nothing is the guarantee of no runs.
 func (l *Ledger) nothing(delta float64) *dparetov1.PrivacyGuarantee {
 	g := l.message(privacy.Guarantee{Delta: delta}, "")
 	g.Accountant = dparetov1.Accountant_ACCOUNTANT_PURE
@@ -166,8 +165,8 @@ func (l *Ledger) message(g privacy.Guarantee, assumption string) *dparetov1.Priv
 	}
 	m := l.function.message(g, all)
 	m.Steps = l.runs
-	// Losses by inversion hold for distributions that all parts attain together, which
-	// different configurations need not.
+	// A lower bound needs data sets that attain the losses of all parts together.
+	// Different configurations need not share any.
 	m.EpsilonLower = nil
 	if assumption != "" {
 		m.Assumptions = append(slices.Clone(m.GetAssumptions()), "the runs have independent randomness", assumption)

@@ -33,7 +33,7 @@ type mechanism struct {
 	warnings []*dparetov1.Warning
 }
 
-// release is a mechanism of package privacy with what is known of its use.
+// release is a mechanism of package privacy with how it is used.
 type release struct {
 	mechanism   privacy.Mechanism
 	runs        int64              // how often it is applied: steps of training, or passes
@@ -51,8 +51,8 @@ type compiler struct {
 	nested      int               // number of mechanisms within the whole
 }
 
-// admit counts further mechanisms within the whole, and reports whether they may be
-// there. What is too much is told once.
+// admit counts further mechanisms within the whole, and reports whether there may be that
+// many. It records the violation once.
 func (c *compiler) admit(field string, n int) bool {
 	if c.nested > maxNested {
 		return false
@@ -176,7 +176,7 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 	if trainer := m.GetTrainerSampling(); trainer != dparetov1.Sampling_SAMPLING_UNSPECIFIED && trainer != m.GetSampling() {
 		compiled.warnings = []*dparetov1.Warning{{
 			Code: WarnSamplingMismatch,
-			Message: fmt.Sprintf("epsilon is accounted for %v, but the trainer draws its lots by %v: it guarantees nothing about that trainer, "+
+			Message: fmt.Sprintf("epsilon is accounted for %v, but the trainer draws its lots by %v: it guarantees nothing about the trainer, "+
 				"whose true epsilon may be several times larger", m.GetSampling(), trainer),
 		}}
 	}
@@ -194,7 +194,7 @@ type dpSGD struct {
 	datasetSize, batchSize, noiseMultiplier, length *expression.Number
 }
 
-// release evaluates the mechanism, with a length in place of its own if one is given.
+// release evaluates the mechanism, with a length in place of the spec's if one is given.
 func (d *dpSGD) release(variables map[string]any, length *int64) (release, error) {
 	e := evaluation{variables: variables}
 	n, m := e.integer("dataset_size", d.datasetSize), e.integer("batch_size", d.batchSize)
@@ -209,7 +209,7 @@ func (d *dpSGD) release(variables map[string]any, length *int64) (release, error
 		e.failf(d.unit, "must be at least 1, is %d", total)
 	}
 	if e.err == nil {
-		// Checks the sizes whatever the sampler.
+		// Checks the sizes for any sampler.
 		e.err = privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: sigma}.Validate()
 	}
 	if e.err != nil {
@@ -382,7 +382,7 @@ func (c *compiler) objectivePerturbation(path string, m *dparetov1.ObjectivePert
 	return compiled
 }
 
-// withDatasetSize has releases know the number of records.
+// withDatasetSize adds the number of records to releases.
 func withDatasetSize(m *mechanism) *mechanism {
 	inner := m.release
 	m.release = func(variables map[string]any) (release, error) {
@@ -443,9 +443,9 @@ func (c *compiler) repeatedSelection(path string, m *dparetov1.RepeatedSelection
 	base := c.inner(join(path, "base"), m.GetBase())
 	mean := c.number(join(path, "mean_runs"), m.GetMeanRuns())
 	var eta *expression.Number
-	switch dist := m.GetDistribution().(type) {
+	switch distribution := m.GetDistribution().(type) {
 	case *dparetov1.RepeatedSelectionMechanism_Eta:
-		eta = c.number(join(path, "eta"), dist.Eta)
+		eta = c.number(join(path, "eta"), distribution.Eta)
 	case *dparetov1.RepeatedSelectionMechanism_Poisson:
 	default:
 		c.addf(join(path, "distribution"), "one of eta and poisson must be set")
@@ -543,7 +543,7 @@ func (c *compiler) composition(path string, m *dparetov1.CompositionMechanism) *
 	return compiled
 }
 
-// inner compiles a spec within another, of which only the mechanism counts.
+// inner compiles a spec within another. Only its mechanism may be set.
 func (c *compiler) inner(path string, spec *dparetov1.PrivacySpec) *mechanism {
 	if spec == nil {
 		c.addf(path, "must be set")
@@ -560,7 +560,7 @@ func (c *compiler) inner(path string, spec *dparetov1.PrivacySpec) *mechanism {
 		"conversion": spec.GetConversion() != dparetov1.Conversion_CONVERSION_UNSPECIFIED,
 	} {
 		if set {
-			c.addf(join(path, field), "must be unset: that of the whole holds")
+			c.addf(join(path, field), "must be unset: the outermost spec sets it")
 		}
 	}
 	c.depth++
@@ -568,8 +568,8 @@ func (c *compiler) inner(path string, spec *dparetov1.PrivacySpec) *mechanism {
 	return c.mechanism(path, spec)
 }
 
-// once returns the evaluation of a mechanism that is applied once. Build may ask e
-// for values, and need not look at its error.
+// once returns the evaluation of a mechanism that is applied once. build may ignore e's
+// error.
 func once(path string, names map[string]string, build func(e *evaluation) (privacy.Mechanism, map[string]float64)) func(map[string]any) (release, error) {
 	return func(variables map[string]any) (release, error) {
 		e := evaluation{variables: variables}

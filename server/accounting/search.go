@@ -8,21 +8,22 @@ import (
 	"github.com/dpareto/dpareto/server/expression"
 )
 
-// Search returns two cheap stand-ins for ε at values of the environment's variables, in
-// their order (a category may have any value). They are for the comparison of
-// candidates; what is reported comes from Guarantee. named names the values for
+// Search returns two cheap stand-ins for ε, for comparing candidates; report the ε of
+// Guarantee. They take the values of the environment's variables in their order (a category
+// may have any value), and are safe for concurrent use. named names the values for
 // expressions, as Guarantee takes them.
 //
-// Both are the [privacy.Interpolant] for the limit: within a few per cent of ε for the same
-// steps where ε is at most limit, and +Inf where Guarantee gives an error. They are safe for
-// concurrent use. They differ in the steps of an epoch. For rounded it has a whole number of
-// them, as for Guarantee: that decides what a bound allows. For smooth it has
-// DatasetSize/BatchSize, so that a search along the numbers of the mechanism meets no jumps; the
-// steps differ by up to a relative BatchSize/(2·DatasetSize), a quarter for lots of half the
-// data.
+// Both evaluate one [privacy.Interpolant]: within a few per cent of ε for the same steps
+// where ε is at most limit, and +Inf where Guarantee gives an error. They differ in the steps
+// of an epoch:
 //
-// Search returns nil where there is no stand-in: for anything but DP-SGD with lots of a
-// fixed size or Poisson sampled ones, and for a limit that is not positive and finite.
+//   - rounded has a whole number of them, like Guarantee. It decides what a bound allows.
+//   - smooth has DatasetSize/BatchSize, so that a search along the parameters meets no jumps.
+//     Its steps differ by up to a relative BatchSize/(2·DatasetSize), a quarter for lots of
+//     half the data.
+//
+// Search returns nil for anything but DP-SGD with lots of a fixed size or Poisson sampled
+// ones, and for a limit that is not positive and finite.
 func (f *Function) Search(named func([]float64) map[string]any, limit float64) (smooth, rounded func([]float64) float64) {
 	d := f.mechanism.dpSGD
 	if d == nil {

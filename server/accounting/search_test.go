@@ -9,8 +9,8 @@ import (
 	"github.com/dpareto/dpareto/server/invalid"
 )
 
-// searched is a privacy metric whose parameters are epochs, lot and noise, within a box
-// like those of the bundled studies.
+// searched is a privacy metric whose parameters are epochs, lot and noise, within a box as in
+// the bundled studies.
 type searched struct {
 	name, spec string
 	lot        [2]float64
@@ -133,5 +133,26 @@ func BenchmarkSearch(b *testing.B) {
 				search(points[i%len(points)])
 			}
 		})
+	}
+}
+
+// BenchmarkGuarantee computes ε at the 64 epochs of one run: with the mechanism's curve from
+// an earlier call, and without.
+func BenchmarkGuarantee(b *testing.B) {
+	for _, s := range searches {
+		f := s.compile(b)
+		at := func(i int) map[string]any { return s.named([]float64{float64(1 + i%int(s.epochs)), s.lot[1] / 2, 2}) }
+		run := func(name string, before func()) {
+			b.Run(s.name+"/"+name, func(b *testing.B) {
+				for i := 0; b.Loop(); i++ {
+					before()
+					if _, err := f.Guarantee(at(i)); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+		run("kept", func() {})
+		run("anew", func() { f.curves = nil })
 	}
 }

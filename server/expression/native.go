@@ -42,7 +42,7 @@ type translator struct {
 // isInt reports whether a subexpression has type int, and not double.
 func (t *translator) isInt(e ast.Expr) bool { return t.ast.GetType(e.ID()).IsExactType(types.IntType) }
 
-// translate returns nil for what it does not know.
+// translate returns nil for an expression without a Go form.
 func (t *translator) translate(e ast.Expr) Native {
 	switch e.Kind() {
 	case ast.LiteralKind:
@@ -136,7 +136,7 @@ func unaryOperation(name string, isInt bool) func(float64) float64 {
 	return nil
 }
 
-// binaryOperation returns a function of two numbers, of which so many are ints.
+// binaryOperation returns a function of two numbers. ints says how many have type int.
 func binaryOperation(name string, ints int) func(x, y float64) float64 {
 	var f func(x, y float64) float64
 	switch name {

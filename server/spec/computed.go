@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"fmt"
 	"math"
+	"slices"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
@@ -12,24 +14,111 @@ import (
 
 // Codes of warnings that the server itself adds.
 const (
-	// WarnNotComputable marks a computed metric that has no value at a configuration.
-	WarnNotComputable = "NOT_COMPUTABLE"
+	// warnNotComputable marks a computed metric that has no value at a configuration.
+	warnNotComputable = "NOT_COMPUTABLE"
 	// WarnReportDiffers marks a worker's own value of a computed metric that differs
 	// from the computed one.
 	WarnReportDiffers = "REPORT_DIFFERS"
 )
 
-// function is the function behind a computed metric. It is safe for concurrent use.
-type function interface {
-	// value returns the metric at a configuration, with the details that belong in a
-	// message.
-	value(variables map[string]any) (*dparetov1.MetricValue, error)
-	// check is the cheap part of value: it evaluates the expressions. field is the path
-	// of the one at fault below the computed source.
-	check(variables map[string]any) (field string, err error)
-	// search returns cheap stand-ins, good where the metric is at most limit, or nil: a smooth
-	// one, and one for bounds (see accounting.Function.Search).
-	search(study *Study, limit float64) (smooth, rounded func(space.Point) float64)
+// Compute returns the computed metrics of a configuration by id, and a warning for
+// each that has no value there.
+//
+// It remembers its latest answers where they may take long (see ComputesAtOnce).
+func (m *metrics) Compute(point space.Point) (map[string]*dparetov1.MetricValue, []*dparetov1.Warning) {
+	if m.ComputesAtOnce() {
+		return m.compute(point)
+	}
+	values, warnings, ok := m.latest.get(point)
+	if !ok {
+		values, warnings = m.compute(point)
+		m.latest.put(point, values, warnings)
+	}
+	return values, warnings
+}
+
+// compute is Compute without a memory.
+func (m *metrics) compute(point space.Point) (map[string]*dparetov1.MetricValue, []*dparetov1.Warning) {
+	values := make(map[string]*dparetov1.MetricValue)
+	var warnings []*dparetov1.Warning
+	var variables map[string]any
+	for i := range m.all {
+		one := &m.all[i]
+		if one.computed == nil {
+			continue
+		}
+		if variables == nil {
+			variables = m.points.Variables(point)
+		}
+		value, warning := one.compute(variables)
+		if warning != nil {
+			warnings = append(warnings, warning)
+		}
+		values[one.id()] = value
+	}
+	return values, warnings
+}
+
+// ComputeMetric returns a computed metric at a configuration, with a warning if it has no
+// value there. It panics if there is no such metric.
+func (m *metrics) ComputeMetric(id string, point space.Point) (*dparetov1.MetricValue, *dparetov1.Warning) {
+	if !m.isComputed(id) {
+		panic("spec: no such computed metric")
+	}
+	return m.all[m.index(id)].compute(m.points.Variables(point))
+}
+
+// compute returns the value of a computed metric, with a warning if it has none.
+func (m *metric) compute(variables map[string]any) (*dparetov1.MetricValue, *dparetov1.Warning) {
+	value, err := m.computed.value(variables)
+	if err == nil {
+		return value, nil
+	}
+	return &dparetov1.MetricValue{}, &dparetov1.Warning{
+		Code:    warnNotComputable,
+		Message: fmt.Sprintf("%s at this configuration: %v", notComputable(m.id()), err),
+	}
+}
+
+// notComputable is how a warning that a metric cannot be computed begins.
+func notComputable(id string) string { return fmt.Sprintf("metric %s has no value", id) }
+
+// ComputesAtOnce reports whether Compute takes microseconds at any configuration: all
+// computed metrics are expressions and closed forms. Other accountants can take a good part
+// of a second.
+func (m *metrics) ComputesAtOnce() bool {
+	return !slices.ContainsFunc(m.all, func(one metric) bool {
+		private := one.spec.GetComputed().GetPrivacy()
+		switch private.GetAccountant() {
+		case dparetov1.Accountant_ACCOUNTANT_PURE, dparetov1.Accountant_ACCOUNTANT_PURE_ADVANCED, dparetov1.Accountant_ACCOUNTANT_GDP:
+			return false
+		default:
+			return private != nil
+		}
+	})
+}
+
+// AtHand reports whether Compute answers at once at a configuration.
+func (m *metrics) AtHand(point space.Point) bool {
+	return m.ComputesAtOnce() || m.latest.has(point)
+}
+
+// Mechanism returns the function behind a privacy metric, and its id: the first one for
+// the id "". It returns nil if there is no such metric.
+func (m *metrics) Mechanism(id string) (string, *accounting.Function) {
+	for i := range m.all {
+		one := &m.all[i]
+		if g, ok := one.computed.(guarantee); ok && (id == "" || one.id() == id) {
+			return one.id(), g.function
+		}
+	}
+	return id, nil
+}
+
+// known returns a computed metric as a function of points, for designers.
+func (m *metrics) known(i int, number func(*dparetov1.MetricValue, error) float64) func(space.Point) float64 {
+	computed := m.all[i].computed
+	return func(point space.Point) float64 { return number(computed.value(m.points.Variables(point))) }
 }
 
 // number returns the plain number of a computed value: +Inf, which is never on a
@@ -41,7 +130,7 @@ func number(value *dparetov1.MetricValue, err error) float64 {
 	return value.GetValue()
 }
 
-// constraintNumber is number for a metric with bounds: NaN, which is within none, where
+// constraintNumber is number for a metric with bounds: NaN, which is within no bounds, where
 // it cannot be computed, or was not measured, as in a prior study without it.
 func constraintNumber(value *dparetov1.MetricValue, err error) float64 {
 	if err != nil || value == nil || value.Value == nil {
@@ -50,35 +139,17 @@ func constraintNumber(value *dparetov1.MetricValue, err error) float64 {
 	return value.GetValue()
 }
 
-// computed compiles the function of a computed metric.
-func (c *compiler) computed(field string, environment *expression.Environment, source *dparetov1.ComputedSource) function {
-	if t := source.GetReportTolerance(); !(t >= 0 && t <= 1) {
-		c.addf(field+".report_tolerance", "must be in [0, 1], is %g", t)
-	}
-	switch f := source.GetFunction().(type) {
-	case *dparetov1.ComputedSource_Expression:
-		if n := c.number(field+".expression", environment.Number, f.Expression); n != nil {
-			return formula{n}
-		}
-		return nil
-	case *dparetov1.ComputedSource_Privacy:
-		if f := accounting.Compile(c.path+"."+field+".privacy", &c.fields, environment, f.Privacy); f != nil {
-			return guarantee{f}
-		}
-		return nil
-	default:
-		c.addf(field+".function", "one of privacy and expression must be set")
-		return nil
-	}
-}
-
-// number compiles an expression, recording its error.
-func (c *compiler) number(field string, compile func(string) (*expression.Number, error), source string) *expression.Number {
-	n, err := compile(source)
-	if err != nil {
-		c.addf(field, "%v", err)
-	}
-	return n
+// function is the function behind a computed metric. It is safe for concurrent use.
+type function interface {
+	// value returns the metric at a configuration, with the details that belong in a
+	// message.
+	value(variables map[string]any) (*dparetov1.MetricValue, error)
+	// check is the cheap part of value: it evaluates the expressions. field is the path
+	// of the faulty expression below the computed source.
+	check(variables map[string]any) (field string, err error)
+	// search returns two cheap stand-ins for designers, good where the metric is at most
+	// limit, or nil: a smooth one, and one for bounds (see accounting.Function.Search).
+	search(p *points, limit float64) (smooth, rounded func(space.Point) float64)
 }
 
 // formula is a computed metric given by an expression.
@@ -98,7 +169,7 @@ func (f formula) check(variables map[string]any) (field string, err error) {
 }
 
 // search implements function: the same number, without CEL.
-func (f formula) search(*Study, float64) (smooth, rounded func(space.Point) float64) {
+func (f formula) search(*points, float64) (smooth, rounded func(space.Point) float64) {
 	native := f.expression.Native()
 	if native == nil {
 		return nil, nil
@@ -132,85 +203,10 @@ func (g guarantee) check(variables map[string]any) (field string, err error) {
 }
 
 // search implements function.
-func (g guarantee) search(study *Study, limit float64) (smooth, rounded func(space.Point) float64) {
-	s, r := g.function.Search(func(point []float64) map[string]any { return study.variables(point) }, limit)
+func (g guarantee) search(p *points, limit float64) (smooth, rounded func(space.Point) float64) {
+	s, r := g.function.Search(func(point []float64) map[string]any { return p.Variables(point) }, limit)
 	if s == nil {
 		return nil, nil
 	}
 	return func(point space.Point) float64 { return s(point) }, func(point space.Point) float64 { return r(point) }
-}
-
-// probe evaluates a computed metric at the centre and the corners of the space and at
-// examples, as far as they are allowed, and records an error if it can be computed at
-// none of them: a slip in a constant that no type check finds. It also collects what
-// guarantees warn of there.
-func (c *compiler) probe(field string, study *Study, f function, examples []space.Point) {
-	if !c.probeBranches(field, study, f) {
-		return
-	}
-	var first error
-	var probes []map[string]any
-	for _, point := range append(study.corners(study.firstBranch()), examples...) {
-		if !study.allowed(point) {
-			continue
-		}
-		variables := study.variables(point)
-		if _, err := f.value(variables); err == nil {
-			probes = append(probes, variables)
-		} else if first == nil {
-			first = err
-		}
-	}
-	if len(probes) == 0 {
-		c.addf(field, "cannot be computed in the centre of the space, nor at its lowest or highest corner: %v", first)
-	}
-	if g, ok := f.(guarantee); ok {
-		for _, w := range g.function.Warnings(probes...) {
-			study.Warnings = append(study.Warnings, &dparetov1.Warning{
-				Code: w.GetCode(), Message: "at some configurations: " + w.GetMessage(),
-			})
-		}
-	}
-}
-
-// probeBranches evaluates the expressions of a computed metric at the centre and the
-// corners of every branch of a space with conditions, and records an error for the
-// first branch in which they fail wherever they are allowed: most often since they
-// refer to a parameter that does not exist there.
-func (c *compiler) probeBranches(field string, study *Study, f function) bool {
-	for branch := range study.branches() {
-		choices := study.choices(branch)
-		if choices == "" {
-			return true
-		}
-		var at string
-		var first error
-		for _, point := range study.corners(branch) {
-			if !study.allowed(point) {
-				continue
-			}
-			failed, err := f.check(study.variables(point))
-			if err == nil {
-				first = nil
-				break
-			}
-			if first == nil {
-				at, first = failed, err
-			}
-		}
-		if first != nil {
-			c.addf(field+"."+at, "cannot be computed where %s: %v", choices, first)
-			return false
-		}
-	}
-	return true
-}
-
-// firstBranch returns a configuration of the branch of first categories and smallest
-// values.
-func (s *Study) firstBranch() space.Point {
-	for point := range s.Problem.Space.Branches() {
-		return point
-	}
-	panic("spec: a space without points")
 }

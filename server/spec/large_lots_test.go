@@ -11,8 +11,8 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// A bound on ε that lots of most of the data can just meet is not given up: an epoch of them is
-// one step, or two, whatever the smooth stand-in of the objective makes of it.
+// Designers find the few configurations within a bound on ε when lots hold most of the data:
+// an epoch has one step or two, where the smooth stand-in of the objective interpolates.
 func TestBoundWithLargeLots(t *testing.T) {
 	const text = `{
 		"parameters": [

@@ -12,11 +12,12 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// maxComputations bounds the computations that are kept of one study: more than its
-// workers report on at once.
+// maxComputations bounds the computations kept per study. A study has fewer workers that
+// report at once.
 const maxComputations = 256
 
-// memo keeps the latest computed metrics by configuration. It is safe for concurrent use.
+// memo keeps the latest computed metrics by configuration, so that the server can compute them
+// outside of the transaction that needs them. It is safe for concurrent use.
 type memo struct {
 	mu   sync.Mutex
 	kept map[string]computation
@@ -29,7 +30,7 @@ type computation struct {
 	warnings []*dparetov1.Warning
 }
 
-// get returns a copy of what is kept of a configuration.
+// get returns a copy of what put kept for a configuration.
 func (m *memo) get(point space.Point) (metrics map[string]*dparetov1.MetricValue, warnings []*dparetov1.Warning, ok bool) {
 	m.mu.Lock()
 	found, ok := m.kept[keyOf(point)]
@@ -49,7 +50,7 @@ func (m *memo) has(point space.Point) bool {
 	return ok
 }
 
-// put keeps a copy.
+// put keeps a copy of the computed metrics of a configuration.
 func (m *memo) put(point space.Point, metrics map[string]*dparetov1.MetricValue, warnings []*dparetov1.Warning) {
 	var c computation
 	c.metrics, c.warnings = computation{metrics, warnings}.clone()
@@ -79,26 +80,6 @@ func (c computation) clone() (metrics map[string]*dparetov1.MetricValue, warning
 		warnings = append(warnings, proto.CloneOf(warning))
 	}
 	return metrics, warnings
-}
-
-// ComputesAtOnce reports whether Compute takes microseconds at any configuration: all
-// computed metrics are expressions and closed forms. Other accountants can take a good part
-// of a second.
-func (s *Study) ComputesAtOnce() bool {
-	return !slices.ContainsFunc(s.metrics, func(m metric) bool {
-		private := m.spec.GetComputed().GetPrivacy()
-		switch private.GetAccountant() {
-		case dparetov1.Accountant_ACCOUNTANT_PURE, dparetov1.Accountant_ACCOUNTANT_PURE_ADVANCED, dparetov1.Accountant_ACCOUNTANT_GDP:
-			return false
-		default:
-			return private != nil
-		}
-	})
-}
-
-// AtHand reports whether Compute answers at once at a configuration.
-func (s *Study) AtHand(point space.Point) bool {
-	return s.ComputesAtOnce() || s.computed.has(point)
 }
 
 // keyOf returns a key of a configuration.

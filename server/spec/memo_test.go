@@ -4,9 +4,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/suggest/space"
 )
 
 // What is remembered is what was computed, also for a caller who changes it and after
@@ -48,7 +50,56 @@ func TestComputedIsRemembered(t *testing.T) {
 			got["epsilon"].Value = nil
 		}
 	}
-	if n := len(study.computed.kept); n != maxComputations || len(study.computed.keys) != n {
-		t.Errorf("%d configurations of %d keys are kept, want %d", n, len(study.computed.keys), maxComputations)
+	if n := len(study.latest.kept); n != maxComputations || len(study.latest.keys) != n {
+		t.Errorf("%d configurations of %d keys are kept, want %d", n, len(study.latest.keys), maxComputations)
+	}
+}
+
+// adult is a study of DP-SGD with lots of a fixed size.
+const adult = `{
+	"parameters": [
+		{"id": "epochs", "scale": "SCALE_LINEAR", "integer_domain": {"min": 1, "max": 64}},
+		{"id": "lot", "scale": "SCALE_LOG", "integer_domain": {"min": 8, "max": 512}},
+		{"id": "noise", "scale": "SCALE_LOG", "double_domain": {"min": 0.5, "max": 16}}
+	],
+	"metrics": [
+		{"id": "error", "role": "METRIC_ROLE_OBJECTIVE", "goal": "GOAL_MINIMIZE", "transform": "TRANSFORM_LOGIT", "reference_value": 1, "reported": {}},
+		{"id": "epsilon", "role": "METRIC_ROLE_OBJECTIVE", "goal": "GOAL_MINIMIZE", "transform": "TRANSFORM_LOG", "reference_value": 10, "computed": {"privacy":
+			{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"32561","batch_size":"lot","noise_multiplier":"noise","epochs":"epochs"},"delta":1e-5,"adjacency":"ADJACENCY_REPLACE_ONE"}}}
+	],
+	"checkpoint_parameter": "epochs",
+	"algorithm": {"name": "ALGORITHM_RANDOM"}
+}`
+
+// BenchmarkCompute computes ε with and without the memo: at new configurations, at one
+// again, and at the 64 steps of one run, all of which share a curve in package accounting.
+func BenchmarkCompute(b *testing.B) {
+	for _, accountant := range []dparetov1.Accountant{
+		dparetov1.Accountant_ACCOUNTANT_TIGHTEST, dparetov1.Accountant_ACCOUNTANT_EXACT, dparetov1.Accountant_ACCOUNTANT_PLD,
+	} {
+		message := new(dparetov1.StudySpec)
+		if err := protojson.Unmarshal([]byte(adult), message); err != nil {
+			b.Fatal(err)
+		}
+		message.Metrics[1].GetComputed().GetPrivacy().Accountant = accountant
+		study, err := Compile("spec", message)
+		if err != nil {
+			b.Fatal(err)
+		}
+		run := func(name string, f func(i int)) {
+			b.Run(accountant.String()+"/"+name, func(b *testing.B) {
+				i := 0
+				for b.Loop() {
+					f(i)
+					i++
+				}
+			})
+		}
+		rng := rand.New(rand.NewPCG(1, 2))
+		run("new", func(int) { study.Compute(study.Problem.Space.Sample(rng)) })
+		point := space.Point{64, 256, 1.5}
+		run("again", func(int) { study.Compute(point) })
+		run("again without memo", func(int) { study.compute(point) })
+		run("steps without memo", func(i int) { study.compute(study.At(point, int64(1+i%64))) })
 	}
 }

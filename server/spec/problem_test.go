@@ -165,7 +165,7 @@ func TestPointInvertsValues(t *testing.T) {
 		if diff := cmp.Diff(point, again); diff != "" {
 			t.Errorf("point (-want +got):\n%s", diff)
 		}
-		if got, want := len(study.variables(point)), len(values); got != want {
+		if got, want := len(study.Variables(point)), len(values); got != want {
 			t.Errorf("%d variables, want %d", got, want)
 		}
 		sizes[len(values)]++

@@ -14,10 +14,9 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// Reaccounted returns the study with another account of the mechanism behind a privacy
-// metric. It refuses what would account for runs of DP-SGD that never took place: another
-// sampler, and less or more noise. Field paths of the mechanism in the returned
-// INVALID_ARGUMENT error begin with "privacy".
+// Reaccounted returns the study with another privacy spec for a metric. It refuses a spec
+// for runs of DP-SGD that never took place: another sampler, less or more noise. Field paths
+// of the mechanism in the returned INVALID_ARGUMENT error begin with "privacy".
 func (s *Study) Reaccounted(metric string, privacy *dparetov1.PrivacySpec) (*Study, error) {
 	i := slices.IndexFunc(s.Spec.GetMetrics(), func(m *dparetov1.MetricSpec) bool { return m.GetId() == metric })
 	if i < 0 || s.Spec.GetMetrics()[i].GetComputed().GetPrivacy() == nil {
@@ -36,9 +35,9 @@ func (s *Study) Reaccounted(metric string, privacy *dparetov1.PrivacySpec) (*Stu
 	return study, renamed(err, fmt.Sprintf("%s.metrics[%d].computed.privacy", path, i), "privacy")
 }
 
-// sameTrainer refuses a new account of DP-SGD under which its trainer would have drawn its
-// lots, or its noise, in another way than under the old one. It compares the mechanisms of
-// nested specs one by one, where there are as many as before.
+// sameTrainer refuses a new spec of DP-SGD whose trainer would have drawn its lots or its
+// noise differently. It compares the mechanisms of nested specs one by one, if there are as
+// many as before.
 func sameTrainer(path string, before, after *dparetov1.PrivacySpec) error {
 	old, changed := trainers(path, before), trainers(path, after)
 	if len(old) != len(changed) {
@@ -48,14 +47,14 @@ func sameTrainer(path string, before, after *dparetov1.PrivacySpec) error {
 	for i, m := range changed {
 		was := old[i]
 		if sampler := trainerSampling(was.DpSgdMechanism); trainerSampling(m.DpSgdMechanism) != sampler {
-			fields.Addf(m.path+".trainer_sampling", "must be %v, by which the trials' lots were drawn: only a trainer can change that, not the account of its runs", sampler)
+			fields.Addf(m.path+".trainer_sampling", "must be %v, which drew the trials' lots: only the trainer can change its sampler", sampler)
 		}
 		if before.GetAdjacency() != after.GetAdjacency() && m.GetNoiseMultiplier() == was.GetNoiseMultiplier() {
 			rule := "half"
 			if after.GetAdjacency() == dparetov1.Adjacency_ADJACENCY_ADD_REMOVE {
 				rule = "twice"
 			}
-			fields.Addf(m.path+".noise_multiplier", "must be %s of %s: the noise of the trials is as it was, but the sensitivity under %v is not",
+			fields.Addf(m.path+".noise_multiplier", "must be %s of %s: the trials' noise has not changed, but the sensitivity under %v has",
 				rule, was.GetNoiseMultiplier(), after.GetAdjacency())
 		}
 	}
@@ -68,8 +67,8 @@ type trainer struct {
 	path string
 }
 
-// trainers returns the DP-SGD mechanisms of a spec, in order. The depth of specs is
-// bounded where they are compiled, and that of messages where they are parsed.
+// trainers returns the DP-SGD mechanisms of a spec, in order. Compile bounds the depth of
+// specs, the parser the depth of messages.
 func trainers(path string, privacy *dparetov1.PrivacySpec) []trainer {
 	switch m := privacy.GetMechanism().(type) {
 	case *dparetov1.PrivacySpec_DpSgd:
@@ -87,7 +86,7 @@ func trainers(path string, privacy *dparetov1.PrivacySpec) []trainer {
 	}
 }
 
-// trainerSampling returns how the trainer really draws its lots.
+// trainerSampling returns the sampler of the trainer, not of the accounting.
 func trainerSampling(m *dparetov1.DpSgdMechanism) dparetov1.Sampling {
 	if s := m.GetTrainerSampling(); s != dparetov1.Sampling_SAMPLING_UNSPECIFIED {
 		return s
@@ -95,7 +94,7 @@ func trainerSampling(m *dparetov1.DpSgdMechanism) dparetov1.Sampling {
 	return m.GetSampling()
 }
 
-// renamed returns an error with another beginning of the paths of its violations.
+// renamed replaces the beginning of the field paths in an error.
 func renamed(err error, from, to string) error {
 	var fields invalid.Fields
 	for _, detail := range status.Convert(err).Details() {
@@ -115,13 +114,12 @@ func renamed(err error, from, to string) error {
 	return fields.Err()
 }
 
-// Recompute computes a metric of a trial again, at its configuration and at every
-// measurement, in place, with the warnings that follow from it. compute returns the
-// metric at a configuration, like ComputeMetric. It reports whether a worker's own value
-// differs from the computed one.
-func (s *Study) Recompute(trial *dparetov1.Trial, point space.Point, metric string, compute func(space.Point) (*dparetov1.MetricValue, *dparetov1.Warning)) (differs bool) {
+// Recompute replaces a metric of a trial and of its measurements, and the warnings about it.
+// compute returns the metric at a configuration, like ComputeMetric. It reports whether a
+// worker's own value differs from the computed one.
+func (c *measurements) Recompute(trial *dparetov1.Trial, point space.Point, metric string, compute func(space.Point) (*dparetov1.MetricValue, *dparetov1.Warning)) (differs bool) {
 	warnings := slices.DeleteFunc(slices.Clone(trial.GetWarnings()), func(w *dparetov1.Warning) bool {
-		return w.GetCode() == WarnNotComputable && strings.HasPrefix(w.GetMessage(), notComputable(metric)) ||
+		return w.GetCode() == warnNotComputable && strings.HasPrefix(w.GetMessage(), notComputable(metric)) ||
 			w.GetCode() == WarnReportDiffers && strings.HasPrefix(w.GetMessage(), reportOf(metric))
 	})
 	warn := func(w *dparetov1.Warning) {
@@ -129,6 +127,7 @@ func (s *Study) Recompute(trial *dparetov1.Trial, point space.Point, metric stri
 			warnings = append(warnings, w)
 		}
 	}
+	computed := &c.metrics.all[c.metrics.index(metric)]
 	value, warning := compute(point)
 	warn(warning)
 	if trial.ComputedMetrics == nil {
@@ -140,13 +139,13 @@ func (s *Study) Recompute(trial *dparetov1.Trial, point space.Point, metric stri
 		measurements = append(slices.Clone(measurements), final)
 	}
 	for _, m := range measurements {
-		value, warning := compute(s.At(point, m.GetStep()))
+		value, warning := compute(c.points.At(point, m.GetStep()))
 		warn(warning)
 		value = proto.CloneOf(value)
 		if before := m.GetMetrics()[metric]; before != nil {
 			value.Reported = before.Reported
 		}
-		if difference := s.difference(metric, value, m.GetStep()); difference != nil {
+		if difference := computed.difference(value, m.GetStep()); difference != nil {
 			warn(difference)
 			differs = true
 		}
@@ -157,53 +156,4 @@ func (s *Study) Recompute(trial *dparetov1.Trial, point space.Point, metric stri
 	}
 	trial.Warnings = warnings
 	return differs
-}
-
-// ComputeMetric returns a computed metric at a configuration, with a warning if it has no
-// value there. It panics if there is no such metric.
-func (s *Study) ComputeMetric(metric string, point space.Point) (*dparetov1.MetricValue, *dparetov1.Warning) {
-	for i := range s.metrics {
-		if m := &s.metrics[i]; m.spec.GetId() == metric && m.computed != nil {
-			return m.compute(s.variables(point))
-		}
-	}
-	panic("spec: no such computed metric")
-}
-
-// compute returns the value of a computed metric, with a warning if it has none.
-func (m *metric) compute(variables map[string]any) (*dparetov1.MetricValue, *dparetov1.Warning) {
-	value, err := m.computed.value(variables)
-	if err == nil {
-		return value, nil
-	}
-	return &dparetov1.MetricValue{}, &dparetov1.Warning{
-		Code:    WarnNotComputable,
-		Message: fmt.Sprintf("%s at this configuration: %v", notComputable(m.spec.GetId()), err),
-	}
-}
-
-// notComputable and reportOf are how the messages of warnings about a metric begin.
-func notComputable(metric string) string { return fmt.Sprintf("metric %s has no value", metric) }
-func reportOf(metric string) string      { return fmt.Sprintf("the worker reported %s =", metric) }
-
-// difference returns the warning that a worker's own value of a computed metric differs
-// from the computed one, nil if it does not or there is none.
-func (s *Study) difference(metric string, value *dparetov1.MetricValue, step int64) *dparetov1.Warning {
-	if value.Reported == nil || value.Value == nil {
-		return nil
-	}
-	tolerance := defaultReportTolerance
-	for _, m := range s.Spec.GetMetrics() {
-		if m.GetId() == metric && m.GetComputed().ReportTolerance != nil {
-			tolerance = m.GetComputed().GetReportTolerance()
-		}
-	}
-	if closeTo(value.GetReported(), value.GetValue(), tolerance) {
-		return nil
-	}
-	return &dparetov1.Warning{
-		Code: WarnReportDiffers,
-		Message: fmt.Sprintf("%s %g at step %d, the server computes %g",
-			reportOf(metric), value.GetReported(), step, value.GetValue()),
-	}
 }

@@ -1,0 +1,242 @@
+package spec
+
+import (
+	"time"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/accounting"
+	"github.com/dpareto/dpareto/server/expression"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// Limits of the fields of a spec that are neither parameters nor metrics.
+const (
+	maxReplicates      = 10_000
+	maxInitialTrials   = 100_000
+	maxTrainerSettings = 64
+	maxSettingLength   = 1000
+	maxAttemptsLimit   = 100
+	maxLease           = 24 * time.Hour
+)
+
+// Compile validates a spec and compiles it. Field paths in the returned
+// INVALID_ARGUMENT error begin with path, for example "study.spec".
+func Compile(path string, spec *dparetov1.StudySpec) (*Study, error) {
+	c := &compiler{violations: &violations{path: path}, spec: spec}
+	study := c.compile()
+	if err := c.fields.Err(); err != nil {
+		return nil, err
+	}
+	return study, nil
+}
+
+// violations are what is wrong with a spec. All compilers of a spec share them.
+type violations struct {
+	path   string
+	fields invalid.Fields
+}
+
+// addf records a violation of a field below the spec.
+func (v *violations) addf(field, format string, args ...any) {
+	v.fields.Addf(v.path+"."+field, format, args...)
+}
+
+// compiler compiles a spec, with a compiler for each of its larger parts.
+type compiler struct {
+	*violations
+
+	spec *dparetov1.StudySpec
+}
+
+// compile returns a study that is usable if there are no violations.
+func (c *compiler) compile() *Study {
+	if c.spec == nil {
+		c.fields.Addf(c.path, "must be set")
+		return nil
+	}
+	parameters := spaceCompiler{c.violations, c.spec}
+	searchSpace := parameters.compile()
+	c.algorithm()
+	c.limits()
+	c.trainer()
+	if searchSpace == nil {
+		return nil // expressions cannot be compiled without sound parameters
+	}
+	study := newStudy(c.spec, searchSpace)
+	c.checkpoint(study)
+	if environment := c.environment(searchSpace); environment != nil {
+		metrics := metricCompiler{c.violations, environment, study.metrics}
+		metrics.compile(c.spec)
+		c.constraints(study, environment)
+	}
+	c.cost(study)
+	stopping := randomStoppingCompiler{c.violations, study}
+	stopping.compile()
+	if !c.fields.Empty() {
+		return nil
+	}
+	private := privateCompiler{c.violations, study}
+	private.compile()
+	if !c.fields.Empty() {
+		return nil
+	}
+	study.Problem = newProblem(study)
+	if err := study.Problem.Validate(); err != nil {
+		c.addf("metrics", "%v", err)
+	}
+	probe := prober{c.violations, study}
+	probe.probe()
+	private.warn()
+	c.refuseMismatch(study)
+	return study
+}
+
+func (c *compiler) algorithm() {
+	algorithm := c.spec.GetAlgorithm()
+	switch algorithm.GetName() {
+	case dparetov1.Algorithm_ALGORITHM_DEFAULT, dparetov1.Algorithm_ALGORITHM_RANDOM,
+		dparetov1.Algorithm_ALGORITHM_GRID, dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM,
+		dparetov1.Algorithm_ALGORITHM_DPARETO, dparetov1.Algorithm_ALGORITHM_EHVI,
+		dparetov1.Algorithm_ALGORITHM_NSGA2:
+	default:
+		c.addf("algorithm.name", "must be one of the algorithms, such as ALGORITHM_DEFAULT, is %v", algorithm.GetName())
+	}
+	if n := algorithm.GetInitialTrials(); n < 0 || n > maxInitialTrials {
+		c.addf("algorithm.initial_trials", "must be in [1, %d], or 0 for the default, is %d", maxInitialTrials, n)
+	}
+}
+
+// limits checks the fields that bound the study and its workers.
+func (c *compiler) limits() {
+	if n := c.spec.GetReplicates(); n < 0 || n > maxReplicates {
+		c.addf("replicates", "must be in [1, %d], or 0 for the default, is %d", maxReplicates, n)
+	}
+	budget := c.spec.GetBudget()
+	if n := budget.GetMaxTrials(); n < 0 {
+		c.addf("budget.max_trials", "must not be negative, is %d", n)
+	}
+	if n := budget.GetMaxStagnantTrials(); n < 0 {
+		c.addf("budget.max_stagnant_trials", "must not be negative, is %d", n)
+	}
+	if n := budget.GetMaxParallelTrials(); n < 0 {
+		c.addf("budget.max_parallel_trials", "must not be negative, is %d", n)
+	}
+	if d := budget.GetMaxDuration(); d != nil && (d.CheckValid() != nil || d.AsDuration() <= 0) {
+		c.addf("budget.max_duration", "must be a valid, positive duration")
+	}
+	lease := c.spec.GetLease()
+	if d := lease.GetDuration(); d != nil && (d.CheckValid() != nil || d.AsDuration() < time.Second || d.AsDuration() > maxLease) {
+		c.addf("lease.duration", "must be a valid duration in [1s, 24h]")
+	}
+	if n := lease.GetMaxAttempts(); n < 0 || n > maxAttemptsLimit {
+		c.addf("lease.max_attempts", "must be in [1, %d], or 0 for the default, is %d", maxAttemptsLimit, n)
+	}
+}
+
+func (c *compiler) trainer() {
+	trainer := c.spec.GetTrainer()
+	if trainer == nil {
+		return
+	}
+	if n := len(trainer.GetName()); n < 1 || n > 100 {
+		c.addf("trainer.name", "must have 1 to 100 bytes, has %d", n)
+	}
+	if n := len(trainer.GetSettings()); n > maxTrainerSettings {
+		c.addf("trainer.settings", "must hold at most %d keys, holds %d", maxTrainerSettings, n)
+	}
+	for key, value := range trainer.GetSettings() {
+		if len(key) < 1 || len(key) > 63 || len(value) > maxSettingLength {
+			c.addf("trainer.settings", "key %.63q must have 1 to 63 bytes and a value of at most %d", key, maxSettingLength)
+		}
+	}
+}
+
+// checkpoint finds the checkpoint parameter.
+func (c *compiler) checkpoint(study *Study) {
+	id := c.spec.GetCheckpointParameter()
+	if id == "" {
+		return
+	}
+	s := study.space
+	i, ok := study.points.index[id]
+	if !ok {
+		c.addf("checkpoint_parameter", "%q is not a parameter", id)
+		return
+	}
+	switch p := s.Parameters[i]; {
+	case p.Kind != space.Integer:
+		c.addf("checkpoint_parameter", "%q must be an integer parameter, is %s", id, p.Kind)
+	case p.Min < 1:
+		c.addf("checkpoint_parameter", "%q must have a minimum of at least 1, has %g", id, p.Min)
+	case p.Condition != nil:
+		c.addf("checkpoint_parameter", "%q must not have a condition", id)
+	case s.IsParent(i):
+		c.addf("checkpoint_parameter", "%q must not be the parent in a condition", id)
+	default:
+		study.checkpoint = i
+	}
+}
+
+// cost checks the measure of cost.
+func (c *compiler) cost(study *Study) {
+	cost := c.spec.GetCost()
+	if cost == nil {
+		return
+	}
+	switch measure := cost.GetMeasure().(type) {
+	case *dparetov1.CostSpec_Runs:
+	case *dparetov1.CostSpec_CheckpointParameter:
+		if c.spec.GetCheckpointParameter() == "" {
+			c.addf("cost.checkpoint_parameter", "needs the study's checkpoint_parameter to be set")
+		}
+	case *dparetov1.CostSpec_Metric:
+		i := study.metrics.index(measure.Metric)
+		switch {
+		case i < 0:
+			c.addf("cost.metric", "%q is not a metric", measure.Metric)
+		case study.metrics.all[i].spec.GetReported() == nil:
+			c.addf("cost.metric", "%q must be a reported metric", measure.Metric)
+		default:
+			study.cost = i
+		}
+	default:
+		c.addf("cost.measure", "one of runs, checkpoint_parameter and metric must be set")
+	}
+}
+
+// environment returns the environment of expressions over the parameters.
+func (c *compiler) environment(s *space.Space) *expression.Environment {
+	variables := make([]expression.Variable, len(s.Parameters))
+	for i, p := range s.Parameters {
+		variables[i] = expression.Variable{Name: p.Name, Type: expression.Double}
+		switch p.Kind {
+		case space.Integer:
+			variables[i].Type = expression.Int
+		case space.Categorical:
+			variables[i].Type = expression.String
+		case space.Double, space.Discrete:
+		}
+	}
+	environment, err := expression.NewEnvironment(variables)
+	if err != nil {
+		c.addf("parameters", "%v", err)
+	}
+	return environment
+}
+
+// refuseMismatch refuses to publish under a guarantee that does not hold for the trainer.
+func (c *compiler) refuseMismatch(study *Study) {
+	for _, w := range study.Warnings {
+		if w.GetCode() != accounting.WarnSamplingMismatch {
+			continue
+		}
+		const message = "needs a guarantee: the privacy metric accounts for another sampler than the trainer's"
+		if study.IsPrivate() {
+			c.addf("private_mode", message)
+		}
+		if study.IsSearch() {
+			c.addf("random_stopping", message)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy/transcript"
+)
+
+// Limits of private_mode.
+const (
+	maxShards        = 10_000
+	maxPrivateValues = 1_000_000_000
+	// maxTestSet bounds the number of test records, so that the noise on a value never
+	// falls below its rounding.
+	maxTestSet = 1 << 40
+	// maxNoise bounds the standard deviation of the noise. Much less already hides a value in [0, 1].
+	maxNoise = 1e6
+)
+
+// warnNoneOnTheWay warns that a study keeps no measurement before the end of a run.
+const warnNoneOnTheWay = "NO_VALUES_ON_THE_WAY"
+
+// privateCompiler checks private_mode.
+type privateCompiler struct {
+	*violations
+
+	study *Study
+}
+
+// compile computes the noise of a study with private_mode.
+func (c *privateCompiler) compile() {
+	spec := c.study.Spec
+	mode := spec.GetPrivateMode()
+	if mode == nil {
+		return
+	}
+	at := func(field string) string { return "private_mode." + field }
+	if n := mode.GetTestSetSize(); n < 1 || n > maxTestSet {
+		c.addf(at("test_set_size"), "must be in [1, 2^40], is %d", n)
+	}
+	for _, e := range []struct {
+		field string
+		value float64
+	}{{"test_epsilon", mode.GetTestEpsilon()}, {"train_epsilon", mode.GetTrainEpsilon()}} {
+		if !(e.value > 0) || math.IsInf(e.value, 1) {
+			c.addf(at(e.field), "must be positive and finite, is %g", e.value)
+		}
+	}
+	if d := mode.GetDelta(); !(d > 0 && d < 1) {
+		c.addf(at("delta"), "must be in (0, 1), is %g", d)
+	}
+	if n := mode.GetTrainingShards(); n < 0 || n > maxShards {
+		c.addf(at("training_shards"), "must be in [1, %d], or 0 for the default, is %d", maxShards, n)
+	}
+	c.values()
+	c.metrics()
+	if c.fields.Empty() {
+		c.noise()
+	}
+	if spec.GetRandomStopping() != nil {
+		c.addf("random_stopping", "is not for studies with private_mode")
+	}
+	if _, isMetric := spec.GetCost().GetMeasure().(*dparetov1.CostSpec_Metric); isMetric {
+		c.addf("cost.metric", "is not for studies with private_mode, which keep no measured cost")
+	}
+	if len(spec.GetPriorStudies()) > 0 && !mode.GetPriorStudiesArePublic() {
+		c.addf(at("prior_studies_are_public"), "must be true: nothing protects the results in prior studies")
+	}
+}
+
+// values checks the number of values against the budget of trials.
+func (c *privateCompiler) values() {
+	mode, trials, metrics := c.study.Spec.GetPrivateMode(), c.study.Spec.GetBudget().GetMaxTrials(), c.study.ReportedMetrics()
+	switch n := mode.GetMaxValues(); {
+	case trials < 1:
+		c.addf("budget.max_trials", "must be set with private_mode: it bounds the number of published values")
+	case metrics < 1:
+		c.addf("metrics", "must hold a reported metric with private_mode")
+	case trials > maxPrivateValues/metrics:
+		c.addf("budget.max_trials", "must be at most %d with %d reported metrics and private_mode, is %d", maxPrivateValues/metrics, metrics, trials)
+	case n < 0 || n > maxPrivateValues:
+		c.addf("private_mode.max_values", "must be in [1, %d], or 0 for the default, is %d", maxPrivateValues, n)
+	case n > 0 && n < trials*metrics:
+		c.addf("private_mode.max_values", "must be at least %d, max_trials times the %d reported metrics, is %d", trials*metrics, metrics, n)
+	}
+}
+
+// metrics checks what private_mode asks of metrics.
+func (c *privateCompiler) metrics() {
+	mode := c.study.Spec.GetPrivateMode()
+	if _, function := c.study.Mechanism(""); function == nil {
+		c.addf("metrics", "must hold a metric computed from a privacy mechanism with private_mode")
+	}
+	for i, m := range c.study.Spec.GetMetrics() {
+		if m.GetReported() == nil {
+			continue
+		}
+		if n := m.GetReported().GetSampleSize(); n != 0 && n != float64(mode.GetTestSetSize()) {
+			c.addf(fmt.Sprintf("metrics[%d].reported.sample_size", i), "must be test_set_size, %d, or unset with private_mode, is %g", mode.GetTestSetSize(), n)
+		}
+	}
+}
+
+// noise computes the standard deviation of the noise.
+func (c *privateCompiler) noise() {
+	mode, values := c.study.Spec.GetPrivateMode(), c.study.MaxValues()
+	deviation, err := transcript.Noise(mode.GetTestSetSize(), values, mode.GetTestEpsilon(), mode.GetDelta())
+	if err != nil || !(deviation <= maxNoise) {
+		c.addf("private_mode.test_epsilon", "is so small that noise hides all %d values over %d test records", values, mode.GetTestSetSize())
+	}
+	c.study.addedNoise = deviation
+}
+
+// warn warns of a checkpoint parameter that the number of values leaves without use.
+func (c *privateCompiler) warn() {
+	study := c.study
+	if study.IsPrivate() && study.Checkpoints() && study.MaxValues() == study.finalValues() {
+		study.Warnings = append(study.Warnings, &dparetov1.Warning{
+			Code: warnNoneOnTheWay,
+			Message: fmt.Sprintf("private_mode.max_values is %d, which the final values of all trials use up: no measurement before the end of %s is kept; a larger number keeps some, and makes all values noisier",
+				study.MaxValues(), study.Spec.GetCheckpointParameter()),
+		})
+	}
+}

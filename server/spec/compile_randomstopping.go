@@ -1,0 +1,133 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
+)
+
+// Limits of a RandomStoppingSpec.
+const (
+	maxMeanTrials = 1e6
+	maxEta        = 100
+)
+
+// randomStoppingCompiler checks random_stopping.
+type randomStoppingCompiler struct {
+	*violations
+
+	study *Study
+}
+
+// compile checks that trials are independent draws from one distribution, each with one
+// score, and that accounting knows what each costs.
+func (c *randomStoppingCompiler) compile() {
+	spec := c.study.Spec
+	stopping := spec.GetRandomStopping()
+	if stopping == nil {
+		return
+	}
+	c.distribution(stopping)
+	c.score()
+	refuse := func(field string, isSet bool, reason string) {
+		if isSet {
+			c.addf(field, "must not be set with random_stopping: %s", reason)
+		}
+	}
+	if name := spec.GetAlgorithm().GetName(); name != dparetov1.Algorithm_ALGORITHM_RANDOM {
+		c.addf("algorithm.name", "must be ALGORITHM_RANDOM with random_stopping: trials must be independent draws from one distribution; is %v", name)
+	}
+	for i, p := range spec.GetParameters() {
+		refuse(fmt.Sprintf("parameters[%d].condition", i), p.GetCondition() != nil, "all configurations are drawn from one distribution")
+	}
+	budget := spec.GetBudget()
+	const drawn = "the number of trials is drawn at random, and all of them run"
+	refuse("budget.max_trials", budget.GetMaxTrials() != 0, drawn)
+	refuse("budget.max_duration", budget.GetMaxDuration() != nil, drawn)
+	refuse("budget.max_stagnant_trials", budget.GetMaxStagnantTrials() != 0, drawn)
+	refuse("prior_studies", len(spec.GetPriorStudies()) > 0, "nothing may be learnt from results")
+	refuse("checkpoint_parameter", spec.GetCheckpointParameter() != "", "a run is one candidate, at its end")
+	refuse("cost", spec.GetCost() != nil, "nothing may be learnt from results")
+	refuse("disable_early_stopping", spec.GetDisableEarlyStopping(), "no run is ever stopped early")
+	refuse("seed", spec.Seed != nil, "it reveals how many configurations were drawn before the released one")
+	if len(c.study.metrics.all) > 0 {
+		c.mechanism()
+	}
+}
+
+// distribution checks the distribution of the number of trials.
+func (c *randomStoppingCompiler) distribution(stopping *dparetov1.RandomStoppingSpec) {
+	const field = "random_stopping."
+	least := 1.0
+	switch d := stopping.GetDistribution().(type) {
+	case *dparetov1.RandomStoppingSpec_Eta:
+		if !(d.Eta > -1 && d.Eta <= maxEta) {
+			c.addf(field+"eta", "must be above -1 and at most %d, is %g", maxEta, d.Eta)
+			return
+		}
+	case *dparetov1.RandomStoppingSpec_Poisson:
+		least = 0
+	default:
+		c.addf(field+"distribution", "one of eta and poisson must be set")
+		return
+	}
+	mean := stopping.GetMeanTrials()
+	if !(mean > least && mean <= maxMeanTrials) {
+		c.addf(field+"mean_trials", "must be above %g and at most %g, is %g", least, maxMeanTrials, mean)
+	} else if least == 1 {
+		if _, err := privacy.SelectionGamma(stopping.GetEta(), mean); err != nil {
+			c.addf(field+"mean_trials", "%v", err)
+		}
+	}
+}
+
+// score checks the metric that chooses the best trial, and how it is protected.
+func (c *randomStoppingCompiler) score() {
+	stopping, metrics := c.study.Spec.GetRandomStopping(), c.study.metrics.all
+	i := c.study.metrics.index(stopping.GetMetric())
+	switch {
+	case i < 0:
+		c.addf("random_stopping.metric", "%q is not a metric", stopping.GetMetric())
+	case metrics[i].spec.GetReported() == nil || metrics[i].spec.GetRole() != dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE:
+		c.addf("random_stopping.metric", "%q must be a reported objective", stopping.GetMetric())
+	default:
+		if n, size := stopping.GetTestSetSize(), metrics[i].spec.GetReported().GetSampleSize(); n > 0 && size != 0 && size != float64(n) {
+			c.addf(fmt.Sprintf("metrics[%d].reported.sample_size", i), "must be test_set_size, %d, or unset with random_stopping, is %g", n, size)
+		}
+		for j := range metrics {
+			if j != i && metrics[j].spec.GetReported() != nil {
+				c.addf(fmt.Sprintf("metrics[%d].reported", j), "must not be set with random_stopping: %q is the only reported metric, since no other is ever shown", stopping.GetMetric())
+			}
+		}
+	}
+	switch n, epsilon := stopping.GetTestSetSize(), stopping.GetTestEpsilon(); {
+	case n < 0 || n > maxTestSet:
+		c.addf("random_stopping.test_set_size", "must be in [0, 2^40], is %d", n)
+	case n == 0 && epsilon != 0:
+		c.addf("random_stopping.test_epsilon", "is only for studies with test_set_size")
+	case n > 0 && !(epsilon > 0 && !math.IsInf(epsilon, 1)):
+		c.addf("random_stopping.test_epsilon", "must be positive and finite, is %g", epsilon)
+	}
+	if c.study.Spec.GetTestLedger() != "" && stopping.GetTestSetSize() == 0 {
+		c.addf("test_ledger", "needs random_stopping.test_set_size: without it nothing is guaranteed for the test records")
+	}
+}
+
+// mechanism checks that a mechanism says what a trial costs.
+func (c *randomStoppingCompiler) mechanism() {
+	study := c.study
+	id, function := study.Mechanism("")
+	if function == nil {
+		if !slices.ContainsFunc(study.Spec.GetMetrics(), func(m *dparetov1.MetricSpec) bool { return m.GetComputed().GetPrivacy() != nil }) {
+			c.addf("random_stopping", "needs a metric computed from a privacy mechanism, which says what a trial costs the training records")
+		}
+		return // a metric with violations has none
+	}
+	stopping := study.Spec.GetRandomStopping()
+	if delta := study.SearchDelta(); !(delta > 0 && delta < 1) {
+		c.addf("random_stopping.delta", "must be in (0, 1), or 0 for the delta of %s if that is positive, is %g", id, stopping.GetDelta())
+	}
+}

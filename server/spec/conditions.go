@@ -1,0 +1,120 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// conditions converts conditions on suggestions.
+type conditions struct {
+	points      *points
+	constraints *constraints
+	metrics     *metrics
+}
+
+// Condition converts a condition on suggestions. It refuses unknown or mistyped parameters,
+// values outside of their domains, parameters that do not exist where the others are fixed,
+// and bounds on metrics that are not computed. It also refuses a condition that fixes every
+// parameter of a configuration that it excludes. Field paths begin with path, for example
+// "conditions[0]".
+func (c *conditions) Condition(path string, asked *dparetov1.SuggestionCondition) (suggest.Condition, error) {
+	var fields invalid.Fields
+	condition := suggest.Condition{Fixed: make(map[int]float64)}
+	c.fix(path, asked, &condition, &fields)
+	for _, id := range slices.Sorted(maps.Keys(asked.GetAtMost())) {
+		field, bound := fmt.Sprintf("%s.at_most[%q]", path, id), asked.GetAtMost()[id]
+		i := c.metrics.index(id)
+		switch {
+		case i < 0:
+			fields.Addf(field, "is not a metric of the study")
+		case c.metrics.all[i].computed == nil:
+			fields.Addf(field, "must be a computed metric: others are known only after the run")
+		case math.IsNaN(bound) || math.IsInf(bound, 0):
+			fields.Addf(field, "must be finite, is %g", bound)
+		default:
+			condition.AtMost = append(condition.AtMost, c.limit(i, bound))
+		}
+	}
+	if err := fields.Err(); err != nil {
+		return suggest.Condition{}, err
+	}
+	if point, ok := c.fixedPoint(condition.Fixed); ok {
+		if err := c.constraints.CheckAllowed(path+".fixed_parameters", point); err != nil {
+			return suggest.Condition{}, err
+		}
+		if !condition.Holds(point) {
+			return suggest.Condition{}, invalid.Field(path+".at_most", "is exceeded at the only configuration that fixed_parameters allow")
+		}
+	}
+	return condition, nil
+}
+
+// fix converts the fixed parameters of a condition.
+func (c *conditions) fix(path string, asked *dparetov1.SuggestionCondition, condition *suggest.Condition, fields *invalid.Fields) {
+	at := func(id string) string { return fmt.Sprintf("%s.fixed_parameters[%q]", path, id) }
+	for _, id := range slices.Sorted(maps.Keys(asked.GetFixedParameters())) {
+		i, ok := c.points.index[id]
+		if !ok {
+			fields.Addf(at(id), "is not a parameter of the study")
+			continue
+		}
+		p := &c.points.space.Parameters[i]
+		x, message := inDomain(p, asked.GetFixedParameters()[id])
+		if message != "" {
+			fields.Addf(at(id), "%s", message)
+			continue
+		}
+		condition.Fixed[i] = x
+	}
+	if !fields.Empty() {
+		return
+	}
+	for _, i := range slices.Sorted(maps.Keys(condition.Fixed)) {
+		required := c.points.space.Parameters[i].Condition
+		if required == nil {
+			continue
+		}
+		if parent, ok := condition.Fixed[required.Parent]; !ok || !slices.Contains(required.Values, parent) {
+			fields.Addf(at(c.points.space.Parameters[i].Name), "exists only where %s: fix its parent, too", c.points.requirement(i))
+		}
+	}
+}
+
+// fixedPoint returns the only configuration with the fixed values, false if there are several.
+func (c *conditions) fixedPoint(fixed map[int]float64) (space.Point, bool) {
+	point := make(space.Point, len(c.points.space.Parameters))
+	for i, x := range fixed {
+		point[i] = x
+	}
+	for i := range point {
+		if _, ok := fixed[i]; !ok && c.points.space.Active(point, i) {
+			return nil, false
+		}
+	}
+	return c.points.space.Canonical(point), true
+}
+
+// limit returns the upper bound of a computed metric.
+func (c *conditions) limit(i int, bound float64) suggest.Limit {
+	m := &c.metrics.all[i]
+	l := suggest.Limit{
+		Objective: slices.Index(c.metrics.objectives, i),
+		Upper:     bound,
+		Known:     c.metrics.known(i, number),
+	}
+	switch {
+	case l.Objective >= 0:
+		l.Search = m.rounded
+	case bound > 0 && !math.IsInf(bound, 1):
+		_, l.Search = m.computed.search(c.points, bound)
+	default: // nothing to interpolate
+	}
+	return l
+}

@@ -1,0 +1,61 @@
+package spec
+
+import (
+	"time"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// DefaultInitialTrials is the number of trials before a model takes over, for algorithms
+// whose default does not depend on the problem.
+const DefaultInitialTrials = 16
+
+const (
+	defaultReplicates    = 1
+	defaultLeaseDuration = time.Minute
+	defaultMaxAttempts   = 5
+	// defaultReportTolerance bounds the relative difference between a computed value and
+	// the worker's own beyond which a trial carries a warning.
+	defaultReportTolerance = 1e-6
+)
+
+// Replicates returns the number of runs of a trial.
+func (s *Study) Replicates() int32 { return replicates(s.Spec) }
+
+func replicates(spec *dparetov1.StudySpec) int32 {
+	if n := spec.GetReplicates(); n > 0 {
+		return n
+	}
+	return defaultReplicates
+}
+
+// InitialTrials returns the number of trials before a model takes over.
+func (s *Study) InitialTrials() int {
+	algorithm := s.Spec.GetAlgorithm()
+	if n := algorithm.GetInitialTrials(); n > 0 {
+		return int(n)
+	}
+	switch algorithm.GetName() {
+	case dparetov1.Algorithm_ALGORITHM_DEFAULT, dparetov1.Algorithm_ALGORITHM_EHVI:
+		return suggest.EngineInitialPoints(s.Problem)
+	default:
+		return DefaultInitialTrials
+	}
+}
+
+// LeaseDuration returns how long a worker may be silent.
+func (s *Study) LeaseDuration() time.Duration {
+	if d := s.Spec.GetLease().GetDuration(); d != nil {
+		return d.AsDuration()
+	}
+	return defaultLeaseDuration
+}
+
+// MaxAttempts returns how often a trial is handed out at most.
+func (s *Study) MaxAttempts() int32 {
+	if n := s.Spec.GetLease().GetMaxAttempts(); n > 0 {
+		return n
+	}
+	return defaultMaxAttempts
+}

@@ -1,0 +1,101 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
+)
+
+// noise clips reported values and adds noise to them, in studies that keep no others.
+type noise struct {
+	spec    *dparetov1.StudySpec
+	metrics *metrics
+}
+
+// IsNoisy reports whether reported values are kept with noise only.
+func (n *noise) IsNoisy() bool {
+	return n.spec.GetPrivateMode() != nil || n.spec.GetRandomStopping().GetTestSetSize() > 0
+}
+
+// Clipped reduces a worker's measurement, before it is checked, to what a study with noisy
+// values uses: the step, and the mean of every reported metric over its runs, each run clipped
+// to [0, 1]. There may be as many runs as a trial is charged for. No error reveals a value.
+func (n *noise) Clipped(path string, m *dparetov1.Measurement) (*dparetov1.Measurement, error) {
+	if m == nil {
+		return nil, invalid.Field(path, "must be set")
+	}
+	out := &dparetov1.Measurement{Step: m.GetStep(), Metrics: make(map[string]*dparetov1.MetricValue)}
+	var fields invalid.Fields
+	most := min(maxRuns, int(replicates(n.spec)))
+	for id, value := range m.GetMetrics() {
+		if n.metrics.isComputed(id) {
+			continue
+		}
+		field := fmt.Sprintf("%s.metrics[%q]", path, id)
+		runs := value.GetRuns()
+		if value.Value != nil && len(runs) > 0 || len(runs) > most {
+			fields.Addf(field, "must have a value, or at most %d runs: a trial is charged for that many", most)
+			continue
+		}
+		if len(runs) == 0 {
+			if value == nil || value.Value == nil {
+				fields.Addf(field, "one of value and runs must be set")
+				continue
+			}
+			runs = []float64{value.GetValue()}
+		}
+		mean := 0.0
+		for _, x := range runs {
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				fields.Addf(field, "must be finite (report a run that diverged as infeasible)")
+				break
+			}
+			mean += min(max(x, 0), 1) / float64(len(runs))
+		}
+		mean = min(max(mean, 0), 1)
+		out.Metrics[id] = &dparetov1.MetricValue{Value: &mean}
+	}
+	if err := fields.Err(); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// AddNoise adds noise of a standard deviation to every reported value of a measurement
+// that Measurement returned, in place and in the order of the metrics, and records the
+// deviation as the value's standard error. It returns the number of values.
+func (n *noise) AddNoise(m *dparetov1.Measurement, standardDeviation float64, noisy func(value float64) float64) int64 {
+	count := int64(0)
+	for i := range n.metrics.all {
+		value := m.GetMetrics()[n.metrics.all[i].id()]
+		if n.metrics.all[i].computed != nil || value == nil {
+			continue
+		}
+		value.Value = new(noisy(value.GetValue()))
+		value.StandardError = new(standardDeviation)
+		count++
+	}
+	return count
+}
+
+// check checks a stored measurement of a study that keeps noisy values only.
+func (n *noise) check(path string, m *dparetov1.Measurement, fields *invalid.Fields) {
+	if m.GetElapsed() != nil {
+		fields.Addf(path+".elapsed", "is not kept beside noisy values")
+	}
+	for id, value := range m.GetMetrics() {
+		field := fmt.Sprintf("%s.metrics[%q]", path, id)
+		switch {
+		case n.metrics.isComputed(id):
+			if value.GetReported() != 0 {
+				fields.Addf(field+".reported", "is not kept beside noisy values")
+			}
+		case len(value.GetRuns()) > 0:
+			fields.Addf(field+".runs", "is not kept beside noisy values")
+		case value.StandardError == nil:
+			fields.Addf(field+".standard_error", "must be set, to the noise's standard deviation")
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package spec
+
+import (
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// logFloor times the reference value, or the smallest bound of a constraint, is the smallest
+// value that is modelled under the log transform.
+const logFloor = 1e-3
+
+// newProblem builds the optimisation problem of a study.
+func newProblem(study *Study) *suggest.Problem {
+	p := &suggest.Problem{Space: study.space, Checkpoint: study.Spec.GetCheckpointParameter()}
+	for _, i := range study.objectives {
+		p.Objectives = append(p.Objectives, newObjective(study, i))
+	}
+	for _, i := range study.constrained {
+		p.Constraints = append(p.Constraints, newConstraint(study, i))
+	}
+	if len(study.constraints.all) > 0 {
+		p.Allowed = study.allowed
+	}
+	switch study.Spec.GetCost().GetMeasure().(type) {
+	case *dparetov1.CostSpec_CheckpointParameter:
+		p.Cost = suggest.CostCheckpoint
+	case *dparetov1.CostSpec_Metric:
+		p.Cost = suggest.CostMeasured
+	default:
+	}
+	return p
+}
+
+func newObjective(study *Study, i int) suggest.Objective {
+	m := &study.metrics.all[i]
+	o := suggest.Objective{
+		Name:       m.id(),
+		Goal:       suggest.Minimize,
+		Transform:  transform(m.spec),
+		Reference:  m.spec.GetReferenceValue(),
+		SampleSize: m.spec.GetReported().GetSampleSize(),
+	}
+	if m.spec.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
+		o.Goal = suggest.Maximize
+	}
+	if o.Transform == suggest.Log {
+		o.Floor = logFloor * o.Reference
+	}
+	if m.computed == nil {
+		o.Noise = study.addedNoise
+	} else {
+		o.Known = study.known(i, number)
+		o.Search, m.rounded = m.computed.search(study.points, o.Reference)
+	}
+	return o
+}
+
+func newConstraint(study *Study, i int) suggest.Constraint {
+	m := &study.metrics.all[i]
+	c := suggest.Constraint{
+		Name:       m.id(),
+		Transform:  transform(m.spec),
+		SampleSize: m.spec.GetReported().GetSampleSize(),
+	}
+	c.Lower, c.Upper = bounds(m.spec)
+	if c.Transform == suggest.Log {
+		smallest := c.Lower
+		if m.spec.GetBounds().Min == nil {
+			smallest = c.Upper
+		}
+		c.Floor = logFloor * smallest
+	}
+	if m.computed == nil {
+		c.Noise = study.addedNoise
+	} else {
+		c.Known = study.known(i, constraintNumber)
+	}
+	return c
+}
+
+// transform returns the transform of a metric's surrogate: none by default.
+func transform(m *dparetov1.MetricSpec) suggest.Transform {
+	switch m.GetTransform() {
+	case dparetov1.Transform_TRANSFORM_LOG:
+		return suggest.Log
+	case dparetov1.Transform_TRANSFORM_LOGIT:
+		return suggest.Logit
+	default:
+		return suggest.Identity
+	}
+}
