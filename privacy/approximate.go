@@ -12,12 +12,11 @@ import (
 //
 //	min{Σε_i, √(2·log(1/δ')·Σε_i²) + ½·Σε_i²} <= ε
 //
-// (Whitehouse, Ramdas, Rogers and Wu, "Fully-adaptive composition in differential
-// privacy", 2023; the sum alone is that of Rogers, Roth, Ullman and Vadhan,
-// "Privacy odometers and filters", 2016). The two may be mixed: where the loss
-// exceeds ε the sum of the ε_i does, so that the other condition held throughout.
-// The guarantee is the declared one, however much of it is spent. An
-// ApproximateFilter is safe for concurrent use.
+// (Whitehouse, Ramdas, Rogers and Wu, "Fully-adaptive composition in differential privacy",
+// 2023; the sum alone is from Rogers, Roth, Ullman and Vadhan, "Privacy odometers and
+// filters", 2016). The two may be mixed: if the loss exceeds ε then so does the sum of the
+// ε_i, so that the other condition held throughout. The guarantee is the declared one, however
+// little of it is spent. An ApproximateFilter is safe for concurrent use.
 type ApproximateFilter struct {
 	guarantee Guarantee
 	slack     float64 // δ'
@@ -51,10 +50,9 @@ func NewApproximateFilter(epsilon, delta, slack float64, adjacency Adjacency) (*
 	}, nil
 }
 
-// Spend admits runs >= 1 independent releases, each with the guarantee g, and
-// returns true, or returns false and admits none of them if they exceed what is
-// left. The errors are FieldErrors for "epsilon", "delta", "steps" and
-// "adjacency".
+// Spend admits runs >= 1 independent releases, each with the guarantee g, and returns true, or
+// returns false and admits none of them if they do not fit. The errors are FieldErrors for
+// "epsilon", "delta", "steps" and "adjacency".
 func (f *ApproximateFilter) Spend(g Guarantee, runs int64) (bool, error) {
 	var errs []error
 	if !(g.Epsilon >= 0) {
@@ -95,8 +93,8 @@ func (f *ApproximateFilter) total(sum, squares float64) float64 {
 	return math.Min(sum, math.Sqrt(-2*math.Log(f.slack)*squares)+0.5*squares)
 }
 
-// Remaining returns the largest ε, at δ_i = 0, of one more release that Spend would admit,
-// found by bisection, and what is left for the δ_i.
+// Remaining returns the largest ε, at δ_i = 0, of one more release that Spend would admit, and
+// the rest of the budget for the δ_i.
 func (f *ApproximateFilter) Remaining() (epsilon, delta float64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,8 +117,8 @@ func (f *ApproximateFilter) Remaining() (epsilon, delta float64) {
 	}
 }
 
-// Spent returns what the releases so far have together: an account, whose ε and δ depend on
-// what was chosen. The guarantee for a filter is the declared one.
+// Spent returns an account of the releases so far, whose ε and δ depend on what was chosen.
+// The guarantee of a filter is the declared one.
 func (f *ApproximateFilter) Spent() Guarantee {
 	f.mu.Lock()
 	defer f.mu.Unlock()

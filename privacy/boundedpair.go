@@ -10,11 +10,11 @@ type boundedPair struct {
 	laplace  bool
 }
 
-// laplacePair is Laplace noise of scale 1 around 0 against that around x. It
-// dominates the noise on any number of coordinates that differ by x in total: the
-// trade-off function of a sum of shifts is at least the composition of those of the
-// single shifts, which for log-concave noise is that of the total (Dong, Roth and
-// Su, "Gaussian differential privacy", 2022, on group privacy).
+// laplacePair is Laplace noise of scale 1 around 0 against the same noise around x. It
+// dominates the noise on any number of coordinates that differ by x in total: the functional
+// composition of the trade-off functions of single shifts bounds the joint one from below, and
+// for log-concave noise it is the function of the total shift (Dong, Roth and Su, "Gaussian
+// differential privacy", 2022, on group privacy).
 func laplacePair(x float64) boundedPair { return boundedPair{x, 0.5, true} }
 
 // purePair is randomised response with two answers, which dominates all pure ε-DP
@@ -83,7 +83,7 @@ func (p boundedPair) nodes(tilt, _, _ float64) (n *lossNodes, ok bool) {
 	return n, true
 }
 
-// discretise is that of mixturePair. A loss on a grid point is not shared.
+// discretise works as for mixturePair. A loss on a grid point is not shared.
 func (p boundedPair) discretise(step, bottom, _ float64) (g grid, ok bool) {
 	low := math.Max(-p.loss, bottom)
 	first, last := math.Floor(low/step), math.Ceil(math.Max(p.loss, low)/step)

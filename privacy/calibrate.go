@@ -16,7 +16,7 @@ func Delta(c Curve, steps int64, epsilon float64) (Guarantee, error) {
 	if g, err := c.Epsilon(steps, 0); err == nil && g.Epsilon <= epsilon {
 		return g, nil
 	}
-	// In terms of r = √(log 1/δ), of which ε is close to a linear function.
+	// In terms of r = √(log 1/δ), in which ε is nearly linear.
 	least, most := math.Sqrt(0x1p-53), math.Sqrt(-math.Log(1e-300))
 	at := func(r float64) (Guarantee, error) { return c.Epsilon(steps, math.Exp(-r*r)) }
 	hi := 3.0 // suffices
@@ -75,9 +75,8 @@ func Delta(c Curve, steps int64, epsilon float64) (Guarantee, error) {
 	return g, nil
 }
 
-// aside moves the share of a bracket at which a root is expected a little beyond
-// it, by at least least, on the side of the wider part, so that both ends move in
-// turn.
+// aside moves share, where a root is expected within a bracket, a little towards the wider
+// part, by at least least, so that both ends of the bracket move in turn.
 func aside(share, least float64) float64 {
 	if !(share > 0 && share < 1) {
 		share = 0.5
@@ -89,12 +88,12 @@ func aside(share, least float64) float64 {
 	return share - margin
 }
 
-// CalibrateNoise returns the least noise, to a relative precision of 1e-9 and not
-// below the exact value, for which steps runs of family(noise) cost at most
-// epsilon > 0 for delta, and the guarantee of that mechanism. ε has to fall with
-// noise. Noise is a noise multiplier, a standard deviation or a scale, whatever
-// family takes; it is searched between 1e-6 and 1e12. The errors are those of the
-// accountant, and FieldErrors for "epsilon", also when it is out of reach.
+// CalibrateNoise returns the least noise, to a relative precision of 1e-9 and not below the
+// exact value, for which steps runs of family(noise) cost at most epsilon > 0 for delta, and
+// the guarantee of that mechanism. ε must fall with noise, which is a noise multiplier, a
+// standard deviation or a scale, as family takes it; it is searched between 1e-6 and 1e12. It
+// returns the accountant's errors, and FieldErrors for an "epsilon" that is not positive or
+// out of reach.
 func CalibrateNoise(a Accountant, family func(noise float64) Mechanism, steps int64, epsilon, delta float64) (float64, Guarantee, error) {
 	if err := checkPositive("epsilon", epsilon); err != nil {
 		return 0, Guarantee{}, err
@@ -154,9 +153,9 @@ func CalibrateNoise(a Accountant, family func(noise float64) Mechanism, steps in
 	return hi, g, nil
 }
 
-// CalibrateSteps returns the largest number of steps, possibly 0, that costs at
-// most epsilon >= 0 for delta, and its guarantee. The errors are those of the
-// accountant, and a FieldError for "epsilon".
+// CalibrateSteps returns the largest number of steps, possibly 0, that costs at most epsilon
+// >= 0 for delta, and its guarantee. It returns the accountant's errors, and a FieldError for
+// "epsilon".
 func CalibrateSteps(a Accountant, m Mechanism, epsilon, delta float64) (int64, Guarantee, error) {
 	if !(epsilon >= 0) {
 		return 0, Guarantee{}, FieldErrorf("epsilon", "must not be negative, is %g", epsilon)
@@ -168,12 +167,11 @@ func CalibrateSteps(a Accountant, m Mechanism, epsilon, delta float64) (int64, G
 	return largest(0, math.MaxInt64/2, epsilon, func(steps int64) (Guarantee, error) { return c.Epsilon(steps, delta) })
 }
 
-// CalibrateBatchSize returns the largest batch size, between 1 and most, for
-// which family(batchSize) costs at most epsilon for delta, and its guarantee.
-// Family returns the mechanism and how often it runs, which usually depends on
-// the batch size too; ε has to rise with it. The errors are those of the
-// accountant, and FieldErrors for "batch_size" and "epsilon", the latter also when
-// even a batch of one record costs more.
+// CalibrateBatchSize returns the largest batch size, between 1 and most, for which
+// family(batchSize) costs at most epsilon for delta, and its guarantee. Family returns the
+// mechanism and how often it runs, which usually depends on the batch size too; ε must rise
+// with it. It returns the accountant's errors, and FieldErrors for "batch_size" and "epsilon",
+// the latter also if even a batch of one record costs more.
 func CalibrateBatchSize(a Accountant, family func(batchSize int64) (m Mechanism, steps int64), most int64, epsilon, delta float64) (int64, Guarantee, error) {
 	if most < 1 {
 		return 0, Guarantee{}, FieldErrorf("batch_size", "must be at least 1, is at most %d", most)

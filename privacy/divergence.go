@@ -2,10 +2,10 @@ package privacy
 
 import "math"
 
-// Divergence returns the bound on the Rényi divergence of an order > 1 that steps >= 1
-// runs of m have together: what a [Filter] of that order charges for them. Where the
-// bound of m is one for integer orders, as that of [FixedSizeGaussian], others are
-// refused. The errors are those of [Filter.Spend], and a FieldError for "order".
+// Divergence returns the bound on the Rényi divergence of an order > 1 that steps >= 1 runs of
+// m have together: what a [Filter] of that order charges for them. If the bound of m holds for
+// integer orders only, as for [FixedSizeGaussian], others are refused. It returns the errors
+// of [Filter.Spend], and a FieldError for "order".
 func Divergence(m Mechanism, steps int64, order float64) (float64, error) {
 	if !(order > 1) || math.IsInf(order, 1) {
 		return 0, FieldErrorf("order", "must exceed 1 and be finite, is %g", order)
@@ -30,9 +30,9 @@ func Divergence(m Mechanism, steps int64, order float64) (float64, error) {
 	return rho * float64(steps), nil
 }
 
-// Budget returns the largest Rényi divergence of the given order > 1 that still is
-// (epsilon, delta)-DP by the conversion. It is not positive where the order is too small
-// for epsilon: below about 1 + log(1/delta)/epsilon.
+// Budget returns the largest Rényi divergence of the given order > 1 that is still (epsilon,
+// delta)-DP by the conversion. It is not positive if the order is too small for epsilon: below
+// about 1 + log(1/delta)/epsilon.
 func (c Conversion) Budget(order, epsilon, delta float64) float64 {
 	return epsilon - c.surcharge(order, math.Log(delta))
 }

@@ -13,11 +13,10 @@
 //     [RDP], [GDP], [Pure].
 //   - A [Curve] answers for any number of steps and any δ. Building it does the
 //     expensive part once; it may be kept and shared between goroutines.
-//   - A [Filter] or [ApproximateFilter] admits mechanisms whose parameters are
-//     chosen from earlier outputs, within a budget; an [Odometer] keeps account of
-//     them without one.
-//   - An [Interpolant] is ε as a smooth function of the parameters of DP-SGD, to
-//     compare configurations in a search; what is reported is computed.
+//   - A [Filter] or [ApproximateFilter] admits mechanisms whose parameters are chosen from
+//     earlier outputs, within a budget; an [Odometer] accounts for them without one.
+//   - An [Interpolant] is ε as a smooth function of the parameters of DP-SGD, to compare
+//     configurations in a search; it is not for reported values.
 //   - A [Guarantee] is a result. ε never travels without its δ, adjacency,
 //     accountant, assumptions and warnings.
 //
@@ -34,11 +33,10 @@
 //
 // # Which accountant
 //
-// [Exact] for anything it accepts: all but the exponential mechanism, repeated
-// selection and mechanisms that are known by a Rényi divergence alone, for which
-// there is [RDP]. RDP{Conversion: Classic} reproduces the numbers of Avent et al.
-// (2020), which are about three times larger on their runs. [GDP] is exact for
-// Gaussian noise alone, [Pure] for δ = 0.
+// Use [Exact] for anything that it accepts: everything but the exponential mechanism, repeated
+// selection and mechanisms known by a Rényi divergence alone, for which there is [RDP].
+// RDP{Conversion: Classic} reproduces the numbers of Avent et al. (2020), which are about
+// three times larger on their runs. [GDP] is exact for Gaussian noise alone, [Pure] for δ = 0.
 //
 // # Units
 //
@@ -50,10 +48,8 @@
 //
 // # Caveats
 //
-// Every ε is an upper bound for ideal real-valued noise; sampling noise in
-// floating point can leak more (Mironov, 2012). Packages noise, selection and stopping
-// below this one sample what is released so that it does not. A guarantee covers one
-// release.
-// Choosing a configuration by looking at results that depend on the data costs
-// privacy that is not part of it.
+// Every ε is an upper bound for ideal real-valued noise; sampling noise in floating point can
+// leak more (Mironov, 2012). The packages noise, selection and stopping below this one sample
+// releases without that leak. A guarantee covers one release. Choosing a configuration by
+// looking at results that depend on the data costs privacy that it does not include.
 package privacy

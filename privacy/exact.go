@@ -11,17 +11,16 @@ import (
 // precise to 1e-9. Where that fails, for few steps with little noise, it falls
 // back on [PLD].
 //
-// Epsilon is the least for the pairs. EpsilonLower is the ε of data sets that
-// exist, from below by 1e-9 of it (by half a percent and 1e-5 after the fallback).
+// Epsilon is the least for the pairs. EpsilonLower bounds the ε of data sets that exist, lower
+// by 1e-9 of it (by half a percent and 1e-5 after the fallback).
 type Exact struct{}
 
 // Name returns "exact".
 func (Exact) Name() string { return "exact" }
 
 // Curve accounts a [Gaussian], [FixedSizeGaussian], [PoissonGaussian], [Laplace],
-// [RandomizedResponse], any other [PureMechanism] by the worst one of its ε, or a
-// Composition of them. Losses with atoms, those of the pure mechanisms, are
-// composed as by [PLD].
+// [RandomizedResponse], any other [PureMechanism] by the worst one of its ε, or a Composition
+// of them. The losses of pure mechanisms have atoms and are composed as by [PLD].
 func (a Exact) Curve(m Mechanism) (Curve, error) {
 	c, err := newLossCurve(a, m, []lossMethod{(*lossSum).invert, pessimistic})
 	if err != nil {
@@ -32,8 +31,7 @@ func (a Exact) Curve(m Mechanism) (Curve, error) {
 
 // PLD is the accountant by discretised privacy loss distributions: losses are
 // rounded pessimistically to a grid and convolved by the fast Fourier transform.
-// Its ε is an upper bound whose excess is about 2e-5 of it, or up to 1e-5 where
-// that is more.
+// Its ε is an upper bound, too large by about 2e-5 of it or by up to 1e-5, whichever is more.
 type PLD struct{}
 
 // Name returns "pld".
@@ -52,9 +50,9 @@ func (a PLD) Curve(m Mechanism) (Curve, error) {
 // for side = +1 and from below for side = −1.
 type lossMethod func(s *lossSum, l line, b bound, runs, side float64) (epsilon float64, ok bool)
 
-// pessimistic is the method of PLD. From below, the excess is estimated by a
-// second grid and taken off thrice, and a few thousandths more: where ε falls between
-// two points of the grid matters, too.
+// pessimistic is the method of PLD. From below, it estimates the excess by a second grid and
+// subtracts three times that, and a few thousandths more because the position of ε between two
+// grid points matters, too.
 func pessimistic(s *lossSum, l line, b bound, runs, side float64) (epsilon float64, ok bool) {
 	if side > 0 {
 		return s.convolve(l, b, runs, 1, 1, false)
@@ -93,7 +91,7 @@ func newLossCurve(a Accountant, m Mechanism, methods []lossMethod) (*lossCurve, 
 // dominatingPairs returns the pairs of m, and those that some data sets attain.
 func dominatingPairs(a Accountant, m Mechanism) (upper, lower []lossPair, err error) {
 	if s, ok := m.(Selection); ok && s.Method == Exponential {
-		return nil, nil, &UnsupportedError{a.Name(), m.Name(), "its Rényi divergence is below that of its pure-DP guarantee"}
+		return nil, nil, &UnsupportedError{a.Name(), m.Name(), "its Rényi divergence is below the one of its pure-DP guarantee"}
 	}
 	switch mechanism := m.(type) {
 	case lowerMechanism:
@@ -108,9 +106,8 @@ func dominatingPairs(a Accountant, m Mechanism) (upper, lower []lossPair, err er
 	}
 }
 
-// lowerMechanism is a lossMechanism of which it is not known whether its pairs
-// are attained. lowerPairs are attained by some pair of data sets; there may be
-// none.
+// lowerMechanism is a lossMechanism whose pairs may not be attained. Some pair of data sets
+// attains its lowerPairs, of which there may be none.
 type lowerMechanism interface {
 	lossMechanism
 	lowerPairs() []lossPair

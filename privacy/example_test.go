@@ -7,7 +7,7 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// The same training run by the tightest accountant and by that of Avent et al.
+// The same training run by the tightest accountant and by the one of Avent et al.
 func ExampleEpsilon() {
 	m := privacy.FixedSizeGaussian{DatasetSize: 30956, BatchSize: 128, NoiseMultiplier: 1}
 	steps, err := privacy.Steps(m.DatasetSize, m.BatchSize, 10)

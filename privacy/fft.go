@@ -47,8 +47,8 @@ func (p mixturePair) discretise(step, bottom, reach float64) (g grid, ok bool) {
 	return g, true
 }
 
-// connect rounds losses to the points from first to last, given the mass that both
-// distributions have in (from, to], and returns that of the upper one.
+// connect rounds losses to the points from first to last, given the mass of both distributions
+// in (from, to], and returns the mass of the upper one.
 func (g *grid) connect(first, last int, step float64, mass func(from, to float64) (upper, lower float64)) (total float64) {
 	edge := math.Inf(-1)
 	for j := first; j <= last; j++ {
@@ -114,14 +114,14 @@ const (
 	maxGrid   = 1 << 20
 )
 
-// convolve returns the least ε >= 0 with δ(ε) <= e^logDelta, from above: losses
-// are discretised pessimistically, tilted by e^{cl}, so that rounding errors are
-// relative to the part of the distribution that matters, and convolved by the
-// fast Fourier transform. The grid is coarser than usual by a factor, with a
-// multiple of divide steps to an atom; a coarser one fails where the atoms are not
-// on grid points, since its excess is then not that of the finer one, scaled.
+// convolve returns the least ε >= 0 with δ(ε) <= e^logDelta, from above: losses are
+// discretised pessimistically, tilted by e^{cl}, so that rounding errors are relative to the
+// part of the distribution that matters, and convolved by the fast Fourier transform. The grid
+// is coarser than usual by a factor, with a multiple of divide steps to an atom; a coarser
+// grid fails if the atoms are not on grid points, because its excess is then not a multiple of
+// the finer one's.
 //
-// Where below is set, nothing but the excess of the grid is added: rounding errors of
+// If below is set, nothing but the excess of the grid is added: rounding errors of
 // the transform and infinite losses are left out, and a grid that would have to be
 // finer than the finest fails.
 func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64, below bool) (epsilon float64, ok bool) {
@@ -139,8 +139,8 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64, below
 	}
 	ceiling = math.Max(ceiling, b.epsilon+l.right)
 
-	// The excess of ε is about runs·h²(c + 1/2)/6 for a grid of step h, and that of
-	// the logarithm of E[e^{cL}] up to runs·c²h²/8.
+	// For a grid of step h the excess of ε is about runs·h²(c + 1/2)/6, and of log E[e^{cL}]
+	// up to runs·c²h²/8.
 	var count float64
 	for _, part := range s.parts {
 		count += part.count

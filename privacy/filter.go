@@ -6,13 +6,12 @@ import (
 	"sync"
 )
 
-// Filter admits mechanisms that are chosen one after another, each possibly from
-// the outputs of the earlier ones, parameters included, for as long as their total
-// Rényi divergence at one order fixed in advance stays within a budget (Feldman
-// and Zrnic, "Individual privacy accounting via a Rényi filter", 2021, Theorem
-// 4.3). The guarantee is the declared one, however much of it is spent: ordinary
-// composition is for parameters that are fixed in advance. A Filter is safe for
-// concurrent use.
+// Filter admits mechanisms that are chosen one after another, each possibly from the outputs
+// of the earlier ones, parameters included, for as long as their total Rényi divergence at one
+// order fixed in advance stays within a budget (Feldman and Zrnic, "Individual privacy
+// accounting via a Rényi filter", 2021, Theorem 4.3). The guarantee is the declared one,
+// however little of it is spent: ordinary composition is for parameters that are fixed in
+// advance. A Filter is safe for concurrent use.
 type Filter struct {
 	guarantee Guarantee
 	budget    float64 // of ρ
@@ -22,11 +21,10 @@ type Filter struct {
 	steps int64
 }
 
-// NewFilter returns a filter whose total is (epsilon, delta)-DP under adjacency,
-// accounted at the given Rényi order > 1. An order near
-// 1 + √(2·log(1/δ)/ρ) suits mechanisms that are ρ-zCDP in total. The errors are
-// FieldErrors for "order", "epsilon", "delta" and "adjacency", also when the order
-// leaves no budget: it has to exceed about 1 + log(1/δ)/ε.
+// NewFilter returns a filter whose total is (epsilon, delta)-DP under adjacency, accounted at
+// the given Rényi order > 1. An order near 1 + √(2·log(1/δ)/ρ) suits mechanisms that are
+// ρ-zCDP in total. The errors are FieldErrors for "order", "epsilon", "delta" and "adjacency",
+// also if the order leaves no budget: it must exceed about 1 + log(1/δ)/ε.
 func NewFilter(order, epsilon, delta float64, adjacency Adjacency) (*Filter, error) {
 	var errs []error
 	if !(order > 1) || math.IsInf(order, 1) {
@@ -49,10 +47,10 @@ func NewFilter(order, epsilon, delta float64, adjacency Adjacency) (*Filter, err
 	}, nil
 }
 
-// Spend admits steps >= 1 runs of m and returns true, or returns false and admits
-// none of them if they exceed what is left; later, smaller requests may still fit.
-// The errors are m's validation error, FieldErrors for "mechanism", "steps" and
-// "adjacency", and an *UnsupportedError for an m without a Rényi divergence bound.
+// Spend admits steps >= 1 runs of m and returns true, or returns false and admits none of them
+// if they do not fit; later, smaller requests may. The errors are m's validation error,
+// FieldErrors for "mechanism", "steps" and "adjacency", and an *UnsupportedError for an m
+// without a Rényi divergence bound.
 func (f *Filter) Spend(m Mechanism, steps int64) (bool, error) {
 	parts, err := admissible(f.guarantee, m, steps)
 	if err != nil {
@@ -71,8 +69,7 @@ func (f *Filter) Spend(m Mechanism, steps int64) (bool, error) {
 	return true, nil
 }
 
-// admissible returns the curves of m, which steps runs are asked of, under the
-// terms of g.
+// admissible returns the curves of m if steps runs of it are valid under the adjacency of g.
 func admissible(g Guarantee, m Mechanism, steps int64) ([]rdpPart, error) {
 	if m == nil {
 		return nil, FieldErrorf("mechanism", "must be set")

@@ -33,7 +33,7 @@ func (m FixedSizeGaussian) Validate() error {
 		checkPositive("noise_multiplier", m.NoiseMultiplier))
 }
 
-// Assumptions returns what the trainer has to do.
+// Assumptions returns what the trainer must do.
 func (m FixedSizeGaussian) Assumptions() []string {
 	return []string{
 		"every step draws a fresh batch of exactly the stated size, uniformly without replacement; shuffling once per epoch is another sampler",

@@ -125,7 +125,7 @@ func TestLargeNoiseStopsEarly(t *testing.T) {
 	if _, exact := c.cgf(1e6, math.Inf(1)); !exact || len(c.logZeta) > 2*gaussTerms {
 		t.Errorf("the sum took %d terms", len(c.logZeta))
 	}
-	// The terms are those of 4·E[(1+qα·s/z)^...]: with x = α·q/σ the sum is near
+	// The terms belong to 4·E[(1+qα·s/z)^...]: with x = α·q/σ the sum is near
 	// 4·(e^{x²/2} − 1) up to the odd terms, which lie between their neighbours.
 	x := 1e6 * 1e-3 / 1e4
 	got := math.Expm1(c.RDP(1e6) * (1e6 - 1))

@@ -3,7 +3,7 @@ package privacy
 import "errors"
 
 // Gaussian is the Gaussian mechanism: a statistic of ℓ2 sensitivity Sensitivity
-// is released with independent noise N(0, Sigma²) on every coordinate.
+// is released with independent noise N(0, StandardDeviation²) on every coordinate.
 type Gaussian struct {
 	Sensitivity       float64   // Δ > 0, finite, in the unit of the statistic
 	StandardDeviation float64   // standard deviation of the noise > 0, same unit
@@ -29,7 +29,7 @@ func (m Gaussian) Assumptions() []string {
 	return []string{"the sensitivity bounds the Euclidean distance between the statistics of adjacent data sets"}
 }
 
-// GaussianMu returns μ = Sensitivity/Sigma.
+// GaussianMu returns μ = Sensitivity/StandardDeviation.
 func (m Gaussian) GaussianMu() float64 { return m.Sensitivity / m.StandardDeviation }
 
 // RenyiCurve returns ρ(α) = α·μ²/2 (Mironov, 2017, Proposition 7).

@@ -29,8 +29,7 @@ func (a Adjacency) String() string {
 	}
 }
 
-// Guarantee is an (ε, δ)-DP statement together with all that is needed to read
-// it.
+// Guarantee is an (ε, δ)-DP statement with everything needed to read it.
 type Guarantee struct {
 	// Epsilon is an upper bound on the privacy loss, >= 0. It is +Inf only where
 	// no finite bound exists, or where it exceeds the largest float64.
@@ -49,8 +48,8 @@ type Guarantee struct {
 	Order float64
 	// Steps is how often the mechanism was run, >= 0.
 	Steps int64
-	// Assumptions are sentences about the mechanism that have to be true for the
-	// statement to be.
+	// Assumptions are sentences about the mechanism that must be true for the statement to
+	// hold.
 	Assumptions []string
 	// Warnings are facts that a reader of Epsilon should know.
 	Warnings []Warning

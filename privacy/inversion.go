@@ -55,8 +55,8 @@ func (s *lossSum) cumulantAt(c float64) cumulants {
 	return sum
 }
 
-// cumulants returns those of one run of the part; they are infinite where the
-// quadrature would be too long.
+// cumulants returns the cumulants of one run of the part, infinite if the quadrature would be
+// too long.
 func (p *lossPart) cumulants(c float64) cumulants {
 	if rate, ok := p.pair.normal(); ok {
 		return cumulants{rate * c * (c + 1), rate * (2*c + 1), 2 * rate}
@@ -155,8 +155,7 @@ func (s *lossSum) largest() float64 {
 	return sum
 }
 
-// refine returns the least Rényi bound for tilts between the grid points next to
-// that of b.
+// refine returns the least Rényi bound for tilts between the grid points next to b.index.
 func (s *lossSum) refine(b bound, runs float64) float64 {
 	best := b.epsilon
 	center := tiltAt(b.index)
@@ -248,8 +247,8 @@ func (s *lossSum) lineAt(index int, b bound, runs float64) line {
 	return l
 }
 
-// further returns the tilt to try after at > from: beyond the next two, those that
-// other lines try too.
+// further returns the tilt to try after at > from: beyond the next two, one that other lines
+// try too.
 func further(at, from int) int {
 	switch d := at - from; {
 	case d < 2:
@@ -292,8 +291,8 @@ func (s *lossSum) newContour(l line, b bound, runs float64) (*contour, bool) {
 	return nil, false
 }
 
-// integrand computes the contour at up to the given number of points. The second
-// half of them has to be below tiny; it reports whether that is so.
+// integrand computes the contour at up to the given number of points. It reports whether the
+// second half of them is below tiny, as it must be.
 func (ct *contour) integrand(turns []turner, points int, runs, tiny float64) bool {
 	logAbs, phase := make([]float64, points), make([]float64, points)
 	for i := range turns {

@@ -107,9 +107,9 @@ func (m RandomizedResponse) lossPairs() []lossPair {
 // with probability down and 0 otherwise.
 type twoPoint struct{ loss, up, down float64 }
 
-// pureRenyi is the largest divergence of a pure ε-DP mechanism, that of randomised
-// response with two answers (Bun and Steinke, "Concentrated differential
-// privacy", 2016, Proposition 3.3).
+// pureRenyi is the largest divergence of a pure ε-DP mechanism, attained by randomised
+// response with two answers (Bun and Steinke, "Concentrated differential privacy", 2016,
+// Proposition 3.3).
 func pureRenyi(epsilon float64) RenyiCurve {
 	e := math.Exp(-epsilon)
 	return twoPoint{epsilon, 1 / (1 + e), e / (1 + e)}

@@ -6,10 +6,10 @@ import (
 	"math"
 )
 
-// Mechanism is one release: a randomised algorithm with its parameters and the
-// adjacency that they are stated for. Implementations are values; two equal
-// values are the same mechanism. Which other methods it has, such as those of
-// [PureMechanism] and [RenyiMechanism], decides which accountants can account it.
+// Mechanism is one release: a randomised algorithm with its parameters and the adjacency that
+// they are stated for. Implementations are values; two equal values are the same mechanism.
+// Its other methods, such as [PureMechanism] and [RenyiMechanism] have, decide which
+// accountants can account it.
 type Mechanism interface {
 	// Name returns the kind in lower_snake_case, such as "sparse_vector".
 	Name() string
@@ -18,8 +18,8 @@ type Mechanism interface {
 	// Validate returns nil or an error that holds one FieldError for each
 	// parameter outside its domain.
 	Validate() error
-	// Assumptions returns what has to hold for the mechanism to be the one that
-	// is accounted, one sentence each.
+	// Assumptions returns what must hold for the mechanism to be the one that is accounted,
+	// one sentence each.
 	Assumptions() []string
 }
 

@@ -7,11 +7,10 @@ import "math"
 //
 //	P/Q = e^t,  t = s/z − 1/(2z²),  s ~ N(0, 1)
 //
-// The textbook form of B(l), the alternating sum Σ_i (−1)^i C(l,i) e^{i(i−1)/2z²},
-// cancels catastrophically: at z = 16 no digit is left for l = 16. Here the
-// positive integrand φ(s)·(e^t − 1)^l is summed by the trapezoidal rule, which
-// converges geometrically for it. Its error relative to B(l) is that of the
-// Fourier transform of the integrand at ω = 2π/h, about
+// The textbook form of B(l), the alternating sum Σ_i (−1)^i C(l,i) e^{i(i−1)/2z²}, cancels
+// catastrophically: at z = 16 no digit is left for l = 16. Here the positive integrand
+// φ(s)·(e^t − 1)^l is summed by the trapezoidal rule, which converges geometrically for it.
+// Its error relative to B(l) is the Fourier transform of the integrand at ω = 2π/h, about
 // (ω²/l)^{l/2}·e^{(l−ω²)/2} <= 2⁻⁵⁶ for the step h that trapezoidStep returns.
 type ratioMoments struct {
 	z      float64

@@ -6,23 +6,21 @@ import (
 	"sync"
 )
 
-// Odometer keeps a running account of mechanisms that are chosen one after
-// another, each possibly from the outputs of the earlier ones, parameters
-// included, without a budget declared in advance. With probability 1 − δ the
-// privacy loss is at most ε of [Odometer.Guarantee] at all times at once (the
-// notion of Rogers, Roth, Ullman and Vadhan, "Privacy odometers and filters",
-// 2016). Hence whoever stops when ε would pass a value fixed in advance has
-// (that value, δ)-DP.
+// Odometer keeps a running account of mechanisms that are chosen one after another, each
+// possibly from the outputs of the earlier ones, parameters included, without a budget
+// declared in advance. With probability 1 − δ the privacy loss is at most ε of
+// [Odometer.Guarantee] simultaneously at all times (Rogers, Roth, Ullman and Vadhan, "Privacy
+// odometers and filters", 2016). Hence stopping before ε exceeds a value fixed in advance
+// gives (that value, δ)-DP.
 //
-// With s_j the divergences at order α_j added up so far, and L the loss,
-// Σ_j w_j·e^{(α_j−1)(L−s_j)} is a nonnegative supermartingale that starts at
-// Σ_j w_j = 1, so that it exceeds 1/δ at any time with probability at most δ (Ville's
-// inequality; Whitehouse, Ramdas, Rogers and Wu, "Fully-adaptive composition in
-// differential privacy", 2023, use such mixtures; Lécuyer, "Practical privacy
-// filters and odometers with Rényi differential privacy", 2021, has the same at
-// the price of a grid of budgets). ε is the loss at which it does. It is larger
-// than that of parameters fixed in advance, by 10 to 30 percent as a rule. An
-// Odometer is safe for concurrent use.
+// With s_j the divergences at order α_j added up so far, and L the loss, Σ_j
+// w_j·e^{(α_j−1)(L−s_j)} is a nonnegative supermartingale that starts at Σ_j w_j = 1, so that
+// it exceeds 1/δ at any time with probability at most δ (Ville's inequality; Whitehouse,
+// Ramdas, Rogers and Wu, "Fully-adaptive composition in differential privacy", 2023, use such
+// mixtures; Lécuyer, "Practical privacy filters and odometers with Rényi differential
+// privacy", 2021, has the same at the price of a grid of budgets). ε is the loss at which it
+// does, usually 10 to 30 percent larger than for parameters fixed in advance. An Odometer is
+// safe for concurrent use.
 type Odometer struct {
 	guarantee Guarantee
 	orders    []float64
@@ -60,9 +58,8 @@ func NewOdometer(delta float64, adjacency Adjacency, orders ...float64) (*Odomet
 	return o, nil
 }
 
-// Spend records steps >= 1 runs of m, which has to happen before they run, and
-// returns the guarantee with them. The errors are those of [Filter.Spend]; then
-// nothing is recorded.
+// Spend records steps >= 1 runs of m and returns the guarantee with them. Call it before they
+// run. It returns the errors of [Filter.Spend]; then nothing is recorded.
 func (o *Odometer) Spend(m Mechanism, steps int64) (Guarantee, error) {
 	parts, err := admissible(o.guarantee, m, steps)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 // OutputPerturbation is private regularised learning by noise on the result:
 // permutation-based SGD with steps η_t = min(1/β, 1/(γt)), whatever the number of
 // epochs and the batch size, on losses that are convex, β-smooth and
-// Lipschitz in the model, plus γ/2·‖w‖², then N(0, Sigma²) on every
+// Lipschitz in the model, plus γ/2·‖w‖², then N(0, StandardDeviation²) on every
 // coordinate of the model (Wu, Li, Kumar, Chaudhuri, Jha and Naughton, "Bolt-on
 // differential privacy for scalable stochastic gradient descent-based analytics",
 // 2017, Algorithm 2). One record is replaced.
@@ -17,11 +17,11 @@ type OutputPerturbation struct {
 	Regularization    float64 // γ > 0, finite, in the unit of the loss per ‖w‖²
 	Lipschitz         float64 // B > 0, finite: bound on the gradient of a record's loss without the regulariser; the feature norm for logistic regression
 	StandardDeviation float64 // standard deviation of the noise > 0, finite, in the unit of w
-	// Radius is that of the ball to which the iterates are projected; 0 is for no
-	// projection. With a radius R the sensitivity is the published 2(B+γR)/(γn).
-	// Without one it is 2B/(γn): at the step where the records differ both runs
-	// contract by the same regulariser, so that only the gradients of the losses,
-	// at most 2B apart, drive them apart.
+	// Radius is the radius of the ball to which the iterates are projected, 0 for no
+	// projection. With a radius R the sensitivity is the published 2(B+γR)/(γn). Without one
+	// it is 2B/(γn): at the step where the records differ both runs contract by the same
+	// regulariser, so that only the gradients of the losses, at most 2B apart, drive them
+	// apart.
 	Radius float64
 }
 
@@ -48,7 +48,7 @@ func (m OutputPerturbation) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Assumptions returns what the trainer has to do.
+// Assumptions returns what the trainer must do.
 func (m OutputPerturbation) Assumptions() []string {
 	return []string{
 		"projected or plain SGD over permutations of the records, with steps of min(1/β, 1/(γt)) for a β-smooth loss with the ridge γ/2·‖w‖²",
@@ -62,7 +62,7 @@ func (m OutputPerturbation) L2Sensitivity() float64 {
 	return 2 * (m.Lipschitz + m.Regularization*m.Radius) / (m.Regularization * float64(m.DatasetSize))
 }
 
-// GaussianMu returns the sensitivity over Sigma.
+// GaussianMu returns the sensitivity over StandardDeviation.
 func (m OutputPerturbation) GaussianMu() float64 { return m.L2Sensitivity() / m.StandardDeviation }
 
 // RenyiCurve returns α·μ²/2.
@@ -139,7 +139,7 @@ func (m ObjectivePerturbation) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Assumptions returns what the trainer has to do.
+// Assumptions returns what the trainer must do.
 func (m ObjectivePerturbation) Assumptions() []string {
 	return []string{
 		"the model is linear in its parameters, and its loss convex with derivatives ℓ′ in [−1, 1] and ℓ″ in [0, curvature]",

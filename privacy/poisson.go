@@ -34,7 +34,7 @@ func (m PoissonGaussian) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Assumptions returns what the trainer has to do.
+// Assumptions returns what the trainer must do.
 func (m PoissonGaussian) Assumptions() []string {
 	return []string{
 		"every step draws each record independently with the stated probability; batches of fixed size and shuffling are other samplers",
@@ -54,10 +54,10 @@ func (m PoissonGaussian) lossPairs() []lossPair {
 //
 //	e^{(α−1)·ρ(α)} = E_Q[(1 + q(P/Q − 1))^α]
 //
-// (Mironov, Talwar and Zhang, "Rényi differential privacy of the sampled Gaussian
-// mechanism", 2019; that direction is the larger one, Theorem 5), for integers by
-// the binomial theorem. When a record is replaced it is that of the pair
-// (1−q)N(0, σ²) + qN(±1, σ²), by quadrature.
+// (Mironov, Talwar and Zhang, "Rényi differential privacy of the sampled Gaussian mechanism",
+// 2019; that direction is the larger one, Theorem 5), for integers by the binomial theorem. If
+// a record is replaced it is the divergence of the pair (1−q)N(0, σ²) + qN(±1, σ²), by
+// quadrature.
 func (m PoissonGaussian) RenyiCurve() RenyiCurve {
 	pair := m.lossPairs()[0]
 	general := &pairRenyi{lossPart{pair: pair}}

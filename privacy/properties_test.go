@@ -13,9 +13,8 @@ func randomSampled(rng *rand.Rand) (m FixedSizeGaussian, steps int64, delta floa
 	return m, 200 + int64(math.Exp(rng.Float64()*9)), math.Exp(-5 - rng.Float64()*15)
 }
 
-// TestExactFixedSizeProperties: ε of the tight accountant is monotone in every
-// parameter, at most that of the others, and the same alone, on a trajectory and
-// in any order of composition.
+// TestExactFixedSizeProperties: ε of the tight accountant is monotone in every parameter,
+// never above the others, and the same alone, on a trajectory and in any order of composition.
 func TestExactFixedSizeProperties(t *testing.T) {
 	rng := rand.New(rand.NewPCG(19, 20))
 	const slack = 1 + 1e-8 // twice the margin of inversion, and more

@@ -47,12 +47,11 @@ func (c Conversion) surcharge(order, logDelta float64) float64 {
 	return math.Log1p(-1/order) - (logDelta+math.Log(order))/(order-1)
 }
 
-// RDP is the Rényi accountant: the divergences of the parts add up at each
-// order, and ε is the least over the orders, which are searched without an upper
-// limit: all real α > 1, or the integers α >= 2 where a part is a
-// [FixedSizeGaussian], whose bound is one for integers.
-// RDP{Conversion: Classic} on a [FixedSizeGaussian] is the accountant of Avent et al., "Automatic discovery of privacy-utility Pareto
-// fronts", 2020.
+// RDP is the Rényi accountant: the divergences of the parts add up at each order, and ε is the
+// least over the orders, which are searched without an upper limit: all real α > 1, or the
+// integers α >= 2 if a part is a [FixedSizeGaussian], whose bound holds for integers.
+// RDP{Conversion: Classic} on a [FixedSizeGaussian] is the accountant of Avent et al.,
+// "Automatic discovery of privacy-utility Pareto fronts", 2020.
 type RDP struct {
 	Conversion Conversion // default Improved
 }
@@ -136,8 +135,8 @@ type rdpPart struct {
 // maxOrder ends the search for orders; integers up to it are exact.
 const maxOrder = 1 << 52
 
-// Epsilon minimises over the orders. It takes about a microsecond where the
-// orders on the way are known from earlier calls.
+// Epsilon minimises over the orders. It takes about a microsecond if earlier calls computed
+// the orders that it tries.
 func (c *rdpCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 	if err := checkSteps(steps); err != nil {
 		return Guarantee{}, err
@@ -221,7 +220,7 @@ func refineOrder(best, at float64, f func(order, limit float64) float64) (least,
 	const (
 		lowest    = -28.0   // of u
 		largest   = 1 << 20 // beyond it integers are close enough
-		precision = 1e-6    // of u; that of ε is about its square
+		precision = 1e-6    // of u; the error of ε is about its square
 		nearby    = 1e-3    // distance of the last points
 	)
 	if at >= largest {

@@ -26,7 +26,7 @@ type RepeatedSelection struct {
 // Name returns "repeated_selection".
 func (m RepeatedSelection) Name() string { return "repeated_selection" }
 
-// Adjacency returns that of the base, or 0 without one.
+// Adjacency returns the base's adjacency, or 0 without a base.
 func (m RepeatedSelection) Adjacency() Adjacency {
 	if m.Base == nil {
 		return 0
@@ -34,7 +34,7 @@ func (m RepeatedSelection) Adjacency() Adjacency {
 	return m.Base.Adjacency()
 }
 
-// Validate reports the fields "base" and those of the base as "base.field",
+// Validate reports the fields "base", the base's own as "base.field",
 // "steps", "eta" and "gamma".
 func (m RepeatedSelection) Validate() error {
 	errs := checkCandidate(m, m.Base, m.Steps)
@@ -45,7 +45,7 @@ func (m RepeatedSelection) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Assumptions returns what the search has to do.
+// Assumptions returns what the search must do.
 func (m RepeatedSelection) Assumptions() []string {
 	return append(searchAssumptions(), m.Base.Assumptions()...)
 }
@@ -135,9 +135,9 @@ func (c repeatedRenyi) RDP(order float64) float64 {
 //
 //	ρ′(λ) = ρ(λ) + E[K]·δ̂ + log E[K]/(λ−1)
 //
-// (Papernot and Steinke, "Hyperparameter tuning with Rényi differential privacy",
-// 2022, Theorem 6). δ̂ is that of [Exact], to about 1e-4, where it accepts the base
-// (on a coarser grid where it falls back on [PLD]), and that of [RDP] elsewhere.
+// (Papernot and Steinke, "Hyperparameter tuning with Rényi differential privacy", 2022,
+// Theorem 6). δ̂ comes from [Exact], to about 1e-4, if that accepts the base (on a coarser
+// grid if it falls back on [PLD]), and otherwise from [RDP].
 type PoissonSelection struct {
 	Base  Mechanism // one step of training and scoring a candidate
 	Steps int64     // runs of Base for each candidate, >= 1
@@ -147,7 +147,7 @@ type PoissonSelection struct {
 // Name returns "poisson_selection".
 func (m PoissonSelection) Name() string { return "poisson_selection" }
 
-// Adjacency returns that of the base, or 0 without one.
+// Adjacency returns the base's adjacency, or 0 without a base.
 func (m PoissonSelection) Adjacency() Adjacency {
 	if m.Base == nil {
 		return 0
@@ -155,13 +155,13 @@ func (m PoissonSelection) Adjacency() Adjacency {
 	return m.Base.Adjacency()
 }
 
-// Validate reports the fields "base" and those of the base as "base.field",
+// Validate reports the fields "base", the base's own as "base.field",
 // "steps" and "mean".
 func (m PoissonSelection) Validate() error {
 	return errors.Join(append(checkCandidate(m, m.Base, m.Steps), checkPositive("mean", m.Mean))...)
 }
 
-// Assumptions returns what the search has to do.
+// Assumptions returns what the search must do.
 func (m PoissonSelection) Assumptions() []string {
 	return append(searchAssumptions(), m.Base.Assumptions()...)
 }
@@ -305,7 +305,7 @@ func checkCandidate(m, base Mechanism, steps int64) []error {
 	return errs
 }
 
-// searchAssumptions returns what a search has to do whatever the number of
+// searchAssumptions returns what a search must do whatever the number of
 // candidates.
 func searchAssumptions() []string {
 	return []string{

@@ -7,8 +7,8 @@ import "math"
 //
 //	P = (1−q)·N(0, s²) + q·N(1, s²),  Q = (1−q)·N(0, s²) + q·N(−1, s²).
 //
-// Its two directions are mirror images. It is attained where the vectors of the two
-// records are opposite and those of the others vanish.
+// Its two directions are mirror images. It is attained if the vectors of the two records are
+// opposite and all others vanish.
 //
 // Proof. By joint convexity the sample of the other records may be taken as known,
 // so that the outputs are P = (1−q)N(0) + qN(v) and Q = (1−q)N(0) + qN(v') with
@@ -29,8 +29,8 @@ import "math"
 // Kosmala and Günnemann, "Unified mechanism-specific amplification by subsampling and
 // group privacy amplification", 2024.
 //
-// With m(x) = log(1 − q + q·e^{t(x)}), t(x) = (2x−1)/2s², the density of P is
-// e^{m(x)} times that of N(0, s²), and the loss is m(x) − m(−x), odd and rising.
+// With m(x) = log(1 − q + q·e^{t(x)}), t(x) = (2x−1)/2s², the density of P is e^{m(x)} times
+// the density of N(0, s²), and the loss is m(x) − m(−x), odd and rising.
 type replacePair struct {
 	q, s    float64 // 0 < q < 1, s > 0
 	mixture mixturePair

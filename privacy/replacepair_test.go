@@ -17,7 +17,7 @@ func replaceLoss(q, s, x float64) float64 {
 	return logP - logQ
 }
 
-// replaceDensity is that of the upper distribution.
+// replaceDensity is the density of the upper distribution.
 func replaceDensity(q, s, x float64) float64 {
 	normal := func(d float64) float64 { return math.Exp(-d * d / (2 * s * s)) }
 	return ((1-q)*normal(x) + q*normal(x-1)) / (s * math.Sqrt(2*math.Pi))
@@ -201,7 +201,7 @@ func TestReplacePairPosition(t *testing.T) {
 			continue
 		}
 		if at := p.position(loss); math.Abs(at-x) > 1e-12*math.Max(math.Abs(x), p.s*p.s) {
-			t.Errorf("%+v: the loss %g of %.17g is that of %.17g", p, loss, x, at)
+			t.Errorf("%+v: the loss %g of %.17g is the one of %.17g", p, loss, x, at)
 		}
 	}
 }

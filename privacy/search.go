@@ -46,9 +46,9 @@ const costliest = 4
 
 // Bound returns the bound that the given candidates, each a mechanism with the number of its
 // runs, attain: their largest divergences at the orders that give the least ε for delta, in
-// (0, 1). Under the Poisson distribution δ̂, which takes long, is the largest of the costliest
-// candidates only: then the bound may not admit a few of the others. The error is that of the
-// distribution, of delta, or of the first candidate that is not valid.
+// (0, 1). Under the Poisson distribution δ̂, which is slow, is computed for the costliest
+// candidates only; the bound may then not admit a few of the others. The error names an
+// invalid field of the distribution, delta, or the first invalid candidate.
 func (d SearchDistribution) Bound(candidates []Part, delta float64) (SearchBound, error) {
 	logInverse, err := d.logInverseGamma()
 	if err := errors.Join(err, checkDelta(delta)); err != nil {
@@ -90,8 +90,8 @@ func (d SearchDistribution) Bound(candidates []Part, delta float64) (SearchBound
 	return b, nil
 }
 
-// Guarantee returns what a search costs whose candidates a bound admits, for δ in (0, 1).
-// Its adjacency is that of the candidates, which the caller fills in.
+// Guarantee returns the cost, for δ in (0, 1), of a search whose candidates a bound admits.
+// The caller fills in the adjacency of the candidates.
 func (d SearchDistribution) Guarantee(b SearchBound, delta float64) (Guarantee, error) {
 	logInverse, err := d.logInverseGamma()
 	if err := errors.Join(err, checkDelta(delta), b.check()); err != nil {

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestSearchGuarantee: totals for a Gaussian base, δ = 1e-6, as an independent
-// implementation computes them on a fixed list of orders, to its precision; those of the
-// Poisson distribution with δ̂ from the exact profile.
+// TestSearchGuarantee: totals for a Gaussian base, δ = 1e-6, as an independent implementation
+// computes them on a fixed list of orders, to its precision; for the Poisson distribution with
+// δ̂ from the exact profile.
 func TestSearchGuarantee(t *testing.T) {
 	for _, tc := range []struct {
 		mu   float64

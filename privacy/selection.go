@@ -55,7 +55,7 @@ func (m Selection) Validate() error {
 	return err
 }
 
-// Assumptions returns what the scores have to fulfil.
+// Assumptions returns what the scores must fulfil.
 func (m Selection) Assumptions() []string {
 	return []string{"every score changes by at most the stated sensitivity between adjacent data sets, and the candidates do not depend on the data"}
 }

@@ -29,7 +29,7 @@ func (m ShuffledGaussian) Validate() error {
 	return checkPositive("noise_multiplier", m.NoiseMultiplier)
 }
 
-// Assumptions returns what the trainer has to do.
+// Assumptions returns what the trainer must do.
 func (m ShuffledGaussian) Assumptions() []string {
 	return []string{
 		"an epoch uses every record at most once, and the number of records is public",

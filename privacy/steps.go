@@ -7,7 +7,7 @@ import (
 
 // StepsPerEpoch returns the number of batches that count as one epoch:
 // datasetSize/batchSize rounded to the nearest integer, halves to even, and at
-// least 1. Training and accounting have to use the same integer. The errors are
+// least 1. Training and accounting must use the same integer. The errors are
 // FieldErrors for "dataset_size" and "batch_size".
 func StepsPerEpoch(datasetSize, batchSize int64) (int64, error) {
 	if err := checkBatch(datasetSize, batchSize); err != nil {

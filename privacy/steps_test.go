@@ -6,7 +6,7 @@ import (
 )
 
 func TestStepsPerEpoch(t *testing.T) {
-	// The half cases are those of Avent et al.'s code, which rounds half to even.
+	// Halves follow Avent et al.'s code, which rounds half to even.
 	for _, tc := range []struct{ n, m, want int64 }{
 		{30956, 8, 3870}, {30956, 128, 242}, {60000, 64, 938}, {60000, 192, 312}, {60000, 320, 188},
 		{60000, 960, 62}, {60000, 1600, 38}, {10, 10, 1}, {10, 9, 1}, {1, 1, 1}, {1000000000, 1, 1000000000},

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Tightest takes the least ε that any accountant of this package proves: for δ = 0
-// that of [Pure], and else the smallest of those of [Exact], [RDP] and [Pure] with
-// [Optimal]. The guarantee bears the name of the accountant that gave it.
+// Tightest takes the least ε that any accountant of this package proves: from [Pure] for δ =
+// 0, and otherwise from [Exact], [RDP] or [Pure] with [Optimal]. The guarantee bears the name
+// of the accountant that gave it.
 //
-// The others are asked where Exact cannot account a mechanism, takes a worse one in its place,
-// or warns that its ε is loose; there a [FixedSizeGaussian] counts with the smaller of its
-// published Rényi divergence and that of its dominating pair.
+// The others are tried if Exact cannot account a mechanism, takes a worse one in its place, or
+// warns that its ε is loose. For them the divergence of a [FixedSizeGaussian] is the smaller
+// of the published one and its dominating pair's.
 type Tightest struct{}
 
 // Name returns "tightest".

@@ -78,7 +78,7 @@ func (nameOnly) Validate() error       { return nil }
 func (nameOnly) Assumptions() []string { return nil }
 
 // TestPairOfFixedSize: the divergence of the mechanism that withPairs puts in the
-// place of a fixed-size sample is that of its dominating pair, by direct quadrature of
+// place of a fixed-size sample equals its dominating pair's, by direct quadrature of
 //
 //	(α−1)·ρ(α) = log(1 + ∫_{x>1/2} Q(x)[(1+qu)^α + (1+qu)^{1−α} − 2 − qu] dx)
 //

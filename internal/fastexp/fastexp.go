@@ -1,6 +1,6 @@
 // Package fastexp is the exponential function for inner loops. It is inlined and free of
-// branches, so that the evaluations of a loop overlap, which those of [math.Exp] do not:
-// on amd64 they take a third of the time.
+// branches, so that, unlike calls of [math.Exp], the evaluations of a loop overlap: on amd64
+// they take a third of the time.
 package fastexp
 
 import "math"

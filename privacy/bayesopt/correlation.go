@@ -56,9 +56,9 @@ func Standardise(first, second *mat.Dense) (mean, deviation float64) {
 type CorrelationEstimate struct {
 	// Correlation is the value of the grid with the largest likelihood.
 	Correlation float64
-	// LogLikelihoods are those of all values of the grid.
+	// LogLikelihoods holds the log-likelihood of every value of the grid.
 	LogLikelihoods []float64
-	// AtEdge tells that the estimate is the first or the last value of the grid, so that a
+	// AtEdge reports that the estimate is the first or the last value of the grid, so that a
 	// better one may lie outside.
 	AtEdge bool
 }

@@ -43,7 +43,7 @@ func pairs(rng *rand.Rand, kernel *mat.SymDense, p int, k, noise float64) (first
 	return first, second
 }
 
-// The likelihood by rotation is that of the Kronecker product, written out.
+// The likelihood by rotation equals the one of the Kronecker product, written out.
 func TestCorrelationLikelihood(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	const n, noise = 6, 0.2

@@ -1,16 +1,15 @@
 // Package bayesopt computes and applies the noise of differentially private Bayesian
 // optimisation (Kusner, Gardner, Garnett and Weinberger, "Differentially private Bayesian
-// optimization", ICML 2015), as the paper has it and with its errors corrected. What is
-// protected is one record of the validation set, replaced; the training set is taken to
-// be public.
+// optimization", ICML 2015), as published and with the paper's errors corrected. It protects
+// records of the validation set, one of which is replaced; the training set counts as public.
 //
 // # What is guaranteed
 //
 //   - [Noisy] is Algorithm 1 and [NoiseFree] Algorithm 2. Their noise suffices with a
 //     probability of 1 − δ over a draw of the utilities of all data sets from a Gaussian
-//     process with kernels k_1 and k_2 that are known. For data that this model does not
-//     fit there is no bound: this is not differential privacy, which holds for all data.
-//     [Conditional] says so, and belongs beside every such ε.
+//     process with kernels k_1 and k_2 that are known. For data that does not fit this model
+//     there is no bound: this is not differential privacy, which holds for all data.
+//     [Conditional] says so; print it with every such ε.
 //   - [Ridge] is Algorithm 3, pure ε-differential privacy in the worst case, for the
 //     regularisation of a convex linear model.
 //
@@ -22,10 +21,9 @@
 //
 // # Vacuous in practice
 //
-// The sensitivity of a posterior mean in Algorithm 1 is above ten standard deviations of
-// the prior, so that the exponential mechanism with ε = 1 chooses all but uniformly. In
-// Algorithm 3 it exceeds the range of the utility unless 1/λ varies little. Where the
-// candidates are fixed beforehand, permute-and-flip over utilities that are means over m
-// records has a guarantee in the worst case and an error of order log|Λ|/(mε): see package
-// selection.
+// The sensitivity of a posterior mean in Algorithm 1 is above ten standard deviations of the
+// prior, so that the exponential mechanism with ε = 1 chooses almost uniformly. In Algorithm 3
+// it exceeds the range of the utility unless 1/λ varies little. If the candidates are fixed
+// beforehand, permute-and-flip over utilities that are means over m records has a guarantee in
+// the worst case and an error of order log|Λ|/(mε): see package selection.
 package bayesopt

@@ -13,8 +13,8 @@ import (
 type InformationGain struct {
 	// Upper is a bound from above.
 	Upper float64
-	// Relaxed is the gain for observations that can be divided: γ_T is at most that of the
-	// best division, and Upper exceeds that of this one by the duality gap.
+	// Relaxed is the gain of divisible observations. The best division bounds γ_T from above;
+	// Upper exceeds the gain of this division by the duality gap.
 	Relaxed float64
 	// Weights are the numbers of observations of each candidate, with sum T.
 	Weights []float64
@@ -28,13 +28,13 @@ type InformationGain struct {
 //	F(w) = ½·log det(I + σ⁻²·W^½·K·W^½).
 //
 // F is concave, so that for every w F(w) + T·max g − w·g, with the gradient g, bounds its
-// maximum: a certificate that needs no convergence. The multiplicative rule w_i ← w_i·g_i·T/w·g
-// raises F until the bound is within the relative tolerance >= 0 of F, or for 1000 rounds,
-// of |Λ|³ operations each.
+// maximum: a certificate that needs no convergence. The multiplicative rule w_i ←
+// w_i·g_i·T/w·g raises F until the bound is within the relative tolerance >= 0 of F, or for
+// 1000 rounds, of |Λ|³ operations each.
 //
-// The asymptotic bounds of Srinivas et al. (2010), O((log T)^{d+1}) and the like, have
-// unknown constants and are of no use here. The errors are that of ctx, privacy.FieldErrors
-// for "evaluations" and "noise", and one for a kernel that is not positive semidefinite.
+// The asymptotic bounds of Srinivas et al. (2010), O((log T)^{d+1}) and the like, have unknown
+// constants and are of no use here. The errors are ctx.Err(), privacy.FieldErrors for
+// "evaluations" and "noise", and one for a kernel that is not positive semidefinite.
 func BoundInformationGain(ctx context.Context, kernel mat.Symmetric, noise float64, evaluations int64, tolerance float64) (InformationGain, error) {
 	const rounds = 1000
 	if err := errors.Join(checkCount("evaluations", evaluations), checkPositive("noise", noise)); err != nil {

@@ -7,12 +7,11 @@ import (
 )
 
 // NoiseFree is Algorithm 2: the best utility of Bayesian optimisation without observation
-// noise, by the method of de Freitas, Smola and Zoghi ("Exponential regret bounds for
-// Gaussian process bandits with deterministic observations", ICML 2012). It is a
-// calculator only: the theorem of de Freitas et al. says that constants A and τ exist, and
-// nobody knows their values, so that whoever states A and τ states an assumption. Its
-// regret is that after two evaluations, the fewest that the theorem admits, and so does not
-// fall with their number.
+// noise, by the method of de Freitas, Smola and Zoghi ("Exponential regret bounds for Gaussian
+// process bandits with deterministic observations", ICML 2012). It is a calculator only: the
+// theorem of de Freitas et al. says that constants A and τ exist, but their values are
+// unknown, so that A and τ are assumptions. It uses the regret after two evaluations, the
+// fewest that the theorem admits, which does not fall with their number.
 type NoiseFree struct {
 	// Candidates is |Λ| >= 1.
 	Candidates int64
@@ -46,7 +45,7 @@ type NoiseFreeScales struct {
 	LaplaceScale float64
 }
 
-// Scales returns the quantities of Algorithm 2. The errors are those of Validate.
+// Scales returns the quantities of Algorithm 2. It returns the errors of Validate.
 func (a NoiseFree) Scales() (NoiseFreeScales, error) {
 	if err := a.Validate(); err != nil {
 		return NoiseFreeScales{}, err

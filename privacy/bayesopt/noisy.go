@@ -8,22 +8,22 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// Conditional says what the ε of Algorithms 1 and 2 is.
+// Conditional says what the ε of Algorithms 1 and 2 means.
 const Conditional = "conditional on Assumption 1 (the utilities of all data sets are one draw from a Gaussian process with the stated kernels k1 and k2, over finitely many candidates): " +
 	"not differential privacy in the worst case; validation set only"
 
-// Protects says whose records the statements of this package are about.
+// Protects says which records the statements of this package protect.
 const Protects = "records of the validation set, one of which is replaced"
 
 // Statement is what Algorithm 1 or 2 claims of one release.
 type Statement struct {
 	// Epsilon and Delta of the release. Two releases of one run have twice these.
 	Epsilon, Delta float64
-	// Condition is [Conditional], with which the statement stands and falls.
+	// Condition is [Conditional], without which the statement does not hold.
 	Condition string
 	// Protects is [Protects].
 	Protects string
-	// Assumptions are further sentences that have to be true.
+	// Assumptions are further sentences that must be true.
 	Assumptions []string
 	// NotCovered is what the statement leaves out.
 	NotCovered []string
@@ -44,17 +44,16 @@ type Noisy struct {
 	Candidates int64
 	// Evaluations is T >= 1.
 	Evaluations int64
-	// Epsilon, at least 2⁻³⁰, and Delta, in (0, 1), are those of one of the two releases:
-	// of a candidate, and of the best utility.
+	// Epsilon, at least 2⁻³⁰, and Delta, in (0, 1), hold for each of the two releases: a
+	// candidate, and the best utility.
 	Epsilon, Delta float64
 	// Noise is σ > 0, the standard deviation of the observation noise.
 	Noise float64
 	// Correlation is the least k_1 of two data sets that differ in one record, in [0, 1].
 	Correlation float64
-	// Difference bounds how far one record moves the noise-free utility of any candidate:
-	// for an accuracy on m records 1/m, in standard deviations of the prior. It takes the
-	// place of what follows from Correlation where it is smaller. 0 means that no bound is
-	// known.
+	// Difference bounds how far one record moves the noise-free utility of any candidate: for
+	// an accuracy on m records 1/m, in standard deviations of the prior. It replaces the bound
+	// that follows from Correlation if it is smaller. 0 means that no bound is known.
 	Difference float64
 	// InformationGain is an upper bound on γ_T >= 0, as [BoundInformationGain] returns it.
 	InformationGain float64
@@ -100,9 +99,9 @@ type Scales struct {
 	LaplaceScale float64
 }
 
-// Paper returns the quantities as Algorithm 1 has them, without Difference. They do not add up to δ: Theorem 1
-// spends δ/2 + δ/2 + δ/3 and Theorem 3 four times δ/3, and q is the tail of one variable
-// where it should be of the largest of 2T. The errors are those of Validate.
+// Paper returns the quantities as Algorithm 1 has them, without Difference. They do not add up
+// to δ: Theorem 1 spends δ/2 + δ/2 + δ/3 and Theorem 3 four times δ/3, and q is the tail of
+// one variable instead of the largest of 2T. It returns the errors of Validate.
 func (a Noisy) Paper() (Scales, error) {
 	if err := a.Validate(); err != nil {
 		return Scales{}, err
@@ -113,11 +112,11 @@ func (a Noisy) Paper() (Scales, error) {
 	return a.scales(a.regretBeta(a.Evaluations+1, a.Delta/2), c, a.regretBeta(a.Evaluations, a.Delta/2), c, q), nil
 }
 
-// Scales returns the quantities with the errors of the paper corrected. The sensitivity of
-// the posterior means fails with three events of probability δ/3: β is that of a single
-// time, 2·log(3|Λ|/δ). That of the maximum fails with four of probability δ/4, two of which
-// are regrets, and q = 2σ·√(2·log(8T/δ)) is twice the bound on all 2T noise variables. The
-// errors are those of Validate.
+// Scales returns the quantities with the errors of the paper corrected. The sensitivity of the
+// posterior means fails with three events of probability δ/3: β is for a single time,
+// 2·log(3|Λ|/δ). The sensitivity of the maximum fails with four events of probability δ/4, two
+// of which are regrets, and q = 2σ·√(2·log(8T/δ)) is twice the bound on all 2T noise
+// variables. It returns the errors of Validate.
 func (a Noisy) Scales() (Scales, error) {
 	if err := a.Validate(); err != nil {
 		return Scales{}, err
@@ -139,9 +138,9 @@ func (a Noisy) scales(beta, choiceDistance, regretBeta, maximumDistance, q float
 	return s
 }
 
-// regretBeta returns β_t for which all upper confidence bounds at all times hold but with
-// the given probability: 2·log(|Λ|t²π²/6p) (Srinivas et al., "Gaussian process optimization
-// in the bandit setting", 2010, Lemma 5.1).
+// regretBeta returns the β_t for which all upper confidence bounds hold at all times, except
+// with the given probability: 2·log(|Λ|t²π²/6p) (Srinivas et al., "Gaussian process
+// optimization in the bandit setting", 2010, Lemma 5.1).
 func (a Noisy) regretBeta(t int64, probability float64) float64 {
 	return 2*math.Log(float64(a.Candidates)/(6*probability)) + 4*math.Log(math.Pi*float64(t))
 }
@@ -156,15 +155,15 @@ func (a Noisy) distance(parts float64) float64 {
 	return c
 }
 
-// largestNoise bounds the difference of two of 2T noise variables, but for the given
-// probability that one of them is larger than half of it.
+// largestNoise bounds the difference of two of 2T noise variables, except with the given
+// probability that one of them exceeds half of it.
 func (a Noisy) largestNoise(probability float64) float64 {
 	return 2 * a.Noise * math.Sqrt(2*math.Log(2*float64(a.Evaluations)/probability))
 }
 
-// MostOdds returns how much likelier the exponential mechanism with the sensitivity of the
-// posterior means takes the best candidate than the worst one, where the means lie so far
-// apart: e^{ε·spread/2Δ}. Near 1 the choice is all but uniform.
+// MostOdds returns how much more likely the exponential mechanism, with the sensitivity of the
+// posterior means, is to choose the best candidate than the worst if the means are spread so
+// far: e^{ε·spread/2Δ}. Near 1 the choice is almost uniform.
 func (s Scales) MostOdds(epsilon, spread float64) float64 {
 	return math.Exp(epsilon * spread / (2 * s.ChoiceSensitivity))
 }

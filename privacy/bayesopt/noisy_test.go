@@ -165,8 +165,8 @@ func randomPoints(rng *rand.Rand, n, dim int) [][]float64 {
 	return points
 }
 
-// The posterior after several observations, some of one candidate, is that of the closed
-// form k(K + σ²I)⁻¹v.
+// The posterior after several observations, some of one candidate, has the closed form k(K +
+// σ²I)⁻¹v.
 func TestProcess(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	const noise = 0.3
@@ -200,7 +200,7 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// A search on a draw of its own prior keeps its promises: the posterior means and the best
+// A search on a draw from its prior keeps its promises: the posterior means and the best
 // candidate are within the bounds.
 func TestSearch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
@@ -247,7 +247,7 @@ func TestSearchErrors(t *testing.T) {
 	kernel := mat.NewSymDense(2, []float64{1, 0, 0, 1})
 	failed := errors.New("failed")
 	if _, _, err := a.Search(t.Context(), kernel, func(context.Context, int) (float64, error) { return 0, failed }); !errors.Is(err, failed) {
-		t.Errorf("%v, want that of the evaluation", err)
+		t.Errorf("%v, want the evaluation's", err)
 	}
 	if _, _, err := a.Search(t.Context(), kernel, func(context.Context, int) (float64, error) { return math.NaN(), nil }); err == nil {
 		t.Error("a utility that is no number")

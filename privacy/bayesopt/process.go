@@ -56,12 +56,13 @@ func (p *Process) Observe(candidate int, value float64) {
 // Search runs the optimisation of Algorithm 1: T times it evaluates the candidate with the
 // largest upper confidence bound μ + √β_t·σ_t, the first of equal ones. It returns the
 // posterior and the largest observation, for [Noisy.ReleaseCandidate] and
-// [Noisy.ReleaseMaximum]; by themselves they are not private. kernel is k_2 of the candidates, of 1 on the diagonal, and
-// evaluate returns a noisy utility in standard deviations of the prior.
+// [Noisy.ReleaseMaximum]; by themselves they are not private. kernel is k_2 of the candidates,
+// of 1 on the diagonal, and evaluate returns a noisy utility in standard deviations of the
+// prior.
 //
-// The errors are those of Validate and of evaluate, that of ctx, and privacy.FieldErrors
-// for "kernel" with another diagonal and "utility" that is not finite. It panics if the
-// kernel is not of the order |Λ|.
+// It returns the errors of Validate, evaluate and ctx, and privacy.FieldErrors for a "kernel"
+// with another diagonal and a "utility" that is not finite. It panics if the order of the
+// kernel is not |Λ|.
 func (a Noisy) Search(ctx context.Context, kernel mat.Symmetric, evaluate func(ctx context.Context, candidate int) (float64, error)) (posterior *Process, best float64, err error) {
 	if err := a.Validate(); err != nil {
 		return nil, 0, err

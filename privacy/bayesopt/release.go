@@ -10,9 +10,9 @@ import (
 )
 
 // ReleaseCandidate draws the candidate that Algorithm 1 publishes, by the exponential
-// mechanism over the posterior means with the corrected sensitivity, and returns what that
-// claims. The errors are those of Validate, and privacy.FieldErrors for "means" that are
-// not finite or not of all candidates.
+// mechanism over the posterior means with the corrected sensitivity, and returns the claim for
+// it. It returns the errors of Validate, and privacy.FieldErrors for "means" that are not
+// finite or not one per candidate.
 func (a Noisy) ReleaseCandidate(source *noise.Source, means []float64) (int, Statement, error) {
 	s, err := a.Scales()
 	if int64(len(means)) != a.Candidates {
@@ -31,9 +31,8 @@ func (a Noisy) ReleaseCandidate(source *noise.Source, means []float64) (int, Sta
 }
 
 // ReleaseMaximum returns the largest observation plus Laplace noise of the corrected scale,
-// the other release of Algorithm 1, with what that claims. The errors are those of
-// Validate, and a privacy.FieldError for "best" that is not finite or above 2³⁰⁰ in
-// magnitude.
+// the other release of Algorithm 1, with the claim for it. It returns the errors of Validate,
+// and a privacy.FieldError for "best" that is not finite or above 2³⁰⁰ in magnitude.
 func (a Noisy) ReleaseMaximum(source *noise.Source, best float64) (float64, Statement, error) {
 	s, err := a.Scales()
 	if err = errors.Join(err, checkBest(best)); err != nil {

@@ -13,7 +13,7 @@ import (
 //
 //	w_λ = argmin (1/n) Σ ℓ(w, x_i, y_i) + λ/2·‖w‖²
 //
-// has to be the exact minimiser for a convex loss ℓ that is 1-Lipschitz in w (‖x‖ <= 1 for
+// must be the exact minimiser for a convex loss ℓ that is 1-Lipschitz in w (‖x‖ <= 1 for
 // the logistic and the hinge loss), and the score the mean over the validation records of a
 // g that is Lipschitz in w, has a range of known length, and is the same for all records at
 // w = 0.
@@ -55,7 +55,8 @@ func (a Ridge) Paper() float64 { return a.record(1) + a.path() }
 // min{g*/m, 2L/(m·λ_min)} + L(1/λ_min − 1/λ_max).
 func (a Ridge) Uncapped() float64 { return a.record(2) + a.path() }
 
-// Sensitivity returns that of the release: Uncapped, or the range where that is smaller.
+// Sensitivity returns the sensitivity of the release: Uncapped, or the range if that is
+// smaller.
 func (a Ridge) Sensitivity() float64 { return math.Min(a.Range, a.Uncapped()) }
 
 // Vacuous reports whether the analysis says no more about the best score than that it lies
@@ -73,7 +74,7 @@ func (a Ridge) record(factor float64) float64 {
 // path returns how far the score varies with λ.
 func (a Ridge) path() float64 { return a.Lipschitz * ModelDistance(a.Least, a.Most) }
 
-// Guarantee returns what Algorithm 3 guarantees, for [Protects]. The errors are those of
+// Guarantee returns what Algorithm 3 guarantees, for [Protects]. It returns the errors of
 // Validate.
 func (a Ridge) Guarantee() (privacy.Guarantee, error) {
 	if err := a.Validate(); err != nil {
@@ -94,9 +95,9 @@ func (a Ridge) NotCovered() []string {
 	return append(notCovered(), "the penalty that was best, which is not released: that would be another release")
 }
 
-// Release returns the best score plus Laplace noise. Every release costs ε again. The
-// errors are those of Validate, and a privacy.FieldError for "best" that is not finite or
-// above 2³⁰⁰ in magnitude.
+// Release returns the best score plus Laplace noise. Every release costs ε again. It returns
+// the errors of Validate, and a privacy.FieldError for "best" that is not finite or above 2³⁰⁰
+// in magnitude.
 func (a Ridge) Release(source *noise.Source, best float64) (float64, privacy.Guarantee, error) {
 	g, err := a.Guarantee()
 	if err = errors.Join(err, checkBest(best)); err != nil {

@@ -71,8 +71,8 @@ func TestRidgeFactor(t *testing.T) {
 	}
 }
 
-// The sensitivity does not exceed the range, nor that of the paper where its factor makes
-// no difference, and falls with m and with a narrower range of λ.
+// The sensitivity does not exceed the range, nor the paper's if its factor makes no
+// difference, and falls with m and with a narrower range of λ.
 func TestRidgeProperties(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	for range 500 {

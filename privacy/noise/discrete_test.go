@@ -12,8 +12,8 @@ import (
 // third is the digit of 1/3 to the base 2⁶⁴, repeating.
 const third = 0x5555555555555555
 
-// TestBernoulliComparesAllDigits: the first digit that differs decides, whether the
-// arithmetic is that of uint64, of floats or big.
+// TestBernoulliComparesAllDigits: the first digit that differs decides, in uint64, float and
+// big arithmetic.
 func TestBernoulliComparesAllDigits(t *testing.T) {
 	for _, tc := range []struct {
 		numbers []uint64

@@ -26,12 +26,11 @@ func grid(scale float64) (exponent int, units uint64) {
 	return exponent, uint64(math.Ceil(math.Ldexp(scale, -exponent)))
 }
 
-// Sensitivity returns the sensitivity to account a release of [Source.Laplace] or
-// [Source.Gaussian] with, rounded up: that of the value, >= 0, plus the grid, since
-// rounding to the grid can move two values apart by that much. It moves d coordinates
-// apart by up to d·Grid in the ℓ1 norm and √d·Grid in the ℓ2 norm. The sensitivity is
-// that of the floats that are handed over, with the rounding errors of whoever computed
-// them.
+// Sensitivity returns the sensitivity with which to account a release of [Source.Laplace] or
+// [Source.Gaussian], rounded up: the sensitivity of the value, >= 0, plus the grid, since
+// rounding to the grid can move two values apart by that much. It moves d coordinates apart by
+// up to d·Grid in the ℓ1 norm and √d·Grid in the ℓ2 norm. The argument is the sensitivity of
+// the floats passed in, including the rounding errors of the caller.
 func Sensitivity(sensitivity, scale float64) float64 {
 	sum := sensitivity + Grid(scale)
 	return math.Nextafter(sum, math.Inf(1))
@@ -52,12 +51,12 @@ func (s *Source) Laplace(value, scale float64) float64 {
 	return release(value, s.DiscreteLaplace(units), exponent)
 }
 
-// Gaussian returns value, rounded to a multiple of Grid(sigma), plus discrete
-// Gaussian noise on that grid. For values that differ by at most Δ the release is
-// ρ-zero-concentrated DP with ρ = Sensitivity(Δ, sigma)²/2sigma², and its privacy
-// profile δ(ε) is at most that of Gaussian DP with μ = Sensitivity(Δ, sigma)/sigma
-// plus GaussianDelta(Δ, sigma). The result is a multiple of the grid. The value must
-// be finite and at most 2⁴⁰⁰ in magnitude, sigma within [2⁻⁴⁰⁰, 2⁴⁰⁰]; others panic.
+// Gaussian returns value, rounded to a multiple of Grid(sigma), plus discrete Gaussian noise
+// on that grid. For values that differ by at most Δ the release is ρ-zero-concentrated DP with
+// ρ = Sensitivity(Δ, sigma)²/2sigma², and its privacy profile δ(ε) is at most the one of
+// Gaussian DP with μ = Sensitivity(Δ, sigma)/sigma plus GaussianDelta(Δ, sigma). The result is
+// a multiple of the grid. The value must be finite and at most 2⁴⁰⁰ in magnitude, sigma within
+// [2⁻⁴⁰⁰, 2⁴⁰⁰]; others panic.
 func (s *Source) Gaussian(value, sigma float64) float64 {
 	exponent, units := grid(sigma)
 	checkValue(value)
@@ -78,11 +77,11 @@ func release(value float64, units int64, exponent int) float64 {
 	return math.Ldexp(math.RoundToEven(math.Ldexp(value, -exponent))+float64(units), exponent)
 }
 
-// GaussianDelta bounds by how much the privacy profile of [Source.Gaussian] exceeds
-// that of the continuous Gaussian mechanism with μ = Sensitivity(Δ, sigma)/sigma, at
-// any ε, for values that differ by at most Δ = sensitivity. It is 6e-24 at most for
-// Δ <= σ and 1e-20 for Δ <= 500σ. For several releases, also with parameters that
-// are chosen adaptively, the bounds add up (as long as their sum is below 1e-6).
+// GaussianDelta bounds by how much the privacy profile of [Source.Gaussian] exceeds the
+// profile of the continuous Gaussian mechanism with μ = Sensitivity(Δ, sigma)/sigma, at any ε,
+// for values that differ by at most Δ = sensitivity. It is 6e-24 at most for Δ <= σ and 1e-20
+// for Δ <= 500σ. For several releases, also with parameters that are chosen adaptively, the
+// bounds add up (as long as their sum is below 1e-6).
 func GaussianDelta(sensitivity, sigma float64) float64 {
 	_, units := grid(sigma)
 	return gaussianDelta(Sensitivity(sensitivity, sigma)/sigma, float64(units))

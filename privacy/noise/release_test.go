@@ -30,8 +30,8 @@ func checkKolmogorov(t *testing.T, what string, draws []float64, cdf func(x floa
 	}
 }
 
-// TestReleaseDistributions: distribution, mean and variance are those of the continuous
-// distributions, from which the grid's differ by 1e-12.
+// TestReleaseDistributions: distribution, mean and variance are as for continuous noise, from
+// which the grid differs by 1e-12.
 func TestReleaseDistributions(t *testing.T) {
 	const runs = 100_000
 	s := Seeded(21)

@@ -21,17 +21,16 @@ type Source struct {
 	left      int // numbers at the end of bytes that are not drawn yet
 }
 
-// System returns a source that draws from the operating system's entropy by
-// crypto/rand, 1024 bytes at a time. Numbers are erased from memory when they are
-// drawn. A program that is forked, or a machine that is copied while it runs, must
-// not go on with a copy of a source.
+// System returns a source that draws from the operating system's entropy by crypto/rand, 1024
+// bytes at a time. Numbers are erased from memory when they are drawn. A program that is
+// forked, or a machine that is copied while it runs, must not continue with a copy of a
+// source.
 func System() *Source { return new(Source) }
 
-// Seeded returns a source that repeats itself: ChaCha8 of package math/rand/v2, its
-// key being seed in little-endian order and zeros. It is for simulations and tests
-// only: whoever guesses one of the 2⁶⁴ seeds of a release undoes its noise. The
-// sequences are pinned by tests and do not change; with several goroutines it is
-// undetermined who draws what.
+// Seeded returns a source that repeats itself: ChaCha8 of package math/rand/v2, its key being
+// seed in little-endian order and zeros. It is for simulations and tests only: anyone who
+// guesses the seed of a release, one of 2⁶⁴, can remove its noise. The sequences are pinned by
+// tests and do not change; with several goroutines it is undetermined which draws what.
 func Seeded(seed uint64) *Source {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)

@@ -7,8 +7,8 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// ErrorProbability is the probability with which a lower bound of ε exceeds ε: that of
-// a false alarm of one audit of a correct mechanism.
+// ErrorProbability is the probability with which a lower bound of ε exceeds ε: the rate of
+// false alarms in audits of correct mechanisms.
 const ErrorProbability = 1e-6
 
 // Audit is a claim of (ε, δ)-DP and an attack on it.
@@ -16,7 +16,7 @@ type Audit struct {
 	Epsilon float64 // the claim's ε, > 0
 	Delta   float64 // the claim's δ, in [0, 1)
 	Runs    int     // runs on each data set, > 0
-	// Power is the share of Epsilon that the attack has to show, so that an audit that
+	// Power is the share of Epsilon that the attack must show, so that an audit that
 	// could not fail does; 0 means ½.
 	Power float64
 	// Event runs the mechanism once, on the first or the second of two neighbouring
@@ -24,13 +24,13 @@ type Audit struct {
 	// much more likely on the first.
 	Event func(second bool) bool
 	// Broken is Event for a mechanism whose ε is far above the claim, such as one
-	// with half the noise. The audit has to find it out. It may be nil.
+	// with half the noise. The audit must detect it; nil skips that check.
 	Broken func(second bool) bool
 }
 
-// Check reports an error where the attack shows an ε above the claim, less than
-// Power of the claim, or no excess for Broken. Give the mechanism a fixed seed: the
-// result is then always the same.
+// Check reports an error if the attack shows an ε above the claim, less than Power of the
+// claim, or no excess for Broken. Give the mechanism a fixed seed: the result is then always
+// the same.
 func (a Audit) Check(t testing.TB) {
 	t.Helper()
 	power := a.Power
@@ -90,9 +90,8 @@ func LowerBound(first, second, runs int, delta float64) float64 {
 	return math.Max(0, math.Log((lower-delta)/upper))
 }
 
-// betaQuantile returns the quantile of the beta distribution by bisection: that of gonum does
-// not converge for some extreme arguments, which no caller would notice but by a lack of
-// power.
+// betaQuantile returns the quantile of the beta distribution by bisection: gonum's does not
+// converge for some extreme arguments, which would show only as a lack of power.
 func betaQuantile(a, b, p float64) float64 {
 	lo, hi := 0.0, 1.0
 	for {

@@ -18,7 +18,7 @@ type PaperClaim struct {
 }
 
 // PaperClaim returns what the paper would state about a run of t with the given utilities.
-// It looks at the data: the result must not be released. The errors are those of Validate.
+// It looks at the data: the result must not be released. It returns the errors of Validate.
 func (t Tuning) PaperClaim(utilities []float64, r *Result) (PaperClaim, error) {
 	if err := t.Validate(); err != nil {
 		return PaperClaim{}, err
@@ -40,7 +40,7 @@ func (t Tuning) PaperClaim(utilities []float64, r *Result) (PaperClaim, error) {
 	return claim, errors.Join(err, second)
 }
 
-// advanced returns what the paper takes rounds to cost.
+// advanced returns the cost of rounds by the paper.
 func (t Tuning) advanced(rounds int64) (float64, error) {
 	if t.Delta == 0 {
 		return Basic.Epsilon(t.Epsilon, rounds, 0)

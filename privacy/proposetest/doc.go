@@ -18,20 +18,19 @@
 //     on the data, which a privacy parameter must not. Here the number of rounds has a cap
 //     T that is fixed before the run, and the guarantee is the composition of T rounds,
 //     however few are run. No run has more than 2M − 1.
-//   - Advanced composition costs a δ′ of its own, which the paper leaves out. Here it is a
-//     field, and the guarantee is the least of all rules of composition that are valid.
+//   - Advanced composition costs an additional δ′, which the paper leaves out. Here it is a
+//     field, and the guarantee is the least of all valid rules of composition.
 //   - When the first round fails the paper selects nothing; here the answer is a default
 //     candidate that is named beforehand.
-//   - The paper protects the records of the training set only. What the same noise is
-//     worth to a validation record is computed by [Tuning.ValidationGuarantee].
+//   - The paper protects the records of the training set only. [Tuning.ValidationGuarantee]
+//     computes what the same noise is worth to a validation record.
 //
 // [Tuning.PaperClaim] has the paper's own numbers, for comparison.
 //
 // # Whether to use it
 //
-// The paper's simulation has noise of scale 2 and 4 on utilities in [0, 1]: its rounds
-// are few because among a hundred candidates one always passes, and the candidate that
-// comes out is a random one. With the same total ε one call of report-noisy-max on
-// the same utilities does better, and its cost does not depend on the number of candidates
-// either: see package selection.
+// The paper's simulation has noise of scale 2 and 4 on utilities in [0, 1]: its rounds are few
+// because among a hundred candidates one always passes, and the selected candidate is random.
+// With the same total ε one call of report-noisy-max on the same utilities does better, and
+// its cost does not depend on the number of candidates either: see package selection.
 package proposetest

@@ -8,8 +8,8 @@ import (
 	"github.com/dpareto/dpareto/privacy/proposetest"
 )
 
-// A search whose cap is what an ε of 1 pays for. The noise of this example comes from a
-// seed; that of a release is from noise.System.
+// A search whose cap an ε of 1 pays for. This example draws noise from a seed; a release draws
+// it from noise.System.
 func Example() {
 	tuning, err := proposetest.Tuning{
 		Parts: 1000, Epsilon: 0.1, Delta: 1e-6, Lower: 0.5, Granularity: 0.05, Neighbours: privacy.ReplaceOne,

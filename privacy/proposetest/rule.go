@@ -9,9 +9,8 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// Rule is a theorem about the composition of rounds that are each ε_0-DP. All are valid
-// for rounds that are chosen from the outcomes of earlier ones, as long as their number is
-// at most one that was fixed in advance.
+// Rule is a theorem about the composition of rounds that are each ε_0-DP. All are valid for
+// rounds that are chosen from the outcomes of earlier ones, up to a number fixed in advance.
 type Rule int
 
 const (
@@ -78,7 +77,7 @@ func (r Rule) Epsilon(epsilon float64, rounds int64, delta float64) (float64, er
 	case Filter:
 		return epsilon*math.Sqrt(-2*t*math.Log(delta)) + 0.5*t*epsilon*epsilon, nil
 	case Concentrated:
-		// The adjacency is of no consequence here.
+		// Any adjacency will do.
 		m := privacy.ZeroConcentrated{Rho: 0.5 * epsilon * epsilon, Neighbours: privacy.ReplaceOne}
 		g, err := privacy.Epsilon(privacy.RDP{}, m, rounds, delta)
 		return g.Epsilon, err
@@ -89,7 +88,7 @@ func (r Rule) Epsilon(epsilon float64, rounds int64, delta float64) (float64, er
 	}
 }
 
-// LeastEpsilon returns the least ε of all rules, with the rule. The errors are those of
+// LeastEpsilon returns the least ε of all rules, and the rule. It returns the errors of
 // [Rule.Epsilon].
 func LeastEpsilon(epsilon float64, rounds int64, delta float64) (float64, Rule, error) {
 	least, by := math.Inf(1), Basic
@@ -136,7 +135,7 @@ func rounds(budget float64, cost func(int64) (float64, error)) (int64, error) {
 		epsilon, err := cost(t)
 		return err != nil || epsilon > budget
 	}
-	hi := int64(1) // the search does not go where it need not: large numbers take long
+	hi := int64(1) // large numbers take long
 	for hi < mostRounds && !exceeds(hi) {
 		hi *= 2
 	}

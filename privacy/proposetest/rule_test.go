@@ -78,8 +78,8 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-// The least ε rises with the number of rounds, is never above that of any rule, and the
-// cap is where it crosses the budget.
+// The least ε rises with the number of rounds, is never above any rule's, and the cap is where
+// it crosses the budget.
 func TestLeastEpsilonProperties(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -7,19 +7,19 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// Noise draws the Laplace noise of a search. For a release it is a source of package
-// noise, for whose rounding the guarantee allows.
+// Noise draws the Laplace noise of a search. For a release use a source of package noise; the
+// guarantee allows for its rounding.
 type Noise interface {
 	// Laplace returns value, rounded to a multiple of at most 2⁻⁴⁰ of the scale, plus
 	// Laplace noise of that scale.
 	Laplace(value, scale float64) float64
 }
 
-// Utilities returns the utility of every candidate: the mean over the parts of what
-// evaluate returns for a candidate and a part, both counted from 0. That is the accuracy,
-// or another value in [0, 1], of the candidate trained on the part; 0 for a training that
-// failed, since an error ends the search and so tells something about the data. The errors
-// are that of ctx, those of evaluate, and one for a value outside [0, 1].
+// Utilities returns the utility of every candidate: the mean over the parts of what evaluate
+// returns for a candidate and a part, both counted from 0. That is the accuracy, or another
+// value in [0, 1], of the candidate trained on the part; 0 for a training that failed, since
+// an error would end the search and so reveal something about the data. It returns the errors
+// of ctx and evaluate, and one for a value outside [0, 1].
 func Utilities(ctx context.Context, candidates, parts int, evaluate func(ctx context.Context, candidate, part int) (float64, error)) ([]float64, error) {
 	utilities := make([]float64, candidates)
 	for s := range utilities {
@@ -41,16 +41,16 @@ func Utilities(ctx context.Context, candidates, parts int, evaluate func(ctx con
 	return utilities, nil
 }
 
-// Result is the outcome of a search. All of it is covered by the guarantee and may be
+// Result is the outcome of a search. The guarantee covers all of it, so that it may be
 // released.
 type Result struct {
 	// Selected is the index of the candidate.
 	Selected int
 	// Rounds are all rounds in order.
 	Rounds []Round
-	// Capped tells that the cap ended the search.
+	// Capped reports that the cap ended the search.
 	Capped bool
-	// Guarantee is that of the search, for [Protects]; [NotCovered] has what it leaves out.
+	// Guarantee holds for the search and [Protects]; [NotCovered] says what it leaves out.
 	Guarantee privacy.Guarantee
 }
 
@@ -69,9 +69,9 @@ func (t Tuning) width() float64 {
 	return (1/k + k*0x1p-52) / (1 - 0x1p-37/t.Epsilon)
 }
 
-// Run searches among candidates with the given utilities in [0, 1], each a mean over
-// t.Parts parts, in the order in which they stand. That order must not depend on the data.
-// The errors are those of Validate, and privacy.FieldErrors for "utilities" and "default".
+// Run searches among candidates with the given utilities in [0, 1], each a mean over t.Parts
+// parts, in the order in which they stand. That order must not depend on the data. It returns
+// the errors of Validate, and privacy.FieldErrors for "utilities" and "default".
 func (t Tuning) Run(noise Noise, utilities []float64) (*Result, error) {
 	guarantee, err := t.Guarantee()
 	if err != nil {

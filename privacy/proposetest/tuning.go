@@ -7,8 +7,8 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// Tuning is a propose-test search with everything that has to be fixed before it looks at
-// the data.
+// Tuning is a propose-test search with everything that must be fixed before it looks at the
+// data.
 type Tuning struct {
 	// Parts is k, from 2 to 2²⁰, the number of disjoint parts of the training set. A
 	// record's part must not depend on other records: a hash of it decides.
@@ -22,10 +22,9 @@ type Tuning struct {
 	// Granularity is g in (0, 1), the least step of a proposal. (1 − Lower)/Granularity is
 	// at most 2³⁰.
 	Granularity float64
-	// Cap is the largest number of rounds, >= 1, or 0 for no other than that of the search
-	// itself, 2M − 1.
+	// Cap is the largest number of rounds, >= 1; 0 stands for the search's own limit, 2M − 1.
 	Cap int64
-	// Default is the index of the candidate that is the answer where no round succeeds.
+	// Default is the index of the candidate to answer if no round succeeds.
 	Default int
 	// Neighbours is the adjacency of training sets; either fits.
 	Neighbours privacy.Adjacency
@@ -84,9 +83,9 @@ func (t Tuning) MostRounds() int64 {
 // Sensitivity returns 1/k: how far one training record moves the utility of a candidate.
 func (t Tuning) Sensitivity() float64 { return 1 / float64(t.Parts) }
 
-// Plan returns t with the largest cap whose guarantee stays within a budget of ε > 0, for
-// δ = Delta. The errors are those of Validate, and privacy.FieldErrors for "budget" where
-// it is not positive or does not pay for a single round.
+// Plan returns t with the largest cap whose guarantee stays within a budget of ε > 0, for δ =
+// Delta. It returns the errors of Validate, and privacy.FieldErrors for a "budget" that is not
+// positive or too small for one round.
 func (t Tuning) Plan(budget float64) (Tuning, error) {
 	t.Cap = 0
 	if err := t.Validate(); err != nil {
@@ -103,9 +102,9 @@ func (t Tuning) Plan(budget float64) (Tuning, error) {
 	return t, nil
 }
 
-// Guarantee returns what the search guarantees for the records of the training set: the
-// least ε of all rules of composition for MostRounds rounds. It covers the selected
-// candidate and the outcome of every round. The errors are those of Validate.
+// Guarantee returns what the search guarantees for the records of the training set: the least
+// ε of all rules of composition for MostRounds rounds. It covers the selected candidate and
+// the outcome of every round. It returns the errors of Validate.
 func (t Tuning) Guarantee() (privacy.Guarantee, error) {
 	if err := t.Validate(); err != nil {
 		return privacy.Guarantee{}, err
@@ -117,10 +116,10 @@ func (t Tuning) Guarantee() (privacy.Guarantee, error) {
 	})
 }
 
-// ValidationGuarantee returns what the same noise guarantees for the records of the
-// validation set, which the paper does not account: one of n records moves every utility
-// by at most 1/n, so that every round is (ε_0·k/n)-DP for it. The adjacency is replace-one.
-// The errors are those of Validate, and a privacy.FieldError for "records" < 1.
+// ValidationGuarantee returns what the same noise guarantees for the records of the validation
+// set, which the paper does not account: one of n records moves every utility by at most 1/n,
+// so that every round is (ε_0·k/n)-DP for it. The adjacency is replace-one. It returns the
+// errors of Validate, and a privacy.FieldError for "records" < 1.
 func (t Tuning) ValidationGuarantee(n int64) (privacy.Guarantee, error) {
 	err := t.Validate()
 	if n < 1 {
@@ -153,14 +152,14 @@ func (t Tuning) guarantee(epsilon float64, adjacency privacy.Adjacency, assumpti
 	return g, nil
 }
 
-// Protects says whose records the guarantee of a search is about.
+// Protects says which records the guarantee of a search protects.
 const Protects = "records of the training set, for the choice of the candidate alone"
 
 // NotCovered returns what the guarantee of a search does not cover.
 func NotCovered() []string {
 	return []string{
 		"records of the validation set: see their own guarantee",
-		"the model that is trained with the selected candidate: its (ε, δ) adds up with that of the search",
+		"the model that is trained with the selected candidate: its (ε, δ) is added to the search's",
 		"the models of the search, unless each was trained privately: they must be deleted unseen",
 	}
 }

@@ -33,8 +33,8 @@ type noNoise struct{}
 
 func (noNoise) Laplace(value, _ float64) float64 { return value }
 
-// script passes and fails as it is told, for one candidate: every pair of draws is that of
-// the threshold and that of the candidate.
+// script passes and fails as its test says, for one candidate: it draws in pairs, for the
+// threshold and for the candidate.
 type script struct {
 	passes    []bool
 	threshold bool
@@ -121,7 +121,7 @@ func TestRunByHand(t *testing.T) {
 		t.Errorf("%+v", result)
 	}
 	if g := result.Guarantee; g.Epsilon != 19 || g.Delta != 0 || g.Steps != 19 || g.Adjacency != privacy.AddRemove {
-		t.Errorf("guarantee %v: want that of all 19 rounds that were possible", g)
+		t.Errorf("guarantee %v: want the one of all 19 possible rounds", g)
 	}
 
 	tune.Cap = 3
@@ -245,8 +245,8 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// Independent computation (1000 runs each): one call of report-noisy-max, whose total ε is
-// that of the rounds of the search by basic composition, beside the search itself.
+// Independent computation (1000 runs each): the search, and one call of report-noisy-max with
+// the same total ε by basic composition.
 func TestOneMaximum(t *testing.T) {
 	const runs = 1000
 	for _, test := range []struct {

@@ -13,17 +13,18 @@
 //     record is replaced only, since m is not public otherwise. Prefer the number, which
 //     is exact: a quotient and 1/m are rounded, by 1e-16, which is 1e-16·m of Δ and of ε.
 //
-// What is protected are the records that the utilities are computed from, commonly those
-// of validation. The models behind the candidates, which saw the training records, are
-// not; nor is the utility of the candidate that was chosen, whose release costs extra.
+// The guarantee protects the records from which the utilities are computed, commonly the
+// validation records. It does not cover the models behind the candidates, which saw the
+// training records, nor the utility of the chosen candidate, whose release costs extra.
 //
 // # Which method
 //
 // [PermuteAndFlip] is the one to start with: whatever the utilities, it loses no more in
-// expectation than [Exponential] (McKenna and Sheldon, "Permute-and-flip: a new mechanism for differentially private selection",
-// NeurIPS 2020). Exponential is worth considering when choices are many, since each is
-// accounted as ε²/8-zero-concentrated DP. [NoisyMax] is the textbook's. The expected loss
-// of the first two is at most (2Δ/ε)·log n whatever the utilities ([ExpectedLossBound]).
+// expectation than [Exponential] (McKenna and Sheldon, "Permute-and-flip: a new mechanism for
+// differentially private selection", NeurIPS 2020). Exponential is worth considering when
+// choices are many, since each is accounted as ε²/8-zero-concentrated DP. [NoisyMax] is the
+// textbook's. The expected loss of the first two is at most (2Δ/ε)·log n whatever the
+// utilities ([ExpectedLossBound]).
 //
 // # Exactness
 //

@@ -27,11 +27,11 @@ func Select(method privacy.SelectionMethod, src *noise.Source, utilities []float
 	}
 }
 
-// Exponential returns index i with probability ∝ e^{ε·utilities[i]/2Δ}, exactly (McSherry
-// and Talwar, "Mechanism design via differential privacy", 2007). The errors are
+// Exponential returns index i with probability ∝ e^{ε·utilities[i]/2Δ}, exactly (McSherry and
+// Talwar, "Mechanism design via differential privacy", 2007). The errors are
 // privacy.FieldErrors for "utilities" (no candidate), "utilities[i]" (not finite),
-// "sensitivity" and "epsilon" (not positive or not finite). The expected time is that of
-// at most n cheap trials.
+// "sensitivity" and "epsilon" (not positive or not finite). The expected time is at most n
+// cheap trials.
 func Exponential(src *noise.Source, utilities []float64, sensitivity, epsilon float64) (int, error) {
 	trial, err := newTrial(src, utilities, sensitivity, epsilon)
 	if err != nil {
@@ -46,10 +46,10 @@ func Exponential(src *noise.Source, utilities []float64, sensitivity, epsilon fl
 
 // PermuteAndFlip visits the candidates in random order, accepts i with probability
 // e^{ε·(utilities[i] − u*)/2Δ}, u* being the largest utility, and returns the first that it
-// accepts, all exactly (McKenna and Sheldon, 2020, Algorithm 1). The distribution is that of
-// the largest utility with exponential noise of mean 2Δ/ε added (Ding, Kifer, Saghaian,
+// accepts, all exactly (McKenna and Sheldon, 2020, Algorithm 1). The choice is distributed
+// like the largest utility with exponential noise of mean 2Δ/ε added (Ding, Kifer, Saghaian,
 // Steinke, Wang, Xiao and Zhang, "The permute-and-flip mechanism is identical to
-// report-noisy-max with exponential noise", 2021). The errors are those of [Exponential].
+// report-noisy-max with exponential noise", 2021). It returns the errors of [Exponential].
 func PermuteAndFlip(src *noise.Source, utilities []float64, sensitivity, epsilon float64) (int, error) {
 	trial, err := newTrial(src, utilities, sensitivity, epsilon)
 	if err != nil {
@@ -106,8 +106,8 @@ func (t *trial) accepts(utility float64) bool {
 	return t.src.BernoulliExp(gamma.Sub(gamma, new(big.Rat).SetFrac(new(big.Int).SetUint64(whole), big.NewInt(1))))
 }
 
-// whole returns an integer of at most γ, and of more than γ − 1 − 2⁻⁵⁰γ where neither
-// γ nor anything on the way to it is extreme.
+// whole returns an integer of at most γ, and of more than γ − 1 − 2⁻⁵⁰γ if neither γ nor any
+// intermediate value is extreme.
 func (t *trial) whole(utility float64) uint64 {
 	const smallest, largest = 1e-150, 1e150
 	difference := t.best - utility
@@ -116,7 +116,7 @@ func (t *trial) whole(utility float64) uint64 {
 			return 0
 		}
 	}
-	// Three roundings of at most 2⁻⁵³ each; an overflow is that of γ.
+	// Three roundings of at most 2⁻⁵³ each; it overflows only if γ does.
 	gamma := difference * t.epsilon / t.sensitivity / 2 * (1 - 0x1p-50)
 	return uint64(min(gamma, 1<<62))
 }
@@ -129,8 +129,8 @@ func (t *trial) whole(utility float64) uint64 {
 // of the others candidate i wins from some integer on, which neighbouring data move by at
 // most 2(Δ + g)/g, and from there the probability of the noise falls by e^−ε at most.
 //
-// The errors are those of [Exponential]; besides, ε must lie in [2⁻⁴⁰, 2⁴⁰], and
-// utilities and 2Δ/ε in the range of [noise.Source.Laplace].
+// It returns the errors of [Exponential]; besides, ε must lie in [2⁻⁴⁰, 2⁴⁰], and utilities
+// and 2Δ/ε in the range of [noise.Source.Laplace].
 func NoisyMax(src *noise.Source, utilities []float64, sensitivity, epsilon float64) (int, error) {
 	if err := check(utilities, sensitivity, epsilon); err != nil {
 		return 0, err

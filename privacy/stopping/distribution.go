@@ -21,9 +21,9 @@ type Distribution interface {
 	// ContainsTop returns the probability that one of the K candidates is among the best
 	// share q of all, 0 <= q <= 1, that is 1 − E[(1−q)^K]. It panics for another q.
 	ContainsTop(q float64) float64
-	// Draw returns K with exactly these probabilities, given uniform bits. The errors
-	// are those of Validate, and a privacy.FieldError where E[K], or the shape, is above
-	// [MaxMean]. The time is about a microsecond for each of E[K] or K.
+	// Draw returns K with exactly these probabilities, given uniform bits. It returns the
+	// errors of Validate, and a privacy.FieldError if E[K], or the shape, is above [MaxMean].
+	// It takes about a microsecond times E[K] or K.
 	Draw(src *noise.Source) (int64, error)
 	// Mechanism returns the search to account, when every candidate is trained and
 	// scored by steps runs of base.
@@ -34,7 +34,7 @@ type Distribution interface {
 const MaxMean = 1e7
 
 // ByMean returns the truncated negative binomial distribution of shape eta with the largest γ
-// for which E[K] >= mean. The errors are those of [privacy.SelectionGamma], which it calls.
+// for which E[K] >= mean. It returns the errors of [privacy.SelectionGamma].
 func ByMean(eta, mean float64) (TruncatedNegativeBinomial, error) {
 	gamma, err := privacy.SelectionGamma(eta, mean)
 	if err != nil {
@@ -50,7 +50,7 @@ func checkShare(q float64) {
 }
 
 // Poisson is the Poisson distribution (Papernot and Steinke, 2022, Theorem 6). K can be 0,
-// with probability e^−Mean: then nothing is released but that.
+// with probability e^−Mean: then only this fact is released.
 type Poisson struct {
 	Mean float64 // E[K] > 0, finite
 }

@@ -87,7 +87,7 @@ func halfIntegers() []float64 {
 	return orders
 }
 
-// delta is that of the totals.
+// delta is the δ of the totals.
 const delta = 1e-6
 
 // leastEpsilon converts Rényi divergences at these orders (Canonne, Kamath and Steinke,
@@ -382,8 +382,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// bestOf returns the probabilities of the best of K independent scores, given those of one
-// score in rising order, and at the end that there is none.
+// bestOf returns the probabilities of the best of K independent scores, given the
+// probabilities p of one score in rising order; the last is for no candidate.
 func bestOf(dist Distribution, p []float64) []float64 {
 	var best []float64
 	above, atLeast := 1.0, 1-dist.Probability(0) // P(one is higher), P(the best is as high)

@@ -5,12 +5,12 @@
 // distribution, and release the best by its score, with that score.
 //
 // If one candidate with its score is private, so is the best, at a price that does not depend
-// on how many were tried: [privacy.RepeatedSelection] and [privacy.PoissonSelection], which
-// [Distribution.Mechanism] returns, account it. What the price buys is given by
-// [Distribution.ContainsTop]. It is for everything that candidate and score depend on,
-// training and validation records alike, under the adjacency of the base.
+// on how many were tried: [Distribution.Mechanism] returns a [privacy.RepeatedSelection] or
+// [privacy.PoissonSelection] to account for it, and [Distribution.ContainsTop] says what the
+// price buys. The guarantee covers everything that candidate and score depend on, training and
+// validation records alike, under the adjacency of the base.
 //
-// What makes it true:
+// It rests on these conditions:
 //
 //   - K is drawn afresh, from [noise.System], and stays secret, as do the other
 //     candidates and their scores. So do their traces: how long the search took, what it

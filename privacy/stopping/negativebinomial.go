@@ -138,9 +138,9 @@ func (n TruncatedNegativeBinomial) fromTrials(src *noise.Source) (k int64, ok bo
 	}
 }
 
-// fromSibuya draws from the distribution of Sibuya, that of γ = 0, in which the number is k
-// with probability |η|/k if it is not below; each step beyond 1 is kept with probability 1−γ.
-// It wastes little unless η is close to 0.
+// fromSibuya draws from Sibuya's distribution (γ = 0), in which the number is k with
+// probability |η|/k if it is not below; each step beyond 1 is kept with probability 1−γ. It
+// wastes little unless η is close to 0.
 func (n TruncatedNegativeBinomial) fromSibuya(src *noise.Source) (k int64, ok bool) {
 	for k = 1; ; k++ {
 		if src.Uint64N(uint64(k)) == 0 && src.BernoulliFloat64(-n.Eta) {

@@ -14,8 +14,8 @@ import (
 //
 //	μ/√(1 + ((2K+μ)σ)² + ((2K+μ)/m)²/12).
 //
-// It is hardly less than μ for the noise of a test set: no analysis that knows of the
-// mechanism its guarantee alone can do better.
+// With the noise of a test set it is hardly less than μ: no analysis that knows only the
+// guarantee of the mechanism can do better.
 func EffectiveMu(mu, sigma float64, records int64, k float64) float64 {
 	width := 2*k + mu
 	rounding := width / float64(records)

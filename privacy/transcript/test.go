@@ -7,9 +7,9 @@ import (
 	"github.com/dpareto/dpareto/privacy/noise"
 )
 
-// Noise returns the standard deviation σ = √N/(m·μ) of Gaussian noise with which N =
-// values averages of numbers in [0, 1] over m = records are (epsilon, delta)-DP together
-// when one record is replaced. Both numbers must be at least 1. The errors are those of
+// Noise returns the standard deviation σ = √N/(m·μ) of Gaussian noise with which N = values
+// averages of numbers in [0, 1] over m = records are (epsilon, delta)-DP together when one
+// record is replaced. Both numbers must be at least 1. It returns the errors of
 // [privacy.GaussianMu].
 func Noise(records, values int64, epsilon, delta float64) (float64, error) {
 	mu, err := privacy.GaussianMu(epsilon, delta)
@@ -25,16 +25,16 @@ const rounding = 1e-12
 func Sensitivity(records int64) float64 { return 1/float64(records) + rounding }
 
 // ReleaseNoise is Noise for values that are averages in float64, as [Sensitivity] has it, and
-// released by [noise.Source.Gaussian]: with what rounding and grid cost, less than 1e-7 of it
-// up to 10⁵ records and 10⁹ values. The errors are those of Noise, and privacy.FieldErrors for
-// an "epsilon" or a "delta" that the grid alone exceeds.
+// released by [noise.Source.Gaussian]: including the cost of rounding and grid, less than 1e-7
+// of it up to 10⁵ records and 10⁹ values. It returns the errors of Noise, and
+// privacy.FieldErrors for an "epsilon" or a "delta" that the grid alone exceeds.
 func ReleaseNoise(records, values int64, epsilon, delta float64) (float64, error) {
 	root, sensitivity := math.Sqrt(float64(values)), Sensitivity(records)
 	sigma, err := Noise(records, values, epsilon, delta)
 	if err != nil {
 		return 0, err
 	}
-	// Twice what the grid adds to δ, so that what it adds at the larger noise is covered.
+	// Twice what the grid adds to δ, to cover what it adds at the larger noise.
 	surcharge := 2 * float64(values) * noise.GaussianDelta(sensitivity, sigma)
 	if !(surcharge < delta/2) {
 		return 0, privacy.FieldErrorf("delta", "must exceed %g, which the grid of the noise takes", 2*surcharge)

@@ -7,19 +7,19 @@ import (
 	"github.com/dpareto/dpareto/privacy/noise"
 )
 
-// Charge returns what a trial costs the training records: the least Rényi divergence of
-// the given order that bounds what is published of runs >= 1 runs of a mechanism with the
-// divergence rho each, as at most values averages, clipped to [0, 1], with the Gaussian
-// noise of standard deviation sigma of [noise.Source.Gaussian], whose grid moves two of them
-// apart by a little more than 1. The second bound, that of the noise alone, holds for every
-// mechanism, and for one without a guarantee (rho = +Inf).
+// Charge returns what a trial costs the training records: the smaller of two bounds on the
+// Rényi divergence of the given order. The trial makes runs >= 1 runs of a mechanism with the
+// divergence rho each, and publishes at most values averages, clipped to [0, 1], with Gaussian
+// noise of standard deviation sigma by [noise.Source.Gaussian], whose grid moves two of them
+// apart by a little more than 1. The second bound, by the noise alone, holds for every
+// mechanism, also for one without a guarantee (rho = +Inf).
 func Charge(order, rho float64, runs, values int64, sigma float64) float64 {
 	mu := noise.Sensitivity(1, sigma) / sigma
 	return math.Min(float64(runs)*rho, float64(values)*order*mu*mu/2)
 }
 
-// Order looks at α − 1 from leastOrder to mostOrder times log(1/δ)/ε, below which the
-// classic conversion leaves nothing, in geometric steps.
+// Order tries α − 1 from leastOrder to mostOrder times log(1/δ)/ε, below which the classic
+// conversion leaves no budget, in geometric steps.
 const (
 	leastOrder = 1.0 / 32
 	mostOrder  = 64.0
@@ -27,16 +27,16 @@ const (
 )
 
 // MaxOrder is the largest order that [Order] chooses: the divergence of sampled Gaussian
-// noise takes a time in proportion to it. It leaves a budget to an ε above about 1e-3.
+// noise takes a time in proportion to it. It leaves a budget for any ε above about 1e-3.
 const MaxOrder = 1 << 14
 
-// Order returns the order of the Rényi filter that admits the most trials of a typical
-// cost within (epsilon, delta)-DP, and its budget: the order α that maximises budget/cost
-// among some 80 candidates, integers and others. cost returns the divergence of a typical
-// trial; where it returns an error the order is passed over. It must not depend on the
-// data: the order has to be fixed before the first trial. Errors are those of [privacy.GaussianMu], a
-// privacy.FieldError for an "epsilon" that is too small, and the last one of cost if no
-// order is without.
+// Order returns the order of the Rényi filter that admits the most trials of a typical cost
+// within (epsilon, delta)-DP, and its budget: the order α that maximises budget/cost among
+// some 80 candidates, integers and others. cost returns the divergence of a typical trial;
+// orders for which it returns an error are skipped. It must not depend on the data: the order
+// must be fixed before the first trial. The errors are [privacy.GaussianMu]'s, a
+// privacy.FieldError for an "epsilon" that is too small, and the last one of cost if it fails
+// for every order.
 func Order(epsilon, delta float64, cost func(order float64) (float64, error)) (order, budget float64, err error) {
 	if _, err := privacy.GaussianMu(epsilon, delta); err != nil { // it checks both
 		return 0, 0, err

@@ -245,7 +245,7 @@ func TestContraction(t *testing.T) {
 	tv := 2*distuv.UnitNormal.CDF(mu/2) - 1
 	at := func(sigma float64) float64 { return order * tv * tv / (2 * sigma * sigma) }
 	if got := 0.126; !(at(got*1.01) < 10*order*mu*mu/2 && at(got*0.99) > 10*order*mu*mu/2) {
-		t.Errorf("ten runs: the bound by the noise is %g at σ = %g, that of the runs %g", at(got), got, 10*order*mu*mu/2)
+		t.Errorf("ten runs: the bound by the noise is %g at σ = %g, by the runs %g", at(got), got, 10*order*mu*mu/2)
 	}
 }
 

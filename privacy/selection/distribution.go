@@ -12,7 +12,7 @@ import (
 
 // Probabilities returns the probability of each candidate to be chosen, to a relative
 // precision of about 1e-12, or 1e-15·log 1/p for a small one, p; those below 1e-300 may
-// be 0. They describe the data: do not release them. The errors are those of [Select].
+// be 0. They describe the data: do not release them. It returns the errors of [Select].
 //
 // With p_j = e^{ε·(utilities[j] − u*)/2Δ}, they are p_i/Σp_j for the exponential
 // mechanism, and for permute-and-flip, giving every candidate a time of its visit that is
@@ -20,10 +20,10 @@ import (
 //
 //	P(i) = p_i·∫₀¹ Π_{j≠i} (1 − p_j·t) dt,
 //
-// where the integrand is a polynomial. For report-noisy-max they are those of continuous
-// noise, from which the grid's differ by 1e-9/ε relatively, at most. The time is
-// proportional to the number of candidates: for 100,000 a fraction of a second, for
-// report-noisy-max some seconds.
+// where the integrand is a polynomial. For report-noisy-max the noise is taken as continuous;
+// the grid changes the probabilities by at most 1e-9/ε, relatively. The time is proportional
+// to the number of candidates: for 100,000 a fraction of a second, for report-noisy-max some
+// seconds.
 func Probabilities(method privacy.SelectionMethod, utilities []float64, sensitivity, epsilon float64) ([]float64, error) {
 	if err := check(utilities, sensitivity, epsilon); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func weights(deficits []float64) []float64 {
 	return p
 }
 
-// nodes are those of Gauss-Legendre rules, exact for polynomials up to degree 31.
+// nodes belong to Gauss-Legendre rules, exact for polynomials up to degree 31.
 const nodes = 16
 
 // rule calls f with the nodes and weights of the rule on [lo, hi].
@@ -92,10 +92,10 @@ func firstAccepted(p []float64) []float64 {
 	return integral
 }
 
-// largestNoisy returns the probability of each candidate to have the largest sum of −a_i
-// and Laplace noise of scale 1, for a_i >= 0 of which one is 0. Sums above 0 are
-// exponential tails with p_i = ½e^−a_i, as those of firstAccepted. A largest sum of −y
-// has the density f_i(y)·Π_{j≠i} F_j(y) with
+// largestNoisy returns the probability of each candidate to have the largest sum of −a_i and
+// Laplace noise of scale 1, for a_i >= 0 of which one is 0. Sums above 0 are exponential tails
+// with p_i = ½e^−a_i, as in firstAccepted. A largest sum of −y has the density f_i(y)·Π_{j≠i}
+// F_j(y) with
 //
 //	F_j = f_j = ½e^{a_j−y} for a_j <= y,  f_j = ½e^{y−a_j} = 1 − F_j for a_j > y.
 func largestNoisy(a []float64) []float64 {
