@@ -10,13 +10,14 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// Update sets fields of the study to those of a message, and returns the study after it.
-// The fields are paths such as "labels" or "spec.budget.max_trials"; "*" stands for all
-// that can change, absent ones included. What the trials so far depend on cannot, and a
-// domain can only grow: the error names every field that stands against it.
+// Update sets fields of the study from a message, and returns the changed study. The
+// fields are paths such as "labels" or "spec.budget.max_trials"; "*" stands for
+// everything that can change, absent fields included. Fields on which existing trials
+// depend cannot change, and domains can only grow: the error names every field that
+// violates this.
 //
-// If the message has an etag the study must still have that one, as Get returned it:
-// otherwise somebody has changed it since, and the error has the code FailedPrecondition.
+// If the message has an etag, as Get returned it, the study must still have the same one.
+// Otherwise the study has changed since, and the error has the code FailedPrecondition.
 func (s *Study) Update(ctx context.Context, study *dparetov1.Study, fields ...string) (*dparetov1.Study, error) {
 	study = proto.CloneOf(study)
 	study.Name = s.name
@@ -29,8 +30,8 @@ func (s *Study) Update(ctx context.Context, study *dparetov1.Study, fields ...st
 	return resp.GetStudy(), nil
 }
 
-// Pause has the study hand out no trials until Resume. Workers go on with those that they
-// hold. Pausing a paused study changes nothing.
+// Pause makes the study hand out no trials until Resume. Workers continue with the trials
+// that they hold. Pausing a paused study changes nothing.
 func (s *Study) Pause(ctx context.Context) (*dparetov1.Study, error) {
 	resp, err := s.client.Studies.PauseStudy(ctx, &dparetov1.PauseStudyRequest{Name: s.name})
 	if err != nil {
@@ -39,8 +40,8 @@ func (s *Study) Pause(ctx context.Context) (*dparetov1.Study, error) {
 	return resp.GetStudy(), nil
 }
 
-// Resume has the study hand out trials again. Resuming a study that is not paused changes
-// nothing.
+// Resume makes the study hand out trials again. Resuming a study that is not paused
+// changes nothing.
 func (s *Study) Resume(ctx context.Context) (*dparetov1.Study, error) {
 	resp, err := s.client.Studies.ResumeStudy(ctx, &dparetov1.ResumeStudyRequest{Name: s.name})
 	if err != nil {
@@ -49,8 +50,8 @@ func (s *Study) Resume(ctx context.Context) (*dparetov1.Study, error) {
 	return resp.GetStudy(), nil
 }
 
-// Delete deletes the study with all its trials. Of a study that does not exist the error
-// has the code NotFound.
+// Delete deletes the study with all its trials. If there is no such study the error has
+// the code NotFound.
 func (s *Study) Delete(ctx context.Context) error {
 	if _, err := s.client.Studies.DeleteStudy(ctx, &dparetov1.DeleteStudyRequest{Name: s.name}); err != nil {
 		return newCallError(ctx, "delete "+s.name, err)
@@ -58,8 +59,8 @@ func (s *Study) Delete(ctx context.Context) error {
 	return nil
 }
 
-// UpdateTrial sets the fields "labels" or "note" of a trial in any state to those of a
-// message, and returns the trial after it. An etag counts as for Update.
+// UpdateTrial sets the fields "labels" or "note" of a trial in any state from a message,
+// and returns the changed trial. An etag works as in Update.
 func (s *Study) UpdateTrial(ctx context.Context, number int64, trial *dparetov1.Trial, fields ...string) (*dparetov1.Trial, error) {
 	trial = proto.CloneOf(trial)
 	trial.Name = s.trialName(number)

@@ -21,16 +21,16 @@ const DefaultTimeout = 15 * time.Second
 
 // Client is a connection to a server. It is safe for concurrent use.
 //
-// Its fields are the generated clients, for what has no method here. They share the
-// connection, its time limits and its repetitions (see the package's documentation),
-// and return plain status errors.
+// Its fields are the generated clients, for everything without a method here. They share
+// the connection, its time limits and its retries (see the package documentation), and
+// return plain status errors.
 type Client struct {
 	Studies  dparetov1.StudyServiceClient
 	Fronts   dparetov1.FrontServiceClient
 	Privacy  dparetov1.PrivacyServiceClient
 	Releases dparetov1.ReleaseServiceClient
 	Admin    dparetov1.AdminServiceClient
-	// Health asks whether the server serves. Its calls are not repeated.
+	// Health asks whether the server serves. Its calls are not retried.
 	Health healthv1.HealthClient
 
 	conn  *grpc.ClientConn
@@ -57,8 +57,7 @@ func WithPlaintext() Option {
 }
 
 // WithTimeout sets the time limit of one attempt of a call, which must be positive.
-// Asking for a trial and reading or asking a front, where a model may have to be fitted,
-// and accounting a whole study get eight times as much.
+// Calls that may fit a model or account for many runs get eight times as much.
 // Default: DefaultTimeout.
 func WithTimeout(limit time.Duration) Option {
 	if limit <= 0 {
@@ -67,9 +66,8 @@ func WithTimeout(limit time.Duration) Option {
 	return optionFunc(func(c *config) { c.retry.timeout = limit })
 }
 
-// WithRetryNotice has notice called with the error of every attempt that will be
-// repeated, for example because the server cannot be reached. It is called by many
-// goroutines.
+// WithRetryNotice calls notice with the error of every attempt that will be retried, for
+// example because the server cannot be reached. notice must be safe for concurrent use.
 func WithRetryNotice(notice func(error)) Option {
 	return optionFunc(func(c *config) { c.retry.notice = notice })
 }
@@ -104,14 +102,14 @@ func Dial(address string, options ...Option) (*Client, error) {
 	conn, err := grpc.NewClient(address, append([]grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
 		grpc.WithChainUnaryInterceptor(c.retry.intercept),
-		// A restarted server is found again within a second or so.
+		// Find a restarted server within about a second.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: 5 * time.Second,
 		}),
-		// A machine that vanished is noticed when it does not confirm a call or a ping for
-		// the timeout. A server with gRPC's default policy takes no more than two pings
-		// during one call, so they must be rare.
+		// A machine that vanished is noticed when it does not confirm a call or a ping
+		// for the timeout. A server with gRPC's default policy takes no more than two
+		// pings during one call, so they must be rare.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 90 * time.Second, Timeout: 10 * time.Second}),
 		// A page of trials with all their measurements has no useful upper bound.
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32)),
@@ -158,10 +156,10 @@ func isLocal(address string) (bool, error) {
 // Close closes the connection. Calls in flight fail with code Canceled.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// CreateStudy creates a study, or loads the one of that id if it has an equal spec.
-// Of the message only name (which may be empty), display name, description, labels
-// and spec matter. With another spec the error has the code AlreadyExists and names
-// the fields that differ.
+// CreateStudy creates a study, or loads the existing one with that id if its spec is
+// equal. Only the message's name (which may be empty), display name, description, labels
+// and spec matter. If the specs differ the error has the code AlreadyExists and names the
+// fields that differ.
 func (c *Client) CreateStudy(ctx context.Context, id string, study *dparetov1.Study) (*Study, error) {
 	s := c.Study(id)
 	_, err := c.Studies.CreateStudy(ctx, &dparetov1.CreateStudyRequest{StudyId: id, Study: study})
@@ -171,8 +169,8 @@ func (c *Client) CreateStudy(ctx context.Context, id string, study *dparetov1.St
 	return s, nil
 }
 
-// Study returns a handle of the study with an id. It makes no call: whether the study
-// exists shows at the first one.
+// Study returns a handle of the study with an id. It makes no call; the first call shows
+// whether the study exists.
 func (c *Client) Study(id string) *Study {
 	return &Study{client: c, name: "studies/" + id}
 }

@@ -1,11 +1,10 @@
-// Package dpareto is the Go client of a dpareto server: it creates studies, asks
-// for configurations to train, tells what was measured, and reads the Pareto front.
+// Package dpareto is the Go client of a dpareto server: it creates studies, asks for
+// configurations to train, reports measurements, and reads the Pareto front.
 //
-// The loop of a worker is short. Ask blocks until the study has a trial for the
-// worker; the trial is the worker's for as long as its lease is renewed, which
-// every report does:
+// A worker's loop is short. Ask blocks until the study has a trial for the worker. The
+// worker keeps the trial as long as it renews the lease, which every report does:
 //
-//	client, err := dpareto.Dial("localhost:7400")
+//	client, err := dpareto.Dial("localhost:8321")
 //	...
 //	defer client.Close()
 //	study := client.Study("adult")
@@ -20,28 +19,26 @@
 //		...
 //	}
 //
-// # Servers that come and go
+// # Retries
 //
-// Calls that are safe to repeat are repeated, with growing pauses, for as long as
-// the server cannot be reached and the context lasts, so that a worker survives the
-// restart of its server. They are everything that only reads, and everything that
-// changes a study or a trial: requests that the server could take for another one carry
-// an id, the same in every attempt, under which it remembers its answer for a day. A
-// single attempt has a time limit of its own (see [WithTimeout]). A context
-// without a deadline therefore means "however long it takes"; [WithRetryNotice] tells
-// a user what is being waited for. [Study.Watch], too, goes on where it was.
+// While the server cannot be reached, unary calls are retried with growing pauses until
+// the context is done, so that a worker survives a restart of its server. Requests that
+// would change something twice carry an id, the same in every attempt, under which the
+// server remembers its answer for a day. Each attempt has its own time limit (see
+// [WithTimeout]), so that a context without a deadline means "however long it takes";
+// [WithRetryNotice] reports what a call is waiting for. [Study.Watch] continues where it
+// stopped, too.
 //
-// # Servers that ask who calls
+// # Authentication
 //
-// [WithToken] or [WithTokenFile] sends a bearer token with every call, [WithClientCertificate]
-// shows a certificate. [WithCA] trusts the authority of a server whose certificate the
-// system does not know. A token never goes over a connection in plain text to another
-// machine, unless [WithTokenInPlaintext] allows it.
+// [WithToken] or [WithTokenFile] sends a bearer token with every call,
+// [WithClientCertificate] shows a certificate. [WithCA] trusts an authority that the
+// system does not know. A token is never sent to another machine in plain text unless
+// [WithTokenInPlaintext] allows it.
 //
 // # Errors
 //
-// Errors say what was attempted and why the server refused, every field of an
-// invalid request included. status.Code of google.golang.org/grpc gives their code,
-// and errors.Is finds [ErrDone], [ErrStop], [ErrLeaseLost] and the error of the
-// context in them.
+// Errors say what was attempted and why the server refused, including every invalid field
+// of a request. status.Code of google.golang.org/grpc returns their code, and errors.Is
+// finds [ErrDone], [ErrStop], [ErrLeaseLost] and the context's error in them.
 package dpareto

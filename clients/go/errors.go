@@ -12,28 +12,27 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Errors that a worker decides by. They are found with errors.Is; the error's text
-// adds the server's reason.
+// Errors that workers act on, for errors.Is. The text of the returned error adds the
+// server's reason.
 var (
 	// ErrDone is returned by Ask when the study hands out no more trials: its budget
 	// is spent, or its space is exhausted, and no trial can come back.
 	ErrDone = errors.New("the study hands out no more trials")
 
 	// ErrStop is returned by Report when the trial should stop, because a user asked for
-	// it or the server expects nothing more of the run: the measurement was recorded, and
-	// the worker should complete the trial with what it has. It is also the cause of the
-	// end of KeepAlive's context.
+	// it or the server expects nothing more from the run. The measurement was recorded,
+	// and the worker should complete the trial with what it has. It is also the cause
+	// with which KeepAlive's context ends.
 	ErrStop = errors.New("the server asks to stop the trial")
 
-	// ErrLeaseLost is returned by the methods of a Trial when the server refuses the
-	// worker's word on it: the lease ran out and another worker has the trial, or the
-	// trial is complete or deleted. The worker should drop the trial and ask for
-	// another.
+	// ErrLeaseLost is returned by the methods of a Trial that the worker no longer holds:
+	// the lease ran out and another worker has the trial, or the trial is complete or
+	// deleted. The worker should drop the trial and ask for another.
 	ErrLeaseLost = errors.New("the lease of the trial is lost")
 )
 
-// callError is a failed call: what was attempted, the server's answer, and the error
-// that it means to a caller, if any.
+// callError is a failed call: what was attempted, the server's answer, and the sentinel
+// that it stands for, if any.
 type callError struct {
 	action string
 	status *status.Status
@@ -60,8 +59,8 @@ func (e *callError) Unwrap() error { return e.means }
 // GRPCStatus makes status.Code and status.FromError work.
 func (e *callError) GRPCStatus() *status.Status { return e.status }
 
-// answer is the text of a status: its code and message or, where the details name
-// them, all invalid fields, of which the message has only the first.
+// answer returns the text of a status: its code and its message or, if the details name
+// them, all invalid fields, of which the message has only the first few.
 func answer(s *status.Status) string {
 	if s.Code() == codes.InvalidArgument {
 		var fields []string

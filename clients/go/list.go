@@ -9,16 +9,17 @@ import (
 
 // Query restricts and orders a list. The zero value is the whole list.
 type Query struct {
-	// Filter is a condition that what is listed meets, for example
-	// `state = SUCCEEDED AND metrics.epsilon <= 1`. It has the syntax of AIP-160; the
-	// fields are in the comments of ListStudiesRequest and ListTrialsRequest.
+	// Filter is a condition on the listed resources, for example `state = SUCCEEDED AND
+	// metrics.epsilon <= 1`. Its syntax is AIP-160; ListStudiesRequest and
+	// ListTrialsRequest list the fields.
 	Filter string
-	// OrderBy names the fields that decide the order, for example "metrics.error desc".
-	// Default: names of studies, numbers of trials.
+	// OrderBy names the fields to sort by, for example "metrics.error desc". Default: the
+	// names of studies, the numbers of trials.
 	OrderBy string
 }
 
-// FindStudies returns the studies of a query, page after page. An error ends the sequence.
+// FindStudies returns the studies of a query, page after page. An error ends the
+// sequence.
 func (c *Client) FindStudies(ctx context.Context, q Query) iter.Seq2[*dparetov1.Study, error] {
 	request := &dparetov1.ListStudiesRequest{Filter: q.Filter, OrderBy: q.OrderBy}
 	return pages(func(token string) ([]*dparetov1.Study, string, error) {
@@ -50,8 +51,8 @@ func (s *Study) FindTrials(ctx context.Context, q Query) iter.Seq2[*dparetov1.Tr
 	})
 }
 
-// pages returns the elements of the pages that read returns, which come with the token of
-// the next page.
+// pages returns the elements of all pages. read returns one page and the token of the
+// next.
 func pages[T any](read func(token string) ([]T, string, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		token := ""
@@ -76,18 +77,18 @@ func pages[T any](read func(token string) ([]T, string, error)) iter.Seq2[T, err
 
 // Changes are the trials of a study that changed after a revision.
 type Changes struct {
-	// Trials are those that were created or changed, in the order of their last changes.
+	// Trials were created or changed; they come in the order of their last changes.
 	Trials []*dparetov1.Trial
-	// Deleted are the resource names of those that were deleted.
+	// Deleted holds the resource names of deleted trials.
 	Deleted []string
-	// Revision of the study: the next changes are those after it.
+	// Revision is the study's revision, from which to ask for the next changes.
 	Revision int64
 }
 
-// Changes reads which trials have changed after a revision of the study, and meet a
-// condition (see Query.Filter), or "". Revision 0 stands for all trials, in the order of
-// their numbers. If the study has no such revision yet, because it was restored from a
-// backup or is another one of its name, the error has the code OutOfRange.
+// Changes reads the trials that changed after a revision of the study and match the
+// filter (see Query.Filter; "" for all). Revision 0 returns all trials, in the order of
+// their numbers. If the study has no such revision, because it was restored from a backup
+// or is another study of the same name, the error has the code OutOfRange.
 func (s *Study) Changes(ctx context.Context, after int64, filter string) (*Changes, error) {
 	changes := new(Changes)
 	request := &dparetov1.ListTrialsRequest{Parent: s.name, AfterRevision: after, Filter: filter}

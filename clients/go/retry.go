@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// firstPause and longestPause bound the pauses between attempts, which double.
+	// firstPause and longestPause bound the pauses between attempts; each doubles the
+	// last.
 	firstPause   = 50 * time.Millisecond
 	longestPause = time.Second
 	// slowFactor is how much longer a call of a slow method may take.
@@ -32,8 +33,8 @@ const (
 type callRules struct {
 	// slow methods may fit a model or account for many runs.
 	slow bool
-	// repeatable methods can be called again when it is not known whether an earlier attempt
-	// took effect.
+	// repeatable methods can be called again when it is not known whether an earlier
+	// attempt took effect.
 	repeatable bool
 	// identified methods are repeatable under one request id only.
 	identified bool
@@ -77,8 +78,8 @@ func rulesOf(d protoreflect.MethodDescriptor) callRules {
 // requestID is the name of the field with the request id.
 const requestID protoreflect.Name = "request_id"
 
-// identify returns a request with an id, that of the caller or a new one. The id begins
-// with the time, which has the server keep ids of the same time together.
+// identify returns a request with an id, the caller's or a new one. New ids begin with
+// the time, so that the server stores recent ones together.
 func identify(req any) any {
 	message, ok := req.(proto.Message)
 	if !ok {
@@ -100,8 +101,8 @@ type retry struct {
 	notice  func(error)   // called before a pause; or nil
 }
 
-// intercept is the grpc.UnaryClientInterceptor that gives every attempt its time limit
-// and repeats a repeatable call until it succeeds, fails for good, or ctx is done.
+// intercept is a grpc.UnaryClientInterceptor. It limits the time of every attempt and
+// retries a repeatable call until it succeeds, fails for good, or ctx is done.
 func (r *retry) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	timeout, rules := r.timeout, ruleBook()[method]
 	if rules.slow {
@@ -127,8 +128,8 @@ func (r *retry) intercept(ctx context.Context, method string, req, reply any, co
 	}
 }
 
-// wait waits before another attempt after one that failed with err, or returns the error
-// of the call when the context is done before.
+// wait pauses after an attempt that failed with err, or returns the error of the call if
+// the context is done first.
 func (r *retry) wait(ctx context.Context, err error, pause time.Duration) error {
 	if r.notice != nil {
 		r.notice(err)
@@ -141,8 +142,8 @@ func (r *retry) wait(ctx context.Context, err error, pause time.Duration) error 
 }
 
 // isTransient reports whether another attempt can succeed: the server could not be
-// reached, is stopping (which cancels what it works on), lost a race, did not answer in
-// time, or has too much to do and says when to come again.
+// reached, is stopping (which cancels its calls), lost a race, did not answer in time, or
+// is overloaded and says when to retry.
 func isTransient(err error) bool {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.Aborted, codes.Canceled, codes.DeadlineExceeded:
@@ -164,7 +165,7 @@ func retryDelay(err error) time.Duration {
 	return 0
 }
 
-// wait waits, or returns the context's error when it is done before.
+// wait waits, or returns the context's error if it is done first.
 func wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// security is how a client proves itself, and whom it trusts.
+// security holds the credentials of a client, and which servers it trusts.
 type security struct {
 	token          func() (string, error) // nil: none
 	tokenPlaintext bool
@@ -36,7 +36,7 @@ func WithToken(token string) Option {
 
 // WithTokenFile sends the bearer token in a file with every call. The file is read for
 // every call, so that the token can be replaced while the client is in use; white space
-// around the token does not count.
+// around the token is ignored.
 func WithTokenFile(path string) Option {
 	return optionFunc(func(c *config) {
 		c.security.token = func() (string, error) {
@@ -46,9 +46,8 @@ func WithTokenFile(path string) Option {
 	})
 }
 
-// WithTokenInPlaintext allows that the token goes to another machine in plain text, where
-// everybody on the way can read and use it. It is for connections that something else
-// encrypts.
+// WithTokenInPlaintext allows sending the token to another machine in plain text, where
+// others can read and use it. It is for connections that something else encrypts.
 func WithTokenInPlaintext() Option {
 	return optionFunc(func(c *config) { c.security.tokenPlaintext = true })
 }
@@ -79,7 +78,8 @@ func WithServerName(name string) Option {
 	return optionFunc(func(c *config) { c.security.serverName, c.security.tls = name, true })
 }
 
-// credentials returns those of the connection and the options that add those of calls.
+// credentials returns the connection's credentials, and the options that add credentials
+// to calls.
 func (s *security) credentials(local, plaintext bool) (credentials.TransportCredentials, []grpc.DialOption, error) {
 	if plaintext && s.tls {
 		return nil, nil, errors.New("plain text and TLS exclude each other")
@@ -102,7 +102,7 @@ func (s *security) credentials(local, plaintext bool) (credentials.TransportCred
 	case err != nil:
 		return nil, nil, fmt.Errorf("token: %w", err)
 	case token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
-		return nil, nil, errors.New("token: is not one")
+		return nil, nil, errors.New("token: must be printable ASCII without spaces")
 	case !encrypted && !local && !s.tokenPlaintext:
 		return nil, nil, errors.New("the token would go to another machine in plain text, where others can read it")
 	}

@@ -42,7 +42,7 @@ func TestTokensStayPrivate(t *testing.T) {
 		"this machine": {"127.0.0.1:1", []Option{token}, ""},
 		"a socket":     {"unix:///run/dpareto.sock", []Option{token}, ""},
 		"no token":     {"example.org:1", []Option{WithPlaintext()}, ""},
-		"not a token":  {"127.0.0.1:1", []Option{WithToken("a\nb")}, "token: is not one"},
+		"not a token":  {"127.0.0.1:1", []Option{WithToken("a\nb")}, "token: must be printable ASCII without spaces"},
 		"no file":      {"127.0.0.1:1", []Option{WithTokenFile("/nonexistent/token")}, "/nonexistent/token"},
 		"both":         {"127.0.0.1:1", []Option{WithTLS(), WithPlaintext()}, "exclude"},
 	} {
@@ -154,8 +154,8 @@ func TestCredentialsFromFiles(t *testing.T) {
 	}
 }
 
-// A server that has too much to do says when to come again, and the client does; one whose
-// limit will not go away is not asked again.
+// A server that has too much to do says when to come again, and the client does; one
+// whose limit will not go away is not asked again.
 func TestExhausted(t *testing.T) {
 	busy, err := status.New(codes.ResourceExhausted, "busy").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(5 * time.Second)})
 	if err != nil {

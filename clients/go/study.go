@@ -8,7 +8,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// askAgain is how long Ask waits where the server does not say.
+// askAgain is how long Ask waits if the server does not say.
 const askAgain = time.Second
 
 // Study is a handle of a study. It is safe for concurrent use.
@@ -29,13 +29,13 @@ func (s *Study) Get(ctx context.Context) (*dparetov1.Study, error) {
 	return resp.GetStudy(), nil
 }
 
-// Ask returns a trial for a worker to run. It waits as long as the study has none but
-// may get one: while it is paused, or other workers hold all that its budget allows.
-// It returns ErrDone when the study hands out no more trials.
+// Ask returns a trial for a worker to run. It waits while the study is paused or other
+// workers hold all trials that its budget allows. It returns ErrDone when the study hands
+// out no more trials.
 //
-// The id names the worker among all workers of the study, and should be the same
-// after a restart of the worker: a worker that holds a trial already gets it again,
-// under a new lease, to be run from its beginning. Two workers must not share an id.
+// The id names the worker among all workers of the study and should survive a restart: a
+// worker that already holds a trial gets it again, under a new lease, to run from the
+// beginning. Two workers must not share an id.
 func (s *Study) Ask(ctx context.Context, workerID string) (*Trial, error) {
 	request := &dparetov1.SuggestTrialsRequest{Parent: s.name, Count: 1, WorkerId: workerID}
 	action := "ask for a trial of " + s.name
@@ -60,8 +60,8 @@ func (s *Study) Ask(ctx context.Context, workerID string) (*Trial, error) {
 	}
 }
 
-// isDone reports whether an answer without a trial, and without a time after which to
-// ask again, is the last one.
+// isDone reports whether an answer without a trial, and without a time to ask again, is
+// final.
 func isDone(resp *dparetov1.SuggestTrialsResponse) bool {
 	switch resp.GetEndReason() {
 	case dparetov1.EndReason_END_REASON_BUDGET_SPENT,
@@ -84,12 +84,10 @@ func (s *Study) Trial(ctx context.Context, number int64) (*dparetov1.Trial, erro
 	return resp.GetTrial(), nil
 }
 
-// Replicate creates a trial that runs the configuration of another trial of the study,
-// with the given resource name, again with new randomness: queued, for the next worker
-// that asks. Where the study has a checkpoint parameter, parameters can be those of a
-// state on the way of that trial, as a point of the front has them; without parameters
-// they are those of the trial. A replicate can be created when the study's budget is
-// spent.
+// Replicate queues a trial that runs the configuration of another trial, given by its
+// resource name, with new randomness. If the study has a checkpoint parameter, parameters
+// can describe an intermediate state of that trial, as points of the front do; nil takes
+// the trial's parameters. A replicate can be created when the study's budget is spent.
 func (s *Study) Replicate(ctx context.Context, of string, parameters map[string]*dparetov1.Value) (*dparetov1.Trial, error) {
 	resp, err := s.client.Studies.CreateTrial(ctx, &dparetov1.CreateTrialRequest{
 		Parent: s.name, Trial: &dparetov1.Trial{ReplicateOf: of, Parameters: parameters},
@@ -116,7 +114,7 @@ func (s *Study) Hypervolumes(ctx context.Context) ([]*dparetov1.HypervolumePoint
 }
 
 // HypervolumesOf reads the hypervolume of a kind of front after every completed trial, in
-// the order of completion; that of the posterior front after a few of them.
+// the order of completion; for the posterior front, after a few of them.
 func (s *Study) HypervolumesOf(ctx context.Context, kind dparetov1.FrontKind) ([]*dparetov1.HypervolumePoint, error) {
 	resp, err := s.client.Fronts.ListHypervolumes(ctx, &dparetov1.ListHypervolumesRequest{Name: s.name, Kind: kind})
 	if err != nil {

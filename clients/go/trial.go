@@ -19,7 +19,7 @@ const (
 	maxReason = 2000
 	// longestLease is the longest lease that a study can have.
 	longestLease = 24 * time.Hour
-	// defaultLease is assumed where a trial does not show how long its lease lasts.
+	// defaultLease is assumed if a trial does not show how long its lease lasts.
 	defaultLease = time.Minute
 )
 
@@ -47,7 +47,7 @@ type Trial struct {
 	study   *Study
 	message *dparetov1.Trial // as handed out; never changed
 
-	measured atomic.Bool // the server has a measurement on the way
+	measured atomic.Bool // the server has an intermediate measurement
 }
 
 func newTrial(s *Study, message *dparetov1.Trial) *Trial {
@@ -127,10 +127,10 @@ func value(v *dparetov1.Value) any {
 	}
 }
 
-// Report records what was measured at a step on the way and renews the lease. In a
-// study with a checkpoint parameter the step is the value of that parameter which the
-// measurement belongs to; otherwise it is any number from 0 on that orders the
-// measurements. Other metrics at a step that was reported before are refused.
+// Report records an intermediate measurement and renews the lease. In a study with a
+// checkpoint parameter the step is the value of that parameter at the measurement;
+// otherwise it is any number from 0 on that orders the measurements. Other metrics at a
+// step that was already reported are refused.
 //
 // It returns ErrStop when the worker should complete the trial with what it has, and
 // ErrLeaseLost when the trial is no longer the worker's.
@@ -158,30 +158,29 @@ func (t *Trial) ReportMeasurement(ctx context.Context, m *dparetov1.Measurement)
 }
 
 // Complete ends the trial with its final metrics, measured at the end of the run. A
-// result under a lease that ran out is taken, too, if nobody else completed the trial.
+// result under an expired lease is also accepted if no other worker completed the trial.
 func (t *Trial) Complete(ctx context.Context, metrics Metrics) error {
 	return t.CompleteMeasurement(ctx, metrics.Measurement(0, 0))
 }
 
-// CompleteMeasurement is Complete with a measurement that holds more than metrics,
-// for example the step at which a stopped run ended.
+// CompleteMeasurement is Complete with a measurement that has more than metrics, for
+// example the step at which a stopped run ended.
 func (t *Trial) CompleteMeasurement(ctx context.Context, m *dparetov1.Measurement) error {
 	return t.complete(ctx, &dparetov1.CompleteTrialRequest{
 		Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: m},
 	})
 }
 
-// CompleteWithLast ends the trial with the measurement of its last step that was
-// reported, of which there must be one.
+// CompleteWithLast ends the trial with its last reported measurement, which must exist.
 func (t *Trial) CompleteWithLast(ctx context.Context) error {
 	return t.complete(ctx, &dparetov1.CompleteTrialRequest{
 		Outcome: &dparetov1.CompleteTrialRequest_UseLastMeasurement{UseLastMeasurement: &dparetov1.UseLastMeasurement{}},
 	})
 }
 
-// Infeasible ends the trial: its configuration cannot work, for example because
-// training diverges, and the study should avoid its like. A reason is required; it is
-// cut at 2,000 characters.
+// Infeasible ends the trial: its configuration cannot work, for example because training
+// diverges, and the study should avoid similar ones. A reason is required; it is cut at
+// 2,000 characters.
 func (t *Trial) Infeasible(ctx context.Context, reason string) error {
 	return t.complete(ctx, &dparetov1.CompleteTrialRequest{
 		Outcome: &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: clip(reason)}},
@@ -189,9 +188,8 @@ func (t *Trial) Infeasible(ctx context.Context, reason string) error {
 }
 
 // Fail ends the attempt: the machinery failed, which says nothing about the
-// configuration. If another attempt could succeed the failure is retryable, and the
-// trial is queued again up to the study's number of attempts. A reason is required;
-// it is cut at 2,000 characters.
+// configuration. A retryable failure queues the trial again, up to the study's number of
+// attempts. A reason is required; it is cut at 2,000 characters.
 func (t *Trial) Fail(ctx context.Context, reason string, retryable bool) error {
 	return t.complete(ctx, &dparetov1.CompleteTrialRequest{
 		Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: clip(reason), Retryable: retryable}},
@@ -219,22 +217,21 @@ func (t *Trial) Release(ctx context.Context, reason string) error {
 }
 
 // KeepAlive renews the lease in the background, every third of its duration, for runs
-// that may go without a report for longer. The run should use the context that it
-// returns, which is done when the lease is lost (its cause is then ErrLeaseLost), the
-// server asks to stop a trial of which it has a measurement (ErrStop), ctx is done or stop
-// is called. stop ends the renewals and waits for the last one; it must be called, and can
-// be called again.
+// that may go longer without a report. The run should use the returned context, which is
+// done when the lease is lost (with the cause ErrLeaseLost), the server asks to stop a
+// trial of which it has a measurement (ErrStop), ctx is done or stop is called. stop ends
+// the renewals and waits for the last one; it must be called, and can be called again.
 //
-// After ErrStop the worker should drop what it is at and call CompleteWithLast. A run
-// without a measurement would be worth nothing: it goes on to its first Report, which
-// returns ErrStop.
+// After ErrStop the worker should stop training and call CompleteWithLast. A run without
+// a measurement would be worthless: it continues to its first Report, which returns
+// ErrStop.
 func (t *Trial) KeepAlive(ctx context.Context) (held context.Context, stop func()) {
 	held, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for wait(held, t.leaseDuration()/3) == nil {
-			// Any other error may pass before the lease does.
+			// Any other error may pass before the lease runs out.
 			err := t.renew(held)
 			if errors.Is(err, ErrLeaseLost) || errors.Is(err, ErrStop) && t.measured.Load() {
 				cancel(err)
@@ -267,7 +264,7 @@ func (t *Trial) renew(ctx context.Context) error {
 	}
 }
 
-// leaseDuration is for how long a renewal holds. Both times are of the server's
+// leaseDuration is how long a renewed lease lasts. Both times are from the server's
 // clock, which may differ from ours.
 func (t *Trial) leaseDuration() time.Duration {
 	d := t.message.GetLease().GetExpireTime().AsTime().Sub(t.message.GetStartTime().AsTime())
@@ -279,8 +276,8 @@ func (t *Trial) leaseDuration() time.Duration {
 
 func (t *Trial) token() string { return t.message.GetLease().GetToken() }
 
-// callError is the error of a call about the trial. A refusal that is due to the
-// state of the trial, or to its absence, means that the worker has lost it.
+// callError is the error of a call about the trial. A refusal because of the trial's
+// state, or its absence, means that the worker has lost it.
 func (t *Trial) callError(ctx context.Context, action string, err error) error {
 	e := newCallError(ctx, action+" "+t.Name(), err)
 	if code := e.status.Code(); code == codes.FailedPrecondition || code == codes.NotFound {
@@ -289,7 +286,7 @@ func (t *Trial) callError(ctx context.Context, action string, err error) error {
 	return e
 }
 
-// clip makes a reason fit: valid UTF-8 of limited length.
+// clip makes a reason valid UTF-8 of limited length.
 func clip(reason string) string {
 	runes := []rune(strings.ToValidUTF8(reason, "\uFFFD"))
 	return string(runes[:min(len(runes), maxReason)])

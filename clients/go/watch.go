@@ -13,13 +13,13 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// Watch returns the changes of the study after a revision as they come, in the order of
-// their revisions; after revision 0 everything that there is comes first. Of several
-// changes of one trial, or of the study's own fields, a slow reader gets the last.
+// Watch returns the changes of the study after a revision as they happen, in the order of
+// their revisions; after revision 0 everything that exists comes first. A slow reader
+// gets only the last of several changes of a trial, or of the study's own fields.
 //
-// The sequence goes on over restarts of the server, and ends with an error: that of ctx,
-// or one with the code NotFound when the study was deleted, also if there is another one of
-// its name by then, or OutOfRange when the study has no such revision, because it was
+// The sequence survives restarts of the server and ends with an error: the context's, one
+// with the code NotFound if the study was deleted, even if another one has its name now,
+// or one with the code OutOfRange if the study has no such revision because it was
 // restored from a backup.
 func (s *Study) Watch(ctx context.Context, after int64) iter.Seq2[*dparetov1.WatchStudyResponse, error] {
 	return func(yield func(*dparetov1.WatchStudyResponse, error) bool) {
@@ -40,12 +40,12 @@ func (s *Study) Watch(ctx context.Context, after int64) iter.Seq2[*dparetov1.Wat
 // watch is a sequence of changes.
 type watch struct {
 	study   *Study
-	request *dparetov1.WatchStudyRequest // for what is still to come
+	request *dparetov1.WatchStudyRequest // for the changes still to come
 	yield   func(*dparetov1.WatchStudyResponse, error) bool
 }
 
-// run reads one stream after the other, until nobody wants more or there is an error that
-// another attempt would not help.
+// run reads one stream after the other, until the caller stops or an error that is not
+// transient.
 func (w *watch) run(ctx context.Context) error {
 	client := w.study.client
 	pause := firstPause
@@ -65,7 +65,7 @@ func (w *watch) run(ctx context.Context) error {
 	}
 }
 
-// stream reads one stream. It returns nil when nobody wants more.
+// stream reads one stream. It returns nil when the caller stops.
 func (w *watch) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -76,7 +76,7 @@ func (w *watch) stream(ctx context.Context) error {
 	for {
 		change, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return status.Error(codes.Unavailable, "the stream ended") // which is for us to decide
+			return status.Error(codes.Unavailable, "the stream ended") // run decides
 		}
 		if err != nil {
 			return err

@@ -32,21 +32,19 @@ type Agent struct {
 	// Workers is the number of trials that are trained at the same time. Default 1.
 	Workers int
 	// WorkerID is the prefix of the workers' ids: they are called "{WorkerID}-1",
-	// "{WorkerID}-2" and so on. Required. It should be the same after a restart, so
-	// that the agent gets back the trials that it held, and must differ from that of
-	// every other agent of the study.
+	// "{WorkerID}-2" and so on. Required. It should be the same after a restart, so that
+	// the agent gets its trials back, and must be unique among the agents of the study.
 	WorkerID string
 	// Seed of all randomness of the training (see TrialSeed).
 	Seed uint64
-	// MaxFailures is the number of trials that may fail one after the other, over all
-	// workers, before Run gives up: then the fault is likely here and the study's
-	// trials should not be spent on it. Default DefaultMaxFailures.
+	// MaxFailures is the number of consecutive trials, over all workers, that may fail
+	// before Run gives up: the fault is then likely here and should not use up the
+	// study's trials. Default DefaultMaxFailures.
 	MaxFailures int
-	// Grace is how long Run, when its context is done, goes on trying to tell the
-	// server: results that are there, and which trials it gives back. Default
-	// DefaultGrace.
+	// Grace is how long Run keeps trying to report results and release trials after its
+	// context is done. Default DefaultGrace.
 	Grace time.Duration
-	// Events tells what happens, for a display of progress.
+	// Events receives what happens, for a display of progress.
 	Events Events
 }
 
@@ -56,15 +54,15 @@ type Agent struct {
 type Events struct {
 	// TrialStarted is called when a trial was handed out, before its training.
 	TrialStarted func(worker string, trial *dpareto.Trial)
-	// Measured is called when a measurement on the way was recorded.
+	// Measured is called when an intermediate measurement was recorded.
 	Measured func(worker string, trial *dpareto.Trial, m trainer.Measurement)
 	// TrialDone is called when a worker is done with a trial. The measurement is the
-	// final one if the outcome is Succeeded or Stopped. err is why the trial did not succeed,
-	// or was stopped.
+	// final one if the outcome is Succeeded or Stopped. err is why the trial did not
+	// succeed, or was stopped.
 	TrialDone func(worker string, trial *dpareto.Trial, outcome Outcome, m trainer.Measurement, err error)
 }
 
-// Outcome is what became of a trial in the hands of a worker.
+// Outcome is how a worker's run of a trial ended.
 type Outcome int
 
 const (
@@ -76,11 +74,10 @@ const (
 	Failed
 	// Released means that the trial was given back unfinished.
 	Released
-	// Abandoned means that the trial was no longer the worker's, or that the server
-	// could not be told what became of it.
+	// Abandoned means that the worker lost the trial, or could not report its outcome.
 	Abandoned
-	// Stopped means that the trial was completed with its last measurement before its end,
-	// since the server asked for that.
+	// Stopped means that the trial was completed early with its last measurement, as the
+	// server asked.
 	Stopped
 )
 
@@ -104,8 +101,8 @@ func (o Outcome) String() string {
 	}
 }
 
-// TwinError says that two agents ask under one worker id, and take each other's trials
-// away. The one that notices ends.
+// TwinError says that two agents use the same worker id and take each other's trials. The
+// agent that notices ends.
 type TwinError struct {
 	Worker string // the worker id
 	Trial  string // the name of the trial that was taken
@@ -172,7 +169,7 @@ func mix(x uint64) uint64 {
 //   - the error of the last trial when MaxFailures trials failed in a row;
 //   - the error of the server when it refuses to hand out trials or to take results.
 //
-// Before it returns an error, too, unfinished trials are given back.
+// Unfinished trials are given back before it returns, with or without an error.
 func (a *Agent) Run(ctx context.Context) error {
 	if err := a.validate(); err != nil {
 		return err
@@ -207,7 +204,7 @@ func (a *Agent) validate() error {
 	}
 }
 
-// crew is the workers of a running agent and what they share.
+// crew holds what the workers of a running agent share.
 type crew struct {
 	*Agent
 	maxFailures int64

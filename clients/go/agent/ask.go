@@ -10,16 +10,15 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// askGrace is how long the answer to a call for trials is waited for after the caller
+// askGrace is how long to wait for the answer to a request for trials after its caller
 // has gone.
 const askGrace = 2 * time.Second
 
 // GiveBack returns a client of the study service for workers that may be stopped while
-// they ask for a trial. A call for trials goes on for up to two seconds when its context
-// is done, and gives back at once what it is handed; the error is still the context's.
-// Otherwise such a trial would be nobody's until its lease runs out: the server may
-// have handed it out just before it hears that nobody waits. An agent's study should
-// be of a client with it:
+// they ask for a trial. When the context of SuggestTrials is done, the call continues for
+// up to two seconds and releases any trial that arrives; the error is still the
+// context's. Otherwise a trial handed out in the meantime would stay unused until its
+// lease runs out. Use it for the client of an agent's study:
 //
 //	client.Studies = agent.GiveBack(client.Studies)
 func GiveBack(studies dparetov1.StudyServiceClient) dparetov1.StudyServiceClient {

@@ -9,7 +9,7 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// PrivacyError says that the study accounts a trial for less than the trainer's run of it
+// PrivacyError says that the study accounts less for a trial than the trainer's run
 // costs: its spec describes another mechanism, sampler, data set or adjacency.
 type PrivacyError struct {
 	// Trainer is the name of the trainer.
@@ -25,12 +25,11 @@ func (e *PrivacyError) Error() string {
 	return fmt.Sprintf("agent: metric %s of the study does not hold for trainer %s: %s", e.Metric, e.Trainer, e.Reason)
 }
 
-// ShardError says that the study wants its trials to be trained on shards of the training
-// examples, and the trainer has other ones.
+// ShardError says that the trainer's shards of the training examples are not the study's.
 type ShardError struct {
 	// Trainer is the name of the trainer.
 	Trainer string
-	// Shards is the number of shards that the trainer has, Want that of the study.
+	// Shards is the trainer's number of shards, Want the study's.
 	Shards, Want int
 }
 
@@ -39,8 +38,8 @@ func (e *ShardError) Error() string {
 	return fmt.Sprintf("agent: the study has its trials trained on %d shards of the training examples, trainer %s on %d", e.Want, e.Trainer, e.Shards)
 }
 
-// checkShards returns a *ShardError if the trainer would train on examples that are not
-// those of a trial's shard.
+// checkShards returns a *ShardError if the trainer would not train on a trial's shard of
+// the examples.
 func (c *crew) checkShards() error {
 	want, shards := max(1, int(c.privateMode.GetTrainingShards())), 1
 	if s, ok := c.Trainer.(trainer.ShardedTrainer); ok {
@@ -56,8 +55,8 @@ func (c *crew) checkShards() error {
 const privacyTolerance = 1e-6
 
 // checkPrivacy returns a *PrivacyError if a trial's computed ε is less than what the
-// trainer's own mechanism costs at its parameters. A trainer that does not know its
-// mechanism is not checked, nor is a metric that has no value.
+// trainer's own mechanism costs at its parameters. Trainers that do not know their
+// mechanism are not checked, nor are metrics without a value.
 func (c *crew) checkPrivacy(trial *dpareto.Trial) error {
 	private, ok := c.Trainer.(trainer.PrivateTrainer)
 	if !ok {

@@ -21,8 +21,8 @@ import (
 // stopped is the reason of trials that are given back because the agent was stopped.
 const stopped = "the worker was stopped"
 
-// run trains one trial and reports its outcome to the server. It returns an error when
-// the worker should not go on.
+// run trains one trial and reports its outcome to the server. It returns an error if the
+// worker should end.
 func (c *crew) run(ctx context.Context, worker string, trial *dpareto.Trial) error {
 	if c.Events.TrialStarted != nil {
 		c.Events.TrialStarted(worker, trial)
@@ -62,8 +62,9 @@ func linger(ctx context.Context, grace time.Duration) (context.Context, context.
 	}
 }
 
-// train runs the trainer and returns its final measurement. stop is the server's reason to
-// stop the run, if that ended it: then the server has the measurement. A panic is an error.
+// train runs the trainer and returns its final measurement. stop is the server's reason
+// to stop the run, if that ended it: then the server has the measurement. A panic is an
+// error.
 func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (m trainer.Measurement, stop, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -106,17 +107,17 @@ func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (
 	if err != nil {
 		return m, nil, err
 	}
-	if m.Step != last.Step { // the trainer went on to its end
+	if m.Step != last.Step { // the trainer continued to its end
 		stop = nil
 	}
 	return m, stop, c.check(m)
 }
 
-// errNotKept says that a study with private_mode has no room for a measurement on the way.
-// The run goes on: there is room for its last one.
+// errNotKept says that a study with private_mode has no room for an intermediate
+// measurement. The run continues: there is room for its last one.
 var errNotKept = errors.New("agent: the study keeps no such measurement")
 
-// report sends a measurement on the way.
+// report sends an intermediate measurement.
 func (c *crew) report(ctx context.Context, worker string, trial *dpareto.Trial, m trainer.Measurement) error {
 	if err := c.check(m); err != nil {
 		return err
@@ -155,8 +156,8 @@ func (c *crew) message(m trainer.Measurement) *dparetov1.Measurement {
 }
 
 // conclude reports the outcome of a trial to the server, unless it was completed (err is
-// nil). It returns the outcome, and an error when the worker should
-// not go on. ctx ends with the worker, lasting later.
+// nil). It returns the outcome, and an error if the worker should end. ctx ends with the
+// worker, lasting later.
 func (c *crew) conclude(ctx, lasting context.Context, trial *dpareto.Trial, err error) (Outcome, error) {
 	infeasible, isInfeasible := errors.AsType[*trainer.InfeasibleError](err)
 	_, isMismatch := errors.AsType[*MetricError](err)
@@ -206,13 +207,13 @@ func (c *crew) conclude(ctx, lasting context.Context, trial *dpareto.Trial, err 
 	return Abandoned, fatal
 }
 
-// twin returns a *TwinError if a trial that was lost is with a worker of the same id:
-// with another agent, since the workers of one agent have different ones.
+// twin returns a *TwinError if a lost trial is with a worker of the same id. That worker
+// belongs to another agent, since one agent gives its workers different ids.
 func (c *crew) twin(ctx context.Context, lost *dpareto.Trial) error {
 	worker := lost.Message().GetLease().GetWorkerId()
 	now, err := c.Study.Trial(ctx, lost.Number())
 	if err != nil || now.GetLease() == nil || now.GetLease().GetWorkerId() != worker {
-		return nil //nolint:nilerr // whoever holds the trial is not known to be a twin
+		return nil //nolint:nilerr // the holder is not known to be a twin
 	}
 	return &TwinError{Worker: worker, Trial: lost.Name()}
 }

@@ -8,8 +8,8 @@ const AdultDim = 123
 // AdultRows is the number of examples of a9a and a9a.t together.
 const AdultRows = 48842
 
-// DefaultTrainRows is the number of training examples of SplitShuffled of Adult when it is
-// not given: that of the text of Avent et al. (2020).
+// DefaultTrainRows is the default number of training examples of SplitShuffled of Adult,
+// from the text of Avent et al. (2020).
 const DefaultTrainRows = 40000
 
 // AdultSplit names a division of Adult into two parts.
@@ -19,7 +19,7 @@ type AdultSplit struct {
 	// TrainRows is the number of training examples of SplitShuffled, between 1 and
 	// AdultRows−1. Zero means DefaultTrainRows. Other splits require zero.
 	TrainRows int
-	// Seed of SplitShuffled and of generated examples. It has no effect on others.
+	// Seed of SplitShuffled and of generated examples; otherwise without effect.
 	Seed uint64
 	// Generated asks for generated examples in the numbers of the split, in place
 	// of Adult's.

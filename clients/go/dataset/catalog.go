@@ -24,10 +24,10 @@ type Info struct {
 	Name    string
 	Summary string // one line
 	Licence string
-	// TrainRows and TestRows are the numbers of examples of the dataset's own division
-	// that Load uses where none is named. TestRows is 0 where there is none.
+	// TrainRows and TestRows are the numbers of examples of the dataset's default
+	// division. TestRows is 0 if it has no test part.
 	TrainRows, TestRows int
-	// Dim and Classes are those of the Dataset.
+	// Dim and Classes are as in Dataset.
 	Dim, Classes int
 	Files        []FileInfo
 }
@@ -39,8 +39,8 @@ type FileInfo struct {
 	Size int64
 	// URLs are the canonical address and mirrors.
 	URLs []string
-	// Downloadable tells that the file's digest is known, so that it can be downloaded.
-	// Others have to be in the data folder.
+	// Downloadable means that the file's digest is known, so that it can be downloaded.
+	// Others must be in the data folder.
 	Downloadable bool
 }
 
@@ -77,14 +77,14 @@ type entry struct {
 	info   Info   // without Files, TrainRows and TestRows
 	folder string // in the data folder and in the cache
 	files  []fetch.File
-	// splits are the dataset's own divisions, the default first. The parts of the last
-	// are what SplitShuffled pools.
+	// splits are the dataset's own divisions, the default first. SplitShuffled pools the
+	// parts of the last.
 	splits []ownSplit
-	// poolRows is the number of training rows of SplitShuffled where it is not given.
+	// poolRows is the default number of training rows of SplitShuffled.
 	poolRows int
 	// read reads the files of a part.
 	read func(paths []string) (*Dataset, error)
-	// generate makes examples up; nil if there is no way to.
+	// generate makes up examples; nil if that is not possible.
 	generate func(rows int, seed uint64) *Dataset
 }
 
@@ -137,14 +137,14 @@ func file(name string, size int64, sha256 string, folders ...string) fetch.File 
 	return f
 }
 
-// packed returns a file that is known by the digest of what is compressed in it.
+// packed returns a file that is known by the digest of its uncompressed content.
 func packed(name string, size int64, sha256 string, folders ...string) fetch.File {
 	f := file(name, size, sha256, folders...)
 	f.Unpacked = true
 	return f
 }
 
-// readOne makes the reader of a part of the reader of its only file.
+// readOne turns the reader of a file into the reader of a part with one file.
 func readOne(read func(path string) (*Dataset, error)) func([]string) (*Dataset, error) {
 	return func(paths []string) (*Dataset, error) { return read(paths[0]) }
 }

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// censusAttribute is a column of the raw files of Adult and its group of features. Either
-// it is a category or a whole number.
+// censusAttribute is a column of the raw files of Adult and its group of features. It is
+// either a category or a whole number.
 type censusAttribute struct {
 	name string
 	// categories have a feature each.
 	categories []string
 	// bounds divide the numbers: feature k is 1 for numbers up to bounds[k], the last one
-	// for all above. Those of age, fnlwgt, education-num and hours-per-week are about the
+	// for all above. For age, fnlwgt, education-num and hours-per-week they are about the
 	// quintiles of adult.data.
 	bounds []int64
 }
@@ -81,10 +81,10 @@ func LoadCensus(path string) (*Dataset, error) {
 }
 
 // ReadCensus reads examples in the format of UCI's adult.data and adult.test (Becker and
-// Kohavi 1996): 14 attributes and the income, separated by commas. They are encoded in the
-// 123 binary features of LIBSVM's a9a and a9a.t, and are the same rows. An attribute that
-// is "?" has no feature; the label is 1 for an income above 50K and −1 otherwise; a line
-// that begins with | is a comment. The input may be compressed with gzip.
+// Kohavi 1996): 14 attributes and the income, separated by commas. They are encoded in
+// the 123 binary features of LIBSVM's a9a and a9a.t, and are the same rows. An attribute
+// that is "?" has no feature; the label is 1 for an income above 50K and −1 otherwise; a
+// line that begins with | is a comment. The input may be compressed with gzip.
 //
 // Malformed input, which includes unknown categories, gives a *SyntaxError.
 func ReadCensus(r io.Reader, file string) (*Dataset, error) {

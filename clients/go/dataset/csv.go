@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// CSVOptions says how ReadCSV makes examples of a file of the user's own.
+// CSVOptions says how ReadCSV makes examples from a user's file.
 //
-// All of it has to be public: labels, categories and ranges are named here, and never
-// taken from the file, since a choice that depends on the examples is not covered by the
-// privacy of what is trained on them.
+// All of it must be public: labels, categories and ranges are given here, and never taken
+// from the file, since the privacy of training does not cover choices that depend on the
+// examples.
 //
-// A column is named as in the header or, where no name is equal, by its number from 1.
-// Columns that are not named are ignored.
+// A column is given by its name in the header or, if no name matches, by its number from
+// 1. Other columns are ignored.
 type CSVOptions struct {
 	// Comma separates fields. Zero means ','.
 	Comma rune
-	// Header tells that the first line has the names of the columns.
+	// Header means that the first line has the names of the columns.
 	Header bool
 	// Label is the column of the label.
 	Label string
@@ -33,8 +33,8 @@ type CSVOptions struct {
 	// Categorical are the columns of categories, a feature for each category. Their
 	// features come after those of the numbers.
 	Categorical []CategoricalColumn
-	// Missing are the texts that stand for a value that is not known, in any column but
-	// that of the label: its features are 0. Nil means that no value may be missing.
+	// Missing are the texts that stand for an unknown value, in any column but the
+	// label's: its features are 0. Nil means that no value may be missing.
 	Missing []string
 	// Dense asks for a dense dataset.
 	Dense bool
@@ -55,7 +55,7 @@ type CategoricalColumn struct {
 	Values []string
 }
 
-// validate returns an error for options that cannot be followed.
+// validate returns an error for invalid options.
 func (o *CSVOptions) validate() error {
 	if len(o.Labels) < 2 {
 		return fmt.Errorf("csv: %d labels, want at least 2", len(o.Labels))
@@ -108,8 +108,8 @@ func LoadCSV(path string, options CSVOptions) (*Dataset, error) {
 
 // ReadCSV reads examples from a table in the format of RFC 4180, one a line: fields
 // separated by commas, perhaps in double quotes; blanks around them are ignored, and so
-// are blank lines. The options say what the columns mean. The input may be compressed with
-// gzip. The file name serves as the dataset's name and in errors.
+// are blank lines. The options say what the columns mean. The input may be compressed
+// with gzip. The file name serves as the dataset's name and in errors.
 //
 // Malformed input, which includes unknown labels and categories, gives a *SyntaxError.
 func ReadCSV(r io.Reader, file string, options CSVOptions) (*Dataset, error) {

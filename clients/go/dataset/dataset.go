@@ -16,8 +16,8 @@ import (
 type Dataset struct {
 	// Name for people, such as "adult-published-train".
 	Name string
-	// Generated tells that the examples are made up, by Generated or GeneratedDigits,
-	// and must be labelled as such wherever results are shown.
+	// Generated means that the examples are made up, by Generated or GeneratedDigits, and
+	// must be labelled as such wherever results are shown.
 	Generated bool
 	// Rows is the number of examples.
 	Rows int
@@ -40,9 +40,9 @@ type Dataset struct {
 	Labels []float32
 }
 
-// Row returns the indices and values of row i in [0, Rows). Of sparse data, the values
-// are nil when every stored value is 1; of dense data, the indices are nil and the values
-// are those of all Dim features. The slices belong to the dataset.
+// Row returns the indices and values of row i in [0, Rows). For sparse data, values is
+// nil if every stored value is 1; for dense data, indices is nil and values has all Dim
+// features. The slices belong to the dataset.
 func (d *Dataset) Row(i int) (indices []int32, values []float32) {
 	if d.Dense != nil {
 		return nil, d.Dense[i*d.Dim : (i+1)*d.Dim]
@@ -99,9 +99,9 @@ func (d *Dataset) Select(name string, rows []int) *Dataset {
 	return selected
 }
 
-// Concat returns a new dataset of the rows of a followed by those of b. It panics
-// when their dimensions differ or only one of them is dense. Of their numbers of classes
-// the larger counts.
+// Concat returns a new dataset of the rows of a followed by the rows of b, with the
+// larger number of classes. It panics if their dimensions differ or only one of them is
+// dense.
 func Concat(name string, a, b *Dataset) *Dataset {
 	if a.Dim != b.Dim {
 		panic("dataset: dimension mismatch")
@@ -124,9 +124,9 @@ func Concat(name string, a, b *Dataset) *Dataset {
 }
 
 // ClipNorms returns a new dataset whose rows have a Euclidean norm of at most bound, up
-// to rounding: longer rows are scaled down to it. For a private analysis that relies on
-// it the bound has to be a public constant, chosen without a look at the data. It panics
-// unless bound is positive and finite.
+// to rounding: longer rows are scaled down to it. A private analysis that relies on it
+// needs a public constant as bound, chosen without looking at the data. It panics unless
+// bound is positive and finite.
 func (d *Dataset) ClipNorms(bound float64) *Dataset {
 	if !(bound > 0) || math.IsInf(bound, 1) {
 		panic("dataset: bound of norms is not positive and finite")
@@ -184,7 +184,7 @@ func classLabel(k, classes int) float32 {
 	return float32(k)
 }
 
-// countClasses returns the number of classes that the labels show, as in Dataset.
+// countClasses returns the number of classes by the labels, as in Dataset.
 func countClasses(labels []float32) int {
 	signs, whole, largest := true, true, float32(0)
 	for _, label := range labels {

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// SyntaxError tells where a data file is malformed.
+// SyntaxError says where a data file is malformed.
 type SyntaxError struct {
 	File   string // as given to the reader
 	Line   int    // of a text file, from 1; 0 in a binary file
@@ -47,8 +47,7 @@ func load(path string, read func(io.Reader) (*Dataset, error)) (*Dataset, error)
 	return d, f.Close()
 }
 
-// gunzip returns r, or what is compressed in it when it begins like a gzip file, which
-// is decided by its content.
+// gunzip returns r, or its decompressed content if it begins like a gzip file.
 func gunzip(r io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReaderSize(r, 1<<16)
 	magic, err := buffered.Peek(2)

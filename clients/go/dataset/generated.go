@@ -11,9 +11,9 @@ import (
 // capital loss, hours a week, native country.
 var adultGroups = [14]int{5, 8, 5, 16, 5, 7, 14, 6, 5, 2, 2, 2, 5, 41}
 
-// groupScales are the standard deviations of the hidden model's weights in the
-// groups: as in Adult, a few attributes say most, so that a few epochs of
-// private training already learn something.
+// groupScales are the standard deviations of the hidden model's weights in the groups: as
+// in Adult, a few attributes matter most, so that a few epochs of private training
+// already learn something.
 var groupScales = [14]float64{0.7, 0.2, 0, 0.4, 0.7, 2.2, 0.4, 2.2, 0.2, 0.4, 0.7, 0.4, 0.4, 0.2}
 
 // The attributes that are unknown for some people: their group is all zero.
@@ -28,12 +28,12 @@ const (
 	hiddenSeed = 1999
 )
 
-// Generated returns rows made-up examples of the shape of Adult in LIBSVM's
-// encoding: 123 binary features in the same 14 one-hot groups, 13 or 14 ones an
-// example, about 24 % of the labels positive. Labels are drawn from a hidden
-// logistic model, whose own error is about 15 %; it is the same for every seed,
-// so that examples of one seed can be tested on those of another. The dataset's
-// name is "adult-generated" and it is marked as generated.
+// Generated returns rows made-up examples of the shape of Adult in LIBSVM's encoding: 123
+// binary features in the same 14 one-hot groups, 13 or 14 ones an example, about 24 % of
+// the labels positive. Labels are drawn from a hidden logistic model, whose own error is
+// about 15 %; it is the same for every seed, so that a model trained on one seed can be
+// tested on another. The dataset's name is "adult-generated" and it is marked as
+// generated.
 //
 // Equal arguments give equal datasets. It panics when rows is negative.
 func Generated(rows int, seed uint64) *Dataset {

@@ -15,8 +15,8 @@ const (
 	idxUint8 = 0x08
 	// idxMaxDims bounds the number of dimensions of an idx file.
 	idxMaxDims = 8
-	// idxPrefix is how much of an idx file is reserved at once: a header that promises
-	// more is believed as the bytes arrive.
+	// idxPrefix is how much memory is reserved at once for an idx file: more follows as
+	// the bytes arrive, whatever the header says.
 	idxPrefix = 64 << 20
 )
 
@@ -70,12 +70,12 @@ func ReadIDX(r io.Reader, file string) (sizes []int, elements []byte, err error)
 	case n < int64(total):
 		return nil, nil, fail(start+int(n), "ends after %d of %d elements", n, total)
 	case n > int64(total):
-		return nil, nil, fail(start+total, "goes on after %d elements", total)
+		return nil, nil, fail(start+total, "has more than %d elements", total)
 	}
 	return sizes, content.Bytes(), nil
 }
 
-// orShort returns short when err tells that the input ended, and otherwise err with the
+// orShort returns short if err means that the input ended, and otherwise err with the
 // name of the file.
 func orShort(err error, file string, short error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -84,10 +84,10 @@ func orShort(err error, file string, short error) error {
 	return fmt.Errorf("%s: %w", file, err)
 }
 
-// LoadIDX reads images and their labels from two idx files, as those of MNIST and of the
-// sets made in its likeness. The dataset is dense: a row has the pixels of an image,
-// divided by 255, which is the largest value a pixel can have. There are at least 2 classes,
-// or it panics; labels are as in Dataset. The dataset is named after the file of images.
+// LoadIDX reads images and their labels from two idx files, as of MNIST and similar sets.
+// The dataset is dense: a row has the pixels of an image, divided by 255, which is the
+// largest value a pixel can have. There are at least 2 classes, or it panics; labels are
+// as in Dataset. The dataset is named after the file of images.
 //
 // Malformed files give a *SyntaxError; a different number of images and labels is an
 // error, too.

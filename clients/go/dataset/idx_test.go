@@ -83,7 +83,7 @@ func TestReadIDXErrors(t *testing.T) {
 		{"\x00\x00\x0d\x01", "f: byte 2: elements of type 0x0d, want unsigned bytes (0x08)"},
 		{"\x00\x00\x08\x00", "f: byte 3: 0 dimensions, want 1 to 8"},
 		{cut(good, 15), "f: byte 15: ends after 3 of 4 elements"},
-		{good + "x", "f: byte 16: goes on after 4 elements"},
+		{good + "x", "f: byte 16: has more than 4 elements"},
 		{idx([]int{1 << 30, 1 << 30}), "f: byte 8: the array has more than 2⁴⁰ elements"},
 		// Much is promised, and nothing reserved for it.
 		{idx([]int{1 << 20, 1 << 19}), "f: byte 12: ends after 0 of 549755813888 elements"},

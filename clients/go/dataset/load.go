@@ -12,16 +12,16 @@ import (
 // Names of divisions into training and test examples.
 const (
 	// SplitPublished is the division that results in the literature are about. Of Adult
-	// it trains on a1a.t (30,956 examples) and tests on a1a (1,605), as the code published
-	// with Avent et al., "Automatic Discovery of Privacy-Utility Pareto Fronts" (PoPETs
-	// 2020) does; the paper's text says 40k and 1.6k. Of Gisette it tests on the
+	// it trains on a1a.t (30,956 examples) and tests on a1a (1,605), as the code
+	// published with Avent et al., "Automatic Discovery of Privacy-Utility Pareto Fronts"
+	// (PoPETs 2020) does; the paper's text says 40k and 1.6k. Of Gisette it tests on the
 	// challenge's validation set, since the labels of its test set were never published.
 	SplitPublished = "published"
-	// SplitUCI of Adult trains on a9a (32,561 examples) and tests on a9a.t (16,281), which
-	// is UCI's own division.
+	// SplitUCI of Adult trains on a9a (32,561 examples) and tests on a9a.t (16,281),
+	// which is UCI's own division.
 	SplitUCI = "uci"
-	// SplitShuffled pools all examples (of Adult, a9a and a9a.t), shuffles them by a seed,
-	// trains on the first rows and tests on all the others.
+	// SplitShuffled pools all examples (of Adult, a9a and a9a.t), shuffles them by a
+	// seed, trains on the first rows and tests on all the others.
 	SplitShuffled = "shuffled"
 )
 
@@ -31,8 +31,9 @@ type Division struct {
 	// one of these.
 	Split string
 	// TrainRows is the number of training examples of SplitShuffled, at least 1 and less
-	// than all. Zero means the dataset's default: 40,000 of Adult, 400 and 500 of
-	// the breast cancer data, otherwise as many as in the published division. Other splits require zero.
+	// than all. Zero means the dataset's default: 40,000 for Adult, 400 and 500 for the
+	// breast cancer data, otherwise the number of the published division. Other splits
+	// require zero.
 	TrainRows int
 	// ValidationRows is the number of those examples that are taken away from training
 	// for validation, at random by the seed. Test examples are never taken.
@@ -95,7 +96,8 @@ func (d Division) normal(e *entry) (Division, error) {
 	return d, nil
 }
 
-// Load returns the parts of a dataset of the catalog. Its files are taken from the source.
+// Load returns the parts of a dataset of the catalog. Its files are taken from the
+// source.
 //
 // A file that is in no folder and cannot be downloaded gives a *DownloadError, or
 // fs.ErrNotExist if there is no way to download it; a malformed one a *SyntaxError; one

@@ -7,11 +7,11 @@ import (
 	"io"
 )
 
-// records reads lines of separated fields, perhaps compressed, and tells where they are.
+// records reads lines of separated fields, perhaps compressed, and knows their positions.
 type records struct {
 	csv    *csv.Reader
 	file   string
-	width  int      // number of fields of a record; 0 for that of the first
+	width  int      // number of fields of a record; 0 for as many as the first has
 	fields []string // of the last record, until the next
 	count  int      // of records so far
 	err    error    // that ended the reading

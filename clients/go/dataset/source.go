@@ -62,7 +62,8 @@ func (e *DownloadError) Error() string { return fmt.Sprintf("download %s: %v", e
 func (e *DownloadError) Unwrap() error { return e.Err }
 
 // Find returns where the files of a dataset are, in the order of Info.Files, without
-// downloading any; "" stands for a file that is in no folder. An unknown name is an error.
+// downloading any; "" stands for a file that is in no folder. An unknown name is an
+// error.
 func (s *Source) Find(name string) (paths []string, err error) {
 	e, err := find(name)
 	if err != nil {
@@ -100,7 +101,7 @@ func (s *Source) locate(ctx context.Context, e *entry, files []fetch.File) ([]st
 		paths[i] = s.find(e.folder, f)
 		if paths[i] == "" || paths[i] == s.cached(e.folder, f.Name) && fetch.Verify(paths[i], f) != nil {
 			if f.SHA256 == "" {
-				return nil, fmt.Errorf("dataset %s: no file %s: put that of %s into the data folder: %w",
+				return nil, fmt.Errorf("dataset %s: no file %s: put the one of %s into the data folder: %w",
 					e.info.Name, f.Name, strings.Join(f.URLs, " or "), fs.ErrNotExist)
 			}
 			missing = append(missing, i)

@@ -146,7 +146,7 @@ func TestLocateFailures(t *testing.T) {
 		t.Errorf("error %v, want a *DownloadError", err)
 	}
 	if _, err := source.locate(t.Context(), e, e.files); !errors.Is(err, fs.ErrNotExist) ||
-		!strings.Contains(err.Error(), "put that of https://example.org/three into the data folder") {
+		!strings.Contains(err.Error(), "put the one of https://example.org/three into the data folder") {
 		t.Errorf("file without a digest: error %v", err)
 	}
 

@@ -23,7 +23,7 @@ type Split struct {
 	Train      int `json:"train"`
 	Validation int `json:"validation"`
 	Test       int `json:"test"`
-	// Generated tells that the examples are made up.
+	// Generated means that the examples are made up.
 	Generated bool `json:"generated,omitempty"`
 }
 
@@ -42,8 +42,8 @@ func (s Split) String() string {
 	return b.String()
 }
 
-// Parts are the disjoint parts of a dataset: no row is in two of them. Rows are told
-// apart by their position: data that repeats rows may have equal ones in different parts.
+// Parts are the disjoint parts of a dataset: no row is in two of them. Rows count by
+// position: data that repeats rows may have equal ones in different parts.
 type Parts struct {
 	// Train are the examples to learn from.
 	Train *Dataset
@@ -63,9 +63,9 @@ const (
 	streamShard
 )
 
-// Shuffle divides a dataset at random: in an order drawn from the seed, the first rows are
-// for training, the others for testing. The number is public. The parts are named after
-// the dataset. A number below 1 or above that of the rows is an error.
+// Shuffle divides a dataset at random: in an order drawn from the seed, the first rows
+// are for training, the others for testing. The number is public. The parts are named
+// after the dataset. The number must be between 1 and the number of rows.
 func Shuffle(d *Dataset, seed uint64, train int) (*Parts, error) {
 	if train < 1 || train > d.Rows {
 		return nil, fmt.Errorf("dataset %s: cannot take %d of %d rows for training", d.Name, train, d.Rows)
@@ -79,9 +79,10 @@ func Shuffle(d *Dataset, seed uint64, train int) (*Parts, error) {
 	return newParts(split, d.Select(d.Name+"-train", order[:train]), nil, test), nil
 }
 
-// HoldOut returns the parts with a number of training rows, drawn by the seed, taken away
-// for validation, in place of a validation part that there was. The others keep their order. A number below 0, or not
-// below that of the training rows, is an error. With 0 there is no validation part.
+// HoldOut returns the parts with a number of training rows, drawn from the seed, moved to
+// a new validation part, which replaces any other. The remaining rows keep their order.
+// The number must be at least 0 and below the number of training rows; 0 leaves no
+// validation part.
 func (p *Parts) HoldOut(seed uint64, validation int) (*Parts, error) {
 	if validation < 0 || validation >= p.Train.Rows {
 		return nil, fmt.Errorf("dataset %s: cannot hold out %d of %d rows", p.Train.Name, validation, p.Train.Rows)
@@ -134,11 +135,12 @@ func permutation(n int, seed, stream uint64) []int {
 }
 
 // Shard returns the parts with one of several disjoint shards of the training rows in the
-// place of all: every shard has the same number of rows, the whole part of their quotient,
-// and the rows that are over belong to none. Which rows belong to which shard is a fixed
-// public permutation of their positions, so that one row has no influence on the place of
-// another where it is replaced, or removed so that its place stays empty. An index or count outside of 0 <= index < count is a programmer's mistake; more
-// shards than rows are an error.
+// place of all: every shard has the same number of rows, the whole part of their
+// quotient, and the rows that are over belong to none. Which rows belong to which shard
+// is a fixed public permutation of their positions, so that one row has no influence on
+// the place of another where it is replaced, or removed so that its place stays empty. An
+// index or count outside of 0 <= index < count is a programmer's mistake; more shards
+// than rows are an error.
 func (p *Parts) Shard(index, count int) (*Parts, error) {
 	if index < 0 || index >= count {
 		panic("dataset: shard out of range")

@@ -14,16 +14,16 @@ type Calibration struct {
 	Tau, DTau, D2Tau float64 // τ >= λ, τ′ and τ″
 }
 
-// Calibrate returns β and τ of m.Calibrate with their derivatives. At the boundary of
-// the two branches they are those of the branch below it. The mechanism must be valid.
+// Calibrate returns β and τ of m.Calibrate with their derivatives. At the boundary of the
+// two branches it takes the branch below. The mechanism must be valid.
 func Calibrate(m privacy.ObjectivePerturbation) Calibration {
 	boundary, _ := Boundary(m)
 	return calibrate(m, m.Epsilon > boundary)
 }
 
-// Boundary returns the ε above which the regularisation is λ alone, and whether β and
-// τ are continuous there, as they are but for privacy.Chaudhuri. The mechanism must be
-// valid but for its ε, which does not matter.
+// Boundary returns the ε above which the regularisation is λ alone, and whether β and τ
+// are continuous there, as they are except for privacy.Chaudhuri. The mechanism must be
+// valid, except for its ε, which does not matter.
 func Boundary(m privacy.ObjectivePerturbation) (epsilon float64, continuous bool) {
 	jacobian := math.Log1p(m.Curvature / (float64(m.DatasetSize) * m.Regularization))
 	switch m.Calibration {

@@ -33,17 +33,17 @@ const (
 	DefaultDraws   = 10
 )
 
-// Options say how an estimator works. The zero value but for Lower and Upper is good.
+// Options configure an estimator. Only Lower and Upper are required.
 type Options struct {
 	Method Method
 	// Lower and Upper bound the values of ε: 0 < Lower < Upper, both finite. The anchors
 	// lie between them.
 	Lower, Upper float64
-	// Anchors is the number of models that MethodHermite trains for each draw, at least 2;
-	// 0 means DefaultAnchors.
+	// Anchors is the number of models that MethodHermite trains for each draw, at least
+	// 2; 0 means DefaultAnchors.
 	Anchors int
-	// At is the ε of the model that MethodLine trains for each draw; 0 means the geometric
-	// mean of Lower and Upper.
+	// At is the ε of the model that MethodLine trains for each draw; 0 means the
+	// geometric mean of Lower and Upper.
 	At float64
 	// Draws is the number of draws of the noise, at least 1; 0 means DefaultDraws.
 	Draws int
@@ -83,12 +83,12 @@ type Estimator struct {
 	done, total atomic.Int64 // models
 }
 
-// streamNoise is the purpose of the random streams of the draws: others than those of
-// any training, so that no trained model has the noise of an estimate.
+// streamNoise is the purpose of the random streams of the draws. It differs from every
+// training's, so that no trained model has the noise of an estimate.
 const streamNoise = 0x0e57_0001
 
-// New draws the noise and trains what the method needs. Errors are those of Validate, of
-// options that are not as described, of training, and *DiscontinuityError.
+// New draws the noise and trains the models that the method needs. It returns the errors
+// of Validate and training, one for invalid options, and *DiscontinuityError.
 func New(ctx context.Context, p Problem, o Options) (*Estimator, error) {
 	if err := errors.Join(p.Validate(), o.validate()); err != nil {
 		return nil, err
@@ -151,8 +151,8 @@ func (e *Estimator) trained() {
 // Mean is an average over draws of the noise.
 type Mean struct {
 	Value float64
-	// StandardError of the value, as that of the mean over all noise: NaN for one draw. It
-	// says nothing of what interpolation or a line add.
+	// StandardError of the value as an estimate of the mean over all noise; NaN for one
+	// draw. It does not include the error of interpolation or a line.
 	StandardError float64
 	// Deviation is the standard deviation of single models, NaN for one draw.
 	Deviation float64
@@ -168,8 +168,8 @@ type Estimate struct {
 	Draws          []Utility   // of single models, one of each draw
 }
 
-// Curve returns the estimates at values of ε, in their order. Errors are those of paths,
-// such as *RangeError for an ε that is not between the anchors, and of training.
+// Curve returns the estimates at values of ε, in their order. It returns the errors of
+// training and of paths, such as *RangeError for an ε outside the anchors.
 func (e *Estimator) Curve(ctx context.Context, epsilons []float64) ([]Estimate, error) {
 	// In decreasing order, so that models start from close ones.
 	order := make([]int, len(epsilons))
@@ -268,7 +268,7 @@ func plainMean(values []float64) Mean {
 	return Mean{Value: mean, StandardError: deviation / math.Sqrt(float64(len(values))), Deviation: deviation}
 }
 
-// control is a control variate: what is known of another loss under the same noise.
+// control is a control variate: another loss under the same noise, with known mean.
 type control struct {
 	draws []float64 // under every draw
 	mean  float64   // over all noise

@@ -2,8 +2,8 @@ package estimate
 
 import "context"
 
-// Expansion is Taylor's, of the training loss of one unit noise around one ε. Its
-// methods are what a single training gives, to compare with: unlike a [Path] of
+// Expansion is Taylor's, of the training loss of one unit noise around one ε. Its methods
+// show what a single training gives, for comparison: unlike a [Path] of
 // [Problem.Hermite], they extrapolate without bound.
 type Expansion struct {
 	Epsilon       float64
@@ -27,14 +27,14 @@ func (p Problem) Expand(ctx context.Context, u []float64, epsilon float64) (Expa
 }
 
 // Line returns the loss at ε by the expansion of first order in ε, the paper's equation
-// 9. The error is a *DiscontinuityError, or that of an ε that is not positive and finite.
+// 9. The error is a *DiscontinuityError, or says that ε is not positive and finite.
 func (e Expansion) Line(epsilon float64) (float64, error) {
 	return e.Loss + e.First*(epsilon-e.Epsilon), e.problem.checkExpansion(e.Epsilon, epsilon)
 }
 
 // Reciprocal returns the loss at ε by the expansion of an order, 1 or 2, in s = 1/ε, in
 // which the model is almost linear while the noise is small: dL/ds = −ε²L′ and
-// d²L/ds² = ε⁴L″ + 2ε³L′. Errors are those of Line; it panics for other orders.
+// d²L/ds² = ε⁴L″ + 2ε³L′. It returns the errors of Line; it panics for other orders.
 func (e Expansion) Reciprocal(order int, epsilon float64) (float64, error) {
 	step := 1/epsilon - 1/e.Epsilon
 	square := e.Epsilon * e.Epsilon

@@ -71,7 +71,7 @@ func (f *Interpolant) At(x float64) float64 {
 	return w.value[0]*a.Y + w.value[1]*b.Y + w.slope[0]*a.Right + w.slope[1]*b.Left
 }
 
-// weights are those of the values and slopes at the two ends of a piece.
+// weights holds the weights of the values and slopes at the two ends of a piece.
 type weights struct{ value, slope [2]float64 }
 
 // weights returns the piece i, from node i to i+1, that x is in, or −1. At a node the

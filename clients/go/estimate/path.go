@@ -15,8 +15,8 @@ import (
 type Path interface {
 	// Model returns the weights at ε, one per feature.
 	Model(ctx context.Context, epsilon float64) ([]float64, error)
-	// Utility returns what the model at ε is worth. Losses may be estimated with more
-	// accuracy than the estimated model has; error rates are those of Model.
+	// Utility returns the utility of the model at ε. Losses may be more accurate than the
+	// estimated model; error rates are measured on Model.
 	Utility(ctx context.Context, epsilon float64) (Utility, error)
 }
 
@@ -96,7 +96,7 @@ type line struct {
 
 // Line trains one model and returns the lines in ε through its losses (equation 9 of
 // the paper) and its weights (equation 18, with the factor ε′ − ε that is missing
-// there). They extrapolate without bound, and hardly further than a few percent of ε.
+// there). They extrapolate without bound, but are useful only within a few percent of ε.
 // A line ends at the discontinuity of privacy.Chaudhuri, with a *DiscontinuityError.
 func (p Problem) Line(ctx context.Context, u []float64, epsilon float64) (Path, error) {
 	s, err := p.Solve(ctx, u, epsilon, nil)
@@ -132,8 +132,7 @@ func (l *line) Utility(ctx context.Context, epsilon float64) (Utility, error) {
 	return u, nil
 }
 
-// checkExpansion returns an error unless something known at one ε says something about
-// another.
+// checkExpansion returns an error unless an expansion at one ε is valid at another.
 func (p Problem) checkExpansion(from, to float64) error {
 	if err := p.Mechanism(to).Validate(); err != nil {
 		return err
@@ -166,11 +165,10 @@ func Anchors(lower, upper float64, k int) []float64 {
 }
 
 // Hermite trains models at the anchors, in decreasing order, and returns the cubic
-// interpolation of losses and weights in log ε, with the exact slopes of Theorem 1; for
-// losses those of [Interpolant.Monotone].
-// Where the branches of the calibration meet between anchors there is one anchor more.
-// No path leads beyond the anchors (*RangeError), and none may cross the discontinuity
-// of privacy.Chaudhuri (*DiscontinuityError).
+// interpolation of losses and weights in log ε, with the exact slopes of Theorem 1, for
+// losses limited as by [Interpolant.Monotone]. If the branches of the calibration meet
+// between anchors, an anchor is added there. Paths end at the anchors (*RangeError) and
+// must not cross the discontinuity of privacy.Chaudhuri (*DiscontinuityError).
 func (p Problem) Hermite(ctx context.Context, u []float64, anchors []float64) (Path, error) {
 	anchors = slices.Clone(anchors)
 	slices.Sort(anchors)

@@ -14,13 +14,13 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// Problem is what is trained, and what it is measured on. It is safe for concurrent
-// use.
+// Problem describes what is trained, and on which examples it is measured. It is safe for
+// concurrent use.
 type Problem struct {
 	Risk           linear.Risk                  // the training examples and the loss
 	HeldOut        *linear.Examples             // examples to measure models on besides; nil for none
 	Regularization float64                      // λ > 0, finite
-	Calibration    privacy.ObjectiveCalibration // by which ε is divided; default privacy.RankOne
+	Calibration    privacy.ObjectiveCalibration // default privacy.RankOne
 	Split          float64                      // share of privacy.RankOne in (0, 1); 0 means 0.05
 	// Tolerance is the gradient norm at which a model counts as exact; 0 means
 	// linear.Tolerance.
@@ -41,9 +41,9 @@ func (p Problem) Mechanism(epsilon float64) privacy.ObjectivePerturbation {
 	}
 }
 
-// Validate reports the fields "regularization", "calibration", "split" and "curvature" of the
-// mechanism, and held-out examples of another dimension. It panics when the risk is not
-// set.
+// Validate reports the fields "regularization", "calibration", "split" and "curvature" of
+// the mechanism, and held-out examples of another dimension. It panics when the risk is
+// not set.
 func (p Problem) Validate() error {
 	err := p.Mechanism(1).Validate()
 	if p.HeldOut != nil && p.HeldOut.Dim() != p.Risk.Examples.Dim() {
@@ -61,7 +61,7 @@ type Solution struct {
 
 // Solve trains a model at ε with the unit noise u, as objectiveperturbation.UnitNoise
 // draws it; nil leaves out the noise, not what ε adds to the regulariser. The start may
-// be nil; the model of a close ε saves most of the work. Errors are those of the
+// be nil; the model of a close ε saves most of the work. It returns the errors of the
 // mechanism's Validate and of linear.Objective.Minimize.
 func (p Problem) Solve(ctx context.Context, u []float64, epsilon float64, start []float64) (*Solution, error) {
 	m := p.Mechanism(epsilon)
@@ -78,19 +78,20 @@ func (p Problem) Solve(ctx context.Context, u []float64, epsilon float64, start 
 	return &Solution{Epsilon: epsilon, Theta: minimum.Theta, Iterations: minimum.Iterations}, nil
 }
 
-// Measure is what a model is worth on a set of examples.
+// Measure is the quality of a model on a set of examples.
 type Measure struct {
 	Loss  float64 // mean loss
 	Error float64 // fraction of the examples that are classified wrongly
 }
 
-// Utility is what a model is worth.
+// Utility is the quality of a model.
 type Utility struct {
 	Train   Measure
 	HeldOut Measure // both NaN without held-out examples
 }
 
-// Evaluate measures a model. It panics when the length is not that of the examples.
+// Evaluate measures a model. It panics if the length of theta is not the dimension of the
+// examples.
 func (p Problem) Evaluate(theta []float64) Utility {
 	u := Utility{HeldOut: Measure{math.NaN(), math.NaN()}}
 	u.Train.Error, u.Train.Loss = p.Risk.Examples.Evaluate(p.Risk.Loss, theta)
@@ -100,7 +101,8 @@ func (p Problem) Evaluate(theta []float64) Utility {
 	return u
 }
 
-// Derivatives are those of the model of one unit noise, and of its losses, in ε.
+// Derivatives holds the derivatives in ε of the model of one unit noise and of its
+// losses.
 type Derivatives struct {
 	Theta, Theta2 []float64 // θ′ and θ″, one number per feature
 	Loss, Loss2   float64   // L′ and L″ of the mean loss on the training examples
@@ -118,10 +120,9 @@ type Derivatives struct {
 //	θ′ = −W⁻¹g                                       L′ = ∇L·θ′
 //	θ″ = −W⁻¹(b″/n + τ″θ + 2τ′θ′ + T[θ′]θ′)          L″ = θ′·∇²L·θ′ + ∇L·θ″.
 //
-// For the Huber loss T is 0 but where a margin is at a kink. The cost is that of one
-// Newton step and a few passes over the examples. The only error is that W is not
-// positive definite to working precision. It panics when a length is not that of the
-// examples.
+// For the Huber loss T is 0 except where a margin is at a kink. It costs one Newton step
+// and a few passes over the examples. The only error is that W is not positive definite
+// to working precision. It panics if a length is not the dimension of the examples.
 func (p Problem) Derivatives(u []float64, s *Solution) (Derivatives, error) {
 	boundary, _ := Boundary(p.Mechanism(s.Epsilon))
 	return p.derivatives(u, s, s.Epsilon > boundary)

@@ -15,9 +15,9 @@ import (
 //	L(θ₀ + x) ≈ L + ∇L·x + ½ xᵀHx,
 //
 // under which the model of an ε has the displacement x = −(H + τI)⁻¹(∇L + τθ₀ + u/(βn)).
-// That is linear in the noise, and so the mean over the noise is known: nothing is
-// drawn or trained. It holds as far as the noise is small; where it is not, the estimate
-// still is a control variate for the exact losses. It is safe for concurrent use.
+// That is linear in the noise, so that the mean over the noise is known without drawing
+// or training. It is accurate while the noise is small; otherwise the estimate still
+// serves as a control variate for the exact losses. It is safe for concurrent use.
 type Quadratic struct {
 	problem        Problem
 	basis          *mat.Dense // eigenvectors of H in the columns, d×d
@@ -33,9 +33,9 @@ type quadraticLoss struct {
 	hessian  *mat.SymDense // nil: diagonal, of the curvatures
 }
 
-// Quadratic expands around a model, best that of p.Solve without noise. The only error
-// is that the eigenvectors are not found. It panics when the length is not that of the
-// examples.
+// Quadratic expands around a model, preferably from p.Solve without noise. The only error
+// is that the eigenvectors are not found. It panics if the length of theta is not the
+// dimension of the examples.
 func (p Problem) Quadratic(theta []float64) (*Quadratic, error) {
 	dim := p.Risk.Examples.Dim()
 	hessian := mat.NewSymDense(dim, nil)
@@ -107,8 +107,8 @@ func (q *Quadratic) Mean(epsilon, moment float64) Losses {
 	return losses
 }
 
-// Draw returns the estimated losses as functions of ε for one unit noise. It panics when
-// the length is not that of the examples.
+// Draw returns the estimated losses as functions of ε for one unit noise. It panics if
+// the length of u is not the dimension of the examples.
 func (q *Quadratic) Draw(u []float64) func(epsilon float64) Losses {
 	rotated := make([]float64, len(q.centre))
 	if len(u) != len(rotated) {

@@ -54,13 +54,14 @@ type Answer struct {
 	// StandardError of Epsilon that the standard error of the mean metric causes, by its
 	// slope; NaN at the lower end and for one draw.
 	StandardError float64
-	// Met says that the target is met in the whole range: less than Epsilon may do.
+	// Met reports that the target is met in the whole range: less than Epsilon may
+	// suffice.
 	Met bool
 	// Lower and Upper are the least and the largest such ε of single draws. Lower is the
 	// lower end of the range when some meet the target everywhere, and might be less
-	// then; Upper is +Inf when some do not meet it at all. The ε of one more draw, such as the
-	// next model, lies between them with probability (R − 1)/(R + 1) for R draws, if
-	// both lie within the range, and up to the error of the method.
+	// then; Upper is +Inf when some do not meet it at all. The ε of one more draw, such
+	// as the next model, lies between them with probability (R − 1)/(R + 1) for R draws,
+	// if both lie within the range, and up to the error of the method.
 	Lower, Upper float64
 	// Missed is the number of draws that do not meet the target at the upper end.
 	Missed int
@@ -84,11 +85,11 @@ const (
 	precision = 1e-5 // relative, of the answer
 )
 
-// EpsilonFor returns the ε from which on a mean metric, all of which are better when
-// lower, is at most a target. The paper's equation 17, corrected in
-// [Expansion.LineEpsilon], follows a line without bound; here the curve of the
-// estimator's method is searched between its Lower and Upper ε, from above. Errors are
-// *UnreachableError, a target or a metric that is not a number, and those of Curve.
+// EpsilonFor returns the ε from which on a mean metric is at most a target; lower is
+// better for all metrics. The paper's equation 17, corrected in [Expansion.LineEpsilon],
+// follows a line without bound; here the curve of the estimator's method is searched
+// between its Lower and Upper ε, from above. It returns *UnreachableError, an error if
+// the target or the metric is not a number, and the errors of Curve.
 func (e *Estimator) EpsilonFor(ctx context.Context, metric Metric, target float64) (Answer, error) {
 	if metric < TrainLoss || metric > HeldOutError {
 		return Answer{}, fmt.Errorf("metric %d is unknown", metric)
@@ -123,8 +124,8 @@ func (e *Estimator) EpsilonFor(ctx context.Context, metric Metric, target float6
 			lower, upper := math.Log(curve[i-1].Epsilon), math.Log(curve[i].Epsilon)
 			middle := (lower + upper) / 2
 			if part := excess(i-1) / (excess(i-1) - excess(i)); !halve {
-				// Beyond the place where the line crosses, so that the bracket shrinks from
-				// both sides.
+				// Beyond the place where the line crosses, so that the bracket shrinks
+				// from both sides.
 				middle = lower + (upper-lower)*min(max(part+0.1*(0.5-part), 0.01), 0.99)
 			}
 			between, err := e.Curve(ctx, []float64{math.Exp(middle)})

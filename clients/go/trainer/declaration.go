@@ -1,33 +1,34 @@
 package trainer
 
-// Declaration is what a trainer knows of the studies that can be made of it: the
-// parameters that it takes, the metrics that it measures, and the mechanism by
-// which the parameters give a run its privacy. Expressions are in the Common
-// Expression Language over the parameters' names, as in a study.
+// Declaration describes the studies that a trainer can run: the parameters that it takes,
+// the metrics that it measures, and the mechanism that gives a run its privacy.
+// Expressions are in the Common Expression Language over the parameters' names, as in a
+// study.
 type Declaration struct {
-	// Parameters that Train requires, in the order in which people read them.
+	// Parameters that Train requires, in the order to show them.
 	Parameters []ParameterDeclaration
 	// Metrics that Train measures, the objective first.
 	Metrics []MetricDeclaration
 	// Privacy of one run. Nil for a trainer without privacy.
 	Privacy *PrivacyDeclaration
-	// CheckpointParameter names the parameter T for which the measurement after t
-	// steps is that of the same configuration with T = t; empty where there is none.
+	// CheckpointParameter names a parameter T such that the measurement after t steps
+	// belongs to the same configuration with T = t; empty if there is none.
 	CheckpointParameter string
 }
 
-// ParameterDeclaration is a numeric parameter with the domain that is searched when
-// a user has no better idea.
+// ParameterDeclaration is a numeric parameter with the domain to search by default.
 type ParameterDeclaration struct {
 	Name  string
 	Usage string // one line: meaning and unit
-	// Integer tells int64 parameters from float64 ones.
+	// Integer marks int64 parameters; others are float64.
 	Integer bool
 	// Min and Max are the ends of the closed domain; whole for integers.
 	Min, Max float64
-	// Logarithmic tells that distances are those of logarithms. Min is positive then.
+	// Logarithmic means that distances are taken between logarithms. Min must then be
+	// positive.
 	Logarithmic bool
-	// Design is the distribution of the first points of a search, truncated to the domain.
+	// Design is the distribution of the first points of a search, truncated to the
+	// domain.
 	Design Distribution
 }
 
@@ -68,8 +69,7 @@ type MetricDeclaration struct {
 	Name  string
 	Usage string // one line: meaning
 	Unit  string // such as "ratio"
-	// Objective marks the metric that is to be minimised. The others are recorded
-	// beside it.
+	// Objective marks the metric to minimise. Others are only recorded.
 	Objective bool
 	// Transform and Reference, the anti-ideal value, of an objective.
 	Transform Transform
@@ -77,13 +77,13 @@ type MetricDeclaration struct {
 	// SampleSize is the number of examples behind an objective that is a fraction of
 	// them, or has the resolution of one, and 0 otherwise.
 	SampleSize int
-	// Average says that the metric is an average, over SampleSize test records, of a number
-	// in [0, 1] for each, so that replacing a record changes it by at most 1/SampleSize.
-	// Noise that protects test records rests on it.
+	// Average says that the metric is an average, over SampleSize test records, of a
+	// number in [0, 1] for each, so that replacing a record changes it by at most
+	// 1/SampleSize. Noise that protects test records relies on it.
 	Average bool
 }
 
-// PrivacyDeclaration is the privacy of one run, in the words of a study file.
+// PrivacyDeclaration is the privacy of one run, in the terms of a study file.
 type PrivacyDeclaration struct {
 	// Mechanism is the name of one of the mechanisms of a study, such as "dp_sgd".
 	Mechanism string
@@ -93,7 +93,7 @@ type PrivacyDeclaration struct {
 	// Delta in [0, 1).
 	Delta float64
 	// Adjacency, Accountant and Conversion are names of enum values, such as
-	// "REPLACE_ONE", "RDP" and "IMPROVED". An empty Accountant is the tightest; Conversion
-	// is empty for accountants other than RDP.
+	// "REPLACE_ONE", "RDP" and "IMPROVED". An empty Accountant is the tightest;
+	// Conversion is empty for accountants other than RDP.
 	Adjacency, Accountant, Conversion string
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// fixedParameters divides settings into those of a definition and those that fix a
-// parameter, which have the name of one that the definition declares: a study that
-// does not vary the lot size sets it beside the model and the data.
+// fixedParameters divides settings into the definition's own and those that fix a
+// declared parameter: a study that does not vary the lot size sets it like the model and
+// the data.
 func (d *Definition) fixedParameters(ctx context.Context, options Options) (Options, Parameters, error) {
 	own := options
 	own.Settings = make(map[string]string)
@@ -59,8 +59,8 @@ func (d *Definition) fixedParameters(ctx context.Context, options Options) (Opti
 	return own, fixed, nil
 }
 
-// parse reads a value of the parameter. The domain does not bind it: that is where
-// it is searched.
+// parse reads a value of the parameter. The value may lie outside the domain, which only
+// bounds searches.
 func (p ParameterDeclaration) parse(text string) (any, error) {
 	if p.Integer {
 		n, err := strconv.ParseInt(text, 10, 64)

@@ -28,9 +28,9 @@ type ShardedTrainer interface {
 	Shards() int
 }
 
-// NewSharded makes the trainer registered as name for a number of shards >= 1, each of
-// which gets a trainer of its own when it is first trained on. Errors are those of New; a
-// trainer without [SettingShards] is one, if there is more than one shard.
+// NewSharded makes the trainer registered as name for a number of shards >= 1. Each shard
+// gets its own trainer when it is first trained on. It returns the errors of New, and one
+// for a trainer without [SettingShards] if there is more than one shard.
 func (r *Registry) NewSharded(ctx context.Context, name string, options Options, shards int) (Trainer, error) {
 	if shards <= 1 {
 		return r.New(ctx, name, options)

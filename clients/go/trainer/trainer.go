@@ -79,10 +79,10 @@ type Trainer interface {
 type PrivateTrainer interface {
 	Trainer
 
-	// Mechanism returns what gives one model of a configuration its privacy, all of its
-	// training run, as a value that package privacy accounts. It is the mechanism of the
-	// trainer's PrivacyDeclaration. A *ParameterError tells that a parameter is invalid,
-	// or that there is no noise and so no privacy.
+	// Mechanism returns the mechanism that gives one model of a configuration its
+	// privacy, over its whole training run, for package privacy to account. It is the
+	// mechanism of the trainer's PrivacyDeclaration. A *ParameterError says that a
+	// parameter is invalid, or that there is no noise and so no privacy.
 	Mechanism(p Parameters) (privacy.Mechanism, error)
 }
 

@@ -72,7 +72,7 @@ def test_refused_before_a_call(tmp_path: Path) -> None:
         Client("example.org:1", token_file=tmp_path / "t", tls=False)
     Client("example.org:1", token="t", tls=False, token_in_plaintext=True).close()
     for token in ("", "two words", "µ"):
-        with pytest.raises(ValueError, match="token: is not one"):
+        with pytest.raises(ValueError, match="token: must be printable"):
             Client(token=token)
     with pytest.raises(ValueError, match="exclude each other"):
         Client(token="t", token_file="f")

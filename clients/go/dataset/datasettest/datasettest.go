@@ -1,6 +1,6 @@
-// Package datasettest finds real datasets for tests. They are not part of the
-// repository: they lie in the folder named by the environment variable DPARETO_SHARED,
-// or in a folder "shared" beside the clone, each in data/NAME.
+// Package datasettest finds real datasets for tests. They are not part of the repository:
+// each lies in data/NAME below the folder named by the environment variable
+// DPARETO_SHARED, or below a folder "shared" next to the clone.
 package datasettest
 
 import (

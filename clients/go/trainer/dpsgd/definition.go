@@ -81,7 +81,7 @@ func Definition(cache *dataset.Cache, optimizer Optimizer) trainer.Definition {
 	}
 }
 
-// parseSettings returns the options that the settings name, but for the source of noise.
+// parseSettings returns the options that the settings name, without the source of noise.
 func parseSettings(settings trainer.Settings) (o Options, err error) {
 	o.Model.Kind = model.Kind(settings.Text(SettingModel, string(model.LogisticRegression)))
 	o.Initialization = model.Initialization(settings.Text(SettingInitialization, ""))
@@ -120,11 +120,11 @@ func parseHidden(kind model.Kind, settings trainer.Settings) ([]int, error) {
 	return widths, nil
 }
 
-// Declaration returns what a study of the trainer consists of: the domains of Table 1 of Avent
-// et al. (2020), those of Adult for linear models and those of MNIST for networks, with the
-// distributions of Tables 4 and 3, and σ in [0.1, 16]. What matters of each parameter is its
-// order of magnitude, so that all scales are logarithmic. The table calls that range one of
-// the variance; in the code published with the paper it is one of the standard deviation.
+// Declaration returns the domains of Table 1 of Avent et al. (2020), of Adult for linear
+// models and of MNIST for networks, with the distributions of Tables 4 and 3, and σ in
+// [0.1, 16]. All scales are logarithmic, since the order of magnitude matters. The table
+// gives that range for the variance; the code published with the paper uses it for the
+// standard deviation.
 func (t *Trainer) Declaration() trainer.Declaration {
 	exponential := func(rate, shift float64) trainer.Distribution {
 		return trainer.Distribution{Kind: trainer.DistributionShiftedExponential, Rate: rate, Shift: shift}

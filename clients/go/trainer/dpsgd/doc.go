@@ -1,9 +1,8 @@
 // Package dpsgd trains models by differentially private gradient descent: DP-SGD and
-// DP-Adam exactly as Algorithms 3 and 4 of Avent, González, Diethe, Paleyes and
-// Balle, "Automatic Discovery of Privacy-Utility Pareto Fronts" (PoPETs 2020), say.
-// Each step draws a lot S of exactly m of the n training examples, uniformly
-// without replacement and independently of all other steps, and takes the clipped
-// and noisy gradient
+// DP-Adam, exactly as in Algorithms 3 and 4 of Avent, González, Diethe, Paleyes and
+// Balle, "Automatic Discovery of Privacy-Utility Pareto Fronts" (PoPETs 2020). Each step
+// draws a lot S of exactly m of the n training examples, uniformly without replacement
+// and independently of all other steps, and takes the clipped and noisy gradient
 //
 //	g = (1/m) Σ_{j∈S} ∇ℓⱼ(w) · min(1, L/‖∇ℓⱼ(w)‖) + (2L/m) · N(0, σ²I)
 //
@@ -17,7 +16,7 @@
 //	w ← w − η · µ/(1 − β₁ⁱ) / (√(ν/(1 − β₂ⁱ)) + κ)
 //
 // with β₁ = 0.9, β₂ = 0.999, κ = 1e-8. An epoch is round(n/m) steps, halves to even.
-// The models are those of package model.
+// Package model has the models.
 //
 // # Sampling and noise
 //
@@ -34,7 +33,7 @@
 //
 //	g = (1/m) Σ_{j∈S} ∇ℓⱼ(w) · min(1, L/‖∇ℓⱼ(w)‖) + (L/m) · N(0, σ²I)
 //
-// Under equal σ it has half the noise, and another meaning of ε.
+// At equal σ it has half the noise, and ε has another meaning.
 //
 // # Parameters
 //
@@ -50,25 +49,25 @@
 // After every epoch and for every replicate, error is the fraction of the validation
 // examples that the model classifies wrongly, and loss their mean loss, in nats where
 // the loss is a log loss; test_error and test_loss are the same on the test examples.
-// Package experiment explains what is which, and the settings that decide it.
+// Package experiment explains these examples and the settings that choose them.
 //
-// Nothing in the algorithms depends on T, so that the measurement after t epochs is
-// that of the same configuration with epochs = t, for the same seed to the last bit.
+// Nothing in the algorithms depends on T: the measurement after t epochs equals the one
+// of the same configuration with epochs = t, for the same seed to the last bit.
 //
-// A configuration is infeasible when the weights or a loss of any replicate cease
-// to be finite.
+// A configuration is infeasible if the weights or a loss of any replicate cease to be
+// finite.
 //
 // # Randomness
 //
 // Lots, noise and initial weights come from independent streams of a counter-based
-// generator under a known seed (package random), as experiments need: whoever knows
-// the seed can take the noise off again. Results are the same at any number of
-// processors, but may differ in the last bits between kinds of processors; replicates
-// train in parallel first, and processors that are left over share the work on a lot.
+// generator under a known seed (package random), as experiments need. Anyone who knows
+// the seed can remove the noise. Results do not depend on the number of processors, but
+// may differ in the last bits between kinds of processors. Replicates train in parallel
+// first; remaining processors share the work on a lot.
 //
-// Under the setting noise_source = os all randomness is the operating system's. The
-// seed of the run has no effect, nothing records what was drawn, and no two runs are
-// equal. A model for release has to be trained in this way, since the privacy
-// computed for a run holds only while its lots and its noise are secret. Package
-// random says what it means that noise is made of floating-point numbers.
+// Under the setting noise_source = os all randomness is the operating system's. The seed
+// of the run has no effect, nothing records what was drawn, and no two runs are equal.
+// Models for release must be trained this way, since the privacy computed for a run holds
+// only while its lots and its noise are secret. Package random explains the limits of
+// floating-point noise.
 package dpsgd

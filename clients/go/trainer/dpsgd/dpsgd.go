@@ -112,7 +112,7 @@ type Trainer struct {
 var _ trainer.PrivateTrainer = (*Trainer)(nil)
 
 // New returns a trainer on the parts of a dataset. Without a validation part it follows
-// the protocol of the paper, and measures error on the test part. The labels of the
+// the protocol of the paper and measures the error on the test part. The labels of the
 // examples are −1 and 1 or, with more than two classes, 0 to Classes−1; the model is not
 // linear then. It is an error if there are no test examples.
 func New(parts *dataset.Parts, options Options) (*Trainer, error) {
@@ -173,10 +173,9 @@ func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 	return privacy.Composition{{Mechanism: step, Count: steps}}, nil
 }
 
-// Train implements trainer.Trainer. The replicates train in parallel, each with
-// its own random streams, and wait for one another after every epoch; processors
-// that are left over share the work on a lot. A context that is done ends the
-// training within a step.
+// Train implements trainer.Trainer. The replicates train in parallel, each with its own
+// random streams, and wait for one another after every epoch; remaining processors share
+// the work on a lot. When the context is done, training ends within a step.
 func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Report) (trainer.Measurement, error) {
 	if err := run.Validate(); err != nil {
 		return trainer.Measurement{}, err

@@ -17,7 +17,7 @@ const (
 	ParameterNoiseVariance   = "noise_variance"
 )
 
-// configuration is what the parameters of a run say.
+// configuration holds the parameters of a run.
 type configuration struct {
 	rows            int // of the training examples
 	epochs          int64
@@ -58,10 +58,10 @@ func parseParameters(p trainer.Parameters, rows int) (configuration, error) {
 	return c, err
 }
 
-// noise returns σ, which is given as itself or as its square.
+// noise returns σ, from the noise multiplier or the noise variance.
 func noise(p trainer.Parameters) (float64, error) {
 	if p.Has(ParameterNoiseMultiplier) && p.Has(ParameterNoiseVariance) {
-		return 0, &trainer.ParameterError{Name: ParameterNoiseVariance, Reason: "is given beside " + ParameterNoiseMultiplier + ", want one of them"}
+		return 0, &trainer.ParameterError{Name: ParameterNoiseVariance, Reason: "is given together with " + ParameterNoiseMultiplier + ", want one of them"}
 	}
 	name := noiseName(p)
 	v, err := p.NotNegative(name)

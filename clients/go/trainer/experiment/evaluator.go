@@ -17,9 +17,8 @@ const (
 	MetricTestLoss  = "test_loss"  // mean loss on the test examples
 )
 
-// Metrics declares the metrics of models that are trained on the parts of a dataset: the
-// error as the objective, and what is recorded beside it. The unit is that of the loss,
-// empty where it has none.
+// Metrics declares the metrics of models trained on the parts of a dataset, with the
+// error as the objective. lossUnit is the unit of the loss, empty if it has none.
 func Metrics(parts *dataset.Parts, lossUnit string) []trainer.MetricDeclaration {
 	first, where := parts.Validation, "validation"
 	if first == nil {
@@ -40,19 +39,18 @@ func Metrics(parts *dataset.Parts, lossUnit string) []trainer.MetricDeclaration 
 		trainer.MetricDeclaration{Name: MetricTestLoss, Usage: "mean loss on the test examples", Unit: lossUnit})
 }
 
-// ErrNotFinite is returned for a model that has, or whose loss is, an infinite value or
-// one that is not a number.
+// ErrNotFinite is returned for a model with an infinite or NaN value or loss.
 var ErrNotFinite = errors.New("the model or its loss is not finite")
 
 // Evaluator measures models on the examples that did not train them, in the form E that
 // the models take. It is immutable.
 type Evaluator[E any] struct {
-	parts []E // those of error and loss, and those of test_error and test_loss if there are both
+	parts []E // for error and loss, then for test_error and test_loss if there are any
 }
 
-// NewEvaluator prepares the validation and the test part. No test part and another
-// number of classes than in the training part are errors; it panics when the dimensions
-// differ.
+// NewEvaluator prepares the validation and the test part. It is an error if there is no
+// test part or the number of classes differs from the training part's; it panics if the
+// dimensions differ.
 func NewEvaluator[E any](parts *dataset.Parts, prepare func(*dataset.Dataset) (E, error)) (Evaluator[E], error) {
 	var e Evaluator[E]
 	if parts.Test == nil {
@@ -94,9 +92,9 @@ func (e Evaluator[E]) Metrics(replicates int) map[string][]float64 {
 // metricNames are the error and the loss on each part.
 var metricNames = [2][2]string{{MetricError, MetricLoss}, {MetricTestError, MetricTestLoss}}
 
-// MeasureTo stores the metrics of one replicate at its place, where evaluate returns the
-// error rate and the mean loss of its model on examples. Different replicates may be
-// measured at once. The only error is ErrNotFinite, for a loss that is not.
+// MeasureTo stores the metrics of one replicate at its index. evaluate returns the error
+// rate and the mean loss of its model on examples. Different replicates may be measured
+// concurrently. The only error is ErrNotFinite.
 func (e Evaluator[E]) MeasureTo(metrics map[string][]float64, replicate int, evaluate func(examples E) (errorRate, loss float64)) error {
 	for i, examples := range e.parts {
 		errorRate, loss := evaluate(examples)

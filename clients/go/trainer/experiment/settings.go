@@ -28,8 +28,8 @@ const (
 	EvaluationTest       = "test"
 )
 
-// defaultValidationRows is the number of validation examples where it is not given:
-// usual for MNIST, and enough to tell errors of 15 and 16 percent apart.
+// defaultValidationRows is the default number of validation examples: usual for MNIST,
+// and enough to distinguish errors of 15 and 16 percent.
 const defaultValidationRows = 5000
 
 // Settings describes the settings that Load reads.
@@ -54,7 +54,7 @@ func Settings() []trainer.Setting {
 	}
 }
 
-// Setup is what the settings say.
+// Setup is what the settings choose.
 type Setup struct {
 	// Parts of the dataset. Under the paper's protocol there is no validation part.
 	Parts *dataset.Parts
@@ -62,8 +62,8 @@ type Setup struct {
 	NoiseSource random.Source
 }
 
-// Load reads the settings and loads the data that they name, once for all that use the
-// cache. Errors are *trainer.SettingError and those of dataset.Load.
+// Load reads the settings and loads the data that they name, once per cache. It returns
+// *trainer.SettingError and the errors of dataset.Load.
 func Load(ctx context.Context, cache *dataset.Cache, options trainer.Options) (Setup, error) {
 	name := options.Settings.Text(SettingDataset, dataset.NameAdult)
 	division, err := parseDivision(options.Settings, name)

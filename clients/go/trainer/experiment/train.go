@@ -24,10 +24,10 @@ type Learner[E any] interface {
 
 // Train trains learners, one of each replicate, for a number of epochs. They train in
 // parallel and wait for one another after every epoch, when all are measured and the
-// report is called, unless it is nil. One step of the measurements is one epoch.
+// report, unless nil, is called. One step of the measurements is one epoch.
 //
-// A model that ceases to be finite gives a *trainer.InfeasibleError; other errors are
-// those of the context and of the report.
+// A model that ceases to be finite gives a *trainer.InfeasibleError; other errors come
+// from the context and the report.
 func Train[E any](
 	ctx context.Context, learners []Learner[E], evaluator Evaluator[E], epochs int64, report trainer.Report,
 ) (trainer.Measurement, error) {
@@ -65,9 +65,9 @@ func Train[E any](
 	return last, nil
 }
 
-// Each calls work for 0 to n−1, as many at a time as there are processors, and
-// returns the context's error or else the error of the lowest index, so that the
-// outcome does not depend on the number of processors.
+// Each calls work for 0 to n−1, one call per processor at a time, and returns the
+// context's error or else the error of the lowest index, so that the outcome does not
+// depend on the number of processors.
 func Each(ctx context.Context, n int, work func(i int) error) (failed int, err error) {
 	errs := make([]error, n)
 	var next atomic.Int64

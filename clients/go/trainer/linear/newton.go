@@ -22,15 +22,14 @@ type Objective struct {
 	Linear []float64 // a, one element per feature; nil means 0
 }
 
-// Tolerance is the gradient norm at which [Objective.Minimize] is done, unless
-// it is told otherwise.
+// Tolerance is the default gradient norm at which [Objective.Minimize] stops.
 const Tolerance = 1e-10
 
 // Bounds on the Newton steps. A logistic regression from zero takes about ten, and
 // each roughly doubles the correct digits in the end.
 const (
 	directSteps = 60  // towards the objective itself
-	stageSteps  = 200 // towards each of those on the way to it
+	stageSteps  = 200 // towards each intermediate one
 )
 
 // Minimum is where a minimisation has ended.
@@ -112,10 +111,9 @@ func (o Objective) addTerms(gradient, theta []float64, risk float64) (value, mag
 // in stages, from one that makes the problem easy. It is done when ‖∇J‖₂ is at
 // most tolerance; 0 means [Tolerance].
 //
-// Strong convexity turns what is left of the gradient into a distance: the exact
-// minimiser lies within ‖∇J‖/τ. A *NotConvergedError tells that the tolerance
-// was not reached; the minimum then is where the last step has led. The only
-// other error is the context's.
+// Strong convexity turns the remaining gradient into a distance: the exact minimiser lies
+// within ‖∇J‖/τ. A *NotConvergedError says that the tolerance was not reached; the
+// minimum then is the result of the last step. The only other error is the context's.
 //
 // It panics when a length is not the dimension of the examples, or when the
 // ridge is not positive and finite.
@@ -218,9 +216,9 @@ func (p *point) evaluate(o Objective) {
 	p.value, p.magnitude = o.addTerms(p.gradient, p.theta, risk)
 }
 
-// search moves next to at − t·direction, with t = 1 if that has a sufficient
-// decrease (Armijo's condition) and else close to the least value on the way. It
-// returns false when there is no decrease.
+// search moves next to at − t·direction, with t = 1 if that has a sufficient decrease
+// (Armijo's condition) and else close to the least value along it. It returns false if
+// there is no decrease.
 func (o Objective) search(at, next *point, direction []float64) bool {
 	const (
 		fraction = 1e-4  // of the decrease that the slope promises

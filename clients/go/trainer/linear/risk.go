@@ -24,7 +24,7 @@ func (r Risk) GradientTo(dst, theta []float64) {
 	r.passTo(dst, nil, theta)
 }
 
-// HessianTo stores ∇²L(θ) in dst, whose dimension is that of the examples. It
+// HessianTo stores ∇²L(θ) in dst, which has the dimension of the examples. It
 // takes time in proportion to the sum of the squares of the rows' stored values.
 func (r Risk) HessianTo(dst *mat.SymDense, theta []float64) {
 	checkLength(len(theta), r.Examples.Dim())

@@ -25,7 +25,7 @@ type Model[T Float] interface {
 	Accumulate(rows []int32, clippingNorm float64)
 	// Evaluate returns the fraction of the examples that the model classifies
 	// wrongly, and their mean loss; neither need be finite in a model that diverged.
-	// The examples must have the dimension and classes of those of the model.
+	// The examples must have the model's dimension and classes.
 	Evaluate(examples *Examples) (errorRate, loss float64)
 }
 

@@ -78,9 +78,9 @@ func (l *layer) weightsMatrix() blas32.General { return rowsOf(l.weights, l.out,
 // input 0.
 type sum struct{ layer, from, to int }
 
-// NewNetwork returns a network with all weights 0, made for the examples. The
-// workers divide the work on one lot; nil stands for none beside the caller. It
-// panics unless the spec is valid and its Linear method returns false.
+// NewNetwork returns a network with all weights 0, made for the examples. The workers
+// divide the work on one lot; nil means the caller alone. It panics unless the spec is
+// valid and its Linear method returns false.
 func NewNetwork(spec Spec, examples *Examples, workers Workers) *Network {
 	if spec.Linear() || spec.Validate() != nil {
 		panic("model: spec is of no valid network")

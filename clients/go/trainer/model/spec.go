@@ -32,8 +32,7 @@ func Kinds() []Kind {
 	return []Kind{LogisticRegression, LinearSVM, HuberSVM, SoftmaxRegression, MLP}
 }
 
-// DefaultHuberWidth is the h of HuberSVM when it is not given: that of Chaudhuri et
-// al. (2011).
+// DefaultHuberWidth is the default h of HuberSVM, from Chaudhuri et al. (2011).
 const DefaultHuberWidth = 0.5
 
 // Spec describes a model.

@@ -12,8 +12,8 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// Names of the settings. The others are feature_norm, which bounds the norm of the
-// features, and those of package experiment.
+// Names of the settings, besides feature_norm, which bounds the norm of the features, and
+// the settings of package experiment.
 const (
 	SettingLoss        = "loss"
 	SettingHuberWidth  = "huber_width"
@@ -26,7 +26,7 @@ const (
 	LossHuber    = "huber"
 )
 
-// DefaultHuberWidth is the default of SettingHuberWidth: that of Chaudhuri et al. (2011).
+// DefaultHuberWidth is the default of SettingHuberWidth, from Chaudhuri et al. (2011).
 const DefaultHuberWidth = 0.5
 
 // Values of SettingCalibration.
@@ -70,8 +70,8 @@ func Definition(cache *dataset.Cache) trainer.Definition {
 	}
 }
 
-// Open returns the trainer of the settings that Definition describes. Errors are
-// *trainer.SettingError and those of experiment.Load and New.
+// Open returns the trainer for the settings that Definition describes. It returns
+// *trainer.SettingError and the errors of experiment.Load and New.
 func Open(ctx context.Context, cache *dataset.Cache, options trainer.Options) (*Trainer, error) {
 	o, err := parseSettings(options.Settings)
 	if err != nil {
@@ -85,7 +85,7 @@ func Open(ctx context.Context, cache *dataset.Cache, options trainer.Options) (*
 	return New(setup.Parts, o)
 }
 
-// parseSettings returns the options that the settings name, but for the source of noise.
+// parseSettings returns the options that the settings name, without the source of noise.
 func parseSettings(settings trainer.Settings) (o Options, err error) {
 	loss, err := settings.Choice(SettingLoss, LossLogistic, LossHuber)
 	if err != nil {
@@ -110,9 +110,9 @@ func parseSettings(settings trainer.Settings) (o Options, err error) {
 	return o, err
 }
 
-// Declaration returns what a study of the trainer consists of. The domains hold what is
-// useful on data of the size of Adult: at ε = 10 little is left to gain, and more
-// regularisation than 0.1 leaves the majority's answer.
+// Declaration returns domains that are useful on data of the size of Adult: beyond ε = 10
+// there is little to gain, and with a regularisation above 0.1 the model predicts the
+// majority.
 func (t *Trainer) Declaration() trainer.Declaration {
 	parameters := []trainer.ParameterDeclaration{
 		{

@@ -15,22 +15,21 @@
 // # Privacy
 //
 // [Trainer.Mechanism] returns the mechanism of a configuration, a
-// privacy.ObjectivePerturbation: pure ε-differential privacy under replace-one
-// adjacency, for one release of one replicate. Its rule divides ε between the
-// noise and the regulariser and so decides β and τ >= λ; privacy.RankOne, the
-// default, adds the least noise.
+// privacy.ObjectivePerturbation: pure ε-differential privacy under replace-one adjacency,
+// for one release of one replicate. Its calibration divides ε between the noise and the
+// regulariser, which fixes β and τ >= λ; privacy.RankOne, the default, adds the least
+// noise.
 //
-// The guarantee is that of the exact minimiser. Newton's method stops at a
-// gradient norm of 1e-10, which leaves the model within 1e-10/τ of it, beyond
-// the digits of interest but no part of the proof. If a gradient norm ζ is all
-// that is reached, the model is within ζ/τ of the minimiser, and so two such
-// models on neighbouring records may differ by 2ζ/τ more than the minimisers do:
-// ε then covers the model only after further noise for that sensitivity, at a
-// further cost. The trainer does not do that. It takes the configuration for
-// infeasible and says what was reached.
+// The guarantee holds for the exact minimiser. Newton's method stops at a gradient norm
+// of 1e-10, which leaves the model within 1e-10/τ of it: negligible, but not covered by
+// the proof. If it reaches only a gradient norm ζ, the model is within ζ/τ of the
+// minimiser, so that two such models on neighbouring records may differ by 2ζ/τ more than
+// the minimisers do: ε would then cover the model only after further noise for that
+// sensitivity, at a further cost. Instead, the trainer reports the configuration as
+// infeasible, with the gradient norm.
 //
-// The guarantee also is one for real numbers: noise in floating point has gaps
-// that an attacker who sees all digits of a model might exploit.
+// The guarantee is also for real numbers: noise in floating point has gaps that an
+// attacker who sees all digits of a model might exploit.
 //
 // # Parameters
 //
@@ -43,24 +42,23 @@
 //
 // There are no checkpoints. The metric error is the fraction of the validation examples
 // that the model classifies wrongly, and loss their mean loss; test_error and test_loss
-// are the same on the test examples. Package experiment explains what is which, and the
-// settings that decide it.
+// are the same on the test examples. Package experiment explains these examples and the
+// settings that choose them.
 //
 // # Beyond training
 //
-// [Objective] makes the perturbed objective of a mechanism from a noise of rate
-// one, as [UnitNoise] draws it. With the same unit noise, objectives of different
-// ε are coupled: the minimiser is a continuous function of ε wherever β and τ are.
-// What package linear knows about an objective, its exact minimiser from a warm
-// start, its gradient, and products and solutions with its Hessian, serves to
-// study the utility as a function of ε. All of this is a function of the raw
-// data. Two models with the same unit noise must never both be released: their
-// optimality conditions are two equations from which the noise can be eliminated.
+// [Objective] makes the perturbed objective of a mechanism from noise of rate one, as
+// [UnitNoise] draws it. The same unit noise couples objectives of different ε: the
+// minimiser is continuous in ε wherever β and τ are. Package linear computes the
+// minimiser from a warm start, the gradient, and products and solutions with the Hessian,
+// to study the utility as a function of ε. All of this depends on the raw data. Two
+// models with the same unit noise must never both be released: their optimality
+// conditions are two equations from which the noise can be eliminated.
 //
 // # Randomness
 //
 // The noise comes from a stream of a counter-based generator under the seed of the run:
-// whoever knows it can take the noise off again. Under the setting noise_source = os it
-// comes from the operating system and nothing records it, which a model for release
-// needs (package random).
+// anyone who knows the seed can remove the noise. Under the setting noise_source = os it
+// comes from the operating system and is not recorded, as models for release need
+// (package random).
 package objectiveperturbation

@@ -26,8 +26,7 @@ const (
 	ParameterSplit          = "regularizer_share"
 )
 
-// Names of the metrics, which package experiment explains. Losses are in nats where the
-// loss is the logistic one.
+// Names of the metrics, which package experiment explains. Logistic losses are in nats.
 const (
 	MetricError     = experiment.MetricError
 	MetricLoss      = experiment.MetricLoss
@@ -60,9 +59,10 @@ type Trainer struct {
 var _ trainer.PrivateTrainer = (*Trainer)(nil)
 
 // New returns a trainer on the parts of a dataset with labels −1 and 1. Without a
-// validation part it measures error on the test part. No test part, empty parts, other
-// labels, a loss whose curvature is not positive and finite, and other options that are
-// not as described are errors; it panics when the parts differ in dimension.
+// validation part it measures error on the test part. It returns an error if the test
+// part is missing, a part is empty, labels are different, the curvature of the loss is
+// not positive and finite, or an option is invalid; it panics if the parts differ in
+// dimension.
 func New(parts *dataset.Parts, options Options) (*Trainer, error) {
 	if options.Loss == nil {
 		options.Loss = linear.Logistic{}
@@ -124,8 +124,8 @@ func (t *Trainer) Risk() linear.Risk { return t.risk }
 // Calibration returns how ε is divided between the noise and the regulariser.
 func (t *Trainer) Calibration() privacy.ObjectiveCalibration { return t.options.Calibration }
 
-// HeldOut returns the examples on which error and loss are measured: those of
-// validation, or of the test where there are none. They are scaled as in training.
+// HeldOut returns the examples on which error and loss are measured: the validation
+// examples, or the test examples if there are none. They are scaled as in training.
 func (t *Trainer) HeldOut() *linear.Examples { return t.evaluator.First() }
 
 // Mechanism implements trainer.PrivateTrainer: a privacy.ObjectivePerturbation under

@@ -46,7 +46,7 @@ func Definition(cache *dataset.Cache) trainer.Definition {
 	}
 }
 
-// parseSettings returns the options that the settings name, but for the source of noise.
+// parseSettings returns the options that the settings name, without the source of noise.
 func parseSettings(settings trainer.Settings) (o Options, err error) {
 	projection, err := settings.Choice(SettingProjection, string(NoProjection), string(PublishedProjection), string(SmallProjection))
 	if err != nil {
@@ -57,8 +57,8 @@ func parseSettings(settings trainer.Settings) (o Options, err error) {
 	return o, err
 }
 
-// Declaration returns what a study of the trainer consists of: γ and σ of the example
-// of Avent et al. (2020, Figure 1), its δ, and up to its 10 epochs.
+// Declaration returns γ, σ and δ of the example of Avent et al. (2020, Figure 1), and up
+// to its 10 epochs.
 func (t *Trainer) Declaration() trainer.Declaration {
 	fields := map[string]string{
 		"dataset_size":       strconv.Itoa(t.parts.Train.Rows),

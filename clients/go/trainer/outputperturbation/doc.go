@@ -23,15 +23,15 @@
 //	2(1 + γR)/(γn)  with the projection to a ball of radius R, as published;
 //	2/(γn)          without: [NoProjection], the default.
 //
-// Projection to R = 1/γ, that of the published experiments, never moves a model:
-// the iterates stay in that ball anyway. It is kept to state their ε, which is
-// about twice that of the same noise without it.
+// Projection to R = 1/γ, as in the published experiments, never moves a model: the
+// iterates stay in that ball anyway. It exists to state their ε, which is about twice as
+// large as without it.
 //
-// The bounds hold for one release of one replicate, for real numbers. Gaussian
-// noise in floating point has gaps that an attacker who sees all digits of a
-// model might exploit. The number of epochs must not be chosen by looking at how
-// the training of the same records went: the measurements after each epoch serve
-// a search for configurations, which composes like any other.
+// The bounds hold for one release of one replicate, for real numbers. Gaussian noise in
+// floating point has gaps that an attacker who sees all digits of a model might exploit.
+// The number of epochs must not be chosen by looking at training on the same records: the
+// measurements after each epoch are for a search among configurations, which composes
+// like any other.
 //
 // # Parameters
 //
@@ -43,19 +43,19 @@
 // # Measurements
 //
 // After every epoch and for every replicate, error is the fraction of the validation
-// examples that the noisy model classifies wrongly, and loss their mean log loss in
-// nats; test_error and test_loss are the same on the test examples. Package experiment
-// explains what is which, and the settings that decide it.
+// examples that the noisy model classifies wrongly, and loss their mean log loss in nats;
+// test_error and test_loss are the same on the test examples. Package experiment explains
+// these examples and the settings that choose them.
 //
-// Neither the steps nor the noise depend on T, so that the measurement after t epochs
-// is that of the same configuration with epochs = t, for the same seed to the last bit.
+// Neither the steps nor the noise depend on T: the measurement after t epochs equals the
+// one of the same configuration with epochs = t, for the same seed to the last bit.
 //
 // A configuration is infeasible when the model or its loss is not finite.
 //
 // # Randomness
 //
 // The orders of the records and the noise come from independent streams of a
-// counter-based generator under the seed of the run: whoever knows it can take the
-// noise off again. Under the setting noise_source = os they come from the operating
-// system and nothing records them, which a model for release needs (package random).
+// counter-based generator under the seed of the run: anyone who knows the seed can remove
+// the noise. Under the setting noise_source = os they come from the operating system and
+// are not recorded, as models for release need (package random).
 package outputperturbation

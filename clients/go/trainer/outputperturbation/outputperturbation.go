@@ -36,9 +36,9 @@ const (
 	MetricTestLoss  = experiment.MetricTestLoss
 )
 
-// SettingProjection is the name of the setting that chooses a [Projection]. The
-// others are feature_norm, which bounds the norm of the features, and those of package
-// experiment.
+// SettingProjection is the name of the setting that chooses a [Projection]. Other
+// settings are feature_norm, which bounds the norm of the features, and the settings of
+// package experiment.
 const SettingProjection = "projection"
 
 // Projection is a choice of the ball to which the iterates are projected. It

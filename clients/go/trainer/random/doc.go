@@ -19,20 +19,18 @@
 //
 // # Streams from the operating system
 //
-// Whoever knows the seed of an experiment can take the noise off its model again.
-// [System] draws from crypto/rand instead. Nobody can repeat its streams: that is
-// their point.
+// Anyone who knows the seed of an experiment can remove the noise from its model.
+// [System] draws from crypto/rand instead, so that its streams cannot be repeated.
 //
 // # What floating-point noise means
 //
-// A normal number here is a float64 (or, after rounding, a float32), not a real
-// number. The set of values that a sum of a statistic and such noise can take
-// depends on the statistic, and an attacker who sees all the bits of the sum can
-// use that: Mironov, "On significance of the least significant bits for
-// differential privacy" (CCS 2012), does so for Laplace noise, and later work for
-// Gaussian noise. The guarantees that package privacy computes are those of
-// mechanisms over the real numbers. The gap matters to models that are released
-// with all their bits; rounding the weights to a coarse grid after training,
-// which costs no privacy, leaves fewer bits to use but proves nothing. It does
-// not matter to a search, which publishes measured errors and no weights.
+// A normal number here is a float64 (or, after rounding, a float32), not a real number.
+// The set of values that a sum of a statistic and such noise can take depends on the
+// statistic, and an attacker who sees all bits of the sum can exploit that: Mironov, "On
+// significance of the least significant bits for differential privacy" (CCS 2012), does
+// so for Laplace noise, and later work for Gaussian noise. Package privacy computes
+// guarantees of mechanisms over the real numbers. The gap matters for models that are
+// released with all their bits. Rounding the weights to a coarse grid after training,
+// which costs no privacy, leaves fewer bits to exploit but proves nothing. It does not
+// matter for a search, which publishes measured errors and no weights.
 package random

@@ -18,7 +18,7 @@ const (
 
 // ziggurat holds, for layer i between the ordinates of x(i) and x(i+1):
 type ziggurat struct {
-	width  [layers]float64 // x(i)/positions, x(0) being that of a rectangle as large as base and tail
+	width  [layers]float64 // x(i)/positions, with x(0) for a rectangle as large as base and tail
 	inside [layers]int64   // positions below it lie under the curve
 	height [layers + 1]float64
 }

@@ -123,10 +123,9 @@ func (s *Stream) Lot(order []int32, size int) {
 	}
 }
 
-// Bernoulli appends to dst the numbers in [0, n) each of which is taken with
-// probability p, independently, in increasing order, and returns dst. Gaps between
-// numbers taken are geometric, so that the time is that of n·p draws. It panics
-// unless 0 < p <= 1.
+// Bernoulli appends to dst the numbers in [0, n) each of which is taken with probability
+// p, independently, in increasing order, and returns dst. It draws the geometric gaps
+// between them, which takes the time of n·p draws. It panics unless 0 < p <= 1.
 func (s *Stream) Bernoulli(dst []int32, n int, p float64) []int32 {
 	if !(p > 0 && p <= 1) {
 		panic("random: probability outside (0, 1]")

@@ -8,8 +8,8 @@ type Source string
 
 // The sources.
 const (
-	// SourceSeed is the seed of the run, as experiments need: whoever knows it can
-	// take the noise off again.
+	// SourceSeed is the seed of the run, as experiments need: anyone who knows it can
+	// remove the noise.
 	SourceSeed Source = "seed"
 	// SourceOS is the operating system's entropy. The seed has no effect, nothing
 	// records what was drawn, and no two runs are equal: a model for release needs it,

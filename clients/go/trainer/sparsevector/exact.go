@@ -134,9 +134,9 @@ type FrontPoint struct {
 // ε ≤ maxEpsilon, by increasing ε and decreasing error. It is empty when
 // maxEpsilon is below the smallest ε of the domain, about 0.0585.
 //
-// At each ε of a fine grid the best cutoff is found by trying all. With the
-// anti-ideal point (10, 1) the hypervolume of the points is 1.541, less than
-// 0.001 below that of the continuous front.
+// At each ε of a fine grid the best cutoff is found by trying all. With the anti-ideal
+// point (10, 1) the hypervolume of the points is 1.541, less than 0.001 below the
+// continuous front's.
 func ExactFront(maxEpsilon float64) []FrontPoint {
 	var front []FrontPoint
 	lowest := math.Inf(1)

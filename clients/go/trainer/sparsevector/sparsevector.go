@@ -49,7 +49,7 @@ func Definition() trainer.Definition {
 	}
 }
 
-// declaration is that of the example of the paper (§3.3).
+// declaration declares the example of the paper (§3.3).
 func declaration() trainer.Declaration {
 	return trainer.Declaration{
 		Parameters: []trainer.ParameterDeclaration{

@@ -114,7 +114,7 @@ def connect(
     if token is None and token_file is None:
         token = environ.get("DPARETO_TOKEN") or None
     if token is not None and not _is_token(token):
-        raise ValueError("token: is not one")
+        raise ValueError("token: must be printable ASCII without spaces")
     if (token or token_file) and not tls and not local and not token_in_plaintext:
         raise ValueError(
             "the token would go to another machine in plain text, where others can read it; "

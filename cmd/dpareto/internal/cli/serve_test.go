@@ -161,7 +161,7 @@ func TestClientSecurityUsage(t *testing.T) {
 		"--tls-ca /nonexistent/ca":                  "/nonexistent/ca",
 		"--client-cert /nonexistent/cert":           "/nonexistent/cert",
 		"--token-file /nonexistent/token":           "/nonexistent/token",
-		"--token-file " + os.DevNull:                "is not one",
+		"--token-file " + os.DevNull:                "must be printable",
 		"--tls-ca " + os.DevNull + " --output json": "holds no certificate",
 	} {
 		_, stderr, code := invoke(t, "", append([]string{"study", "list"}, strings.Fields(args)...)...)

@@ -23,8 +23,8 @@ type File struct {
 	Size int64
 	// SHA256 is the digest of the file, in hexadecimal digits.
 	SHA256 string
-	// Unpacked tells that SHA256 is the digest of what gzip has compressed in the file:
-	// copies of it differ in their gzip header.
+	// Unpacked means that SHA256 is the digest of the decompressed file: copies differ in
+	// their gzip header.
 	Unpacked bool
 	// URLs are the addresses where the file is, in order of preference.
 	URLs []string
@@ -69,11 +69,11 @@ func (e *Error) Error() string { return fmt.Sprintf("download %s: %v", e.URL, e.
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Fetch makes sure that the folder holds the file, and returns its path. A file that is
-// there and right is not downloaded again, a wrong one is replaced. The function progress
-// is told how many bytes of the file are there; the number falls when a download starts
-// over. After a failure what was received stays in the folder, with the suffix .part, for
-// the next time. The error is an *Error unless ctx is done or the folder cannot be used.
+// Fetch makes sure that the folder holds the file, and returns its path. A correct file
+// is not downloaded again, a wrong one is replaced. progress receives the number of bytes
+// so far, which falls if a download starts over. After a failure the received bytes stay
+// in the folder, with the suffix .part, for the next call. The error is an *Error unless
+// ctx is done or the folder cannot be used.
 //
 // An address is tried again after an answer that may be temporary, a connection that
 // breaks or stands still, and content that is wrong. One that cannot be connected to, or
@@ -166,7 +166,7 @@ func (e stallError) Error() string {
 	return fmt.Sprintf("no data received in time (%v)", time.Duration(e))
 }
 
-// attempt tries an address once, and goes on after what the file named part holds.
+// attempt tries an address once, continuing after the bytes in the file named part.
 func (f *Fetcher) attempt(ctx context.Context, address, part string, file File, progress func(int64)) (err error) {
 	out, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package parallel divides loops among goroutines that live as long as a training
-// run, so that a loop in every step allocates nothing.
+// Package parallel divides loops among goroutines that live as long as a training run, so
+// that the loops of a step allocate nothing.
 package parallel
 
 import (
@@ -19,8 +19,8 @@ type Pool struct {
 	next  atomic.Int64
 }
 
-// New returns a pool of the given number of workers, at least 1: the caller of Do
-// is one of them, and the others are goroutines until Close.
+// New returns a pool of the given number of workers, at least 1. The caller of Do is one
+// of them; the others are goroutines until Close.
 func New(workers int) *Pool {
 	p := &Pool{workers: workers, wake: make(chan struct{})}
 	for range workers - 1 {

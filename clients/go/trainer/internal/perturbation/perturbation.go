@@ -1,5 +1,5 @@
-// Package perturbation is what the trainers by output and by objective perturbation
-// share: examples of two classes whose norm has a public bound.
+// Package perturbation has what the trainers by output and by objective perturbation
+// share: examples of two classes with a public bound on their norm.
 package perturbation
 
 import (
@@ -27,7 +27,7 @@ func Setting() trainer.Setting {
 // of the encoding, not of the data.
 var adultNorm = math.Sqrt(14)
 
-// defaultNorm is a bound where features are between 0 and 1, as in the whole catalog.
+// defaultNorm is a bound for features between 0 and 1, as all of the catalog are.
 func defaultNorm(parts *dataset.Parts) float64 {
 	switch parts.Split.Dataset {
 	case dataset.NameAdult, dataset.NameAdultRaw:
@@ -43,9 +43,9 @@ type Examples struct {
 	Evaluator experiment.Evaluator[*linear.Examples]
 }
 
-// NewExamples scales the parts by the norm; 0 means the default of SettingFeatureNorm. A
-// norm that is not positive and finite, a number of classes other than two, and the
-// errors of linear.NewExamples and experiment.NewEvaluator are errors.
+// NewExamples scales the parts by the norm; 0 means the default of SettingFeatureNorm. It
+// returns an error if the norm is not positive and finite or there are not two classes,
+// and the errors of linear.NewExamples and experiment.NewEvaluator.
 func NewExamples(parts *dataset.Parts, norm float64) (e Examples, err error) {
 	if norm == 0 {
 		norm = defaultNorm(parts)
