@@ -22,8 +22,8 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 .PHONY: build
-build: ## Build the command into .bin/dpareto
-	go build -o $(BIN)/dpareto ./cmd/dpareto
+build: ## Build the programs into .bin/dpareto and .bin/dpareto-lab
+	go build -o $(BIN) ./cmd/dpareto ./cmd/dpareto-lab
 
 .PHONY: demo
 demo: build ## Run a real study: a server, two agents, and the front that they find
@@ -69,23 +69,23 @@ soak: ## Kill the server under load 60 times and compare what is left (about thr
 
 .PHONY: bench-server
 bench-server: build ## Measure the server under load, small and large, and beside a study that fits a model
-	$(BIN)/dpareto bench server --repeat 3
-	$(BIN)/dpareto bench server --studies 1000 --preload 1000000 --repeat 3
-	$(BIN)/dpareto bench server --studies 8 --workers 16 --rate 100 --slow-fit --duration 6s --warmup 1s --repeat 15
+	$(BIN)/dpareto-lab bench server --repeat 3
+	$(BIN)/dpareto-lab bench server --studies 1000 --preload 1000000 --repeat 3
+	$(BIN)/dpareto-lab bench server --studies 8 --workers 16 --rate 100 --slow-fit --duration 6s --warmup 1s --repeat 15
 
 .PHONY: bench-engine
 bench-engine: build ## Compare designers on test problems, the sparse vector technique and Adult (hours)
 	for problem in branin_currin zdt1 zdt2 zdt3 dtlz2 vehicle_safety dh1; do \
-		$(BIN)/dpareto bench engine --problem $$problem --designer $(DESIGNERS) --budget 50 --at 20,30,40 --output markdown; \
+		$(BIN)/dpareto-lab bench engine --problem $$problem --designer $(DESIGNERS) --budget 50 --at 20,30,40 --output markdown; \
 	done
-	$(BIN)/dpareto bench engine --problem noisy_branin_currin --designer $(DESIGNERS) --initial 6 --batch 4 --budget 86 --at 46 --output markdown
-	$(BIN)/dpareto bench engine --problem svt --designer $(DESIGNERS) --budget 128 --at 32,64 --output markdown
-	$(BIN)/dpareto bench engine --problem adult --designer $(DESIGNERS) --budget 80 --at 32 --remeasure 10 --target 8.488 --output markdown
-	$(BIN)/dpareto bench engine --problem adult --designer $(DESIGNERS) --budget 80 --target 8.520 --output markdown
-	$(BIN)/dpareto bench engine --problem adult --designer dpareto --final-only --budget 272 --at 32,80 --remeasure 10 --output markdown
+	$(BIN)/dpareto-lab bench engine --problem noisy_branin_currin --designer $(DESIGNERS) --initial 6 --batch 4 --budget 86 --at 46 --output markdown
+	$(BIN)/dpareto-lab bench engine --problem svt --designer $(DESIGNERS) --budget 128 --at 32,64 --output markdown
+	$(BIN)/dpareto-lab bench engine --problem adult --designer $(DESIGNERS) --budget 80 --at 32 --remeasure 10 --target 8.488 --output markdown
+	$(BIN)/dpareto-lab bench engine --problem adult --designer $(DESIGNERS) --budget 80 --target 8.520 --output markdown
+	$(BIN)/dpareto-lab bench engine --problem adult --designer dpareto --final-only --budget 272 --at 32,80 --remeasure 10 --output markdown
 
 # One experiment of docs/engine.md: five seeds, 32 and 80 runs, fresh runs of the front.
-ADULT = $(BIN)/dpareto bench engine --budget 80 --at 32 --remeasure 10 --target 8.488 --output markdown
+ADULT = $(BIN)/dpareto-lab bench engine --budget 80 --at 32 --remeasure 10 --target 8.488 --output markdown
 
 .PHONY: bench-ablation
 bench-ablation: build ## Tell what each part of the engine is worth on Adult (half an hour)
@@ -97,11 +97,11 @@ bench-ablation: build ## Tell what each part of the engine is worth on Adult (ha
 	$(ADULT) --problem adult_uniform --designer default --own-initial
 
 .PHONY: reproduce
-reproduce: build ## Compute tables and figures of papers anew, the figures into .bin/figures (minutes)
-	$(BIN)/dpareto reproduce fast-estimation --plot $(BIN)/figures
-	$(BIN)/dpareto reproduce propose-test --adult --plot $(BIN)/figures
-	$(BIN)/dpareto reproduce dp-bayesian-optimization --plot $(BIN)/figures
-	$(BIN)/dpareto reproduce private-front --plot $(BIN)/figures
+reproduce: build ## Recompute the tables and figures of papers, the figures into .bin/figures (minutes)
+	$(BIN)/dpareto-lab reproduce fast-estimation --plot $(BIN)/figures
+	$(BIN)/dpareto-lab reproduce propose-test --adult --plot $(BIN)/figures
+	$(BIN)/dpareto-lab reproduce dp-bayesian-optimization --plot $(BIN)/figures
+	$(BIN)/dpareto-lab reproduce private-front --plot $(BIN)/figures
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for 30 seconds

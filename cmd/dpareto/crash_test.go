@@ -73,7 +73,7 @@ func trialsOf(t *testing.T, study *dpareto.Study) []*dparetov1.Trial {
 func midTraining(t *testing.T, address string, study *dpareto.Study, flags ...string) *process {
 	t.Helper()
 	flags = append([]string{"agent", "--server", address, "--study", "adult", "--workers", "2", "--worker-id", "first"}, flags...)
-	agent := start(t, command(t, flags...), io.Discard)
+	agent := start(t, program(t, flags...), io.Discard)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	ticker := time.NewTicker(5 * time.Millisecond)

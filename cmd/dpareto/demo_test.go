@@ -38,7 +38,7 @@ type demoPoint struct {
 func demo(t *testing.T, args ...string) (demoOutput, result) {
 	t.Helper()
 	temporary := t.TempDir()
-	cmd := command(t, append([]string{"demo", "--output", "json"}, args...)...)
+	cmd := program(t, append([]string{"demo", "--output", "json"}, args...)...)
 	cmd.Env = append(cmd.Env, "TMPDIR="+temporary)
 	r := finish(t, cmd, "")
 	if r.code != 0 {
@@ -108,7 +108,7 @@ func TestDemoGenerated(t *testing.T) {
 		t.Errorf("progress without a label:\n%s", r.stderr)
 	}
 
-	cmd := command(t, "demo", "--study", "adult", "--trials", "3")
+	cmd := program(t, "demo", "--study", "adult", "--trials", "3")
 	text := finish(t, cmd, "")
 	for _, want := range []string{"(generated data): posterior front", "90 % interval", "hypervolume of the observed front", "picture: dpareto-demo-adult.svg"} {
 		if !strings.Contains(text.stdout, want) {
@@ -127,7 +127,7 @@ func TestDemoWithSettingsOfAServer(t *testing.T) {
 	folder := t.TempDir()
 	auth := filepath.Join(folder, "auth.yaml")
 	must(t, "token", "create", "--name", "ann", "--role", "admin", "--auth-file", auth)
-	cmd := command(t, "demo", "--study", "svt", "--trials", "3")
+	cmd := program(t, "demo", "--study", "svt", "--trials", "3")
 	cmd.Env = append(cmd.Env,
 		"DPARETO_AUTH_FILE="+auth, "DPARETO_AUDIT_FILE="+filepath.Join(folder, "audit.jsonl"), "DPARETO_CONFIG="+filepath.Join(folder, "server.yaml"),
 		"DPARETO_HTTP_LISTEN=192.0.2.1:1", "DPARETO_MAX_STUDIES=-1", "DPARETO_TLS=true", "DPARETO_TOKEN=not one", "DPARETO_TOKEN_FILE="+auth)
@@ -142,7 +142,7 @@ func TestDemoWithSettingsOfAServer(t *testing.T) {
 // longDemo starts a demo that goes on for a while and waits until trials have run.
 func longDemo(t *testing.T, temporary string) *process {
 	t.Helper()
-	cmd := command(t, "demo", "--study", "svt", "--trials", "500")
+	cmd := program(t, "demo", "--study", "svt", "--trials", "500")
 	cmd.Env = append(cmd.Env, "TMPDIR="+temporary)
 	// A terminal's Ctrl-C goes to a whole group.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

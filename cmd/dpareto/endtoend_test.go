@@ -197,8 +197,8 @@ func TestServerKilled(t *testing.T) {
 	storeFile := filepath.Join(t.TempDir(), "studies.db")
 	srv := serve(t, storeFile, "127.0.0.1:0")
 	must(t, "--server", srv.address, "study", "create", svtStudy(t, trials, 50))
-	first := start(t, command(t, "agent", "--server", srv.address, "--study", "svt", "--workers", "2", "--worker-id", "first"), io.Discard)
-	second := start(t, command(t, "agent", "--server", srv.address, "--study", "svt", "--workers", "1", "--worker-id", "second"), io.Discard)
+	first := start(t, program(t, "agent", "--server", srv.address, "--study", "svt", "--workers", "2", "--worker-id", "first"), io.Discard)
+	second := start(t, program(t, "agent", "--server", srv.address, "--study", "svt", "--workers", "1", "--worker-id", "second"), io.Discard)
 
 	for _, acknowledged := range []int{5, 15, 25} {
 		first.await(acknowledged, succeeded)
@@ -275,7 +275,7 @@ func TestAgentStops(t *testing.T) {
 	const trials = 12
 	srv := serve(t, filepath.Join(t.TempDir(), "studies.db"), "127.0.0.1:0")
 	must(t, "--server", srv.address, "study", "create", svtStudy(t, trials, 10_000))
-	agent := start(t, command(t, "agent", "--server", srv.address, "--study", "svt", "--workers", "3", "--log-level", "debug"), io.Discard)
+	agent := start(t, program(t, "agent", "--server", srv.address, "--study", "svt", "--workers", "3", "--log-level", "debug"), io.Discard)
 	agent.await(4, regexp.MustCompile(`msg="trial started"`))
 	if code := agent.signal(syscall.SIGTERM); code != 0 {
 		t.Errorf("the agent ended with exit code %d", code)

@@ -76,7 +76,7 @@ func TestDefaultEngine(t *testing.T) {
 	createStudy(t, srv, checkpointStudy)
 	var agents []*process
 	for i := range 2 {
-		agents = append(agents, start(t, command(t, "agent", "--server", srv.address, "--study", "adult", "--workers", "1",
+		agents = append(agents, start(t, program(t, "agent", "--server", srv.address, "--study", "adult", "--workers", "1",
 			"--worker-id", fmt.Sprintf("agent-%d", i+1), "--seed", "1"), io.Discard))
 	}
 	for _, agent := range agents {
@@ -282,7 +282,7 @@ func TestTour(t *testing.T) {
 		if slices.ContainsFunc(notInTour, func(skipped string) bool { return strings.HasPrefix(strings.Join(args, " "), skipped) }) {
 			continue
 		}
-		cmd := command(t, args...)
+		cmd := program(t, args...)
 		cmd.Dir = home
 		cmd.Env = append(cmd.Env, "DPARETO_SERVER="+srv.address)
 		if r := finish(t, cmd, ""); r.code != 0 {
@@ -317,7 +317,7 @@ func TestPublishing(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv := serve(t, filepath.Join(t.TempDir(), "publish.db"), "127.0.0.1:0")
-	cmd := command(t)
+	cmd := program(t)
 	if err := os.Symlink(filepath.Join(root, "cmd"), filepath.Join(cmd.Dir, "cmd")); err != nil {
 		t.Fatal(err)
 	}

@@ -45,9 +45,9 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// command returns the program with arguments, in an environment of its own: no variable
+// program returns the program with arguments, in an environment of its own: no variable
 // of ours, folders of the test, and no network.
-func command(t *testing.T, args ...string) *exec.Cmd {
+func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(binary, args...)
 	home := t.TempDir()
@@ -71,7 +71,7 @@ type result struct {
 // runProgram runs the program to its end.
 func runProgram(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
-	return finish(t, command(t, args...), stdin)
+	return finish(t, program(t, args...), stdin)
 }
 
 func finish(t *testing.T, cmd *exec.Cmd, stdin string) result {
@@ -223,7 +223,7 @@ func serve(t *testing.T, storeFile, listen string) *server {
 	t.Helper()
 	reader, writer := io.Pipe()
 	t.Cleanup(func() { reader.Close() })
-	p := start(t, command(t, "serve", "--store", storeFile, "--listen", listen), writer)
+	p := start(t, program(t, "serve", "--store", storeFile, "--listen", listen), writer)
 	go func() {
 		<-p.ended
 		writer.Close()

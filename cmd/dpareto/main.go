@@ -10,10 +10,11 @@ import (
 	"syscall"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/cli"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	os.Exit(cli.Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(command.Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, cli.New))
 }

@@ -22,10 +22,11 @@ import (
 	"github.com/dpareto/dpareto/clients/go/agent"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/child"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/console"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/slot"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/child"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/console"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -82,7 +83,7 @@ agent of the same study and user on the host has.`,
 		Example: `  dpareto agent --study svt
   dpareto agent --study adult --workers 4 --data-dir ~/data
   dpareto agent --study adult --noise-source os`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.hasSeed = cmd.Flags().Changed("seed")
 			return a.agent(cmd.Context(), f)
@@ -92,16 +93,16 @@ agent of the same study and user on the host has.`,
 	flags.StringVar(&f.study, "study", "", "id of the study (required)")
 	flags.IntVar(&f.workers, "workers", runtime.NumCPU(), "number of trials that are trained at the same time; default: number of processors")
 	flags.StringVar(&f.workerID, "worker-id", "", "prefix of the workers' ids, unique among the agents of the study and the same after a restart")
-	addDataDirFlag(cmd, &f.dataDir)
+	command.DataDirFlag(cmd, &f.dataDir)
 	flags.StringVar(&f.trainer, "trainer", "", "trainer to use in place of that of the study's spec")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the training; default: drawn")
 	flags.StringVar(&f.noiseSource, "noise-source", "", "where the noise of the training comes from: seed, or os (see above); default: as the study's spec sets it")
 	flags.BoolVar(&f.failWhenStopped, "fail-when-stopped", false,
 		"end with exit code 1 when stopped by a signal, so that a job controller starts the agent again")
-	fromEnvironment(flags, "fail-when-stopped")
+	command.FromEnvironment(flags, "fail-when-stopped")
 	addTraceFlag(flags, &f.traces)
-	fromEnvironment(flags, "otlp-endpoint")
-	addSupervisedFlag(cmd, &f.supervised)
+	command.FromEnvironment(flags, "otlp-endpoint")
+	command.SupervisedFlag(cmd, &f.supervised)
 	a.addClientFlags(cmd)
 	return cmd
 }
@@ -123,13 +124,6 @@ func (f *agentFlags) validate() error {
 	}
 }
 
-// addDataDirFlag adds the flag of commands that load data.
-func addDataDirFlag(cmd *cobra.Command, dataDir *string) {
-	const name = "data-dir"
-	cmd.Flags().StringVar(dataDir, name, "", "folder with data files, looked into before the cache and the network")
-	fromEnvironment(cmd.Flags(), name)
-}
-
 // trainerHelp lists the built-in trainers with their settings.
 func trainerHelp() string {
 	var b strings.Builder
@@ -149,10 +143,10 @@ func trainerHelp() string {
 // agent runs an agent until the study is done or ctx is.
 func (a *app) agent(ctx context.Context, f agentFlags) error {
 	if f.supervised {
-		ctx = child.Supervised(ctx, a.stdin)
+		ctx = child.Supervised(ctx, a.Stdin)
 	}
 	if err := f.validate(); err != nil {
-		return &usageError{err}
+		return command.Usage(err)
 	}
 	id := studyID(f.study)
 	traces, stopTracing, err := a.startTracing(ctx, f.traces, "dpareto-agent")
@@ -203,7 +197,7 @@ func (a *app) agent(ctx context.Context, f agentFlags) error {
 	} else {
 		attributes = append(attributes, "seed", f.seed)
 	}
-	a.logger.Info("agent starts", attributes...)
+	a.Logger.Info("agent starts", attributes...)
 
 	finish := a.showProgress(ctx, handle, study)
 	workers := a.showWorkers(ctx, study.GetSpec(), workerID, f.workers)
@@ -216,9 +210,9 @@ func (a *app) agent(ctx context.Context, f agentFlags) error {
 	finish()
 	switch {
 	case err == nil:
-		a.logger.Info("the study hands out no more trials", "study", handle.Name())
+		a.Logger.Info("the study hands out no more trials", "study", handle.Name())
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		a.logger.Info("agent stopped; its trials were given back", "study", handle.Name())
+		a.Logger.Info("agent stopped; its trials were given back", "study", handle.Name())
 		if f.failWhenStopped {
 			return errStopped
 		}
@@ -260,7 +254,7 @@ func (f *agentFlags) choose(spec *dparetov1.StudySpec) (choice, error) {
 		c.settings[settingNoiseSource] = noiseSource
 	}
 	if c.secret() && f.hasSeed {
-		return c, &usageError{errors.New("agent: --seed would make the training repeatable, which noise from os must not be; leave it out")}
+		return c, command.Usage(errors.New("agent: --seed would make the training repeatable, which noise from os must not be; leave it out"))
 	}
 	return c, nil
 }
@@ -329,34 +323,12 @@ func understands(trainerName, setting string) bool {
 
 // trainer makes a trainer.
 func (a *app) trainer(ctx context.Context, c choice, dataDir string) (trainer.Trainer, error) {
-	download := a.downloadProgress("downloading data")
-	defer download.finish()
+	download := a.Download("downloading data")
+	defer download.Finish()
 	return builtin.Registry().NewSharded(ctx, c.name, trainer.Options{
-		DataDir: dataDir, Settings: c.settings, Progress: download.set,
+		DataDir: dataDir, Settings: c.settings, Progress: download.Set,
 	}, c.shards)
 }
-
-// download shows the progress of a download, once there is one.
-type download struct {
-	console  *console.Console
-	label    string
-	progress *console.Progress
-}
-
-func (a *app) downloadProgress(label string) *download {
-	return &download{console: a.console, label: label}
-}
-
-// set shows the number of bytes done, of a total that is negative if it is not known.
-func (d *download) set(done, total int64) {
-	const kilobyte = 1000
-	if d.progress == nil {
-		d.progress = d.console.Start(d.label, max(0, total/kilobyte), "kB")
-	}
-	d.progress.Set(done/kilobyte, "")
-}
-
-func (d *download) finish() { d.progress.Finish() }
 
 // defaultWorkerID returns a prefix of worker ids that no other agent of the study has
 // and that is likely the same after a restart (see the command's help).
@@ -376,7 +348,7 @@ func (a *app) defaultWorkerID(study string) (id string, release func()) {
 			return fmt.Sprintf("%s-%08x-%d", host, sum.Sum32(), number), release
 		}
 	}
-	a.logger.Warn("no stable worker id: a restarted agent waits for the leases of its trials; give --worker-id", "error", err)
+	a.Logger.Warn("no stable worker id: a restarted agent waits for the leases of its trials; give --worker-id", "error", err)
 	return fmt.Sprintf("%s-process-%d", host, os.Getpid()), func() {}
 }
 
@@ -385,7 +357,7 @@ func (a *app) showProgress(ctx context.Context, handle *dpareto.Study, study *dp
 	if !a.showsBars(ctx) {
 		return func() {}
 	}
-	progress := a.console.Start(output.ID(study.GetName()), study.GetSpec().GetBudget().GetMaxTrials(), "trials")
+	progress := a.Console.Start(view.ID(study.GetName()), study.GetSpec().GetBudget().GetMaxTrials(), "trials")
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -400,7 +372,7 @@ func (a *app) showProgress(ctx context.Context, handle *dpareto.Study, study *dp
 
 // showsBars reports whether bars show what an agent does.
 func (a *app) showsBars(ctx context.Context) bool {
-	return a.console.IsTerminal() && a.logger.Enabled(ctx, slog.LevelInfo)
+	return a.Console.IsTerminal() && a.Logger.Enabled(ctx, slog.LevelInfo)
 }
 
 // watch shows the progress of a study until ctx is done.
@@ -410,7 +382,7 @@ func watch(ctx context.Context, handle *dpareto.Study, study *dparetov1.Study, p
 	defer ticker.Stop()
 	for {
 		counts := study.GetTrialCounts()
-		progress.Set(output.Done(counts), fmt.Sprintf("%d running", counts.GetActive()+counts.GetStopping()))
+		progress.Set(view.Done(counts), fmt.Sprintf("%d running", counts.GetActive()+counts.GetStopping()))
 		select {
 		case <-ctx.Done():
 			return

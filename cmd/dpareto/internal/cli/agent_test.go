@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"errors"
 	"maps"
 	"strings"
 	"testing"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/objectiveperturbation"
 	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -41,7 +41,7 @@ func TestNoiseSource(t *testing.T) {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Errorf("error %v, want %q", err, tt.err)
 				}
-				if _, usage := errors.AsType[*usageError](err); usage != strings.Contains(tt.err, "--seed") {
+				if usage := command.IsUsage(err); usage != strings.Contains(tt.err, "--seed") {
 					t.Errorf("usage error %v: %v", usage, err)
 				}
 				return

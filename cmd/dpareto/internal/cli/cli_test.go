@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -16,13 +14,15 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
 // invoke runs the command in this process.
 func invoke(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, log bytes.Buffer
-	code = Main(t.Context(), args, strings.NewReader(stdin), &out, &log)
+	code = command.Main(t.Context(), args, strings.NewReader(stdin), &out, &log, New)
 	return out.String(), log.String(), code
 }
 
@@ -36,7 +36,7 @@ func startServer(t *testing.T, args ...string) (address string, stop func() (log
 	ended := make(chan int, 1)
 	args = append([]string{"serve", "--store", filepath.Join(t.TempDir(), "test.db")}, args...)
 	go func() {
-		code := Main(ctx, args, strings.NewReader(""), writer, &log)
+		code := command.Main(ctx, args, strings.NewReader(""), writer, &log, New)
 		writer.Close()
 		ended <- code
 	}()
@@ -88,7 +88,7 @@ func TestUsage(t *testing.T) {
 		{"demo --plot front", ".svg, .png"},
 	} {
 		stdout, stderr, code := invoke(t, "", strings.Fields(tt.args)...)
-		if code != exitUsage || stdout != "" || !strings.Contains(stderr, tt.want) || strings.Count(stderr, "\n") != 1 {
+		if code != command.ExitUsage || stdout != "" || !strings.Contains(stderr, tt.want) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("dpareto %s: exit code %d, output %q, error %q, want %q", tt.args, code, stdout, stderr, tt.want)
 		}
 	}
@@ -97,7 +97,7 @@ func TestUsage(t *testing.T) {
 func TestHelp(t *testing.T) {
 	for _, args := range []string{"", "--help", "study", "serve --help", "agent --help", "study create --help", "front --help", "data", "data fetch --help", "demo --help"} {
 		stdout, stderr, code := invoke(t, "", strings.Fields(args)...)
-		if code != exitOK || stderr != "" || !strings.Contains(stdout, "Usage:") {
+		if code != command.ExitOK || stderr != "" || !strings.Contains(stdout, "Usage:") {
 			t.Errorf("dpareto %s: exit code %d, error %q, output %q", args, code, stderr, stdout)
 		}
 		if strings.Contains(stdout, "supervised") {
@@ -114,7 +114,7 @@ func TestHelp(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	stdout, _, code := invoke(t, "", "version")
-	if code != exitOK || !strings.HasPrefix(stdout, "dpareto ") {
+	if code != command.ExitOK || !strings.HasPrefix(stdout, "dpareto ") {
 		t.Errorf("exit code %d, output %q", code, stdout)
 	}
 	if flag, _, _ := invoke(t, "", "--version"); !strings.Contains(stdout, strings.TrimSpace(flag)) {
@@ -126,14 +126,14 @@ func TestEnvironment(t *testing.T) {
 	address, _ := startServer(t, "--listen", "127.0.0.1:0")
 	t.Setenv("DPARETO_SERVER", address)
 	t.Setenv("DPARETO_OUTPUT", "json")
-	if stdout, stderr, code := invoke(t, "", "study", "list"); code != exitOK || stdout != "[]\n" {
+	if stdout, stderr, code := invoke(t, "", "study", "list"); code != command.ExitOK || stdout != "[]\n" {
 		t.Errorf("exit code %d, output %q, error %q", code, stdout, stderr)
 	}
-	if stdout, stderr, code := invoke(t, "", "study", "list", "--output", "csv"); code != exitOK || !strings.HasPrefix(stdout, "study,state,") {
+	if stdout, stderr, code := invoke(t, "", "study", "list", "--output", "csv"); code != command.ExitOK || !strings.HasPrefix(stdout, "study,state,") {
 		t.Errorf("a flag does not count more: exit code %d, output %q, error %q", code, stdout, stderr)
 	}
 	t.Setenv("DPARETO_OUTPUT", "xml")
-	if _, stderr, code := invoke(t, "", "study", "list"); code != exitUsage || !strings.Contains(stderr, "environment variable DPARETO_OUTPUT") {
+	if _, stderr, code := invoke(t, "", "study", "list"); code != command.ExitUsage || !strings.Contains(stderr, "environment variable DPARETO_OUTPUT") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 }
@@ -162,7 +162,7 @@ func TestRefusals(t *testing.T) {
 		{"", "study create /nonexistent/study.yaml", []string{"/nonexistent/study.yaml"}},
 	} {
 		stdout, stderr, code := invoke(t, tt.stdin, append(strings.Fields(tt.args), "--server", address)...)
-		if code != exitFailure || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "dpareto: ") {
+		if code != command.ExitFailure || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "dpareto: ") {
 			t.Errorf("dpareto %s: exit code %d, output %q, error %q", tt.args, code, stdout, stderr)
 		}
 		for _, want := range tt.want {
@@ -180,10 +180,10 @@ func TestUnreachable(t *testing.T) {
 	}
 	address := listener.Addr().String()
 	listener.Close()
-	for _, command := range [][]string{{"study", "list"}, {"health"}} {
-		_, stderr, code := invoke(t, "", append(command, "--server", address)...)
-		if code != exitFailure || !strings.Contains(stderr, "no server at "+address) || strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%s: exit code %d, error %q", command, code, stderr)
+	for _, args := range [][]string{{"study", "list"}, {"health"}} {
+		_, stderr, code := invoke(t, "", append(args, "--server", address)...)
+		if code != command.ExitFailure || !strings.Contains(stderr, "no server at "+address) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit code %d, error %q", args, code, stderr)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func TestUnreachableError(t *testing.T) {
 func TestStudyID(t *testing.T) {
 	address, _ := startServer(t, "--listen", "127.0.0.1:0")
 	_, stderr, code := invoke(t, "", "study", "delete", "other/svt", "--server", address)
-	if code != exitFailure || !strings.Contains(stderr, "InvalidArgument") {
+	if code != command.ExitFailure || !strings.Contains(stderr, "InvalidArgument") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 }
@@ -218,7 +218,7 @@ func TestStudyID(t *testing.T) {
 func TestInsecureListen(t *testing.T) {
 	_, stop := startServer(t, "--listen", "0.0.0.0:0", "--insecure-listen")
 	log, code := stop()
-	if code != exitOK || !strings.Contains(log, "level=WARN") || !strings.Contains(log, "ANYBODY") {
+	if code != command.ExitOK || !strings.Contains(log, "level=WARN") || !strings.Contains(log, "ANYBODY") {
 		t.Errorf("exit code %d, log %q", code, log)
 	}
 }
@@ -228,7 +228,7 @@ func TestServeAgain(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "new", "test.db")
 	for range 2 {
 		_, stop := startServer(t, "--listen", "[::1]:0", "--store", store)
-		if log, code := stop(); code != exitOK || !strings.Contains(log, "msg=stopped") {
+		if log, code := stop(); code != command.ExitOK || !strings.Contains(log, "msg=stopped") {
 			t.Errorf("exit code %d, log %q", code, log)
 		}
 	}
@@ -245,22 +245,6 @@ func TestDefaultStore(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("folder of the store: %v, %v", info, err)
-	}
-}
-
-func TestExitCode(t *testing.T) {
-	for _, tt := range []struct {
-		err  error
-		want int
-	}{
-		{errors.New("broken"), exitFailure},
-		{&usageError{errors.New("wrong flag")}, exitUsage},
-		{fmt.Errorf("read: %w", context.Canceled), exitInterrupted},
-		{context.DeadlineExceeded, exitFailure},
-	} {
-		if got := exitCode(tt.err); got != tt.want {
-			t.Errorf("exit code of %v is %d, want %d", tt.err, got, tt.want)
-		}
 	}
 }
 
@@ -281,9 +265,6 @@ func TestCallError(t *testing.T) {
 	if status.Code(failed) != codes.InvalidArgument {
 		t.Errorf("code %v", status.Code(failed))
 	}
-	if got := explain(errors.New("two\nlines  here")); got != "two lines here" {
-		t.Errorf("explain: %q", got)
-	}
 }
 
 // Two agents of one study have different worker ids; a restarted one has its own again.
@@ -291,7 +272,7 @@ func TestDefaultWorkerID(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("XDG_CACHE_HOME", folder)
 	t.Setenv("HOME", folder)
-	var a app
+	a := &app{Env: new(command.Env)}
 	first, release := a.defaultWorkerID("svt")
 	second, releaseSecond := a.defaultWorkerID("svt")
 	defer releaseSecond()

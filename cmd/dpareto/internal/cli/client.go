@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
 const (
@@ -26,7 +27,7 @@ func (a *app) dial(options ...dpareto.Option) (*dpareto.Client, error) {
 	options = append(options, a.client.options()...)
 	client, err := dpareto.Dial(a.client.address, options...)
 	if err != nil {
-		return nil, &usageError{fmt.Errorf("server: %w", err)}
+		return nil, command.Usagef("server: %w", err)
 	}
 	return client, nil
 }
@@ -89,7 +90,7 @@ func (a *app) notice() func(error) {
 	return func(err error) {
 		now := time.Now().UnixNano()
 		if before := last.Load(); now-before > int64(noticeEvery) && last.CompareAndSwap(before, now) {
-			a.logger.Warn("the server does not answer; trying again", "server", a.client.address, "error", status.Convert(err).Message())
+			a.Logger.Warn("the server does not answer; trying again", "server", a.client.address, "error", status.Convert(err).Message())
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
 // tokenVariable is the environment variable with the token of clients. There is no flag
@@ -36,7 +37,7 @@ func (c *clientFlags) add(flags *pflag.FlagSet) {
 	own.StringVar(&c.tokenFile, "token-file", "", "file with the token to send; without it that in "+tokenVariable)
 	own.BoolVar(&c.plaintextToken, "plaintext-token", false, "let the token go to another machine in plain text")
 	flags.AddFlagSet(own)
-	own.VisitAll(func(flag *pflag.Flag) { fromEnvironment(flags, flag.Name) })
+	own.VisitAll(func(flag *pflag.Flag) { command.FromEnvironment(flags, flag.Name) })
 }
 
 // options returns the options of the client that the flags ask for.

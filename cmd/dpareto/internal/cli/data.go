@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,11 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
 func (a *app) dataCommand() *cobra.Command {
-	group := a.group("data", "List and download datasets", `Datasets that trainers know by name. Trainers download what they need by themselves; these
+	group := command.Group("data", "List and download datasets", `Datasets that trainers know by name. Trainers download what they need by themselves; these
 commands do it beforehand, and show what is there.
 
 Files are looked for in --data-dir, as DIR/FILE or DIR/DATASET/FILE, and then in the cache
@@ -36,11 +36,11 @@ func (a *app) dataListCommand() *cobra.Command {
 files, licence, and where they lie. The state is complete, partial, or absent.`,
 		Example: `  dpareto data list
   dpareto data list --data-dir ~/data --output json`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error { return a.listData(dataDir) },
 	}
-	addDataDirFlag(cmd, &dataDir)
-	a.addOutputFlag(cmd)
+	command.DataDirFlag(cmd, &dataDir)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -64,16 +64,16 @@ or stands still goes on where it stopped, a few times at once and otherwise when
 is run again. Ctrl-C keeps what has been received.`,
 		Example: `  dpareto data fetch mnist
   dpareto data fetch --all --mirror https://mirror.example.org/data`,
-		Args:      args(cobra.ArbitraryArgs),
+		Args:      command.Args(cobra.ArbitraryArgs),
 		ValidArgs: dataNames(),
 		RunE:      func(cmd *cobra.Command, names []string) error { return a.fetchData(cmd.Context(), names, f) },
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.all, "all", false, "download all datasets that can be downloaded")
 	flags.StringVar(&f.mirror, "mirror", "", "address that has the files as MIRROR/DATASET/FILE, in place of the canonical ones")
-	fromEnvironment(flags, "mirror")
-	addDataDirFlag(cmd, &f.dataDir)
-	a.addOutputFlag(cmd)
+	command.FromEnvironment(flags, "mirror")
+	command.DataDirFlag(cmd, &f.dataDir)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -84,21 +84,6 @@ func dataNames() []string {
 		names = append(names, info.Name)
 	}
 	return names
-}
-
-// checkDataDir returns an error if the folder that was given does not exist: a slip.
-func checkDataDir(dataDir string) error {
-	if dataDir == "" {
-		return nil
-	}
-	info, err := os.Stat(dataDir)
-	if err != nil {
-		return fmt.Errorf("--data-dir: %w", err)
-	}
-	if !info.IsDir() {
-		return fmt.Errorf("--data-dir: %s is not a folder", dataDir)
-	}
-	return nil
 }
 
 // States of a dataset.
@@ -139,7 +124,7 @@ func (d *dataState) folders() []string {
 
 // listData prints all datasets.
 func (a *app) listData(dataDir string) error {
-	if err := checkDataDir(dataDir); err != nil {
+	if err := command.CheckDataDir(dataDir); err != nil {
 		return err
 	}
 	source := dataset.Source{DataDir: dataDir}
@@ -219,7 +204,7 @@ func (a *app) printDataJSON(states []dataState) error {
 			})
 		}
 	}
-	encoder := json.NewEncoder(a.stdout)
+	encoder := json.NewEncoder(a.Stdout)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(list)
@@ -249,9 +234,9 @@ func (f *fetchFlags) validate(names []string) ([]string, error) {
 func (a *app) fetchData(ctx context.Context, names []string, f fetchFlags) error {
 	names, err := f.validate(names)
 	if err != nil {
-		return &usageError{err}
+		return command.Usage(err)
 	}
-	if err := checkDataDir(f.dataDir); err != nil {
+	if err := command.CheckDataDir(f.dataDir); err != nil {
 		return err
 	}
 	var states []dataState
@@ -260,17 +245,17 @@ func (a *app) fetchData(ctx context.Context, names []string, f fetchFlags) error
 		if !slices.Contains(names, info.Name) {
 			continue
 		}
-		progress := a.downloadProgress("downloading " + info.Name)
-		source := dataset.Source{DataDir: f.dataDir, Mirror: f.mirror, Progress: progress.set}
+		progress := a.Download("downloading " + info.Name)
+		source := dataset.Source{DataDir: f.dataDir, Mirror: f.mirror, Progress: progress.Set}
 		paths, err := source.Fetch(ctx, info.Name)
-		progress.finish()
+		progress.Finish()
 		switch {
 		case err == nil:
 			states = append(states, dataState{info, paths})
 		case ctx.Err() != nil:
 			return err
 		case f.all && !downloadable(info) && errors.Is(err, fs.ErrNotExist):
-			a.sayf("%s is left out: it cannot be downloaded, and has to be in --data-dir\n", info.Name)
+			a.Sayf("%s is left out: it cannot be downloaded, and has to be in --data-dir\n", info.Name)
 		default:
 			failed = errors.Join(failed, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
 // freshCache gives the test a home of its own and returns the cache folder of datasets.
@@ -38,7 +39,7 @@ func TestDataList(t *testing.T) {
 		}
 	}
 	stdout, stderr, code := invoke(t, "", "data", "list", "--data-dir", dir)
-	if code != exitOK || stderr != "" {
+	if code != command.ExitOK || stderr != "" {
 		t.Fatalf("exit code %d, error %q", code, stderr)
 	}
 	want := map[string]string{
@@ -62,14 +63,14 @@ func TestDataList(t *testing.T) {
 
 	stdout, _, code = invoke(t, "", "data", "list", "--data-dir", dir, "--output", "json")
 	var list []dataJSON
-	if err := json.Unmarshal([]byte(stdout), &list); err != nil || code != exitOK {
+	if err := json.Unmarshal([]byte(stdout), &list); err != nil || code != command.ExitOK {
 		t.Fatalf("exit code %d, error %v", code, err)
 	}
 	if sixth := list[5]; sixth.Name != "breast-cancer" || sixth.State != "complete" || sixth.Files[0].Path != filepath.Join(dir, "wdbc.data") {
 		t.Errorf("sixth dataset %+v", sixth)
 	}
 
-	if _, stderr, code := invoke(t, "", "data", "list", "--data-dir", filepath.Join(dir, "none")); code != exitFailure || !strings.Contains(stderr, "--data-dir") {
+	if _, stderr, code := invoke(t, "", "data", "list", "--data-dir", filepath.Join(dir, "none")); code != command.ExitFailure || !strings.Contains(stderr, "--data-dir") {
 		t.Errorf("folder that does not exist: exit code %d, error %q", code, stderr)
 	}
 }
@@ -87,7 +88,7 @@ func TestDataFetch(t *testing.T) {
 	path := filepath.Join(cache, "breast-cancer", "wdbc.data")
 	for range 2 { // the second time from the cache
 		stdout, stderr, code := invoke(t, "", "data", "fetch", "breast-cancer", "--output", "csv")
-		if want := "dataset,file\nbreast-cancer," + path + "\n"; code != exitOK || stdout != want {
+		if want := "dataset,file\nbreast-cancer," + path + "\n"; code != command.ExitOK || stdout != want {
 			t.Errorf("exit code %d, output %q, want %q, error %q", code, stdout, want, stderr)
 		}
 	}
@@ -99,16 +100,16 @@ func TestDataFetch(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, stderr, code := invoke(t, "", "data", "fetch", "breast-cancer")
-	if code != exitOK || requests != 2 || !strings.Contains(stderr, "downloading breast-cancer: 124 of 124 kB") {
+	if code != command.ExitOK || requests != 2 || !strings.Contains(stderr, "downloading breast-cancer: 124 of 124 kB") {
 		t.Errorf("exit code %d, %d requests, error %q", code, requests, stderr)
 	}
 	// One that fails, and one that cannot be downloaded, do not keep the others from it.
 	stdout, stderr, code := invoke(t, "", "data", "fetch", "--all", "--output", "json")
-	if code != exitFailure || !strings.Contains(stdout, path) || !strings.Contains(stderr, "gisette is left out") ||
+	if code != command.ExitFailure || !strings.Contains(stdout, path) || !strings.Contains(stderr, "gisette is left out") ||
 		!strings.Contains(stderr, "dpareto: download "+server.URL+"/data/adult/a1a.t: 404 Not Found download") {
 		t.Errorf("exit code %d, output %q, error %q", code, stdout, stderr)
 	}
-	if _, stderr, code := invoke(t, "", "data", "fetch", "gisette"); code != exitFailure || !strings.Contains(stderr, "gisette_train.data") {
+	if _, stderr, code := invoke(t, "", "data", "fetch", "gisette"); code != command.ExitFailure || !strings.Contains(stderr, "gisette_train.data") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 }

@@ -12,18 +12,19 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
 	"github.com/dpareto/dpareto/clients/go/trainer/dpsgd"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/child"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/plot"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/studyfile"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/dpareto/studies"
+	"github.com/dpareto/dpareto/cmd/internal/child"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -78,18 +79,18 @@ exact_hypervolume (svt), front, and more.`,
 		Example: `  dpareto demo
   dpareto demo --study svt --seed 3 --output json
   dpareto demo --data-dir ~/data --keep`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), f) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.study, "study", "adult", "study to run: "+strings.Join(demoStudies(), ", "))
 	flags.Int64Var(&f.trials, "trials", 0, "number of trials; default: that of the study's file")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the study and of the training")
-	addDataDirFlag(cmd, &f.dataDir)
+	command.DataDirFlag(cmd, &f.dataDir)
 	flags.IntVar(&f.workers, "workers", 1, "number of trials that each of the two agents trains at the same time")
 	flags.StringVar(&f.picture, "plot", "", "file for the picture ("+plot.Formats+"); default: dpareto-demo-STUDY.svg")
 	flags.BoolVar(&f.keep, "keep", false, "keep the store, and say how to go on with it")
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -119,7 +120,7 @@ func (f *demoFlags) validate(format output.Format) error {
 // demo runs a demo from beginning to end.
 func (a *app) demo(ctx context.Context, f demoFlags) (err error) {
 	if err := f.validate(a.output); err != nil {
-		return &usageError{err}
+		return command.Usage(err)
 	}
 	file, err := a.demoStudy(ctx, f)
 	if err != nil {
@@ -147,12 +148,12 @@ func (a *app) demo(ctx context.Context, f demoFlags) (err error) {
 		return err
 	}
 	if a.output == output.JSON {
-		err = result.writeJSON(a.stdout, f)
+		err = result.writeJSON(a.Stdout, f)
 	} else {
-		err = result.writeText(a.stdout, f)
+		err = result.writeText(a.Stdout, f)
 	}
 	if f.keep {
-		a.sayf("the store is kept; go on with\n    dpareto serve --store %s\n    dpareto front %s\n", storeFile, file.ID)
+		a.Sayf("the store is kept; go on with\n    dpareto serve --store %s\n    dpareto front %s\n", storeFile, file.ID)
 	}
 	return err
 }
@@ -182,7 +183,7 @@ func (a *app) demoStudy(ctx context.Context, f demoFlags) (*studyfile.File, erro
 	if generated {
 		spec.Trainer.Settings[dpsgd.SettingGenerated] = strconv.FormatBool(true)
 		file.ID += "-generated"
-		file.Study.DisplayName = output.Title(file.Study)
+		file.Study.DisplayName = view.Title(file.Study)
 	}
 	return file, nil
 }
@@ -190,18 +191,18 @@ func (a *app) demoStudy(ctx context.Context, f demoFlags) (*studyfile.File, erro
 // loadAdult makes sure that the agents will find Adult, or reports that it cannot be had
 // and generated data must take its place.
 func (a *app) loadAdult(ctx context.Context, dataDir string, settings map[string]string) (generated bool, err error) {
-	if err := checkDataDir(dataDir); err != nil {
+	if err := command.CheckDataDir(dataDir); err != nil {
 		return false, err // not a reason to make data up
 	}
-	progress := a.downloadProgress("downloading Adult")
-	defer progress.finish()
-	_, err = builtin.Registry().New(ctx, dpsgd.Name, trainer.Options{DataDir: dataDir, Settings: settings, Progress: progress.set})
+	progress := a.Download("downloading Adult")
+	defer progress.Finish()
+	_, err = builtin.Registry().New(ctx, dpsgd.Name, trainer.Options{DataDir: dataDir, Settings: settings, Progress: progress.Set})
 	if _, ok := errors.AsType[*dataset.DownloadError](err); !ok {
 		return false, err
 	}
-	progress.finish()
-	a.sayf("Adult cannot be had (%s): this demo runs on %s of the same shape; --data-dir DIR takes files that are there\n",
-		explain(err), output.GeneratedLabel)
+	progress.Finish()
+	a.Sayf("Adult cannot be had (%s): this demo runs on %s of the same shape; --data-dir DIR takes files that are there\n",
+		command.OneLine(err), output.GeneratedLabel)
 	return true, nil
 }
 
@@ -220,7 +221,7 @@ func (d *demo) startServer(ctx context.Context, storeFile string) error {
 	if err != nil {
 		return err
 	}
-	d.server, err = child.Start("server", d.console, childEnvironment(), program, //nolint:contextcheck // no command runs
+	d.server, err = child.Start("server", d.Console, childEnvironment(), program, //nolint:contextcheck // no command runs
 		"serve", "--supervised", "--listen", "127.0.0.1:0", "--store", storeFile, "--log-level", "warn")
 	if err != nil {
 		return err
@@ -243,18 +244,14 @@ func (d *demo) startServer(ctx context.Context, storeFile string) error {
 // settings of real servers and agents, and without the token for one. They have no say in
 // a demo, and a demo none in their files.
 func childEnvironment() []string {
-	settings := map[string]bool{tokenVariable: true}
+	settings := []string{tokenVariable}
 	other := new(app) // making commands sets what their flags do
 	for _, cmd := range []*cobra.Command{other.serveCommand(), other.agentCommand()} {
-		cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-			for _, variable := range flag.Annotations[environmentKey] {
-				settings[variable] = true
-			}
-		})
+		settings = append(settings, command.Variables(cmd.Flags())...)
 	}
 	return slices.DeleteFunc(os.Environ(), func(pair string) bool {
 		variable, _, _ := strings.Cut(pair, "=")
-		return settings[variable]
+		return slices.Contains(settings, variable)
 	})
 }
 
@@ -266,7 +263,7 @@ func (d *demo) startAgents(study string) error {
 	}
 	for i := range demoAgents {
 		name := "agent-" + strconv.Itoa(i+1)
-		agent, err := child.Start(name, d.console, childEnvironment(), program,
+		agent, err := child.Start(name, d.Console, childEnvironment(), program,
 			"agent", "--supervised", "--server", d.app.client.address, "--study", study, "--worker-id", name,
 			"--workers", strconv.Itoa(d.workers), "--seed", strconv.FormatUint(d.seed, 10), "--data-dir", d.dataDir,
 			"--log-level", "warn")
@@ -319,7 +316,7 @@ func (d *demo) run(ctx context.Context, file *studyfile.File) (*demoResult, erro
 // wait shows the progress of the study until all agents are done.
 func (d *demo) wait(ctx context.Context, handle *dpareto.Study, file *studyfile.File) error {
 	total := file.Study.GetSpec().GetBudget().GetMaxTrials()
-	progress := d.console.Start(output.Title(file.Study), total, "trials")
+	progress := d.Console.Start(view.Title(file.Study), total, "trials")
 	defer progress.Finish()
 	done := make(chan *child.Process, len(d.agents))
 	for _, agent := range d.agents {
@@ -344,7 +341,7 @@ func (d *demo) wait(ctx context.Context, handle *dpareto.Study, file *studyfile.
 		case <-ticker.C:
 			// What cannot be read now is read the next time.
 			if study, err := handle.Get(ctx); err == nil {
-				progress.Set(output.Done(study.GetTrialCounts()), "")
+				progress.Set(view.Done(study.GetTrialCounts()), "")
 			}
 		}
 	}

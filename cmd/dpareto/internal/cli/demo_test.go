@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/studyfile"
 	"github.com/dpareto/dpareto/cmd/dpareto/studies"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 

@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/plot"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
@@ -118,13 +119,13 @@ type demoJSONPoint struct {
 // writeJSON prints the result as one line.
 func (r *demoResult) writeJSON(w io.Writer, f demoFlags) error {
 	out := demoJSON{
-		Study:                output.ID(r.study.GetName()),
+		Study:                view.ID(r.study.GetName()),
 		Trials:               len(r.trials),
 		Hypervolume:          r.hypervolume(),
 		PosteriorHypervolume: r.front.GetHypervolume(),
 		ObservedHypervolume:  r.observed.GetHypervolume(),
 		Front:                make([]demoJSONPoint, 0, len(r.front.GetPoints())),
-		Generated:            output.IsGenerated(r.study.GetSpec()),
+		Generated:            view.IsGenerated(r.study.GetSpec()),
 		Seed:                 r.study.GetSeed(),
 		Seconds:              math.Round(r.elapsed.Seconds()*10) / 10,
 		Plot:                 f.picture,
@@ -141,7 +142,7 @@ func (r *demoResult) writeJSON(w io.Writer, f demoFlags) error {
 			ErrorLower: p.GetValues()[errorID].Lower, ErrorUpper: p.GetValues()[errorID].Upper,
 		}
 		for id, v := range p.GetParameters() {
-			point.Parameters[id] = output.Value(v)
+			point.Parameters[id] = view.Value(v)
 		}
 		for id, v := range p.GetValues() {
 			point.Values[id] = v.GetValue()
@@ -157,7 +158,7 @@ func (r *demoResult) writeJSON(w io.Writer, f demoFlags) error {
 // writeText prints the result for people.
 func (r *demoResult) writeText(w io.Writer, f demoFlags) error {
 	var b strings.Builder
-	for _, line := range output.FrontHeading(r.study, r.front) {
+	for _, line := range view.FrontHeading(r.study, r.front) {
 		b.WriteString(line + "\n")
 	}
 	b.WriteString("\n")
@@ -179,7 +180,7 @@ func (r *demoResult) writeText(w io.Writer, f demoFlags) error {
 func (r *demoResult) special() string {
 	var stopped int
 	for _, trial := range r.trials {
-		if output.StoppedEarly(r.study.GetSpec(), trial) {
+		if view.StoppedEarly(r.study.GetSpec(), trial) {
 			stopped++
 		}
 	}
@@ -187,7 +188,7 @@ func (r *demoResult) special() string {
 	if stopped > 0 {
 		parts = append(parts, fmt.Sprintf("%d stopped early", stopped))
 	}
-	if n := output.CountReplicates(r.trials); n > 0 {
+	if n := view.CountReplicates(r.trials); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d replicates", n))
 	}
 	if len(parts) == 0 {
@@ -218,9 +219,9 @@ func (r *demoResult) table() *output.Table {
 			row = append(row, r.exact.trueErrors[i])
 		}
 		for _, parameter := range spec.GetParameters() {
-			row = append(row, output.Value(p.GetParameters()[parameter.GetId()]))
+			row = append(row, view.Value(p.GetParameters()[parameter.GetId()]))
 		}
-		t.Rows = append(t.Rows, append(row, output.ID(p.GetTrial())))
+		t.Rows = append(t.Rows, append(row, view.ID(p.GetTrial())))
 	}
 	return t
 }
@@ -270,7 +271,7 @@ func (r *demoResult) recommendation(bound float64) string {
 	}
 	var parts []string
 	for _, p := range r.study.GetSpec().GetParameters() {
-		switch v := output.Value(best.GetParameters()[p.GetId()]).(type) {
+		switch v := view.Value(best.GetParameters()[p.GetId()]).(type) {
 		case float64:
 			parts = append(parts, p.GetId()+" "+output.Number(v))
 		default:

@@ -9,8 +9,9 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
+
+	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
 // deployed reads a file of deploy/.
@@ -23,23 +24,22 @@ func deployed(t *testing.T, path string) string {
 	return string(content)
 }
 
+// root returns the whole program.
+func root() *cobra.Command { return command.Root(new(command.Env), New) }
+
 // variables returns the environment variables that any command reads.
 func variables() map[string]bool {
 	all := map[string]bool{tokenVariable: true}
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
-		add := func(flag *pflag.Flag) {
-			for _, variable := range flag.Annotations[environmentKey] {
-				all[variable] = true
-			}
+		for _, variable := range append(command.Variables(cmd.Flags()), command.Variables(cmd.PersistentFlags())...) {
+			all[variable] = true
 		}
-		cmd.Flags().VisitAll(add)
-		cmd.PersistentFlags().VisitAll(add)
 		for _, sub := range cmd.Commands() {
 			visit(sub)
 		}
 	}
-	visit(new(app).root())
+	visit(root())
 	return all
 }
 
@@ -59,7 +59,7 @@ func checkVariables(t *testing.T, name, text string) {
 // checkCommand checks that the command line of the program has only flags that it knows.
 func checkCommand(t *testing.T, name string, args []string) {
 	t.Helper()
-	cmd, rest, err := new(app).root().Find(args)
+	cmd, rest, err := root().Find(args)
 	if err != nil {
 		t.Errorf("%s: %v: %v", name, args, err)
 		return
@@ -173,7 +173,7 @@ func TestKubernetesManifests(t *testing.T) {
 	}
 	checkSettings(t, "ConfigMap dpareto", objects["ConfigMap dpareto"].Data["server.yaml"])
 	credentials := write(t, "auth.yaml", objects["Secret dpareto-auth"].StringData["auth.yaml"])
-	if _, stderr, code := invoke(t, "", "token", "list", "--auth-file", credentials); code != exitOK {
+	if _, stderr, code := invoke(t, "", "token", "list", "--auth-file", credentials); code != command.ExitOK {
 		t.Errorf("Secret dpareto-auth: %s", stderr)
 	}
 	if n := objects["StatefulSet dpareto"].Spec.Replicas; n == nil || *n != 1 {

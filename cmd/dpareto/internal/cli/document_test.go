@@ -3,14 +3,12 @@ package cli
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/command/commandtest"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -25,39 +23,7 @@ func document(t *testing.T, name string) string {
 
 // The README lists every command.
 func TestReadmeListsCommands(t *testing.T) {
-	listed := make(map[string]bool)
-	names := regexp.MustCompile("`([^`]+)`")
-	for line := range strings.Lines(document(t, filepath.Join("..", "README.md"))) {
-		first, ok := strings.CutPrefix(line, "| `dpareto ")
-		if !ok {
-			continue
-		}
-		group := ""
-		for i, name := range names.FindAllStringSubmatch("`"+strings.Split(first, "|")[0], -1) {
-			path := strings.Fields(name[1])
-			if i == 0 && len(path) > 1 {
-				group = path[0] + " "
-			}
-			listed[group+path[len(path)-1]] = true
-		}
-	}
-	var check func(cmd *cobra.Command, prefix string)
-	check = func(cmd *cobra.Command, prefix string) {
-		for _, sub := range cmd.Commands() {
-			path := prefix + sub.Name()
-			if sub.HasSubCommands() {
-				check(sub, path+" ")
-			} else if !sub.Hidden && !listed[path] && path != "version" {
-				t.Errorf("the README lacks dpareto %s", path)
-			}
-			delete(listed, path)
-		}
-	}
-	a := &app{}
-	check(a.root(), "")
-	for path := range listed {
-		t.Errorf("the README lists dpareto %s, which does not exist", path)
-	}
+	commandtest.CheckTable(t, filepath.Join("..", "..", "..", "..", "README.md"), root())
 }
 
 // Every dpareto command that stands alone in these documents works as it stands there.

@@ -17,9 +17,10 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/objectiveperturbation"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/console"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/plot"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/console"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -48,7 +49,7 @@ var estimateMethods = map[string]estimate.Method{
 }
 
 func (a *app) estimateCommand() *cobra.Command {
-	group := a.group("estimate", "Estimate the utility of private models at any ε from a few trainings",
+	group := command.Group("estimate", "Estimate the utility of private models at any ε from a few trainings",
 		`Estimates what logistic regression or the Huber SVM with objective perturbation is worth as
 a function of ε, from a few exact trainings, without a server: the models of one noise,
 scaled to every ε, are a smooth function of ε whose derivatives are known.
@@ -78,7 +79,7 @@ func (f *estimateFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.dataset, "dataset", dataset.NameAdult, "dataset of two classes, by its name")
-	addDataDirFlag(cmd, &f.dataDir)
+	command.DataDirFlag(cmd, &f.dataDir)
 	flags.StringToStringVar(&f.settings, "set", nil, "another setting of the trainer "+objectiveperturbation.Name+", such as train_rows=10000: NAME=VALUE")
 	flags.StringVar(&f.loss, "loss", objectiveperturbation.LossLogistic, "logistic, or huber for the support vector machine")
 	flags.StringVar(&f.calibration, "calibration", objectiveperturbation.CalibrationRankOne,
@@ -105,8 +106,8 @@ type problem struct {
 
 // open loads the data.
 func (f *estimateFlags) open(ctx context.Context, a *app) (problem, error) {
-	if err := checkDataDir(f.dataDir); err != nil {
-		return problem{}, &usageError{err}
+	if err := command.CheckDataDir(f.dataDir); err != nil {
+		return problem{}, command.Usage(err)
 	}
 	settings := maps.Clone(trainer.Settings(f.settings))
 	if settings == nil {
@@ -118,15 +119,15 @@ func (f *estimateFlags) open(ctx context.Context, a *app) (problem, error) {
 		"--calibration": {objectiveperturbation.SettingCalibration, strings.ReplaceAll(f.calibration, "-", "_")},
 	} {
 		if _, given := settings[setting.name]; given {
-			return problem{}, &usageError{fmt.Errorf("give %s, not --set %s", flag, setting.name)}
+			return problem{}, command.Usagef("give %s, not --set %s", flag, setting.name)
 		}
 		settings[setting.name] = setting.value
 	}
-	download := a.downloadProgress("downloading " + f.dataset)
-	made, err := objectiveperturbation.Open(ctx, dataset.NewCache(), trainer.Options{DataDir: f.dataDir, Settings: settings, Progress: download.set})
-	download.finish()
+	download := a.Download("downloading " + f.dataset)
+	made, err := objectiveperturbation.Open(ctx, dataset.NewCache(), trainer.Options{DataDir: f.dataDir, Settings: settings, Progress: download.Set})
+	download.Finish()
 	if _, ok := errors.AsType[*trainer.SettingError](err); ok {
-		err = &usageError{err}
+		err = command.Usage(err)
 	}
 	if err != nil {
 		return problem{}, err
@@ -135,10 +136,10 @@ func (f *estimateFlags) open(ctx context.Context, a *app) (problem, error) {
 		Risk: made.Risk(), HeldOut: made.HeldOut(), Regularization: f.lambda, Calibration: made.Calibration(), Split: f.share,
 	}}
 	if f.share != 0 && p.Calibration != privacy.RankOne {
-		return problem{}, &usageError{errors.New("--regularizer-share is for --calibration rank_one")}
+		return problem{}, command.Usage(errors.New("--regularizer-share is for --calibration rank_one"))
 	}
 	if err := p.Validate(); err != nil {
-		return problem{}, &usageError{err}
+		return problem{}, command.Usage(err)
 	}
 	return p, nil
 }
@@ -148,10 +149,10 @@ func (f *estimateFlags) open(ctx context.Context, a *app) (problem, error) {
 func (f *estimateFlags) estimator(ctx context.Context, a *app, p problem, lower, upper float64) (*estimate.Estimator, func(), error) {
 	method, ok := estimateMethods[f.method]
 	if !ok {
-		return nil, nil, &usageError{fmt.Errorf("--method is %q, want hermite, newton or line", f.method)}
+		return nil, nil, command.Usagef("--method is %q, want hermite, newton or line", f.method)
 	}
 	if f.draws < 1 || f.anchors < 2 {
-		return nil, nil, &usageError{fmt.Errorf("%d draws and %d anchors, want at least 1 and 2", f.draws, f.anchors)}
+		return nil, nil, command.Usagef("%d draws and %d anchors, want at least 1 and 2", f.draws, f.anchors)
 	}
 	progress := &modelProgress{app: a, label: "training on " + f.dataset}
 	e, err := estimate.New(ctx, p.Problem, estimate.Options{
@@ -182,7 +183,7 @@ func (p *modelProgress) set(done, total int) {
 	switch {
 	case p.shown == nil:
 		p.total = total
-		p.shown = p.console.Start(p.label, int64(total), "models")
+		p.shown = p.Console.Start(p.label, int64(total), "models")
 	case total > p.total+1:
 		p.total = total
 		p.shown.Restart(p.label, int64(total), "models")
@@ -284,7 +285,7 @@ neither is what a study does with them.`,
 		Example: `  dpareto estimate curve --set train_rows=10000 --epsilons 0.05..1 --plot adult.svg
   dpareto estimate curve --set generated=true --set train_rows=3000 --epsilons 0.1,0.5,1 --draws 4
   dpareto estimate curve --dataset kddcup99 --loss huber --epsilons 0.05..1 --output csv`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.estimateCurve(cmd.Context(), f, picture, study) },
 	}
 	f.add(cmd)
@@ -293,7 +294,7 @@ neither is what a study does with them.`,
 	flags.StringVar(&f.epsilons, "epsilons", "0.05..1", "values of ε: a list 0.1,0.5,1, or a range 0.05..1 or 0.05..1/12 with a number of them")
 	flags.StringVar(&picture, "plot", "", "also draw the curves to this file ("+plot.Formats+")")
 	flags.StringVar(&study, "study", "", "also add the points as trials to the study of this id, which is created if it does not exist")
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	a.addClientFlags(cmd)
 	return cmd
 }
@@ -301,11 +302,11 @@ neither is what a study does with them.`,
 func (a *app) estimateCurve(ctx context.Context, f estimateFlags, picture, study string) error {
 	epsilons, err := parseEpsilons(f.epsilons)
 	if err != nil {
-		return &usageError{err}
+		return command.Usage(err)
 	}
 	if picture != "" {
 		if err := plot.CheckPath(picture); err != nil {
-			return &usageError{err}
+			return command.Usage(err)
 		}
 	}
 	lower, upper := epsilons[0], epsilons[0]
@@ -369,17 +370,17 @@ the target in the range.
 ` + estimateWarning + estimateMethodHelp,
 		Example: `  dpareto estimate epsilon-for --set train_rows=10000 --metric held_out_error --target 0.2
   dpareto estimate epsilon-for --set generated=true --set train_rows=3000 --target 0.5 --epsilons 0.1..4`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("target") {
-				return &usageError{errors.New("--target is required")}
+				return command.Usage(errors.New("--target is required"))
 			}
 			for _, m := range estimateMetrics {
 				if m.String() == strings.ReplaceAll(metric, "-", "_") {
 					return a.estimateEpsilonFor(cmd.Context(), f, m, target)
 				}
 			}
-			return &usageError{fmt.Errorf("--metric is %q, want %s", metric, trainer.Enumerate(names...))}
+			return command.Usagef("--metric is %q, want %s", metric, trainer.Enumerate(names...))
 		},
 	}
 	f.add(cmd)
@@ -388,7 +389,7 @@ the target in the range.
 	flags.StringVar(&metric, "metric", estimate.HeldOutLoss.String(), trainer.Enumerate(names...))
 	flags.Float64Var(&target, "target", 0, "value that the mean of the metric is to reach")
 	flags.StringVar(&f.epsilons, "epsilons", "0.05..1", "range of ε that is searched, 0.05..1")
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -398,7 +399,7 @@ func (a *app) estimateEpsilonFor(ctx context.Context, f estimateFlags, metric es
 		err = fmt.Errorf("--epsilons is %q, want a range such as 0.05..1", f.epsilons)
 	}
 	if err != nil {
-		return &usageError{err}
+		return command.Usage(err)
 	}
 	p, err := f.open(ctx, a)
 	if err != nil {
@@ -442,10 +443,10 @@ objective perturbation is about. --exact shows how far away it is.
 ` + estimateWarning + estimateMethodHelp,
 		Example: `  dpareto estimate model --set generated=true --set train_rows=3000 --epsilon 0.2 --method line --at 0.15 --exact
   dpareto estimate model --set train_rows=10000 --epsilon 0.2 --exact --output csv`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !(epsilon > 0) || math.IsInf(epsilon, 1) {
-				return &usageError{errors.New("--epsilon is required, a positive number")}
+				return command.Usage(errors.New("--epsilon is required, a positive number"))
 			}
 			return a.estimateModel(cmd.Context(), f, epsilon, exact)
 		},
@@ -456,14 +457,14 @@ objective perturbation is about. --exact shows how far away it is.
 	flags.StringVar(&f.epsilons, "epsilons", "0.05..1", "range of ε in which the anchors lie")
 	flags.Float64Var(&epsilon, "epsilon", 0, "ε of the model")
 	flags.BoolVar(&exact, "exact", false, "also train the model at that ε, and compare")
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
 func (a *app) estimateModel(ctx context.Context, f estimateFlags, epsilon float64, exact bool) error {
 	epsilons, err := parseEpsilons(f.epsilons)
 	if err != nil {
-		return &usageError{err}
+		return command.Usage(err)
 	}
 	p, err := f.open(ctx, a)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/objectiveperturbation"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
 // estimateArgs are the flags of a small problem on generated examples.
@@ -75,7 +76,7 @@ func TestEstimateCurve(t *testing.T) {
 	run := func(args ...string) (string, string) {
 		t.Helper()
 		stdout, stderr, code := invoke(t, "", estimateArgs("curve", append(args, "--epsilons", "0.2..4/5", "--draws", "3")...)...)
-		if code != exitOK {
+		if code != command.ExitOK {
 			t.Fatalf("%q: exit code %d: %s", args, code, stderr)
 		}
 		return stdout, stderr
@@ -113,7 +114,7 @@ func TestEstimateCurve(t *testing.T) {
 	if document.Private == nil || *document.Private || len(document.Notes) != 4 || document.TrivialLoss != 1 || len(document.Rows) != 5 || document.Rows[0]["epsilon"] != 0.2 {
 		t.Errorf("document %+v", document)
 	}
-	if alone, _, code := invoke(t, "", estimateArgs("curve", "--epsilons", "0.5", "--draws", "1", "--output", "csv")...); code != exitOK || len(readCSV(t, alone)) != 1 {
+	if alone, _, code := invoke(t, "", estimateArgs("curve", "--epsilons", "0.5", "--draws", "1", "--output", "csv")...); code != command.ExitOK || len(readCSV(t, alone)) != 1 {
 		t.Errorf("one value: exit code %d, %s", code, alone)
 	}
 }
@@ -123,7 +124,7 @@ func TestEstimateEpsilonFor(t *testing.T) {
 		return invoke(t, "", estimateArgs("epsilon-for", append(more, "--epsilons", "0.5..8", "--draws", "4", "--target", target, "--output", "csv")...)...)
 	}
 	stdout, stderr, code := run("0.8", "--metric", "held-out-loss")
-	if code != exitOK {
+	if code != command.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	row := readCSV(t, stdout)[0]
@@ -132,20 +133,20 @@ func TestEstimateEpsilonFor(t *testing.T) {
 	}
 	// The curve has the target there.
 	curve, _, code := invoke(t, "", estimateArgs("curve", "--epsilons", "0.5,"+strconv.FormatFloat(row["epsilon"], 'g', -1, 64)+",8", "--draws", "4", "--output", "csv")...)
-	if code != exitOK || math.Abs(readCSV(t, curve)[1]["held_out_loss"]-0.8) > 1e-4 {
+	if code != command.ExitOK || math.Abs(readCSV(t, curve)[1]["held_out_loss"]-0.8) > 1e-4 {
 		t.Errorf("curve %s", curve)
 	}
-	if _, stderr, code := run("0.01"); code != exitFailure || !strings.Contains(stderr, "not reachable") {
+	if _, stderr, code := run("0.01"); code != command.ExitFailure || !strings.Contains(stderr, "not reachable") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
-	if stdout, stderr, code := run("9", "--metric", "train_loss"); code != exitOK || !strings.Contains(stderr, "less than ε = 0.5000 may do") || readCSV(t, stdout)[0]["epsilon"] != 0.5 {
+	if stdout, stderr, code := run("9", "--metric", "train_loss"); code != command.ExitOK || !strings.Contains(stderr, "less than ε = 0.5000 may do") || readCSV(t, stdout)[0]["epsilon"] != 0.5 {
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
 }
 
 func TestEstimateModel(t *testing.T) {
 	stdout, stderr, code := invoke(t, "", estimateArgs("model", "--epsilon", "0.6", "--epsilons", "0.3..1", "--exact", "--output", "csv")...)
-	if code != exitOK {
+	if code != command.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	rows := readCSV(t, stdout)
@@ -173,20 +174,20 @@ func TestEstimateRefusals(t *testing.T) {
 		code          int
 		want          string
 	}{
-		{"curve", "--epsilons 0", exitUsage, "not a positive number"},
-		{"curve", "--method guess", exitUsage, "hermite, newton or line"},
-		{"curve", "--draws 0", exitUsage, "at least 1"},
-		{"curve", "--lambda 0", exitUsage, "regularization"},
-		{"curve", "--loss hinge", exitUsage, "logistic or huber"},
-		{"curve", "--set loss=huber", exitUsage, "give --loss"},
-		{"curve", "--calibration chaudhuri --regularizer-share 0.1", exitUsage, "rank_one"},
-		{"curve", "--plot curve.txt", exitUsage, ".svg"},
-		{"curve", "--calibration chaudhuri --lambda 0.003 --epsilons 0.05..1", exitFailure, "discontinuous"},
-		{"epsilon-for", "", exitUsage, "--target"},
-		{"epsilon-for", "--target 1 --metric auc", exitUsage, "held_out_error"},
-		{"epsilon-for", "--target 1 --epsilons 1", exitUsage, "range"},
-		{"model", "", exitUsage, "--epsilon"},
-		{"model", "--epsilon 2", exitFailure, "outside of the anchors"},
+		{"curve", "--epsilons 0", command.ExitUsage, "not a positive number"},
+		{"curve", "--method guess", command.ExitUsage, "hermite, newton or line"},
+		{"curve", "--draws 0", command.ExitUsage, "at least 1"},
+		{"curve", "--lambda 0", command.ExitUsage, "regularization"},
+		{"curve", "--loss hinge", command.ExitUsage, "logistic or huber"},
+		{"curve", "--set loss=huber", command.ExitUsage, "give --loss"},
+		{"curve", "--calibration chaudhuri --regularizer-share 0.1", command.ExitUsage, "rank_one"},
+		{"curve", "--plot curve.txt", command.ExitUsage, ".svg"},
+		{"curve", "--calibration chaudhuri --lambda 0.003 --epsilons 0.05..1", command.ExitFailure, "discontinuous"},
+		{"epsilon-for", "", command.ExitUsage, "--target"},
+		{"epsilon-for", "--target 1 --metric auc", command.ExitUsage, "held_out_error"},
+		{"epsilon-for", "--target 1 --epsilons 1", command.ExitUsage, "range"},
+		{"model", "", command.ExitUsage, "--epsilon"},
+		{"model", "--epsilon 2", command.ExitFailure, "outside of the anchors"},
 	} {
 		_, stderr, code := invoke(t, "", estimateArgs(tt.command, strings.Fields(tt.args)...)...)
 		if code != tt.code || !strings.Contains(stderr, tt.want) {
@@ -207,7 +208,7 @@ func TestEstimatesArePriorKnowledge(t *testing.T) {
 		t.Errorf("%d trials, want 18", got)
 	}
 	stdout, stderr, code := invoke(t, "", "study", "init", "--trainer", objectiveperturbation.Name, "--set", "generated=true", "--set", "train_rows=8000", "--id", "next")
-	if code != exitOK {
+	if code != command.ExitOK {
 		t.Fatal(stderr)
 	}
 	suggested := func(study string, more ...string) map[string]float64 {

@@ -13,9 +13,9 @@ import (
 	"github.com/dpareto/dpareto/clients/go/estimate"
 	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/objectiveperturbation"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/plot"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/studyfile"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -32,7 +32,7 @@ type estimatesJSON struct {
 func (a *app) printEstimated(table *output.Table, notes []string, trivialLoss float64) error {
 	if a.output != output.JSON {
 		for _, note := range notes {
-			a.sayf("%s\n", note)
+			a.Sayf("%s\n", note)
 		}
 		return a.printTable(table)
 	}
@@ -46,7 +46,7 @@ func (a *app) printEstimated(table *output.Table, notes []string, trivialLoss fl
 		}
 		document.Rows = append(document.Rows, values)
 	}
-	encoder := json.NewEncoder(a.stdout)
+	encoder := json.NewEncoder(a.Stdout)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(document)

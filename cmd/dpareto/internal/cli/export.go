@@ -15,7 +15,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -33,7 +34,7 @@ The lines hold the tokens of leases, with which anybody can report results: keep
 strangers.`,
 		Example: `  dpareto export > studies.jsonl
   dpareto export --study svt --study adult > two.jsonl`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
 				return a.exportStudies(ctx, client, ids)
@@ -59,7 +60,7 @@ func (a *app) exportStudies(ctx context.Context, client *dpareto.Client, ids []s
 			names = append(names, study.GetName())
 		}
 	}
-	out := bufio.NewWriter(a.stdout)
+	out := bufio.NewWriter(a.Stdout)
 	for _, name := range names {
 		if err := exportStudy(ctx, client, name, out); err != nil {
 			return err
@@ -82,7 +83,7 @@ func exportStudy(ctx context.Context, client *dpareto.Client, name string, out *
 		if err != nil {
 			return &callError{"export " + name, err}
 		}
-		if err := output.WriteLine(out, resp.GetRecord()); err != nil {
+		if err := view.WriteLine(out, resp.GetRecord()); err != nil {
 			return err
 		}
 	}
@@ -99,7 +100,7 @@ ends the command; the studies before it are there.
 
 For trials that other tools have finished see "dpareto trial import".`,
 		Example: "  dpareto import studies.jsonl",
-		Args:    args(cobra.ExactArgs(1)),
+		Args:    command.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
 				return a.importStudies(ctx, client, args[0])
@@ -111,7 +112,7 @@ For trials that other tools have finished see "dpareto trial import".`,
 }
 
 func (a *app) importStudies(ctx context.Context, client *dpareto.Client, path string) (err error) {
-	in := a.stdin
+	in := a.Stdin
 	if path != standardInput {
 		file, err := os.Open(path)
 		if err != nil {
@@ -197,9 +198,9 @@ func (i *studyImport) finish() error {
 		return &callError{fmt.Sprintf("import the study at line %d of %s", i.first, i.source), status.Error(refused.Code(), refused.Message())}
 	}
 	if resp.GetExisted() {
-		i.app.logger.Info("exists already", "study", resp.GetStudy().GetName())
+		i.app.Logger.Info("exists already", "study", resp.GetStudy().GetName())
 		return nil
 	}
-	i.app.logger.Info("imported", "study", resp.GetStudy().GetName(), "trials", resp.GetTrials())
+	i.app.Logger.Info("imported", "study", resp.GetStudy().GetName(), "trials", resp.GetTrials())
 	return nil
 }

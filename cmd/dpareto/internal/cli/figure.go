@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/plot"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -20,12 +21,12 @@ func figure(study *dparetov1.Study, front *dparetov1.Front, trials []*dparetov1.
 	y := objectives[min(1, len(objectives)-1)]
 	kind := strings.ToLower(strings.TrimPrefix(front.GetKind().String(), frontKindPrefix))
 	f := &plot.Figure{
-		Title:     output.Title(study),
+		Title:     view.Title(study),
 		X:         axis(spec, x),
 		Y:         axis(spec, y),
 		FrontName: kind + " front",
 	}
-	if statement := output.PrivacyStatement(spec); statement != "" {
+	if statement := view.PrivacyStatement(spec); statement != "" {
 		f.Subtitle = append(f.Subtitle, statement)
 	}
 	summary := fmt.Sprintf("%d trials, hypervolume %s", len(trials), output.Number(front.GetHypervolume()))
@@ -56,7 +57,7 @@ func figure(study *dparetov1.Study, front *dparetov1.Front, trials []*dparetov1.
 // course of a study: over the steps trained where the study counts them.
 func hypervolumeCurve(study *dparetov1.Study, kind dparetov1.FrontKind, history []*dparetov1.HypervolumePoint) *plot.Curve {
 	c := &plot.Curve{
-		Title:    output.Title(study),
+		Title:    view.Title(study),
 		Subtitle: []string{(*frontKind)(&kind).String() + " front"},
 		X:        plot.Axis{Label: "trials"},
 		Y:        plot.Axis{Label: "hypervolume"},
@@ -112,7 +113,7 @@ func objectivesOf(spec *dparetov1.StudySpec) []*dparetov1.MetricSpec {
 // axis returns the axis of an objective.
 func axis(spec *dparetov1.StudySpec, m *dparetov1.MetricSpec) plot.Axis {
 	label := m.GetId()
-	if privacy := output.PrivacyMetric(spec); privacy != nil && m.GetId() == privacy.GetId() {
+	if privacy := view.PrivacyMetric(spec); privacy != nil && m.GetId() == privacy.GetId() {
 		label = "ε of one run"
 		if m.GetId() != epsilonID {
 			label = m.GetId() + ": " + label

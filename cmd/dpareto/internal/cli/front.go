@@ -9,8 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/plot"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -76,7 +78,7 @@ that is shown from then on. Agents run them, or --workers of this command do.`,
   dpareto front svt --plot front.svg
   dpareto front svt --over-time --plot hypervolume.svg
   dpareto front svt --remeasure 10 --workers 2`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: command.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.overTime && !cmd.Flags().Changed("kind") {
 				f.kind = frontKind(dparetov1.FrontKind_FRONT_KIND_OBSERVED)
@@ -95,9 +97,9 @@ that is shown from then on. Agents run them, or --workers of this command do.`,
 	flags.IntVar(&f.remeasures.workers, "workers", 0, "with --remeasure: number of trials that this command trains at the same time; default: none, agents do")
 	flags.Uint64Var(&f.remeasures.seed, "seed", 0, "with --workers: seed of the training; default: drawn")
 	flags.DurationVar(&f.remeasures.timeout, "timeout", 0, "with --remeasure: show what is there after this time; default: wait for all")
-	addDataDirFlag(cmd, &f.remeasures.dataDir)
+	command.DataDirFlag(cmd, &f.remeasures.dataDir)
 	a.addClientFlags(cmd)
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -119,7 +121,7 @@ func (f *frontFlags) validate() error {
 
 func (a *app) front(ctx context.Context, id string, f frontFlags) error {
 	if err := f.validate(); err != nil {
-		return &usageError{err}
+		return command.Usage(err)
 	}
 	kind := dparetov1.FrontKind(f.kind)
 	if f.remeasure {
@@ -152,14 +154,14 @@ func (a *app) showFront(ctx context.Context, handle *dpareto.Study, study *dpare
 		if err := figure(study, front, trials).Save(picture); err != nil {
 			return err
 		}
-		a.logger.Info("drew the front", "file", picture)
+		a.Logger.Info("drew the front", "file", picture)
 	}
 	if a.output == output.Text {
-		if err := a.printHeading(output.FrontHeading(study, front)); err != nil {
+		if err := a.printHeading(view.FrontHeading(study, front)); err != nil {
 			return err
 		}
 	}
-	return a.print(output.Front(study.GetSpec(), front), front)
+	return a.print(view.Front(study.GetSpec(), front), front)
 }
 
 // showHypervolumes prints the hypervolume over time, and draws it if a file is given.
@@ -172,15 +174,15 @@ func (a *app) showHypervolumes(ctx context.Context, handle *dpareto.Study, study
 		if err := hypervolumeCurve(study, kind, points).Save(picture); err != nil {
 			return err
 		}
-		a.logger.Info("drew the hypervolume", "file", picture)
+		a.Logger.Info("drew the hypervolume", "file", picture)
 	}
-	return printAll(a, output.Hypervolumes(study.GetSpec(), points), points)
+	return printAll(a, view.Hypervolumes(study.GetSpec(), points), points)
 }
 
 // printHeading prints lines above a table, and an empty one.
 func (a *app) printHeading(lines []string) error {
 	for _, line := range append(lines, "") {
-		if _, err := fmt.Fprintln(a.stdout, line); err != nil {
+		if _, err := fmt.Fprintln(a.Stdout, line); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,9 @@ import (
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -21,7 +23,7 @@ import (
 func succeed(t *testing.T, line string) (stdout string) {
 	t.Helper()
 	stdout, stderr, code := invoke(t, "", strings.Fields(line)...)
-	if code != exitOK {
+	if code != command.ExitOK {
 		t.Fatalf("dpareto %s: exit code %d: %s", line, code, stderr)
 	}
 	return stdout
@@ -36,7 +38,7 @@ func runStudy(t *testing.T, id, flags string, replicates int) {
 	t.Setenv("DPARETO_SERVER", address)
 	t.Chdir(t.TempDir())
 	file := succeed(t, "study init --id "+id+" "+flags) + fmt.Sprintf("\n  seed: 1\n  replicates: %d\n", replicates)
-	if _, stderr, code := invoke(t, file, "study", "create", "-"); code != exitOK {
+	if _, stderr, code := invoke(t, file, "study", "create", "-"); code != command.ExitOK {
 		t.Fatal(stderr)
 	}
 	succeed(t, "agent --workers 1 --seed 1 --study "+id)
@@ -53,9 +55,9 @@ func readFront(t *testing.T, line string) *dparetov1.Front {
 }
 
 // remeasures reads a comparison of a front with fresh runs.
-func remeasures(t *testing.T, line string) *output.Remeasurement {
+func remeasures(t *testing.T, line string) *view.Remeasurement {
 	t.Helper()
-	r := new(output.Remeasurement)
+	r := new(view.Remeasurement)
 	if err := json.Unmarshal([]byte(succeed(t, line+" --output json")), r); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +215,7 @@ func TestRemeasureFailures(t *testing.T) {
 func TestRemeasureTimeout(t *testing.T) {
 	runStudy(t, "svt", initSVT, 30)
 	stdout, stderr, code := invoke(t, "", strings.Fields("front svt --remeasure 2 --points 2 --timeout 1ms")...)
-	if code != exitFailure || !strings.Contains(stderr, "0 of 4 replicates") || !strings.Contains(stdout, "0 of them run again so far: hypervolume claimed 0, re-measured 0") {
+	if code != command.ExitFailure || !strings.Contains(stderr, "0 of 4 replicates") || !strings.Contains(stdout, "0 of them run again so far: hypervolume claimed 0, re-measured 0") {
 		t.Errorf("exit code %d: %s\n%s", code, stderr, stdout)
 	}
 	if got := strings.Count(succeed(t, "trial list svt -o csv"), ",queued,"); got != 4 {
@@ -234,7 +236,7 @@ func TestFrontUsage(t *testing.T) {
 		"--kind luckiest":                "observed, posterior, best or worst",
 	} {
 		_, stderr, code := invoke(t, "", strings.Fields("front svt "+flags)...)
-		if code != exitUsage || !strings.Contains(stderr, want) {
+		if code != command.ExitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d: %s", flags, code, stderr)
 		}
 	}

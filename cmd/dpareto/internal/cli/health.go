@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
 func (a *app) healthCommand() *cobra.Command {
@@ -19,7 +20,7 @@ func (a *app) healthCommand() *cobra.Command {
 		Long: `Prints the server's answer to a health check, and fails unless it is SERVING. It takes no
 token. It is the probe of deploy/kubernetes.`,
 		Example: "  dpareto health",
-		Args:    args(cobra.NoArgs),
+		Args:    command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
 				resp, err := client.Health.Check(ctx, &healthv1.HealthCheckRequest{})
@@ -32,7 +33,7 @@ token. It is the probe of deploy/kubernetes.`,
 				if resp.GetStatus() != healthv1.HealthCheckResponse_SERVING {
 					return fmt.Errorf("the server is %s", resp.GetStatus())
 				}
-				_, err = fmt.Fprintln(a.stdout, resp.GetStatus())
+				_, err = fmt.Fprintln(a.Stdout, resp.GetStatus())
 				return err
 			})
 		},

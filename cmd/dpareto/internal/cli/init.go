@@ -12,7 +12,8 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/studyfile"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 )
 
 // initFlags are the flags of dpareto study init.
@@ -48,10 +49,10 @@ Trainers and their settings:
   dpareto study init --trainer dp-adam --set model=logistic-regression --id adult-adam --file adult-adam.yaml
   dpareto study init --trainer dp-sgd --set dataset=mnist --set model=mlp --set hidden=128,64 \
       --set lot_size=600 --set noise_multiplier=4 --id digits --file digits.yaml`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.trainer == "" {
-				return &usageError{errors.New("--trainer is required; dpareto study init --help lists the trainers")}
+				return command.Usage(errors.New("--trainer is required; dpareto study init --help lists the trainers"))
 			}
 			var delta *float64
 			if cmd.Flags().Changed("delta") {
@@ -67,7 +68,7 @@ Trainers and their settings:
 	flags.StringVar(&f.file, "file", "", "file to write (default standard output)")
 	flags.BoolVar(&f.force, "force", false, "overwrite the file if it exists")
 	flags.StringVar(&f.dataDir, "data-dir", "", "folder in which data files are looked for first")
-	fromEnvironment(flags, "data-dir")
+	command.FromEnvironment(flags, "data-dir")
 	flags.IntVar(&f.trials, "trials", 64, "number of trials of the study")
 	flags.Float64Var(&f.epsilon, "epsilon-reference", 10, "largest ε that is of interest")
 	flags.Float64Var(&f.delta, "delta", 0, "δ (default the trainer's own choice)")
@@ -76,20 +77,20 @@ Trainers and their settings:
 
 func (a *app) initStudy(ctx context.Context, registry *trainer.Registry, f initFlags, delta *float64) error {
 	if f.trials < 1 {
-		return &usageError{fmt.Errorf("--trials is %d, want at least 1", f.trials)}
+		return command.Usagef("--trials is %d, want at least 1", f.trials)
 	}
 	if !(f.epsilon > 0) {
-		return &usageError{fmt.Errorf("--epsilon-reference is %g, want a positive number", f.epsilon)}
+		return command.Usagef("--epsilon-reference is %g, want a positive number", f.epsilon)
 	}
-	if err := checkDataDir(f.dataDir); err != nil {
-		return &usageError{err}
+	if err := command.CheckDataDir(f.dataDir); err != nil {
+		return command.Usage(err)
 	}
 	declaration, err := registry.Declare(ctx, f.trainer, trainer.Options{DataDir: f.dataDir, Settings: f.settings})
 	if err != nil {
 		return err
 	}
 	if len(declaration.Parameters) == 0 {
-		return &usageError{errors.New("every parameter is fixed: there is nothing to study")}
+		return command.Usage(errors.New("every parameter is fixed: there is nothing to study"))
 	}
 	made, err := registry.New(ctx, f.trainer, trainer.Options{DataDir: f.dataDir, Settings: f.settings})
 	if err != nil {
@@ -97,7 +98,7 @@ func (a *app) initStudy(ctx context.Context, registry *trainer.Registry, f initF
 	}
 	if private, ok := made.(trainer.PrivateTrainer); ok {
 		if _, err := private.Mechanism(centre(declaration)); err != nil {
-			return &usageError{fmt.Errorf("with these settings no configuration can be trained: %w", err)}
+			return command.Usagef("with these settings no configuration can be trained: %w", err)
 		}
 	}
 	study := studyfile.Declared{
@@ -117,7 +118,7 @@ func (a *app) initStudy(ctx context.Context, registry *trainer.Registry, f initF
 		return fmt.Errorf("the trainer's declaration makes no valid file: %w", err)
 	}
 	if f.file == "" {
-		_, err := a.stdout.Write(content)
+		_, err := a.Stdout.Write(content)
 		return err
 	}
 	mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/studyfile"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 )
 
 const initAdult = "study init --trainer dp-sgd --set generated=true --set train_rows=2000"

@@ -10,7 +10,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -36,11 +38,11 @@ would cost had they been fixed in advance.`,
 					return &callError{"read the privacy ledger of " + name, err}
 				}
 				if a.output == output.Text {
-					if err := a.printHeading(output.LedgerHeading(resp)); err != nil {
+					if err := a.printHeading(view.LedgerHeading(resp)); err != nil {
 						return err
 					}
 				}
-				return a.print(output.Ledger(resp), resp)
+				return a.print(view.Ledger(resp), resp)
 			})
 		},
 	}
@@ -49,7 +51,7 @@ would cost had they been fixed in advance.`,
 	flags.Float64Var(&delta, "delta", 0, "δ of the guarantee; default: that of the metric")
 	flags.StringVar(&metric, "metric", "", "the privacy metric; default: the study's first")
 	a.addClientFlags(cmd)
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -73,7 +75,7 @@ The values before are those of the spec before, which is shown: accounting again
 restores them. --validate-only shows what would come out and changes nothing.`,
 		Example: `  dpareto study reaccount adult --delta 1e-6 --validate-only
   dpareto study reaccount adult --accountant tightest`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: command.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.reaccount(cmd.Context(), studyID(args[0]), f, cmd.Flags().Changed)
 		},
@@ -86,7 +88,7 @@ restores them. --validate-only shows what would come out and changes nothing.`,
 	flags.StringVar(&f.adjacency, "adjacency", "", "adjacency: add-remove or replace-one")
 	flags.BoolVar(&f.validateOnly, "validate-only", false, "show the result without storing it")
 	a.addClientFlags(cmd)
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -97,7 +99,7 @@ func (a *app) reaccount(ctx context.Context, id string, f reaccountFlags, change
 		if err != nil {
 			return err
 		}
-		metric := output.PrivacyMetric(study.GetSpec())
+		metric := view.PrivacyMetric(study.GetSpec())
 		if f.metric != "" {
 			i := slices.IndexFunc(study.GetSpec().GetMetrics(), func(m *dparetov1.MetricSpec) bool { return m.GetId() == f.metric })
 			if metric = nil; i >= 0 {
@@ -105,11 +107,11 @@ func (a *app) reaccount(ctx context.Context, id string, f reaccountFlags, change
 			}
 		}
 		if metric.GetComputed().GetPrivacy() == nil {
-			return &usageError{fmt.Errorf("study reaccount: %s has no metric %q that is computed from a mechanism", handle.Name(), f.metric)}
+			return command.Usagef("study reaccount: %s has no metric %q that is computed from a mechanism", handle.Name(), f.metric)
 		}
 		spec := proto.CloneOf(metric.GetComputed().GetPrivacy())
 		if err := f.apply(spec, changed); err != nil {
-			return &usageError{err}
+			return command.Usage(err)
 		}
 		resp, err := client.Privacy.ReaccountStudy(ctx, &dparetov1.ReaccountStudyRequest{
 			Name: handle.Name(), Metric: metric.GetId(), Privacy: spec, ValidateOnly: f.validateOnly, Etag: study.GetEtag(),
@@ -117,7 +119,7 @@ func (a *app) reaccount(ctx context.Context, id string, f reaccountFlags, change
 		if err != nil {
 			return &callError{"account " + handle.Name() + " again", err}
 		}
-		return a.print(output.Reaccounting(resp), resp)
+		return a.print(view.Reaccounting(resp), resp)
 	})
 }
 

@@ -2,13 +2,13 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -17,7 +17,7 @@ import (
 func ledgerName(arg string) string { return "ledgers/" + strings.TrimPrefix(arg, "ledgers/") }
 
 func (a *app) ledgerCommand() *cobra.Command {
-	cmd := a.group("ledger", "Keep accounts of what publications have cost",
+	cmd := command.Group("ledger", "Keep accounts of what publications have cost",
 		`Keeps accounts of what publications have cost: one ledger for each dataset, with a budget
 that is declared once and for all. Everything that is released is charged before it is handed
 out; what does not fit into the budget is refused.
@@ -37,13 +37,13 @@ know.`)
 func (a *app) dataCommandOf(use, short, long, example string, check cobra.PositionalArgs, run func(ctx context.Context, client *dpareto.Client, args []string) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Example: example,
-		Args: args(check),
+		Args: command.Args(check),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error { return run(ctx, client, args) })
 		},
 	}
 	a.addClientFlags(cmd)
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -60,7 +60,7 @@ hide one of so many. Datasets that results are evaluated on take the adjacency r
 		func(ctx context.Context, client *dpareto.Client, args []string) error {
 			value, ok := dparetov1.Adjacency_value["ADJACENCY_"+strings.ToUpper(strings.ReplaceAll(adjacency, "-", "_"))]
 			if !ok || value == 0 {
-				return &usageError{fmt.Errorf("--adjacency %s, want add-remove or replace-one", adjacency)}
+				return command.Usagef("--adjacency %s, want add-remove or replace-one", adjacency)
 			}
 			ledger.Adjacency = dparetov1.Adjacency(value)
 			resp, err := client.Releases.CreateLedger(ctx, &dparetov1.CreateLedgerRequest{
@@ -69,7 +69,7 @@ hide one of so many. Datasets that results are evaluated on take the adjacency r
 			if err != nil {
 				return &callError{"create " + ledgerName(args[0]), err}
 			}
-			return a.print(output.Ledgers([]*dparetov1.Ledger{resp.GetLedger()}), resp.GetLedger())
+			return a.print(view.Ledgers([]*dparetov1.Ledger{resp.GetLedger()}), resp.GetLedger())
 		})
 	flags := cmd.Flags()
 	flags.Int64Var(&ledger.Records, "records", 0, "number of records (required)")
@@ -90,7 +90,7 @@ many charges it is more than the difference of ε and what is spent.`,
 			if err != nil {
 				return &callError{"read " + ledgerName(args[0]), err}
 			}
-			return a.print(output.Ledgers([]*dparetov1.Ledger{resp.GetLedger()}), resp.GetLedger())
+			return a.print(view.Ledgers([]*dparetov1.Ledger{resp.GetLedger()}), resp.GetLedger())
 		})
 }
 
@@ -106,7 +106,7 @@ func (a *app) ledgerListCommand() *cobra.Command {
 			if err != nil {
 				return &callError{"list ledgers", err}
 			}
-			return printAll(a, output.Ledgers(all), all)
+			return printAll(a, view.Ledgers(all), all)
 		})
 }
 
@@ -124,7 +124,7 @@ func (a *app) ledgerChargesCommand() *cobra.Command {
 			if err != nil {
 				return &callError{"read the charges of " + ledgerName(args[0]), err}
 			}
-			return printAll(a, output.Charges(all), all)
+			return printAll(a, view.Charges(all), all)
 		})
 }
 

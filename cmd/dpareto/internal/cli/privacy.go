@@ -12,7 +12,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/mechanism"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/accounting"
 )
@@ -21,7 +23,7 @@ import (
 const mostRows = 64
 
 func (a *app) privacyCommand() *cobra.Command {
-	group := a.group("privacy", "Account privacy: ε of a mechanism, or of all runs of a study",
+	group := command.Group("privacy", "Account privacy: ε of a mechanism, or of all runs of a study",
 		`Computes what a private mechanism guarantees: ε for a δ, an adjacency and an accountant,
 as an upper bound, with a lower bound where one is known. No server is needed; the numbers
 are those of the server. Only the ledger, which adds up all runs of a study, asks one.
@@ -47,18 +49,18 @@ one is named. It is printed rounded up; JSON has it in full.` + mechanismHelp(),
       --batch-size 128 --noise-multiplier 1 --epochs 10 --delta 1e-5
   dpareto privacy epsilon --mechanism gaussian --sensitivity 1 --sigma 4 --delta 1e-6
   dpareto privacy epsilon --mechanism svt --bound 5 --noise 10 --output json`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m, err := flags.Mechanism()
 			if err != nil {
-				return &usageError{err}
+				return command.Usage(err)
 			}
 			return a.epsilon(cmd.Context(), m, flags.Length)
 		},
 	}
 	flags.Register(cmd.Flags())
 	cmd.Flags().SortFlags = false
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -68,19 +70,19 @@ func (a *app) epsilon(ctx context.Context, m *mechanism.Mechanism, length func()
 	if err != nil {
 		return flagError(err)
 	}
-	g := output.Guarantee{Mechanism: m.Name, Message: response.GetGuarantees()[0], Derived: response.GetDerived()}
+	g := view.Guarantee{Mechanism: m.Name, Message: response.GetGuarantees()[0], Derived: response.GetDerived()}
 	g.LengthName, g.Length = length()
 	return a.printGuarantee(g)
 }
 
-func (a *app) printGuarantee(g output.Guarantee) error {
+func (a *app) printGuarantee(g view.Guarantee) error {
 	switch a.output {
 	case output.JSON:
-		return output.WriteGuarantee(a.stdout, g)
+		return view.WriteGuarantee(a.Stdout, g)
 	case output.CSV:
-		return a.printCSV([]output.Guarantee{g})
+		return a.printCSV([]view.Guarantee{g})
 	default:
-		return g.Table().WriteText(a.stdout)
+		return g.Table().WriteText(a.Stdout)
 	}
 }
 
@@ -97,11 +99,11 @@ mechanism.` + mechanismHelp(),
 		Example: `  dpareto privacy curve --mechanism dp-sgd --sampling fixed-size --dataset-size 40000 \
       --batch-size 128 --noise-multiplier 1 --epochs 64 --delta 1e-6 --output csv
   dpareto privacy curve --mechanism gaussian --sensitivity 1 --sigma 2 --epsilons 0.5,1,2`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			m, err := flags.Mechanism()
 			if err != nil {
-				return &usageError{err}
+				return command.Usage(err)
 			}
 			if len(epsilons) > 0 {
 				return a.deltas(cmd.Context(), m, epsilons)
@@ -113,7 +115,7 @@ mechanism.` + mechanismHelp(),
 	cmd.Flags().Int64Var(&every, "every", 0, fmt.Sprintf("epochs (or steps) from one row to the next; by default as few as give at most %d rows", mostRows))
 	cmd.Flags().Float64SliceVar(&epsilons, "epsilons", nil, "values of ε for which δ is wanted")
 	cmd.Flags().SortFlags = false
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -121,13 +123,13 @@ mechanism.` + mechanismHelp(),
 func (a *app) trajectory(ctx context.Context, m *mechanism.Mechanism, length func() (string, int64), every int64) error {
 	unit, last := length()
 	if unit == "" {
-		return &usageError{fmt.Errorf("the mechanism %s has no epochs; give --epsilons for its δ", m.Name)}
+		return command.Usagef("the mechanism %s has no epochs; give --epsilons for its δ", m.Name)
 	}
 	if every == 0 {
 		every = max(1, (last-1)/mostRows+1)
 	}
 	if every < 1 || (last-1)/every >= accounting.MaxLengths {
-		return &usageError{fmt.Errorf("--every is %d, want at least 1, and at most %d rows", every, accounting.MaxLengths)}
+		return command.Usagef("--every is %d, want at least 1, and at most %d rows", every, accounting.MaxLengths)
 	}
 	var lengths []int64
 	for rest := last; rest > every; rest -= every { // adding could overflow
@@ -138,9 +140,9 @@ func (a *app) trajectory(ctx context.Context, m *mechanism.Mechanism, length fun
 	if err != nil {
 		return flagError(err)
 	}
-	guarantees := make([]output.Guarantee, len(lengths))
+	guarantees := make([]view.Guarantee, len(lengths))
 	for i, g := range response.GetGuarantees() {
-		guarantees[i] = output.Guarantee{Mechanism: m.Name, Length: lengths[i], LengthName: unit, Message: g}
+		guarantees[i] = view.Guarantee{Mechanism: m.Name, Length: lengths[i], LengthName: unit, Message: g}
 	}
 	return a.printGuarantees(guarantees)
 }
@@ -151,33 +153,33 @@ func (a *app) deltas(ctx context.Context, m *mechanism.Mechanism, epsilons []flo
 	if err != nil {
 		return flagError(err)
 	}
-	guarantees := make([]output.Guarantee, len(epsilons))
+	guarantees := make([]view.Guarantee, len(epsilons))
 	for i, g := range response.GetGuarantees() {
-		guarantees[i] = output.Guarantee{Mechanism: m.Name, Message: g}
+		guarantees[i] = view.Guarantee{Mechanism: m.Name, Message: g}
 	}
 	return a.printGuarantees(guarantees)
 }
 
 // printGuarantees prints guarantees of one mechanism; what all of them say is told once.
-func (a *app) printGuarantees(guarantees []output.Guarantee) error {
+func (a *app) printGuarantees(guarantees []view.Guarantee) error {
 	switch a.output {
 	case output.JSON:
-		return output.WriteGuarantees(a.stdout, guarantees)
+		return view.WriteGuarantees(a.Stdout, guarantees)
 	case output.CSV:
 		return a.printCSV(guarantees)
 	default:
 	}
-	if _, err := fmt.Fprintf(a.stdout, "%s\n\n", output.GuaranteesHeading(guarantees)); err != nil {
+	if _, err := fmt.Fprintf(a.Stdout, "%s\n\n", view.GuaranteesHeading(guarantees)); err != nil {
 		return err
 	}
-	if err := output.Guarantees(guarantees).WriteText(a.stdout); err != nil {
+	if err := view.Guarantees(guarantees).WriteText(a.Stdout); err != nil {
 		return err
 	}
-	for i, line := range output.GuaranteesAssumptions(guarantees) {
+	for i, line := range view.GuaranteesAssumptions(guarantees) {
 		if i == 0 {
 			line = "\n" + line
 		}
-		if _, err := fmt.Fprintln(a.stdout, line); err != nil {
+		if _, err := fmt.Fprintln(a.Stdout, line); err != nil {
 			return err
 		}
 	}
@@ -186,15 +188,15 @@ func (a *app) printGuarantees(guarantees []output.Guarantee) error {
 }
 
 // printCSV prints guarantees for programs, which have the codes of warnings only.
-func (a *app) printCSV(guarantees []output.Guarantee) error {
+func (a *app) printCSV(guarantees []view.Guarantee) error {
 	a.warn(guarantees)
-	return output.GuaranteesCSV(guarantees).WriteCSV(a.stdout)
+	return view.GuaranteesCSV(guarantees).WriteCSV(a.Stdout)
 }
 
 // warn tells the warnings of guarantees, each kind once.
-func (a *app) warn(guarantees []output.Guarantee) {
-	for _, line := range output.GuaranteesWarnings(guarantees) {
-		a.sayf("%s\n", line)
+func (a *app) warn(guarantees []view.Guarantee) {
+	for _, line := range view.GuaranteesWarnings(guarantees) {
+		a.Sayf("%s\n", line)
 	}
 }
 
@@ -214,14 +216,14 @@ the end of the range, with a warning; --min and --max set the range.` + mechanis
       --batch-size 128 --epochs 10 --delta 1e-5 --epsilon 1
   dpareto privacy calibrate --mechanism dp-sgd --sampling poisson --dataset-size 60000 \
       --batch-size 256 --noise-multiplier 1.1 --delta 1e-5 --epsilon 3 --solve-for epochs`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("epsilon") {
-				return &usageError{errors.New("--epsilon is required: the target")}
+				return command.Usage(errors.New("--epsilon is required: the target"))
 			}
 			m, err := flags.Unsolved(solveFor)
 			if err != nil {
-				return &usageError{err}
+				return command.Usage(err)
 			}
 			lo, hi := flags.Range(m.SolveFor)
 			if cmd.Flags().Changed("min") {
@@ -239,7 +241,7 @@ the end of the range, with a warning; --min and --max set the range.` + mechanis
 	cmd.Flags().Float64Var(&most, "max", 0, "largest value to consider (default depends on the flag)")
 	flags.RegisterWithoutEpsilon(cmd.Flags())
 	cmd.Flags().SortFlags = false
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -255,7 +257,7 @@ func (a *app) calibrate(ctx context.Context, m *mechanism.Mechanism, length func
 		return fmt.Errorf("epsilon %g is out of reach: --%s between %s and %s gives at least %s", target, m.SolveFor,
 			output.Plain(least), output.Plain(most), output.NumberDown(response.GetGuarantee().GetEpsilon()))
 	}
-	g := output.Guarantee{
+	g := view.Guarantee{
 		Mechanism: m.Name, Message: response.GetGuarantee(), Derived: response.GetDerived(),
 		Solved: response.GetValue(), SolvedName: m.SolveFor,
 	}
@@ -277,22 +279,22 @@ count, how often it is applied. Adjacency, δ and accountant hold for all.` + me
 		Example: `  dpareto privacy compose --delta 1e-5 --adjacency replace-one \
       --part mechanism=dp-sgd,sampling=fixed-size,dataset-size=30956,batch-size=128,noise-multiplier=1,epochs=10,count=3 \
       --part mechanism=laplace,sensitivity=1,scale=100`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(parts) == 0 {
-				return &usageError{errors.New("--part is required at least once")}
+				return command.Usage(errors.New("--part is required at least once"))
 			}
 			composed := make([]*dparetov1.CompositionMechanism_Part, len(parts))
 			for i, text := range parts {
 				part, err := mechanism.Part(text)
 				if err != nil {
-					return &usageError{fmt.Errorf("--part %d: %w", i+1, err)}
+					return command.Usagef("--part %d: %w", i+1, err)
 				}
 				composed[i] = part
 			}
 			m, err := flags.Compose(composed)
 			if err != nil {
-				return &usageError{err}
+				return command.Usage(err)
 			}
 			return a.epsilon(cmd.Context(), m, flags.Length)
 		},
@@ -300,7 +302,7 @@ count, how often it is applied. Adjacency, δ and accountant hold for all.` + me
 	cmd.Flags().StringArrayVar(&parts, "part", nil, "a mechanism: name=value,... (see above)")
 	flags.RegisterCommon(cmd.Flags())
 	cmd.Flags().SortFlags = false
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -321,5 +323,5 @@ func flagError(err error) error {
 	if len(messages) == 0 {
 		return err
 	}
-	return &usageError{errors.New(strings.Join(messages, "; "))}
+	return command.Usage(errors.New(strings.Join(messages, "; ")))
 }

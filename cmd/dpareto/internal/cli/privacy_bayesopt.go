@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/privacy/bayesopt"
 )
 
@@ -61,13 +63,13 @@ the bound for any kernel, ½·|Λ|·log(1 + T/(|Λ|σ²)).`,
       --epsilon 1 --delta 1e-6 --observation-noise 0.1 --correlation 0.999 --records 16281
   dpareto privacy bayesian-optimization --algorithm 3 --epsilon 1 --records 16281 --lipschitz 0.25 \
       --penalty-min 1e-4 --penalty-max 1`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, err := f.report(cmd.Context(), cmd.Flags().Changed)
 			if err != nil {
 				return fieldsAsFlags(err, bayesianOptimizationNames)
 			}
-			return report.Write(a.stdout, a.output)
+			return report.Write(a.Stdout, a.output)
 		},
 	}
 	flags := cmd.Flags()
@@ -92,7 +94,7 @@ the bound for any kernel, ½·|Λ|·log(1 + T/(|Λ|σ²)).`,
 	flags.Float64Var(&f.ridge.Lipschitz, "lipschitz", 0, "Lipschitz constant of the score in the weights, of 3")
 	flags.Float64Var(&f.ridge.Least, "penalty-min", 0, "least ridge penalty, of 3")
 	flags.Float64Var(&f.ridge.Most, "penalty-max", 0, "largest ridge penalty, of 3")
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -110,26 +112,26 @@ func (f *bayesianOptimizationFlags) report(ctx context.Context, changed func(str
 	case 2:
 		a := f.noiseFree
 		a.Candidates, a.Epsilon, a.Delta, a.Correlation = f.noisy.Candidates, f.noisy.Epsilon, f.noisy.Delta, f.noisy.Correlation
-		return output.NoiseFreeReport(a)
+		return view.NoiseFreeReport(a)
 	case 3:
 		f.ridge.Epsilon = f.noisy.Epsilon
-		return output.RidgeReport(f.ridge)
+		return view.RidgeReport(f.ridge)
 	default:
-		return nil, &usageError{errors.New("--algorithm is required: 1, 2 or 3")}
+		return nil, command.Usage(errors.New("--algorithm is required: 1, 2 or 3"))
 	}
 }
 
 func (f *bayesianOptimizationFlags) noisyReport(ctx context.Context, changed func(string) bool) (*output.Report, error) {
-	o := output.NoisyOptimisation{Noisy: f.noisy, Deviation: f.deviation, Records: f.ridge.Records}
+	o := view.NoisyOptimisation{Noisy: f.noisy, Deviation: f.deviation, Records: f.ridge.Records}
 	if !(f.deviation >= 0) || math.IsInf(f.deviation, 1) {
-		return nil, &usageError{fmt.Errorf("--prior-deviation must be positive and finite, is %g", f.deviation)}
+		return nil, command.Usagef("--prior-deviation must be positive and finite, is %g", f.deviation)
 	}
 	if f.deviation > 0 && o.Records > 0 {
 		o.Difference = 1 / (float64(o.Records) * f.deviation)
 	}
 	switch {
 	case changed("information-gain") && f.points != "":
-		return nil, &usageError{errors.New("--information-gain and --points exclude each other")}
+		return nil, command.Usage(errors.New("--information-gain and --points exclude each other"))
 	case changed("information-gain"):
 		o.GainSource = "gamma_T as stated by --information-gain"
 	case f.points != "":
@@ -138,7 +140,7 @@ func (f *bayesianOptimizationFlags) noisyReport(ctx context.Context, changed fun
 			return nil, err
 		}
 		if changed("candidates") && int64(kernel.SymmetricDim()) != o.Candidates {
-			return nil, &usageError{fmt.Errorf("--candidates is %d, and %s has %d points", o.Candidates, f.points, kernel.SymmetricDim())}
+			return nil, command.Usagef("--candidates is %d, and %s has %d points", o.Candidates, f.points, kernel.SymmetricDim())
 		}
 		o.Candidates = int64(kernel.SymmetricDim())
 		gain, err := bayesopt.BoundInformationGain(ctx, kernel, o.Noise, o.Evaluations, 0.01)
@@ -160,7 +162,7 @@ func (f *bayesianOptimizationFlags) noisyReport(ctx context.Context, changed fun
 // covariance returns the kernel matrix of the candidates in the file of points.
 func (f *bayesianOptimizationFlags) covariance() (*mat.SymDense, error) {
 	if !(f.length > 0) {
-		return nil, &usageError{fmt.Errorf("--length-scale must be positive, is %g", f.length)}
+		return nil, command.Usagef("--length-scale must be positive, is %g", f.length)
 	}
 	var kernel func(square float64) float64
 	switch f.kernel {
@@ -172,7 +174,7 @@ func (f *bayesianOptimizationFlags) covariance() (*mat.SymDense, error) {
 			return (1 + r + r*r/3) * math.Exp(-r)
 		}
 	default:
-		return nil, &usageError{fmt.Errorf("--kernel %q: want %s or %s", f.kernel, kernelMatern, kernelSquaredExponential)}
+		return nil, command.Usagef("--kernel %q: want %s or %s", f.kernel, kernelMatern, kernelSquaredExponential)
 	}
 	points, err := readPoints(f.points)
 	if err != nil {

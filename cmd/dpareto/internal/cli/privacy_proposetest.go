@@ -11,7 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/proposetest"
@@ -45,11 +46,11 @@ noise is drawn from the operating system's entropy. With --seed it is not, and t
 is a simulation.
 
 One call of report-noisy-max or permute-and-flip on the same utilities selects better with
-the same ε: see "dpareto reproduce propose-test".`,
+the same ε: see "dpareto-lab reproduce propose-test".`,
 		Example: `  dpareto privacy propose-test --budget 1 --parts 100 --round-epsilon 0.1
   dpareto privacy propose-test --cap 7 --parts 1000 --granularity 0.05 --validation-records 16281
   dpareto privacy propose-test --budget 3 --utilities utilities.csv --seed 1`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.proposeTest(&f, cmd.Flags().Changed)
 		},
@@ -68,7 +69,7 @@ the same ε: see "dpareto reproduce propose-test".`,
 	flags.Int64Var(&f.validationRecords, "validation-records", 0, "number of validation records, to tell what is guaranteed for them")
 	flags.StringVar(&f.utilities, "utilities", "", "file of utilities to run the search on")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the noise of a simulation")
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -87,19 +88,19 @@ func (a *app) proposeTest(f *proposeTestFlags, changed func(string) bool) error 
 		}
 		if columns > 1 {
 			if changed("parts") && tuning.Parts != columns {
-				return &usageError{fmt.Errorf("--parts is %d, and %s has utilities on %d parts", tuning.Parts, f.utilities, columns)}
+				return command.Usagef("--parts is %d, and %s has utilities on %d parts", tuning.Parts, f.utilities, columns)
 			}
 			tuning.Parts = columns
 		}
 	} else if changed("seed") {
-		return &usageError{errors.New("--seed is for simulations, which take --utilities")}
+		return command.Usage(errors.New("--seed is for simulations, which take --utilities"))
 	}
 	if f.budget > 0 {
 		if tuning, err = tuning.Plan(f.budget); err != nil {
 			return fieldsAsFlags(err, proposeTestNames)
 		}
 	}
-	p := output.ProposeTest{Tuning: tuning, Budget: f.budget, ValidationRecords: f.validationRecords, Names: names}
+	p := view.ProposeTest{Tuning: tuning, Budget: f.budget, ValidationRecords: f.validationRecords, Names: names}
 	if f.utilities != "" {
 		source := noise.System()
 		if p.Simulated = changed("seed"); p.Simulated {
@@ -120,7 +121,7 @@ func (a *app) proposeTest(f *proposeTestFlags, changed func(string) bool) error 
 	if err != nil {
 		return fieldsAsFlags(err, proposeTestNames)
 	}
-	return report.Write(a.stdout, a.output)
+	return report.Write(a.Stdout, a.output)
 }
 
 // tuning returns the search that the flags describe, without what the utilities or the
@@ -133,19 +134,19 @@ func (f *proposeTestFlags) tuning(changed func(string) bool) (proposetest.Tuning
 	case "replace-one":
 		t.Neighbours = privacy.ReplaceOne
 	default:
-		return t, &usageError{fmt.Errorf("--adjacency %q: want add-remove or replace-one", f.adjacency)}
+		return t, command.Usagef("--adjacency %q: want add-remove or replace-one", f.adjacency)
 	}
 	if changed("budget") == changed("cap") {
-		return t, &usageError{errors.New("one of --budget and --cap is required: the rounds must be limited before the run")}
+		return t, command.Usage(errors.New("one of --budget and --cap is required: the rounds must be limited before the run"))
 	}
 	if changed("budget") && !(f.budget > 0) {
-		return t, &usageError{fmt.Errorf("--budget must be positive, is %g", f.budget)}
+		return t, command.Usagef("--budget must be positive, is %g", f.budget)
 	}
 	if changed("cap") && f.Cap < 1 {
-		return t, &usageError{fmt.Errorf("--cap must be at least 1, is %d", f.Cap)}
+		return t, command.Usagef("--cap must be at least 1, is %d", f.Cap)
 	}
 	if changed("validation-records") && f.validationRecords < 1 {
-		return t, &usageError{fmt.Errorf("--validation-records must be at least 1, is %d", f.validationRecords)}
+		return t, command.Usagef("--validation-records must be at least 1, is %d", f.validationRecords)
 	}
 	return t, nil
 }
@@ -209,5 +210,5 @@ func fieldsAsFlags(err error, names map[string]string) error {
 		}
 		messages[i] = "--" + name + ": " + field.Message
 	}
-	return &usageError{errors.New(strings.Join(messages, "; "))}
+	return command.Usage(errors.New(strings.Join(messages, "; ")))
 }

@@ -3,13 +3,14 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/mechanism"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/stopping"
 	"github.com/dpareto/dpareto/server/accounting"
@@ -33,27 +34,27 @@ noise that protects the validation records.` + mechanismHelp(),
 		Example: `  dpareto privacy random-stopping --base-mu 0.25 --delta 1e-6 --mean-runs 10
   dpareto privacy random-stopping --mechanism dp-sgd --sampling fixed-size --dataset-size 32561 --batch-size 256 \
       --noise-multiplier 2 --epochs 10 --delta 1e-6 --mean-runs 32 --law logarithmic`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("base-mu") {
 				if cmd.Flags().Changed("mechanism") {
-					return &usageError{errors.New("--base-mu and --mechanism exclude each other")}
+					return command.Usage(errors.New("--base-mu and --mechanism exclude each other"))
 				}
 				// Noise of standard deviation 1 on what moves by μ is μ-GDP.
 				for name, value := range map[string]string{"mechanism": "gaussian", "sensitivity": strconv.FormatFloat(mu, 'g', -1, 64), "sigma": "1"} {
 					if err := cmd.Flags().Set(name, value); err != nil {
-						return &usageError{fmt.Errorf("--base-mu: %w", err)}
+						return command.Usagef("--base-mu: %w", err)
 					}
 				}
 			}
 			for _, q := range shares {
 				if !(q >= 0 && q <= 1) {
-					return &usageError{fmt.Errorf("--top must lie in [0, 1], is %g", q)}
+					return command.Usagef("--top must lie in [0, 1], is %g", q)
 				}
 			}
 			repeated, err := flags.Repeated()
 			if err != nil {
-				return &usageError{err}
+				return command.Usage(err)
 			}
 			if cmd.Flags().Changed("base-mu") {
 				repeated.Base.Name = "a Gaussian mechanism with μ = " + output.Plain(mu)
@@ -65,13 +66,13 @@ noise that protects the validation records.` + mechanismHelp(),
 	cmd.Flags().Float64SliceVar(&shares, "top", []float64{0.05, 0.01}, "shares of the best candidates, with commas between them")
 	flags.RegisterRepeated(cmd.Flags())
 	cmd.Flags().SortFlags = false
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
 // randomStopping prints the plan of a search.
 func (a *app) randomStopping(ctx context.Context, r *mechanism.Repeated, shares []float64) error {
-	plan := output.RandomStopping{Base: r.Base.Name, Shares: shares}
+	plan := view.RandomStopping{Base: r.Base.Name, Shares: shares}
 	for _, part := range []struct {
 		m  *mechanism.Mechanism
 		to **dparetov1.PrivacyGuarantee
@@ -91,5 +92,5 @@ func (a *app) randomStopping(ctx context.Context, r *mechanism.Repeated, shares 
 		}
 		plan.Law = law
 	}
-	return plan.Report().Write(a.stdout, a.output)
+	return plan.Report().Write(a.Stdout, a.output)
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
 const dpSGDFlags = "--mechanism dp-sgd --dataset-size 40000 --batch-size 128 --noise-multiplier 1 --delta 1e-6 "
@@ -246,7 +248,7 @@ func TestPrivacyUsage(t *testing.T) {
 		"compose --sensitivity 1 --part mechanism=svt,bound=1,noise=1": "unknown flag",
 	} {
 		_, stderr, code := invoke(t, "", strings.Fields("privacy "+line)...)
-		if code != exitUsage || !strings.Contains(stderr, want) {
+		if code != command.ExitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %s", line, code, stderr)
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
 // printedReport is a report as programs read it: the rows of every section.
@@ -156,14 +157,14 @@ func TestProposeTestUsage(t *testing.T) {
 		"--cap 3 --default 1 --utilities no/such.csv": "no/such.csv",
 	} {
 		_, stderr, code := invoke(t, "", append(strings.Fields("privacy propose-test"), strings.Fields(line)...)...)
-		if code == exitOK || !strings.Contains(stderr, want) {
+		if code == command.ExitOK || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d: %s", line, code, stderr)
 		}
 	}
 	for _, text := range []string{"", "name\n", "name,a\n", "name,a\nx,1.5\n", "name,a\nx,much\n", "name,a\nx\n"} {
 		file := utilitiesFile(t, text)
 		_, stderr, code := invoke(t, "", "privacy", "propose-test", "--cap", "3", "--utilities", file)
-		if code != exitFailure || !strings.Contains(stderr, "utilities.csv") {
+		if code != command.ExitFailure || !strings.Contains(stderr, "utilities.csv") {
 			t.Errorf("%q: exit code %d: %s", text, code, stderr)
 		}
 	}
@@ -224,7 +225,7 @@ func TestBayesianOptimizationCandidates(t *testing.T) {
 		"--candidates 3 --prior-deviation -1": "--prior-deviation", "--candidates 3 --delta 2": "--delta", "--candidates 3 --algorithm 4": "--algorithm",
 	} {
 		_, stderr, code := invoke(t, "", strings.Fields(line+more)...)
-		if code == exitOK || !strings.Contains(stderr, want) {
+		if code == command.ExitOK || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d: %s", more, code, stderr)
 		}
 	}
@@ -279,35 +280,12 @@ func TestRandomStoppingMechanism(t *testing.T) {
 		"": "--mean-runs", " --mean-runs 0.5": "--mean-runs", " --mean-runs 10 --law -3": "--law", " --mean-runs 10 --top 2": "--top", " --mean-runs 10 --base-mu 1": "--base-mu",
 	} {
 		_, stderr, code := invoke(t, "", strings.Fields(line+more)...)
-		if code != exitUsage || !strings.Contains(stderr, want) {
+		if code != command.ExitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d: %s", more, code, stderr)
 		}
 	}
 	_, stderr, code := invoke(t, "", strings.Fields("privacy random-stopping --mean-runs 3 --mechanism repeated-selection")...)
-	if code != exitUsage || !strings.Contains(stderr, "one run") {
+	if code != command.ExitUsage || !strings.Contains(stderr, "one run") {
 		t.Errorf("exit code %d: %s", code, stderr)
-	}
-}
-
-// The reproductions run in a small size, and can be drawn.
-func TestReproduceTuning(t *testing.T) {
-	folder := t.TempDir()
-	r := report(t, "reproduce propose-test --runs 5 --plot", filepath.Join(folder, "a"))
-	if len(r.rows(t, "comparison")) == 0 {
-		t.Error("no comparison")
-	}
-	r = report(t, "reproduce dp-bayesian-optimization --generated --side 2 --train-rows 200 --sizes 100 --pairs 2 --records 100 --plot", filepath.Join(folder, "b.svg"))
-	if !strings.Contains(r.Title, "generated data") {
-		t.Errorf("%q", r.Title)
-	}
-	for _, file := range []string{"a/figure1.svg", "a/figure2.svg", "b.svg"} {
-		if _, err := os.Stat(filepath.Join(folder, file)); err != nil {
-			t.Error(err)
-		}
-	}
-	for _, line := range []string{"reproduce propose-test --runs 1", "reproduce dp-bayesian-optimization --pairs 0", "reproduce propose-test --plot x.txt"} {
-		if _, stderr, code := invoke(t, "", strings.Fields(line)...); code != exitUsage {
-			t.Errorf("%s: exit code %d: %s", line, code, stderr)
-		}
 	}
 }

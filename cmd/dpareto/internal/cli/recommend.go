@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -55,13 +57,13 @@ comes nearest, and the command ends with the exit code 1.`,
 	flags.StringVar(&f.optimize, "optimize", "", "objective to make as good as possible; default: the first without a bound")
 	flags.BoolVar(&f.measuredOnly, "measured-only", false, "recommend only what was run")
 	a.addClientFlags(cmd)
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
 func (a *app) recommend(ctx context.Context, f recommendFlags) error {
 	if !f.hasEpsilon && len(f.max) == 0 && len(f.min) == 0 {
-		return &usageError{errors.New("recommend: a bound is required: --epsilon, --max or --min")}
+		return command.Usage(errors.New("recommend: a bound is required: --epsilon, --max or --min"))
 	}
 	return a.session(ctx, func(ctx context.Context, client *dpareto.Client) error {
 		handle := client.Study(studyID(f.study))
@@ -71,7 +73,7 @@ func (a *app) recommend(ctx context.Context, f recommendFlags) error {
 		}
 		bounds, err := f.bounds(study.GetSpec())
 		if err != nil {
-			return &usageError{err}
+			return command.Usage(err)
 		}
 		resp, err := client.Fronts.QueryFront(ctx, &dparetov1.QueryFrontRequest{
 			Name: handle.Name(), Bounds: bounds, Confidence: f.confidence, Optimize: f.optimize, MeasuredOnly: f.measuredOnly,
@@ -80,11 +82,11 @@ func (a *app) recommend(ctx context.Context, f recommendFlags) error {
 			return &callError{"query the front of " + handle.Name(), err}
 		}
 		if a.output == output.Text {
-			if err := a.printHeading(output.RecommendationHeading(study, bounds, f.confidence, resp)); err != nil {
+			if err := a.printHeading(view.RecommendationHeading(study, bounds, f.confidence, resp)); err != nil {
 				return err
 			}
 		}
-		if err := a.print(output.Recommendation(study.GetSpec(), resp), resp); err != nil {
+		if err := a.print(view.Recommendation(study.GetSpec(), resp), resp); err != nil {
 			return err
 		}
 		if !resp.GetReachable() {
@@ -123,7 +125,7 @@ func (f *recommendFlags) bounds(spec *dparetov1.StudySpec) (map[string]float64, 
 		return nil, err
 	}
 	if f.hasEpsilon {
-		metric := output.PrivacyMetric(spec)
+		metric := view.PrivacyMetric(spec)
 		if metric == nil {
 			return nil, errors.New("--epsilon: the study has no metric that is computed from a mechanism; use --max")
 		}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -53,16 +54,16 @@ func TestAskingAStudy(t *testing.T) {
 		if err != nil || len(rows) != 2 || len(rows[0]) != len(rows[1]) || rows[1][len(rows[1])-1] != "30" {
 			t.Errorf("%q, %v", rows, err)
 		}
-		stdout, stderr := fail(t, exitFailure, "recommend --study svt --max error=0.9 --epsilon 1e-6")
+		stdout, stderr := fail(t, command.ExitFailure, "recommend --study svt --max error=0.9 --epsilon 1e-6")
 		if !strings.Contains(stdout, "not reachable; this is what comes nearest") || !strings.Contains(stderr, "no configuration meets the bounds") {
 			t.Errorf("%s%s", stdout, stderr)
 		}
-		fail(t, exitUsage, "recommend --study svt")
-		fail(t, exitUsage, "recommend svt --study svt --epsilon 1")
-		fail(t, exitUsage, "privacy ledger")
-		fail(t, exitUsage, "recommend --epsilon 1")
-		fail(t, exitUsage, "recommend --study svt --max error=much")
-		if _, stderr := fail(t, exitUsage, "recommend --study svt --min error=0.1"); !strings.Contains(stderr, "--max") {
+		fail(t, command.ExitUsage, "recommend --study svt")
+		fail(t, command.ExitUsage, "recommend svt --study svt --epsilon 1")
+		fail(t, command.ExitUsage, "privacy ledger")
+		fail(t, command.ExitUsage, "recommend --epsilon 1")
+		fail(t, command.ExitUsage, "recommend --study svt --max error=much")
+		if _, stderr := fail(t, command.ExitUsage, "recommend --study svt --min error=0.1"); !strings.Contains(stderr, "--max") {
 			t.Error(stderr)
 		}
 	})
@@ -81,7 +82,7 @@ func TestAskingAStudy(t *testing.T) {
 				t.Errorf("%q is missing in\n%s", want, text)
 			}
 		}
-		fail(t, exitUsage, "privacy ledger")
+		fail(t, command.ExitUsage, "privacy ledger")
 	})
 	t.Run("reaccount", func(t *testing.T) {
 		before := succeed(t, "trial list svt -o csv")
@@ -97,25 +98,25 @@ func TestAskingAStudy(t *testing.T) {
 		if after := succeed(t, "trial list svt -o csv"); after != before {
 			t.Errorf("not restored:\n%s\n%s", before, after)
 		}
-		fail(t, exitUsage, "study reaccount svt --accountant magic")
-		fail(t, exitUsage, "study reaccount svt --metric error")
+		fail(t, command.ExitUsage, "study reaccount svt --accountant magic")
+		fail(t, command.ExitUsage, "study reaccount svt --metric error")
 	})
 	t.Run("suggest", func(t *testing.T) {
-		if _, stderr := fail(t, exitFailure, "trial suggest --study svt --worker w"); !strings.Contains(stderr, "0 of 1 trials: budget spent") {
+		if _, stderr := fail(t, command.ExitFailure, "trial suggest --study svt --worker w"); !strings.Contains(stderr, "0 of 1 trials: budget spent") {
 			t.Error(stderr)
 		}
 		id := "again"
 		file := succeed(t, "study init --id "+id+" "+initSVT) + "\n  seed: 1\n"
-		if _, stderr, code := invoke(t, file, "study", "create", "-"); code != exitOK {
+		if _, stderr, code := invoke(t, file, "study", "create", "-"); code != command.ExitOK {
 			t.Fatal(stderr)
 		}
 		rows, err := csv.NewReader(strings.NewReader(succeed(t, "trial suggest again --worker w --count 2 --fix cutoff=7 --at-most epsilon=1 -o csv"))).ReadAll()
 		if err != nil || len(rows) != 3 || rows[1][3] != "7" || rows[2][3] != "7" {
 			t.Errorf("%q, %v", rows, err)
 		}
-		fail(t, exitUsage, "trial suggest --study again --worker w --fix lots=7")
-		fail(t, exitUsage, "trial suggest --study again --worker w --fix cutoff=seven")
-		fail(t, exitUsage, "trial suggest --study again")
+		fail(t, command.ExitUsage, "trial suggest --study again --worker w --fix lots=7")
+		fail(t, command.ExitUsage, "trial suggest --study again --worker w --fix cutoff=seven")
+		fail(t, command.ExitUsage, "trial suggest --study again")
 	})
 }
 

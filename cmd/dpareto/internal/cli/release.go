@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -13,12 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
 func (a *app) releaseCommand() *cobra.Command {
-	cmd := a.group("release", "Publish results with a privacy guarantee",
+	cmd := command.Group("release", "Publish results with a privacy guarantee",
 		`Publishes results with a privacy guarantee for the records that they were measured on: the
 test or validation set. What it cost the records that configurations were trained on is said
 beside it.
@@ -57,7 +58,7 @@ func addRequestID(cmd *cobra.Command, id *string) {
 func (a *app) identified(id string) string {
 	if id == "" {
 		id = newRequestID()
-		a.sayf("if no answer comes, repeat with --request-id %s\n", id)
+		a.Sayf("if no answer comes, repeat with --request-id %s\n", id)
 	}
 	return id
 }
@@ -65,13 +66,13 @@ func (a *app) identified(id string) string {
 // printRelease prints a release with all that has to be said beside it.
 func (a *app) printRelease(r *dparetov1.Release) error {
 	if a.output == output.Text {
-		if err := a.printHeading(output.ReleaseHeading(r)); err != nil {
+		if err := a.printHeading(view.ReleaseHeading(r)); err != nil {
 			return err
 		}
 	}
-	table := output.Release(r)
+	table := view.Release(r)
 	if a.output == output.CSV {
-		table = output.ReleaseCSV(r)
+		table = view.ReleaseCSV(r)
 	}
 	return a.print(table, r)
 }
@@ -92,7 +93,7 @@ the ε of training that is a metric of the study.`,
 			for id, text := range atMost {
 				bound, err := strconv.ParseFloat(text, 64)
 				if err != nil {
-					return &usageError{fmt.Errorf("--at-most %s=%s: want a number", id, text)}
+					return command.Usagef("--at-most %s=%s: want a number", id, text)
 				}
 				req.AtMost[id] = bound
 			}
@@ -150,7 +151,7 @@ accuracy on m records, one of which is replaced, 1/m.`,
 		func(ctx context.Context, client *dpareto.Client, args []string) error {
 			value, ok := dparetov1.SelectionMethod_value["SELECTION_METHOD_"+strings.ToUpper(strings.ReplaceAll(method, "-", "_"))]
 			if !ok || value == 0 {
-				return &usageError{fmt.Errorf("--method %s, want permute-and-flip, exponential or report-noisy-max", method)}
+				return command.Usagef("--method %s, want permute-and-flip, exponential or report-noisy-max", method)
 			}
 			req.Method, req.Ledger = dparetov1.SelectionMethod(value), ledgerName(args[0])
 			var err error
@@ -176,9 +177,9 @@ accuracy on m records, one of which is replaced, 1/m.`,
 // readNumbers reads a file of numbers, one per line, or standard input.
 func (a *app) readNumbers(path string) (numbers []float64, err error) {
 	if path == "" {
-		return nil, &usageError{errors.New("release select: --utilities is required")}
+		return nil, command.Usage(errors.New("release select: --utilities is required"))
 	}
-	in := a.stdin
+	in := a.Stdin
 	if path != standardInput {
 		file, err := os.Open(path)
 		if err != nil {
@@ -195,7 +196,7 @@ func (a *app) readNumbers(path string) (numbers []float64, err error) {
 		}
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil { // without the text, which nobody else is to see
-			return nil, &usageError{fmt.Errorf("%s:%d: want a number", sourceName(path), n)}
+			return nil, command.Usagef("%s:%d: want a number", sourceName(path), n)
 		}
 		numbers = append(numbers, x)
 	}
@@ -232,6 +233,6 @@ func (a *app) releaseListCommand() *cobra.Command {
 			if err != nil {
 				return &callError{"list the releases of " + parent, err}
 			}
-			return printAll(a, output.Releases(all), all)
+			return printAll(a, view.Releases(all), all)
 		})
 }

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -19,7 +20,7 @@ func TestReleasing(t *testing.T) {
 	t.Setenv("DPARETO_SERVER", address)
 	t.Chdir(t.TempDir())
 	file := strings.Replace(succeed(t, "study init --id svt --trainer sparse-vector --trials 6"), "{name: DEFAULT}", "{name: RANDOM}", 1)
-	if _, stderr, code := invoke(t, file+"\n  seed: 1\n  replicates: 3\n", "study", "create", "-"); code != exitOK {
+	if _, stderr, code := invoke(t, file+"\n  seed: 1\n  replicates: 3\n", "study", "create", "-"); code != command.ExitOK {
 		t.Fatal(stderr)
 	}
 	succeed(t, "agent --workers 1 --seed 1 --study svt")
@@ -31,7 +32,7 @@ func TestReleasing(t *testing.T) {
 		}
 		return r
 	}
-	if _, stderr := fail(t, exitFailure, "release best svt --epsilon 1"); !strings.Contains(stderr, "has no test_ledger to charge") {
+	if _, stderr := fail(t, command.ExitFailure, "release best svt --epsilon 1"); !strings.Contains(stderr, "has no test_ledger to charge") {
 		t.Error(stderr)
 	}
 	text := succeed(t, "ledger create queries --records 10 --epsilon 10 --delta 1e-3 --description test")
@@ -40,7 +41,7 @@ func TestReleasing(t *testing.T) {
 	}
 	succeed(t, "study update svt --set spec.test_ledger=ledgers/queries")
 
-	stdout, stderr := fail(t, exitOK, "release best svt --epsilon 1 --at-most epsilon=1e6")
+	stdout, stderr := fail(t, command.ExitOK, "release best svt --epsilon 1 --at-most epsilon=1e6")
 	id := regexp.MustCompile(`--request-id (release-\S+)`).FindStringSubmatch(stderr)
 	if id == nil {
 		t.Fatalf("no id was printed: %s", stderr)
@@ -74,7 +75,7 @@ func TestReleasing(t *testing.T) {
 			t.Errorf("%s: %d rows, want %d; %v", line, len(all), rows, err)
 		}
 	}
-	if _, stderr := fail(t, exitFailure, "release best svt --epsilon 5"); !strings.Contains(stderr, "left of ledgers/queries") || !strings.Contains(stderr, "ResourceExhausted") {
+	if _, stderr := fail(t, command.ExitFailure, "release best svt --epsilon 5"); !strings.Contains(stderr, "left of ledgers/queries") || !strings.Contains(stderr, "ResourceExhausted") {
 		t.Error(stderr)
 	}
 	ledger := new(dparetov1.Ledger)
@@ -85,20 +86,20 @@ func TestReleasing(t *testing.T) {
 	// An export takes the releases along; the charges stay.
 	exported := succeed(t, "export --study svt")
 	succeed(t, "study delete svt")
-	if _, stderr, code := invoke(t, exported, "import", "-"); code != exitOK {
+	if _, stderr, code := invoke(t, exported, "import", "-"); code != command.ExitOK {
 		t.Fatal(stderr)
 	}
 	if succeed(t, "release get studies/svt/releases/1") != stdout {
 		t.Error("the release has changed on its way")
 	}
 
-	fail(t, exitUsage, "release best")
-	fail(t, exitUsage, "release best svt --epsilon 1 --at-most epsilon=much")
-	fail(t, exitUsage, "release select queries --epsilon 1")
-	fail(t, exitUsage, "release select queries --utilities utilities.txt --method best")
-	fail(t, exitUsage, "ledger create l --adjacency none")
-	fail(t, exitFailure, "ledger create l --records 1")
-	if _, stderr, code := invoke(t, "0.5\nsecret\n", "release", "select", "queries", "--utilities", "-"); code != exitUsage || strings.Contains(stderr, "secret") || !strings.Contains(stderr, ":2: want a number") {
+	fail(t, command.ExitUsage, "release best")
+	fail(t, command.ExitUsage, "release best svt --epsilon 1 --at-most epsilon=much")
+	fail(t, command.ExitUsage, "release select queries --epsilon 1")
+	fail(t, command.ExitUsage, "release select queries --utilities utilities.txt --method best")
+	fail(t, command.ExitUsage, "ledger create l --adjacency none")
+	fail(t, command.ExitFailure, "ledger create l --records 1")
+	if _, stderr, code := invoke(t, "0.5\nsecret\n", "release", "select", "queries", "--utilities", "-"); code != command.ExitUsage || strings.Contains(stderr, "secret") || !strings.Contains(stderr, ":2: want a number") {
 		t.Errorf("%d: %s", code, stderr)
 	}
 }

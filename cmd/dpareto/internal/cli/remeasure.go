@@ -13,7 +13,8 @@ import (
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/clients/go/agent"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
@@ -80,7 +81,7 @@ func (a *app) remeasure(ctx context.Context, id string, kind dparetov1.FrontKind
 	}
 	waited := r.runAndWait(ctx)
 	if waited != nil && !errors.Is(waited, errTimeout) {
-		r.logger.Warn("replicates that are not complete stay in the study's queue", "study", r.handle.Name())
+		r.Logger.Warn("replicates that are not complete stay in the study's queue", "study", r.handle.Name())
 		return waited
 	}
 	return errors.Join(r.print(), waited)
@@ -149,7 +150,7 @@ func (r *remeasurement) runAndWait(ctx context.Context) error {
 	if r.workers > 0 {
 		group.Go(func() error { return r.runAgent(running) })
 	} else {
-		r.logger.Info("waiting for agents to run the replicates; start one with dpareto agent, or give --workers", "study", r.handle.Name())
+		r.Logger.Info("waiting for agents to run the replicates; start one with dpareto agent, or give --workers", "study", r.handle.Name())
 	}
 	group.Go(func() error {
 		defer stop()
@@ -177,7 +178,7 @@ func (r *remeasurement) runAgent(ctx context.Context) error {
 	if !r.hasSeed {
 		flags.seed = rand.Uint64()
 	}
-	workerID, release := r.defaultWorkerID(output.ID(r.handle.Name()))
+	workerID, release := r.defaultWorkerID(view.ID(r.handle.Name()))
 	defer release()
 	shown := r.showWorkers(ctx, r.study.GetSpec(), workerID, r.workers)
 	defer shown.finish()
@@ -194,7 +195,7 @@ func (r *remeasurement) runAgent(ctx context.Context) error {
 // wait waits until all replicates are complete and shows how far they are.
 func (r *remeasurement) wait(ctx context.Context) error {
 	_, total := r.progress()
-	bar := r.console.Start("re-measuring "+output.ID(r.handle.Name()), int64(total), "trials")
+	bar := r.Console.Start("re-measuring "+view.ID(r.handle.Name()), int64(total), "trials")
 	defer bar.Finish()
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -250,24 +251,24 @@ func isDone(trial *dparetov1.Trial) bool {
 }
 
 // result compares what the front claims with what the replicates gave.
-func (r *remeasurement) result() *output.Remeasurement {
+func (r *remeasurement) result() *view.Remeasurement {
 	kind := frontKind(r.front.GetKind())
-	out := &output.Remeasurement{
-		Study: output.ID(r.handle.Name()), Kind: kind.String(),
+	out := &view.Remeasurement{
+		Study: view.ID(r.handle.Name()), Kind: kind.String(),
 		FrontPoints: len(r.front.GetPoints()), FrontHypervolume: r.front.GetHypervolume(),
 	}
 	var claimed, remeasured [][]float64
 	for i, p := range r.chosen {
-		point := output.RemeasuredPoint{
+		point := view.RemeasuredPoint{
 			Front: p, Trial: p.GetTrial(), Step: p.GetStep(),
-			Parameters: make(map[string]any), Values: make(map[string]output.RemeasuredValue),
+			Parameters: make(map[string]any), Values: make(map[string]view.RemeasuredValue),
 		}
 		for id, v := range p.GetParameters() {
-			point.Parameters[id] = output.Value(v)
+			point.Parameters[id] = view.Value(v)
 		}
 		for _, m := range objectivesOf(r.study.GetSpec()) {
 			v := p.GetValues()[m.GetId()]
-			value := output.RemeasuredValue{Claimed: v.GetValue(), Lower: v.Lower, Upper: v.Upper}
+			value := view.RemeasuredValue{Claimed: v.GetValue(), Lower: v.Lower, Upper: v.Upper}
 			if m.GetComputed() == nil {
 				runs := freshRuns(r.replicates[i], m.GetId(), p.GetStep())
 				point.Runs = max(point.Runs, len(runs))
@@ -348,7 +349,7 @@ func summary(runs []float64) (average, standardError *float64) {
 func (r *remeasurement) print() error {
 	result := r.result()
 	if r.output == output.JSON {
-		return result.WriteJSON(r.stdout)
+		return result.WriteJSON(r.Stdout)
 	}
 	if r.output == output.Text {
 		if err := r.printHeading(result.Heading(r.study, r.front)); err != nil {

@@ -15,7 +15,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/child"
+	"github.com/dpareto/dpareto/cmd/internal/child"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/metrics"
@@ -67,19 +68,19 @@ else from the file --config, whose keys are the names of flags.`,
 		Example: `  dpareto serve
   dpareto serve --listen 127.0.0.1:0 --store studies.db
   dpareto serve --listen 0.0.0.0:8321 --auth-file auth.yaml --tls-cert tls.crt --tls-key tls.key`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 	}
 	cmd.DisableFlagsInUseLine = true
 	var groups flagGroups
 	f.add(&groups)
 	groups.addTo(cmd)
-	addSupervisedFlag(cmd, &f.supervised)
+	command.SupervisedFlag(cmd, &f.supervised)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if f.config != "" {
 			if err := readConfiguration(cmd.Flags(), f.config); err != nil {
 				return err
 			}
-			if err := a.openLog(); err != nil { // as the file says
+			if err := a.OpenLog(); err != nil { // as the file says
 				return err
 			}
 		}
@@ -126,16 +127,16 @@ func (f *serveFlags) add(groups *flagGroups) {
 // validate refuses settings that make no sense, and warns of those that are not safe.
 func (f *serveFlags) validate(a *app) error {
 	if err := f.checkLimits(); err != nil {
-		return &usageError{err}
+		return command.Usage(err)
 	}
 	if f.shutdownDelay < 0 || f.shutdownGrace < 0 {
-		return &usageError{errors.New("shutdown-delay and shutdown-grace must not be negative")}
+		return command.Usage(errors.New("shutdown-delay and shutdown-grace must not be negative"))
 	}
 	if err := f.security.validate(); err != nil {
 		return err
 	}
 	if err := errors.Join(f.http.validate(), checkEndpoint(f.traces)); err != nil {
-		return &usageError{err}
+		return command.Usage(err)
 	}
 	if f.http.listen != "" {
 		if err := a.checkListen("http-listen", f.http.listen, &f.security); err != nil {
@@ -177,22 +178,13 @@ func (a *app) checkServe(flags *pflag.FlagSet, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(writeConfiguration(a.stdout, flags), s.close())
-}
-
-// addSupervisedFlag adds the flag of commands that run as a child (see package child).
-func addSupervisedFlag(cmd *cobra.Command, supervised *bool) {
-	const name = "supervised"
-	cmd.Flags().BoolVar(supervised, name, false, "stop at the end of standard input, and not at Ctrl-C")
-	if err := cmd.Flags().MarkHidden(name); err != nil {
-		panic(err) // the flag was just added
-	}
+	return errors.Join(writeConfiguration(a.Stdout, flags), s.close())
 }
 
 // serve runs the server until ctx is done.
 func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	if f.supervised {
-		ctx = child.Supervised(ctx, a.stdin)
+		ctx = child.Supervised(ctx, a.Stdin)
 	}
 	server.SetCollector()
 	if err := f.validate(a); err != nil {
@@ -223,14 +215,14 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		return err
 	}
 	defer stopTracing()
-	counted := metrics.New(version())
+	counted := metrics.New(command.Version())
 	counted.CountStore(func() metrics.StoreStats {
 		st := db.Stats()
 		return metrics.StoreStats{Commits: st.Commits, Updates: st.Updates, Syncs: st.Syncs, Failures: st.Failures, Bytes: st.Size}
 	})
 	listener = limit.Listener(listener, f.limits.Connections)
 	srv := server.New(server.Options{
-		Store: records, Version: version(), Logger: a.logger, Metrics: counted, TracerProvider: traces,
+		Store: records, Version: command.Version(), Logger: a.Logger, Metrics: counted, TracerProvider: traces,
 		Auth: secured.auth, Limits: f.limits, Audit: secured.audit, NoReflection: !secured.reflection,
 	})
 	defer srv.Close()
@@ -240,9 +232,9 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	}
 	g := srv.GRPC(options...)
 	defer g.Stop()
-	a.logger.Info("serving", "address", listener.Addr().String(), "store", path, "version", version(),
+	a.Logger.Info("serving", "address", listener.Addr().String(), "store", path, "version", command.Version(),
 		"tls", secured.tls != nil, "authentication", secured.auth != nil)
-	if _, err := fmt.Fprintln(a.stdout, listening+listener.Addr().String()); err != nil {
+	if _, err := fmt.Fprintln(a.Stdout, listening+listener.Addr().String()); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	web := new(httpPort)
@@ -257,13 +249,13 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 	stopped := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
 		defer close(stopped)
-		a.logger.Info("stopping")
+		a.Logger.Info("stopping")
 		srv.Drain()
 		time.Sleep(f.shutdownDelay) // load balancers look away
 		var both sync.WaitGroup
 		both.Go(func() {
 			if err := web.stop(ctx, f.shutdownGrace); err != nil {
-				a.logger.Warn("HTTP", "error", err)
+				a.Logger.Warn("HTTP", "error", err)
 			}
 		})
 		both.Go(func() { stopGracefully(g, f.shutdownGrace) })
@@ -273,7 +265,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) (err error) {
 		return errors.Join(fmt.Errorf("serve %s: %w", f.listen, err), web.stop(ctx, f.shutdownGrace))
 	}
 	<-stopped // Serve returns when the stop begins
-	a.logger.Info("stopped")
+	a.Logger.Info("stopped")
 	return nil
 }
 
@@ -287,7 +279,7 @@ func (a *app) openStore(ctx context.Context, path string) (*bolt.DB, *store.Stor
 		return nil, nil, fmt.Errorf("store: %w", err)
 	}
 	if notice := db.Notice(); notice != "" {
-		a.logger.Warn("harmless damage", "store", path, "damage", notice)
+		a.Logger.Warn("harmless damage", "store", path, "damage", notice)
 	}
 	records, err := store.New(ctx, db)
 	if err != nil {
@@ -302,7 +294,7 @@ func (a *app) untilFailed(ctx context.Context, db *bolt.DB) (context.Context, co
 	go func() {
 		select {
 		case <-db.Failed():
-			a.logger.Error("the store has failed: the server stops, to be started again")
+			a.Logger.Error("the store has failed: the server stops, to be started again")
 			stop()
 		case <-ctx.Done():
 		}

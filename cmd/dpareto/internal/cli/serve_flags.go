@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
+
+	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
 // flagGroups are the flags of a command by topic, in the order in which its help shows
@@ -40,7 +42,7 @@ func (g *flagGroups) addTo(cmd *cobra.Command) {
 	for _, topic := range g.names {
 		g.sets[topic].SortFlags = false
 		cmd.Flags().AddFlagSet(g.sets[topic])
-		g.sets[topic].VisitAll(func(flag *pflag.Flag) { fromEnvironment(cmd.Flags(), flag.Name) })
+		g.sets[topic].VisitAll(func(flag *pflag.Flag) { command.FromEnvironment(cmd.Flags(), flag.Name) })
 	}
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
 		var text strings.Builder
@@ -93,7 +95,7 @@ func readConfiguration(flags *pflag.FlagSet, path string) error {
 	}
 	slices.SortFunc(unknown, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	if err := errors.Join(unknown...); err != nil {
-		return &usageError{fmt.Errorf("config %s: %w", path, err)}
+		return command.Usagef("config %s: %w", path, err)
 	}
 	return nil
 }

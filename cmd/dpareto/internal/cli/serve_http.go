@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/limit"
@@ -97,7 +98,7 @@ func (a *app) startHTTP(ctx context.Context, f httpFlags, o httpOptions) (*httpP
 	p.local = local
 	api, err := rest.Handler(context.WithoutCancel(ctx), local, rest.Options{AllowedOrigins: f.origins, MaxBodyBytes: int64(o.maxBodyBytes)})
 	if err != nil {
-		return nil, errors.Join(&usageError{err}, p.close())
+		return nil, errors.Join(command.Usage(err), p.close())
 	}
 	if o.auth != nil {
 		api = o.auth.PassOnCertificates(api)
@@ -128,12 +129,12 @@ func (a *app) startHTTP(ctx context.Context, f httpFlags, o httpOptions) (*httpP
 	go func() {
 		err := p.web.Serve(listener)
 		if !errors.Is(err, http.ErrServerClosed) {
-			a.logger.Error("the HTTP port is lost", "error", err)
+			a.Logger.Error("the HTTP port is lost", "error", err)
 		}
 		p.failed <- err
 	}()
-	a.logger.Info("serving HTTP", "address", listener.Addr().String(), "pprof", f.pprof)
-	if _, err := fmt.Fprintln(a.stdout, httpListening+scheme+listener.Addr().String()); err != nil {
+	a.Logger.Info("serving HTTP", "address", listener.Addr().String(), "pprof", f.pprof)
+	if _, err := fmt.Fprintln(a.Stdout, httpListening+scheme+listener.Addr().String()); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	return p, nil

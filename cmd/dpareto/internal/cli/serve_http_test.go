@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/studies"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/metrics"
@@ -37,7 +38,7 @@ func startWeb(t *testing.T, args ...string) (address, url string, stop func() (l
 		"serve", "--store", filepath.Join(t.TempDir(), "test.db"), "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0",
 	}, args...)
 	go func() {
-		code := Main(ctx, args, strings.NewReader(""), writer, &log)
+		code := command.Main(ctx, args, strings.NewReader(""), writer, &log, New)
 		writer.Close()
 		ended <- code
 	}()
@@ -81,7 +82,7 @@ func get(t *testing.T, url, host string) (code int, body string) {
 
 func TestHTTPPort(t *testing.T) {
 	address, url, stop := startWeb(t, "--log-format", "json", "--log-level", "debug")
-	if _, stderr, code := invoke(t, "", "study", "list", "--server", address); code != exitOK {
+	if _, stderr, code := invoke(t, "", "study", "list", "--server", address); code != command.ExitOK {
 		t.Fatal(stderr)
 	}
 	for _, test := range []struct {
@@ -106,7 +107,7 @@ func TestHTTPPort(t *testing.T) {
 		}
 	}
 	log, code := stop()
-	if code != exitOK {
+	if code != command.ExitOK {
 		t.Errorf("exit code %d", code)
 	}
 	calls := 0
@@ -141,7 +142,7 @@ func TestHTTPAuthentication(t *testing.T) {
 	add := func(args ...string) string {
 		t.Helper()
 		stdout, stderr, code := invoke(t, "", append([]string{"token", "create", "--auth-file", file}, args...)...)
-		if code != exitOK {
+		if code != command.ExitOK {
 			t.Fatal(stderr)
 		}
 		return strings.TrimSpace(stdout)
@@ -197,7 +198,7 @@ func TestHTTPOverTLS(t *testing.T) {
 	flags, ca, authority := serverFiles(t)
 	file := write(t, "auth.yaml", "credentials:\n- {id: agent-7, name: agent, role: viewer, certificate_subject: CN=agent-7}\n")
 	token, stderr, code := invoke(t, "", "token", "create", "--auth-file", file, "--name", "ann", "--role", "admin")
-	if code != exitOK {
+	if code != command.ExitOK {
 		t.Fatal(stderr)
 	}
 	_, url, _ := startWeb(t, append(flags, "--auth-file", file, "--tls-client-ca", ca)...)
@@ -255,16 +256,16 @@ func TestHTTPUsage(t *testing.T) {
 	for _, test := range []struct{ args, want string }{
 		{"serve --http-listen 0.0.0.0:8081", "--insecure-listen"},
 		{"serve --http-listen nowhere", "missing port in address"},
-		{"serve --log-format xml", `"xml" is neither text nor json`},
+		{"serve --log-format xml", `must be text or json, is "xml"`},
 	} {
 		_, stderr, code := invoke(t, "", strings.Fields(test.args)...)
-		if code != exitUsage || !strings.Contains(stderr, test.want) {
+		if code != command.ExitUsage || !strings.Contains(stderr, test.want) {
 			t.Errorf("dpareto %s: exit code %d, error %q", test.args, code, stderr)
 		}
 	}
 	store := filepath.Join(t.TempDir(), "test.db")
 	_, stderr, code := invoke(t, "", "serve", "--store", store, "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--http-allow-origin", "example.org")
-	if code != exitUsage || !strings.Contains(stderr, "http-allow-origin") {
+	if code != command.ExitUsage || !strings.Contains(stderr, "http-allow-origin") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 }
@@ -324,11 +325,11 @@ func TestTracesAreDelivered(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			address, _, stop := startWeb(t, test.args...)
-			if _, stderr, code := invoke(t, "", "study", "list", "--server", address); code != exitOK {
+			if _, stderr, code := invoke(t, "", "study", "list", "--server", address); code != command.ExitOK {
 				t.Fatal(stderr)
 			}
 			log, code := stop()
-			if code != exitOK {
+			if code != command.ExitOK {
 				t.Errorf("exit code %d\n%s", code, log)
 			}
 			c.mu.Lock()
@@ -373,7 +374,7 @@ func TestHTTPStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, stderr, code := invoke(t, "", "study", "create", write(t, "svt.yaml", string(content)), "--server", address); code != exitOK {
+	if _, stderr, code := invoke(t, "", "study", "create", write(t, "svt.yaml", string(content)), "--server", address); code != command.ExitOK {
 		t.Fatal(stderr)
 	}
 	client := &http.Client{Transport: new(http.Transport)}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/server/audit"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/certs"
@@ -52,15 +53,15 @@ func (f *securityFlags) add(flags *pflag.FlagSet) {
 func (f *securityFlags) validate() error {
 	switch {
 	case (f.tls.Cert == "") != (f.tls.Key == ""):
-		return &usageError{errors.New("tls-cert and tls-key go together")}
+		return command.Usage(errors.New("tls-cert and tls-key go together"))
 	case f.tls.ClientCA != "" && f.tls.Cert == "":
-		return &usageError{errors.New("tls-client-ca takes tls-cert and tls-key")}
+		return command.Usage(errors.New("tls-client-ca takes tls-cert and tls-key"))
 	case f.tls.ClientCA != "" && f.authFile == "":
-		return &usageError{errors.New("tls-client-ca takes auth-file, which says what the owners of certificates may do")}
+		return command.Usage(errors.New("tls-client-ca takes auth-file, which says what the owners of certificates may do"))
 	case f.tls.RequireClient && f.tls.ClientCA == "":
-		return &usageError{errors.New("tls-require-client-cert takes tls-client-ca")}
+		return command.Usage(errors.New("tls-require-client-cert takes tls-client-ca"))
 	case !slices.Contains([]string{reflectionAuto, reflectionOn, reflectionOff}, f.reflection):
-		return &usageError{fmt.Errorf("reflection is %q, want auto, on or off", f.reflection)}
+		return command.Usagef("reflection is %q, want auto, on or off", f.reflection)
 	}
 	return nil
 }
@@ -80,7 +81,7 @@ func isLoopback(address string) (bool, error) {
 func (a *app) checkListen(flag, address string, f *securityFlags) error {
 	local, err := isLoopback(address)
 	if err != nil {
-		return &usageError{fmt.Errorf("%s: %w", flag, err)}
+		return command.Usagef("%s: %w", flag, err)
 	}
 	if local {
 		return nil
@@ -88,17 +89,17 @@ func (a *app) checkListen(flag, address string, f *securityFlags) error {
 	encrypted := f.tls.Cert != ""
 	switch {
 	case f.authFile == "" && !f.insecureListen:
-		return &usageError{fmt.Errorf("%s: %s is not an address of this machine alone, and without --auth-file the server cannot tell "+
-			"who calls it; give one, use 127.0.0.1, or --insecure-listen where everybody who can reach it may read and change everything", flag, address)}
+		return command.Usagef("%s: %s is not an address of this machine alone, and without --auth-file the server cannot tell "+
+			"who calls it; give one, use 127.0.0.1, or --insecure-listen where everybody who can reach it may read and change everything", flag, address)
 	case f.authFile != "" && !encrypted && !f.insecurePlaintext:
-		return &usageError{fmt.Errorf("%s: %s is not an address of this machine alone, and without --tls-cert tokens would go over the network "+
-			"in plain text; give one, use 127.0.0.1, or --insecure-plaintext where something else encrypts", flag, address)}
+		return command.Usagef("%s: %s is not an address of this machine alone, and without --tls-cert tokens would go over the network "+
+			"in plain text; give one, use 127.0.0.1, or --insecure-plaintext where something else encrypts", flag, address)
 	case f.authFile == "" && !encrypted:
-		a.logger.Warn("ANYBODY WHO CAN REACH THIS ADDRESS CAN READ AND CHANGE ALL STUDIES: there is neither authentication nor encryption", flag, address)
+		a.Logger.Warn("ANYBODY WHO CAN REACH THIS ADDRESS CAN READ AND CHANGE ALL STUDIES: there is neither authentication nor encryption", flag, address)
 	case f.authFile == "":
-		a.logger.Warn("ANYBODY WHO CAN REACH THIS ADDRESS CAN READ AND CHANGE ALL STUDIES: there is no authentication", flag, address)
+		a.Logger.Warn("ANYBODY WHO CAN REACH THIS ADDRESS CAN READ AND CHANGE ALL STUDIES: there is no authentication", flag, address)
 	case !encrypted:
-		a.logger.Warn("ANYBODY ON THE NETWORK CAN READ AND USE THE TOKENS OF CALLERS: there is no encryption", flag, address)
+		a.Logger.Warn("ANYBODY ON THE NETWORK CAN READ AND USE THE TOKENS OF CALLERS: there is no encryption", flag, address)
 	}
 	return nil
 }
@@ -119,21 +120,21 @@ func (f *securityFlags) open(a *app, address string) (*security, error) {
 	}
 	s := &security{reflection: f.reflection == reflectionOn || f.reflection == reflectionAuto && local}
 	if f.authFile != "" {
-		if s.auth, err = auth.Open(f.authFile, auth.Options{Logger: a.logger}); err != nil {
+		if s.auth, err = auth.Open(f.authFile, auth.Options{Logger: a.Logger}); err != nil {
 			return nil, fmt.Errorf("auth-file: %w", err)
 		}
 	}
 	if f.tls.Cert != "" {
-		if s.tls, err = certs.Server(f.tls, a.logger); err != nil {
+		if s.tls, err = certs.Server(f.tls, a.Logger); err != nil {
 			return nil, fmt.Errorf("tls: %w", err)
 		}
 	}
 	switch f.auditFile {
 	case "":
 	case standardError:
-		s.audit = audit.New(a.console, a.logger)
+		s.audit = audit.New(a.Console, a.Logger)
 	default:
-		if s.audit, err = audit.Open(f.auditFile, a.logger); err != nil {
+		if s.audit, err = audit.Open(f.auditFile, a.Logger); err != nil {
 			return nil, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/certs/certstest"
 )
@@ -31,7 +32,7 @@ func newToken(t *testing.T, args ...string) (file, token string) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "auth.yaml")
 	stdout, stderr, code := invoke(t, "", append([]string{"token", "create", "--auth-file", file}, args...)...)
-	if code != exitOK {
+	if code != command.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	return file, strings.TrimSpace(stdout)
@@ -66,11 +67,11 @@ func TestServeSecurityUsage(t *testing.T) {
 		{"--shutdown-grace -1s", "negative"},
 	} {
 		_, stderr, code := invoke(t, "", append([]string{"serve"}, strings.Fields(tt.args)...)...)
-		if code != exitUsage || !strings.Contains(stderr, tt.want) {
+		if code != command.ExitUsage || !strings.Contains(stderr, tt.want) {
 			t.Errorf("%s: exit code %d, error %q, want %q", tt.args, code, stderr, tt.want)
 		}
 	}
-	if _, stderr, code := invoke(t, "", "serve", "--auth-file", "/nonexistent/auth.yaml"); code != exitFailure || !strings.Contains(stderr, "auth-file") {
+	if _, stderr, code := invoke(t, "", "serve", "--auth-file", "/nonexistent/auth.yaml"); code != command.ExitFailure || !strings.Contains(stderr, "auth-file") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 }
@@ -86,16 +87,16 @@ func TestTokensOverTLS(t *testing.T) {
 		return invoke(t, "", append(args, "--server", address, "--tls-ca", ca)...)
 	}
 	study := filepath.Join("..", "..", "studies", "svt.yaml")
-	if _, stderr, code := call(admin, "study", "create", study); code != exitOK {
+	if _, stderr, code := call(admin, "study", "create", study); code != command.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	if _, stderr, code := call("", "study", "list"); code != exitFailure || !strings.Contains(stderr, "Unauthenticated: a bearer token is required") {
+	if _, stderr, code := call("", "study", "list"); code != command.ExitFailure || !strings.Contains(stderr, "Unauthenticated: a bearer token is required") {
 		t.Errorf("without a token: exit code %d, error %q", code, stderr)
 	}
 
 	// A token that is created while the server runs, for other studies.
 	limited, log, created := invoke(t, "", "token", "create", "--auth-file", file, "--name", "bob", "--role", "worker", "--study", "adult-*")
-	if created != exitOK {
+	if created != command.ExitOK {
 		t.Fatal(log)
 	}
 	limited = strings.TrimSpace(limited)
@@ -104,7 +105,7 @@ func TestTokensOverTLS(t *testing.T) {
 	deadline := time.Now().Add(time.Minute)
 	for {
 		stdout, stderr, code := invoke(t, "", "study", "list", "--output", "json", "--server", address, "--tls-ca", ca, "--token-file", tokenFile)
-		if code == exitOK {
+		if code == command.ExitOK {
 			if strings.Contains(stdout, "svt") {
 				t.Errorf("bob sees %s", stdout)
 			}
@@ -114,15 +115,15 @@ func TestTokensOverTLS(t *testing.T) {
 			t.Fatalf("the new token is not valid: %s", stderr)
 		}
 	}
-	if _, stderr, code := call(limited, "study", "get", "svt"); code != exitFailure || !strings.Contains(stderr, "PermissionDenied") {
+	if _, stderr, code := call(limited, "study", "get", "svt"); code != command.ExitFailure || !strings.Contains(stderr, "PermissionDenied") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
-	if _, stderr, code := call(limited, "study", "delete", "svt"); code != exitFailure || !strings.Contains(stderr, "PermissionDenied") {
+	if _, stderr, code := call(limited, "study", "delete", "svt"); code != command.ExitFailure || !strings.Contains(stderr, "PermissionDenied") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 
 	log, ended := stop()
-	if ended != exitOK {
+	if ended != command.ExitOK {
 		t.Errorf("exit code %d: %s", ended, log)
 	}
 	records, err := os.ReadFile(audit)
@@ -146,7 +147,7 @@ func TestClientCertificates(t *testing.T) {
 		cert, key := authority.Client(name, time.Now().Add(time.Hour))
 		paths := certstest.Write(t, t.TempDir(), map[string][]byte{"client.crt": cert, "client.key": key})
 		_, stderr, code := invoke(t, "", "study", "list", "--server", address, "--tls-ca", ca, "--client-cert", paths["client.crt"], "--client-key", paths["client.key"])
-		if (code == exitOK) != (want == "") || !strings.Contains(stderr, want) {
+		if (code == command.ExitOK) != (want == "") || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, error %q", name, code, stderr)
 		}
 	}
@@ -165,7 +166,7 @@ func TestClientSecurityUsage(t *testing.T) {
 		"--tls-ca " + os.DevNull + " --output json": "holds no certificate",
 	} {
 		_, stderr, code := invoke(t, "", append([]string{"study", "list"}, strings.Fields(args)...)...)
-		if code != exitUsage || !strings.Contains(stderr, want) {
+		if code != command.ExitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, error %q, want %q", args, code, stderr, want)
 		}
 	}
@@ -187,19 +188,19 @@ func TestTokenCommands(t *testing.T) {
 	if err != nil || p.On("a-1") != auth.Worker || p.On("b") != auth.Worker || p.On("c") != auth.None || p.Role != auth.None {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if _, _, code := invoke(t, "", "token", "create", "--name", "bob", "--role", "viewer", "--auth-file", file); code != exitOK {
+	if _, _, code := invoke(t, "", "token", "create", "--name", "bob", "--role", "viewer", "--auth-file", file); code != command.ExitOK {
 		t.Fatal(code)
 	}
 	stdout, _, code := invoke(t, "", "token", "list", "--auth-file", file)
-	if code != exitOK || !strings.Contains(stdout, "worker of a-*, worker of b") || !strings.Contains(stdout, "never") || strings.Contains(stdout, token) {
+	if code != command.ExitOK || !strings.Contains(stdout, "worker of a-*, worker of b") || !strings.Contains(stdout, "never") || strings.Contains(stdout, token) {
 		t.Errorf("exit code %d, output %q", code, stdout)
 	}
 	stdout, _, code = invoke(t, "", "token", "list", "--auth-file", file, "--output", "json")
 	var listed []auth.Credential
-	if err := json.Unmarshal([]byte(stdout), &listed); err != nil || len(listed) != 2 || listed[0].TokenHash != "" || code != exitOK {
+	if err := json.Unmarshal([]byte(stdout), &listed); err != nil || len(listed) != 2 || listed[0].TokenHash != "" || code != command.ExitOK {
 		t.Errorf("%s: %v", stdout, err)
 	}
-	if _, stderr, code := invoke(t, "", "token", "revoke", "ann", "--auth-file", file); code != exitOK || !strings.Contains(stderr, "credentials=1") {
+	if _, stderr, code := invoke(t, "", "token", "revoke", "ann", "--auth-file", file); code != command.ExitOK || !strings.Contains(stderr, "credentials=1") {
 		t.Errorf("exit code %d, %q", code, stderr)
 	}
 	if left, err := auth.Read(file); err != nil || len(left) != 1 || left[0].Name != "bob" {
@@ -210,18 +211,18 @@ func TestTokenCommands(t *testing.T) {
 		want string
 		code int
 	}{
-		{"revoke ann", "nobody has", exitFailure},
-		{"create --name x --role king", "want viewer, worker, admin", exitUsage},
-		{"create --role viewer", "name must have", exitUsage},
-		{"create --name x --role viewer --study A/b", "studies", exitUsage},
-		{"create --name x --role viewer --expires -1h", "positive", exitUsage},
+		{"revoke ann", "nobody has", command.ExitFailure},
+		{"create --name x --role king", "want viewer, worker, admin", command.ExitUsage},
+		{"create --role viewer", "name must have", command.ExitUsage},
+		{"create --name x --role viewer --study A/b", "studies", command.ExitUsage},
+		{"create --name x --role viewer --expires -1h", "positive", command.ExitUsage},
 	} {
 		_, stderr, code := invoke(t, "", append(append([]string{"token"}, strings.Fields(tt.args)...), "--auth-file", file)...)
 		if code != tt.code || !strings.Contains(stderr, tt.want) {
 			t.Errorf("token %s: exit code %d, error %q", tt.args, code, stderr)
 		}
 	}
-	if _, stderr, code := invoke(t, "", "token", "list"); code != exitUsage || !strings.Contains(stderr, "--auth-file") {
+	if _, stderr, code := invoke(t, "", "token", "list"); code != command.ExitUsage || !strings.Contains(stderr, "--auth-file") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 }
@@ -230,7 +231,7 @@ func TestTokenCommands(t *testing.T) {
 func settings(t *testing.T, args ...string) map[string]any {
 	t.Helper()
 	stdout, stderr, code := invoke(t, "", append([]string{"serve", "--check-config"}, args...)...)
-	if code != exitOK {
+	if code != command.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
 	var all map[string]any
@@ -256,7 +257,7 @@ func TestConfigurationPrecedence(t *testing.T) {
 	// The file can be named by the environment, and what is printed is such a file.
 	t.Setenv("DPARETO_CONFIG", path)
 	printed, _, code := invoke(t, "", "serve", "--check-config")
-	if code != exitOK {
+	if code != command.ExitOK {
 		t.Fatal(code)
 	}
 	t.Setenv("DPARETO_CONFIG", write(t, "again.yaml", printed))
@@ -285,7 +286,7 @@ func TestConfigurationErrors(t *testing.T) {
 		"tls-cert: /nonexistent/cert": "tls-cert and tls-key",
 	} {
 		_, stderr, code := invoke(t, "", "serve", "--check-config", "--config", write(t, "server.yaml", content))
-		if code == exitOK || !strings.Contains(stderr, want) {
+		if code == command.ExitOK || !strings.Contains(stderr, want) {
 			t.Errorf("%q: exit code %d, error %q, want %q", content, code, stderr, want)
 		}
 	}
@@ -294,7 +295,7 @@ func TestConfigurationErrors(t *testing.T) {
 // The log has the level that the file sets.
 func TestConfiguredLogLevel(t *testing.T) {
 	_, stop := startServer(t, "--listen", "127.0.0.1:0", "--config", write(t, "server.yaml", "log-level: error"))
-	if log, code := stop(); code != exitOK || log != "" {
+	if log, code := stop(); code != command.ExitOK || log != "" {
 		t.Errorf("exit code %d, log %q", code, log)
 	}
 }
@@ -327,7 +328,7 @@ func serveFlagSet(t *testing.T) *pflag.FlagSet {
 // flagSet returns all flags of a command.
 func flagSet(t *testing.T, path ...string) *pflag.FlagSet {
 	t.Helper()
-	cmd, _, err := new(app).root().Find(path)
+	cmd, _, err := root().Find(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -356,10 +357,10 @@ func TestShutdownDelay(t *testing.T) {
 			t.Fatalf("within the delay health was %q, error %q", stdout, stderr)
 		}
 	}
-	if _, stderr, code := invoke(t, "", "study", "list", "--server", address); code != exitOK {
+	if _, stderr, code := invoke(t, "", "study", "list", "--server", address); code != command.ExitOK {
 		t.Errorf("a call within the delay: exit code %d, error %q", code, stderr)
 	}
-	if code := <-stopped; code != exitOK || time.Since(begun) < delay {
+	if code := <-stopped; code != command.ExitOK || time.Since(begun) < delay {
 		t.Errorf("exit code %d after %s", code, time.Since(begun))
 	}
 }
@@ -369,11 +370,11 @@ func TestHealth(t *testing.T) {
 	file, _ := newToken(t, "--name", "ann", "--role", "admin")
 	flags, ca, _ := serverFiles(t)
 	address, stop := startServer(t, append(flags, "--listen", "127.0.0.1:0", "--auth-file", file)...)
-	if stdout, stderr, code := invoke(t, "", "health", "--server", address, "--tls-ca", ca); code != exitOK || stdout != "SERVING\n" {
+	if stdout, stderr, code := invoke(t, "", "health", "--server", address, "--tls-ca", ca); code != command.ExitOK || stdout != "SERVING\n" {
 		t.Errorf("exit code %d, output %q, error %q", code, stdout, stderr)
 	}
 	stop()
-	if _, stderr, code := invoke(t, "", "health", "--server", address, "--tls-ca", ca); code != exitFailure || !strings.Contains(stderr, "no server at "+address) {
+	if _, stderr, code := invoke(t, "", "health", "--server", address, "--tls-ca", ca); code != command.ExitFailure || !strings.Contains(stderr, "no server at "+address) {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 }

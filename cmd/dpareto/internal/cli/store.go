@@ -15,7 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
@@ -47,10 +48,10 @@ server sent, and its structure and records are sound. "dpareto restore" makes it
 again; "dpareto serve --store FILE" can also use it as it is.`,
 		Example: `  dpareto backup --to dpareto-backup.db
   dpareto backup --store dpareto.db --to dpareto-backup.db`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if to == "" {
-				return &usageError{errors.New("--to must name the file to write")}
+				return command.Usage(errors.New("--to must name the file to write"))
 			}
 			return a.backup(cmd.Context(), file, to, force)
 		},
@@ -84,7 +85,7 @@ func (a *app) backup(ctx context.Context, from, to string, force bool) error {
 			return withAdvice(err)
 		}
 	}
-	a.logger.Info("backed up", "file", to, "bytes", report.Bytes, "studies", report.Counts["study"].Keys, "trials", report.Counts["trial"].Keys)
+	a.Logger.Info("backed up", "file", to, "bytes", report.Bytes, "studies", report.Counts["study"].Keys, "trials", report.Counts["trial"].Keys)
 	return nil
 }
 
@@ -140,13 +141,13 @@ time is better; see docs/durability.md for what to do before anything is publish
 salvaged store.`,
 		Example: `  dpareto restore --from dpareto-backup.db --store dpareto.db
   dpareto restore --salvage --from dpareto.db --store salvaged.db`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from == "" {
-				return &usageError{errors.New("--from must name the backup")}
+				return command.Usage(errors.New("--from must name the backup"))
 			}
 			if salvage && force {
-				return &usageError{errors.New("--salvage replaces no file: --force cannot be given")}
+				return command.Usage(errors.New("--salvage replaces no file: --force cannot be given"))
 			}
 			path, err := storePath(to)
 			if err != nil {
@@ -162,7 +163,7 @@ salvaged store.`,
 			if err != nil {
 				return withAdvice(fmt.Errorf("restore: %w", err))
 			}
-			a.logger.Info("restored", "store", path, "studies", report.Counts["study"].Keys, "trials", report.Counts["trial"].Keys)
+			a.Logger.Info("restored", "store", path, "studies", report.Counts["study"].Keys, "trials", report.Counts["trial"].Keys)
 			return nil
 		},
 	}
@@ -184,11 +185,11 @@ func (a *app) salvage(ctx context.Context, from, to string) error {
 		return withAdvice(fmt.Errorf("restore: %w", err))
 	}
 	for _, lost := range s.Lost {
-		a.logger.Warn("not kept", "damage", lost)
+		a.Logger.Warn("not kept", "damage", lost)
 	}
-	a.logger.Warn("salvaged", "store", to, "records", s.Kept, "studies", s.Counts["study"].Keys, "trials", s.Counts["trial"].Keys)
+	a.Logger.Warn("salvaged", "store", to, "records", s.Kept, "studies", s.Counts["study"].Keys, "trials", s.Counts["trial"].Keys)
 	for _, fault := range s.Faults {
-		a.logger.Error("not sound", "fault", fault)
+		a.Logger.Error("not sound", "fault", fault)
 	}
 	if n := len(s.Faults); n > 0 {
 		return fmt.Errorf("restore: %s was written and is not sound (faults: %d): what was lost is missing where the rest refers to it", to, n)
@@ -213,7 +214,7 @@ func keepsBoth(path string, force bool) error {
 // addStoreFlag adds the flag of commands that work on the file of a store.
 func addStoreFlag(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, "store", "", "file of the store; default that of dpareto serve")
-	fromEnvironment(cmd.Flags(), "store")
+	command.FromEnvironment(cmd.Flags(), "store")
 }
 
 func (a *app) checkCommand() *cobra.Command {
@@ -227,7 +228,7 @@ there is of what. The exit code is 1 if
 anything is wrong. No server may use the store; to check that of a running server, make a
 backup, which is checked, too.`,
 		Example: "  dpareto check --store dpareto.db",
-		Args:    args(cobra.NoArgs),
+		Args:    command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			file, err := storePath(path)
 			if err != nil {
@@ -237,7 +238,7 @@ backup, which is checked, too.`,
 		},
 	}
 	addStoreFlag(cmd, &path)
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -258,10 +259,10 @@ func (a *app) check(ctx context.Context, path string) error {
 		counts = append(counts, kindCount{kind, report.Counts[kind].Keys, report.Counts[kind].Bytes})
 	}
 	if report.Notice != "" {
-		a.logger.Warn("harmless damage", "file", path, "damage", report.Notice)
+		a.Logger.Warn("harmless damage", "file", path, "damage", report.Notice)
 	}
 	for _, fault := range report.Faults {
-		a.logger.Error("not sound", "fault", fault)
+		a.Logger.Error("not sound", "fault", fault)
 	}
 	if err := a.printCounts(counts, report.Faults); err != nil {
 		return err
@@ -278,7 +279,7 @@ func (a *app) printCounts(counts []kindCount, faults []error) error {
 		for i, fault := range faults {
 			texts[i] = fault.Error()
 		}
-		encoder := json.NewEncoder(a.stdout)
+		encoder := json.NewEncoder(a.Stdout)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(map[string]any{"contents": counts, "faults": texts})
 	}
@@ -300,7 +301,7 @@ itself. The store is checked before and after, and the old file kept under the s
 with ` + bolt.Backup + `, in place of an earlier one, unless --discard is given. No server may use
 the store.`,
 		Example: "  dpareto compact --store dpareto.db",
-		Args:    args(cobra.NoArgs),
+		Args:    command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			file, err := storePath(path)
 			if err != nil {
@@ -310,7 +311,7 @@ the store.`,
 			if err != nil {
 				return withAdvice(fmt.Errorf("compact: %w", err))
 			}
-			a.logger.Info("compacted", "store", file, "bytes_before", before, "bytes_after", after)
+			a.Logger.Info("compacted", "store", file, "bytes_before", before, "bytes_after", after)
 			return nil
 		},
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
 // spoil makes every write to a file that this process has open fail, as a broken device does.
@@ -52,7 +54,7 @@ func TestFailedStore(t *testing.T) {
 	refused := make(chan int)
 	go func() {
 		second := strings.NewReader(strings.Replace(smallStudy, "small", "second", 1))
-		refused <- Main(ctx, []string{"study", "create", "-", "--server", address}, second, io.Discard, io.Discard)
+		refused <- command.Main(ctx, []string{"study", "create", "-", "--server", address}, second, io.Discard, io.Discard, New)
 	}()
 	for {
 		conn, err := net.Dial("tcp", address)
@@ -66,7 +68,7 @@ func TestFailedStore(t *testing.T) {
 	if code := <-refused; code == 0 {
 		t.Error("what was not written was acknowledged")
 	}
-	if log, code := stop(); code != exitFailure || !strings.Contains(log, "store: cannot be written") || !strings.Contains(log, path) {
+	if log, code := stop(); code != command.ExitFailure || !strings.Contains(log, "store: cannot be written") || !strings.Contains(log, path) {
 		t.Errorf("the server ended with %d: %s", code, log)
 	}
 	address, _ = startServer(t, "--listen", "127.0.0.1:0", "--store", path)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/server/store/fault"
 )
 
@@ -27,7 +28,7 @@ spec:
 func mustInvoke(t *testing.T, stdin string, args ...string) (stdout, stderr string) {
 	t.Helper()
 	stdout, stderr, code := invoke(t, stdin, args...)
-	if code != exitOK {
+	if code != command.ExitOK {
 		t.Fatalf("dpareto %s: exit code %d, error %q", strings.Join(args, " "), code, stderr)
 	}
 	return stdout, stderr
@@ -37,7 +38,7 @@ func mustInvoke(t *testing.T, stdin string, args ...string) (stdout, stderr stri
 func wantFailure(t *testing.T, want string, args ...string) {
 	t.Helper()
 	_, stderr, code := invoke(t, "", args...)
-	if code != exitFailure || !strings.Contains(stderr, want) {
+	if code != command.ExitFailure || !strings.Contains(stderr, want) {
 		t.Errorf("dpareto %s: exit code %d, error %q, want %q", strings.Join(args, " "), code, stderr, want)
 	}
 }
@@ -101,7 +102,7 @@ func TestStoreCommands(t *testing.T) {
 		t.Errorf("exported again: %s\nwant: %s", again, exported)
 	}
 	changed := strings.Replace(exported, "0.25", "0.26", 1)
-	if _, log, code := invoke(t, changed, "import", "-", "--server", address); code != exitFailure || !strings.Contains(log, "line") {
+	if _, log, code := invoke(t, changed, "import", "-", "--server", address); code != command.ExitFailure || !strings.Contains(log, "line") {
 		t.Errorf("a study that differs: exit code %d, log %q", code, log)
 	}
 }
@@ -122,7 +123,7 @@ func TestImportMistakes(t *testing.T) {
 		{"{\"study\": {}}\n", "import -", "import the study at line 1 of standard input: InvalidArgument: line 1: record.study.study.name"},
 	} {
 		_, log, code := invoke(t, tt.stdin, append(strings.Fields(tt.args), "--server", address)...)
-		if code != exitFailure || !strings.Contains(log, tt.want) {
+		if code != command.ExitFailure || !strings.Contains(log, tt.want) {
 			t.Errorf("%q: exit code %d, log %q, want %q", tt.stdin, code, log, tt.want)
 		}
 	}
@@ -189,7 +190,7 @@ func TestSalvageStore(t *testing.T) {
 	mustInvoke(t, "", "study", "get", "small", "--server", address)
 	stop()
 	wantFailure(t, "--store must name a new file", "restore", "--salvage", "--from", file("a.db"), "--store", file("a.db"))
-	if _, stderr, code := invoke(t, "", "restore", "--salvage", "--force", "--from", file("a.db"), "--store", file("b.db")); code != exitUsage {
+	if _, stderr, code := invoke(t, "", "restore", "--salvage", "--force", "--from", file("a.db"), "--store", file("b.db")); code != command.ExitUsage {
 		t.Errorf("with --force: exit code %d, error %q", code, stderr)
 	}
 	// What refers to the study is not sound without it.

@@ -11,12 +11,14 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/studyfile"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 )
 
 func (a *app) studyCommand() *cobra.Command {
-	group := a.group("study", "Create, show, change and delete studies", `A study is one question about a trade-off: parameters, metrics, and all trials that were
+	group := command.Group("study", "Create, show, change and delete studies", `A study is one question about a trade-off: parameters, metrics, and all trials that were
 spent on it.`)
 	group.AddCommand(
 		a.studyInitCommand(), a.studyCreateCommand(), a.studyGetCommand(), a.studyListCommand(), a.studyWatchCommand(),
@@ -40,12 +42,12 @@ nothing; the same id with another spec is an error that names the differences.
 under another id.`,
 		Example: `  dpareto study create cmd/dpareto/studies/svt.yaml
   dpareto study get svt --output json | dpareto study create --id svt-again -`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: command.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.createStudy(cmd.Context(), args[0], id) },
 	}
 	cmd.Flags().StringVar(&id, "id", "", "id of the study, in place of the file's study_id")
 	a.addClientFlags(cmd)
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -74,7 +76,7 @@ func (a *app) readStudy(path string) (*studyfile.File, error) {
 	var content []byte
 	var err error
 	if path == standardInput {
-		content, err = io.ReadAll(a.stdin)
+		content, err = io.ReadAll(a.Stdin)
 	} else {
 		content, err = os.ReadFile(path)
 	}
@@ -105,7 +107,7 @@ func (a *app) showStudy(ctx context.Context, handle *dpareto.Study) error {
 	if err != nil {
 		return err
 	}
-	return a.print(output.Study(study), study)
+	return a.print(view.Study(study), study)
 }
 
 func (a *app) studyGetCommand() *cobra.Command {
@@ -113,7 +115,7 @@ func (a *app) studyGetCommand() *cobra.Command {
 		Use:     "get STUDY",
 		Short:   "Show a study",
 		Example: "  dpareto study get svt --output json",
-		Args:    args(cobra.ExactArgs(1)),
+		Args:    command.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
 				return a.showStudy(ctx, client.Study(studyID(args[0])))
@@ -121,7 +123,7 @@ func (a *app) studyGetCommand() *cobra.Command {
 		},
 	}
 	a.addClientFlags(cmd)
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -135,20 +137,20 @@ are name, uid, display_name, description, labels.KEY, state, algorithm, trainer,
 update_time, revision and trial_counts.STATE.`,
 		Example: `  dpareto study list --output csv
   dpareto study list --filter 'state = ACTIVE AND labels.team = "vision"' --order-by 'update_time desc'`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
 				studies, err := collect(client.FindStudies(ctx, query))
 				if err != nil {
 					return err
 				}
-				return printAll(a, output.Studies(studies), studies)
+				return printAll(a, view.Studies(studies), studies)
 			})
 		},
 	}
 	addQueryFlags(cmd, &query)
 	a.addClientFlags(cmd)
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -200,14 +202,14 @@ func (a *app) studyActionCommand(name, done, summary, text string, act func(cont
 		Short:   summary,
 		Long:    text,
 		Example: "  dpareto study " + name + " svt",
-		Args:    args(cobra.ExactArgs(1)),
+		Args:    command.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
 				study := client.Study(studyID(args[0]))
 				if err := act(ctx, study); err != nil {
 					return err
 				}
-				a.logger.Info(done, "study", study.Name())
+				a.Logger.Info(done, "study", study.Name())
 				return nil
 			})
 		},
@@ -219,7 +221,7 @@ func (a *app) studyActionCommand(name, done, summary, text string, act func(cont
 // print prints a message: as a table or as itself.
 func (a *app) print(table *output.Table, message proto.Message) error {
 	if a.output == output.JSON {
-		return output.WriteMessage(a.stdout, message)
+		return view.WriteMessage(a.Stdout, message)
 	}
 	return a.printTable(table)
 }
@@ -227,14 +229,14 @@ func (a *app) print(table *output.Table, message proto.Message) error {
 // printAll prints messages: as a table or as themselves.
 func printAll[M proto.Message](a *app, table *output.Table, messages []M) error {
 	if a.output == output.JSON {
-		return output.WriteMessages(a.stdout, messages)
+		return view.WriteMessages(a.Stdout, messages)
 	}
 	return a.printTable(table)
 }
 
 func (a *app) printTable(table *output.Table) error {
 	if a.output == output.CSV {
-		return table.WriteCSV(a.stdout)
+		return table.WriteCSV(a.Stdout)
 	}
-	return table.WriteText(a.stdout)
+	return table.WriteText(a.Stdout)
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"strings"
 
@@ -11,8 +10,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/studyfile"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -39,14 +39,14 @@ cannot. A change of another user in the meantime is an error.`,
 		Example: `  dpareto study update svt --set spec.budget.max_trials=128 --label team=vision
   dpareto study update svt --set display_name="Sparse vectors" --unlabel team
   dpareto study update svt svt.yaml`,
-		Args: args(cobra.RangeArgs(1, 2)),
+		Args: command.Args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var change *dparetov1.Study
 			var fields []string
 			var err error
 			switch flags := len(set) > 0 || !labels.isEmpty(); {
 			case len(args) == 2 && flags:
-				return &usageError{errors.New("give a file or flags, not both")}
+				return command.Usage(errors.New("give a file or flags, not both"))
 			case len(args) == 2:
 				var file *studyfile.File
 				if file, err = a.readStudy(args[1]); err == nil {
@@ -55,7 +55,7 @@ cannot. A change of another user in the meantime is an error.`,
 			case flags:
 				change, fields, err = parseSettings(set)
 			default:
-				err = &usageError{errNoChange}
+				err = command.Usage(errNoChange)
 			}
 			if err != nil {
 				return err
@@ -74,14 +74,14 @@ cannot. A change of another user in the meantime is an error.`,
 				if err != nil {
 					return err
 				}
-				return a.print(output.Study(study), study)
+				return a.print(view.Study(study), study)
 			})
 		},
 	}
 	cmd.Flags().StringArrayVar(&set, "set", nil, "field and its new value in YAML, such as spec.budget.max_trials=128; nothing after = clears it")
 	labels.add(cmd)
 	a.addClientFlags(cmd)
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -93,11 +93,11 @@ func parseSettings(settings []string) (*dparetov1.Study, []string, error) {
 	for _, setting := range settings {
 		path, text, ok := strings.Cut(setting, "=")
 		if !ok {
-			return nil, nil, &usageError{fmt.Errorf("--set %q, want FIELD=VALUE", setting)}
+			return nil, nil, command.Usagef("--set %q, want FIELD=VALUE", setting)
 		}
 		var value any
 		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
-			return nil, nil, &usageError{fmt.Errorf("--set %s: %w", path, err)}
+			return nil, nil, command.Usagef("--set %s: %w", path, err)
 		}
 		at := tree
 		names := strings.Split(path, ".")
@@ -118,7 +118,7 @@ func parseSettings(settings []string) (*dparetov1.Study, []string, error) {
 	}
 	file, err := studyfile.Parse(content)
 	if err != nil {
-		return nil, nil, &usageError{fmt.Errorf("--set: %w", err)}
+		return nil, nil, command.Usagef("--set: %w", err)
 	}
 	return file.Study, paths, nil
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
 const changingStudy = `
@@ -42,7 +44,7 @@ func startChanges(t *testing.T) *changes {
 func (c *changes) run(stdin string, args ...string) string {
 	c.t.Helper()
 	stdout, stderr, code := invoke(c.t, stdin, append(args, "--server", c.address)...)
-	if code != exitOK {
+	if code != command.ExitOK {
 		c.t.Fatalf("dpareto %q: exit code %d, error %q", args, code, stderr)
 	}
 	return stdout
@@ -93,14 +95,14 @@ func TestUpdateStudy(t *testing.T) {
 		t.Errorf("after the file: %s", out)
 	}
 
-	c.refuse(exitFailure, "spec.parameters[0].double_domain.max", "study", "update", "s", "--set", "spec.parameters=[{id: x, double_domain: {min: 0, max: 1}, scale: LINEAR}]")
-	c.refuse(exitFailure, "algorithm", "study", "update", "s", "--set", "spec.algorithm.name=GRID")
-	c.refuse(exitFailure, "update_mask", "study", "update", "s", "--set", "seed=5")
-	c.refuse(exitFailure, "NotFound", "study", "update", "none", "--set", "description=x")
-	c.refuse(exitUsage, "unknown field", "study", "update", "s", "--set", "spec.budged.max_trials=1")
-	c.refuse(exitUsage, "want FIELD=VALUE", "study", "update", "s", "--set", "description")
-	c.refuse(exitUsage, "nothing to change", "study", "update", "s")
-	c.refuse(exitUsage, "not both", "study", "update", "s", "-", "--set", "description=x")
+	c.refuse(command.ExitFailure, "spec.parameters[0].double_domain.max", "study", "update", "s", "--set", "spec.parameters=[{id: x, double_domain: {min: 0, max: 1}, scale: LINEAR}]")
+	c.refuse(command.ExitFailure, "algorithm", "study", "update", "s", "--set", "spec.algorithm.name=GRID")
+	c.refuse(command.ExitFailure, "update_mask", "study", "update", "s", "--set", "seed=5")
+	c.refuse(command.ExitFailure, "NotFound", "study", "update", "none", "--set", "description=x")
+	c.refuse(command.ExitUsage, "unknown field", "study", "update", "s", "--set", "spec.budged.max_trials=1")
+	c.refuse(command.ExitUsage, "want FIELD=VALUE", "study", "update", "s", "--set", "description")
+	c.refuse(command.ExitUsage, "nothing to change", "study", "update", "s")
+	c.refuse(command.ExitUsage, "not both", "study", "update", "s", "-", "--set", "description=x")
 
 	c.run("", "study", "pause", "s")
 	shown("state paused", "", "study", "get", "s")
@@ -113,7 +115,7 @@ func TestUpdateStudy(t *testing.T) {
 	if names := c.fields(c.run("", "study", "list", "--filter", "trial_counts.succeeded > 2", "--output", "json"), "name"); !cmp.Equal(names, []string{"studies/s"}) {
 		t.Errorf("studies %v", names)
 	}
-	c.refuse(exitFailure, "filter", "study", "list", "--filter", "colour = red")
+	c.refuse(command.ExitFailure, "filter", "study", "list", "--filter", "colour = red")
 }
 
 func TestUpdateTrial(t *testing.T) {
@@ -139,12 +141,12 @@ func TestUpdateTrial(t *testing.T) {
 	if len(lines) != 4 || !strings.HasPrefix(lines[1], "2,succeeded,") || !strings.Contains(lines[1], "odd one") || !strings.HasPrefix(lines[2], "1,deleted,") {
 		t.Errorf("changes %q", lines)
 	}
-	c.refuse(exitFailure, "OutOfRange", "trial", "list", "s", "--after-revision", "1000")
-	c.refuse(exitUsage, "--order-by", "trial", "list", "s", "--after-revision", "1", "--order-by", "number")
-	c.refuse(exitUsage, "nothing to change", "trial", "update", "s", "2")
-	c.refuse(exitUsage, "want its number", "trial", "delete", "s", "first")
-	c.refuse(exitFailure, "NotFound", "trial", "update", "s", "1", "--note", "x")
-	c.refuse(exitFailure, "already", "trial", "stop", "s", "2", "--reason", "enough")
+	c.refuse(command.ExitFailure, "OutOfRange", "trial", "list", "s", "--after-revision", "1000")
+	c.refuse(command.ExitUsage, "--order-by", "trial", "list", "s", "--after-revision", "1", "--order-by", "number")
+	c.refuse(command.ExitUsage, "nothing to change", "trial", "update", "s", "2")
+	c.refuse(command.ExitUsage, "want its number", "trial", "delete", "s", "first")
+	c.refuse(command.ExitFailure, "NotFound", "trial", "update", "s", "1", "--note", "x")
+	c.refuse(command.ExitFailure, "already", "trial", "stop", "s", "2", "--reason", "enough")
 }
 
 // watchStudy runs a watch, and returns a function that reads a line of it and one that
@@ -155,7 +157,7 @@ func (c *changes) watchStudy(args ...string) (line func() string, end func() (st
 	var log bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		code := Main(ctx, append([]string{"study", "watch", "s", "--server", c.address}, args...), strings.NewReader(""), writer, &log)
+		code := command.Main(ctx, append([]string{"study", "watch", "s", "--server", c.address}, args...), strings.NewReader(""), writer, &log, New)
 		writer.Close()
 		ended <- code
 	}()
@@ -196,9 +198,9 @@ func TestWatchStudy(t *testing.T) {
 		t.Errorf("object %s", text)
 	}
 	c.run("", "study", "delete", "s")
-	if stderr, code := end(); code != exitFailure || !strings.Contains(stderr, "NotFound") {
+	if stderr, code := end(); code != command.ExitFailure || !strings.Contains(stderr, "NotFound") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
-	c.refuse(exitUsage, "table, json", "study", "watch", "s", "--output", "csv")
-	c.refuse(exitFailure, "NotFound", "study", "watch", "s")
+	c.refuse(command.ExitUsage, "table, json", "study", "watch", "s", "--output", "csv")
+	c.refuse(command.ExitFailure, "NotFound", "study", "watch", "s")
 }

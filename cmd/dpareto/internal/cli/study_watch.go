@@ -7,7 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
 func (a *app) studyWatchCommand() *cobra.Command {
@@ -23,17 +25,17 @@ The command goes on over restarts of the server. Of changes that come faster tha
 printed, the last of each trial is shown.`,
 		Example: `  dpareto study watch svt
   dpareto study watch svt --after-revision 120 --output json`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: command.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if a.output == output.CSV {
-				return &usageError{fmt.Errorf("output %s, want %s", a.output, output.Names(output.Text, output.JSON))}
+				return command.Usagef("output %s, want %s", a.output, output.Names(output.Text, output.JSON))
 			}
 			return a.watchStudy(cmd.Context(), studyID(args[0]), after)
 		},
 	}
 	cmd.Flags().Int64Var(&after, "after-revision", 0, "leave out what is not newer than this revision of the study")
 	a.addClientFlags(cmd)
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -57,9 +59,9 @@ func (a *app) watchStudy(ctx context.Context, id string, after int64) error {
 			spec = changed
 		}
 		if a.output == output.JSON {
-			err = output.WriteLine(a.stdout, change)
+			err = view.WriteLine(a.Stdout, change)
 		} else {
-			_, err = fmt.Fprintln(a.stdout, output.Change(spec, change))
+			_, err = fmt.Fprintln(a.Stdout, view.Change(spec, change))
 		}
 		if err != nil {
 			return err

@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -41,13 +42,13 @@ metrics such as ε, of the whole run, that do not exceed a bound.`,
 	flags.StringToStringVar(&f.fixed, "fix", nil, "value of a parameter, as PARAMETER=VALUE")
 	flags.StringToStringVar(&f.atMost, "at-most", nil, "largest value of a computed metric, as METRIC=VALUE")
 	a.addClientFlags(cmd)
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
 func (a *app) suggest(ctx context.Context, f suggestFlags) error {
 	if f.worker == "" {
-		return &usageError{errors.New("trial suggest: --worker is required")}
+		return command.Usage(errors.New("trial suggest: --worker is required"))
 	}
 	return a.session(ctx, func(ctx context.Context, client *dpareto.Client) error {
 		handle := client.Study(studyID(f.study))
@@ -57,7 +58,7 @@ func (a *app) suggest(ctx context.Context, f suggestFlags) error {
 		}
 		condition, err := f.condition(study.GetSpec())
 		if err != nil {
-			return &usageError{err}
+			return command.Usage(err)
 		}
 		request := &dparetov1.SuggestTrialsRequest{Parent: handle.Name(), WorkerId: f.worker, Count: f.count}
 		if condition != nil {
@@ -69,11 +70,11 @@ func (a *app) suggest(ctx context.Context, f suggestFlags) error {
 		if err != nil {
 			return &callError{"ask for trials of " + handle.Name(), err}
 		}
-		if err := printAll(a, output.Trials(study.GetSpec(), resp.GetTrials()), resp.GetTrials()); err != nil {
+		if err := printAll(a, view.Trials(study.GetSpec(), resp.GetTrials()), resp.GetTrials()); err != nil {
 			return err
 		}
 		if reason := resp.GetEndReason(); reason != dparetov1.EndReason_END_REASON_UNSPECIFIED {
-			return fmt.Errorf("%d of %d trials: %s", len(resp.GetTrials()), max(1, f.count), output.EndReason(reason))
+			return fmt.Errorf("%d of %d trials: %s", len(resp.GetTrials()), max(1, f.count), view.EndReason(reason))
 		}
 		return nil
 	})

@@ -10,7 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/server/auth"
 )
 
@@ -21,7 +22,7 @@ const listVerb = "list"
 const authFileFlag = "auth-file"
 
 func (a *app) tokenCommand() *cobra.Command {
-	group := a.group("token", "Create, list and revoke the tokens of a server", `A token lets its owner call a server that was started with --auth-file. The file is on
+	group := command.Group("token", "Create, list and revoke the tokens of a server", `A token lets its owner call a server that was started with --auth-file. The file is on
 the server's machine and keeps only hashes: a token is shown once, when it is created. A
 running server sees a change of the file within a second or so.`)
 	group.AddCommand(a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
@@ -31,13 +32,13 @@ running server sees a change of the file within a second or so.`)
 // addAuthFileFlag adds the flag of commands that work on the file.
 func addAuthFileFlag(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, authFileFlag, "", "the server's file of those who may call")
-	fromEnvironment(cmd.Flags(), authFileFlag)
+	command.FromEnvironment(cmd.Flags(), authFileFlag)
 }
 
 // needAuthFile refuses a command without the flag.
 func needAuthFile(path string) error {
 	if path == "" {
-		return &usageError{errors.New("name the file with --" + authFileFlag)}
+		return command.Usage(errors.New("name the file with --" + authFileFlag))
 	}
 	return nil
 }
@@ -59,14 +60,14 @@ To replace a token, create another of the same name, hand it out, and revoke the
 by its id.`,
 		Example: `  dpareto token create --name adult-workers --role worker --study 'adult-*' --auth-file auth.yaml
   dpareto token create --name ci --role viewer --expires 720h --auth-file auth.yaml`,
-		Args: args(cobra.NoArgs),
+		Args: command.Args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if err := needAuthFile(path); err != nil {
 				return err
 			}
 			c, err := newCredential(name, role, studies, expires, time.Now())
 			if err != nil {
-				return &usageError{err}
+				return command.Usage(err)
 			}
 			return a.createToken(path, c)
 		},
@@ -106,14 +107,14 @@ func newCredential(name, role string, studies []string, expires time.Duration, n
 func (a *app) createToken(path string, c auth.Credential) error {
 	made, token, err := auth.NewToken(c)
 	if err != nil {
-		return &usageError{err}
+		return command.Usage(err)
 	}
 	err = auth.Change(path, func(all []*auth.Credential) ([]*auth.Credential, error) { return append(all, made), nil })
 	if err != nil {
 		return err
 	}
-	a.sayf("token %s of %s; it is shown only now:\n", made.ID, made.Name)
-	_, err = fmt.Fprintln(a.stdout, token)
+	a.Sayf("token %s of %s; it is shown only now:\n", made.ID, made.Name)
+	_, err = fmt.Fprintln(a.Stdout, token)
 	return err
 }
 
@@ -123,7 +124,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 		Use:     listVerb,
 		Short:   "List those who may call a server",
 		Example: "  dpareto token list --auth-file auth.yaml",
-		Args:    args(cobra.NoArgs),
+		Args:    command.Args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if err := needAuthFile(path); err != nil {
 				return err
@@ -139,7 +140,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 		},
 	}
 	addAuthFileFlag(cmd, &path)
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -170,7 +171,7 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 		Long: `Revokes the credential with an id, or all those of a name. A running server refuses it
 within a second or so; calls that last, such as watching a study, end.`,
 		Example: "  dpareto token revoke ci --auth-file auth.yaml",
-		Args:    args(cobra.ExactArgs(1)),
+		Args:    command.Args(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := needAuthFile(path); err != nil {
 				return err
@@ -194,7 +195,7 @@ func (a *app) revoke(path, which string) error {
 	if err != nil {
 		return err
 	}
-	a.logger.Info("revoked", "credentials", revoked, "of", which)
+	a.Logger.Info("revoked", "credentials", revoked, "of", which)
 	return nil
 }
 
@@ -206,7 +207,7 @@ func (a *app) printCredentials(credentials []*auth.Credential) error {
 		clone.TokenHash = ""
 		shown[i] = &clone
 	}
-	encoder := json.NewEncoder(a.stdout)
+	encoder := json.NewEncoder(a.Stdout)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(shown)
 }

@@ -15,6 +15,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
 // flushPatience is how long the last spans may take to be delivered.
@@ -57,7 +59,7 @@ func (a *app) startTracing(ctx context.Context, endpoint, service string) (provi
 		return nil, func() {}, nil
 	}
 	if err := checkEndpoint(endpoint); err != nil {
-		return nil, nil, &usageError{err}
+		return nil, nil, command.Usage(err)
 	}
 	var options []otlptracegrpc.Option
 	if endpoint != "" {
@@ -69,12 +71,12 @@ func (a *app) startTracing(ctx context.Context, endpoint, service string) (provi
 	}
 	// OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win.
 	about, err := resource.New(ctx,
-		resource.WithAttributes(attribute.String("service.name", service), attribute.String("service.version", version())),
+		resource.WithAttributes(attribute.String("service.name", service), attribute.String("service.version", command.Version())),
 		resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithHost())
 	if err != nil {
 		return nil, nil, fmt.Errorf("traces: %w", err)
 	}
-	undelivered := func(err error) { a.logger.Warn("traces are lost", "error", err) }
+	undelivered := func(err error) { a.Logger.Warn("traces are lost", "error", err) }
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(undelivered))
 	spans := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
 	return spans, func() {

@@ -2,18 +2,18 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
 func (a *app) trialCommand() *cobra.Command {
-	group := a.group("trial", "Show, take, change and import trials", "A trial is one configuration of a study, with everything that was measured of it.")
+	group := command.Group("trial", "Show, take, change and import trials", "A trial is one configuration of a study, with everything that was measured of it.")
 	group.AddCommand(
 		a.trialListCommand(), a.trialGetCommand(), a.trialImportCommand(), a.trialSuggestCommand(),
 		a.trialUpdateCommand(), a.trialStopCommand(), a.trialDeleteCommand(),
@@ -44,11 +44,11 @@ trials, deleted_trials and revision. It is 0 at the beginning.`,
 		Example: `  dpareto trial list svt --output csv > trials.csv
   dpareto trial list svt --filter 'metrics.epsilon <= 1' --order-by metrics.error
   dpareto trial list svt --after-revision 120`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: command.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			changes := cmd.Flags().Changed(sinceFlag)
 			if changes && query.OrderBy != "" {
-				return &usageError{fmt.Errorf("--order-by cannot be used with --%s: changes have an order of their own", sinceFlag)}
+				return command.Usagef("--order-by cannot be used with --%s: changes have an order of their own", sinceFlag)
 			}
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
 				handle := client.Study(studyID(args[0]))
@@ -63,14 +63,14 @@ trials, deleted_trials and revision. It is 0 at the beginning.`,
 				if err != nil {
 					return err
 				}
-				return printAll(a, output.Trials(study.GetSpec(), trials), trials)
+				return printAll(a, view.Trials(study.GetSpec(), trials), trials)
 			})
 		},
 	}
 	addQueryFlags(list, &query)
 	list.Flags().Int64Var(&since, sinceFlag, 0, "list what changed after this revision of the study")
 	a.addClientFlags(list)
-	a.addOutputFlag(list)
+	command.OutputFlag(list, &a.output)
 	return list
 }
 
@@ -80,9 +80,9 @@ func (a *app) printChanges(ctx context.Context, study *dpareto.Study, spec *dpar
 	if err != nil {
 		return err
 	}
-	a.logger.Info("listed", "study", study.Name(), "revision", changes.Revision)
-	table := output.Trials(spec, changes.Trials)
-	output.DeletedTrials(table, changes.Deleted)
+	a.Logger.Info("listed", "study", study.Name(), "revision", changes.Revision)
+	table := view.Trials(spec, changes.Trials)
+	view.DeletedTrials(table, changes.Deleted)
 	return a.print(table, &dparetov1.ListTrialsResponse{Trials: changes.Trials, DeletedTrials: changes.Deleted, Revision: changes.Revision})
 }
 
@@ -93,7 +93,7 @@ func (a *app) trialGetCommand() *cobra.Command {
 		Long: `Shows a trial, given by its number: its configuration, what was measured of it, and what
 the model had expected. JSON shows the measurements on the way, too.`,
 		Example: "  dpareto trial get svt 3",
-		Args:    args(cobra.ExactArgs(2)),
+		Args:    command.Args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			number, err := trialNumber(args[1])
 			if err != nil {
@@ -109,20 +109,20 @@ the model had expected. JSON shows the measurements on the way, too.`,
 				if err != nil {
 					return err
 				}
-				return a.print(output.Trial(study.GetSpec(), trial), trial)
+				return a.print(view.Trial(study.GetSpec(), trial), trial)
 			})
 		},
 	}
 	a.addClientFlags(get)
-	a.addOutputFlag(get)
+	command.OutputFlag(get, &a.output)
 	return get
 }
 
 // trialNumber returns the number of a trial that an argument names.
 func trialNumber(arg string) (int64, error) {
-	number, err := strconv.ParseInt(output.ID(arg), 10, 64)
+	number, err := strconv.ParseInt(view.ID(arg), 10, 64)
 	if err != nil || number < 1 {
-		return 0, &usageError{fmt.Errorf("trial %q, want its number", arg)}
+		return 0, command.Usagef("trial %q, want its number", arg)
 	}
 	return number, nil
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -19,7 +20,7 @@ func (a *app) trialUpdateCommand() *cobra.Command {
 		Short:   "Change the labels and the note of a trial",
 		Long:    "Changes the labels and the note of a trial, given by its number, in any state, and shows it.",
 		Example: `  dpareto trial update svt 3 --note "the machine was busy" --label gpu=a100`,
-		Args:    args(cobra.ExactArgs(2)),
+		Args:    command.Args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			number, err := trialNumber(args[1])
 			if err != nil {
@@ -31,7 +32,7 @@ func (a *app) trialUpdateCommand() *cobra.Command {
 				fields = append(fields, noteFlag)
 			}
 			if len(fields) == 0 && labels.isEmpty() {
-				return &usageError{errNoChange}
+				return command.Usage(errNoChange)
 			}
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
 				handle := client.Study(studyID(args[0]))
@@ -51,14 +52,14 @@ func (a *app) trialUpdateCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.print(output.Trial(study.GetSpec(), trial), trial)
+				return a.print(view.Trial(study.GetSpec(), trial), trial)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&note, noteFlag, "", "new note")
 	labels.add(cmd)
 	a.addClientFlags(cmd)
-	a.addOutputFlag(cmd)
+	command.OutputFlag(cmd, &a.output)
 	return cmd
 }
 
@@ -90,7 +91,7 @@ func (a *app) trialActionCommand(name, done, summary, text string, act func(cont
 		Short:   summary,
 		Long:    text,
 		Example: "  dpareto trial " + name + " svt 3",
-		Args:    args(cobra.ExactArgs(2)),
+		Args:    command.Args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			number, err := trialNumber(args[1])
 			if err != nil {
@@ -101,7 +102,7 @@ func (a *app) trialActionCommand(name, done, summary, text string, act func(cont
 				if err := act(ctx, study, number); err != nil {
 					return err
 				}
-				a.logger.Info(done, "study", study.Name(), "trial", number)
+				a.Logger.Info(done, "study", study.Name(), "trial", number)
 				return nil
 			})
 		},

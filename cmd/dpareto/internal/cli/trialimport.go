@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -43,7 +44,7 @@ such as ε, follow from the parameters.
 Every trial gets the label "import" with a digest of its line; a line whose trial exists is
 passed over, so that the command can be repeated after it was interrupted.`,
 		Example: "  dpareto trial import svt results.csv",
-		Args:    args(cobra.ExactArgs(2)),
+		Args:    command.Args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
 				return a.importTrials(ctx, client, studyID(args[0]), args[1])
@@ -58,7 +59,7 @@ func (a *app) importTrials(ctx context.Context, client *dpareto.Client, id, path
 	var content []byte
 	var err error
 	if path == standardInput {
-		content, err = io.ReadAll(a.stdin)
+		content, err = io.ReadAll(a.Stdin)
 	} else {
 		content, err = os.ReadFile(path)
 	}
@@ -106,7 +107,7 @@ func (a *app) createTrials(ctx context.Context, client *dpareto.Client, handle *
 		}
 		created++
 	}
-	a.logger.Info("imported", "study", handle.Name(), "trials", created, "existed", len(trials)-created)
+	a.Logger.Info("imported", "study", handle.Name(), "trials", created, "existed", len(trials)-created)
 	return nil
 }
 

@@ -11,8 +11,9 @@ import (
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/clients/go/agent"
 	"github.com/dpareto/dpareto/clients/go/trainer"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/console"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/output"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/console"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -46,7 +47,7 @@ func (a *app) showWorkers(ctx context.Context, spec *dparetov1.StudySpec, worker
 	if a.showsBars(ctx) {
 		for i := range count {
 			id := fmt.Sprintf("%s-%d", workerID, i+1) // as agent.Agent calls it
-			w.bars[id] = a.console.Start(idle, 0, "")
+			w.bars[id] = a.Console.Start(idle, 0, "")
 		}
 	}
 	return w
@@ -68,7 +69,7 @@ func (w *workers) events() agent.Events {
 
 // started shows that a worker begins with a trial.
 func (w *workers) started(worker string, trial *dpareto.Trial) {
-	w.app.logger.Debug("trial started", "trial", trial.Number(), "worker", worker)
+	w.app.Logger.Debug("trial started", "trial", trial.Number(), "worker", worker)
 	w.isDue(worker, true)
 	label := fmt.Sprintf("trial %d", trial.Number())
 	if isReplicate(trial) {
@@ -121,7 +122,7 @@ func (w *workers) measured(worker string, trial *dpareto.Trial, m trainer.Measur
 		attributes = append(attributes, "of", total)
 	}
 	attributes = append(attributes, slog.Group("metrics", metrics...), "seconds", output.Number(m.Elapsed.Seconds()), "worker", worker)
-	w.app.logger.Info("trial progress", attributes...)
+	w.app.Logger.Info("trial progress", attributes...)
 }
 
 // mean returns the mean of at least one value.
@@ -157,10 +158,10 @@ func (w *workers) done(worker string, trial *dpareto.Trial, outcome agent.Outcom
 func (a *app) logTrial(worker string, trial *dpareto.Trial, outcome agent.Outcome, m trainer.Measurement, err error) {
 	attributes := []any{"trial", trial.Number(), "outcome", outcome.String(), "worker", worker}
 	if isReplicate(trial) {
-		attributes = append(attributes, "replicate_of", output.ID(trial.Message().GetReplicateOf()))
+		attributes = append(attributes, "replicate_of", view.ID(trial.Message().GetReplicateOf()))
 	}
 	level := slog.LevelInfo
-	if a.console.IsTerminal() {
+	if a.Console.IsTerminal() {
 		level = slog.LevelDebug
 	}
 	switch outcome {
@@ -175,5 +176,5 @@ func (a *app) logTrial(worker string, trial *dpareto.Trial, outcome agent.Outcom
 	case agent.Infeasible, agent.Released:
 		attributes = append(attributes, "reason", err)
 	}
-	a.logger.Log(context.Background(), level, "trial done", attributes...)
+	a.Logger.Log(context.Background(), level, "trial done", attributes...)
 }

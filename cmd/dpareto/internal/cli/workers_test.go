@@ -12,7 +12,8 @@ import (
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/clients/go/agent"
 	"github.com/dpareto/dpareto/clients/go/trainer"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/console"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/console"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -86,7 +87,7 @@ func measurement(step int64, errors ...float64) trainer.Measurement {
 
 // newApp returns an app that writes to a console.
 func newApp(c *console.Console) *app {
-	return &app{console: c, logger: slog.New(slog.NewTextHandler(c, nil))}
+	return &app{Env: &command.Env{Console: c, Logger: slog.New(slog.NewTextHandler(c, nil))}}
 }
 
 // Every worker has a bar on a terminal, with the steps of its trial and what was
@@ -100,7 +101,7 @@ func TestWorkerBars(t *testing.T) {
 		shown := func(want ...string) {
 			t.Helper()
 			out.Reset()
-			fmt.Fprintln(a.console, "a line") // draws what is below, too
+			fmt.Fprintln(a.Console, "a line") // draws what is below, too
 			text := out.String()
 			for _, w := range want {
 				i := strings.Index(text, w)
@@ -137,7 +138,7 @@ func TestWorkerBars(t *testing.T) {
 		w.done("w-1", replicate, agent.Released, trainer.Measurement{}, errors.New("the worker was stopped"))
 		w.finish()
 		out.Reset()
-		fmt.Fprintln(a.console, "after")
+		fmt.Fprintln(a.Console, "after")
 		if got := out.String(); got != "after\n" {
 			t.Errorf("left behind: %q", got)
 		}

@@ -1,0 +1,377 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/space"
+)
+
+// counting is a problem whose fronts can be drawn by hand: n in 1..9, of which a grid has
+// 1, 3, 5, 7 and 9, and the point (n, -(n-1)) in a box that ends at (10, 0), with the second
+// objective maximised as n-1.
+func counting() *Problem {
+	p := &suggest.Problem{
+		Space: &space.Space{Parameters: []space.Parameter{{Name: "n", Kind: space.Integer, Min: 1, Max: 9, Levels: 5}}},
+		Objectives: []suggest.Objective{
+			{Name: "loss", Goal: suggest.Minimize, Reference: 10},
+			{Name: "gain", Goal: suggest.Maximize, Reference: 0},
+		},
+	}
+	values := func(q space.Point) []float64 { return []float64{q[0], q[0] - 1} }
+	return &Problem{
+		Problem: p, Name: "counting", Initial: suggest.NewGrid(), InitialPoints: 1, Exact: true, Truth: values,
+		MaxHypervolume: 36 - 20 + 1, // 16 with the five points of the grid
+		Epochs:         func(q space.Point) float64 { return q[0] },
+		Start: func() Evaluator {
+			return func(_ context.Context, q space.Point, _ uint64) ([]suggest.Evaluation, error) {
+				if q[0] == 9 {
+					return nil, nil // infeasible
+				}
+				return []suggest.Evaluation{{Point: q, Values: values(q)}}, nil
+			}
+		},
+	}
+}
+
+// column returns a column of a table.
+func column(t *testing.T, table *output.Table, name string) []any {
+	t.Helper()
+	for c := range table.Columns {
+		if table.Columns[c] == name {
+			var cells []any
+			for _, row := range table.Rows {
+				cells = append(cells, row[c])
+			}
+			return cells
+		}
+	}
+	t.Fatalf("no column %s in %v", name, table.Columns)
+	return nil
+}
+
+func TestScores(t *testing.T) {
+	var runs atomic.Int64
+	result, err := Run(t.Context(), counting(), Options{
+		Designers: []string{"grid"}, Seeds: 2, Budget: 7, At: []int{4, 2}, Target: 14, Progress: func(n int) { runs.Store(int64(n)) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := result.Table()
+	// (1, 0) has no gain. Then 7x2 + 5x2 + 3x2 for n = 3, 5, 7; 9 is infeasible; the grid ends
+	// there.
+	for name, want := range map[string][]any{
+		"budget":                    {int64(2), int64(4), int64(7)},
+		"observed_hypervolume_mean": {14.0, 30.0, 30.0},
+		"observed_hypervolume_sd":   {0.0, 0.0, 0.0},
+		"true_hypervolume_mean":     {14.0, 30.0, 30.0},
+		"runs_to_target_median":     {2.0, 2.0, 2.0},
+		"epochs_mean":               {4.0, 16.0, 25.0},
+		"remeasured_hypervolume_sd": {nil, nil, nil},
+	} {
+		if diff := cmp.Diff(want, column(t, table, name)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if runs.Load() != 10 {
+		t.Errorf("%d runs are told, want 10", runs.Load())
+	}
+	curve := result.Curves().Curves[0]
+	// Beyond the maximum that counting claims, the difference has its lower bound.
+	want := []float64{math.Log10(17), math.Log10(3), -12, -12, -12, -12, -12}
+	if diff := cmp.Diff(want, curve.Y, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("curve (-want +got):\n%s", diff)
+	}
+}
+
+func TestTargetNotReached(t *testing.T) {
+	result, err := Run(t.Context(), counting(), Options{Designers: []string{"grid"}, Seeds: 1, Budget: 4, Target: 99})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := column(t, result.Table(), "runs_to_target_median")[0]; got != math.Inf(1) {
+		t.Errorf("runs to a target that is not reached: %v", got)
+	}
+}
+
+// All designers start from the same measurements, whatever runs in parallel and however
+// many are asked for at once, and everything but processor times can be repeated.
+func TestRunIsFair(t *testing.T) {
+	p, err := Open(t.Context(), "NoisyBraninCurrin", ProblemOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Designers: []string{"random", "dpareto", "nsga2"}, Seeds: 2, Budget: 11, Remeasure: 2}
+	tables := make([]*output.Table, 0, 2)
+	for _, parallel := range []int{1, 3} {
+		o.Parallel = parallel
+		result, err := Run(t.Context(), p, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seed := range o.Seeds {
+			for _, d := range result.designers {
+				if diff := cmp.Diff(result.designers[0].seeds[seed].trace[:p.InitialPoints], d.seeds[seed].trace[:p.InitialPoints]); diff != "" {
+					t.Errorf("%s starts elsewhere under seed %d (-random +%s):\n%s", d.name, seed, d.name, diff)
+				}
+			}
+		}
+		table := result.Table()
+		for _, row := range table.Rows {
+			row[len(row)-1] = nil // processor time
+		}
+		tables = append(tables, table)
+	}
+	if diff := cmp.Diff(tables[0], tables[1]); diff != "" {
+		t.Errorf("parallel studies differ (-one +three at a time):\n%s", diff)
+	}
+	s := &study{problem: p, options: Options{Budget: 14, Initial: 6, Batch: 3}, designer: "random", seed: 1, done: func() {}}
+	if err := s.run(t.Context()); err != nil || len(s.history.Evaluations) != 14 || s.state(14).suggestions != 8 {
+		t.Errorf("in batches of 3: %d evaluations, %d suggestions: %v", len(s.history.Evaluations), s.state(14).suggestions, err)
+	}
+}
+
+// On a noisy problem the luckiest measurements promise more than there is, and fresh runs
+// of the reported front, if there are many, come out at its true hypervolume.
+func TestNoise(t *testing.T) {
+	p, err := Open(t.Context(), "noisy_branin_currin", ProblemOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &study{problem: p, options: Options{Budget: 24, Initial: 24, Remeasure: 4000}, designer: "random", seed: 2, done: func() {}}
+	if err := s.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.scores(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := out.scores[0]
+	if !(got.observed > got.truth && got.truth > 0) {
+		t.Errorf("observed %v, true %v", got.observed, got.truth)
+	}
+	if math.Abs(got.remeasured/got.truth-1) > 0.05 {
+		t.Errorf("remeasured %v, true %v", got.remeasured, got.truth)
+	}
+	if want := math.Log10(p.MaxHypervolume - got.truth); got.difference != want {
+		t.Errorf("difference %v, want %v", got.difference, want)
+	}
+}
+
+func TestSparseVector(t *testing.T) {
+	p, err := Open(t.Context(), "svt", ProblemOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := Run(t.Context(), p, Options{Designers: []string{"random"}, Seeds: 1, Budget: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The exact front has 1.541.
+	if got, ok := column(t, result.Table(), "true_hypervolume_mean")[0].(float64); !ok || !(got > 0.5 && got < 1.55) {
+		t.Errorf("true hypervolume %v", got)
+	}
+	e, err := p.Start()(t.Context(), space.Point{5, 3}, 1)
+	if err != nil || len(e) != 1 || e[0].Runs != 50 || e[0].StdErrors[0] != 0 || !(e[0].StdErrors[1] > 0) {
+		t.Fatalf("evaluation %+v: %v", e, err)
+	}
+	for j, want := range p.Truth(e[0].Point) {
+		if math.Abs(e[0].Values[j]-want) > 4*e[0].StdErrors[j]+1e-9 {
+			t.Errorf("objective %d: measured %v ± %v, exact %v", j, e[0].Values[j], e[0].StdErrors[j], want)
+		}
+	}
+}
+
+func TestAdult(t *testing.T) {
+	folder := datasettest.Folder(t, "adult")
+	q := space.Point{3, 256, 0.01, 1, 4} // epochs, lot size, learning rate, clipping norm, variance
+	var final suggest.Evaluation
+	for _, finalOnly := range []bool{true, false} {
+		p, err := Open(t.Context(), "adult", ProblemOptions{DataDir: folder, FinalOnly: finalOnly})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &study{problem: p}
+		s.after = []state{{}}
+		evaluations, err := p.Start()(t.Context(), q, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.add(suggest.Suggestion{Point: q}, evaluations, true, 0)
+		h := s.history.Evaluations
+		last := h[len(h)-1]
+		if s.state(1).epochs != 3 || !last.Point.Equal(q) {
+			t.Errorf("the last point is %v after %v epochs", last.Point, s.state(1).epochs)
+		}
+		if finalOnly {
+			if len(h) != 1 || p.Checkpoint != "" || last.Run != 0 {
+				t.Errorf("evaluations %+v, checkpoint %q", h, p.Checkpoint)
+			}
+			final = last
+			continue
+		}
+		if len(h) != 3 || p.Checkpoint != "epochs" {
+			t.Fatalf("%d evaluations, checkpoint %q", len(h), p.Checkpoint)
+		}
+		for i, e := range h {
+			if e.Run != 1 || e.Point[0] != float64(i+1) || i > 0 && !(e.Values[0] > h[i-1].Values[0]) {
+				t.Errorf("checkpoint %d: %+v", i, e)
+			}
+		}
+		if diff := cmp.Diff(final.Values, last.Values); diff != "" {
+			t.Errorf("the end of the run differs (-without +with checkpoints):\n%s", diff)
+		}
+	}
+}
+
+const recordedStudy = `
+spec:
+  parameters:
+    - {id: x, double_domain: {min: 0, max: 10}, scale: LINEAR}
+    - {id: kind, categorical_domain: {categories: [a, b]}}
+  metrics:
+    - {id: cost, role: OBJECTIVE, goal: MINIMIZE, transform: IDENTITY, reference_value: 10, computed: {expression: x}}
+    - {id: quality, role: OBJECTIVE, goal: MAXIMIZE, transform: IDENTITY, reference_value: 0, reported: {}}
+  algorithm: {name: RANDOM}
+`
+
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestReplay(t *testing.T) {
+	study := write(t, "study.yaml", recordedStudy)
+	trials := write(t, "trials.csv", "trial,x,kind,quality\n1,2,a,1\n2,4,a,3\n3,4,b,2\n4,9,b,\n5,8,b,5\n")
+	p, err := Open(t.Context(), "replay:"+trials, ProblemOptions{Study: study})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// (2,1) (4,3) (8,5): 8x1 + 6x2 + 2x2.
+	if p.MaxHypervolume != 24 || p.InitialPoints != 4 {
+		t.Errorf("maximal hypervolume %v, %d initial points", p.MaxHypervolume, p.InitialPoints)
+	}
+	evaluate := p.Start()
+	for _, tc := range []struct{ asked, want space.Point }{
+		{space.Point{4.4, 1}, space.Point{4, 1}},
+		{space.Point{4.4, 1}, space.Point{8, 1}}, // used up; the same kind is nearer
+		{space.Point{9, 1}, space.Point{4, 0}},
+		{space.Point{9, 1}, space.Point{2, 0}},
+	} {
+		e, err := evaluate(t.Context(), tc.asked, 0)
+		if err != nil || !e[0].Point.Equal(tc.want) {
+			t.Errorf("%v is answered by %+v, want %v: %v", tc.asked, e, tc.want, err)
+		}
+	}
+	if _, err := evaluate(t.Context(), space.Point{1, 0}, 0); err == nil || !strings.Contains(err.Error(), "all 4 recorded trials") {
+		t.Errorf("a fifth run: %v", err)
+	}
+	result, err := Run(t.Context(), p, Options{Designers: []string{"random"}, Seeds: 2, Budget: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := column(t, result.Table(), "true_hypervolume_mean")[0]; got != 24.0 {
+		t.Errorf("hypervolume of all recorded trials %v", got)
+	}
+}
+
+func TestReplayErrors(t *testing.T) {
+	study := write(t, "study.yaml", recordedStudy)
+	for content, want := range map[string]string{
+		"":                            "empty",
+		"x,kind\n1,a\n":               "line 1: column quality is missing",
+		"x,quality\n1,2\n":            "line 1: column kind is missing",
+		"x,kind,quality\n1,c,2\n":     "line 2",
+		"x,kind,quality\n11,a,2\n":    "line 2",
+		"x,kind,quality\n1,a,2\ny,a,": `line 3: x is "y", want a number`,
+		"x,kind,quality\n1,a,lots\n":  `line 2: quality is "lots"`,
+		"x,kind,quality\n1,a,\n":      "no complete trial",
+	} {
+		trials := write(t, "trials.csv", content)
+		_, err := Open(t.Context(), "replay:"+trials, ProblemOptions{Study: study})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", content, err, want)
+		}
+	}
+	if _, err := Open(t.Context(), "replay:trials.csv", ProblemOptions{}); err == nil {
+		t.Error("a replay without a study is accepted")
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, tc := range []struct {
+		problem string
+		options ProblemOptions
+	}{
+		{"zdt9", ProblemOptions{}}, {"zdt1", ProblemOptions{FinalOnly: true}}, {"svt", ProblemOptions{FinalOnly: true}},
+		{"zdt1", ProblemOptions{Study: "study.yaml"}},
+	} {
+		if _, err := Open(t.Context(), tc.problem, tc.options); err == nil {
+			t.Errorf("problem %s with %+v is accepted", tc.problem, tc.options)
+		}
+	}
+	for name, change := range map[string]func(*Options){
+		"no designer": func(o *Options) { o.Designers = nil }, "unknown": func(o *Options) { o.Designers = []string{"oracle"} },
+		"seeds": func(o *Options) { o.Seeds = 0 }, "budget": func(o *Options) { o.Budget = 0 }, "at": func(o *Options) { o.At = []int{6} },
+		"remeasure": func(o *Options) { o.Remeasure = 1 }, "batch": func(o *Options) { o.Batch = -1 },
+	} {
+		o := Options{Designers: []string{"grid"}, Seeds: 1, Budget: 5}
+		change(&o)
+		if _, err := Run(t.Context(), counting(), o); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Run(ctx, counting(), Options{Designers: []string{"grid"}, Seeds: 1, Budget: 5}); err == nil {
+		t.Error("a cancelled comparison ends without an error")
+	}
+}
+
+func TestWrite(t *testing.T) {
+	table := &output.Table{
+		Columns: []string{"designer", "seeds", "true_hypervolume_mean", "epochs_mean"},
+		Rows:    [][]any{{"a", int64(2), 1.23456, nil}, {"b", int64(2), math.Inf(1), nil}},
+	}
+	var out bytes.Buffer
+	if err := WriteMarkdown(&out, table); err != nil {
+		t.Fatal(err)
+	}
+	want := "| designer | seeds | true hypervolume mean |\n| --- | --- | --- |\n| a | 2 | 1.235 |\n| b | 2 | +Inf |\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("markdown (-want +got):\n%s", diff)
+	}
+	out.Reset()
+	if err := table.WriteJSON(&out); err != nil {
+		t.Fatal(err)
+	}
+	var rows []map[string]any
+	if err := json.Unmarshal(out.Bytes(), &rows); err != nil {
+		t.Fatal(err)
+	}
+	wantRows := []map[string]any{
+		{"designer": "a", "seeds": 2.0, "true_hypervolume_mean": 1.23456, "epochs_mean": nil},
+		{"designer": "b", "seeds": 2.0, "true_hypervolume_mean": nil, "epochs_mean": nil},
+	}
+	if diff := cmp.Diff(wantRows, rows); diff != "" {
+		t.Errorf("JSON (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/command/commandtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// invoke runs the program in this process.
+func invoke(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, log bytes.Buffer
+	code = command.Main(t.Context(), args, strings.NewReader(stdin), &out, &log, New)
+	return out.String(), log.String(), code
+}
+
+func TestReadmeListsCommands(t *testing.T) {
+	root := command.Root(new(command.Env), New)
+	commandtest.CheckTable(t, filepath.Join("..", "..", "..", "..", "README.md"), root)
+}

@@ -1,0 +1,2 @@
+// Package cli holds the commands of dpareto-lab.
+package cli

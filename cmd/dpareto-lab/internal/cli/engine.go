@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/bench"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// markdown is the format of a table for documents.
+const markdown = "markdown"
+
+// benchFormat is a flag: the format of a table.
+type benchFormat string
+
+// String implements pflag.Value.
+func (f *benchFormat) String() string { return string(*f) }
+
+// Set implements pflag.Value.
+func (f *benchFormat) Set(name string) error {
+	var known output.Format
+	if name != markdown && known.Set(name) != nil {
+		return fmt.Errorf("want %s, %s", output.Names(output.Text, output.JSON, output.CSV), markdown)
+	}
+	*f = benchFormat(name)
+	return nil
+}
+
+// Type implements pflag.Value.
+func (f *benchFormat) Type() string { return "format" }
+
+// engineFlags are the flags of dpareto-lab bench engine.
+type engineFlags struct {
+	bench.Options
+
+	problem   string
+	study     string
+	dataDir   string
+	settings  map[string]string
+	epochCost bool
+	finalOnly bool
+	format    benchFormat
+	picture   string
+}
+
+func engineCommand(env *command.Env) *cobra.Command {
+	var f engineFlags
+	cmd := &cobra.Command{
+		Use:   "engine --problem PROBLEM --designer DESIGNER,...",
+		Short: "Compare designers on a problem",
+		Long: `Runs designers in this process, without a server, on one problem and under several seeds,
+and prints one row for each designer and budget. All designers get the same initial
+points, and the same random streams of training.
+
+Problems: ` + strings.Join(bench.Names(), ", ") + `, and replay:FILE.csv, the
+trials of a study (--study FILE) as "dpareto trial list --output csv" printed them, where
+a suggestion is answered by the nearest trial not used yet.
+
+Designers: ` + strings.Join(suggest.DesignerNames(), ", ") + `.
+
+Hypervolumes, as means over the seeds with standard deviations:
+
+  observed    of all measurements, noise included: the luckiest of many
+  true        of the exact values of the configurations on the reported front, or of all
+              configurations where there is no noise
+  claimed     of what the model says of the reported front
+  remeasured  of the means of fresh runs (--remeasure) of at most 12 configurations of the
+              reported front
+
+log10_difference is that of the true hypervolume to the best possible one.
+cpu_seconds_per_suggestion is the processor time of the whole process while it waits for
+suggestions, initial points not counted: leave --parallel at 1 where it matters.`,
+		Example: `  dpareto-lab bench engine --problem zdt1 --designer dpareto,random
+  dpareto-lab bench engine --problem noisy_branin_currin --designer dpareto --initial 6 --batch 4 --budget 86
+  dpareto-lab bench engine --problem adult --designer dpareto --budget 80 --at 32 --remeasure 10 --output csv`,
+		Args: command.Args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for i, name := range f.Designers {
+				f.Designers[i] = strings.ReplaceAll(strings.ToLower(name), "-", "_")
+			}
+			return benchEngine(cmd.Context(), env, f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.problem, "problem", "", "problem to solve")
+	flags.StringSliceVar(&f.Designers, "designer", nil, "designers to compare, with commas between them")
+	flags.IntVar(&f.Seeds, "seeds", 5, "number of seeds: 1, 2, and so on")
+	flags.IntVar(&f.Budget, "budget", 50, "number of runs, with those of the initial points")
+	flags.IntSliceVar(&f.At, "at", nil, "smaller budgets at which fronts are measured as well, with commas between them")
+	flags.BoolVar(&f.OwnInitial, "own-initial", false, "let every designer draw its own initial points instead of sharing them")
+	flags.IntVar(&f.Initial, "initial", 0, "number of initial points; default: twice the dimension plus 2, or the study's own number")
+	flags.IntVar(&f.Batch, "batch", 1, "number of suggestions that are asked for at once")
+	flags.IntVar(&f.Remeasure, "remeasure", 0, "number of fresh runs of each configuration of the reported front")
+	flags.Float64Var(&f.Target, "target", 0, "hypervolume of the observed front whose first run is to be told")
+	flags.BoolVar(&f.finalOnly, "final-only", false, "count only the ends of runs, not their checkpoints")
+	flags.BoolVar(&f.epochCost, "epoch-cost", false, "measure the cost of a run by its epochs instead of counting runs")
+	flags.IntVar(&f.Parallel, "parallel", 1, "number of studies that run at the same time")
+	flags.StringVar(&f.study, "study", "", "file of the study whose trials are replayed")
+	flags.StringToStringVar(&f.settings, "setting", nil, "settings of the problem's trainer to replace, as NAME=VALUE, with commas between them")
+	command.DataDirFlag(cmd, &f.dataDir)
+	flags.StringVar(&f.picture, "plot", "", "also draw hypervolume over runs to this file ("+plot.Formats+")")
+	f.format = benchFormat(output.Text)
+	flags.VarP(&f.format, "output", "o", "format of the table: "+output.Names(output.Text, output.JSON, output.CSV)+", "+markdown)
+	command.FromEnvironment(flags, "output")
+	return cmd
+}
+
+// benchEngine compares designers and prints the table.
+func benchEngine(ctx context.Context, env *command.Env, f engineFlags) error {
+	if f.problem == "" {
+		return command.Usagef("--problem is required; see dpareto-lab bench engine --help")
+	}
+	options := bench.ProblemOptions{DataDir: f.dataDir, FinalOnly: f.finalOnly, Study: f.study, EpochCost: f.epochCost, Settings: f.settings}
+	if err := bench.Check(f.problem, options); err != nil {
+		return command.Usage(err)
+	}
+	if f.picture != "" {
+		if err := plot.CheckPath(f.picture); err != nil {
+			return command.Usage(err)
+		}
+	}
+	if err := command.CheckDataDir(f.dataDir); err != nil {
+		return err
+	}
+	download := env.Download("downloading data")
+	options.Progress = download.Set
+	problem, err := bench.Open(ctx, f.problem, options)
+	download.Finish()
+	if err != nil {
+		return err
+	}
+	if err := f.Validate(problem); err != nil {
+		return command.Usage(err)
+	}
+	progress := env.Console.Start(problem.Name, int64(f.Seeds)*int64(len(f.Designers))*int64(f.Budget), "runs")
+	f.Progress = func(runs int) { progress.Set(int64(runs), "") }
+	result, err := bench.Run(ctx, problem, f.Options)
+	progress.Finish()
+	if err != nil {
+		return err
+	}
+	for _, line := range result.Remarks() {
+		env.Sayf("%s\n", line)
+	}
+	if f.picture != "" {
+		if err := result.Curves().Save(f.picture); err != nil {
+			return err
+		}
+	}
+	table := result.Table()
+	if f.format == markdown {
+		return bench.WriteMarkdown(env.Stdout, table)
+	}
+	return table.Write(env.Stdout, output.Format(f.format))
+}

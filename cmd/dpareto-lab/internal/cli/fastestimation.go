@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce/fastestimation"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+)
+
+func fastEstimationCommand(env *command.Env) *cobra.Command {
+	var e fastestimation.Experiment
+	var f reproduceFlags
+	cmd := &cobra.Command{
+		Use:   "fast-estimation",
+		Short: "Estimates of the loss at any ε from one model, and from three",
+		Long: `Repeats Table 1 and Figure 2 of "Fast Estimation for Privacy and Utility in Differentially
+Private Machine Learning" (anonymous authors, submitted to ICLR 2021) on Adult and KDD Cup
+99: the error of a line in ε through the loss of one private model, with the mechanism that
+the paper proves private and with the one that it describes, beside cubic interpolation
+between three or four models. The figures include its Figure 1.
+
+All numbers are functions of the raw records, and none may be released. It takes a few
+minutes.`,
+		Example: `  dpareto-lab reproduce fast-estimation --plot figures
+  dpareto-lab reproduce fast-estimation --dataset adult --loss lr --rows 1000 --draws 3 --output csv`,
+		Args: command.Args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env, &e, e.DataDir) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	datasets, losses := fastestimation.DatasetNames(), fastestimation.LossNames()
+	flags.StringSliceVar(&e.Datasets, "dataset", datasets, "datasets, with commas between them")
+	flags.StringSliceVar(&e.Losses, "loss", losses, "losses, with commas between them: lr is the logistic loss, svm the Huber loss")
+	flags.IntVar(&e.Rows, "rows", 10000, "number of training records of Table 1")
+	flags.IntVar(&e.Draws, "draws", 10, "number of draws of the noise over which means are taken")
+	flags.Uint64Var(&e.Seed, "seed", 1, "seed of the division of the data and of the noise")
+	command.DataDirFlag(cmd, &e.DataDir)
+	f.add(cmd)
+	return cmd
+}

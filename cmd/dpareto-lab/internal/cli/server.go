@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/load"
+	"github.com/dpareto/dpareto/cmd/internal/child"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+)
+
+// hostName names the hidden command that bench server runs its server with.
+const hostName = "server-host"
+
+// besideFit is the name of the measurement beside a study that fits a model.
+const besideFit = "beside a fit"
+
+// serverFlags are the flags of dpareto-lab bench server.
+type serverFlags struct {
+	load.Options
+
+	preload   int
+	slowFit   bool
+	fitTrials int
+	repeat    int
+	folder    string
+	profile   string
+	format    output.Format
+}
+
+func serverCommand(env *command.Env) *cobra.Command {
+	var f serverFlags
+	cmd := &cobra.Command{
+		Use:   "server",
+		Short: "Measure the server under load",
+		Long: `Puts a server under load: workers ask for trials of studies with the random designer and
+complete them at once. The server is a process of its own with a new store, or the one at
+--address, of which neither commits nor processor time are known.
+
+A pair is one suggestion and one completion. Both are writes that the server acknowledges
+when they are on disk. fsyncs_per_write is the number of fsyncs over that of such writes;
+each commit takes two. server_cpu_us_per_pair and client_cpu_us_per_pair are processor
+time, which other programs on the machine change less than pairs_per_second.
+
+With --preload TRIALS the store is filled at first with so many trials, in equal parts of
+all --studies. With --slow-fit the load is measured alone and beside another study that
+fits a model all the time, in turns with --repeat; give a --rate that leaves the machine
+time for both.`,
+		Example: `  dpareto-lab bench server
+  dpareto-lab bench server --studies 1000 --preload 1000000
+  dpareto-lab bench server --slow-fit --studies 8 --workers 16 --rate 200`,
+		Args: command.Args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return benchServer(cmd.Context(), env, f) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.IntVar(&f.Workers, "workers", 64, "number of workers")
+	flags.IntVar(&f.Connections, "connections", 1, "number of connections that the workers share")
+	flags.IntVar(&f.Studies, "studies", 1, "number of studies that every worker takes turns with")
+	flags.DurationVar(&f.Duration, "duration", 10*time.Second, "time of the measurement")
+	flags.DurationVar(&f.Warmup, "warmup", 2*time.Second, "time before the measurement")
+	flags.IntVar(&f.repeat, "repeat", 1, "number of measurements, one after the other")
+	flags.Float64Var(&f.Rate, "rate", 0, "pairs per second that are attempted; default: as many as possible")
+	flags.IntVar(&f.preload, "preload", 0, "number of trials that the store has at first")
+	flags.BoolVar(&f.slowFit, "slow-fit", false, "measure the load alone, and beside a study that fits a model")
+	flags.IntVar(&f.fitTrials, "fit-trials", 1000, "number of trials that the model is fitted to")
+	flags.StringVar(&f.Address, "address", "", "address of a running server to measure instead of an own one; it gets studies named load-...")
+	flags.StringVar(&f.folder, "store-dir", "", "folder for the new store; default: one for temporary files")
+	flags.StringVar(&f.profile, "profile", "", "file for a profile of the server's processor time (see go tool pprof)")
+	command.OutputFlag(cmd, &f.format)
+	return cmd
+}
+
+// hostCommand is the server under test.
+func hostCommand(env *command.Env) *cobra.Command {
+	var storeFile string
+	cmd := &cobra.Command{
+		Use:    hostName,
+		Short:  "Run the server that bench server measures",
+		Hidden: true,
+		Args:   command.Args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return load.Serve(child.Supervised(cmd.Context(), env.Stdin), env.Stdout, storeFile, command.Version())
+		},
+	}
+	cmd.Flags().StringVar(&storeFile, "store", "", "file of the store")
+	return cmd
+}
+
+// benchServer measures and prints the table.
+func benchServer(ctx context.Context, env *command.Env, f serverFlags) (err error) {
+	if err := f.validate(); err != nil {
+		return command.Usage(err)
+	}
+	m := &serverBench{Env: env, serverFlags: f}
+	if f.Address == "" {
+		folder, err := os.MkdirTemp(f.folder, "dpareto-bench-")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+		if err := m.startServer(ctx, filepath.Join(folder, "bench.db")); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, m.host.Stop()) }()
+	}
+	if err := m.measureAll(ctx); err != nil {
+		return err
+	}
+	table := load.Table(m.done)
+	if f.format == output.Text {
+		table = load.Upright(table)
+	}
+	return table.Write(env.Stdout, f.format)
+}
+
+func (f *serverFlags) validate() error {
+	switch {
+	case f.preload < 0:
+		return fmt.Errorf("preload is %d, want at least 0", f.preload)
+	case f.fitTrials < 1 || f.repeat < 1:
+		return errors.New("fit-trials and repeat must be at least 1")
+	case f.Address != "" && (f.preload > 0 || f.profile != ""):
+		return errors.New("preload and profile are for an own server, not for one with an --address")
+	default:
+		return f.Validate()
+	}
+}
+
+// serverBench is a running dpareto-lab bench server.
+type serverBench struct {
+	*command.Env
+	serverFlags
+
+	host *load.Host // nil for a server with an address
+	done []*load.Measurement
+}
+
+// startServer fills a store and starts a server on it.
+func (b *serverBench) startServer(ctx context.Context, storeFile string) error {
+	if b.preload > 0 {
+		progress := b.Console.Start("filling the store", int64(b.preload), "trials")
+		err := load.Fill(ctx, storeFile, b.Studies, b.preload, func(trials int) { progress.Set(int64(trials), "") })
+		progress.Finish()
+		if err != nil {
+			return err
+		}
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	b.host, err = load.StartHost(ctx, b.Console, program, "bench", hostName, "--store", storeFile, "--log-level", "warn")
+	if err != nil {
+		return err
+	}
+	b.Address = b.host.Address
+	return nil
+}
+
+// measure measures the load once.
+func (b *serverBench) measure(ctx context.Context, name string) error {
+	m := &load.Measurement{Options: b.Options, Name: name}
+	usage := func(into **load.Usage) func(context.Context) error {
+		return func(ctx context.Context) (err error) {
+			if b.host != nil {
+				*into, err = b.host.Usage(ctx)
+			}
+			return err
+		}
+	}
+	begin := usage(&m.Began)
+	profiled := make(chan error, 1)
+	if b.profile != "" && name == b.profiled() {
+		begin = func(ctx context.Context) error {
+			go func() { profiled <- b.writeProfile(ctx) }()
+			return usage(&m.Began)(ctx)
+		}
+	} else {
+		profiled <- nil
+	}
+	if b.host != nil {
+		m.Start = b.host.Start
+	}
+	var err error
+	if m.Load, err = load.Run(ctx, b.Options, begin, func(ctx context.Context) error {
+		return errors.Join(usage(&m.Ended)(ctx), <-profiled)
+	}); err != nil {
+		return err
+	}
+	b.done = append(b.done, m)
+	return nil
+}
+
+// writeProfile writes a profile of the server over the measurement.
+func (b *serverBench) writeProfile(ctx context.Context) error {
+	file, err := os.Create(b.profile)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.host.Profile(ctx, file, b.Duration), file.Close())
+}
+
+// measureAll measures the load, as often as was asked for and, with a fit, in turns alone and
+// beside it: what else the machine does meanwhile then touches both.
+func (b *serverBench) measureAll(ctx context.Context) (err error) {
+	var fitting *load.Fitting
+	if b.slowFit {
+		if fitting, err = load.NewFitting(ctx, b.Address, b.fitTrials); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, fitting.Close()) }()
+	}
+	for i := range b.repeat {
+		if err := b.measure(ctx, b.nameOf("alone", i)); err != nil {
+			return err
+		}
+		if !b.slowFit {
+			continue
+		}
+		stop := fitting.Start(ctx)
+		err := b.measure(ctx, b.nameOf(besideFit, i))
+		if err := errors.Join(err, stop()); err != nil {
+			return err
+		}
+	}
+	if b.slowFit {
+		b.compareFit(fitting.Suggestions)
+	}
+	return nil
+}
+
+// nameOf returns the name of a repetition of a measurement.
+func (b *serverBench) nameOf(what string, repetition int) string {
+	if b.repeat == 1 {
+		return what
+	}
+	return fmt.Sprintf("%s %d", what, repetition+1)
+}
+
+// compareFit tells how much worse the slow calls are beside a fit, in the median of the
+// repetitions.
+func (b *serverBench) compareFit(suggestions int64) {
+	ratio := func(of func(*load.Load) load.Latencies) float64 {
+		var ratios []float64
+		for pair := range slices.Chunk(b.done, 2) {
+			ratios = append(ratios, of(pair[1].Load).Quantile(0.99).Seconds()/of(pair[0].Load).Quantile(0.99).Seconds())
+		}
+		slices.Sort(ratios)
+		return (ratios[(len(ratios)-1)/2] + ratios[len(ratios)/2]) / 2
+	}
+	b.Sayf("beside a fit to %d trials (%d suggestions meanwhile) the p99 of SuggestTrials is %.2f times, that of CompleteTrial %.2f times that alone\n",
+		b.fitTrials, suggestions,
+		ratio(func(l *load.Load) load.Latencies { return l.Suggest }), ratio(func(l *load.Load) load.Latencies { return l.Complete }))
+}
+
+// profiled returns the name of the measurement that a profile is made of.
+func (b *serverBench) profiled() string {
+	if b.slowFit {
+		return b.nameOf(besideFit, 0)
+	}
+	return b.nameOf("alone", 0)
+}

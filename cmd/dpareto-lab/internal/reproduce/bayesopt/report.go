@@ -1,0 +1,185 @@
+package bayesopt
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce/machine"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
+	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/bayesopt"
+	"github.com/dpareto/dpareto/privacy/selection"
+)
+
+// Of the comparison.
+const (
+	evaluations = 50    // T of Algorithm 1
+	delta       = 1e-6  // of Algorithm 1
+	assumed     = 0.999 // k_1 of Algorithm 1, above the estimates on the paper's grid
+	lipschitz   = 0.25  // of the validation score in Algorithm 3, as of a sigmoid
+
+	noiseOfChoice = 0.1 // σ of Algorithm 1
+)
+
+// bestUtility is what some methods release.
+const bestUtility = "best utility"
+
+// epsilons are those of the comparison.
+var epsilons = []float64{0.1, 1}
+
+// results are all numbers of the experiment.
+type results struct {
+	experiment *Experiment
+	candidates []machine.Candidate
+	kernel     *mat.SymDense
+	estimates  []estimate
+	utilities  []float64 // on the validation set of the comparison
+}
+
+// estimate is one estimate of k_1.
+type estimate struct {
+	size             int
+	noise, deviation float64
+	paper, fine      bayesopt.CorrelationEstimate
+}
+
+func (r *results) report(ctx context.Context) (*reproduce.Result, error) {
+	comparison, err := r.comparison(ctx)
+	if err != nil {
+		return nil, err
+	}
+	title := "Differentially private Bayesian optimisation (Kusner et al. 2015) on Adult"
+	if r.experiment.Generated {
+		title += ", " + output.GeneratedLabel
+	}
+	return &reproduce.Result{
+		Report: output.Report{
+			Title: title,
+			Notes: []string{
+				fmt.Sprintf("%d linear machines with the Huber loss, of widths from %g to %g and ridge penalties from %g to %g, trained on %d records. Their accuracies on validation sets that are drawn from the other records are functions of the raw data.",
+					len(r.candidates), machine.LeastWidth, machine.MostWidth, machine.LeastPenalty, machine.MostPenalty, r.experiment.TrainRows),
+			},
+			Sections: []output.Section{r.correlations(), comparison},
+		},
+		Figures: []reproduce.Figure{{Name: "figure1", Picture: r.draw()}},
+	}, nil
+}
+
+func (r *results) correlations() output.Section {
+	t := &output.Table{Columns: []string{"records", "noise", "prior_deviation", "k1_on_the_papers_grid", "k1", "1-k1", "at_edge"}}
+	for _, e := range r.estimates {
+		t.Rows = append(t.Rows, []any{
+			int64(e.size), e.noise, e.deviation, e.paper.Correlation, e.fine.Correlation, 1 - e.fine.Correlation, strconv.FormatBool(e.fine.AtEdge),
+		})
+	}
+	return output.Section{
+		Name: "k1", Title: fmt.Sprintf("k₁ of two validation sets that differ in one record, from %d pairs", r.experiment.Pairs), Table: t,
+		Notes: []string{
+			"The most likely value on the paper's grid 0.05, 0.10, …, 0.95, where it ends, and on the grid 1 − 10^(−j/4). noise is the standard deviation of the observation noise that is assumed, over that of the prior; the estimate depends on it.",
+			"A diagnostic: it depends on the private records, and it is an average over random neighbours where the theorems need the least value over all.",
+		},
+	}
+}
+
+// comparison shows what the algorithms do on one validation set.
+func (r *results) comparison(ctx context.Context) (output.Section, error) {
+	t := &output.Table{Columns: []string{"method", "epsilon", "delta", "releases", "noise_scale", "expected_loss", "loss_of_a_random_choice", "vacuous"}}
+	n, m := int64(len(r.candidates)), int64(r.experiment.Records)
+	mean, deviation := stat.MeanStdDev(r.utilities, nil)
+	best := slices.Max(r.utilities)
+	standard := make([]float64, n)
+	for i, u := range r.utilities {
+		standard[i] = (u - mean) / deviation
+	}
+	gain, err := bayesopt.BoundInformationGain(ctx, r.kernel, noiseOfChoice, evaluations, 0.01)
+	if err != nil {
+		return output.Section{}, err
+	}
+	for _, epsilon := range epsilons {
+		noisy := bayesopt.Noisy{
+			Candidates: n, Evaluations: evaluations, Epsilon: epsilon, Delta: delta, Noise: noiseOfChoice, Correlation: assumed,
+			Difference: 1 / (float64(m) * deviation), InformationGain: gain.Upper,
+		}
+		scales, err := noisy.Scales()
+		if err != nil {
+			return output.Section{}, err
+		}
+		ridge := bayesopt.Ridge{Records: m, Epsilon: epsilon, Range: 1, Lipschitz: lipschitz, Least: machine.LeastPenalty, Most: machine.MostPenalty}
+		flipped, err := r.loss(privacy.PermuteAndFlip, r.utilities, 1/float64(m), epsilon)
+		if err != nil {
+			return output.Section{}, err
+		}
+		chosen, err := r.loss(privacy.Exponential, standard, scales.ChoiceSensitivity, epsilon)
+		if err != nil {
+			return output.Section{}, err
+		}
+		random := best - mean
+		t.Rows = append(t.Rows,
+			[]any{"permute-and-flip", epsilon, 0.0, "candidate", nil, flipped, random, "false"},
+			[]any{"Algorithm 1", epsilon, delta, "candidate", nil, chosen, random, strconv.FormatBool(chosen > 0.5*random)},
+			[]any{"Algorithm 1", epsilon, delta, bestUtility, scales.LaplaceScale * deviation, nil, nil, strconv.FormatBool(scales.LaplaceScale > 1)},
+			[]any{"Laplace on the best of fixed candidates", epsilon, 0.0, bestUtility, 1 / (float64(m) * epsilon), nil, nil, "false"},
+			[]any{"Algorithm 3", epsilon, 0.0, bestUtility, ridge.LaplaceScale(), nil, nil, strconv.FormatBool(ridge.Vacuous())})
+	}
+	return output.Section{
+		Name: "comparison", Title: fmt.Sprintf("On one validation set of %d records, in units of the accuracy", m), Table: t,
+		Notes: []string{
+			"The rows of Algorithm 1 are " + bayesopt.Conditional + ". The others hold in the worst case. All protect one record of the validation set, replaced, and take the training set for public.",
+			fmt.Sprintf("Algorithm 1 with the errors of the paper corrected, T = %d, observation noise of %g and a prior of deviation %s in units of the accuracy; c is bounded by 1/m, not by k₁, and γ_T by %s. The losses are exact expectations over the choice, for Algorithm 1 as if the posterior means were the utilities.",
+				evaluations, noiseOfChoice, output.Number(deviation), output.Number(gain.Upper)),
+			fmt.Sprintf("Algorithm 3 for a score in [0, 1] with Lipschitz constant %g, penalties from %g to %g: its noise is that for the whole range.", lipschitz, machine.LeastPenalty, machine.MostPenalty),
+		},
+	}, nil
+}
+
+// loss returns the expected accuracy that a private choice by scores loses.
+func (r *results) loss(method privacy.SelectionMethod, scores []float64, sensitivity, epsilon float64) (float64, error) {
+	probabilities, err := selection.Probabilities(method, scores, sensitivity, epsilon)
+	if err != nil {
+		return 0, err
+	}
+	best, loss := slices.Max(r.utilities), 0.0
+	for i, p := range probabilities {
+		loss += p * (best - r.utilities[i])
+	}
+	return loss, nil
+}
+
+// draw draws the likelihoods, relative to the largest of each size.
+func (r *results) draw() reproduce.Picture {
+	p := &plot.Curves{
+		Title: "Log likelihood of k1, relative to its maximum",
+		Subtitle: []string{
+			fmt.Sprintf("observation noise %g of the prior's deviation; the paper's grid ends at k1 = 0.95, which is 1.3", noises[0]),
+		},
+		X: "−log10(1 − k1)", Y: "log likelihood per pair and configuration",
+	}
+	const lowest = 6 // what is shown
+	grid := bayesopt.CorrelationGrid(fineGrid)
+	scale := float64(r.experiment.Pairs * len(r.candidates))
+	for _, e := range r.estimates {
+		if e.noise != noises[0] {
+			continue
+		}
+		most := slices.Max(e.fine.LogLikelihoods)
+		series := plot.Series{Name: fmt.Sprintf("%d records", e.size)}
+		for i, k := range grid {
+			y := (e.fine.LogLikelihoods[i] - most) / scale
+			if y < -lowest {
+				y = math.NaN() // a gap
+			}
+			series.X = append(series.X, -math.Log10(1-k))
+			series.Y, series.Lower, series.Upper = append(series.Y, y), append(series.Lower, y), append(series.Upper, y)
+		}
+		p.Curves = append(p.Curves, series)
+	}
+	return p
+}

@@ -1,0 +1,389 @@
+package fastestimation
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpareto/dpareto/clients/go/dataset"
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+)
+
+// dataDir returns a folder with made-up data in the files of Adult and KDD Cup 99.
+func dataDir(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	people := dataset.Generated(32561+16281, 1)
+	var a9a, a9at strings.Builder
+	for i := range people.Rows {
+		file := &a9a
+		if i >= 32561 {
+			file = &a9at
+		}
+		fmt.Fprintf(file, "%+d", int(people.Labels[i]))
+		indices, _ := people.Row(i)
+		for _, index := range indices {
+			fmt.Fprintf(file, " %d:1", index+1)
+		}
+		file.WriteByte('\n')
+	}
+	// Attacks come from fewer services and send less.
+	rng := rand.New(rand.NewPCG(1, 2))
+	var connections strings.Builder
+	for range 600 {
+		label, services, bytes := "normal.", []string{"http", "smtp", "ftp"}, 5000
+		if rng.IntN(5) > 0 {
+			label, services, bytes = "smurf.", []string{"ecr_i", "http"}, 300
+		}
+		fmt.Fprintf(&connections, "%d,tcp,%s,SF,%d,%d%s,%d,%d%s,%s\n", rng.IntN(100), services[rng.IntN(len(services))],
+			rng.IntN(bytes), rng.IntN(bytes), strings.Repeat(",0", 16), rng.IntN(500), rng.IntN(500),
+			strings.Repeat(fmt.Sprintf(",0.%02d", rng.IntN(100)), 17), label)
+	}
+	for name, content := range map[string]string{
+		"a9a": a9a.String(), "a9a.t": a9at.String(), "kddcup.data_10_percent": connections.String(), "corrected": "",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+// small is an experiment of a second.
+func small(t *testing.T) *Experiment {
+	return &Experiment{Datasets: DatasetNames(), Losses: LossNames(), Rows: 200, Draws: 1, Seed: 1, DataDir: dataDir(t)}
+}
+
+func mustRun(t *testing.T, e *Experiment) *reproduce.Result {
+	t.Helper()
+	if err := e.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	last := 0
+	result, err := e.Run(t.Context(), func(done, total int) {
+		if done != last+1 || done > total {
+			t.Errorf("%d of %d runs after %d", done, total, last)
+		}
+		if last = done; done == total {
+			last = -1 // no more
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last != -1 {
+		t.Errorf("the progress ended at %d", last)
+	}
+	return result
+}
+
+func printed(t *testing.T, r *reproduce.Result, format output.Format) string {
+	t.Helper()
+	var out strings.Builder
+	if err := r.Report.Write(&out, format); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// section returns the rows of a section by the dataset, loss and training that they are
+// about, as numbers by column.
+func section(t *testing.T, r *reproduce.Result, name string) map[string]map[string]float64 {
+	t.Helper()
+	for _, s := range r.Report.Sections {
+		if s.Name != name {
+			continue
+		}
+		rows := make(map[string]map[string]float64)
+		for _, row := range s.Table.Rows {
+			var about []string
+			numbers := make(map[string]float64)
+			for i, cell := range row {
+				switch v := cell.(type) {
+				case string:
+					about = append(about, v)
+				case float64:
+					numbers[s.Table.Columns[i]] = v
+				case output.Bound:
+					numbers[s.Table.Columns[i]] = float64(v)
+				}
+			}
+			rows[strings.Join(about, " ")] = numbers
+		}
+		if len(rows) != len(s.Table.Rows) {
+			t.Errorf("%s: rows about the same", name)
+		}
+		return rows
+	}
+	t.Fatalf("no section %s", name)
+	return nil
+}
+
+func TestRun(t *testing.T) {
+	r := mustRun(t, small(t))
+
+	// Shape.
+	rows := make(map[string]int)
+	for _, s := range r.Report.Sections {
+		rows[s.Name] = len(s.Table.Rows)
+	}
+	want := map[string]int{
+		"table1": 4 * (1 + 5 + 2), "estimators": 4 * 3, "figure2": 4 * 4, "losses": 4 * 5, "held_out": 4 * 5, "guarantees": 2 * 5,
+	}
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	var figures []string
+	for _, f := range r.Figures {
+		figures = append(figures, f.Name)
+	}
+	wantFigures := []string{
+		"figure1-adult-lr", "figure1-adult-svm", "figure1-kddcup99-lr", "figure1-kddcup99-svm",
+		"figure2-gamma", "figure2-rank-one", "figure2-laplace", "figure2-steps",
+	}
+	if diff := cmp.Diff(wantFigures, figures); diff != "" {
+		t.Errorf("figures (-want +got):\n%s", diff)
+	}
+	if _, err := csv.NewReader(strings.NewReader(printed(t, r, output.CSV))).ReadAll(); err != nil {
+		t.Error(err)
+	}
+
+	// What must hold whatever the data are.
+	table1, estimators, figure2 := section(t, r, "table1"), section(t, r, "estimators"), section(t, r, "figure2")
+	for about, e := range estimators {
+		if e["newton"] > 1e-6 {
+			t.Errorf("%s: the exact method errs by %g", about, e["newton"])
+		}
+		if !(e["hermite_3"] < e["line_0.75"]) {
+			t.Errorf("%s: interpolation errs by %g, a line by %g", about, e["hermite_3"], e["line_0.75"])
+		}
+		for _, m := range []string{"0.10", "0.25", "0.75"} {
+			if e["line_"+m] != table1[about][m] {
+				t.Errorf("%s: line through %s: %g and, in table 1, %g", about, m, e["line_"+m], table1[about][m])
+			}
+		}
+	}
+	for about, f := range figure2 {
+		if got, want := f["n=200"], table1[about][strconv.FormatFloat(f["epsilon"], 'f', 2, 64)]; got != want {
+			t.Errorf("%s: figure 2 has %g, table 1 %g", about, got, want)
+		}
+	}
+	for about, row := range table1 {
+		least, spread := table1[about+", least"]
+		for _, m := range measuring {
+			x := row[epsilonColumn(m)]
+			if anyLine, ok := row["any_line"]; ok && !(x >= anyLine) {
+				t.Errorf("%s: a line errs by %g, less than any line, %g", about, x, anyLine)
+			}
+			if spread && !(least[epsilonColumn(m)] <= x && x <= table1[about+", greatest"][epsilonColumn(m)]) {
+				t.Errorf("%s: %g is not between the least and the greatest", about, x)
+			}
+		}
+	}
+	// Privacy costs something, and the rank-one calibration less than the paper's.
+	for about, row := range section(t, r, "losses") {
+		if !(row["1.00"] > row["free"] && row["zero"] > row["free"]) {
+			t.Errorf("%s: losses %v", about, row)
+		}
+		if other, ok := strings.CutSuffix(about, "rank-one"); ok {
+			if gamma := section(t, r, "losses")[other+"gamma"]; !(row["1.00"] < gamma["1.00"]) {
+				t.Errorf("%s: loss %g, with the paper's calibration %g", about, row["1.00"], gamma["1.00"])
+			}
+		}
+	}
+}
+
+// The numbers are functions of the seed, however many processors there are.
+func TestRunIsDeterministic(t *testing.T) {
+	e := small(t)
+	e.Rows, e.Datasets, e.Losses = 100, []string{"adult"}, []string{"lr"}
+	once := printed(t, mustRun(t, e), output.JSON)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if diff := cmp.Diff(once, printed(t, mustRun(t, e), output.JSON)); diff != "" {
+		t.Errorf("the second run (-first +second):\n%s", diff)
+	}
+	e.Seed = 2
+	if printed(t, mustRun(t, e), output.JSON) == once {
+		t.Error("the seed has no effect")
+	}
+}
+
+func TestRunErrors(t *testing.T) {
+	e := small(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := e.Run(ctx, func(int, int) {}); err == nil {
+		t.Error("a cancelled run ended well")
+	}
+	e.Rows, e.Datasets = 400, []string{"kddcup99"} // 800 of 600
+	if _, err := e.Run(t.Context(), func(int, int) {}); err == nil || !strings.Contains(err.Error(), "600") {
+		t.Errorf("too few records: %v", err)
+	}
+	e.Rows = 290 // 580 and 73 to test with
+	if _, err := e.Run(t.Context(), func(int, int) {}); err == nil || !strings.Contains(err.Error(), "too few records to train on 580 and test with 73") {
+		t.Errorf("too few records to test with: %v", err)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	good := Experiment{Datasets: []string{"adult"}, Losses: []string{"svm", "lr"}, Rows: 10000, Draws: 10}
+	if err := good.Validate(); err != nil {
+		t.Error(err)
+	}
+	for want, change := range map[string]func(*Experiment){
+		"no dataset is given":                           func(e *Experiment) { e.Datasets = nil },
+		`dataset "mnist" is unknown`:                    func(e *Experiment) { e.Datasets = []string{"adult", "mnist"} },
+		`dataset "adult" is given twice`:                func(e *Experiment) { e.Datasets = []string{"adult", "adult"} },
+		`loss "hinge" is unknown, want some of lr, svm`: func(e *Experiment) { e.Losses = []string{"hinge"} },
+		"records is 99":                                 func(e *Experiment) { e.Rows = 99 },
+		"draws is 0":                                    func(e *Experiment) { e.Draws = 0 },
+		"pole at ε = 0.971":                             func(e *Experiment) { e.Rows = 200000 }, // 2·log(1 + 0.25/0.4)
+	} {
+		e := good
+		change(&e)
+		if err := e.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// losses returns a curve of losses without slopes.
+func lossCurve(loss func(epsilon float64) float64) curve {
+	c := make(curve, len(targets))
+	for i, epsilon := range targets {
+		c[i] = point{loss: loss(epsilon), slope: math.NaN()}
+	}
+	return c
+}
+
+func TestMean(t *testing.T) {
+	a, b := lossCurve(func(x float64) float64 { return x }), lossCurve(func(x float64) float64 { return 3 * x })
+	a[3].slope, b[3].slope, a[3].heldOut.Error, b[3].heldOut.Error = 1, 2, 0.25, 0.5
+	got := mean([]curve{a, b})[3] // x = 0.2
+	if math.Abs(got.loss-0.4) > 1e-15 || math.Abs(got.spread-0.2*math.Sqrt2) > 1e-15 || got.slope != 1.5 || got.heldOut.Error != 0.375 {
+		t.Errorf("%+v", got)
+	}
+	if got := mean([]curve{a})[3]; got.loss != a[3].loss || !math.IsNaN(got.spread) {
+		t.Errorf("of one: %+v", got)
+	}
+}
+
+func TestLineError(t *testing.T) {
+	// The tangent at a of x² is below it by (x − a)².
+	c := lossCurve(func(x float64) float64 { return x * x })
+	for _, through := range measuring {
+		a := targets[through]
+		c[through].slope = 2 * a
+		var want float64
+		for _, x := range targets {
+			want += (x - a) * (x - a) / float64(len(targets))
+		}
+		if got := c.lineError(through); math.Abs(got-want) > 1e-14 {
+			t.Errorf("line through %v: %v, want %v", a, got, want)
+		}
+		if got := c.line(through)[through]; got != c[through].loss {
+			t.Errorf("the line through %v has %v there, want %v", a, got, c[through].loss)
+		}
+	}
+}
+
+func TestLeastLineError(t *testing.T) {
+	if got := lossCurve(func(x float64) float64 { return 3 - 2*x }).leastLineError(); got > 1e-14 {
+		t.Errorf("of a line: %v", got)
+	}
+	// No line errs less on a convex curve, and the best one is found: small changes of it
+	// do not help.
+	rng := rand.New(rand.NewPCG(3, 4))
+	c := lossCurve(func(x float64) float64 { return 1 / x })
+	least := c.leastLineError()
+	reached := math.Inf(1)
+	for range 200000 {
+		a, b := 12*rng.Float64(), -14*rng.Float64()
+		line := values(lossCurve(func(x float64) float64 { return a + b*x }), func(p point) float64 { return p.loss })
+		reached = min(reached, distance(line, c.losses()))
+	}
+	if !(least <= reached) || !(reached < 1.05*least) {
+		t.Errorf("%v, and %v by trial", least, reached)
+	}
+}
+
+// The bounds by which guarantees are computed hold for the records.
+func TestNorms(t *testing.T) {
+	folder := dataDir(t)
+	for _, s := range sources {
+		records, err := s.open(t.Context(), dataset.Source{DataDir: folder}, 1, 400, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := records.problem(losses[0].loss, 400)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.dim() != s.dim {
+			t.Errorf("%s: %d features, want %d", s.name, p.dim(), s.dim)
+		}
+		for i := range 400 {
+			z := make([]float64, p.dim())
+			p.train.Examples.AddScaled(z, 1, i)
+			var one, two float64
+			for _, x := range z {
+				one += math.Abs(x)
+				two += x * x
+			}
+			if two > 1+1e-9 || one > s.kappa+1e-9 {
+				t.Fatalf("%s: record %d has norms %v and %v, want at most 1 and %v", s.name, i, math.Sqrt(two), one, s.kappa)
+			}
+			if s.bound == 1 && two < 1-1e-9 {
+				t.Fatalf("%s: record %d has norm %v, want 1", s.name, i, math.Sqrt(two))
+			}
+		}
+	}
+}
+
+func TestGuarantee(t *testing.T) {
+	for _, s := range sources {
+		for _, tr := range trainings {
+			got, ok := tr.guarantee(s)
+			want := map[string]float64{"gamma": 1, "rank-one": 1, "adult laplace": (1 + 3.7416573868) / 2, "kddcup99 laplace": (1 + 6.4031242374) / 2}
+			expected, known := want[tr.name]
+			if !known {
+				expected, known = want[s.name+" "+tr.name]
+			}
+			if ok != known || math.Abs(got-expected) > 1e-9 {
+				t.Errorf("%s, %s: %v, %v, want %v, %v", s.name, tr.name, got, ok, expected, known)
+			}
+		}
+	}
+	// Without a bound on ‖x‖₁ it is the dimension that counts.
+	if got, _ := trainings[2].guarantee(&source{dim: 105, kappa: math.Inf(1)}); math.Abs(got-5.62347538) > 1e-8 {
+		t.Errorf("105 features: %v", got)
+	}
+}
+
+func TestPublished(t *testing.T) {
+	for about, want := range map[[2]int]float64{{0, 0}: 0.25, {0, 1}: 0.45, {1, 0}: 0.45, {1, 1}: 0.85} {
+		o := &outcome{source: sources[about[0]], loss: losses[about[1]]}
+		if got := targets[o.published().best]; got != want { // the caption of Figure 2
+			t.Errorf("%s, %s: measured at %v, want %v", o.source.name, o.loss.name, got, want)
+		}
+	}
+	var at []float64
+	for _, m := range measuring {
+		at = append(at, targets[m])
+	}
+	if !slices.Equal(at, []float64{0.10, 0.25, 0.30, 0.35, 0.45, 0.75, 0.85}) {
+		t.Errorf("measuring points %v", at)
+	}
+}

@@ -1,0 +1,366 @@
+package fastestimation
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
+)
+
+// result makes tables and figures of what came out.
+func (e *Experiment) result(outcomes []*outcome) *reproduce.Result {
+	r := &reproduce.Result{Report: output.Report{
+		Title: "Fast Estimation for Privacy and Utility in Differentially Private Machine Learning: Table 1 and Figure 2",
+		Notes: []string{
+			fmt.Sprintf("%d training records, %d draws of the noise, seed %d; λ = %v, which has no effect at these ε: "+
+				"both calibrations add more.", e.Rows, e.Draws, e.Seed, regularization),
+			"true_epsilon is the ε that is proved for a training as a multiple of the ε that a table names, and empty where nothing " +
+				"is proved; the last table says of what it is the ε.",
+			"Nothing here may be released: losses, slopes, curves and a choice of ε by them are functions of the raw records.",
+		},
+	}}
+	r.Report.Sections = []output.Section{
+		table1Section(e, outcomes), estimatorSection(outcomes), figure2Section(e, outcomes),
+		lossSection(outcomes), heldOutSection(outcomes), guaranteeSection(outcomes),
+	}
+	for _, o := range outcomes {
+		r.Figures = append(r.Figures, reproduce.Figure{Name: "figure1-" + o.source.name + "-" + o.loss.name, Picture: o.figure1()})
+	}
+	for i, t := range trainings {
+		if t.inFigure2() {
+			r.Figures = append(r.Figures, reproduce.Figure{Name: "figure2-" + t.name, Picture: figure2(e, outcomes, i)})
+		}
+	}
+	return r
+}
+
+// keys are the columns that tell what a row is about.
+var keys = []string{columnDataset, "loss", columnTraining, columnTrue}
+
+const (
+	columnDataset  = "dataset"
+	columnTraining = "training"
+	columnTrue     = "true_epsilon"
+)
+
+// keys returns the beginning of the row of a training.
+func (o *outcome) keys(t *training) []any {
+	return []any{o.source.name, o.loss.name, t.name, t.trueEpsilon(o.source)}
+}
+
+// epsilonColumn returns the name of the column of a target.
+func epsilonColumn(target int) string { return fmt.Sprintf("%.2f", targets[target]) }
+
+func numbers(row []any, values ...float64) []any {
+	for _, v := range values {
+		row = append(row, v)
+	}
+	return row
+}
+
+// summaries returns what the ways to train are, those of minimisers only or all.
+func summaries(all bool) []string {
+	var lines []string
+	for _, t := range trainings {
+		if all || t.solver == exact {
+			lines = append(lines, t.name+": "+t.summary)
+		}
+	}
+	return lines
+}
+
+func table1Section(e *Experiment, outcomes []*outcome) output.Section {
+	s := output.Section{
+		Name:  "table1",
+		Title: "Table 1: mean error of the estimated loss over ε = 0.05, 0.10, ..., 1.00, by the ε of the measured model",
+		Table: &output.Table{Columns: slices.Clone(keys)},
+		Notes: append([]string{
+			fmt.Sprintf("An estimate is the line of equation 9 through the measured loss; estimates and losses are means over %d draws "+
+				"before they are compared. published is the paper's own table. any_line is the error of the best of all straight "+
+				"lines: with these losses no estimate of the paper's kind has less.", e.Draws),
+		}, summaries(true)...),
+	}
+	for _, m := range measuring {
+		s.Table.Columns = append(s.Table.Columns, epsilonColumn(m))
+	}
+	s.Table.Columns = append(s.Table.Columns, "any_line")
+	for _, o := range outcomes {
+		add := func(name string, trueEpsilon any, errors []float64, anyLine any) {
+			row := numbers([]any{o.source.name, o.loss.name, name, trueEpsilon}, errors...)
+			s.Table.Rows = append(s.Table.Rows, append(row, anyLine))
+		}
+		row := o.published().errors
+		add("published", nil, row[:], nil)
+		for _, t := range o.trained {
+			trueEpsilon := t.trueEpsilon(o.source)
+			add(t.name, trueEpsilon, t.table1(t.truth[0]), t.truth[0].leastLineError())
+			if len(t.truth) > 1 {
+				least, greatest := t.spread()
+				add(t.name+", least", trueEpsilon, least, nil)
+				add(t.name+", greatest", trueEpsilon, greatest, nil)
+			}
+		}
+	}
+	s.Notes = append(s.Notes, fmt.Sprintf("least and greatest: over %d repetitions of all draws.", repetitions))
+	return s
+}
+
+// table1 returns the errors of lines through the measuring points of a curve.
+func (t *trainedOutcome) table1(truth curve) []float64 {
+	errors := make([]float64, len(measuring))
+	for i, through := range measuring {
+		errors[i] = truth.lineError(through)
+	}
+	return errors
+}
+
+// spread returns the least and the greatest errors over the repetitions.
+func (t *trainedOutcome) spread() (least, greatest []float64) {
+	least, greatest = t.table1(t.truth[0]), t.table1(t.truth[0])
+	for _, truth := range t.truth[1:] {
+		for i, x := range t.table1(truth) {
+			least[i], greatest[i] = min(least[i], x), max(greatest[i], x)
+		}
+	}
+	return least, greatest
+}
+
+func estimatorSection(outcomes []*outcome) output.Section {
+	s := output.Section{
+		Name:  "estimators",
+		Title: "Mean error of the estimated loss: the lines of the paper's figures, and cubic interpolation in log ε",
+		Table: &output.Table{Columns: slices.Clone(keys)},
+		Notes: []string{
+			"hermite_K interpolates between K models with their slopes in ε, at equal distances of log ε from 0.05 to 1; " +
+				"K = 3 costs as much as the three lines. step is the error at ε = 0.20 of the line through 0.10, " +
+				"which the paper puts at about 1e-6. newton trains at every ε from the model before, and is exact. " +
+				"gain_K is the error of the best of the three lines over that of hermite_K.",
+			"The losses are those of the trainings that reach the minimum: elsewhere there is no slope to estimate with.",
+		},
+	}
+	for _, d := range drawn {
+		s.Table.Columns = append(s.Table.Columns, "line_"+epsilonColumn(d))
+	}
+	for _, by := range estimators {
+		s.Table.Columns = append(s.Table.Columns, by.name)
+	}
+	s.Table.Columns = append(s.Table.Columns, "gain_3", "gain_4", "step")
+	for _, o := range outcomes {
+		for _, t := range o.trained {
+			if t.estimated == nil {
+				continue
+			}
+			row := o.keys(t.training)
+			best := math.Inf(1)
+			for _, through := range drawn {
+				distance := t.truth[0].lineError(through)
+				best = min(best, distance)
+				row = numbers(row, distance)
+			}
+			var errors []float64
+			for _, estimated := range t.estimated {
+				errors = append(errors, distance(estimated.losses(), t.truth[0].losses()))
+			}
+			row = numbers(row, errors...)
+			from, to := drawn[0], 3
+			step := math.Abs(t.truth[0].line(from)[to] - t.truth[0][to].loss)
+			s.Table.Rows = append(s.Table.Rows, numbers(row, best/errors[0], best/errors[1], step))
+		}
+	}
+	return s
+}
+
+func figure2Section(e *Experiment, outcomes []*outcome) output.Section {
+	s := output.Section{
+		Name:  "figure2",
+		Title: "Figure 2: mean error of the line by the number of training records",
+		Table: &output.Table{Columns: append(slices.Clone(keys), "epsilon")},
+		Notes: []string{"epsilon is the measuring point, as the paper chooses it: that of the least error in its own Table 1."},
+	}
+	for _, rows := range e.sizes() {
+		s.Table.Columns = append(s.Table.Columns, fmt.Sprintf("n=%d", rows))
+	}
+	for _, o := range outcomes {
+		for _, t := range o.trained {
+			if t.bySize != nil {
+				row := append(o.keys(t.training), targets[o.published().best])
+				s.Table.Rows = append(s.Table.Rows, numbers(row, t.bySize...))
+			}
+		}
+	}
+	return s
+}
+
+// shown are the targets whose losses are printed: 0.05, 0.10, 0.25, 0.50, 1.00.
+var shown = []int{0, 1, 4, 9, 19}
+
+// spreadAt is the target whose spread is printed: 0.25.
+const spreadAt = 4
+
+func lossSection(outcomes []*outcome) output.Section {
+	s := output.Section{
+		Name:  "losses",
+		Title: "Mean loss on the training records by ε, what the lines approximate",
+		Table: &output.Table{Columns: slices.Clone(keys)},
+		Notes: []string{"zero is the loss of the model 0, and free that of the minimiser without privacy. " +
+			"A model whose loss is above zero's is worth less than none. spread is the standard deviation over the draws at ε = 0.25: " +
+			"how far the loss of another model may be off for its noise alone, whatever estimates it."},
+	}
+	for _, k := range shown {
+		s.Table.Columns = append(s.Table.Columns, epsilonColumn(k))
+	}
+	s.Table.Columns = append(s.Table.Columns, "zero", "free", "spread")
+	for _, o := range outcomes {
+		for _, t := range o.trained {
+			row := o.keys(t.training)
+			for _, k := range shown {
+				row = numbers(row, t.truth[0][k].loss)
+			}
+			row = numbers(row, o.zero.loss, o.free.loss)
+			if spread := t.truth[0][spreadAt].spread; math.IsNaN(spread) {
+				row = append(row, nil)
+			} else {
+				row = numbers(row, spread)
+			}
+			s.Table.Rows = append(s.Table.Rows, row)
+		}
+	}
+	return s
+}
+
+func heldOutSection(outcomes []*outcome) output.Section {
+	s := output.Section{
+		Name:  "held_out",
+		Title: "Error rate on held-out records by ε, and what the interpolated models say of it",
+		Table: &output.Table{Columns: slices.Clone(keys)},
+		Notes: []string{"hermite_K are mean distances, over the twenty ε, of the estimated error rate from that of the trained " +
+			"models, and loss_K those of the loss on held-out records; both as means over the draws."},
+	}
+	for _, k := range shown {
+		s.Table.Columns = append(s.Table.Columns, epsilonColumn(k))
+	}
+	s.Table.Columns = append(s.Table.Columns, "free", "hermite_3", "hermite_4", "loss_3", "loss_4")
+	errorRate := func(p point) float64 { return p.heldOut.Error }
+	loss := func(p point) float64 { return p.heldOut.Loss }
+	for _, o := range outcomes {
+		for _, t := range o.trained {
+			row := o.keys(t.training)
+			for _, k := range shown {
+				row = numbers(row, t.truth[0][k].heldOut.Error)
+			}
+			row = numbers(row, o.free.heldOut.Error)
+			if t.estimated == nil {
+				row = append(row, nil, nil, nil, nil)
+			} else {
+				for _, value := range []func(point) float64{errorRate, loss} {
+					for _, estimated := range t.estimated[:2] {
+						row = numbers(row, distance(values(estimated, value), values(t.truth[0], value)))
+					}
+				}
+			}
+			s.Table.Rows = append(s.Table.Rows, row)
+		}
+	}
+	return s
+}
+
+func guaranteeSection(outcomes []*outcome) output.Section {
+	s := output.Section{
+		Name:  "guarantees",
+		Title: "What the ε guarantee",
+		Table: &output.Table{Columns: []string{columnDataset, columnTraining, columnTrue, "features", "l1_bound"}},
+		Notes: []string{
+			"Pure ε-differential privacy of one released model of one draw, when one training record is replaced; it is for " +
+				"real numbers, records of norm at most 1 and the exact minimiser. It covers no loss, curve, or choice of ε.",
+			"Under laplace the noise costs ε/2 times a bound on ‖v‖₁/‖v‖₂ in place of ε/2: (1 + √d)/2 ε for d features, or " +
+				"(1 + κ)/2 ε where ‖x‖₁ <= κ, the l1_bound, for all records, whichever is less. " +
+				"steps and passes end at no minimum, and nothing is proved.",
+		},
+	}
+	var last *source // outcomes of a source follow each other
+	for _, o := range outcomes {
+		if o.source == last {
+			continue
+		}
+		last = o.source
+		for _, t := range trainings {
+			s.Table.Rows = append(s.Table.Rows, []any{last.name, t.name, t.trueEpsilon(last), int64(last.dim), last.kappa})
+		}
+	}
+	return s
+}
+
+// trueEpsilon returns the cell of guarantee.
+func (t *training) trueEpsilon(s *source) any {
+	if factor, ok := t.guarantee(s); ok {
+		return output.Bound(factor)
+	}
+	return nil
+}
+
+// guarantee returns how many times its label the ε of a training is, for privacy.Chaudhuri
+// below its pole where the noise is not that of the proof: with the regulariser's share
+// J = ε/2 and the rate β = ε/4 it is J + β·sup‖v‖₁ over differences v of two gradients,
+// ‖v‖₂ <= 2 and ‖v‖₁ <= 2·min(√d, κ). It reports false where nothing is proved.
+func (t *training) guarantee(s *source) (factor float64, ok bool) {
+	switch {
+	case t.solver != exact:
+		return 0, false
+	case t.noise == laplace:
+		return (1 + min(math.Sqrt(float64(s.dim)), s.kappa)) / 2, true
+	default:
+		return 1, true
+	}
+}
+
+// figure1 is a panel of the paper's Figure 1 for its mechanism with the noise of the
+// proof: the losses, the three lines, as far as they are near, and the interpolation.
+func (o *outcome) figure1() *plot.Curves {
+	t := o.trained[0]
+	truth := t.truth[0].losses()
+	c := &plot.Curves{
+		Title: o.source.title + ", " + o.loss.title,
+		Subtitle: []string{
+			"mean loss on the training records, noise as in the proof; a function of the raw records",
+			"mean distance of the cubic interpolation: " + output.Number(distance(t.estimated[0].losses(), truth)),
+		},
+		X: "ε", Y: "loss",
+	}
+	add := func(name string, y []float64) {
+		c.Curves = append(c.Curves, plot.Series{Name: name, X: targets, Y: y, Lower: y, Upper: y})
+	}
+	add("trained", truth)
+	for _, through := range drawn {
+		near := t.truth[0].line(through)
+		for i, y := range near {
+			if y < 0 || y > truth[0]*1.1 {
+				near[i] = math.NaN()
+			}
+		}
+		add("line at "+epsilonColumn(through), near)
+	}
+	add("3 models, cubic", t.estimated[0].losses())
+	return c
+}
+
+// figure2 is the paper's Figure 2 for one way to train, all panels in one.
+func figure2(e *Experiment, outcomes []*outcome, training int) *plot.Curves {
+	c := &plot.Curves{
+		Title:    "Error of the line in ε, training " + trainings[training].name,
+		Subtitle: []string{fmt.Sprintf("mean over ε = 0.05, 0.10, ..., 1.00, by dataset, loss and measured ε; %d draws", e.Draws)},
+		X:        "training records", Y: "log10 of the mean error",
+	}
+	for _, o := range outcomes {
+		series := plot.Series{Name: fmt.Sprintf("%s %s, %s", o.source.title, o.loss.title, epsilonColumn(o.published().best))}
+		for i, rows := range e.sizes() {
+			series.X = append(series.X, float64(rows))
+			series.Y = append(series.Y, math.Log10(o.trained[training].bySize[i]))
+		}
+		series.Lower, series.Upper = series.Y, series.Y
+		c.Curves = append(c.Curves, series)
+	}
+	return c
+}

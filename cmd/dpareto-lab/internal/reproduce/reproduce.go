@@ -1,0 +1,78 @@
+package reproduce
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
+)
+
+// Experiment is an experiment of a paper. Its result is a function of its fields, among
+// which there is a seed.
+type Experiment interface {
+	// Name is that of the subcommand, such as "fast-estimation".
+	Name() string
+	// Validate returns an error for fields that make no sense.
+	Validate() error
+	// Run computes the result. It calls progress with how much is done and the total,
+	// the latter being at least 1, from one goroutine at a time. The errors are those of
+	// reading data and of the context.
+	Run(ctx context.Context, progress func(done, total int)) (*Result, error)
+}
+
+// Result is what an experiment came to.
+type Result struct {
+	Report  output.Report
+	Figures []Figure
+}
+
+// Figure is a picture of a result.
+type Figure struct {
+	// Name tells the figure from others of the result; it is part of a file's name.
+	Name    string
+	Picture Picture
+}
+
+// Picture can be drawn, such as a *plot.Curves.
+type Picture interface {
+	// Save writes the picture to a file, whose extension tells the format.
+	Save(path string) error
+}
+
+// CheckPath returns an error if figures cannot be drawn to a path: it has the extension
+// of a format of plot, or none, which means a folder.
+func CheckPath(path string) error {
+	if filepath.Ext(path) == "" {
+		return nil
+	}
+	return plot.CheckPath(path)
+}
+
+// Draw saves the figures. In a folder, which is created where it is missing, they are
+// NAME.svg; a single figure goes to a file as it is named, and several to FILE-NAME.svg
+// in place of FILE.svg. It returns the files' paths.
+func (r *Result) Draw(path string) (files []string, err error) {
+	extension := filepath.Ext(path)
+	if extension == "" {
+		if err := os.MkdirAll(path, 0o777); err != nil { //nolint:gosec // as the umask says
+			return nil, err
+		}
+	}
+	for _, f := range r.Figures {
+		file := path
+		switch {
+		case extension == "":
+			file = filepath.Join(path, f.Name+".svg")
+		case len(r.Figures) > 1:
+			file = strings.TrimSuffix(path, extension) + "-" + f.Name + extension
+		}
+		if err := f.Picture.Save(file); err != nil {
+			return files, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}

@@ -1,0 +1,60 @@
+package reproduce_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
+)
+
+func TestDraw(t *testing.T) {
+	curves := &plot.Curves{Curves: []plot.Series{{
+		Name: "line", X: []float64{0, 1}, Y: []float64{1, 2}, Lower: []float64{1, 2}, Upper: []float64{1, 2},
+	}}}
+	two := []reproduce.Figure{{Name: "first", Picture: curves}, {Name: "second", Picture: curves}}
+	one := two[:1]
+	for _, tt := range []struct {
+		figures []reproduce.Figure
+		path    string
+		want    []string
+	}{
+		{one, "new/folder", []string{"new/folder/first.svg"}},
+		{two, "new/folder", []string{"new/folder/first.svg", "new/folder/second.svg"}},
+		{one, "picture.png", []string{"picture.png"}},
+		{two, "picture.svg", []string{"picture-first.svg", "picture-second.svg"}},
+	} {
+		folder := t.TempDir()
+		if err := reproduce.CheckPath(tt.path); err != nil {
+			t.Errorf("%s: %v", tt.path, err)
+		}
+		result := reproduce.Result{Figures: tt.figures}
+		got, err := result.Draw(filepath.Join(folder, filepath.FromSlash(tt.path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, path := range got {
+			if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+				t.Errorf("%s: %v", path, err)
+			}
+			relative, err := filepath.Rel(folder, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got[i] = filepath.ToSlash(relative)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%d figures to %s (-want +got):\n%s", len(tt.figures), tt.path, diff)
+		}
+	}
+	if err := reproduce.CheckPath("picture.pdf"); err == nil {
+		t.Error("a PDF is taken for a format")
+	}
+	broken := reproduce.Result{Figures: one}
+	if _, err := broken.Draw(filepath.Join(t.TempDir(), "missing", "picture.svg")); err == nil {
+		t.Error("a figure was drawn into a folder that does not exist")
+	}
+}

@@ -1,0 +1,149 @@
+package view
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/privacy/bayesopt"
+)
+
+// nameScales is the name of the section of scales.
+const nameScales = "scales"
+
+// NoisyOptimisation is Algorithm 1 of private Bayesian optimisation as it is printed.
+type NoisyOptimisation struct {
+	bayesopt.Noisy
+	// GainSource says where the bound on the information gain comes from.
+	GainSource string
+	// Deviation is the standard deviation of the prior in units of the utility, or 0 where it
+	// is not known.
+	Deviation float64
+	// Records is the number of validation records, or 0 where it is not known.
+	Records int64
+}
+
+// Report returns the quantities as the paper has them and as they have to be.
+func (o NoisyOptimisation) Report() (*output.Report, error) {
+	paper, err := o.Paper()
+	if err != nil {
+		return nil, err
+	}
+	corrected, err := o.Scales()
+	if err != nil {
+		return nil, err
+	}
+	t := &output.Table{Columns: []string{"quantity", "paper", "corrected"}}
+	if o.Deviation > 0 {
+		t.Columns = append(t.Columns, "corrected_in_utility")
+	}
+	for _, q := range []struct {
+		name             string
+		paper, corrected float64
+		isUtility        bool
+	}{
+		{"choice: beta", paper.Beta, corrected.Beta, false},
+		{"choice: c", paper.ChoiceDistance, corrected.ChoiceDistance, true},
+		{"choice: sensitivity", paper.ChoiceSensitivity, corrected.ChoiceSensitivity, true},
+		{"choice: odds of the best over one 4 standard deviations below", paper.MostOdds(o.Epsilon, 4), corrected.MostOdds(o.Epsilon, 4), false},
+		{"maximum: beta_T", paper.RegretBeta, corrected.RegretBeta, false},
+		{"maximum: C1", paper.C1, corrected.C1, false},
+		{"maximum: gamma_T", o.InformationGain, o.InformationGain, false},
+		{"maximum: Omega/T", paper.Regret, corrected.Regret, true},
+		{"maximum: c", paper.MaximumDistance, corrected.MaximumDistance, true},
+		{"maximum: q", paper.MaximumNoise, corrected.MaximumNoise, true},
+		{"maximum: sensitivity", paper.MaximumSensitivity, corrected.MaximumSensitivity, true},
+		{"maximum: Laplace scale", paper.LaplaceScale, corrected.LaplaceScale, true},
+	} {
+		row := []any{q.name, q.paper, q.corrected}
+		if o.Deviation > 0 {
+			var cell any
+			if q.isUtility {
+				cell = q.corrected * o.Deviation
+			}
+			row = append(row, cell)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	notes := []string{o.GainSource, "both releases, the candidate and the largest utility, cost " + fmt.Sprintf("(%s, %s)", output.Plain(2*o.Epsilon), output.Plain(2*o.Delta)) + " together"}
+	if odds := corrected.MostOdds(o.Epsilon, 4); odds < 2 {
+		notes = append(notes, fmt.Sprintf("VACUOUS choice: a candidate that is better by 4 standard deviations of the prior is likelier by a factor of %s only", output.Number(odds)))
+	}
+	if corrected.LaplaceScale >= 1 {
+		notes = append(notes, "VACUOUS maximum: the noise is larger than the standard deviation of all that the utility might be")
+	}
+	r := conditionalReport("Algorithm 1, Bayesian optimisation with observation noise", o.Statement(), output.Section{
+		Name: nameScales, Title: "In standard deviations of the prior", Table: t, Notes: notes,
+	})
+	if o.Records > 0 {
+		r.Sections = append(r.Sections, fixedCandidates(o.Candidates, o.Records, o.Epsilon))
+	}
+	return r, nil
+}
+
+// NoiseFreeReport returns the quantities of Algorithm 2.
+func NoiseFreeReport(a bayesopt.NoiseFree) (*output.Report, error) {
+	s, err := a.Scales()
+	if err != nil {
+		return nil, err
+	}
+	t := fieldTable()
+	t.Rows = [][]any{{"regret", s.Regret}, {"c", s.Distance}, {sensitivityColumn, s.Sensitivity}, {"Laplace scale", s.LaplaceScale}}
+	return conditionalReport("Algorithm 2, Bayesian optimisation without observation noise", a.Statement(), output.Section{
+		Name: nameScales, Title: "In standard deviations of the prior", Table: t,
+	}), nil
+}
+
+// conditionalReport returns a report of an algorithm whose ε rests on a prior.
+func conditionalReport(title string, s bayesopt.Statement, scales output.Section) *output.Report {
+	r := &output.Report{Title: fmt.Sprintf("%s: (%s, %s) for one release", title, output.Plain(s.Epsilon), output.Plain(s.Delta))}
+	r.Notes = append(r.Notes, s.Condition, "protects "+s.Protects)
+	for _, assumption := range s.Assumptions {
+		r.Notes = append(r.Notes, "provided that "+assumption)
+	}
+	for _, missing := range s.NotCovered {
+		r.Notes = append(r.Notes, "not covered: "+missing)
+	}
+	r.Sections = []output.Section{scales}
+	return r
+}
+
+// RidgeReport returns the quantities of Algorithm 3.
+func RidgeReport(a bayesopt.Ridge) (*output.Report, error) {
+	g, err := a.Guarantee()
+	if err != nil {
+		return nil, err
+	}
+	r := &output.Report{Title: "Algorithm 3, the best score over the penalty of a convex model: " + modelText(g)}
+	r.Notes = append(r.Notes, "protects "+bayesopt.Protects)
+	for _, assumption := range g.Assumptions {
+		r.Notes = append(r.Notes, "provided that "+assumption)
+	}
+	for _, missing := range a.NotCovered() {
+		r.Notes = append(r.Notes, "not covered: "+missing)
+	}
+	t := &output.Table{Columns: []string{"quantity", "paper", "corrected"}}
+	t.Rows = [][]any{
+		{"sensitivity without the range as a cap", a.Paper(), a.Uncapped()},
+		{sensitivityColumn, a.Paper(), a.Sensitivity()},
+		{"Laplace scale", a.Paper() / a.Epsilon, a.LaplaceScale()},
+		{"Laplace scale over the range", a.Paper() / a.Epsilon / a.Range, a.LaplaceScale() / a.Range},
+	}
+	scales := output.Section{Name: nameScales, Title: "In units of the score", Table: t}
+	if a.Vacuous() {
+		scales.Notes = []string{"VACUOUS: the analysis says no more about the best score than that it lies in its range"}
+	}
+	r.Sections = []output.Section{scales}
+	return r, nil
+}
+
+// fixedCandidates is what a choice costs among candidates that were fixed beforehand.
+func fixedCandidates(candidates, records int64, epsilon float64) output.Section {
+	bound := 2 / (float64(records) * epsilon) * math.Log(float64(candidates))
+	t := &output.Table{Columns: []string{mechanismColumn, epsilonColumn, sensitivityColumn, "expected_loss_at_most"}}
+	t.Rows = [][]any{{"permute-and-flip", epsilon, 1 / float64(records), output.Bound(bound)}}
+	return output.Section{
+		Name: "fixed_candidates", Title: "The same number of candidates, fixed beforehand, chosen among by an accuracy", Table: t,
+		Notes: []string{"pure differential privacy in the worst case, replace-one, without any assumption about the utilities; the loss is in units of the accuracy"},
+	}
+}

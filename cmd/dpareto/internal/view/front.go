@@ -1,0 +1,192 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// Front returns a table of a front, a row for every configuration: the objectives, with
+// an interval where the front has one, what the runs say of them, and the configuration.
+func Front(spec *dparetov1.StudySpec, front *dparetov1.Front) *output.Table {
+	t := new(output.Table)
+	shown := make(map[string]*frontColumns)
+	for _, id := range front.GetObjectives() {
+		columns := columnsOf(front, id)
+		shown[id] = columns
+		t.Columns = append(t.Columns, columns.names(id)...)
+	}
+	for _, p := range spec.GetParameters() {
+		t.Columns = append(t.Columns, p.GetId())
+	}
+	hasSteps := spec.GetCheckpointParameter() != ""
+	t.Columns = append(t.Columns, "trial")
+	if hasSteps {
+		t.Columns = append(t.Columns, "step")
+	}
+	t.Columns = append(t.Columns, "runs", "contribution", "remark")
+
+	for _, p := range front.GetPoints() {
+		var row []any
+		for _, id := range front.GetObjectives() {
+			row = append(row, shown[id].cells(p, id)...)
+		}
+		for _, parameter := range spec.GetParameters() {
+			row = append(row, Value(p.GetParameters()[parameter.GetId()]))
+		}
+		row = append(row, ID(p.GetTrial()))
+		if hasSteps {
+			row = append(row, p.GetStep())
+		}
+		t.Rows = append(t.Rows, append(row, p.GetRuns(), p.GetContribution(), remark(p)))
+	}
+	return t
+}
+
+// frontColumns tells which columns an objective has.
+type frontColumns struct {
+	interval, observed, standardError, runs bool
+}
+
+// columnsOf returns the columns of an objective: those that any point has a value for.
+// Best and worst say nothing where every configuration has one run.
+func columnsOf(front *dparetov1.Front, id string) *frontColumns {
+	c := new(frontColumns)
+	for _, p := range front.GetPoints() {
+		v := p.GetValues()[id]
+		c.interval = c.interval || v.Lower != nil
+		c.observed = c.observed || (v.Observed != nil && front.GetKind() != dparetov1.FrontKind_FRONT_KIND_OBSERVED)
+		c.standardError = c.standardError || v.StandardError != nil
+		c.runs = c.runs || (v.Best != nil && p.GetRuns() > 1)
+	}
+	return c
+}
+
+func (c *frontColumns) names(id string) []string {
+	names := []string{id}
+	if c.interval {
+		names = append(names, id+"_lower", id+"_upper")
+	}
+	if c.observed {
+		names = append(names, id+"_observed")
+	}
+	if c.standardError {
+		names = append(names, id+"_se")
+	}
+	if c.runs {
+		names = append(names, id+"_best", id+"_worst")
+	}
+	return names
+}
+
+func (c *frontColumns) cells(p *dparetov1.FrontPoint, id string) []any {
+	v := p.GetValues()[id]
+	cells := []any{v.GetValue()}
+	if g := p.GetPrivacy(); g != nil && g.GetEpsilon() == v.GetValue() && !c.interval {
+		cells[0] = output.Bound(v.GetValue())
+	}
+	if c.interval {
+		cells = append(cells, optional(v.Lower), optional(v.Upper))
+	}
+	if c.observed {
+		cells = append(cells, optional(v.Observed))
+	}
+	if c.standardError {
+		cells = append(cells, optional(v.StandardError))
+	}
+	if c.runs {
+		cells = append(cells, optional(v.Best), optional(v.Worst))
+	}
+	return cells
+}
+
+// remark returns what is special about a point.
+func remark(p *dparetov1.FrontPoint) any {
+	switch {
+	case p.GetBeyondReference():
+		return "beyond the reference"
+	case p.GetKnee():
+		return "knee"
+	default:
+		return nil
+	}
+}
+
+func optional(x *float64) any {
+	if x == nil {
+		return nil
+	}
+	return *x
+}
+
+// FrontHeading returns the lines above the table of a front: what it shows, and what its
+// numbers mean.
+func FrontHeading(study *dparetov1.Study, front *dparetov1.Front) []string {
+	title := Title(study)
+	lines := []string{fmt.Sprintf("%s: %s front, %d of %d points, hypervolume %s within %s",
+		title, short(front.GetKind().String(), "FRONT_KIND_"), len(front.GetPoints()), front.GetCandidates(),
+		output.Number(front.GetHypervolume()), reference(front))}
+	if kinds := hypervolumes(front); kinds != "" {
+		lines = append(lines, kinds)
+	}
+	if statement := PrivacyStatement(study.GetSpec()); statement != "" {
+		lines = append(lines, statement)
+	}
+	for _, w := range front.GetWarnings() {
+		lines = append(lines, "note: "+w.GetMessage())
+	}
+	return lines
+}
+
+// hypervolumes returns the hypervolumes of the fronts of every kind in words, or "".
+func hypervolumes(front *dparetov1.Front) string {
+	var parts []string
+	for _, h := range front.GetHypervolumes() {
+		parts = append(parts, short(h.GetKind().String(), "FRONT_KIND_")+" "+output.Number(h.GetHypervolume()))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "hypervolume of the fronts: " + strings.Join(parts, ", ")
+}
+
+// Hypervolumes returns a table of the hypervolume over the course of a study.
+func Hypervolumes(spec *dparetov1.StudySpec, points []*dparetov1.HypervolumePoint) *output.Table {
+	t := &output.Table{Columns: []string{"trials", "trial", "runs"}}
+	steps := spec.GetCheckpointParameter()
+	if steps != "" {
+		t.Columns = append(t.Columns, steps)
+	}
+	t.Columns = append(t.Columns, "hypervolume")
+	for _, p := range points {
+		row := []any{p.GetCompletedTrials(), ID(p.GetTrial()), p.GetRuns()}
+		if steps != "" {
+			row = append(row, p.GetSteps())
+		}
+		t.Rows = append(t.Rows, append(row, p.GetHypervolume()))
+	}
+	return t
+}
+
+// Title returns the name of a study for headings, labelled if its data are generated.
+func Title(study *dparetov1.Study) string {
+	title := study.GetDisplayName()
+	if title == "" {
+		title = ID(study.GetName())
+	}
+	if IsGenerated(study.GetSpec()) && !strings.Contains(title, output.GeneratedLabel) {
+		title += " (" + output.GeneratedLabel + ")"
+	}
+	return title
+}
+
+// reference returns the anti-ideal point in words.
+func reference(front *dparetov1.Front) string {
+	parts := make([]string, len(front.GetObjectives()))
+	for i, id := range front.GetObjectives() {
+		parts[i] = id + " = " + output.Plain(front.GetReference()[id])
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,297 @@
+package view
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// lengthEpochs is the unit of a length in epochs.
+const lengthEpochs = "epochs"
+
+// Guarantee is a privacy guarantee as it is printed, together with what it is about.
+type Guarantee struct {
+	// Mechanism is the name of the mechanism.
+	Mechanism string
+	// Length is the number of epochs or steps, in the unit LengthName, for which the
+	// guarantee holds; 0 without one.
+	Length     int64
+	LengthName string
+	// Solved is the value that was solved for, of the flag SolvedName, or nil.
+	Solved     *dparetov1.Value
+	SolvedName string
+	// Message is the guarantee itself.
+	Message *dparetov1.PrivacyGuarantee
+	// Derived are further quantities by name.
+	Derived map[string]float64
+}
+
+// jsonGuarantee is the JSON form of a Guarantee.
+type jsonGuarantee struct {
+	Mechanism    string                `json:"mechanism"`
+	SolvedFor    string                `json:"solved_for,omitempty"`
+	Value        any                   `json:"value,omitempty"`
+	Epochs       int64                 `json:"epochs,omitempty"`
+	Epsilon      jsonNumber            `json:"epsilon"`
+	EpsilonLower jsonNumber            `json:"epsilon_lower"`
+	Delta        jsonNumber            `json:"delta"`
+	Adjacency    string                `json:"adjacency"`
+	Accountant   string                `json:"accountant"`
+	Conversion   string                `json:"conversion,omitempty"`
+	Order        jsonNumber            `json:"order,omitempty"`
+	Steps        int64                 `json:"steps"`
+	Derived      map[string]jsonNumber `json:"derived,omitempty"`
+	Assumptions  []string              `json:"assumptions"`
+	Warnings     []jsonWarning         `json:"warnings"`
+}
+
+type jsonWarning struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// jsonNumber is a number that may be one that JSON has not: infinite or none.
+type jsonNumber float64
+
+// MarshalJSON implements json.Marshaler: "Infinity" as in the JSON form of messages.
+func (x jsonNumber) MarshalJSON() ([]byte, error) {
+	switch f := float64(x); {
+	case math.IsInf(f, 1):
+		return []byte(`"Infinity"`), nil
+	case math.IsInf(f, -1):
+		return []byte(`"-Infinity"`), nil
+	case math.IsNaN(f):
+		return []byte(`"NaN"`), nil
+	default:
+		return json.Marshal(f)
+	}
+}
+
+func (g Guarantee) json() jsonGuarantee {
+	m := g.Message
+	out := jsonGuarantee{
+		Mechanism:    g.Mechanism,
+		Epsilon:      jsonNumber(m.GetEpsilon()),
+		EpsilonLower: jsonNumber(m.GetEpsilonLower()),
+		Delta:        jsonNumber(m.GetDelta()),
+		Adjacency:    underscored(m.GetAdjacency().String(), "ADJACENCY_"),
+		Accountant:   underscored(m.GetAccountant().String(), "ACCOUNTANT_"),
+		Order:        jsonNumber(m.GetOrder()),
+		Steps:        m.GetSteps(),
+		Assumptions:  m.GetAssumptions(),
+		Warnings:     make([]jsonWarning, 0, len(m.GetWarnings())),
+	}
+	if len(g.Derived) > 0 {
+		out.Derived = make(map[string]jsonNumber, len(g.Derived))
+		for name, x := range g.Derived {
+			out.Derived[name] = jsonNumber(x)
+		}
+	}
+	if out.Assumptions == nil {
+		out.Assumptions = []string{}
+	}
+	out.Conversion = conversionName(m.GetConversion())
+	if g.LengthName == lengthEpochs {
+		out.Epochs = g.Length
+	}
+	if g.Solved != nil {
+		out.SolvedFor, out.Value = g.SolvedName, Value(g.Solved)
+	}
+	for _, w := range m.GetWarnings() {
+		out.Warnings = append(out.Warnings, jsonWarning{w.GetCode(), w.GetMessage()})
+	}
+	return out
+}
+
+// conversionName returns the name of a conversion, or "" without one.
+func conversionName(c dparetov1.Conversion) string {
+	if c == dparetov1.Conversion_CONVERSION_UNSPECIFIED {
+		return ""
+	}
+	return underscored(c.String(), "CONVERSION_")
+}
+
+// underscored returns the name of an enum value in lower case and without its prefix.
+func underscored(name, prefix string) string {
+	return strings.ToLower(strings.TrimPrefix(name, prefix))
+}
+
+// WriteGuarantee prints a guarantee as a JSON object.
+func WriteGuarantee(w io.Writer, g Guarantee) error { return writeJSON(w, g.json()) }
+
+// WriteGuarantees prints guarantees as a JSON array.
+func WriteGuarantees(w io.Writer, guarantees []Guarantee) error {
+	all := make([]jsonGuarantee, len(guarantees))
+	for i, g := range guarantees {
+		all[i] = g.json()
+	}
+	return writeJSON(w, all)
+}
+
+func writeJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}
+
+// Table returns a table of the guarantee, a row for every field.
+func (g Guarantee) Table() *output.Table {
+	m := g.Message
+	t := fieldTable()
+	add := func(field string, value string) { t.Rows = append(t.Rows, []any{field, value}) }
+	add("mechanism", g.Mechanism)
+	if g.Solved != nil {
+		add(g.SolvedName, output.Full(Value(g.Solved)))
+	}
+	add("ε", output.Cell(output.Bound(m.GetEpsilon()))+" at most")
+	if m.EpsilonLower != nil {
+		add("", output.Cell(output.LowerBound(m.GetEpsilonLower()))+" at least")
+	}
+	if m.GetDelta() == 0 {
+		add("δ", "0, pure differential privacy")
+	} else {
+		add("δ", output.Plain(m.GetDelta()))
+	}
+	add("adjacency", short(m.GetAdjacency().String(), "ADJACENCY_"))
+	add("accountant", accountantText(m))
+	if m.GetOrder() > 0 {
+		add("order", output.Number(m.GetOrder()))
+	}
+	add("steps", strconv.FormatInt(m.GetSteps(), 10))
+	for _, name := range slices.Sorted(maps.Keys(g.Derived)) {
+		add(name, strconv.FormatFloat(g.Derived[name], 'g', 8, 64))
+	}
+	for i, assumption := range m.GetAssumptions() {
+		field := ""
+		if i == 0 {
+			field = "provided that"
+		}
+		add(field, assumption)
+	}
+	for _, w := range m.GetWarnings() {
+		add("warning", w.GetMessage()+" ("+w.GetCode()+")")
+	}
+	return t
+}
+
+// Guarantees returns a table of guarantees for several lengths or δ for people, a row
+// for each. What all of them share is in [GuaranteesHeading].
+func Guarantees(guarantees []Guarantee) *output.Table {
+	t := &output.Table{Columns: []string{"steps", epsilonColumn, "epsilon_lower", deltaColumn}}
+	withEpochs := len(guarantees) > 0 && guarantees[0].LengthName == lengthEpochs
+	if withEpochs {
+		t.Columns = append([]string{lengthEpochs}, t.Columns...)
+	}
+	withAccountant := !sameAccountant(guarantees)
+	if withAccountant {
+		t.Columns = append(t.Columns, "accountant")
+	}
+	for _, g := range guarantees {
+		m := g.Message
+		row := []any{m.GetSteps(), output.Bound(m.GetEpsilon()), output.LowerBound(m.GetEpsilonLower()), output.Bound(m.GetDelta())}
+		if withEpochs {
+			row = append([]any{g.Length}, row...)
+		}
+		if withAccountant {
+			row = append(row, accountantText(m))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// GuaranteesCSV returns a table of guarantees for programs: every row stands for itself.
+// The columns solved_for and value are there if the guarantees were solved for.
+func GuaranteesCSV(guarantees []Guarantee) *output.Table {
+	t := &output.Table{Columns: []string{mechanismColumn}}
+	solved := len(guarantees) > 0 && guarantees[0].Solved != nil
+	if solved {
+		t.Columns = append(t.Columns, "solved_for", "value")
+	}
+	t.Columns = append(t.Columns, lengthEpochs, "steps", epsilonColumn, "epsilon_lower", "delta",
+		"adjacency", "accountant", "conversion", "order", "warnings")
+	for _, g := range guarantees {
+		m := g.Message
+		row := []any{g.Mechanism}
+		if solved {
+			row = append(row, g.SolvedName, Value(g.Solved))
+		}
+		var epochs, order any
+		if g.LengthName == lengthEpochs {
+			epochs = g.Length
+		}
+		if m.GetOrder() > 0 {
+			order = m.GetOrder()
+		}
+		codes := make([]string, len(m.GetWarnings()))
+		for i, w := range m.GetWarnings() {
+			codes[i] = w.GetCode()
+		}
+		t.Rows = append(t.Rows, append(row, epochs, m.GetSteps(), m.GetEpsilon(), m.GetEpsilonLower(), m.GetDelta(),
+			underscored(m.GetAdjacency().String(), "ADJACENCY_"), underscored(m.GetAccountant().String(), "ACCOUNTANT_"),
+			conversionName(m.GetConversion()), order, strings.Join(codes, ";")))
+	}
+	return t
+}
+
+// accountantText returns the accountant of a guarantee as people read it.
+func accountantText(m *dparetov1.PrivacyGuarantee) string {
+	name := short(m.GetAccountant().String(), "ACCOUNTANT_")
+	if conversion := conversionName(m.GetConversion()); conversion != "" {
+		name += ", " + conversion + " conversion"
+	}
+	return name
+}
+
+// sameAccountant reports whether one accountant gave all guarantees.
+func sameAccountant(guarantees []Guarantee) bool {
+	return !slices.ContainsFunc(guarantees, func(g Guarantee) bool {
+		return accountantText(g.Message) != accountantText(guarantees[0].Message)
+	})
+}
+
+// GuaranteesHeading returns what guarantees of one mechanism have in common.
+func GuaranteesHeading(guarantees []Guarantee) string {
+	m := guarantees[0].Message
+	heading := guarantees[0].Mechanism + ", " + short(m.GetAdjacency().String(), "ADJACENCY_") + " adjacency"
+	if sameAccountant(guarantees) {
+		heading += ", accountant " + accountantText(m)
+	}
+	return heading
+}
+
+// GuaranteesAssumptions returns the assumptions of guarantees, each once.
+func GuaranteesAssumptions(guarantees []Guarantee) []string {
+	var lines []string
+	for _, g := range guarantees {
+		for _, assumption := range g.Message.GetAssumptions() {
+			if line := "provided that " + assumption; !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}
+
+// GuaranteesWarnings returns the warnings of guarantees, each kind once.
+func GuaranteesWarnings(guarantees []Guarantee) []string {
+	var lines []string
+	seen := make(map[string]bool)
+	for _, g := range guarantees {
+		for _, w := range g.Message.GetWarnings() {
+			if !seen[w.GetCode()] {
+				seen[w.GetCode()] = true
+				lines = append(lines, "warning: "+w.GetMessage()+" ("+w.GetCode()+")")
+			}
+		}
+	}
+	return lines
+}

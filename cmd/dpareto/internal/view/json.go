@@ -1,0 +1,66 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+)
+
+// WriteMessage prints a message as JSON.
+func WriteMessage(w io.Writer, message proto.Message) error {
+	encoded, err := encode(message)
+	if err != nil {
+		return err
+	}
+	return indent(w, encoded)
+}
+
+// WriteMessages prints messages as a JSON array.
+func WriteMessages[M proto.Message](w io.Writer, messages []M) error {
+	elements := make([]json.RawMessage, len(messages))
+	for i, message := range messages {
+		encoded, err := encode(message)
+		if err != nil {
+			return err
+		}
+		elements[i] = encoded
+	}
+	encoded, err := json.Marshal(elements)
+	if err != nil {
+		return err
+	}
+	return indent(w, encoded)
+}
+
+// WriteLine prints a message as JSON on a line of its own.
+func WriteLine(w io.Writer, message proto.Message) error {
+	encoded, err := encode(message)
+	if err != nil {
+		return err
+	}
+	var line bytes.Buffer
+	if err := json.Compact(&line, encoded); err != nil { // the white space of protojson is random
+		return err
+	}
+	line.WriteByte('\n')
+	_, err = line.WriteTo(w)
+	return err
+}
+
+func encode(message proto.Message) ([]byte, error) {
+	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(message)
+}
+
+// indent prints JSON with its white space made regular, which that of protojson is not.
+func indent(w io.Writer, encoded []byte) error {
+	var out bytes.Buffer
+	if err := json.Indent(&out, encoded, "", "  "); err != nil {
+		return err
+	}
+	out.WriteByte('\n')
+	_, err := out.WriteTo(w)
+	return err
+}

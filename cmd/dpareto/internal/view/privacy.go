@@ -1,0 +1,63 @@
+package view
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// settingGenerated is the setting of a trainer that makes it use generated data.
+const settingGenerated = "generated"
+
+// IsGenerated reports whether the trainer of a study uses generated data.
+func IsGenerated(spec *dparetov1.StudySpec) bool {
+	generated, err := strconv.ParseBool(spec.GetTrainer().GetSettings()[settingGenerated])
+	return err == nil && generated
+}
+
+// PrivacyMetric returns the first metric of a study that is the ε of a mechanism, or
+// nil.
+func PrivacyMetric(spec *dparetov1.StudySpec) *dparetov1.MetricSpec {
+	for _, m := range spec.GetMetrics() {
+		if m.GetComputed().GetPrivacy() != nil {
+			return m
+		}
+	}
+	return nil
+}
+
+// PrivacyStatement returns what the ε of a study means: without δ, adjacency and
+// accountant it means nothing. It is empty for a study without privacy.
+func PrivacyStatement(spec *dparetov1.StudySpec) string {
+	p := PrivacyMetric(spec).GetComputed().GetPrivacy()
+	if p == nil {
+		return ""
+	}
+	return "ε of one run, " + deltaText(p.GetDelta()) + ", " +
+		short(p.GetAdjacency().String(), "ADJACENCY_") + " adjacency, " + accountant(p)
+}
+
+func accountant(p *dparetov1.PrivacySpec) string {
+	switch p.GetAccountant() {
+	case dparetov1.Accountant_ACCOUNTANT_PURE:
+		return "closed form"
+	case dparetov1.Accountant_ACCOUNTANT_TIGHTEST, dparetov1.Accountant_ACCOUNTANT_UNSPECIFIED:
+		return "tightest accountant"
+	default:
+	}
+	text := strings.TrimPrefix(p.GetAccountant().String(), "ACCOUNTANT_") + " accountant"
+	if p.GetConversion() != dparetov1.Conversion_CONVERSION_UNSPECIFIED {
+		text += ", " + short(p.GetConversion().String(), "CONVERSION_") + " conversion"
+	}
+	return text
+}
+
+// deltaText returns a δ for people.
+func deltaText(delta float64) string {
+	if delta == 0 {
+		return "pure (δ = 0)"
+	}
+	return "δ = " + output.Plain(delta)
+}

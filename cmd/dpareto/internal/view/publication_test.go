@@ -1,0 +1,101 @@
+package view
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+func TestPublicationLines(t *testing.T) {
+	guarantee := func(epsilon float64) *dparetov1.PrivacyGuarantee {
+		return &dparetov1.PrivacyGuarantee{Epsilon: epsilon, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE}
+	}
+	got := PublicationLines(&dparetov1.Publication{
+		Test: guarantee(1), Train: guarantee(4), NoiseStandardDeviation: 0.00428,
+		Spent: &dparetov1.PrivateModeOdometers{
+			Values: 12, MaxValues: 64, Test: guarantee(0.40001), Train: guarantee(2.5), Order: 9, DivergenceBudget: 3, ShardDivergences: []float64{0.5, 0.75},
+		},
+		Assumptions: []string{"a holds"}, NotCovered: []string{"times"},
+	})
+	want := [][2]string{
+		{"publishing", "all results together: ε at most 1.000, δ = 1e-5, replace-one adjacency, for the test records"},
+		{"publishing", "all results together: ε at most 4.000, δ = 1e-5, replace-one adjacency, for the training records"},
+		{"noise", "standard deviation 0.004280 in every measured value"},
+		{"spent", "test records: 12 of 64 values, ε = 0.4001 so far"},
+		{"spent", "training records: Rényi divergence 0.7500 of 3.000 of order 9.000 on the shard of 2 that has spent most, ε = 2.500 so far"},
+		{"provided that", "a holds"},
+		{"not covered", "times"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+	if got := PublicationLines(nil); got != nil {
+		t.Errorf("of nothing: %q", got)
+	}
+}
+
+// A release says what it guarantees in words, and its bounds are rounded to the safe side.
+func TestRelease(t *testing.T) {
+	guarantee := &dparetov1.PrivacyGuarantee{Epsilon: 0.10001, Delta: 1e-7, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE}
+	r := &dparetov1.Release{
+		Name: "studies/s/releases/1", Mechanism: "noise", Guarantee: guarantee, Protects: "the 50 test records", Ledger: "ledgers/l",
+		Points: []*dparetov1.ReleasedPoint{{
+			Values: map[string]float64{"epsilon": 0.23131, "error": 0.23131}, StandardDeviations: map[string]float64{"error": 0.01},
+			Parameters: map[string]*dparetov1.Value{"epochs": {Kind: &dparetov1.Value_IntValue{IntValue: 3}}},
+		}},
+	}
+	want := []string{
+		"studies/s/releases/1: noise",
+		"guarantee: ε at most 0.1001, δ = 1e-7, replace-one adjacency, for the 50 test records",
+		"charged to ledgers/l",
+	}
+	if diff := cmp.Diff(want, ReleaseHeading(r)); diff != "" {
+		t.Errorf("heading (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(&output.Table{
+		Columns: []string{"epsilon", "error", "error_deviation", "epochs"},
+		Rows:    [][]any{{output.Bound(0.23131), 0.23131, 0.01, int64(3)}},
+	}, Release(r)); diff != "" {
+		t.Errorf("points (-want +got):\n%s", diff)
+	}
+	// For programs every row stands for itself.
+	if diff := cmp.Diff(&output.Table{
+		Columns: []string{"epsilon", "error", "error_deviation", "epochs", "release", "release_epsilon", "release_delta", "adjacency", "protects"},
+		Rows:    [][]any{{output.Bound(0.23131), 0.23131, 0.01, int64(3), "studies/s/releases/1", 0.10001, 1e-7, "replace_one", "the 50 test records"}},
+	}, ReleaseCSV(r)); diff != "" {
+		t.Errorf("rows for programs (-want +got):\n%s", diff)
+	}
+	ledgers := Ledgers([]*dparetov1.Ledger{{Name: "ledgers/l", RemainingEpsilon: 0.89999999}})
+	if left := output.Cell(ledgers.Rows[0][8]); left != "0.8999" {
+		t.Errorf("what is left is printed as %s", left)
+	}
+}
+
+// What has no guarantee is not said to have ε = 0.
+func TestReleaseWithoutGuarantee(t *testing.T) {
+	r := &dparetov1.Release{Name: "studies/s/releases/1", Mechanism: "the best"}
+	want := []string{"studies/s/releases/1: the best", "guarantee: none for the test records"}
+	if diff := cmp.Diff(want, ReleaseHeading(r)); diff != "" {
+		t.Errorf("heading (-want +got):\n%s", diff)
+	}
+	if row := Releases([]*dparetov1.Release{r}).Rows[0]; row[1] != nil || row[2] != nil {
+		t.Errorf("listed as %v", row)
+	}
+}
+
+// Who looks at a study sees what its results are charged to.
+func TestStudyShowsLedgers(t *testing.T) {
+	s := Study(&dparetov1.Study{Spec: &dparetov1.StudySpec{TestLedger: "ledgers/test", TrainLedger: "ledgers/train"}})
+	want := map[any]any{"test ledger": "test", "train ledger": "train"}
+	for _, row := range s.Rows {
+		if value, ok := want[row[0]]; ok && value == row[1] {
+			delete(want, row[0])
+		}
+	}
+	if len(want) > 0 {
+		t.Errorf("not shown: %v", want)
+	}
+}

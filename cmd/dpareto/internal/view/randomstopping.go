@@ -1,0 +1,72 @@
+package view
+
+import (
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy/stopping"
+)
+
+// RandomStopping is the plan of a random search that stops at random, as it is printed.
+type RandomStopping struct {
+	// Base is the name of the mechanism of one run.
+	Base string
+	// One and Total are the guarantees of one run and of the search.
+	One, Total *dparetov1.PrivacyGuarantee
+	// Law is that of the number of runs.
+	Law stopping.Distribution
+	// Shares are those of the best candidates, each in [0, 1].
+	Shares []float64
+}
+
+// Report returns the plan.
+func (s RandomStopping) Report() *output.Report {
+	r := &output.Report{
+		Title: "Random search with a random number of runs of " + s.Base,
+		Notes: []string{
+			"protects the records that the base mechanism protects, those of the training set if it is a training and those of the validation set if its released score is private, under " + short(s.Total.GetAdjacency().String(), "ADJACENCY_") + " adjacency",
+		},
+	}
+	for _, assumption := range s.Total.GetAssumptions() {
+		r.Notes = append(r.Notes, "provided that "+assumption)
+	}
+	r.Notes = append(r.Notes,
+		"not covered: anything but the best candidate, its model and its score: no front, no other trial, no count of the runs, no time that they took",
+		"not covered: candidates that are suggested from earlier results, as by Bayesian optimisation",
+		"not covered: records of the validation set, unless the score that decides is private for them and accounted in the base")
+	for _, w := range s.Total.GetWarnings() {
+		r.Notes = append(r.Notes, "warning: "+w.GetMessage()+" ("+w.GetCode()+")")
+	}
+
+	plan := fieldTable()
+	add := func(field string, value any) { plan.Rows = append(plan.Rows, []any{field, value}) }
+	switch law := s.Law.(type) {
+	case stopping.TruncatedNegativeBinomial:
+		add("law", "truncated negative binomial")
+		add("eta", law.Eta)
+		add("gamma", law.Gamma)
+	case stopping.Poisson:
+		add("law", "Poisson")
+	}
+	add("mean_runs", s.Law.MeanRuns())
+	add("P(K=0)", s.Law.Probability(0))
+	add("P(K=1)", s.Law.Probability(1))
+	add("delta", output.Bound(s.Total.GetDelta()))
+	add("epsilon_of_one_run", output.Bound(s.One.GetEpsilon()))
+	add(epsilonColumn, output.Bound(s.Total.GetEpsilon()))
+	add(adjacencyColumn, underscored(s.Total.GetAdjacency().String(), "ADJACENCY_"))
+	if one := s.One.GetEpsilon(); one > 0 {
+		add("ratio", s.Total.GetEpsilon()/one)
+	}
+	add("accountant", accountantText(s.Total))
+	r.Sections = []output.Section{{Name: "plan", Title: "The search", Table: plan}}
+
+	top := &output.Table{Columns: []string{"best_share", "probability"}}
+	for _, q := range s.Shares {
+		top.Rows = append(top.Rows, []any{q, s.Law.ContainsTop(q)})
+	}
+	r.Sections = append(r.Sections, output.Section{
+		Name: "top", Title: "Probability that one of the runs is among the best of all candidates", Table: top,
+		Notes: []string{"best_share is the share of the candidates, under the distribution that they are drawn from, that count as best."},
+	})
+	return r
+}

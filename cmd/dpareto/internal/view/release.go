@@ -1,0 +1,162 @@
+package view
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
+)
+
+// Ledgers returns a table of ledgers.
+func Ledgers(ledgers []*dparetov1.Ledger) *output.Table {
+	t := &output.Table{Columns: []string{"ledger", "records", epsilonColumn, deltaColumn, "adjacency", "charges", "spent_epsilon", "spent_delta", "remaining_epsilon", createdColumn}}
+	for _, l := range ledgers {
+		t.Rows = append(t.Rows, []any{
+			ID(l.GetName()), l.GetRecords(), l.GetEpsilon(), output.Plain(l.GetDelta()), underscored(l.GetAdjacency().String(), "ADJACENCY_"), l.GetCharges(),
+			output.Bound(l.GetSpent().GetEpsilon()), output.Plain(l.GetSpent().GetDelta()), output.LowerBound(l.GetRemainingEpsilon()), l.GetCreateTime().AsTime(),
+		})
+	}
+	return t
+}
+
+// Charges returns a table of the charges of a ledger.
+func Charges(charges []*dparetov1.Charge) *output.Table {
+	t := &output.Table{Columns: []string{"charge", "resource", epsilonColumn, deltaColumn, "reason", createdColumn}}
+	for _, c := range charges {
+		t.Rows = append(t.Rows, []any{
+			ID(c.GetName()), c.GetResource(), output.Bound(c.GetGuarantee().GetEpsilon()), output.Plain(c.GetGuarantee().GetDelta()), c.GetReason(), c.GetCreateTime().AsTime(),
+		})
+	}
+	return t
+}
+
+// Releases returns a table of releases.
+func Releases(releases []*dparetov1.Release) *output.Table {
+	t := &output.Table{Columns: []string{"release", epsilonColumn, deltaColumn, "ledger", "points", mechanismColumn, createdColumn}}
+	for _, r := range releases {
+		var epsilon, delta any
+		if g := r.GetGuarantee(); g != nil {
+			epsilon, delta = output.Bound(g.GetEpsilon()), output.Plain(g.GetDelta())
+		}
+		t.Rows = append(t.Rows, []any{
+			r.GetName(), epsilon, delta, r.GetLedger(), int64(len(r.GetPoints())), r.GetMechanism(), r.GetCreateTime().AsTime(),
+		})
+	}
+	return t
+}
+
+// Release returns a table of what was published: its points, or the index of a candidate.
+func Release(r *dparetov1.Release) *output.Table {
+	if r.Index != nil {
+		return &output.Table{Columns: []string{"index"}, Rows: [][]any{{r.GetIndex()}}}
+	}
+	values, deviations, parameters := make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	for _, p := range r.GetPoints() {
+		for id := range p.GetValues() {
+			values[id] = true
+		}
+		for id := range p.GetStandardDeviations() {
+			deviations[id] = true
+		}
+		for id := range p.GetParameters() {
+			parameters[id] = true
+		}
+	}
+	t := new(output.Table)
+	for _, id := range slices.Sorted(maps.Keys(values)) {
+		t.Columns = append(t.Columns, id)
+		if deviations[id] {
+			t.Columns = append(t.Columns, id+"_deviation")
+		}
+	}
+	t.Columns = append(t.Columns, slices.Sorted(maps.Keys(parameters))...)
+	for _, p := range r.GetPoints() {
+		var row []any
+		for _, id := range slices.Sorted(maps.Keys(values)) {
+			value, isKnown := p.GetValues()[id]
+			switch {
+			case !isKnown:
+				row = append(row, nil)
+			case deviations[id]:
+				row = append(row, value)
+			default: // computed, and most often a bound
+				row = append(row, output.Bound(value))
+			}
+			if deviations[id] {
+				row = append(row, metricNumber(p.GetStandardDeviations(), id))
+			}
+		}
+		for _, id := range slices.Sorted(maps.Keys(parameters)) {
+			row = append(row, Value(p.GetParameters()[id]))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// ReleaseCSV returns a table of what was published for programs: every row says what the
+// release guarantees.
+func ReleaseCSV(r *dparetov1.Release) *output.Table {
+	t, g := Release(r), r.GetGuarantee()
+	t.Columns = append(t.Columns, "release", "release_epsilon", "release_delta", adjacencyColumn, "protects")
+	for i, row := range t.Rows {
+		var epsilon, delta, adjacency any
+		if g != nil {
+			epsilon, delta, adjacency = g.GetEpsilon(), g.GetDelta(), underscored(g.GetAdjacency().String(), "ADJACENCY_")
+		}
+		t.Rows[i] = append(row, r.GetName(), epsilon, delta, adjacency, r.GetProtects())
+	}
+	return t
+}
+
+// metricNumber returns a number of a map as a cell.
+func metricNumber(numbers map[string]float64, id string) any {
+	if x, ok := numbers[id]; ok {
+		return x
+	}
+	return nil
+}
+
+// ReleaseHeading returns what has to be said beside a release, for people.
+func ReleaseHeading(r *dparetov1.Release) []string {
+	lines := []string{
+		fmt.Sprintf("%s: %s", r.GetName(), r.GetMechanism()),
+	}
+	if g := r.GetGuarantee(); g != nil {
+		lines = append(lines, fmt.Sprintf("guarantee: %s, for %s", guaranteeText(g), r.GetProtects()))
+	} else {
+		lines = append(lines, "guarantee: none for the test records")
+	}
+	if r.GetLedger() != "" {
+		lines = append(lines, "charged to "+r.GetLedger())
+	}
+	if sigma := r.GetNoiseStandardDeviation(); sigma > 0 {
+		lines = append(lines, "noise in the values: standard deviation "+output.Number(sigma))
+	}
+	if g := r.GetTrainingGuarantee(); g != nil {
+		lines = append(lines, "training records: all runs together "+guaranteeText(g))
+	}
+	for _, assumption := range r.GetAssumptions() {
+		lines = append(lines, "provided that "+assumption)
+	}
+	for _, text := range r.GetNotCovered() {
+		lines = append(lines, "not covered: "+text)
+	}
+	for _, w := range r.GetWarnings() {
+		lines = append(lines, "note: "+w.GetMessage())
+	}
+	return lines
+}
+
+// modelText returns a guarantee of package privacy in one line.
+func modelText(g privacy.Guarantee) string {
+	return fmt.Sprintf("ε at most %s, %s, %s adjacency", output.Cell(output.Bound(g.Epsilon)), deltaText(g.Delta), short(g.Adjacency.String(), ""))
+}
+
+// guaranteeText returns a guarantee in one line.
+func guaranteeText(g *dparetov1.PrivacyGuarantee) string {
+	return fmt.Sprintf("ε at most %s, %s, %s adjacency", output.Cell(output.Bound(g.GetEpsilon())), deltaText(g.GetDelta()), short(g.GetAdjacency().String(), "ADJACENCY_"))
+}

@@ -1,0 +1,251 @@
+package view
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// Columns of several tables.
+const (
+	adjacencyColumn   = "adjacency"
+	createdColumn     = "created"
+	deltaColumn       = "delta"
+	epsilonColumn     = "epsilon"
+	mechanismColumn   = "mechanism"
+	sensitivityColumn = "sensitivity"
+)
+
+// fieldTable returns an empty table for one thing, with a row for each of its fields.
+func fieldTable() *output.Table { return &output.Table{Columns: []string{"field", "value"}} }
+
+// ID returns the last part of a resource name: the id of a study, the number of a trial.
+func ID(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+
+// short returns the name of an enum value in lower case and without its prefix.
+func short(name, prefix string) string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, prefix)), "_", "-")
+}
+
+// Studies returns a table of studies, one row each.
+func Studies(studies []*dparetov1.Study) *output.Table {
+	t := &output.Table{Columns: []string{"study", "state", "done", "open", "budget", "algorithm", createdColumn, "name"}}
+	for _, s := range studies {
+		var budget any
+		if n := s.GetSpec().GetBudget().GetMaxTrials(); n > 0 {
+			budget = n
+		}
+		done, open := any(Done(s.GetTrialCounts())), any(Open(s.GetTrialCounts()))
+		if s.GetSpec().GetRandomStopping() != nil {
+			done, open = nil, nil // secret
+		}
+		t.Rows = append(t.Rows, []any{
+			ID(s.GetName()),
+			short(s.GetState().String(), "STUDY_STATE_"),
+			done, open, budget,
+			short(s.GetSpec().GetAlgorithm().GetName().String(), "ALGORITHM_"),
+			s.GetCreateTime().AsTime(),
+			s.GetDisplayName(),
+		})
+	}
+	return t
+}
+
+// Done returns the number of trials in a terminal state.
+func Done(c *dparetov1.TrialCounts) int64 {
+	return c.GetSucceeded() + c.GetInfeasible() + c.GetFailed()
+}
+
+// Open returns the number of trials that are not in a terminal state.
+func Open(c *dparetov1.TrialCounts) int64 {
+	return c.GetQueued() + c.GetActive() + c.GetStopping()
+}
+
+// Study returns a table of what a study is, a row for every field.
+func Study(s *dparetov1.Study) *output.Table {
+	t := fieldTable()
+	add := func(field, value string) {
+		if value != "" {
+			t.Rows = append(t.Rows, []any{field, value})
+		}
+	}
+	spec, counts := s.GetSpec(), s.GetTrialCounts()
+	add("study", ID(s.GetName()))
+	add("name", s.GetDisplayName())
+	add("description", strings.Join(strings.Fields(s.GetDescription()), " "))
+	add("labels", labelList(s.GetLabels()))
+	add("state", studyState(s))
+	add(createdColumn, output.Cell(s.GetCreateTime().AsTime()))
+	trials := []string{strconv.FormatInt(counts.GetSucceeded(), 10) + " succeeded"}
+	for _, c := range []struct {
+		n    int64
+		what string
+	}{
+		{counts.GetInfeasible(), "infeasible"},
+		{counts.GetFailed(), "failed"},
+		{counts.GetQueued(), "queued"},
+		{counts.GetActive() + counts.GetStopping(), "active"},
+	} {
+		if c.n > 0 {
+			trials = append(trials, strconv.FormatInt(c.n, 10)+" "+c.what)
+		}
+	}
+	if n := spec.GetBudget().GetMaxTrials(); n > 0 {
+		trials = append(trials, "budget "+strconv.FormatInt(n, 10))
+	}
+	if stopping := spec.GetRandomStopping(); stopping != nil {
+		trials = []string{"a secret number, " + output.Plain(stopping.GetMeanTrials()) + " on average, of which the best by " + stopping.GetMetric() + " is shown"}
+	}
+	add("trials", strings.Join(trials, ", "))
+	add("stops after", limits(spec.GetBudget()))
+	add("algorithm", algorithm(spec.GetAlgorithm()))
+	if spec.GetRandomStopping() == nil {
+		add("seed", strconv.FormatUint(s.GetSeed(), 10))
+	}
+	add("trainer", spec.GetTrainer().GetName())
+	for _, p := range spec.GetParameters() {
+		add("parameter", p.GetId()+" "+domain(p)+condition(p.GetCondition()))
+	}
+	for _, constraint := range spec.GetParameterConstraints() {
+		add("constraint", constraint)
+	}
+	for _, m := range spec.GetMetrics() {
+		add("metric", metric(m))
+	}
+	if checkpoint := spec.GetCheckpointParameter(); checkpoint != "" {
+		add("checkpoints", "every value of "+checkpoint+" on the way of a run is a point")
+	}
+	if spec.GetDisableEarlyStopping() {
+		add("early stopping", "off")
+	}
+	if n := spec.GetReplicates(); n > 1 {
+		add("replicates", strconv.Itoa(int(n))+" runs per trial")
+	}
+	add("cost", cost(spec))
+	for _, prior := range spec.GetPriorStudies() {
+		add("prior study", ID(prior))
+	}
+	add("privacy", PrivacyStatement(spec))
+	if n := spec.GetPrivateMode().GetTrainingShards(); n > 1 {
+		add("shards", strconv.Itoa(int(n))+" disjoint ones of the training records, one per trial")
+	}
+	add("test ledger", ID(spec.GetTestLedger()))
+	add("train ledger", ID(spec.GetTrainLedger()))
+	for _, line := range PublicationLines(s.GetPublication()) {
+		add(line[0], line[1])
+	}
+	if IsGenerated(spec) {
+		add("data", output.GeneratedLabel)
+	}
+	for _, w := range s.GetWarnings() {
+		add("warning", w.GetMessage()+" ("+w.GetCode()+")")
+	}
+	return t
+}
+
+// algorithm returns the algorithm of a study in words.
+func algorithm(a *dparetov1.AlgorithmSpec) string {
+	name := short(a.GetName().String(), "ALGORITHM_")
+	if n := a.GetInitialTrials(); n > 0 {
+		name += " after " + strconv.Itoa(int(n)) + " initial trials"
+	}
+	return name
+}
+
+// limits returns what ends a study besides the number of trials in words, or "".
+func limits(b *dparetov1.Budget) string {
+	var parts []string
+	if n := b.GetMaxStagnantTrials(); n > 0 {
+		parts = append(parts, strconv.FormatInt(n, 10)+" trials without a better front")
+	}
+	if d := b.GetMaxDuration(); d != nil {
+		parts = append(parts, d.AsDuration().String())
+	}
+	return strings.Join(parts, ", or ")
+}
+
+// condition returns when a parameter exists in words, or "" if it always does.
+func condition(c *dparetov1.Condition) string {
+	if c == nil {
+		return ""
+	}
+	values := make([]string, len(c.GetValues()))
+	for i, v := range c.GetValues() {
+		values[i] = output.Full(Value(v))
+	}
+	return ", when " + c.GetParent() + " is " + strings.Join(values, " or ")
+}
+
+// cost returns what a trial costs in words, or "" if all cost the same.
+func cost(spec *dparetov1.StudySpec) string {
+	switch measure := spec.GetCost().GetMeasure().(type) {
+	case *dparetov1.CostSpec_CheckpointParameter:
+		return "of a trial: its " + spec.GetCheckpointParameter()
+	case *dparetov1.CostSpec_Metric:
+		return "of a trial: its " + measure.Metric
+	default:
+		return ""
+	}
+}
+
+// domain returns the domain of a parameter in words.
+func domain(p *dparetov1.ParameterSpec) string {
+	scale := ""
+	if p.GetScale() == dparetov1.Scale_SCALE_LOG {
+		scale = ", logarithmic"
+	}
+	switch d := p.GetDomain().(type) {
+	case *dparetov1.ParameterSpec_DoubleDomain:
+		return "in [" + output.Plain(d.DoubleDomain.GetMin()) + ", " + output.Plain(d.DoubleDomain.GetMax()) + "]" + scale
+	case *dparetov1.ParameterSpec_IntegerDomain:
+		return "in {" + strconv.FormatInt(d.IntegerDomain.GetMin(), 10) + ", …, " + strconv.FormatInt(d.IntegerDomain.GetMax(), 10) + "}" + scale
+	case *dparetov1.ParameterSpec_DiscreteDomain:
+		values := make([]string, len(d.DiscreteDomain.GetValues()))
+		for i, v := range d.DiscreteDomain.GetValues() {
+			values[i] = output.Plain(v)
+		}
+		return "in {" + strings.Join(values, ", ") + "}" + scale
+	case *dparetov1.ParameterSpec_CategoricalDomain:
+		return "in {" + strings.Join(d.CategoricalDomain.GetCategories(), ", ") + "}"
+	default:
+		return ""
+	}
+}
+
+// metric returns a metric in words.
+func metric(m *dparetov1.MetricSpec) string {
+	text := m.GetId()
+	if m.GetUnit() != "" {
+		text += " (" + m.GetUnit() + ")"
+	}
+	switch m.GetRole() {
+	case dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE:
+		text += " " + short(m.GetGoal().String(), "GOAL_") + " below "
+		if m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
+			text = strings.TrimSuffix(text, "below ") + "above "
+		}
+		text += output.Plain(m.GetReferenceValue())
+	case dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT:
+		text += bounds(m.GetBounds())
+	default:
+		text += " " + short(m.GetRole().String(), "METRIC_ROLE_")
+	}
+	if m.GetComputed() != nil {
+		text += ", computed"
+	}
+	return text
+}
+
+// bounds returns the bounds of a constraint in words.
+func bounds(b *dparetov1.MetricBounds) string {
+	var parts []string
+	if b.Min != nil {
+		parts = append(parts, "at least "+output.Plain(b.GetMin()))
+	}
+	if b.Max != nil {
+		parts = append(parts, "at most "+output.Plain(b.GetMax()))
+	}
+	return " must be " + strings.Join(parts, " and ")
+}

@@ -1,0 +1,220 @@
+package view
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// EndReason returns why no trial was handed out in words.
+func EndReason(r dparetov1.EndReason) string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(r.String(), "END_REASON_")), "_", " ")
+}
+
+// Trials returns a table of trials of a study, one row each: the configuration, and the
+// metrics at the end of the run, which is at a step before that of the configuration
+// where the run was stopped early.
+func Trials(spec *dparetov1.StudySpec, trials []*dparetov1.Trial) *output.Table {
+	t := &output.Table{Columns: []string{"trial", "state", "origin"}}
+	for _, p := range spec.GetParameters() {
+		t.Columns = append(t.Columns, p.GetId())
+	}
+	for _, m := range spec.GetMetrics() {
+		t.Columns = append(t.Columns, m.GetId())
+	}
+	hasSteps := spec.GetCheckpointParameter() != ""
+	if hasSteps {
+		t.Columns = append(t.Columns, "step")
+	}
+	t.Columns = append(t.Columns, "seconds", "attempts", "worker", "note")
+	first := make(map[string]int64) // the number of the first trial, by configuration
+	for _, trial := range trials {
+		row := []any{trial.GetNumber(), short(trial.GetState().String(), "TRIAL_STATE_"), origin(trial)}
+		for _, p := range spec.GetParameters() {
+			row = append(row, Value(trial.GetParameters()[p.GetId()]))
+		}
+		for _, m := range spec.GetMetrics() {
+			row = append(row, result(trial, m.GetId()))
+		}
+		if hasSteps {
+			row = append(row, lastStep(trial))
+		}
+		var seconds any
+		if elapsed := trial.GetFinalMeasurement().GetElapsed(); elapsed != nil {
+			seconds = elapsed.AsDuration().Seconds()
+		}
+		row = append(row, seconds, int64(trial.GetAttempt()), trial.GetLease().GetWorkerId(), note(spec, trial, repeated(trial, first)))
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// origin returns the cell of a trial's origin.
+func origin(trial *dparetov1.Trial) any {
+	if trial.GetOrigin() == dparetov1.TrialOrigin_TRIAL_ORIGIN_UNSPECIFIED {
+		return nil
+	}
+	return short(trial.GetOrigin().String(), "TRIAL_ORIGIN_")
+}
+
+// lastStep returns the cell of the step that the latest measurement of a trial belongs to.
+func lastStep(trial *dparetov1.Trial) any {
+	if step := trial.GetFinalMeasurement().GetStep(); step > 0 {
+		return step
+	}
+	if m := trial.GetMeasurements(); len(m) > 0 {
+		return m[len(m)-1].GetStep()
+	}
+	return nil
+}
+
+// StoppedEarly reports whether a successful trial of a study with a checkpoint parameter
+// ended before the step that its configuration says.
+func StoppedEarly(spec *dparetov1.StudySpec, trial *dparetov1.Trial) bool {
+	step := trial.GetFinalMeasurement().GetStep()
+	return step > 0 && step < trial.GetParameters()[spec.GetCheckpointParameter()].GetIntValue()
+}
+
+// repeated returns the number of the trial that a trial repeats, as its origin or its
+// configuration says, or "". Trials with the same configuration must be given in order.
+func repeated(trial *dparetov1.Trial, first map[string]int64) string {
+	key := configuration(trial)
+	earlier, again := first[key]
+	if !again {
+		first[key] = trial.GetNumber()
+	}
+	switch {
+	case trial.GetReplicateOf() != "":
+		return ID(trial.GetReplicateOf())
+	case again:
+		return strconv.FormatInt(earlier, 10)
+	default:
+		return ""
+	}
+}
+
+// CountReplicates returns how many trials repeat an earlier one.
+func CountReplicates(trials []*dparetov1.Trial) int {
+	n, first := 0, make(map[string]int64)
+	for _, trial := range trials {
+		if repeated(trial, first) != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// configuration returns the parameters of a trial in a form that can be compared.
+func configuration(trial *dparetov1.Trial) string {
+	var b strings.Builder
+	for _, id := range slices.Sorted(maps.Keys(trial.GetParameters())) {
+		fmt.Fprintf(&b, "%s=%q\n", id, output.Full(Value(trial.GetParameters()[id])))
+	}
+	return b.String()
+}
+
+// Value returns the cell of a parameter's value.
+func Value(v *dparetov1.Value) any {
+	switch kind := v.GetKind().(type) {
+	case *dparetov1.Value_DoubleValue:
+		return kind.DoubleValue
+	case *dparetov1.Value_IntValue:
+		return kind.IntValue
+	case *dparetov1.Value_StringValue:
+		return kind.StringValue
+	default:
+		return nil
+	}
+}
+
+// result returns the cell of a metric of a trial: what was measured, or what is known of
+// the configuration before.
+func result(trial *dparetov1.Trial, metric string) any {
+	value := trial.GetFinalMeasurement().GetMetrics()[metric]
+	if value == nil {
+		value = trial.GetComputedMetrics()[metric]
+	}
+	if value == nil || value.Value == nil {
+		return nil
+	}
+	if value.GetPrivacy() != nil {
+		return output.Bound(value.GetValue())
+	}
+	return value.GetValue()
+}
+
+// note returns what else a reader of a trial should know: what its users have noted, that
+// it repeats the trial with a number, if any, and what the server says.
+func note(spec *dparetov1.StudySpec, trial *dparetov1.Trial, repeats string) string {
+	var parts []string
+	if trial.GetNote() != "" {
+		parts = append(parts, trial.GetNote())
+	}
+	if repeats != "" {
+		parts = append(parts, "replicate of "+repeats)
+	}
+	if StoppedEarly(spec, trial) {
+		parts = append(parts, "stopped early")
+	}
+	if trial.GetStateReason() != "" {
+		parts = append(parts, trial.GetStateReason())
+	}
+	for _, w := range trial.GetWarnings() {
+		parts = append(parts, w.GetMessage())
+	}
+	if reason := trial.GetProvenance().GetFallbackReason(); reason != "" {
+		parts = append(parts, reason)
+	}
+	return strings.Join(strings.Fields(strings.Join(parts, "; ")), " ")
+}
+
+// Trial returns a table of all that was measured of a trial, a row for every field.
+func Trial(spec *dparetov1.StudySpec, trial *dparetov1.Trial) *output.Table {
+	t := fieldTable()
+	add := func(field string, value any) {
+		if cell := output.Cell(value); cell != "" {
+			t.Rows = append(t.Rows, []any{field, cell})
+		}
+	}
+	add("trial", ID(trial.GetName()))
+	add("state", short(trial.GetState().String(), "TRIAL_STATE_"))
+	add("origin", origin(trial))
+	add("created", trial.GetCreateTime().AsTime())
+	if trial.GetEndTime() != nil {
+		add("ended", trial.GetEndTime().AsTime())
+	}
+	add("attempts", int64(trial.GetAttempt()))
+	add("worker", trial.GetLease().GetWorkerId())
+	for _, p := range spec.GetParameters() {
+		if value := Value(trial.GetParameters()[p.GetId()]); value != nil {
+			add("parameter", p.GetId()+" "+output.Cell(value))
+		}
+	}
+	for _, m := range spec.GetMetrics() {
+		value := result(trial, m.GetId())
+		if value == nil {
+			continue
+		}
+		cell := m.GetId() + " " + output.Cell(value)
+		if p := trial.GetProvenance().GetPredictions()[m.GetId()]; p.GetLower() < p.GetUpper() { // others were computed
+			cell += ", expected " + output.Number(p.GetMedian()) + " (" + output.Number(p.GetLower()) + " to " + output.Number(p.GetUpper()) + ")"
+		}
+		add("metric", cell)
+	}
+	add("step", lastStep(trial))
+	if n := len(trial.GetMeasurements()); n > 0 {
+		add("measurements", int64(n))
+	}
+	if elapsed := trial.GetFinalMeasurement().GetElapsed(); elapsed != nil {
+		add("seconds", elapsed.AsDuration().Seconds())
+	}
+	add("suggested by", trial.GetProvenance().GetAlgorithm())
+	add("labels", labelList(trial.GetLabels()))
+	add("note", note(spec, trial, replicateOf(trial)))
+	return t
+}

@@ -1,0 +1,360 @@
+package view_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/dpareto/studies"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestMain(m *testing.M) {
+	time.Local = time.UTC // tables show local time
+	os.Exit(m.Run())
+}
+
+// golden compares text with a file in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func double(x float64) *dparetov1.Value {
+	return &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: x}}
+}
+
+func integer(x int64) *dparetov1.Value {
+	return &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: x}}
+}
+
+func metric(x float64) *dparetov1.MetricValue { return &dparetov1.MetricValue{Value: &x} }
+
+// exampleStudy is the demo's study on Adult as a server returns it.
+func exampleStudy(t *testing.T) *dparetov1.Study {
+	t.Helper()
+	content, err := studies.File("adult")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := studyfile.Parse(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	study := file.Study
+	study.Name = "studies/adult"
+	study.State = dparetov1.StudyState_STUDY_STATE_COMPLETED
+	study.StateReason = "the budget of 64 trials is spent"
+	study.Seed = 7
+	study.CreateTime = timestamppb.New(time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC))
+	study.TrialCounts = &dparetov1.TrialCounts{Succeeded: 61, Infeasible: 2, Failed: 1}
+	return study
+}
+
+func exampleTrials() []*dparetov1.Trial {
+	configuration := func(epochs int64) map[string]*dparetov1.Value {
+		return map[string]*dparetov1.Value{
+			"epochs": integer(epochs), "lot_size": integer(128), "learning_rate": double(0.0123456),
+			"clipping_norm": double(0.1), "noise_multiplier": double(16),
+		}
+	}
+	return []*dparetov1.Trial{
+		{
+			Name: "studies/adult/trials/1", Number: 1, State: dparetov1.TrialState_TRIAL_STATE_SUCCEEDED,
+			Parameters: configuration(12), Attempt: 1,
+			FinalMeasurement: &dparetov1.Measurement{
+				Step: 12, Elapsed: durationpb.New(1500 * time.Millisecond),
+				Metrics: map[string]*dparetov1.MetricValue{
+					"epsilon": metric(0.0512345), "error": metric(0.1534), "loss": metric(0.3456789),
+				},
+			},
+		},
+		{
+			Name: "studies/adult/trials/2", Number: 2, State: dparetov1.TrialState_TRIAL_STATE_INFEASIBLE,
+			StateReason: "the weights are not finite\nafter epoch 3", Parameters: configuration(64), Attempt: 2,
+			ComputedMetrics: map[string]*dparetov1.MetricValue{"epsilon": metric(math.Inf(1))},
+		},
+		{
+			Name: "studies/adult/trials/3", Number: 3, State: dparetov1.TrialState_TRIAL_STATE_ACTIVE,
+			Parameters: configuration(1), Attempt: 1,
+			ComputedMetrics: map[string]*dparetov1.MetricValue{"epsilon": metric(12345678)},
+			Lease:           &dparetov1.Lease{WorkerId: `host, "1"-2`, Token: "secret"},
+			Provenance:      &dparetov1.Provenance{FallbackReason: "dpareto failed, quasi-random was used"},
+			Warnings:        []*dparetov1.Warning{{Code: "REPORT_DIFFERS", Message: "the worker reported another ε"}},
+		},
+		{Name: "studies/adult/trials/4", Number: 4, State: dparetov1.TrialState_TRIAL_STATE_QUEUED, Parameters: configuration(2)},
+		{
+			Name: "studies/adult/trials/5", Number: 5, State: dparetov1.TrialState_TRIAL_STATE_SUCCEEDED,
+			StateReason: "the model expects that no further state of the run adds to the front",
+			Origin:      dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, Parameters: configuration(64), Attempt: 1,
+			Measurements:     []*dparetov1.Measurement{{Step: 7}, {Step: 8}},
+			FinalMeasurement: &dparetov1.Measurement{Step: 8, Metrics: map[string]*dparetov1.MetricValue{"epsilon": metric(0.02), "error": metric(0.2)}},
+			Provenance: &dparetov1.Provenance{
+				Algorithm:   "default",
+				Predictions: map[string]*dparetov1.MetricPrediction{"error": {Median: 0.16, Lower: 0.15, Upper: 0.18}},
+			},
+		},
+		{
+			Name: "studies/adult/trials/6", Number: 6, State: dparetov1.TrialState_TRIAL_STATE_QUEUED,
+			Origin: dparetov1.TrialOrigin_TRIAL_ORIGIN_REPLICATE, ReplicateOf: "studies/adult/trials/5", Parameters: configuration(8),
+		},
+		{
+			Name: "studies/adult/trials/7", Number: 7, State: dparetov1.TrialState_TRIAL_STATE_QUEUED,
+			Origin: dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, Parameters: configuration(12),
+		},
+	}
+}
+
+// conditionalStudy has everything that exampleStudy has not.
+func conditionalStudy(t *testing.T) *dparetov1.Study {
+	t.Helper()
+	file, err := studyfile.Parse([]byte(`
+study_id: choices
+spec:
+  parameters:
+    - {id: optimizer, categorical_domain: {categories: [sgd, adam, lamb]}}
+    - {id: beta, double_domain: {min: 0.5, max: 0.99}, scale: LINEAR, when: {optimizer: [adam, lamb]}}
+    - {id: epochs, integer_domain: {min: 1, max: 64}, scale: LOG}
+  parameter_constraints: ["optimizer != 'lamb' || epochs < 10"]
+  metrics:
+    - {id: epochs_used, role: OBJECTIVE, goal: MINIMIZE, transform: LOG, reference_value: 64, computed: {expression: double(epochs)}}
+    - {id: error, role: OBJECTIVE, goal: MINIMIZE, transform: LOGIT, reference_value: 1, reported: {}}
+    - {id: gap, role: CONSTRAINT, bounds: {min: -1, max: 0.05}, reported: {}}
+  checkpoint_parameter: epochs
+  disable_early_stopping: true
+  replicates: 3
+  cost: checkpoint_parameter
+  prior_studies: [studies/earlier]
+  algorithm: {name: DEFAULT, initial_trials: 4}
+  budget: {max_trials: 9, max_duration: 3600s, max_stagnant_trials: 20}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Study.Name = "studies/choices"
+	file.Study.CreateTime = timestamppb.New(time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC))
+	return file.Study
+}
+
+func exampleFront(kind dparetov1.FrontKind) *dparetov1.Front {
+	point := func(trial string, step int64, epsilon, mean float64) *dparetov1.FrontPoint {
+		p := &dparetov1.FrontPoint{
+			Trial: "studies/adult/trials/" + trial, Step: step, Runs: 1,
+			Parameters: map[string]*dparetov1.Value{
+				"epochs": integer(step), "lot_size": integer(128), "learning_rate": double(0.0123456),
+				"clipping_norm": double(0.1), "noise_multiplier": double(16),
+			},
+			Values: map[string]*dparetov1.FrontValue{
+				"epsilon": {Value: epsilon},
+				"error":   {Value: mean, Observed: new(mean - 0.01)},
+			},
+		}
+		if kind == dparetov1.FrontKind_FRONT_KIND_POSTERIOR {
+			p.Values["error"].Lower, p.Values["error"].Upper = new(mean-0.005), new(mean+0.005)
+		}
+		return p
+	}
+	replicated := point("9", 12, 0.2012345, 0.1602)
+	replicated.Runs, replicated.Knee, replicated.Contribution = 3, true, 0.0123456
+	replicated.Trials = []string{"studies/adult/trials/9", "studies/adult/trials/30"}
+	value := replicated.GetValues()["error"]
+	value.StandardError, value.Best, value.Worst = new(0.0012345), new(0.1499), new(0.1523)
+	outside := point("5", 64, 20.5, 0.1499)
+	outside.BeyondReference = true
+	return &dparetov1.Front{
+		Hypervolumes: []*dparetov1.KindHypervolume{
+			{Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED, Hypervolume: 8.51234},
+			{Kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR, Hypervolume: 8.49123},
+			{Kind: dparetov1.FrontKind_FRONT_KIND_BEST, Hypervolume: 8.52},
+			{Kind: dparetov1.FrontKind_FRONT_KIND_WORST, Hypervolume: 8.48},
+		},
+		Kind: kind, Hypervolume: 8.49123, Candidates: 300, Revision: 99, Objectives: []string{"epsilon", "error"},
+		Reference: map[string]float64{"epsilon": 10, "error": 1},
+		Points:    []*dparetov1.FrontPoint{point("17", 3, 0.005, 0.2356), replicated, point("2", 40, 1.0512345, 0.1501), outside},
+		Warnings:  []*dparetov1.Warning{{Code: "SELECTION_BIAS", Message: "chosen by noisy measurements"}},
+	}
+}
+
+// exampleRemeasurement has one configuration of exampleFront with fresh runs and one
+// without.
+func exampleRemeasurement() *view.Remeasurement {
+	front := exampleFront(dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+	r := &view.Remeasurement{
+		Study: "adult", Kind: "posterior", FrontPoints: 4, FrontHypervolume: 8.49123,
+		ComparedPoints: 1, ClaimedHypervolume: 8.48, Hypervolume: 8.47123,
+	}
+	for i, p := range front.GetPoints()[:2] {
+		v := p.GetValues()["error"]
+		point := view.RemeasuredPoint{
+			Front: p, Trial: p.GetTrial(), Step: p.GetStep(), Parameters: map[string]any{"epochs": p.GetStep()},
+			Replicates: []string{"studies/adult/trials/70", "studies/adult/trials/72"},
+			Values: map[string]view.RemeasuredValue{
+				"epsilon": {Claimed: p.GetValues()["epsilon"].GetValue()},
+				"error":   {Claimed: v.GetValue(), Lower: v.Lower, Upper: v.Upper},
+			},
+		}
+		if i == 0 {
+			value := point.Values["error"]
+			value.Remeasured, value.StandardError = new(0.2381), new(0.0011)
+			point.Values["error"], point.Runs, point.Failures = value, 2, 1
+			point.Replicates = append(point.Replicates, "studies/adult/trials/74")
+		}
+		r.Points = append(r.Points, point)
+	}
+	return r
+}
+
+func TestRemeasurementJSON(t *testing.T) {
+	var b bytes.Buffer
+	if err := exampleRemeasurement().WriteJSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "remeasurement.json", b.String())
+}
+
+func TestTables(t *testing.T) {
+	study := exampleStudy(t)
+	second := proto.CloneOf(study)
+	second.Name, second.DisplayName = "studies/b", ""
+	second.Spec.Budget = nil
+	second.State = dparetov1.StudyState_STUDY_STATE_ACTIVE
+	second.TrialCounts = &dparetov1.TrialCounts{Queued: 1, Active: 2}
+	posterior := exampleFront(dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+	observed := exampleFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED)
+	for name, table := range map[string]*output.Table{
+		"study":           view.Study(study),
+		"study_choices":   view.Study(conditionalStudy(t)),
+		"trial":           view.Trial(study.GetSpec(), exampleTrials()[4]),
+		"studies":         view.Studies([]*dparetov1.Study{study, second}),
+		"studies_empty":   view.Studies(nil),
+		"trials":          view.Trials(study.GetSpec(), exampleTrials()),
+		"front_posterior": view.Front(study.GetSpec(), posterior),
+		"front_observed":  view.Front(study.GetSpec(), observed),
+		"hypervolumes": view.Hypervolumes(study.GetSpec(), []*dparetov1.HypervolumePoint{
+			{Trial: "studies/adult/trials/2", CompletedTrials: 1, Runs: 1, Steps: 12, Hypervolume: 7.91234},
+			{Trial: "studies/adult/trials/1", CompletedTrials: 2, Runs: 2, Steps: 76, Hypervolume: 8.4},
+		}),
+		"remeasurement": exampleRemeasurement().Table(study.GetSpec(), posterior),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var text, comma bytes.Buffer
+			if err := table.WriteText(&text); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name+".txt", text.String())
+			if err := table.WriteCSV(&comma); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name+".csv", comma.String())
+			records, err := csv.NewReader(&comma).ReadAll()
+			if err != nil || len(records) != len(table.Rows)+1 {
+				t.Errorf("%d records, want %d: %v", len(records), len(table.Rows)+1, err)
+			}
+		})
+	}
+	golden(t, "front_heading.txt", strings.Join(view.FrontHeading(study, posterior), "\n")+"\n")
+	golden(t, "remeasurement_heading.txt", strings.Join(exampleRemeasurement().Heading(study, posterior), "\n")+"\n")
+}
+
+func TestJSON(t *testing.T) {
+	var one, all bytes.Buffer
+	front := exampleFront(dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+	if err := view.WriteMessage(&one, front); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "front.json", one.String())
+	decoded := new(dparetov1.Front)
+	if err := protojson.Unmarshal(one.Bytes(), decoded); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(front, decoded, protocmp.Transform()); diff != "" {
+		t.Errorf("decoded front (-want +got):\n%s", diff)
+	}
+
+	if err := view.WriteMessages(&all, exampleTrials()); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "trials.json", all.String())
+	var none bytes.Buffer
+	if err := view.WriteMessages[*dparetov1.Trial](&none, nil); err != nil {
+		t.Fatal(err)
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(none.Bytes(), &list); err != nil || list == nil || len(list) != 0 {
+		t.Errorf("no messages are %q, want an empty array", none.String())
+	}
+}
+
+func TestPrivacyStatement(t *testing.T) {
+	for study, want := range map[string]string{
+		"adult":          "ε of one run, δ = 1e-5, replace-one adjacency, tightest accountant",
+		"adult-variance": "ε of one run, δ = 1e-6, replace-one adjacency, RDP accountant, improved conversion",
+		"svt":            "ε of one run, pure (δ = 0), replace-one adjacency, closed form",
+	} {
+		content, err := studies.File(study)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := studyfile.Parse(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := view.PrivacyStatement(file.Study.GetSpec()); got != want {
+			t.Errorf("%s: %q, want %q", study, got, want)
+		}
+	}
+	if got := view.PrivacyStatement(new(dparetov1.StudySpec)); got != "" {
+		t.Errorf("without privacy: %q", got)
+	}
+}
+
+// Generated data are named wherever a study's title is.
+func TestGenerated(t *testing.T) {
+	study := exampleStudy(t)
+	if view.IsGenerated(study.GetSpec()) || strings.Contains(view.Title(study), "generated") {
+		t.Errorf("the study on Adult is called %q", view.Title(study))
+	}
+	study.Spec.Trainer.Settings["generated"] = "true"
+	want := study.GetDisplayName() + " (generated data)"
+	if got := view.Title(study); got != want {
+		t.Errorf("title %q, want %q", got, want)
+	}
+	study.DisplayName = want // as the demo sets it
+	if got := view.Title(study); got != want {
+		t.Errorf("title %q, want %q", got, want)
+	}
+	if heading := view.FrontHeading(study, exampleFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED)); !strings.Contains(heading[0], "generated data") {
+		t.Errorf("heading %q", heading[0])
+	}
+}

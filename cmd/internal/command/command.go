@@ -1,0 +1,151 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpareto/dpareto/cmd/internal/console"
+)
+
+// Exit codes.
+const (
+	ExitOK          = 0
+	ExitFailure     = 1
+	ExitUsage       = 2
+	ExitInterrupted = 130 // as shells report a program that an interrupt ended
+)
+
+// Env is what the commands of a program share.
+type Env struct {
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Console *console.Console // on standard error
+	Logger  *slog.Logger     // set before a command runs
+
+	logLevel  slog.Level
+	logFormat string
+}
+
+// Sayf prints a message to standard error.
+func (e *Env) Sayf(format string, args ...any) {
+	_, _ = fmt.Fprintf(e.Console, format, args...) // there is no other place to report a failure
+}
+
+// Main runs a program with the given arguments, without its name, until it is done or ctx
+// is, and returns the exit code. newRoot returns the program's root command.
+func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, newRoot func(*Env) *cobra.Command) int {
+	env := &Env{Stdin: stdin, Stdout: stdout, Console: console.New(stderr)}
+	root := Root(env, newRoot)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	code := ExitCode(err)
+	if code != ExitOK && code != ExitInterrupted {
+		env.Sayf("%s: %s\n", root.Name(), OneLine(err))
+	}
+	return code
+}
+
+// Root returns the root command of a program, with what every program has: streams, the
+// flags of the log, and values of flags from the environment.
+func Root(e *Env, newRoot func(*Env) *cobra.Command) *cobra.Command {
+	root := newRoot(e)
+	root.SetIn(e.Stdin)
+	root.SetOut(e.Stdout)
+	root.SetErr(e.Console)
+	root.Version = Version()
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SilenceErrors = true
+	root.SilenceUsage = true
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if err := readEnvironment(cmd.Flags()); err != nil {
+			return err
+		}
+		return e.OpenLog()
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Usage(err) })
+	e.addLogFlags(root.PersistentFlags())
+	root.AddCommand(versionCommand(root.Name(), e.Stdout))
+	return root
+}
+
+// Group returns a command that only has subcommands.
+func Group(name, summary, text string, subcommands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   name,
+		Short: summary,
+		Long:  text,
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return Usagef("unknown command %q for %q; see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
+			}
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(subcommands...)
+	return cmd
+}
+
+// Args makes the errors of a check of arguments usage errors.
+func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return Usagef("%w; usage: %s", err, cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// usageError is a mistake in the arguments.
+type usageError struct{ err error }
+
+// Error implements error.
+func (e *usageError) Error() string { return e.err.Error() }
+
+// Unwrap returns the mistake.
+func (e *usageError) Unwrap() error { return e.err }
+
+// Usage marks an error as a mistake in the arguments: the program exits with [ExitUsage].
+// It returns nil for nil.
+func Usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &usageError{err}
+}
+
+// Usagef returns a mistake in the arguments, formatted as by fmt.Errorf.
+func Usagef(format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...)}
+}
+
+// IsUsage reports whether an error is a mistake in the arguments.
+func IsUsage(err error) bool {
+	_, ok := errors.AsType[*usageError](err)
+	return ok
+}
+
+// ExitCode returns the exit code of a command that ended with err.
+func ExitCode(err error) int {
+	switch {
+	case err == nil:
+		return ExitOK
+	case IsUsage(err):
+		return ExitUsage
+	case errors.Is(err, context.Canceled):
+		return ExitInterrupted
+	default:
+		return ExitFailure
+	}
+}
+
+// OneLine returns the message of an error on one line.
+func OneLine(err error) string {
+	return strings.Join(strings.Fields(err.Error()), " ")
+}

@@ -1,0 +1,33 @@
+package command_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/dpareto/dpareto/cmd/internal/command"
+)
+
+func TestExitCode(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want int
+	}{
+		{nil, command.ExitOK},
+		{errors.New("broken"), command.ExitFailure},
+		{command.Usage(errors.New("wrong flag")), command.ExitUsage},
+		{fmt.Errorf("read: %w", context.Canceled), command.ExitInterrupted},
+		{context.DeadlineExceeded, command.ExitFailure},
+	} {
+		if got := command.ExitCode(tt.err); got != tt.want {
+			t.Errorf("exit code of %v is %d, want %d", tt.err, got, tt.want)
+		}
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	if got := command.OneLine(errors.New("two\nlines  here")); got != "two lines here" {
+		t.Errorf("one line: %q", got)
+	}
+}

@@ -1,0 +1,89 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/dpareto/dpareto/cmd/internal/output"
+)
+
+// environmentKey marks flags that are read from the environment.
+const environmentKey = "dpareto_environment"
+
+// FromEnvironment has flags take their values from the environment where they are not
+// given: --data-dir from DPARETO_DATA_DIR.
+func FromEnvironment(flags *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		flag := flags.Lookup(name)
+		variable := "DPARETO_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		flag.Usage += " (env " + variable + ")"
+		flag.Annotations = map[string][]string{environmentKey: {variable}}
+	}
+}
+
+// Variables returns the environment variables that flags take their values from.
+func Variables(flags *pflag.FlagSet) []string {
+	var variables []string
+	flags.VisitAll(func(flag *pflag.Flag) { variables = append(variables, flag.Annotations[environmentKey]...) })
+	return variables
+}
+
+// readEnvironment sets the flags that the environment sets and the arguments do not.
+func readEnvironment(flags *pflag.FlagSet) error {
+	var failed error
+	flags.VisitAll(func(flag *pflag.Flag) {
+		variable := flag.Annotations[environmentKey]
+		if len(variable) == 0 || flag.Changed || failed != nil {
+			return
+		}
+		if value := os.Getenv(variable[0]); value != "" {
+			if err := flags.Set(flag.Name, value); err != nil {
+				failed = Usagef("environment variable %s: %w", variable[0], err)
+			}
+		}
+	})
+	return failed
+}
+
+// OutputFlag adds the flag for the format of the data on standard output.
+func OutputFlag(cmd *cobra.Command, format *output.Format) {
+	const name = "output"
+	*format = output.Text
+	cmd.Flags().VarP(format, name, "o", "format of the data on standard output: "+output.Names(output.Text, output.JSON, output.CSV))
+	FromEnvironment(cmd.Flags(), name)
+}
+
+// SupervisedFlag adds the hidden flag of commands that run as a child (see package child).
+func SupervisedFlag(cmd *cobra.Command, supervised *bool) {
+	const name = "supervised"
+	cmd.Flags().BoolVar(supervised, name, false, "stop at the end of standard input, and not at Ctrl-C")
+	if err := cmd.Flags().MarkHidden(name); err != nil {
+		panic(err) // the flag was just added
+	}
+}
+
+// DataDirFlag adds the flag of commands that load data.
+func DataDirFlag(cmd *cobra.Command, dataDir *string) {
+	const name = "data-dir"
+	cmd.Flags().StringVar(dataDir, name, "", "folder with data files, searched before the cache and the network")
+	FromEnvironment(cmd.Flags(), name)
+}
+
+// CheckDataDir returns an error if the folder is given and does not exist.
+func CheckDataDir(dataDir string) error {
+	if dataDir == "" {
+		return nil
+	}
+	info, err := os.Stat(dataDir)
+	if err != nil {
+		return fmt.Errorf("--data-dir: %w", err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("--data-dir: %s is not a folder", dataDir)
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package output
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+)
+
+// A printed bound is never below the bound, and within a unit of its fourth digit.
+func TestNumberUp(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 100_000 {
+		x := math.Exp(60*rng.Float64() - 30)
+		printed, err := strconv.ParseFloat(NumberUp(x), 64)
+		if err != nil || printed < x || printed > x*(1+1.01e-3) {
+			t.Fatalf("NumberUp(%v) = %s", x, NumberUp(x))
+		}
+	}
+	for x, want := range map[float64]string{0: "0", 1: "1.000", 0.05847322: "0.05848", 1.0001: "1.001", 31.082481: "31.09"} {
+		if got := NumberUp(x); got != want {
+			t.Errorf("NumberUp(%v) = %s, want %s", x, got, want)
+		}
+	}
+	if got := NumberUp(math.Inf(1)); got != Number(math.Inf(1)) {
+		t.Errorf("infinite: %s", got)
+	}
+}
+
+// A printed lower bound is never above the bound, and within a unit of its fourth digit.
+func TestNumberDown(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 100_000 {
+		x := math.Exp(60*rng.Float64() - 30)
+		printed, err := strconv.ParseFloat(NumberDown(x), 64)
+		if err != nil || printed > x || printed < x*(1-1.01e-3) {
+			t.Fatalf("NumberDown(%v) = %s", x, NumberDown(x))
+		}
+	}
+	for x, want := range map[float64]string{0: "0", 1: "1.000", 0.05847392: "0.05847", 1.9999: "1.999"} {
+		if got := NumberDown(x); got != want {
+			t.Errorf("NumberDown(%v) = %s, want %s", x, got, want)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package output_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dpareto/dpareto/cmd/internal/output"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestMain(m *testing.M) {
+	time.Local = time.UTC // tables show local time
+	os.Exit(m.Run())
+}
+
+// golden compares text with a file in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for x, want := range map[float64]string{
+		0: "0", 1: "1.000", 0.15342: "0.1534", 0.00012346: "0.0001235", 0.00001: "1.000e-05", 32561: "32561",
+		12345678: "1.235e+07", -2.5: "-2.500", 999.96: "1000.0", math.Inf(1): "+Inf",
+	} {
+		if got := output.Number(x); got != want {
+			t.Errorf("Number(%v) = %q, want %q", x, got, want)
+		}
+	}
+}
+
+func TestPlain(t *testing.T) {
+	for x, want := range map[float64]string{1e-5: "1e-5", 10: "10", 1e25: "1e25", 1e-10: "1e-10", 0.1: "0.1"} {
+		if got := output.Plain(x); got != want {
+			t.Errorf("Plain(%v) = %q, want %q", x, got, want)
+		}
+	}
+}
+
+func TestFormat(t *testing.T) {
+	var f output.Format
+	if err := f.Set("json"); err != nil || f != output.JSON {
+		t.Errorf("Set(json): %v, %q", err, f)
+	}
+	if err := f.Set("xml"); err == nil || !strings.Contains(err.Error(), "table, json, csv") {
+		t.Errorf("Set(xml): %v", err)
+	}
+}
+
+// Texts of others neither steer the terminal nor look like rows; as data they are as they are.
+func TestTableShowsControlCharacters(t *testing.T) {
+	table := &output.Table{Columns: []string{"note"}, Rows: [][]any{{"a\x1b[2J\nb\u202e ε"}}}
+	var text, data bytes.Buffer
+	if err := errors.Join(table.WriteText(&text), table.WriteCSV(&data)); err != nil {
+		t.Fatal(err)
+	}
+	if want := "note\na\\x1b[2J\\nb\\u202e ε\n"; text.String() != want {
+		t.Errorf("text %q, want %q", &text, want)
+	}
+	if want := "note\n\"a\x1b[2J\nb\u202e ε\"\n"; data.String() != want {
+		t.Errorf("CSV %q, want %q", &data, want)
+	}
+}

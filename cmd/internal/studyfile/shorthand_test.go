@@ -1,0 +1,111 @@
+package studyfile
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/dpareto/dpareto/server/spec"
+)
+
+// What is written shortly is the same as what is written out.
+func TestShorthand(t *testing.T) {
+	const short = `
+spec:
+  parameters:
+    - {id: model, categorical_domain: {categories: [linear, "600"]}}
+    - {id: layers, integerDomain: {min: 1, max: 3}, scale: LINEAR, when: {model: 600}}
+    - {id: momentum, discrete_domain: {values: [0, 0.5]}, scale: LINEAR, when: {layers: [1, 3]}}
+    - {id: rate, double_domain: {min: 1, max: 2}, scale: LINEAR, when: {momentum: [0]}}
+  cost: seconds
+`
+	const long = `
+spec:
+  parameters:
+    - {id: model, categorical_domain: {categories: [linear, "600"]}}
+    - {id: layers, integer_domain: {min: 1, max: 3}, scale: LINEAR, condition: {parent: model, values: [{string_value: "600"}]}}
+    - {id: momentum, discrete_domain: {values: [0, 0.5]}, scale: LINEAR, condition: {parent: layers, values: [{int_value: 1}, {int_value: 3}]}}
+    - {id: rate, double_domain: {min: 1, max: 2}, scale: LINEAR, condition: {parent: momentum, values: [{double_value: 0}]}}
+  cost: {metric: seconds}
+`
+	parse := func(content string) *File {
+		t.Helper()
+		file, err := Parse([]byte(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	if diff := cmp.Diff(parse(long), parse(short), protocmp.Transform()); diff != "" {
+		t.Errorf("study (-long +short):\n%s", diff)
+	}
+	for _, name := range []string{"runs", "checkpoint_parameter"} {
+		long, short := parse("spec: {cost: {"+name+": {}}}"), parse("spec: {cost: "+name+"}")
+		if diff := cmp.Diff(long, short, protocmp.Transform()); diff != "" {
+			t.Errorf("cost (-long +short):\n%s", diff)
+		}
+	}
+}
+
+func TestShorthandErrors(t *testing.T) {
+	const model = "spec: {parameters: [{id: model, categorical_domain: {categories: [a, b]}}, {id: size, integer_domain: {min: 1, max: 2}}, {id: c, "
+	for content, want := range map[string]string{
+		"when: model}]}":                                `spec.parameters[2].when: must be one parameter with its values such as {optimizer: [adam, lamb]}, is "model"`,
+		"when: {model: a, size: 1}}]}":                  "spec.parameters[2].when: must be one parameter with its values",
+		"when: {models: a}}]}":                          `spec.parameters[2].when: "models" is not a parameter`,
+		"when: {model: on}}]}":                          "spec.parameters[2].when: must have names of categories of model, has true (quote it)",
+		"when: {model: {a: b}}}]}":                      "spec.parameters[2].when: must have names of categories of model, has a mapping",
+		"when: {size: a}}]}":                            `spec.parameters[2].when: must have numbers for size, has "a"`,
+		"when: {size: 1.5}}]}":                          "spec.parameters[2].condition.values[0].int_value: must be a whole number",
+		"when: {size: 1}, condition: {parent: size}}]}": "spec.parameters[2].when: is set beside condition",
+	} {
+		if _, err := Parse([]byte(model + content)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v\nwant %s", content, err, want)
+		}
+	}
+	if _, err := Parse([]byte("spec: {cost: 3}")); err == nil || !strings.Contains(err.Error(), "spec.cost: must be a mapping, is 3") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The files in docs/studies.md are studies that a server accepts.
+func TestDocumentedStudies(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "studies.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := 0
+	for i, part := range strings.Split(string(text), "<!-- file: ") {
+		if i == 0 {
+			continue
+		}
+		files++
+		name, rest, _ := strings.Cut(part, " -->\n")
+		var content strings.Builder
+		for line := range strings.Lines(rest) {
+			indented, ok := strings.CutPrefix(line, "    ")
+			if !ok && strings.TrimSpace(line) != "" {
+				break
+			}
+			content.WriteString(indented)
+		}
+		file, err := Parse([]byte(content.String()))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		study, err := spec.Compile("spec", file.Study.GetSpec())
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if p := study.Problem; len(p.Constraints) == 0 || p.Allowed == nil || p.Checkpoint == "" || p.Cost == 0 {
+			t.Errorf("%s does not show what it is for: %+v", name, p)
+		}
+	}
+	if files != 1 {
+		t.Errorf("%d files, want 1", files)
+	}
+}
