@@ -104,7 +104,7 @@ suggestions, initial points not counted: leave --parallel at 1 where it matters.
 	flags.BoolVar(&f.epochCost, "epoch-cost", false, "measure the cost of a run by its epochs instead of counting runs")
 	flags.IntVar(&f.Parallel, "parallel", 1, "number of studies that run at the same time")
 	flags.StringVar(&f.study, "study", "", "file of the study whose trials are replayed")
-	flags.StringToStringVar(&f.settings, "setting", nil, "settings of the problem's trainer to replace, as NAME=VALUE, with commas between them")
+	flags.StringToStringVar(&f.settings, "set", nil, "setting of the problem's trainer to replace, as NAME=VALUE")
 	command.DataDirFlag(cmd, &f.dataDir)
 	flags.StringVar(&f.picture, "plot", "", "also draw hypervolume over runs to this file ("+plot.Formats+")")
 	f.format = benchFormat(output.Text)

@@ -1,7 +1,6 @@
-package cli
+package cli_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -9,27 +8,28 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/cli"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/serve"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
 // deployed reads a file of deploy/.
 func deployed(t *testing.T, path string) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "deploy", path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(content)
+	return clitest.Document(t, filepath.Join("deploy", path))
 }
 
 // root returns the whole program.
-func root() *cobra.Command { return command.Root(new(command.Env), New) }
+func root() *cobra.Command { return command.Root(new(command.Env), cli.New) }
 
 // variables returns the environment variables that any command reads.
 func variables() map[string]bool {
-	all := map[string]bool{tokenVariable: true}
+	all := map[string]bool{remote.TokenVariable: true}
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		for _, variable := range append(command.Variables(cmd.Flags()), command.Variables(cmd.PersistentFlags())...) {
@@ -72,10 +72,23 @@ func checkCommand(t *testing.T, name string, args []string) {
 	}
 }
 
+// serveFlags returns all flags of serve.
+func serveFlags(t *testing.T) *pflag.FlagSet {
+	t.Helper()
+	cmd, _, err := root().Find([]string{"serve"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.ParseFlags(nil); err != nil { // merges those of the root
+		t.Fatal(err)
+	}
+	return cmd.Flags()
+}
+
 // checkSettings checks a file of settings.
 func checkSettings(t *testing.T, name, content string) {
 	t.Helper()
-	if err := readConfiguration(flagSet(t, "serve"), write(t, "server.yaml", content)); err != nil {
+	if err := serve.ReadConfiguration(serveFlags(t), clitest.WriteFile(t, "server.yaml", content)); err != nil {
 		t.Errorf("%s: %v", name, err)
 	}
 }
@@ -172,8 +185,8 @@ func TestKubernetesManifests(t *testing.T) {
 		}
 	}
 	checkSettings(t, "ConfigMap dpareto", objects["ConfigMap dpareto"].Data["server.yaml"])
-	credentials := write(t, "auth.yaml", objects["Secret dpareto-auth"].StringData["auth.yaml"])
-	if _, stderr, code := invoke(t, "", "token", "list", "--auth-file", credentials); code != command.ExitOK {
+	credentials := clitest.WriteFile(t, "auth.yaml", objects["Secret dpareto-auth"].StringData["auth.yaml"])
+	if _, stderr, code := clitest.Invoke(t, "", "token", "list", "--auth-file", credentials); code != command.ExitOK {
 		t.Errorf("Secret dpareto-auth: %s", stderr)
 	}
 	if n := objects["StatefulSet dpareto"].Spec.Replicas; n == nil || *n != 1 {

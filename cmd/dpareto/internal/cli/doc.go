@@ -1,4 +1,13 @@
-// Package cli is the command dpareto: its subcommands, flags, exit codes and messages.
+// Package cli assembles the program dpareto from its groups of commands. Each group is a
+// package beside this one:
 //
-// Data go to standard output, everything else to standard error.
+//   - serve, agent, demo: processes that run for long
+//   - study, trial, front: what a server keeps
+//   - privacy, estimate: computations, most without a server
+//   - publish: ledgers and releases
+//   - data: datasets
+//   - operate: backups, tokens and the like, for those who run a server
+//
+// They share remote (calls of a server), view (messages as tables) and the frame of all
+// programs, cmd/internal/command.
 package cli

@@ -1,29 +1,20 @@
-package cli
+package cli_test
 
 import (
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command/commandtest"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/privacy"
 )
 
-func document(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // The README lists every command.
 func TestReadmeListsCommands(t *testing.T) {
-	commandtest.CheckTable(t, filepath.Join("..", "..", "..", "..", "README.md"), root())
+	commandtest.CheckTable(t, filepath.Join(clitest.Root(t), "README.md"), root())
 }
 
 // Every dpareto command that stands alone in these documents works as it stands there.
@@ -31,7 +22,7 @@ func TestDocumentedCommands(t *testing.T) {
 	least := map[string]int{"privacy.md": 10, "trainers.md": 4, "estimating.md": 3}
 	texts := make(map[string]string)
 	for name := range least {
-		texts[name] = strings.ReplaceAll(document(t, name), "\\\n", " ")
+		texts[name] = strings.ReplaceAll(clitest.Document(t, filepath.Join("docs", name)), "\\\n", " ")
 	}
 	t.Chdir(t.TempDir()) // some write files
 	for name, text := range texts {
@@ -42,7 +33,7 @@ func TestDocumentedCommands(t *testing.T) {
 				continue
 			}
 			commands++
-			if _, stderr, code := invoke(t, "", strings.Fields(rest)...); code != 0 {
+			if _, stderr, code := clitest.Invoke(t, "", strings.Fields(rest)...); code != 0 {
 				t.Errorf("%s: exit code %d: %s", strings.TrimSpace(line), code, stderr)
 			}
 		}
@@ -55,7 +46,7 @@ func TestDocumentedCommands(t *testing.T) {
 // The table of costs in docs/privacy.md is what the accountants say.
 func TestDocumentedCosts(t *testing.T) {
 	rows := 0
-	for line := range strings.Lines(document(t, "privacy.md")) {
+	for line := range strings.Lines(clitest.Document(t, "docs/privacy.md")) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		if len(cells) != 13 {
 			continue

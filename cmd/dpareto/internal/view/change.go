@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -21,7 +22,7 @@ func Change(spec *dparetov1.StudySpec, change *dparetov1.WatchStudyResponse) str
 			line = append(line, "budget "+strconv.FormatInt(n, 10))
 		}
 	case *dparetov1.WatchStudyResponse_Trial:
-		line = append(line, "trial "+ID(c.Trial.GetName())+" "+short(c.Trial.GetState().String(), "TRIAL_STATE_"))
+		line = append(line, "trial "+ID(c.Trial.GetName())+" "+enum.Name(c.Trial.GetState()))
 		for _, m := range spec.GetMetrics() {
 			if value := result(c.Trial, m.GetId()); value != nil {
 				line = append(line, m.GetId()+" "+output.Cell(value))
@@ -53,7 +54,7 @@ func DeletedTrials(t *output.Table, names []string) {
 
 // studyState returns the state of a study, and why.
 func studyState(s *dparetov1.Study) string {
-	state := short(s.GetState().String(), "STUDY_STATE_")
+	state := enum.Name(s.GetState())
 	if s.GetStateReason() != "" {
 		state += ": " + s.GetStateReason()
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -126,7 +127,7 @@ func optional(x *float64) any {
 func FrontHeading(study *dparetov1.Study, front *dparetov1.Front) []string {
 	title := Title(study)
 	lines := []string{fmt.Sprintf("%s: %s front, %d of %d points, hypervolume %s within %s",
-		title, short(front.GetKind().String(), "FRONT_KIND_"), len(front.GetPoints()), front.GetCandidates(),
+		title, enum.Name(front.GetKind()), len(front.GetPoints()), front.GetCandidates(),
 		output.Number(front.GetHypervolume()), reference(front))}
 	if kinds := hypervolumes(front); kinds != "" {
 		lines = append(lines, kinds)
@@ -144,7 +145,7 @@ func FrontHeading(study *dparetov1.Study, front *dparetov1.Front) []string {
 func hypervolumes(front *dparetov1.Front) string {
 	var parts []string
 	for _, h := range front.GetHypervolumes() {
-		parts = append(parts, short(h.GetKind().String(), "FRONT_KIND_")+" "+output.Number(h.GetHypervolume()))
+		parts = append(parts, enum.Name(h.GetKind())+" "+output.Number(h.GetHypervolume()))
 	}
 	if len(parts) == 0 {
 		return ""

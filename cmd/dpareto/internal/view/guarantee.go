@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -81,8 +82,8 @@ func (g Guarantee) json() jsonGuarantee {
 		Epsilon:      jsonNumber(m.GetEpsilon()),
 		EpsilonLower: jsonNumber(m.GetEpsilonLower()),
 		Delta:        jsonNumber(m.GetDelta()),
-		Adjacency:    underscored(m.GetAdjacency().String(), "ADJACENCY_"),
-		Accountant:   underscored(m.GetAccountant().String(), "ACCOUNTANT_"),
+		Adjacency:    enum.Underscored(m.GetAdjacency()),
+		Accountant:   enum.Underscored(m.GetAccountant()),
 		Order:        jsonNumber(m.GetOrder()),
 		Steps:        m.GetSteps(),
 		Assumptions:  m.GetAssumptions(),
@@ -115,7 +116,7 @@ func conversionName(c dparetov1.Conversion) string {
 	if c == dparetov1.Conversion_CONVERSION_UNSPECIFIED {
 		return ""
 	}
-	return underscored(c.String(), "CONVERSION_")
+	return enum.Underscored(c)
 }
 
 // underscored returns the name of an enum value in lower case and without its prefix.
@@ -160,7 +161,7 @@ func (g Guarantee) Table() *output.Table {
 	} else {
 		add("δ", output.Plain(m.GetDelta()))
 	}
-	add("adjacency", short(m.GetAdjacency().String(), "ADJACENCY_"))
+	add("adjacency", enum.Name(m.GetAdjacency()))
 	add("accountant", accountantText(m))
 	if m.GetOrder() > 0 {
 		add("order", output.Number(m.GetOrder()))
@@ -236,7 +237,7 @@ func GuaranteesCSV(guarantees []Guarantee) *output.Table {
 			codes[i] = w.GetCode()
 		}
 		t.Rows = append(t.Rows, append(row, epochs, m.GetSteps(), m.GetEpsilon(), m.GetEpsilonLower(), m.GetDelta(),
-			underscored(m.GetAdjacency().String(), "ADJACENCY_"), underscored(m.GetAccountant().String(), "ACCOUNTANT_"),
+			enum.Underscored(m.GetAdjacency()), enum.Underscored(m.GetAccountant()),
 			conversionName(m.GetConversion()), order, strings.Join(codes, ";")))
 	}
 	return t
@@ -244,7 +245,7 @@ func GuaranteesCSV(guarantees []Guarantee) *output.Table {
 
 // accountantText returns the accountant of a guarantee as people read it.
 func accountantText(m *dparetov1.PrivacyGuarantee) string {
-	name := short(m.GetAccountant().String(), "ACCOUNTANT_")
+	name := enum.Name(m.GetAccountant())
 	if conversion := conversionName(m.GetConversion()); conversion != "" {
 		name += ", " + conversion + " conversion"
 	}
@@ -261,7 +262,7 @@ func sameAccountant(guarantees []Guarantee) bool {
 // GuaranteesHeading returns what guarantees of one mechanism have in common.
 func GuaranteesHeading(guarantees []Guarantee) string {
 	m := guarantees[0].Message
-	heading := guarantees[0].Mechanism + ", " + short(m.GetAdjacency().String(), "ADJACENCY_") + " adjacency"
+	heading := guarantees[0].Mechanism + ", " + enum.Name(m.GetAdjacency()) + " adjacency"
 	if sameAccountant(guarantees) {
 		heading += ", accountant " + accountantText(m)
 	}

@@ -7,6 +7,9 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
 // WriteMessage prints a message as JSON.
@@ -63,4 +66,20 @@ func indent(w io.Writer, encoded []byte) error {
 	out.WriteByte('\n')
 	_, err := out.WriteTo(w)
 	return err
+}
+
+// Print prints a message: as a table, or as JSON.
+func Print(p *command.Printer, table *output.Table, message proto.Message) error {
+	if p.Format == output.JSON {
+		return WriteMessage(p, message)
+	}
+	return p.Table(table)
+}
+
+// PrintAll prints messages: as a table, or as a JSON array.
+func PrintAll[M proto.Message](p *command.Printer, table *output.Table, messages []M) error {
+	if p.Format == output.JSON {
+		return WriteMessages(p, messages)
+	}
+	return p.Table(table)
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -36,7 +37,7 @@ func PrivacyStatement(spec *dparetov1.StudySpec) string {
 		return ""
 	}
 	return "ε of one run, " + deltaText(p.GetDelta()) + ", " +
-		short(p.GetAdjacency().String(), "ADJACENCY_") + " adjacency, " + accountant(p)
+		enum.Name(p.GetAdjacency()) + " adjacency, " + accountant(p)
 }
 
 func accountant(p *dparetov1.PrivacySpec) string {
@@ -49,7 +50,7 @@ func accountant(p *dparetov1.PrivacySpec) string {
 	}
 	text := strings.TrimPrefix(p.GetAccountant().String(), "ACCOUNTANT_") + " accountant"
 	if p.GetConversion() != dparetov1.Conversion_CONVERSION_UNSPECIFIED {
-		text += ", " + short(p.GetConversion().String(), "CONVERSION_") + " conversion"
+		text += ", " + enum.Name(p.GetConversion()) + " conversion"
 	}
 	return text
 }

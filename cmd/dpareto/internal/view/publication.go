@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -20,7 +21,7 @@ func PublicationLines(p *dparetov1.Publication) [][2]string {
 		lines = append(lines, [2]string{field, fmt.Sprintf(format, args...)})
 	}
 	guarantee := func(g *dparetov1.PrivacyGuarantee) string {
-		return fmt.Sprintf("ε at most %s, δ = %s, %s adjacency", output.NumberUp(g.GetEpsilon()), output.Plain(g.GetDelta()), short(g.GetAdjacency().String(), "ADJACENCY_"))
+		return fmt.Sprintf("ε at most %s, δ = %s, %s adjacency", output.NumberUp(g.GetEpsilon()), output.Plain(g.GetDelta()), enum.Name(g.GetAdjacency()))
 	}
 	if g := p.GetTest(); g != nil {
 		add("publishing", "all results together: %s, for the test records", guarantee(g))

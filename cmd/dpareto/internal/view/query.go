@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -85,7 +86,7 @@ func Ledger(l *dparetov1.GetPrivacyLedgerResponse) *output.Table {
 	t := &output.Table{Columns: []string{"outcome", "runs", "deleted", "shortened", "unknown", "largest_epsilon"}}
 	for _, e := range l.GetEntries() {
 		t.Rows = append(t.Rows, []any{
-			short(e.GetOutcome().String(), "LEDGER_OUTCOME_"), e.GetRuns(), e.GetDeletedRuns(), e.GetShortenedRuns(), e.GetUnknownRuns(), output.Bound(e.GetLargestEpsilon()),
+			enum.Name(e.GetOutcome()), e.GetRuns(), e.GetDeletedRuns(), e.GetShortenedRuns(), e.GetUnknownRuns(), output.Bound(e.GetLargestEpsilon()),
 		})
 	}
 	return t
@@ -97,7 +98,7 @@ func LedgerHeading(l *dparetov1.GetPrivacyLedgerResponse) []string {
 	delta := deltaText(g.GetDelta())
 	lines := []string{
 		fmt.Sprintf("%d runs of %d different mechanisms together: %s at most %s, %s, %s adjacency, accountant %s",
-			l.GetRuns(), l.GetMechanisms(), l.GetMetric(), output.Cell(output.Bound(g.GetEpsilon())), delta, short(g.GetAdjacency().String(), "ADJACENCY_"), accountantText(g)),
+			l.GetRuns(), l.GetMechanisms(), l.GetMetric(), output.Cell(output.Bound(g.GetEpsilon())), delta, enum.Name(g.GetAdjacency()), accountantText(g)),
 	}
 	if l.GetAdaptive() {
 		fixed := l.GetFixedInAdvance()
@@ -128,7 +129,7 @@ func Reaccounting(r *dparetov1.ReaccountStudyResponse) *output.Table {
 			accountants = append(accountants, short(name, "ACCOUNTANT_"))
 		}
 		t.Rows = append(t.Rows, []any{
-			s.name, s.GetPrivacy().GetDelta(), short(s.GetPrivacy().GetAdjacency().String(), "ADJACENCY_"), strings.Join(accountants, " "),
+			s.name, s.GetPrivacy().GetDelta(), enum.Name(s.GetPrivacy().GetAdjacency()), strings.Join(accountants, " "),
 			r.GetTrials(), s.GetNotComputable(), bound(s.SmallestEpsilon), bound(s.MedianEpsilon), bound(s.LargestEpsilon),
 		})
 	}

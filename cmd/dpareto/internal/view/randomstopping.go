@@ -1,6 +1,7 @@
 package view
 
 import (
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/stopping"
@@ -23,7 +24,7 @@ func (s RandomStopping) Report() *output.Report {
 	r := &output.Report{
 		Title: "Random search with a random number of runs of " + s.Base,
 		Notes: []string{
-			"protects the records that the base mechanism protects, those of the training set if it is a training and those of the validation set if its released score is private, under " + short(s.Total.GetAdjacency().String(), "ADJACENCY_") + " adjacency",
+			"protects the records that the base mechanism protects, those of the training set if it is a training and those of the validation set if its released score is private, under " + enum.Name(s.Total.GetAdjacency()) + " adjacency",
 		},
 	}
 	for _, assumption := range s.Total.GetAssumptions() {
@@ -53,7 +54,7 @@ func (s RandomStopping) Report() *output.Report {
 	add("delta", output.Bound(s.Total.GetDelta()))
 	add("epsilon_of_one_run", output.Bound(s.One.GetEpsilon()))
 	add(epsilonColumn, output.Bound(s.Total.GetEpsilon()))
-	add(adjacencyColumn, underscored(s.Total.GetAdjacency().String(), "ADJACENCY_"))
+	add(adjacencyColumn, enum.Underscored(s.Total.GetAdjacency()))
 	if one := s.One.GetEpsilon(); one > 0 {
 		add("ratio", s.Total.GetEpsilon()/one)
 	}

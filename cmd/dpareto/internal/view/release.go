@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
@@ -15,7 +16,7 @@ func Ledgers(ledgers []*dparetov1.Ledger) *output.Table {
 	t := &output.Table{Columns: []string{"ledger", "records", epsilonColumn, deltaColumn, "adjacency", "charges", "spent_epsilon", "spent_delta", "remaining_epsilon", createdColumn}}
 	for _, l := range ledgers {
 		t.Rows = append(t.Rows, []any{
-			ID(l.GetName()), l.GetRecords(), l.GetEpsilon(), output.Plain(l.GetDelta()), underscored(l.GetAdjacency().String(), "ADJACENCY_"), l.GetCharges(),
+			ID(l.GetName()), l.GetRecords(), l.GetEpsilon(), output.Plain(l.GetDelta()), enum.Underscored(l.GetAdjacency()), l.GetCharges(),
 			output.Bound(l.GetSpent().GetEpsilon()), output.Plain(l.GetSpent().GetDelta()), output.LowerBound(l.GetRemainingEpsilon()), l.GetCreateTime().AsTime(),
 		})
 	}
@@ -105,7 +106,7 @@ func ReleaseCSV(r *dparetov1.Release) *output.Table {
 	for i, row := range t.Rows {
 		var epsilon, delta, adjacency any
 		if g != nil {
-			epsilon, delta, adjacency = g.GetEpsilon(), g.GetDelta(), underscored(g.GetAdjacency().String(), "ADJACENCY_")
+			epsilon, delta, adjacency = g.GetEpsilon(), g.GetDelta(), enum.Underscored(g.GetAdjacency())
 		}
 		t.Rows[i] = append(row, r.GetName(), epsilon, delta, adjacency, r.GetProtects())
 	}
@@ -158,5 +159,5 @@ func modelText(g privacy.Guarantee) string {
 
 // guaranteeText returns a guarantee in one line.
 func guaranteeText(g *dparetov1.PrivacyGuarantee) string {
-	return fmt.Sprintf("ε at most %s, %s, %s adjacency", output.Cell(output.Bound(g.GetEpsilon())), deltaText(g.GetDelta()), short(g.GetAdjacency().String(), "ADJACENCY_"))
+	return fmt.Sprintf("ε at most %s, %s, %s adjacency", output.Cell(output.Bound(g.GetEpsilon())), deltaText(g.GetDelta()), enum.Name(g.GetAdjacency()))
 }

@@ -1,9 +1,11 @@
 package view
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -43,9 +45,9 @@ func Studies(studies []*dparetov1.Study) *output.Table {
 		}
 		t.Rows = append(t.Rows, []any{
 			ID(s.GetName()),
-			short(s.GetState().String(), "STUDY_STATE_"),
+			enum.Name(s.GetState()),
 			done, open, budget,
-			short(s.GetSpec().GetAlgorithm().GetName().String(), "ALGORITHM_"),
+			enum.Name(s.GetSpec().GetAlgorithm().GetName()),
 			s.GetCreateTime().AsTime(),
 			s.GetDisplayName(),
 		})
@@ -147,7 +149,7 @@ func Study(s *dparetov1.Study) *output.Table {
 
 // algorithm returns the algorithm of a study in words.
 func algorithm(a *dparetov1.AlgorithmSpec) string {
-	name := short(a.GetName().String(), "ALGORITHM_")
+	name := enum.Name(a.GetName())
 	if n := a.GetInitialTrials(); n > 0 {
 		name += " after " + strconv.Itoa(int(n)) + " initial trials"
 	}
@@ -222,7 +224,7 @@ func metric(m *dparetov1.MetricSpec) string {
 	}
 	switch m.GetRole() {
 	case dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE:
-		text += " " + short(m.GetGoal().String(), "GOAL_") + " below "
+		text += " " + enum.Name(m.GetGoal()) + " below "
 		if m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
 			text = strings.TrimSuffix(text, "below ") + "above "
 		}
@@ -230,7 +232,7 @@ func metric(m *dparetov1.MetricSpec) string {
 	case dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT:
 		text += bounds(m.GetBounds())
 	default:
-		text += " " + short(m.GetRole().String(), "METRIC_ROLE_")
+		text += " " + enum.Name(m.GetRole())
 	}
 	if m.GetComputed() != nil {
 		text += ", computed"
@@ -248,4 +250,11 @@ func bounds(b *dparetov1.MetricBounds) string {
 		parts = append(parts, "at most "+output.Plain(b.GetMax()))
 	}
 	return " must be " + strings.Join(parts, " and ")
+}
+
+// Objectives returns the objectives of a study.
+func Objectives(spec *dparetov1.StudySpec) []*dparetov1.MetricSpec {
+	return slices.DeleteFunc(slices.Clone(spec.GetMetrics()), func(m *dparetov1.MetricSpec) bool {
+		return m.GetRole() != dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE
+	})
 }

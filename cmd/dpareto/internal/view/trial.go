@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -34,7 +35,7 @@ func Trials(spec *dparetov1.StudySpec, trials []*dparetov1.Trial) *output.Table 
 	t.Columns = append(t.Columns, "seconds", "attempts", "worker", "note")
 	first := make(map[string]int64) // the number of the first trial, by configuration
 	for _, trial := range trials {
-		row := []any{trial.GetNumber(), short(trial.GetState().String(), "TRIAL_STATE_"), origin(trial)}
+		row := []any{trial.GetNumber(), enum.Name(trial.GetState()), origin(trial)}
 		for _, p := range spec.GetParameters() {
 			row = append(row, Value(trial.GetParameters()[p.GetId()]))
 		}
@@ -59,7 +60,7 @@ func origin(trial *dparetov1.Trial) any {
 	if trial.GetOrigin() == dparetov1.TrialOrigin_TRIAL_ORIGIN_UNSPECIFIED {
 		return nil
 	}
-	return short(trial.GetOrigin().String(), "TRIAL_ORIGIN_")
+	return enum.Name(trial.GetOrigin())
 }
 
 // lastStep returns the cell of the step that the latest measurement of a trial belongs to.
@@ -182,7 +183,7 @@ func Trial(spec *dparetov1.StudySpec, trial *dparetov1.Trial) *output.Table {
 		}
 	}
 	add("trial", ID(trial.GetName()))
-	add("state", short(trial.GetState().String(), "TRIAL_STATE_"))
+	add("state", enum.Name(trial.GetState()))
 	add("origin", origin(trial))
 	add("created", trial.GetCreateTime().AsTime())
 	if trial.GetEndTime() != nil {

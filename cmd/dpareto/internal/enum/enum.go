@@ -1,0 +1,91 @@
+// Package enum names the values of protobuf enums as people write them: ADD_REMOVE of
+// ADJACENCY_ADD_REMOVE is add-remove.
+package enum
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpareto/dpareto/clients/go/trainer"
+)
+
+// Name returns the name of a value: lower case, without the prefix of its enum, and with
+// dashes.
+func Name(e protoreflect.Enum) string {
+	value := e.Descriptor().Values().ByNumber(e.Number())
+	if value == nil { // of a newer server
+		return fmt.Sprint(e.Number())
+	}
+	return name(value)
+}
+
+// Underscored returns the name of a value as Name does, with underscores.
+func Underscored(e protoreflect.Enum) string { return strings.ReplaceAll(Name(e), "-", "_") }
+
+func name(value protoreflect.EnumValueDescriptor) string {
+	values := value.Parent().(protoreflect.EnumDescriptor).Values()
+	prefix := strings.TrimSuffix(string(values.ByNumber(0).Name()), "UNSPECIFIED")
+	return strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(string(value.Name()), prefix), "_", "-"))
+}
+
+// Enum is the type of the values of an enum.
+type Enum interface {
+	~int32
+	protoreflect.Enum
+}
+
+// Names returns the names of all values of an enum but the unspecified one.
+func Names(e protoreflect.EnumDescriptor) []string {
+	var names []string
+	for i := range e.Values().Len() {
+		if value := e.Values().Get(i); value.Number() != 0 {
+			names = append(names, name(value))
+		}
+	}
+	return names
+}
+
+// Find returns the number of the value with a name. Underscores and capitals are as good as
+// dashes and small letters.
+func Find(e protoreflect.EnumDescriptor, text string) (protoreflect.EnumNumber, error) {
+	for i := range e.Values().Len() {
+		value := e.Values().Get(i)
+		if value.Number() != 0 && name(value) == strings.ToLower(strings.ReplaceAll(text, "_", "-")) {
+			return value.Number(), nil
+		}
+	}
+	return 0, errors.New("must be " + trainer.Enumerate(Names(e)...))
+}
+
+// Var adds a flag with an enum as its value. Its usage text ends with the names of the
+// values. The value before is the default.
+func Var[E Enum](flags *pflag.FlagSet, value *E, flag, usage string) {
+	flags.Var(&flagValue[E]{value}, flag, usage+": "+trainer.Enumerate(Names((*value).Descriptor())...))
+}
+
+// flagValue is a pflag.Value.
+type flagValue[E Enum] struct{ value *E }
+
+// String implements pflag.Value.
+func (f *flagValue[E]) String() string {
+	if f.value == nil || *f.value == 0 {
+		return ""
+	}
+	return Name(*f.value)
+}
+
+// Set implements pflag.Value.
+func (f *flagValue[E]) Set(text string) error {
+	number, err := Find((*f.value).Descriptor(), text)
+	if err == nil {
+		*f.value = E(number)
+	}
+	return err
+}
+
+// Type implements pflag.Value.
+func (f *flagValue[E]) Type() string { return "string" }

@@ -1,0 +1,152 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/plot"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// flags say what to show of a front.
+type flags struct {
+	kind       dparetov1.FrontKind
+	picture    string
+	overTime   bool
+	remeasure  bool
+	remeasures remeasureFlags
+}
+
+// Command returns the command front.
+func Command(env *command.Env) *cobra.Command {
+	server, out := remote.New(env), command.NewPrinter(env)
+	f := flags{kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR}
+	cmd := &cobra.Command{
+		Use:   "front STUDY",
+		Short: "Show the Pareto front of a study",
+		Long: `Shows the Pareto front of a study: the configurations that no other one beats in every
+objective.
+
+The posterior front, the default, is what fresh runs would give, by a model of all
+measurements, with 90 % intervals. The observed front takes measurements at face value, and
+so shows the luckiest of many; best and worst take the best or worst of each configuration's
+runs.
+
+Each point comes with the observed mean (_observed), its standard error (_se), the best and
+the worst run, the number of runs, and the contribution: by how much the hypervolume would
+shrink without the point. The remark marks the knee, where the trade-off turns, and points
+beyond the reference, which add nothing.
+
+--over-time shows the hypervolume after every trial instead, of the observed front unless
+--kind says otherwise; of the posterior front after at most 20 trials, as each costs a fit.
+
+--remeasure N runs up to --points configurations of the front N more times and compares the
+results of these fresh runs with what the front claims. They are trials of the study, beyond
+its budget if that is spent, and count as runs on the data; their results improve the front
+from then on. Agents run them, or --workers of this command.`,
+		Example: `  dpareto front svt
+  dpareto front svt --kind observed --output csv > front.csv
+  dpareto front svt --plot front.svg
+  dpareto front svt --over-time --plot hypervolume.svg
+  dpareto front svt --remeasure 10 --workers 2`,
+		Args: command.Args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.overTime && !cmd.Flags().Changed("kind") {
+				f.kind = dparetov1.FrontKind_FRONT_KIND_OBSERVED
+			}
+			f.remeasure = cmd.Flags().Changed("remeasure")
+			f.remeasures.local.HasSeed = cmd.Flags().Changed("seed")
+			if err := f.validate(); err != nil {
+				return command.Usage(err)
+			}
+			id := remote.StudyID(args[0])
+			if f.remeasure {
+				return remeasure(cmd.Context(), env, server, out, id, f.kind, f.remeasures)
+			}
+			return server.Session(cmd.Context(), func(ctx context.Context, client *dpareto.Client) error {
+				return f.show(ctx, env.Logger, out, client.Study(id))
+			})
+		},
+	}
+	set := cmd.Flags()
+	enum.Var(set, &f.kind, "kind", "values by which the front is chosen")
+	set.StringVar(&f.picture, "plot", "", "also draw the front to this file ("+plot.Formats+")")
+	set.BoolVar(&f.overTime, "over-time", false, "show the hypervolume over the course of the study")
+	set.IntVar(&f.remeasures.replicates, "remeasure", 0, "number of new trials of each configuration of the front")
+	set.IntVar(&f.remeasures.points, "points", 12, "with --remeasure: largest number of points of the front, those that dominate most")
+	set.IntVar(&f.remeasures.local.Workers, "workers", 0, "with --remeasure: number of trials that this command trains at the same time; default: none, agents do")
+	set.Uint64Var(&f.remeasures.local.Seed, "seed", 0, "with --workers: seed of the training; default: drawn")
+	set.DurationVar(&f.remeasures.timeout, "timeout", 0, "with --remeasure: show what is complete after this time; default: wait for all")
+	command.DataDirFlag(cmd, &f.remeasures.local.DataDir)
+	server.AddFlags(cmd)
+	out.AddFlag(cmd)
+	return cmd
+}
+
+// validate checks the flags.
+func (f *flags) validate() error {
+	switch {
+	case f.remeasure && f.overTime:
+		return errors.New("--remeasure and --over-time cannot be used together")
+	case f.remeasure && f.picture != "":
+		return errors.New("--plot cannot be used with --remeasure; draw the front before or after it")
+	case f.remeasure && f.remeasures.replicates == 0:
+		return errors.New("--remeasure must be at least 1, is 0")
+	case f.picture != "":
+		return plot.CheckPath(f.picture)
+	default:
+		return f.remeasures.validate()
+	}
+}
+
+// show prints a front, or the hypervolume over time, and draws it if a file is given.
+func (f *flags) show(ctx context.Context, logger *slog.Logger, out *command.Printer, handle *dpareto.Study) error {
+	study, err := handle.Get(ctx)
+	if err != nil {
+		return err
+	}
+	if f.overTime {
+		return f.showHypervolumes(ctx, logger, out, handle, study)
+	}
+	front, err := handle.Front(ctx, f.kind)
+	if err != nil {
+		return err
+	}
+	if f.picture != "" {
+		trials, err := remote.Collect(handle.Trials(ctx))
+		if err != nil {
+			return err
+		}
+		if err := Figure(study, front, trials).Save(f.picture); err != nil {
+			return err
+		}
+		logger.Info("drew the front", "file", f.picture)
+	}
+	if err := out.Heading(view.FrontHeading(study, front)); err != nil {
+		return err
+	}
+	return view.Print(out, view.Front(study.GetSpec(), front), front)
+}
+
+// showHypervolumes prints the hypervolume over time, and draws it if a file is given.
+func (f *flags) showHypervolumes(ctx context.Context, logger *slog.Logger, out *command.Printer, handle *dpareto.Study, study *dparetov1.Study) error {
+	points, err := handle.HypervolumesOf(ctx, f.kind)
+	if err != nil {
+		return err
+	}
+	if f.picture != "" {
+		if err := hypervolumeCurve(study, f.kind, points).Save(f.picture); err != nil {
+			return err
+		}
+		logger.Info("drew the hypervolume", "file", f.picture)
+	}
+	return view.PrintAll(out, view.Hypervolumes(study.GetSpec(), points), points)
+}

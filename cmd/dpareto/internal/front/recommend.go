@@ -1,0 +1,127 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// recommendFlags say which configuration to recommend.
+type recommendFlags struct {
+	study        string
+	epsilon      float64
+	hasEpsilon   bool
+	max, min     map[string]string
+	confidence   float64
+	optimize     string
+	measuredOnly bool
+}
+
+// RecommendCommand returns the command recommend.
+func RecommendCommand(env *command.Env) *cobra.Command {
+	var f recommendFlags
+	cmd := remote.Command(env, &cobra.Command{
+		Use:   "recommend STUDY",
+		Short: "Recommend a configuration for a bound on ε or on an error",
+		Long: `Recommends a configuration for bounds on objectives: the one that makes another objective as
+good as they allow. ε and other computed metrics are exact, and at their bound where that is
+best; measured ones meet theirs with the probability --confidence, by the model that chooses
+the posterior front.
+
+The configuration need not have been run: then the answer says so, and is a prediction.
+--measured-only recommends only what was run. If no configuration meets the bounds, the answer
+is the one that comes nearest, and the exit code is 1.`,
+		Example: `  dpareto recommend svt --epsilon 1
+  dpareto recommend svt --max error=0.2 --confidence 0.9
+  dpareto recommend svt --epsilon 1 --measured-only --output json`,
+	}, func(ctx context.Context, call *remote.Call) error {
+		f.hasEpsilon = call.Changed("epsilon")
+		return recommend(ctx, call, f)
+	})
+	flags := cmd.Flags()
+	remote.TakeStudy(cmd, &f.study)
+	flags.Float64Var(&f.epsilon, "epsilon", 0, "largest ε")
+	flags.StringToStringVar(&f.max, "max", nil, "largest value of an objective to minimise, as METRIC=VALUE")
+	flags.StringToStringVar(&f.min, "min", nil, "smallest value of an objective to maximise, as METRIC=VALUE")
+	flags.Float64Var(&f.confidence, "confidence", 0.5, "probability with which the bounds on measured objectives must hold")
+	flags.StringVar(&f.optimize, "optimize", "", "objective to make as good as possible; default: the first without a bound")
+	flags.BoolVar(&f.measuredOnly, "measured-only", false, "recommend only what was run")
+	return cmd
+}
+
+func recommend(ctx context.Context, call *remote.Call, f recommendFlags) error {
+	if !f.hasEpsilon && len(f.max) == 0 && len(f.min) == 0 {
+		return command.Usagef("recommend: a bound is required: --epsilon, --max or --min")
+	}
+	handle := call.Handle(f.study)
+	study, err := handle.Get(ctx)
+	if err != nil {
+		return err
+	}
+	bounds, err := f.bounds(study.GetSpec())
+	if err != nil {
+		return command.Usage(err)
+	}
+	resp, err := call.Fronts.QueryFront(ctx, &dparetov1.QueryFrontRequest{
+		Name: handle.Name(), Bounds: bounds, Confidence: f.confidence, Optimize: f.optimize, MeasuredOnly: f.measuredOnly,
+	})
+	if err != nil {
+		return &remote.CallError{Action: "query the front of " + handle.Name(), Err: err}
+	}
+	if err := call.Out.Heading(view.RecommendationHeading(study, bounds, f.confidence, resp)); err != nil {
+		return err
+	}
+	if err := view.Print(call.Out, view.Recommendation(study.GetSpec(), resp), resp); err != nil {
+		return err
+	}
+	if !resp.GetReachable() {
+		return errors.New("no configuration meets the bounds")
+	}
+	return nil
+}
+
+// bounds returns the bounds by metric.
+func (f *recommendFlags) bounds(spec *dparetov1.StudySpec) (map[string]float64, error) {
+	bounds := make(map[string]float64)
+	goals := make(map[string]dparetov1.Goal)
+	for _, m := range spec.GetMetrics() {
+		if m.GetRole() == dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE {
+			goals[m.GetId()] = m.GetGoal()
+		}
+	}
+	add := func(flag string, values map[string]string, goal dparetov1.Goal, other string) error {
+		for id, text := range values {
+			value, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return fmt.Errorf("--%s %s: must be a number, is %q", flag, id, text)
+			}
+			if g, ok := goals[id]; ok && g != goal {
+				return fmt.Errorf("--%s %s: the study has the other goal for it; use --%s", flag, id, other)
+			}
+			bounds[id] = value
+		}
+		return nil
+	}
+	if err := add("max", f.max, dparetov1.Goal_GOAL_MINIMIZE, "min"); err != nil {
+		return nil, err
+	}
+	if err := add("min", f.min, dparetov1.Goal_GOAL_MAXIMIZE, "max"); err != nil {
+		return nil, err
+	}
+	if f.hasEpsilon {
+		metric := view.PrivacyMetric(spec)
+		if metric == nil {
+			return nil, errors.New("--epsilon: the study has no metric that is computed from a mechanism; use --max")
+		}
+		bounds[metric.GetId()] = f.epsilon
+	}
+	return bounds, nil
+}

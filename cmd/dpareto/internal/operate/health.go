@@ -1,0 +1,39 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+)
+
+// HealthCommand returns the command health.
+func HealthCommand(env *command.Env) *cobra.Command {
+	return remote.Action(env, &cobra.Command{
+		Use:   "health",
+		Short: "Ask a server whether it serves",
+		Long: `Prints the server's answer to a health check, and fails unless it is SERVING. It needs no
+token. deploy/kubernetes uses it as a probe.`,
+		Example: "  dpareto health",
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, call *remote.Call) error {
+		resp, err := call.Health.Check(ctx, &healthv1.HealthCheckRequest{})
+		if status.Code(err) == codes.Unavailable {
+			return &remote.UnreachableError{Address: call.Address, Err: err}
+		}
+		if err != nil {
+			return &remote.CallError{Action: "ask for the health", Err: err}
+		}
+		if resp.GetStatus() != healthv1.HealthCheckResponse_SERVING {
+			return fmt.Errorf("the server is %s", resp.GetStatus())
+		}
+		_, err = fmt.Fprintln(env.Stdout, resp.GetStatus())
+		return err
+	})
+}

@@ -1,0 +1,238 @@
+package publish
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// ReleaseCommand returns the command release.
+func ReleaseCommand(env *command.Env) *cobra.Command {
+	return command.Group("release", "Publish results with a privacy guarantee",
+		`Publishes results with a privacy guarantee for the records that they were measured on: the
+test or validation set. Every release also says what it cost the training records.
+
+Not every study can be released. One that chose its configurations by looking at results, as
+all methods with a model do, has looked at the test records all along: no mechanism over its
+trials has a guarantee. What can be published, and at what price:
+
+  - a study with private_mode: its best trial and its front, at no further cost, since it
+    never held anything but noisy values;
+  - a study with random_stopping: its best trial, paid when the study was created;
+  - a complete study of a random, quasi-random or grid design: its best trial for ε, its front
+    for (ε, δ), charged to the study's test_ledger;
+  - the choice among candidates that were fixed before the data were seen: for ε.
+
+A release is charged to a ledger before it is handed out. Asking again with the same
+--request-id returns the same release and costs nothing: if an answer is lost, repeat the
+command with the id that was printed.
+
+The guarantee covers what is released. Whoever can read the study sees exact values, and
+telling others about them has no guarantee.`,
+		bestCommand(env), frontCommand(env), selectCommand(env), getCommand(env), listCommand(env))
+}
+
+// addRequestID adds the flag of requests that can be repeated.
+func addRequestID(cmd *cobra.Command, id *string) {
+	cmd.Flags().StringVar(id, "request-id", "", "id by which a repetition is recognised; default: a random one, which is printed")
+}
+
+// ensureID gives a request an id if it has none, and prints it before the call: the answer
+// may never come.
+func ensureID(env *command.Env, id *string) {
+	if *id == "" {
+		*id = "release-" + rand.Text()
+		env.Sayf("if no answer comes, repeat with --request-id %s\n", *id)
+	}
+}
+
+// printRelease prints a release with its guarantee.
+func printRelease(out *command.Printer, r *dparetov1.Release) error {
+	if err := out.Heading(view.ReleaseHeading(r)); err != nil {
+		return err
+	}
+	table := view.Release(r)
+	if out.Format == output.CSV {
+		table = view.ReleaseCSV(r)
+	}
+	return view.Print(out, table, r)
+}
+
+func bestCommand(env *command.Env) *cobra.Command {
+	req := new(dparetov1.ReleaseBestRequest)
+	var atMost map[string]string
+	cmd := remote.Command(env, &cobra.Command{
+		Use:   "best STUDY",
+		Short: "Release the best configuration under a bound",
+		Long: `Releases one configuration: the best by a metric among those whose computed metrics, such as
+the ε of training, are within bounds. In a study of a fixed design permute-and-flip chooses it:
+the smaller --epsilon and the test set are, the more often it is not the best one. Its value is
+not published. --epsilon is what the choice costs the test records; it has nothing to do with
+the ε of training, which is a metric of the study.`,
+		Example: "  dpareto release best adult --metric error --at-most epsilon=1 --epsilon 0.1",
+		Args:    cobra.ExactArgs(1),
+	}, func(ctx context.Context, call *remote.Call) error {
+		req.Name = call.Handle(call.Args[0]).Name()
+		req.AtMost = make(map[string]float64)
+		for id, text := range atMost {
+			bound, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return command.Usagef("--at-most %s: must be a number, is %q", id, text)
+			}
+			req.AtMost[id] = bound
+		}
+		ensureID(env, &req.RequestId)
+		resp, err := call.Releases.ReleaseBest(ctx, req)
+		if err != nil {
+			return &remote.CallError{Action: "release the best of " + req.GetName(), Err: err}
+		}
+		return printRelease(call.Out, resp.GetRelease())
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&req.Metric, "metric", "error", "reported objective by which the best configuration is chosen")
+	flags.StringToStringVar(&atMost, "at-most", nil, "largest value of a computed metric, as METRIC=VALUE")
+	flags.Float64Var(&req.Epsilon, "epsilon", 0, "ε of the release; required for studies of a fixed design, refused for others")
+	addRequestID(cmd, &req.RequestId)
+	return cmd
+}
+
+func frontCommand(env *command.Env) *cobra.Command {
+	req := new(dparetov1.ReleaseFrontRequest)
+	cmd := remote.Command(env, &cobra.Command{
+		Use:   "front STUDY",
+		Short: "Release a front: configurations with their values",
+		Long: `Releases a front. In a study of a fixed design every value gets Gaussian noise, calibrated so
+that all values together have the guarantee, whether they end up on the front or not; a model
+of the noisy values then decides which configurations are on the front, and estimates their
+values. The noise grows with the number N of configurations: √N / (records · μ).`,
+		Example: "  dpareto release front adult --epsilon 1 --delta 1e-7",
+		Args:    cobra.ExactArgs(1),
+	}, func(ctx context.Context, call *remote.Call) error {
+		req.Name = call.Handle(call.Args[0]).Name()
+		ensureID(env, &req.RequestId)
+		resp, err := call.Releases.ReleaseFront(ctx, req)
+		if err != nil {
+			return &remote.CallError{Action: "release the front of " + req.GetName(), Err: err}
+		}
+		return printRelease(call.Out, resp.GetRelease())
+	})
+	flags := cmd.Flags()
+	flags.Float64Var(&req.Epsilon, "epsilon", 0, "ε of the release; required for studies of a fixed design, refused for others")
+	flags.Float64Var(&req.Delta, "delta", 0, "δ of the release, with --epsilon")
+	addRequestID(cmd, &req.RequestId)
+	return cmd
+}
+
+func selectCommand(env *command.Env) *cobra.Command {
+	req := &dparetov1.SelectPrivatelyRequest{Method: dparetov1.SelectionMethod_SELECTION_METHOD_PERMUTE_AND_FLIP}
+	var file string
+	cmd := remote.Command(env, &cobra.Command{
+		Use:   "select LEDGER",
+		Short: "Select the best of fixed candidates, by utilities of your own",
+		Long: `Selects the best of candidates that were fixed before the data were seen, by utilities in a
+file: one number per line, larger is better; - is standard input. Only the index of the
+selected candidate, from 0, is published. The server stores neither the utilities nor a digest
+of them: a repetition with the same --request-id returns the same index for any utilities.
+
+--sensitivity is the largest change of a utility between neighbouring datasets: 1/m for an
+accuracy on m records, one of which is replaced.`,
+		Example: "  dpareto release select adult-test --utilities accuracies.txt --sensitivity 6.2e-5 --epsilon 0.1",
+		Args:    cobra.ExactArgs(1),
+	}, func(ctx context.Context, call *remote.Call) error {
+		req.Ledger = ledgerName(call.Args[0])
+		var err error
+		if req.Utilities, err = readNumbers(env, file); err != nil {
+			return err
+		}
+		ensureID(env, &req.RequestId)
+		resp, err := call.Releases.SelectPrivately(ctx, req)
+		if err != nil {
+			return &remote.CallError{Action: "select with " + req.GetLedger(), Err: err}
+		}
+		return printRelease(call.Out, resp.GetRelease())
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&file, "utilities", "", "file with a utility per line (required)")
+	flags.Float64Var(&req.Sensitivity, "sensitivity", 0, "largest change of a utility between neighbouring datasets (required)")
+	flags.Float64Var(&req.Epsilon, "epsilon", 0, "ε of the selection (required)")
+	enum.Var(flags, &req.Method, "method", "mechanism of the choice")
+	addRequestID(cmd, &req.RequestId)
+	return cmd
+}
+
+// readNumbers reads a file of numbers, one per line, or standard input.
+func readNumbers(env *command.Env, path string) (numbers []float64, err error) {
+	if path == "" {
+		return nil, command.Usagef("release select: --utilities is required")
+	}
+	in, err := env.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	lines := bufio.NewScanner(in)
+	for n := 1; lines.Scan(); n++ {
+		text := strings.TrimSpace(lines.Text())
+		if text == "" {
+			continue
+		}
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil { // the message leaves out the text, which is private
+			return nil, command.Usagef("%s:%d: must be a number", command.SourceName(path), n)
+		}
+		numbers = append(numbers, x)
+	}
+	return numbers, lines.Err()
+}
+
+func getCommand(env *command.Env) *cobra.Command {
+	return remote.Command(env, &cobra.Command{
+		Use:     "get RELEASE",
+		Short:   "Show a release",
+		Long:    "Shows a release by its name.",
+		Example: "  dpareto release get studies/adult/releases/1",
+		Args:    cobra.ExactArgs(1),
+	}, func(ctx context.Context, call *remote.Call) error {
+		resp, err := call.Releases.GetRelease(ctx, &dparetov1.GetReleaseRequest{Name: call.Args[0]})
+		if err != nil {
+			return &remote.CallError{Action: "read " + call.Args[0], Err: err}
+		}
+		return printRelease(call.Out, resp.GetRelease())
+	})
+}
+
+func listCommand(env *command.Env) *cobra.Command {
+	return remote.Command(env, &cobra.Command{
+		Use:   "list STUDY|ledgers/LEDGER",
+		Short: "List the releases of a study, or the selections of a ledger",
+		Long: `Lists the releases of a study or, if the name begins with ledgers/, the selections charged to a
+ledger.`,
+		Example: "  dpareto release list adult\n  dpareto release list ledgers/adult-test",
+		Args:    cobra.ExactArgs(1),
+	}, func(ctx context.Context, call *remote.Call) error {
+		parent := call.Args[0]
+		if !strings.HasPrefix(parent, "ledgers/") {
+			parent = call.Handle(parent).Name()
+		}
+		all, err := remote.Pages(func(token string) ([]*dparetov1.Release, string, error) {
+			resp, err := call.Releases.ListReleases(ctx, &dparetov1.ListReleasesRequest{Parent: parent, PageToken: token})
+			return resp.GetReleases(), resp.GetNextPageToken(), err
+		})
+		if err != nil {
+			return &remote.CallError{Action: "list the releases of " + parent, Err: err}
+		}
+		return view.PrintAll(call.Out, view.Releases(all), all)
+	})
+}

@@ -1,0 +1,106 @@
+package publish_test
+
+import (
+	"encoding/csv"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// A complete study of a random design is given a ledger, and its best, its front and a
+// selection are released, charged, and repeated by the id that was printed.
+func TestReleasing(t *testing.T) {
+	address, _ := clitest.StartServer(t, "--listen", "localhost:0")
+	t.Setenv("DPARETO_SERVER", address)
+	t.Chdir(t.TempDir())
+	file := strings.Replace(clitest.Succeed(t, "study init --id svt --trainer sparse-vector --trials 6"), "{name: DEFAULT}", "{name: RANDOM}", 1)
+	if _, stderr, code := clitest.Invoke(t, file+"\n  seed: 1\n  replicates: 3\n", "study", "create", "-"); code != command.ExitOK {
+		t.Fatal(stderr)
+	}
+	clitest.Succeed(t, "agent --workers 1 --seed 1 --study svt")
+	release := func(line string) *dparetov1.Release {
+		t.Helper()
+		r := new(dparetov1.Release)
+		if err := protojson.Unmarshal([]byte(clitest.Succeed(t, line+" -o json")), r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if _, stderr := clitest.Fail(t, command.ExitFailure, "release best svt --epsilon 1"); !strings.Contains(stderr, "has no test_ledger to charge") {
+		t.Error(stderr)
+	}
+	text := clitest.Succeed(t, "ledger create queries --records 10 --epsilon 10 --delta 1e-3 --description test")
+	if !strings.Contains(text, "queries") || !strings.Contains(text, "replace_one") {
+		t.Error(text)
+	}
+	clitest.Succeed(t, "study update svt --set spec.test_ledger=ledgers/queries")
+
+	stdout, stderr := clitest.Fail(t, command.ExitOK, "release best svt --epsilon 1 --at-most epsilon=1e6")
+	id := regexp.MustCompile(`--request-id (release-\S+)`).FindStringSubmatch(stderr)
+	if id == nil {
+		t.Fatalf("no id was printed: %s", stderr)
+	}
+	for _, want := range []string{"studies/svt/releases/1: permute-and-flip among 6 configurations", "ε at most 1.000, pure (δ = 0), replace-one adjacency", "charged to ledgers/queries", "provided that", "not covered: the training records"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("%q is missing in\n%s", want, stdout)
+		}
+	}
+	again := clitest.Succeed(t, "release best svt --epsilon 1 --at-most epsilon=1e6 --request-id "+id[1])
+	if again != stdout || clitest.Succeed(t, "release get studies/svt/releases/1") != stdout {
+		t.Errorf("repeated:\n%s", again)
+	}
+	front := release("release front svt --epsilon 2 --delta 1e-4 --request-id front")
+	if len(front.GetPoints()) == 0 || front.GetNoiseStandardDeviation() == 0 {
+		t.Errorf("front %v", front)
+	}
+	if err := os.WriteFile("utilities.txt", []byte("0.1\n\n0.9\n0.3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	selected := release("release select queries --utilities utilities.txt --sensitivity 1e-3 --epsilon 3 --request-id s")
+	if selected.Index == nil || selected.GetIndex() != 1 {
+		t.Errorf("selected %v", selected)
+	}
+	for line, rows := range map[string]int{
+		"ledger charges queries -o csv": 4, "ledger list -o csv": 2, "release list svt -o csv": 3, "release list ledgers/queries -o csv": 2,
+		"release get studies/svt/releases/2 -o csv": 1 + len(front.GetPoints()),
+	} {
+		all, err := csv.NewReader(strings.NewReader(clitest.Succeed(t, line))).ReadAll()
+		if err != nil || len(all) != rows {
+			t.Errorf("%s: %d rows, want %d; %v", line, len(all), rows, err)
+		}
+	}
+	if _, stderr := clitest.Fail(t, command.ExitFailure, "release best svt --epsilon 5"); !strings.Contains(stderr, "left of ledgers/queries") || !strings.Contains(stderr, "ResourceExhausted") {
+		t.Error(stderr)
+	}
+	ledger := new(dparetov1.Ledger)
+	if err := protojson.Unmarshal([]byte(clitest.Succeed(t, "ledger get queries -o json")), ledger); err != nil || ledger.GetCharges() != 3 || ledger.GetRemainingEpsilon() > 5 {
+		t.Errorf("ledger %v, %v", ledger, err)
+	}
+
+	// An export takes the releases along; the charges stay.
+	exported := clitest.Succeed(t, "export --study svt")
+	clitest.Succeed(t, "study delete svt")
+	if _, stderr, code := clitest.Invoke(t, exported, "import", "-"); code != command.ExitOK {
+		t.Fatal(stderr)
+	}
+	if clitest.Succeed(t, "release get studies/svt/releases/1") != stdout {
+		t.Error("the release has changed on its way")
+	}
+
+	clitest.Fail(t, command.ExitUsage, "release best")
+	clitest.Fail(t, command.ExitUsage, "release best svt --epsilon 1 --at-most epsilon=much")
+	clitest.Fail(t, command.ExitUsage, "release select queries --epsilon 1")
+	clitest.Fail(t, command.ExitUsage, "release select queries --utilities utilities.txt --method best")
+	clitest.Fail(t, command.ExitUsage, "ledger create l --adjacency none")
+	clitest.Fail(t, command.ExitFailure, "ledger create l --records 1")
+	if _, stderr, code := clitest.Invoke(t, "0.5\nsecret\n", "release", "select", "queries", "--utilities", "-"); code != command.ExitUsage || strings.Contains(stderr, "secret") || !strings.Contains(stderr, ":2: must be a number") {
+		t.Errorf("%d: %s", code, stderr)
+	}
+}

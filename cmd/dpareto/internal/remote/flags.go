@@ -1,0 +1,64 @@
+package remote
+
+import (
+	"os"
+
+	"github.com/spf13/pflag"
+
+	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+)
+
+// DefaultAddress is where a server listens and where clients look for one.
+const DefaultAddress = "127.0.0.1:8321"
+
+// TokenVariable is the environment variable with the token of clients. There is no flag
+// for it: other users of the machine can read the arguments of programs.
+const TokenVariable = "DPARETO_TOKEN"
+
+// flags say how to reach the server, and with which rights.
+type flags struct {
+	address        string
+	plaintext      bool
+	tls            bool
+	ca             string
+	serverName     string
+	cert, key      string
+	tokenFile      string
+	plaintextToken bool
+}
+
+func (c *flags) add(set *pflag.FlagSet) {
+	own := pflag.NewFlagSet("client", pflag.ContinueOnError)
+	own.StringVar(&c.address, "server", DefaultAddress, "address of the server")
+	own.BoolVar(&c.plaintext, "plaintext", false, "connect without TLS to a server on another machine, too")
+	own.BoolVar(&c.tls, "tls", false, "connect with TLS to a server on this machine, too")
+	own.StringVar(&c.ca, "tls-ca", "", "trust only servers with a certificate from the authorities in this file")
+	own.StringVar(&c.serverName, "tls-server-name", "", "name that the server's certificate must be for; default the host in --server")
+	own.StringVar(&c.cert, "client-cert", "", "certificate to show the server")
+	own.StringVar(&c.key, "client-key", "", "private key of the certificate")
+	own.StringVar(&c.tokenFile, "token-file", "", "file with the token to send; without it that in "+TokenVariable)
+	own.BoolVar(&c.plaintextToken, "plaintext-token", false, "let the token go to another machine in plain text")
+	set.AddFlagSet(own)
+	own.VisitAll(func(flag *pflag.Flag) { command.FromEnvironment(set, flag.Name) })
+}
+
+// options returns the options of the client that the flags ask for.
+func (c *flags) options() []dpareto.Option {
+	var options []dpareto.Option
+	add := func(wanted bool, option func() dpareto.Option) {
+		if wanted {
+			options = append(options, option())
+		}
+	}
+	token := os.Getenv(TokenVariable)
+	add(c.plaintext, dpareto.WithPlaintext)
+	add(c.tls, dpareto.WithTLS)
+	add(c.ca != "", func() dpareto.Option { return dpareto.WithCA(c.ca) })
+	add(c.serverName != "", func() dpareto.Option { return dpareto.WithServerName(c.serverName) })
+	add(c.cert != "" || c.key != "", func() dpareto.Option { return dpareto.WithClientCertificate(c.cert, c.key) })
+	add(c.plaintextToken, dpareto.WithTokenInPlaintext)
+	add(c.tokenFile == "" && token != "", func() dpareto.Option { return dpareto.WithToken(token) })
+	add(c.tokenFile != "", func() dpareto.Option { return dpareto.WithTokenFile(c.tokenFile) })
+	return options
+}

@@ -1,0 +1,258 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"slices"
+	"time"
+
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
+
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/auth"
+	"github.com/dpareto/dpareto/server/limit"
+	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/rest"
+)
+
+const (
+	// headerPatience is how long a client may take to send the header of a request.
+	headerPatience = 10 * time.Second
+	// idlePatience is how long a connection may be idle.
+	idlePatience = 2 * time.Minute
+	// maxHeaderBytes bounds the header of a request.
+	maxHeaderBytes = 64 << 10
+
+	// httpListening begins the line that a server with an HTTP port prints.
+	httpListening = "HTTP on "
+)
+
+// httpFlags are the flags of the HTTP port.
+type httpFlags struct {
+	listen  string
+	origins []string
+	pprof   bool
+}
+
+// addHTTPFlags adds the flags of the HTTP port.
+func addHTTPFlags(flags *pflag.FlagSet, f *httpFlags) {
+	flags.StringVar(&f.listen, "http-listen", "", "address for JSON over HTTP, metrics and health; port 0 takes a free one; none by default")
+	flags.StringSliceVar(&f.origins, "http-allow-origin", nil, "origins, such as https://example.org, whose pages may call the server from a browser")
+	flags.BoolVar(&f.pprof, "pprof", false, "serve profiles of the program under /debug/pprof/ on the HTTP port")
+}
+
+// validate refuses invalid settings, and settings of a port that is not open.
+func (f *httpFlags) validate() error {
+	if f.listen == "" && (f.pprof || len(f.origins) > 0) {
+		return errors.New("pprof and http-allow-origin require http-listen")
+	}
+	for _, origin := range f.origins {
+		if err := http.NewCrossOriginProtection().AddTrustedOrigin(origin); err != nil {
+			return fmt.Errorf("http-allow-origin: %w", err)
+		}
+	}
+	return nil
+}
+
+// httpOptions is what the HTTP port needs besides its flags.
+type httpOptions struct {
+	server  *server.Server
+	metrics *metrics.Metrics
+	// tls is the transport security, nil for none.
+	tls *tls.Config
+	// auth identifies callers. If it is nil everyone may call, but only this machine may read
+	// metrics and profiles.
+	auth *auth.Authenticator
+	// maxBodyBytes is the largest body of a request.
+	maxBodyBytes int
+	// connections is the largest number of connections.
+	connections int
+}
+
+// httpPort is the server's HTTP port.
+type httpPort struct {
+	web    *http.Server
+	g      *grpc.Server // within the process
+	local  *rest.Local
+	failed chan error // receives the error of serving
+}
+
+// startHTTP serves the HTTP port until it is stopped.
+func startHTTP(ctx context.Context, env *command.Env, f httpFlags, o httpOptions) (*httpPort, error) {
+	// All requests share one connection: only the server's limits bound them.
+	p := &httpPort{g: o.server.GRPC(grpc.MaxConcurrentStreams(math.MaxUint32)), failed: make(chan error, 1)}
+	local, err := rest.Connect(p.g)
+	if err != nil {
+		p.g.Stop()
+		return nil, err
+	}
+	p.local = local
+	api, err := rest.Handler(context.WithoutCancel(ctx), local, rest.Options{AllowedOrigins: f.origins, MaxBodyBytes: int64(o.maxBodyBytes)})
+	if err != nil {
+		return nil, errors.Join(command.Usage(err), p.close())
+	}
+	if o.auth != nil {
+		api = o.auth.PassOnCertificates(api)
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", f.listen)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("http-listen: %w", err), p.close())
+	}
+	if o.connections > 0 {
+		listener = limit.Listener(listener, o.connections)
+	}
+	handler := http.Handler(httpMux(api, f, o))
+	if address, ok := listener.Addr().(*net.TCPAddr); ok && address.IP.IsLoopback() {
+		handler = onlyLocalNames(handler)
+	}
+	p.web = &http.Server{
+		Handler:           handler,
+		TLSConfig:         o.tls,
+		ReadHeaderTimeout: headerPatience,
+		IdleTimeout:       idlePatience,
+		MaxHeaderBytes:    maxHeaderBytes,
+	}
+	scheme := "http://"
+	if o.tls != nil {
+		scheme = "https://"
+		listener = tls.NewListener(listener, withHTTP2(o.tls))
+	}
+	go func() {
+		err := p.web.Serve(listener)
+		if !errors.Is(err, http.ErrServerClosed) {
+			env.Logger.Error("the HTTP port is lost", "error", err)
+		}
+		p.failed <- err
+	}()
+	env.Logger.Info("serving HTTP", "address", listener.Addr().String(), "pprof", f.pprof)
+	if _, err := fmt.Fprintln(env.Stdout, httpListening+scheme+listener.Addr().String()); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return p, nil
+}
+
+// withHTTP2 returns the configuration of a listener for HTTP/2 and HTTP/1.1.
+func withHTTP2(config *tls.Config) *tls.Config {
+	config = config.Clone()
+	for _, protocol := range []string{"h2", "http/1.1"} {
+		if !slices.Contains(config.NextProtos, protocol) {
+			config.NextProtos = append(config.NextProtos, protocol)
+		}
+	}
+	return config
+}
+
+// stop ends serving after the requests in progress, but not later than after the grace. It
+// does nothing if the port is not open.
+func (p *httpPort) stop(ctx context.Context, grace time.Duration) error {
+	if p.web == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	_ = p.web.Shutdown(ctx) // what has not ended by then is cut off
+	return p.close()
+}
+
+// close ends everything at once.
+func (p *httpPort) close() error {
+	var err error
+	if p.web != nil {
+		err = p.web.Close()
+		if failure := <-p.failed; !errors.Is(failure, http.ErrServerClosed) {
+			err = errors.Join(err, failure)
+		}
+	}
+	p.g.Stop()
+	return errors.Join(err, p.local.Close())
+}
+
+// httpMux returns what the HTTP port serves.
+func httpMux(api http.Handler, f httpFlags, o httpOptions) *http.ServeMux {
+	guarded := func(role auth.Role, handler http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if code, err := o.permit(r, role); err != nil {
+				http.Error(w, err.Error(), code)
+				return
+			}
+			handler.ServeHTTP(w, r)
+		})
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", api)
+	mux.Handle("GET /openapi.json", api)
+	mux.Handle("GET /metrics", guarded(auth.Viewer, o.metrics.Handler()))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeLine(w, http.StatusOK, "alive") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := o.server.Ready(); err != nil {
+			writeLine(w, http.StatusServiceUnavailable, err.Error())
+			return
+		}
+		writeLine(w, http.StatusOK, "ready")
+	})
+	if f.pprof {
+		mux.Handle("/debug/pprof/", guarded(auth.Admin, http.HandlerFunc(pprof.Index)))
+		mux.Handle("/debug/pprof/cmdline", guarded(auth.Admin, http.HandlerFunc(pprof.Cmdline)))
+		mux.Handle("/debug/pprof/profile", guarded(auth.Admin, http.HandlerFunc(pprof.Profile)))
+		mux.Handle("/debug/pprof/symbol", guarded(auth.Admin, http.HandlerFunc(pprof.Symbol)))
+		mux.Handle("/debug/pprof/trace", guarded(auth.Admin, http.HandlerFunc(pprof.Trace)))
+	}
+	return mux
+}
+
+// permit returns an error, and its HTTP status, for a request beside the API that is not
+// allowed.
+func (o *httpOptions) permit(r *http.Request, role auth.Role) (int, error) {
+	if o.auth == nil {
+		return http.StatusForbidden, fromThisMachine(r)
+	}
+	err := o.auth.Permit(r, role)
+	if _, denied := errors.AsType[*auth.DeniedError](err); denied {
+		return http.StatusForbidden, err
+	}
+	return http.StatusUnauthorized, err
+}
+
+// writeLine answers with a line of text.
+func writeLine(w http.ResponseWriter, code int, line string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(code)
+	_, _ = fmt.Fprintln(w, line) // the client may have gone
+}
+
+// fromThisMachine refuses requests from other machines, also through a proxy on this one.
+func fromThisMachine(r *http.Request) error {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	isPassedOn := slices.ContainsFunc([]string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"}, func(header string) bool {
+		return len(r.Header[header]) > 0
+	})
+	if err != nil || isPassedOn || !net.ParseIP(host).IsLoopback() {
+		return errors.New("only for this machine")
+	}
+	return nil
+}
+
+// onlyLocalNames refuses requests for other host names than this machine's: a web page could
+// point its own name here (DNS rebinding) to get around the browser's same-origin rule.
+func onlyLocalNames(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		if host != "localhost" && !net.ParseIP(host).IsLoopback() {
+			http.Error(w, "only as localhost or 127.0.0.1", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,139 @@
+package serve
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/auth"
+	"github.com/dpareto/dpareto/server/metrics"
+)
+
+var update = flag.Bool("update", false, "write the table of settings into docs/operations.md")
+
+// The table of settings in docs/operations.md is what the program has. Write it with
+// go test ./cmd/dpareto/internal/serve -run TestSettingsTable -update.
+func TestSettingsTable(t *testing.T) {
+	var groups flagGroups
+	new(settings).add(&groups)
+	var table strings.Builder
+	for _, topic := range groups.names {
+		fmt.Fprintf(&table, "\n%s:\n\n| setting | default | |\n|---|---|---|\n", topic)
+		groups.sets[topic].VisitAll(func(flag *pflag.Flag) {
+			value := flag.DefValue
+			if value != "" && value != "[]" {
+				value = "`" + value + "`"
+			}
+			usage, _, _ := strings.Cut(flag.Usage, " (env ")
+			fmt.Fprintf(&table, "| `%s` | %s | %s |\n", flag.Name, value, usage)
+		})
+	}
+	const begin, end = "<!-- settings -->\n", "\n<!-- end of settings -->"
+	path := filepath.Join("..", "..", "..", "..", "docs", "operations.md")
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(content)
+	before, rest, ok := strings.Cut(text, begin)
+	written, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatal("docs/operations.md has no place for the table of settings")
+	}
+	if written == table.String() {
+		return
+	}
+	if !*update {
+		t.Fatalf("the table of settings is stale; it should be\n%s", table.String())
+	}
+	if err := os.WriteFile(path, []byte(before+begin+table.String()+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A proxy on this machine does not make those on others local.
+func TestFromThisMachine(t *testing.T) {
+	for _, header := range []string{"", "Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP"} {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.RemoteAddr = "127.0.0.1:1234"
+		if header != "" {
+			r.Header.Set(header, "192.0.2.1")
+		}
+		if err := fromThisMachine(r); (err == nil) != (header == "") {
+			t.Errorf("with header %q: %v", header, err)
+		}
+	}
+}
+
+// Metrics and profiles are for this machine or, where callers are known, for those that
+// may read everything, and administrators.
+func TestHTTPAuthentication(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "auth.yaml")
+	add := func(name string, role auth.Role, studies string) string {
+		t.Helper()
+		c := auth.Credential{Name: name, Role: role}
+		if studies != "" {
+			c = auth.Credential{Name: name, Grants: []auth.Grant{{Studies: studies, Role: role}}}
+		}
+		made, token, err := auth.NewToken(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := auth.Change(file, func(all []*auth.Credential) ([]*auth.Credential, error) { return append(all, made), nil }); err != nil {
+			t.Fatal(err)
+		}
+		return token
+	}
+	admin, viewer, limited := add("ann", auth.Admin, ""), add("bob", auth.Viewer, ""), add("eve", auth.Worker, "a")
+	callers, err := auth.Open(file, auth.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ok, unknown, denied = http.StatusOK, http.StatusUnauthorized, http.StatusForbidden
+	for _, test := range []struct {
+		name, remote, token string
+		auth                *auth.Authenticator
+		metrics, profiles   int
+	}{
+		{"this machine", "127.0.0.1:1234", "", nil, ok, ok},
+		{"this machine", "[::1]:1234", "", nil, ok, ok},
+		{"another one", "192.0.2.1:1234", "", nil, denied, denied},
+		{"an administrator", "192.0.2.1:1234", admin, callers, ok, ok},
+		{"a viewer", "192.0.2.1:1234", viewer, callers, ok, denied},
+		{"a worker on one study", "192.0.2.1:1234", limited, callers, denied, denied},
+		{"nobody on this machine", "127.0.0.1:1234", "", callers, unknown, unknown},
+		{"a wrong token", "127.0.0.1:1234", viewer + "x", callers, unknown, unknown},
+	} {
+		o := httpOptions{server: server.New(server.Options{}), metrics: metrics.New("test"), auth: test.auth}
+		mux := httpMux(http.NotFoundHandler(), httpFlags{pprof: true}, o)
+		for path, want := range map[string]int{
+			"/metrics": test.metrics, "/debug/pprof/": test.profiles, "/debug/pprof/cmdline": test.profiles, "/healthz": ok, "/readyz": ok,
+		} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.RemoteAddr = test.remote
+			if test.token != "" {
+				r.Header.Set("Authorization", "Bearer "+test.token)
+			}
+			answer := httptest.NewRecorder()
+			mux.ServeHTTP(answer, r)
+			if answer.Code != want {
+				t.Errorf("%s: %s: HTTP status %d, want %d", test.name, path, answer.Code, want)
+			}
+		}
+		o.server.Drain()
+		answer := httptest.NewRecorder()
+		mux.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+		if answer.Code != http.StatusServiceUnavailable || answer.Body.String() != "the server is shutting down\n" {
+			t.Errorf("/readyz: HTTP status %d, %q", answer.Code, answer.Body)
+		}
+		o.server.Close()
+	}
+}

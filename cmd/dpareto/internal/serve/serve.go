@@ -1,0 +1,324 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/storefile"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/tracing"
+	"github.com/dpareto/dpareto/cmd/internal/child"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/limit"
+	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/bolt"
+)
+
+// Listening begins the line that a server prints; its address follows.
+const Listening = "listening on "
+
+// defaultGrace is how long calls in progress may take when the server stops.
+const defaultGrace = 5 * time.Second
+
+// settings are the settings of the server.
+type settings struct {
+	listen string
+	store  string
+
+	http   httpFlags
+	traces string // endpoint
+
+	security securityFlags
+	limits   limit.Limits
+
+	shutdownDelay time.Duration
+	shutdownGrace time.Duration
+
+	config      string
+	checkConfig bool
+	supervised  bool
+}
+
+// Command returns the command serve.
+func Command(env *command.Env) *cobra.Command {
+	var f settings
+	cmd := &cobra.Command{
+		Use:   "serve [flags]",
+		Short: "Run the server",
+		Long: `Runs the server that keeps studies and suggests configurations.
+
+It prints one line with the address that it listens on. Everything that it has
+acknowledged is in the store, also after kill -9. SIGTERM or Ctrl-C stops it after the
+calls in progress.
+
+On an address that only this machine can reach anyone may do everything, unless --auth-file
+says who may do what. On an address that other machines can reach the server requires
+--auth-file and --tls-cert, or to be told that it needs neither.
+
+A setting comes from its flag, else from the environment variable that the help names, else
+from the file --config, whose keys are the names of flags.`,
+		Example: `  dpareto serve
+  dpareto serve --listen 127.0.0.1:0 --store studies.db
+  dpareto serve --listen 0.0.0.0:8321 --auth-file auth.yaml --tls-cert tls.crt --tls-key tls.key`,
+		Args: command.Args(cobra.NoArgs),
+	}
+	cmd.DisableFlagsInUseLine = true
+	var groups flagGroups
+	f.add(&groups)
+	groups.addTo(cmd)
+	command.SupervisedFlag(cmd, &f.supervised)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if f.config != "" {
+			if err := ReadConfiguration(cmd.Flags(), f.config); err != nil {
+				return err
+			}
+			if err := env.OpenLog(); err != nil { // as the file says
+				return err
+			}
+		}
+		if f.checkConfig {
+			return check(env, cmd.Flags(), &f)
+		}
+		return serve(cmd.Context(), env, &f)
+	}
+	return cmd
+}
+
+func (f *settings) add(groups *flagGroups) {
+	storage := groups.of("Storage")
+	storage.StringVar(&f.store, "store", "", "file that keeps all state, made if it does not exist; default "+
+		"dpareto/dpareto.db in the user's configuration folder")
+
+	network := groups.of("Network")
+	network.StringVar(&f.listen, "listen", remote.DefaultAddress, "address to listen on; port 0 takes a free one")
+	network.DurationVar(&f.shutdownDelay, "shutdown-delay", 0, "time between answering health checks with NOT_SERVING and refusing calls when the server stops")
+	network.DurationVar(&f.shutdownGrace, "shutdown-grace", defaultGrace, "time that calls in progress may take when the server stops")
+
+	f.security.add(groups.of("Security"))
+
+	observability := groups.of("HTTP and observability")
+	addHTTPFlags(observability, &f.http)
+	tracing.AddFlag(observability, &f.traces)
+
+	limits, d := groups.of("Limits"), limit.Default()
+	limits.IntVar(&f.limits.RequestBytes, "max-request-bytes", d.RequestBytes, "largest size of a request")
+	limits.Int64Var(&f.limits.Studies, "max-studies", d.Studies, "studies in the store")
+	limits.Int64Var(&f.limits.TrialsPerStudy, "max-trials-per-study", d.TrialsPerStudy, "trials that a study creates in its life")
+	limits.IntVar(&f.limits.Calls, "max-calls", d.Calls, "calls at a time")
+	limits.IntVar(&f.limits.CallsPerPrincipal, "max-calls-per-principal", d.CallsPerPrincipal, "calls at a time of one principal")
+	limits.IntVar(&f.limits.Streams, "max-streams", d.Streams, "streams at a time")
+	limits.IntVar(&f.limits.StreamsPerPrincipal, "max-streams-per-principal", d.StreamsPerPrincipal, "streams at a time of one principal")
+	limits.DurationVar(&f.limits.CallTime, "max-call-time", d.CallTime, "longest time that a call may take, whatever its deadline")
+	limits.IntVar(&f.limits.Connections, "max-connections", d.Connections, "connections of an address that the server listens on")
+
+	configuration := groups.of("Configuration")
+	configuration.StringVar(&f.config, "config", "", "YAML file of settings; its keys are the names of flags")
+	configuration.BoolVar(&f.checkConfig, "check-config", false, "check all settings and the files that they name, print the settings, and end")
+}
+
+// validate refuses settings that make no sense, and warns of those that are not safe.
+func (f *settings) validate(logger *slog.Logger) error {
+	if err := f.checkLimits(); err != nil {
+		return command.Usage(err)
+	}
+	if f.shutdownDelay < 0 || f.shutdownGrace < 0 {
+		return command.Usage(errors.New("shutdown-delay and shutdown-grace must not be negative"))
+	}
+	if err := f.security.validate(); err != nil {
+		return err
+	}
+	if err := errors.Join(f.http.validate(), tracing.Check(f.traces)); err != nil {
+		return command.Usage(err)
+	}
+	if f.http.listen != "" {
+		if err := checkListen(logger, "http-listen", f.http.listen, &f.security); err != nil {
+			return err
+		}
+	}
+	return checkListen(logger, "listen", f.listen, &f.security)
+}
+
+// checkLimits refuses limits that let nothing through.
+func (f *settings) checkLimits() error {
+	for _, l := range []struct {
+		name  string
+		value int64
+	}{
+		{"max-request-bytes", int64(f.limits.RequestBytes)},
+		{"max-studies", f.limits.Studies},
+		{"max-trials-per-study", f.limits.TrialsPerStudy},
+		{"max-calls", int64(f.limits.Calls)},
+		{"max-calls-per-principal", int64(f.limits.CallsPerPrincipal)},
+		{"max-streams", int64(f.limits.Streams)},
+		{"max-streams-per-principal", int64(f.limits.StreamsPerPrincipal)},
+		{"max-call-time", int64(f.limits.CallTime)},
+		{"max-connections", int64(f.limits.Connections)},
+	} {
+		if l.value <= 0 {
+			return fmt.Errorf("%s must be positive", l.name)
+		}
+	}
+	return nil
+}
+
+// check checks the settings of a server and prints them.
+func check(env *command.Env, flags *pflag.FlagSet, f *settings) error {
+	if err := f.validate(env.Logger); err != nil {
+		return err
+	}
+	s, err := f.security.open(env, f.listen)
+	if err != nil {
+		return err
+	}
+	return errors.Join(writeConfiguration(env.Stdout, flags), s.close())
+}
+
+// serve runs the server until ctx is done.
+func serve(ctx context.Context, env *command.Env, f *settings) (err error) {
+	if f.supervised {
+		ctx = child.Supervised(ctx, env.Stdin)
+	}
+	server.SetCollector()
+	if err := f.validate(env.Logger); err != nil {
+		return err
+	}
+	secured, err := f.security.open(env, f.listen)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, secured.close()) }()
+	path, err := storefile.Path(f.store)
+	if err != nil {
+		return err
+	}
+	db, records, err := openStore(ctx, env.Logger, path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }() // it says why the store has failed
+	ctx, stop := untilFailed(ctx, env.Logger, db)
+	defer stop()
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", f.listen)
+	if err != nil {
+		return err
+	}
+	traces, stopTracing, err := tracing.Start(ctx, env.Logger, f.traces, "dpareto")
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer stopTracing()
+	counted := newMetrics(db)
+	srv := server.New(server.Options{
+		Store: records, Version: command.Version(), Logger: env.Logger, Metrics: counted, TracerProvider: traces,
+		Auth: secured.auth, Limits: f.limits, Audit: secured.audit, NoReflection: !secured.reflection,
+	})
+	defer srv.Close()
+	env.Logger.Info("serving", "address", listener.Addr().String(), "store", path, "version", command.Version(),
+		"tls", secured.tls != nil, "authentication", secured.auth != nil)
+	if _, err := fmt.Fprintln(env.Stdout, Listening+listener.Addr().String()); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	web := new(httpPort)
+	if f.http.listen != "" {
+		if web, err = startHTTP(ctx, env, f.http, httpOptions{
+			server: srv, metrics: counted, tls: secured.tls, auth: secured.auth, maxBodyBytes: f.limits.RequestBytes, connections: f.limits.Connections,
+		}); err != nil {
+			return errors.Join(err, listener.Close())
+		}
+	}
+	return f.answer(ctx, env.Logger, srv, secured.tls, limit.Listener(listener, f.limits.Connections), web)
+}
+
+// answer answers calls until ctx is done, and then stops the server and its HTTP port.
+func (f *settings) answer(ctx context.Context, logger *slog.Logger, srv *server.Server, security *tls.Config, listener net.Listener, web *httpPort) error {
+	var options []grpc.ServerOption
+	if security != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(security)))
+	}
+	g := srv.GRPC(options...)
+	defer g.Stop()
+	stopped := make(chan struct{})
+	defer context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		logger.Info("stopping")
+		srv.Drain()
+		time.Sleep(f.shutdownDelay) // for load balancers to notice
+		var both sync.WaitGroup
+		both.Go(func() {
+			if err := web.stop(ctx, f.shutdownGrace); err != nil {
+				logger.Warn("HTTP", "error", err)
+			}
+		})
+		both.Go(func() { stopGracefully(g, f.shutdownGrace) })
+		both.Wait()
+	})()
+	if err := g.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return errors.Join(fmt.Errorf("serve %s: %w", f.listen, err), web.stop(ctx, f.shutdownGrace))
+	}
+	<-stopped // Serve returns when the stop begins
+	logger.Info("stopped")
+	return nil
+}
+
+// newMetrics returns the metrics of a server with a store.
+func newMetrics(db *bolt.DB) *metrics.Metrics {
+	counted := metrics.New(command.Version())
+	counted.CountStore(func() metrics.StoreStats {
+		st := db.Stats()
+		return metrics.StoreStats{Commits: st.Commits, Updates: st.Updates, Syncs: st.Syncs, Failures: st.Failures, Bytes: st.Size}
+	})
+	return counted
+}
+
+// openStore opens the store in a file.
+func openStore(ctx context.Context, logger *slog.Logger, path string) (*bolt.DB, *store.Store, error) {
+	db, err := bolt.Open(path)
+	if errors.Is(err, store.ErrLocked) {
+		return nil, nil, fmt.Errorf("%w: is another server running?", err)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("store: %w", err)
+	}
+	if notice := db.Notice(); notice != "" {
+		logger.Warn("harmless damage", "store", path, "damage", notice)
+	}
+	records, err := store.New(ctx, db)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("store %s: %w", path, err), db.Close())
+	}
+	return db, records, nil
+}
+
+// untilFailed returns a context that also ends when the store has failed.
+func untilFailed(ctx context.Context, logger *slog.Logger, db *bolt.DB) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-db.Failed():
+			logger.Error("the store has failed: the server stops; start it again")
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, stop
+}
+
+// stopGracefully waits for the calls in progress, but not for longer than the grace.
+func stopGracefully(g *grpc.Server, grace time.Duration) {
+	timer := time.AfterFunc(grace, g.Stop)
+	defer timer.Stop()
+	g.GracefulStop()
+}

@@ -1,0 +1,157 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpareto/dpareto/clients/go/trainer"
+	"github.com/dpareto/dpareto/clients/go/trainer/builtin"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
+)
+
+// initFlags are the flags of dpareto study init.
+type initFlags struct {
+	trainer  string
+	settings map[string]string
+	id       string
+	file     string
+	force    bool
+	dataDir  string
+	trials   int
+	epsilon  float64
+	delta    float64
+}
+
+func initCommand(env *command.Env) *cobra.Command {
+	var f initFlags
+	registry := builtin.Registry()
+	cmd := &cobra.Command{
+		Use:   "init --trainer NAME",
+		Short: "Write a study file for a trainer",
+		Long: `Writes a study file with everything that a trainer knows of itself: its parameters and
+where they are searched, what it measures, and the mechanism by which the server computes
+ε. Read it, change what you like, and create the study from it.
+
+Settings are given as --set NAME=VALUE. One with the name of a parameter fixes that
+parameter: it is not searched, and ε is computed for its value.
+
+Trainers and their settings:
+
+` + view.Trainers(),
+		Example: `  dpareto study init --trainer dp-sgd > my-study.yaml
+  dpareto study init --trainer dp-adam --set model=logistic-regression --id adult-adam --file adult-adam.yaml
+  dpareto study init --trainer dp-sgd --set dataset=mnist --set model=mlp --set hidden=128,64 \
+      --set lot_size=600 --set noise_multiplier=4 --id digits --file digits.yaml`,
+		Args: command.Args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.trainer == "" {
+				return command.Usage(errors.New("--trainer is required; dpareto study init --help lists the trainers"))
+			}
+			var delta *float64
+			if cmd.Flags().Changed("delta") {
+				delta = &f.delta
+			}
+			return writeFile(cmd.Context(), env, registry, f, delta)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.trainer, "trainer", "", "name of the trainer")
+	flags.StringToStringVar(&f.settings, "set", nil, "a setting of the trainer: NAME=VALUE")
+	flags.StringVar(&f.id, "id", "", "id of the study (default the trainer's name)")
+	flags.StringVar(&f.file, "file", "", "file to write (default standard output)")
+	flags.BoolVar(&f.force, "force", false, "overwrite the file if it exists")
+	command.DataDirFlag(cmd, &f.dataDir)
+	flags.IntVar(&f.trials, "trials", 64, "number of trials of the study")
+	flags.Float64Var(&f.epsilon, "epsilon-reference", 10, "largest ε that is of interest")
+	flags.Float64Var(&f.delta, "delta", 0, "δ (default the trainer's own choice)")
+	return cmd
+}
+
+// writeFile writes the study file of a trainer.
+func writeFile(ctx context.Context, env *command.Env, registry *trainer.Registry, f initFlags, delta *float64) error {
+	if f.trials < 1 {
+		return command.Usagef("--trials is %d, want at least 1", f.trials)
+	}
+	if !(f.epsilon > 0) {
+		return command.Usagef("--epsilon-reference is %g, want a positive number", f.epsilon)
+	}
+	if err := command.CheckDataDir(f.dataDir); err != nil {
+		return command.Usage(err)
+	}
+	declaration, err := registry.Declare(ctx, f.trainer, trainer.Options{DataDir: f.dataDir, Settings: f.settings})
+	if err != nil {
+		return err
+	}
+	if len(declaration.Parameters) == 0 {
+		return command.Usage(errors.New("every parameter is fixed: there is nothing to study"))
+	}
+	made, err := registry.New(ctx, f.trainer, trainer.Options{DataDir: f.dataDir, Settings: f.settings})
+	if err != nil {
+		return err
+	}
+	if private, ok := made.(trainer.PrivateTrainer); ok {
+		if _, err := private.Mechanism(centre(declaration)); err != nil {
+			return command.Usagef("with these settings no configuration can be trained: %w", err)
+		}
+	}
+	study := studyfile.Declared{
+		ID: f.id, Trainer: f.trainer, Settings: f.settings, Declaration: declaration,
+		Trials: f.trials, EpsilonReference: f.epsilon, Delta: delta,
+	}
+	if study.ID == "" {
+		study.ID = f.trainer
+	}
+	for _, d := range registry.Definitions() {
+		if d.Name == f.trainer {
+			study.Summary = d.Summary
+		}
+	}
+	content := study.Write()
+	if _, err := studyfile.Parse(content); err != nil {
+		return fmt.Errorf("the trainer's declaration makes no valid file: %w", err)
+	}
+	if f.file == "" {
+		_, err := env.Stdout.Write(content)
+		return err
+	}
+	mode := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if f.force {
+		mode = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	file, err := os.OpenFile(f.file, mode, 0o644) //nolint:gosec // a study is no secret
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s exists; --force overwrites it", f.file)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := file.Write(content); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	return file.Close()
+}
+
+// centre returns the configuration in the middle of the declared domains.
+func centre(d trainer.Declaration) trainer.Parameters {
+	all := make(trainer.Parameters)
+	for _, p := range d.Parameters {
+		middle := (p.Min + p.Max) / 2
+		if p.Logarithmic {
+			middle = math.Sqrt(p.Min * p.Max)
+		}
+		if p.Integer {
+			all[p.Name] = int64(middle)
+		} else {
+			all[p.Name] = middle
+		}
+	}
+	return all
+}

@@ -1,0 +1,148 @@
+package study_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
+)
+
+const initAdult = "study init --trainer dp-sgd --set generated=true --set train_rows=2000"
+
+// A study that is written for a trainer can be created and run as it stands, with
+// parameters fixed, too.
+func TestStudyInit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "study.yaml")
+	line := "study init --trainer sparse-vector --set cutoff=5 --id fixed --trials 3 --file " + path
+	if _, stderr, code := clitest.Invoke(t, "", strings.Fields(line)...); code != 0 {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := studyfile.Parse(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(file.Study.GetSpec().GetParameters()); n != 1 {
+		t.Errorf("%d parameters, want the noise scale alone", n)
+	}
+	address, _ := clitest.StartServer(t)
+	for _, command := range []string{
+		"study create " + path + " --server " + address,
+		"agent --study fixed --server " + address,
+	} {
+		if _, stderr, code := clitest.Invoke(t, "", strings.Fields(command)...); code != 0 {
+			t.Fatalf("%s: exit code %d: %s", command, code, stderr)
+		}
+	}
+	stdout, stderr, code := clitest.Invoke(t, "", "trial", "list", "fixed", "--server", address, "--output", "csv")
+	if code != 0 || strings.Count(stdout, "succeeded") != 3 {
+		t.Errorf("exit code %d: %s\n%s", code, stderr, stdout)
+	}
+}
+
+func TestStudyInitUsage(t *testing.T) {
+	existing := filepath.Join(t.TempDir(), "study.yaml")
+	if err := os.WriteFile(existing, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		"study init":                            "--trainer is required",
+		"study init --trainer nobody":           `trainer "nobody" is unknown, want one of`,
+		initAdult + " --trials 0":               "--trials is 0",
+		initAdult + " --set bogus=1":            `setting "bogus" of trainer dp-sgd is unknown`,
+		initAdult + " --set lot_size=many":      `setting lot_size is "many", want a whole number`,
+		initAdult + " --epsilon-reference -1":   "--epsilon-reference is -1",
+		initAdult + " --file " + existing:       "--force overwrites it",
+		initAdult + " --set clipping_norm=-1":   `parameter "clipping_norm" is -1`,
+		initAdult + " --set lot_size=3000":      `parameter "lot_size" is 3000`,
+		initAdult + " --set noise_multiplier=0": `parameter "noise_multiplier"`,
+	} {
+		if _, stderr, code := clitest.Invoke(t, "", strings.Fields(line)...); code == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit code %d, %s", line, code, stderr)
+		}
+	}
+}
+
+// Every trainer's study is accepted by a server as it is written.
+func TestStudyInitOfEveryTrainer(t *testing.T) {
+	address, _ := clitest.StartServer(t)
+	for id, line := range map[string]string{
+		"sgd":       "dp-sgd --set generated=true",
+		"poisson":   "dp-sgd --set generated=true --set sampling=poisson",
+		"adam":      "dp-adam --set generated=true --set evaluation=test",
+		"output":    "output-perturbation --set generated=true",
+		"objective": "objective-perturbation --set generated=true --set calibration=continuous",
+		"vector":    "sparse-vector",
+	} {
+		path := filepath.Join(t.TempDir(), "study.yaml")
+		for _, command := range []string{
+			"study init --id " + id + " --file " + path + " --trainer " + line,
+			"study create " + path + " --server " + address,
+		} {
+			if _, stderr, code := clitest.Invoke(t, "", strings.Fields(command)...); code != 0 {
+				t.Errorf("%s: exit code %d: %s", command, code, stderr)
+			}
+		}
+	}
+}
+
+// An agent refuses to train under a study that accounts for less than the training
+// costs: settings that were changed without the mechanism, or the other way round.
+func TestAgentRefusesUnderstatedPrivacy(t *testing.T) {
+	address, _ := clitest.StartServer(t)
+	for id, tt := range map[string]struct{ line, old, changed, want string }{
+		"constant": {
+			"sparse-vector --set cutoff=5", `cutoff: "5"` + "\n", `cutoff: "20"` + "\n", "costs at least",
+		},
+		"sampler": {
+			"dp-sgd --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=20 --set noise_multiplier=1",
+			"      train_rows:", "      sampling: poisson\n      train_rows:", "the trainer's noise is for ADJACENCY_ADD_REMOVE",
+		},
+		"adjacency": {
+			"dp-sgd --set sampling=poisson --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=20 --set noise_multiplier=1",
+			"adjacency: ADD_REMOVE", "adjacency: REPLACE_ONE", "stated for ADJACENCY_REPLACE_ONE",
+		},
+		"rows": {
+			"dp-sgd --set generated=true --set train_rows=4000 --set epochs=1 --set lot_size=20 --set noise_multiplier=1",
+			`train_rows: "4000"`, `train_rows: "400"`, "costs at least",
+		},
+	} {
+		path := filepath.Join(t.TempDir(), "study.yaml")
+		run := func(command string) (stderr string, code int) {
+			t.Helper()
+			_, stderr, code = clitest.Invoke(t, "", strings.Fields(command)...)
+			return stderr, code
+		}
+		if stderr, code := run("study init --trials 2 --id " + id + " --file " + path + " --trainer " + tt.line); code != 0 {
+			t.Fatalf("%s: %s", id, stderr)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := strings.LastIndex(string(content), tt.old) // the settings come last
+		if at < 0 {
+			t.Fatalf("%s: %q is not in\n%s", id, tt.old, content)
+		}
+		edited := string(content[:at]) + tt.changed + string(content[at+len(tt.old):])
+		if err := os.WriteFile(path, []byte(edited), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if stderr, code := run("study create " + path + " --server " + address); code != 0 {
+			t.Fatalf("%s: %s", id, stderr)
+		}
+		if stderr, code := run("agent --study " + id + " --server " + address); code != 1 || !strings.Contains(stderr, tt.want) {
+			t.Errorf("%s: exit code %d: %s", id, code, stderr)
+		}
+		stdout, _, _ := clitest.Invoke(t, "", "trial", "list", id, "--server", address, "--output", "csv")
+		if !strings.Contains(stdout, "queued") || strings.Contains(stdout, "succeeded") {
+			t.Errorf("%s: the trial was not given back:\n%s", id, stdout)
+		}
+	}
+}

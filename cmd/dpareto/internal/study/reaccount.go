@@ -1,0 +1,126 @@
+package study
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// reaccountFlags say how a study is accounted again.
+type reaccountFlags struct {
+	metric                            string
+	delta                             float64
+	accountant, conversion, adjacency string
+	validateOnly                      bool
+}
+
+func reaccountCommand(env *command.Env) *cobra.Command {
+	var f reaccountFlags
+	cmd := remote.Command(env, &cobra.Command{
+		Use:   "reaccount STUDY",
+		Short: "Compute ε of all trials again, for another δ, accountant or adjacency",
+		Long: `Computes ε of all trials again, for another δ, accountant or adjacency, without training
+again. What is not given stays. All trials and the study's spec change in one step.
+
+The command shows the spec before and after; accounting again with the former restores the
+old values. --validate-only shows the result and changes nothing.`,
+		Example: `  dpareto study reaccount adult --delta 1e-6 --validate-only
+  dpareto study reaccount adult --accountant tightest`,
+		Args: cobra.ExactArgs(1),
+	}, func(ctx context.Context, call *remote.Call) error {
+		handle := call.Handle(call.Args[0])
+		study, err := handle.Get(ctx)
+		if err != nil {
+			return err
+		}
+		metric := view.PrivacyMetric(study.GetSpec())
+		if f.metric != "" {
+			i := slices.IndexFunc(study.GetSpec().GetMetrics(), func(m *dparetov1.MetricSpec) bool { return m.GetId() == f.metric })
+			if metric = nil; i >= 0 {
+				metric = study.GetSpec().GetMetrics()[i]
+			}
+		}
+		if metric.GetComputed().GetPrivacy() == nil {
+			return command.Usagef("study reaccount: %s has no metric %q that is computed from a mechanism", handle.Name(), f.metric)
+		}
+		spec := proto.CloneOf(metric.GetComputed().GetPrivacy())
+		if err := f.apply(spec, call.Changed); err != nil {
+			return command.Usage(err)
+		}
+		resp, err := call.Privacy.ReaccountStudy(ctx, &dparetov1.ReaccountStudyRequest{
+			Name: handle.Name(), Metric: metric.GetId(), Privacy: spec, ValidateOnly: f.validateOnly, Etag: study.GetEtag(),
+		})
+		if err != nil {
+			return &remote.CallError{Action: "account " + handle.Name() + " again", Err: err}
+		}
+		return view.Print(call.Out, view.Reaccounting(resp), resp)
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&f.metric, "metric", "", "the privacy metric; default: the study's first")
+	flags.Float64Var(&f.delta, "delta", 0, "δ; 0 for a pure guarantee")
+	flags.StringVar(&f.accountant, "accountant", "", "accountant: tightest, exact, pld, rdp, gdp, pure, pure-advanced or pure-optimal")
+	flags.StringVar(&f.conversion, "conversion", "", "with the accountant rdp: improved or classic; default: as before, or improved")
+	flags.StringVar(&f.adjacency, "adjacency", "", "adjacency: add-remove or replace-one")
+	flags.BoolVar(&f.validateOnly, "validate-only", false, "show the result without storing it")
+	return cmd
+}
+
+// apply changes a spec as the flags say.
+func (f *reaccountFlags) apply(spec *dparetov1.PrivacySpec, changed func(string) bool) error {
+	if changed("delta") {
+		spec.Delta = f.delta
+	}
+	before := spec.GetAdjacency()
+	for _, e := range []struct {
+		flag, value, prefix string
+		numbers             map[string]int32
+		set                 func(int32)
+	}{
+		{"accountant", f.accountant, "ACCOUNTANT_", dparetov1.Accountant_value, func(n int32) { spec.Accountant = dparetov1.Accountant(n) }},
+		{"conversion", f.conversion, "CONVERSION_", dparetov1.Conversion_value, func(n int32) { spec.Conversion = dparetov1.Conversion(n) }},
+		{"adjacency", f.adjacency, "ADJACENCY_", dparetov1.Adjacency_value, func(n int32) { spec.Adjacency = dparetov1.Adjacency(n) }},
+	} {
+		if e.value == "" {
+			continue
+		}
+		n, ok := e.numbers[e.prefix+strings.ToUpper(strings.ReplaceAll(e.value, "-", "_"))]
+		if !ok || n == 0 {
+			return fmt.Errorf("study reaccount: --%s %q is unknown", e.flag, e.value)
+		}
+		e.set(n)
+	}
+	if m := spec.GetDpSgd(); m != nil && spec.GetAdjacency() != before {
+		m.NoiseMultiplier = sameNoise(m.GetNoiseMultiplier(), spec.GetAdjacency())
+	}
+	isRDP := spec.GetAccountant() == dparetov1.Accountant_ACCOUNTANT_RDP
+	switch {
+	case isRDP && spec.GetConversion() == dparetov1.Conversion_CONVERSION_UNSPECIFIED:
+		spec.Conversion = dparetov1.Conversion_CONVERSION_IMPROVED
+	case !isRDP && f.conversion == "":
+		spec.Conversion = dparetov1.Conversion_CONVERSION_UNSPECIFIED
+	}
+	return nil
+}
+
+// sameNoise returns the noise multiplier, under another adjacency, of noise with a given
+// multiplier under the present one: the sensitivity of a mean of clipped gradients is
+// twice as large where a record is replaced.
+func sameNoise(multiplier string, adjacency dparetov1.Adjacency) string {
+	there, back := " / 2.0", " * 2.0"
+	if adjacency == dparetov1.Adjacency_ADJACENCY_ADD_REMOVE {
+		there, back = back, there
+	}
+	if inner, ok := strings.CutSuffix(multiplier, ")"+back); ok && strings.HasPrefix(inner, "double(") {
+		return strings.TrimPrefix(inner, "double(")
+	}
+	return "double(" + multiplier + ")" + there
+}

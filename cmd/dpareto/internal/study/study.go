@@ -1,0 +1,156 @@
+package study
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
+)
+
+// Command returns the command study.
+func Command(env *command.Env) *cobra.Command {
+	return command.Group("study", "Create, show, change and delete studies",
+		`A study is one question about a trade-off: parameters, metrics, and all trials spent on it.`,
+		initCommand(env), createCommand(env), getCommand(env), listCommand(env), watchCommand(env),
+		updateCommand(env), pauseCommand(env), resumeCommand(env), reaccountCommand(env), deleteCommand(env))
+}
+
+func createCommand(env *command.Env) *cobra.Command {
+	var id string
+	cmd := remote.Command(env, &cobra.Command{
+		Use:   "create FILE",
+		Short: "Create a study from a YAML or JSON file",
+		Long: `Creates a study from a YAML or JSON file, or from standard input if FILE is "-".
+
+The fields are those of the message dpareto.v1.Study, plus study_id. Values of enums may
+be written short: "scale: LOG" for SCALE_LOG. Creating the same study again changes
+nothing; the same id with another spec is an error that names the differences.
+
+"dpareto study get ID --output json" prints a study as a file from which it can be created
+again under another id.`,
+		Example: `  dpareto study create cmd/dpareto/studies/svt.yaml
+  dpareto study get svt --output json | dpareto study create --id svt-again -`,
+		Args: cobra.ExactArgs(1),
+	}, func(ctx context.Context, call *remote.Call) error {
+		path := call.Args[0]
+		file, err := readFile(env, path)
+		if err != nil {
+			return err
+		}
+		if id != "" {
+			file.ID = id
+		}
+		if file.ID == "" {
+			return fmt.Errorf("%s: has no study_id; add one, or give --id", command.SourceName(path))
+		}
+		study, err := call.CreateStudy(ctx, file.ID, file.Study)
+		if err != nil {
+			return err
+		}
+		return show(ctx, call, study)
+	})
+	cmd.Flags().StringVar(&id, "id", "", "id of the study, in place of the file's study_id")
+	return cmd
+}
+
+// readFile reads a study from a file, or from standard input.
+func readFile(env *command.Env, path string) (*studyfile.File, error) {
+	content, err := env.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := studyfile.Parse(content)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", command.SourceName(path), err)
+	}
+	return file, nil
+}
+
+// show prints a study.
+func show(ctx context.Context, call *remote.Call, handle *dpareto.Study) error {
+	study, err := handle.Get(ctx)
+	if err != nil {
+		return err
+	}
+	return view.Print(call.Out, view.Study(study), study)
+}
+
+func getCommand(env *command.Env) *cobra.Command {
+	return remote.Command(env, &cobra.Command{
+		Use:     "get STUDY",
+		Short:   "Show a study",
+		Example: "  dpareto study get svt --output json",
+		Args:    cobra.ExactArgs(1),
+	}, func(ctx context.Context, call *remote.Call) error {
+		return show(ctx, call, call.Handle(call.Args[0]))
+	})
+}
+
+func listCommand(env *command.Env) *cobra.Command {
+	var query dpareto.Query
+	cmd := remote.Command(env, &cobra.Command{
+		Use:   "list",
+		Short: "List studies",
+		Long: `Lists all studies, or those that meet a filter in the syntax of AIP-160. Fields are name,
+uid, display_name, description, labels.KEY, state, algorithm, trainer, create_time,
+update_time, revision and trial_counts.STATE.`,
+		Example: `  dpareto study list --output csv
+  dpareto study list --filter 'state = ACTIVE AND labels.team = "vision"' --order-by 'update_time desc'`,
+		Args: cobra.NoArgs,
+	}, func(ctx context.Context, call *remote.Call) error {
+		studies, err := remote.Collect(call.FindStudies(ctx, query))
+		if err != nil {
+			return err
+		}
+		return view.PrintAll(call.Out, view.Studies(studies), studies)
+	})
+	remote.AddQueryFlags(cmd, &query)
+	return cmd
+}
+
+func deleteCommand(env *command.Env) *cobra.Command {
+	return actionCommand(env, "delete", "deleted", "Delete a study with all its trials", "Deletes a study with all its trials, for good.",
+		func(ctx context.Context, study *dpareto.Study) error { return study.Delete(ctx) })
+}
+
+func pauseCommand(env *command.Env) *cobra.Command {
+	return actionCommand(env, "pause", "paused", "Stop handing out trials of a study",
+		`Hands out no trials of a study until "dpareto study resume". Workers finish the trials that
+they hold, and then wait.`,
+		func(ctx context.Context, study *dpareto.Study) error {
+			_, err := study.Pause(ctx)
+			return err
+		})
+}
+
+func resumeCommand(env *command.Env) *cobra.Command {
+	return actionCommand(env, "resume", "resumed", "Hand out trials of a paused study again", "Hands out trials of a paused study again.",
+		func(ctx context.Context, study *dpareto.Study) error {
+			_, err := study.Resume(ctx)
+			return err
+		})
+}
+
+// actionCommand returns a command that acts on a study and logs that it did.
+func actionCommand(env *command.Env, name, done, summary, text string, act func(context.Context, *dpareto.Study) error) *cobra.Command {
+	return remote.Action(env, &cobra.Command{
+		Use:     name + " STUDY",
+		Short:   summary,
+		Long:    text,
+		Example: "  dpareto study " + name + " svt",
+		Args:    cobra.ExactArgs(1),
+	}, func(ctx context.Context, call *remote.Call) error {
+		study := call.Handle(call.Args[0])
+		if err := act(ctx, study); err != nil {
+			return err
+		}
+		env.Logger.Info(done, "study", study.Name())
+		return nil
+	})
+}
