@@ -10,9 +10,9 @@ import (
 
 	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/transfer"
+	"github.com/dpareto/dpareto/suggest/designers"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -36,7 +36,7 @@ func (s *adminService) GetServerInfo(context.Context, *dparetov1.GetServerInfoRe
 	for _, algorithm := range engine.Algorithms {
 		resp.Algorithms = append(resp.Algorithms, &dparetov1.AlgorithmInfo{
 			Name:    algorithm,
-			Version: engine.NewDesigner(algorithm, spec.DefaultInitialTrials).Version(),
+			Version: engine.NewDesigner(algorithm, designers.Options{}).Version(),
 		})
 	}
 	return resp, nil

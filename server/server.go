@@ -37,11 +37,7 @@ import (
 	"github.com/dpareto/dpareto/server/call"
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/metrics"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
-	"github.com/dpareto/dpareto/server/yield"
-	"github.com/dpareto/dpareto/suggest"
-	"github.com/dpareto/dpareto/surrogate"
 )
 
 // instrumentation names the server among the sources of spans.
@@ -120,15 +116,11 @@ type services struct {
 }
 
 // New returns a server over a store.
-func New(o Options) *Server { return newServer(o, nil) }
-
-// newServer returns a server with the designers of studies, nil for the usual ones.
-func newServer(o Options, designer func(*spec.Study) suggest.Designer) *Server {
+func New(o Options) *Server {
 	o = o.orDefault()
-	workers := surrogate.WithWorkers(context.Background(), surrogate.Workers{Max: yield.Processors(), Run: yield.Run})
-	s := &Server{options: o, started: o.Now(), background: background.New(workers, o.Logger)}
+	s := &Server{options: o, started: o.Now(), background: background.New(context.Background(), o.Logger)}
 	s.health = health.New(o.Store, o.Logger, o.Metrics, s.background)
-	s.services = s.newServices(designer)
+	s.services = s.newServices()
 	s.guard = intercept.New(intercept.Options{
 		Auth: o.Auth, Limits: o.Limits, Audit: o.Audit, IsHidden: s.services.studies.IsHidden, Metrics: o.Metrics, Logger: o.Logger, Now: o.Now,
 	})
@@ -138,7 +130,7 @@ func newServer(o Options, designer func(*spec.Study) suggest.Designer) *Server {
 }
 
 // newServices connects the parts of a server.
-func (s *Server) newServices(designer func(*spec.Study) suggest.Designer) services {
+func (s *Server) newServices() services {
 	o := s.options
 	var provider trace.TracerProvider = noop.NewTracerProvider()
 	if o.TracerProvider != nil {
@@ -152,10 +144,10 @@ func (s *Server) newServices(designer func(*spec.Study) suggest.Designer) servic
 	})
 	engine := engine.New(engine.Options{
 		Studies: studies, Store: o.Store, Logger: o.Logger, Now: o.Now, Background: s.background,
-		Metrics: o.Metrics, Tracer: tracer, Version: o.Version, Designer: designer,
+		Metrics: o.Metrics, Tracer: tracer, Version: o.Version,
 	})
 	front.NewTotals(studies, o.Store, engine, o.Metrics)
-	fronts := front.New(front.Options{Studies: studies, Store: o.Store, Background: s.background})
+	fronts := front.New(front.Options{Studies: studies, Store: o.Store, Engine: engine, Background: s.background})
 	spending := spending.New(studies, o.Store)
 	return services{
 		studies:  studies,

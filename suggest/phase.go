@@ -13,18 +13,18 @@ const (
 	PhaseSearch Phase = "search"
 )
 
-// phasesKey is the key of what WithPhases sets.
+// phasesKey is the context key of WithPhases.
 type phasesKey struct{}
 
-// WithPhases returns a context under which designers call begin at the beginning of
-// each phase, with the number of evaluations that they know, those of earlier studies
-// included, and at the end of the phase the function that it returns.
+// WithPhases returns a context under which designers call begin when a phase begins, and
+// the function that begin returns when it ends. evaluations is the number of evaluations in
+// the history, earlier studies included.
 func WithPhases(ctx context.Context, begin func(phase Phase, evaluations int) (end func())) context.Context {
 	return context.WithValue(ctx, phasesKey{}, begin)
 }
 
-// beginPhase begins a phase; the function that it returns ends it.
-func beginPhase(ctx context.Context, phase Phase, h *History) (end func()) {
+// BeginPhase begins a phase of a designer and returns the function that ends it.
+func BeginPhase(ctx context.Context, phase Phase, h *History) (end func()) {
 	if begin, ok := ctx.Value(phasesKey{}).(func(Phase, int) func()); ok {
 		return begin(phase, len(h.Evaluations)+len(h.Prior))
 	}

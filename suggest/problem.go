@@ -31,7 +31,7 @@ func (g Goal) String() string {
 	}
 }
 
-// Transform is the scale on which a surrogate models an objective: that on
+// Transform is the scale on which a surrogate models an objective: the one on
 // which its values are closest to a Gaussian process.
 type Transform int
 
@@ -74,21 +74,20 @@ type Objective struct {
 	// objective. It must be finite, positive for Log, and in [0, 1] for Logit.
 	Reference float64
 
-	// Known returns the exact value of the objective, in its own unit, where
-	// that can be computed. It must be deterministic, safe for concurrent use
-	// and free of side effects; it may return +Inf. nil means that the
-	// objective is measured, with noise.
+	// Known computes the exact value of the objective, in its own unit. It must be
+	// deterministic, safe for concurrent use and free of side effects; it may return
+	// +Inf. nil means that the objective is measured, with noise.
 	Known func(space.Point) float64
 
-	// Search, if not nil, is a cheap stand-in for Known, under the same conditions: smooth,
-	// and good to a few per cent but for what Known rounds. Designers use it to compare thousands of
-	// candidates; whatever is reported comes from Known.
+	// Search, if not nil, is a cheap and smooth stand-in for Known, under the same
+	// conditions. It is good to a few per cent, but for what Known rounds. Designers
+	// compare thousands of candidates by it; all values in results come from Known.
 	Search func(space.Point) float64
 
-	// SampleSize is the number of records that a Logit objective is a fraction
-	// of, in each run (for a classification error, the number of test
-	// records). It gives fractions of exactly 0 and 1 a finite logit and every
-	// fraction a noise of the right size. 0 means unknown.
+	// SampleSize is the number of records of which a Logit objective is a fraction in
+	// each run: for a classification error, the number of test records. It gives
+	// fractions of exactly 0 and 1 a finite logit, and every fraction a noise of the
+	// right size. 0 means unknown.
 	SampleSize float64
 
 	// Floor is the value to which smaller ones are raised before a Log
@@ -96,9 +95,9 @@ type Objective struct {
 	Floor float64
 
 	// Noise is the standard deviation of Gaussian noise that was added to every value, in
-	// the objective's own unit, for example for the privacy of test records. A Logit
-	// objective is taken to be at least that far from 0 and 1: what is nearer, or beyond,
-	// says no more. The noise belongs to the standard errors of evaluations, too.
+	// the objective's own unit, for example for the privacy of test records. Values of a
+	// Logit objective that are nearer than Noise to 0 or 1, or beyond, count as Noise away
+	// from it. The standard errors of evaluations include this noise.
 	Noise float64
 }
 
@@ -156,47 +155,48 @@ type Problem struct {
 	// Constraints bound further metrics.
 	Constraints []Constraint
 
-	// Allowed tells which configurations may be tried: the known constraints. It
-	// must be deterministic, fast and safe for concurrent use. nil allows all.
+	// Allowed reports whether a configuration may be tried. It must be deterministic,
+	// fast and safe for concurrent use. nil allows all.
 	Allowed func(space.Point) bool
 
 	// Repair returns an allowed configuration near one that Allowed refuses, or nil. It
 	// must be deterministic and safe for concurrent use. Designers that draw or search
-	// use it where few configurations are allowed. nil where there is no such function.
+	// use it where few configurations are allowed. It is optional.
 	Repair func(space.Point) space.Point
 
-	// Checkpoint names an Integer parameter, at least 1, with the property that a
-	// run with value T passes through the states of all smaller values, so that
-	// one run is an evaluation at every one of them. It has no condition and is the
-	// parent of none. Empty if there is none.
+	// Checkpoint names an Integer parameter, at least 1, such as the number of epochs: a
+	// run with value T passes through the states of all smaller values, so that one run
+	// is an evaluation at each of them. The parameter has no condition and is no parent.
+	// Empty if there is none.
 	Checkpoint string
 
-	// Cost is what the value of a configuration is measured against.
-	// CostCheckpoint needs a Checkpoint.
+	// Cost says what a run costs. CostCheckpoint needs a Checkpoint.
 	Cost Cost
 }
 
-// checkpoint returns the index of the checkpoint parameter, or -1.
-func (p *Problem) checkpoint() int {
-	if p.Checkpoint == "" {
-		return -1
-	}
-	return slices.IndexFunc(p.Space.Parameters, func(q space.Parameter) bool { return q.Name == p.Checkpoint })
-}
-
-// allowed reports whether q may be tried: whether it meets all constraints that are
-// known.
-func (p *Problem) allowed(q space.Point) bool {
+// Allows reports whether q may be tried: whether it passes Allowed and meets all
+// constraints that are known.
+func (p *Problem) Allows(q space.Point) bool {
 	if p.Allowed != nil && !p.Allowed(q) {
 		return false
 	}
 	for i := range p.Constraints {
 		c := &p.Constraints[i]
-		if c.Known != nil && !c.holds(c.Known(q)) {
+		if c.Known != nil && !c.Holds(c.Known(q)) {
 			return false
 		}
 	}
 	return true
+}
+
+// Metrics returns the objectives and then the constraints. The constraints have the form
+// of objectives, for code that does not depend on the goal.
+func (p *Problem) Metrics() []Objective {
+	metrics := slices.Clone(p.Objectives)
+	for i := range p.Constraints {
+		metrics = append(metrics, p.Constraints[i].objective())
+	}
+	return metrics
 }
 
 // Validate returns nil or a [space.FieldErrors] with every violation found, in
@@ -247,7 +247,7 @@ func (p *Problem) validateCheckpoint(errs *space.FieldErrors) {
 	if p.Checkpoint == "" || p.Space == nil {
 		return
 	}
-	switch i := p.checkpoint(); {
+	switch i := p.CheckpointIndex(); {
 	case i < 0:
 		errs.Add("checkpoint", fmt.Sprintf("%q is not a parameter", p.Checkpoint))
 	case p.Space.Parameters[i].Kind != space.Integer || p.Space.Parameters[i].Min < 1:
@@ -268,8 +268,7 @@ func (c *Constraint) validate(prefix string, errs *space.FieldErrors) {
 	o.validate(prefix, errs)
 }
 
-// objective returns the metric of c as an objective, for what does not depend on
-// a goal.
+// objective returns the metric of c as an objective.
 func (c *Constraint) objective() Objective {
 	o := Objective{
 		Name: c.Name, Goal: Minimize, Transform: c.Transform,
@@ -318,109 +317,47 @@ func (o *Objective) validate(prefix string, errs *space.FieldErrors) {
 	}
 }
 
-// floor returns the Floor in force.
-func (o *Objective) floor() float64 {
-	if o.Floor == 0 {
-		return DefaultFloor
+// Cost maps a value in the objective's own unit to one that is minimised. The map keeps
+// lengths and is its own inverse.
+func (o *Objective) Cost(v float64) float64 {
+	switch {
+	case o.Goal == Minimize:
+		return v
+	case o.Transform == Logit:
+		return 1 - v
+	default:
+		return -v
 	}
-	return o.Floor
 }
 
-// Evaluation is the outcome of one configuration.
-type Evaluation struct {
-	Point space.Point
-
-	// Values are the objectives, then the constraints, in their own units, one
-	// each: means over Runs. A value that is not finite (an unbounded privacy
-	// loss, a metric that was not reported) keeps the configuration off the front.
-	Values []float64
-
-	// StdErrors are the standard errors of Values, finite and at least 0, or NaN
-	// if unknown. nil means that all are unknown.
-	StdErrors []float64
-
-	// Runs is the number of independent runs behind Values. 0 means 1.
-	Runs int
-
-	// Run tells which evaluations are checkpoints of one run, and so share its
-	// noise: those with the same Run other than 0. They differ in the checkpoint
-	// parameter only.
-	Run int64
-
-	// Cost is the measured cost of the run, positive, or 0 if unknown.
-	Cost float64
+// ReferenceCosts returns the costs of the objectives' references.
+func (p *Problem) ReferenceCosts() []float64 {
+	reference := make([]float64, len(p.Objectives))
+	for j := range reference {
+		reference[j] = p.Objectives[j].Cost(p.Objectives[j].Reference)
+	}
+	return reference
 }
 
-// History is what a study knows. Several evaluations of the same point are
-// pooled as replicates. The order is that of the completion of runs; the
-// checkpoints of one run follow each other.
-type History struct {
-	Evaluations []Evaluation
+// KnownCost returns the cost of the exact value at q. It is +Inf, which improves nothing,
+// for a value that is not finite.
+func (o *Objective) KnownCost(q space.Point) float64 { return o.finiteCost(o.Known(q)) }
 
-	// Prior are evaluations of an earlier study of the same space: what the model
-	// expects until its own evaluations say otherwise. They are on no front.
-	Prior []Evaluation
-
-	// Infeasible are configurations that cannot work.
-	Infeasible []space.Point
-
-	// Pending are configurations that are being evaluated, in the order in
-	// which they were suggested.
-	Pending []space.Point
+// SearchCost is KnownCost by the cheap stand-in, if there is one.
+func (o *Objective) SearchCost(q space.Point) float64 {
+	if o.Search != nil {
+		return o.finiteCost(o.Search(q))
+	}
+	return o.KnownCost(q)
 }
 
-// validate checks the shapes of h, which [Designer.Suggest] and [FitModel] rely
-// on. Points may lie outside the bounds.
-func (h *History) validate(p *Problem) error {
-	var errs space.FieldErrors
-	// The names are made when they are needed: a history is long, and mostly right.
-	point := func(list string, i int, suffix string, q space.Point) {
-		if len(q) != len(p.Space.Parameters) {
-			errs.Add(fmt.Sprintf("%s[%d]%s", list, i, suffix), fmt.Sprintf("must have %d values, has %d", len(p.Space.Parameters), len(q)))
-			return
-		}
-		for _, v := range q {
-			if math.IsNaN(v) || math.IsInf(v, 0) {
-				errs.Add(fmt.Sprintf("%s[%d]%s", list, i, suffix), "must be finite")
-				return
-			}
-		}
+func (o *Objective) finiteCost(v float64) float64 {
+	c := o.Cost(v)
+	if math.IsNaN(c) || math.IsInf(c, 0) {
+		return math.Inf(1)
 	}
-	metrics := len(p.Objectives) + len(p.Constraints)
-	evaluation := func(list string, i int, e *Evaluation) {
-		point(list, i, ".point", e.Point)
-		add := func(field, format string, args ...any) {
-			errs.Add(fmt.Sprintf("%s[%d].%s", list, i, field), fmt.Sprintf(format, args...))
-		}
-		if len(e.Values) != metrics {
-			add("values", "must have %d values, has %d", metrics, len(e.Values))
-		}
-		if e.StdErrors != nil && len(e.StdErrors) != metrics {
-			add("std_errors", "must have %d values, has %d", metrics, len(e.StdErrors))
-		}
-		for _, s := range e.StdErrors {
-			if s < 0 || math.IsInf(s, 1) {
-				add("std_errors", "must not be negative or infinite, is %g", s)
-			}
-		}
-		if e.Runs < 0 {
-			add("runs", "must not be negative, is %d", e.Runs)
-		}
-		if !(e.Cost >= 0) || math.IsInf(e.Cost, 1) {
-			add("cost", "must be finite and not negative, is %g", e.Cost)
-		}
-	}
-	for i := range h.Evaluations {
-		evaluation("evaluations", i, &h.Evaluations[i])
-	}
-	for i := range h.Prior {
-		evaluation("prior", i, &h.Prior[i])
-	}
-	for i, q := range h.Infeasible {
-		point("infeasible", i, "", q)
-	}
-	for i, q := range h.Pending {
-		point("pending", i, "", q)
-	}
-	return errs.Err()
+	return c
 }
+
+// Holds reports whether a value is within the bounds.
+func (c *Constraint) Holds(v float64) bool { return c.Lower <= v && v <= c.Upper }

@@ -51,7 +51,7 @@ func residuals(obs Observations, base *GP, weight float64) []float64 {
 }
 
 // baseWeights returns the weights of a base that Fit tries for n observations.
-// Two residuals or fewer do not tell whether they are small.
+// Two residuals or fewer do not show whether they are small.
 func baseWeights(base *GP, n int) []float64 {
 	switch {
 	case base == nil:

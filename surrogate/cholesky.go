@@ -99,7 +99,7 @@ func columns(a blas64.General, first, count int) blas64.General {
 	return blas64.General{Rows: a.Rows, Cols: count, Stride: a.Stride, Data: a.Data[first:]}
 }
 
-// blockSize is that of gonum's blocked algorithms.
+// blockSize is the block size of gonum's blocked algorithms.
 const blockSize = 64
 
 // lower is the lower triangle of a symmetric n×n matrix in the shape in which it is
@@ -184,8 +184,8 @@ func cholesky(a lower, minPivot float64) bool {
 }
 
 // potrf overwrites a matrix with its Cholesky factor, and reports whether it has one. It
-// does what lapack64.Potrf does, to the last bit, but on the calling goroutine: that one
-// starts as many as Go has processors, over which [Workers] have no power.
+// does what lapack64.Potrf does, to the last bit, but on the calling goroutine: Potrf
+// starts GOMAXPROCS goroutines, whatever the [Workers].
 func potrf(blocks []blas64.General) bool {
 	for j, block := range blocks {
 		first, width := j*blockSize, block.Rows

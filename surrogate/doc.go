@@ -11,27 +11,29 @@
 //
 // with a constant mean m, to which the mean of an earlier posterior may add
 // ([NewWithBase]), a [Kernel] ρ and one length scale ℓ_j per input (ARD,
-// automatic relevance determination), of which some may be tied. The noise of R_i runs is partly known and
-// partly learned,
+// automatic relevance determination), of which some may be tied. The noise of R_i runs is
+// partly known and partly learned,
 //
 //	N_ii = known_i + τ²(x_i)/R_i,   τ²(x) = σ_n² exp(Σ_j b_j (x_j − ½)),
 //	N_ik = τ(x_i) τ(x_k) (R_i R_k)^−½ exp(−|p_i − p_k|/λ),
 //
-// where the covariance N_ik is that of two checkpoints of one run, at positions
+// where N_ik is the covariance of two checkpoints of one run, at positions
 // p_i and p_k such as the logarithm of the epoch, and 0 otherwise; see
 // [Observations]. The variance is the multiplicative heteroscedasticity of
 // Harvey, "Estimating Regression Models with Multiplicative Heteroscedasticity",
-// Econometrica 44(3), 1976, the correlation that of a first-order autoregressive
+// Econometrica 44(3), 1976; the correlation is a first-order autoregressive
 // process in continuous time. Without slopes b_j and groups the noise is
 // homoscedastic.
+//
 // The formulas for the posterior and for the marginal likelihood with its
-// gradient are those of Rasmussen and Williams, Gaussian Processes for Machine
+// gradient come from Rasmussen and Williams, Gaussian Processes for Machine
 // Learning, MIT Press 2006, Algorithm 2.1 and equation 5.9.
 //
 // # Types
 //
-// [Fit] learns the [Hyperparameters] and returns a [GP]; [New] takes them as
-// given; [GP.Append] and [GP.Extend] add observations in O(n²) each. A GP is
+// [Fit] learns the [Hyperparameters] and returns a [GP], with the [Workers] of its
+// options; [New] takes them as given; [GP.Append] and [GP.Extend] add observations in O(n²)
+// each. A GP is
 // immutable and safe for concurrent use; [GP.Predict] and [GP.PredictGradient]
 // do not allocate. [GP.Condition] draws the function at some points from the
 // posterior and returns a [Conditioned], the posterior for each of the draws.
@@ -46,7 +48,7 @@
 //
 // # Caveats
 //
-// The cost is that of an exact Gaussian process: O(n³) for New and for each
+// The Gaussian process is exact, which costs O(n³) for New and for each
 // evaluation inside Fit, O(n²) for a prediction, 4n² bytes for a GP. A GP
 // that extends another shares its memory.
 //
@@ -56,5 +58,5 @@
 // simulation with functions drawn from the model.
 //
 // Results are reproducible bit by bit for the same inputs and seed on the same
-// platform and compiler, whatever the number of processors.
+// platform and compiler, whatever the number of processors and workers.
 package surrogate

@@ -7,14 +7,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/dpareto/dpareto/surrogate/lbfgs"
 )
 
 // Bounds of the hyperparameters that [Fit] searches, for outputs standardised
-// to mean 0 and standard deviation 1. Those of the noise variance are for the
+// to mean 0 and standard deviation 1. The bounds of the noise variance apply at the
 // centre of the unit cube.
 const (
 	MinLengthScale    = 0.05
@@ -52,8 +50,8 @@ type Options struct {
 	// noise variances of the observations are all the noise there is.
 	FixedNoise *float64
 
-	// NoiseSlopes tells to fit Hyperparameters.NoiseSlopes too, unless
-	// FixedNoise is given. Without, the noise of one run is the same everywhere.
+	// NoiseSlopes fits Hyperparameters.NoiseSlopes too, unless FixedNoise is given.
+	// Without, the noise of one run is the same everywhere.
 	NoiseSlopes bool
 
 	// Base, if not nil, is the posterior of an earlier study with the same inputs
@@ -77,11 +75,15 @@ type Options struct {
 	Tolerance float64
 
 	// MaxEvaluations is the largest number of evaluations, each of cost O(n³), per
-	// starting point. Zero or less means no limit but that of 100 steps.
+	// starting point. Zero or less means no limit but 100 steps.
 	MaxEvaluations int
 
 	// Seed determines the random starting points.
 	Seed uint64
+
+	// Workers climb from the starting points in parallel. The zero value uses
+	// GOMAXPROCS goroutines.
+	Workers Workers
 
 	// Start, if not nil, is a first starting point, for instance the
 	// hyperparameters of an earlier fit. It is moved into the bounds; its Mean
@@ -145,11 +147,11 @@ func standardise(y []float64, fallback float64) (standardisation, error) {
 // likelihood times the prior (MAP over the logarithms of the hyperparameters),
 // within the bounds MinLengthScale to MaxNoiseDecay. The mean is estimated by
 // generalised least squares, with a normal prior around the sample mean of Y less
-// the share of Base, as wide as their standard deviation. The result is never less probable than
-// Start moved into the bounds, and does not depend on the number of processors.
+// the share of Base, as wide as their standard deviation. The result is never less probable
+// than Start moved into the bounds, and does not depend on Options.Workers.
 //
 // The decay of the noise within groups is fitted if a group has two
-// observations and the noise is not fixed at 0. Otherwise it is that of Start, or
+// observations and the noise is not fixed at 0. Otherwise it is taken from Start, or is
 // 1, so that later checkpoints of a run are not taken for new runs.
 //
 // Outputs that do not vary leave the scale of the function unknown; the bounds
@@ -228,7 +230,7 @@ func Fit(ctx context.Context, obs Observations, o Options) (*GP, error) {
 			return nil, err
 		}
 		problem := newProblem(kernel, prior, part, units, o)
-		theta, value, err := maximise(ctx, problem, problem.starts(o), limits)
+		theta, value, err := maximise(ctx, problem, problem.starts(o), limits, o.Workers)
 		if err != nil {
 			return nil, err
 		}
@@ -269,37 +271,18 @@ func (p *problem) starts(o Options) [][]float64 {
 }
 
 // maximise climbs from every start and returns the best maximum found, of equal
-// ones the first, with minus the logarithm of the density there. The climbs are independent of each other, so that running
-// them in parallel cannot change the result. A panic in one of them, of a foreign
-// kernel for instance, becomes one of the caller, who can recover from it.
-func maximise(ctx context.Context, p *problem, starts [][]float64, limits lbfgs.Options) (theta []float64, value float64, err error) {
+// ones the first, with minus the logarithm of the density there. The climbs are
+// independent, so the workers cannot change the result. A panic in one of them, for
+// instance of a foreign kernel, reaches the caller, who can recover from it.
+func maximise(ctx context.Context, p *problem, starts [][]float64, limits lbfgs.Options, workers Workers) (theta []float64, value float64, err error) {
 	values := make([]float64, len(starts))
 	errs := make([]error, len(starts))
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	pool := WorkersOf(ctx)
-	parallel := min(pool.Max, len(starts))
-	panics := make(chan any, parallel)
-	climbAll := func() {
-		defer func() {
-			if r := recover(); r != nil {
-				panics <- r
-			}
-		}()
+	workers.Share(len(starts), func() func(int) {
 		posterior := newLogPosterior(p)
-		for i := int(next.Add(1)) - 1; i < len(starts); i = int(next.Add(1)) - 1 {
+		return func(i int) {
 			values[i], errs[i] = lbfgs.Minimise(ctx, posterior, starts[i], p.lower, p.upper, limits)
 		}
-	}
-	for range parallel {
-		workers.Go(func() { pool.Run(climbAll) })
-	}
-	workers.Wait()
-	select {
-	case r := <-panics:
-		panic(r)
-	default:
-	}
+	})
 	if err := ctx.Err(); err != nil {
 		return nil, 0, fmt.Errorf("surrogate: fit: %w", err)
 	}

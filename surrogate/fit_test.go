@@ -139,7 +139,7 @@ func TestPosteriorGradientWithJitter(t *testing.T) {
 	}
 }
 
-// The value is that of New in standardised units: p(y) = p(standardised)/scaleⁿ.
+// The value is New's in standardised units: p(y) = p(standardised)/scaleⁿ.
 func TestPosteriorValue(t *testing.T) {
 	obs := randomObservations(newRand(3), 20, 2)
 	prior := DefaultPrior(2)

@@ -104,7 +104,7 @@ type GP struct {
 }
 
 // New returns the posterior for given hyperparameters. A nil kernel means
-// [Matern52]. The dimension is that of h.LengthScales; with no observations
+// [Matern52]. The length of h.LengthScales is the dimension; with no observations
 // the result is the prior. New copies what it keeps.
 //
 // New panics if the lengths disagree. It returns an error that names the first
@@ -116,12 +116,12 @@ func New(kernel Kernel, h Hyperparameters, obs Observations) (*GP, error) {
 }
 
 // NewWithBase is [New] with a prior mean from an earlier posterior of the same
-// dimension and units, for instance that of a study of a similar problem:
+// dimension and units, for instance from a study of a similar problem:
 //
 //	m(x) = h.Mean + h.BaseWeight · (posterior mean of base at x).
 //
-// The variance of base does not enter. The cost of a prediction grows by that of
-// the mean of base, linear in the number of its observations. A nil base is the
+// The variance of base does not enter. Every prediction also computes the mean of base, in
+// time linear in the number of its observations. A nil base is the
 // same as the weight 0; any other weight is then an error.
 func NewWithBase(kernel Kernel, h Hyperparameters, obs Observations, base *GP) (*GP, error) {
 	if err := h.check("Hyperparameters"); err != nil {
@@ -224,9 +224,8 @@ func (g *GP) covariances(k, dk, z []float64, scaled points) {
 	correlate(g.kernel, g.hyper.SignalVariance, k, dk)
 }
 
-// Append returns the posterior with one more observation of one run, which is a
-// group of its own. It is [GP.Extend] otherwise; the known noise variance is in
-// units of Y².
+// Append returns the posterior with one more observation, of a single run in no group. It is
+// [GP.Extend] otherwise; the known noise variance is in units of Y².
 func (g *GP) Append(x []float64, y, noiseVariance float64) (*GP, error) {
 	if len(x) != g.d {
 		panic(panicDimension)

@@ -79,7 +79,7 @@ func TestKernelShape(t *testing.T) {
 	}
 }
 
-// The fast exponential of Matérn 5/2 is that of package math up to rounding, for all distances.
+// The fast exponential of Matérn 5/2 agrees with package math up to rounding, for all distances.
 func TestMatern52Rounding(t *testing.T) {
 	for r := 1e-9; r < 400; r *= 1.001 {
 		z := math.Sqrt(5) * r

@@ -209,7 +209,7 @@ func TestNoiseGradient(t *testing.T) {
 	}
 }
 
-// The value that Fit maximises is that of New, and the unknowns survive the way
+// The value that Fit maximises is New's, and the unknowns survive the way
 // to Hyperparameters and back.
 func TestNoisePosteriorValue(t *testing.T) {
 	obs := checkpoints(9, 40, 2)

@@ -23,7 +23,7 @@ type Observations struct {
 
 	// Groups holds n group numbers >= 0. Outputs of the same group > 0 are
 	// measured along one run (checkpoints of one training) and share its learned
-	// noise; 0 is a group of its own. Nil means that all are 0.
+	// noise; an output of group 0 shares it with no other. Nil means that all are 0.
 	Groups []int
 
 	// Positions holds the n positions of the outputs within their groups, for

@@ -103,7 +103,7 @@ func newProblem(kernel Kernel, prior Prior, obs Observations, units standardisat
 	return p
 }
 
-// ties returns the number of length scales and that of each of d inputs.
+// ties returns the number of length scales, and for each of d inputs the index of its length scale.
 func ties(o Options, d int) (scales int, ties []int) {
 	if o.Tied != nil {
 		return slices.Max(append([]int{-1}, o.Tied...)) + 1, o.Tied

@@ -10,7 +10,7 @@ import (
 	"gonum.org/v1/gonum/lapack/lapack64"
 )
 
-// The factor is that of gonum, to the last bit, and so is what has none.
+// The factor is gonum's, to the last bit, and so is what has none.
 func TestPotrf(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, n := range []int{1, 2, 63, 64, 65, 128, 129, 191, 192, 193, 255, 256, 257, 300, 450} {

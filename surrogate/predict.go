@@ -90,8 +90,7 @@ func (g *GP) PredictBatch(means, variances []float64, x [][]float64) {
 }
 
 // Bound returns the posterior mean of f at x and an upper bound of the posterior
-// variance: what remains of the prior one given the single observation i that tells
-// most,
+// variance: the variance given only the most informative observation i,
 //
 //	variance <= s_f² − max_i k_i²/K_ii,
 //

@@ -109,8 +109,8 @@ func (p LogNormalPrior) NoiseDecay(v float64) (logDensity, derivative float64) {
 // the mode over ℓ meant there.
 //
 // The noise is held near a small share of the variance until data say otherwise:
-// where every configuration was run once, a few runs can be told as noise alone, and a
-// model that believes it has nothing left to learn. A noise slope of one standard
+// where every configuration was run once, noise alone can explain a few runs, and a
+// model that believes so has nothing left to learn. A noise slope of one standard
 // deviation changes the standard deviation of the noise by two thirds from one face of
 // the unit cube to the other. The decay suits positions that are logarithms: noise
 // stays much the same while the epoch changes by less than a factor of e.

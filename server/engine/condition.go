@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/dpareto/dpareto/suggest/restrict"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/spec"
@@ -18,7 +20,7 @@ import (
 // wants nothing special.
 type conditions struct {
 	asked    []*dparetov1.SuggestionCondition
-	compiled []suggest.Condition
+	compiled []restrict.Condition
 	trials   []string // by condition; empty as long as there is none
 	given    []bool   // up, since nothing was found that meets the condition
 	current  int      // condition for which a trial is being suggested
@@ -47,7 +49,7 @@ func conditionsOf(compiled *spec.Study, req *dparetov1.SuggestTrialsRequest, cou
 	return w, nil
 }
 
-// conditioned is a designer under a condition (see suggest.Within).
+// conditioned is a designer under a condition (see restrict.Within).
 type conditioned interface {
 	Around(d suggest.Designer) suggest.Designer
 }

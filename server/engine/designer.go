@@ -1,8 +1,15 @@
 package engine
 
 import (
+	"strings"
+
+	"github.com/dpareto/dpareto/suggest/designers"
+	"github.com/dpareto/dpareto/suggest/model"
+	"github.com/dpareto/dpareto/surrogate"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/yield"
 	"github.com/dpareto/dpareto/suggest"
 )
 
@@ -17,31 +24,30 @@ var Algorithms = []dparetov1.Algorithm{
 	dparetov1.Algorithm_ALGORITHM_NSGA2,
 }
 
-// NewDesigner returns the designer behind an algorithm, or nil if there is none.
-func NewDesigner(algorithm dparetov1.Algorithm, initialTrials int) suggest.Designer {
-	switch algorithm {
-	case dparetov1.Algorithm_ALGORITHM_DEFAULT:
-		return suggest.NewDefault(suggest.EngineOptions{InitialPoints: initialTrials})
-	case dparetov1.Algorithm_ALGORITHM_EHVI:
-		return suggest.NewEHVI(suggest.EngineOptions{InitialPoints: initialTrials})
-	case dparetov1.Algorithm_ALGORITHM_RANDOM:
-		return suggest.NewRandom()
-	case dparetov1.Algorithm_ALGORITHM_GRID:
-		return suggest.NewGrid()
-	case dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM:
-		return suggest.NewQuasiRandom()
-	case dparetov1.Algorithm_ALGORITHM_DPARETO:
-		return suggest.NewDPareto(suggest.DParetoOptions{InitialPoints: initialTrials})
-	case dparetov1.Algorithm_ALGORITHM_NSGA2:
-		return suggest.NewNSGA2(suggest.NSGA2Options{InitialPoints: initialTrials})
-	default:
-		return nil
-	}
+// NewDesigner returns the designer behind an algorithm, or nil if there is none. The contract
+// names algorithms as package designers names designers.
+func NewDesigner(algorithm dparetov1.Algorithm, o designers.Options) suggest.Designer {
+	designer, _ := designers.ByName(strings.ToLower(strings.TrimPrefix(algorithm.String(), "ALGORITHM_")), o)
+	return designer
 }
 
-// DesignerOf returns the designer of a study.
-func DesignerOf(study *spec.Study) suggest.Designer {
-	return NewDesigner(study.Spec.GetAlgorithm().GetName(), study.InitialTrials())
+// designerOf returns the designer of a study.
+func (e *Engine) designerOf(study *spec.Study) suggest.Designer {
+	return NewDesigner(study.Spec.GetAlgorithm().GetName(), designers.Options{
+		InitialPoints: study.InitialTrials(),
+		Cache:         &e.fits,
+		Workers:       fitWorkers(),
+	})
+}
+
+// ModelOptions returns the options of the models of a study.
+func (e *Engine) ModelOptions(study *dparetov1.Study) model.Options {
+	return model.Options{Seed: study.GetSeed(), Cache: &e.fits, Workers: fitWorkers()}
+}
+
+// fitWorkers returns the threads of low priority on which models are fitted and searched.
+func fitWorkers() surrogate.Workers {
+	return surrogate.Workers{Max: yield.Processors(), Run: yield.Run}
 }
 
 // isModelBased reports whether the designer of a study fits a model, which takes time.

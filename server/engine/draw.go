@@ -4,6 +4,9 @@ import (
 	"context"
 
 	"github.com/dpareto/dpareto/server/study"
+	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
+	"github.com/dpareto/dpareto/suggest/designers/random"
+	"github.com/dpareto/dpareto/suggest/restrict"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 
@@ -22,7 +25,7 @@ func drawsAtOnce(designer suggest.Designer, study *spec.Study, policy study.Poli
 		return false
 	}
 	switch designer.Name() {
-	case suggest.NewRandom().Name(), suggest.NewQuasiRandom().Name():
+	case random.New().Name(), quasirandom.New().Name():
 		return study.Problem.Allowed == nil && len(study.Problem.Constraints) == 0 && study.ComputesAtOnce()
 	default:
 		return false
@@ -33,7 +36,7 @@ func drawsAtOnce(designer suggest.Designer, study *spec.Study, policy study.Poli
 // and the designer allows it. It returns whether the answer is complete.
 func (e *Engine) drawAtOnce(ctx context.Context, c *study.Change, worker string, missing int, resp *dparetov1.SuggestTrialsResponse) (bool, error) {
 	from := &Snapshot{record: c.Study, policy: c.Policy, cached: c.Cached, Compiled: c.Compiled, History: new(suggest.History)}
-	designer := e.designerFor(from, suggest.Condition{})
+	designer := e.designerFor(from, restrict.Condition{})
 	if missing > maxBatch || !drawsAtOnce(designer, c.Compiled, c.Policy) {
 		return false, nil
 	}

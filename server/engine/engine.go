@@ -9,6 +9,8 @@ import (
 
 	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/study"
+	"github.com/dpareto/dpareto/suggest/model"
+	"github.com/dpareto/dpareto/suggest/restrict"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	"github.com/dpareto/dpareto/server/metrics"
@@ -28,7 +30,7 @@ type Options struct {
 	Tracer     trace.Tracer
 	// Version is the version of the program, for provenance.
 	Version string
-	// Designer makes the designer of a study. Default: DesignerOf.
+	// Designer makes the designer of a study. Default: the one of its algorithm.
 	Designer func(*spec.Study) suggest.Designer
 }
 
@@ -46,6 +48,7 @@ type Engine struct {
 
 	queue  queue
 	memory memory
+	fits   model.Cache // of all studies' models
 }
 
 // New returns an engine. It stops runs early, and learns of completed trials, from now on.
@@ -56,7 +59,7 @@ func New(o Options) *Engine {
 		memory: memory{limit: maxEvaluations},
 	}
 	if e.designer == nil {
-		e.designer = DesignerOf
+		e.designer = e.designerOf
 	}
 	o.Studies.StopEarly(e)
 	o.Studies.Observe(e.observe)
@@ -82,7 +85,7 @@ func (e *Engine) observe(events *study.Events) {
 // Chooser is a policy that has a say in which configurations are run.
 type Chooser interface {
 	// Designer returns what takes the place of a study's designer under a condition.
-	Designer(record *storev1.StudyRecord, compiled *spec.Study, d suggest.Designer, condition suggest.Condition) suggest.Designer
+	Designer(record *storev1.StudyRecord, compiled *spec.Study, d suggest.Designer, condition restrict.Condition) suggest.Designer
 	// AffordsAll reports whether all of some suggestions can be handed out.
 	AffordsAll(c *study.Change, suggestions []suggest.Suggestion) bool
 	// Exhausts notes that the designer finds no configuration that can be afforded. It returns
@@ -91,7 +94,7 @@ type Chooser interface {
 }
 
 // designerFor returns the designer of a study under a condition, as its policy allows.
-func (e *Engine) designerFor(from *Snapshot, condition suggest.Condition) suggest.Designer {
+func (e *Engine) designerFor(from *Snapshot, condition restrict.Condition) suggest.Designer {
 	d := e.designer(from.Compiled)
 	if chooser, ok := from.policy.(Chooser); ok {
 		return chooser.Designer(from.record, from.Compiled, d, condition)
@@ -100,11 +103,11 @@ func (e *Engine) designerFor(from *Snapshot, condition suggest.Condition) sugges
 }
 
 // Within returns a designer that keeps to a condition, d itself without one.
-func Within(d suggest.Designer, condition suggest.Condition) suggest.Designer {
+func Within(d suggest.Designer, condition restrict.Condition) suggest.Designer {
 	if len(condition.AtMost)+len(condition.Fixed) == 0 {
 		return d
 	}
-	return suggest.Within(d, condition)
+	return restrict.Within(d, condition)
 }
 
 // exhausts notes that the designer of a study found nothing, and reports whether that ends it.

@@ -12,6 +12,8 @@ import (
 	"github.com/dpareto/dpareto/server/failure"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/study"
+	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
+	"github.com/dpareto/dpareto/suggest/restrict"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 
@@ -248,7 +250,7 @@ func (e *Engine) answerBatch(id, uid string, batch []*demand) (err error) {
 			clear(shares)
 			shares[0], total = 1, 1
 		}
-		p := newPass(e.designerFor(snapshot, suggest.Condition{}), snapshot, total, round)
+		p := newPass(e.designerFor(snapshot, restrict.Condition{}), snapshot, total, round)
 		count := e.studies.Creatable(snapshot.record, total)
 		var ok bool
 		p.suggestions, p.exhausted, ok = snapshot.known.prepared.take(ctx, snapshot, count)
@@ -357,7 +359,7 @@ func (e *Engine) design(ctx context.Context, designer suggest.Designer, from *Sn
 		return suggestions, false, err
 	}
 	e.logger.ErrorContext(ctx, "designer failed", "study", from.record.GetStudy().GetName(), "designer", designer.Name(), "error", err)
-	fallback := suggest.NewQuasiRandom()
+	fallback := quasirandom.New()
 	if c, ok := designer.(conditioned); ok {
 		fallback = c.Around(fallback)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/study"
+	"github.com/dpareto/dpareto/suggest/earlystop"
+	"github.com/dpareto/dpareto/suggest/model"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 
@@ -33,7 +35,7 @@ type stopping struct {
 
 	fitting sync.Mutex // guards what follows, and is held during a fit
 	key     [2]int64   // trials completed and successful when the model was fitted
-	model   *suggest.Model
+	model   *model.Model
 }
 
 // verdict is what the model says of a run.
@@ -86,7 +88,7 @@ func (st *stopping) findUseful(compiled *spec.Study, trial *dparetov1.Trial) err
 	if err != nil {
 		return err
 	}
-	last := suggest.LastUseful(compiled.Problem, point)
+	last := compiled.Problem.LastUseful(point)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.useful == nil {
@@ -137,7 +139,7 @@ func (e *Engine) judge(cached *study.Cached, of *dparetov1.Study, trial *dpareto
 		var hopeless bool
 		var err error
 		yield.Run(func() { hopeless, err = e.isHopeless(ctx, id, of.GetUid(), trial, last) })
-		if err != nil && ctx.Err() == nil && !errors.Is(err, suggest.ErrNoData) {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, model.ErrNoData) {
 			e.logger.WarnContext(ctx, "cannot tell whether a run is hopeless", "trial", trial.GetName(), "error", err)
 		}
 		v.hopeless = err == nil && hopeless
@@ -162,7 +164,7 @@ func (e *Engine) isHopeless(ctx context.Context, id, uid string, trial *dparetov
 	if from.record.GetStudy().GetTrialCounts().GetSucceeded() < int64(from.Compiled.InitialTrials()) {
 		return false, nil
 	}
-	model, err := from.known.stopping.fit(ctx, from)
+	m, err := from.known.stopping.fit(ctx, from, e.ModelOptions(from.record.GetStudy()))
 	if err != nil {
 		return false, err
 	}
@@ -175,12 +177,12 @@ func (e *Engine) isHopeless(ctx context.Context, id, uid string, trial *dparetov
 		run = append(run, from.Compiled.Evaluation(point, m))
 	}
 	reached := trial.GetMeasurements()[len(trial.GetMeasurements())-1].GetStep()
-	return model.Hopeless(run, point, reached, last)
+	return earlystop.IsFutile(m, run, point, reached, last)
 }
 
 // fit returns the model of the completed trials, from an earlier call if none was
 // completed since.
-func (st *stopping) fit(ctx context.Context, from *Snapshot) (*suggest.Model, error) {
+func (st *stopping) fit(ctx context.Context, from *Snapshot, o model.Options) (*model.Model, error) {
 	key := settledKey(from.record)
 	st.fitting.Lock()
 	defer st.fitting.Unlock()
@@ -188,12 +190,12 @@ func (st *stopping) fit(ctx context.Context, from *Snapshot) (*suggest.Model, er
 		return st.model, nil
 	}
 	history := &suggest.History{Evaluations: thin(from.History.Evaluations, stopObservations, stopCheckpoints), Infeasible: from.History.Infeasible}
-	model, err := suggest.FitModel(ctx, from.Compiled.Problem, history, suggest.ModelOptions{Seed: from.record.GetStudy().GetSeed()})
+	m, err := model.Fit(ctx, from.Compiled.Problem, history, o)
 	if err != nil {
 		return nil, err
 	}
-	st.key, st.model = key, model
-	return model, nil
+	st.key, st.model = key, m
+	return m, nil
 }
 
 // settledKey changes whenever the completed trials do: none ever changes, but it can be

@@ -6,8 +6,10 @@ import (
 	"slices"
 
 	"github.com/dpareto/dpareto/server/background"
+	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/study"
+	"github.com/dpareto/dpareto/suggest/model"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
@@ -31,6 +33,7 @@ var measuredKinds = []dparetov1.FrontKind{
 type Options struct {
 	Studies    *study.Studies
 	Store      *store.Store
+	Engine     *engine.Engine
 	Background *background.Group
 }
 
@@ -41,12 +44,13 @@ type Fronts struct {
 
 	studies    *study.Studies
 	store      *store.Store
+	engine     *engine.Engine
 	background *background.Group
 }
 
 // New returns the fronts of studies.
 func New(o Options) *Fronts {
-	return &Fronts{studies: o.Studies, store: o.Store, background: o.Background}
+	return &Fronts{studies: o.Studies, store: o.Store, engine: o.Engine, background: o.Background}
 }
 
 // fits is what was fitted to the measurements of one study.
@@ -113,7 +117,7 @@ func (r *Results) measuredFront(kind dparetov1.FrontKind) *dparetov1.Front {
 func (r *Results) posteriorFront(ctx context.Context) (*dparetov1.Front, error) {
 	const kind = dparetov1.FrontKind_FRONT_KIND_POSTERIOR
 	fitted, err := r.Fitted(ctx)
-	if errors.Is(err, suggest.ErrNoData) {
+	if errors.Is(err, model.ErrNoData) {
 		front := r.front(kind, nil, nil, nil)
 		front.Warnings = append(front.Warnings, noModel())
 		return front, nil
@@ -140,29 +144,36 @@ func (r *Results) posteriorFront(ctx context.Context) (*dparetov1.Front, error) 
 // FittedModel is a model with the results that it was fitted to.
 type FittedModel struct {
 	*Results
-	Model *suggest.Model
+	Model *model.Model
 }
 
 // fit fits a model to all measurements.
 func (r *Results) fit(ctx context.Context) (*FittedModel, error) {
-	model, err := r.modelOf(ctx, len(r.Measurements))
+	m, err := r.modelOf(ctx, len(r.Measurements))
 	if err != nil {
 		return nil, err
 	}
-	return &FittedModel{r, model}, nil
+	return &FittedModel{r, m}, nil
+}
+
+// ModelOptions returns the options of models that are read, and not searched.
+func (r *Results) ModelOptions() model.Options {
+	o := r.fronts.engine.ModelOptions(r.Study)
+	o.ForReading = true
+	return o
 }
 
 // modelOf returns a model of the first n measurements.
-func (r *Results) modelOf(ctx context.Context, n int) (*suggest.Model, error) {
+func (r *Results) modelOf(ctx context.Context, n int) (*model.Model, error) {
 	history := new(suggest.History)
 	for i := range r.Measurements[:n] {
 		history.Evaluations = append(history.Evaluations, r.Measurements[i].Evaluation)
 	}
-	return suggest.FitModel(ctx, r.Compiled.Problem, history, suggest.ModelOptions{Seed: r.Study.GetSeed(), ForReading: true})
+	return model.Fit(ctx, r.Compiled.Problem, history, r.ModelOptions())
 }
 
 // Medians returns the posterior medians of the objectives of an estimate.
-func Medians(e *suggest.Estimate) []float64 {
+func Medians(e *model.Estimate) []float64 {
 	values := make([]float64, len(e.Predictions))
 	for j, p := range e.Predictions {
 		values[j] = p.Median

@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/suggest/model"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
-	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
@@ -123,12 +123,12 @@ func (r *Results) measuredTrace(kind dparetov1.FrontKind, ends []int) []float64 
 func (r *Results) posteriorTrace(ctx context.Context, points []*dparetov1.HypervolumePoint, ends []int) ([]*dparetov1.HypervolumePoint, error) {
 	var kept []*dparetov1.HypervolumePoint
 	for _, n := range evenly(len(points), posteriorPoints) {
-		var estimates []suggest.Estimate
-		model, err := r.modelOf(ctx, ends[n-1])
+		var estimates []model.Estimate
+		m, err := r.modelOf(ctx, ends[n-1])
 		switch {
 		case err == nil:
-			estimates = model.Estimates()
-		case !errors.Is(err, suggest.ErrNoData):
+			estimates = m.Estimates()
+		case !errors.Is(err, model.ErrNoData):
 			return nil, err
 		}
 		var costs [][]float64

@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/suggest/model"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
-	"github.com/dpareto/dpareto/suggest"
 )
 
 // maxPredictions bounds the configurations of one call.
@@ -30,7 +30,7 @@ func (f *Fronts) PredictMetrics(ctx context.Context, req *dparetov1.PredictMetri
 	}
 	resp := &dparetov1.PredictMetricsResponse{Revision: r.Study.GetRevision()}
 	fitted, err := r.Fitted(ctx)
-	if errors.Is(err, suggest.ErrNoData) {
+	if errors.Is(err, model.ErrNoData) {
 		resp.Warnings = append(resp.Warnings, noModel())
 	} else if err != nil {
 		return nil, err

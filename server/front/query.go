@@ -1,6 +1,8 @@
 package front
 
 import (
+	"github.com/dpareto/dpareto/suggest/model"
+
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +13,7 @@ import (
 	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/study"
+	frontquery "github.com/dpareto/dpareto/suggest/query"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
@@ -45,20 +48,20 @@ func (f *Fronts) QueryFront(ctx context.Context, req *dparetov1.QueryFrontReques
 		Revision: r.Study.GetRevision(),
 	}
 	fitted, err := r.Fitted(ctx)
-	if errors.Is(err, suggest.ErrNoData) {
+	if errors.Is(err, model.ErrNoData) {
 		resp.Warnings = append(resp.Warnings, noModel())
 		return resp, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	best, ok := fitted.Model.Measured(query)
+	best, ok := query.Measured(fitted.Model)
 	if !req.GetMeasuredOnly() {
-		predicted, found, err := fitted.Model.Answer(ctx, query)
+		predicted, found, err := query.Search(ctx, fitted.Model)
 		if err != nil {
 			return nil, err
 		}
-		if found && (!ok || fitted.Model.Better(query, &predicted, &best)) {
+		if found && (!ok || query.Better(fitted.Model, &predicted, &best)) {
 			best, ok = predicted, true
 		}
 	}
@@ -69,9 +72,9 @@ func (f *Fronts) QueryFront(ctx context.Context, req *dparetov1.QueryFrontReques
 }
 
 // queryOf converts a request.
-func queryOf(compiled *spec.Study, req *dparetov1.QueryFrontRequest) (suggest.Query, error) {
+func queryOf(compiled *spec.Study, req *dparetov1.QueryFrontRequest) (frontquery.Query, error) {
 	objectives := compiled.Objectives()
-	q := suggest.Query{Bounds: make([]float64, len(objectives)), Confidence: req.GetConfidence(), Optimize: -1}
+	q := frontquery.Query{Bounds: make([]float64, len(objectives)), Confidence: req.GetConfidence(), Optimize: -1}
 	var fields invalid.Fields
 	if q.Confidence == 0 {
 		q.Confidence = defaultConfidence
@@ -121,7 +124,7 @@ func noModel() *dparetov1.Warning {
 }
 
 // answer describes the configuration that answers a query.
-func (r *Results) answer(resp *dparetov1.QueryFrontResponse, a *suggest.Answer) {
+func (r *Results) answer(resp *dparetov1.QueryFrontResponse, a *frontquery.Answer) {
 	computed, warnings := r.Compiled.Compute(a.Point)
 	resp.Reachable = a.Met()
 	resp.Parameters = r.Compiled.Values(a.Point)

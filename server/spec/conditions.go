@@ -6,9 +6,10 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpareto/dpareto/suggest/restrict"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
-	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -24,9 +25,9 @@ type conditions struct {
 // and bounds on metrics that are not computed. It also refuses a condition that fixes every
 // parameter of a configuration that it excludes. Field paths begin with path, for example
 // "conditions[0]".
-func (c *conditions) Condition(path string, asked *dparetov1.SuggestionCondition) (suggest.Condition, error) {
+func (c *conditions) Condition(path string, asked *dparetov1.SuggestionCondition) (restrict.Condition, error) {
 	var fields invalid.Fields
-	condition := suggest.Condition{Fixed: make(map[int]float64)}
+	condition := restrict.Condition{Fixed: make(map[int]float64)}
 	c.fix(path, asked, &condition, &fields)
 	for _, id := range slices.Sorted(maps.Keys(asked.GetAtMost())) {
 		field, bound := fmt.Sprintf("%s.at_most[%q]", path, id), asked.GetAtMost()[id]
@@ -43,21 +44,21 @@ func (c *conditions) Condition(path string, asked *dparetov1.SuggestionCondition
 		}
 	}
 	if err := fields.Err(); err != nil {
-		return suggest.Condition{}, err
+		return restrict.Condition{}, err
 	}
 	if point, ok := c.fixedPoint(condition.Fixed); ok {
 		if err := c.constraints.CheckAllowed(path+".fixed_parameters", point); err != nil {
-			return suggest.Condition{}, err
+			return restrict.Condition{}, err
 		}
 		if !condition.Holds(point) {
-			return suggest.Condition{}, invalid.Field(path+".at_most", "is exceeded at the only configuration that fixed_parameters allow")
+			return restrict.Condition{}, invalid.Field(path+".at_most", "is exceeded at the only configuration that fixed_parameters allow")
 		}
 	}
 	return condition, nil
 }
 
 // fix converts the fixed parameters of a condition.
-func (c *conditions) fix(path string, asked *dparetov1.SuggestionCondition, condition *suggest.Condition, fields *invalid.Fields) {
+func (c *conditions) fix(path string, asked *dparetov1.SuggestionCondition, condition *restrict.Condition, fields *invalid.Fields) {
 	at := func(id string) string { return fmt.Sprintf("%s.fixed_parameters[%q]", path, id) }
 	for _, id := range slices.Sorted(maps.Keys(asked.GetFixedParameters())) {
 		i, ok := c.points.index[id]
@@ -102,9 +103,9 @@ func (c *conditions) fixedPoint(fixed map[int]float64) (space.Point, bool) {
 }
 
 // limit returns the upper bound of a computed metric.
-func (c *conditions) limit(i int, bound float64) suggest.Limit {
+func (c *conditions) limit(i int, bound float64) restrict.Limit {
 	m := &c.metrics.all[i]
-	l := suggest.Limit{
+	l := restrict.Limit{
 		Objective: slices.Index(c.metrics.objectives, i),
 		Upper:     bound,
 		Known:     c.metrics.known(i, number),

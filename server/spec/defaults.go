@@ -3,8 +3,9 @@ package spec
 import (
 	"time"
 
+	"github.com/dpareto/dpareto/suggest/designers/engine"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/suggest"
 )
 
 // DefaultInitialTrials is the number of trials before a model takes over, for algorithms
@@ -38,7 +39,7 @@ func (s *Study) InitialTrials() int {
 	}
 	switch algorithm.GetName() {
 	case dparetov1.Algorithm_ALGORITHM_DEFAULT, dparetov1.Algorithm_ALGORITHM_EHVI:
-		return suggest.EngineInitialPoints(s.Problem)
+		return engine.InitialPoints(s.Problem)
 	default:
 		return DefaultInitialTrials
 	}

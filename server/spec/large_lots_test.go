@@ -6,6 +6,9 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/dpareto/dpareto/suggest/designers"
+	"github.com/dpareto/dpareto/suggest/restrict"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -42,7 +45,7 @@ func TestBoundWithLargeLots(t *testing.T) {
 		h.Evaluations = append(h.Evaluations, suggest.Evaluation{Point: q, Values: []float64{0.1 + 0.05*float64(i%3), epsilon(q)}})
 	}
 	for _, name := range []string{"random", "default"} {
-		designer, ok := suggest.DesignerByName(name, 4)
+		designer, ok := designers.ByName(name, designers.Options{InitialPoints: 4})
 		if !ok {
 			t.Fatal(name)
 		}
@@ -56,7 +59,7 @@ func TestBoundWithLargeLots(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := suggest.Within(designer, c).Suggest(t.Context(), s.Problem, h, suggest.Request{Count: 1, Seed: 3, Number: 13})
+			found, err := restrict.Within(designer, c).Suggest(t.Context(), s.Problem, h, suggest.Request{Count: 1, Seed: 3, Number: 13})
 			if err != nil || len(found) != 1 || !c.Holds(found[0].Point) {
 				t.Errorf("%s, lots of %g, ε at most %g: %v, %v", name, lot, bound, found, err)
 			}

@@ -6,10 +6,10 @@ import (
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
-// check panics unless there is one law per objective of the front.
-func check(front *pareto.Front, laws []Law) {
-	if len(laws) != len(front.Reference()) {
-		panic("acquisition: laws and front differ in length")
+// check panics unless there is one distribution per objective of the front.
+func check(front *pareto.Front, distributions []Distribution) {
+	if len(distributions) != len(front.Reference()) {
+		panic("acquisition: distributions and front differ in length")
 	}
 }
 
@@ -21,12 +21,12 @@ func check(front *pareto.Front, laws []Law) {
 // with F_j the distribution function of objective j. Unlike equation (1) of
 // Avent et al. (PoPETs 2020) the region ends at the reference, so that this is
 // the probability of a positive hypervolume improvement.
-func PoI(front *pareto.Front, laws []Law) float64 {
-	check(front, laws)
+func PoI(front *pareto.Front, distributions []Distribution) float64 {
+	check(front, distributions)
 	sum := 0.0
 	for _, c := range front.Cells() {
 		product := 1.0
-		for j, l := range laws {
+		for j, l := range distributions {
 			if product *= l.Probability(c.Lower[j], c.Upper[j]); product == 0 {
 				break
 			}
@@ -38,12 +38,12 @@ func PoI(front *pareto.Front, laws []Law) float64 {
 
 // LogPoI returns the logarithm of PoI. It stays finite, and so tells
 // configurations apart, far beyond where PoI underflows to 0.
-func LogPoI(front *pareto.Front, laws []Law) float64 {
-	check(front, laws)
+func LogPoI(front *pareto.Front, distributions []Distribution) float64 {
+	check(front, distributions)
 	sum := newLogSum()
 	for _, c := range front.Cells() {
 		term := 0.0
-		for j, l := range laws {
+		for j, l := range distributions {
 			if term += l.logProbability(c.Lower[j], c.Upper[j]); math.IsInf(term, -1) {
 				break
 			}
@@ -60,15 +60,15 @@ const maxStackObjectives = 8
 // MedianImprovement returns the hypervolume improvement of the medians. It is
 // the HVI(m(λ)) of Avent et al., whose Gaussian means, taken back to own units,
 // are medians.
-func MedianImprovement(front *pareto.Front, laws []Law) float64 {
-	check(front, laws)
+func MedianImprovement(front *pareto.Front, distributions []Distribution) float64 {
+	check(front, distributions)
 	var buf [maxStackObjectives]float64
-	return front.Improvement(medians(buf[:0], laws))
+	return front.Improvement(medians(buf[:0], distributions))
 }
 
-// medians appends the medians of the laws to v.
-func medians(v []float64, laws []Law) []float64 {
-	for _, l := range laws {
+// medians appends the medians of the distributions to v.
+func medians(v []float64, distributions []Distribution) []float64 {
+	for _, l := range distributions {
 		v = append(v, l.Median())
 	}
 	return v
@@ -79,10 +79,10 @@ func medians(v []float64, laws []Law) []float64 {
 // multiobjective probability of improvement and expected improvement criteria
 // for Pareto optimization", J. Global Optim. 60, 2014. It is 0 wherever the
 // medians are dominated, although an improvement may be likely there.
-func HVPoI(front *pareto.Front, laws []Law) float64 {
-	improvement := MedianImprovement(front, laws)
+func HVPoI(front *pareto.Front, distributions []Distribution) float64 {
+	improvement := MedianImprovement(front, distributions)
 	if improvement == 0 {
 		return 0
 	}
-	return improvement * PoI(front, laws)
+	return improvement * PoI(front, distributions)
 }

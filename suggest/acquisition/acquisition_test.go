@@ -36,23 +36,23 @@ func TestTwoObjectives(t *testing.T) {
 		{20.0, 0.1, 0.1, 0.1, 2.0824223e-12, 0, 0, 1.98591e-14},
 	} {
 		front := exampleFront()
-		laws := []Law{{LogNormal, math.Log(tc.epsilon), tc.s1}, {LogitNormal, logit(tc.err), tc.s2}}
-		within(t, "PoI", PoI(front, laws), tc.poi, 1e-7)
-		within(t, "exp(LogPoI)", math.Exp(LogPoI(front, laws)), tc.poi, 1e-7)
-		within(t, "MedianImprovement", MedianImprovement(front, laws), tc.hvi, 1e-12)
-		within(t, "HVPoI", HVPoI(front, laws), tc.hvpoi, 1e-7)
-		within(t, "EHVI", EHVI(front, laws), tc.expect, 1e-5)
+		distributions := []Distribution{{LogNormal, math.Log(tc.epsilon), tc.s1}, {LogitNormal, logit(tc.err), tc.s2}}
+		within(t, "PoI", PoI(front, distributions), tc.poi, 1e-7)
+		within(t, "exp(LogPoI)", math.Exp(LogPoI(front, distributions)), tc.poi, 1e-7)
+		within(t, "MedianImprovement", MedianImprovement(front, distributions), tc.hvi, 1e-12)
+		within(t, "HVPoI", HVPoI(front, distributions), tc.hvpoi, 1e-7)
+		within(t, "EHVI", EHVI(front, distributions), tc.expect, 1e-5)
 	}
 }
 
 // Values computed independently in mpmath.
 func TestThreeObjectives(t *testing.T) {
 	front := pareto.NewFront([][]float64{{1, 5, 3}, {2, 3, 4}, {4, 1, 2}, {3, 4, 1}}, []float64{6, 6, 6})
-	laws := []Law{{Gaussian, 2.5, 1}, {Gaussian, 3.5, .8}, {Gaussian, 2.5, 1.2}}
-	within(t, "PoI", PoI(front, laws), 0.84601115, 1e-7)
-	within(t, "MedianImprovement", MedianImprovement(front, laws), 2.125, 1e-12)
-	within(t, "HVPoI", HVPoI(front, laws), 1.7977737, 1e-7)
-	within(t, "EHVI", EHVI(front, laws), 4.6400894, 1e-7)
+	distributions := []Distribution{{Gaussian, 2.5, 1}, {Gaussian, 3.5, .8}, {Gaussian, 2.5, 1.2}}
+	within(t, "PoI", PoI(front, distributions), 0.84601115, 1e-7)
+	within(t, "MedianImprovement", MedianImprovement(front, distributions), 2.125, 1e-12)
+	within(t, "HVPoI", HVPoI(front, distributions), 1.7977737, 1e-7)
+	within(t, "EHVI", EHVI(front, distributions), 4.6400894, 1e-7)
 }
 
 func TestMonteCarlo(t *testing.T) {
@@ -60,16 +60,16 @@ func TestMonteCarlo(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for m := 1; m <= 4; m++ {
 		reference := make([]float64, m)
-		laws := make([]Law, m)
-		for j := range laws {
-			laws[j] = Law{families[(j+m)%len(families)], 0.3 * rng.NormFloat64(), 0.2 + rng.Float64()}
-			reference[j] = inverse(laws[j], 0.9)
+		distributions := make([]Distribution, m)
+		for j := range distributions {
+			distributions[j] = Distribution{families[(j+m)%len(families)], 0.3 * rng.NormFloat64(), 0.2 + rng.Float64()}
+			reference[j] = inverse(distributions[j], 0.9)
 		}
 		points := make([][]float64, 6)
 		for i := range points {
 			points[i] = make([]float64, m)
 			for j := range points[i] {
-				points[i][j] = inverse(laws[j], 0.1+0.8*rng.Float64())
+				points[i][j] = inverse(distributions[j], 0.1+0.8*rng.Float64())
 			}
 		}
 		front := pareto.NewFront(points, reference)
@@ -77,7 +77,7 @@ func TestMonteCarlo(t *testing.T) {
 		var hits, sum, squares float64
 		v := make([]float64, m)
 		for range draws {
-			for j, l := range laws {
+			for j, l := range distributions {
 				v[j] = l.Quantile(rng.NormFloat64())
 			}
 			// Independent of the cells: a difference of two hypervolumes.
@@ -89,10 +89,10 @@ func TestMonteCarlo(t *testing.T) {
 			}
 		}
 		p, mean := hits/draws, sum/draws
-		if poi, se := PoI(front, laws), math.Sqrt(p*(1-p)/draws); math.Abs(poi-p) > 5*se {
+		if poi, se := PoI(front, distributions), math.Sqrt(p*(1-p)/draws); math.Abs(poi-p) > 5*se {
 			t.Errorf("m = %d: PoI = %g, Monte Carlo %g ± %g", m, poi, p, se)
 		}
-		got, se := EHVI(front, laws), math.Sqrt((squares/draws-mean*mean)/draws)
+		got, se := EHVI(front, distributions), math.Sqrt((squares/draws-mean*mean)/draws)
 		if math.Abs(got-mean) > 5*se {
 			t.Errorf("m = %d: EHVI = %g, Monte Carlo %g ± %g", m, got, mean, se)
 		}
@@ -100,7 +100,7 @@ func TestMonteCarlo(t *testing.T) {
 }
 
 // inverse returns the value that X is below with probability p.
-func inverse(l Law, p float64) float64 {
+func inverse(l Distribution, p float64) float64 {
 	z := math.Sqrt2 * math.Erfinv(2*p-1)
 	if l.Family == NegatedLogNormal {
 		z = -z
@@ -110,7 +110,7 @@ func inverse(l Law, p float64) float64 {
 
 // The shortfall is the integral of the distribution function.
 func TestShortfallDerivative(t *testing.T) {
-	for _, l := range []Law{
+	for _, l := range []Distribution{
 		{Gaussian, 0.4, 0.7}, {LogNormal, -0.2, 0.5}, {NegatedLogNormal, 0.1, 0.6},
 		{LogitNormal, -1.3, 0.3}, {LogitNormal, 0.5, 8}, {LogitNormal, -6, 0.02},
 	} {
@@ -131,33 +131,33 @@ func TestShortfallDerivative(t *testing.T) {
 	}
 }
 
-// E[(t - X)+] tends to t - E[X]; means of the log-normal are exact, that of the
+// E[(t - X)+] tends to t - E[X]; means of the log-normal are exact, the one of the
 // symmetric logit-normal is 1/2.
 func TestShortfallLimits(t *testing.T) {
 	for _, tc := range []struct {
-		law     Law
-		t, want float64
+		distribution Distribution
+		t, want      float64
 	}{
-		{Law{LogNormal, 0.3, 0.4}, 100, 100 - math.Exp(0.38)},
-		{Law{NegatedLogNormal, 0.3, 0.4}, 0.5, 0.5 + math.Exp(0.38)},
-		{Law{NegatedLogNormal, 0.3, 0.4}, 0, math.Exp(0.38)},
-		{Law{Gaussian, -2, 0.1}, 5, 7},
-		{Law{LogitNormal, 0, 1.7}, 1, 0.5},
-		{Law{LogitNormal, 0, 40}, 1, 0.5},
-		{Law{LogitNormal, 0, 0}, 0.75, 0.25},
-		{Law{LogNormal, 0, 0}, 0.75, 0},
-		{Law{LogNormal, 0, 1}, -3, 0},
-		{Law{LogitNormal, 0, 1}, 0, 0},
-		{Law{Gaussian, 0, 1}, math.Inf(-1), 0},
-		{Law{Gaussian, math.Inf(1), 0}, 10, 0},
+		{Distribution{LogNormal, 0.3, 0.4}, 100, 100 - math.Exp(0.38)},
+		{Distribution{NegatedLogNormal, 0.3, 0.4}, 0.5, 0.5 + math.Exp(0.38)},
+		{Distribution{NegatedLogNormal, 0.3, 0.4}, 0, math.Exp(0.38)},
+		{Distribution{Gaussian, -2, 0.1}, 5, 7},
+		{Distribution{LogitNormal, 0, 1.7}, 1, 0.5},
+		{Distribution{LogitNormal, 0, 40}, 1, 0.5},
+		{Distribution{LogitNormal, 0, 0}, 0.75, 0.25},
+		{Distribution{LogNormal, 0, 0}, 0.75, 0},
+		{Distribution{LogNormal, 0, 1}, -3, 0},
+		{Distribution{LogitNormal, 0, 1}, 0, 0},
+		{Distribution{Gaussian, 0, 1}, math.Inf(-1), 0},
+		{Distribution{Gaussian, math.Inf(1), 0}, 10, 0},
 	} {
-		within(t, "Shortfall", tc.law.Shortfall(tc.t), tc.want, 1e-11)
+		within(t, "Shortfall", tc.distribution.Shortfall(tc.t), tc.want, 1e-11)
 	}
 }
 
 func TestLogPoIBeyondUnderflow(t *testing.T) {
 	front := exampleFront()
-	at := func(m2 float64) []Law { return []Law{{LogNormal, 0, 0.001}, {LogitNormal, m2, 0.01}} }
+	at := func(m2 float64) []Distribution { return []Distribution{{LogNormal, 0, 0.001}, {LogitNormal, m2, 0.01}} }
 	near, far := LogPoI(front, at(0)), LogPoI(front, at(1))
 	if PoI(front, at(0)) != 0 || math.IsInf(far, 0) || !(near > far) {
 		t.Errorf("log PoI = %g and %g, want finite and decreasing", near, far)
@@ -168,20 +168,20 @@ func TestLogPoIBeyondUnderflow(t *testing.T) {
 // height of that front point on.
 func TestKnownTie(t *testing.T) {
 	front := exampleFront()
-	laws := []Law{{Gaussian, 0.5, 0}, {LogitNormal, logit(0.25), 0.3}}
-	within(t, "PoI", PoI(front, laws), 0.5, 1e-12)
-	laws[0].Mean = 10 // at the reference
-	within(t, "PoI", PoI(front, laws), 0, 0)
-	within(t, "EHVI", EHVI(front, laws), 0, 0)
+	distributions := []Distribution{{Gaussian, 0.5, 0}, {LogitNormal, logit(0.25), 0.3}}
+	within(t, "PoI", PoI(front, distributions), 0.5, 1e-12)
+	distributions[0].Mean = 10 // at the reference
+	within(t, "PoI", PoI(front, distributions), 0, 0)
+	within(t, "EHVI", EHVI(front, distributions), 0, 0)
 }
 
 func TestShapePanics(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("no panic for one law and two objectives")
+			t.Error("no panic for one distribution and two objectives")
 		}
 	}()
-	PoI(exampleFront(), []Law{{}})
+	PoI(exampleFront(), []Distribution{{}})
 }
 
 // within fails unless got is want to the relative tolerance given.

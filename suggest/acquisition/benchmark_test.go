@@ -10,19 +10,19 @@ import (
 
 func BenchmarkHVPoI(b *testing.B) {
 	front := exampleFront()
-	laws := []Law{{LogNormal, -1.2, 0.2}, {LogitNormal, -1, 0.15}}
+	distributions := []Distribution{{LogNormal, -1.2, 0.2}, {LogitNormal, -1, 0.15}}
 	b.ReportAllocs()
 	for b.Loop() {
-		HVPoI(front, laws)
+		HVPoI(front, distributions)
 	}
 }
 
 func BenchmarkEHVI(b *testing.B) {
 	front := exampleFront()
-	laws := []Law{{LogNormal, -1.2, 0.2}, {LogitNormal, -1, 0.15}}
+	distributions := []Distribution{{LogNormal, -1.2, 0.2}, {LogitNormal, -1, 0.15}}
 	b.ReportAllocs()
 	for b.Loop() {
-		EHVI(front, laws)
+		EHVI(front, distributions)
 	}
 }
 
@@ -30,7 +30,7 @@ func BenchmarkLogShortfall(b *testing.B) {
 	for _, family := range families {
 		for _, z := range []float64{-20, -2, 2} {
 			b.Run(fmt.Sprintf("family=%d/z=%g", family, z), func(b *testing.B) {
-				l := Law{family, -1, 0.3}
+				l := Distribution{family, -1, 0.3}
 				t := l.Quantile(z)
 				if family == NegatedLogNormal {
 					t = l.Quantile(-z)
@@ -56,24 +56,24 @@ func convexFront(n int) *pareto.Front {
 
 func BenchmarkLogEHVI(b *testing.B) {
 	d := make([]Partial, 4)
-	run := func(name string, front *pareto.Front, laws ...Law) {
+	run := func(name string, front *pareto.Front, distributions ...Distribution) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				LogEHVI(front, laws, d[:len(laws)])
+				LogEHVI(front, distributions, d[:len(distributions)])
 			}
 		})
 	}
-	run("m=2", convexFront(20), Law{LogNormal, 0, 0.3}, Law{LogitNormal, -1.5, 0.3})
-	run("m=2/known", convexFront(20), Law{Gaussian, 1, 0}, Law{LogitNormal, -1.5, 0.3})
-	run("m=2/known/Gaussian", convexFront(20), Law{Gaussian, 1, 0}, Law{Gaussian, 0.2, 0.05})
+	run("m=2", convexFront(20), Distribution{LogNormal, 0, 0.3}, Distribution{LogitNormal, -1.5, 0.3})
+	run("m=2/known", convexFront(20), Distribution{Gaussian, 1, 0}, Distribution{LogitNormal, -1.5, 0.3})
+	run("m=2/known/Gaussian", convexFront(20), Distribution{Gaussian, 1, 0}, Distribution{Gaussian, 0.2, 0.05})
 	points := make([][]float64, 25)
 	for i := range points {
 		x := float64(i)
 		points[i] = []float64{math.Mod(x*0.618, 1), math.Mod(x*0.414, 1), math.Mod(x*0.732, 1), 2 - math.Mod(x*0.236, 1)}
 	}
 	run("m=4", pareto.NewFront(points, []float64{1, 1, 1, 2}),
-		Law{Gaussian, 0.5, 0.1}, Law{Gaussian, 0.4, 0.1}, Law{Gaussian, 0.5, 0.1}, Law{Gaussian, 1.5, 0.1})
+		Distribution{Gaussian, 0.5, 0.1}, Distribution{Gaussian, 0.4, 0.1}, Distribution{Gaussian, 0.5, 0.1}, Distribution{Gaussian, 1.5, 0.1})
 }
 
 func BenchmarkLogTrajectoryEHVI(b *testing.B) {
@@ -83,18 +83,18 @@ func BenchmarkLogTrajectoryEHVI(b *testing.B) {
 	dKnown := make([]float64, len(known))
 	for _, family := range []Family{Gaussian, LogitNormal} {
 		for _, first := range []float64{0.05, 1} {
-			laws := make([]Law, len(known))
+			distributions := make([]Distribution, len(known))
 			for t := range known {
 				known[t] = first * math.Pow(1.3, float64(t))
-				laws[t] = Law{family, 0.3 - 0.02*float64(t), 0.1}
+				distributions[t] = Distribution{family, 0.3 - 0.02*float64(t), 0.1}
 				if family == LogitNormal {
-					laws[t].Mean = logit(laws[t].Mean)
+					distributions[t].Mean = logit(distributions[t].Mean)
 				}
 			}
 			b.Run(fmt.Sprintf("family=%d/first=%g", family, first), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					LogTrajectoryEHVI(front, 0, known, laws, dKnown, d)
+					LogTrajectoryEHVI(front, 0, known, distributions, dKnown, d)
 				}
 			})
 		}

@@ -4,14 +4,14 @@
 // hypervolume improvement, in closed form and for any number of objectives, and
 // how likely an outcome is to meet a constraint.
 //
-// Criteria whose names begin with Log are logarithms that stay finite where the
-// criterion underflows, for optimisers that must find their way to where it does
-// not. [LogEHVI], [LogTrajectoryEHVI] and [LogFeasible] come with derivatives.
+// Criteria whose names begin with Log are logarithms. They stay finite where the
+// criterion underflows, so that an optimiser finds its way from there. [LogEHVI],
+// [LogTrajectoryEHVI] and [LogFeasible] come with derivatives.
 //
-// The outcome of each objective is a [Law], independent of the others, and all
+// The outcome of each objective is a [Distribution], independent of the others, and all
 // objectives are minimised. A Gaussian process often models a transform of an
 // objective (the logarithm of a privacy loss, the logit of an error), while
-// hypervolume is wanted in the objective's own unit. So laws are those of the
+// hypervolume is wanted in the objective's own unit. So distributions describe the
 // *untransformed* objective (log-normal, logit-normal) and fronts are in own
 // units: the probability of improvement is the same in either, the hypervolume
 // is not.

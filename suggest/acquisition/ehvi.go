@@ -11,8 +11,8 @@ import (
 )
 
 // EHVI returns the expected hypervolume improvement; see [LogEHVI].
-func EHVI(front *pareto.Front, laws []Law) float64 {
-	return math.Exp(LogEHVI(front, laws, nil))
+func EHVI(front *pareto.Front, distributions []Distribution) float64 {
+	return math.Exp(LogEHVI(front, distributions, nil))
 }
 
 // LogEHVI returns the logarithm of the expected hypervolume improvement, exactly
@@ -29,20 +29,20 @@ func EHVI(front *pareto.Front, laws []Law) float64 {
 // improvement is impossible.
 //
 // Unless it is nil, d receives the derivatives of the logarithm with respect to
-// the laws, 0 at -Inf. It panics if lengths differ.
+// the distributions, 0 at -Inf. It panics if lengths differ.
 //
 // Narrow cells cost no accuracy: the region contains, with each of its boxes,
 // everything below it, so that the rounding error of a difference of ψ_j, which
 // is relative to ψ_j(u_j), is relative to the whole sum.
-func LogEHVI(front *pareto.Front, laws []Law, d []Partial) float64 {
-	check(front, laws)
-	if d != nil && len(d) != len(laws) {
-		panic("acquisition: laws and derivatives differ in length")
+func LogEHVI(front *pareto.Front, distributions []Distribution, d []Partial) float64 {
+	check(front, distributions)
+	if d != nil && len(d) != len(distributions) {
+		panic("acquisition: distributions and derivatives differ in length")
 	}
 	clear(d)
-	if d == nil && !slices.ContainsFunc(laws, func(l Law) bool { return l.StdDev != 0 }) {
+	if d == nil && !slices.ContainsFunc(distributions, func(l Distribution) bool { return l.StdDev != 0 }) {
 		var buffer [maxStackObjectives]float64
-		v := medians(buffer[:0], laws)
+		v := medians(buffer[:0], distributions)
 		if !front.Improves(v) {
 			return math.Inf(-1)
 		}
@@ -50,13 +50,13 @@ func LogEHVI(front *pareto.Front, laws []Law, d []Partial) float64 {
 			return math.Log(improvement)
 		}
 	}
-	if len(laws) == 2 && (laws[0].StdDev == 0) != (laws[1].StdDev == 0) {
-		return logKnownEHVI(front, laws, d)
+	if len(distributions) == 2 && (distributions[0].StdDev == 0) != (distributions[1].StdDev == 0) {
+		return logKnownEHVI(front, distributions, d)
 	}
-	if len(laws) == 2 && laws[0].isSpread() && laws[1].isSpread() {
+	if len(distributions) == 2 && distributions[0].isSpread() && distributions[1].isSpread() {
 		reference := front.Reference()
-		most := laws[0].mostShortfall(reference[0]) * laws[1].mostShortfall(reference[1])
-		if sum := stripEHVI(front, laws, d); sum > leastSum*math.Max(1, most) && !math.IsInf(sum, 1) {
+		most := distributions[0].mostShortfall(reference[0]) * distributions[1].mostShortfall(reference[1])
+		if sum := stripEHVI(front, distributions, d); sum > leastSum*math.Max(1, most) && !math.IsInf(sum, 1) {
 			for j := range d {
 				d[j].scale(1 / sum)
 			}
@@ -64,16 +64,16 @@ func LogEHVI(front *pareto.Front, laws []Law, d []Partial) float64 {
 		}
 		clear(d)
 	}
-	return logCellEHVI(front, laws, d)
+	return logCellEHVI(front, distributions, d)
 }
 
 // logCellEHVI is LogEHVI cell by cell, in logarithms. The derivatives must be 0 before.
-func logCellEHVI(front *pareto.Front, laws []Law, d []Partial) float64 {
+func logCellEHVI(front *pareto.Front, distributions []Distribution, d []Partial) float64 {
 	var buffer [maxStackObjectives]Partial
 	gradient := buffer[:0]
 	memory := shortfallMemory.Get().(*shortfalls)
 	defer shortfallMemory.Put(memory)
-	memory.fill(front, laws)
+	memory.fill(front, distributions)
 	sum := newLogSum()
 	for _, c := range front.CellLevels() {
 		term := 0.0
@@ -113,12 +113,12 @@ type shortfalls struct{ levels [][]logShortfall }
 
 var shortfallMemory = sync.Pool{New: func() any { return new(shortfalls) }}
 
-func (s *shortfalls) fill(front *pareto.Front, laws []Law) {
-	for len(s.levels) < len(laws) {
+func (s *shortfalls) fill(front *pareto.Front, distributions []Distribution) {
+	for len(s.levels) < len(distributions) {
 		s.levels = append(s.levels, nil)
 	}
-	s.levels = s.levels[:len(laws)]
-	for j, l := range laws {
+	s.levels = s.levels[:len(distributions)]
+	for j, l := range distributions {
 		levels := s.levels[j][:0]
 		for _, t := range front.Levels(j) {
 			value, d := l.LogShortfall(t)
@@ -128,7 +128,7 @@ func (s *shortfalls) fill(front *pareto.Front, laws []Law) {
 	}
 }
 
-// difference returns ln [ψ(u) - ψ(l)] and its derivatives, from those of ln ψ.
+// difference returns ln [ψ(u) - ψ(l)] and its derivatives, given ln ψ and its derivatives.
 func difference(upper, lower logShortfall) (float64, Partial) {
 	switch {
 	case math.IsInf(lower.value, -1):
@@ -146,39 +146,39 @@ func difference(upper, lower logShortfall) (float64, Partial) {
 
 // logKnownEHVI is LogEHVI of two objectives one of which is known: a trajectory
 // of one checkpoint.
-func logKnownEHVI(front *pareto.Front, laws []Law, d []Partial) float64 {
+func logKnownEHVI(front *pareto.Front, distributions []Distribution, d []Partial) float64 {
 	axis := 0
-	if laws[1].StdDev == 0 {
+	if distributions[1].StdDev == 0 {
 		axis = 1
 	}
-	known := [1]float64{laws[axis].Median()}
+	known := [1]float64{distributions[axis].Median()}
 	if d == nil {
-		return LogTrajectoryEHVI(front, axis, known[:], laws[1-axis:2-axis], nil, nil)
+		return LogTrajectoryEHVI(front, axis, known[:], distributions[1-axis:2-axis], nil, nil)
 	}
 	var dKnown [1]float64
-	value := LogTrajectoryEHVI(front, axis, known[:], laws[1-axis:2-axis], dKnown[:], d[1-axis:2-axis])
-	d[axis].Mean = dKnown[0] * laws[axis].slope(known[0])
+	value := LogTrajectoryEHVI(front, axis, known[:], distributions[1-axis:2-axis], dKnown[:], d[1-axis:2-axis])
+	d[axis].Mean = dKnown[0] * distributions[axis].slope(known[0])
 	return value
 }
 
-// leastSum is the expected improvement from which on no logarithms are needed for it, also
-// relative to what bounds it: far above what underflows on the way.
+// leastSum is the expected improvement, absolute and relative to its bound, from which on it
+// needs no logarithms: far above what underflows on the way.
 const leastSum = 1e-250
 
-// isSpread reports whether the law is Gaussian and not a constant.
-func (l Law) isSpread() bool { return l.Family == Gaussian && l.StdDev > 0 }
+// isSpread reports whether the distribution is Gaussian and not a constant.
+func (l Distribution) isSpread() bool { return l.Family == Gaussian && l.StdDev > 0 }
 
 // stripEHVI is EHVI of two Gaussian objectives, in which the cells are strips: without
-// logarithms it takes a third of the time. The derivatives are those of the value itself,
+// logarithms it takes a third of the time. It returns the derivatives of the value itself,
 // not of its logarithm.
 //
-// It goes from the strip of the first mean to both sides, until what is left is less than
-// the rounding errors: at most the next expected shortfall of the one objective, since they
-// fall to that side, times a bound of the other's.
-func stripEHVI(front *pareto.Front, laws []Law, d []Partial) float64 {
+// It starts at the strip of the first mean and goes to both sides until the rest is less
+// than the rounding errors. The rest is bounded by the next expected shortfall of the first
+// objective, since shortfalls decrease on that side, times a bound of the second's.
+func stripEHVI(front *pareto.Front, distributions []Distribution, d []Partial) float64 {
 	const negligible = 1e-17
 	cells, reference := front.Cells(), front.Reference()
-	first := sort.Search(len(cells)-1, func(k int) bool { return cells[k].Upper[0] > laws[0].Mean })
+	first := sort.Search(len(cells)-1, func(k int) bool { return cells[k].Upper[0] > distributions[0].Mean })
 	sum := 0.0
 	add := func(left, right, height shortfall) {
 		rise := shortfall{
@@ -193,33 +193,33 @@ func stripEHVI(front *pareto.Front, laws []Law, d []Partial) float64 {
 	}
 	var before shortfall // of the strip before the first
 	if first > 0 {
-		before = laws[0].shortfall(cells[first-1].Upper[0])
+		before = distributions[0].shortfall(cells[first-1].Upper[0])
 	}
-	left, most := before, laws[0].mostShortfall(reference[0])
+	left, most := before, distributions[0].mostShortfall(reference[0])
 	for _, c := range cells[first:] {
-		height := laws[1].shortfall(c.Upper[1])
+		height := distributions[1].shortfall(c.Upper[1])
 		if height.value*most < negligible*sum {
 			break
 		}
-		right := laws[0].shortfall(c.Upper[0])
+		right := distributions[0].shortfall(c.Upper[0])
 		add(left, right, height)
 		left = right
 	}
 	right := before
-	most = laws[1].mostShortfall(reference[1])
+	most = distributions[1].mostShortfall(reference[1])
 	for k := first - 1; k >= 0 && !(right.value*most < negligible*sum); k-- {
 		var left shortfall
 		if k > 0 {
-			left = laws[0].shortfall(cells[k-1].Upper[0])
+			left = distributions[0].shortfall(cells[k-1].Upper[0])
 		}
-		add(left, right, laws[1].shortfall(cells[k].Upper[1]))
+		add(left, right, distributions[1].shortfall(cells[k].Upper[1]))
 		right = left
 	}
 	return sum
 }
 
-// mostShortfall returns an upper bound of the shortfall of a Gaussian law.
-func (l Law) mostShortfall(t float64) float64 {
+// mostShortfall returns an upper bound of the shortfall of a Gaussian distribution.
+func (l Distribution) mostShortfall(t float64) float64 {
 	return math.Max(t-l.Mean, 0) + invSqrt2Pi*l.StdDev
 }
 
@@ -229,9 +229,9 @@ type shortfall struct {
 	d     Partial
 }
 
-// shortfall returns that of a Gaussian law, which is s H(z), z = (t - m)/s, with the
+// shortfall returns the shortfall of a Gaussian distribution: s H(z), z = (t - m)/s, with the
 // derivatives -Φ(z) and φ(z); see logH.
-func (l Law) shortfall(t float64) shortfall {
+func (l Distribution) shortfall(t float64) shortfall {
 	z := (t - l.Mean) / l.StdDev
 	density := 0.0
 	if exponent := -z * z / 2; !(exponent < fastexp.Least) {

@@ -6,7 +6,7 @@ import "math"
 // meets its constraint, and its derivatives. Bounds are in own units and may be
 // infinite. A known value gives 0 or -Inf, with derivatives 0, as does an
 // interval that is certain or impossible.
-func LogFeasible(l Law, lower, upper float64) (value float64, d Partial) {
+func LogFeasible(l Distribution, lower, upper float64) (value float64, d Partial) {
 	if l.StdDev == 0 {
 		if x := l.Median(); lower <= x && x <= upper {
 			return 0, Partial{}

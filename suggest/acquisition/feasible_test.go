@@ -21,7 +21,7 @@ func TestLogFeasible(t *testing.T) {
 		{-0.25, 0.125, -1.9075437876880914},
 		{-inf, -25.0, -316.63940800802026},
 	} {
-		got, _ := LogFeasible(Law{Gaussian, 0, 1}, tc.lower, tc.upper)
+		got, _ := LogFeasible(Distribution{Gaussian, 0, 1}, tc.lower, tc.upper)
 		near(t, tc.lower, tc.upper, "LogFeasible", got, tc.want, 1e-13)
 	}
 }
@@ -29,7 +29,7 @@ func TestLogFeasible(t *testing.T) {
 func TestLogFeasibleDerivatives(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 11))
 	for range 2000 {
-		l := Law{families[rng.IntN(4)], rng.NormFloat64(), math.Exp(2*rng.Float64() - 2)}
+		l := Distribution{families[rng.IntN(4)], rng.NormFloat64(), math.Exp(2*rng.Float64() - 2)}
 		a := 5 * rng.NormFloat64()
 		lower, upper := l.Quantile(a), l.Quantile(a+math.Exp(6*rng.Float64()-5))
 		if lower > upper {
@@ -42,15 +42,21 @@ func TestLogFeasibleDerivatives(t *testing.T) {
 			upper = math.Inf(1)
 		}
 		if l.Family == LogitNormal && 1-lower < 1e-6 {
-			continue // the logit of a rounded bound is not that of the bound
+			continue // a rounded bound has another logit
 		}
 		value, d := LogFeasible(l, lower, upper)
 		if p := l.Probability(lower, upper); p > 1e-3 {
 			near(t, l, lower, "LogFeasible", value, math.Log(p), 1e-10)
 		}
 		h := 1e-5 * l.StdDev / (1 + math.Abs(a))
-		mean := slope(func(x float64) float64 { v, _ := LogFeasible(Law{l.Family, x, l.StdDev}, lower, upper); return v }, l.Mean, h)
-		stdDev := slope(func(x float64) float64 { v, _ := LogFeasible(Law{l.Family, l.Mean, x}, lower, upper); return v }, l.StdDev, h)
+		mean := slope(func(x float64) float64 {
+			v, _ := LogFeasible(Distribution{l.Family, x, l.StdDev}, lower, upper)
+			return v
+		}, l.Mean, h)
+		stdDev := slope(func(x float64) float64 {
+			v, _ := LogFeasible(Distribution{l.Family, l.Mean, x}, lower, upper)
+			return v
+		}, l.StdDev, h)
 		near(t, l, lower, "derivative in Mean", d.Mean, mean, 1e-5)
 		near(t, l, lower, "derivative in StdDev", d.StdDev, stdDev, 1e-5)
 	}
@@ -59,25 +65,25 @@ func TestLogFeasibleDerivatives(t *testing.T) {
 func TestLogFeasibleLimits(t *testing.T) {
 	inf := math.Inf(1)
 	for _, tc := range []struct {
-		law          Law
+		distribution Distribution
 		lower, upper float64
 		want         float64
 	}{
-		{Law{Gaussian, 1, 0}, 1, 2, 0}, // closed
-		{Law{Gaussian, 1, 0}, 0, 1, 0},
-		{Law{Gaussian, 1, 0}, 1, 1, 0},
-		{Law{Gaussian, 1, 0}, 1.5, 2, -inf},
-		{Law{Gaussian, inf, 0}, -inf, 3, -inf},
-		{Law{Gaussian, 1, 1}, -inf, inf, 0},
-		{Law{LogNormal, 1, 1}, 0, inf, 0},
-		{Law{LogNormal, 1, 1}, -2, 0, -inf},
-		{Law{NegatedLogNormal, 1, 1}, -inf, 0, 0},
-		{Law{LogitNormal, 1, 1}, 0, 1, 0},
-		{Law{LogitNormal, 1, 1}, 1, 2, -inf},
-		{Law{Gaussian, 1, 1}, 2, 1, -inf},
+		{Distribution{Gaussian, 1, 0}, 1, 2, 0}, // closed
+		{Distribution{Gaussian, 1, 0}, 0, 1, 0},
+		{Distribution{Gaussian, 1, 0}, 1, 1, 0},
+		{Distribution{Gaussian, 1, 0}, 1.5, 2, -inf},
+		{Distribution{Gaussian, inf, 0}, -inf, 3, -inf},
+		{Distribution{Gaussian, 1, 1}, -inf, inf, 0},
+		{Distribution{LogNormal, 1, 1}, 0, inf, 0},
+		{Distribution{LogNormal, 1, 1}, -2, 0, -inf},
+		{Distribution{NegatedLogNormal, 1, 1}, -inf, 0, 0},
+		{Distribution{LogitNormal, 1, 1}, 0, 1, 0},
+		{Distribution{LogitNormal, 1, 1}, 1, 2, -inf},
+		{Distribution{Gaussian, 1, 1}, 2, 1, -inf},
 	} {
-		if got, d := LogFeasible(tc.law, tc.lower, tc.upper); got != tc.want || d != (Partial{}) {
-			t.Errorf("%v in [%g, %g]: %g, %v, want %g and no derivatives", tc.law, tc.lower, tc.upper, got, d, tc.want)
+		if got, d := LogFeasible(tc.distribution, tc.lower, tc.upper); got != tc.want || d != (Partial{}) {
+			t.Errorf("%v in [%g, %g]: %g, %v, want %g and no derivatives", tc.distribution, tc.lower, tc.upper, got, d, tc.want)
 		}
 	}
 }

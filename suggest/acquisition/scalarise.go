@@ -16,8 +16,8 @@ import (
 //
 // for m objectives (Zhang, Golovin, "Random Hypervolume Scalarizations for Provable
 // Multi-Objective Black Box Optimization", ICML 2020, Lemma 5; in polar
-// coordinates). Its cost is linear in the size of the front in any dimension, which
-// that of boxes is not. A *Scalarisation is immutable and safe for concurrent use.
+// coordinates). Its cost is linear in the size of the front in any dimension; the cost of
+// boxes is not. A *Scalarisation is immutable and safe for concurrent use.
 type Scalarisation struct {
 	reference []float64
 	weights   [][]float64 // by direction
@@ -27,7 +27,7 @@ type Scalarisation struct {
 
 // NewScalarisation returns the scalarisation of points, which need neither be
 // below the reference nor different, along the given unit vectors, which must be
-// positive, at least one, for instance from a uniform law. Scales must be
+// positive, at least one, for instance from a uniform distribution. Scales must be
 // positive; a good one is the range of the front. It panics if lengths differ.
 func NewScalarisation(points [][]float64, reference, scales []float64, directions [][]float64) *Scalarisation {
 	m := len(reference)
@@ -92,14 +92,14 @@ func (s *Scalarisation) Improvement(v []float64) float64 {
 // b being the reach of the front and F_j the distribution functions: an integral of
 // one dimension, by Gauss-Legendre rules in logarithms to about 1e-6. It panics if
 // lengths differ.
-func LogScalarised(s *Scalarisation, laws []Law, d []Partial) float64 {
-	if len(laws) != len(s.reference) || d != nil && len(d) != len(laws) {
-		panic("acquisition: laws, derivatives and reference differ in length")
+func LogScalarised(s *Scalarisation, distributions []Distribution, d []Partial) float64 {
+	if len(distributions) != len(s.reference) || d != nil && len(d) != len(distributions) {
+		panic("acquisition: distributions, derivatives and reference differ in length")
 	}
 	clear(d)
 	sum := newLogSum()
 	var buffer [maxStackObjectives]term
-	r := ray{laws: laws, reference: s.reference, terms: append(buffer[:0], make([]term, len(laws))...)}
+	r := ray{distributions: distributions, reference: s.reference, terms: append(buffer[:0], make([]term, len(distributions))...)}
 	for i, w := range s.weights {
 		r.weights = w
 		value := r.integrate(s.reach[i], d != nil)
@@ -138,12 +138,12 @@ const (
 
 // ray is the integral of LogScalarised along one direction.
 type ray struct {
-	laws               []Law
+	distributions      []Distribution
 	reference, weights []float64
 
 	end   float64 // where a known objective ends the ray
 	endAt int     // that objective, or -1
-	sum   float64 // of the integrand, relative to that at the mode
+	sum   float64 // of the integrand, relative to its value at the mode
 	atEnd float64 // the integrand there, likewise
 	terms []term  // by objective
 }
@@ -156,12 +156,12 @@ type term struct {
 
 // at returns the logarithm of the integrand at t and its derivative times t.
 func (r *ray) at(t float64) (value, slope float64) {
-	m := float64(len(r.laws))
+	m := float64(len(r.distributions))
 	value, slope = math.Log(m)+(m-1)*math.Log(t), m-1
 	if m == 1 {
 		value = 0 // also at t = 0
 	}
-	for j, l := range r.laws {
+	for j, l := range r.distributions {
 		if l.StdDev == 0 {
 			continue
 		}
@@ -193,7 +193,7 @@ func logPhiHazard(z float64) (logCDF, hazard float64) {
 }
 
 // quantileSlope is the derivative of standardize at x inside the support.
-func (l Law) quantileSlope(x float64) float64 {
+func (l Distribution) quantileSlope(x float64) float64 {
 	switch l.Family {
 	case LogNormal:
 		return 1 / (x * l.StdDev)
@@ -216,7 +216,7 @@ func (l Law) quantileSlope(x float64) float64 {
 // prepares partial if wanted.
 func (r *ray) integrate(b float64, derivatives bool) float64 {
 	r.end, r.endAt = math.Inf(1), -1
-	for j, l := range r.laws {
+	for j, l := range r.distributions {
 		if l.StdDev == 0 {
 			if t := (r.reference[j] - l.Median()) / r.weights[j]; t < r.end {
 				r.end, r.endAt = t, j
@@ -240,7 +240,7 @@ func (r *ray) integrate(b float64, derivatives bool) float64 {
 	// Between the places where single objectives give out the integrand is smooth.
 	for from := mode; from < last; {
 		to := last
-		for j, l := range r.laws {
+		for j, l := range r.distributions {
 			if l.StdDev == 0 {
 				continue
 			}
@@ -275,7 +275,7 @@ func (r *ray) panel(a, b float64, rule []node, top float64, derivatives bool) {
 		if !derivatives || w == 0 {
 			continue
 		}
-		for j, l := range r.laws {
+		for j, l := range r.distributions {
 			if l.StdDev == 0 {
 				continue
 			}
@@ -297,7 +297,7 @@ func (r *ray) panel(a, b float64, rule []node, top float64, derivatives bool) {
 func (r *ray) partial(j int) Partial {
 	p := r.terms[j].partial
 	if j == r.endAt {
-		l := r.laws[j]
+		l := r.distributions[j]
 		p.Mean = -r.atEnd / r.weights[j] * l.slope(l.Median())
 	}
 	p.scale(1 / r.sum)
@@ -307,7 +307,7 @@ func (r *ray) partial(j int) Partial {
 // mode returns about where the integrand is largest from b on: the integrand
 // there is no less than half of the largest.
 func (r *ray) mode(b float64) float64 {
-	low, slope := b, float64(len(r.laws)-1)
+	low, slope := b, float64(len(r.distributions)-1)
 	if b > 0 {
 		if _, slope = r.at(b); slope <= 0 {
 			return b
@@ -317,13 +317,13 @@ func (r *ray) mode(b float64) float64 {
 	}
 	// An upper bound: where an objective is as likely as not, or farther.
 	high := math.Inf(1)
-	for j, l := range r.laws {
+	for j, l := range r.distributions {
 		if t := (r.reference[j] - l.Median()) / r.weights[j]; t > low {
 			high = math.Min(high, t)
 		}
 	}
 	if math.IsInf(high, 1) { // nothing is that far
-		for j, l := range r.laws {
+		for j, l := range r.distributions {
 			x := r.reference[j] - low*r.weights[j]
 			if rate := r.weights[j] * l.quantileSlope(x); rate > 0 && !math.IsInf(rate, 0) {
 				high = math.Min(high, low+1/rate)
@@ -344,7 +344,7 @@ func (r *ray) mode(b float64) float64 {
 		_, fall = r.at(high)
 	}
 	// The slope falls from low to high: bisection and the rule of false position by
-	// turns, until the logarithm can not grow by more than ln 2.
+	// turns, until the logarithm cannot grow by more than ln 2.
 	for k := range 60 {
 		t := (low + high) / 2
 		if k%2 == 1 && !math.IsInf(fall, -1) {
@@ -373,7 +373,7 @@ func (r *ray) mode(b float64) float64 {
 // negligible, or the end of the ray.
 func (r *ray) negligible(mode, top float64) float64 {
 	step := math.Inf(1)
-	for j, l := range r.laws {
+	for j, l := range r.distributions {
 		if l.StdDev == 0 {
 			continue
 		}

@@ -26,21 +26,21 @@ func randomDirections(rng *rand.Rand, n, m int) [][]float64 {
 }
 
 // randomScalarisation is randomCase along random directions.
-func randomScalarisation(rng *rand.Rand, m, directions int) (*Scalarisation, *pareto.Front, []Law) {
-	front, laws := randomCase(rng, m)
+func randomScalarisation(rng *rand.Rand, m, directions int) (*Scalarisation, *pareto.Front, []Distribution) {
+	front, distributions := randomCase(rng, m)
 	scales := make([]float64, m)
 	for j := range scales {
 		scales[j] = 0.2 + rng.Float64()
 	}
-	return NewScalarisation(front.Points(), front.Reference(), scales, randomDirections(rng, directions, m)), front, laws
+	return NewScalarisation(front.Points(), front.Reference(), scales, randomDirections(rng, directions, m)), front, distributions
 }
 
-// With many directions the improvement is that of the hypervolume.
+// With many directions the improvement is the hypervolume improvement.
 func TestScalarisedImprovement(t *testing.T) {
 	rng := rand.New(rand.NewPCG(21, 1))
 	for range 12 {
 		m := 1 + rng.IntN(5)
-		s, front, laws := randomScalarisation(rng, m, 20_000)
+		s, front, distributions := randomScalarisation(rng, m, 20_000)
 		for range 5 {
 			v := make([]float64, m)
 			for j, r := range front.Reference() {
@@ -48,26 +48,26 @@ func TestScalarisedImprovement(t *testing.T) {
 			}
 			want := front.Improvement(v)
 			if got := s.Improvement(v); math.Abs(got-want) > 0.12*want+0.01 {
-				t.Errorf("%d objectives, %v: %g, by boxes %g", m, laws, got, want)
+				t.Errorf("%d objectives, %v: %g, by boxes %g", m, distributions, got, want)
 			}
 		}
 	}
 }
 
-// The expectation over many directions is that of the hypervolume improvement.
+// The expectation over many directions is the expected hypervolume improvement.
 func TestLogScalarisedIsEHVI(t *testing.T) {
 	rng := rand.New(rand.NewPCG(22, 1))
 	checked := 0
 	for checked < 15 {
 		m := 1 + rng.IntN(4)
-		s, front, laws := randomScalarisation(rng, m, 2000)
-		want := LogEHVI(front, laws, nil)
+		s, front, distributions := randomScalarisation(rng, m, 2000)
+		want := LogEHVI(front, distributions, nil)
 		if want < -8 {
 			continue // too few directions reach so far
 		}
 		checked++
-		if got := LogScalarised(s, laws, nil); math.Abs(got-want) > 0.2 {
-			t.Errorf("%d objectives, %v: %g, ln EHVI %g", m, laws, got, want)
+		if got := LogScalarised(s, distributions, nil); math.Abs(got-want) > 0.2 {
+			t.Errorf("%d objectives, %v: %g, ln EHVI %g", m, distributions, got, want)
 		}
 	}
 }
@@ -78,12 +78,12 @@ func TestLogScalarisedMonteCarlo(t *testing.T) {
 	rng := rand.New(rand.NewPCG(23, 1))
 	checked := 0
 	for checked < 25 {
-		s, _, laws := randomScalarisation(rng, 1+rng.IntN(6), 1)
-		got := math.Exp(LogScalarised(s, laws, nil))
-		outcome := make([]float64, len(laws))
+		s, _, distributions := randomScalarisation(rng, 1+rng.IntN(6), 1)
+		got := math.Exp(LogScalarised(s, distributions, nil))
+		outcome := make([]float64, len(distributions))
 		sum, squares, hits := 0.0, 0.0, 0
 		for range draws {
-			for j, l := range laws {
+			for j, l := range distributions {
 				outcome[j] = l.Quantile(rng.NormFloat64())
 			}
 			gain := s.Improvement(outcome)
@@ -99,30 +99,30 @@ func TestLogScalarisedMonteCarlo(t *testing.T) {
 		checked++
 		mean := sum / draws
 		if noise := 5 * math.Sqrt((squares/draws-mean*mean)/draws); math.Abs(got-mean) > noise+1e-6*mean {
-			t.Errorf("%v: %g, Monte Carlo %g ± %g", laws, got, mean, noise)
+			t.Errorf("%v: %g, Monte Carlo %g ± %g", distributions, got, mean, noise)
 		}
 	}
 }
 
-// The quadrature is that of the definition, by the trapezoidal rule in a variable
+// The quadrature agrees with the definition, by the trapezoidal rule in a variable
 // that makes both ends exponentially flat, also where it underflows.
 func TestLogScalarisedQuadrature(t *testing.T) {
 	rng := rand.New(rand.NewPCG(24, 1))
 	for range 100 {
 		m := 1 + rng.IntN(6)
-		s, front, laws := randomScalarisation(rng, m, 1)
-		for j := range laws { // up to far tails
+		s, front, distributions := randomScalarisation(rng, m, 1)
+		for j := range distributions { // up to far tails
 			if sign := 1.0; rng.IntN(3) == 0 {
-				if laws[j].Family == NegatedLogNormal {
+				if distributions[j].Family == NegatedLogNormal {
 					sign = -1
 				}
-				laws[j].Mean += sign * 20 * laws[j].StdDev * rng.Float64()
+				distributions[j].Mean += sign * 20 * distributions[j].StdDev * rng.Float64()
 			}
 		}
 		w, b := s.weights[0], s.reach[0]
 		integrand := func(t float64) float64 {
 			value := math.Log(float64(m)) + float64(m-1)*math.Log(t)
-			for j, l := range laws {
+			for j, l := range distributions {
 				if l.StdDev > 0 {
 					value += logPhi(l.standardize(front.Reference()[j] - t*w[j]))
 				}
@@ -130,7 +130,7 @@ func TestLogScalarisedQuadrature(t *testing.T) {
 			return value
 		}
 		end := math.Inf(1)
-		for j, l := range laws {
+		for j, l := range distributions {
 			if l.StdDev == 0 {
 				end = math.Min(end, (front.Reference()[j]-l.Median())/w[j])
 			}
@@ -145,11 +145,11 @@ func TestLogScalarisedQuadrature(t *testing.T) {
 				sum.add(integrand(b+(end-b)*p) + math.Log((end-b)*p*expit(-x)))
 			}
 		}
-		got, want := LogScalarised(s, laws, nil), sum.value()+math.Log(step)+s.logVolume
+		got, want := LogScalarised(s, distributions, nil), sum.value()+math.Log(step)+s.logVolume
 		if math.IsInf(got, -1) && math.IsInf(want, -1) {
 			continue
 		}
-		near(t, laws, float64(m), "LogScalarised", got, want, 1e-6)
+		near(t, distributions, float64(m), "LogScalarised", got, want, 1e-6)
 	}
 }
 
@@ -158,29 +158,29 @@ func TestLogScalarisedDerivatives(t *testing.T) {
 	possible := 0
 	for range 600 {
 		m := 1 + rng.IntN(6)
-		s, _, laws := randomScalarisation(rng, m, 3)
+		s, _, distributions := randomScalarisation(rng, m, 3)
 		d := make([]Partial, m)
-		value := LogScalarised(s, laws, d)
-		if got := LogScalarised(s, laws, nil); got != value {
-			t.Errorf("%v: %g without derivatives, %g with", laws, got, value)
+		value := LogScalarised(s, distributions, d)
+		if got := LogScalarised(s, distributions, nil); got != value {
+			t.Errorf("%v: %g without derivatives, %g with", distributions, got, value)
 		}
 		if math.IsInf(value, -1) {
 			continue
 		}
 		possible++
-		for j, l := range laws {
+		for j, l := range distributions {
 			at := func(mean, stdDev float64) float64 {
-				defer func() { laws[j] = l }()
-				laws[j].Mean, laws[j].StdDev = mean, stdDev
-				return LogScalarised(s, laws, nil)
+				defer func() { distributions[j] = l }()
+				distributions[j].Mean, distributions[j].StdDev = mean, stdDev
+				return LogScalarised(s, distributions, nil)
 			}
 			mean := slope(func(x float64) float64 { return at(x, l.StdDev) }, l.Mean, 1e-3*math.Max(l.StdDev, 0.01))
-			near(t, laws, float64(j), "derivative in Mean", d[j].Mean, mean, 2e-3)
+			near(t, distributions, float64(j), "derivative in Mean", d[j].Mean, mean, 2e-3)
 			if l.StdDev > 0 {
 				stdDev := slope(func(x float64) float64 { return at(l.Mean, x) }, l.StdDev, 1e-3*l.StdDev)
-				near(t, laws, float64(j), "derivative in StdDev", d[j].StdDev, stdDev, 2e-3)
+				near(t, distributions, float64(j), "derivative in StdDev", d[j].StdDev, stdDev, 2e-3)
 			} else if d[j].StdDev != 0 {
-				t.Errorf("%v: derivative in a StdDev of 0 is %g", laws, d[j].StdDev)
+				t.Errorf("%v: derivative in a StdDev of 0 is %g", distributions, d[j].StdDev)
 			}
 		}
 	}
@@ -193,35 +193,35 @@ func TestLogScalarisedDerivatives(t *testing.T) {
 // or impossible.
 func TestLogScalarisedSpecialCases(t *testing.T) {
 	const m = 10
-	reference, scales, laws := make([]float64, m), make([]float64, m), make([]Law, m)
-	for j := range laws {
+	reference, scales, distributions := make([]float64, m), make([]float64, m), make([]Distribution, m)
+	for j := range distributions {
 		reference[j], scales[j] = 1, 1
-		laws[j] = Law{Gaussian, 0.5, 0.1}
+		distributions[j] = Distribution{Gaussian, 0.5, 0.1}
 	}
 	s := NewScalarisation(nil, reference, scales, randomDirections(rand.New(rand.NewPCG(26, 1)), 20, m))
 	d := make([]Partial, m)
-	if value := LogScalarised(s, laws, d); math.IsInf(value, 0) || math.IsNaN(value) || !(d[m-1].Mean < 0) {
+	if value := LogScalarised(s, distributions, d); math.IsInf(value, 0) || math.IsNaN(value) || !(d[m-1].Mean < 0) {
 		t.Errorf("%g, %v", value, d)
 	}
 	medians := make([]float64, m)
-	for j := range laws {
-		laws[j].StdDev, medians[j] = 0, 0.5
+	for j := range distributions {
+		distributions[j].StdDev, medians[j] = 0, 0.5
 	}
-	near(t, "known", 0, "LogScalarised", LogScalarised(s, laws, d), math.Log(s.Improvement(medians)), 1e-12)
-	laws[3].Mean = math.Inf(1)
-	if value := LogScalarised(s, laws, d); !math.IsInf(value, -1) || d[0] != (Partial{}) {
+	near(t, "known", 0, "LogScalarised", LogScalarised(s, distributions, d), math.Log(s.Improvement(medians)), 1e-12)
+	distributions[3].Mean = math.Inf(1)
+	if value := LogScalarised(s, distributions, d); !math.IsInf(value, -1) || d[0] != (Partial{}) {
 		t.Errorf("impossible: %g, %v", value, d)
 	}
 }
 
 func BenchmarkLogScalarised(b *testing.B) {
 	rng := rand.New(rand.NewPCG(27, 1))
-	s, _, laws := randomScalarisation(rng, 6, 32)
-	for j := range laws {
-		laws[j].StdDev = math.Max(laws[j].StdDev, 0.1)
+	s, _, distributions := randomScalarisation(rng, 6, 32)
+	for j := range distributions {
+		distributions[j].StdDev = math.Max(distributions[j].StdDev, 0.1)
 	}
 	d := make([]Partial, 6)
 	for b.Loop() {
-		LogScalarised(s, laws, d)
+		LogScalarised(s, distributions, d)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // Partial holds the derivatives of a criterion with respect to the Mean and the
-// StdDev of a [Law]. For a known objective, StdDev = 0, Mean is the derivative
+// StdDev of a [Distribution]. For a known objective, StdDev = 0, Mean is the derivative
 // with respect to the known latent value, which for a Gaussian is the cost
 // itself, and StdDev is 0.
 type Partial struct{ Mean, StdDev float64 }
@@ -28,7 +28,7 @@ func (d *Partial) scale(c float64) {
 
 // Shortfall returns E[(t - X)+], the expected amount by which X is below t. It
 // is 0 at -Inf and below the support, and t - E[X] above the support.
-func (l Law) Shortfall(t float64) float64 {
+func (l Distribution) Shortfall(t float64) float64 {
 	value, _ := l.LogShortfall(t)
 	return math.Exp(value)
 }
@@ -41,7 +41,7 @@ func (l Law) Shortfall(t float64) float64 {
 //	LogitNormal       φ(z) ∫ exp(zv - v²/2) (t - expit(ln(t/(1-t)) - sv)) dv
 //
 // with H(z) = φ(z) + zΦ(z), M = Φ/φ and v > 0. All but the last are closed
-// forms, the two in the middle being those of Black and Scholes for a put and a
+// forms, the two in the middle known from Black and Scholes for a put and a
 // call; the time of the last grows with a StdDev above 0.5.
 //
 // No term underflows, so that the logarithm stays finite and accurate in the far
@@ -49,7 +49,7 @@ func (l Law) Shortfall(t float64) float64 {
 // and its size. It is -Inf, with derivatives 0, where X < t is impossible: at and
 // below a known value or the end of the support, or so far below that the
 // logarithm itself overflows.
-func (l Law) LogShortfall(t float64) (value float64, d Partial) {
+func (l Distribution) LogShortfall(t float64) (value float64, d Partial) {
 	if l.StdDev == 0 {
 		return l.logGap(t)
 	}
@@ -86,8 +86,8 @@ func (l Law) LogShortfall(t float64) (value float64, d Partial) {
 	}
 }
 
-// logGap is LogShortfall of a known value, or of one known as far as t can tell.
-func (l Law) logGap(t float64) (float64, Partial) {
+// logGap is LogShortfall of a known value, or of one that is as good as known at t.
+func (l Distribution) logGap(t float64) (float64, Partial) {
 	x := l.Median()
 	gap := t - x
 	if !(gap > 0) {
@@ -97,7 +97,7 @@ func (l Law) logGap(t float64) (float64, Partial) {
 }
 
 // slope returns dX/dZ where X = x.
-func (l Law) slope(x float64) float64 {
+func (l Distribution) slope(x float64) float64 {
 	switch l.Family {
 	case LogNormal, NegatedLogNormal:
 		return x
@@ -155,8 +155,8 @@ func gaussLegendre(n int) []node {
 // exp(-negligible) of the largest value is left out.
 const negligible = 26
 
-// maxSteepness bounds the number of panels, which grows with the StdDev. Laws
-// beyond it, whose outcomes are 0 or 1 but once in a thousand, lose accuracy.
+// maxSteepness bounds the number of panels, which grows with the StdDev. Distributions
+// beyond it, whose outcomes are nearly all 0 or 1, lose accuracy.
 const maxSteepness = 1000
 
 var farQuantile = math.Sqrt(2 * negligible)
@@ -169,7 +169,7 @@ var farQuantile = math.Sqrt(2 * negligible)
 //
 // are free of cancellation. The length of a panel is limited by the weight,
 // which is a Gaussian or an exponential, and by the poles of X at distance π/s.
-func (l Law) logitShortfall(t, z float64) (float64, Partial) {
+func (l Distribution) logitShortfall(t, z float64) (float64, Partial) {
 	if math.IsInf(z, -1) {
 		return math.Inf(-1), Partial{}
 	}

@@ -86,8 +86,8 @@ func TestErfcxOnGrid(t *testing.T) {
 	}
 }
 
-// The fast exponential in expit is that of package math up to rounding, and beyond its
-// bounds that of package math.
+// The fast exponential in expit agrees with package math up to rounding, and is package math's
+// beyond its bounds.
 func TestExpit(t *testing.T) {
 	for z := -750.0; z <= 750; z += 0.37 {
 		if got, want := expit(z), 1/(1+math.Exp(-z)); z > -700 && math.Abs(got-want) > 1e-15*want {

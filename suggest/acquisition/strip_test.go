@@ -22,13 +22,13 @@ func TestStripEHVI(t *testing.T) {
 			points = append(points, []float64{rng.Float64(), rng.Float64()})
 		}
 		front := pareto.NewFront(points, []float64{1, 1})
-		laws := []Law{
+		distributions := []Distribution{
 			{Mean: 4*rng.Float64() - 1, StdDev: math.Exp(8*rng.Float64() - 7)},
 			{Mean: 4*rng.Float64() - 1, StdDev: math.Exp(8*rng.Float64() - 7)},
 		}
 		d, want := make([]Partial, 2), make([]Partial, 2)
-		sum := stripEHVI(front, laws, d)
-		value := logCellEHVI(front, laws, want)
+		sum := stripEHVI(front, distributions, d)
+		value := logCellEHVI(front, distributions, want)
 		if sum <= leastSum {
 			if value > math.Log(leastSum)+1 {
 				t.Errorf("case %d: %g in strips, exp(%g) in cells", k, sum, value)
@@ -53,8 +53,8 @@ func TestStripEHVI(t *testing.T) {
 // What overflows on the way is left to the logarithms.
 func TestEHVIOfAlmostKnown(t *testing.T) {
 	front := pareto.NewFront([][]float64{{0.5, 0.5}}, []float64{1, 1})
-	laws := []Law{{Mean: 0.25, StdDev: 1e-310}, {Mean: 0.25, StdDev: 1e-310}}
-	if got, want := EHVI(front, laws), 0.75*0.75-0.25; math.Abs(got-want) > 1e-12 {
+	distributions := []Distribution{{Mean: 0.25, StdDev: 1e-310}, {Mean: 0.25, StdDev: 1e-310}}
+	if got, want := EHVI(front, distributions), 0.75*0.75-0.25; math.Abs(got-want) > 1e-12 {
 		t.Errorf("expected improvement %g, want %g", got, want)
 	}
 }
@@ -71,12 +71,12 @@ func TestEHVIOfAnySize(t *testing.T) {
 			}
 			front := pareto.NewFront(points, []float64{size, size})
 			spread := math.Pow(10, -4*rng.Float64())
-			laws := []Law{
+			distributions := []Distribution{
 				{Mean: size * (1 + 40*rng.Float64()*spread), StdDev: size * spread},
 				{Mean: size * (2*rng.Float64() - 0.5), StdDev: size * math.Pow(10, -4*rng.Float64())},
 			}
 			d, want := make([]Partial, 2), make([]Partial, 2)
-			near(t, k, size, "LogEHVI", LogEHVI(front, laws, d), logCellEHVI(front, laws, want), 1e-9)
+			near(t, k, size, "LogEHVI", LogEHVI(front, distributions, d), logCellEHVI(front, distributions, want), 1e-9)
 			for j := range d {
 				near(t, k, size, "derivative", d[j].Mean*size, want[j].Mean*size, 1e-9)
 				near(t, k, size, "derivative", d[j].StdDev*size, want[j].StdDev*size, 1e-9)
@@ -85,7 +85,7 @@ func TestEHVIOfAnySize(t *testing.T) {
 	}
 }
 
-// The strips that are left out add nothing to the sum of all, wherever the laws are and
+// The strips that are left out add nothing to the sum of all, wherever the distributions are and
 // however narrow they are.
 func TestStripsLeftOut(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 3))
@@ -96,21 +96,21 @@ func TestStripsLeftOut(t *testing.T) {
 			points = append(points, []float64{x, math.Pow(1-x, 1+4*rng.Float64())})
 		}
 		front := pareto.NewFront(points, []float64{1, 1})
-		laws := make([]Law, 2)
-		for j := range laws {
-			laws[j] = Law{Mean: 3*rng.Float64() - 1, StdDev: math.Pow(10, 12*rng.Float64()-11)}
+		distributions := make([]Distribution, 2)
+		for j := range distributions {
+			distributions[j] = Distribution{Mean: 3*rng.Float64() - 1, StdDev: math.Pow(10, 12*rng.Float64()-11)}
 			if n := front.Len(); n > 0 && k%2 == 0 {
-				laws[j].Mean = front.Points()[rng.IntN(n)][j] + 10*rng.NormFloat64()*laws[j].StdDev
+				distributions[j].Mean = front.Points()[rng.IntN(n)][j] + 10*rng.NormFloat64()*distributions[j].StdDev
 			}
 		}
 		want, before := 0.0, 0.0
 		for _, c := range front.Cells() {
-			width := laws[0].shortfall(c.Upper[0]).value
-			want += (width - before) * laws[1].shortfall(c.Upper[1]).value
+			width := distributions[0].shortfall(c.Upper[0]).value
+			want += (width - before) * distributions[1].shortfall(c.Upper[1]).value
 			before = width
 		}
-		if got := stripEHVI(front, laws, nil); want > leastSum && math.Abs(got-want) > 1e-14*want {
-			t.Errorf("case %d, %v: %.17g, want %.17g (off by %.1e of it)", k, laws, got, want, got/want-1)
+		if got := stripEHVI(front, distributions, nil); want > leastSum && math.Abs(got-want) > 1e-14*want {
+			t.Errorf("case %d, %v: %.17g, want %.17g (off by %.1e of it)", k, distributions, got, want, got/want-1)
 		}
 	}
 }

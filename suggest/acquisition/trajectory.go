@@ -9,8 +9,8 @@ import (
 // LogTrajectoryEHVI returns the logarithm of a lower bound of the hypervolume
 // improvement that a whole run is expected to bring, in two objectives. The run
 // passes checkpoints at which the objective of the given axis (0 or 1) has the
-// known costs known[0] < known[1] < ..., and the other objective follows laws[0],
-// laws[1], .... Each checkpoint counts as a point, as in Wang, Fan, Ng, "A
+// known costs known[0] < known[1] < ..., and the other objective follows distributions[0],
+// distributions[1], .... Each checkpoint counts as a point, as in Wang, Fan, Ng, "A
 // Trajectory-Based Bayesian Approach to Multi-Objective Hyperparameter
 // Optimization with Epoch-Aware Trade-Offs", UAI 2025; that one axis is known
 // leaves a sum:
@@ -26,15 +26,15 @@ import (
 //
 // Checkpoints at or beyond the reference count for nothing. Unless nil, dKnown
 // and d, of the length of known, receive the derivatives of the logarithm with
-// respect to the known costs and the laws; a known cost on the border of two
+// respect to the known costs and the distributions; a known cost on the border of two
 // strips belongs to the upper one. The value is -Inf, with derivatives 0, if the
 // run cannot improve the front. It panics if lengths differ, the front has not
 // two objectives, or axis is neither 0 nor 1.
-func LogTrajectoryEHVI(front *pareto.Front, axis int, known []float64, laws []Law, dKnown []float64, d []Partial) float64 {
+func LogTrajectoryEHVI(front *pareto.Front, axis int, known []float64, distributions []Distribution, dKnown []float64, d []Partial) float64 {
 	switch {
 	case len(front.Reference()) != 2 || axis < 0 || axis > 1:
 		panic("acquisition: a trajectory needs two objectives, one of them known")
-	case len(known) != len(laws), d != nil && len(d) != len(laws), dKnown != nil && len(dKnown) != len(laws):
+	case len(known) != len(distributions), d != nil && len(d) != len(distributions), dKnown != nil && len(dKnown) != len(distributions):
 		panic("acquisition: checkpoints differ in length")
 	}
 	clear(d)
@@ -61,7 +61,7 @@ func LogTrajectoryEHVI(front *pareto.Front, axis int, known []float64, laws []La
 			right = ordered(points, axis, i)[axis]
 		}
 		if known[0] < right {
-			s.strip(left, right, height, laws)
+			s.strip(left, right, height, distributions)
 			if s.complete(reference[axis] - right) {
 				break
 			}
@@ -88,25 +88,25 @@ type trajectorySum struct {
 	known  []float64
 	dKnown []float64
 	d      []Partial
-	// The shortfall of each checkpoint at the last height where it was needed
-	// bounds that at all later, lower heights; last was the best checkpoint there.
+	// The shortfall of each checkpoint at the last height where it was needed bounds its
+	// shortfall at all later, lower heights; last was the best checkpoint there.
 	bounds []float64
 	last   int
 }
 
 // strip adds a strip: stretches of it on each of which one checkpoint, the best
 // so far, counts.
-func (s *trajectorySum) strip(left, right, height float64, laws []Law) {
+func (s *trajectorySum) strip(left, right, height float64, distributions []Distribution) {
 	best, value, partial := -1, math.Inf(-1), Partial{}
 	before := value // what the checkpoint before the best is worth
 	begin := math.Max(left, s.known[0])
 	if s.last >= 0 && s.known[s.last] < left {
 		// Likely the best again, so that the others need not be computed.
 		best = s.last
-		value, partial = laws[best].LogShortfall(height)
+		value, partial = distributions[best].LogShortfall(height)
 		s.bounds[best] = value
 	}
-	for t, l := range laws {
+	for t, l := range distributions {
 		if s.known[t] >= right {
 			break
 		}

@@ -10,23 +10,23 @@ import (
 
 // randomRun draws a run of T checkpoints whose known costs rise from below the
 // front to beyond the reference, in the objective of the axis.
-func randomRun(rng *rand.Rand, axis, checkpoints int, stdDev float64) (*pareto.Front, []float64, []Law) {
+func randomRun(rng *rand.Rand, axis, checkpoints int, stdDev float64) (*pareto.Front, []float64, []Distribution) {
 	points := make([][]float64, rng.IntN(7))
 	for i := range points {
 		x := rng.Float64()
 		points[i] = []float64{x, x}
 		points[i][1-axis] = 0.1 + 0.3*(1-x) + 0.1*rng.Float64()
 	}
-	known, laws := make([]float64, checkpoints), make([]Law, checkpoints)
+	known, distributions := make([]float64, checkpoints), make([]Distribution, checkpoints)
 	for t := range known {
 		known[t] = 0.05 + (float64(t)+0.8*rng.Float64())*1.1/float64(checkpoints)
-		laws[t] = Law{LogitNormal, logit(0.1 + 0.3*rng.Float64()), stdDev * (0.5 + rng.Float64())}
+		distributions[t] = Distribution{LogitNormal, logit(0.1 + 0.3*rng.Float64()), stdDev * (0.5 + rng.Float64())}
 		if axis == 1 {
-			laws[t].Family = Gaussian
-			laws[t].Mean, laws[t].StdDev = expit(laws[t].Mean), laws[t].StdDev/6
+			distributions[t].Family = Gaussian
+			distributions[t].Mean, distributions[t].StdDev = expit(distributions[t].Mean), distributions[t].StdDev/6
 		}
 	}
-	return pareto.NewFront(points, []float64{1, 1}), known, laws
+	return pareto.NewFront(points, []float64{1, 1}), known, distributions
 }
 
 // The improvement that a run with these outcomes brings, by hypervolumes.
@@ -47,11 +47,11 @@ func TestTrajectoryMonteCarlo(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	for k := range 24 {
 		axis, checkpoints, stdDev := k%2, 1+k%3*3, []float64{0.03, 0.3}[k/2%2]
-		front, known, laws := randomRun(rng, axis, checkpoints, stdDev)
+		front, known, distributions := randomRun(rng, axis, checkpoints, stdDev)
 		outcomes := make([]float64, checkpoints)
 		var sum, squares float64
 		for range draws {
-			for i, l := range laws {
+			for i, l := range distributions {
 				outcomes[i] = l.Quantile(rng.NormFloat64())
 			}
 			gain := runImprovement(front, axis, known, outcomes)
@@ -60,7 +60,7 @@ func TestTrajectoryMonteCarlo(t *testing.T) {
 		}
 		mean := sum / draws
 		noise := 5*math.Sqrt(math.Max(squares/draws-mean*mean, 0)/draws) + 1e-12
-		got := math.Exp(LogTrajectoryEHVI(front, axis, known, laws, nil, nil))
+		got := math.Exp(LogTrajectoryEHVI(front, axis, known, distributions, nil, nil))
 		switch {
 		case got > mean+noise:
 			t.Errorf("case %d: %g, more than the expectation %g ± %g", k, got, mean, noise)
@@ -77,7 +77,7 @@ func TestTrajectoryMonteCarlo(t *testing.T) {
 func TestTrajectoryDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 12))
 	for range 500 {
-		front, known, laws := randomRun(rng, 0, 1+rng.IntN(9), 0.3)
+		front, known, distributions := randomRun(rng, 0, 1+rng.IntN(9), 0.3)
 		want := 0.0
 		for _, c := range front.Cells() {
 			for i := range known {
@@ -87,13 +87,13 @@ func TestTrajectoryDefinition(t *testing.T) {
 				}
 				width := math.Min(next, c.Upper[0]) - math.Max(known[i], c.Lower[0])
 				best := 0.0
-				for _, l := range laws[:i+1] {
+				for _, l := range distributions[:i+1] {
 					best = math.Max(best, l.Shortfall(c.Upper[1]))
 				}
 				want += math.Max(width, 0) * best
 			}
 		}
-		near(t, laws, 0, "value", LogTrajectoryEHVI(front, 0, known, laws, nil, nil), math.Log(want), 1e-11)
+		near(t, distributions, 0, "value", LogTrajectoryEHVI(front, 0, known, distributions, nil, nil), math.Log(want), 1e-11)
 	}
 }
 
@@ -102,14 +102,14 @@ func TestTrajectoryOfKnownOutcomes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	for k := range 500 {
 		axis := k % 2
-		front, known, laws := randomRun(rng, axis, rng.IntN(8), 0)
-		outcomes := make([]float64, len(laws))
-		for i, l := range laws {
+		front, known, distributions := randomRun(rng, axis, rng.IntN(8), 0)
+		outcomes := make([]float64, len(distributions))
+		for i, l := range distributions {
 			outcomes[i] = l.Median()
 		}
 		want := runImprovement(front, axis, known, outcomes)
-		got := math.Exp(LogTrajectoryEHVI(front, axis, known, laws, nil, nil))
-		near(t, laws, 0, "improvement", got, want, 1e-13)
+		got := math.Exp(LogTrajectoryEHVI(front, axis, known, distributions, nil, nil))
+		near(t, distributions, 0, "improvement", got, want, 1e-13)
 	}
 }
 
@@ -118,12 +118,12 @@ func TestTrajectoryDerivatives(t *testing.T) {
 	kinks := 0
 	for k := range 300 {
 		axis := k % 2
-		front, known, laws := randomRun(rng, axis, 1+rng.IntN(7), 0.3)
-		for i := range laws {
-			laws[i].Mean += 0.5 * float64(k%3) // up to the far tail on axis 1
+		front, known, distributions := randomRun(rng, axis, 1+rng.IntN(7), 0.3)
+		for i := range distributions {
+			distributions[i].Mean += 0.5 * float64(k%3) // up to the far tail on axis 1
 		}
 		dKnown, d := make([]float64, len(known)), make([]Partial, len(known))
-		value := LogTrajectoryEHVI(front, axis, known, laws, dKnown, d)
+		value := LogTrajectoryEHVI(front, axis, known, distributions, dKnown, d)
 		if math.IsInf(value, -1) {
 			continue
 		}
@@ -132,7 +132,7 @@ func TestTrajectoryDerivatives(t *testing.T) {
 			at := func(v float64) float64 {
 				*x = v
 				defer func() { *x = old }()
-				return LogTrajectoryEHVI(front, axis, known, laws, nil, nil)
+				return LogTrajectoryEHVI(front, axis, known, distributions, nil, nil)
 			}
 			if forward, backward := (at(old+h)-value)/h, (value-at(old-h))/h; math.Abs(forward-backward) > 1e-3*(1+math.Abs(forward)) {
 				kinks++ // a derivative from one side only
@@ -140,9 +140,9 @@ func TestTrajectoryDerivatives(t *testing.T) {
 			}
 			near(t, name, float64(i), "derivative", got, slope(at, old, h), 1e-4)
 		}
-		for i := range laws {
-			check("Mean", i, &laws[i].Mean, d[i].Mean)
-			check("StdDev", i, &laws[i].StdDev, d[i].StdDev)
+		for i := range distributions {
+			check("Mean", i, &distributions[i].Mean, d[i].Mean)
+			check("StdDev", i, &distributions[i].StdDev, d[i].StdDev)
 			check("known", i, &known[i], dKnown[i])
 		}
 	}
@@ -154,8 +154,8 @@ func TestTrajectoryDerivatives(t *testing.T) {
 // One checkpoint is a point with a known objective.
 func TestTrajectoryOfOneCheckpoint(t *testing.T) {
 	front := exampleFront()
-	l := Law{LogitNormal, -1, 0.3}
-	got := math.Exp(LogTrajectoryEHVI(front, 0, []float64{0.7}, []Law{l}, nil, nil))
+	l := Distribution{LogitNormal, -1, 0.3}
+	got := math.Exp(LogTrajectoryEHVI(front, 0, []float64{0.7}, []Distribution{l}, nil, nil))
 	// Strips by hand: from 0.7 to 2 below 0.25, to 8 below 0.20, to 10 below 0.17.
 	want := 1.3*l.Shortfall(0.25) + 6*l.Shortfall(0.20) + 2*l.Shortfall(0.17)
 	near(t, l, 0.7, "improvement", got, want, 1e-13)
@@ -165,25 +165,25 @@ func TestTrajectoryOfOneCheckpoint(t *testing.T) {
 // derivative of an infinitesimally later one.
 func TestTrajectoryTie(t *testing.T) {
 	front := exampleFront()
-	laws := []Law{{LogitNormal, -1, 0.3}, {LogitNormal, -1.2, 0.3}}
+	distributions := []Distribution{{LogitNormal, -1, 0.3}, {LogitNormal, -1.2, 0.3}}
 	tie, later := make([]float64, 2), make([]float64, 2)
-	LogTrajectoryEHVI(front, 0, []float64{0.3, 0.5}, laws, tie, nil)
-	LogTrajectoryEHVI(front, 0, []float64{0.3, 0.5 + 1e-9}, laws, later, nil)
-	near(t, laws, 0.5, "derivative", tie[1], later[1], 1e-7)
+	LogTrajectoryEHVI(front, 0, []float64{0.3, 0.5}, distributions, tie, nil)
+	LogTrajectoryEHVI(front, 0, []float64{0.3, 0.5 + 1e-9}, distributions, later, nil)
+	near(t, distributions, 0.5, "derivative", tie[1], later[1], 1e-7)
 }
 
 func TestTrajectoryBeyondReference(t *testing.T) {
 	front := exampleFront()
-	l := Law{LogitNormal, -1, 0.3}
+	l := Distribution{LogitNormal, -1, 0.3}
 	dKnown, d := make([]float64, 3), make([]Partial, 3)
-	with := LogTrajectoryEHVI(front, 0, []float64{0.7, 10, math.Inf(1)}, []Law{l, l, l}, dKnown, d)
-	if without := LogTrajectoryEHVI(front, 0, []float64{0.7}, []Law{l}, nil, nil); with != without {
+	with := LogTrajectoryEHVI(front, 0, []float64{0.7, 10, math.Inf(1)}, []Distribution{l, l, l}, dKnown, d)
+	if without := LogTrajectoryEHVI(front, 0, []float64{0.7}, []Distribution{l}, nil, nil); with != without {
 		t.Errorf("%g with checkpoints beyond the reference, %g without", with, without)
 	}
 	if dKnown[1] != 0 || d[2] != (Partial{}) {
 		t.Errorf("derivatives %v, %v beyond the reference", dKnown, d)
 	}
-	if got := LogTrajectoryEHVI(front, 0, []float64{10, 11, 12}, []Law{l, l, l}, dKnown, d); !math.IsInf(got, -1) || d[0] != (Partial{}) {
+	if got := LogTrajectoryEHVI(front, 0, []float64{10, 11, 12}, []Distribution{l, l, l}, dKnown, d); !math.IsInf(got, -1) || d[0] != (Partial{}) {
 		t.Errorf("value %g, derivatives %v of a run beyond the reference", got, d)
 	}
 	if got := LogTrajectoryEHVI(front, 0, nil, nil, nil, nil); !math.IsInf(got, -1) {

@@ -178,8 +178,8 @@ func (f *Front) Improves(v []float64) bool {
 }
 
 // partition slices the non-dominated region along the last objective: between
-// two neighbouring values of the front the region is that of the points below,
-// seen in the objectives before. Boxes that pass unchanged from one slice to
+// two neighbouring values of the front, the slice is the region that the points below
+// leave in the other objectives. Boxes that pass unchanged from one slice to
 // the next are joined, which leaves O(n) of them in three objectives.
 func partition(front [][]float64, reference []float64) []Cell {
 	m := len(reference)

@@ -1,11 +1,11 @@
 package pareto
 
-// Subset returns the indices of at most k points that together dominate much of what
-// all of them do, in the order in which they were chosen: each is the one that adds most
-// to the hypervolume of those before it, the first one of several. Points that add nothing
-// are never chosen. It panics if k is negative or lengths differ.
+// Subset returns the indices of at most k points that together dominate much of the
+// region that all of them dominate, in the order in which they were chosen. Each adds most to the
+// hypervolume of the points chosen before it, and is the first among equals. Points that add
+// nothing are never chosen. It panics if k is negative or lengths differ.
 //
-// The hypervolume of the subset is at least 1 - 1/e of that of the best subset of k
+// The subset has at least 1 - 1/e of the hypervolume of the best subset of k
 // points (Guerreiro, Fonseca, Paquete, "Greedy hypervolume subset selection in low
 // dimensions", Evolutionary Computation 24(3), 2016).
 func Subset(points [][]float64, reference []float64, k int) []int {

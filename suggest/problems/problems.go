@@ -136,8 +136,8 @@ func atLeast(dim, least int) {
 // BraninCurrin returns the Branin and Currin functions over [0,1]², Branin's domain
 // being scaled to it, with the reference (18, 6): a multi-objective problem of Belakaria,
 // Deshwal, Doppa, "Max-value Entropy Search for Multi-Objective Bayesian Optimization"
-// (NeurIPS 2019). The maximal hypervolume is one that a long evolutionary search found,
-// by which BoTorch measures (its test functions, Daulton et al. 2020).
+// (NeurIPS 2019). The maximal hypervolume is BoTorch's, found by a long evolutionary search
+// (its test functions, Daulton et al. 2020).
 func BraninCurrin() *Problem {
 	return problem("branin_currin", box(2, 0, 1), []float64{18, 6}, 59.36011874867746, func(x space.Point) []float64 {
 		return []float64{branin(15*x[0]-5, 15*x[1]), currin(x[0], x[1])}
@@ -157,9 +157,8 @@ func NoisyBraninCurrin() *Problem {
 
 // ConstrainedBraninCurrin is [BraninCurrin] inside a disk of Branin's domain,
 // (u - 2.5)² + (v - 7.5)² <= 50, with the reference (80, 12): the constraint of Gelbart,
-// Snoek, Adams, "Bayesian Optimization with Unknown Constraints" (UAI 2014), the
-// maximal hypervolume one that a long evolutionary search found, by which BoTorch
-// measures.
+// Snoek, Adams, "Bayesian Optimization with Unknown Constraints" (UAI 2014). The maximal
+// hypervolume is BoTorch's, found by a long evolutionary search.
 func ConstrainedBraninCurrin() *Problem {
 	p := problem("constrained_branin_currin", box(2, 0, 1), []float64{80, 12}, 608.4004237022673, func(x space.Point) []float64 {
 		u, v := 15*x[0]-5, 15*x[1]
@@ -254,7 +253,7 @@ func DTLZ2(dim, objectives int) *Problem {
 //
 //	min(min_i [(f_i - 1)² + Σ_{j≠i} f_j²], Σ_i (f_i - 1/√m)²) <= r².
 //
-// The maximal hypervolume is known for two objectives: that of DTLZ2 without the two
+// The maximal hypervolume is known for two objectives: it is DTLZ2's without the two
 // corners between the arcs.
 func C2DTLZ2(dim, objectives int) *Problem {
 	p := DTLZ2(dim, objectives)
@@ -290,8 +289,8 @@ func C2DTLZ2(dim, objectives int) *Problem {
 // Struct. Multidisc. Optim. 35, 2008: mass, acceleration and intrusion over five
 // thicknesses in [1,3] mm, by quadratic response surfaces. It is RE3-5-4 of Tanabe,
 // Ishibuchi, "An easy-to-use real-world multi-objective optimization problem suite",
-// Applied Soft Computing 89, 2020. The reference and the maximal hypervolume, one that a
-// long evolutionary search found, are BoTorch's.
+// Applied Soft Computing 89, 2020. The reference and the maximal hypervolume, found by a
+// long evolutionary search, are BoTorch's.
 func VehicleSafety() *Problem {
 	s := box(5, 1, 3)
 	reference := []float64{1864.72022, 11.81993945, 0.2903999384}

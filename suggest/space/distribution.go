@@ -5,37 +5,36 @@ import (
 	"math"
 )
 
-// minAcceptedMass is the least probability that a law may give to its
-// accepted range. Below it a design law is surely a mistake, and the rejection
-// sampler that the law stands for would need more than 1e9 draws per value.
+// minAcceptedMass is the least probability that a distribution may give to its
+// accepted range. Below it a design distribution is surely a mistake: a rejection sampler
+// would need more than 1e9 draws per value.
 const minAcceptedMass = 1e-9
 
-// Distribution is the law that a design draws a [Double] or [Integer]
-// parameter from: one of [Uniform], [LogUniform], [Normal] and
-// [ShiftedExponential].
+// Distribution is what a design draws a [Double] or [Integer] parameter from: one of
+// [Uniform], [LogUniform], [Normal] and [ShiftedExponential].
 //
-// Every law is conditioned on the open interval (AcceptMin, AcceptMax), which
-// is what rejecting all draws outside it gives. AcceptMin = AcceptMax = 0
+// Every distribution is conditioned on the open interval (AcceptMin, AcceptMax), as if
+// all draws outside it were rejected. AcceptMin = AcceptMax = 0
 // stands for the parameter's own (Min, Max). The interval must lie within the
 // parameter's domain and carry a mass of at least 1e-9. Integers are drawn as
 // real numbers and rounded (half to even) after acceptance, so that the end
-// points of a uniform integer have half the mass of the others.
+// points of a uniform integer have half the mass of other values.
 //
-// These are the laws of Appendix C of Avent, González, Diethe, Paleyes, Balle,
+// These are the distributions of Appendix C of Avent, González, Diethe, Paleyes, Balle,
 // "Automatic Discovery of Privacy-Utility Pareto Fronts", PoPETs 2020(4).
 type Distribution interface {
 	// accept returns the accepted range as given, (0, 0) for the default.
 	accept() (lo, hi float64)
-	// check returns the violated fields of the law itself.
+	// check returns the violated fields of the distribution itself.
 	check(lo, hi float64) FieldErrors
-	// mass returns the probability of (lo, hi) under the unconditioned law.
+	// mass returns the probability of (lo, hi) under the unconditioned distribution.
 	mass(lo, hi float64) float64
 	// quantile returns the value at cumulative probability u in (0, 1) of the
-	// law conditioned on (lo, hi).
+	// distribution conditioned on (lo, hi).
 	quantile(u, lo, hi float64) float64
 }
 
-// Uniform is the uniform law on (AcceptMin, AcceptMax).
+// Uniform is the uniform distribution on (AcceptMin, AcceptMax).
 type Uniform struct {
 	AcceptMin, AcceptMax float64
 }
@@ -47,7 +46,7 @@ func (d Uniform) quantile(u, lo, hi float64) float64 {
 	return lo + u*(hi-lo)
 }
 
-// LogUniform is the law on (AcceptMin, AcceptMax), AcceptMin > 0, of a value
+// LogUniform is the distribution on (AcceptMin, AcceptMax), AcceptMin > 0, of a value
 // whose logarithm is uniform.
 type LogUniform struct {
 	AcceptMin, AcceptMax float64
@@ -57,7 +56,7 @@ func (d LogUniform) accept() (lo, hi float64) { return d.AcceptMin, d.AcceptMax 
 
 func (d LogUniform) check(lo, _ float64) (e FieldErrors) {
 	if !(lo > 0) {
-		e.Add("accept_min", fmt.Sprintf("must be positive for a log-uniform law, is %g", lo))
+		e.Add("accept_min", fmt.Sprintf("must be positive for a log-uniform distribution, is %g", lo))
 	}
 	return e
 }
@@ -68,7 +67,7 @@ func (d LogUniform) quantile(u, lo, hi float64) float64 {
 	return lo * math.Exp(u*math.Log(hi/lo))
 }
 
-// Normal is the Gaussian law with the given mean and standard deviation
+// Normal is the Gaussian distribution with the given mean and standard deviation
 // (StdDev > 0), conditioned on (AcceptMin, AcceptMax).
 type Normal struct {
 	Mean, StdDev         float64
@@ -100,7 +99,7 @@ func normalTailInverse(q float64) float64 {
 
 // tails returns the upper tail probabilities at the two ends of (lo, hi),
 // measured from the side of the mean on which the interval lies, so that no
-// digits are lost far out: a >= b, and flipped tells that the axis was turned.
+// digits are lost far out: a >= b, and flipped reports that the axis was turned.
 func (d Normal) tails(lo, hi float64) (a, b float64, flipped bool) {
 	zl, zh := (lo-d.Mean)/d.StdDev, (hi-d.Mean)/d.StdDev
 	if zl+zh < 0 {
@@ -123,7 +122,7 @@ func (d Normal) quantile(u, lo, hi float64) float64 {
 	return d.Mean + d.StdDev*normalTailInverse(a-u*(a-b))
 }
 
-// ShiftedExponential is the law of Shift + X with X exponential with the given
+// ShiftedExponential is the distribution of Shift + X with X exponential with the given
 // rate (Rate > 0, mean 1/Rate), conditioned on (AcceptMin, AcceptMax). The
 // "Shifted Exp(λ, shift)" of Avent et al. has rate λ.
 type ShiftedExponential struct {
@@ -150,7 +149,7 @@ func (d ShiftedExponential) mass(lo, hi float64) float64 {
 
 func (d ShiftedExponential) quantile(u, lo, hi float64) float64 {
 	lo = math.Max(lo, d.Shift)
-	// Memoryless: beyond lo the law is exponential again, cut at hi - lo.
+	// Memoryless: beyond lo the distribution is exponential again, cut at hi - lo.
 	return lo - math.Log1p(u*math.Expm1(-d.Rate*(hi-lo)))/d.Rate
 }
 

@@ -35,7 +35,7 @@ func (k Kind) String() string {
 }
 
 // Scale is the axis on which a numerical parameter is measured by the
-// surrogate, by grids and by the default design law.
+// surrogate, by grids and by the default design distribution.
 type Scale int
 
 // The scales.
@@ -82,8 +82,8 @@ type Parameter struct {
 	// Scale is the axis of a Double, Integer or Discrete. Linear by default.
 	Scale Scale
 
-	// Design is the law that designs draw a Double or Integer from. nil means
-	// the default law, the only one for Discrete and Categorical: uniform on
+	// Design is the distribution that designs draw a Double or Integer from. nil means
+	// the default distribution, the only one for Discrete and Categorical: uniform on
 	// the parameter's scale for a Double, equal mass on every value otherwise.
 	Design Distribution
 
@@ -95,9 +95,9 @@ type Parameter struct {
 	// Condition says when the parameter exists. nil means always.
 	Condition *Condition
 
-	// Fixed is the only value that designs give the parameter where it exists, one of its
-	// values. Its positions on the scale stay those of the whole range, so that points
-	// with other values, tried before, keep their places. nil leaves it free.
+	// Fixed, one of its values, is the only one that designs give the parameter where it
+	// exists. Positions on the scale still refer to the whole range, so that points tried
+	// with other values keep their places. nil leaves the parameter free.
 	Fixed *float64
 }
 
@@ -136,6 +136,19 @@ func (p *Parameter) Value(i int) float64 {
 	default:
 		return p.Min + float64(i)
 	}
+}
+
+// Ends returns the values between which all others lie: all categories, or the smallest
+// and the largest number.
+func (p *Parameter) Ends() []float64 {
+	if p.Kind != Categorical {
+		return []float64{p.At(0), p.At(1)}
+	}
+	values := make([]float64, len(p.Choices))
+	for i := range values {
+		values[i] = float64(i)
+	}
+	return values
 }
 
 // GridValues returns the parameter's values on a grid in increasing order (see
@@ -247,7 +260,7 @@ func nearest(t, a, b float64, unit func(float64) float64) float64 {
 	return b
 }
 
-// acceptRange returns the open interval on which the design law is conditioned.
+// acceptRange returns the open interval on which the design distribution is conditioned.
 func (p *Parameter) acceptRange() (lo, hi float64) {
 	lo, hi = p.Design.accept()
 	if lo == 0 && hi == 0 {
@@ -257,7 +270,7 @@ func (p *Parameter) acceptRange() (lo, hi float64) {
 }
 
 // Quantile returns the value at cumulative probability u in (0, 1) of the
-// parameter's design law: the inverse of its distribution function.
+// parameter's design distribution: the inverse of its distribution function.
 func (p *Parameter) Quantile(u float64) float64 {
 	if p.Fixed != nil {
 		return *p.Fixed

@@ -194,9 +194,9 @@ func (s *Space) Decode(u []float64) Point {
 }
 
 // Quantile returns the point, in canonical form, at the cumulative probabilities
-// u, one in (0, 1) per parameter, of the parameters' design laws. Independent uniform u give
-// independent draws of the laws, a low-discrepancy sequence gives a
-// quasi-random design. It panics if u has the wrong length.
+// u, one in (0, 1) per parameter, of the parameters' design distributions. Independent
+// uniform u give independent draws, a low-discrepancy sequence gives a quasi-random design.
+// It panics if u has the wrong length.
 func (s *Space) Quantile(u []float64) Point {
 	if len(u) != len(s.Parameters) {
 		panic("space: probabilities and space differ in length")
@@ -208,7 +208,7 @@ func (s *Space) Quantile(u []float64) Point {
 	return s.Canonical(p)
 }
 
-// Sample draws one point from the design laws, independently for each
+// Sample draws one point from the design distributions, independently for each
 // parameter and with exactly one draw of rng for each, and returns it in canonical
 // form.
 func (s *Space) Sample(rng *rand.Rand) Point {

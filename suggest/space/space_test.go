@@ -121,7 +121,7 @@ func TestFieldErrorsUnwrap(t *testing.T) {
 	err := (&Space{}).Validate()
 	var first FieldError
 	if !errors.As(err, &first) || first.Field != "parameters" {
-		t.Errorf("first violation = %+v, want that of parameters", first)
+		t.Errorf("first violation = %+v, want the one of parameters", first)
 	}
 }
 
@@ -253,9 +253,9 @@ func TestGridValues(t *testing.T) {
 	}
 }
 
-// The laws against direct rejection sampling from gonum's distributions, by the
+// The distributions against direct rejection sampling from gonum's distributions, by the
 // two-sample Kolmogorov-Smirnov statistic (critical value at 1e-4: 2.23·√(2/n)).
-func TestDesignLaws(t *testing.T) {
+func TestDesignDistributions(t *testing.T) {
 	const n = 20_000
 	src := rand.NewPCG(7, 8)
 	for _, tc := range []struct {
@@ -315,8 +315,8 @@ func TestDesignLaws(t *testing.T) {
 	}
 }
 
-// A uniform integer has half mass at its ends, the default law has not.
-func TestIntegerLaws(t *testing.T) {
+// A uniform integer has half mass at its ends, the default distribution has not.
+func TestIntegerDistributions(t *testing.T) {
 	const n = 60_000
 	for _, tc := range []struct {
 		design Distribution
@@ -339,7 +339,7 @@ func TestIntegerLaws(t *testing.T) {
 	}
 }
 
-// Far in a tail the conditioned law has no rejected draws to loop over, and
+// Far in a tail the conditioned distribution has no rejected draws to loop over, and
 // keeps its digits.
 func TestTailQuantile(t *testing.T) {
 	p := Parameter{Name: "x", Kind: Double, Min: 0, Max: 10, Design: Normal{StdDev: 1, AcceptMin: 5.5, AcceptMax: 10}}

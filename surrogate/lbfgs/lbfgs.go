@@ -70,7 +70,7 @@ type correction struct {
 //
 // Only steps that lower the value are taken, so the result is the best point
 // seen. A step to a point where f has an error or no finite value counts as too
-// long. The error is that of ctx, or tells that f has an error or no finite value
+// long. Minimise returns the error of ctx, or an error if f has an error or no finite value
 // at the x given, moved into the box.
 func Minimise(ctx context.Context, f Function, x, lower, upper []float64, o Options) (float64, error) {
 	maxStep := cmp.Or(o.MaxStep, DefaultMaxStep)
@@ -127,7 +127,7 @@ func Minimise(ctx context.Context, f Function, x, lower, upper []float64, o Opti
 			if len(corrections) == 0 || left == 0 {
 				break
 			}
-			// The memory has led astray: go on with steepest descent.
+			// The corrections mislead: go on with steepest descent.
 			corrections = corrections[:0]
 			continue
 		}
@@ -149,7 +149,7 @@ func Minimise(ctx context.Context, f Function, x, lower, upper []float64, o Opti
 	return value, nil
 }
 
-// ValueError tells that a function has no finite value at the starting point.
+// ValueError reports that a function has no finite value at the starting point.
 type ValueError struct{ Value float64 }
 
 func (e *ValueError) Error() string {

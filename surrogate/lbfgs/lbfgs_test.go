@@ -129,7 +129,7 @@ func TestMinimise(t *testing.T) {
 				t.Errorf("minimum at %v after %d evaluations, want %v", got, test.f.calls, test.want)
 			}
 			if want := test.f.f(got); value != want {
-				t.Errorf("value %v, want that of the point, %v", value, want)
+				t.Errorf("value %v, want %v, the value at the point", value, want)
 			}
 		})
 	}
@@ -157,7 +157,7 @@ func TestMinimiseBadStart(t *testing.T) {
 	lower, upper := []float64{-1}, []float64{1}
 	f := newTestFunction(func([]float64) float64 { return math.Inf(-1) })
 	if _, err := Minimise(context.Background(), f, []float64{0}, lower, upper, Options{}); !errors.Is(err, errTooNegative) {
-		t.Errorf("error %v, want that of the function", err)
+		t.Errorf("error %v, want the function's", err)
 	}
 	f = newTestFunction(func([]float64) float64 { return math.NaN() })
 	if _, err := Minimise(context.Background(), f, []float64{0}, lower, upper, Options{}); err == nil || !strings.Contains(err.Error(), "NaN") {

@@ -15,6 +15,7 @@ import (
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/study"
+	"github.com/dpareto/dpareto/suggest/restrict"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 
@@ -227,16 +228,16 @@ func (privateMode) Exhausts(c *study.Change) bool {
 }
 
 // Designer implements engine.Chooser: it keeps to what the training budget allows.
-func (privateMode) Designer(record *storev1.StudyRecord, compiled *spec.Study, d suggest.Designer, condition suggest.Condition) suggest.Designer {
+func (privateMode) Designer(record *storev1.StudyRecord, compiled *spec.Study, d suggest.Designer, condition restrict.Condition) suggest.Designer {
 	terms := record.GetPrivateMode()
-	condition.AtMost = append(slices.Clone(condition.AtMost), suggest.Limit{
+	condition.AtMost = append(slices.Clone(condition.AtMost), restrict.Limit{
 		Objective: -1,
 		Known: func(point space.Point) float64 {
 			return TrainingCost(compiled, terms, terms.GetOrder(), point, compiled.Replicates())
 		},
 		Upper: leftFor(terms),
 	})
-	return suggest.Within(d, condition)
+	return restrict.Within(d, condition)
 }
 
 // CheckUpdate implements study.Policy.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/study"
+	"github.com/dpareto/dpareto/suggest/designers/random"
+	"github.com/dpareto/dpareto/suggest/restrict"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 
@@ -142,7 +144,7 @@ type independent struct {
 func (independent) Name() string { return "independent" }
 
 // Version implements suggest.Designer.
-func (independent) Version() string { return suggest.NewRandom().Version() }
+func (independent) Version() string { return random.New().Version() }
 
 // Suggest implements suggest.Designer. It passes over the seed and the number of the request.
 func (d independent) Suggest(ctx context.Context, p *suggest.Problem, _ *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
@@ -150,7 +152,7 @@ func (d independent) Suggest(ctx context.Context, p *suggest.Problem, _ *suggest
 	admitted.Allowed = func(point space.Point) bool { return ctx.Err() == nil && d.compiled.SearchAdmits(d.bound, point) }
 	var all []suggest.Suggestion
 	for range r.Count {
-		one, err := suggest.NewRandom().Suggest(ctx, &admitted, new(suggest.History), suggest.Request{Count: 1, Seed: d.entropy.Uint64(), Number: 1})
+		one, err := random.New().Suggest(ctx, &admitted, new(suggest.History), suggest.Request{Count: 1, Seed: d.entropy.Uint64(), Number: 1})
 		all = append(all, one...)
 		if err := cmp.Or(ctx.Err(), err); err != nil {
 			return all, err
@@ -160,7 +162,7 @@ func (d independent) Suggest(ctx context.Context, p *suggest.Problem, _ *suggest
 }
 
 // Designer implements engine.Chooser.
-func (p randomStopping) Designer(record *storev1.StudyRecord, compiled *spec.Study, _ suggest.Designer, _ suggest.Condition) suggest.Designer {
+func (p randomStopping) Designer(record *storev1.StudyRecord, compiled *spec.Study, _ suggest.Designer, _ restrict.Condition) suggest.Designer {
 	return independent{p.entropy, compiled, BoundOf(record.GetRandomStopping())}
 }
 

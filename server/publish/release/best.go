@@ -14,6 +14,7 @@ import (
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/study"
+	"github.com/dpareto/dpareto/suggest/model"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 
@@ -252,25 +253,25 @@ func (s *Releases) bestOfPrivate(ctx context.Context, id string, want bestReques
 // noisyPoint is a configuration on the posterior front.
 type noisyPoint struct {
 	configuration *front.Configuration
-	estimate      *suggest.Estimate
+	estimate      *model.Estimate
 }
 
 // noisyFront returns the posterior front of results, in the order of its costs.
 func noisyFront(ctx context.Context, r *front.Results) ([]noisyPoint, error) {
 	fitted, err := r.Fitted(ctx)
-	if errors.Is(err, suggest.ErrNoData) {
+	if errors.Is(err, model.ErrNoData) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return frontOf(r, fitted.Model.Estimates(), func(e *suggest.Estimate) *front.Configuration {
+	return frontOf(r, fitted.Model.Estimates(), func(e *model.Estimate) *front.Configuration {
 		return &fitted.Configurations[fitted.Measurements[e.Evaluations[0]].Configuration]
 	}), nil
 }
 
 // frontOf returns the configurations on a front of estimates, in the order of their costs.
-func frontOf(r *front.Results, estimates []suggest.Estimate, configurationOf func(*suggest.Estimate) *front.Configuration) []noisyPoint {
+func frontOf(r *front.Results, estimates []model.Estimate, configurationOf func(*model.Estimate) *front.Configuration) []noisyPoint {
 	var points []noisyPoint
 	for i := range estimates {
 		if e := &estimates[i]; e.OnFront {
@@ -304,7 +305,7 @@ func privateDraft(r *front.Results, mechanism string) *draft {
 
 // releasedPoint returns the configuration, its computed metrics, and what a model of noisy
 // values says of the others, if there is one.
-func releasedPoint(r *front.Results, c *front.Configuration, estimate *suggest.Estimate) *dparetov1.ReleasedPoint {
+func releasedPoint(r *front.Results, c *front.Configuration, estimate *model.Estimate) *dparetov1.ReleasedPoint {
 	point := &dparetov1.ReleasedPoint{
 		Parameters:         r.Compiled.Values(c.Point),
 		Values:             make(map[string]float64),

@@ -13,6 +13,7 @@ import (
 	"github.com/dpareto/dpareto/server/publish/spending"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/study"
+	"github.com/dpareto/dpareto/suggest/designers/grid"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 
@@ -127,7 +128,7 @@ func (f *fixedResults) checkComplete(ctx context.Context, record *storev1.StudyR
 	most := f.Study.GetSpec().GetBudget().GetMaxTrials()
 	isComplete := most > 0 && record.GetNextTrialNumber() > most
 	if !isComplete && f.Study.GetSpec().GetAlgorithm().GetName() == dparetov1.Algorithm_ALGORITHM_GRID {
-		_, err := suggest.NewGrid().Suggest(ctx, f.Compiled.Problem, tried, suggest.Request{Count: 1, Number: record.GetNextTrialNumber()})
+		_, err := grid.New().Suggest(ctx, f.Compiled.Problem, tried, suggest.Request{Count: 1, Number: record.GetNextTrialNumber()})
 		if err != nil && !errors.Is(err, suggest.ErrExhausted) {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/study"
+	"github.com/dpareto/dpareto/suggest/model"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
@@ -207,12 +208,12 @@ func (f *fixedResults) noised(ctx context.Context, candidates []*front.Configura
 		}
 		history.Evaluations = append(history.Evaluations, e)
 	}
-	model, err := suggest.FitModel(ctx, &problem, history, suggest.ModelOptions{Seed: f.Study.GetSeed(), ForReading: true})
-	if errors.Is(err, suggest.ErrNoData) {
+	m, err := model.Fit(ctx, &problem, history, f.ModelOptions())
+	if errors.Is(err, model.ErrNoData) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return frontOf(f.Results, model.Estimates(), func(e *suggest.Estimate) *front.Configuration { return candidates[e.Evaluations[0]] }), nil
+	return frontOf(f.Results, m.Estimates(), func(e *model.Estimate) *front.Configuration { return candidates[e.Evaluations[0]] }), nil
 }

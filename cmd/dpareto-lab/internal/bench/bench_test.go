@@ -17,6 +17,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/designers/grid"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -33,7 +34,7 @@ func counting() *Problem {
 	}
 	values := func(q space.Point) []float64 { return []float64{q[0], q[0] - 1} }
 	return &Problem{
-		Problem: p, Name: "counting", Initial: suggest.NewGrid(), InitialPoints: 1, Exact: true, Truth: values,
+		Problem: p, Name: "counting", Initial: grid.New(), InitialPoints: 1, Exact: true, Truth: values,
 		MaxHypervolume: 36 - 20 + 1, // 16 with the five points of the grid
 		Epochs:         func(q space.Point) float64 { return q[0] },
 		Start: func() Evaluator {

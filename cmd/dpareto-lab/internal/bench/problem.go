@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
 	"github.com/dpareto/dpareto/suggest/problems"
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -131,7 +132,7 @@ func synthetic(p *problems.Problem) *Problem {
 	return &Problem{
 		Problem:        &p.Problem,
 		Name:           p.Name,
-		Initial:        suggest.NewQuasiRandom(),
+		Initial:        quasirandom.New(),
 		InitialPoints:  2 * (len(p.Space.Parameters) + 1),
 		Exact:          p.Noise == nil,
 		Truth:          p.Evaluate,

@@ -14,6 +14,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/designers/random"
 	"github.com/dpareto/dpareto/suggest/pareto"
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -51,7 +52,7 @@ func replay(file, studyFile string) (*Problem, error) {
 	p := &Problem{
 		Problem:       study.Problem,
 		Name:          replayPrefix + file,
-		Initial:       suggest.NewRandom(),
+		Initial:       random.New(),
 		InitialPoints: min(study.InitialTrials(), len(records)),
 		Exact:         true,
 		Start:         func() Evaluator { return replayer(study.Problem.Space, records) },

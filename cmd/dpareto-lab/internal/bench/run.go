@@ -10,11 +10,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/designers"
+	"github.com/dpareto/dpareto/suggest/model"
 )
 
 // Options say how designers are compared. Fields are checked by [Run].
 type Options struct {
-	// Designers are names of [suggest.DesignerNames].
+	// Designers are names of [designers.Names].
 	Designers []string
 	// Seeds is the number of seeds: 1, 2, ..., Seeds.
 	Seeds int
@@ -44,8 +46,8 @@ type Options struct {
 // Validate returns an error for options that make no sense for the problem.
 func (o *Options) Validate(p *Problem) error {
 	for _, name := range o.Designers {
-		if _, ok := suggest.DesignerByName(name, 0); !ok {
-			return fmt.Errorf("designer %q is unknown, want some of %s", name, strings.Join(suggest.DesignerNames(), ", "))
+		if _, ok := designers.ByName(name, designers.Options{}); !ok {
+			return fmt.Errorf("designer %q is unknown, want some of %s", name, strings.Join(designers.Names(), ", "))
 		}
 	}
 	switch {
@@ -126,6 +128,7 @@ type study struct {
 	seed     uint64
 	done     func() // called after every run
 
+	fits    model.Cache
 	history suggest.History
 	after   []state // after 0, 1, 2, ... runs
 	// standIns counts suggestions that another designer had to make, for the reason.
@@ -165,7 +168,7 @@ func (s *study) run(ctx context.Context) error {
 	if s.options.OwnInitial {
 		ownPoints = 0
 	}
-	designer, ok := suggest.DesignerByName(s.designer, ownPoints)
+	designer, ok := designers.ByName(s.designer, designers.Options{InitialPoints: ownPoints, Cache: &s.fits})
 	if !ok {
 		return errors.New("is unknown")
 	}

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/model"
 	"github.com/dpareto/dpareto/suggest/pareto"
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -112,13 +113,13 @@ func (s *study) reported(ctx context.Context, at state, budget int, out *score) 
 	if len(history.Evaluations) == 0 {
 		return nil // everything was infeasible
 	}
-	model, err := suggest.FitModel(ctx, s.problem.Problem, &history, suggest.ModelOptions{Seed: s.seed})
+	m, err := model.Fit(ctx, s.problem.Problem, &history, model.Options{Seed: s.seed, Cache: &s.fits})
 	if err != nil {
 		return err
 	}
 	var points []space.Point
 	var claimed [][]float64
-	for _, e := range model.Estimates() {
+	for _, e := range m.Estimates() {
 		if !e.OnFront {
 			continue
 		}

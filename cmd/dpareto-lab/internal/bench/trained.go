@@ -17,6 +17,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/designers/random"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
@@ -99,7 +100,7 @@ func (s *trainedStudy) open(ctx context.Context, o ProblemOptions) (*Problem, er
 	p := &Problem{
 		Problem:        &problem,
 		Name:           s.name,
-		Initial:        suggest.NewRandom(), // the laws of the design
+		Initial:        random.New(), // the laws of the design
 		InitialPoints:  study.InitialTrials(),
 		Truth:          s.truth,
 		MaxHypervolume: math.NaN(),

@@ -11,7 +11,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
-	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/designers"
 )
 
 // markdown is the format of a table for documents.
@@ -63,7 +63,7 @@ Problems: ` + strings.Join(bench.Names(), ", ") + `, and replay:FILE.csv, the
 trials of a study (--study FILE) as "dpareto trial list --output csv" printed them, where
 a suggestion is answered by the nearest trial not used yet.
 
-Designers: ` + strings.Join(suggest.DesignerNames(), ", ") + `.
+Designers: ` + strings.Join(designers.Names(), ", ") + `.
 
 Hypervolumes, as means over the seeds with standard deviations:
 

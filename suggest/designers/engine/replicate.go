@@ -1,0 +1,214 @@
+package engine
+
+import (
+	"math"
+	"slices"
+
+	"github.com/dpareto/dpareto/suggest/acquisition"
+	"github.com/dpareto/dpareto/suggest/model"
+	"github.com/dpareto/dpareto/suggest/space"
+	"github.com/dpareto/dpareto/surrogate"
+)
+
+// Another trial of a configuration on the front moves its median by a Gaussian. Its variance
+// is what the trial takes off the posterior variance there, less what a trial of the new
+// configuration would take off as well: a trial next to it is nearly as informative. Where the
+// noise is known, that holds for every new configuration near the front, which may improve the
+// front besides, so that no configuration is tried again.
+//
+// The value of the trial is the expected hypervolume improvement with this variance
+// over the front without the configuration, less the improvement that its median
+// makes for certain. It vanishes as the noise does. A new configuration is worth its
+// expected improvement over the front of the medians with its whole variance. That is more
+// than its first trial can show, in favour of new configurations.
+
+// comparison compares further trials of known configurations with a trial of a new one.
+type comparison struct{ v *evaluator }
+
+// foresee returns the predictions of the objectives' surrogates.
+func (c comparison) foresee(gps []*surrogate.GP, x [][]float64) outlook {
+	o := c.v.outlook(1)
+	for j := range c.v.problem.Objectives {
+		if gps[j] != nil {
+			o.means[j], o.variances[j] = make([]float64, len(x)), make([]float64, len(x))
+			gps[j].PredictBatch(o.means[j], o.variances[j], x)
+		}
+	}
+	return o
+}
+
+// certain returns an outlook without variances.
+func (o outlook) certain() outlook {
+	variances := make([][]float64, len(o.variances))
+	for j := range variances {
+		variances[j] = make([]float64, len(o.variances[j]))
+	}
+	o.variances = variances
+	return o
+}
+
+// gain returns the expected improvement of the given front of medians by a run.
+func (c comparison) gain(front target, r run, o outlook) float64 {
+	return math.Exp(c.v.improvement(front, 0, c.v.load(r, o), false))
+}
+
+// repeated returns the outlook on the medians of runs after one more trial of each. trials
+// are the numbers of trials so far, and now is the outlook at the looks x of the runs. The
+// surrogates after know a trial of the new configuration. The variances are of how far the
+// medians move: the variance after the trial of the new configuration, less the variance after
+// another trial of the run.
+func (c comparison) repeated(now outlook, runs []run, trials []int, x [][]float64, after []*surrogate.GP) outlook {
+	o := c.foresee(after, x)
+	o.means = now.means
+	for j, variances := range o.variances {
+		for i, r := range runs {
+			for k := r.first; k < r.first+r.looks() && variances != nil; k++ {
+				if variance := now.variances[j][k]; variance > 0 {
+					variances[k] = math.Max(0, variances[k]-1/(1/variance+information(c.v.model, j, x[k], trials[i])))
+				} else {
+					variances[k] = 0
+				}
+			}
+		}
+	}
+	return o
+}
+
+// worth returns the probability that a run of q meets the constraints, divided by what
+// it costs.
+func (c comparison) worth(q space.Point) float64 {
+	v := c.v
+	at := v.siteAt(q)
+	sum := -v.logCost(at, nil)
+	for i := range v.problem.Constraints {
+		bounds := &v.problem.Constraints[i]
+		j := len(v.problem.Objectives) + i
+		if gp := v.model.Surrogate(j); gp != nil {
+			v.x = v.encode(v.x, at, 0)
+			mean, variance := gp.Predict(v.x)
+			p, _ := acquisition.LogFeasible(v.model.Distribution(j, mean, variance), bounds.Lower, bounds.Upper)
+			sum += p
+		}
+	}
+	return math.Exp(sum)
+}
+
+// information returns the precision in metric j that one more trial at the encoded point x
+// adds to the given number of trials. Where the noise of runs is known, the noise that the
+// surrogate learned beyond it is a misfit that repetition does not average out.
+func information(m *model.Model, j int, x []float64, trials int) float64 {
+	noise, misfit := m.Surrogate(j).Noise(x), 0.0
+	if known := m.KnownNoise(j); !math.IsNaN(known) {
+		noise, misfit = known, noise
+	}
+	noise /= m.RunsPerTrial()
+	return 1/(noise/float64(trials+1)+misfit) - 1/(noise/float64(trials)+misfit)
+}
+
+// surrogates returns the surrogates of a model by metric.
+func (s *surface) surrogates() []*surrogate.GP {
+	gps := make([]*surrogate.GP, len(s.processes))
+	for j := range gps {
+		gps[j] = s.model.Surrogate(j)
+	}
+	return gps
+}
+
+// after returns the surrogates after a trial of q that measures what they predict.
+func (s *surface) after(q space.Point) ([]*surrogate.GP, error) {
+	gps := s.surrogates()
+	x := s.problem.Space.Encode(nil, q)
+	for j, gp := range gps {
+		if gp == nil {
+			continue
+		}
+		noise := 0.0 // besides what was learned
+		if known := s.model.KnownNoise(j); !math.IsNaN(known) {
+			noise = known / s.model.RunsPerTrial()
+		}
+		mean, _ := gp.Predict(x)
+		var err error
+		if gps[j], err = gp.Append(x, mean, noise); err != nil {
+			return nil, err
+		}
+	}
+	return gps, nil
+}
+
+// learnsNoise reports whether some objective's noise is learned, not known.
+func learnsNoise(m *model.Model) bool {
+	for j := range m.Problem().Objectives {
+		if m.Surrogate(j) != nil && math.IsNaN(m.KnownNoise(j)) {
+			return true
+		}
+	}
+	return false
+}
+
+// replicate returns the evaluated configuration on the front that is most worth
+// another run, and whether it is worth more than the new configuration q. It never
+// is where all noise is known.
+func (e *explorer) replicate(q space.Point, pending []space.Point) (space.Point, bool) {
+	if e.seeking || !learnsNoise(e.model) {
+		return nil, false
+	}
+	list, trials := e.replicable(pending)
+	if len(list) == 0 {
+		return nil, false
+	}
+	c := comparison{e.evaluator()}
+	gps := e.surrogates()
+	own, x := e.runs([]space.Point{q}, looks)
+	best := c.gain(e.fronts[0], own[0], c.foresee(gps, x)) * c.worth(q)
+	after, err := e.after(q)
+	if err != nil {
+		return nil, false
+	}
+	runs, x := e.runs(list, looks)
+	now := c.foresee(gps, x)
+	repeated, certain := c.repeated(now, runs, trials, x, after), now.certain()
+	var again space.Point
+	for i, known := range list {
+		var others [][]float64
+		for _, m := range e.members {
+			if !m.barred && !e.sameRun(m.point, known) {
+				others = append(others, m.medians)
+			}
+		}
+		front := e.view.target(others)
+		if gain := (c.gain(front, runs[i], repeated) - c.gain(front, runs[i], certain)) * c.worth(known); gain > best {
+			best, again = gain, known
+		}
+	}
+	return again, again != nil
+}
+
+// sameRun reports whether two configurations may be states of one run.
+func (e *explorer) sameRun(a, b space.Point) bool {
+	for j := range a {
+		if a[j] != b[j] && j != e.checkpoint {
+			return false
+		}
+	}
+	return true
+}
+
+// replicable returns the configurations that another run may improve, as they were run, and
+// how often they were tried: they are on the front of the medians, were measured with noise and
+// are not pending.
+func (e *explorer) replicable(pending []space.Point) (list []space.Point, trials []int) {
+	for _, m := range e.members {
+		if !m.measured || !m.open || !math.IsInf(m.gain, 1) {
+			continue
+		}
+		q := m.point.Clone()
+		if e.checkpoint >= 0 && !e.perEpoch {
+			q = e.complete(q)
+		}
+		same := func(p space.Point) bool { return e.sameRun(p, q) }
+		if !slices.ContainsFunc(list, same) && !slices.ContainsFunc(pending, same) && e.problem.Space.Contains(q) == nil && e.problem.Allows(q) {
+			list, trials = append(list, q), append(trials, m.trials)
+		}
+	}
+	return list, trials
+}

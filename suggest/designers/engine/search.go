@@ -1,0 +1,585 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/dpareto/dpareto/suggest/acquisition"
+	"github.com/dpareto/dpareto/suggest/internal/sample"
+	"github.com/dpareto/dpareto/suggest/space"
+	"github.com/dpareto/dpareto/surrogate/lbfgs"
+)
+
+const (
+	// shortlist is the number of screened candidates that are evaluated in full, and
+	// drawnShortlist the number where the front is drawn, so that an evaluation costs as
+	// many times more.
+	shortlist, drawnShortlist = 48, 20
+
+	// outcomes is the number of outcomes of a run that are drawn for every draw of the
+	// front while candidates are screened: a pair of opposites, which mayImprove relies on.
+	outcomes = 2
+
+	// ascents bounds the evaluations of one local search.
+	ascents = 40
+
+	// ascentGain is the gain of the logarithm of the acquisition that a step of a
+	// local search must promise, and drawnAscentGain the gain where the acquisition is
+	// an average over draws.
+	ascentGain, drawnAscentGain = 1e-6, 1e-3
+
+	// wellKnown is the number of configurations beyond which half of the quasi-random
+	// candidates suffice: what is left to find is around the front.
+	wellKnown = 128
+
+	// faceShare is the share of candidates' coordinates that are moved to a bound:
+	// optima of training's hyperparameters often lie on the faces of the box, which
+	// random points never touch.
+	faceShare = 0.1
+
+	// maxCorners is the number of roundings of a relaxed optimum that are compared.
+	maxCorners = 16
+
+	// rounds bounds how often tweaks and another local search follow each other.
+	rounds = 2
+
+	// tweaks bounds the rounds of changes of single parameters at the end.
+	tweaks = 8
+)
+
+// candidate is a configuration and its acquisition.
+type candidate struct {
+	point space.Point
+	value float64
+}
+
+// explorer searches the maximum of a surface.
+type explorer struct {
+	*surface
+	options Options
+	tried   space.Set
+	rng     *rand.Rand
+}
+
+// find returns the untried configuration of the largest acquisition that it finds,
+// or false if there is none.
+func (e *explorer) find(ctx context.Context, centres []space.Point, key uint64) (candidate, bool, error) {
+	list := e.candidates(centres, key)
+	if len(list) == 0 {
+		return candidate{}, false, nil
+	}
+	finalists, err := e.screen(ctx, list)
+	if err != nil {
+		return candidate{}, false, err
+	}
+	v := e.evaluator()
+	e.examine(v, finalists)
+	if err := ctx.Err(); err != nil {
+		return candidate{}, false, err
+	}
+	byValue(finalists)
+	starts := e.starts(finalists)
+
+	// Every start has its own quasi-Newton method: a shared one would mix their
+	// curvatures.
+	ends := make([]candidate, len(starts))
+	errs := make([]error, len(starts))
+	e.options.Workers.Share(len(starts), func() func(int) {
+		own := e.evaluator()
+		return func(i int) { ends[i], errs[i] = e.climb(ctx, own, starts[i]) }
+	})
+	top := finalists[0]
+	for i := range ends {
+		if errs[i] != nil {
+			return candidate{}, false, errs[i]
+		}
+		if ends[i].value > top.value {
+			top = ends[i]
+		}
+	}
+	for range rounds {
+		c := e.tweak(ctx, v, top)
+		moved := c.value > top.value
+		if top = c; !moved {
+			break
+		}
+		if c, err = e.climb(ctx, v, top); err != nil {
+			return candidate{}, false, err
+		}
+		if c.value == top.value {
+			break
+		}
+		top = c
+	}
+	return top, true, ctx.Err()
+}
+
+func byValue(list []candidate) {
+	slices.SortStableFunc(list, func(a, b candidate) int { return cmp.Compare(b.value, a.value) })
+}
+
+// starts returns the best candidates, some more drawn with probabilities that grow
+// with their values, and the best of every combination of categories.
+func (e *explorer) starts(finalists []candidate) []candidate {
+	n := e.options.Restarts
+	if len(e.fronts) > 1 {
+		n = (n + 1) / 2 // the cost of each grows with the draws
+	}
+	n = min(n, len(finalists))
+	best := (n + 1) / 2
+	starts := slices.Clone(finalists[:best])
+	rest := slices.Clone(finalists[best:])
+	for len(starts) < n {
+		total := 0.0
+		for _, c := range rest {
+			total += math.Exp(c.value - finalists[0].value)
+		}
+		pick, at := e.rng.Float64()*total, 0
+		for at < len(rest)-1 {
+			if pick -= math.Exp(rest[at].value - finalists[0].value); pick < 0 {
+				break
+			}
+			at++
+		}
+		starts = append(starts, rest[at])
+		rest = slices.Delete(rest, at, at+1)
+	}
+	for _, c := range e.covering(rest, 0) {
+		k := combination(e.problem.Space, c.point)
+		if !slices.ContainsFunc(starts, func(c candidate) bool { return combination(e.problem.Space, c.point) == k }) {
+			starts = append(starts, c)
+		}
+	}
+	return slices.DeleteFunc(starts, func(c candidate) bool { return math.IsInf(c.value, -1) })
+}
+
+// complete fills in what follows from a configuration's other parameters: the inactive
+// ones, and the length of a run that is valued whole. A run is as long as it is useful, or
+// at most that long where epochs are paid for.
+func (e *explorer) complete(q space.Point) space.Point {
+	q = e.problem.Space.Canonical(q.Clone())
+	if c := e.checkpoint; c >= 0 {
+		if useful := e.problem.UsefulLength(q); !e.perEpoch || q[c] > useful {
+			q[c] = useful
+		}
+	}
+	return q
+}
+
+// exactLength returns q with the length of its run computed exactly, where the search took
+// a stand-in.
+func (e *explorer) exactLength(q space.Point) space.Point {
+	if e.checkpoint < 0 || e.problem.Space.Parameters[e.checkpoint].Fixed != nil {
+		return q
+	}
+	parameter := &e.problem.Space.Parameters[e.checkpoint]
+	exact := q.Clone()
+	if !e.perEpoch {
+		exact[e.checkpoint] = parameter.Max
+	}
+	exact[e.checkpoint] = math.Max(float64(e.problem.LastUseful(exact)), parameter.Min)
+	if e.open(exact) {
+		return exact
+	}
+	return q
+}
+
+// admit is complete, and repairs a configuration that is not allowed where that is
+// possible.
+func (e *explorer) admit(q space.Point) space.Point {
+	q = e.complete(q)
+	if e.problem.Repair == nil || e.problem.Allows(q) {
+		return q
+	}
+	if repaired := e.problem.Repair(q); repaired != nil {
+		return e.complete(repaired)
+	}
+	return q
+}
+
+// open reports whether a configuration may be suggested.
+func (e *explorer) open(q space.Point) bool {
+	return !e.tried.Contains(q) && e.problem.Space.Contains(q) == nil && e.problem.Allows(q)
+}
+
+// candidates returns different open configurations: quasi-random ones and some
+// around the centres, or all if the space has few points.
+func (e *explorer) candidates(centres []space.Point, key uint64) []candidate {
+	s := e.problem.Space
+	seen := make(space.Set)
+	var list []candidate
+	consider := func(q space.Point) {
+		q = e.admit(q)
+		if !seen.Contains(q) && e.open(q) {
+			seen.Add(q)
+			list = append(list, candidate{point: q})
+		}
+	}
+	if s.Cardinality() <= float64(e.options.Candidates) {
+		for q := range s.Points() {
+			consider(q)
+		}
+		return list
+	}
+	sequence := sample.NewHalton(len(s.Parameters), key)
+	u := make([]float64, len(s.Parameters))
+	spread := e.options.Candidates
+	if len(e.model.Configurations()) > wellKnown {
+		spread /= 2
+	}
+	for i := range spread {
+		sequence.At(u, uint64(i))
+		if i%2 == 1 {
+			e.toFaces(u)
+		}
+		consider(sample.At(s, u))
+	}
+	if len(centres) > 0 {
+		for i := range e.options.Candidates / 2 {
+			sd := sample.MinStep * math.Exp(e.rng.Float64()*math.Log(sample.MaxStep/sample.MinStep))
+			consider(sample.Perturb(s, e.rng, centres[i%len(centres)], sd))
+		}
+	}
+	return list
+}
+
+// toFaces moves a random share of positions to the nearer end of their scales.
+func (e *explorer) toFaces(u []float64) {
+	for j := range u {
+		if e.problem.Space.Parameters[j].Kind != space.Categorical && e.rng.Float64() < faceShare {
+			u[j] = math.Round(u[j])
+		}
+	}
+}
+
+// prospect is a candidate that was screened.
+type prospect struct {
+	candidate         // by the acquisition for the front of the medians
+	drawn     float64 // mean improvement of the draws of the front by drawn outcomes
+}
+
+// screen returns the most promising candidates, all predicted together. They have the
+// largest acquisition for the front of the medians, which also compares improvements that are
+// too rare to be drawn. Where the front is drawn this alone would lead away from where the
+// front is uncertain, so half of them have the largest mean improvement of the drawn fronts
+// by drawn outcomes instead.
+func (e *explorer) screen(ctx context.Context, list []candidate) ([]candidate, error) {
+	v := e.evaluator()
+	prospects := make([]prospect, len(list))
+	for i, c := range list {
+		prospects[i].candidate = c
+	}
+	const batch = 128
+	for start := 0; start < len(list); start += batch {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		v.screen(prospects[start:min(start+batch, len(list))])
+	}
+	slices.SortStableFunc(prospects, func(a, b prospect) int { return cmp.Compare(b.drawn, a.drawn) })
+	size := shortlist
+	if len(e.fronts) > 1 {
+		size = drawnShortlist
+	}
+	var lucky, others []candidate
+	for _, p := range prospects {
+		if len(lucky) < size/2 && p.drawn > 0 {
+			lucky = append(lucky, p.candidate)
+		} else {
+			others = append(others, p.candidate)
+		}
+	}
+	byValue(others)
+	return append(e.covering(others, size-len(lucky)), lucky...), nil
+}
+
+// screen evaluates candidates at a few looks.
+func (v *evaluator) screen(list []prospect) {
+	var points []space.Point
+	var places []int
+	for i, c := range list {
+		if v.isBeyondReference(c.point) {
+			list[i].value = math.Inf(-1)
+			continue
+		}
+		points, places = append(points, c.point), append(places, i)
+	}
+	runs, o := v.predict(points, screenLooks)
+	for i, r := range runs {
+		n := v.load(r, o)
+		weight := v.logFeasible(v.looks[n-1], false) - v.logCost(r.at, nil)
+		c := &list[places[i]]
+		c.value = orNever(v.combine(n, 1, false) + weight)
+		c.drawn = v.drawnImprovement(n) * math.Exp(weight)
+	}
+}
+
+// orNever replaces NaN by -Inf.
+func orNever(value float64) float64 {
+	if math.IsNaN(value) {
+		return math.Inf(-1)
+	}
+	return value
+}
+
+// drawnImprovement returns the mean improvement of the draws of the front by the drawn
+// outcomes of a run, each the best of its first n looks. It is 0 if the front is not drawn, or
+// if a run counts as its trajectory, which no single look represents.
+func (v *evaluator) drawnImprovement(n int) float64 {
+	if v.outcomes == nil || v.seeking || v.axis >= 0 && n > 1 {
+		return 0
+	}
+	sum := 0.0
+	for draw, front := range v.fronts {
+		var best [outcomes]float64
+		for _, l := range v.looks[:n] {
+			distributions := v.distributions[:0]
+			for j := range v.known {
+				distributions = append(distributions, v.distribution(l, j, draw))
+			}
+			v.distributions = distributions
+			if !v.mayImprove(front, distributions, v.outcomes[draw*outcomes]) {
+				continue
+			}
+			for i, normals := range v.outcomes[draw*outcomes : (draw+1)*outcomes] {
+				for j, distribution := range distributions {
+					v.outcome[j] = distribution.Quantile(normals[j])
+				}
+				best[i] = math.Max(best[i], front.improvement(v.outcome))
+			}
+		}
+		for _, improvement := range best {
+			sum += improvement / float64(len(v.outcomes))
+		}
+	}
+	return sum
+}
+
+// mayImprove reports whether the better of each objective's two drawn outcomes, which are
+// opposites, would together improve a front. Mostly they would not, which saves time.
+func (v *evaluator) mayImprove(front target, distributions []acquisition.Distribution, normals []float64) bool {
+	for j, distribution := range distributions {
+		z := math.Abs(normals[j])
+		if distribution.Family != acquisition.NegatedLogNormal {
+			z = -z
+		}
+		v.outcome[j] = distribution.Quantile(z)
+	}
+	return front.front.Improves(v.outcome)
+}
+
+// isBeyondReference reports whether a known objective of q is not better than its
+// reference, for runs that are looked at once.
+func (v *evaluator) isBeyondReference(q space.Point) bool {
+	if v.checkpoint >= 0 {
+		return false
+	}
+	for _, k := range v.known {
+		if k == nil {
+			continue
+		}
+		if o := k.objective; !(o.SearchCost(q) < o.Cost(o.Reference)) {
+			return true
+		}
+	}
+	return false
+}
+
+// exact returns the acquisition at a configuration, -Inf if it is NaN.
+func (e *explorer) exact(v *evaluator, q space.Point) float64 {
+	return orNever(v.value(e.siteAt(q), e.steps(q, looks), len(e.fronts), nil))
+}
+
+// examine replaces the values of screened candidates by exact ones.
+func (e *explorer) examine(v *evaluator, list []candidate) {
+	if len(e.fronts) == 1 && e.checkpoint < 0 && !e.seeking {
+		return // they are exact; only a search for feasible runs values more than screen does
+	}
+	points := make([]space.Point, len(list))
+	for i, c := range list {
+		points[i] = c.point
+	}
+	runs, o := e.predict(points, looks)
+	for i, r := range runs {
+		n := v.load(r, o)
+		value := v.combine(n, len(e.fronts), false) + v.logFeasible(v.looks[n-1], false) - v.logCost(r.at, nil)
+		list[i].value = orNever(value)
+	}
+}
+
+// climb improves a configuration by a quasi-Newton search over its relaxed
+// parameters and returns the best rounding of the end.
+func (e *explorer) climb(ctx context.Context, v *evaluator, c candidate) (candidate, error) {
+	at := e.siteAt(c.point)
+	var moving []int
+	for j := range c.point {
+		if e.isRelaxed(j) && e.problem.Space.Active(c.point, j) && e.problem.Space.Parameters[j].Count() > 1 {
+			moving = append(moving, j)
+		}
+	}
+	if len(moving) == 0 {
+		return c, nil
+	}
+	f := &descent{v: v, at: at, moving: moving, steps: e.steps(c.point, screenLooks), grad: make([]float64, len(c.point))}
+	x := make([]float64, len(moving))
+	lower, upper := make([]float64, len(moving)), make([]float64, len(moving))
+	for i, j := range moving {
+		x[i] = at.unit[j]
+		upper[i] = 1
+	}
+	if _, err := lbfgs.Minimise(ctx, f, x, lower, upper, lbfgs.Options{MaxEvaluations: ascents, MaxStep: 0.3, GradientTolerance: 1e-3, Decrease: e.ascentGain()}); err != nil {
+		if ctx.Err() != nil {
+			return c, ctx.Err()
+		}
+		return c, nil // the search cannot start here
+	}
+	for _, q := range e.roundings(c.point, moving, x) {
+		if q = e.admit(q); !e.open(q) {
+			continue
+		}
+		if value := e.exact(v, q); value > c.value {
+			c = candidate{q, value}
+		}
+	}
+	return c, nil
+}
+
+// ascentGain returns what a step of a local search must promise.
+func (e *explorer) ascentGain() float64 {
+	if len(e.fronts) > 1 {
+		return drawnAscentGain
+	}
+	return ascentGain
+}
+
+// descent is minus a surface as a function of the moving parameters' positions.
+type descent struct {
+	v      *evaluator
+	at     site
+	moving []int
+	steps  []float64
+	grad   []float64
+}
+
+// Value implements [lbfgs.Function].
+func (f *descent) Value(x []float64) (float64, error) {
+	for i, j := range f.moving {
+		f.at.unit[j] = x[i]
+	}
+	return -f.v.evaluate(f.at, f.steps, len(f.v.fronts), true), nil
+}
+
+// Gradient implements [lbfgs.Function].
+func (f *descent) Gradient(grad []float64) {
+	f.v.gradient(f.grad, f.at, len(f.steps))
+	for i, j := range f.moving {
+		grad[i] = -f.grad[j]
+	}
+}
+
+// roundings returns the configurations around a relaxed point: all combinations of
+// the two integers next to each position, or only the nearest if they are too
+// many.
+func (e *explorer) roundings(q space.Point, moving []int, x []float64) []space.Point {
+	base := q.Clone()
+	type choice struct {
+		parameter int
+		other     float64
+	}
+	var choices []choice
+	for i, j := range moving {
+		p := &e.problem.Space.Parameters[j]
+		base[j] = p.At(x[i])
+		if p.Kind != space.Integer {
+			continue
+		}
+		other := base[j] + 1
+		if p.Unit(base[j]) > x[i] {
+			other = base[j] - 1
+		}
+		if other >= p.Min && other <= p.Max {
+			choices = append(choices, choice{j, other})
+		}
+	}
+	if 1<<len(choices) > maxCorners {
+		choices = nil
+	}
+	list := make([]space.Point, 0, 1<<len(choices))
+	for mask := range 1 << len(choices) {
+		r := base.Clone()
+		for b, c := range choices {
+			if mask>>b&1 == 1 {
+				r[c.parameter] = c.other
+			}
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// tweak improves a configuration by changes of single integers, discretes and
+// categories, as long as one helps and until the context ends.
+func (e *explorer) tweak(ctx context.Context, v *evaluator, c candidate) candidate {
+	for range tweaks {
+		before := c.value
+		for j := range c.point {
+			p := &e.problem.Space.Parameters[j]
+			for _, value := range neighbours(p, c.point[j]) {
+				if ctx.Err() != nil {
+					return c
+				}
+				q := c.point.Clone()
+				q[j] = value
+				for _, q := range e.entered(q, c.point) {
+					if q.Equal(c.point) || !e.open(q) {
+						continue
+					}
+					if value := e.exact(v, q); value > c.value {
+						c = candidate{q, value}
+					}
+				}
+			}
+		}
+		if c.value == before {
+			break
+		}
+	}
+	return c
+}
+
+// neighbours returns other values to try: all other categories, or the integers or discretes
+// next to v and some farther ones in both directions.
+func neighbours(p *space.Parameter, v float64) []float64 {
+	switch p.Kind {
+	case space.Categorical:
+		var others []float64
+		for i := range p.Choices {
+			if float64(i) != v {
+				others = append(others, float64(i))
+			}
+		}
+		return others
+	case space.Integer:
+		var others []float64
+		for _, w := range []float64{v - 1, v + 1, math.Round(0.5 * v), math.Round(0.8 * v), math.Round(1.25 * v), math.Round(2 * v)} {
+			if w = math.Min(math.Max(w, p.Min), p.Max); w != v && !slices.Contains(others, w) {
+				others = append(others, w)
+			}
+		}
+		return others
+	case space.Discrete:
+		i, n := slices.Index(p.Values, v), len(p.Values)
+		var others []float64
+		for _, k := range []int{i - 1, i + 1, i - n/4, i + n/4} {
+			if w := p.Values[min(max(k, 0), n-1)]; w != v && !slices.Contains(others, w) {
+				others = append(others, w)
+			}
+		}
+		return others
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,560 @@
+package engine
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/acquisition"
+	"github.com/dpareto/dpareto/suggest/model"
+	"github.com/dpareto/dpareto/suggest/space"
+	"github.com/dpareto/dpareto/surrogate"
+)
+
+// surface is the acquisition function of one suggestion: the logarithm of the
+// expected hypervolume improvement of a run, over the posterior of the run's
+// outcome and of the front that it improves, times the probability that it meets
+// the constraints, divided by its cost. As long as no known configuration meets the
+// constraints, it is the probability alone: improvements over an empty front would
+// lead to where they are large, not to where they are possible.
+//
+// The front is uncertain because its points were measured with noise, or not yet.
+// So the objectives are drawn, jointly, at every configuration that may be on
+// it, and the improvement is averaged over the draws. Given a draw, the outcome is
+// still Gaussian and its part of the expectation is exact. This is noisy expected
+// hypervolume improvement (Daulton, Balandat, Bakshy, "Parallel Bayesian
+// optimization of multiple noisy objectives with expected hypervolume
+// improvement", NeurIPS 2021), with the outcome integrated analytically.
+type surface struct {
+	problem   *suggest.Problem
+	model     *model.Model
+	processes []*surrogate.Conditioned // by metric, nil for a known one
+	known     []*relaxed               // by objective, nil for a modelled one
+	fronts    []target                 // by draw; the first is of the medians
+	view      view                     // of the fronts
+	outcomes  [][]float64              // standard normals of drawn outcomes, by objective; nil if nothing is drawn
+	members   []member                 // that the fronts consist of
+	columns   []int                    // first column of each parameter in an encoded point
+	dim       int                      // of an encoded point
+
+	checkpoint int  // index of the checkpoint parameter, if runs are valued whole, or -1
+	axis       int  // the only known objective, if runs are valued by trajectory, or -1
+	perEpoch   bool // the cost of a run grows with the checkpoint parameter, which is therefore chosen
+	seeking    bool // a configuration that meets the constraints: none is known or expected to
+}
+
+// site is a place at which a surface is evaluated: a configuration whose numerical
+// parameters are relaxed to positions on their scales.
+type site struct {
+	point space.Point
+	unit  []float64 // by parameter; positions of doubles and integers
+}
+
+// siteAt returns the site of a configuration.
+func (s *surface) siteAt(q space.Point) site {
+	t := make([]float64, len(q))
+	for j := range q {
+		if p := &s.problem.Space.Parameters[j]; p.Kind != space.Categorical {
+			t[j] = p.Unit(q[j])
+		}
+	}
+	return site{q, t}
+}
+
+// isRelaxed reports whether parameter j is moved along its scale continuously.
+func (s *surface) isRelaxed(j int) bool {
+	k := s.problem.Space.Parameters[j].Kind
+	return (k == space.Double || k == space.Integer) && j != s.checkpoint
+}
+
+// look is the prediction of a run at one checkpoint and, after an evaluation, how the
+// acquisition depends on it.
+type look struct {
+	means    [][]float64         // by metric and draw
+	variance []float64           // by metric
+	partial  []surrogate.Partial // by metric
+	known    []float64           // by objective
+	slopes   [][]float64         // by objective and parameter, of known ones
+
+	dMeans    [][]float64 // by metric and draw
+	dVariance []float64   // by metric
+	dKnown    []float64   // by objective
+}
+
+// evaluator evaluates a surface. It has the buffers of one goroutine.
+type evaluator struct {
+	*surface
+	looks         []*look
+	x             []float64
+	distributions []acquisition.Distribution
+	outcome       []float64 // by objective
+	costs         []float64
+	order         []int
+	values        []float64                 // by draw
+	parts         [][][]acquisition.Partial // by draw, look and objective
+	column        []acquisition.Partial
+	dCosts        []float64
+	dx            []float64
+}
+
+func (s *surface) evaluator() *evaluator {
+	return &evaluator{
+		surface:       s,
+		distributions: make([]acquisition.Distribution, len(s.problem.Objectives)),
+		outcome:       make([]float64, len(s.problem.Objectives)),
+		dx:            make([]float64, s.dim),
+	}
+}
+
+// steps returns the values of the checkpoint parameter at which a run of q is
+// looked at, at most n, or nil if it is looked at only once.
+func (s *surface) steps(q space.Point, n int) []float64 {
+	if s.checkpoint < 0 {
+		return nil
+	}
+	last := q[s.checkpoint]
+	if !s.perEpoch {
+		last = s.problem.UsefulLength(q)
+	}
+	return checkpoints(&s.problem.Space.Parameters[s.checkpoint], last, n)
+}
+
+// encode writes the surrogate's input of a site to dst, with the checkpoint
+// parameter at step unless that is 0.
+func (s *surface) encode(dst []float64, at site, step float64) []float64 {
+	dst = s.problem.Space.Encode(dst, at.point)
+	for j := range at.point {
+		if s.isRelaxed(j) && s.problem.Space.Active(at.point, j) {
+			dst[s.columns[j]] = at.unit[j]
+		}
+	}
+	if step != 0 {
+		dst[s.columns[s.checkpoint]] = s.problem.Space.Parameters[s.checkpoint].Unit(step)
+	}
+	return dst
+}
+
+// prepare makes room for n looks.
+func (v *evaluator) prepare(n int) {
+	draws := len(v.fronts)
+	for len(v.looks) < n {
+		l := &look{
+			means:     make([][]float64, len(v.processes)),
+			variance:  make([]float64, len(v.processes)),
+			partial:   make([]surrogate.Partial, len(v.processes)),
+			known:     make([]float64, len(v.known)),
+			slopes:    make([][]float64, len(v.known)),
+			dMeans:    make([][]float64, len(v.processes)),
+			dVariance: make([]float64, len(v.processes)),
+			dKnown:    make([]float64, len(v.known)),
+		}
+		for j := range v.processes {
+			l.means[j] = make([]float64, draws)
+			l.dMeans[j] = make([]float64, draws)
+		}
+		for j := range v.known {
+			l.slopes[j] = make([]float64, len(v.problem.Space.Parameters))
+		}
+		v.looks = append(v.looks, l)
+	}
+	for len(v.values) < draws {
+		v.values = append(v.values, 0)
+		v.parts = append(v.parts, nil)
+	}
+	for d := range v.parts {
+		for len(v.parts[d]) < n {
+			v.parts[d] = append(v.parts[d], make([]acquisition.Partial, len(v.problem.Objectives)))
+		}
+	}
+	for len(v.costs) < n {
+		v.costs = append(v.costs, 0)
+		v.dCosts = append(v.dCosts, 0)
+		v.column = append(v.column, acquisition.Partial{})
+	}
+}
+
+// run is a configuration with the places at which its run is looked at.
+type run struct {
+	at    site
+	steps []float64 // nil for its end alone
+	first int       // row of its first look among predictions
+}
+
+// looks returns the number of looks.
+func (r run) looks() int { return max(1, len(r.steps)) }
+
+// runs returns the runs of configurations, each looked at n times at most, and the
+// surrogates' inputs at all their looks.
+func (s *surface) runs(list []space.Point, n int) (runs []run, x [][]float64) {
+	for _, q := range list {
+		r := run{s.siteAt(q), s.steps(q, n), len(x)}
+		runs = append(runs, r)
+		for k := range r.looks() {
+			x = append(x, s.encode(nil, r.at, r.step(k)))
+		}
+	}
+	return runs, x
+}
+
+// step returns the value of the checkpoint parameter at look k, or 0 at the end alone.
+func (r run) step(k int) float64 {
+	if r.steps == nil {
+		return 0
+	}
+	return r.steps[k]
+}
+
+// outlook holds predictions at the looks of runs, by metric; nil for a known one.
+type outlook struct {
+	draws     int
+	means     [][]float64 // by look and draw
+	variances [][]float64 // by look
+}
+
+func (s *surface) outlook(draws int) outlook {
+	return outlook{draws, make([][]float64, len(s.processes)), make([][]float64, len(s.processes))}
+}
+
+// predict returns the runs of configurations and the predictions for all of them, which
+// together take less time than one by one.
+func (s *surface) predict(list []space.Point, n int) ([]run, outlook) {
+	runs, x := s.runs(list, n)
+	o := s.outlook(len(s.fronts))
+	for j, p := range s.processes {
+		if p != nil {
+			o.means[j], o.variances[j] = make([]float64, len(x)*o.draws), make([]float64, len(x))
+			p.PredictBatch(o.means[j], o.variances[j], x)
+		}
+	}
+	return runs, o
+}
+
+// load fills the looks at a run, with the modelled metrics from an outlook, and returns
+// their number.
+func (v *evaluator) load(r run, o outlook) int {
+	n := r.looks()
+	v.prepare(n)
+	for k, l := range v.looks[:n] {
+		row := r.first + k
+		for j := range o.means {
+			if o.means[j] != nil {
+				copy(l.means[j], o.means[j][row*o.draws:(row+1)*o.draws])
+				l.variance[j] = o.variances[j][row]
+			}
+		}
+		v.lookAtKnown(l, r.at, r.step(k), false)
+	}
+	return n
+}
+
+// value returns the acquisition at a site, averaged over the first draws of the
+// front, for a run seen at the given steps (nil for its end alone). Unless grad is nil, it
+// receives the gradient with respect to the positions of relaxed parameters.
+func (v *evaluator) value(at site, steps []float64, draws int, grad []float64) float64 {
+	value := v.evaluate(at, steps, draws, grad != nil)
+	if grad != nil {
+		v.gradient(grad, at, len(steps))
+	}
+	return value
+}
+
+// evaluate is value, but leaves the gradient to a later call of gradient.
+func (v *evaluator) evaluate(at site, steps []float64, draws int, derivatives bool) float64 {
+	n := max(1, len(steps))
+	v.prepare(n)
+	for k := range n {
+		step := 0.0
+		if len(steps) > 0 {
+			step = steps[k]
+		}
+		l := v.looks[k]
+		v.x = v.encode(v.x, at, step)
+		for j, p := range v.processes {
+			if p != nil {
+				l.variance[j] = p.PredictPartial(&l.partial[j], l.means[j], v.x)
+			}
+		}
+		v.lookAtKnown(l, at, step, derivatives)
+	}
+	value := v.combine(n, draws, derivatives)
+	return value + v.logFeasible(v.looks[n-1], derivatives) - v.logCost(at, nil)
+}
+
+// gradient stores the gradient of the last evaluation, which was with derivatives, in grad.
+func (v *evaluator) gradient(grad []float64, at site, steps int) {
+	clear(grad)
+	for _, l := range v.looks[:max(1, steps)] {
+		v.chain(grad, l)
+	}
+	v.logCost(at, grad)
+	for j := range grad {
+		if !v.isRelaxed(j) || !v.problem.Space.Active(at.point, j) {
+			grad[j] = 0
+		}
+	}
+}
+
+// lookAtKnown stores the known objectives, with slopes if wanted.
+func (v *evaluator) lookAtKnown(l *look, at site, step float64, slopes bool) {
+	q, unit := at.point, at.unit
+	if step != 0 {
+		q, unit = q.Clone(), slices.Clone(unit)
+		q[v.checkpoint], unit[v.checkpoint] = step, v.problem.Space.Parameters[v.checkpoint].Unit(step)
+	}
+	for j, k := range v.known {
+		if k == nil {
+			continue
+		}
+		if slopes {
+			clear(l.slopes[j])
+			l.known[j] = k.value(q, unit, l.slopes[j])
+		} else {
+			l.known[j] = k.value(q, unit, nil)
+		}
+	}
+}
+
+// distribution returns the distribution of objective j at a look, given a draw.
+func (v *evaluator) distribution(l *look, j, draw int) acquisition.Distribution {
+	if v.known[j] != nil {
+		return acquisition.Distribution{Mean: l.known[j]}
+	}
+	return v.model.Distribution(j, l.means[j][draw], l.variance[j])
+}
+
+// combine returns the logarithm of the expected hypervolume improvement of a run
+// with n looks, averaged over draws, and stores its derivatives in the looks if
+// wanted.
+func (v *evaluator) combine(n, draws int, derivatives bool) float64 {
+	if v.seeking {
+		for _, l := range v.looks[:n] {
+			l.clear()
+		}
+		return 0
+	}
+	largest := math.Inf(-1)
+	for d := range draws {
+		v.values[d] = v.improvement(v.fronts[d], d, n, derivatives)
+		largest = math.Max(largest, v.values[d])
+	}
+	if math.IsInf(largest, -1) || math.IsNaN(largest) {
+		for _, l := range v.looks[:n] {
+			l.clear()
+		}
+		return math.Inf(-1)
+	}
+	sum := 0.0
+	for _, value := range v.values[:draws] {
+		sum += math.Exp(value - largest)
+	}
+	if derivatives {
+		for k, l := range v.looks[:n] {
+			l.clear()
+			for d := range draws {
+				v.add(l, v.parts[d][k], d, math.Exp(v.values[d]-largest)/sum)
+			}
+		}
+	}
+	return largest + math.Log(sum/float64(draws))
+}
+
+func (l *look) clear() {
+	for j := range l.dMeans {
+		clear(l.dMeans[j])
+	}
+	clear(l.dVariance)
+	clear(l.dKnown)
+}
+
+// add adds weight times the derivatives of one draw.
+func (v *evaluator) add(l *look, parts []acquisition.Partial, draw int, weight float64) {
+	if weight == 0 {
+		return
+	}
+	for j, p := range parts {
+		if v.known[j] != nil {
+			l.dKnown[j] += weight * p.Mean
+			continue
+		}
+		o := &v.problem.Objectives[j]
+		sign := 1.0
+		if o.Goal == suggest.Maximize && o.Transform != suggest.Log {
+			sign = -1
+		}
+		l.dMeans[j][draw] += weight * sign * p.Mean
+		if l.variance[j] > 0 {
+			l.dVariance[j] += weight * p.StdDev / (2 * math.Sqrt(l.variance[j]))
+		}
+	}
+}
+
+// byKnownCost returns the first n looks in ascending order of the known objective's
+// cost. For a privacy loss, which grows along a run, that is their own order.
+func (v *evaluator) byKnownCost(n int) []int {
+	v.order = v.order[:0]
+	for k := range n {
+		v.order = append(v.order, k)
+	}
+	slices.SortStableFunc(v.order, func(a, b int) int {
+		return cmp.Compare(v.looks[a].known[v.axis], v.looks[b].known[v.axis])
+	})
+	return v.order
+}
+
+// improvement returns the logarithm of the expected hypervolume improvement of a front
+// by a run, given what a draw says of the run. A run that is looked at several times
+// counts as its trajectory where one of two objectives is known, else as its best look.
+func (v *evaluator) improvement(front target, draw, n int, derivatives bool) float64 {
+	if v.axis >= 0 && n > 1 {
+		trail, order := v.distributions[:0], v.byKnownCost(n)
+		for i, k := range order {
+			v.costs[i] = v.looks[k].known[v.axis]
+			trail = append(trail, v.distribution(v.looks[k], 1-v.axis, draw))
+		}
+		v.distributions = trail
+		if !derivatives {
+			return acquisition.LogTrajectoryEHVI(front.front, v.axis, v.costs[:n], trail, nil, nil)
+		}
+		value := acquisition.LogTrajectoryEHVI(front.front, v.axis, v.costs[:n], trail, v.dCosts[:n], v.column[:n])
+		for i, k := range order {
+			v.parts[draw][k][v.axis] = acquisition.Partial{Mean: v.dCosts[i]}
+			v.parts[draw][k][1-v.axis] = v.column[i]
+		}
+		return value
+	}
+	best, at := math.Inf(-1), 0
+	for k, l := range v.looks[:n] {
+		distributions := v.distributions[:0]
+		for j := range v.known {
+			distributions = append(distributions, v.distribution(l, j, draw))
+		}
+		v.distributions = distributions
+		var parts []acquisition.Partial
+		if derivatives {
+			parts = v.parts[draw][k]
+		}
+		if value := front.logExpected(distributions, parts); value > best {
+			best, at = value, k
+		}
+	}
+	if derivatives {
+		for k := range n {
+			if k != at {
+				clear(v.parts[draw][k])
+			}
+		}
+	}
+	return best
+}
+
+// logFeasible returns the logarithm of the probability that a run's end meets the
+// constraints, and adds its derivatives to the look if wanted.
+func (v *evaluator) logFeasible(l *look, derivatives bool) float64 {
+	sum := 0.0
+	for i := range v.problem.Constraints {
+		c := &v.problem.Constraints[i]
+		j := len(v.problem.Objectives) + i
+		if v.processes[j] == nil {
+			continue // a known constraint, see suggest.Problem.Allows
+		}
+		value, d := acquisition.LogFeasible(v.model.Distribution(j, l.means[j][0], l.variance[j]), c.Lower, c.Upper)
+		sum += value
+		if derivatives {
+			l.dMeans[j][0] += d.Mean
+			if l.variance[j] > 0 {
+				l.dVariance[j] += d.StdDev / (2 * math.Sqrt(l.variance[j]))
+			}
+		}
+	}
+	return sum
+}
+
+// logCost returns the logarithm of what a run costs, and subtracts its gradient
+// from grad unless that is nil.
+func (v *evaluator) logCost(at site, grad []float64) float64 {
+	switch v.problem.Cost {
+	case suggest.CostCheckpoint:
+		c := v.problem.CheckpointIndex()
+		if !v.isRelaxed(c) {
+			return math.Log(at.point[c])
+		}
+		cost, slope := continuous(&v.problem.Space.Parameters[c], at.unit[c])
+		if grad != nil {
+			grad[c] -= slope / cost
+		}
+		return math.Log(cost)
+	case suggest.CostMeasured:
+		if v.model.RunCost() == nil {
+			return 0
+		}
+		v.x = v.encode(v.x, at, 0)
+		if grad == nil {
+			mean, _ := v.model.RunCost().Predict(v.x)
+			return mean
+		}
+		spare := make([]float64, v.dim)
+		mean, _ := v.model.RunCost().PredictGradient(v.dx, spare, v.x)
+		for j := range grad {
+			if v.isRelaxed(j) {
+				grad[j] -= v.dx[v.columns[j]]
+			}
+		}
+		return mean
+	default:
+		return 0
+	}
+}
+
+// chain adds one look's part of the gradient to grad, by the chain rule.
+func (v *evaluator) chain(grad []float64, l *look) {
+	for m, p := range v.processes {
+		if p == nil {
+			continue
+		}
+		if l.dVariance[m] == 0 && !slices.ContainsFunc(l.dMeans[m], func(w float64) bool { return w != 0 }) {
+			continue // another checkpoint counts
+		}
+		l.partial[m].Gradient(v.dx, l.dMeans[m], l.dVariance[m])
+		for j := range grad {
+			if v.isRelaxed(j) {
+				grad[j] += v.dx[v.columns[j]]
+			}
+		}
+	}
+	for m, k := range v.known {
+		if k == nil || l.dKnown[m] == 0 {
+			continue
+		}
+		for j := range grad {
+			grad[j] += l.dKnown[m] * l.slopes[m][j]
+		}
+	}
+}
+
+// continuous returns the value at position t on the scale of an integer parameter,
+// without rounding, and its slope.
+func continuous(p *space.Parameter, t float64) (value, slope float64) {
+	if p.Scale == space.Log {
+		rate := math.Log(p.Max / p.Min)
+		value = p.Min * math.Exp(t*rate)
+		return value, value * rate
+	}
+	return p.Min + t*(p.Max-p.Min), p.Max - p.Min
+}
+
+// checkpoints returns at most n values of the checkpoint parameter, from its
+// smallest to last, evenly spaced in the logarithm and increasing.
+func checkpoints(p *space.Parameter, last float64, n int) []float64 {
+	var values []float64
+	for k := range n {
+		t := last
+		if k < n-1 {
+			t = math.Round(p.Min * math.Pow(last/p.Min, float64(k)/float64(n-1)))
+		}
+		if len(values) == 0 || t > values[len(values)-1] {
+			values = append(values, t)
+		}
+	}
+	return values
+}

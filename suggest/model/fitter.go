@@ -1,0 +1,350 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/internal/sample"
+	"github.com/dpareto/dpareto/suggest/space"
+	"github.com/dpareto/dpareto/surrogate"
+)
+
+// fitter fits the surrogates of one problem and history.
+type fitter struct {
+	problem *suggest.Problem
+	history *suggest.History
+	options Options
+	metrics []suggest.Objective
+	runs    []span
+	chosen  []int                           // indices of the evaluations that make the model
+	all     []suggest.Configuration         // of these evaluations, once they are pooled
+	samples map[int][]suggest.Configuration // by number of runs
+	inputs  [][]float64                     // by evaluation, once they are encoded
+	bases   []base                          // by metric, of an earlier study
+	tied    []int
+}
+
+// base is the surrogate of an earlier study.
+type base struct {
+	gp     *surrogate.GP // nil if there is none
+	noise  float64       // of one typical run, NaN if it was learned
+	digest digest
+}
+
+func newFitter(p *suggest.Problem, h *suggest.History, o Options) *fitter {
+	f := &fitter{problem: p, history: h, options: o, metrics: p.Metrics(), runs: runs(h), tied: tied(p.Space)}
+	f.bases = make([]base, len(f.metrics))
+	f.samples = make(map[int][]suggest.Configuration)
+	f.inputs = make([][]float64, len(h.Evaluations))
+	f.chosen = f.choose()
+	return f
+}
+
+// tied gives the columns of one categorical parameter one length scale, nil if
+// there is no such parameter.
+func tied(s *space.Space) []int {
+	var scales []int
+	next, categorical := 0, false
+	for i := range s.Parameters {
+		width := 1
+		if p := &s.Parameters[i]; p.Kind == space.Categorical {
+			width, categorical = len(p.Choices), true
+		}
+		for range width {
+			scales = append(scales, next)
+		}
+		next++
+	}
+	if !categorical {
+		return nil
+	}
+	return scales
+}
+
+// fit returns the surrogate of metric j, and the noise variance of one typical run
+// if that is known, else NaN.
+func (f *fitter) fit(ctx context.Context, j int) (*surrogate.GP, float64, error) {
+	if err := f.fitBase(ctx, j); err != nil {
+		return nil, 0, err
+	}
+	data, err := f.observe(j, f.pooled(), f.options.ImputeInfeasible)
+	if errors.Is(err, ErrNoData) && f.bases[j].gp != nil {
+		return f.bases[j].gp, f.bases[j].noise, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	h, _, err := f.learn(ctx, j, len(f.runs))
+	if err != nil {
+		return nil, 0, err
+	}
+	obs, _ := data.surrogate()
+	gp, err := surrogate.NewWithBase(nil, h, obs, f.bases[j].gp)
+	return gp, data.typicalNoise(obs), err
+}
+
+// runsPerTrial returns the median number of runs behind an evaluation.
+func (f *fitter) runsPerTrial() float64 {
+	counts := []int{1}
+	for _, r := range f.runs {
+		counts = append(counts, f.history.Evaluations[r.last].RunCount())
+	}
+	slices.Sort(counts)
+	return float64(counts[len(counts)/2])
+}
+
+// fitBase fits the surrogate of metric j of the earlier study, if there is one.
+func (f *fitter) fitBase(ctx context.Context, j int) error {
+	if len(f.history.Prior) == 0 {
+		return nil
+	}
+	earlier := newFitter(f.problem, &suggest.History{Evaluations: f.history.Prior}, f.options)
+	data, err := earlier.observe(j, earlier.pooled(), false)
+	if errors.Is(err, ErrNoData) {
+		return nil // the earlier study says nothing of this metric
+	}
+	if err != nil {
+		return err
+	}
+	h, learned, err := earlier.learn(ctx, j, len(earlier.runs))
+	if err != nil {
+		return err
+	}
+	obs, _ := data.surrogate()
+	b := base{digest: data.digest(0, learned), noise: data.typicalNoise(obs)}
+	var ok bool
+	if b.gp, ok = f.options.Cache.earlierSurrogate(b.digest); !ok {
+		if b.gp, err = surrogate.New(nil, h, obs); err != nil {
+			return err
+		}
+		f.options.Cache.putEarlierSurrogate(b.digest, b.gp)
+	}
+	f.bases[j] = b
+	return nil
+}
+
+// fitCost returns the surrogate of the logarithm of the cost of runs, or nil if no
+// cost is known.
+func (f *fitter) fitCost(ctx context.Context) (*surrogate.GP, error) {
+	var obs surrogate.Observations
+	for _, r := range f.runs {
+		e := &f.history.Evaluations[r.last]
+		if e.Cost > 0 && len(obs.Y) < modelSize {
+			obs.X = append(obs.X, f.problem.Space.Encode(nil, e.Point))
+			obs.Y = append(obs.Y, math.Log(e.Cost))
+		}
+	}
+	if len(obs.Y) == 0 {
+		return nil, nil
+	}
+	few := obs
+	if n := len(obs.Y); n > fitSize {
+		few = surrogate.Observations{}
+		for i := range fitSize {
+			k := (2*i + 1) * n / (2 * fitSize)
+			few.X, few.Y = append(few.X, obs.X[k]), append(few.Y, obs.Y[k])
+		}
+	}
+	gp, err := surrogate.Fit(ctx, few, surrogate.Options{Tied: f.tied, Seed: f.options.Seed, Restarts: 1, Workers: f.options.Workers})
+	if err != nil {
+		return nil, err
+	}
+	return surrogate.New(nil, gp.Hyperparameters(), obs)
+}
+
+// pooled returns the configurations that make the model.
+func (f *fitter) pooled() []suggest.Configuration {
+	if f.all == nil {
+		f.all = f.history.Pool(f.chosen)
+	}
+	return f.all
+}
+
+// sampled returns the configurations from which hyperparameters are learned after n runs.
+func (f *fitter) sampled(n int) []suggest.Configuration {
+	configurations, ok := f.samples[n]
+	if !ok {
+		configurations = f.history.Pool(f.sample(n))
+		f.samples[n] = configurations
+	}
+	return configurations
+}
+
+// input returns the surrogates' input of a configuration.
+func (f *fitter) input(c *suggest.Configuration) []float64 {
+	first := c.Evaluations[0]
+	if f.inputs[first] == nil {
+		f.inputs[first] = f.problem.Space.Encode(nil, c.Point)
+	}
+	return f.inputs[first]
+}
+
+// observe gathers the data of metric j in the given configurations.
+func (f *fitter) observe(j int, configurations []suggest.Configuration, imputeInfeasible bool) (*observations, error) {
+	o := &f.metrics[j]
+	data := &observations{deterministic: o.Known != nil, homoscedastic: f.options.Homoscedastic, forReading: f.options.ForReading, tied: f.tied}
+	data.reserve(len(configurations))
+	checkpoint := f.problem.CheckpointIndex()
+	worst := math.NaN()
+	groups := make(map[int64]int) // of the surrogate, by run
+	add := func(c *suggest.Configuration, v, se float64, runs, group int) {
+		z, variance := latent(o, v, se, runs)
+		position := 0.0
+		if checkpoint >= 0 {
+			position = math.Log(c.Point[checkpoint])
+		}
+		data.add(f.input(c), z, variance, runs, group, position)
+		if math.IsNaN(worst) {
+			worst = z
+		}
+		worst = worse(o, worst, z)
+	}
+	for i := range configurations {
+		c := &configurations[i]
+		if v := c.Values[j]; math.IsNaN(v) || math.IsInf(v, 0) {
+			continue
+		}
+		if len(c.Evaluations) == 1 || !data.deterministic && alone(c, f.history, j) {
+			for _, k := range c.Evaluations {
+				e := &f.history.Evaluations[k]
+				add(c, e.Values[j], e.StdError(j), e.RunCount(), groupOf(groups, e.Run))
+			}
+			continue
+		}
+		add(c, c.Values[j], c.StdErrors[j], c.Runs, 0)
+	}
+	if math.IsNaN(worst) {
+		return nil, ErrNoData
+	}
+	// Infinitely bad values count as the worst measured value: worse ones would bend the
+	// surrogate everywhere.
+	for i := range configurations {
+		if c := &configurations[i]; isBad(o, c.Values[j]) {
+			data.add(f.input(c), worst, math.NaN(), 1, 0, 0)
+		}
+	}
+	if imputeInfeasible && o.Known == nil { // a known objective has its value there too
+		for _, q := range f.history.Infeasible {
+			data.add(f.problem.Space.Encode(nil, q), worst, math.NaN(), 1, 0, 0)
+		}
+	}
+	return data, nil
+}
+
+// groupOf returns the number, from 1, of a run in the order of first appearance, or 0 for
+// an evaluation that is no checkpoint.
+func groupOf(groups map[int64]int, run int64) int {
+	if run == 0 {
+		return 0
+	}
+	if _, ok := groups[run]; !ok {
+		groups[run] = len(groups) + 1
+	}
+	return groups[run]
+}
+
+// alone reports whether every evaluation of c is a finite value of a single run
+// with unknown noise. The model then takes each for itself, to relate it to the other
+// checkpoints of its run, rather than their mean.
+func alone(c *suggest.Configuration, h *suggest.History, j int) bool {
+	for _, k := range c.Evaluations {
+		e := &h.Evaluations[k]
+		v := e.Values[j]
+		if e.RunCount() > 1 || !math.IsNaN(e.StdError(j)) || math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// fitSize is the number of observations that determine the hyperparameters at
+// most. An evaluation of their posterior costs O(n³).
+const fitSize = 256
+
+// milestone returns the largest number of runs, at most n, after which
+// hyperparameters are learned anew: every number up to refitBelow, then at growing
+// intervals. At first, and at every doubling, they are learned from scratch (cold),
+// otherwise starting from the last milestone's. So they depend on the history alone, not
+// on what was asked on the way, and cost little.
+func milestone(n int) (at int, cold bool) {
+	at, cold = 1, true
+	for next, doubling := 1, coldBelow; next <= n; {
+		at, cold = next, next <= coldBelow
+		if next >= 2*doubling {
+			doubling *= 2
+			cold = true
+		}
+		next += max(1, (next-refitBelow)/10)
+	}
+	return at, cold
+}
+
+// fitTolerance is the gain of the log posterior density, in nats, below which a
+// step of a fit is not worth its cost.
+const fitTolerance = 0.01
+
+// refitBelow is the number of runs up to which hyperparameters are learned after every
+// run.
+const refitBelow = 60
+
+// coldBelow is the number of runs up to which hyperparameters are always learned
+// from scratch.
+const coldBelow = 40
+
+// learn returns the hyperparameters of metric j after the given number of runs,
+// and the digest of the data that they were learned from.
+func (f *fitter) learn(ctx context.Context, j, runs int) (surrogate.Hyperparameters, digest, error) {
+	at, cold := milestone(runs)
+	start, before := (*surrogate.Hyperparameters)(nil), f.bases[j].digest
+	if !cold {
+		h, earlier, err := f.learn(ctx, j, at-1)
+		if err != nil {
+			return h, earlier, err
+		}
+		start, before = &h, earlier
+	}
+	data, err := f.observe(j, f.sampled(at), false)
+	if errors.Is(err, ErrNoData) && at < len(f.runs) {
+		data, err = f.observe(j, f.sampled(len(f.runs)), false) // the first runs measured nothing
+	}
+	if err != nil {
+		return surrogate.Hyperparameters{}, before, err
+	}
+	seed := sample.Mix(f.options.Seed ^ sample.Mix(uint64(j)))
+	key := data.digest(seed, before)
+	if h, ok := f.options.Cache.hyperparameters(key); ok {
+		return h, key, nil
+	}
+	obs, options := data.surrogate()
+	options.Seed = seed
+	options.Start = start
+	options.Base = f.bases[j].gp
+	options.Tolerance = fitTolerance
+	options.Workers = f.options.Workers
+	options.Restarts = -1
+	if cold {
+		options.Restarts = restarts(at)
+	}
+	gp, err := surrogate.Fit(ctx, obs, options)
+	if err != nil {
+		return surrogate.Hyperparameters{}, key, err
+	}
+	h := gp.Hyperparameters()
+	f.options.Cache.putHyperparameters(key, h)
+	return h, key, nil
+}
+
+// fewRuns is the number of runs up to which a fit has several starting points.
+const fewRuns = 24
+
+// restarts is the number of starting points beyond the first for n runs: the
+// fewer data, the more local maxima the posterior of the hyperparameters has.
+func restarts(n int) int {
+	if n <= fewRuns {
+		return 3
+	}
+	return 1
+}

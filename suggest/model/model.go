@@ -1,0 +1,331 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/acquisition"
+	"github.com/dpareto/dpareto/suggest/pareto"
+	"github.com/dpareto/dpareto/suggest/space"
+	"github.com/dpareto/dpareto/surrogate"
+)
+
+// ErrNoData is returned by [Fit], wrapped with the objective's name, when
+// a measured objective has no finite value yet.
+var ErrNoData = errors.New("suggest: no finite value to fit a model to")
+
+// Options tunes [Fit]. The zero value is ready to use.
+type Options struct {
+	// ModelKnown fits a surrogate to objectives with a Known function too, from
+	// the values in the history, as Avent et al. did. By default they are
+	// exact.
+	ModelKnown bool
+
+	// Seed determines the starting points.
+	Seed uint64
+
+	// ImputeInfeasible gives infeasible configurations the worst value seen, so that a
+	// search avoids them.
+	ImputeInfeasible bool
+
+	// Homoscedastic takes unknown noise to be the same everywhere.
+	Homoscedastic bool
+
+	// ForReading makes a model whose predictions are reported or chosen from, and not one
+	// for a search. It matters where no standard error is known, so that noise is learned.
+	// By default the prior expects little noise, so that a search goes on where a few runs
+	// do not show a difference yet. For reading the prior is wider: luck must not pass for
+	// merit.
+	ForReading bool
+
+	// Cache remembers what fits learn, so that the next model of a growing history, or
+	// another model of the same one, costs less. The caller owns it. nil remembers nothing.
+	Cache *Cache
+
+	// Workers do what a fit can do in parallel. The zero value uses GOMAXPROCS
+	// goroutines.
+	Workers surrogate.Workers
+}
+
+// Model is the posterior of every objective and constraint of a problem given a
+// history: independent Gaussian processes, each on its metric's transform, and the
+// exact function where one is known. A *Model is immutable and safe for concurrent
+// use.
+type Model struct {
+	problem        *suggest.Problem
+	metrics        []suggest.Objective     // the objectives, then the constraints
+	configurations []suggest.Configuration // that the model was made of
+	gps            []*surrogate.GP         // by metric, nil for an exact one
+	knownNoise     []float64               // by metric, of one typical run, NaN if it was learned
+	runsPerTrial   float64                 // typically
+	cost           *surrogate.GP           // of the logarithm of measured costs, or nil
+}
+
+// Fit fits the surrogates to h, with replicates of a configuration pooled.
+// It uses a few of the checkpoints of a run, and of many runs those near the front and a
+// sample of the others. It ignores pending configurations. A metric that only an earlier
+// study has measured keeps that study's posterior. Fit returns a [space.FieldErrors] when p
+// is invalid or h does not fit p, [ErrNoData], an error of the surrogate that names the
+// metric, or the context's error.
+//
+// A value that is infinite in the bad direction counts as the worst finite value seen;
+// other values that are not finite are left out.
+func Fit(ctx context.Context, p *suggest.Problem, h *suggest.History, o Options) (*Model, error) {
+	if err := suggest.Validate(p, h, suggest.Request{}); err != nil {
+		return nil, err
+	}
+	f := newFitter(p, h, o)
+	m := &Model{
+		problem:        p,
+		metrics:        f.metrics,
+		configurations: f.pooled(),
+		gps:            make([]*surrogate.GP, len(f.metrics)),
+		knownNoise:     make([]float64, len(f.metrics)),
+	}
+	for j := range f.metrics {
+		if f.metrics[j].Known != nil && !o.ModelKnown {
+			continue
+		}
+		var err error
+		m.gps[j], m.knownNoise[j], err = f.fit(ctx, j)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, fmt.Errorf("metric %q: %w", f.metrics[j].Name, err)
+		}
+	}
+	m.runsPerTrial = f.runsPerTrial()
+	if p.Cost == suggest.CostMeasured {
+		var err error
+		if m.cost, err = f.fitCost(ctx); err != nil {
+			return nil, fmt.Errorf("cost: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// Problem returns the problem.
+func (m *Model) Problem() *suggest.Problem { return m.problem }
+
+// Configurations returns the evaluated configurations that the model was made of. The
+// caller must not change them.
+func (m *Model) Configurations() []suggest.Configuration { return m.configurations }
+
+// Surrogate returns the Gaussian process of metric j, on the scale of its transform, or nil
+// for a metric that is known exactly. Metrics are the objectives and then the constraints.
+func (m *Model) Surrogate(j int) *surrogate.GP { return m.gps[j] }
+
+// KnownNoise returns the noise variance of one typical run in metric j on the scale of its
+// surrogate, or NaN if it was learned.
+func (m *Model) KnownNoise(j int) float64 { return m.knownNoise[j] }
+
+// RunsPerTrial returns the median number of runs behind an evaluation.
+func (m *Model) RunsPerTrial() float64 { return m.runsPerTrial }
+
+// RunCost returns the Gaussian process of the logarithm of what a run costs, or nil if
+// costs are not measured or not known.
+func (m *Model) RunCost() *surrogate.GP { return m.cost }
+
+// Predict returns the posterior of every objective at q. It panics if q has the
+// wrong length.
+func (m *Model) Predict(q space.Point) []suggest.Prediction {
+	return m.predictions(m.Distributions(nil, nil, q))
+}
+
+func (m *Model) predictions(distributions []acquisition.Distribution) []suggest.Prediction {
+	predictions := make([]suggest.Prediction, len(distributions))
+	for j, l := range distributions {
+		predictions[j] = prediction(&m.problem.Objectives[j], l)
+	}
+	return predictions
+}
+
+// Distribution returns the distribution of the cost of metric j where its surrogate
+// predicts N(mean, variance).
+func (m *Model) Distribution(j int, mean, variance float64) acquisition.Distribution {
+	return distribution(&m.metrics[j], mean, variance)
+}
+
+// Distributions appends the distributions of the costs at q to dst[:0]. x is a buffer for the
+// encoded point.
+func (m *Model) Distributions(dst []acquisition.Distribution, x []float64, q space.Point) []acquisition.Distribution {
+	dst = dst[:0]
+	x = m.problem.Space.Encode(x, q)
+	for j := range m.problem.Objectives {
+		if gp := m.gps[j]; gp != nil {
+			mean, variance := gp.Predict(x)
+			dst = append(dst, m.Distribution(j, mean, variance))
+		} else {
+			dst = append(dst, acquisition.Distribution{Mean: m.problem.Objectives[j].KnownCost(q)})
+		}
+	}
+	return dst
+}
+
+// Estimate is a model's view of one evaluated configuration.
+type Estimate struct {
+	suggest.Configuration
+
+	// Predictions are the posteriors of the objectives given the whole history.
+	Predictions []suggest.Prediction
+
+	// OnFront is set if no other configuration's posterior medians dominate
+	// this one's. A configuration with a value that is not finite, or with a
+	// constraint whose posterior median is out of bounds, is never on the front.
+	OnFront bool
+}
+
+// Estimates returns every different configuration that was evaluated, in order
+// of its first evaluation, with its posterior and whether it is on the front of
+// the posterior medians. A front of the raw measurements would consist of the
+// configurations with the luckiest noise.
+func (m *Model) Estimates() []Estimate {
+	estimates := make([]Estimate, len(m.configurations))
+	costs := make([][]float64, len(m.configurations))
+	for i := range m.configurations {
+		c := m.configurations[i]
+		distributions := m.Distributions(nil, nil, c.Point)
+		costs[i] = m.Medians(&c, distributions)
+		c.Point, c.Evaluations = c.Point.Clone(), slices.Clone(c.Evaluations)
+		c.Values, c.StdErrors = slices.Clone(c.Values), slices.Clone(c.StdErrors)
+		estimates[i] = Estimate{Configuration: c, Predictions: m.predictions(distributions)}
+	}
+	for _, i := range pareto.NonDominated(costs) {
+		estimates[i].OnFront = true
+	}
+	return estimates
+}
+
+// Medians returns the medians of the costs of an evaluated configuration, given their
+// distributions, or NaNs if it cannot be on a front.
+func (m *Model) Medians(c *suggest.Configuration, distributions []acquisition.Distribution) []float64 {
+	costs := medians(distributions)
+	if !c.Finite() || !m.Acceptable(c.Point, c.Values) {
+		for j := range costs {
+			costs[j] = math.NaN()
+		}
+	}
+	return costs
+}
+
+func medians(distributions []acquisition.Distribution) []float64 {
+	costs := make([]float64, len(distributions))
+	for j, l := range distributions {
+		costs[j] = l.Median()
+	}
+	return costs
+}
+
+// Acceptable reports whether the medians of the constraints at q are within
+// bounds. Known ones have the given values, or are computed if these are nil.
+func (m *Model) Acceptable(q space.Point, values []float64) bool {
+	var x []float64
+	for i := range m.problem.Constraints {
+		constraint := &m.problem.Constraints[i]
+		j := len(m.problem.Objectives) + i
+		var v float64
+		switch gp := m.gps[j]; {
+		case gp != nil:
+			if x == nil {
+				x = m.problem.Space.Encode(nil, q)
+			}
+			mean, _ := gp.Bound(x)
+			v = m.Distribution(j, mean, 0).Median()
+		case values != nil:
+			v = values[j]
+		default:
+			v = constraint.Known(q)
+		}
+		if !constraint.Holds(v) {
+			return false
+		}
+	}
+	return true
+}
+
+// Front returns the front of the posterior medians of the evaluated and of the
+// given other configurations, in costs below the reference.
+func (m *Model) Front(others []space.Point) *pareto.Front {
+	costs := make([][]float64, 0, len(m.configurations)+len(others))
+	for i := range m.configurations {
+		c := &m.configurations[i]
+		costs = append(costs, m.Medians(c, m.Distributions(nil, nil, c.Point)))
+	}
+	for _, q := range others {
+		if m.Acceptable(q, nil) {
+			costs = append(costs, medians(m.Distributions(nil, nil, q)))
+		}
+	}
+	return pareto.NewFront(costs, m.problem.ReferenceCosts())
+}
+
+// Believe returns the model after observing, at q, exactly what it predicts
+// there: the kriging believer of Ginsbourger, Le Riche, Carraro, "Kriging is
+// well-suited to parallelize optimization" (2010). Means do not change,
+// variances shrink around q.
+func (m *Model) Believe(q space.Point) (*Model, error) {
+	next := *m
+	next.gps = slices.Clone(m.gps)
+	x := m.problem.Space.Encode(nil, q)
+	for j, gp := range m.gps {
+		if gp == nil {
+			continue
+		}
+		mean, _ := gp.Predict(x)
+		var err error
+		if next.gps[j], err = gp.Append(x, mean, 0); err != nil {
+			return nil, fmt.Errorf("metric %q: %w", m.metrics[j].Name, err)
+		}
+	}
+	return &next, nil
+}
+
+// Observe returns the model after evaluations of one run that it does not contain, with
+// the same hyperparameters. The problem has a checkpoint parameter.
+func (m *Model) Observe(run []suggest.Evaluation) (*Model, error) {
+	next := *m
+	next.gps = slices.Clone(m.gps)
+	checkpoint := m.problem.CheckpointIndex()
+	for j, gp := range m.gps {
+		if gp == nil {
+			continue
+		}
+		var obs surrogate.Observations
+		for i := range run {
+			e := &run[i]
+			v := e.Values[j]
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				continue
+			}
+			z, variance := latent(&m.metrics[j], v, e.StdError(j), e.RunCount())
+			if math.IsNaN(variance) {
+				variance = 0 // learned
+				if known := m.knownNoise[j]; !math.IsNaN(known) {
+					variance = known / float64(e.RunCount())
+				}
+			}
+			obs.X = append(obs.X, m.problem.Space.Encode(nil, e.Point))
+			obs.Y = append(obs.Y, z)
+			obs.NoiseVariance = append(obs.NoiseVariance, variance)
+			obs.Runs = append(obs.Runs, float64(e.RunCount()))
+			obs.Groups = append(obs.Groups, newRun)
+			obs.Positions = append(obs.Positions, math.Log(e.Point[checkpoint]))
+		}
+		if len(obs.X) == 0 {
+			continue
+		}
+		var err error
+		if next.gps[j], err = gp.Extend(obs); err != nil {
+			return nil, fmt.Errorf("metric %q: %w", m.metrics[j].Name, err)
+		}
+	}
+	return &next, nil
+}
+
+// newRun is the group of a run that is not in a model yet.
+const newRun = math.MaxInt32
