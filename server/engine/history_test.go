@@ -1,0 +1,167 @@
+package engine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/enginetest"
+	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/study"
+	"github.com/dpareto/dpareto/suggest"
+)
+
+// historyOf reads the history of studies/runs.
+func historyOf(t testing.TB, s *enginetest.Service, study *dparetov1.Study) *suggest.History {
+	t.Helper()
+	snapshot, err := s.Engine.Snapshot(t.Context(), "runs", study.GetUid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snapshot.History
+}
+
+// The history is in the order of completion. Every measurement of a run is an evaluation,
+// the last at its end, for designers that learn from enginetest.Checkpoints, else complete runs are.
+func TestHistory(t *testing.T) {
+	for name, tc := range map[string]struct {
+		algorithm func(*dparetov1.StudySpec)
+		want      []string
+	}{
+		"checkpoints":   {enginetest.Checkpoints, []string{"3 2 0.3", "1 1 0.5", "1 8 0.4", "1 10 0.2"}},
+		"complete runs": {enginetest.ModelBased, []string{"0 2 0.3", "0 10 0.2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := enginetest.With(t, enginetest.Random())
+			study := s.Runs(t, func(asked *dparetov1.StudySpec) {
+				tc.algorithm(asked)
+				asked.Parameters[1].GetIntegerDomain().Min = 63
+			})
+			first, second, third := s.AskRun(t), s.AskRun(t), s.AskRun(t)
+			s.Report(t, first, enginetest.ErrorAt(1, 0.5), enginetest.ErrorAt(8, 0.4))
+			s.Report(t, third, enginetest.ErrorAt(2, 0.3))
+			s.Complete(t, third, nil)
+			s.Complete(t, first, enginetest.ErrorAt(0, 0.2))
+			h := historyOf(t, s, study)
+			var got []string
+			for _, e := range h.Evaluations {
+				got = append(got, fmt.Sprint(e.Run, min(e.Point[1], 10), e.Values[1]))
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("evaluations %q, want %q", got, tc.want)
+			}
+			if len(h.Pending) != 1 || h.Pending[0][0] != second.GetParameters()["x"].GetDoubleValue() {
+				t.Errorf("pending %v", h.Pending)
+			}
+		})
+	}
+}
+
+// A final measurement may be of an earlier step than the last: the evaluations of a run
+// are in the order of its steps.
+func TestFinalMeasurementOnTheWay(t *testing.T) {
+	s := enginetest.With(t, enginetest.At(0.25, 64))
+	study := s.Runs(t, enginetest.Checkpoints)
+	for _, step := range []int64{10, 1} {
+		trial := s.AskRun(t)
+		s.Report(t, trial, enginetest.ErrorAt(1, 0.5), enginetest.ErrorAt(60, 0.3))
+		s.Complete(t, trial, enginetest.ErrorAt(step, 0.1))
+	}
+	var got []string
+	for _, e := range historyOf(t, s, study).Evaluations {
+		got = append(got, fmt.Sprint(e.Run, e.Point[1], e.Values[1]))
+	}
+	if want := []string{"1 1 0.5", "1 10 0.1", "1 60 0.3", "2 1 0.1", "2 60 0.3"}; !slices.Equal(got, want) {
+		t.Errorf("evaluations %q, want %q", got, want)
+	}
+}
+
+// Whatever happens, the history that is kept up to date is that of the stored trials.
+func TestHistoryIsThatOfTheStore(t *testing.T) {
+	s := enginetest.With(t, enginetest.Random())
+	study := s.Runs(t, enginetest.Checkpoints)
+	rng := rand.New(rand.NewPCG(1, 2))
+	var held []*dparetov1.Trial
+	for range 150 {
+		switch op := rng.IntN(8); {
+		case op < 2 || len(held) == 0:
+			held = append(held, s.AskRun(t))
+		case op == 7: // delete any trial that nobody holds
+			name := resource.TrialName("runs", 1+rng.Int64N(int64(len(held)+20)))
+			_, _ = s.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: name})
+		default:
+			i := rng.IntN(len(held))
+			trial := held[i]
+			last := trial.GetParameters()["epochs"].GetIntValue()
+			if op == 2 {
+				_, _ = s.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+					Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: enginetest.ErrorAt(1+rng.Int64N(last), rng.Float64()),
+				})
+				break
+			}
+			held = slices.Delete(held, i, i+1)
+			req := &dparetov1.CompleteTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken()}
+			switch op {
+			case 3:
+				req.Outcome = &dparetov1.CompleteTrialRequest_Infeasible{Infeasible: &dparetov1.Infeasible{Reason: "r"}}
+			case 4:
+				req.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "r", Retryable: rng.IntN(2) == 0}}
+			default:
+				req.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: enginetest.ErrorAt(0, rng.Float64())}
+			}
+			if _, err := s.CompleteTrial(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := historyOf(t, s, study)
+		fresh := s.Fresh(t)
+		want := historyOf(t, fresh, study)
+		fresh.Close()
+		if d := cmp.Diff(want, got, cmpopts.EquateNaNs(), cmpopts.EquateEmpty()); d != "" {
+			t.Fatal(d)
+		}
+	}
+}
+
+// BenchmarkSnapshot reads the history of 2,000 runs of 64 measurements.
+func BenchmarkSnapshot(b *testing.B) {
+	s := enginetest.With(b, enginetest.Random())
+	runs := s.Runs(b, func(asked *dparetov1.StudySpec) {
+		enginetest.Checkpoints(asked)
+		asked.Parameters[1].GetIntegerDomain().Min = 63
+	})
+	const batch = 100
+	for range 2000 / batch {
+		err := s.Change(b.Context(), "runs", new(study.Request), func(c *study.Change) error {
+			var measurements []*dparetov1.Measurement
+			for step := range int64(64) {
+				measurements = append(measurements, enginetest.ErrorAt(step+1, 0.5))
+			}
+			for i := range batch {
+				if err := enginetest.Insert(c, []float64{float64(i) / batch, 64}, measurements...); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("first", func(b *testing.B) {
+		for b.Loop() {
+			s.Forget(runs.GetUid())
+			historyOf(b, s, runs)
+		}
+	})
+	b.Run("next", func(b *testing.B) {
+		for b.Loop() {
+			historyOf(b, s, runs)
+		}
+	})
+}
