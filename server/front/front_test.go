@@ -1,0 +1,212 @@
+package front
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/enginetest"
+	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/study"
+	"github.com/dpareto/dpareto/suggest/pareto"
+)
+
+// frontsOf returns the fronts of the studies of a service.
+func frontsOf(s *enginetest.Service) *Fronts {
+	return New(Options{Studies: s.Studies, Store: s.Store, Background: s.Background})
+}
+
+func TestKnee(t *testing.T) {
+	reference := []float64{10, 1}
+	for _, tt := range []struct {
+		name  string
+		costs [][]float64
+		want  int
+	}{
+		{"nothing", nil, -1},
+		{"two ends", [][]float64{{1, 0.5}, {2, 0.4}}, -1},
+		{"a line", [][]float64{{1, 0.5}, {2, 0.375}, {3, 0.25}}, -1},
+		{"bulges outwards", [][]float64{{1, 0.5}, {2, 0.49}, {3, 0.1}}, -1},
+		{"two candidates", [][]float64{{0, 0.9}, {1, 0.3}, {2, 0.25}, {8, 0.1}}, 1},
+		{"ends outside of the box", [][]float64{{0, 2}, {1, 0.5}, {2, 0.2}, {5, 0.1}, {20, 0.05}}, 2},
+		{"the same point twice", [][]float64{{0, 0.9}, {1, 0.3}, {1, 0.3}, {8, 0.1}}, 1},
+	} {
+		if got := knee(tt.costs, reference); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+	if got := knee([][]float64{{0, 2, 1}, {1, 1, 1}, {2, 0, 1}}, []float64{3, 3, 3}); got != -1 {
+		t.Errorf("knee %d of three objectives", got)
+	}
+}
+
+// What a point contributes is what the hypervolume loses without it.
+func TestContributions(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for objectives := 2; objectives <= 4; objectives++ {
+		reference := slices.Repeat([]float64{1}, objectives)
+		var points [][]float64
+		for range 30 {
+			p := make([]float64, objectives)
+			for j := range p {
+				p[j] = 1.1 * rng.Float64()
+			}
+			points = append(points, p)
+		}
+		var front [][]float64
+		for _, i := range pareto.NonDominated(points) {
+			front = append(front, points[i])
+		}
+		front = append(front, front[0]) // twice: no point of the pair is missed
+		got := contributions(front, reference)
+		for i := range front {
+			without := slices.Delete(slices.Clone(front), i, i+1)
+			want := pareto.Hypervolume(front, reference) - pareto.Hypervolume(without, reference)
+			if math.Abs(got[i]-want) > 1e-12 {
+				t.Errorf("%d objectives: %v contributes %v, want %v", objectives, front[i], got[i], want)
+			}
+		}
+		if got[0] != 0 || !slices.ContainsFunc(got, func(c float64) bool { return c > 0 }) {
+			t.Errorf("%d objectives: contributions %v", objectives, got)
+		}
+	}
+}
+
+func TestEvenly(t *testing.T) {
+	for _, tt := range []struct {
+		n, limit int
+		want     []int
+	}{
+		{0, 3, []int{}},
+		{2, 3, []int{1, 2}},
+		{3, 3, []int{1, 2, 3}},
+		{10, 3, []int{3, 6, 10}},
+	} {
+		if got := evenly(tt.n, tt.limit); !slices.Equal(got, tt.want) {
+			t.Errorf("%d of %d: %v, want %v", tt.limit, tt.n, got, tt.want)
+		}
+	}
+}
+
+// A configuration whose measurements violate a constraint is on no front.
+func TestMeasuredConstraints(t *testing.T) {
+	const content = "seconds"
+	reference, most := 1.0, 10.0
+	compiled, err := spec.Compile("spec", &dparetov1.StudySpec{
+		Parameters: []*dparetov1.ParameterSpec{{
+			Id: "x", Scale: dparetov1.Scale_SCALE_LINEAR,
+			Domain: &dparetov1.ParameterSpec_DoubleDomain{DoubleDomain: &dparetov1.DoubleDomain{Min: 0, Max: 1}},
+		}},
+		Metrics: []*dparetov1.MetricSpec{
+			{
+				Id: "error", Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Goal: dparetov1.Goal_GOAL_MINIMIZE,
+				Transform: dparetov1.Transform_TRANSFORM_LOGIT, ReferenceValue: &reference,
+				Source: &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{}},
+			},
+			{
+				Id: content, Role: dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT, Transform: dparetov1.Transform_TRANSFORM_IDENTITY,
+				Bounds: &dparetov1.MetricBounds{Max: &most},
+				Source: &dparetov1.MetricSpec_Reported{Reported: &dparetov1.ReportedSource{}},
+			},
+		},
+		Algorithm: &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Results{Compiled: compiled, Study: new(dparetov1.Study), byPoint: make(map[string]int)}
+	add := func(number int64, x, err, seconds float64) {
+		r.add(&dparetov1.Trial{Name: resource.TrialName("s", number), Number: number}, []float64{x}, &dparetov1.Measurement{
+			Metrics: map[string]*dparetov1.MetricValue{"error": {Value: &err}, content: {Value: &seconds}},
+		})
+	}
+	add(1, 0.1, 0.5, 9)
+	add(2, 0.2, 0.1, 9)
+	add(3, 0.2, 0.1, 13) // together too slow
+	front := r.measuredFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED)
+	if len(front.GetPoints()) != 1 || front.GetPoints()[0].GetTrial() != resource.TrialName("s", 1) || front.GetHypervolume() != 0.5 {
+		t.Errorf("front %v", front)
+	}
+}
+
+// Where a computed constraint has no value a configuration is on no front, although 0
+// would be within the bounds.
+func TestConstraintsWithoutValue(t *testing.T) {
+	for x, points := range map[float64]int{0.25: 0, 0.75: 1} {
+		s := enginetest.With(t, enginetest.At(x, 64))
+		most := 1.0
+		s.Runs(t, func(asked *dparetov1.StudySpec) {
+			asked.CheckpointParameter = ""
+			asked.Metrics = []*dparetov1.MetricSpec{asked.GetMetrics()[1], {
+				Id: "c", Role: dparetov1.MetricRole_METRIC_ROLE_CONSTRAINT, Transform: dparetov1.Transform_TRANSFORM_IDENTITY,
+				Bounds: &dparetov1.MetricBounds{Max: &most},
+				Source: &dparetov1.MetricSpec_Computed{Computed: &dparetov1.ComputedSource{
+					Function: &dparetov1.ComputedSource_Expression{Expression: "math.log(x - 0.5)"},
+				}},
+			}}
+		})
+		s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.5))
+		f := frontsOf(s)
+		for _, kind := range measuredKinds {
+			resp, err := f.GetFront(t.Context(), &dparetov1.GetFrontRequest{Name: "studies/runs", Kind: kind})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(resp.GetFront().GetPoints()); got != points || (resp.GetFront().GetHypervolume() > 0) != (points > 0) {
+				t.Errorf("%v at x = %g: %v", kind, x, resp.GetFront())
+			}
+		}
+	}
+}
+
+// A final measurement may be of an earlier step than the last: the measurements of a run are in
+// the order of its steps.
+func TestFinalMeasurementOnTheWay(t *testing.T) {
+	s := enginetest.With(t, enginetest.At(0.25, 64))
+	s.Runs(t, enginetest.Checkpoints)
+	for _, step := range []int64{10, 1} {
+		trial := s.AskRun(t)
+		s.Report(t, trial, enginetest.ErrorAt(1, 0.5), enginetest.ErrorAt(60, 0.3))
+		s.Complete(t, trial, enginetest.ErrorAt(step, 0.1))
+	}
+	r, err := frontsOf(s).Results(t.Context(), "runs", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := r.Measurements[2]; len(r.Measurements) != 5 || m.Measurement.GetStep() != 60 || !m.last || r.Measurements[1].last {
+		t.Errorf("measurements %v", r.Measurements)
+	}
+}
+
+// BenchmarkObservedFront reads the observed front of 10,000 trials, each of which is
+// decoded: the time grows with their number and not with its square.
+func BenchmarkObservedFront(b *testing.B) {
+	s := enginetest.With(b, enginetest.Random())
+	runs := s.Runs(b, nil)
+	rng := rand.New(rand.NewPCG(1, 1))
+	const trials, batch = 10_000, 500
+	for range trials / batch {
+		err := s.Change(b.Context(), "runs", new(study.Request), func(c *study.Change) error {
+			for range batch {
+				point := []float64{rng.Float64(), float64(1 + rng.IntN(64))}
+				if err := enginetest.Insert(c, point, enginetest.ErrorAt(0, rng.Float64())); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	fronts := frontsOf(s)
+	req := &dparetov1.GetFrontRequest{Name: runs.GetName(), Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED}
+	for b.Loop() {
+		if _, err := fronts.GetFront(b.Context(), req); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
