@@ -1,0 +1,106 @@
+package study_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/enginetest"
+)
+
+// What is kept in memory of a study, and of those that learn from it, is that of its spec
+// now.
+func TestReaccountingIsNoticed(t *testing.T) {
+	s := enginetest.With(t, enginetest.Random())
+	pure := &dparetov1.PrivacySpec{
+		Mechanism: &dparetov1.PrivacySpec_Laplace{Laplace: &dparetov1.LaplaceMechanism{Sensitivity: "1", Scale: "1.0 + x"}},
+		Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
+	}
+	runs := s.Runs(t, func(asked *dparetov1.StudySpec) {
+		asked.GetMetrics()[0].GetComputed().Function = &dparetov1.ComputedSource_Privacy{Privacy: pure}
+	})
+	asked := proto.CloneOf(runs.GetSpec())
+	asked.PriorStudies = []string{runs.GetName()}
+	next, err := s.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "next", Study: &dparetov1.Study{Spec: asked}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Complete(t, s.AskRun(t), enginetest.ErrorAt(0, 0.5))
+	values := func() (own, prior float64) {
+		t.Helper()
+		snapshot, err := s.Engine.Read(t.Context(), "runs", runs.GetUid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h := snapshot.History; len(h.Evaluations) > 0 {
+			own = h.Evaluations[0].Values[0]
+		}
+		if snapshot, err = s.Engine.Read(t.Context(), "next", next.GetStudy().GetUid()); err != nil {
+			t.Fatal(err)
+		}
+		if h := snapshot.History; len(h.Prior) > 0 {
+			prior = h.Prior[0].Values[0]
+		}
+		return own, prior
+	}
+	own, prior := values()
+	if own == 0 || prior == 0 {
+		t.Fatalf("no evaluations: %g, %g", own, prior)
+	}
+	twice := proto.CloneOf(pure)
+	twice.GetLaplace().Sensitivity = "2"
+	metric := runs.GetSpec().GetMetrics()[0].GetId()
+	wake, unsubscribe := s.Subscribe("runs")
+	defer unsubscribe()
+	if _, err := s.ReaccountStudy(t.Context(), &dparetov1.ReaccountStudyRequest{Name: runs.GetName(), Metric: metric, Privacy: twice}); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := values(); a != 2*own || b != 2*prior {
+		t.Errorf("ε is %g here and %g for the prior, was %g and %g; want twice as much", a, b, own, prior)
+	}
+	if len(wake) == 0 {
+		t.Error("streams of changes were not woken")
+	}
+}
+
+// What others have kept of the spec of a re-accounting that failed is forgotten: else
+// the spec would be compiled again for every call, until the study has come so far.
+func TestFailedReaccountingIsForgotten(t *testing.T) {
+	now := time.Now
+	s := enginetest.New(t, enginetest.Options{Designer: enginetest.Always(enginetest.Random()), Now: func() time.Time { return now() }})
+	pure := &dparetov1.PrivacySpec{
+		Mechanism: &dparetov1.PrivacySpec_Laplace{Laplace: &dparetov1.LaplaceMechanism{Sensitivity: "1", Scale: "1.0 + x"}},
+		Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
+	}
+	runs := s.Runs(t, func(asked *dparetov1.StudySpec) {
+		asked.GetMetrics()[0].GetComputed().Function = &dparetov1.ComputedSource_Privacy{Privacy: pure}
+	})
+	s.AskRun(t)
+	twice := proto.CloneOf(runs)
+	metric := twice.GetSpec().GetMetrics()[0]
+	metric.GetComputed().GetPrivacy().GetLaplace().Sensitivity = "2"
+	twice.Revision, twice.Etag = 1000, "of a commit that failed"
+	ctx, cancel := context.WithCancel(t.Context())
+	now = func() time.Time { // in the transaction
+		cancel()
+		if _, err := s.Get(twice); err != nil {
+			t.Error(err)
+		}
+		return time.Now()
+	}
+	_, err := s.ReaccountStudy(ctx, &dparetov1.ReaccountStudyRequest{Name: runs.GetName(), Metric: metric.GetId(), Privacy: metric.GetComputed().GetPrivacy()})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	first, err := s.Get(runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := s.Get(runs); err != nil || first != second {
+		t.Errorf("what is derived from the study is not kept: %v", err)
+	}
+}
