@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpareto/dpareto/suggest/designers/dpareto"
+	"github.com/dpareto/dpareto/suggest/designers/random"
+
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
 
@@ -17,7 +20,7 @@ import (
 // The suggestion that was prepared when a trial completed is the one that is handed out:
 // the designer is not asked again.
 func TestPrepared(t *testing.T) {
-	random := suggest.NewRandom()
+	random := random.New()
 	calls := make(chan int, 10) // the number of evaluations known
 	s := enginetest.With(t, enginetest.Designer(func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
 		calls <- len(h.Evaluations)
@@ -54,7 +57,7 @@ func TestPrepared(t *testing.T) {
 
 // What was prepared from another history is given up.
 func TestPreparationIsGivenUp(t *testing.T) {
-	random := suggest.NewRandom()
+	random := random.New()
 	begun, given := make(chan int, 10), make(chan error, 10)
 	s := enginetest.With(t, enginetest.Designer(func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
 		begun <- len(h.Evaluations)
@@ -92,7 +95,7 @@ func TestNothingToPrepare(t *testing.T) {
 	var mu sync.Mutex
 	now := time.Now()
 	calls := make(chan int, 10)
-	random := suggest.NewRandom()
+	random := random.New()
 	clock := func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
@@ -139,7 +142,7 @@ func work(s *enginetest.Service) error {
 // and complete at the same time.
 func TestPreparationChangesNothing(t *testing.T) {
 	history := func(algorithm func(*dparetov1.StudySpec)) []*dparetov1.Trial {
-		s := enginetest.With(t, enginetest.Designer(suggest.NewDPareto(suggest.DParetoOptions{InitialPoints: 3, Candidates: 50, Restarts: 2}).Suggest))
+		s := enginetest.With(t, enginetest.Designer(dpareto.New(dpareto.Options{InitialPoints: 3, Candidates: 50, Restarts: 2}).Suggest))
 		s.Runs(t, algorithm)
 		var trials []*dparetov1.Trial
 		for range 10 {

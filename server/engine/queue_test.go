@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/dpareto/dpareto/suggest/designers/random"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"golang.org/x/sync/errgroup"
@@ -71,7 +73,7 @@ func TestBrokenDesigner(t *testing.T) {
 // and concurrent requests are answered together afterwards.
 func TestSlowDesigner(t *testing.T) {
 	started, proceed := make(chan int, 10), make(chan struct{})
-	random := suggest.NewRandom()
+	random := random.New()
 	s := simple(t, enginetest.Designer(func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
 		started <- r.Count
 		<-proceed
@@ -140,7 +142,7 @@ func TestTrialsAreCreatedDuringEverySuggestion(t *testing.T) {
 				return nil, err
 			}
 		}
-		return suggest.NewRandom().Suggest(ctx, p, h, r)
+		return random.New().Suggest(ctx, p, h, r)
 	}))
 	seen := make(map[int64]bool)
 	for i, conditions := range [][]*dparetov1.SuggestionCondition{
@@ -178,7 +180,7 @@ func TestTrialsAreCreatedDuringEverySuggestion(t *testing.T) {
 // Trials that are drawn in different ways at the same time are those that would be drawn
 // one after the other.
 func TestDrawsAreNotShared(t *testing.T) {
-	random := suggest.NewRandom()
+	random := random.New()
 	s := simple(t, random)
 	const greedy, modest, asked = 3 * engine.MaxBatch, 4, 25
 	var calls errgroup.Group
@@ -249,7 +251,7 @@ func TestDrawsAreNotShared(t *testing.T) {
 // A caller that gives up gets its trial when it asks again.
 func TestAbandonedRequest(t *testing.T) {
 	started, proceed := make(chan struct{}, 10), make(chan struct{})
-	random := suggest.NewRandom()
+	random := random.New()
 	s := simple(t, enginetest.Designer(func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
 		started <- struct{}{}
 		<-proceed
@@ -275,7 +277,7 @@ func TestAbandonedRequest(t *testing.T) {
 // A worker that asks for many trials delays another by one pass, not by all of them.
 func TestGreedyRequest(t *testing.T) {
 	started, proceed := make(chan int, 100), make(chan struct{})
-	random := suggest.NewRandom()
+	random := random.New()
 	s := simple(t, enginetest.Designer(func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
 		started <- r.Count
 		<-proceed
@@ -352,7 +354,7 @@ func TestRepeatAfterPartOfDemand(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		return suggest.NewRandom().Suggest(ctx, p, h, r)
+		return random.New().Suggest(ctx, p, h, r)
 	}))
 	req := &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: "w", Count: engine.MaxBatch + 4, RequestId: "x"}
 	if _, err := s.SuggestTrials(ctx, req); !errors.Is(err, context.Canceled) {
@@ -467,7 +469,7 @@ func TestSpaceGrowsDuringSuggestion(t *testing.T) {
 				return nil, err
 			}
 		}
-		return suggest.NewRandom().Suggest(ctx, p, h, r)
+		return random.New().Suggest(ctx, p, h, r)
 	}))
 	resp, err := s.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{Parent: "studies/s", WorkerId: "w"})
 	if err != nil || len(resp.GetTrials()) != 1 {
@@ -481,7 +483,7 @@ func TestSpaceGrowsDuringSuggestion(t *testing.T) {
 // Suggestions that were prepared, and those of a designer that stands in for another,
 // are counted.
 func TestSuggestionsAreCounted(t *testing.T) {
-	random := suggest.NewRandom()
+	random := random.New()
 	broken := errors.New("the model is broken")
 	outcomes, entered := make(chan error, 2), make(chan struct{}, 2)
 	outcomes <- nil

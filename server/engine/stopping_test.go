@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
+
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -138,7 +140,7 @@ func TestStopHopelessRuns(t *testing.T) {
 	const initial = 12
 	designer := enginetest.Designer(func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
 		if r.Number <= initial {
-			return suggest.NewQuasiRandom().Suggest(ctx, p, h, r)
+			return quasirandom.New().Suggest(ctx, p, h, r)
 		}
 		return enginetest.At(0.4, 64).Suggest(ctx, p, h, r)
 	})
@@ -213,7 +215,7 @@ func TestStopHopelessRuns(t *testing.T) {
 // The judge's model is that of the completed trials: a run with a larger error at every
 // step than another of less loss is told to stop, after the initial trials.
 func TestModelStopsRuns(t *testing.T) {
-	s := enginetest.With(t, enginetest.Designer(suggest.NewQuasiRandom().Suggest))
+	s := enginetest.With(t, enginetest.Designer(quasirandom.New().Suggest))
 	study := s.Runs(t, func(asked *dparetov1.StudySpec) {
 		enginetest.Checkpoints(asked)
 		asked.Algorithm.InitialTrials = 8

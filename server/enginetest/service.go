@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpareto/dpareto/suggest/designers/random"
+
 	"go.opentelemetry.io/otel/trace/noop"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -160,8 +162,8 @@ func (d Designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 }
 
 // Random is a designer that draws at random but counts as any other: it does not draw within
-// transactions, as the engine has suggest.NewRandom do.
-func Random() Designer { return suggest.NewRandom().Suggest }
+// transactions, as the engine has random.New do.
+func Random() Designer { return random.New().Suggest }
 
 // Hooks are functions that a store calls before it views or updates, where they are set.
 type Hooks struct {
