@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
@@ -115,5 +114,3 @@ func exhausts(c *study.Change) bool {
 	chooser, ok := c.Policy.(Chooser)
 	return ok && chooser.Exhausts(c)
 }
-
-var _ context.Context

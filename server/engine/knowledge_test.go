@@ -104,6 +104,12 @@ func TestCompleteTrialsAreForgotten(t *testing.T) {
 		t.Errorf("the last useful step of %d trials is kept, want 1", n)
 	}
 	s.Complete(t, trial, nil)
+	gone := s.AskRun(t)
+	_, later := s.Engine.ShouldStop(cached, gone, 1)
+	s.Complete(t, gone, enginetest.ErrorAt(0, 0.5))
+	if err := later(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	late := &dparetov1.AddMeasurementRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: enginetest.ErrorAt(2, 0.4)}
 	if _, err := s.AddMeasurement(t.Context(), late); err == nil {
 		t.Error("a complete trial was measured")

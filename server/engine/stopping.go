@@ -27,10 +27,15 @@ const (
 	stopObservations = 600
 )
 
+// maxFound bounds the last useful steps that wait for a transaction: more than calls of one study
+// compute at the same time.
+const maxFound = 256
+
 // stopping keeps what is known of the runs of a study that may be stopped early.
 type stopping struct {
 	mu     sync.Mutex
-	useful map[int64]int64   // the last useful step, by the number of the trial
+	found  map[int64]int64   // last useful steps that no transaction has asked for yet
+	useful map[int64]int64   // the last useful step, by the number of the trial, which is open
 	judged map[int64]verdict // by the number of the trial
 
 	fitting sync.Mutex // guards what follows, and is held during a fit
@@ -67,7 +72,7 @@ func (e *Engine) ShouldStop(cached *study.Cached, trial *dparetov1.Trial, step i
 	if step == 0 {
 		return reason, nil
 	}
-	last, known := st.useful[trial.GetNumber()]
+	last, known := st.lastUseful(trial.GetNumber())
 	if !known {
 		return "", func(context.Context) error { return st.findUseful(compiled, trial) }
 	}
@@ -81,8 +86,26 @@ func (e *Engine) ShouldStop(cached *study.Cached, trial *dparetov1.Trial, step i
 	return reason, nil
 }
 
+// lastUseful returns the last useful step of a trial, if it is known. The caller holds st.mu, and
+// is in a transaction that found the trial open: forget follows when it ends.
+func (st *stopping) lastUseful(number int64) (last int64, known bool) {
+	if last, known = st.useful[number]; known {
+		return last, true
+	}
+	if last, known = st.found[number]; !known {
+		return 0, false
+	}
+	delete(st.found, number)
+	if st.useful == nil {
+		st.useful = make(map[int64]int64)
+	}
+	st.useful[number] = last
+	return last, true
+}
+
 // findUseful finds the last step at which the run of a trial can be on a front. It takes as long
-// as exact values of the known objectives do, once for every trial.
+// as exact values of the known objectives do, once for every trial. When it is done the trial may
+// have ended: what is found waits, among a few, for a transaction that finds the trial open.
 func (st *stopping) findUseful(compiled *spec.Study, trial *dparetov1.Trial) error {
 	point, err := study.PointOf(compiled, trial)
 	if err != nil {
@@ -91,10 +114,10 @@ func (st *stopping) findUseful(compiled *spec.Study, trial *dparetov1.Trial) err
 	last := compiled.Problem.LastUseful(point)
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.useful == nil {
-		st.useful = make(map[int64]int64)
+	if st.found == nil || len(st.found) == maxFound {
+		st.found = make(map[int64]int64)
 	}
-	st.useful[trial.GetNumber()] = last
+	st.found[trial.GetNumber()] = last
 	return nil
 }
 

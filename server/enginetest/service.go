@@ -14,6 +14,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/engine"
+	"github.com/dpareto/dpareto/server/list"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
@@ -25,7 +26,7 @@ import (
 
 // Options configures a Service. All fields are optional.
 type Options struct {
-	// Designer makes the designer of a study. Default: engine.DesignerOf.
+	// Designer makes the designer of a study. Default: the one of its algorithm.
 	Designer func(*spec.Study) suggest.Designer
 	// Around returns the store that the service works on, around the real one. See Hooks.
 	Around func(store.KV) store.KV
@@ -42,6 +43,7 @@ type Options struct {
 // Service is an engine with its studies. Its methods are the calls of StudyService.
 type Service struct {
 	study.Trials
+	*list.Lists
 
 	Engine     *engine.Engine
 	Store      *store.Store
@@ -109,6 +111,7 @@ func newService(t testing.TB, records *store.Store, o Options) *Service {
 	s.Studies = study.New(study.Options{
 		Store: records, Logger: logger, Now: o.Now, Background: s.Background, Policies: o.Policies, Ledgers: o.Ledgers,
 	})
+	s.Lists = list.New(s.Studies, records)
 	s.Engine = engine.New(engine.Options{
 		Studies: s.Studies, Store: records, Logger: logger, Now: o.Now, Background: s.Background,
 		Metrics: s.Metrics, Tracer: noop.NewTracerProvider().Tracer(""), Version: "test", Designer: o.Designer,

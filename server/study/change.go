@@ -115,19 +115,35 @@ type aside struct{ compute func(context.Context) error }
 // Error implements error.
 func (*aside) Error() string { return "something is to be computed outside of the transaction" }
 
-// atHand makes sure that the computed metrics of a configuration at a step (0: the end) are
-// known, or computed in no time.
-func (c *Change) atHand(point space.Point, step int64) error {
+// first gives the change up if anything is to be computed aside; functions that are nil are not.
+func (c *Change) first(computations ...func(context.Context) error) error {
+	computations = slices.DeleteFunc(computations, func(f func(context.Context) error) bool { return f == nil })
+	if c.within || len(computations) == 0 {
+		return nil
+	}
+	return &aside{func(ctx context.Context) error {
+		for _, compute := range computations {
+			if err := compute(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+// metricsAt returns what computes the metrics of a configuration at a step (0: the end), nil if
+// they are known, or computed in no time.
+func (c *Change) metricsAt(point space.Point, step int64) func(context.Context) error {
 	if last := c.Compiled.LastStep(point); step >= 1 && step < last {
 		point = c.Compiled.At(point, step)
 	}
-	if c.within || c.Compiled.AtHand(point) {
+	if c.Compiled.AtHand(point) {
 		return nil
 	}
-	return &aside{func(context.Context) error {
+	return func(context.Context) error {
 		c.Compiled.Compute(point)
 		return nil
-	}}
+	}
 }
 
 // trial returns a trial of the study, or NOT_FOUND.

@@ -71,7 +71,7 @@ func TestReportsAreOneTransaction(t *testing.T) {
 		"accountant":                     {enginetest.Accounted, 2, 2}, // of ε at the step
 		"accountant without checkpoints": {func(a *dparetov1.StudySpec) { enginetest.Accounted(a); a.CheckpointParameter = "" }, 1, 1},
 		"early stopping":                 {enginetest.Checkpoints, 2, 1}, // of the last useful step
-		"accountant and early stopping":  {func(a *dparetov1.StudySpec) { enginetest.Accounted(a); enginetest.Checkpoints(a) }, 3, 2},
+		"accountant and early stopping":  {func(a *dparetov1.StudySpec) { enginetest.Accounted(a); enginetest.Checkpoints(a) }, 2, 2},
 		"no early stopping":              {func(a *dparetov1.StudySpec) { enginetest.Checkpoints(a); a.DisableEarlyStopping = true }, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -212,9 +212,7 @@ func (t Trials) RenewLeases(ctx context.Context, req *dparetov1.RenewLeasesReque
 			}
 			c.renew(trial)
 			before := trial.GetState()
-			if err := c.stopEarly(trial, 0); err != nil {
-				return err
-			}
+			c.stopEarly(trial, 0)
 			result.Held = true
 			result.ShouldStop = trial.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING
 			result.ExpireTime = trial.GetLease().GetExpireTime()

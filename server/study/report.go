@@ -41,7 +41,8 @@ func (t Trials) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasuremen
 		if err := checkHeld(trial, req.GetLeaseToken()); err != nil {
 			return err
 		}
-		kept, err := c.keep(record, Report{Path: "measurement", Token: req.GetLeaseToken(), Measurement: req.GetMeasurement()})
+		_, later := c.verdict(trial, req.GetMeasurement().GetStep())
+		kept, err := c.keep(record, Report{Path: "measurement", Token: req.GetLeaseToken(), Measurement: req.GetMeasurement()}, later)
 		if err != nil {
 			return err
 		}
@@ -53,9 +54,7 @@ func (t Trials) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasuremen
 		addWarnings(trial, kept.Warnings)
 		c.renew(trial)
 		before := trial.GetState()
-		if err := c.stopEarly(trial, kept.Measurement.GetStep()); err != nil {
-			return err
-		}
+		c.stopEarly(trial, kept.Measurement.GetStep())
 		if resp.ShouldStop = trial.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING; resp.GetShouldStop() {
 			resp.StopReason = trial.GetStateReason()
 		} else {
@@ -90,20 +89,20 @@ func addMeasurement(trial *dparetov1.Trial, m *dparetov1.Measurement, now time.T
 	return nil
 }
 
-// stopEarly asks the worker of an active trial to stop if its run is of no further use. It was
-// measured at a step, or at none: 0.
-func (c *Change) stopEarly(trial *dparetov1.Trial, step int64) error {
+// verdict returns why the run of a trial, which was measured at a step (or 0), is of no further
+// use, or "". Where finding out takes too long for a transaction, it returns what to call first.
+func (c *Change) verdict(trial *dparetov1.Trial, step int64) (reason string, later func(context.Context) error) {
 	if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_ACTIVE || c.studies.stopper == nil {
-		return nil
+		return "", nil
 	}
-	reason, later := c.studies.stopper.ShouldStop(c.Cached, trial, step)
-	if later != nil && !c.within {
-		return &aside{later}
-	}
-	if reason != "" {
+	return c.studies.stopper.ShouldStop(c.Cached, trial, step)
+}
+
+// stopEarly asks the worker of a trial to stop if the verdict on its run is known.
+func (c *Change) stopEarly(trial *dparetov1.Trial, step int64) {
+	if reason, _ := c.verdict(trial, step); reason != "" {
 		trial.State, trial.StateReason = dparetov1.TrialState_TRIAL_STATE_STOPPING, reason
 	}
-	return nil
 }
 
 // CompleteTrial implements StudyService: one transaction loads the study and the trial, decides,
@@ -225,13 +224,14 @@ func (c *Change) succeed(record *storev1.TrialRecord, r Report) error {
 	return nil
 }
 
-// keep returns what the policy keeps of a report.
-func (c *Change) keep(record *storev1.TrialRecord, r Report) (Kept, error) {
+// keep returns what the policy keeps of a report. What later computes, if anything, must be known
+// before.
+func (c *Change) keep(record *storev1.TrialRecord, r Report, later ...func(context.Context) error) (Kept, error) {
 	point, err := PointOf(c.Compiled, record.GetTrial())
 	if err != nil {
 		return Kept{}, err
 	}
-	if err := c.atHand(point, r.Measurement.GetStep()); err != nil {
+	if err := c.first(append(later, c.metricsAt(point, r.Measurement.GetStep()))...); err != nil {
 		return Kept{}, err
 	}
 	return c.Policy.Keep(c, record, r)

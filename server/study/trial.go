@@ -120,7 +120,8 @@ func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialReco
 			return nil, status.Errorf(codes.FailedPrecondition, "%s: %s", resource.StudyName(c.ID), reason)
 		}
 	}
-	if err := c.atHand(point, 0); err != nil {
+	step := requested.GetFinalMeasurement().GetStep()
+	if err := c.first(c.metricsAt(point, 0), c.metricsAt(point, step)); err != nil {
 		return nil, err
 	}
 	return c.Create(point, origin, func(record *storev1.TrialRecord) error {
