@@ -39,14 +39,14 @@ type request struct {
 
 // client makes calls.
 type client interface {
-	// call returns the answer in JSON, a list of answers if the server streams, or an error
-	// with a status.
+	// call returns the answer in JSON, a list of answers if the server streams, or an
+	// error with a status.
 	call(ctx context.Context, r request) (any, error)
 	// restarted says that the server was.
 	restarted()
 }
 
-// methods are those of the contract, by service and name: "StudyService.GetStudy".
+// methods are the contract's methods by service and name: "StudyService.GetStudy".
 func methods() map[string]protoreflect.MethodDescriptor {
 	out := make(map[string]protoreflect.MethodDescriptor)
 	for _, file := range []protoreflect.FileDescriptor{
@@ -92,7 +92,8 @@ func TestEveryMethodHasAScenario(t *testing.T) {
 	}
 }
 
-// runScenarios runs the table, one test for each scenario. Scenarios of a kind share a server.
+// runScenarios runs the table, one test for each scenario. Scenarios of a kind share a
+// server.
 func runScenarios(t *testing.T, restartAlways bool, connect func(t *testing.T, s *server) client) {
 	t.Helper()
 	table := readTable(t)

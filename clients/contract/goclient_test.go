@@ -39,8 +39,8 @@ func TestGoClient(t *testing.T) {
 }
 
 // goClient calls the server by the methods of the Go client, and by its generated clients
-// where it has none. It checks that the methods send what the table says, and return what the
-// server answered.
+// where it has none. It checks that the methods send what the table says, and return what
+// the server answered.
 type goClient struct {
 	t       *testing.T
 	address string
@@ -97,8 +97,8 @@ func (c *connection) note(ctx context.Context, method string, req, reply any, co
 	return err
 }
 
-// idiomatic are the methods that the Go client has a way of its own to. Each makes the call
-// and returns its answer, or false if the request says more than that way can.
+// idiomatic are the methods that the Go client wraps. Each makes the call and returns its
+// answer, or false if the wrapper cannot express the request.
 var idiomatic = map[string]idiom{
 	"CreateStudy": way(func(ctx context.Context, c *connection, r *dparetov1.CreateStudyRequest) (proto.Message, error) {
 		study, err := c.CreateStudy(ctx, r.GetStudyId(), r.GetStudy())

@@ -19,7 +19,7 @@ import (
 type table struct {
 	// Fragments are anchors for the rest of the file.
 	Fragments map[string]any `json:"fragments"`
-	// Tokens are those of the server that asks for them.
+	// Tokens belong to the server that asks for them.
 	Tokens []token `json:"tokens"`
 	// Exceptions are methods without a scenario, with reasons.
 	Exceptions map[string]string `json:"exceptions"`
@@ -87,8 +87,8 @@ type variables map[string]any
 
 var reference = regexp.MustCompile(`\$\{(\w+)\}`)
 
-// expand replaces the references in a value. A text that is nothing but a reference becomes
-// the value itself.
+// expand replaces the references in a value. A text that is nothing but a reference
+// becomes the value itself.
 func (v variables) expand(value any) (any, error) {
 	switch value := value.(type) {
 	case map[string]any:

@@ -68,7 +68,7 @@ func startServer(t *testing.T, tokens []token) *server {
 	return s
 }
 
-// freeAddress returns an address that nobody listens on.
+// freeAddress returns an unused address.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

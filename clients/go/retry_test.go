@@ -281,8 +281,8 @@ func TestRepeatableMethods(t *testing.T) {
 	}
 }
 
-// Every call has an id of its own, but for one that the caller gave it; the caller's
-// message stays as it was.
+// Every call has a new id, unless the caller gave one; the caller's message does not
+// change.
 func TestRequestIDs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, c := serve(t, func(context.Context, int, any) (any, error) { return &dparetov1.CreateTrialResponse{}, nil })

@@ -170,7 +170,7 @@ func (f *fixture) serve() {
 	}
 }
 
-// kill stops the server: calls in flight fail, and nobody answers until serve.
+// kill stops the server: calls in flight fail, and there are no answers until serve.
 func (f *fixture) kill() { f.stop() }
 
 func (f *fixture) setFault(fault func(method string, req any, handle func() (any, error)) (any, error)) {
@@ -556,7 +556,7 @@ func TestCancelWhileAsking(t *testing.T) {
 	}
 }
 
-// Nobody is asked for a trial on behalf of a worker that has gone already.
+// A worker that has gone asks for no trial.
 func TestCancelBeforeAsking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, 1)
@@ -954,7 +954,7 @@ func TestStopIgnored(t *testing.T) {
 	})
 }
 
-// The lease lasts through an epoch that is longer: nobody else gets the trial.
+// The lease lasts through an epoch that is longer: no other worker gets the trial.
 func TestLongEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t, 1)

@@ -210,7 +210,7 @@ func TestGenerated(t *testing.T) {
 		t.Errorf("%v positive, want 0.24", rate)
 	}
 
-	// The best linear model's error is that of the hidden one.
+	// The best linear model has the error of the hidden one.
 	hidden := newHiddenModel()
 	wrong := 0
 	for i := range d.Rows {

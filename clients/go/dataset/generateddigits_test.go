@@ -19,8 +19,8 @@ func TestGeneratedDigits(t *testing.T) {
 		}
 	}
 
-	// The mean of a class tells most of its examples of another seed from those of others,
-	// but not all: there is something to learn.
+	// The class means classify most examples of another seed, but not all: there is
+	// something to learn.
 	var means [10][MNISTDim]float64
 	var counts [10]float64
 	for i, label := range d.Labels {

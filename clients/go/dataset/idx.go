@@ -85,9 +85,9 @@ func orShort(err error, file string, short error) error {
 }
 
 // LoadIDX reads images and their labels from two idx files, as of MNIST and similar sets.
-// The dataset is dense: a row has the pixels of an image, divided by 255, which is the
-// largest value a pixel can have. There are at least 2 classes, or it panics; labels are
-// as in Dataset. The dataset is named after the file of images.
+// The dataset is dense: a row has the pixels of an image, divided by 255, the largest
+// value of a pixel. There are at least 2 classes, or it panics; labels are as in Dataset.
+// The dataset is named after the file of images.
 //
 // Malformed files give a *SyntaxError; a different number of images and labels is an
 // error, too.

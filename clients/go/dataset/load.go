@@ -27,16 +27,16 @@ const (
 
 // Division asks for a division of a dataset.
 type Division struct {
-	// Split is SplitPublished, SplitUCI or SplitShuffled. Empty means the dataset's first
-	// one of these.
+	// Split is SplitPublished, SplitUCI or SplitShuffled. Empty means the first of these
+	// that the dataset has.
 	Split string
 	// TrainRows is the number of training examples of SplitShuffled, at least 1 and less
 	// than all. Zero means the dataset's default: 40,000 for Adult, 400 and 500 for the
 	// breast cancer data, otherwise the number of the published division. Other splits
 	// require zero.
 	TrainRows int
-	// ValidationRows is the number of those examples that are taken away from training
-	// for validation, at random by the seed. Test examples are never taken.
+	// ValidationRows is the number of training examples that are held out for validation,
+	// at random by the seed. Test examples are never held out.
 	ValidationRows int
 	// Seed of SplitShuffled, of the choice of validation examples, and of generated
 	// examples. It has no effect otherwise.
@@ -96,13 +96,12 @@ func (d Division) normal(e *entry) (Division, error) {
 	return d, nil
 }
 
-// Load returns the parts of a dataset of the catalog. Its files are taken from the
-// source.
+// Load returns the parts of a dataset of the catalog, with files from the source.
 //
-// A file that is in no folder and cannot be downloaded gives a *DownloadError, or
-// fs.ErrNotExist if there is no way to download it; a malformed one a *SyntaxError; one
-// with another number of examples than it should have, an unknown name and an impossible
-// division are errors, too. Generated examples need no files.
+// A file that is in no folder and fails to download gives a *DownloadError, or
+// fs.ErrNotExist if it is not downloadable; a malformed file gives a *SyntaxError. A
+// wrong number of examples, an unknown name and an impossible division are errors, too.
+// Generated examples need no files.
 func Load(ctx context.Context, name string, division Division, source Source) (*Parts, error) {
 	e, err := find(name)
 	if err != nil {

@@ -16,31 +16,30 @@ import (
 )
 
 const (
-	// DefaultStallTimeout is how long a download may stand still before it is broken off.
+	// DefaultStallTimeout is how long a download may stall before it is aborted.
 	DefaultStallTimeout = 15 * time.Second
-	// downloadAttempts is how often an address is tried that answers now and then.
+	// downloadAttempts is how often an unreliable address is tried.
 	downloadAttempts = 3
 	// downloadBackoff is the first pause between attempts.
 	downloadBackoff = time.Second
 )
 
-// Source says where data files are taken from. The zero value means the
-// platform's cache folder, and the files' canonical addresses for those that are
-// not there yet.
+// Source says where data files come from. The zero value means the platform's cache
+// folder, and the canonical addresses for files that are not there yet.
 type Source struct {
-	// DataDir is looked into first, for DIR/FILE and DIR/DATASET/FILE, each also with
-	// .gz appended or taken away. It is never written to, and its files may be the user's
-	// own: their digests are not checked. Empty means no such folder.
+	// DataDir is searched first, for DIR/FILE and DIR/DATASET/FILE, each also with .gz
+	// added or removed. It is never written to. Its files may be the user's own: their
+	// digests are not checked. Empty means no such folder.
 	DataDir string
-	// CacheDir is looked into next, for CACHE/DATASET/FILE, and keeps the files that are
-	// downloaded. Empty means dpareto in the folder of os.UserCacheDir.
+	// CacheDir is searched next, for CACHE/DATASET/FILE, and keeps downloaded files.
+	// Empty means dpareto in the folder of os.UserCacheDir.
 	CacheDir string
-	// Mirror is an address under which there is MIRROR/DATASET/FILE, used in place of
-	// the canonical ones. Empty means none.
+	// Mirror is an address with MIRROR/DATASET/FILE, which replaces the canonical ones.
+	// Empty means none.
 	Mirror string
 	// Client makes the requests. Nil means http.DefaultClient.
 	Client *http.Client
-	// StallTimeout breaks off a download that receives nothing for so long. Zero means
+	// StallTimeout aborts a download that receives nothing for that long. Zero means
 	// DefaultStallTimeout.
 	StallTimeout time.Duration
 	// Progress, when not nil, is called during downloads with the number of bytes
@@ -48,8 +47,8 @@ type Source struct {
 	Progress func(done, total int64)
 }
 
-// DownloadError says that a data file is neither in the folders nor could be had
-// from the network. Its message is one line.
+// DownloadError says that a data file is not in the folders and could not be downloaded.
+// Its message is one line.
 type DownloadError struct {
 	URL string // where it was tried last
 	Err error  // what went wrong there
@@ -91,8 +90,8 @@ func (s *Source) Fetch(ctx context.Context, name string) (paths []string, err er
 }
 
 // locate returns the paths of some files of a dataset, after downloading those that are
-// in neither folder, and those in the cache whose digest is wrong. What is in the data
-// folder is the user's own and taken as it is.
+// in neither folder, and those in the cache whose digest is wrong. Files in the data
+// folder are the user's own and are used as they are.
 func (s *Source) locate(ctx context.Context, e *entry, files []fetch.File) ([]string, error) {
 	paths := make([]string, len(files))
 	var missing []int

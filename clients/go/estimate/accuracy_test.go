@@ -39,7 +39,7 @@ type accuracy struct {
 }
 
 // compare measures methods against exact solutions at ε = 0.05, 0.10, ..., 1.
-// The second moment of the noise is that of Quadratic.Mean.
+// The second moment of the noise is as in Quadratic.Mean.
 func compare(t *testing.T, p Problem, noise func(dim int, seed uint64, r int) []float64, moment float64, draws int) accuracy {
 	t.Helper()
 	grid := make([]float64, 20)

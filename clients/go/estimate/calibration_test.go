@@ -74,8 +74,8 @@ func mechanisms(t *rapid.T) privacy.ObjectivePerturbation {
 	}
 }
 
-// β and τ are those that the mechanism is calibrated to, and the derivatives are those
-// of the same, by differences within a branch.
+// β and τ agree with the mechanism's calibration, and the derivatives with differences of
+// it within a branch.
 func TestCalibrationDerivatives(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := mechanisms(t)

@@ -55,8 +55,8 @@ func normal(tb testing.TB, rows, dim int, decay float64, seed uint64) *linear.Ex
 	return e
 }
 
-// The records of tiny are ten times those of the case below, so that float32 holds
-// them; the norm bound 10 makes them those of the case.
+// The records of tiny are ten times as large as in the case below, so that float32 holds
+// them; the norm bound 10 scales them back.
 func tiny(t *testing.T) *linear.Examples {
 	t.Helper()
 	e, err := linear.NewExamples(&dataset.Dataset{
@@ -179,9 +179,10 @@ func TestDerivatives(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Differences of fourth order: those of a step h are wrong by h⁴ and by
-				// rounding/h, which matters where the slope is 1e-6 of the value. The Huber loss has derivatives where no margin is at a
-				// kink within the step.
+				// Differences of fourth order: with a step h they are wrong by h⁴ and by
+				// rounding/h, which matters where the slope is 1e-6 of the value. The
+				// Huber loss has derivatives where no margin is at a kink within the
+				// step.
 				h := 1e-3 * epsilon
 				for curvatures(p, solve(epsilon-2*h, s.Theta)) != curvatures(p, solve(epsilon+2*h, s.Theta)) {
 					if h /= 2; h < 1e-5*epsilon {

@@ -83,10 +83,9 @@ func TestQuadraticMean(t *testing.T) {
 	}
 }
 
-// The control variate takes away most of the variance of the mean, and no bias comes in:
-// the averages of few draws scatter around that of many by their standard errors. On
-// synthetic data of 10,000 records the variance is divided by more than 100 from ε = 0.1
-// on.
+// The control variate removes most of the variance of the mean and adds no bias: averages
+// of few draws scatter around the average of many by their standard errors. On synthetic
+// data of 10,000 records the variance is divided by more than 100 from ε = 0.1 on.
 func TestControlVariate(t *testing.T) {
 	p := Problem{Risk: linear.Risk{Examples: normal(t, 10000, 20, 1, 1), Loss: linear.Logistic{}}, Regularization: 1e-6}
 	epsilons := []float64{0.1, 0.25, 1}
@@ -313,7 +312,8 @@ func TestEpsilonFor(t *testing.T) {
 		if err != nil || !answer.Met || answer.Epsilon != 0.2 {
 			t.Errorf("above the curve: %+v, %v", answer, err)
 		}
-		// Error rates have steps; the answer is at most the target, and just below it is not.
+		// Error rates have steps; the answer is at most the target, and just below it is
+		// not.
 		target := (HeldOutError.Of(ends[0]).Value + HeldOutError.Of(ends[1]).Value) / 2
 		if answer, err = e.EpsilonFor(t.Context(), HeldOutError, target); err != nil {
 			t.Fatal(err)
@@ -331,7 +331,7 @@ func TestEpsilonFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The path of a draw is that of its noise.
+	// The path of a draw belongs to its noise.
 	s, err := p.Solve(t.Context(), e.Noise(0), 5, nil)
 	if err != nil {
 		t.Fatal(err)

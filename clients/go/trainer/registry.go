@@ -40,8 +40,8 @@ type Definition struct {
 	// New makes the trainer. It loads the data, and so may take long: it honours
 	// the context.
 	New func(ctx context.Context, options Options) (Trainer, error)
-	// Declare says what a study of the trainer that New makes consists of. It loads
-	// the data, too, to count them. Nil means that the trainer leaves that to users.
+	// Declare returns the declaration of the trainer that New makes. It also loads the
+	// data, to count it. Nil means that the trainer declares nothing.
 	Declare func(ctx context.Context, options Options) (Declaration, error)
 }
 
@@ -73,9 +73,9 @@ func (r *Registry) Definitions() []Definition {
 	})
 }
 
-// New makes the trainer registered as name. Settings with the name of a parameter
-// that the trainer declares fix that parameter, which Train then does not accept.
-// Unknown names and settings are errors that list the known ones.
+// New makes the trainer registered as name. A setting with the name of a declared
+// parameter fixes that parameter, which Train then does not accept. Errors for unknown
+// names and settings list the known ones.
 func (r *Registry) New(ctx context.Context, name string, options Options) (Trainer, error) {
 	d, err := r.definition(name)
 	if err != nil {
@@ -92,9 +92,9 @@ func (r *Registry) New(ctx context.Context, name string, options Options) (Train
 	return fix(t, fixed), nil
 }
 
-// Declare returns the declaration of the trainer that New makes of the same
-// arguments, with the same errors; fixed parameters are constants in it. A trainer
-// that declares nothing is an error.
+// Declare returns the declaration of the trainer that New makes of the same arguments,
+// with the same errors; fixed parameters are constants in it. It is an error if the
+// trainer declares nothing.
 func (r *Registry) Declare(ctx context.Context, name string, options Options) (Declaration, error) {
 	d, err := r.definition(name)
 	if err != nil {

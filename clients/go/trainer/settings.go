@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Settings maps the names of a trainer's settings to their values. An empty value is
-// like none: its getters return the default then.
+// Settings maps the names of a trainer's settings to their values. An empty value counts
+// as absent: getters then return the default.
 type Settings map[string]string
 
 // SettingError says which setting is wrong, and why.
@@ -86,7 +86,7 @@ func (s Settings) Positive(name string, fallback float64) (float64, error) {
 	return v, nil
 }
 
-// Mismatch returns the *SettingError of a setting that is not what is wanted.
+// Mismatch returns the *SettingError of a setting with a wrong value.
 func (s Settings) Mismatch(name, want string) error {
 	return &SettingError{Name: name, Reason: fmt.Sprintf("is %q, want %s", s[name], want)}
 }

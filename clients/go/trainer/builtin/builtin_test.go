@@ -171,8 +171,8 @@ func draw(d trainer.Declaration, rng *rand.Rand) (trainer.Parameters, map[string
 }
 
 // Every declaration makes a study that the server accepts, and states what the trainer
-// does: its parameters, run at the ends of their domains, give its metrics, and ε is that
-// of its mechanism.
+// does: its parameters, run at the ends of their domains, give its metrics, and ε is its
+// mechanism's.
 func TestDeclarations(t *testing.T) {
 	registry := builtin.Registry()
 	for _, definition := range registry.Definitions() {
@@ -280,7 +280,7 @@ func checkMetrics(t *testing.T, d trainer.Declaration, made trainer.Trainer) {
 	}
 }
 
-// checkPrivacy compares ε of a study with that of the trainer's mechanism.
+// checkPrivacy compares ε of a study with ε of the trainer's mechanism.
 func checkPrivacy(t *testing.T, d trainer.Declaration, made trainer.PrivateTrainer) {
 	t.Helper()
 	compiled, err := spec.Compile("spec", study(t, made.Name(), d))

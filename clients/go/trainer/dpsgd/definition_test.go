@@ -15,8 +15,8 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
 
-// cache is shared by the tests: to generate the rows of Adult takes most of the time. Nothing
-// changes a dataset.
+// cache is shared by the tests: to generate the rows of Adult takes most of the time.
+// Nothing changes a dataset.
 var cache = dataset.NewCache()
 
 func load(t *testing.T, optimizer Optimizer, settings map[string]string) (*Trainer, error) {
@@ -194,7 +194,7 @@ func TestValidationIsHeldOut(t *testing.T) {
 	}
 }
 
-// The declared domains are those of Table 1 of Avent et al. (2020), with the distributions of
+// The declared domains are from Table 1 of Avent et al. (2020), with the distributions of
 // Tables 4 (Adult) and 3 (MNIST).
 func TestDeclaration(t *testing.T) {
 	type domain struct {

@@ -486,9 +486,9 @@ func TestSystemNoise(t *testing.T) {
 	}
 }
 
-// TestAdult compares the mean accuracy on the published split with that of an
-// independent implementation, in Python, of the authors' code: mean and standard
-// deviation over 40 runs.
+// TestAdult compares the mean accuracy on the published split with an independent
+// implementation, in Python, of the authors' code: mean and standard deviation over 40
+// runs.
 func TestAdult(t *testing.T) {
 	train, test := adult(t, dataset.AdultSplit{Name: dataset.SplitPublished})
 	const logistic, svm = model.LogisticRegression, model.LinearSVM

@@ -122,7 +122,7 @@ func TestTrain(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	if _, err = Train(t.Context(), learners(), evaluator(t, all), 3, stop(broken)); !errors.Is(err, broken) {
-		t.Errorf("error %v, want that of the report", err)
+		t.Errorf("error %v, want the report's", err)
 	}
 	for _, change := range []func(*counter){
 		func(c *counter) { c.broken = 12 }, func(c *counter) { c.infinite = 12 },
@@ -135,7 +135,7 @@ func TestTrain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err = Train(ctx, learners(), evaluator(t, all), 3, func(trainer.Measurement) error { cancel(); return nil })
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want that of the context", err)
+		t.Errorf("error %v, want the context's", err)
 	}
 }
 

@@ -14,11 +14,10 @@ type Examples struct {
 	factors []float64 // z_i = factors[i]·x_i
 }
 
-// NewExamples returns the examples of a dataset for the norm bound B > 0, which
-// must be a public constant: a maximum over the data would be private
-// information. A dataset without rows, a label other than −1 and 1 and a value
-// that is not finite are errors. It panics when the bound is not positive and
-// finite.
+// NewExamples returns the examples of a dataset for the norm bound B > 0, which must be a
+// public constant: a maximum over the data would be private information. It returns an
+// error if the dataset has no rows, a label is not −1 or 1, or a value is not finite. It
+// panics if the bound is not positive and finite.
 func NewExamples(data *dataset.Dataset, bound float64) (*Examples, error) {
 	if !(bound > 0) || math.IsInf(bound, 1) {
 		panic("linear: norm bound not positive and finite")

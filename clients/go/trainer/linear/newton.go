@@ -32,7 +32,7 @@ const (
 	stageSteps  = 200 // towards each intermediate one
 )
 
-// Minimum is where a minimisation has ended.
+// Minimum is the result of a minimisation.
 type Minimum struct {
 	Theta        []float64 // the model, one weight per feature
 	Value        float64   // J(Theta)
@@ -41,7 +41,7 @@ type Minimum struct {
 	Iterations   int       // Newton steps taken
 }
 
-// NotConvergedError says that a gradient norm was not reached.
+// NotConvergedError says that a minimisation did not reach its tolerance.
 type NotConvergedError struct {
 	GradientNorm float64 // where the minimisation has ended
 	Tolerance    float64 // what was asked for
@@ -180,7 +180,7 @@ func (o Objective) newton(ctx context.Context, start []float64, tolerance float6
 			break
 		}
 		// A condition number beyond 1/ε is no reason to stop: the line search decides
-		// whether the direction is any good.
+		// whether the direction is good.
 		_ = factor.SolveVecTo(direction, mat.NewVecDense(dim, at.gradient))
 		if !o.search(at, next, direction.RawVector().Data) {
 			err = failure("rounding hides any further descent")
@@ -198,7 +198,7 @@ func (o Objective) newton(ctx context.Context, start []float64, tolerance float6
 	}, err
 }
 
-// point is a model with what is known of the objective there.
+// point is a model with the objective and its derivatives there.
 type point struct {
 	theta, gradient []float64
 	second          []float64 // ℓ″ of every example

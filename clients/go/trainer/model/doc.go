@@ -1,5 +1,5 @@
-// Package model holds the models that the gradient trainers train: what one of them
-// needs of a model is the sum of its clipped gradients over a lot, and its errors.
+// Package model has the models that the gradient trainers train. A trainer needs the sum
+// of a model's clipped gradients over a lot, and its errors.
 //
 // Two implementations cover all kinds. [Linear] is a hyperplane in float64 under a
 // loss of the margin: logistic regression and the support vector machines.

@@ -6,8 +6,8 @@ import (
 	"github.com/dpareto/dpareto/clients/go/dataset"
 )
 
-// Examples are a dataset with what models need to know of its rows. They are only
-// read, by any number of models at the same time.
+// Examples are a dataset prepared for models. They are read-only, and can be shared by
+// any number of models.
 type Examples struct {
 	data *dataset.Dataset
 	// classes of the rows, from 0.

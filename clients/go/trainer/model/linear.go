@@ -143,7 +143,7 @@ func (m *Linear) Evaluate(e *Examples) (errorRate, loss float64) {
 		panic("model: examples of another shape")
 	}
 	// log(1 + e^(−u)) = max(−u, 0) + log(1 + e^(−|u|)). The logarithm is taken of
-	// products of factors in (1, 2], of as many as stay within the range of float64.
+	// products of factors in (1, 2], each of as many as fit in the range of float64.
 	const factors = 1000
 	wrong := 0
 	product := 1.0

@@ -218,7 +218,7 @@ func each(t *testing.T, rows, dim int, test func(t *testing.T, s subtest)) {
 	}
 }
 
-// tolerance is that of the type in which the model computes.
+// tolerance is for the type in which the model computes.
 func (s subtest) tolerance() float64 {
 	if s.spec.Linear() {
 		return 1e-8
@@ -240,8 +240,8 @@ func TestGradientAgainstFiniteDifferences(t *testing.T) {
 	})
 }
 
-// The clipped sum is that of gradients that are computed one by one, whole, and
-// then clipped: over lots with rows twice, of several blocks, and in any order.
+// The clipped sum equals the sum of gradients computed one by one, whole, and then
+// clipped: over lots with rows twice, of several blocks, and in any order.
 func TestClippedSumAgainstNaive(t *testing.T) {
 	each(t, 30, 7, func(t *testing.T, s subtest) {
 		m := newSubject(t, s.spec, s.data, nil)
@@ -278,7 +278,7 @@ func TestClippedSumAgainstNaive(t *testing.T) {
 	})
 }
 
-// The norms by which gradients are clipped are those of the gradients written out.
+// The norms by which gradients are clipped are the norms of the gradients written out.
 func TestClippedNorms(t *testing.T) {
 	each(t, 40, 9, func(t *testing.T, s subtest) {
 		m := newSubject(t, s.spec, s.data, nil)

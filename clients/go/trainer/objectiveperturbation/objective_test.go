@@ -16,8 +16,8 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// The records of tiny are ten times those of the case, so that float32 holds
-// them; with the norm bound 10 they are those of the case.
+// The records of tiny are ten times as large as in the case, so that float32 holds them;
+// the norm bound 10 scales them back.
 var tiny = &dataset.Dataset{
 	Name: "tiny", Rows: 4, Dim: 2,
 	RowStart: []int{0, 2, 4, 6, 8},
@@ -26,10 +26,10 @@ var tiny = &dataset.Dataset{
 	Labels:   []float32{1, -1, 1, -1},
 }
 
-// TestTinyCase compares an example that was solved independently, in Python with
-// SciPy: n = 4, λ = 0.05, u = (1.2, −0.7), the original calibration, whose two
-// branches meet between ε = 1.5 and 2. The derivatives in ε are those of the
-// implicit function theorem on the optimality condition
+// TestTinyCase compares an example that was solved independently, in Python with SciPy: n
+// = 4, λ = 0.05, u = (1.2, −0.7), the original calibration, whose two branches meet
+// between ε = 1.5 and 2. The derivatives in ε follow from the implicit function theorem
+// on the optimality condition
 //
 //	∇L(θ) + τθ + u/(nβ) = 0,  L(θ) the mean loss:
 //
@@ -213,7 +213,7 @@ func TestUnitNoiseDistribution(t *testing.T) {
 	}
 }
 
-// For d = 3 a coordinate has the density (1 + |t|)·e^(−|t|)/4, not that of Laplace.
+// For d = 3 a coordinate has the density (1 + |t|)·e^(−|t|)/4, unlike Laplace noise.
 func TestUnitNoiseMarginal(t *testing.T) {
 	const runs = 20000
 	stream := random.New(8, 3, 0, 0)
@@ -249,9 +249,9 @@ func TestUnitNoiseGolden(t *testing.T) {
 	UnitNoise(nil, nil) // nothing to draw
 }
 
-// The ε that the mechanism claims bounds the log ratio of densities of the model
-// on neighbouring records, here of one feature, where the model's density is that
-// of b at the noise that makes it the minimiser, times the derivative of b in θ.
+// The ε that the mechanism claims bounds the log ratio of densities of the model on
+// neighbouring records, here of one feature, where the model's density is the density of
+// b at the noise that makes it the minimiser, times the derivative of b in θ.
 func TestDensityRatio(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	largest := 0.0

@@ -9,7 +9,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 )
 
-// The declared domains and δ are those of the example of Avent et al. (2020), Figure 1.
+// The declared domains and δ are from the example of Avent et al. (2020), Figure 1.
 func TestDeclaration(t *testing.T) {
 	for projection, radius := range map[Projection]string{
 		NoProjection:        "",

@@ -107,9 +107,9 @@ type Trainer struct {
 var _ trainer.PrivateTrainer = (*Trainer)(nil)
 
 // New returns a trainer on the parts of a dataset with labels −1 and 1. Without a
-// validation part it measures error on the test part. No test part, empty parts, other
-// labels and options that are not as described are errors; it panics when the parts
-// differ in dimension.
+// validation part it measures error on the test part. It returns an error if the test
+// part is missing, a part is empty, labels are different, or an option is invalid; it
+// panics if the parts differ in dimension.
 func New(parts *dataset.Parts, options Options) (*Trainer, error) {
 	options.Projection = cmp.Or(options.Projection, NoProjection)
 	if !slices.Contains(projections, options.Projection) {
@@ -130,7 +130,7 @@ func New(parts *dataset.Parts, options Options) (*Trainer, error) {
 	}, nil
 }
 
-// configuration is what the parameters of a run say.
+// configuration holds the parameters of a run.
 type configuration struct {
 	epochs    int64
 	gamma     float64

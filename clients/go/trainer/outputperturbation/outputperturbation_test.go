@@ -221,12 +221,12 @@ func TestTrainEnds(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	if _, err := made.Train(t.Context(), run, func(trainer.Measurement) error { return broken }); !errors.Is(err, broken) {
-		t.Errorf("error %v, want that of the report", err)
+		t.Errorf("error %v, want the report's", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	run.Parameters = parameters(trainer.Parameters{ParameterEpochs: int64(math.MaxInt64)})
 	if _, err := made.Train(ctx, run, func(trainer.Measurement) error { cancel(); return nil }); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want that of the context", err)
+		t.Errorf("error %v, want the context's", err)
 	}
 	run.Parameters = parameters(trainer.Parameters{ParameterStandardDeviation: 1e308})
 	if _, err := made.Train(t.Context(), run, nil); err == nil || !strings.HasPrefix(err.Error(), "infeasible: the model or its loss is not finite after epoch 1") {
@@ -251,10 +251,9 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-// The ε of stated values: n = 30,956, δ = 1e-6. With the published projection they
-// are those of the code published with Avent et al. (PoPETs 2020); without, the
-// analytic Gaussian mechanism (Balle and Wang 2018) at half of the sensitivity, to
-// 50 digits by mpmath.
+// The ε of stated values: n = 30,956, δ = 1e-6. With the published projection they match
+// the code published with Avent et al. (PoPETs 2020); without, the analytic Gaussian
+// mechanism (Balle and Wang 2018) at half of the sensitivity, to 50 digits by mpmath.
 func TestMechanism(t *testing.T) {
 	for _, tt := range []struct{ gamma, sigma, published, without float64 }{
 		{1e-4, 0.1, 144.054439184, 50.833944},

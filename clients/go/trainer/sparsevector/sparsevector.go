@@ -26,8 +26,8 @@ const (
 	positives = 10
 )
 
-// streamSparseVector sets the random streams of this trainer apart from those
-// that others derive from the same seed.
+// streamSparseVector separates the random streams of this trainer from others derived
+// from the same seed.
 const streamSparseVector = 0x5e1ec7
 
 // Trainer implements trainer.PrivateTrainer.

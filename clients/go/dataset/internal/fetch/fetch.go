@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// File is a file that is known to the last byte.
+// File is a file with a known digest.
 type File struct {
 	// Name of the file in its folder.
 	Name string
@@ -30,7 +30,7 @@ type File struct {
 	URLs []string
 }
 
-// slack is by how much the size of a file with Unpacked set may be above the estimate.
+// slack is how much the size of a file with Unpacked set may exceed the estimate.
 const slack = 64 << 10
 
 // maxSize returns the number of bytes that the file cannot exceed.
@@ -54,10 +54,10 @@ type Fetcher struct {
 	Backoff time.Duration
 }
 
-// lockPoll is the time between two looks whether another process is done.
+// lockPoll is how often to check whether another process is done.
 const lockPoll = 200 * time.Millisecond
 
-// Error says which address failed at last, and how. Its message is one line.
+// Error says which address failed last, and how. Its message is one line.
 type Error struct {
 	URL string
 	Err error
@@ -75,9 +75,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // in the folder, with the suffix .part, for the next call. The error is an *Error unless
 // ctx is done or the folder cannot be used.
 //
-// An address is tried again after an answer that may be temporary, a connection that
-// breaks or stands still, and content that is wrong. One that cannot be connected to, or
-// whose answer is final, such as 404, is not. It panics for a file without an address.
+// An address is tried again after a temporary failure, a connection that breaks or
+// stalls, and wrong content, but not if it is unreachable or its answer is final, such as
+// 404. It panics for a file without an address.
 func (f *Fetcher) Fetch(ctx context.Context, folder string, file File, progress func(done int64)) (path string, err error) {
 	if len(file.URLs) == 0 {
 		panic("fetch: file without an address")
@@ -197,8 +197,8 @@ func (f *Fetcher) attempt(ctx context.Context, address, part string, file File, 
 	return out.Sync()
 }
 
-// receive appends what the address has after the bytes that are done to the file out, or
-// replaces them if the server does not send a part.
+// receive appends the remaining bytes of the file to out, or replaces its content if the
+// server does not send a part.
 func (f *Fetcher) receive(ctx context.Context, address string, out *os.File, done int64, file File, progress func(int64)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -220,7 +220,7 @@ func (f *Fetcher) receive(ctx context.Context, address string, out *os.File, don
 		case done == 0:
 			return &finalError{errors.New(response.Status)}
 		case file.Unpacked:
-			return nil // there is nothing after what is done; the digest shows whether that is all
+			return nil // nothing is left; the digest shows whether the file is complete
 		default:
 			return errors.Join(fmt.Errorf("after %d of %d bytes: %s", done, file.Size, response.Status), out.Truncate(0))
 		}

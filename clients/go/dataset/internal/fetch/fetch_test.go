@@ -455,7 +455,8 @@ func TestFetchCancelled(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{"silent": silent, "stall": stall, "down": status(http.StatusBadGateway)} {
 		folder := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
-			// After the answer of the server that is down the fetcher pauses for a second.
+			// After the answer of the server that is down the fetcher pauses for a
+			// second.
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
 			defer cancel()
 			fetcher := serve(t, answer)
@@ -466,7 +467,7 @@ func TestFetchCancelled(t *testing.T) {
 	}
 }
 
-// An address that nobody listens at is tried once.
+// An unused address is tried once.
 func TestFetchRefused(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
