@@ -8,8 +8,8 @@
         print(study.front())
 
 `Client` is a connection to a server, `Study` a question about a trade-off, `Trial` one of its
-configurations. `AsyncClient` is the same for asyncio. `spec` says what studies are made of,
-`privacy` how ε follows from parameters.
+configurations. `AsyncClient` is the same for asyncio. `spec` has the parts of studies,
+`privacy` the mechanisms from which ε follows.
 """
 
 from dpareto._connection import TLS

@@ -1,4 +1,4 @@
-"""How a server is reached: addresses, TLS, tokens, and the meaning of failed attempts."""
+"""Connections to a server: addresses, TLS, tokens, and the meaning of failed attempts."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from dpareto.errors import FieldViolation
 DEFAULT_ADDRESS = "127.0.0.1:8321"
 
 OPTIONS: list[tuple[str, int]] = [
-    # A restarted server is found again within a second or so.
+    # Find a restarted server within about a second.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.min_reconnect_backoff_ms", 5000),
-    # A machine that vanished is noticed; a server takes no more than two pings in a call.
+    # Notice a machine that vanished; a server accepts at most two pings in a call.
     ("grpc.keepalive_time_ms", 90_000),
     ("grpc.keepalive_timeout_ms", 10_000),
     # A page of trials with all their measurements has no useful upper bound.
     ("grpc.max_receive_message_length", -1),
-    # Clients of one process do not wait for each other's connections.
+    # Clients of one process must not wait for each other's connections.
     ("grpc.use_local_subchannel_pool", 1),
 ]
 
 
 @dataclass(frozen=True)
 class TLS:
-    """How to use TLS, where the system's authorities and no certificate are not enough.
+    """Options of TLS, by default with the system's authorities and without a certificate.
 
-    All paths are of PEM files, which are read when the client connects first.
+    All paths are of PEM files, which are read when the client first connects.
     """
 
     ca: str | os.PathLike[str] | None = None
-    """Authorities to trust instead of the usual ones."""
+    """Authorities to trust instead of the system's."""
     certificate: str | os.PathLike[str] | None = None
     """Certificate to show the server."""
     key: str | os.PathLike[str] | None = None
     """Private key of the certificate."""
     server_name: str | None = None
-    """Name that the server's certificate must be for, if not the host of the address."""
+    """Name that the server's certificate must have, if not the host of the address."""
 
 
 @dataclass(frozen=True)
 class Connection:
-    """Everything that is needed to connect; it can be pickled."""
+    """Everything needed to connect; it can be pickled."""
 
     address: str
     token: str | None = field(default=None, repr=False)
@@ -72,7 +72,7 @@ class Connection:
         )
 
     def hint(self) -> str:
-        """Returns what to look at where no server was ever reached."""
+        """Returns advice for when no server was ever reached."""
         how = "in plain text (tls=False)" if self.tls is None else "by TLS (tls=True)"
         return f"is a server running at {self.address}, and to be reached {how}?"
 
@@ -86,12 +86,12 @@ class Connection:
         return options
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Returns what goes with every call. The file of a token is read each time."""
+        """Returns the metadata of every call. A token file is read each time."""
         token = self.token
         if self.token_file is not None:
             token = Path(self.token_file).read_text().strip()
             if token and not _is_token(token):
-                # gRPC would show it in its own words.
+                # gRPC's error would be obscure.
                 raise ValueError(f"token_file {self.token_file}: does not hold one token")
         return (("authorization", f"Bearer {token}"),) if token else ()
 
@@ -104,7 +104,7 @@ def connect(
     token_in_plaintext: bool,
     environ: Mapping[str, str] = os.environ,
 ) -> Connection:
-    """Returns the connection that the arguments of a client and the environment ask for."""
+    """Returns the connection for the arguments of a client and the environment."""
     address = address or environ.get("DPARETO_SERVER") or DEFAULT_ADDRESS
     local = is_local(address)
     if tls is None:
@@ -134,7 +134,7 @@ def _is_token(token: str) -> bool:
 
 
 def is_local(address: str) -> bool:
-    """Reports whether an address is of this machine."""
+    """Reports whether an address is on this machine."""
     if address.startswith(("http:", "https:")):
         raise ValueError(f"address {address!r}: is a URL: gRPC takes host:port")
     if address.startswith(("unix:", "unix-abstract:")):
@@ -165,8 +165,8 @@ class Failure(Exception):
     def transient(self) -> bool:
         """Whether another attempt can succeed.
 
-        The server could not be reached, is stopping (which cancels what it works on), lost a
-        race, did not answer in time, or has too much to do and says when to come again.
+        The server could not be reached, is stopping (which cancels its calls), lost a race,
+        did not answer in time, or is overloaded and says when to retry.
         """
         return self.code in _TRANSIENT or (
             self.code is grpc.StatusCode.RESOURCE_EXHAUSTED and bool(self.retry_delay)
@@ -184,7 +184,7 @@ _TRANSIENT = frozenset(
 
 
 def failure(error: Any) -> Failure:
-    """Returns what the error of an attempt says: a grpc.RpcError of a blocking call or not."""
+    """Returns the failure for the error of an attempt: a grpc.RpcError, blocking or not."""
     violations: list[FieldViolation] = []
     delay: float | None = None
     for key, value in error.trailing_metadata() or ():
@@ -206,12 +206,12 @@ LONGEST_PAUSE = 1.0
 
 
 class Pauses:
-    """The pauses between attempts: they double, and half of each is random."""
+    """The pauses between attempts. They double, and half of each is random."""
 
     def __init__(self) -> None:
         self._pause = FIRST_PAUSE
 
     def next(self, retry_delay: float | None) -> float:
-        """Returns the next pause, at least what the server asks for."""
+        """Returns the next pause, at least as long as the server asks."""
         pause, self._pause = self._pause, min(2 * self._pause, LONGEST_PAUSE)
         return (retry_delay or 0) + pause * random.uniform(0.5, 1)

@@ -1,4 +1,4 @@
-"""Between the messages of the contract and the objects of the package."""
+"""Converts between the messages of the contract and the objects of the package."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def enum_name(enum: Any, number: int) -> str:
     if number == 0:
         return ""
     if number not in enum.DESCRIPTOR.values_by_number:
-        return str(number)  # of a server that is newer than the client
+        return str(number)  # from a server newer than the client
     return str(enum.Name(number))[len(_prefix(enum)) :].lower()
 
 
@@ -57,13 +57,13 @@ def _prefix(enum: Any) -> str:
     return unspecified[: -len("UNSPECIFIED")]
 
 
-# --- what people write instead ----------------------------------------------------------
+# --- lenient input ----------------------------------------------------------
 
 
 def integer(what: str, value: Any) -> int:
-    """Returns an integer for one, for a float such as 1e3, and for scalars of numpy."""
+    """Returns an integer for an int, a whole float such as 1e3, or a numpy scalar."""
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        with suppress(OverflowError, ValueError):  # infinity, and what is not a number
+        with suppress(OverflowError, ValueError):  # infinity and NaN
             whole = math.floor(value)
             if whole == value:
                 return int(whole)
@@ -71,7 +71,7 @@ def integer(what: str, value: Any) -> int:
 
 
 def several(what: str, values: Iterable[str]) -> list[str]:
-    """Returns a list of texts. A single one is a sequence, too: of its letters."""
+    """Returns a list of texts, and refuses a single text, which is a sequence of letters."""
     if isinstance(values, str):
         raise TypeError(f"{what}: is one text instead of a list")
     return list(values)
@@ -81,7 +81,7 @@ def several(what: str, values: Iterable[str]) -> list[str]:
 
 
 def to_value(value: Any, what: str) -> parameter_pb2.Value:
-    """Returns the message of a parameter's value. Scalars of numpy are taken, too."""
+    """Returns the message of a parameter's value, which may be a numpy scalar."""
     if isinstance(value, str):
         return parameter_pb2.Value(string_value=value)
     if isinstance(value, bool):
@@ -100,7 +100,7 @@ def from_value(value: parameter_pb2.Value) -> Scalar:
     """Returns the plain value of a parameter."""
     kind = value.WhichOneof("kind")
     if kind is None:
-        raise ValueError("a value of this server is of a kind that the client does not know")
+        raise ValueError("the server sent a kind of value that this client does not know")
     plain: Scalar = getattr(value, kind)
     return plain
 
@@ -108,7 +108,7 @@ def from_value(value: parameter_pb2.Value) -> Scalar:
 def to_values(
     params: Mapping[str, Any], kinds: Mapping[str, str] | None = None
 ) -> dict[str, parameter_pb2.Value]:
-    """Returns messages of parameters, each of the kind that its domain asks for if known."""
+    """Returns messages of parameters, each of the kind of its domain if that is known."""
     out = {}
     for key, value in params.items():
         message = to_value(value, f"parameter {key}")
@@ -142,7 +142,7 @@ def kinds(study: study_pb2.Study) -> dict[str, str]:
 def to_measurement(
     metrics: Mapping[str, Values], step: int = 0, elapsed: float | None = None
 ) -> trial_pb2.Measurement:
-    """Returns the message of metrics; NotFinite where one is not."""
+    """Returns the message of metrics; raises NotFinite for a value that is not finite."""
     message = trial_pb2.Measurement(step=int(step))
     if elapsed is not None:
         message.elapsed.FromTimedelta(timedelta(seconds=elapsed))
@@ -156,7 +156,7 @@ def to_measurement(
 
 
 def floats(id: str, value: Any) -> list[float]:
-    """Returns the numbers that a value stands for: one, or those of a sequence or an array."""
+    """Returns the numbers of a value: one, or several of a sequence or an array."""
     if hasattr(value, "tolist"):  # of numpy, or a tensor
         value = value.tolist()
     try:
@@ -351,7 +351,7 @@ def privacy_spec(x: p.Privacy) -> privacy_pb2.PrivacySpec:
 
 
 def _mechanism(x: p.Mechanism) -> privacy_pb2.PrivacySpec:
-    """Returns a spec with the mechanism alone. Fields have the names of the messages'."""
+    """Returns a spec with the mechanism alone. Fields have the same names as in the message."""
     if type(x) not in _MECHANISM_FIELDS:
         raise TypeError(f"{type(x).__name__} is not a mechanism")
     spec = privacy_pb2.PrivacySpec()
@@ -378,7 +378,7 @@ def _mechanism(x: p.Mechanism) -> privacy_pb2.PrivacySpec:
 
 
 def expression(value: p.Expression, what: str) -> str:
-    """Returns an expression as text: ints and floats keep their types, those of numpy, too."""
+    """Returns an expression as text: ints and floats keep their types, also from numpy."""
     if isinstance(value, str):
         return value
     if isinstance(value, numbers.Integral) and not isinstance(value, bool):
@@ -408,7 +408,7 @@ def ledger_name(ledger: str | r.LedgerInfo) -> str:
 
 
 def trial_number(name: str) -> int:
-    """Returns the number in the resource name of a trial, or of anything that is numbered."""
+    """Returns the number in the resource name of a trial or another numbered resource."""
     return int(name.rsplit("/", 1)[-1])
 
 

@@ -1,9 +1,9 @@
-"""What clients do, apart from how they do it.
+"""The operations of clients, without input and output.
 
-Every operation is a generator. It yields `Call` where a call is to be attempted once, which
-gives the answer or raises `Failure`, and `Pause` where time is to pass; it returns the result.
-The blocking client and the one for asyncio run the same operations, so that retries, request
-ids and errors cannot differ between them.
+Every operation is a generator. It yields a `Call` to attempt a call once, which returns the
+answer or raises `Failure`, and a `Pause` to wait; it returns the result. The blocking and the
+asyncio client run the same operations, so that retries, request ids and errors cannot differ
+between them.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ SLOW_FACTOR = 8
 """How much longer than others a call of a slow method may take."""
 
 FIRST_PATIENCE = 20.0
-"""For how long a client that never reached its server tries, at most, in seconds."""
+"""How long, at most, a client that never reached its server tries, in seconds."""
 
 LAST_PATIENCE = 3.0
-"""For how long a worker that is interrupted tries to give its trial back, in seconds."""
+"""How long an interrupted worker tries to release its trial, in seconds."""
 
 ASK_AGAIN = 1.0
-"""After how long a worker asks again where the server does not say, in seconds."""
+"""After how long a worker asks again if the server does not say, in seconds."""
 
 MAX_REASON = 2000
 
@@ -69,7 +69,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Pause:
-    """Time that passes."""
+    """A time to wait."""
 
     seconds: float
 
@@ -83,7 +83,7 @@ class Policy:
 
     timeout: float
     patience: float
-    hint: str = ""  # what to look at where it never answered
+    hint: str = ""  # advice if the server never answered
     connected: bool = False  # whether the server ever answered
 
     def __post_init__(self) -> None:
@@ -94,18 +94,18 @@ class Policy:
 
 
 def impatient(policy: Policy) -> Policy:
-    """Returns the policy of somebody who wants to leave."""
+    """Returns the policy for a program that is about to end."""
     timeout, patience = min(policy.timeout, LAST_PATIENCE), min(policy.patience, LAST_PATIENCE)
     return replace(policy, timeout=timeout, patience=patience)
 
 
 def new_request_id() -> str:
-    """Returns an id that begins with the time, so that the server keeps it well."""
+    """Returns an id that begins with the time, so that the server stores recent ones together."""
     return f"{time.time_ns():016x}-{random.SystemRandom().getrandbits(64):016x}"
 
 
 def new_worker_id() -> str:
-    """Returns an id of this process among all workers."""
+    """Returns a worker id that no other process has."""
     return f"{socket.gethostname()[:60]}-{os.getpid()}-{random.SystemRandom().getrandbits(32):08x}"
 
 
@@ -135,7 +135,7 @@ def rules(service: str, method: str) -> Rules:
     """Reads the rules of a method in the contract."""
     found = _SERVICES[service].methods_by_name[method]
     options = found.GetOptions()
-    declared: Any = method_pb2.rules  # an extension, which its stub does not say
+    declared: Any = method_pb2.rules  # an extension; its stub lacks the type
     slow: bool = options.Extensions[declared].slow
     if options.idempotency_level != options.IDEMPOTENCY_UNKNOWN:
         return Rules(slow, repeatable=True, identified=False)
@@ -146,8 +146,8 @@ def rules(service: str, method: str) -> Rules:
 def call(policy: Policy, action: str, service: str, method: str, request: Any) -> Operation[Any]:
     """Calls a method until it is answered, fails for good, or the patience is spent.
 
-    Where repeating a call could make a change twice, it gets a request id, the same in all
-    attempts, under which the server remembers its answer.
+    A call that could make a change twice gets a request id, the same in all attempts, under
+    which the server remembers its answer.
     """
     how = rules(service, method)
     if how.identified and not request.request_id:
@@ -363,7 +363,7 @@ def delete_trial(policy: Policy, study: str, number: int) -> Operation[None]:
 
 
 def held(name: str, operation: Operation[T]) -> Operation[T]:
-    """Turns a refusal that is due to the state of a trial, or its absence, into LeaseLost."""
+    """Turns a refusal because of a trial's state, or its absence, into LeaseLost."""
     try:
         return (yield from operation)
     except (errors.FailedPrecondition, errors.NotFound) as error:
@@ -416,7 +416,7 @@ def release(policy: Policy, trial: trial_pb2.Trial, reason: str) -> Operation[No
 
 
 def clip(reason: str) -> str:
-    """Makes a reason fit: valid text of limited length."""
+    """Makes a reason valid text of limited length."""
     return reason.encode("utf-8", "replace").decode()[:MAX_REASON]
 
 

@@ -1,4 +1,4 @@
-"""A line on a terminal that shows how far a search is."""
+"""A progress bar for searches."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ WIDTH = 24
 
 
 class Progress:
-    """A bar for trials, drawn on standard error; nothing where that is no terminal."""
+    """A bar for trials on standard error; does nothing if that is not a terminal."""
 
     def __init__(
         self, total: int | None, enabled: bool | None = None, out: TextIO | None = None
     ) -> None:
         self.total = total
-        found: TextIO | None = out or sys.stderr  # which a program without a console lacks
+        found: TextIO | None = out or sys.stderr  # absent in programs without a console
         self._out = found or io.StringIO()
         self.enabled = self._out.isatty() if enabled is None else enabled
         self._lock = threading.Lock()

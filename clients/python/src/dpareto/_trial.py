@@ -1,4 +1,4 @@
-"""What both kinds of trial share: the configuration, and what becomes of a run."""
+"""What both kinds of trial share: the configuration, and how a run ends."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TrialBase:
     def params(self) -> dict[str, Any]:
         """The configuration: floats, ints and names by parameter id.
 
-        A parameter with a condition is there only where the condition holds.
+        A parameter with a condition is present only if the condition holds.
         """
         return dict(self._params)
 
@@ -68,9 +68,7 @@ class TrialBase:
 
     @property
     def epsilon(self) -> float | None:
-        """ε of the whole run, in studies with a metric of a privacy mechanism: the first of them
-        by id.
-        """
+        """ε of the whole run, in studies with a privacy metric; of several, the first by id."""
         guarantee = self.guarantee
         return None if guarantee is None else guarantee.epsilon
 
@@ -99,8 +97,8 @@ class TrialBase:
 
     @property
     def should_stop(self) -> bool:
-        """Whether the run should end: the server expects nothing more of it, a user asked for
-        it, or the lease is lost.
+        """Whether the run should end: the server expects nothing more from it, a user asked to
+        stop, or the lease is lost.
         """
         return self._stop_reason is not None or self._lost is not None
 
@@ -115,7 +113,7 @@ class TrialBase:
         return self._ended
 
     def _lease_seconds(self) -> float:
-        """For how long a renewal holds. Both times are of the server's clock."""
+        """How long a renewed lease lasts. Both times are from the server's clock."""
         expire, start = self._message.lease.expire_time, self._message.start_time
         seconds = (expire.ToDatetime() - start.ToDatetime()).total_seconds()
         return seconds if 0 < seconds <= LONGEST_LEASE else DEFAULT_LEASE
@@ -135,7 +133,7 @@ class TrialBase:
         if not result.held:
             self._lost = "another worker has it, or it is complete"
         elif result.should_stop and self._reported_step is not None:
-            # A run without a measurement would be worth nothing: it goes on to its first.
+            # A run without a measurement would be worthless: it continues to its first.
             self._stop_reason = self._stop_reason or "the server asks to stop"
 
     def _tell(
@@ -147,7 +145,7 @@ class TrialBase:
         """Returns the request that ends the trial with metrics, or the last measurement."""
         if not metrics:
             if self._reported_step is None:
-                raise ValueError("tell: there are no metrics, and none were reported on the way")
+                raise ValueError("tell: there are no metrics, and none were reported before")
             return study_service_pb2.CompleteTrialRequest(
                 use_last_measurement=study_service_pb2.UseLastMeasurement()
             )
@@ -180,7 +178,7 @@ def failure_request(reason: str, retryable: bool) -> study_service_pb2.CompleteT
 def infeasible_errors(
     catch: type[Exception] | tuple[type[Exception], ...],
 ) -> tuple[type[Exception], ...]:
-    """Returns the exceptions that end a trial as infeasible, and not the search."""
+    """Returns the exceptions that end a trial as infeasible, but not the search."""
     return (errors.Infeasible, *(catch if isinstance(catch, tuple) else (catch,)))
 
 
@@ -193,7 +191,7 @@ def merge(metrics: Mapping[str, Values] | None, named: Mapping[str, Values]) -> 
 
 
 def outcome(value: Outcome, reported: tuple[str, ...]) -> dict[str, Values]:
-    """Returns the metrics that an objective function's result stands for.
+    """Returns the metrics of an objective function's result.
 
     None stands for the last measurement that it reported, a mapping for itself, and anything
     else for the study's only reported metric.
@@ -211,7 +209,7 @@ def outcome(value: Outcome, reported: tuple[str, ...]) -> dict[str, Values]:
 
 
 def describe(error: BaseException) -> str:
-    """Returns the reason that an exception gives."""
+    """Returns the reason for an exception."""
     text = str(error)
     if isinstance(error, errors.Infeasible) and text:
         return text

@@ -56,13 +56,13 @@ T = TypeVar("T")
 
 
 def _is_cancelled() -> bool:
-    """Reports whether somebody has cancelled the task at hand, which Python 3.10 cannot tell."""
+    """Reports whether the current task is being cancelled; always false in Python 3.10."""
     task: Any = asyncio.current_task()
     return hasattr(task, "cancelling") and task.cancelling() > 0
 
 
 class AsyncClient:
-    """A connection to a server for one event loop. The arguments are those of `Client`."""
+    """A connection to a server for one event loop, with the arguments of `Client`."""
 
     def __init__(
         self,
@@ -87,12 +87,12 @@ class AsyncClient:
 
     @property
     def address(self) -> str:
-        """Where the server is."""
+        """The address of the server."""
         return self._connection.address
 
     @property
     def worker_id(self) -> str:
-        """The id under which this client asks, unless another is given: a random one."""
+        """The default worker id of this client, a random one."""
         return self._worker_id
 
     def _stub(self, service: str) -> Any:
@@ -134,7 +134,7 @@ class AsyncClient:
         await self.close()
 
     async def _run(self, operation: ops.Operation[T], stopping: asyncio.Event | None = None) -> T:
-        """Runs an operation: attempts its calls, and waits where it does, unless it is to stop."""
+        """Runs an operation: attempts its calls and waits, unless it should stop."""
         try:
             step = next(operation)
             while True:
@@ -173,7 +173,7 @@ class AsyncClient:
         labels: Mapping[str, str] | None = None,
         validate_only: bool = False,
     ) -> AsyncStudy:
-        """Creates a study, or loads the one of that id if it asks the same."""
+        """Creates a study, or loads the existing one of that id if its spec is equal."""
         message = await self._run(
             ops.create_study(
                 self._policy, id, spec, display_name, description, labels, validate_only
@@ -182,7 +182,7 @@ class AsyncClient:
         return AsyncStudy(self, message)
 
     async def study(self, id: str) -> AsyncStudy:
-        """Loads a study; `NotFound` if there is none of that id."""
+        """Loads a study; `NotFound` if there is no study of that id."""
         name = convert.study_name(id)
         return AsyncStudy(self, await self._run(ops.get_study(self._policy, name)))
 
@@ -237,7 +237,7 @@ class AsyncClient:
         )
 
     async def ledger(self, id: str) -> r.LedgerInfo:
-        """Reads the ledger of a dataset: what is spent of its budget."""
+        """Reads the ledger of a dataset: its budget and spending."""
         return await self._run(ops.get_ledger(self._policy, convert.ledger_name(id)))
 
     async def ledgers(self) -> list[r.LedgerInfo]:
@@ -245,7 +245,7 @@ class AsyncClient:
         return await self._run(ops.list_ledgers(self._policy))
 
     async def charges(self, ledger: str | r.LedgerInfo) -> list[r.Charge]:
-        """Lists what was charged to a ledger, in the order of time."""
+        """Lists the charges of a ledger, oldest first."""
         return await self._run(ops.list_charges(self._policy, convert.ledger_name(ledger)))
 
     async def select_privately(
@@ -274,7 +274,7 @@ class AsyncClient:
         )
 
     async def releases(self, ledger: str | r.LedgerInfo) -> list[r.Release]:
-        """Lists what `select_privately` published under a ledger, in the order of time."""
+        """Lists the `select_privately` releases of a ledger, oldest first."""
         return await self._run(ops.list_releases(self._policy, convert.ledger_name(ledger)))
 
     async def release(self, name: str) -> r.Release:
@@ -303,7 +303,7 @@ class AsyncStudy:
         labels: Mapping[str, str] | None = None,
         **fields: Any,
     ) -> AsyncStudy:
-        """Creates a study, or loads the one of that id if it asks the same."""
+        """Creates a study, or loads the existing one of that id if its spec is equal."""
         return await client.create_study(
             id,
             s.StudySpec(parameters, metrics, **fields),
@@ -332,16 +332,16 @@ class AsyncStudy:
 
     @property
     def client(self) -> AsyncClient:
-        """The client that the study is reached by."""
+        """The client of the study."""
         return self._client
 
     @property
     def spec(self) -> study_pb2.StudySpec:
-        """What the study asks, as it was when it was created or loaded."""
+        """The spec of the study when it was created or loaded."""
         return self._message.spec
 
     async def info(self) -> r.StudyInfo:
-        """Reads the study as it is now: its state, and its numbers of trials."""
+        """Reads the current study: its state, and its numbers of trials."""
         return convert.study_info(await self._run(ops.get_study(self._policy, self.name)))
 
     @property
@@ -352,11 +352,11 @@ class AsyncStudy:
         return await self._client._run(operation)
 
     async def pause(self) -> None:
-        """Has the study hand out no trials until `resume`."""
+        """Makes the study hand out no trials until `resume`."""
         await self._run(ops.pause_study(self._policy, self.name))
 
     async def resume(self) -> None:
-        """Has the study hand out trials again."""
+        """Makes the study hand out trials again."""
         await self._run(ops.resume_study(self._policy, self.name))
 
     async def delete(self) -> None:
@@ -400,7 +400,7 @@ class AsyncStudy:
         try:
             messages = await asyncio.shield(asking)
         except asyncio.CancelledError:
-            # Trials whose answer is on its way would be leased, and nobody's.
+            # Otherwise trials in an answer under way would stay leased without a worker.
             stopping.set()
             await asyncio.wait([asking], timeout=ops.LAST_PATIENCE)
             if not asking.done():
@@ -423,7 +423,7 @@ class AsyncStudy:
     async def enqueue(
         self, params: Mapping[str, Any] | None = None, *, replicate_of: int | None = None
     ) -> r.TrialInfo:
-        """Queues a configuration for the next worker that asks, or another run of a trial."""
+        """Queues a configuration, or another run of a trial, for the next worker that asks."""
         return await self._run(
             ops.create_trial(self._policy, self._message, params, None, replicate_of, "")
         )
@@ -441,7 +441,7 @@ class AsyncStudy:
         await self._run(ops.stop_trial(self._policy, self.name, number, reason))
 
     async def delete_trial(self, number: int) -> None:
-        """Deletes a trial that no worker holds. What it spent stays in the ledger."""
+        """Deletes a trial that no worker holds. Its privacy cost stays in the ledger."""
         await self._run(ops.delete_trial(self._policy, self.name, number))
 
     async def trials(self, filter: str = "", order_by: str = "") -> list[r.TrialInfo]:
@@ -537,7 +537,7 @@ class AsyncStudy:
         measured_only: bool = False,
         **bounds: float,
     ) -> r.Recommendation:
-        """Returns the configuration that is best within bounds on objectives."""
+        """Returns the best configuration within bounds on objectives."""
         return await self._run(
             ops.recommend(self._policy, self.name, bounds, confidence, optimize, measured_only)
         )
@@ -557,7 +557,7 @@ class AsyncStudy:
     @property
     def publication(self) -> r.Publication | None:
         """What publishing the results of the study guarantees, with private_mode or
-        random_stopping; ``(await study.info()).publication`` has what is spent by now.
+        random_stopping; ``(await study.info()).publication`` has the spending so far.
         """
         return self._info.publication
 
@@ -587,15 +587,15 @@ class AsyncStudy:
         )
 
     async def releases(self) -> list[r.Release]:
-        """Lists what was published of the study, in the order of time."""
+        """Lists the releases of the study, oldest first."""
         return await self._run(ops.list_releases(self._policy, self.name))
 
 
 class AsyncTrial(TrialBase):
     """A trial that this worker holds under a lease.
 
-    Within ``async with trial:`` a task renews the lease, and the block decides what becomes
-    of the trial as that of `Trial` does. A block that is cancelled gives it back.
+    Within ``async with trial:`` a task renews the lease, and the trial ends with the block as
+    with `Trial`. A cancelled block gives it back.
     """
 
     def __init__(self, study: AsyncStudy, message: trial_pb2.Trial) -> None:
@@ -616,7 +616,7 @@ class AsyncTrial(TrialBase):
         elapsed: float | None = None,
         **named: Values,
     ) -> bool:
-        """Records what was measured at a step on the way, as `Trial.report` does.
+        """Records an intermediate measurement, as `Trial.report` does.
 
         Returns whether the run should stop: then end it with ``await trial.tell()``.
         """
@@ -635,31 +635,31 @@ class AsyncTrial(TrialBase):
         elapsed: float | None = None,
         **named: Values,
     ) -> None:
-        """Ends the trial with its results, or, without any, with those it reported last."""
+        """Ends the trial with its results, or, without any, with the last reported ones."""
         await self._complete(self._tell(merge(metrics, named), step, elapsed))
 
     async def infeasible(self, reason: str) -> None:
-        """Ends the trial: its configuration cannot work, and the study avoids its like."""
+        """Ends the trial: its configuration cannot work, and the study avoids similar ones."""
         await self._complete(infeasible_request(reason))
 
     async def fail(self, reason: str, *, retryable: bool = True) -> None:
-        """Ends the attempt: the machinery failed, which says nothing of the configuration."""
+        """Ends the attempt: the machinery failed, which says nothing about the configuration."""
         await self._complete(failure_request(reason, retryable))
 
     async def release(self, reason: str = "") -> None:
-        """Gives the trial back unfinished, so that another worker can have it at once."""
+        """Gives the trial back unfinished, so that another worker can get it at once."""
         self._stop_heartbeat()
         await self._run(ops.release(self._study._policy, self._message, reason))
         self._ended = True
 
     async def _give_back(self, reason: str) -> None:
-        """Releases the trial, without much patience: the lease runs out anyway."""
+        """Releases the trial, with little patience: the lease runs out anyway."""
         self._stop_heartbeat()
         await self._run(ops.release(ops.impatient(self._study._policy), self._message, reason))
         self._ended = True
 
     def keep_alive(self) -> None:
-        """Has a task renew the lease until the trial ends."""
+        """Starts a task that renews the lease until the trial ends."""
         if self._heartbeat is None and not self._ended:
             self._heartbeat = asyncio.create_task(self._beat(), name=f"lease of {self.name}")
 
@@ -674,7 +674,7 @@ class AsyncTrial(TrialBase):
             except (errors.DParetoError, OSError, ValueError):
                 if self._study.client._closed:
                     return
-                continue  # it may pass before the lease does; so may a missing file of a token
+                continue  # temporary; so may be a missing token file
             else:
                 self._renewed(result)
 

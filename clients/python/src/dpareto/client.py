@@ -51,9 +51,8 @@ SelectionMethod = Literal["permute_and_flip", "exponential", "report_noisy_max"]
 
 @dataclass(frozen=True)
 class Stubs:
-    """The generated stubs of a connection, for what has no method here.
-
-    Their calls are plain: they have no time limit, no token and no repetition of their own.
+    """The generated stubs of a connection, for everything without a method here. Their calls
+    are plain: without time limit, token or retries.
     """
 
     studies: study_service_pb2_grpc.StudyServiceStub
@@ -66,22 +65,22 @@ class Stubs:
 class Client:
     """A connection to a server. Threads can share it.
 
-    It connects at the first call. Calls are repeated, with growing pauses, while the server
-    cannot be reached, so that a worker survives the restart of its server; every change
-    carries an id under which the server makes it once. A client can be pickled, and used in
-    a forked process: each process connects by itself.
+    It connects at the first call. While the server cannot be reached, calls are retried with
+    growing pauses, so that a worker survives a restart of its server; requests that would
+    change something twice carry an id, under which the server makes the change once. A client
+    can be pickled, and used in a forked process: each process connects by itself.
 
     Args:
         address: ``host:port``, or any target of gRPC such as ``unix:///run/dpareto.sock``. By
             default the environment variable DPARETO_SERVER, or 127.0.0.1:8321.
         token: Bearer token. By default the environment variable DPARETO_TOKEN, if set.
-        tls: Whether to use TLS, or how (`TLS`). By default it is used to other machines.
-        token_file: File with the token instead, which is read for every call.
-        token_in_plaintext: Allows that the token goes to another machine in plain text.
-        timeout: Time limit of one attempt of a call in seconds; what may fit a model gets
-            eight times as much.
-        patience: For how long, in seconds, calls are repeated while the server cannot be
-            reached. A server that never answered yet gets at most 20 seconds.
+        tls: Whether to use TLS, or how (`TLS`). Default: only to other machines.
+        token_file: File with the token, read for every call; instead of ``token``.
+        token_in_plaintext: Allows sending the token to another machine in plain text.
+        timeout: Time limit of one attempt of a call in seconds; calls that may fit a model or
+            account for many runs get eight times as much.
+        patience: How long calls are retried while the server cannot be reached, in seconds; at
+            most 20 before the first answer.
     """
 
     def __init__(
@@ -125,14 +124,14 @@ class Client:
 
     @property
     def address(self) -> str:
-        """Where the server is."""
+        """The address of the server."""
         return self._connection.address
 
     @property
     def stubs(self) -> Stubs:
         """The generated stubs."""
         if self._pid != os.getpid():
-            self._reset()  # a forked process has no use of its parent's connection
+            self._reset()  # a forked process cannot use its parent's connection
         with self._lock:
             if self._closed.is_set():
                 raise self._closed_error()
@@ -154,7 +153,7 @@ class Client:
 
     @property
     def worker_id(self) -> str:
-        """The id under which this process asks, unless another is given: a random one."""
+        """The default worker id of this process, a random one."""
         if self._pid != os.getpid():
             self._reset()
         with self._lock:
@@ -191,7 +190,7 @@ class Client:
         self.close()
 
     def _pause(self, seconds: float, stopping: threading.Event | None) -> None:
-        """Lets time pass, unless the client is closed, or its caller is to stop."""
+        """Waits, unless the client is closed or the caller should stop."""
         end = time.monotonic() + seconds
         while True:
             left = max(end - time.monotonic(), 0)
@@ -203,7 +202,7 @@ class Client:
                 return
 
     def _run(self, operation: ops.Operation[T], stopping: threading.Event | None = None) -> T:
-        """Runs an operation: attempts its calls, and waits where it does."""
+        """Runs an operation: attempts its calls and waits."""
         try:
             step = next(operation)
             while True:
@@ -240,11 +239,11 @@ class Client:
         labels: Mapping[str, str] | None = None,
         validate_only: bool = False,
     ) -> Study:
-        """Creates a study, or loads the one of that id if it asks the same.
+        """Creates a study, or loads the existing one of that id if its spec is equal.
 
         Raises:
-            AlreadyExists: The study asks something else; the message names the fields.
-            InvalidArgument: ``violations`` names every field that cannot be right.
+            AlreadyExists: The existing study's spec differs; the message names the fields.
+            InvalidArgument: ``violations`` names every invalid field.
         """
         message = self._run(
             ops.create_study(
@@ -257,7 +256,7 @@ class Client:
         """Loads a study.
 
         Raises:
-            NotFound: There is none of that id.
+            NotFound: There is no study of that id.
         """
         return Study(self, self._run(ops.get_study(self._policy, convert.study_name(id))))
 
@@ -270,8 +269,9 @@ class Client:
     def epsilon(self, privacy: p.Privacy, **params: Any) -> r.Guarantee:
         """Computes ε of a mechanism.
 
-        Keyword arguments are values of the parameters in its expressions, of the types that
-        the expressions want: ``client.epsilon(privacy, noise_multiplier=1.1, epochs=10)``.
+        Keyword arguments are the values of the parameters in its expressions, with the types
+        that the expressions need: ``client.epsilon(privacy, noise_multiplier=1.1,
+        epochs=10)``.
         """
         return self._run(ops.epsilon(self._policy, privacy, params, ()))[0]
 
@@ -310,9 +310,10 @@ class Client:
         adjacency: p.Adjacency = "replace_one",
         description: str = "",
     ) -> r.LedgerInfo:
-        """Opens the ledger of a dataset: the budget of all that will ever be published about it.
+        """Opens the ledger of a dataset: the budget of everything that will ever be published
+        about it.
 
-        Creating it again with the same arguments reads it. A ledger cannot be changed or
+        Creating it again with the same arguments returns it. A ledger cannot be changed or
         deleted. ``records`` is the number of records of the dataset, which is public; half of
         ``delta`` is for composition.
 
@@ -324,7 +325,7 @@ class Client:
         )
 
     def ledger(self, id: str) -> r.LedgerInfo:
-        """Reads the ledger of a dataset: what is spent of its budget."""
+        """Reads the ledger of a dataset: its budget and spending."""
         return self._run(ops.get_ledger(self._policy, convert.ledger_name(id)))
 
     def ledgers(self) -> list[r.LedgerInfo]:
@@ -332,7 +333,7 @@ class Client:
         return self._run(ops.list_ledgers(self._policy))
 
     def charges(self, ledger: str | r.LedgerInfo) -> list[r.Charge]:
-        """Lists what was charged to a ledger, in the order of time."""
+        """Lists the charges of a ledger, oldest first."""
         return self._run(ops.list_charges(self._policy, convert.ledger_name(ledger)))
 
     def select_privately(
@@ -345,23 +346,24 @@ class Client:
         method: SelectionMethod = "permute_and_flip",
         request_id: str = "",
     ) -> r.Release:
-        """Publishes which of several candidates is the best, by a private choice.
+        """Publishes the best of several candidates, chosen privately.
 
-        ``release.index`` is the choice. The ledger is charged before it is handed out.
+        ``release.index`` is the choice. The ledger is charged first.
 
         Args:
-            ledger: Of the dataset that the utilities were computed on.
-            utilities: Of the candidates, larger is better. The candidates must have been fixed
-                before anybody looked at the data. They are not kept.
-            sensitivity: By how much one record changes a utility at most: 1 / records for an
+            ledger: The ledger of the dataset on which the utilities were computed.
+            utilities: Utilities of the candidates, larger is better; they are not kept. The
+                candidates must be fixed before looking at the data.
+            sensitivity: The largest change of a utility by one record: 1 / records for an
                 accuracy.
             epsilon: ε of the choice.
             method: The mechanism.
-            request_id: Name of the release. Asking again under it, even after a restart, gives
-                the same release for nothing; without one every call is another release.
+            request_id: Name of the release. Calling again with it, even after a restart,
+                returns the same release free of charge; without one every call is another
+                release.
 
         Raises:
-            ResourceExhausted: It does not fit into the ledger any more.
+            ResourceExhausted: It no longer fits into the ledger.
         """
         return self._run(
             ops.select_privately(
@@ -376,7 +378,7 @@ class Client:
         )
 
     def releases(self, ledger: str | r.LedgerInfo) -> list[r.Release]:
-        """Lists what `select_privately` published under a ledger, in the order of time."""
+        """Lists the `select_privately` releases of a ledger, oldest first."""
         return self._run(ops.list_releases(self._policy, convert.ledger_name(ledger)))
 
     def release(self, name: str) -> r.Release:
@@ -405,7 +407,7 @@ class Study:
         labels: Mapping[str, str] | None = None,
         **fields: Any,
     ) -> Study:
-        """Creates a study, or loads the one of that id if it asks the same.
+        """Creates a study, or loads the existing one of that id if its spec is equal.
 
         Further keyword arguments are fields of `StudySpec`: ``max_trials=64``.
         """
@@ -437,16 +439,16 @@ class Study:
 
     @property
     def client(self) -> Client:
-        """The client that the study is reached by."""
+        """The client of the study."""
         return self._client
 
     @property
     def spec(self) -> study_pb2.StudySpec:
-        """What the study asks, as it was when it was created or loaded."""
+        """The spec of the study when it was created or loaded."""
         return self._message.spec
 
     def info(self) -> r.StudyInfo:
-        """Reads the study as it is now: its state, and its numbers of trials."""
+        """Reads the current study: its state, and its numbers of trials."""
         return convert.study_info(self._run(ops.get_study(self._policy, self.name)))
 
     @property
@@ -457,11 +459,11 @@ class Study:
         return self._client._run(operation)
 
     def pause(self) -> None:
-        """Has the study hand out no trials until `resume`."""
+        """Makes the study hand out no trials until `resume`."""
         self._run(ops.pause_study(self._policy, self.name))
 
     def resume(self) -> None:
-        """Has the study hand out trials again."""
+        """Makes the study hand out trials again."""
         self._run(ops.resume_study(self._policy, self.name))
 
     def delete(self) -> None:
@@ -478,22 +480,22 @@ class Study:
         at_most: Mapping[str, float] | None = None,
         timeout: float | None = None,
     ) -> Trial:
-        """Asks for a trial to run, and waits as long as there is none but may be one.
+        """Asks for a trial to run, and waits while the study has none but may get one.
 
-        The trial is this worker's while its lease is renewed, which `Trial.report` does, and
-        a thread in the background within ``with trial:``.
+        The worker keeps the trial as long as its lease is renewed: by `Trial.report`, and by a
+        background thread within ``with trial:``.
 
         Args:
             worker_id: Name of the worker among all workers of the study, the same after a
-                restart. A worker that holds a trial gets it again, to be run from its
-                beginning. By default every call asks for another trial.
+                restart. A worker that holds a trial gets it again, to run from the beginning.
+                By default every call asks for another trial.
             fixed: Values that parameters of the trial must have.
             at_most: Bounds of computed metrics: ``{"epsilon": 1}``.
-            timeout: For how long to wait for a trial at most, in seconds.
+            timeout: How long to wait for a trial at most, in seconds.
 
         Raises:
             StudyDone: The study hands out no more trials.
-            TimeoutError: There was none for as long as ``timeout``.
+            TimeoutError: There was no trial within ``timeout``.
         """
         return self.ask_many(1, worker_id, fixed=fixed, at_most=at_most, timeout=timeout)[0]
 
@@ -507,7 +509,7 @@ class Study:
         timeout: float | None = None,
     ) -> list[Trial]:
         """Asks for several trials at once, chosen to complement each other: at least one, and
-        at most ``count``. The arguments are those of `ask`.
+        at most ``count``. Other arguments are as for `ask`.
         """
         condition = ops.condition(self._message, fixed, at_most) if fixed or at_most else None
         messages = self._run(
@@ -527,7 +529,7 @@ class Study:
     def trial(self, worker_id: str | None = None, **conditions: Any) -> Iterator[Trial]:
         """Asks for a trial and holds it for the length of a block, as ``with trial:`` does.
 
-        The arguments are those of `ask`.
+        The arguments are as for `ask`.
         """
         with self.ask(worker_id, **conditions) as trial:
             yield trial
@@ -535,7 +537,7 @@ class Study:
     def enqueue(
         self, params: Mapping[str, Any] | None = None, *, replicate_of: int | None = None
     ) -> r.TrialInfo:
-        """Queues a configuration for the next worker that asks, or another run of a trial."""
+        """Queues a configuration, or another run of a trial, for the next worker that asks."""
         return self._run(
             ops.create_trial(self._policy, self._message, params, None, replicate_of, "")
         )
@@ -549,7 +551,7 @@ class Study:
         self._run(ops.stop_trial(self._policy, self.name, number, reason))
 
     def delete_trial(self, number: int) -> None:
-        """Deletes a trial that no worker holds. What it spent stays in the ledger."""
+        """Deletes a trial that no worker holds. Its privacy cost stays in the ledger."""
         self._run(ops.delete_trial(self._policy, self.name, number))
 
     def trials(self, filter: str = "", order_by: str = "") -> list[r.TrialInfo]:
@@ -571,20 +573,20 @@ class Study:
     ) -> int:
         """Runs trials until the study hands out no more.
 
-        ``objective(trial)`` trains a configuration and returns what it measured: a dict by
-        metric id, or a number where the study has one reported metric. None stands for the
-        last measurement that it reported on the way. `Infeasible`, a result that is not
-        finite, and the exceptions in ``catch`` end the trial as infeasible and go on; any
-        other exception does, too, but ends the search. Ctrl-C gives unfinished trials back.
+        ``objective(trial)`` trains a configuration and returns its results: a dict by metric
+        id, or a number if the study has one reported metric. None stands for the last reported
+        measurement. `Infeasible`, a result that is not finite, and the exceptions in ``catch``
+        end the trial as infeasible, and the search continues; any other exception also ends
+        the search. Ctrl-C gives unfinished trials back.
 
         Args:
-            objective: Called by ``workers`` threads at a time. (Python runs one of them at a
-                time, except in numpy, PyTorch and the like. For more than that start the
-                program several times: all of them share the study.)
-            n_trials: Number of trials after which to end, if the study does not end before.
+            objective: Called by ``workers`` threads concurrently. (Python runs one of them at
+                a time, except in numpy, PyTorch and the like. For more, start the program
+                several times: all share the study.)
+            n_trials: Number of trials after which to end, unless the study ends first.
             workers: Number of threads.
-            catch: Exceptions that say something of a configuration, not of the program.
-            progress: Whether to show a bar; by default where standard error is a terminal.
+            catch: Exceptions caused by a configuration, not by the program.
+            progress: Whether to show a bar; by default if standard error is a terminal.
 
         Returns:
             Number of trials that were run.
@@ -598,7 +600,7 @@ class Study:
         """Reads the Pareto front: a pandas DataFrame, or, without pandas, a `Front`.
 
         The posterior front is what fresh runs should give; the observed one shows the luckiest
-        of noisy measurements. `get_front` has the same with its hypervolume, typed.
+        of noisy measurements. `get_front` returns the same as objects, with the hypervolume.
         """
         front = self.get_front(kind, final_only=final_only)
         try:
@@ -619,7 +621,7 @@ class Study:
     def plot_front(self, kind: FrontKind = "posterior", *, ax: Any = None) -> Any:
         """Draws the front of a study with two objectives, over its trials.
 
-        It takes matplotlib. Returns the axes.
+        It needs matplotlib. Returns the axes.
         """
         from dpareto.plot import plot_front
 
@@ -633,11 +635,11 @@ class Study:
         measured_only: bool = False,
         **bounds: float,
     ) -> r.Recommendation:
-        """Returns the configuration that is best within bounds on objectives.
+        """Returns the best configuration within bounds on objectives.
 
-        ``study.recommend(epsilon=1.0)`` is the one with the best accuracy at ε of at most 1,
-        ``study.recommend(error=0.1, confidence=0.9)`` the most private one whose error is at
-        most 0.1 with a probability of 90 %. A bound is the largest value of an objective to
+        ``study.recommend(epsilon=1.0)`` returns the one with the best accuracy at ε of at most
+        1, ``study.recommend(error=0.1, confidence=0.9)`` the most private one whose error is
+        at most 0.1 with a probability of 90 %. A bound is the largest value of an objective to
         minimise, the smallest of one to maximise.
         """
         return self._run(
@@ -657,7 +659,7 @@ class Study:
     @property
     def publication(self) -> r.Publication | None:
         """What publishing the results of the study guarantees, with private_mode or
-        random_stopping; ``study.info().publication`` has what is spent by now.
+        random_stopping; ``study.info().publication`` has the spending so far.
         """
         return self._info.publication
 
@@ -671,21 +673,22 @@ class Study:
     ) -> r.Release:
         """Publishes the best configuration by a metric, under bounds of computed ones.
 
-        ``release.best`` is the configuration. What it costs depends on the study: nothing
-        more with private_mode or random_stopping; ``epsilon``, charged to its test_ledger,
-        where the configurations were fixed before any result was seen ("quasi_random",
-        "random", "grid") and all trials have ended. Of other studies nothing can be released.
+        ``release.best`` is the configuration. The cost depends on the study: nothing more with
+        private_mode or random_stopping; ``epsilon``, charged to its test_ledger, if the
+        configurations were fixed before any result was seen ("quasi_random", "random", "grid")
+        and all trials have ended. Other studies cannot release anything.
 
         Args:
             metric: A reported objective, an average over the test records in [0, 1].
             at_most: Bounds of computed metrics: ``{"epsilon": 1}``.
             epsilon: ε of the release, for the test records.
-            request_id: Name of the release. Asking again under it, even after a restart, gives
-                the same release for nothing; without one every call is another release.
+            request_id: Name of the release. Calling again with it, even after a restart,
+                returns the same release free of charge; without one every call is another
+                release.
 
         Raises:
-            FailedPrecondition: The study looked at the data as it went, or is not complete.
-            ResourceExhausted: It does not fit into the ledger any more.
+            FailedPrecondition: The study chose configurations by results, or is not complete.
+            ResourceExhausted: It no longer fits into the ledger.
         """
         return self._run(
             ops.release_best(self._policy, self.name, metric, at_most, epsilon or 0, request_id)
@@ -700,27 +703,26 @@ class Study:
     ) -> r.Release:
         """Publishes the front: configurations with noisy values, smoothed by a model.
 
-        With private_mode it costs nothing more; with configurations that were fixed
-        beforehand (epsilon, delta), charged to the study's test_ledger. ``request_id`` and
-        errors are those of `release_best`. ``release.points`` are the points.
+        With private_mode it costs nothing more; with configurations fixed beforehand it costs
+        (epsilon, delta), charged to the study's test_ledger. ``request_id`` and errors are as
+        for `release_best`. ``release.points`` are the points.
         """
         return self._run(
             ops.release_front(self._policy, self.name, epsilon or 0, delta or 0, request_id)
         )
 
     def releases(self) -> list[r.Release]:
-        """Lists what was published of the study, in the order of time."""
+        """Lists the releases of the study, oldest first."""
         return self._run(ops.list_releases(self._policy, self.name))
 
 
 class Trial(TrialBase):
     """A trial that this worker holds under a lease.
 
-    Within ``with trial:`` a thread renews the lease, and the block decides what becomes of a
-    trial that it does not end itself by `tell`, `infeasible`, `fail` or `release`: it ends
-    with the last measurement that was reported; as infeasible where the block raises an
-    exception; and is given back where the block is interrupted (KeyboardInterrupt,
-    SystemExit) or fails in the calls of this package.
+    Within ``with trial:`` a thread renews the lease. If the block does not end the trial by
+    `tell`, `infeasible`, `fail` or `release`, the trial ends with the last reported
+    measurement; as infeasible if the block raises an exception; and is given back if the block
+    is interrupted (KeyboardInterrupt, SystemExit) or a call of this package fails.
     """
 
     def __init__(self, study: Study, message: trial_pb2.Trial) -> None:
@@ -744,10 +746,10 @@ class Trial(TrialBase):
         elapsed: float | None = None,
         **named: Values,
     ) -> bool:
-        """Records what was measured at a step on the way, and renews the lease.
+        """Records an intermediate measurement, and renews the lease.
 
-        In a study with a checkpoint parameter the step is the value of that parameter which
-        the measurement belongs to. Values are numbers, or several of repeated runs.
+        In a study with a checkpoint parameter the step is the value of that parameter at the
+        measurement. A value is a number, or several from repeated runs.
 
         Returns:
             Whether the run should stop: then end it with ``tell()``.
@@ -770,42 +772,42 @@ class Trial(TrialBase):
         elapsed: float | None = None,
         **named: Values,
     ) -> None:
-        """Ends the trial with its results, or, without any, with those it reported last.
+        """Ends the trial with its results, or, without any, with the last reported ones.
 
-        Results belong to the end of the run, unless ``step`` says at which it ended. Telling
-        the same again changes nothing, and something else is refused.
+        Results belong to the end of the run, unless ``step`` says where it ended. Telling the
+        same again changes nothing; other results are refused.
 
         Raises:
-            LeaseLost: Somebody else has completed the trial.
+            LeaseLost: Another worker has completed the trial.
             InvalidArgument: ``violations`` names the metrics that are missing or unknown.
         """
         self._complete(self._tell(merge(metrics, named), step, elapsed))
 
     def infeasible(self, reason: str) -> None:
-        """Ends the trial: its configuration cannot work, and the study avoids its like."""
+        """Ends the trial: its configuration cannot work, and the study avoids similar ones."""
         self._complete(infeasible_request(reason))
 
     def fail(self, reason: str, *, retryable: bool = True) -> None:
-        """Ends the attempt: the machinery failed, which says nothing of the configuration.
+        """Ends the attempt: the machinery failed, which says nothing about the configuration.
 
         With ``retryable`` the trial is queued again, up to the study's number of attempts.
         """
         self._complete(failure_request(reason, retryable))
 
     def release(self, reason: str = "") -> None:
-        """Gives the trial back unfinished, so that another worker can have it at once."""
+        """Gives the trial back unfinished, so that another worker can get it at once."""
         self._stop_heartbeat()
         self._run(ops.release(self._study._policy, self._message, reason))
         self._ended = True
 
     def _give_back(self, reason: str) -> None:
-        """Releases the trial, without much patience: the lease runs out anyway."""
+        """Releases the trial, with little patience: the lease runs out anyway."""
         self._stop_heartbeat()
         self._run(ops.release(ops.impatient(self._study._policy), self._message, reason))
         self._ended = True
 
     def keep_alive(self) -> None:
-        """Has a thread renew the lease until the trial ends."""
+        """Starts a thread that renews the lease until the trial ends."""
         if self._heartbeat is None and not self._ended:
             self._heartbeat = _Heartbeat(self)
             self._heartbeat.start()
@@ -876,19 +878,19 @@ class _Heartbeat(threading.Thread):
             except (errors.DParetoError, OSError, ValueError):
                 if trial._study.client._closed.is_set():
                     return
-                continue  # it may pass before the lease does; so may a missing file of a token
+                continue  # temporary; so may be a missing token file
             else:
                 trial._renewed(result)
             if trial._lost is not None:
                 return
 
     def stop(self) -> None:
-        """Ends the renewals. One that is under way does not matter any more."""
+        """Ends the renewals, without waiting for one under way."""
         self._stopped.set()
 
 
 class _Stopped(Exception):
-    """What was waited for is not wanted any more."""
+    """The caller stopped waiting."""
 
 
 class _Search:
@@ -922,7 +924,8 @@ class _Search:
             left = info.max_trials - sum(info.trial_counts.values())
             self.progress.total = left if info.max_trials else None
         with self.progress:
-            # Ids of its own: trials that the process has asked for otherwise stay its own.
+            # Use separate ids, so that trials that the process asked for elsewhere stay
+            # untouched.
             base = ops.new_worker_id()
             if workers == 1:
                 self.work(base)
@@ -931,7 +934,7 @@ class _Search:
         return self.ended
 
     def share(self, base: str, workers: int) -> None:
-        """Has threads work, and waits for them."""
+        """Runs the worker threads and waits for them."""
         threads = [
             threading.Thread(target=self.guard, args=(f"{base}-{k}",), daemon=True)
             for k in range(workers)
@@ -941,9 +944,9 @@ class _Search:
         try:
             for thread in threads:
                 while thread.is_alive():
-                    thread.join(0.2)  # short, since a join without an end hides Ctrl-C on Windows
+                    thread.join(0.2)  # short, since an endless join blocks Ctrl-C on Windows
         except BaseException:
-            # Threads cannot be interrupted. Their trials go back now, for others to run.
+            # Threads cannot be interrupted. Release their trials now, for other workers.
             self.stopping.set()
             with self.lock:
                 held = list(self.held)
@@ -985,7 +988,7 @@ class _Search:
             self.progress.update(self.ended)
 
     def ask(self, worker_id: str) -> Trial:
-        """Asks for a trial, as long as the search goes on."""
+        """Asks for a trial, while the search continues."""
         study = self.study
         asking = ops.ask(study._policy, study.name, worker_id, True, 1, None, None)
         return Trial(study, study._client._run(asking, self.stopping)[0])

@@ -4,8 +4,8 @@
     ├── CallError                 the server refused a call, or did not answer
     │   ├── InvalidArgument       with every violated field in .violations
     │   ├── NotFound
-    │   ├── AlreadyExists         a study of that id asks something else
-    │   ├── FailedPrecondition    something is in another state
+    │   ├── AlreadyExists         a study of that id has another spec
+    │   ├── FailedPrecondition    a resource is in the wrong state
     │   ├── PermissionDenied
     │   ├── Unauthenticated
     │   ├── ResourceExhausted
@@ -15,7 +15,7 @@
     └── ServerError               a local_server() could not start, or has ended
 
 `Infeasible` is not among them: objective functions raise it. Neither is `NotFinite`, which is
-raised where a result is infinite or not a number, and counts as infeasible, too.
+raised for a result that is infinite or NaN, and also counts as infeasible.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class DParetoError(Exception):
 
 
 class FieldViolation(NamedTuple):
-    """What the server has against one field of a request."""
+    """An invalid field of a request."""
 
     field: str
     """Path of the field in the request, such as ``study.spec.metrics[0].goal``."""
@@ -60,8 +60,8 @@ class FieldViolation(NamedTuple):
 class CallError(DParetoError):
     """A call that failed.
 
-    ``code`` is the status code of gRPC, ``message`` the server's own words, ``action`` what
-    was attempted, and ``violations`` names every invalid field of a request.
+    ``code`` is the gRPC status code, ``message`` the server's message, ``action`` what was
+    attempted, and ``violations`` names every invalid field of a request.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class CallError(DParetoError):
 
 
 class InvalidArgument(CallError, ValueError):
-    """A request that cannot be right; ``violations`` names its fields."""
+    """An invalid request; ``violations`` names its invalid fields."""
 
 
 class NotFound(CallError, LookupError):
@@ -91,11 +91,11 @@ class NotFound(CallError, LookupError):
 
 
 class AlreadyExists(CallError):
-    """A study or ledger of that id exists, and asks something else."""
+    """A study or ledger of that id exists and differs."""
 
 
 class FailedPrecondition(CallError):
-    """The state of a study or trial is in the way."""
+    """The state of a study or trial does not allow the call."""
 
 
 class PermissionDenied(CallError):
@@ -103,15 +103,15 @@ class PermissionDenied(CallError):
 
 
 class Unauthenticated(CallError):
-    """The server wants a token, or another one."""
+    """The server needs a token, or another one."""
 
 
 class ResourceExhausted(CallError):
-    """A limit of the server, or the budget of a ledger, is in the way."""
+    """A limit of the server, or the budget of a ledger, is exceeded."""
 
 
 class Unavailable(CallError, ConnectionError):
-    """The server gave no answer for as long as the client's patience lasted."""
+    """The server did not answer within the client's patience."""
 
 
 _BY_CODE: dict[grpc.StatusCode, type[CallError]] = {
@@ -168,7 +168,7 @@ class LeaseLost(DParetoError):
 
 
 class ServerError(DParetoError):
-    """A local server could not be started, or has ended, with the last lines of its log."""
+    """A local server could not be started, or has ended; the text has the last lines of its log."""
 
 
 class Infeasible(Exception):
@@ -179,4 +179,4 @@ class Infeasible(Exception):
 
 
 class NotFinite(Infeasible, ValueError):
-    """A result is infinite or not a number, as where training has diverged."""
+    """A result is infinite or not a number, for example because training diverged."""

@@ -1,4 +1,4 @@
-"""Pictures of fronts. They take matplotlib."""
+"""Plots of fronts. They need matplotlib."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["plot_front"]
 def plot_front(front: Front, trials: Sequence[TrialInfo] = (), *, ax: Any = None) -> Any:
     """Draws a front of two objectives as a staircase, over the results of trials.
 
-    ε is on the horizontal axis, on a logarithmic scale; without it the first objective is.
+    ε is on the horizontal axis, on a logarithmic scale, or else the first objective.
     Points beyond the reference values are left out. Returns the axes.
     """
     if len(front.objectives) != 2:
@@ -39,7 +39,7 @@ def plot_front(front: Front, trials: Sequence[TrialInfo] = (), *, ax: Any = None
             points.reverse()
         xs = [p.values[x].value for p in points]
         ys = [p.values[y].value for p in points]
-        # What is reached at x holds for everything worse in x, up to the reference.
+        # A value reached at x is also reached at everything worse in x, up to the reference.
         ax.step([*xs, front.reference[x]], [*ys, ys[-1]], where="post", color="C0", zorder=2)
         lower = [_gap(p.values[y].value, p.values[y].lower) for p in points]
         upper = [_gap(p.values[y].value, p.values[y].upper) for p in points]
@@ -60,7 +60,7 @@ def plot_front(front: Front, trials: Sequence[TrialInfo] = (), *, ax: Any = None
 
 
 def _is_epsilon(front: Front, id: str) -> bool:
-    """Whether an objective is the ε that the guarantees of the points are about."""
+    """Whether an objective is the ε of the points' guarantees."""
     return any(p.guarantee is not None and p.guarantee.epsilon == p.values[id].value for p in front)
 
 

@@ -5,7 +5,7 @@ Every field that is an `Expression` takes a number, or text in the Common Expres
 Integer parameters are ints there, float and discrete ones doubles, and CEL does not mix the
 two: ``"double(epochs) * 0.5"``.
 
-`opacus` and `paper` write a whole `Privacy` in the conventions of other tools.
+`opacus` and `paper` return a `Privacy` in the conventions of other tools.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class DpSgd:
     """DP-SGD, DP-Adam and every other method that clips gradients, averages and adds noise."""
 
     sampling: Sampling
-    """How the trainer draws its lots: each record by itself with probability batch_size /
+    """How the trainer draws its lots: each record independently with probability batch_size /
     dataset_size ("poisson"), a fresh lot of exactly batch_size records ("fixed_size"), or a
     random order of all records, cut into lots ("shuffled")."""
     dataset_size: Expression
@@ -68,8 +68,8 @@ class DpSgd:
     steps: Expression | None = None
     """Length of a run in steps."""
     trainer_sampling: Sampling | None = None
-    """How the trainer really draws, where that is not what is accounted. Then ε is no
-    guarantee and carries a warning."""
+    """How the trainer really draws, if not as accounted. Then ε is not a guarantee and carries
+    a warning."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class OutputPerturbation:
     standard_deviation: Expression
     """Of the noise on each weight."""
     radius: Expression | None = None
-    """Radius of the ball to which iterates are projected, if they are."""
+    """Radius of the ball to which iterates are projected; None for no projection."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class ZeroConcentrated:
-    """A mechanism of which ρ is known: its Rényi divergence of order α is at most ρα."""
+    """A mechanism known by ρ: its Rényi divergence of order α is at most ρα."""
 
     rho: Expression
 
@@ -196,7 +196,7 @@ Mechanism = (
 
 @dataclass(frozen=True)
 class Privacy:
-    """A mechanism together with what its guarantee is to be."""
+    """A mechanism with the terms of its guarantee."""
 
     mechanism: Mechanism
     delta: float
@@ -222,16 +222,16 @@ def opacus(
 ) -> Privacy:
     """Returns the guarantee of a model that Opacus trains.
 
-    It counts as ``PrivacyEngine.make_private`` does: ``noise_multiplier`` is relative to the
+    It accounts as ``PrivacyEngine.make_private`` does: ``noise_multiplier`` is relative to the
     clipping norm, neighbours differ by one record more or less, and with a data loader of
     ``len(loader) == ceil(dataset_size / batch_size)`` lots a record is in a lot with
     probability ``1 / len(loader)``, and an epoch has ``len(loader)`` steps. (So the
-    probability is not batch_size / dataset_size where the lots do not come out even; the
-    size of the data in the result is rounded up to a multiple of the lot for that reason.)
+    probability is not batch_size / dataset_size if the lots do not divide the data; the
+    dataset size in the result is therefore rounded up to a multiple of the lot.)
 
-    With ``poisson_sampling=False`` the lots are those of an ordinary shuffling loader. Opacus
-    goes on to account as if they were Poisson lots, which is no guarantee. Here ε is the one
-    that holds, for one exchanged record and without any gain from sampling.
+    With ``poisson_sampling=False`` the lots come from an ordinary shuffling loader. Opacus
+    still accounts them as Poisson lots, which is not a guarantee. Here ε is the valid one, for
+    one exchanged record and without amplification by sampling.
     """
     if (epochs is None) == (steps is None):
         raise ValueError("opacus: give either epochs or steps, or the names of their parameters")
@@ -260,7 +260,7 @@ def paper(
 
     Lots have a fixed size, neighbours differ in one exchanged record, and the noise on the
     averaged gradient has standard deviation 2 L noise_multiplier / batch_size for a clipping
-    norm L. ε is by default that of the published accountant, Rényi divergences with the
+    norm L. By default ε comes from the published accountant, Rényi divergences with the
     classic conversion; ``accountant="tightest"`` gives less for the same runs.
     """
     if (epochs is None) == (steps is None):

@@ -1,7 +1,6 @@
-"""What a server answers, as plain objects.
+"""The server's answers as plain objects.
 
-``raw`` is the message of the contract that an object was made from, with everything that has
-no name here.
+``raw`` is the message of the contract behind an object, with everything that has no name here.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ Scalar = int | float | str
 
 
 def _table(rows: Sequence[Mapping[str, Scalar]]) -> str:
-    """Returns rows in columns, in the order in which their names come up."""
+    """Returns rows in columns, in the order in which their names appear."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     lines = [names, *([_cell(row.get(name, "")) for name in names] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -78,19 +77,21 @@ class ResultWarning:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """An (ε, δ) guarantee: of one run, or of what its holder says. ``float(guarantee)`` is ε."""
+    """An (ε, δ) guarantee, of one run unless its holder says otherwise. ``float(guarantee)``
+    is ε.
+    """
 
     epsilon: float
-    """An upper bound; infinite where the accountant gives none."""
+    """An upper bound; infinite if the accountant gives none."""
     epsilon_lower: float | None
-    """A lower bound of the true ε, where one is known."""
+    """A lower bound of the true ε, if known."""
     delta: float
     adjacency: str
     accountant: str
     """The one that computed it."""
     steps: int
     assumptions: tuple[str, ...]
-    """What has to be true for the guarantee to hold."""
+    """What must be true for the guarantee to hold."""
     warnings: tuple[ResultWarning, ...]
     raw: privacy_pb2.PrivacyGuarantee = field(repr=False, compare=False)
 
@@ -129,7 +130,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Measurement:
-    """The metrics of a trial at one moment of its run, by id; means of repeated runs."""
+    """Metrics of a trial at one moment of its run, by id; means over repeated runs."""
 
     step: int
     metrics: Mapping[str, float]
@@ -137,7 +138,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class TrialInfo:
-    """A trial as the server has it."""
+    """The state of a trial on the server."""
 
     number: int
     state: str
@@ -159,7 +160,7 @@ class TrialInfo:
 
 @dataclass(frozen=True)
 class StudyInfo:
-    """A study as the server has it."""
+    """The state of a study on the server."""
 
     id: str
     display_name: str
@@ -197,7 +198,7 @@ class FrontValue:
     """Central 90 % interval of the mean that fresh runs would have, of the posterior front."""
     upper: float | None = None
     observed: float | None = None
-    """Mean of the runs that were made; None for computed metrics, like what follows."""
+    """Mean of the measured runs; None for computed metrics, like the following."""
     standard_error: float | None = None
     best: float | None = None
     worst: float | None = None
@@ -224,7 +225,7 @@ class FrontPoint:
     guarantee: Guarantee | None
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns a flat row: objectives, parameters, then what is known beside."""
+        """Returns a flat row: objectives, parameters, then the rest."""
         row: dict[str, Any] = {key: v.value for key, v in self.values.items()}
         row.update(self.params)
         for key, v in self.values.items():
@@ -251,7 +252,8 @@ class Front(Sequence[FrontPoint]):
     points: tuple[FrontPoint, ...]
     hypervolume: float
     hypervolumes: Mapping[str, float]
-    """Of the fronts of all kinds; of the posterior one only where this front is that."""
+    """Hypervolumes of the fronts of all kinds; the posterior one only if this front is
+    posterior."""
     reference: Mapping[str, float]
     objectives: tuple[str, ...]
     minimize: Mapping[str, bool]
@@ -284,7 +286,7 @@ class Front(Sequence[FrontPoint]):
         return _table(rows) or f"no points on the {self.kind} front"
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """Returns a row for each point. It takes pandas.
+        """Returns a row for each point. It needs pandas.
 
         ``attrs`` of the frame has the kind of the front, its hypervolume and warnings.
         """
@@ -315,19 +317,19 @@ class Recommendation:
     """A configuration for bounds on objectives."""
 
     reachable: bool
-    """Whether a configuration meets the bounds; if not, this one comes nearest."""
+    """Whether a configuration meets the bounds; if not, this one is nearest."""
     params: Mapping[str, Scalar]
-    """Empty where nothing is known yet."""
+    """Empty if nothing is known yet."""
     predictions: Mapping[str, Prediction]
     """Of measured objectives."""
     computed: Mapping[str, float]
     """Computed metrics, exact."""
     reached: Mapping[str, float]
-    """What every objective has at least, with the confidence asked for."""
+    """What every objective reaches with the confidence asked for."""
     optimize: str
-    """The objective that was made as good as the bounds allow."""
+    """The optimised objective."""
     trials: tuple[int, ...]
-    """Trials that measured it; empty for one that nobody ever ran."""
+    """Trials that measured it; empty if it was never run."""
     runs: int
     step: int
     guarantee: Guarantee | None
@@ -346,7 +348,7 @@ class PrivacyLedger:
     adaptive: bool
     """Whether results may have decided what was run."""
     fixed_in_advance: Guarantee | None
-    """What the same runs would have cost had they been fixed before the first."""
+    """The cost of the same runs if they had been fixed before the first."""
     warnings: tuple[ResultWarning, ...]
     raw: privacy_service_pb2.GetPrivacyLedgerResponse = field(repr=False, compare=False)
 
@@ -360,18 +362,18 @@ class Publication:
     train: Guarantee
     """For the training records, over all that the study will ever publish."""
     test: Guarantee | None
-    """For the test records; None where they are not protected."""
+    """For the test records; None if they are not protected."""
     assumptions: tuple[str, ...]
-    """What both rest on."""
+    """What both guarantees rest on."""
     not_covered: tuple[str, ...]
     noise_standard_deviation: float
     """Of the noise in every measured value, 0 if there is none."""
     spent_train: Guarantee | None
-    """What a private_mode has spent so far, and on the test records below. The guarantees are
-    the declared ones however much is spent, and these may depend on results."""
+    """What a private_mode has spent so far on the training records, and below on the test
+    records. The guarantees are the declared ones; the spending may depend on results."""
     spent_test: Guarantee | None
     values: int
-    """Number of noisy values so far, of at most ``max_values``."""
+    """Number of noisy values taken so far, at most ``max_values``."""
     max_values: int
     raw: study_pb2.Publication = field(repr=False, compare=False)
 
@@ -384,7 +386,7 @@ class ReleasedPoint:
     values: Mapping[str, float]
     """Published metrics by id: computed ones, and values with noise."""
     standard_deviations: Mapping[str, float]
-    """Of the published values, where they are known."""
+    """Of the published values, if known."""
 
     def as_dict(self) -> dict[str, Any]:
         """Returns a flat row: values, parameters, then standard deviations."""
@@ -394,21 +396,21 @@ class ReleasedPoint:
 
 @dataclass(frozen=True)
 class Release:
-    """Something that was published, with what that guarantees and what it does not."""
+    """Something that was published, with its guarantee and limits."""
 
     name: str
     """Resource name, by which `Client.release` reads it again."""
     guarantee: Guarantee
-    """For the test records: those that results were evaluated on."""
+    """For the test records, on which results were evaluated."""
     protects: str
     """Which records the guarantee protects."""
     assumptions: tuple[str, ...]
-    """What it rests on."""
+    """What the guarantee rests on."""
     not_covered: tuple[str, ...]
     warnings: tuple[ResultWarning, ...]
     training_guarantee: Guarantee | None
-    """What all runs of the study cost the training records together; None where the server
-    does not know it."""
+    """What all runs of the study together cost the training records; None if the server does
+    not know it."""
     points: tuple[ReleasedPoint, ...]
     """The published configurations."""
     index: int | None
@@ -421,11 +423,11 @@ class Release:
     """Of the noise in the published values, 0 if there are none."""
     study_revision: int
     create_time: datetime
-    """When it was handed out first."""
+    """When it was first handed out."""
     raw: release_service_pb2.Release = field(repr=False, compare=False)
 
     def __str__(self) -> str:
-        """Returns what was published, with all that a reader must know."""
+        """Returns what was published, with everything that a reader must know."""
         lines = [f"{self.name}: {self.mechanism}"]
         if self.index is not None:
             lines.append(f"candidate {self.index}")
@@ -440,27 +442,27 @@ class Release:
 
     @property
     def best(self) -> ReleasedPoint | None:
-        """The published configuration of `release_best`; None where there is none within the
-        bounds, or where a random number of trials was 0.
+        """The published configuration of `release_best`; None if none is within the bounds, or
+        if the random number of trials was 0.
         """
         return self.points[0] if self.points else None
 
 
 @dataclass(frozen=True)
 class LedgerInfo:
-    """The account of one dataset: what everything that was published about it has cost."""
+    """The privacy account of one dataset: the cost of everything published about it."""
 
     id: str
     description: str
     records: int
     """Number of records of the dataset, which is public."""
     epsilon: float
-    """ε and δ of everything that is ever charged, declared once and for all."""
+    """ε and δ of everything that is ever charged; they never change."""
     delta: float
     adjacency: str
     spent: Guarantee
-    """An account of the charges so far, which may depend on results; the guarantee for the
-    whole ledger is the declared one."""
+    """The spending so far, which may depend on results; the guarantee of the whole ledger is
+    the declared one."""
     charges: int
     """Number of charges."""
     remaining_epsilon: float
@@ -474,9 +476,10 @@ class Charge:
     """One entry of a ledger."""
 
     number: int
-    """From 1, in the order of time."""
+    """From 1, oldest first."""
     guarantee: Guarantee
-    """What was charged: the guarantee of one release, or of all that a study will publish."""
+    """What was charged: the guarantee of one release, or of everything that a study will
+    publish."""
     resource: str
     """Name of the release, or of the study that reserved its budget."""
     reason: str

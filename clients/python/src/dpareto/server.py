@@ -1,4 +1,4 @@
-"""A server of one's own, for notebooks, scripts and tests."""
+"""A local server, for notebooks, scripts and tests."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from dpareto.errors import DParetoError, ServerError
 
 __all__ = ["LocalServer", "local_server"]
 
-# Runs the server as its child, and ends it as soon as something comes on standard input, or
-# that ends: however the process that holds the other end of the pipe ends, by kill -9 too, no
-# server is left behind, and no folder that was made for its store. (Standard input is read
-# without Python's buffer, which must not be in use when the interpreter ends.)
+# Runs the server as its child, and ends it at the first byte on standard input or its end:
+# however the process at the other end of the pipe ends, even by kill -9, it leaves no server
+# and no temporary folder behind. (Standard input is read without Python's buffer, which must
+# not be in use when the interpreter ends.)
 _KEEPER = """
 import os, shutil, signal, subprocess, sys, threading
 folder, command = sys.argv[1], sys.argv[2:]
@@ -53,23 +53,23 @@ def local_server(
     listen: str = "127.0.0.1:0",
     timeout: float = 30.0,
 ) -> LocalServer:
-    """Starts a server on this machine, and returns when it serves.
+    """Starts a server on this machine, and returns when it is ready.
 
         with dpareto.local_server("studies.db") as server:
             study = server.client().study("svt")
 
-    It ends with the block, with ``stop()``, or with this process, however that ends.
+    It ends with the block, with ``stop()``, or with this process, even if that is killed.
 
     Args:
-        store: File that keeps its state, made if there is none. By default a temporary one,
-            which ends with the server.
+        store: File with its state, created if absent. By default a temporary one, deleted with
+            the server.
         binary: The program ``dpareto``. By default the environment variable DPARETO_BINARY,
-            or the one that is found in PATH.
+            or the one in PATH.
         listen: Address to listen on; port 0 takes a free one.
-        timeout: For how long to wait until it serves, in seconds.
+        timeout: How long to wait until it is ready, in seconds.
 
     Raises:
-        ServerError: There is no such program, or it ended, with what it said.
+        ServerError: There is no such program, or it ended; the text has its output.
     """
     return LocalServer(store, binary=binary, listen=listen, timeout=timeout)
 
@@ -99,7 +99,7 @@ class LocalServer:
         timeout: float,
     ) -> None:
         program = find_binary(binary)
-        self._folder: Path | None = None  # which the keeper deletes
+        self._folder: Path | None = None  # deleted by the keeper
         if store is None:
             self._folder = Path(tempfile.mkdtemp(prefix="dpareto-"))
             store = self._folder / "dpareto.db"
@@ -117,7 +117,7 @@ class LocalServer:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
-            start_new_session=True,  # Ctrl-C is for the program that asks, not for its server
+            start_new_session=True,  # Ctrl-C must reach the program, not its server
         )
         self._readers = [
             threading.Thread(target=target, daemon=True) for target in (self._listen, self._collect)
@@ -140,7 +140,7 @@ class LocalServer:
                 self._said.set()
         self._said.set()
         if not self._stopped:
-            self._readers[1].join(5)  # what it said last
+            self._readers[1].join(5)  # its last lines
             for client in self._clients:
                 client._end(self._last_words())
 
@@ -164,7 +164,7 @@ class LocalServer:
 
     @property
     def address(self) -> str:
-        """Where it listens: host:port."""
+        """Its address: host:port."""
         return self._first_line.removeprefix(_LISTENING)
 
     @property
@@ -175,7 +175,7 @@ class LocalServer:
     def client(self, **options: Any) -> Client:
         """Returns a client of the server, which is closed with it.
 
-        Its calls fail with `ServerError` once the server has ended by itself.
+        Its calls fail with `ServerError` if the server ends unexpectedly.
         """
         if self._stopped:
             raise ServerError("the server is stopped")
@@ -186,15 +186,15 @@ class LocalServer:
         return client
 
     def stop(self) -> None:
-        """Stops the server, and waits for its end. What it acknowledged is in the store."""
+        """Stops the server and waits for its end. Acknowledged changes are in the store."""
         if self._stopped or self._pid != os.getpid():
-            return  # a forked child has no server of its own
+            return  # a forked child has no server
         self._stopped = True
         atexit.unregister(self.stop)
         for client in self._clients:
             client.close()
         assert self._keeper.stdin is not None
-        with suppress(OSError):  # it has ended by itself
+        with suppress(OSError):  # it ended unexpectedly
             self._keeper.stdin.write(b"x")  # forked children may keep the pipe open
             self._keeper.stdin.flush()
         with suppress(OSError):

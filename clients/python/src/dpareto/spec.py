@@ -1,6 +1,6 @@
-"""What a study asks: parameters, metrics and budgets.
+"""The spec of a study: parameters, metrics and budgets.
 
-The names are those of the contract (docs/studies.md explains each of them).
+The names are the contract's (docs/studies.md explains each of them).
 """
 
 from __future__ import annotations
@@ -137,13 +137,13 @@ class Metric:
 
     id: str
     computed: Computed | None = field(default=None, kw_only=True)
-    """The mechanism or the expression by which the server computes it. Without, workers
-    report it."""
+    """The mechanism or expression from which the server computes it; None if workers report it."""
     sample_size: float = field(default=0, kw_only=True)
-    """For reported rates under "logit" that are averages over test records: their number."""
+    """For reported rates under "logit" that are averages over test records: the number of
+    records."""
     report_tolerance: float | None = field(default=None, kw_only=True)
-    """Largest relative difference of a worker's own report from a computed value that is not
-    flagged."""
+    """Largest relative difference between a worker's own report and the computed value that
+    raises no warning."""
     unit: str = field(default="", kw_only=True)
     """For people."""
 
@@ -155,13 +155,13 @@ class Minimize(Metric):
     reference_value: float
     """The anti-ideal value: only points better than it count towards the hypervolume."""
     transform: Transform = "identity"
-    """Under which a model sees the values: "logit" for rates in [0, 1], "log" for values over
-    orders of magnitude."""
+    """Transform for the model: "logit" for rates in [0, 1], "log" for values over orders of
+    magnitude."""
 
 
 @dataclass(frozen=True)
 class Maximize(Metric):
-    """An objective: larger is better. The fields are those of `Minimize`."""
+    """An objective: larger is better. The fields are as in `Minimize`."""
 
     reference_value: float
     transform: Transform = "identity"
@@ -190,8 +190,8 @@ def epsilon(
 ) -> Minimize:
     """Returns ε of a mechanism as an objective, modelled by its logarithm.
 
-    A worker may report its own ε of the same run, too: a relative difference of more than
-    ``report_tolerance`` is flagged on the trial.
+    A worker may also report its own ε of the run: a relative difference above
+    ``report_tolerance`` raises a warning on the trial.
     """
     return Minimize(
         id,
@@ -238,7 +238,7 @@ class RandomStopping:
 
 @dataclass(frozen=True)
 class StudySpec:
-    """What a study asks."""
+    """The spec of a study."""
 
     parameters: Sequence[Parameter]
     metrics: Sequence[Metric]
@@ -262,14 +262,14 @@ class StudySpec:
     """How long a worker may be silent; 60 s by default. Trials renew their leases in the
     background."""
     max_attempts: int = 0
-    """How often a trial is handed out before it is given up; 0 is 5."""
+    """How often a trial is handed out before it fails for good; 0 is 5."""
     seed: int | None = None
     cost: str | None = None
-    """What a trial costs: None, the checkpoint parameter, or a reported metric."""
+    """The cost of a trial: None (all equal), the checkpoint parameter, or a reported metric."""
     trainer: Trainer | None = None
     prior_studies: Sequence[str] = ()
     early_stopping: bool = True
-    """Whether the server asks to stop runs that cannot add to the front any more."""
+    """Whether the server asks to stop runs that can no longer add to the front."""
     private_mode: PrivateMode | None = None
     random_stopping: RandomStopping | None = None
     test_ledger: str = ""

@@ -47,7 +47,7 @@ Choices = Mapping[str, Mapping[str, Any]]
 
 
 def epsilon(trial: optuna.Trial | FrozenTrial) -> float:
-    """Returns ε of the run that a trial stands for, as the server computes it."""
+    """Returns ε of the trial's run, as the server computes it."""
     value = trial.user_attrs.get(EPSILON_KEY)
     if value is None:
         raise KeyError(f"trial {trial.number} has no ε: its study has no privacy metric")
@@ -55,24 +55,26 @@ def epsilon(trial: optuna.Trial | FrozenTrial) -> float:
 
 
 class DParetoSampler(BaseSampler):
-    """Takes the configurations of trials from a dpareto study, and tells it their results.
+    """Takes configurations of trials from a dpareto study, and reports their results to it.
 
     A trial that raises an exception, or has a result that is not finite, is infeasible: the
-    study avoids its like. One that is interrupted (Ctrl-C), or fails in a call of this package,
-    goes back to the queue. One that Optuna prunes counts up to its last report where the study
-    has a checkpoint parameter, whose values the steps of the reports are then, from 1 on, and
-    not at all otherwise. Metrics that the study wants and the objective does not return, such
-    as constraints, are user attributes of the trial by their ids. Configurations from
-    ``study.enqueue_trial`` are asked for as conditions. Leases are renewed in the background.
-    When the dpareto study is done ``optimize`` ends; a trial that it had begun is pruned.
+    study avoids similar ones. A trial that is interrupted (Ctrl-C), or fails in a call of this
+    package, goes back to the queue. A trial that Optuna prunes counts up to its last report if
+    the study has a checkpoint parameter (the steps of the reports are then its values, from 1
+    on), and otherwise not at all. The objective sets metrics that it does not return, such as
+    constraints, as user attributes of the trial by their ids. Configurations from
+    ``study.enqueue_trial`` become conditions of requests. Leases are renewed in the
+    background. ``optimize`` ends when the dpareto study is done; a trial begun by then is
+    pruned.
 
     Args:
-        study: The study. Its parameters have the names by which the objective asks for them.
+        study: The study. Its parameters have the names that the objective suggests.
         metrics: Ids of the metrics that the objective returns, in their order. By default the
             study's objectives. A value of a computed metric is kept beside the server's.
-        choices: For categorical parameters, what the objective gets for a category, if that
-            is not its name.
-        independent_sampler: For parameters that the study does not have; random by default.
+        choices: For categorical parameters, what the objective gets for a category instead of
+            its name.
+        independent_sampler: Sampler of parameters that the study does not have; random by
+            default.
     """
 
     def __init__(
@@ -91,7 +93,7 @@ class DParetoSampler(BaseSampler):
         self._space = distributions(study.spec, self._choices)
         self._independent = independent_sampler or RandomSampler()
         self._held: dict[int, Trial] = {}
-        self._done: dict[int, str] = {}  # trials that came too late, with the reason
+        self._done: dict[int, str] = {}  # trials after the end, with the reason
         self._lock = threading.Lock()
         goals = {m.id: m.goal for m in study.spec.metrics}
         unknown = [m for m in self._metrics if m not in goals]
@@ -145,7 +147,7 @@ class DParetoSampler(BaseSampler):
         except errors.StudyDone as done:
             try:
                 study.stop()
-            except RuntimeError:  # nobody has called optimize, but ask
+            except RuntimeError:  # ask was called, not optimize
                 study.tell(trial.number, state=TrialState.FAIL)
                 raise done from None
             self._done[trial.number] = str(done)
@@ -208,7 +210,7 @@ class DParetoSampler(BaseSampler):
         state: TrialState,
         values: Sequence[float] | None,
     ) -> None:
-        """Tells the dpareto study what became of a trial."""
+        """Reports the outcome of a trial to the dpareto study."""
         with self._lock:
             self._done.pop(trial.number, None)
             asked = self._held.pop(trial.number, None)
@@ -220,7 +222,7 @@ class DParetoSampler(BaseSampler):
             pass  # another worker has it
         except BaseException:
             with suppress(errors.DParetoError):
-                asked._give_back("its result was refused")  # nobody is left to end it
+                asked._give_back("its result was refused")  # no worker is left to end it
             raise
         if self._study.info().state == "completed":
             with suppress(RuntimeError):  # between ask and tell there is nothing to stop
@@ -247,7 +249,7 @@ class DParetoSampler(BaseSampler):
         elif state is TrialState.PRUNED:
             reports = trial.intermediate_values
             step = max(reports, default=0)
-            # A step of 0 would be the end of the whole run.
+            # Step 0 would mean the end of the whole run.
             if step > 0 and self._study.spec.checkpoint_parameter and len(self._metrics) == 1:
                 self._succeed(asked, trial, [reports[step]], step)
             else:
@@ -264,7 +266,7 @@ class DParetoSampler(BaseSampler):
     def _succeed(
         self, asked: Trial, trial: FrozenTrial, values: Sequence[float], step: int | None
     ) -> None:
-        """Tells results, and what the trial has noted of other metrics."""
+        """Reports results, and the trial's attributes of other metrics."""
         metrics = dict(zip(self._metrics, values, strict=True))
         for metric in self._reported:
             if metric not in metrics and metric in trial.user_attrs:
@@ -308,10 +310,10 @@ class DParetoSampler(BaseSampler):
 
 
 def _error_of_objective() -> BaseException | None:
-    """Returns the exception by which an objective function has failed, if it has by one.
+    """Returns the exception with which an objective function failed, if any.
 
-    Optuna tells samplers that a trial has failed, and not by what: its loop, up the stack,
-    knows. Without that all failures would look like the configuration's.
+    Optuna tells samplers that a trial failed, but not how: only its loop, up the stack, knows.
+    Otherwise every failure would count against the configuration.
     """
     frame = inspect.currentframe()
     while frame is not None:
@@ -329,8 +331,8 @@ def parameters(
 ) -> tuple[list[s.Parameter], dict[str, dict[str, Any]]]:
     """Returns the parameters of a dpareto study for distributions of Optuna.
 
-    Steps become lists of values, and what has one value only is left to Optuna. Beside the
-    parameters comes what an objective gets for the categories that are not names themselves.
+    Steps become lists of values; distributions with one value are left to Optuna. The second
+    result says what an objective gets for categories that are not names.
     """
     out: list[s.Parameter] = []
     choices: dict[str, dict[str, Any]] = {}
