@@ -23,6 +23,9 @@ type Table struct {
 	Rows    [][]any
 }
 
+// FieldTable returns an empty table for one thing, with a row for each of its fields.
+func FieldTable() *Table { return &Table{Columns: []string{"field", "value"}} }
+
 // Write prints the table in a format.
 func (t *Table) Write(w io.Writer, format Format) error {
 	switch format {

@@ -159,7 +159,7 @@ func (r *result) writeJSON(w io.Writer, f flags) error {
 // writeText prints the result for people.
 func (r *result) writeText(w io.Writer, f flags) error {
 	var b strings.Builder
-	for _, line := range view.FrontHeading(r.study, r.front) {
+	for _, line := range front.Heading(r.study, r.front) {
 		b.WriteString(line + "\n")
 	}
 	b.WriteString("\n")

@@ -8,10 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -130,10 +130,10 @@ func (f *flags) show(ctx context.Context, logger *slog.Logger, out *command.Prin
 		}
 		logger.Info("drew the front", "file", f.picture)
 	}
-	if err := out.Heading(view.FrontHeading(study, front)); err != nil {
+	if err := out.Heading(Heading(study, front)); err != nil {
 		return err
 	}
-	return view.Print(out, view.Front(study.GetSpec(), front), front)
+	return view.Print(out, table(study.GetSpec(), front), front)
 }
 
 // showHypervolumes prints the hypervolume over time, and draws it if a file is given.
@@ -148,5 +148,5 @@ func (f *flags) showHypervolumes(ctx context.Context, logger *slog.Logger, out *
 		}
 		logger.Info("drew the hypervolume", "file", f.picture)
 	}
-	return view.PrintAll(out, view.Hypervolumes(study.GetSpec(), points), points)
+	return view.PrintAll(out, hypervolumeTable(study.GetSpec(), points), points)
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/front"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -29,9 +29,9 @@ func readFront(t *testing.T, line string) *dparetov1.Front {
 }
 
 // remeasures reads a comparison of a front with fresh runs.
-func remeasures(t *testing.T, line string) *view.Remeasurement {
+func remeasures(t *testing.T, line string) *front.Comparison {
 	t.Helper()
-	r := new(view.Remeasurement)
+	r := new(front.Comparison)
 	if err := json.Unmarshal([]byte(clitest.Succeed(t, line+" --output json")), r); err != nil {
 		t.Fatal(err)
 	}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -76,10 +78,10 @@ func recommend(ctx context.Context, call *remote.Call, f recommendFlags) error {
 	if err != nil {
 		return &remote.CallError{Action: "query the front of " + handle.Name(), Err: err}
 	}
-	if err := call.Out.Heading(view.RecommendationHeading(study, bounds, f.confidence, resp)); err != nil {
+	if err := call.Out.Heading(recommendationHeading(study, bounds, f.confidence, resp)); err != nil {
 		return err
 	}
-	if err := view.Print(call.Out, view.Recommendation(study.GetSpec(), resp), resp); err != nil {
+	if err := view.Print(call.Out, recommendation(study.GetSpec(), resp), resp); err != nil {
 		return err
 	}
 	if !resp.GetReachable() {
@@ -124,4 +126,73 @@ func (f *recommendFlags) bounds(spec *dparetov1.StudySpec) (map[string]float64, 
 		bounds[metric.GetId()] = f.epsilon
 	}
 	return bounds, nil
+}
+
+// recommendation returns a table of a recommended configuration, in one row; none where
+// nothing is known yet.
+func recommendation(spec *dparetov1.StudySpec, r *dparetov1.QueryFrontResponse) *output.Table {
+	t := &output.Table{Columns: []string{"reachable"}}
+	row := []any{strconv.FormatBool(r.GetReachable())}
+	add := func(column string, cell any) {
+		t.Columns, row = append(t.Columns, column), append(row, cell)
+	}
+	for _, m := range spec.GetMetrics() {
+		id := m.GetId()
+		if p := r.GetPredictions()[id]; p != nil {
+			add(id, p.GetMedian())
+			add(id+"_lower", p.GetLower())
+			add(id+"_upper", p.GetUpper())
+			add(id+"_reached", r.GetReached()[id])
+		}
+		if v := r.GetComputedMetrics()[id]; v != nil {
+			switch {
+			case v.Value == nil:
+				add(id, nil)
+			case v.GetPrivacy() != nil:
+				add(id, output.Bound(v.GetValue()))
+			default:
+				add(id, v.GetValue())
+			}
+		}
+	}
+	for _, p := range spec.GetParameters() {
+		add(p.GetId(), view.Value(r.GetParameters()[p.GetId()]))
+	}
+	ids := make([]string, len(r.GetTrials()))
+	for i, name := range r.GetTrials() {
+		ids[i] = view.ID(name)
+	}
+	add("trials", strings.Join(ids, " "))
+	add("runs", r.GetRuns())
+	if len(r.GetParameters()) > 0 {
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// recommendationHeading returns the lines above the table of a recommendation.
+func recommendationHeading(study *dparetov1.Study, bounds map[string]float64, confidence float64, r *dparetov1.QueryFrontResponse) []string {
+	conditions := make([]string, 0, len(bounds))
+	for _, m := range study.GetSpec().GetMetrics() {
+		bound, ok := bounds[m.GetId()]
+		if !ok {
+			continue
+		}
+		relation := " ≤ "
+		if m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
+			relation = " ≥ "
+		}
+		conditions = append(conditions, m.GetId()+relation+output.Plain(bound))
+	}
+	lines := []string{fmt.Sprintf("%s: the best %s with %s, confidence %s", view.Title(study), r.GetOptimize(), strings.Join(conditions, ", "), output.Plain(confidence))}
+	if statement := view.PrivacyStatement(study.GetSpec()); statement != "" {
+		lines = append(lines, statement)
+	}
+	if !r.GetReachable() && len(r.GetParameters()) > 0 {
+		lines = append(lines, "note: not reachable; this is what comes nearest")
+	}
+	for _, w := range r.GetWarnings() {
+		lines = append(lines, "note: "+w.GetMessage())
+	}
+	return lines
 }

@@ -13,10 +13,10 @@ import (
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	goagent "github.com/dpareto/dpareto/clients/go/agent"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/agent"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/suggest/pareto"
@@ -228,23 +228,23 @@ func isDone(trial *dparetov1.Trial) bool {
 }
 
 // result compares what the front claims with what the replicates gave.
-func (r *remeasurement) result() *view.Remeasurement {
-	out := &view.Remeasurement{
+func (r *remeasurement) result() *Comparison {
+	out := &Comparison{
 		Study: view.ID(r.handle.Name()), Kind: enum.Name(r.front.GetKind()),
 		FrontPoints: len(r.front.GetPoints()), FrontHypervolume: r.front.GetHypervolume(),
 	}
 	var claimed, remeasured [][]float64
 	for i, p := range r.chosen {
-		point := view.RemeasuredPoint{
+		point := ComparedPoint{
 			Front: p, Trial: p.GetTrial(), Step: p.GetStep(),
-			Parameters: make(map[string]any), Values: make(map[string]view.RemeasuredValue),
+			Parameters: make(map[string]any), Values: make(map[string]ComparedValue),
 		}
 		for id, v := range p.GetParameters() {
 			point.Parameters[id] = view.Value(v)
 		}
 		for _, m := range view.Objectives(r.study.GetSpec()) {
 			v := p.GetValues()[m.GetId()]
-			value := view.RemeasuredValue{Claimed: v.GetValue(), Lower: v.Lower, Upper: v.Upper}
+			value := ComparedValue{Claimed: v.GetValue(), Lower: v.Lower, Upper: v.Upper}
 			if m.GetComputed() == nil {
 				runs := freshRuns(r.replicates[i], m.GetId(), p.GetStep())
 				point.Runs = max(point.Runs, len(runs))
@@ -320,10 +320,10 @@ func summary(runs []float64) (average, standardError *float64) {
 func (r *remeasurement) print(out *command.Printer) error {
 	result := r.result()
 	if out.Format == output.JSON {
-		return result.WriteJSON(out)
+		return output.WriteJSON(out, result)
 	}
-	if err := out.Heading(result.Heading(r.study, r.front)); err != nil {
+	if err := out.Heading(result.heading(r.study, r.front)); err != nil {
 		return err
 	}
-	return out.Table(result.Table(r.study.GetSpec(), r.front))
+	return out.Table(result.table(r.study.GetSpec(), r.front))
 }

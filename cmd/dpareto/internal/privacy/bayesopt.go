@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/mat"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/privacy/bayesopt"
@@ -113,17 +112,17 @@ func (f *bayesianOptimizationFlags) report(ctx context.Context, changed func(str
 	case 2:
 		a := f.noiseFree
 		a.Candidates, a.Epsilon, a.Delta, a.Correlation = f.noisy.Candidates, f.noisy.Epsilon, f.noisy.Delta, f.noisy.Correlation
-		return view.NoiseFreeReport(a)
+		return NoiseFreeReport(a)
 	case 3:
 		f.ridge.Epsilon = f.noisy.Epsilon
-		return view.RidgeReport(f.ridge)
+		return RidgeReport(f.ridge)
 	default:
 		return nil, command.Usage(errors.New("--algorithm is required: 1, 2 or 3"))
 	}
 }
 
 func (f *bayesianOptimizationFlags) noisyReport(ctx context.Context, changed func(string) bool) (*output.Report, error) {
-	o := view.NoisyOptimisation{Noisy: f.noisy, Deviation: f.deviation, Records: f.ridge.Records}
+	o := NoisyOptimisation{Noisy: f.noisy, Deviation: f.deviation, Records: f.ridge.Records}
 	if !(f.deviation >= 0) || math.IsInf(f.deviation, 1) {
 		return nil, command.Usagef("--prior-deviation must be positive and finite, is %g", f.deviation)
 	}

@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/privacy/mechanism"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -72,17 +71,17 @@ func epsilon(ctx context.Context, env *command.Env, out *command.Printer, m *mec
 	if err != nil {
 		return flagError(err)
 	}
-	g := view.Guarantee{Mechanism: m.Name, Message: response.GetGuarantees()[0], Derived: response.GetDerived()}
+	g := Guarantee{Mechanism: m.Name, Message: response.GetGuarantees()[0], Derived: response.GetDerived()}
 	g.LengthName, g.Length = length()
 	return printGuarantee(env, out, g)
 }
 
-func printGuarantee(env *command.Env, out *command.Printer, g view.Guarantee) error {
+func printGuarantee(env *command.Env, out *command.Printer, g Guarantee) error {
 	switch out.Format {
 	case output.JSON:
-		return view.WriteGuarantee(out, g)
+		return WriteGuarantee(out, g)
 	case output.CSV:
-		return printCSV(env, out, []view.Guarantee{g})
+		return printCSV(env, out, []Guarantee{g})
 	default:
 		return g.Table().WriteText(out)
 	}
@@ -142,9 +141,9 @@ func trajectory(ctx context.Context, env *command.Env, out *command.Printer, m *
 	if err != nil {
 		return flagError(err)
 	}
-	guarantees := make([]view.Guarantee, len(lengths))
+	guarantees := make([]Guarantee, len(lengths))
 	for i, g := range response.GetGuarantees() {
-		guarantees[i] = view.Guarantee{Mechanism: m.Name, Length: lengths[i], LengthName: unit, Message: g}
+		guarantees[i] = Guarantee{Mechanism: m.Name, Length: lengths[i], LengthName: unit, Message: g}
 	}
 	return printGuarantees(env, out, guarantees)
 }
@@ -155,29 +154,29 @@ func deltas(ctx context.Context, env *command.Env, out *command.Printer, m *mech
 	if err != nil {
 		return flagError(err)
 	}
-	guarantees := make([]view.Guarantee, len(epsilons))
+	guarantees := make([]Guarantee, len(epsilons))
 	for i, g := range response.GetGuarantees() {
-		guarantees[i] = view.Guarantee{Mechanism: m.Name, Message: g}
+		guarantees[i] = Guarantee{Mechanism: m.Name, Message: g}
 	}
 	return printGuarantees(env, out, guarantees)
 }
 
 // printGuarantees prints guarantees of one mechanism, and once what they have in common.
-func printGuarantees(env *command.Env, out *command.Printer, guarantees []view.Guarantee) error {
+func printGuarantees(env *command.Env, out *command.Printer, guarantees []Guarantee) error {
 	switch out.Format {
 	case output.JSON:
-		return view.WriteGuarantees(out, guarantees)
+		return WriteGuarantees(out, guarantees)
 	case output.CSV:
 		return printCSV(env, out, guarantees)
 	default:
 	}
-	if _, err := fmt.Fprintf(out, "%s\n\n", view.GuaranteesHeading(guarantees)); err != nil {
+	if _, err := fmt.Fprintf(out, "%s\n\n", GuaranteesHeading(guarantees)); err != nil {
 		return err
 	}
-	if err := view.Guarantees(guarantees).WriteText(out); err != nil {
+	if err := Guarantees(guarantees).WriteText(out); err != nil {
 		return err
 	}
-	for i, line := range view.GuaranteesAssumptions(guarantees) {
+	for i, line := range GuaranteesAssumptions(guarantees) {
 		if i == 0 {
 			line = "\n" + line
 		}
@@ -190,14 +189,14 @@ func printGuarantees(env *command.Env, out *command.Printer, guarantees []view.G
 }
 
 // printCSV prints guarantees as CSV, which has only the codes of warnings.
-func printCSV(env *command.Env, out *command.Printer, guarantees []view.Guarantee) error {
+func printCSV(env *command.Env, out *command.Printer, guarantees []Guarantee) error {
 	warn(env, guarantees)
-	return view.GuaranteesCSV(guarantees).WriteCSV(out)
+	return GuaranteesCSV(guarantees).WriteCSV(out)
 }
 
 // warn prints the warnings of guarantees, each kind once.
-func warn(env *command.Env, guarantees []view.Guarantee) {
-	for _, line := range view.GuaranteesWarnings(guarantees) {
+func warn(env *command.Env, guarantees []Guarantee) {
+	for _, line := range GuaranteesWarnings(guarantees) {
 		env.Sayf("%s\n", line)
 	}
 }
@@ -260,7 +259,7 @@ func calibrate(ctx context.Context, env *command.Env, out *command.Printer, m *m
 		return fmt.Errorf("--epsilon %g cannot be reached: --%s between %s and %s gives at least %s", target, m.SolveFor,
 			output.Plain(least), output.Plain(most), output.NumberDown(response.GetGuarantee().GetEpsilon()))
 	}
-	g := view.Guarantee{
+	g := Guarantee{
 		Mechanism: m.Name, Message: response.GetGuarantee(), Derived: response.GetDerived(),
 		Solved: response.GetValue(), SolvedName: m.SolveFor,
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
@@ -100,7 +99,7 @@ func proposeTest(out *command.Printer, f *proposeTestFlags, changed func(string)
 			return fieldsAsFlags(err, proposeTestNames)
 		}
 	}
-	p := view.ProposeTest{Tuning: tuning, Budget: f.budget, ValidationRecords: f.validationRecords, Names: names}
+	p := ProposeTest{Tuning: tuning, Budget: f.budget, ValidationRecords: f.validationRecords, Names: names}
 	if f.utilities != "" {
 		source := noise.System()
 		if p.Simulated = changed("seed"); p.Simulated {

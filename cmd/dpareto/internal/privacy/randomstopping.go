@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/privacy/mechanism"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -73,7 +72,7 @@ whose noise protects the validation records.` + mechanismHelp(),
 
 // randomStopping prints the plan of a search.
 func randomStopping(ctx context.Context, out *command.Printer, r *mechanism.Repeated, shares []float64) error {
-	plan := view.RandomStopping{Base: r.Base.Name, Shares: shares}
+	plan := RandomStopping{Base: r.Base.Name, Shares: shares}
 	for _, part := range []struct {
 		m  *mechanism.Mechanism
 		to **dparetov1.PrivacyGuarantee

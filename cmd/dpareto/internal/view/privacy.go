@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -36,7 +36,7 @@ func PrivacyStatement(spec *dparetov1.StudySpec) string {
 	if p == nil {
 		return ""
 	}
-	return "ε of one run, " + deltaText(p.GetDelta()) + ", " +
+	return "ε of one run, " + DeltaText(p.GetDelta()) + ", " +
 		enum.Name(p.GetAdjacency()) + " adjacency, " + accountant(p)
 }
 
@@ -55,10 +55,27 @@ func accountant(p *dparetov1.PrivacySpec) string {
 	return text
 }
 
-// deltaText returns a δ for people.
-func deltaText(delta float64) string {
+// DeltaText returns a δ for people.
+func DeltaText(delta float64) string {
 	if delta == 0 {
 		return "pure (δ = 0)"
 	}
 	return "δ = " + output.Plain(delta)
+}
+
+// Conversion returns the name of a conversion, or "" without one.
+func Conversion(c dparetov1.Conversion) string {
+	if c == dparetov1.Conversion_CONVERSION_UNSPECIFIED {
+		return ""
+	}
+	return enum.Underscored(c)
+}
+
+// AccountantText returns the accountant of a guarantee as people read it.
+func AccountantText(m *dparetov1.PrivacyGuarantee) string {
+	name := enum.Name(m.GetAccountant())
+	if conversion := Conversion(m.GetConversion()); conversion != "" {
+		name += ", " + conversion + " conversion"
+	}
+	return name
 }

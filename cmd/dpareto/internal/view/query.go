@@ -4,82 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
-
-// Recommendation returns a table of a recommended configuration, in one row; none where
-// nothing is known yet.
-func Recommendation(spec *dparetov1.StudySpec, r *dparetov1.QueryFrontResponse) *output.Table {
-	t := &output.Table{Columns: []string{"reachable"}}
-	row := []any{strconv.FormatBool(r.GetReachable())}
-	add := func(column string, cell any) {
-		t.Columns, row = append(t.Columns, column), append(row, cell)
-	}
-	for _, m := range spec.GetMetrics() {
-		id := m.GetId()
-		if p := r.GetPredictions()[id]; p != nil {
-			add(id, p.GetMedian())
-			add(id+"_lower", p.GetLower())
-			add(id+"_upper", p.GetUpper())
-			add(id+"_reached", r.GetReached()[id])
-		}
-		if v := r.GetComputedMetrics()[id]; v != nil {
-			switch {
-			case v.Value == nil:
-				add(id, nil)
-			case v.GetPrivacy() != nil:
-				add(id, output.Bound(v.GetValue()))
-			default:
-				add(id, v.GetValue())
-			}
-		}
-	}
-	for _, p := range spec.GetParameters() {
-		add(p.GetId(), Value(r.GetParameters()[p.GetId()]))
-	}
-	ids := make([]string, len(r.GetTrials()))
-	for i, name := range r.GetTrials() {
-		ids[i] = ID(name)
-	}
-	add("trials", strings.Join(ids, " "))
-	add("runs", r.GetRuns())
-	if len(r.GetParameters()) > 0 {
-		t.Rows = append(t.Rows, row)
-	}
-	return t
-}
-
-// RecommendationHeading returns the lines above the table of a recommendation.
-func RecommendationHeading(study *dparetov1.Study, bounds map[string]float64, confidence float64, r *dparetov1.QueryFrontResponse) []string {
-	conditions := make([]string, 0, len(bounds))
-	for _, m := range study.GetSpec().GetMetrics() {
-		bound, ok := bounds[m.GetId()]
-		if !ok {
-			continue
-		}
-		relation := " ≤ "
-		if m.GetGoal() == dparetov1.Goal_GOAL_MAXIMIZE {
-			relation = " ≥ "
-		}
-		conditions = append(conditions, m.GetId()+relation+output.Plain(bound))
-	}
-	lines := []string{fmt.Sprintf("%s: the best %s with %s, confidence %s", Title(study), r.GetOptimize(), strings.Join(conditions, ", "), output.Plain(confidence))}
-	if statement := PrivacyStatement(study.GetSpec()); statement != "" {
-		lines = append(lines, statement)
-	}
-	if !r.GetReachable() && len(r.GetParameters()) > 0 {
-		lines = append(lines, "note: not reachable; this is what comes nearest")
-	}
-	for _, w := range r.GetWarnings() {
-		lines = append(lines, "note: "+w.GetMessage())
-	}
-	return lines
-}
 
 // Ledger returns a table of what the runs of a study cost, a row for every outcome.
 func Ledger(l *dparetov1.GetPrivacyLedgerResponse) *output.Table {
@@ -95,14 +25,14 @@ func Ledger(l *dparetov1.GetPrivacyLedgerResponse) *output.Table {
 // LedgerHeading returns the lines above the table of a ledger.
 func LedgerHeading(l *dparetov1.GetPrivacyLedgerResponse) []string {
 	g := l.GetComposed()
-	delta := deltaText(g.GetDelta())
+	delta := DeltaText(g.GetDelta())
 	lines := []string{
 		fmt.Sprintf("%d runs of %d different mechanisms together: %s at most %s, %s, %s adjacency, accountant %s",
-			l.GetRuns(), l.GetMechanisms(), l.GetMetric(), output.Cell(output.Bound(g.GetEpsilon())), delta, enum.Name(g.GetAdjacency()), accountantText(g)),
+			l.GetRuns(), l.GetMechanisms(), l.GetMetric(), output.Cell(output.Bound(g.GetEpsilon())), delta, enum.Name(g.GetAdjacency()), AccountantText(g)),
 	}
 	if l.GetAdaptive() {
 		fixed := l.GetFixedInAdvance()
-		lines = append(lines, fmt.Sprintf("had all of them been fixed in advance: at most %s, accountant %s", output.Cell(output.Bound(fixed.GetEpsilon())), accountantText(fixed)))
+		lines = append(lines, fmt.Sprintf("had all of them been fixed in advance: at most %s, accountant %s", output.Cell(output.Bound(fixed.GetEpsilon())), AccountantText(fixed)))
 	}
 	for _, assumption := range g.GetAssumptions() {
 		lines = append(lines, "provided that "+assumption)
@@ -126,7 +56,7 @@ func Reaccounting(r *dparetov1.ReaccountStudyResponse) *output.Table {
 	}{{"before", r.GetBefore()}, {"after", r.GetAfter()}} {
 		var accountants []string
 		for _, name := range slices.Sorted(maps.Keys(s.GetAccountants())) {
-			accountants = append(accountants, short(name, "ACCOUNTANT_"))
+			accountants = append(accountants, enum.Name(dparetov1.Accountant(dparetov1.Accountant_value[name])))
 		}
 		t.Rows = append(t.Rows, []any{
 			s.name, s.GetPrivacy().GetDelta(), enum.Name(s.GetPrivacy().GetAdjacency()), strings.Join(accountants, " "),

@@ -5,10 +5,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/privacy"
 )
 
 // Ledgers returns a table of ledgers.
@@ -152,12 +151,7 @@ func ReleaseHeading(r *dparetov1.Release) []string {
 	return lines
 }
 
-// modelText returns a guarantee of package privacy in one line.
-func modelText(g privacy.Guarantee) string {
-	return fmt.Sprintf("ε at most %s, %s, %s adjacency", output.Cell(output.Bound(g.Epsilon)), deltaText(g.Delta), short(g.Adjacency.String(), ""))
-}
-
 // guaranteeText returns a guarantee in one line.
 func guaranteeText(g *dparetov1.PrivacyGuarantee) string {
-	return fmt.Sprintf("ε at most %s, %s, %s adjacency", output.Cell(output.Bound(g.GetEpsilon())), deltaText(g.GetDelta()), enum.Name(g.GetAdjacency()))
+	return fmt.Sprintf("ε at most %s, %s, %s adjacency", output.Cell(output.Bound(g.GetEpsilon())), DeltaText(g.GetDelta()), enum.Name(g.GetAdjacency()))
 }

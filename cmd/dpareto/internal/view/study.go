@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -20,16 +20,8 @@ const (
 	sensitivityColumn = "sensitivity"
 )
 
-// fieldTable returns an empty table for one thing, with a row for each of its fields.
-func fieldTable() *output.Table { return &output.Table{Columns: []string{"field", "value"}} }
-
 // ID returns the last part of a resource name: the id of a study, the number of a trial.
 func ID(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
-
-// short returns the name of an enum value in lower case and without its prefix.
-func short(name, prefix string) string {
-	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, prefix)), "_", "-")
-}
 
 // Studies returns a table of studies, one row each.
 func Studies(studies []*dparetov1.Study) *output.Table {
@@ -67,7 +59,7 @@ func Open(c *dparetov1.TrialCounts) int64 {
 
 // Study returns a table of what a study is, a row for every field.
 func Study(s *dparetov1.Study) *output.Table {
-	t := fieldTable()
+	t := output.FieldTable()
 	add := func(field, value string) {
 		if value != "" {
 			t.Rows = append(t.Rows, []any{field, value})
@@ -257,4 +249,16 @@ func Objectives(spec *dparetov1.StudySpec) []*dparetov1.MetricSpec {
 	return slices.DeleteFunc(slices.Clone(spec.GetMetrics()), func(m *dparetov1.MetricSpec) bool {
 		return m.GetRole() != dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE
 	})
+}
+
+// Title returns the name of a study for headings, labelled if its data are generated.
+func Title(study *dparetov1.Study) string {
+	title := study.GetDisplayName()
+	if title == "" {
+		title = ID(study.GetName())
+	}
+	if IsGenerated(study.GetSpec()) && !strings.Contains(title, output.GeneratedLabel) {
+		title += " (" + output.GeneratedLabel + ")"
+	}
+	return title
 }

@@ -7,14 +7,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
 // EndReason returns why no trial was handed out in words.
 func EndReason(r dparetov1.EndReason) string {
-	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(r.String(), "END_REASON_")), "_", " ")
+	return strings.ReplaceAll(enum.Name(r), "-", " ")
 }
 
 // Trials returns a table of trials of a study, one row each: the configuration, and the
@@ -176,7 +176,7 @@ func note(spec *dparetov1.StudySpec, trial *dparetov1.Trial, repeats string) str
 
 // Trial returns a table of all that was measured of a trial, a row for every field.
 func Trial(spec *dparetov1.StudySpec, trial *dparetov1.Trial) *output.Table {
-	t := fieldTable()
+	t := output.FieldTable()
 	add := func(field string, value any) {
 		if cell := output.Cell(value); cell != "" {
 			t.Rows = append(t.Rows, []any{field, cell})

@@ -13,9 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -167,82 +165,6 @@ spec:
 	return file.Study
 }
 
-func exampleFront(kind dparetov1.FrontKind) *dparetov1.Front {
-	point := func(trial string, step int64, epsilon, mean float64) *dparetov1.FrontPoint {
-		p := &dparetov1.FrontPoint{
-			Trial: "studies/adult/trials/" + trial, Step: step, Runs: 1,
-			Parameters: map[string]*dparetov1.Value{
-				"epochs": integer(step), "lot_size": integer(128), "learning_rate": double(0.0123456),
-				"clipping_norm": double(0.1), "noise_multiplier": double(16),
-			},
-			Values: map[string]*dparetov1.FrontValue{
-				"epsilon": {Value: epsilon},
-				"error":   {Value: mean, Observed: new(mean - 0.01)},
-			},
-		}
-		if kind == dparetov1.FrontKind_FRONT_KIND_POSTERIOR {
-			p.Values["error"].Lower, p.Values["error"].Upper = new(mean-0.005), new(mean+0.005)
-		}
-		return p
-	}
-	replicated := point("9", 12, 0.2012345, 0.1602)
-	replicated.Runs, replicated.Knee, replicated.Contribution = 3, true, 0.0123456
-	replicated.Trials = []string{"studies/adult/trials/9", "studies/adult/trials/30"}
-	value := replicated.GetValues()["error"]
-	value.StandardError, value.Best, value.Worst = new(0.0012345), new(0.1499), new(0.1523)
-	outside := point("5", 64, 20.5, 0.1499)
-	outside.BeyondReference = true
-	return &dparetov1.Front{
-		Hypervolumes: []*dparetov1.KindHypervolume{
-			{Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED, Hypervolume: 8.51234},
-			{Kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR, Hypervolume: 8.49123},
-			{Kind: dparetov1.FrontKind_FRONT_KIND_BEST, Hypervolume: 8.52},
-			{Kind: dparetov1.FrontKind_FRONT_KIND_WORST, Hypervolume: 8.48},
-		},
-		Kind: kind, Hypervolume: 8.49123, Candidates: 300, Revision: 99, Objectives: []string{"epsilon", "error"},
-		Reference: map[string]float64{"epsilon": 10, "error": 1},
-		Points:    []*dparetov1.FrontPoint{point("17", 3, 0.005, 0.2356), replicated, point("2", 40, 1.0512345, 0.1501), outside},
-		Warnings:  []*dparetov1.Warning{{Code: "SELECTION_BIAS", Message: "chosen by noisy measurements"}},
-	}
-}
-
-// exampleRemeasurement has one configuration of exampleFront with fresh runs and one
-// without.
-func exampleRemeasurement() *view.Remeasurement {
-	front := exampleFront(dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
-	r := &view.Remeasurement{
-		Study: "adult", Kind: "posterior", FrontPoints: 4, FrontHypervolume: 8.49123,
-		ComparedPoints: 1, ClaimedHypervolume: 8.48, Hypervolume: 8.47123,
-	}
-	for i, p := range front.GetPoints()[:2] {
-		v := p.GetValues()["error"]
-		point := view.RemeasuredPoint{
-			Front: p, Trial: p.GetTrial(), Step: p.GetStep(), Parameters: map[string]any{"epochs": p.GetStep()},
-			Replicates: []string{"studies/adult/trials/70", "studies/adult/trials/72"},
-			Values: map[string]view.RemeasuredValue{
-				"epsilon": {Claimed: p.GetValues()["epsilon"].GetValue()},
-				"error":   {Claimed: v.GetValue(), Lower: v.Lower, Upper: v.Upper},
-			},
-		}
-		if i == 0 {
-			value := point.Values["error"]
-			value.Remeasured, value.StandardError = new(0.2381), new(0.0011)
-			point.Values["error"], point.Runs, point.Failures = value, 2, 1
-			point.Replicates = append(point.Replicates, "studies/adult/trials/74")
-		}
-		r.Points = append(r.Points, point)
-	}
-	return r
-}
-
-func TestRemeasurementJSON(t *testing.T) {
-	var b bytes.Buffer
-	if err := exampleRemeasurement().WriteJSON(&b); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "remeasurement.json", b.String())
-}
-
 func TestTables(t *testing.T) {
 	study := exampleStudy(t)
 	second := proto.CloneOf(study)
@@ -250,22 +172,13 @@ func TestTables(t *testing.T) {
 	second.Spec.Budget = nil
 	second.State = dparetov1.StudyState_STUDY_STATE_ACTIVE
 	second.TrialCounts = &dparetov1.TrialCounts{Queued: 1, Active: 2}
-	posterior := exampleFront(dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
-	observed := exampleFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED)
 	for name, table := range map[string]*output.Table{
-		"study":           view.Study(study),
-		"study_choices":   view.Study(conditionalStudy(t)),
-		"trial":           view.Trial(study.GetSpec(), exampleTrials()[4]),
-		"studies":         view.Studies([]*dparetov1.Study{study, second}),
-		"studies_empty":   view.Studies(nil),
-		"trials":          view.Trials(study.GetSpec(), exampleTrials()),
-		"front_posterior": view.Front(study.GetSpec(), posterior),
-		"front_observed":  view.Front(study.GetSpec(), observed),
-		"hypervolumes": view.Hypervolumes(study.GetSpec(), []*dparetov1.HypervolumePoint{
-			{Trial: "studies/adult/trials/2", CompletedTrials: 1, Runs: 1, Steps: 12, Hypervolume: 7.91234},
-			{Trial: "studies/adult/trials/1", CompletedTrials: 2, Runs: 2, Steps: 76, Hypervolume: 8.4},
-		}),
-		"remeasurement": exampleRemeasurement().Table(study.GetSpec(), posterior),
+		"study":         view.Study(study),
+		"study_choices": view.Study(conditionalStudy(t)),
+		"trial":         view.Trial(study.GetSpec(), exampleTrials()[4]),
+		"studies":       view.Studies([]*dparetov1.Study{study, second}),
+		"studies_empty": view.Studies(nil),
+		"trials":        view.Trials(study.GetSpec(), exampleTrials()),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var text, comma bytes.Buffer
@@ -283,25 +196,10 @@ func TestTables(t *testing.T) {
 			}
 		})
 	}
-	golden(t, "front_heading.txt", strings.Join(view.FrontHeading(study, posterior), "\n")+"\n")
-	golden(t, "remeasurement_heading.txt", strings.Join(exampleRemeasurement().Heading(study, posterior), "\n")+"\n")
 }
 
 func TestJSON(t *testing.T) {
-	var one, all bytes.Buffer
-	front := exampleFront(dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
-	if err := view.WriteMessage(&one, front); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "front.json", one.String())
-	decoded := new(dparetov1.Front)
-	if err := protojson.Unmarshal(one.Bytes(), decoded); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(front, decoded, protocmp.Transform()); diff != "" {
-		t.Errorf("decoded front (-want +got):\n%s", diff)
-	}
-
+	var all bytes.Buffer
 	if err := view.WriteMessages(&all, exampleTrials()); err != nil {
 		t.Fatal(err)
 	}
@@ -353,8 +251,5 @@ func TestGenerated(t *testing.T) {
 	study.DisplayName = want // as the demo sets it
 	if got := view.Title(study); got != want {
 		t.Errorf("title %q, want %q", got, want)
-	}
-	if heading := view.FrontHeading(study, exampleFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED)); !strings.Contains(heading[0], "generated data") {
-		t.Errorf("heading %q", heading[0])
 	}
 }

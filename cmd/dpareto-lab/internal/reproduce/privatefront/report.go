@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpareto/dpareto/cmd/dpareto-lab/internal/reproduce"
+	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -79,5 +80,5 @@ func completed(c *dparetov1.TrialCounts) int64 {
 
 // endReason returns why no trial was handed out, in words.
 func endReason(r dparetov1.EndReason) string {
-	return strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(r.String(), "END_REASON_")), "_", " ")
+	return strings.ReplaceAll(enum.Name(r), "-", " ")
 }

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/cmd/internal/enum"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 

@@ -1,4 +1,4 @@
-package view
+package privacy
 
 import (
 	"encoding/json"
@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -98,12 +99,12 @@ func (g Guarantee) json() jsonGuarantee {
 	if out.Assumptions == nil {
 		out.Assumptions = []string{}
 	}
-	out.Conversion = conversionName(m.GetConversion())
+	out.Conversion = view.Conversion(m.GetConversion())
 	if g.LengthName == lengthEpochs {
 		out.Epochs = g.Length
 	}
 	if g.Solved != nil {
-		out.SolvedFor, out.Value = g.SolvedName, Value(g.Solved)
+		out.SolvedFor, out.Value = g.SolvedName, view.Value(g.Solved)
 	}
 	for _, w := range m.GetWarnings() {
 		out.Warnings = append(out.Warnings, jsonWarning{w.GetCode(), w.GetMessage()})
@@ -111,21 +112,8 @@ func (g Guarantee) json() jsonGuarantee {
 	return out
 }
 
-// conversionName returns the name of a conversion, or "" without one.
-func conversionName(c dparetov1.Conversion) string {
-	if c == dparetov1.Conversion_CONVERSION_UNSPECIFIED {
-		return ""
-	}
-	return enum.Underscored(c)
-}
-
-// underscored returns the name of an enum value in lower case and without its prefix.
-func underscored(name, prefix string) string {
-	return strings.ToLower(strings.TrimPrefix(name, prefix))
-}
-
 // WriteGuarantee prints a guarantee as a JSON object.
-func WriteGuarantee(w io.Writer, g Guarantee) error { return writeJSON(w, g.json()) }
+func WriteGuarantee(w io.Writer, g Guarantee) error { return output.WriteJSON(w, g.json()) }
 
 // WriteGuarantees prints guarantees as a JSON array.
 func WriteGuarantees(w io.Writer, guarantees []Guarantee) error {
@@ -133,24 +121,17 @@ func WriteGuarantees(w io.Writer, guarantees []Guarantee) error {
 	for i, g := range guarantees {
 		all[i] = g.json()
 	}
-	return writeJSON(w, all)
-}
-
-func writeJSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(value)
+	return output.WriteJSON(w, all)
 }
 
 // Table returns a table of the guarantee, a row for every field.
 func (g Guarantee) Table() *output.Table {
 	m := g.Message
-	t := fieldTable()
+	t := output.FieldTable()
 	add := func(field string, value string) { t.Rows = append(t.Rows, []any{field, value}) }
 	add("mechanism", g.Mechanism)
 	if g.Solved != nil {
-		add(g.SolvedName, output.Full(Value(g.Solved)))
+		add(g.SolvedName, output.Full(view.Value(g.Solved)))
 	}
 	add("ε", output.Cell(output.Bound(m.GetEpsilon()))+" at most")
 	if m.EpsilonLower != nil {
@@ -162,7 +143,7 @@ func (g Guarantee) Table() *output.Table {
 		add("δ", output.Plain(m.GetDelta()))
 	}
 	add("adjacency", enum.Name(m.GetAdjacency()))
-	add("accountant", accountantText(m))
+	add("accountant", view.AccountantText(m))
 	if m.GetOrder() > 0 {
 		add("order", output.Number(m.GetOrder()))
 	}
@@ -186,7 +167,7 @@ func (g Guarantee) Table() *output.Table {
 // Guarantees returns a table of guarantees for several lengths or δ for people, a row
 // for each. What all of them share is in [GuaranteesHeading].
 func Guarantees(guarantees []Guarantee) *output.Table {
-	t := &output.Table{Columns: []string{"steps", epsilonColumn, "epsilon_lower", deltaColumn}}
+	t := &output.Table{Columns: []string{"steps", "epsilon", "epsilon_lower", "delta"}}
 	withEpochs := len(guarantees) > 0 && guarantees[0].LengthName == lengthEpochs
 	if withEpochs {
 		t.Columns = append([]string{lengthEpochs}, t.Columns...)
@@ -202,7 +183,7 @@ func Guarantees(guarantees []Guarantee) *output.Table {
 			row = append([]any{g.Length}, row...)
 		}
 		if withAccountant {
-			row = append(row, accountantText(m))
+			row = append(row, view.AccountantText(m))
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -212,18 +193,18 @@ func Guarantees(guarantees []Guarantee) *output.Table {
 // GuaranteesCSV returns a table of guarantees for programs: every row stands for itself.
 // The columns solved_for and value are there if the guarantees were solved for.
 func GuaranteesCSV(guarantees []Guarantee) *output.Table {
-	t := &output.Table{Columns: []string{mechanismColumn}}
+	t := &output.Table{Columns: []string{"mechanism"}}
 	solved := len(guarantees) > 0 && guarantees[0].Solved != nil
 	if solved {
 		t.Columns = append(t.Columns, "solved_for", "value")
 	}
-	t.Columns = append(t.Columns, lengthEpochs, "steps", epsilonColumn, "epsilon_lower", "delta",
+	t.Columns = append(t.Columns, lengthEpochs, "steps", "epsilon", "epsilon_lower", "delta",
 		"adjacency", "accountant", "conversion", "order", "warnings")
 	for _, g := range guarantees {
 		m := g.Message
 		row := []any{g.Mechanism}
 		if solved {
-			row = append(row, g.SolvedName, Value(g.Solved))
+			row = append(row, g.SolvedName, view.Value(g.Solved))
 		}
 		var epochs, order any
 		if g.LengthName == lengthEpochs {
@@ -238,24 +219,15 @@ func GuaranteesCSV(guarantees []Guarantee) *output.Table {
 		}
 		t.Rows = append(t.Rows, append(row, epochs, m.GetSteps(), m.GetEpsilon(), m.GetEpsilonLower(), m.GetDelta(),
 			enum.Underscored(m.GetAdjacency()), enum.Underscored(m.GetAccountant()),
-			conversionName(m.GetConversion()), order, strings.Join(codes, ";")))
+			view.Conversion(m.GetConversion()), order, strings.Join(codes, ";")))
 	}
 	return t
-}
-
-// accountantText returns the accountant of a guarantee as people read it.
-func accountantText(m *dparetov1.PrivacyGuarantee) string {
-	name := enum.Name(m.GetAccountant())
-	if conversion := conversionName(m.GetConversion()); conversion != "" {
-		name += ", " + conversion + " conversion"
-	}
-	return name
 }
 
 // sameAccountant reports whether one accountant gave all guarantees.
 func sameAccountant(guarantees []Guarantee) bool {
 	return !slices.ContainsFunc(guarantees, func(g Guarantee) bool {
-		return accountantText(g.Message) != accountantText(guarantees[0].Message)
+		return view.AccountantText(g.Message) != view.AccountantText(guarantees[0].Message)
 	})
 }
 
@@ -264,7 +236,7 @@ func GuaranteesHeading(guarantees []Guarantee) string {
 	m := guarantees[0].Message
 	heading := guarantees[0].Mechanism + ", " + enum.Name(m.GetAdjacency()) + " adjacency"
 	if sameAccountant(guarantees) {
-		heading += ", accountant " + accountantText(m)
+		heading += ", accountant " + view.AccountantText(m)
 	}
 	return heading
 }

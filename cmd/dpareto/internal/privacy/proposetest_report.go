@@ -1,4 +1,4 @@
-package view
+package privacy
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/proposetest"
@@ -36,7 +37,7 @@ func (p ProposeTest) Report() (*output.Report, error) {
 		return nil, err
 	}
 	r := &output.Report{Title: "propose-test, " + modelText(guarantee)}
-	r.Notes = []string{"protects " + proposetest.Protects + ", " + short(guarantee.Adjacency.String(), "") + " adjacency"}
+	r.Notes = []string{"protects " + proposetest.Protects + ", " + dashed(guarantee.Adjacency) + " adjacency"}
 	for _, assumption := range guarantee.Assumptions {
 		r.Notes = append(r.Notes, "provided that "+assumption)
 	}
@@ -66,17 +67,17 @@ func (p ProposeTest) Report() (*output.Report, error) {
 }
 
 func (p ProposeTest) search(g privacy.Guarantee) output.Section {
-	t := fieldTable()
+	t := output.FieldTable()
 	scale := p.Tuning.Sensitivity() / p.Tuning.Epsilon
 	t.Rows = [][]any{
-		{epsilonColumn, output.Bound(g.Epsilon)},
-		{deltaColumn, output.Bound(g.Delta)},
-		{adjacencyColumn, g.Adjacency.String()},
+		{"epsilon", output.Bound(g.Epsilon)},
+		{"delta", output.Bound(g.Delta)},
+		{"adjacency", g.Adjacency.String()},
 		{"cap", g.Steps},
 		{"most_rounds", 2*p.Tuning.Levels() - 1},
 		{"levels", p.Tuning.Levels()},
 		{"round_epsilon", p.Tuning.Epsilon},
-		{sensitivityColumn, p.Tuning.Sensitivity()},
+		{"sensitivity", p.Tuning.Sensitivity()},
 		{"threshold_noise_scale", 2 * scale},
 		{"candidate_noise_scale", 4 * scale},
 	}
@@ -89,7 +90,7 @@ func (p ProposeTest) search(g privacy.Guarantee) output.Section {
 
 // rules compares the theorems of composition.
 func (p ProposeTest) rules() (output.Section, error) {
-	t := &output.Table{Columns: []string{"rule", epsilonColumn, deltaColumn}}
+	t := &output.Table{Columns: []string{"rule", "epsilon", "delta"}}
 	if p.Budget > 0 {
 		t.Columns = append(t.Columns, "cap_for_budget")
 	}
@@ -124,9 +125,9 @@ func (p ProposeTest) validation() (output.Section, error) {
 	if err != nil {
 		return output.Section{}, err
 	}
-	t := fieldTable()
+	t := output.FieldTable()
 	t.Rows = [][]any{
-		{"records", p.ValidationRecords}, {epsilonColumn, output.Bound(g.Epsilon)}, {deltaColumn, output.Bound(g.Delta)}, {adjacencyColumn, g.Adjacency.String()},
+		{"records", p.ValidationRecords}, {"epsilon", output.Bound(g.Epsilon)}, {"delta", output.Bound(g.Delta)}, {"adjacency", g.Adjacency.String()},
 	}
 	s := output.Section{Name: "validation", Title: "What the same noise guarantees for the validation records", Table: t}
 	for _, assumption := range g.Assumptions {
@@ -139,7 +140,7 @@ func (p ProposeTest) validation() (output.Section, error) {
 const SimulationNote = "SIMULATION: the noise comes from a seed, so that whoever guesses the seed can take it off. Do not release this result."
 
 func (p ProposeTest) outcome() output.Section {
-	t := fieldTable()
+	t := output.FieldTable()
 	t.Rows = [][]any{
 		{"candidate", int64(p.Result.Selected)},
 		{"name", p.Names[p.Result.Selected]},
@@ -173,10 +174,18 @@ func (p ProposeTest) rounds() output.Section {
 }
 
 func (p ProposeTest) claim() output.Section {
-	t := fieldTable()
+	t := output.FieldTable()
 	t.Rows = [][]any{{"theorem", p.Claim.WorstCase}, {"empirical", p.Claim.Empirical}}
 	return output.Section{
 		Name: "paper_claim", Title: "What the paper would claim, which is not a guarantee", Table: t,
 		Notes: []string{"no guarantee, because " + strings.Join(p.Claim.Reasons, "; ") + "."},
 	}
 }
+
+// modelText returns a guarantee of package privacy in one line.
+func modelText(g privacy.Guarantee) string {
+	return fmt.Sprintf("ε at most %s, %s, %s adjacency", output.Cell(output.Bound(g.Epsilon)), view.DeltaText(g.Delta), dashed(g.Adjacency))
+}
+
+// dashed returns the name of an adjacency as flags have it.
+func dashed(a privacy.Adjacency) string { return strings.ReplaceAll(a.String(), "_", "-") }

@@ -1,16 +1,15 @@
-package view
+package front
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// Remeasurement compares what a front claims with fresh runs of its configurations.
-type Remeasurement struct {
+// comparison compares what a front claims with fresh runs of its configurations.
+type Comparison struct {
 	Study string `json:"study"`
 	// Kind is the kind of the front.
 	Kind string `json:"kind"`
@@ -24,11 +23,11 @@ type Remeasurement struct {
 	ClaimedHypervolume float64 `json:"claimed_hypervolume"`
 	Hypervolume        float64 `json:"remeasured_hypervolume"`
 	// Points are the configurations that were run again.
-	Points []RemeasuredPoint `json:"points"`
+	Points []ComparedPoint `json:"points"`
 }
 
-// RemeasuredPoint is a point of a front with fresh runs of its configuration.
-type RemeasuredPoint struct {
+// ComparedPoint is a point of a front with fresh runs of its configuration.
+type ComparedPoint struct {
 	Front *dparetov1.FrontPoint `json:"-"`
 	// Trial, Step and Parameters are those of Front.
 	Trial      string         `json:"trial"`
@@ -42,11 +41,11 @@ type RemeasuredPoint struct {
 	// Replicates are the names of the trials that were created for them.
 	Replicates []string `json:"replicates"`
 	// Values are the objectives by id.
-	Values map[string]RemeasuredValue `json:"values"`
+	Values map[string]ComparedValue `json:"values"`
 }
 
-// RemeasuredValue is an objective as a front claims it and as fresh runs give it.
-type RemeasuredValue struct {
+// ComparedValue is an objective as a front claims it and as fresh runs give it.
+type ComparedValue struct {
 	Claimed float64  `json:"claimed"`
 	Lower   *float64 `json:"claimed_lower,omitempty"`
 	Upper   *float64 `json:"claimed_upper,omitempty"`
@@ -56,8 +55,8 @@ type RemeasuredValue struct {
 	StandardError *float64 `json:"standard_error,omitempty"`
 }
 
-// Table returns a row for every point.
-func (r *Remeasurement) Table(spec *dparetov1.StudySpec, front *dparetov1.Front) *output.Table {
+// table returns a row for every point.
+func (r *Comparison) table(spec *dparetov1.StudySpec, front *dparetov1.Front) *output.Table {
 	t := new(output.Table)
 	computed := make(map[string]bool)
 	for _, m := range spec.GetMetrics() {
@@ -98,21 +97,21 @@ func (r *Remeasurement) Table(spec *dparetov1.StudySpec, front *dparetov1.Front)
 			}
 		}
 		for _, parameter := range spec.GetParameters() {
-			row = append(row, Value(p.Front.GetParameters()[parameter.GetId()]))
+			row = append(row, view.Value(p.Front.GetParameters()[parameter.GetId()]))
 		}
-		t.Rows = append(t.Rows, append(row, ID(p.Trial), int64(p.Runs), int64(p.Failures)))
+		t.Rows = append(t.Rows, append(row, view.ID(p.Trial), int64(p.Runs), int64(p.Failures)))
 	}
 	return t
 }
 
-// Heading returns the lines above the table.
-func (r *Remeasurement) Heading(study *dparetov1.Study, front *dparetov1.Front) []string {
+// heading returns the lines above the table.
+func (r *Comparison) heading(study *dparetov1.Study, front *dparetov1.Front) []string {
 	compared := fmt.Sprintf("%d of its points", len(r.Points))
 	if r.ComparedPoints < len(r.Points) {
 		compared += fmt.Sprintf(", %d of them run again so far", r.ComparedPoints)
 	}
 	lines := []string{
-		fmt.Sprintf("%s: %s front of %d points, hypervolume %s within %s", Title(study), r.Kind, r.FrontPoints, output.Number(r.FrontHypervolume), reference(front)),
+		fmt.Sprintf("%s: %s front of %d points, hypervolume %s within %s", view.Title(study), r.Kind, r.FrontPoints, output.Number(r.FrontHypervolume), reference(front)),
 		fmt.Sprintf("%s: hypervolume claimed %s, re-measured %s", compared, output.Number(r.ClaimedHypervolume), output.Number(r.Hypervolume)),
 	}
 	failures, replicates := 0, 0
@@ -123,17 +122,8 @@ func (r *Remeasurement) Heading(study *dparetov1.Study, front *dparetov1.Front) 
 	if failures > 0 {
 		lines = append(lines, fmt.Sprintf("%d of %d replicates failed, were infeasible or stopped early: fresh values are those of the others only, and may be too good", failures, replicates))
 	}
-	if statement := PrivacyStatement(study.GetSpec()); statement != "" {
+	if statement := view.PrivacyStatement(study.GetSpec()); statement != "" {
 		lines = append(lines, statement)
 	}
 	return lines
-}
-
-// WriteJSON prints the comparison as JSON.
-func (r *Remeasurement) WriteJSON(w io.Writer) error {
-	encoded, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	return indent(w, encoded)
 }

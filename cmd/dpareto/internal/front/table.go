@@ -1,17 +1,18 @@
-package view
+package front
 
 import (
 	"fmt"
 	"strings"
 
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// Front returns a table of a front, a row for every configuration: the objectives, with
+// table returns a table of a front, a row for every configuration: the objectives, with
 // an interval where the front has one, what the runs say of them, and the configuration.
-func Front(spec *dparetov1.StudySpec, front *dparetov1.Front) *output.Table {
+func table(spec *dparetov1.StudySpec, front *dparetov1.Front) *output.Table {
 	t := new(output.Table)
 	shown := make(map[string]*frontColumns)
 	for _, id := range front.GetObjectives() {
@@ -35,9 +36,9 @@ func Front(spec *dparetov1.StudySpec, front *dparetov1.Front) *output.Table {
 			row = append(row, shown[id].cells(p, id)...)
 		}
 		for _, parameter := range spec.GetParameters() {
-			row = append(row, Value(p.GetParameters()[parameter.GetId()]))
+			row = append(row, view.Value(p.GetParameters()[parameter.GetId()]))
 		}
-		row = append(row, ID(p.GetTrial()))
+		row = append(row, view.ID(p.GetTrial()))
 		if hasSteps {
 			row = append(row, p.GetStep())
 		}
@@ -122,17 +123,17 @@ func optional(x *float64) any {
 	return *x
 }
 
-// FrontHeading returns the lines above the table of a front: what it shows, and what its
+// Heading returns the lines above the table of a front: what it shows, and what its
 // numbers mean.
-func FrontHeading(study *dparetov1.Study, front *dparetov1.Front) []string {
-	title := Title(study)
+func Heading(study *dparetov1.Study, front *dparetov1.Front) []string {
+	title := view.Title(study)
 	lines := []string{fmt.Sprintf("%s: %s front, %d of %d points, hypervolume %s within %s",
 		title, enum.Name(front.GetKind()), len(front.GetPoints()), front.GetCandidates(),
 		output.Number(front.GetHypervolume()), reference(front))}
 	if kinds := hypervolumes(front); kinds != "" {
 		lines = append(lines, kinds)
 	}
-	if statement := PrivacyStatement(study.GetSpec()); statement != "" {
+	if statement := view.PrivacyStatement(study.GetSpec()); statement != "" {
 		lines = append(lines, statement)
 	}
 	for _, w := range front.GetWarnings() {
@@ -153,8 +154,8 @@ func hypervolumes(front *dparetov1.Front) string {
 	return "hypervolume of the fronts: " + strings.Join(parts, ", ")
 }
 
-// Hypervolumes returns a table of the hypervolume over the course of a study.
-func Hypervolumes(spec *dparetov1.StudySpec, points []*dparetov1.HypervolumePoint) *output.Table {
+// hypervolumeTable returns a table of the hypervolume over the course of a study.
+func hypervolumeTable(spec *dparetov1.StudySpec, points []*dparetov1.HypervolumePoint) *output.Table {
 	t := &output.Table{Columns: []string{"trials", "trial", "runs"}}
 	steps := spec.GetCheckpointParameter()
 	if steps != "" {
@@ -162,25 +163,13 @@ func Hypervolumes(spec *dparetov1.StudySpec, points []*dparetov1.HypervolumePoin
 	}
 	t.Columns = append(t.Columns, "hypervolume")
 	for _, p := range points {
-		row := []any{p.GetCompletedTrials(), ID(p.GetTrial()), p.GetRuns()}
+		row := []any{p.GetCompletedTrials(), view.ID(p.GetTrial()), p.GetRuns()}
 		if steps != "" {
 			row = append(row, p.GetSteps())
 		}
 		t.Rows = append(t.Rows, append(row, p.GetHypervolume()))
 	}
 	return t
-}
-
-// Title returns the name of a study for headings, labelled if its data are generated.
-func Title(study *dparetov1.Study) string {
-	title := study.GetDisplayName()
-	if title == "" {
-		title = ID(study.GetName())
-	}
-	if IsGenerated(study.GetSpec()) && !strings.Contains(title, output.GeneratedLabel) {
-		title += " (" + output.GeneratedLabel + ")"
-	}
-	return title
 }
 
 // reference returns the anti-ideal point in words.

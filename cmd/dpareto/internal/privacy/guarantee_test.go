@@ -1,4 +1,4 @@
-package view
+package privacy
 
 import (
 	"bytes"

@@ -1,7 +1,8 @@
-package view
+package privacy
 
 import (
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/enum"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/stopping"
@@ -38,7 +39,7 @@ func (s RandomStopping) Report() *output.Report {
 		r.Notes = append(r.Notes, "warning: "+w.GetMessage()+" ("+w.GetCode()+")")
 	}
 
-	plan := fieldTable()
+	plan := output.FieldTable()
 	add := func(field string, value any) { plan.Rows = append(plan.Rows, []any{field, value}) }
 	switch law := s.Law.(type) {
 	case stopping.TruncatedNegativeBinomial:
@@ -53,12 +54,12 @@ func (s RandomStopping) Report() *output.Report {
 	add("P(K=1)", s.Law.Probability(1))
 	add("delta", output.Bound(s.Total.GetDelta()))
 	add("epsilon_of_one_run", output.Bound(s.One.GetEpsilon()))
-	add(epsilonColumn, output.Bound(s.Total.GetEpsilon()))
-	add(adjacencyColumn, enum.Underscored(s.Total.GetAdjacency()))
+	add("epsilon", output.Bound(s.Total.GetEpsilon()))
+	add("adjacency", enum.Underscored(s.Total.GetAdjacency()))
 	if one := s.One.GetEpsilon(); one > 0 {
 		add("ratio", s.Total.GetEpsilon()/one)
 	}
-	add("accountant", accountantText(s.Total))
+	add("accountant", view.AccountantText(s.Total))
 	r.Sections = []output.Section{{Name: "plan", Title: "The search", Table: plan}}
 
 	top := &output.Table{Columns: []string{"best_share", "probability"}}

@@ -1,0 +1,204 @@
+package front
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
+	"github.com/dpareto/dpareto/cmd/dpareto/studies"
+	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares text with a file in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func double(x float64) *dparetov1.Value {
+	return &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: x}}
+}
+
+func integer(x int64) *dparetov1.Value {
+	return &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: x}}
+}
+
+// exampleStudy is the demo's study on Adult as a server returns it.
+func exampleStudy(t *testing.T) *dparetov1.Study {
+	t.Helper()
+	content, err := studies.File("adult")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := studyfile.Parse(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	study := file.Study
+	study.Name = "studies/adult"
+	study.State = dparetov1.StudyState_STUDY_STATE_COMPLETED
+	study.StateReason = "the budget of 64 trials is spent"
+	study.Seed = 7
+	study.CreateTime = timestamppb.New(time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC))
+	study.TrialCounts = &dparetov1.TrialCounts{Succeeded: 61, Infeasible: 2, Failed: 1}
+	return study
+}
+
+func exampleFront(kind dparetov1.FrontKind) *dparetov1.Front {
+	point := func(trial string, step int64, epsilon, mean float64) *dparetov1.FrontPoint {
+		p := &dparetov1.FrontPoint{
+			Trial: "studies/adult/trials/" + trial, Step: step, Runs: 1,
+			Parameters: map[string]*dparetov1.Value{
+				"epochs": integer(step), "lot_size": integer(128), "learning_rate": double(0.0123456),
+				"clipping_norm": double(0.1), "noise_multiplier": double(16),
+			},
+			Values: map[string]*dparetov1.FrontValue{
+				"epsilon": {Value: epsilon},
+				"error":   {Value: mean, Observed: new(mean - 0.01)},
+			},
+		}
+		if kind == dparetov1.FrontKind_FRONT_KIND_POSTERIOR {
+			p.Values["error"].Lower, p.Values["error"].Upper = new(mean-0.005), new(mean+0.005)
+		}
+		return p
+	}
+	replicated := point("9", 12, 0.2012345, 0.1602)
+	replicated.Runs, replicated.Knee, replicated.Contribution = 3, true, 0.0123456
+	replicated.Trials = []string{"studies/adult/trials/9", "studies/adult/trials/30"}
+	value := replicated.GetValues()["error"]
+	value.StandardError, value.Best, value.Worst = new(0.0012345), new(0.1499), new(0.1523)
+	outside := point("5", 64, 20.5, 0.1499)
+	outside.BeyondReference = true
+	return &dparetov1.Front{
+		Hypervolumes: []*dparetov1.KindHypervolume{
+			{Kind: dparetov1.FrontKind_FRONT_KIND_OBSERVED, Hypervolume: 8.51234},
+			{Kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR, Hypervolume: 8.49123},
+			{Kind: dparetov1.FrontKind_FRONT_KIND_BEST, Hypervolume: 8.52},
+			{Kind: dparetov1.FrontKind_FRONT_KIND_WORST, Hypervolume: 8.48},
+		},
+		Kind: kind, Hypervolume: 8.49123, Candidates: 300, Revision: 99, Objectives: []string{"epsilon", "error"},
+		Reference: map[string]float64{"epsilon": 10, "error": 1},
+		Points:    []*dparetov1.FrontPoint{point("17", 3, 0.005, 0.2356), replicated, point("2", 40, 1.0512345, 0.1501), outside},
+		Warnings:  []*dparetov1.Warning{{Code: "SELECTION_BIAS", Message: "chosen by noisy measurements"}},
+	}
+}
+
+// exampleComparison has one configuration of exampleFront with fresh runs and one
+// without.
+func exampleComparison() *Comparison {
+	front := exampleFront(dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+	r := &Comparison{
+		Study: "adult", Kind: "posterior", FrontPoints: 4, FrontHypervolume: 8.49123,
+		ComparedPoints: 1, ClaimedHypervolume: 8.48, Hypervolume: 8.47123,
+	}
+	for i, p := range front.GetPoints()[:2] {
+		v := p.GetValues()["error"]
+		point := ComparedPoint{
+			Front: p, Trial: p.GetTrial(), Step: p.GetStep(), Parameters: map[string]any{"epochs": p.GetStep()},
+			Replicates: []string{"studies/adult/trials/70", "studies/adult/trials/72"},
+			Values: map[string]ComparedValue{
+				"epsilon": {Claimed: p.GetValues()["epsilon"].GetValue()},
+				"error":   {Claimed: v.GetValue(), Lower: v.Lower, Upper: v.Upper},
+			},
+		}
+		if i == 0 {
+			value := point.Values["error"]
+			value.Remeasured, value.StandardError = new(0.2381), new(0.0011)
+			point.Values["error"], point.Runs, point.Failures = value, 2, 1
+			point.Replicates = append(point.Replicates, "studies/adult/trials/74")
+		}
+		r.Points = append(r.Points, point)
+	}
+	return r
+}
+
+func TestComparisonJSON(t *testing.T) {
+	var b bytes.Buffer
+	if err := output.WriteJSON(&b, exampleComparison()); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "comparison.json", b.String())
+}
+
+func TestTables(t *testing.T) {
+	study := exampleStudy(t)
+	posterior := exampleFront(dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+	observed := exampleFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED)
+	for name, shown := range map[string]*output.Table{
+		"front_posterior": table(study.GetSpec(), posterior),
+		"front_observed":  table(study.GetSpec(), observed),
+		"hypervolumes": hypervolumeTable(study.GetSpec(), []*dparetov1.HypervolumePoint{
+			{Trial: "studies/adult/trials/2", CompletedTrials: 1, Runs: 1, Steps: 12, Hypervolume: 7.91234},
+			{Trial: "studies/adult/trials/1", CompletedTrials: 2, Runs: 2, Steps: 76, Hypervolume: 8.4},
+		}),
+		"comparison": exampleComparison().table(study.GetSpec(), posterior),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var text, comma bytes.Buffer
+			if err := errors.Join(shown.WriteText(&text), shown.WriteCSV(&comma)); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name+".txt", text.String())
+			golden(t, name+".csv", comma.String())
+			records, err := csv.NewReader(&comma).ReadAll()
+			if err != nil || len(records) != len(shown.Rows)+1 {
+				t.Errorf("%d records, want %d: %v", len(records), len(shown.Rows)+1, err)
+			}
+		})
+	}
+	golden(t, "front_heading.txt", strings.Join(Heading(study, posterior), "\n")+"\n")
+	golden(t, "comparison_heading.txt", strings.Join(exampleComparison().heading(study, posterior), "\n")+"\n")
+}
+
+// Generated data are named in the heading.
+func TestGenerated(t *testing.T) {
+	study := exampleStudy(t)
+	study.Spec.Trainer.Settings["generated"] = "true"
+	if heading := Heading(study, exampleFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED)); !strings.Contains(heading[0], "generated data") {
+		t.Errorf("heading %q", heading[0])
+	}
+}
+
+func TestJSON(t *testing.T) {
+	var one bytes.Buffer
+	front := exampleFront(dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
+	if err := view.WriteMessage(&one, front); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "front.json", one.String())
+	decoded := new(dparetov1.Front)
+	if err := protojson.Unmarshal(one.Bytes(), decoded); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(front, decoded, protocmp.Transform()); diff != "" {
+		t.Errorf("decoded front (-want +got):\n%s", diff)
+	}
+}
