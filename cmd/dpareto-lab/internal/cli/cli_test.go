@@ -15,10 +15,10 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // invoke runs the program in this process.
-func invoke(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
+func invoke(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, log bytes.Buffer
-	code = command.Main(t.Context(), args, strings.NewReader(stdin), &out, &log, New)
+	code = command.Main(t.Context(), args, strings.NewReader(""), &out, &log, New)
 	return out.String(), log.String(), code
 }
 

@@ -20,7 +20,7 @@ func TestBenchEngine(t *testing.T) {
 			"bench", "engine", "--problem", problem, "--designer", "RANDOM,quasi-random", "--seeds", "2", "--budget", "12",
 			"--at", "11", "--plot", picture,
 		}
-		stdout, stderr, code := invoke(t, "", append(run, "--output", "csv")...)
+		stdout, stderr, code := invoke(t, append(run, "--output", "csv")...)
 		if code != command.ExitOK || !strings.Contains(stderr, "48 of 48 runs") {
 			t.Fatalf("exit code %d: %s", code, stderr)
 		}
@@ -55,11 +55,11 @@ func TestBenchEngine(t *testing.T) {
 		if err != nil || !strings.Contains(string(content), "quasi_random") {
 			t.Errorf("picture: %v", err)
 		}
-		stdout, _, code = invoke(t, "", append(run, "--output", "markdown")...)
+		stdout, _, code = invoke(t, append(run, "--output", "markdown")...)
 		if code != command.ExitOK || !strings.HasPrefix(stdout, "| problem | designer |") || strings.Count(stdout, "\n") != 6 {
 			t.Errorf("markdown, exit code %d:\n%s", code, stdout)
 		}
-		stdout, _, code = invoke(t, "", append(run, "--output", "json")...)
+		stdout, _, code = invoke(t, append(run, "--output", "json")...)
 		var objects []map[string]any
 		if err := json.Unmarshal([]byte(stdout), &objects); err != nil || code != command.ExitOK || len(objects) != 4 {
 			t.Errorf("JSON, exit code %d: %v:\n%s", code, err, stdout)
@@ -81,7 +81,7 @@ func TestBenchEngineUsage(t *testing.T) {
 		"--problem replay:missing.csv --designer random":      "needs the file of its study",
 		"--problem zdt1 --designer random --study study.yaml": "for replays only",
 	} {
-		_, stderr, code := invoke(t, "", append([]string{"bench", "engine"}, strings.Fields(args)...)...)
+		_, stderr, code := invoke(t, append([]string{"bench", "engine"}, strings.Fields(args)...)...)
 		if code != command.ExitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %q, want %q", args, code, stderr, want)
 		}

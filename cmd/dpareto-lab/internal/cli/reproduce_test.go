@@ -27,7 +27,7 @@ type printedSection struct {
 // report runs an experiment with --output json.
 func report(t *testing.T, line string) (r printedReport) {
 	t.Helper()
-	stdout, stderr, code := invoke(t, "", append(append([]string{"reproduce"}, strings.Fields(line)...), "--output", "json")...)
+	stdout, stderr, code := invoke(t, append(append([]string{"reproduce"}, strings.Fields(line)...), "--output", "json")...)
 	if code != command.ExitOK {
 		t.Fatalf("%s: exit code %d: %s", line, code, stderr)
 	}
@@ -43,7 +43,7 @@ func TestReproduceFastEstimation(t *testing.T) {
 	run := []string{
 		"reproduce", "fast-estimation", "--dataset", "adult", "--loss", "lr", "--rows", "100", "--draws", "1", "--data-dir", data,
 	}
-	stdout, stderr, code := invoke(t, "", append(run, "--plot", folder)...)
+	stdout, stderr, code := invoke(t, append(run, "--plot", folder)...)
 	if code != command.ExitOK || !strings.Contains(stderr, "figure1-adult-lr.svg") {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
@@ -56,7 +56,7 @@ func TestReproduceFastEstimation(t *testing.T) {
 	if err != nil || !strings.Contains(string(figure), "Adult LR, 0.25") {
 		t.Errorf("figure 2: %v", err)
 	}
-	stdout, stderr, code = invoke(t, "", append(run, "--output", "csv")...)
+	stdout, stderr, code = invoke(t, append(run, "--output", "csv")...)
 	if rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll(); code != command.ExitOK || err != nil || len(rows) != 1+8+3+4+5+5+5 {
 		t.Errorf("exit code %d, %d rows of CSV: %v: %s", code, len(rows), err, stderr)
 	}
@@ -75,12 +75,12 @@ func TestReproduceUsage(t *testing.T) {
 		"fast-estimation --output markdown":  "want table, json, csv",
 		"fast-estimation adult":              "unknown command",
 	} {
-		_, stderr, code := invoke(t, "", append([]string{"reproduce"}, strings.Fields(args)...)...)
+		_, stderr, code := invoke(t, append([]string{"reproduce"}, strings.Fields(args)...)...)
 		if code != command.ExitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %q, want %q", args, code, stderr, want)
 		}
 	}
-	if _, stderr, code := invoke(t, "", "reproduce", "fast-estimation", "--data-dir", "/missing"); code != command.ExitFailure || !strings.Contains(stderr, "--data-dir") {
+	if _, stderr, code := invoke(t, "reproduce", "fast-estimation", "--data-dir", "/missing"); code != command.ExitFailure || !strings.Contains(stderr, "--data-dir") {
 		t.Errorf("a missing folder: exit code %d, %q", code, stderr)
 	}
 }
@@ -102,7 +102,7 @@ func TestReproduceTuning(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"propose-test --runs 1", "dp-bayesian-optimization --pairs 0", "propose-test --plot x.txt"} {
-		if _, stderr, code := invoke(t, "", append([]string{"reproduce"}, strings.Fields(line)...)...); code != command.ExitUsage {
+		if _, stderr, code := invoke(t, append([]string{"reproduce"}, strings.Fields(line)...)...); code != command.ExitUsage {
 			t.Errorf("%s: exit code %d: %s", line, code, stderr)
 		}
 	}

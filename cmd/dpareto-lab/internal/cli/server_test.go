@@ -18,12 +18,12 @@ func TestBenchServerUsage(t *testing.T) {
 		"--address 127.0.0.1:1 --preload 10":     "are for an own server",
 		"--address 127.0.0.1:1 --profile a.prof": "are for an own server",
 	} {
-		_, stderr, code := invoke(t, "", append([]string{"bench", "server"}, strings.Fields(args)...)...)
+		_, stderr, code := invoke(t, append([]string{"bench", "server"}, strings.Fields(args)...)...)
 		if code != command.ExitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("%s: exit code %d, %q, want %q", args, code, stderr, want)
 		}
 	}
-	if stdout, _, code := invoke(t, "", "bench", "--help"); code != command.ExitOK || strings.Contains(stdout, hostName) {
+	if stdout, _, code := invoke(t, "bench", "--help"); code != command.ExitOK || strings.Contains(stdout, hostName) {
 		t.Errorf("exit code %d; the hidden command is shown:\n%s", code, stdout)
 	}
 }

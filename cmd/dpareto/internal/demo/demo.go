@@ -229,7 +229,7 @@ func (d *demo) startServer(ctx context.Context, storeFile string) error {
 	if err != nil {
 		return err
 	}
-	d.server, err = child.Start("server", d.env.Console, childEnvironment(), program, //nolint:contextcheck // no command runs
+	d.server, err = child.Start("server", d.env.Console, childEnvironment(), program,
 		"serve", "--supervised", "--listen", "127.0.0.1:0", "--store", storeFile, "--log-level", "warn")
 	if err != nil {
 		return err
@@ -305,7 +305,7 @@ func (d *demo) run(ctx context.Context, file *studyfile.File) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.startAgents(file.ID); err != nil { //nolint:contextcheck // see above
+	if err := d.startAgents(file.ID); err != nil {
 		return nil, err
 	}
 	if err := d.wait(ctx, handle, file); err != nil {

@@ -8,7 +8,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// comparison compares what a front claims with fresh runs of its configurations.
+// Comparison compares what a front claims with fresh runs of its configurations.
 type Comparison struct {
 	Study string `json:"study"`
 	// Kind is the kind of the front.

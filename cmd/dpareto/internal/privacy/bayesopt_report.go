@@ -88,7 +88,7 @@ func NoiseFreeReport(a bayesopt.NoiseFree) (*output.Report, error) {
 		return nil, err
 	}
 	t := output.FieldTable()
-	t.Rows = [][]any{{"regret", s.Regret}, {"c", s.Distance}, {"sensitivity", s.Sensitivity}, {"Laplace scale", s.LaplaceScale}}
+	t.Rows = [][]any{{"regret", s.Regret}, {"c", s.Distance}, {sensitivityColumn, s.Sensitivity}, {"Laplace scale", s.LaplaceScale}}
 	return conditionalReport("Algorithm 2, Bayesian optimisation without observation noise", a.Statement(), output.Section{
 		Name: nameScales, Title: "In standard deviations of the prior", Table: t,
 	}), nil
@@ -125,7 +125,7 @@ func RidgeReport(a bayesopt.Ridge) (*output.Report, error) {
 	t := &output.Table{Columns: []string{"quantity", "paper", "corrected"}}
 	t.Rows = [][]any{
 		{"sensitivity without the range as a cap", a.Paper(), a.Uncapped()},
-		{"sensitivity", a.Paper(), a.Sensitivity()},
+		{sensitivityColumn, a.Paper(), a.Sensitivity()},
 		{"Laplace scale", a.Paper() / a.Epsilon, a.LaplaceScale()},
 		{"Laplace scale over the range", a.Paper() / a.Epsilon / a.Range, a.LaplaceScale() / a.Range},
 	}
@@ -140,7 +140,7 @@ func RidgeReport(a bayesopt.Ridge) (*output.Report, error) {
 // fixedCandidates is what a choice costs among candidates that were fixed beforehand.
 func fixedCandidates(candidates, records int64, epsilon float64) output.Section {
 	bound := 2 / (float64(records) * epsilon) * math.Log(float64(candidates))
-	t := &output.Table{Columns: []string{"mechanism", "epsilon", "sensitivity", "expected_loss_at_most"}}
+	t := &output.Table{Columns: []string{mechanismColumn, epsilonColumn, sensitivityColumn, "expected_loss_at_most"}}
 	t.Rows = [][]any{{"permute-and-flip", epsilon, 1 / float64(records), output.Bound(bound)}}
 	return output.Section{
 		Name: "fixed_candidates", Title: "The same number of candidates, fixed beforehand, chosen among by an accuracy", Table: t,

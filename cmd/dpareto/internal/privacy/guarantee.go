@@ -15,6 +15,15 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
+// Columns and fields of several tables.
+const (
+	adjacencyColumn   = "adjacency"
+	deltaColumn       = "delta"
+	epsilonColumn     = "epsilon"
+	mechanismColumn   = "mechanism"
+	sensitivityColumn = "sensitivity"
+)
+
 // lengthEpochs is the unit of a length in epochs.
 const lengthEpochs = "epochs"
 
@@ -129,7 +138,7 @@ func (g Guarantee) Table() *output.Table {
 	m := g.Message
 	t := output.FieldTable()
 	add := func(field string, value string) { t.Rows = append(t.Rows, []any{field, value}) }
-	add("mechanism", g.Mechanism)
+	add(mechanismColumn, g.Mechanism)
 	if g.Solved != nil {
 		add(g.SolvedName, output.Full(view.Value(g.Solved)))
 	}
@@ -142,7 +151,7 @@ func (g Guarantee) Table() *output.Table {
 	} else {
 		add("δ", output.Plain(m.GetDelta()))
 	}
-	add("adjacency", enum.Name(m.GetAdjacency()))
+	add(adjacencyColumn, enum.Name(m.GetAdjacency()))
 	add("accountant", view.AccountantText(m))
 	if m.GetOrder() > 0 {
 		add("order", output.Number(m.GetOrder()))
@@ -167,7 +176,7 @@ func (g Guarantee) Table() *output.Table {
 // Guarantees returns a table of guarantees for several lengths or δ for people, a row
 // for each. What all of them share is in [GuaranteesHeading].
 func Guarantees(guarantees []Guarantee) *output.Table {
-	t := &output.Table{Columns: []string{"steps", "epsilon", "epsilon_lower", "delta"}}
+	t := &output.Table{Columns: []string{"steps", epsilonColumn, "epsilon_lower", deltaColumn}}
 	withEpochs := len(guarantees) > 0 && guarantees[0].LengthName == lengthEpochs
 	if withEpochs {
 		t.Columns = append([]string{lengthEpochs}, t.Columns...)
@@ -193,13 +202,13 @@ func Guarantees(guarantees []Guarantee) *output.Table {
 // GuaranteesCSV returns a table of guarantees for programs: every row stands for itself.
 // The columns solved_for and value are there if the guarantees were solved for.
 func GuaranteesCSV(guarantees []Guarantee) *output.Table {
-	t := &output.Table{Columns: []string{"mechanism"}}
+	t := &output.Table{Columns: []string{mechanismColumn}}
 	solved := len(guarantees) > 0 && guarantees[0].Solved != nil
 	if solved {
 		t.Columns = append(t.Columns, "solved_for", "value")
 	}
-	t.Columns = append(t.Columns, lengthEpochs, "steps", "epsilon", "epsilon_lower", "delta",
-		"adjacency", "accountant", "conversion", "order", "warnings")
+	t.Columns = append(t.Columns, lengthEpochs, "steps", epsilonColumn, "epsilon_lower", deltaColumn,
+		adjacencyColumn, "accountant", "conversion", "order", "warnings")
 	for _, g := range guarantees {
 		m := g.Message
 		row := []any{g.Mechanism}

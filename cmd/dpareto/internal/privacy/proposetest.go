@@ -192,7 +192,7 @@ func readUtilities(path string) (names []string, utilities []float64, columns in
 }
 
 // proposeTestNames are the flags of fields that have another name.
-var proposeTestNames = map[string]string{"epsilon": "round-epsilon"}
+var proposeTestNames = map[string]string{epsilonColumn: "round-epsilon"}
 
 // fieldsAsFlags turns an error that names fields into one that names flags, some of which
 // have other names.

@@ -70,14 +70,14 @@ func (p ProposeTest) search(g privacy.Guarantee) output.Section {
 	t := output.FieldTable()
 	scale := p.Tuning.Sensitivity() / p.Tuning.Epsilon
 	t.Rows = [][]any{
-		{"epsilon", output.Bound(g.Epsilon)},
-		{"delta", output.Bound(g.Delta)},
-		{"adjacency", g.Adjacency.String()},
+		{epsilonColumn, output.Bound(g.Epsilon)},
+		{deltaColumn, output.Bound(g.Delta)},
+		{adjacencyColumn, g.Adjacency.String()},
 		{"cap", g.Steps},
 		{"most_rounds", 2*p.Tuning.Levels() - 1},
 		{"levels", p.Tuning.Levels()},
 		{"round_epsilon", p.Tuning.Epsilon},
-		{"sensitivity", p.Tuning.Sensitivity()},
+		{sensitivityColumn, p.Tuning.Sensitivity()},
 		{"threshold_noise_scale", 2 * scale},
 		{"candidate_noise_scale", 4 * scale},
 	}
@@ -90,7 +90,7 @@ func (p ProposeTest) search(g privacy.Guarantee) output.Section {
 
 // rules compares the theorems of composition.
 func (p ProposeTest) rules() (output.Section, error) {
-	t := &output.Table{Columns: []string{"rule", "epsilon", "delta"}}
+	t := &output.Table{Columns: []string{"rule", epsilonColumn, deltaColumn}}
 	if p.Budget > 0 {
 		t.Columns = append(t.Columns, "cap_for_budget")
 	}
@@ -127,7 +127,7 @@ func (p ProposeTest) validation() (output.Section, error) {
 	}
 	t := output.FieldTable()
 	t.Rows = [][]any{
-		{"records", p.ValidationRecords}, {"epsilon", output.Bound(g.Epsilon)}, {"delta", output.Bound(g.Delta)}, {"adjacency", g.Adjacency.String()},
+		{"records", p.ValidationRecords}, {epsilonColumn, output.Bound(g.Epsilon)}, {deltaColumn, output.Bound(g.Delta)}, {adjacencyColumn, g.Adjacency.String()},
 	}
 	s := output.Section{Name: "validation", Title: "What the same noise guarantees for the validation records", Table: t}
 	for _, assumption := range g.Assumptions {

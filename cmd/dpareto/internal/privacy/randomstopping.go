@@ -37,11 +37,11 @@ whose noise protects the validation records.` + mechanismHelp(),
 		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("base-mu") {
-				if cmd.Flags().Changed("mechanism") {
+				if cmd.Flags().Changed(mechanismColumn) {
 					return command.Usage(errors.New("--base-mu and --mechanism exclude each other"))
 				}
 				// Noise of standard deviation 1 with the sensitivity μ is μ-GDP.
-				for name, value := range map[string]string{"mechanism": "gaussian", "sensitivity": strconv.FormatFloat(mu, 'g', -1, 64), "standard-deviation": "1"} {
+				for name, value := range map[string]string{mechanismColumn: "gaussian", sensitivityColumn: strconv.FormatFloat(mu, 'g', -1, 64), "standard-deviation": "1"} {
 					if err := cmd.Flags().Set(name, value); err != nil {
 						return command.Usagef("--base-mu: %w", err)
 					}

@@ -52,10 +52,10 @@ func (s RandomStopping) Report() *output.Report {
 	add("mean_runs", s.Law.MeanRuns())
 	add("P(K=0)", s.Law.Probability(0))
 	add("P(K=1)", s.Law.Probability(1))
-	add("delta", output.Bound(s.Total.GetDelta()))
+	add(deltaColumn, output.Bound(s.Total.GetDelta()))
 	add("epsilon_of_one_run", output.Bound(s.One.GetEpsilon()))
-	add("epsilon", output.Bound(s.Total.GetEpsilon()))
-	add("adjacency", enum.Underscored(s.Total.GetAdjacency()))
+	add(epsilonColumn, output.Bound(s.Total.GetEpsilon()))
+	add(adjacencyColumn, enum.Underscored(s.Total.GetAdjacency()))
 	if one := s.One.GetEpsilon(); one > 0 {
 		add("ratio", s.Total.GetEpsilon()/one)
 	}

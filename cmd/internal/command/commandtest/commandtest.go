@@ -13,9 +13,9 @@ import (
 
 // CheckTable checks that the table of commands in a document lists every command of a
 // program, and no other.
-func CheckTable(t *testing.T, path string, root *cobra.Command) {
+func CheckTable(t *testing.T, document string, root *cobra.Command) {
 	t.Helper()
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,11 +28,11 @@ func CheckTable(t *testing.T, path string, root *cobra.Command) {
 		}
 		group := ""
 		for i, name := range names.FindAllStringSubmatch("`"+strings.Split(first, "|")[0], -1) {
-			path := strings.Fields(name[1])
-			if i == 0 && len(path) > 1 {
-				group = path[0] + " "
+			words := strings.Fields(name[1])
+			if i == 0 && len(words) > 1 {
+				group = words[0] + " "
 			}
-			listed[group+path[len(path)-1]] = true
+			listed[group+words[len(words)-1]] = true
 		}
 	}
 	var check func(cmd *cobra.Command, prefix string)
@@ -42,13 +42,13 @@ func CheckTable(t *testing.T, path string, root *cobra.Command) {
 			if sub.HasSubCommands() {
 				check(sub, path+" ")
 			} else if !sub.Hidden && !listed[path] && path != "version" {
-				t.Errorf("the document lacks %s %s", root.Name(), path)
+				t.Errorf("%s lacks %s %s", document, root.Name(), path)
 			}
 			delete(listed, path)
 		}
 	}
 	check(root, "")
 	for name := range listed {
-		t.Errorf("%s lists %s %s, which does not exist", path, root.Name(), name)
+		t.Errorf("%s lists %s %s, which does not exist", document, root.Name(), name)
 	}
 }

@@ -36,10 +36,10 @@ const (
 // definitions are all mechanisms but compositions and repeated-selection, which wrap them.
 var definitions = []definition{
 	{dpSGDName, "DP-SGD, DP-Adam and every other method with clipped gradients and Gaussian noise", replaceOne, flagNoiseMultiplier, nil},
-	{"gaussian", "Gaussian noise added to a vector", addRemove, "standard-deviation", nil},
+	{"gaussian", "Gaussian noise added to a vector", addRemove, flagStandardDeviation, nil},
 	{"laplace", "Laplace noise added to a vector", addRemove, "scale", nil},
 	{"sparse-vector", "the sparse vector technique", addRemove, "noise-scale", nil},
-	{"output-perturbation", "Gaussian noise on the weights of a regularised linear model", replaceOne, "standard-deviation", nil},
+	{"output-perturbation", "Gaussian noise on the weights of a regularised linear model", replaceOne, flagStandardDeviation, nil},
 	{"objective-perturbation", "noise on the objective of a regularised linear model; only --epsilon is required, the rest is for its β and τ", replaceOne, flagEpsilon, nil},
 	{"randomized-response", "one answer of a record, true with a certain probability only", replaceOne, flagEpsilon, nil},
 	{"selection", "a private choice among candidates by their scores", addRemove, flagEpsilon, nil},

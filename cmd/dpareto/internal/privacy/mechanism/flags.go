@@ -44,23 +44,24 @@ var distributions = []string{"geometric", "logarithmic", poisson}
 
 // Flags with rules of their own.
 const (
-	flagMechanism       = "mechanism"
-	flagSampling        = "sampling"
-	flagTrainerSampling = "trainer-sampling"
-	flagDatasetSize     = "dataset-size"
-	flagBatchSize       = "batch-size"
-	flagNoiseMultiplier = "noise-multiplier"
-	flagEpochs          = "epochs"
-	flagSteps           = "steps"
-	flagEpsilon         = "epsilon"
-	flagSplit           = "split"
-	flagBase            = "base"
-	flagMeanRuns        = "mean-runs"
-	flagDistribution    = "distribution"
-	flagDelta           = "delta"
-	flagAdjacency       = "adjacency"
-	flagAccountant      = "accountant"
-	flagConversion      = "conversion"
+	flagMechanism         = "mechanism"
+	flagSampling          = "sampling"
+	flagTrainerSampling   = "trainer-sampling"
+	flagDatasetSize       = "dataset-size"
+	flagBatchSize         = "batch-size"
+	flagNoiseMultiplier   = "noise-multiplier"
+	flagEpochs            = "epochs"
+	flagSteps             = "steps"
+	flagStandardDeviation = "standard-deviation"
+	flagEpsilon           = "epsilon"
+	flagSplit             = "split"
+	flagBase              = "base"
+	flagMeanRuns          = "mean-runs"
+	flagDistribution      = "distribution"
+	flagDelta             = "delta"
+	flagAdjacency         = "adjacency"
+	flagAccountant        = "accountant"
+	flagConversion        = "conversion"
 )
 
 // options are the flags, in the order in which they are documented.
@@ -73,7 +74,7 @@ var options = []option{
 	{flagEpochs, "passes over the data; round(dataset-size/batch-size) steps each, unless shuffled", integer},
 	{flagSteps, "steps; if given, epochs do not count", integer},
 	{"sensitivity", "ℓ2 (gaussian) or ℓ1 (laplace) distance between the results on adjacent data", number},
-	{"standard-deviation", "standard deviation of the noise", number},
+	{flagStandardDeviation, "standard deviation of the noise", number},
 	{"scale", "scale of the Laplace noise", number},
 	{"cutoff", "number of positive answers after which sparse-vector stops", integer},
 	{"noise-scale", "total noise scale of sparse-vector, shared by threshold and queries", number},
