@@ -276,7 +276,7 @@ func TestNoiseSource(t *testing.T) {
 	if !strings.Contains(log, "noise_source=os") || strings.Contains(log, "seed=") {
 		t.Errorf("log\n%s", log)
 	}
-	// The one seed in a trial is that of the suggestions, which the study's spec has.
+	// The only seed in a trial is the seed of suggestions, which the study's spec has.
 	if seeds := regexp.MustCompile(`"[a-z_]*seed": *"?\d+`).FindAllString(recorded, -1); len(seeds) != 2 || seeds[0] != `"seed": "3` || seeds[1] != seeds[0] {
 		t.Errorf("seeds %q are recorded in\n%s", seeds, recorded)
 	}

@@ -344,8 +344,7 @@ func TestRandomStopping(t *testing.T) {
 	}
 }
 
-// published returns the points of a release in JSON, of which every one has a name and a
-// time of its own.
+// published returns the points of a release in JSON, without its name and time.
 func published(release string) string {
 	_, rest, _ := strings.Cut(release, `"points"`)
 	points, _, _ := strings.Cut(rest, `"create_time"`)

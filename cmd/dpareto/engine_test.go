@@ -111,7 +111,7 @@ func TestDefaultEngine(t *testing.T) {
 	}
 }
 
-// choiceStudy is a study over a model and an optimiser, each with parameters of its own.
+// choiceStudy is a study over a model and an optimiser, each with its own parameters.
 const choiceStudy = `
 study_id: adult
 spec:

@@ -45,7 +45,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// program returns the program with arguments, in an environment of its own: no variable
+// program returns the program with arguments, in a clean environment: no variable
 // of ours, folders of the test, and no network.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()

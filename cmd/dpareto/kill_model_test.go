@@ -229,11 +229,11 @@ func (m *memory) compareTrial(trial *dparetov1.Trial, r *remembered) {
 	switch trial.GetState() {
 	case dparetov1.TrialState_TRIAL_STATE_SUCCEEDED:
 		if !r.values[finalError(trial)] {
-			m.faultf("%s has the value %g, which nobody sent", name, finalError(trial))
+			m.faultf("%s has the value %g, which no call sent", name, finalError(trial))
 		}
 	case dparetov1.TrialState_TRIAL_STATE_INFEASIBLE, dparetov1.TrialState_TRIAL_STATE_FAILED:
 		if !r.reasons[trial.GetStateReason()] && !strings.HasSuffix(trial.GetStateReason(), "times without a result") {
-			m.faultf("%s is %v because of %q, which nobody sent", name, trial.GetState(), trial.GetStateReason())
+			m.faultf("%s is %v because of %q, which no call sent", name, trial.GetState(), trial.GetStateReason())
 		}
 	default:
 		m.faultf("%s is still %v", name, trial.GetState())

@@ -66,10 +66,10 @@ func (w *worker) rename() {
 	w.id = fmt.Sprintf("worker-%d-%d", w.place, w.life)
 }
 
-// value returns a number that nobody else reports.
+// value returns a number that no other worker reports.
 func (w *worker) value() float64 { return w.random.Float64() }
 
-// reason returns a reason that nobody else gives.
+// reason returns a reason that no other worker gives.
 func (w *worker) reason() string {
 	w.said++
 	return fmt.Sprintf("%s says its word %d", w.id, w.said)
@@ -226,7 +226,7 @@ func (w *worker) stop(ctx context.Context, trial *dpareto.Trial) {
 	}, ignore)
 }
 
-// create asks for a trial with a note of its own.
+// create asks for a trial with a unique note.
 func (w *worker) create(ctx context.Context) {
 	w.call(ctx, func(ctx context.Context) error {
 		resp, err := w.client.Studies.CreateTrial(ctx, &dparetov1.CreateTrialRequest{Parent: w.study.Name(), Trial: &dparetov1.Trial{

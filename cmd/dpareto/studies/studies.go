@@ -11,7 +11,7 @@ import (
 //go:embed *.yaml
 var files embed.FS
 
-// Names returns the names of the studies, sorted: those of the files without .yaml.
+// Names returns the sorted names of the studies, which are the files without .yaml.
 func Names() []string {
 	paths, err := fs.Glob(files, "*.yaml")
 	if err != nil {

@@ -130,8 +130,8 @@ func TestStudies(t *testing.T) {
 	}
 }
 
-// checkRows compares the numbers of rows that a study on Adult states with those of the
-// trainer's data, which generated examples have, too.
+// checkRows compares the numbers of rows that a study on Adult states with the trainer's
+// data, real or generated.
 func checkRows(t *testing.T, s *dparetov1.StudySpec, made trainer.Trainer) {
 	t.Helper()
 	sgd, ok := made.(*dpsgd.Trainer)
@@ -155,19 +155,19 @@ func checkRows(t *testing.T, s *dparetov1.StudySpec, made trainer.Trainer) {
 	}
 }
 
-// The domain of the study on Adult is that of Table 1 of Avent et al. (2020), with the
-// noise multiplier of the published code, and its design laws are those of Table 4.
+// The study on Adult has the domain of Table 1 of Avent et al. (2020), with the noise
+// multiplier of the published code, and the design distributions of Table 4.
 func TestAdultDomain(t *testing.T) {
-	type law struct{ rate, shift, mean, deviation float64 }
+	type distribution struct{ rate, shift, mean, deviation float64 }
 	want := map[string]struct {
-		lo, hi float64
-		law    law
+		lo, hi       float64
+		distribution distribution
 	}{
-		"epochs":           {1, 64, law{}},
-		"lot_size":         {8, 512, law{mean: 128, deviation: 64}},
-		"learning_rate":    {5e-4, 5e-2, law{rate: 10, shift: 0.001}},
-		"clipping_norm":    {0.1, 4, law{rate: 0.1, shift: 0.1}},
-		"noise_multiplier": {0.1, 16, law{rate: 0.1, shift: 0.1}},
+		"epochs":           {1, 64, distribution{}},
+		"lot_size":         {8, 512, distribution{mean: 128, deviation: 64}},
+		"learning_rate":    {5e-4, 5e-2, distribution{rate: 10, shift: 0.001}},
+		"clipping_norm":    {0.1, 4, distribution{rate: 0.1, shift: 0.1}},
+		"noise_multiplier": {0.1, 16, distribution{rate: 0.1, shift: 0.1}},
 	}
 	s := parse(t, "adult").Study.GetSpec()
 	var ids []string
@@ -179,12 +179,12 @@ func TestAdultDomain(t *testing.T) {
 			lo, hi = float64(d.GetMin()), float64(d.GetMax())
 		}
 		design := p.GetDesign()
-		got := law{
+		got := distribution{
 			design.GetShiftedExponential().GetRate(), design.GetShiftedExponential().GetShift(),
 			design.GetNormal().GetMean(), design.GetNormal().GetStandardDeviation(),
 		}
-		if lo != w.lo || hi != w.hi || got != w.law || (w.law == law{}) != (design.GetUniform() != nil) {
-			t.Errorf("%s: [%g, %g] with law %+v, want %+v", p.GetId(), lo, hi, got, w)
+		if lo != w.lo || hi != w.hi || got != w.distribution || (w.distribution == distribution{}) != (design.GetUniform() != nil) {
+			t.Errorf("%s: [%g, %g] with distribution %+v, want %+v", p.GetId(), lo, hi, got, w)
 		}
 	}
 	if !slices.Equal(slices.Sorted(slices.Values(ids)), slices.Sorted(maps.Keys(want))) {

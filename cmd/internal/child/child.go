@@ -23,8 +23,8 @@ type Process struct {
 	err   error // why it ended, set before done is closed
 }
 
-// Start starts a program, whose log goes to stderr, in an environment of "key=value", nil
-// for ours. The name is used in errors.
+// Start starts a program, whose log goes to stderr. The environment is a list of "key=value",
+// or nil for ours. The name is used in errors.
 func Start(name string, stderr io.Writer, environment []string, program string, args ...string) (*Process, error) {
 	cmd := exec.Command(program, args...) //nolint:noctx // Stop ends it, in an orderly way
 	cmd.Env = environment
@@ -62,7 +62,7 @@ func (p *Process) Err() error { return p.err }
 // Stop asks the child to stop and waits until it has ended; after the grace it is killed.
 // It returns what Err does. It can be called again, and after the end.
 func (p *Process) Stop(grace time.Duration) error {
-	// Closing twice, or after the end, fails, which is as good.
+	// Closing twice, or after the end, fails, which does not matter.
 	_ = p.stdin.Close()
 	select {
 	case <-p.done:
@@ -73,11 +73,11 @@ func (p *Process) Stop(grace time.Duration) error {
 	return p.err
 }
 
-// Supervised is called by a child: it returns a context that is done when the parent wants
-// the child to stop or is gone, which shows at the end of the child's standard input.
+// Supervised is called by a child. It returns a context that is done when the parent wants
+// the child to stop, or is gone: both end the child's standard input.
 //
-// From then on the child leaves interrupts, which a terminal sends to parent and children
-// alike, to the parent, and survives that nobody reads its output any more.
+// From then on the child ignores interrupts, which a terminal also sends to the parent, and
+// survives the loss of its output.
 func Supervised(ctx context.Context, stdin io.Reader) context.Context {
 	signal.Ignore(os.Interrupt, syscall.SIGPIPE)
 	ctx, cancel := context.WithCancel(ctx)

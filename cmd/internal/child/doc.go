@@ -1,6 +1,6 @@
-// Package child runs processes that end with this one, however it ends.
+// Package child runs processes that end with this one, even if it is killed.
 //
-// A child holds the reading end of a pipe as its standard input. It is stopped by closing
-// the pipe, which the operating system does, too, when the parent is killed; the child
-// watches for it with [Supervised]. This works on every platform, unlike signals.
+// A child has the reading end of a pipe as its standard input. Closing the pipe stops the
+// child; the operating system closes it when the parent is killed. The child watches for
+// that with [Supervised]. Unlike signals this works on every platform.
 package child

@@ -16,7 +16,7 @@ import (
 const (
 	// refreshEvery is the time between two looks at what the bars show.
 	refreshEvery = 200 * time.Millisecond
-	// defaultWidth and defaultHeight are those of a terminal that does not tell its own.
+	// defaultWidth and defaultHeight are assumed for a terminal that does not report its size.
 	defaultWidth, defaultHeight = 80, 24
 )
 
@@ -66,8 +66,8 @@ func NewTerminal(out io.Writer, size func() (width, height int)) *Console {
 // IsTerminal reports whether bars are shown.
 func (c *Console) IsTerminal() bool { return c.size != nil }
 
-// Write writes lines above the bars, if there are any. A line that is not complete waits
-// for its end as long as there are.
+// Write writes lines above the bars, if there are any. An incomplete line then waits for its
+// end.
 func (c *Console) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,8 +87,8 @@ func (c *Console) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// draw brings the screen up to date, with text above the bars. All of it is one write,
-// so that no half of it is ever seen.
+// draw brings the screen up to date, with text above the bars. It writes everything at once,
+// so that the screen is never half drawn.
 func (c *Console) draw(text []byte) error {
 	width, height := c.size()
 	lines := c.lines(width, height)
@@ -100,7 +100,7 @@ func (c *Console) draw(text []byte) error {
 	b.Write(text)
 	if len(lines) > 0 {
 		// A terminal that counts a character as wider than we do may cut a line off, but
-		// must not break it in two, which we would not take away again.
+		// must not break it into two rows, as we would erase only one.
 		b.WriteString(noWrap)
 		for i, line := range lines {
 			if i > 0 {
@@ -115,8 +115,8 @@ func (c *Console) draw(text []byte) error {
 	return err
 }
 
-// erase takes the bars that are drawn away. The cursor is at the end of the last one. On
-// a terminal that was made narrower meanwhile each of them may take several rows.
+// erase removes the bars that are drawn. The cursor is at the end of the last one. If the
+// terminal has become narrower each bar may take several rows.
 func (c *Console) erase(b *bytes.Buffer, width int) {
 	if len(c.drawn) == 0 {
 		return
@@ -132,7 +132,7 @@ func (c *Console) erase(b *bytes.Buffer, width int) {
 }
 
 // lines returns what the bars show now, as far as the terminal has room. The last column
-// stays free: terminals differ in where the cursor is when it is not.
+// stays free: terminals differ in where they put the cursor after it.
 func (c *Console) lines(width, height int) []string {
 	labels := 0
 	for _, p := range c.bars {
@@ -160,7 +160,7 @@ func (c *Console) add(p *Progress) {
 	_ = c.draw(nil) // what cannot be drawn is not worth an error, here and below
 }
 
-// remove takes a bar away.
+// remove removes a bar.
 func (c *Console) remove(p *Progress) {
 	i := slices.Index(c.bars, p)
 	if i < 0 {

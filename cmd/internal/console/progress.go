@@ -28,9 +28,8 @@ type Progress struct {
 	next    int64 // the amount at which the next plain line is due
 }
 
-// Start shows progress from 0 to the total, in units such as "trials", below that of
-// others. A total of 0 means that it is not known. Without a unit nothing is counted,
-// and only the note and the time are shown.
+// Start shows progress from 0 to the total, in units such as "trials", below other bars. A
+// total of 0 is unknown. Without a unit only the note and the time are shown.
 func (c *Console) Start(label string, total int64, unit string) *Progress {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +85,7 @@ func (p *Progress) Set(done int64, note string) {
 	_, _ = fmt.Fprintln(p.console.out, line)
 }
 
-// Finish takes the bar away. It can be called again.
+// Finish removes the bar. It can be called again.
 func (p *Progress) Finish() {
 	if p == nil {
 		return

@@ -5,6 +5,7 @@ package enum
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -61,14 +62,25 @@ func Find(e protoreflect.EnumDescriptor, text string) (protoreflect.EnumNumber, 
 	return 0, errors.New("must be " + trainer.Enumerate(Names(e)...))
 }
 
-// Var adds a flag with an enum as its value. Its usage text ends with the names of the
-// values. The value before is the default.
-func Var[E Enum](flags *pflag.FlagSet, value *E, flag, usage string) {
-	flags.Var(&flagValue[E]{value}, flag, usage+": "+trainer.Enumerate(Names((*value).Descriptor())...))
+// Var adds a flag with an enum as its value, whose initial value is the default. The usage
+// text ends with the names of the values. The flag does not take the values in except.
+func Var[E Enum](flags *pflag.FlagSet, value *E, flag, usage string, except ...E) {
+	f := &flagValue[E]{value, except}
+	flags.Var(f, flag, usage+": "+f.names())
 }
 
 // flagValue is a pflag.Value.
-type flagValue[E Enum] struct{ value *E }
+type flagValue[E Enum] struct {
+	value  *E
+	except []E
+}
+
+// names lists the values that the flag takes.
+func (f *flagValue[E]) names() string {
+	return trainer.Enumerate(slices.DeleteFunc(Names((*f.value).Descriptor()), func(name string) bool {
+		return slices.ContainsFunc(f.except, func(e E) bool { return Name(e) == name })
+	})...)
+}
 
 // String implements pflag.Value.
 func (f *flagValue[E]) String() string {
@@ -81,10 +93,11 @@ func (f *flagValue[E]) String() string {
 // Set implements pflag.Value.
 func (f *flagValue[E]) Set(text string) error {
 	number, err := Find((*f.value).Descriptor(), text)
-	if err == nil {
-		*f.value = E(number)
+	if err != nil || slices.Contains(f.except, E(number)) {
+		return errors.New("must be " + f.names())
 	}
-	return err
+	*f.value = E(number)
+	return nil
 }
 
 // Type implements pflag.Value.

@@ -25,7 +25,7 @@ func (f *Format) String() string { return string(*f) }
 // Set implements pflag.Value.
 func (f *Format) Set(name string) error {
 	if !slices.Contains(formats, Format(name)) {
-		return fmt.Errorf("want %s", Names(formats...))
+		return fmt.Errorf("must be one of %s", Names(formats...))
 	}
 	*f = Format(name)
 	return nil

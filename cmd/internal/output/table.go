@@ -153,9 +153,8 @@ func Cell(cell any) string {
 	}
 }
 
-// visible returns a text with its control characters written out, as Go does. Names, notes
-// and reasons come from others, and would else make the terminal do what they like, or look
-// like rows of their own.
+// visible returns a text with its control characters escaped as in Go. Names, notes and
+// reasons come from other users, and could otherwise control the terminal or fake rows.
 func visible(s string) string {
 	if !strings.ContainsFunc(s, isHidden) {
 		return s
@@ -172,8 +171,8 @@ func visible(s string) string {
 	return b.String()
 }
 
-// isHidden reports whether a character is none that people see: a control or, as those that
-// turn the direction of text around, a format character.
+// isHidden reports whether a character is invisible: a control character, or a format
+// character such as the ones that reverse the direction of text.
 func isHidden(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf) }
 
 // Full returns a cell without loss.
@@ -241,8 +240,7 @@ func roundTo(x, sign float64) string {
 	if err != nil || !(sign*printed < sign*x) {
 		return s
 	}
-	// Half a unit of the last digit moves a number that was rounded one way past the
-	// point where it is rounded the other way.
+	// Half a unit of the last digit moves the number to where it is rounded the other way.
 	unit := 1.0
 	if exponent := math.Floor(math.Log10(math.Abs(x))); exponent < 4 || exponent >= 7 {
 		unit = math.Pow(10, exponent-3)

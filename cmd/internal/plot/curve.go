@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Curve is how a quantity, such as the hypervolume, changed in the course of a study: it
-// keeps its value from one point to the next.
+// Curve is a quantity, such as the hypervolume, over the course of a study. It keeps its
+// value from one point to the next.
 type Curve struct {
 	// Title says in a few words what is shown.
 	Title string

@@ -30,7 +30,7 @@ type Series struct {
 	X, Y, Lower, Upper []float64
 }
 
-// palette holds colours that people with any colour vision tell apart: those of Okabe
+// palette holds colours that people with any colour vision tell apart: the ones of Okabe
 // and Ito, "Color Universal Design" (2008), without yellow, which is faint on white.
 var palette = []color.NRGBA{
 	frontBlue,

@@ -197,7 +197,7 @@ func (s *scene) drawRegion(c *draw.Canvas, at func(position) vg.Point) {
 	c.FillPolygon(region, c.ClipPolygonXY(polygon))
 }
 
-// drawPoints draws all points, those on the way below the others.
+// drawPoints draws all points, intermediate ones below the others.
 func (s *scene) drawPoints(c *draw.Canvas, at func(position) vg.Point) {
 	const grid = 0.5 // points of the picture within which two are one
 	var final, minor []vg.Point

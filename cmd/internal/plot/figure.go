@@ -37,7 +37,7 @@ type Axis struct {
 	Label string
 	// Log asks for a logarithmic axis.
 	Log bool
-	// Maximise tells that larger values are better.
+	// Maximise says that larger values are better.
 	Maximise bool
 	// Reference is the anti-ideal value: points count where they are better.
 	Reference float64
@@ -46,21 +46,21 @@ type Axis struct {
 // Point is a measured point.
 type Point struct {
 	X, Y float64
-	// Minor tells a measurement on the way, which is drawn smaller.
+	// Minor marks an intermediate measurement, which is drawn smaller.
 	Minor bool
 }
 
 // FrontPoint is a point of the front.
 type FrontPoint struct {
 	X, Y float64
-	// Lower and Upper bound the uncertainty of Y; both are Y where there is none.
+	// Lower and Upper bound the uncertainty of Y; both are Y if there is none.
 	Lower, Upper float64
 }
 
 // Formats lists what files can be written, by their extensions.
 const Formats = ".svg, .png"
 
-// CheckPath returns an error if the extension of a path is not that of a format.
+// CheckPath returns an error if the extension of a path is not a known format.
 func CheckPath(path string) error {
 	_, err := formatOf(path)
 	return err
@@ -71,7 +71,7 @@ func formatOf(path string) (string, error) {
 	case ".svg", ".png":
 		return extension[1:], nil
 	default:
-		return "", fmt.Errorf("picture %s: want a name that ends in one of %s", path, Formats)
+		return "", fmt.Errorf("picture: must end in one of %s, is %q", Formats, path)
 	}
 }
 
@@ -95,7 +95,7 @@ func save(d drawing, path string) error {
 	if err := render(d, &out, format); err != nil {
 		return err
 	}
-	return os.WriteFile(path, out.Bytes(), 0o644) //nolint:gosec // a picture is for everybody
+	return os.WriteFile(path, out.Bytes(), 0o644) //nolint:gosec // a picture is no secret
 }
 
 // render writes a drawing in a format.
@@ -108,7 +108,7 @@ func render(d drawing, w io.Writer, format string) error {
 		if _, err := canvas.WriteTo(&out); err != nil {
 			return err
 		}
-		// Where the font is missing, others with the same metrics take its place.
+		// Fonts with the same metrics replace the font if it is missing.
 		_, err := w.Write(bytes.ReplaceAll(out.Bytes(),
 			[]byte("font-family:Liberation Sans;"), []byte("font-family:"+fontFamilies+";")))
 		return err

@@ -10,7 +10,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 )
 
-// Declared is a study that a trainer's declaration makes.
+// Declared is a study made from a trainer's declaration.
 type Declared struct {
 	ID          string // of the study
 	Trainer     string // its name
@@ -19,7 +19,7 @@ type Declared struct {
 	Declaration trainer.Declaration
 	Trials      int // budget
 	// EpsilonReference and Delta are the anti-ideal ε and the δ of the privacy
-	// metric; Delta nil for that of the declaration.
+	// metric; Delta is nil for the δ of the declaration.
 	EpsilonReference float64
 	Delta            *float64
 }

@@ -21,7 +21,7 @@ func (n *normaliser) addf(path, format string, args ...any) {
 	n.faults = append(n.faults, fmt.Errorf("%s: %s", path, fmt.Sprintf(format, args...)))
 }
 
-// message normalises the fields of a message; path is its own.
+// message normalises the fields of the message at a path.
 func (n *normaliser) message(path string, fields map[string]any, descriptor protoreflect.MessageDescriptor) {
 	n.shorthand(path, descriptor, fields)
 	chosen := make(map[protoreflect.OneofDescriptor]string)
@@ -110,7 +110,7 @@ func (n *normaliser) single(path string, value any, field protoreflect.FieldDesc
 	return value
 }
 
-// isWellKnown reports whether a message has a JSON form of its own.
+// isWellKnown reports whether a message has a special JSON form.
 func isWellKnown(message protoreflect.MessageDescriptor) bool {
 	return message.ParentFile().Package() == "google.protobuf"
 }
@@ -130,12 +130,12 @@ func expand(value any, enum protoreflect.EnumDescriptor) any {
 	return value
 }
 
-// enumPrefix returns what the names of all values of an enum begin with.
+// enumPrefix returns the common prefix of the names of the values of an enum.
 func enumPrefix(enum protoreflect.EnumDescriptor) string {
 	return strings.TrimSuffix(string(enum.Values().Get(0).Name()), "UNSPECIFIED")
 }
 
-// leaf checks a value that is not made of fields, by decoding a message of only it.
+// leaf checks a value without fields, by decoding a message that holds only it.
 func (n *normaliser) leaf(path string, value any, field protoreflect.FieldDescriptor) {
 	if enum := field.Enum(); enum != nil {
 		written, ok := value.(string)
@@ -166,7 +166,7 @@ func (n *normaliser) leaf(path string, value any, field protoreflect.FieldDescri
 	n.addf(path, "must be %s, is %s%s", kindOf(field), describe(value), hint)
 }
 
-// quoteHint is the hint where a string was wanted.
+// quoteHint is the hint where a string is required.
 func quoteHint(value any) string {
 	if _, ok := value.(bool); ok {
 		return " (quote it)" // YAML takes on, off, yes and no for booleans
@@ -212,8 +212,8 @@ func describe(value any) string {
 	}
 }
 
-// position is what protojson puts before its errors: a place in converted JSON, which
-// the user never saw, after a prefix with a space that varies.
+// position matches what protojson puts before its errors: a prefix with a varying space, and
+// a place in converted JSON, which the user never saw.
 var position = regexp.MustCompile(`^proto:\s*(\(line \d+:\d+\):\s*)?`)
 
 // plain returns an error of protojson as text.

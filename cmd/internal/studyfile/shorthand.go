@@ -19,8 +19,8 @@ const (
 
 var specName = (*dparetov1.StudySpec)(nil).ProtoReflect().Descriptor().FullName()
 
-// shorthand writes out, in place, what a spec may say shortly: the conditions of
-// parameters, and the cost. It leaves what has no sense to the checks that follow.
+// shorthand expands, in place, the short forms of a spec: the conditions of parameters, and
+// the cost. It leaves invalid values to the checks that follow.
 func (n *normaliser) shorthand(path string, descriptor protoreflect.MessageDescriptor, fields map[string]any) {
 	if descriptor.FullName() != specName {
 		return
@@ -52,7 +52,7 @@ func (n *normaliser) shorthand(path string, descriptor protoreflect.MessageDescr
 	}
 }
 
-// valueField returns the field of a Value that the domain of a parameter asks for.
+// valueField returns the field of a Value for the domain of a parameter.
 func valueField(parameter map[string]any) string {
 	for _, domain := range []struct{ text, json, field string }{
 		{"integer_domain", "integerDomain", "int_value"},

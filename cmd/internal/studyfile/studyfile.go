@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// idField is the field of a file beside those of the study.
+	// idField is the field of a file beside the fields of the study.
 	idField = "study_id"
 	// namePrefix precedes the id in the name of a study.
 	namePrefix = "studies/"
 )
 
-// File is what a file says.
+// File is the content of a file.
 type File struct {
 	// ID under which the study is to be created: the file's study_id or, for a study
 	// that a server returned, the id in its name. Empty if the file has neither.
@@ -29,8 +29,8 @@ type File struct {
 	Study *dparetov1.Study
 }
 
-// Parse reads a YAML or JSON file. It refuses fields that do not exist and fields that
-// occur twice, and names all fields that are wrong.
+// Parse reads a YAML or JSON file. It refuses unknown and repeated fields, and names all
+// wrong fields in its error.
 func Parse(content []byte) (*File, error) {
 	converted, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
@@ -44,7 +44,7 @@ func Parse(content []byte) (*File, error) {
 	}
 	fields, ok := tree.(map[string]any)
 	if !ok {
-		return nil, errors.New("the file holds no study: want a mapping with the fields study_id and spec")
+		return nil, errors.New("the file holds no study: it must be a mapping with the fields study_id and spec")
 	}
 
 	file := &File{Study: new(dparetov1.Study)}

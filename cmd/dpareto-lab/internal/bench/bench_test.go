@@ -302,8 +302,8 @@ func TestReplayErrors(t *testing.T) {
 		"x,quality\n1,2\n":            "line 1: column kind is missing",
 		"x,kind,quality\n1,c,2\n":     "line 2",
 		"x,kind,quality\n11,a,2\n":    "line 2",
-		"x,kind,quality\n1,a,2\ny,a,": `line 3: x is "y", want a number`,
-		"x,kind,quality\n1,a,lots\n":  `line 2: quality is "lots"`,
+		"x,kind,quality\n1,a,2\ny,a,": `line 3: x must be a number, is "y"`,
+		"x,kind,quality\n1,a,lots\n":  `line 2: quality must be a number, is "lots"`,
 		"x,kind,quality\n1,a,\n":      "no complete trial",
 	} {
 		trials := write(t, "trials.csv", content)

@@ -4,5 +4,5 @@ package bench
 
 import "time"
 
-// processorTime reports false: it is not measured on this platform.
+// processorTime reports false: this platform does not measure it.
 func processorTime() (time.Duration, bool) { return 0, false }

@@ -9,9 +9,9 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/plot"
 )
 
-// Curves returns a picture of the observed hypervolume over runs, or of the logarithm of
-// what is missing where there is no noise and the maximum is known: means over the seeds,
-// with a standard deviation to both sides.
+// Curves returns a picture of the observed hypervolume over runs or, without noise and with a
+// known maximum, of the logarithm of the distance to the maximum: means over the seeds, with
+// a standard deviation to both sides.
 func (r *Result) Curves() *plot.Curves {
 	difference := r.problem.Exact && !math.IsNaN(r.problem.MaxHypervolume)
 	c := &plot.Curves{

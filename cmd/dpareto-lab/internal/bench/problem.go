@@ -21,21 +21,21 @@ type Problem struct {
 	// Name identifies the problem.
 	Name string
 
-	// Initial suggests the points that all designers share, InitialPoints of them unless
-	// somebody asks for another number.
+	// Initial suggests the points that all designers share: InitialPoints of them, or as
+	// many as the options say.
 	Initial       suggest.Designer
 	InitialPoints int
 
-	// Exact tells that measurements have no noise.
+	// Exact says that measurements have no noise.
 	Exact bool
 
-	// Truth returns the exact objectives at a point. nil if they are not known.
+	// Truth returns the exact objectives at a point. It is nil if they are unknown.
 	Truth func(space.Point) []float64
 
 	// MaxHypervolume is the hypervolume of the true front, NaN if unknown.
 	MaxHypervolume float64
 
-	// Epochs returns the length of a run. nil where runs have none.
+	// Epochs returns the length of a run. It is nil if runs have none.
 	Epochs func(space.Point) float64
 
 	// Start returns the evaluator of one study.
@@ -43,11 +43,11 @@ type Problem struct {
 }
 
 // Evaluator runs configurations. The seed determines all noise of a run. It returns one
-// evaluation, or one of each checkpoint, the end of the run last; or none if the
+// evaluation, or one for each checkpoint with the end of the run last; or none if the
 // configuration is infeasible.
 type Evaluator func(ctx context.Context, q space.Point, seed uint64) ([]suggest.Evaluation, error)
 
-// ProblemOptions are what problems other than the synthetic ones are made from.
+// ProblemOptions configure all problems but the synthetic ones.
 type ProblemOptions struct {
 	// DataDir is a folder in which data files are looked for first.
 	DataDir string
@@ -75,7 +75,7 @@ func Names() []string {
 	return names
 }
 
-// Check returns an error if there is no problem of a name, or not with these options.
+// Check returns an error if no problem has the name, or it does not take these options.
 func Check(name string, o ProblemOptions) error {
 	_, replayed := strings.CutPrefix(name, replayPrefix)
 	switch trained, synthetic := trainedByName(name), isSynthetic(name); {
@@ -84,7 +84,7 @@ func Check(name string, o ProblemOptions) error {
 	case !replayed && o.Study != "":
 		return errors.New("a study file is for replays only")
 	case !replayed && !synthetic && trained == nil:
-		return fmt.Errorf("problem %q is unknown, want one of %s, or %sFILE.csv", name, strings.Join(Names(), ", "), replayPrefix)
+		return fmt.Errorf("--problem must be one of %s or %sFILE.csv, is %q", strings.Join(Names(), ", "), replayPrefix, name)
 	case o.FinalOnly && (trained == nil || trained.checkpoint == ""):
 		return fmt.Errorf("problem %s has no checkpoints to leave out", name)
 	case o.EpochCost && (trained == nil || trained.checkpoint == "" || o.FinalOnly):
@@ -96,7 +96,7 @@ func Check(name string, o ProblemOptions) error {
 }
 
 // Open returns the problem of a name: one of [Names], or replay:FILE for trials recorded
-// in a CSV file. Errors are those of [Check] and of files and trainers.
+// in a CSV file. It returns the errors of [Check], of files and of trainers.
 func Open(ctx context.Context, name string, o ProblemOptions) (*Problem, error) {
 	if err := Check(name, o); err != nil {
 		return nil, err

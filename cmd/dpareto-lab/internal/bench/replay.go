@@ -99,7 +99,7 @@ func readRecords(in io.Reader, p *suggest.Problem) ([]suggest.Evaluation, error)
 		return nil, err
 	}
 	if len(rows) == 0 {
-		return nil, errors.New("the file is empty, want a header")
+		return nil, errors.New("the file is empty, without a header")
 	}
 	column := func(name string) (int, error) {
 		i := slices.Index(rows[0], name)
@@ -154,7 +154,7 @@ func record(p *suggest.Problem, row []string, parameters, objectives []int) (*su
 		}
 		v, err := strconv.ParseFloat(row[c], 64)
 		if err != nil {
-			return nil, fmt.Errorf("%s is %q, want a number", q.Name, row[c])
+			return nil, fmt.Errorf("%s must be a number, is %q", q.Name, row[c])
 		}
 		e.Point[i] = v
 	}
@@ -172,7 +172,7 @@ func record(p *suggest.Problem, row []string, parameters, objectives []int) (*su
 		}
 		v, err := strconv.ParseFloat(row[c], 64)
 		if err != nil {
-			return nil, fmt.Errorf("%s is %q, want a number", o.Name, row[c])
+			return nil, fmt.Errorf("%s must be a number, is %q", o.Name, row[c])
 		}
 		e.Values[j], e.StdErrors[j] = v, math.NaN()
 	}

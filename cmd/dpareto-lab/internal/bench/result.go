@@ -95,7 +95,7 @@ func cell(x float64) any {
 	return x
 }
 
-// Remarks returns what a reader of the numbers should know, a line each.
+// Remarks returns notes for readers of the numbers, a line each.
 func (r *Result) Remarks() []string {
 	var lines []string
 	for _, d := range r.designers {

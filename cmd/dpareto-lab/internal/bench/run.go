@@ -20,43 +20,43 @@ type Options struct {
 	Designers []string
 	// Seeds is the number of seeds: 1, 2, ..., Seeds.
 	Seeds int
-	// Budget is the number of runs of a study, those of the initial points included.
+	// Budget is the number of runs of a study, with the initial points.
 	Budget int
 	// At are smaller budgets at which fronts are measured as well.
 	At []int
 	// Initial is the number of initial points. 0 means the problem's own.
 	Initial int
-	// OwnInitial has every designer draw the initial points that it would draw in a
-	// study, instead of sharing them.
+	// OwnInitial lets every designer draw its own initial points, as in a study, instead of
+	// sharing them.
 	OwnInitial bool
-	// Batch is the number of suggestions that are asked for at once. 0 means 1.
+	// Batch is the number of suggestions per request. 0 means 1.
 	Batch int
 	// Remeasure is how often every reported configuration is run again. 0 means never.
 	Remeasure int
 	// Target is the hypervolume to be reached, 0 for none.
 	Target float64
 	// Parallel is the number of studies that run at the same time. More than one blurs
-	// processor times: they are those of the process. 0 means 1.
+	// processor times, which are measured for the whole process. 0 means 1.
 	Parallel int
 	// Progress, when not nil, is called after every run with the number of all runs so
 	// far, but for repeated ones, from one goroutine.
 	Progress func(runs int)
 }
 
-// Validate returns an error for options that make no sense for the problem.
+// Validate returns an error for options that are invalid for the problem.
 func (o *Options) Validate(p *Problem) error {
 	for _, name := range o.Designers {
 		if _, ok := designers.ByName(name, designers.Options{}); !ok {
-			return fmt.Errorf("designer %q is unknown, want some of %s", name, strings.Join(designers.Names(), ", "))
+			return fmt.Errorf("--designer must be some of %s, is %q", strings.Join(designers.Names(), ", "), name)
 		}
 	}
 	switch {
 	case len(o.Designers) == 0:
 		return errors.New("no designer is given")
 	case o.Seeds < 1:
-		return fmt.Errorf("the number of seeds is %d, want at least 1", o.Seeds)
+		return fmt.Errorf("--seeds must be at least 1, is %d", o.Seeds)
 	case o.Budget < 1:
-		return fmt.Errorf("the budget is %d, want at least 1", o.Budget)
+		return fmt.Errorf("--budget must be at least 1, is %d", o.Budget)
 	case o.Initial < 0 || o.Batch < 0 || o.Remeasure < 0 || o.Parallel < 0 || o.Target < 0:
 		return errors.New("an option is negative")
 	case o.Remeasure > 0 && p.Exact:
@@ -64,14 +64,14 @@ func (o *Options) Validate(p *Problem) error {
 	}
 	for _, at := range o.At {
 		if at < 1 || at > o.Budget {
-			return fmt.Errorf("the budget to look at is %d, want 1 to %d", at, o.Budget)
+			return fmt.Errorf("--at must be 1 to %d, the budget, is %d", o.Budget, at)
 		}
 	}
 	return nil
 }
 
-// Run runs all designers under all seeds. It returns an error for options that make no
-// sense, of a run, of a designer, or of the context.
+// Run runs all designers under all seeds. It fails if an option is invalid, a run or a
+// designer fails, or ctx is done.
 func Run(ctx context.Context, p *Problem, o Options) (*Result, error) {
 	if err := o.Validate(p); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ type study struct {
 	reason   string
 }
 
-// state is how far a study is.
+// state is the progress of a study.
 type state struct {
 	evaluations int     // in the history
 	epochs      float64 // trained so far
@@ -162,7 +162,7 @@ func derive(seed uint64, stream, n int) uint64 {
 	return seed
 }
 
-// run spends the budget, or what the designer finds to spend it on.
+// run spends the budget, or ends early if the designer has no more suggestions.
 func (s *study) run(ctx context.Context) error {
 	ownPoints := s.options.Initial
 	if s.options.OwnInitial {

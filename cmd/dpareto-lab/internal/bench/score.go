@@ -16,8 +16,7 @@ import (
 // again.
 const maxReported = 12
 
-// score is what one study is worth after a number of runs. A value that does not exist is
-// NaN.
+// score is the quality of one study after a number of runs. A missing value is NaN.
 type score struct {
 	observed       float64 // hypervolume of all measurements
 	truth          float64 // of the exact values of the reported configurations
@@ -31,7 +30,7 @@ type score struct {
 	processor      float64 // seconds per suggestion
 }
 
-// outcome is all that is kept of one study.
+// outcome is what is kept of one study.
 type outcome struct {
 	scores   []score   // at the budgets of the result
 	trace    []float64 // observed hypervolume after 1, 2, ... runs
@@ -39,8 +38,8 @@ type outcome struct {
 	reason   string
 }
 
-// scores measures the study at all budgets. A study that has ended before, because its
-// space is used up, stays as it is.
+// scores measures the study at all budgets. A study that ended before, as its space is used
+// up, keeps its state.
 func (s *study) scores(ctx context.Context) (*outcome, error) {
 	costs := make([][]float64, len(s.history.Evaluations))
 	for i := range costs {

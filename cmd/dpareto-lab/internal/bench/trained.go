@@ -29,10 +29,10 @@ type trainedStudy struct {
 	truth      func(space.Point) []float64
 	logScales  []string // parameters that are measured on a log scale, whatever the file says
 	settings   map[string]string
-	lawless    bool // the design laws are left out
+	noDesign   bool // without the design distributions
 }
 
-// trainedStudies are the problems with a trainer, by which methods were compared before.
+// trainedStudies are the problems with a trainer, on which methods were compared before.
 var trainedStudies = []trainedStudy{
 	{name: "svt", file: "svt", truth: func(q space.Point) []float64 {
 		cutoff, noiseScale := int64(q[0]), q[1]
@@ -43,7 +43,7 @@ var trainedStudies = []trainedStudy{
 		logScales: []string{dpsgd.ParameterEpochs, dpsgd.ParameterLotSize}, settings: adultSplit,
 	},
 	{
-		name: "adult_uniform", file: adultStudy, checkpoint: dpsgd.ParameterEpochs, lawless: true,
+		name: "adult_uniform", file: adultStudy, checkpoint: dpsgd.ParameterEpochs, noDesign: true,
 		logScales: []string{dpsgd.ParameterEpochs, dpsgd.ParameterLotSize}, settings: adultSplit,
 	},
 	{name: "adult_linear", file: adultStudy, checkpoint: dpsgd.ParameterEpochs, settings: adultSplit}, // as published
@@ -53,8 +53,8 @@ var trainedStudies = []trainedStudy{
 const adultStudy = "adult-variance"
 
 // adultSplit is the division of Adult's rows. On it the 3^5 grid of the published
-// experiments has the hypervolume 8.500, next below that of the unrecorded division
-// with which the engine was designed (8.508); see docs/engine.md.
+// experiments has the hypervolume 8.500, close to 8.508 on the unrecorded division with
+// which the engine was designed; see docs/engine.md.
 var adultSplit = map[string]string{"split_seed": "64"}
 
 // open compiles the study and makes its trainer.
@@ -72,7 +72,7 @@ func (s *trainedStudy) open(ctx context.Context, o ProblemOptions) (*Problem, er
 		if slices.Contains(s.logScales, p.GetId()) {
 			p.Scale = dparetov1.Scale_SCALE_LOG
 		}
-		if s.lawless {
+		if s.noDesign {
 			p.Design = nil
 		}
 	}
@@ -100,7 +100,7 @@ func (s *trainedStudy) open(ctx context.Context, o ProblemOptions) (*Problem, er
 	p := &Problem{
 		Problem:        &problem,
 		Name:           s.name,
-		Initial:        random.New(), // the laws of the design
+		Initial:        random.New(), // draws from the design distributions
 		InitialPoints:  study.InitialTrials(),
 		Truth:          s.truth,
 		MaxHypervolume: math.NaN(),

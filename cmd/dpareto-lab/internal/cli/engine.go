@@ -27,7 +27,7 @@ func (f *benchFormat) String() string { return string(*f) }
 func (f *benchFormat) Set(name string) error {
 	var known output.Format
 	if name != markdown && known.Set(name) != nil {
-		return fmt.Errorf("want %s, %s", output.Names(output.Text, output.JSON, output.CSV), markdown)
+		return fmt.Errorf("must be %s or %s", output.Names(output.Text, output.JSON, output.CSV), markdown)
 	}
 	*f = benchFormat(name)
 	return nil
@@ -56,8 +56,8 @@ func engineCommand(env *command.Env) *cobra.Command {
 		Use:   "engine --problem PROBLEM --designer DESIGNER,...",
 		Short: "Compare designers on a problem",
 		Long: `Runs designers in this process, without a server, on one problem and under several seeds,
-and prints one row for each designer and budget. All designers get the same initial
-points, and the same random streams of training.
+and prints one row for each designer and budget. All designers get the same initial points
+and the same random streams of training.
 
 Problems: ` + strings.Join(bench.Names(), ", ") + `, and replay:FILE.csv, the
 trials of a study (--study FILE) as "dpareto trial list --output csv" printed them, where
@@ -74,9 +74,9 @@ Hypervolumes, as means over the seeds with standard deviations:
   remeasured  of the means of fresh runs (--remeasure) of at most 12 configurations of the
               reported front
 
-log10_difference is that of the true hypervolume to the best possible one.
+log10_difference is the logarithm of the distance of the true hypervolume to the best possible one.
 cpu_seconds_per_suggestion is the processor time of the whole process while it waits for
-suggestions, initial points not counted: leave --parallel at 1 where it matters.`,
+suggestions, without the initial points: leave --parallel at 1 if it matters.`,
 		Example: `  dpareto-lab bench engine --problem zdt1 --designer dpareto,random
   dpareto-lab bench engine --problem noisy_branin_currin --designer dpareto --initial 6 --batch 4 --budget 86
   dpareto-lab bench engine --problem adult --designer dpareto --budget 80 --at 32 --remeasure 10 --output csv`,
@@ -93,13 +93,13 @@ suggestions, initial points not counted: leave --parallel at 1 where it matters.
 	flags.StringVar(&f.problem, "problem", "", "problem to solve")
 	flags.StringSliceVar(&f.Designers, "designer", nil, "designers to compare, with commas between them")
 	flags.IntVar(&f.Seeds, "seeds", 5, "number of seeds: 1, 2, and so on")
-	flags.IntVar(&f.Budget, "budget", 50, "number of runs, with those of the initial points")
-	flags.IntSliceVar(&f.At, "at", nil, "smaller budgets at which fronts are measured as well, with commas between them")
+	flags.IntVar(&f.Budget, "budget", 50, "number of runs, with the initial points")
+	flags.IntSliceVar(&f.At, "at", nil, "smaller budgets at which fronts are also measured, with commas between them")
 	flags.BoolVar(&f.OwnInitial, "own-initial", false, "let every designer draw its own initial points instead of sharing them")
 	flags.IntVar(&f.Initial, "initial", 0, "number of initial points; default: twice the dimension plus 2, or the study's own number")
 	flags.IntVar(&f.Batch, "batch", 1, "number of suggestions that are asked for at once")
 	flags.IntVar(&f.Remeasure, "remeasure", 0, "number of fresh runs of each configuration of the reported front")
-	flags.Float64Var(&f.Target, "target", 0, "hypervolume of the observed front whose first run is to be told")
+	flags.Float64Var(&f.Target, "target", 0, "hypervolume of the observed front; the run that first reaches it is reported")
 	flags.BoolVar(&f.finalOnly, "final-only", false, "count only the ends of runs, not their checkpoints")
 	flags.BoolVar(&f.epochCost, "epoch-cost", false, "measure the cost of a run by its epochs instead of counting runs")
 	flags.IntVar(&f.Parallel, "parallel", 1, "number of studies that run at the same time")

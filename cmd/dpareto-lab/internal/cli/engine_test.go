@@ -71,13 +71,13 @@ func TestBenchEngineUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                                 "--problem is required",
 		"--problem zdt1":                   "no designer",
-		"--problem zdt1 --designer oracle": `designer "oracle" is unknown`,
-		"--problem zdt1 --designer random --budget 0":         "budget is 0",
+		"--problem zdt1 --designer oracle": `ehvi_exact, grid, nsga2, quasi_random, random, is "oracle"`,
+		"--problem zdt1 --designer random --budget 0":         "--budget must be at least 1, is 0",
 		"--problem zdt1 --designer random --remeasure 5":      "has no noise",
 		"--problem zdt1 --designer random --plot a.pdf":       ".svg, .png",
-		"--problem zdt1 --designer random --output xml":       "want table, json, csv, markdown",
+		"--problem zdt1 --designer random --output xml":       "must be table, json, csv or markdown",
 		"--problem zdt1 --designer random --at 60 --seeds 1":  "1 to 50",
-		"--problem adults --designer random":                  "is unknown, want one of branin_currin",
+		"--problem adults --designer random":                  "--problem must be one of branin_currin",
 		"--problem replay:missing.csv --designer random":      "needs the file of its study",
 		"--problem zdt1 --designer random --study study.yaml": "for replays only",
 	} {

@@ -13,9 +13,9 @@ func privateFrontCommand(env *command.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "private-front",
 		Short: "A front on Adult that may be published, beside one that may not",
-		Long: `Runs the bundled study adult-private on a server of its own, once as it is, with noise on
+		Long: `Runs the bundled study adult-private on a temporary server, once as it is, with noise on
 every measured error and a budget for the training records, and once without private_mode;
-and trains the configurations that both report again, to see how good they really are.
+then trains the configurations that both report again, to see how good they really are.
 
 The noise is drawn from --seed, so that the experiment can be repeated: nothing that it
 prints may be released. It takes a few minutes.`,

@@ -68,11 +68,11 @@ func TestReproduceFastEstimation(t *testing.T) {
 func TestReproduceUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"genesis":                            "unknown command",
-		"fast-estimation --dataset gisette":  `dataset "gisette" is unknown, want some of adult, kddcup99`,
-		"fast-estimation --loss hinge":       `loss "hinge" is unknown`,
-		"fast-estimation --rows 10":          "want at least 100",
+		"fast-estimation --dataset gisette":  `--dataset must be some of adult, kddcup99, is "gisette"`,
+		"fast-estimation --loss hinge":       `--loss must be some of lr, svm, is "hinge"`,
+		"fast-estimation --rows 10":          "--rows must be at least 100, is 10",
 		"fast-estimation --plot figures.pdf": ".svg, .png",
-		"fast-estimation --output markdown":  "want table, json, csv",
+		"fast-estimation --output markdown":  "must be one of table, json, csv",
 		"fast-estimation adult":              "unknown command",
 	} {
 		_, stderr, code := invoke(t, append([]string{"reproduce"}, strings.Fields(args)...)...)

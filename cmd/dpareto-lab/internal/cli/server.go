@@ -42,18 +42,18 @@ func serverCommand(env *command.Env) *cobra.Command {
 		Use:   "server",
 		Short: "Measure the server under load",
 		Long: `Puts a server under load: workers ask for trials of studies with the random designer and
-complete them at once. The server is a process of its own with a new store, or the one at
---address, of which neither commits nor processor time are known.
+complete them at once. The server is a separate process with a new store, or the one at
+--address, whose commits and processor time are unknown.
 
 A pair is one suggestion and one completion. Both are writes that the server acknowledges
-when they are on disk. fsyncs_per_write is the number of fsyncs over that of such writes;
+when they are on disk. fsyncs_per_write is the number of fsyncs per such write;
 each commit takes two. server_cpu_us_per_pair and client_cpu_us_per_pair are processor
 time, which other programs on the machine change less than pairs_per_second.
 
-With --preload TRIALS the store is filled at first with so many trials, in equal parts of
+With --preload TRIALS the store is first filled with that many trials, divided equally among
 all --studies. With --slow-fit the load is measured alone and beside another study that
-fits a model all the time, in turns with --repeat; give a --rate that leaves the machine
-time for both.`,
+constantly fits a model, in turns with --repeat; give a --rate that leaves the machine time
+for both.`,
 		Example: `  dpareto-lab bench server
   dpareto-lab bench server --studies 1000 --preload 1000000
   dpareto-lab bench server --slow-fit --studies 8 --workers 16 --rate 200`,
@@ -72,7 +72,7 @@ time for both.`,
 	flags.IntVar(&f.preload, "preload", 0, "number of trials that the store has at first")
 	flags.BoolVar(&f.slowFit, "slow-fit", false, "measure the load alone, and beside a study that fits a model")
 	flags.IntVar(&f.fitTrials, "fit-trials", 1000, "number of trials that the model is fitted to")
-	flags.StringVar(&f.Address, "address", "", "address of a running server to measure instead of an own one; it gets studies named load-...")
+	flags.StringVar(&f.Address, "address", "", "address of a running server to measure instead of a new one; it gets studies named load-...")
 	flags.StringVar(&f.folder, "store-dir", "", "folder for the new store; default: one for temporary files")
 	flags.StringVar(&f.profile, "profile", "", "file for a profile of the server's processor time (see go tool pprof)")
 	command.OutputFlag(cmd, &f.format)
@@ -125,11 +125,11 @@ func benchServer(ctx context.Context, env *command.Env, f serverFlags) (err erro
 func (f *serverFlags) validate() error {
 	switch {
 	case f.preload < 0:
-		return fmt.Errorf("preload is %d, want at least 0", f.preload)
+		return fmt.Errorf("--preload must be at least 0, is %d", f.preload)
 	case f.fitTrials < 1 || f.repeat < 1:
-		return errors.New("fit-trials and repeat must be at least 1")
+		return fmt.Errorf("--fit-trials and --repeat must be at least 1, are %d and %d", f.fitTrials, f.repeat)
 	case f.Address != "" && (f.preload > 0 || f.profile != ""):
-		return errors.New("preload and profile are for an own server, not for one with an --address")
+		return errors.New("--preload and --profile cannot be used with --address")
 	default:
 		return f.Validate()
 	}
@@ -209,8 +209,8 @@ func (b *serverBench) writeProfile(ctx context.Context) error {
 	return errors.Join(b.host.Profile(ctx, file, b.Duration), file.Close())
 }
 
-// measureAll measures the load, as often as was asked for and, with a fit, in turns alone and
-// beside it: what else the machine does meanwhile then touches both.
+// measureAll measures the load as often as the flags say and, with a fit, in turns alone and
+// beside it, so that other programs on the machine disturb both.
 func (b *serverBench) measureAll(ctx context.Context) (err error) {
 	var fitting *load.Fitting
 	if b.slowFit {
@@ -246,7 +246,7 @@ func (b *serverBench) nameOf(what string, repetition int) string {
 	return fmt.Sprintf("%s %d", what, repetition+1)
 }
 
-// compareFit tells how much worse the slow calls are beside a fit, in the median of the
+// compareFit prints how much slower the slow calls are beside a fit, as the median over the
 // repetitions.
 func (b *serverBench) compareFit(suggestions int64) {
 	ratio := func(of func(*load.Load) load.Latencies) float64 {
@@ -257,7 +257,7 @@ func (b *serverBench) compareFit(suggestions int64) {
 		slices.Sort(ratios)
 		return (ratios[(len(ratios)-1)/2] + ratios[len(ratios)/2]) / 2
 	}
-	b.Sayf("beside a fit to %d trials (%d suggestions meanwhile) the p99 of SuggestTrials is %.2f times, that of CompleteTrial %.2f times that alone\n",
+	b.Sayf("beside a fit to %d trials (%d suggestions meanwhile) the p99 of SuggestTrials is %.2f times and of CompleteTrial %.2f times the p99 alone\n",
 		b.fitTrials, suggestions,
 		ratio(func(l *load.Load) load.Latencies { return l.Suggest }), ratio(func(l *load.Load) load.Latencies { return l.Complete }))
 }

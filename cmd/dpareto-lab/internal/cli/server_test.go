@@ -9,14 +9,14 @@ import (
 
 func TestBenchServerUsage(t *testing.T) {
 	for args, want := range map[string]string{
-		"--workers 0":                            "workers is 0",
-		"--workers 2 --connections 3":            "connections is 3",
-		"--studies 0":                            "studies is 0",
-		"--duration 0s":                          "duration is not positive",
-		"--rate -1":                              "rate is -1",
-		"--preload -1":                           "preload is -1",
-		"--address 127.0.0.1:1 --preload 10":     "are for an own server",
-		"--address 127.0.0.1:1 --profile a.prof": "are for an own server",
+		"--workers 0":                            "--workers must be at least 1, is 0",
+		"--workers 2 --connections 3":            "the number of workers, is 3",
+		"--studies 0":                            "--studies must be 1 to 10000, is 0",
+		"--duration 0s":                          "--duration must be positive, is 0s",
+		"--rate -1":                              "--rate must be at least 0, is -1",
+		"--preload -1":                           "--preload must be at least 0, is -1",
+		"--address 127.0.0.1:1 --preload 10":     "cannot be used with --address",
+		"--address 127.0.0.1:1 --profile a.prof": "cannot be used with --address",
 	} {
 		_, stderr, code := invoke(t, append([]string{"bench", "server"}, strings.Fields(args)...)...)
 		if code != command.ExitUsage || !strings.Contains(stderr, want) {

@@ -21,9 +21,9 @@ import (
 // fillBatch is the number of trials in one transaction.
 const fillBatch = 5000
 
-// Fill fills the empty store in a file with studies, and each of them with trials in all.
-// Its records are copies of those that a server has made of one trial, with other numbers
-// and parameters. Progress is called with the number of trials so far.
+// Fill fills the empty store in a file with studies and, divided equally among them, trials.
+// Its records copy the ones that a server made of one trial, with other numbers and
+// parameters. Progress is called with the number of trials so far.
 func Fill(ctx context.Context, storeFile string, studies, trials int, progress func(int)) (err error) {
 	db, err := bolt.Open(storeFile)
 	if err != nil {
@@ -49,7 +49,7 @@ func Fill(ctx context.Context, storeFile string, studies, trials int, progress f
 	return nil
 }
 
-// template has a server make a study with one completed trial and returns their records.
+// template lets a server make a study with one completed trial, and returns their records.
 func template(ctx context.Context, records *store.Store) (study *storev1.StudyRecord, trial *storev1.TrialRecord, err error) {
 	srv := server.New(server.Options{Store: records})
 	defer srv.Close()
@@ -124,7 +124,7 @@ func fillStudy(ctx context.Context, records *store.Store, i, trials int, study *
 	}
 }
 
-// vary makes a trial of its own of a copy.
+// vary makes a copy of a trial a different trial.
 func vary(record *storev1.TrialRecord, id string, number, base int64, random *rand.Rand) {
 	trial := record.GetTrial()
 	trial.Name = fmt.Sprintf("studies/%s/trials/%d", id, number)

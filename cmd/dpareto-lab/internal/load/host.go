@@ -25,7 +25,7 @@ const (
 	// hosting begins the line that a host prints; the addresses of its server and of its
 	// usage follow.
 	hosting = "hosting "
-	// patience is more than a server takes to start.
+	// patience is how long a server may take to start.
 	patience = time.Minute
 	// grace is how long a server may take to stop.
 	grace = 10 * time.Second
@@ -43,7 +43,7 @@ type Usage struct {
 	StoreBytes int64         `json:"store_bytes"` // size of the store's file
 }
 
-// Serve runs a server on a store until ctx is done, and beside it one that tells its
+// Serve runs a server on a store until ctx is done, and beside it one that reports its
 // usage. It prints one line with both addresses.
 func Serve(ctx context.Context, stdout io.Writer, storeFile, version string) (err error) {
 	server.SetCollector()
@@ -103,7 +103,7 @@ func usageHandler(db *bolt.DB, storeFile string) http.Handler {
 	return mux
 }
 
-// Host is a server in a process of its own.
+// Host is a server in a separate process.
 type Host struct {
 	Address string        // of the server
 	Start   time.Duration // that it took until it listened

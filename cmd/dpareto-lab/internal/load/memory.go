@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// residentMemory returns the bytes of memory that this process has now, all and without
-// the pages of files, or zeros where the system does not tell as Linux does.
+// residentMemory returns the bytes of memory of this process, in all and without the pages
+// of files. Both are zero on systems other than Linux.
 func residentMemory() (all, anonymous int64) {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -58,7 +58,7 @@ type Measurement struct {
 // trial is the worker's, and that it is complete.
 const writesPerPair = 2
 
-// Table returns one row for each measurement. What is not known of a server is nil.
+// Table returns one row for each measurement. Unknown values are nil.
 func Table(measurements []*Measurement) *output.Table {
 	t := &output.Table{Columns: []string{
 		"measurement", "workers", "studies", "seconds", "pairs", "pairs_per_second",
@@ -90,7 +90,7 @@ func Table(measurements []*Measurement) *output.Table {
 	return t
 }
 
-// Upright turns a table of few rows so that people can read it: a line for each column.
+// Upright turns a table with few rows for people to read: a line for each column.
 func Upright(t *output.Table) *output.Table {
 	out := &output.Table{Columns: []string{t.Columns[0]}}
 	for _, row := range t.Rows {

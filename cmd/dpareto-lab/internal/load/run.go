@@ -15,7 +15,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// Options says how a server is put under load.
+// Options say how to put a server under load.
 type Options struct {
 	Address     string // of the server
 	Workers     int
@@ -30,20 +30,20 @@ type Options struct {
 func (o *Options) Validate() error {
 	switch {
 	case o.Workers < 1:
-		return fmt.Errorf("workers is %d, want at least 1", o.Workers)
+		return fmt.Errorf("--workers must be at least 1, is %d", o.Workers)
 	case o.Studies < 1 || o.Studies > maxStudies:
-		return fmt.Errorf("studies is %d, want 1 to %d", o.Studies, maxStudies)
+		return fmt.Errorf("--studies must be 1 to %d, is %d", maxStudies, o.Studies)
 	case o.Connections < 1 || o.Connections > o.Workers:
-		return fmt.Errorf("connections is %d, want 1 to %d, the number of workers", o.Connections, o.Workers)
+		return fmt.Errorf("--connections must be 1 to %d, the number of workers, is %d", o.Workers, o.Connections)
 	case o.Duration <= 0 || o.Warmup < 0:
-		return errors.New("duration is not positive")
+		return fmt.Errorf("--duration must be positive, is %v", o.Duration)
 	case o.Rate < 0:
-		return fmt.Errorf("rate is %g, want at least 0", o.Rate)
+		return fmt.Errorf("--rate must be at least 0, is %g", o.Rate)
 	}
 	return nil
 }
 
-// maxStudies is as far as the ids of studies sort.
+// maxStudies is the number of studies up to which their ids sort.
 const maxStudies = 10_000
 
 // sample is the latencies of one pair.
@@ -156,7 +156,8 @@ type pace struct {
 	next  time.Time
 }
 
-// newPace returns the pace of worker i, whose pairs begin between those of the others.
+// newPace returns the pace of worker i. The pairs of different workers begin at different
+// times.
 func newPace(o Options, i int) *pace {
 	if o.Rate == 0 {
 		return &pace{}
@@ -186,8 +187,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Fitting keeps a study busy that fits a model to many trials for every suggestion, until
-// ctx is done.
+// Fitting asks for suggestions of a study that fits a model to many trials for each of them.
 type Fitting struct {
 	Suggestions int64 // made so far; read it after the end
 
@@ -198,7 +198,7 @@ type Fitting struct {
 // fittingID is the id of the study with the model.
 const fittingID = "load-fitting"
 
-// fittingWorkers is how many workers ask for suggestions of the model at once.
+// fittingWorkers is the number of workers that ask for these suggestions.
 const fittingWorkers = 2
 
 // NewFitting creates the study and gives it completed trials.

@@ -1,3 +1,3 @@
-// Package reproduce computes tables and figures of published papers anew, with what is
-// wrong in them put right and shown beside what they print.
+// Package reproduce recomputes tables and figures of published papers, with their mistakes
+// corrected, beside the printed values.
 package reproduce

@@ -10,20 +10,20 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/plot"
 )
 
-// Experiment is an experiment of a paper. Its result is a function of its fields, among
-// which there is a seed.
+// Experiment is an experiment of a paper. Its fields, one of which is a seed, determine its
+// result.
 type Experiment interface {
-	// Name is that of the subcommand, such as "fast-estimation".
+	// Name is the name of the subcommand, such as "fast-estimation".
 	Name() string
-	// Validate returns an error for fields that make no sense.
+	// Validate returns an error for invalid fields.
 	Validate() error
-	// Run computes the result. It calls progress with how much is done and the total,
-	// the latter being at least 1, from one goroutine at a time. The errors are those of
-	// reading data and of the context.
+	// Run computes the result. It calls progress with the amount done and the total, which
+	// is at least 1, from one goroutine at a time. It fails if data cannot be read or ctx
+	// is done.
 	Run(ctx context.Context, progress func(done, total int)) (*Result, error)
 }
 
-// Result is what an experiment came to.
+// Result is the result of an experiment.
 type Result struct {
 	Report  output.Report
 	Figures []Figure
@@ -31,7 +31,7 @@ type Result struct {
 
 // Figure is a picture of a result.
 type Figure struct {
-	// Name tells the figure from others of the result; it is part of a file's name.
+	// Name identifies the figure in the result; it is part of a file's name.
 	Name    string
 	Picture Picture
 }
@@ -51,8 +51,7 @@ func CheckPath(path string) error {
 	return plot.CheckPath(path)
 }
 
-// Draw saves the figures. In a folder, which is created where it is missing, they are
-// NAME.svg; a single figure goes to a file as it is named, and several to FILE-NAME.svg
+// Draw saves the figures. In a folder, which is created if it is missing, they are NAME.svg; a single figure goes to a file as it is named, and several to FILE-NAME.svg
 // in place of FILE.svg. It returns the files' paths.
 func (r *Result) Draw(path string) (files []string, err error) {
 	extension := filepath.Ext(path)

@@ -34,7 +34,7 @@ import (
 // watchEvery is the time between two looks at a study whose progress is shown.
 const watchEvery = 500 * time.Millisecond
 
-// The setting of trainers that says where their noise comes from, and its values.
+// The setting of trainers for the source of their noise, and its values.
 const (
 	settingNoiseSource = "noise_source"
 	noiseFromSeed      = "seed"
@@ -193,8 +193,8 @@ func run(ctx context.Context, env *command.Env, server *remote.Server, f flags) 
 	return err
 }
 
-// prepare returns an agent that trains trials of a study, and a function to call after its
-// run, which takes the display of its workers away.
+// prepare returns an agent that trains trials of a study, and a function that removes the
+// display of its workers after the run.
 func (f *flags) prepare(ctx context.Context, env *command.Env, address string, handle *dpareto.Study, study *dparetov1.Study, chosen choice) (*agent.Agent, func(), error) {
 	download := env.Download("downloading data")
 	defer download.Finish()
@@ -317,8 +317,8 @@ func (c choice) checkAverages(ctx context.Context, dataDir string, spec *dpareto
 	return nil
 }
 
-// protectedRecords returns the number of test records over which a study that protects them
-// takes a metric to be an average, 0 if the guarantee does not need it to be one.
+// protectedRecords returns the number of test records that a metric must average over for
+// the study's guarantee, or 0 if the guarantee does not depend on the metric.
 func protectedRecords(spec *dparetov1.StudySpec, metric string) int64 {
 	i := slices.IndexFunc(spec.GetMetrics(), func(m *dparetov1.MetricSpec) bool { return m.GetId() == metric })
 	if i < 0 || spec.GetMetrics()[i].GetReported() == nil {

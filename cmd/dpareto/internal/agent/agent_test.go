@@ -11,7 +11,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// The source of the noise is that of the flag, else that of the study's spec.
+// The flag decides the source of the noise, else the study's spec does.
 func TestNoiseSource(t *testing.T) {
 	const private = objectiveperturbation.Name
 	for _, tt := range []struct {

@@ -18,11 +18,11 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// progressEvery is the least time between two lines of the log about one worker's trial.
+// progressEvery is the least time between two log lines about one worker's trial.
 const progressEvery = 5 * time.Second
 
-// workers shows what the workers of an agent do: a bar for each on a terminal, lines of
-// the log elsewhere.
+// workers shows what the workers of an agent do: a bar for each on a terminal, log lines
+// elsewhere.
 type workers struct {
 	env        *command.Env
 	checkpoint string   // the parameter that counts a training's steps, if there is one
@@ -57,7 +57,7 @@ func showWorkers(ctx context.Context, env *command.Env, spec *dparetov1.StudySpe
 // idle is the label of a worker without a trial.
 const idle = "waiting"
 
-// finish takes the bars away.
+// finish removes the bars.
 func (w *workers) finish() {
 	for _, bar := range w.bars {
 		bar.Finish()
@@ -99,7 +99,7 @@ func (w *workers) total(trial *dpareto.Trial) int64 {
 	return trial.Int(w.checkpoint)
 }
 
-// measured shows a measurement on the way.
+// measured shows an intermediate measurement.
 func (w *workers) measured(worker string, trial *dpareto.Trial, m trainer.Measurement) {
 	var metrics []any // alternately names and values
 	var notes []string
@@ -135,8 +135,8 @@ func mean(x []float64) float64 {
 	return sum / float64(len(x))
 }
 
-// isDue reports whether it is time for a line of the log about a worker's trial, which
-// begins now or not.
+// isDue reports whether it is time for a log line about a worker's trial. A trial that
+// begins is always due.
 func (w *workers) isDue(worker string, begins bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -79,7 +79,7 @@ func serveFlags(t *testing.T) *pflag.FlagSet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.ParseFlags(nil); err != nil { // merges those of the root
+	if err := cmd.ParseFlags(nil); err != nil { // adds the flags of the root
 		t.Fatal(err)
 	}
 	return cmd.Flags()

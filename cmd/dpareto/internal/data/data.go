@@ -178,7 +178,7 @@ type dataJSON struct {
 	Summary   string         `json:"summary"`
 	Licence   string         `json:"licence"`
 	TrainRows int            `json:"train_rows"`
-	TestRows  int            `json:"test_rows"` // 0 if the dataset has no division of its own
+	TestRows  int            `json:"test_rows"` // 0 if the dataset is not divided
 	Features  int            `json:"features"`
 	Classes   int            `json:"classes"`
 	State     string         `json:"state"`
@@ -224,7 +224,7 @@ func (f *fetchFlags) validate(names []string) ([]string, error) {
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("data fetch: dataset %q is unknown, want one of %s", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("data fetch: dataset must be one of %s, is %q", strings.Join(known, ", "), name)
 		}
 	}
 	return names, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
-// freshCache gives the test a home of its own and returns the cache folder of datasets.
+// freshCache gives the test an empty home and returns the cache folder of datasets.
 func freshCache(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()

@@ -25,7 +25,7 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// flags say what is estimated, and how.
+// flags say what to estimate, and how.
 type flags struct {
 	dataset        string
 	dataDir        string
@@ -62,7 +62,7 @@ docs/estimating.md explains the methods.`,
 		curveCommand(env), epsilonForCommand(env), modelCommand(env))
 }
 
-// warning says what estimates are not.
+// warning says that estimates are not private.
 const warning = `Estimates are computed from the raw records and are NOT differentially private: they are
 for internal use only. An ε that is chosen by them depends on the records, which the ε of the
 model that is trained next does not cover.
@@ -98,7 +98,7 @@ func (f *flags) addDraws(cmd *cobra.Command) {
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of the noise")
 }
 
-// problem is what the flags ask to be estimated.
+// problem is the problem that the flags describe.
 type problem struct {
 	estimate.Problem
 
@@ -146,8 +146,8 @@ func (f *flags) open(ctx context.Context, env *command.Env) (problem, error) {
 	return p, nil
 }
 
-// estimator trains what the method needs for values of ε from lower to upper. The
-// function that is returned ends the display of progress.
+// estimator trains what the method needs for values of ε from lower to upper. It also
+// returns a function that ends the display of progress.
 func (f *flags) estimator(ctx context.Context, env *command.Env, p problem, lower, upper float64) (*estimate.Estimator, func(), error) {
 	method, ok := methods[f.method]
 	if !ok {
@@ -168,8 +168,8 @@ func (f *flags) estimator(ctx context.Context, env *command.Env, p problem, lowe
 	return e, progress.finish, nil
 }
 
-// modelProgress shows how many models have been trained. It starts again when many more
-// turn out to be wanted.
+// modelProgress shows how many models have been trained. It starts again when many more are
+// needed.
 type modelProgress struct {
 	console *console.Console
 	label   string
@@ -194,7 +194,7 @@ func (p *modelProgress) set(done, total int) {
 
 func (p *modelProgress) finish() { p.shown.Finish() }
 
-// notes say what the numbers mean and what they are not.
+// notes say what the numbers mean, and that they are not private.
 func (f *flags) notes(p problem) []string {
 	train := p.Risk.Examples
 	rule := p.settings[objectiveperturbation.SettingCalibration]
@@ -211,18 +211,18 @@ func (f *flags) notes(p problem) []string {
 func (f *flags) describeMethod() string {
 	switch methods[f.method] {
 	case estimate.MethodNewton:
-		return fmt.Sprintf("exact: trained at every ε for each of %d draws of the noise; standard errors (se) are those of the mean over the noise, "+
-			"deviations (sd) those of one model", f.draws)
+		return fmt.Sprintf("exact: trained at every ε for each of %d draws of the noise; standard errors (se) are of the mean over the noise, "+
+			"deviations (sd) of one model", f.draws)
 	case estimate.MethodLine:
 		return fmt.Sprintf("tangents in ε through one training for each of %d draws of the noise, which may be wrong by more than the loss itself; "+
-			"standard errors (se) are those of the mean over the noise alone", f.draws)
+			"standard errors (se) are of the mean over the noise alone", f.draws)
 	default:
-		return fmt.Sprintf("interpolated between %d exact trainings for each of %d draws of the noise; standard errors (se) are those of the mean "+
-			"over the noise, without the error of interpolation, deviations (sd) those of one model", f.anchors, f.draws)
+		return fmt.Sprintf("interpolated between %d exact trainings for each of %d draws of the noise; standard errors (se) are of the mean "+
+			"over the noise, without the error of interpolation, deviations (sd) of one model", f.anchors, f.draws)
 	}
 }
 
-// epsilonCount is the number of values of ε in a range that does not tell.
+// epsilonCount is the number of values of ε in a range by default.
 const epsilonCount = 20
 
 // parseEpsilons returns the values of ε of a list, 0.1,0.5,1, or of a range, 0.05..1 or
@@ -385,7 +385,7 @@ the target in the range.
 					return epsilonFor(cmd.Context(), env, f, m, target)
 				}
 			}
-			return command.Usagef("--metric is %q, want %s", metric, trainer.Enumerate(names...))
+			return command.Usagef("--metric must be %s, is %q", trainer.Enumerate(names...), metric)
 		},
 	}
 	f.add(cmd)

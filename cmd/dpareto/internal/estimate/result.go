@@ -30,7 +30,8 @@ type estimatesJSON struct {
 	Rows        []map[string]any `json:"rows"`
 }
 
-// print prints a table with its notes, which go to people unless the form is JSON.
+// print prints a table with its notes, which are part of JSON and go to standard error
+// otherwise.
 func (f *flags) print(env *command.Env, table *output.Table, notes []string, trivialLoss float64) error {
 	if f.format != output.JSON {
 		for _, note := range notes {
@@ -94,7 +95,7 @@ func (f *flags) printAnswer(env *command.Env, metric estimate.Metric, target flo
 	return f.print(env, table, notes, 0)
 }
 
-// printModel prints weights, and those of the trained model if there is one.
+// printModel prints the estimated weights, beside those of the trained model if there is one.
 func (f *flags) printModel(env *command.Env, p problem, epsilon float64, theta []float64, trained *estimate.Solution) error {
 	describe := func(what string, theta []float64) string {
 		u := p.Evaluate(theta)

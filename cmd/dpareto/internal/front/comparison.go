@@ -13,12 +13,12 @@ type Comparison struct {
 	Study string `json:"study"`
 	// Kind is the kind of the front.
 	Kind string `json:"kind"`
-	// FrontPoints and FrontHypervolume are those of the whole front.
+	// FrontPoints and FrontHypervolume describe the whole front.
 	FrontPoints      int     `json:"front_points"`
 	FrontHypervolume float64 `json:"front_hypervolume"`
-	// ComparedPoints is the number of Points of which a replicate is complete.
-	// ClaimedHypervolume and Hypervolume are those of them, by what the front says and by
-	// the fresh runs: a point of which all replicates failed adds nothing to the latter.
+	// ComparedPoints is the number of Points with a complete replicate. ClaimedHypervolume
+	// and Hypervolume are their hypervolumes by the front and by the fresh runs. A point
+	// whose replicates all failed adds nothing to the latter.
 	ComparedPoints     int     `json:"compared_points"`
 	ClaimedHypervolume float64 `json:"claimed_hypervolume"`
 	Hypervolume        float64 `json:"remeasured_hypervolume"`
@@ -29,16 +29,16 @@ type Comparison struct {
 // ComparedPoint is a point of a front with fresh runs of its configuration.
 type ComparedPoint struct {
 	Front *dparetov1.FrontPoint `json:"-"`
-	// Trial, Step and Parameters are those of Front.
+	// Trial, Step and Parameters are copied from Front.
 	Trial      string         `json:"trial"`
 	Step       int64          `json:"step,omitempty"`
 	Parameters map[string]any `json:"parameters"`
 	// Runs is the number of fresh runs. Without any there are no fresh values.
 	Runs int `json:"runs"`
 	// Failures is the number of Replicates that ended without a result for this point:
-	// infeasible, failed or stopped early. The means are those of the others.
+	// infeasible, failed or stopped early. The means leave them out.
 	Failures int `json:"failures"`
-	// Replicates are the names of the trials that were created for them.
+	// Replicates are the names of the trials of the fresh runs.
 	Replicates []string `json:"replicates"`
 	// Values are the objectives by id.
 	Values map[string]ComparedValue `json:"values"`
@@ -49,7 +49,7 @@ type ComparedValue struct {
 	Claimed float64  `json:"claimed"`
 	Lower   *float64 `json:"claimed_lower,omitempty"`
 	Upper   *float64 `json:"claimed_upper,omitempty"`
-	// Remeasured is the mean of the fresh runs, and StandardError that of this mean. They
+	// Remeasured is the mean of the fresh runs, and StandardError its standard error. They
 	// are nil for computed objectives, which cost no run, and without runs.
 	Remeasured    *float64 `json:"remeasured,omitempty"`
 	StandardError *float64 `json:"standard_error,omitempty"`
@@ -120,7 +120,7 @@ func (r *Comparison) heading(study *dparetov1.Study, front *dparetov1.Front) []s
 		replicates += len(r.Points[i].Replicates)
 	}
 	if failures > 0 {
-		lines = append(lines, fmt.Sprintf("%d of %d replicates failed, were infeasible or stopped early: fresh values are those of the others only, and may be too good", failures, replicates))
+		lines = append(lines, fmt.Sprintf("%d of %d replicates failed, were infeasible or stopped early: fresh values leave them out, and may be too good", failures, replicates))
 	}
 	if statement := view.PrivacyStatement(study.GetSpec()); statement != "" {
 		lines = append(lines, statement)

@@ -51,8 +51,8 @@ func Figure(study *dparetov1.Study, front *dparetov1.Front, trials []*dparetov1.
 	return f
 }
 
-// hypervolumeCurve returns the picture of the hypervolume of a kind of front over the
-// course of a study: over the steps trained where the study counts them.
+// hypervolumeCurve returns the picture of the hypervolume of a kind of front over the course
+// of a study: over the steps trained if the study counts them.
 func hypervolumeCurve(study *dparetov1.Study, kind dparetov1.FrontKind, history []*dparetov1.HypervolumePoint) *plot.Curve {
 	c := &plot.Curve{
 		Title:    view.Title(study),

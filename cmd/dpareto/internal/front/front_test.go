@@ -49,7 +49,7 @@ func TestFrontRemeasure(t *testing.T) {
 		r.FrontHypervolume != front.GetHypervolume() || !(0 < r.ClaimedHypervolume && r.ClaimedHypervolume < r.FrontHypervolume) {
 		t.Errorf("comparison %+v", r)
 	}
-	// What was chosen by is not what is shown: the fresh runs are those of new trials.
+	// The values that are shown are not those that chose: fresh runs are new trials.
 	var seen []string
 	for _, p := range r.Points {
 		v := p.Values["error"]

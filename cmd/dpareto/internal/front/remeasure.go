@@ -89,7 +89,7 @@ func remeasure(ctx context.Context, env *command.Env, server *remote.Server, out
 	return errors.Join(r.print(out), waited)
 }
 
-// choose takes the points of the front that make up most of its hypervolume.
+// choose chooses the points of the front that make up most of its hypervolume.
 func (r *remeasurement) choose() {
 	var costs [][]float64
 	for _, p := range r.front.GetPoints() {
@@ -102,7 +102,7 @@ func (r *remeasurement) choose() {
 	}
 }
 
-// costs returns the objectives in their order with the sign of those to maximise turned.
+// costs returns the objectives in their order, negated if they are to be maximised.
 func (r *remeasurement) costs(value func(id string) float64) []float64 {
 	var costs []float64
 	for _, m := range view.Objectives(r.study.GetSpec()) {
@@ -121,7 +121,7 @@ func (r *remeasurement) reference() []float64 {
 }
 
 // create creates the replicates: one of every point, then another of every point, so that
-// all have about as many when time runs out.
+// all points have about as many when the time runs out.
 func (r *remeasurement) create(ctx context.Context) error {
 	r.replicates = make([][]*dparetov1.Trial, len(r.chosen))
 	for range r.remeasureFlags.replicates {

@@ -8,8 +8,8 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// Both hypervolumes are those of the points that were run again, and what failed is
-// counted: where all replicates did, nothing is left of what was claimed.
+// Both hypervolumes are of the points that were run again. Failures are counted: if all
+// replicates fail, nothing is left of the claim.
 func TestRemeasureFailures(t *testing.T) {
 	spec := &dparetov1.StudySpec{Metrics: []*dparetov1.MetricSpec{
 		{Id: "epsilon", Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Source: &dparetov1.MetricSpec_Computed{Computed: &dparetov1.ComputedSource{}}},

@@ -10,8 +10,8 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// table returns a table of a front, a row for every configuration: the objectives, with
-// an interval where the front has one, what the runs say of them, and the configuration.
+// table returns a table of a front, a row for every configuration: the objectives, with an
+// interval if the front has one, statistics of the runs, and the configuration.
 func table(spec *dparetov1.StudySpec, front *dparetov1.Front) *output.Table {
 	t := new(output.Table)
 	shown := make(map[string]*frontColumns)
@@ -47,13 +47,13 @@ func table(spec *dparetov1.StudySpec, front *dparetov1.Front) *output.Table {
 	return t
 }
 
-// frontColumns tells which columns an objective has.
+// frontColumns says which columns an objective has.
 type frontColumns struct {
 	interval, observed, standardError, runs bool
 }
 
-// columnsOf returns the columns of an objective: those that any point has a value for.
-// Best and worst say nothing where every configuration has one run.
+// columnsOf returns the columns of an objective: the ones that any point has a value for.
+// Best and worst are left out if every configuration has one run.
 func columnsOf(front *dparetov1.Front, id string) *frontColumns {
 	c := new(frontColumns)
 	for _, p := range front.GetPoints() {

@@ -196,7 +196,7 @@ func salvageStore(ctx context.Context, logger *slog.Logger, from, to string) err
 		logger.Error("not sound", "fault", fault)
 	}
 	if n := len(s.Faults); n > 0 {
-		return fmt.Errorf("restore: %s was written and is not sound (faults: %d): what was lost is missing where the rest refers to it", to, n)
+		return fmt.Errorf("restore: %s was written but is not sound (%d faults): records refer to others that are lost", to, n)
 	}
 	return nil
 }
@@ -268,7 +268,7 @@ func check(ctx context.Context, logger *slog.Logger, out *command.Printer, path 
 		return err
 	}
 	if n := len(report.Faults); n > 0 {
-		return fmt.Errorf("check: %s is not sound (faults: %d); restore it from a backup (dpareto restore)", path, n)
+		return fmt.Errorf("check: %s is not sound (%d faults); restore it from a backup with dpareto restore", path, n)
 	}
 	return nil
 }

@@ -83,8 +83,8 @@ func TestImportMistakes(t *testing.T) {
 	clitest.Must(t, clitest.SmallStudy, "study", "create", "-", "--server", address)
 	for _, tt := range []struct{ stdin, args, want string }{
 		{"depth,speed\n1,2\n", "trial import small -", `standard input:2: "speed" is neither a parameter nor a metric`},
-		{"depth,rate,kind,error\n1.5,1,a,1\n", "trial import small -", `standard input:2: parameter depth: "1.5" is not an integer`},
-		{"depth,rate,kind,error\n1,1,a,often\n", "trial import small -", `standard input:2: metric error: "often" is not a number`},
+		{"depth,rate,kind,error\n1.5,1,a,1\n", "trial import small -", `standard input:2: parameter depth: must be an integer, is "1.5"`},
+		{"depth,rate,kind,error\n1,1,a,often\n", "trial import small -", `standard input:2: metric error: must be a number, is "often"`},
 		{"depth,rate,kind,error\n1,1,a,1\n99,1,a,1\n", "trial import small -", `standard input:3: after 1 trials: InvalidArgument: trial.parameters["depth"]`},
 		{"{\"depth\": }", "trial import small -", "standard input: line 1"},
 		{"", "trial import small -", "standard input: no header"},

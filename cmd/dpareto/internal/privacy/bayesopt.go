@@ -81,7 +81,7 @@ kernel is used, ½·|Λ|·log(1 + T/(|Λ|σ²)).`,
 	flags.Int64Var(&f.noisy.Candidates, "candidates", 0, "number of candidates, of 1 and 2")
 	flags.Float64Var(&f.noisy.Correlation, "correlation", 0, "least k1 of two data sets that differ in one record, of 1 and 2")
 	flags.Int64Var(&f.noisy.Evaluations, "evaluations", 0, "number of evaluations T, of 1")
-	flags.Float64Var(&f.noisy.Noise, "observation-noise", 0, "standard deviation of the observation noise over that of the prior, of 1")
+	flags.Float64Var(&f.noisy.Noise, "observation-noise", 0, "standard deviation of the observation noise over the standard deviation of the prior, of 1")
 	flags.Float64Var(&f.deviation, "prior-deviation", 0, "standard deviation of the prior in units of the utility, of 1; with --records the utility is taken for an accuracy")
 	flags.Float64Var(&f.noisy.InformationGain, "information-gain", 0, "bound on the information gain, of 1")
 	flags.StringVar(&f.points, "points", "", "file of candidates, for which the information gain of 1 is bounded")
@@ -131,7 +131,7 @@ func (f *bayesianOptimizationFlags) noisyReport(ctx context.Context, changed fun
 	}
 	switch {
 	case changed("information-gain") && f.points != "":
-		return nil, command.Usage(errors.New("--information-gain and --points exclude each other"))
+		return nil, command.Usage(errors.New("--information-gain and --points cannot be used together"))
 	case changed("information-gain"):
 		o.GainSource = "gamma_T as stated by --information-gain"
 	case f.points != "":
@@ -205,7 +205,7 @@ func readPoints(path string) ([][]float64, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(rows) < 2 {
-		return nil, fmt.Errorf("%s: there are no candidates", path)
+		return nil, fmt.Errorf("%s: has no candidates", path)
 	}
 	points := make([][]float64, len(rows)-1)
 	for i, row := range rows[1:] {
@@ -213,7 +213,7 @@ func readPoints(path string) ([][]float64, error) {
 		for d, text := range row {
 			x, err := strconv.ParseFloat(text, 64)
 			if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-				return nil, fmt.Errorf("%s: row %d: column %s: %q is not a finite number", path, i+1, rows[0][d], text)
+				return nil, fmt.Errorf("%s: row %d: column %s: must be a finite number, is %q", path, i+1, rows[0][d], text)
 			}
 			points[i][d] = x
 		}

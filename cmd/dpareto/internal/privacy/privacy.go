@@ -120,7 +120,7 @@ func curveCommand(env *command.Env) *cobra.Command {
 	return cmd
 }
 
-// trajectory prints ε for every length up to that of the mechanism.
+// trajectory prints ε for every length up to the length of the mechanism.
 func trajectory(ctx context.Context, env *command.Env, out *command.Printer, m *mechanism.Mechanism, length func() (string, int64), every int64) error {
 	unit, last := length()
 	if unit == "" {

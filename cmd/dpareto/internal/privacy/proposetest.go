@@ -164,7 +164,7 @@ func readUtilities(path string) (names []string, utilities []float64, columns in
 		return nil, nil, 0, fmt.Errorf("%s: %w", path, err)
 	}
 	if columns = len(header) - 1; columns < 1 {
-		return nil, nil, 0, fmt.Errorf("%s: want a name and at least one utility in every row", path)
+		return nil, nil, 0, fmt.Errorf("%s: every row must have a name and at least one utility", path)
 	}
 	for {
 		row, err := r.Read()
@@ -179,14 +179,14 @@ func readUtilities(path string) (names []string, utilities []float64, columns in
 			u, err := strconv.ParseFloat(text, 64)
 			if err != nil || !(u >= 0 && u <= 1) {
 				line, _ := r.FieldPos(i + 1)
-				return nil, nil, 0, fmt.Errorf("%s:%d: column %s: %q is not a utility in [0, 1]", path, line, header[i+1], text)
+				return nil, nil, 0, fmt.Errorf("%s:%d: column %s: must be in [0, 1], is %q", path, line, header[i+1], text)
 			}
 			sum += u
 		}
 		names, utilities = append(names, row[0]), append(utilities, sum/float64(columns))
 	}
 	if len(names) == 0 {
-		return nil, nil, 0, fmt.Errorf("%s: there are no candidates", path)
+		return nil, nil, 0, fmt.Errorf("%s: has no candidates", path)
 	}
 	return names, utilities, columns, nil
 }

@@ -20,11 +20,11 @@ type ProposeTest struct {
 	Budget float64
 	// ValidationRecords is the size of the validation set, or 0 where it is not known.
 	ValidationRecords int64
-	// Names are those of the candidates, in order, and Result the outcome of a run, both nil
-	// without one.
+	// Names are the names of the candidates in order, and Result is the outcome of a run; both
+	// are nil without a run.
 	Names  []string
 	Result *proposetest.Result
-	// Simulated tells that the noise of the run came from a seed.
+	// Simulated says that the noise of the run came from a seed.
 	Simulated bool
 	// Claim is what the paper would state about a simulated run, or nil.
 	Claim *proposetest.PaperClaim
@@ -137,7 +137,7 @@ func (p ProposeTest) validation() (output.Section, error) {
 }
 
 // SimulationNote tells that a result is none to release.
-const SimulationNote = "SIMULATION: the noise comes from a seed, so that whoever guesses the seed can take it off. Do not release this result."
+const SimulationNote = "SIMULATION: the noise comes from a seed, so that anyone who guesses the seed can take it off. Do not release this result."
 
 func (p ProposeTest) outcome() output.Section {
 	t := output.FieldTable()

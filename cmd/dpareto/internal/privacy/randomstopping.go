@@ -38,7 +38,7 @@ whose noise protects the validation records.` + mechanismHelp(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("base-mu") {
 				if cmd.Flags().Changed(mechanismColumn) {
-					return command.Usage(errors.New("--base-mu and --mechanism exclude each other"))
+					return command.Usage(errors.New("--base-mu and --mechanism cannot be used together"))
 				}
 				// Noise of standard deviation 1 with the sensitivity μ is μ-GDP.
 				for name, value := range map[string]string{mechanismColumn: "gaussian", sensitivityColumn: strconv.FormatFloat(mu, 'g', -1, 64), "standard-deviation": "1"} {
@@ -49,7 +49,7 @@ whose noise protects the validation records.` + mechanismHelp(),
 			}
 			for _, q := range shares {
 				if !(q >= 0 && q <= 1) {
-					return command.Usagef("--top must lie in [0, 1], is %g", q)
+					return command.Usagef("--top must be in [0, 1], is %g", q)
 				}
 			}
 			repeated, err := flags.Repeated()
@@ -84,13 +84,13 @@ func randomStopping(ctx context.Context, out *command.Printer, r *mechanism.Repe
 		*part.to = response.GetGuarantees()[0]
 	}
 	if r.Poisson {
-		plan.Law = stopping.Poisson{Mean: r.MeanRuns}
+		plan.Distribution = stopping.Poisson{Mean: r.MeanRuns}
 	} else {
 		distribution, err := stopping.ByMean(r.Eta, r.MeanRuns)
 		if err != nil {
 			return fieldsAsFlags(err, map[string]string{"mean": "mean-runs", "eta": "distribution"})
 		}
-		plan.Law = distribution
+		plan.Distribution = distribution
 	}
 	return plan.Report().Write(out, out.Format)
 }

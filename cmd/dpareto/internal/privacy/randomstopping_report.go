@@ -14,9 +14,9 @@ type RandomStopping struct {
 	Base string
 	// One and Total are the guarantees of one run and of the search.
 	One, Total *dparetov1.PrivacyGuarantee
-	// Law is that of the number of runs.
-	Law stopping.Distribution
-	// Shares are those of the best candidates, each in [0, 1].
+	// Distribution is the distribution of the number of runs.
+	Distribution stopping.Distribution
+	// Shares are shares of the candidates that count as best, each in [0, 1].
 	Shares []float64
 }
 
@@ -25,7 +25,7 @@ func (s RandomStopping) Report() *output.Report {
 	r := &output.Report{
 		Title: "Random search with a random number of runs of " + s.Base,
 		Notes: []string{
-			"protects the records that the base mechanism protects, those of the training set if it is a training and those of the validation set if its released score is private, under " + enum.Name(s.Total.GetAdjacency()) + " adjacency",
+			"protects the records that the base mechanism protects: of the training set if it is a training, and of the validation set if its released score is private, under " + enum.Name(s.Total.GetAdjacency()) + " adjacency",
 		},
 	}
 	for _, assumption := range s.Total.GetAssumptions() {
@@ -41,17 +41,17 @@ func (s RandomStopping) Report() *output.Report {
 
 	plan := output.FieldTable()
 	add := func(field string, value any) { plan.Rows = append(plan.Rows, []any{field, value}) }
-	switch law := s.Law.(type) {
+	switch distribution := s.Distribution.(type) {
 	case stopping.TruncatedNegativeBinomial:
-		add("law", "truncated negative binomial")
-		add("eta", law.Eta)
-		add("gamma", law.Gamma)
+		add("distribution", "truncated negative binomial")
+		add("eta", distribution.Eta)
+		add("gamma", distribution.Gamma)
 	case stopping.Poisson:
-		add("law", "Poisson")
+		add("distribution", "Poisson")
 	}
-	add("mean_runs", s.Law.MeanRuns())
-	add("P(K=0)", s.Law.Probability(0))
-	add("P(K=1)", s.Law.Probability(1))
+	add("mean_runs", s.Distribution.MeanRuns())
+	add("P(K=0)", s.Distribution.Probability(0))
+	add("P(K=1)", s.Distribution.Probability(1))
 	add(deltaColumn, output.Bound(s.Total.GetDelta()))
 	add("epsilon_of_one_run", output.Bound(s.One.GetEpsilon()))
 	add(epsilonColumn, output.Bound(s.Total.GetEpsilon()))
@@ -64,7 +64,7 @@ func (s RandomStopping) Report() *output.Report {
 
 	top := &output.Table{Columns: []string{"best_share", "probability"}}
 	for _, q := range s.Shares {
-		top.Rows = append(top.Rows, []any{q, s.Law.ContainsTop(q)})
+		top.Rows = append(top.Rows, []any{q, s.Distribution.ContainsTop(q)})
 	}
 	r.Sections = append(r.Sections, output.Section{
 		Name: "top", Title: "Probability that one of the runs is among the best of all candidates", Table: top,

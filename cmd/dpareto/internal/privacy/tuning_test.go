@@ -80,7 +80,7 @@ func utilitiesFile(t *testing.T, text string) string {
 	return path
 }
 
-// The caps for a budget are those of the theorems (independent computation), and the plan
+// The caps for a budget follow the theorems (independent computation), and the plan
 // stays within the budget.
 func TestProposeTestPlan(t *testing.T) {
 	r := report(t, "privacy propose-test --budget 3 --round-epsilon 0.1 --delta 1e-6 --parts 100 --validation-records 1000")
@@ -232,12 +232,12 @@ func TestBayesianOptimizationCandidates(t *testing.T) {
 	}
 }
 
-// The totals and probabilities of random stopping are those of dp_accounting's
+// The totals and probabilities of random stopping agree with dp_accounting's
 // RepeatAndSelect and of the closed forms (independent computation).
 func TestRandomStopping(t *testing.T) {
 	for _, test := range []struct {
 		mu            float64
-		law           string
+		distribution  string
 		mean          string
 		total, p5, p1 float64
 	}{
@@ -250,7 +250,7 @@ func TestRandomStopping(t *testing.T) {
 		{0.25, "poisson", "10", 2.039366, 0.3935, 0.0952},
 		{1, "logarithmic", "10", 7.869161, 0.2856, 0.0854},
 	} {
-		r := report(t, "privacy random-stopping --delta 1e-6 --mean-runs "+test.mean+" --distribution "+test.law, "--base-mu", output.Plain(test.mu))
+		r := report(t, "privacy random-stopping --delta 1e-6 --mean-runs "+test.mean+" --distribution "+test.distribution, "--base-mu", output.Plain(test.mu))
 		// Orders are searched more finely here than there, which shows where ε is large.
 		if total := r.value(t, "plan", "field", "epsilon", "value").(float64); !(total <= test.total*(1+1e-6) && total >= 0.998*test.total) {
 			t.Errorf("%+v: ε = %.6f", test, total)

@@ -21,7 +21,7 @@ func TakeStudy(cmd *cobra.Command, study *string) {
 			return nil
 		}
 		if len(given) > 0 || *study == "" {
-			return errors.New("want one study, as an argument or with --study")
+			return errors.New("name one study, as an argument or with --study")
 		}
 		return nil
 	})

@@ -83,7 +83,7 @@ func ReadConfiguration(flags *pflag.FlagSet, path string) error {
 			continue
 		}
 		if _, isList := flag.Value.(pflag.SliceValue); len(values) != 1 && !isList {
-			unknown = append(unknown, fmt.Errorf("%s: takes one value", name))
+			unknown = append(unknown, fmt.Errorf("%s: must be one value, is a list", name))
 			continue
 		}
 		for _, value := range values {
@@ -110,7 +110,7 @@ func parseConfiguration(content []byte) (map[string][]string, error) {
 	decoder.UseNumber()
 	var raw map[string]any
 	if err := decoder.Decode(&raw); err != nil {
-		return nil, errors.New("want names of flags with their values")
+		return nil, errors.New("must be a mapping of flags to values")
 	}
 	settings := make(map[string][]string, len(raw))
 	for name, value := range raw {
@@ -124,7 +124,7 @@ func parseConfiguration(content []byte) (map[string][]string, error) {
 			case string, bool, json.Number:
 				settings[name] = append(settings[name], fmt.Sprint(v))
 			default:
-				return nil, fmt.Errorf("%s: want a text, a number, true or false, or a list of those", name)
+				return nil, fmt.Errorf("%s: must be a text, a number, true or false, or a list of these", name)
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func startWeb(t *testing.T, args ...string) (address, url string, stop func() (l
 	return strings.TrimPrefix(address, serve.Listening), strings.TrimPrefix(url, "HTTP on "), stop
 }
 
-// get asks for a URL under the name of a host, "" for that of the URL.
+// get asks for a URL under the name of a host, "" for the host of the URL.
 func get(t *testing.T, url, host string) (code int, body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

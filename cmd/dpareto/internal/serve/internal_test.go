@@ -109,7 +109,7 @@ func TestHTTPAuthentication(t *testing.T) {
 		{"an administrator", "192.0.2.1:1234", admin, callers, ok, ok},
 		{"a viewer", "192.0.2.1:1234", viewer, callers, ok, denied},
 		{"a worker on one study", "192.0.2.1:1234", limited, callers, denied, denied},
-		{"nobody on this machine", "127.0.0.1:1234", "", callers, unknown, unknown},
+		{"no token, this machine", "127.0.0.1:1234", "", callers, unknown, unknown},
 		{"a wrong token", "127.0.0.1:1234", viewer + "x", callers, unknown, unknown},
 	} {
 		o := httpOptions{server: server.New(server.Options{}), metrics: metrics.New("test"), auth: test.auth}

@@ -50,7 +50,7 @@ func (f *securityFlags) add(flags *pflag.FlagSet) {
 		"allow an address that other machines can reach without --tls-cert: tokens and data go over the network unencrypted")
 }
 
-// validate refuses combinations that make no sense.
+// validate refuses invalid combinations.
 func (f *securityFlags) validate() error {
 	switch {
 	case (f.tls.Cert == "") != (f.tls.Key == ""):
@@ -89,10 +89,10 @@ func checkListen(logger *slog.Logger, flag, address string, f *securityFlags) er
 	encrypted := f.tls.Cert != ""
 	switch {
 	case f.authFile == "" && !f.insecureListen:
-		return command.Usagef("%s: %s is not an address of this machine alone, and without --auth-file the server cannot tell "+
+		return command.Usagef("%s: other machines can reach %s, and without --auth-file the server does not know "+
 			"who calls it; give one, use 127.0.0.1, or --insecure-listen if anyone who can reach it may read and change everything", flag, address)
 	case f.authFile != "" && !encrypted && !f.insecurePlaintext:
-		return command.Usagef("%s: %s is not an address of this machine alone, and without --tls-cert tokens would go over the network "+
+		return command.Usagef("%s: other machines can reach %s, and without --tls-cert tokens would go over the network "+
 			"in plain text; give one, use 127.0.0.1, or --insecure-plaintext if something else encrypts", flag, address)
 	case f.authFile == "" && !encrypted:
 		logger.Warn("ANYBODY WHO CAN REACH THIS ADDRESS CAN READ AND CHANGE ALL STUDIES: there is neither authentication nor encryption", flag, address)

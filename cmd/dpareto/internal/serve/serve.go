@@ -129,13 +129,13 @@ func (f *settings) add(groups *flagGroups) {
 	configuration.BoolVar(&f.checkConfig, "check-config", false, "check all settings and the files that they name, print the settings, and end")
 }
 
-// validate refuses settings that make no sense, and warns of those that are not safe.
+// validate refuses invalid settings, and warns of unsafe ones.
 func (f *settings) validate(logger *slog.Logger) error {
 	if err := f.checkLimits(); err != nil {
 		return command.Usage(err)
 	}
 	if f.shutdownDelay < 0 || f.shutdownGrace < 0 {
-		return command.Usage(errors.New("shutdown-delay and shutdown-grace must not be negative"))
+		return command.Usagef("shutdown-delay and shutdown-grace must not be negative, are %v and %v", f.shutdownDelay, f.shutdownGrace)
 	}
 	if err := f.security.validate(); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (f *settings) validate(logger *slog.Logger) error {
 	return checkListen(logger, "listen", f.listen, &f.security)
 }
 
-// checkLimits refuses limits that let nothing through.
+// checkLimits refuses limits that are not positive.
 func (f *settings) checkLimits() error {
 	for _, l := range []struct {
 		name  string
@@ -168,7 +168,7 @@ func (f *settings) checkLimits() error {
 		{"max-connections", int64(f.limits.Connections)},
 	} {
 		if l.value <= 0 {
-			return fmt.Errorf("%s must be positive", l.name)
+			return fmt.Errorf("%s must be positive, is %d", l.name, l.value)
 		}
 	}
 	return nil
@@ -316,7 +316,7 @@ func untilFailed(ctx context.Context, logger *slog.Logger, db *bolt.DB) (context
 	return ctx, stop
 }
 
-// stopGracefully waits for the calls in progress, but not for longer than the grace.
+// stopGracefully waits for the calls in progress, at most for the grace.
 func stopGracefully(g *grpc.Server, grace time.Duration) {
 	timer := time.AfterFunc(grace, g.Stop)
 	defer timer.Stop()

@@ -246,11 +246,11 @@ func TestConfigurationErrors(t *testing.T) {
 		"config: x":                   `unknown key "config"`,
 		"supervised: true":            `unknown key "supervised"`,
 		"max-calls: many":             "max-calls",
-		"max-calls: [1, 2]":           "max-calls: takes one value",
-		"max-calls: {a: 1}":           "max-calls: want a text",
-		"listen: null":                "listen: want a text",
+		"max-calls: [1, 2]":           "max-calls: must be one value",
+		"max-calls: {a: 1}":           "max-calls: must be a text",
+		"listen: null":                "listen: must be a text",
 		"listen: a\nlisten: b":        "listen",
-		"- listen":                    "want names of flags",
+		"- listen":                    "must be a mapping of flags to values",
 		"listen: [":                   "yaml",
 		"shutdown-grace: 7":           "shutdown-grace",
 		"listen: 0.0.0.0:1":           "--insecure-listen",
@@ -339,7 +339,7 @@ func flags(t *testing.T) *pflag.FlagSet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.ParseFlags(nil); err != nil && !errors.Is(err, pflag.ErrHelp) { // merges those of the root
+	if err := cmd.ParseFlags(nil); err != nil && !errors.Is(err, pflag.ErrHelp) { // adds the flags of the root
 		t.Fatal(err)
 	}
 	return cmd.Flags()

@@ -78,10 +78,10 @@ Trainers and their settings:
 // writeFile writes the study file of a trainer.
 func writeFile(ctx context.Context, env *command.Env, registry *trainer.Registry, f initFlags, delta *float64) error {
 	if f.trials < 1 {
-		return command.Usagef("--trials is %d, want at least 1", f.trials)
+		return command.Usagef("--trials must be at least 1, is %d", f.trials)
 	}
 	if !(f.epsilon > 0) {
-		return command.Usagef("--epsilon-reference is %g, want a positive number", f.epsilon)
+		return command.Usagef("--epsilon-reference must be positive, is %g", f.epsilon)
 	}
 	if err := command.CheckDataDir(f.dataDir); err != nil {
 		return command.Usage(err)
@@ -91,7 +91,7 @@ func writeFile(ctx context.Context, env *command.Env, registry *trainer.Registry
 		return err
 	}
 	if len(declaration.Parameters) == 0 {
-		return command.Usage(errors.New("every parameter is fixed: there is nothing to study"))
+		return command.Usage(errors.New("--set fixes every parameter: none is left to study"))
 	}
 	made, err := registry.New(ctx, f.trainer, trainer.Options{DataDir: f.dataDir, Settings: f.settings})
 	if err != nil {

@@ -54,10 +54,10 @@ func TestStudyInitUsage(t *testing.T) {
 	for line, want := range map[string]string{
 		"study init":                            "--trainer is required",
 		"study init --trainer nobody":           `trainer "nobody" is unknown, want one of`,
-		initAdult + " --trials 0":               "--trials is 0",
+		initAdult + " --trials 0":               "--trials must be at least 1, is 0",
 		initAdult + " --set bogus=1":            `setting "bogus" of trainer dp-sgd is unknown`,
 		initAdult + " --set lot_size=many":      `setting lot_size is "many", want a whole number`,
-		initAdult + " --epsilon-reference -1":   "--epsilon-reference is -1",
+		initAdult + " --epsilon-reference -1":   "--epsilon-reference must be positive, is -1",
 		initAdult + " --file " + existing:       "--force overwrites it",
 		initAdult + " --set clipping_norm=-1":   `parameter "clipping_norm" is -1`,
 		initAdult + " --set lot_size=3000":      `parameter "lot_size" is 3000`,

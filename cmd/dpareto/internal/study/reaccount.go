@@ -1,8 +1,8 @@
 package study
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -12,15 +12,18 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/enum"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
 // reaccountFlags say how a study is accounted again.
 type reaccountFlags struct {
-	metric                            string
-	delta                             float64
-	accountant, conversion, adjacency string
-	validateOnly                      bool
+	metric       string
+	delta        float64
+	accountant   dparetov1.Accountant
+	conversion   dparetov1.Conversion
+	adjacency    dparetov1.Adjacency
+	validateOnly bool
 }
 
 func reaccountCommand(env *command.Env) *cobra.Command {
@@ -53,9 +56,7 @@ old values. --validate-only shows the result and changes nothing.`,
 			return command.Usagef("study reaccount: %s has no metric %q that is computed from a mechanism", handle.Name(), f.metric)
 		}
 		spec := proto.CloneOf(metric.GetComputed().GetPrivacy())
-		if err := f.apply(spec, call.Changed); err != nil {
-			return command.Usage(err)
-		}
+		f.apply(spec, call.Changed("delta"))
 		resp, err := call.Privacy.ReaccountStudy(ctx, &dparetov1.ReaccountStudyRequest{
 			Name: handle.Name(), Metric: metric.GetId(), Privacy: spec, ValidateOnly: f.validateOnly, Etag: study.GetEtag(),
 		})
@@ -67,37 +68,23 @@ old values. --validate-only shows the result and changes nothing.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.metric, "metric", "", "the privacy metric; default: the study's first")
 	flags.Float64Var(&f.delta, "delta", 0, "δ; 0 for a pure guarantee")
-	flags.StringVar(&f.accountant, "accountant", "", "accountant: tightest, exact, pld, rdp, gdp, pure, pure-advanced or pure-optimal")
-	flags.StringVar(&f.conversion, "conversion", "", "with the accountant rdp: improved or classic; default: as before, or improved")
-	flags.StringVar(&f.adjacency, "adjacency", "", "adjacency: add-remove or replace-one")
+	enum.Var(flags, &f.accountant, "accountant", "accountant",
+		dparetov1.Accountant_ACCOUNTANT_RDP_ODOMETER, dparetov1.Accountant_ACCOUNTANT_ADAPTIVE_COMPOSITION) // of ledgers
+	enum.Var(flags, &f.conversion, "conversion", "conversion, with the accountant rdp (default as before, or improved)")
+	enum.Var(flags, &f.adjacency, "adjacency", "adjacency")
 	flags.BoolVar(&f.validateOnly, "validate-only", false, "show the result without storing it")
 	return cmd
 }
 
 // apply changes a spec as the flags say.
-func (f *reaccountFlags) apply(spec *dparetov1.PrivacySpec, changed func(string) bool) error {
-	if changed("delta") {
+func (f *reaccountFlags) apply(spec *dparetov1.PrivacySpec, changesDelta bool) {
+	if changesDelta {
 		spec.Delta = f.delta
 	}
 	before := spec.GetAdjacency()
-	for _, e := range []struct {
-		flag, value, prefix string
-		numbers             map[string]int32
-		set                 func(int32)
-	}{
-		{"accountant", f.accountant, "ACCOUNTANT_", dparetov1.Accountant_value, func(n int32) { spec.Accountant = dparetov1.Accountant(n) }},
-		{"conversion", f.conversion, "CONVERSION_", dparetov1.Conversion_value, func(n int32) { spec.Conversion = dparetov1.Conversion(n) }},
-		{"adjacency", f.adjacency, "ADJACENCY_", dparetov1.Adjacency_value, func(n int32) { spec.Adjacency = dparetov1.Adjacency(n) }},
-	} {
-		if e.value == "" {
-			continue
-		}
-		n, ok := e.numbers[e.prefix+strings.ToUpper(strings.ReplaceAll(e.value, "-", "_"))]
-		if !ok || n == 0 {
-			return fmt.Errorf("study reaccount: --%s %q is unknown", e.flag, e.value)
-		}
-		e.set(n)
-	}
+	spec.Accountant = cmp.Or(f.accountant, spec.GetAccountant())
+	spec.Conversion = cmp.Or(f.conversion, spec.GetConversion())
+	spec.Adjacency = cmp.Or(f.adjacency, before)
 	if m := spec.GetDpSgd(); m != nil && spec.GetAdjacency() != before {
 		m.NoiseMultiplier = sameNoise(m.GetNoiseMultiplier(), spec.GetAdjacency())
 	}
@@ -105,15 +92,14 @@ func (f *reaccountFlags) apply(spec *dparetov1.PrivacySpec, changed func(string)
 	switch {
 	case isRDP && spec.GetConversion() == dparetov1.Conversion_CONVERSION_UNSPECIFIED:
 		spec.Conversion = dparetov1.Conversion_CONVERSION_IMPROVED
-	case !isRDP && f.conversion == "":
+	case !isRDP && f.conversion == 0:
 		spec.Conversion = dparetov1.Conversion_CONVERSION_UNSPECIFIED
 	}
-	return nil
 }
 
-// sameNoise returns the noise multiplier, under another adjacency, of noise with a given
-// multiplier under the present one: the sensitivity of a mean of clipped gradients is
-// twice as large where a record is replaced.
+// sameNoise returns the multiplier, under another adjacency, of the noise with the given
+// multiplier under the present one. Replacing a record instead of removing it doubles the
+// sensitivity of a mean of clipped gradients.
 func sameNoise(multiplier string, adjacency dparetov1.Adjacency) string {
 	there, back := " / 2.0", " * 2.0"
 	if adjacency == dparetov1.Adjacency_ADJACENCY_ADD_REMOVE {

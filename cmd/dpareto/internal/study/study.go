@@ -28,7 +28,7 @@ func createCommand(env *command.Env) *cobra.Command {
 		Short: "Create a study from a YAML or JSON file",
 		Long: `Creates a study from a YAML or JSON file, or from standard input if FILE is "-".
 
-The fields are those of the message dpareto.v1.Study, plus study_id. Values of enums may
+The file has the fields of the message dpareto.v1.Study, plus study_id. Values of enums may
 be written short: "scale: LOG" for SCALE_LOG. Creating the same study again changes
 nothing; the same id with another spec is an error that names the differences.
 

@@ -85,7 +85,7 @@ func parseSettings(settings []string) (*dparetov1.Study, []string, error) {
 	for _, setting := range settings {
 		path, text, ok := strings.Cut(setting, "=")
 		if !ok {
-			return nil, nil, command.Usagef("--set %q, want FIELD=VALUE", setting)
+			return nil, nil, command.Usagef("--set must be FIELD=VALUE, is %q", setting)
 		}
 		var value any
 		if err := yaml.Unmarshal([]byte(text), &value); err != nil {

@@ -97,7 +97,7 @@ func TestUpdateStudy(t *testing.T) {
 	c.refuse(command.ExitFailure, "update_mask", "study", "update", "s", "--set", "seed=5")
 	c.refuse(command.ExitFailure, "NotFound", "study", "update", "none", "--set", "description=x")
 	c.refuse(command.ExitUsage, "unknown field", "study", "update", "s", "--set", "spec.budged.max_trials=1")
-	c.refuse(command.ExitUsage, "want FIELD=VALUE", "study", "update", "s", "--set", "description")
+	c.refuse(command.ExitUsage, "must be FIELD=VALUE", "study", "update", "s", "--set", "description")
 	c.refuse(command.ExitUsage, "nothing to change", "study", "update", "s")
 	c.refuse(command.ExitUsage, "not both", "study", "update", "s", "-", "--set", "description=x")
 

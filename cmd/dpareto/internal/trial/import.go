@@ -31,7 +31,7 @@ func importCommand(env *command.Env) *cobra.Command {
 		Use:   "import STUDY FILE",
 		Short: "Create trials from results of other tools",
 		Long: `Creates a completed trial for every line of a CSV file with a header, or of a file of JSON
-objects, one per line; "-" is standard input. Names are those of the study's parameters and
+objects, one per line; "-" is standard input. Names are the ids of the study's parameters and
 reported metrics:
 
     cutoff,noise_scale,error
@@ -202,7 +202,7 @@ func parameterValue(p *dparetov1.ParameterSpec, value any) (*dparetov1.Value, er
 	case *dparetov1.ParameterSpec_IntegerDomain:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%q is not an integer", text)
+			return nil, fmt.Errorf("must be an integer, is %q", text)
 		}
 		return &dparetov1.Value{Kind: &dparetov1.Value_IntValue{IntValue: n}}, nil
 	case *dparetov1.ParameterSpec_CategoricalDomain:
@@ -210,13 +210,13 @@ func parameterValue(p *dparetov1.ParameterSpec, value any) (*dparetov1.Value, er
 	default:
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a number", text)
+			return nil, fmt.Errorf("must be a number, is %q", text)
 		}
 		return &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: x}}, nil
 	}
 }
 
-// metricValue returns the value of one run, or those of several.
+// metricValue returns the value of one run, or the values of several.
 func metricValue(value any) (*dparetov1.MetricValue, error) {
 	list, ok := value.([]any)
 	if !ok {
@@ -226,7 +226,7 @@ func metricValue(value any) (*dparetov1.MetricValue, error) {
 	for i, element := range list {
 		var err error
 		if numbers[i], err = strconv.ParseFloat(strings.TrimSpace(fmt.Sprint(element)), 64); err != nil {
-			return nil, fmt.Errorf("%q is not a number", fmt.Sprint(element))
+			return nil, fmt.Errorf("must be a number, is %q", fmt.Sprint(element))
 		}
 	}
 	if ok {

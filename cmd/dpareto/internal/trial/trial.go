@@ -31,7 +31,7 @@ func listCommand(env *command.Env) *cobra.Command {
 		Long: `Lists the trials of a study: state, origin, configuration, and the metrics at the end of the
 run. Computed metrics, such as ε, are known before it. In a study with a checkpoint
 parameter the step is how far the run came: less than the configuration says if it was
-stopped early, and the metrics are those of the step. JSON also has the intermediate
+stopped early, and the metrics belong to that step. JSON also has the intermediate
 measurements.
 
 A filter has the syntax of AIP-160. Fields are number, state, state_reason, origin,

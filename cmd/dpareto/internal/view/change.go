@@ -11,8 +11,8 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// Change returns a change of a study as a line for people: its time and revision, and
-// what is known of the trial or the study since.
+// Change returns a change of a study as a line for people: its time and revision, and the
+// new state of the trial or the study.
 func Change(spec *dparetov1.StudySpec, change *dparetov1.WatchStudyResponse) string {
 	line := []string{change.GetTime().AsTime().Local().Format("2006-01-02 15:04:05"), "revision " + strconv.FormatInt(change.GetRevision(), 10)}
 	switch c := change.GetChange().(type) {

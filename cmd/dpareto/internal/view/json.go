@@ -38,7 +38,7 @@ func WriteMessages[M proto.Message](w io.Writer, messages []M) error {
 	return indent(w, encoded)
 }
 
-// WriteLine prints a message as JSON on a line of its own.
+// WriteLine prints a message as one line of JSON.
 func WriteLine(w io.Writer, message proto.Message) error {
 	encoded, err := encode(message)
 	if err != nil {
@@ -57,7 +57,7 @@ func encode(message proto.Message) ([]byte, error) {
 	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(message)
 }
 
-// indent prints JSON with its white space made regular, which that of protojson is not.
+// indent prints JSON with regular white space; protojson varies it.
 func indent(w io.Writer, encoded []byte) error {
 	var out bytes.Buffer
 	if err := json.Indent(&out, encoded, "", "  "); err != nil {

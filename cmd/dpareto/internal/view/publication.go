@@ -9,9 +9,9 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// PublicationLines returns what publishing the results of a study guarantees, what is spent
-// of it, what it rests on and what it does not cover: pairs of a field and its text, none
-// for a study of which nothing is guaranteed.
+// PublicationLines returns what publishing the results of a study guarantees, what of it is
+// spent, its assumptions, and what it does not cover: pairs of a field and its text, none
+// for a study without a guarantee.
 func PublicationLines(p *dparetov1.Publication) [][2]string {
 	if p == nil {
 		return nil

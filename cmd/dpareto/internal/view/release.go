@@ -97,8 +97,8 @@ func Release(r *dparetov1.Release) *output.Table {
 	return t
 }
 
-// ReleaseCSV returns a table of what was published for programs: every row says what the
-// release guarantees.
+// ReleaseCSV returns a table of what was published for programs: every row has the guarantee
+// of the release.
 func ReleaseCSV(r *dparetov1.Release) *output.Table {
 	t, g := Release(r), r.GetGuarantee()
 	t.Columns = append(t.Columns, "release", "release_epsilon", "release_delta", adjacencyColumn, "protects")
@@ -120,7 +120,7 @@ func metricNumber(numbers map[string]float64, id string) any {
 	return nil
 }
 
-// ReleaseHeading returns what has to be said beside a release, for people.
+// ReleaseHeading returns the lines above the table of a release: its guarantee and limits.
 func ReleaseHeading(r *dparetov1.Release) []string {
 	lines := []string{
 		fmt.Sprintf("%s: %s", r.GetName(), r.GetMechanism()),

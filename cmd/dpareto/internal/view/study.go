@@ -148,7 +148,7 @@ func algorithm(a *dparetov1.AlgorithmSpec) string {
 	return name
 }
 
-// limits returns what ends a study besides the number of trials in words, or "".
+// limits returns the limits of a study besides the number of trials, in words, or "".
 func limits(b *dparetov1.Budget) string {
 	var parts []string
 	if n := b.GetMaxStagnantTrials(); n > 0 {

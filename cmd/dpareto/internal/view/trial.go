@@ -12,14 +12,14 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// EndReason returns why no trial was handed out in words.
+// EndReason returns why no trial was handed out, in words.
 func EndReason(r dparetov1.EndReason) string {
 	return strings.ReplaceAll(enum.Name(r), "-", " ")
 }
 
 // Trials returns a table of trials of a study, one row each: the configuration, and the
-// metrics at the end of the run, which is at a step before that of the configuration
-// where the run was stopped early.
+// metrics at the end of the run. A run that was stopped early ends at an earlier step than
+// its configuration says.
 func Trials(spec *dparetov1.StudySpec, trials []*dparetov1.Trial) *output.Table {
 	t := &output.Table{Columns: []string{"trial", "state", "origin"}}
 	for _, p := range spec.GetParameters() {
@@ -63,7 +63,7 @@ func origin(trial *dparetov1.Trial) any {
 	return enum.Name(trial.GetOrigin())
 }
 
-// lastStep returns the cell of the step that the latest measurement of a trial belongs to.
+// lastStep returns the cell of the step of the latest measurement of a trial.
 func lastStep(trial *dparetov1.Trial) any {
 	if step := trial.GetFinalMeasurement().GetStep(); step > 0 {
 		return step
@@ -81,8 +81,8 @@ func StoppedEarly(spec *dparetov1.StudySpec, trial *dparetov1.Trial) bool {
 	return step > 0 && step < trial.GetParameters()[spec.GetCheckpointParameter()].GetIntValue()
 }
 
-// repeated returns the number of the trial that a trial repeats, as its origin or its
-// configuration says, or "". Trials with the same configuration must be given in order.
+// repeated returns the number of the trial that a trial repeats, by its origin or its
+// configuration, or "". It must be called with the trials in their order.
 func repeated(trial *dparetov1.Trial, first map[string]int64) string {
 	key := configuration(trial)
 	earlier, again := first[key]
@@ -133,8 +133,8 @@ func Value(v *dparetov1.Value) any {
 	}
 }
 
-// result returns the cell of a metric of a trial: what was measured, or what is known of
-// the configuration before.
+// result returns the cell of a metric of a trial: measured, or computed from the
+// configuration.
 func result(trial *dparetov1.Trial, metric string) any {
 	value := trial.GetFinalMeasurement().GetMetrics()[metric]
 	if value == nil {
@@ -149,8 +149,8 @@ func result(trial *dparetov1.Trial, metric string) any {
 	return value.GetValue()
 }
 
-// note returns what else a reader of a trial should know: what its users have noted, that
-// it repeats the trial with a number, if any, and what the server says.
+// note returns what else a reader of a trial should know: the users' note, the number of the
+// trial that it repeats, if any, and the server's remarks.
 func note(spec *dparetov1.StudySpec, trial *dparetov1.Trial, repeats string) string {
 	var parts []string
 	if trial.GetNote() != "" {
@@ -174,7 +174,7 @@ func note(spec *dparetov1.StudySpec, trial *dparetov1.Trial, repeats string) str
 	return strings.Join(strings.Fields(strings.Join(parts, "; ")), " ")
 }
 
-// Trial returns a table of all that was measured of a trial, a row for every field.
+// Trial returns a table of one trial, a row for every field.
 func Trial(spec *dparetov1.StudySpec, trial *dparetov1.Trial) *output.Table {
 	t := output.FieldTable()
 	add := func(field string, value any) {

@@ -4,7 +4,7 @@
 // one record, and computes what the paper's algorithms then do.
 //
 // The hyperparameters are the ridge penalty and the width of the loss of a linear support
-// vector machine with the Huber loss, on a grid; the paper has those of a kernel machine on
-// another dataset, and neighbours that have one record more or less where here one is
-// replaced, as its theorems have it.
+// vector machine with the Huber loss, on a grid; the paper uses a kernel machine on
+// another dataset. Neighbours here differ in one replaced record, as in the paper's theorems;
+// in its experiment they have one record more or less.
 package bayesopt

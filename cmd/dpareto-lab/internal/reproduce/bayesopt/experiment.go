@@ -47,8 +47,8 @@ const (
 	tolerance   = 1e-6 // of the gradient of a training
 )
 
-// noises are the standard deviations of the observation noise that are assumed, over that of
-// the prior.
+// noises are the assumed standard deviations of the observation noise, in standard
+// deviations of the prior.
 var noises = []float64{0.001, 0.01, 0.1}
 
 // Name implements reproduce.Experiment.
@@ -104,8 +104,8 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (*
 	return r.report(ctx)
 }
 
-// train returns, for every candidate, which of the records that were not trained on its
-// model classifies rightly.
+// train returns, for every candidate, which of the held-out records its model classifies
+// correctly.
 func train(ctx context.Context, parts *dataset.Parts, all []machine.Candidate, progress func(done, total int)) ([][]bool, error) {
 	training, err := machine.Examples(parts.Train)
 	if err != nil {
@@ -161,7 +161,7 @@ func kernel(all []machine.Candidate) *mat.SymDense {
 // sample draws size of n records without replacement.
 func sample(rng *rand.Rand, n, size int) []int { return rng.Perm(n)[:size] }
 
-// accuracies returns the share of the records that every candidate classifies rightly.
+// accuracies returns the share of the records that each candidate classifies correctly.
 func accuracies(right [][]bool, records []int) []float64 {
 	a := make([]float64, len(right))
 	for c, known := range right {

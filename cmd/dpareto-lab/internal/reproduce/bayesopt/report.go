@@ -32,7 +32,7 @@ const (
 // bestUtility is what some methods release.
 const bestUtility = "best utility"
 
-// epsilons are those of the comparison.
+// epsilons are the values of ε of the comparison.
 var epsilons = []float64{0.1, 1}
 
 // results are all numbers of the experiment.
@@ -83,7 +83,7 @@ func (r *results) correlations() output.Section {
 	return output.Section{
 		Name: "k1", Title: fmt.Sprintf("k₁ of two validation sets that differ in one record, from %d pairs", r.experiment.Pairs), Table: t,
 		Notes: []string{
-			"The most likely value on the paper's grid 0.05, 0.10, …, 0.95, where it ends, and on the grid 1 − 10^(−j/4). noise is the standard deviation of the observation noise that is assumed, over that of the prior; the estimate depends on it.",
+			"The most likely value on the paper's grid 0.05, 0.10, …, 0.95, where it ends, and on the grid 1 − 10^(−j/4). noise is the assumed standard deviation of the observation noise over the standard deviation of the prior; the estimate depends on it.",
 			"A diagnostic: it depends on the private records, and it is an average over random neighbours where the theorems need the least value over all.",
 		},
 	}

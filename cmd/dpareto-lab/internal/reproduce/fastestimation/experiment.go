@@ -50,10 +50,10 @@ var losses = []*lossKind{
 	{"svm", "SVM", linear.Huber{Width: 2}},
 }
 
-// DatasetNames returns the datasets that there are.
+// DatasetNames returns the names of the datasets.
 func DatasetNames() []string { return names(sources, func(s *source) string { return s.name }) }
 
-// LossNames returns the losses that there are.
+// LossNames returns the names of the losses.
 func LossNames() []string { return names(losses, func(l *lossKind) string { return l.name }) }
 
 func names[T any](all []T, name func(T) string) []string {
@@ -75,9 +75,9 @@ var targets = func() []float64 {
 
 // Measuring points, as indices of targets.
 var (
-	// measuring are those of Table 1: ε = 0.10, 0.25, 0.30, 0.35, 0.45, 0.75, 0.85.
+	// measuring are the values of Table 1: ε = 0.10, 0.25, 0.30, 0.35, 0.45, 0.75, 0.85.
 	measuring = []int{1, 4, 5, 6, 8, 14, 16}
-	// drawn are those of the paper's figures of curves: 0.10, 0.25, 0.75.
+	// drawn are the values of the paper's figures of curves: 0.10, 0.25, 0.75.
 	drawn = []int{1, 4, 14}
 )
 
@@ -113,17 +113,17 @@ func (e *Experiment) Validate() error {
 		return err
 	}
 	if e.Rows < 100 {
-		return fmt.Errorf("the number of records is %d, want at least 100", e.Rows)
+		return fmt.Errorf("--rows must be at least 100, is %d", e.Rows)
 	}
 	if e.Draws < 1 {
-		return fmt.Errorf("the number of draws is %d, want at least 1", e.Draws)
+		return fmt.Errorf("--draws must be at least 1, is %d", e.Draws)
 	}
 	largest := slices.Max(e.sizes())
 	pole, _ := estimate.Boundary(privacy.ObjectivePerturbation{
 		DatasetSize: int64(largest), Regularization: regularization, Curvature: linear.Logistic{}.Curvature(), Calibration: privacy.Chaudhuri,
 	})
 	if last := targets[len(targets)-1]; !(pole > last) {
-		return fmt.Errorf("with %d records the paper's calibration has its pole at ε = %.3g, among the points up to %v: want fewer records", largest, pole, last)
+		return fmt.Errorf("--rows: with %d records the paper's calibration has its pole at ε = %.3g, among the points up to %v; use fewer", largest, pole, last)
 	}
 	return nil
 }
@@ -131,11 +131,11 @@ func (e *Experiment) Validate() error {
 // checkNames returns an error unless some of the known names are given, each once.
 func checkNames(kind string, given, known []string) error {
 	if len(given) == 0 {
-		return fmt.Errorf("no %s is given, want some of %s", kind, strings.Join(known, ", "))
+		return fmt.Errorf("--%s is required: some of %s", kind, strings.Join(known, ", "))
 	}
 	for i, name := range given {
 		if !slices.Contains(known, name) {
-			return fmt.Errorf("%s %q is unknown, want some of %s", kind, name, strings.Join(known, ", "))
+			return fmt.Errorf("--%s must be some of %s, is %q", kind, strings.Join(known, ", "), name)
 		}
 		if slices.Contains(given[:i], name) {
 			return fmt.Errorf("%s %q is given twice", kind, name)
@@ -216,7 +216,7 @@ func (c curve) leastLineError() float64 {
 	return least
 }
 
-// outcome is what came out for a dataset and a loss.
+// outcome is the outcome for a dataset and a loss.
 type outcome struct {
 	source *source
 	loss   *lossKind
@@ -226,7 +226,7 @@ type outcome struct {
 	trained    []*trainedOutcome
 }
 
-// trainedOutcome is what came out for one way to train.
+// trainedOutcome is the outcome for one way to train.
 type trainedOutcome struct {
 	*training
 	// truth has a curve of means for each repetition.

@@ -10,7 +10,7 @@ import (
 type published struct {
 	// errors at the measuring points.
 	errors [7]float64
-	// best is the target at which Figure 2 measures: that of the least error.
+	// best is the target with the least error, at which Figure 2 measures.
 	best int
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/plot"
 )
 
-// result makes tables and figures of what came out.
+// result makes tables and figures of the outcomes.
 func (e *Experiment) result(outcomes []*outcome) *reproduce.Result {
 	r := &reproduce.Result{Report: output.Report{
 		Title: "Fast Estimation for Privacy and Utility in Differentially Private Machine Learning: Table 1 and Figure 2",
@@ -37,7 +37,7 @@ func (e *Experiment) result(outcomes []*outcome) *reproduce.Result {
 	return r
 }
 
-// keys are the columns that tell what a row is about.
+// keys are the columns that identify a row.
 var keys = []string{columnDataset, "loss", columnTraining, columnTrue}
 
 const (
@@ -61,7 +61,7 @@ func numbers(row []any, values ...float64) []any {
 	return row
 }
 
-// summaries returns what the ways to train are, those of minimisers only or all.
+// summaries returns the ways to train in words: all of them, or the minimisers only.
 func summaries(all bool) []string {
 	var lines []string
 	for _, t := range trainings {
@@ -137,8 +137,8 @@ func estimatorSection(outcomes []*outcome) output.Section {
 			"hermite_K interpolates between K models with their slopes in ε, at equal distances of log ε from 0.05 to 1; " +
 				"K = 3 costs as much as the three lines. step is the error at ε = 0.20 of the line through 0.10, " +
 				"which the paper puts at about 1e-6. newton trains at every ε from the model before, and is exact. " +
-				"gain_K is the error of the best of the three lines over that of hermite_K.",
-			"The losses are those of the trainings that reach the minimum: elsewhere there is no slope to estimate with.",
+				"gain_K is the error of the best of the three lines over the error of hermite_K.",
+			"Losses are shown for the trainings that reach the minimum: the others have no slope to estimate with.",
 		},
 	}
 	for _, d := range drawn {
@@ -178,7 +178,7 @@ func figure2Section(e *Experiment, outcomes []*outcome) output.Section {
 		Name:  "figure2",
 		Title: "Figure 2: mean error of the line by the number of training records",
 		Table: &output.Table{Columns: append(slices.Clone(keys), "epsilon")},
-		Notes: []string{"epsilon is the measuring point, as the paper chooses it: that of the least error in its own Table 1."},
+		Notes: []string{"epsilon is the measuring point, as the paper chooses it: the ε with the least error in its Table 1."},
 	}
 	for _, rows := range e.sizes() {
 		s.Table.Columns = append(s.Table.Columns, fmt.Sprintf("n=%d", rows))
@@ -205,7 +205,7 @@ func lossSection(outcomes []*outcome) output.Section {
 		Name:  "losses",
 		Title: "Mean loss on the training records by ε, what the lines approximate",
 		Table: &output.Table{Columns: slices.Clone(keys)},
-		Notes: []string{"zero is the loss of the model 0, and free that of the minimiser without privacy. " +
+		Notes: []string{"zero is the loss of the model 0, and free the loss of the minimiser without privacy. " +
 			"A model whose loss is above zero's is worth less than none. spread is the standard deviation over the draws at ε = 0.25: " +
 			"how far the loss of another model may be off for its noise alone, whatever estimates it."},
 	}
@@ -236,8 +236,8 @@ func heldOutSection(outcomes []*outcome) output.Section {
 		Name:  "held_out",
 		Title: "Error rate on held-out records by ε, and what the interpolated models say of it",
 		Table: &output.Table{Columns: slices.Clone(keys)},
-		Notes: []string{"hermite_K are mean distances, over the twenty ε, of the estimated error rate from that of the trained " +
-			"models, and loss_K those of the loss on held-out records; both as means over the draws."},
+		Notes: []string{"hermite_K are mean distances, over the twenty ε, between the error rates of the estimated and the " +
+			"trained models, and loss_K between their losses on held-out records; both as means over the draws."},
 	}
 	for _, k := range shown {
 		s.Table.Columns = append(s.Table.Columns, epsilonColumn(k))
@@ -302,7 +302,7 @@ func (t *training) trueEpsilon(s *source) any {
 }
 
 // guarantee returns how many times its label the ε of a training is, for privacy.Chaudhuri
-// below its pole where the noise is not that of the proof: with the regulariser's share
+// below its pole where the noise is not the one of the proof: with the regulariser's share
 // J = ε/2 and the rate β = ε/4 it is J + β·sup‖v‖₁ over differences v of two gradients,
 // ‖v‖₂ <= 2 and ‖v‖₁ <= 2·min(√d, κ). It reports false where nothing is proved.
 func (t *training) guarantee(s *source) (factor float64, ok bool) {

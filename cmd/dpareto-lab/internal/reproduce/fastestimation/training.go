@@ -22,7 +22,7 @@ type training struct {
 	solver  solver
 }
 
-// trainings are all ways, of which the first are those of minimisers.
+// trainings are all ways to train, the minimisers first.
 var trainings = []*training{
 	{
 		name: "gamma", noise: gamma, rule: privacy.Chaudhuri, solver: exact,
@@ -35,7 +35,7 @@ var trainings = []*training{
 	},
 	{
 		name: "laplace", noise: laplace, rule: privacy.Chaudhuri, solver: exact,
-		summary: "the noise of the paper's equations 10 to 13, Laplace for each coordinate, which is that of the proof " +
+		summary: "the noise of the paper's equations 10 to 13, Laplace for each coordinate, as in the proof " +
 			"in one dimension only; the exact minimiser.",
 	},
 	{
@@ -77,7 +77,7 @@ const (
 	passes               // by a number of passes over the examples in such steps
 )
 
-// The paper's solver. The size of a batch is that of the code which the paper says it is
+// The paper's solver. The batch size comes from the code which the paper says it is
 // based on (Iyengar and others, "Towards practical differentially private convex
 // optimization", 2019).
 const (
@@ -114,7 +114,7 @@ const (
 	streamOrder
 )
 
-// unit returns the noise of rate 1 of a draw: that of one target, or that of index −1,
+// unit returns the noise of rate 1 of a draw: for one target, or for index −1,
 // which all targets have in common.
 func (t *training) unit(p *problem, seed uint64, draw, target int) []float64 {
 	u := make([]float64, p.dim())

@@ -24,7 +24,7 @@ func made(t *testing.T, rows int, loss linear.Loss) *problem {
 }
 
 // P(|u| > t) = e^−t for each coordinate, both signs are as likely, and coordinates are
-// independent: the mean of ‖u‖² is 2d and not the d(d+1) of the other law.
+// independent: the mean of ‖u‖² is 2d and not the d(d+1) of the other distribution.
 func TestLaplace(t *testing.T) {
 	const dim, draws = 5, 40000
 	u := make([]float64, dim)
@@ -57,7 +57,7 @@ func TestLaplace(t *testing.T) {
 	}
 }
 
-// With a batch of all examples the steps are those of gradient descent on the objective.
+// With a batch of all examples a step is one of gradient descent on the objective.
 func TestDescend(t *testing.T) {
 	p := made(t, batchSize, linear.Logistic{})
 	training := trainings[3]
@@ -91,7 +91,7 @@ func TestDescend(t *testing.T) {
 	}
 }
 
-// Losses of a path are those of models trained from zero, and slopes those of losses.
+// A path has the losses of models trained from zero, and their slopes.
 func TestPath(t *testing.T) {
 	for _, loss := range losses {
 		p := made(t, 300, loss.loss)

@@ -49,8 +49,8 @@ func Examples(records *dataset.Dataset) (*linear.Examples, error) {
 	return linear.NewExamples(records, normBound)
 }
 
-// Train returns the weights of a machine, to the given tolerance of the gradient. The errors
-// are that of ctx and that it has not converged.
+// Train returns the weights of a machine, to the given tolerance of the gradient. It fails if
+// ctx is done or the training does not converge.
 func (c Candidate) Train(ctx context.Context, examples *linear.Examples, tolerance float64) ([]float64, error) {
 	objective := linear.Objective{Risk: linear.Risk{Examples: examples, Loss: linear.Huber{Width: c.Width}}, Ridge: c.Penalty}
 	minimum, err := objective.Minimize(ctx, nil, tolerance)

@@ -32,7 +32,7 @@ const (
 	epsilonMetric = "epsilon"
 )
 
-// Experiment says what is compared.
+// Experiment is the experiment. It implements reproduce.Experiment.
 type Experiment struct {
 	Trials       int64   // at most, of each study
 	TestEpsilon  float64 // declared for the test records
@@ -50,11 +50,11 @@ func (*Experiment) Name() string { return "private-front" }
 func (e *Experiment) Validate() error {
 	switch {
 	case e.Trials < 1:
-		return fmt.Errorf("private-front: --trials is %d, want at least 1", e.Trials)
+		return fmt.Errorf("--trials must be at least 1, is %d", e.Trials)
 	case !(e.TestEpsilon > 0) || !(e.TrainEpsilon > 0) || math.IsInf(e.TestEpsilon+e.TrainEpsilon, 1):
 		return errors.New("private-front: ε must be positive and finite")
 	case e.Runs < 1:
-		return fmt.Errorf("private-front: --runs is %d, want at least 1", e.Runs)
+		return fmt.Errorf("--runs must be at least 1, is %d", e.Runs)
 	default:
 		return nil
 	}
@@ -67,7 +67,7 @@ type point struct {
 	reported, actual float64 // error rates
 }
 
-// outcome is what came of a study.
+// outcome is the outcome of a study.
 type outcome struct {
 	name      string
 	study     *dparetov1.Study // at its end
@@ -242,7 +242,8 @@ func (e *Experiment) trainAgain(ctx context.Context, t trainer.Trainer, paramete
 	return mean, nil
 }
 
-// hypervolume returns that of points, with an error rate of each, within reference values.
+// hypervolume returns the hypervolume of points, each with an error rate, within reference
+// values.
 func hypervolume(points []point, reference map[string]float64, errorRate func(*point) float64) float64 {
 	var costs [][]float64
 	for i := range points {

@@ -12,7 +12,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// result makes tables and a figure of what came out.
+// result makes tables and a figure of the outcomes.
 func (e *Experiment) result(outcomes ...*outcome) *reproduce.Result {
 	compared := &output.Table{Columns: []string{
 		"study", "trials", "end", "posterior_hypervolume", "observed_hypervolume", "true_hypervolume", "true_median_error", "largest_difference", "train_epsilon", "test_epsilon", "noise",
@@ -59,8 +59,8 @@ func (e *Experiment) result(outcomes ...*outcome) *reproduce.Result {
 			Notes: []string{
 				fmt.Sprintf("At most %d trials each, seed %d. Declared for the private study: ε = %g for the 16,281 test records and ε = %g for the 32,561 training records, δ = %s, replace-one adjacency.",
 					e.Trials, e.Seed, e.TestEpsilon, e.TrainEpsilon, output.Plain(1e-6)),
-				fmt.Sprintf("true: the mean error of %d fresh runs of each reported configuration, measured outside of the server and without noise. These numbers, those of the study that is not private, "+
-					"and everything made with a seed that is known, protect nobody and must not be released.", e.Runs),
+				fmt.Sprintf("true: the mean error of %d fresh runs of each reported configuration, measured outside of the server and without noise. These numbers, the numbers of the study that is not private, "+
+					"and everything made with a known seed protect no record and must not be released.", e.Runs),
 			},
 			Sections: []output.Section{
 				{Name: "comparison", Title: "Both studies", Table: compared, Notes: []string{

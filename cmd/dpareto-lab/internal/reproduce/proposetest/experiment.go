@@ -34,7 +34,7 @@ type Experiment struct {
 
 var _ reproduce.Experiment = (*Experiment)(nil)
 
-// What the paper has fixed.
+// Values that the paper fixes.
 const (
 	candidates   = 100
 	roundEpsilon = 0.1
@@ -45,7 +45,7 @@ const (
 // ratios are values of (u* − u_0)/g of Figure 2.
 var ratios = []float64{1, 10, 100, 200, 500, 1000}
 
-// noises are those that searches are run with. The paper has the first.
+// noises are the noises of the searches. The paper has the first.
 var noises = []struct {
 	name  string
 	parts int  // 0 for no noise
@@ -202,7 +202,7 @@ type comparison struct {
 	cap   int64
 }
 
-// comparisons: those of the paper's noise and of less, for the granularity of Figure 1.
+// comparisons: the paper's noise and less, for the granularity of Figure 1.
 var comparisons = []comparison{{10, 7}, {100, 7}, {1000, 7}, {1000, 13}, {10000, 13}}
 
 // compared is the outcome of a comparison: mean utilities.

@@ -13,7 +13,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
-// column returns the numbers of a column of a section, those of empty cells as -1.
+// column returns the numbers of a column of a section, empty cells as -1.
 func column(t *testing.T, sections []output.Section, section, name string) []float64 {
 	t.Helper()
 	for _, s := range sections {
@@ -68,7 +68,7 @@ func TestExperiment(t *testing.T) {
 			t.Errorf("ratio %g: %g rounds, want %g", ratios[i], got, want)
 		}
 		if got := selected[i*len(noises)]; got < 0.3 || got > 0.75 {
-			t.Errorf("ratio %g: the selected utility is %g, want that of a random candidate", ratios[i], got)
+			t.Errorf("ratio %g: the selected utility is %g, want the utility of a random candidate", ratios[i], got)
 		}
 		if got := selected[i*len(noises)+3]; got < 0.95 {
 			t.Errorf("ratio %g: with little noise the selected utility is %g", ratios[i], got)

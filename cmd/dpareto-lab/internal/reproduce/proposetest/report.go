@@ -42,7 +42,7 @@ func (r *results) report(e *Experiment) (*reproduce.Result, error) {
 // summary returns the mean, and the largest value.
 func summary(x []float64) (mean, most float64) { return stat.Mean(x, nil), slices.Max(x) }
 
-// meanOrNil returns the mean as a cell, which is empty where there are no values.
+// meanOrNil returns the mean as a cell, which is empty without values.
 func meanOrNil(x []float64) any {
 	if len(x) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func (r *results) rounds() output.Section {
 	return output.Section{
 		Name: "figure2", Title: "Figure 2: rounds until the search ends by itself", Table: t,
 		Notes: []string{
-			"The paper's figure is the rows of kε0 = 1: about 1 + log2((u*−u0)/g) rounds. It is the noise that passes, not a candidate: the mean utility of what is selected is that of a random candidate, about 0.5. Without noise there are up to three times as many rounds.",
+			"The paper's figure is the rows of kε0 = 1: about 1 + log2((u*−u0)/g) rounds. It is the noise that passes, not a candidate: what is selected has the mean utility of a random candidate, about 0.5. Without noise there are up to three times as many rounds.",
 			"Searches whose first round fails have no candidate in the paper, and take the default here: they are counted in share_of_defaults and not in the mean.",
 		},
 	}
@@ -90,7 +90,7 @@ func (r *results) reached() output.Section {
 	}
 }
 
-// accounts compares what the paper takes rounds to cost with what they cost.
+// accounts compares the cost of rounds in the paper with their true cost.
 func accounts() (output.Section, error) {
 	t := &output.Table{Columns: []string{roundsName, "paper"}}
 	for _, rule := range proposetest.Rules() {
@@ -115,7 +115,7 @@ func accounts() (output.Section, error) {
 		Name: "accounting", Title: fmt.Sprintf("ε of rounds with ε0 = %g, δ′ = %g", roundEpsilon, delta), Table: t,
 		Notes: []string{
 			"The columns after the second are guarantees for a cap on the rounds that is fixed in advance, basic with δ = 0; the least of a row counts. The second is the advanced composition of the paper.",
-			"The paper's ε is that of the rounds that were run (7 here), or of 2(u*−u0)/g − 1 of them (up to 199): functions of the data, and so no guarantees. Without a cap the guarantee is that of 2M − 1 = 199 rounds.",
+			"The paper's ε counts the rounds that were run (7 here), or 2(u*−u0)/g − 1 rounds (up to 199): functions of the data, and so no guarantees. Without a cap the guarantee has to count 2M − 1 = 199 rounds.",
 			"For 10 parts and n validation records, a round costs a validation record 1/n, 0.00006 for n = 16,281; the paper does not account it.",
 		},
 	}, nil

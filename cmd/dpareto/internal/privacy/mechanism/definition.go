@@ -21,7 +21,7 @@ type definition struct {
 	base          *definition         // of repeated-selection
 }
 
-// Names of the mechanisms with rules of their own.
+// Names of the mechanisms with special rules.
 const (
 	dpSGDName       = "dp-sgd"
 	repeatedName    = "repeated-selection"

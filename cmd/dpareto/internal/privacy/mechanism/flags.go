@@ -42,7 +42,7 @@ const poisson = "poisson"
 // distributions are the names that --distribution takes.
 var distributions = []string{"geometric", "logarithmic", poisson}
 
-// Flags with rules of their own.
+// Flags with special rules.
 const (
 	flagMechanism         = "mechanism"
 	flagSampling          = "sampling"
@@ -398,13 +398,13 @@ func Part(text string) (*dparetov1.CompositionMechanism_Part, error) {
 }
 
 // Compose returns the composition of parts under the flags that hold for all:
-// adjacency, accountant, conversion and delta. Without an adjacency, that of the parts
-// holds, on which they have to agree.
+// adjacency, accountant, conversion and delta. Without an adjacency the parts
+// must agree on theirs.
 func (f *Flags) Compose(parts []*dparetov1.CompositionMechanism_Part) (*Mechanism, error) {
 	v := f.given()
 	for name := range v {
 		if !slices.Contains(common, name) {
-			return nil, fmt.Errorf("--%s belongs into a --part", name)
+			return nil, fmt.Errorf("--%s must be in a --part", name)
 		}
 	}
 	adjacency := parts[0].GetMechanism().GetAdjacency()

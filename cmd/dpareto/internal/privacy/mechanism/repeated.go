@@ -21,8 +21,8 @@ type Repeated struct {
 	MeanRuns float64
 }
 
-// RegisterRepeated adds the flags of [Flags.Repeated] to a set: those of the mechanism of
-// one run, and of the number of runs.
+// RegisterRepeated adds the flags of [Flags.Repeated] to a set: the flags of the mechanism
+// of one run, and of the number of runs.
 func (f *Flags) RegisterRepeated(flags *pflag.FlagSet) {
 	f.register(flags, func(o option) bool { return o.name != flagBase })
 }
