@@ -9,11 +9,11 @@ import (
 	"github.com/dpareto/dpareto/privacy"
 )
 
-// ErrOverspent tells that the charges of a ledger exceed its budget, which no transaction
-// lets happen.
+// ErrOverspent says that the charges of a ledger exceed its budget. No transaction allows that; it
+// means damage.
 var ErrOverspent = errors.New("store: the charges exceed the budget")
 
-// ChargeKey tells the charges of a ledger apart.
+// ChargeKey identifies a charge within a ledger.
 type ChargeKey struct {
 	// Resource is the name of what was charged.
 	Resource string
@@ -21,25 +21,25 @@ type ChargeKey struct {
 	StudyUID string
 }
 
-// Account is what the charges of a ledger add up to.
+// Account is the sum of the charges of a ledger.
 type Account struct {
-	// Filter has spent all charges. It is new for every account: spending from it changes
-	// nothing else.
+	// Filter has spent all charges. Every account has a new one: spending from it changes nothing in
+	// the store.
 	Filter *privacy.ApproximateFilter
-	// Charges are the guarantees by what was charged.
+	// Charges are the charged guarantees.
 	Charges map[ChargeKey]*dparetov1.PrivacyGuarantee
-	// Last is the number of the last charge, and of charges: they are counted from 1.
+	// Last is the number of the last charge, and the number of charges: they count from 1.
 	Last int64
 }
 
-// Account adds up the charges of a ledger (see [privacy.ApproximateFilter]). Half of its δ
-// is the slack of the composition; the δ of the charges have to fit into the other half.
-// Studies answer many times while others and releases spend from the same ledger: a filter
-// holds for such interleaved mechanisms as well (Haney, Shoemate, Tian, Vadhan, Vyrros, Xu and
-// Zhang, "Concurrent composition for interactive differential privacy with adaptive
-// privacy-loss parameters", 2023). The
-// error is ErrOverspent if the charges exceed ε or half of δ. It matches ErrCorrupt if a record
-// of the ledger is damaged or lost: what it spent is not known then.
+// Account adds up the charges of a ledger (see [privacy.ApproximateFilter]). Half of the ledger's δ
+// is the slack of the composition; the δ of the charges must fit into the other half. Studies answer
+// many queries while other studies and releases spend from the same ledger. A filter holds for such
+// interleaved mechanisms as well (Haney, Shoemate, Tian, Vadhan, Vyrros, Xu and Zhang, "Concurrent
+// composition for interactive differential privacy with adaptive privacy-loss parameters", 2023).
+//
+// The error is ErrOverspent if the charges exceed ε or half of δ. It matches ErrCorrupt if a record
+// of the ledger is damaged or lost, because what it spent is then unknown.
 func (t *ReadTx) Account(ledger string, record *storev1.LedgerRecord) (*Account, error) {
 	if err := t.CheckWhole(LedgerScope(ledger)); err != nil {
 		return nil, fmt.Errorf("store: ledger %q: %w", ledger, err)
@@ -69,12 +69,12 @@ func (t *ReadTx) Account(ledger string, record *storev1.LedgerRecord) (*Account,
 	return a, nil
 }
 
-// Spend takes a guarantee from the account, if it fits.
+// Spend deducts a guarantee from the account if it fits, and reports whether it does.
 func (a *Account) Spend(g *dparetov1.PrivacyGuarantee) (bool, error) {
 	return a.Filter.Spend(privacy.Guarantee{Epsilon: g.GetEpsilon(), Delta: g.GetDelta(), Adjacency: adjacencyOf(g.GetAdjacency())}, 1)
 }
 
-// adjacencyOf converts an adjacency; of UNSPECIFIED it makes none.
+// adjacencyOf converts an adjacency. UNSPECIFIED becomes 0.
 func adjacencyOf(a dparetov1.Adjacency) privacy.Adjacency {
 	switch a {
 	case dparetov1.Adjacency_ADJACENCY_ADD_REMOVE:
@@ -86,8 +86,8 @@ func adjacencyOf(a dparetov1.Adjacency) privacy.Adjacency {
 	}
 }
 
-// checkLedgers checks that the charges of every ledger are within its budget, and that every
-// release that was charged to a ledger is among its charges.
+// checkLedgers checks that every ledger's charges are within its budget, and that they include every
+// release charged to it.
 func checkLedgers(tx *ReadTx, faultf func(string, ...any)) error {
 	charged := make(map[string]map[ChargeKey]*dparetov1.PrivacyGuarantee)
 	err := tx.Ledgers("", func(record *storev1.LedgerRecord) (bool, error) {

@@ -13,10 +13,10 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// Check reads the whole store and returns every violated invariant: records that are damaged,
-// lost or not the latest; else trials without a study, indexes, counts or numbers that disagree
-// with the trials, charges beyond the budget of their ledger,
-// releases that were not charged.
+// Check reads the whole store and returns every violated invariant. First come damaged, lost or
+// stale records. If there are none, it looks for trials without a study, indexes, counts or numbers
+// that disagree with the trials, charges beyond their ledger's budget, and releases that were not
+// charged.
 func (s *Store) Check(ctx context.Context) []error {
 	var faults []error
 	faultf := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
@@ -31,11 +31,11 @@ func (s *Store) Check(ctx context.Context) []error {
 			return len(faults) < maxFaults, ctx.Err()
 		}
 		err := tx.Scopes("", verify)
-		if err == nil { // what has lost its total
+		if err == nil { // scopes that have lost their total
 			err = scopesFrom(tx.r, "", "", verify)
 		}
 		if err != nil || len(faults) > 0 {
-			return err // what follows would say the same in other words
+			return err // other checks would only repeat these faults
 		}
 		if err := checkScopes(ctx, tx, faultf); err != nil {
 			return err
@@ -48,8 +48,8 @@ func (s *Store) Check(ctx context.Context) []error {
 	return faults
 }
 
-// checkScopes checks what belongs to a scope: that every record is of a known kind, and that the
-// study or ledger exists.
+// checkScopes checks that every record in a scope is of a known kind, and that the study or ledger
+// exists.
 func checkScopes(ctx context.Context, tx *ReadTx, faultf func(string, ...any)) error {
 	return scopesFrom(tx.r, "", "", func(scope Scope) (bool, error) {
 		unknown := make(map[kind]int)
@@ -73,8 +73,9 @@ func checkScopes(ctx context.Context, tx *ReadTx, faultf func(string, ...any)) e
 	})
 }
 
-// checkStudyScope checks what belongs to a study, and that there is one. One that is being
+// checkStudyScope checks a study's records, and that the study exists. A study that is being
 // imported has trials before it exists.
+// checkLedgerScope checks that the ledger exists that records belong to.
 func checkStudyScope(ctx context.Context, tx *ReadTx, scope Scope, faultf func(string, ...any)) error {
 	id := studyOf(scope)
 	if err := checkDeleted(tx, scope, faultf); err != nil {
@@ -104,8 +105,7 @@ func checkLedgerScope(ctx context.Context, tx *ReadTx, scope Scope, faultf func(
 	return checkNone(ctx, tx, scope, []kind{chargeKind, releaseKind, repeatKind}, "ledger", faultf)
 }
 
-// checkNone checks that a scope has no records of some kinds: they belong to something that
-// does not exist.
+// checkNone checks that a scope has no records of some kinds, whose owner does not exist.
 func checkNone(ctx context.Context, tx *ReadTx, scope Scope, kinds []kind, owner string, faultf func(string, ...any)) error {
 	for _, k := range kinds {
 		err := scan(tx.r, scope, k, "", func(key string, _ []byte) (bool, error) {
@@ -119,8 +119,8 @@ func checkNone(ctx context.Context, tx *ReadTx, scope Scope, kinds []kind, owner
 	return nil
 }
 
-// checkDeleted checks the records of deleted trials: that they can be read, and that their
-// trials are gone.
+// checkDeleted checks that the records of deleted trials can be read, and that no live trial has the
+// same number.
 func checkDeleted(tx *ReadTx, scope Scope, faultf func(string, ...any)) error {
 	return scan(tx.r, scope, deletedKind, "", func(key string, value []byte) (bool, error) {
 		record := new(storev1.TrialRecord)
@@ -130,13 +130,13 @@ func checkDeleted(tx *ReadTx, scope Scope, faultf func(string, ...any)) error {
 		_, _, name := split(key)
 		live, err := tx.r.Get(named(scope, trialKind, name))
 		if live != nil {
-			faultf("%s is a trial that exists", describe(key))
+			faultf("%s is of a trial that still exists", describe(key))
 		}
 		return true, err
 	})
 }
 
-// checkStudy checks one study's trials, index and counts.
+// checkStudy checks the trials, indexes and counts of a study.
 func checkStudy(tx *ReadTx, id string, record *storev1.StudyRecord, faultf func(string, ...any)) {
 	open := make(map[int64]*storev1.OpenTrialRecord)
 	err := tx.OpenTrials(id, func(number int64, entry *storev1.OpenTrialRecord) (bool, error) {
@@ -154,7 +154,7 @@ func checkStudy(tx *ReadTx, id string, record *storev1.StudyRecord, faultf func(
 			faultf("study %s: trial %d is not below the next number %d", id, number, record.GetNextTrialNumber())
 		}
 		if want := openEntry(trial.GetTrial()); !proto.Equal(open[number], want) && (open[number] != nil || want != nil) {
-			faultf("study %s: trial %d: index says %v, trial %v", id, number, open[number], want)
+			faultf("study %s: trial %d: index says %v, trial says %v", id, number, open[number], want)
 		}
 		delete(open, number)
 		revisions.checkTrial(trial.GetTrial(), false)

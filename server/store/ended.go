@@ -4,14 +4,14 @@ import (
 	"encoding/binary"
 )
 
-// PutEnded notes the last revision of a study that is deleted, by its uid: what it published
-// is published, though its records are gone. It belongs to the StoreScope.
+// PutEnded records the last revision of a deleted study by its uid: what the study published stays
+// published. The record belongs to the StoreScope.
 func (t *Tx) PutEnded(uid string, revision int64) {
 	t.w.Put(named(StoreScope, endedKind, uid), binary.BigEndian.AppendUint64(nil, uint64(revision)))
 }
 
-// Ended returns the last revision of a study that was deleted, 0 if none is noted. It belongs
-// to the StoreScope.
+// Ended returns the last revision of a deleted study, 0 if there is no record. The record belongs to
+// the StoreScope.
 func (t *ReadTx) Ended(uid string) (revision int64, err error) {
 	key := named(StoreScope, endedKind, uid)
 	value, err := t.r.Get(key)

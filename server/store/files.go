@@ -7,15 +7,15 @@ import (
 	"os"
 )
 
-// Count is the number and size of the records of one kind.
+// Count is the number and size of records.
 type Count struct {
 	// Keys is the number of keys.
 	Keys int64
-	// Bytes is the length of the keys and values.
+	// Bytes is the total length of keys and values.
 	Bytes int64
 }
 
-// Counts returns the number and size of the records by kind, known to this version or not.
+// Counts returns the number and size of records by kind, including unknown kinds.
 func (s *Store) Counts(ctx context.Context) (map[string]Count, error) {
 	counts := make(map[string]Count)
 	err := s.kv.View(ctx, func(r Reader) error {
@@ -33,17 +33,15 @@ func (s *Store) Counts(ctx context.Context) (map[string]Count, error) {
 
 // Files is what a KV in files offers beyond KV.
 type Files interface {
-	// Snapshot returns a copy of everything as it is now, positioned at its beginning. It
-	// is gone when it is closed.
+	// Snapshot returns a copy of the current store, positioned at its start. Close removes it.
 	Snapshot(ctx context.Context) (*os.File, error)
-	// Scratch returns an empty file on the same device that is gone when it is closed.
+	// Scratch returns an empty file on the same device. Close removes it.
 	Scratch() (*os.File, error)
 }
 
 var errNoFiles = errors.New("store: this kind of store cannot be copied to a file")
 
-// Snapshot copies the store as it is now to a file that is gone when it is closed. Other
-// calls go on meanwhile.
+// Snapshot copies the current store to a file, while other calls go on. Close removes the file.
 func (s *Store) Snapshot(ctx context.Context) (io.ReadCloser, error) {
 	if files, ok := s.kv.(Files); ok {
 		return files.Snapshot(ctx)
@@ -51,8 +49,7 @@ func (s *Store) Snapshot(ctx context.Context) (io.ReadCloser, error) {
 	return nil, errNoFiles
 }
 
-// Scratch returns an empty file for what is too large for memory. It is gone when it is
-// closed.
+// Scratch returns an empty file for data too large for memory. Close removes it.
 func (s *Store) Scratch() (*os.File, error) {
 	if files, ok := s.kv.(Files); ok {
 		return files.Scratch()

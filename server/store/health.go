@@ -8,17 +8,17 @@ import (
 )
 
 var (
-	// ErrUnwritable is the error of every Update that could not be committed. Reads go on.
-	// Nothing of a failed Update is left. The error is an *UnwritableError.
+	// ErrUnwritable matches the error of an Update whose commit failed, an *UnwritableError. Nothing
+	// of the Update is left. Reads still work.
 	ErrUnwritable = errors.New("store: cannot be written")
-	// ErrCorrupt is returned when the store is damaged. Where it is known which record is
-	// damaged the error is a *DamageError.
+	// ErrCorrupt matches every error about damage. If the damaged record is known, the error is a
+	// *DamageError.
 	ErrCorrupt = errors.New("store: damaged")
 )
 
-// DamageError is the error of a damaged record.
+// DamageError is an error about a damaged record.
 type DamageError struct {
-	// Record names it, or the study or ledger that has lost one.
+	// Record names the record, or the study or ledger that has lost one.
 	Record string
 	// Reason says what is wrong with it.
 	Reason string
@@ -30,23 +30,22 @@ func (e *DamageError) Error() string { return fmt.Sprintf("%v: %s %s", ErrCorrup
 // Unwrap returns ErrCorrupt.
 func (e *DamageError) Unwrap() error { return ErrCorrupt }
 
-// damaged returns the error of the record with a key.
+// damaged returns a DamageError about the record with a key.
 func damaged(key, format string, args ...any) error {
 	return &DamageError{describe(key), fmt.Sprintf(format, args...)}
 }
 
 // UnwritableError says why a store cannot be written.
 type UnwritableError struct {
-	// Reason is the cause in a few words, without names of files: it may be shown to
-	// anybody.
+	// Reason is the cause in a few words, without file names: it may be shown to anyone.
 	Reason string
 	// Full is set if the disk or a quota is full.
 	Full bool
-	// Err is what the operating system or the file format gave.
+	// Err is the error of the operating system or the file format.
 	Err error
 }
 
-// Unwritable returns the error of a write that failed for cause.
+// Unwritable returns the error of a write that failed with cause.
 func Unwritable(cause error) *UnwritableError {
 	// bbolt keeps only the text of some errors.
 	is := func(no syscall.Errno) bool {

@@ -4,30 +4,28 @@ import (
 	"context"
 )
 
-// maxDropped bounds the keys that one transaction removes, and so the time that others
-// wait for it.
+// maxDropped bounds the keys removed in one transaction, and so the time that others wait for it.
 const maxDropped = 5000
 
-// studyKinds are the kinds of what goes with a study. Answers to requests stay until they are
-// forgotten.
+// studyKinds are the kinds of records deleted with a study. Responses to requests stay until they
+// expire.
 var studyKinds = []kind{trialKind, openKind, deletedKind, revisionKind, releaseKind, repeatKind}
 
-// BeginImport marks a study, which must not exist, as being imported. Its trials are written in
-// several Updates; until the study itself is written, in the last, nobody sees them, and the
-// study cannot be created. Studies with many trials that are being deleted have the same mark.
+// BeginImport marks a study, which must not exist, as being imported. An import takes several
+// Updates. Its trials are hidden until the last one writes the study, and meanwhile the study cannot
+// be created. Large studies that are being deleted have the same mark.
 func (t *Tx) BeginImport(study string) { t.w.Put(keyOf(StudyScope(study), importKind), nil) }
 
-// EndImport takes the mark away.
+// EndImport removes the mark.
 func (t *Tx) EndImport(study string) { t.w.Delete(keyOf(StudyScope(study), importKind)) }
 
-// Importing reports whether a study is marked as being imported or deleted, or was when the
-// server crashed.
+// Importing reports whether a study is marked. A mark may be left over from a crash.
 func (t *ReadTx) Importing(study string) (bool, error) {
 	value, err := t.r.Get(keyOf(StudyScope(study), importKind))
 	return value != nil, err
 }
 
-// Imports calls fn for every study that is marked, until it returns an error.
+// Imports calls fn for every marked study, until it returns an error.
 func (t *ReadTx) Imports(fn func(study string) error) error {
 	return scopesFrom(t.r, string(StudyScope("")), "", func(scope Scope) (bool, error) {
 		marked, err := t.r.Get(keyOf(scope, importKind))
@@ -38,8 +36,8 @@ func (t *ReadTx) Imports(fn func(study string) error) error {
 	})
 }
 
-// DropImport removes the records of a study that is marked as being imported, with the mark, in
-// several Updates. It does nothing without a mark. No import of the study may run meanwhile.
+// DropImport removes the records and the mark of a marked study in several Updates. It does nothing
+// without a mark. No import of the study may run meanwhile.
 func (s *Store) DropImport(ctx context.Context, study string) error {
 	for done := false; !done; {
 		err := s.Update(ctx, In(StudyScope(study)), func(tx *Tx) error {
@@ -62,8 +60,7 @@ func (s *Store) DropImport(ctx context.Context, study string) error {
 	return nil
 }
 
-// dropSome removes the next keys of a study's trials, and returns true if there are no
-// more.
+// dropSome removes a batch of a study's records, and returns true if none are left.
 func (t *Tx) dropSome(study string) (done bool, err error) {
 	dropped := 0
 	for _, k := range studyKinds {

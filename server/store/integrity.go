@@ -13,29 +13,29 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 )
 
-// A record is kept behind the CRC-32C of its key and value, 4 bytes in big-endian order: a
-// value that was damaged, or that belongs to another key, is never returned.
+// Every value is stored behind the CRC-32C of its key and itself, 4 bytes in big-endian order. So a
+// damaged value, or one that belongs to another key, is never returned.
 const checksumSize = 4
 
-// totalPrefix begins the key of the total of a scope, whose name follows.
+// totalPrefix precedes the scope in the key of its total.
 const totalPrefix = "\x00"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checksum returns the checksum of a record.
+// checksum returns the checksum of a key and its value.
 func checksum(key string, value []byte) uint32 {
 	return crc32.Update(crc32.Checksum([]byte(key), castagnoli), castagnoli, value)
 }
 
-// seal returns what is kept of a value under a key.
+// seal returns the stored form of a value.
 func seal(key string, value []byte) []byte {
 	sealed := make([]byte, checksumSize, checksumSize+len(value))
 	binary.BigEndian.PutUint32(sealed, checksum(key, value))
 	return append(sealed, value...)
 }
 
-// unseal returns the value of what is kept under a key, or an error that matches ErrCorrupt and
-// names the record.
+// unseal returns the value of a stored form, or an error that matches ErrCorrupt and names the
+// record.
 func unseal(key string, sealed []byte) ([]byte, error) {
 	if len(sealed) < checksumSize || binary.BigEndian.Uint32(sealed) != checksum(key, sealed[checksumSize:]) {
 		return nil, damaged(key, "has a wrong checksum")
@@ -43,7 +43,7 @@ func unseal(key string, sealed []byte) ([]byte, error) {
 	return sealed[checksumSize:], nil
 }
 
-// fingerprint returns a hash of what is kept under a key.
+// fingerprint returns a hash of a key and its stored value.
 func fingerprint(key string, sealed []byte) uint64 {
 	h := xxhash.New()
 	_, _ = h.WriteString(key)
@@ -51,9 +51,8 @@ func fingerprint(key string, sealed []byte) uint64 {
 	return h.Sum64()
 }
 
-// total is what some records add up to: their number, and the sum of their fingerprints
-// modulo 2^64. It does not depend on their order, so that a write changes it by the difference
-// between two records.
+// total sums up records: their number, and the sum of their fingerprints modulo 2^64. It does not
+// depend on their order, so a write changes it by the difference between two records.
 type total struct {
 	records int64
 	sum     uint64
@@ -69,10 +68,10 @@ func (t *total) remove(key string, sealed []byte) {
 	t.sum -= fingerprint(key, sealed)
 }
 
-// plus returns the total of both.
+// plus returns the sum of two totals.
 func (t total) plus(o total) total { return total{t.records + o.records, t.sum + o.sum} }
 
-// sealedReader reads the values of a KV.
+// sealedReader unseals the values that it reads from a KV.
 type sealedReader struct{ r Reader }
 
 // Get implements Reader.
@@ -95,7 +94,7 @@ func (s sealedReader) Scan(prefix, from string, fn func(string, []byte) (bool, e
 	})
 }
 
-// total returns the total that is kept of a scope.
+// total returns the stored total of a scope.
 func (s sealedReader) total(scope Scope) (total, error) {
 	record := new(storev1.TotalRecord)
 	err := get(s, totalPrefix+string(scope), record)
@@ -105,24 +104,23 @@ func (s sealedReader) total(scope Scope) (total, error) {
 	return total{record.GetRecords(), record.GetSum()}, err
 }
 
-// sealedWriter reads and writes the values of a KV within an Update, and keeps the totals of
-// its scopes.
+// sealedWriter seals values within an Update and maintains the totals of its scopes.
 type sealedWriter struct {
 	sealedReader
 	w       ReadWriter
 	scopes  Scopes
 	changes map[Scope]*total
-	err     error // of a write, the first
+	err     error // of the first failed write
 }
 
 func newSealedWriter(w ReadWriter, scopes Scopes) *sealedWriter {
 	return &sealedWriter{sealedReader: sealedReader{w}, w: w, scopes: scopes, changes: make(map[Scope]*total)}
 }
 
-// errOutside is the error of an Update that touches what is not in its scopes.
+// errOutside says that an Update touches a key outside its scopes.
 var errOutside = errors.New("store: outside of the scopes of the update")
 
-// inside returns an error for keys that do not all belong to the scopes of the Update.
+// inside returns an error for a key or prefix outside the Update's scopes.
 func (s *sealedWriter) inside(key string) error {
 	if scope, _, _ := split(key); !s.scopes.has(scope) {
 		return fmt.Errorf("%w %q: %s", errOutside, s.scopes, describe(key))
@@ -152,7 +150,7 @@ func (s *sealedWriter) Put(key string, value []byte) { s.set(key, seal(key, valu
 // Delete implements ReadWriter.
 func (s *sealedWriter) Delete(key string) { s.set(key, nil) }
 
-// set writes what is kept under a key, or deletes it if sealed is nil.
+// set stores a sealed value, or deletes the key if it is nil.
 func (s *sealedWriter) set(key string, sealed []byte) {
 	err := s.inside(key)
 	var before []byte
@@ -160,7 +158,7 @@ func (s *sealedWriter) set(key string, sealed []byte) {
 		before, err = s.w.Get(key)
 	}
 	if err == nil && before != nil {
-		_, err = unseal(key, before) // what is damaged is not in the total
+		_, err = unseal(key, before) // a damaged value would spoil the total
 	}
 	if err != nil {
 		if s.err == nil {
@@ -185,7 +183,7 @@ func (s *sealedWriter) set(key string, sealed []byte) {
 	s.w.Put(key, sealed)
 }
 
-// flush writes the totals of the scopes that were written.
+// flush writes the totals of the changed scopes.
 func (s *sealedWriter) flush() error {
 	if s.err != nil {
 		return s.err
@@ -202,7 +200,7 @@ func (s *sealedWriter) flush() error {
 	return nil
 }
 
-// putTotal writes the total of a scope; one without records has none.
+// putTotal writes the total of a scope. An empty scope has no total.
 func putTotal(w ReadWriter, scope Scope, t total) error {
 	key := totalPrefix + string(scope)
 	if t == (total{}) {
@@ -220,8 +218,8 @@ func putTotal(w ReadWriter, scope Scope, t total) error {
 	return nil
 }
 
-// verify compares the records of a scope with its total, less a change that is not in the
-// total yet. Every fault is an error that matches ErrCorrupt.
+// verify compares the records of a scope with its stored total plus a change. Its faults match
+// ErrCorrupt.
 func (s sealedReader) verify(scope Scope, change total) (records int64, faults []error) {
 	kept, err := s.total(scope)
 	if err != nil {
@@ -232,7 +230,7 @@ func (s sealedReader) verify(scope Scope, change total) (records int64, faults [
 		found.add(key, sealed)
 		_, err := unseal(key, sealed)
 		if err == nil {
-			var direct []byte // a damaged way to a record may be right for scans alone
+			var direct []byte // damage in the tree may hide a record from Get but not from Scan
 			direct, err = s.r.Get(key)
 			if err == nil && !slices.Equal(direct, sealed) {
 				err = damaged(key, "cannot be found by its key")
@@ -256,11 +254,11 @@ func (s sealedReader) verify(scope Scope, change total) (records int64, faults [
 	return found.records, faults
 }
 
-// maxFaults bounds the faults that are told of a scope: one bad page can make a thousand.
+// maxFaults bounds the faults reported for a scope: one bad page can cause thousands.
 const maxFaults = 100
 
-// Verify compares the records of a scope with its total. It returns their number and what is
-// wrong with them, errors that match ErrCorrupt.
+// Verify compares the records of a scope with its total. It returns their number and the faults,
+// which match ErrCorrupt.
 func (t *ReadTx) Verify(scope Scope) (records int64, faults []error) {
 	switch r := t.r.(type) {
 	case sealedReader:
@@ -279,15 +277,15 @@ func (t *ReadTx) Verify(scope Scope) (records int64, faults []error) {
 	}
 }
 
-// CheckWhole returns an error that matches ErrCorrupt if a record of the scope is damaged, lost,
-// or not the latest.
+// CheckWhole returns an error that matches ErrCorrupt if a record of the scope is damaged, lost or
+// stale.
 func (t *ReadTx) CheckWhole(scope Scope) error {
 	_, faults := t.Verify(scope)
 	return errors.Join(faults...)
 }
 
-// Scopes calls fn for every scope above after that has a total, in ascending order, until fn
-// returns false or an error. Every scope with records has one.
+// Scopes calls fn for every scope above after that has a total, in ascending order, until fn returns
+// false or an error. Every scope with records has a total.
 func (t *ReadTx) Scopes(after Scope, fn func(Scope) (bool, error)) error {
 	var r Reader
 	switch t := t.r.(type) {

@@ -7,52 +7,49 @@ import (
 
 // Errors of a KV and of a Store.
 var (
-	// ErrNotFound is returned when a record does not exist.
+	// ErrNotFound says that a record does not exist.
 	ErrNotFound = errors.New("store: not found")
 	// ErrClosed is returned by every operation after Close.
 	ErrClosed = errors.New("store: closed")
-	// ErrLocked is returned when another process has the store open.
+	// ErrLocked says that another process has the store open.
 	ErrLocked = errors.New("store: in use by another process")
-	// ErrFormat is returned when another version wrote the store.
+	// ErrFormat says that another version wrote the store.
 	ErrFormat = errors.New("store: written by another version")
 )
 
-// MaxKey is the greatest length of a key, in bytes.
+// MaxKey is the maximum length of a key, in bytes.
 const MaxKey = 1 << 15
 
-// KV is a transactional key-value store with ordered keys. It is safe for concurrent
-// use.
+// KV is a transactional key-value store with ordered keys. It is safe for concurrent use.
 //
-// Keys that begin with a zero byte are summaries of the others. A KV keeps them apart, so
-// that no single fault of the disk damages a record and its summary alike.
+// Keys that begin with a zero byte hold summaries of others. A KV stores them separately, so that no
+// single disk fault damages a record and its summary alike.
 type KV interface {
-	// View calls fn with a consistent snapshot of what is durable. fn must be short and must
-	// not call Update: an implementation may make writers wait for readers.
+	// View calls fn with a consistent snapshot of durable data. fn must be short and must not call
+	// Update: an implementation may make writers wait for readers.
 	View(ctx context.Context, fn func(Reader) error) error
-	// Update calls fn and, if it returns nil, makes its writes durable: when Update returns
-	// nil they survive a crash of the process or the machine. If fn or the commit fails
-	// nothing is written. Updates that have a scope in common are applied one after the
-	// other, and each sees the writes of those before it; several may share one commit. fn
-	// must not call Update.
+	// Update calls fn and, if fn returns nil, makes its writes durable: once Update returns nil,
+	// they survive a crash of the process or machine. If fn or the commit fails, nothing is written.
+	// Updates with a common scope run one after the other, and each sees the writes of the ones
+	// before; several may share a commit. fn must not call Update.
 	//
-	// fn may be called again; only the writes of its last call count. Its other effects must be
-	// as if it had been called once, and invisible to others until Update returns.
+	// fn may be called more than once; only the writes of its last call count. Its other effects
+	// must be as if it had been called once, and invisible to others until Update returns.
 	//
-	// A context that ends before fn is called cancels the Update; afterwards it has
-	// no effect.
+	// If ctx ends before fn is called, it cancels the Update; later it has no effect.
 	Update(ctx context.Context, scopes Scopes, fn func(ReadWriter) error) error
 	// Close waits for running operations and releases the store.
 	Close() error
 }
 
-// Reader reads a snapshot. Keys and values must not be kept or changed after the
-// transaction's function returns.
+// Reader reads a snapshot. Keys and values are valid until the transaction's function returns, and
+// must not be modified.
 type Reader interface {
 	// Get returns the value of key, or nil if there is none.
 	Get(key string) ([]byte, error)
-	// Scan calls fn for every key with the prefix that is not below from, in
-	// ascending byte order, until fn returns false or an error. It passes over keys that
-	// begin with a zero byte unless the prefix does.
+	// Scan calls fn for every key with the prefix that is not below from, in ascending byte order,
+	// until fn returns false or an error. It skips keys that begin with a zero byte unless the
+	// prefix does.
 	Scan(prefix, from string, fn func(key string, value []byte) (bool, error)) error
 }
 
@@ -60,7 +57,7 @@ type Reader interface {
 type ReadWriter interface {
 	Reader
 	// Put sets the value of a key of 1 to MaxKey bytes. It keeps value, which must not change
-	// any more: what was read is copied before it is put.
+	// afterwards: copy a value that was read before putting it.
 	Put(key string, value []byte)
 	// Delete removes key if it exists.
 	Delete(key string)

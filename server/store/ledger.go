@@ -40,13 +40,12 @@ func (t *ReadTx) Charges(ledger string, after int64, fn func(int64, *storev1.Cha
 	return records(t.r, LedgerScope(ledger), chargeKind, after+1, numbers(fn))
 }
 
-// PutCharge writes a charge of a ledger under a number that it does not have yet.
+// PutCharge writes a charge of a ledger under a new number.
 func (t *Tx) PutCharge(ledger string, number int64, record *storev1.ChargeRecord) error {
 	return put(t.w, numbered(LedgerScope(ledger), chargeKind, number), record)
 }
 
-// Release returns a release of a parent ("studies/{study}" or "ledgers/{ledger}"), or
-// ErrNotFound.
+// Release returns a release of a parent, "studies/{study}" or "ledgers/{ledger}", or ErrNotFound.
 func (t *ReadTx) Release(parent string, number int64) (*storev1.ReleaseRecord, error) {
 	record := new(storev1.ReleaseRecord)
 	return record, get(t.r, numbered(Scope(parent), releaseKind, number), record)
@@ -58,7 +57,7 @@ func (t *ReadTx) Releases(parent string, after int64, fn func(int64, *storev1.Re
 	return records(t.r, Scope(parent), releaseKind, after+1, numbers(fn))
 }
 
-// LastRelease returns the largest number of a release of a parent, 0 if it has none.
+// LastRelease returns the highest number of a parent's releases, 0 if it has none.
 func (t *ReadTx) LastRelease(parent string) (last int64, err error) {
 	err = scan(t.r, Scope(parent), releaseKind, "", func(key string, _ []byte) (bool, error) {
 		last, err = numberOf(key)
@@ -67,8 +66,7 @@ func (t *ReadTx) LastRelease(parent string) (last int64, err error) {
 	return last, err
 }
 
-// RepeatedRelease returns the release of a parent that a request of a caller made, or
-// ErrNotFound.
+// RepeatedRelease returns the release that a caller's request made earlier, or ErrNotFound.
 func (t *ReadTx) RepeatedRelease(parent, caller, requestID string) (*storev1.ReleaseRecord, error) {
 	key := repeatKey(parent, caller, requestID)
 	value, err := t.r.Get(key)
@@ -84,8 +82,7 @@ func (t *ReadTx) RepeatedRelease(parent, caller, requestID string) (*storev1.Rel
 	return t.Release(parent, int64(binary.BigEndian.Uint64(value)))
 }
 
-// PutRelease writes a release of a parent under a number that it does not have yet, and the
-// index entry of its request.
+// PutRelease writes a release of a parent under a new number, and indexes its request.
 func (t *Tx) PutRelease(parent string, number int64, record *storev1.ReleaseRecord) error {
 	if record.GetRequestId() != "" {
 		t.w.Put(repeatKey(parent, record.GetCaller(), record.GetRequestId()), binary.BigEndian.AppendUint64(nil, uint64(number)))
@@ -93,7 +90,7 @@ func (t *Tx) PutRelease(parent string, number int64, record *storev1.ReleaseReco
 	return put(t.w, numbered(Scope(parent), releaseKind, number), record)
 }
 
-// repeatKey returns the key of the index entry of the request for a release.
+// repeatKey returns the key of the index entry of a release's request.
 func repeatKey(parent, caller, requestID string) string {
 	return named(Scope(parent), repeatKind, caller+"\x00"+requestID)
 }

@@ -5,12 +5,11 @@ import (
 	"errors"
 )
 
-// UpdateObserver is called before every Update, and the function that it returns after
-// it: with the error of the Update, and whether it is the store's own, so that the caller
-// of Update is not at fault.
+// UpdateObserver is called before every Update. The function it returns is called afterwards, with
+// the error of the Update; failed is true if the store, not the caller, is at fault.
 type UpdateObserver func(ctx context.Context) (context.Context, func(err error, failed bool))
 
-// Observe has an observer see every Update. It must be called before the first use.
+// Observe sets the observer of all Updates. Call it before the first use.
 func (s *Store) Observe(o UpdateObserver) { s.observer = o }
 
 // observed runs an Update and reports it to the observer.
@@ -29,6 +28,5 @@ func (s *Store) observed(ctx context.Context, scopes Scopes, fn func(ReadWriter)
 	return err
 }
 
-// AfterCommit calls fn when what the transaction has written is durable, and never if it
-// is not.
+// AfterCommit calls fn once the transaction's writes are durable, and never if they are not.
 func (t *Tx) AfterCommit(fn func()) { t.after = append(t.after, fn) }

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Overlay collects the writes of one Update above a Reader, so that an
-// implementation of KV can drop them when the Update's function fails without
-// touching the writes of its neighbours in the same commit.
+// Overlay collects the writes of one Update on top of a Reader. A KV can drop them if the Update's
+// function fails, without touching other writes in the same commit.
 type Overlay struct {
 	base   Reader
 	writes map[string][]byte // nil marks a deletion
@@ -43,13 +42,13 @@ func (o *Overlay) Put(key string, value []byte) {
 
 // Delete implements ReadWriter.
 func (o *Overlay) Delete(key string) {
-	if key != "" && len(key) <= MaxKey { // no other exists
+	if key != "" && len(key) <= MaxKey { // others cannot exist
 		o.writes[key] = nil
 	}
 }
 
-// Scan implements Reader: the base's keys and the overlay's own, merged in order.
-// Writes made by fn do not appear in the running scan.
+// Scan implements Reader: it merges the base's keys with the overlay's, in order. Writes by fn do
+// not appear in the running scan.
 func (o *Overlay) Scan(prefix, from string, fn func(string, []byte) (bool, error)) error {
 	var own []string
 	for key := range o.writes {
@@ -63,7 +62,7 @@ func (o *Overlay) Scan(prefix, from string, fn func(string, []byte) (bool, error
 		writes[key] = o.writes[key]
 	}
 
-	// emit passes on the overlay's keys below limit, or all when there is no limit.
+	// emit passes on the overlay's keys below limit, or all of them without a limit.
 	emit := func(limit string, limited bool) (bool, error) {
 		for len(own) > 0 && (!limited || own[0] < limit) {
 			key := own[0]
@@ -83,7 +82,7 @@ func (o *Overlay) Scan(prefix, from string, fn func(string, []byte) (bool, error
 		more, err := emit(key, true)
 		if more && err == nil {
 			if _, overwritten := writes[key]; overwritten {
-				return true, nil // the overlay's own version comes with the next emit
+				return true, nil // the next emit passes on the overlay's version
 			}
 			more, err = fn(key, value)
 		}
@@ -97,11 +96,11 @@ func (o *Overlay) Scan(prefix, from string, fn func(string, []byte) (bool, error
 	return err
 }
 
-// Empty reports whether nothing was put or deleted.
+// Empty reports whether there are no writes.
 func (o *Overlay) Empty() bool { return len(o.writes) == 0 }
 
-// Apply passes the collected writes to set, in ascending order of their keys, until it returns
-// an error; a nil value is a deletion.
+// Apply passes the collected writes to set in ascending key order, until set returns an error. A nil
+// value is a deletion.
 func (o *Overlay) Apply(set func(key string, value []byte) error) error {
 	for _, key := range slices.Sorted(maps.Keys(o.writes)) {
 		if err := set(key, o.writes[key]); err != nil {

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Probe writes what is there already, durably: it finds out whether the store can be
-// written and changes nothing. No observer sees it.
+// Probe rewrites an existing record, durably, to find out whether the store can be written. It
+// changes nothing, and observers do not see it.
 func (s *Store) Probe(ctx context.Context) error {
 	return s.kv.Update(ctx, In(StoreScope), func(w ReadWriter) error {
 		value, err := w.Get(formatKey)
@@ -14,9 +14,9 @@ func (s *Store) Probe(ctx context.Context) error {
 			return err
 		}
 		if value == nil {
-			return errors.New("store: the record of the format is missing")
+			return errors.New("store: the format record is missing")
 		}
-		w.Put(formatKey, append([]byte(nil), value...)) // as it is kept
+		w.Put(formatKey, append([]byte(nil), value...)) // still sealed
 		return nil
 	})
 }

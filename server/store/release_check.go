@@ -9,11 +9,11 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// ledgerID returns the id in the name of a ledger.
+// ledgerID returns the id in a ledger's name.
 func ledgerID(name string) string { return strings.TrimPrefix(name, "ledgers/") }
 
-// checkReleases checks that every release was charged to the ledger that it names, for no
-// less than it guarantees, and that the index of requests agrees with the releases.
+// checkReleases checks that every release was charged at least its guarantee to the ledger it names,
+// and that the index of requests agrees with the releases.
 func checkReleases(tx *ReadTx, charged map[string]map[ChargeKey]*dparetov1.PrivacyGuarantee, faultf func(string, ...any)) error {
 	return scopesFrom(tx.r, "", "", func(scope Scope) (bool, error) {
 		uid, exists, err := parentUID(tx, scope)
@@ -56,7 +56,7 @@ func checkReleasesOf(tx *ReadTx, scope Scope, uid string, exists bool, charged m
 	}
 	err = scan(tx.r, scope, repeatKind, "", func(key string, value []byte) (bool, error) {
 		if number, ok := requests[key]; !ok || len(value) != 8 || int64(binary.BigEndian.Uint64(value)) != number {
-			faultf("index of requests for releases has %s, which no release has", describe(key))
+			faultf("index of requests for releases has %s, but no release does", describe(key))
 		}
 		delete(requests, key)
 		return true, nil
@@ -68,7 +68,7 @@ func checkReleasesOf(tx *ReadTx, scope Scope, uid string, exists bool, charged m
 }
 
 // parentUID returns the uid of the study with a scope, "" for a ledger, and whether the study or
-// ledger exists. A study that is being imported or deleted does not.
+// ledger exists. Studies that are being imported or deleted do not.
 func parentUID(tx *ReadTx, scope Scope) (uid string, exists bool, err error) {
 	id, isStudy := strings.CutPrefix(string(scope), string(StudyScope("")))
 	if !isStudy {

@@ -8,24 +8,23 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 )
 
-// Request returns what is remembered of a request that changed something in a scope, by its
-// id, or ErrNotFound.
+// Request returns the stored response to a request id in a scope, or ErrNotFound.
 func (t *ReadTx) Request(scope Scope, id string) (*storev1.RequestRecord, error) {
 	record := new(storev1.RequestRecord)
 	return record, get(t.r, named(scope, requestKind, id), record)
 }
 
-// PutRequest writes what is remembered of a request.
+// PutRequest stores the response to a request id.
 func (t *Tx) PutRequest(scope Scope, id string, record *storev1.RequestRecord) error {
 	return put(t.w, named(scope, requestKind, id), record)
 }
 
-// maxForgotten bounds the answers that one transaction forgets, and so the time that others
-// wait for it.
+// maxForgotten bounds the responses removed in one transaction, and so the time that others wait for
+// it.
 const maxForgotten = 1000
 
-// ForgetRequests removes the requests of a scope from before a time, in several Updates, and
-// returns their number.
+// ForgetRequests removes the responses in a scope older than a time, in several Updates, and returns
+// their number.
 func (s *Store) ForgetRequests(ctx context.Context, scope Scope, before time.Time) (forgotten int64, err error) {
 	for last := ""; ; {
 		var old []string
@@ -49,7 +48,7 @@ func (s *Store) ForgetRequests(ctx context.Context, scope Scope, before time.Tim
 		err = s.Update(ctx, In(scope), func(tx *Tx) error {
 			n = 0
 			for _, key := range old {
-				record := new(storev1.RequestRecord) // it may have been made again
+				record := new(storev1.RequestRecord) // it may have been written again
 				switch err := get(tx.r, key, record); {
 				case errors.Is(err, ErrNotFound):
 				case err != nil:

@@ -11,28 +11,28 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// Changes calls fn with the index entry of every trial of a study, and of the study's own
-// fields, that was last changed or deleted after a revision, in ascending order of their
-// revisions, until fn returns false or an error.
+// Changes calls fn with the index entry of every trial, and of the study itself, that last changed
+// or was deleted after a revision, in ascending order of revision, until fn returns false or an
+// error.
 func (t *ReadTx) Changes(study string, after int64, fn func(revision int64, change *storev1.RevisionRecord) (bool, error)) error {
 	return records(t.r, StudyScope(study), revisionKind, after+1, numbers(fn))
 }
 
-// DeletedTrials calls fn for every deleted trial of a study, in ascending order of their
-// numbers, until fn returns false or an error: what their runs spent is spent.
+// DeletedTrials calls fn for every deleted trial of a study, in ascending order of number, until fn
+// returns false or an error. Their privacy cost remains.
 func (t *ReadTx) DeletedTrials(study string, fn func(*storev1.TrialRecord) (bool, error)) error {
 	return records(t.r, StudyScope(study), deletedKind, 0, func(_ string, record *storev1.TrialRecord) (bool, error) {
 		return fn(record)
 	})
 }
 
-// DeletedTrial returns a trial that was deleted, or ErrNotFound.
+// DeletedTrial returns a deleted trial, or ErrNotFound.
 func (t *ReadTx) DeletedTrial(study string, number int64) (*storev1.TrialRecord, error) {
 	record := new(storev1.TrialRecord)
 	return record, get(t.r, numbered(StudyScope(study), deletedKind, number), record)
 }
 
-// indexStudy moves the index entry of a study's own fields to their revision.
+// indexStudy moves the study's index entry to its new revision.
 func (t *Tx) indexStudy(study string, record *storev1.StudyRecord) error {
 	key := numbered(StudyScope(study), revisionKind, record.GetOwnRevision())
 	existing, err := t.r.Get(key)
@@ -48,8 +48,7 @@ func (t *Tx) indexStudy(study string, record *storev1.StudyRecord) error {
 	return put(t.w, key, &storev1.RevisionRecord{Change: &storev1.RevisionRecord_Study{Study: true}})
 }
 
-// indexTrial moves the index entry of a trial that is about to be written to its new
-// revision.
+// indexTrial moves a trial's index entry to its new revision, before the trial is written.
 func (t *Tx) indexTrial(study string, trial *dparetov1.Trial, change *storev1.RevisionRecord) error {
 	before, err := t.r.Get(numbered(StudyScope(study), trialKind, trial.GetNumber()))
 	if err != nil {
@@ -65,14 +64,14 @@ func (t *Tx) indexTrial(study string, trial *dparetov1.Trial, change *storev1.Re
 	return put(t.w, numbered(StudyScope(study), revisionKind, trial.GetRevision()), change)
 }
 
-// Field numbers on the way to the revision of an encoded TrialRecord.
+// Field numbers that lead to the revision in an encoded TrialRecord.
 const (
 	recordTrial   = 1  // TrialRecord.trial
 	trialRevision = 19 // Trial.revision
 )
 
-// revisionOf returns the revision in an encoded TrialRecord, which may have thousands of
-// measurements, without decoding it. 0 stands for no record.
+// revisionOf returns the revision in an encoded TrialRecord, 0 for no record. It does not decode the
+// record, which may have thousands of measurements.
 func revisionOf(record []byte) (int64, error) {
 	trial, err := lastField(record, recordTrial, protowire.BytesType)
 	if err != nil {
@@ -93,7 +92,7 @@ func revisionOf(record []byte) (int64, error) {
 	return int64(v), nil
 }
 
-// lastField returns the encoding of the last value of a field, or nil without one.
+// lastField returns the encoding of the last value of a field, nil if it is not set.
 func lastField(message []byte, field protowire.Number, kind protowire.Type) ([]byte, error) {
 	var found []byte
 	for len(message) > 0 {
@@ -113,7 +112,7 @@ func lastField(message []byte, field protowire.Number, kind protowire.Type) ([]b
 	return found, nil
 }
 
-// revisionCheck compares the index of revisions of a study with what it is an index of.
+// revisionCheck compares the revision index of a study with the study.
 type revisionCheck struct {
 	id      string
 	record  *storev1.StudyRecord
@@ -121,8 +120,8 @@ type revisionCheck struct {
 	faultf  func(string, ...any)
 }
 
-// checkRevisions reads the index of a study, and checks its entries of the study itself
-// and of deleted trials.
+// checkRevisions reads the index of a study, and checks the entries of the study itself and of
+// deleted trials.
 func checkRevisions(tx *ReadTx, id string, record *storev1.StudyRecord, faultf func(string, ...any)) *revisionCheck {
 	c := &revisionCheck{id: id, record: record, entries: make(map[int64]*storev1.RevisionRecord), faultf: faultf}
 	err := tx.Changes(id, -1, func(revision int64, change *storev1.RevisionRecord) (bool, error) {
@@ -164,9 +163,9 @@ func (c *revisionCheck) check(what string, revision int64, want *storev1.Revisio
 	delete(c.entries, revision)
 }
 
-// checkRest reports the entries that belong to nothing.
+// checkRest reports entries without a change.
 func (c *revisionCheck) checkRest() {
 	for revision, change := range c.entries {
-		c.faultf("study %s: index has revision %d {%v}, which nothing has", c.id, revision, change)
+		c.faultf("study %s: index has revision %d {%v}, but nothing has this revision", c.id, revision, change)
 	}
 }

@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// Salvage collects the records of a damaged store for a new one.
+// Salvage collects the intact records of a damaged store for a new one.
 type Salvage struct {
 	totals map[Scope]total
-	// Kept is the number of records that were kept.
+	// Kept is the number of records kept.
 	Kept int64
 }
 
-// Keep writes a record to w as a KV has it, if its checksum holds; else it returns an error
-// that matches ErrCorrupt and names the record. On a damaged way some records come twice; one
-// that differs from what was kept is such an error, too.
+// Keep writes a sealed record to w if its checksum holds. Otherwise it returns an error that matches
+// ErrCorrupt and names the record. Damage can make a record appear twice; a second version that
+// differs is such an error, too.
 func (s *Salvage) Keep(w ReadWriter, key string, sealed []byte) error {
 	if _, err := unseal(key, sealed); err != nil {
 		return err
@@ -41,8 +41,8 @@ func (s *Salvage) Keep(w ReadWriter, key string, sealed []byte) error {
 	return nil
 }
 
-// Finish writes the totals of the kept records to w. It returns an error that matches ErrCorrupt
-// for every scope whose old total differs.
+// Finish writes the totals of the kept records to w. Its faults match ErrCorrupt: one for every
+// scope whose old total differs.
 func (s *Salvage) Finish(w ReadWriter, damaged Reader) (faults []error, err error) {
 	totals := make(map[Scope]total)
 	read := sealedReader{damaged}

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Scope is a part of the store that is locked as a whole: a study, a ledger, or the store
-// itself. Every record belongs to one, and its key begins with it. The scope of a study or
-// ledger is its resource name.
+// Scope is a part of the store that is locked as a whole: a study, a ledger, or the store itself.
+// Every record belongs to a scope, and its key begins with it. The scope of a study or ledger is its
+// resource name.
 type Scope string
 
-// StoreScope is the scope of what belongs to no study or ledger.
+// StoreScope is the scope of records that belong to no study or ledger.
 const StoreScope Scope = "store"
 
 // StudyScope returns the scope of a study.
@@ -21,32 +21,32 @@ func StudyScope(id string) Scope { return Scope("studies/" + id) }
 // LedgerScope returns the scope of a ledger.
 func LedgerScope(id string) Scope { return Scope("ledgers/" + id) }
 
-// Scopes are the scopes of an Update, sorted and each once. An implementation that locks
-// scopes does so in this order.
+// Scopes are the scopes of an Update, sorted and without duplicates. An implementation that locks
+// scopes locks them in this order.
 type Scopes []Scope
 
-// In returns the scopes of an Update of some scopes, sorted; empty ones are left out.
+// In returns some scopes as Scopes. It leaves out empty ones.
 func In(scopes ...Scope) Scopes {
 	sorted := slices.DeleteFunc(slices.Clone(scopes), func(s Scope) bool { return s == "" })
 	slices.Sort(sorted)
 	return slices.Compact(sorted)
 }
 
-// has reports whether a scope is among them.
+// has reports whether the scopes include a scope.
 func (s Scopes) has(scope Scope) bool {
 	_, found := slices.BinarySearch(s, scope)
 	return found
 }
 
-// separator ends the scope in a key. It is in no id and sorts before every other byte, so that
-// the scopes sort as their names do.
+// separator ends the scope in a key. No id contains it, and it sorts before every other byte, so
+// scopes sort like their names.
 const separator = "\x00"
 
-// kind is what a record is, the second part of its key.
+// kind is the type of a record, the second part of its key.
 type kind string
 
-// The kinds of records. What is written together has names that sort together: the last trial and
-// the open ones, the last revision and the study.
+// The kinds of records. Records that are written together sort together: the last trial and the open
+// ones, the last revision and the study.
 const (
 	formatKind   kind = "format"
 	studyKind    kind = "study"
@@ -63,23 +63,22 @@ const (
 	endedKind    kind = "ended"
 )
 
-// numberedKinds are those whose records are told apart by a number.
+// numberedKinds are the kinds whose records have numbers.
 var numberedKinds = []kind{trialKind, openKind, deletedKind, revisionKind, chargeKind, releaseKind}
 
-// kinds are all of them.
+// kinds lists all kinds.
 var kinds = []kind{
 	formatKind, studyKind, trialKind, openKind, deletedKind, revisionKind, importKind, requestKind,
 	ledgerKind, chargeKind, releaseKind, repeatKind, endedKind,
 }
 
-// keyOf returns the key of the record of a kind that a scope has once, and the prefix of the
-// keys of one that it has many of.
+// keyOf returns the key of a kind's only record in a scope, or the prefix of the kind's keys.
 func keyOf(scope Scope, k kind) string { return string(scope) + separator + string(k) + "/" }
 
-// named returns the key of one of several records of a kind.
+// named returns the key of a record with a name.
 func named(scope Scope, k kind, name string) string { return keyOf(scope, k) + name }
 
-// numbered is named for records with numbers; keys sort by number.
+// numbered returns the key of a record with a number. Keys sort by number.
 func numbered(scope Scope, k kind, number int64) string {
 	return keyOf(scope, k) + string(binary.BigEndian.AppendUint64(nil, uint64(number)))
 }
@@ -91,7 +90,7 @@ func split(key string) (scope Scope, k kind, name string) {
 	return Scope(before), kind(of), name
 }
 
-// numberOf returns the number in the key of a record of a kind.
+// numberOf returns the number in a key.
 func numberOf(key string) (int64, error) {
 	_, _, name := split(key)
 	if len(name) != 8 {
@@ -100,7 +99,7 @@ func numberOf(key string) (int64, error) {
 	return int64(binary.BigEndian.Uint64([]byte(name))), nil
 }
 
-// describe names a record for errors.
+// describe returns the name of a record for errors.
 func describe(key string) string {
 	if scope, isTotal := strings.CutPrefix(key, totalPrefix); isTotal {
 		return "the total of " + scope
@@ -116,13 +115,13 @@ func describe(key string) string {
 	}
 }
 
-// scan calls fn for every record of a kind in a scope from a name on.
+// scan calls fn for the records of a kind in a scope, starting at a name.
 func scan(r Reader, scope Scope, k kind, from string, fn func(key string, value []byte) (bool, error)) error {
 	return r.Scan(keyOf(scope, k), named(scope, k, from), fn)
 }
 
-// scopesFrom calls fn for every scope whose name begins with a prefix and is above after, in
-// ascending order, until fn returns false or an error. It jumps over their records.
+// scopesFrom calls fn for every scope above after whose name begins with a prefix, in ascending
+// order, until fn returns false or an error. It seeks past each scope's records.
 func scopesFrom(r Reader, prefix string, after Scope, fn func(Scope) (bool, error)) error {
 	from := prefix
 	if after != "" {

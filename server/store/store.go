@@ -12,11 +12,10 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// Format is the format number of the records that this version writes, and the only one that
-// it reads.
+// Format is the format number of the records that this version writes. It reads no other.
 const Format = 6
 
-// formatKey is the key of the record that says which format the others have.
+// formatKey is the key of the record with the format number.
 var formatKey = keyOf(StoreScope, formatKind)
 
 // Store keeps typed records in a KV. It is safe for concurrent use.
@@ -25,8 +24,8 @@ type Store struct {
 	observer UpdateObserver
 }
 
-// New returns a store over kv, which it marks with its format when it is empty. It returns
-// ErrFormat when another version wrote it.
+// New returns a store over kv. It initialises an empty kv, and returns ErrFormat if another version
+// wrote it.
 func New(ctx context.Context, kv KV) (*Store, error) {
 	s := &Store{kv: kv}
 	err := s.Update(ctx, In(StoreScope), func(tx *Tx) error {
@@ -42,8 +41,8 @@ func New(ctx context.Context, kv KV) (*Store, error) {
 	return s, nil
 }
 
-// NewReader returns a store over a kv that holds one already and that is only read. It
-// returns ErrFormat when another version wrote it.
+// NewReader returns a read-only store over an existing kv. It returns ErrFormat if another version
+// wrote it.
 func NewReader(ctx context.Context, kv KV) (*Store, error) {
 	s := &Store{kv: kv}
 	err := s.View(ctx, checkFormat)
@@ -56,7 +55,7 @@ func NewReader(ctx context.Context, kv KV) (*Store, error) {
 	return s, nil
 }
 
-// checkFormat returns ErrFormat for a store of another format, and ErrNotFound for none.
+// checkFormat returns ErrFormat for another format, and ErrNotFound for an empty store.
 func checkFormat(tx *ReadTx) error {
 	var record storev1.StoreRecord
 	if err := get(tx.r, formatKey, &record); err != nil {
@@ -68,9 +67,9 @@ func checkFormat(tx *ReadTx) error {
 	return nil
 }
 
-// FormatError returns the error of a store of another format. It matches ErrFormat.
+// FormatError returns the error for a store of another format. It matches ErrFormat.
 func FormatError(format string) error {
-	return fmt.Errorf("%w: it has %s, this program reads format %d; export its studies with the version that wrote it (dpareto study export) and import them here",
+	return fmt.Errorf("%w: it has %s, but this program reads format %d; export its studies with the version that wrote it (dpareto study export) and import them here",
 		ErrFormat, format, Format)
 }
 
@@ -79,9 +78,9 @@ func (s *Store) View(ctx context.Context, fn func(*ReadTx) error) error {
 	return s.kv.View(ctx, func(r Reader) error { return fn(&ReadTx{sealedReader{r}}) })
 }
 
-// Update calls fn and makes its writes durable before it returns nil; if fn or the commit
-// fails nothing is written. fn reads and writes what belongs to the scopes, and nothing else.
-// It may be called again (see KV): what it does beside, AfterCommit does.
+// Update calls fn and returns nil once its writes are durable. If fn or the commit fails, nothing is
+// written. fn may read and write only the given scopes. It may be called more than once (see KV), so
+// other effects belong in AfterCommit.
 func (s *Store) Update(ctx context.Context, scopes Scopes, fn func(*Tx) error) error {
 	var tx *Tx
 	err := s.observed(ctx, scopes, func(w ReadWriter) error {
@@ -101,7 +100,7 @@ func (s *Store) Update(ctx context.Context, scopes Scopes, fn func(*Tx) error) e
 	return nil
 }
 
-// ReadTx reads records from a snapshot. Records belong to the caller.
+// ReadTx reads records from a snapshot. The caller owns the records.
 type ReadTx struct{ r Reader }
 
 // Tx reads and writes records.
@@ -111,8 +110,8 @@ type Tx struct {
 	after []func()
 }
 
-// Unprotected returns a reader of all scopes. What it reads outside of the Update's own may
-// be changed by others before the Update is committed.
+// Unprotected returns a reader of all scopes. Records outside the Update's scopes may change before
+// the Update commits.
 func (t *Tx) Unprotected() *ReadTx {
 	if w, ok := t.r.(*sealedWriter); ok {
 		return &ReadTx{w.sealedReader}
@@ -126,7 +125,7 @@ func (t *ReadTx) Study(study string) (*storev1.StudyRecord, error) {
 	return record, get(t.r, keyOf(StudyScope(study), studyKind), record)
 }
 
-// FindStudy returns ErrNotFound if there is no such study.
+// FindStudy returns ErrNotFound if the study does not exist.
 func (t *ReadTx) FindStudy(study string) error {
 	value, err := t.r.Get(keyOf(StudyScope(study), studyKind))
 	if value == nil && err == nil {
@@ -141,7 +140,7 @@ func (t *ReadTx) Studies(after string, fn func(*storev1.StudyRecord) (bool, erro
 	return scopesFrom(t.r, string(StudyScope("")), scopeAfter(StudyScope, after), func(scope Scope) (bool, error) {
 		record := new(storev1.StudyRecord)
 		switch err := get(t.r, keyOf(scope, studyKind), record); {
-		case errors.Is(err, ErrNotFound): // answers to requests can be left
+		case errors.Is(err, ErrNotFound): // responses to requests outlive a study
 			return true, nil
 		case err != nil:
 			return false, err
@@ -151,7 +150,7 @@ func (t *ReadTx) Studies(after string, fn func(*storev1.StudyRecord) (bool, erro
 	})
 }
 
-// scopeAfter returns the scope of an id, and none for "".
+// scopeAfter returns the scope of an id, "" for "".
 func scopeAfter(of func(string) Scope, id string) Scope {
 	if id == "" {
 		return ""
@@ -159,14 +158,14 @@ func scopeAfter(of func(string) Scope, id string) Scope {
 	return of(id)
 }
 
-// studyOf returns the id of the study with a scope.
+// studyOf returns the id in a study's scope.
 func studyOf(scope Scope) string { return strings.TrimPrefix(string(scope), string(StudyScope(""))) }
 
-// HasStudies reports whether there are at least so many studies.
+// HasStudies reports whether there are at least a number of studies.
 func (t *ReadTx) HasStudies(least int64) (bool, error) {
 	var scopes, studies int64
-	// Answers to requests can be left of studies that were deleted, so that there are no more
-	// studies than scopes. Their totals are read in one go.
+	// There are at most as many studies as scopes, and counting scopes is one quick scan of the
+	// totals. Deleted studies can still have scopes, for responses to requests.
 	err := t.Scopes("", func(scope Scope) (bool, error) {
 		if strings.HasPrefix(string(scope), string(StudyScope(""))) {
 			scopes++
@@ -197,14 +196,13 @@ func (t *ReadTx) Trials(study string, after int64, fn func(*storev1.TrialRecord)
 	})
 }
 
-// OpenTrials calls fn with the number and the index entry of every trial of a study
-// that is queued, active or stopping, in ascending order of their numbers, until fn
-// returns false or an error.
+// OpenTrials calls fn with the number and index entry of every trial that is queued, active or
+// stopping, in ascending order of number, until fn returns false or an error.
 func (t *ReadTx) OpenTrials(study string, fn func(int64, *storev1.OpenTrialRecord) (bool, error)) error {
 	return records(t.r, StudyScope(study), openKind, 0, numbers(fn))
 }
 
-// PutStudy writes a study and its entry in the index of revisions.
+// PutStudy writes a study and its revision index entry.
 func (t *Tx) PutStudy(study string, record *storev1.StudyRecord) error {
 	if err := t.indexStudy(study, record); err != nil {
 		return err
@@ -212,8 +210,8 @@ func (t *Tx) PutStudy(study string, record *storev1.StudyRecord) error {
 	return put(t.w, keyOf(StudyScope(study), studyKind), record)
 }
 
-// DeleteStudy removes a study with its trials. Of a study with many trials some remain,
-// and it is marked: nobody sees them, and DropImport removes them.
+// DeleteStudy removes a study and its trials. If there are too many trials for one transaction, it
+// marks the study: the rest is hidden, and DropImport removes it.
 func (t *Tx) DeleteStudy(study string) error {
 	t.w.Delete(keyOf(StudyScope(study), studyKind))
 	done, err := t.dropSome(study)
@@ -223,8 +221,7 @@ func (t *Tx) DeleteStudy(study string) error {
 	return err
 }
 
-// PutTrial writes a trial and its index entries. Its revision must be one that no other
-// change of the study has.
+// PutTrial writes a trial and its index entries. The trial's revision must be unique in the study.
 func (t *Tx) PutTrial(study string, record *storev1.TrialRecord) error {
 	trial := record.GetTrial()
 	change := &storev1.RevisionRecord{Change: &storev1.RevisionRecord_Trial{Trial: trial.GetNumber()}}
@@ -240,8 +237,8 @@ func (t *Tx) PutTrial(study string, record *storev1.TrialRecord) error {
 	return put(t.w, numbered(StudyScope(study), trialKind, trial.GetNumber()), record)
 }
 
-// DeleteTrial removes a trial from the study. Its record, with the revision of the
-// deletion, is kept aside: what its runs spent of the data's privacy is spent.
+// DeleteTrial removes a trial. It keeps the record, with the revision of the deletion, for its
+// privacy cost.
 func (t *Tx) DeleteTrial(study string, record *storev1.TrialRecord) error {
 	number := record.GetTrial().GetNumber()
 	change := &storev1.RevisionRecord{Change: &storev1.RevisionRecord_DeletedTrial{DeletedTrial: number}}
@@ -253,7 +250,7 @@ func (t *Tx) DeleteTrial(study string, record *storev1.TrialRecord) error {
 	return put(t.w, numbered(StudyScope(study), deletedKind, number), record)
 }
 
-// openEntry returns the index entry of a trial, nil for one in a terminal state.
+// openEntry returns the index entry of a trial, nil for a terminal one.
 func openEntry(trial *dparetov1.Trial) *storev1.OpenTrialRecord {
 	switch trial.GetState() {
 	case dparetov1.TrialState_TRIAL_STATE_QUEUED,
@@ -300,7 +297,7 @@ func get(r Reader, key string, record proto.Message) error {
 	return unmarshal(key, value, record)
 }
 
-// records calls fn for every record of a kind in a scope whose number is not below from, in
+// records calls fn for every numbered record of a kind in a scope, starting at number from, in
 // ascending order, until fn returns false or an error.
 func records[M any, P interface {
 	*M
@@ -319,7 +316,7 @@ func records[M any, P interface {
 	})
 }
 
-// numbers returns a function that calls fn with the number in a key.
+// numbers adapts fn to take the number in a key.
 func numbers[P any](fn func(int64, P) (bool, error)) func(string, P) (bool, error) {
 	return func(key string, record P) (bool, error) {
 		number, err := numberOf(key)

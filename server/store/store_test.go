@@ -196,7 +196,7 @@ func TestCheck(t *testing.T) {
 				tx.PutRaw(store.StudyScope("a"), "revision", "\x00\x00\x00\x00\x00\x00\x00\x09", nil)
 				return nil
 			})
-		}, "which nothing has"},
+		}, "nothing has this revision"},
 		"deleted garbage": {func(t *testing.T, s *store.Store) {
 			update(t, s, func(tx *store.Tx) error {
 				tx.PutRaw(store.StudyScope("a"), "deleted", "x", []byte("\xff\xff"))
@@ -212,7 +212,7 @@ func TestCheck(t *testing.T) {
 				tx.PutRaw(store.StudyScope("a"), "deleted", "\x00\x00\x00\x00\x00\x00\x00\x01", record)
 				return nil
 			})
-		}, "is a trial that exists"},
+		}, "is of a trial that still exists"},
 		"import": {func(t *testing.T, s *store.Store) {
 			update(t, s, func(tx *store.Tx) error { tx.BeginImport("new"); return tx.PutTrial("new", trial(1, queued)) })
 		}, ""},

@@ -17,14 +17,13 @@ import (
 )
 
 const (
-	// maxBatch bounds the number of Updates in one commit, and so the time that the
-	// first of them waits for the others.
+	// maxBatch bounds the Updates in one commit, and so the time that the first of them waits.
 	maxBatch = 1024
-	// fillPercent is how full bbolt leaves the pages that it splits. Keys are mostly written in
-	// ascending order, so that a split page needs no room. With the default, a half, the file
-	// is twice as large.
+	// fillPercent is how full bbolt leaves the pages it splits. Most keys are written in ascending
+	// order, so a split page needs little room. With bbolt's default of one half, the file is twice
+	// as large.
 	fillPercent = 0.9
-	// syncsPerCommit is what bbolt does: it syncs the data pages, then the meta page.
+	// syncsPerCommit is the number of syncs in a bbolt commit: data pages, then the meta page.
 	syncsPerCommit = 2
 )
 
@@ -36,15 +35,15 @@ type DB struct {
 	closing chan struct{}
 	close   sync.Once
 	writer  sync.WaitGroup
-	err     error // of closing the file, set by close
+	err     error // result of Close
 	notice  string
 
-	last       atomic.Int64                  // number of the last transaction that is durable
-	committing atomic.Pointer[pendingCommit] // the last commit that was begun
+	last       atomic.Int64                  // number of the last durable transaction
+	committing atomic.Pointer[pendingCommit] // the latest commit
 	failure    atomic.Pointer[store.UnwritableError]
 	failed     chan struct{}         // closed when failure is set
 	wedged     atomic.Bool           // bbolt panicked and still holds its locks: its Close would block
-	commitTx   func(*bbolt.Tx) error // (*bbolt.Tx).Commit; tests make it fail
+	commitTx   func(*bbolt.Tx) error // (*bbolt.Tx).Commit, except in tests
 	stats      struct{ updates, commits, failures atomic.Int64 }
 }
 
@@ -52,41 +51,40 @@ var _ store.KV = (*DB)(nil)
 
 // update is a waiting Update. Exactly one value is sent to done.
 type update struct {
-	ctx  context.Context //nolint:containedctx // of the waiting call
+	ctx  context.Context //nolint:containedctx // the waiting call's
 	fn   func(store.ReadWriter) error
 	err  error // of fn
 	done chan error
 }
 
-// pendingCommit is a commit under way. bbolt shows it to readers once its meta page is written,
-// before that is synced. What was read must not vanish again: readers that see it wait until it is
-// durable.
+// pendingCommit is a commit in progress. bbolt shows it to readers once the meta page is written,
+// but before it is synced. Readers that see it wait until it is durable, since what they read must
+// not vanish.
 type pendingCommit struct {
 	transaction int
 	done        chan struct{} // closed at the end of the commit
-	durable     bool          // set before that
+	durable     bool          // set before done is closed
 }
 
 // Stats counts what a DB has done since it was opened.
 type Stats struct {
-	// Updates is the number of Updates that wrote something and were acknowledged.
+	// Updates is the number of acknowledged Updates that wrote something.
 	Updates int64 `json:"updates"`
-	// Commits is the number of transactions that they shared.
+	// Commits is the number of transactions they shared.
 	Commits int64 `json:"commits"`
-	// Syncs is the number of times that the file was synced for them, without those that
-	// let it grow.
+	// Syncs is the number of syncs for these commits, not counting syncs that grow the file.
 	Syncs int64 `json:"syncs"`
-	// Disk is the time spent with writing and syncing.
+	// Disk is the time spent writing and syncing.
 	Disk time.Duration `json:"disk"`
-	// Failures is the number of transactions that could not be committed.
+	// Failures is the number of failed commits.
 	Failures int64 `json:"failures"`
-	// Size is the size of the file, in bytes, 0 where it cannot be told.
+	// Size is the size of the file in bytes, 0 if unknown.
 	Size int64 `json:"size"`
-	// FreePages is the number of pages within the file that hold nothing.
+	// FreePages is the number of unused pages in the file.
 	FreePages int64 `json:"free_pages"`
 }
 
-// Stats returns what was counted so far.
+// Stats returns the counts so far.
 func (d *DB) Stats() Stats {
 	stats := d.db.Stats()
 	s := Stats{
@@ -100,10 +98,9 @@ func (d *DB) Stats() Stats {
 	return s
 }
 
-// Open opens the file at path, or creates it with mode 0600. It returns
-// store.ErrLocked when another process has the file open, store.ErrFormat when another
-// version wrote it, and store.ErrCorrupt when its meta pages, free list or buckets are damaged;
-// Verify checks the rest.
+// Open opens the file at path, or creates it with mode 0600. It returns store.ErrLocked if another
+// process has the file open, store.ErrFormat if another version wrote it, and store.ErrCorrupt if
+// its meta pages, free list or buckets are damaged. Verify checks the rest.
 func Open(path string) (*DB, error) {
 	d, err := newDB(path, toWrite)
 	if err != nil {
@@ -142,11 +139,11 @@ func newDB(path string, how bbolt.Options) (*DB, error) {
 	return d, nil
 }
 
-// Notice describes harmless damage that Open found, or is empty.
+// Notice describes harmless damage found by Open, or is empty.
 func (d *DB) Notice() string { return d.notice }
 
-// Failed returns a channel that is closed when the DB has failed for good: a commit failed for
-// another reason than a full disk. Everything is refused from then on, and Close says why.
+// Failed returns a channel that is closed when a commit fails for any reason but a full disk. From
+// then on the DB refuses everything, and Close returns the cause.
 func (d *DB) Failed() <-chan struct{} { return d.failed }
 
 // View implements store.KV.
@@ -160,7 +157,7 @@ func (d *DB) View(ctx context.Context, fn func(store.Reader) error) error {
 	})
 }
 
-// view calls fn with a transaction that reads what is durable.
+// view calls fn with a transaction that reads durable data only.
 func (d *DB) view(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -177,7 +174,7 @@ func (d *DB) view(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
 		}
 	}()
 	if tx.ID() < last {
-		return fmt.Errorf("%s: %w: transaction %d is lost, %d is what is left", d.path, store.ErrCorrupt, last, tx.ID())
+		return fmt.Errorf("%s: %w: transaction %d is lost, the file ends with transaction %d", d.path, store.ErrCorrupt, last, tx.ID())
 	}
 	if c := d.committing.Load(); c != nil && tx.ID() == c.transaction {
 		select {
@@ -192,7 +189,7 @@ func (d *DB) view(ctx context.Context, fn func(*bbolt.Tx) error) (err error) {
 	return fn(tx)
 }
 
-// begin begins a transaction. A panic in it leaves bbolt's locks locked.
+// begin begins a transaction. A panic in it leaves bbolt's locks held.
 func (d *DB) begin(writes bool) (tx *bbolt.Tx, err error) {
 	if d.wedged.Load() {
 		return nil, d.failure.Load()
@@ -211,7 +208,7 @@ func (d *DB) begin(writes bool) (tx *bbolt.Tx, err error) {
 	}
 }
 
-// Update implements store.KV. One writer applies all Updates in turn, whatever their scopes.
+// Update implements store.KV. A single writer applies all Updates in turn, whatever their scopes.
 func (d *DB) Update(ctx context.Context, _ store.Scopes, fn func(store.ReadWriter) error) error {
 	if f := d.failure.Load(); f != nil {
 		return f
@@ -227,8 +224,8 @@ func (d *DB) Update(ctx context.Context, _ store.Scopes, fn func(store.ReadWrite
 	return <-u.done
 }
 
-// Close implements store.KV. Updates that the writer has taken are finished. It returns why
-// the DB has failed, if it has.
+// Close implements store.KV. It waits for Updates that the writer has taken. It returns the cause if
+// the DB has failed.
 func (d *DB) Close() error {
 	d.close.Do(func() {
 		close(d.closing)
@@ -259,7 +256,7 @@ func (d *DB) write() {
 		case <-d.closing:
 			return
 		}
-		// Everything that is waiting now shares the commit.
+		// Everything waiting now shares the commit.
 		for waiting := true; waiting && len(batch) < maxBatch; {
 			select {
 			case u := <-d.updates:
@@ -274,8 +271,8 @@ func (d *DB) write() {
 	}
 }
 
-// commit runs the functions of a batch in one transaction and answers all of them. An Update
-// whose writes meet a damaged page is refused alone: the others are returned, for another
+// commit runs the functions of a batch in one transaction and answers the Updates. If the writes of
+// one Update meet a damaged page, it refuses that Update and returns the others for another
 // transaction.
 func (d *DB) commit(batch []*update) (rest []*update) {
 	written, refused, err := d.transact(batch)
@@ -293,7 +290,7 @@ func (d *DB) commit(batch []*update) (rest []*update) {
 		d.stats.updates.Add(written)
 	}
 	for _, u := range batch {
-		if err != nil { // even for those that failed: what they read was not committed
+		if err != nil { // replaces errors of fn, too: fn may have read uncommitted data
 			u.err = err
 		}
 		u.done <- u.err
@@ -301,9 +298,9 @@ func (d *DB) commit(batch []*update) (rest []*update) {
 	return nil
 }
 
-// transact runs the functions of a batch in one transaction, sets the error of each, and
-// returns how many wrote something. If it fails, or an Update is refused for a damaged page,
-// nothing was written.
+// transact runs the functions of a batch in one transaction, sets the error of each, and returns how
+// many wrote something. If it fails, or refuses an Update because of a damaged page, nothing is
+// written.
 func (d *DB) transact(batch []*update) (written int64, refused *update, err error) {
 	if f := d.failure.Load(); f != nil {
 		return 0, nil, f
@@ -338,7 +335,7 @@ func (d *DB) transact(batch []*update) (written int64, refused *update, err erro
 	return written, nil, d.commitDurably(tx)
 }
 
-// commitDurably commits a transaction. If that fails nothing of it is seen.
+// commitDurably commits a transaction. If that fails, no reader sees any of it.
 func (d *DB) commitDurably(tx *bbolt.Tx) error {
 	id := tx.ID()
 	c := &pendingCommit{transaction: id, done: make(chan struct{})}
@@ -351,8 +348,8 @@ func (d *DB) commitDurably(tx *bbolt.Tx) error {
 		return nil
 	}
 	d.stats.failures.Add(1)
-	// bbolt has rolled back. Unless the meta page was written, the file is as it was before, and
-	// only space is missing.
+	// bbolt has rolled back. If the meta page was not written, the file is unchanged, and the only
+	// problem is space.
 	if full := store.Unwritable(fmt.Errorf("%s: %w", d.path, err)); full.Full && !d.wedged.Load() && d.visible() == id-1 {
 		return full
 	}
@@ -369,7 +366,7 @@ func (d *DB) visible() int {
 	return tx.ID()
 }
 
-// fail notes that the DB has failed for good, and returns the error of its Updates.
+// fail marks the DB as failed for good, and returns the error for its Updates.
 func (d *DB) fail(cause error) error {
 	f := store.Unwritable(fmt.Errorf("%s: %w", d.path, cause))
 	if d.failure.CompareAndSwap(nil, f) {
@@ -378,7 +375,7 @@ func (d *DB) fail(cause error) error {
 	return f
 }
 
-// rollback ends a transaction that has met a damaged page.
+// rollback ends a transaction that met a damaged page.
 func (d *DB) rollback(tx *bbolt.Tx) error {
 	if err := d.guard(tx.Rollback); err != nil {
 		return d.fail(err)
@@ -390,14 +387,14 @@ func (d *DB) rollback(tx *bbolt.Tx) error {
 func (d *DB) guard(fn func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = d.fail(panicked(r)) // before others find it wedged, and ask why
+			err = d.fail(panicked(r)) // before wedged: others then read failure
 			d.wedged.Store(true)
 		}
 	}()
 	return fn()
 }
 
-// call runs one function; a panic in it becomes an error of its own Update.
+// call runs one function. A panic in it becomes the error of that Update only.
 func call(u *update, tx store.ReadWriter) (err error) {
 	if err := u.ctx.Err(); err != nil {
 		return err

@@ -9,24 +9,24 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// maxFaults bounds the faults that a check returns: one bad page can make a thousand.
+// maxFaults bounds the faults that a check returns: one bad page can cause thousands.
 const maxFaults = 100
 
-// Report is what a check of a file found.
+// Report is the result of checking a file.
 type Report struct {
-	// Faults are the violated invariants, of the records or of the file's structure; at most
-	// 100. The store is sound if there are none.
+	// Faults are violated invariants of the records or the file structure, at most 100. A sound
+	// store has none.
 	Faults []error
-	// Notice tells of damage that has done no harm, or is empty.
+	// Notice describes harmless damage, or is empty.
 	Notice string
-	// Counts is the number of records by their kind, and their bytes.
+	// Counts has the number of records, and their bytes, by kind.
 	Counts map[string]store.Count
-	// Bytes is the size of the file, FreeBytes what of it holds nothing.
+	// Bytes is the size of the file, FreeBytes the unused part of it.
 	Bytes, FreeBytes int64
 }
 
-// Verify checks a file that no process has open for writing: what Store.Check checks, and the
-// structure of bbolt's pages. It returns an error only if the file cannot be opened.
+// Verify checks a file that no process has open for writing: everything that Store.Check checks, and
+// the structure of bbolt's pages. It returns an error only if it cannot open the file.
 func Verify(ctx context.Context, path string) (_ *Report, err error) {
 	d, err := OpenReadOnly(path)
 	if err != nil {
@@ -41,7 +41,7 @@ func Verify(ctx context.Context, path string) (_ *Report, err error) {
 		return report, ctx.Err()
 	}
 	report.Faults = records.Check(ctx)
-	if len(report.Faults) == 0 { // else a page that the device cannot read would end the process there
+	if len(report.Faults) == 0 { // otherwise an unreadable page could crash the process there
 		report.Faults = d.check(ctx)
 	}
 	if len(report.Faults) == 0 {
@@ -53,7 +53,7 @@ func Verify(ctx context.Context, path string) (_ *Report, err error) {
 	return report, ctx.Err()
 }
 
-// check checks the structure of the file. Nothing may write meanwhile.
+// check checks the structure of the file. There must be no writer.
 func (d *DB) check(ctx context.Context) (faults []error) {
 	err := d.view(ctx, func(tx *bbolt.Tx) error {
 		for fault := range tx.Check() {

@@ -13,7 +13,7 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// compactBytes is how much of a store is rewritten in one transaction of a new file.
+// compactBytes is how much of a store is rewritten in one transaction.
 const compactBytes = 16 << 20
 
 // Scratch creates an unlinked temporary file in the folder of the store or, if that fails, in
@@ -22,8 +22,8 @@ func (d *DB) Scratch() (*os.File, error) {
 	return d.scratch(func(*os.File) error { return nil })
 }
 
-// Snapshot copies the store as it is now to a scratch file, positioned at its beginning.
-// The caller may read it slowly; an open transaction would keep bbolt from reusing pages.
+// Snapshot copies the current store to a scratch file, positioned at its start. Callers may read it
+// slowly, whereas an open transaction would keep bbolt from reusing pages.
 func (d *DB) Snapshot(ctx context.Context) (*os.File, error) {
 	return d.scratch(func(file *os.File) error {
 		if err := d.CopyTo(ctx, file); err != nil {
@@ -34,7 +34,7 @@ func (d *DB) Snapshot(ctx context.Context) (*os.File, error) {
 	})
 }
 
-// scratch creates a scratch file that has what fill writes.
+// scratch creates a scratch file with the content that fill writes.
 func (d *DB) scratch(fill func(*os.File) error) (file *os.File, err error) {
 	for _, folder := range []string{filepath.Dir(d.path), os.TempDir()} {
 		if file, err = scratchIn(folder, filepath.Base(d.path), fill); err == nil {
@@ -44,7 +44,7 @@ func (d *DB) scratch(fill func(*os.File) error) (file *os.File, err error) {
 	return nil, store.Unwritable(err)
 }
 
-// scratchIn creates a scratch file in a folder for the store of a name.
+// scratchIn creates a scratch file in a folder for the store named name.
 func scratchIn(folder, name string, fill func(*os.File) error) (*os.File, error) {
 	file, err := os.CreateTemp(folder, "."+name+".scratch-*")
 	if err != nil {
@@ -59,7 +59,7 @@ func scratchIn(folder, name string, fill func(*os.File) error) (*os.File, error)
 	return file, nil
 }
 
-// CopyTo writes the store as it is now to w, which should be fast (see Snapshot).
+// CopyTo writes the current store to w, which should be fast (see Snapshot).
 func (d *DB) CopyTo(ctx context.Context, w io.Writer) error {
 	return d.view(ctx, func(tx *bbolt.Tx) error {
 		_, err := tx.WriteTo(w)
@@ -67,14 +67,14 @@ func (d *DB) CopyTo(ctx context.Context, w io.Writer) error {
 	})
 }
 
-// WriteFile creates the file at path from what fill writes: to a temporary file, which is
-// synced, verified, then renamed. With replace an existing file is replaced and kept as
-// path.bak, in place of an earlier one; without, it is an error that matches fs.ErrExist.
+// WriteFile creates the file at path with the content that fill writes. It writes to a temporary
+// file, syncs, verifies and renames it. With replace an existing file is kept as path.bak, replacing
+// an earlier one. Without, it is an error that matches fs.ErrExist.
 func WriteFile(ctx context.Context, path string, replace bool, fill func(*os.File) error) (*Report, error) {
 	return writeFile(ctx, path, replace, false, fill)
 }
 
-// writeFile does what WriteFile does. A salvaged copy may have faults.
+// writeFile implements WriteFile. A salvaged copy may have faults.
 func writeFile(ctx context.Context, path string, replace, salvaged bool, fill func(*os.File) error) (_ *Report, err error) {
 	if _, err := os.Lstat(path); err == nil && !replace {
 		return nil, &os.PathError{Op: "create", Path: path, Err: os.ErrExist}
@@ -105,14 +105,14 @@ func writeFile(ctx context.Context, path string, replace, salvaged bool, fill fu
 	return report, install(name, path, replace)
 }
 
-// install moves a file to path, durably.
+// install moves a file to path durably.
 func install(name, path string, replace bool) error {
 	var err error
 	if replace {
 		if err = keep(path); err == nil {
 			err = os.Rename(name, path)
 		}
-	} else if err = os.Link(name, path); err == nil { // a link, unlike a rename, replaces nothing
+	} else if err = os.Link(name, path); err == nil { // unlike Rename, Link fails if path exists
 		err = os.Remove(name)
 	}
 	if err != nil {
@@ -121,10 +121,10 @@ func install(name, path string, replace bool) error {
 	return syncFolder(path)
 }
 
-// Backup is the suffix under which a replaced file is kept.
+// Backup is the suffix of a replaced file.
 const Backup = ".bak"
 
-// keep gives the file at path another name, too. There is a file at path at all times.
+// keep links the file at path to its backup name. path exists at all times.
 func keep(path string) error {
 	backup := path + Backup
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
@@ -145,16 +145,15 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// Restore makes the store at path a copy of the file from, which is checked. It returns
-// store.ErrLocked when a server has either open. For replace see WriteFile.
+// Restore checks the file from and makes the store at path a copy of it. It returns store.ErrLocked
+// if a server has either open. For replace see WriteFile.
 func Restore(ctx context.Context, from, path string, replace bool) (*Report, error) {
 	source, err := OpenReadOnly(from) // a file that is being written cannot be copied
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = source.Close() }() // nothing was written
-	// Its lock keeps servers from the file that is replaced. Whatever else is wrong with it does
-	// not matter.
+	// Lock the file that is replaced against servers. Any other problem with it does not matter.
 	if replaced, err := openFile(path, toSalvage); errors.Is(err, store.ErrLocked) {
 		return nil, err
 	} else if err == nil {
@@ -163,9 +162,9 @@ func Restore(ctx context.Context, from, path string, replace bool) (*Report, err
 	return WriteFile(ctx, path, replace, func(file *os.File) error { return source.CopyTo(ctx, file) })
 }
 
-// Compact rewrites the store at path without the space that holds nothing, and returns the
-// sizes before and after. Without discard the old file is kept as path.bak. The store must
-// be sound, and no other process have it open.
+// Compact rewrites the store at path without unused space, and returns its size before and after in
+// bytes. Unless discard is set, the old file is kept as path.bak. The store must be sound, and no
+// other process may have it open.
 func Compact(ctx context.Context, path string, discard bool) (before, after int64, err error) {
 	report, err := Verify(ctx, path)
 	if err == nil && len(report.Faults) > 0 {
@@ -174,7 +173,7 @@ func Compact(ctx context.Context, path string, discard bool) (before, after int6
 	if err != nil {
 		return 0, 0, err
 	}
-	source, err := openFile(path, toWrite) // keeps others out until the end
+	source, err := openFile(path, toWrite) // locks the file until the end
 	if err != nil {
 		return 0, 0, err
 	}
@@ -191,7 +190,7 @@ func Compact(ctx context.Context, path string, discard bool) (before, after int6
 	return report.Bytes, compacted.Bytes, err
 }
 
-// rewrite makes a store of the empty file at path that has what fill writes.
+// rewrite turns the empty file at path into a store with the content that fill writes.
 func rewrite(path string, fill func(*bbolt.DB) error) error {
 	target, err := bbolt.Open(path, 0o600, &bbolt.Options{
 		FreelistType: bbolt.FreelistMapType, NoSync: true, NoGrowSync: true,

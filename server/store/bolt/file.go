@@ -14,28 +14,28 @@ import (
 )
 
 const (
-	// lockTimeout is how long Open waits for another process to let go of the file.
+	// lockTimeout is how long Open waits for another process to release the file.
 	lockTimeout = time.Second
-	// mapSize is the address space that is mapped at first. bbolt waits for all readers,
-	// also for a backup, before it maps a file that has outgrown its mapping. A large
-	// mapping costs nothing where addresses have 64 bits: 64 GB there, else 1 GB.
+	// mapSize is the initial size of the memory mapping: 64 GB with 64-bit addresses, where that is
+	// free, otherwise 1 GB. When a file outgrows its mapping, bbolt waits for all readers, including
+	// backups, before it maps the file again.
 	mapSize = 1 << (30 + 6*(^uint(0)>>63))
-	// minSize is the size of two of the smallest pages.
+	// minSize is the size of two pages of the smallest size.
 	minSize = 2 * 1024
-	// advice is what to do about a damaged file.
+	// advice says what to do about a damaged file.
 	advice = "restore it from a backup (dpareto restore), or salvage the undamaged records (dpareto restore --salvage)"
 )
 
-// How a file is opened.
+// Ways to open a file.
 var (
-	toWrite = bbolt.Options{PreLoadFreelist: true} // here, where a panic or a fault is an error
+	toWrite = bbolt.Options{PreLoadFreelist: true} // in openFile, which turns panics and faults into errors
 	toRead  = bbolt.Options{ReadOnly: true, PreLoadFreelist: true}
-	// toSalvage reads what a damaged list of free pages does not hide.
+	// toSalvage does not need the list of free pages, which may be damaged.
 	toSalvage = bbolt.Options{ReadOnly: true}
 )
 
-// openFile opens a file with bbolt. Whatever is wrong with it becomes an error that names
-// the file. After a panic of bbolt the process keeps the file open and locked.
+// openFile opens a file with bbolt. Any problem becomes an error that names the file. After a panic
+// in bbolt the process keeps the file open and locked.
 func openFile(path string, how bbolt.Options) (db *bbolt.DB, err error) {
 	defer func() {
 		if err != nil {
@@ -45,7 +45,7 @@ func openFile(path string, how bbolt.Options) (db *bbolt.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer catchPanic(&err)
 	if info, err := os.Stat(path); err == nil && info.Size() < minSize && (how.ReadOnly || info.Size() > 0) {
-		return nil, fmt.Errorf("%w: it has %d bytes", store.ErrCorrupt, info.Size()) // bbolt would write to it
+		return nil, fmt.Errorf("%w: it has %d bytes", store.ErrCorrupt, info.Size()) // bbolt would initialise it
 	}
 	var file *os.File
 	how.Timeout, how.FreelistType, how.InitialMmapSize = lockTimeout, bbolt.FreelistMapType, mapSize
@@ -65,8 +65,7 @@ func openFile(path string, how bbolt.Options) (db *bbolt.DB, err error) {
 	return db, nil
 }
 
-// inPlace returns store.ErrLocked if the file at path was replaced while its lock was awaited, by
-// the process that had it.
+// inPlace returns store.ErrLocked if the process that held the lock has replaced the file meanwhile.
 func inPlace(path string, file *os.File) error {
 	locked, err := file.Stat()
 	if err != nil {
@@ -78,8 +77,8 @@ func inPlace(path string, file *os.File) error {
 	return nil
 }
 
-// prepare creates the buckets of a new file. It refuses one of an earlier format, and one with
-// pages beyond its end: a copy that broke off, or a file system that lost its tail.
+// prepare creates the buckets of a new file. It refuses files of an earlier format, and truncated
+// files.
 func prepare(db *bbolt.DB, readOnly bool) error {
 	isNew := false
 	err := db.View(func(tx *bbolt.Tx) error {
@@ -110,7 +109,7 @@ func prepare(db *bbolt.DB, readOnly bool) error {
 	})
 }
 
-// openError names the file and says what to do.
+// openError adds the file name and advice to an error.
 func openError(path string, err error) error {
 	switch {
 	case errors.Is(err, bbolterrors.ErrTimeout), errors.Is(err, store.ErrLocked):

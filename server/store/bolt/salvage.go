@@ -11,23 +11,23 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// Salvaged is what became of a damaged file.
+// Salvaged is the result of a salvage.
 type Salvaged struct {
-	// Report describes the new file. Its faults are what the lost records left behind.
+	// Report describes the new file. Its faults come from the lost records.
 	*Report
-	// Kept is the number of records that the new file has.
+	// Kept is the number of records in the new file.
 	Kept int64
-	// Lost tells which records were not kept and which studies and ledgers miss some, as far
-	// as that can be told; at most 100.
+	// Lost describes the lost records, and the studies and ledgers that miss some, as far as known;
+	// at most 100.
 	Lost []error
 }
 
-// errWhole is the error of a file that needs no salvage.
+// errWhole says that a file needs no salvage.
 var errWhole = errors.New("it is not damaged: dpareto restore copies it as it is")
 
-// Salvage makes a new file at path with every record of a damaged one that can be reached and
-// whose checksum holds. It changes nothing in the file from, and returns store.ErrLocked when a
-// server has it open.
+// Salvage creates a file at path with every reachable record of a damaged file whose checksum holds.
+// It does not modify the damaged file. It returns store.ErrLocked if a server has that open, and an
+// error that matches fs.ErrExist if path exists.
 func Salvage(ctx context.Context, from, path string) (_ *Salvaged, err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return nil, &os.PathError{Op: "create", Path: path, Err: os.ErrExist}
@@ -37,7 +37,7 @@ func Salvage(ctx context.Context, from, path string) (_ *Salvaged, err error) {
 		return nil, fmt.Errorf("%s: %w", from, errWhole)
 	}
 	db, err := openFile(from, toSalvage)
-	if damage != nil && errors.Is(err, store.ErrLocked) { // by Verify, in which bbolt panicked
+	if damage != nil && errors.Is(err, store.ErrLocked) { // bbolt panicked in Verify and kept its lock
 		err = damage
 	}
 	if err != nil {
@@ -50,7 +50,7 @@ func Salvage(ctx context.Context, from, path string) (_ *Salvaged, err error) {
 			return db.View(func(tx *bbolt.Tx) error { return s.copyRecords(ctx, tx, to) })
 		})
 	}
-	// A copy with faults is better than none, and nobody takes it for a sound one.
+	// A copy with faults is better than none; its report lists them.
 	s.Report, err = writeFile(ctx, path, false, true, fill)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func Salvage(ctx context.Context, from, path string) (_ *Salvaged, err error) {
 	return s, nil
 }
 
-// copyRecords copies what is whole of a transaction to an empty file.
+// copyRecords copies the intact records of a transaction to an empty file.
 func (s *Salvaged) copyRecords(ctx context.Context, tx *bbolt.Tx, to *bbolt.DB) (err error) {
 	defer catchFault(tx.DB().Path(), &err)()
 	records := tx.Bucket(recordsBucket)
@@ -81,11 +81,11 @@ func (s *Salvaged) copyRecords(ctx context.Context, tx *bbolt.Tx, to *bbolt.DB) 
 				}
 				key, value, err := move(next)
 				next = cursor.Next
-				if err != nil { // of one page: the next call goes on behind it
+				if err != nil { // one unreadable page: continue behind it
 					if skipped++; skipped > maxSkipped {
 						return fmt.Errorf("%w; %d pages cannot be read", err, skipped)
 					}
-					s.Lost = append(s.Lost, fmt.Errorf("a page and what is on it: %w", err))
+					s.Lost = append(s.Lost, fmt.Errorf("an unreadable page with its records: %w", err))
 					continue
 				}
 				if done = key == nil; done {
@@ -107,7 +107,7 @@ func (s *Salvaged) copyRecords(ctx context.Context, tx *bbolt.Tx, to *bbolt.DB) 
 		damaged, _, err := committed(tx)
 		if err != nil {
 			s.Lost = append(s.Lost, err)
-			damaged = t // which says nothing else
+			damaged = t // empty: no totals to compare with
 		}
 		totals := store.NewOverlay(t)
 		lost, err := kept.Finish(totals, damaged)
@@ -116,5 +116,5 @@ func (s *Salvaged) copyRecords(ctx context.Context, tx *bbolt.Tx, to *bbolt.DB) 
 	})
 }
 
-// maxSkipped bounds the pages that cannot be read.
+// maxSkipped bounds the unreadable pages.
 const maxSkipped = 1 << 16

@@ -12,26 +12,25 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// The buckets of a file: the records, what they add up to, and what a commit says of itself.
-// Each has pages of its own, unless it is so small that it lies in the root page. Prefixes of keys
-// take the place of further buckets.
+// Buckets of a file: records, their totals, and commit metadata. Each has separate pages, unless it
+// is so small that it fits into the root page. Key prefixes replace further buckets.
 var (
 	recordsBucket = []byte("records")
 	totalsBucket  = []byte("totals")
 	commitBucket  = []byte("commit")
 )
 
-// formerBucket is the bucket of all keys of formats before 6.
+// formerBucket held all keys in formats before 6.
 var formerBucket = []byte("dpareto")
 
-// The keys of commitBucket: the number of the transaction that wrote it, and of the first of
-// the two that the last clean stop committed.
+// Keys of commitBucket: the number of the transaction that wrote it, and the first of the two
+// transactions that the last clean stop committed.
 var (
 	transactionKey = []byte("transaction")
 	stoppedKey     = []byte("stopped")
 )
 
-// errNoBucket is the error of a file of bbolt that is not a store.
+// errNoBucket says that a bbolt file is not a store.
 var errNoBucket = fmt.Errorf("%w: it holds no bucket %q", store.ErrCorrupt, recordsBucket)
 
 // tree holds the buckets of a transaction. It implements store.Reader.
@@ -51,9 +50,9 @@ func treeOf(tx *bbolt.Tx) (t tree, err error) {
 	return t, nil
 }
 
-// committed is treeOf for reading. The number in the tree must be the transaction's own;
-// otherwise the root page is an old one. In a copy (see [DB.CopyTo]) the older of the two meta
-// pages leads to the content of the next transaction, and counts if the latest is damaged.
+// committed is treeOf for reading. The transaction number in the tree must be the transaction's own,
+// otherwise the root page is stale. In a copy (see [DB.CopyTo]) the older meta page leads to the
+// next transaction's content. It is used if the latest meta page is damaged.
 func committed(tx *bbolt.Tx) (t tree, isCopy bool, err error) {
 	t, err = treeOf(tx)
 	if err != nil {
@@ -67,24 +66,23 @@ func committed(tx *bbolt.Tx) (t tree, isCopy bool, err error) {
 	return t, isCopy, nil
 }
 
-// inspect checks what every use of a file begins with. It returns the number of the last
-// transaction. The notice tells of damage that has done
-// no harm.
+// inspect makes the checks at the start of every use of a file. It returns the number of the last
+// transaction, and a notice if it finds harmless damage.
 func inspect(db *bbolt.DB) (last int, notice string, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer catchPanic(&err)
 	err = db.View(func(tx *bbolt.Tx) error {
 		t, isCopy, err := committed(tx)
 		if last = t.id; err == nil && (isCopy || string(t.commit.Get(stoppedKey)) == strconv.Itoa(t.id)) {
-			notice = "the latest of the two meta pages is damaged, or a stop did not come to its end; the other one leads to the same content, nothing is lost"
+			notice = "the latest of the two meta pages is damaged, or a stop was interrupted; the other page leads to the same content, so nothing is lost"
 		}
 		return err
 	})
 	return last, notice, err
 }
 
-// commitTwice commits twice without a change, so that both meta pages lead to the same content:
-// damage to the latest is noticed and loses nothing. On a full disk it does nothing.
+// commitTwice commits twice without a change, so that both meta pages lead to the same content.
+// Damage to the latest is then detected and loses nothing. On a full disk it does nothing.
 func commitTwice(db *bbolt.DB) error {
 	err := change(db, func(t tree) error { return t.commit.Put(stoppedKey, []byte(strconv.Itoa(t.id))) })
 	if err == nil {
@@ -96,7 +94,7 @@ func commitTwice(db *bbolt.DB) error {
 	return err
 }
 
-// change calls fn in a transaction that writes.
+// change calls fn in a write transaction.
 func change(db *bbolt.DB, fn func(tree) error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer catchPanic(&err)
@@ -112,7 +110,7 @@ func change(db *bbolt.DB, fn func(tree) error) (err error) {
 	})
 }
 
-// bucket returns the bucket of the keys with a prefix.
+// bucket returns the bucket for keys with a prefix.
 func (t tree) bucket(prefix string) *bbolt.Bucket {
 	if strings.HasPrefix(prefix, "\x00") {
 		return t.totals
@@ -146,7 +144,7 @@ func (t tree) Scan(prefix, from string, fn func(string, []byte) (bool, error)) e
 	}
 }
 
-// apply writes what an Update wrote. If it fails some of it is written.
+// apply writes the writes of an Update. If it fails, some of them are written.
 func (t tree) apply(overlay *store.Overlay) (err error) {
 	defer catchPanic(&err)
 	return overlay.Apply(func(key string, value []byte) error {
@@ -157,7 +155,7 @@ func (t tree) apply(overlay *store.Overlay) (err error) {
 	})
 }
 
-// stamp notes the number of the transaction that is about to be committed.
+// stamp writes the number of the transaction before it commits.
 func (t tree) stamp() (err error) {
 	defer catchPanic(&err)
 	return t.commit.Put(transactionKey, []byte(strconv.Itoa(t.id)))
@@ -170,15 +168,14 @@ func move(cursor func() (key, value []byte)) (key, value []byte, err error) {
 	return key, value, nil
 }
 
-// catchPanic, deferred, turns a panic of bbolt into ErrCorrupt. Defer it around calls of bbolt
-// alone.
+// catchPanic, deferred, turns a panic in bbolt into ErrCorrupt. Defer it only around calls of bbolt.
 func catchPanic(err *error) {
 	if r := recover(); r != nil {
 		*err = panicked(r)
 	}
 }
 
-// panicked returns the error of a panic of bbolt.
+// panicked returns the error for a panic in bbolt.
 func panicked(r any) error {
 	if err := faultOf(r); err != nil {
 		return err
@@ -186,8 +183,8 @@ func panicked(r any) error {
 	return fmt.Errorf("%w: %v", store.ErrCorrupt, r)
 }
 
-// catchFault turns faults in the file's mapping into errors until the returned function, which
-// must be deferred, runs. Other panics pass.
+// catchFault turns faults in the file's mapping into errors until the returned function runs, which
+// must be deferred. Other panics pass through.
 func catchFault(path string, err *error) func() {
 	before := debug.SetPanicOnFault(true)
 	return func() {
@@ -202,13 +199,12 @@ func catchFault(path string, err *error) func() {
 	}
 }
 
-// faultOf returns the error of a panic that was a fault of mapped memory: the file is shorter
-// than its pages say, or its device cannot be read. It returns nil for other panics, including
-// nil dereferences.
+// faultOf returns an error if a panic is a fault in mapped memory: the file is too short for its
+// pages, or the device cannot be read. It returns nil for other panics, including nil dereferences.
 func faultOf(r any) error {
 	err, isError := r.(error)
 	var fault interface{ Addr() uintptr }
-	if isError && errors.As(err, &fault) { // its text speaks of nil pointers
+	if isError && errors.As(err, &fault) { // its own text blames a nil pointer
 		return fmt.Errorf("%w: a page cannot be read: it is beyond the end of the file, or the device fails", store.ErrCorrupt)
 	}
 	return nil

@@ -6,11 +6,11 @@ import (
 	"os"
 )
 
-// pageSize is the unit in which storage loses data.
+// pageSize is the unit, in bytes, in which storage loses data.
 const pageSize = 4096
 
-// Garble overwrites n pages of the file at path with noise: half of them at random places,
-// the others at its end, where a torn write would be. The same seed does the same.
+// Garble overwrites n pages of the file at path with noise: half of them at random places, the
+// others at its end, like a torn write. The same seed damages the same pages.
 func Garble(path string, seed uint64, n int) (err error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

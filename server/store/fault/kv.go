@@ -6,22 +6,22 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// Outcome is what becomes of an Update.
+// Outcome is what happens to an Update.
 type Outcome int
 
 const (
-	// Commit lets it be.
+	// Commit applies the Update.
 	Commit Outcome = iota
-	// Refuse fails it before its function is called: there is no room, or no writing at all.
+	// Refuse fails the Update before its function is called, like a store that cannot be written.
 	Refuse
-	// Lose calls its function and fails its commit: nothing is written.
+	// Lose calls the function and fails the commit: nothing is written.
 	Lose
-	// Hide commits it and says that it failed: an error of the sync after the last write.
+	// Hide commits and then reports failure, like an error of the sync after the last write.
 	Hide
 )
 
-// Plan decides about an Update. The error is that of an Update that does not commit. A plan
-// may take its time, which the Update then takes, too.
+// Plan decides the outcome of an Update, and its error unless the outcome is Commit. A slow plan
+// makes a slow Update.
 type Plan func() (Outcome, error)
 
 // KV is a store.KV that fails as planned.
@@ -32,7 +32,7 @@ type KV struct {
 
 var _ store.KV = (*KV)(nil)
 
-// New returns a KV around another. plan is called for every Update, by several goroutines.
+// New returns a KV around another. It calls plan for every Update, from several goroutines.
 func New(kv store.KV, plan Plan) *KV { return &KV{kv, plan} }
 
 // Update implements store.KV.

@@ -12,8 +12,8 @@ type FileKV interface {
 	store.Files
 }
 
-// Twice returns a KV around another that calls the function of every Update twice, and throws
-// away what the first call wrote: every KV may do that, and functions must be able to bear it.
+// Twice returns a KV that calls the function of every Update twice and drops the writes of the first
+// call. Every KV may do that, so functions must cope.
 func Twice(kv FileKV) FileKV { return twice{kv} }
 
 type twice struct{ FileKV }
