@@ -49,17 +49,17 @@ func TestMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf(`# HELP dpareto_lease_expiries_total Leases that were found to have run out when their trials were handed out again, settled or given up.
+	want := fmt.Sprintf(`# HELP dpareto_lease_expiries_total Expired leases, counted when their trials are handed out again, settled or given up.
 # TYPE dpareto_lease_expiries_total counter
 dpareto_lease_expiries_total 1
-# HELP dpareto_requests_in_flight Calls that are being answered, streams included.
+# HELP dpareto_requests_in_flight Calls in progress, including streams.
 # TYPE dpareto_requests_in_flight gauge
 dpareto_requests_in_flight{method="CompleteTrial",service="StudyService"} 0
 dpareto_requests_in_flight{method="CreateStudy",service="StudyService"} 0
 dpareto_requests_in_flight{method="GetFront",service="FrontService"} 0
 dpareto_requests_in_flight{method="GetStudy",service="StudyService"} 0
 dpareto_requests_in_flight{method="SuggestTrials",service="StudyService"} 0
-# HELP dpareto_requests_total Calls that were answered, by method and code.
+# HELP dpareto_requests_total Completed calls, by method and code.
 # TYPE dpareto_requests_total counter
 dpareto_requests_total{code="NotFound",method="GetStudy",service="StudyService"} 1
 dpareto_requests_total{code="OK",method="CompleteTrial",service="StudyService"} 2
@@ -71,16 +71,16 @@ dpareto_requests_total{code="OK",method="SuggestTrials",service="StudyService"} 
 dpareto_studies{state="active"} 1
 dpareto_studies{state="completed"} 0
 dpareto_studies{state="paused"} 0
-# HELP dpareto_study_hypervolume Hypervolume within the reference values that all runs of a study dominate at face value, of the studies with the latest results.
+# HELP dpareto_study_hypervolume Hypervolume within the reference values that the measured results of a study dominate, for the studies with the latest results.
 # TYPE dpareto_study_hypervolume gauge
 dpareto_study_hypervolume{study="a"} %v
-# HELP dpareto_suggestion_fallbacks_total Trials created from suggestions of another designer because the study's had failed.
+# HELP dpareto_suggestion_fallbacks_total Trials created from suggestions of another designer because the study's designer failed.
 # TYPE dpareto_suggestion_fallbacks_total counter
 dpareto_suggestion_fallbacks_total 0
-# HELP dpareto_suggestions_total Trials created from suggestions, by the designer that really made them.
+# HELP dpareto_suggestions_total Trials created from suggestions, by the designer that made the suggestion.
 # TYPE dpareto_suggestions_total counter
 dpareto_suggestions_total{designer="random"} 3
-# HELP dpareto_trial_transitions_total Changes of the state of trials; from none when they are created, to none when they are deleted.
+# HELP dpareto_trial_transitions_total State transitions of trials; from none at creation, to none at deletion.
 # TYPE dpareto_trial_transitions_total counter
 dpareto_trial_transitions_total{from="active",to="failed"} 1
 dpareto_trial_transitions_total{from="active",to="succeeded"} 1

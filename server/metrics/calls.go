@@ -10,10 +10,10 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// methodLabels are the labels of the metrics of calls.
+// methodLabels are the labels of call metrics.
 var methodLabels = []string{"service", "method"}
 
-// calls counts calls. Their counters are looked up once for every method.
+// calls counts calls. It looks up the counters once for every method.
 type calls struct {
 	total    *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -24,13 +24,13 @@ type calls struct {
 
 func (c *calls) init() {
 	c.total = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: namespace, Name: "requests_total", Help: "Calls that were answered, by method and code.",
+		Namespace: namespace, Name: "requests_total", Help: "Completed calls, by method and code.",
 	}, append(methodLabels, "code"))
 	c.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace, Name: "request_duration_seconds", Buckets: slow, Help: "Time that calls took in the server.",
 	}, methodLabels)
 	c.inFlight = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "requests_in_flight", Help: "Calls that are being answered, streams included.",
+		Namespace: namespace, Name: "requests_in_flight", Help: "Calls in progress, including streams.",
 	}, methodLabels)
 }
 
@@ -43,7 +43,7 @@ type Method struct {
 	codes         [codes.Unauthenticated + 1]atomic.Pointer[prometheus.Counter]
 }
 
-// Method returns the counters of a method, given as /package.Service/Method.
+// Method returns the counters of a method given as /package.Service/Method.
 func (m *Metrics) Method(fullName string) *Method {
 	if method, ok := m.calls.methods.Load(fullName); ok {
 		return method.(*Method)
@@ -60,10 +60,10 @@ func (m *Metrics) Method(fullName string) *Method {
 	return method.(*Method)
 }
 
-// Begin notes that a call begins.
+// Begin counts the start of a call.
 func (m *Method) Begin() { m.inFlight.Inc() }
 
-// End notes that a call has ended.
+// End counts the end of a call.
 func (m *Method) End(code codes.Code, elapsed time.Duration) {
 	m.inFlight.Dec()
 	m.seconds.Observe(elapsed.Seconds())

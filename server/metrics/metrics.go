@@ -12,29 +12,29 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// namespace begins the name of every metric of the server's own.
+// namespace prefixes the names of the server's own metrics.
 const namespace = "dpareto"
 
-// The phases of a suggestion.
+// Phases of a suggestion.
 const (
-	// PhaseHistory is the reading of the study's history.
+	// PhaseHistory reads the study's history.
 	PhaseHistory = "history"
-	// PhaseFit is the fit of the model.
+	// PhaseFit fits the model.
 	PhaseFit = "fit"
-	// PhaseSearch is the search for the largest acquisition.
+	// PhaseSearch maximises the acquisition function.
 	PhaseSearch = "search"
-	// PhaseCommit is the transaction that creates the trials.
+	// PhaseCommit creates the trials in a transaction.
 	PhaseCommit = "commit"
 )
 
 var (
-	// fast are buckets for what takes milliseconds, in seconds.
+	// fast are histogram buckets for milliseconds, in seconds.
 	fast = []float64{0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5}
-	// slow are buckets for what may take minutes, in seconds.
+	// slow are histogram buckets for up to minutes, in seconds.
 	slow = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120}
 )
 
-// Metrics are the metrics of a server. It is safe for concurrent use.
+// Metrics are the metrics of a server, in a separate registry. It is safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -55,22 +55,22 @@ type Metrics struct {
 	storeCollector *storeCollector
 }
 
-// New returns metrics of a program of the given version.
+// New returns the metrics of a program with a version.
 func New(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.calls.init()
 	m.transitions.init()
 	m.expiries = prometheus.NewCounter(prometheus.CounterOpts{
 		Namespace: namespace, Name: "lease_expiries_total",
-		Help: "Leases that were found to have run out when their trials were handed out again, settled or given up.",
+		Help: "Expired leases, counted when their trials are handed out again, settled or given up.",
 	})
 	m.suggestions = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: namespace, Name: "suggestions_total",
-		Help: "Trials created from suggestions, by the designer that really made them.",
+		Help: "Trials created from suggestions, by the designer that made the suggestion.",
 	}, []string{"designer"})
 	m.fallbacks = prometheus.NewCounter(prometheus.CounterOpts{
 		Namespace: namespace, Name: "suggestion_fallbacks_total",
-		Help: "Trials created from suggestions of another designer because the study's had failed.",
+		Help: "Trials created from suggestions of another designer because the study's designer failed.",
 	})
 	prepared := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: namespace, Name: "prepared_suggestions_total",
@@ -91,7 +91,7 @@ func New(version string) *Metrics {
 	})
 	m.updates = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Namespace: namespace, Name: "store_update_duration_seconds", Buckets: fast,
-		Help: "Time from the beginning of an update of the store until it was durable, waiting included.",
+		Help: "Time from the start of a store update until it was durable, including waiting.",
 	})
 	m.failedUpdates = prometheus.NewCounter(prometheus.CounterOpts{
 		Namespace: namespace, Name: "store_update_failures_total",
@@ -103,14 +103,14 @@ func New(version string) *Metrics {
 	})
 	m.scrubbed = prometheus.NewCounter(prometheus.CounterOpts{
 		Namespace: namespace, Name: "store_scrubbed_records_total",
-		Help: "Records that were read in the background and compared with their checksums.",
+		Help: "Records read in the background and compared with their checksums.",
 	})
 	m.faults = prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: namespace, Name: "store_faults",
-		Help: "Records, studies and ledgers that the last reading of the whole store found damaged or incomplete.",
+		Help: "Records, studies and ledgers that the last pass over the store found damaged or incomplete.",
 	})
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "build_info", Help: "The program: always 1.",
+		Namespace: namespace, Name: "build_info", Help: "Version of the program; always 1.",
 		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	info.Set(1)
@@ -128,7 +128,7 @@ func New(version string) *Metrics {
 // Gatherer returns the registry of the metrics.
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
 
-// Handler returns the handler of scrapes.
+// Handler returns the HTTP handler for scrapes.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true})
 }
@@ -136,8 +136,8 @@ func (m *Metrics) Handler() http.Handler {
 // LeasesExpired counts leases that ran out.
 func (m *Metrics) LeasesExpired(n int) { m.expiries.Add(float64(n)) }
 
-// Suggested counts a trial that was created from a suggestion of a designer, which stood
-// in for another one if isFallback.
+// Suggested counts a trial created from a designer's suggestion. isFallback says that the designer
+// replaced the study's own.
 func (m *Metrics) Suggested(designer string, isFallback bool) {
 	m.suggestions.WithLabelValues(designer).Inc()
 	if isFallback {
@@ -145,7 +145,7 @@ func (m *Metrics) Suggested(designer string, isFallback bool) {
 	}
 }
 
-// Prepared counts a pass of a designer, by whether its suggestion was there already.
+// Prepared counts a designer pass. hit says that its suggestion was already prepared.
 func (m *Metrics) Prepared(hit bool) {
 	if hit {
 		m.prepared[1].Inc()
@@ -154,15 +154,15 @@ func (m *Metrics) Prepared(hit bool) {
 	}
 }
 
-// Phase notes the time that a phase of a suggestion took.
+// Phase records the duration of a phase of a suggestion.
 func (m *Metrics) Phase(phase string, elapsed time.Duration) {
 	m.phases[phase].Observe(elapsed.Seconds())
 }
 
-// Fitted notes the number of evaluations in the history that a model is fitted to.
+// Fitted records the number of evaluations that a model is fitted to.
 func (m *Metrics) Fitted(evaluations int) { m.observations.Observe(float64(evaluations)) }
 
-// Updated notes the time that an update of the store took, and whether the store failed.
+// Updated records the duration of a store update, and whether the store failed.
 func (m *Metrics) Updated(elapsed time.Duration, failed bool) {
 	m.updates.Observe(elapsed.Seconds())
 	if failed {
@@ -170,7 +170,7 @@ func (m *Metrics) Updated(elapsed time.Duration, failed bool) {
 	}
 }
 
-// Writable notes whether the store can write.
+// Writable records whether the store can be written.
 func (m *Metrics) Writable(ok bool) {
 	value := 0.0
 	if ok {
@@ -179,14 +179,13 @@ func (m *Metrics) Writable(ok bool) {
 	m.writable.Set(value)
 }
 
-// Scrubbed counts records that were compared with their checksums.
+// Scrubbed counts records compared with their checksums.
 func (m *Metrics) Scrubbed(records int64) { m.scrubbed.Add(float64(records)) }
 
-// StoreFaults notes how many faults the last reading of the whole store found.
+// StoreFaults records the number of faults found by the last pass over the store.
 func (m *Metrics) StoreFaults(n int) { m.faults.Set(float64(n)) }
 
-// StateName returns the value of labels for a state of trials: "none" before the
-// creation and after a deletion.
+// StateName returns the label of a trial state: "none" before creation and after deletion.
 func StateName(state dparetov1.TrialState) string { return stateNames[state] }
 
 var stateNames = map[dparetov1.TrialState]string{

@@ -6,16 +6,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// StoreStats is what a store has done since it was opened.
+// StoreStats are the counts of a store since it was opened.
 type StoreStats struct {
-	Commits  int64 // transactions that were made durable
-	Updates  int64 // updates with writes that they made durable; several share one
-	Syncs    int64 // syncs of the disk for them
-	Failures int64 // transactions that could not be made durable
-	Bytes    int64 // size of the file
+	Commits  int64 // durable transactions
+	Updates  int64 // updates with writes; several share a transaction
+	Syncs    int64 // disk syncs for them
+	Failures int64 // transactions that failed to commit
+	Bytes    int64 // size of the file, in bytes
 }
 
-// storeCollector asks a store for its counts at each scrape.
+// storeCollector collects a store's counts at each scrape.
 type storeCollector struct {
 	commits, updates, syncs, failures, bytes *prometheus.Desc
 
@@ -27,15 +27,15 @@ func newStoreCollector() *storeCollector {
 		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "store", name), help, nil, nil)
 	}
 	return &storeCollector{
-		commits:  desc("commits_total", "Transactions that were made durable."),
-		updates:  desc("committed_updates_total", "Updates with writes in those transactions; several share one."),
-		syncs:    desc("syncs_total", "Syncs of the disk for them."),
-		failures: desc("commit_failures_total", "Transactions that could not be made durable."),
+		commits:  desc("commits_total", "Durable transactions."),
+		updates:  desc("committed_updates_total", "Updates with writes in these transactions; several share one."),
+		syncs:    desc("syncs_total", "Disk syncs for these transactions."),
+		failures: desc("commit_failures_total", "Transactions that failed to commit."),
 		bytes:    desc("size_bytes", "Size of the store's file."),
 	}
 }
 
-// CountStore has every scrape ask source for the counts of the store.
+// CountStore makes every scrape call source for the counts of the store.
 func (m *Metrics) CountStore(source func() StoreStats) { m.storeCollector.source.Store(&source) }
 
 // Describe implements prometheus.Collector.

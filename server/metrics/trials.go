@@ -10,10 +10,10 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// numStates is the number of states of trials, none included.
+// numStates is the number of trial states, including unspecified.
 const numStates = dparetov1.TrialState_TRIAL_STATE_FAILED + 1
 
-// transitions counts the changes of the state of trials.
+// transitions counts state transitions of trials.
 type transitions struct {
 	total *prometheus.CounterVec
 	known [numStates][numStates]atomic.Pointer[prometheus.Counter]
@@ -22,11 +22,11 @@ type transitions struct {
 func (t *transitions) init() {
 	t.total = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: namespace, Name: "trial_transitions_total",
-		Help: "Changes of the state of trials; from none when they are created, to none when they are deleted.",
+		Help: "State transitions of trials; from none at creation, to none at deletion.",
 	}, []string{"from", "to"})
 }
 
-// TrialMoved counts a change of the state of a trial.
+// TrialMoved counts a state transition of a trial.
 func (m *Metrics) TrialMoved(from, to dparetov1.TrialState) {
 	known := &m.transitions.known[from][to]
 	counter := known.Load()
@@ -38,21 +38,21 @@ func (m *Metrics) TrialMoved(from, to dparetov1.TrialState) {
 	(*counter).Inc()
 }
 
-// Totals is what the store holds.
+// Totals are the totals of a store.
 type Totals struct {
-	// Studies are the numbers of studies, by the name of the state.
+	// Studies has the number of studies by the label of their state.
 	Studies map[string]int64
-	// Trials are the numbers of trials of all studies.
+	// Trials has the number of trials in all studies.
 	Trials dparetov1.TrialCounts
-	// Hypervolumes are those of the studies with the latest results, by the name of the
-	// study: a bounded number of them.
+	// Hypervolumes has the hypervolumes of the studies with the latest results, by study id. Their
+	// number is bounded.
 	Hypervolumes map[string]float64
 }
 
-// scrapePatience is how long a scrape may take to look into the store.
+// scrapePatience is how long a scrape may read the store.
 const scrapePatience = 5 * time.Second
 
-// states asks for totals at each scrape.
+// states collects the totals at each scrape.
 type states struct {
 	studies, trials, hypervolume *prometheus.Desc
 
@@ -64,12 +64,12 @@ func newStates() *states {
 		studies: prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "studies"), "Studies in the store, by state.", []string{"state"}, nil),
 		trials:  prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "trials"), "Trials in the store, by state.", []string{"state"}, nil),
 		hypervolume: prometheus.NewDesc(prometheus.BuildFQName(namespace, "", "study_hypervolume"),
-			"Hypervolume within the reference values that all runs of a study dominate at face value, of the studies with the latest results.",
+			"Hypervolume within the reference values that the measured results of a study dominate, for the studies with the latest results.",
 			[]string{"study"}, nil),
 	}
 }
 
-// CountStudies has every scrape ask source for the studies and trials in the store.
+// CountStudies makes every scrape call source for the studies and trials in the store.
 func (m *Metrics) CountStudies(source func(context.Context) (*Totals, error)) {
 	m.states.source.Store(&source)
 }
