@@ -16,14 +16,14 @@ import (
 	"github.com/dpareto/dpareto/suggest"
 )
 
-// conditions are the conditions of a demand for trials, one for each trial. A nil *conditions
-// wants nothing special.
+// conditions are the conditions of a demand, one for each trial. A nil *conditions accepts any
+// trial.
 type conditions struct {
 	asked    []*dparetov1.SuggestionCondition
 	compiled []restrict.Condition
-	trials   []string // by condition; empty as long as there is none
-	given    []bool   // up, since nothing was found that meets the condition
-	current  int      // condition for which a trial is being suggested
+	trials   []string // name of the trial by condition; "" while there is none
+	givenUp  []bool   // no configuration meets the condition
+	current  int      // index of the condition that is being served
 }
 
 // conditionsOf converts the conditions of a request for count trials.
@@ -38,7 +38,7 @@ func conditionsOf(compiled *spec.Study, req *dparetov1.SuggestTrialsRequest, cou
 	if len(asked) != count {
 		return nil, invalid.Field("conditions", "must hold none or one for each of the %d trials, holds %d", count, len(asked))
 	}
-	w := &conditions{asked: asked, trials: make([]string, count), given: make([]bool, count)}
+	w := &conditions{asked: asked, trials: make([]string, count), givenUp: make([]bool, count)}
 	for i, c := range asked {
 		condition, err := compiled.Condition(fmt.Sprintf("conditions[%d]", i), c)
 		if err != nil {
@@ -49,18 +49,18 @@ func conditionsOf(compiled *spec.Study, req *dparetov1.SuggestTrialsRequest, cou
 	return w, nil
 }
 
-// conditioned is a designer under a condition (see restrict.Within).
+// conditioned is a designer with a condition (see restrict.Within).
 type conditioned interface {
 	Around(d suggest.Designer) suggest.Designer
 }
 
-// isConditioned reports whether a designer is under a condition.
+// isConditioned reports whether a designer has a condition.
 func isConditioned(d suggest.Designer) bool {
 	_, ok := d.(conditioned)
 	return ok
 }
 
-// Takes implements Selection: a trial is wanted that meets an open condition.
+// Takes implements Selection: it takes trials that meet an open condition.
 func (w *conditions) Takes(trial *dparetov1.Trial) bool { return w == nil || w.find(trial) >= 0 }
 
 // find returns the first open condition that a trial meets, or -1.
@@ -80,7 +80,7 @@ func (w *conditions) Took(trial *dparetov1.Trial) {
 	}
 }
 
-// fulfilled returns the conditions after a trial was created for the current one.
+// fulfilled returns the conditions with a trial for the current one.
 func (w *conditions) fulfilled(trial *dparetov1.Trial) *conditions {
 	if w == nil {
 		return nil
@@ -91,7 +91,7 @@ func (w *conditions) fulfilled(trial *dparetov1.Trial) *conditions {
 	return &after
 }
 
-// fulfilledBy returns the conditions after an earlier call got these trials for them.
+// fulfilledBy returns the conditions with the trials that an earlier call got.
 func (w *conditions) fulfilledBy(trials []*dparetov1.Trial) *conditions {
 	if w == nil {
 		return nil
@@ -106,21 +106,21 @@ func (w *conditions) fulfilledBy(trials []*dparetov1.Trial) *conditions {
 	return &after
 }
 
-// met reports whether the current condition is met already.
+// met reports whether the current condition has its trial.
 func (w *conditions) met() bool { return w != nil && w.trials[w.current] != "" }
 
-// next returns the first condition for which a trial is still looked for, or -1.
+// next returns the first condition that needs a trial, or -1.
 func (w *conditions) next() int {
 	for i := range w.asked {
-		if w.trials[i] == "" && !w.given[i] {
+		if w.trials[i] == "" && !w.givenUp[i] {
 			return i
 		}
 	}
 	return -1
 }
 
-// sort brings the trials of a response into the order of their conditions, and says why
-// there are fewer.
+// sort puts the trials of a response in the order of their conditions. It sets the end reason if
+// conditions were given up.
 func (w *conditions) sort(resp *dparetov1.SuggestTrialsResponse) {
 	if w == nil {
 		return
@@ -128,7 +128,7 @@ func (w *conditions) sort(resp *dparetov1.SuggestTrialsResponse) {
 	slices.SortStableFunc(resp.GetTrials(), func(a, b *dparetov1.Trial) int {
 		return cmp.Compare(slices.Index(w.trials, a.GetName()), slices.Index(w.trials, b.GetName()))
 	})
-	if !isEnd(resp) && slices.Contains(w.given, true) && w.next() < 0 {
+	if !isEnd(resp) && slices.Contains(w.givenUp, true) && w.next() < 0 {
 		resp.EndReason = dparetov1.EndReason_END_REASON_CONDITION
 	}
 }
@@ -148,9 +148,8 @@ func meets(trial *dparetov1.Trial, c *dparetov1.SuggestionCondition) bool {
 	return true
 }
 
-// nextBatch returns the demands that the next pass answers, out of those that wait: as
-// many as a pass can serve, or a single one with conditions, whose suggestions nobody else
-// can use.
+// nextBatch returns the waiting demands that the next pass serves. That is as many as fit a pass, or
+// a single demand with conditions: its suggestions are of no use to others.
 func nextBatch(waiting []*demand) []*demand {
 	if waiting[0].wanted != nil {
 		return waiting[:1]
@@ -162,9 +161,8 @@ func nextBatch(waiting []*demand) []*demand {
 	return waiting[:min(n, maxBatch)]
 }
 
-// answerCondition creates the trial of the next condition of a demand. Where no configuration
-// is found for it the condition is given up. What was prepared for a demand without
-// conditions is not used, and stays.
+// answerCondition creates the trial for a demand's next condition. It gives the condition up if no
+// configuration meets it. Suggestions prepared for other demands stay.
 func (e *Engine) answerCondition(ctx context.Context, id, uid string, d *demand) error {
 	w := d.wanted
 	w.current = w.next()
@@ -178,7 +176,7 @@ func (e *Engine) answerCondition(ctx context.Context, id, uid string, d *demand)
 			return err
 		}
 		if p.exhausted && len(p.suggestions) == 0 {
-			w.given[w.current] = true
+			w.givenUp[w.current] = true
 			d.missing--
 			w.sort(d.response)
 			return nil

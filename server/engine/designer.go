@@ -13,7 +13,8 @@ import (
 	"github.com/dpareto/dpareto/suggest"
 )
 
-// Algorithms are the algorithms of the contract that this version has, in its order.
+// Algorithms are the algorithms of the contract that this version implements, in the contract's
+// order.
 var Algorithms = []dparetov1.Algorithm{
 	dparetov1.Algorithm_ALGORITHM_DEFAULT,
 	dparetov1.Algorithm_ALGORITHM_RANDOM,
@@ -24,7 +25,7 @@ var Algorithms = []dparetov1.Algorithm{
 	dparetov1.Algorithm_ALGORITHM_NSGA2,
 }
 
-// NewDesigner returns the designer behind an algorithm, or nil if there is none. The contract
+// NewDesigner returns the designer that implements an algorithm, or nil if there is none. The contract
 // names algorithms as package designers names designers.
 func NewDesigner(algorithm dparetov1.Algorithm, o designers.Options) suggest.Designer {
 	designer, _ := designers.ByName(strings.ToLower(strings.TrimPrefix(algorithm.String(), "ALGORITHM_")), o)
@@ -50,7 +51,7 @@ func fitWorkers() surrogate.Workers {
 	return surrogate.Workers{Max: yield.Processors(), Run: yield.Run}
 }
 
-// isModelBased reports whether the designer of a study fits a model, which takes time.
+// isModelBased reports whether the designer of a study fits a model, which is slow.
 func isModelBased(study *spec.Study) bool {
 	switch study.Spec.GetAlgorithm().GetName() {
 	case dparetov1.Algorithm_ALGORITHM_DEFAULT, dparetov1.Algorithm_ALGORITHM_EHVI, dparetov1.Algorithm_ALGORITHM_DPARETO:
@@ -60,9 +61,8 @@ func isModelBased(study *spec.Study) bool {
 	}
 }
 
-// learnsFromCheckpoints reports whether the designer of a study takes every measurement
-// of a run for an evaluation of its own. The others know complete runs only, as the
-// published methods do.
+// learnsFromCheckpoints reports whether the designer of a study treats every measurement of a run as
+// an evaluation. Other designers see complete runs only, as in the papers.
 func learnsFromCheckpoints(study *spec.Study) bool {
 	switch study.Spec.GetAlgorithm().GetName() {
 	case dparetov1.Algorithm_ALGORITHM_DEFAULT, dparetov1.Algorithm_ALGORITHM_EHVI:

@@ -15,11 +15,9 @@ import (
 	"github.com/dpareto/dpareto/suggest"
 )
 
-// drawsAtOnce reports whether new trials of a study can be created in the transaction
-// that finds none to hand out: the designer needs no history, so that there is nothing to
-// read and nothing that could change meanwhile, and neither constraints nor computed
-// metrics take long. One transaction takes the place of three, and a
-// study of any length costs no more than a new one.
+// drawsAtOnce reports whether new trials can be created in the transaction that found none to hand
+// out. The designer must need no history, and constraints and computed metrics must be cheap. Then
+// one transaction replaces three, and a long study costs no more than a new one.
 func drawsAtOnce(designer suggest.Designer, study *spec.Study, policy study.Policy) bool {
 	if policy.Traits().OneByOne {
 		return false
@@ -32,8 +30,8 @@ func drawsAtOnce(designer suggest.Designer, study *spec.Study, policy study.Poli
 	}
 }
 
-// drawAtOnce creates what is missing of a worker's trials where that is at most one pass
-// and the designer allows it. It returns whether the answer is complete.
+// drawAtOnce creates a worker's missing trials, if the designer allows it and one pass is enough. It
+// returns whether the response is complete.
 func (e *Engine) drawAtOnce(ctx context.Context, c *study.Change, worker string, missing int, resp *dparetov1.SuggestTrialsResponse) (bool, error) {
 	from := &Snapshot{record: c.Study, policy: c.Policy, cached: c.Cached, Compiled: c.Compiled, History: new(suggest.History)}
 	designer := e.designerFor(from, restrict.Condition{})

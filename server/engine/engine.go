@@ -18,7 +18,7 @@ import (
 	"github.com/dpareto/dpareto/suggest"
 )
 
-// Options configures an Engine. All fields but Designer are required.
+// Options configures an Engine. All fields except Designer are required.
 type Options struct {
 	Studies    *study.Studies
 	Store      *store.Store
@@ -27,7 +27,7 @@ type Options struct {
 	Background *background.Group
 	Metrics    *metrics.Metrics
 	Tracer     trace.Tracer
-	// Version is the version of the program, for provenance.
+	// Version is the program's version, for provenance.
 	Version string
 	// Designer makes the designer of a study. Default: the one of its algorithm.
 	Designer func(*spec.Study) suggest.Designer
@@ -50,7 +50,7 @@ type Engine struct {
 	fits   model.Cache // of all studies' models
 }
 
-// New returns an engine. It stops runs early, and learns of completed trials, from now on.
+// New returns an engine, and registers it as stopper and observer of the studies.
 func New(o Options) *Engine {
 	e := &Engine{
 		studies: o.Studies, store: o.Store, logger: o.Logger, now: o.Now, background: o.Background,
@@ -65,7 +65,7 @@ func New(o Options) *Engine {
 	return e
 }
 
-// observe learns what happened to the trials of a study.
+// observe updates what the engine knows after a change of a study.
 func (e *Engine) observe(events *study.Events) {
 	known := e.knowledge(events.Cached)
 	for _, move := range events.Moves {
@@ -81,18 +81,18 @@ func (e *Engine) observe(events *study.Events) {
 	}
 }
 
-// Chooser is a policy that has a say in which configurations are run.
+// Chooser is a policy that influences which configurations run.
 type Chooser interface {
-	// Designer returns what takes the place of a study's designer under a condition.
+	// Designer returns the designer to use in place of d under a condition.
 	Designer(record *storev1.StudyRecord, compiled *spec.Study, d suggest.Designer, condition restrict.Condition) suggest.Designer
-	// AffordsAll reports whether all of some suggestions can be handed out.
+	// AffordsAll reports whether all of the suggestions can be handed out together.
 	AffordsAll(c *study.Change, suggestions []suggest.Suggestion) bool
-	// Exhausts notes that the designer finds no configuration that can be afforded. It returns
-	// false if that may have other reasons.
+	// Exhausts records that the designer finds no affordable configuration. It returns false if
+	// there may be another cause.
 	Exhausts(c *study.Change) bool
 }
 
-// designerFor returns the designer of a study under a condition, as its policy allows.
+// designerFor returns the designer of a study under a condition, subject to the study's policy.
 func (e *Engine) designerFor(from *Snapshot, condition restrict.Condition) suggest.Designer {
 	d := e.designer(from.Compiled)
 	if chooser, ok := from.policy.(Chooser); ok {
@@ -101,7 +101,7 @@ func (e *Engine) designerFor(from *Snapshot, condition restrict.Condition) sugge
 	return Within(d, condition)
 }
 
-// Within returns a designer that keeps to a condition, d itself without one.
+// Within returns a designer restricted to a condition. Without a condition it is d itself.
 func Within(d suggest.Designer, condition restrict.Condition) suggest.Designer {
 	if len(condition.AtMost)+len(condition.Fixed) == 0 {
 		return d
@@ -109,7 +109,7 @@ func Within(d suggest.Designer, condition restrict.Condition) suggest.Designer {
 	return restrict.Within(d, condition)
 }
 
-// exhausts notes that the designer of a study found nothing, and reports whether that ends it.
+// exhausts records that the designer found nothing, and reports whether that ends the study.
 func exhausts(c *study.Change) bool {
 	chooser, ok := c.Policy.(Chooser)
 	return ok && chooser.Exhausts(c)

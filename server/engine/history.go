@@ -22,19 +22,19 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// Snapshot is what a suggestion is made from.
+// Snapshot is the input of a suggestion.
 type Snapshot struct {
 	record   *storev1.StudyRecord
 	policy   study.Policy
 	cached   *study.Cached
-	Compiled *spec.Study
+	Compiled *spec.Study // the spec that History fits
 	known    *knowledge
 	History  *suggest.History
 	prior    string // identifies history.Prior
 }
 
-// snapshot reads a study's history. A study that was deleted, also if another has
-// taken its name, is NOT_FOUND.
+// snapshot reads a study's history. It returns NOT_FOUND if the study was deleted, even if another
+// study has its name now.
 func (e *Engine) snapshot(ctx context.Context, id, uid string) (*Snapshot, error) {
 	defer e.phase(ctx, metrics.PhaseHistory)()
 	for {
@@ -45,7 +45,7 @@ func (e *Engine) snapshot(ctx context.Context, id, uid string) (*Snapshot, error
 	}
 }
 
-// Read is snapshot. It fails with errGrown where the spec changes at the same time.
+// Read is snapshot, but fails with errGrown if the spec changes meanwhile.
 func (e *Engine) Read(ctx context.Context, id, uid string) (*Snapshot, error) {
 	var cached *study.Cached
 	err := e.store.View(ctx, func(tx *store.ReadTx) error {
@@ -70,13 +70,13 @@ func (e *Engine) Read(ctx context.Context, id, uid string) (*Snapshot, error) {
 	return out, nil
 }
 
-// errGrown says that the space of a study has grown since its spec was compiled.
+// errGrown says that a study's spec has changed since it was compiled.
 var errGrown = errors.New("the space of the study has grown")
 
-// readHistory sets the record and the history of a snapshot, and returns how many
-// evaluations are kept for it.
+// readHistory sets the record and the history of a snapshot. It returns the number of evaluations in
+// the study's caches.
 func (e *Engine) readHistory(ctx context.Context, id, uid string, out *Snapshot) (evaluations int, err error) {
-	// Views begin under the lock, so that none is older than what is cached.
+	// Views begin under the lock, so no view is older than the cache.
 	cached, known := out.cached, out.known
 	h := &known.history
 	h.mu.Lock()
@@ -104,22 +104,21 @@ func (e *Engine) readHistory(ctx context.Context, id, uid string, out *Snapshot)
 	return len(h.evaluations) + known.prior.size(), err
 }
 
-// historyCache keeps what designers learn from the trials of a study. A trial in a
-// terminal state never changes, so that each is read and converted once; only a
-// deletion has all of them read again.
+// historyCache keeps what designers learn from the trials of a study. Terminal trials never change,
+// so each is read and converted once. After a deletion all are read again.
 type historyCache struct {
 	mu          sync.Mutex
-	evaluations []suggest.Evaluation // only ever appended to, or replaced
-	infeasible  []space.Point        // likewise
-	settled     int64                // number of trials in a terminal state
-	next        int64                // the number of trials that were looked at is below
+	evaluations []suggest.Evaluation // append-only: snapshots share it
+	infeasible  []space.Point        // append-only: snapshots share it
+	settled     int64                // number of terminal trials
+	next        int64                // trials below this number have been read
 	open        map[int64]space.Point
 
-	otherSteps bool // the steps of the trials are those of another study, and say nothing
+	otherSteps bool // steps count another checkpoint parameter: ignore them
 }
 
-// read returns the history in a view, which must not be older than that of an earlier
-// call. The caller holds h.mu.
+// read returns the history as of a view, which must not be older than an earlier call's. The caller
+// holds h.mu.
 func (h *historyCache) read(tx *store.ReadTx, id string, record *storev1.StudyRecord, compiled *spec.Study, checkpoints bool) (*suggest.History, error) {
 	for {
 		pending, err := h.advance(tx, id, record, compiled, checkpoints)
@@ -130,24 +129,24 @@ func (h *historyCache) read(tx *store.ReadTx, id string, record *storev1.StudyRe
 		counts := record.GetStudy().GetTrialCounts()
 		switch settled := counts.GetSucceeded() + counts.GetInfeasible() + counts.GetFailed(); {
 		case h.settled == settled:
-			// What is shared is not appended to.
+			// Clip: a caller that appends must not write to shared memory.
 			return &suggest.History{Evaluations: slices.Clip(h.evaluations), Infeasible: slices.Clip(h.infeasible), Pending: pending}, nil
 		case h.settled < settled:
 			h.forget()
-			return nil, fmt.Errorf("study %s has %d completed trials, its counts say %d", id, h.settled, settled)
+			return nil, fmt.Errorf("study %s has %d completed trials, but its counts say %d", id, h.settled, settled)
 		default: // trials were deleted
 			h.forget()
 		}
 	}
 }
 
-// forget has everything read again.
+// forget empties the cache.
 func (h *historyCache) forget() {
 	h.evaluations, h.infeasible, h.settled, h.next, h.open = nil, nil, 0, 0, nil
 }
 
-// advance adds the trials that were completed since the last view, and returns the
-// points of those that are open, by ascending number.
+// advance adds the trials completed since the last view, and returns the points of open trials by
+// ascending number.
 func (h *historyCache) advance(tx *store.ReadTx, id string, record *storev1.StudyRecord, compiled *spec.Study, checkpoints bool) ([]space.Point, error) {
 	var pending []space.Point
 	var completed []*storev1.TrialRecord
@@ -170,7 +169,7 @@ func (h *historyCache) advance(tx *store.ReadTx, id string, record *storev1.Stud
 	if err != nil {
 		return nil, err
 	}
-	for number := range h.open { // those that are not open any more
+	for number := range h.open { // no longer open
 		if _, ok := open[number]; ok {
 			continue
 		}
@@ -204,7 +203,7 @@ func (h *historyCache) advance(tx *store.ReadTx, id string, record *storev1.Stud
 	return pending, nil
 }
 
-// add adds a trial in a terminal state. Failed trials teach nothing.
+// add adds a terminal trial. Failed trials teach nothing.
 func (h *historyCache) add(compiled *spec.Study, trial *dparetov1.Trial, checkpoints bool) error {
 	h.settled++
 	point, err := study.PointOf(compiled, trial)
@@ -225,9 +224,9 @@ func (h *historyCache) add(compiled *spec.Study, trial *dparetov1.Trial, checkpo
 	return nil
 }
 
-// appendEvaluations appends the evaluations that a completed trial is: its final
-// measurement, and those on the way where they count, in the order of their steps. That
-// of the final one need not be the last: a worker may choose the best.
+// appendEvaluations appends the evaluations of a completed trial in step order: the final
+// measurement, and intermediate ones if checkpoints count. The final one need not be the last: a
+// worker may choose the best.
 func appendEvaluations(dst []suggest.Evaluation, compiled *spec.Study, point space.Point, trial *dparetov1.Trial, checkpoints bool) []suggest.Evaluation {
 	final := trial.GetFinalMeasurement()
 	if !checkpoints || !compiled.Checkpoints() {

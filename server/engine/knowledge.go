@@ -6,59 +6,58 @@ import (
 	"github.com/dpareto/dpareto/server/study"
 )
 
-// maxEvaluations bounds the evaluations that are kept of all studies together: a few hundred
-// bytes each.
+// maxEvaluations bounds the evaluations, of a few hundred bytes each, cached for all studies
+// together.
 const maxEvaluations = 500_000
 
 // knowledge is what the engine derives from one study.
 type knowledge struct {
 	engine   *Engine
 	history  historyCache
-	prior    priorCache // under the lock of history
+	prior    priorCache // guarded by history.mu
 	stopping stopping
 	prepared prepared
 
-	// Under the lock of the memory.
-	kept    int   // evaluations in history and prior
-	used    int64 // the number of the last use
+	// Guarded by memory.mu.
+	kept    int   // number of evaluations in history and prior
+	used    int64 // value of memory.uses at the last use
 	dropped bool
 }
 
-// knowledge returns what the engine knows of a study.
+// knowledge returns what the engine has cached about a study.
 func (e *Engine) knowledge(cached *study.Cached) *knowledge {
 	return study.Derived(cached, func() *knowledge { return &knowledge{engine: e} })
 }
 
-// Drop gives up what is in the making. The study has changed, or others need the room.
+// Drop cancels background work, when the study has changed or is evicted.
 func (k *knowledge) Drop() {
 	k.prepared.abandon()
 	k.engine.memory.drop(k)
 }
 
-// memory bounds what the engine keeps of all studies together.
+// memory bounds what the engine caches for all studies together.
 type memory struct {
 	mu    sync.Mutex
-	known map[*knowledge]bool // with evaluations
-	limit int                 // of the evaluations kept; exceeded by those of one study only
-	kept  int                 // evaluations
+	known map[*knowledge]bool // studies with cached evaluations
+	limit int                 // on kept; a single study may exceed it
+	kept  int                 // number of cached evaluations
 	uses  int64               // so far
 }
 
-// keep notes how many evaluations are kept for a study. If they are too many together those of
-// the studies that were not used for longest are forgotten.
-// The caller holds the lock of no history.
+// keep records how many evaluations are cached for a study. If the total is too large, it evicts the
+// histories of the least recently used studies. The caller must not hold the lock of any history.
 func (m *memory) keep(k *knowledge, evaluations int) {
-	for _, old := range m.surplus(k, evaluations) {
+	for _, old := range m.evict(k, evaluations) {
 		old.forgetHistory()
 	}
 }
 
-// surplus is keep, but leaves the forgetting to the caller.
-func (m *memory) surplus(k *knowledge, evaluations int) []*knowledge {
+// evict is keep, but returns the studies to evict.
+func (m *memory) evict(k *knowledge, evaluations int) []*knowledge {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if k.dropped {
-		return nil // not kept any more
+		return nil // already evicted
 	}
 	if m.known == nil {
 		m.known = make(map[*knowledge]bool)
@@ -68,7 +67,7 @@ func (m *memory) surplus(k *knowledge, evaluations int) []*knowledge {
 	k.used = m.uses
 	m.kept += evaluations - k.kept
 	k.kept = evaluations
-	var surplus []*knowledge
+	var evicted []*knowledge
 	for m.kept > m.limit {
 		var oldest *knowledge
 		for other := range m.known {
@@ -82,12 +81,12 @@ func (m *memory) surplus(k *knowledge, evaluations int) []*knowledge {
 		m.kept -= oldest.kept
 		oldest.kept = 0
 		delete(m.known, oldest)
-		surplus = append(surplus, oldest)
+		evicted = append(evicted, oldest)
 	}
-	return surplus
+	return evicted
 }
 
-// drop notes that nothing is kept for a study any more.
+// drop records that a study's knowledge is dropped.
 func (m *memory) drop(k *knowledge) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,8 +95,8 @@ func (m *memory) drop(k *knowledge) {
 	delete(m.known, k)
 }
 
-// forgetHistory drops what was read of trials, and the model of them, unless somebody
-// uses it at this moment, who will note that again.
+// forgetHistory drops the history and the fitted model of a study. What is in use right now stays;
+// its user calls keep again.
 func (k *knowledge) forgetHistory() {
 	if k.history.mu.TryLock() {
 		k.history.forget()

@@ -11,14 +11,13 @@ import (
 	"github.com/dpareto/dpareto/suggest"
 )
 
-// countAttribute is the attribute of spans that says how many evaluations a model is fitted to.
+// countAttribute is the span attribute with the number of evaluations a model is fitted to.
 const countAttribute = attribute.Key("dpareto.observations")
 
-// studyAttributeKey is the attribute of spans that says whose suggestion is prepared.
+// studyAttributeKey is the span attribute with the study whose suggestion is prepared.
 const studyAttributeKey = attribute.Key("dpareto.study")
 
-// phase begins a phase of a suggestion, which ends when the function that it returns is
-// called.
+// phase starts a phase of a suggestion. The returned function ends it.
 func (e *Engine) phase(ctx context.Context, name string) func() {
 	start := time.Now()
 	_, span := e.tracer.Start(ctx, "suggestion "+name)
@@ -28,13 +27,13 @@ func (e *Engine) phase(ctx context.Context, name string) func() {
 	}
 }
 
-// designerPhases are the names of the phases within designers.
+// designerPhases are the metric names of phases inside designers.
 var designerPhases = map[suggest.Phase]string{
 	suggest.PhaseFit:    metrics.PhaseFit,
 	suggest.PhaseSearch: metrics.PhaseSearch,
 }
 
-// withPhases returns the context of a designer, whose phases are measured.
+// withPhases returns a context that measures the phases of a designer.
 func (e *Engine) withPhases(ctx context.Context) context.Context {
 	return suggest.WithPhases(ctx, func(phase suggest.Phase, observations int) func() {
 		start := time.Now()
@@ -49,8 +48,8 @@ func (e *Engine) withPhases(ctx context.Context) context.Context {
 	})
 }
 
-// inTraceOf returns a context within parent that belongs to the trace of the first of
-// those who wait for a batch. A batch has one trace: the others see only that they wait.
+// inTraceOf returns a context within parent in the trace of a batch's first demand. The other
+// demands' traces show only that they wait.
 func inTraceOf(parent context.Context, batch []*demand) context.Context {
 	return trace.ContextWithSpan(parent, trace.SpanFromContext(batch[0].ctx))
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/dpareto/dpareto/suggest"
 )
 
-// askedLately is how long after the last demand for trials suggestions are prepared: a
-// study that nobody works on costs nothing.
+// askedLately is how long after a worker last asked for trials suggestions are still prepared, so
+// that an idle study costs nothing.
 const askedLately = 5 * time.Minute
 
-// historyKey identifies the history that a suggestion is made from, and its number. Of
-// all that happens to a study only what changes these counts changes the history.
+// historyKey identifies the history and the trial number a suggestion is made from. Changes of a
+// study that leave the key unchanged do not change the history.
 type historyKey struct {
 	settled [2]int64
 	open    int64
@@ -28,18 +28,17 @@ type historyKey struct {
 	prior   string
 }
 
-// prepared keeps the suggestion that was prepared for the next demand.
+// prepared holds the suggestion for the next demand.
 type prepared struct {
 	mu      sync.Mutex
 	asked   time.Time
-	current *preparation // the last that was begun
+	current *preparation // the latest
 }
 
-// preparation is one suggestion in the making. What follows done is set when done is
-// closed.
+// preparation is a suggestion in progress. The fields below done are valid once it is closed.
 type preparation struct {
 	cancel context.CancelFunc
-	key    historyKey // under prepared.mu; zero until the history is read
+	key    historyKey // guarded by prepared.mu; zero until the history is read
 
 	done        chan struct{}
 	suggestions []suggest.Suggestion
@@ -47,9 +46,8 @@ type preparation struct {
 	err         error
 }
 
-// prepare begins to compute the next suggestion of a study, in the background. One that
-// is still being prepared, from a history that has changed now, is given up, and has
-// ended before the next begins.
+// prepare starts to compute the next suggestion of a study in the background. It cancels an earlier
+// preparation, whose history is out of date, and waits for it first.
 func (e *Engine) prepare(cached *study.Cached, study *dparetov1.Study) {
 	if !isModelBased(cached.Compiled) || e.studies.Policy(study.GetSpec()).Traits().OneByOne {
 		return
@@ -82,7 +80,8 @@ func (e *Engine) prepare(cached *study.Cached, study *dparetov1.Study) {
 	}
 }
 
-// prepareNow computes one suggestion, after it has published what it is made from.
+// prepareNow computes one suggestion. It sets the key of the preparation before it calls the
+// designer.
 func (e *Engine) prepareNow(ctx context.Context, id, uid string, p *prepared, self *preparation) ([]suggest.Suggestion, bool, error) {
 	ctx, span := e.tracer.Start(ctx, "prepare suggestion", trace.WithAttributes(studyAttributeKey.String(id)))
 	defer span.End()
@@ -103,9 +102,8 @@ func (e *Engine) prepareNow(ctx context.Context, id, uid string, p *prepared, se
 	return suggestions, exhausted, err
 }
 
-// take returns the suggestion that was prepared for a demand of count trials, waiting
-// for it if it is in the making. It returns false, and gives up what was in the making,
-// if there is none from the same history.
+// take returns the suggestion prepared from the same history for a demand of count trials. It waits
+// if the suggestion is in progress. Otherwise it cancels the preparation and returns false.
 func (p *prepared) take(ctx context.Context, from *Snapshot, count int) (suggestions []suggest.Suggestion, exhausted, ok bool) {
 	p.mu.Lock()
 	current := p.current
@@ -125,7 +123,7 @@ func (p *prepared) take(ctx context.Context, from *Snapshot, count int) (suggest
 	}
 }
 
-// abandon gives up what is in the making.
+// abandon cancels the current preparation.
 func (p *prepared) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +132,7 @@ func (p *prepared) abandon() {
 	}
 }
 
-// wanted notes that trials are asked for.
+// wanted records that a worker asked for trials.
 func (p *prepared) wanted(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -20,28 +20,28 @@ import (
 )
 
 const (
-	// maxPriorEvaluations bounds the evaluations of prior studies that a model is given.
+	// maxPriorEvaluations bounds the evaluations of prior studies in a model.
 	maxPriorEvaluations = 1000
 )
 
-// priorCache keeps the evaluations of the prior studies of a study: of each what was
-// converted already, so that only trials that it has completed since are read.
+// priorCache caches the evaluations of a study's prior studies. It keeps converted trials, so that
+// only newly completed ones are read.
 type priorCache struct {
-	key         string // the trials of the studies that evaluations are of
-	evaluations []suggest.Evaluation
-	studies     map[string]*historyCache // by version; their own locks are not used
+	key         string                   // identifies the trials behind evaluations
+	evaluations []suggest.Evaluation     // of all prior studies, thinned
+	studies     map[string]*historyCache // by version; guarded by the caller's lock, not their own
 }
 
-// versionOf identifies a study with its spec: as long as that is the same, trials that
-// are complete do not change.
+// versionOf identifies a study and its spec. While it stays the same, completed trials do not
+// change.
 func versionOf(study *dparetov1.Study) string { return study.GetUid() + "/" + study.GetEtag() }
 
-// priorRuns is the distance between the numbers of the runs of two prior studies, and
-// between those of the study itself and of the first: more than any number of a trial.
+// priorRuns separates the run numbers of a study and its prior studies. It exceeds every trial
+// number.
 const priorRuns = 1 << 32
 
-// read returns the evaluations of the prior studies. A study that is gone, or has been
-// replaced by another of its name that is not comparable, is passed over with a warning.
+// read returns the evaluations of the prior studies. It skips prior studies that are gone or no
+// longer comparable, with a warning in the log.
 func (p *priorCache) read(ctx context.Context, logger *slog.Logger, tx *store.ReadTx, compiled *spec.Study, checkpoints bool) ([]suggest.Evaluation, error) {
 	names := compiled.Spec.GetPriorStudies()
 	if len(names) == 0 {
@@ -73,12 +73,12 @@ func (p *priorCache) read(ctx context.Context, logger *slog.Logger, tx *store.Re
 	for i, record := range priors {
 		var reason string
 		if record == nil {
-			reason = "it does not exist any more"
+			reason = "it no longer exists"
 		} else {
 			reason = study.Incompatibility(compiled.Spec, record.GetStudy().GetSpec())
 		}
 		if reason != "" {
-			logger.WarnContext(ctx, "prior study passed over", "prior_study", names[i], "reason", reason)
+			logger.WarnContext(ctx, "skipped a prior study", "prior_study", names[i], "reason", reason)
 			continue
 		}
 		prior := record.GetStudy()
@@ -93,7 +93,7 @@ func (p *priorCache) read(ctx context.Context, logger *slog.Logger, tx *store.Re
 			return nil, err
 		}
 		for _, e := range history.Evaluations {
-			if e.Run != 0 { // their runs are not those of the study itself
+			if e.Run != 0 { // keep runs of different studies apart
 				e.Run += int64(i+1) * priorRuns
 			}
 			evaluations = append(evaluations, e)
@@ -104,7 +104,7 @@ func (p *priorCache) read(ctx context.Context, logger *slog.Logger, tx *store.Re
 	return p.evaluations, nil
 }
 
-// size returns the number of evaluations that are kept.
+// size returns the number of cached evaluations.
 func (p *priorCache) size() int {
 	size := len(p.evaluations)
 	for _, h := range p.studies {
@@ -113,8 +113,8 @@ func (p *priorCache) size() int {
 	return size
 }
 
-// thin returns at most n of the evaluations: of evenly spaced runs the last checkpoint
-// and at most each-1 others, spaced evenly in the logarithm of their number.
+// thin returns at most n evaluations from evenly spaced runs. From each run it takes the last
+// checkpoint and up to each-1 others, evenly spaced in the logarithm of their index.
 func thin(all []suggest.Evaluation, n, each int) []suggest.Evaluation {
 	if len(all) <= min(n, each) {
 		return all

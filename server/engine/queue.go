@@ -27,11 +27,10 @@ import (
 )
 
 const (
-	// maxRounds is how often a suggestion is made, at most, because trials were created
-	// meanwhile by other means: the last is taken although it knows nothing of them.
+	// maxRounds is how often a suggestion is made again because other trials were created meanwhile.
+	// The last round's suggestion is used although it ignores them.
 	maxRounds = 3
-	// maxBatch bounds the trials that one pass of the designer creates, and so the time
-	// that others wait for it.
+	// maxBatch bounds the trials of one designer pass, and so the time that other demands wait.
 	maxBatch = 16
 )
 
@@ -54,8 +53,7 @@ func (e *Engine) SuggestTrials(ctx context.Context, req *dparetov1.SuggestTrials
 	}
 	resume := req.Resume == nil || req.GetResume()
 
-	// What exists already: trials of this worker, of workers that fell silent, queued
-	// ones.
+	// First hand out existing trials: this worker's, those with expired leases, queued ones.
 	resp := new(dparetov1.SuggestTrialsResponse)
 	r, err := study.NewRequest(req, resp)
 	if err != nil {
@@ -70,7 +68,7 @@ func (e *Engine) SuggestTrials(ctx context.Context, req *dparetov1.SuggestTrials
 			return err
 		}
 		c.Tx.AfterCommit(func() { e.knowledge(c.Cached).prepared.wanted(c.Now) })
-		if r.Resumed { // an earlier call with the same id came that far
+		if r.Resumed { // an earlier call with the same request id got part of the trials
 			wanted = wanted.fulfilledBy(resp.GetTrials())
 		} else {
 			trials, err := c.HandOutExisting(req.GetWorkerId(), count, resume, wanted)
@@ -102,18 +100,17 @@ func (e *Engine) SuggestTrials(ctx context.Context, req *dparetov1.SuggestTrials
 		return resp, nil
 	}
 
-	// If this fails the trials so far stay with the worker: it gets them when it asks
-	// again.
+	// If this fails, the worker keeps the trials so far and gets them when it asks again.
 	return e.suggest(ctx, id, uid, &demand{ctx: ctx, request: r, worker: req.GetWorkerId(), missing: missing, wanted: wanted, response: resp})
 }
 
-// isEnd reports whether an answer says why there are no more trials.
+// isEnd reports whether a response says why there are no more trials.
 func isEnd(resp *dparetov1.SuggestTrialsResponse) bool {
 	return resp.GetEndReason() != dparetov1.EndReason_END_REASON_UNSPECIFIED
 }
 
-// effectOf returns what was done of a request when so many trials are still missing. An
-// answer without trials is worth no write: workers without work ask again and again.
+// effectOf returns the effect of a call with some trials still missing. A response without trials is
+// not stored: idle workers poll, and each would cost a write.
 func effectOf(resp *dparetov1.SuggestTrialsResponse, missing int) study.Effect {
 	switch {
 	case len(resp.GetTrials()) == 0:
@@ -125,8 +122,7 @@ func effectOf(resp *dparetov1.SuggestTrialsResponse, missing int) study.Effect {
 	}
 }
 
-// queue batches the demands for new trials by study: while one batch is being computed, the
-// next gathers.
+// queue batches demands for new trials by study. The next batch gathers while one is computed.
 type queue struct {
 	mu      sync.Mutex
 	waiting map[string][]*demand // by uid of the study; present while a batch is computed
@@ -134,17 +130,17 @@ type queue struct {
 
 // demand is a worker's demand for new trials.
 type demand struct {
-	ctx      context.Context //nolint:containedctx // that of the waiting call
+	ctx      context.Context //nolint:containedctx // the waiting call's
 	request  *study.Request
 	worker   string
 	missing  int                              // trials still to be created
-	repeats  bool                             // another call with the same request id has got them
-	wanted   *conditions                      // what they must be; nil without conditions
+	repeats  bool                             // another call with the same request id has the trials
+	wanted   *conditions                      // nil without conditions
 	response *dparetov1.SuggestTrialsResponse // with the trials so far
 	done     chan error                       // receives exactly one value
 }
 
-// suggest waits for the answer to a demand.
+// suggest queues a demand and waits for the response.
 func (e *Engine) suggest(ctx context.Context, id, uid string, d *demand) (*dparetov1.SuggestTrialsResponse, error) {
 	d.done = make(chan error, 1)
 	if !e.enqueue(id, uid, d) { //nolint:contextcheck // it outlives the call and serves others too
@@ -164,8 +160,8 @@ func (e *Engine) suggest(ctx context.Context, id, uid string, d *demand) (*dpare
 	}
 }
 
-// enqueue adds a demand to those of its study, and has them served. It returns false if the
-// server is closed.
+// enqueue queues a demand and starts serving its study if needed. It returns false if the server is
+// closed.
 func (e *Engine) enqueue(id, uid string, d *demand) bool {
 	e.queue.mu.Lock()
 	defer e.queue.mu.Unlock()
@@ -179,9 +175,9 @@ func (e *Engine) enqueue(id, uid string, d *demand) bool {
 	return true
 }
 
-// serveDemands answers the demands of one study until there are none. A pass creates
-// at most maxBatch trials, shared fairly; whoever misses more queues again behind those
-// who came meanwhile, so that a greedy demand delays others by one pass only.
+// serveDemands serves the demands of a study until there are none. A pass creates at most maxBatch
+// trials, shared fairly. A demand that needs more goes to the back of the queue, so it delays others
+// by one pass only.
 func (e *Engine) serveDemands(id, uid string) {
 	for {
 		e.queue.mu.Lock()
@@ -209,8 +205,8 @@ func (e *Engine) serveDemands(id, uid string) {
 	}
 }
 
-// shares returns how many trials of a pass each demand gets: one each in turn until
-// the pass is full.
+// shares returns how many trials of a pass each demand gets: one at a time in turn until the pass is
+// full.
 func shares(batch []*demand) (shares []int, total int) {
 	shares = make([]int, len(batch))
 	for more := true; more && total < maxBatch; {
@@ -226,9 +222,8 @@ func shares(batch []*demand) (shares []int, total int) {
 	return shares, total
 }
 
-// answerBatch creates the trials of one pass, as far as the budget goes. The designer
-// works on a snapshot, outside of transactions; if that is out of date when it is done it
-// works again.
+// answerBatch creates the trials of one pass, as far as the budget allows. The designer works on a
+// snapshot outside transactions, and again if the snapshot is out of date when it is done.
 func (e *Engine) answerBatch(id, uid string, batch []*demand) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -276,32 +271,30 @@ func (e *Engine) answerBatch(id, uid string, batch []*demand) (err error) {
 type pass struct {
 	designer suggest.Designer
 	from     *Snapshot
-	first    int64 // number that the first suggestion is drawn for; the others follow
-	wanted   int   // suggestions, as far as the budget goes
-	last     bool  // round, whose suggestions are taken although trials were created meanwhile
+	first    int64 // trial number of the first suggestion; the others follow
+	wanted   int   // number of suggestions, if the budget allows
+	last     bool  // last round: use suggestions even if trials were created meanwhile
 
 	suggestions []suggest.Suggestion
 	exhausted   bool
 }
 
-// newPass returns the pass of a round, counted from 1.
+// newPass returns the pass of a round. Rounds count from 1.
 func newPass(d suggest.Designer, from *Snapshot, wanted, round int) *pass {
 	return &pass{designer: d, from: from, first: from.record.GetNextTrialNumber(), wanted: wanted, last: round >= maxRounds}
 }
 
-// draw asks the designer for what the budget of a study allows.
+// draw asks the designer for as many suggestions as the budget of a study allows.
 func (e *Engine) draw(ctx context.Context, p *pass, study *storev1.StudyRecord) (err error) {
 	p.suggestions, p.exhausted, err = e.design(ctx, p.designer, p.from, p.first, e.studies.Creatable(study, p.wanted))
 	return err
 }
 
-// refresh makes a pass one of the study as it is in a transaction, or reports that it has
-// to be made again.
+// refresh brings a pass up to date in a transaction, or reports that it must be made again.
 //
-// Draws depend on the numbers that they are made for, and no two trials may share them.
-// Trials that users create take numbers and draw nothing: what was drawn before may follow
-// them, and what is drawn after it is for later numbers still. Other calls draw only with
-// designers so quick that they draw in their transactions, as this one does then.
+// Draws depend on trial numbers, and no two trials may use the same draw. Trials created by users
+// take numbers but no draws, so earlier draws may go to later numbers. Other calls draw only with
+// designers that draw inside the transaction; then this one does, too.
 func (e *Engine) refresh(ctx context.Context, p *pass, c *study.Change) (raced bool, err error) {
 	next := c.Study.GetNextTrialNumber()
 	switch {
@@ -312,14 +305,14 @@ func (e *Engine) refresh(ctx context.Context, p *pass, c *study.Change) (raced b
 	case drawsAtOnce(p.designer, c.Compiled, c.Policy):
 		p.first = next
 		err := e.draw(ctx, p, c.Study)
-		return p.exhausted && len(p.suggestions) == 0, err // whoever asked has to say what that means
+		return p.exhausted && len(p.suggestions) == 0, err // the caller decides what exhaustion means
 	default:
 		return !p.last, nil
 	}
 }
 
-// whileAnyWaits returns a context that ends with parent, or when nobody waits for any
-// of the demands any more.
+// whileAnyWaits returns a context that ends with parent, or when all calls behind the demands have
+// ended.
 func whileAnyWaits(parent context.Context, batch []*demand) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	var waiting atomic.Int64
@@ -335,9 +328,9 @@ func whileAnyWaits(parent context.Context, batch []*demand) (context.Context, co
 	return ctx, cancel
 }
 
-// design asks the designer for count points, drawn for the numbers from first on. If it
-// fails or panics a quasi-random design takes its place and the suggestions say so: a
-// broken model must not lock anybody out.
+// design asks the designer for count points, for trial numbers from first on. If the designer fails
+// or panics, a quasi-random design replaces it and the suggestions say so: a broken model must not
+// stop the study.
 func (e *Engine) design(ctx context.Context, designer suggest.Designer, from *Snapshot, first int64, count int) (suggestions []suggest.Suggestion, exhausted bool, err error) {
 	if count == 0 {
 		return nil, false, nil
@@ -374,8 +367,8 @@ func (e *Engine) design(ctx context.Context, designer suggest.Designer, from *Sn
 	return suggestions, exhausted, nil
 }
 
-// suggestSafely turns a panic of a designer, or a point outside of the space or that is
-// not allowed, into an error.
+// suggestSafely returns an error if the designer panics, or suggests a point that is outside the
+// space or not allowed.
 func suggestSafely(ctx context.Context, d suggest.Designer, from *Snapshot, r suggest.Request) (suggestions []suggest.Suggestion, err error) {
 	name := d.Name()
 	defer func() {
@@ -395,8 +388,8 @@ func suggestSafely(ctx context.Context, d suggest.Designer, from *Snapshot, r su
 	return suggestions, err
 }
 
-// computeSuggested computes the metrics of suggestions that are about to become trials: some
-// accountants take too long for the transaction that creates them.
+// computeSuggested computes the metrics of suggestions before they become trials. Some accountants
+// are too slow for the transaction that creates trials.
 func computeSuggested(ctx context.Context, compiled *spec.Study, suggestions []suggest.Suggestion) error {
 	for i := range suggestions {
 		if err := ctx.Err(); err != nil {
@@ -407,8 +400,8 @@ func computeSuggested(ctx context.Context, compiled *spec.Study, suggestions []s
 	return nil
 }
 
-// createSuggested creates trials from suggestions and hands them to the demands, each
-// its share. raced reports that nothing was done because the pass is out of date.
+// createSuggested creates trials from suggestions and hands each demand its share. raced reports
+// that the pass was out of date and nothing was done.
 func (e *Engine) createSuggested(ctx context.Context, id string, p *pass, batch []*demand, shares []int) (raced bool, err error) {
 	defer e.phase(ctx, metrics.PhaseCommit)()
 	answers := make([]demand, len(batch))
@@ -428,7 +421,7 @@ func (e *Engine) createSuggested(ctx context.Context, id string, p *pass, batch 
 		for i, d := range batch {
 			answers[i] = *d
 			if d.ctx.Err() != nil {
-				continue // nobody waits for it; the others get its share
+				continue // its call has ended; the others get its share
 			}
 			answer := &answers[i]
 			if err := answer.catchUp(c); err != nil {
@@ -462,12 +455,12 @@ func (e *Engine) createSuggested(ctx context.Context, id string, p *pass, batch 
 			}
 			c.Explain(resp, answer.missing)
 			switch {
-			case share == 0 || isEnd(resp): // whoever misses more gets it in the next pass
+			case share == 0 || isEnd(resp): // the rest comes in the next pass
 			case p.exhausted && exhausts(c):
 				c.Explain(resp, answer.missing)
 			case p.exhausted:
 				resp.EndReason = dparetov1.EndReason_END_REASON_SPACE_EXHAUSTED
-			default: // the snapshot allowed fewer trials than the budget does by now
+			default: // the budget allows more trials now than at the snapshot
 				study.ExplainParallelism(resp)
 			}
 			if isEnd(resp) {
@@ -489,8 +482,8 @@ func (e *Engine) createSuggested(ctx context.Context, id string, p *pass, batch 
 	return false, nil
 }
 
-// catchUp takes a copy of the response, which is to be changed, or what another call with
-// the same request id has got meanwhile.
+// catchUp copies the response, which is about to change. If another call with the same request id
+// has got further, it takes over that call's response.
 func (d *demand) catchUp(c *study.Change) error {
 	record, err := d.request.Find(&c.Tx.ReadTx, c.Now)
 	if err != nil {
@@ -513,7 +506,7 @@ func (d *demand) catchUp(c *study.Change) error {
 	return nil
 }
 
-// provenance tells how a suggestion was made.
+// provenance says how a suggestion was made.
 func (e *Engine) provenance(from *Snapshot, asked suggest.Designer, suggestion suggest.Suggestion) *dparetov1.Provenance {
 	p := &dparetov1.Provenance{
 		Algorithm:        suggestion.Designer,
@@ -535,7 +528,7 @@ func (e *Engine) provenance(from *Snapshot, asked suggest.Designer, suggestion s
 	return p
 }
 
-// PredictionMessage converts a prediction.
+// PredictionMessage converts a prediction to its message.
 func PredictionMessage(p suggest.Prediction) *dparetov1.MetricPrediction {
 	return &dparetov1.MetricPrediction{Median: p.Median, Lower: p.Lower, Upper: p.Upper}
 }

@@ -20,44 +20,43 @@ import (
 	"github.com/dpareto/dpareto/suggest"
 )
 
-// Sizes of the model that tells which runs to stop: checkpoints of one run say little
-// beyond a few of them.
+// Sizes of the model that decides which runs stop. A few checkpoints of a run say almost as much as
+// all.
 const (
 	stopCheckpoints  = 6
 	stopObservations = 600
 )
 
-// maxFound bounds the last useful steps that wait for a transaction: more than calls of one study
-// compute at the same time.
+// maxFound bounds the steps in stopping.found. One study has fewer calls at a time.
 const maxFound = 256
 
-// stopping keeps what is known of the runs of a study that may be stopped early.
+// stopping holds what is known about running trials that may stop early.
 type stopping struct {
 	mu     sync.Mutex
-	found  map[int64]int64   // last useful steps that no transaction has asked for yet
-	useful map[int64]int64   // the last useful step, by the number of the trial, which is open
-	judged map[int64]verdict // by the number of the trial
+	found  map[int64]int64   // last useful steps that no transaction has asked for yet, by trial number
+	useful map[int64]int64   // last useful step, by number of an open trial
+	judged map[int64]verdict // by trial number
 
-	fitting sync.Mutex // guards what follows, and is held during a fit
-	key     [2]int64   // trials completed and successful when the model was fitted
+	fitting sync.Mutex // guards the fields below, and is held during a fit
+	key     [2]int64   // settledKey of the history the model was fitted to
 	model   *model.Model
 }
 
-// verdict is what the model says of a run.
+// verdict is the model's judgement of a run.
 type verdict struct {
-	attempt  int32 // of the trial
-	busy     bool  // it is being judged
-	reached  int64 // the step at which it was judged last
-	hopeless bool
+	attempt     int32 // of the trial
+	busy        bool  // a judgement is in progress
+	reached     int64 // step of the last judgement
+	unpromising bool
 }
 
-// stopsEarly reports whether runs of a study may be stopped.
+// stopsEarly reports whether runs of a study may stop early.
 func stopsEarly(compiled *spec.Study) bool {
 	return learnsFromCheckpoints(compiled) && !compiled.Spec.GetDisableEarlyStopping()
 }
 
-// ShouldStop implements Stopper: a run is of no further use when it has passed the last step at
-// which it can be on a front, or when the model has given it up.
+// ShouldStop implements study.Stopper. A run should stop past the last step at which it can be on
+// the front, or if the model finds it unpromising.
 func (e *Engine) ShouldStop(cached *study.Cached, trial *dparetov1.Trial, step int64) (reason string, later func(context.Context) error) {
 	compiled := cached.Compiled
 	if !stopsEarly(compiled) || trial.GetOrigin() != dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED {
@@ -66,8 +65,8 @@ func (e *Engine) ShouldStop(cached *study.Cached, trial *dparetov1.Trial, step i
 	st := &e.knowledge(cached).stopping
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if v := st.judged[trial.GetNumber()]; v.hopeless && v.attempt == trial.GetAttempt() {
-		reason = "the model expects that no further state of the run adds to the front"
+	if v := st.judged[trial.GetNumber()]; v.unpromising && v.attempt == trial.GetAttempt() {
+		reason = "the model expects no later checkpoint of the run to extend the front"
 	}
 	if step == 0 {
 		return reason, nil
@@ -78,16 +77,16 @@ func (e *Engine) ShouldStop(cached *study.Cached, trial *dparetov1.Trial, step i
 	}
 	parameter := compiled.Spec.GetCheckpointParameter()
 	if step >= last && step < trial.GetParameters()[parameter].GetIntValue() {
-		reason = fmt.Sprintf("no state of the run with %s above %d is better than the reference in every computed objective", parameter, last)
+		reason = fmt.Sprintf("no checkpoint with %s above %d is better than the reference in every computed objective", parameter, last)
 		if last == 0 {
-			reason = "no state of the run is better than the reference in every computed objective"
+			reason = "no checkpoint of the run is better than the reference in every computed objective"
 		}
 	}
 	return reason, nil
 }
 
-// lastUseful returns the last useful step of a trial, if it is known. The caller holds st.mu, and
-// is in a transaction that found the trial open: forget follows when it ends.
+// lastUseful returns the last useful step of a trial, if it is known. The caller holds st.mu, in a
+// transaction that found the trial open, so that forget follows.
 func (st *stopping) lastUseful(number int64) (last int64, known bool) {
 	if last, known = st.useful[number]; known {
 		return last, true
@@ -103,9 +102,9 @@ func (st *stopping) lastUseful(number int64) (last int64, known bool) {
 	return last, true
 }
 
-// findUseful finds the last step at which the run of a trial can be on a front. It takes as long
-// as exact values of the known objectives do, once for every trial. When it is done the trial may
-// have ended: what is found waits, among a few, for a transaction that finds the trial open.
+// findUseful finds the last step at which a trial's run can be on the front. It computes exact
+// values of the computed objectives, once for every trial. Meanwhile the trial may have ended, so
+// the step goes to found until a transaction finds the trial open.
 func (st *stopping) findUseful(compiled *spec.Study, trial *dparetov1.Trial) error {
 	point, err := study.PointOf(compiled, trial)
 	if err != nil {
@@ -121,14 +120,12 @@ func (st *stopping) findUseful(compiled *spec.Study, trial *dparetov1.Trial) err
 	return nil
 }
 
-// judgeAfter is the factor by which a run must have grown since it was judged before it
-// is judged again: a judgement costs more than an epoch of a fast trainer, and one epoch
-// changes little.
+// judgeAfter is the factor by which a run must grow before it is judged again. A judgement costs
+// more than an epoch of a fast trainer, and one epoch changes little.
 const judgeAfter = 1.25
 
-// judge has the model look at a run that was just measured, in the background: its
-// verdict goes out with the next answer. A run that is being judged is not judged again
-// at the same time.
+// judge lets the model judge a run with a new measurement, in the background, one judgement of a run
+// at a time. The worker learns the verdict at its next call.
 func (e *Engine) judge(cached *study.Cached, of *dparetov1.Study, trial *dparetov1.Trial) {
 	id := strings.TrimPrefix(of.GetName(), resource.StudyName(""))
 	v := verdict{attempt: trial.GetAttempt(), busy: true}
@@ -137,7 +134,7 @@ func (e *Engine) judge(cached *study.Cached, of *dparetov1.Study, trial *dpareto
 	defer st.mu.Unlock()
 	last, known := st.useful[trial.GetNumber()]
 	if !known {
-		return // it is not stopped early
+		return // it never stops early
 	}
 	reached := study.LatestStep(trial)
 	before := st.judged[trial.GetNumber()]
@@ -155,21 +152,21 @@ func (e *Engine) judge(cached *study.Cached, of *dparetov1.Study, trial *dpareto
 		defer func() {
 			st.mu.Lock()
 			defer st.mu.Unlock()
-			if _, ok := st.judged[trial.GetNumber()]; ok { // the trial is not complete
+			if _, ok := st.judged[trial.GetNumber()]; ok { // the trial still runs
 				st.judged[trial.GetNumber()] = v
 			}
 		}()
-		var hopeless bool
+		var unpromising bool
 		var err error
-		yield.Run(func() { hopeless, err = e.isHopeless(ctx, id, of.GetUid(), trial, last) })
+		yield.Run(func() { unpromising, err = e.isUnpromising(ctx, id, of.GetUid(), trial, last) })
 		if err != nil && ctx.Err() == nil && !errors.Is(err, model.ErrNoData) {
-			e.logger.WarnContext(ctx, "cannot tell whether a run is hopeless", "trial", trial.GetName(), "error", err)
+			e.logger.WarnContext(ctx, "cannot tell whether a run is unpromising", "trial", trial.GetName(), "error", err)
 		}
-		v.hopeless = err == nil && hopeless
+		v.unpromising = err == nil && unpromising
 	})
 }
 
-// forget drops what is known of a trial that is complete.
+// forget drops what is known about a completed trial.
 func (st *stopping) forget(number int64) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -177,9 +174,9 @@ func (st *stopping) forget(number int64) {
 	delete(st.judged, number)
 }
 
-// isHopeless reports whether a run cannot add to the front any more, by the model of the
-// completed trials and its own measurements. There is none during the initial trials.
-func (e *Engine) isHopeless(ctx context.Context, id, uid string, trial *dparetov1.Trial, last int64) (bool, error) {
+// isUnpromising reports whether a run is not expected to extend the front, by the model of completed
+// trials and the run's own measurements. No run is during the initial trials.
+func (e *Engine) isUnpromising(ctx context.Context, id, uid string, trial *dparetov1.Trial, last int64) (bool, error) {
 	from, err := e.snapshot(ctx, id, uid)
 	if err != nil {
 		return false, err
@@ -203,8 +200,7 @@ func (e *Engine) isHopeless(ctx context.Context, id, uid string, trial *dparetov
 	return earlystop.IsFutile(m, run, point, reached, last)
 }
 
-// fit returns the model of the completed trials, from an earlier call if none was
-// completed since.
+// fit returns the model of the completed trials. It fits one only if the trials have changed.
 func (st *stopping) fit(ctx context.Context, from *Snapshot, o model.Options) (*model.Model, error) {
 	key := settledKey(from.record)
 	st.fitting.Lock()
@@ -221,8 +217,7 @@ func (st *stopping) fit(ctx context.Context, from *Snapshot, o model.Options) (*
 	return m, nil
 }
 
-// settledKey changes whenever the completed trials do: none ever changes, but it can be
-// deleted.
+// settledKey changes whenever the set of completed trials does, also by a deletion.
 func settledKey(record *storev1.StudyRecord) [2]int64 {
 	counts := record.GetStudy().GetTrialCounts()
 	return [2]int64{record.GetCompletedTrials(), counts.GetSucceeded() + counts.GetInfeasible() + counts.GetFailed()}

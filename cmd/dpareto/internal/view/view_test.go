@@ -114,7 +114,7 @@ func exampleTrials() []*dparetov1.Trial {
 		{Name: "studies/adult/trials/4", Number: 4, State: dparetov1.TrialState_TRIAL_STATE_QUEUED, Parameters: configuration(2)},
 		{
 			Name: "studies/adult/trials/5", Number: 5, State: dparetov1.TrialState_TRIAL_STATE_SUCCEEDED,
-			StateReason: "the model expects that no further state of the run adds to the front",
+			StateReason: "the model expects no later checkpoint of the run to extend the front",
 			Origin:      dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, Parameters: configuration(64), Attempt: 1,
 			Measurements:     []*dparetov1.Measurement{{Step: 7}, {Step: 8}},
 			FinalMeasurement: &dparetov1.Measurement{Step: 8, Metrics: map[string]*dparetov1.MetricValue{"epsilon": metric(0.02), "error": metric(0.2)}},
