@@ -216,7 +216,7 @@ func TestListTrialsInvalid(t *testing.T) {
 		{&dparetov1.ListTrialsRequest{Parent: study, Filter: "number > 0", AfterRevision: 1, PageToken: first.GetNextPageToken()}, codes.InvalidArgument, "page_token", "list"},
 		{&dparetov1.ListTrialsRequest{Parent: other, Filter: "number > 0", PageToken: first.GetNextPageToken()}, codes.InvalidArgument, "page_token", "list"},
 		{&dparetov1.ListTrialsRequest{Parent: study, PageToken: "%"}, codes.InvalidArgument, "page_token", "list"},
-		{&dparetov1.ListTrialsRequest{Parent: study, Filter: "size > 1"}, codes.InvalidArgument, "filter", `"size" is not a field of trials; there are number`},
+		{&dparetov1.ListTrialsRequest{Parent: study, Filter: "size > 1"}, codes.InvalidArgument, "filter", `"size" is not a field of trials; the fields are number`},
 		{&dparetov1.ListTrialsRequest{Parent: study, Filter: "parameters.sigma > 1"}, codes.InvalidArgument, "filter", `no parameter "sigma"`},
 		{&dparetov1.ListTrialsRequest{Parent: study, Filter: "metrics:loss"}, codes.InvalidArgument, "filter", `no metric "loss"`},
 		{&dparetov1.ListTrialsRequest{Parent: study, Filter: strings.Repeat("(", 100)}, codes.InvalidArgument, "filter", "parentheses"},

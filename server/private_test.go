@@ -474,11 +474,11 @@ func TestPrivateModeReservesFinalValues(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wantCode(t, add(first, 3), codes.ResourceExhausted, "kept for the final ones")
+	wantCode(t, add(first, 3), codes.ResourceExhausted, "reserved for the final values")
 	f.tell(first, 0.5)
 	for _, worker := range []string{"b", "c"} {
 		trial := f.one(study, worker)
-		wantCode(t, add(trial, 1), codes.ResourceExhausted, "kept for the final ones")
+		wantCode(t, add(trial, 1), codes.ResourceExhausted, "reserved for the final values")
 		f.tell(trial, 0.5)
 	}
 	if spent := f.study(study).GetPublication().GetSpent(); spent.GetValues() != 5 {
@@ -925,7 +925,7 @@ func TestPrivateModeShardsOfAddRemove(t *testing.T) {
 		if p.GetTrain().GetAdjacency() != adjacency {
 			t.Errorf("adjacency %v, want %v", p.GetTrain().GetAdjacency(), adjacency)
 		}
-		if got := strings.Contains(strings.Join(p.GetAssumptions(), "\n"), "leaves every other in its shard"); got != want {
+		if got := strings.Contains(strings.Join(p.GetAssumptions(), "\n"), "leaves every other record in its shard"); got != want {
 			t.Errorf("%v: assumed %v", adjacency, p.GetAssumptions())
 		}
 	}

@@ -346,7 +346,7 @@ func TestRandomStoppingIsValidated(t *testing.T) {
 	asPrior := gaussianSpec()
 	asPrior.PriorStudies = []string{study}
 	_, err = f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "later", Study: &dparetov1.Study{Spec: asPrior}})
-	wantCode(t, err, codes.InvalidArgument, "shows nothing but its best trial")
+	wantCode(t, err, codes.InvalidArgument, "shows only its best trial")
 }
 
 // releaseBest releases the best of a study.

@@ -28,7 +28,7 @@ func TestWhoMayRelease(t *testing.T) {
 		_, err := g.studies.CreateStudy(owner, &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: fixedSpec(2, ledger)}})
 		return err
 	}
-	wantCode(t, create("a-1", "ledgers/l"), codes.PermissionDenied, "study.spec.test_ledger: this takes the role admin on the whole server")
+	wantCode(t, create("a-1", "ledgers/l"), codes.PermissionDenied, "study.spec.test_ledger: requires the role admin on the whole server")
 	if err := create("a-1", ""); err != nil {
 		t.Fatal(err)
 	}

@@ -245,9 +245,9 @@ func TestReleaseBest(t *testing.T) {
 	}
 	other := &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 10, RequestId: "one"}
 	_, err := f.releases().ReleaseBest(t.Context(), other)
-	wantCode(t, err, codes.InvalidArgument, "was the id of another dpareto.v1.ReleaseBestRequest")
+	wantCode(t, err, codes.InvalidArgument, "was already used for a different dpareto.v1.ReleaseBestRequest")
 	_, err = f.releases().ReleaseFront(t.Context(), &dparetov1.ReleaseFrontRequest{Name: study, Epsilon: 1, Delta: 1e-6, RequestId: "one"})
-	wantCode(t, err, codes.InvalidArgument, "was the id of a dpareto.v1.ReleaseBestRequest")
+	wantCode(t, err, codes.InvalidArgument, "was already used for a dpareto.v1.ReleaseBestRequest")
 	charges := f.charges(ledger)
 	if len(charges) != 1 || charges[0].GetResource() != first.GetName() || charges[0].GetGuarantee().GetEpsilon() != 100 || charges[0].GetName() != "ledgers/l/charges/1" {
 		t.Errorf("charges %v", charges)
@@ -330,7 +330,7 @@ func TestReleaseRefused(t *testing.T) {
 	nothing := func(*dparetov1.StudySpec) {}
 
 	model := with("model", func(s *dparetov1.StudySpec) { s.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_DEFAULT }, 3)
-	refused(model, "ALGORITHM_DEFAULT chooses configurations by earlier results, so that no choice among its trials has a guarantee")
+	refused(model, "ALGORITHM_DEFAULT chooses configurations by earlier results, so no choice among its trials has a guarantee")
 	refused(with("endless", func(s *dparetov1.StudySpec) { s.Budget = nil }, 3), "was not fixed by budget.max_trials")
 	refused(with("stagnant", func(s *dparetov1.StudySpec) { s.Budget.MaxStagnantTrials = 2 }, 3), "was not fixed by budget.max_trials")
 	refused(with("early", nothing, 2), "studies/early is not complete (0 open trials, and more to come)")
@@ -351,7 +351,7 @@ func TestReleaseRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused(brought, "somebody chose or conditioned the configuration of trial "+strings.TrimPrefix(trial.GetTrial().GetName(), brought+"/trials/"))
+	refused(brought, "a user chose or conditioned the configuration of trial "+strings.TrimPrefix(trial.GetTrial().GetName(), brought+"/trials/"))
 
 	deleted := with("deleted", nothing, 3)
 	if _, err := f.studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: deleted + "/trials/2"}); err != nil {
@@ -433,10 +433,10 @@ func TestReleaseRefused(t *testing.T) {
 	if _, err := f.studies.CompleteTrial(t.Context(), both); err != nil {
 		t.Fatal(err)
 	}
-	refused("studies/sizes", "sample_size = 999 records, but ledgers/l is of 1000")
+	refused("studies/sizes", "sample_size = 999 records, but ledgers/l has 1000")
 	second.GetReported().SampleSize = 999
 	_, err = f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "smaller", Study: &dparetov1.Study{Spec: sizes}})
-	wantCode(t, err, codes.FailedPrecondition, "study.spec.test_ledger: ledgers/l is of 1000 records, but study.spec.metrics[2].reported.sample_size is 999")
+	wantCode(t, err, codes.FailedPrecondition, "study.spec.test_ledger: ledgers/l has 1000 records, but study.spec.metrics[2].reported.sample_size is 999")
 
 	for field, req := range map[string]*dparetov1.ReleaseBestRequest{
 		"metric":             {Metric: "epsilon", Epsilon: 1},

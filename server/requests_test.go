@@ -146,7 +146,7 @@ func TestRequestIDs(t *testing.T) {
 			}
 			if other := changed(req); other != nil {
 				_, err = f.call(t.Context(), other)
-				wantCode(t, err, codes.InvalidArgument, `"id of the test" was the id of another dpareto.v1.`+name)
+				wantCode(t, err, codes.InvalidArgument, `"id of the test" was already used for a different dpareto.v1.`+name)
 				if got := violated(err); !slices.Equal(got, []string{"request_id"}) {
 					t.Errorf("violated fields %q", got)
 				}
@@ -163,7 +163,7 @@ func TestRequestIDs(t *testing.T) {
 				t.Errorf("in another study: %v", err)
 			}
 			_, err = f.call(t.Context(), reused)
-			wantCode(t, err, codes.InvalidArgument, `request_id: "id of the test" was the id of a dpareto.v1.`+name)
+			wantCode(t, err, codes.InvalidArgument, `request_id: "id of the test" was already used for a dpareto.v1.`+name)
 			f.clock.Advance(time.Nanosecond) // more than a day after the first
 			if _, err := f.call(t.Context(), reused); err != nil {
 				t.Errorf("after a day: %v", err)

@@ -225,7 +225,7 @@ func TestSecretsOfRandomStopping(t *testing.T) {
 					if diff := cmp.Diff(few, many); diff != "" {
 						t.Errorf("%s: %s of %s, asked %v (-few +many):\n%s", when, full, caller, req, diff)
 					}
-					refused[full] = refused[full] || strings.Contains(few, "shows nothing but its best trial")
+					refused[full] = refused[full] || strings.Contains(few, "shows only its best trial")
 				}
 			}
 		}

@@ -338,7 +338,7 @@ func TestRandomStopping(t *testing.T) {
 		t.Errorf("released\n%s\nand then\n%s", first, again)
 	}
 	for _, refused := range [][]string{{"front", "svt"}, {"trial", "list", "svt"}, {"privacy", "ledger", "svt"}, {"recommend", "svt", "--epsilon", "1"}} {
-		if r := runProgram(t, "", append(at, refused...)...); r.code == 0 || !strings.Contains(r.stderr, "shows nothing but its best trial") {
+		if r := runProgram(t, "", append(at, refused...)...); r.code == 0 || !strings.Contains(r.stderr, "shows only its best trial") {
 			t.Errorf("%v: exit code %d\n%s%s", refused, r.code, r.stdout, r.stderr)
 		}
 	}

@@ -22,7 +22,7 @@ const (
 	warnNoModel = "NO_MODEL"
 )
 
-// measuredKinds are the kinds of fronts that need no model, in their order.
+// measuredKinds are the kinds of fronts that need no model, in order.
 var measuredKinds = []dparetov1.FrontKind{
 	dparetov1.FrontKind_FRONT_KIND_OBSERVED,
 	dparetov1.FrontKind_FRONT_KIND_BEST,
@@ -37,8 +37,7 @@ type Options struct {
 	Background *background.Group
 }
 
-// Fronts implements FrontService: what is known of the front of a study. It is safe for
-// concurrent use.
+// Fronts implements FrontService. It is safe for concurrent use.
 type Fronts struct {
 	dparetov1.UnimplementedFrontServiceServer
 
@@ -48,22 +47,22 @@ type Fronts struct {
 	background *background.Group
 }
 
-// New returns the fronts of studies.
+// New returns the fronts of the studies in a store.
 func New(o Options) *Fronts {
 	return &Fronts{studies: o.Studies, store: o.Store, engine: o.Engine, background: o.Background}
 }
 
-// fits is what was fitted to the measurements of one study.
+// fits caches what was fitted to the measurements of one study.
 type fits struct {
 	model          latest[*FittedModel]
 	posterior      latest[*dparetov1.Front]
 	posteriorTrace latest[[]*dparetov1.HypervolumePoint]
 }
 
-// studyFits are the fits of one study: to all measurements, and to final ones.
+// studyFits are the fits of one study: to all measurements, and to final ones only.
 type studyFits struct{ all, final fits }
 
-// kept returns what was fitted to such results before.
+// kept returns the cached fits for these results.
 func (r *Results) kept() *fits {
 	both := study.Derived(r.cached, func() *studyFits { return new(studyFits) })
 	if r.finalOnly {
@@ -106,14 +105,13 @@ func (r *Results) measuredFront(kind dparetov1.FrontKind) *dparetov1.Front {
 	front.Candidates = int64(len(r.Configurations))
 	front.Warnings = append(front.Warnings, &dparetov1.Warning{
 		Code:    study.WarnSelectionBias,
-		Message: "chosen by noisy measurements: fresh runs of these configurations give worse values on average than those that they were chosen by",
+		Message: "chosen by noisy measurements: on average, fresh runs of these configurations give worse values than these",
 	})
 	return front
 }
 
-// posteriorFront chooses the front by a model of all measurements, among the
-// configurations that it was fitted to: between them it interpolates, and the luckiest
-// interpolation is no result.
+// posteriorFront chooses the front by a model of all measurements. Only measured configurations
+// qualify: the model merely interpolates others, and the luckiest interpolation is not a result.
 func (r *Results) posteriorFront(ctx context.Context) (*dparetov1.Front, error) {
 	const kind = dparetov1.FrontKind_FRONT_KIND_POSTERIOR
 	fitted, err := r.Fitted(ctx)
@@ -141,7 +139,7 @@ func (r *Results) posteriorFront(ctx context.Context) (*dparetov1.Front, error) 
 	return front, nil
 }
 
-// FittedModel is a model with the results that it was fitted to.
+// FittedModel is a model and the results it was fitted to.
 type FittedModel struct {
 	*Results
 	Model *model.Model
@@ -163,7 +161,7 @@ func (r *Results) ModelOptions() model.Options {
 	return o
 }
 
-// modelOf returns a model of the first n measurements.
+// modelOf fits a model to the first n measurements.
 func (r *Results) modelOf(ctx context.Context, n int) (*model.Model, error) {
 	history := new(suggest.History)
 	for i := range r.Measurements[:n] {
@@ -172,7 +170,7 @@ func (r *Results) modelOf(ctx context.Context, n int) (*model.Model, error) {
 	return model.Fit(ctx, r.Compiled.Problem, history, r.ModelOptions())
 }
 
-// Medians returns the posterior medians of the objectives of an estimate.
+// Medians returns the posterior medians of an estimate's objectives.
 func Medians(e *model.Estimate) []float64 {
 	values := make([]float64, len(e.Predictions))
 	for j, p := range e.Predictions {
@@ -181,9 +179,8 @@ func Medians(e *model.Estimate) []float64 {
 	return values
 }
 
-// front builds the message of the chosen configurations. values are those of all
-// configurations by which they were chosen, and predictions what a model says of them,
-// or nil.
+// front builds the message of the chosen configurations. values has the values of all configurations
+// that they were chosen by. predictions has the model's predictions, or is nil.
 func (r *Results) front(kind dparetov1.FrontKind, values [][]float64, chosen []int, predictions [][]suggest.Prediction) *dparetov1.Front {
 	front := &dparetov1.Front{
 		Kind:       kind,
@@ -242,8 +239,8 @@ func (r *Results) point(c *Configuration, values []float64, predictions [][]sugg
 	return point
 }
 
-// hypervolumes returns the hypervolumes of the fronts of every kind, that of a posterior
-// one only if it is the given one.
+// hypervolumes returns the hypervolumes of all kinds of fronts. The posterior one is included only
+// if front is posterior.
 func (r *Results) hypervolumes(front *dparetov1.Front) []*dparetov1.KindHypervolume {
 	var all []*dparetov1.KindHypervolume
 	for _, kind := range measuredKinds {

@@ -13,8 +13,8 @@ import (
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
-// posteriorPoints bounds the points of the hypervolume of the posterior front over time,
-// each of which costs a fit of the model.
+// posteriorPoints bounds the points of the posterior front's hypervolume over time. Each costs a
+// model fit.
 const posteriorPoints = 20
 
 // ListHypervolumes implements FrontService.
@@ -52,8 +52,8 @@ func (f *Fronts) ListHypervolumes(ctx context.Context, req *dparetov1.ListHyperv
 	return &dparetov1.ListHypervolumesResponse{Points: points}, nil
 }
 
-// trialPoints returns a point for every trial, but for its hypervolume, and the number of
-// measurements up to the trial's last.
+// trialPoints returns a point without hypervolume for every trial, and the number of measurements up
+// to the trial's last.
 func (r *Results) trialPoints() (points []*dparetov1.HypervolumePoint, ends []int) {
 	var runs, steps int64
 	for i := range r.Measurements {
@@ -74,9 +74,9 @@ func (r *Results) trialPoints() (points []*dparetov1.HypervolumePoint, ends []in
 	return points, ends
 }
 
-// measuredTrace returns the hypervolume of a measured front after each trial. It keeps
-// the front from trial to trial, and builds it anew only where a configuration on it was
-// measured again: then it may have lost its place to one that it used to beat.
+// measuredTrace returns the hypervolume of a measured front after each trial. It updates the front
+// from trial to trial. It rebuilds the front only if a configuration on it was measured again, and
+// may have fallen behind one that it used to dominate.
 func (r *Results) measuredTrace(kind dparetov1.FrontKind, ends []int) []float64 {
 	reference := r.reference()
 	known := make([][]int, len(r.Configurations)) // measurements so far
@@ -118,8 +118,8 @@ func (r *Results) measuredTrace(kind dparetov1.FrontKind, ends []int) []float64 
 	return trace
 }
 
-// posteriorTrace returns a few of the points, with the hypervolume of the posterior front
-// of what was known then.
+// posteriorTrace returns some of the points, each with the hypervolume of the posterior front at
+// that time.
 func (r *Results) posteriorTrace(ctx context.Context, points []*dparetov1.HypervolumePoint, ends []int) ([]*dparetov1.HypervolumePoint, error) {
 	var kept []*dparetov1.HypervolumePoint
 	for _, n := range evenly(len(points), posteriorPoints) {
@@ -144,7 +144,7 @@ func (r *Results) posteriorTrace(ctx context.Context, points []*dparetov1.Hyperv
 	return kept, nil
 }
 
-// evenly returns at most limit of the numbers from 1 to n, evenly spaced, n included.
+// evenly returns at most limit evenly spaced numbers from 1 to n, including n.
 func evenly(n, limit int) []int {
 	count := min(n, limit)
 	numbers := make([]int, count)

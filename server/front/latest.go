@@ -10,10 +10,9 @@ import (
 	"github.com/dpareto/dpareto/server/yield"
 )
 
-// latest keeps what is computed from the latest revision of a study that anybody asked
-// for. Callers that ask for the same revision share one computation, and wait for it
-// without holding a lock. What nobody waits for any more goes on, for whoever gave up
-// may ask again, until another revision takes its place.
+// latest caches what is computed from the latest requested revision of a study. Callers that ask for
+// the same revision share one computation, and wait for it without holding a lock. If all callers
+// give up, the computation goes on, since they may ask again, until a later revision replaces it.
 type latest[T any] struct {
 	mu     sync.Mutex
 	flight *flight[T]
@@ -22,15 +21,15 @@ type latest[T any] struct {
 // flight is a computation, in progress or done.
 type flight[T any] struct {
 	revision int64
-	waiting  int // callers
+	waiting  int // number of callers
 	cancel   context.CancelFunc
 	done     chan struct{} // closed when value and err are set, which then never change
 	value    T
 	err      error
 }
 
-// get returns what compute returns for a revision, which all callers share and must not
-// change. The end of ctx ends the waiting only.
+// get returns the result of compute for a revision. All callers share it and must not modify it. The
+// end of ctx ends only the wait.
 func (l *latest[T]) get(ctx context.Context, background *background.Group, revision int64, compute func(context.Context) (T, error)) (value T, err error) {
 	f, err := l.join(background, revision, compute) //nolint:contextcheck // it outlives the call and serves others too
 	if err != nil {
@@ -48,7 +47,7 @@ func (l *latest[T]) get(ctx context.Context, background *background.Group, revis
 	}
 }
 
-// join returns the computation for a revision, which it starts if there is none.
+// join returns the computation for a revision, and starts it if there is none.
 func (l *latest[T]) join(background *background.Group, revision int64, compute func(context.Context) (T, error)) (*flight[T], error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +81,7 @@ func (l *latest[T]) join(background *background.Group, revision int64, compute f
 	return f, nil
 }
 
-// leave ends the waiting of a caller.
+// leave removes a waiting caller.
 func (l *latest[T]) leave(f *flight[T]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/dpareto/dpareto/server/invalid"
 )
 
-// maxPredictions bounds the configurations of one call.
+// maxPredictions bounds the configurations in one call.
 const maxPredictions = 1000
 
 // PredictMetrics implements FrontService.

@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// defaultConfidence is that of QueryFront.
+	// defaultConfidence is the default confidence of QueryFront.
 	defaultConfidence = 0.5
-	// warnNotMeasured marks a recommendation that nobody ever ran.
+	// warnNotMeasured marks a recommendation that was never run.
 	warnNotMeasured = "NOT_MEASURED"
 )
 
@@ -71,7 +71,7 @@ func (f *Fronts) QueryFront(ctx context.Context, req *dparetov1.QueryFrontReques
 	return resp, nil
 }
 
-// queryOf converts a request.
+// queryOf converts and checks a request.
 func queryOf(compiled *spec.Study, req *dparetov1.QueryFrontRequest) (frontquery.Query, error) {
 	objectives := compiled.Objectives()
 	q := frontquery.Query{Bounds: make([]float64, len(objectives)), Confidence: req.GetConfidence(), Optimize: -1}
@@ -89,7 +89,7 @@ func queryOf(compiled *spec.Study, req *dparetov1.QueryFrontRequest) (frontquery
 		field, bound := fmt.Sprintf("bounds[%q]", id), req.GetBounds()[id]
 		switch {
 		case !slices.Contains(objectives, id):
-			fields.Addf(field, "is not an objective of the study: %v are", objectives)
+			fields.Addf(field, "is not an objective of the study (objectives: %v)", objectives)
 		case math.IsNaN(bound) || math.IsInf(bound, 0):
 			fields.Addf(field, "must be finite, is %g", bound)
 		}
@@ -107,23 +107,23 @@ func queryOf(compiled *spec.Study, req *dparetov1.QueryFrontRequest) (frontquery
 	q.Optimize = max(q.Optimize, 0)
 	if id := req.GetOptimize(); id != "" {
 		if q.Optimize = slices.Index(objectives, id); q.Optimize < 0 {
-			fields.Addf("optimize", "%q is not an objective of the study: %v are", id, objectives)
+			fields.Addf("optimize", "%q is not an objective of the study (objectives: %v)", id, objectives)
 		}
 	}
 	return q, fields.Err()
 }
 
-// Fitted returns the model of all results, that of the posterior front.
+// Fitted returns the model of all results, also used for the posterior front.
 func (r *Results) Fitted(ctx context.Context) (*FittedModel, error) {
 	return r.kept().model.get(ctx, r.fronts.background, r.Study.GetRevision(), r.fit)
 }
 
-// noModel is the warning of answers from a study that knows nothing yet.
+// noModel returns the warning of a study without measurements.
 func noModel() *dparetov1.Warning {
 	return &dparetov1.Warning{Code: warnNoModel, Message: "nothing has been measured yet"}
 }
 
-// answer describes the configuration that answers a query.
+// answer adds the configuration that answers a query to a response.
 func (r *Results) answer(resp *dparetov1.QueryFrontResponse, a *frontquery.Answer) {
 	computed, warnings := r.Compiled.Compute(a.Point)
 	resp.Reachable = a.Met()
@@ -144,11 +144,11 @@ func (r *Results) answer(resp *dparetov1.QueryFrontResponse, a *frontquery.Answe
 	}
 	resp.Warnings = append(resp.Warnings, &dparetov1.Warning{
 		Code:    warnNotMeasured,
-		Message: "the model recommends this configuration, but nobody has run it: run it before you rely on it",
+		Message: "the model recommends this configuration, but it was never run: run it before you rely on it",
 	})
 }
 
-// predictions returns what a model says of the measured objectives, by id.
+// predictions returns the predictions of the measured objectives by id.
 func (r *Results) predictions(all []suggest.Prediction) map[string]*dparetov1.MetricPrediction {
 	messages := make(map[string]*dparetov1.MetricPrediction)
 	for j, id := range r.Compiled.Objectives() {

@@ -18,35 +18,36 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// Results are what was measured in a study.
+// Results are the measurements of a study.
 type Results struct {
 	fronts         *Fronts
 	Study          *dparetov1.Study
-	finalOnly      bool // without the measurements on the way
+	finalOnly      bool // without intermediate measurements
 	cached         *study.Cached
 	Compiled       *spec.Study
-	Measurements   []Measured      // in the order of the completion of trials and of their steps
+	Measurements   []Measured      // in the order in which trials completed, then by step
 	Configurations []Configuration // in the order of their first measurement
-	byPoint        map[string]int  // indices of configurations
+	byPoint        map[string]int  // index of a configuration by study.PointKey
 }
 
-// Measured is a measurement of a configuration.
+// Measured is a measurement and its evaluation.
 type Measured struct {
 	trial         *dparetov1.Trial
 	Measurement   *dparetov1.Measurement
-	Evaluation    suggest.Evaluation // of the configuration with the checkpoint parameter set to the step
-	Configuration int                // index
-	last          bool               // of its trial
+	Evaluation    suggest.Evaluation // with the checkpoint parameter set to the step
+	Configuration int                // index in Results.Configurations
+	last          bool               // whether it is its trial's last
 }
 
-// Configuration is a configuration with all its measurements, of one trial or several.
+// Configuration is a configuration and its measurements, from one or more trials.
 type Configuration struct {
 	Point        space.Point
-	Measurements []int // indices
+	Measurements []int // indices in Results.Measurements
 	runs         int
 }
 
-// Results reads what was measured in a study.
+// Results reads the measurements of a study. With finalOnly it leaves intermediate ones out. It
+// returns NOT_FOUND if the study does not exist.
 func (f *Fronts) Results(ctx context.Context, id string, finalOnly bool) (*Results, error) {
 	r := &Results{fronts: f, finalOnly: finalOnly, byPoint: make(map[string]int)}
 	var trials []*storev1.TrialRecord // succeeded
@@ -81,8 +82,8 @@ func (f *Fronts) Results(ctx context.Context, id string, finalOnly bool) (*Resul
 	return r, nil
 }
 
-// addTrial adds the measurements of a trial: the final one, and, if each is an evaluation
-// of its own, those on the way, in the order of their steps.
+// addTrial adds the measurements of a trial in step order: the final one, and, if checkpoints are
+// evaluations, the intermediate ones.
 func (r *Results) addTrial(trial *dparetov1.Trial) error {
 	point, err := r.Compiled.Point("trial.parameters", trial.GetParameters())
 	if err != nil {
@@ -99,7 +100,7 @@ func (r *Results) addTrial(trial *dparetov1.Trial) error {
 	return nil
 }
 
-// add adds a measurement of a trial with the configuration at point.
+// add adds a measurement of a trial. point is the trial's configuration.
 func (r *Results) add(trial *dparetov1.Trial, point space.Point, m *dparetov1.Measurement) {
 	evaluation := r.Compiled.Evaluation(point, m)
 	evaluation.Run = trial.GetNumber()
@@ -115,8 +116,8 @@ func (r *Results) add(trial *dparetov1.Trial, point space.Point, m *dparetov1.Me
 	r.Measurements = append(r.Measurements, Measured{trial: trial, Measurement: m, Evaluation: evaluation, Configuration: c})
 }
 
-// values returns the objectives of every configuration by which a kind of front other
-// than the posterior one is chosen; NaN where its measurements violate a constraint.
+// values returns the objective values of every configuration that decide a measured front of some
+// kind. They are NaN where measurements violate a constraint.
 func (r *Results) values(kind dparetov1.FrontKind) [][]float64 {
 	values := make([][]float64, len(r.Configurations))
 	for i := range r.Configurations {
@@ -125,8 +126,7 @@ func (r *Results) values(kind dparetov1.FrontKind) [][]float64 {
 	return values
 }
 
-// value returns the objectives of a configuration with the given measurements, of which
-// there is at least one.
+// value returns the objective values of a configuration from one or more of its measurements.
 func (r *Results) value(measurements []int, kind dparetov1.FrontKind) []float64 {
 	if !r.allowed(measurements) {
 		return slices.Repeat([]float64{math.NaN()}, len(r.Compiled.Problem.Objectives))
@@ -154,7 +154,7 @@ func (r *Results) value(measurements []int, kind dparetov1.FrontKind) []float64 
 	return pooled
 }
 
-// statisticOf returns which runs of a configuration stand for it in a kind of front.
+// statisticOf returns the statistic of a configuration's runs that decides a kind of front.
 func statisticOf(kind dparetov1.FrontKind) spec.Statistic {
 	switch kind {
 	case dparetov1.FrontKind_FRONT_KIND_BEST:
@@ -166,8 +166,8 @@ func statisticOf(kind dparetov1.FrontKind) spec.Statistic {
 	}
 }
 
-// allowed reports whether the mean of measurements meets the study's constraints. Where
-// one has no value it does not.
+// allowed reports whether the mean of measurements meets the study's constraints. A missing value
+// does not.
 func (r *Results) allowed(measurements []int) bool {
 	sums, runs := make([]float64, len(r.Compiled.Problem.Constraints)), 0.0
 	for _, k := range measurements {
@@ -187,8 +187,7 @@ func (r *Results) allowed(measurements []int) bool {
 	return true
 }
 
-// describe adds to the value of measured objective j what the runs of a configuration
-// say of it.
+// describe adds the statistics of a configuration's runs to the value of measured objective j.
 func (r *Results) describe(value *dparetov1.FrontValue, c *Configuration, j int) {
 	value.Observed = &r.value(c.Measurements, dparetov1.FrontKind_FRONT_KIND_OBSERVED)[j]
 	if se := r.standardError(c, j, value.GetObserved()); !math.IsNaN(se) {
@@ -198,16 +197,15 @@ func (r *Results) describe(value *dparetov1.FrontValue, c *Configuration, j int)
 	for _, k := range c.Measurements {
 		m := &r.Measurements[k]
 		if metric := m.Measurement.GetMetrics()[objective]; metric.Min == nil {
-			return // its runs are not known
+			return // single runs were not reported
 		}
 	}
 	value.Best = &r.value(c.Measurements, dparetov1.FrontKind_FRONT_KIND_BEST)[j]
 	value.Worst = &r.value(c.Measurements, dparetov1.FrontKind_FRONT_KIND_WORST)[j]
 }
 
-// standardError returns the standard error of the mean of objective j over all runs of
-// a configuration, from the sums of squares within and between its measurements; NaN if
-// it is not known.
+// standardError returns the standard error of the mean of objective j over all runs of a
+// configuration, from the sums of squares within and between measurements. It is NaN if unknown.
 func (r *Results) standardError(c *Configuration, j int, mean float64) float64 {
 	if len(c.Measurements) == 1 {
 		return r.Measurements[c.Measurements[0]].Evaluation.StdErrors[j]
@@ -225,7 +223,7 @@ func (r *Results) standardError(c *Configuration, j int, mean float64) float64 {
 	return math.Sqrt(squares / (n - 1) / n)
 }
 
-// Cost returns values with the sign of objectives to maximise turned.
+// Cost returns objective values as costs, with maximised objectives negated.
 func (r *Results) Cost(values []float64) []float64 {
 	costs := slices.Clone(values)
 	for i := range costs {
@@ -236,7 +234,7 @@ func (r *Results) Cost(values []float64) []float64 {
 	return costs
 }
 
-// costs returns the costs of many values.
+// costs returns the costs of many configurations.
 func (r *Results) costs(values [][]float64) [][]float64 {
 	costs := make([][]float64, len(values))
 	for i, v := range values {

@@ -17,8 +17,7 @@ func within(cost, reference []float64) bool {
 	return true
 }
 
-// contributions returns by how much the hypervolume of a front shrinks without each of
-// its points.
+// contributions returns how much the hypervolume of a front shrinks without each of its points.
 func contributions(costs [][]float64, reference []float64) []float64 {
 	total := pareto.Hypervolume(costs, reference)
 	out := make([]float64, len(costs))
@@ -28,7 +27,7 @@ func contributions(costs [][]float64, reference []float64) []float64 {
 		}
 		others := slices.Delete(slices.Clone(costs), i, i+1)
 		if len(reference) == 2 {
-			out[i] = pareto.NewFront(others, reference).Improvement(v) // keeps its digits
+			out[i] = pareto.NewFront(others, reference).Improvement(v) // a difference would lose digits
 		} else {
 			out[i] = max(0, total-pareto.Hypervolume(others, reference))
 		}
@@ -36,10 +35,9 @@ func contributions(costs [][]float64, reference []float64) []float64 {
 	return out
 }
 
-// knee returns the index of the knee of a front of two objectives, whose points are in
-// lexicographic order: the one within the box that is furthest below the line between
-// the ends of the front there, after each objective is scaled to their difference. It is
-// -1 if no point is below that line.
+// knee returns the index of the knee of a front of two objectives in lexicographic order. That is
+// the point within the box furthest below the line between the ends of the front in the box, with
+// both objectives scaled to the ends' difference. knee returns -1 if no point is below the line.
 func knee(costs [][]float64, reference []float64) int {
 	if len(reference) != 2 {
 		return -1

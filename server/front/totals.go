@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	// maxRecent is the number of studies whose hypervolumes are exported.
+	// maxRecent is the number of studies whose hypervolumes are exported as metrics.
 	maxRecent = 20
-	// maxExportedRuns is the number of runs beyond which the hypervolume of a study is not
-	// exported: reading them all would make a scrape slow.
+	// maxExportedRuns is the number of runs above which a study's hypervolume is not exported:
+	// reading them all would slow down the scrape.
 	maxExportedRuns = 2000
-	// maxExportedObjectives is the number of objectives beyond which it is not: its cost is
+	// maxExportedObjectives is the number of objectives above which it is not exported: the cost is
 	// exponential in it.
 	maxExportedObjectives = 3
 )
@@ -38,8 +38,8 @@ type Totals struct {
 	recent  recentStudies
 }
 
-// NewTotals returns the totals of studies, which from now on are told of their changes. The
-// metrics ask them at every scrape.
+// NewTotals returns the totals of studies. It observes their changes and answers every scrape of the
+// metrics.
 func NewTotals(studies *study.Studies, db *store.Store, engine *engine.Engine, m *metrics.Metrics) *Totals {
 	t := &Totals{studies: studies, store: db, engine: engine, metrics: m}
 	studies.Observe(t.observe)
@@ -47,7 +47,7 @@ func NewTotals(studies *study.Studies, db *store.Store, engine *engine.Engine, m
 	return t
 }
 
-// observe counts what happened to the trials of a study.
+// observe counts the events of a study.
 func (t *Totals) observe(events *study.Events) {
 	if events.Hidden {
 		return
@@ -66,25 +66,25 @@ func (t *Totals) observe(events *study.Events) {
 	}
 }
 
-// recentStudies are the studies with the latest results, the last one first.
+// recentStudies are the studies with the latest results, latest first.
 type recentStudies struct {
 	mu      sync.Mutex
 	studies []*recentStudy
 
-	// computing guards the hypervolumes, and is held while they are computed. Calls that
-	// complete trials need only mu.
+	// computing guards the hypervolumes, and is held while they are computed. Calls that complete
+	// trials need only mu.
 	computing sync.Mutex
 }
 
-// recentStudy is a study with its hypervolume.
+// recentStudy is a study and its hypervolume.
 type recentStudy struct {
 	id, uid     string
 	known       bool
-	evaluations int // of which hypervolume is
+	evaluations int // number of evaluations behind hypervolume
 	hypervolume float64
 }
 
-// add notes a result of a study.
+// add moves a study to the front, since it has a new result.
 func (r *recentStudies) add(id, uid string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +101,7 @@ func (r *recentStudies) add(id, uid string) {
 	r.studies = r.studies[:min(len(r.studies), maxRecent)]
 }
 
-// existing returns the studies, without those that are not among the given uids.
+// existing drops the studies not in uids, and returns the rest.
 func (r *recentStudies) existing(uids map[string]int64) []*recentStudy {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +109,7 @@ func (r *recentStudies) existing(uids map[string]int64) []*recentStudy {
 	return slices.Clone(r.studies)
 }
 
-// totals returns what the store holds, for metrics.
+// totals returns the totals for the metrics.
 func (t *Totals) totals(ctx context.Context) (*metrics.Totals, error) {
 	totals := &metrics.Totals{Studies: make(map[string]int64), Hypervolumes: make(map[string]float64)}
 	for state, name := range dparetov1.StudyState_name {
@@ -157,12 +157,12 @@ func (t *Totals) totals(ctx context.Context) (*metrics.Totals, error) {
 	return totals, nil
 }
 
-// updateHypervolume computes the hypervolume of a study from its history, of which only
-// what is new is read, if it has changed. It reports whether the hypervolume is known.
+// updateHypervolume recomputes a study's hypervolume if its history has changed. It reads only new
+// trials. It reports whether the hypervolume is known.
 func (t *Totals) updateHypervolume(ctx context.Context, study *recentStudy) bool {
 	from, err := t.engine.Read(ctx, study.id, study.uid)
 	if err != nil {
-		return false // deleted, or out of time
+		return false // deleted, or ctx has ended
 	}
 	problem := from.Compiled.Problem
 	if len(problem.Objectives) > maxExportedObjectives {
@@ -174,7 +174,7 @@ func (t *Totals) updateHypervolume(ctx context.Context, study *recentStudy) bool
 	return true
 }
 
-// hypervolumeOf returns the hypervolume that evaluations dominate, each at face value.
+// hypervolumeOf returns the hypervolume that measured values dominate, without any model.
 func hypervolumeOf(problem *suggest.Problem, evaluations []suggest.Evaluation) float64 {
 	n := len(problem.Objectives)
 	reference := make([]float64, n)
@@ -196,7 +196,7 @@ func hypervolumeOf(problem *suggest.Problem, evaluations []suggest.Evaluation) f
 	return pareto.Hypervolume(costs, reference)
 }
 
-// meetsConstraints reports whether the values of the constraints are within their bounds.
+// meetsConstraints reports whether constraint values are within their bounds.
 func meetsConstraints(problem *suggest.Problem, values []float64) bool {
 	for j := range problem.Constraints {
 		if c := &problem.Constraints[j]; !(values[j] >= c.Lower && values[j] <= c.Upper) {
@@ -206,7 +206,7 @@ func meetsConstraints(problem *suggest.Problem, values []float64) bool {
 	return true
 }
 
-// stateLabel returns the value of labels for the name of a state of studies.
+// stateLabel returns the metric label for a state's enum name.
 func stateLabel(name string) string {
 	return strings.ToLower(strings.TrimPrefix(name, "STUDY_STATE_"))
 }

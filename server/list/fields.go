@@ -15,7 +15,7 @@ import (
 // labelsField is the name of the field with the labels of studies and trials.
 const labelsField = "labels"
 
-// studyField returns a field of studies for filters and orders.
+// studyField returns a field of studies for filters and order_by.
 func studyField(path []string) (filter.Field[*dparetov1.Study], error) {
 	type study = *dparetov1.Study
 	switch name := strings.Join(path, "."); name {
@@ -57,12 +57,12 @@ func studyField(path []string) (filter.Field[*dparetov1.Study], error) {
 		if path[0] == labelsField {
 			return labelField(study.GetLabels, path[1:]), nil
 		}
-		return filter.Field[study]{}, fmt.Errorf("%.100q is not a field of studies; there are name, uid, display_name, description, labels, state, algorithm, "+
+		return filter.Field[study]{}, fmt.Errorf("%.100q is not a field of studies; the fields are name, uid, display_name, description, labels, state, algorithm, "+
 			"trainer, create_time, update_time, revision and trial_counts.{state}", name)
 	}
 }
 
-// trialFields returns the fields of trials of a study for filters and orders.
+// trialFields returns the fields of a study's trials for filters and order_by.
 func trialFields(spec *dparetov1.StudySpec) filter.Fields[*dparetov1.Trial] {
 	type trial = *dparetov1.Trial
 	return func(path []string) (filter.Field[trial], error) {
@@ -107,7 +107,7 @@ func trialFields(spec *dparetov1.StudySpec) filter.Fields[*dparetov1.Trial] {
 			case "metrics":
 				return metricField(spec, rest)
 			}
-			return filter.Field[trial]{}, fmt.Errorf("%.100q is not a field of trials; there are number, state, state_reason, origin, parameters, metrics, labels, "+
+			return filter.Field[trial]{}, fmt.Errorf("%.100q is not a field of trials; the fields are number, state, state_reason, origin, parameters, metrics, labels, "+
 				"note, replicate_of, replicates, worker, attempt, algorithm, revision, create_time, start_time and end_time", name)
 		}
 	}
@@ -134,8 +134,8 @@ func parameterField(spec *dparetov1.StudySpec, id string) (filter.Field[*dpareto
 	}}, nil
 }
 
-// metricField returns the field of a metric's value: what was measured, or what is known
-// of the configuration.
+// metricField returns the field of a metric's value: the measured value, or the one computed from
+// the configuration.
 func metricField(spec *dparetov1.StudySpec, id string) (filter.Field[*dparetov1.Trial], error) {
 	if !slices.ContainsFunc(spec.GetMetrics(), func(m *dparetov1.MetricSpec) bool { return m.GetId() == id }) {
 		return filter.Field[*dparetov1.Trial]{}, fmt.Errorf("the study has no metric %.100q", id)
@@ -152,7 +152,7 @@ func metricField(spec *dparetov1.StudySpec, id string) (filter.Field[*dparetov1.
 	}}, nil
 }
 
-// The fields below are those of resources of type T, of every kind that filters know.
+// The functions below make fields of each kind for resources of type T.
 
 func textField[T any](get func(T) string) filter.Field[T] {
 	return filter.Field[T]{Kind: filter.Text, Get: func(t T) filter.Value { return filter.TextValue(get(t)) }}
@@ -177,7 +177,7 @@ func enumField[T any, E protoreflect.Enum](get func(T) E) filter.Field[T] {
 	return filter.Field[T]{Kind: filter.Enum, Enum: zero.Descriptor(), Get: func(t T) filter.Value { return filter.EnumValue(get(t)) }}
 }
 
-// labelField returns the field of a label; keys can contain points.
+// labelField returns the field of a label. Keys can contain dots.
 func labelField[T any](get func(T) map[string]string, key []string) filter.Field[T] {
 	name := strings.Join(key, ".")
 	return filter.Field[T]{Kind: filter.Text, Get: func(t T) filter.Value { return filter.TextValue(get(t)[name]) }}

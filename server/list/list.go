@@ -26,7 +26,7 @@ type Lists struct {
 // New returns the lists of studies.
 func New(studies *study.Studies, db *store.Store) *Lists { return &Lists{studies, db} }
 
-// restriction compiles the filter and the order of a list.
+// restriction compiles the filter and order_by of a list request.
 func restriction[T any](source, by string, fields filter.Fields[T]) (filter.Filter[T], filter.Order[T], error) {
 	belongs, err := filter.Parse(source, fields)
 	if err != nil {
@@ -49,7 +49,7 @@ func (l *Lists) ListStudies(ctx context.Context, req *dparetov1.ListStudiesReque
 	if err != nil {
 		return nil, err
 	}
-	// EffectNone tells that there are others, not even a page token.
+	// Studies that the caller may not read leave no trace, not even a page token.
 	readable := func(study *dparetov1.Study) bool {
 		return auth.CanRead(ctx, strings.TrimPrefix(study.GetName(), resource.StudyName("")))
 	}
@@ -100,7 +100,7 @@ func (l *Lists) ListTrials(ctx context.Context, req *dparetov1.ListTrialsRequest
 	case after < 0:
 		return nil, invalid.Field("after_revision", "must not be negative, is %d", after)
 	case after > 0 && req.GetOrderBy() != "":
-		return nil, invalid.Field("order_by", "must be empty with after_revision: changes have an order of their own")
+		return nil, invalid.Field("order_by", "must be empty with after_revision: changes are listed by revision")
 	}
 	resp := new(dparetov1.ListTrialsResponse)
 	err = l.store.View(ctx, func(tx *store.ReadTx) error {
@@ -148,8 +148,8 @@ func (l *Lists) ListTrials(ctx context.Context, req *dparetov1.ListTrialsRequest
 	return resp, nil
 }
 
-// listChanges sets a page of the trials that changed after a revision, and of the names
-// of those that were deleted.
+// listChanges sets a page of the trials that changed after a revision, and of the names of deleted
+// ones.
 func listChanges(ctx context.Context, tx *store.ReadTx, id string, q *page.Query, after int64, belongs filter.Filter[*dparetov1.Trial], resp *dparetov1.ListTrialsResponse) error {
 	changes := page.Page[*storev1.RevisionRecord]{Query: q}
 	err := tx.Changes(id, max(after, q.Number()), func(revision int64, change *storev1.RevisionRecord) (bool, error) {

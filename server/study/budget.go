@@ -11,11 +11,11 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 )
 
-// retryAfter is how long a worker waits when all remaining trials are with others.
+// retryAfter is how long a worker waits when other workers hold all remaining trials.
 const retryAfter = time.Second
 
-// State returns the state of a study now, and why: an active study whose budget is spent is
-// complete when its last trial is.
+// State returns the current state of a study and the reason for it. An active study whose budget is
+// spent is complete once its last trial is.
 func (s *Studies) State(record *storev1.StudyRecord) (dparetov1.StudyState, string) {
 	study := record.GetStudy()
 	if study.GetState() == dparetov1.StudyState_STUDY_STATE_ACTIVE && OpenTrials(study.GetTrialCounts()) == 0 {
@@ -26,7 +26,7 @@ func (s *Studies) State(record *storev1.StudyRecord) (dparetov1.StudyState, stri
 	return study.GetState(), study.GetStateReason()
 }
 
-// spent returns which limit keeps a study from creating trials, or "".
+// spent returns why a study may create no more trials, or "" if it may.
 func (s *Studies) spent(record *storev1.StudyRecord) (end dparetov1.EndReason, reason string) {
 	study := record.GetStudy()
 	if a := s.Policy(study.GetSpec()).Allowance(record); a.Trials <= 0 {
@@ -42,7 +42,7 @@ func (s *Studies) spent(record *storev1.StudyRecord) (end dparetov1.EndReason, r
 	return dparetov1.EndReason_END_REASON_STAGNANT, stagnant(record)
 }
 
-// Creatable returns how many of count trials the budget allows to create now.
+// Creatable returns how many of count trials the budget lets the study create now.
 func (s *Studies) Creatable(record *storev1.StudyRecord, count int) int {
 	study := record.GetStudy()
 	if _, reason := s.spent(record); reason != "" || study.GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED {
@@ -60,13 +60,13 @@ func (s *Studies) Creatable(record *storev1.StudyRecord, count int) int {
 	return int(max(0, allowed))
 }
 
-// OpenTrials returns the number of trials that are not in a terminal state.
+// OpenTrials returns the number of trials that are not yet in a terminal state.
 func OpenTrials(counts *dparetov1.TrialCounts) int64 {
 	return counts.GetQueued() + counts.GetActive() + counts.GetStopping()
 }
 
-// Explain sets the state of the study in an answer and, if trials are missing, why no more can
-// be created.
+// Explain sets the state of the study in a response and, if trials are missing, why no more can be
+// created.
 func (c *Change) Explain(resp *dparetov1.SuggestTrialsResponse, missing int) {
 	resp.StudyState, _ = c.studies.State(c.Study)
 	if missing == 0 {
@@ -82,14 +82,14 @@ func (c *Change) Explain(resp *dparetov1.SuggestTrialsResponse, missing int) {
 	case reason != "":
 		resp.EndReason = end
 		if held > int64(len(resp.GetTrials())) {
-			resp.RetryAfter = durationpb.New(retryAfter) // one of them may come back, or change that
+			resp.RetryAfter = durationpb.New(retryAfter) // one of them may be released, or change the answer
 		}
 	case limit > 0 && held >= limit:
 		ExplainParallelism(resp)
 	}
 }
 
-// ExplainParallelism says that all remaining trials are with others.
+// ExplainParallelism says that other workers hold as many trials as may run at a time.
 func ExplainParallelism(resp *dparetov1.SuggestTrialsResponse) {
 	resp.EndReason = dparetov1.EndReason_END_REASON_PARALLELISM
 	resp.RetryAfter = durationpb.New(retryAfter)

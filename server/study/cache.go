@@ -11,27 +11,27 @@ import (
 	"github.com/dpareto/dpareto/server/spec"
 )
 
-// maxCachedStudies bounds the studies of which anything is kept: a compiled spec takes a
-// few hundred kilobytes, and a few milliseconds to make again.
+// maxCachedStudies bounds the cached studies. A compiled spec takes a few hundred kilobytes, and a
+// few milliseconds to compile again.
 const maxCachedStudies = 1500
 
-// Cached is a study's spec in compiled form, and what other packages derive from the study.
-// All of it can be thrown away at any moment, and derived again.
+// Cached is a study's compiled spec and whatever other packages derive from the study. All of it can
+// be dropped at any moment and derived again.
 type Cached struct {
 	Compiled *spec.Study
 
 	mu      sync.Mutex
 	derived map[reflect.Type]any
 
-	// Under the lock of the cache.
-	used     int64  // the number of the last use
-	etag     string // of the study with the spec
-	revision int64  // likewise
+	// Guarded by the lock of the cache.
+	used     int64  // value of cache.uses at the last use
+	etag     string // of the study when the spec was last compared
+	revision int64  // of the study at the same moment
 }
 
-// Derived returns what a package derives from a study, its own type T; create makes it when it
-// is asked for first. It lives as long as the study is cached. If it has a method Drop, that is
-// called at the end.
+// Derived returns the value of type T that a package derives from a study. The first call creates
+// it. It lives as long as the study is cached; if it has a method Drop, that is called when the
+// study leaves the cache.
 func Derived[T any](c *Cached, create func() *T) *T {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +47,7 @@ func Derived[T any](c *Cached, create func() *T) *T {
 	return value
 }
 
-// drop ends what was derived.
+// drop calls Drop on the derived values.
 func (c *Cached) drop() {
 	c.mu.Lock()
 	derived := maps.Clone(c.derived)
@@ -59,7 +59,7 @@ func (c *Cached) drop() {
 	}
 }
 
-// Compiles reports whether what is kept is of an equal spec.
+// Compiles reports whether the cached spec equals the given one.
 func (c *Cached) Compiles(spec *dparetov1.StudySpec) bool {
 	return c.Compiled.Spec == spec || proto.Equal(c.Compiled.Spec, spec)
 }
@@ -72,8 +72,8 @@ type cache struct {
 	maximum int   // number of studies
 }
 
-// get returns a study, compiling its spec at first and when it has changed. The study that
-// was not used for longest makes room for another.
+// get returns a study, and compiles its spec if it is new or has changed. A full cache evicts the
+// least recently used study.
 func (c *cache) get(study *dparetov1.Study) (*Cached, error) {
 	if cached := c.find(study); cached != nil {
 		return cached, nil
@@ -89,7 +89,7 @@ func (c *cache) get(study *dparetov1.Study) (*Cached, error) {
 	return cached, nil
 }
 
-// find returns what is kept of a study with its spec, or nil.
+// find returns the cached study if its spec is the current one, otherwise nil.
 func (c *cache) find(study *dparetov1.Study) *Cached {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,8 +108,8 @@ func (c *cache) find(study *dparetov1.Study) *Cached {
 	return cached
 }
 
-// add keeps a study, unless somebody else has been faster, in place of the spec that it
-// had before. It returns what is to be used, and what had to go.
+// add caches a study and replaces its entry with an older spec. If another call was faster, its
+// entry stays. add returns the entry to use and the one it evicted, if any.
 func (c *cache) add(study *dparetov1.Study, added *Cached) (used, dropped *Cached) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +122,7 @@ func (c *cache) add(study *dparetov1.Study, added *Cached) (used, dropped *Cache
 	case ok && before.Compiles(study.GetSpec()):
 		return before, nil
 	case ok && before.revision > study.GetRevision():
-		return added, nil // the caller looks at the past; nothing is kept of it
+		return added, nil // the caller has read an older revision; do not cache it
 	case ok:
 		dropped = before
 	case len(c.studies) >= c.maximum:
@@ -140,7 +140,7 @@ func (c *cache) add(study *dparetov1.Study, added *Cached) (used, dropped *Cache
 	return added, dropped
 }
 
-// forget drops what is derived from a study.
+// forget evicts a study.
 func (c *cache) forget(uid string) {
 	c.mu.Lock()
 	cached, ok := c.studies[uid]
@@ -151,7 +151,7 @@ func (c *cache) forget(uid string) {
 	}
 }
 
-// holds reports whether what was derived from a study is the one that is kept.
+// holds reports whether cached is the current entry of a study.
 func (c *cache) holds(uid string, cached *Cached) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

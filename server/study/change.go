@@ -20,16 +20,16 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// maxAside is how often a change is given up to compute something aside. After that it is
-// computed within the transaction: other changes are evicting it faster than it is used.
+// maxAside is how often a change is abandoned to compute something outside the transaction. After
+// that it computes inside: other changes evict the values faster than they are used.
 const maxAside = 3
 
-// Change is a change of a study's trials within one transaction. Every trial that is
-// put gets the study's new revision, and the study is written once at the end.
+// Change is a transaction on one study. Every trial it puts gets the study's new revision; the study
+// is written once at the end.
 type Change struct {
 	Tx       *store.Tx
-	ID       string // of the study
-	Study    *storev1.StudyRecord
+	ID       string               // of the study
+	Study    *storev1.StudyRecord // written back if its revision changes
 	Compiled *spec.Study
 	Cached   *Cached
 	Policy   Policy
@@ -37,11 +37,11 @@ type Change struct {
 	Now      time.Time
 	events   Events
 
-	within bool // nothing is computed aside any more
+	inside bool // compute inside the transaction
 }
 
-// Change runs fn in a transaction on a study and writes the study back. fn may be called
-// again (see store.KV, and aside).
+// Change runs fn in a transaction on a study and writes the study back. fn may run more than once
+// (see store.KV and aside).
 func (s *Studies) Change(ctx context.Context, id string, r *Request, fn func(*Change) error) error {
 	scope := store.StudyScope(id)
 	r.bind(ctx, scope)
@@ -51,7 +51,7 @@ func (s *Studies) Change(ctx context.Context, id string, r *Request, fn func(*Ch
 			if err != nil {
 				return err
 			}
-			c.within = round == maxAside
+			c.inside = round == maxAside
 			r.policy = c.Policy
 			return r.once(tx, c.Now, func() error { return c.run(fn) })
 		})
@@ -69,7 +69,7 @@ func (s *Studies) Change(ctx context.Context, id string, r *Request, fn func(*Ch
 func (s *Studies) begin(tx *store.Tx, id string) (*Change, error) {
 	record, err := FindStudy(&tx.ReadTx, id)
 	if err == nil && spec.IsPublication(record.GetStudy().GetSpec()) {
-		err = tx.CheckWhole(store.StudyScope(id)) // its account of what was spent must be the latest
+		err = tx.CheckWhole(store.StudyScope(id)) // a stale record would understate what was spent
 	}
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (c *Change) run(fn func(*Change) error) error {
 	return c.Tx.PutStudy(c.ID, c.Study)
 }
 
-// tell tells observers of the change.
+// tell passes the events of the change to the observers.
 func (c *Change) tell() {
 	c.events.ID, c.events.Study, c.events.Cached = c.ID, c.Study.GetStudy(), c.Cached
 	c.events.Hidden = c.Policy.Traits().Hidden
@@ -107,18 +107,19 @@ func (c *Change) tell() {
 	}
 }
 
-// aside is the error of a change that needs something which takes too long for a transaction:
-// it is given up, the value computed outside, where the study's caches keep it, and the change
-// made again. So there is one transaction where the value is known, as it mostly is.
+// aside is the error of a change that needs a value that takes too long to compute inside a
+// transaction. Change drops the transaction, computes the value into the study's caches and starts
+// over. Usually the value is cached, and one transaction is enough.
 type aside struct{ compute func(context.Context) error }
 
 // Error implements error.
-func (*aside) Error() string { return "something is to be computed outside of the transaction" }
+func (*aside) Error() string { return "a value must be computed outside the transaction" }
 
-// first gives the change up if anything is to be computed aside; functions that are nil are not.
+// first gives the change up if any of the functions, which may be nil, must be called outside the
+// transaction first.
 func (c *Change) first(computations ...func(context.Context) error) error {
 	computations = slices.DeleteFunc(computations, func(f func(context.Context) error) bool { return f == nil })
-	if c.within || len(computations) == 0 {
+	if c.inside || len(computations) == 0 {
 		return nil
 	}
 	return &aside{func(ctx context.Context) error {
@@ -131,8 +132,8 @@ func (c *Change) first(computations ...func(context.Context) error) error {
 	}}
 }
 
-// metricsAt returns what computes the metrics of a configuration at a step (0: the end), nil if
-// they are known, or computed in no time.
+// metricsAt returns a function that computes the metrics of a configuration at a step (0: the end),
+// nil if they are cached or cheap.
 func (c *Change) metricsAt(point space.Point, step int64) func(context.Context) error {
 	if last := c.Compiled.LastStep(point); step >= 1 && step < last {
 		point = c.Compiled.At(point, step)
@@ -155,9 +156,8 @@ func (c *Change) trial(number int64) (*storev1.TrialRecord, error) {
 	return record, err
 }
 
-// heldTrial returns a trial for a request with the token of a lease. Of a hidden study it refuses
-// every token that was never handed out for the trial with the same words, whether there is
-// such a trial or not: their number is a secret.
+// heldTrial returns a trial for a request with a lease token. For a hidden study an unknown trial
+// and a token that was never handed out give the same error: the number of trials is secret.
 func (c *Change) heldTrial(number int64, token string) (*storev1.TrialRecord, error) {
 	record, err := c.trial(number)
 	if c.Policy.Traits().Hidden && (status.Code(err) == codes.NotFound || err == nil && !slices.Contains(record.GetLeaseTokens(), token)) {
@@ -166,7 +166,7 @@ func (c *Change) heldTrial(number int64, token string) (*storev1.TrialRecord, er
 	return record, err
 }
 
-// put writes a trial that was in state before; a new trial has no state before.
+// put writes a trial. before is its previous state, UNSPECIFIED for a new trial.
 func (c *Change) put(record *storev1.TrialRecord, before dparetov1.TrialState) error {
 	study, trial := c.Study.GetStudy(), record.GetTrial()
 	c.touch(record)
@@ -180,7 +180,7 @@ func (c *Change) put(record *storev1.TrialRecord, before dparetov1.TrialState) e
 	return c.Tx.PutTrial(c.ID, record)
 }
 
-// touch gives a trial that is about to be written or deleted the study's next revision.
+// touch gives a trial the study's next revision, before it is written or deleted.
 func (c *Change) touch(record *storev1.TrialRecord) {
 	study, trial := c.Study.GetStudy(), record.GetTrial()
 	study.Revision++
@@ -189,8 +189,8 @@ func (c *Change) touch(record *storev1.TrialRecord) {
 	record.ChangeTime = timestamppb.New(c.Now)
 }
 
-// Create writes a new trial with the given parameters and origin, in the state that
-// prepare leaves it in.
+// Create writes a new trial with the given parameters and origin. The trial is QUEUED unless
+// prepare, which may be nil, changes it.
 func (c *Change) Create(point space.Point, origin dparetov1.TrialOrigin, prepare func(*storev1.TrialRecord) error) (*storev1.TrialRecord, error) {
 	number := c.Study.GetNextTrialNumber()
 	if err := c.studies.limits.CheckTrials(number - 1); err != nil {

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Differences returns the paths of the fields in which two messages of one type
-// differ, the deepest that can be named, in order.
+// Differences returns the paths of the fields in which two messages of one type differ. Paths are as
+// deep as possible, and sorted.
 func Differences(a, b proto.Message) []string {
 	var paths []string
 	differMessages("", a.ProtoReflect(), b.ProtoReflect(), &paths)

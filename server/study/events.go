@@ -5,29 +5,28 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// Events are what happened to the trials of a study within a transaction. Observers are told
-// once it is durable.
+// Events collects what happens to the trials of a study in a transaction. Observers get it once the
+// transaction is durable.
 type Events struct {
 	ID     string // of the study
 	Study  *dparetov1.Study
 	Cached *Cached
-	Hidden bool // nothing of it may be counted
+	Hidden bool // metrics must not count its trials
 
 	Moves     []Move
-	Suggested []*dparetov1.Provenance
-	Measured  []*dparetov1.Trial // on the way, and still running
-	Completed bool               // a worker completed a trial
-	Expired   int                // leases
+	Suggested []*dparetov1.Provenance // of trials created from suggestions
+	Measured  []*dparetov1.Trial      // running trials with a new intermediate measurement
+	Completed bool                    // a worker has completed a trial
+	Expired   int                     // number of leases that ran out
 }
 
-// Move is a change of the state of a trial. A new trial comes from UNSPECIFIED, a deleted one
-// goes there.
+// Move is a state transition of a trial. New trials move from UNSPECIFIED, deleted ones to it.
 type Move struct {
 	Number   int64
 	From, To dparetov1.TrialState
 }
 
-// put notes that a trial which was in state before is written.
+// put records that a trial is written whose previous state was before.
 func (e *Events) put(trial *dparetov1.Trial, before dparetov1.TrialState) {
 	if before != trial.GetState() {
 		e.Moves = append(e.Moves, Move{trial.GetNumber(), before, trial.GetState()})
@@ -37,13 +36,13 @@ func (e *Events) put(trial *dparetov1.Trial, before dparetov1.TrialState) {
 	}
 }
 
-// deleted notes that a trial is deleted.
+// deleted records that a trial is deleted.
 func (e *Events) deleted(trial *dparetov1.Trial) {
 	e.Moves = append(e.Moves, Move{trial.GetNumber(), trial.GetState(), dparetov1.TrialState_TRIAL_STATE_UNSPECIFIED})
 }
 
-// noteExpiry counts the lease of a trial that is taken from its worker, or renewed, if it
-// has run out.
+// noteExpiry counts the lease of a trial as expired if it has run out. It is called before the
+// trial is handed out again, settled or given up.
 func (c *Change) noteExpiry(record *storev1.TrialRecord) {
 	if lease := record.GetTrial().GetLease(); lease != nil && !lease.GetExpireTime().AsTime().After(c.Now) {
 		c.events.Expired++

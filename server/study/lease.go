@@ -23,10 +23,10 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// MaxSuggestions bounds the trials of one call.
+// MaxSuggestions bounds the trials in one call.
 const MaxSuggestions = 1000
 
-// Selection chooses among the trials that exist already.
+// Selection chooses among existing trials.
 type Selection interface {
 	// Takes reports whether a trial is wanted.
 	Takes(trial *dparetov1.Trial) bool
@@ -34,10 +34,10 @@ type Selection interface {
 	Took(trial *dparetov1.Trial)
 }
 
-// reasonUnaffordable is why a trial fails whose hand-out the policy cannot afford any more.
-const reasonUnaffordable = "the privacy budget does not allow to hand it out (again)"
+// reasonUnaffordable is the state reason of a trial that the policy cannot afford to hand out.
+const reasonUnaffordable = "the privacy budget does not cover handing it out (again)"
 
-// NewToken returns a fencing token.
+// NewToken returns a random fencing token of 128 bits, in hex.
 func NewToken() string {
 	var b [16]byte
 	if _, err := rand.Read(b[:]); err != nil {
@@ -46,19 +46,19 @@ func NewToken() string {
 	return hex.EncodeToString(b[:])
 }
 
-// checkHeld refuses a write on a trial under any token but that of its lease. A lease
-// that ran out counts as long as nobody else got the trial.
+// checkHeld refuses a write under any token but the current lease's. An expired lease stays valid
+// until another worker gets the trial.
 func checkHeld(trial *dparetov1.Trial, token string) error {
 	if lease := trial.GetLease(); lease != nil && lease.GetToken() == token {
 		return nil
 	}
 	return status.Errorf(codes.FailedPrecondition,
-		"the lease of %s is not the one with this token; the trial is %s", trial.GetName(), trial.GetState())
+		"this token does not hold the lease of %s; the trial is %s", trial.GetName(), trial.GetState())
 }
 
-// HandOut gives a trial to a worker under a new lease. What an earlier attempt
-// measured on the way is dropped: the new one has other randomness. It fails where the
-// policy cannot afford the trial, which the caller has to know before.
+// HandOut gives a trial to a worker under a new lease. It drops the intermediate measurements of
+// earlier attempts, which had other randomness. It fails if the policy cannot afford the trial: call
+// Afford first.
 func (c *Change) HandOut(record *storev1.TrialRecord, worker string) error {
 	if err := c.Policy.Charge(c, record); err != nil {
 		return err
@@ -77,10 +77,9 @@ func (c *Change) HandOut(record *storev1.TrialRecord, worker string) error {
 	return nil
 }
 
-// HandOutExisting hands to a worker up to count trials that exist already: its own if
-// it resumes, then those whose lease ran out, then queued ones. Trials that were
-// handed out too often are given up, and stopped trials of lost workers settled. With
-// a selection only trials are handed out that it takes.
+// HandOutExisting hands a worker up to count existing trials that the selection takes: the worker's
+// own if resume is set, then trials with expired leases, then queued ones. On the way it fails
+// trials that were handed out too often, and completes stopping trials whose workers are gone.
 func (c *Change) HandOutExisting(worker string, count int, resume bool, selection Selection) ([]*dparetov1.Trial, error) {
 	var own, expired, queued, stopped []int64
 	err := c.Tx.OpenTrials(c.ID, func(number int64, entry *storev1.OpenTrialRecord) (bool, error) {
@@ -100,7 +99,7 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 		case dparetov1.TrialState_TRIAL_STATE_QUEUED:
 			queued = append(queued, number)
 		default:
-			return false, fmt.Errorf("trial %d of study %s is in the index of open trials and %s", number, c.ID, entry.GetState())
+			return false, fmt.Errorf("trial %d of study %s is in the index of open trials, but is %s", number, c.ID, entry.GetState())
 		}
 		return true, nil
 	})
@@ -252,7 +251,7 @@ func (t Trials) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseTrialReq
 		trial := record.GetTrial()
 		resp.Trial = trial
 		if wasReleased(record, req.GetLeaseToken()) {
-			return nil // the answer was lost
+			return nil // a retry: the response was lost
 		}
 		if err := checkHeld(trial, req.GetLeaseToken()); err != nil {
 			return err
@@ -272,8 +271,8 @@ func (t Trials) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseTrialReq
 	return resp, nil
 }
 
-// wasReleased reports whether a trial was given back under a token, the last that there is.
-// A token of completion may be that of an attempt that failed before.
+// wasReleased reports whether a trial was released under a token, and not handed out since. The
+// completion token may belong to an earlier attempt that failed.
 func wasReleased(record *storev1.TrialRecord, token string) bool {
 	tokens, completion := record.GetLeaseTokens(), record.GetCompletionToken()
 	isLast := len(tokens) > 0 && tokens[len(tokens)-1] == token
@@ -288,16 +287,16 @@ func (c *Change) requeue(trial *dparetov1.Trial, reason string) {
 	trial.Lease = nil
 }
 
-// attemptsSpent reports whether a trial must not be handed out again. Workers that
-// gave it back did not fail.
+// attemptsSpent reports whether a trial has used up its attempts. Attempts that workers released do
+// not count.
 func (c *Change) attemptsSpent(record *storev1.TrialRecord) bool {
 	return int64(record.GetTrial().GetAttempt())-record.GetReleases() >= int64(c.Compiled.MaxAttempts())
 }
 
-// settleStopped completes a trial that was asked to stop and whose worker is gone:
-// with its last measurement if it has one, as failed otherwise.
+// settleStopped completes a stopping trial whose worker is gone: with its last measurement, or as
+// failed if it has none.
 func (c *Change) settleStopped(record *storev1.TrialRecord) {
-	record.CompletionToken, record.CompletionDigest = "", nil // those of an attempt that failed before
+	record.CompletionToken, record.CompletionDigest = "", nil // from an earlier attempt that failed
 	if len(record.GetTrial().GetMeasurements()) > 0 {
 		c.finishWithLast(record)
 		return

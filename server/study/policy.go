@@ -11,13 +11,13 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// Policy decides what a study may spend, what it keeps of reports, and what it shows. Studies
-// whose results are published under a guarantee have one of package publish/private; all others
-// have Ordinary, which allows, keeps and shows everything.
+// Policy decides what a study may spend, what it keeps of reports, and what it shows. Studies that
+// publish results under a guarantee have a policy of package publish/private. All others have
+// Ordinary, which allows, keeps and shows everything.
 //
-// Methods with a *Change run within its transaction, and may run again (see store.KV).
+// Methods with a *Change run inside its transaction, and may run more than once (see store.KV).
 type Policy interface {
-	// Traits returns what never changes during the life of the study.
+	// Traits returns properties that never change during the life of the study.
 	Traits() Traits
 
 	Budget
@@ -31,61 +31,62 @@ type Budget interface {
 	Allowance(record *storev1.StudyRecord) Allowance
 	// Afford tells whether a trial can be handed out now.
 	Afford(c *Change, record *storev1.TrialRecord) Affordability
-	// Charge pays for handing out a trial. The same transaction must hand it out: whatever
-	// becomes of this attempt, it is paid. It fails where Afford does not return Affordable.
+	// Charge pays for one attempt at a trial, whatever becomes of it. The same transaction must hand
+	// the trial out. Charge fails unless Afford returns Affordable.
 	Charge(c *Change, record *storev1.TrialRecord) error
-	// Release gives back what a trial reserved: it is complete, or deleted.
+	// Release gives back what a trial reserved, when it completes or is deleted.
 	Release(c *Change, record *storev1.TrialRecord)
 }
 
 // Results is the part of a policy that decides what is kept and shown.
 type Results interface {
-	// Keep returns what is kept of a measurement.
+	// Keep returns what the study keeps of a measurement.
 	Keep(c *Change, record *storev1.TrialRecord, r Report) (Kept, error)
-	// Redact returns what may be remembered of a worker's request: the request itself, or a
-	// copy without what it says about the data.
+	// Redact returns what may be stored of a worker's request: the request itself, or a copy without
+	// what it says about the data.
 	Redact(req Identified) Identified
-	// Reason returns what is kept of a worker's words.
-	Reason(words string) string
+	// Reason returns what may be stored of a worker's free text.
+	Reason(text string) string
 	// Present returns the study as clients see it, given its current state.
 	Present(record *storev1.StudyRecord) *dparetov1.Study
 }
 
-// Terms is the part of a policy that fixes what a new study may spend, and keeps it fixed.
+// Terms is the part of a policy that fixes what a new study may spend, and enforces it later.
 type Terms interface {
-	// Begin fixes what a new study may spend. It takes as long as accounting for many
-	// configurations, and runs outside of transactions.
+	// Begin fixes what a new study may spend. It may account many configurations, so it runs outside
+	// transactions.
 	Begin(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error
 	// Pay charges the ledgers that the spec names for what a new study will publish.
 	Pay(tx *store.Tx, record *storev1.StudyRecord, compiled *spec.Study, at time.Time) error
-	// CheckUpdate refuses changes of the spec that the policy does not survive.
+	// CheckUpdate refuses changes of the spec that would break the guarantee.
 	CheckUpdate(record *storev1.StudyRecord, after *dparetov1.StudySpec) error
-	// CheckReaccounting refuses to account the runs so far again, by another accountant.
+	// CheckReaccounting refuses to account past runs again with another accountant, where that would
+	// break the guarantee.
 	CheckReaccounting(record *storev1.StudyRecord) error
 }
 
-// Traits are the properties of a policy that other packages ask about.
+// Traits are properties of a policy that other packages ask about.
 type Traits struct {
-	// Hidden studies keep everything about their trials secret but what they release.
+	// Hidden studies keep everything about their trials secret except what they release.
 	Hidden bool
-	// OneByOne studies create one trial at a time: its cost decides what the next may be.
+	// OneByOne studies create one trial at a time, because its cost decides what the next may be.
 	OneByOne bool
-	// OwnDraws studies take configurations from the policy's designer and no other, not even
-	// as a replacement when it fails.
+	// OwnDraws studies take configurations from the policy's designer only. When it fails, no other
+	// designer replaces it.
 	OwnDraws bool
 }
 
-// Allowance is a number of trials, and why there are no more once they are used up.
+// Allowance is the number of trials a study may still create, and why it ends there.
 type Allowance struct {
 	Trials int64
 	Reason string
 	End    dparetov1.EndReason
 }
 
-// Affordability tells whether a trial can be handed out.
+// Affordability says whether a trial can be handed out.
 type Affordability int
 
-// The degrees of affordability.
+// A trial is affordable now, once other trials have ended, or never again.
 const (
 	Affordable Affordability = iota
 	AffordableLater
@@ -94,8 +95,8 @@ const (
 
 // Report is a measurement that a worker reports.
 type Report struct {
-	Path        string // of the measurement in the request, for errors
-	Token       string // of the lease under which it was made
+	Path        string // field path of the measurement in the request, for errors
+	Token       string // of the lease it was made under
 	Measurement *dparetov1.Measurement
 	Final       bool
 }
@@ -104,7 +105,7 @@ type Report struct {
 type Kept struct {
 	Measurement *dparetov1.Measurement
 	Warnings    []*dparetov1.Warning
-	// Fresh is false where the study already has a measurement at this step, or wants none.
+	// Fresh is false if the study already has a measurement at this step, or does not want one.
 	Fresh bool
 }
 
@@ -125,7 +126,7 @@ func (Ordinary) Afford(*Change, *storev1.TrialRecord) Affordability { return Aff
 // Charge implements Policy.
 func (Ordinary) Charge(*Change, *storev1.TrialRecord) error { return nil }
 
-// Keep implements Policy: a checked copy of the measurement, completed by what is computed.
+// Keep implements Policy: it returns a checked copy of the measurement with computed metrics.
 func (Ordinary) Keep(c *Change, record *storev1.TrialRecord, r Report) (Kept, error) {
 	point, err := PointOf(c.Compiled, record.GetTrial())
 	if err != nil {
@@ -142,7 +143,7 @@ func (Ordinary) Release(*Change, *storev1.TrialRecord) {}
 func (Ordinary) Redact(req Identified) Identified { return req }
 
 // Reason implements Policy.
-func (Ordinary) Reason(words string) string { return words }
+func (Ordinary) Reason(text string) string { return text }
 
 // Present implements Policy.
 func (Ordinary) Present(record *storev1.StudyRecord) *dparetov1.Study { return record.GetStudy() }
@@ -159,10 +160,10 @@ func (Ordinary) CheckUpdate(*storev1.StudyRecord, *dparetov1.StudySpec) error { 
 // CheckReaccounting implements Policy.
 func (Ordinary) CheckReaccounting(*storev1.StudyRecord) error { return nil }
 
-// Ledgers checks the ledgers that specs name. Studies that name none never come to it.
+// Ledgers checks the ledgers that a spec names. It is not called for specs that name none.
 type Ledgers interface {
-	// CheckCaller refuses callers who may not have a study spend from the ledgers that after
-	// names and before, the spec so far or nil, does not.
+	// CheckCaller refuses callers who may not spend from a ledger that after names and before does
+	// not. before is nil for a new study.
 	CheckCaller(ctx context.Context, before, after *dparetov1.StudySpec) error
 	// Check refuses ledgers that do not exist or do not fit the study.
 	Check(tx *store.ReadTx, spec *dparetov1.StudySpec) error
@@ -175,8 +176,8 @@ func namesLedger(spec *dparetov1.StudySpec) bool {
 
 // Stopper decides which runs stop early.
 type Stopper interface {
-	// ShouldStop returns why the run of an active trial, which was measured at a step (or 0),
-	// is of no further use, or "". Where finding out takes too long for a transaction, it
-	// returns what to call outside of it first.
+	// ShouldStop returns why the run of an active trial with a measurement at a step (0: none)
+	// should stop, or "". If the decision takes too long for a transaction, it returns a function to
+	// call outside first.
 	ShouldStop(c *Cached, trial *dparetov1.Trial, step int64) (reason string, later func(context.Context) error)
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// MaxPriorStudies bounds the prior studies of a study.
+// MaxPriorStudies bounds the prior studies in a spec.
 const MaxPriorStudies = 20
 
-// checkPriorStudies refuses a spec whose prior studies do not exist or have another
-// space or other objectives.
+// checkPriorStudies refuses a spec whose prior studies do not exist, or have another search space or
+// other objectives.
 func checkPriorStudies(tx *store.ReadTx, asked *dparetov1.StudySpec) error {
 	var fields invalid.Fields
 	if n := len(asked.GetPriorStudies()); n > MaxPriorStudies {
@@ -37,7 +37,7 @@ func checkPriorStudies(tx *store.ReadTx, asked *dparetov1.StudySpec) error {
 		case err != nil:
 			return err
 		case slices.Index(asked.GetPriorStudies(), name) < i:
-			fields.Addf(field, "%s occurs twice", name)
+			fields.Addf(field, "%s is listed twice", name)
 		default:
 			if difference := Incompatibility(asked, prior.GetStudy().GetSpec()); difference != "" {
 				fields.Addf(field, "%s cannot be a prior: %s", name, difference)
@@ -47,11 +47,11 @@ func checkPriorStudies(tx *store.ReadTx, asked *dparetov1.StudySpec) error {
 	return fields.Err()
 }
 
-// Incompatibility returns what keeps the trials of a prior study from meaning the same
-// in another study, or "".
+// Incompatibility returns why the trials of a prior study do not mean the same in another study, or
+// "".
 func Incompatibility(asked, prior *dparetov1.StudySpec) string {
 	if prior.GetRandomStopping() != nil {
-		return "with random_stopping it shows nothing but its best trial"
+		return "it has random_stopping, and shows only its best trial"
 	}
 	domains := func(s *dparetov1.StudySpec) map[string]*dparetov1.ParameterSpec {
 		all := make(map[string]*dparetov1.ParameterSpec)
@@ -79,15 +79,15 @@ func Incompatibility(asked, prior *dparetov1.StudySpec) string {
 	return ""
 }
 
-// holdsDomain reports whether a parameter can have all values of a parameter of a prior
-// study: its domain may have grown since.
+// holdsDomain reports whether a parameter can take all values of a prior study's parameter. Its
+// domain may have grown since.
 func holdsDomain(asked, prior *dparetov1.ParameterSpec) bool {
 	_, reason, sameKind := missing(prior, asked)
 	return sameKind && reason == ""
 }
 
-// firstDifference tells the first id, in their order, that only one of two studies has
-// or that does not mean the same in the other.
+// firstDifference describes the first id, in sorted order, that only one of two studies has or that
+// differs between them. It returns "" if there is none.
 func firstDifference[M proto.Message](asked, prior map[string]M, same func(asked, prior M) bool) string {
 	var ids []string
 	for id := range asked {
@@ -102,9 +102,9 @@ func firstDifference[M proto.Message](asked, prior map[string]M, same func(asked
 		b, inPrior := prior[id]
 		switch {
 		case !inPrior:
-			return id + " is not one of its"
+			return id + " does not exist there"
 		case !inAsked:
-			return id + " of it is missing here"
+			return id + " does not exist here"
 		case !same(a, b):
 			return fmt.Sprintf("%s is {%v} here and {%v} there", id, a, b)
 		}

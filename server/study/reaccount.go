@@ -23,18 +23,18 @@ import (
 )
 
 const (
-	// maxKeptValues bounds the values of one re-accounting that are computed before its
-	// transaction: a few hundred bytes each. Others are computed within.
+	// maxKeptValues bounds the values, of a few hundred bytes each, that one re-accounting computes
+	// before its transaction. The rest are computed inside.
 	maxKeptValues = 500_000
-	// maxRaces is how often values are computed again because the spec has changed.
+	// maxRaces is how often values are computed again because the spec has changed meanwhile.
 	maxRaces = 10
 )
 
 // ReaccountStudy implements PrivacyService.
 //
-// Accounting takes up to milliseconds for every configuration. So the values are computed
-// outside of transactions, from a view, and then written, with what was added meanwhile,
-// in a single one: readers see all trials before, or all after.
+// Accounting takes up to milliseconds for every configuration. So values are computed outside
+// transactions, from a view, and then written in one transaction, which also covers trials added
+// meanwhile: readers see all trials before, or all after.
 func (s *Studies) ReaccountStudy(ctx context.Context, req *dparetov1.ReaccountStudyRequest) (*dparetov1.ReaccountStudyResponse, error) {
 	id, err := resource.ParseStudyName("name", req.GetName())
 	if err != nil {
@@ -70,40 +70,40 @@ func (s *Studies) ReaccountStudy(ctx context.Context, req *dparetov1.ReaccountSt
 			continue
 		}
 		if err != nil {
-			s.cache.forget(plan.uid) // whoever came next in the commit that failed has its spec
+			s.cache.forget(plan.uid) // later changes in the failed commit may have cached the new spec
 			return nil, err
 		}
 		return resp, nil
 	}
-	return nil, status.Errorf(codes.Aborted, "%s was changed, again and again; try again", req.GetName())
+	return nil, status.Errorf(codes.Aborted, "%s kept changing during the call; try again", req.GetName())
 }
 
-// errSpecChanged is returned when a study's spec changed since the values were computed.
+// errSpecChanged says that a study's spec has changed since the values were computed.
 var errSpecChanged = errors.New("the spec has changed")
 
-// reaccounting is one change of the mechanism behind a metric.
+// reaccounting is one change of the mechanism of a metric.
 type reaccounting struct {
 	id, uid  string // of the study
 	metric   string
-	etag     string // of the study before
+	etag     string // of the study when it was planned
 	compiled *spec.Study
 	known    map[string]computedMetric // by configuration
 
-	// Of one pass over the trials.
+	// Reset by every pass over the trials.
 	response      *dparetov1.ReaccountStudyResponse
 	before, after []float64 // values
 }
 
-// computedMetric is a metric at a configuration. It is not changed.
+// computedMetric is the value of a metric at a configuration. It is immutable.
 type computedMetric struct {
 	value   *dparetov1.MetricValue
 	warning *dparetov1.Warning
 }
 
-// reaccountPage is the number of trials that are read at a time, so that no view is long.
+// reaccountPage is the number of trials read at a time, to keep views short.
 const reaccountPage = 500
 
-// planReaccounting computes the metric again for all trials.
+// planReaccounting computes the metric of all trials with the new mechanism.
 func (s *Studies) planReaccounting(ctx context.Context, id string, req *dparetov1.ReaccountStudyRequest) (*reaccounting, error) {
 	r := &reaccounting{id: id, metric: req.GetMetric(), known: make(map[string]computedMetric)}
 	err := s.store.View(ctx, func(tx *store.ReadTx) error {
@@ -159,7 +159,7 @@ func (s *Studies) planReaccounting(ctx context.Context, id string, req *dparetov
 	return r, nil
 }
 
-// begin begins a pass over all trials of a study.
+// begin starts a pass over all trials of a study.
 func (r *reaccounting) begin(study *dparetov1.Study) {
 	summary := func(of *dparetov1.StudySpec) *dparetov1.AccountingSummary {
 		for _, m := range of.GetMetrics() {
@@ -167,13 +167,13 @@ func (r *reaccounting) begin(study *dparetov1.Study) {
 				return &dparetov1.AccountingSummary{Privacy: m.GetComputed().GetPrivacy(), Accountants: make(map[string]int64)}
 			}
 		}
-		panic("server: a metric that is not there")
+		panic("study: no such metric")
 	}
 	r.response = &dparetov1.ReaccountStudyResponse{Before: summary(study.GetSpec()), After: summary(r.compiled.Spec)}
 	r.before, r.after = nil, nil
 }
 
-// change computes the metric of a trial again, in place.
+// change computes the metric of a trial again and replaces it in place.
 func (r *reaccounting) change(ctx context.Context, trial *dparetov1.Trial) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -214,7 +214,7 @@ func count(summary *dparetov1.AccountingSummary, values []float64, value *dparet
 	return append(values, value.GetValue())
 }
 
-// end completes the summaries of a pass.
+// end completes the summaries at the end of a pass.
 func (r *reaccounting) end() {
 	for summary, values := range map[*dparetov1.AccountingSummary][]float64{r.response.GetBefore(): r.before, r.response.GetAfter(): r.after} {
 		if n := len(values); n > 0 {
@@ -228,8 +228,8 @@ func (r *reaccounting) end() {
 	}
 }
 
-// write changes the study and all its trials. It fails with errSpecChanged where the study
-// is not the one that was planned for.
+// write changes the study and all its trials. It fails with errSpecChanged if the study is not the
+// one that was planned for.
 func (r *reaccounting) write(ctx context.Context, c *Change) error {
 	study := c.Study.GetStudy()
 	if study.GetEtag() != r.etag {

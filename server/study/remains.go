@@ -21,25 +21,24 @@ func checkNotImporting(tx *store.ReadTx, id string) error {
 	return status.Errorf(codes.Aborted, "study %s is being imported or deleted; try again", resource.StudyName(id))
 }
 
-// DropRemains removes the trials of an import that failed, or of a study that was deleted,
-// also when the client is gone. What it cannot remove is removed at the next start, or
-// before the study is imported or deleted again.
+// DropRemains removes the trials of a failed import or a deleted study, even if the client is gone.
+// What it cannot remove goes at the next start, or before the study is imported or deleted again.
 func (s *Studies) DropRemains(ctx context.Context, id string) {
 	if err := s.store.DropImport(context.WithoutCancel(ctx), id); err != nil && !errors.Is(err, store.ErrClosed) {
-		s.logger.ErrorContext(ctx, "remains of a study", "study", resource.StudyName(id), "error", err)
+		s.logger.ErrorContext(ctx, "cannot remove the remains of a study", "study", resource.StudyName(id), "error", err)
 	}
 }
 
-// IDSet is a set of studies that something is done with by one call at a time.
+// IDSet is a set of studies that only one call at a time may work on.
 type IDSet struct {
 	mu  sync.Mutex
-	ids map[string]chan struct{} // closed when the study is taken out
+	ids map[string]chan struct{} // closed when the study is removed
 }
 
-// Begin adds a study, and returns false if it was there.
+// Begin adds a study. It returns false if the study is already there.
 func (s *IDSet) Begin(id string) bool { return s.add(id) == nil }
 
-// await adds a study, after it was taken out if it was there.
+// await adds a study, once it has been removed if it was there.
 func (s *IDSet) await(ctx context.Context, id string) error {
 	for {
 		ended := s.add(id)
@@ -54,7 +53,8 @@ func (s *IDSet) await(ctx context.Context, id string) error {
 	}
 }
 
-// add adds a study, or returns what is closed when it is taken out.
+// add adds a study and returns nil. If the study is already there, it returns a channel that is
+// closed on removal.
 func (s *IDSet) add(id string) (ended <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *IDSet) add(id string) (ended <-chan struct{}) {
 	return nil
 }
 
-// End takes a study out.
+// End removes a study.
 func (s *IDSet) End(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

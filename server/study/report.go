@@ -18,10 +18,10 @@ import (
 	"github.com/dpareto/dpareto/server/invalid"
 )
 
-// MaxMeasurements bounds the measurements on the way of one trial.
+// MaxMeasurements bounds the intermediate measurements of one trial.
 const MaxMeasurements = 2000
 
-// AddMeasurement implements StudyService. Its answer says whether the run is to stop.
+// AddMeasurement implements StudyService. The response says whether the run should stop.
 func (t Trials) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasurementRequest) (*dparetov1.AddMeasurementResponse, error) {
 	id, number, err := resource.ParseTrialName("name", req.GetName())
 	if err != nil {
@@ -69,8 +69,8 @@ func (t Trials) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasuremen
 	return resp, nil
 }
 
-// addMeasurement inserts a measurement in step order. The same measurement again
-// changes nothing; another one at the same step is refused.
+// addMeasurement inserts a measurement in step order. A repeated measurement changes nothing; a
+// different one at the same step is refused.
 func addMeasurement(trial *dparetov1.Trial, m *dparetov1.Measurement, now time.Time) error {
 	i, found := slices.BinarySearchFunc(trial.GetMeasurements(), m.GetStep(), compareStep)
 	if found {
@@ -79,18 +79,18 @@ func addMeasurement(trial *dparetov1.Trial, m *dparetov1.Measurement, now time.T
 		if proto.Equal(existing, m) {
 			return nil
 		}
-		return status.Errorf(codes.FailedPrecondition, "%s has another measurement at step %d", trial.GetName(), m.GetStep())
+		return status.Errorf(codes.FailedPrecondition, "%s already has a different measurement at step %d", trial.GetName(), m.GetStep())
 	}
 	if len(trial.GetMeasurements()) == MaxMeasurements {
-		return status.Errorf(codes.ResourceExhausted, "%s has %d measurements, the most that a trial can have", trial.GetName(), MaxMeasurements)
+		return status.Errorf(codes.ResourceExhausted, "%s has %d measurements, the maximum for a trial", trial.GetName(), MaxMeasurements)
 	}
 	m.ReportTime = timestamppb.New(now)
 	trial.Measurements = slices.Insert(trial.GetMeasurements(), i, m)
 	return nil
 }
 
-// verdict returns why the run of a trial, which was measured at a step (or 0), is of no further
-// use, or "". Where finding out takes too long for a transaction, it returns what to call first.
+// verdict returns why a trial's run is of no further use, or "". step is the step just measured, 0 if
+// there is none. Where telling is too slow for a transaction, it returns a function to call first.
 func (c *Change) verdict(trial *dparetov1.Trial, step int64) (reason string, later func(context.Context) error) {
 	if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_ACTIVE || c.studies.stopper == nil {
 		return "", nil
@@ -98,15 +98,15 @@ func (c *Change) verdict(trial *dparetov1.Trial, step int64) (reason string, lat
 	return c.studies.stopper.ShouldStop(c.Cached, trial, step)
 }
 
-// stopEarly asks the worker of a trial to stop if the verdict on its run is known.
+// stopEarly asks the worker of a trial to stop if the verdict says so.
 func (c *Change) stopEarly(trial *dparetov1.Trial, step int64) {
 	if reason, _ := c.verdict(trial, step); reason != "" {
 		trial.State, trial.StateReason = dparetov1.TrialState_TRIAL_STATE_STOPPING, reason
 	}
 }
 
-// CompleteTrial implements StudyService: one transaction loads the study and the trial, decides,
-// and writes both.
+// CompleteTrial implements StudyService. One transaction loads the study and the trial, decides, and
+// writes both.
 func (t Trials) CompleteTrial(ctx context.Context, req *dparetov1.CompleteTrialRequest) (*dparetov1.CompleteTrialResponse, error) {
 	id, number, err := resource.ParseTrialName("name", req.GetName())
 	if err != nil {
@@ -132,7 +132,7 @@ func (t Trials) CompleteTrial(ctx context.Context, req *dparetov1.CompleteTrialR
 		}
 		c.events.Completed = true
 		if record.GetCompletionToken() == req.GetLeaseToken() && slices.Equal(record.GetCompletionDigest(), digest) && req.GetLeaseToken() != "" {
-			return nil // the answer was lost; the change is there
+			return nil // a retry: the response was lost
 		}
 		if err := checkCompletable(record, req); err != nil {
 			return err
@@ -151,7 +151,7 @@ func (t Trials) CompleteTrial(ctx context.Context, req *dparetov1.CompleteTrialR
 	return resp, nil
 }
 
-// validateOutcome checks what a request to complete a trial says without knowing the trial.
+// validateOutcome checks the parts of a request that do not depend on the trial.
 func validateOutcome(req *dparetov1.CompleteTrialRequest) error {
 	var fields invalid.Fields
 	switch outcome := req.GetOutcome().(type) {
@@ -165,10 +165,9 @@ func validateOutcome(req *dparetov1.CompleteTrialRequest) error {
 	return fields.Err()
 }
 
-// checkCompletable refuses an outcome that the trial cannot take: of a trial that is
-// complete, under a token that was never handed out, or a failure under a lease that
-// was lost. Any other result counts, late as it may be, as long as nobody else
-// completed the trial.
+// checkCompletable refuses an outcome if the trial is complete, if the lease token was never handed
+// out for it, or if a failure comes under a lost lease. Any other result counts, even late, if it is
+// the first.
 func checkCompletable(record *storev1.TrialRecord, req *dparetov1.CompleteTrialRequest) error {
 	trial := record.GetTrial()
 	if IsTerminal(trial.GetState()) {
@@ -244,7 +243,7 @@ func (c *Change) finishWithLast(record *storev1.TrialRecord) {
 	c.finish(record, dparetov1.TrialState_TRIAL_STATE_SUCCEEDED, trial.GetStateReason())
 }
 
-// finish brings a trial into a terminal state.
+// finish moves a trial to a terminal state.
 func (c *Change) finish(record *storev1.TrialRecord, state dparetov1.TrialState, reason string) {
 	trial := record.GetTrial()
 	c.Policy.Release(c, record)

@@ -20,47 +20,48 @@ import (
 const (
 	// MaxRequestID bounds the length of a request_id, in characters.
 	MaxRequestID = 100
-	// RememberFor is how long the answer to a request is remembered.
+	// RememberFor is how long the response to a request with an id is kept.
 	RememberFor = 24 * time.Hour
 )
 
-// RequestID is the name of the field of all requests by which repetitions are recognised.
+// RequestID is the name of the idempotency key, a field of every request that changes something.
 const RequestID protoreflect.Name = "request_id"
 
-// Identified is a request that may have an id.
+// Identified is a request with a request_id, which may be empty.
 type Identified interface {
 	proto.Message
 	GetRequestId() string
 }
 
-// Request is a call that changes something. If it has an id the response is written in the
-// transaction that makes the change, and a call with the same id gets it from there.
+// Request is a call that changes something. If it has a request_id, its response is stored in the
+// same transaction as the change, and a repeated call gets the stored response.
 type Request struct {
 	ID     string      // of the request
-	scope  store.Scope // where it is remembered: the study or ledger that it changes
-	key    string      // under which it is remembered there
-	Kind   string      // type of the request
+	scope  store.Scope // where the response is stored: the study or ledger that changes
+	key    string      // of the stored response within scope
+	Kind   string      // full name of the request's message type
 	asked  Identified
-	policy Policy // says what may be remembered of it
+	policy Policy // decides what may be stored of the request
 	resp   proto.Message
 
-	// What the transaction did of it; only SuggestTrials takes several.
+	// Effect says how much of the request the last transaction did; only SuggestTrials needs
+	// several.
 	Effect Effect
-	// Set when the response is that of an earlier call, or its part so far.
+	// Repeated is set if the response is the stored one; Resumed if only a part of it was stored.
 	Repeated, Resumed bool
 }
 
-// Effect is what a transaction did of what a request asks for.
+// Effect says how much of a request a transaction has done.
 type Effect int
 
-// The effects.
+// Values of Effect.
 const (
-	EffectAll  Effect = iota
-	EffectPart        // the rest follows, also when the request is repeated
-	EffectNone
+	EffectAll  Effect = iota // the stored response is final
+	EffectPart               // more transactions follow; a repeated request resumes
+	EffectNone               // nothing is stored
 )
 
-// NewRequest returns the call with a request, whose answer will be in resp.
+// NewRequest returns the call of req, which fills in resp. It fails if the request_id is too long.
 func NewRequest(req Identified, resp proto.Message) (*Request, error) {
 	r := &Request{ID: req.GetRequestId(), asked: req, policy: Ordinary{}, resp: resp, Kind: string(req.ProtoReflect().Descriptor().FullName())}
 	if n := len([]rune(r.ID)); n > MaxRequestID {
@@ -69,7 +70,8 @@ func NewRequest(req Identified, resp proto.Message) (*Request, error) {
 	return r, nil
 }
 
-// Digest returns the digest by which a repetition of the request is recognised.
+// Digest returns a hash of the redacted request without its id. It tells a repeated request from a
+// reused id.
 func (r *Request) Digest() ([]byte, error) {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(withoutID(r.policy.Redact(r.asked)))
 	if err != nil {
@@ -79,7 +81,7 @@ func (r *Request) Digest() ([]byte, error) {
 	return sum[:], nil
 }
 
-// withoutID returns a request without its id, sharing everything else.
+// withoutID returns a shallow copy of a request without its id.
 func withoutID(req proto.Message) proto.Message {
 	other := req.ProtoReflect().New()
 	req.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
@@ -91,9 +93,9 @@ func withoutID(req proto.Message) proto.Message {
 	return other.Interface()
 }
 
-// Update runs fn in a transaction that makes a change in a scope, perhaps in others too, and
-// remembers its response. If the request was answered before, the response is that answer and
-// fn is not called. fn may be called again (see store.KV); the response is empty then.
+// Update runs fn in a transaction over a scope, and perhaps others, and stores the response. If a
+// stored response exists, it sets that and does not call fn. fn may run more than once (see
+// store.KV); each time the response starts empty.
 func (s *Studies) Update(ctx context.Context, r *Request, scope store.Scope, others []store.Scope, fn func(*store.Tx) error) error {
 	r.bind(ctx, scope)
 	return s.store.Update(ctx, store.In(append(others, scope)...), func(tx *store.Tx) error {
@@ -101,7 +103,7 @@ func (s *Studies) Update(ctx context.Context, r *Request, scope store.Scope, oth
 	})
 }
 
-// once calls fn, unless the request was answered before, and remembers the response.
+// once calls fn and stores the response, unless the request has a stored response already.
 func (r *Request) once(tx *store.Tx, now time.Time, fn func() error) error {
 	r.Repeated, r.Resumed = false, false
 	if r.resp != nil {
@@ -116,8 +118,8 @@ func (r *Request) once(tx *store.Tx, now time.Time, fn func() error) error {
 	return r.Remember(tx, r.resp, r.Effect, now)
 }
 
-// Answered sets the response to that of an earlier call, if there is one. Only calls that
-// read something before their transaction begins must ask.
+// Answered sets the response to the stored one, if there is one. Calls ask it before expensive work
+// that precedes their transaction; once checks again inside.
 func (s *Studies) Answered(ctx context.Context, r *Request, scope store.Scope) (bool, error) {
 	if r.ID == "" {
 		return false, nil
@@ -127,7 +129,7 @@ func (s *Studies) Answered(ctx context.Context, r *Request, scope store.Scope) (
 	return r.Repeated, err
 }
 
-// bind sets where the answer is kept: the ids of different callers, studies and ledgers are
+// bind sets where the response is stored. Request ids of different callers, studies and ledgers are
 // independent.
 func (r *Request) bind(ctx context.Context, scope store.Scope) {
 	r.scope = scope
@@ -136,7 +138,7 @@ func (r *Request) bind(ctx context.Context, scope store.Scope) {
 	}
 }
 
-// recall sets the response to what is remembered of the request.
+// recall sets the response to the stored one, if any.
 func (r *Request) recall(tx *store.ReadTx, now time.Time) error {
 	record, err := r.Find(tx, now)
 	if err != nil || record == nil {
@@ -146,7 +148,8 @@ func (r *Request) recall(tx *store.ReadTx, now time.Time) error {
 	return r.Decode(record, r.resp)
 }
 
-// Find returns what is remembered of the request, or nil.
+// Find returns the stored record of the request, or nil. It fails if the id belonged to a different
+// request.
 func (r *Request) Find(tx *store.ReadTx, now time.Time) (*storev1.RequestRecord, error) {
 	if r.ID == "" {
 		return nil, nil
@@ -164,23 +167,23 @@ func (r *Request) Find(tx *store.ReadTx, now time.Time) (*storev1.RequestRecord,
 	case now.Sub(record.GetTime().AsTime()) > RememberFor:
 		return nil, nil
 	case record.GetType() != r.Kind:
-		return nil, invalid.Field(string(RequestID), "%.100q was the id of a %s", r.ID, record.GetType())
+		return nil, invalid.Field(string(RequestID), "%.100q was already used for a %s", r.ID, record.GetType())
 	case string(record.GetDigest()) != string(digest):
-		return nil, invalid.Field(string(RequestID), "%.100q was the id of another %s", r.ID, record.GetType())
+		return nil, invalid.Field(string(RequestID), "%.100q was already used for a different %s", r.ID, record.GetType())
 	default:
 		return record, nil
 	}
 }
 
-// Decode returns the response that is remembered.
+// Decode sets resp to the stored response.
 func (r *Request) Decode(record *storev1.RequestRecord, resp proto.Message) error {
 	if err := proto.Unmarshal(record.GetResponse(), resp); err != nil {
-		return fmt.Errorf("the answer to request %q: %w", r.ID, err)
+		return fmt.Errorf("decode the stored response to request %q: %w", r.ID, err)
 	}
 	return nil
 }
 
-// Remember writes the response.
+// Remember stores the response, unless the request has no id or had no effect.
 func (r *Request) Remember(tx *store.Tx, resp proto.Message, effect Effect, now time.Time) error {
 	if r.ID == "" || effect == EffectNone {
 		return nil
@@ -191,7 +194,7 @@ func (r *Request) Remember(tx *store.Tx, resp proto.Message, effect Effect, now 
 	}
 	encoded, err := proto.Marshal(resp)
 	if err != nil {
-		return fmt.Errorf("the answer to request %q: %w", r.ID, err)
+		return fmt.Errorf("encode the response to request %q: %w", r.ID, err)
 	}
 	return tx.PutRequest(r.scope, r.key, &storev1.RequestRecord{
 		Type: r.Kind, Digest: digest, Response: encoded, Partial: effect == EffectPart, Time: timestamppb.New(now),

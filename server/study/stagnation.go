@@ -10,11 +10,10 @@ import (
 	"github.com/dpareto/dpareto/suggest/pareto"
 )
 
-// leastGrowth is the factor by which a hypervolume must exceed another to have grown.
+// leastGrowth is the factor by which the hypervolume must grow to count as growth.
 const leastGrowth = 1.001
 
-// stagnant returns that the limit of stagnant trials keeps new ones from being created,
-// or "".
+// stagnant returns why stagnation keeps a study from creating trials, or "".
 func stagnant(record *storev1.StudyRecord) string {
 	limit := record.GetStudy().GetSpec().GetBudget().GetMaxStagnantTrials()
 	if n := record.GetStagnation().GetTrials(); limit > 0 && n >= limit {
@@ -23,8 +22,8 @@ func stagnant(record *storev1.StudyRecord) string {
 	return ""
 }
 
-// updateStagnation takes a trial that was just completed into account. Failed ones say
-// nothing of the front. Replicates check it: that they do not make it grow is expected.
+// updateStagnation counts a trial that just completed. Failed trials say nothing about the front,
+// and replicates are not expected to extend it: neither counts.
 func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 	if c.Study.GetStudy().GetSpec().GetBudget().GetMaxStagnantTrials() == 0 || trial.GetState() == dparetov1.TrialState_TRIAL_STATE_FAILED {
 		return
@@ -52,7 +51,7 @@ func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 		measured = append(measured, trial.GetMeasurements()...)
 	}
 	for _, m := range measured {
-		if c.Compiled.Acceptable(m) { // others are on no front
+		if c.Compiled.Acceptable(m) { // violates no constraint
 			points = append(points, c.measuredCosts(m))
 		}
 	}
@@ -75,7 +74,7 @@ func (c *Change) measuredCosts(m *dparetov1.Measurement) []float64 {
 	return values
 }
 
-// Cost turns the sign of an objective to maximise.
+// Cost returns an objective value as a cost: negated if the objective is maximised.
 func Cost(o *suggest.Objective, value float64) float64 {
 	if o.Goal == suggest.Maximize {
 		return -value

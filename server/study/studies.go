@@ -18,21 +18,21 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// Options configures Studies. All fields but Stopper and Observers are required.
+// Options configures Studies. All fields are required.
 type Options struct {
 	Store      *store.Store
 	Logger     *slog.Logger
 	Now        func() time.Time
 	Limits     limit.Limits
 	Background *background.Group
-	// Policies returns the policy of studies with a spec, nil for Ordinary. Policies with state
-	// share it.
+	// Policies returns the policy for a spec, nil for Ordinary. It is called often; state lives in
+	// what it closes over.
 	Policies func(*Studies, *dparetov1.StudySpec) Policy
 	Ledgers  Ledgers
 }
 
-// Studies implements the calls of StudyService that concern whole studies, and the one way
-// to change a study (Change). It is safe for concurrent use.
+// Studies implements the StudyService calls on whole studies, and Change, through which all changes
+// of a study go. It is safe for concurrent use.
 type Studies struct {
 	store      *store.Store
 	logger     *slog.Logger
@@ -46,10 +46,10 @@ type Studies struct {
 
 	cache     cache
 	watchers  watchers
-	Importing IDSet // the studies that calls import or delete
+	Importing IDSet // studies that are being imported or deleted
 }
 
-// New returns the studies of a store.
+// New returns the studies in a store.
 func New(o Options) *Studies {
 	return &Studies{
 		store: o.Store, logger: o.Logger, now: o.Now, limits: o.Limits, background: o.Background,
@@ -58,14 +58,14 @@ func New(o Options) *Studies {
 	}
 }
 
-// StopEarly has a stopper asked about every active trial. It is called before the first call.
+// StopEarly sets the stopper, which is asked about every active trial. Call it before serving.
 func (s *Studies) StopEarly(stopper Stopper) { s.stopper = stopper }
 
-// Observe has fn told the events of every change, once it is durable. It is called before the
-// first call; fn must be quick, and not change the events.
+// Observe registers fn, which gets the events of every change once it is durable. Call it before
+// serving. fn must be quick and must not modify the events.
 func (s *Studies) Observe(fn func(*Events)) { s.observers = append(s.observers, fn) }
 
-// Policy returns the policy of studies with a spec.
+// Policy returns the policy for a spec.
 func (s *Studies) Policy(spec *dparetov1.StudySpec) Policy {
 	if policy := s.policies(s, spec); policy != nil {
 		return policy
@@ -73,24 +73,25 @@ func (s *Studies) Policy(spec *dparetov1.StudySpec) Policy {
 	return Ordinary{}
 }
 
-// Get returns a study's spec in compiled form and what is derived from it.
+// Get returns a study's compiled spec and derived values from the cache, and compiles the spec if
+// needed. Its only error is a spec that does not compile.
 func (s *Studies) Get(study *dparetov1.Study) (*Cached, error) { return s.cache.get(study) }
 
-// Holds reports whether what is derived from a study is what Get returns, and not what an
-// operation goes on with that began earlier.
+// Holds reports whether cached is still what Get returns for a study, and not an evicted entry that
+// a long operation keeps using.
 func (s *Studies) Holds(uid string, cached *Cached) bool { return s.cache.holds(uid, cached) }
 
-// Forget drops what is derived from a study.
+// Forget evicts a study's compiled spec and derived values.
 func (s *Studies) Forget(uid string) { s.cache.forget(uid) }
 
-// Present returns a study as clients see it now. It changes record.
+// Present returns a study as clients see it now. It modifies record.
 func (s *Studies) Present(record *storev1.StudyRecord) *dparetov1.Study {
 	study := record.GetStudy()
 	study.State, study.StateReason = s.State(record)
 	return s.Policy(study.GetSpec()).Present(record)
 }
 
-// IsHidden reports whether there is a study with an id whose trials are secret.
+// IsHidden reports whether a study exists and keeps its trials secret.
 func (s *Studies) IsHidden(ctx context.Context, id string) (hidden bool, err error) {
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := tx.Study(id)
@@ -103,8 +104,8 @@ func (s *Studies) IsHidden(ctx context.Context, id string) (hidden bool, err err
 	return hidden, err
 }
 
-// ErrHidden says that a hidden study does not answer a call.
+// ErrHidden returns the error of a call that a hidden study does not answer.
 func ErrHidden(name string) error {
 	return status.Errorf(codes.FailedPrecondition,
-		"%s shows nothing but its best trial, see ReleaseBest: with random_stopping its guarantee rests on the secrecy of everything else", name)
+		"%s shows only its best trial (see ReleaseBest): with random_stopping the guarantee depends on everything else staying secret", name)
 }

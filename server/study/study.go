@@ -24,7 +24,7 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// Limits of the descriptive fields of studies and trials.
+// Limits on the descriptive fields of studies and trials: labels in bytes, all others in characters.
 const (
 	maxDisplayName = 200
 	MaxText        = 10_000
@@ -65,7 +65,7 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 	if err != nil {
 		return nil, err
 	}
-	// existing replaces study by the one that exists, if its spec is equal.
+	// existing replaces study with the stored one if their specs are equal.
 	existing := func(tx *store.ReadTx) error {
 		record, err := tx.Study(id)
 		if errors.Is(err, store.ErrNotFound) {
@@ -111,7 +111,7 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 				return err
 			}
 			if err := tx.CheckWhole(store.StudyScope(id)); err != nil {
-				return err // a study is there that cannot be found
+				return err // the study exists, but its record is lost
 			}
 			if err := s.CheckStudies(tx.Unprotected()); err != nil {
 				return err
@@ -131,7 +131,7 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 	return resp, nil
 }
 
-// newStudy returns the study that a request asks for.
+// newStudy returns a new study as requested, with a fresh uid and seed.
 func (s *Studies) newStudy(id string, requested *dparetov1.Study) (*dparetov1.Study, error) {
 	var random [24]byte
 	if _, err := rand.Read(random[:]); err != nil {
@@ -158,13 +158,13 @@ func (s *Studies) newStudy(id string, requested *dparetov1.Study) (*dparetov1.St
 	return study, nil
 }
 
-// Etag returns the etag of a resource last changed at a revision of its study. It
-// differs between studies that had the same name one after the other.
+// Etag returns the etag of a resource last changed at a revision of its study. The uid tells apart
+// studies that reuse a name.
 func Etag(studyUID string, revision int64) string {
 	return studyUID[:8] + "-" + strconv.FormatInt(revision, 16)
 }
 
-// ValidateStudy checks everything of a new study but its spec.
+// ValidateStudy checks everything in a new study except its spec.
 func ValidateStudy(id string, study *dparetov1.Study) error {
 	var fields invalid.Fields
 	if !resource.StudyID.MatchString(id) {
@@ -183,7 +183,7 @@ func ValidateStudy(id string, study *dparetov1.Study) error {
 	return fields.Err()
 }
 
-// ValidateLabels checks the labels in a field of a request.
+// ValidateLabels adds violations by the labels in a field of a request to fields.
 func ValidateLabels(field string, labels map[string]string, fields *invalid.Fields) {
 	if n := len(labels); n > maxLabels {
 		fields.Addf(field, "must hold at most %d labels, holds %d", maxLabels, n)
@@ -260,15 +260,15 @@ func FindStudy(tx *store.ReadTx, id string) (*storev1.StudyRecord, error) {
 	return record, err
 }
 
-// checkEtag refuses a request made with another etag than the resource has.
+// checkEtag refuses a request whose etag is set and differs from the resource's.
 func checkEtag(requested, actual string) error {
 	if requested != "" && requested != actual {
-		return status.Errorf(codes.FailedPrecondition, "etag is %q, the resource has changed and has %q", requested, actual)
+		return status.Errorf(codes.FailedPrecondition, "etag is %q, but the resource has changed and has %q", requested, actual)
 	}
 	return nil
 }
 
-// CheckLedgers checks the ledgers that a spec names.
+// CheckLedgers refuses a spec that names ledgers which do not exist or do not fit the study.
 func (s *Studies) CheckLedgers(tx *store.ReadTx, spec *dparetov1.StudySpec) error {
 	if !namesLedger(spec) {
 		return nil
@@ -286,7 +286,7 @@ func LedgerScopes(spec *dparetov1.StudySpec) (scopes []store.Scope) {
 	return scopes
 }
 
-// CheckStudies refuses a further study in a store that is full.
+// CheckStudies returns RESOURCE_EXHAUSTED if the store has no room for another study.
 func (s *Studies) CheckStudies(tx *store.ReadTx) error {
 	most := s.limits.OrDefault().Studies
 	if full, err := tx.HasStudies(most); err != nil || !full {

@@ -23,14 +23,14 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// WarnSelectionBias is the code of the warning that chosen values are better than fresh ones.
+// WarnSelectionBias is the code of the warning that values selected as best look better than fresh
+// runs would.
 const WarnSelectionBias = "SELECTION_BIAS"
 
-// Trials implements the calls of StudyService that concern trials.
+// Trials implements the StudyService calls on trials.
 type Trials struct{ *Studies }
 
-// changeTrial runs fn in a transaction on the trial with the resource name in a request's
-// field "name".
+// changeTrial runs fn in a transaction on the trial named in a request's field "name".
 func (t Trials) changeTrial(ctx context.Context, name string, r *Request, fn func(*Change, *storev1.TrialRecord) error) error {
 	id, number, err := resource.ParseTrialName("name", name)
 	if err != nil {
@@ -45,7 +45,7 @@ func (t Trials) changeTrial(ctx context.Context, name string, r *Request, fn fun
 	})
 }
 
-// IsTerminal reports whether a trial in the state never changes again.
+// IsTerminal reports whether a trial in this state never changes state again.
 func IsTerminal(state dparetov1.TrialState) bool {
 	switch state {
 	case dparetov1.TrialState_TRIAL_STATE_SUCCEEDED,
@@ -57,7 +57,7 @@ func IsTerminal(state dparetov1.TrialState) bool {
 	}
 }
 
-// CheckReason checks the length of a reason.
+// CheckReason adds a violation to fields if a reason is too long, or missing though required.
 func CheckReason(field, reason string, required bool, fields *invalid.Fields) {
 	switch n := len([]rune(reason)); {
 	case n > maxReason:
@@ -99,7 +99,7 @@ func (t Trials) CreateTrial(ctx context.Context, req *dparetov1.CreateTrialReque
 	return resp, nil
 }
 
-// createRequested creates a trial that a user asks for, with its result if that is given.
+// createRequested creates a trial for a user, complete if the user gives a result.
 func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialRecord, error) {
 	point, err := c.requestedPoint(requested)
 	if err != nil {
@@ -113,7 +113,7 @@ func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialReco
 	switch {
 	case isImport:
 		origin = dparetov1.TrialOrigin_TRIAL_ORIGIN_IMPORTED
-	case isReplicate: // a result can always be checked
+	case isReplicate: // replicates are allowed even when the budget is spent
 		origin = dparetov1.TrialOrigin_TRIAL_ORIGIN_REPLICATE
 	default:
 		if _, reason := c.studies.spent(c.Study); reason != "" {
@@ -136,8 +136,8 @@ func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialReco
 	})
 }
 
-// requestedPoint returns the configuration of a trial that a user asks for. That of a
-// replicate is the configuration of its original, or a state on the way to it.
+// requestedPoint returns the configuration of a trial that a user requests. A replicate has its
+// original's configuration, or a checkpoint of it.
 func (c *Change) requestedPoint(requested *dparetov1.Trial) (space.Point, error) {
 	const field = "trial.replicate_of"
 	if requested.GetReplicateOf() == "" {
@@ -164,7 +164,7 @@ func (c *Change) requestedPoint(requested *dparetov1.Trial) (space.Point, error)
 	}
 	step := c.Compiled.LastStep(point)
 	if step > c.Compiled.LastStep(original) || !slices.Equal(point, c.Compiled.At(original, step)) {
-		return nil, invalid.Field("trial.parameters", "must be those of %s, or of a state on its way", requested.GetReplicateOf())
+		return nil, invalid.Field("trial.parameters", "must equal the parameters of %s, or one of its checkpoints", requested.GetReplicateOf())
 	}
 	return point, nil
 }
@@ -179,7 +179,7 @@ func (t Trials) GetTrial(ctx context.Context, req *dparetov1.GetTrialRequest) (*
 	err = t.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := tx.Trial(id, number)
 		if err == nil {
-			err = tx.FindStudy(id) // there are trials before the study when it is imported
+			err = tx.FindStudy(id) // during an import, trials exist before their study
 		}
 		if errors.Is(err, store.ErrNotFound) {
 			return resource.TrialNotFound(id, number)
@@ -256,7 +256,7 @@ func (t Trials) StopTrial(ctx context.Context, req *dparetov1.StopTrialRequest) 
 	return resp, nil
 }
 
-// PointOf returns the configuration of a trial.
+// PointOf returns the configuration of a trial. It fails if that does not fit the spec.
 func PointOf(compiled *spec.Study, trial *dparetov1.Trial) (space.Point, error) {
 	point, err := compiled.Point("trial.parameters", trial.GetParameters())
 	if err != nil {
@@ -265,8 +265,8 @@ func PointOf(compiled *spec.Study, trial *dparetov1.Trial) (space.Point, error) 
 	return point, nil
 }
 
-// WithFinal returns the measurements of a successful trial by ascending step, the final
-// one in the place of any other at its step.
+// WithFinal returns the measurements of a successful trial in step order. The final one replaces any
+// other at its step.
 func WithFinal(trial *dparetov1.Trial) []*dparetov1.Measurement {
 	final := trial.GetFinalMeasurement()
 	all := slices.Clone(trial.GetMeasurements())
@@ -281,7 +281,7 @@ func WithFinal(trial *dparetov1.Trial) []*dparetov1.Measurement {
 // compareStep compares the step of a measurement with another.
 func compareStep(m *dparetov1.Measurement, step int64) int { return cmp.Compare(m.GetStep(), step) }
 
-// LatestStep returns the last step of a trial that was measured.
+// LatestStep returns the last step at which a trial was measured, 0 if there is none.
 func LatestStep(trial *dparetov1.Trial) int64 {
 	var step int64
 	for _, m := range trial.GetMeasurements() {
@@ -290,7 +290,7 @@ func LatestStep(trial *dparetov1.Trial) int64 {
 	return step
 }
 
-// PointKey returns a point as a map key.
+// PointKey returns a map key for a point: its coordinates, bit by bit.
 func PointKey(point space.Point) string {
 	key := make([]byte, 0, 8*len(point))
 	for _, v := range point {

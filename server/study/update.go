@@ -24,22 +24,21 @@ import (
 // labelsField is the name of the field with the labels of studies and trials.
 const labelsField = "labels"
 
-// wholeMask is the path of an update mask that stands for all fields.
+// wholeMask is the update mask path that stands for all fields.
 const wholeMask = "*"
 
-// Fields that clients may change, and for the spec see checkSpecChange.
+// Fields that clients may change. For the spec see checkSpecChange.
 var (
 	mutableStudyFields = []string{"display_name", "description", labelsField, "spec"}
 	mutableTrialFields = []string{labelsField, "note"}
 )
 
-// TouchStudy gives the study's own fields, which have changed, the next revision.
+// TouchStudy gives the study itself the next revision, after a change of its own fields.
 func (c *Change) TouchStudy() {
 	study := c.Study.GetStudy()
 	study.Revision++
 	c.Study.OwnRevision = study.GetRevision()
-	// The random part tells states apart that had the same revision because the disk failed
-	// between them.
+	// The random part tells apart two states with the same revision, after a crash lost the first.
 	of := study.GetRevision()
 	if c.Policy.Traits().Hidden {
 		of = 1 // a revision counts the changes of trials
@@ -84,7 +83,7 @@ func (s *Studies) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStudyReq
 			return nil
 		})
 		if err != nil {
-			s.cache.forget(before.GetUid()) // whoever came next in the commit that failed has its spec
+			s.cache.forget(before.GetUid()) // later changes in the failed commit may have cached the new spec
 			return nil, err
 		}
 		raced = raced && !r.Repeated
@@ -92,8 +91,8 @@ func (s *Studies) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStudyReq
 	return resp, nil
 }
 
-// updatedStudy returns a study before and after an update. It takes as long as compiling
-// a spec does, and so has no place in a transaction that writes.
+// updatedStudy returns a study before and after an update. It compiles the spec, which is too slow
+// for a write transaction.
 func (s *Studies) updatedStudy(ctx context.Context, id string, req *dparetov1.UpdateStudyRequest) (before, after *dparetov1.Study, err error) {
 	var record *storev1.StudyRecord
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
@@ -179,8 +178,7 @@ func (t Trials) UpdateTrial(ctx context.Context, req *dparetov1.UpdateTrialReque
 	return resp, nil
 }
 
-// validateTrialFields checks what clients may set of a trial besides its configuration
-// and result.
+// validateTrialFields checks the fields that clients may set besides configuration and result.
 func validateTrialFields(trial *dparetov1.Trial) error {
 	var fields invalid.Fields
 	ValidateLabels("trial.labels", trial.GetLabels(), &fields)
@@ -218,8 +216,8 @@ func (s *Studies) ResumeStudy(ctx context.Context, req *dparetov1.ResumeStudyReq
 	return resp, nil
 }
 
-// setState brings the study with the resource name in a request's field "name" into a
-// state, and calls answer with it.
+// setState sets the state of the study named in a request's field "name", and calls answer with the
+// study.
 func (s *Studies) setState(ctx context.Context, name string, r *Request, state dparetov1.StudyState, answer func(*dparetov1.Study)) error {
 	id, err := resource.ParseStudyName("name", name)
 	if err != nil {
@@ -235,8 +233,7 @@ func (s *Studies) setState(ctx context.Context, name string, r *Request, state d
 	})
 }
 
-// applyMask sets the fields of dst that a mask names to those of src. They must be among
-// the given ones or below them.
+// applyMask copies the masked fields of src to dst. All of them must be allowed fields or below one.
 func applyMask(dst, src proto.Message, mask *fieldmaskpb.FieldMask, allowed []string) error {
 	paths := mask.GetPaths()
 	if len(paths) == 0 {
@@ -256,7 +253,7 @@ func applyMask(dst, src proto.Message, mask *fieldmaskpb.FieldMask, allowed []st
 	return fields.Err()
 }
 
-// unsettable returns why a path of an update mask names no field that can be set, or "".
+// unsettable returns why an update mask path names no field that can be set, or "".
 func unsettable(message protoreflect.MessageDescriptor, path string, allowed []string) string {
 	names := strings.Split(path, ".")
 	for i, name := range names {
@@ -278,7 +275,7 @@ func unsettable(message protoreflect.MessageDescriptor, path string, allowed []s
 	return ""
 }
 
-// copyField sets a field of dst, by the names on the way to it, to that of src.
+// copyField copies the field of src at a path to dst.
 func copyField(dst, src protoreflect.Message, names []string) {
 	field := dst.Descriptor().Fields().ByName(protoreflect.Name(names[0]))
 	switch {
@@ -292,9 +289,8 @@ func copyField(dst, src protoreflect.Message, names []string) {
 	}
 }
 
-// checkSpecChange refuses to change what the trials so far depend on: everything but the
-// budget, the lease, early stopping, units, domains that hold all former values, and a first
-// ledger to charge releases to.
+// checkSpecChange refuses changes that past trials depend on. Allowed are the budget, the lease,
+// early stopping, units, growing domains, and a first ledger to charge releases to.
 func checkSpecChange(before, after *dparetov1.StudySpec) error {
 	var fields invalid.Fields
 	allowed := proto.CloneOf(before)
@@ -313,7 +309,7 @@ func checkSpecChange(before, after *dparetov1.StudySpec) error {
 			if reason != "" {
 				fields.Addf(fmt.Sprintf("study.spec.parameters[%d].%s", i, field), "%s: a domain can only grow", reason)
 			}
-			if sameKind && before.GetRandomStopping() == nil { // whose trials have one distribution
+			if sameKind && before.GetRandomStopping() == nil { // its trials are draws from one distribution
 				allowed.Parameters[i].Domain = p.GetDomain()
 			}
 		}
@@ -324,9 +320,8 @@ func checkSpecChange(before, after *dparetov1.StudySpec) error {
 	return fields.Err()
 }
 
-// missing returns which field of a parameter's new domain lacks a value of the old one,
-// and what it should have; "" if there is none. Domains of different kinds cannot be
-// compared.
+// missing returns which field of a parameter's new domain lacks a value of the old one and what it
+// should be, "" if none does. Domains of different kinds cannot be compared.
 func missing(before, after *dparetov1.ParameterSpec) (field, reason string, sameKind bool) {
 	switch b := before.GetDomain().(type) {
 	case *dparetov1.ParameterSpec_DoubleDomain:
@@ -353,7 +348,7 @@ func missing(before, after *dparetov1.ParameterSpec) (field, reason string, same
 	return "", "", false
 }
 
-// missingEnd is missing for intervals.
+// missingEnd implements missing for intervals.
 func missingEnd[T int64 | float64](domain string, oldMin, oldMax, newMin, newMax T) (field, reason string) {
 	switch {
 	case newMin > oldMin:
@@ -365,7 +360,7 @@ func missingEnd[T int64 | float64](domain string, oldMin, oldMax, newMin, newMax
 	}
 }
 
-// missingValue is missing for lists.
+// missingValue implements missing for lists.
 func missingValue[T comparable](field string, before, after []T) (string, string) {
 	present := make(map[T]bool, len(after))
 	for _, v := range after {

@@ -22,23 +22,23 @@ import (
 )
 
 const (
-	// maxWatched bounds the changes that are read at a time for a stream.
+	// maxWatched bounds the changes that a stream reads at a time.
 	maxWatched = 100
-	// maxWatchedBytes bounds their size, but for the last of them.
+	// maxWatchedBytes bounds their size, not counting the last.
 	maxWatchedBytes = 1 << 20
 )
 
-// watchers wakes the streams of studies after their changes. What changed they read from
-// the store: a stream that is slow, or wakes late, reads the latest state of everything.
+// watchers wakes streams after a change. Streams read the change from the store, so a slow one skips
+// intermediate states.
 type watchers struct {
 	mu      sync.Mutex
 	waiting map[string]map[chan struct{}]bool // by the id of the study
 }
 
-// subscribe returns a channel that is ready after every change of a study, and a function
-// that ends this.
+// subscribe returns a channel that receives after every change of a study, and a function that ends
+// the subscription.
 func (w *watchers) subscribe(id string) (wake <-chan struct{}, unsubscribe func()) {
-	c := make(chan struct{}, 1) // one signal stands for all since the last
+	c := make(chan struct{}, 1) // one signal stands for any number of changes
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waiting == nil {
@@ -57,14 +57,14 @@ func (w *watchers) subscribe(id string) (wake <-chan struct{}, unsubscribe func(
 	}
 }
 
-// notify wakes the streams of a study. It is called when a change is on disk.
+// notify wakes the streams of a study. Call it once a change is durable.
 func (w *watchers) notify(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for c := range w.waiting[id] {
 		select {
 		case c <- struct{}{}:
-		default: // is awake
+		default: // a signal is pending
 		}
 	}
 }
@@ -74,8 +74,8 @@ func (s *Studies) WatchStudy(req *dparetov1.WatchStudyRequest, stream grpc.Serve
 	return failure.Status(s.watch(stream.Context(), req, stream.Send))
 }
 
-// watch sends the changes of a study until it is deleted, ctx is done, as it is when the
-// server drains, or the server is closed.
+// watch sends the changes of a study until it is deleted, ctx is done (also when the server drains),
+// or the server closes.
 func (s *Studies) watch(ctx context.Context, req *dparetov1.WatchStudyRequest, send func(*dparetov1.WatchStudyResponse) error) error {
 	id, err := resource.ParseStudyName("name", req.GetName())
 	if err != nil {
@@ -113,15 +113,15 @@ func (s *Studies) watch(ctx context.Context, req *dparetov1.WatchStudyRequest, s
 	}
 }
 
-// changeReader reads the changes of a study one after the other.
+// changeReader reads the changes of a study in order.
 type changeReader struct {
 	id, uid string
 	after   int64 // revision of the last change
 	begun   bool
-	ignored int64 // deletions up to this revision are no news to a reader who knows nothing
+	ignored int64 // skip deletions up to here: a reader that starts from 0 never saw the trials
 }
 
-// next returns the next changes; none if there are none yet.
+// next returns the next changes, none if there are none yet.
 func (r *changeReader) next(ctx context.Context, s *Studies) (changes []*dparetov1.WatchStudyResponse, err error) {
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := FindStudy(tx, r.id)
@@ -135,7 +135,7 @@ func (r *changeReader) next(ctx context.Context, s *Studies) (changes []*dpareto
 		if study.GetUid() != r.uid {
 			return resource.StudyNotFound(r.id)
 		}
-		if s.Policy(study.GetSpec()).Traits().Hidden { // created since the call was let in
+		if s.Policy(study.GetSpec()).Traits().Hidden { // created after the interceptor's check
 			return ErrHidden(study.GetName())
 		}
 		if !r.begun {
@@ -169,7 +169,7 @@ func (r *changeReader) next(ctx context.Context, s *Studies) (changes []*dpareto
 	return changes, err
 }
 
-// change returns what an entry of the index stands for.
+// change returns the message for an entry of the revision index.
 func (r *changeReader) change(tx *store.ReadTx, s *Studies, study *storev1.StudyRecord, entry *storev1.RevisionRecord) (*dparetov1.WatchStudyResponse, error) {
 	switch change := entry.GetChange().(type) {
 	case *storev1.RevisionRecord_Trial:
@@ -187,12 +187,12 @@ func (r *changeReader) change(tx *store.ReadTx, s *Studies, study *storev1.Study
 			Time: study.GetStudy().GetUpdateTime(), Change: &dparetov1.WatchStudyResponse_Study{Study: s.Present(study)},
 		}, nil
 	default:
-		return nil, errors.New("the index of revisions has an entry of nothing")
+		return nil, errors.New("the revision index has an empty entry")
 	}
 }
 
-// changeTime returns when a trial was last changed. Records of the first format of the
-// store do not say, and have the time of their last event.
+// changeTime returns when a trial last changed. Records of store format 1 lack the time; the trial's
+// latest event stands in.
 func changeTime(record *storev1.TrialRecord) *timestamppb.Timestamp {
 	trial := record.GetTrial()
 	for _, at := range []*timestamppb.Timestamp{record.GetChangeTime(), trial.GetEndTime(), trial.GetStartTime()} {
@@ -203,10 +203,10 @@ func changeTime(record *storev1.TrialRecord) *timestamppb.Timestamp {
 	return trial.GetCreateTime()
 }
 
-// CheckRevision refuses a revision that a study has not reached.
+// CheckRevision refuses a revision that a study has not reached yet.
 func CheckRevision(field string, revision int64, study *dparetov1.Study) error {
 	if revision > study.GetRevision() {
-		return status.Errorf(codes.OutOfRange, "%s is %d, %s has only reached %d: it is not the study that had this revision, or was restored from a backup; read it from 0 on",
+		return status.Errorf(codes.OutOfRange, "%s is %d, %s has only reached %d: the study was replaced, or restored from a backup; start again from 0",
 			field, revision, study.GetName(), study.GetRevision())
 	}
 	return nil

@@ -12,11 +12,11 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// backupPiece is the length of the pieces of a backup, in bytes.
+// backupPiece is the size of a backup's messages, in bytes.
 const backupPiece = 256 << 10
 
-// BackupStore implements AdminService. The copy is made on disk first: the client reads it
-// as slowly as it likes.
+// BackupStore implements AdminService. It copies the store to disk first, so a slow client holds up
+// nothing.
 func (t *Transfer) BackupStore(_ *dparetov1.BackupStoreRequest, stream grpc.ServerStreamingServer[dparetov1.BackupStoreResponse]) error {
 	snapshot, err := t.store.Snapshot(stream.Context())
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// Limits of what imported records may hold beside what clients can set.
+// Limits on imported fields that clients cannot set otherwise.
 const (
 	maxWarnings   = 1000
 	maxProvenance = 10_000
@@ -30,20 +30,20 @@ const (
 	maxAttempts   = 1_000_000
 	digestBytes   = 32
 	maxReplicates = 10_000
-	// maxPublication bounds what a study says of its guarantees, in bytes.
+	// maxPublication bounds the publication of a study, in bytes.
 	maxPublication = 64 << 10
-	// maxNumber bounds numbers that go on from where they are, and that every JSON reader
-	// keeps exactly.
+	// maxNumber bounds counters: they keep counting after the import, and every JSON reader must
+	// represent them exactly.
 	maxNumber = 1 << 53
 )
 
-// studyUID is the form of a study's uid.
+// studyUID matches a study's uid.
 var studyUID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// etagRandom is the form of the random part that the etag of a changed study has.
+// etagRandom matches the random part of a changed study's etag.
 var etagRandom = regexp.MustCompile(`^[0-9a-f]{8}$`)
 
-// study checks the study of an import.
+// study checks the study record of an import.
 func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	const path = "record.study.study"
 	asked := exported.GetStudy()
@@ -80,18 +80,18 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 		fields.Addf(path+".trial_counts", "must be set")
 	}
 	if asked.GetSpec().Seed != nil && asked.GetSpec().GetSeed() != asked.GetSeed() {
-		fields.Addf(path+".seed", "must be that of the spec, %d", asked.GetSpec().GetSeed())
+		fields.Addf(path+".seed", "must equal spec.seed, %d", asked.GetSpec().GetSeed())
 	}
 	if n := len(asked.GetSpec().GetPriorStudies()); n > study.MaxPriorStudies {
 		fields.Addf(path+".spec.prior_studies", "must hold at most %d studies, holds %d", study.MaxPriorStudies, n)
 	}
 	for j, name := range asked.GetSpec().GetPriorStudies() { // they may have been deleted
 		if _, err := resource.ParseStudyName("", name); err != nil || name == asked.GetName() {
-			fields.Addf(fmt.Sprintf("%s.spec.prior_studies[%d]", path, j), "is no name of another study: %.200q", name)
+			fields.Addf(fmt.Sprintf("%s.spec.prior_studies[%d]", path, j), "is not the name of another study: %.200q", name)
 		}
 	}
 	if own := exported.GetOwnRevision(); own < 1 || own > asked.GetRevision() {
-		fields.Addf("record.study.own_revision", "must be in [1, %d], the revision of the asked, is %d", asked.GetRevision(), own)
+		fields.Addf("record.study.own_revision", "must be in [1, %d], the revision of the study, is %d", asked.GetRevision(), own)
 	}
 	i.revisions[exported.GetOwnRevision()] = true
 	next, completed := exported.GetNextTrialNumber(), exported.GetCompletedTrials()
@@ -105,7 +105,7 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	checkSearch(exported, compiled, &fields)
 	i.id, i.record, i.compiled = id, studyRecord(exported), compiled
 	if asked.GetPublication() != nil && !compiled.IsSearch() {
-		fields.Addf(path+".publication", "must not be set: it follows from private_mode")
+		fields.Addf(path+".publication", "must not be set: the server derives it from private_mode")
 	}
 	i.private.study(i, exported, &fields)
 	return fields.Err()
@@ -128,13 +128,13 @@ func checkStagnation(exported *dparetov1.ExportedStudy, objectives int, fields *
 	}
 }
 
-// checkSearch checks what was drawn and computed for a study with random stopping.
+// checkSearch checks the draws and bounds of a study with random stopping.
 func checkSearch(exported *dparetov1.ExportedStudy, compiled *spec.Study, fields *invalid.Fields) {
 	const path = "record.study.random_stopping"
 	stopping := exported.GetRandomStopping()
 	isSearch := compiled.IsSearch()
 	if isSearch != (stopping != nil) {
-		fields.Addf(path, "must be set for studies with random_stopping, and no others")
+		fields.Addf(path, "must be set with random_stopping, and unset without")
 	}
 	if !isSearch || stopping == nil {
 		return
@@ -144,25 +144,25 @@ func checkSearch(exported *dparetov1.ExportedStudy, compiled *spec.Study, fields
 	}
 	follows, err := private.SearchPublication(compiled, private.BoundOf(studyRecord(exported).GetRandomStopping()))
 	if err != nil {
-		fields.Addf(path, "is no bound: %v", err)
+		fields.Addf(path, "is not a bound: %v", err)
 		return
 	}
 	claimed := exported.GetStudy().GetPublication()
 	checkClaimed("train", claimed.GetTrain(), follows.GetTrain(), fields)
 	checkClaimed("test", claimed.GetTest(), follows.GetTest(), fields)
 	if n := proto.Size(claimed); n > maxPublication || claimed.GetSpent() != nil {
-		fields.Addf("record.study.study.publication", "must have at most %d bytes, and no odometers; has %d", maxPublication, n)
+		fields.Addf("record.study.study.publication", "must have at most %d bytes and not set spent, has %d bytes", maxPublication, n)
 	}
 	if sigma := claimed.GetNoiseStandardDeviation(); !(sigma >= follows.GetNoiseStandardDeviation()*(1-1e-6)) || math.IsInf(sigma, 1) {
-		fields.Addf("record.study.study.publication.noise_standard_deviation", "must be that of the test guarantee, %g, is %g", follows.GetNoiseStandardDeviation(), sigma)
+		fields.Addf("record.study.study.publication.noise_standard_deviation", "must be at least %g, as the test guarantee needs, is %g", follows.GetNoiseStandardDeviation(), sigma)
 	}
 	if exported.GetStudy().GetSeed() != 0 {
 		fields.Addf("record.study.study.seed", "must be 0 with random_stopping")
 	}
 }
 
-// checkClaimed checks that an imported guarantee, which ledgers are charged with, is not less
-// than the one that follows from the spec and what was computed for it.
+// checkClaimed checks that an imported guarantee, which ledgers are charged with, is no smaller than
+// the guarantee that follows from the spec and the imported bounds.
 func checkClaimed(field string, claimed, follows *dparetov1.PrivacyGuarantee, fields *invalid.Fields) {
 	if (claimed == nil) != (follows == nil) || claimed.GetAdjacency() != follows.GetAdjacency() || claimed.GetDelta() != follows.GetDelta() ||
 		!(claimed.GetEpsilon() >= follows.GetEpsilon()*(1-importTolerance)) {
@@ -171,12 +171,12 @@ func checkClaimed(field string, claimed, follows *dparetov1.PrivacyGuarantee, fi
 	}
 }
 
-// all reports whether all elements satisfy a condition.
+// all reports whether a condition holds for all elements.
 func all[E any](s []E, holds func(E) bool) bool {
 	return !slices.ContainsFunc(s, func(e E) bool { return !holds(e) })
 }
 
-// trial checks a trial of an import.
+// trial checks a trial record of an import.
 func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	const path = "record.trial.trial"
 	trial := exported.GetTrial()
@@ -195,9 +195,9 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	}
 	var fields invalid.Fields
 	if r := trial.GetRevision(); r < 1 || r > i.record.GetStudy().GetRevision() {
-		fields.Addf(path+".revision", "must be in [1, %d], that of the study, is %d", i.record.GetStudy().GetRevision(), r)
+		fields.Addf(path+".revision", "must be in [1, %d], up to the study's revision, is %d", i.record.GetStudy().GetRevision(), r)
 	} else if i.revisions[r] {
-		fields.Addf(path+".revision", "%d is that of another trial, or of the study", r)
+		fields.Addf(path+".revision", "%d is also the revision of another trial, or of the study", r)
 	} else {
 		i.revisions[r] = true
 		checkImportedEtag(path, trial.GetEtag(), i.record.GetStudy().GetUid(), r, &fields)
@@ -234,7 +234,7 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	return i.measurements(path, trial, point)
 }
 
-// number checks the number of a trial and notes it.
+// number checks and records the number of a trial.
 func (i *studyImport) number(exported *dparetov1.ExportedTrial) error {
 	const path = "record.trial.trial"
 	trial := exported.GetTrial()
@@ -249,9 +249,9 @@ func (i *studyImport) number(exported *dparetov1.ExportedTrial) error {
 	case !exported.GetDeleted() && i.deleted > 0:
 		return invalid.Field("record.trial.deleted", "must be true: deleted trials come last")
 	case number <= before:
-		return invalid.Field(path+".number", "must be above that of the trial before, %d, is %d", before, number)
+		return invalid.Field(path+".number", "must be above the previous trial's, %d, is %d", before, number)
 	case exported.GetDeleted() && i.isLive(number):
-		return invalid.Field(path+".number", "%d is that of a trial that is not deleted", number)
+		return invalid.Field(path+".number", "%d is also the number of a trial that is not deleted", number)
 	case trial.GetName() != resource.TrialName(i.id, number):
 		return invalid.Field(path+".name", "must be %q, is %.200q", resource.TrialName(i.id, number), trial.GetName())
 	}
@@ -268,7 +268,7 @@ func (i *studyImport) number(exported *dparetov1.ExportedTrial) error {
 	return nil
 }
 
-// leases checks the lease of a trial and those before.
+// leases checks the current and former leases of a trial.
 func (i *studyImport) leases(exported *dparetov1.ExportedTrial, fields *invalid.Fields) {
 	const path = "record.trial.lease_tokens"
 	trial := exported.GetTrial()
@@ -291,7 +291,7 @@ func (i *studyImport) leases(exported *dparetov1.ExportedTrial, fields *invalid.
 	held := trial.GetState() == dparetov1.TrialState_TRIAL_STATE_ACTIVE || trial.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING
 	switch {
 	case held != (lease != nil):
-		fields.Addf("record.trial.trial.lease", "must be set where the state is ACTIVE or STOPPING, and nowhere else")
+		fields.Addf("record.trial.trial.lease", "must be set if the state is ACTIVE or STOPPING, and only then")
 	case !held:
 	case exported.GetDeleted():
 		fields.Addf("record.trial.deleted", "must be false: a worker holds the trial")
@@ -304,7 +304,7 @@ func (i *studyImport) leases(exported *dparetov1.ExportedTrial, fields *invalid.
 	}
 }
 
-// completion checks how a trial was completed.
+// completion checks how a trial completed.
 func (i *studyImport) completion(exported *dparetov1.ExportedTrial, fields *invalid.Fields) {
 	trial := exported.GetTrial()
 	order, last := exported.GetCompletionOrder(), i.record.GetCompletedTrials()
@@ -314,7 +314,7 @@ func (i *studyImport) completion(exported *dparetov1.ExportedTrial, fields *inva
 	case terminal && (order < 1 || order > last):
 		fields.Addf("record.trial.completion_order", "must be in [1, completed_trials = %d], is %d", last, order)
 	case terminal && i.orders[order]:
-		fields.Addf("record.trial.completion_order", "%d is that of another trial", order)
+		fields.Addf("record.trial.completion_order", "%d is also the order of another trial", order)
 	case terminal:
 		i.orders[order] = true
 	}
@@ -323,15 +323,15 @@ func (i *studyImport) completion(exported *dparetov1.ExportedTrial, fields *inva
 		fields.Addf("record.trial.completion_token", "must be one of lease_tokens")
 	}
 	if n := len(digest); n != 0 && n != digestBytes || (n == 0) != (token == "") {
-		fields.Addf("record.trial.completion_digest", "must have %d bytes where there is a completion_token, and none elsewhere; has %d", digestBytes, n)
+		fields.Addf("record.trial.completion_digest", "must have %d bytes with a completion_token, and none without; has %d", digestBytes, n)
 	}
 	succeeded := trial.GetState() == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED
 	if succeeded != (trial.GetFinalMeasurement() != nil) {
-		fields.Addf("record.trial.trial.final_measurement", "must be set where the state is SUCCEEDED, and nowhere else")
+		fields.Addf("record.trial.trial.final_measurement", "must be set if the state is SUCCEEDED, and only then")
 	}
 }
 
-// measurements checks what was measured of a trial, and computed.
+// measurements checks the measured and computed metrics of a trial.
 func (i *studyImport) measurements(path string, trial *dparetov1.Trial, point space.Point) error {
 	if err := i.compiled.CheckComputed(path+".computed_metrics", trial.GetComputedMetrics()); err != nil {
 		return err
@@ -343,7 +343,7 @@ func (i *studyImport) measurements(path string, trial *dparetov1.Trial, point sp
 	for j, m := range trial.GetMeasurements() {
 		field := fmt.Sprintf("%s.measurements[%d]", path, j)
 		if m.GetStep() <= before {
-			return invalid.Field(field+".step", "must be above that of the measurement before, %d, is %d", before, m.GetStep())
+			return invalid.Field(field+".step", "must be above the previous measurement's, %d, is %d", before, m.GetStep())
 		}
 		before = m.GetStep()
 		if err := i.compiled.CheckStored(field, point, m, false); err != nil {
@@ -356,7 +356,7 @@ func (i *studyImport) measurements(path string, trial *dparetov1.Trial, point sp
 	return i.compiled.CheckStored(path+".final_measurement", point, trial.GetFinalMeasurement(), true)
 }
 
-// provenance checks how a trial was chosen.
+// provenance checks how a suggestion was made.
 func (i *studyImport) provenance(path string, p *dparetov1.Provenance, fields *invalid.Fields) {
 	if p == nil {
 		return
@@ -378,7 +378,7 @@ func (i *studyImport) provenance(path string, p *dparetov1.Provenance, fields *i
 	}
 }
 
-// checkImportedEtag checks that an etag is one that the study has had.
+// checkImportedEtag checks that the study can have had an etag.
 func checkImportedEtag(path, actual, uid string, revision int64, fields *invalid.Fields) {
 	_, rest, _ := strings.Cut(actual, "-")
 	digits, random, hasRandom := strings.Cut(rest, "-")

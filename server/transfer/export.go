@@ -22,9 +22,8 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// ExportStudy implements AdminService. The records are written to disk first, so that
-// neither a slow client keeps a snapshot of the store open nor a large study fills the
-// memory.
+// ExportStudy implements AdminService. It writes the records to disk first: a slow client must not
+// keep a snapshot of the store open, and a large study must not fill the memory.
 func (t *Transfer) ExportStudy(req *dparetov1.ExportStudyRequest, stream grpc.ServerStreamingServer[dparetov1.ExportStudyResponse]) (err error) {
 	id, err := resource.ParseStudyName("name", req.GetName())
 	if err != nil {
@@ -74,7 +73,7 @@ func (t *Transfer) ExportStudy(req *dparetov1.ExportStudyRequest, stream grpc.Se
 	}
 }
 
-// exportStudy passes the records of a study to fn, in the order of the contract.
+// exportStudy passes the records of a study to fn in the order of the contract.
 func exportStudy(ctx context.Context, tx *store.ReadTx, id string, fn func(*dparetov1.ExportedRecord) error) error {
 	study, err := study.FindStudy(tx, id)
 	if err != nil {
@@ -105,7 +104,7 @@ func exportStudy(ctx context.Context, tx *store.ReadTx, id string, fn func(*dpar
 	})
 }
 
-// exportedStudy returns the record of a study as it leaves the server.
+// exportedStudy converts a stored study to its exported form.
 func exportedStudy(r *storev1.StudyRecord) *dparetov1.ExportedRecord {
 	study := &dparetov1.ExportedStudy{
 		Study:           r.GetStudy(),
@@ -165,7 +164,7 @@ func studyRecord(study *dparetov1.ExportedStudy) *storev1.StudyRecord {
 	return r
 }
 
-// exportedTrial returns the record of a trial as it leaves the server.
+// exportedTrial converts a stored trial to its exported form.
 func exportedTrial(r *storev1.TrialRecord, deleted bool) *dparetov1.ExportedRecord {
 	var paid *dparetov1.ExportedPrivateTrial
 	if p := r.GetPrivateMode(); p != nil {
@@ -210,7 +209,7 @@ func trialRecord(trial *dparetov1.ExportedTrial) *storev1.TrialRecord {
 	}
 }
 
-// exportedRelease returns the record of a release as it leaves the server.
+// exportedRelease converts a stored release to its exported form.
 func exportedRelease(r *storev1.ReleaseRecord) *dparetov1.ExportedRecord {
 	return &dparetov1.ExportedRecord{Record: &dparetov1.ExportedRecord_Release{Release: &dparetov1.ExportedRelease{
 		Release:       r.GetRelease(),
@@ -232,7 +231,7 @@ func releaseRecord(r *dparetov1.ExportedRelease) *storev1.ReleaseRecord {
 	}
 }
 
-// recordDigest tells streams of records apart.
+// recordDigest hashes a stream of records.
 type recordDigest struct{ hash hash.Hash }
 
 func newRecordDigest() recordDigest { return recordDigest{sha256.New()} }

@@ -29,7 +29,7 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// Bounds of the trials of an import that wait to be written together.
+// Bounds on the trials of an import that are written together.
 const (
 	importTrials = 500
 	importBytes  = 1 << 20
@@ -44,8 +44,8 @@ type Options struct {
 	Background *background.Group
 }
 
-// Transfer moves studies and whole stores between servers: exports, imports, backups. It is safe
-// for concurrent use.
+// Transfer implements the AdminService calls that export, import and back up. It is safe for
+// concurrent use.
 type Transfer struct {
 	studies    *study.Studies
 	store      *store.Store
@@ -54,16 +54,16 @@ type Transfer struct {
 	background *background.Group
 }
 
-// New returns the transfer of studies, which removes in the background what a crash left
-// behind.
+// New returns a Transfer. In the background it removes what imports and deletions left behind at a
+// crash.
 func New(o Options) *Transfer {
 	t := &Transfer{studies: o.Studies, store: o.Store, logger: o.Logger, now: o.Now, background: o.Background}
 	t.background.Go(t.dropImports)
 	return t
 }
 
-// ImportStudy implements AdminService. The trials are written in pieces, hidden until the
-// study is written last, so that neither the memory nor other calls feel their number.
+// ImportStudy implements AdminService. It writes trials in pieces, which stay hidden until the study
+// itself is written last. So large imports neither fill the memory nor hold up other calls.
 func (t *Transfer) ImportStudy(stream grpc.ClientStreamingServer[dparetov1.ImportStudyRequest, dparetov1.ImportStudyResponse]) error {
 	resp, err := t.importStudy(stream)
 	if err != nil {
@@ -84,7 +84,7 @@ func (t *Transfer) importStudy(stream grpc.ClientStreamingServer[dparetov1.Impor
 		return nil, status.Errorf(codes.Aborted, "study %s is being imported or deleted by another call", resource.StudyName(i.id))
 	}
 	defer t.studies.Importing.End(i.id)
-	uid := "uid " + i.record.GetStudy().GetUid() // no id of a study
+	uid := "uid " + i.record.GetStudy().GetUid() // cannot be a study's id
 	if !t.studies.Importing.Begin(uid) {
 		return nil, status.Errorf(codes.Aborted, "another call imports a study with the %s", uid)
 	}
@@ -138,21 +138,21 @@ func (t *Transfer) importStudy(stream grpc.ClientStreamingServer[dparetov1.Impor
 	return &dparetov1.ImportStudyResponse{Study: t.studies.Present(i.record), Trials: i.trials}, nil
 }
 
-// beginImport marks the study as being imported, or returns the one that exists.
+// beginImport marks the study as being imported. If the study exists, it returns that instead.
 func (t *Transfer) beginImport(ctx context.Context, i *studyImport) (existing *storev1.StudyRecord, err error) {
-	// Nobody imports it at present: a mark is left of a crash.
+	// No other call imports this study now, so a mark is left over from a crash.
 	if err := t.store.DropImport(ctx, i.id); err != nil {
 		return nil, err
 	}
-	// What is derived from studies is kept by their uid. None gets it meanwhile: uids of new
-	// studies are random, and no other call imports one with it.
+	// Derived values are cached by uid, so uids must be unique. This check holds until the end: uids
+	// of new studies are random, and no other call may import this uid meanwhile.
 	err = t.store.View(ctx, func(tx *store.ReadTx) error {
 		if err := tx.FindStudy(i.id); !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
 		return tx.Studies("", func(other *storev1.StudyRecord) (bool, error) {
 			if other.GetStudy().GetUid() == i.record.GetStudy().GetUid() {
-				return false, i.invalid("record.study.study.uid", "is that of %s", other.GetStudy().GetName())
+				return false, i.invalid("record.study.study.uid", "is already the uid of %s", other.GetStudy().GetName())
 			}
 			return true, ctx.Err()
 		})
@@ -181,18 +181,18 @@ func (t *Transfer) beginImport(ctx context.Context, i *studyImport) (existing *s
 	return existing, err
 }
 
-// checkNotEarlier refuses an earlier state of a study whose publication is paid once and that
-// was deleted here: what it published since would be forgotten, and done again unpaid.
+// checkNotEarlier refuses an earlier state of a deleted study that paid for its publication in
+// advance. The import would forget what the study has published since, and publish it again unpaid.
 func checkNotEarlier(tx *store.ReadTx, study *dparetov1.Study) error {
 	last, err := tx.Ended(study.GetUid())
 	if err != nil || study.GetRevision() >= last {
 		return err
 	}
-	return status.Errorf(codes.FailedPrecondition, "%s is an earlier state, of revision %d, of a study that was deleted at a later one: "+
-		"with private_mode or random_stopping what it showed since is not undone; create a new study", study.GetName(), study.GetRevision())
+	return status.Errorf(codes.FailedPrecondition, "%s is an earlier state, at revision %d, of a study that was deleted at a later one: "+
+		"with private_mode or random_stopping, what it showed since cannot be undone; create a new study", study.GetName(), study.GetRevision())
 }
 
-// compareImport answers the import of a study that exists.
+// compareImport returns the response for a study that exists: success if it equals the import.
 func (t *Transfer) compareImport(ctx context.Context, i *studyImport) (*dparetov1.ImportStudyResponse, error) {
 	existing := newRecordDigest()
 	resp := &dparetov1.ImportStudyResponse{Existed: true}
@@ -216,7 +216,7 @@ func (t *Transfer) compareImport(ctx context.Context, i *studyImport) (*dparetov
 	return resp, nil
 }
 
-// dropImports removes what imports and deletions left behind that a crash ended.
+// dropImports removes what imports and deletions left behind at a crash.
 func (t *Transfer) dropImports() {
 	var ids []string
 	err := t.store.View(t.background.Context(), func(tx *store.ReadTx) error {
@@ -224,19 +224,19 @@ func (t *Transfer) dropImports() {
 	})
 	for _, id := range ids {
 		if !t.studies.Importing.Begin(id) {
-			continue // a client imports it again, which removes the rest
+			continue // a client imports it again, which removes the remains
 		}
 		err = errors.Join(err, t.store.DropImport(t.background.Context(), id))
 		t.studies.Importing.End(id)
 	}
 	if err != nil && t.background.Context().Err() == nil {
-		t.logger.ErrorContext(t.background.Context(), "remains of a study", "error", err)
+		t.logger.ErrorContext(t.background.Context(), "cannot remove the remains of studies", "error", err)
 	}
 }
 
-// studyImport is an import under way.
+// studyImport is an import in progress.
 type studyImport struct {
-	line     int // records received
+	line     int // number of records received
 	id       string
 	record   *storev1.StudyRecord
 	compiled *spec.Study
@@ -248,18 +248,18 @@ type studyImport struct {
 	trials   int64
 	charges  []ledger.Charge // of releases, to the study's test ledger
 
-	// What the trials so far say.
+	// From the records so far.
 	counts    *dparetov1.TrialCounts
 	live      []int64 // numbers, ascending
-	deleted   int64   // the last number of a deleted one
+	deleted   int64   // number of the last deleted trial
 	orders    map[int64]bool
-	revisions map[int64]bool // of trials and of the study's own fields
+	revisions map[int64]bool // of trials, and the study's own_revision
 	private   privateImport
-	released  int64 // the last number of a release
+	released  int64 // number of the last release
 	requests  map[string]bool
 }
 
-// receive receives a record and checks it. It returns io.EOF at the end.
+// receive receives and checks a record. It returns io.EOF at the end of the stream.
 func (i *studyImport) receive(stream grpc.ClientStreamingServer[dparetov1.ImportStudyRequest, dparetov1.ImportStudyResponse]) error {
 	req, err := stream.Recv()
 	if err != nil {
@@ -273,7 +273,7 @@ func (i *studyImport) receive(stream grpc.ClientStreamingServer[dparetov1.Import
 	switch r := record.GetRecord().(type) {
 	case *dparetov1.ExportedRecord_Study:
 		if i.record != nil {
-			return i.invalid("record.study", "is a second study; every study is a stream of its own")
+			return i.invalid("record.study", "is a second study; import each study in its own stream")
 		}
 		err = i.study(r.Study)
 	case *dparetov1.ExportedRecord_Trial:
@@ -303,7 +303,7 @@ func (i *studyImport) receive(stream grpc.ClientStreamingServer[dparetov1.Import
 	return i.digest.add(record)
 }
 
-// flush writes the trials and releases that wait.
+// flush writes the waiting trials and releases.
 func (i *studyImport) flush(tx *store.Tx) error {
 	for _, trial := range i.waiting {
 		put := tx.PutTrial
@@ -326,20 +326,20 @@ func (i *studyImport) flush(tx *store.Tx) error {
 	return nil
 }
 
-// flushed forgets what was written.
+// flushed drops the written trials and releases.
 func (i *studyImport) flushed() { i.waiting, i.releases, i.bytes = i.waiting[:0], i.releases[:0], 0 }
 
-// scopes are those that the beginning and the end of an import read and write.
+// scopes returns the scopes that the first and last transactions of an import use.
 func (i *studyImport) scopes() store.Scopes {
 	return store.In(append(study.LedgerScopes(i.record.GetStudy().GetSpec()), store.StudyScope(i.id), store.StoreScope)...)
 }
 
-// invalid is the error of the current record's field.
+// invalid returns an error about a field of the current record.
 func (i *studyImport) invalid(field, format string, args ...any) error {
 	return i.atLine(invalid.Field(field, format, args...))
 }
 
-// atLine adds the line to an error of a record.
+// atLine adds the line number to an error about a record.
 func (i *studyImport) atLine(err error) error {
 	s := status.Convert(err)
 	if s.Code() != codes.InvalidArgument {
@@ -350,17 +350,17 @@ func (i *studyImport) atLine(err error) error {
 	return status.FromProto(p).Err()
 }
 
-// checkWhole checks what only the whole stream tells.
+// checkWhole checks what depends on the whole stream.
 func (i *studyImport) checkWhole() error {
 	i.line = 1
 	if counts := i.record.GetStudy().GetTrialCounts(); !proto.Equal(counts, i.counts) {
-		return i.invalid("record.study.study.trial_counts", "must be those of the trials, {%v}, are {%v}",
+		return i.invalid("record.study.study.trial_counts", "must equal the counts of the trials, {%v}, are {%v}",
 			strings.TrimSpace(i.counts.String()), strings.TrimSpace(counts.String()))
 	}
 	return i.private.checkWhole(i)
 }
 
-// isLive reports whether a trial with the number came that is not deleted.
+// isLive reports whether the import has an undeleted trial with a number.
 func (i *studyImport) isLive(number int64) bool {
 	_, found := slices.BinarySearch(i.live, number)
 	return found

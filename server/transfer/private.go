@@ -17,12 +17,12 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// importTolerance is the relative difference by which sums of charges, and charges that
-// another version computed, may differ.
+// importTolerance is the relative tolerance for sums of charges, and for charges computed by another
+// version.
 const importTolerance = 1e-6
 
-// privateImport adds up what the trials of an imported study with private_mode cost, so
-// that its counters are never less.
+// privateImport sums up what the trials of an imported study with private_mode cost, to check that
+// the study's counters are not too low.
 type privateImport struct {
 	divergences []float64
 	values      int64
@@ -31,12 +31,12 @@ type privateImport struct {
 	trials      int64
 }
 
-// study checks what a study with private_mode fixed when it was created.
+// study checks the terms that a study with private_mode fixed at its creation.
 func (p *privateImport) study(i *studyImport, exported *dparetov1.ExportedStudy, fields *invalid.Fields) {
 	const path = "record.study.private_mode"
 	terms, mode := exported.GetPrivateMode(), i.compiled.Spec.GetPrivateMode()
 	if (terms != nil) != (mode != nil) {
-		fields.Addf(path, "must be set where the spec has private_mode, and nowhere else")
+		fields.Addf(path, "must be set if the spec has private_mode, and only then")
 		return
 	}
 	if terms == nil {
@@ -54,7 +54,7 @@ func (p *privateImport) study(i *studyImport, exported *dparetov1.ExportedStudy,
 	}
 	most := privacy.Improved.Budget(order, mode.GetTrainEpsilon(), mode.GetDelta())
 	if b := terms.GetDivergenceBudget(); !(b > 0 && b <= most*(1+1e-12)) {
-		fields.Addf(path+".divergence_budget", "must be positive and at most %g, that of train_epsilon, is %g", most, b)
+		fields.Addf(path+".divergence_budget", "must be positive and at most %g, as train_epsilon allows, is %g", most, b)
 	}
 	for k, spent := range terms.GetShardDivergences() {
 		if !(spent >= 0 && spent <= terms.GetDivergenceBudget()) {
@@ -69,11 +69,11 @@ func (p *privateImport) study(i *studyImport, exported *dparetov1.ExportedStudy,
 	case given > 0 && n != given:
 		fields.Addf(path+".max_values", "must be %d, as in the spec, is %d", given, n)
 	case n < i.compiled.Spec.GetBudget().GetMaxTrials()*i.compiled.ReportedMetrics() || n > maxNumber:
-		fields.Addf(path+".max_values", "must be at least that of the spec's trials, is %d", n)
+		fields.Addf(path+".max_values", "must be enough for the spec's max_trials, is %d", n)
 	default:
 		sigma, err := transcript.Noise(mode.GetTestSetSize(), n, mode.GetTestEpsilon(), mode.GetDelta())
 		if s := terms.GetNoiseStandardDeviation(); err != nil || !(s >= sigma && s <= 2*sigma) {
-			fields.Addf(path+".noise_standard_deviation", "must be that of test_epsilon, %g or a little more, is %g", sigma, s)
+			fields.Addf(path+".noise_standard_deviation", "must be %g, as test_epsilon needs, or a little more, is %g", sigma, s)
 		}
 	}
 	if v, r := terms.GetValues(), terms.GetReservedValues(); v < 0 || r < 0 || v > n || r > n-v {
@@ -84,17 +84,17 @@ func (p *privateImport) study(i *studyImport, exported *dparetov1.ExportedStudy,
 	}
 }
 
-// trial checks what a trial cost, and adds it.
+// trial checks what a trial cost and adds it to the sums.
 func (p *privateImport) trial(i *studyImport, exported *dparetov1.ExportedTrial, point space.Point, fields *invalid.Fields) {
 	const path = "record.trial.private_mode"
 	trial, paid, terms := exported.GetTrial(), exported.GetPrivateMode(), i.record.GetPrivateMode()
 	p.trials++
 	if i.compiled.IsSearch() && exported.GetDeleted() {
-		fields.Addf("record.trial.deleted", "must be false in a study with random_stopping, which chooses among all of its trials")
+		fields.Addf("record.trial.deleted", "must be false: a study with random_stopping chooses among all of its trials")
 	}
 	if terms == nil {
 		if paid != nil || trial.GetTrainingShard() != 0 {
-			fields.Addf(path, "is only for studies with private_mode")
+			fields.Addf(path, "is allowed only with private_mode")
 		}
 		return
 	}
@@ -107,7 +107,7 @@ func (p *privateImport) trial(i *studyImport, exported *dparetov1.ExportedTrial,
 	}
 	if paid == nil {
 		if len(trial.GetMeasurements()) > 0 || trial.GetFinalMeasurement() != nil {
-			fields.Addf(path, "must be set of a trial that was measured")
+			fields.Addf(path, "must be set for a trial that was measured")
 		}
 		return
 	}
@@ -132,7 +132,7 @@ func (p *privateImport) trial(i *studyImport, exported *dparetov1.ExportedTrial,
 	metrics := i.compiled.ReportedMetrics()
 	switch reserved := paid.GetReservedValues(); {
 	case (study.IsTerminal(trial.GetState()) || exported.GetDeleted()) && reserved != 0:
-		fields.Addf(path+".reserved_values", "must be 0 of a trial that is complete or deleted, is %d", reserved)
+		fields.Addf(path+".reserved_values", "must be 0 for a complete or deleted trial, is %d", reserved)
 	case !study.IsTerminal(trial.GetState()) && !exported.GetDeleted() && reserved != metrics:
 		fields.Addf(path+".reserved_values", "must be %d, is %d", metrics, reserved)
 	}
@@ -141,7 +141,7 @@ func (p *privateImport) trial(i *studyImport, exported *dparetov1.ExportedTrial,
 	p.started++
 }
 
-// hasStep reports whether a trial has a measurement on the way at a step.
+// hasStep reports whether a trial has an intermediate measurement at a step.
 func hasStep(trial *dparetov1.Trial, step int64) bool {
 	for _, m := range trial.GetMeasurements() {
 		if m.GetStep() == step {
@@ -151,7 +151,7 @@ func hasStep(trial *dparetov1.Trial, step int64) bool {
 	return false
 }
 
-// charges checks what the hand-outs of a trial cost, and adds it.
+// charges checks what the hand-outs of a trial cost and adds it to the sums.
 func (p *privateImport) charges(i *studyImport, path string, paid *dparetov1.ExportedPrivateTrial, trial *dparetov1.Trial, point space.Point, fields *invalid.Fields) {
 	terms := i.record.GetPrivateMode()
 	least := private.TrainingCost(i.compiled, terms, terms.GetOrder(), point, trial.GetReplicates())
@@ -162,22 +162,22 @@ func (p *privateImport) charges(i *studyImport, path string, paid *dparetov1.Exp
 			continue
 		}
 		if d := c.GetDivergence(); !(d >= least*(1-importTolerance)) || math.IsInf(d, 1) {
-			fields.Addf(at+".divergence", "must be at least that of the configuration, %g, is %g", least, d)
+			fields.Addf(at+".divergence", "must be at least %g, the cost of the configuration, is %g", least, d)
 			continue
 		}
 		p.divergences[c.GetShard()] += c.GetDivergence()
 	}
 	if last := paid.GetCharges()[len(paid.GetCharges())-1]; last.GetShard() != trial.GetTrainingShard() {
-		fields.Addf("record.trial.trial.training_shard", "must be that of the last charge, %d, is %d", last.GetShard(), trial.GetTrainingShard())
+		fields.Addf("record.trial.trial.training_shard", "must be the shard of the last charge, %d, is %d", last.GetShard(), trial.GetTrainingShard())
 	}
 }
 
-// checkWhole compares the counters of the study with what the trials say.
+// checkWhole compares the study's counters with the sums over its trials.
 func (p *privateImport) checkWhole(i *studyImport) error {
 	const path = "record.study.private_mode"
 	terms := i.record.GetPrivateMode()
 	if all := i.record.GetNextTrialNumber() - 1; spec.IsPublication(i.compiled.Spec) && p.trials != all {
-		return i.invalid("record.study.next_trial_number", "must be one more than the number of trials, deleted ones included: with private_mode or random_stopping none may be missing; there are %d of %d", p.trials, all)
+		return i.invalid("record.study.next_trial_number", "must be one more than the number of trials, including deleted ones: with private_mode or random_stopping none may be missing; there are %d of %d", p.trials, all)
 	}
 	if terms == nil {
 		return nil
@@ -188,16 +188,16 @@ func (p *privateImport) checkWhole(i *studyImport) error {
 func (p *privateImport) compare(i *studyImport, path string, terms *storev1.PrivateModeRecord) error {
 	for k, spent := range p.divergences {
 		if !(terms.GetShardDivergences()[k] >= spent*(1-importTolerance)) {
-			return i.invalid(fmt.Sprintf("%s.shard_divergences[%d]", path, k), "must be at least what the trials cost, %g, is %g", spent, terms.GetShardDivergences()[k])
+			return i.invalid(fmt.Sprintf("%s.shard_divergences[%d]", path, k), "must be at least the cost of the trials, %g, is %g", spent, terms.GetShardDivergences()[k])
 		}
 	}
 	switch {
 	case terms.GetValues() < p.values:
-		return i.invalid(path+".values", "must be at least the number of the trials, %d, is %d", p.values, terms.GetValues())
+		return i.invalid(path+".values", "must be at least the sum over the trials, %d, is %d", p.values, terms.GetValues())
 	case terms.GetReservedValues() != p.reserved:
-		return i.invalid(path+".reserved_values", "must be that of the trials, %d, is %d", p.reserved, terms.GetReservedValues())
+		return i.invalid(path+".reserved_values", "must equal the sum over the trials, %d, is %d", p.reserved, terms.GetReservedValues())
 	case terms.GetStartedTrials() != p.started:
-		return i.invalid(path+".started_trials", "must be that of the trials, %d, is %d", p.started, terms.GetStartedTrials())
+		return i.invalid(path+".started_trials", "must equal the number of charged trials, %d, is %d", p.started, terms.GetStartedTrials())
 	}
 	return nil
 }

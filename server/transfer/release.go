@@ -16,7 +16,7 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// release checks a release of an import, and notes what it was charged for.
+// release checks a release of an import, and records its charge.
 func (i *studyImport) release(exported *dparetov1.ExportedRelease) error {
 	const path = "record.release.release"
 	claimed := exported.GetRelease()
@@ -26,14 +26,14 @@ func (i *studyImport) release(exported *dparetov1.ExportedRelease) error {
 	}
 	var fields invalid.Fields
 	if parent != resource.StudyName(i.id) {
-		fields.Addf(path+".name", "must be of %s, is %.200q", resource.StudyName(i.id), claimed.GetName())
+		fields.Addf(path+".name", "must be a release of %s, is %.200q", resource.StudyName(i.id), claimed.GetName())
 	}
 	if number <= i.released || number > maxNumber {
-		fields.Addf(path+".name", "must have a number above that of the release before, %d, is %d", i.released, number)
+		fields.Addf(path+".name", "must have a number above the previous release's, %d, is %d", i.released, number)
 	}
 	i.released = number
 	if r := claimed.GetStudyRevision(); r < 0 || r == 0 && !i.compiled.IsSearch() || r > i.record.GetStudy().GetRevision() {
-		fields.Addf(path+".study_revision", "must be in [1, %d], that of the study, is %d", i.record.GetStudy().GetRevision(), r)
+		fields.Addf(path+".study_revision", "must be in [1, %d], up to the study's revision, is %d", i.record.GetStudy().GetRevision(), r)
 	}
 	checkTime(path+".create_time", claimed.GetCreateTime(), true, &fields)
 	checkWarnings(path+".warnings", claimed.GetWarnings(), &fields)
@@ -42,8 +42,8 @@ func (i *studyImport) release(exported *dparetov1.ExportedRelease) error {
 	return fields.Err()
 }
 
-// checkCost checks what a release guarantees, and that it is charged where it costs
-// something.
+// checkCost checks the guarantee of a release, and that a release with a cost names the ledger it
+// was charged to.
 func (i *studyImport) checkCost(path string, release *dparetov1.Release, fields *invalid.Fields) {
 	asked, g := i.record.GetStudy().GetSpec(), release.GetGuarantee()
 	if e, d := g.GetEpsilon(), g.GetDelta(); !(e >= 0) || math.IsInf(e, 1) && release.GetLedger() != "" || !(d >= 0 && d < 1) {
@@ -52,7 +52,7 @@ func (i *studyImport) checkCost(path string, release *dparetov1.Release, fields 
 	}
 	switch name := release.GetLedger(); {
 	case name == "" && g.GetEpsilon()+g.GetDelta() > 0 && !spec.IsPublication(asked):
-		fields.Addf(path+".ledger", "must be set: the release costs something")
+		fields.Addf(path+".ledger", "must be set: the release has a privacy cost")
 	case name == "":
 	case g.GetAdjacency() != dparetov1.Adjacency_ADJACENCY_REPLACE_ONE:
 		fields.Addf(path+".guarantee.adjacency", "must be ADJACENCY_REPLACE_ONE, is %v", g.GetAdjacency())
@@ -66,27 +66,27 @@ func (i *studyImport) checkCost(path string, release *dparetov1.Release, fields 
 	}
 }
 
-// checkReleaseRequest checks what is kept of the request for a release.
+// checkReleaseRequest checks the stored request of a release.
 func (i *studyImport) checkReleaseRequest(exported *dparetov1.ExportedRelease, fields *invalid.Fields) {
 	id, digest := exported.GetRequestId(), exported.GetRequestDigest()
 	if n := len([]rune(id)); n > study.MaxRequestID {
 		fields.Addf("record.release.request_id", "must have at most %d characters, has %d", study.MaxRequestID, n)
 	}
 	if n := len(digest); id != "" && n != digestBytes || id == "" && n+len(exported.GetCaller())+len(exported.GetRequestType()) > 0 {
-		fields.Addf("record.release.request_digest", "must have %d bytes where there is a request_id, and caller, type and digest be empty elsewhere", digestBytes)
+		fields.Addf("record.release.request_digest", "must have %d bytes with a request_id; without, caller, type and digest must be empty", digestBytes)
 	}
 	if caller := exported.GetCaller(); len(caller) > study.MaxWorkerID || strings.ContainsRune(caller, 0) {
 		fields.Addf("record.release.caller", "must have at most %d bytes, none of them 0", study.MaxWorkerID)
 	}
 	key := fmt.Sprintf("%q %q", exported.GetCaller(), id)
 	if id != "" && i.requests[key] {
-		fields.Addf("record.release.request_id", "is that of another release")
+		fields.Addf("record.release.request_id", "is also the request_id of another release")
 	}
 	i.requests[key] = true
 }
 
-// charge charges what the releases, and the study itself, cost to the ledgers that it names,
-// unless it was charged before.
+// charge charges the study and its releases to the ledgers in the spec, unless they were charged
+// before.
 func (i *studyImport) charge(tx *store.Tx, studies *study.Studies, now time.Time) error {
 	if err := studies.Policy(i.compiled.Spec).Pay(tx, i.record, i.compiled, now); err != nil {
 		return err

@@ -19,31 +19,31 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// maxCharges bounds the charges of a ledger: each reading of its budget adds them up.
+// maxCharges bounds the charges of a ledger: every use of its budget adds them up.
 const maxCharges = 10_000
 
-// Charge is what something costs a ledger.
+// Charge is a guarantee to deduct from a ledger, and what it is for.
 type Charge struct {
 	Guarantee *dparetov1.PrivacyGuarantee
-	Resource  string // name of the release or of the study
-	StudyUID  string // empty for what belongs to no study
+	Resource  string // name of the release or study
+	StudyUID  string // empty if there is no study
 	Reason    string
-	records   int64 // number of records that the guarantee takes the dataset to have, 0 if it does not matter
+	records   int64 // dataset size that the guarantee assumes, 0 for any
 	At        time.Time
 }
 
-// key tells the charge from the others of a ledger.
+// key identifies the charge within its ledger.
 func (c *Charge) key() store.ChargeKey {
 	return store.ChargeKey{Resource: c.Resource, StudyUID: c.StudyUID}
 }
 
-// chargeLedger writes a charge to a ledger, given by its name. The request's field that
-// names it is for errors: FAILED_PRECONDITION where the ledger does not exist or has other
-// records or another adjacency, RESOURCE_EXHAUSTED where the charge exceeds what is left.
-// What is charged already, by resource and uid of the study, is not charged again.
+// chargeLedger writes a charge to the named ledger. It returns FAILED_PRECONDITION, with the
+// request's field, if the ledger does not exist or has other records or another adjacency, and
+// RESOURCE_EXHAUSTED if the charge exceeds what is left. A charge for the same resource and study
+// uid is written once.
 //
-// What it charges for must be written in the same transaction, and shown to nobody before
-// that is durable.
+// The caller must write what it charges for in the same transaction, and show it only once that is
+// durable.
 func chargeLedger(tx *store.Tx, ledger, field string, c Charge) error {
 	open, err := Open(&tx.ReadTx, ledger, field, c.Guarantee.GetAdjacency(), c.records)
 	if err != nil {
@@ -52,7 +52,7 @@ func chargeLedger(tx *store.Tx, ledger, field string, c Charge) error {
 	return open.ChargeOnce(tx, c)
 }
 
-// Budget is a ledger with what is left of it.
+// Budget is a ledger and what is left of it.
 type Budget struct {
 	id      string
 	field   string // of the request, for errors
@@ -60,8 +60,8 @@ type Budget struct {
 	Account *store.Account
 }
 
-// Open opens the ledger that a field of a request names, if it is one of so many
-// records (0: of any number) with an adjacency (UNSPECIFIED: with any).
+// Open opens the ledger that a field of a request names. It fails unless the ledger has this number
+// of records (0: any) and this adjacency (UNSPECIFIED: any).
 func Open(tx *store.ReadTx, ledger, field string, adjacency dparetov1.Adjacency, records int64) (*Budget, error) {
 	id, record, err := Check(tx, ledger, field, adjacency, records)
 	if err != nil {
@@ -74,14 +74,14 @@ func Open(tx *store.ReadTx, ledger, field string, adjacency dparetov1.Adjacency,
 	return &Budget{id: id, field: field, Ledger: record.GetLedger(), Account: a}, nil
 }
 
-// Check returns nil if a guarantee fits into what is left, and otherwise the error for it.
-// It spends it from the account in memory.
+// Check deducts a guarantee from the account in memory, or returns RESOURCE_EXHAUSTED if it does not
+// fit into what is left.
 func (l *Budget) Check(g *dparetov1.PrivacyGuarantee) error {
 	refuse := func(format string, args ...any) error {
 		return status.Errorf(codes.ResourceExhausted, "%s: %s", l.field, fmt.Sprintf(format, args...))
 	}
 	if math.IsInf(g.GetEpsilon(), 1) {
-		return refuse("an infinite ε fits into no budget")
+		return refuse("an infinite ε does not fit into any budget")
 	}
 	epsilon, delta := l.Account.Filter.Remaining()
 	fits, err := l.Account.Spend(g)
@@ -92,13 +92,13 @@ func (l *Budget) Check(g *dparetov1.PrivacyGuarantee) error {
 		return refuse("ε = %g with δ = %g does not fit into what is left of %s: ε up to %.6g and δ up to %.3g (declared: ε = %g and δ = %g, of which half is for the composition)",
 			g.GetEpsilon(), g.GetDelta(), l.Ledger.GetName(), roundedDown(epsilon, 6), roundedDown(delta, 3), l.Ledger.GetEpsilon(), l.Ledger.GetDelta())
 	case l.Account.Last >= maxCharges:
-		return refuse("%s has %d charges, the largest number", l.Ledger.GetName(), maxCharges)
+		return refuse("%s has %d charges, the maximum", l.Ledger.GetName(), maxCharges)
 	default:
 		return nil
 	}
 }
 
-// ChargeOnce writes a charge unless it was written before.
+// ChargeOnce writes a charge unless it is already there. It fails if the existing charge is smaller.
 func (l *Budget) ChargeOnce(tx *store.Tx, c Charge) error {
 	paid := l.Account.Charges[c.key()]
 	if paid == nil {
@@ -111,7 +111,7 @@ func (l *Budget) ChargeOnce(tx *store.Tx, c Charge) error {
 	return nil
 }
 
-// Charge writes a charge to a ledger that was opened in the same transaction.
+// Charge checks and writes a charge, in the transaction that opened the ledger.
 func (l *Budget) Charge(tx *store.Tx, c Charge) error {
 	if err := l.Check(c.Guarantee); err != nil {
 		return err
@@ -128,8 +128,8 @@ func (l *Budget) Charge(tx *store.Tx, c Charge) error {
 	}})
 }
 
-// roundedDown returns a number of so many digits that is not above x >= 0, so that what is
-// said to be left does fit.
+// roundedDown rounds x >= 0 down to a number of digits, so that a budget reported as left really
+// fits.
 func roundedDown(x float64, digits int) float64 {
 	rounded := func(x float64) float64 {
 		y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'e', digits-1, 64), 64) // it is a number
@@ -141,7 +141,7 @@ func roundedDown(x float64, digits int) float64 {
 	return rounded(x - math.Pow(10, math.Floor(math.Log10(x))-float64(digits-1)))
 }
 
-// Check is Open without its account.
+// Check is Open without reading the charges. It returns the id and record of the ledger.
 func Check(tx *store.ReadTx, ledger, field string, adjacency dparetov1.Adjacency, records int64) (string, *storev1.LedgerRecord, error) {
 	id, err := resource.ParseLedgerName(field, ledger)
 	if err != nil {
@@ -149,7 +149,7 @@ func Check(tx *store.ReadTx, ledger, field string, adjacency dparetov1.Adjacency
 	}
 	record, err := tx.Ledger(id)
 	if errors.Is(err, store.ErrNotFound) {
-		return "", nil, status.Errorf(codes.FailedPrecondition, "%s: %s does not exist: create it first, by CreateLedger", field, ledger)
+		return "", nil, status.Errorf(codes.FailedPrecondition, "%s: %s does not exist: create it first with CreateLedger", field, ledger)
 	}
 	if err != nil {
 		return "", nil, err
@@ -158,7 +158,7 @@ func Check(tx *store.ReadTx, ledger, field string, adjacency dparetov1.Adjacency
 		return "", nil, status.Errorf(codes.FailedPrecondition, "%s: %s is kept under %v, not %v", field, ledger, has, adjacency)
 	}
 	if has := record.GetLedger().GetRecords(); records != 0 && has != records {
-		return "", nil, status.Errorf(codes.FailedPrecondition, "%s: %s is of %d records, not %d", field, ledger, has, records)
+		return "", nil, status.Errorf(codes.FailedPrecondition, "%s: %s has %d records, not %d", field, ledger, has, records)
 	}
 	return id, record, nil
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// SpecChecks implements study.Ledgers.
+// SpecChecks implements study.Ledgers. Its zero value is ready to use.
 type SpecChecks struct{}
 
-// Check implements study.Ledgers: the ledgers exist, and are of the study's data.
+// Check implements study.Ledgers: the ledgers must exist and cover the study's data.
 func (SpecChecks) Check(tx *store.ReadTx, asked *dparetov1.StudySpec) error {
 	if name := asked.GetTestLedger(); name != "" {
 		records := max(asked.GetPrivateMode().GetTestSetSize(), asked.GetRandomStopping().GetTestSetSize())
@@ -31,10 +31,10 @@ func (SpecChecks) Check(tx *store.ReadTx, asked *dparetov1.StudySpec) error {
 	}
 	if name := asked.GetTrainLedger(); name != "" {
 		if !spec.IsPublication(asked) {
-			return invalid.Field(trainField, "is only for studies with private_mode or random_stopping")
+			return invalid.Field(trainField, "is allowed only with private_mode or random_stopping")
 		}
-		if name == asked.GetTestLedger() { // which has one charge for the study
-			return invalid.Field(trainField, "must be another than test_ledger: the training and the test records are not the same")
+		if name == asked.GetTestLedger() { // a ledger holds one charge for each study
+			return invalid.Field(trainField, "must differ from test_ledger: training and test records are not the same")
 		}
 		_, _, err := Check(tx, name, trainField, dparetov1.Adjacency_ADJACENCY_UNSPECIFIED, 0)
 		return err
@@ -42,9 +42,9 @@ func (SpecChecks) Check(tx *store.ReadTx, asked *dparetov1.StudySpec) error {
 	return nil
 }
 
-// checkSampleSizes refuses a test ledger that nothing could ever be charged to: every
-// objective that is measured is said to be so on another number of records. To find that
-// out when all trials have been run is late.
+// checkSampleSizes refuses a test ledger that no release could ever be charged to, because every
+// measured objective declares another number of records. Failing only after all trials have run
+// would be too late.
 func checkSampleSizes(asked *dparetov1.StudySpec, ledger *dparetov1.Ledger) error {
 	if spec.IsPublication(asked) {
 		return nil // they say test_set_size
@@ -58,21 +58,20 @@ func checkSampleSizes(asked *dparetov1.StudySpec, ledger *dparetov1.Ledger) erro
 		if n == 0 || n == float64(ledger.GetRecords()) {
 			return nil
 		}
-		err = status.Errorf(codes.FailedPrecondition, "%s: %s is of %d records, but study.spec.metrics[%d].reported.sample_size is %g",
+		err = status.Errorf(codes.FailedPrecondition, "%s: %s has %d records, but study.spec.metrics[%d].reported.sample_size is %g",
 			TestField, ledger.GetName(), ledger.GetRecords(), i, n)
 	}
 	return err
 }
 
-// The fields of a spec that name ledgers.
+// Fields of a spec that name ledgers.
 const (
 	TestField  = "study.spec.test_ledger"
 	trainField = "study.spec.train_ledger"
 )
 
-// ChargeStudy charges all that a study will publish to the ledgers that its spec names,
-// unless it was charged before. Only studies whose publication is paid at once have such
-// charges.
+// ChargeStudy charges everything that a study will publish to the ledgers in its spec, unless that
+// was charged before. It does nothing for studies that pay for each release.
 func ChargeStudy(tx *store.Tx, study *dparetov1.Study, at time.Time) error {
 	if !spec.IsPublication(study.GetSpec()) {
 		return nil
@@ -88,7 +87,7 @@ func ChargeStudy(tx *store.Tx, study *dparetov1.Study, at time.Time) error {
 			continue
 		}
 		if l.guarantee == nil {
-			return invalid.Field(l.field, "must be empty: the study protects no such records")
+			return invalid.Field(l.field, "must be empty: the study does not protect these records")
 		}
 		err := chargeLedger(tx, l.ledger, l.field, Charge{
 			Guarantee: l.guarantee, Resource: study.GetName(), StudyUID: study.GetUid(), Reason: l.reason, At: at,
@@ -100,15 +99,15 @@ func ChargeStudy(tx *store.Tx, study *dparetov1.Study, at time.Time) error {
 	return nil
 }
 
-// CheckCaller implements study.Ledgers: only who administers the whole server may give a study
-// ledgers to spend from. Ledgers that the study names already may stay.
+// CheckCaller implements study.Ledgers: only admins of the whole server may add a ledger to a spec.
+// Ledgers already in the spec may stay.
 func (SpecChecks) CheckCaller(ctx context.Context, before, after *dparetov1.StudySpec) error {
 	for _, l := range []struct{ field, before, after string }{
 		{TestField, before.GetTestLedger(), after.GetTestLedger()},
 		{trainField, before.GetTrainLedger(), after.GetTrainLedger()},
 	} {
 		if l.after != "" && l.after != l.before && auth.FromContext(ctx).Role < auth.Admin {
-			return status.Errorf(codes.PermissionDenied, "%s: this takes the role %s on the whole server", l.field, auth.Admin)
+			return status.Errorf(codes.PermissionDenied, "%s: requires the role %s on the whole server", l.field, auth.Admin)
 		}
 	}
 	return nil

@@ -22,15 +22,14 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// Ledgers implements the calls of ReleaseService that concern ledgers. It is safe for
-// concurrent use.
+// Ledgers implements the ReleaseService calls on ledgers. It is safe for concurrent use.
 type Ledgers struct {
-	studies *study.Studies // whose way of remembering answers it shares
+	studies *study.Studies // for responses by request id
 	store   *store.Store
 	now     func() time.Time
 }
 
-// New returns the ledgers of a store.
+// New returns the ledgers in a store.
 func New(studies *study.Studies, db *store.Store, now func() time.Time) *Ledgers {
 	return &Ledgers{studies, db, now}
 }
@@ -59,7 +58,7 @@ func (l *Ledgers) CreateLedger(ctx context.Context, req *dparetov1.CreateLedgerR
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			if err := tx.CheckWhole(store.LedgerScope(id)); err != nil {
-				return err // a ledger is there that cannot be found
+				return err // the ledger exists, but its record is lost
 			}
 			record = &storev1.LedgerRecord{Ledger: proto.CloneOf(declared)}
 			record.Ledger.Uid, record.Ledger.CreateTime = study.NewToken(), timestamppb.New(l.now())
@@ -72,7 +71,7 @@ func (l *Ledgers) CreateLedger(ctx context.Context, req *dparetov1.CreateLedgerR
 			existing := proto.CloneOf(record.GetLedger())
 			existing.Uid, existing.CreateTime = "", nil
 			if paths := study.Differences(existing, declared); len(paths) > 0 {
-				return status.Errorf(codes.AlreadyExists, "%s exists and is another; fields that differ: %s", resource.LedgerName(id), strings.Join(paths, ", "))
+				return status.Errorf(codes.AlreadyExists, "%s exists with other fields; fields that differ: %s", resource.LedgerName(id), strings.Join(paths, ", "))
 			}
 		}
 		resp.Ledger, err = presentLedger(&tx.ReadTx, id, record)
@@ -84,7 +83,7 @@ func (l *Ledgers) CreateLedger(ctx context.Context, req *dparetov1.CreateLedgerR
 	return resp, nil
 }
 
-// validateLedger checks a new ledger.
+// validateLedger checks the fields of a new ledger.
 func validateLedger(id string, l *dparetov1.Ledger) error {
 	var fields invalid.Fields
 	if !resource.StudyID.MatchString(id) {

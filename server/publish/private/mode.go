@@ -28,14 +28,14 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// Which budget is spent.
+// State reasons: which budget is spent.
 const (
 	reasonTrainSpent = "the privacy budget of the training records is spent"
 	reasonTestSpent  = "the privacy budget of the test records is spent"
 )
 
-// privateMode is the policy of studies with private_mode: workers' values are kept with noise
-// only, and every hand-out of a trial is charged before it happens.
+// privateMode is the policy of studies with private_mode: it keeps workers' values with noise only,
+// and charges every hand-out of a trial in advance.
 type privateMode struct {
 	noisy
 
@@ -61,7 +61,7 @@ func privateSpent(record *storev1.StudyRecord) string {
 	terms := record.GetPrivateMode()
 	switch {
 	case terms == nil || record.GetNextTrialNumber() > record.GetStudy().GetSpec().GetBudget().GetMaxTrials():
-		return "" // the budget of trials is spent, which says more
+		return "" // max_trials is reached, which is the better explanation
 	case terms.GetExhausted() || leftFor(terms) < terms.GetLeastDivergence():
 		return reasonTrainSpent
 	case terms.GetValues()+terms.GetReservedValues()+reportedMetrics(record.GetStudy().GetSpec()) > terms.GetMaxValues():
@@ -97,22 +97,22 @@ func (privateMode) Afford(c *study.Change, record *storev1.TrialRecord) study.Af
 	case terms.GetValues()+metrics > terms.GetMaxValues():
 		return study.Unaffordable
 	case terms.GetValues()+terms.GetReservedValues()+metrics > terms.GetMaxValues():
-		return study.AffordableLater // once others have completed with fewer values than they might
+		return study.AffordableLater // once other trials complete with fewer values than they reserve
 	default:
 		return study.Affordable
 	}
 }
 
-// handOutCost returns what handing out a trial costs the training records.
+// handOutCost returns the Rényi divergence that one hand-out of a trial costs the training records.
 func handOutCost(c *study.Change, point space.Point, trial *dparetov1.Trial) float64 {
 	terms := c.Study.GetPrivateMode()
 	return TrainingCost(c.Compiled, terms, terms.GetOrder(), point, trial.GetReplicates())
 }
 
-// errUnaffordable is returned where a trial must not be handed out.
-var errUnaffordable = errors.New("the privacy budget does not allow the trial")
+// errUnaffordable says that the budget does not cover handing out a trial.
+var errUnaffordable = errors.New("the privacy budget does not cover the trial")
 
-// Charge implements study.Policy: it charges both budgets, and chooses the trial's shard.
+// Charge implements study.Policy: it charges both budgets and chooses the trial's shard.
 func (p privateMode) Charge(c *study.Change, record *storev1.TrialRecord) error {
 	if p.Afford(c, record) != study.Affordable {
 		return errUnaffordable
@@ -147,11 +147,11 @@ func (privateMode) Release(c *study.Change, record *storev1.TrialRecord) {
 	}
 }
 
-// Keep implements study.Policy: a noisy version, made before anything else sees the values. Where
-// there is one of the same step already, the worker repeats itself and gets that.
+// Keep implements study.Policy: it adds noise before anything else sees the values. A repeated
+// report gets the noisy values of the first, never fresh noise.
 func (p privateMode) Keep(c *study.Change, record *storev1.TrialRecord, r study.Report) (study.Kept, error) {
 	if record.GetPrivateMode() == nil {
-		return study.Kept{}, status.Errorf(codes.FailedPrecondition, "%s has private_mode: results come from trials that it handed out, and paid for", resource.StudyName(c.ID))
+		return study.Kept{}, status.Errorf(codes.FailedPrecondition, "%s has private_mode: it takes results only from trials that it handed out and paid for", resource.StudyName(c.ID))
 	}
 	terms, trial := c.Study.GetPrivateMode(), record.GetTrial()
 	point, err := study.PointOf(c.Compiled, trial)
@@ -160,7 +160,7 @@ func (p privateMode) Keep(c *study.Change, record *storev1.TrialRecord, r study.
 	}
 	if !r.Final && !c.Compiled.Checkpoints() {
 		return study.Kept{}, status.Errorf(codes.FailedPrecondition,
-			"%s has private_mode and no checkpoint parameter: a state on the way is not what its guarantee is about", resource.StudyName(c.ID))
+			"%s has private_mode and no checkpoint parameter: its guarantee does not cover intermediate measurements", resource.StudyName(c.ID))
 	}
 	clipped, err := c.Compiled.Clipped(r.Path, r.Measurement)
 	if err != nil {
@@ -182,14 +182,14 @@ func (p privateMode) Keep(c *study.Change, record *storev1.TrialRecord, r study.
 	return study.Kept{Measurement: kept, Warnings: warnings, Fresh: true}, countValues(c, record, values, r.Final)
 }
 
-// countValues counts noisy values of a trial: final ones out of what is reserved for them,
-// those on the way as far as they leave enough for the final ones of all trials that the
-// budget allows. Where it returns an error the values must be forgotten.
+// countValues counts noisy values of a trial. Final ones use the trial's reservation. Intermediate
+// ones are allowed while enough is left for the final values of all trials in the budget. After an
+// error the caller must discard the values.
 func countValues(c *study.Change, record *storev1.TrialRecord, values int64, final bool) error {
 	terms, paid := c.Study.GetPrivateMode(), record.GetPrivateMode()
 	if final {
 		if values > paid.GetReservedValues() {
-			return fmt.Errorf("%s brings %d final values, %d are reserved", record.GetTrial().GetName(), values, paid.GetReservedValues())
+			return fmt.Errorf("%s has %d final values, but %d are reserved", record.GetTrial().GetName(), values, paid.GetReservedValues())
 		}
 		paid.ReservedValues -= values
 		terms.ReservedValues -= values
@@ -197,7 +197,7 @@ func countValues(c *study.Change, record *storev1.TrialRecord, values int64, fin
 		metrics := c.Compiled.ReportedMetrics()
 		waiting := max(0, c.Study.GetStudy().GetSpec().GetBudget().GetMaxTrials()-terms.GetStartedTrials())
 		if terms.GetValues()+values+terms.GetReservedValues()+waiting*metrics > terms.GetMaxValues() {
-			return status.Errorf(codes.ResourceExhausted, "%s takes %d values; what is left of them is kept for the final ones of its trials",
+			return status.Errorf(codes.ResourceExhausted, "%s takes %d values; the rest is reserved for the final values of its trials",
 				resource.StudyName(c.ID), terms.GetMaxValues())
 		}
 	}
@@ -214,7 +214,7 @@ func (privateMode) AffordsAll(c *study.Change, suggestions []suggest.Suggestion)
 	})
 }
 
-// Exhausts implements engine.Chooser. A grid may simply be at its end.
+// Exhausts implements engine.Chooser. A grid may simply have no points left.
 func (privateMode) Exhausts(c *study.Change) bool {
 	terms := c.Study.GetPrivateMode()
 	if c.Compiled.Spec.GetAlgorithm().GetName() == dparetov1.Algorithm_ALGORITHM_GRID {
@@ -227,7 +227,8 @@ func (privateMode) Exhausts(c *study.Change) bool {
 	return true
 }
 
-// Designer implements engine.Chooser: it keeps to what the training budget allows.
+// Designer implements engine.Chooser: it restricts d to configurations that the training budget can
+// afford.
 func (privateMode) Designer(record *storev1.StudyRecord, compiled *spec.Study, d suggest.Designer, condition restrict.Condition) suggest.Designer {
 	terms := record.GetPrivateMode()
 	condition.AtMost = append(slices.Clone(condition.AtMost), restrict.Limit{
@@ -244,7 +245,7 @@ func (privateMode) Designer(record *storev1.StudyRecord, compiled *spec.Study, d
 func (privateMode) CheckUpdate(record *storev1.StudyRecord, after *dparetov1.StudySpec) error {
 	terms := record.GetPrivateMode()
 	if most := terms.GetMaxValues() / reportedMetrics(after); after.GetBudget().GetMaxTrials() > most {
-		return invalid.Field("study.spec.budget.max_trials", "must be at most %d: the study takes %d noisy values, fixed when it was created, is %d",
+		return invalid.Field("study.spec.budget.max_trials", "must be at most %d: the study takes %d noisy values, as fixed at its creation, is %d",
 			most, terms.GetMaxValues(), after.GetBudget().GetMaxTrials())
 	}
 	return nil
@@ -252,7 +253,7 @@ func (privateMode) CheckUpdate(record *storev1.StudyRecord, after *dparetov1.Stu
 
 // CheckReaccounting implements study.Policy.
 func (privateMode) CheckReaccounting(record *storev1.StudyRecord) error {
-	return status.Errorf(codes.FailedPrecondition, "%s has private_mode: its runs were charged as they were accounted then, and its budget is for that account", record.GetStudy().GetName())
+	return status.Errorf(codes.FailedPrecondition, "%s has private_mode: its runs were charged as they were accounted, and its budget holds for that accounting only", record.GetStudy().GetName())
 }
 
 // Begin implements study.Policy.
@@ -271,16 +272,16 @@ func (privateMode) Pay(tx *store.Tx, record *storev1.StudyRecord, compiled *spec
 	return ledger.ChargeStudy(tx, &dparetov1.Study{Name: study.GetName(), Uid: study.GetUid(), Spec: study.GetSpec(), Publication: p}, at)
 }
 
-// Present implements study.Policy: it adds what publishing the results of the study guarantees.
+// Present implements study.Policy: it adds the guarantee of publishing the study's results.
 func (p privateMode) Present(record *storev1.StudyRecord) *dparetov1.Study {
 	study := record.GetStudy()
 	study.Publication = nil
 	cached, err := p.studies.Get(study)
 	if err != nil {
-		return study // it was compiled when it was created
+		return study // cannot happen: the spec compiled at creation
 	}
 	if study.Publication, err = privatePublication(record, cached.Compiled); err != nil {
-		p.logger.Error("publication", "study", study.GetName(), "error", err)
+		p.logger.Error("cannot state the guarantee of a study", "study", study.GetName(), "error", err)
 	}
 	return study
 }

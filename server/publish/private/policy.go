@@ -9,7 +9,7 @@ import (
 	"github.com/dpareto/dpareto/privacy/noise"
 )
 
-// Policies returns the function that tells which policy a study has; nil for those that publish
+// Policies returns the function that chooses the policy for a spec, nil for a study that publishes
 // nothing. All noise comes from entropy.
 func Policies(entropy *noise.Source, logger *slog.Logger) func(*study.Studies, *dparetov1.StudySpec) study.Policy {
 	return func(studies *study.Studies, spec *dparetov1.StudySpec) study.Policy {

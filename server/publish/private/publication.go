@@ -11,7 +11,7 @@ import (
 	"github.com/dpareto/dpareto/server/spec"
 )
 
-// privatePublication returns what publishing the results of a study with private_mode guarantees.
+// privatePublication returns the guarantee of publishing the results of a study with private_mode.
 func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dparetov1.Publication, error) {
 	mode, terms := compiled.Spec.GetPrivateMode(), record.GetPrivateMode()
 	metric, function := compiled.Mechanism("")
@@ -46,25 +46,25 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 		Assumptions: []string{
 			fmt.Sprintf("every reported metric is an average over %d test records of a number in [0, 1] for each", mode.GetTestSetSize()),
 			"no person is in both the training and the test records; both were separated without looking at them",
-			fmt.Sprintf("every run is the mechanism that metric %s describes, at no more than its planned length; a hand-out of a trial is %d of them", metric, compiled.Replicates()),
+			fmt.Sprintf("every run is the mechanism described by metric %s, at no more than its planned length; each hand-out of a trial is %d such runs", metric, compiled.Replicates()),
 			"runs have independent randomness, and nothing but what is reported here leaves the workers: no models, losses or raw values",
 			"the server draws its noise from the entropy of the operating system",
 		},
 		NotCovered: []string{
-			"when results arrive, how long runs and answers take, and which runs fail, fall silent or are infeasible",
-			"names, labels, notes and descriptions, which people write who may have seen raw values",
+			"when results arrive, how long runs and responses take, and which runs fail, stop responding or are infeasible",
+			"names, labels, notes and descriptions, whose authors may have seen raw values",
 			"other studies and releases on the same records (see test_ledger and train_ledger)",
-			"copies: a study that goes on from a backup or an export, beside the original or in its place, spends again what the original has spent since, and no ledger is charged for it",
+			"copies: a study that continues from a backup or an export, beside the original or in its place, spends again what the original has spent since, and no ledger is charged for it",
 		},
 	}
 	if compiled.Checkpoints() {
-		p.Assumptions = append(p.Assumptions, "all states of a run on the way are covered by the guarantee of the whole run, as those of DP-SGD are")
+		p.Assumptions = append(p.Assumptions, "all intermediate states of a run are covered by the guarantee of the whole run, as in DP-SGD")
 	}
 	if n := compiled.Shards(); n > 1 {
-		p.Assumptions = append(p.Assumptions, fmt.Sprintf("every training record is in one of %d shards, cut without looking at the records, and every run trains on the shard of its trial alone", n))
+		p.Assumptions = append(p.Assumptions, fmt.Sprintf("every training record is in one of %d shards, cut without looking at the records, and every run trains only on its trial's shard", n))
 		if function.Adjacency() == dparetov1.Adjacency_ADJACENCY_ADD_REMOVE {
-			// A cut by positions and their number would move all others, and each shard with them.
-			p.Assumptions = append(p.Assumptions, "a record that is added or removed leaves every other in its shard: a hash of each record decides, or what is removed leaves its place empty")
+			// A cut by position and count would move all other records, and change every shard.
+			p.Assumptions = append(p.Assumptions, "adding or removing a record leaves every other record in its shard: a hash of each record decides its shard, or a removed record leaves its place empty")
 		}
 	}
 	if compiled.Spec.GetPrivateMode().GetPriorStudiesArePublic() && len(compiled.Spec.GetPriorStudies()) > 0 {

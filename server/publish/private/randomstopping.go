@@ -25,23 +25,23 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// A study with random stopping is the mechanism of Liu and Talwar ("Private selection from
-// private candidates", 2019) in the version of Papernot and Steinke ("Hyperparameter tuning
-// with Rényi differential privacy", 2022). A candidate is a configuration, drawn from a fixed
-// law, with what its run measured. The number K of candidates is drawn when the study is
-// created, and nothing but the best of them is shown, when all have been run.
+// A study with random stopping is the mechanism of Liu and Talwar ("Private selection from private
+// candidates", 2019) as analysed by Papernot and Steinke ("Hyperparameter tuning with Rényi
+// differential privacy", 2022). A candidate is a configuration, drawn from a fixed distribution,
+// with the result of its run. The number K of candidates is drawn when the study is created. Only
+// the best candidate is shown, once all have been run.
 //
-// Whoever knew the sequence of configurations could tell from the best one how many came
-// before it, and with that something of K. So each comes from entropy of its own, and not
-// from a seed and a number as in other studies, and the best is shown without its number.
+// If the sequence of configurations were predictable, the best one would reveal how many came before
+// it, and so something about K. So each configuration is drawn with fresh entropy, not from a seed
+// and a number as in other studies, and the best one is shown without its number.
 
-// randomStopping is the policy of studies with random_stopping: everything about their trials is
-// secret but the best of them, when all have been run.
+// randomStopping is the policy of studies with random_stopping. Everything about their trials is
+// secret except the best one, once all have been run.
 type randomStopping struct {
 	study.Ordinary
 
 	entropy *noise.Source
-	isNoisy bool // values are kept with noise only
+	isNoisy bool // keep values with noise only
 }
 
 // Traits implements study.Policy.
@@ -61,22 +61,22 @@ func (p randomStopping) Redact(req study.Identified) study.Identified {
 }
 
 // Reason implements study.Policy.
-func (p randomStopping) Reason(words string) string {
+func (p randomStopping) Reason(text string) string {
 	if p.isNoisy {
-		return noisy{}.Reason(words)
+		return noisy{}.Reason(text)
 	}
-	return words
+	return text
 }
 
-// Present implements study.Policy: a copy of the study without what follows from its trials.
+// Present implements study.Policy: it returns a copy without anything that depends on the trials.
 func (randomStopping) Present(record *storev1.StudyRecord) *dparetov1.Study {
 	shown := proto.CloneOf(record.GetStudy())
 	shown.TrialCounts, shown.Revision, shown.Seed = nil, 0, 0
 	return shown
 }
 
-// Begin implements study.Policy: it draws and computes what the study needs, and says in the
-// study what it guarantees. It takes as long as the cost of 10,000 configurations does.
+// Begin implements study.Policy: it draws the number of trials, and computes the bound on their cost
+// and the guarantee. It accounts about 10,000 configurations.
 func (p randomStopping) Begin(ctx context.Context, record *storev1.StudyRecord, compiled *spec.Study) error {
 	bound, err := compiled.SearchBound(ctx)
 	if err != nil {
@@ -86,12 +86,12 @@ func (p randomStopping) Begin(ctx context.Context, record *storev1.StudyRecord, 
 	if study.Publication, err = SearchPublication(compiled, bound); err != nil {
 		return err
 	}
-	study.Seed = 0 // nothing is drawn from it
+	study.Seed = 0 // unused
 	dist, err := trialsDistribution(study.GetSpec().GetRandomStopping())
 	if err != nil {
 		return err
 	}
-	trials, err := dist.Draw(p.entropy) // which nobody can repeat
+	trials, err := dist.Draw(p.entropy) // cannot be reproduced
 	record.RandomStopping = &storev1.RandomStopping{
 		Trials: trials,
 		Order:  bound.Order, Divergence: bound.Divergence,
@@ -105,7 +105,7 @@ func (randomStopping) Pay(tx *store.Tx, record *storev1.StudyRecord, _ *spec.Stu
 	return ledger.ChargeStudy(tx, record.GetStudy(), at)
 }
 
-// trialsDistribution returns the distribution of the number of trials of a study with random stopping.
+// trialsDistribution returns the distribution of the number of trials.
 func trialsDistribution(asked *dparetov1.RandomStoppingSpec) (trialcount.Distribution, error) {
 	if _, isPoisson := asked.GetDistribution().(*dparetov1.RandomStoppingSpec_Poisson); isPoisson {
 		return trialcount.Poisson{Mean: asked.GetMeanTrials()}, nil
@@ -113,7 +113,7 @@ func trialsDistribution(asked *dparetov1.RandomStoppingSpec) (trialcount.Distrib
 	return trialcount.ByMean(asked.GetEta(), asked.GetMeanTrials())
 }
 
-// BoundOf returns the bound on the cost of trials that was found when a study was created.
+// BoundOf returns the bound on the cost of a trial that was found when the study was created.
 func BoundOf(r *storev1.RandomStopping) privacy.SearchBound {
 	return privacy.SearchBound{
 		Order: r.GetOrder(), Divergence: r.GetDivergence(),
@@ -121,19 +121,18 @@ func BoundOf(r *storev1.RandomStopping) privacy.SearchBound {
 	}
 }
 
-// trialsLeft returns how many trials a study has still to create.
+// trialsLeft returns how many more trials a study creates.
 func trialsLeft(record *storev1.StudyRecord) int64 {
 	return record.GetRandomStopping().GetTrials() - record.GetNextTrialNumber() + 1
 }
 
-// isRun reports whether all trials of a study are complete, also if it was paused since.
+// isRun reports whether all trials of a study are complete, even if it is paused.
 func isRun(record *storev1.StudyRecord) bool {
 	return trialsLeft(record) <= 0 && study.OpenTrials(record.GetStudy().GetTrialCounts()) == 0
 }
 
-// independent draws every configuration of a study with random stopping from a generator of
-// its own, which entropy seeds: the first one of its draws that the bound on the cost admits.
-// All are drawn by one distribution, whatever their numbers.
+// independent draws every configuration with a fresh seed from entropy. It takes the first draw that
+// the bound on the cost admits. So all trials have the same distribution, whatever their numbers.
 type independent struct {
 	entropy  *noise.Source
 	compiled *spec.Study
@@ -146,7 +145,7 @@ func (independent) Name() string { return "independent" }
 // Version implements suggest.Designer.
 func (independent) Version() string { return random.New().Version() }
 
-// Suggest implements suggest.Designer. It passes over the seed and the number of the request.
+// Suggest implements suggest.Designer. It ignores the seed and the number of the request.
 func (d independent) Suggest(ctx context.Context, p *suggest.Problem, _ *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
 	admitted := *p
 	admitted.Allowed = func(point space.Point) bool { return ctx.Err() == nil && d.compiled.SearchAdmits(d.bound, point) }
@@ -172,8 +171,8 @@ func (randomStopping) AffordsAll(*study.Change, []suggest.Suggestion) bool { ret
 // Exhausts implements engine.Chooser.
 func (randomStopping) Exhausts(*study.Change) bool { return false }
 
-// Keep implements study.Policy: nothing but the score at the end of the run, with noise where test
-// records are protected.
+// Keep implements study.Policy: it keeps only the final score, with noise if test records are
+// protected.
 func (p randomStopping) Keep(c *study.Change, record *storev1.TrialRecord, r study.Report) (study.Kept, error) {
 	if !r.Final {
 		return study.Kept{}, nil

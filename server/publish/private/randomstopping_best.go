@@ -15,21 +15,20 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// candidate is what decides which trial is the best.
+// candidate is what decides which trial is best.
 type candidate struct {
 	score float64 // larger is better
-	token string  // of its completion
+	token string  // lease token of its completion
 }
 
-// betterThan reports whether a candidate is better than another. Of those with the same
-// score that with the larger token is: tokens are independent of everything and uniform, so
-// that the order of the trials says nothing about which of them is released.
+// betterThan reports whether c beats other. The larger token breaks ties: tokens are uniform and
+// independent of everything else, so the order of the trials has no influence on the release.
 func (c candidate) betterThan(other candidate) bool {
 	return c.score > other.score || c.score == other.score && c.token > other.token
 }
 
-// best returns the best trial of a study with random stopping whose trials are all complete,
-// or nil if none succeeded.
+// best returns the best trial of a study with random stopping once all trials are complete, nil if
+// none succeeded.
 func best(ctx context.Context, tx *store.ReadTx, id string, study *dparetov1.Study) (found *dparetov1.Trial, err error) {
 	metric, sign := study.GetSpec().GetRandomStopping().GetMetric(), 1.0
 	for _, m := range study.GetSpec().GetMetrics() {
@@ -56,7 +55,7 @@ func best(ctx context.Context, tx *store.ReadTx, id string, study *dparetov1.Stu
 func (randomStopping) ReleaseBest(ctx context.Context, tx *store.ReadTx, id string, record *storev1.StudyRecord) (*dparetov1.Release, error) {
 	of := record.GetStudy()
 	if !isRun(record) {
-		return nil, status.Errorf(codes.FailedPrecondition, "%s is not completed: it shows its best trial when all have been run, and nothing before", of.GetName())
+		return nil, status.Errorf(codes.FailedPrecondition, "%s is not completed: it shows its best trial once all trials have been run, and nothing before", of.GetName())
 	}
 	trial, err := best(ctx, tx, id, of)
 	if err != nil {
@@ -90,7 +89,7 @@ func (randomStopping) ReleaseBest(ctx context.Context, tx *store.ReadTx, id stri
 	release.Points = []*dparetov1.ReleasedPoint{point}
 	release.Warnings = []*dparetov1.Warning{{
 		Code:    study.WarnSelectionBias,
-		Message: "the best of several measured values is better on average than a fresh run",
+		Message: "the best of several measured values is better, on average, than a fresh run",
 	}}
 	return release, nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/dpareto/dpareto/server/spec"
 )
 
-// SearchPublication says what a study with random stopping guarantees.
+// SearchPublication returns the guarantee of a study with random stopping.
 func SearchPublication(compiled *spec.Study, bound privacy.SearchBound) (*dparetov1.Publication, error) {
 	asked, delta := compiled.Spec.GetRandomStopping(), compiled.SearchDelta()
 	g, err := compiled.SearchDistribution().Guarantee(bound, delta)
@@ -19,14 +19,14 @@ func SearchPublication(compiled *spec.Study, bound privacy.SearchBound) (*dparet
 	p := &dparetov1.Publication{
 		Train: searchGuarantee(g, function.Adjacency()),
 		Assumptions: []string{
-			"workers and operators of the server are trusted: they see trials, logs, metrics and exports, and tell nobody; on a server without authentication everybody is an operator",
-			"a run learns of the training records by the mechanism that is accounted alone, and its score is computed from what that released",
-			"runs are independent, and one that failed, was lost or was given back was so for reasons that do not depend on the data; otherwise every attempt counts as a trial, and the guarantee does not hold",
+			"workers and operators of the server are trusted: they see trials, logs, metrics and exports, and disclose nothing; on a server without authentication everyone is an operator",
+			"a run learns about the training records only through the accounted mechanism, and its score is computed from the mechanism's output",
+			"runs are independent, and runs that failed, were lost or were released did so for reasons that do not depend on the data; otherwise every attempt counts as a trial, and the guarantee does not hold",
 			"the study was not abandoned, paused or deleted for good because of its results",
 		},
 		NotCovered: []string{
 			"how long the study took",
-			"everything else that was run on the same data, a copy of the study from a backup or an export included",
+			"anything else run on the same data, including a copy of the study from a backup or an export",
 		},
 	}
 	if n := asked.GetTestSetSize(); n > 0 {
@@ -36,15 +36,15 @@ func SearchPublication(compiled *spec.Study, bound privacy.SearchBound) (*dparet
 		}
 		p.NoiseStandardDeviation = sigma
 		p.Test = searchGuarantee(g, dparetov1.Adjacency_ADJACENCY_REPLACE_ONE)
-		p.Assumptions = append(p.Assumptions, fmt.Sprintf("%s is an average over %d test records, which runs learn nothing else of", asked.GetMetric(), n),
-			"nobody is both in the training and in the test set; then the larger ε holds for everybody")
+		p.Assumptions = append(p.Assumptions, fmt.Sprintf("%s is an average over %d test records, and runs learn nothing else about them", asked.GetMetric(), n),
+			"no person is in both the training and the test set; then the larger ε holds for everyone")
 	} else {
-		p.NotCovered = append(p.NotCovered, "the test records, of which the score of the best trial tells as it is")
+		p.NotCovered = append(p.NotCovered, "the test records: the score of the best trial is released without noise")
 	}
 	return p, nil
 }
 
-// searchGuarantee converts the guarantee of a search.
+// searchGuarantee converts the guarantee of a search to its message.
 func searchGuarantee(g privacy.Guarantee, adjacency dparetov1.Adjacency) *dparetov1.PrivacyGuarantee {
 	m := &dparetov1.PrivacyGuarantee{
 		Epsilon: g.Epsilon, Delta: g.Delta, Adjacency: adjacency, Order: g.Order, Steps: g.Steps,
@@ -57,9 +57,9 @@ func searchGuarantee(g privacy.Guarantee, adjacency dparetov1.Adjacency) *dparet
 	return m
 }
 
-// searchNoise returns the least standard deviation of Gaussian noise in a score, an average
-// over n records, with which the best of a random number of scores costs each record at most
-// epsilon, and that guarantee.
+// searchNoise returns the smallest standard deviation of Gaussian noise in a score, an average over
+// n records, such that the best of a random number of scores costs each record at most epsilon. It
+// also returns that guarantee.
 func searchNoise(dist privacy.SearchDistribution, n int64, epsilon, delta float64) (float64, privacy.Guarantee, error) {
 	gamma := 0.0
 	if !dist.Poisson {
@@ -68,8 +68,8 @@ func searchNoise(dist privacy.SearchDistribution, n int64, epsilon, delta float6
 			return 0, privacy.Guarantee{}, err
 		}
 	}
-	// In units of 1/n. The grid of the noise adds less than 2^-39 of the deviation to the
-	// sensitivity, and less than 1e-20 to every δ, for which the last digits of ε make up.
+	// In units of 1/n. Rounding noise to a grid adds less than 2^-39 of the deviation to the
+	// sensitivity, and less than 1e-20 to δ; the slack in ε covers both.
 	family := func(sigma float64) privacy.Mechanism {
 		base := privacy.Gaussian{Sensitivity: 1 + 0x1p-39*sigma, StandardDeviation: sigma, Neighbours: privacy.ReplaceOne}
 		if dist.Poisson {

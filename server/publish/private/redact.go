@@ -5,12 +5,12 @@ import (
 	"github.com/dpareto/dpareto/server/study"
 )
 
-// reasonWorker stands in the place of a worker's words.
+// reasonWorker replaces workers' free text.
 const reasonWorker = "reported by the worker; studies that keep noisy values keep no reasons"
 
-// noisy is the part of policies that keeps nothing a worker says of the data but noisy values:
-// neither a value nor a hash of one, which is as good where there are few possible values. A
-// repetition is recognised by trial, token and step.
+// noisy is the part of a policy that keeps only noisy values of what a worker says about the data.
+// It keeps no hash of a value either: with few possible values a hash reveals the value. Repeated
+// requests are recognised by trial, token and step.
 type noisy struct{ study.Ordinary }
 
 // Reason implements study.Policy.

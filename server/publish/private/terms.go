@@ -15,15 +15,14 @@ import (
 )
 
 const (
-	// typicalDraws is the number of configurations drawn from the design laws whose median
-	// cost chooses the order of the filter.
+	// typicalDraws is the number of configurations whose median cost chooses the Rényi order of the
+	// filter. They are drawn from the parameters' distributions.
 	typicalDraws = 25
-	// typicalTries bounds the draws among which they are looked for, where constraints
-	// refuse many.
+	// typicalTries bounds the draws, since constraints may refuse many.
 	typicalTries = 10_000
 )
 
-// privateTerms fixes what a study with private_mode may spend. It depends on the spec alone.
+// privateTerms fixes what a study with private_mode may spend. It depends only on the spec.
 func privateTerms(ctx context.Context, path string, compiled *spec.Study) (*storev1.PrivateModeRecord, error) {
 	mode := compiled.Spec.GetPrivateMode()
 	at := func(field string) string { return path + ".private_mode." + field }
@@ -31,7 +30,7 @@ func privateTerms(ctx context.Context, path string, compiled *spec.Study) (*stor
 	var err error
 	terms.NoiseStandardDeviation, err = transcript.ReleaseNoise(mode.GetTestSetSize(), terms.GetMaxValues(), mode.GetTestEpsilon(), mode.GetDelta())
 	if err != nil {
-		return nil, invalid.Field(at("test_epsilon"), "leaves nothing of %d values over %d test records", terms.GetMaxValues(), mode.GetTestSetSize())
+		return nil, invalid.Field(at("test_epsilon"), "is too small for %d values over %d test records", terms.GetMaxValues(), mode.GetTestSetSize())
 	}
 	draws := typicalConfigurations(compiled)
 	costs := make([]float64, len(draws))
@@ -52,17 +51,17 @@ func privateTerms(ctx context.Context, path string, compiled *spec.Study) (*stor
 		return nil, err
 	}
 	if err != nil {
-		return nil, invalid.Field(at("train_epsilon"), "no Rényi filter can be made of it: %v", err)
+		return nil, invalid.Field(at("train_epsilon"), "gives no Rényi filter: %v", err)
 	}
 	terms.LeastDivergence = leastCost(compiled, terms, draws)
 	if !(terms.GetLeastDivergence() <= terms.GetDivergenceBudget()) {
-		return nil, invalid.Field(at("train_epsilon"), "no configuration was found that it allows to run once: the cheapest one has a Rényi divergence of %.4g of order %g, the budget is %.4g",
+		return nil, invalid.Field(at("train_epsilon"), "does not pay for one run of any configuration found: the cheapest has a Rényi divergence of %.4g at order %g, but the budget is %.4g",
 			terms.GetLeastDivergence(), terms.GetOrder(), terms.GetDivergenceBudget())
 	}
 	return terms, nil
 }
 
-// noBound returns err, or that there is no finite bound.
+// noBound returns err, or an error that there is no finite bound.
 func noBound(err error) error {
 	if err == nil {
 		return errors.New("the mechanism has no finite Rényi divergence")
@@ -70,10 +69,10 @@ func noBound(err error) error {
 	return err
 }
 
-// typicalConfigurations returns allowed configurations of a study's design laws, and its
-// centre where none is found.
+// typicalConfigurations returns allowed configurations drawn from a study's parameters, or one that
+// may not be allowed if it finds none.
 func typicalConfigurations(compiled *spec.Study) []space.Point {
-	rng := rand.New(rand.NewPCG(3, 5)) // fixed: the order must not depend on anything else
+	rng := rand.New(rand.NewPCG(3, 5)) // fixed seed: the order may depend on the spec only
 	var points []space.Point
 	for range typicalTries {
 		point := compiled.Problem.Space.Sample(rng)
@@ -90,14 +89,15 @@ func typicalConfigurations(compiled *spec.Study) []space.Point {
 	return points
 }
 
-// TrainingCost returns what one hand-out of a configuration costs the training records.
+// TrainingCost returns the Rényi divergence, at an order, that one hand-out of a configuration costs
+// the training records.
 func TrainingCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, order float64, point space.Point, replicates int32) float64 {
 	values := min(terms.GetMaxValues(), compiled.MostValues(point))
 	return transcript.Charge(order, compiled.Divergence(point, order), int64(max(1, replicates)), values, terms.GetNoiseStandardDeviation())
 }
 
-// leastCost returns the least cost of a configuration that is found from some others on, by
-// taking each parameter in turn to the end of its domain that costs less.
+// leastCost returns the lowest cost it finds by coordinate descent from the cheapest of some
+// configurations. Each step moves one parameter to an end of its domain.
 func leastCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, from []space.Point) float64 {
 	cost := func(point space.Point) float64 {
 		return TrainingCost(compiled, terms, terms.GetOrder(), point, compiled.Replicates())
@@ -136,8 +136,8 @@ func leastCost(compiled *spec.Study, terms *storev1.PrivateModeRecord, from []sp
 	return least
 }
 
-// nextShard returns the shard that the next hand-out of a trial trains on: the one that has
-// spent least, from the trial's own turn on.
+// nextShard returns the shard for the next hand-out of a trial: the one that has spent least. Ties
+// go to the first in turn from the trial's number.
 func nextShard(terms *storev1.PrivateModeRecord, number int64) int {
 	spent := terms.GetShardDivergences()
 	first := int(number % int64(len(spent)))
@@ -150,7 +150,7 @@ func nextShard(terms *storev1.PrivateModeRecord, number int64) int {
 	return best
 }
 
-// leftFor returns the Rényi divergence that the next hand-out may have.
+// leftFor returns the Rényi divergence left for the next hand-out.
 func leftFor(terms *storev1.PrivateModeRecord) float64 {
 	return terms.GetDivergenceBudget() - slices.Min(terms.GetShardDivergences())
 }

@@ -47,7 +47,7 @@ func (s *Releases) ReleaseBest(ctx context.Context, req *dparetov1.ReleaseBestRe
 	return &dparetov1.ReleaseBestResponse{Release: release}, nil
 }
 
-// releaseBest makes a release and publishes it.
+// releaseBest prepares a release and publishes it.
 func (s *Releases) releaseBest(ctx context.Context, r *releaseRequest, id string, req *dparetov1.ReleaseBestRequest) (*dparetov1.Release, error) {
 	var of *dparetov1.Study
 	var whole *dparetov1.Release
@@ -77,7 +77,7 @@ func (s *Releases) releaseBest(ctx context.Context, r *releaseRequest, id string
 	switch {
 	case whole != nil:
 		if by := of.GetSpec().GetRandomStopping().GetMetric(); req.GetMetric() != by || len(want.atMost) > 0 {
-			return nil, invalid.Field("metric", "must be %q, without bounds: the study chose its best trial by it", by)
+			return nil, invalid.Field("metric", "must be %q, without bounds: the study chose its best trial by this metric", by)
 		}
 		d = &draft{release: whole, studyUID: of.GetUid()}
 	case of.GetSpec().GetPrivateMode() != nil:
@@ -91,21 +91,21 @@ func (s *Releases) releaseBest(ctx context.Context, r *releaseRequest, id string
 	return s.publish(ctx, r, d)
 }
 
-// Releaser is a policy of studies that release one thing, the same at every call.
+// Releaser is a policy of studies that make one release, the same at every call.
 type Releaser interface {
-	// ReleaseBest returns the release without a name and a time, FAILED_PRECONDITION as long as
-	// a trial is missing.
+	// ReleaseBest returns the release without name and time. It returns FAILED_PRECONDITION while a
+	// trial is missing.
 	ReleaseBest(ctx context.Context, tx *store.ReadTx, id string, record *storev1.StudyRecord) (*dparetov1.Release, error)
 }
 
-// bestRequest is what the best is.
+// bestRequest says what is best.
 type bestRequest struct {
 	metric    string
-	objective int                // its index
+	objective int                // index of the metric among the objectives
 	atMost    map[string]float64 // bounds on computed metrics by id
 }
 
-// bestOf converts a request.
+// bestOf converts and checks a request.
 func bestOf(compiled *spec.Study, req *dparetov1.ReleaseBestRequest) (bestRequest, error) {
 	b := bestRequest{metric: req.GetMetric(), atMost: req.GetAtMost()}
 	b.objective = slices.Index(compiled.Objectives(), b.metric)
@@ -118,20 +118,20 @@ func bestOf(compiled *spec.Study, req *dparetov1.ReleaseBestRequest) (bestReques
 		field, bound := fmt.Sprintf("at_most[%q]", id), b.atMost[id]
 		switch {
 		case !slices.Contains(computed, id):
-			fields.Addf(field, "is not a computed metric of the study: %v are; a bound on a measured one would depend on the data", computed)
+			fields.Addf(field, "is not a computed metric of the study (computed: %v); a bound on a measured metric would depend on the data", computed)
 		case math.IsNaN(bound) || math.IsInf(bound, 0):
 			fields.Addf(field, "must be finite, is %g", bound)
 		}
 	}
 	if e := req.GetEpsilon(); spec.IsPublication(compiled.Spec) && e != 0 {
-		fields.Addf("epsilon", "must be unset: all that the study publishes is paid, is %g", e)
+		fields.Addf("epsilon", "must be unset: the study has already paid for everything it publishes, is %g", e)
 	} else if !spec.IsPublication(compiled.Spec) {
 		fields.CheckPositive("epsilon", e)
 	}
 	return b, fields.Err()
 }
 
-// computedMetrics returns the ids of the metrics that are computed.
+// computedMetrics returns the ids of computed metrics.
 func computedMetrics(spec *dparetov1.StudySpec) []string {
 	var ids []string
 	for _, m := range spec.GetMetrics() {
@@ -201,18 +201,18 @@ func (s *Releases) bestOfFixed(ctx context.Context, id string, want bestRequest,
 	return d, nil
 }
 
-// nothingWithin makes a release of one that found no candidate, which the bounds and the
-// design alone decided: it says nothing of the data and costs nothing.
+// nothingWithin turns a draft without candidates into a free release. Bounds and design alone
+// decided that, so it says nothing about the data.
 func nothingWithin(d *draft) *draft {
 	d.release.Ledger = ""
 	d.release.Guarantee.Epsilon, d.release.Guarantee.Delta = 0, 0
 	d.release.Warnings = append(d.release.Warnings, &dparetov1.Warning{
-		Code: warnNothingWithin, Message: "no configuration that was measured is within the bounds",
+		Code: warnNothingWithin, Message: "no measured configuration is within the bounds",
 	})
 	return d
 }
 
-// clipped returns a value in [0, 1], 0 for none.
+// clipped clips a value to [0, 1]; NaN becomes 0.
 func clipped(x float64) float64 {
 	if !(x > 0) {
 		return 0
@@ -220,7 +220,7 @@ func clipped(x float64) float64 {
 	return min(x, 1)
 }
 
-// bestOfPrivate chooses from the posterior front of a study of noisy values.
+// bestOfPrivate chooses from the posterior front of a study with noisy values.
 func (s *Releases) bestOfPrivate(ctx context.Context, id string, want bestRequest) (*draft, error) {
 	r, err := s.fronts.Results(ctx, id, false)
 	if err != nil {
@@ -256,7 +256,7 @@ type noisyPoint struct {
 	estimate      *model.Estimate
 }
 
-// noisyFront returns the posterior front of results, in the order of its costs.
+// noisyFront returns the posterior front of results, sorted by cost.
 func noisyFront(ctx context.Context, r *front.Results) ([]noisyPoint, error) {
 	fitted, err := r.Fitted(ctx)
 	if errors.Is(err, model.ErrNoData) {
@@ -270,7 +270,7 @@ func noisyFront(ctx context.Context, r *front.Results) ([]noisyPoint, error) {
 	}), nil
 }
 
-// frontOf returns the configurations on a front of estimates, in the order of their costs.
+// frontOf returns the configurations on the front of estimates, sorted by cost.
 func frontOf(r *front.Results, estimates []model.Estimate, configurationOf func(*model.Estimate) *front.Configuration) []noisyPoint {
 	var points []noisyPoint
 	for i := range estimates {
@@ -284,8 +284,8 @@ func frontOf(r *front.Results, estimates []model.Estimate, configurationOf func(
 	return points
 }
 
-// privateDraft returns a release of a study of noisy values: what is computed from them
-// costs nothing more.
+// privateDraft returns a release of a study with noisy values. Whatever is computed from them costs
+// nothing more.
 func privateDraft(r *front.Results, mechanism string) *draft {
 	publication := r.Study.GetPublication()
 	return &draft{
@@ -293,7 +293,7 @@ func privateDraft(r *front.Results, mechanism string) *draft {
 		release: &dparetov1.Release{
 			Guarantee:              publication.GetTest(),
 			TrainingGuarantee:      publication.GetTrain(),
-			Protects:               fmt.Sprintf("the %d test records, each of them, against everything that the study ever publishes", r.Study.GetSpec().GetPrivateMode().GetTestSetSize()),
+			Protects:               fmt.Sprintf("each of the %d test records, against everything that the study ever publishes", r.Study.GetSpec().GetPrivateMode().GetTestSetSize()),
 			Assumptions:            publication.GetAssumptions(),
 			NotCovered:             publication.GetNotCovered(),
 			Mechanism:              mechanism,
@@ -303,8 +303,8 @@ func privateDraft(r *front.Results, mechanism string) *draft {
 	}
 }
 
-// releasedPoint returns the configuration, its computed metrics, and what a model of noisy
-// values says of the others, if there is one.
+// releasedPoint returns a configuration with its computed metrics and, if there is an estimate, the
+// model's values for the reported ones.
 func releasedPoint(r *front.Results, c *front.Configuration, estimate *model.Estimate) *dparetov1.ReleasedPoint {
 	point := &dparetov1.ReleasedPoint{
 		Parameters:         r.Compiled.Values(c.Point),
@@ -330,13 +330,13 @@ func releasedPoint(r *front.Results, c *front.Configuration, estimate *model.Est
 	return point
 }
 
-// normalQuantile95 is the 95 % quantile of the normal distribution: intervals of 90 % are
+// normalQuantile95 is the 95 % quantile of the standard normal distribution: a 90 % interval is
 // twice as many standard deviations wide.
 const normalQuantile95 = 1.6448536269514722
 
-// unfixed is the error of a study whose trials results may have decided.
+// unfixed returns the error of a study whose trials may depend on results.
 func unfixed(study, why string) error {
-	return status.Errorf(codes.FailedPrecondition, "%s: %s, so that no choice among its trials has a guarantee for the test records. "+
-		"What can be published: a study with private_mode; a study of a random, quasi-random or grid design with a fixed number of trials, when it is complete; "+
-		"the choice among candidates that were fixed beforehand (SelectPrivately)", study, why)
+	return status.Errorf(codes.FailedPrecondition, "%s: %s, so no choice among its trials has a guarantee for the test records. "+
+		"What can be published: a study with private_mode; a completed study with a random, quasi-random or grid design and a fixed number of trials; "+
+		"a choice among candidates fixed beforehand (SelectPrivately)", study, why)
 }

@@ -33,20 +33,20 @@ const (
 	warnLargeLedgerDelta = "LARGE_DELTA"
 )
 
-// fixedResults are the results of a complete study whose configurations and their number
-// were fixed before any result was seen.
+// fixedResults are the results of a complete study whose configurations, and their number, were
+// fixed before any result was seen.
 type fixedResults struct {
 	*front.Results
-	records      int64 // of the test ledger
-	unsuccessful int64 // number of trials
+	records      int64 // number of records in the test ledger
+	unsuccessful int64 // number of trials that did not succeed
 }
 
-// fixedResults reads the results of a study, or returns FAILED_PRECONDITION with the reason
-// why they have no guarantee.
+// fixedResults reads the results of a study. If they have no guarantee, it returns
+// FAILED_PRECONDITION and the reason.
 //
-// The candidates are the configurations of all trials that succeeded. Nothing that looks at
-// a measured value may keep one out: neither that it is dominated, nor a constraint on a
-// measured metric, nor somebody's decision to delete or to stop it.
+// Candidates are the configurations of all successful trials. Nothing that depends on a measured
+// value may exclude one: not dominance, not a constraint on a measured metric, not a decision to
+// delete or stop it.
 func (s *Releases) fixedResults(ctx context.Context, id string) (*fixedResults, error) {
 	r, err := s.fronts.Results(ctx, id, false)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Releases) fixedResults(ctx context.Context, id string) (*fixedResults, 
 			return err
 		}
 		if study := record.GetStudy(); study.GetUid() != r.Study.GetUid() || study.GetRevision() != r.Study.GetRevision() {
-			return status.Errorf(codes.Aborted, "%s has changed meanwhile; nothing was released, try again", resource.StudyName(id))
+			return status.Errorf(codes.Aborted, "%s has changed during the call; nothing was released, try again", resource.StudyName(id))
 		}
 		if err := f.checkDesign(ctx, tx, id, record); err != nil {
 			return err
@@ -69,7 +69,7 @@ func (s *Releases) fixedResults(ctx context.Context, id string) (*fixedResults, 
 	return f, err
 }
 
-// checkDesign refuses a study whose candidates results may have decided.
+// checkDesign refuses a study whose candidates may depend on results.
 func (f *fixedResults) checkDesign(ctx context.Context, tx *store.ReadTx, id string, record *storev1.StudyRecord) error {
 	name := resource.StudyName(id)
 	d := spending.DesignOf(f.Study.GetSpec())
@@ -93,7 +93,7 @@ func (f *fixedResults) checkDesign(ctx context.Context, tx *store.ReadTx, id str
 		}
 		switch {
 		case d.Configurations:
-			return false, unfixed(name, fmt.Sprintf("somebody chose or conditioned the configuration of trial %d", trial.GetNumber()))
+			return false, unfixed(name, fmt.Sprintf("a user chose or conditioned the configuration of trial %d", trial.GetNumber()))
 		case d.Number:
 			return false, unfixed(name, fmt.Sprintf("trial %d was handed out more than once", trial.GetNumber()))
 		case t.GetStopRequested():
@@ -116,14 +116,14 @@ func (f *fixedResults) checkDesign(ctx context.Context, tx *store.ReadTx, id str
 	return f.checkComplete(ctx, record, tried)
 }
 
-// endedEarly reports whether a trial has not run to its end, though it succeeded.
+// endedEarly reports whether a successful trial ended before its last step.
 func (f *fixedResults) endedEarly(trial *dparetov1.Trial, point space.Point) bool {
 	return trial.GetState() == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED && f.Compiled.Checkpoints() &&
 		trial.GetFinalMeasurement().GetStep() < f.Compiled.LastStep(point)
 }
 
-// checkComplete refuses a study that has trials to come, or would have if its time were not
-// over: who publishes earlier, or lets time pass, may do so because of what came so far.
+// checkComplete refuses a study with more trials to come, or whose time ran out first. The decision
+// to publish early, or to let time pass, may depend on results.
 func (f *fixedResults) checkComplete(ctx context.Context, record *storev1.StudyRecord, tried *suggest.History) error {
 	most := f.Study.GetSpec().GetBudget().GetMaxTrials()
 	isComplete := most > 0 && record.GetNextTrialNumber() > most
@@ -139,7 +139,7 @@ func (f *fixedResults) checkComplete(ctx context.Context, record *storev1.StudyR
 		if !isComplete {
 			toCome = ", and more to come"
 		}
-		return status.Errorf(codes.FailedPrecondition, "%s is not complete (%d open trials%s): release it when all of its trials have ended, since a choice of the moment may depend on results", f.Study.GetName(), open, toCome)
+		return status.Errorf(codes.FailedPrecondition, "%s is not complete (%d open trials%s): release it once all of its trials have ended, since the choice of an earlier moment may depend on results", f.Study.GetName(), open, toCome)
 	}
 	return nil
 }
@@ -155,11 +155,11 @@ func (f *fixedResults) checkLedger(tx *store.ReadTx) error {
 	return err
 }
 
-// checkMetric refuses a metric that is said to be measured on another number of records.
+// checkMetric refuses a metric that is declared to be measured on another number of records.
 func (f *fixedResults) checkMetric(id string) error {
 	for _, m := range f.Study.GetSpec().GetMetrics() {
 		if n := m.GetReported().GetSampleSize(); m.GetId() == id && n != 0 && n != float64(f.records) {
-			return status.Errorf(codes.FailedPrecondition, "metric %s of %s is measured on sample_size = %g records, but %s is of %d", id, f.Study.GetName(), n, f.Study.GetSpec().GetTestLedger(), f.records)
+			return status.Errorf(codes.FailedPrecondition, "metric %s of %s is measured on sample_size = %g records, but %s has %d", id, f.Study.GetName(), n, f.Study.GetSpec().GetTestLedger(), f.records)
 		}
 	}
 	return nil
@@ -176,8 +176,8 @@ func (f *fixedResults) candidates() []*front.Configuration {
 	return all
 }
 
-// isAllowed reports whether the computed metrics of a configuration meet the study's
-// constraints. Those on measured metrics depend on the data, and are not applied.
+// isAllowed reports whether the computed metrics of a configuration meet the study's constraints.
+// Constraints on measured metrics depend on the data and are not applied.
 func (f *fixedResults) isAllowed(c *front.Configuration) bool {
 	values := f.Compiled.ConstraintValues(f.Measurements[c.Measurements[0]].Measurement)
 	for i, v := range values {
@@ -188,8 +188,8 @@ func (f *fixedResults) isAllowed(c *front.Configuration) bool {
 	return true
 }
 
-// mean returns the mean of an objective over all runs of a configuration. It changes by no
-// more than each of them if a record is replaced.
+// mean returns the mean of an objective over all runs of a configuration. Its sensitivity is no
+// larger than a single run's.
 func (f *fixedResults) mean(c *front.Configuration, objective int) float64 {
 	sum, runs := 0.0, 0.0
 	for _, k := range c.Measurements {
@@ -200,38 +200,38 @@ func (f *fixedResults) mean(c *front.Configuration, objective int) float64 {
 	return sum / runs
 }
 
-// assumptions says what a guarantee of metrics rests on.
+// assumptions returns the assumptions behind a guarantee about metrics.
 func (f *fixedResults) assumptions(metrics ...string) []string {
 	all := []string{
-		"configurations, their number, and the states of their runs that are measured were fixed before any result was seen; budget and domains were not changed because of results, and nobody tried another design first",
+		"the configurations, their number, and the checkpoints at which their runs are measured were fixed before any result was seen; budget and domains were not changed because of results, and no other design was tried first",
 		"no trial failed, or was found infeasible, because of a test record",
-		"a trainer learns nothing of the test records, and the number of test records is public",
+		"trainers learn nothing about the test records, and the number of test records is public",
 	}
 	for _, id := range metrics {
-		all = append(all, fmt.Sprintf("%s is an average, over the %d test records, of a number between 0 and 1 for each; other values are cut to [0, 1]", id, f.records))
+		all = append(all, fmt.Sprintf("%s is an average, over the %d test records, of a number between 0 and 1 for each; other values are clipped to [0, 1]", id, f.records))
 	}
 	return all
 }
 
-// draft returns a release with a guarantee, which is charged to the study's ledger.
+// draft returns a release with a guarantee that will be charged to the study's ledger.
 func (f *fixedResults) draft(ctx context.Context, spending *spending.Spending, guarantee *dparetov1.PrivacyGuarantee) (*draft, error) {
 	release := &dparetov1.Release{
 		Guarantee:     guarantee,
-		Protects:      fmt.Sprintf("the %d test records of %s, each of them", f.records, f.Study.GetSpec().GetTestLedger()),
+		Protects:      fmt.Sprintf("each of the %d test records of %s", f.records, f.Study.GetSpec().GetTestLedger()),
 		Assumptions:   guarantee.GetAssumptions(),
 		Ledger:        f.Study.GetSpec().GetTestLedger(),
 		StudyRevision: f.Study.GetRevision(),
 		NotCovered: []string{
-			"the training records, on which every configuration was trained: what all runs cost them together is stated beside the guarantee",
-			"what else is told of the study: its measured values are exact, and whoever reads them, or a front, a suggestion or a model of them, knows more",
-			"other studies on the same records that charge no ledger, or another",
+			"the training records, on which every configuration was trained: the cost of all runs together is stated beside the guarantee",
+			"anything else shown of the study: its measured values are exact, and they, or a front, a suggestion or a model made from them, reveal more",
+			"other studies on the same records that charge no ledger, or a different one",
 		},
 	}
 	warn := func(code, format string, args ...any) {
 		release.Warnings = append(release.Warnings, &dparetov1.Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 	}
 	if f.unsuccessful > 0 {
-		warn(warnUnsuccessful, "%d trials did not succeed and are no candidates; if that was because of a test record there is no guarantee", f.unsuccessful)
+		warn(warnUnsuccessful, "%d trials did not succeed and are not candidates; if a test record was the reason, there is no guarantee", f.unsuccessful)
 	}
 	for i := range f.Compiled.Problem.Constraints {
 		if c := &f.Compiled.Problem.Constraints[i]; c.Known == nil {
@@ -241,11 +241,11 @@ func (f *fixedResults) draft(ctx context.Context, spending *spending.Spending, g
 	if d := guarantee.GetDelta(); d >= 1/float64(f.records) {
 		warn(warnLargeLedgerDelta, "delta %g is not below 1/records = %.3g: publishing one record would be allowed", d, 1/float64(f.records))
 	}
-	// What the runs cost the training records does not depend on the draw below.
+	// The cost of the runs to the training records does not depend on the draw below.
 	trained, err := spending.GetPrivacyLedger(ctx, &dparetov1.GetPrivacyLedgerRequest{Name: f.Study.GetName()})
 	switch {
 	case status.Code(err) == codes.FailedPrecondition:
-		warn(warnUnknownTraining, "what the runs cost the training records is not known: the study has no metric that is computed from a mechanism")
+		warn(warnUnknownTraining, "the cost of the runs to the training records is unknown: the study has no metric computed from a mechanism")
 	case err != nil:
 		return nil, err
 	default:

@@ -23,8 +23,8 @@ import (
 	"github.com/dpareto/dpareto/suggest"
 )
 
-// largeNoise is the standard deviation of noise, of values in [0, 1], from which on a
-// release warns that it says little.
+// largeNoise is the standard deviation of noise, on values in [0, 1], above which a release warns
+// that it says little.
 const largeNoise = 0.05
 
 // ReleaseFront implements ReleaseService.
@@ -47,7 +47,7 @@ func (s *Releases) ReleaseFront(ctx context.Context, req *dparetov1.ReleaseFront
 	return &dparetov1.ReleaseFrontResponse{Release: release}, nil
 }
 
-// releaseFront makes a release and publishes it.
+// releaseFront prepares a release and publishes it.
 func (s *Releases) releaseFront(ctx context.Context, r *releaseRequest, id string, req *dparetov1.ReleaseFrontRequest) (*dparetov1.Release, error) {
 	var of *dparetov1.Study
 	err := s.store.View(ctx, func(tx *store.ReadTx) error {
@@ -59,7 +59,7 @@ func (s *Releases) releaseFront(ctx context.Context, r *releaseRequest, id strin
 		return nil, err
 	}
 	if _, ok := s.studies.Policy(of.GetSpec()).(Releaser); ok {
-		return nil, status.Errorf(codes.FailedPrecondition, "%s has random_stopping: it shows its best trial alone, by ReleaseBest", r.parent)
+		return nil, status.Errorf(codes.FailedPrecondition, "%s has random_stopping: release its best trial with ReleaseBest", r.parent)
 	}
 	if err := checkFrontBudget(of.GetSpec(), req); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func checkFrontBudget(asked *dparetov1.StudySpec, req *dparetov1.ReleaseFrontReq
 	var fields invalid.Fields
 	if spec.IsPublication(asked) {
 		if req.GetEpsilon() != 0 || req.GetDelta() != 0 {
-			fields.Addf("epsilon", "must be unset, as delta: all that the study publishes is paid")
+			fields.Addf("epsilon", "must be unset, and so must delta: the study has already paid for everything it publishes")
 		}
 		return fields.Err()
 	}
@@ -92,7 +92,7 @@ func checkFrontBudget(asked *dparetov1.StudySpec, req *dparetov1.ReleaseFrontReq
 	return fields.Err()
 }
 
-// frontOfPrivate returns the posterior front of a study of noisy values.
+// frontOfPrivate returns the posterior front of a study with noisy values.
 func (s *Releases) frontOfPrivate(ctx context.Context, id string) (*draft, error) {
 	r, err := s.fronts.Results(ctx, id, false)
 	if err != nil {
@@ -110,16 +110,16 @@ func (s *Releases) frontOfPrivate(ctx context.Context, id string) (*draft, error
 	return d, nil
 }
 
-// frontBias is the warning of fronts that a model chose by noisy values.
+// frontBias returns the warning of a front that a model chose from noisy values.
 func frontBias() *dparetov1.Warning {
 	return &dparetov1.Warning{
 		Code:    study.WarnSelectionBias,
-		Message: "chosen by noisy values: the values are those of a model, which smoothes them, and still better on average than fresh runs",
+		Message: "chosen by noisy values: the values come from a model, which smooths them, and are still better on average than fresh runs",
 	}
 }
 
-// frontOfFixed adds noise to all values of a fixed design and chooses the front by a model of
-// the noisy values.
+// frontOfFixed adds noise to all values of a fixed design, and chooses the front with a model of the
+// noisy values.
 func (s *Releases) frontOfFixed(ctx context.Context, id string, epsilon, delta float64) (*draft, error) {
 	f, err := s.fixedResults(ctx, id)
 	if err != nil {
@@ -174,8 +174,8 @@ func (s *Releases) frontOfFixed(ctx context.Context, id string, epsilon, delta f
 	return d, nil
 }
 
-// frontNoise returns the standard deviation with which so many values, averages over records,
-// are (ε, δ)-DP together.
+// frontNoise returns the standard deviation that makes a number of values, averages over records,
+// (ε, δ)-DP together.
 func frontNoise(values int, records int64, epsilon, delta float64) (float64, error) {
 	sigma, err := transcript.ReleaseNoise(records, int64(values), epsilon, delta)
 	if fields := privacy.FieldErrors(err); len(fields) > 0 {
@@ -184,10 +184,11 @@ func frontNoise(values int, records int64, epsilon, delta float64) (float64, err
 	return sigma, err
 }
 
-// noised adds noise to every value of candidates and returns the front of a model of nothing else.
+// noised adds noise to every value of the candidates, and returns the front of a model that sees
+// only noisy values.
 func (f *fixedResults) noised(ctx context.Context, candidates []*front.Configuration, entropy *noise.Source, sigma float64) ([]noisyPoint, error) {
 	problem := *f.Compiled.Problem
-	problem.Constraints, problem.Cost = nil, suggest.CostRuns // measured ones are not private
+	problem.Constraints, problem.Cost = nil, suggest.CostRuns // measured constraints and costs are not private
 	history := new(suggest.History)
 	for _, c := range candidates {
 		if err := ctx.Err(); err != nil {

@@ -31,7 +31,7 @@ import (
 )
 
 const (
-	// maxReleases bounds the releases of a study, and the selections of a ledger.
+	// maxReleases bounds the releases of a study, and the selections from a ledger.
 	maxReleases = 10_000
 	// maxUtilities bounds the candidates of SelectPrivately.
 	maxUtilities = 100_000
@@ -43,13 +43,12 @@ type Options struct {
 	Store    *store.Store
 	Fronts   *front.Fronts
 	Spending *spending.Spending
-	// Entropy is where all noise comes from.
+	// Entropy is the source of all noise.
 	Entropy *noise.Source
 	Now     func() time.Time
 }
 
-// Releases implements the calls of ReleaseService that release something. It is safe for
-// concurrent use.
+// Releases implements the ReleaseService calls on releases. It is safe for concurrent use.
 type Releases struct {
 	studies  *study.Studies
 	store    *store.Store
@@ -59,13 +58,13 @@ type Releases struct {
 	now      func() time.Time
 }
 
-// New returns the releases of studies and ledgers.
+// New returns the releases of the studies and ledgers in a store.
 func New(o Options) *Releases {
 	return &Releases{studies: o.Studies, store: o.Store, fronts: o.Fronts, spending: o.Spending, entropy: o.Entropy, now: o.Now}
 }
 
-// releaseRequest is a request for a release. It is not remembered as other requests are,
-// for a day, but with the release.
+// releaseRequest is a request for a release. Its response is stored with the release and never
+// expires, unlike other requests'.
 type releaseRequest struct {
 	parent string // "studies/{study}" or "ledgers/{ledger}"
 	caller string
@@ -81,7 +80,7 @@ func newReleaseRequest(ctx context.Context, parent string, req study.Identified)
 	return &releaseRequest{parent: parent, caller: auth.FromContext(ctx).Name, Request: r}, nil
 }
 
-// find returns the release that the request made before, or nil.
+// find returns the release that the request made earlier, or nil.
 func (r *releaseRequest) find(tx *store.ReadTx) (*dparetov1.Release, error) {
 	if r.ID == "" {
 		return nil, nil
@@ -97,16 +96,16 @@ func (r *releaseRequest) find(tx *store.ReadTx) (*dparetov1.Release, error) {
 	case err != nil:
 		return nil, err
 	case record.GetRequestType() != r.Kind:
-		return nil, invalid.Field(string(study.RequestID), "%.100q was the id of a %s: another release needs another id", r.ID, record.GetRequestType())
+		return nil, invalid.Field(string(study.RequestID), "%.100q was already used for a %s: another release needs another id", r.ID, record.GetRequestType())
 	case string(record.GetRequestDigest()) != string(digest):
-		return nil, invalid.Field(string(study.RequestID), "%.100q was the id of another %s: another release needs another id", r.ID, record.GetRequestType())
+		return nil, invalid.Field(string(study.RequestID), "%.100q was already used for a different %s: another release needs another id", r.ID, record.GetRequestType())
 	default:
 		return record.GetRelease(), nil
 	}
 }
 
-// released returns the release that the request made before, or nil, if its study or
-// ledger exists.
+// released returns the release that the request made earlier, or nil. It returns NOT_FOUND if the
+// study or ledger does not exist.
 func (s *Releases) released(ctx context.Context, r *releaseRequest) (release *dparetov1.Release, err error) {
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		if err := findParent(tx, r.parent); err != nil {
@@ -118,22 +117,21 @@ func (s *Releases) released(ctx context.Context, r *releaseRequest) (release *dp
 	return release, err
 }
 
-// draft is a release that is not published yet.
+// draft is a release that is not yet published.
 type draft struct {
 	release *dparetov1.Release // without name and time
-	reason  string             // of the charge to the release's ledger
-	field   string             // that names the ledger, for errors
+	reason  string             // for the charge to the release's ledger
+	field   string             // request or spec field that names the ledger, for errors
 
-	// The study that it was made of, if any, must be the same when it is published, and
-	// where the release depends on all of its trials in the same state.
+	// The study behind the release, if any, must still exist at publication. If the release depends
+	// on all trials (isWhole), the study must be unchanged.
 	studyUID string
 	isWhole  bool
 }
 
-// publish gives a release its name and writes it, with its charge, in one transaction. It
-// returns the release when that is durable: of a request that was answered meanwhile, the
-// one of that answer. A transaction that fails publishes nothing, and what was drawn for it
-// is never seen.
+// publish names a release and writes it with its charge in one transaction. It returns the release
+// once that is durable. If a concurrent call has answered the request, it returns that call's
+// release. A failed transaction publishes nothing, and its draws are never seen.
 func (s *Releases) publish(ctx context.Context, r *releaseRequest, d *draft) (*dparetov1.Release, error) {
 	release := d.release
 	err := s.store.Update(ctx, store.In(store.Scope(r.parent), store.Scope(d.release.GetLedger())), func(tx *store.Tx) error {
@@ -157,7 +155,7 @@ func (s *Releases) publish(ctx context.Context, r *releaseRequest, d *draft) (*d
 			return err
 		}
 		if number >= maxReleases {
-			return status.Errorf(codes.ResourceExhausted, "%s has %d releases, the largest number", r.parent, maxReleases)
+			return status.Errorf(codes.ResourceExhausted, "%s has %d releases, the maximum", r.parent, maxReleases)
 		}
 		release.CreateTime = timestamppb.New(s.now())
 		number++
@@ -179,7 +177,7 @@ func (s *Releases) publish(ctx context.Context, r *releaseRequest, d *draft) (*d
 	return release, nil
 }
 
-// record returns the record of a release that a request made.
+// record returns the stored form of the request's release.
 func (r *releaseRequest) record(release *dparetov1.Release) (*storev1.ReleaseRecord, error) {
 	record := &storev1.ReleaseRecord{Release: release}
 	if r.ID == "" {
@@ -190,7 +188,7 @@ func (r *releaseRequest) record(release *dparetov1.Release) (*storev1.ReleaseRec
 	return record, err
 }
 
-// checkStudy refuses to publish what was made of a study that has changed.
+// checkStudy refuses to publish a release of a study that has changed.
 func (d *draft) checkStudy(tx *store.ReadTx, parent string) error {
 	if d.studyUID == "" {
 		return nil
@@ -204,14 +202,13 @@ func (d *draft) checkStudy(tx *store.ReadTx, parent string) error {
 	}
 	study := record.GetStudy()
 	if study.GetUid() != d.studyUID || d.isWhole && study.GetRevision() != d.release.GetStudyRevision() {
-		return status.Errorf(codes.Aborted, "%s has changed meanwhile; nothing was released, try again", parent)
+		return status.Errorf(codes.Aborted, "%s has changed during the call; nothing was released, try again", parent)
 	}
 	return nil
 }
 
-// charge charges the ledger of the release, and returns the release's number: one that was
-// never charged for. A study that was imported again may have had releases that it does not
-// know of.
+// charge charges the ledger of the release, and returns the release's number, one that was never
+// charged for. A study imported from a backup may have made releases that it does not know.
 func (d *draft) charge(tx *store.Tx, parent string, number int64) (int64, error) {
 	open, err := ledger.Open(&tx.ReadTx, d.release.GetLedger(), d.field, d.release.GetGuarantee().GetAdjacency(), 0)
 	if err != nil {
@@ -229,7 +226,7 @@ func (d *draft) charge(tx *store.Tx, parent string, number int64) (int64, error)
 	})
 }
 
-// findParent returns NOT_FOUND if there is no such study or ledger.
+// findParent returns NOT_FOUND if the study or ledger does not exist.
 func findParent(tx *store.ReadTx, parent string) error {
 	if id, isStudy := strings.CutPrefix(parent, resource.StudyName("")); isStudy {
 		err := tx.FindStudy(id)
@@ -242,8 +239,8 @@ func findParent(tx *store.ReadTx, parent string) error {
 	return err
 }
 
-// SelectPrivately implements ReleaseService. Utilities are neither kept, logged nor named in
-// an error.
+// SelectPrivately implements ReleaseService. It never stores or logs utilities, nor names them in an
+// error.
 func (s *Releases) SelectPrivately(ctx context.Context, req *dparetov1.SelectPrivatelyRequest) (*dparetov1.SelectPrivatelyResponse, error) {
 	method, err := validateSelection(req)
 	if err != nil {
@@ -266,7 +263,7 @@ func (s *Releases) SelectPrivately(ctx context.Context, req *dparetov1.SelectPri
 	return &dparetov1.SelectPrivatelyResponse{Index: release.GetIndex(), Guarantee: release.GetGuarantee(), Release: release}, nil
 }
 
-// validateSelection checks a request, and returns its method.
+// validateSelection checks a request and returns its method.
 func validateSelection(req *dparetov1.SelectPrivatelyRequest) (method privacy.SelectionMethod, err error) {
 	var fields invalid.Fields
 	if n := len(req.GetUtilities()); n < 1 || n > maxUtilities {
@@ -303,7 +300,7 @@ func (s *Releases) selectPrivately(ctx context.Context, r *releaseRequest, metho
 		Accountant: dparetov1.Accountant_ACCOUNTANT_PURE,
 		Steps:      1,
 		Assumptions: []string{
-			"the candidates were fixed before anybody saw the data",
+			"the candidates were fixed before anyone saw the data",
 			fmt.Sprintf("no utility changes by more than %g between neighbouring datasets", req.GetSensitivity()),
 		},
 	}
@@ -322,10 +319,10 @@ func (s *Releases) selectPrivately(ctx context.Context, r *releaseRequest, metho
 		field:  "ledger",
 		release: &dparetov1.Release{
 			Guarantee:   guarantee,
-			Protects:    fmt.Sprintf("the %d records of %s, each of them", records, r.parent),
+			Protects:    fmt.Sprintf("each of the %d records of %s", records, r.parent),
 			Assumptions: guarantee.GetAssumptions(),
 			NotCovered: []string{
-				"the utilities themselves, which whoever computed them knows",
+				"the utilities themselves, which are known where they were computed",
 				"the data on which the candidates were trained, unless they are the records of the ledger and the sensitivity is stated for them",
 			},
 			Mechanism: mechanism,
@@ -335,9 +332,9 @@ func (s *Releases) selectPrivately(ctx context.Context, r *releaseRequest, metho
 	})
 }
 
-// affordable refuses what does not fit into a ledger now, before anything is drawn, and gives
-// a guarantee without an adjacency that of the ledger. It returns the ledger's number of
-// records. The budget is spent by publish, which may still refuse.
+// affordable returns an error if a guarantee does not fit into a ledger now, before anything is
+// drawn. It gives a guarantee without an adjacency the ledger's, and returns the ledger's number of
+// records. publish spends the budget, and may still refuse.
 func (s *Releases) affordable(ctx context.Context, name, field string, guarantee *dparetov1.PrivacyGuarantee) (records int64, err error) {
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		open, err := ledger.Open(tx, name, field, guarantee.GetAdjacency(), 0)

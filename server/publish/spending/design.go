@@ -2,12 +2,13 @@ package spending
 
 import dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 
-// Design says what of a study's trials results may have decided.
+// Design says which properties of a study's trials may depend on results: their configurations, and
+// their number.
 type Design struct {
 	Configurations, Number bool
 }
 
-// DesignOf returns what the spec of a study lets results decide.
+// DesignOf returns which of them may depend on results under a spec.
 func DesignOf(spec *dparetov1.StudySpec) Design {
 	var d Design
 	budget := spec.GetBudget()
@@ -19,11 +20,11 @@ func DesignOf(spec *dparetov1.StudySpec) Design {
 	default:
 		d.Configurations = true
 	}
-	d.Number = !isFinite || budget.GetMaxStagnantTrials() > 0 // somebody decides when it is enough
+	d.Number = !isFinite || budget.GetMaxStagnantTrials() > 0 // someone decides when to stop
 	return d
 }
 
-// See adds what results may have decided of a trial.
+// See adds what a trial shows: it may have been chosen, conditioned or repeated.
 func (d *Design) See(trial *dparetov1.Trial) {
 	isForeign := trial.GetOrigin() != dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED
 	if isForeign || trial.GetProvenance().GetConditioned() {

@@ -22,7 +22,7 @@ import (
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
-// Codes of the warnings of a ledger.
+// Codes of the warnings of a privacy ledger.
 const (
 	warnUnknownCost = "UNKNOWN_COST"
 	warnExPost      = "EX_POST"
@@ -30,14 +30,14 @@ const (
 	warnNotCovered  = "NOT_COVERED"
 )
 
-// Spending tells what the runs of studies cost the training records. It is safe for concurrent
+// Spending computes what the runs of a study cost the training records. It is safe for concurrent
 // use.
 type Spending struct {
 	studies *study.Studies
 	store   *store.Store
 }
 
-// New returns the spending of studies.
+// New returns the spending of the studies in a store.
 func New(studies *study.Studies, db *store.Store) *Spending { return &Spending{studies, db} }
 
 // GetPrivacyLedger implements PrivacyService.
@@ -80,7 +80,7 @@ func (s *Spending) GetPrivacyLedger(ctx context.Context, req *dparetov1.GetPriva
 	return resp, nil
 }
 
-// ledger adds up the runs of a study.
+// ledger sums up the runs of a study.
 type ledger struct {
 	study    *dparetov1.Study
 	compiled *spec.Study
@@ -90,16 +90,16 @@ type ledger struct {
 	entries  map[dparetov1.LedgerOutcome]*dparetov1.LedgerEntry
 
 	Design
-	lengths bool // results may have decided them
+	lengths bool // of runs, which may depend on results
 }
 
-// adaptive reports whether results may have decided what was run. With a single mechanism
-// there was no configuration to choose, and with a single run no number of runs.
+// adaptive reports whether results may have decided what was run. A single mechanism leaves no
+// choice of configurations, and a single run no choice of their number.
 func (l *ledger) adaptive(runs int64) bool {
 	return l.lengths || l.Number && runs > 1 || l.Configurations && l.sum.Mechanisms() > 1
 }
 
-// open begins the ledger of a study.
+// open starts the ledger of a study.
 func (l *ledger) open(studies *study.Studies, study *dparetov1.Study, metric string) error {
 	cached, err := studies.Get(study)
 	if err != nil {
@@ -109,9 +109,9 @@ func (l *ledger) open(studies *study.Studies, study *dparetov1.Study, metric str
 	name, function := l.compiled.Mechanism(metric)
 	if function == nil {
 		if metric != "" {
-			return invalid.Field("metric", "%q is not a metric of %s that is computed from a mechanism", metric, study.GetName())
+			return invalid.Field("metric", "%q is not a metric of %s computed from a mechanism", metric, study.GetName())
 		}
-		return status.Errorf(codes.FailedPrecondition, "%s has no metric that is computed from a mechanism", study.GetName())
+		return status.Errorf(codes.FailedPrecondition, "%s has no metric computed from a mechanism", study.GetName())
 	}
 	l.metric, l.sum = name, accounting.NewLedger(function)
 	for _, m := range study.GetSpec().GetMetrics() {
@@ -123,7 +123,7 @@ func (l *ledger) open(studies *study.Studies, study *dparetov1.Study, metric str
 	return nil
 }
 
-// charge charges every run of a trial.
+// charge adds every run of a trial.
 func (l *ledger) charge(ctx context.Context, record *storev1.TrialRecord, isDeleted bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (l *ledger) charge(ctx context.Context, record *storev1.TrialRecord, isDele
 		}
 		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_IMPORTED, reported, reached)
 		return nil
-	case attempts == 0: // nobody ever had it
+	case attempts == 0: // it was never handed out
 		return nil
 	case state == dparetov1.TrialState_TRIAL_STATE_ACTIVE || state == dparetov1.TrialState_TRIAL_STATE_STOPPING:
 		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_ACTIVE, runs, last)
@@ -163,7 +163,7 @@ func (l *ledger) charge(ctx context.Context, record *storev1.TrialRecord, isDele
 		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_INFEASIBLE, runs, last)
 	case state == dparetov1.TrialState_TRIAL_STATE_FAILED:
 		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_FAILED, runs, last)
-	case !isLastAttempt(record): // what went before is not known, nor whether the worker went on
+	case !isLastAttempt(record): // how far the workers got is unknown
 		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED, reported, last)
 	default:
 		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED, reported, reached)
@@ -172,9 +172,8 @@ func (l *ledger) charge(ctx context.Context, record *storev1.TrialRecord, isDele
 	return nil
 }
 
-// isLastAttempt reports whether a trial was completed by a worker, and by the last one that
-// had it. The measurements on the way of others are dropped when it is handed out again, and
-// a worker that fell silent may have gone on.
+// isLastAttempt reports whether the last worker that held a trial completed it. Handing a trial out
+// again drops its intermediate measurements, and a worker that lost its lease may have run on.
 func isLastAttempt(record *storev1.TrialRecord) bool {
 	tokens := record.GetLeaseTokens()
 	return len(tokens) > 0 && record.GetCompletionToken() == tokens[len(tokens)-1]
@@ -191,8 +190,8 @@ func reportedRuns(trial *dparetov1.Trial) int64 {
 	return int64(most)
 }
 
-// stored returns the metric of a run of a trial that ended at a step, nil where the trial
-// does not hold it. What a deleted one holds may have been computed under an earlier spec.
+// stored returns the metric of a trial's run up to a step, nil if the trial does not hold it.
+// Deleted trials may hold values computed under an earlier spec.
 func (l *ledger) stored(trial *dparetov1.Trial, step int64, isDeleted bool) *dparetov1.MetricValue {
 	if isDeleted {
 		return nil
@@ -208,10 +207,10 @@ func (l *ledger) stored(trial *dparetov1.Trial, step int64, isDeleted bool) *dpa
 	return trial.GetComputedMetrics()[l.metric]
 }
 
-// charged is what is known of runs that are charged.
+// charged describes runs to charge.
 type charged struct {
 	isShortened, isDeleted bool
-	value                  *dparetov1.MetricValue // nil if it is to be computed
+	value                  *dparetov1.MetricValue // nil to compute it
 }
 
 // add charges runs of a configuration.
@@ -243,7 +242,7 @@ func (l *ledger) add(outcome dparetov1.LedgerOutcome, runs int64, point space.Po
 	e.LargestEpsilon = math.Max(e.GetLargestEpsilon(), epsilon)
 }
 
-// response sums up.
+// response returns the totals.
 func (l *ledger) response(ctx context.Context, delta float64) (*dparetov1.GetPrivacyLedgerResponse, error) {
 	resp := &dparetov1.GetPrivacyLedgerResponse{
 		Metric:     l.metric,
@@ -277,17 +276,17 @@ func (l *ledger) response(ctx context.Context, delta float64) (*dparetov1.GetPri
 		resp.Warnings = append(resp.Warnings, &dparetov1.Warning{Code: code, Message: fmt.Sprintf(format, args...)})
 	}
 	if n := resp.GetUnknownRuns(); n > 0 {
-		warn(warnUnknownCost, "the cost of %d runs is not known: %s cannot be computed at their configurations; fixed_in_advance leaves them out", n, l.metric)
+		warn(warnUnknownCost, "the cost of %d runs is unknown: %s cannot be computed at their configurations; fixed_in_advance leaves them out", n, l.metric)
 		resp.Composed.Epsilon = math.Inf(1)
 	}
 	if resp.GetAdaptive() {
-		warn(warnExPost, "epsilon was not fixed in advance, it depends on the results: with probability 1 - delta it bounds the privacy loss "+
-			"of all that was run so far. (epsilon, delta)-differential privacy holds for a limit on it that was fixed in advance, and that the study was stopped to keep")
+		warn(warnExPost, "epsilon was not fixed in advance but depends on results: with probability 1 - delta it bounds the privacy loss "+
+			"of all runs so far. (epsilon, delta)-differential privacy holds for a limit on it that was fixed in advance and that the study was stopped to keep")
 	}
 	if shortened > 0 {
-		warn(warnShortened, "%d runs are charged up to their last measurement: what a worker did beyond it and never reported is not covered", shortened)
+		warn(warnShortened, "%d runs are charged up to their last measurement: work beyond it that was never reported is not covered", shortened)
 	}
 	warn(warnNotCovered, "not covered: measurements on data that the mechanism does not protect, such as a test set; "+
-		"runs on the same data outside of this study, in other studies, or in one that was deleted")
+		"runs on the same data outside this study, in other studies, or in a deleted study")
 	return resp, nil
 }
