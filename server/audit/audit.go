@@ -15,27 +15,27 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// syncEvery is the time between two syncs.
+// syncEvery is the time between syncs of the log file.
 const syncEvery = time.Second
 
-// Record is what the log says of a call.
+// Record is the log's entry for a call.
 type Record struct {
 	// Time is when the call was answered.
 	Time time.Time `json:"time"`
-	// Principal and Credential are who called.
+	// Principal and Credential say who called.
 	Principal  string `json:"principal"`
 	Credential string `json:"credential,omitempty"`
-	// Peer is the address that the call came from.
+	// Peer is the address of the caller.
 	Peer string `json:"peer,omitempty"`
 	// Method is the full name of the method.
 	Method string `json:"method"`
-	// Resource is the name of the study or trial that the request is about.
+	// Resource is the name of the resource in the request.
 	Resource string `json:"resource,omitempty"`
-	// RequestID is the request_id of the caller.
+	// RequestID is the request_id in the request.
 	RequestID string `json:"request_id,omitempty"`
-	// Code is the status code of the answer: OK, PermissionDenied, ...
+	// Code is the status code of the response: OK, PermissionDenied, ...
 	Code string `json:"code"`
-	// Changed are the resources in the answer, as they are after the change.
+	// Changed lists the resources in the response, in their state after the change.
 	Changed []Changed `json:"changed,omitempty"`
 }
 
@@ -43,11 +43,11 @@ type Record struct {
 type Changed struct {
 	Name string `json:"name"`
 	Etag string `json:"etag,omitempty"`
-	// Revision is that of the study, for studies.
+	// Revision is the revision of a study or trial.
 	Revision int64 `json:"revision,omitempty"`
 }
 
-// maxName bounds names in records, in bytes, and maxChanged the resources of one record.
+// maxName bounds names in a record, in bytes; maxChanged bounds its resources.
 const (
 	maxName    = 300
 	maxChanged = 100
@@ -60,12 +60,12 @@ func truncate(s string) string {
 	return s
 }
 
-// RequestID returns the request_id of a request, "" if it has none.
+// RequestID returns the request_id of a request, "" if it has none, cut to 300 bytes.
 func RequestID(request protoreflect.Message) string {
 	return truncate(text(request, "request_id"))
 }
 
-// text returns the value of a field of type string, "" if there is none.
+// text returns the value of a string field, "" if there is no such field.
 func text(m protoreflect.Message, name protoreflect.Name) string {
 	field := m.Descriptor().Fields().ByName(name)
 	if field == nil || field.Kind() != protoreflect.StringKind || field.IsList() {
@@ -74,7 +74,7 @@ func text(m protoreflect.Message, name protoreflect.Name) string {
 	return m.Get(field).String()
 }
 
-// ChangedIn returns the studies and trials in an answer.
+// ChangedIn returns the studies and trials in a response, at most 100.
 func ChangedIn(response protoreflect.Message) []Changed {
 	var changed []Changed
 	add := func(m protoreflect.Message) {
@@ -110,18 +110,18 @@ type Log struct {
 
 	mu      sync.Mutex
 	out     io.Writer
-	file    *os.File // out, where it is a file of ours
-	unsaved bool     // written and not synced
-	pending []byte   // what could not be written
-	broken  error    // why
+	file    *os.File // same as out if Open made it, else nil
+	unsaved bool     // written but not synced
+	pending []byte   // records that could not be written
+	broken  error    // cause of the last failure, nil if writing works
 }
 
-// New returns a log on a stream, such as standard error. It is not synced.
+// New returns a log on a stream, such as standard error. It never syncs.
 func New(out io.Writer, logger *slog.Logger) *Log { return &Log{out: out, logger: logger} }
 
-// Open returns a log at the end of a file, which is made if need be, readable by its owner
-// only. When the file is renamed or removed, as programs that rotate logs do, the log goes
-// on in a new one within a second. Close closes it.
+// Open returns a log that appends to a file, created if necessary and readable by its owner only. If
+// the file is renamed or removed, as log rotation does, the log continues in a new file within a
+// second. Close closes it.
 func Open(path string, logger *slog.Logger) (*Log, error) {
 	l := &Log{path: path, logger: logger, done: make(chan struct{})}
 	if err := l.open(); err != nil {
@@ -140,7 +140,7 @@ func (l *Log) open() error {
 	return nil
 }
 
-// keep syncs the file now and then until the log is closed.
+// keep syncs the file, and follows rotation, until the log is closed.
 func (l *Log) keep() {
 	ticker := time.NewTicker(syncEvery)
 	defer ticker.Stop()
@@ -157,7 +157,7 @@ func (l *Log) keep() {
 	}
 }
 
-// sync syncs what was written. The caller holds the lock.
+// sync syncs the written records. The caller holds the lock.
 func (l *Log) sync() {
 	if !l.unsaved {
 		return
@@ -169,7 +169,7 @@ func (l *Log) sync() {
 	l.unsaved = false
 }
 
-// reopen goes on in a new file where the old one was moved away.
+// reopen switches to a new file if the old one was moved away.
 func (l *Log) reopen() {
 	current, err := l.file.Stat()
 	if err != nil {
@@ -189,7 +189,7 @@ func (l *Log) reopen() {
 	}
 }
 
-// fail remembers that the log cannot be written, and says so once.
+// fail records a failure. It logs the first one in a row.
 func (l *Log) fail(err error) {
 	if l.broken == nil {
 		l.logger.Error("THE AUDIT LOG CANNOT BE WRITTEN: changes are refused until it can", "file", l.path, "error", err)
@@ -197,8 +197,8 @@ func (l *Log) fail(err error) {
 	l.broken = err
 }
 
-// Ready returns nil if a change that is made now can be recorded. After a failure it tries
-// again to write what was left.
+// Ready returns nil if the log can record a change now. After a failure it retries the pending
+// records first.
 func (l *Log) Ready() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -215,7 +215,7 @@ func (l *Log) Ready() error {
 	return l.broken
 }
 
-// flush writes what is pending.
+// flush writes the pending records.
 func (l *Log) flush() {
 	n, err := l.out.Write(l.pending)
 	l.pending = l.pending[n:]
@@ -227,12 +227,11 @@ func (l *Log) flush() {
 	l.unsaved = l.file != nil
 }
 
-// Write records a call. When it cannot be written the record is kept in memory, and
-// written as soon as the log can be.
+// Write records a call. If writing fails, the record waits in memory until the log works again.
 func (l *Log) Write(r Record) {
 	r.Resource, r.RequestID, r.Method = truncate(r.Resource), truncate(r.RequestID), truncate(r.Method)
 	var line bytes.Buffer
-	encoder := json.NewEncoder(&line) // one line, for a newline in a name is escaped
+	encoder := json.NewEncoder(&line) // one line: newlines in names are escaped
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(r); err != nil {
 		panic(fmt.Sprintf("audit: %v", err)) // strings and numbers always encode
@@ -245,7 +244,7 @@ func (l *Log) Write(r Record) {
 	}
 }
 
-// Close writes what is left, syncs and closes the file.
+// Close writes the pending records, syncs and closes the file.
 func (l *Log) Close() error {
 	if l.file == nil {
 		return nil

@@ -321,8 +321,8 @@ func TestInvalidFiles(t *testing.T) {
 		"credentials: [{id: a, name: x, role: admin, certificate_san: a.example}]":                                                        "certificate_san",
 		"credentials: [{id: a, name: x, token_sha256: " + sum + ", grants: [{studies: 'A/*', role: worker}]}]":                            "studies",
 		"credentials: [{id: a, name: x, token_sha256: " + sum + ", grants: [{studies: 'a*'}]}]":                                           "role is missing",
-		"credentials: [{id: a, name: x, certificate_san: 'dns:a', role: admin}, {id: a, name: x, certificate_san: 'dns:b', role: admin}]": "id a occurs twice",
-		"credentials: [{id: a, name: x, certificate_san: 'dns:a', role: admin}, {id: b, name: y, certificate_san: 'dns:a', role: admin}]": "dns:a occurs twice",
+		"credentials: [{id: a, name: x, certificate_san: 'dns:a', role: admin}, {id: a, name: x, certificate_san: 'dns:b', role: admin}]": "duplicate id a",
+		"credentials: [{id: a, name: x, certificate_san: 'dns:a', role: admin}, {id: b, name: y, certificate_san: 'dns:a', role: admin}]": "duplicate certificate_san dns:a",
 		"credentials: [{id: a, name: x, token: secret, role: admin}]":                                                                     "unknown field",
 		"credentials: [null]": "is empty",
 		"credentials: [{id: a, name: \"x\\ny\", token_sha256: " + sum + ", role: admin}]": "control characters",
@@ -338,7 +338,7 @@ func TestChangeExcludesOthers(t *testing.T) {
 	f, _ := open(t, Credential{Name: "ann", Role: Admin})
 	err := Change(f.path, func([]*Credential) ([]*Credential, error) {
 		inner := Change(f.path, func(all []*Credential) ([]*Credential, error) { return all, nil })
-		if inner == nil || !strings.Contains(inner.Error(), "under way") {
+		if inner == nil || !strings.Contains(inner.Error(), "in progress") {
 			t.Errorf("a change within a change: %v", inner)
 		}
 		return nil, errors.New("stop")

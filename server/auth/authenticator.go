@@ -19,51 +19,49 @@ import (
 	"github.com/dpareto/dpareto/server/reload"
 )
 
-// Errors of Authenticate. Their texts are for callers and tell nothing about other
-// credentials.
+// Errors of Authenticate. Their texts go to callers, and reveal nothing about other credentials.
 var (
-	// ErrMissing is returned when a caller presents neither a token nor a certificate.
+	// ErrMissing says that a caller presents neither a token nor a certificate.
 	ErrMissing = errors.New("a bearer token is required")
-	// ErrMalformed is returned when an Authorization header has not the form
-	// "Bearer TOKEN".
+	// ErrMalformed says that an Authorization header does not have the form "Bearer TOKEN".
 	ErrMalformed = errors.New(`the authorization header must have the form "Bearer TOKEN"`)
-	// ErrInvalid is returned for a token that the file does not know (any more).
+	// ErrInvalid says that a token is not, or no longer, in the file.
 	ErrInvalid = errors.New("the token is not valid")
-	// ErrExpired is returned for a credential that was valid once.
+	// ErrExpired says that a credential has expired.
 	ErrExpired = errors.New("the credential has expired")
-	// ErrCertificate is returned for a verified certificate that the file does not know.
-	ErrCertificate = errors.New("the client certificate belongs to nobody whom this server knows, and there is no token")
+	// ErrCertificate says that a verified certificate is not in the file.
+	ErrCertificate = errors.New("this server does not know the client certificate, and there is no token")
 )
 
 const (
-	// ticketPrefix begins the tickets of this process, and ticketLife bounds their use.
+	// ticketPrefix begins tickets of this process; ticketLife is how long they are valid.
 	ticketPrefix = "dpareto-ticket_"
 	ticketLife   = time.Minute
 )
 
-// Authenticator knows credentials from a file, which it reads again within a second or so
-// after a change; a broken file leaves things as they are. It is safe for concurrent use.
+// Authenticator knows the credentials in a file. It reloads the file within about a second of a
+// change, and keeps the old credentials if the new file is broken. It is safe for concurrent use.
 type Authenticator struct {
 	table *reload.Value[*table]
 	now   func() time.Time
-	key   [32]byte // of tickets
+	key   [32]byte // authenticates tickets
 }
 
-// table finds credentials.
+// table is an index of credentials.
 type table struct {
 	byID          map[string]*Credential
-	byCertificate map[string]*Credential // by the key of certificateKeys
+	byCertificate map[string]*Credential // by certificateKeys
 }
 
 // Options configures an Authenticator.
 type Options struct {
-	// Logger is told of changes of the file. Default: slog.Default().
+	// Logger logs changes of the file. Default: slog.Default().
 	Logger *slog.Logger
-	// Now is the clock of expiry. Default: time.Now.
+	// Now is the clock for expiry. Default: time.Now.
 	Now func() time.Time
 }
 
-// Open reads a file of credentials. A file that others can write to is an error.
+// Open reads a file of credentials. It refuses a file that others can write to.
 func Open(path string, o Options) (*Authenticator, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -75,7 +73,7 @@ func Open(path string, o Options) (*Authenticator, error) {
 	_, _ = rand.Read(a.key[:]) // never fails
 	var err error
 	a.table, err = reload.New(
-		reload.Options{What: "the file of credentials", Paths: []string{path}, Logger: o.Logger, Now: o.Now},
+		reload.Options{What: "the credentials file", Paths: []string{path}, Logger: o.Logger, Now: o.Now},
 		func() (*table, error) { return load(path, o.Logger) })
 	if err != nil {
 		return nil, err
@@ -83,7 +81,7 @@ func Open(path string, o Options) (*Authenticator, error) {
 	return a, nil
 }
 
-// load reads a file.
+// load reads and indexes the file.
 func load(path string, logger *slog.Logger) (*table, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -108,15 +106,14 @@ func load(path string, logger *slog.Logger) (*table, error) {
 		}
 	}
 	if warning != "" {
-		logger.Warn("the file of credentials "+warning, "file", path)
+		logger.Warn("the credentials file "+warning, "file", path)
 	}
 	return t, nil
 }
 
-// Authenticate returns who presents a bearer token (without the word Bearer; "" for none)
-// or, without one, a client certificate that the transport has verified (nil for none). A
-// token that is not valid is refused whatever the certificate. The error is one of those
-// above.
+// Authenticate returns the principal behind a bearer token (without the word Bearer, "" for none)
+// or, without a token, behind a client certificate that the transport has verified (nil for none).
+// It refuses an invalid token whatever the certificate. Its errors are listed above.
 func (a *Authenticator) Authenticate(_ context.Context, bearer string, peer *x509.Certificate) (Principal, error) {
 	switch {
 	case strings.HasPrefix(bearer, ticketPrefix):
@@ -132,9 +129,9 @@ func (a *Authenticator) Authenticate(_ context.Context, bearer string, peer *x50
 
 func (a *Authenticator) byToken(token string) (Principal, error) {
 	credential := a.table.Get().byID[tokenID(token)]
-	want := make([]byte, sha256.Size) // of no token: the comparison takes as long
+	want := make([]byte, sha256.Size) // matches no token, in the same time
 	if credential != nil && credential.TokenHash != "" {
-		want, _ = hex.DecodeString(credential.TokenHash) // was checked when it was read
+		want, _ = hex.DecodeString(credential.TokenHash) // validated when the file was read
 	}
 	if !matches(token, want) || credential == nil {
 		return Principal{}, ErrInvalid
@@ -143,7 +140,7 @@ func (a *Authenticator) byToken(token string) (Principal, error) {
 }
 
 func (a *Authenticator) byCertificate(peer *x509.Certificate) (Principal, error) {
-	if a.now().After(peer.NotAfter) { // it was valid when the connection was made
+	if a.now().After(peer.NotAfter) { // the transport checked this only at the start
 		return Principal{}, ErrExpired
 	}
 	t := a.table.Get()
@@ -166,11 +163,10 @@ func (a *Authenticator) unexpired(p Principal) (Principal, error) {
 	return p, nil
 }
 
-// sanKinds are the kinds of subject alternative names that the file can name.
+// sanKinds are the kinds of subject alternative names that the file supports.
 var sanKinds = []string{"dns", "uri", "email"}
 
-// certificateKeys returns the names in a certificate as the file writes them, the subject
-// first.
+// certificateKeys returns the names in a certificate in the file's notation, the subject first.
 func certificateKeys(c *x509.Certificate) []string {
 	keys := []string{"subject:" + c.Subject.String()}
 	for _, name := range c.DNSNames {
@@ -185,8 +181,8 @@ func certificateKeys(c *x509.Certificate) []string {
 	return keys
 }
 
-// Renew returns the principal as the file describes it now, or an error if its credential
-// was revoked or has expired. Calls that last ask now and then.
+// Renew returns the principal as the file describes it now, or an error if its credential was
+// revoked or has expired. Long calls use it from time to time.
 func (a *Authenticator) Renew(p Principal) (Principal, error) {
 	credential := a.table.Get().byID[p.Credential]
 	if credential == nil {
@@ -194,29 +190,28 @@ func (a *Authenticator) Renew(p Principal) (Principal, error) {
 	}
 	renewed := credential.principal()
 	if renewed.expires.IsZero() || !p.expires.IsZero() && p.expires.Before(renewed.expires) {
-		renewed.expires = p.expires // of the certificate
+		renewed.expires = p.expires // the certificate's
 	}
 	return a.unexpired(renewed)
 }
 
-// Ticket returns a bearer token for a principal that Authenticate has just returned. It is
-// valid for a minute, in this process only, and for as long as the principal's credential
-// is. A gateway that terminates TLS and calls the server in the same process passes on a
-// client certificate by it.
+// Ticket returns a bearer token for a principal that Authenticate has just returned. It is valid for
+// a minute, in this process only, and while the principal's credential is valid. A gateway in this
+// process that terminates TLS uses tickets to pass client certificates on to the server.
 func (a *Authenticator) Ticket(p Principal) string {
 	content := base64.RawURLEncoding.EncodeToString([]byte(p.Credential)) + "." +
 		strconv.FormatInt(p.expires.Unix(), 10) + "." + strconv.FormatInt(a.now().Add(ticketLife).UnixNano(), 10)
 	return ticketPrefix + content + "." + a.seal(content)
 }
 
-// seal returns the authentication code of a ticket.
+// seal returns the message authentication code of a ticket.
 func (a *Authenticator) seal(content string) string {
 	mac := hmac.New(sha256.New, a.key[:])
 	mac.Write([]byte(content))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// redeem returns whose ticket it is.
+// redeem returns the principal of a ticket.
 func (a *Authenticator) redeem(ticket string) (Principal, error) {
 	text := strings.TrimPrefix(ticket, ticketPrefix)
 	end := strings.LastIndexByte(text, '.')
@@ -233,7 +228,7 @@ func (a *Authenticator) redeem(ticket string) (Principal, error) {
 	return a.Renew(p)
 }
 
-// parseTicket reads the content of a ticket that this process has made.
+// parseTicket parses the authenticated content of a ticket.
 func parseTicket(content string) (p Principal, until time.Time, err error) {
 	parts := strings.Split(content, ".")
 	if len(parts) != 3 {
@@ -258,7 +253,7 @@ func parseTicket(content string) (p Principal, until time.Time, err error) {
 	return p, time.Unix(0, nanoseconds), nil
 }
 
-// Remaining describes when a credential expires, for people.
+// Remaining says when a credential expires, for humans: "never", "expired" or "in 1h0m0s".
 func (c *Credential) Remaining(now time.Time) string {
 	switch {
 	case c.ExpireTime == nil:

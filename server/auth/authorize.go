@@ -7,12 +7,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// DeniedError says that a principal may not do something. Its text depends on the request
-// alone, not on what exists.
+// DeniedError says that a principal may not make a call. Its text depends only on the request, not
+// on what exists.
 type DeniedError struct {
-	// Resource is what the principal lacks the role on, "" for the whole server.
+	// Resource is the resource that needs the role, "" for the whole server.
 	Resource string
-	// Role is the role that it takes.
+	// Role is the role needed.
 	Role Role
 }
 
@@ -20,20 +20,20 @@ type DeniedError struct {
 func (e *DeniedError) Error() string {
 	switch {
 	case e.Role == None:
-		return "nobody may call this method"
+		return "this method cannot be called"
 	case e.Resource == "":
-		return fmt.Sprintf("this takes the role %s on the whole server", e.Role)
+		return fmt.Sprintf("requires the role %s on the whole server", e.Role)
 	default:
-		return fmt.Sprintf("this takes the role %s on %.200q", e.Role, e.Resource)
+		return fmt.Sprintf("requires the role %s on %.200q", e.Role, e.Resource)
 	}
 }
 
-// Authorize returns nil if the principal may make a call, else a *DeniedError. Besides the
-// role on the resource that the method is about, it takes one on every other study that the
-// request names, wherever it does: to read the prior studies of a study, the same role
-// otherwise.
+// Authorize returns nil if the principal may make a call, otherwise a *DeniedError. The call needs
+// the method's role on the resource it is about. It also needs a role on every other study that the
+// request names: viewer for studies that it only reads, such as prior studies, otherwise the
+// method's.
 //
-// The request is nil for streams of requests before the first of them.
+// request is nil for a stream whose first request has not arrived.
 func (p Principal) Authorize(fullMethod string, request protoreflect.Message) error {
 	m, ok := Lookup(fullMethod)
 	switch {
@@ -41,7 +41,7 @@ func (p Principal) Authorize(fullMethod string, request protoreflect.Message) er
 		return &DeniedError{}
 	case m.Scope == Public:
 		return nil
-	case p.Role >= m.Role: // on everything
+	case p.Role >= m.Role: // on the whole server
 		return nil
 	case m.Scope == WholeServer:
 		return &DeniedError{Role: m.Role}
@@ -64,18 +64,17 @@ func (p Principal) Authorize(fullMethod string, request protoreflect.Message) er
 	return p.authorizeReferences(m, request)
 }
 
-// readOnly are the fields through which a change only reads another study.
+// readOnly are the fields through which a request only reads another study.
 var readOnly = map[protoreflect.Name]bool{"prior_studies": true, "replicate_of": true}
 
-// prose are the fields that hold text of users, which may look like the name of a study
-// and means nothing. All other fields are taken for references if they look like one, so
-// that a field of tomorrow is no gap.
+// prose are the fields with free text of users, which may look like a study's name. All other fields
+// count as references if they look like one, so a field added later leaves no gap.
 var prose = map[protoreflect.Name]bool{
 	"display_name": true, "description": true, "labels": true, "note": true, "reason": true,
 	"unit": true, "string_value": true, "settings": true, "categories": true,
 }
 
-// authorizeReferences looks at all names of studies below a message.
+// authorizeReferences checks every study name in a message.
 func (p Principal) authorizeReferences(m Method, message protoreflect.Message) error {
 	var denied error
 	message.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
@@ -112,7 +111,7 @@ func (p Principal) authorizeReferences(m Method, message protoreflect.Message) e
 	return denied
 }
 
-// authorizeReference looks at a text that may name a study, or something in one.
+// authorizeReference checks a string that may name a study or something in one.
 func (p Principal) authorizeReference(role Role, text string) error {
 	if strings.HasPrefix(text, studyPrefix) && p.On(studyOf(text)) < role {
 		return &DeniedError{Role: role, Resource: text}

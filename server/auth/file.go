@@ -16,14 +16,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxFile bounds the file of credentials, in bytes.
+// maxFile bounds the credentials file, in bytes.
 const maxFile = 16 << 20
 
-// Credential is one entry of the file: how somebody proves who they are, and what they
-// may do. It has either TokenHash or one of CertificateSubject and CertificateSAN.
+// Credential is an entry of the file: what a caller presents, and what it may do. It has exactly one
+// of TokenHash, CertificateSubject and CertificateSAN.
 type Credential struct {
-	// ID tells credentials of one name apart, in logs and for revocation. For a token it
-	// is part of the token.
+	// ID identifies the credential, in logs and for revocation. For a token it is part of the token.
 	ID string `json:"id"`
 	// Name is the name of the principal.
 	Name string `json:"name"`
@@ -36,17 +35,17 @@ type Credential struct {
 	// "dns:agent-7.example.org", "uri:spiffe://example.org/agent" or
 	// "email:ci@example.org".
 	CertificateSAN string `json:"certificate_san,omitempty"`
-	// Role is the role on the whole server.
+	// Role is the role on the whole server. Default: none.
 	Role Role `json:"role,omitempty"`
 	// Grants are roles on some studies.
 	Grants []Grant `json:"grants,omitempty"`
-	// CreateTime is for people.
+	// CreateTime is informational.
 	CreateTime *time.Time `json:"create_time,omitempty"`
-	// ExpireTime is when the credential ends. Default: never.
+	// ExpireTime is when the credential expires. Default: never.
 	ExpireTime *time.Time `json:"expire_time,omitempty"`
 }
 
-// file is the document that keeps the credentials.
+// file is the document with the credentials.
 type file struct {
 	Credentials []*Credential `json:"credentials"`
 }
@@ -55,7 +54,7 @@ const fileHeader = `# Who may call the server: see docs/operations.md. "dpareto 
 # without its comments. A running server reads it again when it changes.
 `
 
-// Read reads a file of credentials and checks it. Unknown fields are errors.
+// Read reads and validates a file of credentials. Unknown fields are errors.
 func Read(path string) ([]*Credential, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -66,7 +65,7 @@ func Read(path string) ([]*Credential, error) {
 
 func parse(path string, content []byte) ([]*Credential, error) {
 	if len(content) > maxFile {
-		return nil, fmt.Errorf("%s: has %d bytes, at most %d are read", path, len(content), maxFile)
+		return nil, fmt.Errorf("%s: has %d bytes, must have at most %d", path, len(content), maxFile)
 	}
 	var f file
 	if err := yaml.UnmarshalStrict(content, &f); err != nil {
@@ -83,7 +82,7 @@ func parse(path string, content []byte) ([]*Credential, error) {
 		}
 		for _, key := range c.keys() {
 			if seen[key] {
-				return nil, fmt.Errorf("%s (%.100q): %s occurs twice", where, c.Name, key)
+				return nil, fmt.Errorf("%s (%.100q): duplicate %s", where, c.Name, key)
 			}
 			seen[key] = true
 		}
@@ -91,7 +90,7 @@ func parse(path string, content []byte) ([]*Credential, error) {
 	return f.Credentials, nil
 }
 
-// keys returns what no two credentials may share.
+// keys returns the values that must be unique among credentials.
 func (c *Credential) keys() []string {
 	keys := []string{"id " + c.ID}
 	if c.CertificateSubject != "" {
@@ -138,7 +137,7 @@ func (c *Credential) validate() error {
 	return nil
 }
 
-// principal returns who presents the credential.
+// principal returns the principal that the credential stands for.
 func (c *Credential) principal() Principal {
 	p := Principal{Name: c.Name, Credential: c.ID, Role: c.Role, Grants: c.Grants}
 	if c.ExpireTime != nil {
@@ -147,8 +146,8 @@ func (c *Credential) principal() Principal {
 	return p
 }
 
-// NewToken returns a credential with a new token, which only the caller will ever know.
-// It fails if the fields of c that are set (name, role, grants, times) are not valid.
+// NewToken returns c with a new token, and the token, which is stored nowhere. It fails if other
+// fields of c are invalid.
 func NewToken(c Credential) (*Credential, string, error) {
 	token, id := newToken()
 	c.ID, c.TokenHash = id, hex.EncodeToString(hash(token))
@@ -158,18 +157,18 @@ func NewToken(c Credential) (*Credential, string, error) {
 	return &c, token, nil
 }
 
-// Change reads a file of credentials, which need not exist, and replaces it by what
-// change makes of them: at once and durably, readable by the owner that it had and, if it
-// was before, its group. Where another process is changing the file it fails.
+// Change reads a file of credentials, which need not exist, and atomically and durably replaces it
+// with the result of change. The new file keeps its owner and the group's read permission. Change
+// fails while another process is changing the file.
 func Change(path string, change func([]*Credential) ([]*Credential, error)) (err error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // the link stays
+		path = target // replace the target, not the link
 	}
-	// The file to come is the lock, too.
+	// The new file also serves as the lock.
 	next := path + ".new"
 	out, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s exists: another change is under way; remove the file if one was interrupted", next)
+		return fmt.Errorf("%s exists: another change is in progress; remove the file if it was interrupted", next)
 	}
 	if err != nil {
 		return err
@@ -214,7 +213,7 @@ func writeNext(out *os.File, path string, change func([]*Credential) ([]*Credent
 		return err
 	}
 	content = append([]byte(fileHeader), content...)
-	if _, err := parse(path, content); err != nil { // never write what could not be read
+	if _, err := parse(path, content); err != nil { // never write a file that Read would refuse
 		return err
 	}
 	if _, err := io.Copy(out, bytes.NewReader(content)); err != nil {
@@ -223,7 +222,7 @@ func writeNext(out *os.File, path string, change func([]*Credential) ([]*Credent
 	return out.Sync()
 }
 
-// syncFolder makes a rename within a folder durable.
+// syncFolder makes a rename in a folder durable.
 func syncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
@@ -232,15 +231,14 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// checkMode refuses a file that others can change. The warning, if any, is that everybody
-// can read it: they learn names and grants, but no token. A group may read, as that of a
-// service does.
+// checkMode refuses a file that others can write. It returns a warning if everyone can read it:
+// names and grants leak, but no tokens. The group may read, since that can be a service's.
 func checkMode(path string, info fs.FileInfo) (warning string, err error) {
 	switch mode := info.Mode().Perm(); {
 	case mode&0o022 != 0:
 		return "", fmt.Errorf("%s has mode %#o: others can make themselves administrators; chmod 600 it", path, mode)
 	case mode&0o004 != 0:
-		return fmt.Sprintf("has mode %#o: everybody can read who may do what; 600 is enough", mode), nil
+		return fmt.Sprintf("has mode %#o: everyone can read who may do what; 600 is enough", mode), nil
 	}
 	return "", nil
 }

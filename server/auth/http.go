@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// AuthenticateRequest returns who sends an HTTP request: the owner of the token in its
-// Authorization header or, without one, of the client certificate of its connection.
+// AuthenticateRequest returns the principal of an HTTP request, by the token in its Authorization
+// header or, without one, by the connection's client certificate.
 func (a *Authenticator) AuthenticateRequest(r *http.Request) (Principal, error) {
 	var peer *x509.Certificate
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 && len(r.TLS.VerifiedChains[0]) > 0 {
@@ -26,9 +26,8 @@ func (a *Authenticator) AuthenticateRequest(r *http.Request) (Principal, error) 
 	}
 }
 
-// Permit returns nil if the sender of an HTTP request has a role on the whole server: for
-// what is served beside the API. Otherwise it returns an error of Authenticate, which
-// means status 401, or a *DeniedError, which means 403.
+// Permit returns nil if the sender of an HTTP request has a role on the whole server. It protects
+// endpoints beside the API. An error of Authenticate means status 401, a *DeniedError 403.
 func (a *Authenticator) Permit(r *http.Request, role Role) error {
 	p, err := a.AuthenticateRequest(r)
 	if err != nil {
@@ -40,11 +39,10 @@ func (a *Authenticator) Permit(r *http.Request, role Role) error {
 	return nil
 }
 
-// PassOnCertificates returns a handler for a gateway that calls a gRPC server in this
-// process with the Authorization header of its requests: a request that is known by its
-// client certificate alone gets a header with a ticket for it. One of nobody who is known
-// goes on without its body, which the gateway would read before the server could refuse
-// the call. All else goes on as it is.
+// PassOnCertificates returns a handler for a gateway that calls a gRPC server in this process and
+// forwards the Authorization header. A request authenticated by its client certificate gets a header
+// with a ticket. An unauthenticated request loses its body, which the gateway would otherwise read
+// before the server refuses the call. Other requests pass unchanged.
 func (a *Authenticator) PassOnCertificates(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, err := a.AuthenticateRequest(r)

@@ -16,15 +16,15 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// Scope is where a method's role must be held.
+// Scope is where a caller needs a method's role.
 type Scope int
 
-// The scopes.
+// Values of Scope.
 const (
-	// Public methods are for everybody, also without authentication.
+	// Public methods are open to everyone, even without authentication.
 	Public Scope = iota
-	// Anywhere methods concern no study, or leave out what the caller may not see: the
-	// role must be held on something.
+	// Anywhere methods concern no study, or leave out what the caller may not see. The caller needs
+	// the role on anything.
 	Anywhere
 	// Study methods concern the study that the request names.
 	Study
@@ -34,13 +34,12 @@ const (
 
 // Method holds the rules of a method (see dparetov1.MethodRules).
 type Method struct {
-	// Role is the least role.
+	// Role is the least role that may call the method.
 	Role Role
-	// Scope is where it must be held.
+	// Scope is where the caller needs the role.
 	Scope Scope
-	// Resource is the path of the field of the request that names the resource, a study
-	// or something in one ("name", "study.name"). An id in a field study_id counts as the
-	// name of that study.
+	// Resource is the path of the request field that names the resource, a study or something in one
+	// ("name", "study.name"). A field study_id holds the id of a study instead.
 	Resource string
 	// Audited methods change something or export whole studies.
 	Audited bool
@@ -48,14 +47,14 @@ type Method struct {
 	Endless bool
 	// RevealsNoResults methods can be called about a study with random stopping.
 	RevealsNoResults bool
-	// ShowsLeaseTokens methods answer with the lease tokens of trials.
+	// ShowsLeaseTokens methods return the lease tokens of trials.
 	ShowsLeaseTokens bool
 }
 
-// methods returns all methods that can be called, by their full names.
+// methods returns all methods that can be called, by full name.
 var methods = sync.OnceValue(readMethods)
 
-// readMethods reads the rules in the contract and adds those of the standard services.
+// readMethods reads the rules in the contract, and adds rules for the standard services.
 func readMethods() map[string]Method {
 	all := map[string]Method{
 		healthv1.Health_Check_FullMethodName: {Scope: Public},
@@ -94,8 +93,8 @@ var (
 	}
 )
 
-// methodOf returns the rules of a method of the contract, or false unless it has a role and
-// a scope.
+// methodOf returns the rules of a method in the contract. It returns false unless they have a role
+// and a scope.
 func methodOf(d protoreflect.MethodDescriptor) (Method, bool) {
 	rules, _ := proto.GetExtension(d.Options(), dparetov1.E_Rules).(*dparetov1.MethodRules)
 	role, hasRole := roleOf[rules.GetRole()]
@@ -111,15 +110,15 @@ func methodOf(d protoreflect.MethodDescriptor) (Method, bool) {
 	}, hasRole && hasScope
 }
 
-// Lookup returns the rules of the method with a full name ("/package.Service/Method"). A
-// method without rules cannot be called.
+// Lookup returns the rules of a method by its full name, "/package.Service/Method". Methods without
+// rules cannot be called.
 func Lookup(fullMethod string) (Method, bool) {
 	m, ok := methods()[fullMethod]
 	return m, ok
 }
 
-// ResourceOf returns the name of the resource that a request is about: what the field
-// Resource holds, "" if it is not set.
+// ResourceOf returns the name of the resource that a request is about, by the field Resource, "" if
+// that is not set.
 func (m Method) ResourceOf(request protoreflect.Message) string {
 	if m.Resource == "" {
 		return ""
@@ -146,7 +145,7 @@ func (m Method) ResourceOf(request protoreflect.Message) string {
 
 const studyPrefix = "studies/"
 
-// studyID is the form of a study's id. The services refuse every other.
+// studyID matches study ids. Services refuse all others.
 var studyID = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // studyOf returns the id of the study in a resource name, "" if there is none.

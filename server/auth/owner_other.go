@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// keepOwner does nothing where files have no such owners.
+// keepOwner does nothing: files have no Unix owners here.
 func keepOwner(*os.File, fs.FileInfo) error { return nil }

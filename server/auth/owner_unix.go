@@ -9,9 +9,8 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a file the owner and the group of the one that it will replace. If root
-// took over the file, the server could not read it any more, and those who were just
-// revoked would stay.
+// keepOwner gives a new file the owner and group of the file that it will replace. If root became
+// the owner, the server could not read the file, and revoked credentials would stay valid.
 func keepOwner(next *os.File, before fs.FileInfo) error {
 	made, err := next.Stat()
 	if err != nil {

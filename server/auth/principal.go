@@ -9,20 +9,19 @@ import (
 	"time"
 )
 
-// Role is what a principal may do. Each includes those below it.
+// Role is what a principal may do. Each role includes the roles below it.
 type Role int
 
-// The roles.
+// The roles, in ascending order.
 const (
 	// None may do nothing.
 	None Role = iota
 	// Viewer reads studies, trials, fronts and ledgers.
 	Viewer
-	// Worker also asks for trials, tells results, and creates, stops and annotates
-	// trials.
+	// Worker also requests trials, reports results, and creates, stops and annotates trials.
 	Worker
-	// Admin does everything: it creates, changes and deletes studies, publishes, and, on
-	// the whole server, backs up and imports.
+	// Admin does everything: it creates, changes and deletes studies, publishes results and, on the
+	// whole server, backs up and imports.
 	Admin
 )
 
@@ -54,13 +53,13 @@ func (r *Role) UnmarshalText(text []byte) error {
 
 // Grant gives a role on the studies whose ids match a pattern.
 type Grant struct {
-	// Studies is the id of a study; each "*" stands for any characters.
+	// Studies is a pattern for study ids, in which "*" matches any characters.
 	Studies string `json:"studies"`
-	// Role is the role there.
+	// Role is the role on these studies.
 	Role Role `json:"role"`
 }
 
-// studyPattern is the form of Grant.Studies.
+// studyPattern matches valid values of Grant.Studies.
 var studyPattern = regexp.MustCompile(`^[a-z0-9*-]{1,200}$`)
 
 func (g Grant) validate() error {
@@ -73,13 +72,13 @@ func (g Grant) validate() error {
 	return nil
 }
 
-// Principal is somebody who calls. The zero value may do nothing.
+// Principal is a caller. The zero value may do nothing.
 type Principal struct {
-	// Name is the name that the operator gave; several credentials may share it.
+	// Name is the name given by the operator. Several credentials may share it.
 	Name string
-	// Credential is the id of the credential that was presented.
+	// Credential is the id of the presented credential.
 	Credential string
-	// Role is the role on the whole server: on every study and beside them.
+	// Role is the role on the whole server, including every study.
 	Role Role
 	// Grants are roles on some studies only.
 	Grants []Grant
@@ -87,11 +86,11 @@ type Principal struct {
 	expires time.Time // zero: never
 }
 
-// Anonymous is the principal of every call to a server without authentication: it may do
+// Anonymous returns the principal of every call to a server without authentication. It may do
 // everything.
 func Anonymous() Principal { return Principal{Name: "anonymous", Role: Admin} }
 
-// On returns the role on the study with an id, whether it exists or not.
+// On returns the role on a study, whether it exists or not.
 func (p Principal) On(study string) Role {
 	role := p.Role
 	for _, g := range p.Grants {
@@ -118,8 +117,8 @@ func NewContext(ctx context.Context, p Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// FromContext returns the principal of a call. Where nobody was authenticated it may do
-// nothing.
+// FromContext returns the principal of a call. Without one it returns the zero Principal, which may
+// do nothing.
 func FromContext(ctx context.Context) Principal {
 	p, ok := ctx.Value(principalKey{}).(Principal)
 	if !ok {
@@ -128,8 +127,7 @@ func FromContext(ctx context.Context) Principal {
 	return p
 }
 
-// CanRead reports whether the caller may know of the study with an id. Lists leave out
-// all others.
+// CanRead reports whether the caller may know about a study. Lists leave out all others.
 func CanRead(ctx context.Context, study string) bool {
 	return FromContext(ctx).On(study) >= Viewer
 }

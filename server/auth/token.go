@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// A token is tokenPrefix, the id of its credential, "_" and the secret. The prefix lets
-// scanners of repositories find leaked tokens; the id finds the credential without a
-// search whose time depends on the secret.
+// A token is tokenPrefix, the id of its credential, "_" and the secret. The prefix lets secret
+// scanners find leaked tokens. The id finds the credential without a lookup whose time depends on
+// the secret.
 const (
 	tokenPrefix = "dpareto_"
 	idBytes     = 6
 	secretBytes = 32
 )
 
-// newToken returns a new token and the id within it.
+// newToken returns a new token and its id.
 func newToken() (token, id string) {
 	var random [idBytes + secretBytes]byte
 	_, _ = rand.Read(random[:]) // never fails
@@ -26,7 +26,7 @@ func newToken() (token, id string) {
 	return tokenPrefix + id + "_" + base64.RawURLEncoding.EncodeToString(random[idBytes:]), id
 }
 
-// tokenID returns the id within a token, "" if it has not the form of one.
+// tokenID returns the id in a token, "" if it is malformed.
 func tokenID(token string) string {
 	rest, ok := strings.CutPrefix(token, tokenPrefix)
 	if !ok {
@@ -39,7 +39,7 @@ func tokenID(token string) string {
 	return id
 }
 
-// hash returns what the file keeps of a token.
+// hash returns the hash of a token that the file stores.
 func hash(token string) []byte {
 	sum := sha256.Sum256([]byte(token))
 	return sum[:]
@@ -50,8 +50,8 @@ func matches(token string, want []byte) bool {
 	return subtle.ConstantTimeCompare(hash(token), want) == 1
 }
 
-// Bearer returns the token in the value of an Authorization header, which must have the
-// scheme Bearer (RFC 6750).
+// Bearer returns the token in an Authorization header with the scheme Bearer (RFC 6750), or
+// ErrMalformed.
 func Bearer(header string) (string, error) {
 	scheme, token, ok := strings.Cut(header, " ")
 	if token = strings.TrimSpace(token); !ok || !strings.EqualFold(scheme, "bearer") || token == "" {

@@ -11,23 +11,23 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// RequestIDKey is the metadata with the identifier of a request, of the caller's choice.
+// RequestIDKey is the metadata key of a request's identifier, chosen by the caller.
 const RequestIDKey = "x-request-id"
 
-// maxRequestID bounds the length of an identifier.
+// maxRequestID bounds the length of an identifier, in bytes.
 const maxRequestID = 100
 
-// Info is what is known of a call. It is safe for concurrent use.
+// Info is what the server knows about a call. It is safe for concurrent use.
 type Info struct {
 	given     string // by the caller
 	random    uint64
 	principal atomic.Pointer[string]
 }
 
-// key is the key of an Info in a context.
+// key is the context key of an Info.
 type key struct{}
 
-// NewContext returns the context of a call, and the Info in it.
+// NewContext returns a context for a call, and the new Info in it.
 func NewContext(ctx context.Context) (context.Context, *Info) {
 	info := &Info{random: rand.Uint64()}
 	if ids := metadata.ValueFromIncomingContext(ctx, RequestIDKey); len(ids) > 0 && isPrintable(ids[0]) {
@@ -42,7 +42,7 @@ func FromContext(ctx context.Context) *Info {
 	return info
 }
 
-// RequestID returns the identifier that the caller gave, else one of the server's own.
+// RequestID returns the caller's identifier, or a random one if there is none.
 func (i *Info) RequestID() string {
 	if i.given != "" {
 		return i.given
@@ -53,14 +53,14 @@ func (i *Info) RequestID() string {
 // HasOwnID reports whether the caller gave the identifier.
 func (i *Info) HasOwnID() bool { return i.given != "" }
 
-// SetPrincipal notes who makes the call of a context, if it is one of a call.
+// SetPrincipal records who makes the call that a context belongs to, if any.
 func SetPrincipal(ctx context.Context, name string) {
 	if info := FromContext(ctx); info != nil {
 		info.principal.Store(&name)
 	}
 }
 
-// Principal returns who makes the call, or "" if that is not known.
+// Principal returns who makes the call, "" if unknown.
 func (i *Info) Principal() string {
 	if name := i.principal.Load(); name != nil {
 		return *name
@@ -68,8 +68,8 @@ func (i *Info) Principal() string {
 	return ""
 }
 
-// isPrintable reports whether an identifier is short and of visible ASCII characters: it
-// goes into logs and headers.
+// isPrintable reports whether an identifier is short and visible ASCII, and so fit for logs and
+// headers.
 func isPrintable(id string) bool {
 	if id == "" || len(id) > maxRequestID {
 		return false
@@ -82,8 +82,8 @@ func isPrintable(id string) bool {
 	return true
 }
 
-// Attrs returns the attributes of log records about the call of a context: request_id,
-// principal and trace_id, as far as there are any.
+// Attrs returns the log attributes of a context's call: request_id, principal and trace_id, if
+// known.
 func Attrs(ctx context.Context) []slog.Attr {
 	var attrs []slog.Attr
 	if info := FromContext(ctx); info != nil {
@@ -98,7 +98,7 @@ func Attrs(ctx context.Context) []slog.Attr {
 	return attrs
 }
 
-// handler adds the attributes of the call to records.
+// handler adds the attributes of the call to log records.
 type handler struct{ slog.Handler }
 
 // Handler returns a handler that adds Attrs to each record and passes it to next.

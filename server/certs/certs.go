@@ -13,25 +13,23 @@ import (
 	"github.com/dpareto/dpareto/server/reload"
 )
 
-// soon is how long before its end a certificate is warned of.
+// soon is how long before its expiry a certificate causes a warning.
 const soon = 14 * 24 * time.Hour
 
-// Files names what a server proves itself with, in PEM.
+// Files names the PEM files of a server.
 type Files struct {
-	// Cert holds the server's certificate and those of the authorities between it and a
-	// root, Key its private key.
+	// Cert holds the server's certificate chain without the root; Key holds its private key.
 	Cert, Key string
-	// ClientCA holds the authorities whose client certificates are accepted. "" asks for
-	// none.
+	// ClientCA holds the authorities whose client certificates are accepted. Default: clients are
+	// not asked for a certificate.
 	ClientCA string
-	// RequireClient refuses clients without a certificate. Otherwise they may come with a
-	// token.
+	// RequireClient refuses clients without a certificate. Otherwise they may use a token instead.
 	RequireClient bool
 }
 
-// Server returns the configuration of a server. It takes TLS 1.3 only. Files that change
-// hold for the next connection; broken ones leave things as they are. Sessions are not
-// resumed, so that no connection outlives its authority for longer than it is open.
+// Server returns a TLS 1.3 configuration. New connections use the files' latest content, or the
+// previous one if that is broken. Sessions are not resumed, so a client stays connected after its
+// authority is removed only while its connection lasts.
 func Server(f Files, logger *slog.Logger) (*tls.Config, error) { return server(f, logger, time.Now) }
 
 func server(f Files, logger *slog.Logger, now func() time.Time) (*tls.Config, error) {
@@ -43,7 +41,7 @@ func server(f Files, logger *slog.Logger, now func() time.Time) (*tls.Config, er
 	case f.ClientCA != "":
 		paths = append(paths, f.ClientCA)
 	case f.RequireClient:
-		return nil, errors.New("client certificates cannot be required without the authorities that issue them")
+		return nil, errors.New("client certificates cannot be required without a file of authorities that issue them")
 	}
 	value, err := reload.New(reload.Options{What: "the certificates", Paths: paths, Logger: logger, Now: now}, func() (*tls.Config, error) {
 		return load(f, logger)
@@ -58,7 +56,7 @@ func server(f Files, logger *slog.Logger, now func() time.Time) (*tls.Config, er
 	}, nil
 }
 
-// protocols are those of gRPC and HTTP.
+// protocols are the ALPN names of HTTP/2, which gRPC uses, and HTTP/1.1.
 var protocols = []string{"h2", "http/1.1"}
 
 func load(f Files, logger *slog.Logger) (*tls.Config, error) {
@@ -68,9 +66,9 @@ func load(f Files, logger *slog.Logger) (*tls.Config, error) {
 	}
 	switch left := time.Until(pair.Leaf.NotAfter); {
 	case left <= 0:
-		logger.Error("THE CERTIFICATE OF THE SERVER HAS EXPIRED", "file", f.Cert, "expired", pair.Leaf.NotAfter)
+		logger.Error("THE SERVER'S CERTIFICATE HAS EXPIRED", "file", f.Cert, "expired", pair.Leaf.NotAfter)
 	case left < soon:
-		logger.Warn("the certificate of the server expires soon", "file", f.Cert, "expires", pair.Leaf.NotAfter)
+		logger.Warn("the server's certificate expires soon", "file", f.Cert, "expires", pair.Leaf.NotAfter)
 	}
 	config := &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -92,7 +90,7 @@ func load(f Files, logger *slog.Logger) (*tls.Config, error) {
 	return config, nil
 }
 
-// Pool returns the certificates in a file.
+// Pool returns the certificates in a PEM file.
 func Pool(path string) (*x509.CertPool, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {

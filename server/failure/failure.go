@@ -12,8 +12,8 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// Status maps every error that a handler can return to a status error. An error that is not
-// meant for clients becomes INTERNAL without its text.
+// Status maps any error of a handler to a status error. An error not meant for clients becomes
+// INTERNAL, without its text.
 func Status(err error) error {
 	if err == nil {
 		return nil
@@ -31,32 +31,32 @@ func Status(err error) error {
 	case errors.Is(err, store.ErrUnwritable), errors.Is(err, store.ErrCorrupt):
 		return storeStatus(err)
 	default:
-		return status.Error(codes.Internal, "internal error; the server's log has the details")
+		return status.Error(codes.Internal, "internal error; see the server's log")
 	}
 }
 
-// storeStatus returns the error of a call that failed because of the store. It says why, and
-// names the damaged record, but no file.
+// storeStatus returns the status of a call that failed because of the store. It gives the reason and
+// the damaged record, but no file name.
 func storeStatus(err error) error {
 	if unwritable, ok := errors.AsType[*store.UnwritableError](err); ok {
 		return status.Errorf(codes.Unavailable,
-			"the server cannot write its store (%s); nothing of this call was done, and calls that only read go on", unwritable.Reason)
+			"the server cannot write its store (%s); this call changed nothing, and calls that only read still work", unwritable.Reason)
 	}
 	what := "it"
 	if damage, ok := errors.AsType[*store.DamageError](err); ok {
 		what = damage.Record
 	}
-	return status.Errorf(codes.DataLoss, "the server's store is damaged: %s has to be restored from a backup", what)
+	return status.Errorf(codes.DataLoss, "the server's store is damaged: %s must be restored from a backup", what)
 }
 
-// PanicError is a panic of a handler. Clients see INTERNAL, the log the stack.
+// PanicError is a panic in a handler. Clients see INTERNAL; the log has the stack.
 type PanicError struct {
 	value any
 	stack []byte
 }
 
-// Recovered returns the error for a recovered panic. It is called by the deferred function
-// that recovers, so that the stack is the one of the panic.
+// Recovered returns the error for a recovered panic. Call it in the deferred function that recovers,
+// so that the stack is the panic's.
 func Recovered(value any) error { return &PanicError{value, debug.Stack()} }
 
 // Error implements error.

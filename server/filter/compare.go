@@ -13,10 +13,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// anything stands for any value after a colon, and for any text at an end of a pattern.
+// anything matches any value after a colon, and any text at either end of a pattern.
 const anything = "*"
 
-// compile returns the filter that compares a field with a value.
+// compile returns a filter that compares a field with a value.
 func compile[T any](fields Fields[T], path []string, operator string, value token) (Filter[T], error) {
 	field, err := fields(path)
 	if err != nil {
@@ -25,7 +25,7 @@ func compile[T any](fields Fields[T], path []string, operator string, value toke
 	name := strings.Join(path, ".")
 	if field.Kind == Map {
 		if operator != ":" || value.text == anything {
-			return nil, fmt.Errorf("%s holds others: %s.key = value compares one of them, %s:key asks for it", name, name, name)
+			return nil, fmt.Errorf("%s is a map: %s.key = value compares an entry, %s:key tests for one", name, name, name)
 		}
 		if field, err = fields(append(slices.Clone(path), value.text)); err != nil {
 			return nil, err
@@ -45,7 +45,7 @@ func compile[T any](fields Fields[T], path []string, operator string, value toke
 	}, nil
 }
 
-// matcher returns the comparison of values that are set.
+// matcher returns a comparison of values that are set.
 func matcher(kind Kind, enum protoreflect.EnumDescriptor, operator, literal string) (func(Value) bool, error) {
 	switch kind {
 	case Text:
@@ -53,14 +53,14 @@ func matcher(kind Kind, enum protoreflect.EnumDescriptor, operator, literal stri
 	case Number:
 		x, err := strconv.ParseFloat(literal, 64)
 		if err != nil || math.IsInf(x, 0) || math.IsNaN(x) {
-			return nil, fmt.Errorf("is a number, %.40q is none", literal)
+			return nil, fmt.Errorf("is a number, but %.40q is not", literal)
 		}
 		holds := ordered(operator)
 		return func(v Value) bool { return holds(cmp.Compare(v.number, x)) }, nil
 	case Time:
 		at, err := time.Parse(time.RFC3339Nano, literal)
 		if err != nil {
-			return nil, fmt.Errorf("is a time, %.40q is none, in quotes and as in \"2026-01-02T15:04:05Z\"", literal)
+			return nil, fmt.Errorf("is a time in quotes, such as \"2026-01-02T15:04:05Z\", but %.40q is not", literal)
 		}
 		holds := ordered(operator)
 		return func(v Value) bool { return holds(v.time.Compare(at)) }, nil
@@ -70,14 +70,14 @@ func matcher(kind Kind, enum protoreflect.EnumDescriptor, operator, literal stri
 			return nil, err
 		}
 		if strings.ContainsAny(operator, "<>") {
-			return nil, errors.New("has no order, and can only be compared by = and !=")
+			return nil, errors.New("has no order, and can only be compared with = and !=")
 		}
 		holds := ordered(operator)
 		return func(v Value) bool { return holds(cmp.Compare(v.number, number)) }, nil
 	}
 }
 
-// ordered returns whether a comparison holds, by the sign of the difference.
+// ordered returns whether a comparison holds for the sign of a difference.
 func ordered(operator string) func(sign int) bool {
 	switch operator {
 	case "!=":
@@ -90,12 +90,12 @@ func ordered(operator string) func(sign int) bool {
 		return func(sign int) bool { return sign > 0 }
 	case ">=":
 		return func(sign int) bool { return sign >= 0 }
-	default: // = and, of what is no text, :
+	default: // = and, except for text, :
 		return func(sign int) bool { return sign == 0 }
 	}
 }
 
-// textMatcher returns a comparison of texts, in which = and != take patterns.
+// textMatcher returns a comparison of texts, in which = and != accept patterns.
 func textMatcher(operator, literal string) func(Value) bool {
 	switch operator {
 	case ":":
@@ -111,7 +111,7 @@ func textMatcher(operator, literal string) func(Value) bool {
 	}
 }
 
-// pattern returns a comparison with a text that can begin and end with a star.
+// pattern returns a comparison with a text that may begin or end with a star.
 func pattern(literal string) func(Value) bool {
 	inner, open := strings.CutPrefix(literal, anything)
 	inner, openEnd := strings.CutSuffix(inner, anything)
@@ -127,8 +127,7 @@ func pattern(literal string) func(Value) bool {
 	}
 }
 
-// enumNumber returns the number of a value of an enumeration by its name, with or without
-// the prefix that all have.
+// enumNumber returns the number of an enum value by its name, with or without the common prefix.
 func enumNumber(enum protoreflect.EnumDescriptor, literal string) (float64, error) {
 	values := enum.Values()
 	prefix := strings.TrimSuffix(string(values.ByNumber(0).Name()), "UNSPECIFIED")

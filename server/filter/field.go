@@ -6,37 +6,36 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Kind is the kind of a field's values.
+// Kind is the type of a field's values.
 type Kind int
 
-// The kinds of fields.
+// Values of Kind.
 const (
-	// Text is compared byte by byte.
+	// Text compares byte by byte.
 	Text Kind = iota
 	// Number is a finite number.
 	Number
 	// Time is a moment.
 	Time
-	// Enum is a value of an enumeration, ordered by its number.
+	// Enum is an enum value, ordered by its number.
 	Enum
-	// Map holds fields by key: a path that goes on after it names one of them.
+	// Map holds fields by key. A longer path names one of them.
 	Map
 )
 
 // Field is a field of a resource of type T.
 type Field[T any] struct {
 	Kind Kind
-	// Enum is the enumeration of an Enum.
+	// Enum describes the enumeration of an Enum.
 	Enum protoreflect.EnumDescriptor
-	// Get returns the value of a resource. It is not called for a Map.
+	// Get returns the field's value in a resource. It is not called for a Map.
 	Get func(T) Value
 }
 
-// Fields returns the field with a path, the names between the points, or an error that
-// says what is wrong with it.
+// Fields returns the field at a path of names, or an error that says what is wrong with it.
 type Fields[T any] func(path []string) (Field[T], error)
 
-// Value is the value of a field. Its zero value is that of a field that is not set.
+// Value is a value of a field. The zero value means that the field is not set.
 type Value struct {
 	set    bool
 	text   string
@@ -44,7 +43,7 @@ type Value struct {
 	time   time.Time
 }
 
-// TextValue returns a value of kind Text. An empty text is not set.
+// TextValue returns a value of kind Text. Empty text counts as not set.
 func TextValue(text string) Value { return Value{set: text != "", text: text} }
 
 // NumberValue returns a value of kind Number.
@@ -53,7 +52,7 @@ func NumberValue(x float64) Value { return Value{set: true, number: x} }
 // TimeValue returns a value of kind Time.
 func TimeValue(at time.Time) Value { return Value{set: true, time: at} }
 
-// EnumValue returns a value of kind Enum. The value 0 is not set.
+// EnumValue returns a value of kind Enum. The number 0 counts as not set.
 func EnumValue(e protoreflect.Enum) Value {
 	return Value{set: e.Number() != 0, number: float64(e.Number())}
 }

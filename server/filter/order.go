@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Limits of an order.
+// Limits on an order.
 const (
 	maxOrderFields = 5
-	// maxKeyText is how many bytes of a text count for the order.
+	// maxKeyText is how many bytes of a text count in the order.
 	maxKeyText = 256
 )
 
@@ -41,7 +41,7 @@ func ParseOrder[T any](source string, fields Fields[T]) (Order[T], error) {
 		words := strings.Fields(part)
 		isValid := len(words) == 1 || len(words) == 2 && (words[1] == "desc" || words[1] == "asc")
 		if !isValid {
-			return nil, fmt.Errorf("%.100q must be a field, and desc or asc if need be", strings.TrimSpace(part))
+			return nil, fmt.Errorf("%.100q must be a field, optionally followed by desc or asc", strings.TrimSpace(part))
 		}
 		path := strings.Split(words[0], ".")
 		if slices.Contains(path, "") {
@@ -49,7 +49,7 @@ func ParseOrder[T any](source string, fields Fields[T]) (Order[T], error) {
 		}
 		field, err := fields(path)
 		if err == nil && field.Kind == Map {
-			err = errors.New(words[0] + " holds others, and has no order")
+			err = errors.New(words[0] + " is a map, and has no order")
 		}
 		if err != nil {
 			return nil, err
@@ -59,9 +59,9 @@ func ParseOrder[T any](source string, fields Fields[T]) (Order[T], error) {
 	return order, nil
 }
 
-// Key returns a key of a resource; keys sort byte by byte as the resources do. Resources
-// that do not differ in the fields, or only after the first 256 bytes of a text, have the
-// same key, and no key is the beginning of another.
+// Key returns a sort key of a resource. Keys sort byte by byte like the resources. Resources have
+// the same key if they do not differ in the fields, or differ only after the first 256 bytes of a
+// text. No key is a prefix of another.
 func (o Order[T]) Key(resource T) string {
 	var key []byte
 	for _, f := range o {
@@ -82,7 +82,7 @@ func (o Order[T]) Key(resource T) string {
 	return string(key)
 }
 
-// appendKey appends the key of a value that is set.
+// appendKey appends the sort key of a value that is set.
 func appendKey(key []byte, kind Kind, v Value) []byte {
 	switch kind {
 	case Text:

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Limits of a filter.
+// Limits on a filter.
 const (
 	maxLength      = 2000 // bytes
 	maxComparisons = 100
 	maxDepth       = 20 // of parentheses
 )
 
-// Filter tells whether a resource belongs to a list.
+// Filter reports whether a resource belongs to a list.
 type Filter[T any] func(T) bool
 
-// Parse compiles a filter. An empty one holds for everything. Errors name the position,
-// in bytes from 0, and what is wrong there.
+// Parse compiles a filter. An empty one holds for every resource. Errors give the position, in bytes
+// from 0.
 func Parse[T any](source string, fields Fields[T]) (Filter[T], error) {
 	if len(source) > maxLength {
 		return nil, fmt.Errorf("must have at most %d bytes, has %d", maxLength, len(source))
@@ -40,13 +40,13 @@ func Parse[T any](source string, fields Fields[T]) (Filter[T], error) {
 	return filter, nil
 }
 
-// tokenKind is the kind of a token.
+// tokenKind is the type of a token.
 type tokenKind int
 
 const (
 	end        tokenKind = iota
-	word                 // a path, a keyword, or a value without quotes
-	text                 // a value in quotes
+	word                 // a path, a keyword, or an unquoted value
+	text                 // a quoted value
 	comparator           // = != < <= > >= :
 	opening
 	closing
@@ -60,7 +60,7 @@ type token struct {
 	adjacent bool // no space before it
 }
 
-// String returns the token for an error.
+// String returns the token as errors show it.
 func (t token) String() string {
 	if t.kind == end {
 		return "end"
@@ -72,7 +72,7 @@ func (t token) errorf(format string, args ...any) error {
 	return fmt.Errorf("at %d: "+format, append([]any{t.position}, args...)...)
 }
 
-// scan splits a filter into tokens, of which the last is the end.
+// scan splits a filter into tokens. The last one is the end.
 func scan(source string) ([]token, error) {
 	var tokens []token
 	space := true
@@ -96,12 +96,12 @@ func scan(source string) ([]token, error) {
 				t.text += "="
 			}
 			if t.text == "!" {
-				return nil, t.errorf("unexpected %q; is it !=, or NOT?", "!")
+				return nil, t.errorf("unexpected %q; did you mean != or NOT?", "!")
 			}
 		case '"', '\'':
 			quoted, length := unquote(source[i:])
 			if length == 0 {
-				return nil, t.errorf("a text without its closing quote")
+				return nil, t.errorf("missing closing quote")
 			}
 			tokens = append(tokens, token{text, quoted, i, t.adjacent})
 			i += length
@@ -119,8 +119,8 @@ func scan(source string) ([]token, error) {
 	return append(tokens, token{kind: end, position: len(source)}), nil
 }
 
-// unquote returns the text in quotes at the beginning of source, in which a backslash
-// takes the next character as it is, and its length with the quotes, 0 if it has no end.
+// unquote returns the quoted text at the start of source, and its length with quotes, 0 if it is
+// unterminated. A backslash escapes the next character.
 func unquote(source string) (quoted string, length int) {
 	var b strings.Builder
 	for i := 1; i < len(source); i++ {
@@ -138,7 +138,7 @@ func unquote(source string) (quoted string, length int) {
 	return "", 0
 }
 
-// parser is a parser by recursive descent.
+// parser is a recursive-descent parser.
 type parser[T any] struct {
 	tokens      []token
 	fields      Fields[T]
@@ -146,10 +146,10 @@ type parser[T any] struct {
 	depth       int
 }
 
-// next returns the next token without taking it.
+// next returns the next token without consuming it.
 func (p *parser[T]) next() token { return p.tokens[0] }
 
-// take takes the next token. The end stays.
+// take consumes the next token, unless it is the end.
 func (p *parser[T]) take() token {
 	t := p.tokens[0]
 	if t.kind != end {
@@ -158,7 +158,7 @@ func (p *parser[T]) take() token {
 	return t
 }
 
-// keyword takes the next token if it is the keyword.
+// keyword consumes the next token if it is the keyword.
 func (p *parser[T]) keyword(name string) bool {
 	if t := p.next(); t.kind != word || t.text != name {
 		return false
@@ -167,7 +167,7 @@ func (p *parser[T]) keyword(name string) bool {
 	return true
 }
 
-// expression parses factors that must all hold, one after the other or with AND between.
+// expression parses a conjunction: factors one after the other, or with AND in between.
 func (p *parser[T]) expression() (Filter[T], error) {
 	all, err := p.factor()
 	if err != nil {
@@ -188,7 +188,7 @@ func (p *parser[T]) expression() (Filter[T], error) {
 	}
 }
 
-// factor parses terms of which one must hold: OR binds tighter than AND.
+// factor parses a disjunction of terms: OR binds tighter than AND.
 func (p *parser[T]) factor() (Filter[T], error) {
 	anyOf, err := p.term()
 	if err != nil {
@@ -205,7 +205,7 @@ func (p *parser[T]) factor() (Filter[T], error) {
 	return anyOf, nil
 }
 
-// term parses a comparison or an expression in parentheses, perhaps with a negation.
+// term parses a comparison or a parenthesised expression, which may be negated.
 func (p *parser[T]) term() (Filter[T], error) {
 	negated := p.keyword("NOT")
 	if t := p.next(); !negated && t.kind == word && strings.HasPrefix(t.text, "-") {
@@ -227,11 +227,11 @@ func (p *parser[T]) term() (Filter[T], error) {
 	return func(resource T) bool { return !filter(resource) }, nil
 }
 
-// parentheses parses an expression in parentheses.
+// parentheses parses a parenthesised expression.
 func (p *parser[T]) parentheses() (Filter[T], error) {
 	first := p.take()
 	if p.depth++; p.depth > maxDepth {
-		return nil, first.errorf("more than %d parentheses in one another", maxDepth)
+		return nil, first.errorf("parentheses nested more than %d deep", maxDepth)
 	}
 	filter, err := p.expression()
 	if err != nil {
@@ -256,7 +256,7 @@ func (p *parser[T]) comparison() (Filter[T], error) {
 	}
 	operator := p.take()
 	if operator.kind == opening {
-		return nil, first.errorf("there are no functions")
+		return nil, first.errorf("functions are not supported")
 	}
 	if operator.kind != comparator {
 		return nil, operator.errorf("unexpected %s, want a comparison of %s: =, !=, <, <=, >, >= or :", operator, strings.Join(path, "."))
@@ -272,7 +272,7 @@ func (p *parser[T]) comparison() (Filter[T], error) {
 	return filter, nil
 }
 
-// path parses the path of a field: names with points between, in quotes if need be.
+// path parses the path of a field: names, which may be quoted, separated by dots.
 func (p *parser[T]) path() ([]string, error) {
 	first := p.take()
 	if first.kind != word {

@@ -11,11 +11,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Bounds of an error: it travels in a header, whose size clients limit.
+// Bounds on an error: it travels in a header, whose size clients limit.
 const (
-	shown          = 5   // violations that the message repeats
+	shown          = 5   // violations in the message
 	maxViolations  = 20  // violations in the details
-	maxDescription = 200 // bytes of a path or a description
+	maxDescription = 200 // bytes of a path or description
 )
 
 // Fields collects violations. The zero value is empty and ready to use.
@@ -24,8 +24,7 @@ type Fields struct {
 	omitted    int // violations beyond maxViolations
 }
 
-// Addf records that a field, given by its path in the request ("study.spec.metrics[1].id"),
-// violates a rule.
+// Addf adds a violation of a field, given by its path in the request ("study.spec.metrics[1].id").
 func (f *Fields) Addf(field, format string, args ...any) {
 	if len(f.violations) == maxViolations {
 		f.omitted++
@@ -37,7 +36,7 @@ func (f *Fields) Addf(field, format string, args ...any) {
 	})
 }
 
-// CheckPositive records a violation where a number is not positive and finite.
+// CheckPositive adds a violation unless a number is positive and finite.
 func (f *Fields) CheckPositive(field string, x float64) {
 	if !(x > 0) || math.IsInf(x, 1) {
 		f.Addf(field, "must be positive and finite, is %g", x)
@@ -58,8 +57,8 @@ func (f *Fields) Empty() bool { return f.Len() == 0 }
 // Len returns the number of violations.
 func (f *Fields) Len() int { return len(f.violations) + f.omitted }
 
-// Err returns nil if there are no violations, else a status error with code
-// INVALID_ARGUMENT and a google.rpc.BadRequest detail of at most 20 violations.
+// Err returns nil if there are no violations, otherwise an INVALID_ARGUMENT status error with a
+// google.rpc.BadRequest detail of at most 20 violations.
 func (f *Fields) Err() error {
 	if f.Empty() {
 		return nil

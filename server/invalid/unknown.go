@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// FindUnknown returns the path of the first message below message with a field that this
-// version does not know, or "". Paths begin with prefix.
+// FindUnknown returns the path, after prefix, of the first message in message with an unknown field,
+// or "".
 func FindUnknown(prefix string, message protoreflect.Message) string {
 	if len(message.GetUnknown()) > 0 {
 		return prefix + "(a field that this server does not know)"
@@ -33,7 +33,7 @@ func FindUnknown(prefix string, message protoreflect.Message) string {
 	return found
 }
 
-// unknownValue looks at a single value of a field.
+// unknownValue searches a single value of a field.
 func unknownValue(path string, field protoreflect.FieldDescriptor, value protoreflect.Value) string {
 	if field.Kind() != protoreflect.MessageKind && field.Kind() != protoreflect.GroupKind {
 		return ""

@@ -13,31 +13,30 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Limits bounds what callers can use. 0 means the default.
+// Limits bounds what callers may use. Zero fields mean the defaults.
 type Limits struct {
-	// RequestBytes is the largest size of a request, in bytes. Default 4 MiB.
+	// RequestBytes is the maximum size of a request, in bytes. Default 4 MiB.
 	RequestBytes int
-	// Studies is the largest number of studies in a store. Default 100,000.
+	// Studies is the maximum number of studies in a store. Default 100,000.
 	Studies int64
-	// TrialsPerStudy is the largest number of trials that a study creates in its life.
-	// Default 1,000,000.
+	// TrialsPerStudy is the maximum number of trials that a study ever creates. Default 1,000,000.
 	TrialsPerStudy int64
-	// Calls is the largest number of calls at a time. Default 10,000.
+	// Calls is the maximum number of concurrent calls. Default 10,000.
 	Calls int
-	// CallsPerPrincipal is that of one principal. Default 2,000.
+	// CallsPerPrincipal is the maximum number of concurrent calls by one principal. Default 2,000.
 	CallsPerPrincipal int
-	// Streams is the largest number of streams at a time. Default 1,000.
+	// Streams is the maximum number of concurrent streams. Default 1,000.
 	Streams int
-	// StreamsPerPrincipal is that of one principal. Default 100.
+	// StreamsPerPrincipal is the maximum number of concurrent streams of one principal. Default 100.
 	StreamsPerPrincipal int
-	// CallTime is the longest time that a call may take; a later deadline of the caller
-	// is brought forward. Streams have no such bound. Default 10 minutes.
+	// CallTime is the maximum time of a call, even if the caller's deadline is later. It does not
+	// apply to streams. Default 10 minutes.
 	CallTime time.Duration
-	// Connections is the largest number of connections of a listener. Default 10,000.
+	// Connections is the maximum number of connections of a listener. Default 10,000.
 	Connections int
 }
 
-// Default returns the limits that hold where nothing else is said.
+// Default returns the default limits.
 func Default() Limits {
 	return Limits{
 		RequestBytes:        4 << 20,
@@ -52,7 +51,7 @@ func Default() Limits {
 	}
 }
 
-// OrDefault returns the limits with those that are 0 replaced by their default.
+// OrDefault returns the limits with zero fields replaced by their defaults.
 func (l Limits) OrDefault() Limits {
 	d := Default()
 	return Limits{
@@ -91,26 +90,26 @@ func (l Limits) Validate() error {
 	return nil
 }
 
-// CheckStudies returns an error if a store that holds n studies can take no more.
+// CheckStudies returns RESOURCE_EXHAUSTED if a store with n studies is full.
 func (l Limits) CheckStudies(n int64) error {
 	if most := l.OrDefault().Studies; n >= most {
-		return status.Errorf(codes.ResourceExhausted, "the store holds as many studies as it may: %d", most)
+		return status.Errorf(codes.ResourceExhausted, "the store has %d studies, the maximum", most)
 	}
 	return nil
 }
 
-// CheckTrials returns an error if a study that has created n trials can create no more.
+// CheckTrials returns RESOURCE_EXHAUSTED if a study that has created n trials may create no more.
 func (l Limits) CheckTrials(n int64) error {
 	if most := l.OrDefault().TrialsPerStudy; n >= most {
-		return status.Errorf(codes.ResourceExhausted, "the study has created as many trials as a study may: %d", most)
+		return status.Errorf(codes.ResourceExhausted, "the study has created %d trials, the maximum", most)
 	}
 	return nil
 }
 
-// retryAfter is when a caller that was too quick may come again.
+// retryAfter is when a caller that was too quick may retry.
 const retryAfter = time.Second
 
-// Busy returns the error of a caller that should come again in a second.
+// Busy returns RESOURCE_EXHAUSTED with the advice to retry in a second.
 func Busy(format string, args ...any) error {
 	s := status.Newf(codes.ResourceExhausted, format, args...)
 	if detailed, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(retryAfter)}); err == nil {
@@ -119,8 +118,7 @@ func Busy(format string, args ...any) error {
 	return s.Err()
 }
 
-// Gate counts what is going on, in total and for each principal. It is safe for
-// concurrent use.
+// Gate limits concurrent calls, in total and for each principal. It is safe for concurrent use.
 type Gate struct {
 	what            string
 	total, perNamed int
@@ -130,22 +128,22 @@ type Gate struct {
 	named map[string]int
 }
 
-// NewGate returns a gate that lets total in at a time, and perPrincipal of each
-// principal. What they are ("calls") is for errors.
+// NewGate returns a gate for total concurrent calls, and perPrincipal of each principal. what names
+// them in errors: "calls".
 func NewGate(what string, total, perPrincipal int) *Gate {
 	return &Gate{what: what, total: total, perNamed: perPrincipal, named: make(map[string]int)}
 }
 
-// Enter lets one in, until leave is called, or returns the error for the caller. For the
-// principal "" only the total counts.
+// Enter admits a call until leave is called, or returns the error for the caller. The principal ""
+// has no limit but the total.
 func (g *Gate) Enter(principal string) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.all >= g.total {
-		return nil, Busy("the server has %d %s at a time already", g.total, g.what)
+		return nil, Busy("the server already has %d concurrent %s", g.total, g.what)
 	}
 	if principal != "" && g.named[principal] >= g.perNamed {
-		return nil, Busy("%.100q has %d %s at a time already", principal, g.perNamed, g.what)
+		return nil, Busy("%.100q already has %d concurrent %s", principal, g.perNamed, g.what)
 	}
 	g.all++
 	g.named[principal]++
@@ -160,28 +158,28 @@ func (g *Gate) Enter(principal string) (leave func(), err error) {
 }
 
 const (
-	// failures is how many failed authentications of one address are answered and logged
-	// at once, and failureEvery how soon another is.
+	// failures is how many failed authentications from an address are answered and logged in a
+	// burst; failureEvery is the time until the next.
 	failures     = 20
 	failureEvery = time.Second
-	// maxAddresses bounds the memory of Failures.
+	// maxAddresses bounds the addresses that Failures remembers.
 	maxAddresses = 10_000
 )
 
-// Failures bounds the rate of failed authentications of an address. It bounds the noise,
-// not the guessing, against which tokens are long enough: a valid token is never refused
-// for the failures of others behind the same address. It is safe for concurrent use.
+// Failures limits the rate of failed authentications from an address. It limits noise, not guessing,
+// which long tokens already defeat. So it never refuses a valid token because of failures from the
+// same address. It is safe for concurrent use.
 type Failures struct {
 	mu      sync.Mutex
 	buckets map[string]bucket
-	swept   time.Time // when the addresses that are quiet again were dropped last
+	swept   time.Time // when quiet addresses were last dropped
 }
 
-// bucket is a token bucket: full is when it will be full again.
+// bucket is a token bucket; full is when it will be full again.
 type bucket struct{ full time.Time }
 
-// Allow counts a failure of an address and reports whether it is within the rate: 20 at
-// once and one each second.
+// Allow counts a failure from an address, and reports whether it is within the rate: a burst of 20,
+// then one a second.
 func (f *Failures) Allow(address string, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -190,7 +188,7 @@ func (f *Failures) Allow(address string, now time.Time) bool {
 	}
 	b, known := f.buckets[address]
 	if !known && len(f.buckets) >= maxAddresses {
-		if now.Sub(f.swept) >= failureEvery { // a flood of addresses must not buy a sweep each
+		if now.Sub(f.swept) >= failureEvery { // sweep rarely, even under a flood of addresses
 			f.swept = now
 			maps.DeleteFunc(f.buckets, func(_ string, other bucket) bool { return !now.Before(other.full) })
 		}
@@ -209,9 +207,8 @@ func (f *Failures) Allow(address string, now time.Time) bool {
 	return true
 }
 
-// Listener returns a listener that has at most n connections open. Further ones are
-// closed at once, so that clients try another server or wait, as they do for one that is
-// down.
+// Listener returns a listener with at most n open connections. It closes further ones at once, so
+// that clients try another server or wait, as if this one were down.
 func Listener(l net.Listener, n int) net.Listener {
 	return &listener{Listener: l, free: make(chan struct{}, n)}
 }
@@ -233,7 +230,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		case l.free <- struct{}{}:
 			return &conn{Conn: c, release: sync.OnceFunc(func() { <-l.free })}, nil
 		default:
-			_ = c.Close() // the caller sees that it is closed
+			_ = c.Close() // the client notices
 		}
 	}
 }

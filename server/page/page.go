@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// defaultPageSize and maxPageSize bound the length of a page.
+	// defaultPageSize and maxPageSize bound the resources on a page.
 	defaultPageSize = 100
 	maxPageSize     = 1000
-	// maxScanned bounds the resources that are read for a page in the order in which they
-	// are stored: where few pass the filter the page is shorter instead.
+	// maxScanned bounds the resources read for an unsorted page. If few pass the filter, the page is
+	// shorter.
 	maxScanned = 10_000
 )
 
-// pageSize returns the length of a page.
+// pageSize validates a requested page size; 0 means the default.
 func pageSize(requested int32) (int, error) {
 	switch {
 	case requested < 0 || requested > maxPageSize:
@@ -32,15 +32,15 @@ func pageSize(requested int32) (int, error) {
 	}
 }
 
-// Query is what the pages of one list have in common.
+// Query is what the pages of a list have in common.
 type Query struct {
 	digest   [8]byte
 	size     int
-	Position string // of the last resource of the page before; "" for the first page
-	Revision int64  // of the first page; 0 for the first page
+	Position string // of the last resource on the previous page; "" for the first page
+	Revision int64  // of the study at the first page; 0 on the first page itself
 }
 
-// NewQuery returns the query of a page. The parts tell it from others.
+// NewQuery returns the query for a page. Its token must come from a query with equal parts.
 func NewQuery(size int32, token string, parts ...any) (*Query, error) {
 	n, err := pageSize(size)
 	if err != nil {
@@ -74,20 +74,20 @@ func (q *Query) Number() int64 {
 	return int64(binary.BigEndian.Uint64([]byte(q.Position)))
 }
 
-// NumberKey returns a number as a position. Positions sort as non-negative numbers do.
+// NumberKey returns a position for a number. Positions sort like non-negative numbers.
 func NumberKey(n int64) string { return string(binary.BigEndian.AppendUint64(nil, uint64(n))) }
 
-// Page gathers the resources of a page.
+// Page collects the resources of a page in stored order.
 type Page[T any] struct {
 	*Query
 	Resources []T
 	scanned   int
-	last      string // position of the last resource that was looked at
-	Next      string // token of the next page
+	last      string // position of the last scanned resource
+	Next      string // token of the next page, "" on the last one
 }
 
-// Add adds a resource, or not, if it does not belong to the list; resources come in the
-// order of their positions. It returns false when the page is full.
+// Add adds a resource if it belongs to the list. Call it in the order of positions. It returns false
+// once the page is full.
 func (p *Page[T]) Add(position string, belongs bool, resource T) bool {
 	if len(p.Resources) == p.size || p.scanned == maxScanned {
 		p.Next = p.token(p.last)
@@ -101,7 +101,7 @@ func (p *Page[T]) Add(position string, belongs bool, resource T) bool {
 	return true
 }
 
-// Sorted gathers the resources of a page whose order is not that in which they come.
+// Sorted collects the resources of a page that is not in stored order.
 type Sorted[T any] struct {
 	*Query
 	items []item[T]
@@ -112,7 +112,7 @@ type item[T any] struct {
 	resource T
 }
 
-// Add adds a resource, which must belong to the list.
+// Add adds a resource that belongs to the list.
 func (s *Sorted[T]) Add(position string, resource T) {
 	if position <= s.Position {
 		return // on an earlier page
@@ -123,7 +123,7 @@ func (s *Sorted[T]) Add(position string, resource T) {
 	}
 }
 
-// cut drops what does not belong to the page but for the first of the next.
+// cut drops everything beyond the page except the first resource of the next.
 func (s *Sorted[T]) cut() {
 	slices.SortFunc(s.items, func(a, b item[T]) int { return cmp.Compare(a.position, b.position) })
 	if len(s.items) > s.size+1 {
@@ -132,7 +132,7 @@ func (s *Sorted[T]) cut() {
 	}
 }
 
-// Page returns the resources of the page, and the token of the next.
+// Page returns the resources on the page, and the token of the next page.
 func (s *Sorted[T]) Page() (resources []T, next string) {
 	s.cut()
 	for i, item := range s.items {

@@ -10,39 +10,39 @@ import (
 	"time"
 )
 
-// Every is the least time between two looks at the files.
+// Every is the minimum time between two checks of the files.
 const Every = time.Second
 
 // Options configures a Value.
 type Options struct {
-	// What the files are, for the log: "the certificate".
+	// What names the files in logs: "the certificate".
 	What string
-	// Paths are the files. The value is loaded again when one of them changes: its
-	// content, mode, or, for a link, its target.
+	// Paths are the files. The value is reloaded when the content or mode of one changes or, for a
+	// link, its target.
 	Paths []string
-	// Logger is told of changes. Default: slog.Default().
+	// Logger logs changes. Default: slog.Default().
 	Logger *slog.Logger
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
 
-// Value is what files say. It is safe for concurrent use.
+// Value is a value loaded from files. It is safe for concurrent use.
 //
-// It has no goroutine: [Value.Get] looks at the files now and then. Files that are broken
-// or missing leave the value as it is, which the log says once.
+// It needs no goroutine: [Value.Get] checks the files from time to time. If they are broken or
+// missing, the value stays, and the log says so once.
 type Value[T any] struct {
 	options Options
 	load    func() (T, error)
 
 	current atomic.Pointer[T]
-	looked  atomic.Int64 // when the files were looked at last, in Unix nanoseconds
+	looked  atomic.Int64 // time of the last check, in Unix nanoseconds
 
-	mu     sync.Mutex    // one look at a time; protects what follows
-	seen   []fs.FileInfo // of what was loaded last, broken or not
-	failed string        // the last failure
+	mu     sync.Mutex    // one check at a time; guards the fields below
+	seen   []fs.FileInfo // of the files loaded last, broken or not
+	failed string        // text of the last failure
 }
 
-// New loads a value. load is called again when a file has changed.
+// New loads a value. It calls load again when a file has changed.
 func New[T any](o Options, load func() (T, error)) (*Value[T], error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -65,17 +65,17 @@ func New[T any](o Options, load func() (T, error)) (*Value[T], error) {
 	return v, nil
 }
 
-// Get returns the value, at most a second or so old.
+// Get returns the value, at most about a second out of date.
 func (v *Value[T]) Get() T {
 	now, looked := v.options.Now().UnixNano(), v.looked.Load()
-	// A clock that was set back must not keep the files from being looked at.
+	// If the clock is set back, keep checking the files.
 	if since := now - looked; (since >= int64(Every) || since <= -int64(Every)) && v.looked.CompareAndSwap(looked, now) {
 		v.look()
 	}
 	return *v.current.Load()
 }
 
-// look loads the value again if a file has changed.
+// look reloads the value if a file has changed.
 func (v *Value[T]) look() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -92,11 +92,11 @@ func (v *Value[T]) look() {
 	}
 	if err == nil {
 		v.failed = ""
-		v.options.Logger.Info("read "+v.options.What+" again", "files", v.options.Paths)
+		v.options.Logger.Info("reloaded "+v.options.What, "files", v.options.Paths)
 		return
 	}
 	if err.Error() != v.failed {
-		v.options.Logger.Error(v.options.What+" changed and cannot be used; the old state stays valid", "files", v.options.Paths, "error", err)
+		v.options.Logger.Error(v.options.What+" changed but cannot be used; the old state stays valid", "files", v.options.Paths, "error", err)
 	}
 	v.failed = err.Error()
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/dpareto/dpareto/server/invalid"
 )
 
-// StudyID is the form of a study's id (AIP-122, so that it fits DNS labels and URLs).
+// StudyID matches ids of studies and ledgers. They fit DNS labels and URLs (AIP-122).
 var StudyID = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// StudyIDRule says in words what StudyID is, for errors.
+// StudyIDRule describes StudyID in words, for errors.
 const StudyIDRule = "a lower-case letter followed by at most 62 lower-case letters, digits and hyphens, not ending in a hyphen"
 
 // StudyName returns the resource name of a study.
@@ -26,7 +26,7 @@ func TrialName(study string, number int64) string {
 	return fmt.Sprintf("studies/%s/trials/%d", study, number)
 }
 
-// ParseStudyName returns the id in the resource name that a field holds.
+// ParseStudyName returns the id in a study's resource name. field is for the error.
 func ParseStudyName(field, name string) (string, error) {
 	study, ok := strings.CutPrefix(name, "studies/")
 	if !ok || !StudyID.MatchString(study) {
@@ -35,8 +35,8 @@ func ParseStudyName(field, name string) (string, error) {
 	return study, nil
 }
 
-// ParseTrialName returns the study's id and the number in the resource name that a
-// field holds.
+// ParseTrialName returns the study's id and the number in a trial's resource name. field is for the
+// error.
 func ParseTrialName(field, name string) (study string, number int64, err error) {
 	prefix, digits, ok := strings.Cut(name, "/trials/")
 	study, hasPrefix := strings.CutPrefix(prefix, "studies/")
@@ -57,7 +57,7 @@ func ChargeName(ledger string, number int64) string {
 	return fmt.Sprintf("ledgers/%s/charges/%d", ledger, number)
 }
 
-// ParseLedgerName returns the id in the resource name that a field holds.
+// ParseLedgerName returns the id in a ledger's resource name. field is for the error.
 func ParseLedgerName(field, name string) (string, error) {
 	ledger, ok := strings.CutPrefix(name, "ledgers/")
 	if !ok || !StudyID.MatchString(ledger) {
@@ -66,12 +66,12 @@ func ParseLedgerName(field, name string) (string, error) {
 	return ledger, nil
 }
 
-// StudyNotFound is the error of a study that does not exist.
+// StudyNotFound returns the error that a study does not exist.
 func StudyNotFound(study string) error {
 	return status.Errorf(codes.NotFound, "study %s does not exist", StudyName(study))
 }
 
-// TrialNotFound is the error of a trial that does not exist.
+// TrialNotFound returns the error that a trial does not exist.
 func TrialNotFound(study string, number int64) error {
 	return status.Errorf(codes.NotFound, "trial %s does not exist", TrialName(study, number))
 }
@@ -81,7 +81,7 @@ func ReleaseName(parent string, number int64) string {
 	return parent + "/releases/" + strconv.FormatInt(number, 10)
 }
 
-// ParseParentName returns the name of a study or ledger that a field holds.
+// ParseParentName checks and returns the resource name of a study or ledger. field is for the error.
 func ParseParentName(field, name string) (string, error) {
 	if _, err := ParseStudyName(field, name); err == nil {
 		return name, nil
@@ -92,8 +92,8 @@ func ParseParentName(field, name string) (string, error) {
 	return "", invalid.Field(field, "must have the form studies/{study} or ledgers/{ledger}, is %.200q", name)
 }
 
-// ParseReleaseName returns the parent and the number in the resource name that a field
-// holds.
+// ParseReleaseName returns the parent and the number in a release's resource name. field is for the
+// error.
 func ParseReleaseName(field, name string) (parent string, number int64, err error) {
 	parent, digits, _ := strings.Cut(name, "/releases/")
 	number, err = strconv.ParseInt(digits, 10, 64)

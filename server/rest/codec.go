@@ -15,12 +15,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// bodyError begins the message of an error in the body of a request, which the gateway
-// passes on as text.
+// bodyError prefixes errors in a request body, which the gateway passes on as text.
 const bodyError = "request body: "
 
-// codec reads and writes JSON, with the field names that the contract's comments use. A
-// field that a message does not have is an error.
+// codec reads and writes JSON with the field names of the contract. Unknown fields are errors.
 type codec struct{ runtime.JSONPb }
 
 func newCodec() *codec {
@@ -39,25 +37,25 @@ func (c *codec) NewDecoder(r io.Reader) runtime.Decoder {
 		if err == nil || errors.Is(err, io.EOF) {
 			return err
 		}
-		// protojson varies the white space of its messages on purpose.
+		// protojson deliberately varies the white space in its messages.
 		text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "proto:"), "\u00a0", " ")
 		return errors.New(bodyError + strings.TrimSpace(text))
 	})
 }
 
-// queryParser is the gateway's, but refuses parameters that the request does not have.
+// queryParser is the gateway's parser, but refuses unknown parameters.
 type queryParser struct{ runtime.DefaultQueryParser }
 
 // Parse implements runtime.QueryParameterParser.
 func (p queryParser) Parse(message proto.Message, values url.Values, filter *utilities.DoubleArray) error {
 	for key := range values {
-		// A map entry is written field[key].
+		// A map entry is written as field[key].
 		path := strings.Split(strings.SplitN(key, "[", 2)[0], ".")
 		if !hasField(message.ProtoReflect().Descriptor(), path) {
 			return fmt.Errorf("%sunknown parameter %q", queryError, key)
 		}
 		if filter.HasCommonPrefix(path) {
-			return fmt.Errorf("%sparameter %q belongs into the path or the body", queryError, key)
+			return fmt.Errorf("%sparameter %q belongs in the path or the body", queryError, key)
 		}
 		if slices.Contains(values[key], "") && len(values[key]) == 1 {
 			return fmt.Errorf("%sparameter %q is empty", queryError, key)
@@ -69,7 +67,7 @@ func (p queryParser) Parse(message proto.Message, values url.Values, filter *uti
 	return nil
 }
 
-// queryError begins the message of an error in the query of a URL.
+// queryError prefixes errors in a URL's query.
 const queryError = "query: "
 
 // hasField reports whether a message has a field at the path.

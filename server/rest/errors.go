@@ -17,41 +17,41 @@ import (
 
 const jsonType = "application/json"
 
-// writeError answers with an error as a google.rpc.Status.
+// writeError responds to a failed call with a google.rpc.Status.
 func writeError(ctx context.Context, _ *runtime.ServeMux, marshaler runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
 	s := describe(err)
 	if limit, exceeded := exceededLimit(r); exceeded {
-		s = status.Newf(codes.ResourceExhausted, "the body of a request has at most %d bytes", limit)
+		s = status.Newf(codes.ResourceExhausted, "the request body must have at most %d bytes", limit)
 		writeStatus(ctx, marshaler, w, http.StatusRequestEntityTooLarge, s)
 		return
 	}
 	writeStatus(ctx, marshaler, w, runtime.HTTPStatusFromCode(s.Code()), s)
 }
 
-// writeRoutingError answers a request that no method is for.
+// writeRoutingError responds to a request that matches no method.
 func writeRoutingError(ctx context.Context, _ *runtime.ServeMux, marshaler runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
-	s := status.Newf(codes.NotFound, "there is no %.200q; see /openapi.json", r.URL.Path)
+	s := status.Newf(codes.NotFound, "%.200q does not exist; see /openapi.json", r.URL.Path)
 	switch code {
 	case http.StatusMethodNotAllowed:
-		s = status.Newf(codes.Unimplemented, "%.200q cannot be asked with %.20s; see /openapi.json", r.URL.Path, r.Method)
+		s = status.Newf(codes.Unimplemented, "%.200q does not allow %.20s; see /openapi.json", r.URL.Path, r.Method)
 	case http.StatusBadRequest:
 		s = status.Newf(codes.InvalidArgument, "%.200q is malformed", r.URL.Path)
 	}
 	writeStatus(ctx, marshaler, w, code, s)
 }
 
-// writeStatus answers with a status.
+// writeStatus responds with a status.
 func writeStatus(ctx context.Context, marshaler runtime.Marshaler, w http.ResponseWriter, code int, s *status.Status) {
 	setHeaders(ctx, w.Header(), s)
 	body, err := marshaler.Marshal(s.Proto())
 	if err != nil {
-		body, code = []byte(`{"code":13,"message":"the error cannot be shown"}`), http.StatusInternalServerError
+		body, code = []byte(`{"code":13,"message":"the error cannot be encoded"}`), http.StatusInternalServerError
 	}
 	w.WriteHeader(code)
-	_, _ = w.Write(body) //nolint:gosec // it is JSON, and marked as that; who asked may have gone
+	_, _ = w.Write(body) //nolint:gosec // JSON, declared as such; the client may have gone
 }
 
-// setHeaders sets the headers of the answer with an error.
+// setHeaders sets the headers of an error response.
 func setHeaders(ctx context.Context, header http.Header, s *status.Status) {
 	header.Set("Content-Type", jsonType)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -71,11 +71,11 @@ func setHeaders(ctx context.Context, header http.Header, s *status.Status) {
 	}
 }
 
-// named finds the field that a message of the decoder or of the query's parser names.
+// named finds the field in an error text of the decoder or the query parser.
 var named = regexp.MustCompile(`(?:field|parameter|invalid value for \w+ field) "?([A-Za-z0-9_.\[\]]+)"?`)
 
-// describe returns the status of an error, with the field that is at fault where the
-// request could not be read.
+// describe returns the status of an error. If the request could not be parsed, the status names the
+// field at fault.
 func describe(err error) *status.Status {
 	s := status.Convert(err)
 	isBody := strings.HasPrefix(s.Message(), bodyError)
@@ -96,5 +96,5 @@ func describe(err error) *status.Status {
 	return detailed
 }
 
-// describeStreamError returns the last line of a stream that failed.
+// describeStreamError returns the status in the last line of a failed stream.
 func describeStreamError(_ context.Context, err error) *status.Status { return describe(err) }

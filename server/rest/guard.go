@@ -11,30 +11,29 @@ import (
 )
 
 const (
-	// importPath is the URL of the only method whose body is a stream: each of its messages
-	// is limited, and not their sum.
+	// importPath is the URL of the only method with a streamed body. The limit applies to each of
+	// its messages, not to their sum.
 	importPath = "/v1/studies:import"
-	// bodyPatience is the longest silence of a client that sends a body.
+	// bodyPatience is how long a client may pause while it sends a body.
 	bodyPatience = 30 * time.Second
 )
 
-// bodyKey is the key of a request's body in its context.
+// bodyKey is the context key of a request's body.
 type bodyKey struct{}
 
-// body is the body of a request that may neither grow too large nor stay silent.
+// body is a request body that must not grow too large or stall.
 type body struct {
 	io.ReadCloser
 	connection *http.ResponseController
 	limit      int64
-	isStream   bool  // limit is that of a message
-	read       int64 // of the body or, in a stream, since the last message
+	isStream   bool  // limit applies to each message
+	read       int64 // bytes read, in a stream since the last message
 	exceeded   bool
 }
 
 var errTooLarge = errors.New("the body is too large")
 
-// limitBody lets no body have more than limit bytes, and no message of one that is a
-// stream.
+// limitBody limits request bodies, or each message of a streamed one, to limit bytes.
 func limitBody(next http.Handler, limit int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b := &body{ReadCloser: r.Body, connection: http.NewResponseController(w), limit: limit, isStream: r.URL.Path == importPath}
@@ -51,7 +50,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.exceeded = b.exceeded || b.isStream && b.read > b.limit; b.exceeded {
 		return 0, errTooLarge
 	}
-	// Not every ResponseWriter has deadlines; those of net/http's server do.
+	// Not every ResponseWriter supports deadlines; net/http's does.
 	_ = b.connection.SetReadDeadline(time.Now().Add(bodyPatience))
 	n, err := b.ReadCloser.Read(p)
 	_ = b.connection.SetReadDeadline(time.Time{})
@@ -63,15 +62,15 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// endMessage notes that a message was read. What was read of the next ones with it does
-// not count for them: whoever reads asks for more only when that holds no whole message.
+// endMessage records that a message was read. Bytes of later messages that were read with it do not
+// count: the decoder reads on only when it has no whole message buffered.
 func (b *body) endMessage() {
 	if b.isStream {
 		b.read = 0
 	}
 }
 
-// exceededLimit returns the limit of the body of a request, and whether that was larger.
+// exceededLimit returns the limit on a request's body, and whether the body exceeded it.
 func exceededLimit(r *http.Request) (limit int64, exceeded bool) {
 	b, ok := r.Context().Value(bodyKey{}).(*body)
 	if !ok {
@@ -80,8 +79,8 @@ func exceededLimit(r *http.Request) (limit int64, exceeded bool) {
 	return b.limit, b.exceeded
 }
 
-// guardOrigins refuses what pages of other origins have a browser do, except for those
-// that are allowed, to which it grants it (https://fetch.spec.whatwg.org/#http-cors-protocol).
+// guardOrigins refuses cross-origin requests from browsers, except from allowed origins, which it
+// grants access (https://fetch.spec.whatwg.org/#http-cors-protocol).
 func guardOrigins(next http.Handler, allowed []string) (http.Handler, error) {
 	protection := http.NewCrossOriginProtection()
 	for _, origin := range allowed {

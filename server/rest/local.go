@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// bufferBytes is the size of the buffers of a Local connection, each way.
+// bufferBytes is the size of a Local connection's buffer in each direction.
 const bufferBytes = 1 << 20
 
 // Local is a connection to a gRPC server in the same process.
@@ -21,11 +21,11 @@ type Local struct {
 	*grpc.ClientConn
 
 	serving sync.WaitGroup
-	err     error // of serving
+	err     error // result of Serve
 }
 
-// Connect has a server, which must have no transport credentials, serve a connection
-// within the process. Whoever stops the server closes the connection afterwards.
+// Connect makes a gRPC server, which must have no transport credentials, serve a connection within
+// the process. Stop the server before closing the connection.
 func Connect(g *grpc.Server) (*Local, error) {
 	listener := bufconn.Listen(bufferBytes)
 	conn, err := grpc.NewClient("passthrough:///local",
@@ -41,7 +41,7 @@ func Connect(g *grpc.Server) (*Local, error) {
 	return local, nil
 }
 
-// Close closes the connection, and returns when the server has stopped serving it.
+// Close closes the connection and waits until the server has stopped serving it.
 func (l *Local) Close() error {
 	err := l.ClientConn.Close()
 	l.serving.Wait()

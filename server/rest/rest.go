@@ -15,21 +15,20 @@ import (
 	"github.com/dpareto/dpareto/gen/openapi"
 )
 
-// DefaultMaxBodyBytes is the largest body of a request, as of a gRPC request.
+// DefaultMaxBodyBytes is the default maximum size of a request body, the same as gRPC's.
 const DefaultMaxBodyBytes = 4 << 20
 
 // Options configures a Handler.
 type Options struct {
-	// MaxBodyBytes is the largest body of a request. Default: DefaultMaxBodyBytes.
+	// MaxBodyBytes is the maximum size of a request body. Default: DefaultMaxBodyBytes.
 	MaxBodyBytes int64
-	// AllowedOrigins are the origins, such as https://example.org, whose pages may call
-	// the server from a browser (CORS). Default: none but the server's own.
+	// AllowedOrigins are the origins, such as https://example.org, whose pages may call the server
+	// from a browser (CORS). Default: only the server's own.
 	AllowedOrigins []string
 }
 
-// Handler returns a handler of all URLs of the contract, which begin with /v1/, and of
-// /openapi.json. Calls go over conn, which must outlive it. The end of ctx releases what
-// the handler holds.
+// Handler returns a handler for all URLs of the contract, below /v1/, and for /openapi.json. It
+// makes calls over conn, which must outlive it. The end of ctx releases its resources.
 func Handler(ctx context.Context, conn grpc.ClientConnInterface, o Options) (http.Handler, error) {
 	if o.MaxBodyBytes == 0 {
 		o.MaxBodyBytes = DefaultMaxBodyBytes
@@ -43,7 +42,7 @@ func Handler(ctx context.Context, conn grpc.ClientConnInterface, o Options) (htt
 		runtime.WithErrorHandler(writeError),
 		runtime.WithRoutingErrorHandler(writeRoutingError),
 		runtime.WithStreamErrorHandler(describeStreamError),
-		runtime.WithDisablePathLengthFallback(), // a POST is never taken for a GET
+		runtime.WithDisablePathLengthFallback(), // never treat a POST as a GET
 	)
 	err := errors.Join(
 		gateway.RegisterStudyServiceHandlerClient(ctx, mux, dparetov1.NewStudyServiceClient(conn)),
@@ -60,14 +59,13 @@ func Handler(ctx context.Context, conn grpc.ClientConnInterface, o Options) (htt
 	all.Handle("/v1/", limitBody(withoutHops(mux), o.MaxBodyBytes))
 	all.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", jsonType)
-		_, _ = w.Write(document) // who asked may have gone
+		_, _ = w.Write(document) // the client may have gone
 	})
 	return guardOrigins(all, o.AllowedOrigins)
 }
 
-// withoutHops drops what a request says of the way that it has come. The gateway adds the
-// address of the client to it, or nothing if the words of the client are no text: so anybody
-// could come from nowhere.
+// withoutHops drops X-Forwarded-For from requests. The gateway appends the client's address to it,
+// but drops both if the client's value is not text: a client could hide its address.
 func withoutHops(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(forwardedFor) != "" {
@@ -80,8 +78,7 @@ func withoutHops(next http.Handler) http.Handler {
 
 const forwardedFor = "X-Forwarded-For"
 
-// forwarded says which headers of a request become metadata of the call. The gateway
-// forwards Authorization by itself.
+// forwarded maps request headers to metadata of the call. The gateway itself forwards Authorization.
 func forwarded(header string) (string, bool) {
 	switch name := strings.ToLower(header); name {
 	case requestID, "traceparent", "tracestate":
@@ -91,10 +88,10 @@ func forwarded(header string) (string, bool) {
 	}
 }
 
-// answered says which metadata of an answer become headers.
+// answered maps response metadata to headers.
 func answered(name string) (string, bool) { return requestIDHeader, name == requestID }
 
-// The identifier of a request, as metadata and as a header.
+// The identifier of a request as metadata and as a header.
 const (
 	requestID       = "x-request-id"
 	requestIDHeader = "X-Request-ID"

@@ -21,11 +21,11 @@ type Authority struct {
 	t    testing.TB
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
-	// PEM is the authority's own certificate.
+	// PEM is the authority's certificate.
 	PEM []byte
 }
 
-// New returns an authority.
+// New returns an authority with a self-signed certificate.
 func New(t testing.TB, name string) *Authority {
 	t.Helper()
 	a := &Authority{t: t, key: newKey(t)}
@@ -79,7 +79,7 @@ func (a *Authority) Server() (cert, key []byte) {
 	})
 }
 
-// Client issues a client certificate for a common name, and returns it with its key.
+// Client issues a client certificate with a common name, and returns it with its key.
 func (a *Authority) Client(name string, notAfter time.Time) (cert, key []byte) {
 	return a.issue(&x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, NotAfter: notAfter, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -97,7 +97,7 @@ func (a *Authority) issue(template *x509.Certificate) (cert, key []byte) {
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
 }
 
-// Write writes files in a folder, replacing each at once, and returns their paths.
+// Write writes files to a folder, replacing each atomically, and returns their paths.
 func Write(t testing.TB, folder string, files map[string][]byte) map[string]string {
 	t.Helper()
 	paths := make(map[string]string)
