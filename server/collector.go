@@ -5,12 +5,12 @@ import (
 	"runtime/debug"
 )
 
-// collectorPercent is what GOGC is for servers. They keep a few megabytes, and their calls
-// leave hundreds per second behind: with Go's own 100 a fifth of the time goes into collecting.
+// collectorPercent is GOGC for servers. They retain a few megabytes, and their calls allocate
+// hundreds per second: with Go's default of 100, garbage collection takes a fifth of the time.
 const collectorPercent = 400
 
-// SetCollector sets Go's garbage collector up for a process that is a server, unless the
-// environment variable GOGC does.
+// SetCollector tunes Go's garbage collector for a server process, unless the environment variable
+// GOGC is set.
 func SetCollector() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collectorPercent)

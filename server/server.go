@@ -40,39 +40,37 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// instrumentation names the server among the sources of spans.
+// instrumentation is the name of the server's tracer.
 const instrumentation = "github.com/dpareto/dpareto/server"
 
 // Options configures a Server.
 type Options struct {
 	// Store keeps the state. Required. The caller closes it after the Server.
 	Store *store.Store
-	// Version is the version of the program, for provenance and GetServerInfo.
+	// Version is the program's version, for provenance and GetServerInfo.
 	Version string
-	// Logger receives one record for every failed or slow call. Default:
-	// slog.Default().
+	// Logger gets a record for every failed or slow call. Default: slog.Default().
 	Logger *slog.Logger
-	// Metrics counts what the server does. Default: metrics of its own, which are not served.
+	// Metrics counts what the server does. Default: new metrics, which are not served.
 	Metrics *metrics.Metrics
-	// TracerProvider makes the spans of calls. Default: there are none.
+	// TracerProvider makes the spans of calls. Default: no tracing.
 	TracerProvider trace.TracerProvider
-	// Now is the clock of leases and timestamps. Default: time.Now.
+	// Now is the clock for leases and timestamps. Default: time.Now.
 	Now func() time.Time
-	// Auth tells who calls. Default: everybody may do everything.
+	// Auth identifies callers. Default: everyone may do everything.
 	Auth *auth.Authenticator
-	// Limits bounds what callers can use. Zero fields mean the defaults.
+	// Limits bounds what callers may use. Zero fields mean the defaults.
 	Limits limit.Limits
-	// Audit records changes. Default: there is no such record.
+	// Audit records changes. Default: nothing is recorded.
 	Audit *audit.Log
-	// Entropy is where all noise of releases comes from. Default: noise.System, the
-	// operating system. Anything else is for tests: releases are as private as it is
-	// unpredictable.
+	// Entropy is the source of all noise in releases. Default: noise.System, the operating system.
+	// Anything else is for tests: releases are only as private as it is unpredictable.
 	Entropy *noise.Source
 	// NoReflection leaves out gRPC server reflection.
 	NoReflection bool
 }
 
-// orDefault returns the options with defaults in the place of what is not set.
+// orDefault returns the options with defaults for fields that are not set.
 func (o Options) orDefault() Options {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
@@ -103,7 +101,7 @@ type Server struct {
 	services services
 }
 
-// services are the parts that answer calls.
+// services are the parts that implement the calls.
 type services struct {
 	studies  *study.Studies
 	engine   *engine.Engine
@@ -161,24 +159,22 @@ func (s *Server) newServices() services {
 	}
 }
 
-// Close stops the computation of suggestions and waits until it has ended. Calls
-// that wait for one fail.
+// Close stops background computations and waits for them. Calls that wait for one fail.
 func (s *Server) Close() { s.background.Close() }
 
-// Ready returns nil if the server can do all its work, else why it cannot.
+// Ready returns nil if the server can do all its work, otherwise the reason.
 func (s *Server) Ready() error { return s.health.Ready() }
 
-// Drain is the first step of a graceful stop: health checks answer NOT_SERVING from now
-// on, so that no new work is sent, and streams without an end (WatchStudy) end with
-// UNAVAILABLE. Calls go on.
+// Drain is the first step of a graceful stop. Health checks answer NOT_SERVING from now on, so that
+// clients send no new work, and endless streams (WatchStudy) end with UNAVAILABLE. Other calls
+// continue.
 func (s *Server) Drain() {
 	s.health.Drain()
 	s.guard.Drain()
 }
 
-// GRPC returns a gRPC server with all services, health checking and, unless the options
-// say otherwise, reflection registered. Further options, for example transport
-// credentials, can be given.
+// GRPC returns a gRPC server with all services, health checking and, unless NoReflection is set,
+// reflection. The options are added to the server's, for example transport credentials.
 func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
 	all := s.guard.ServerOptions()
 	if traces := s.options.TracerProvider; traces != nil {
@@ -199,11 +195,11 @@ func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
 	return g
 }
 
-// observeUpdates measures the updates of a store, and has it probed if one failed.
+// observeUpdates measures the updates of a store, and requests a probe if the store fails.
 func observeUpdates(tracer trace.Tracer, m *metrics.Metrics, watch *health.Watch) func(context.Context) (context.Context, func(error, bool)) {
 	return func(ctx context.Context) (context.Context, func(error, bool)) {
 		start := time.Now()
-		ctx, span := tracer.Start(ctx, "store update") //nolint:spancheck // it ends in the function that is returned
+		ctx, span := tracer.Start(ctx, "store update") //nolint:spancheck // the returned function ends it
 		return ctx, func(err error, failed bool) {     //nolint:spancheck // see above
 			if failed {
 				span.SetStatus(codes.Error, err.Error())

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Group runs work that outlives the call that asks for it, and ends it when the server is
-// closed. It is safe for concurrent use.
+// Group runs work that outlives the call that started it, until the server closes. It is safe for
+// concurrent use.
 type Group struct {
 	ctx    context.Context //nolint:containedctx // the lifetime of the server
 	cancel context.CancelFunc
@@ -18,21 +18,20 @@ type Group struct {
 	running sync.WaitGroup
 }
 
-// New returns a group whose contexts derive from ctx. Panics go to logger.
+// New returns a group whose context derives from ctx. It logs panics to logger.
 func New(ctx context.Context, logger *slog.Logger) *Group {
 	g := &Group{logger: logger}
 	g.ctx, g.cancel = context.WithCancel(ctx)
 	return g
 }
 
-// Context returns the context of the work, which ends when Close is called.
+// Context returns the context of the work, which ends at Close.
 func (g *Group) Context() context.Context { return g.ctx }
 
 // IsClosed reports whether Close has been called.
 func (g *Group) IsClosed() bool { return g.ctx.Err() != nil }
 
-// Go runs fn in a goroutine that Close waits for. It returns false, and does nothing, once
-// Close has been called.
+// Go runs fn in a goroutine that Close waits for. After Close it does nothing and returns false.
 func (g *Group) Go(fn func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -50,7 +49,7 @@ func (g *Group) Go(fn func()) bool {
 	return true
 }
 
-// Close ends the context of the work, and waits until all of it has ended.
+// Close ends the context of the work and waits for all of it.
 func (g *Group) Close() {
 	g.mu.Lock()
 	g.cancel()

@@ -54,17 +54,17 @@ func (e *Engine) UsefulKnown(cached *study.Cached) int {
 	return len(st.useful)
 }
 
-// JudgedHopeless reports whether the model has given up a trial of a study.
-func (e *Engine) JudgedHopeless(cached *study.Cached, number int64) bool {
+// JudgedUnpromising reports whether the model has given up a trial of a study.
+func (e *Engine) JudgedUnpromising(cached *study.Cached, number int64) bool {
 	st := &e.knowledge(cached).stopping
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.judged[number].hopeless
+	return st.judged[number].unpromising
 }
 
-// IsHopeless asks the model about the run of a trial.
-func (e *Engine) IsHopeless(ctx context.Context, id, uid string, trial *dparetov1.Trial, last int64) (bool, error) {
-	return e.isHopeless(ctx, id, uid, trial, last)
+// IsUnpromising asks the model about the run of a trial.
+func (e *Engine) IsUnpromising(ctx context.Context, id, uid string, trial *dparetov1.Trial, last int64) (bool, error) {
+	return e.isUnpromising(ctx, id, uid, trial, last)
 }
 
 // Preparing has the next suggestion of a study in the making, until cancel is called.

@@ -119,7 +119,7 @@ func TestRequestedRunsAreNotStopped(t *testing.T) {
 
 // The model judges a run in the background, one measurement at a time, and its verdict
 // goes out with the next answer; a verdict on an earlier attempt does not count.
-func TestStopHopelessRuns(t *testing.T) {
+func TestStopUnpromisingRuns(t *testing.T) {
 	// What the server reads in the background waits while there is a hold.
 	var hold atomic.Pointer[chan struct{}]
 	judging := make(chan struct{}, 10)
@@ -201,7 +201,7 @@ func TestStopHopelessRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for given := false; !given; time.Sleep(time.Millisecond) {
-		given = s.Engine.JudgedHopeless(cached, second.GetNumber())
+		given = s.Engine.JudgedUnpromising(cached, second.GetNumber())
 	}
 	again := s.AskRun(t)
 	if again.GetName() != second.GetName() {
@@ -221,11 +221,11 @@ func TestModelStopsRuns(t *testing.T) {
 		asked.Algorithm.InitialTrials = 8
 	})
 	judged := func(trial *dparetov1.Trial) bool {
-		hopeless, err := s.Engine.IsHopeless(t.Context(), "runs", study.GetUid(), trial, 64)
+		unpromising, err := s.Engine.IsUnpromising(t.Context(), "runs", study.GetUid(), trial, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return hopeless
+		return unpromising
 	}
 	// The error is 0.1 + 0.8x: only the smallest rates are on the front.
 	errorOf := func(trial *dparetov1.Trial) float64 { return 0.1 + 0.8*trial.GetParameters()["x"].GetDoubleValue() }
@@ -258,12 +258,12 @@ func TestModelStopsRuns(t *testing.T) {
 		s.Complete(t, trial, enginetest.ErrorAt(0, errorOf(trial)))
 	}
 	if !judged(bad(1)) || !judged(bad(2)) {
-		t.Error("the run is not hopeless")
+		t.Error("the run is not unpromising")
 	}
 	good := bad(1)
 	good.Parameters["x"] = &dparetov1.Value{Kind: &dparetov1.Value_DoubleValue{DoubleValue: 0}}
 	good.Measurements[0] = completed(0, 1, 0.1)
 	if judged(good) {
-		t.Error("a leading run is hopeless")
+		t.Error("a leading run is unpromising")
 	}
 }

@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	// probeEvery is the time between probes of a store that can be written.
+	// probeEvery is the time between probes of a writable store.
 	probeEvery = 10 * time.Second
-	// reprobeEvery is that of one that cannot.
+	// reprobeEvery is the time between probes of a store that cannot be written.
 	reprobeEvery = time.Second
 	// probePatience is how long a probe may take.
 	probePatience = 5 * time.Second
 )
 
-// errDraining is why a server is not ready that is about to stop.
+// errDraining says that the server is about to stop.
 var errDraining = errors.New("the server is shutting down")
 
-// writingServices are those that are of no use while nothing can be written; "" is the
-// server as a whole. The others go on with what there is to read.
+// writingServices are the services that are useless while the store cannot be written. "" is the
+// server as a whole.
 var writingServices = []string{
 	"",
 	dparetov1.StudyService_ServiceDesc.ServiceName,
@@ -39,7 +39,7 @@ var writingServices = []string{
 	dparetov1.AdminService_ServiceDesc.ServiceName,
 }
 
-// readingServices are the other services.
+// readingServices are the services that still work then.
 var readingServices = []string{
 	dparetov1.FrontService_ServiceDesc.ServiceName,
 	dparetov1.PrivacyService_ServiceDesc.ServiceName,
@@ -57,10 +57,10 @@ type Watch struct {
 	err      error // why the store cannot be written, nil if it can
 	draining bool
 
-	suspect chan struct{} // holds an element when an update has failed
+	suspect chan struct{} // receives when an update has failed
 }
 
-// New returns a watch of a store. Nothing is probed before Start.
+// New returns a watch of a store. It probes nothing before Run.
 func New(db *store.Store, logger *slog.Logger, m *metrics.Metrics, background *background.Group) *Watch {
 	return &Watch{store: db, logger: logger, metrics: m, background: background, services: health.NewServer(), suspect: make(chan struct{}, 1)}
 }
@@ -68,7 +68,7 @@ func New(db *store.Store, logger *slog.Logger, m *metrics.Metrics, background *b
 // Service returns the gRPC health service.
 func (h *Watch) Service() healthv1.HealthServer { return h.services }
 
-// Ready returns nil if the server can do all its work, else why it cannot.
+// Ready returns nil if the server can do all its work, otherwise the reason.
 func (h *Watch) Ready() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,7 +78,7 @@ func (h *Watch) Ready() error {
 	return h.err
 }
 
-// Drain has health checks answer NOT_SERVING from now on, so that no new work is sent.
+// Drain makes health checks answer NOT_SERVING from now on, so that clients send no new work.
 func (h *Watch) Drain() {
 	h.mu.Lock()
 	h.draining = true
@@ -86,7 +86,7 @@ func (h *Watch) Drain() {
 	h.services.Shutdown()
 }
 
-// setHealth notes whether the store can be written.
+// setHealth records whether the store can be written.
 func (h *Watch) setHealth(err error) {
 	h.mu.Lock()
 	before := h.err
@@ -108,17 +108,17 @@ func (h *Watch) setHealth(err error) {
 	}
 }
 
-// Suspect has the store probed at once.
+// Suspect requests a probe of the store at once.
 func (h *Watch) Suspect() {
 	select {
 	case h.suspect <- struct{}{}:
-	default: // it will be
+	default: // one is already requested
 	}
 }
 
-// Run probes the store until the server is closed.
+// Run probes the store until the server closes.
 func (h *Watch) Run() {
-	h.setHealth(nil) // opening it has written
+	h.setHealth(nil) // opening the store wrote to it
 	for _, service := range readingServices {
 		h.services.SetServingStatus(service, healthv1.HealthCheckResponse_SERVING)
 	}

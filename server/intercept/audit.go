@@ -16,7 +16,7 @@ import (
 	"github.com/dpareto/dpareto/server/failure"
 )
 
-// audit records calls that change something, and refuses them where it cannot.
+// audit records calls that change something, and refuses them if it cannot.
 func (g *Guard) audit(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if err := g.auditReady(ctx, info.FullMethod); err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func (g *Guard) audit(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 	return resp, err
 }
 
-// auditStream is audit for streams, which are recorded when they end.
+// auditStream is audit for streams. It records them when they end.
 func (g *Guard) auditStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	if err := g.auditReady(stream.Context(), info.FullMethod); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (g *Guard) auditStream(srv any, stream grpc.ServerStream, info *grpc.Stream
 	return err
 }
 
-// auditedStream remembers the first request and the last answer of a stream.
+// auditedStream keeps the first request and the last response of a stream.
 type auditedStream struct {
 	grpc.ServerStream
 
@@ -68,21 +68,20 @@ func (a *auditedStream) SendMsg(m any) error {
 	return a.ServerStream.SendMsg(m)
 }
 
-// auditReady refuses a call that could not be recorded.
+// auditReady refuses an audited call while the audit log cannot be written.
 func (g *Guard) auditReady(ctx context.Context, method string) error {
 	m, ok := auth.Lookup(method)
 	if g.log == nil || !ok || !m.Audited {
 		return nil
 	}
 	if err := g.log.Ready(); err != nil {
-		g.logger.LogAttrs(ctx, slog.LevelDebug, "refused", slog.String("method", method), slog.Any("error", err))
-		return status.Error(codes.Unavailable, "the audit log cannot be written; nothing is changed until it can")
+		g.logger.LogAttrs(ctx, slog.LevelDebug, "refused: audit log not ready", slog.String("method", method), slog.Any("error", err))
+		return status.Error(codes.Unavailable, "the audit log cannot be written; changes are refused until it can")
 	}
 	return nil
 }
 
-// record writes a call to the audit log, if it is one for it. The request and the response
-// can be nil.
+// record writes a call to the audit log if its method is audited. request and response may be nil.
 func (g *Guard) record(ctx context.Context, p auth.Principal, method string, request, response proto.Message, err error) {
 	m, ok := auth.Lookup(method)
 	if g.log == nil || !ok || !m.Audited || isRehearsal(request) {
@@ -101,7 +100,7 @@ func (g *Guard) record(ctx context.Context, p auth.Principal, method string, req
 	g.log.Write(r)
 }
 
-// isRehearsal reports whether a request only asks what would happen.
+// isRehearsal reports whether a request is validate_only.
 func isRehearsal(request proto.Message) bool {
 	if request == nil {
 		return false

@@ -28,18 +28,18 @@ import (
 )
 
 const (
-	// minPing is the shortest time between keepalive pings that clients may send:
-	// workers are quiet for as long as a training run takes.
+	// minPing is the shortest time allowed between a client's keepalive pings. Workers are silent
+	// for as long as a training run takes.
 	minPing = 10 * time.Second
-	// streamWorkers is the number of goroutines that are kept for calls, whose stacks
-	// have grown already. More calls at once get goroutines of their own.
+	// streamWorkers is the number of goroutines kept for calls, to reuse their grown stacks. Further
+	// concurrent calls get new goroutines.
 	streamWorkers = 64
-	// pingEvery and pingTimeout find clients that vanished.
+	// pingEvery and pingTimeout detect clients that vanished.
 	pingEvery   = 2 * time.Minute
 	pingTimeout = 20 * time.Second
-	// handshakeTime bounds the time of a connection before its first call.
+	// handshakeTime bounds the time from a connection to its first call.
 	handshakeTime = 20 * time.Second
-	// maxConnectionStreams bounds the calls of one connection at a time; more wait at the
+	// maxConnectionStreams bounds the concurrent calls on one connection. Further calls wait at the
 	// client.
 	maxConnectionStreams = 1000
 	// maxHeaderBytes bounds the headers of a call.
@@ -48,13 +48,13 @@ const (
 
 // Options configures a Guard.
 type Options struct {
-	// Auth tells who calls. Default: everybody may do everything.
+	// Auth identifies callers. Default: everyone may do everything.
 	Auth *auth.Authenticator
-	// Limits bounds what callers can use. Required.
+	// Limits bounds what callers may use. Required.
 	Limits limit.Limits
-	// Audit records changes. Default: there is no such record.
+	// Audit records changes. Default: nothing is recorded.
 	Audit *audit.Log
-	// IsHidden reports whether there is a study with an id whose trials are secret. Required.
+	// IsHidden reports whether the study with an id exists and keeps its trials secret. Required.
 	IsHidden func(ctx context.Context, id string) (bool, error)
 	// Metrics, Logger and Now are required.
 	Metrics *metrics.Metrics
@@ -62,8 +62,8 @@ type Options struct {
 	Now     func() time.Time
 }
 
-// Guard decides whether and for how long somebody may call, and counts, logs and audits calls.
-// It is safe for concurrent use.
+// Guard decides who may call and for how long, and counts, logs and audits calls. It is safe for
+// concurrent use.
 type Guard struct {
 	auth     *auth.Authenticator // or nil
 	limits   limit.Limits
@@ -74,7 +74,7 @@ type Guard struct {
 	now      func() time.Time
 
 	calls, streams *limit.Gate
-	healthStreams  *limit.Gate // which take no token, and must not keep out those that do
+	healthStreams  *limit.Gate // open to everyone, so they must not use up streams
 	failures       limit.Failures
 
 	draining context.Context //nolint:containedctx // ends when Drain is called
@@ -94,12 +94,12 @@ func New(o Options) *Guard {
 	return g
 }
 
-// Drain ends the streams without an end.
+// Drain ends endless streams.
 func (g *Guard) Drain() { g.drain() }
 
-// ServerOptions returns the options of gRPC servers whose calls go through the guard. Panics are
-// caught twice: those of handlers where observe still sees them as errors, and all others before
-// they reach the transport.
+// ServerOptions returns the options of a gRPC server behind the guard. Panics are caught twice: in
+// handlers, so that observe sees them as errors, and around all interceptors, so that none reaches
+// the transport.
 func (g *Guard) ServerOptions() []grpc.ServerOption {
 	options := []grpc.ServerOption{
 		grpc.ChainUnaryInterceptor(g.backstop, g.observe, g.authenticate, hideLeaseTokens, g.limitCall, refuseUnimplemented, g.audit, g.guardSecrets, recoverPanics),
@@ -118,12 +118,11 @@ func (g *Guard) ServerOptions() []grpc.ServerOption {
 	return options
 }
 
-// greet refuses a call of nobody who is known by its headers: its request, which may never
-// come or be large, is not waited for and not decoded. Who makes the others is found out
-// again when their request is there.
+// greet refuses an unauthenticated call by its headers alone, without waiting for its request.
+// Accepted calls are authenticated again once the request is there.
 func (g *Guard) greet(ctx context.Context, about *tap.Info) (context.Context, error) {
 	m, ok := auth.Lookup(about.FullMethodName)
-	if !ok || m.Scope == auth.Public { // unknown methods are refused anyway
+	if !ok || m.Scope == auth.Public { // unknown methods are refused later
 		return ctx, nil
 	}
 	if _, err := g.identify(ctx, about.Header.Get("authorization")); err != nil {
@@ -137,7 +136,7 @@ func (g *Guard) greet(ctx context.Context, about *tap.Info) (context.Context, er
 	return ctx, nil
 }
 
-// caller returns the context of a call with its principal, and without the token.
+// caller returns the context of a call with its principal and without the token.
 func (g *Guard) caller(ctx context.Context, method string) (context.Context, error) {
 	headers, _ := metadata.FromIncomingContext(ctx)
 	values := headers.Get("authorization")
@@ -161,8 +160,8 @@ func (g *Guard) caller(ctx context.Context, method string) (context.Context, err
 	return auth.NewContext(ctx, p), nil
 }
 
-// identify returns who presents the values of the authorization header or, without one,
-// the certificate of the connection.
+// identify authenticates a caller by the authorization header or, without one, by the connection's
+// certificate.
 func (g *Guard) identify(ctx context.Context, authorization []string) (auth.Principal, error) {
 	switch len(authorization) {
 	case 0:
@@ -178,7 +177,7 @@ func (g *Guard) identify(ctx context.Context, authorization []string) (auth.Prin
 	}
 }
 
-// certificate returns the certificate of the other end that the transport has verified.
+// certificate returns the client certificate, if the transport has verified one.
 func certificate(ctx context.Context) *x509.Certificate {
 	p, ok := peer.FromContext(ctx)
 	if !ok {
@@ -191,8 +190,8 @@ func certificate(ctx context.Context) *x509.Certificate {
 	return info.State.VerifiedChains[0][0]
 }
 
-// unauthenticated returns the error of a caller that nobody knows. One that fails often is
-// told to wait, and not logged.
+// unauthenticated returns the error of a caller that is not authenticated. Frequent failures from
+// one address get RESOURCE_EXHAUSTED and are not logged.
 func (g *Guard) unauthenticated(ctx context.Context, method string, err error) error {
 	address := peerAddress(ctx)
 	host, _, splitErr := net.SplitHostPort(address)
@@ -207,8 +206,8 @@ func (g *Guard) unauthenticated(ctx context.Context, method string, err error) e
 	return status.Error(codes.Unauthenticated, err.Error())
 }
 
-// peerAddress returns the address that a call comes from: of a call that a gateway in this
-// process passes on, the one that the gateway saw.
+// peerAddress returns the address a call comes from. For calls from the gateway in this process,
+// that is the address the gateway saw.
 func peerAddress(ctx context.Context) string {
 	p, ok := peer.FromContext(ctx)
 	if !ok || p.Addr == nil {
@@ -218,13 +217,13 @@ func peerAddress(ctx context.Context) string {
 		headers, _ := metadata.FromIncomingContext(ctx)
 		if forwarded := headers.Get("x-forwarded-for"); len(forwarded) > 0 {
 			hops := strings.Split(forwarded[len(forwarded)-1], ",")
-			return strings.TrimSpace(hops[len(hops)-1]) // those before are the caller's words
+			return strings.TrimSpace(hops[len(hops)-1]) // earlier hops are claims by the caller
 		}
 	}
 	return p.Addr.String()
 }
 
-// authorize returns nil if the caller may make a call, and otherwise the error for it.
+// authorize returns nil if the caller may make a call, otherwise PERMISSION_DENIED.
 func (g *Guard) authorize(ctx context.Context, p auth.Principal, method string, req any) error {
 	message, ok := req.(proto.Message)
 	var err error
@@ -237,13 +236,13 @@ func (g *Guard) authorize(ctx context.Context, p auth.Principal, method string, 
 		return nil
 	}
 	err = status.Error(codes.PermissionDenied, err.Error())
-	if g.auditReady(ctx, method) == nil { // else what is kept until it is would have no end
+	if g.auditReady(ctx, method) == nil { // otherwise pending records would pile up
 		g.record(ctx, p, method, message, nil, err)
 	}
 	return err
 }
 
-// authenticate lets those calls through that their caller may make.
+// authenticate lets authorized calls through.
 func (g *Guard) authenticate(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	ctx, err := g.caller(ctx, info.FullMethod)
 	if err != nil {
@@ -255,9 +254,9 @@ func (g *Guard) authenticate(ctx context.Context, req any, info *grpc.UnaryServe
 	return handler(ctx, req)
 }
 
-// authenticateStream is authenticate for streams. It looks at every request, and before
-// every answer again at whether the caller still may have it. A stream without an end is
-// also ended where there is nothing to answer.
+// authenticateStream is authenticate for streams. It checks every request, and checks the caller's
+// rights again before every response. Endless streams also end when they are idle and the caller
+// loses its rights.
 func (g *Guard) authenticateStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	ctx, err := g.caller(stream.Context(), info.FullMethod)
 	if err != nil {
@@ -276,7 +275,7 @@ func (g *Guard) authenticateStream(srv any, stream grpc.ServerStream, info *grpc
 	go a.endWithRights(cancel)
 	if err = handler(srv, a); err != nil {
 		if lost := a.still(a.request()); lost != nil {
-			return lost // also in place of news that the caller may not have any more
+			return lost // hide an error that the caller may no longer see
 		}
 	}
 	return err
@@ -285,7 +284,7 @@ func (g *Guard) authenticateStream(srv any, stream grpc.ServerStream, info *grpc
 type authorizedStream struct {
 	grpc.ServerStream
 
-	ctx    context.Context //nolint:containedctx // of the stream
+	ctx    context.Context //nolint:containedctx // the stream's
 	guard  *Guard
 	method string
 
@@ -317,14 +316,14 @@ func (a *authorizedStream) SendMsg(m any) error {
 	return a.ServerStream.SendMsg(withoutLeaseTokens(a.method, m))
 }
 
-// request returns the first request, nil before it.
+// request returns the first request, nil before it arrives.
 func (a *authorizedStream) request() any {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.first
 }
 
-// endWithRights calls cancel when the caller may not have the stream any more.
+// endWithRights calls cancel once the caller has lost its rights to the stream.
 func (a *authorizedStream) endWithRights(cancel context.CancelFunc) {
 	ticker := time.NewTicker(reload.Every)
 	defer ticker.Stop()
@@ -341,7 +340,7 @@ func (a *authorizedStream) endWithRights(cancel context.CancelFunc) {
 	}
 }
 
-// still authorizes again by what the credentials are now.
+// still authorizes the caller again, with its current credentials.
 func (a *authorizedStream) still(req any) error {
 	p := auth.FromContext(a.ctx)
 	if a.guard.auth != nil && p.Credential != "" {
@@ -354,10 +353,10 @@ func (a *authorizedStream) still(req any) error {
 	return a.guard.authorize(a.ctx, p, a.method, req)
 }
 
-// limitCall bounds the calls at a time and the time of each.
+// limitCall bounds the number of concurrent calls and the time of each.
 func (g *Guard) limitCall(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if m, ok := auth.Lookup(info.FullMethod); ok && m.Scope == auth.Public {
-		return handler(ctx, req) // health is told however busy the server is
+		return handler(ctx, req) // health checks work however busy the server is
 	}
 	leave, err := g.calls.Enter(g.countedAs(ctx))
 	if err != nil {
@@ -369,7 +368,7 @@ func (g *Guard) limitCall(ctx context.Context, req any, info *grpc.UnaryServerIn
 	return handler(ctx, req)
 }
 
-// countedAs returns under which name the calls of a caller are counted.
+// countedAs returns the name that a caller's calls are counted under.
 func (g *Guard) countedAs(ctx context.Context) string {
 	switch p := auth.FromContext(ctx); {
 	case p.Credential != "":
@@ -385,8 +384,7 @@ func (g *Guard) countedAs(ctx context.Context) string {
 	}
 }
 
-// limitStream bounds the streams at a time, and ends those without an end when the server
-// drains.
+// limitStream bounds the number of concurrent streams, and ends endless ones when the server drains.
 func (g *Guard) limitStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	m, ok := auth.Lookup(info.FullMethod)
 	gate := g.streams
@@ -415,14 +413,14 @@ func (g *Guard) limitStream(srv any, stream grpc.ServerStream, info *grpc.Stream
 type endlessStream struct {
 	grpc.ServerStream
 
-	ctx context.Context //nolint:containedctx // of the stream
+	ctx context.Context //nolint:containedctx // the stream's
 }
 
 // Context implements grpc.ServerStream.
 func (e *endlessStream) Context() context.Context { return e.ctx }
 
-// RecvMsg implements grpc.ServerStream. A request that never comes does not keep the
-// stream open.
+// RecvMsg implements grpc.ServerStream. It returns when the server drains, even if no request has
+// come.
 func (e *endlessStream) RecvMsg(m any) error {
 	received := make(chan error, 1)
 	go func() { received <- e.ServerStream.RecvMsg(m) }()
@@ -430,6 +428,6 @@ func (e *endlessStream) RecvMsg(m any) error {
 	case err := <-received:
 		return err
 	case <-e.ctx.Done():
-		return e.ctx.Err() // the handler returns, and with it the pending one
+		return e.ctx.Err() // once the handler returns, the pending RecvMsg does, too
 	}
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// slowCall is the duration above which a call is logged.
+// slowCall is the duration above which a call is logged as slow.
 const slowCall = time.Second
 
 // observe counts and logs calls, and turns errors into status errors.
@@ -40,8 +40,8 @@ func (g *Guard) observe(ctx context.Context, req any, info *grpc.UnaryServerInfo
 	code := status.Code(reported)
 	method.End(code, elapsed)
 	if about.HasOwnID() || err != nil {
-		// Whoever asks about a failure can name it. If the header cannot be set the call is
-		// over, and nobody asks.
+		// The caller can quote the id when asking about a failure. SetHeader fails only if the call
+		// is over.
 		_ = grpc.SetHeader(ctx, metadata.Pairs(call.RequestIDKey, about.RequestID()))
 	}
 	g.logCall(ctx, info.FullMethod, req, code, elapsed, err)
@@ -64,17 +64,17 @@ func (g *Guard) observeStream(srv any, stream grpc.ServerStream, info *grpc.Stre
 	return reported
 }
 
-// observedStream is a stream with the context of the call, and its first request.
+// observedStream is a stream with the call's context. It keeps the first request.
 type observedStream struct {
 	grpc.ServerStream
 
-	ctx context.Context //nolint:containedctx // that of the stream
+	ctx context.Context //nolint:containedctx // the stream's
 
-	mu    sync.Mutex // a request may come after the handler has given up waiting for it
+	mu    sync.Mutex // a request may arrive after the handler stopped waiting
 	first any
 }
 
-// request returns the first request, nil before it.
+// request returns the first request, nil before it arrives.
 func (s *observedStream) request() any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,13 +96,13 @@ func (s *observedStream) RecvMsg(message any) error {
 	return err
 }
 
-// logCall logs a call: failures of the server as errors, with their cause; audited calls
-// that were refused and slow calls as information; everything else for debugging.
+// logCall logs a call: server failures as errors with their cause, refused audited calls and slow
+// calls as info, everything else as debug.
 func (g *Guard) logCall(ctx context.Context, method string, req any, code codes.Code, elapsed time.Duration, err error) {
 	level, text := slog.LevelDebug, "call"
 	switch {
-	case isEndless(method) && g.draining.Err() != nil: // and so it has to end
-	case errors.Is(err, store.ErrUnwritable): // the log says once why, and when that is over
+	case isEndless(method) && g.draining.Err() != nil: // draining ends endless streams
+	case errors.Is(err, store.ErrUnwritable): // the health watch logs once when it starts and when it ends
 	case isFault(code):
 		level, text = slog.LevelError, "call failed"
 	case code != codes.OK && isAudited(method):
@@ -131,7 +131,7 @@ func (g *Guard) logCall(ctx context.Context, method string, req any, code codes.
 	g.logger.LogAttrs(ctx, level, text, attrs...)
 }
 
-// isFault reports whether a code says that the server, and not its caller, is at fault.
+// isFault reports whether a code blames the server, not the caller.
 func isFault(code codes.Code) bool {
 	switch code {
 	case codes.Internal, codes.Unknown, codes.DataLoss, codes.Unavailable:
@@ -141,8 +141,8 @@ func isFault(code codes.Code) bool {
 	}
 }
 
-// isAudited reports whether a method, given as /service/method, changes something, or
-// takes much away at once.
+// isAudited reports whether a method, given as /service/method, goes to the audit log. Unknown
+// methods do.
 func isAudited(method string) bool {
 	m, ok := auth.Lookup(method)
 	return !ok || m.Audited
@@ -154,8 +154,7 @@ func isEndless(method string) bool {
 	return m.Endless
 }
 
-// subject returns the ids of the study and of the trial that a request is about, as far
-// as its form tells.
+// subject returns the ids of the study and the trial that a request names, "" if there are none.
 func subject(req any) (study, trial string) {
 	name := ""
 	switch r := req.(type) {
@@ -178,16 +177,16 @@ func subject(req any) (study, trial string) {
 	return clip(study), clip(trial)
 }
 
-// clip bounds what a request can write into the log.
+// clip bounds the text that a request can put into the log.
 func clip(s string) string { return s[:min(len(s), 100)] }
 
-// The attributes of spans.
+// Span attributes.
 const (
 	studyAttribute = attribute.Key("dpareto.study")
 	trialAttribute = attribute.Key("dpareto.trial")
 )
 
-// describeSpan adds what a request is about to the span of its call.
+// describeSpan adds the subject of a request to the span of its call.
 func describeSpan(ctx context.Context, req any) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {

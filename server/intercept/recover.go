@@ -10,7 +10,7 @@ import (
 	"github.com/dpareto/dpareto/server/failure"
 )
 
-// backstop catches the panics of other interceptors.
+// backstop catches panics in other interceptors.
 func (g *Guard) backstop(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	resp, err := recoverPanics(ctx, req, info, handler)
 	return resp, g.reportPanic(ctx, info.FullMethod, err)
@@ -21,7 +21,7 @@ func (g *Guard) backstopStream(srv any, stream grpc.ServerStream, info *grpc.Str
 	return g.reportPanic(stream.Context(), info.FullMethod, recoverStreamPanics(srv, stream, info, handler))
 }
 
-// reportPanic logs an error if it is a panic, and returns the one that clients see.
+// reportPanic logs an error if it is a panic, and returns the error for clients.
 func (g *Guard) reportPanic(ctx context.Context, method string, err error) error {
 	if p, ok := errors.AsType[*failure.PanicError](err); ok {
 		g.logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("method", method), slog.Any("error", p))

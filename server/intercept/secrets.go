@@ -14,8 +14,7 @@ import (
 	"github.com/dpareto/dpareto/server/auth"
 )
 
-// guardSecrets refuses calls about studies with random stopping that would show more than
-// such a study shows.
+// guardSecrets refuses calls that would reveal secrets of a study with random stopping.
 func (g *Guard) guardSecrets(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if err := g.checkShown(ctx, info.FullMethod, req); err != nil {
 		return nil, err
@@ -28,7 +27,7 @@ func (g *Guard) guardSecretsStream(srv any, stream grpc.ServerStream, info *grpc
 	return handler(srv, &guardedStream{ServerStream: stream, method: info.FullMethod, guard: g})
 }
 
-// guardedStream looks at every request of a stream.
+// guardedStream checks every request of a stream.
 type guardedStream struct {
 	grpc.ServerStream
 
@@ -45,8 +44,7 @@ func (s *guardedStream) RecvMsg(m any) error {
 }
 
 // checkShown refuses a call about a study with random stopping, unless the method reveals no
-// results, or is an export by an administrator of the whole server, who could copy the store
-// as well.
+// results, or an admin of the whole server exports the study, who could copy the store anyway.
 func (g *Guard) checkShown(ctx context.Context, method string, req any) error {
 	m, known := auth.Lookup(method)
 	message, ok := req.(proto.Message)
@@ -65,7 +63,7 @@ func (g *Guard) checkShown(ctx context.Context, method string, req any) error {
 	return err
 }
 
-// studyIn returns the id of the study that a resource is, or is in, or "".
+// studyIn returns the id of the study that a resource is or belongs to, or "".
 func studyIn(name string) string {
 	rest, ok := strings.CutPrefix(name, resource.StudyName(""))
 	if !ok {

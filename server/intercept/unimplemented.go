@@ -11,8 +11,7 @@ import (
 	"github.com/dpareto/dpareto/server/invalid"
 )
 
-// refuseUnimplemented refuses requests that set a field which this version does not know:
-// they are never half-obeyed.
+// refuseUnimplemented refuses requests that set an unknown field, rather than ignore the field.
 func refuseUnimplemented(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if message, ok := req.(proto.Message); ok {
 		if path := invalid.FindUnknown("", message.ProtoReflect()); path != "" {

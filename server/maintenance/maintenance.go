@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// maintainEvery is the least time between the beginnings of two passes over the store.
+	// maintainEvery is the minimum time between the starts of two passes.
 	maintainEvery = 10 * time.Minute
-	// maintenancePause is how many times as long as it works a pass pauses: it takes at most
-	// 1 % of the time.
+	// maintenancePause is the ratio of pause to work in a pass, which so takes at most 1 % of the
+	// time.
 	maintenancePause = 100
 )
 
-// Maintenance keeps the store in order in the background.
+// Maintenance verifies the store and removes expired responses in the background.
 type Maintenance struct {
 	store   *store.Store
 	logger  *slog.Logger
@@ -32,20 +32,19 @@ func New(db *store.Store, logger *slog.Logger, now func() time.Time, m *metrics.
 	return &Maintenance{db, logger, now, m}
 }
 
-// Run passes over the store again and again until ctx ends: it forgets the
-// answers to requests that are too old, and looks for damage before anybody needs what is
-// damaged.
+// Run passes over the store repeatedly until ctx ends. It removes expired responses to requests, and
+// finds damage before a call meets it.
 func (m *Maintenance) Run(ctx context.Context) {
 	for pause := maintainEvery; wait(ctx, pause) == nil; {
 		started := time.Now()
 		if err := m.pass(ctx); err != nil && ctx.Err() == nil {
-			m.logger.ErrorContext(ctx, "maintenance of the store", "error", err)
+			m.logger.ErrorContext(ctx, "store maintenance failed", "error", err)
 		}
 		pause = max(time.Minute, maintainEvery-time.Since(started))
 	}
 }
 
-// wait waits, or returns the error of the context when that ends.
+// wait sleeps. It returns the error of ctx if that ends first.
 func wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -57,7 +56,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// pass maintains one scope of the store after the other, with pauses.
+// pass maintains one scope after the other, with pauses.
 func (m *Maintenance) pass(ctx context.Context) error {
 	faults := 0
 	for scope, more := store.Scope(""), true; more; {
@@ -73,7 +72,7 @@ func (m *Maintenance) pass(ctx context.Context) error {
 			m.logger.ErrorContext(ctx, "the store is damaged", "scope", string(scope), "error", errors.Join(found...))
 		} else if more {
 			if _, err := m.store.ForgetRequests(ctx, scope, m.now().Add(-study.RememberFor)); err != nil && ctx.Err() == nil {
-				m.logger.WarnContext(ctx, "old answers to requests cannot be forgotten", "scope", string(scope), "error", err)
+				m.logger.WarnContext(ctx, "cannot remove expired responses to requests", "scope", string(scope), "error", err)
 			}
 		}
 		if err := wait(ctx, maintenancePause*time.Since(started)); err != nil {
@@ -84,8 +83,8 @@ func (m *Maintenance) pass(ctx context.Context) error {
 	return nil
 }
 
-// verifyNext verifies the first scope above another one, and returns it, or "" if there is none
-// or none can be found.
+// verifyNext verifies the first scope above another and returns it, or "" if there is none or the
+// search fails.
 func (m *Maintenance) verifyNext(ctx context.Context, after store.Scope) (next store.Scope, faults []error) {
 	var records int64
 	err := m.store.View(ctx, func(tx *store.ReadTx) error {

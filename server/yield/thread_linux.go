@@ -2,12 +2,12 @@ package yield
 
 import "golang.org/x/sys/unix"
 
-// nicer is how much is added to the nice value of a thread that runs a long computation.
+// nicer is the increase of the nice value of a thread that runs a long computation.
 const nicer = 10
 
-// lowerPriority makes the calling thread nicer and keeps it off the first processor. The nice
-// value is not enough: while all processors are busy, even with nice threads, commits are slow.
-// What the system refuses only makes calls slower.
+// lowerPriority makes the calling thread nicer and keeps it off the first processor. Niceness alone
+// is not enough: commits are slow while all processors are busy, even with nice threads. If the
+// system refuses, calls are merely slower.
 func lowerPriority() {
 	if left, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil { // 20 minus the nice value
 		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 20-left+nicer)

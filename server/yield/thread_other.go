@@ -2,5 +2,5 @@
 
 package yield
 
-// lowerPriority does nothing: here only whole processes have a priority.
+// lowerPriority does nothing: here only processes have priorities.
 func lowerPriority() {}

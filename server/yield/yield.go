@@ -1,5 +1,5 @@
-// Package yield runs long computations, such as fits of models, behind the calls that a server
-// answers.
+// Package yield runs long computations, such as model fits, at lower priority than the calls that a
+// server answers.
 package yield
 
 import (
@@ -10,14 +10,15 @@ import (
 	"sync"
 )
 
-// processors is how many processors Go uses by default.
+// processors is the number of processors that Go uses by default.
 var processors = runtime.GOMAXPROCS(0)
 
-// Processors returns how many threads a computation should use: one processor is for calls.
+// Processors returns the number of threads that a computation should use. It leaves one processor
+// for calls.
 func Processors() int { return max(1, processors-1) }
 
-// Run calls fn on a thread of its own, which has a low priority where the system has such
-// threads. A panic of fn becomes a panic of the caller.
+// Run calls fn on a new thread, with low priority if the system supports that. A panic in fn becomes
+// a panic of the caller.
 func Run(fn func()) {
 	running.add(1)
 	defer running.add(-1)
@@ -38,7 +39,7 @@ func Run(fn func()) {
 	}
 }
 
-// running counts the calls of Run.
+// running counts the running calls of Run.
 var running counter
 
 type counter struct {
@@ -47,9 +48,9 @@ type counter struct {
 }
 
 // add raises GOMAXPROCS while the count is not zero, unless the environment sets it. Go lets a
-// goroutine run for 10 ms before the next one, and a call needs several turns. So calls need
-// places that no computation has; the operating system shares the real processors. At other
-// times the extra places would harm, because Go collects garbage in them.
+// goroutine run for 10 ms before the next one, and a call needs several turns. So calls need slots
+// without a computation; the operating system shares the real processors. At other times the extra
+// slots would do harm, because Go collects garbage in them.
 func (c *counter) add(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
