@@ -8,12 +8,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/engine"
+	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/transfer"
 	"github.com/dpareto/dpareto/suggest/designers"
-
-	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/server/store"
 )
 
 // adminService implements AdminService.

@@ -3,9 +3,8 @@ package server
 import (
 	"context"
 
-	"github.com/dpareto/dpareto/server/front"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/front"
 )
 
 // frontService implements FrontService.

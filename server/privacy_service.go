@@ -3,11 +3,10 @@ package server
 import (
 	"context"
 
-	"github.com/dpareto/dpareto/server/publish/spending"
-	"github.com/dpareto/dpareto/server/study"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/accounting"
+	"github.com/dpareto/dpareto/server/publish/spending"
+	"github.com/dpareto/dpareto/server/study"
 )
 
 // privacyService implements PrivacyService.

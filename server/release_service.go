@@ -3,10 +3,9 @@ package server
 import (
 	"context"
 
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/publish/release"
-
-	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
 // releaseService implements ReleaseService.

@@ -22,7 +22,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server"

@@ -5,11 +5,10 @@ import (
 
 	"google.golang.org/grpc"
 
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/list"
 	"github.com/dpareto/dpareto/server/study"
-
-	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
 // studyService implements StudyService.

@@ -8,12 +8,11 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/dpareto/dpareto/suggest/restrict"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/restrict"
 )
 
 // conditions are the conditions of a demand, one for each trial. A nil *conditions accepts any

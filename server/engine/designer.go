@@ -3,14 +3,13 @@ package engine
 import (
 	"strings"
 
-	"github.com/dpareto/dpareto/suggest/designers"
-	"github.com/dpareto/dpareto/suggest/model"
-	"github.com/dpareto/dpareto/surrogate"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/yield"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/designers"
+	"github.com/dpareto/dpareto/suggest/model"
+	"github.com/dpareto/dpareto/surrogate"
 )
 
 // Algorithms are the algorithms of the contract that this version implements, in the contract's

@@ -3,16 +3,14 @@ package engine
 import (
 	"context"
 
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/study"
+	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
 	"github.com/dpareto/dpareto/suggest/designers/random"
 	"github.com/dpareto/dpareto/suggest/restrict"
-
-	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
-
-	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/server/spec"
-	"github.com/dpareto/dpareto/suggest"
 )
 
 // drawsAtOnce reports whether new trials can be created in the transaction that found none to hand

@@ -6,16 +6,15 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/dpareto/dpareto/server/background"
-	"github.com/dpareto/dpareto/server/study"
-	"github.com/dpareto/dpareto/suggest/model"
-	"github.com/dpareto/dpareto/suggest/restrict"
-
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/model"
+	"github.com/dpareto/dpareto/suggest/restrict"
 )
 
 // Options configures an Engine. All fields except Designer are required.

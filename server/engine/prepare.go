@@ -8,10 +8,9 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/study"
-
-	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/suggest"
 )
 

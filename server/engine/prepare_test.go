@@ -6,15 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dpareto/dpareto/suggest/designers/dpareto"
-	"github.com/dpareto/dpareto/suggest/designers/random"
-
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/designers/dpareto"
+	"github.com/dpareto/dpareto/suggest/designers/random"
 )
 
 // The suggestion that was prepared when a trial completed is the one that is handed out:

@@ -8,14 +8,12 @@ import (
 	"math"
 	"strings"
 
-	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/study"
-
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
 )
 

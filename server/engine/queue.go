@@ -9,21 +9,19 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/dpareto/dpareto/server/failure"
-	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/study"
-	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
-	"github.com/dpareto/dpareto/suggest/restrict"
-
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/failure"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/server/yield"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
+	"github.com/dpareto/dpareto/suggest/restrict"
 )
 
 const (

@@ -7,17 +7,15 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/study"
-	"github.com/dpareto/dpareto/suggest/earlystop"
-	"github.com/dpareto/dpareto/suggest/model"
-
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/server/yield"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/earlystop"
+	"github.com/dpareto/dpareto/suggest/model"
 )
 
 // Sizes of the model that decides which runs stop. A few checkpoints of a run say almost as much as

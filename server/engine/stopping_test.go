@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
-
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dpareto/dpareto/suggest/designers/random"
-
 	"go.opentelemetry.io/otel/trace/noop"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -22,6 +20,7 @@ import (
 	"github.com/dpareto/dpareto/server/store/fault"
 	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/designers/random"
 )
 
 // Options configures a Service. All fields are optional.

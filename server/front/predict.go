@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/suggest/model"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/suggest/model"
 )
 
 // maxPredictions bounds the configurations in one call.

@@ -1,8 +1,6 @@
 package front
 
 import (
-	"github.com/dpareto/dpareto/suggest/model"
-
 	"context"
 	"errors"
 	"fmt"
@@ -10,15 +8,15 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dpareto/dpareto/server/engine"
-	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/study"
-	frontquery "github.com/dpareto/dpareto/suggest/query"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/model"
+	frontquery "github.com/dpareto/dpareto/suggest/query"
 )
 
 const (

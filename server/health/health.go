@@ -8,12 +8,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc/health"
-
-	"github.com/dpareto/dpareto/server/background"
-
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/store"
 )

@@ -15,12 +15,11 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/dpareto/dpareto/server/failure"
-	"github.com/dpareto/dpareto/server/resource"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/call"
+	"github.com/dpareto/dpareto/server/failure"
+	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/store"
 )
 

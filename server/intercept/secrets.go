@@ -7,11 +7,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/study"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/auth"
+	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/study"
 )
 
 // guardSecrets refuses calls that would reveal secrets of a study with random stopping.

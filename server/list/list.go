@@ -4,17 +4,15 @@ import (
 	"context"
 	"strings"
 
-	"github.com/dpareto/dpareto/server/page"
-	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/study"
-
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/filter"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/page"
+	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/study"
 )
 
 // Lists lists studies and trials. It is safe for concurrent use.

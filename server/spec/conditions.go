@@ -6,10 +6,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dpareto/dpareto/suggest/restrict"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/suggest/restrict"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 

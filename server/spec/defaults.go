@@ -3,9 +3,8 @@ package spec
 import (
 	"time"
 
-	"github.com/dpareto/dpareto/suggest/designers/engine"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/suggest/designers/engine"
 )
 
 // DefaultInitialTrials is the number of trials before a model takes over, for algorithms

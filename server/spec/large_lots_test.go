@@ -6,11 +6,10 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/dpareto/dpareto/suggest/designers"
-	"github.com/dpareto/dpareto/suggest/restrict"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/designers"
+	"github.com/dpareto/dpareto/suggest/restrict"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 

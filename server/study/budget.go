@@ -6,9 +6,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
 // retryAfter is how long a worker waits when other workers hold all remaining trials.

@@ -7,10 +7,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/dpareto/dpareto/server/resource"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/store"
 )
 

@@ -10,12 +10,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/dpareto/dpareto/server/resource"
-
-	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/resource"
 )
 
 // MaxMeasurements bounds the intermediate measurements of one trial.

@@ -9,11 +9,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/dpareto/dpareto/server/background"
-
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/store"
 )

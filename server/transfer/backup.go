@@ -7,9 +7,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/dpareto/dpareto/server/failure"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/failure"
 )
 
 // backupPiece is the size of a backup's messages, in bytes.

@@ -4,16 +4,14 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/dpareto/dpareto/server/publish/private"
-	"github.com/dpareto/dpareto/server/study"
-
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/publish/private"
 	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 

@@ -11,15 +11,13 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/page"
 	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/study"
-
-	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-
-	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
-	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/study"
 )
 
 // Ledgers implements the ReleaseService calls on ledgers. It is safe for concurrent use.

@@ -3,10 +3,9 @@ package private
 import (
 	"log/slog"
 
-	"github.com/dpareto/dpareto/server/study"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/server/study"
 )
 
 // Policies returns the function that chooses the policy for a spec, nil for a study that publishes

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/spec"
 )

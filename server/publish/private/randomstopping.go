@@ -7,21 +7,18 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/dpareto/dpareto/server/publish/ledger"
-	"github.com/dpareto/dpareto/server/study"
-	"github.com/dpareto/dpareto/suggest/designers/random"
-	"github.com/dpareto/dpareto/suggest/restrict"
-
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
-
 	trialcount "github.com/dpareto/dpareto/privacy/stopping"
+	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/designers/random"
+	"github.com/dpareto/dpareto/suggest/restrict"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 

@@ -11,20 +11,18 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/dpareto/dpareto/server/front"
-	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/study"
-	"github.com/dpareto/dpareto/suggest/model"
-
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/selection"
 	"github.com/dpareto/dpareto/privacy/transcript"
+	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/model"
 )
 
 // ReleaseBest implements ReleaseService.

@@ -8,18 +8,16 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/publish/spending"
 	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/study"
-	"github.com/dpareto/dpareto/suggest/designers/grid"
-
-	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
-
-	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
+	"github.com/dpareto/dpareto/suggest/designers/grid"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 

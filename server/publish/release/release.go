@@ -12,22 +12,20 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/dpareto/dpareto/server/front"
-	"github.com/dpareto/dpareto/server/page"
-	"github.com/dpareto/dpareto/server/publish/ledger"
-	"github.com/dpareto/dpareto/server/publish/spending"
-	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/study"
-
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/selection"
 	"github.com/dpareto/dpareto/server/auth"
+	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/page"
+	"github.com/dpareto/dpareto/server/publish/ledger"
+	"github.com/dpareto/dpareto/server/publish/spending"
+	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/study"
 )
 
 const (

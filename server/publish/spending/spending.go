@@ -9,16 +9,14 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/study"
-
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
-
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest/space"
 )
 
