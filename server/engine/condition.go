@@ -31,7 +31,7 @@ func conditionsOf(compiled *spec.Study, req *dparetov1.SuggestTrialsRequest, cou
 	if len(asked) == 0 {
 		return nil, nil
 	}
-	if compiled.IsSearch() {
+	if compiled.HasRandomStopping() {
 		return nil, invalid.Field("conditions", "must be empty: with random_stopping all trials are draws from one distribution")
 	}
 	if len(asked) != count {

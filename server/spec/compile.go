@@ -235,7 +235,7 @@ func (c *compiler) refuseMismatch(study *Study) {
 		if study.IsPrivate() {
 			c.addf("private_mode", message)
 		}
-		if study.IsSearch() {
+		if study.HasRandomStopping() {
 			c.addf("random_stopping", message)
 		}
 	}

@@ -27,8 +27,8 @@ type randomStopping struct {
 	noise        *noise
 }
 
-// IsSearch reports whether the study has random stopping.
-func (r *randomStopping) IsSearch() bool { return r.spec.GetRandomStopping() != nil }
+// HasRandomStopping reports whether the study has random stopping.
+func (r *randomStopping) HasRandomStopping() bool { return r.spec.GetRandomStopping() != nil }
 
 // Score checks a final measurement of a study with random stopping, which may have as many
 // runs as a trial is charged for, and returns the part that the study keeps. With

@@ -45,7 +45,7 @@ func (s *Studies) Change(ctx context.Context, id string, r *Request, fn func(*Ch
 	r.bind(ctx, scope)
 	for round := 0; ; round++ {
 		err := s.store.Update(ctx, store.In(scope), func(tx *store.Tx) error {
-			c, err := s.begin(tx, id)
+			c, err := begin(s, tx, id)
 			if err != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ func (s *Studies) Change(ctx context.Context, id string, r *Request, fn func(*Ch
 }
 
 // begin returns a change of a study, or NOT_FOUND.
-func (s *Studies) begin(tx *store.Tx, id string) (*Change, error) {
+func begin(s *Studies, tx *store.Tx, id string) (*Change, error) {
 	record, err := FindStudy(&tx.ReadTx, id)
 	if err == nil && spec.IsPublication(record.GetStudy().GetSpec()) {
 		err = tx.CheckWhole(store.StudyScope(id)) // a stale record would understate what was spent
@@ -132,15 +132,15 @@ func (c *Change) first(computations ...func(context.Context) error) error {
 
 // metricsAt returns a function that computes the metrics of a configuration at a step (0: the end),
 // nil if they are cached or cheap.
-func (c *Change) metricsAt(point space.Point, step int64) func(context.Context) error {
-	if last := c.Compiled.LastStep(point); step >= 1 && step < last {
-		point = c.Compiled.At(point, step)
+func metricsAt(compiled *spec.Study, point space.Point, step int64) func(context.Context) error {
+	if last := compiled.LastStep(point); step >= 1 && step < last {
+		point = compiled.At(point, step)
 	}
-	if c.Compiled.AtHand(point) {
+	if compiled.AtHand(point) {
 		return nil
 	}
 	return func(context.Context) error {
-		c.Compiled.Compute(point)
+		compiled.Compute(point)
 		return nil
 	}
 }

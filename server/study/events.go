@@ -1,6 +1,8 @@
 package study
 
 import (
+	"time"
+
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -43,8 +45,8 @@ func (e *Events) deleted(trial *dparetov1.Trial) {
 
 // noteExpiry counts the lease of a trial as expired if it has run out. It is called before the
 // trial is handed out again, settled or given up.
-func (c *Change) noteExpiry(record *storev1.TrialRecord) {
-	if lease := record.GetTrial().GetLease(); lease != nil && !lease.GetExpireTime().AsTime().After(c.Now) {
-		c.events.Expired++
+func (e *Events) noteExpiry(record *storev1.TrialRecord, now time.Time) {
+	if lease := record.GetTrial().GetLease(); lease != nil && !lease.GetExpireTime().AsTime().After(now) {
+		e.Expired++
 	}
 }

@@ -14,7 +14,7 @@ const MaxAside = maxAside
 
 // Watch sends the changes of a study, as WatchStudy does.
 func (s *Studies) Watch(ctx context.Context, req *dparetov1.WatchStudyRequest, send func(*dparetov1.WatchStudyResponse) error) error {
-	return s.watch(ctx, req, send)
+	return watch(ctx, s, req, send)
 }
 
 // Watched returns the number of studies with streams.

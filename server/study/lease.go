@@ -109,7 +109,7 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 		if err != nil {
 			return nil, err
 		}
-		c.noteExpiry(record)
+		c.events.noteExpiry(record, c.Now)
 		c.settleStopped(record)
 		if err := c.put(record, dparetov1.TrialState_TRIAL_STATE_STOPPING); err != nil {
 			return nil, err
@@ -139,7 +139,7 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 		if affords == AffordableLater {
 			continue
 		}
-		c.noteExpiry(record)
+		c.events.noteExpiry(record, c.Now)
 		switch {
 		case c.attemptsSpent(record):
 			c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED,
@@ -258,7 +258,7 @@ func (t Trials) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseTrialReq
 		if before == dparetov1.TrialState_TRIAL_STATE_STOPPING {
 			c.settleStopped(record)
 		} else {
-			c.requeue(trial, c.Policy.Reason(req.GetReason()))
+			requeue(trial, c.Policy.Reason(req.GetReason()))
 			record.Releases++
 		}
 		return c.put(record, before)
@@ -279,7 +279,7 @@ func wasReleased(record *storev1.TrialRecord, token string) bool {
 }
 
 // requeue gives a trial back to the queue.
-func (c *Change) requeue(trial *dparetov1.Trial, reason string) {
+func requeue(trial *dparetov1.Trial, reason string) {
 	trial.State = dparetov1.TrialState_TRIAL_STATE_QUEUED
 	trial.StateReason = reason
 	trial.Lease = nil

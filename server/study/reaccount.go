@@ -50,7 +50,7 @@ func (s *Studies) ReaccountStudy(ctx context.Context, req *dparetov1.ReaccountSt
 		return resp, err
 	}
 	for range maxRaces {
-		plan, err := s.planReaccounting(ctx, id, req)
+		plan, err := planReaccounting(ctx, s, id, req)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +102,7 @@ type computedMetric struct {
 const reaccountPage = 500
 
 // planReaccounting computes the metric of all trials with the new mechanism.
-func (s *Studies) planReaccounting(ctx context.Context, id string, req *dparetov1.ReaccountStudyRequest) (*reaccounting, error) {
+func planReaccounting(ctx context.Context, s *Studies, id string, req *dparetov1.ReaccountStudyRequest) (*reaccounting, error) {
 	r := &reaccounting{id: id, metric: req.GetMetric(), known: make(map[string]computedMetric)}
 	err := s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := FindStudy(tx, id)

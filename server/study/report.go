@@ -199,7 +199,7 @@ func (c *Change) complete(record *storev1.TrialRecord, req *dparetov1.CompleteTr
 				c.settleStopped(record)
 				return nil
 			case !c.attemptsSpent(record):
-				c.requeue(trial, c.Policy.Reason(outcome.Failure.GetReason()))
+				requeue(trial, c.Policy.Reason(outcome.Failure.GetReason()))
 				return nil
 			}
 		}
@@ -228,7 +228,7 @@ func (c *Change) keep(record *storev1.TrialRecord, r Report, later ...func(conte
 	if err != nil {
 		return Kept{}, err
 	}
-	if err := c.first(append(later, c.metricsAt(point, r.Measurement.GetStep()))...); err != nil {
+	if err := c.first(append(later, metricsAt(c.Compiled, point, r.Measurement.GetStep()))...); err != nil {
 		return Kept{}, err
 	}
 	return c.Policy.Keep(c, record, r)

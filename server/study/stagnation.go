@@ -52,7 +52,7 @@ func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 	}
 	for _, m := range measured {
 		if c.Compiled.Acceptable(m) { // violates no constraint
-			points = append(points, c.measuredCosts(m))
+			points = append(points, measuredCosts(c.Compiled, m))
 		}
 	}
 	front := pareto.NewFront(points, reference)
@@ -66,10 +66,10 @@ func (c *Change) updateStagnation(trial *dparetov1.Trial) {
 }
 
 // measuredCosts returns the objectives of a measurement as costs.
-func (c *Change) measuredCosts(m *dparetov1.Measurement) []float64 {
-	values := c.Compiled.ObjectiveValues(m, spec.Mean)
+func measuredCosts(compiled *spec.Study, m *dparetov1.Measurement) []float64 {
+	values := compiled.ObjectiveValues(m, spec.Mean)
 	for j := range values {
-		values[j] = Cost(&c.Compiled.Problem.Objectives[j], values[j])
+		values[j] = Cost(&compiled.Problem.Objectives[j], values[j])
 	}
 	return values
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -33,7 +34,7 @@ const (
 	MaxWorkerID    = 200
 )
 
-// CreateStudy implements StudyService.
+// CreateStudy implements StudyService. A study that exists with an equal spec is the answer.
 func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyRequest) (*dparetov1.CreateStudyResponse, error) {
 	id := req.GetStudyId()
 	if err := ValidateStudy(id, req.GetStudy()); err != nil {
@@ -48,79 +49,24 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 			return nil, err
 		}
 	}
-	study, err := s.newStudy(id, req.GetStudy())
-	if err != nil {
-		return nil, err
-	}
-	study.Warnings = compiled.Warnings
-	policy := s.Policy(study.GetSpec())
-	created := &storev1.StudyRecord{Study: study, NextTrialNumber: 1, OwnRevision: study.GetRevision()}
-	if err := policy.Begin(ctx, created, compiled); err != nil {
+	created := &storev1.StudyRecord{Study: newStudy(id, req.GetStudy(), s.now()), NextTrialNumber: 1, OwnRevision: 1}
+	created.Study.Warnings = compiled.Warnings
+	if err := s.Policy(compiled.Spec).Begin(ctx, created, compiled); err != nil {
 		return nil, err
 	}
 	resp := new(dparetov1.CreateStudyResponse)
+	if req.GetValidateOnly() {
+		return resp, s.store.View(ctx, func(tx *store.ReadTx) error {
+			resp.Study, err = s.wouldCreate(tx, id, created)
+			return err
+		})
+	}
 	r, err := NewRequest(req, resp)
 	if err != nil {
 		return nil, err
 	}
-	// existing replaces study with the stored one if their specs are equal.
-	existing := func(tx *store.ReadTx) error {
-		record, err := tx.Study(id)
-		if errors.Is(err, store.ErrNotFound) {
-			if importing := checkNotImporting(tx, id); importing != nil {
-				return importing
-			}
-		}
-		if err != nil {
-			return err
-		}
-		if paths := Differences(record.GetStudy().GetSpec(), study.GetSpec()); len(paths) > 0 {
-			return status.Errorf(codes.AlreadyExists, "study %s exists with another spec; fields that differ: %s",
-				resource.StudyName(id), strings.Join(paths, ", "))
-		}
-		study = s.Present(record)
-		return nil
-	}
-	if req.GetValidateOnly() {
-		err := s.store.View(ctx, func(tx *store.ReadTx) error {
-			err := existing(tx)
-			if errors.Is(err, store.ErrNotFound) {
-				study = s.Present(created)
-				if err := checkPriorStudies(tx, study.GetSpec()); err != nil {
-					return err
-				}
-				return s.CheckLedgers(tx, study.GetSpec())
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		return &dparetov1.CreateStudyResponse{Study: study}, nil
-	}
-	err = s.Update(ctx, r, store.StudyScope(id), LedgerScopes(study.GetSpec()), func(tx *store.Tx) error {
-		study = created.GetStudy()
-		err := existing(&tx.ReadTx)
-		if errors.Is(err, store.ErrNotFound) {
-			if err := checkPriorStudies(tx.Unprotected(), study.GetSpec()); err != nil {
-				return err
-			}
-			if err := s.CheckLedgers(&tx.ReadTx, study.GetSpec()); err != nil {
-				return err
-			}
-			if err := tx.CheckWhole(store.StudyScope(id)); err != nil {
-				return err // the study exists, but its record is lost
-			}
-			if err := s.CheckStudies(tx.Unprotected()); err != nil {
-				return err
-			}
-			if err := policy.Pay(tx, created, compiled, s.now()); err != nil {
-				return err
-			}
-			err = tx.PutStudy(id, created)
-			study = s.Present(proto.CloneOf(created))
-		}
-		resp.Study = study
+	err = s.Update(ctx, r, store.StudyScope(id), LedgerScopes(compiled.Spec), func(tx *store.Tx) error {
+		resp.Study, err = s.create(tx, id, created, compiled)
 		return err
 	})
 	if err != nil {
@@ -130,10 +76,10 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 }
 
 // newStudy returns a new study as requested, with a fresh uid and seed.
-func (s *Studies) newStudy(id string, requested *dparetov1.Study) (*dparetov1.Study, error) {
+func newStudy(id string, requested *dparetov1.Study, now time.Time) *dparetov1.Study {
 	var random [24]byte
 	if _, err := rand.Read(random[:]); err != nil {
-		return nil, err
+		panic(err) // crypto/rand does not fail (see its documentation)
 	}
 	study := &dparetov1.Study{
 		Name:        resource.StudyName(id),
@@ -146,14 +92,96 @@ func (s *Studies) newStudy(id string, requested *dparetov1.Study) (*dparetov1.St
 		Revision:    1,
 		Seed:        binary.BigEndian.Uint64(random[16:]),
 		TrialCounts: new(dparetov1.TrialCounts),
-		CreateTime:  timestamppb.New(s.now()),
+		CreateTime:  timestamppb.New(now),
 	}
 	study.Etag = Etag(study.GetUid(), study.GetRevision())
 	study.UpdateTime = study.GetCreateTime()
 	if requested.GetSpec().Seed != nil {
 		study.Seed = requested.GetSpec().GetSeed()
 	}
-	return study, nil
+	return study
+}
+
+// findEqual returns the study with an id, store.ErrNotFound if there is none, and ALREADY_EXISTS if
+// it has another spec.
+func findEqual(tx *store.ReadTx, id string, asked *dparetov1.StudySpec) (*storev1.StudyRecord, error) {
+	record, err := tx.Study(id)
+	if errors.Is(err, store.ErrNotFound) {
+		if importing := checkNotImporting(tx, id); importing != nil {
+			return nil, importing
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if paths := Differences(record.GetStudy().GetSpec(), asked); len(paths) > 0 {
+		return nil, status.Errorf(codes.AlreadyExists, "study %s exists with another spec; fields that differ: %s",
+			resource.StudyName(id), strings.Join(paths, ", "))
+	}
+	return record, nil
+}
+
+// create writes a new study unless there is an equal one, and returns the study that exists then.
+func (s *Studies) create(tx *store.Tx, id string, created *storev1.StudyRecord, compiled *spec.Study) (*dparetov1.Study, error) {
+	existing, err := findEqual(&tx.ReadTx, id, created.GetStudy().GetSpec())
+	if err == nil {
+		return s.Present(existing), nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	if err := checkPriorStudies(tx.Unprotected(), created.GetStudy().GetSpec()); err != nil {
+		return nil, err
+	}
+	if err := s.CheckNew(tx, id, created.GetStudy().GetSpec()); err != nil {
+		return nil, err
+	}
+	if err := s.Policy(compiled.Spec).Pay(tx, created, compiled, s.now()); err != nil {
+		return nil, err
+	}
+	if err := tx.PutStudy(id, created); err != nil {
+		return nil, err
+	}
+	return s.Present(proto.CloneOf(created)), nil
+}
+
+// wouldCreate returns what create would.
+func (s *Studies) wouldCreate(tx *store.ReadTx, id string, created *storev1.StudyRecord) (*dparetov1.Study, error) {
+	existing, err := findEqual(tx, id, created.GetStudy().GetSpec())
+	if err == nil {
+		return s.Present(existing), nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		return nil, err
+	}
+	if err := checkPriorStudies(tx, created.GetStudy().GetSpec()); err != nil {
+		return nil, err
+	}
+	return s.Present(created), checkLedgers(s.ledgers, tx, created.GetStudy().GetSpec())
+}
+
+// CheckNew refuses a new study that names ledgers which do not exist or do not fit it, whose record
+// was lost, or for which the store has no room.
+func (s *Studies) CheckNew(tx *store.Tx, id string, asked *dparetov1.StudySpec) error {
+	if err := checkLedgers(s.ledgers, &tx.ReadTx, asked); err != nil {
+		return err
+	}
+	if err := tx.CheckWhole(store.StudyScope(id)); err != nil {
+		return err
+	}
+	most := s.limits.OrDefault().Studies
+	if full, err := tx.Unprotected().HasStudies(most); err != nil || !full {
+		return err
+	}
+	return s.limits.CheckStudies(most)
+}
+
+// checkLedgers refuses a spec that names ledgers which do not exist or do not fit the study.
+func checkLedgers(ledgers Ledgers, tx *store.ReadTx, asked *dparetov1.StudySpec) error {
+	if !namesLedger(asked) {
+		return nil
+	}
+	return ledgers.Check(tx, asked)
 }
 
 // Etag returns the etag of a resource last changed at a revision of its study. The uid tells apart
@@ -266,14 +294,6 @@ func checkEtag(requested, actual string) error {
 	return nil
 }
 
-// CheckLedgers refuses a spec that names ledgers which do not exist or do not fit the study.
-func (s *Studies) CheckLedgers(tx *store.ReadTx, spec *dparetov1.StudySpec) error {
-	if !namesLedger(spec) {
-		return nil
-	}
-	return s.ledgers.Check(tx, spec)
-}
-
 // LedgerScopes returns the scopes of the ledgers that a spec names.
 func LedgerScopes(spec *dparetov1.StudySpec) (scopes []store.Scope) {
 	for _, name := range []string{spec.GetTestLedger(), spec.GetTrainLedger()} {
@@ -282,13 +302,4 @@ func LedgerScopes(spec *dparetov1.StudySpec) (scopes []store.Scope) {
 		}
 	}
 	return scopes
-}
-
-// CheckStudies returns RESOURCE_EXHAUSTED if the store has no room for another study.
-func (s *Studies) CheckStudies(tx *store.ReadTx) error {
-	most := s.limits.OrDefault().Studies
-	if full, err := tx.HasStudies(most); err != nil || !full {
-		return err
-	}
-	return s.limits.CheckStudies(most)
 }

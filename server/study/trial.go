@@ -119,7 +119,7 @@ func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialReco
 		}
 	}
 	step := requested.GetFinalMeasurement().GetStep()
-	if err := c.first(c.metricsAt(point, 0), c.metricsAt(point, step)); err != nil {
+	if err := c.first(metricsAt(c.Compiled, point, 0), metricsAt(c.Compiled, point, step)); err != nil {
 		return nil, err
 	}
 	return c.Create(point, origin, func(record *storev1.TrialRecord) error {

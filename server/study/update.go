@@ -188,12 +188,19 @@ func validateTrialFields(trial *dparetov1.Trial) error {
 
 // PauseStudy implements StudyService.
 func (s *Studies) PauseStudy(ctx context.Context, req *dparetov1.PauseStudyRequest) (*dparetov1.PauseStudyResponse, error) {
+	id, err := resource.ParseStudyName("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
 	resp := new(dparetov1.PauseStudyResponse)
 	r, err := NewRequest(req, resp)
 	if err != nil {
 		return nil, err
 	}
-	err = s.setState(ctx, req.GetName(), r, dparetov1.StudyState_STUDY_STATE_PAUSED, func(study *dparetov1.Study) { resp.Study = study })
+	err = s.Change(ctx, id, r, func(c *Change) error {
+		resp.Study = c.setState(dparetov1.StudyState_STUDY_STATE_PAUSED)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -202,33 +209,32 @@ func (s *Studies) PauseStudy(ctx context.Context, req *dparetov1.PauseStudyReque
 
 // ResumeStudy implements StudyService.
 func (s *Studies) ResumeStudy(ctx context.Context, req *dparetov1.ResumeStudyRequest) (*dparetov1.ResumeStudyResponse, error) {
+	id, err := resource.ParseStudyName("name", req.GetName())
+	if err != nil {
+		return nil, err
+	}
 	resp := new(dparetov1.ResumeStudyResponse)
 	r, err := NewRequest(req, resp)
 	if err != nil {
 		return nil, err
 	}
-	err = s.setState(ctx, req.GetName(), r, dparetov1.StudyState_STUDY_STATE_ACTIVE, func(study *dparetov1.Study) { resp.Study = study })
+	err = s.Change(ctx, id, r, func(c *Change) error {
+		resp.Study = c.setState(dparetov1.StudyState_STUDY_STATE_ACTIVE)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	return resp, nil
 }
 
-// setState sets the state of the study named in a request's field "name", and calls answer with the
-// study.
-func (s *Studies) setState(ctx context.Context, name string, r *Request, state dparetov1.StudyState, answer func(*dparetov1.Study)) error {
-	id, err := resource.ParseStudyName("name", name)
-	if err != nil {
-		return err
+// setState sets the state of the study, and returns the study as clients see it.
+func (c *Change) setState(state dparetov1.StudyState) *dparetov1.Study {
+	if study := c.Study.GetStudy(); study.GetState() != state {
+		study.State, study.StateReason = state, ""
+		c.TouchStudy()
 	}
-	return s.Change(ctx, id, r, func(c *Change) error {
-		if study := c.Study.GetStudy(); study.GetState() != state {
-			study.State, study.StateReason = state, ""
-			c.TouchStudy()
-		}
-		answer(s.Present(proto.CloneOf(c.Study)))
-		return nil
-	})
+	return c.studies.Present(proto.CloneOf(c.Study))
 }
 
 // applyMask copies the masked fields of src to dst. All of them must be allowed fields or below one.

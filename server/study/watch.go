@@ -69,12 +69,12 @@ func (w *watchers) notify(id string) {
 
 // WatchStudy implements StudyService.
 func (s *Studies) WatchStudy(req *dparetov1.WatchStudyRequest, stream grpc.ServerStreamingServer[dparetov1.WatchStudyResponse]) error {
-	return failure.Status(s.watch(stream.Context(), req, stream.Send))
+	return failure.Status(watch(stream.Context(), s, req, stream.Send))
 }
 
 // watch sends the changes of a study until it is deleted, ctx is done (also when the server drains),
 // or the server closes.
-func (s *Studies) watch(ctx context.Context, req *dparetov1.WatchStudyRequest, send func(*dparetov1.WatchStudyResponse) error) error {
+func watch(ctx context.Context, s *Studies, req *dparetov1.WatchStudyRequest, send func(*dparetov1.WatchStudyResponse) error) error {
 	id, err := resource.ParseStudyName("name", req.GetName())
 	if err != nil {
 		return err

@@ -103,7 +103,7 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	checkStagnation(exported, len(compiled.Objectives()), &fields)
 	checkSearch(exported, compiled, &fields)
 	i.id, i.record, i.compiled = id, studyRecord(exported), compiled
-	if asked.GetPublication() != nil && !compiled.IsSearch() {
+	if asked.GetPublication() != nil && !compiled.HasRandomStopping() {
 		fields.Addf(path+".publication", "must not be set: the server derives it from private_mode")
 	}
 	i.private.study(i, exported, &fields)
@@ -131,11 +131,10 @@ func checkStagnation(exported *dparetov1.ExportedStudy, objectives int, fields *
 func checkSearch(exported *dparetov1.ExportedStudy, compiled *spec.Study, fields *invalid.Fields) {
 	const path = "record.study.random_stopping"
 	stopping := exported.GetRandomStopping()
-	isSearch := compiled.IsSearch()
-	if isSearch != (stopping != nil) {
+	if compiled.HasRandomStopping() != (stopping != nil) {
 		fields.Addf(path, "must be set with random_stopping, and unset without")
 	}
-	if !isSearch || stopping == nil {
+	if stopping == nil {
 		return
 	}
 	if n := stopping.GetTrials(); n < 0 || n > maxNumber || exported.GetNextTrialNumber() > n+1 {

@@ -164,17 +164,14 @@ func (t *Transfer) beginImport(ctx context.Context, i *studyImport) (existing *s
 			return err
 		}
 		existing = nil
-		if err := tx.CheckWhole(store.StudyScope(i.id)); err != nil {
-			return err
-		}
-		tx.BeginImport(i.id)
-		if err := t.studies.CheckLedgers(&tx.ReadTx, i.record.GetStudy().GetSpec()); err != nil {
+		if err := t.studies.CheckNew(tx, i.id, i.record.GetStudy().GetSpec()); err != nil {
 			return err
 		}
 		if err := checkNotEarlier(&tx.ReadTx, i.record.GetStudy()); err != nil {
 			return err
 		}
-		return t.studies.CheckStudies(tx.Unprotected())
+		tx.BeginImport(i.id)
+		return nil
 	})
 	return existing, err
 }

@@ -87,7 +87,7 @@ func (p *privateImport) trial(i *studyImport, exported *dparetov1.ExportedTrial,
 	const path = "record.trial.private_mode"
 	trial, paid, terms := exported.GetTrial(), exported.GetPrivateMode(), i.record.GetPrivateMode()
 	p.trials++
-	if i.compiled.IsSearch() && exported.GetDeleted() {
+	if i.compiled.HasRandomStopping() && exported.GetDeleted() {
 		fields.Addf("record.trial.deleted", "must be false: a study with random_stopping chooses among all of its trials")
 	}
 	if terms == nil {

@@ -31,7 +31,7 @@ func (i *studyImport) release(exported *dparetov1.ExportedRelease) error {
 		fields.Addf(path+".name", "must have a number above the previous release's, %d, is %d", i.released, number)
 	}
 	i.released = number
-	if r := claimed.GetStudyRevision(); r < 0 || r == 0 && !i.compiled.IsSearch() || r > i.record.GetStudy().GetRevision() {
+	if r := claimed.GetStudyRevision(); r < 0 || r == 0 && !i.compiled.HasRandomStopping() || r > i.record.GetStudy().GetRevision() {
 		fields.Addf(path+".study_revision", "must be in [1, %d], up to the study's revision, is %d", i.record.GetStudy().GetRevision(), r)
 	}
 	checkTime(path+".create_time", claimed.GetCreateTime(), true, &fields)

@@ -97,6 +97,14 @@ func TestHTTPAuthentication(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	records, err := store.New(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
 	const ok, unknown, denied = http.StatusOK, http.StatusUnauthorized, http.StatusForbidden
 	for _, test := range []struct {
 		name, remote, token string
@@ -112,7 +120,7 @@ func TestHTTPAuthentication(t *testing.T) {
 		{"no token, this machine", "127.0.0.1:1234", "", callers, unknown, unknown},
 		{"a wrong token", "127.0.0.1:1234", viewer + "x", callers, unknown, unknown},
 	} {
-		o := httpOptions{server: server.New(server.Options{}), metrics: metrics.New("test"), auth: test.auth}
+		o := httpOptions{server: server.New(server.Options{Store: records}), metrics: metrics.New("test"), auth: test.auth}
 		mux := httpMux(http.NotFoundHandler(), httpFlags{pprof: true}, o)
 		for path, want := range map[string]int{
 			"/metrics": test.metrics, "/debug/pprof/": test.profiles, "/debug/pprof/cmdline": test.profiles, "/healthz": ok, "/readyz": ok,
