@@ -101,7 +101,7 @@ func TestDemoGenerated(t *testing.T) {
 		t.Errorf("demo printed %s", r.stdout)
 	}
 	lines := strings.Split(r.stderr, "\n")
-	if !strings.HasPrefix(lines[0], "Adult cannot be had") || !strings.Contains(lines[0], "generated data") {
+	if !strings.HasPrefix(lines[0], "Adult is not available") || !strings.Contains(lines[0], "generated data") {
 		t.Errorf("first line %q", lines[0])
 	}
 	if !strings.Contains(lines[1], "(generated data): 1 of 3 trials") && !strings.Contains(r.stderr, "(generated data): 3 of 3 trials") {

@@ -25,13 +25,6 @@ func FromEnvironment(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
-// Variables returns the environment variables that flags take their values from.
-func Variables(flags *pflag.FlagSet) []string {
-	var variables []string
-	flags.VisitAll(func(flag *pflag.Flag) { variables = append(variables, flag.Annotations[environmentKey]...) })
-	return variables
-}
-
 // readEnvironment sets the flags that the environment sets and the arguments do not.
 func readEnvironment(flags *pflag.FlagSet) error {
 	var failed error

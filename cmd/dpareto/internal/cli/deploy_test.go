@@ -32,9 +32,13 @@ func variables() map[string]bool {
 	all := map[string]bool{remote.TokenVariable: true}
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
-		for _, variable := range append(command.Variables(cmd.Flags()), command.Variables(cmd.PersistentFlags())...) {
-			all[variable] = true
+		add := func(flag *pflag.Flag) {
+			for _, name := range variable.FindAllString(flag.Usage, -1) {
+				all[name] = true
+			}
 		}
+		cmd.Flags().VisitAll(add)
+		cmd.PersistentFlags().VisitAll(add)
 		for _, sub := range cmd.Commands() {
 			visit(sub)
 		}

@@ -100,6 +100,9 @@ var options = []option{
 // common are the options of every mechanism.
 var common = []string{flagDelta, flagAdjacency, flagAccountant, flagConversion}
 
+// optional are the flags that no mechanism requires.
+var optional = []string{flagTrainerSampling, flagSteps, "radius", "curvature", "calibration", flagSplit}
+
 // enums are the enums of flags.
 var enums = func() map[string]protoreflect.EnumDescriptor {
 	all := make(map[string]protoreflect.EnumDescriptor)
@@ -470,9 +473,18 @@ func Words(message string) string {
 func Help() string {
 	var text strings.Builder
 	for _, d := range definitions {
-		fmt.Fprintf(&text, "  %s\n      %s\n      --%s\n", d.name, d.summary, strings.Join(d.flags(), " --"))
+		fmt.Fprintf(&text, "  %s\n      %s\n     ", d.name, d.summary)
+		for _, name := range d.flags() {
+			if slices.Contains(optional, name) {
+				name = "[--" + name + "]"
+			} else {
+				name = "--" + name
+			}
+			text.WriteString(" " + name)
+		}
+		text.WriteByte('\n')
 	}
 	fmt.Fprintf(&text, "  %s\n      the best of a random number of runs of another mechanism (Papernot and Steinke 2022)\n"+
-		"      --base --mean-runs --distribution and the flags of the base\n", repeatedName)
+		"      --base --mean-runs [--distribution] and the flags of the base\n", repeatedName)
 	return text.String()
 }
