@@ -44,6 +44,7 @@ type Engine struct {
 	version    string
 	designer   func(*spec.Study) suggest.Designer
 
+	phases phases
 	queue  queue
 	memory memory
 	fits   model.Cache // of all studies' models
@@ -54,6 +55,7 @@ func New(o Options) *Engine {
 	e := &Engine{
 		studies: o.Studies, store: o.Store, logger: o.Logger, now: o.Now, background: o.Background,
 		metrics: o.Metrics, tracer: o.Tracer, version: o.Version, designer: o.Designer,
+		phases: phases{o.Tracer, o.Metrics},
 		memory: memory{limit: maxEvaluations},
 	}
 	if e.designer == nil {

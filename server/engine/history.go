@@ -34,7 +34,7 @@ type Snapshot struct {
 // snapshot reads a study's history. It returns NOT_FOUND if the study was deleted, even if another
 // study has its name now.
 func (e *Engine) snapshot(ctx context.Context, id, uid string) (*Snapshot, error) {
-	defer e.phase(ctx, metrics.PhaseHistory)()
+	defer e.phases.phase(ctx, metrics.PhaseHistory)()
 	for {
 		out, err := e.Read(ctx, id, uid)
 		if !errors.Is(err, errGrown) {

@@ -17,13 +17,19 @@ const countAttribute = attribute.Key("dpareto.observations")
 // studyAttributeKey is the span attribute with the study whose suggestion is prepared.
 const studyAttributeKey = attribute.Key("dpareto.study")
 
+// phases measures and traces the phases of suggestions.
+type phases struct {
+	tracer  trace.Tracer
+	metrics *metrics.Metrics
+}
+
 // phase starts a phase of a suggestion. The returned function ends it.
-func (e *Engine) phase(ctx context.Context, name string) func() {
+func (p *phases) phase(ctx context.Context, name string) func() {
 	start := time.Now()
-	_, span := e.tracer.Start(ctx, "suggestion "+name)
+	_, span := p.tracer.Start(ctx, "suggestion "+name)
 	return func() {
 		span.End()
-		e.metrics.Phase(name, time.Since(start))
+		p.metrics.Phase(name, time.Since(start))
 	}
 }
 
@@ -34,16 +40,16 @@ var designerPhases = map[suggest.Phase]string{
 }
 
 // withPhases returns a context that measures the phases of a designer.
-func (e *Engine) withPhases(ctx context.Context) context.Context {
+func (p *phases) withPhases(ctx context.Context) context.Context {
 	return suggest.WithPhases(ctx, func(phase suggest.Phase, observations int) func() {
 		start := time.Now()
-		_, span := e.tracer.Start(ctx, "suggestion "+designerPhases[phase], trace.WithAttributes(countAttribute.Int(observations)))
+		_, span := p.tracer.Start(ctx, "suggestion "+designerPhases[phase], trace.WithAttributes(countAttribute.Int(observations)))
 		if phase == suggest.PhaseFit {
-			e.metrics.Fitted(observations)
+			p.metrics.Fitted(observations)
 		}
 		return func() {
 			span.End()
-			e.metrics.Phase(designerPhases[phase], time.Since(start))
+			p.metrics.Phase(designerPhases[phase], time.Since(start))
 		}
 	})
 }

@@ -334,7 +334,7 @@ func (e *Engine) design(ctx context.Context, designer suggest.Designer, from *Sn
 		return nil, false, nil
 	}
 	request := suggest.Request{Count: count, Seed: from.record.GetStudy().GetSeed(), Number: first}
-	ask := func() { suggestions, err = suggestSafely(e.withPhases(ctx), designer, from, request) }
+	ask := func() { suggestions, err = suggestSafely(e.phases.withPhases(ctx), designer, from, request) }
 	if isModelBased(from.Compiled) {
 		yield.Run(ask)
 	} else {
@@ -401,7 +401,7 @@ func computeSuggested(ctx context.Context, compiled *spec.Study, suggestions []s
 // createSuggested creates trials from suggestions and hands each demand its share. raced reports
 // that the pass was out of date and nothing was done.
 func (e *Engine) createSuggested(ctx context.Context, id string, p *pass, batch []*demand, shares []int) (raced bool, err error) {
-	defer e.phase(ctx, metrics.PhaseCommit)()
+	defer e.phases.phase(ctx, metrics.PhaseCommit)()
 	answers := make([]demand, len(batch))
 	err = e.studies.Change(ctx, id, new(study.Request), func(c *study.Change) error {
 		if c.Study.GetStudy().GetUid() != p.from.record.GetStudy().GetUid() {

@@ -45,7 +45,7 @@ func (f *Fronts) PredictMetrics(ctx context.Context, req *dparetov1.PredictMetri
 		p := new(dparetov1.ConfigurationPrediction)
 		p.ComputedMetrics, p.Warnings = r.Compiled.Compute(point)
 		if fitted != nil {
-			p.Predictions = r.predictions(fitted.Model.Predict(point))
+			p.Predictions = predictions(r.Compiled, fitted.Model.Predict(point))
 		}
 		resp.Predictions = append(resp.Predictions, p)
 	}

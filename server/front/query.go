@@ -126,7 +126,7 @@ func (r *Results) answer(resp *dparetov1.QueryFrontResponse, a *frontquery.Answe
 	computed, warnings := r.Compiled.Compute(a.Point)
 	resp.Reachable = a.Met()
 	resp.Parameters = r.Compiled.Values(a.Point)
-	resp.Predictions = r.predictions(a.Predictions)
+	resp.Predictions = predictions(r.Compiled, a.Predictions)
 	resp.ComputedMetrics = computed
 	resp.Privacy = r.Compiled.Guarantee(computed)
 	resp.Reached = make(map[string]float64)
@@ -147,10 +147,10 @@ func (r *Results) answer(resp *dparetov1.QueryFrontResponse, a *frontquery.Answe
 }
 
 // predictions returns the predictions of the measured objectives by id.
-func (r *Results) predictions(all []suggest.Prediction) map[string]*dparetov1.MetricPrediction {
+func predictions(compiled *spec.Study, all []suggest.Prediction) map[string]*dparetov1.MetricPrediction {
 	messages := make(map[string]*dparetov1.MetricPrediction)
-	for j, id := range r.Compiled.Objectives() {
-		if r.Compiled.Problem.Objectives[j].Known == nil {
+	for j, id := range compiled.Objectives() {
+		if compiled.Problem.Objectives[j].Known == nil {
 			messages[id] = engine.PredictionMessage(all[j])
 		}
 	}

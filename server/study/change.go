@@ -82,27 +82,24 @@ func begin(s *Studies, tx *store.Tx, id string) (*Change, error) {
 	}, nil
 }
 
-// run calls fn and writes the study if it has changed.
+// run calls fn and writes the study if it has changed. The observers are told after the commit.
 func (c *Change) run(fn func(*Change) error) error {
 	before := c.Study.GetStudy().GetRevision()
 	if err := fn(c); err != nil {
 		return err
 	}
-	c.Tx.AfterCommit(c.tell)
+	c.Tx.AfterCommit(func() {
+		c.events.ID, c.events.Study, c.events.Cached = c.ID, c.Study.GetStudy(), c.Cached
+		c.events.Hidden = c.Policy.Traits().Hidden
+		for _, observe := range c.studies.observers {
+			observe(&c.events)
+		}
+	})
 	if c.Study.GetStudy().GetRevision() == before {
 		return nil
 	}
 	c.Tx.AfterCommit(func() { c.studies.watchers.notify(c.ID) })
 	return c.Tx.PutStudy(c.ID, c.Study)
-}
-
-// tell passes the events of the change to the observers.
-func (c *Change) tell() {
-	c.events.ID, c.events.Study, c.events.Cached = c.ID, c.Study.GetStudy(), c.Cached
-	c.events.Hidden = c.Policy.Traits().Hidden
-	for _, observe := range c.studies.observers {
-		observe(&c.events)
-	}
 }
 
 // aside is the error of a change that needs a value that takes too long to compute inside a

@@ -57,7 +57,7 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 	resp := new(dparetov1.CreateStudyResponse)
 	if req.GetValidateOnly() {
 		return resp, s.store.View(ctx, func(tx *store.ReadTx) error {
-			resp.Study, err = s.wouldCreate(tx, id, created)
+			resp.Study, err = wouldCreate(s, tx, id, created)
 			return err
 		})
 	}
@@ -66,7 +66,7 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 		return nil, err
 	}
 	err = s.Update(ctx, r, store.StudyScope(id), LedgerScopes(compiled.Spec), func(tx *store.Tx) error {
-		resp.Study, err = s.create(tx, id, created, compiled)
+		resp.Study, err = create(s, tx, id, created, compiled)
 		return err
 	})
 	if err != nil {
@@ -122,7 +122,7 @@ func findEqual(tx *store.ReadTx, id string, asked *dparetov1.StudySpec) (*storev
 }
 
 // create writes a new study unless there is an equal one, and returns the study that exists then.
-func (s *Studies) create(tx *store.Tx, id string, created *storev1.StudyRecord, compiled *spec.Study) (*dparetov1.Study, error) {
+func create(s *Studies, tx *store.Tx, id string, created *storev1.StudyRecord, compiled *spec.Study) (*dparetov1.Study, error) {
 	existing, err := findEqual(&tx.ReadTx, id, created.GetStudy().GetSpec())
 	if err == nil {
 		return s.Present(existing), nil
@@ -146,7 +146,7 @@ func (s *Studies) create(tx *store.Tx, id string, created *storev1.StudyRecord, 
 }
 
 // wouldCreate returns what create would.
-func (s *Studies) wouldCreate(tx *store.ReadTx, id string, created *storev1.StudyRecord) (*dparetov1.Study, error) {
+func wouldCreate(s *Studies, tx *store.ReadTx, id string, created *storev1.StudyRecord) (*dparetov1.Study, error) {
 	existing, err := findEqual(tx, id, created.GetStudy().GetSpec())
 	if err == nil {
 		return s.Present(existing), nil

@@ -15,6 +15,8 @@ import (
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/store"
+	"github.com/dpareto/dpareto/server/store/bolt"
 )
 
 var update = flag.Bool("update", false, "write the table of settings into docs/operations.md")
