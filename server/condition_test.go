@@ -9,8 +9,8 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// wish is a condition on trials of the sparse vector study.
-func wish(cutoff int64, epsilon float64) *dparetov1.SuggestionCondition {
+// condition is a condition on trials of the sparse vector study.
+func condition(cutoff int64, epsilon float64) *dparetov1.SuggestionCondition {
 	c := new(dparetov1.SuggestionCondition)
 	if cutoff > 0 {
 		c.FixedParameters = map[string]*dparetov1.Value{"cutoff": {Kind: &dparetov1.Value_IntValue{IntValue: cutoff}}}
@@ -51,7 +51,7 @@ func TestConditions(t *testing.T) {
 				rounds = 1
 			}
 			for round := range rounds {
-				resp := f.askFor(study, "w", wish(7, 0), wish(0, 1.5), wish(12, 2))
+				resp := f.askFor(study, "w", condition(7, 0), condition(0, 1.5), condition(12, 2))
 				if len(resp.GetTrials()) != 3 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_UNSPECIFIED {
 					t.Fatalf("round %d: %d trials, %s", round, len(resp.GetTrials()), resp.GetEndReason())
 				}
@@ -92,7 +92,7 @@ func TestConditionsAndExistingTrials(t *testing.T) {
 	if other == 9 {
 		other = 11
 	}
-	resp := f.askFor(study, "w", wish(other, 0), wish(9, 0), wish(held.GetParameters()["cutoff"].GetIntValue(), 0))
+	resp := f.askFor(study, "w", condition(other, 0), condition(9, 0), condition(held.GetParameters()["cutoff"].GetIntValue(), 0))
 	if len(resp.GetTrials()) != 3 {
 		t.Fatalf("%d trials, %s", len(resp.GetTrials()), resp.GetEndReason())
 	}
@@ -103,7 +103,7 @@ func TestConditionsAndExistingTrials(t *testing.T) {
 	// Without resumption its own trials are not there, and nobody else gets them.
 	no := false
 	again, err := f.studies.SuggestTrials(t.Context(), &dparetov1.SuggestTrialsRequest{
-		Parent: study, WorkerId: "w", Resume: &no, Conditions: []*dparetov1.SuggestionCondition{wish(9, 0)},
+		Parent: study, WorkerId: "w", Resume: &no, Conditions: []*dparetov1.SuggestionCondition{condition(9, 0)},
 	})
 	if err != nil || len(again.GetTrials()) != 1 || again.GetTrials()[0].GetName() == queued.GetTrial().GetName() {
 		t.Errorf("%v, %v", again, err)
@@ -114,14 +114,14 @@ func TestConditionsOutOfReach(t *testing.T) {
 	f := start(t)
 	study := f.create("svt", svtSpec())
 	// A cutoff of 30 has at least ε = (1+60^(1/3))(1+60^(2/3))/100 = 0.80.
-	resp := f.askFor(study, "w", wish(30, 0.5), wish(0, 2))
+	resp := f.askFor(study, "w", condition(30, 0.5), condition(0, 2))
 	if len(resp.GetTrials()) != 1 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_CONDITION ||
 		resp.GetTrials()[0].GetComputedMetrics()["epsilon"].GetValue() > 2 {
 		t.Errorf("%v", resp)
 	}
 	for field, conditions := range map[string][]*dparetov1.SuggestionCondition{
-		"conditions:": {wish(1, 0), wish(2, 0)},
-		`conditions[0].fixed_parameters["cutoff"]`:   {wish(31, 0)},
+		"conditions:": {condition(1, 0), condition(2, 0)},
+		`conditions[0].fixed_parameters["cutoff"]`:   {condition(31, 0)},
 		`conditions[0].fixed_parameters["lot_size"]`: {{FixedParameters: map[string]*dparetov1.Value{"lot_size": nil}}},
 		`conditions[0].at_most["error"]`:             {{AtMost: map[string]float64{"error": 0.1}}},
 		`conditions[0].at_most["cutoff"]`:            {{AtMost: map[string]float64{"cutoff": 1}}},

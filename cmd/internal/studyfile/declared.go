@@ -94,13 +94,13 @@ func (w *writer) parameter(p trainer.ParameterDeclaration) {
 		scale = "LOG"
 	}
 	w.linef(3, "scale: %s", scale)
-	switch law := p.Design; law.Kind {
+	switch design := p.Design; design.Kind {
 	case trainer.DistributionUniform:
 		w.linef(3, "design: {uniform: {}}")
 	case trainer.DistributionNormal:
-		w.linef(3, "design: {normal: {mean: %s, standard_deviation: %s}}", number(law.Mean), number(law.StandardDeviation))
+		w.linef(3, "design: {normal: {mean: %s, standard_deviation: %s}}", number(design.Mean), number(design.StandardDeviation))
 	case trainer.DistributionShiftedExponential:
-		w.linef(3, "design: {shifted_exponential: {rate: %s, shift: %s}}", number(law.Rate), number(law.Shift))
+		w.linef(3, "design: {shifted_exponential: {rate: %s, shift: %s}}", number(design.Rate), number(design.Shift))
 	case trainer.DistributionDefault:
 	}
 }
