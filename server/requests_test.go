@@ -172,6 +172,34 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
+// A repetition gets its answer also when its study was deleted meanwhile.
+func TestRequestIDsOutliveTheStudy(t *testing.T) {
+	for name, request := range mutations {
+		if name == "DeleteStudy" {
+			continue // see TestRequestIDs
+		}
+		t.Run(name, func(t *testing.T) {
+			f := start(t)
+			study := f.create("once", sgdSpec())
+			req := withID(request(f, study), "id of the test")
+			first, err := f.call(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+				t.Fatal(err)
+			}
+			again, err := f.call(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(first, again, protocmp.Transform()); d != "" {
+				t.Errorf("another answer: %s", d)
+			}
+		})
+	}
+}
+
 // changed returns a request with another content for the same study, or nil where there is none.
 func changed(req proto.Message) proto.Message {
 	switch r := proto.Clone(req).(type) {

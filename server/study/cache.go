@@ -22,6 +22,7 @@ type Cached struct {
 
 	mu      sync.Mutex
 	derived map[reflect.Type]any
+	dropped bool
 
 	// Guarded by the lock of the cache.
 	used     int64  // value of cache.uses at the last use
@@ -33,24 +34,35 @@ type Cached struct {
 // it. It lives as long as the study is cached; if it has a method Drop, that is called when the
 // study leaves the cache.
 func Derived[T any](c *Cached, create func() *T) *T {
+	value, late := derive(c, create)
+	if d, ok := any(value).(interface{ Drop() }); ok && late {
+		d.Drop()
+	}
+	return value
+}
+
+// derive returns the value, and whether it was created after the study left the cache, for a caller
+// that began before.
+func derive[T any](c *Cached, create func() *T) (value *T, late bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := reflect.TypeFor[T]()
 	if value, ok := c.derived[key]; ok {
-		return value.(*T)
+		return value.(*T), false
 	}
 	if c.derived == nil {
 		c.derived = make(map[reflect.Type]any)
 	}
-	value := create()
+	value = create()
 	c.derived[key] = value
-	return value
+	return value, c.dropped
 }
 
 // drop calls Drop on the derived values.
 func (c *Cached) drop() {
 	c.mu.Lock()
 	derived := maps.Clone(c.derived)
+	c.dropped = true
 	c.mu.Unlock()
 	for _, value := range derived {
 		if d, ok := value.(interface{ Drop() }); ok {

@@ -90,4 +90,15 @@ func TestStudiesAreForgotten(t *testing.T) {
 		t.Errorf("%d studies are kept, want a", len(studies.studies))
 	}
 	wantDropped("b", "a", "c")
+	late := 0
+	Derived(a, func() *latecomer { return &latecomer{func() { late++ }} })
+	if late != 1 {
+		t.Errorf("what was derived after its study left the cache is dropped %d times, want once", late)
+	}
 }
+
+// latecomer is derived from a study that has left the cache.
+type latecomer struct{ drop func() }
+
+// Drop is called at once.
+func (l *latecomer) Drop() { l.drop() }

@@ -46,6 +46,9 @@ func (s *Studies) Change(ctx context.Context, id string, r *Request, fn func(*Ch
 	for round := 0; ; round++ {
 		err := s.store.Update(ctx, store.In(scope), func(tx *store.Tx) error {
 			c, err := begin(s, tx, id)
+			if status.Code(err) == codes.NotFound && r.wasAnswered(tx, s.now()) {
+				return nil // the study was deleted since
+			}
 			if err != nil {
 				return err
 			}

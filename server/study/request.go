@@ -118,6 +118,13 @@ func (r *Request) once(tx *store.Tx, now time.Time, fn func() error) error {
 	return r.Remember(tx, r.resp, r.Effect, now)
 }
 
+// wasAnswered sets the response to the one remembered for a study that is gone. Only requests that
+// were not redacted are recognised: without the study its policy is not known.
+func (r *Request) wasAnswered(tx *store.Tx, now time.Time) bool {
+	r.policy, r.Repeated, r.Resumed = Ordinary{}, false, false
+	return r.recall(&tx.ReadTx, now) == nil && r.Repeated
+}
+
 // Answered sets the response to the stored one, if there is one. Calls ask it before expensive work
 // that precedes their transaction; once checks again inside.
 func (s *Studies) Answered(ctx context.Context, r *Request, scope store.Scope) (bool, error) {
