@@ -114,14 +114,13 @@ type services struct {
 // New returns a server over a store.
 func New(o Options) *Server {
 	o = o.orDefault()
-	s := &Server{options: o, started: o.Now(), background: background.New(context.Background(), o.Logger)}
+	s := &Server{options: o, started: o.Now(), background: background.New(o.Logger)}
 	s.health = health.New(o.Store, o.Logger, o.Metrics, s.background)
 	s.services = s.newServices()
 	s.guard = intercept.New(intercept.Options{
 		Auth: o.Auth, Limits: o.Limits, Audit: o.Audit, IsHidden: s.services.studies.IsHidden, Metrics: o.Metrics, Logger: o.Logger, Now: o.Now,
 	})
-	maintenance := maintenance.New(o.Store, o.Logger, o.Now, o.Metrics)
-	s.background.Go(func() { maintenance.Run(s.background.Context()) })
+	s.background.Go(maintenance.New(o.Store, o.Logger, o.Now, o.Metrics, s.background).Run)
 	return s
 }
 

@@ -18,10 +18,10 @@ type Group struct {
 	running sync.WaitGroup
 }
 
-// New returns a group whose context derives from ctx. It logs panics to logger.
-func New(ctx context.Context, logger *slog.Logger) *Group {
+// New returns a group. Panics go to logger.
+func New(logger *slog.Logger) *Group {
 	g := &Group{logger: logger}
-	g.ctx, g.cancel = context.WithCancel(ctx)
+	g.ctx, g.cancel = context.WithCancel(context.Background())
 	return g
 }
 

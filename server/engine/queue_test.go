@@ -505,10 +505,10 @@ func TestSuggestionsAreCounted(t *testing.T) {
 # TYPE dpareto_prepared_suggestions_total counter
 dpareto_prepared_suggestions_total{result="hit"} 1
 dpareto_prepared_suggestions_total{result="miss"} 1
-# HELP dpareto_suggestion_fallbacks_total Trials created from suggestions of another designer because the study's had failed.
+# HELP dpareto_suggestion_fallbacks_total Trials created from suggestions of another designer because the study's designer failed.
 # TYPE dpareto_suggestion_fallbacks_total counter
 dpareto_suggestion_fallbacks_total 1
-# HELP dpareto_suggestions_total Trials created from suggestions, by the designer that really made them.
+# HELP dpareto_suggestions_total Trials created from suggestions, by the designer that made the suggestion.
 # TYPE dpareto_suggestions_total counter
 dpareto_suggestions_total{designer="quasi_random"} 1
 dpareto_suggestions_total{designer="random"} 1

@@ -106,7 +106,7 @@ func newService(t testing.TB, records *store.Store, o Options) *Service {
 		o.Ledgers = noLedgers{t}
 	}
 	logger := slog.New(slog.DiscardHandler)
-	s := &Service{Store: records, Background: background.New(context.Background(), logger), Metrics: metrics.New("test"), options: o}
+	s := &Service{Store: records, Background: background.New(logger), Metrics: metrics.New("test"), options: o}
 	s.Studies = study.New(study.Options{
 		Store: records, Logger: logger, Now: o.Now, Background: s.Background, Policies: o.Policies, Ledgers: o.Ledgers,
 	})

@@ -15,7 +15,7 @@ import (
 // newGroup returns a group of computations in the background.
 func newGroup(t *testing.T) *background.Group {
 	t.Helper()
-	group := background.New(context.Background(), slog.New(slog.DiscardHandler))
+	group := background.New(slog.New(slog.DiscardHandler))
 	t.Cleanup(group.Close)
 	return group
 }

@@ -58,7 +58,7 @@ func watchStore(t *testing.T, update func() error) (h *Watch, stop func()) {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.DiscardHandler)
-	group := background.New(context.Background(), logger)
+	group := background.New(logger)
 	h = New(records, logger, metrics.New("test"), group)
 	group.Go(h.Run)
 	return h, func() {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/metrics"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
@@ -25,16 +26,19 @@ type Maintenance struct {
 	logger  *slog.Logger
 	now     func() time.Time
 	metrics *metrics.Metrics
+
+	background *background.Group
 }
 
 // New returns the maintenance of a store.
-func New(db *store.Store, logger *slog.Logger, now func() time.Time, m *metrics.Metrics) *Maintenance {
-	return &Maintenance{db, logger, now, m}
+func New(db *store.Store, logger *slog.Logger, now func() time.Time, m *metrics.Metrics, background *background.Group) *Maintenance {
+	return &Maintenance{db, logger, now, m, background}
 }
 
-// Run passes over the store repeatedly until ctx ends. It removes expired responses to requests, and
-// finds damage before a call meets it.
-func (m *Maintenance) Run(ctx context.Context) {
+// Run passes over the store repeatedly until the server is closed. It removes expired responses to
+// requests, and finds damage before a call meets it.
+func (m *Maintenance) Run() {
+	ctx := m.background.Context()
 	for pause := maintainEvery; wait(ctx, pause) == nil; {
 		started := time.Now()
 		if err := m.pass(ctx); err != nil && ctx.Err() == nil {

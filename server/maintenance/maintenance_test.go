@@ -30,7 +30,7 @@ func TestMaintenanceFindsDamage(t *testing.T) {
 	var db store.KV
 	s := enginetest.New(t, enginetest.Options{Around: func(kv store.KV) store.KV { db = kv; return kv }, Damages: true})
 	var log bytes.Buffer
-	m := New(s.Store, slog.New(slog.NewTextHandler(&log, nil)), time.Now, s.Metrics)
+	m := New(s.Store, slog.New(slog.NewTextHandler(&log, nil)), time.Now, s.Metrics, nil)
 	request := func(id string) *dparetov1.CreateStudyRequest {
 		return &dparetov1.CreateStudyRequest{StudyId: id, Study: &dparetov1.Study{Spec: enginetest.SimpleSpec()}}
 	}
@@ -112,7 +112,7 @@ func TestMaintenanceGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	m := New(records, slog.New(slog.NewTextHandler(&log, nil)), time.Now, metrics.New("test"))
+	m := New(records, slog.New(slog.NewTextHandler(&log, nil)), time.Now, metrics.New("test"), nil)
 	for i := range 6 {
 		id := fmt.Sprintf("m%02d", i)
 		err := records.Update(t.Context(), store.In(store.StudyScope(id)), func(tx *store.Tx) error {
@@ -166,7 +166,7 @@ func TestRequestsAreForgotten(t *testing.T) {
 	clock := func() time.Time { return now }
 	s := enginetest.New(t, enginetest.Options{Designer: enginetest.Always(enginetest.Random()), Now: clock})
 	s.Simple(t)
-	m := New(s.Store, slog.New(slog.DiscardHandler), clock, s.Metrics)
+	m := New(s.Store, slog.New(slog.DiscardHandler), clock, s.Metrics, nil)
 	const old = 10
 	suggestWith := func(id string) {
 		t.Helper()
