@@ -10,6 +10,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/engine"
+	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/transfer"
 	"github.com/dpareto/dpareto/suggest/designers"
@@ -32,7 +33,7 @@ func (s *adminService) GetServerInfo(context.Context, *dparetov1.GetServerInfoRe
 		StoreFormat:     store.Format,
 		MaxRequestBytes: int64(s.options.Limits.RequestBytes),
 	}
-	for _, algorithm := range engine.Algorithms {
+	for _, algorithm := range spec.Algorithms {
 		resp.Algorithms = append(resp.Algorithms, &dparetov1.AlgorithmInfo{
 			Name:    algorithm,
 			Version: engine.NewDesigner(algorithm, designers.Options{}).Version(),

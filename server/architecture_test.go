@@ -9,15 +9,19 @@ import (
 	"testing"
 )
 
-// Every file that docs/architecture.md names exists, and it names every package of the server.
+// Every file that docs/architecture.md and internals.md name exists, and the former names every
+// package of the server.
 func TestArchitectureIsDescribed(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "docs", "architecture.md"))
-	if err != nil {
-		t.Fatal(err)
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join("..", "docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
 	}
-	document := string(text)
+	document := read("architecture.md")
 	roots := []string{"..", ".", filepath.Join("..", "cmd")}
-	for _, quoted := range regexp.MustCompile("`([a-z][\\w./-]*/[\\w./-]*)`").FindAllStringSubmatch(document, -1) {
+	for _, quoted := range regexp.MustCompile("`([a-z][\\w./-]*/[\\w./-]*)`").FindAllStringSubmatch(document+read("internals.md"), -1) {
 		found := false
 		for _, root := range roots {
 			_, err := os.Stat(filepath.Join(root, filepath.FromSlash(quoted[1])))
@@ -27,7 +31,7 @@ func TestArchitectureIsDescribed(t *testing.T) {
 			t.Errorf("%s does not exist", quoted[1])
 		}
 	}
-	err = filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() || path == "." {
 			return err
 		}

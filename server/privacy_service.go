@@ -5,7 +5,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/accounting"
-	"github.com/dpareto/dpareto/server/publish/spending"
+	"github.com/dpareto/dpareto/server/spending"
 	"github.com/dpareto/dpareto/server/study"
 )
 

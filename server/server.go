@@ -32,7 +32,7 @@ import (
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/publish/private"
 	"github.com/dpareto/dpareto/server/publish/release"
-	"github.com/dpareto/dpareto/server/publish/spending"
+	"github.com/dpareto/dpareto/server/spending"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/server/transfer"

@@ -12,18 +12,6 @@ import (
 	"github.com/dpareto/dpareto/surrogate"
 )
 
-// Algorithms are the algorithms of the contract that this version implements, in the contract's
-// order.
-var Algorithms = []dparetov1.Algorithm{
-	dparetov1.Algorithm_ALGORITHM_DEFAULT,
-	dparetov1.Algorithm_ALGORITHM_RANDOM,
-	dparetov1.Algorithm_ALGORITHM_GRID,
-	dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM,
-	dparetov1.Algorithm_ALGORITHM_DPARETO,
-	dparetov1.Algorithm_ALGORITHM_EHVI,
-	dparetov1.Algorithm_ALGORITHM_NSGA2,
-}
-
 // NewDesigner returns the designer that implements an algorithm, or nil if there is none. The contract
 // names algorithms as package designers names designers.
 func NewDesigner(algorithm dparetov1.Algorithm, o designers.Options) suggest.Designer {

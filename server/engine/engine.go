@@ -99,11 +99,11 @@ func (e *Engine) designerFor(from *Snapshot, condition restrict.Condition) sugge
 	if chooser, ok := from.policy.(Chooser); ok {
 		return chooser.Designer(from.record, from.Compiled, d, condition)
 	}
-	return Within(d, condition)
+	return within(d, condition)
 }
 
-// Within returns a designer restricted to a condition. Without a condition it is d itself.
-func Within(d suggest.Designer, condition restrict.Condition) suggest.Designer {
+// within returns a designer restricted to a condition. Without a condition it is d itself.
+func within(d suggest.Designer, condition restrict.Condition) suggest.Designer {
 	if len(condition.AtMost)+len(condition.Fixed) == 0 {
 		return d
 	}

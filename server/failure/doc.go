@@ -1,3 +1,3 @@
-// Package failure maps errors to gRPC statuses. It is the only place that does, so that an error
-// of the store or a panic looks the same to clients wherever it happens.
+// Package failure maps errors that are no gRPC status yet (of the store, of contexts, panics) to
+// statuses, so that they look the same to clients wherever they happen.
 package failure

@@ -38,8 +38,6 @@ type Options struct {
 
 // Fronts implements FrontService. It is safe for concurrent use.
 type Fronts struct {
-	dparetov1.UnimplementedFrontServiceServer
-
 	studies    *study.Studies
 	store      *store.Store
 	engine     *engine.Engine

@@ -197,7 +197,7 @@ func hypervolumeOf(problem *suggest.Problem, evaluations []suggest.Evaluation) f
 // meetsConstraints reports whether constraint values are within their bounds.
 func meetsConstraints(problem *suggest.Problem, values []float64) bool {
 	for j := range problem.Constraints {
-		if c := &problem.Constraints[j]; !(values[j] >= c.Lower && values[j] <= c.Upper) {
+		if !problem.Constraints[j].Holds(values[j]) {
 			return false
 		}
 	}

@@ -1,4 +1,4 @@
-// Package intercept has what every call passes through, from the outside in.
+// Package intercept has what every call passes through, in the order of Guard.ServerOptions.
 //
 //   - recover.go: panics become errors
 //   - observe.go: counts, logs, traces

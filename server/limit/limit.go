@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"fmt"
 	"maps"
 	"net"
 	"sync"
@@ -73,21 +72,6 @@ func orDefault[T comparable](value, otherwise T) T {
 		return otherwise
 	}
 	return value
-}
-
-// Validate returns an error if a limit is negative.
-func (l Limits) Validate() error {
-	for name, value := range map[string]int64{
-		"request bytes": int64(l.RequestBytes), "studies": l.Studies, "trials per study": l.TrialsPerStudy,
-		"calls": int64(l.Calls), "calls per principal": int64(l.CallsPerPrincipal),
-		"streams": int64(l.Streams), "streams per principal": int64(l.StreamsPerPrincipal),
-		"call time": int64(l.CallTime), "connections": int64(l.Connections),
-	} {
-		if value < 0 {
-			return fmt.Errorf("limit: %s is negative", name)
-		}
-	}
-	return nil
 }
 
 // CheckStudies returns RESOURCE_EXHAUSTED if a store with n studies is full.

@@ -22,12 +22,6 @@ func TestDefaults(t *testing.T) {
 	if got := (Limits{Calls: 7}).OrDefault(); got.Calls != 7 || got.Streams != Default().Streams {
 		t.Errorf("%+v", got)
 	}
-	if err := Default().Validate(); err != nil {
-		t.Error(err)
-	}
-	if err := (Limits{Streams: -1}).Validate(); err == nil || !strings.Contains(err.Error(), "streams is negative") {
-		t.Errorf("error %v", err)
-	}
 }
 
 func TestStored(t *testing.T) {

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"slices"
 	"time"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -92,14 +93,21 @@ func (c *compiler) compile() *Study {
 	return study
 }
 
+// Algorithms are the algorithms of the contract that this version implements, in the contract's
+// order.
+var Algorithms = []dparetov1.Algorithm{
+	dparetov1.Algorithm_ALGORITHM_DEFAULT,
+	dparetov1.Algorithm_ALGORITHM_RANDOM,
+	dparetov1.Algorithm_ALGORITHM_GRID,
+	dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM,
+	dparetov1.Algorithm_ALGORITHM_DPARETO,
+	dparetov1.Algorithm_ALGORITHM_EHVI,
+	dparetov1.Algorithm_ALGORITHM_NSGA2,
+}
+
 func (c *compiler) algorithm() {
 	algorithm := c.spec.GetAlgorithm()
-	switch algorithm.GetName() {
-	case dparetov1.Algorithm_ALGORITHM_DEFAULT, dparetov1.Algorithm_ALGORITHM_RANDOM,
-		dparetov1.Algorithm_ALGORITHM_GRID, dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM,
-		dparetov1.Algorithm_ALGORITHM_DPARETO, dparetov1.Algorithm_ALGORITHM_EHVI,
-		dparetov1.Algorithm_ALGORITHM_NSGA2:
-	default:
+	if !slices.Contains(Algorithms, algorithm.GetName()) {
 		c.addf("algorithm.name", "must be one of the algorithms, such as ALGORITHM_DEFAULT, is %v", algorithm.GetName())
 	}
 	if n := algorithm.GetInitialTrials(); n < 0 || n > maxInitialTrials {

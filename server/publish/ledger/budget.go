@@ -26,7 +26,6 @@ type Charge struct {
 	Resource  string // name of the release or study
 	StudyUID  string // empty if there is no study
 	Reason    string
-	records   int64 // dataset size that the guarantee assumes, 0 for any
 	At        time.Time
 }
 
@@ -36,14 +35,14 @@ func (c *Charge) key() store.ChargeKey {
 }
 
 // chargeLedger writes a charge to the named ledger. It returns FAILED_PRECONDITION, with the
-// request's field, if the ledger does not exist or has other records or another adjacency, and
+// request's field, if the ledger does not exist or has another adjacency, and
 // RESOURCE_EXHAUSTED if the charge exceeds what is left. A charge for the same resource and study
 // uid is written once.
 //
 // The caller must write what it charges for in the same transaction, and show it only once that is
 // durable.
 func chargeLedger(tx *store.Tx, ledger, field string, c Charge) error {
-	open, err := Open(&tx.ReadTx, ledger, field, c.Guarantee.GetAdjacency(), c.records)
+	open, err := Open(&tx.ReadTx, ledger, field, c.Guarantee.GetAdjacency(), 0)
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/page"
 	"github.com/dpareto/dpareto/server/publish/ledger"
-	"github.com/dpareto/dpareto/server/publish/spending"
 	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/spending"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
 )

@@ -44,7 +44,7 @@ func (s *Spending) GetPrivacyLedger(ctx context.Context, req *dparetov1.GetPriva
 	if err != nil {
 		return nil, err
 	}
-	l := &ledger{entries: make(map[dparetov1.LedgerOutcome]*dparetov1.LedgerEntry)}
+	l := &account{entries: make(map[dparetov1.LedgerOutcome]*dparetov1.LedgerEntry)}
 	var publication *dparetov1.Publication
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err := study.FindStudy(tx, id)
@@ -79,7 +79,7 @@ func (s *Spending) GetPrivacyLedger(ctx context.Context, req *dparetov1.GetPriva
 }
 
 // ledger sums up the runs of a study.
-type ledger struct {
+type account struct {
 	study    *dparetov1.Study
 	compiled *spec.Study
 	metric   string
@@ -93,12 +93,12 @@ type ledger struct {
 
 // adaptive reports whether results may have decided what was run. A single mechanism leaves no
 // choice of configurations, and a single run no choice of their number.
-func (l *ledger) adaptive(runs int64) bool {
+func (l *account) adaptive(runs int64) bool {
 	return l.lengths || l.Number && runs > 1 || l.Configurations && l.sum.Mechanisms() > 1
 }
 
 // open starts the ledger of a study.
-func (l *ledger) open(studies *study.Studies, study *dparetov1.Study, metric string) error {
+func (l *account) open(studies *study.Studies, study *dparetov1.Study, metric string) error {
 	cached, err := studies.Get(study)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (l *ledger) open(studies *study.Studies, study *dparetov1.Study, metric str
 }
 
 // charge adds every run of a trial.
-func (l *ledger) charge(ctx context.Context, record *storev1.TrialRecord, isDeleted bool) error {
+func (l *account) charge(ctx context.Context, record *storev1.TrialRecord, isDeleted bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func reportedRuns(trial *dparetov1.Trial) int64 {
 
 // stored returns the metric of a trial's run up to a step, nil if the trial does not hold it.
 // Deleted trials may hold values computed under an earlier spec.
-func (l *ledger) stored(trial *dparetov1.Trial, step int64, isDeleted bool) *dparetov1.MetricValue {
+func (l *account) stored(trial *dparetov1.Trial, step int64, isDeleted bool) *dparetov1.MetricValue {
 	if isDeleted {
 		return nil
 	}
@@ -212,7 +212,7 @@ type charged struct {
 }
 
 // add charges runs of a configuration.
-func (l *ledger) add(outcome dparetov1.LedgerOutcome, runs int64, point space.Point, c charged) {
+func (l *account) add(outcome dparetov1.LedgerOutcome, runs int64, point space.Point, c charged) {
 	e := l.entries[outcome]
 	if e == nil {
 		e = &dparetov1.LedgerEntry{Outcome: outcome}
@@ -241,7 +241,7 @@ func (l *ledger) add(outcome dparetov1.LedgerOutcome, runs int64, point space.Po
 }
 
 // response returns the totals.
-func (l *ledger) response(ctx context.Context, delta float64) (*dparetov1.GetPrivacyLedgerResponse, error) {
+func (l *account) response(ctx context.Context, delta float64) (*dparetov1.GetPrivacyLedgerResponse, error) {
 	resp := &dparetov1.GetPrivacyLedgerResponse{
 		Metric:     l.metric,
 		Mechanisms: int64(l.sum.Mechanisms()),
