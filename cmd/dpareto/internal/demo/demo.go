@@ -97,6 +97,7 @@ exact_hypervolume (svt), front, and more.`,
 	set.StringVar(&f.picture, "plot", "", "file for the picture ("+plot.Formats+"); default: dpareto-demo-STUDY.svg")
 	set.BoolVar(&f.keep, "keep", false, "keep the store, and print how to use it")
 	command.OutputFlag(cmd, &f.format)
+	cmd.Flags().Lookup("output").Usage = "format of the result on standard output: " + output.Names(output.Text, output.JSON)
 	return cmd
 }
 

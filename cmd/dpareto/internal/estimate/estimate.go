@@ -85,9 +85,9 @@ func (f *flags) add(cmd *cobra.Command) {
 	set.StringToStringVar(&f.settings, "set", nil, "another setting of the trainer "+objectiveperturbation.Name+", such as train_rows=10000: NAME=VALUE")
 	set.StringVar(&f.loss, "loss", objectiveperturbation.LossLogistic, "logistic, or huber for the support vector machine")
 	set.StringVar(&f.calibration, "calibration", objectiveperturbation.CalibrationRankOne,
-		"division of ε between noise and regulariser: rank_one, chaudhuri or continuous")
+		"division of ε between noise and regulariser: rank-one, chaudhuri or continuous")
 	set.Float64Var(&f.regularization, "regularization", 1e-6, "least coefficient λ of the ridge penalty, positive")
-	set.Float64Var(&f.split, "split", 0, "share of ε for the regulariser in the calibration rank_one, between 0 and 1 (default 0.05)")
+	set.Float64Var(&f.split, "split", 0, "share of ε for the regulariser in the calibration rank-one, between 0 and 1 (default 0.05)")
 	set.StringVar(&f.method, "method", "hermite", "hermite, newton or line")
 	set.IntVar(&f.anchors, "anchors", estimate.DefaultAnchors, "trainings of hermite for each draw, at least 2")
 	set.Float64Var(&f.at, "at", 0, "ε of the training of line (default the geometric mean of the least and the largest ε)")
@@ -138,7 +138,7 @@ func (f *flags) open(ctx context.Context, env *command.Env) (problem, error) {
 		Risk: made.Risk(), HeldOut: made.HeldOut(), Regularization: f.regularization, Calibration: made.Calibration(), Split: f.split,
 	}}
 	if f.split != 0 && p.Calibration != privacy.RankOne {
-		return problem{}, command.Usage(errors.New("--split is for --calibration rank_one"))
+		return problem{}, command.Usage(errors.New("--split is for --calibration rank-one"))
 	}
 	if err := p.Validate(); err != nil {
 		return problem{}, command.Usage(err)

@@ -153,7 +153,7 @@ func TestEstimateRefusals(t *testing.T) {
 		{"curve", "--regularization 0", command.ExitUsage, "regularization"},
 		{"curve", "--loss hinge", command.ExitUsage, "logistic or huber"},
 		{"curve", "--set loss=huber", command.ExitUsage, "give --loss"},
-		{"curve", "--calibration chaudhuri --split 0.1", command.ExitUsage, "rank_one"},
+		{"curve", "--calibration chaudhuri --split 0.1", command.ExitUsage, "rank-one"},
 		{"curve", "--plot curve.txt", command.ExitUsage, ".svg"},
 		{"curve", "--calibration chaudhuri --regularization 0.003 --epsilons 0.05..1", command.ExitFailure, "discontinuous"},
 		{"epsilon-for", "", command.ExitUsage, "--target"},
