@@ -7,9 +7,9 @@ import (
 	"github.com/dpareto/dpareto/suggest/designers/engine"
 )
 
-// DefaultInitialTrials is the number of trials before a model takes over, for algorithms
+// defaultInitialTrials is the number of trials before a model takes over, for algorithms
 // whose default does not depend on the problem.
-const DefaultInitialTrials = 16
+const defaultInitialTrials = 16
 
 const (
 	defaultReplicates    = 1
@@ -40,7 +40,7 @@ func (s *Study) InitialTrials() int {
 	case dparetov1.Algorithm_ALGORITHM_DEFAULT, dparetov1.Algorithm_ALGORITHM_EHVI:
 		return engine.InitialPoints(s.Problem)
 	default:
-		return DefaultInitialTrials
+		return defaultInitialTrials
 	}
 }
 

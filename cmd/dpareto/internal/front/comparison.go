@@ -23,11 +23,11 @@ type Comparison struct {
 	ClaimedHypervolume float64 `json:"claimed_hypervolume"`
 	Hypervolume        float64 `json:"remeasured_hypervolume"`
 	// Points are the configurations that were run again.
-	Points []ComparedPoint `json:"points"`
+	Points []comparedPoint `json:"points"`
 }
 
-// ComparedPoint is a point of a front with fresh runs of its configuration.
-type ComparedPoint struct {
+// comparedPoint is a point of a front with fresh runs of its configuration.
+type comparedPoint struct {
 	Front *dparetov1.FrontPoint `json:"-"`
 	// Trial, Step and Parameters are copied from Front.
 	Trial      string         `json:"trial"`
@@ -41,11 +41,11 @@ type ComparedPoint struct {
 	// Replicates are the names of the trials of the fresh runs.
 	Replicates []string `json:"replicates"`
 	// Values are the objectives by id.
-	Values map[string]ComparedValue `json:"values"`
+	Values map[string]comparedValue `json:"values"`
 }
 
-// ComparedValue is an objective as a front claims it and as fresh runs give it.
-type ComparedValue struct {
+// comparedValue is an objective as a front claims it and as fresh runs give it.
+type comparedValue struct {
 	Claimed float64  `json:"claimed"`
 	Lower   *float64 `json:"claimed_lower,omitempty"`
 	Upper   *float64 `json:"claimed_upper,omitempty"`

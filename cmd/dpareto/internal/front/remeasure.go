@@ -235,16 +235,16 @@ func (r *remeasurement) result() *Comparison {
 	}
 	var claimed, remeasured [][]float64
 	for i, p := range r.chosen {
-		point := ComparedPoint{
+		point := comparedPoint{
 			Front: p, Trial: p.GetTrial(), Step: p.GetStep(),
-			Parameters: make(map[string]any), Values: make(map[string]ComparedValue),
+			Parameters: make(map[string]any), Values: make(map[string]comparedValue),
 		}
 		for id, v := range p.GetParameters() {
 			point.Parameters[id] = view.Value(v)
 		}
 		for _, m := range view.Objectives(r.study.GetSpec()) {
 			v := p.GetValues()[m.GetId()]
-			value := ComparedValue{Claimed: v.GetValue(), Lower: v.Lower, Upper: v.Upper}
+			value := comparedValue{Claimed: v.GetValue(), Lower: v.Lower, Upper: v.Upper}
 			if m.GetComputed() == nil {
 				runs := freshRuns(r.replicates[i], m.GetId(), p.GetStep())
 				point.Runs = max(point.Runs, len(runs))

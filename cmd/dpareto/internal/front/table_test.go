@@ -121,10 +121,10 @@ func exampleComparison() *Comparison {
 	}
 	for i, p := range front.GetPoints()[:2] {
 		v := p.GetValues()["error"]
-		point := ComparedPoint{
+		point := comparedPoint{
 			Front: p, Trial: p.GetTrial(), Step: p.GetStep(), Parameters: map[string]any{"epochs": p.GetStep()},
 			Replicates: []string{"studies/adult/trials/70", "studies/adult/trials/72"},
-			Values: map[string]ComparedValue{
+			Values: map[string]comparedValue{
 				"epsilon": {Claimed: p.GetValues()["epsilon"].GetValue()},
 				"error":   {Claimed: v.GetValue(), Lower: v.Lower, Upper: v.Upper},
 			},

@@ -112,17 +112,17 @@ func (f *bayesianOptimizationFlags) report(ctx context.Context, changed func(str
 	case 2:
 		a := f.noiseFree
 		a.Candidates, a.Epsilon, a.Delta, a.Correlation = f.noisy.Candidates, f.noisy.Epsilon, f.noisy.Delta, f.noisy.Correlation
-		return NoiseFreeReport(a)
+		return noiseFreeReport(a)
 	case 3:
 		f.ridge.Epsilon = f.noisy.Epsilon
-		return RidgeReport(f.ridge)
+		return ridgeReport(f.ridge)
 	default:
 		return nil, command.Usage(errors.New("--algorithm is required: 1, 2 or 3"))
 	}
 }
 
 func (f *bayesianOptimizationFlags) noisyReport(ctx context.Context, changed func(string) bool) (*output.Report, error) {
-	o := NoisyOptimisation{Noisy: f.noisy, Deviation: f.deviation, Records: f.ridge.Records}
+	o := noisyOptimisation{Noisy: f.noisy, Deviation: f.deviation, Records: f.ridge.Records}
 	if !(f.deviation >= 0) || math.IsInf(f.deviation, 1) {
 		return nil, command.Usagef("--prior-deviation must be positive and finite, is %g", f.deviation)
 	}

@@ -11,8 +11,8 @@ import (
 // nameScales is the name of the section of scales.
 const nameScales = "scales"
 
-// NoisyOptimisation is Algorithm 1 of private Bayesian optimisation as it is printed.
-type NoisyOptimisation struct {
+// noisyOptimisation is Algorithm 1 of private Bayesian optimisation as it is printed.
+type noisyOptimisation struct {
 	bayesopt.Noisy
 	// GainSource says where the bound on the information gain comes from.
 	GainSource string
@@ -24,7 +24,7 @@ type NoisyOptimisation struct {
 }
 
 // Report returns the quantities as the paper has them and as they have to be.
-func (o NoisyOptimisation) Report() (*output.Report, error) {
+func (o noisyOptimisation) Report() (*output.Report, error) {
 	paper, err := o.Paper()
 	if err != nil {
 		return nil, err
@@ -81,8 +81,8 @@ func (o NoisyOptimisation) Report() (*output.Report, error) {
 	return r, nil
 }
 
-// NoiseFreeReport returns the quantities of Algorithm 2.
-func NoiseFreeReport(a bayesopt.NoiseFree) (*output.Report, error) {
+// noiseFreeReport returns the quantities of Algorithm 2.
+func noiseFreeReport(a bayesopt.NoiseFree) (*output.Report, error) {
 	s, err := a.Scales()
 	if err != nil {
 		return nil, err
@@ -108,8 +108,8 @@ func conditionalReport(title string, s bayesopt.Statement, scales output.Section
 	return r
 }
 
-// RidgeReport returns the quantities of Algorithm 3.
-func RidgeReport(a bayesopt.Ridge) (*output.Report, error) {
+// ridgeReport returns the quantities of Algorithm 3.
+func ridgeReport(a bayesopt.Ridge) (*output.Report, error) {
 	g, err := a.Guarantee()
 	if err != nil {
 		return nil, err

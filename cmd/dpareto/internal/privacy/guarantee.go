@@ -121,11 +121,11 @@ func (g Guarantee) json() jsonGuarantee {
 	return out
 }
 
-// WriteGuarantee prints a guarantee as a JSON object.
-func WriteGuarantee(w io.Writer, g Guarantee) error { return output.WriteJSON(w, g.json()) }
+// writeGuarantee prints a guarantee as a JSON object.
+func writeGuarantee(w io.Writer, g Guarantee) error { return output.WriteJSON(w, g.json()) }
 
-// WriteGuarantees prints guarantees as a JSON array.
-func WriteGuarantees(w io.Writer, guarantees []Guarantee) error {
+// writeGuarantees prints guarantees as a JSON array.
+func writeGuarantees(w io.Writer, guarantees []Guarantee) error {
 	all := make([]jsonGuarantee, len(guarantees))
 	for i, g := range guarantees {
 		all[i] = g.json()
@@ -174,7 +174,7 @@ func (g Guarantee) Table() *output.Table {
 }
 
 // Guarantees returns a table of guarantees for several lengths or δ for people, a row
-// for each. What all of them share is in [GuaranteesHeading].
+// for each. What all of them share is in [guaranteesHeading].
 func Guarantees(guarantees []Guarantee) *output.Table {
 	t := &output.Table{Columns: []string{"steps", epsilonColumn, "epsilon_lower", deltaColumn}}
 	withEpochs := len(guarantees) > 0 && guarantees[0].LengthName == lengthEpochs
@@ -199,9 +199,9 @@ func Guarantees(guarantees []Guarantee) *output.Table {
 	return t
 }
 
-// GuaranteesCSV returns a table of guarantees for programs: every row stands for itself.
+// guaranteesCSV returns a table of guarantees for programs: every row stands for itself.
 // The columns solved_for and value are there if the guarantees were solved for.
-func GuaranteesCSV(guarantees []Guarantee) *output.Table {
+func guaranteesCSV(guarantees []Guarantee) *output.Table {
 	t := &output.Table{Columns: []string{mechanismColumn}}
 	solved := len(guarantees) > 0 && guarantees[0].Solved != nil
 	if solved {
@@ -240,8 +240,8 @@ func sameAccountant(guarantees []Guarantee) bool {
 	})
 }
 
-// GuaranteesHeading returns what guarantees of one mechanism have in common.
-func GuaranteesHeading(guarantees []Guarantee) string {
+// guaranteesHeading returns what guarantees of one mechanism have in common.
+func guaranteesHeading(guarantees []Guarantee) string {
 	m := guarantees[0].Message
 	heading := guarantees[0].Mechanism + ", " + enum.Name(m.GetAdjacency()) + " adjacency"
 	if sameAccountant(guarantees) {
@@ -250,8 +250,8 @@ func GuaranteesHeading(guarantees []Guarantee) string {
 	return heading
 }
 
-// GuaranteesAssumptions returns the assumptions of guarantees, each once.
-func GuaranteesAssumptions(guarantees []Guarantee) []string {
+// guaranteesAssumptions returns the assumptions of guarantees, each once.
+func guaranteesAssumptions(guarantees []Guarantee) []string {
 	var lines []string
 	for _, g := range guarantees {
 		for _, assumption := range g.Message.GetAssumptions() {
@@ -263,8 +263,8 @@ func GuaranteesAssumptions(guarantees []Guarantee) []string {
 	return lines
 }
 
-// GuaranteesWarnings returns the warnings of guarantees, each kind once.
-func GuaranteesWarnings(guarantees []Guarantee) []string {
+// guaranteesWarnings returns the warnings of guarantees, each kind once.
+func guaranteesWarnings(guarantees []Guarantee) []string {
 	var lines []string
 	seen := make(map[string]bool)
 	for _, g := range guarantees {

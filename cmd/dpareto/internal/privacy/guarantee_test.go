@@ -19,7 +19,7 @@ func TestGuarantee(t *testing.T) {
 		Warnings: []*dparetov1.Warning{warning},
 	}}
 	var out bytes.Buffer
-	if err := WriteGuarantees(&out, []Guarantee{g}); err != nil {
+	if err := writeGuarantees(&out, []Guarantee{g}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`"epsilon": "Infinity"`, `"epsilon_lower": 0.5`, `"steps": 3`, `"conversion": "improved"`, `"code": "VACUOUS"`} {
@@ -27,7 +27,7 @@ func TestGuarantee(t *testing.T) {
 			t.Errorf("%s is missing in %s", want, out.String())
 		}
 	}
-	if lines := GuaranteesWarnings([]Guarantee{g, g}); len(lines) != 1 || !strings.Contains(lines[0], "nothing is guaranteed (VACUOUS)") {
+	if lines := guaranteesWarnings([]Guarantee{g, g}); len(lines) != 1 || !strings.Contains(lines[0], "nothing is guaranteed (VACUOUS)") {
 		t.Errorf("warnings %q", lines)
 	}
 	// Rows of different accountants name them, and CSV has all of it.
@@ -35,7 +35,7 @@ func TestGuarantee(t *testing.T) {
 		Epsilon: 1, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, Accountant: dparetov1.Accountant_ACCOUNTANT_EXACT,
 	}}
 	both := []Guarantee{g, other}
-	if heading := GuaranteesHeading(both); strings.Contains(heading, "rdp") {
+	if heading := guaranteesHeading(both); strings.Contains(heading, "rdp") {
 		t.Errorf("heading %q", heading)
 	}
 	out.Reset()
@@ -43,11 +43,11 @@ func TestGuarantee(t *testing.T) {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	out.Reset()
-	if err := GuaranteesCSV(both).WriteCSV(&out); err != nil || !strings.Contains(out.String(), "\nm,,3,+Inf,0.5,1e-05,add_remove,rdp,improved,,VACUOUS\nm,,0,1,0,1e-05,add_remove,exact,,,\n") {
+	if err := guaranteesCSV(both).WriteCSV(&out); err != nil || !strings.Contains(out.String(), "\nm,,3,+Inf,0.5,1e-05,add_remove,rdp,improved,,VACUOUS\nm,,0,1,0,1e-05,add_remove,exact,,,\n") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	out.Reset()
-	if err := WriteGuarantee(&out, other); err != nil || !strings.Contains(out.String(), `"mu": "-Infinity"`) || !strings.Contains(out.String(), `"x": "NaN"`) {
+	if err := writeGuarantee(&out, other); err != nil || !strings.Contains(out.String(), `"mu": "-Infinity"`) || !strings.Contains(out.String(), `"x": "NaN"`) {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	out.Reset()

@@ -79,7 +79,7 @@ func epsilon(ctx context.Context, env *command.Env, out *command.Printer, m *mec
 func printGuarantee(env *command.Env, out *command.Printer, g Guarantee) error {
 	switch out.Format {
 	case output.JSON:
-		return WriteGuarantee(out, g)
+		return writeGuarantee(out, g)
 	case output.CSV:
 		return printCSV(env, out, []Guarantee{g})
 	default:
@@ -165,18 +165,18 @@ func deltas(ctx context.Context, env *command.Env, out *command.Printer, m *mech
 func printGuarantees(env *command.Env, out *command.Printer, guarantees []Guarantee) error {
 	switch out.Format {
 	case output.JSON:
-		return WriteGuarantees(out, guarantees)
+		return writeGuarantees(out, guarantees)
 	case output.CSV:
 		return printCSV(env, out, guarantees)
 	default:
 	}
-	if _, err := fmt.Fprintf(out, "%s\n\n", GuaranteesHeading(guarantees)); err != nil {
+	if _, err := fmt.Fprintf(out, "%s\n\n", guaranteesHeading(guarantees)); err != nil {
 		return err
 	}
 	if err := Guarantees(guarantees).WriteText(out); err != nil {
 		return err
 	}
-	for i, line := range GuaranteesAssumptions(guarantees) {
+	for i, line := range guaranteesAssumptions(guarantees) {
 		if i == 0 {
 			line = "\n" + line
 		}
@@ -191,12 +191,12 @@ func printGuarantees(env *command.Env, out *command.Printer, guarantees []Guaran
 // printCSV prints guarantees as CSV, which has only the codes of warnings.
 func printCSV(env *command.Env, out *command.Printer, guarantees []Guarantee) error {
 	warn(env, guarantees)
-	return GuaranteesCSV(guarantees).WriteCSV(out)
+	return guaranteesCSV(guarantees).WriteCSV(out)
 }
 
 // warn prints the warnings of guarantees, each kind once.
 func warn(env *command.Env, guarantees []Guarantee) {
-	for _, line := range GuaranteesWarnings(guarantees) {
+	for _, line := range guaranteesWarnings(guarantees) {
 		env.Sayf("%s\n", line)
 	}
 }

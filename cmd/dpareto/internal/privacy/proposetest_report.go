@@ -136,8 +136,8 @@ func (p ProposeTest) validation() (output.Section, error) {
 	return s, nil
 }
 
-// SimulationNote tells that a result is none to release.
-const SimulationNote = "SIMULATION: the noise comes from a seed, so that anyone who guesses the seed can take it off. Do not release this result."
+// simulationNote tells that a result is none to release.
+const simulationNote = "SIMULATION: the noise comes from a seed, so that anyone who guesses the seed can take it off. Do not release this result."
 
 func (p ProposeTest) outcome() output.Section {
 	t := output.FieldTable()
@@ -149,7 +149,7 @@ func (p ProposeTest) outcome() output.Section {
 	}
 	s := output.Section{Name: "selected", Title: "Selected", Table: t}
 	if p.Simulated {
-		s.Notes = append(s.Notes, SimulationNote)
+		s.Notes = append(s.Notes, simulationNote)
 	} else {
 		s.Notes = append(s.Notes, "The guarantee covers this result once. It was charged to no ledger: a second run on these records costs as much again.")
 	}

@@ -9,10 +9,10 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// PublicationLines returns what publishing the results of a study guarantees, what of it is
+// publicationLines returns what publishing the results of a study guarantees, what of it is
 // spent, its assumptions, and what it does not cover: pairs of a field and its text, none
 // for a study without a guarantee.
-func PublicationLines(p *dparetov1.Publication) [][2]string {
+func publicationLines(p *dparetov1.Publication) [][2]string {
 	if p == nil {
 		return nil
 	}

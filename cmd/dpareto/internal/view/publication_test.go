@@ -13,7 +13,7 @@ func TestPublicationLines(t *testing.T) {
 	guarantee := func(epsilon float64) *dparetov1.PrivacyGuarantee {
 		return &dparetov1.PrivacyGuarantee{Epsilon: epsilon, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE}
 	}
-	got := PublicationLines(&dparetov1.Publication{
+	got := publicationLines(&dparetov1.Publication{
 		Test: guarantee(1), Train: guarantee(4), NoiseStandardDeviation: 0.00428,
 		Spent: &dparetov1.PrivateModeOdometers{
 			Values: 12, MaxValues: 64, Test: guarantee(0.40001), Train: guarantee(2.5), Order: 9, DivergenceBudget: 3, ShardDivergences: []float64{0.5, 0.75},
@@ -32,7 +32,7 @@ func TestPublicationLines(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
-	if got := PublicationLines(nil); got != nil {
+	if got := publicationLines(nil); got != nil {
 		t.Errorf("of nothing: %q", got)
 	}
 }

@@ -40,7 +40,7 @@ func LedgerHeading(l *dparetov1.GetPrivacyLedgerResponse) []string {
 	for _, w := range append(slices.Clone(g.GetWarnings()), l.GetWarnings()...) {
 		lines = append(lines, "note: "+w.GetMessage())
 	}
-	for _, line := range PublicationLines(l.GetPublication()) {
+	for _, line := range publicationLines(l.GetPublication()) {
 		lines = append(lines, line[0]+": "+line[1])
 	}
 	return lines

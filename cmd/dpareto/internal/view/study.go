@@ -127,7 +127,7 @@ func Study(s *dparetov1.Study) *output.Table {
 	}
 	add("test ledger", ID(spec.GetTestLedger()))
 	add("train ledger", ID(spec.GetTrainLedger()))
-	for _, line := range PublicationLines(s.GetPublication()) {
+	for _, line := range publicationLines(s.GetPublication()) {
 		add(line[0], line[1])
 	}
 	if IsGenerated(spec) {
