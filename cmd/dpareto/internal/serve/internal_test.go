@@ -107,6 +107,11 @@ func TestHTTPAuthentication(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	const ok, unknown, denied = http.StatusOK, http.StatusUnauthorized, http.StatusForbidden
 	for _, test := range []struct {
 		name, remote, token string
@@ -144,6 +149,7 @@ func TestHTTPAuthentication(t *testing.T) {
 		if answer.Code != http.StatusServiceUnavailable || answer.Body.String() != "the server is shutting down\n" {
 			t.Errorf("/readyz: HTTP status %d, %q", answer.Code, answer.Body)
 		}
+		o.server.Close()
 		o.server.Close()
 	}
 }
