@@ -243,13 +243,13 @@ func TestValidate(t *testing.T) {
 		t.Error(err)
 	}
 	for want, change := range map[string]func(*Experiment){
-		"no dataset is given":                           func(e *Experiment) { e.Datasets = nil },
-		`dataset "mnist" is unknown`:                    func(e *Experiment) { e.Datasets = []string{"adult", "mnist"} },
-		`dataset "adult" is given twice`:                func(e *Experiment) { e.Datasets = []string{"adult", "adult"} },
-		`loss "hinge" is unknown, want some of lr, svm`: func(e *Experiment) { e.Losses = []string{"hinge"} },
-		"records is 99":                                 func(e *Experiment) { e.Rows = 99 },
-		"draws is 0":                                    func(e *Experiment) { e.Draws = 0 },
-		"pole at ε = 0.971":                             func(e *Experiment) { e.Rows = 200000 }, // 2·log(1 + 0.25/0.4)
+		"--dataset is required":                                 func(e *Experiment) { e.Datasets = nil },
+		`--dataset must be some of adult, kddcup99, is "mnist"`: func(e *Experiment) { e.Datasets = []string{"adult", "mnist"} },
+		`dataset "adult" is given twice`:                        func(e *Experiment) { e.Datasets = []string{"adult", "adult"} },
+		`--loss must be some of lr, svm, is "hinge"`:            func(e *Experiment) { e.Losses = []string{"hinge"} },
+		"--rows must be at least 100, is 99":                    func(e *Experiment) { e.Rows = 99 },
+		"--draws must be at least 1, is 0":                      func(e *Experiment) { e.Draws = 0 },
+		"pole at ε = 0.971":                                     func(e *Experiment) { e.Rows = 200000 }, // 2·log(1 + 0.25/0.4)
 	} {
 		e := good
 		change(&e)
