@@ -1339,7 +1339,7 @@ func (x *ZeroConcentratedMechanism) GetRho() string {
 type RepeatedSelectionMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The mechanism of one run. Its delta, adjacency, accountant and conversion must
-	// be unset: those of the outer spec hold.
+	// be unset: the outer spec sets them.
 	Base *PrivacySpec `protobuf:"bytes,1,opt,name=base,proto3" json:"base,omitempty"`
 	// Required. Expression: the mean number of runs, above 1 (positive for the Poisson
 	// distribution, which may select nothing).
@@ -1716,7 +1716,7 @@ func (x *Warning) GetMessage() string {
 type CompositionMechanism_Part struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The mechanism. Its delta, adjacency, accountant and conversion must be unset:
-	// those of the outer spec hold.
+	// the outer spec sets them.
 	Mechanism *PrivacySpec `protobuf:"bytes,1,opt,name=mechanism,proto3" json:"mechanism,omitempty"`
 	// Expression: how often it is applied, an integer of at least 1. Default 1.
 	Count         string `protobuf:"bytes,2,opt,name=count,proto3" json:"count,omitempty"`

@@ -95,7 +95,7 @@ func (f *flags) printAnswer(env *command.Env, metric estimate.Metric, target flo
 	return f.print(env, table, notes, 0)
 }
 
-// printModel prints the estimated weights, beside those of the trained model if there is one.
+// printModel prints the estimated weights, beside the trained model's if there is one.
 func (f *flags) printModel(env *command.Env, p problem, epsilon float64, theta []float64, trained *estimate.Solution) error {
 	describe := func(what string, theta []float64) string {
 		u := p.Evaluate(theta)
