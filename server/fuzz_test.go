@@ -419,7 +419,6 @@ func TestEveryMethodIsFuzzed(t *testing.T) {
 
 // The seeds of the fuzz targets, changed at random places.
 func TestRandomRequests(t *testing.T) {
-	const perMethod = 40
 	server := &fuzzer{fixture: start(t)}
 	rng := rand.New(rand.NewPCG(1, 2))
 	all := methods()
@@ -432,7 +431,7 @@ func TestRandomRequests(t *testing.T) {
 		method := all[name]
 		accepted := 0
 		valid := seeds(t, method)
-		for i := range perMethod {
+		for i := range randomRequests {
 			req := proto.Clone(valid[i%len(valid)])
 			for range i % 4 { // 0 is the seed itself
 				mutate(rng, req.ProtoReflect())
@@ -442,7 +441,7 @@ func TestRandomRequests(t *testing.T) {
 			}
 		}
 		if accepted == 0 {
-			t.Errorf("%s accepted none of %d requests", name, perMethod)
+			t.Errorf("%s accepted none of %d requests", name, randomRequests)
 		}
 	}
 }

@@ -547,7 +547,7 @@ func TestPrivateModeTrainingBudget(t *testing.T) {
 // Whatever happens, neither budget is exceeded, and what every hand-out and every value
 // cost is there after a crash.
 func TestPrivateModeFilters(t *testing.T) {
-	for seed := range uint64(6) {
+	for seed := range uint64(randomBudgetPaths) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		f := start(t)
 		spec := withCheckpoints(privateSpec(30, 0.5+4*rng.Float64()), 60)

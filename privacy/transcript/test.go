@@ -7,11 +7,18 @@ import (
 	"github.com/dpareto/dpareto/privacy/noise"
 )
 
+// maxEpsilon bounds the ε of noise.
+const maxEpsilon = 1e6
+
 // Noise returns the standard deviation σ = √N/(m·μ) of Gaussian noise with which N = values
 // averages of numbers in [0, 1] over m = records are (epsilon, delta)-DP together when one
 // record is replaced. Both numbers must be at least 1. It returns the errors of
-// [privacy.GaussianMu].
+// [privacy.GaussianMu], and a privacy.FieldError for an epsilon above 10⁶: it protects nothing,
+// and the noise would vanish.
 func Noise(records, values int64, epsilon, delta float64) (float64, error) {
+	if epsilon > maxEpsilon {
+		return 0, privacy.FieldErrorf("epsilon", "must be at most %g, is %g", float64(maxEpsilon), epsilon)
+	}
 	mu, err := privacy.GaussianMu(epsilon, delta)
 	return math.Sqrt(float64(values)) / (float64(records) * mu), err
 }

@@ -72,13 +72,15 @@ func TestNoise(t *testing.T) {
 
 // What the grid of the noise takes cannot exceed the budget.
 func TestReleaseNoiseErrors(t *testing.T) {
-	for field, call := range map[string]func() (float64, error){
-		"epsilon": func() (float64, error) { return ReleaseNoise(1000, 272, 0, 1e-6) },
-		"delta":   func() (float64, error) { return ReleaseNoise(1000, 272, 1, 1e-30) },
+	for _, tt := range []struct {
+		field          string
+		epsilon, delta float64
+	}{
+		{"epsilon", 0, 1e-6}, {"epsilon", 1e300, 1e-9}, {"epsilon", math.MaxFloat64, 0.5}, {"delta", 1, 1e-30},
 	} {
-		_, err := call()
-		if fields := privacy.FieldErrors(err); len(fields) != 1 || fields[0].Field != field {
-			t.Errorf("%v, want an error for %s", err, field)
+		_, err := ReleaseNoise(1000, 272, tt.epsilon, tt.delta)
+		if fields := privacy.FieldErrors(err); len(fields) != 1 || fields[0].Field != tt.field {
+			t.Errorf("ε = %g, δ = %g: %v, want an error for %s", tt.epsilon, tt.delta, err, tt.field)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func privateTerms(ctx context.Context, path string, compiled *spec.Study) (*stor
 	var err error
 	terms.NoiseStandardDeviation, err = transcript.ReleaseNoise(mode.GetTestSetSize(), terms.GetMaxValues(), mode.GetTestEpsilon(), mode.GetDelta())
 	if err != nil {
-		return nil, invalid.Field(at("test_epsilon"), "is too small for %d values over %d test records", terms.GetMaxValues(), mode.GetTestSetSize())
+		return nil, invalid.Field(at("test_epsilon"), "gives no noise for %d values over %d test records: %v", terms.GetMaxValues(), mode.GetTestSetSize(), err)
 	}
 	draws := typicalConfigurations(compiled)
 	costs := make([]float64, len(draws))
