@@ -115,7 +115,7 @@ func startHTTP(ctx context.Context, env *command.Env, f httpFlags, o httpOptions
 	}
 	p.web = &http.Server{
 		Handler:           handler,
-		TLSConfig:         o.tls,
+		TLSConfig:         o.tls.Clone(), // which HTTP/2 changes
 		ReadHeaderTimeout: headerPatience,
 		IdleTimeout:       idlePatience,
 		MaxHeaderBytes:    maxHeaderBytes,
