@@ -137,7 +137,8 @@ def test_a_list_that_was_fixed_beforehand(client: Client) -> None:
     }
     assert study.releases() == [best, front]
     text = str(front)
-    assert "guarantee: ε at most 0.5, δ = 1e-07, replace_one adjacency, for each of the 10000" in text
+    assert "guarantee: ε at most 0.5, δ = 1e-07, replace_one adjacency, " in text
+    assert ", for each of the 10000 " in text
     assert "\ntraining records: ε at most " in text
     larger = dataclasses.replace(front.guarantee, epsilon=29.8301)  # rounded up
     assert "ε at most 29.84," in str(dataclasses.replace(front, guarantee=larger))
