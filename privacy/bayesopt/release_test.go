@@ -9,8 +9,8 @@ import (
 	"github.com/dpareto/dpareto/privacy/privacytest"
 )
 
-// The choice has the distribution of the exponential mechanism, and the maximum that of
-// Laplace noise, both with the corrected sensitivities.
+// The choice is distributed like the exponential mechanism, and the maximum has Laplace noise,
+// both with the corrected sensitivities.
 func TestNoisyRelease(t *testing.T) {
 	a := Noisy{Candidates: 3, Evaluations: 10, Epsilon: 20, Delta: 0.05, Noise: 0.1, Correlation: 0.99, InformationGain: 5}
 	s, err := a.Scales()

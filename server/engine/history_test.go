@@ -81,7 +81,7 @@ func TestFinalMeasurementOnTheWay(t *testing.T) {
 	}
 }
 
-// Whatever happens, the history that is kept up to date is that of the stored trials.
+// The history in memory equals one built from the stored trials, after any sequence of changes.
 func TestHistoryIsThatOfTheStore(t *testing.T) {
 	s := enginetest.With(t, enginetest.Random())
 	study := s.Runs(t, enginetest.Checkpoints)

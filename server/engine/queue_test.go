@@ -479,8 +479,7 @@ func TestSpaceGrowsDuringSuggestion(t *testing.T) {
 	}
 }
 
-// Suggestions that were prepared, and those of a designer that stands in for another,
-// are counted.
+// Metrics count prepared suggestions, and suggestions by a fallback designer.
 func TestSuggestionsAreCounted(t *testing.T) {
 	random := random.New()
 	broken := errors.New("the model is broken")

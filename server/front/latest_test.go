@@ -79,7 +79,7 @@ func TestLatestIsReplaced(t *testing.T) {
 	if err := <-abandoned; !errors.Is(err, context.Canceled) {
 		t.Errorf("abandoned: %v", err)
 	}
-	// An older revision is computed for whoever has read it, and not kept.
+	// A caller that has read an older revision gets its value, which is not kept.
 	if v, err := l.get(t.Context(), group, 2, at(2)); v != 2 || err != nil {
 		t.Errorf("got %v, %v", v, err)
 	}

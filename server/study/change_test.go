@@ -21,8 +21,8 @@ import (
 	"github.com/dpareto/dpareto/server/study"
 )
 
-// traffic counts the transactions of the calls whose contexts it has marked, and so not those of
-// the background.
+// traffic counts the transactions of calls whose contexts it has marked. Background work has other
+// contexts, and is not counted.
 type traffic struct {
 	mu             sync.Mutex
 	views, updates int

@@ -40,8 +40,8 @@ func TestQuasiRandomEquidistribution(t *testing.T) {
 	}
 }
 
-// Every single point is uniform over the seeds, digits beyond those of its
-// number included (chi-squared with 15 degrees of freedom, 1e-6 level: 56.5).
+// Over the seeds, each point is uniform, also in the digits beyond the length of its index
+// (chi-squared with 15 degrees of freedom, 1e-6 level: 56.5).
 func TestQuasiRandomUniform(t *testing.T) {
 	const seeds, bins = 4000, 16
 	unit := &space.Space{}
