@@ -108,7 +108,7 @@ dpareto_trials{state="succeeded"} 1
 	counts := histogramCounts(t, m)
 	for name, want := range map[string]uint64{
 		"dpareto_request_duration_seconds SuggestTrials": 2, "dpareto_request_duration_seconds CompleteTrial": 2,
-		"dpareto_store_update_duration_seconds": 5, // of the five mutations
+		"dpareto_store_update_duration_seconds": 5, // of the five changes
 	} {
 		if counts[name] != want {
 			t.Errorf("%s: %d observations, want %d", name, counts[name], want)
@@ -260,7 +260,7 @@ func TestLog(t *testing.T) {
 		}
 	}
 	if refused != 1 {
-		t.Errorf("%d records of one refused mutation:\n%s", refused, log.String())
+		t.Errorf("%d records of one refused change:\n%s", refused, log.String())
 	}
 	for _, secret := range []string{trial.GetLease().GetToken(), "secret-token"} {
 		if strings.Contains(log.String(), secret) {

@@ -52,8 +52,8 @@ func (f *fixture) revision(study string) int64 {
 	return resp.GetStudy().GetRevision()
 }
 
-// mutations are requests of every kind of mutation of a study, by the name of the method.
-var mutations = map[string]func(f *fixture, study string) proto.Message{
+// changes are requests for every kind of change to a study, by the name of the method.
+var changes = map[string]func(f *fixture, study string) proto.Message{
 	"CreateStudy": func(*fixture, string) proto.Message {
 		return &dparetov1.CreateStudyRequest{StudyId: "once-more", Study: &dparetov1.Study{Spec: svtSpec()}}
 	},
@@ -107,11 +107,11 @@ func sgdParameters(epochs int64) map[string]*dparetov1.Value {
 	return map[string]*dparetov1.Value{"epochs": intValue(epochs), "lot_size": intValue(64), "variance": doubleValue(2)}
 }
 
-// Every mutation with an id takes effect once and has one answer, after others and after
+// Every change with an id takes effect once and has one answer, after others and after
 // a restart, for a day.
 func TestRequestIDs(t *testing.T) {
 	const id = "id of the test"
-	for name, request := range mutations {
+	for name, request := range changes {
 		t.Run(name, func(t *testing.T) {
 			f := start(t)
 			study := f.create("once", sgdSpec())
@@ -174,7 +174,7 @@ func TestRequestIDs(t *testing.T) {
 
 // A repetition gets its answer also when its study was deleted meanwhile.
 func TestRequestIDsOutliveTheStudy(t *testing.T) {
-	for name, request := range mutations {
+	for name, request := range changes {
 		if name == "DeleteStudy" {
 			continue // see TestRequestIDs
 		}
@@ -272,7 +272,7 @@ func TestRequestIDAtTheSameTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := start(t)
 			study := f.create("once", sgdSpec())
-			req := withID(mutations[name](f, study), "x")
+			req := withID(changes[name](f, study), "x")
 			answers := make([]proto.Message, 8)
 			var calls sync.WaitGroup
 			for i := range answers {
