@@ -47,8 +47,6 @@ type Method struct {
 	Endless bool
 	// RevealsNoResults methods can be called about a study with random stopping.
 	RevealsNoResults bool
-	// ShowsLeaseTokens methods return the lease tokens of trials.
-	ShowsLeaseTokens bool
 }
 
 // methods returns all methods that can be called, by full name.
@@ -106,7 +104,6 @@ func methodOf(d protoreflect.MethodDescriptor) (Method, bool) {
 		Audited:          rules.GetAudited(),
 		Endless:          rules.GetEndless(),
 		RevealsNoResults: rules.GetRevealsNoResults(),
-		ShowsLeaseTokens: rules.GetShowsLeaseTokens(),
 	}, hasRole && hasScope
 }
 

@@ -444,7 +444,7 @@ func (e *Engine) createSuggested(ctx context.Context, id string, p *pass, batch 
 				if err != nil {
 					return err
 				}
-				resp.Trials = append(resp.Trials, record.GetTrial())
+				resp.Trials = append(resp.Trials, study.HandedOut(record))
 				answer.wanted = answer.wanted.fulfilled(record.GetTrial())
 				answer.missing--
 			}

@@ -3,7 +3,6 @@
 //   - recover.go: panics become errors
 //   - observe.go: counts, logs, traces
 //   - guard.go: who calls, whether they may, how many calls at a time, and for how long
-//   - lease_tokens.go: lease tokens are taken out of answers
 //   - unimplemented.go: fields that this version does not know
 //   - audit.go: the audit log
 //   - secrets.go: hidden studies do not answer

@@ -102,7 +102,7 @@ func (g *Guard) Drain() { g.drain() }
 // the transport.
 func (g *Guard) ServerOptions() []grpc.ServerOption {
 	options := []grpc.ServerOption{
-		grpc.ChainUnaryInterceptor(g.backstop, g.observe, g.authenticate, hideLeaseTokens, g.limitCall, refuseUnimplemented, g.audit, g.guardSecrets, recoverPanics),
+		grpc.ChainUnaryInterceptor(g.backstop, g.observe, g.authenticate, g.limitCall, refuseUnimplemented, g.audit, g.guardSecrets, recoverPanics),
 		grpc.ChainStreamInterceptor(g.backstopStream, g.observeStream, g.authenticateStream, g.limitStream, g.auditStream, g.guardSecretsStream, recoverStreamPanics),
 		grpc.MaxRecvMsgSize(g.limits.RequestBytes),
 		grpc.MaxConcurrentStreams(maxConnectionStreams),
@@ -313,7 +313,7 @@ func (a *authorizedStream) SendMsg(m any) error {
 	if err := a.still(a.request()); err != nil {
 		return err
 	}
-	return a.ServerStream.SendMsg(withoutLeaseTokens(a.method, m))
+	return a.ServerStream.SendMsg(m)
 }
 
 // request returns the first request, nil before it arrives.

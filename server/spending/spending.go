@@ -173,8 +173,8 @@ func (l *account) charge(ctx context.Context, record *storev1.TrialRecord, isDel
 // isLastAttempt reports whether the last worker that held a trial completed it. Handing a trial out
 // again drops its intermediate measurements, and a worker that lost its lease may have run on.
 func isLastAttempt(record *storev1.TrialRecord) bool {
-	tokens := record.GetLeaseTokens()
-	return len(tokens) > 0 && record.GetCompletionToken() == tokens[len(tokens)-1]
+	last := study.LastToken(record)
+	return last != "" && record.GetCompletionToken() == last
 }
 
 // reportedRuns returns the largest number of runs in a value that a trial reported.

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
@@ -44,12 +45,33 @@ func NewToken() string {
 	return hex.EncodeToString(b[:])
 }
 
-// checkHeld refuses a write under any token but the current lease's. An expired lease stays valid
-// until another worker gets the trial.
-func checkHeld(trial *dparetov1.Trial, token string) error {
-	if lease := trial.GetLease(); lease != nil && lease.GetToken() == token {
+// LastToken returns the token of a trial's last lease, or "". The trial itself never has it.
+func LastToken(record *storev1.TrialRecord) string {
+	if tokens := record.GetLeaseTokens(); len(tokens) > 0 {
+		return tokens[len(tokens)-1]
+	}
+	return ""
+}
+
+// HandedOut returns a copy of a trial for the worker that got it: with the token of its lease.
+func HandedOut(record *storev1.TrialRecord) *dparetov1.Trial {
+	trial := proto.CloneOf(record.GetTrial())
+	trial.Lease.Token = LastToken(record)
+	return trial
+}
+
+// IsHeld reports whether a trial is held under a token. An expired lease stays valid until another
+// worker gets the trial.
+func IsHeld(record *storev1.TrialRecord, token string) bool {
+	return record.GetTrial().GetLease() != nil && token != "" && LastToken(record) == token
+}
+
+// checkHeld refuses a write under any token but the current lease's.
+func checkHeld(record *storev1.TrialRecord, token string) error {
+	if IsHeld(record, token) {
 		return nil
 	}
+	trial := record.GetTrial()
 	return status.Errorf(codes.FailedPrecondition,
 		"this token does not hold the lease of %s; the trial is %s", trial.GetName(), trial.GetState())
 }
@@ -62,15 +84,14 @@ func (c *Change) HandOut(record *storev1.TrialRecord, worker string) error {
 		return err
 	}
 	trial := record.GetTrial()
-	token := NewToken()
-	record.LeaseTokens = append(record.LeaseTokens, token)
+	record.LeaseTokens = append(record.LeaseTokens, NewToken())
 	trial.State = dparetov1.TrialState_TRIAL_STATE_ACTIVE
 	trial.StateReason = ""
 	trial.Attempt++
 	trial.Measurements = nil
 	trial.Warnings = slices.DeleteFunc(trial.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == spec.WarnReportDiffers })
 	trial.StartTime = timestamppb.New(c.Now)
-	trial.Lease = &dparetov1.Lease{WorkerId: worker, Token: token}
+	trial.Lease = &dparetov1.Lease{WorkerId: worker}
 	c.renew(trial)
 	return nil
 }
@@ -140,6 +161,7 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 			continue
 		}
 		c.events.noteExpiry(record, c.Now)
+		handedOut := false
 		switch {
 		case c.attemptsSpent(record):
 			c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED,
@@ -151,10 +173,13 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 				return nil, err
 			}
 			selection.Took(trial)
-			trials = append(trials, trial)
+			handedOut = true
 		}
 		if err := c.put(record, before); err != nil {
 			return nil, err
+		}
+		if handedOut {
+			trials = append(trials, HandedOut(record))
 		}
 	}
 	return trials, nil
@@ -204,7 +229,7 @@ func (t Trials) RenewLeases(ctx context.Context, req *dparetov1.RenewLeasesReque
 				return err
 			}
 			trial := record.GetTrial()
-			if checkHeld(trial, req.GetLeaseTokens()[name]) != nil {
+			if !IsHeld(record, req.GetLeaseTokens()[name]) {
 				continue
 			}
 			c.renew(trial)
@@ -251,7 +276,7 @@ func (t Trials) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseTrialReq
 		if wasReleased(record, req.GetLeaseToken()) {
 			return nil // a retry: the response was lost
 		}
-		if err := checkHeld(trial, req.GetLeaseToken()); err != nil {
+		if err := checkHeld(record, req.GetLeaseToken()); err != nil {
 			return err
 		}
 		before := trial.GetState()
@@ -272,9 +297,8 @@ func (t Trials) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseTrialReq
 // wasReleased reports whether a trial was released under a token, and not handed out since. The
 // completion token may belong to an earlier attempt that failed.
 func wasReleased(record *storev1.TrialRecord, token string) bool {
-	tokens, completion := record.GetLeaseTokens(), record.GetCompletionToken()
-	isLast := len(tokens) > 0 && tokens[len(tokens)-1] == token
-	return isLast && record.GetTrial().GetLease() == nil &&
+	completion := record.GetCompletionToken()
+	return token != "" && LastToken(record) == token && record.GetTrial().GetLease() == nil &&
 		(completion == "" || completion != token && record.GetTrial().GetState() == dparetov1.TrialState_TRIAL_STATE_QUEUED)
 }
 

@@ -36,7 +36,7 @@ func (t Trials) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasuremen
 			return err
 		}
 		trial := record.GetTrial()
-		if err := checkHeld(trial, req.GetLeaseToken()); err != nil {
+		if err := checkHeld(record, req.GetLeaseToken()); err != nil {
 			return err
 		}
 		_, later := c.verdict(trial, req.GetMeasurement().GetStep())
@@ -174,7 +174,7 @@ func checkCompletable(record *storev1.TrialRecord, req *dparetov1.CompleteTrialR
 	}
 	_, isFailure := req.GetOutcome().(*dparetov1.CompleteTrialRequest_Failure)
 	if isFailure || !slices.Contains(record.GetLeaseTokens(), req.GetLeaseToken()) {
-		return checkHeld(trial, req.GetLeaseToken())
+		return checkHeld(record, req.GetLeaseToken())
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (c *Change) complete(record *storev1.TrialRecord, req *dparetov1.CompleteTr
 	case *dparetov1.CompleteTrialRequest_Measurement:
 		return c.succeed(record, Report{Path: "measurement", Token: req.GetLeaseToken(), Measurement: outcome.Measurement, Final: true})
 	case *dparetov1.CompleteTrialRequest_UseLastMeasurement:
-		if trial.GetLease().GetToken() != req.GetLeaseToken() || len(trial.GetMeasurements()) == 0 {
+		if !IsHeld(record, req.GetLeaseToken()) || len(trial.GetMeasurements()) == 0 {
 			return status.Errorf(codes.FailedPrecondition, "%s has no measurement under this lease", trial.GetName())
 		}
 		c.finishWithLast(record)

@@ -293,8 +293,10 @@ func (i *studyImport) leases(exported *dparetov1.ExportedTrial, fields *invalid.
 	case !held:
 	case exported.GetDeleted():
 		fields.Addf("record.trial.deleted", "must be false: a worker holds the trial")
-	case len(tokens) == 0 || tokens[len(tokens)-1] != lease.GetToken():
-		fields.Addf("record.trial.trial.lease.token", "must be the last of lease_tokens")
+	case len(tokens) == 0:
+		fields.Addf(path, "must hold the token of the lease")
+	case lease.GetToken() != "":
+		fields.Addf("record.trial.trial.lease.token", "must be unset: it is the last of lease_tokens")
 	case len(lease.GetWorkerId()) < 1 || len(lease.GetWorkerId()) > study.MaxWorkerID:
 		fields.Addf("record.trial.trial.lease.worker_id", "must have 1 to %d bytes, has %d", study.MaxWorkerID, len(lease.GetWorkerId()))
 	default:

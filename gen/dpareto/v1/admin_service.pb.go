@@ -1483,11 +1483,11 @@ const file_dpareto_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tR\trequestId\x12!\n" +
 	"\frequest_type\x18\x04 \x01(\tR\vrequestType\x12%\n" +
-	"\x0erequest_digest\x18\x05 \x01(\fR\rrequestDigest2\xb7\x03\n" +
+	"\x0erequest_digest\x18\x05 \x01(\fR\rrequestDigest2\xb5\x03\n" +
 	"\fAdminService\x12a\n" +
 	"\rGetServerInfo\x12 .dpareto.v1.GetServerInfoRequest\x1a!.dpareto.v1.GetServerInfoResponse\"\v\x8a\xc9\x18\x04\b\x01\x10\x01\x90\x02\x01\x12_\n" +
-	"\vBackupStore\x12\x1e.dpareto.v1.BackupStoreRequest\x1a\x1f.dpareto.v1.BackupStoreResponse\"\r\x8a\xc9\x18\x06\b\x03\x10\x03 \x01\x90\x02\x010\x01\x12g\n" +
-	"\vExportStudy\x12\x1e.dpareto.v1.ExportStudyRequest\x1a\x1f.dpareto.v1.ExportStudyResponse\"\x15\x8a\xc9\x18\x0e\b\x03\x10\x02\x1a\x04name \x01@\x01\x90\x02\x010\x01\x12z\n" +
+	"\vBackupStore\x12\x1e.dpareto.v1.BackupStoreRequest\x1a\x1f.dpareto.v1.BackupStoreResponse\"\r\x8a\xc9\x18\x06\b\x03\x10\x03 \x01\x90\x02\x010\x01\x12e\n" +
+	"\vExportStudy\x12\x1e.dpareto.v1.ExportStudyRequest\x1a\x1f.dpareto.v1.ExportStudyResponse\"\x13\x8a\xc9\x18\f\b\x03\x10\x02\x1a\x04name \x01\x90\x02\x010\x01\x12z\n" +
 	"\vImportStudy\x12\x1e.dpareto.v1.ImportStudyRequest\x1a\x1f.dpareto.v1.ImportStudyResponse\"(\x8a\xc9\x18!\b\x03\x10\x03\x1a\x17record.study.study.name \x018\x01\x90\x02\x02(\x01B\xa1\x01\n" +
 	"\x0ecom.dpareto.v1B\x11AdminServiceProtoP\x01Z3github.com/dpareto/dpareto/gen/dpareto/v1;dparetov1\xa2\x02\x03DXX\xaa\x02\n" +
 	"Dpareto.V1\xca\x02\n" +

@@ -162,8 +162,6 @@ type MethodRules struct {
 	// Whether the method can be called about a study with random_stopping: it answers nothing
 	// that depends on the study's trials, or only to the worker that holds one.
 	RevealsNoResults bool `protobuf:"varint,7,opt,name=reveals_no_results,json=revealsNoResults,proto3" json:"reveals_no_results,omitempty"`
-	// Whether trials in the response keep their lease tokens.
-	ShowsLeaseTokens bool `protobuf:"varint,8,opt,name=shows_lease_tokens,json=showsLeaseTokens,proto3" json:"shows_lease_tokens,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -247,13 +245,6 @@ func (x *MethodRules) GetRevealsNoResults() bool {
 	return false
 }
 
-func (x *MethodRules) GetShowsLeaseTokens() bool {
-	if x != nil {
-		return x.ShowsLeaseTokens
-	}
-	return false
-}
-
 var file_dpareto_v1_method_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
 		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
@@ -278,7 +269,7 @@ var File_dpareto_v1_method_proto protoreflect.FileDescriptor
 const file_dpareto_v1_method_proto_rawDesc = "" +
 	"\n" +
 	"\x17dpareto/v1/method.proto\x12\n" +
-	"dpareto.v1\x1a google/protobuf/descriptor.proto\"\x9c\x02\n" +
+	"dpareto.v1\x1a google/protobuf/descriptor.proto\"\xee\x01\n" +
 	"\vMethodRules\x12$\n" +
 	"\x04role\x18\x01 \x01(\x0e2\x10.dpareto.v1.RoleR\x04role\x12'\n" +
 	"\x05scope\x18\x02 \x01(\x0e2\x11.dpareto.v1.ScopeR\x05scope\x12\x1a\n" +
@@ -286,8 +277,7 @@ const file_dpareto_v1_method_proto_rawDesc = "" +
 	"\aaudited\x18\x04 \x01(\bR\aaudited\x12\x12\n" +
 	"\x04slow\x18\x05 \x01(\bR\x04slow\x12\x18\n" +
 	"\aendless\x18\x06 \x01(\bR\aendless\x12,\n" +
-	"\x12reveals_no_results\x18\a \x01(\bR\x10revealsNoResults\x12,\n" +
-	"\x12shows_lease_tokens\x18\b \x01(\bR\x10showsLeaseTokens*N\n" +
+	"\x12reveals_no_results\x18\a \x01(\bR\x10revealsNoResults*N\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vROLE_VIEWER\x10\x01\x12\x0f\n" +

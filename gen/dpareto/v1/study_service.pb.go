@@ -2828,7 +2828,7 @@ const file_dpareto_v1_study_service_proto_rawDesc = "" +
 	"\x1fEND_REASON_PRIVACY_BUDGET_SPENT\x10\x04\x12\x1a\n" +
 	"\x16END_REASON_PARALLELISM\x10\x05\x12\x17\n" +
 	"\x13END_REASON_STAGNANT\x10\x06\x12\x18\n" +
-	"\x14END_REASON_CONDITION\x10\a2\x8f\x0f\n" +
+	"\x14END_REASON_CONDITION\x10\a2\x8d\x0f\n" +
 	"\fStudyService\x12i\n" +
 	"\vCreateStudy\x12\x1e.dpareto.v1.CreateStudyRequest\x1a\x1f.dpareto.v1.CreateStudyResponse\"\x19\x8a\xc9\x18\x12\b\x03\x10\x02\x1a\bstudy_id \x018\x01\x90\x02\x02\x12Z\n" +
 	"\bGetStudy\x12\x1b.dpareto.v1.GetStudyRequest\x1a\x1c.dpareto.v1.GetStudyResponse\"\x13\x8a\xc9\x18\f\b\x01\x10\x02\x1a\x04name8\x01\x90\x02\x01\x12[\n" +
@@ -2840,8 +2840,8 @@ const file_dpareto_v1_study_service_proto_rawDesc = "" +
 	"PauseStudy\x12\x1d.dpareto.v1.PauseStudyRequest\x1a\x1e.dpareto.v1.PauseStudyResponse\"\x12\x8a\xc9\x18\x0e\b\x03\x10\x02\x1a\x04name \x018\x01\x12b\n" +
 	"\vResumeStudy\x12\x1e.dpareto.v1.ResumeStudyRequest\x1a\x1f.dpareto.v1.ResumeStudyResponse\"\x12\x8a\xc9\x18\x0e\b\x03\x10\x02\x1a\x04name \x018\x01\x12b\n" +
 	"\n" +
-	"WatchStudy\x12\x1d.dpareto.v1.WatchStudyRequest\x1a\x1e.dpareto.v1.WatchStudyResponse\"\x13\x8a\xc9\x18\f\b\x01\x10\x02\x1a\x04name0\x01\x90\x02\x010\x01\x12n\n" +
-	"\rSuggestTrials\x12 .dpareto.v1.SuggestTrialsRequest\x1a!.dpareto.v1.SuggestTrialsResponse\"\x18\x8a\xc9\x18\x14\b\x02\x10\x02\x1a\x06parent \x01(\x018\x01@\x01\x12b\n" +
+	"WatchStudy\x12\x1d.dpareto.v1.WatchStudyRequest\x1a\x1e.dpareto.v1.WatchStudyResponse\"\x13\x8a\xc9\x18\f\b\x01\x10\x02\x1a\x04name0\x01\x90\x02\x010\x01\x12l\n" +
+	"\rSuggestTrials\x12 .dpareto.v1.SuggestTrialsRequest\x1a!.dpareto.v1.SuggestTrialsResponse\"\x16\x8a\xc9\x18\x12\b\x02\x10\x02\x1a\x06parent \x01(\x018\x01\x12b\n" +
 	"\vCreateTrial\x12\x1e.dpareto.v1.CreateTrialRequest\x1a\x1f.dpareto.v1.CreateTrialResponse\"\x12\x8a\xc9\x18\x0e\b\x02\x10\x02\x1a\x06parent \x01\x12X\n" +
 	"\bGetTrial\x12\x1b.dpareto.v1.GetTrialRequest\x1a\x1c.dpareto.v1.GetTrialResponse\"\x11\x8a\xc9\x18\n" +
 	"\b\x01\x10\x02\x1a\x04name\x90\x02\x01\x12`\n" +

@@ -168,7 +168,7 @@ func (p privateMode) Keep(c *study.Change, record *storev1.TrialRecord, r study.
 	if err != nil {
 		return study.Kept{}, err
 	}
-	if trial.GetLease().GetToken() == r.Token {
+	if study.IsHeld(record, r.Token) {
 		i := slices.IndexFunc(trial.GetMeasurements(), func(known *dparetov1.Measurement) bool { return known.GetStep() == kept.GetStep() })
 		if i >= 0 {
 			return study.Kept{Measurement: proto.CloneOf(trial.GetMeasurements()[i])}, nil

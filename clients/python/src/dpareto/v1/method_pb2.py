@@ -25,17 +25,17 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x64pareto/v1/method.proto\x12\ndpareto.v1\x1a google/protobuf/descriptor.proto\"\xc9\x01\n\x0bMethodRules\x12\x1e\n\x04role\x18\x01 \x01(\x0e\x32\x10.dpareto.v1.Role\x12 \n\x05scope\x18\x02 \x01(\x0e\x32\x11.dpareto.v1.Scope\x12\x10\n\x08resource\x18\x03 \x01(\t\x12\x0f\n\x07\x61udited\x18\x04 \x01(\x08\x12\x0c\n\x04slow\x18\x05 \x01(\x08\x12\x0f\n\x07\x65ndless\x18\x06 \x01(\x08\x12\x1a\n\x12reveals_no_results\x18\x07 \x01(\x08\x12\x1a\n\x12shows_lease_tokens\x18\x08 \x01(\x08*N\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_VIEWER\x10\x01\x12\x0f\n\x0bROLE_WORKER\x10\x02\x12\x0e\n\nROLE_ADMIN\x10\x03*U\n\x05Scope\x12\x15\n\x11SCOPE_UNSPECIFIED\x10\x00\x12\x12\n\x0eSCOPE_ANYWHERE\x10\x01\x12\x0f\n\x0bSCOPE_STUDY\x10\x02\x12\x10\n\x0cSCOPE_SERVER\x10\x03:H\n\x05rules\x12\x1e.google.protobuf.MethodOptions\x18\x91\x89\x03 \x01(\x0b\x32\x17.dpareto.v1.MethodRulesb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17\x64pareto/v1/method.proto\x12\ndpareto.v1\x1a google/protobuf/descriptor.proto\"\xad\x01\n\x0bMethodRules\x12\x1e\n\x04role\x18\x01 \x01(\x0e\x32\x10.dpareto.v1.Role\x12 \n\x05scope\x18\x02 \x01(\x0e\x32\x11.dpareto.v1.Scope\x12\x10\n\x08resource\x18\x03 \x01(\t\x12\x0f\n\x07\x61udited\x18\x04 \x01(\x08\x12\x0c\n\x04slow\x18\x05 \x01(\x08\x12\x0f\n\x07\x65ndless\x18\x06 \x01(\x08\x12\x1a\n\x12reveals_no_results\x18\x07 \x01(\x08*N\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_VIEWER\x10\x01\x12\x0f\n\x0bROLE_WORKER\x10\x02\x12\x0e\n\nROLE_ADMIN\x10\x03*U\n\x05Scope\x12\x15\n\x11SCOPE_UNSPECIFIED\x10\x00\x12\x12\n\x0eSCOPE_ANYWHERE\x10\x01\x12\x0f\n\x0bSCOPE_STUDY\x10\x02\x12\x10\n\x0cSCOPE_SERVER\x10\x03:H\n\x05rules\x12\x1e.google.protobuf.MethodOptions\x18\x91\x89\x03 \x01(\x0b\x32\x17.dpareto.v1.MethodRulesb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'dpareto.v1.method_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ROLE']._serialized_start=277
-  _globals['_ROLE']._serialized_end=355
-  _globals['_SCOPE']._serialized_start=357
-  _globals['_SCOPE']._serialized_end=442
+  _globals['_ROLE']._serialized_start=249
+  _globals['_ROLE']._serialized_end=327
+  _globals['_SCOPE']._serialized_start=329
+  _globals['_SCOPE']._serialized_end=414
   _globals['_METHODRULES']._serialized_start=74
-  _globals['_METHODRULES']._serialized_end=275
+  _globals['_METHODRULES']._serialized_end=247
 # @@protoc_insertion_point(module_scope)

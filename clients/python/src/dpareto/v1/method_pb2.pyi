@@ -31,7 +31,7 @@ RULES_FIELD_NUMBER: _ClassVar[int]
 rules: _descriptor.FieldDescriptor
 
 class MethodRules(_message.Message):
-    __slots__ = ("role", "scope", "resource", "audited", "slow", "endless", "reveals_no_results", "shows_lease_tokens")
+    __slots__ = ("role", "scope", "resource", "audited", "slow", "endless", "reveals_no_results")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     SCOPE_FIELD_NUMBER: _ClassVar[int]
     RESOURCE_FIELD_NUMBER: _ClassVar[int]
@@ -39,7 +39,6 @@ class MethodRules(_message.Message):
     SLOW_FIELD_NUMBER: _ClassVar[int]
     ENDLESS_FIELD_NUMBER: _ClassVar[int]
     REVEALS_NO_RESULTS_FIELD_NUMBER: _ClassVar[int]
-    SHOWS_LEASE_TOKENS_FIELD_NUMBER: _ClassVar[int]
     role: Role
     scope: Scope
     resource: str
@@ -47,5 +46,4 @@ class MethodRules(_message.Message):
     slow: bool
     endless: bool
     reveals_no_results: bool
-    shows_lease_tokens: bool
-    def __init__(self, role: _Optional[_Union[Role, str]] = ..., scope: _Optional[_Union[Scope, str]] = ..., resource: _Optional[str] = ..., audited: bool = ..., slow: bool = ..., endless: bool = ..., reveals_no_results: bool = ..., shows_lease_tokens: bool = ...) -> None: ...
+    def __init__(self, role: _Optional[_Union[Role, str]] = ..., scope: _Optional[_Union[Scope, str]] = ..., resource: _Optional[str] = ..., audited: bool = ..., slow: bool = ..., endless: bool = ..., reveals_no_results: bool = ...) -> None: ...
