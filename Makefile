@@ -29,7 +29,7 @@ help: ## List the targets
 
 .PHONY: build
 build: ## Build the programs into .bin/dpareto and .bin/dpareto-lab
-	go build -o $(BIN) ./cmd/dpareto ./cmd/dpareto-lab
+	go build -o $(BIN)/ ./cmd/dpareto ./cmd/dpareto-lab
 
 .PHONY: demo
 demo: build ## Run a real study: a server, two agents, and the front that they find
