@@ -865,18 +865,19 @@ func TestPrivateModeReleases(t *testing.T) {
 // From a worker's report to a published front: one value of a study tells two test sets
 // apart that differ in a record by no more than it says; two records are found out.
 func TestPrivateModeAudit(t *testing.T) {
-	const records, runs, delta = 4, 800, 0.01
-	f := startWith(t, func(o *server.Options) { o.Entropy, o.Store = noise.Seeded(3), newMemory(t) })
-	spec := privateSpec(4*runs, 1e6)
-	spec.PrivateMode.TestSetSize, spec.PrivateMode.TestEpsilon = records, 2200 // of all values
-	study := f.create("s", spec)
-	sigma := f.study(study).GetPublication().GetNoiseStandardDeviation()
+	const records, runs, delta, trials = 4, 800, 0.01, 50
+	f := startAudit(t, 3)
+	spec := privateSpec(trials, 1e6)
+	spec.PrivateMode.TestSetSize, spec.PrivateMode.TestEpsilon = records, 65 // of all values
+	create := func(turn int) string { return f.create(fmt.Sprintf("s%d", turn), spec) }
+	sigma := f.study(create(-1)).GetPublication().GetNoiseStandardDeviation()
 	epsilon, err := transcript.TestEpsilon(records, 1, sigma, delta)
 	if err != nil {
 		t.Fatal(err)
 	}
+	study := turns(trials, create)
 	value := func(wrong float64) float64 { // of so many records
-		return f.tell(f.one(study, "w"), wrong/records).GetFinalMeasurement().GetMetrics()["error"].GetValue()
+		return f.tell(f.one(study(), "w"), wrong/records).GetFinalMeasurement().GetMetrics()["error"].GetValue()
 	}
 	event := func(first, second, threshold float64) func(bool) bool { // the last in units of the noise
 		return func(isSecond bool) bool {
