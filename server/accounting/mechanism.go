@@ -349,7 +349,7 @@ func (c *compiler) objectivePerturbation(path string, m *dparetov1.ObjectivePert
 	}
 	calibrated := m.GetDatasetSize() != "" && m.GetRegularization() != ""
 	if !calibrated && (m.GetDatasetSize() != "" || m.GetRegularization() != "") {
-		c.addf(join(path, "dataset_size"), "and regularization must be set together")
+		c.addf(join(path, "dataset_size"), "must be set together with regularization")
 	}
 	compiled := &mechanism{pure: true, pair: true, release: once(path, nil, func(e *evaluation) (privacy.Mechanism, map[string]float64) {
 		// ε does not depend on the rest, which only serves to calibrate the noise.

@@ -1,6 +1,6 @@
 // Package audit keeps a log of what was changed, by whom: one JSON object on a line for
 // every call that changes something or hands out a whole study, and for every such call
-// that was refused for want of rights.
+// that was denied.
 //
 // A record holds names and results only: no value of a parameter or a metric, no text of
 // an error, and neither tokens nor lease tokens.

@@ -6,9 +6,8 @@
 // turns what a caller presents into a [Principal]; [Principal.Authorize] decides by the
 // rules that each method has in the contract ([Lookup]).
 //
-// A token is 256 random bits. Nobody guesses those, so that a single SHA-256 is enough to
-// keep the file useless to a thief: the slow, salted hashes that passwords need protect
-// secrets that can be guessed, and would cost every call.
+// A token is 256 random bits and cannot be guessed, so one SHA-256 suffices. Slow, salted hashes
+// protect passwords, which can be guessed, and would cost every call.
 //
 // The decision depends on the name of a study alone and comes before the store is asked:
 // a caller without rights on a study does not learn whether it exists.

@@ -12,8 +12,8 @@ import (
 	"github.com/dpareto/dpareto/surrogate"
 )
 
-// NewDesigner returns the designer that implements an algorithm, or nil if there is none. The contract
-// names algorithms as package designers names designers.
+// NewDesigner returns the designer that implements an algorithm, or nil if there is none. An
+// algorithm's name is ALGORITHM_ and the designer's name.
 func NewDesigner(algorithm dparetov1.Algorithm, o designers.Options) suggest.Designer {
 	designer, _ := designers.ByName(strings.ToLower(strings.TrimPrefix(algorithm.String(), "ALGORITHM_")), o)
 	return designer

@@ -2,7 +2,7 @@
 // snapshot, outside of transactions, one batch at a time per study, so that a slow model delays
 // neither other studies nor the results of this one.
 //
-// Where what is:
+// Files:
 //
 //   - queue.go: SuggestTrials, the demands that wait, and the trials that are created for them
 //   - condition.go: demands with conditions; draw.go: designs so quick that they need no queue

@@ -19,7 +19,7 @@ import (
 )
 
 // Sizes of the model that decides which runs stop. A few checkpoints of a run say almost as much as
-// all.
+// all of them.
 const (
 	stopCheckpoints  = 6
 	stopObservations = 600

@@ -1,7 +1,7 @@
 // Package front reads off the front of a study: measured and posterior fronts, hypervolumes over
 // time, predictions and recommendations.
 //
-// Where what is:
+// Files:
 //
 //   - results.go: what was measured, pooled by configuration; latest.go: models and fronts that
 //     concurrent calls share

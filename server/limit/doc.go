@@ -2,6 +2,6 @@
 // and streams at a time, in total and for each principal, on the time of a call, on
 // connections, and on how loud failed authentication can be.
 //
-// What a client runs into by being quick is RESOURCE_EXHAUSTED with a google.rpc.RetryInfo;
-// what it will run into again is RESOURCE_EXHAUSTED without.
+// All are RESOURCE_EXHAUSTED. Limits on the rate of calls carry a google.rpc.RetryInfo; quotas,
+// which waiting does not help, carry none.
 package limit

@@ -15,8 +15,8 @@ import (
 const (
 	// maintainEvery is the minimum time between the starts of two passes.
 	maintainEvery = 10 * time.Minute
-	// maintenancePause is the ratio of pause to work in a pass, which so takes at most 1 % of the
-	// time.
+	// maintenancePause is the ratio of pause to work in a pass, so that a pass works at most 1 % of
+	// the time.
 	maintenancePause = 100
 )
 

@@ -113,7 +113,7 @@ func (c *privateCompiler) noise() {
 	c.study.addedNoise = deviation
 }
 
-// warn warns of a checkpoint parameter that the number of values leaves without use.
+// warn warns if the final values use up max_values, so that no checkpoint can be kept.
 func (c *privateCompiler) warn() {
 	study := c.study
 	if study.IsPrivate() && study.Checkpoints() && study.MaxValues() == study.finalValues() {

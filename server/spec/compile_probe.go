@@ -13,7 +13,7 @@ const (
 	maxConstraints = 20
 
 	// A study is refused if constraintDraws draws of its design distributions hold no
-	// allowed configuration. Fewer suffice once many are.
+	// allowed configuration. Drawing stops after leastDraws if enoughAllowed were allowed.
 	constraintDraws = 10_000
 	leastDraws      = 1000
 	enoughAllowed   = 100

@@ -26,7 +26,7 @@
 //
 // The ε of the search is approximate. Designers evaluate Search at thousands of points:
 // computed.go passes the coordinates to the functions of [accounting.Function.Search], past
-// variables and memo. Bounds of conditions.go use the rounded one of them, then Known.
+// variables and memo. Conditions (conditions.go) check the approximation first, then Known.
 //
 // Package accounting continues both routes.
 package spec

@@ -8,7 +8,7 @@ type Design struct {
 	Configurations, Number bool
 }
 
-// DesignOf returns which of them may depend on results under a spec.
+// DesignOf returns the design that a spec alone implies, before any trial.
 func DesignOf(spec *dparetov1.StudySpec) Design {
 	var d Design
 	budget := spec.GetBudget()
@@ -24,7 +24,7 @@ func DesignOf(spec *dparetov1.StudySpec) Design {
 	return d
 }
 
-// See adds what a trial shows: it may have been chosen, conditioned or repeated.
+// See notes whether a trial was chosen by a caller, asked for under conditions, or repeated.
 func (d *Design) See(trial *dparetov1.Trial) {
 	isForeign := trial.GetOrigin() != dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED
 	if isForeign || trial.GetProvenance().GetConditioned() {

@@ -1,3 +1,3 @@
-// Package spending adds up what all runs of a study cost the training records, and tells what
-// results may have decided of them (design.go).
+// Package spending adds up what all runs of a study cost the training records, and reports whether
+// results may have influenced which trials ran (design.go).
 package spending

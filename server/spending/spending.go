@@ -78,7 +78,7 @@ func (s *Spending) GetPrivacyLedger(ctx context.Context, req *dparetov1.GetPriva
 	return resp, nil
 }
 
-// ledger sums up the runs of a study.
+// account sums up the runs of a study.
 type account struct {
 	study    *dparetov1.Study
 	compiled *spec.Study
@@ -97,7 +97,7 @@ func (l *account) adaptive(runs int64) bool {
 	return l.lengths || l.Number && runs > 1 || l.Configurations && l.sum.Mechanisms() > 1
 }
 
-// open starts the ledger of a study.
+// open starts the account of a study.
 func (l *account) open(studies *study.Studies, study *dparetov1.Study, metric string) error {
 	cached, err := studies.Get(study)
 	if err != nil {

@@ -75,7 +75,6 @@ func checkScopes(ctx context.Context, tx *ReadTx, faultf func(string, ...any)) e
 
 // checkStudyScope checks a study's records, and that the study exists. A study that is being
 // imported has trials before it exists.
-// checkLedgerScope checks that the ledger exists that records belong to.
 func checkStudyScope(ctx context.Context, tx *ReadTx, scope Scope, faultf func(string, ...any)) error {
 	id := studyOf(scope)
 	if err := checkDeleted(tx, scope, faultf); err != nil {
@@ -96,7 +95,7 @@ func checkStudyScope(ctx context.Context, tx *ReadTx, scope Scope, faultf func(s
 	return checkNone(ctx, tx, scope, studyKinds, "study", faultf)
 }
 
-// checkLedgerScope checks that there is the ledger that others of its records belong to.
+// checkLedgerScope reports records of a ledger that does not exist.
 func checkLedgerScope(ctx context.Context, tx *ReadTx, scope Scope, faultf func(string, ...any)) error {
 	ledger, err := tx.r.Get(keyOf(scope, ledgerKind))
 	if err != nil || ledger != nil {

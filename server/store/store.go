@@ -69,7 +69,7 @@ func checkFormat(tx *ReadTx) error {
 
 // FormatError returns the error for a store of another format. It matches ErrFormat.
 func FormatError(format string) error {
-	return fmt.Errorf("%w: it has %s, but this program reads format %d; export its studies with the version that wrote it (dpareto study export) and import them here",
+	return fmt.Errorf("%w: it has %s, but this program reads format %d; export its studies with the version that wrote it (dpareto export) and import them here",
 		ErrFormat, format, Format)
 }
 

@@ -2,7 +2,7 @@
 // change of a study goes through Studies.Change, one transaction that loads the study, lets a
 // function decide, and writes the study back.
 //
-// Where what is:
+// Files:
 //
 //   - change.go: Change, the transaction of a study; request.go: answers that are remembered by
 //     request id; events.go: what observers are told once a change is durable

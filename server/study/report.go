@@ -221,8 +221,8 @@ func (c *Change) succeed(record *storev1.TrialRecord, r Report) error {
 	return nil
 }
 
-// keep returns what the policy keeps of a report. What later computes, if anything, must be known
-// before.
+// keep returns what the policy keeps of a report. It gives the change up until each function in later
+// that is not nil has run outside the transaction.
 func (c *Change) keep(record *storev1.TrialRecord, r Report, later ...func(context.Context) error) (Kept, error) {
 	point, err := PointOf(c.Compiled, record.GetTrial())
 	if err != nil {

@@ -347,7 +347,7 @@ func (s *search) settle(q space.Point, p *suggest.Problem, bounds restrict.Limit
 	good := func(q space.Point) bool {
 		return bounds.Hold(q, (*restrict.Limit).Exact) && s.problem.Allows(q)
 	}
-	if !good(q) { // nothing is: as near as it gets
+	if !good(q) { // nothing is: take the nearest
 		for j := range q {
 			parameter := &p.Space.Parameters[j]
 			if !p.Space.Active(q, j) {

@@ -159,8 +159,7 @@ func keyHash(q space.Point) uint64 {
 }
 
 // Restrict returns p for the configurations that meet c, by the cheap forms of its
-// limits. An objective with a limit gets it for its reference: nothing beyond it is worth
-// anything.
+// limits. A limited objective uses its limit as reference: nothing beyond it has value.
 func (c *Condition) Restrict(p *suggest.Problem) *suggest.Problem {
 	out := *p
 	out.Space = &space.Space{Parameters: slices.Clone(p.Space.Parameters)}

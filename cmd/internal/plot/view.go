@@ -41,9 +41,9 @@ type span struct{ best, worst float64 }
 func (s span) contains(cost float64) bool { return s.best <= cost && cost <= s.worst }
 
 // view returns what to show of an axis, given the costs of the front and of all points,
-// and the cost of the reference. The view shows everything better than the reference; of
-// what is worse, the front and nine tenths of the points, but not far beyond the reference;
-// and the reference itself unless it is far beyond the rest.
+// and the cost of the reference. The view contains everything better than the reference. It also
+// contains the front and nine tenths of the worse points, but nothing far beyond the reference; and
+// the reference itself, unless that is far beyond the rest.
 func view(front, points []float64, reference float64) span {
 	const (
 		shown  = 0.9  // fraction of the points

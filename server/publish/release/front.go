@@ -80,7 +80,7 @@ func checkFrontBudget(asked *dparetov1.StudySpec, req *dparetov1.ReleaseFrontReq
 	var fields invalid.Fields
 	if spec.IsPublication(asked) {
 		if req.GetEpsilon() != 0 || req.GetDelta() != 0 {
-			fields.Addf("epsilon", "must be unset, and so must delta: the study has already paid for everything it publishes")
+			fields.Addf("epsilon", "must be unset, like delta: the study has already paid for everything it publishes")
 		}
 		return fields.Err()
 	}

@@ -7,7 +7,7 @@
 // by others when it is durable.
 //
 // When the disk is full, writes are refused and each is tried anew; reads go on. After any
-// other failed commit nobody knows what is on disk: everything is refused and [DB.Failed] is
+// other failed commit the state of the file is unknown: everything is refused and [DB.Failed] is
 // closed, for the process to end with the reason and be started again. A damaged page is an
 // error that matches store.ErrCorrupt, never a panic or a fault.
 //

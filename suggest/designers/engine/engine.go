@@ -141,8 +141,7 @@ func (d designer) Name() string  { return d.name }
 func (designer) Version() string { return "1" }
 
 // designed reports whether the run after n others is one of the initial design. With an
-// earlier study every third of them is, so that a misleading study does not lead to the
-// same wrong places for good.
+// earlier study every third of them is, so that a misleading one cannot dominate.
 func (d designer) designed(p *suggest.Problem, h *suggest.History, n int) bool {
 	if n >= cmp.Or(d.options.InitialPoints, InitialPoints(p)) {
 		return false

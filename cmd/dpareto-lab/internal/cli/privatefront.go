@@ -18,7 +18,7 @@ every measured error and a budget for the training records, and once without pri
 then trains the configurations that both report again, to see how good they really are.
 
 The noise is drawn from --seed, so that the experiment can be repeated: nothing that it
-prints may be released. It takes a few minutes.`,
+prints may be released. It takes about twenty seconds.`,
 		Example: `  dpareto-lab reproduce private-front
   dpareto-lab reproduce private-front --train-epsilon 2 --plot figures`,
 		Args: command.Args(cobra.NoArgs),

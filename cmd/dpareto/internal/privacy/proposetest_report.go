@@ -136,7 +136,7 @@ func (p ProposeTest) validation() (output.Section, error) {
 	return s, nil
 }
 
-// simulationNote tells that a result is none to release.
+// simulationNote says that a result must not be released.
 const simulationNote = "SIMULATION: the noise comes from a seed, so that anyone who guesses the seed can take it off. Do not release this result."
 
 func (p ProposeTest) outcome() output.Section {
