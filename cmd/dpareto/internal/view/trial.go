@@ -33,7 +33,7 @@ func Trials(spec *dparetov1.StudySpec, trials []*dparetov1.Trial) *output.Table 
 		t.Columns = append(t.Columns, "step")
 	}
 	t.Columns = append(t.Columns, "seconds", "attempts", "worker", "note")
-	first := make(map[string]int64) // the number of the first trial, by configuration
+	first := firstOf(trials)
 	for _, trial := range trials {
 		row := []any{trial.GetNumber(), enum.Name(trial.GetState()), origin(trial)}
 		for _, p := range spec.GetParameters() {
@@ -81,27 +81,33 @@ func StoppedEarly(spec *dparetov1.StudySpec, trial *dparetov1.Trial) bool {
 	return step > 0 && step < trial.GetParameters()[spec.GetCheckpointParameter()].GetIntValue()
 }
 
+// firstOf returns the lowest number of a trial with each configuration. Trials may be in any order.
+func firstOf(trials []*dparetov1.Trial) map[string]int64 {
+	first := make(map[string]int64)
+	for _, trial := range trials {
+		key := configuration(trial)
+		if n, ok := first[key]; !ok || trial.GetNumber() < n {
+			first[key] = trial.GetNumber()
+		}
+	}
+	return first
+}
+
 // repeated returns the number of the trial that a trial repeats, by its origin or its
-// configuration, or "". It must be called with the trials in their order.
+// configuration, or "".
 func repeated(trial *dparetov1.Trial, first map[string]int64) string {
-	key := configuration(trial)
-	earlier, again := first[key]
-	if !again {
-		first[key] = trial.GetNumber()
+	if of := trial.GetReplicateOf(); of != "" {
+		return ID(of)
 	}
-	switch {
-	case trial.GetReplicateOf() != "":
-		return ID(trial.GetReplicateOf())
-	case again:
-		return strconv.FormatInt(earlier, 10)
-	default:
-		return ""
+	if n := first[configuration(trial)]; n != trial.GetNumber() {
+		return strconv.FormatInt(n, 10)
 	}
+	return ""
 }
 
 // CountReplicates returns how many trials repeat an earlier one.
 func CountReplicates(trials []*dparetov1.Trial) int {
-	n, first := 0, make(map[string]int64)
+	n, first := 0, firstOf(trials)
 	for _, trial := range trials {
 		if repeated(trial, first) != "" {
 			n++

@@ -253,3 +253,22 @@ func TestGenerated(t *testing.T) {
 		t.Errorf("title %q, want %q", got, want)
 	}
 }
+
+// A trial repeats the first with its configuration, in whatever order trials are listed.
+func TestRepeatedTrials(t *testing.T) {
+	spec := &dparetov1.StudySpec{Parameters: []*dparetov1.ParameterSpec{{Id: "cutoff"}}}
+	trial := func(number, cutoff int64, replicateOf string) *dparetov1.Trial {
+		return &dparetov1.Trial{Number: number, ReplicateOf: replicateOf, Parameters: map[string]*dparetov1.Value{"cutoff": integer(cutoff)}}
+	}
+	listed := []*dparetov1.Trial{trial(107, 3, "studies/s/trials/57"), trial(90, 4, ""), trial(57, 3, ""), trial(12, 4, "")}
+	var notes []string
+	for _, row := range view.Trials(spec, listed).Rows {
+		notes = append(notes, row[len(row)-1].(string))
+	}
+	if d := cmp.Diff([]string{"replicate of 57", "replicate of 12", "", ""}, notes); d != "" {
+		t.Error(d)
+	}
+	if n := view.CountReplicates(listed); n != 2 {
+		t.Errorf("%d replicates", n)
+	}
+}
