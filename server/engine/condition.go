@@ -11,6 +11,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/restrict"
 )
@@ -26,13 +27,13 @@ type conditions struct {
 }
 
 // conditionsOf converts the conditions of a request for count trials.
-func conditionsOf(compiled *spec.Study, req *dparetov1.SuggestTrialsRequest, count int) (*conditions, error) {
+func conditionsOf(traits study.Traits, compiled *spec.Study, req *dparetov1.SuggestTrialsRequest, count int) (*conditions, error) {
 	asked := req.GetConditions()
 	if len(asked) == 0 {
 		return nil, nil
 	}
-	if compiled.HasRandomStopping() {
-		return nil, invalid.Field("conditions", "must be empty: with random_stopping all trials are draws from one distribution")
+	if traits.OwnDraws {
+		return nil, invalid.Field("conditions", "must be empty: all trials of this study are draws from one distribution")
 	}
 	if len(asked) != count {
 		return nil, invalid.Field("conditions", "must hold none or one for each of the %d trials, holds %d", count, len(asked))

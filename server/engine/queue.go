@@ -62,7 +62,7 @@ func (e *Engine) SuggestTrials(ctx context.Context, req *dparetov1.SuggestTrials
 	missing := 0
 	err = e.studies.Change(ctx, id, r, func(c *study.Change) error {
 		uid = c.Study.GetStudy().GetUid()
-		if wanted, err = conditionsOf(c.Compiled, req, count); err != nil {
+		if wanted, err = conditionsOf(c.Policy.Traits(), c.Compiled, req, count); err != nil {
 			return err
 		}
 		c.Tx.AfterCommit(func() { e.knowledge(c.Cached).prepared.wanted(c.Now) })

@@ -13,7 +13,6 @@ import (
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
-	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/model"
 	frontquery "github.com/dpareto/dpareto/suggest/query"
@@ -135,7 +134,7 @@ func (r *Results) answer(resp *dparetov1.QueryFrontResponse, a *frontquery.Answe
 	}
 	resp.Step = r.Compiled.LastStep(a.Point)
 	resp.Warnings = append(resp.Warnings, warnings...)
-	if c, ok := r.byPoint[study.PointKey(a.Point)]; ok {
+	if c, ok := r.byPoint[a.Point.Key()]; ok {
 		resp.Runs = int64(r.Configurations[c].runs)
 		resp.Trials = r.trialsOf(&r.Configurations[c])
 		return

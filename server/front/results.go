@@ -102,7 +102,7 @@ func (r *Results) addTrial(trial *dparetov1.Trial) error {
 func (r *Results) add(trial *dparetov1.Trial, point space.Point, m *dparetov1.Measurement) {
 	evaluation := r.Compiled.Evaluation(point, m)
 	evaluation.Run = trial.GetNumber()
-	key := study.PointKey(evaluation.Point)
+	key := evaluation.Point.Key()
 	c, ok := r.byPoint[key]
 	if !ok {
 		c = len(r.Configurations)

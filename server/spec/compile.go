@@ -240,7 +240,7 @@ func (c *compiler) refuseMismatch(study *Study) {
 			continue
 		}
 		const message = "needs a guarantee: the privacy metric accounts for another sampler than the trainer's"
-		if study.IsPrivate() {
+		if study.isPrivate() {
 			c.addf("private_mode", message)
 		}
 		if study.HasRandomStopping() {

@@ -116,7 +116,7 @@ func (c *privateCompiler) noise() {
 // warn warns if the final values use up max_values, so that no checkpoint can be kept.
 func (c *privateCompiler) warn() {
 	study := c.study
-	if study.IsPrivate() && study.Checkpoints() && study.MaxValues() == study.finalValues() {
+	if study.isPrivate() && study.Checkpoints() && study.MaxValues() == study.finalValues() {
 		study.Warnings = append(study.Warnings, &dparetov1.Warning{
 			Code: warnNoneOnTheWay,
 			Message: fmt.Sprintf("private_mode.max_values is %d, which the final values of all trials use up: no measurement before the end of %s is kept; a larger number keeps some, and makes all values noisier",

@@ -1,8 +1,6 @@
 package spec
 
 import (
-	"encoding/binary"
-	"math"
 	"slices"
 	"sync"
 
@@ -33,7 +31,7 @@ type computation struct {
 // get returns a copy of what put kept for a configuration.
 func (m *memo) get(point space.Point) (metrics map[string]*dparetov1.MetricValue, warnings []*dparetov1.Warning, ok bool) {
 	m.mu.Lock()
-	found, ok := m.kept[keyOf(point)]
+	found, ok := m.kept[point.Key()]
 	m.mu.Unlock()
 	if !ok {
 		return nil, nil, false
@@ -46,7 +44,7 @@ func (m *memo) get(point space.Point) (metrics map[string]*dparetov1.MetricValue
 func (m *memo) has(point space.Point) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, ok := m.kept[keyOf(point)]
+	_, ok := m.kept[point.Key()]
 	return ok
 }
 
@@ -54,7 +52,7 @@ func (m *memo) has(point space.Point) bool {
 func (m *memo) put(point space.Point, metrics map[string]*dparetov1.MetricValue, warnings []*dparetov1.Warning) {
 	var c computation
 	c.metrics, c.warnings = computation{metrics, warnings}.clone()
-	key := keyOf(point)
+	key := point.Key()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.kept[key]; ok {
@@ -80,13 +78,4 @@ func (c computation) clone() (metrics map[string]*dparetov1.MetricValue, warning
 		warnings = append(warnings, proto.CloneOf(warning))
 	}
 	return metrics, warnings
-}
-
-// keyOf returns a key of a configuration.
-func keyOf(point space.Point) string {
-	key := make([]byte, 0, 8*len(point))
-	for _, x := range point {
-		key = binary.BigEndian.AppendUint64(key, math.Float64bits(x))
-	}
-	return string(key)
 }

@@ -14,8 +14,8 @@ type noise struct {
 	metrics *metrics
 }
 
-// IsNoisy reports whether reported values are kept with noise only.
-func (n *noise) IsNoisy() bool {
+// isNoisy reports whether reported values are kept with noise only.
+func (n *noise) isNoisy() bool {
 	return n.spec.GetPrivateMode() != nil || n.spec.GetRandomStopping().GetTestSetSize() > 0
 }
 

@@ -24,8 +24,8 @@ func IsPublication(spec *dparetov1.StudySpec) bool {
 	return spec.GetPrivateMode() != nil || spec.GetRandomStopping() != nil
 }
 
-// IsPrivate reports whether the study has private_mode: it keeps noisy values only.
-func (p *privateMode) IsPrivate() bool { return p.spec.GetPrivateMode() != nil }
+// isPrivate reports whether the study has private_mode: it keeps noisy values only.
+func (p *privateMode) isPrivate() bool { return p.spec.GetPrivateMode() != nil }
 
 // Shards returns the number of shards of the training set.
 func (p *privateMode) Shards() int { return max(1, int(p.spec.GetPrivateMode().GetTrainingShards())) }

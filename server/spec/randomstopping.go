@@ -39,7 +39,7 @@ func (r *randomStopping) Score(path string, point space.Point, m *dparetov1.Meas
 	if n, most := len(m.GetMetrics()[id].GetRuns()), int(replicates(r.spec)); n > most {
 		return nil, nil, invalid.Field(fmt.Sprintf("%s.metrics[%q].runs", path, id), "must hold at most %d runs, since a trial is charged for that many; holds %d", most, n)
 	}
-	if !r.noise.IsNoisy() {
+	if !r.noise.isNoisy() {
 		return r.measurements.Measurement(path, point, m, true)
 	}
 	clipped, err := r.noise.Clipped(path, m)

@@ -69,18 +69,21 @@ func (s *Studies) Change(ctx context.Context, id string, r *Request, fn func(*Ch
 // begin returns a change of a study, or NOT_FOUND.
 func begin(s *Studies, tx *store.Tx, id string) (*Change, error) {
 	record, err := FindStudy(&tx.ReadTx, id)
-	if err == nil && spec.IsPublication(record.GetStudy().GetSpec()) {
-		err = tx.CheckWhole(store.StudyScope(id)) // a stale record would understate what was spent
-	}
 	if err != nil {
 		return nil, err
+	}
+	policy := s.Policy(record.GetStudy().GetSpec())
+	if policy.Traits().Prepaid {
+		if err := tx.CheckWhole(store.StudyScope(id)); err != nil {
+			return nil, err
+		}
 	}
 	cached, err := s.Get(record.GetStudy())
 	if err != nil {
 		return nil, err
 	}
 	return &Change{
-		Tx: tx, ID: id, Study: record, Compiled: cached.Compiled, Cached: cached, Policy: s.Policy(record.GetStudy().GetSpec()),
+		Tx: tx, ID: id, Study: record, Compiled: cached.Compiled, Cached: cached, Policy: policy,
 		studies: s, Now: s.now(),
 	}, nil
 }

@@ -72,8 +72,11 @@ type Traits struct {
 	// OneByOne studies create one trial at a time, because its cost decides what the next may be.
 	OneByOne bool
 	// OwnDraws studies take configurations from the policy's designer only. When it fails, no other
-	// designer replaces it.
+	// designer replaces it; callers set no conditions, and domains do not grow.
 	OwnDraws bool
+	// Prepaid studies pay for all that they will ever publish when they are created. Their ledgers
+	// never change, and a damaged or lost record, which would understate what was spent, stops them.
+	Prepaid bool
 }
 
 // Allowance is the number of trials a study may still create, and why it ends there.

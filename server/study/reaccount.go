@@ -46,7 +46,7 @@ func (s *Studies) ReaccountStudy(ctx context.Context, req *dparetov1.ReaccountSt
 	if err != nil {
 		return nil, err
 	}
-	if done, err := s.Answered(ctx, r, store.StudyScope(id)); err != nil || done {
+	if done, err := s.answered(ctx, r, store.StudyScope(id)); err != nil || done {
 		return resp, err
 	}
 	for range maxRaces {
@@ -191,7 +191,7 @@ func (r *reaccounting) change(ctx context.Context, trial *dparetov1.Trial) error
 
 // compute returns the metric at a configuration.
 func (r *reaccounting) compute(point space.Point) (*dparetov1.MetricValue, *dparetov1.Warning) {
-	key := PointKey(point)
+	key := point.Key()
 	if known, ok := r.known[key]; ok {
 		return known.value, known.warning
 	}

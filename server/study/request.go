@@ -125,9 +125,9 @@ func (r *Request) wasAnswered(tx *store.Tx, now time.Time) bool {
 	return r.recall(&tx.ReadTx, now) == nil && r.Repeated
 }
 
-// Answered sets the response to the stored one, if there is one. Calls ask it before expensive work
+// answered sets the response to the stored one, if there is one. Calls ask it before expensive work
 // that precedes their transaction; once checks again inside.
-func (s *Studies) Answered(ctx context.Context, r *Request, scope store.Scope) (bool, error) {
+func (s *Studies) answered(ctx context.Context, r *Request, scope store.Scope) (bool, error) {
 	if r.ID == "" {
 		return false, nil
 	}

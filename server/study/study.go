@@ -263,7 +263,7 @@ func (s *Studies) DeleteStudy(ctx context.Context, req *dparetov1.DeleteStudyReq
 			return err
 		}
 		uid = record.GetStudy().GetUid()
-		if spec.IsPublication(record.GetStudy().GetSpec()) {
+		if s.Policy(record.GetStudy().GetSpec()).Traits().Prepaid {
 			tx.PutEnded(uid, record.GetStudy().GetRevision())
 		}
 		tx.AfterCommit(func() { s.watchers.notify(id) })

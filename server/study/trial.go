@@ -3,10 +3,8 @@ package study
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"google.golang.org/grpc/codes"
@@ -286,13 +284,4 @@ func LatestStep(trial *dparetov1.Trial) int64 {
 		step = max(step, m.GetStep())
 	}
 	return step
-}
-
-// PointKey returns a map key for a point: its coordinates, bit by bit.
-func PointKey(point space.Point) string {
-	key := make([]byte, 0, 8*len(point))
-	for _, v := range point {
-		key = binary.LittleEndian.AppendUint64(key, math.Float64bits(v))
-	}
-	return string(key)
 }

@@ -56,7 +56,7 @@ func (s *Studies) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStudyReq
 	if err != nil {
 		return nil, err
 	}
-	if done, err := s.Answered(ctx, r, store.StudyScope(id)); err != nil || done {
+	if done, err := s.answered(ctx, r, store.StudyScope(id)); err != nil || done {
 		return resp, err
 	}
 	for raced := true; raced; {
@@ -114,7 +114,8 @@ func (s *Studies) updatedStudy(ctx context.Context, id string, req *dparetov1.Up
 	if proto.Equal(before.GetSpec(), after.GetSpec()) {
 		return before, after, nil
 	}
-	if err := checkSpecChange(before.GetSpec(), after.GetSpec()); err != nil {
+	policy := s.Policy(before.GetSpec())
+	if err := checkSpecChange(before.GetSpec(), after.GetSpec(), policy.Traits()); err != nil {
 		return nil, nil, err
 	}
 	if namesLedger(after.GetSpec()) {
@@ -130,7 +131,7 @@ func (s *Studies) updatedStudy(ctx context.Context, id string, req *dparetov1.Up
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := s.Policy(before.GetSpec()).CheckUpdate(record, after.GetSpec()); err != nil {
+	if err := policy.CheckUpdate(record, after.GetSpec()); err != nil {
 		return nil, nil, err
 	}
 	after.Warnings = compiled.Warnings
@@ -294,12 +295,13 @@ func copyField(dst, src protoreflect.Message, names []string) {
 }
 
 // checkSpecChange refuses changes that past trials depend on. Allowed are the budget, the lease,
-// early stopping, units, growing domains, and a first ledger to charge releases to.
-func checkSpecChange(before, after *dparetov1.StudySpec) error {
+// early stopping, units, growing domains, and a first ledger to charge releases to, as far as the
+// traits of the policy allow them.
+func checkSpecChange(before, after *dparetov1.StudySpec, traits Traits) error {
 	var fields invalid.Fields
 	allowed := proto.CloneOf(before)
 	allowed.Budget, allowed.Lease, allowed.DisableEarlyStopping = after.GetBudget(), after.GetLease(), after.GetDisableEarlyStopping()
-	if before.GetTestLedger() == "" && !spec.IsPublication(before) {
+	if before.GetTestLedger() == "" && !traits.Prepaid {
 		allowed.TestLedger = after.GetTestLedger()
 	}
 	if len(before.GetMetrics()) == len(after.GetMetrics()) {
@@ -313,7 +315,7 @@ func checkSpecChange(before, after *dparetov1.StudySpec) error {
 			if reason != "" {
 				fields.Addf(fmt.Sprintf("study.spec.parameters[%d].%s", i, field), "%s: a domain can only grow", reason)
 			}
-			if sameKind && before.GetRandomStopping() == nil { // its trials are draws from one distribution
+			if sameKind && !traits.OwnDraws {
 				allowed.Parameters[i].Domain = p.GetDomain()
 			}
 		}

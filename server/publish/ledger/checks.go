@@ -70,12 +70,9 @@ const (
 	trainField = "study.spec.train_ledger"
 )
 
-// ChargeStudy charges everything that a study will publish to the ledgers in its spec, unless that
-// was charged before. It does nothing for studies that pay for each release.
+// ChargeStudy charges everything that a prepaid study will publish to the ledgers in its spec, unless
+// that was charged before.
 func ChargeStudy(tx *store.Tx, study *dparetov1.Study, at time.Time) error {
-	if !spec.IsPublication(study.GetSpec()) {
-		return nil
-	}
 	for _, l := range []struct {
 		ledger, field, reason string
 		guarantee             *dparetov1.PrivacyGuarantee

@@ -43,7 +43,7 @@ type privateMode struct {
 }
 
 // Traits implements study.Policy.
-func (privateMode) Traits() study.Traits { return study.Traits{OneByOne: true} }
+func (privateMode) Traits() study.Traits { return study.Traits{OneByOne: true, Prepaid: true} }
 
 // Allowance implements study.Policy.
 func (privateMode) Allowance(record *storev1.StudyRecord) study.Allowance {

@@ -5,7 +5,14 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/noise"
+	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/study"
+)
+
+// The engine finds by type that a policy chooses configurations.
+var (
+	_ engine.Chooser = privateMode{}
+	_ engine.Chooser = randomStopping{}
 )
 
 // Policies returns the function that chooses the policy for a spec, nil for a study that publishes

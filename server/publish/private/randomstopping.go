@@ -42,7 +42,9 @@ type randomStopping struct {
 }
 
 // Traits implements study.Policy.
-func (randomStopping) Traits() study.Traits { return study.Traits{Hidden: true, OwnDraws: true} }
+func (randomStopping) Traits() study.Traits {
+	return study.Traits{Hidden: true, OwnDraws: true, Prepaid: true}
+}
 
 // Allowance implements study.Policy.
 func (randomStopping) Allowance(record *storev1.StudyRecord) study.Allowance {

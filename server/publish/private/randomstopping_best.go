@@ -49,8 +49,9 @@ func best(ctx context.Context, tx *store.ReadTx, id string, study *dparetov1.Stu
 	return found, err
 }
 
-// ReleaseBest implements release.Releaser.
-func (randomStopping) ReleaseBest(ctx context.Context, tx *store.ReadTx, id string, record *storev1.StudyRecord) (*dparetov1.Release, error) {
+// ReleaseBest returns the one release of a study with random_stopping, the same at every call, without
+// name and time. It returns FAILED_PRECONDITION while a trial is missing.
+func ReleaseBest(ctx context.Context, tx *store.ReadTx, id string, record *storev1.StudyRecord) (*dparetov1.Release, error) {
 	of := record.GetStudy()
 	if !isRun(record) {
 		return nil, status.Errorf(codes.FailedPrecondition, "%s is not completed: it shows its best trial once all trials have been run, and nothing before", of.GetName())

@@ -11,12 +11,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy/selection"
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/publish/private"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
@@ -55,8 +55,8 @@ func (s *Releases) releaseBest(ctx context.Context, r *releaseRequest, id string
 			return err
 		}
 		of = record.GetStudy()
-		if own, ok := s.studies.Policy(of.GetSpec()).(Releaser); ok {
-			whole, err = own.ReleaseBest(ctx, tx, id, record)
+		if of.GetSpec().GetRandomStopping() != nil {
+			whole, err = private.ReleaseBest(ctx, tx, id, record)
 		}
 		return err
 	})
@@ -87,13 +87,6 @@ func (s *Releases) releaseBest(ctx context.Context, r *releaseRequest, id string
 		return nil, err
 	}
 	return s.publish(ctx, r, d)
-}
-
-// Releaser is a policy of studies that make one release, the same at every call.
-type Releaser interface {
-	// ReleaseBest returns the release without name and time. It returns FAILED_PRECONDITION while a
-	// trial is missing.
-	ReleaseBest(ctx context.Context, tx *store.ReadTx, id string, record *storev1.StudyRecord) (*dparetov1.Release, error)
 }
 
 // bestRequest says what is best.

@@ -57,7 +57,7 @@ func (s *Releases) releaseFront(ctx context.Context, r *releaseRequest, id strin
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := s.studies.Policy(of.GetSpec()).(Releaser); ok {
+	if of.GetSpec().GetRandomStopping() != nil {
 		return nil, status.Errorf(codes.FailedPrecondition, "%s has random_stopping: release its best trial with ReleaseBest", r.parent)
 	}
 	if err := checkFrontBudget(of.GetSpec(), req); err != nil {
