@@ -3,7 +3,6 @@ package front
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -83,9 +82,9 @@ func (f *Fronts) Results(ctx context.Context, id string, finalOnly bool) (*Resul
 // addTrial adds the measurements of a trial in step order: the final one, and, if checkpoints are
 // evaluations, the intermediate ones.
 func (r *Results) addTrial(trial *dparetov1.Trial) error {
-	point, err := r.Compiled.Point("trial.parameters", trial.GetParameters())
+	point, err := study.PointOf(r.Compiled, trial)
 	if err != nil {
-		return fmt.Errorf("%s: %w", trial.GetName(), err)
+		return err
 	}
 	measurements := []*dparetov1.Measurement{trial.GetFinalMeasurement()}
 	if r.Compiled.Checkpoints() && !r.finalOnly {
@@ -178,7 +177,7 @@ func (r *Results) allowed(measurements []int) bool {
 	}
 	for i, sum := range sums {
 		mean := sum / runs
-		if c := &r.Compiled.Problem.Constraints[i]; !(c.Lower <= mean && mean <= c.Upper) || math.IsInf(mean, 0) {
+		if c := &r.Compiled.Problem.Constraints[i]; !c.Holds(mean) || math.IsInf(mean, 0) {
 			return false
 		}
 	}

@@ -179,7 +179,7 @@ func (f *fixedResults) candidates() []*front.Configuration {
 func (f *fixedResults) isAllowed(c *front.Configuration) bool {
 	values := f.Compiled.ConstraintValues(f.Measurements[c.Measurements[0]].Measurement)
 	for i, v := range values {
-		if k := &f.Compiled.Problem.Constraints[i]; k.Known != nil && !(k.Lower <= v && v <= k.Upper) {
+		if k := &f.Compiled.Problem.Constraints[i]; k.Known != nil && !k.Holds(v) {
 			return false
 		}
 	}
