@@ -257,6 +257,8 @@ def test_front_and_recommendation(client: Client) -> None:
     assert point.guarantee is not None
     assert point.guarantee.epsilon == point.values["epsilon"].value
     assert point.params == study.get_trial(point.trial).params
+    shown = dict(zip(*(line.split() for line in str(front).splitlines()[:2]), strict=True))
+    assert 0 <= float(shown["epsilon"]) / point.guarantee.epsilon - 1 < 0.001  # never rounded down
     posterior = study.get_front()
     assert posterior.points[0].values["error"].lower is not None
     bound = max(epsilons)

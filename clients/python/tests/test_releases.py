@@ -142,6 +142,11 @@ def test_a_list_that_was_fixed_beforehand(client: Client) -> None:
     assert "\ntraining records: ε at most " in text
     larger = dataclasses.replace(front.guarantee, epsilon=29.8301)  # rounded up
     assert "ε at most 29.84," in str(dataclasses.replace(front, guarantee=larger))
+    third = dataclasses.replace(front.guarantee, delta=1 / 30000)
+    assert "δ = 3.334e-05," in str(dataclasses.replace(front, guarantee=third))
+    values = {"epsilon": 1.00049, "error": 0.100049}
+    rounded = dataclasses.replace(front, points=(dataclasses.replace(point, values=values),))
+    assert str(rounded).splitlines()[-1].split()[:2] == ["1.001", "0.1"]  # ε up, error to nearest
     assert "\nprovided that " in text
     assert "\nnot covered: " in text
     assert text.splitlines()[-len(front.points) - 1].split()[0] == next(iter(point.values))

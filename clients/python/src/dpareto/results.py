@@ -63,6 +63,12 @@ def _cell(value: Scalar) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def _up(value: float) -> str:
+    """Returns four digits, rounded up: a bound must not shrink on its way to a reader."""
+    digits = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
+    return f"{float(digits.create_decimal(repr(value))):.4g}"
+
+
 @dataclass(frozen=True)
 class ResultWarning:
     """Something that a reader of a result should know."""
@@ -100,10 +106,7 @@ class Guarantee:
 
 
 def _bound(g: Guarantee) -> str:
-    # Four digits, rounded up: a bound must not shrink on its way to a reader.
-    digits = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
-    epsilon = digits.create_decimal(repr(g.epsilon))
-    return f"ε at most {epsilon:g}, δ = {g.delta:g}, {g.adjacency} adjacency"
+    return f"ε at most {_up(g.epsilon)}, δ = {_up(g.delta)}, {g.adjacency} adjacency"
 
 
 @dataclass(frozen=True)
@@ -278,9 +281,15 @@ class Front(Sequence[FrontPoint]):
         return iter(self.points)
 
     def __str__(self) -> str:
-        """Returns a table: objectives, parameters and the trial of every point."""
+        """Returns a table: objectives, parameters and the trial of every point. Computed
+        objectives, such as ε, are rounded up.
+        """
+
+        def shown(v: FrontValue) -> Scalar:
+            return _up(v.value) if v.observed is None else v.value
+
         rows = [
-            {**{k: v.value for k, v in p.values.items()}, **p.params, "trial": p.trial}
+            {**{k: shown(v) for k, v in p.values.items()}, **p.params, "trial": p.trial}
             for p in self.points
         ]
         return _table(rows) or f"no points on the {self.kind} front"
@@ -437,7 +446,14 @@ class Release:
         lines += [f"provided that {x}" for x in self.assumptions]
         lines += [f"not covered: {x}" for x in self.not_covered]
         lines += [f"warning: {x}" for x in self.warnings]
-        table = _table([p.as_dict() for p in self.points])
+        rows = [  # what has no noise is computed, such as ε
+            {
+                **p.as_dict(),
+                **{k: _up(v) for k, v in p.values.items() if k not in p.standard_deviations},
+            }
+            for p in self.points
+        ]
+        table = _table(rows)
         return "\n".join([*lines, "", table] if table else lines)
 
     @property
