@@ -159,11 +159,7 @@ func (s *Releases) bestOfFixed(ctx context.Context, id string, want bestRequest,
 		if !isWithin(f.Results, c, want.atMost) {
 			continue
 		}
-		utility := clipped(f.mean(c, want.objective))
-		if f.Compiled.Problem.Objectives[want.objective].Goal == suggest.Minimize {
-			utility = 1 - utility
-		}
-		candidates, utilities = append(candidates, c), append(utilities, utility)
+		candidates, utilities = append(candidates, c), append(utilities, f.utility(c, want.objective))
 	}
 	guarantee := &dparetov1.PrivacyGuarantee{
 		Epsilon:     epsilon,
@@ -190,6 +186,16 @@ func (s *Releases) bestOfFixed(ctx context.Context, id string, want bestRequest,
 	}
 	d.release.Points = []*dparetov1.ReleasedPoint{releasedPoint(f.Results, candidates[selected], nil)}
 	return d, nil
+}
+
+// utility returns how good a configuration is in an objective, in [0, 1]: clipping bounds the
+// sensitivity.
+func (f *fixedResults) utility(c *front.Configuration, objective int) float64 {
+	mean := clipped(f.mean(c, objective))
+	if f.Compiled.Problem.Objectives[objective].Goal == suggest.Minimize {
+		return 1 - mean
+	}
+	return mean
 }
 
 // nothingWithin turns a draft without candidates into a free release. Bounds and design alone

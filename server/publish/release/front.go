@@ -186,28 +186,15 @@ func frontNoise(values int, records int64, epsilon, delta float64) (float64, err
 // noised adds noise to every value of the candidates, and returns the front of a model that sees
 // only noisy values.
 func (f *fixedResults) noised(ctx context.Context, candidates []*front.Configuration, entropy *noise.Source, sigma float64) ([]noisyPoint, error) {
-	problem := *f.Compiled.Problem
-	problem.Constraints, problem.Cost = nil, suggest.CostRuns // measured constraints and costs are not private
 	history := new(suggest.History)
 	for _, c := range candidates {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		e := suggest.Evaluation{
-			Point:     c.Point,
-			Values:    make([]float64, len(problem.Objectives)),
-			StdErrors: make([]float64, len(problem.Objectives)),
-		}
-		for j := range problem.Objectives {
-			if problem.Objectives[j].Known != nil {
-				e.Values[j] = f.mean(c, j)
-				continue
-			}
-			e.Values[j] = clipped(entropy.Gaussian(clipped(f.mean(c, j)), sigma))
-			e.StdErrors[j] = sigma
-		}
-		history.Evaluations = append(history.Evaluations, e)
+		history.Evaluations = append(history.Evaluations, f.noisy(c, entropy, sigma))
 	}
+	problem := *f.Compiled.Problem
+	problem.Constraints, problem.Cost = nil, suggest.CostRuns // measured constraints and costs are not private
 	m, err := model.Fit(ctx, &problem, history, f.ModelOptions())
 	if errors.Is(err, model.ErrNoData) {
 		return nil, nil
@@ -216,4 +203,19 @@ func (f *fixedResults) noised(ctx context.Context, candidates []*front.Configura
 		return nil, err
 	}
 	return frontOf(f.Results, m.Estimates(), func(e *model.Estimate) *front.Configuration { return candidates[e.Evaluations[0]] }), nil
+}
+
+// noisy returns the values of a configuration: computed ones as they are, measured ones clipped to
+// [0, 1], which bounds their sensitivity, and with noise.
+func (f *fixedResults) noisy(c *front.Configuration, entropy *noise.Source, sigma float64) suggest.Evaluation {
+	objectives := f.Compiled.Problem.Objectives
+	e := suggest.Evaluation{Point: c.Point, Values: make([]float64, len(objectives)), StdErrors: make([]float64, len(objectives))}
+	for j := range objectives {
+		e.Values[j] = f.mean(c, j)
+		if objectives[j].Known == nil {
+			e.Values[j] = clipped(entropy.Gaussian(clipped(e.Values[j]), sigma))
+			e.StdErrors[j] = sigma
+		}
+	}
+	return e
 }
