@@ -122,11 +122,15 @@ func TestPrivateModeRefused(t *testing.T) {
 			t.Errorf("%s: violated fields %q, want %q (%v)", name, got, test.fields, err)
 		}
 	}
+	loose := privateSpec(4, 1)
+	loose.PrivateMode.TestEpsilon = 1e9
+	_, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: loose}})
+	wantCode(t, err, codes.InvalidArgument, "study.spec.private_mode.test_epsilon: must be at most 1e+06, is 1e+09")
 	mismatch := privateSpec(4, 1)
 	mismatch.Parameters = sgdSpec().GetParameters()
 	mismatch.Metrics[0] = sgdSpec().GetMetrics()[0]
 	mismatch.Metrics[0].GetComputed().GetPrivacy().GetDpSgd().TrainerSampling = dparetov1.Sampling_SAMPLING_SHUFFLED
-	_, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: mismatch}})
+	_, err = f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: mismatch}})
 	wantCode(t, err, codes.InvalidArgument, "another sampler")
 }
 
@@ -289,6 +293,13 @@ func TestPrivateModeLeaksNothing(t *testing.T) {
 			complete.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: words(), Retryable: true}}
 		case 5:
 			call(&dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Reason: words(), RequestId: id}, codes.OK)
+			continue
+		case 8: // and completed
+			call(&dparetov1.StopTrialRequest{Name: trial.GetName(), Reason: words(), RequestId: id + "-stop"}, codes.OK)
+			complete.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: secretMeasurement(2)}
+		case 9:
+			call(&dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Reason: words(), RequestId: id}, codes.OK)
+			call(&dparetov1.StopTrialRequest{Name: trial.GetName(), Reason: words(), RequestId: id + "-stop"}, codes.OK)
 			continue
 		case 6: // refused, and logged
 			m := secretMeasurement(99)

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/transcript"
 )
 
@@ -107,7 +108,9 @@ func (c *privateCompiler) metrics() {
 func (c *privateCompiler) noise() {
 	mode, values := c.study.Spec.GetPrivateMode(), c.study.MaxValues()
 	deviation, err := transcript.Noise(mode.GetTestSetSize(), values, mode.GetTestEpsilon(), mode.GetDelta())
-	if err != nil || !(deviation <= maxNoise) {
+	if fields := privacy.FieldErrors(err); len(fields) > 0 && fields[0].Field == "epsilon" {
+		c.addf("private_mode.test_epsilon", "%s", fields[0].Message)
+	} else if err != nil || !(deviation <= maxNoise) {
 		c.addf("private_mode.test_epsilon", "is so small that noise hides all %d values over %d test records", values, mode.GetTestSetSize())
 	}
 	c.study.addedNoise = deviation

@@ -45,7 +45,7 @@ type Results interface {
 	// Redact returns what may be stored of a worker's request: the request itself, or a copy without
 	// what it says about the data.
 	Redact(req Identified) Identified
-	// Reason returns what may be stored of a worker's free text.
+	// Reason returns what may be stored of a reason in free text.
 	Reason(text string) string
 	// Present returns the study as clients see it, given its current state.
 	Present(record *storev1.StudyRecord) *dparetov1.Study

@@ -237,9 +237,9 @@ func (t Trials) StopTrial(ctx context.Context, req *dparetov1.StopTrialRequest) 
 			return nil
 		case dparetov1.TrialState_TRIAL_STATE_ACTIVE:
 			trial.State = dparetov1.TrialState_TRIAL_STATE_STOPPING
-			trial.StateReason = req.GetReason()
+			trial.StateReason = c.Policy.Reason(req.GetReason())
 		case dparetov1.TrialState_TRIAL_STATE_QUEUED:
-			c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED, req.GetReason())
+			c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED, c.Policy.Reason(req.GetReason()))
 		default:
 			return status.Errorf(codes.FailedPrecondition, "%s is already %s", trial.GetName(), before)
 		}

@@ -1099,7 +1099,7 @@ func (x *TrainerSpec) GetSettings() map[string]string {
 // Of a report the study keeps the step, and the means of runs with their noise. A report has
 // at most StudySpec.replicates runs: that many are charged when a trial is handed out. A noisy
 // value can lie outside [0, 1]; its standard_error is the standard deviation of the noise.
-// Single runs, elapsed, the workers' own values of computed metrics and their reasons are
+// Single runs, elapsed, the workers' own values of computed metrics and all reasons are
 // dropped. So is everything that would distinguish a repeated report from another one at the
 // same step, or completion under the same lease: the first one counts. Intermediate
 // measurements need a checkpoint parameter, and are refused with RESOURCE_EXHAUSTED once the

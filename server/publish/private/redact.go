@@ -5,8 +5,8 @@ import (
 	"github.com/dpareto/dpareto/server/study"
 )
 
-// reasonWorker replaces workers' free text.
-const reasonWorker = "reported by the worker; studies that keep noisy values keep no reasons"
+// noReason replaces the reasons that callers give in free text.
+const noReason = "not kept: studies that keep noisy values keep no reasons"
 
 // noisy is the part of a policy that keeps only noisy values of what a worker says about the data.
 // It keeps no hash of a value either: with few possible values a hash reveals the value. Repeated
@@ -14,7 +14,7 @@ const reasonWorker = "reported by the worker; studies that keep noisy values kee
 type noisy struct{ study.Ordinary }
 
 // Reason implements study.Policy.
-func (noisy) Reason(string) string { return reasonWorker }
+func (noisy) Reason(string) string { return noReason }
 
 // Redact implements study.Policy.
 func (noisy) Redact(req study.Identified) study.Identified {
@@ -26,6 +26,8 @@ func (noisy) Redact(req study.Identified) study.Identified {
 		return &dparetov1.AddMeasurementRequest{Name: r.GetName(), LeaseToken: r.GetLeaseToken(), RequestId: r.GetRequestId(), Measurement: step(r.GetMeasurement())}
 	case *dparetov1.ReleaseTrialRequest:
 		return &dparetov1.ReleaseTrialRequest{Name: r.GetName(), LeaseToken: r.GetLeaseToken(), RequestId: r.GetRequestId()}
+	case *dparetov1.StopTrialRequest:
+		return &dparetov1.StopTrialRequest{Name: r.GetName(), RequestId: r.GetRequestId()}
 	case *dparetov1.CompleteTrialRequest:
 		redacted := &dparetov1.CompleteTrialRequest{Name: r.GetName(), LeaseToken: r.GetLeaseToken(), RequestId: r.GetRequestId(), Outcome: r.GetOutcome()}
 		switch outcome := r.GetOutcome().(type) {
