@@ -125,16 +125,8 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 	if err != nil {
 		return nil, err
 	}
-	for _, number := range stopped {
-		record, err := c.trial(number)
-		if err != nil {
-			return nil, err
-		}
-		c.events.noteExpiry(record, c.Now)
-		c.settleStopped(record)
-		if err := c.put(record, dparetov1.TrialState_TRIAL_STATE_STOPPING); err != nil {
-			return nil, err
-		}
+	if err := settleAbandoned(c, stopped); err != nil {
+		return nil, err
 	}
 	if c.Study.GetStudy().GetState() == dparetov1.StudyState_STUDY_STATE_PAUSED {
 		return nil, nil
@@ -183,6 +175,22 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 		}
 	}
 	return trials, nil
+}
+
+// settleAbandoned completes stopping trials whose workers are gone.
+func settleAbandoned(c *Change, numbers []int64) error {
+	for _, number := range numbers {
+		record, err := c.trial(number)
+		if err != nil {
+			return err
+		}
+		c.events.noteExpiry(record, c.Now)
+		c.settleStopped(record)
+		if err := c.put(record, dparetov1.TrialState_TRIAL_STATE_STOPPING); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // renew extends the lease of a trial.
