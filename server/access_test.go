@@ -35,6 +35,7 @@ import (
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/audit"
 	"github.com/dpareto/dpareto/server/auth"
+	"github.com/dpareto/dpareto/server/clock"
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
@@ -81,7 +82,7 @@ func guard(t *testing.T, limits limit.Limits, options ...grpc.ServerOption) *gua
 func guardWith(t *testing.T, limits limit.Limits, changes io.Writer, options ...grpc.ServerOption) *guarded {
 	t.Helper()
 	g := &guarded{
-		fixture: &fixture{t: t, clock: &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}},
+		fixture: &fixture{t: t, clock: clock.NewManual(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))},
 		file:    filepath.Join(t.TempDir(), "auth.yaml"), tokens: make(map[string]string),
 	}
 	for _, c := range []auth.Credential{
@@ -113,7 +114,7 @@ func guardWith(t *testing.T, limits limit.Limits, changes io.Writer, options ...
 		changes = &g.audit
 	}
 	g.server = server.New(server.Options{
-		Store: records, Version: "test", Now: g.clock.Now, Logger: logger,
+		Store: records, Version: "test", Clock: g.clock, Logger: logger,
 		Auth: known, Limits: limits, Audit: audit.New(changes, logger),
 	})
 	g.grpc = g.server.GRPC(options...)
@@ -409,6 +410,47 @@ func TestLeaseTokensAreHidden(t *testing.T) {
 func (g *guarded) completeAs(who string, trial *dparetov1.Trial) error {
 	_, err := g.studies.CompleteTrial(g.as(who), completion(trial, 0.5))
 	return err
+}
+
+// A worker id belongs to the principal that first used it in a study: with it another would get the
+// first one's trials, and their tokens. Several credentials of one name are one principal.
+func TestWorkerIDsBelongToPrincipals(t *testing.T) {
+	g := guard(t, limit.Limits{})
+	second, token, err := auth.NewToken(auth.Credential{Name: "worker", Role: auth.Worker})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.tokens["second"] = token
+	g.change(func(all []*auth.Credential) []*auth.Credential { return append(all, second) })
+	ask := func(who, study, worker string) (*dparetov1.SuggestTrialsResponse, error) {
+		return g.studies.SuggestTrials(g.as(who), &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: worker})
+	}
+	g.make("a-1")
+	g.make("a-2")
+	first, err := ask("worker", "studies/a-1", "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = ask("limited", "studies/a-1", "w")
+	wantCode(t, err, codes.PermissionDenied, `worker_id "w"`)
+	if other, err := ask("limited", "studies/a-1", "v"); err != nil || other.GetTrials()[0].GetName() == first.GetTrials()[0].GetName() {
+		t.Errorf("another id: %v, %v", other, err)
+	}
+	if _, err := ask("limited", "studies/a-2", "w"); err != nil {
+		t.Errorf("another study: %v", err)
+	}
+	if again, err := ask("second", "studies/a-1", "w"); err != nil || again.GetTrials()[0].GetName() != first.GetTrials()[0].GetName() {
+		t.Errorf("another credential of the principal: %v, %v", again, err)
+	}
+
+	// It is forgotten with the study.
+	if _, err := g.studies.DeleteStudy(g.as("admin"), &dparetov1.DeleteStudyRequest{Name: "studies/a-1"}); err != nil {
+		t.Fatal(err)
+	}
+	g.make("a-1")
+	if _, err := ask("limited", "studies/a-1", "w"); err != nil {
+		t.Errorf("a study of the same name: %v", err)
+	}
 }
 
 // A stream ends when its caller's rights do.

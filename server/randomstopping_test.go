@@ -159,8 +159,8 @@ func TestRandomStoppingRuns(t *testing.T) {
 	if again := f.one(study, "b"); again.GetNumber() != first.GetNumber() || !proto.Equal(again.GetParameters()["sigma"], first.GetParameters()["sigma"]) {
 		t.Errorf("after a failure trial %d is handed out, want %d again", again.GetNumber(), first.GetNumber())
 	}
-	f.clock.Advance(2 * time.Minute) // the lease of b runs out
 	f.restart()
+	f.clock.Advance(2 * time.Minute) // the lease of b runs out
 	seen := make(map[int64]bool)
 	n := f.runAll(study, func(trial *dparetov1.Trial) float64 {
 		seen[trial.GetNumber()] = true

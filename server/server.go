@@ -21,6 +21,7 @@ import (
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/call"
+	"github.com/dpareto/dpareto/server/clock"
 	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/health"
@@ -53,8 +54,8 @@ type Options struct {
 	Metrics *metrics.Metrics
 	// TracerProvider makes the spans of calls. Default: no tracing.
 	TracerProvider trace.TracerProvider
-	// Now is the clock for leases and timestamps. Default: time.Now.
-	Now func() time.Time
+	// Clock tells the time for leases and timestamps. Default: clock.System.
+	Clock clock.Clock
 	// Auth identifies callers. Default: everyone may do everything.
 	Auth *auth.Authenticator
 	// Limits bounds what callers may use. Zero fields mean the defaults.
@@ -77,9 +78,10 @@ func (o Options) orDefault() Options {
 	if o.Metrics == nil {
 		o.Metrics = metrics.New(o.Version)
 	}
-	if o.Now == nil {
-		o.Now = time.Now
+	if o.Clock == nil {
+		o.Clock = clock.System()
 	}
+	o.Clock = clock.Logged(o.Clock, o.Logger)
 	if o.Entropy == nil {
 		o.Entropy = noise.System()
 	}
@@ -114,13 +116,13 @@ type services struct {
 // New returns a server over a store.
 func New(o Options) *Server {
 	o = o.orDefault()
-	s := &Server{options: o, started: o.Now(), background: background.New(o.Logger)}
+	s := &Server{options: o, started: o.Clock.Now(), background: background.New(o.Logger)}
 	s.health = health.New(o.Store, o.Logger, o.Metrics, s.background)
 	s.services = s.newServices()
 	s.guard = intercept.New(intercept.Options{
-		Auth: o.Auth, Limits: o.Limits, Audit: o.Audit, IsHidden: s.services.studies.IsHidden, Metrics: o.Metrics, Logger: o.Logger, Now: o.Now,
+		Auth: o.Auth, Limits: o.Limits, Audit: o.Audit, IsHidden: s.services.studies.IsHidden, Metrics: o.Metrics, Logger: o.Logger, Now: o.Clock.Now,
 	})
-	s.background.Go(maintenance.New(o.Store, o.Logger, o.Now, o.Metrics, s.background).Run)
+	s.background.Go(maintenance.New(o.Store, o.Logger, clock.Steady(o.Clock), o.Metrics, s.background).Run)
 	return s
 }
 
@@ -134,11 +136,11 @@ func (s *Server) newServices() services {
 	tracer := provider.Tracer(instrumentation)
 	o.Store.Observe(observeUpdates(tracer, o.Metrics, s.health))
 	studies := study.New(study.Options{
-		Store: o.Store, Logger: o.Logger, Now: o.Now, Limits: o.Limits, Background: s.background,
+		Store: o.Store, Logger: o.Logger, Clock: o.Clock, Limits: o.Limits, Background: s.background,
 		Policies: private.Policies(o.Entropy, o.Logger), Ledgers: ledger.SpecChecks{},
 	})
 	engine := engine.New(engine.Options{
-		Studies: studies, Store: o.Store, Logger: o.Logger, Now: o.Now, Background: s.background,
+		Studies: studies, Store: o.Store, Logger: o.Logger, Now: clock.Steady(o.Clock), Background: s.background,
 		Metrics: o.Metrics, Tracer: tracer, Version: o.Version,
 	})
 	front.NewTotals(studies, o.Store, engine, o.Metrics)
@@ -149,10 +151,10 @@ func (s *Server) newServices() services {
 		engine:   engine,
 		lists:    list.New(studies, o.Store),
 		fronts:   fronts,
-		ledgers:  ledger.New(studies, o.Store, o.Now),
+		ledgers:  ledger.New(studies, o.Store, o.Clock.Now),
 		spending: spending,
-		releases: release.New(release.Options{Studies: studies, Store: o.Store, Fronts: fronts, Spending: spending, Entropy: o.Entropy, Now: o.Now}),
-		transfer: transfer.New(transfer.Options{Studies: studies, Store: o.Store, Logger: o.Logger, Now: o.Now, Background: s.background}),
+		releases: release.New(release.Options{Studies: studies, Store: o.Store, Fronts: fronts, Spending: spending, Entropy: o.Entropy, Now: o.Clock.Now}),
+		transfer: transfer.New(transfer.Options{Studies: studies, Store: o.Store, Logger: o.Logger, Now: o.Clock.Now, Background: s.background}),
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/clock"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
 	"github.com/dpareto/dpareto/server/store/fault"
@@ -28,29 +29,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// clock is a clock that tests move.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 // fixture is a server on a store in a file, with clients. restart stops it, as a
 // crash after the last acknowledged write would, and starts another on the file.
 type fixture struct {
 	t       testing.TB
-	clock   *clock
+	clock   *clock.Manual
 	path    string
 	studies dparetov1.StudyServiceClient
 	fronts  dparetov1.FrontServiceClient
@@ -74,7 +57,7 @@ func startWith(t testing.TB, configure func(*server.Options), dial ...grpc.DialO
 	t.Helper()
 	f := &fixture{
 		t:         t,
-		clock:     &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
+		clock:     clock.NewManual(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
 		path:      filepath.Join(t.TempDir(), "dpareto.db"),
 		configure: configure,
 		dial:      dial,
@@ -96,7 +79,7 @@ func (f *fixture) serve() {
 		f.t.Fatal(err)
 	}
 	f.records = records
-	o := server.Options{Store: records, Version: "test", Now: f.clock.Now}
+	o := server.Options{Store: records, Version: "test", Clock: f.clock}
 	if f.configure != nil {
 		f.configure(&o)
 	}

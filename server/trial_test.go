@@ -179,6 +179,53 @@ func TestLeaseExpiry(t *testing.T) {
 	})
 }
 
+// Leases and stored answers go by elapsed time, whatever the wall clock says.
+func TestLeaseWhenTheClockIsSet(t *testing.T) {
+	for _, step := range []time.Duration{-400 * 24 * time.Hour, -2 * time.Hour, -time.Second, time.Second, 3700 * time.Second, 400 * 24 * time.Hour} {
+		f := start(t)
+		study := f.create("svt", svtSpec())
+		request := &dparetov1.SuggestTrialsRequest{Parent: study, WorkerId: "w", RequestId: "1"}
+		answer, err := f.studies.SuggestTrials(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := answer.GetTrials()[0]
+		f.clock.Step(step)
+		f.clock.Advance(59 * time.Second)
+		if other := f.one(study, "v"); other.GetName() == held.GetName() {
+			t.Errorf("clock set by %v: a live lease was taken", step)
+		}
+		if again, err := f.studies.SuggestTrials(t.Context(), request); err != nil || !proto.Equal(again, answer) {
+			t.Errorf("clock set by %v: the repeated call got %v, %v", step, again, err)
+		}
+		f.clock.Advance(time.Second)
+		if taken := f.one(study, "u"); taken.GetName() != held.GetName() {
+			t.Errorf("clock set by %v: an expired lease was not taken", step)
+		}
+	}
+}
+
+// A lease that another process granted lasts its own length from the start of this one, however the
+// wall clock was set in between.
+func TestLeaseAfterRestart(t *testing.T) {
+	for _, step := range []time.Duration{-2 * time.Hour, 0, 2 * time.Hour} {
+		f := start(t)
+		study := f.create("svt", svtSpec())
+		held := f.one(study, "w")
+		f.clock.Advance(30 * time.Second)
+		f.clock.Step(step)
+		f.restart()
+		f.clock.Advance(59 * time.Second)
+		if other := f.one(study, "v"); other.GetName() == held.GetName() {
+			t.Errorf("clock set by %v: a lease was taken that may be live", step)
+		}
+		f.clock.Advance(time.Second)
+		if taken := f.one(study, "u"); taken.GetName() != held.GetName() {
+			t.Errorf("clock set by %v: the lease lasts longer than its length", step)
+		}
+	}
+}
+
 // A lease that ran out, but that nobody else got, can be renewed.
 func TestSilentWorkerReturns(t *testing.T) {
 	f := start(t)

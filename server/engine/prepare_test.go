@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/clock"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/dpareto"
@@ -91,29 +92,21 @@ func TestPreparationIsGivenUp(t *testing.T) {
 // Nothing is prepared for a study that nobody has asked for some time, nor after the end
 // of its budget.
 func TestNothingToPrepare(t *testing.T) {
-	var mu sync.Mutex
-	now := time.Now()
+	now := clock.NewManual(time.Now())
 	calls := make(chan int, 10)
 	random := random.New()
-	clock := func() time.Time {
-		mu.Lock()
-		defer mu.Unlock()
-		return now
-	}
 	designer := enginetest.Designer(func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {
 		calls <- len(h.Evaluations)
 		return random.Suggest(ctx, p, h, r)
 	})
-	s := enginetest.New(t, enginetest.Options{Now: clock, Designer: enginetest.Always(designer)})
+	s := enginetest.New(t, enginetest.Options{Clock: now, Designer: enginetest.Always(designer)})
 	s.Runs(t, func(asked *dparetov1.StudySpec) {
 		enginetest.ModelBased(asked)
 		asked.Budget = &dparetov1.Budget{MaxTrials: 2}
 	})
 	first, second := s.AskRun(t), s.AskRun(t)
 	s.Complete(t, first, enginetest.ErrorAt(0, 0.5))
-	mu.Lock()
-	now = now.Add(time.Hour)
-	mu.Unlock()
+	now.Advance(time.Hour)
 	s.Complete(t, second, enginetest.ErrorAt(0, 0.5))
 	s.Close() // waits
 	if len(calls) != 2 {

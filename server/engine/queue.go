@@ -11,6 +11,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/failure"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/metrics"
@@ -60,12 +61,16 @@ func (e *Engine) SuggestTrials(ctx context.Context, req *dparetov1.SuggestTrials
 	var uid string
 	var wanted *conditions
 	missing := 0
+	principal := auth.FromContext(ctx).Name
 	err = e.studies.Change(ctx, id, r, func(c *study.Change) error {
+		if err := c.CheckWorker(principal, req.GetWorkerId()); err != nil {
+			return err
+		}
 		uid = c.Study.GetStudy().GetUid()
 		if wanted, err = conditionsOf(c.Policy.Traits(), c.Compiled, req, count); err != nil {
 			return err
 		}
-		c.Tx.AfterCommit(func() { e.knowledge(c.Cached).prepared.wanted(c.Now) })
+		c.Tx.AfterCommit(func() { e.knowledge(c.Cached).prepared.wanted(c.Steady) })
 		if r.Resumed { // an earlier call with the same request id got part of the trials
 			wanted = wanted.fulfilledBy(resp.GetTrials())
 		} else {
@@ -89,7 +94,10 @@ func (e *Engine) SuggestTrials(ctx context.Context, req *dparetov1.SuggestTrials
 		}
 		wanted.sort(resp)
 		r.Effect = effectOf(resp, missing)
-		return nil
+		if len(resp.GetTrials()) == 0 && missing == 0 {
+			return nil // idle workers poll: an id that gets nothing is not kept
+		}
+		return c.KeepWorker(principal, req.GetWorkerId())
 	})
 	if err != nil {
 		return nil, err
@@ -465,7 +473,7 @@ func (e *Engine) createSuggested(ctx context.Context, id string, p *pass, batch 
 				answer.missing = 0
 			}
 			answer.wanted.sort(resp)
-			if err := d.request.Remember(c.Tx, resp, effectOf(resp, answer.missing), c.Now); err != nil {
+			if err := d.request.Remember(c.Tx, resp, effectOf(resp, answer.missing), c.Steady); err != nil {
 				return err
 			}
 		}
@@ -483,7 +491,7 @@ func (e *Engine) createSuggested(ctx context.Context, id string, p *pass, batch 
 // catchUp copies the response, which is about to change. If another call with the same request id
 // has got further, it takes over that call's response.
 func (d *demand) catchUp(c *study.Change) error {
-	record, err := d.request.Find(&c.Tx.ReadTx, c.Now)
+	record, err := d.request.Find(&c.Tx.ReadTx, c.Steady)
 	if err != nil {
 		return err
 	}

@@ -5,12 +5,12 @@ import (
 	"log/slog"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/otel/trace/noop"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/background"
+	"github.com/dpareto/dpareto/server/clock"
 	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/list"
 	"github.com/dpareto/dpareto/server/metrics"
@@ -29,8 +29,8 @@ type Options struct {
 	Designer func(*spec.Study) suggest.Designer
 	// Around returns the store that the service works on, around the real one. See Hooks.
 	Around func(store.KV) store.KV
-	// Now is the clock. Default: time.Now.
-	Now func() time.Time
+	// Clock tells the time. Default: clock.System.
+	Clock clock.Clock
 	// Policies tells which policy a study has. Default: all studies are ordinary.
 	Policies func(*study.Studies, *dparetov1.StudySpec) study.Policy
 	// Ledgers checks ledgers. Default: the test fails when a study comes to them.
@@ -96,8 +96,8 @@ func Always(d suggest.Designer) func(*spec.Study) suggest.Designer {
 
 // newService connects the parts over a store.
 func newService(t testing.TB, records *store.Store, o Options) *Service {
-	if o.Now == nil {
-		o.Now = time.Now
+	if o.Clock == nil {
+		o.Clock = clock.System()
 	}
 	if o.Policies == nil {
 		o.Policies = func(*study.Studies, *dparetov1.StudySpec) study.Policy { return nil }
@@ -108,11 +108,11 @@ func newService(t testing.TB, records *store.Store, o Options) *Service {
 	logger := slog.New(slog.DiscardHandler)
 	s := &Service{Store: records, Background: background.New(logger), Metrics: metrics.New("test"), options: o}
 	s.Studies = study.New(study.Options{
-		Store: records, Logger: logger, Now: o.Now, Background: s.Background, Policies: o.Policies, Ledgers: o.Ledgers,
+		Store: records, Logger: logger, Clock: o.Clock, Background: s.Background, Policies: o.Policies, Ledgers: o.Ledgers,
 	})
 	s.Lists = list.New(s.Studies, records)
 	s.Engine = engine.New(engine.Options{
-		Studies: s.Studies, Store: records, Logger: logger, Now: o.Now, Background: s.Background,
+		Studies: s.Studies, Store: records, Logger: logger, Now: clock.Steady(o.Clock), Background: s.Background,
 		Metrics: s.Metrics, Tracer: noop.NewTracerProvider().Tracer(""), Version: "test", Designer: o.Designer,
 	})
 	return s

@@ -16,6 +16,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/clock"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/failure"
 	"github.com/dpareto/dpareto/server/metrics"
@@ -162,11 +163,10 @@ func TestMaintenanceGoesOn(t *testing.T) {
 
 // Answers are forgotten after a day, in the background.
 func TestRequestsAreForgotten(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	clock := func() time.Time { return now }
-	s := enginetest.New(t, enginetest.Options{Designer: enginetest.Always(enginetest.Random()), Now: clock})
+	now := clock.NewManual(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	s := enginetest.New(t, enginetest.Options{Designer: enginetest.Always(enginetest.Random()), Clock: now})
 	s.Simple(t)
-	m := New(s.Store, slog.New(slog.DiscardHandler), clock, s.Metrics, nil)
+	m := New(s.Store, slog.New(slog.DiscardHandler), clock.Steady(now), s.Metrics, nil)
 	const old = 10
 	suggestWith := func(id string) {
 		t.Helper()
@@ -194,12 +194,12 @@ func TestRequestsAreForgotten(t *testing.T) {
 		after time.Duration
 		want  int
 	}{{study.RememberFor, old}, {1, 0}} {
-		now = now.Add(step.after)
+		now.Advance(step.after)
 		if err := m.pass(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if n := remembered(); n != step.want {
-			t.Errorf("%d are remembered at %v, want %d", n, now, step.want)
+			t.Errorf("%d are remembered at %v, want %d", n, now.Now(), step.want)
 		}
 	}
 }

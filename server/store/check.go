@@ -152,7 +152,7 @@ func checkStudy(tx *ReadTx, id string, record *storev1.StudyRecord, faultf func(
 		if number >= record.GetNextTrialNumber() {
 			faultf("study %s: trial %d is not below the next number %d", id, number, record.GetNextTrialNumber())
 		}
-		if want := openEntry(trial.GetTrial()); !proto.Equal(open[number], want) && (open[number] != nil || want != nil) {
+		if want := openEntry(trial); !proto.Equal(open[number], want) && (open[number] != nil || want != nil) {
 			faultf("study %s: trial %d: index says %v, trial says %v", id, number, open[number], want)
 		}
 		delete(open, number)

@@ -16,6 +16,7 @@
 //	    trial/{number}          TrialRecord
 //	    unfinished/{number}     OpenTrialRecord: index of trials that are not terminal
 //	    deleted/{number}        TrialRecord: deleted trials, whose privacy cost remains
+//	    worker/{worker_id}      name of the principal that alone uses it
 //	    revision/{revision}     RevisionRecord: index of the last changes
 //	    import/                 empty: the study is being imported; its trials are hidden
 //	ledgers/{ledger}

@@ -61,6 +61,7 @@ const (
 	releaseKind  kind = "release"
 	repeatKind   kind = "repeat"
 	endedKind    kind = "ended"
+	workerKind   kind = "worker"
 )
 
 // numberedKinds are the kinds whose records have numbers.
@@ -69,7 +70,7 @@ var numberedKinds = []kind{trialKind, openKind, deletedKind, revisionKind, charg
 // kinds lists all kinds.
 var kinds = []kind{
 	formatKind, studyKind, trialKind, openKind, deletedKind, revisionKind, importKind, requestKind,
-	ledgerKind, chargeKind, releaseKind, repeatKind, endedKind,
+	ledgerKind, chargeKind, releaseKind, repeatKind, endedKind, workerKind,
 }
 
 // keyOf returns the key of a kind's only record in a scope, or the prefix of the kind's keys.

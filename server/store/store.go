@@ -229,7 +229,7 @@ func (t *Tx) PutTrial(study string, record *storev1.TrialRecord) error {
 		return err
 	}
 	key := numbered(StudyScope(study), openKind, trial.GetNumber())
-	if entry := openEntry(trial); entry == nil {
+	if entry := openEntry(record); entry == nil {
 		t.w.Delete(key)
 	} else if err := put(t.w, key, entry); err != nil {
 		return err
@@ -251,15 +251,16 @@ func (t *Tx) DeleteTrial(study string, record *storev1.TrialRecord) error {
 }
 
 // openEntry returns the index entry of a trial, nil for a terminal one.
-func openEntry(trial *dparetov1.Trial) *storev1.OpenTrialRecord {
+func openEntry(record *storev1.TrialRecord) *storev1.OpenTrialRecord {
+	trial := record.GetTrial()
 	switch trial.GetState() {
 	case dparetov1.TrialState_TRIAL_STATE_QUEUED,
 		dparetov1.TrialState_TRIAL_STATE_ACTIVE,
 		dparetov1.TrialState_TRIAL_STATE_STOPPING:
 		return &storev1.OpenTrialRecord{
-			State:      trial.GetState(),
-			WorkerId:   trial.GetLease().GetWorkerId(),
-			ExpireTime: trial.GetLease().GetExpireTime(),
+			State:    trial.GetState(),
+			WorkerId: trial.GetLease().GetWorkerId(),
+			LeaseEnd: record.GetLeaseEnd(),
 		}
 	default:
 		return nil

@@ -32,7 +32,9 @@ type Change struct {
 	Cached   *Cached
 	Policy   Policy
 	studies  *Studies
-	Now      time.Time
+	Now      time.Time // by the wall clock
+	Steady   time.Time // see clock.Steady
+	elapsed  time.Duration
 	events   Events
 
 	inside bool // compute inside the transaction
@@ -46,7 +48,7 @@ func (s *Studies) Change(ctx context.Context, id string, r *Request, fn func(*Ch
 	for round := 0; ; round++ {
 		err := s.store.Update(ctx, store.In(scope), func(tx *store.Tx) error {
 			c, err := begin(s, tx, id)
-			if status.Code(err) == codes.NotFound && r.wasAnswered(tx, s.now()) {
+			if status.Code(err) == codes.NotFound && r.wasAnswered(tx, s.steady()) {
 				return nil // the study was deleted since
 			}
 			if err != nil {
@@ -54,7 +56,7 @@ func (s *Studies) Change(ctx context.Context, id string, r *Request, fn func(*Ch
 			}
 			c.inside = round == maxAside
 			r.policy = c.Policy
-			return r.once(tx, c.Now, func() error { return c.run(fn) })
+			return r.once(tx, c.Steady, func() error { return c.run(fn) })
 		})
 		first, ok := errors.AsType[*aside](err)
 		if !ok {
@@ -84,7 +86,7 @@ func begin(s *Studies, tx *store.Tx, id string) (*Change, error) {
 	}
 	return &Change{
 		Tx: tx, ID: id, Study: record, Compiled: cached.Compiled, Cached: cached, Policy: policy,
-		studies: s, Now: s.now(),
+		studies: s, Now: s.clock.Now(), Steady: s.steady(), elapsed: s.elapsed(),
 	}, nil
 }
 
@@ -172,6 +174,9 @@ func (c *Change) put(record *storev1.TrialRecord, before dparetov1.TrialState) e
 	study, trial := c.Study.GetStudy(), record.GetTrial()
 	c.touch(record)
 	c.events.put(trial, before)
+	if trial.GetLease() == nil {
+		record.LeaseEnd = nil
+	}
 	if before != trial.GetState() {
 		if before != dparetov1.TrialState_TRIAL_STATE_UNSPECIFIED {
 			store.AddToCounts(study.GetTrialCounts(), before, -1)

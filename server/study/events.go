@@ -1,9 +1,6 @@
 package study
 
 import (
-	"time"
-
-	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -41,12 +38,4 @@ func (e *Events) put(trial *dparetov1.Trial, before dparetov1.TrialState) {
 // deleted records that a trial is deleted.
 func (e *Events) deleted(trial *dparetov1.Trial) {
 	e.Moves = append(e.Moves, Move{trial.GetNumber(), trial.GetState(), dparetov1.TrialState_TRIAL_STATE_UNSPECIFIED})
-}
-
-// noteExpiry counts the lease of a trial as expired if it has run out. It is called before the
-// trial is handed out again, settled or given up.
-func (e *Events) noteExpiry(record *storev1.TrialRecord, now time.Time) {
-	if lease := record.GetTrial().GetLease(); lease != nil && !lease.GetExpireTime().AsTime().After(now) {
-		e.Expired++
-	}
 }

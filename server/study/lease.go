@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	mathrand "math/rand/v2"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
@@ -45,6 +48,9 @@ func NewToken() string {
 	return hex.EncodeToString(b[:])
 }
 
+// newProcess returns a random number that tells this process from others that served the store.
+func newProcess() uint64 { return mathrand.Uint64() }
+
 // LastToken returns the token of a trial's last lease, or "". The trial itself never has it.
 func LastToken(record *storev1.TrialRecord) string {
 	if tokens := record.GetLeaseTokens(); len(tokens) > 0 {
@@ -76,6 +82,28 @@ func checkHeld(record *storev1.TrialRecord, token string) error {
 		"this token does not hold the lease of %s; the trial is %s", trial.GetName(), trial.GetState())
 }
 
+// CheckWorker returns PERMISSION_DENIED if another principal uses a worker id in the study. With the
+// id it would get that principal's trials, and their tokens.
+func (c *Change) CheckWorker(principal, worker string) error {
+	if principal == "" {
+		return nil // the server has no credentials
+	}
+	owner, err := c.Tx.Worker(c.ID, worker)
+	if err == nil && owner != "" && owner != principal {
+		err = status.Errorf(codes.PermissionDenied, "worker_id %q belongs to another principal in %s; choose another", worker, c.Study.GetStudy().GetName())
+	}
+	return err
+}
+
+// KeepWorker notes the first principal that uses a worker id in the study.
+func (c *Change) KeepWorker(principal, worker string) error {
+	owner, err := c.Tx.Worker(c.ID, worker)
+	if err == nil && owner == "" && principal != "" {
+		c.Tx.PutWorker(c.ID, worker, principal)
+	}
+	return err
+}
+
 // HandOut gives a trial to a worker under a new lease. It drops the intermediate measurements of
 // earlier attempts, which had other randomness. It fails if the policy cannot afford the trial: call
 // Afford first.
@@ -92,7 +120,7 @@ func (c *Change) HandOut(record *storev1.TrialRecord, worker string) error {
 	trial.Warnings = slices.DeleteFunc(trial.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == spec.WarnReportDiffers })
 	trial.StartTime = timestamppb.New(c.Now)
 	trial.Lease = &dparetov1.Lease{WorkerId: worker}
-	c.renew(trial)
+	c.renew(record)
 	return nil
 }
 
@@ -103,7 +131,7 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 	var own, expired, queued, stopped []int64
 	err := c.Tx.OpenTrials(c.ID, func(number int64, entry *storev1.OpenTrialRecord) (bool, error) {
 		isOwn := resume && entry.GetWorkerId() == worker
-		isExpired := !entry.GetExpireTime().AsTime().After(c.Now)
+		isExpired := c.isExpired(entry.GetLeaseEnd())
 		switch entry.GetState() {
 		case dparetov1.TrialState_TRIAL_STATE_STOPPING:
 			if isOwn || isExpired {
@@ -152,7 +180,7 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 		if affords == AffordableLater {
 			continue
 		}
-		c.events.noteExpiry(record, c.Now)
+		c.noteExpiry(record)
 		handedOut := false
 		switch {
 		case c.attemptsSpent(record):
@@ -184,7 +212,7 @@ func settleAbandoned(c *Change, numbers []int64) error {
 		if err != nil {
 			return err
 		}
-		c.events.noteExpiry(record, c.Now)
+		c.noteExpiry(record)
 		c.settleStopped(record)
 		if err := c.put(record, dparetov1.TrialState_TRIAL_STATE_STOPPING); err != nil {
 			return err
@@ -194,8 +222,36 @@ func settleAbandoned(c *Change, numbers []int64) error {
 }
 
 // renew extends the lease of a trial.
-func (c *Change) renew(trial *dparetov1.Trial) {
-	trial.Lease.ExpireTime = timestamppb.New(c.Now.Add(c.Compiled.LeaseDuration()))
+func (c *Change) renew(record *storev1.TrialRecord) {
+	length := c.Compiled.LeaseDuration()
+	record.Trial.Lease.ExpireTime = timestamppb.New(c.Now.Add(length))
+	record.LeaseEnd = c.studies.LeaseEnd(length)
+}
+
+// LeaseEnd returns the end of a lease of some length that begins now.
+func (s *Studies) LeaseEnd(length time.Duration) *storev1.LeaseEnd {
+	return &storev1.LeaseEnd{Process: s.process, Elapsed: durationpb.New(s.elapsed() + length)}
+}
+
+// elapsed returns the time since the process began to serve.
+func (s *Studies) elapsed() time.Duration { return s.clock.Elapsed() - s.started }
+
+// isExpired reports whether a lease has run out. Nobody knows how long ago another process renewed a
+// lease, since the wall clock may have been set in between: such a lease lasts its full length again
+// from the start of this one.
+func (c *Change) isExpired(end *storev1.LeaseEnd) bool {
+	if end.GetProcess() != c.studies.process {
+		return c.elapsed >= c.Compiled.LeaseDuration()
+	}
+	return c.elapsed >= end.GetElapsed().AsDuration()
+}
+
+// noteExpiry counts the lease of a trial as expired if it has run out. It is called before the trial
+// is handed out again, settled or given up.
+func (c *Change) noteExpiry(record *storev1.TrialRecord) {
+	if record.GetTrial().GetLease() != nil && c.isExpired(record.GetLeaseEnd()) {
+		c.events.Expired++
+	}
 }
 
 // RenewLeases implements StudyService.
@@ -240,7 +296,7 @@ func (t Trials) RenewLeases(ctx context.Context, req *dparetov1.RenewLeasesReque
 			if !IsHeld(record, req.GetLeaseTokens()[name]) {
 				continue
 			}
-			c.renew(trial)
+			c.renew(record)
 			before := trial.GetState()
 			c.stopEarly(trial, 0)
 			result.Held = true

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/clock"
 	"github.com/dpareto/dpareto/server/enginetest"
 )
 
@@ -67,11 +68,25 @@ func TestReaccountingIsNoticed(t *testing.T) {
 	}
 }
 
+// hooked is a clock that calls hook, unless nil, before it tells the time.
+type hooked struct {
+	clock.Clock
+	hook func()
+}
+
+// Now implements clock.Clock.
+func (h *hooked) Now() time.Time {
+	if h.hook != nil {
+		h.hook()
+	}
+	return h.Clock.Now()
+}
+
 // What others have kept of the spec of a re-accounting that failed is forgotten: else
 // the spec would be compiled again for every call, until the study has come so far.
 func TestFailedReaccountingIsForgotten(t *testing.T) {
-	now := time.Now
-	s := enginetest.New(t, enginetest.Options{Designer: enginetest.Always(enginetest.Random()), Now: func() time.Time { return now() }})
+	now := &hooked{Clock: clock.System()}
+	s := enginetest.New(t, enginetest.Options{Designer: enginetest.Always(enginetest.Random()), Clock: now})
 	pure := &dparetov1.PrivacySpec{
 		Mechanism: &dparetov1.PrivacySpec_Laplace{Laplace: &dparetov1.LaplaceMechanism{Sensitivity: "1", Scale: "1.0 + x"}},
 		Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
@@ -85,12 +100,11 @@ func TestFailedReaccountingIsForgotten(t *testing.T) {
 	metric.GetComputed().GetPrivacy().GetLaplace().Sensitivity = "2"
 	twice.Revision, twice.Etag = 1000, "of a commit that failed"
 	ctx, cancel := context.WithCancel(t.Context())
-	now = func() time.Time { // in the transaction
+	now.hook = func() { // in the transaction
 		cancel()
 		if _, err := s.Get(twice); err != nil {
 			t.Error(err)
 		}
-		return time.Now()
 	}
 	_, err := s.ReaccountStudy(ctx, &dparetov1.ReaccountStudyRequest{Name: runs.GetName(), Metric: metric.GetId(), Privacy: metric.GetComputed().GetPrivacy()})
 	if !errors.Is(err, context.Canceled) {

@@ -50,7 +50,7 @@ func (t Trials) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasuremen
 			}
 		}
 		addWarnings(trial, kept.Warnings)
-		c.renew(trial)
+		c.renew(record)
 		before := trial.GetState()
 		c.stopEarly(trial, kept.Measurement.GetStep())
 		if resp.ShouldStop = trial.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING; resp.GetShouldStop() {

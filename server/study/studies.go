@@ -12,6 +12,7 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/background"
+	"github.com/dpareto/dpareto/server/clock"
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/store"
 )
@@ -20,7 +21,7 @@ import (
 type Options struct {
 	Store      *store.Store
 	Logger     *slog.Logger
-	Now        func() time.Time
+	Clock      clock.Clock
 	Limits     limit.Limits
 	Background *background.Group
 	// Policies returns the policy for a spec, nil for Ordinary. It is called often; state lives in
@@ -34,7 +35,10 @@ type Options struct {
 type Studies struct {
 	store      *store.Store
 	logger     *slog.Logger
-	now        func() time.Time
+	clock      clock.Clock
+	steady     func() time.Time // for the ages of stored answers
+	process    uint64           // tells leases granted here from leases of earlier processes
+	started    time.Duration    // on the clock
 	limits     limit.Limits
 	background *background.Group
 	policies   func(*Studies, *dparetov1.StudySpec) Policy
@@ -50,7 +54,8 @@ type Studies struct {
 // New returns the studies in a store.
 func New(o Options) *Studies {
 	return &Studies{
-		store: o.Store, logger: o.Logger, now: o.Now, limits: o.Limits, background: o.Background,
+		store: o.Store, logger: o.Logger, clock: o.Clock, limits: o.Limits, background: o.Background,
+		steady: clock.Steady(o.Clock), process: newProcess(), started: o.Clock.Elapsed(),
 		policies: o.Policies, ledgers: o.Ledgers,
 		cache: cache{maximum: maxCachedStudies},
 	}

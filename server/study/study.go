@@ -49,7 +49,7 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 			return nil, err
 		}
 	}
-	created := &storev1.StudyRecord{Study: newStudy(id, req.GetStudy(), s.now()), NextTrialNumber: 1, OwnRevision: 1}
+	created := &storev1.StudyRecord{Study: newStudy(id, req.GetStudy(), s.clock.Now()), NextTrialNumber: 1, OwnRevision: 1}
 	created.Study.Warnings = compiled.Warnings
 	if err := s.Policy(compiled.Spec).Begin(ctx, created, compiled); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func create(s *Studies, tx *store.Tx, id string, created *storev1.StudyRecord, c
 	if err := s.CheckNew(tx, id, created.GetStudy().GetSpec()); err != nil {
 		return nil, err
 	}
-	if err := s.Policy(compiled.Spec).Pay(tx, created, compiled, s.now()); err != nil {
+	if err := s.Policy(compiled.Spec).Pay(tx, created, compiled, s.clock.Now()); err != nil {
 		return nil, err
 	}
 	if err := tx.PutStudy(id, created); err != nil {

@@ -72,7 +72,7 @@ func (t *Transfer) ImportStudy(stream grpc.ClientStreamingServer[dparetov1.Impor
 
 func (t *Transfer) importStudy(stream grpc.ClientStreamingServer[dparetov1.ImportStudyRequest, dparetov1.ImportStudyResponse]) (_ *dparetov1.ImportStudyResponse, err error) {
 	ctx := stream.Context()
-	i := &studyImport{digest: newRecordDigest(), orders: make(map[int64]bool), revisions: make(map[int64]bool), requests: make(map[string]bool), counts: new(dparetov1.TrialCounts)}
+	i := &studyImport{studies: t.studies, digest: newRecordDigest(), orders: make(map[int64]bool), revisions: make(map[int64]bool), requests: make(map[string]bool), counts: new(dparetov1.TrialCounts)}
 	if err := i.receive(stream); errors.Is(err, io.EOF) {
 		return nil, invalid.Field("record", "must be set: the stream is empty")
 	} else if err != nil {
@@ -231,6 +231,7 @@ func (t *Transfer) dropImports() {
 
 // studyImport is an import in progress.
 type studyImport struct {
+	studies  *study.Studies
 	line     int // number of records received
 	id       string
 	record   *storev1.StudyRecord
@@ -305,7 +306,11 @@ func (i *studyImport) flush(tx *store.Tx) error {
 		if trial.GetDeleted() {
 			put = tx.DeleteTrial
 		}
-		if err := put(i.id, trialRecord(trial)); err != nil {
+		record := trialRecord(trial)
+		if trial.GetTrial().GetLease() != nil {
+			record.LeaseEnd = i.studies.LeaseEnd(i.compiled.LeaseDuration()) // its server's time means nothing here
+		}
+		if err := put(i.id, record); err != nil {
 			return err
 		}
 	}

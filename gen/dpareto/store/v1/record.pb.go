@@ -13,6 +13,7 @@ import (
 	v1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -579,6 +580,8 @@ type TrialRecord struct {
 	PrivateMode *PrivateTrialRecord `protobuf:"bytes,8,opt,name=private_mode,json=privateMode,proto3" json:"private_mode,omitempty"`
 	// Whether a stop was ever requested, with or without effect.
 	StopRequested bool `protobuf:"varint,9,opt,name=stop_requested,json=stopRequested,proto3" json:"stop_requested,omitempty"`
+	// When the lease runs out; the trial's own expire_time is for people.
+	LeaseEnd      *LeaseEnd `protobuf:"bytes,10,opt,name=lease_end,json=leaseEnd,proto3" json:"lease_end,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -674,6 +677,13 @@ func (x *TrialRecord) GetStopRequested() bool {
 		return x.StopRequested
 	}
 	return false
+}
+
+func (x *TrialRecord) GetLeaseEnd() *LeaseEnd {
+	if x != nil {
+		return x.LeaseEnd
+	}
+	return nil
 }
 
 // Cost of a trial in a study with private_mode.
@@ -802,8 +812,8 @@ type OpenTrialRecord struct {
 	State v1.TrialState `protobuf:"varint,1,opt,name=state,proto3,enum=dpareto.v1.TrialState" json:"state,omitempty"`
 	// The worker that holds it.
 	WorkerId string `protobuf:"bytes,2,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
-	// When its lease runs out.
-	ExpireTime    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
+	// As in TrialRecord.
+	LeaseEnd      *LeaseEnd `protobuf:"bytes,3,opt,name=lease_end,json=leaseEnd,proto3" json:"lease_end,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -852,9 +862,66 @@ func (x *OpenTrialRecord) GetWorkerId() string {
 	return ""
 }
 
-func (x *OpenTrialRecord) GetExpireTime() *timestamppb.Timestamp {
+func (x *OpenTrialRecord) GetLeaseEnd() *LeaseEnd {
 	if x != nil {
-		return x.ExpireTime
+		return x.LeaseEnd
+	}
+	return nil
+}
+
+// When a lease runs out, by a clock that nobody sets: the time since the process started that
+// granted the lease or renewed it last. For another process the lease lasts its full length from
+// that process's start.
+type LeaseEnd struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Random number of the process.
+	Process uint64 `protobuf:"fixed64,1,opt,name=process,proto3" json:"process,omitempty"`
+	// The end, since that process's start.
+	Elapsed       *durationpb.Duration `protobuf:"bytes,2,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseEnd) Reset() {
+	*x = LeaseEnd{}
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseEnd) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseEnd) ProtoMessage() {}
+
+func (x *LeaseEnd) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseEnd.ProtoReflect.Descriptor instead.
+func (*LeaseEnd) Descriptor() ([]byte, []int) {
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *LeaseEnd) GetProcess() uint64 {
+	if x != nil {
+		return x.Process
+	}
+	return 0
+}
+
+func (x *LeaseEnd) GetElapsed() *durationpb.Duration {
+	if x != nil {
+		return x.Elapsed
 	}
 	return nil
 }
@@ -877,7 +944,7 @@ type RevisionRecord struct {
 
 func (x *RevisionRecord) Reset() {
 	*x = RevisionRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[11]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -889,7 +956,7 @@ func (x *RevisionRecord) String() string {
 func (*RevisionRecord) ProtoMessage() {}
 
 func (x *RevisionRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[11]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -902,7 +969,7 @@ func (x *RevisionRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevisionRecord.ProtoReflect.Descriptor instead.
 func (*RevisionRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{11}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RevisionRecord) GetChange() isRevisionRecord_Change {
@@ -983,7 +1050,7 @@ type RequestRecord struct {
 
 func (x *RequestRecord) Reset() {
 	*x = RequestRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[12]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -995,7 +1062,7 @@ func (x *RequestRecord) String() string {
 func (*RequestRecord) ProtoMessage() {}
 
 func (x *RequestRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[12]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1008,7 +1075,7 @@ func (x *RequestRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestRecord.ProtoReflect.Descriptor instead.
 func (*RequestRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{12}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RequestRecord) GetType() string {
@@ -1057,7 +1124,7 @@ type LedgerRecord struct {
 
 func (x *LedgerRecord) Reset() {
 	*x = LedgerRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[13]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1069,7 +1136,7 @@ func (x *LedgerRecord) String() string {
 func (*LedgerRecord) ProtoMessage() {}
 
 func (x *LedgerRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[13]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1082,7 +1149,7 @@ func (x *LedgerRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LedgerRecord.ProtoReflect.Descriptor instead.
 func (*LedgerRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{13}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *LedgerRecord) GetLedger() *v1.Ledger {
@@ -1103,7 +1170,7 @@ type ChargeRecord struct {
 
 func (x *ChargeRecord) Reset() {
 	*x = ChargeRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[14]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1115,7 +1182,7 @@ func (x *ChargeRecord) String() string {
 func (*ChargeRecord) ProtoMessage() {}
 
 func (x *ChargeRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[14]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1128,7 +1195,7 @@ func (x *ChargeRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChargeRecord.ProtoReflect.Descriptor instead.
 func (*ChargeRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{14}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ChargeRecord) GetCharge() *v1.Charge {
@@ -1157,7 +1224,7 @@ type ReleaseRecord struct {
 
 func (x *ReleaseRecord) Reset() {
 	*x = ReleaseRecord{}
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[15]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1169,7 +1236,7 @@ func (x *ReleaseRecord) String() string {
 func (*ReleaseRecord) ProtoMessage() {}
 
 func (x *ReleaseRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_store_v1_record_proto_msgTypes[15]
+	mi := &file_dpareto_store_v1_record_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1182,7 +1249,7 @@ func (x *ReleaseRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRecord.ProtoReflect.Descriptor instead.
 func (*ReleaseRecord) Descriptor() ([]byte, []int) {
-	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{15}
+	return file_dpareto_store_v1_record_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReleaseRecord) GetRelease() *v1.Release {
@@ -1224,7 +1291,7 @@ var File_dpareto_store_v1_record_proto protoreflect.FileDescriptor
 
 const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\n" +
-	"\x1ddpareto/store/v1/record.proto\x12\x10dpareto.store.v1\x1a dpareto/v1/release_service.proto\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
+	"\x1ddpareto/store/v1/record.proto\x12\x10dpareto.store.v1\x1a dpareto/v1/release_service.proto\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
 	"\vStoreRecord\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\x05R\x06format\"9\n" +
 	"\vTotalRecord\x12\x18\n" +
@@ -1269,7 +1336,7 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\x05front\x18\x03 \x03(\v2\x1c.dpareto.store.v1.FrontCostsR\x05front\"\"\n" +
 	"\n" +
 	"FrontCosts\x12\x14\n" +
-	"\x05costs\x18\x01 \x03(\x01R\x05costs\"\xa5\x03\n" +
+	"\x05costs\x18\x01 \x03(\x01R\x05costs\"\xde\x03\n" +
 	"\vTrialRecord\x12'\n" +
 	"\x05trial\x18\x01 \x01(\v2\x11.dpareto.v1.TrialR\x05trial\x12!\n" +
 	"\flease_tokens\x18\x02 \x03(\tR\vleaseTokens\x12)\n" +
@@ -1280,7 +1347,9 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\vchange_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"changeTime\x12G\n" +
 	"\fprivate_mode\x18\b \x01(\v2$.dpareto.store.v1.PrivateTrialRecordR\vprivateMode\x12%\n" +
-	"\x0estop_requested\x18\t \x01(\bR\rstopRequested\"\x91\x01\n" +
+	"\x0estop_requested\x18\t \x01(\bR\rstopRequested\x127\n" +
+	"\tlease_end\x18\n" +
+	" \x01(\v2\x1a.dpareto.store.v1.LeaseEndR\bleaseEnd\"\x91\x01\n" +
 	"\x12PrivateTrialRecord\x12:\n" +
 	"\acharges\x18\x01 \x03(\v2 .dpareto.store.v1.TrainingChargeR\acharges\x12\x16\n" +
 	"\x06values\x18\x02 \x01(\x03R\x06values\x12'\n" +
@@ -1289,12 +1358,14 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\x05shard\x18\x01 \x01(\x05R\x05shard\x12\x1e\n" +
 	"\n" +
 	"divergence\x18\x02 \x01(\x01R\n" +
-	"divergence\"\x99\x01\n" +
+	"divergence\"\x95\x01\n" +
 	"\x0fOpenTrialRecord\x12,\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x16.dpareto.v1.TrialStateR\x05state\x12\x1b\n" +
-	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x12;\n" +
-	"\vexpire_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\"q\n" +
+	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x127\n" +
+	"\tlease_end\x18\x03 \x01(\v2\x1a.dpareto.store.v1.LeaseEndR\bleaseEnd\"Y\n" +
+	"\bLeaseEnd\x12\x18\n" +
+	"\aprocess\x18\x01 \x01(\x06R\aprocess\x123\n" +
+	"\aelapsed\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\"q\n" +
 	"\x0eRevisionRecord\x12\x16\n" +
 	"\x05study\x18\x01 \x01(\bH\x00R\x05study\x12\x16\n" +
 	"\x05trial\x18\x02 \x01(\x03H\x00R\x05trial\x12%\n" +
@@ -1331,7 +1402,7 @@ func file_dpareto_store_v1_record_proto_rawDescGZIP() []byte {
 	return file_dpareto_store_v1_record_proto_rawDescData
 }
 
-var file_dpareto_store_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_dpareto_store_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_dpareto_store_v1_record_proto_goTypes = []any{
 	(*StoreRecord)(nil),           // 0: dpareto.store.v1.StoreRecord
 	(*TotalRecord)(nil),           // 1: dpareto.store.v1.TotalRecord
@@ -1344,40 +1415,44 @@ var file_dpareto_store_v1_record_proto_goTypes = []any{
 	(*PrivateTrialRecord)(nil),    // 8: dpareto.store.v1.PrivateTrialRecord
 	(*TrainingCharge)(nil),        // 9: dpareto.store.v1.TrainingCharge
 	(*OpenTrialRecord)(nil),       // 10: dpareto.store.v1.OpenTrialRecord
-	(*RevisionRecord)(nil),        // 11: dpareto.store.v1.RevisionRecord
-	(*RequestRecord)(nil),         // 12: dpareto.store.v1.RequestRecord
-	(*LedgerRecord)(nil),          // 13: dpareto.store.v1.LedgerRecord
-	(*ChargeRecord)(nil),          // 14: dpareto.store.v1.ChargeRecord
-	(*ReleaseRecord)(nil),         // 15: dpareto.store.v1.ReleaseRecord
-	(*v1.Study)(nil),              // 16: dpareto.v1.Study
-	(*v1.Trial)(nil),              // 17: dpareto.v1.Trial
-	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
-	(v1.TrialState)(0),            // 19: dpareto.v1.TrialState
-	(*v1.Ledger)(nil),             // 20: dpareto.v1.Ledger
-	(*v1.Charge)(nil),             // 21: dpareto.v1.Charge
-	(*v1.Release)(nil),            // 22: dpareto.v1.Release
+	(*LeaseEnd)(nil),              // 11: dpareto.store.v1.LeaseEnd
+	(*RevisionRecord)(nil),        // 12: dpareto.store.v1.RevisionRecord
+	(*RequestRecord)(nil),         // 13: dpareto.store.v1.RequestRecord
+	(*LedgerRecord)(nil),          // 14: dpareto.store.v1.LedgerRecord
+	(*ChargeRecord)(nil),          // 15: dpareto.store.v1.ChargeRecord
+	(*ReleaseRecord)(nil),         // 16: dpareto.store.v1.ReleaseRecord
+	(*v1.Study)(nil),              // 17: dpareto.v1.Study
+	(*v1.Trial)(nil),              // 18: dpareto.v1.Trial
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(v1.TrialState)(0),            // 20: dpareto.v1.TrialState
+	(*durationpb.Duration)(nil),   // 21: google.protobuf.Duration
+	(*v1.Ledger)(nil),             // 22: dpareto.v1.Ledger
+	(*v1.Charge)(nil),             // 23: dpareto.v1.Charge
+	(*v1.Release)(nil),            // 24: dpareto.v1.Release
 }
 var file_dpareto_store_v1_record_proto_depIdxs = []int32{
-	16, // 0: dpareto.store.v1.StudyRecord.study:type_name -> dpareto.v1.Study
+	17, // 0: dpareto.store.v1.StudyRecord.study:type_name -> dpareto.v1.Study
 	5,  // 1: dpareto.store.v1.StudyRecord.stagnation:type_name -> dpareto.store.v1.Stagnation
 	4,  // 2: dpareto.store.v1.StudyRecord.private_mode:type_name -> dpareto.store.v1.PrivateModeRecord
 	3,  // 3: dpareto.store.v1.StudyRecord.random_stopping:type_name -> dpareto.store.v1.RandomStopping
 	6,  // 4: dpareto.store.v1.Stagnation.front:type_name -> dpareto.store.v1.FrontCosts
-	17, // 5: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
-	18, // 6: dpareto.store.v1.TrialRecord.change_time:type_name -> google.protobuf.Timestamp
+	18, // 5: dpareto.store.v1.TrialRecord.trial:type_name -> dpareto.v1.Trial
+	19, // 6: dpareto.store.v1.TrialRecord.change_time:type_name -> google.protobuf.Timestamp
 	8,  // 7: dpareto.store.v1.TrialRecord.private_mode:type_name -> dpareto.store.v1.PrivateTrialRecord
-	9,  // 8: dpareto.store.v1.PrivateTrialRecord.charges:type_name -> dpareto.store.v1.TrainingCharge
-	19, // 9: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
-	18, // 10: dpareto.store.v1.OpenTrialRecord.expire_time:type_name -> google.protobuf.Timestamp
-	18, // 11: dpareto.store.v1.RequestRecord.time:type_name -> google.protobuf.Timestamp
-	20, // 12: dpareto.store.v1.LedgerRecord.ledger:type_name -> dpareto.v1.Ledger
-	21, // 13: dpareto.store.v1.ChargeRecord.charge:type_name -> dpareto.v1.Charge
-	22, // 14: dpareto.store.v1.ReleaseRecord.release:type_name -> dpareto.v1.Release
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	11, // 8: dpareto.store.v1.TrialRecord.lease_end:type_name -> dpareto.store.v1.LeaseEnd
+	9,  // 9: dpareto.store.v1.PrivateTrialRecord.charges:type_name -> dpareto.store.v1.TrainingCharge
+	20, // 10: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
+	11, // 11: dpareto.store.v1.OpenTrialRecord.lease_end:type_name -> dpareto.store.v1.LeaseEnd
+	21, // 12: dpareto.store.v1.LeaseEnd.elapsed:type_name -> google.protobuf.Duration
+	19, // 13: dpareto.store.v1.RequestRecord.time:type_name -> google.protobuf.Timestamp
+	22, // 14: dpareto.store.v1.LedgerRecord.ledger:type_name -> dpareto.v1.Ledger
+	23, // 15: dpareto.store.v1.ChargeRecord.charge:type_name -> dpareto.v1.Charge
+	24, // 16: dpareto.store.v1.ReleaseRecord.release:type_name -> dpareto.v1.Release
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_store_v1_record_proto_init() }
@@ -1385,7 +1460,7 @@ func file_dpareto_store_v1_record_proto_init() {
 	if File_dpareto_store_v1_record_proto != nil {
 		return
 	}
-	file_dpareto_store_v1_record_proto_msgTypes[11].OneofWrappers = []any{
+	file_dpareto_store_v1_record_proto_msgTypes[12].OneofWrappers = []any{
 		(*RevisionRecord_Study)(nil),
 		(*RevisionRecord_Trial)(nil),
 		(*RevisionRecord_DeletedTrial)(nil),
@@ -1396,7 +1471,7 @@ func file_dpareto_store_v1_record_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_store_v1_record_proto_rawDesc), len(file_dpareto_store_v1_record_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
