@@ -8,9 +8,10 @@ type Design struct {
 	Configurations, Number bool
 }
 
-// DesignOf returns the design that a spec alone implies, before any trial.
-func DesignOf(spec *dparetov1.StudySpec) Design {
+// DesignOf returns the design that a study implies, before any of its trials is seen.
+func DesignOf(study *dparetov1.Study) Design {
 	var d Design
+	spec := study.GetSpec()
 	budget := spec.GetBudget()
 	isFinite := budget.GetMaxTrials() > 0
 	switch spec.GetAlgorithm().GetName() {
@@ -21,6 +22,9 @@ func DesignOf(spec *dparetov1.StudySpec) Design {
 		d.Configurations = true
 	}
 	d.Number = !isFinite || budget.GetMaxStagnantTrials() > 0 // someone decides when to stop
+	if study.GetDesignChange() != nil {
+		d.Configurations, d.Number = true, true
+	}
 	return d
 }
 

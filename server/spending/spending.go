@@ -117,7 +117,7 @@ func (l *account) open(studies *study.Studies, study *dparetov1.Study, metric st
 			l.spec = m.GetComputed().GetPrivacy()
 		}
 	}
-	l.Design = DesignOf(study.GetSpec())
+	l.Design = DesignOf(study)
 	return nil
 }
 

@@ -249,6 +249,7 @@ func (r *reaccounting) write(ctx context.Context, c *Change) error {
 		return err
 	}
 	r.end()
+	c.noteDesignChange(r.compiled.Spec)
 	study.Spec, study.Warnings = r.compiled.Spec, r.compiled.Warnings
 	c.TouchStudy()
 	r.response.Revision = study.GetRevision()

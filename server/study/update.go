@@ -74,6 +74,7 @@ func (s *Studies) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStudyReq
 			r.Effect = EffectAll
 			if !proto.Equal(before, after) {
 				study.DisplayName, study.Description, study.Labels = after.GetDisplayName(), after.GetDescription(), after.GetLabels()
+				c.noteDesignChange(after.GetSpec())
 				study.Spec, study.Warnings = after.GetSpec(), after.GetWarnings()
 				c.TouchStudy()
 			}

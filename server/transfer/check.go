@@ -31,6 +31,9 @@ const (
 	maxReplicates = 10_000
 	// maxPublication bounds the publication of a study, in bytes.
 	maxPublication = 64 << 10
+	// maxDesignChange bounds the design change of a study, in bytes. The longest names the ends of all
+	// domains.
+	maxDesignChange = 64 << 10
 	// maxNumber bounds counters: they keep counting after the import, and every JSON reader must
 	// represent them exactly.
 	maxNumber = 1 << 53
@@ -77,6 +80,12 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	checkWarnings(path+".warnings", asked.GetWarnings(), &fields)
 	if asked.GetTrialCounts() == nil {
 		fields.Addf(path+".trial_counts", "must be set")
+	}
+	if c := asked.GetDesignChange(); c != nil {
+		checkTime(path+".design_change.time", c.GetTime(), true, &fields)
+		if n := proto.Size(c); n > maxDesignChange || len(c.GetFields()) == 0 {
+			fields.Addf(path+".design_change", "must name fields, in at most %d bytes, has %d bytes", maxDesignChange, n)
+		}
 	}
 	if asked.GetSpec().Seed != nil && asked.GetSpec().GetSeed() != asked.GetSeed() {
 		fields.Addf(path+".seed", "must equal spec.seed, %d", asked.GetSpec().GetSeed())

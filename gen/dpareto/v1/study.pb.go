@@ -198,7 +198,14 @@ type Study struct {
 	Warnings []*Warning `protobuf:"bytes,15,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Output only. What publishing its results guarantees, for studies with private_mode or
 	// random_stopping.
-	Publication   *Publication `protobuf:"bytes,16,opt,name=publication,proto3" json:"publication,omitempty"`
+	Publication *Publication `protobuf:"bytes,16,opt,name=publication,proto3" json:"publication,omitempty"`
+	// Output only. The first change that could depend on results, absent if there was none: a
+	// change of the budget, of a domain or of the accounting of a constraint after the first trial
+	// was created, by when a worker may know a result. The study goes on, but it has no fixed design
+	// any more: ReleaseBest and ReleaseFront refuse it, and GetPrivacyLedger counts its runs as
+	// adaptive. Never set with private_mode or random_stopping, whose guarantees allow such changes
+	// or whose specs refuse them.
+	DesignChange  *DesignChange `protobuf:"bytes,17,opt,name=design_change,json=designChange,proto3" json:"design_change,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -345,6 +352,68 @@ func (x *Study) GetPublication() *Publication {
 	return nil
 }
 
+func (x *Study) GetDesignChange() *DesignChange {
+	if x != nil {
+		return x.DesignChange
+	}
+	return nil
+}
+
+// A change of a study that could depend on results.
+type DesignChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Paths below spec of the fields that changed, sorted. Example: "budget.max_trials".
+	Fields []string `protobuf:"bytes,1,rep,name=fields,proto3" json:"fields,omitempty"`
+	// When they changed.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DesignChange) Reset() {
+	*x = DesignChange{}
+	mi := &file_dpareto_v1_study_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DesignChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DesignChange) ProtoMessage() {}
+
+func (x *DesignChange) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_study_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DesignChange.ProtoReflect.Descriptor instead.
+func (*DesignChange) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *DesignChange) GetFields() []string {
+	if x != nil {
+		return x.Fields
+	}
+	return nil
+}
+
+func (x *DesignChange) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 // Number of trials by state.
 type TrialCounts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -366,7 +435,7 @@ type TrialCounts struct {
 
 func (x *TrialCounts) Reset() {
 	*x = TrialCounts{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[1]
+	mi := &file_dpareto_v1_study_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -378,7 +447,7 @@ func (x *TrialCounts) String() string {
 func (*TrialCounts) ProtoMessage() {}
 
 func (x *TrialCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[1]
+	mi := &file_dpareto_v1_study_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -391,7 +460,7 @@ func (x *TrialCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialCounts.ProtoReflect.Descriptor instead.
 func (*TrialCounts) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{1}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *TrialCounts) GetQueued() int64 {
@@ -506,7 +575,7 @@ type StudySpec struct {
 
 func (x *StudySpec) Reset() {
 	*x = StudySpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[2]
+	mi := &file_dpareto_v1_study_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -518,7 +587,7 @@ func (x *StudySpec) String() string {
 func (*StudySpec) ProtoMessage() {}
 
 func (x *StudySpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[2]
+	mi := &file_dpareto_v1_study_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -531,7 +600,7 @@ func (x *StudySpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StudySpec.ProtoReflect.Descriptor instead.
 func (*StudySpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{2}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *StudySpec) GetParameters() []*ParameterSpec {
@@ -669,7 +738,7 @@ type AlgorithmSpec struct {
 
 func (x *AlgorithmSpec) Reset() {
 	*x = AlgorithmSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[3]
+	mi := &file_dpareto_v1_study_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -681,7 +750,7 @@ func (x *AlgorithmSpec) String() string {
 func (*AlgorithmSpec) ProtoMessage() {}
 
 func (x *AlgorithmSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[3]
+	mi := &file_dpareto_v1_study_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -694,7 +763,7 @@ func (x *AlgorithmSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AlgorithmSpec.ProtoReflect.Descriptor instead.
 func (*AlgorithmSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{3}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AlgorithmSpec) GetName() Algorithm {
@@ -733,7 +802,7 @@ type Budget struct {
 
 func (x *Budget) Reset() {
 	*x = Budget{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[4]
+	mi := &file_dpareto_v1_study_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -745,7 +814,7 @@ func (x *Budget) String() string {
 func (*Budget) ProtoMessage() {}
 
 func (x *Budget) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[4]
+	mi := &file_dpareto_v1_study_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -758,7 +827,7 @@ func (x *Budget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budget.ProtoReflect.Descriptor instead.
 func (*Budget) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{4}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Budget) GetMaxTrials() int64 {
@@ -804,7 +873,7 @@ type LeasePolicy struct {
 
 func (x *LeasePolicy) Reset() {
 	*x = LeasePolicy{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[5]
+	mi := &file_dpareto_v1_study_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -816,7 +885,7 @@ func (x *LeasePolicy) String() string {
 func (*LeasePolicy) ProtoMessage() {}
 
 func (x *LeasePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[5]
+	mi := &file_dpareto_v1_study_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -829,7 +898,7 @@ func (x *LeasePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeasePolicy.ProtoReflect.Descriptor instead.
 func (*LeasePolicy) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{5}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *LeasePolicy) GetDuration() *durationpb.Duration {
@@ -863,7 +932,7 @@ type CostSpec struct {
 
 func (x *CostSpec) Reset() {
 	*x = CostSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[6]
+	mi := &file_dpareto_v1_study_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -875,7 +944,7 @@ func (x *CostSpec) String() string {
 func (*CostSpec) ProtoMessage() {}
 
 func (x *CostSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[6]
+	mi := &file_dpareto_v1_study_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -888,7 +957,7 @@ func (x *CostSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CostSpec.ProtoReflect.Descriptor instead.
 func (*CostSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{6}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CostSpec) GetMeasure() isCostSpec_Measure {
@@ -961,7 +1030,7 @@ type RunsCost struct {
 
 func (x *RunsCost) Reset() {
 	*x = RunsCost{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[7]
+	mi := &file_dpareto_v1_study_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -973,7 +1042,7 @@ func (x *RunsCost) String() string {
 func (*RunsCost) ProtoMessage() {}
 
 func (x *RunsCost) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[7]
+	mi := &file_dpareto_v1_study_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -986,7 +1055,7 @@ func (x *RunsCost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunsCost.ProtoReflect.Descriptor instead.
 func (*RunsCost) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{8}
 }
 
 // A trial costs as much as the value of the checkpoint parameter.
@@ -998,7 +1067,7 @@ type CheckpointParameterCost struct {
 
 func (x *CheckpointParameterCost) Reset() {
 	*x = CheckpointParameterCost{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[8]
+	mi := &file_dpareto_v1_study_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1010,7 +1079,7 @@ func (x *CheckpointParameterCost) String() string {
 func (*CheckpointParameterCost) ProtoMessage() {}
 
 func (x *CheckpointParameterCost) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[8]
+	mi := &file_dpareto_v1_study_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1023,7 +1092,7 @@ func (x *CheckpointParameterCost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointParameterCost.ProtoReflect.Descriptor instead.
 func (*CheckpointParameterCost) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{8}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{9}
 }
 
 // The trainer that agents run for a study. The server stores it and does not interpret it.
@@ -1040,7 +1109,7 @@ type TrainerSpec struct {
 
 func (x *TrainerSpec) Reset() {
 	*x = TrainerSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[9]
+	mi := &file_dpareto_v1_study_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1052,7 +1121,7 @@ func (x *TrainerSpec) String() string {
 func (*TrainerSpec) ProtoMessage() {}
 
 func (x *TrainerSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[9]
+	mi := &file_dpareto_v1_study_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1065,7 +1134,7 @@ func (x *TrainerSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrainerSpec.ProtoReflect.Descriptor instead.
 func (*TrainerSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{9}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TrainerSpec) GetName() string {
@@ -1139,7 +1208,7 @@ type PrivateModeSpec struct {
 
 func (x *PrivateModeSpec) Reset() {
 	*x = PrivateModeSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[10]
+	mi := &file_dpareto_v1_study_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1151,7 +1220,7 @@ func (x *PrivateModeSpec) String() string {
 func (*PrivateModeSpec) ProtoMessage() {}
 
 func (x *PrivateModeSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[10]
+	mi := &file_dpareto_v1_study_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1164,7 +1233,7 @@ func (x *PrivateModeSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrivateModeSpec.ProtoReflect.Descriptor instead.
 func (*PrivateModeSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{10}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PrivateModeSpec) GetTestSetSize() int64 {
@@ -1262,7 +1331,7 @@ type RandomStoppingSpec struct {
 
 func (x *RandomStoppingSpec) Reset() {
 	*x = RandomStoppingSpec{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[11]
+	mi := &file_dpareto_v1_study_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1274,7 +1343,7 @@ func (x *RandomStoppingSpec) String() string {
 func (*RandomStoppingSpec) ProtoMessage() {}
 
 func (x *RandomStoppingSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[11]
+	mi := &file_dpareto_v1_study_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1287,7 +1356,7 @@ func (x *RandomStoppingSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RandomStoppingSpec.ProtoReflect.Descriptor instead.
 func (*RandomStoppingSpec) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{11}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RandomStoppingSpec) GetMeanTrials() float64 {
@@ -1392,7 +1461,7 @@ type Publication struct {
 
 func (x *Publication) Reset() {
 	*x = Publication{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[12]
+	mi := &file_dpareto_v1_study_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1404,7 +1473,7 @@ func (x *Publication) String() string {
 func (*Publication) ProtoMessage() {}
 
 func (x *Publication) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[12]
+	mi := &file_dpareto_v1_study_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1417,7 +1486,7 @@ func (x *Publication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Publication.ProtoReflect.Descriptor instead.
 func (*Publication) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{12}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Publication) GetTrain() *PrivacyGuarantee {
@@ -1486,7 +1555,7 @@ type PrivateModeOdometers struct {
 
 func (x *PrivateModeOdometers) Reset() {
 	*x = PrivateModeOdometers{}
-	mi := &file_dpareto_v1_study_proto_msgTypes[13]
+	mi := &file_dpareto_v1_study_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1498,7 +1567,7 @@ func (x *PrivateModeOdometers) String() string {
 func (*PrivateModeOdometers) ProtoMessage() {}
 
 func (x *PrivateModeOdometers) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_study_proto_msgTypes[13]
+	mi := &file_dpareto_v1_study_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1511,7 +1580,7 @@ func (x *PrivateModeOdometers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrivateModeOdometers.ProtoReflect.Descriptor instead.
 func (*PrivateModeOdometers) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{13}
+	return file_dpareto_v1_study_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PrivateModeOdometers) GetValues() int64 {
@@ -1568,7 +1637,7 @@ var File_dpareto_v1_study_proto protoreflect.FileDescriptor
 const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\n" +
 	"\x16dpareto/v1/study.proto\x12\n" +
-	"dpareto.v1\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc6\x05\n" +
+	"dpareto.v1\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x85\x06\n" +
 	"\x05Study\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x12\n" +
@@ -1588,10 +1657,14 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\vupdate_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12/\n" +
 	"\bwarnings\x18\x0f \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\x129\n" +
-	"\vpublication\x18\x10 \x01(\v2\x17.dpareto.v1.PublicationR\vpublication\x1a9\n" +
+	"\vpublication\x18\x10 \x01(\v2\x17.dpareto.v1.PublicationR\vpublication\x12=\n" +
+	"\rdesign_change\x18\x11 \x01(\v2\x18.dpareto.v1.DesignChangeR\fdesignChange\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xaf\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"V\n" +
+	"\fDesignChange\x12\x16\n" +
+	"\x06fields\x18\x01 \x03(\tR\x06fields\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\xaf\x01\n" +
 	"\vTrialCounts\x12\x16\n" +
 	"\x06queued\x18\x01 \x01(\x03R\x06queued\x12\x16\n" +
 	"\x06active\x18\x02 \x01(\x03R\x06active\x12\x1a\n" +
@@ -1721,69 +1794,72 @@ func file_dpareto_v1_study_proto_rawDescGZIP() []byte {
 }
 
 var file_dpareto_v1_study_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_dpareto_v1_study_proto_goTypes = []any{
 	(StudyState)(0),                 // 0: dpareto.v1.StudyState
 	(Algorithm)(0),                  // 1: dpareto.v1.Algorithm
 	(*Study)(nil),                   // 2: dpareto.v1.Study
-	(*TrialCounts)(nil),             // 3: dpareto.v1.TrialCounts
-	(*StudySpec)(nil),               // 4: dpareto.v1.StudySpec
-	(*AlgorithmSpec)(nil),           // 5: dpareto.v1.AlgorithmSpec
-	(*Budget)(nil),                  // 6: dpareto.v1.Budget
-	(*LeasePolicy)(nil),             // 7: dpareto.v1.LeasePolicy
-	(*CostSpec)(nil),                // 8: dpareto.v1.CostSpec
-	(*RunsCost)(nil),                // 9: dpareto.v1.RunsCost
-	(*CheckpointParameterCost)(nil), // 10: dpareto.v1.CheckpointParameterCost
-	(*TrainerSpec)(nil),             // 11: dpareto.v1.TrainerSpec
-	(*PrivateModeSpec)(nil),         // 12: dpareto.v1.PrivateModeSpec
-	(*RandomStoppingSpec)(nil),      // 13: dpareto.v1.RandomStoppingSpec
-	(*Publication)(nil),             // 14: dpareto.v1.Publication
-	(*PrivateModeOdometers)(nil),    // 15: dpareto.v1.PrivateModeOdometers
-	nil,                             // 16: dpareto.v1.Study.LabelsEntry
-	nil,                             // 17: dpareto.v1.TrainerSpec.SettingsEntry
-	(*timestamppb.Timestamp)(nil),   // 18: google.protobuf.Timestamp
-	(*Warning)(nil),                 // 19: dpareto.v1.Warning
-	(*ParameterSpec)(nil),           // 20: dpareto.v1.ParameterSpec
-	(*MetricSpec)(nil),              // 21: dpareto.v1.MetricSpec
-	(*durationpb.Duration)(nil),     // 22: google.protobuf.Duration
-	(*PoissonDistribution)(nil),     // 23: dpareto.v1.PoissonDistribution
-	(*PrivacyGuarantee)(nil),        // 24: dpareto.v1.PrivacyGuarantee
+	(*DesignChange)(nil),            // 3: dpareto.v1.DesignChange
+	(*TrialCounts)(nil),             // 4: dpareto.v1.TrialCounts
+	(*StudySpec)(nil),               // 5: dpareto.v1.StudySpec
+	(*AlgorithmSpec)(nil),           // 6: dpareto.v1.AlgorithmSpec
+	(*Budget)(nil),                  // 7: dpareto.v1.Budget
+	(*LeasePolicy)(nil),             // 8: dpareto.v1.LeasePolicy
+	(*CostSpec)(nil),                // 9: dpareto.v1.CostSpec
+	(*RunsCost)(nil),                // 10: dpareto.v1.RunsCost
+	(*CheckpointParameterCost)(nil), // 11: dpareto.v1.CheckpointParameterCost
+	(*TrainerSpec)(nil),             // 12: dpareto.v1.TrainerSpec
+	(*PrivateModeSpec)(nil),         // 13: dpareto.v1.PrivateModeSpec
+	(*RandomStoppingSpec)(nil),      // 14: dpareto.v1.RandomStoppingSpec
+	(*Publication)(nil),             // 15: dpareto.v1.Publication
+	(*PrivateModeOdometers)(nil),    // 16: dpareto.v1.PrivateModeOdometers
+	nil,                             // 17: dpareto.v1.Study.LabelsEntry
+	nil,                             // 18: dpareto.v1.TrainerSpec.SettingsEntry
+	(*timestamppb.Timestamp)(nil),   // 19: google.protobuf.Timestamp
+	(*Warning)(nil),                 // 20: dpareto.v1.Warning
+	(*ParameterSpec)(nil),           // 21: dpareto.v1.ParameterSpec
+	(*MetricSpec)(nil),              // 22: dpareto.v1.MetricSpec
+	(*durationpb.Duration)(nil),     // 23: google.protobuf.Duration
+	(*PoissonDistribution)(nil),     // 24: dpareto.v1.PoissonDistribution
+	(*PrivacyGuarantee)(nil),        // 25: dpareto.v1.PrivacyGuarantee
 }
 var file_dpareto_v1_study_proto_depIdxs = []int32{
-	16, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
-	4,  // 1: dpareto.v1.Study.spec:type_name -> dpareto.v1.StudySpec
+	17, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
+	5,  // 1: dpareto.v1.Study.spec:type_name -> dpareto.v1.StudySpec
 	0,  // 2: dpareto.v1.Study.state:type_name -> dpareto.v1.StudyState
-	3,  // 3: dpareto.v1.Study.trial_counts:type_name -> dpareto.v1.TrialCounts
-	18, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	18, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
-	19, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
-	14, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
-	20, // 8: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
-	21, // 9: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
-	5,  // 10: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
-	6,  // 11: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
-	7,  // 12: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
-	8,  // 13: dpareto.v1.StudySpec.cost:type_name -> dpareto.v1.CostSpec
-	11, // 14: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
-	12, // 15: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
-	13, // 16: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
-	1,  // 17: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
-	22, // 18: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
-	22, // 19: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
-	9,  // 20: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
-	10, // 21: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
-	17, // 22: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
-	23, // 23: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonDistribution
-	24, // 24: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
-	24, // 25: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
-	15, // 26: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
-	24, // 27: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
-	24, // 28: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	4,  // 3: dpareto.v1.Study.trial_counts:type_name -> dpareto.v1.TrialCounts
+	19, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	19, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
+	20, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
+	15, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
+	3,  // 8: dpareto.v1.Study.design_change:type_name -> dpareto.v1.DesignChange
+	19, // 9: dpareto.v1.DesignChange.time:type_name -> google.protobuf.Timestamp
+	21, // 10: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
+	22, // 11: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
+	6,  // 12: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
+	7,  // 13: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
+	8,  // 14: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
+	9,  // 15: dpareto.v1.StudySpec.cost:type_name -> dpareto.v1.CostSpec
+	12, // 16: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
+	13, // 17: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
+	14, // 18: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
+	1,  // 19: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
+	23, // 20: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
+	23, // 21: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
+	10, // 22: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
+	11, // 23: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
+	18, // 24: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
+	24, // 25: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonDistribution
+	25, // 26: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
+	25, // 27: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
+	16, // 28: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
+	25, // 29: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
+	25, // 30: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_study_proto_init() }
@@ -1794,13 +1870,13 @@ func file_dpareto_v1_study_proto_init() {
 	file_dpareto_v1_metric_proto_init()
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()
-	file_dpareto_v1_study_proto_msgTypes[2].OneofWrappers = []any{}
-	file_dpareto_v1_study_proto_msgTypes[6].OneofWrappers = []any{
+	file_dpareto_v1_study_proto_msgTypes[3].OneofWrappers = []any{}
+	file_dpareto_v1_study_proto_msgTypes[7].OneofWrappers = []any{
 		(*CostSpec_Runs)(nil),
 		(*CostSpec_CheckpointParameter)(nil),
 		(*CostSpec_Metric)(nil),
 	}
-	file_dpareto_v1_study_proto_msgTypes[11].OneofWrappers = []any{
+	file_dpareto_v1_study_proto_msgTypes[12].OneofWrappers = []any{
 		(*RandomStoppingSpec_Eta)(nil),
 		(*RandomStoppingSpec_Poisson)(nil),
 	}
@@ -1810,7 +1886,7 @@ func file_dpareto_v1_study_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_study_proto_rawDesc), len(file_dpareto_v1_study_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -29,6 +31,12 @@ const (
 	warnUnknownTraining  = "UNKNOWN_TRAINING_COST"
 	warnLargeNoise       = "LARGE_NOISE"
 	warnLargeLedgerDelta = "LARGE_DELTA"
+)
+
+// Assumptions about what was fixed before any result was seen, which the server cannot check.
+const (
+	assumeFirst   = "nobody had seen results on the test records when the study was created: it follows from no other study, import or earlier copy of them"
+	assumeRequest = "whether to ask for this release, with which metric, bounds, ledger, epsilon and delta, was decided without looking at results"
 )
 
 // fixedResults are the results of a complete study whose configurations, and their number, were
@@ -70,7 +78,11 @@ func (s *Releases) fixedResults(ctx context.Context, id string) (*fixedResults, 
 // checkDesign refuses a study whose candidates may depend on results.
 func (f *fixedResults) checkDesign(ctx context.Context, tx *store.ReadTx, id string, record *storev1.StudyRecord) error {
 	name := resource.StudyName(id)
-	d := spending.DesignOf(f.Study.GetSpec())
+	if c := f.Study.GetDesignChange(); c != nil {
+		return unfixed(name, fmt.Sprintf("%s changed after the first trial, at %s",
+			strings.Join(c.GetFields(), ", "), c.GetTime().AsTime().Format(time.RFC3339)))
+	}
+	d := spending.DesignOf(f.Study)
 	switch {
 	case d.Configurations:
 		return unfixed(name, fmt.Sprintf("%v chooses configurations by earlier results", f.Study.GetSpec().GetAlgorithm().GetName()))
@@ -198,10 +210,14 @@ func (f *fixedResults) mean(c *front.Configuration, objective int) float64 {
 	return sum / runs
 }
 
-// assumptions returns the assumptions behind a guarantee about metrics.
+// assumptions returns the assumptions behind a guarantee about metrics: what had to be fixed before
+// any result was seen, as far as the server cannot check it, and what is assumed of trials and
+// values.
 func (f *fixedResults) assumptions(metrics ...string) []string {
 	all := []string{
-		"the configurations, their number, and the checkpoints at which their runs are measured were fixed before any result was seen; budget and domains were not changed because of results, and no other design was tried first",
+		assumeFirst,
+		assumeRequest,
+		"workers choose the checkpoints at which they measure a run without looking at results",
 		"no trial failed, or was found infeasible, because of a test record",
 		"trainers learn nothing about the test records, and the number of test records is public",
 	}

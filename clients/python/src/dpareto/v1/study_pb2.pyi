@@ -45,7 +45,7 @@ ALGORITHM_EHVI: Algorithm
 ALGORITHM_NSGA2: Algorithm
 
 class Study(_message.Message):
-    __slots__ = ("name", "uid", "etag", "display_name", "description", "labels", "spec", "state", "state_reason", "revision", "seed", "trial_counts", "create_time", "update_time", "warnings", "publication")
+    __slots__ = ("name", "uid", "etag", "display_name", "description", "labels", "spec", "state", "state_reason", "revision", "seed", "trial_counts", "create_time", "update_time", "warnings", "publication", "design_change")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -69,6 +69,7 @@ class Study(_message.Message):
     UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
     WARNINGS_FIELD_NUMBER: _ClassVar[int]
     PUBLICATION_FIELD_NUMBER: _ClassVar[int]
+    DESIGN_CHANGE_FIELD_NUMBER: _ClassVar[int]
     name: str
     uid: str
     etag: str
@@ -85,7 +86,16 @@ class Study(_message.Message):
     update_time: _timestamp_pb2.Timestamp
     warnings: _containers.RepeatedCompositeFieldContainer[_privacy_pb2.Warning]
     publication: Publication
-    def __init__(self, name: _Optional[str] = ..., uid: _Optional[str] = ..., etag: _Optional[str] = ..., display_name: _Optional[str] = ..., description: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., spec: _Optional[_Union[StudySpec, _Mapping]] = ..., state: _Optional[_Union[StudyState, str]] = ..., state_reason: _Optional[str] = ..., revision: _Optional[int] = ..., seed: _Optional[int] = ..., trial_counts: _Optional[_Union[TrialCounts, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., publication: _Optional[_Union[Publication, _Mapping]] = ...) -> None: ...
+    design_change: DesignChange
+    def __init__(self, name: _Optional[str] = ..., uid: _Optional[str] = ..., etag: _Optional[str] = ..., display_name: _Optional[str] = ..., description: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., spec: _Optional[_Union[StudySpec, _Mapping]] = ..., state: _Optional[_Union[StudyState, str]] = ..., state_reason: _Optional[str] = ..., revision: _Optional[int] = ..., seed: _Optional[int] = ..., trial_counts: _Optional[_Union[TrialCounts, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., publication: _Optional[_Union[Publication, _Mapping]] = ..., design_change: _Optional[_Union[DesignChange, _Mapping]] = ...) -> None: ...
+
+class DesignChange(_message.Message):
+    __slots__ = ("fields", "time")
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    time: _timestamp_pb2.Timestamp
+    def __init__(self, fields: _Optional[_Iterable[str]] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class TrialCounts(_message.Message):
     __slots__ = ("queued", "active", "stopping", "succeeded", "infeasible", "failed")
