@@ -45,9 +45,12 @@ func (f *fixture) export(study string) []*dparetov1.ExportedRecord {
 	}
 }
 
-// importRecords imports records.
+// importRecords imports records, after creating the ledgers that create would.
 func (f *fixture) importRecords(records []*dparetov1.ExportedRecord) (*dparetov1.ImportStudyResponse, error) {
 	f.t.Helper()
+	if len(records) > 0 {
+		f.openLedgers(f.t.Context(), records[0].GetStudy().GetStudy().GetSpec())
+	}
 	stream, err := f.admin.ImportStudy(f.t.Context())
 	if err != nil {
 		f.t.Fatal(err)

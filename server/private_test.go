@@ -51,7 +51,59 @@ func privateSpec(trials int64, trainEpsilon float64) *dparetov1.StudySpec {
 	spec.GetMetrics()[1].GetReported().SampleSize = 0
 	spec.Budget = &dparetov1.Budget{MaxTrials: trials}
 	spec.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: 10_000, TestEpsilon: 1, TrainEpsilon: trainEpsilon, Delta: 1e-6}
+	return withLedgers(spec)
+}
+
+// withLedgers names the ledgers of a study that pays when it is created (see openLedgers).
+func withLedgers(spec *dparetov1.StudySpec) *dparetov1.StudySpec {
+	if records := testSetSize(spec); records > 0 {
+		spec.TestLedger = fmt.Sprintf("ledgers/test-of-%d", records)
+	}
+	spec.TrainLedger = "ledgers/train-" + strings.ReplaceAll(strings.ToLower(trainAdjacency(spec).String()), "_", "-")
 	return spec
+}
+
+// testSetSize returns the number of test records that a study protects, 0 if it protects none.
+func testSetSize(spec *dparetov1.StudySpec) int64 {
+	return max(spec.GetPrivateMode().GetTestSetSize(), spec.GetRandomStopping().GetTestSetSize())
+}
+
+// trainAdjacency returns the adjacency of the study's first privacy metric.
+func trainAdjacency(spec *dparetov1.StudySpec) dparetov1.Adjacency {
+	for _, m := range spec.GetMetrics() {
+		if p := m.GetComputed().GetPrivacy(); p.GetAdjacency() != dparetov1.Adjacency_ADJACENCY_UNSPECIFIED {
+			return p.GetAdjacency()
+		}
+	}
+	return dparetov1.Adjacency_ADJACENCY_REPLACE_ONE
+}
+
+// openLedgers creates the ledgers that a study pays when it is created, with budgets that do not end,
+// unless they exist.
+func (f *fixture) openLedgers(ctx context.Context, spec *dparetov1.StudySpec) {
+	f.t.Helper()
+	if spec.GetPrivateMode() == nil && spec.GetRandomStopping() == nil {
+		return
+	}
+	for _, l := range []struct {
+		name      string
+		records   int64
+		adjacency dparetov1.Adjacency
+	}{
+		{spec.GetTestLedger(), testSetSize(spec), dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
+		{spec.GetTrainLedger(), 1, trainAdjacency(spec)},
+	} {
+		if l.name == "" {
+			continue
+		}
+		_, err := f.releases().CreateLedger(ctx, &dparetov1.CreateLedgerRequest{
+			LedgerId: strings.TrimPrefix(l.name, "ledgers/"),
+			Ledger:   &dparetov1.Ledger{Records: l.records, Epsilon: 1e9, Delta: 0.99, Adjacency: l.adjacency},
+		})
+		if code := status.Code(err); code != codes.OK && code != codes.AlreadyExists {
+			f.t.Fatal(err)
+		}
+	}
 }
 
 // withCheckpoints adds a number of epochs to a private study, and room for values on the
@@ -933,6 +985,7 @@ func TestPrivateModeShardsOfAddRemove(t *testing.T) {
 		spec := privateSpec(4, 20)
 		spec.PrivateMode.TrainingShards = 2
 		spec.Metrics[0].GetComputed().GetPrivacy().Adjacency = adjacency
+		withLedgers(spec)
 		p := f.study(f.create(fmt.Sprintf("s%d", adjacency), spec)).GetPublication()
 		if p.GetTrain().GetAdjacency() != adjacency {
 			t.Errorf("adjacency %v, want %v", p.GetTrain().GetAdjacency(), adjacency)

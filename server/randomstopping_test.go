@@ -35,7 +35,7 @@ func searchSpec(mean, eta float64) *dparetov1.StudySpec {
 	s.RandomStopping = &dparetov1.RandomStoppingSpec{
 		MeanTrials: mean, Distribution: &dparetov1.RandomStoppingSpec_Eta{Eta: eta}, Metric: "error",
 	}
-	return s
+	return withLedgers(s)
 }
 
 // poisson gives a spec the Poisson distribution.
@@ -133,6 +133,7 @@ func TestRandomStoppingNoise(t *testing.T) {
 	} {
 		tc.spec.RandomStopping.TestSetSize, tc.spec.RandomStopping.TestEpsilon, tc.spec.RandomStopping.Delta = 500, tc.epsilon, 1e-6
 		tc.spec.Metrics[1].GetReported().SampleSize = 500
+		withLedgers(tc.spec)
 		p := f.study(f.create(id, tc.spec)).GetPublication()
 		if sigma := p.GetNoiseStandardDeviation(); math.Abs(sigma*500*0.25-1) > 5e-3 {
 			t.Errorf("%s: standard deviation %g, want %g", id, sigma, 1/(0.25*500))
@@ -303,6 +304,9 @@ func TestRandomStoppingIsValidated(t *testing.T) {
 	} {
 		s := searchSpec(10, 1)
 		change(s)
+		if s.GetTestLedger() == "" {
+			withLedgers(s)
+		}
 		_, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: s}})
 		if got := violated(err); !slices.Equal(got, []string{"study.spec." + field}) {
 			t.Errorf("%s: %v, %v", field, got, err)
@@ -311,12 +315,14 @@ func TestRandomStoppingIsValidated(t *testing.T) {
 	large := searchSpec(10, 1)
 	large.RandomStopping.TestSetSize, large.RandomStopping.TestEpsilon = 1<<40+1, 1
 	large.Metrics[1].GetReported().SampleSize = 0
+	withLedgers(large)
 	_, tooLarge := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: large}})
 	if got := violated(tooLarge); !slices.Equal(got, []string{"study.spec.random_stopping.test_set_size"}) {
 		t.Errorf("more records than an average in float64 tells apart: %v", tooLarge)
 	}
 	checkpoints := sgdSpec()
 	checkpoints.Seed, checkpoints.RandomStopping = nil, searchSpec(10, 1).GetRandomStopping()
+	withLedgers(checkpoints)
 	_, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: checkpoints}})
 	if got := violated(err); !slices.Equal(got, []string{"study.spec.checkpoint_parameter"}) {
 		t.Errorf("checkpoints: %v", err)
@@ -457,7 +463,7 @@ func noisySpec() *dparetov1.StudySpec {
 	s := searchSpec(10, 1)
 	s.RandomStopping.TestSetSize, s.RandomStopping.TestEpsilon = 50, 1
 	s.Metrics[1].GetReported().SampleSize = 50
-	return s
+	return withLedgers(s)
 }
 
 // Where test records are protected no measured score is kept anywhere: not in the store,

@@ -193,9 +193,10 @@ func sgdSpec() *dparetov1.StudySpec {
 	return spec
 }
 
-// create creates a study and returns its name.
+// create creates a study, and the ledgers that it pays when it is created, and returns its name.
 func (f *fixture) create(id string, spec *dparetov1.StudySpec) string {
 	f.t.Helper()
+	f.openLedgers(f.t.Context(), spec)
 	resp, err := f.studies.CreateStudy(f.t.Context(), &dparetov1.CreateStudyRequest{
 		StudyId: id, Study: &dparetov1.Study{Spec: spec},
 	})

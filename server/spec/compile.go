@@ -43,6 +43,14 @@ func (v *violations) addf(field, format string, args ...any) {
 	v.fields.Addf(v.path+"."+field, format, args...)
 }
 
+// needsLedger records a violation unless a field names a ledger. Without one, a study that is deleted
+// and created again would spend the budget of its records again.
+func (v *violations) needsLedger(field, ledger, with string) {
+	if ledger == "" {
+		v.addf(field, "must be set with %s: create a ledger for these records with CreateLedger, unless they have one", with)
+	}
+}
+
 // compiler compiles a spec, with a compiler for each of its larger parts.
 type compiler struct {
 	*violations

@@ -55,6 +55,8 @@ func (c *privateCompiler) compile() {
 	if n := mode.GetTrainingShards(); n < 0 || n > maxShards {
 		c.addf(at("training_shards"), "must be in [1, %d], or 0 for the default, is %d", maxShards, n)
 	}
+	c.needsLedger("test_ledger", spec.GetTestLedger(), "private_mode")
+	c.needsLedger("train_ledger", spec.GetTrainLedger(), "private_mode")
 	c.values()
 	c.metrics()
 	if c.fields.Empty() {

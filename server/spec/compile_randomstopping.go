@@ -30,6 +30,10 @@ func (c *randomStoppingCompiler) compile() {
 	if stopping == nil {
 		return
 	}
+	c.needsLedger("train_ledger", spec.GetTrainLedger(), "random_stopping")
+	if stopping.GetTestSetSize() > 0 {
+		c.needsLedger("test_ledger", spec.GetTestLedger(), "random_stopping with a test_set_size")
+	}
 	c.distribution(stopping)
 	c.score()
 	refuse := func(field string, isSet bool, reason string) {

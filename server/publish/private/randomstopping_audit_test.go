@@ -16,7 +16,7 @@ import (
 // is there by randomised response with ε = 1: the answer, 0 or 1, is the score.
 func answers(stopping *dparetov1.RandomStoppingSpec) *dparetov1.StudySpec {
 	epsilonReference, reference := 10.0, 1.0
-	return &dparetov1.StudySpec{
+	asked := &dparetov1.StudySpec{
 		Parameters: []*dparetov1.ParameterSpec{{
 			Id: "x", Scale: dparetov1.Scale_SCALE_LINEAR,
 			Domain: &dparetov1.ParameterSpec_DoubleDomain{DoubleDomain: &dparetov1.DoubleDomain{Min: 0, Max: 1}},
@@ -40,7 +40,12 @@ func answers(stopping *dparetov1.RandomStoppingSpec) *dparetov1.StudySpec {
 		},
 		Algorithm:      &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
 		RandomStopping: stopping,
+		TrainLedger:    "ledgers/train",
 	}
+	if stopping.GetTestSetSize() > 0 {
+		asked.TestLedger = "ledgers/test"
+	}
+	return asked
 }
 
 // published returns what a study says that it guarantees.
