@@ -34,6 +34,13 @@ func (f *fixture) privateStudy(shards int32, change func(*dparetov1.StudySpec)) 
 		}}}},
 	})
 	spec.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: 1000, TestEpsilon: 1, TrainEpsilon: 10, Delta: 1e-6, TrainingShards: shards}
+	spec.TestLedger, spec.TrainLedger = "ledgers/test", "ledgers/train"
+	for id, l := range map[string]*dparetov1.Ledger{"test": {Records: 1000, Epsilon: 1.1}, "train": {Records: 3000, Epsilon: 11}} {
+		l.Delta, l.Adjacency = 1e-5, dparetov1.Adjacency_ADJACENCY_REPLACE_ONE
+		if _, err := f.client.Releases.CreateLedger(f.t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: l}); err != nil {
+			f.t.Fatal(err)
+		}
+	}
 	change(spec)
 	if f.study, err = f.client.CreateStudy(f.t.Context(), "private", &dparetov1.Study{Spec: spec}); err != nil {
 		f.t.Fatal(err)

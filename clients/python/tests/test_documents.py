@@ -114,6 +114,8 @@ def test_the_ways_to_publish_of_the_readme(client: dpareto.Client) -> None:
         return made
 
     client.create_ledger("people", records=10_000, epsilon=2, delta=1e-6)
+    client.create_ledger("others", records=10_000, epsilon=2, delta=1e-4)
+    client.create_ledger("training", records=30_000, epsilon=1e6, delta=1e-4)
     names: dict[str, Any] = {
         "dpareto": dpareto,
         "client": client,
@@ -124,12 +126,16 @@ def test_the_ways_to_publish_of_the_readme(client: dpareto.Client) -> None:
             private_mode=dpareto.PrivateMode(
                 test_set_size=10_000, test_epsilon=1, train_epsilon=1000, delta=1e-6
             ),
+            test_ledger="others",
+            train_ledger="training",
         ),
         "stopping_study": study(
             seed=None,
             random_stopping=dpareto.RandomStopping(
                 mean_trials=2, eta=0, metric="error", test_set_size=10_000, test_epsilon=1
             ),
+            test_ledger="others",
+            train_ledger="training",
         ),
     }
     exec(block, names)

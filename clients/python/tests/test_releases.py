@@ -182,6 +182,8 @@ def test_a_private_front(client: Client) -> None:
         private_mode=dpareto.PrivateMode(
             test_set_size=16_281, test_epsilon=1, train_epsilon=8, delta=1e-6
         ),
+        test_ledger=ledger(client, records=16_281, epsilon=1, delta=1e-4).id,
+        train_ledger=ledger(client, records=32_561, epsilon=8, delta=1e-4).id,
     )
     declared = study.publication
     assert declared is not None
@@ -218,6 +220,8 @@ def test_one_tuned_model_of_a_secret_number(client: Client) -> None:
         random_stopping=dpareto.RandomStopping(
             mean_trials=2, eta=0, metric="error", test_set_size=16_281, test_epsilon=1
         ),
+        test_ledger=ledger(client, records=16_281, epsilon=1, delta=1e-4).id,
+        train_ledger=ledger(client, records=32_561, epsilon=1000, delta=1e-4).id,
     )
     declared = study.publication
     assert declared is not None

@@ -1,7 +1,7 @@
 // Package studyfile reads studies from YAML and JSON files.
 //
 // A file has the fields of the message dpareto.v1.Study, plus study_id, the id under which
-// the study is created. It follows protobuf's JSON mapping, with some
+// the study is created, and ledgers, which are created before it unless they exist. It follows protobuf's JSON mapping, with some
 // conveniences: names of enum values may be written without their prefix and in lower
 // case ("goal: minimize" for GOAL_MINIMIZE), numbers are taken where a string is
 // expected ("train_rows: 40000"), a parameter's condition may be written as "when" with

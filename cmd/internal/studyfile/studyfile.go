@@ -2,20 +2,23 @@ package studyfile
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
 const (
-	// idField is the field of a file beside the fields of the study.
-	idField = "study_id"
+	// Fields of a file beside the fields of the study.
+	idField      = "study_id"
+	ledgersField = "ledgers"
 	// namePrefix precedes the id in the name of a study.
 	namePrefix = "studies/"
 )
@@ -27,6 +30,19 @@ type File struct {
 	ID string
 	// Study to create. Its name is empty.
 	Study *dparetov1.Study
+	// Ledgers to create before the study, unless they exist.
+	Ledgers []*dparetov1.Ledger
+}
+
+// OpenLedgers creates the ledgers of the file. It fails if one exists with other fields.
+func (f *File) OpenLedgers(ctx context.Context, client dparetov1.ReleaseServiceClient) error {
+	for _, l := range f.Ledgers {
+		_, err := client.CreateLedger(ctx, &dparetov1.CreateLedgerRequest{LedgerId: strings.TrimPrefix(l.GetName(), "ledgers/"), Ledger: l})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Parse reads a YAML or JSON file. It refuses unknown and repeated fields, and names all
@@ -54,23 +70,39 @@ func Parse(content []byte) (*File, error) {
 		}
 		delete(fields, idField)
 	}
+	beside := make(map[string]any)
+	if ledgers, ok := fields[ledgersField]; ok {
+		beside[ledgersField] = ledgers
+		delete(fields, ledgersField)
+	}
+	var ledgers dparetov1.ListLedgersResponse
 	var n normaliser
 	n.message("", fields, file.Study.ProtoReflect().Descriptor())
+	n.message("", beside, ledgers.ProtoReflect().Descriptor())
 	if err := errors.Join(n.faults...); err != nil {
 		return nil, errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
-	normal, err := json.Marshal(fields)
-	if err != nil {
+	if err := errors.Join(decode(fields, file.Study), decode(beside, &ledgers)); err != nil {
 		return nil, err
 	}
-	if err := protojson.Unmarshal(normal, file.Study); err != nil {
-		return nil, errors.New(plain(err))
-	}
+	file.Ledgers = ledgers.GetLedgers()
 	if file.ID == "" {
 		file.ID = strings.TrimPrefix(file.Study.GetName(), namePrefix)
 	}
 	file.Study.Name = ""
 	return file, nil
+}
+
+// decode converts a tree in protobuf's JSON mapping to a message.
+func decode(tree map[string]any, to proto.Message) error {
+	normal, err := json.Marshal(tree)
+	if err != nil {
+		return err
+	}
+	if err := protojson.Unmarshal(normal, to); err != nil {
+		return errors.New(plain(err))
+	}
+	return nil
 }
 
 // oneLine joins the lines of a text.

@@ -561,12 +561,13 @@ type StudySpec struct {
 	// later state to be dominated. A stopped run counts like any other of its length.
 	DisableEarlyStopping bool `protobuf:"varint,15,opt,name=disable_early_stopping,json=disableEarlyStopping,proto3" json:"disable_early_stopping,omitempty"`
 	// The ledger of the test records, ledgers/{ledger}: releases are charged to it (see
-	// ReleaseService). With private_mode or random_stopping the study's whole budget for these
-	// records is charged at its creation. The ledger must exist, with ADJACENCY_REPLACE_ONE and,
+	// ReleaseService). Required with private_mode, and with random_stopping that has a test_set_size:
+	// the study's whole budget for these records is charged at its creation, and deleting the study
+	// gives nothing back. The ledger must exist, with ADJACENCY_REPLACE_ONE and,
 	// if the study has a test_set_size, that number of records.
 	TestLedger string `protobuf:"bytes,16,opt,name=test_ledger,json=testLedger,proto3" json:"test_ledger,omitempty"`
-	// The ledger of the training records. Only with private_mode or random_stopping: the study's
-	// whole budget for these records is charged at its creation, under the adjacency of the
+	// The ledger of the training records. Required with private_mode and random_stopping, refused
+	// without: the study's whole budget for these records is charged at its creation, under the adjacency of the
 	// study's privacy metric. It must differ from test_ledger.
 	TrainLedger   string `protobuf:"bytes,17,opt,name=train_ledger,json=trainLedger,proto3" json:"train_ledger,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1159,8 +1160,8 @@ func (x *TrainerSpec) GetSettings() map[string]string {
 // of it together has the declared guarantees. Nobody may be in both sets; then the larger ε
 // holds for everybody.
 //
-// Such a study needs budget.max_trials, a metric computed from a privacy mechanism, and
-// reported metrics that are averages over the test records of values in [0, 1], with
+// Such a study needs budget.max_trials, a test_ledger, a train_ledger, a metric computed from a
+// privacy mechanism, and reported metrics that are averages over the test records of values in [0, 1], with
 // sample_size unset or test_set_size; values outside [0, 1] are clipped before the noise is
 // added. Workers see what they measure and are trusted. Times, their order, and which runs
 // fail or are infeasible are not protected.
@@ -1295,8 +1296,8 @@ func (x *PrivateModeSpec) GetPriorStudiesArePublic() bool {
 // Workers, who see the trials that they run, and the operators of the server, who see its
 // logs, metrics and exports, are trusted. How long the study took is not protected.
 //
-// Such a study needs ALGORITHM_RANDOM and a metric computed from a privacy mechanism; metric
-// is its only reported one. The configurations must be independent draws from one
+// Such a study needs ALGORITHM_RANDOM, a train_ledger, with test_set_size a test_ledger, and a
+// metric computed from a privacy mechanism; metric is its only reported one. The configurations must be independent draws from one
 // distribution, and the best must not tell how many came before it: there are no conditions of
 // parameters, prior studies, checkpoint parameter or seed, and no budget but
 // max_parallel_trials. Configurations that cost more than the costliest of 10,000 draws made

@@ -81,7 +81,8 @@ type StudyServiceClient interface {
 	// disable_early_stopping and the units of metrics; wider ranges of double and integer
 	// parameters, more discrete values and more categories; test_ledger, where it is empty and
 	// the study has neither private_mode nor random_stopping. The trials so far keep their
-	// configurations. Everything else is INVALID_ARGUMENT, naming every field that cannot
+	// configurations. A change of the budget or of a domain after the first trial ends what
+	// ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is INVALID_ARGUMENT, naming every field that cannot
 	// change.
 	UpdateStudy(ctx context.Context, in *UpdateStudyRequest, opts ...grpc.CallOption) (*UpdateStudyResponse, error)
 	// Deletes a study with its trials. Deleting a study that does not exist is
@@ -378,7 +379,8 @@ type StudyServiceServer interface {
 	// disable_early_stopping and the units of metrics; wider ranges of double and integer
 	// parameters, more discrete values and more categories; test_ledger, where it is empty and
 	// the study has neither private_mode nor random_stopping. The trials so far keep their
-	// configurations. Everything else is INVALID_ARGUMENT, naming every field that cannot
+	// configurations. A change of the budget or of a domain after the first trial ends what
+	// ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is INVALID_ARGUMENT, naming every field that cannot
 	// change.
 	UpdateStudy(context.Context, *UpdateStudyRequest) (*UpdateStudyResponse, error)
 	// Deletes a study with its trials. Deleting a study that does not exist is

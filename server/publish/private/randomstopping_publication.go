@@ -26,7 +26,7 @@ func SearchPublication(compiled *spec.Study, bound privacy.SearchBound) (*dparet
 		},
 		NotCovered: []string{
 			"how long the study took",
-			"anything else run on the same data, including a copy of the study from a backup or an export",
+			"anything else run on the same data, including a copy of the study from a backup or an export: what all studies cost together is the sum in their ledgers, as far as it was charged there",
 		},
 	}
 	if n := asked.GetTestSetSize(); n > 0 {

@@ -273,4 +273,8 @@ class StudySpec:
     private_mode: PrivateMode | None = None
     random_stopping: RandomStopping | None = None
     test_ledger: str = ""
+    """Id of the ledger of the test records. Required with private_mode, and with random_stopping
+    that has a test_set_size."""
     train_ledger: str = ""
+    """Id of the ledger of the training records. Required with private_mode and
+    random_stopping."""

@@ -302,6 +302,9 @@ func (d *demo) stop() {
 // run runs the study and reads what came of it.
 func (d *demo) run(ctx context.Context, file *studyfile.File) (*result, error) {
 	start := time.Now()
+	if err := file.OpenLedgers(ctx, d.client.Releases); err != nil {
+		return nil, err
+	}
 	handle, err := d.client.CreateStudy(ctx, file.ID, file.Study)
 	if err != nil {
 		return nil, err

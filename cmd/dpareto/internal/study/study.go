@@ -28,8 +28,9 @@ func createCommand(env *command.Env) *cobra.Command {
 		Short: "Create a study from a YAML or JSON file",
 		Long: `Creates a study from a YAML or JSON file, or from standard input if FILE is "-".
 
-The file has the fields of the message dpareto.v1.Study, plus study_id. Values of enums may
-be written short: "scale: LOG" for SCALE_LOG. Creating the same study again changes
+The file has the fields of the message dpareto.v1.Study, plus study_id and ledgers: ledgers that
+are created first, unless they exist with the same fields (see "dpareto ledger create"). Values
+of enums may be written short: "scale: LOG" for SCALE_LOG. Creating the same study again changes
 nothing; the same id with another spec is an error that names the differences.
 
 "dpareto study get ID --output json" prints a study as a file from which it can be created
@@ -48,6 +49,9 @@ again under another id.`,
 		}
 		if file.ID == "" {
 			return fmt.Errorf("%s: has no study_id; add one, or give --id", command.SourceName(path))
+		}
+		if err := file.OpenLedgers(ctx, call.Releases); err != nil {
+			return &remote.CallError{Action: "create the ledgers of " + command.SourceName(path), Err: err}
 		}
 		study, err := call.CreateStudy(ctx, file.ID, file.Study)
 		if err != nil {

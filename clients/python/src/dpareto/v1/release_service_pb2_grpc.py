@@ -162,7 +162,7 @@ class ReleaseServiceServicer(object):
         - with configurations that were fixed before any result was seen (random,
         quasi-random and grid designs, see GetPrivacyLedgerResponse.adaptive), and complete:
         all of max_trials or of the grid, with no trial deleted, repeated or stopped on
-        request. It chooses by permute-and-flip among all that succeeded, with a checkpoint
+        request, and without Study.design_change. It chooses by permute-and-flip among all that succeeded, with a checkpoint
         parameter among all states of their runs, and charges epsilon to the study's
         test_ledger. The metric must be an average over the records of that ledger, in
         [0, 1];

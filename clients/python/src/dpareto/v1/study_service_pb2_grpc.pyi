@@ -71,7 +71,8 @@ class StudyServiceStub:
     disable_early_stopping and the units of metrics; wider ranges of double and integer
     parameters, more discrete values and more categories; test_ledger, where it is empty and
     the study has neither private_mode nor random_stopping. The trials so far keep their
-    configurations. Everything else is INVALID_ARGUMENT, naming every field that cannot
+    configurations. A change of the budget or of a domain after the first trial ends what
+    ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is INVALID_ARGUMENT, naming every field that cannot
     change.
     """
     DeleteStudy: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.DeleteStudyRequest, _study_service_pb2.DeleteStudyResponse]
@@ -169,7 +170,8 @@ class StudyServiceAsyncStub(StudyServiceStub):
     disable_early_stopping and the units of metrics; wider ranges of double and integer
     parameters, more discrete values and more categories; test_ledger, where it is empty and
     the study has neither private_mode nor random_stopping. The trials so far keep their
-    configurations. Everything else is INVALID_ARGUMENT, naming every field that cannot
+    configurations. A change of the budget or of a domain after the first trial ends what
+    ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is INVALID_ARGUMENT, naming every field that cannot
     change.
     """
     DeleteStudy: _aio.UnaryUnaryMultiCallable[_study_service_pb2.DeleteStudyRequest, _study_service_pb2.DeleteStudyResponse]  # type: ignore[assignment]
@@ -288,7 +290,8 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
         disable_early_stopping and the units of metrics; wider ranges of double and integer
         parameters, more discrete values and more categories; test_ledger, where it is empty and
         the study has neither private_mode nor random_stopping. The trials so far keep their
-        configurations. Everything else is INVALID_ARGUMENT, naming every field that cannot
+        configurations. A change of the budget or of a domain after the first trial ends what
+        ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is INVALID_ARGUMENT, naming every field that cannot
         change.
         """
 

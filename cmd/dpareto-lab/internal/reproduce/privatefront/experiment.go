@@ -111,11 +111,17 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_
 		done = min(done+1, total-1)
 		progress(done, total)
 	}
+	for _, l := range file.Ledgers {
+		l.Epsilon = max(e.TestEpsilon, e.TrainEpsilon) // one study each
+	}
+	if err := file.OpenLedgers(ctx, client.Releases); err != nil {
+		return nil, err
+	}
 	private, err := e.run(ctx, client, "private", file.Study, trained, step)
 	if err != nil {
 		return nil, err
 	}
-	spec.PrivateMode = nil
+	spec.PrivateMode, spec.TestLedger, spec.TrainLedger = nil, "", ""
 	open, err := e.run(ctx, client, "not private", file.Study, trained, step)
 	if err != nil {
 		return nil, err
