@@ -15,6 +15,7 @@ import (
 	"github.com/dpareto/dpareto/server/front"
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/spending"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
@@ -27,6 +28,7 @@ import (
 const (
 	warnNothingWithin    = "NOTHING_WITHIN_BOUNDS"
 	warnUnsuccessful     = "UNSUCCESSFUL_TRIALS"
+	warnEarlierResults   = "EARLIER_RESULTS"
 	warnNotApplied       = "CONSTRAINTS_NOT_APPLIED"
 	warnUnknownTraining  = "UNKNOWN_TRAINING_COST"
 	warnLargeNoise       = "LARGE_NOISE"
@@ -45,6 +47,9 @@ type fixedResults struct {
 	*front.Results
 	records      int64 // number of records in the test ledger
 	unsuccessful int64 // number of trials that did not succeed
+	// earlier are the names of other studies with the same ledger that had trials before this one was
+	// created. Their exact results may have decided the design.
+	earlier []string
 }
 
 // fixedResults reads the results of a study. If they have no guarantee, it returns
@@ -70,9 +75,29 @@ func (s *Releases) fixedResults(ctx context.Context, id string) (*fixedResults, 
 		if err := f.checkDesign(ctx, tx, id, record); err != nil {
 			return err
 		}
-		return f.checkLedger(tx)
+		if err := f.checkLedger(tx); err != nil {
+			return err
+		}
+		return f.findEarlier(ctx, tx)
 	})
 	return f, err
+}
+
+// findEarlier finds the earlier studies.
+func (f *fixedResults) findEarlier(ctx context.Context, tx *store.ReadTx) error {
+	return tx.Studies("", func(record *storev1.StudyRecord) (bool, error) {
+		other := record.GetStudy()
+		if other.GetUid() == f.Study.GetUid() || other.GetSpec().GetTestLedger() != f.Study.GetSpec().GetTestLedger() || spec.IsPublication(other.GetSpec()) {
+			return true, ctx.Err()
+		}
+		id := strings.TrimPrefix(other.GetName(), resource.StudyName(""))
+		return true, tx.Trials(id, 0, func(first *storev1.TrialRecord) (bool, error) {
+			if first.GetTrial().GetCreateTime().AsTime().Before(f.Study.GetCreateTime().AsTime()) {
+				f.earlier = append(f.earlier, other.GetName())
+			}
+			return false, nil
+		})
+	})
 }
 
 // checkDesign refuses a study whose candidates may depend on results.
@@ -246,6 +271,10 @@ func (f *fixedResults) draft(ctx context.Context, spending *spending.Spending, g
 	}
 	if f.unsuccessful > 0 {
 		warn(warnUnsuccessful, "%d trials did not succeed and are not candidates; if a test record was the reason, there is no guarantee", f.unsuccessful)
+	}
+	if n := len(f.earlier); n > 0 {
+		warn(warnEarlierResults, "%d other studies of %s, such as %s, had trials before %s was created; if their results decided this design, there is no guarantee",
+			n, f.Study.GetSpec().GetTestLedger(), f.earlier[0], f.Study.GetName())
 	}
 	for i := range f.Compiled.Problem.Constraints {
 		if c := &f.Compiled.Problem.Constraints[i]; c.Known == nil {

@@ -300,6 +300,7 @@ func (s *Releases) selectPrivately(ctx context.Context, r *releaseRequest, metho
 		Assumptions: []string{
 			"the candidates were fixed before anyone saw the data",
 			fmt.Sprintf("no utility changes by more than %g between neighbouring datasets", req.GetSensitivity()),
+			"whether to ask for this selection, with which method, sensitivity and epsilon, was decided without looking at the utilities",
 		},
 	}
 	records, err := s.affordable(ctx, r.parent, "ledger", guarantee)
