@@ -418,6 +418,16 @@ func TestPublicationsAreFixedInAdvance(t *testing.T) {
 			_, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: search, Trial: &dparetov1.Trial{Parameters: sigma(3)}})
 			return err
 		},
+		"with random_stopping the guarantee depends on everything else staying secret": func() error {
+			_, err := privacy.ReaccountStudy(t.Context(), &dparetov1.ReaccountStudyRequest{
+				Name: search, Metric: "epsilon", Privacy: f.study(search).GetSpec().GetMetrics()[0].GetComputed().GetPrivacy(),
+			})
+			return err
+		},
+		"studies/search shows only its best trial (see ReleaseBest)": func() error {
+			_, err := f.studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: search + "/trials/1"})
+			return err
+		},
 		"is not completed": func() error { _, err := f.releaseBest(search); return err },
 	} {
 		wantCode(t, call(), codes.FailedPrecondition, name)

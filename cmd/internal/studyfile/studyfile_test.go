@@ -179,3 +179,19 @@ func TestParseErrors(t *testing.T) {
 		})
 	}
 }
+
+// Ledgers stand beside the study, and their faults are named like its own.
+func TestLedgers(t *testing.T) {
+	file, err := studyfile.Parse([]byte(example + "ledgers: [{name: ledgers/people, records: 10, epsilon: 1, delta: 1e-5, adjacency: replace-one}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []*dparetov1.Ledger{{Name: "ledgers/people", Records: 10, Epsilon: 1, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE}}
+	if diff := cmp.Diff(want, file.Ledgers, protocmp.Transform()); diff != "" {
+		t.Errorf("ledgers (-want +got):\n%s", diff)
+	}
+	_, err = studyfile.Parse([]byte(example + "ledgers: [{name: ledgers/people, budget: 1}]\n"))
+	if err == nil || !strings.Contains(err.Error(), "ledgers[0].budget: unknown field") {
+		t.Errorf("an unknown field of a ledger: %v", err)
+	}
+}

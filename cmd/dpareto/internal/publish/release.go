@@ -32,7 +32,8 @@ trials has a guarantee. What can be published, and at what price:
     never held anything but noisy values;
   - a study with random_stopping: its best trial, paid when the study was created;
   - a complete study of a random, quasi-random or grid design: its best trial for ε, its front
-    for (ε, δ), charged to the study's test_ledger;
+    for (ε, δ), charged to the study's test_ledger, unless its budget or a domain was changed
+    after its first trial;
   - the choice among candidates that were fixed before the data were seen: for ε.
 
 A release is charged to a ledger before it is handed out. Asking again with the same

@@ -28,7 +28,8 @@ The description, the labels, the budget, the lease, early stopping and the units
 change, and domains of parameters can grow: wider ranges, more values, more categories. A study
 without a test_ledger can be given one (see "dpareto release"), unless it has private_mode or
 random_stopping, which charge theirs when they are created. What earlier trials depend on
-cannot change. If somebody else changes the study at the same time, the command fails.`,
+cannot change. After a change of the budget or of a domain that follows the first trial, a study
+of a fixed design cannot be released any more. If somebody else changes the study at the same time, the command fails.`,
 		Example: `  dpareto study update svt --set spec.budget.max_trials=128 --label team=vision
   dpareto study update svt --set display_name="Sparse vectors" --unlabel team
   dpareto study update svt svt.yaml`,

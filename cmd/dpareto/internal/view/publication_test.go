@@ -1,9 +1,12 @@
 package view
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -83,6 +86,17 @@ func TestReleaseWithoutGuarantee(t *testing.T) {
 	}
 	if row := Releases([]*dparetov1.Release{r}).Rows[0]; row[1] != nil || row[2] != nil {
 		t.Errorf("listed as %v", row)
+	}
+}
+
+// A study that names a ledger for releases says that, and when, its design was changed.
+func TestStudyShowsDesignChange(t *testing.T) {
+	s := Study(&dparetov1.Study{Spec: &dparetov1.StudySpec{TestLedger: "ledgers/l"}, DesignChange: &dparetov1.DesignChange{
+		Fields: []string{"budget.max_trials"}, Time: timestamppb.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+	}})
+	want := []any{"design changed", "budget.max_trials, 2026-01-02 03:04, after the first trial"}
+	if !slices.ContainsFunc(s.Rows, func(row []any) bool { return slices.Equal(row, want) }) {
+		t.Errorf("%v is not shown: %v", want, s.Rows)
 	}
 }
 

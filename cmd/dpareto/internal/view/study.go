@@ -125,6 +125,9 @@ func Study(s *dparetov1.Study) *output.Table {
 	if n := spec.GetPrivateMode().GetTrainingShards(); n > 1 {
 		add("shards", strconv.Itoa(int(n))+" disjoint ones of the training records, one per trial")
 	}
+	if c := s.GetDesignChange(); c != nil && spec.GetTestLedger() != "" {
+		add("design changed", strings.Join(c.GetFields(), ", ")+", "+output.Cell(c.GetTime().AsTime())+", after the first trial")
+	}
 	add("test ledger", ID(spec.GetTestLedger()))
 	add("train ledger", ID(spec.GetTrainLedger()))
 	for _, line := range publicationLines(s.GetPublication()) {
