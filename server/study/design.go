@@ -27,7 +27,7 @@ func (c *Change) noteDesignChange(after *dparetov1.StudySpec) {
 func designDifferences(before, after *dparetov1.StudySpec) []string {
 	before, after = proto.CloneOf(before), proto.CloneOf(after)
 	for _, spec := range []*dparetov1.StudySpec{before, after} {
-		if spec.Budget == nil {
+		if spec.GetBudget() == nil {
 			spec.Budget = new(dparetov1.Budget)
 		}
 		spec.Budget.MaxDuration, spec.Budget.MaxParallelTrials = nil, 0
