@@ -89,7 +89,7 @@ func TestSharedPublishedRunsExact(t *testing.T) {
 func TestSharedPoissonExact(t *testing.T) {
 	tb := sharedVectors(t, "pld_poisson_public.csv")
 	for _, row := range tb.rows {
-		m := PoissonGaussian{tb.float(row, "q"), tb.float(row, "sigma"), AddRemove}
+		m := PoissonGaussian{tb.float(row, "q"), tb.float(row, "sigma"), AddRemove, false}
 		steps, delta, want := tb.int(row, "steps"), tb.float(row, "delta"), tb.float(row, "eps_exact")
 		slack := math.Max(1e-10, tb.float(row, "exact_rel_check"))
 		g := epsilonOf(t, Exact{}, m, steps, delta)
@@ -110,7 +110,7 @@ func TestSharedPoissonRDP(t *testing.T) {
 		"rdp_5.5": 5.5, "rdp_8": 8, "rdp_16": 16, "rdp_32": 32, "rdp_64": 64,
 	}
 	for _, row := range tb.rows {
-		m := PoissonGaussian{tb.float(row, "q_num") / tb.float(row, "q_den"), tb.float(row, "sigma"), AddRemove}
+		m := PoissonGaussian{tb.float(row, "q_num") / tb.float(row, "q_den"), tb.float(row, "sigma"), AddRemove, false}
 		curve := m.RenyiCurve()
 		for column, order := range orders {
 			if got, want := curve.RDP(order), tb.float(row, column); relErr(got, want) > 1e-10 {
@@ -188,7 +188,7 @@ func TestExactGaussian(t *testing.T) {
 		}
 	}
 	// Nearly no sampling: the general method next to the closed form.
-	almost := epsilonOf(t, Exact{}, PoissonGaussian{1 - 1e-9, 3, AddRemove}, 30, 1e-6).Epsilon
+	almost := epsilonOf(t, Exact{}, PoissonGaussian{1 - 1e-9, 3, AddRemove, false}, 30, 1e-6).Epsilon
 	if want := gaussianEpsilon(math.Sqrt(30)/3, math.Log(1e-6)); relErr(almost, want) > 1e-6 {
 		t.Errorf("q near 1: epsilon %.15g, want %.15g", almost, want)
 	}
@@ -205,7 +205,7 @@ func TestExactComposition(t *testing.T) {
 			ab.Epsilon, ba.Epsilon, pld.Epsilon, only.Epsilon)
 	}
 	// Poisson steps have two directions, a Gaussian serves both.
-	p := PoissonGaussian{0.01, 1, AddRemove}
+	p := PoissonGaussian{0.01, 1, AddRemove, false}
 	two := epsilonOf(t, Exact{}, Composition{{Gaussian{1, 20, AddRemove}, 1}, {p, 500}}, 1, 1e-5)
 	one := epsilonOf(t, Exact{}, Composition{{p, 500}, {Gaussian{1, 20, AddRemove}, 1}}, 1, 1e-5)
 	if relErr(one.Epsilon, two.Epsilon) > 1e-8 {
@@ -216,7 +216,7 @@ func TestExactComposition(t *testing.T) {
 func TestExactMonotone(t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	for range 12 {
-		m := PoissonGaussian{math.Exp(-rng.Float64() * 8), math.Exp(rng.Float64()*3 - 0.7), AddRemove}
+		m := PoissonGaussian{math.Exp(-rng.Float64() * 8), math.Exp(rng.Float64()*3 - 0.7), AddRemove, false}
 		steps, delta := 1+int64(math.Exp(rng.Float64()*9)), math.Exp(-3-rng.Float64()*20)
 		base := epsilonOf(t, Exact{}, m, steps, delta).Epsilon
 		const slack = 1e-4 // of the methods' precision
@@ -281,7 +281,7 @@ func BenchmarkPLDEpsilon(b *testing.B) {
 func BenchmarkPoissonRDPEpsilon(b *testing.B) {
 	for _, bc := range tightCases[:5] {
 		b.Run(bc.name, func(b *testing.B) {
-			m := PoissonGaussian{bc.m.rate(), bc.m.NoiseMultiplier, AddRemove}
+			m := PoissonGaussian{bc.m.rate(), bc.m.NoiseMultiplier, AddRemove, false}
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := Epsilon(RDP{}, m, bc.steps, bc.delta); err != nil {

@@ -68,7 +68,7 @@ func FuzzAccountants(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind uint8, n, m int64, x, y float64, steps int64, delta float64) {
 		mechanisms := []Mechanism{
 			FixedSizeGaussian{n, m, x},
-			PoissonGaussian{y, x, Adjacency(m)},
+			PoissonGaussian{y, x, Adjacency(m), false},
 			Gaussian{y, x, Adjacency(m)},
 			Laplace{y, x, Adjacency(m)},
 			SparseVector{n, x, Adjacency(m)},
@@ -99,7 +99,7 @@ func FuzzComposed(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind, base uint8, n, m int64, x, y float64, count, steps int64, delta float64) {
 		bases := []Mechanism{
 			FixedSizeGaussian{n, m, x},
-			PoissonGaussian{float64(m) / float64(n), x, ReplaceOne},
+			PoissonGaussian{float64(m) / float64(n), x, ReplaceOne, false},
 			Laplace{1, x, ReplaceOne},
 			RandomizedResponse{x, n},
 			Selection{SelectionMethod(n), x, ReplaceOne},

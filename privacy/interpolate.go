@@ -53,7 +53,7 @@ func InterpolatePoisson(a Accountant, delta, limit float64, neighbours Adjacency
 		return nil, err
 	}
 	p, err := newInterpolant(a, delta, limit, func(rate, noise float64) Mechanism {
-		return PoissonGaussian{rate, noise, neighbours}
+		return PoissonGaussian{rate, noise, neighbours, false}
 	})
 	if err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ func TestInterpolant(t *testing.T) {
 				batch, noise, steps := c.draw(rng)
 				var m Mechanism = FixedSizeGaussian{int64(c.records), int64(batch), noise}
 				if c.neighbours != 0 {
-					m = PoissonGaussian{batch / c.records, noise, c.neighbours}
+					m = PoissonGaussian{batch / c.records, noise, c.neighbours, false}
 				}
 				want := epsilonOf(t, c.accountant, m, int64(steps), interpolatedDelta).Epsilon
 				got := p.Epsilon(batch/c.records, noise, steps)
@@ -101,7 +101,7 @@ func TestInterpolantIsSmooth(t *testing.T) {
 // nodes at which there is none or at which it is 0, and beyond the grid.
 func TestInterpolantOutside(t *testing.T) {
 	gaussian := func(rate, noise float64, steps int64) float64 {
-		return epsilonOf(t, Exact{}, PoissonGaussian{rate, noise, AddRemove}, steps, interpolatedDelta).Epsilon
+		return epsilonOf(t, Exact{}, PoissonGaussian{rate, noise, AddRemove, false}, steps, interpolatedDelta).Epsilon
 	}
 	p := interpolated{accountant: Exact{}, neighbours: AddRemove}.interpolant(t)
 	for _, c := range []struct{ rate, noise, steps, want float64 }{

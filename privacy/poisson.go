@@ -15,7 +15,16 @@ type PoissonGaussian struct {
 	// norm, > 0 and finite, under either adjacency.
 	NoiseMultiplier float64
 	Neighbours      Adjacency
+	// PublicSize says that SamplingProbability or the number of steps was computed from the
+	// number of records. Under AddRemove that number is then public: where a record is missing,
+	// another one without influence counts in its place (zero-out adjacency), for which the
+	// guarantee is the same number.
+	PublicSize bool
 }
+
+// PublicSizeAssumption is what a PoissonGaussian with PublicSize assumes under AddRemove.
+const PublicSizeAssumption = "the number of records is public, since the sampling probability and the number of steps follow from it: " +
+	"a record is zeroed out instead of removed (zero-out adjacency)"
 
 // Name returns "poisson_gaussian".
 func (m PoissonGaussian) Name() string { return "poisson_gaussian" }
@@ -39,6 +48,19 @@ func (m PoissonGaussian) Assumptions() []string {
 	return []string{
 		"every step draws each record independently with the stated probability; batches of fixed size and shuffling are other samplers",
 		"nothing that is released depends on the size of a batch",
+		m.sizeAssumption(),
+	}
+}
+
+// sizeAssumption says whether the number of records is public.
+func (m PoissonGaussian) sizeAssumption() string {
+	switch {
+	case m.Neighbours == ReplaceOne:
+		return "the number of records is public"
+	case m.PublicSize:
+		return PublicSizeAssumption
+	default:
+		return "the sampling probability and the number of steps are settings, which do not depend on the number of records"
 	}
 }
 

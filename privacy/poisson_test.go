@@ -11,7 +11,7 @@ import (
 func TestPoissonRenyiMatchesQuadrature(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))
 	for range 300 {
-		m := PoissonGaussian{math.Exp(-rng.Float64() * 15), math.Exp(rng.Float64()*7 - 2), AddRemove}
+		m := PoissonGaussian{math.Exp(-rng.Float64() * 15), math.Exp(rng.Float64()*7 - 2), AddRemove, false}
 		fast, general := m.RenyiCurve(), &pairRenyi{lossPart{pair: m.lossPairs()[0]}}
 		order := 1 + math.Exp(rng.Float64()*12-4)
 		for _, order := range []float64{order, math.Ceil(order)} {

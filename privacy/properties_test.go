@@ -64,7 +64,7 @@ func TestCalibrationInvertsRandomly(t *testing.T) {
 		m, steps, delta := randomSampled(rng)
 		for _, family := range []func(noise float64) Mechanism{
 			func(noise float64) Mechanism { return FixedSizeGaussian{m.DatasetSize, m.BatchSize, noise} },
-			func(noise float64) Mechanism { return PoissonGaussian{m.rate(), noise, AddRemove} },
+			func(noise float64) Mechanism { return PoissonGaussian{m.rate(), noise, AddRemove, false} },
 		} {
 			target := epsilonOf(t, Exact{}, family(m.NoiseMultiplier), steps, delta).Epsilon
 			noise, g, err := CalibrateNoise(Exact{}, family, steps, target, delta)

@@ -166,7 +166,7 @@ func TestSharedZeroConcentrated(t *testing.T) {
 func TestSharedPoissonOptimalOrders(t *testing.T) {
 	tb := sharedVectors(t, "rdp_poisson_public.csv")
 	for _, row := range tb.rows {
-		m := PoissonGaussian{tb.float(row, "q_num") / tb.float(row, "q_den"), tb.float(row, "sigma"), AddRemove}
+		m := PoissonGaussian{tb.float(row, "q_num") / tb.float(row, "q_den"), tb.float(row, "sigma"), AddRemove, false}
 		steps, delta := tb.int(row, "steps"), tb.float(row, "delta")
 		for column, a := range map[string]RDP{"eps_opt_improved": {}, "eps_opt_classic": {Classic}} {
 			g := epsilonOf(t, a, m, steps, delta)

@@ -74,7 +74,7 @@ func TestReplaceSingleStep(t *testing.T) {
 		}
 	}
 	for _, m := range []PoissonGaussian{
-		{0.1, 1, ReplaceOne}, {0.9, 0.5, ReplaceOne}, {1e-4, 2, ReplaceOne}, {0.02, 0.3, ReplaceOne}, {0.999, 3, ReplaceOne}, {0.5, 40, ReplaceOne},
+		{0.1, 1, ReplaceOne, false}, {0.9, 0.5, ReplaceOne, false}, {1e-4, 2, ReplaceOne, false}, {0.02, 0.3, ReplaceOne, false}, {0.999, 3, ReplaceOne, false}, {0.5, 40, ReplaceOne, false},
 	} {
 		q, s := m.SamplingProbability, m.NoiseMultiplier
 		for _, delta := range []float64{1e-3, 1e-6, 1e-9} {
@@ -105,7 +105,7 @@ func TestReplaceFewSteps(t *testing.T) {
 		steps         int
 	}{{0.3, 1, 1.5, 2}, {0.05, 0.8, 0.5, 2}, {0.8, 2, 2, 2}, {0.2, 1.5, 0.5, 3}} {
 		delta := replaceDelta(tc.q, tc.s, tc.epsilon, tc.steps)
-		m := PoissonGaussian{tc.q, tc.s, ReplaceOne}
+		m := PoissonGaussian{tc.q, tc.s, ReplaceOne, false}
 		exact := epsilonOf(t, Exact{}, m, int64(tc.steps), delta)
 		pld := epsilonOf(t, PLD{}, m, int64(tc.steps), delta)
 		if e := exact.Epsilon/tc.epsilon - 1; e < -1e-10 || e > 1e-4 {
@@ -128,7 +128,7 @@ func TestReplaceManySteps(t *testing.T) {
 		q, s, delta float64
 		steps       int64
 	}{{0.0032, 2, 1e-6, 3120}, {0.05, 3, 1e-5, 1000}, {0.9, 20, 1e-6, 100}} {
-		g := epsilonOf(t, Exact{}, PoissonGaussian{tc.q, tc.s, ReplaceOne}, tc.steps, tc.delta)
+		g := epsilonOf(t, Exact{}, PoissonGaussian{tc.q, tc.s, ReplaceOne, false}, tc.steps, tc.delta)
 		integrand := func(at complex128) float64 {
 			var excess complex128 // E[e^{tL}] − 1
 			h := tc.s / 10
@@ -155,7 +155,7 @@ func TestReplaceManySteps(t *testing.T) {
 		}
 	}
 	// The value of dp_accounting 0.6 (PLDAccountant, REPLACE_ONE) for this case is 0.743.
-	if g := epsilonOf(t, PLD{}, PoissonGaussian{0.0032, 2, ReplaceOne}, 3120, 1e-6); math.Abs(g.Epsilon-0.743) > 5e-4 {
+	if g := epsilonOf(t, PLD{}, PoissonGaussian{0.0032, 2, ReplaceOne, false}, 3120, 1e-6); math.Abs(g.Epsilon-0.743) > 5e-4 {
 		t.Errorf("PLD %g", g.Epsilon)
 	}
 }
@@ -178,12 +178,12 @@ func TestReplaceRenyi(t *testing.T) {
 			values = append(values, logP+(order-1)*loss+math.Log(h/s)-logSqrt2Pi)
 		}
 		want := logSumExp(values) / (order - 1)
-		got := PoissonGaussian{q, s, ReplaceOne}.RenyiCurve().RDP(order)
+		got := PoissonGaussian{q, s, ReplaceOne, false}.RenyiCurve().RDP(order)
 		if math.Abs(got-want) > 1e-12*math.Max(1, order*want)/math.Min(1, order-1) {
 			t.Errorf("q = %g, s = %g, order %g: rdp %.17g, want %.17g", q, s, order, got, want)
 		}
 		const small = 1e-9
-		got, want = PoissonGaussian{small, s, ReplaceOne}.RenyiCurve().RDP(1+1/order), 2*(1+1/order)*small*small*math.Sinh(1/(s*s))
+		got, want = PoissonGaussian{small, s, ReplaceOne, false}.RenyiCurve().RDP(1+1/order), 2*(1+1/order)*small*small*math.Sinh(1/(s*s))
 		if s > 1 && relErr(got, want) > 1e-6 {
 			t.Errorf("q = %g, s = %g, order %g: rdp %.17g, want %.17g", small, s, 1+1/order, got, want)
 		}
@@ -212,7 +212,7 @@ func TestReplacePairPosition(t *testing.T) {
 func TestReplaceAgainstOthers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(25, 26))
 	for i := range 40 {
-		m := PoissonGaussian{math.Exp(-8 * rng.Float64()), math.Exp(4*rng.Float64() - 0.5), ReplaceOne}
+		m := PoissonGaussian{math.Exp(-8 * rng.Float64()), math.Exp(4*rng.Float64() - 0.5), ReplaceOne, false}
 		if i%5 == 0 {
 			m.SamplingProbability = 1 - 0.1*m.SamplingProbability
 		}
@@ -261,11 +261,11 @@ func TestReplaceAgainstOthers(t *testing.T) {
 func TestReplaceEveryRecord(t *testing.T) {
 	want := gaussianEpsilon(2*math.Sqrt(30)/3, math.Log(1e-6))
 	for q, tol := range map[float64]float64{1: 1e-13, 1 - 1e-9: 1e-6} {
-		g := epsilonOf(t, Exact{}, PoissonGaussian{q, 3, ReplaceOne}, 30, 1e-6)
+		g := epsilonOf(t, Exact{}, PoissonGaussian{q, 3, ReplaceOne, false}, 30, 1e-6)
 		if relErr(g.Epsilon, want) > tol || relErr(g.EpsilonLower, want) > tol {
 			t.Errorf("q = %v: %.15g and %.15g, want %.15g", q, g.Epsilon, g.EpsilonLower, want)
 		}
-		if got := (PoissonGaussian{q, 3, ReplaceOne}).RenyiCurve().RDP(2.5); relErr(got, 2.5*2/9) > tol {
+		if got := (PoissonGaussian{q, 3, ReplaceOne, false}).RenyiCurve().RDP(2.5); relErr(got, 2.5*2/9) > tol {
 			t.Errorf("q = %v: rdp %.15g, want %.15g", q, got, 2.5*2/9)
 		}
 	}
@@ -273,8 +273,8 @@ func TestReplaceEveryRecord(t *testing.T) {
 
 func TestReplaceExtremes(t *testing.T) {
 	for _, m := range []PoissonGaussian{
-		{1e-9, 1e-200, ReplaceOne}, {1e-9, 1e-3, ReplaceOne}, {1 - 1e-16, 1e-3, ReplaceOne}, {1e-300, 1e6, ReplaceOne},
-		{0.5, 1e6, ReplaceOne}, {0.5, 1e200, ReplaceOne},
+		{1e-9, 1e-200, ReplaceOne, false}, {1e-9, 1e-3, ReplaceOne, false}, {1 - 1e-16, 1e-3, ReplaceOne, false}, {1e-300, 1e6, ReplaceOne, false},
+		{0.5, 1e6, ReplaceOne, false}, {0.5, 1e200, ReplaceOne, false},
 	} {
 		for _, delta := range []float64{1e-300, 0.9} {
 			g := epsilonOf(t, Exact{}, m, 1e9, delta)

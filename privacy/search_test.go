@@ -55,7 +55,7 @@ func TestSearchGuarantee(t *testing.T) {
 // PoissonSelection of it do, whatever the mechanism.
 func TestSearchGuaranteeOfOne(t *testing.T) {
 	for _, base := range []Part{
-		{Gaussian{1, 3, ReplaceOne}, 2}, {Laplace{1, 5, ReplaceOne}, 1}, {PoissonGaussian{0.01, 1, AddRemove}, 100},
+		{Gaussian{1, 3, ReplaceOne}, 2}, {Laplace{1, 5, ReplaceOne}, 1}, {PoissonGaussian{0.01, 1, AddRemove, false}, 100},
 		{FixedSizeGaussian{1000, 10, 1.2}, 200}, {Composition{{Gaussian{1, 5, AddRemove}, 2}, {Laplace{1, 9, AddRemove}, 1}}, 3},
 	} {
 		for _, dist := range []SearchDistribution{{Mean: 7}, {Mean: 20, Eta: 1}, {Mean: 1.5, Eta: -0.5}, {Mean: 30, Poisson: true}} {
@@ -143,7 +143,7 @@ func TestSearchErrors(t *testing.T) {
 func BenchmarkSearchBound(b *testing.B) {
 	for name, candidate := range map[string]func(u, v float64) Part{
 		"gaussian": func(u, _ float64) Part { return Part{Gaussian{1, 1 + u, AddRemove}, 1} },
-		"poisson":  func(u, v float64) Part { return Part{PoissonGaussian{0.001 + 0.01*u, 0.8 + v, AddRemove}, 300} },
+		"poisson":  func(u, v float64) Part { return Part{PoissonGaussian{0.001 + 0.01*u, 0.8 + v, AddRemove, false}, 300} },
 		"fixed":    func(u, v float64) Part { return Part{FixedSizeGaussian{40000, 8 + int64(500*u), 0.8 + v}, 300} },
 	} {
 		for _, poisson := range []bool{false, true} {

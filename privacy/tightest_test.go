@@ -18,7 +18,7 @@ func TestTightestChooses(t *testing.T) {
 		{SparseVector{5, 10, ReplaceOne}, 0, "pure"},
 		{SparseVector{5, 10, ReplaceOne}, 1e-6, "exact"},
 		{dpsgd, 1e-5, "exact"},
-		{PoissonGaussian{0.01, 1, AddRemove}, 1e-5, "exact"},
+		{PoissonGaussian{0.01, 1, AddRemove, false}, 1e-5, "exact"},
 		{Selection{Exponential, 0.5, AddRemove}, 1e-6, "rdp"},
 		{ZeroConcentrated{0.1, AddRemove}, 1e-6, "rdp"},
 		{search, 1e-5, "rdp"},
@@ -113,7 +113,7 @@ func TestPairOfFixedSize(t *testing.T) {
 func TestTightestWithLittleNoise(t *testing.T) {
 	for _, sigma := range []float64{1e-2, 1e-3, 1e-6, 1e-9, 1e-12, 1e-16, 1e-20, 1e-100, 1e-300} {
 		for _, m := range []Mechanism{
-			FixedSizeGaussian{1000, 10, sigma}, PoissonGaussian{0.01, sigma, AddRemove}, PoissonGaussian{0.01, sigma, ReplaceOne},
+			FixedSizeGaussian{1000, 10, sigma}, PoissonGaussian{0.01, sigma, AddRemove, false}, PoissonGaussian{0.01, sigma, ReplaceOne, false},
 		} {
 			for _, steps := range []int64{1, 10, 1000} {
 				tight := epsilonOf(t, Tightest{}, m, steps, 1e-5)

@@ -84,11 +84,11 @@ func TestMechanisms(t *testing.T) {
 			privacy.RDP{Conversion: privacy.Classic}, fixed, 2420, 2420,
 		},
 		"Poisson, add/remove": {
-			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","dataset_size":"1000","batch_size":"10","noise_multiplier":"1","steps":"500"},"delta":1e-5,"accountant":"ACCOUNTANT_PLD"` + addRemove + `}`,
+			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"1000","batch_size":"10","noise_multiplier":"1","steps":"500"},"delta":1e-5,"accountant":"ACCOUNTANT_PLD"` + addRemove + `}`,
 			privacy.PLD{}, privacy.PoissonGaussian{SamplingProbability: 0.01, NoiseMultiplier: 1, Neighbours: privacy.AddRemove}, 500, 500,
 		},
 		"Poisson, replace-one": { // the same noise has half the multiplier
-			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","dataset_size":"1000","batch_size":"10","noise_multiplier":"0.5","epochs":"5"},"delta":1e-5` + replaceOne + `}`,
+			`{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"1000","batch_size":"10","noise_multiplier":"0.5","epochs":"5"},"delta":1e-5` + replaceOne + `}`,
 			privacy.Exact{}, privacy.PoissonGaussian{SamplingProbability: 0.01, NoiseMultiplier: 1, Neighbours: privacy.ReplaceOne}, 500, 500,
 		},
 		"shuffled": { // 61 lots are 7 passes of 10
@@ -251,15 +251,12 @@ func TestDerived(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	mismatch := `{"dp_sgd":{"sampling":"SAMPLING_POISSON","trainer_sampling":"SAMPLING_SHUFFLED","dataset_size":"1000","batch_size":"10","noise_multiplier":"1","epochs":"1"}`
+	poisson := `{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_OPACUS","dataset_size":"1000","batch_size":"10","noise_multiplier":"1","epochs":"1"}`
 	for name, tc := range map[string]struct {
 		text string
 		want []string
 	}{
-		"none":       {strings.ReplaceAll(mismatch, `"trainer_sampling":"SAMPLING_SHUFFLED",`, "") + `,"delta":1e-5` + addRemove + `}`, nil},
-		"mismatch":   {mismatch + `,"delta":1e-5` + addRemove + `}`, []string{WarnSamplingMismatch}},
-		"nested":     {`{"composition":{"parts":[{"mechanism":` + mismatch + `}}]},"delta":1e-5` + addRemove + `}`, []string{WarnSamplingMismatch}},
-		"in a trial": {`{"repeated_selection":{"mean_runs":"2","eta":"1","base":` + mismatch + `}},"delta":1e-5` + addRemove + `}`, []string{WarnSamplingMismatch}},
+		"none": {poisson + `,"delta":1e-5` + addRemove + `}`, nil},
 		"large delta": {`{"output_perturbation":{"dataset_size":"1000","regularization":"0.01","feature_norm":"1","standard_deviation":"2"},"delta":1e-3` + replaceOne + `}`,
 			[]string{warnLargeDelta}},
 		"loose": {`{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"1000","batch_size":"10","noise_multiplier":"0.3","epochs":"1"},"delta":1e-5,"accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_IMPROVED"` + replaceOne + `}`,
@@ -298,6 +295,14 @@ func TestBadRequests(t *testing.T) {
 		"GDP of a sample":    {dpsgd(`"delta"`, `"accountant":"ACCOUNTANT_GDP","delta"`), []string{"privacy.accountant"}},
 		"exact zCDP":         {`{"zero_concentrated":{"rho":"1"},"delta":1e-5,"accountant":"ACCOUNTANT_EXACT"` + addRemove + `}`, []string{"privacy.accountant"}},
 		"unknown accountant": {dpsgd(`"delta"`, `"accountant":99,"delta"`), []string{"privacy.accountant"}},
+		"fixed convention":   {dpsgd(`"batch_size"`, `"convention":"CONVENTION_OPACUS","batch_size"`), []string{"privacy.dp_sgd.convention"}},
+		"fixed probability":  {dpsgd(`"dataset_size":"1000","batch_size":"10"`, `"sampling_probability":"0.01"`), []string{"privacy.dp_sgd.sampling_probability"}},
+		"no convention":      {dpsgd("FIXED_SIZE", "POISSON"), []string{"privacy.dp_sgd.convention"}},
+		"unknown convention": {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":9,"batch_size"`), []string{"privacy.dp_sgd.convention"}},
+		"two probabilities": {dpsgd("FIXED_SIZE", "POISSON", `"batch_size"`, `"convention":"CONVENTION_OPACUS","sampling_probability":"0.01","batch_size"`),
+			[]string{"privacy.dp_sgd.epochs", "privacy.dp_sgd.batch_size", "privacy.dp_sgd.convention"}},
+		"improbable": {dpsgd("FIXED_SIZE", "POISSON", `"dataset_size":"1000","batch_size":"10"`, `"sampling_probability":"1.01"`, "epochs", "steps"),
+			[]string{"privacy.dp_sgd.sampling_probability"}},
 		"no conversion":      {dpsgd(`"delta"`, `"accountant":"ACCOUNTANT_RDP","delta"`), []string{"privacy.conversion"}},
 		"useless conversion": {dpsgd(`"delta"`, `"conversion":"CONVERSION_CLASSIC","delta"`), []string{"privacy.conversion"}},
 		"no sampling":        {dpsgd(`"sampling":"SAMPLING_FIXED_SIZE",`, ``), []string{"privacy.dp_sgd.sampling"}},

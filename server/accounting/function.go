@@ -15,9 +15,6 @@ import (
 
 // Codes of warnings that package privacy does not give.
 const (
-	// WarnSamplingMismatch marks an ε for another sampler than the trainer's. It guarantees
-	// nothing about that trainer.
-	WarnSamplingMismatch = "SAMPLING_MISMATCH"
 	// warnLargeDelta marks a guarantee whose δ is not below 1/dataset_size, so that it allows
 	// publishing a record.
 	warnLargeDelta = "LARGE_DELTA"
@@ -219,7 +216,6 @@ func (f *Function) message(g privacy.Guarantee, r release) *dparetov1.PrivacyGua
 		Order:       g.Order,
 		Steps:       g.Steps,
 		Assumptions: g.Assumptions,
-		Warnings:    slices.Clone(f.mechanism.warnings),
 	}
 	message.Accountant, message.Conversion = accountantOf(g.Accountant)
 	if g.EpsilonLower > 0 {
@@ -324,6 +320,9 @@ func (f *Function) Divergence(variables map[string]any, order float64) (float64,
 	}
 	return privacy.Divergence(r.mechanism, r.runs, order)
 }
+
+// PublicSize reports whether the guarantees assume [privacy.PublicSizeAssumption].
+func (f *Function) PublicSize() bool { return f.mechanism.publicSize }
 
 // Adjacency returns the adjacency of the guarantees.
 func (f *Function) Adjacency() dparetov1.Adjacency { return f.spec.GetAdjacency() }

@@ -1,6 +1,7 @@
 package accounting
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -30,7 +31,7 @@ type mechanism struct {
 	gaussian bool // is Gaussian noise without sampling
 	pair     bool // has a dominating pair
 
-	warnings []*dparetov1.Warning
+	publicSize bool // assumes privacy.PublicSizeAssumption
 }
 
 // release is a mechanism of package privacy with how it is used.
@@ -138,7 +139,13 @@ func (c *compiler) compile(field string, compile func(string) (*expression.Numbe
 
 // dpSGD compiles DP-SGD with any of the samplers.
 func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
-	switch m.GetSampling() {
+	d := &dpSGD{
+		sampling:        m.GetSampling(),
+		adjacency:       c.adjacency,
+		path:            path,
+		noiseMultiplier: c.number(join(path, "noise_multiplier"), m.GetNoiseMultiplier()),
+	}
+	switch d.sampling {
 	case dparetov1.Sampling_SAMPLING_FIXED_SIZE:
 		c.replaceOne("lots of a fixed size")
 	case dparetov1.Sampling_SAMPLING_SHUFFLED:
@@ -147,57 +154,88 @@ func (c *compiler) dpSGD(path string, m *dparetov1.DpSgdMechanism) *mechanism {
 	default:
 		c.addf(join(path, "sampling"), "must be SAMPLING_FIXED_SIZE, SAMPLING_POISSON or SAMPLING_SHUFFLED, is %v", m.GetSampling())
 	}
-	if _, known := dparetov1.Sampling_name[int32(m.GetTrainerSampling())]; !known {
-		c.addf(join(path, "trainer_sampling"), "is unknown: %v", m.GetTrainerSampling())
-	}
-	d := &dpSGD{
-		sampling:        m.GetSampling(),
-		adjacency:       c.adjacency,
-		path:            path,
-		datasetSize:     c.integer(join(path, "dataset_size"), m.GetDatasetSize()),
-		batchSize:       c.integer(join(path, "batch_size"), m.GetBatchSize()),
-		noiseMultiplier: c.number(join(path, "noise_multiplier"), m.GetNoiseMultiplier()),
-	}
 	switch length := m.GetLength().(type) {
 	case *dparetov1.DpSgdMechanism_Epochs:
-		d.unit, d.length = unitEpochs, c.integer(join(path, "epochs"), length.Epochs)
+		d.unit, d.length = unitEpochs, c.integer(join(path, unitEpochs), length.Epochs)
 	case *dparetov1.DpSgdMechanism_Steps:
-		d.unit, d.length = "steps", c.integer(join(path, "steps"), length.Steps)
+		d.unit, d.length = unitSteps, c.integer(join(path, unitSteps), length.Steps)
 	default:
 		c.addf(join(path, "length"), "one of epochs and steps must be set")
 	}
-	compiled := &mechanism{
+	c.lots(d, m)
+	return &mechanism{
 		dpSGD:      d,
 		release:    func(variables map[string]any) (release, error) { return d.release(variables, nil) },
 		withLength: func(variables map[string]any, length int64) (release, error) { return d.release(variables, &length) },
-		gaussian:   m.GetSampling() == dparetov1.Sampling_SAMPLING_SHUFFLED,
+		gaussian:   d.sampling == dparetov1.Sampling_SAMPLING_SHUFFLED,
 		pair:       true,
+		publicSize: d.sampling == dparetov1.Sampling_SAMPLING_POISSON && d.datasetSize != nil && d.adjacency == privacy.AddRemove,
 	}
-	if trainer := m.GetTrainerSampling(); trainer != dparetov1.Sampling_SAMPLING_UNSPECIFIED && trainer != m.GetSampling() {
-		compiled.warnings = []*dparetov1.Warning{{
-			Code: WarnSamplingMismatch,
-			Message: fmt.Sprintf("epsilon is accounted for %v, but the trainer draws its lots by %v: it guarantees nothing about the trainer, "+
-				"whose true epsilon may be several times larger", m.GetSampling(), trainer),
-		}}
-	}
-	return compiled
 }
 
-// unitEpochs is the unit of a length in passes over the data.
-const unitEpochs = "epochs"
+// lots compiles the sizes of data and lots, or what Poisson sampling has in their place.
+func (c *compiler) lots(d *dpSGD, m *dparetov1.DpSgdMechanism) {
+	isPoisson := d.sampling == dparetov1.Sampling_SAMPLING_POISSON
+	convention := m.GetConvention()
+	if m.GetSamplingProbability() != "" {
+		d.probability = c.number(join(d.path, "sampling_probability"), m.GetSamplingProbability())
+		if m.GetDatasetSize() != "" {
+			d.datasetSize = c.integer(join(d.path, "dataset_size"), m.GetDatasetSize())
+		}
+		switch {
+		case !isPoisson:
+			c.addf(join(d.path, "sampling_probability"), "is only for SAMPLING_POISSON")
+		case d.unit == unitEpochs:
+			c.addf(join(d.path, unitEpochs), "must be unset with sampling_probability: set steps")
+		}
+		if m.GetBatchSize() != "" {
+			c.addf(join(d.path, "batch_size"), "must be unset with sampling_probability")
+		}
+		if convention != dparetov1.Convention_CONVENTION_UNSPECIFIED {
+			c.addf(join(d.path, "convention"), "must be unset with sampling_probability")
+		}
+		return
+	}
+	d.datasetSize = c.integer(join(d.path, "dataset_size"), m.GetDatasetSize())
+	d.batchSize = c.integer(join(d.path, "batch_size"), m.GetBatchSize())
+	d.convention = conventions[convention]
+	switch {
+	case isPoisson && d.convention == 0:
+		c.addf(join(d.path, "convention"), "must be CONVENTION_ROUNDED, CONVENTION_OPACUS or CONVENTION_TENSORFLOW_PRIVACY for SAMPLING_POISSON, is %v; "+
+			"or set the sampling probability", convention)
+	case !isPoisson && convention != dparetov1.Convention_CONVENTION_UNSPECIFIED:
+		c.addf(join(d.path, "convention"), "is only for SAMPLING_POISSON")
+	}
+}
+
+var conventions = map[dparetov1.Convention]privacy.Convention{
+	dparetov1.Convention_CONVENTION_ROUNDED:            privacy.RoundedEpochs,
+	dparetov1.Convention_CONVENTION_OPACUS:             privacy.OpacusEpochs,
+	dparetov1.Convention_CONVENTION_TENSORFLOW_PRIVACY: privacy.TensorFlowEpochs,
+}
+
+// Units of the length of a run.
+const (
+	unitEpochs = "epochs" // passes over the data
+	unitSteps  = "steps"
+)
 
 // dpSGD evaluates a DpSgdMechanism.
 type dpSGD struct {
-	sampling                                        dparetov1.Sampling
-	adjacency                                       privacy.Adjacency
-	path, unit                                      string
-	datasetSize, batchSize, noiseMultiplier, length *expression.Number
+	sampling                dparetov1.Sampling
+	adjacency               privacy.Adjacency
+	path, unit              string
+	noiseMultiplier, length *expression.Number
+	// datasetSize and batchSize, with a convention for Poisson sampling; or probability, with
+	// datasetSize or without.
+	datasetSize, batchSize *expression.Number
+	convention             privacy.Convention
+	probability            *expression.Number
 }
 
 // release evaluates the mechanism, with a length in place of the spec's if one is given.
 func (d *dpSGD) release(variables map[string]any, length *int64) (release, error) {
 	e := evaluation{variables: variables}
-	n, m := e.integer("dataset_size", d.datasetSize), e.integer("batch_size", d.batchSize)
 	sigma := e.float("noise_multiplier", d.noiseMultiplier)
 	var total int64
 	if length != nil {
@@ -208,49 +246,77 @@ func (d *dpSGD) release(variables map[string]any, length *int64) (release, error
 	if e.err == nil && total < 1 {
 		e.failf(d.unit, "must be at least 1, is %d", total)
 	}
+	var r release
+	if d.probability != nil {
+		r = d.drawn(&e, sigma, total)
+	} else {
+		r = d.cut(&e, sigma, total)
+	}
 	if e.err == nil {
-		// Checks the sizes for any sampler.
-		e.err = privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: sigma}.Validate()
+		e.err = r.mechanism.Validate()
 	}
 	if e.err != nil {
 		return release{}, below(d.path, nil, e.err)
 	}
-	if d.sampling == dparetov1.Sampling_SAMPLING_SHUFFLED {
-		passes := total
-		if d.unit == "steps" { // a pass has at least ⌊n/m⌋ lots
-			passes = (total-1)/(n/m) + 1
+	return r, nil
+}
+
+// drawn returns the release of Poisson sampling with a given probability.
+func (d *dpSGD) drawn(e *evaluation, sigma float64, steps int64) release {
+	r := release{runs: steps}
+	if d.datasetSize != nil {
+		if r.datasetSize = e.integer("dataset_size", d.datasetSize); e.err == nil && r.datasetSize < 1 {
+			e.failf("dataset_size", "must be at least 1, is %d", r.datasetSize)
 		}
-		r := release{
-			mechanism: privacy.ShuffledGaussian{NoiseMultiplier: sigma}, runs: passes, datasetSize: n,
-			derived: map[string]float64{"passes": float64(passes)},
-		}
-		return r, below(d.path, nil, r.mechanism.Validate())
 	}
-	perEpoch, err := privacy.StepsPerEpoch(n, m)
-	if err != nil {
-		return release{}, below(d.path, nil, err)
+	r.mechanism = d.poisson(e.float("sampling_probability", d.probability), sigma)
+	return r
+}
+
+// cut returns the release of lots whose size is given.
+func (d *dpSGD) cut(e *evaluation, sigma float64, total int64) release {
+	n, m := e.integer("dataset_size", d.datasetSize), e.integer("batch_size", d.batchSize)
+	fixedSize := privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: sigma}
+	if e.err == nil {
+		e.err = fixedSize.Validate() // the sizes, for any sampler
 	}
-	steps := total
-	if d.unit == unitEpochs {
-		if total > math.MaxInt64/perEpoch {
-			e.failf("epochs", "%d epochs are too many steps", total)
-			return release{}, below(d.path, nil, e.err)
-		}
-		steps = total * perEpoch
+	if e.err != nil {
+		return release{}
 	}
-	r := release{runs: steps, datasetSize: n, derived: map[string]float64{
-		"steps_per_epoch": float64(perEpoch),
-	}}
+	r := release{runs: total, datasetSize: n}
 	switch d.sampling {
+	case dparetov1.Sampling_SAMPLING_SHUFFLED:
+		if d.unit == unitSteps { // a pass has at least ⌊n/m⌋ lots
+			r.runs = (total-1)/(n/m) + 1
+		}
+		r.mechanism = privacy.ShuffledGaussian{NoiseMultiplier: sigma}
+		r.derived = map[string]float64{"passes": float64(r.runs)}
+		return r
 	case dparetov1.Sampling_SAMPLING_POISSON:
-		q := float64(m) / float64(n)
-		r.mechanism = privacy.PoissonGaussian{SamplingProbability: q, NoiseMultiplier: d.multiplier(sigma), Neighbours: d.adjacency}
-		r.derived["sampling_probability"] = q
+		var q float64
+		q, e.err = d.convention.SamplingProbability(n, m)
+		r.mechanism = d.poisson(q, sigma)
+		r.derived = map[string]float64{"sampling_probability": q}
 	default:
-		r.mechanism = privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: sigma}
-		r.derived["sampling_ratio"] = float64(m) / float64(n)
+		r.mechanism = fixedSize
+		r.derived = map[string]float64{"sampling_ratio": float64(m) / float64(n)}
 	}
-	return r, below(d.path, nil, r.mechanism.Validate())
+	convention := cmp.Or(d.convention, privacy.RoundedEpochs)
+	if convention != privacy.TensorFlowEpochs { // whose epochs may have different numbers of steps
+		perEpoch, err := convention.Steps(n, m, 1)
+		r.derived["steps_per_epoch"], e.err = float64(perEpoch), cmp.Or(e.err, err)
+	}
+	if e.err == nil && d.unit == unitEpochs {
+		r.runs, e.err = convention.Steps(n, m, total)
+	}
+	return r
+}
+
+// poisson returns a step of Poisson sampling.
+func (d *dpSGD) poisson(q, sigma float64) privacy.Mechanism {
+	return privacy.PoissonGaussian{
+		SamplingProbability: q, NoiseMultiplier: d.multiplier(sigma), Neighbours: d.adjacency, PublicSize: d.datasetSize != nil,
+	}
 }
 
 // multiplier returns the library's noise multiplier. For Poisson sampled lots it is
@@ -454,7 +520,7 @@ func (c *compiler) repeatedSelection(path string, m *dparetov1.RepeatedSelection
 		return nil
 	}
 	names := map[string]string{"mean": "mean_runs", "gamma": "mean_runs"}
-	return &mechanism{warnings: base.warnings, release: func(variables map[string]any) (release, error) {
+	return &mechanism{publicSize: base.publicSize, release: func(variables map[string]any) (release, error) {
 		candidate, err := base.release(variables)
 		if err != nil {
 			return release{}, err
@@ -508,7 +574,7 @@ func (c *compiler) composition(path string, m *dparetov1.CompositionMechanism) *
 			compiled.pure = compiled.pure && inner.pure
 			compiled.gaussian = compiled.gaussian && inner.gaussian
 			compiled.pair = compiled.pair && inner.pair
-			compiled.warnings = append(compiled.warnings, inner.warnings...)
+			compiled.publicSize = compiled.publicSize || inner.publicSize
 		}
 	}
 	compiled.release = func(variables map[string]any) (release, error) {

@@ -13,14 +13,15 @@ import (
 // may have any value), and are safe for concurrent use. named names the values for
 // expressions, as Guarantee takes them.
 //
-// Both evaluate one [privacy.Interpolant]: within a few per cent of ε for the same steps
-// where ε is at most limit, and +Inf where Guarantee gives an error. They differ in the steps
-// of an epoch:
+// Both evaluate one [privacy.Interpolant]: within a few per cent of ε for the same sampling
+// and steps where ε is at most limit, and +Inf where Guarantee gives an error. They differ
+// where lots do not divide the data:
 //
-//   - rounded has a whole number of them, like Guarantee. It decides what a bound allows.
-//   - smooth has DatasetSize/BatchSize, so that a search along the parameters meets no jumps.
-//     Its steps differ by up to a relative BatchSize/(2·DatasetSize), a quarter for lots of
-//     half the data.
+//   - rounded has the probability and the whole number of steps that Guarantee has. It decides
+//     what a bound allows.
+//   - smooth has the probability BatchSize/DatasetSize and DatasetSize/BatchSize steps an
+//     epoch, so that a search along the parameters meets no jumps. Both differ from Guarantee's
+//     by up to a relative BatchSize/DatasetSize.
 //
 // Search returns nil for anything but DP-SGD with lots of a fixed size or Poisson sampled
 // ones, and for a limit that is not positive and finite.
@@ -42,21 +43,48 @@ func (f *Function) Search(named func([]float64) map[string]any, limit float64) (
 	if err != nil {
 		return nil, nil
 	}
-	n, m := native(d.datasetSize, named), native(d.batchSize, named)
 	sigma, length := native(d.noiseMultiplier, named), native(d.length, named)
-	with := func(stepsPerEpoch func(float64) float64) func([]float64) float64 {
-		return func(values []float64) float64 {
-			n, m, steps := n(values), m(values), length(values)
-			if !(m >= 1 && m <= n && steps >= 1) {
+	if d.probability != nil {
+		probability := native(d.probability, named)
+		search := func(values []float64) float64 {
+			q, steps := probability(values), length(values)
+			if !(q > 0 && q <= 1 && steps >= 1) {
 				return math.Inf(1)
 			}
-			if d.unit == unitEpochs {
-				steps *= stepsPerEpoch(n / m)
+			return interpolant.Epsilon(q, d.multiplier(sigma(values)), steps)
+		}
+		return search, search
+	}
+	n, m := native(d.datasetSize, named), native(d.batchSize, named)
+	with := func(draw func(lots, length float64) (q, steps float64)) func([]float64) float64 {
+		return func(values []float64) float64 {
+			n, m, length := n(values), m(values), length(values)
+			if !(m >= 1 && m <= n && length >= 1) {
+				return math.Inf(1)
 			}
-			return interpolant.Epsilon(m/n, d.multiplier(sigma(values)), steps)
+			q, steps := draw(n/m, length)
+			if d.unit == unitSteps {
+				steps = length
+			}
+			return interpolant.Epsilon(q, d.multiplier(sigma(values)), steps)
 		}
 	}
-	return with(func(x float64) float64 { return x }), with(math.RoundToEven) // as privacy.StepsPerEpoch
+	return with(func(lots, epochs float64) (q, steps float64) { return 1 / lots, epochs * lots }), with(rounding(d.convention))
+}
+
+// rounding returns a [privacy.Convention] as a function of the number of lots in the data and of
+// epochs, neither whole; without a convention, that of lots of a fixed size.
+func rounding(c privacy.Convention) func(lots, epochs float64) (q, steps float64) {
+	return func(lots, epochs float64) (q, steps float64) {
+		switch c {
+		case privacy.OpacusEpochs:
+			return 1 / math.Ceil(lots), epochs * math.Ceil(lots)
+		case privacy.TensorFlowEpochs:
+			return 1 / lots, math.Ceil(epochs * lots)
+		case privacy.RoundedEpochs:
+		}
+		return 1 / lots, epochs * math.RoundToEven(lots)
+	}
 }
 
 // native returns the Go form of an expression, or a detour through CEL.

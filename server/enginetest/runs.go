@@ -96,7 +96,7 @@ func ModelBased(asked *dparetov1.StudySpec) {
 func Accounted(asked *dparetov1.StudySpec) {
 	asked.GetMetrics()[0].GetComputed().Function = &dparetov1.ComputedSource_Privacy{Privacy: &dparetov1.PrivacySpec{
 		Mechanism: &dparetov1.PrivacySpec_DpSgd{DpSgd: &dparetov1.DpSgdMechanism{
-			Sampling: dparetov1.Sampling_SAMPLING_POISSON, DatasetSize: "1000", BatchSize: "10", NoiseMultiplier: "1.0 + x",
+			Sampling: dparetov1.Sampling_SAMPLING_POISSON, Convention: dparetov1.Convention_CONVENTION_ROUNDED, DatasetSize: "1000", BatchSize: "10", NoiseMultiplier: "1.0 + x",
 			Length: &dparetov1.DpSgdMechanism_Epochs{Epochs: epochs},
 		}},
 		Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE,

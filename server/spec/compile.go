@@ -5,7 +5,6 @@ import (
 	"time"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/expression"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -97,7 +96,6 @@ func (c *compiler) compile() *Study {
 	probe := prober{c.violations, study}
 	probe.probe()
 	private.warn()
-	c.refuseMismatch(study)
 	return study
 }
 
@@ -239,20 +237,4 @@ func (c *compiler) environment(s *space.Space) *expression.Environment {
 		c.addf("parameters", "%v", err)
 	}
 	return environment
-}
-
-// refuseMismatch refuses to publish under a guarantee that does not hold for the trainer.
-func (c *compiler) refuseMismatch(study *Study) {
-	for _, w := range study.Warnings {
-		if w.GetCode() != accounting.WarnSamplingMismatch {
-			continue
-		}
-		const message = "needs a guarantee: the privacy metric accounts for another sampler than the trainer's"
-		if study.isPrivate() {
-			c.addf("private_mode", message)
-		}
-		if study.HasRandomStopping() {
-			c.addf("random_stopping", message)
-		}
-	}
 }

@@ -46,8 +46,8 @@ func sameTrainer(path string, before, after *dparetov1.PrivacySpec) error {
 	var fields invalid.Fields
 	for i, m := range changed {
 		was := old[i]
-		if sampler := trainerSampling(was.DpSgdMechanism); trainerSampling(m.DpSgdMechanism) != sampler {
-			fields.Addf(m.path+".trainer_sampling", "must be %v, which drew the trials' lots: only the trainer can change its sampler", sampler)
+		if m.GetSampling() != was.GetSampling() {
+			fields.Addf(m.path+".sampling", "must be %v, which drew the trials' lots: only the trainer can change its sampler", was.GetSampling())
 		}
 		if before.GetAdjacency() != after.GetAdjacency() && m.GetNoiseMultiplier() == was.GetNoiseMultiplier() {
 			rule := "half"
@@ -84,14 +84,6 @@ func trainers(path string, privacy *dparetov1.PrivacySpec) []trainer {
 	default:
 		return nil
 	}
-}
-
-// trainerSampling returns the sampler of the trainer, not of the accounting.
-func trainerSampling(m *dparetov1.DpSgdMechanism) dparetov1.Sampling {
-	if s := m.GetTrainerSampling(); s != dparetov1.Sampling_SAMPLING_UNSPECIFIED {
-		return s
-	}
-	return m.GetSampling()
 }
 
 // renamed replaces the beginning of the field paths in an error.

@@ -229,8 +229,9 @@ const (
 	// Every step draws a fresh lot of a fixed size, uniformly without replacement.
 	// Its guarantee is under ADJACENCY_REPLACE_ONE.
 	Sampling_SAMPLING_FIXED_SIZE Sampling = 1
-	// Every step takes each record independently with the same probability,
-	// batch_size / dataset_size. The guarantee is under either adjacency.
+	// Every step takes each record independently with the same probability, which is a
+	// setting, or follows from batch_size and dataset_size by a Convention. The guarantee is
+	// under either adjacency.
 	Sampling_SAMPLING_POISSON Sampling = 2
 	// Every epoch visits the records in a fresh random order, cut into lots. The sampling does
 	// not amplify privacy: a pass over the data is accounted as one step with the full noise,
@@ -282,6 +283,66 @@ func (Sampling) EnumDescriptor() ([]byte, []int) {
 	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{3}
 }
 
+// How the probability of Poisson sampling and the number of steps follow from n =
+// dataset_size, m = batch_size and the number of epochs. Tools differ where m does not divide
+// n, and their ε then differs by several per cent.
+type Convention int32
+
+const (
+	// Refused where a convention is required.
+	Convention_CONVENTION_UNSPECIFIED Convention = 0
+	// m/n, and round(n/m) steps an epoch, halves to even, at least one. The bundled trainers.
+	Convention_CONVENTION_ROUNDED Convention = 1
+	// 1/⌈n/m⌉, and ⌈n/m⌉ steps an epoch. PrivacyEngine.make_private of Opacus, for a data
+	// loader with drop_last=False.
+	Convention_CONVENTION_OPACUS Convention = 2
+	// m/n, and ⌈epochs·n/m⌉ steps in all. compute_dp_sgd_privacy of TensorFlow Privacy.
+	Convention_CONVENTION_TENSORFLOW_PRIVACY Convention = 3
+)
+
+// Enum value maps for Convention.
+var (
+	Convention_name = map[int32]string{
+		0: "CONVENTION_UNSPECIFIED",
+		1: "CONVENTION_ROUNDED",
+		2: "CONVENTION_OPACUS",
+		3: "CONVENTION_TENSORFLOW_PRIVACY",
+	}
+	Convention_value = map[string]int32{
+		"CONVENTION_UNSPECIFIED":        0,
+		"CONVENTION_ROUNDED":            1,
+		"CONVENTION_OPACUS":             2,
+		"CONVENTION_TENSORFLOW_PRIVACY": 3,
+	}
+)
+
+func (x Convention) Enum() *Convention {
+	p := new(Convention)
+	*p = x
+	return p
+}
+
+func (x Convention) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Convention) Descriptor() protoreflect.EnumDescriptor {
+	return file_dpareto_v1_privacy_proto_enumTypes[4].Descriptor()
+}
+
+func (Convention) Type() protoreflect.EnumType {
+	return &file_dpareto_v1_privacy_proto_enumTypes[4]
+}
+
+func (x Convention) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Convention.Descriptor instead.
+func (Convention) EnumDescriptor() ([]byte, []int) {
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{4}
+}
+
 // How objective perturbation divides ε between the noise and the regulariser.
 type ObjectiveCalibration int32
 
@@ -323,11 +384,11 @@ func (x ObjectiveCalibration) String() string {
 }
 
 func (ObjectiveCalibration) Descriptor() protoreflect.EnumDescriptor {
-	return file_dpareto_v1_privacy_proto_enumTypes[4].Descriptor()
+	return file_dpareto_v1_privacy_proto_enumTypes[5].Descriptor()
 }
 
 func (ObjectiveCalibration) Type() protoreflect.EnumType {
-	return &file_dpareto_v1_privacy_proto_enumTypes[4]
+	return &file_dpareto_v1_privacy_proto_enumTypes[5]
 }
 
 func (x ObjectiveCalibration) Number() protoreflect.EnumNumber {
@@ -336,7 +397,7 @@ func (x ObjectiveCalibration) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ObjectiveCalibration.Descriptor instead.
 func (ObjectiveCalibration) EnumDescriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{4}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{5}
 }
 
 // A method of private selection.
@@ -380,11 +441,11 @@ func (x SelectionMethod) String() string {
 }
 
 func (SelectionMethod) Descriptor() protoreflect.EnumDescriptor {
-	return file_dpareto_v1_privacy_proto_enumTypes[5].Descriptor()
+	return file_dpareto_v1_privacy_proto_enumTypes[6].Descriptor()
 }
 
 func (SelectionMethod) Type() protoreflect.EnumType {
-	return &file_dpareto_v1_privacy_proto_enumTypes[5]
+	return &file_dpareto_v1_privacy_proto_enumTypes[6]
 }
 
 func (x SelectionMethod) Number() protoreflect.EnumNumber {
@@ -393,7 +454,7 @@ func (x SelectionMethod) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SelectionMethod.Descriptor instead.
 func (SelectionMethod) EnumDescriptor() ([]byte, []int) {
-	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{5}
+	return file_dpareto_v1_privacy_proto_rawDescGZIP(), []int{6}
 }
 
 // A differentially private mechanism, with everything needed to compute its ε from a trial's
@@ -689,12 +750,13 @@ func (*PrivacySpec_ZeroConcentrated) isPrivacySpec_Mechanism() {}
 // the noisy gradient.
 type DpSgdMechanism struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. How the lots are drawn.
+	// Required. How the trainer draws its lots.
 	Sampling Sampling `protobuf:"varint,1,opt,name=sampling,proto3,enum=dpareto.v1.Sampling" json:"sampling,omitempty"`
-	// Required. Expression: the number of training records, an integer of at least 1.
+	// Expression: the number of training records, an integer of at least 1. It is then public:
+	// the guarantee does not protect it. Required without sampling_probability.
 	DatasetSize string `protobuf:"bytes,2,opt,name=dataset_size,json=datasetSize,proto3" json:"dataset_size,omitempty"`
-	// Required. Expression: the lot size (expected lot size for Poisson sampling), an
-	// integer in [1, dataset_size].
+	// Expression: the lot size (expected lot size for Poisson sampling), an integer in
+	// [1, dataset_size]. Required without sampling_probability, and else unset.
 	BatchSize string `protobuf:"bytes,3,opt,name=batch_size,json=batchSize,proto3" json:"batch_size,omitempty"`
 	// Required. Expression: the standard deviation of the noise divided by the
 	// sensitivity of the released vector under the spec's adjacency, positive. With
@@ -709,11 +771,14 @@ type DpSgdMechanism struct {
 	//	*DpSgdMechanism_Epochs
 	//	*DpSgdMechanism_Steps
 	Length isDpSgdMechanism_Length `protobuf_oneof:"length"`
-	// How the trainer really draws its lots, if not as accounted.
-	// Then ε is not a guarantee, and carries the warning SAMPLING_MISMATCH.
-	TrainerSampling Sampling `protobuf:"varint,7,opt,name=trainer_sampling,json=trainerSampling,proto3,enum=dpareto.v1.Sampling" json:"trainer_sampling,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// For SAMPLING_POISSON, and required there without sampling_probability.
+	Convention Convention `protobuf:"varint,7,opt,name=convention,proto3,enum=dpareto.v1.Convention" json:"convention,omitempty"`
+	// Expression, for SAMPLING_POISSON: the probability with which a step takes a record, in
+	// (0, 1]. Then the length is in steps. Without dataset_size, probability and steps are
+	// settings that do not depend on the number of records, which is protected as well.
+	SamplingProbability string `protobuf:"bytes,8,opt,name=sampling_probability,json=samplingProbability,proto3" json:"sampling_probability,omitempty"`
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *DpSgdMechanism) Reset() {
@@ -799,11 +864,18 @@ func (x *DpSgdMechanism) GetSteps() string {
 	return ""
 }
 
-func (x *DpSgdMechanism) GetTrainerSampling() Sampling {
+func (x *DpSgdMechanism) GetConvention() Convention {
 	if x != nil {
-		return x.TrainerSampling
+		return x.Convention
 	}
-	return Sampling_SAMPLING_UNSPECIFIED
+	return Convention_CONVENTION_UNSPECIFIED
+}
+
+func (x *DpSgdMechanism) GetSamplingProbability() string {
+	if x != nil {
+		return x.SamplingProbability
+	}
+	return ""
 }
 
 type isDpSgdMechanism_Length interface {
@@ -812,8 +884,9 @@ type isDpSgdMechanism_Length interface {
 
 type DpSgdMechanism_Epochs struct {
 	// Expression: the number of epochs, an integer of at least 1. One epoch has
-	// round(dataset_size / batch_size) steps, halves to even, at least one. With
-	// SAMPLING_SHUFFLED it is one pass over the data, whatever its number of lots.
+	// round(dataset_size / batch_size) steps, halves to even, at least one; with
+	// SAMPLING_POISSON the convention says how many. With SAMPLING_SHUFFLED it is one pass
+	// over the data, whatever its number of lots.
 	Epochs string `protobuf:"bytes,5,opt,name=epochs,proto3,oneof"`
 }
 
@@ -1795,7 +1868,7 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\n" +
 	"conversion\x18\f \x01(\x0e2\x16.dpareto.v1.ConversionR\n" +
 	"conversionB\v\n" +
-	"\tmechanism\"\xac\x02\n" +
+	"\tmechanism\"\xd6\x02\n" +
 	"\x0eDpSgdMechanism\x120\n" +
 	"\bsampling\x18\x01 \x01(\x0e2\x14.dpareto.v1.SamplingR\bsampling\x12!\n" +
 	"\fdataset_size\x18\x02 \x01(\tR\vdatasetSize\x12\x1d\n" +
@@ -1803,8 +1876,11 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"batch_size\x18\x03 \x01(\tR\tbatchSize\x12)\n" +
 	"\x10noise_multiplier\x18\x04 \x01(\tR\x0fnoiseMultiplier\x12\x18\n" +
 	"\x06epochs\x18\x05 \x01(\tH\x00R\x06epochs\x12\x16\n" +
-	"\x05steps\x18\x06 \x01(\tH\x00R\x05steps\x12?\n" +
-	"\x10trainer_sampling\x18\a \x01(\x0e2\x14.dpareto.v1.SamplingR\x0ftrainerSamplingB\b\n" +
+	"\x05steps\x18\x06 \x01(\tH\x00R\x05steps\x126\n" +
+	"\n" +
+	"convention\x18\a \x01(\x0e2\x16.dpareto.v1.ConventionR\n" +
+	"convention\x121\n" +
+	"\x14sampling_probability\x18\b \x01(\tR\x13samplingProbabilityB\b\n" +
 	"\x06length\"P\n" +
 	"\x15SparseVectorMechanism\x12\x16\n" +
 	"\x06cutoff\x18\x01 \x01(\tR\x06cutoff\x12\x1f\n" +
@@ -1898,7 +1974,13 @@ const file_dpareto_v1_privacy_proto_rawDesc = "" +
 	"\x14SAMPLING_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13SAMPLING_FIXED_SIZE\x10\x01\x12\x14\n" +
 	"\x10SAMPLING_POISSON\x10\x02\x12\x15\n" +
-	"\x11SAMPLING_SHUFFLED\x10\x03*\xac\x01\n" +
+	"\x11SAMPLING_SHUFFLED\x10\x03*z\n" +
+	"\n" +
+	"Convention\x12\x1a\n" +
+	"\x16CONVENTION_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12CONVENTION_ROUNDED\x10\x01\x12\x15\n" +
+	"\x11CONVENTION_OPACUS\x10\x02\x12!\n" +
+	"\x1dCONVENTION_TENSORFLOW_PRIVACY\x10\x03*\xac\x01\n" +
 	"\x14ObjectiveCalibration\x12%\n" +
 	"!OBJECTIVE_CALIBRATION_UNSPECIFIED\x10\x00\x12\"\n" +
 	"\x1eOBJECTIVE_CALIBRATION_RANK_ONE\x10\x01\x12#\n" +
@@ -1925,59 +2007,60 @@ func file_dpareto_v1_privacy_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_privacy_proto_rawDescData
 }
 
-var file_dpareto_v1_privacy_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_dpareto_v1_privacy_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
 var file_dpareto_v1_privacy_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_dpareto_v1_privacy_proto_goTypes = []any{
 	(Adjacency)(0),                         // 0: dpareto.v1.Adjacency
 	(Accountant)(0),                        // 1: dpareto.v1.Accountant
 	(Conversion)(0),                        // 2: dpareto.v1.Conversion
 	(Sampling)(0),                          // 3: dpareto.v1.Sampling
-	(ObjectiveCalibration)(0),              // 4: dpareto.v1.ObjectiveCalibration
-	(SelectionMethod)(0),                   // 5: dpareto.v1.SelectionMethod
-	(*PrivacySpec)(nil),                    // 6: dpareto.v1.PrivacySpec
-	(*DpSgdMechanism)(nil),                 // 7: dpareto.v1.DpSgdMechanism
-	(*SparseVectorMechanism)(nil),          // 8: dpareto.v1.SparseVectorMechanism
-	(*GaussianMechanism)(nil),              // 9: dpareto.v1.GaussianMechanism
-	(*LaplaceMechanism)(nil),               // 10: dpareto.v1.LaplaceMechanism
-	(*OutputPerturbationMechanism)(nil),    // 11: dpareto.v1.OutputPerturbationMechanism
-	(*ObjectivePerturbationMechanism)(nil), // 12: dpareto.v1.ObjectivePerturbationMechanism
-	(*RandomizedResponseMechanism)(nil),    // 13: dpareto.v1.RandomizedResponseMechanism
-	(*SelectionMechanism)(nil),             // 14: dpareto.v1.SelectionMechanism
-	(*ZeroConcentratedMechanism)(nil),      // 15: dpareto.v1.ZeroConcentratedMechanism
-	(*RepeatedSelectionMechanism)(nil),     // 16: dpareto.v1.RepeatedSelectionMechanism
-	(*PoissonDistribution)(nil),            // 17: dpareto.v1.PoissonDistribution
-	(*CompositionMechanism)(nil),           // 18: dpareto.v1.CompositionMechanism
-	(*PrivacyGuarantee)(nil),               // 19: dpareto.v1.PrivacyGuarantee
-	(*Warning)(nil),                        // 20: dpareto.v1.Warning
-	(*CompositionMechanism_Part)(nil),      // 21: dpareto.v1.CompositionMechanism.Part
+	(Convention)(0),                        // 4: dpareto.v1.Convention
+	(ObjectiveCalibration)(0),              // 5: dpareto.v1.ObjectiveCalibration
+	(SelectionMethod)(0),                   // 6: dpareto.v1.SelectionMethod
+	(*PrivacySpec)(nil),                    // 7: dpareto.v1.PrivacySpec
+	(*DpSgdMechanism)(nil),                 // 8: dpareto.v1.DpSgdMechanism
+	(*SparseVectorMechanism)(nil),          // 9: dpareto.v1.SparseVectorMechanism
+	(*GaussianMechanism)(nil),              // 10: dpareto.v1.GaussianMechanism
+	(*LaplaceMechanism)(nil),               // 11: dpareto.v1.LaplaceMechanism
+	(*OutputPerturbationMechanism)(nil),    // 12: dpareto.v1.OutputPerturbationMechanism
+	(*ObjectivePerturbationMechanism)(nil), // 13: dpareto.v1.ObjectivePerturbationMechanism
+	(*RandomizedResponseMechanism)(nil),    // 14: dpareto.v1.RandomizedResponseMechanism
+	(*SelectionMechanism)(nil),             // 15: dpareto.v1.SelectionMechanism
+	(*ZeroConcentratedMechanism)(nil),      // 16: dpareto.v1.ZeroConcentratedMechanism
+	(*RepeatedSelectionMechanism)(nil),     // 17: dpareto.v1.RepeatedSelectionMechanism
+	(*PoissonDistribution)(nil),            // 18: dpareto.v1.PoissonDistribution
+	(*CompositionMechanism)(nil),           // 19: dpareto.v1.CompositionMechanism
+	(*PrivacyGuarantee)(nil),               // 20: dpareto.v1.PrivacyGuarantee
+	(*Warning)(nil),                        // 21: dpareto.v1.Warning
+	(*CompositionMechanism_Part)(nil),      // 22: dpareto.v1.CompositionMechanism.Part
 }
 var file_dpareto_v1_privacy_proto_depIdxs = []int32{
-	7,  // 0: dpareto.v1.PrivacySpec.dp_sgd:type_name -> dpareto.v1.DpSgdMechanism
-	8,  // 1: dpareto.v1.PrivacySpec.sparse_vector:type_name -> dpareto.v1.SparseVectorMechanism
-	9,  // 2: dpareto.v1.PrivacySpec.gaussian:type_name -> dpareto.v1.GaussianMechanism
-	10, // 3: dpareto.v1.PrivacySpec.laplace:type_name -> dpareto.v1.LaplaceMechanism
-	11, // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
-	12, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
-	16, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
-	18, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
-	13, // 8: dpareto.v1.PrivacySpec.randomized_response:type_name -> dpareto.v1.RandomizedResponseMechanism
-	14, // 9: dpareto.v1.PrivacySpec.selection:type_name -> dpareto.v1.SelectionMechanism
-	15, // 10: dpareto.v1.PrivacySpec.zero_concentrated:type_name -> dpareto.v1.ZeroConcentratedMechanism
+	8,  // 0: dpareto.v1.PrivacySpec.dp_sgd:type_name -> dpareto.v1.DpSgdMechanism
+	9,  // 1: dpareto.v1.PrivacySpec.sparse_vector:type_name -> dpareto.v1.SparseVectorMechanism
+	10, // 2: dpareto.v1.PrivacySpec.gaussian:type_name -> dpareto.v1.GaussianMechanism
+	11, // 3: dpareto.v1.PrivacySpec.laplace:type_name -> dpareto.v1.LaplaceMechanism
+	12, // 4: dpareto.v1.PrivacySpec.output_perturbation:type_name -> dpareto.v1.OutputPerturbationMechanism
+	13, // 5: dpareto.v1.PrivacySpec.objective_perturbation:type_name -> dpareto.v1.ObjectivePerturbationMechanism
+	17, // 6: dpareto.v1.PrivacySpec.repeated_selection:type_name -> dpareto.v1.RepeatedSelectionMechanism
+	19, // 7: dpareto.v1.PrivacySpec.composition:type_name -> dpareto.v1.CompositionMechanism
+	14, // 8: dpareto.v1.PrivacySpec.randomized_response:type_name -> dpareto.v1.RandomizedResponseMechanism
+	15, // 9: dpareto.v1.PrivacySpec.selection:type_name -> dpareto.v1.SelectionMechanism
+	16, // 10: dpareto.v1.PrivacySpec.zero_concentrated:type_name -> dpareto.v1.ZeroConcentratedMechanism
 	0,  // 11: dpareto.v1.PrivacySpec.adjacency:type_name -> dpareto.v1.Adjacency
 	1,  // 12: dpareto.v1.PrivacySpec.accountant:type_name -> dpareto.v1.Accountant
 	2,  // 13: dpareto.v1.PrivacySpec.conversion:type_name -> dpareto.v1.Conversion
 	3,  // 14: dpareto.v1.DpSgdMechanism.sampling:type_name -> dpareto.v1.Sampling
-	3,  // 15: dpareto.v1.DpSgdMechanism.trainer_sampling:type_name -> dpareto.v1.Sampling
-	4,  // 16: dpareto.v1.ObjectivePerturbationMechanism.calibration:type_name -> dpareto.v1.ObjectiveCalibration
-	5,  // 17: dpareto.v1.SelectionMechanism.method:type_name -> dpareto.v1.SelectionMethod
-	6,  // 18: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
-	17, // 19: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
-	21, // 20: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
+	4,  // 15: dpareto.v1.DpSgdMechanism.convention:type_name -> dpareto.v1.Convention
+	5,  // 16: dpareto.v1.ObjectivePerturbationMechanism.calibration:type_name -> dpareto.v1.ObjectiveCalibration
+	6,  // 17: dpareto.v1.SelectionMechanism.method:type_name -> dpareto.v1.SelectionMethod
+	7,  // 18: dpareto.v1.RepeatedSelectionMechanism.base:type_name -> dpareto.v1.PrivacySpec
+	18, // 19: dpareto.v1.RepeatedSelectionMechanism.poisson:type_name -> dpareto.v1.PoissonDistribution
+	22, // 20: dpareto.v1.CompositionMechanism.parts:type_name -> dpareto.v1.CompositionMechanism.Part
 	0,  // 21: dpareto.v1.PrivacyGuarantee.adjacency:type_name -> dpareto.v1.Adjacency
 	1,  // 22: dpareto.v1.PrivacyGuarantee.accountant:type_name -> dpareto.v1.Accountant
 	2,  // 23: dpareto.v1.PrivacyGuarantee.conversion:type_name -> dpareto.v1.Conversion
-	20, // 24: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
-	6,  // 25: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
+	21, // 24: dpareto.v1.PrivacyGuarantee.warnings:type_name -> dpareto.v1.Warning
+	7,  // 25: dpareto.v1.CompositionMechanism.Part.mechanism:type_name -> dpareto.v1.PrivacySpec
 	26, // [26:26] is the sub-list for method output_type
 	26, // [26:26] is the sub-list for method input_type
 	26, // [26:26] is the sub-list for extension type_name
@@ -2017,7 +2100,7 @@ func file_dpareto_v1_privacy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_privacy_proto_rawDesc), len(file_dpareto_v1_privacy_proto_rawDesc)),
-			NumEnums:      6,
+			NumEnums:      7,
 			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -6,6 +6,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/transcript"
 	"github.com/dpareto/dpareto/server/spec"
 )
@@ -58,6 +59,9 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 	}
 	if compiled.Checkpoints() {
 		p.Assumptions = append(p.Assumptions, "all intermediate states of a run are covered by the guarantee of the whole run, as in DP-SGD")
+	}
+	if function.PublicSize() {
+		p.Assumptions = append(p.Assumptions, privacy.PublicSizeAssumption)
 	}
 	if n := compiled.Shards(); n > 1 {
 		p.Assumptions = append(p.Assumptions, fmt.Sprintf("every training record is in one of %d shards, cut without looking at the records, and every run trains only on its trial's shard", n))

@@ -162,22 +162,24 @@ func (t *Trainer) Declaration() trainer.Declaration {
 	if k := t.options.Model.Kind; k == model.LinearSVM || k == model.HuberSVM {
 		lossUnit = ""
 	}
-	sampling, adjacency := "FIXED_SIZE", "REPLACE_ONE"
+	mechanism := map[string]string{
+		"sampling":         "FIXED_SIZE",
+		"dataset_size":     strconv.Itoa(t.parts.Train.Rows),
+		"batch_size":       ParameterLotSize,
+		"noise_multiplier": ParameterNoiseMultiplier,
+		"epochs":           ParameterEpochs,
+	}
+	adjacency := "REPLACE_ONE"
 	if t.options.Sampling == Poisson {
-		sampling, adjacency = "POISSON", "ADD_REMOVE"
+		mechanism["sampling"], mechanism["convention"] = "POISSON", "ROUNDED"
+		adjacency = "ADD_REMOVE"
 	}
 	return trainer.Declaration{
 		Parameters: []trainer.ParameterDeclaration{epochs, lotSize, learningRate, clippingNorm, noise},
 		Metrics:    experiment.Metrics(t.parts, lossUnit),
 		Privacy: &trainer.PrivacyDeclaration{
 			Mechanism: "dp_sgd",
-			Fields: map[string]string{
-				"sampling":         sampling,
-				"dataset_size":     strconv.Itoa(t.parts.Train.Rows),
-				"batch_size":       ParameterLotSize,
-				"noise_multiplier": ParameterNoiseMultiplier,
-				"epochs":           ParameterEpochs,
-			},
+			Fields:    mechanism,
 			Delta:     1e-5,
 			Adjacency: adjacency,
 		},

@@ -27,7 +27,8 @@
 //
 // Under the setting sampling = poisson, each example is in a lot with probability
 // m/n, independently; the size of a lot is random and secret, and the sum is divided
-// by its expectation m. The noise then follows the other convention, under which
+// by its expectation m. The probability and the number of steps follow from n, which is
+// therefore public: neighbouring datasets differ in an example that is zeroed out. The noise then follows the other convention, under which
 // σ is relative to the clipping norm (privacy.PoissonGaussian, add-remove
 // adjacency; Abadi et al., "Deep learning with differential privacy", 2016):
 //

@@ -150,7 +150,7 @@ func (t *Trainer) Options() Options { return t.options }
 
 // Mechanism implements trainer.PrivateTrainer: all steps of one run, each a
 // privacy.FixedSizeGaussian under replace-one adjacency or, with Poisson sampling, a
-// privacy.PoissonGaussian under add-remove adjacency.
+// privacy.PoissonGaussian under add-remove adjacency whose number of records is public.
 func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 	c, err := parseParameters(p, t.parts.Train.Rows)
 	if err != nil {
@@ -167,7 +167,7 @@ func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 	var step privacy.Mechanism = privacy.FixedSizeGaussian{DatasetSize: n, BatchSize: m, NoiseMultiplier: c.noiseMultiplier}
 	if t.options.Sampling == Poisson {
 		step = privacy.PoissonGaussian{
-			SamplingProbability: float64(m) / float64(n), NoiseMultiplier: c.noiseMultiplier, Neighbours: privacy.AddRemove,
+			SamplingProbability: float64(m) / float64(n), NoiseMultiplier: c.noiseMultiplier, Neighbours: privacy.AddRemove, PublicSize: true,
 		}
 	}
 	return privacy.Composition{{Mechanism: step, Count: steps}}, nil

@@ -333,7 +333,7 @@ _MECHANISM_FIELDS: dict[type, str] = {
 
 _MECHANISM_ENUMS: dict[str, Any] = {
     "sampling": privacy_pb2.Sampling,
-    "trainer_sampling": privacy_pb2.Sampling,
+    "convention": privacy_pb2.Convention,
     "calibration": privacy_pb2.ObjectiveCalibration,
     "method": privacy_pb2.SelectionMethod,
 }

@@ -17,6 +17,7 @@ __all__ = [
     "Accountant",
     "Adjacency",
     "Composition",
+    "Convention",
     "Conversion",
     "DpSgd",
     "Expression",
@@ -40,6 +41,7 @@ __all__ = [
 Expression = str | int | float
 Adjacency = Literal["add_remove", "replace_one"]
 Sampling = Literal["poisson", "fixed_size", "shuffled"]
+Convention = Literal["rounded", "opacus", "tensorflow_privacy"]
 Conversion = Literal["classic", "improved"]
 Accountant = Literal[
     "tightest", "exact", "pld", "rdp", "gdp", "pure", "pure_advanced", "pure_optimal"
@@ -51,25 +53,33 @@ class DpSgd:
     """DP-SGD, DP-Adam and every other method that clips gradients, averages and adds noise."""
 
     sampling: Sampling
-    """How the trainer draws its lots: each record independently with probability batch_size /
-    dataset_size ("poisson"), a fresh lot of exactly batch_size records ("fixed_size"), or a
-    random order of all records, cut into lots ("shuffled")."""
-    dataset_size: Expression
-    """Number of training records, an integer."""
-    batch_size: Expression
-    """Size of a lot, for Poisson sampling the expected one; an integer."""
+    """How the trainer draws its lots: each record independently with the same probability
+    ("poisson"), a fresh lot of exactly batch_size records ("fixed_size"), or a random order of
+    all records, cut into lots ("shuffled")."""
+    dataset_size: Expression | None
+    """Number of training records, an integer, which is then public. None only where
+    sampling_probability is given."""
+    batch_size: Expression | None
+    """Size of a lot, for Poisson sampling the expected one; an integer. None where
+    sampling_probability is given."""
     noise_multiplier: Expression
     """Standard deviation of the noise divided by the sensitivity under the adjacency of the
     guarantee: of the sum of gradients, the clipping norm where a record is added or removed,
     and twice the clipping norm where one is replaced."""
     epochs: Expression | None = None
-    """Length of a run in epochs of round(dataset_size / batch_size) steps. Either this or
-    steps."""
+    """Length of a run in epochs, of round(dataset_size / batch_size) steps for lots of a fixed
+    size. Either this or steps."""
     steps: Expression | None = None
     """Length of a run in steps."""
-    trainer_sampling: Sampling | None = None
-    """How the trainer really draws, if not as accounted. Then ε is not a guarantee and carries
-    a warning."""
+    convention: Convention | None = None
+    """For Poisson sampling with a batch_size, how probability and steps follow from the sizes
+    n and m: m/n and round(n/m) steps an epoch ("rounded", the bundled trainers), 1/ceil(n/m)
+    and ceil(n/m) steps an epoch ("opacus"), or m/n and ceil(epochs * n/m) steps in all
+    ("tensorflow_privacy")."""
+    sampling_probability: Expression | None = None
+    """For Poisson sampling, the probability with which a step takes a record, in the place of
+    batch_size and convention; with steps. Without dataset_size, both are settings that do not
+    depend on the number of records."""
 
 
 @dataclass(frozen=True)
@@ -218,16 +228,17 @@ def opacus(
     steps: Expression | None = None,
     delta: float,
     poisson_sampling: bool = True,
+    drop_last: bool = False,
     accountant: Accountant = "tightest",
 ) -> Privacy:
     """Returns the guarantee of a model that Opacus trains.
 
     It accounts as ``PrivacyEngine.make_private`` does: ``noise_multiplier`` is relative to the
-    clipping norm, neighbours differ by one record more or less, and with a data loader of
-    ``len(loader) == ceil(dataset_size / batch_size)`` lots a record is in a lot with
-    probability ``1 / len(loader)``, and an epoch has ``len(loader)`` steps. (So the
-    probability is not batch_size / dataset_size if the lots do not divide the data; the
-    dataset size in the result is therefore rounded up to a multiple of the lot.)
+    clipping norm, and neighbours differ by one record more or less. With a data loader of
+    ``len(loader)`` lots a record is in a lot with probability ``1 / len(loader)``, and an epoch
+    has ``len(loader)`` steps: ``ceil(dataset_size / batch_size)``, or, of a loader with
+    ``drop_last=True``, ``dataset_size // batch_size``. Since that follows from ``dataset_size``,
+    the number of records is public: a record is zeroed out rather than removed.
 
     With ``poisson_sampling=False`` the lots come from an ordinary shuffling loader. Opacus
     still accounts them as Poisson lots, which is not a guarantee. Here ε is the valid one, for
@@ -241,8 +252,22 @@ def opacus(
         mechanism = DpSgd("shuffled", dataset_size, batch_size, multiplier, epochs, steps)
         return Privacy(mechanism, delta, "replace_one", accountant, _conversion(accountant))
     lot = f"int({batch_size})"
-    rounded = f"({dataset_size} + {lot} - 1) / {lot} * {lot}"
-    mechanism = DpSgd("poisson", rounded, lot, noise_multiplier, epochs, steps)
+    if drop_last:
+        loader = f"({dataset_size} / {lot})"
+        if steps is None:
+            steps = f"int({epochs}) * {loader}"
+        mechanism = DpSgd(
+            "poisson",
+            dataset_size,
+            None,
+            noise_multiplier,
+            steps=steps,
+            sampling_probability=f"1.0 / double{loader}",
+        )
+    else:
+        mechanism = DpSgd(
+            "poisson", dataset_size, lot, noise_multiplier, epochs, steps, convention="opacus"
+        )
     return Privacy(mechanism, delta, "add_remove", accountant, _conversion(accountant))
 
 

@@ -208,7 +208,7 @@ func guaranteesCSV(guarantees []Guarantee) *output.Table {
 		t.Columns = append(t.Columns, "solved_for", "value")
 	}
 	t.Columns = append(t.Columns, lengthEpochs, "steps", epsilonColumn, "epsilon_lower", deltaColumn,
-		adjacencyColumn, "accountant", "conversion", "order", "warnings")
+		adjacencyColumn, "accountant", "conversion", "order", "assumptions", "warnings")
 	for _, g := range guarantees {
 		m := g.Message
 		row := []any{g.Mechanism}
@@ -228,7 +228,7 @@ func guaranteesCSV(guarantees []Guarantee) *output.Table {
 		}
 		t.Rows = append(t.Rows, append(row, epochs, m.GetSteps(), m.GetEpsilon(), m.GetEpsilonLower(), m.GetDelta(),
 			enum.Underscored(m.GetAdjacency()), enum.Underscored(m.GetAccountant()),
-			view.Conversion(m.GetConversion()), order, strings.Join(codes, ";")))
+			view.Conversion(m.GetConversion()), order, strings.Join(m.GetAssumptions(), "; "), strings.Join(codes, ";")))
 	}
 	return t
 }

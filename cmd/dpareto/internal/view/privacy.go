@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,8 +37,26 @@ func PrivacyStatement(spec *dparetov1.StudySpec) string {
 	if p == nil {
 		return ""
 	}
-	return "ε of one run, " + DeltaText(p.GetDelta()) + ", " +
-		enum.Name(p.GetAdjacency()) + " adjacency, " + accountant(p)
+	adjacency := enum.Name(p.GetAdjacency()) + " adjacency"
+	if p.GetAdjacency() == dparetov1.Adjacency_ADJACENCY_ADD_REMOVE && sizeIsPublic(p) {
+		adjacency += " with a public number of records (zero-out)"
+	}
+	return "ε of one run, " + DeltaText(p.GetDelta()) + ", " + adjacency + ", " + accountant(p)
+}
+
+// sizeIsPublic reports whether the probability of Poisson sampling follows from the number of
+// records.
+func sizeIsPublic(p *dparetov1.PrivacySpec) bool {
+	switch m := p.GetMechanism().(type) {
+	case *dparetov1.PrivacySpec_DpSgd:
+		return m.DpSgd.GetSampling() == dparetov1.Sampling_SAMPLING_POISSON && m.DpSgd.GetDatasetSize() != ""
+	case *dparetov1.PrivacySpec_RepeatedSelection:
+		return sizeIsPublic(m.RepeatedSelection.GetBase())
+	case *dparetov1.PrivacySpec_Composition:
+		return slices.ContainsFunc(m.Composition.GetParts(), func(part *dparetov1.CompositionMechanism_Part) bool { return sizeIsPublic(part.GetMechanism()) })
+	default:
+		return false
+	}
 }
 
 func accountant(p *dparetov1.PrivacySpec) string {

@@ -139,7 +139,7 @@ func ReleaseHeading(r *dparetov1.Release) []string {
 	if g := r.GetTrainingGuarantee(); g != nil {
 		lines = append(lines, "training records: all runs together "+guaranteeText(g))
 	}
-	for _, assumption := range r.GetAssumptions() {
+	for _, assumption := range slices.Concat(r.GetAssumptions(), r.GetTrainingGuarantee().GetAssumptions()) {
 		lines = append(lines, "provided that "+assumption)
 	}
 	for _, text := range r.GetNotCovered() {

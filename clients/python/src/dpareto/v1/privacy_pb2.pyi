@@ -40,6 +40,13 @@ class Sampling(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SAMPLING_POISSON: _ClassVar[Sampling]
     SAMPLING_SHUFFLED: _ClassVar[Sampling]
 
+class Convention(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CONVENTION_UNSPECIFIED: _ClassVar[Convention]
+    CONVENTION_ROUNDED: _ClassVar[Convention]
+    CONVENTION_OPACUS: _ClassVar[Convention]
+    CONVENTION_TENSORFLOW_PRIVACY: _ClassVar[Convention]
+
 class ObjectiveCalibration(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     OBJECTIVE_CALIBRATION_UNSPECIFIED: _ClassVar[ObjectiveCalibration]
@@ -74,6 +81,10 @@ SAMPLING_UNSPECIFIED: Sampling
 SAMPLING_FIXED_SIZE: Sampling
 SAMPLING_POISSON: Sampling
 SAMPLING_SHUFFLED: Sampling
+CONVENTION_UNSPECIFIED: Convention
+CONVENTION_ROUNDED: Convention
+CONVENTION_OPACUS: Convention
+CONVENTION_TENSORFLOW_PRIVACY: Convention
 OBJECTIVE_CALIBRATION_UNSPECIFIED: ObjectiveCalibration
 OBJECTIVE_CALIBRATION_RANK_ONE: ObjectiveCalibration
 OBJECTIVE_CALIBRATION_CHAUDHURI: ObjectiveCalibration
@@ -118,22 +129,24 @@ class PrivacySpec(_message.Message):
     def __init__(self, dp_sgd: _Optional[_Union[DpSgdMechanism, _Mapping]] = ..., sparse_vector: _Optional[_Union[SparseVectorMechanism, _Mapping]] = ..., gaussian: _Optional[_Union[GaussianMechanism, _Mapping]] = ..., laplace: _Optional[_Union[LaplaceMechanism, _Mapping]] = ..., output_perturbation: _Optional[_Union[OutputPerturbationMechanism, _Mapping]] = ..., objective_perturbation: _Optional[_Union[ObjectivePerturbationMechanism, _Mapping]] = ..., repeated_selection: _Optional[_Union[RepeatedSelectionMechanism, _Mapping]] = ..., composition: _Optional[_Union[CompositionMechanism, _Mapping]] = ..., randomized_response: _Optional[_Union[RandomizedResponseMechanism, _Mapping]] = ..., selection: _Optional[_Union[SelectionMechanism, _Mapping]] = ..., zero_concentrated: _Optional[_Union[ZeroConcentratedMechanism, _Mapping]] = ..., delta: _Optional[float] = ..., adjacency: _Optional[_Union[Adjacency, str]] = ..., accountant: _Optional[_Union[Accountant, str]] = ..., conversion: _Optional[_Union[Conversion, str]] = ...) -> None: ...
 
 class DpSgdMechanism(_message.Message):
-    __slots__ = ("sampling", "dataset_size", "batch_size", "noise_multiplier", "epochs", "steps", "trainer_sampling")
+    __slots__ = ("sampling", "dataset_size", "batch_size", "noise_multiplier", "epochs", "steps", "convention", "sampling_probability")
     SAMPLING_FIELD_NUMBER: _ClassVar[int]
     DATASET_SIZE_FIELD_NUMBER: _ClassVar[int]
     BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
     NOISE_MULTIPLIER_FIELD_NUMBER: _ClassVar[int]
     EPOCHS_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
-    TRAINER_SAMPLING_FIELD_NUMBER: _ClassVar[int]
+    CONVENTION_FIELD_NUMBER: _ClassVar[int]
+    SAMPLING_PROBABILITY_FIELD_NUMBER: _ClassVar[int]
     sampling: Sampling
     dataset_size: str
     batch_size: str
     noise_multiplier: str
     epochs: str
     steps: str
-    trainer_sampling: Sampling
-    def __init__(self, sampling: _Optional[_Union[Sampling, str]] = ..., dataset_size: _Optional[str] = ..., batch_size: _Optional[str] = ..., noise_multiplier: _Optional[str] = ..., epochs: _Optional[str] = ..., steps: _Optional[str] = ..., trainer_sampling: _Optional[_Union[Sampling, str]] = ...) -> None: ...
+    convention: Convention
+    sampling_probability: str
+    def __init__(self, sampling: _Optional[_Union[Sampling, str]] = ..., dataset_size: _Optional[str] = ..., batch_size: _Optional[str] = ..., noise_multiplier: _Optional[str] = ..., epochs: _Optional[str] = ..., steps: _Optional[str] = ..., convention: _Optional[_Union[Convention, str]] = ..., sampling_probability: _Optional[str] = ...) -> None: ...
 
 class SparseVectorMechanism(_message.Message):
     __slots__ = ("cutoff", "noise_scale")

@@ -1,6 +1,7 @@
 package mechanism
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -119,6 +120,9 @@ func (d *definition) check(v values) error {
 		if name != flagMechanism && !slices.Contains(common, name) && !slices.Contains(own, name) {
 			return fmt.Errorf("--%s is not for the mechanism %s", name, d.name)
 		}
+	}
+	if v[flagEpochs] != "" && v[flagSteps] != "" {
+		return errors.New("--epochs and --steps are both given: give one of them")
 	}
 	return nil
 }

@@ -46,7 +46,8 @@ var distributions = []string{"geometric", "logarithmic", poisson}
 const (
 	flagMechanism         = "mechanism"
 	flagSampling          = "sampling"
-	flagTrainerSampling   = "trainer-sampling"
+	flagConvention        = "convention"
+	flagProbability       = "sampling-probability"
 	flagDatasetSize       = "dataset-size"
 	flagBatchSize         = "batch-size"
 	flagNoiseMultiplier   = "noise-multiplier"
@@ -66,13 +67,14 @@ const (
 
 // options are the flags, in the order in which they are documented.
 var options = []option{
-	{flagSampling, "how lots are drawn", choice},
-	{flagTrainerSampling, "how the trainer really draws its lots, if that is different", choice},
+	{flagSampling, "how the trainer draws its lots", choice},
 	{flagDatasetSize, "number of training records", integer},
 	{flagBatchSize, "records per lot; the expected number for Poisson sampling", integer},
 	{flagNoiseMultiplier, "standard deviation of the noise over the sensitivity under the adjacency", number},
-	{flagEpochs, "passes over the data; round(dataset-size/batch-size) steps each, unless shuffled", integer},
-	{flagSteps, "steps; if given, epochs do not count", integer},
+	{flagConvention, "which tool's probability and steps of Poisson sampling; they differ where lots do not divide the data", choice},
+	{flagProbability, "probability of Poisson sampling, with --steps, in place of sizes and convention", number},
+	{flagEpochs, "passes over the data; round(dataset-size/batch-size) steps each, unless shuffled or Poisson sampled", integer},
+	{flagSteps, "steps, in place of epochs", integer},
 	{"sensitivity", "ℓ2 (gaussian) or ℓ1 (laplace) distance between the results on adjacent data", number},
 	{flagStandardDeviation, "standard deviation of the noise", number},
 	{"scale", "scale of the Laplace noise", number},
@@ -101,7 +103,7 @@ var options = []option{
 var common = []string{flagDelta, flagAdjacency, flagAccountant, flagConversion}
 
 // optional are the flags that no mechanism requires.
-var optional = []string{flagTrainerSampling, flagSteps, "radius", "curvature", "calibration", flagSplit}
+var optional = []string{flagConvention, flagProbability, flagSteps, "radius", "curvature", "calibration", flagSplit}
 
 // enums are the enums of flags.
 var enums = func() map[string]protoreflect.EnumDescriptor {
@@ -358,6 +360,8 @@ func (f *Flags) Range(name string) (least, most float64) {
 		return 1.01, 1e9
 	case flagSplit:
 		return 1e-3, 1 - 1e-3
+	case flagProbability:
+		return 1e-9, 1
 	case flagNoiseMultiplier:
 		return 1e-4, 1e9
 	default:
@@ -453,7 +457,7 @@ func Flag(path string) string {
 
 // Words returns a message with the names of the contract as the command line has them.
 func Words(message string) string {
-	for _, prefix := range []string{"ADJACENCY_", "ACCOUNTANT_", "CONVERSION_", "SAMPLING_"} {
+	for _, prefix := range []string{"ADJACENCY_", "ACCOUNTANT_", "CONVERSION_", "CONVENTION_", "SAMPLING_"} {
 		for {
 			before, after, found := strings.Cut(message, prefix)
 			if !found {
