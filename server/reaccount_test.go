@@ -196,25 +196,11 @@ func TestReaccountKeepsTheTrainer(t *testing.T) {
 	study := f.create("fixed-size", spec)
 	f.one(study, "w")
 	poisson := proto.CloneOf(privacy)
-	poisson.GetDpSgd().Sampling = dparetov1.Sampling_SAMPLING_POISSON
-	refused(study, poisson, "privacy.dp_sgd.trainer_sampling")
-	poisson.GetDpSgd().TrainerSampling = dparetov1.Sampling_SAMPLING_POISSON
-	refused(study, poisson, "privacy.dp_sgd.trainer_sampling")
-	// As far as it is said that it is no guarantee.
-	poisson.GetDpSgd().TrainerSampling = dparetov1.Sampling_SAMPLING_FIXED_SIZE
-	f.reaccount(study, poisson, false)
-	changed, _ := f.all(study)
-	if !slices.ContainsFunc(changed.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == "SAMPLING_MISMATCH" }) {
-		t.Errorf("warnings %v", changed.GetWarnings())
-	}
-	if w := f.ledger(study, 0).GetComposed().GetWarnings(); len(w) == 0 || w[0].GetCode() != "SAMPLING_MISMATCH" {
-		t.Errorf("warnings of the ledger: %v", w)
-	}
-	poisson.GetDpSgd().TrainerSampling = dparetov1.Sampling_SAMPLING_UNSPECIFIED
-	refused(study, poisson, "privacy.dp_sgd.trainer_sampling")
+	poisson.GetDpSgd().Sampling, poisson.GetDpSgd().Convention = dparetov1.Sampling_SAMPLING_POISSON, dparetov1.Convention_CONVENTION_OPACUS
+	refused(study, poisson, "privacy.dp_sgd.sampling")
 	f.reaccount(study, privacy, false)
 
-	privacy.GetDpSgd().Sampling = dparetov1.Sampling_SAMPLING_POISSON
+	privacy.GetDpSgd().Sampling, privacy.GetDpSgd().Convention = dparetov1.Sampling_SAMPLING_POISSON, dparetov1.Convention_CONVENTION_ROUNDED
 	privacy.Adjacency = dparetov1.Adjacency_ADJACENCY_ADD_REMOVE
 	study = f.create("poisson", spec)
 	trial := f.one(study, "w")

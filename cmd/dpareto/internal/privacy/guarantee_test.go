@@ -43,7 +43,7 @@ func TestGuarantee(t *testing.T) {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	out.Reset()
-	if err := guaranteesCSV(both).WriteCSV(&out); err != nil || !strings.Contains(out.String(), "\nm,,3,+Inf,0.5,1e-05,add_remove,rdp,improved,,VACUOUS\nm,,0,1,0,1e-05,add_remove,exact,,,\n") {
+	if err := guaranteesCSV(both).WriteCSV(&out); err != nil || !strings.Contains(out.String(), "\nm,,3,+Inf,0.5,1e-05,add_remove,rdp,improved,,,VACUOUS\nm,,0,1,0,1e-05,add_remove,exact,,,,\n") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	out.Reset()

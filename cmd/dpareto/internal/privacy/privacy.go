@@ -216,8 +216,8 @@ the steps per epoch are rounded. If ε is below the target everywhere in the ran
 is the end of the range, with a warning; --min and --max set the range.` + mechanismHelp(),
 		Example: `  dpareto privacy calibrate --mechanism dp-sgd --sampling fixed-size --dataset-size 30956 \
       --batch-size 128 --epochs 10 --delta 1e-5 --epsilon 1
-  dpareto privacy calibrate --mechanism dp-sgd --sampling poisson --dataset-size 60000 \
-      --batch-size 256 --noise-multiplier 1.1 --delta 1e-5 --epsilon 3 --solve-for epochs`,
+  dpareto privacy calibrate --mechanism dp-sgd --sampling poisson --convention opacus \
+      --dataset-size 60000 --batch-size 256 --noise-multiplier 1.1 --delta 1e-5 --epsilon 3 --solve-for epochs`,
 		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("epsilon") {

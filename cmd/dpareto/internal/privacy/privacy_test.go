@@ -28,24 +28,25 @@ type printedGuarantee struct {
 	Value        float64            `json:"value"`
 	Epochs       int64              `json:"epochs"`
 	Derived      map[string]float64 `json:"derived"`
+	Assumptions  []string           `json:"assumptions"`
 	Warnings     []struct {
 		Code, Message string
 	} `json:"warnings"`
 }
 
 // csvColumns are the columns of guarantees for programs.
-const csvColumns = "mechanism epochs steps epsilon epsilon_lower delta adjacency accountant conversion order warnings"
+const csvColumns = "mechanism epochs steps epsilon epsilon_lower delta adjacency accountant conversion order assumptions warnings"
 
 // A row of CSV stands for itself: it has everything that makes ε a guarantee.
 func TestPrivacyCSV(t *testing.T) {
-	stdout, stderr, code := clitest.Invoke(t, "", strings.Fields("privacy epsilon --mechanism dp-sgd --sampling poisson --trainer-sampling shuffled "+
+	stdout, stderr, code := clitest.Invoke(t, "", strings.Fields("privacy epsilon --mechanism dp-sgd --sampling poisson --convention rounded "+
 		"--dataset-size 1000 --batch-size 10 --noise-multiplier 1 --epochs 3 --delta 1e-2 --accountant rdp -o csv")...)
 	rows, err := csv.NewReader(strings.NewReader(stdout)).ReadAll()
 	if code != 0 || err != nil || len(rows) != 2 || strings.Join(rows[0], " ") != csvColumns {
 		t.Fatalf("exit code %d, %v, %s\n%s", code, err, stderr, stdout)
 	}
 	row := rows[1]
-	for i, want := range map[int]string{0: "dp-sgd", 1: "3", 2: "300", 4: "0", 5: "0.01", 6: "add_remove", 7: "rdp", 8: "improved", 10: "SAMPLING_MISMATCH;LARGE_DELTA"} {
+	for i, want := range map[int]string{0: "dp-sgd", 1: "3", 2: "300", 4: "0", 5: "0.01", 6: "add_remove", 7: "rdp", 8: "improved", 11: "LARGE_DELTA"} {
 		if row[i] != want {
 			t.Errorf("%s is %q, want %q", rows[0][i], row[i], want)
 		}
@@ -55,10 +56,13 @@ func TestPrivacyCSV(t *testing.T) {
 			t.Errorf("%s is %q", rows[0][i], row[i])
 		}
 	}
-	if strings.Count(stderr, "warning: ") != 2 {
+	if !strings.Contains(row[10], "; the number of records is public, since") {
+		t.Errorf("assumptions %q", row[10])
+	}
+	if strings.Count(stderr, "warning: ") != 1 {
 		t.Errorf("warnings %q", stderr)
 	}
-	stdout, _, _ = clitest.Invoke(t, "", strings.Fields("privacy calibrate --mechanism dp-sgd --sampling poisson --dataset-size 1000 --batch-size 10 "+
+	stdout, _, _ = clitest.Invoke(t, "", strings.Fields("privacy calibrate --mechanism dp-sgd --sampling poisson --convention rounded --dataset-size 1000 --batch-size 10 "+
 		"--noise-multiplier 1 --delta 1e-5 --epsilon 3 --solve-for epochs -o csv")...)
 	if !strings.HasPrefix(stdout, "mechanism,solved_for,value,epochs,steps,") || !regexp.MustCompile(`(?m)^dp-sgd,epochs,(\d+),\d+,\d+00,[23]\.`).MatchString(stdout) {
 		t.Errorf("calibrated:\n%s", stdout)
@@ -111,17 +115,72 @@ func TestPrivacyEpsilon(t *testing.T) {
 			t.Errorf("%s: lower bound %v, order %g", tt.line, g.EpsilonLower, g.Order)
 		}
 	}
-	if g := printed[printedGuarantee](t, "epsilon "+dpSGDFlags+"--sampling poisson --steps 3120"); g.Adjacency != "add_remove" || !(g.Epsilon > 1.07 && g.Epsilon < 1.09) {
+	if g := printed[printedGuarantee](t, "epsilon "+dpSGDFlags+"--sampling poisson --convention rounded --steps 3120"); g.Adjacency != "add_remove" || !(g.Epsilon > 1.07 && g.Epsilon < 1.09) {
 		t.Errorf("Poisson sampling: %+v", g)
-	}
-	if g := printed[printedGuarantee](t, "epsilon "+dpSGDFlags+"--sampling poisson --trainer-sampling shuffled --steps 3120"); len(g.Warnings) != 1 || g.Warnings[0].Code != "SAMPLING_MISMATCH" {
-		t.Errorf("a shuffling trainer: %+v", g)
 	}
 	if g := printed[printedGuarantee](t, "epsilon --mechanism sparse-vector --cutoff 5 --noise-scale 1"); math.Abs(g.Epsilon-17.796024) > 1e-6 || g.Delta != 0 || g.Accountant != "pure" {
 		t.Errorf("sparse vector: %+v", g)
 	}
 	if g := printed[printedGuarantee](t, "epsilon --mechanism objective-perturbation --epsilon 0.1 --dataset-size 10000 --regularization 1e-6 --calibration rank-one --split 0.1"); math.Abs(g.Derived["beta"]-0.045) > 1e-12 {
 		t.Errorf("objective perturbation: %+v", g)
+	}
+}
+
+// For a trainer that shuffles, nothing is printed but the bound for shuffling: 10 passes with
+// noise σ = 1 are 10-fold Gaussian, μ = √10. Fixed-size lots would be told to cost 1.363 and
+// Poisson lots less; the old flag that printed these is refused.
+func TestPrivacyOfShufflingTrainers(t *testing.T) {
+	const line = "epsilon --mechanism dp-sgd --dataset-size 60000 --batch-size 256 --noise-multiplier 1 --epochs 10 --delta 1e-5 "
+	for _, accounted := range []string{"fixed-size", "poisson", "shuffled"} {
+		for _, format := range []string{"table", "json", "csv"} {
+			stdout, stderr, code := clitest.Invoke(t, "", strings.Fields("privacy "+line+"--sampling "+accounted+" --trainer-sampling shuffled -o "+format)...)
+			if stdout != "" || code != 2 || !strings.Contains(stderr, "unknown flag") {
+				t.Errorf("--sampling %s, %s: exit code %d, %s\n%s", accounted, format, code, stderr, stdout)
+			}
+		}
+	}
+	g := printed[printedGuarantee](t, line+"--sampling shuffled")
+	// δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ) (Balle and Wang, 2018).
+	mu, normal := math.Sqrt(10), func(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
+	if delta := normal(mu/2-g.Epsilon/mu) - math.Exp(g.Epsilon)*normal(-mu/2-g.Epsilon/mu); math.Abs(g.Epsilon-17.8566) > 1e-3 || math.Abs(delta-1e-5) > 1e-10 {
+		t.Errorf("ε = %g, where δ is %g", g.Epsilon, delta)
+	}
+	for _, format := range []string{"table", "csv"} {
+		stdout, stderr, _ := clitest.Invoke(t, "", strings.Fields("privacy "+line+"--sampling shuffled -o "+format)...)
+		if !strings.Contains(stdout, "17.8") || strings.Contains(stdout+stderr, "1.363") {
+			t.Errorf("%s: %s\n%s", format, stderr, stdout)
+		}
+	}
+}
+
+// ε of Opacus 1.6.0 is PRVAccountant's with eps_error=1e-4, as in the Python client's tests.
+func TestPrivacyConventions(t *testing.T) {
+	opacus := printed[printedGuarantee](t, "epsilon --mechanism dp-sgd --sampling poisson --convention opacus --dataset-size 60000 --batch-size 256 --noise-multiplier 1.1 --epochs 10 --delta 1e-5")
+	if math.Abs(opacus.Epsilon-0.9176595) > 1e-3 || opacus.Steps != 2350 {
+		t.Errorf("%+v", opacus)
+	}
+	const uneven = "epsilon --mechanism dp-sgd --noise-multiplier 2 --delta 1e-5 --sampling poisson "
+	const sizes = "--dataset-size 1000 --batch-size 700 --epochs 10 "
+	given := printed[printedGuarantee](t, uneven+"--sampling-probability 0.5 --steps 20")
+	for convention, want := range map[string]struct {
+		epsilon float64 // by an accountant that is given the probability and the steps
+		steps   int64
+	}{
+		"opacus":             {given.Epsilon, 20},
+		"rounded":            {printed[printedGuarantee](t, uneven+"--sampling-probability 0.7 --steps 10").Epsilon, 10},
+		"tensorflow-privacy": {printed[printedGuarantee](t, uneven+"--sampling-probability 0.7 --steps 15").Epsilon, 15},
+	} {
+		g := printed[printedGuarantee](t, uneven+sizes+"--convention "+convention)
+		if g.Epsilon != want.epsilon || g.Steps != want.steps || !strings.Contains(strings.Join(g.Assumptions, "\n"), "zero-out") {
+			t.Errorf("%s: %+v, want epsilon %g, %d steps", convention, g, want.epsilon, want.steps)
+		}
+	}
+	if text := strings.Join(given.Assumptions, "\n"); strings.Contains(text, "zero-out") || !strings.Contains(text, "settings") {
+		t.Errorf("assumptions %q of a probability that is given", given.Assumptions)
+	}
+	stdout, _, _ := clitest.Invoke(t, "", strings.Fields("privacy "+uneven+sizes+"--convention opacus")...)
+	if !strings.Contains(stdout, "5.690 at most") || !strings.Contains(stdout, "zero-out") {
+		t.Errorf("printed\n%s", stdout)
 	}
 }
 
@@ -182,7 +241,8 @@ func TestPrivacyCalibrate(t *testing.T) {
 func TestPrivacyCalibrateRange(t *testing.T) {
 	for _, line := range []string{
 		"--mechanism dp-sgd --sampling fixed-size --dataset-size 40000 --batch-size 128 --steps 3120 --delta 1e-6",
-		"--mechanism dp-sgd --sampling poisson --dataset-size 40000 --batch-size 128 --steps 3120 --delta 1e-6",
+		"--mechanism dp-sgd --sampling poisson --convention opacus --dataset-size 40000 --batch-size 128 --steps 3120 --delta 1e-6",
+		"--mechanism dp-sgd --sampling poisson --steps 3120 --noise-multiplier 2 --delta 1e-6 --solve-for sampling-probability",
 		"--mechanism dp-sgd --sampling shuffled --dataset-size 40000 --batch-size 128 --epochs 10 --delta 1e-6",
 		"--mechanism dp-sgd --sampling fixed-size --dataset-size 40000 --batch-size 128 --steps 3120 --delta 1e-6 --accountant rdp",
 		"--mechanism gaussian --sensitivity 1 --delta 1e-5",
@@ -233,6 +293,9 @@ func TestPrivacyUsage(t *testing.T) {
 		"epsilon --mechanism gaussian --sensitivity 1 --standard-deviation 1":                                                                                                       "--delta: must be in (0, 1), is 0",
 		"epsilon " + dpSGDFlags + "--sampling fixed-size --steps 9 --adjacency add-remove":                                                                                          "--adjacency: must be replace-one for lots of a fixed size",
 		"epsilon " + dpSGDFlags + "--sampling fixed-size --steps 9 --accountant pure":                                                                                               "--accountant: cannot be pure: the mechanism has no pure guarantee",
+		"epsilon " + dpSGDFlags + "--sampling poisson --epochs 3":                                                                                                                   "--convention: must be rounded, opacus or tensorflow-privacy for poisson",
+		"epsilon " + dpSGDFlags + "--sampling fixed-size --convention opacus --epochs 3":                                                                                            "--convention: is only for poisson",
+		"epsilon " + dpSGDFlags + "--sampling fixed-size --epochs 3 --steps 940":                                                                                                    "--epochs and --steps are both given",
 		"curve --mechanism laplace --sensitivity 1 --scale 1":                                                                                                                       "has no --epochs or --steps",
 		"curve " + dpSGDFlags + "--sampling fixed-size --epochs 10 --every -1":                                                                                                      "at most 10000 rows, is -1",
 		"curve " + dpSGDFlags + "--sampling fixed-size --epochs 20001 --every 2":                                                                                                    "at most 10000 rows",

@@ -70,14 +70,14 @@ func TestSpec(t *testing.T) {
 	for line, want := range map[string]string{
 		"--mechanism dp-sgd " + lines["dp-sgd"]: `{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"30956","batch_size":"128","noise_multiplier":"1.0","epochs":"10"},
 			"delta":1e-5,"adjacency":"ADJACENCY_REPLACE_ONE"}`,
-		"--mechanism dp-sgd --sampling poisson --trainer-sampling shuffled --dataset-size 100 --batch-size 10 --noise-multiplier 1e7 --steps 10 --delta 1e-5 --accountant rdp": `{
-			"dp_sgd":{"sampling":"SAMPLING_POISSON","trainer_sampling":"SAMPLING_SHUFFLED","dataset_size":"100","batch_size":"10","noise_multiplier":"1e+07","steps":"10"},
+		"--mechanism dp-sgd --sampling poisson --convention opacus --dataset-size 100 --batch-size 10 --noise-multiplier 1e7 --steps 10 --delta 1e-5 --accountant rdp": `{
+			"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_OPACUS","dataset_size":"100","batch_size":"10","noise_multiplier":"1e+07","steps":"10"},
 			"delta":1e-5,"adjacency":"ADJACENCY_ADD_REMOVE","accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_IMPROVED"}`,
-		"--mechanism repeated-selection --base dp-sgd --mean-runs 10 --distribution poisson --adjacency replace-one --sampling poisson --dataset-size 100 --batch-size 10 --noise-multiplier 1 --steps 10 --delta 1e-5": `{
-			"repeated_selection":{"mean_runs":"10.0","poisson":{},"base":{"dp_sgd":{"sampling":"SAMPLING_POISSON","dataset_size":"100","batch_size":"10","noise_multiplier":"1.0","steps":"10"}}},
+		"--mechanism repeated-selection --base dp-sgd --mean-runs 10 --distribution poisson --adjacency replace-one --sampling poisson --convention rounded --dataset-size 100 --batch-size 10 --noise-multiplier 1 --steps 10 --delta 1e-5": `{
+			"repeated_selection":{"mean_runs":"10.0","poisson":{},"base":{"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","dataset_size":"100","batch_size":"10","noise_multiplier":"1.0","steps":"10"}}},
 			"delta":1e-5,"adjacency":"ADJACENCY_REPLACE_ONE"}`,
-		"--mechanism dp-sgd --sampling fixed-size --dataset-size 100 --batch-size 10 --noise-multiplier 1 --epochs 7 --steps 10 --delta 1e-5": `{
-			"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"100","batch_size":"10","noise_multiplier":"1.0","steps":"10"},"delta":1e-5,"adjacency":"ADJACENCY_REPLACE_ONE"}`,
+		"--mechanism dp-sgd --sampling poisson --sampling-probability 0.1 --noise-multiplier 1 --steps 10 --delta 1e-5": `{
+			"dp_sgd":{"sampling":"SAMPLING_POISSON","sampling_probability":"0.1","noise_multiplier":"1.0","steps":"10"},"delta":1e-5,"adjacency":"ADJACENCY_ADD_REMOVE"}`,
 		"--mechanism repeated-selection --base laplace --mean-runs 10 --distribution 0.5 --sensitivity 1 --scale 2 --delta 1e-5": `{
 			"repeated_selection":{"mean_runs":"10.0","eta":"0.5","base":{"laplace":{"sensitivity":"1.0","scale":"2.0"}}},"delta":1e-5,"adjacency":"ADJACENCY_ADD_REMOVE"}`,
 	} {
@@ -107,9 +107,10 @@ func TestMissing(t *testing.T) {
 		"--mechanism gaussian --delta 1e-5":    "--sensitivity --standard-deviation",
 		"--mechanism sparse-vector --cutoff 5": "--noise-scale",
 		"--mechanism selection --epsilon 1":    "--method",
-		"--mechanism dp-sgd --dataset-size 10 --batch-size 1 --noise-multiplier 1 --epochs 1 --delta 1e-5":         "--sampling",
-		"--mechanism dp-sgd --sampling poisson --dataset-size 10 --batch-size 1 --noise-multiplier 1 --delta 1e-5": "--epochs",
-		"--mechanism repeated-selection --base laplace --mean-runs 2 --sensitivity 1":                              "--scale",
+		"--mechanism dp-sgd --dataset-size 10 --batch-size 1 --noise-multiplier 1 --epochs 1 --delta 1e-5":                              "--sampling",
+		"--mechanism dp-sgd --sampling poisson --convention rounded --dataset-size 10 --batch-size 1 --noise-multiplier 1 --delta 1e-5": "--epochs",
+		"--mechanism dp-sgd --sampling poisson --dataset-size 10 --batch-size 1 --noise-multiplier 1 --epochs 1 --delta 1e-5":           "--convention",
+		"--mechanism repeated-selection --base laplace --mean-runs 2 --sensitivity 1":                                                   "--scale",
 	} {
 		f, err := parse(t, line)
 		if err != nil {
@@ -179,7 +180,8 @@ func TestErrors(t *testing.T) {
 		"--mechanism sparse-vector --cutoff 5 --noise-scale 1 --standard-deviation 3":          "--standard-deviation is not for the mechanism sparse-vector",
 		"--mechanism repeated-selection --sensitivity 1 --standard-deviation 1":                "--base is required",
 		"--mechanism repeated-selection --base repeated-selection --mean-runs 10 --delta 1e-5": "must be dp-sgd, gaussian",
-		"--sampling uniform":        `"uniform" for "--sampling" flag: must be fixed-size, poisson or shuffled`,
+		"--sampling uniform": `"uniform" for "--sampling" flag: must be fixed-size, poisson or shuffled`,
+		"--mechanism dp-sgd --sampling fixed-size --dataset-size 100 --batch-size 10 --noise-multiplier 1 --epochs 7 --steps 10": "--epochs and --steps are both given",
 		"--epochs 1.5":              "must be a whole number",
 		"--standard-deviation NaN":  "must be a finite number",
 		"--distribution sometimes":  "must be geometric, logarithmic, poisson or a number",
