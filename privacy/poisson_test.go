@@ -3,6 +3,7 @@ package privacy
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -23,6 +24,25 @@ func TestPoissonRenyiMatchesQuadrature(t *testing.T) {
 			if below, ok := bounded.rdpBelow(order, 0.5*want); below > got*(1+1e-12) || ok && below != got {
 				t.Errorf("%+v, order %g: %g with a limit, %g without", m, order, below, got)
 			}
+		}
+	}
+}
+
+// A number of records that decides the probability is public, where it is not public anyway.
+func TestPoissonStatesWhatIsPublic(t *testing.T) {
+	for _, tc := range []struct {
+		neighbours Adjacency
+		publicSize bool
+		want       string
+	}{
+		{AddRemove, true, PublicSizeAssumption},
+		{AddRemove, false, "the sampling probability and the number of steps are settings, which do not depend on the number of records"},
+		{ReplaceOne, true, "the number of records is public"},
+		{ReplaceOne, false, "the number of records is public"},
+	} {
+		m := PoissonGaussian{0.1, 1, tc.neighbours, tc.publicSize}
+		if got := epsilonOf(t, Exact{}, m, 1, 1e-5).Assumptions; !slices.Contains(got, tc.want) {
+			t.Errorf("%+v: assumptions %q", m, got)
 		}
 	}
 }

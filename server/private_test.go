@@ -29,6 +29,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/noise"
 	"github.com/dpareto/dpareto/privacy/privacytest"
 	"github.com/dpareto/dpareto/privacy/transcript"
@@ -178,6 +179,24 @@ func TestPrivateModeRefused(t *testing.T) {
 	loose.PrivateMode.TestEpsilon = 1e9
 	_, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{StudyId: "bad", Study: &dparetov1.Study{Spec: loose}})
 	wantCode(t, err, codes.InvalidArgument, "study.spec.private_mode.test_epsilon: must be at most 1e+06, is 1e+09")
+}
+
+// Where Poisson sampling follows from the number of records, what is published says that the
+// number is public.
+func TestPublicationsStateThePublicSize(t *testing.T) {
+	f := start(t)
+	random := searchSpec(10, 1)
+	for id, spec := range map[string]*dparetov1.StudySpec{"private": privateSpec(4, 1000), "random": random} {
+		p := spec.GetMetrics()[0].GetComputed().GetPrivacy()
+		p.Adjacency = dparetov1.Adjacency_ADJACENCY_ADD_REMOVE
+		p.Mechanism = &dparetov1.PrivacySpec_DpSgd{DpSgd: &dparetov1.DpSgdMechanism{
+			Sampling: dparetov1.Sampling_SAMPLING_POISSON, Convention: dparetov1.Convention_CONVENTION_OPACUS, DatasetSize: "1000", BatchSize: "300",
+			NoiseMultiplier: "sigma", Length: &dparetov1.DpSgdMechanism_Epochs{Epochs: "1"},
+		}}
+		if got := f.study(f.create(id, spec)).GetPublication().GetAssumptions(); !slices.Contains(got, privacy.PublicSizeAssumption) {
+			t.Errorf("%s: assumptions %q", id, got)
+		}
+	}
 }
 
 // What is kept of a measurement is a noisy mean of clipped runs.

@@ -13,6 +13,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
+	"github.com/dpareto/dpareto/privacy"
 )
 
 // cache is shared by the tests: to generate the rows of Adult takes most of the time.
@@ -237,6 +238,36 @@ func TestDeclaration(t *testing.T) {
 		}
 		if got := d.Metrics[0].SampleSize; got != 5000 {
 			t.Errorf("%s: sample size %d, want 5000", kind, got)
+		}
+	}
+}
+
+// The Poisson trainer computes its probability and steps from the number of examples: its
+// mechanism and its study name the convention, and say that the number is public.
+func TestPoissonIsStated(t *testing.T) {
+	made, err := load(t, SGD, map[string]string{SettingSampling: "poisson", SettingGenerated: "true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := made.Declaration().Privacy; d.Fields["sampling"] != "POISSON" || d.Fields["convention"] != "ROUNDED" || d.Adjacency != "ADD_REMOVE" {
+		t.Errorf("declared %+v", d)
+	}
+	rows := int64(made.Parts().Train.Rows)
+	for _, lot := range []int64{1, rows / 3, rows*2/3 + 1, rows} {
+		m, err := made.Mechanism(parameters(trainer.Parameters{ParameterLotSize: lot}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err1 := privacy.RoundedEpochs.SamplingProbability(rows, lot)
+		steps, err2 := privacy.RoundedEpochs.Steps(rows, lot, 3)
+		want := privacy.Composition{{Mechanism: privacy.PoissonGaussian{
+			SamplingProbability: q, NoiseMultiplier: 1, Neighbours: privacy.AddRemove, PublicSize: true,
+		}, Count: steps}}
+		if diff := cmp.Diff(privacy.Mechanism(want), m); diff != "" || err1 != nil || err2 != nil {
+			t.Errorf("lots of %d of %d: %v, %v, (-want +got):\n%s", lot, rows, err1, err2, diff)
+		}
+		if !slices.Contains(m.Assumptions(), privacy.PublicSizeAssumption) {
+			t.Errorf("assumptions %q", m.Assumptions())
 		}
 	}
 }

@@ -108,6 +108,10 @@ func TestAgentRefusesUnderstatedPrivacy(t *testing.T) {
 			"dp-sgd --set sampling=poisson --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=20 --set noise_multiplier=1",
 			"adjacency: ADD_REMOVE", "adjacency: REPLACE_ONE", "stated for ADJACENCY_REPLACE_ONE",
 		},
+		"convention": { // 1.6 lots in the data: 2 steps, with a probability of 0.625 and of 0.5
+			"dp-sgd --set sampling=poisson --set generated=true --set train_rows=400 --set epochs=1 --set lot_size=225 --set noise_multiplier=1",
+			"convention: ROUNDED", "convention: OPACUS", "costs at least",
+		},
 		"rows": {
 			"dp-sgd --set generated=true --set train_rows=4000 --set epochs=1 --set lot_size=20 --set noise_multiplier=1",
 			`train_rows: "4000"`, `train_rows: "400"`, "costs at least",

@@ -64,6 +64,10 @@ func TestRelease(t *testing.T) {
 	}, Release(r)); diff != "" {
 		t.Errorf("points (-want +got):\n%s", diff)
 	}
+	r.TrainingGuarantee = &dparetov1.PrivacyGuarantee{Epsilon: 2, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, Assumptions: []string{"n is public"}}
+	if diff := cmp.Diff(append(want, "training records: all runs together ε at most 2.000, δ = 1e-5, add-remove adjacency", "provided that n is public"), ReleaseHeading(r)); diff != "" {
+		t.Errorf("heading with training records (-want +got):\n%s", diff)
+	}
 	// For programs every row stands for itself.
 	if diff := cmp.Diff(&output.Table{
 		Columns: []string{"epsilon", "error", "error_deviation", "epochs", "release", "release_epsilon", "release_delta", "adjacency", "protects"},

@@ -232,6 +232,33 @@ func TestPrivacyStatement(t *testing.T) {
 			t.Errorf("%s: %q, want %q", study, got, want)
 		}
 	}
+	dpsgd := func(m *dparetov1.DpSgdMechanism) *dparetov1.PrivacySpec {
+		m.Sampling = dparetov1.Sampling_SAMPLING_POISSON
+		return &dparetov1.PrivacySpec{Mechanism: &dparetov1.PrivacySpec_DpSgd{DpSgd: m}}
+	}
+	sized, settings := dpsgd(&dparetov1.DpSgdMechanism{DatasetSize: "1000"}), dpsgd(&dparetov1.DpSgdMechanism{SamplingProbability: "0.1"})
+	for _, tt := range []struct {
+		spec       *dparetov1.PrivacySpec
+		adjacency  dparetov1.Adjacency
+		publicSize bool
+	}{
+		{sized, dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, true},
+		{sized, dparetov1.Adjacency_ADJACENCY_REPLACE_ONE, false},
+		{settings, dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, false},
+		{&dparetov1.PrivacySpec{Mechanism: &dparetov1.PrivacySpec_RepeatedSelection{RepeatedSelection: &dparetov1.RepeatedSelectionMechanism{Base: sized}}},
+			dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, true},
+		{&dparetov1.PrivacySpec{Mechanism: &dparetov1.PrivacySpec_Composition{Composition: &dparetov1.CompositionMechanism{
+			Parts: []*dparetov1.CompositionMechanism_Part{{Mechanism: settings}, {Mechanism: sized}},
+		}}}, dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, true},
+	} {
+		tt.spec.Adjacency = tt.adjacency
+		statement := view.PrivacyStatement(&dparetov1.StudySpec{Metrics: []*dparetov1.MetricSpec{{Source: &dparetov1.MetricSpec_Computed{
+			Computed: &dparetov1.ComputedSource{Function: &dparetov1.ComputedSource_Privacy{Privacy: tt.spec}},
+		}}}})
+		if strings.Contains(statement, "adjacency with a public number of records (zero-out)") != tt.publicSize {
+			t.Errorf("%v: %q", tt.spec, statement)
+		}
+	}
 	if got := view.PrivacyStatement(new(dparetov1.StudySpec)); got != "" {
 		t.Errorf("without privacy: %q", got)
 	}
