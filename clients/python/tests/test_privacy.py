@@ -8,7 +8,8 @@ import pytest
 
 import dpareto
 from dpareto import Client, opacus, paper
-from dpareto.privacy import Gaussian, Laplace, Privacy
+from dpareto.privacy import Convention, Gaussian, Laplace, Privacy
+from dpareto.results import Guarantee
 
 
 def test_closed_forms(client: Client) -> None:
@@ -49,7 +50,9 @@ def test_lots_that_do_not_come_out_even(client: Client) -> None:
     ours = opacus(dataset_size=1000, batch_size="b", epochs=5, noise_multiplier=1.0, delta=1e-4)
     even = opacus(dataset_size=1200, batch_size="b", epochs=5, noise_multiplier=1.0, delta=1e-4)
     naive = Privacy(
-        dpareto.DpSgd("poisson", 1000, "b", 1.0, epochs=5), delta=1e-4, adjacency="add_remove"
+        dpareto.DpSgd("poisson", 1000, "b", 1.0, epochs=5, convention="rounded"),
+        delta=1e-4,
+        adjacency="add_remove",
     )
     assert client.epsilon(ours, b=600).epsilon == client.epsilon(even, b=600).epsilon
     assert client.epsilon(ours, b=600).steps == 10
@@ -106,11 +109,44 @@ def test_curves_and_calibration(client: Client) -> None:
     assert back.epsilon == found.guarantee.epsilon
 
 
-def test_warnings_come_with_the_number(client: Client) -> None:
-    mismatch = Privacy(
-        dpareto.DpSgd("poisson", 1000, 10, 1.0, epochs=1, trainer_sampling="shuffled"),
-        delta=0.5,
-        adjacency="add_remove",
+@pytest.mark.parametrize("lot", [101, 300, 700, 999, 1000])
+def test_conventions(client: Client, lot: int) -> None:
+    """Each is q and T of its tool, by its own formula, given as numbers."""
+
+    def explicit(q: float, steps: int) -> Guarantee:
+        mechanism = dpareto.DpSgd("poisson", None, None, 2.0, steps=steps, sampling_probability=q)
+        return client.epsilon(Privacy(mechanism, 1e-5, "add_remove"))
+
+    def of(convention: Convention) -> Guarantee:
+        mechanism = dpareto.DpSgd("poisson", 1000, lot, 2.0, epochs=7, convention=convention)
+        return client.epsilon(Privacy(mechanism, 1e-5, "add_remove"))
+
+    loader = math.ceil(1000 / lot)
+    assert of("opacus").epsilon == explicit(1 / loader, 7 * loader).epsilon
+    assert of("rounded").epsilon == explicit(lot / 1000, 7 * round(1000 / lot)).epsilon
+    google = of("tensorflow_privacy")
+    assert google.epsilon == explicit(lot / 1000, math.ceil(7 * 1000 / lot)).epsilon
+    dropped = opacus(
+        dataset_size=1000,
+        batch_size=lot,
+        noise_multiplier=2.0,
+        epochs=7,
+        delta=1e-5,
+        drop_last=True,
     )
-    codes = {w.code for w in client.epsilon(mismatch).warnings}
-    assert {"SAMPLING_MISMATCH", "LARGE_DELTA"} <= codes
+    loader = 1000 // lot
+    assert client.epsilon(dropped).epsilon == explicit(1 / loader, 7 * loader).epsilon
+    for sized in (of("opacus"), google, client.epsilon(dropped)):
+        assert any("zero-out" in text for text in sized.assumptions)
+    assert not any("zero-out" in text for text in explicit(0.5, 3).assumptions)
+
+
+def test_a_convention_is_required(client: Client) -> None:
+    mechanism = dpareto.DpSgd("poisson", 1000, 100, 1.0, epochs=1)
+    with pytest.raises(dpareto.InvalidArgument, match="convention"):
+        client.epsilon(Privacy(mechanism, 1e-5, "add_remove"))
+
+
+def test_warnings_come_with_the_number(client: Client) -> None:
+    large = opacus(dataset_size=1000, batch_size=10, noise_multiplier=1.0, epochs=1, delta=0.5)
+    assert {w.code for w in client.epsilon(large).warnings} == {"LARGE_DELTA"}

@@ -722,11 +722,11 @@ type ReaccountStudyRequest struct {
 	// Required. The id of the metric to compute again.
 	Metric string `protobuf:"bytes,2,opt,name=metric,proto3" json:"metric,omitempty"`
 	// Required. How to account the mechanism that the trainer ran, which itself cannot change.
-	// For DP-SGD the call is refused with another trainer_sampling (or another sampling if that
-	// is unset), and with another adjacency but the same noise_multiplier: the sensitivity that
-	// it is relative to doubles if a record is replaced. Everything else that an expression
-	// states under an adjacency (sensitivities, ρ, ε of a mechanism) and the sizes of data and
-	// lots rest on the caller: the server cannot know what a trainer did.
+	// For DP-SGD the call is refused with another sampling, and with another adjacency but the
+	// same noise_multiplier: the sensitivity that it is relative to doubles if a record is
+	// replaced. Everything else that an expression states under an adjacency (sensitivities, ρ,
+	// ε of a mechanism), the sizes of data and lots, and the convention of Poisson sampling rest
+	// on the caller: the server cannot know what a trainer did.
 	Privacy *PrivacySpec `protobuf:"bytes,3,opt,name=privacy,proto3" json:"privacy,omitempty"`
 	// Return the result without storing it.
 	ValidateOnly bool `protobuf:"varint,4,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`

@@ -74,7 +74,7 @@ class ResultWarning:
     """Something that a reader of a result should know."""
 
     code: str
-    """For programs, such as SAMPLING_MISMATCH."""
+    """For programs, such as LARGE_DELTA."""
     message: str
 
     def __str__(self) -> str:
