@@ -193,8 +193,11 @@ func TestPublicationsStateThePublicSize(t *testing.T) {
 			Sampling: dparetov1.Sampling_SAMPLING_POISSON, Convention: dparetov1.Convention_CONVENTION_OPACUS, DatasetSize: "1000", BatchSize: "300",
 			NoiseMultiplier: "sigma", Length: &dparetov1.DpSgdMechanism_Epochs{Epochs: "1"},
 		}}
-		if got := f.study(f.create(id, spec)).GetPublication().GetAssumptions(); !slices.Contains(got, privacy.PublicSizeAssumption) {
-			t.Errorf("%s: assumptions %q", id, got)
+		publication := f.study(f.create(id, spec)).GetPublication()
+		for _, got := range [][]string{publication.GetAssumptions(), publication.GetTrain().GetAssumptions()} {
+			if !slices.Contains(got, privacy.PublicSizeAssumption) {
+				t.Errorf("%s: assumptions %q", id, got)
+			}
 		}
 	}
 }

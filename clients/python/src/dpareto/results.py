@@ -443,7 +443,8 @@ class Release:
         lines.append(f"guarantee: {_bound(self.guarantee)}, for {self.protects}")
         if self.training_guarantee is not None:
             lines.append(f"training records: {_bound(self.training_guarantee)}")
-        lines += [f"provided that {x}" for x in self.assumptions]
+        training = self.training_guarantee.assumptions if self.training_guarantee else ()
+        lines += [f"provided that {x}" for x in (*self.assumptions, *training)]
         lines += [f"not covered: {x}" for x in self.not_covered]
         lines += [f"warning: {x}" for x in self.warnings]
         rows = [  # what has no noise is computed, such as ε
