@@ -42,10 +42,10 @@ const (
 	// RoundedEpochs draws each record with probability m/n in [StepsPerEpoch] steps an epoch.
 	RoundedEpochs Convention = iota + 1
 	// OpacusEpochs draws it with probability 1/⌈n/m⌉ in ⌈n/m⌉ steps an epoch, as
-	// PrivacyEngine.make_private of Opacus 1.6 does for a data loader with drop_last=False.
+	// PrivacyEngine.make_private of Opacus does for a data loader with drop_last=False.
 	OpacusEpochs
 	// TensorFlowEpochs draws it with probability m/n in ⌈epochs·n/m⌉ steps, for which
-	// compute_dp_sgd_privacy of TensorFlow Privacy 0.9 accounts.
+	// compute_dp_sgd_privacy of TensorFlow Privacy accounts.
 	TensorFlowEpochs
 )
 

@@ -8,7 +8,6 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/privacy/transcript"
-	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/spec"
 )
 
@@ -61,7 +60,7 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 	if compiled.Checkpoints() {
 		p.Assumptions = append(p.Assumptions, "all intermediate states of a run are covered by the guarantee of the whole run, as in DP-SGD")
 	}
-	statePublicSize(p, function)
+	statePublicSize(p, function.PublicSize())
 	if n := compiled.Shards(); n > 1 {
 		p.Assumptions = append(p.Assumptions, fmt.Sprintf("every training record is in one of %d shards, cut without looking at the records, and every run trains only on its trial's shard", n))
 		if function.Adjacency() == dparetov1.Adjacency_ADJACENCY_ADD_REMOVE {
@@ -77,8 +76,8 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 
 // statePublicSize adds to a publication, and to the guarantee that is charged to ledgers, that the
 // number of training records is public, if the mechanism of a run assumes it.
-func statePublicSize(p *dparetov1.Publication, function *accounting.Function) {
-	if function.PublicSize() {
+func statePublicSize(p *dparetov1.Publication, isPublic bool) {
+	if isPublic {
 		p.Assumptions = append(p.Assumptions, privacy.PublicSizeAssumption)
 		p.Train.Assumptions = append(slices.Clone(p.GetTrain().GetAssumptions()), privacy.PublicSizeAssumption)
 	}

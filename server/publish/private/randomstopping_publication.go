@@ -29,7 +29,7 @@ func SearchPublication(compiled *spec.Study, bound privacy.SearchBound) (*dparet
 			"anything else run on the same data, including a copy of the study from a backup or an export: what all studies cost together is the sum in their ledgers, as far as it was charged there",
 		},
 	}
-	statePublicSize(p, function)
+	statePublicSize(p, function.PublicSize())
 	if n := asked.GetTestSetSize(); n > 0 {
 		var sigma float64
 		if sigma, g, err = searchNoise(compiled.SearchDistribution(), n, asked.GetTestEpsilon(), delta); err != nil {
