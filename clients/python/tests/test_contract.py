@@ -437,6 +437,7 @@ def privacy(message: Any) -> p.Privacy:
     fields: dict[str, Any] = {f.name: v for f, v in inner.ListFields()}
     if kind == "dp_sgd":
         fields["sampling"] = names(privacy_pb2.Sampling, inner.sampling)
+        fields["convention"] = names(privacy_pb2.Convention, inner.convention)
     kinds: dict[str, Any] = {
         "dp_sgd": p.DpSgd,
         "gaussian": p.Gaussian,
