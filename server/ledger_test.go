@@ -400,7 +400,7 @@ func TestLedgerOfOneMechanism(t *testing.T) {
 	check(fixed, true)
 }
 
-// The measurements on the way of an attempt are dropped when the trial is handed out again.
+// A worker that lost its lease may have run on without being able to report it.
 // Where its result arrives after all, nothing shows how far it went: it is charged as planned.
 func TestLedgerOfLateResult(t *testing.T) {
 	f := start(t)

@@ -74,8 +74,8 @@ func (e *Engine) observe(events *study.Events) {
 			known.stopping.forget(move.Number)
 		}
 	}
-	for _, trial := range events.Measured {
-		e.judge(events.Cached, events.Study, trial)
+	for _, run := range events.Measured {
+		e.judge(events.Cached, events.Study, run)
 	}
 	if events.Completed {
 		e.prepare(events.Cached, events.Study)

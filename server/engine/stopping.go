@@ -11,6 +11,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/server/yield"
 	"github.com/dpareto/dpareto/suggest"
@@ -124,7 +125,8 @@ const judgeAfter = 1.25
 
 // judge lets the model judge a run with a new measurement, in the background, one judgement of a run
 // at a time. The worker learns the verdict at its next call.
-func (e *Engine) judge(cached *study.Cached, of *dparetov1.Study, trial *dparetov1.Trial) {
+func (e *Engine) judge(cached *study.Cached, of *dparetov1.Study, run study.Progress) {
+	trial := run.Trial
 	id := strings.TrimPrefix(of.GetName(), resource.StudyName(""))
 	v := verdict{attempt: trial.GetAttempt(), busy: true}
 	st := &e.knowledge(cached).stopping
@@ -134,12 +136,11 @@ func (e *Engine) judge(cached *study.Cached, of *dparetov1.Study, trial *dpareto
 	if !known {
 		return // it never stops early
 	}
-	reached := study.LatestStep(trial)
 	before := st.judged[trial.GetNumber()]
-	if before.busy || before.attempt == v.attempt && float64(reached) < judgeAfter*float64(before.reached) {
+	if before.busy || before.attempt == v.attempt && float64(run.Step) < judgeAfter*float64(before.reached) {
 		return
 	}
-	v.reached = reached
+	v.reached = run.Step
 	if st.judged == nil {
 		st.judged = make(map[int64]verdict)
 	}
@@ -156,7 +157,12 @@ func (e *Engine) judge(cached *study.Cached, of *dparetov1.Study, trial *dpareto
 		}()
 		var unpromising bool
 		var err error
-		yield.Run(func() { unpromising, err = e.isUnpromising(ctx, id, of.GetUid(), trial, last) })
+		yield.Run(func() {
+			var now *dparetov1.Trial
+			if now, err = e.running(ctx, id, trial); err == nil && now != nil {
+				unpromising, err = e.isUnpromising(ctx, id, of.GetUid(), now, last)
+			}
+		})
 		if err != nil && ctx.Err() == nil && !errors.Is(err, model.ErrNoData) {
 			e.logger.WarnContext(ctx, "cannot tell whether a run is unpromising", "trial", trial.GetName(), "error", err)
 		}
@@ -170,6 +176,21 @@ func (st *stopping) forget(number int64) {
 	defer st.mu.Unlock()
 	delete(st.useful, number)
 	delete(st.judged, number)
+}
+
+// running returns a trial whose run is judged with its measurements, nil if the attempt has ended.
+func (e *Engine) running(ctx context.Context, id string, trial *dparetov1.Trial) (now *dparetov1.Trial, err error) {
+	err = e.store.View(ctx, func(tx *store.ReadTx) error {
+		record, err := tx.Trial(id, trial.GetNumber())
+		if errors.Is(err, store.ErrNotFound) {
+			return nil
+		}
+		if t := record.GetTrial(); t.GetLease() != nil && t.GetAttempt() == trial.GetAttempt() {
+			now = t
+		}
+		return err
+	})
+	return now, err
 }
 
 // isUnpromising reports whether a run is not expected to extend the front, by the model of completed

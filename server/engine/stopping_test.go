@@ -188,12 +188,6 @@ func TestStopUnpromisingRuns(t *testing.T) {
 	release = judge()
 	s.Report(t, second, enginetest.ErrorAt(1, 0.5))
 	<-judging
-	failure := &dparetov1.Failure{Reason: "r", Retryable: true}
-	if _, err := s.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
-		Name: second.GetName(), LeaseToken: second.GetLease().GetToken(), Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: failure},
-	}); err != nil {
-		t.Fatal(err)
-	}
 	release()
 	cached, err := s.Get(study)
 	if err != nil {
@@ -201,6 +195,12 @@ func TestStopUnpromisingRuns(t *testing.T) {
 	}
 	for given := false; !given; time.Sleep(time.Millisecond) {
 		given = s.Engine.JudgedUnpromising(cached, second.GetNumber())
+	}
+	failure := &dparetov1.Failure{Reason: "r", Retryable: true}
+	if _, err := s.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+		Name: second.GetName(), LeaseToken: second.GetLease().GetToken(), Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: failure},
+	}); err != nil {
+		t.Fatal(err)
 	}
 	again := s.AskRun(t)
 	if again.GetName() != second.GetName() {

@@ -224,5 +224,27 @@ func (m *metric) difference(value *dparetov1.MetricValue, step int64) *dparetov1
 	}
 }
 
+// maxWarnings bounds the warnings of one code about a trial: the first ones say enough, and a worker
+// may cause one with every measurement.
+const maxWarnings = 20
+
+// AddWarnings returns the warnings with others added that are not yet among them, at most 20 of one
+// code.
+func AddWarnings(warnings []*dparetov1.Warning, added ...*dparetov1.Warning) []*dparetov1.Warning {
+	for _, w := range added {
+		alike := 0
+		isKnown := slices.ContainsFunc(warnings, func(o *dparetov1.Warning) bool {
+			if o.GetCode() == w.GetCode() {
+				alike++
+			}
+			return proto.Equal(o, w)
+		})
+		if !isKnown && alike < maxWarnings {
+			warnings = append(warnings, w)
+		}
+	}
+	return warnings
+}
+
 // reportOf is how a warning that a worker's value differs begins.
 func reportOf(id string) string { return fmt.Sprintf("the worker reported %s =", id) }

@@ -106,39 +106,54 @@ func renamed(err error, from, to string) error {
 	return fields.Err()
 }
 
-// Recompute replaces a metric of a trial and of its measurements, and the warnings about it.
-// compute returns the metric at a configuration, like ComputeMetric. It reports whether a
-// worker's own value differs from the computed one.
+// Recompute replaces a metric of a trial and of its measurements, those of past attempts included,
+// and the warnings about it. compute returns the metric at a configuration, like ComputeMetric. It
+// reports whether a worker's own value differs from the computed one.
 func (c *measurements) Recompute(trial *dparetov1.Trial, point space.Point, metric string, compute func(space.Point) (*dparetov1.MetricValue, *dparetov1.Warning)) (differs bool) {
-	warnings := slices.DeleteFunc(slices.Clone(trial.GetWarnings()), func(w *dparetov1.Warning) bool {
-		return w.GetCode() == warnNotComputable && strings.HasPrefix(w.GetMessage(), notComputable(metric)) ||
-			w.GetCode() == WarnReportDiffers && strings.HasPrefix(w.GetMessage(), reportOf(metric))
-	})
-	warn := func(w *dparetov1.Warning) {
-		if w != nil && !slices.ContainsFunc(warnings, func(o *dparetov1.Warning) bool { return proto.Equal(o, w) }) {
-			warnings = append(warnings, w)
-		}
-	}
-	computed := &c.metrics.all[c.metrics.index(metric)]
-	value, warning := compute(point)
-	warn(warning)
 	if trial.ComputedMetrics == nil {
 		trial.ComputedMetrics = make(map[string]*dparetov1.MetricValue)
 	}
+	value, warning := compute(point)
 	trial.ComputedMetrics[metric] = value
 	measurements := trial.GetMeasurements()
 	if final := trial.GetFinalMeasurement(); final != nil {
 		measurements = append(slices.Clone(measurements), final)
 	}
+	again, differs := c.recompute(measurements, point, metric, compute)
+	if warning != nil {
+		again = slices.Insert(again, 0, warning)
+	}
+	trial.Warnings = AddWarnings(without(trial.GetWarnings(), metric), again...)
+	for _, attempt := range trial.GetPastAttempts() {
+		again, differed := c.recompute(attempt.GetMeasurements(), point, metric, compute)
+		attempt.Warnings = AddWarnings(without(attempt.GetWarnings(), metric), again...)
+		differs = differs || differed
+	}
+	return differs
+}
+
+// without returns the warnings that are not about a metric.
+func without(warnings []*dparetov1.Warning, metric string) []*dparetov1.Warning {
+	return slices.DeleteFunc(slices.Clone(warnings), func(w *dparetov1.Warning) bool {
+		return w.GetCode() == warnNotComputable && strings.HasPrefix(w.GetMessage(), notComputable(metric)) ||
+			w.GetCode() == WarnReportDiffers && strings.HasPrefix(w.GetMessage(), reportOf(metric))
+	})
+}
+
+// recompute replaces a metric of measurements, and returns the warnings about it.
+func (c *measurements) recompute(measurements []*dparetov1.Measurement, point space.Point, metric string, compute func(space.Point) (*dparetov1.MetricValue, *dparetov1.Warning)) (warnings []*dparetov1.Warning, differs bool) {
+	computed := &c.metrics.all[c.metrics.index(metric)]
 	for _, m := range measurements {
 		value, warning := compute(c.points.At(point, m.GetStep()))
-		warn(warning)
+		if warning != nil {
+			warnings = append(warnings, warning)
+		}
 		value = proto.CloneOf(value)
 		if before := m.GetMetrics()[metric]; before != nil {
 			value.Reported = before.Reported
 		}
 		if difference := computed.difference(value, m.GetStep()); difference != nil {
-			warn(difference)
+			warnings = append(warnings, difference)
 			differs = true
 		}
 		if m.Metrics == nil {
@@ -146,6 +161,5 @@ func (c *measurements) Recompute(trial *dparetov1.Trial, point space.Point, metr
 		}
 		m.Metrics[metric] = value
 	}
-	trial.Warnings = warnings
-	return differs
+	return warnings, differs
 }

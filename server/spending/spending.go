@@ -55,11 +55,18 @@ func (s *Spending) GetPrivacyLedger(ctx context.Context, req *dparetov1.GetPriva
 			return err
 		}
 		publication = s.studies.Present(record).GetPublication()
-		err = tx.Trials(id, 0, func(t *storev1.TrialRecord) (bool, error) { return true, l.charge(ctx, t, false) })
-		if err != nil {
+		charge := func(isDeleted bool) func(*storev1.TrialRecord) (bool, error) {
+			return func(t *storev1.TrialRecord) (bool, error) {
+				if err := tx.JoinAttempts(id, t); err != nil {
+					return false, err
+				}
+				return true, l.charge(ctx, t, isDeleted)
+			}
+		}
+		if err := tx.Trials(id, 0, charge(false)); err != nil {
 			return err
 		}
-		return tx.DeletedTrials(id, func(t *storev1.TrialRecord) (bool, error) { return true, l.charge(ctx, t, true) })
+		return tx.DeletedTrials(id, charge(true))
 	})
 	if err != nil {
 		return nil, err
@@ -132,6 +139,10 @@ func (l *account) charge(ctx context.Context, record *storev1.TrialRecord, isDel
 		return err
 	}
 	attempts, runs := int64(trial.GetAttempt()), int64(trial.GetReplicates())
+	var further int64 // runs of past attempts beyond those that they were to make
+	for _, a := range trial.GetPastAttempts() {
+		further += max(0, reportedRuns(a.GetMeasurements()...)-runs)
+	}
 	l.See(trial)
 	last := l.compiled.LastStep(point)
 	add := func(outcome dparetov1.LedgerOutcome, n, step int64) {
@@ -139,48 +150,49 @@ func (l *account) charge(ctx context.Context, record *storev1.TrialRecord, isDel
 			l.add(outcome, n, l.compiled.At(point, step), charged{step < last, isDeleted, l.stored(trial, step, isDeleted)})
 		}
 	}
-	reached, reported := last, max(runs, reportedRuns(trial))
+	shown := reportedRuns(append(trial.GetMeasurements(), trial.GetFinalMeasurement())...)
+	reached, reported := last, max(runs, shown)
 	if l.compiled.Checkpoints() {
 		reached = max(trial.GetFinalMeasurement().GetStep(), study.LatestStep(trial))
 	}
 	switch state := trial.GetState(); {
 	case state == dparetov1.TrialState_TRIAL_STATE_QUEUED:
-		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_ABANDONED, attempts*runs, last)
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_ABANDONED, attempts*runs+further, last)
 		return nil
 	case attempts == 0 && state == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED:
-		if n := reportedRuns(trial); n > 0 {
-			reported = n
+		if shown > 0 {
+			reported = shown
 		}
 		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_IMPORTED, reported, reached)
 		return nil
 	case attempts == 0: // it was never handed out
 		return nil
 	case state == dparetov1.TrialState_TRIAL_STATE_ACTIVE || state == dparetov1.TrialState_TRIAL_STATE_STOPPING:
-		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_ACTIVE, runs, last)
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_ACTIVE, reported, last)
 	case state == dparetov1.TrialState_TRIAL_STATE_INFEASIBLE:
-		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_INFEASIBLE, runs, last)
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_INFEASIBLE, reported, last)
 	case state == dparetov1.TrialState_TRIAL_STATE_FAILED:
-		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_FAILED, runs, last)
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_FAILED, reported, last)
 	case !isLastAttempt(record): // how far the workers got is unknown
 		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED, reported, last)
 	default:
 		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED, reported, reached)
 	}
-	add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_ABANDONED, (attempts-1)*runs, last)
+	add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_ABANDONED, (attempts-1)*runs+further, last)
 	return nil
 }
 
-// isLastAttempt reports whether the last worker that held a trial completed it. Handing a trial out
-// again drops its intermediate measurements, and a worker that lost its lease may have run on.
+// isLastAttempt reports whether the last worker that held a trial completed it. A worker that lost
+// its lease may have run on without being able to report it.
 func isLastAttempt(record *storev1.TrialRecord) bool {
 	last := study.LastToken(record)
 	return last != "" && record.GetCompletionToken() == last
 }
 
-// reportedRuns returns the largest number of runs in a value that a trial reported.
-func reportedRuns(trial *dparetov1.Trial) int64 {
+// reportedRuns returns the largest number of runs in a reported value.
+func reportedRuns(measurements ...*dparetov1.Measurement) int64 {
 	most := 0
-	for _, m := range append(trial.GetMeasurements(), trial.GetFinalMeasurement()) {
+	for _, m := range measurements {
 		for _, value := range m.GetMetrics() {
 			most = max(most, len(value.GetRuns()))
 		}

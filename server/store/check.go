@@ -14,8 +14,8 @@ import (
 )
 
 // Check reads the whole store and returns every violated invariant. First come damaged, lost or
-// stale records. If there are none, it looks for trials without a study, indexes, counts or numbers
-// that disagree with the trials, charges beyond their ledger's budget, and releases that were not
+// stale records. If there are none, it looks for trials without a study, indexes, counts, numbers,
+// measurements or attempts that disagree with the trials, charges beyond their ledger's budget, and releases that were not
 // charged.
 func (s *Store) Check(ctx context.Context) []error {
 	var faults []error
@@ -146,8 +146,10 @@ func checkStudy(tx *ReadTx, id string, record *storev1.StudyRecord, faultf func(
 		faultf("study %s: index of open trials: %w", id, err)
 	}
 	revisions := checkRevisions(tx, id, record, faultf)
+	parts := countParts(tx, id, faultf)
 	counts := new(dparetov1.TrialCounts)
-	err = tx.Trials(id, 0, func(trial *storev1.TrialRecord) (bool, error) {
+	err = records(tx.r, StudyScope(id), trialKind, 0, func(_ string, trial *storev1.TrialRecord) (bool, error) {
+		parts.check(trial)
 		number := trial.GetTrial().GetNumber()
 		if number >= record.GetNextTrialNumber() {
 			faultf("study %s: trial %d is not below the next number %d", id, number, record.GetNextTrialNumber())
@@ -167,6 +169,7 @@ func checkStudy(tx *ReadTx, id string, record *storev1.StudyRecord, faultf func(
 	if err != nil {
 		faultf("study %s: trials: %w", id, err)
 	}
+	parts.checkRest(tx)
 	revisions.checkRest()
 	for number := range open {
 		faultf("study %s: index names trial %d, which does not exist", id, number)

@@ -14,7 +14,10 @@
 //	studies/{study}
 //	    study/                  StudyRecord
 //	    trial/{number}          TrialRecord
+//	    underway/{number}{step} Measurement: of a trial that a worker holds
 //	    unfinished/{number}     OpenTrialRecord: index of trials that are not terminal
+//	    attempt/{number}{attempt}
+//	                            Attempt: a past attempt at a trial, with its measurements
 //	    deleted/{number}        TrialRecord: deleted trials, whose privacy cost remains
 //	    worker/{worker_id}      name of the principal that alone uses it
 //	    revision/{revision}     RevisionRecord: index of the last changes
@@ -36,4 +39,9 @@
 // every scope, the key "\0{scope}" has the number of its records and a sum of their hashes
 // (TotalRecord), so that a record that is lost, or older than the last commit, is found
 // ([ReadTx.Verify]).
+//
+// While a worker holds a trial, each measurement is a record of its own, so that adding one costs the
+// same however many there are. When the trial completes they move into its record, which one read
+// returns whole; when the attempt ends otherwise they move into the attempt's. The trial's record
+// counts its parts.
 package store

@@ -9,7 +9,7 @@ const maxDropped = 5000
 
 // studyKinds are the kinds of records deleted with a study. Responses to requests stay until they
 // expire.
-var studyKinds = []kind{trialKind, openKind, deletedKind, revisionKind, releaseKind, repeatKind, workerKind}
+var studyKinds = []kind{trialKind, measurementKind, openKind, attemptKind, deletedKind, revisionKind, releaseKind, repeatKind, workerKind}
 
 // BeginImport marks a study, which must not exist, as being imported. An import takes several
 // Updates. Its trials are hidden until the last one writes the study, and meanwhile the study cannot

@@ -45,31 +45,37 @@ const separator = "\x00"
 // kind is the type of a record, the second part of its key.
 type kind string
 
-// The kinds of records. Records that are written together sort together: the last trial and the open
-// ones, the last revision and the study.
+// The kinds of records. Records that are written together sort together: the last trial, the
+// measurements and the open trials; the last revision and the study.
 const (
-	formatKind   kind = "format"
-	studyKind    kind = "study"
-	trialKind    kind = "trial"
-	openKind     kind = "unfinished"
-	deletedKind  kind = "deleted"
-	revisionKind kind = "revision"
-	importKind   kind = "import"
-	requestKind  kind = "request"
-	ledgerKind   kind = "ledger"
-	chargeKind   kind = "charge"
-	releaseKind  kind = "release"
-	repeatKind   kind = "repeat"
-	endedKind    kind = "ended"
-	workerKind   kind = "worker"
+	formatKind      kind = "format"
+	studyKind       kind = "study"
+	trialKind       kind = "trial"
+	measurementKind kind = "underway"
+	openKind        kind = "unfinished"
+	attemptKind     kind = "attempt"
+	deletedKind     kind = "deleted"
+	revisionKind    kind = "revision"
+	importKind      kind = "import"
+	requestKind     kind = "request"
+	ledgerKind      kind = "ledger"
+	chargeKind      kind = "charge"
+	releaseKind     kind = "release"
+	repeatKind      kind = "repeat"
+	endedKind       kind = "ended"
+	workerKind      kind = "worker"
 )
 
 // numberedKinds are the kinds whose records have numbers.
 var numberedKinds = []kind{trialKind, openKind, deletedKind, revisionKind, chargeKind, releaseKind}
 
+// partKinds are the kinds whose records have the number of a trial and one of their own: the step of
+// a measurement, or the number of an attempt.
+var partKinds = []kind{measurementKind, attemptKind}
+
 // kinds lists all kinds.
 var kinds = []kind{
-	formatKind, studyKind, trialKind, openKind, deletedKind, revisionKind, importKind, requestKind,
+	formatKind, studyKind, trialKind, measurementKind, openKind, attemptKind, deletedKind, revisionKind, importKind, requestKind,
 	ledgerKind, chargeKind, releaseKind, repeatKind, endedKind, workerKind,
 }
 
@@ -82,6 +88,12 @@ func named(scope Scope, k kind, name string) string { return keyOf(scope, k) + n
 // numbered returns the key of a record with a number. Keys sort by number.
 func numbered(scope Scope, k kind, number int64) string {
 	return keyOf(scope, k) + string(binary.BigEndian.AppendUint64(nil, uint64(number)))
+}
+
+// numberedPart returns the key of a record that is part of a numbered trial. Keys sort by trial, then
+// by the part's own number.
+func numberedPart(scope Scope, k kind, trial, number int64) string {
+	return numbered(scope, k, trial) + string(binary.BigEndian.AppendUint64(nil, uint64(number)))
 }
 
 // split returns the parts of a key.
@@ -111,6 +123,8 @@ func describe(key string) string {
 		return fmt.Sprintf("%s of %s", k, scope)
 	case len(name) == 8 && slices.Contains(numberedKinds, k):
 		return fmt.Sprintf("%s %d of %s", k, binary.BigEndian.Uint64([]byte(name)), scope)
+	case len(name) == 16 && slices.Contains(partKinds, k):
+		return fmt.Sprintf("%s %d of trial %d of %s", k, binary.BigEndian.Uint64([]byte(name[8:])), binary.BigEndian.Uint64([]byte(name)), scope)
 	default:
 		return fmt.Sprintf("%s %q of %s", k, name, scope)
 	}

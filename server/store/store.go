@@ -13,7 +13,7 @@ import (
 )
 
 // Format is the format number of the records that this version writes. It reads no other.
-const Format = 6
+const Format = 7
 
 // formatKey is the key of the record with the format number.
 var formatKey = keyOf(StoreScope, formatKind)
@@ -182,16 +182,29 @@ func (t *ReadTx) HasStudies(least int64) (bool, error) {
 	return studies >= least, err
 }
 
-// Trial returns a trial, or ErrNotFound.
+// Trial returns a trial without its past attempts, or ErrNotFound.
 func (t *ReadTx) Trial(study string, number int64) (*storev1.TrialRecord, error) {
+	record, err := t.BareTrial(study, number)
+	if err == nil {
+		err = t.joinMeasurements(study, record)
+	}
+	return record, err
+}
+
+// BareTrial returns a trial, or ErrNotFound. If a worker holds the trial, its measurements are
+// missing, and it must stay held when it is put.
+func (t *ReadTx) BareTrial(study string, number int64) (*storev1.TrialRecord, error) {
 	record := new(storev1.TrialRecord)
 	return record, get(t.r, numbered(StudyScope(study), trialKind, number), record)
 }
 
-// Trials calls fn for every trial of a study whose number is above after, in
+// Trials calls fn for every trial of a study whose number is above after, without past attempts, in
 // ascending order, until fn returns false or an error.
 func (t *ReadTx) Trials(study string, after int64, fn func(*storev1.TrialRecord) (bool, error)) error {
 	return records(t.r, StudyScope(study), trialKind, after+1, func(_ string, record *storev1.TrialRecord) (bool, error) {
+		if err := t.joinMeasurements(study, record); err != nil {
+			return false, err
+		}
 		return fn(record)
 	})
 }
@@ -222,6 +235,8 @@ func (t *Tx) DeleteStudy(study string) error {
 }
 
 // PutTrial writes a trial and its index entries. The trial's revision must be unique in the study.
+// If a worker holds the trial, its measurements stay as they are stored, and so do past attempts (see
+// AddMeasurement, EndAttempt and PutParts).
 func (t *Tx) PutTrial(study string, record *storev1.TrialRecord) error {
 	trial := record.GetTrial()
 	change := &storev1.RevisionRecord{Change: &storev1.RevisionRecord_Trial{Trial: trial.GetNumber()}}
@@ -234,11 +249,16 @@ func (t *Tx) PutTrial(study string, record *storev1.TrialRecord) error {
 	} else if err := put(t.w, key, entry); err != nil {
 		return err
 	}
-	return put(t.w, numbered(StudyScope(study), trialKind, trial.GetNumber()), record)
+	if !isHeld(trial) && record.GetMeasurementRecords() > 0 {
+		if err := t.dropMeasurements(study, record); err != nil {
+			return err
+		}
+	}
+	return putTrialRecord(t.w, numbered(StudyScope(study), trialKind, trial.GetNumber()), record)
 }
 
-// DeleteTrial removes a trial. It keeps the record, with the revision of the deletion, for its
-// privacy cost.
+// DeleteTrial removes a trial that no worker holds. It keeps the record, with the revision of the
+// deletion, and the past attempts, for their privacy cost.
 func (t *Tx) DeleteTrial(study string, record *storev1.TrialRecord) error {
 	number := record.GetTrial().GetNumber()
 	change := &storev1.RevisionRecord{Change: &storev1.RevisionRecord_DeletedTrial{DeletedTrial: number}}
@@ -247,7 +267,7 @@ func (t *Tx) DeleteTrial(study string, record *storev1.TrialRecord) error {
 	}
 	t.w.Delete(numbered(StudyScope(study), trialKind, number))
 	t.w.Delete(numbered(StudyScope(study), openKind, number))
-	return put(t.w, numbered(StudyScope(study), deletedKind, number), record)
+	return putTrialRecord(t.w, numbered(StudyScope(study), deletedKind, number), record)
 }
 
 // openEntry returns the index entry of a trial, nil for a terminal one.

@@ -162,11 +162,11 @@ func TestCheck(t *testing.T) {
 	}{
 		"none": {func(*testing.T, *store.Store) {}, ""},
 		"counts": {func(t *testing.T, s *store.Store) {
-			update(t, s, func(tx *store.Tx) error { return tx.PutStudy("a", study("a", 3, &dparetov1.TrialCounts{Active: 2})) })
+			update(t, s, func(tx *store.Tx) error { return tx.PutStudy("a", study("a", 3, &dparetov1.TrialCounts{Queued: 2})) })
 		}, "counts are"},
 		"number": {func(t *testing.T, s *store.Store) {
 			update(t, s, func(tx *store.Tx) error {
-				return tx.PutStudy("a", study("a", 2, &dparetov1.TrialCounts{Queued: 1, Succeeded: 1}))
+				return tx.PutStudy("a", study("a", 2, &dparetov1.TrialCounts{Active: 1, Succeeded: 1}))
 			})
 		}, "not below the next number"},
 		"index": {func(t *testing.T, s *store.Store) {
@@ -179,16 +179,16 @@ func TestCheck(t *testing.T) {
 		}, "belongs to no study"},
 		"no revision": {func(t *testing.T, s *store.Store) {
 			update(t, s, func(tx *store.Tx) error {
-				unindexed := trial(2, queued)
+				unindexed := trial(2, active)
 				unindexed.Trial.Revision = 0
-				return tx.PutTrial("a", unindexed)
+				return putRun(tx, unindexed)
 			})
 		}, "not in [1, 3]"},
 		"same revision": {func(t *testing.T, s *store.Store) {
 			update(t, s, func(tx *store.Tx) error {
-				second := trial(2, queued)
+				second := trial(2, active)
 				second.Trial.Revision = 2 // as the first
-				return tx.PutTrial("a", second)
+				return putRun(tx, second)
 			})
 		}, "trial 1 has revision 2, index says"},
 		"stale revision": {func(t *testing.T, s *store.Store) {
@@ -213,6 +213,23 @@ func TestCheck(t *testing.T) {
 				return nil
 			})
 		}, "is of a trial that still exists"},
+		"lost measurement": {func(t *testing.T, s *store.Store) {
+			update(t, s, func(tx *store.Tx) error { return tx.DropRaw(store.StudyScope("a"), "underway") })
+		}, "trial 2 has {measurements:0 attempts:1 past:1} in records of their own, and counts {measurements:1 attempts:1 past:1}"},
+		"lost attempt": {func(t *testing.T, s *store.Store) {
+			update(t, s, func(tx *store.Tx) error { return tx.DropRaw(store.StudyScope("a"), "attempt") })
+		}, "counts {measurements:1 attempts:1 past:1}"},
+		"measurement of no trial": {func(t *testing.T, s *store.Store) {
+			update(t, s, func(tx *store.Tx) error { return tx.AddMeasurement("a", trial(9, active), new(dparetov1.Measurement)) })
+		}, "trial 9 does not exist"},
+		"measurement of a complete trial": {func(t *testing.T, s *store.Store) {
+			update(t, s, func(tx *store.Tx) error {
+				return tx.AddMeasurement("a", trial(1, succeeded), new(dparetov1.Measurement))
+			})
+		}, "trial 1 has {measurements:1"},
+		"garbled key": {func(t *testing.T, s *store.Store) {
+			update(t, s, func(tx *store.Tx) error { tx.PutRaw(store.StudyScope("a"), "attempt", "x", nil); return nil })
+		}, "has no two numbers"},
 		"import": {func(t *testing.T, s *store.Store) {
 			update(t, s, func(tx *store.Tx) error { tx.BeginImport("new"); return tx.PutTrial("new", trial(1, queued)) })
 		}, ""},
@@ -230,9 +247,9 @@ func TestCheck(t *testing.T) {
 			s, _ := open(t)
 			update(t, s, func(tx *store.Tx) error {
 				return errors.Join(
-					tx.PutStudy("a", study("a", 3, &dparetov1.TrialCounts{Queued: 1, Succeeded: 1})),
+					tx.PutStudy("a", study("a", 3, &dparetov1.TrialCounts{Active: 1, Succeeded: 1})),
 					tx.PutTrial("a", trial(1, succeeded)),
-					tx.PutTrial("a", trial(2, queued)))
+					putRun(tx, trial(2, active)))
 			})
 			test.damage(t, s)
 			faults := s.Check(t.Context())

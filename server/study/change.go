@@ -152,17 +152,22 @@ func metricsAt(compiled *spec.Study, point space.Point, step int64) func(context
 
 // trial returns a trial of the study, or NOT_FOUND.
 func (c *Change) trial(number int64) (*storev1.TrialRecord, error) {
-	record, err := c.Tx.Trial(c.ID, number)
+	return c.readTrial(c.Tx.Trial, number)
+}
+
+// readTrial is trial with a choice of how to read it.
+func (c *Change) readTrial(read func(string, int64) (*storev1.TrialRecord, error), number int64) (*storev1.TrialRecord, error) {
+	record, err := read(c.ID, number)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, resource.TrialNotFound(c.ID, number)
 	}
 	return record, err
 }
 
-// heldTrial returns a trial for a request with a lease token. For a hidden study an unknown trial
+// heldTrial reads a trial for a request with a lease token. For a hidden study an unknown trial
 // and a token that was never handed out give the same error: the number of trials is secret.
-func (c *Change) heldTrial(number int64, token string) (*storev1.TrialRecord, error) {
-	record, err := c.trial(number)
+func (c *Change) heldTrial(read func(string, int64) (*storev1.TrialRecord, error), number int64, token string) (*storev1.TrialRecord, error) {
+	record, err := c.readTrial(read, number)
 	if c.Policy.Traits().Hidden && (status.Code(err) == codes.NotFound || err == nil && !slices.Contains(record.GetLeaseTokens(), token)) {
 		return nil, status.Errorf(codes.FailedPrecondition, "%s was never handed out with this token", resource.TrialName(c.ID, number))
 	}

@@ -14,9 +14,15 @@ type Events struct {
 
 	Moves     []Move
 	Suggested []*dparetov1.Provenance // of trials created from suggestions
-	Measured  []*dparetov1.Trial      // running trials with a new intermediate measurement
+	Measured  []Progress              // of running trials with a new intermediate measurement
 	Completed bool                    // a worker has completed a trial
 	Expired   int                     // number of leases that ran out
+}
+
+// Progress says how far the run of a trial has come.
+type Progress struct {
+	Trial *dparetov1.Trial // without measurements
+	Step  int64            // of the new one
 }
 
 // Move is a state transition of a trial. New trials move from UNSPECIFIED, deleted ones to it.

@@ -21,7 +21,6 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/resource"
-	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -104,10 +103,12 @@ func (c *Change) KeepWorker(principal, worker string) error {
 	return err
 }
 
-// HandOut gives a trial to a worker under a new lease. It drops the intermediate measurements of
-// earlier attempts, which had other randomness. It fails if the policy cannot afford the trial: call
-// Afford first.
+// HandOut gives a trial to a worker under a new lease. An attempt that still holds it ends. It fails
+// if the policy cannot afford the trial: call Afford first.
 func (c *Change) HandOut(record *storev1.TrialRecord, worker string) error {
+	if err := c.loseAttempt(record, worker); err != nil {
+		return err
+	}
 	if err := c.Policy.Charge(c, record); err != nil {
 		return err
 	}
@@ -116,8 +117,6 @@ func (c *Change) HandOut(record *storev1.TrialRecord, worker string) error {
 	trial.State = dparetov1.TrialState_TRIAL_STATE_ACTIVE
 	trial.StateReason = ""
 	trial.Attempt++
-	trial.Measurements = nil
-	trial.Warnings = slices.DeleteFunc(trial.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == spec.WarnReportDiffers })
 	trial.StartTime = timestamppb.New(c.Now)
 	trial.Lease = &dparetov1.Lease{WorkerId: worker}
 	c.renew(record)
@@ -285,7 +284,7 @@ func (t Trials) RenewLeases(ctx context.Context, req *dparetov1.RenewLeasesReque
 			number := numbers[name]
 			result := new(dparetov1.RenewLeasesResponse_Result)
 			resp.Results[name] = result
-			record, err := c.Tx.Trial(id, number)
+			record, err := c.Tx.BareTrial(id, number)
 			if errors.Is(err, store.ErrNotFound) {
 				continue
 			}
@@ -331,7 +330,7 @@ func (t Trials) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseTrialReq
 		return nil, err
 	}
 	err = t.Change(ctx, id, r, func(c *Change) error {
-		record, err := c.heldTrial(number, req.GetLeaseToken())
+		record, err := c.heldTrial(c.Tx.Trial, number, req.GetLeaseToken())
 		if err != nil {
 			return err
 		}
@@ -347,7 +346,9 @@ func (t Trials) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseTrialReq
 		if before == dparetov1.TrialState_TRIAL_STATE_STOPPING {
 			c.settleStopped(record)
 		} else {
-			requeue(trial, c.Policy.Reason(req.GetReason()))
+			if err := c.requeue(record, dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_RELEASED, c.Policy.Reason(req.GetReason())); err != nil {
+				return err
+			}
 			record.Releases++
 		}
 		return c.put(record, before)
@@ -364,13 +365,6 @@ func wasReleased(record *storev1.TrialRecord, token string) bool {
 	completion := record.GetCompletionToken()
 	return token != "" && LastToken(record) == token && record.GetTrial().GetLease() == nil &&
 		(completion == "" || completion != token && record.GetTrial().GetState() == dparetov1.TrialState_TRIAL_STATE_QUEUED)
-}
-
-// requeue gives a trial back to the queue.
-func requeue(trial *dparetov1.Trial, reason string) {
-	trial.State = dparetov1.TrialState_TRIAL_STATE_QUEUED
-	trial.StateReason = reason
-	trial.Lease = nil
 }
 
 // attemptsSpent reports whether a trial has used up its attempts. Attempts that workers released do

@@ -40,7 +40,8 @@ type Budget interface {
 
 // Results is the part of a policy that decides what is kept and shown.
 type Results interface {
-	// Keep returns what the study keeps of a measurement.
+	// Keep returns what the study keeps of a measurement by the attempt that the trial shows. The
+	// record may lack the trial's measurements: see Change.MeasurementAt.
 	Keep(c *Change, record *storev1.TrialRecord, r Report) (Kept, error)
 	// Redact returns what may be stored of a worker's request: the request itself, or a copy without
 	// what it says about the data.
@@ -99,7 +100,6 @@ const (
 // Report is a measurement that a worker reports.
 type Report struct {
 	Path        string // field path of the measurement in the request, for errors
-	Token       string // of the lease it was made under
 	Measurement *dparetov1.Measurement
 	Final       bool
 }

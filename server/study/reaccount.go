@@ -137,7 +137,7 @@ func planReaccounting(ctx context.Context, s *Studies, id string, req *dparetov1
 		err := s.store.View(ctx, func(tx *store.ReadTx) error {
 			return tx.Trials(id, last, func(t *storev1.TrialRecord) (bool, error) {
 				page = append(page, t.GetTrial())
-				return len(page) < reaccountPage, nil
+				return len(page) < reaccountPage, tx.JoinAttempts(id, t)
 			})
 		})
 		if err != nil {
@@ -237,7 +237,13 @@ func (r *reaccounting) write(ctx context.Context, c *Change) error {
 	r.begin(study)
 	var completed []*storev1.TrialRecord // for stagnation
 	err := c.Tx.Trials(r.id, 0, func(t *storev1.TrialRecord) (bool, error) {
+		if err := c.Tx.JoinAttempts(r.id, t); err != nil {
+			return false, err
+		}
 		if err := r.change(ctx, t.GetTrial()); err != nil {
+			return false, err
+		}
+		if err := c.Tx.PutParts(r.id, t); err != nil {
 			return false, err
 		}
 		if c.Study.GetStagnation() != nil && IsTerminal(t.GetTrial().GetState()) {

@@ -2,8 +2,8 @@ package study
 
 import (
 	"context"
+	"errors"
 	"slices"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -14,10 +14,16 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/resource"
+	"github.com/dpareto/dpareto/server/spec"
+	"github.com/dpareto/dpareto/server/store"
 )
 
-// MaxMeasurements bounds the intermediate measurements of one trial.
-const MaxMeasurements = 2000
+const (
+	// MaxMeasurements bounds the intermediate measurements of one attempt.
+	MaxMeasurements = 2000
+	// MaxTrialMeasurements bounds those of all attempts at one trial.
+	MaxTrialMeasurements = 5 * MaxMeasurements
+)
 
 // AddMeasurement implements StudyService. The response says whether the run should stop.
 func (t Trials) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasurementRequest) (*dparetov1.AddMeasurementResponse, error) {
@@ -31,7 +37,8 @@ func (t Trials) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasuremen
 		return nil, err
 	}
 	err = t.Change(ctx, id, r, func(c *Change) error {
-		record, err := c.heldTrial(number, req.GetLeaseToken())
+		// The other measurements are not read: each costs the same, however many there are.
+		record, err := c.heldTrial(c.Tx.BareTrial, number, req.GetLeaseToken())
 		if err != nil {
 			return err
 		}
@@ -40,23 +47,23 @@ func (t Trials) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasuremen
 			return err
 		}
 		_, later := c.verdict(trial, req.GetMeasurement().GetStep())
-		kept, err := c.keep(record, Report{Path: "measurement", Token: req.GetLeaseToken(), Measurement: req.GetMeasurement()}, later)
+		kept, err := c.keep(record, Report{Path: "measurement", Measurement: req.GetMeasurement()}, later)
 		if err != nil {
 			return err
 		}
 		if kept.Fresh {
-			if err := addMeasurement(trial, kept.Measurement, c.Now); err != nil {
+			if err := c.addMeasurement(record, kept.Measurement); err != nil {
 				return err
 			}
 		}
-		addWarnings(trial, kept.Warnings)
+		trial.Warnings = spec.AddWarnings(trial.GetWarnings(), kept.Warnings...)
 		c.renew(record)
 		before := trial.GetState()
 		c.stopEarly(trial, kept.Measurement.GetStep())
 		if resp.ShouldStop = trial.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING; resp.GetShouldStop() {
 			resp.StopReason = trial.GetStateReason()
 		} else {
-			c.events.Measured = append(c.events.Measured, trial)
+			c.events.Measured = append(c.events.Measured, Progress{trial, kept.Measurement.GetStep()})
 		}
 		resp.LeaseExpireTime = trial.GetLease().GetExpireTime()
 		return c.put(record, before)
@@ -67,24 +74,43 @@ func (t Trials) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasuremen
 	return resp, nil
 }
 
-// addMeasurement inserts a measurement in step order. A repeated measurement changes nothing; a
+// addMeasurement adds a measurement to a held trial. A repeated measurement changes nothing; a
 // different one at the same step is refused.
-func addMeasurement(trial *dparetov1.Trial, m *dparetov1.Measurement, now time.Time) error {
-	i, found := slices.BinarySearchFunc(trial.GetMeasurements(), m.GetStep(), compareStep)
-	if found {
-		existing := proto.CloneOf(trial.GetMeasurements()[i])
+func (c *Change) addMeasurement(record *storev1.TrialRecord, m *dparetov1.Measurement) error {
+	trial := record.GetTrial()
+	existing, err := c.MeasurementAt(record, m.GetStep())
+	if err != nil {
+		return err
+	}
+	if existing != nil {
 		existing.ReportTime = nil
 		if proto.Equal(existing, m) {
 			return nil
 		}
 		return status.Errorf(codes.FailedPrecondition, "%s already has a different measurement at step %d", trial.GetName(), m.GetStep())
 	}
-	if len(trial.GetMeasurements()) == MaxMeasurements {
-		return status.Errorf(codes.ResourceExhausted, "%s has %d measurements, the maximum for a trial", trial.GetName(), MaxMeasurements)
+	if record.GetMeasurementRecords() == MaxMeasurements {
+		return status.Errorf(codes.ResourceExhausted, "%s has %d measurements, the maximum for an attempt", trial.GetName(), MaxMeasurements)
 	}
-	m.ReportTime = timestamppb.New(now)
-	trial.Measurements = slices.Insert(trial.GetMeasurements(), i, m)
-	return nil
+	if n := record.GetPastMeasurements() + int64(record.GetMeasurementRecords()); n >= MaxTrialMeasurements {
+		return status.Errorf(codes.ResourceExhausted, "all attempts at %s together have %d measurements, the maximum for a trial; complete it with a final one", trial.GetName(), n)
+	}
+	m.ReportTime = timestamppb.New(c.Now)
+	return c.Tx.AddMeasurement(c.ID, record, m)
+}
+
+// MeasurementAt returns a copy of the intermediate measurement of a trial at a step, nil if there is
+// none.
+func (c *Change) MeasurementAt(record *storev1.TrialRecord, step int64) (*dparetov1.Measurement, error) {
+	trial := record.GetTrial()
+	if i, found := slices.BinarySearchFunc(trial.GetMeasurements(), step, compareStep); found {
+		return proto.CloneOf(trial.GetMeasurements()[i]), nil
+	}
+	m, err := c.Tx.Measurement(c.ID, trial.GetNumber(), step) // not read with the trial
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	return m, err
 }
 
 // verdict returns why a trial's run is of no further use, or "". step is the step just measured, 0 if
@@ -119,7 +145,7 @@ func (t Trials) CompleteTrial(ctx context.Context, req *dparetov1.CompleteTrialR
 		return nil, err
 	}
 	err = t.Change(ctx, id, r, func(c *Change) error {
-		record, err := c.heldTrial(number, req.GetLeaseToken())
+		record, err := c.heldTrial(c.Tx.Trial, number, req.GetLeaseToken())
 		if err != nil {
 			return err
 		}
@@ -136,6 +162,9 @@ func (t Trials) CompleteTrial(ctx context.Context, req *dparetov1.CompleteTrialR
 			return err
 		}
 		before := record.GetTrial().GetState()
+		if err := c.showAttempt(record, req.GetLeaseToken()); err != nil {
+			return err
+		}
 		if err := c.complete(record, req); err != nil {
 			return err
 		}
@@ -184,9 +213,9 @@ func (c *Change) complete(record *storev1.TrialRecord, req *dparetov1.CompleteTr
 	trial := record.GetTrial()
 	switch outcome := req.GetOutcome().(type) {
 	case *dparetov1.CompleteTrialRequest_Measurement:
-		return c.succeed(record, Report{Path: "measurement", Token: req.GetLeaseToken(), Measurement: outcome.Measurement, Final: true})
+		return c.succeed(record, Report{Path: "measurement", Measurement: outcome.Measurement, Final: true})
 	case *dparetov1.CompleteTrialRequest_UseLastMeasurement:
-		if !IsHeld(record, req.GetLeaseToken()) || len(trial.GetMeasurements()) == 0 {
+		if len(trial.GetMeasurements()) == 0 {
 			return status.Errorf(codes.FailedPrecondition, "%s has no measurement under this lease", trial.GetName())
 		}
 		c.finishWithLast(record)
@@ -199,8 +228,7 @@ func (c *Change) complete(record *storev1.TrialRecord, req *dparetov1.CompleteTr
 				c.settleStopped(record)
 				return nil
 			case !c.attemptsSpent(record):
-				requeue(trial, c.Policy.Reason(outcome.Failure.GetReason()))
-				return nil
+				return c.requeue(record, dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_FAILED, c.Policy.Reason(outcome.Failure.GetReason()))
 			}
 		}
 		c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED, c.Policy.Reason(outcome.Failure.GetReason()))
@@ -216,7 +244,7 @@ func (c *Change) succeed(record *storev1.TrialRecord, r Report) error {
 	}
 	kept.Measurement.ReportTime = timestamppb.New(c.Now)
 	record.Trial.FinalMeasurement = kept.Measurement
-	addWarnings(record.GetTrial(), kept.Warnings)
+	record.Trial.Warnings = spec.AddWarnings(record.GetTrial().GetWarnings(), kept.Warnings...)
 	c.finish(record, dparetov1.TrialState_TRIAL_STATE_SUCCEEDED, "")
 	return nil
 }
@@ -252,13 +280,4 @@ func (c *Change) finish(record *storev1.TrialRecord, state dparetov1.TrialState,
 	trial.Lease = nil
 	trial.EndTime = timestamppb.New(c.Now)
 	c.updateStagnation(trial)
-}
-
-// addWarnings adds warnings that the trial does not have yet.
-func addWarnings(trial *dparetov1.Trial, warnings []*dparetov1.Warning) {
-	for _, w := range warnings {
-		if !slices.ContainsFunc(trial.GetWarnings(), func(o *dparetov1.Warning) bool { return proto.Equal(o, w) }) {
-			trial.Warnings = append(trial.Warnings, w)
-		}
-	}
 }

@@ -180,8 +180,11 @@ func (t Trials) GetTrial(ctx context.Context, req *dparetov1.GetTrialRequest) (*
 		if errors.Is(err, store.ErrNotFound) {
 			return resource.TrialNotFound(id, number)
 		}
+		if err != nil {
+			return err
+		}
 		resp.Trial = record.GetTrial()
-		return err
+		return tx.JoinAttempts(id, record)
 	})
 	if err != nil {
 		return nil, err

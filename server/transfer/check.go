@@ -232,6 +232,9 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	checkTime(path+".end_time", trial.GetEndTime(), study.IsTerminal(trial.GetState()), &fields)
 	checkWarnings(path+".warnings", trial.GetWarnings(), &fields)
 	i.provenance(path+".provenance", trial.GetProvenance(), &fields)
+	if err := checkAttempts(exported); err != nil { // later checks rely on their numbers
+		return err
+	}
 	i.leases(exported, &fields)
 	i.completion(exported, &fields)
 	i.private.trial(i, exported, point, &fields)
@@ -345,11 +348,27 @@ func (i *studyImport) measurements(path string, trial *dparetov1.Trial, point sp
 	if err := i.compiled.CheckComputed(path+".computed_metrics", trial.GetComputedMetrics()); err != nil {
 		return err
 	}
-	if n := len(trial.GetMeasurements()); n > study.MaxMeasurements {
+	if err := i.steps(path, trial.GetMeasurements(), point); err != nil {
+		return err
+	}
+	for j, a := range trial.GetPastAttempts() {
+		if err := i.steps(fmt.Sprintf("%s[%d]", attemptsPath, j), a.GetMeasurements(), point); err != nil {
+			return err
+		}
+	}
+	if trial.GetFinalMeasurement() == nil {
+		return nil
+	}
+	return i.compiled.CheckStored(path+".final_measurement", point, trial.GetFinalMeasurement(), true)
+}
+
+// steps checks the intermediate measurements of an attempt.
+func (i *studyImport) steps(path string, measurements []*dparetov1.Measurement, point space.Point) error {
+	if n := len(measurements); n > study.MaxMeasurements {
 		return invalid.Field(path+".measurements", "must hold at most %d, holds %d", study.MaxMeasurements, n)
 	}
 	before := int64(-1)
-	for j, m := range trial.GetMeasurements() {
+	for j, m := range measurements {
 		field := fmt.Sprintf("%s.measurements[%d]", path, j)
 		if m.GetStep() <= before {
 			return invalid.Field(field+".step", "must be above the previous measurement's, %d, is %d", before, m.GetStep())
@@ -359,10 +378,7 @@ func (i *studyImport) measurements(path string, trial *dparetov1.Trial, point sp
 			return err
 		}
 	}
-	if trial.GetFinalMeasurement() == nil {
-		return nil
-	}
-	return i.compiled.CheckStored(path+".final_measurement", point, trial.GetFinalMeasurement(), true)
+	return nil
 }
 
 // provenance checks how a suggestion was made.

@@ -85,6 +85,9 @@ func exportStudy(ctx context.Context, tx *store.ReadTx, id string, fn func(*dpar
 			if err := ctx.Err(); err != nil {
 				return false, err
 			}
+			if err := tx.JoinAttempts(id, record); err != nil {
+				return false, err
+			}
 			return true, fn(exportedTrial(record, deleted))
 		}
 	}

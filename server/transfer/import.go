@@ -310,6 +310,9 @@ func (i *studyImport) flush(tx *store.Tx) error {
 		if trial.GetTrial().GetLease() != nil {
 			record.LeaseEnd = i.studies.LeaseEnd(i.compiled.LeaseDuration()) // its server's time means nothing here
 		}
+		if err := tx.PutParts(i.id, record); err != nil {
+			return err
+		}
 		if err := put(i.id, record); err != nil {
 			return err
 		}

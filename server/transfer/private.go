@@ -3,6 +3,7 @@ package transfer
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -91,8 +92,8 @@ func (p *privateImport) trial(i *studyImport, exported *dparetov1.ExportedTrial,
 		fields.Addf("record.trial.deleted", "must be false: a study with random_stopping chooses among all of its trials")
 	}
 	if terms == nil {
-		if paid != nil || trial.GetTrainingShard() != 0 {
-			fields.Addf(path, "is allowed only with private_mode")
+		if paid != nil || trial.GetTrainingShard() != 0 || slices.ContainsFunc(trial.GetPastAttempts(), func(a *dparetov1.Attempt) bool { return a.GetTrainingShard() != 0 }) {
+			fields.Addf(path, "is allowed only with private_mode, and so are training shards")
 		}
 		return
 	}
@@ -120,6 +121,11 @@ func (p *privateImport) trial(i *studyImport, exported *dparetov1.ExportedTrial,
 	}
 	for _, m := range trial.GetMeasurements() {
 		count(m)
+	}
+	for _, a := range trial.GetPastAttempts() {
+		for _, m := range a.GetMeasurements() {
+			count(m)
+		}
 	}
 	if final := trial.GetFinalMeasurement(); final != nil && !hasStep(trial, final.GetStep()) {
 		count(final)
@@ -165,8 +171,14 @@ func (p *privateImport) charges(i *studyImport, path string, paid *dparetov1.Exp
 		}
 		p.divergences[c.GetShard()] += c.GetDivergence()
 	}
-	if last := paid.GetCharges()[len(paid.GetCharges())-1]; last.GetShard() != trial.GetTrainingShard() {
-		fields.Addf("record.trial.trial.training_shard", "must be the shard of the last charge, %d, is %d", last.GetShard(), trial.GetTrainingShard())
+	shown := paid.GetCharges()[shownAttempt(trial)-1]
+	if shown.GetShard() != trial.GetTrainingShard() {
+		fields.Addf("record.trial.trial.training_shard", "must be the shard of the charge for attempt %d, %d, is %d", shownAttempt(trial), shown.GetShard(), trial.GetTrainingShard())
+	}
+	for j, a := range trial.GetPastAttempts() {
+		if c := paid.GetCharges()[a.GetNumber()-1]; a.GetTrainingShard() != c.GetShard() {
+			fields.Addf(fmt.Sprintf("%s[%d].training_shard", attemptsPath, j), "must be the shard of the charge for it, %d, is %d", c.GetShard(), a.GetTrainingShard())
+		}
 	}
 }
 

@@ -2107,8 +2107,9 @@ type CompleteTrialRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Resource name: studies/{study}/trials/{trial}.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Required. The token of the lease under which the trial was run. A result under an expired
-	// lease is accepted once, if no other worker completed the trial.
+	// Required. The token of the lease under which the trial was run. A result under a lease that
+	// was lost is accepted once, if no other worker completed the trial. The trial then has the
+	// measurements of the attempt under this lease; an attempt that began later ends.
 	LeaseToken string `protobuf:"bytes,2,opt,name=lease_token,json=leaseToken,proto3" json:"lease_token,omitempty"`
 	// Required. The outcome.
 	//
@@ -2229,7 +2230,7 @@ type CompleteTrialRequest_Measurement struct {
 }
 
 type CompleteTrialRequest_UseLastMeasurement struct {
-	// The last measurement added is the final one.
+	// The last measurement added under this lease is the final one.
 	UseLastMeasurement *UseLastMeasurement `protobuf:"bytes,4,opt,name=use_last_measurement,json=useLastMeasurement,proto3,oneof"`
 }
 
@@ -2251,7 +2252,7 @@ func (*CompleteTrialRequest_Infeasible) isCompleteTrialRequest_Outcome() {}
 
 func (*CompleteTrialRequest_Failure) isCompleteTrialRequest_Outcome() {}
 
-// The last measurement added is the final one.
+// The last measurement added under the lease is the final one.
 type UseLastMeasurement struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

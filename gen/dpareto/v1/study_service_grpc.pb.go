@@ -106,7 +106,7 @@ type StudyServiceClient interface {
 	// Creates a trial that the caller chooses: queued for the next worker, or, with a final
 	// measurement, completed.
 	CreateTrial(ctx context.Context, in *CreateTrialRequest, opts ...grpc.CallOption) (*CreateTrialResponse, error)
-	// Returns a trial.
+	// Returns a trial, with its past attempts.
 	GetTrial(ctx context.Context, in *GetTrialRequest, opts ...grpc.CallOption) (*GetTrialResponse, error)
 	// Lists the trials of a study, by default in ascending order of their numbers.
 	ListTrials(ctx context.Context, in *ListTrialsRequest, opts ...grpc.CallOption) (*ListTrialsResponse, error)
@@ -114,8 +114,8 @@ type StudyServiceClient interface {
 	UpdateTrial(ctx context.Context, in *UpdateTrialRequest, opts ...grpc.CallOption) (*UpdateTrialResponse, error)
 	// Deletes a trial that no worker holds. The study's number sequence goes on.
 	DeleteTrial(ctx context.Context, in *DeleteTrialRequest, opts ...grpc.CallOption) (*DeleteTrialResponse, error)
-	// Adds a measurement to a trial and renews its lease. Repeating the same
-	// measurement changes nothing; another measurement at the same step is
+	// Adds a measurement to the attempt that holds a trial, and renews its lease. Repeating the
+	// same measurement changes nothing; another measurement at the same step is
 	// FAILED_PRECONDITION.
 	AddMeasurement(ctx context.Context, in *AddMeasurementRequest, opts ...grpc.CallOption) (*AddMeasurementResponse, error)
 	// Renews the leases of a worker.
@@ -404,7 +404,7 @@ type StudyServiceServer interface {
 	// Creates a trial that the caller chooses: queued for the next worker, or, with a final
 	// measurement, completed.
 	CreateTrial(context.Context, *CreateTrialRequest) (*CreateTrialResponse, error)
-	// Returns a trial.
+	// Returns a trial, with its past attempts.
 	GetTrial(context.Context, *GetTrialRequest) (*GetTrialResponse, error)
 	// Lists the trials of a study, by default in ascending order of their numbers.
 	ListTrials(context.Context, *ListTrialsRequest) (*ListTrialsResponse, error)
@@ -412,8 +412,8 @@ type StudyServiceServer interface {
 	UpdateTrial(context.Context, *UpdateTrialRequest) (*UpdateTrialResponse, error)
 	// Deletes a trial that no worker holds. The study's number sequence goes on.
 	DeleteTrial(context.Context, *DeleteTrialRequest) (*DeleteTrialResponse, error)
-	// Adds a measurement to a trial and renews its lease. Repeating the same
-	// measurement changes nothing; another measurement at the same step is
+	// Adds a measurement to the attempt that holds a trial, and renews its lease. Repeating the
+	// same measurement changes nothing; another measurement at the same step is
 	// FAILED_PRECONDITION.
 	AddMeasurement(context.Context, *AddMeasurementRequest) (*AddMeasurementResponse, error)
 	// Renews the leases of a worker.

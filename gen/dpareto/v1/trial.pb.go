@@ -23,6 +23,71 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// How an attempt ended that did not complete its trial.
+type AttemptOutcome int32
+
+const (
+	// Never returned.
+	AttemptOutcome_ATTEMPT_OUTCOME_UNSPECIFIED AttemptOutcome = 0
+	// The lease ran out, and another worker got the trial.
+	AttemptOutcome_ATTEMPT_OUTCOME_LOST AttemptOutcome = 1
+	// The same worker asked again, and got the trial anew.
+	AttemptOutcome_ATTEMPT_OUTCOME_RESUMED AttemptOutcome = 2
+	// The worker gave the trial back.
+	AttemptOutcome_ATTEMPT_OUTCOME_RELEASED AttemptOutcome = 3
+	// The worker reported a failure that another attempt could avoid.
+	AttemptOutcome_ATTEMPT_OUTCOME_FAILED AttemptOutcome = 4
+	// The worker of an earlier attempt completed the trial meanwhile.
+	AttemptOutcome_ATTEMPT_OUTCOME_OVERTAKEN AttemptOutcome = 5
+)
+
+// Enum value maps for AttemptOutcome.
+var (
+	AttemptOutcome_name = map[int32]string{
+		0: "ATTEMPT_OUTCOME_UNSPECIFIED",
+		1: "ATTEMPT_OUTCOME_LOST",
+		2: "ATTEMPT_OUTCOME_RESUMED",
+		3: "ATTEMPT_OUTCOME_RELEASED",
+		4: "ATTEMPT_OUTCOME_FAILED",
+		5: "ATTEMPT_OUTCOME_OVERTAKEN",
+	}
+	AttemptOutcome_value = map[string]int32{
+		"ATTEMPT_OUTCOME_UNSPECIFIED": 0,
+		"ATTEMPT_OUTCOME_LOST":        1,
+		"ATTEMPT_OUTCOME_RESUMED":     2,
+		"ATTEMPT_OUTCOME_RELEASED":    3,
+		"ATTEMPT_OUTCOME_FAILED":      4,
+		"ATTEMPT_OUTCOME_OVERTAKEN":   5,
+	}
+)
+
+func (x AttemptOutcome) Enum() *AttemptOutcome {
+	p := new(AttemptOutcome)
+	*p = x
+	return p
+}
+
+func (x AttemptOutcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AttemptOutcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_dpareto_v1_trial_proto_enumTypes[0].Descriptor()
+}
+
+func (AttemptOutcome) Type() protoreflect.EnumType {
+	return &file_dpareto_v1_trial_proto_enumTypes[0]
+}
+
+func (x AttemptOutcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AttemptOutcome.Descriptor instead.
+func (AttemptOutcome) EnumDescriptor() ([]byte, []int) {
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{0}
+}
+
 // State of a trial. SUCCEEDED, INFEASIBLE and FAILED are terminal: nothing of the trial
 // changes any more but its labels and its note.
 type TrialState int32
@@ -77,11 +142,11 @@ func (x TrialState) String() string {
 }
 
 func (TrialState) Descriptor() protoreflect.EnumDescriptor {
-	return file_dpareto_v1_trial_proto_enumTypes[0].Descriptor()
+	return file_dpareto_v1_trial_proto_enumTypes[1].Descriptor()
 }
 
 func (TrialState) Type() protoreflect.EnumType {
-	return &file_dpareto_v1_trial_proto_enumTypes[0]
+	return &file_dpareto_v1_trial_proto_enumTypes[1]
 }
 
 func (x TrialState) Number() protoreflect.EnumNumber {
@@ -90,7 +155,7 @@ func (x TrialState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TrialState.Descriptor instead.
 func (TrialState) EnumDescriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{0}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{1}
 }
 
 // Why a trial exists.
@@ -138,11 +203,11 @@ func (x TrialOrigin) String() string {
 }
 
 func (TrialOrigin) Descriptor() protoreflect.EnumDescriptor {
-	return file_dpareto_v1_trial_proto_enumTypes[1].Descriptor()
+	return file_dpareto_v1_trial_proto_enumTypes[2].Descriptor()
 }
 
 func (TrialOrigin) Type() protoreflect.EnumType {
-	return &file_dpareto_v1_trial_proto_enumTypes[1]
+	return &file_dpareto_v1_trial_proto_enumTypes[2]
 }
 
 func (x TrialOrigin) Number() protoreflect.EnumNumber {
@@ -151,7 +216,7 @@ func (x TrialOrigin) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TrialOrigin.Descriptor instead.
 func (TrialOrigin) EnumDescriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{1}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{2}
 }
 
 // One configuration of a study, with its measurements.
@@ -178,8 +243,8 @@ type Trial struct {
 	// Output only. The computed metrics of the configuration, by id: known before the
 	// run.
 	ComputedMetrics map[string]*MetricValue `protobuf:"bytes,9,rep,name=computed_metrics,json=computedMetrics,proto3" json:"computed_metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Output only. Intermediate measurements of the current attempt, in ascending step order; at
-	// most 2,000.
+	// Output only. Intermediate measurements, in ascending step order, at most 2,000: of the
+	// attempt that runs, or, of a complete trial, of the attempt that completed it.
 	Measurements []*Measurement `protobuf:"bytes,10,rep,name=measurements,proto3" json:"measurements,omitempty"`
 	// Output only, except in CreateTrial. The measurement of the completed trial.
 	FinalMeasurement *Measurement `protobuf:"bytes,11,opt,name=final_measurement,json=finalMeasurement,proto3" json:"final_measurement,omitempty"`
@@ -208,14 +273,20 @@ type Trial struct {
 	Revision int64 `protobuf:"varint,19,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Output only. Time of creation.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// Output only. Time of the last hand-out.
+	// Output only. Time of the last hand-out; of a complete trial, when the attempt that completed
+	// it began.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// Output only. Time of completion.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,22,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// Output only. The shard of the training set to train on, from 0 to one less than
 	// training_shards of a study with private_mode; 0 without. It is set each time the trial is
-	// handed out: to the shard that has spent least, in turn if there are several.
+	// handed out: to the shard that has spent least, in turn if there are several. A complete
+	// trial has the shard of the attempt that completed it.
 	TrainingShard int32 `protobuf:"varint,23,opt,name=training_shard,json=trainingShard,proto3" json:"training_shard,omitempty"`
+	// Output only, in GetTrial and ExportStudy alone. The attempts that have ended without
+	// completing the trial, in ascending order of their numbers. An attempt is missing here if it
+	// runs, if it completed the trial, or if the trial failed while it ran.
+	PastAttempts  []*Attempt `protobuf:"bytes,24,rep,name=past_attempts,json=pastAttempts,proto3" json:"past_attempts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -411,6 +482,132 @@ func (x *Trial) GetTrainingShard() int32 {
 	return 0
 }
 
+func (x *Trial) GetPastAttempts() []*Attempt {
+	if x != nil {
+		return x.PastAttempts
+	}
+	return nil
+}
+
+// An attempt at a trial that ended without completing it.
+type Attempt struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number among the attempts at the trial, from 1.
+	Number int32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// The worker that held the trial.
+	WorkerId string `protobuf:"bytes,2,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
+	// Time of the hand-out.
+	StartTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	// When it ended: for a lost lease, when the trial was handed out again.
+	EndTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
+	// How it ended.
+	Outcome AttemptOutcome `protobuf:"varint,5,opt,name=outcome,proto3,enum=dpareto.v1.AttemptOutcome" json:"outcome,omitempty"`
+	// The reason that the worker gave for a release or a failure.
+	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The shard of the training set that it ran on (see Trial.training_shard).
+	TrainingShard int32 `protobuf:"varint,7,opt,name=training_shard,json=trainingShard,proto3" json:"training_shard,omitempty"`
+	// Its measurements, in ascending step order. All attempts at a trial together have at most
+	// 10,000.
+	Measurements []*Measurement `protobuf:"bytes,8,rep,name=measurements,proto3" json:"measurements,omitempty"`
+	// What a reader of the measurements must know.
+	Warnings      []*Warning `protobuf:"bytes,9,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Attempt) Reset() {
+	*x = Attempt{}
+	mi := &file_dpareto_v1_trial_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Attempt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Attempt) ProtoMessage() {}
+
+func (x *Attempt) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_trial_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
+func (*Attempt) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Attempt) GetNumber() int32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Attempt) GetWorkerId() string {
+	if x != nil {
+		return x.WorkerId
+	}
+	return ""
+}
+
+func (x *Attempt) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
+func (x *Attempt) GetEndTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndTime
+	}
+	return nil
+}
+
+func (x *Attempt) GetOutcome() AttemptOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return AttemptOutcome_ATTEMPT_OUTCOME_UNSPECIFIED
+}
+
+func (x *Attempt) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Attempt) GetTrainingShard() int32 {
+	if x != nil {
+		return x.TrainingShard
+	}
+	return 0
+}
+
+func (x *Attempt) GetMeasurements() []*Measurement {
+	if x != nil {
+		return x.Measurements
+	}
+	return nil
+}
+
+func (x *Attempt) GetWarnings() []*Warning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 // What was measured at one moment of a run.
 type Measurement struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -432,7 +629,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[1]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -444,7 +641,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[1]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -457,7 +654,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{1}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Measurement) GetStep() int64 {
@@ -505,7 +702,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[2]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -517,7 +714,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[2]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -530,7 +727,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{2}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Lease) GetWorkerId() string {
@@ -585,7 +782,7 @@ type Provenance struct {
 
 func (x *Provenance) Reset() {
 	*x = Provenance{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[3]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -597,7 +794,7 @@ func (x *Provenance) String() string {
 func (*Provenance) ProtoMessage() {}
 
 func (x *Provenance) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[3]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -610,7 +807,7 @@ func (x *Provenance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Provenance.ProtoReflect.Descriptor instead.
 func (*Provenance) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{3}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Provenance) GetAlgorithm() string {
@@ -699,7 +896,7 @@ type MetricPrediction struct {
 
 func (x *MetricPrediction) Reset() {
 	*x = MetricPrediction{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[4]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -711,7 +908,7 @@ func (x *MetricPrediction) String() string {
 func (*MetricPrediction) ProtoMessage() {}
 
 func (x *MetricPrediction) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[4]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -724,7 +921,7 @@ func (x *MetricPrediction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricPrediction.ProtoReflect.Descriptor instead.
 func (*MetricPrediction) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{4}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *MetricPrediction) GetMedian() float64 {
@@ -759,7 +956,7 @@ type Infeasible struct {
 
 func (x *Infeasible) Reset() {
 	*x = Infeasible{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[5]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -771,7 +968,7 @@ func (x *Infeasible) String() string {
 func (*Infeasible) ProtoMessage() {}
 
 func (x *Infeasible) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[5]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -784,7 +981,7 @@ func (x *Infeasible) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Infeasible.ProtoReflect.Descriptor instead.
 func (*Infeasible) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{5}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Infeasible) GetReason() string {
@@ -808,7 +1005,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[6]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -820,7 +1017,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[6]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -833,7 +1030,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{6}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Failure) GetReason() string {
@@ -855,7 +1052,8 @@ var File_dpareto_v1_trial_proto protoreflect.FileDescriptor
 const file_dpareto_v1_trial_proto_rawDesc = "" +
 	"\n" +
 	"\x16dpareto/v1/trial.proto\x12\n" +
-	"dpareto.v1\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf8\t\n" +
+	"dpareto.v1\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb2\n" +
+	"\n" +
 	"\x05Trial\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x12\n" +
@@ -888,7 +1086,8 @@ const file_dpareto_v1_trial_proto_rawDesc = "" +
 	"\n" +
 	"start_time\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\x16 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12%\n" +
-	"\x0etraining_shard\x18\x17 \x01(\x05R\rtrainingShard\x1aP\n" +
+	"\x0etraining_shard\x18\x17 \x01(\x05R\rtrainingShard\x128\n" +
+	"\rpast_attempts\x18\x18 \x03(\v2\x13.dpareto.v1.AttemptR\fpastAttempts\x1aP\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\x1a[\n" +
@@ -897,7 +1096,18 @@ const file_dpareto_v1_trial_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\v2\x17.dpareto.v1.MetricValueR\x05value:\x028\x01\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa8\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x93\x03\n" +
+	"\aAttempt\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x05R\x06number\x12\x1b\n" +
+	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x129\n" +
+	"\n" +
+	"start_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
+	"\bend_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x124\n" +
+	"\aoutcome\x18\x05 \x01(\x0e2\x1a.dpareto.v1.AttemptOutcomeR\aoutcome\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12%\n" +
+	"\x0etraining_shard\x18\a \x01(\x05R\rtrainingShard\x12;\n" +
+	"\fmeasurements\x18\b \x03(\v2\x17.dpareto.v1.MeasurementR\fmeasurements\x12/\n" +
+	"\bwarnings\x18\t \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\"\xa8\x02\n" +
 	"\vMeasurement\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\x03R\x04step\x123\n" +
 	"\aelapsed\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\x12>\n" +
@@ -938,7 +1148,14 @@ const file_dpareto_v1_trial_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"?\n" +
 	"\aFailure\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1c\n" +
-	"\tretryable\x18\x02 \x01(\bR\tretryable*\xc2\x01\n" +
+	"\tretryable\x18\x02 \x01(\bR\tretryable*\xc1\x01\n" +
+	"\x0eAttemptOutcome\x12\x1f\n" +
+	"\x1bATTEMPT_OUTCOME_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14ATTEMPT_OUTCOME_LOST\x10\x01\x12\x1b\n" +
+	"\x17ATTEMPT_OUTCOME_RESUMED\x10\x02\x12\x1c\n" +
+	"\x18ATTEMPT_OUTCOME_RELEASED\x10\x03\x12\x1a\n" +
+	"\x16ATTEMPT_OUTCOME_FAILED\x10\x04\x12\x1d\n" +
+	"\x19ATTEMPT_OUTCOME_OVERTAKEN\x10\x05*\xc2\x01\n" +
 	"\n" +
 	"TrialState\x12\x1b\n" +
 	"\x17TRIAL_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
@@ -971,57 +1188,65 @@ func file_dpareto_v1_trial_proto_rawDescGZIP() []byte {
 	return file_dpareto_v1_trial_proto_rawDescData
 }
 
-var file_dpareto_v1_trial_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_dpareto_v1_trial_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_dpareto_v1_trial_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_dpareto_v1_trial_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_dpareto_v1_trial_proto_goTypes = []any{
-	(TrialState)(0),               // 0: dpareto.v1.TrialState
-	(TrialOrigin)(0),              // 1: dpareto.v1.TrialOrigin
-	(*Trial)(nil),                 // 2: dpareto.v1.Trial
-	(*Measurement)(nil),           // 3: dpareto.v1.Measurement
-	(*Lease)(nil),                 // 4: dpareto.v1.Lease
-	(*Provenance)(nil),            // 5: dpareto.v1.Provenance
-	(*MetricPrediction)(nil),      // 6: dpareto.v1.MetricPrediction
-	(*Infeasible)(nil),            // 7: dpareto.v1.Infeasible
-	(*Failure)(nil),               // 8: dpareto.v1.Failure
-	nil,                           // 9: dpareto.v1.Trial.ParametersEntry
-	nil,                           // 10: dpareto.v1.Trial.ComputedMetricsEntry
-	nil,                           // 11: dpareto.v1.Trial.LabelsEntry
-	nil,                           // 12: dpareto.v1.Measurement.MetricsEntry
-	nil,                           // 13: dpareto.v1.Provenance.PredictionsEntry
-	(*Warning)(nil),               // 14: dpareto.v1.Warning
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 16: google.protobuf.Duration
-	(*Value)(nil),                 // 17: dpareto.v1.Value
-	(*MetricValue)(nil),           // 18: dpareto.v1.MetricValue
+	(AttemptOutcome)(0),           // 0: dpareto.v1.AttemptOutcome
+	(TrialState)(0),               // 1: dpareto.v1.TrialState
+	(TrialOrigin)(0),              // 2: dpareto.v1.TrialOrigin
+	(*Trial)(nil),                 // 3: dpareto.v1.Trial
+	(*Attempt)(nil),               // 4: dpareto.v1.Attempt
+	(*Measurement)(nil),           // 5: dpareto.v1.Measurement
+	(*Lease)(nil),                 // 6: dpareto.v1.Lease
+	(*Provenance)(nil),            // 7: dpareto.v1.Provenance
+	(*MetricPrediction)(nil),      // 8: dpareto.v1.MetricPrediction
+	(*Infeasible)(nil),            // 9: dpareto.v1.Infeasible
+	(*Failure)(nil),               // 10: dpareto.v1.Failure
+	nil,                           // 11: dpareto.v1.Trial.ParametersEntry
+	nil,                           // 12: dpareto.v1.Trial.ComputedMetricsEntry
+	nil,                           // 13: dpareto.v1.Trial.LabelsEntry
+	nil,                           // 14: dpareto.v1.Measurement.MetricsEntry
+	nil,                           // 15: dpareto.v1.Provenance.PredictionsEntry
+	(*Warning)(nil),               // 16: dpareto.v1.Warning
+	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
+	(*Value)(nil),                 // 19: dpareto.v1.Value
+	(*MetricValue)(nil),           // 20: dpareto.v1.MetricValue
 }
 var file_dpareto_v1_trial_proto_depIdxs = []int32{
-	0,  // 0: dpareto.v1.Trial.state:type_name -> dpareto.v1.TrialState
-	1,  // 1: dpareto.v1.Trial.origin:type_name -> dpareto.v1.TrialOrigin
-	9,  // 2: dpareto.v1.Trial.parameters:type_name -> dpareto.v1.Trial.ParametersEntry
-	10, // 3: dpareto.v1.Trial.computed_metrics:type_name -> dpareto.v1.Trial.ComputedMetricsEntry
-	3,  // 4: dpareto.v1.Trial.measurements:type_name -> dpareto.v1.Measurement
-	3,  // 5: dpareto.v1.Trial.final_measurement:type_name -> dpareto.v1.Measurement
-	4,  // 6: dpareto.v1.Trial.lease:type_name -> dpareto.v1.Lease
-	5,  // 7: dpareto.v1.Trial.provenance:type_name -> dpareto.v1.Provenance
-	11, // 8: dpareto.v1.Trial.labels:type_name -> dpareto.v1.Trial.LabelsEntry
-	14, // 9: dpareto.v1.Trial.warnings:type_name -> dpareto.v1.Warning
-	15, // 10: dpareto.v1.Trial.create_time:type_name -> google.protobuf.Timestamp
-	15, // 11: dpareto.v1.Trial.start_time:type_name -> google.protobuf.Timestamp
-	15, // 12: dpareto.v1.Trial.end_time:type_name -> google.protobuf.Timestamp
-	16, // 13: dpareto.v1.Measurement.elapsed:type_name -> google.protobuf.Duration
-	12, // 14: dpareto.v1.Measurement.metrics:type_name -> dpareto.v1.Measurement.MetricsEntry
-	15, // 15: dpareto.v1.Measurement.report_time:type_name -> google.protobuf.Timestamp
-	15, // 16: dpareto.v1.Lease.expire_time:type_name -> google.protobuf.Timestamp
-	13, // 17: dpareto.v1.Provenance.predictions:type_name -> dpareto.v1.Provenance.PredictionsEntry
-	17, // 18: dpareto.v1.Trial.ParametersEntry.value:type_name -> dpareto.v1.Value
-	18, // 19: dpareto.v1.Trial.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
-	18, // 20: dpareto.v1.Measurement.MetricsEntry.value:type_name -> dpareto.v1.MetricValue
-	6,  // 21: dpareto.v1.Provenance.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	1,  // 0: dpareto.v1.Trial.state:type_name -> dpareto.v1.TrialState
+	2,  // 1: dpareto.v1.Trial.origin:type_name -> dpareto.v1.TrialOrigin
+	11, // 2: dpareto.v1.Trial.parameters:type_name -> dpareto.v1.Trial.ParametersEntry
+	12, // 3: dpareto.v1.Trial.computed_metrics:type_name -> dpareto.v1.Trial.ComputedMetricsEntry
+	5,  // 4: dpareto.v1.Trial.measurements:type_name -> dpareto.v1.Measurement
+	5,  // 5: dpareto.v1.Trial.final_measurement:type_name -> dpareto.v1.Measurement
+	6,  // 6: dpareto.v1.Trial.lease:type_name -> dpareto.v1.Lease
+	7,  // 7: dpareto.v1.Trial.provenance:type_name -> dpareto.v1.Provenance
+	13, // 8: dpareto.v1.Trial.labels:type_name -> dpareto.v1.Trial.LabelsEntry
+	16, // 9: dpareto.v1.Trial.warnings:type_name -> dpareto.v1.Warning
+	17, // 10: dpareto.v1.Trial.create_time:type_name -> google.protobuf.Timestamp
+	17, // 11: dpareto.v1.Trial.start_time:type_name -> google.protobuf.Timestamp
+	17, // 12: dpareto.v1.Trial.end_time:type_name -> google.protobuf.Timestamp
+	4,  // 13: dpareto.v1.Trial.past_attempts:type_name -> dpareto.v1.Attempt
+	17, // 14: dpareto.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	17, // 15: dpareto.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	0,  // 16: dpareto.v1.Attempt.outcome:type_name -> dpareto.v1.AttemptOutcome
+	5,  // 17: dpareto.v1.Attempt.measurements:type_name -> dpareto.v1.Measurement
+	16, // 18: dpareto.v1.Attempt.warnings:type_name -> dpareto.v1.Warning
+	18, // 19: dpareto.v1.Measurement.elapsed:type_name -> google.protobuf.Duration
+	14, // 20: dpareto.v1.Measurement.metrics:type_name -> dpareto.v1.Measurement.MetricsEntry
+	17, // 21: dpareto.v1.Measurement.report_time:type_name -> google.protobuf.Timestamp
+	17, // 22: dpareto.v1.Lease.expire_time:type_name -> google.protobuf.Timestamp
+	15, // 23: dpareto.v1.Provenance.predictions:type_name -> dpareto.v1.Provenance.PredictionsEntry
+	19, // 24: dpareto.v1.Trial.ParametersEntry.value:type_name -> dpareto.v1.Value
+	20, // 25: dpareto.v1.Trial.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
+	20, // 26: dpareto.v1.Measurement.MetricsEntry.value:type_name -> dpareto.v1.MetricValue
+	8,  // 27: dpareto.v1.Provenance.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_trial_proto_init() }
@@ -1032,14 +1257,14 @@ func file_dpareto_v1_trial_proto_init() {
 	file_dpareto_v1_metric_proto_init()
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()
-	file_dpareto_v1_trial_proto_msgTypes[3].OneofWrappers = []any{}
+	file_dpareto_v1_trial_proto_msgTypes[4].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_trial_proto_rawDesc), len(file_dpareto_v1_trial_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   12,
+			NumEnums:      3,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -168,11 +167,8 @@ func (p privateMode) Keep(c *study.Change, record *storev1.TrialRecord, r study.
 	if err != nil {
 		return study.Kept{}, err
 	}
-	if study.IsHeld(record, r.Token) {
-		i := slices.IndexFunc(trial.GetMeasurements(), func(known *dparetov1.Measurement) bool { return known.GetStep() == kept.GetStep() })
-		if i >= 0 {
-			return study.Kept{Measurement: proto.CloneOf(trial.GetMeasurements()[i])}, nil
-		}
+	if known, err := c.MeasurementAt(record, kept.GetStep()); err != nil || known != nil {
+		return study.Kept{Measurement: known}, err
 	}
 	values := c.Compiled.AddNoise(kept, terms.GetNoiseStandardDeviation(), func(value float64) float64 {
 		return p.entropy.Gaussian(value, terms.GetNoiseStandardDeviation())

@@ -559,7 +559,8 @@ func (x *FrontCosts) GetCosts() []float64 {
 	return nil
 }
 
-// A trial.
+// A trial. Its past attempts have records of their own, and so have its measurements while a
+// worker holds it.
 type TrialRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The trial as clients see it.
@@ -581,9 +582,15 @@ type TrialRecord struct {
 	// Whether a stop was ever requested, with or without effect.
 	StopRequested bool `protobuf:"varint,9,opt,name=stop_requested,json=stopRequested,proto3" json:"stop_requested,omitempty"`
 	// When the lease runs out; the trial's own expire_time is for people.
-	LeaseEnd      *LeaseEnd `protobuf:"bytes,10,opt,name=lease_end,json=leaseEnd,proto3" json:"lease_end,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	LeaseEnd *LeaseEnd `protobuf:"bytes,10,opt,name=lease_end,json=leaseEnd,proto3" json:"lease_end,omitempty"`
+	// Number of the measurements that have records of their own.
+	MeasurementRecords int32 `protobuf:"varint,11,opt,name=measurement_records,json=measurementRecords,proto3" json:"measurement_records,omitempty"`
+	// Number of past attempts, each in a record of its own.
+	PastAttempts int32 `protobuf:"varint,12,opt,name=past_attempts,json=pastAttempts,proto3" json:"past_attempts,omitempty"`
+	// Number of their measurements.
+	PastMeasurements int64 `protobuf:"varint,13,opt,name=past_measurements,json=pastMeasurements,proto3" json:"past_measurements,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *TrialRecord) Reset() {
@@ -684,6 +691,27 @@ func (x *TrialRecord) GetLeaseEnd() *LeaseEnd {
 		return x.LeaseEnd
 	}
 	return nil
+}
+
+func (x *TrialRecord) GetMeasurementRecords() int32 {
+	if x != nil {
+		return x.MeasurementRecords
+	}
+	return 0
+}
+
+func (x *TrialRecord) GetPastAttempts() int32 {
+	if x != nil {
+		return x.PastAttempts
+	}
+	return 0
+}
+
+func (x *TrialRecord) GetPastMeasurements() int64 {
+	if x != nil {
+		return x.PastMeasurements
+	}
+	return 0
 }
 
 // Cost of a trial in a study with private_mode.
@@ -1336,7 +1364,7 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\x05front\x18\x03 \x03(\v2\x1c.dpareto.store.v1.FrontCostsR\x05front\"\"\n" +
 	"\n" +
 	"FrontCosts\x12\x14\n" +
-	"\x05costs\x18\x01 \x03(\x01R\x05costs\"\xde\x03\n" +
+	"\x05costs\x18\x01 \x03(\x01R\x05costs\"\xe1\x04\n" +
 	"\vTrialRecord\x12'\n" +
 	"\x05trial\x18\x01 \x01(\v2\x11.dpareto.v1.TrialR\x05trial\x12!\n" +
 	"\flease_tokens\x18\x02 \x03(\tR\vleaseTokens\x12)\n" +
@@ -1349,7 +1377,10 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\fprivate_mode\x18\b \x01(\v2$.dpareto.store.v1.PrivateTrialRecordR\vprivateMode\x12%\n" +
 	"\x0estop_requested\x18\t \x01(\bR\rstopRequested\x127\n" +
 	"\tlease_end\x18\n" +
-	" \x01(\v2\x1a.dpareto.store.v1.LeaseEndR\bleaseEnd\"\x91\x01\n" +
+	" \x01(\v2\x1a.dpareto.store.v1.LeaseEndR\bleaseEnd\x12/\n" +
+	"\x13measurement_records\x18\v \x01(\x05R\x12measurementRecords\x12#\n" +
+	"\rpast_attempts\x18\f \x01(\x05R\fpastAttempts\x12+\n" +
+	"\x11past_measurements\x18\r \x01(\x03R\x10pastMeasurements\"\x91\x01\n" +
 	"\x12PrivateTrialRecord\x12:\n" +
 	"\acharges\x18\x01 \x03(\v2 .dpareto.store.v1.TrainingChargeR\acharges\x12\x16\n" +
 	"\x06values\x18\x02 \x01(\x03R\x06values\x12'\n" +

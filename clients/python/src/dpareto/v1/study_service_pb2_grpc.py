@@ -271,7 +271,7 @@ class StudyServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetTrial(self, request, context):
-        """Returns a trial.
+        """Returns a trial, with its past attempts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -299,8 +299,8 @@ class StudyServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def AddMeasurement(self, request, context):
-        """Adds a measurement to a trial and renews its lease. Repeating the same
-        measurement changes nothing; another measurement at the same step is
+        """Adds a measurement to the attempt that holds a trial, and renews its lease. Repeating the
+        same measurement changes nothing; another measurement at the same step is
         FAILED_PRECONDITION.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -101,7 +101,7 @@ class StudyServiceStub:
     measurement, completed.
     """
     GetTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.GetTrialRequest, _study_service_pb2.GetTrialResponse]
-    """Returns a trial."""
+    """Returns a trial, with its past attempts."""
     ListTrials: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.ListTrialsRequest, _study_service_pb2.ListTrialsResponse]
     """Lists the trials of a study, by default in ascending order of their numbers."""
     UpdateTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.UpdateTrialRequest, _study_service_pb2.UpdateTrialResponse]
@@ -109,8 +109,8 @@ class StudyServiceStub:
     DeleteTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.DeleteTrialRequest, _study_service_pb2.DeleteTrialResponse]
     """Deletes a trial that no worker holds. The study's number sequence goes on."""
     AddMeasurement: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.AddMeasurementRequest, _study_service_pb2.AddMeasurementResponse]
-    """Adds a measurement to a trial and renews its lease. Repeating the same
-    measurement changes nothing; another measurement at the same step is
+    """Adds a measurement to the attempt that holds a trial, and renews its lease. Repeating the
+    same measurement changes nothing; another measurement at the same step is
     FAILED_PRECONDITION.
     """
     RenewLeases: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.RenewLeasesRequest, _study_service_pb2.RenewLeasesResponse]
@@ -200,7 +200,7 @@ class StudyServiceAsyncStub(StudyServiceStub):
     measurement, completed.
     """
     GetTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.GetTrialRequest, _study_service_pb2.GetTrialResponse]  # type: ignore[assignment]
-    """Returns a trial."""
+    """Returns a trial, with its past attempts."""
     ListTrials: _aio.UnaryUnaryMultiCallable[_study_service_pb2.ListTrialsRequest, _study_service_pb2.ListTrialsResponse]  # type: ignore[assignment]
     """Lists the trials of a study, by default in ascending order of their numbers."""
     UpdateTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.UpdateTrialRequest, _study_service_pb2.UpdateTrialResponse]  # type: ignore[assignment]
@@ -208,8 +208,8 @@ class StudyServiceAsyncStub(StudyServiceStub):
     DeleteTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.DeleteTrialRequest, _study_service_pb2.DeleteTrialResponse]  # type: ignore[assignment]
     """Deletes a trial that no worker holds. The study's number sequence goes on."""
     AddMeasurement: _aio.UnaryUnaryMultiCallable[_study_service_pb2.AddMeasurementRequest, _study_service_pb2.AddMeasurementResponse]  # type: ignore[assignment]
-    """Adds a measurement to a trial and renews its lease. Repeating the same
-    measurement changes nothing; another measurement at the same step is
+    """Adds a measurement to the attempt that holds a trial, and renews its lease. Repeating the
+    same measurement changes nothing; another measurement at the same step is
     FAILED_PRECONDITION.
     """
     RenewLeases: _aio.UnaryUnaryMultiCallable[_study_service_pb2.RenewLeasesRequest, _study_service_pb2.RenewLeasesResponse]  # type: ignore[assignment]
@@ -362,7 +362,7 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _study_service_pb2.GetTrialRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_study_service_pb2.GetTrialResponse, _abc.Awaitable[_study_service_pb2.GetTrialResponse]]:
-        """Returns a trial."""
+        """Returns a trial, with its past attempts."""
 
     @_abc_1.abstractmethod
     def ListTrials(
@@ -394,8 +394,8 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _study_service_pb2.AddMeasurementRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_study_service_pb2.AddMeasurementResponse, _abc.Awaitable[_study_service_pb2.AddMeasurementResponse]]:
-        """Adds a measurement to a trial and renews its lease. Repeating the same
-        measurement changes nothing; another measurement at the same step is
+        """Adds a measurement to the attempt that holds a trial, and renews its lease. Repeating the
+        same measurement changes nothing; another measurement at the same step is
         FAILED_PRECONDITION.
         """
 

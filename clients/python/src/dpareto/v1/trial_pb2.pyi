@@ -14,6 +14,15 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class AttemptOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ATTEMPT_OUTCOME_UNSPECIFIED: _ClassVar[AttemptOutcome]
+    ATTEMPT_OUTCOME_LOST: _ClassVar[AttemptOutcome]
+    ATTEMPT_OUTCOME_RESUMED: _ClassVar[AttemptOutcome]
+    ATTEMPT_OUTCOME_RELEASED: _ClassVar[AttemptOutcome]
+    ATTEMPT_OUTCOME_FAILED: _ClassVar[AttemptOutcome]
+    ATTEMPT_OUTCOME_OVERTAKEN: _ClassVar[AttemptOutcome]
+
 class TrialState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     TRIAL_STATE_UNSPECIFIED: _ClassVar[TrialState]
@@ -31,6 +40,12 @@ class TrialOrigin(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TRIAL_ORIGIN_REQUESTED: _ClassVar[TrialOrigin]
     TRIAL_ORIGIN_IMPORTED: _ClassVar[TrialOrigin]
     TRIAL_ORIGIN_REPLICATE: _ClassVar[TrialOrigin]
+ATTEMPT_OUTCOME_UNSPECIFIED: AttemptOutcome
+ATTEMPT_OUTCOME_LOST: AttemptOutcome
+ATTEMPT_OUTCOME_RESUMED: AttemptOutcome
+ATTEMPT_OUTCOME_RELEASED: AttemptOutcome
+ATTEMPT_OUTCOME_FAILED: AttemptOutcome
+ATTEMPT_OUTCOME_OVERTAKEN: AttemptOutcome
 TRIAL_STATE_UNSPECIFIED: TrialState
 TRIAL_STATE_QUEUED: TrialState
 TRIAL_STATE_ACTIVE: TrialState
@@ -45,7 +60,7 @@ TRIAL_ORIGIN_IMPORTED: TrialOrigin
 TRIAL_ORIGIN_REPLICATE: TrialOrigin
 
 class Trial(_message.Message):
-    __slots__ = ("name", "number", "etag", "state", "state_reason", "origin", "parameters", "replicates", "computed_metrics", "measurements", "final_measurement", "lease", "attempt", "provenance", "replicate_of", "labels", "note", "warnings", "revision", "create_time", "start_time", "end_time", "training_shard")
+    __slots__ = ("name", "number", "etag", "state", "state_reason", "origin", "parameters", "replicates", "computed_metrics", "measurements", "final_measurement", "lease", "attempt", "provenance", "replicate_of", "labels", "note", "warnings", "revision", "create_time", "start_time", "end_time", "training_shard", "past_attempts")
     class ParametersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -90,6 +105,7 @@ class Trial(_message.Message):
     START_TIME_FIELD_NUMBER: _ClassVar[int]
     END_TIME_FIELD_NUMBER: _ClassVar[int]
     TRAINING_SHARD_FIELD_NUMBER: _ClassVar[int]
+    PAST_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     name: str
     number: int
     etag: str
@@ -113,7 +129,30 @@ class Trial(_message.Message):
     start_time: _timestamp_pb2.Timestamp
     end_time: _timestamp_pb2.Timestamp
     training_shard: int
-    def __init__(self, name: _Optional[str] = ..., number: _Optional[int] = ..., etag: _Optional[str] = ..., state: _Optional[_Union[TrialState, str]] = ..., state_reason: _Optional[str] = ..., origin: _Optional[_Union[TrialOrigin, str]] = ..., parameters: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., replicates: _Optional[int] = ..., computed_metrics: _Optional[_Mapping[str, _metric_pb2.MetricValue]] = ..., measurements: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., final_measurement: _Optional[_Union[Measurement, _Mapping]] = ..., lease: _Optional[_Union[Lease, _Mapping]] = ..., attempt: _Optional[int] = ..., provenance: _Optional[_Union[Provenance, _Mapping]] = ..., replicate_of: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., note: _Optional[str] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., training_shard: _Optional[int] = ...) -> None: ...
+    past_attempts: _containers.RepeatedCompositeFieldContainer[Attempt]
+    def __init__(self, name: _Optional[str] = ..., number: _Optional[int] = ..., etag: _Optional[str] = ..., state: _Optional[_Union[TrialState, str]] = ..., state_reason: _Optional[str] = ..., origin: _Optional[_Union[TrialOrigin, str]] = ..., parameters: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., replicates: _Optional[int] = ..., computed_metrics: _Optional[_Mapping[str, _metric_pb2.MetricValue]] = ..., measurements: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., final_measurement: _Optional[_Union[Measurement, _Mapping]] = ..., lease: _Optional[_Union[Lease, _Mapping]] = ..., attempt: _Optional[int] = ..., provenance: _Optional[_Union[Provenance, _Mapping]] = ..., replicate_of: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., note: _Optional[str] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., training_shard: _Optional[int] = ..., past_attempts: _Optional[_Iterable[_Union[Attempt, _Mapping]]] = ...) -> None: ...
+
+class Attempt(_message.Message):
+    __slots__ = ("number", "worker_id", "start_time", "end_time", "outcome", "reason", "training_shard", "measurements", "warnings")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    START_TIME_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    TRAINING_SHARD_FIELD_NUMBER: _ClassVar[int]
+    MEASUREMENTS_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    worker_id: str
+    start_time: _timestamp_pb2.Timestamp
+    end_time: _timestamp_pb2.Timestamp
+    outcome: AttemptOutcome
+    reason: str
+    training_shard: int
+    measurements: _containers.RepeatedCompositeFieldContainer[Measurement]
+    warnings: _containers.RepeatedCompositeFieldContainer[_privacy_pb2.Warning]
+    def __init__(self, number: _Optional[int] = ..., worker_id: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., outcome: _Optional[_Union[AttemptOutcome, str]] = ..., reason: _Optional[str] = ..., training_shard: _Optional[int] = ..., measurements: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ...) -> None: ...
 
 class Measurement(_message.Message):
     __slots__ = ("step", "elapsed", "metrics", "report_time")

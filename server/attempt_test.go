@@ -1,0 +1,362 @@
+package server_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// add reports errors of runs at a step.
+func (f *fixture) add(trial *dparetov1.Trial, step int64, errors ...float64) error {
+	_, err := f.studies.AddMeasurement(f.t.Context(), &dparetov1.AddMeasurementRequest{
+		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measurement(step, errors...),
+	})
+	return err
+}
+
+// must fails the test on an error.
+func (f *fixture) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// again hands a trial out to another worker, an hour after its last sign of life.
+func (f *fixture) again(study, worker string, trial *dparetov1.Trial) *dparetov1.Trial {
+	f.t.Helper()
+	f.clock.Advance(time.Hour)
+	next := f.one(study, worker)
+	if next.GetName() != trial.GetName() {
+		f.t.Fatalf("%s is handed out instead of %s", next.GetName(), trial.GetName())
+	}
+	return next
+}
+
+// curve renders the errors of measurements.
+func curve(measurements []*dparetov1.Measurement) string {
+	var all []string
+	for _, m := range measurements {
+		all = append(all, fmt.Sprintf("%d:%g", m.GetStep(), m.GetMetrics()["error"].GetValue()))
+	}
+	return strings.Join(all, " ")
+}
+
+// attempts renders past attempts.
+func attempts(trial *dparetov1.Trial) string {
+	var all []string
+	for _, a := range trial.GetPastAttempts() {
+		all = append(all, fmt.Sprintf("%d %s %s %q [%s]", a.GetNumber(), a.GetWorkerId(),
+			strings.TrimPrefix(a.GetOutcome().String(), "ATTEMPT_OUTCOME_"), a.GetReason(), curve(a.GetMeasurements())))
+	}
+	return strings.Join(all, ", ")
+}
+
+// A late result comes with the curve of its own run. The run of the worker that held the trial
+// meanwhile is kept apart, and the worker is told.
+func TestLateResultHasItsOwnCurve(t *testing.T) {
+	f, to := start(t), start(t)
+	spec := sgdSpec()
+	spec.DisableEarlyStopping = true
+	study := f.create("sgd", spec)
+	a := f.one(study, "a")
+	f.must(f.add(a, 1, 0.5))
+	began := f.clock.Now()
+	b := f.again(study, "b", a)
+	f.must(f.add(b, 1, 0.99))
+	f.must(f.add(b, 2, 0.98))
+	f.tell(a, 0.1)
+	check := func(f *fixture) {
+		t.Helper()
+		got := f.trial(a.GetName())
+		if c, final := curve(got.GetMeasurements()), got.GetFinalMeasurement().GetMetrics()["error"].GetValue(); c != "1:0.5" || final != 0.1 {
+			t.Errorf("the trial ends with %g after %s, want 0.1 after 1:0.5", final, c)
+		}
+		if past, want := attempts(got), `2 b OVERTAKEN "" [1:0.99 2:0.98]`; past != want || got.GetAttempt() != 2 || !got.GetStartTime().AsTime().Equal(began) {
+			t.Errorf("%d attempts since %v: %s, want %s", got.GetAttempt(), got.GetStartTime().AsTime(), past, want)
+		}
+		if list, _ := f.pages(&dparetov1.ListTrialsRequest{Parent: study, PageSize: 10}); len(list[0].GetPastAttempts()) != 0 {
+			t.Errorf("the list has past attempts: %v", list)
+		}
+	}
+	check(f)
+	f.restart()
+	check(f)
+	wantCode(t, f.add(b, 3, 0.97), codes.FailedPrecondition, "SUCCEEDED")
+	_, err := f.studies.CompleteTrial(t.Context(), completion(b, 0.96))
+	wantCode(t, err, codes.FailedPrecondition, "already")
+	exported := lines(t, f.export(study))
+	if _, err := to.importRecords(parse(t, exported)); err != nil {
+		t.Fatal(err)
+	}
+	check(to)
+	if got := lines(t, to.export(study)); got != exported {
+		t.Errorf("exported again: %s\nwant: %s", got, exported)
+	}
+	// The front knows the run that counts alone.
+	for _, p := range f.front(study, dparetov1.FrontKind_FRONT_KIND_OBSERVED).GetPoints() {
+		if v := p.GetValues()["error"].GetValue(); v != 0.1 && v != 0.5 {
+			t.Errorf("a point of the front has error %g", v)
+		}
+	}
+}
+
+// However an attempt ends, its measurements stay readable, and no other attempt's stand in for them.
+func TestPastAttempts(t *testing.T) {
+	f := start(t)
+	spec := sgdSpec()
+	spec.DisableEarlyStopping = true
+	spec.Lease = &dparetov1.LeasePolicy{MaxAttempts: 9}
+	study := f.create("sgd", spec)
+	trial := f.one(study, "a")
+	f.must(f.add(trial, 2, 0.2))
+	f.must(f.add(trial, 1, 0.1))
+	released := trial
+	if _, err := f.studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{
+		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Reason: "preempted",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.trial(trial.GetName()); len(got.GetMeasurements()) != 0 || len(got.GetPastAttempts()) != 1 {
+		t.Errorf("queued trial %v", got)
+	}
+	trial = f.one(study, "b")
+	f.must(f.add(trial, 1, 0.3))
+	if _, err := f.studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(),
+		Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "disk", Retryable: true}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	trial = f.one(study, "c")
+	f.must(f.add(trial, 1, 0.4))
+	trial = f.one(study, "c")
+	f.must(f.add(trial, 1, 0.6))
+	trial = f.again(study, "d", trial)
+	f.must(f.add(trial, 1, 0.7))
+	f.restart()
+	past := `1 a RELEASED "preempted" [1:0.1 2:0.2], 2 b FAILED "disk" [1:0.3], 3 c RESUMED "" [1:0.4], 4 c LOST "" [1:0.6]`
+	if got := f.trial(trial.GetName()); attempts(got) != past || curve(got.GetMeasurements()) != "1:0.7" {
+		t.Errorf("measured %s after %s", curve(got.GetMeasurements()), attempts(got))
+	}
+	// The first worker comes back, and has nothing to add to what it reported.
+	done := completion(released)
+	done.Outcome = &dparetov1.CompleteTrialRequest_UseLastMeasurement{UseLastMeasurement: &dparetov1.UseLastMeasurement{}}
+	resp, err := f.studies.CompleteTrial(t.Context(), done)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := resp.GetTrial(); curve(got.GetMeasurements()) != "1:0.1 2:0.2" || curve([]*dparetov1.Measurement{got.GetFinalMeasurement()}) != "2:0.2" || len(got.GetPastAttempts()) != 0 {
+		t.Errorf("completed %v", got)
+	}
+	_, past, _ = strings.Cut(past, ", ")
+	if got := f.trial(trial.GetName()); attempts(got) != past+`, 5 d OVERTAKEN "" [1:0.7]` {
+		t.Errorf("past attempts %s", attempts(got))
+	}
+	f.must(func() error {
+		_, err := f.studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: trial.GetName()})
+		return err
+	}())
+	if got := f.export(study)[1].GetTrial(); !got.GetDeleted() || len(got.GetTrial().GetPastAttempts()) != 4 {
+		t.Errorf("exported %v", got)
+	}
+}
+
+// All attempts together are bounded, and the bound keeps no trial from its result.
+func TestAllAttemptsAreBounded(t *testing.T) {
+	f := start(t)
+	spec := sgdSpec()
+	spec.CheckpointParameter = ""
+	study := f.create("sgd", spec)
+	trial := f.one(study, "a")
+	exported := f.export(study)
+	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+		t.Fatal(err)
+	}
+	stored := exported[1].GetTrial()
+	now := timestamppb.New(f.clock.Now())
+	stored.Trial.Attempt = 6
+	stored.LeaseTokens = nil
+	for n := range int32(6) {
+		stored.LeaseTokens = append(stored.GetLeaseTokens(), fmt.Sprint("token ", n+1))
+	}
+	full := &dparetov1.Attempt{WorkerId: "a", StartTime: now, EndTime: now, Outcome: dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_LOST}
+	for step := range int64(2000) {
+		full.Measurements = append(full.Measurements, &dparetov1.Measurement{Step: step, Metrics: map[string]*dparetov1.MetricValue{
+			"error": {Value: new(0.5)}, "epsilon": trial.GetComputedMetrics()["epsilon"],
+		}})
+	}
+	for n := range int32(5) {
+		attempt := proto.CloneOf(full)
+		attempt.Number = n + 1
+		if n == 4 {
+			attempt.Measurements = attempt.GetMeasurements()[1:]
+		}
+		stored.Trial.PastAttempts = append(stored.Trial.PastAttempts, attempt)
+	}
+	if _, err := f.importRecords(exported); err != nil {
+		t.Fatal(err)
+	}
+	trial.Lease.Token = "token 6"
+	f.must(f.add(trial, 1, 0.5))
+	wantCode(t, f.add(trial, 2, 0.5), codes.ResourceExhausted, "10000 measurements")
+	f.must(f.add(trial, 1, 0.5)) // again
+	f.tell(trial, 0.4)
+}
+
+// The noisy values of an attempt that is overtaken stay noisy and paid for, and a late result is not
+// drawn twice. The trial shows the shard on which its result was trained.
+func TestLateResultOfPrivateStudies(t *testing.T) {
+	f, to := startSeeded(t, 3), startSeeded(t, 4)
+	spec := withCheckpoints(privateSpec(3, 20), 20)
+	spec.PrivateMode.TrainingShards = 2
+	study := f.create("s", spec)
+	a := f.one(study, "a")
+	f.must(f.add(a, 2, 0.5))
+	kept := f.trial(a.GetName()).GetMeasurements()[0]
+	b := f.again(study, "b", a)
+	if a.GetTrainingShard() == b.GetTrainingShard() {
+		t.Fatalf("both attempts on shard %d", a.GetTrainingShard())
+	}
+	f.must(f.add(b, 3, 0.25))
+	request := completion(a)
+	request.Outcome = &dparetov1.CompleteTrialRequest_Measurement{Measurement: measurement(2, 0.5)}
+	if _, err := f.studies.CompleteTrial(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	got := f.trial(a.GetName())
+	if !proto.Equal(got.GetFinalMeasurement().GetMetrics()["error"], kept.GetMetrics()["error"]) || got.GetTrainingShard() != a.GetTrainingShard() {
+		t.Errorf("completed %v, after %v on shard %d", got, kept, a.GetTrainingShard())
+	}
+	past := got.GetPastAttempts()
+	if len(past) != 1 || past[0].GetTrainingShard() != b.GetTrainingShard() || past[0].GetMeasurements()[0].GetMetrics()["error"].GetValue() == 0.25 {
+		t.Errorf("past attempts %v", past)
+	}
+	if spent := f.study(study).GetPublication().GetSpent().GetValues(); spent != 2 {
+		t.Errorf("%d values are paid for, want 2", spent)
+	}
+	exported := f.export(study)
+	if _, err := to.importRecords(exported); err != nil {
+		t.Error(err)
+	}
+	f.must(func() error {
+		_, err := to.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study})
+		return err
+	}())
+	exported[1].GetTrial().PrivateMode.Values = 1 // too few for what past attempts show
+	_, err := to.importRecords(exported)
+	wantCode(t, err, codes.InvalidArgument, "must be at least the 2 that the trial has")
+}
+
+// A study with random stopping keeps nothing of what its attempts measure.
+func TestPastAttemptsOfHiddenStudies(t *testing.T) {
+	f := startSeeded(t, 5)
+	study := f.withTrials("s", searchSpec(10, 1), 3)
+	a := f.one(study, "a")
+	f.must(f.add(a, 1, 0.5))
+	b := f.again(study, "b", a)
+	f.must(f.add(b, 1, 0.7))
+	if got := f.tell(a, 0.3); len(got.GetPastAttempts())+len(got.GetMeasurements()) != 0 {
+		t.Errorf("the worker is shown %v", got)
+	}
+	_, err := f.studies.GetTrial(t.Context(), &dparetov1.GetTrialRequest{Name: a.GetName()})
+	wantCode(t, err, codes.FailedPrecondition, "shows only its best trial")
+	if past := f.export(study)[1].GetTrial().GetTrial().GetPastAttempts(); len(past) != 1 || len(past[0].GetMeasurements()) != 0 {
+		t.Errorf("kept %v", past)
+	}
+}
+
+// An attempt that was overtaken is paid with all of its runs.
+func TestLedgerOfOvertakenAttempts(t *testing.T) {
+	f := start(t)
+	spec := sgdSpec()
+	spec.DisableEarlyStopping = true
+	study := f.create("sgd", spec)
+	a := f.one(study, "a")
+	b := f.again(study, "b", a)
+	f.must(f.add(b, 1, 0.5, 0.6, 0.7))
+	f.tell(a, 0.1)
+	runs := make(map[dparetov1.LedgerOutcome]int64)
+	for _, e := range f.ledger(study, 0).GetEntries() {
+		runs[e.GetOutcome()] = e.GetRuns()
+	}
+	if runs[dparetov1.LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED] != 1 || runs[dparetov1.LedgerOutcome_LEDGER_OUTCOME_ABANDONED] != 3 {
+		t.Errorf("charged runs %v, want 1 that succeeded and 3 abandoned", runs)
+	}
+}
+
+// Accounting again changes past attempts and running ones like all other runs.
+func TestReaccountPastAttempts(t *testing.T) {
+	f := start(t)
+	spec := sgdSpec()
+	spec.DisableEarlyStopping = true
+	study := f.create("sgd", spec)
+	trial := f.one(study, "a")
+	f.must(f.add(trial, 1, 0.5))
+	trial = f.again(study, "b", trial)
+	f.must(f.add(trial, 1, 0.6))
+	before := f.trial(trial.GetName())
+	privacy := proto.CloneOf(spec.GetMetrics()[0].GetComputed().GetPrivacy())
+	privacy.Delta /= 100
+	f.reaccount(study, privacy, false)
+	after := f.trial(trial.GetName())
+	epsilon := func(m []*dparetov1.Measurement) float64 { return m[0].GetMetrics()["epsilon"].GetValue() }
+	past, running := epsilon(after.GetPastAttempts()[0].GetMeasurements()), epsilon(after.GetMeasurements())
+	if past != running || !(running > epsilon(before.GetMeasurements())) {
+		t.Errorf("epsilon %g of the past attempt, %g of the running one, was %g", past, running, epsilon(before.GetMeasurements()))
+	}
+	f.must(f.add(trial, 2, 0.4))
+	f.tell(trial, 0.3)
+}
+
+// An import takes attempts only as a server could have written them.
+func TestImportRefusesAttempts(t *testing.T) {
+	f := start(t)
+	study := f.create("sgd", sgdSpec())
+	trial := f.one(study, "a")
+	f.must(f.add(trial, 1, 0.5))
+	trial = f.again(study, "b", trial)
+	trial = f.again(study, "c", trial)
+	f.tell(trial, 0.1)
+	held := f.one(study, "a")
+	f.must(f.add(held, 1, 0.5))
+	f.again(study, "b", held)
+	exported := lines(t, f.export(study))
+	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+		t.Fatal(err)
+	}
+	const path = "record.trial.trial.past_attempts"
+	for name, tc := range map[string]struct {
+		number int
+		field  string
+		change func(*dparetov1.Trial)
+	}{
+		"missing":     {1, path, func(t *dparetov1.Trial) { t.PastAttempts = t.GetPastAttempts()[:1] }},
+		"too many":    {2, path, func(t *dparetov1.Trial) { t.PastAttempts = append(t.PastAttempts, t.GetPastAttempts()[0]) }},
+		"held":        {2, path, func(t *dparetov1.Trial) { t.PastAttempts[0].Number = 2 }},
+		"order":       {1, path + "[1].number", func(t *dparetov1.Trial) { slices.Reverse(t.GetPastAttempts()) }},
+		"worker":      {1, path + "[0].worker_id", func(t *dparetov1.Trial) { t.PastAttempts[0].WorkerId = "" }},
+		"outcome":     {1, path + "[0].outcome", func(t *dparetov1.Trial) { t.PastAttempts[0].Outcome = 99 }},
+		"reason":      {1, path + "[0].reason", func(t *dparetov1.Trial) { t.PastAttempts[0].Reason = strings.Repeat("x", 2001) }},
+		"time":        {1, path + "[1].end_time", func(t *dparetov1.Trial) { t.PastAttempts[1].EndTime = nil }},
+		"measurement": {1, path + "[0].measurements[0].step", func(t *dparetov1.Trial) { t.PastAttempts[0].Measurements[0].Step = -1 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := f.importRecords(setTrial(tc.number, func(r *dparetov1.ExportedTrial) { tc.change(r.GetTrial()) })(parse(t, exported)))
+			if fields := violated(err); !slices.Contains(fields, tc.field) {
+				t.Errorf("error %v of fields %v, want one of %s", err, fields, tc.field)
+			}
+		})
+	}
+	if _, err := f.importRecords(parse(t, exported)); err != nil {
+		t.Errorf("without a fault: %v", err)
+	}
+}

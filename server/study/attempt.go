@@ -1,0 +1,82 @@
+package study
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/spec"
+)
+
+// A trial shows one attempt: its measurements, start and shard are of the attempt that runs, or that
+// completed it. Every other attempt is kept apart, as a past one, from when it ends. Attempts have
+// different randomness, and nothing of one may stand beside the result of another.
+
+// endAttempt ends the attempt that holds a trial, and makes it a past one.
+func (c *Change) endAttempt(record *storev1.TrialRecord, outcome dparetov1.AttemptOutcome, reason string) error {
+	trial := record.GetTrial()
+	attempt := &dparetov1.Attempt{
+		Number:        trial.GetAttempt(),
+		WorkerId:      trial.GetLease().GetWorkerId(),
+		StartTime:     trial.GetStartTime(),
+		EndTime:       timestamppb.New(c.Now),
+		Outcome:       outcome,
+		Reason:        reason,
+		TrainingShard: trial.GetTrainingShard(),
+	}
+	trial.Lease = nil
+	trial.Warnings = slices.DeleteFunc(trial.GetWarnings(), func(w *dparetov1.Warning) bool {
+		isReport := w.GetCode() == spec.WarnReportDiffers
+		if isReport {
+			attempt.Warnings = append(attempt.Warnings, w)
+		}
+		return isReport
+	})
+	return c.Tx.EndAttempt(c.ID, record, attempt)
+}
+
+// loseAttempt ends the attempt that holds a trial, if any, because a worker gets the trial.
+func (c *Change) loseAttempt(record *storev1.TrialRecord, worker string) error {
+	switch lease := record.GetTrial().GetLease(); {
+	case lease == nil:
+		return nil
+	case lease.GetWorkerId() == worker:
+		return c.endAttempt(record, dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_RESUMED, "")
+	default:
+		return c.endAttempt(record, dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_LOST, "")
+	}
+}
+
+// requeue ends the attempt that holds a trial, and gives the trial back to the queue.
+func (c *Change) requeue(record *storev1.TrialRecord, outcome dparetov1.AttemptOutcome, reason string) error {
+	trial := record.GetTrial()
+	trial.State = dparetov1.TrialState_TRIAL_STATE_QUEUED
+	trial.StateReason = reason
+	return c.endAttempt(record, outcome, reason)
+}
+
+// showAttempt has a trial that is about to complete show the attempt under a token that was handed
+// out for it. An attempt that holds the trial under another token ends.
+func (c *Change) showAttempt(record *storev1.TrialRecord, token string) error {
+	if IsHeld(record, token) {
+		return nil
+	}
+	trial := record.GetTrial()
+	if trial.GetLease() != nil {
+		if err := c.endAttempt(record, dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_OVERTAKEN, ""); err != nil {
+			return err
+		}
+	}
+	number := 1 + slices.Index(record.GetLeaseTokens(), token)
+	attempt, err := c.Tx.TakeAttempt(c.ID, record, int32(number))
+	if err != nil {
+		return err
+	}
+	trial.Measurements = attempt.GetMeasurements()
+	trial.StartTime = attempt.GetStartTime()
+	trial.TrainingShard = attempt.GetTrainingShard()
+	trial.Warnings = spec.AddWarnings(trial.GetWarnings(), attempt.GetWarnings()...)
+	return nil
+}
