@@ -74,7 +74,7 @@ func isDone(resp *dparetov1.SuggestTrialsResponse) bool {
 	}
 }
 
-// Trial reads a trial by its number.
+// Trial reads a trial by its number, with its past attempts, which lists of trials leave out.
 func (s *Study) Trial(ctx context.Context, number int64) (*dparetov1.Trial, error) {
 	name := s.trialName(number)
 	resp, err := s.client.Studies.GetTrial(ctx, &dparetov1.GetTrialRequest{Name: name})

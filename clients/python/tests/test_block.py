@@ -100,6 +100,24 @@ def test_without_a_block_a_lease_runs_out(client: Client) -> None:
         trial.report(2, error=0.5)
 
 
+def test_past_attempts_are_kept(client: Client) -> None:
+    study = make_study(client, max_trials=1)
+    trial = study.ask()
+    trial.report(1, error=0.5)
+    trial.release("preempted")
+    other = study.ask("other")
+    other.report(1, error=0.25)
+    info = study.get_trial(trial.number)
+    assert [m.metrics["error"] for m in info.measurements] == [0.25]
+    (past,) = info.past_attempts
+    assert (past.number, past.outcome, past.reason) == (1, "released", "preempted")
+    assert past.worker_id == trial.raw.lease.worker_id
+    assert past.start_time <= past.end_time
+    assert [(m.step, m.metrics["error"]) for m in past.measurements] == [(1, 0.5)]
+    (listed,) = study.trials()
+    assert listed.past_attempts == ()
+
+
 def test_a_lost_lease_shows_within_the_block(client: Client) -> None:
     study = make_study(client, lease=timedelta(seconds=1))
     with study.trial("w") as trial:

@@ -449,6 +449,10 @@ def _metrics(values: Mapping[str, metric_pb2.MetricValue]) -> dict[str, float]:
     return {key: values[key].value for key in sorted(values) if values[key].HasField("value")}
 
 
+def _measurements(messages: Iterable[trial_pb2.Measurement]) -> tuple[r.Measurement, ...]:
+    return tuple(r.Measurement(m.step, _metrics(m.metrics)) for m in messages)
+
+
 def trial_info(message: trial_pb2.Trial) -> r.TrialInfo:
     """Returns a trial."""
     metrics = _metrics(message.computed_metrics)
@@ -460,11 +464,21 @@ def trial_info(message: trial_pb2.Trial) -> r.TrialInfo:
         origin=enum_name(trial_pb2.TrialOrigin, message.origin),
         params=from_values(message.parameters),
         metrics=metrics,
-        measurements=tuple(
-            r.Measurement(m.step, _metrics(m.metrics)) for m in message.measurements
-        ),
+        measurements=_measurements(message.measurements),
         worker_id=message.lease.worker_id,
         attempt=message.attempt,
+        past_attempts=tuple(
+            r.PastAttempt(
+                number=a.number,
+                worker_id=a.worker_id,
+                outcome=enum_name(trial_pb2.AttemptOutcome, a.outcome),
+                reason=a.reason,
+                start_time=a.start_time.ToDatetime(tzinfo=timezone.utc),
+                end_time=a.end_time.ToDatetime(tzinfo=timezone.utc),
+                measurements=_measurements(a.measurements),
+            )
+            for a in message.past_attempts
+        ),
         note=message.note,
         labels=dict(message.labels),
         warnings=_warnings(message.warnings),

@@ -449,7 +449,7 @@ class AsyncStudy:
         return await self._run(ops.list_trials(self._policy, self.name, filter, order_by))
 
     async def get_trial(self, number: int) -> r.TrialInfo:
-        """Reads a trial."""
+        """Reads a trial, with its past attempts."""
         return await self._run(ops.get_trial(self._policy, self.name, number))
 
     async def optimize(

@@ -559,7 +559,7 @@ class Study:
         return self._run(ops.list_trials(self._policy, self.name, filter, order_by))
 
     def get_trial(self, number: int) -> r.TrialInfo:
-        """Reads a trial."""
+        """Reads a trial, with its past attempts."""
         return self._run(ops.get_trial(self._policy, self.name, number))
 
     def optimize(

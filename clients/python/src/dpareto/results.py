@@ -33,6 +33,7 @@ __all__ = [
     "HypervolumePoint",
     "LedgerInfo",
     "Measurement",
+    "PastAttempt",
     "Prediction",
     "PrivacyLedger",
     "Publication",
@@ -140,6 +141,22 @@ class Measurement:
 
 
 @dataclass(frozen=True)
+class PastAttempt:
+    """An attempt at a trial that ended without completing it."""
+
+    number: int
+    """Among the attempts at the trial, from 1."""
+    worker_id: str
+    outcome: str
+    """lost, resumed, released, failed or overtaken."""
+    reason: str
+    """Given with a release or a failure."""
+    start_time: datetime
+    end_time: datetime
+    measurements: tuple[Measurement, ...]
+
+
+@dataclass(frozen=True)
 class TrialInfo:
     """The state of a trial on the server."""
 
@@ -152,9 +169,12 @@ class TrialInfo:
     metrics: Mapping[str, float]
     """Final values by id, computed ones included."""
     measurements: tuple[Measurement, ...]
-    """On the way."""
+    """On the way, of the attempt that runs or completed the trial."""
     worker_id: str
     attempt: int
+    """How often the trial was handed out."""
+    past_attempts: tuple[PastAttempt, ...]
+    """That did not complete the trial; only from ``get_trial``."""
     note: str
     labels: Mapping[str, str]
     warnings: tuple[ResultWarning, ...]

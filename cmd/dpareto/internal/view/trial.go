@@ -220,6 +220,13 @@ func Trial(spec *dparetov1.StudySpec, trial *dparetov1.Trial) *output.Table {
 	if elapsed := trial.GetFinalMeasurement().GetElapsed(); elapsed != nil {
 		add("seconds", elapsed.AsDuration().Seconds())
 	}
+	for _, a := range trial.GetPastAttempts() {
+		cell := fmt.Sprintf("%d, worker %s: %s, measurements %d", a.GetNumber(), a.GetWorkerId(), enum.Name(a.GetOutcome()), len(a.GetMeasurements()))
+		if a.GetReason() != "" {
+			cell += ", " + a.GetReason()
+		}
+		add("past attempt", cell)
+	}
 	add("suggested by", trial.GetProvenance().GetAlgorithm())
 	add("labels", labelList(trial.GetLabels()))
 	add("note", note(spec, trial, replicateOf(trial)))

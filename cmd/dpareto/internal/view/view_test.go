@@ -115,8 +115,12 @@ func exampleTrials() []*dparetov1.Trial {
 		{
 			Name: "studies/adult/trials/5", Number: 5, State: dparetov1.TrialState_TRIAL_STATE_SUCCEEDED,
 			StateReason: "the model expects no later checkpoint of the run to extend the front",
-			Origin:      dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, Parameters: configuration(64), Attempt: 1,
-			Measurements:     []*dparetov1.Measurement{{Step: 7}, {Step: 8}},
+			Origin:      dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, Parameters: configuration(64), Attempt: 3,
+			Measurements: []*dparetov1.Measurement{{Step: 7}, {Step: 8}},
+			PastAttempts: []*dparetov1.Attempt{
+				{Number: 1, WorkerId: "a", Outcome: dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_RELEASED, Reason: "preempted"},
+				{Number: 3, WorkerId: "b", Outcome: dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_OVERTAKEN, Measurements: []*dparetov1.Measurement{{Step: 1}}},
+			},
 			FinalMeasurement: &dparetov1.Measurement{Step: 8, Metrics: map[string]*dparetov1.MetricValue{"epsilon": metric(0.02), "error": metric(0.2)}},
 			Provenance: &dparetov1.Provenance{
 				Algorithm:   "default",
