@@ -92,6 +92,7 @@ type account struct {
 	metric   string
 	spec     *dparetov1.PrivacySpec // of the metric
 	sum      *accounting.Ledger
+	seeded   int64 // number of trials with seeded runs
 	entries  map[dparetov1.LedgerOutcome]*dparetov1.LedgerEntry
 
 	Design
@@ -137,6 +138,9 @@ func (l *account) charge(ctx context.Context, record *storev1.TrialRecord, isDel
 	point, err := study.PointOf(l.compiled, trial)
 	if err != nil {
 		return err
+	}
+	if study.IsSeeded(trial) {
+		l.seeded++
 	}
 	attempts, runs := int64(trial.GetAttempt()), int64(trial.GetReplicates())
 	var further int64 // runs of past attempts beyond those that they were to make
@@ -287,6 +291,11 @@ func (l *account) response(ctx context.Context, delta float64) (*dparetov1.GetPr
 	}
 	if n := resp.GetUnknownRuns(); n > 0 {
 		warn(warnUnknownCost, "the cost of %d runs is unknown: %s cannot be computed at their configurations; fixed_in_advance leaves them out", n, l.metric)
+		resp.Composed.Epsilon = math.Inf(1)
+	}
+	if l.seeded > 0 {
+		warn(study.WarnSeeded, "the runs of %d trials were seeded: whoever knows the seed can take their noise off, so that no epsilon holds for them; "+
+			"fixed_in_advance, the entries and the epsilon of a trial are what such runs cost with noise that nobody knows", l.seeded)
 		resp.Composed.Epsilon = math.Inf(1)
 	}
 	if resp.GetAdaptive() {

@@ -259,7 +259,23 @@ func (c *Change) keep(record *storev1.TrialRecord, r Report, later ...func(conte
 	if err := c.first(append(later, metricsAt(c.Compiled, point, r.Measurement.GetStep()))...); err != nil {
 		return Kept{}, err
 	}
-	return c.Policy.Keep(c, record, r)
+	if r.Measurement.GetSeeded() && spec.IsPublication(c.Compiled.Spec) {
+		return Kept{}, invalid.Field(r.Path+".seeded", "must be false: the guarantees of %s hold for runs whose randomness nobody knows; train without a seed",
+			resource.StudyName(c.ID))
+	}
+	kept, err := c.Policy.Keep(c, record, r)
+	if r.Measurement.GetSeeded() {
+		kept.Warnings = append(kept.Warnings, &dparetov1.Warning{
+			Code:    WarnSeeded,
+			Message: "not for release: the run was seeded, so that its noise can be taken off and no epsilon holds for it",
+		})
+	}
+	return kept, err
+}
+
+// IsSeeded reports whether a worker said of a run of a trial that its randomness came from a seed.
+func IsSeeded(trial *dparetov1.Trial) bool {
+	return slices.ContainsFunc(trial.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == WarnSeeded })
 }
 
 // finishWithLast completes a trial with its last measurement.

@@ -23,6 +23,10 @@ import (
 // runs would.
 const WarnSelectionBias = "SELECTION_BIAS"
 
+// WarnSeeded is the code of the warning that the randomness of runs came from a seed that somebody
+// knows.
+const WarnSeeded = "SEEDED"
+
 // Trials implements the StudyService calls on trials.
 type Trials struct{ *Studies }
 

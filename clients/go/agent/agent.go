@@ -35,8 +35,11 @@ type Agent struct {
 	// "{WorkerID}-2" and so on. Required. It should be the same after a restart, so that
 	// the agent gets its trials back, and must be unique among the agents of the study.
 	WorkerID string
-	// Seed of all randomness of the training (see TrialSeed).
-	Seed uint64
+	// Seed of all randomness of the training (see TrialSeed). nil, the default, is the operating
+	// system's entropy. With a seed the measurements are marked as seeded: the noise of their
+	// runs is known to whoever knows the seed, so that no ε holds for them. Studies with
+	// private_mode or random_stopping refuse them.
+	Seed *uint64
 	// MaxFailures is the number of consecutive trials, over all workers, that may fail
 	// before Run gives up: the fault is then likely here and should not use up the
 	// study's trials. Default DefaultMaxFailures.

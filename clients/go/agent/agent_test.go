@@ -296,7 +296,7 @@ func TestRun(t *testing.T) {
 		var r recorder
 		var runs []trainer.Run
 		a := &Agent{
-			Study: f.study, WorkerID: "a", Seed: 5, Events: r.hooks(),
+			Study: f.study, WorkerID: "a", Seed: new(uint64(5)), Events: r.hooks(),
 			Trainer: funcTrainer(func(ctx context.Context, run trainer.Run, report trainer.Report) (trainer.Measurement, error) {
 				runs = append(runs, run)
 				return checkpoints(3).Train(ctx, run, report)
@@ -315,7 +315,7 @@ func TestRun(t *testing.T) {
 				want := measured(m.GetStep())
 				got := m.GetMetrics()
 				if !slices.Equal(got["error"].GetRuns(), want.Metrics["error"]) || !slices.Equal(got["seconds"].GetRuns(), want.Metrics["seconds"]) ||
-					got["scale"] == nil || len(got) != 3 || m.GetElapsed().AsDuration() != want.Elapsed {
+					got["scale"] == nil || len(got) != 3 || m.GetElapsed().AsDuration() != want.Elapsed || !m.GetSeeded() {
 					t.Errorf("measurement %v", m)
 				}
 			}
@@ -325,7 +325,7 @@ func TestRun(t *testing.T) {
 					"noise_scale": trial.GetParameters()["noise_scale"].GetDoubleValue(),
 				},
 				Replicates: 2,
-				Seed:       TrialSeed(5, trial.GetNumber(), 1),
+				Seed:       new(TrialSeed(5, trial.GetNumber(), 1)),
 			}
 			if diff := cmp.Diff(want, runs[i]); diff != "" {
 				t.Errorf("run (-want +got):\n%s", diff)
@@ -639,9 +639,9 @@ func TestRestartedAgent(t *testing.T) {
 		if _, err := f.study.Ask(t.Context(), "a-1"); err != nil {
 			t.Fatal(err)
 		}
-		var seed uint64
+		var seed *uint64
 		a := &Agent{
-			Study: f.study, WorkerID: "a", Seed: 3,
+			Study: f.study, WorkerID: "a", Seed: new(uint64(3)),
 			Trainer: funcTrainer(func(_ context.Context, run trainer.Run, _ trainer.Report) (trainer.Measurement, error) {
 				seed = run.Seed
 				return measured(1), nil
@@ -652,8 +652,8 @@ func TestRestartedAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.wantStates(succeeded)
-		if attempt := f.trials()[0].GetAttempt(); attempt != 2 || seed != TrialSeed(3, 1, 2) {
-			t.Errorf("attempt %d with seed %x", attempt, seed)
+		if attempt := f.trials()[0].GetAttempt(); attempt != 2 || seed == nil || *seed != TrialSeed(3, 1, 2) {
+			t.Errorf("attempt %d with seed %v", attempt, seed)
 		}
 		if waited := time.Since(begin); waited > time.Second {
 			t.Errorf("waited for %v", waited)

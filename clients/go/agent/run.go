@@ -80,8 +80,10 @@ func (c *crew) train(ctx context.Context, worker string, trial *dpareto.Trial) (
 	run := trainer.Run{
 		Parameters: trial.Parameters(),
 		Replicates: trial.Replicates(),
-		Seed:       TrialSeed(c.Seed, trial.Number(), trial.Attempt()),
 		Shard:      int(trial.Message().GetTrainingShard()),
+	}
+	if c.Seed != nil {
+		run.Seed = new(TrialSeed(*c.Seed, trial.Number(), trial.Attempt()))
 	}
 	var last trainer.Measurement // that the server has
 	var reportErr error          // counts even if the trainer drops it
@@ -152,7 +154,9 @@ func (c *crew) message(m trainer.Measurement) *dparetov1.Measurement {
 			metrics[id] = runs
 		}
 	}
-	return metrics.Measurement(m.Step, m.Elapsed)
+	message := metrics.Measurement(m.Step, m.Elapsed)
+	message.Seeded = c.Seed != nil
+	return message
 }
 
 // conclude reports the outcome of a trial to the server, unless it was completed (err is

@@ -52,7 +52,7 @@ func (t noisyMean) Train(ctx context.Context, run trainer.Run, _ trainer.Report)
 		if err := ctx.Err(); err != nil {
 			return trainer.Measurement{}, err
 		}
-		s := random.New(run.Seed, r, streamNoise, 0)
+		s := random.Open(run.Seed, r, streamNoise, 0)
 		errs[r] = math.Abs(scale * (s.Exponential() - s.Exponential()))
 	}
 	return trainer.Measurement{Step: 1, Metrics: map[string][]float64{"error": errs}, Elapsed: time.Since(start)}, nil
@@ -119,7 +119,7 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		m, err := t.Train(ctx, trainer.Run{Parameters: parameters, Replicates: 1000, Seed: 1}, nil)
+		m, err := t.Train(ctx, trainer.Run{Parameters: parameters, Replicates: 1000, Seed: new(uint64(1))}, nil)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -130,7 +130,7 @@ func Example() {
 		}
 		fmt.Printf("ε = %.1f: error %.4f\n", guarantee.Epsilon, sum/1000)
 	}
-	_, err = t.Train(ctx, trainer.Run{Parameters: trainer.Parameters{"noise": 1.0}, Replicates: 1}, nil)
+	_, err = t.Train(ctx, trainer.Run{Parameters: trainer.Parameters{"noise": 1.0}, Replicates: 1, Seed: new(uint64(0))}, nil)
 	fmt.Println(err)
 	// Output:
 	// ε = 1.0: error 0.0020

@@ -13,12 +13,14 @@ import (
 type Run struct {
 	// Parameters of the configuration. The trainer does not modify it.
 	Parameters Parameters
-	// Replicates is the number of independent training runs, at least 1. Each
-	// has its own random stream, derived from Seed and its index.
+	// Replicates is the number of independent training runs, at least 1, each with
+	// random streams of its own.
 	Replicates int
-	// Seed of all the randomness of the run: the same Run gives the same metrics
-	// on any number of processors. Any value is valid.
-	Seed uint64
+	// Seed of all the randomness of the run. nil means the operating system's entropy: nothing
+	// repeats the run. With a seed the same Run gives the same metrics on any number of
+	// processors, as experiments need. Anyone who knows the seed can remove the noise, so that
+	// no model, nor anything else that the run gives, is private.
+	Seed *uint64
 	// Shard is the index of the shard of the training examples to train on, 0 for a
 	// trainer without shards (see ShardedTrainer).
 	Shard int

@@ -119,7 +119,7 @@ func TestStudies(t *testing.T) {
 			if _, ok := parameters["epochs"]; ok {
 				parameters["epochs"] = int64(1)
 			}
-			m, err := made.Train(t.Context(), trainer.Run{Parameters: parameters, Replicates: 1, Seed: 1}, nil)
+			m, err := made.Train(t.Context(), trainer.Run{Parameters: parameters, Replicates: 1, Seed: new(uint64(1))}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -622,7 +622,12 @@ type Measurement struct {
 	// present; computed metrics are filled in by the server.
 	Metrics map[string]*MetricValue `protobuf:"bytes,3,rep,name=metrics,proto3" json:"metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Output only. When the server received it.
-	ReportTime    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=report_time,json=reportTime,proto3" json:"report_time,omitempty"`
+	ReportTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=report_time,json=reportTime,proto3" json:"report_time,omitempty"`
+	// Whether the randomness of the run came from a seed that somebody knows, and not from entropy:
+	// the run can be repeated, and its noise taken off. No ε that the study states holds for it.
+	// The trial gets the warning SEEDED, releases say so, and studies with private_mode or
+	// random_stopping refuse the measurement.
+	Seeded        bool `protobuf:"varint,5,opt,name=seeded,proto3" json:"seeded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -683,6 +688,13 @@ func (x *Measurement) GetReportTime() *timestamppb.Timestamp {
 		return x.ReportTime
 	}
 	return nil
+}
+
+func (x *Measurement) GetSeeded() bool {
+	if x != nil {
+		return x.Seeded
+	}
+	return false
 }
 
 // A worker's right to report on a trial for some time.
@@ -1107,13 +1119,14 @@ const file_dpareto_v1_trial_proto_rawDesc = "" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12%\n" +
 	"\x0etraining_shard\x18\a \x01(\x05R\rtrainingShard\x12;\n" +
 	"\fmeasurements\x18\b \x03(\v2\x17.dpareto.v1.MeasurementR\fmeasurements\x12/\n" +
-	"\bwarnings\x18\t \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\"\xa8\x02\n" +
+	"\bwarnings\x18\t \x03(\v2\x13.dpareto.v1.WarningR\bwarnings\"\xc0\x02\n" +
 	"\vMeasurement\x12\x12\n" +
 	"\x04step\x18\x01 \x01(\x03R\x04step\x123\n" +
 	"\aelapsed\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\x12>\n" +
 	"\ametrics\x18\x03 \x03(\v2$.dpareto.v1.Measurement.MetricsEntryR\ametrics\x12;\n" +
 	"\vreport_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"reportTime\x1aS\n" +
+	"reportTime\x12\x16\n" +
+	"\x06seeded\x18\x05 \x01(\bR\x06seeded\x1aS\n" +
 	"\fMetricsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12-\n" +
 	"\x05value\x18\x02 \x01(\v2\x17.dpareto.v1.MetricValueR\x05value:\x028\x01\"w\n" +

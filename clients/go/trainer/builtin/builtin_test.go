@@ -237,7 +237,7 @@ func TestAbsentParameters(t *testing.T) {
 
 // lowest returns a run at the lower ends of the domains.
 func lowest(d trainer.Declaration) trainer.Run {
-	run := trainer.Run{Parameters: make(trainer.Parameters), Replicates: 1, Seed: 1}
+	run := trainer.Run{Parameters: make(trainer.Parameters), Replicates: 1, Seed: new(uint64(1))}
 	for _, p := range d.Parameters {
 		run.Parameters[p.Name] = p.Min
 		if p.Integer {
@@ -322,7 +322,7 @@ func Example() {
 	m, err := t.Train(context.Background(), trainer.Run{
 		Parameters: trainer.Parameters{"cutoff": int64(10), "noise_scale": 0.01},
 		Replicates: 5,
-		Seed:       1,
+		Seed:       new(uint64(1)),
 	}, nil)
 	fmt.Println(m.Metrics["error"], err)
 	// Output: [0 0 0 0 0] <nil>

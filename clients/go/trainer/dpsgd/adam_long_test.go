@@ -108,7 +108,7 @@ func TestAdultAdam(t *testing.T) {
 					ParameterClippingNorm: tt.clippingNorm, ParameterNoiseMultiplier: tt.noiseMultiplier,
 				},
 				Replicates: runs,
-				Seed:       1,
+				Seed:       new(uint64(1)),
 			}, nil)
 			if err != nil {
 				t.Fatal(err)

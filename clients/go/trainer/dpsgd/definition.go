@@ -29,7 +29,6 @@ const (
 	SettingGenerated      = experiment.SettingGenerated
 	SettingEvaluation     = experiment.SettingEvaluation
 	SettingValidationRows = experiment.SettingValidationRows
-	SettingNoiseSource    = experiment.SettingNoiseSource
 
 	EvaluationValidation = experiment.EvaluationValidation
 	EvaluationTest       = experiment.EvaluationTest
@@ -50,12 +49,12 @@ func Definition(cache *dataset.Cache, optimizer Optimizer) trainer.Definition {
 		if err != nil {
 			return nil, err
 		}
-		setup, err := experiment.Load(ctx, cache, options)
+		parts, err := experiment.Load(ctx, cache, options)
 		if err != nil {
 			return nil, err
 		}
-		o.Optimizer, o.NoiseSource = optimizer, setup.NoiseSource
-		return New(setup.Parts, o)
+		o.Optimizer = optimizer
+		return New(parts, o)
 	}
 	return trainer.Definition{
 		Name:    name,
@@ -81,7 +80,7 @@ func Definition(cache *dataset.Cache, optimizer Optimizer) trainer.Definition {
 	}
 }
 
-// parseSettings returns the options that the settings name, without the source of noise.
+// parseSettings returns the options that the settings name.
 func parseSettings(settings trainer.Settings) (o Options, err error) {
 	o.Model.Kind = model.Kind(settings.Text(SettingModel, string(model.LogisticRegression)))
 	o.Initialization = model.Initialization(settings.Text(SettingInitialization, ""))

@@ -12,7 +12,6 @@ import (
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
-	"github.com/dpareto/dpareto/clients/go/trainer/random"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -70,23 +69,23 @@ func TestDefinitionOptions(t *testing.T) {
 	}{
 		{SGD, nil, Options{
 			Model: model.Spec{Kind: model.LogisticRegression}, Optimizer: SGD,
-			Initialization: model.InitializeZero, Sampling: FixedSize, NoiseSource: random.SourceSeed,
+			Initialization: model.InitializeZero, Sampling: FixedSize,
 		}},
-		{Adam, map[string]string{SettingInitialization: "published", SettingNoiseSource: "os"}, Options{
+		{Adam, map[string]string{SettingInitialization: "published"}, Options{
 			Model: model.Spec{Kind: model.LogisticRegression}, Optimizer: Adam,
-			Initialization: model.InitializePublished, Sampling: FixedSize, NoiseSource: random.SourceOS,
+			Initialization: model.InitializePublished, Sampling: FixedSize,
 		}},
 		{SGD, map[string]string{SettingModel: "huber-svm", SettingHuberWidth: "0.3", SettingSampling: "poisson"}, Options{
 			Model: model.Spec{Kind: model.HuberSVM, HuberWidth: 0.3}, Optimizer: SGD,
-			Initialization: model.InitializeZero, Sampling: Poisson, NoiseSource: random.SourceSeed,
+			Initialization: model.InitializeZero, Sampling: Poisson,
 		}},
 		{SGD, map[string]string{SettingModel: "mlp"}, Options{
 			Model: model.Spec{Kind: model.MLP, Hidden: []int{128, 64}}, Optimizer: SGD,
-			Initialization: model.InitializePublished, Sampling: FixedSize, NoiseSource: random.SourceSeed,
+			Initialization: model.InitializePublished, Sampling: FixedSize,
 		}},
 		{SGD, map[string]string{SettingModel: "mlp", SettingHidden: "1000", SettingInitialization: "he"}, Options{
 			Model: model.Spec{Kind: model.MLP, Hidden: []int{1000}}, Optimizer: SGD,
-			Initialization: model.InitializeHe, Sampling: FixedSize, NoiseSource: random.SourceSeed,
+			Initialization: model.InitializeHe, Sampling: FixedSize,
 		}},
 	} {
 		settings := map[string]string{SettingGenerated: "true", SettingTrainRows: "100"}
@@ -125,7 +124,6 @@ func TestDefinitionErrors(t *testing.T) {
 		{map[string]string{SettingModel: "huber-svm", SettingHuberWidth: "2"}, `setting huber_width is "2"`},
 		{map[string]string{SettingModel: "mlp", SettingInitialization: "zero"}, "without gradients"},
 		{map[string]string{SettingSampling: "shuffle"}, `sampling "shuffle" is unknown`},
-		{map[string]string{SettingNoiseSource: "dice"}, `setting noise_source is "dice", want seed or os`},
 	} {
 		if _, ok := tt.settings[SettingGenerated]; !ok {
 			tt.settings[SettingGenerated] = "true"

@@ -1,7 +1,6 @@
 package dpsgd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/internal/parallel"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
-	"github.com/dpareto/dpareto/clients/go/trainer/random"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -49,7 +47,7 @@ const (
 )
 
 // Options say what is trained, and how. The zero value is logistic regression by
-// DP-SGD from w = 0, on lots of fixed size, under a seed.
+// DP-SGD from w = 0, on lots of fixed size.
 type Options struct {
 	// Model. No kind means logistic regression.
 	Model model.Spec
@@ -59,8 +57,6 @@ type Options struct {
 	Initialization model.Initialization
 	// Sampling of the lots. Empty means FixedSize.
 	Sampling Sampling
-	// NoiseSource of all randomness. Empty means random.SourceSeed.
-	NoiseSource random.Source
 }
 
 // normal fills in the defaults and checks the options.
@@ -80,11 +76,9 @@ func (o Options) normal() (Options, error) {
 	if err := o.Initialization.Check(o.Model); err != nil {
 		return o, err
 	}
-	o.NoiseSource = cmp.Or(o.NoiseSource, random.SourceSeed)
 	err := errors.Join(
 		choose("optimizer", &o.Optimizer, SGD, Adam),
-		choose(SettingSampling, &o.Sampling, FixedSize, Poisson),
-		o.NoiseSource.Validate())
+		choose(SettingSampling, &o.Sampling, FixedSize, Poisson))
 	return o, err
 }
 
@@ -189,13 +183,15 @@ func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Rep
 	for r := range learners {
 		pool := parallel.New(workers)
 		defer pool.Close()
-		learners[r] = t.learner(c, run.Seed, r, pool)
+		if learners[r], err = t.learner(c, run.Seed, r, pool); err != nil {
+			return trainer.Measurement{}, err
+		}
 	}
 	return experiment.Train(ctx, learners, t.evaluator, c.epochs, report)
 }
 
 // learner makes replicate number r of a run.
-func (t *Trainer) learner(c configuration, seed uint64, r int, workers model.Workers) experiment.Learner[*model.Examples] {
+func (t *Trainer) learner(c configuration, seed *uint64, r int, workers model.Workers) (experiment.Learner[*model.Examples], error) {
 	if t.options.Model.Linear() {
 		return newReplicate(model.NewLinear(t.options.Model, t.train), t.options, c, seed, r, workers)
 	}

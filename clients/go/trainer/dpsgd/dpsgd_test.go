@@ -16,7 +16,6 @@ import (
 	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
-	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
 
 func newTrainer(t *testing.T, trainRows, testRows int) *Trainer {
@@ -67,7 +66,7 @@ func TestTrainLearns(t *testing.T) {
 	made := newTrainer(t, 20000, 5000)
 	reported := metrics(t, made, trainer.Run{
 		Parameters: parameters(trainer.Parameters{ParameterEpochs: int64(5), ParameterNoiseMultiplier: 0.0}),
-		Replicates: 2,
+		Replicates: 2, Seed: new(uint64(0)),
 	})
 	if len(reported) != 5 {
 		t.Fatalf("%d reports, want 5", len(reported))
@@ -86,7 +85,7 @@ func TestTrainLearns(t *testing.T) {
 
 func TestTrainIsReproducible(t *testing.T) {
 	made := newTrainer(t, 500, 300)
-	run := trainer.Run{Parameters: parameters(nil), Replicates: 5, Seed: 7}
+	run := trainer.Run{Parameters: parameters(nil), Replicates: 5, Seed: new(uint64(7))}
 	want := metrics(t, made, run)
 
 	for _, procs := range []int{1, 2, 7} {
@@ -113,7 +112,7 @@ func TestTrainIsReproducible(t *testing.T) {
 	// Replicates and seeds have streams of their own.
 	losses := make(map[float64]bool)
 	for seed := range uint64(4) {
-		run.Seed = seed
+		run.Seed = &seed
 		for _, loss := range metrics(t, made, run)[0][MetricLoss] {
 			losses[loss] = true
 		}
@@ -127,7 +126,7 @@ func TestTrainIsReproducible(t *testing.T) {
 // is for processors that fuse multiplications and additions.
 func TestTrainGolden(t *testing.T) {
 	made := newTrainer(t, 500, 300)
-	reported := metrics(t, made, trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: 42})
+	reported := metrics(t, made, trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: new(uint64(42))})
 	want := [][]float64{
 		{0.577367580281, 0.545131871905},
 		{0.574102020196, 0.569177055308},
@@ -148,10 +147,10 @@ func TestTrainGolden(t *testing.T) {
 func TestNoiseVarianceIsTheSquareOfTheMultiplier(t *testing.T) {
 	made := newTrainer(t, 200, 100)
 	multiplier := metrics(t, made, trainer.Run{
-		Parameters: parameters(trainer.Parameters{ParameterNoiseMultiplier: 3.0}), Replicates: 1,
+		Parameters: parameters(trainer.Parameters{ParameterNoiseMultiplier: 3.0}), Replicates: 1, Seed: new(uint64(0)),
 	})
 	variance := metrics(t, made, trainer.Run{
-		Parameters: parameters(trainer.Parameters{ParameterNoiseMultiplier: nil, ParameterNoiseVariance: 9.0}), Replicates: 1,
+		Parameters: parameters(trainer.Parameters{ParameterNoiseMultiplier: nil, ParameterNoiseVariance: 9.0}), Replicates: 1, Seed: new(uint64(0)),
 	})
 	if diff := cmp.Diff(multiplier, variance); diff != "" {
 		t.Errorf("metrics (-multiplier 3 +variance 9):\n%s", diff)
@@ -197,14 +196,14 @@ func TestTrainBadParameters(t *testing.T) {
 		{"unknown", trainer.Parameters{"momentum": 0.9}, "momentum"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			run := trainer.Run{Parameters: parameters(tt.change), Replicates: 1}
+			run := trainer.Run{Parameters: parameters(tt.change), Replicates: 1, Seed: new(uint64(0))}
 			_, err := made.Train(t.Context(), run, nil)
 			if pe, ok := errors.AsType[*trainer.ParameterError](err); !ok || pe.Name != tt.want {
 				t.Errorf("error %v, want one about %q", err, tt.want)
 			}
 		})
 	}
-	if _, err := made.Train(t.Context(), trainer.Run{Parameters: parameters(nil)}, nil); err == nil {
+	if _, err := made.Train(t.Context(), trainer.Run{Parameters: parameters(nil), Seed: new(uint64(0))}, nil); err == nil {
 		t.Error("no replicates: no error")
 	}
 }
@@ -213,7 +212,7 @@ func TestTrainDiverged(t *testing.T) {
 	made := newTrainer(t, 50, 50)
 	run := trainer.Run{
 		Parameters: parameters(trainer.Parameters{ParameterLearningRate: 1e200, ParameterClippingNorm: 1e200}),
-		Replicates: 2,
+		Replicates: 2, Seed: new(uint64(0)),
 	}
 	_, err := made.Train(t.Context(), run, func(m trainer.Measurement) error {
 		t.Errorf("reported %v", m)
@@ -226,7 +225,7 @@ func TestTrainDiverged(t *testing.T) {
 
 func TestTrainStops(t *testing.T) {
 	made := newTrainer(t, 50, 50)
-	run := trainer.Run{Parameters: parameters(trainer.Parameters{ParameterEpochs: int64(1000)}), Replicates: 2}
+	run := trainer.Run{Parameters: parameters(trainer.Parameters{ParameterEpochs: int64(1000)}), Replicates: 2, Seed: new(uint64(0))}
 	reports := 0
 	m, err := made.Train(t.Context(), run, func(trainer.Measurement) error {
 		reports++
@@ -248,7 +247,7 @@ func TestTrainStops(t *testing.T) {
 func TestTrainCancelled(t *testing.T) {
 	made := newTrainer(t, 50, 50)
 	ctx, cancel := context.WithCancel(t.Context())
-	run := trainer.Run{Parameters: parameters(trainer.Parameters{ParameterEpochs: int64(math.MaxInt64)}), Replicates: 2}
+	run := trainer.Run{Parameters: parameters(trainer.Parameters{ParameterEpochs: int64(math.MaxInt64)}), Replicates: 2, Seed: new(uint64(0))}
 	reports := 0
 	_, err := made.Train(ctx, run, func(trainer.Measurement) error {
 		reports++
@@ -295,7 +294,6 @@ func TestNewRefuses(t *testing.T) {
 		{"model", &dataset.Parts{Train: good, Test: good}, Options{Model: model.Spec{Kind: "tree"}}, `model "tree" is unknown`},
 		{"optimizer", &dataset.Parts{Train: good, Test: good}, Options{Optimizer: "lbfgs"}, `optimizer "lbfgs" is unknown, want sgd or adam`},
 		{"sampling", &dataset.Parts{Train: good, Test: good}, Options{Sampling: "shuffle"}, `sampling "shuffle" is unknown`},
-		{"noise", &dataset.Parts{Train: good, Test: good}, Options{NoiseSource: "dice"}, `noise source "dice" is unknown`},
 		{
 			"zero MLP", &dataset.Parts{Train: good, Test: good},
 			Options{Model: model.Spec{Kind: model.MLP, Hidden: []int{3}}, Initialization: model.InitializeZero}, "without gradients",
@@ -310,7 +308,7 @@ func TestNewRefuses(t *testing.T) {
 // The validation examples are measured apart from the test examples.
 func TestValidation(t *testing.T) {
 	train, validation, test := dataset.Generated(300, 1), dataset.Generated(200, 2), dataset.Generated(100, 3)
-	run := trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: 1}
+	run := trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: new(uint64(1))}
 	measure := func(data *dataset.Parts) map[string][]float64 {
 		made, err := New(data, Options{})
 		if err != nil {
@@ -359,7 +357,7 @@ func TestModelsLearn(t *testing.T) {
 				Parameters: parameters(trainer.Parameters{
 					ParameterEpochs: int64(10), ParameterLotSize: int64(64), ParameterLearningRate: rate, ParameterNoiseMultiplier: 0.5,
 				}),
-				Replicates: 2, Seed: 1,
+				Replicates: 2, Seed: new(uint64(1)),
 			}, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -384,7 +382,7 @@ func TestNetworkIsReproducible(t *testing.T) {
 		}
 		run := trainer.Run{
 			Parameters: parameters(trainer.Parameters{ParameterLotSize: int64(300), ParameterLearningRate: 0.01}),
-			Replicates: replicates, Seed: 7,
+			Replicates: replicates, Seed: new(uint64(7)),
 		}
 		want := metrics(t, made, run)
 		for _, procs := range []int{1, 2, 7} {
@@ -407,7 +405,7 @@ func TestNetworkGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	reported := metrics(t, made, trainer.Run{
-		Parameters: parameters(trainer.Parameters{ParameterLearningRate: 0.01, ParameterLotSize: int64(50)}), Replicates: 2, Seed: 42,
+		Parameters: parameters(trainer.Parameters{ParameterLearningRate: 0.01, ParameterLotSize: int64(50)}), Replicates: 2, Seed: new(uint64(42)),
 	})
 	want := [][]float64{{2.65209566, 2.55576945}, {2.54933083, 2.37254082}, {2.50894546, 2.30933300}}
 	for e := range want {
@@ -440,7 +438,7 @@ func TestMNIST(t *testing.T) {
 				ParameterEpochs: int64(1), ParameterLotSize: int64(600), ParameterLearningRate: 0.3,
 				ParameterClippingNorm: tt.clippingNorm, ParameterNoiseMultiplier: tt.noiseMultiplier,
 			}),
-			Replicates: 1, Seed: 1,
+			Replicates: 1, Seed: new(uint64(1)),
 		}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -461,20 +459,20 @@ func TestTrainWithoutPrivacy(t *testing.T) {
 	made := newTrainer(t, 500, 300)
 	unclipped := parameters(trainer.Parameters{ParameterNoiseMultiplier: 0.0, ParameterClippingNorm: math.Inf(1)})
 	wide := parameters(trainer.Parameters{ParameterNoiseMultiplier: 0.0, ParameterClippingNorm: 1e9})
-	got := metrics(t, made, trainer.Run{Parameters: unclipped, Replicates: 1, Seed: 1})
-	want := metrics(t, made, trainer.Run{Parameters: wide, Replicates: 1, Seed: 1})
+	got := metrics(t, made, trainer.Run{Parameters: unclipped, Replicates: 1, Seed: new(uint64(1))})
+	want := metrics(t, made, trainer.Run{Parameters: wide, Replicates: 1, Seed: new(uint64(1))})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("metrics (-wide +unclipped):\n%s", diff)
 	}
 }
 
-// Randomness of the operating system is no function of the seed.
+// Without a seed the randomness is the operating system's, and no run is repeated.
 func TestSystemNoise(t *testing.T) {
-	made, err := New(&dataset.Parts{Train: dataset.Generated(500, 1), Test: dataset.Generated(300, 2)}, Options{NoiseSource: random.SourceOS})
+	made, err := New(&dataset.Parts{Train: dataset.Generated(500, 1), Test: dataset.Generated(300, 2)}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: 1}
+	run := trainer.Run{Parameters: parameters(nil), Replicates: 2}
 	losses := make(map[float64]bool)
 	for range 3 {
 		for _, loss := range metrics(t, made, run)[0][MetricLoss] {
@@ -527,7 +525,7 @@ func TestAdult(t *testing.T) {
 				ParameterNoiseMultiplier: tt.noiseMultiplier,
 			},
 			Replicates: tt.replicates,
-			Seed:       1,
+			Seed:       new(uint64(1)),
 		}, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -39,7 +39,7 @@ func TestAdultGrid(t *testing.T) {
 									"clipping_norm": clip, "noise_variance": variance,
 								},
 								Replicates: 1,
-								Seed:       uint64(len(points) + 1),
+								Seed:       new(uint64(uint64(len(points) + 1))),
 							}, nil)
 							if err != nil {
 								t.Fatal(err)

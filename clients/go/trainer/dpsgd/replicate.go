@@ -2,8 +2,10 @@ package dpsgd
 
 import (
 	"context"
+	"fmt"
 	"math"
 
+	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
@@ -40,23 +42,25 @@ type replicate[T model.Float] struct {
 	step  uint64           // of the whole training, from 1
 
 	workers model.Workers
-	// deviation of the noise on the sum of clipped gradients.
-	deviation float64
+	// grid on which clipped gradients are summed and the noise is drawn; 0 without noise.
+	grid float64
 	// mean and square are µ and ν of Adam; nil for SGD.
 	mean, square []T
 	updateBlock  func(block int) // method, bound once
 }
 
+// newReplicate returns a *trainer.ParameterError if the noise is too small or too large for the
+// arithmetic.
 func newReplicate[T model.Float](
-	m model.Model[T], options Options, c configuration, seed uint64, number int, workers model.Workers,
-) *replicate[T] {
+	m model.Model[T], options Options, c configuration, seed *uint64, number int, workers model.Workers,
+) (*replicate[T], error) {
 	r := &replicate[T]{
 		model: m, c: c, workers: workers,
 		poisson: options.Sampling == Poisson,
 		order:   make([]int32, c.rows),
 	}
 	stream := func(purpose uint64, index int) *random.Stream {
-		return options.NoiseSource.Stream(seed, number, purpose, index)
+		return random.Open(seed, number, purpose, index)
 	}
 	m.Initialize(options.Initialization, stream(streamInitial, 0))
 	r.lots = stream(streamLots, 0)
@@ -64,9 +68,9 @@ func newReplicate[T model.Float](
 		r.order[i] = int32(i)
 	}
 	if c.noiseMultiplier > 0 {
-		r.deviation = c.clippingNorm * c.noiseMultiplier
-		if !r.poisson {
-			r.deviation *= 2
+		r.grid = c.grid(r.poisson)
+		if err := model.CheckGrid(len(m.Weights()), c.clippingNorm, r.grid); err != nil {
+			return nil, &trainer.ParameterError{Name: ParameterNoiseMultiplier, Reason: fmt.Sprintf("is %g: %v", c.noiseMultiplier, err)}
 		}
 		for block := range blocks(m) {
 			r.noise = append(r.noise, stream(streamNoise, block))
@@ -77,7 +81,17 @@ func newReplicate[T model.Float](
 		r.updateBlock = r.adam
 		r.mean, r.square = make([]T, len(m.Weights())), make([]T, len(m.Weights()))
 	}
-	return r
+	return r, nil
+}
+
+// grid returns the grid of the sums: the standard deviation of the noise on the sum of clipped
+// gradients, σ times their sensitivity and at least that, over random.NoiseScale.
+func (c configuration) grid(poisson bool) float64 {
+	sensitivity := c.clippingNorm
+	if !poisson {
+		sensitivity *= 2
+	}
+	return math.Nextafter(sensitivity*c.noiseMultiplier, math.Inf(1)) / random.NoiseScale
 }
 
 // blocks returns the number of blocks of a model's parameters.
@@ -92,7 +106,11 @@ func (r *replicate[T]) Epoch(ctx context.Context) bool {
 			return false
 		}
 		r.step++
-		r.model.Accumulate(r.lot(), r.c.clippingNorm)
+		if r.grid > 0 {
+			r.model.AccumulateRounded(r.lot(), r.c.clippingNorm, r.grid)
+		} else {
+			r.model.Accumulate(r.lot(), r.c.clippingNorm)
+		}
 		r.workers.Do(blocks(r.model), r.updateBlock)
 	}
 	return true
@@ -108,13 +126,19 @@ func (r *replicate[T]) lot() []int32 {
 }
 
 // noisy returns a block of the sum of clipped gradients with its noise, and the
-// index of its first parameter.
+// index of its first parameter. The noisy sum is exact before it becomes a float.
 func (r *replicate[T]) noisy(block int) (gradient []T, first int) {
 	gradient = r.model.Gradient()
 	first = block * blockParameters
-	gradient = gradient[first:min(first+blockParameters, len(gradient))]
-	if r.deviation > 0 {
-		random.AddNormals(gradient, r.noise[block], r.deviation)
+	last := min(first+blockParameters, len(gradient))
+	gradient = gradient[first:last]
+	if r.grid > 0 {
+		sum := r.model.Sum()[first:last]
+		random.AddNoise(sum, r.noise[block])
+		for j, units := range sum {
+			gradient[j] = T(float64(units) * r.grid)
+		}
+		clear(sum)
 	}
 	return gradient, first
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/internal/parallel"
 	"github.com/dpareto/dpareto/clients/go/trainer/model"
-	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
 
 func testConfiguration(rows, lotSize int) configuration {
@@ -61,7 +60,11 @@ func newLinear(t testing.TB, d *dataset.Dataset, o Options, c configuration, ind
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newReplicate(model.NewLinear(o.Model, prepare(t, d)), o, c, 5, index, parallel.New(1))
+	r, err := newReplicate(model.NewLinear(o.Model, prepare(t, d)), o, c, new(uint64(5)), index, parallel.New(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // newNetwork returns replicate number index of a network.
@@ -71,7 +74,11 @@ func newNetwork(t testing.TB, d *dataset.Dataset, o Options, c configuration, in
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newReplicate(model.NewNetwork(o.Model, prepare(t, d), workers), o, c, 5, index, workers)
+	r, err := newReplicate(model.NewNetwork(o.Model, prepare(t, d), workers), o, c, new(uint64(5)), index, workers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // naiveGradient is the gradient of the log loss of row i, (p − t)·(x, 1) with the
@@ -308,7 +315,7 @@ func TestEpochDoesNotAllocate(t *testing.T) {
 	pool := parallel.New(2)
 	defer pool.Close()
 	for _, o := range []Options{
-		{}, {Optimizer: Adam}, {Sampling: Poisson}, {NoiseSource: random.SourceOS},
+		{}, {Optimizer: Adam}, {Sampling: Poisson},
 	} {
 		c := testConfiguration(200, 10)
 		c.stepsPerEpoch = 5

@@ -7,7 +7,6 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
-	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
 
 // Names of the settings.
@@ -19,7 +18,6 @@ const (
 	SettingGenerated      = "generated"
 	SettingEvaluation     = "evaluation"
 	SettingValidationRows = "validation_rows"
-	SettingNoiseSource    = "noise_source"
 )
 
 // Values of SettingEvaluation, which the package comment explains.
@@ -46,50 +44,37 @@ func Settings() []trainer.Setting {
 			"training ones, with test_error beside it) or test (the paper's protocol)"},
 		{Name: SettingValidationRows, Default: "", Usage: "validation examples, taken from the training ones; 5000 by default, or a tenth " +
 			"of fewer than 20000 training examples"},
-		{Name: SettingNoiseSource, Default: string(random.SourceSeed), Usage: "randomness: seed, or os for models that are released, " +
-			"which no seed repeats"},
 		{Name: trainer.SettingShards, Default: "1", Usage: "disjoint shards of equal size into which the training examples are cut; agents set " +
 			"it by the study's private_mode"},
 		{Name: trainer.SettingShard, Default: "0", Usage: "the shard to train on, from 0"},
 	}
 }
 
-// Setup is what the settings choose.
-type Setup struct {
-	// Parts of the dataset. Under the paper's protocol there is no validation part.
-	Parts *dataset.Parts
-	// NoiseSource of all randomness in training.
-	NoiseSource random.Source
-}
-
-// Load reads the settings and loads the data that they name, once per cache. It returns
-// *trainer.SettingError and the errors of dataset.Load.
-func Load(ctx context.Context, cache *dataset.Cache, options trainer.Options) (Setup, error) {
+// Load reads the settings and loads the data that they name, once per cache. Under the paper's
+// protocol there is no validation part. It returns *trainer.SettingError and the errors of
+// dataset.Load.
+func Load(ctx context.Context, cache *dataset.Cache, options trainer.Options) (*dataset.Parts, error) {
 	name := options.Settings.Text(SettingDataset, dataset.NameAdult)
 	division, err := parseDivision(options.Settings, name)
 	if err != nil {
-		return Setup{}, err
-	}
-	source, err := options.Settings.Choice(SettingNoiseSource, string(random.SourceSeed), string(random.SourceOS))
-	if err != nil {
-		return Setup{}, err
+		return nil, err
 	}
 	shards, err := options.Settings.Int(trainer.SettingShards, 1, 1)
 	if err != nil {
-		return Setup{}, err
+		return nil, err
 	}
 	shard, err := options.Settings.Int(trainer.SettingShard, 0, 0)
 	if err == nil && shard >= shards {
 		err = options.Settings.Mismatch(trainer.SettingShard, fmt.Sprintf("one of 0 to %d", shards-1))
 	}
 	if err != nil {
-		return Setup{}, err
+		return nil, err
 	}
 	parts, err := cache.Load(ctx, name, division, dataset.Source{DataDir: options.DataDir, Progress: options.Progress})
 	if err == nil && shards > 1 {
 		parts, err = parts.Shard(shard, shards)
 	}
-	return Setup{Parts: parts, NoiseSource: random.Source(source)}, err
+	return parts, err
 }
 
 // parseDivision returns the division of the named dataset that the settings ask for.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
-	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
 
 func TestLoad(t *testing.T) {
@@ -38,26 +37,17 @@ func TestLoad(t *testing.T) {
 	} {
 		tt.settings[SettingGenerated] = "true"
 		tt.want.Generated = true
-		setup, err := Load(t.Context(), cache, trainer.Options{Settings: tt.settings})
+		parts, err := Load(t.Context(), cache, trainer.Options{Settings: tt.settings})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(tt.want, setup.Parts.Split); diff != "" {
+		if diff := cmp.Diff(tt.want, parts.Split); diff != "" {
 			t.Errorf("%v: split (-want +got):\n%s", tt.settings, diff)
 		}
-		if setup.NoiseSource != random.SourceSeed {
-			t.Errorf("noise source %q, want %q", setup.NoiseSource, random.SourceSeed)
-		}
 		again, err := Load(t.Context(), cache, trainer.Options{Settings: tt.settings})
-		if err != nil || again.Parts != setup.Parts {
+		if err != nil || again != parts {
 			t.Errorf("%v: the same division is loaded twice (error %v)", tt.settings, err)
 		}
-	}
-	setup, err := Load(t.Context(), cache, trainer.Options{Settings: trainer.Settings{
-		SettingGenerated: "true", SettingTrainRows: "10", SettingNoiseSource: "os",
-	}})
-	if err != nil || setup.NoiseSource != random.SourceOS {
-		t.Errorf("noise source %q, error %v, want %q", setup.NoiseSource, err, random.SourceOS)
 	}
 }
 
@@ -91,7 +81,6 @@ func TestLoadErrors(t *testing.T) {
 		{SettingEvaluation, "train", `setting evaluation is "train", want validation or test`},
 		{SettingValidationRows, "0", `setting validation_rows is "0", want a whole number of at least 1`},
 		{SettingValidationRows, "40000", "validation rows 40000"},
-		{SettingNoiseSource, "dice", `setting noise_source is "dice", want seed or os`},
 	} {
 		settings := trainer.Settings{SettingGenerated: "true"}
 		settings[tt.name] = tt.value

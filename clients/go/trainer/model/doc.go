@@ -21,4 +21,32 @@
 //
 // In float32 the norm of a clipped gradient can exceed L by a few units in its
 // seventh digit. A lot with L = +Inf is not clipped at all.
+//
+// # Rounding
+//
+// Private training sums gradients as integers, in units of a grid
+// ([Model].AccumulateRounded), so that exact noise on integers (package random) can be added
+// and the sensitivity is one of exact arithmetic: L for a row that is added, left out or made
+// to give no gradient, 2L for one that becomes another.
+//
+// In a hyperplane every coordinate of every clipped gradient is truncated to the grid. This
+// makes no coordinate larger. Gradients are clipped at L(1 − 2⁻³⁰), for the rounding errors of
+// the norm and the products in float64.
+//
+// A network sums the clipped gradients of 64 rows, a chunk, in float32, truncates that sum to
+// the grid, and adds the sums of chunks as integers. A row belongs to a chunk by its place in
+// the lot, and what other rows compute does not depend on it. So one row changes one chunk. Two
+// sums of a chunk of which one row differs are apart, for gradients clipped at L′, by
+//
+//   - L′ or 2L′, and L′·2⁻²³ for the rounding of δ and of the norms;
+//   - 2·66·64·u·L′ for the rounding errors of float32, u = 2⁻²⁴: a sum of n products errs by
+//     nu/(1−nu) times the sum of their magnitudes at most, in any order, with or without
+//     fused operations (Higham, "Accuracy and stability of numerical algorithms", 2002,
+//     §3.1), and the norms of 64 vectors of magnitudes sum to 64L′;
+//   - the root of the number of coordinates, in units of the grid, for the truncation: 2⁻¹²L
+//     at most by [CheckGrid].
+//
+// With L′ = L(1 − 2⁻¹⁰) the sum is below L or 2L. The places of rows in a lot are the same in
+// neighbouring data sets for lots of a fixed size under replace-one adjacency, and for Poisson
+// lots when the row that is left out keeps its number (zero-out): the number of rows is public.
 package model

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/dpareto/dpareto/clients/go/dataset"
 )
@@ -21,7 +22,8 @@ type Examples struct {
 }
 
 // NewExamples prepares a dataset. It is an error if there are no rows, or if the
-// labels are not −1 and 1 or, with more than two classes, 0 to Classes−1.
+// labels are not −1 and 1 or, with more than two classes, 0 to Classes−1, or if a row's norm is
+// not finite or above 2⁵⁰.
 func NewExamples(d *dataset.Dataset) (*Examples, error) {
 	if d.Rows == 0 {
 		return nil, fmt.Errorf("dataset %s is empty", d.Name)
@@ -50,6 +52,10 @@ func NewExamples(d *dataset.Dataset) (*Examples, error) {
 		e.squaredNorms = make([]float64, d.Rows)
 		for i := range e.squaredNorms {
 			e.squaredNorms[i] = d.SquaredNorm(i)
+			if !(e.squaredNorms[i] <= largestActivations) {
+				return nil, fmt.Errorf("dataset %s: row %d has norm %.3g, want a finite number of at most %.3g",
+					d.Name, i, math.Sqrt(e.squaredNorms[i]), math.Sqrt(largestActivations))
+			}
 		}
 	}
 	return e, nil

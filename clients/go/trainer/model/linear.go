@@ -12,6 +12,7 @@ type Linear struct {
 	kind              Kind
 	width             float64   // h of HuberSVM
 	weights, gradient []float64 // one for each feature, then the bias
+	sum               []int64   // like the gradient, in units of a grid
 }
 
 var _ Model[float64] = (*Linear)(nil)
@@ -31,7 +32,7 @@ func NewLinear(spec Spec, examples *Examples) *Linear {
 	size := examples.data.Dim + 1
 	return &Linear{
 		examples: examples, kind: spec.Kind, width: spec.HuberWidth,
-		weights: make([]float64, size), gradient: make([]float64, size),
+		weights: make([]float64, size), gradient: make([]float64, size), sum: make([]int64, size),
 	}
 }
 
@@ -41,6 +42,9 @@ func (m *Linear) Weights() []float64 { return m.weights }
 // Gradient implements Model.
 func (m *Linear) Gradient() []float64 { return m.gradient }
 
+// Sum implements Model.
+func (m *Linear) Sum() []int64 { return m.sum }
+
 // Initialize implements Model.
 func (m *Linear) Initialize(initialization Initialization, s *random.Stream) {
 	dim := len(m.weights) - 1
@@ -49,19 +53,38 @@ func (m *Linear) Initialize(initialization Initialization, s *random.Stream) {
 
 // Accumulate implements Model.
 func (m *Linear) Accumulate(rows []int32, clippingNorm float64) {
-	// The coefficients of several rows are computed before the first is used:
-	// without a write between them, the processor works on a few rows at once.
-	const block = 32
-	var coefficients [block]float64
+	var coefficients [rowsAtOnce]float64
 	for len(rows) > 0 {
-		n := min(block, len(rows))
+		n := min(rowsAtOnce, len(rows))
 		m.coefficientsTo(coefficients[:n], rows[:n], clippingNorm)
 		for i, row := range rows[:n] {
-			m.addScaled(coefficients[i], row)
+			addScaled(m.gradient, m.examples, coefficients[i], row)
 		}
 		rows = rows[n:]
 	}
 }
+
+// AccumulateRounded implements Model. Every coordinate of every clipped gradient is
+// truncated to the grid, which makes no norm larger, and integers are added exactly.
+func (m *Linear) AccumulateRounded(rows []int32, clippingNorm, grid float64) {
+	const slack = 0x1p-30 // for the rounding errors of norms and products, of rows up to 2²⁰ values
+	var coefficients [rowsAtOnce]float64
+	for len(rows) > 0 {
+		n := min(rowsAtOnce, len(rows))
+		m.coefficientsTo(coefficients[:n], rows[:n], clippingNorm*(1-slack))
+		for i, row := range rows[:n] {
+			c := coefficients[i] / grid
+			if !math.IsNaN(c) { // of a model that diverged
+				addScaled(m.sum, m.examples, c, row)
+			}
+		}
+		rows = rows[n:]
+	}
+}
+
+// rowsAtOnce is the number of rows whose coefficients are computed before the first is used:
+// without a write between them, the processor works on a few rows at once.
+const rowsAtOnce = 32
 
 // coefficientsTo stores in dst the factors c of the rows' clipped gradients.
 //
@@ -100,25 +123,25 @@ func (m *Linear) predict(e *Examples, row int32) float64 {
 	return z
 }
 
-// addScaled adds c·(x, 1) to the gradient for a row x.
-func (m *Linear) addScaled(c float64, row int32) {
-	dst := m.gradient
-	dst[len(dst)-1] += c
-	if m.examples.data.Dense != nil {
-		for k, x := range m.examples.dense(row) {
-			dst[k] += c * float64(x)
+// addScaled adds c·(x, 1) to dst for a row x, each coordinate truncated for integers.
+func addScaled[T int64 | float64](dst []T, e *Examples, c float64, row int32) {
+	dst[len(dst)-1] += T(c)
+	if e.data.Dense != nil {
+		for k, x := range e.dense(row) {
+			dst[k] += T(c * float64(x))
 		}
 		return
 	}
-	indices, values := m.examples.data.Row(int(row))
+	indices, values := e.data.Row(int(row))
 	if values == nil {
+		whole := T(c)
 		for _, index := range indices {
-			dst[index] += c
+			dst[index] += whole
 		}
 		return
 	}
 	for k, index := range indices {
-		dst[index] += c * float64(values[k])
+		dst[index] += T(c * float64(values[k]))
 	}
 }
 

@@ -23,10 +23,35 @@ type Model[T Float] interface {
 	// Accumulate adds to the gradient the gradients of the loss at the rows, each
 	// clipped at norm clippingNorm, which is positive; +Inf clips nothing.
 	Accumulate(rows []int32, clippingNorm float64)
+	// Sum returns the sum to which AccumulateRounded adds, in the order of the weights.
+	// It is zero at first; the caller clears it between lots.
+	Sum() []int64
+	// AccumulateRounded adds to the sum the clipped gradients, rounded to multiples of
+	// grid, in units of grid. What one row adds has norm clippingNorm/grid at most, in
+	// exact arithmetic: a row that is left out, or whose gradient becomes 0, moves the sum
+	// by that much at most, and a row that becomes another by twice as much (see Rounding in
+	// the package comment). A row without a finite gradient adds nothing. The gradient, which
+	// must be zero, is a workspace. CheckGrid must allow clippingNorm and grid.
+	AccumulateRounded(rows []int32, clippingNorm, grid float64)
 	// Evaluate returns the fraction of the examples that the model classifies
 	// wrongly, and their mean loss; neither need be finite in a model that diverged.
 	// The examples must have the model's dimension and classes.
 	Evaluate(examples *Examples) (errorRate, loss float64)
+}
+
+// CheckGrid returns an error unless AccumulateRounded can keep its promise for a model with
+// the given number of parameters, from 1 to 2⁴⁰: the clipping norm is between 2⁻⁶⁰ and 2⁶⁰,
+// and the grid between 2⁻⁵⁶ and 2⁻¹²/√parameters of it.
+func CheckGrid(parameters int, clippingNorm, grid float64) error {
+	switch finest, coarsest := 0x1p-56*clippingNorm, 0x1p-12*clippingNorm/math.Sqrt(float64(parameters)); {
+	case !(clippingNorm >= 0x1p-60 && clippingNorm <= 0x1p60):
+		return fmt.Errorf("clipping norm %g is outside [%.2g, %.2g]", clippingNorm, 0x1p-60, 0x1p60)
+	case !(grid >= finest && grid <= coarsest):
+		return fmt.Errorf("grid %g is outside [%.2g, %.2g] for clipping norm %g and %d parameters",
+			grid, finest, coarsest, clippingNorm, parameters)
+	default:
+		return nil
+	}
 }
 
 // Initialization says where training starts.

@@ -36,6 +36,7 @@ type Network struct {
 	examples          *Examples
 	workers           Workers
 	weights, gradient []float32 // of each layer the weights, input by input, then the biases
+	sum               []int64   // like the gradient, in units of a grid
 	layers            []layer
 	input             []float32 // dense rows of the block: blockRows × inputs
 	sums              []sum     // tasks of accumulate
@@ -44,6 +45,7 @@ type Network struct {
 	current      *Examples
 	rows         []int32
 	clippingNorm float64
+	perGrid      float64 // 1/grid
 	consecutive  [blockRows]int32
 	// What clip computes of each row: a squared norm of an input and of δ, the sum of
 	// the products, and the factor.
@@ -52,7 +54,7 @@ type Network struct {
 	wrong                      [blockRows / chunkRows]int
 	loss                       [blockRows / chunkRows]float64
 
-	propagate, accumulate, evaluate func(task int) // methods, bound once
+	propagate, accumulate, accumulateRounded, evaluate func(task int) // methods, bound once
 }
 
 var _ Model[float32] = (*Network)(nil)
@@ -62,6 +64,7 @@ type layer struct {
 	in, out                       int
 	weights, biases               []float32 // in × out, out
 	weightsGradient, biasGradient []float32
+	weightsSum, biasSum           []int64
 	output                        []float32 // blockRows × out, after ReLU except in the last layer
 	delta                         []float32 // blockRows × out: gradient with respect to what ReLU is applied to
 }
@@ -95,13 +98,13 @@ func NewNetwork(spec Spec, examples *Examples, workers Workers) *Network {
 	}
 	n := &Network{
 		examples: examples, workers: workers,
-		weights: make([]float32, size), gradient: make([]float32, size),
+		weights: make([]float32, size), gradient: make([]float32, size), sum: make([]int64, size),
 	}
 	sparse := examples.data.Dense == nil
 	if !sparse {
 		n.input = make([]float32, blockRows*examples.data.Dim)
 	}
-	weights, gradient := n.weights, n.gradient
+	weights, gradient, whole := n.weights, n.gradient, n.sum
 	for i, out := range widths[1:] {
 		in := widths[i]
 		l := layer{
@@ -110,6 +113,7 @@ func NewNetwork(spec Spec, examples *Examples, workers Workers) *Network {
 		}
 		l.weights, l.biases, weights = weights[:in*out], weights[in*out:(in+1)*out], weights[(in+1)*out:]
 		l.weightsGradient, l.biasGradient, gradient = gradient[:in*out], gradient[in*out:(in+1)*out], gradient[(in+1)*out:]
+		l.weightsSum, l.biasSum, whole = whole[:in*out], whole[in*out:(in+1)*out], whole[(in+1)*out:]
 		n.layers = append(n.layers, l)
 		step := chunkInputs
 		if i == 0 && sparse {
@@ -119,7 +123,7 @@ func NewNetwork(spec Spec, examples *Examples, workers Workers) *Network {
 			n.sums = append(n.sums, sum{i, from, min(from+step, in)})
 		}
 	}
-	n.propagate, n.accumulate, n.evaluate = n.propagateChunk, n.accumulateSum, n.evaluateChunk
+	n.propagate, n.accumulate, n.accumulateRounded, n.evaluate = n.propagateChunk, n.accumulateSum, n.accumulateRoundedSum, n.evaluateChunk
 	return n
 }
 
@@ -139,6 +143,9 @@ func (n *Network) Weights() []float32 { return n.weights }
 // Gradient implements Model.
 func (n *Network) Gradient() []float32 { return n.gradient }
 
+// Sum implements Model.
+func (n *Network) Sum() []int64 { return n.sum }
+
 // Initialize implements Model.
 func (n *Network) Initialize(initialization Initialization, s *random.Stream) {
 	for i := range n.layers {
@@ -149,11 +156,27 @@ func (n *Network) Initialize(initialization Initialization, s *random.Stream) {
 
 // Accumulate implements Model.
 func (n *Network) Accumulate(rows []int32, clippingNorm float64) {
-	n.current, n.clippingNorm = n.examples, clippingNorm
+	n.clippingNorm = clippingNorm
+	n.accumulateBlocks(rows, n.accumulate)
+}
+
+// AccumulateRounded implements Model. The rows of a chunk are summed in float32, and the sum
+// is truncated to the grid and added as an integer. A chunk is a place in the lot, so that
+// exchanging a row changes the sum of its chunk and no other.
+func (n *Network) AccumulateRounded(rows []int32, clippingNorm, grid float64) {
+	const slack = 0x1p-10 // the package comment says what for
+	n.clippingNorm, n.perGrid = clippingNorm*(1-slack), 1/grid
+	n.accumulateBlocks(rows, n.accumulateRounded)
+}
+
+// accumulateBlocks computes the clipped δ of the rows block by block, and calls accumulate
+// with the tasks of each block.
+func (n *Network) accumulateBlocks(rows []int32, accumulate func(task int)) {
+	n.current = n.examples
 	for len(rows) > 0 {
 		n.rows = rows[:min(blockRows, len(rows))]
 		n.workers.Do(chunks(len(n.rows)), n.propagate)
-		n.workers.Do(len(n.sums), n.accumulate)
+		n.workers.Do(len(n.sums), accumulate)
 		rows = rows[len(n.rows):]
 	}
 }
@@ -315,7 +338,12 @@ func softmax(dst, z []float32) {
 	}
 }
 
-// clip scales δ of all layers by min(1, L/‖g‖) for rows lo to hi of the block.
+// largestActivations bounds the squared norm of the inputs of a layer in clip. Beyond, the
+// least number of float32 in δ could be a gradient that matters.
+const largestActivations = 0x1p100
+
+// clip scales δ of all layers by min(1, L/‖g‖) for rows lo to hi of the block. A row without
+// a finite gradient gets a gradient of 0.
 func (n *Network) clip(lo, hi int) {
 	input, delta, norm, factor := n.inputNorm[lo:hi], n.deltaNorm[lo:hi], n.norm[lo:hi], n.factor[lo:hi]
 	for i, row := range n.rows[lo:hi] {
@@ -326,12 +354,19 @@ func (n *Network) clip(lo, hi int) {
 		engine.SquaredNorms(delta, rowsOf(l.delta, l.out, lo, hi))
 		for k, squared := range delta {
 			norm[k] += (input[k] + 1) * squared
+			if !(input[k] <= largestActivations) {
+				norm[k] = math.Inf(1)
+			}
 		}
 		if i < len(n.layers)-1 {
 			engine.SquaredNorms(input, rowsOf(l.output, l.out, lo, hi))
 		}
 	}
 	for i, squared := range norm {
+		if !(squared <= math.MaxFloat64) {
+			n.drop(lo + i)
+			squared = 0
+		}
 		factor[i] = roundDown(min(1, n.clippingNorm/math.Sqrt(squared)))
 	}
 	for i := range n.layers {
@@ -340,32 +375,72 @@ func (n *Network) clip(lo, hi int) {
 	}
 }
 
+// drop makes the gradient of a row of the block 0.
+func (n *Network) drop(row int) {
+	for i := range n.layers {
+		l := &n.layers[i]
+		clear(l.delta[row*l.out : (row+1)*l.out])
+		clear(l.output[row*l.out : (row+1)*l.out]) // 0 times infinity is no 0
+	}
+	if n.input != nil {
+		dim := n.layers[0].in
+		clear(n.input[row*dim : (row+1)*dim])
+	}
+}
+
 // accumulateSum adds the products of inputs and δ over the block to a part of the
 // gradient.
-func (n *Network) accumulateSum(task int) {
+func (n *Network) accumulateSum(task int) { n.addProducts(n.sums[task], 0, len(n.rows)) }
+
+// accumulateRoundedSum adds the products of inputs and δ over each chunk of the block,
+// truncated to the grid, to a part of the sum.
+func (n *Network) accumulateRoundedSum(task int) {
 	s := n.sums[task]
 	l := &n.layers[s.layer]
-	rows := len(n.rows)
-	delta := rowsOf(l.delta, l.out, 0, rows)
+	for chunk := range chunks(len(n.rows)) {
+		lo, hi := n.chunk(chunk)
+		n.addProducts(s, lo, hi)
+		moveRounded(l.weightsSum[s.from*l.out:s.to*l.out], l.weightsGradient[s.from*l.out:s.to*l.out], n.perGrid)
+		if s.from == 0 {
+			moveRounded(l.biasSum, l.biasGradient, n.perGrid)
+		}
+	}
+}
+
+// moveRounded adds values·perGrid, truncated, to dst, and clears the values.
+func moveRounded(dst []int64, values []float32, perGrid float64) {
+	for j, v := range values {
+		dst[j] += int64(float64(v) * perGrid)
+		values[j] = 0
+	}
+}
+
+// addProducts adds the products of inputs and δ over rows lo to hi of the block to a part of
+// the gradient.
+func (n *Network) addProducts(s sum, lo, hi int) {
+	l := &n.layers[s.layer]
+	delta := rowsOf(l.delta, l.out, lo, hi)
 	if s.layer == 0 && n.input == nil {
-		n.accumulateSparse()
+		n.addSparseProducts(lo, hi)
 	} else {
-		input := blas32.General{Rows: rows, Cols: s.to - s.from, Stride: l.in, Data: n.inputOf(s.layer)[s.from : rows*l.in]}
+		input := blas32.General{
+			Rows: hi - lo, Cols: s.to - s.from, Stride: l.in, Data: n.inputOf(s.layer)[lo*l.in+s.from : hi*l.in],
+		}
 		engine.Gemm(blas.Trans, blas.NoTrans, 1, input, delta, 1, rowsOf(l.weightsGradient, l.out, s.from, s.to))
 	}
 	if s.from > 0 {
 		return
 	}
-	for i := range rows {
+	for i := range hi - lo {
 		engine.Axpy(1, delta.Data[i*l.out:(i+1)*l.out], l.biasGradient)
 	}
 }
 
-// accumulateSparse is the sum of the first layer on sparse rows.
-func (n *Network) accumulateSparse() {
+// addSparseProducts is addProducts for the first layer on sparse rows.
+func (n *Network) addSparseProducts(lo, hi int) {
 	l := &n.layers[0]
-	for i, row := range n.rows {
-		indices, values := n.current.data.Row(int(row))
+	for i := lo; i < hi; i++ {
+		indices, values := n.current.data.Row(int(n.rows[i]))
 		delta := l.delta[i*l.out : (i+1)*l.out]
 		for k, index := range indices {
 			engine.Axpy(valueAt(values, k), delta, l.weightsGradient[int(index)*l.out:(int(index)+1)*l.out])

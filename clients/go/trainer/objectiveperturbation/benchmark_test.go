@@ -16,7 +16,7 @@ func BenchmarkTrain(b *testing.B) {
 			made := newTrainer(b, func(p *dataset.Parts, o *Options) { p.Train, o.Loss = dataset.Generated(10000, 1), loss })
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := made.Train(b.Context(), trainer.Run{Parameters: parameters(nil), Replicates: 1}, nil); err != nil {
+				if _, err := made.Train(b.Context(), trainer.Run{Parameters: parameters(nil), Replicates: 1, Seed: new(uint64(0))}, nil); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -77,15 +77,14 @@ func Open(ctx context.Context, cache *dataset.Cache, options trainer.Options) (*
 	if err != nil {
 		return nil, err
 	}
-	setup, err := experiment.Load(ctx, cache, options)
+	parts, err := experiment.Load(ctx, cache, options)
 	if err != nil {
 		return nil, err
 	}
-	o.NoiseSource = setup.NoiseSource
-	return New(setup.Parts, o)
+	return New(parts, o)
 }
 
-// parseSettings returns the options that the settings name, without the source of noise.
+// parseSettings returns the options that the settings name.
 func parseSettings(settings trainer.Settings) (o Options, err error) {
 	loss, err := settings.Choice(SettingLoss, LossLogistic, LossHuber)
 	if err != nil {

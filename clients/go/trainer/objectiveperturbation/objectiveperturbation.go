@@ -35,7 +35,7 @@ const (
 )
 
 // Options say how models are trained. The zero value is logistic regression with the
-// rank-one calibration, for features between 0 and 1, under a seed.
+// rank-one calibration, for features between 0 and 1.
 type Options struct {
 	// FeatureNorm is a public bound on the norm of the features, positive and finite.
 	// Zero means the square root of 14 for Adult, otherwise of the number of features.
@@ -44,8 +44,6 @@ type Options struct {
 	Loss linear.Loss
 	// Calibration divides ε between the noise and the regulariser.
 	Calibration privacy.ObjectiveCalibration
-	// NoiseSource of all randomness. Empty means random.SourceSeed.
-	NoiseSource random.Source
 }
 
 // Trainer implements trainer.PrivateTrainer. It has no checkpoints.
@@ -72,9 +70,6 @@ func New(parts *dataset.Parts, options Options) (*Trainer, error) {
 	}
 	if options.Calibration < privacy.RankOne || options.Calibration > privacy.ContinuousChaudhuri {
 		return nil, fmt.Errorf("calibration %d is unknown", options.Calibration)
-	}
-	if err := options.NoiseSource.Validate(); err != nil {
-		return nil, err
 	}
 	examples, err := perturbation.NewExamples(parts, options.FeatureNorm)
 	if err != nil {
@@ -159,7 +154,7 @@ func (t *Trainer) Train(ctx context.Context, run trainer.Run, _ trainer.Report) 
 		objective := linear.Objective{Risk: t.risk, Ridge: m.Regularization}
 		if !math.IsInf(m.Epsilon, 1) {
 			u := make([]float64, t.risk.Examples.Dim())
-			UnitNoise(u, t.options.NoiseSource.Stream(run.Seed, r, streamNoise, 0))
+			UnitNoise(u, random.Open(run.Seed, r, streamNoise, 0))
 			objective = Objective(t.risk, m, u)
 		}
 		if math.IsInf(objective.Ridge, 1) {

@@ -17,7 +17,6 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
 	"github.com/dpareto/dpareto/clients/go/trainer/linear"
-	"github.com/dpareto/dpareto/clients/go/trainer/random"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -66,7 +65,7 @@ func TestTrainLearns(t *testing.T) {
 		})
 		errorAt := func(epsilon float64) float64 {
 			return stat.Mean(train(t, made, trainer.Run{
-				Parameters: parameters(trainer.Parameters{ParameterTargetEpsilon: epsilon, ParameterRegularization: 1e-4}), Replicates: 2,
+				Parameters: parameters(trainer.Parameters{ParameterTargetEpsilon: epsilon, ParameterRegularization: 1e-4}), Replicates: 2, Seed: new(uint64(0)),
 			})[MetricError], nil)
 		}
 		// The hidden model's error is about 0.148, the constant one's 0.24.
@@ -79,7 +78,7 @@ func TestTrainLearns(t *testing.T) {
 
 func TestTrainIsReproducible(t *testing.T) {
 	made := newTrainer(t, func(p *dataset.Parts, _ *Options) { p.Validation = dataset.Generated(100, 3) })
-	run := trainer.Run{Parameters: parameters(nil), Replicates: 5, Seed: 7}
+	run := trainer.Run{Parameters: parameters(nil), Replicates: 5, Seed: new(uint64(7))}
 	want := train(t, made, run)
 	for _, name := range []string{MetricError, MetricLoss, MetricTestError, MetricTestLoss} {
 		if len(want[name]) != 5 {
@@ -102,7 +101,7 @@ func TestTrainIsReproducible(t *testing.T) {
 	}
 	losses := make(map[float64]bool)
 	for seed := range uint64(4) {
-		run.Seed = seed
+		run.Seed = &seed
 		for _, loss := range train(t, made, run)[MetricLoss] {
 			losses[loss] = true
 		}
@@ -113,10 +112,10 @@ func TestTrainIsReproducible(t *testing.T) {
 }
 
 func TestOSNoise(t *testing.T) {
-	made := newTrainer(t, func(_ *dataset.Parts, o *Options) { o.NoiseSource = random.SourceOS })
+	made := newTrainer(t, nil)
 	losses := make(map[float64]bool)
 	for range 2 {
-		for _, loss := range train(t, made, trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: 7})[MetricLoss] {
+		for _, loss := range train(t, made, trainer.Run{Parameters: parameters(nil), Replicates: 2})[MetricLoss] {
 			losses[loss] = true
 		}
 	}
@@ -144,7 +143,7 @@ func TestParameterErrors(t *testing.T) {
 		{original, trainer.Parameters{ParameterSplit: 0.1}, `parameter "regularizer_share" is unknown, want one of target_epsilon, regularization`},
 	} {
 		p := parameters(tt.changes)
-		_, err := tt.made.Train(t.Context(), trainer.Run{Parameters: p, Replicates: 1}, nil)
+		_, err := tt.made.Train(t.Context(), trainer.Run{Parameters: p, Replicates: 1, Seed: new(uint64(0))}, nil)
 		if _, ok := errors.AsType[*trainer.ParameterError](err); !ok || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("Train: error %v\nwant  %s", err, tt.want)
 		}
@@ -152,7 +151,7 @@ func TestParameterErrors(t *testing.T) {
 			t.Errorf("Mechanism: error %v\nwant  %s", err, tt.want)
 		}
 	}
-	if _, err := rankOne.Train(t.Context(), trainer.Run{Parameters: parameters(nil)}, nil); err == nil {
+	if _, err := rankOne.Train(t.Context(), trainer.Run{Parameters: parameters(nil), Seed: new(uint64(0))}, nil); err == nil {
 		t.Error("no replicates: no error")
 	}
 	p := parameters(trainer.Parameters{ParameterTargetEpsilon: math.Inf(1)})
@@ -165,7 +164,7 @@ func TestTrainFailures(t *testing.T) {
 	made := newTrainer(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := made.Train(ctx, trainer.Run{Parameters: parameters(nil), Replicates: 2}, nil); !errors.Is(err, context.Canceled) {
+	if _, err := made.Train(ctx, trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: new(uint64(0))}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: error %v", err)
 	}
 	// At ε = 1e-14 the noise is so large that rounding exceeds the gradient norm.
@@ -173,7 +172,7 @@ func TestTrainFailures(t *testing.T) {
 		1e-14:  "infeasible: replicate 0 has no minimiser to release: gradient norm",
 		1e-320: "infeasible: replicate 0 has no minimiser to release",
 	} {
-		run := trainer.Run{Parameters: parameters(trainer.Parameters{ParameterTargetEpsilon: epsilon}), Replicates: 1}
+		run := trainer.Run{Parameters: parameters(trainer.Parameters{ParameterTargetEpsilon: epsilon}), Replicates: 1, Seed: new(uint64(0))}
 		_, err := made.Train(t.Context(), run, nil)
 		if _, ok := errors.AsType[*trainer.InfeasibleError](err); !ok || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("ε = %v: error %v, want %s", epsilon, err, want)
@@ -241,13 +240,12 @@ func TestDefinition(t *testing.T) {
 	}
 	made, err := registry.New(t.Context(), Name, settings(map[string]string{
 		SettingLoss: LossHuber, SettingHuberWidth: "2", SettingCalibration: CalibrationContinuous,
-		experiment.SettingNoiseSource: "os",
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := made.(*Trainer)
-	want := Options{Loss: linear.Huber{Width: 2}, Calibration: privacy.ContinuousChaudhuri, NoiseSource: random.SourceOS}
+	want := Options{Loss: linear.Huber{Width: 2}, Calibration: privacy.ContinuousChaudhuri}
 	if diff := cmp.Diff(want, got.options); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
 	}
@@ -259,7 +257,6 @@ func TestDefinition(t *testing.T) {
 		`setting huber_width is "0"`:                               {SettingLoss: LossHuber, SettingHuberWidth: "0"},
 		`setting huber_width is "1", want none without loss huber`: {SettingHuberWidth: "1"},
 		`setting calibration is "best"`:                            {SettingCalibration: "best"},
-		`setting noise_source is "dice"`:                           {experiment.SettingNoiseSource: "dice"},
 		`setting "huber" of trainer`:                               {"huber": "1"},
 	} {
 		if _, err := registry.New(t.Context(), Name, settings(changes)); err == nil || !strings.Contains(err.Error(), want) {
@@ -293,7 +290,7 @@ func TestAdult(t *testing.T) {
 		p := parameters(tt.changes)
 		p[ParameterRegularization] = 1e-6
 		const replicates = 10
-		errs := train(t, made, trainer.Run{Parameters: p, Replicates: replicates, Seed: 1})[MetricError]
+		errs := train(t, made, trainer.Run{Parameters: p, Replicates: replicates, Seed: new(uint64(1))})[MetricError]
 		mean, deviation := stat.MeanStdDev(errs, nil)
 		t.Logf("%s: error %.4f ± %.4f", tt.name, mean, deviation/math.Sqrt(replicates))
 		if mean < tt.least || mean > tt.most {

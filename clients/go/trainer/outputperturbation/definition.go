@@ -18,12 +18,11 @@ func Definition(cache *dataset.Cache) trainer.Definition {
 		if err != nil {
 			return nil, err
 		}
-		setup, err := experiment.Load(ctx, cache, options)
+		parts, err := experiment.Load(ctx, cache, options)
 		if err != nil {
 			return nil, err
 		}
-		o.NoiseSource = setup.NoiseSource
-		return New(setup.Parts, o)
+		return New(parts, o)
 	}
 	return trainer.Definition{
 		Name:    Name,
@@ -46,7 +45,7 @@ func Definition(cache *dataset.Cache) trainer.Definition {
 	}
 }
 
-// parseSettings returns the options that the settings name, without the source of noise.
+// parseSettings returns the options that the settings name.
 func parseSettings(settings trainer.Settings) (o Options, err error) {
 	projection, err := settings.Choice(SettingProjection, string(NoProjection), string(PublishedProjection), string(SmallProjection))
 	if err != nil {

@@ -85,15 +85,13 @@ func (p Projection) expression() string {
 }
 
 // Options say how models are trained. The zero value is without projection, for
-// features between 0 and 1, under a seed.
+// features between 0 and 1.
 type Options struct {
 	// FeatureNorm is B, a public bound on the norm of the features, positive and finite.
 	// Zero means the square root of 14 for Adult, otherwise of the number of features.
 	FeatureNorm float64
 	// Projection of the iterates. Empty means NoProjection.
 	Projection Projection
-	// NoiseSource of all randomness. Empty means random.SourceSeed.
-	NoiseSource random.Source
 }
 
 // Trainer implements trainer.PrivateTrainer. One step of training is one epoch.
@@ -114,9 +112,6 @@ func New(parts *dataset.Parts, options Options) (*Trainer, error) {
 	options.Projection = cmp.Or(options.Projection, NoProjection)
 	if !slices.Contains(projections, options.Projection) {
 		return nil, fmt.Errorf("projection %q is unknown, want %s", options.Projection, trainer.Enumerate(projections...))
-	}
-	if err := options.NoiseSource.Validate(); err != nil {
-		return nil, err
 	}
 	examples, err := perturbation.NewExamples(parts, options.FeatureNorm)
 	if err != nil {
@@ -167,13 +162,17 @@ func (t *Trainer) Mechanism(p trainer.Parameters) (privacy.Mechanism, error) {
 	if c.deviation == 0 {
 		return nil, &trainer.ParameterError{Name: ParameterStandardDeviation, Reason: "is 0, which gives no privacy"}
 	}
+	return t.mechanism(c), nil
+}
+
+func (t *Trainer) mechanism(c configuration) privacy.OutputPerturbation {
 	return privacy.OutputPerturbation{
 		DatasetSize:       int64(t.parts.Train.Rows),
 		Regularization:    c.gamma,
 		Lipschitz:         1,
 		StandardDeviation: c.deviation,
 		Radius:            t.options.Projection.radius(c.gamma),
-	}, nil
+	}
 }
 
 // Purposes of the random streams of a replicate. The noise does not depend on the
@@ -186,26 +185,45 @@ const (
 // replicate is one model in training, an experiment.Learner. Nothing is allocated
 // after it is made.
 type replicate struct {
-	descent   *descent
-	deviation float64
-	noise     []float64 // standard normal
-	model     []float64 // the iterate with the noise
+	descent *descent
+	grid    float64 // of the model; 0 without noise
+	noise   []int64 // in units of the grid
+	model   []float64
 }
 
-func (t *Trainer) newReplicate(c configuration, seed uint64, number int) *replicate {
+// grid returns the grid of a model of n features. On it the noise has random.NoiseScale units.
+// Truncation to the grid moves two models apart by √n units; the noise is larger by as much as
+// that costs. A *trainer.ParameterError says that a model, whose norm is at most 1/γ, does not
+// fit into the arithmetic, or that the noise is so large that nothing else is left.
+func (c configuration) grid(sensitivity float64, n int) (float64, error) {
+	if c.deviation == 0 {
+		return 0, nil
+	}
+	truncation := math.Sqrt(float64(n)) * c.deviation / (sensitivity * random.NoiseScale)
+	grid := c.deviation / random.NoiseScale / (1 - truncation) * (1 + 0x1p-50)
+	if !(truncation < 0x1p-10 && 1/c.gamma <= 0x1p62*grid) {
+		return 0, &trainer.ParameterError{Name: ParameterStandardDeviation, Reason: fmt.Sprintf(
+			"is %g, want one between %.2g and %.2g for models of norm at most %.2g and sensitivity %.2g",
+			c.deviation, random.NoiseScale/0x1p62/c.gamma, random.NoiseScale/0x1p10*sensitivity/math.Sqrt(float64(n)), 1/c.gamma, sensitivity)}
+	}
+	return grid, nil
+}
+
+func (t *Trainer) newReplicate(c configuration, seed *uint64, number int) (*replicate, error) {
 	radius := math.Inf(1)
 	if t.options.Projection != NoProjection {
 		radius = t.options.Projection.radius(c.gamma)
 	}
 	dim := t.risk.Examples.Dim()
+	grid, err := c.grid(t.mechanism(c).L2Sensitivity(), dim)
 	r := &replicate{
-		descent:   newDescent(t.risk, c.gamma, radius, t.options.NoiseSource.Stream(seed, number, streamOrders, 0)),
-		deviation: c.deviation,
-		noise:     make([]float64, dim),
-		model:     make([]float64, dim),
+		descent: newDescent(t.risk, c.gamma, radius, random.Open(seed, number, streamOrders, 0)),
+		grid:    grid,
+		noise:   make([]int64, dim),
+		model:   make([]float64, dim),
 	}
-	random.AddNormals(r.noise, t.options.NoiseSource.Stream(seed, number, streamNoise, 0), 1)
-	return r
+	random.AddNoise(r.noise, random.Open(seed, number, streamNoise, 0))
+	return r, err
 }
 
 // Epoch implements experiment.Learner.
@@ -213,13 +231,19 @@ func (r *replicate) Epoch(ctx context.Context) bool {
 	if !r.descent.epoch(ctx) {
 		return false
 	}
-	r.release(r.deviation)
+	r.release(r.grid)
 	return true
 }
 
-// release makes the model from the iterate, with noise of the given standard deviation.
-func (r *replicate) release(deviation float64) {
-	floats.AddScaledTo(r.model, r.descent.weights(), deviation, r.noise)
+// release makes the model from the iterate, truncated to a grid, and the noise.
+func (r *replicate) release(grid float64) {
+	copy(r.model, r.descent.weights())
+	if grid == 0 || !r.Finite() {
+		return
+	}
+	for j, w := range r.model {
+		r.model[j] = float64(int64(w/grid)+r.noise[j]) * grid
+	}
 }
 
 // Finite implements experiment.Learner.
@@ -246,7 +270,9 @@ func (t *Trainer) Train(ctx context.Context, run trainer.Run, report trainer.Rep
 	}
 	learners := make([]experiment.Learner[*linear.Examples], run.Replicates)
 	for r := range learners {
-		learners[r] = t.newReplicate(c, run.Seed, r)
+		if learners[r], err = t.newReplicate(c, run.Seed, r); err != nil {
+			return trainer.Measurement{}, err
+		}
 	}
 	return experiment.Train(ctx, learners, t.evaluator, c.epochs, report)
 }

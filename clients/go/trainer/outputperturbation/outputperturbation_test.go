@@ -17,7 +17,6 @@ import (
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
-	"github.com/dpareto/dpareto/clients/go/trainer/random"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -73,7 +72,7 @@ func TestTrainLearns(t *testing.T) {
 		p.Train, p.Test = dataset.Generated(20000, 1), dataset.Generated(5000, 2)
 	})
 	p := parameters(trainer.Parameters{ParameterRegularization: 1e-4, ParameterStandardDeviation: 0.0})
-	last := metrics(t, made, trainer.Run{Parameters: p, Replicates: 2})[2]
+	last := metrics(t, made, trainer.Run{Parameters: p, Replicates: 2, Seed: new(uint64(0))})[2]
 	for r := range 2 {
 		// The hidden model's error is about 0.148, the constant one's 0.24.
 		if last[MetricError][r] > 0.165 {
@@ -81,7 +80,7 @@ func TestTrainLearns(t *testing.T) {
 		}
 	}
 	p[ParameterStandardDeviation] = 1e4
-	noisy := metrics(t, made, trainer.Run{Parameters: p, Replicates: 2})[2]
+	noisy := metrics(t, made, trainer.Run{Parameters: p, Replicates: 2, Seed: new(uint64(0))})[2]
 	for r := range 2 {
 		if noisy[MetricError][r] < 0.2 || noisy[MetricLoss][r] < 100 {
 			t.Errorf("error %v and loss %v under noise of 1e4", noisy[MetricError][r], noisy[MetricLoss][r])
@@ -91,7 +90,7 @@ func TestTrainLearns(t *testing.T) {
 
 func TestTrainIsReproducible(t *testing.T) {
 	made := newTrainer(t, func(p *dataset.Parts, _ *Options) { p.Validation = dataset.Generated(100, 3) })
-	run := trainer.Run{Parameters: parameters(nil), Replicates: 5, Seed: 7}
+	run := trainer.Run{Parameters: parameters(nil), Replicates: 5, Seed: new(uint64(7))}
 	want := metrics(t, made, run)
 	for _, name := range []string{MetricError, MetricLoss, MetricTestError, MetricTestLoss} {
 		if len(want[0][name]) != 5 {
@@ -122,7 +121,7 @@ func TestTrainIsReproducible(t *testing.T) {
 	// Replicates and seeds have streams of their own.
 	losses := make(map[float64]bool)
 	for seed := range uint64(4) {
-		run.Seed = seed
+		run.Seed = &seed
 		for _, loss := range metrics(t, made, run)[0][MetricLoss] {
 			losses[loss] = true
 		}
@@ -134,10 +133,10 @@ func TestTrainIsReproducible(t *testing.T) {
 
 // Randomness from the operating system differs every time: the noise, and the orders.
 func TestOSNoise(t *testing.T) {
-	made := newTrainer(t, func(_ *dataset.Parts, o *Options) { o.NoiseSource = random.SourceOS })
+	made := newTrainer(t, nil)
 	for _, deviation := range []float64{0.5, 0} {
 		run := trainer.Run{
-			Parameters: parameters(trainer.Parameters{ParameterStandardDeviation: deviation}), Replicates: 2, Seed: 7,
+			Parameters: parameters(trainer.Parameters{ParameterStandardDeviation: deviation}), Replicates: 2,
 		}
 		losses := make(map[float64]bool)
 		for range 2 {
@@ -151,13 +150,22 @@ func TestOSNoise(t *testing.T) {
 	}
 }
 
+func newReplicate(t *testing.T, made *Trainer, c configuration, seed *uint64, number int) *replicate {
+	t.Helper()
+	r, err := made.newReplicate(c, seed, number)
+	if err != nil {
+		t.Error(err)
+	}
+	return r
+}
+
 // The model differs from that without noise by independent normal numbers.
 func TestNoiseDistribution(t *testing.T) {
-	for _, source := range []random.Source{random.SourceSeed, random.SourceOS} {
-		made := newTrainer(t, func(_ *dataset.Parts, o *Options) { o.NoiseSource = source })
+	made := newTrainer(t, nil)
+	for source, seed := range map[string]*uint64{"seed": new(uint64(3)), "system": nil} {
 		var draws []float64
 		for r := range 200 {
-			replicate := made.newReplicate(configuration{gamma: 0.1, deviation: 2}, 3, r)
+			replicate := newReplicate(t, made, configuration{gamma: 0.1, deviation: 2}, seed, r)
 			if !replicate.Epoch(t.Context()) {
 				t.Fatal("the epoch was not finished")
 			}
@@ -194,7 +202,7 @@ func TestParameterErrors(t *testing.T) {
 		{trainer.Parameters{"sigma": 1.0}, `parameter "sigma" is unknown`},
 	} {
 		p := parameters(tt.changes)
-		_, err := made.Train(t.Context(), trainer.Run{Parameters: p, Replicates: 1}, nil)
+		_, err := made.Train(t.Context(), trainer.Run{Parameters: p, Replicates: 1, Seed: new(uint64(0))}, nil)
 		if _, ok := errors.AsType[*trainer.ParameterError](err); !ok || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("Train: error %v\nwant  %s", err, tt.want)
 		}
@@ -202,7 +210,7 @@ func TestParameterErrors(t *testing.T) {
 			t.Errorf("Mechanism: error %v\nwant  %s", err, tt.want)
 		}
 	}
-	if _, err := made.Train(t.Context(), trainer.Run{Parameters: parameters(nil)}, nil); err == nil {
+	if _, err := made.Train(t.Context(), trainer.Run{Parameters: parameters(nil), Seed: new(uint64(0))}, nil); err == nil {
 		t.Error("no replicates: no error")
 	}
 	p := parameters(trainer.Parameters{ParameterStandardDeviation: 0.0})
@@ -213,7 +221,7 @@ func TestParameterErrors(t *testing.T) {
 
 func TestTrainEnds(t *testing.T) {
 	made := newTrainer(t, nil)
-	run := trainer.Run{Parameters: parameters(nil), Replicates: 2}
+	run := trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: new(uint64(0))}
 	reports := 0
 	m, err := made.Train(t.Context(), run, func(trainer.Measurement) error { reports++; return trainer.ErrStop })
 	if err != nil || m.Step != 1 || reports != 1 {
@@ -239,8 +247,7 @@ func TestNewErrors(t *testing.T) {
 		"feature norm is -1":  func(_ *dataset.Parts, o *Options) { o.FeatureNorm = -1 },
 		"feature norm is NaN": func(_ *dataset.Parts, o *Options) { o.FeatureNorm = math.NaN() },
 		`projection "x" is unknown, want none, published or small`: func(_ *dataset.Parts, o *Options) { o.Projection = "x" },
-		`noise source "dice" is unknown`:                           func(_ *dataset.Parts, o *Options) { o.NoiseSource = "dice" },
-		"is empty":                                                 func(p *dataset.Parts, _ *Options) { p.Validation = dataset.Generated(0, 1) },
+		"is empty": func(p *dataset.Parts, _ *Options) { p.Validation = dataset.Generated(0, 1) },
 	} {
 		parts := &dataset.Parts{Train: dataset.Generated(5, 1), Test: dataset.Generated(5, 2)}
 		var o Options
@@ -301,13 +308,13 @@ func TestDefinition(t *testing.T) {
 		return trainer.Options{Settings: all}
 	}
 	made, err := registry.New(t.Context(), Name, settings(map[string]string{
-		SettingProjection: "small", experiment.SettingNoiseSource: "os", "feature_norm": "2.5",
+		SettingProjection: "small", "feature_norm": "2.5",
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := made.(*Trainer)
-	want := Options{Projection: SmallProjection, FeatureNorm: 2.5, NoiseSource: random.SourceOS}
+	want := Options{Projection: SmallProjection, FeatureNorm: 2.5}
 	if diff := cmp.Diff(want, got.options); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
 	}
@@ -316,7 +323,6 @@ func TestDefinition(t *testing.T) {
 	}
 	for want, changes := range map[string]map[string]string{
 		`setting projection is "ball"`:                         {SettingProjection: "ball"},
-		`setting noise_source is "dice"`:                       {experiment.SettingNoiseSource: "dice"},
 		`setting feature_norm is "0"`:                          {"feature_norm": "0"},
 		`setting train_rows is "few"`:                          {experiment.SettingTrainRows: "few"},
 		`setting split_seed is "-1"`:                           {experiment.SettingSplitSeed: "-1"},

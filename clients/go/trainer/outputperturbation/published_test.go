@@ -9,6 +9,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/dataset"
 	"github.com/dpareto/dpareto/clients/go/dataset/datasettest"
 	"github.com/dpareto/dpareto/clients/go/trainer/experiment"
+	"github.com/dpareto/dpareto/clients/go/trainer/random"
 )
 
 // published are mean errors over 50 runs of the code published with Avent et al.
@@ -48,7 +49,7 @@ func comparePublished(t *testing.T, rows []int, runs int) {
 			errs[i] = make([]float64, runs)
 		}
 		_, err = experiment.Each(t.Context(), runs, func(r int) error {
-			replicate := made.newReplicate(configuration{gamma: reference.gamma}, 1, r)
+			replicate := newReplicate(t, made, configuration{gamma: reference.gamma}, new(uint64(1)), r)
 			for range 10 {
 				if !replicate.descent.epoch(t.Context()) {
 					return t.Context().Err()
@@ -56,7 +57,7 @@ func comparePublished(t *testing.T, rows []int, runs int) {
 			}
 			for i, sigma := range publishedDeviations {
 				m := made.evaluator.Metrics(1)
-				replicate.release(sigma)
+				replicate.release(sigma / random.NoiseScale)
 				if err := made.evaluator.MeasureTo(m, 0, replicate.Evaluate); err != nil {
 					return err
 				}

@@ -18,8 +18,7 @@ type Stream struct {
 	numbers [buffered]uint64
 	next    int // index of the next number
 	bytes   [8 * buffered]byte
-	cipher  cipher.Stream // nil for the operating system's entropy
-	edges   [buffered]edge
+	cipher  cipher.Stream
 }
 
 // New returns the stream (replicate, index) of the purpose under the seed. Purposes
@@ -35,20 +34,25 @@ func New(seed uint64, replicate int, purpose uint64, index int) *Stream {
 	binary.BigEndian.PutUint64(key[8:], purpose)
 	binary.BigEndian.PutUint32(counter[:], uint32(replicate))
 	binary.BigEndian.PutUint32(counter[4:], uint32(index))
-	return newStream(key, counter)
+	return newStream(key[:], counter)
 }
 
-func newStream(key, counter [aes.BlockSize]byte) *Stream {
-	block, err := aes.NewCipher(key[:])
+func newStream(key []byte, counter [aes.BlockSize]byte) *Stream {
+	block, err := aes.NewCipher(key)
 	if err != nil {
 		panic(err) // the key has the right size
 	}
 	return &Stream{next: buffered, cipher: cipher.NewCTR(block, counter[:])}
 }
 
-// System returns a stream of the operating system's entropy, by crypto/rand. No two
-// streams are the same.
-func System() *Stream { return &Stream{next: buffered} }
+// System returns a stream of AES-256 in counter mode under a key of the operating system's
+// entropy, by crypto/rand. The key is kept nowhere else. A program that is forked, or a
+// machine that is copied while it runs, must not continue with a copy of a stream.
+func System() *Stream {
+	var key [32]byte
+	_, _ = rand.Read(key[:]) // never fails: it ends the program instead
+	return newStream(key[:], [aes.BlockSize]byte{})
+}
 
 // Uint64 returns a number that is uniform over [0, 2⁶⁴).
 func (s *Stream) Uint64() uint64 {
@@ -63,12 +67,8 @@ func (s *Stream) Uint64() uint64 {
 // fill makes the next numbers.
 func (s *Stream) fill() {
 	s.next = 0
-	if s.cipher == nil {
-		_, _ = rand.Read(s.bytes[:]) // never fails: it ends the program instead
-	} else {
-		clear(s.bytes[:])
-		s.cipher.XORKeyStream(s.bytes[:], s.bytes[:])
-	}
+	clear(s.bytes[:])
+	s.cipher.XORKeyStream(s.bytes[:], s.bytes[:])
 	for i := range buffered {
 		s.numbers[i] = binary.LittleEndian.Uint64(s.bytes[8*i : 8*i+8])
 	}

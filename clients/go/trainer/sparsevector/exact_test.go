@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
+	"github.com/dpareto/dpareto/privacy/noise"
 )
 
 func TestEpsilon(t *testing.T) {
@@ -69,10 +70,10 @@ func TestExpectedErrorAgainstOwnSimulation(t *testing.T) {
 		cutoff int64
 		scale  float64
 	}{{1, 1}, {3, 0.3}, {10, 1}, {17, 0.2}, {30, 3}, {100, 1}, {1000, 0.05}} {
-		rng := random.New(uint64(i), 0, streamSparseVector, 0)
+		rng, source := random.New(uint64(i), 0, streamSparseVector, 0), noise.Seeded(uint64(i))
 		var sum, squares float64
 		for range runs {
-			e := simulate(tt.cutoff, tt.scale, rng)
+			e := simulate(tt.cutoff, tt.scale, rng, source)
 			sum += e
 			squares += e * e
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
 	"github.com/dpareto/dpareto/privacy"
+	"github.com/dpareto/dpareto/privacy/noise"
 )
 
 // Name under which the trainer is registered.
@@ -16,7 +17,7 @@ const Name = "sparse-vector"
 // Names of the parameters and of the metric.
 const (
 	ParameterCutoff     = "cutoff"      // C, int64, at least 1
-	ParameterNoiseScale = "noise_scale" // b, positive and finite
+	ParameterNoiseScale = "noise_scale" // b, between 1e-100 and 1e100
 	MetricError         = "error"       // 1 − F₁, to be minimised
 )
 
@@ -102,7 +103,11 @@ func (Trainer) Train(ctx context.Context, run trainer.Run, _ trainer.Report) (tr
 		if err := ctx.Err(); err != nil {
 			return trainer.Measurement{}, err
 		}
-		errs[r] = simulate(cutoff, noiseScale, random.New(run.Seed, r, streamSparseVector, 0))
+		s, source := random.Open(run.Seed, r, streamSparseVector, 0), noise.System()
+		if run.Seed != nil {
+			source = noise.Seeded(s.Uint64())
+		}
+		errs[r] = simulate(cutoff, noiseScale, s, source)
 	}
 	return trainer.Measurement{
 		Step:    1,
@@ -118,14 +123,15 @@ func parse(p trainer.Parameters) (cutoff int64, noiseScale float64, err error) {
 	if cutoff, err = p.IntIn(ParameterCutoff, 1, math.MaxInt64); err != nil {
 		return 0, 0, err
 	}
-	noiseScale, err = p.Positive(ParameterNoiseScale)
+	noiseScale, err = p.FloatWhere(ParameterNoiseScale, "a number between 1e-100 and 1e100", func(v float64) bool { return v >= 1e-100 && v <= 1e100 })
 	return cutoff, noiseScale, err
 }
 
-// simulate runs the mechanism once and returns 1 − F₁.
-func simulate(cutoff int64, noiseScale float64, s *random.Stream) float64 {
+// simulate runs the mechanism once and returns 1 − F₁. The answers come from s, the noise from
+// the source.
+func simulate(cutoff int64, noiseScale float64, s *random.Stream, source *noise.Source) float64 {
 	b1, b2 := split(cutoff, noiseScale)
-	threshold := 0.5 + b1*laplace(s)
+	threshold := source.Laplace(0.5, b1)
 	var selected int64
 	truePositives, left := 0, positives
 	for i := 0; i < queries && selected < cutoff; i++ {
@@ -135,7 +141,7 @@ func simulate(cutoff int64, noiseScale float64, s *random.Stream) float64 {
 			answer = 1
 			left--
 		}
-		if answer+b2*laplace(s) >= threshold {
+		if source.Laplace(answer, b2) >= threshold {
 			selected++
 			truePositives += int(answer)
 		}
@@ -148,13 +154,4 @@ func simulate(cutoff int64, noiseScale float64, s *random.Stream) float64 {
 // split divides the noise scale b into b₁ of the threshold and b₂ of the queries.
 func split(cutoff int64, noiseScale float64) (b1, b2 float64) {
 	return privacy.SparseVector{Cutoff: cutoff, NoiseScale: noiseScale}.Split()
-}
-
-// laplace draws from the Laplace distribution of mean 0 and scale 1.
-func laplace(s *random.Stream) float64 {
-	x := s.Exponential()
-	if s.Uint64()&1 == 0 {
-		return -x
-	}
-	return x
 }

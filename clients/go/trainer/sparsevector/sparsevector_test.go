@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpareto/dpareto/clients/go/trainer"
 	"github.com/dpareto/dpareto/clients/go/trainer/random"
+	"github.com/dpareto/dpareto/privacy/noise"
 )
 
 func train(t *testing.T, run trainer.Run) []float64 {
@@ -31,7 +32,7 @@ func configuration(cutoff, noiseScale any) trainer.Parameters {
 
 func TestTrain(t *testing.T) {
 	const runs = 20000
-	errs := train(t, trainer.Run{Parameters: configuration(int64(10), 1.0), Replicates: runs, Seed: 3})
+	errs := train(t, trainer.Run{Parameters: configuration(int64(10), 1.0), Replicates: runs, Seed: new(uint64(3))})
 	if len(errs) != runs {
 		t.Fatalf("%d values, want %d", len(errs), runs)
 	}
@@ -52,7 +53,7 @@ func TestTrain(t *testing.T) {
 
 // The values below may not change: stored results depend on them.
 func TestTrainGolden(t *testing.T) {
-	got := train(t, trainer.Run{Parameters: configuration(int64(10), 0.5), Replicates: 8, Seed: 42})
+	got := train(t, trainer.Run{Parameters: configuration(int64(10), 0.5), Replicates: 8, Seed: new(uint64(42))})
 	want := []float64{0.6, 0.4, 0.3, 0.5, 0.7, 0.8, 0.6, 0.5}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12)); diff != "" {
 		t.Errorf("errors (-want +got):\n%s", diff)
@@ -61,19 +62,19 @@ func TestTrainGolden(t *testing.T) {
 
 func TestTrainReplicatesAreIndependentOfTheirNumber(t *testing.T) {
 	p := configuration(int64(20), 1.0)
-	few := train(t, trainer.Run{Parameters: p, Replicates: 3, Seed: 9})
-	many := train(t, trainer.Run{Parameters: p, Replicates: 30, Seed: 9})
+	few := train(t, trainer.Run{Parameters: p, Replicates: 3, Seed: new(uint64(9))})
+	many := train(t, trainer.Run{Parameters: p, Replicates: 30, Seed: new(uint64(9))})
 	if diff := cmp.Diff(few, many[:3]); diff != "" {
 		t.Errorf("first replicates (-of 3 +of 30):\n%s", diff)
 	}
-	if diff := cmp.Diff(few, train(t, trainer.Run{Parameters: p, Replicates: 3, Seed: 10})); diff == "" {
+	if diff := cmp.Diff(few, train(t, trainer.Run{Parameters: p, Replicates: 3, Seed: new(uint64(10))})); diff == "" {
 		t.Error("another seed gives the same errors")
 	}
 }
 
 // No noise to speak of: exactly C positives are found.
 func TestTrainWithoutNoise(t *testing.T) {
-	for _, e := range train(t, trainer.Run{Parameters: configuration(int64(4), 1e-6), Replicates: 50}) {
+	for _, e := range train(t, trainer.Run{Parameters: configuration(int64(4), 1e-6), Replicates: 50, Seed: new(uint64(0))}) {
 		if want := 1 - 8.0/14; math.Abs(e-want) > 1e-15 {
 			t.Errorf("error %v, want %v", e, want)
 		}
@@ -97,13 +98,13 @@ func TestTrainBadParameters(t *testing.T) {
 		{"unknown", trainer.Parameters{"Cutoff": int64(1)}, "Cutoff"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := Trainer{}.Train(t.Context(), trainer.Run{Parameters: tt.parameters, Replicates: 1}, nil)
+			_, err := Trainer{}.Train(t.Context(), trainer.Run{Parameters: tt.parameters, Replicates: 1, Seed: new(uint64(0))}, nil)
 			if pe, ok := errors.AsType[*trainer.ParameterError](err); !ok || pe.Name != tt.want {
 				t.Errorf("error %v, want one about %q", err, tt.want)
 			}
 		})
 	}
-	if _, err := (Trainer{}).Train(t.Context(), trainer.Run{Parameters: configuration(int64(1), 1.0)}, nil); err == nil {
+	if _, err := (Trainer{}).Train(t.Context(), trainer.Run{Parameters: configuration(int64(1), 1.0), Seed: new(uint64(0))}, nil); err == nil {
 		t.Error("no replicates: no error")
 	}
 }
@@ -111,16 +112,16 @@ func TestTrainBadParameters(t *testing.T) {
 func TestTrainCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	run := trainer.Run{Parameters: configuration(int64(1), 1.0), Replicates: 1}
+	run := trainer.Run{Parameters: configuration(int64(1), 1.0), Replicates: 1, Seed: new(uint64(0))}
 	if _, err := (Trainer{}).Train(ctx, run, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 }
 
 func BenchmarkSimulate(b *testing.B) {
-	rng := random.New(1, 0, streamSparseVector, 0)
+	rng, source := random.New(1, 0, streamSparseVector, 0), noise.Seeded(1)
 	b.ReportAllocs()
 	for b.Loop() {
-		simulate(30, 10, rng)
+		simulate(30, 10, rng, source)
 	}
 }

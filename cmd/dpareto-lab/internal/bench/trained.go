@@ -119,7 +119,7 @@ func (s *trainedStudy) open(ctx context.Context, o ProblemOptions) (*Problem, er
 
 // train runs one trial of a study, as an agent and the server do together.
 func train(ctx context.Context, study *spec.Study, t trainer.Trainer, q space.Point, seed uint64) ([]suggest.Evaluation, error) {
-	run := trainer.Run{Parameters: make(trainer.Parameters), Replicates: int(study.Replicates()), Seed: seed}
+	run := trainer.Run{Parameters: make(trainer.Parameters), Replicates: int(study.Replicates()), Seed: &seed}
 	for i, v := range q {
 		switch p := &study.Problem.Space.Parameters[i]; p.Kind {
 		case space.Integer:

