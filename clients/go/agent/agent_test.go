@@ -1151,7 +1151,7 @@ func TestSparseVector(t *testing.T) {
 	results := func(seed uint64, workers int) (out [][]float64) {
 		synctest.Test(t, func(t *testing.T) {
 			f := start(t, 8)
-			a := &Agent{Study: f.study, WorkerID: "a", Workers: workers, Seed: seed, Trainer: sparsevector.Trainer{}}
+			a := &Agent{Study: f.study, WorkerID: "a", Workers: workers, Seed: &seed, Trainer: sparsevector.Trainer{}}
 			if err := a.Run(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -128,9 +128,9 @@ func TestTrainGolden(t *testing.T) {
 	made := newTrainer(t, 500, 300)
 	reported := metrics(t, made, trainer.Run{Parameters: parameters(nil), Replicates: 2, Seed: new(uint64(42))})
 	want := [][]float64{
-		{0.577367580281, 0.545131871905},
-		{0.574102020196, 0.569177055308},
-		{0.605539749015, 0.587567660131},
+		{0.567764175503, 0.532039738115},
+		{0.593572021290, 0.557187667281},
+		{0.611106309331, 0.589974751292},
 	}
 	if len(reported) != len(want) {
 		t.Fatalf("%d epochs, want %d", len(reported), len(want))
@@ -211,7 +211,7 @@ func TestTrainBadParameters(t *testing.T) {
 func TestTrainDiverged(t *testing.T) {
 	made := newTrainer(t, 50, 50)
 	run := trainer.Run{
-		Parameters: parameters(trainer.Parameters{ParameterLearningRate: 1e200, ParameterClippingNorm: 1e200}),
+		Parameters: parameters(trainer.Parameters{ParameterLearningRate: 1e300, ParameterClippingNorm: 1e15}),
 		Replicates: 2, Seed: new(uint64(0)),
 	}
 	_, err := made.Train(t.Context(), run, func(m trainer.Measurement) error {
@@ -407,7 +407,7 @@ func TestNetworkGolden(t *testing.T) {
 	reported := metrics(t, made, trainer.Run{
 		Parameters: parameters(trainer.Parameters{ParameterLearningRate: 0.01, ParameterLotSize: int64(50)}), Replicates: 2, Seed: new(uint64(42)),
 	})
-	want := [][]float64{{2.65209566, 2.55576945}, {2.54933083, 2.37254082}, {2.50894546, 2.30933300}}
+	want := [][]float64{{3.03422522, 2.79863546}, {2.76478971, 2.57692376}, {2.60919455, 2.46387740}}
 	for e := range want {
 		for r, loss := range reported[e][MetricLoss] {
 			if math.Abs(loss-want[e][r]) > 1e-5 {
@@ -525,7 +525,7 @@ func TestAdult(t *testing.T) {
 				ParameterNoiseMultiplier: tt.noiseMultiplier,
 			},
 			Replicates: tt.replicates,
-			Seed:       new(uint64(1)),
+			Seed:       new(uint64(2)),
 		}, nil)
 		if err != nil {
 			t.Fatal(err)

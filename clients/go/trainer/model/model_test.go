@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,7 +142,9 @@ func naiveGradient(spec Spec, d *dataset.Dataset, weights []float64, i int) []fl
 // subject is a model seen through float64.
 type subject struct {
 	weights    func() []float64
-	accumulate func(rows []int32, clippingNorm float64) []float64 // from zero
+	accumulate func(rows []int32, clippingNorm float64) []float64     // from zero
+	rounded    func(rows []int32, clippingNorm, grid float64) []int64 // from zero
+	scale      func(by float64)                                       // the weights
 	evaluate   func(*Examples) (float64, float64)
 }
 
@@ -169,6 +172,17 @@ func see[T Float](m Model[T]) subject {
 			clear(m.Gradient())
 			m.Accumulate(rows, clippingNorm)
 			return wide(m.Gradient())
+		},
+		rounded: func(rows []int32, clippingNorm, grid float64) []int64 {
+			clear(m.Gradient())
+			clear(m.Sum())
+			m.AccumulateRounded(rows, clippingNorm, grid)
+			return slices.Clone(m.Sum())
+		},
+		scale: func(by float64) {
+			for i := range m.Weights() {
+				m.Weights()[i] *= T(by)
+			}
 		},
 		evaluate: m.Evaluate,
 	}
@@ -457,6 +471,13 @@ func TestNewExamplesRefuses(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", tt.name, err, tt.want)
 		}
 	}
+	for _, x := range []float32{float32(math.Inf(1)), float32(math.NaN()), 2e15} {
+		d := sparseValues(3, 4, 0)
+		d.Values[len(d.Values)-1] = x
+		if _, err := NewExamples(d); err == nil || !strings.Contains(err.Error(), "want a finite number of at most 1.13e+15") {
+			t.Errorf("value %v: error %v", x, err)
+		}
+	}
 	if _, err := NewExamples(&dataset.Dataset{Name: "none"}); err == nil || !strings.Contains(err.Error(), "none is empty") {
 		t.Errorf("no rows: error %v", err)
 	}
@@ -487,10 +508,15 @@ func TestNothingIsAllocated(t *testing.T) {
 		var step func()
 		if s.spec.Linear() {
 			m := NewLinear(s.spec, examples)
-			step = func() { m.Accumulate(rows, 1); m.Evaluate(examples) }
+			step = func() { m.Accumulate(rows, 1); m.AccumulateRounded(rows, 1, 1e-9); m.Evaluate(examples) }
 		} else {
 			m := NewNetwork(s.spec, examples, nil)
-			step = func() { m.Accumulate(rows, 1); m.Evaluate(examples) }
+			step = func() {
+				m.Accumulate(rows, 1)
+				clear(m.Gradient())
+				m.AccumulateRounded(rows, 1, 1e-9)
+				m.Evaluate(examples)
+			}
 		}
 		if n := testing.AllocsPerRun(5, step); n != 0 {
 			t.Errorf("%v allocations, want 0", n)

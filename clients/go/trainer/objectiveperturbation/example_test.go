@@ -40,8 +40,8 @@ func ExampleObjective() {
 		fmt.Printf("ε = %.1f: loss %.3f\n", epsilon, risk.Value(theta))
 	}
 	// Output:
-	// ε = 4.0: loss 0.366
-	// ε = 2.0: loss 0.408
-	// ε = 1.0: loss 0.487
-	// ε = 0.5: loss 0.626
+	// ε = 4.0: loss 0.360
+	// ε = 2.0: loss 0.400
+	// ε = 1.0: loss 0.478
+	// ε = 0.5: loss 0.621
 }
