@@ -231,7 +231,8 @@ spec:
     - {id: target_epsilon, double_domain: {min: 0.1, max: 1}, scale: LOG}
     - {id: regularization, double_domain: {min: 0.01, max: 1}, scale: LOG}
   metrics:
-    - {id: privacy, role: OBJECTIVE, goal: MINIMIZE, transform: LOG, reference_value: 10, computed: {expression: target_epsilon}}
+    - {id: privacy, role: OBJECTIVE, goal: MINIMIZE, transform: LOG, reference_value: 10, computed: {privacy: {
+        objective_perturbation: {epsilon: target_epsilon, dataset_size: "900", regularization: regularization, curvature: "0.25"}, adjacency: REPLACE_ONE}}}
     - {id: loss, role: OBJECTIVE, goal: MINIMIZE, transform: LOG, reference_value: 10, reported: {}}
   algorithm: {name: RANDOM}
   budget: {max_trials: 2}
@@ -241,9 +242,9 @@ spec:
     settings: {generated: "true", split: shuffled, train_rows: "1000"}
 `
 
-// Noise from the operating system cannot be repeated, and nothing is recorded that a
-// training could be repeated from. A seed repeats it.
-func TestNoiseSource(t *testing.T) {
+// Trainings cannot be repeated, and nothing is recorded that one could be repeated from. A seed
+// repeats them, and every output says so.
+func TestSeededTraining(t *testing.T) {
 	srv := serve(t, filepath.Join(t.TempDir(), "studies.db"), "127.0.0.1:0")
 	at := []string{"--server", srv.address}
 	losses := func(name string, flags ...string) (values []float64, recorded, log string) {
@@ -262,18 +263,18 @@ func TestNoiseSource(t *testing.T) {
 		}
 		return values, recorded, r.stderr
 	}
-	seeded, _, log := losses("seeded", "--seed", "5", "--noise-source", "seed")
-	if !strings.Contains(log, " seed=5") || len(seeded) != 2 || slices.Contains(seeded, 0) {
+	seeded, marked, log := losses("seeded", "--seed", "5")
+	if !strings.Contains(log, "not for release") || !strings.Contains(log, " code=SEEDED seed=5") || len(seeded) != 2 || slices.Contains(seeded, 0) {
 		t.Errorf("%d losses; log\n%s", len(seeded), log)
 	}
 	if again, _, _ := losses("again", "--seed", "5"); fmt.Sprint(again) != fmt.Sprint(seeded) {
 		t.Errorf("the same seed gives %v after %v", again, seeded)
 	}
-	secret, recorded, log := losses("secret", "--noise-source", "os")
+	secret, recorded, log := losses("secret")
 	if fmt.Sprint(secret) == fmt.Sprint(seeded) {
 		t.Errorf("noise of the system gives %v, as a seed does", secret)
 	}
-	if !strings.Contains(log, "noise_source=os") || strings.Contains(log, "seed=") {
+	if strings.Contains(log, "seed") {
 		t.Errorf("log\n%s", log)
 	}
 	// The only seed in a trial is the seed of suggestions, which the study's spec has.
@@ -281,13 +282,16 @@ func TestNoiseSource(t *testing.T) {
 		t.Errorf("seeds %q are recorded in\n%s", seeds, recorded)
 	}
 
-	r := runProgram(t, "", append(at, "agent", "--study", "secret", "--noise-source", "os", "--seed", "5")...)
-	if r.code != 2 || !strings.Contains(r.stderr, "--seed") {
-		t.Errorf("with a seed: exit code %d, %s", r.code, r.stderr)
-	}
-	must(t, append(at, "study", "create", svtStudy(t, 2, 2))...)
-	r = runProgram(t, "", append(at, "agent", "--study", "svt", "--noise-source", "os")...)
-	if r.code != 1 || !strings.Contains(r.stderr, "trainer sparse-vector has no setting noise_source") {
-		t.Errorf("a trainer without the setting: exit code %d, %s", r.code, r.stderr)
+	// What is marked: trials in lists, tables and exports, and the cost of all runs.
+	for name, text := range map[string]string{
+		"list":   marked,
+		"table":  must(t, append(at, "trial", "get", "seeded", "1")...),
+		"export": must(t, append(at, "export", "--study", "seeded")...),
+		"ledger": must(t, append(at, "privacy", "ledger", "seeded")...),
+		"front":  must(t, append(at, "front", "seeded")...),
+	} {
+		if !strings.Contains(text, "seeded") || !strings.Contains(text, "taken off") && !strings.Contains(text, "take their noise off") {
+			t.Errorf("%s does not say that runs were seeded:\n%s", name, text)
+		}
 	}
 }

@@ -50,6 +50,7 @@ type fixedResults struct {
 	// earlier are the names of other studies with the same ledger that had trials before this one was
 	// created. Their exact results may have decided the design.
 	earlier []string
+	seeded  int64 // number of trials with seeded runs
 }
 
 // fixedResults reads the results of a study. If they have no guarantee, it returns
@@ -125,6 +126,9 @@ func (f *fixedResults) checkDesign(ctx context.Context, tx *store.ReadTx, id str
 		d.See(trial)
 		if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
 			f.unsuccessful++
+		}
+		if study.IsSeeded(trial) {
+			f.seeded++
 		}
 		switch {
 		case d.Configurations:
@@ -275,6 +279,9 @@ func (f *fixedResults) draft(ctx context.Context, spending *spending.Spending, g
 	if n := len(f.earlier); n > 0 {
 		warn(warnEarlierResults, "%d other studies of %s, such as %s, had trials before %s was created; if their results decided this design, there is no guarantee",
 			n, f.Study.GetSpec().GetTestLedger(), f.earlier[0], f.Study.GetName())
+	}
+	if f.seeded > 0 {
+		warn(study.WarnSeeded, "%d trials were seeded: whoever knows the seed can take the noise off their models, so that no epsilon holds for the training records", f.seeded)
 	}
 	for i := range f.Compiled.Problem.Constraints {
 		if c := &f.Compiled.Problem.Constraints[i]; c.Known == nil {

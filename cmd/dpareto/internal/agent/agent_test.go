@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"maps"
 	"strings"
 	"testing"
 
@@ -11,64 +10,31 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// The flag decides the source of the noise, else the study's spec does.
-func TestNoiseSource(t *testing.T) {
-	const private = objectiveperturbation.Name
-	for _, tt := range []struct {
-		name, trainer string
-		spec          map[string]string
-		flags         flags
-		want          map[string]string
-		secret        bool
-		err           string
+// A seed is refused where the noise is a guarantee's, and allowed elsewhere.
+func TestSeed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		spec   *dparetov1.StudySpec
+		seeded bool
+		err    string
 	}{
-		{"default", private, nil, flags{}, nil, false, ""},
-		{"flag", private, nil, flags{noiseSource: "os"}, map[string]string{"noise_source": "os"}, true, ""},
-		{"spec", private, map[string]string{"noise_source": "os"}, flags{}, map[string]string{"noise_source": "os"}, true, ""},
-		{
-			"flag over spec", private, map[string]string{"noise_source": "os", "loss": "huber"}, flags{noiseSource: "seed", hasSeed: true},
-			map[string]string{"noise_source": "seed", "loss": "huber"}, false, "",
-		},
-		{"no such setting", sparsevector.Name, nil, flags{noiseSource: "os"}, nil, false, "trainer sparse-vector has no setting noise_source: --noise-source cannot be used with it"},
-		{"seed and flag", private, nil, flags{noiseSource: "os", hasSeed: true}, nil, false, "--seed cannot be used with noise from os"},
-		{"seed and spec", private, map[string]string{"noise_source": "os"}, flags{hasSeed: true}, nil, false, "--seed cannot be used with noise from os"},
-		{"no trainer", "", nil, flags{noiseSource: "os"}, nil, false, "names no trainer"},
+		"ordinary":             {new(dparetov1.StudySpec), false, ""},
+		"ordinary, seeded":     {new(dparetov1.StudySpec), true, ""},
+		"ledger, seeded":       {&dparetov1.StudySpec{TestLedger: "ledgers/people"}, true, ""},
+		"private":              {&dparetov1.StudySpec{PrivateMode: new(dparetov1.PrivateModeSpec)}, false, ""},
+		"private, seeded":      {&dparetov1.StudySpec{PrivateMode: new(dparetov1.PrivateModeSpec)}, true, "--seed cannot be used"},
+		"stopping, seeded":     {&dparetov1.StudySpec{RandomStopping: new(dparetov1.RandomStoppingSpec)}, true, "--seed cannot be used"},
+		"no trainer, unseeded": {nil, false, "names no trainer"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			before := maps.Clone(tt.spec)
-			got, err := tt.flags.choose(&dparetov1.StudySpec{Trainer: &dparetov1.TrainerSpec{Name: tt.trainer, Settings: tt.spec}})
-			if tt.err != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.err) {
-					t.Errorf("error %v, want %q", err, tt.err)
-				}
-				if usage := command.IsUsage(err); usage != strings.Contains(tt.err, "--seed") {
-					t.Errorf("usage error %v: %v", usage, err)
-				}
-				return
-			}
-			if err != nil || got.name != tt.trainer || !maps.Equal(got.settings, tt.want) || got.secret() != tt.secret {
-				t.Errorf("choice %+v, %v", got, err)
-			}
-			if !maps.Equal(before, tt.spec) {
-				t.Errorf("the spec's settings became %v", tt.spec)
-			}
-		})
-	}
-}
-
-// Studies for publication take their noise from the operating system by default.
-func TestNoiseOfPublication(t *testing.T) {
-	for name, spec := range map[string]*dparetov1.StudySpec{
-		"private_mode":    {PrivateMode: new(dparetov1.PrivateModeSpec)},
-		"random_stopping": {RandomStopping: new(dparetov1.RandomStoppingSpec)},
-		"test_ledger":     {TestLedger: "ledgers/people"},
-	} {
-		spec.Trainer = &dparetov1.TrainerSpec{Name: objectiveperturbation.Name}
-		if got, err := new(flags).choose(spec); err != nil || !got.secret() {
-			t.Errorf("%s: choice %+v, %v", name, got, err)
+		if tt.spec != nil {
+			tt.spec.Trainer = &dparetov1.TrainerSpec{Name: objectiveperturbation.Name}
 		}
-		if got, err := (&flags{hasSeed: true}).choose(spec); err != nil || got.secret() {
-			t.Errorf("%s with --seed: choice %+v, %v", name, got, err)
+		f := new(flags)
+		if tt.seeded {
+			f.seed = new(uint64(1))
+		}
+		_, err := f.choose(tt.spec)
+		if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) || command.IsUsage(err) != strings.Contains(tt.err, "--seed") {
+			t.Errorf("%s: error %v, want %q", name, err, tt.err)
 		}
 	}
 }

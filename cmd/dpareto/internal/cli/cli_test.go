@@ -27,7 +27,6 @@ func TestUsage(t *testing.T) {
 		{"front svt --plot front.pdf", ".svg, .png"},
 		{"agent", "--study"},
 		{"agent --study svt --workers 0", "must be at least 1, is 0"},
-		{"agent --study svt --noise-source dice", `must be seed or os, is "dice"`},
 		{"serve --listen nowhere", "missing port in address"},
 		{"serve --listen 0.0.0.0:8321", "--insecure-listen"},
 		{"serve --listen :8321", "other machines can reach :8321"},
