@@ -38,6 +38,7 @@ func (m FixedSizeGaussian) Assumptions() []string {
 	return []string{
 		"every step draws a fresh batch of exactly the stated size, uniformly without replacement; shuffling once per epoch is another sampler",
 		"the number of records is public",
+		assumeSecretNoise,
 	}
 }
 

@@ -30,7 +30,7 @@ func (m Laplace) Validate() error {
 
 // Assumptions returns the meaning of the sensitivity.
 func (m Laplace) Assumptions() []string {
-	return []string{"the sensitivity bounds the sum of the absolute differences between the statistics of adjacent data sets"}
+	return []string{"the sensitivity bounds the sum of the absolute differences between the statistics of adjacent data sets", assumeSecretNoise}
 }
 
 // PureEpsilon returns Sensitivity/Scale.

@@ -23,6 +23,11 @@ type Mechanism interface {
 	Assumptions() []string
 }
 
+// assumeSecretNoise is the assumption on the noise of every mechanism whose theorem is about real
+// numbers.
+const assumeSecretNoise = "the noise comes from entropy that nobody knows, not from a seed, and what is released is computed from exact noise, " +
+	"continuous or rounded with the data: the theorem does not cover noise added in floating point"
+
 // PureMechanism is a Mechanism with a pure-DP guarantee.
 type PureMechanism interface {
 	Mechanism

@@ -54,6 +54,8 @@ func (m OutputPerturbation) Assumptions() []string {
 		"projected or plain SGD over permutations of the records, with steps of min(1/β, 1/(γt)) for a β-smooth loss with the ridge γ/2·‖w‖²",
 		"the number of passes and every other choice are made before looking at the data; no early stopping",
 		"the norm of the features is bounded by clipping or by a public constant, not by a maximum over the data",
+		assumeSecretNoise,
+		"rounding errors of the descent are small against the sensitivity, which is proven for real numbers",
 	}
 }
 
@@ -146,6 +148,7 @@ func (m ObjectivePerturbation) Assumptions() []string {
 		"the exact minimiser of mean loss + τ/2·‖θ‖² + b·θ/n is released, with τ in place of the ridge λ",
 		"every record has Euclidean norm at most 1, by clipping or a public constant",
 		"the noise has density proportional to exp(-beta·norm), not independent Laplace coordinates",
+		"the noise is drawn in secret; noise and minimiser are real numbers: a floating-point model has digits that the proof does not cover",
 	}
 }
 

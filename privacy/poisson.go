@@ -49,6 +49,7 @@ func (m PoissonGaussian) Assumptions() []string {
 		"every step draws each record independently with the stated probability; batches of fixed size and shuffling are other samplers",
 		"nothing that is released depends on the size of a batch",
 		m.sizeAssumption(),
+		assumeSecretNoise,
 	}
 }
 

@@ -34,6 +34,7 @@ func (m ShuffledGaussian) Assumptions() []string {
 	return []string{
 		"an epoch uses every record at most once, and the number of records is public",
 		"a smaller last batch gets the same noise on its sum as the others",
+		assumeSecretNoise,
 	}
 }
 

@@ -48,6 +48,7 @@ func (m SparseVector) Assumptions() []string {
 	return []string{
 		"every query changes by at most 1 between adjacent data sets",
 		"only the positions of the positive answers are released, and the run stops at the cutoff",
+		assumeSecretNoise,
 	}
 }
 

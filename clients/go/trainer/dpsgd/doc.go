@@ -60,15 +60,24 @@
 //
 // # Randomness
 //
-// Lots, noise and initial weights come from independent streams of a counter-based
-// generator under a known seed (package random), as experiments need. Anyone who knows
-// the seed can remove the noise. Results do not depend on the number of processors, but
-// may differ in the last bits between kinds of processors. Replicates train in parallel
-// first; remaining processors share the work on a lot.
+// Lots, noise and initial weights come from independent streams of the operating system's
+// entropy (package random). Nothing records what was drawn, and no two runs are equal: the
+// privacy computed for a run holds only while its lots and its noise are secret. A run with a
+// seed is for experiments, since anyone who knows the seed can remove the noise. Its results do
+// not depend on the number of processors, but may differ in the last bits between kinds of
+// processors. Replicates train in parallel first; remaining processors share the work on a lot.
 //
-// Under the setting noise_source = os all randomness is the operating system's. The seed
-// of the run has no effect, nothing records what was drawn, and no two runs are equal.
-// Models for release must be trained this way, since the privacy computed for a run holds
-// only while its lots and its noise are secret. Package random explains the limits of
-// floating-point noise.
+// # Exactness
+//
+// The noise is exact. Clipped gradients are summed as whole multiples of a grid, 2⁻⁴⁰ of the
+// standard deviation of the noise, with a sensitivity of L or 2L in exact arithmetic (package
+// model, Rounding), and the noise is a normal number of that standard deviation rounded to the
+// grid (random.AddNoise). Everything that follows, the division by m first, is computed from the
+// exact sum. So a run is a function of the mechanism on real numbers that Mechanism returns, and
+// its ε holds as it is computed, but for 2⁻¹²⁵ in total variation for every number drawn. Lots of
+// a fixed size are drawn exactly; the gaps between the examples of Poisson lots are computed in
+// float64, which moves sampling probabilities by a few units of 2⁻⁵³.
+//
+// σ must be at least 2⁻¹⁷ (2⁻¹⁶ with Poisson sampling), and at most 2²⁷ (2²⁸) over the root of the
+// number of parameters, and L between 2⁻⁶⁰ and 2⁶⁰.
 package dpsgd

@@ -1,6 +1,6 @@
 // Package experiment has what trainers of classifiers share, so that a study means the
 // same with each of them: the data that they train on, the examples that judge a model,
-// the source of randomness, and the metrics.
+// and the metrics.
 //
 // # Settings
 //

@@ -28,8 +28,10 @@
 // sensitivity, at a further cost. Instead, the trainer reports the configuration as
 // infeasible, with the gradient norm.
 //
-// The guarantee is also for real numbers: noise in floating point has gaps that an
-// attacker who sees all digits of a model might exploit.
+// The guarantee is also for real numbers. The noise b is drawn and the minimiser computed in
+// floating point, whose gaps an attacker who sees all digits of a model might exploit: no proof
+// covers the released digits. The mechanism states this among its assumptions
+// (privacy.ObjectivePerturbation). Output perturbation and DP-SGD have exact noise.
 //
 // # Parameters
 //
@@ -57,8 +59,6 @@
 //
 // # Randomness
 //
-// The noise comes from a stream of a counter-based generator under the seed of the run:
-// anyone who knows the seed can remove the noise. Under the setting noise_source = os it
-// comes from the operating system and is not recorded, as models for release need
-// (package random).
+// The noise comes from the operating system's entropy and is not recorded (package random), or
+// from the seed of the run, for experiments: anyone who knows the seed can remove the noise.
 package objectiveperturbation

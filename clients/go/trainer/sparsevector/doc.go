@@ -15,6 +15,11 @@
 //
 //	ε = (1 + (2C)^⅓)(1 + (2C)^⅔) / b.
 //
+// The noise is exact: discrete Laplace numbers on grids of which 0, ½ and 1 are multiples
+// (noise.Source.Laplace), for which the proof holds as it stands, since it needs nothing of the
+// noise but that shifts by 1 and 2 change probabilities by e^(1/b₁) and e^(2/b₂) at most. It comes
+// from the operating system's entropy or, for experiments, from the seed of the run.
+//
 // The parameters are cutoff (C, an integer, at least 1) and noise_scale (b,
 // positive). The metric error is 1 − F₁ of the selected queries against those
 // whose answer is 1, in [0, 1]; every replicate places them afresh.
