@@ -41,8 +41,8 @@ func Example() {
 	}
 	fmt.Printf("loss 0.5: ε = %.2f on average, %.2f to %.2f for single models\n", answer.Epsilon, answer.Lower, answer.Upper)
 	// Output:
-	// ε = 0.5: loss 0.757 ± 0.007
-	// ε = 1.0: loss 0.586 ± 0.004
-	// ε = 2.0: loss 0.466 ± 0.002
-	// loss 0.5: ε = 1.59 on average, 1.21 to 2.24 for single models
+	// ε = 0.5: loss 0.762 ± 0.004
+	// ε = 1.0: loss 0.588 ± 0.002
+	// ε = 2.0: loss 0.467 ± 0.001
+	// loss 0.5: ε = 1.59 on average, 0.91 to 2.26 for single models
 }

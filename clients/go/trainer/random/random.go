@@ -50,8 +50,10 @@ func newStream(key []byte, counter [aes.BlockSize]byte) *Stream {
 // machine that is copied while it runs, must not continue with a copy of a stream.
 func System() *Stream {
 	var key [32]byte
+	var counter [aes.BlockSize]byte
 	_, _ = rand.Read(key[:]) // never fails: it ends the program instead
-	return newStream(key[:], [aes.BlockSize]byte{})
+	_, _ = rand.Read(counter[:])
+	return newStream(key[:], counter)
 }
 
 // Uint64 returns a number that is uniform over [0, 2⁶⁴).
