@@ -341,6 +341,28 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// Without a seed the trainer gets none, and no measurement is marked as seeded.
+func TestRunWithoutSeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t, 1)
+		a := &Agent{Study: f.study, WorkerID: "a", Trainer: funcTrainer(func(ctx context.Context, run trainer.Run, report trainer.Report) (trainer.Measurement, error) {
+			if run.Seed != nil {
+				t.Errorf("seed %d", *run.Seed)
+			}
+			return checkpoints(3).Train(ctx, run, report)
+		})}
+		if err := a.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		trial := f.trials()[0]
+		for _, m := range append(trial.GetMeasurements(), trial.GetFinalMeasurement()) {
+			if m.GetSeeded() {
+				t.Errorf("measurement %v", m)
+			}
+		}
+	})
+}
+
 // Every worker trains at the same time as the others, under its own id.
 func TestWorkers(t *testing.T) {
 	const workers = 3

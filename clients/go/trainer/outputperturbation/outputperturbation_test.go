@@ -169,6 +169,11 @@ func TestNoiseDistribution(t *testing.T) {
 			if !replicate.Epoch(t.Context()) {
 				t.Fatal("the epoch was not finished")
 			}
+			for _, w := range replicate.model {
+				if units := w / replicate.grid; units != math.Trunc(units) {
+					t.Fatalf("weight %v is %v units of the grid", w, units)
+				}
+			}
 			noise := slices.Clone(replicate.model)
 			floats.Sub(noise, replicate.descent.weights())
 			draws = append(draws, noise...)
