@@ -65,7 +65,7 @@ func (p boundedPair) nodes(tilt, _, _ float64) (n *lossNodes, ok bool) {
 	}
 	for from := 0.0; from < 2*p.loss; { // below the largest loss
 		if len(n.loss) > maxNodes {
-			return nil, false
+			return n, false
 		}
 		width := math.Min(4, math.Max(4/(tilt+0.5), 0.15*from))
 		half := 0.5 * math.Min(width, 2*p.loss-from)
@@ -84,13 +84,14 @@ func (p boundedPair) nodes(tilt, _, _ float64) (n *lossNodes, ok bool) {
 }
 
 // discretise works as for mixturePair. A loss on a grid point is not shared.
-func (p boundedPair) discretise(step, bottom, _ float64) (g grid, ok bool) {
+func (p boundedPair) discretise(step, bottom, _ float64, w *Work) (g grid, ok bool) {
 	low := math.Max(-p.loss, bottom)
 	first, last := math.Floor(low/step), math.Ceil(math.Max(p.loss, low)/step)
 	first, last = math.Min(first, 0), math.Max(last, 0)
 	if !(last-first < 2*maxGrid) || math.Abs(first) > math.MaxInt32 {
 		return grid{}, false
 	}
+	w.add(int(last - first))
 	// One point more, since last·step may be rounded to less than the largest loss.
 	g = grid{first: int(first), mass: make([]float64, int(last-first)+2)}
 	lowest := math.Floor(low / step) // all below moves up to it
@@ -120,6 +121,7 @@ func (p boundedPair) discretise(step, bottom, _ float64) (g grid, ok bool) {
 		*at(lowest) += 0.5 * (math.Exp(0.5*(lowest*step-p.loss)) - math.Exp(-p.loss))
 	}
 	for i := lowest; i*step < p.loss; i++ {
+		w.add(4)
 		from, to := math.Max(i*step, -p.loss), math.Min((i+1)*step, p.loss)
 		if !(to > from) {
 			continue

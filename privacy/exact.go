@@ -72,6 +72,17 @@ type lossCurve struct {
 	upper, lower directions
 }
 
+func (c *lossCurve) countIn(w *Work) {
+	for _, d := range []directions{c.upper, c.lower} {
+		for _, sum := range d {
+			sum.work = w
+			for i := range sum.parts {
+				sum.parts[i].work = w
+			}
+		}
+	}
+}
+
 func newLossCurve(a Accountant, m Mechanism, methods []lossMethod) (*lossCurve, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err

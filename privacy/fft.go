@@ -19,7 +19,7 @@ type grid struct {
 // The discrete pair dominates p. Losses below bottom and those more than reach
 // standard deviations outside the two means are moved up. ok is false when that
 // takes too many points.
-func (p mixturePair) discretise(step, bottom, reach float64) (g grid, ok bool) {
+func (p mixturePair) discretise(step, bottom, reach float64, w *Work) (g grid, ok bool) {
 	type extent struct{ first, last int }
 	extents := make([]extent, len(p.branches))
 	end := 0
@@ -39,7 +39,7 @@ func (p mixturePair) discretise(step, bottom, reach float64) (g grid, ok bool) {
 	g.mass = make([]float64, end-g.first+1)
 	atom := 1.0
 	for i, b := range p.branches {
-		atom -= g.connect(extents[i].first, extents[i].last, step, func(from, to float64) (upper, lower float64) {
+		atom -= g.connect(extents[i].first, extents[i].last, step, w, func(from, to float64) (upper, lower float64) {
 			return p.mass(b, from, to)
 		})
 	}
@@ -49,9 +49,10 @@ func (p mixturePair) discretise(step, bottom, reach float64) (g grid, ok bool) {
 
 // connect rounds losses to the points from first to last, given the mass of both distributions
 // in (from, to], and returns the mass of the upper one.
-func (g *grid) connect(first, last int, step float64, mass func(from, to float64) (upper, lower float64)) (total float64) {
+func (g *grid) connect(first, last int, step float64, w *Work, mass func(from, to float64) (upper, lower float64)) (total float64) {
 	edge := math.Inf(-1)
 	for j := first; j <= last; j++ {
+		w.add(pointWork)
 		upper, lower := mass(edge, float64(j)*step)
 		edge = float64(j) * step
 		total += upper
@@ -107,6 +108,12 @@ func normalInterval(a, b float64) float64 {
 	}
 	return 0.5 * (math.Erfc(-b/math.Sqrt2) - math.Erfc(-a/math.Sqrt2))
 }
+
+// pointWork is the number of operations that the mass next to a grid point takes.
+const pointWork = 10
+
+// transformWork returns the number of operations of a Fourier transform of a grid.
+func transformWork(size int) int { return int(float64(size) * math.Log2(float64(size)) / 4) }
 
 // Limits of the discretisation.
 const (
@@ -169,6 +176,8 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64, below
 		size *= 2
 	}
 
+	const perPoint = 10 // besides the transforms: tilt, power, sum
+	s.work.admit(float64(len(s.parts)+1) * float64(transformWork(size)+perPoint*size))
 	// Infinite losses: above the ceiling, and above the grid of a single run.
 	infinite, logTail := 0.0, 0.0
 	reach := math.Sqrt(2 * (math.Log(runs*count) - logDelta + spill))
@@ -180,7 +189,7 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64, below
 	logTotal := 0.0
 	for _, part := range s.parts {
 		times := runs * part.count
-		g, ok := part.pair.discretise(step, floor, reach)
+		g, ok := part.pair.discretise(step, floor, reach, s.work)
 		if !ok {
 			return 0, false
 		}
@@ -203,7 +212,9 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64, below
 		}
 		logTotal += times * (k + math.Log(total))
 		logTail += times * g.logMoment(tiltAt(far), part.cumulants(tiltAt(far)).k, step)
+		s.work.add(transformWork(size) + 2*len(g.mass))
 		spectrum = fft.Coefficients(spectrum, buffer)
+		s.work.add(0)
 		if product == nil {
 			product = make([]complex128, len(spectrum))
 			for i := range product {
@@ -211,10 +222,13 @@ func (s *lossSum) convolve(l line, b bound, runs, coarser, divide float64, below
 			}
 		}
 		for i, v := range spectrum {
+			s.work.add(perPoint)
 			product[i] *= powComplex(v, times)
 		}
 	}
+	s.work.add(transformWork(size))
 	fft.Sequence(buffer, product)
+	s.work.add(perPoint * size / 2)
 
 	// The sum at grid index j sits at j mod size.
 	first = int(math.Floor(bottom / step))

@@ -76,7 +76,10 @@ type fixedSizeCurve struct {
 	invVar  float64 // 1/σ²
 	moments *ratioMoments
 	logZeta []float64 // logZeta[i] is log ζ_{i+2}
+	work    *Work
 }
+
+func (c *fixedSizeCurve) countIn(w *Work) { c.work, c.moments.work = w, w }
 
 func newFixedSizeCurve(q, sigma float64) *fixedSizeCurve {
 	return &fixedSizeCurve{
@@ -139,6 +142,7 @@ func (c *fixedSizeCurve) cgf(alpha, limit float64) (float64, bool) {
 	scale := logBinomial + c.zeta(2)
 	sum, check := 1.0, firstCheck
 	for j := 3; float64(j) <= alpha; j++ {
+		c.work.add(2)
 		logBinomial += math.Log((alpha-float64(j)+1)/float64(j)) + c.logQ
 		term := logBinomial + c.zeta(j) - scale
 		if term > 300 {

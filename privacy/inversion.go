@@ -8,6 +8,7 @@ import "math"
 type lossSum struct {
 	parts []lossPart
 	known map[int]float64 // log E[e^{cL}] by index of the tilt
+	work  *Work
 }
 
 type lossPart struct {
@@ -15,6 +16,7 @@ type lossPart struct {
 	count  float64
 	nodes  *lossNodes // covers the tilts asked for so far
 	beyond float64    // a tilt that no quadrature can cover, or 0
+	work   *Work
 }
 
 // cumulants are log E[e^{cL}] at some tilt c and its first two derivatives.
@@ -64,6 +66,7 @@ func (p *lossPart) cumulants(c float64) cumulants {
 	if !p.cover(c) {
 		return cumulants{math.Inf(1), math.Inf(1), math.Inf(1)}
 	}
+	p.work.add(len(p.nodes.loss))
 	return p.nodes.cumulants(c)
 }
 
@@ -75,6 +78,7 @@ func (p *lossPart) cumulant(c float64) float64 {
 	if !p.cover(c) {
 		return math.Inf(1)
 	}
+	p.work.add(len(p.nodes.loss))
 	return p.nodes.cumulant(c)
 }
 
@@ -88,8 +92,10 @@ func (p *lossPart) cover(c float64) bool {
 		return false
 	}
 	nodes, ok := p.pair.nodes(math.Max(8, 1.5*c), math.Inf(1), 0)
+	p.work.add(nodes.size() * nodeWork)
 	if !ok {
 		nodes, ok = p.pair.nodes(c, math.Inf(1), 0)
+		p.work.add(nodes.size() * nodeWork)
 	}
 	if !ok {
 		p.beyond = c
@@ -279,6 +285,7 @@ func (s *lossSum) newContour(l line, b bound, runs float64) (*contour, bool) {
 		points *= 2
 	}
 	for ; points <= mostPoints; points *= 2 {
+		s.work.add(8 * points)
 		for i := range s.parts {
 			if !turns[i].cover(&s.parts[i], c, runs, step*float64(points)) {
 				return nil, false
@@ -354,6 +361,8 @@ func (s *lossSum) invert(l line, b bound, runs, side float64) (epsilon float64, 
 		return 0, false
 	}
 	// The bound is an upper end of a bracket. Far out there the sum is noise.
+	const sums = 16 // of the contour, about
+	s.work.add(sums * len(ct.re))
 	reach, hi := 1/ct.c, b.epsilon
 	lo := b.epsilon - reach
 	for {
@@ -400,6 +409,8 @@ type pairRenyi struct {
 }
 
 func (c *pairRenyi) realOrders() {}
+
+func (c *pairRenyi) countIn(w *Work) { c.part.work = w }
 
 func (c *pairRenyi) RDP(order float64) float64 {
 	return math.Max(0, c.part.cumulant(order-1)/(order-1))

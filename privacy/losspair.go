@@ -38,11 +38,11 @@ type lossPair interface {
 	single(logDelta float64) (epsilon float64, ok bool)
 	// nodes returns a quadrature for tilts from 0 to tilt. Panels on which the
 	// logarithm of e^{tilt·L} times the density exceeds floor span a range of losses
-	// of at most panel. ok is false when that would take too many nodes.
+	// of at most panel. ok is false when that would take too many nodes; n holds those so far.
 	nodes(tilt, floor, panel float64) (n *lossNodes, ok bool)
 	// discretise rounds the losses to a grid pessimistically: the discrete pair
 	// dominates. ok is false when that takes too many points.
-	discretise(step, bottom, reach float64) (g grid, ok bool)
+	discretise(step, bottom, reach float64, w *Work) (g grid, ok bool)
 }
 
 // mixturePair is a pair made of Q = N(0, z²) and P = N(1, z²). With t =
@@ -130,7 +130,7 @@ func (p mixturePair) nodes(tilt, floor, panel float64) (n *lossNodes, ok bool) {
 	n = &lossNodes{tilt: tilt}
 	for _, b := range p.branches {
 		if !p.panels(n, b, floor, panel) {
-			return nil, false
+			return n, false
 		}
 	}
 	return n, true
@@ -138,6 +138,17 @@ func (p mixturePair) nodes(tilt, floor, panel float64) (n *lossNodes, ok bool) {
 
 // leastNoise is the noise below which quadratures, of about 1/z² panels, are not tried.
 const leastNoise = 1e-4
+
+// nodeWork is the number of operations that a node of a quadrature takes.
+const nodeWork = 8
+
+// size returns the number of nodes so far, 0 for nil.
+func (n *lossNodes) size() int {
+	if n == nil {
+		return 0
+	}
+	return len(n.loss)
+}
 
 // maxNodes bounds the length of a quadrature.
 const maxNodes = 1 << 16

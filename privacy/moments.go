@@ -17,6 +17,7 @@ type ratioMoments struct {
 	grids  []logRatioGrid
 	logB   []float64 // logB[k] is log B(2k+2), NaN where unknown
 	values []float64 // scratch of one sum
+	work   *Work
 }
 
 // logRatioGrid holds log|e^t − 1| at s = k·step. Entries are computed on demand.
@@ -75,6 +76,7 @@ func (m *ratioMoments) compute(l int) float64 {
 	m.values = g.hump(m.values[:0], float64(l), int(x/g.step), first, math.MaxInt, math.Inf(-1))
 	best := maxOf(m.values)
 	m.values = g.hump(m.values, float64(l), -int(math.Sqrt(float64(l))/g.step), math.MinInt, first-1, best)
+	m.work.add(4 * len(m.values))
 	return logSumExp(m.values) + math.Log(g.step) - 0.5*math.Log(2*math.Pi)
 }
 

@@ -101,6 +101,12 @@ type poissonRenyi struct {
 	next    float64 // index of the next node
 	nodes   lossNodes
 	general *pairRenyi
+	work    *Work
+}
+
+func (c *poissonRenyi) countIn(w *Work) {
+	c.work = w
+	c.general.countIn(w)
 }
 
 func (c *poissonRenyi) realOrders() {}
@@ -123,6 +129,7 @@ func (c *poissonRenyi) rdpBelow(order, limit float64) (float64, bool) {
 
 func (c *poissonRenyi) RDP(order float64) float64 {
 	if order <= mostBinomial && order == math.Floor(order) {
+		c.work.add(int(order))
 		if excess := c.binomial(order); !math.IsInf(excess, 1) && !math.IsNaN(excess) {
 			return math.Log1p(excess) / (order - 1)
 		}
@@ -138,6 +145,7 @@ func (c *poissonRenyi) RDP(order float64) float64 {
 		density, loss := c.pair.logDensity(branch, c.next*c.step*z, 0)
 		c.nodes.add(loss, density-logSqrt2Pi+math.Log(c.step))
 	}
+	c.work.add(len(c.nodes.loss))
 	return math.Max(0, c.nodes.cumulant(order-1)/(order-1))
 }
 

@@ -125,6 +125,14 @@ type rdpCurve struct {
 	mu    sync.Mutex // guards what follows
 	parts []rdpPart
 	rho   map[float64]float64 // by order, of one run of all parts
+	work  *Work
+}
+
+func (c *rdpCurve) countIn(w *Work) {
+	c.work = w
+	for _, p := range c.parts {
+		countIn(p.curve, w)
+	}
 }
 
 type rdpPart struct {
@@ -149,9 +157,7 @@ func (c *rdpCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 	if steps == 0 {
 		return g, nil
 	}
-	c.mu.Lock()
 	g.Epsilon, g.Order = c.minimise(float64(steps), math.Log(delta))
-	c.mu.Unlock()
 	switch {
 	case math.IsInf(g.Epsilon, 1):
 		g = g.warn(WarnVacuous, "epsilon is infinite: nothing is guaranteed")
@@ -167,6 +173,8 @@ func (c *rdpCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 // minimise returns the least ε over the orders, and the order. ε(α)·(α−1) is
 // convex in α, so ε(α) falls and then rises.
 func (c *rdpCurve) minimise(steps, logDelta float64) (epsilon, order float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	epsilon, order = leastOverOrders(c.integers, func(order, limit float64) float64 {
 		return c.epsilon(order, steps, logDelta, limit)
 	})
@@ -300,6 +308,7 @@ func (c *rdpCurve) epsilon(order, steps, logDelta, limit float64) float64 {
 func (c *rdpCurve) sum(order, limit float64) (float64, bool) {
 	var rho float64
 	for _, p := range c.parts {
+		c.work.add(2)
 		var part float64
 		exact := true
 		if b, ok := p.curve.(boundedRenyiCurve); ok {

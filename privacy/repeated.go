@@ -107,25 +107,31 @@ func (m RepeatedSelection) RenyiCurve() RenyiCurve {
 	if err != nil {
 		panic("privacy: RenyiCurve of an invalid RepeatedSelection")
 	}
-	c := repeatedRenyi{
+	c := &repeatedRenyi{
 		candidateRenyi: candidateRenyi{&rdpCurve{parts: parts}, float64(m.Steps)},
-		logMean:        math.Max(0, math.Log(m.MeanRuns())),
+		mechanism:      m, integers: integers, penalty: math.NaN(),
+		logMean: math.Max(0, math.Log(m.MeanRuns())),
 	}
-	logInverse := -math.Log(m.Gamma)
-	least, _ := leastOverOrders(integers, func(order, _ float64) float64 {
-		return (1-1/order)*c.rho(order) + logInverse/order
-	})
-	c.penalty = (1 + m.Eta) * math.Min(least, logInverse) // λ̂ = 1
 	return overOrders(c, integers)
 }
 
 // repeatedRenyi is the curve of RepeatedSelection.
 type repeatedRenyi struct {
 	candidateRenyi
-	logMean, penalty float64
+	mechanism RepeatedSelection
+	integers  bool
+	logMean   float64
+	penalty   float64 // of the second order, NaN before it is needed
 }
 
-func (c repeatedRenyi) RDP(order float64) float64 {
+func (c *repeatedRenyi) RDP(order float64) float64 {
+	if math.IsNaN(c.penalty) {
+		logInverse := -math.Log(c.mechanism.Gamma)
+		least, _ := leastOverOrders(c.integers, func(order, _ float64) float64 {
+			return (1-1/order)*c.rho(order) + logInverse/order
+		})
+		c.penalty = (1 + c.mechanism.Eta) * math.Min(least, logInverse) // λ̂ = 1
+	}
 	return c.rho(order) + c.penalty + c.logMean/(order-1)
 }
 
@@ -211,6 +217,11 @@ type poissonSelectionRenyi struct {
 	candidateRenyi
 	profile *knownProfile
 	mean    float64
+}
+
+func (c poissonSelectionRenyi) countIn(w *Work) {
+	c.candidateRenyi.countIn(w)
+	countIn(c.profile.curve, w)
 }
 
 func (c poissonSelectionRenyi) RDP(order float64) float64 {
@@ -320,6 +331,8 @@ type candidateRenyi struct {
 	steps float64
 }
 
+func (c candidateRenyi) countIn(w *Work) { c.base.countIn(w) }
+
 func (c candidateRenyi) rho(order float64) float64 {
 	rho, _ := c.base.sum(order, math.Inf(1))
 	return c.steps * rho
@@ -337,3 +350,5 @@ func overOrders(c RenyiCurve, integers bool) RenyiCurve {
 type realRenyi struct{ RenyiCurve }
 
 func (realRenyi) realOrders() {}
+
+func (c realRenyi) countIn(w *Work) { countIn(c.RenyiCurve, w) }

@@ -140,7 +140,7 @@ func (p replacePair) end(tilt float64) float64 {
 	return math.Max(1+reach*p.s, last(0, 1+2*tilt+2*reach*p.s))
 }
 
-func (p replacePair) discretise(step, bottom, reach float64) (g grid, ok bool) {
+func (p replacePair) discretise(step, bottom, reach float64, w *Work) (g grid, ok bool) {
 	highest := p.loss(1 + reach*p.s)
 	first := math.Floor(math.Max(-highest, bottom) / step)
 	last := math.Ceil(math.Max(highest, bottom) / step)
@@ -148,7 +148,7 @@ func (p replacePair) discretise(step, bottom, reach float64) (g grid, ok bool) {
 		return grid{}, false
 	}
 	g = grid{first: int(first), mass: make([]float64, int(last-first)+1)}
-	g.connect(int(first), int(last), step, p.mass)
+	g.connect(int(first), int(last), step, w, p.mass)
 	return g, true
 }
 

@@ -108,6 +108,12 @@ type tightestCurve struct {
 	pure, exact Curve // nil where the mechanism has none
 	always      bool  // whether the others may be smaller where exact has no doubts
 	others      func() ([]Curve, error)
+	work        *Work
+}
+
+func (c *tightestCurve) countIn(w *Work) {
+	c.work = w
+	countIn(c.exact, w)
 }
 
 // Epsilon accepts delta = 0 where the mechanism has a pure guarantee.
@@ -136,6 +142,7 @@ func (c *tightestCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
 		return Guarantee{}, err
 	}
 	for _, curve := range others {
+		countIn(curve, c.work)
 		g, err := curve.Epsilon(steps, delta)
 		if err != nil {
 			return Guarantee{}, err

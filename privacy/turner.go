@@ -40,6 +40,7 @@ func (r *turner) cover(p *lossPart, c, runs, yMax float64) bool {
 	}
 	k := p.cumulants(c).k
 	n, ok := p.pair.nodes(c, k-25-math.Log(runs*p.count), phase/yMax)
+	p.work.add(2 * n.size() * nodeWork)
 	if !ok {
 		return false
 	}

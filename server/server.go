@@ -30,6 +30,7 @@ import (
 	"github.com/dpareto/dpareto/server/list"
 	"github.com/dpareto/dpareto/server/maintenance"
 	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/publish/ledger"
 	"github.com/dpareto/dpareto/server/publish/private"
 	"github.com/dpareto/dpareto/server/publish/release"
@@ -103,6 +104,7 @@ type Server struct {
 
 // services are the parts that implement the calls.
 type services struct {
+	pool     *pool.Pool
 	studies  *study.Studies
 	engine   *engine.Engine
 	lists    *list.Lists
@@ -134,19 +136,21 @@ func (s *Server) newServices() services {
 		provider = o.TracerProvider
 	}
 	tracer := provider.Tracer(instrumentation)
+	processors := pool.New(pool.Slots(), o.Metrics)
 	o.Store.Observe(observeUpdates(tracer, o.Metrics, s.health))
 	studies := study.New(study.Options{
-		Store: o.Store, Logger: o.Logger, Clock: o.Clock, Limits: o.Limits, Background: s.background,
+		Store: o.Store, Logger: o.Logger, Clock: o.Clock, Limits: o.Limits, Background: s.background, Pool: processors,
 		Policies: private.Policies(o.Entropy, o.Logger), Ledgers: ledger.SpecChecks{},
 	})
 	engine := engine.New(engine.Options{
 		Studies: studies, Store: o.Store, Logger: o.Logger, Now: clock.Steady(o.Clock), Background: s.background,
-		Metrics: o.Metrics, Tracer: tracer, Version: o.Version,
+		Metrics: o.Metrics, Pool: processors, Tracer: tracer, Version: o.Version,
 	})
 	front.NewTotals(studies, o.Store, engine, o.Metrics)
-	fronts := front.New(front.Options{Studies: studies, Store: o.Store, Engine: engine, Background: s.background})
+	fronts := front.New(front.Options{Studies: studies, Store: o.Store, Engine: engine, Background: s.background, Pool: processors})
 	spending := spending.New(studies, o.Store)
 	return services{
+		pool:     processors,
 		studies:  studies,
 		engine:   engine,
 		lists:    list.New(studies, o.Store),
@@ -183,7 +187,7 @@ func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
 	g := grpc.NewServer(append(all, options...)...)
 	dparetov1.RegisterStudyServiceServer(g, &studyService{studies: s.services.studies, trials: study.Trials{Studies: s.services.studies}, engine: s.services.engine, lists: s.services.lists})
 	dparetov1.RegisterFrontServiceServer(g, &frontService{fronts: s.services.fronts})
-	dparetov1.RegisterPrivacyServiceServer(g, &privacyService{studies: s.services.studies, spending: s.services.spending})
+	dparetov1.RegisterPrivacyServiceServer(g, &privacyService{pool: s.services.pool, studies: s.services.studies, spending: s.services.spending})
 	dparetov1.RegisterReleaseServiceServer(g, &releaseService{releases: s.services.releases, ledgers: s.services.ledgers})
 	dparetov1.RegisterAdminServiceServer(g, &adminService{options: s.options, started: s.started, transfer: s.services.transfer})
 	s.watching.Do(func() { s.background.Go(s.health.Run) })

@@ -7,17 +7,19 @@ import (
 	"slices"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/expression"
 	"github.com/dpareto/dpareto/server/invalid"
 )
 
 // CalibrateMechanism implements PrivacyService.
-func (Service) CalibrateMechanism(ctx context.Context, req *dparetov1.CalibrateMechanismRequest) (*dparetov1.CalibrateMechanismResponse, error) {
+func (s Service) CalibrateMechanism(ctx context.Context, req *dparetov1.CalibrateMechanismRequest) (*dparetov1.CalibrateMechanismResponse, error) {
 	c, err := newCalibration(req)
 	if err != nil {
 		return nil, err
 	}
+	c.function.accountant = privacy.Within(c.function.accountant, s.work(ctx))
 	response, err := c.run(ctx, req.GetTargetEpsilon())
 	if err != nil {
 		return nil, fieldsOf(err)
@@ -166,7 +168,7 @@ func (c *calibration) run(ctx context.Context, target float64) (*dparetov1.Calib
 		return c.response(true, other), nil
 	}
 	for !c.close(best.x, other.x) {
-		if err := ctx.Err(); err != nil {
+		if err := pause.Check(ctx); err != nil {
 			return nil, err
 		}
 		middle := c.between(best.x, other.x)

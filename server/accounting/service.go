@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/expression"
 	"github.com/dpareto/dpareto/server/invalid"
@@ -25,17 +26,33 @@ const MaxLengths = 10_000
 const (
 	maxEpsilons   = 1000
 	maxParameters = 100
+
+	// estimatedFrom is the number of lengths from whose work that of all is estimated.
+	estimatedFrom = 5
 )
 
 // variableName is the form of the names of variables, as of a study's parameters.
 var variableName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
 
+// MaxWork is the largest number of operations of one call to a server (see [privacy.Work]): about
+// two seconds of a processor.
+const MaxWork = 1 << 27
+
 // Service implements the methods of PrivacyService that need no study. Its zero value
 // is ready to use.
-type Service struct{}
+type Service struct {
+	// MaxWork is the largest number of operations of a call (see [privacy.Work]), 0 for no limit.
+	// A call that would take more is refused with INVALID_ARGUMENT, which names the field.
+	MaxWork int64
+}
+
+// work returns the work of a call.
+func (s Service) work(ctx context.Context) *privacy.Work {
+	return &privacy.Work{Limit: s.MaxWork, Pause: func() error { return pause.Check(ctx) }}
+}
 
 // ComputeEpsilon implements PrivacyService.
-func (Service) ComputeEpsilon(ctx context.Context, req *dparetov1.ComputeEpsilonRequest) (*dparetov1.ComputeEpsilonResponse, error) {
+func (s Service) ComputeEpsilon(ctx context.Context, req *dparetov1.ComputeEpsilonRequest) (*dparetov1.ComputeEpsilonResponse, error) {
 	var fields invalid.Fields
 	variables, environment := bind(&fields, req.GetParameters(), nil)
 	for i, length := range req.GetLengths() {
@@ -66,6 +83,8 @@ func (Service) ComputeEpsilon(ctx context.Context, req *dparetov1.ComputeEpsilon
 	if !fields.Empty() {
 		return nil, fields.Err()
 	}
+	work := s.work(ctx)
+	function.accountant = privacy.Within(function.accountant, work)
 	first, err := function.mechanism.release(variables)
 	if err != nil {
 		return nil, fieldsOf(err)
@@ -75,7 +94,7 @@ func (Service) ComputeEpsilon(ctx context.Context, req *dparetov1.ComputeEpsilon
 	case len(req.GetEpsilons()) > 0:
 		response.Guarantees, err = function.deltas(ctx, first, req.GetEpsilons())
 	case len(req.GetLengths()) > 0:
-		response.Guarantees, err = function.trajectory(ctx, variables, req.GetLengths())
+		response.Guarantees, err = function.trajectory(ctx, work, variables, req.GetLengths())
 	default:
 		var g *dparetov1.PrivacyGuarantee
 		g, err = function.guarantee(first)
@@ -112,12 +131,20 @@ func withoutDelta(req *dparetov1.ComputeEpsilonRequest) (*dparetov1.PrivacySpec,
 	return spec, nil
 }
 
-// trajectory returns the guarantee of every length. The curve is computed once.
-func (f *Function) trajectory(ctx context.Context, variables map[string]any, lengths []int64) ([]*dparetov1.PrivacyGuarantee, error) {
+// trajectory returns the guarantee of every length. The curve is computed once. If the first
+// lengths suggest that all of them take too much work, it refuses.
+func (f *Function) trajectory(ctx context.Context, work *privacy.Work, variables map[string]any, lengths []int64) ([]*dparetov1.PrivacyGuarantee, error) {
 	all := make([]*dparetov1.PrivacyGuarantee, len(lengths))
+	var before int64
 	for i, length := range lengths {
-		if err := ctx.Err(); err != nil {
+		if err := pause.Check(ctx); err != nil {
 			return nil, err
+		}
+		if i == estimatedFrom {
+			rest := (work.Done() - before) * int64(len(lengths)-i)
+			if err := work.Admits(rest / (estimatedFrom - 1)); err != nil {
+				return nil, invalid.Field("lengths", "hold %d lengths: %v", len(lengths), err)
+			}
 		}
 		r, err := f.mechanism.withLength(variables, length)
 		if err != nil {
@@ -125,6 +152,9 @@ func (f *Function) trajectory(ctx context.Context, variables map[string]any, len
 		}
 		if all[i], err = f.guarantee(r); err != nil {
 			return nil, err
+		}
+		if i == 0 { // the first also builds the curve
+			before = work.Done()
 		}
 	}
 	return all, nil
@@ -138,7 +168,7 @@ func (f *Function) deltas(ctx context.Context, r release, epsilons []float64) ([
 	}
 	all := make([]*dparetov1.PrivacyGuarantee, len(epsilons))
 	for i, epsilon := range epsilons {
-		if err := ctx.Err(); err != nil {
+		if err := pause.Check(ctx); err != nil {
 			return nil, err
 		}
 		g, err := privacy.Delta(curve, r.runs, epsilon)
@@ -200,6 +230,9 @@ func fieldsOf(err error) error {
 	}
 	if unsupported, ok := errors.AsType[*privacy.UnsupportedError](err); ok {
 		return invalid.Field("privacy.accountant", "cannot account %s: %s", unsupported.Mechanism, unsupported.Reason)
+	}
+	if work, ok := errors.AsType[*privacy.WorkError](err); ok {
+		return invalid.Field("privacy", "%v, the limit of a call; `dpareto privacy` computes it locally without a limit", work)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return status.FromContextError(err).Err()

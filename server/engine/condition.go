@@ -10,6 +10,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
@@ -166,12 +167,13 @@ func nextBatch(waiting []*demand) []*demand {
 func (e *Engine) answerCondition(ctx context.Context, id, uid string, d *demand) error {
 	w := d.wanted
 	w.current = w.next()
+	task := e.pool.Task(d.ctx, pool.Suggestion)
 	for round := 1; ; round++ {
 		snapshot, err := e.snapshot(ctx, id, uid)
 		if err != nil {
 			return err
 		}
-		p := newPass(e.designerFor(snapshot, w.compiled[w.current]), snapshot, 1, round)
+		p := newPass(e.designerFor(snapshot, w.compiled[w.current]), task, snapshot, 1, round)
 		if err := e.draw(ctx, p, snapshot.record); err != nil {
 			return err
 		}

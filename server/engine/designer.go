@@ -5,7 +5,6 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
-	"github.com/dpareto/dpareto/server/yield"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers"
 	"github.com/dpareto/dpareto/suggest/model"
@@ -24,19 +23,17 @@ func (e *Engine) designerOf(study *spec.Study) suggest.Designer {
 	return NewDesigner(study.Spec.GetAlgorithm().GetName(), designers.Options{
 		InitialPoints: study.InitialTrials(),
 		Cache:         &e.fits,
-		Workers:       fitWorkers(),
+		Workers:       fitWorkers,
 	})
 }
 
 // ModelOptions returns the options of the models of a study.
 func (e *Engine) ModelOptions(study *dparetov1.Study) model.Options {
-	return model.Options{Seed: study.GetSeed(), Cache: &e.fits, Workers: fitWorkers()}
+	return model.Options{Seed: study.GetSeed(), Cache: &e.fits, Workers: fitWorkers}
 }
 
-// fitWorkers returns the threads of low priority on which models are fitted and searched.
-func fitWorkers() surrogate.Workers {
-	return surrogate.Workers{Max: yield.Processors(), Run: yield.Run}
-}
+// fitWorkers is one: a fit has one slot of the pool.
+var fitWorkers = surrogate.Workers{Max: 1}
 
 // isModelBased reports whether the designer of a study fits a model, which is slow.
 func isModelBased(study *spec.Study) bool {

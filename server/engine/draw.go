@@ -36,7 +36,7 @@ func (e *Engine) drawAtOnce(ctx context.Context, c *study.Change, worker string,
 	if missing > maxBatch || !drawsAtOnce(designer, c.Compiled, c.Policy) {
 		return false, nil
 	}
-	suggestions, exhausted, err := e.design(ctx, designer, from, c.Study.GetNextTrialNumber(), e.studies.Creatable(c.Study, missing))
+	suggestions, exhausted, err := e.design(ctx, nil, designer, from, c.Study.GetNextTrialNumber(), e.studies.Creatable(c.Study, missing))
 	if err != nil {
 		return false, err
 	}

@@ -9,6 +9,7 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
@@ -25,6 +26,7 @@ type Options struct {
 	Now        func() time.Time
 	Background *background.Group
 	Metrics    *metrics.Metrics
+	Pool       *pool.Pool
 	Tracer     trace.Tracer
 	// Version is the program's version, for provenance.
 	Version string
@@ -40,6 +42,7 @@ type Engine struct {
 	now        func() time.Time
 	background *background.Group
 	metrics    *metrics.Metrics
+	pool       *pool.Pool
 	tracer     trace.Tracer
 	version    string
 	designer   func(*spec.Study) suggest.Designer
@@ -54,7 +57,7 @@ type Engine struct {
 func New(o Options) *Engine {
 	e := &Engine{
 		studies: o.Studies, store: o.Store, logger: o.Logger, now: o.Now, background: o.Background,
-		metrics: o.Metrics, tracer: o.Tracer, version: o.Version, designer: o.Designer,
+		metrics: o.Metrics, pool: o.Pool, tracer: o.Tracer, version: o.Version, designer: o.Designer,
 		phases: phases{o.Tracer, o.Metrics},
 		memory: memory{limit: maxEvaluations},
 	}

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/study"
 	"github.com/dpareto/dpareto/suggest"
@@ -37,6 +38,7 @@ type prepared struct {
 // preparation is a suggestion in progress. The fields below done are valid once it is closed.
 type preparation struct {
 	cancel context.CancelFunc
+	task   *pool.Task
 	key    historyKey // guarded by prepared.mu; zero until the history is read
 
 	done        chan struct{}
@@ -65,7 +67,7 @@ func (e *Engine) prepare(cached *study.Cached, study *dparetov1.Study) {
 		before.cancel()
 	}
 	ctx, cancel := context.WithCancel(e.background.Context())
-	next := &preparation{cancel: cancel, done: make(chan struct{}), err: context.Canceled} // unless it succeeds
+	next := &preparation{cancel: cancel, task: e.pool.Task(ctx, pool.Background), done: make(chan struct{}), err: context.Canceled} // unless it succeeds
 	id := strings.TrimPrefix(study.GetName(), resource.StudyName(""))
 	started := e.background.Go(func() {
 		defer cancel()
@@ -97,9 +99,9 @@ func (e *Engine) prepareNow(ctx context.Context, id, uid string, p *prepared, se
 	p.mu.Lock()
 	self.key = from.key()
 	p.mu.Unlock()
-	suggestions, exhausted, err := e.design(ctx, e.designer(from.Compiled), from, from.record.GetNextTrialNumber(), 1)
+	suggestions, exhausted, err := e.design(ctx, self.task, e.designer(from.Compiled), from, from.record.GetNextTrialNumber(), 1)
 	if err == nil {
-		err = computeSuggested(ctx, from.Compiled, suggestions)
+		err = computeSuggested(ctx, self.task, from.Compiled, suggestions)
 	}
 	return suggestions, exhausted, err
 }
@@ -117,6 +119,7 @@ func (p *prepared) take(ctx context.Context, from *Snapshot, count int) (suggest
 		return nil, false, false
 	}
 	p.mu.Unlock()
+	current.task.Raise(pool.Suggestion) // a worker waits for it now
 	select {
 	case <-current.done:
 		return current.suggestions, current.exhausted, current.err == nil

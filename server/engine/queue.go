@@ -11,15 +11,16 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/failure"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
-	"github.com/dpareto/dpareto/server/yield"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
 	"github.com/dpareto/dpareto/suggest/restrict"
@@ -242,6 +243,7 @@ func (e *Engine) answerBatch(id, uid string, batch []*demand) (err error) {
 		return e.answerCondition(ctx, id, uid, batch[0])
 	}
 	shares, total := shares(batch)
+	task := e.pool.Task(batch[0].ctx, pool.Suggestion)
 	for round := 1; ; round++ {
 		snapshot, err := e.snapshot(ctx, id, uid)
 		if err != nil {
@@ -251,7 +253,7 @@ func (e *Engine) answerBatch(id, uid string, batch []*demand) (err error) {
 			clear(shares)
 			shares[0], total = 1, 1
 		}
-		p := newPass(e.designerFor(snapshot, restrict.Condition{}), snapshot, total, round)
+		p := newPass(e.designerFor(snapshot, restrict.Condition{}), task, snapshot, total, round)
 		count := e.studies.Creatable(snapshot.record, total)
 		var ok bool
 		p.suggestions, p.exhausted, ok = snapshot.known.prepared.take(ctx, snapshot, count)
@@ -263,7 +265,7 @@ func (e *Engine) answerBatch(id, uid string, batch []*demand) (err error) {
 				return err
 			}
 		}
-		if err := computeSuggested(ctx, snapshot.Compiled, p.suggestions); err != nil {
+		if err := computeSuggested(ctx, task, snapshot.Compiled, p.suggestions); err != nil {
 			return err
 		}
 		raced, err := e.createSuggested(ctx, id, p, batch, shares)
@@ -276,6 +278,7 @@ func (e *Engine) answerBatch(id, uid string, batch []*demand) (err error) {
 // pass is a designer's work for a batch of demands.
 type pass struct {
 	designer suggest.Designer
+	task     *pool.Task // in which the designer works
 	from     *Snapshot
 	first    int64 // trial number of the first suggestion; the others follow
 	wanted   int   // number of suggestions, if the budget allows
@@ -286,13 +289,13 @@ type pass struct {
 }
 
 // newPass returns the pass of a round. Rounds count from 1.
-func newPass(d suggest.Designer, from *Snapshot, wanted, round int) *pass {
-	return &pass{designer: d, from: from, first: from.record.GetNextTrialNumber(), wanted: wanted, last: round >= maxRounds}
+func newPass(d suggest.Designer, task *pool.Task, from *Snapshot, wanted, round int) *pass {
+	return &pass{designer: d, task: task, from: from, first: from.record.GetNextTrialNumber(), wanted: wanted, last: round >= maxRounds}
 }
 
 // draw asks the designer for as many suggestions as the budget of a study allows.
 func (e *Engine) draw(ctx context.Context, p *pass, study *storev1.StudyRecord) (err error) {
-	p.suggestions, p.exhausted, err = e.design(ctx, p.designer, p.from, p.first, e.studies.Creatable(study, p.wanted))
+	p.suggestions, p.exhausted, err = e.design(ctx, p.task, p.designer, p.from, p.first, e.studies.Creatable(study, p.wanted))
 	return err
 }
 
@@ -334,19 +337,23 @@ func whileAnyWaits(parent context.Context, batch []*demand) (context.Context, co
 	return ctx, cancel
 }
 
-// design asks the designer for count points, for trial numbers from first on. If the designer fails
+// design asks the designer for count points, for trial numbers from first on. A designer that fits a
+// model works in the task, which is nil inside a transaction. If the designer fails
 // or panics, a quasi-random design replaces it and the suggestions say so: a broken model must not
 // stop the study.
-func (e *Engine) design(ctx context.Context, designer suggest.Designer, from *Snapshot, first int64, count int) (suggestions []suggest.Suggestion, exhausted bool, err error) {
+func (e *Engine) design(ctx context.Context, task *pool.Task, designer suggest.Designer, from *Snapshot, first int64, count int) (suggestions []suggest.Suggestion, exhausted bool, err error) {
 	if count == 0 {
 		return nil, false, nil
 	}
 	request := suggest.Request{Count: count, Seed: from.record.GetStudy().GetSeed(), Number: first}
-	ask := func() { suggestions, err = suggestSafely(e.phases.withPhases(ctx), designer, from, request) }
+	ask := func(ctx context.Context) error {
+		suggestions, err = suggestSafely(e.phases.withPhases(ctx), designer, from, request)
+		return err
+	}
 	if isModelBased(from.Compiled) {
-		yield.Run(ask)
+		err = task.Run(ctx, ask)
 	} else {
-		ask()
+		err = ask(ctx)
 	}
 	if errors.Is(err, suggest.ErrExhausted) {
 		return suggestions, true, nil
@@ -396,14 +403,19 @@ func suggestSafely(ctx context.Context, d suggest.Designer, from *Snapshot, r su
 
 // computeSuggested computes the metrics of suggestions before they become trials. Some accountants
 // are too slow for the transaction that creates trials.
-func computeSuggested(ctx context.Context, compiled *spec.Study, suggestions []suggest.Suggestion) error {
-	for i := range suggestions {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		compiled.Compute(suggestions[i].Point)
+func computeSuggested(ctx context.Context, task *pool.Task, compiled *spec.Study, suggestions []suggest.Suggestion) error {
+	if compiled.ComputesAtOnce() {
+		return nil
 	}
-	return nil
+	return task.Run(ctx, func(ctx context.Context) error {
+		for i := range suggestions {
+			if err := pause.Check(ctx); err != nil {
+				return err
+			}
+			compiled.Compute(suggestions[i].Point)
+		}
+		return nil
+	})
 }
 
 // createSuggested creates trials from suggestions and hands each demand its share. raced reports

@@ -9,11 +9,11 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
-	"github.com/dpareto/dpareto/server/yield"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/earlystop"
 	"github.com/dpareto/dpareto/suggest/model"
@@ -156,13 +156,10 @@ func (e *Engine) judge(cached *study.Cached, of *dparetov1.Study, run study.Prog
 			}
 		}()
 		var unpromising bool
-		var err error
-		yield.Run(func() {
-			var now *dparetov1.Trial
-			if now, err = e.running(ctx, id, trial); err == nil && now != nil {
-				unpromising, err = e.isUnpromising(ctx, id, of.GetUid(), now, last)
-			}
-		})
+		now, err := e.running(ctx, id, trial)
+		if err == nil && now != nil {
+			unpromising, err = e.isUnpromising(ctx, id, of.GetUid(), now, last)
+		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, model.ErrNoData) {
 			e.logger.WarnContext(ctx, "cannot tell whether a run is unpromising", "trial", trial.GetName(), "error", err)
 		}
@@ -203,7 +200,7 @@ func (e *Engine) isUnpromising(ctx context.Context, id, uid string, trial *dpare
 	if from.record.GetStudy().GetTrialCounts().GetSucceeded() < int64(from.Compiled.InitialTrials()) {
 		return false, nil
 	}
-	m, err := from.known.stopping.fit(ctx, from, e.ModelOptions(from.record.GetStudy()))
+	m, err := e.stoppingModel(ctx, from)
 	if err != nil {
 		return false, err
 	}
@@ -216,11 +213,18 @@ func (e *Engine) isUnpromising(ctx context.Context, id, uid string, trial *dpare
 		run = append(run, from.Compiled.Evaluation(point, m))
 	}
 	reached := trial.GetMeasurements()[len(trial.GetMeasurements())-1].GetStep()
-	return earlystop.IsFutile(m, run, point, reached, last)
+	var futile bool
+	err = e.pool.Run(ctx, pool.Background, func(context.Context) error {
+		futile, err = earlystop.IsFutile(m, run, point, reached, last)
+		return err
+	})
+	return futile, err
 }
 
-// fit returns the model of the completed trials. It fits one only if the trials have changed.
-func (st *stopping) fit(ctx context.Context, from *Snapshot, o model.Options) (*model.Model, error) {
+// stoppingModel returns the model of the completed trials. It fits one only if the trials have
+// changed. It waits for the pool with the lock held, and so outside of tasks.
+func (e *Engine) stoppingModel(ctx context.Context, from *Snapshot) (m *model.Model, err error) {
+	st := &from.known.stopping
 	key := settledKey(from.record)
 	st.fitting.Lock()
 	defer st.fitting.Unlock()
@@ -228,7 +232,10 @@ func (st *stopping) fit(ctx context.Context, from *Snapshot, o model.Options) (*
 		return st.model, nil
 	}
 	history := &suggest.History{Evaluations: thin(from.History.Evaluations, stopObservations, stopCheckpoints), Infeasible: from.History.Infeasible}
-	m, err := model.Fit(ctx, from.Compiled.Problem, history, o)
+	err = e.pool.Run(ctx, pool.Background, func(ctx context.Context) error {
+		m, err = model.Fit(ctx, from.Compiled.Problem, history, e.ModelOptions(from.record.GetStudy()))
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/list"
 	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
@@ -107,13 +108,14 @@ func newService(t testing.TB, records *store.Store, o Options) *Service {
 	}
 	logger := slog.New(slog.DiscardHandler)
 	s := &Service{Store: records, Background: background.New(logger), Metrics: metrics.New("test"), options: o}
+	processors := pool.New(1, s.Metrics)
 	s.Studies = study.New(study.Options{
-		Store: records, Logger: logger, Clock: o.Clock, Background: s.Background, Policies: o.Policies, Ledgers: o.Ledgers,
+		Store: records, Logger: logger, Clock: o.Clock, Background: s.Background, Pool: processors, Policies: o.Policies, Ledgers: o.Ledgers,
 	})
 	s.Lists = list.New(s.Studies, records)
 	s.Engine = engine.New(engine.Options{
 		Studies: s.Studies, Store: records, Logger: logger, Now: clock.Steady(o.Clock), Background: s.Background,
-		Metrics: s.Metrics, Tracer: noop.NewTracerProvider().Tracer(""), Version: "test", Designer: o.Designer,
+		Metrics: s.Metrics, Pool: processors, Tracer: noop.NewTracerProvider().Tracer(""), Version: "test", Designer: o.Designer,
 	})
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/study"
@@ -34,6 +35,7 @@ type Options struct {
 	Store      *store.Store
 	Engine     *engine.Engine
 	Background *background.Group
+	Pool       *pool.Pool
 }
 
 // Fronts implements FrontService. It is safe for concurrent use.
@@ -42,11 +44,12 @@ type Fronts struct {
 	store      *store.Store
 	engine     *engine.Engine
 	background *background.Group
+	pool       *pool.Pool
 }
 
 // New returns the fronts of the studies in a store.
 func New(o Options) *Fronts {
-	return &Fronts{studies: o.Studies, store: o.Store, engine: o.Engine, background: o.Background}
+	return &Fronts{studies: o.Studies, store: o.Store, engine: o.Engine, background: o.Background, pool: o.Pool}
 }
 
 // fits caches what was fitted to the measurements of one study.
@@ -120,7 +123,10 @@ func (r *Results) posteriorFront(ctx context.Context) (*dparetov1.Front, error) 
 	if err != nil {
 		return nil, err
 	}
-	estimates := fitted.Model.Estimates()
+	estimates, err := r.estimates(ctx, fitted.Model)
+	if err != nil {
+		return nil, err
+	}
 	values := make([][]float64, len(r.Configurations))
 	predictions := make([][]suggest.Prediction, len(r.Configurations))
 	var chosen []int
@@ -158,13 +164,26 @@ func (r *Results) ModelOptions() model.Options {
 	return o
 }
 
-// modelOf fits a model to the first n measurements.
-func (r *Results) modelOf(ctx context.Context, n int) (*model.Model, error) {
+// modelOf fits a model to the first n measurements, in the pool.
+func (r *Results) modelOf(ctx context.Context, n int) (m *model.Model, err error) {
 	history := new(suggest.History)
 	for i := range r.Measurements[:n] {
 		history.Evaluations = append(history.Evaluations, r.Measurements[i].Evaluation)
 	}
-	return model.Fit(ctx, r.Compiled.Problem, history, r.ModelOptions())
+	err = r.fronts.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {
+		m, err = model.Fit(ctx, r.Compiled.Problem, history, r.ModelOptions())
+		return err
+	})
+	return m, err
+}
+
+// estimates returns what a model says of the measured configurations, in the pool.
+func (r *Results) estimates(ctx context.Context, m *model.Model) (estimates []model.Estimate, err error) {
+	err = r.fronts.pool.Run(ctx, pool.Analysis, func(context.Context) error {
+		estimates = m.Estimates()
+		return nil
+	})
+	return estimates, err
 }
 
 // Medians returns the posterior medians of an estimate's objectives.

@@ -126,7 +126,9 @@ func (r *Results) posteriorTrace(ctx context.Context, points []*dparetov1.Hyperv
 		m, err := r.modelOf(ctx, ends[n-1])
 		switch {
 		case err == nil:
-			estimates = m.Estimates()
+			if estimates, err = r.estimates(ctx, m); err != nil {
+				return nil, err
+			}
 		case !errors.Is(err, model.ErrNoData):
 			return nil, err
 		}

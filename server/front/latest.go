@@ -7,12 +7,11 @@ import (
 	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/failure"
 	"github.com/dpareto/dpareto/server/store"
-	"github.com/dpareto/dpareto/server/yield"
 )
 
 // latest caches what is computed from the latest requested revision of a study. Callers that ask for
 // the same revision share one computation, and wait for it without holding a lock. If all callers
-// give up, the computation goes on, since they may ask again, until a later revision replaces it.
+// give up, it is cancelled.
 type latest[T any] struct {
 	mu     sync.Mutex
 	flight *flight[T]
@@ -31,7 +30,7 @@ type flight[T any] struct {
 // get returns the result of compute for a revision. All callers share it and must not modify it. The
 // end of ctx ends only the wait.
 func (l *latest[T]) get(ctx context.Context, background *background.Group, revision int64, compute func(context.Context) (T, error)) (value T, err error) {
-	f, err := l.join(background, revision, compute) //nolint:contextcheck // it outlives the call and serves others too
+	f, err := l.join(ctx, background, revision, compute)
 	if err != nil {
 		return value, err
 	}
@@ -47,8 +46,9 @@ func (l *latest[T]) get(ctx context.Context, background *background.Group, revis
 	}
 }
 
-// join returns the computation for a revision, and starts it if there is none.
-func (l *latest[T]) join(background *background.Group, revision int64, compute func(context.Context) (T, error)) (*flight[T], error) {
+// join returns the computation for a revision, and starts it if there is none. It belongs to the
+// principal of the call that starts it, but does not end with that call: it serves others too.
+func (l *latest[T]) join(call context.Context, background *background.Group, revision int64, compute func(context.Context) (T, error)) (*flight[T], error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.flight != nil && l.flight.revision == revision {
@@ -56,7 +56,8 @@ func (l *latest[T]) join(background *background.Group, revision int64, compute f
 		return l.flight, nil
 	}
 	f := &flight[T]{revision: revision, waiting: 1, done: make(chan struct{})}
-	ctx, cancel := context.WithCancel(background.Context())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(call))
+	context.AfterFunc(background.Context(), cancel)
 	f.cancel = cancel
 	started := background.Go(func() {
 		defer close(f.done)
@@ -66,27 +67,31 @@ func (l *latest[T]) join(background *background.Group, revision int64, compute f
 				f.err = failure.Recovered(p)
 			}
 		}()
-		yield.Run(func() { f.value, f.err = compute(ctx) })
+		f.value, f.err = compute(ctx)
 	})
 	if !started {
 		cancel()
 		return nil, store.ErrClosed
 	}
 	if l.flight == nil || l.flight.revision < revision {
-		if l.flight != nil && l.flight.waiting == 0 {
-			l.flight.cancel()
-		}
 		l.flight = f
 	}
 	return f, nil
 }
 
-// leave removes a waiting caller.
+// leave removes a waiting caller. The last one cancels a computation that is not done.
 func (l *latest[T]) leave(f *flight[T]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	f.waiting--
-	if f.waiting == 0 && l.flight != f {
+	if f.waiting--; f.waiting > 0 {
+		return
+	}
+	select {
+	case <-f.done:
+	default:
 		f.cancel()
+		if l.flight == f {
+			l.flight = nil
+		}
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/suggest/model"
 )
@@ -34,20 +36,22 @@ func (f *Fronts) PredictMetrics(ctx context.Context, req *dparetov1.PredictMetri
 	} else if err != nil {
 		return nil, err
 	}
-	for i, c := range req.GetConfigurations() {
-		if err := ctx.Err(); err != nil {
-			return nil, err
+	return resp, f.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {
+		for i, c := range req.GetConfigurations() {
+			if err := pause.Check(ctx); err != nil {
+				return err
+			}
+			point, err := r.Compiled.Point(fmt.Sprintf("configurations[%d].parameters", i), c.GetParameters())
+			if err != nil {
+				return err
+			}
+			p := new(dparetov1.ConfigurationPrediction)
+			p.ComputedMetrics, p.Warnings = r.Compiled.Compute(point)
+			if fitted != nil {
+				p.Predictions = predictions(r.Compiled, fitted.Model.Predict(point))
+			}
+			resp.Predictions = append(resp.Predictions, p)
 		}
-		point, err := r.Compiled.Point(fmt.Sprintf("configurations[%d].parameters", i), c.GetParameters())
-		if err != nil {
-			return nil, err
-		}
-		p := new(dparetov1.ConfigurationPrediction)
-		p.ComputedMetrics, p.Warnings = r.Compiled.Compute(point)
-		if fitted != nil {
-			p.Predictions = predictions(r.Compiled, fitted.Model.Predict(point))
-		}
-		resp.Predictions = append(resp.Predictions, p)
-	}
-	return resp, nil
+		return nil
+	})
 }

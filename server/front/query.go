@@ -11,6 +11,7 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/engine"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/suggest"
@@ -52,20 +53,22 @@ func (f *Fronts) QueryFront(ctx context.Context, req *dparetov1.QueryFrontReques
 	if err != nil {
 		return nil, err
 	}
-	best, ok := query.Measured(fitted.Model)
-	if !req.GetMeasuredOnly() {
-		predicted, found, err := query.Search(ctx, fitted.Model)
-		if err != nil {
-			return nil, err
+	return resp, f.pool.Run(ctx, pool.Analysis, func(ctx context.Context) error {
+		best, ok := query.Measured(fitted.Model)
+		if !req.GetMeasuredOnly() {
+			predicted, found, err := query.Search(ctx, fitted.Model)
+			if err != nil {
+				return err
+			}
+			if found && (!ok || query.Better(fitted.Model, &predicted, &best)) {
+				best, ok = predicted, true
+			}
 		}
-		if found && (!ok || query.Better(fitted.Model, &predicted, &best)) {
-			best, ok = predicted, true
+		if ok {
+			r.answer(resp, &best)
 		}
-	}
-	if ok {
-		r.answer(resp, &best)
-	}
-	return resp, nil
+		return nil
+	})
 }
 
 // queryOf converts and checks a request.

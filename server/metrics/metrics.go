@@ -46,6 +46,7 @@ type Metrics struct {
 	prepared       [2]prometheus.Counter
 	phases         map[string]prometheus.Observer
 	observations   prometheus.Histogram
+	pool           pool
 	updates        prometheus.Histogram
 	failedUpdates  prometheus.Counter
 	writable       prometheus.Gauge
@@ -60,6 +61,7 @@ func New(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.calls.init()
 	m.transitions.init()
+	m.pool.init()
 	m.expiries = prometheus.NewCounter(prometheus.CounterOpts{
 		Namespace: namespace, Name: "lease_expiries_total",
 		Help: "Expired leases, counted when their trials are handed out again, settled or given up.",
@@ -119,7 +121,7 @@ func New(version string) *Metrics {
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), info,
 		m.calls.total, m.calls.seconds, m.calls.inFlight, m.transitions.total, m.expiries,
-		m.suggestions, m.fallbacks, prepared, phases, m.observations,
+		m.suggestions, m.fallbacks, prepared, phases, m.observations, m.pool.waiting, m.pool.seconds,
 		m.updates, m.failedUpdates, m.writable, m.scrubbed, m.faults, m.states, m.storeCollector,
 	)
 	return m

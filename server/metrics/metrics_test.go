@@ -34,6 +34,9 @@ func full() *metrics.Metrics {
 		m.Phase(phase, time.Second)
 	}
 	m.Fitted(32)
+	m.PoolWaiting(metrics.PoolAnalysis, 3)
+	m.PoolWaiting(metrics.PoolAnalysis, -1)
+	m.PoolWaited(metrics.PoolSuggestion, time.Second)
 	m.Updated(time.Millisecond, false)
 	m.Updated(time.Millisecond, true)
 	m.Writable(true)
@@ -76,6 +79,8 @@ func TestScrape(t *testing.T) {
 		`dpareto_suggestion_phase_duration_seconds_sum{phase="fit"} 1`,
 		`dpareto_surrogate_observations_bucket{le="32"} 1`,
 		`dpareto_surrogate_observations_bucket{le="16"} 0`,
+		`dpareto_pool_waiting_computations{kind="analysis"} 2`,
+		`dpareto_pool_wait_seconds_sum{kind="suggestion"} 1`,
 		`dpareto_store_update_duration_seconds_count 2`,
 		`dpareto_store_update_failures_total 1`,
 		`dpareto_store_writable 1`,

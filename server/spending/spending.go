@@ -11,6 +11,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/server/accounting"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/resource"
@@ -131,7 +132,7 @@ func (l *account) open(studies *study.Studies, study *dparetov1.Study, metric st
 
 // charge adds every run of a trial.
 func (l *account) charge(ctx context.Context, record *storev1.TrialRecord, isDeleted bool) error {
-	if err := ctx.Err(); err != nil {
+	if err := pause.Check(ctx); err != nil {
 		return err
 	}
 	trial := record.GetTrial()

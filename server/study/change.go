@@ -12,6 +12,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
@@ -62,7 +63,7 @@ func (s *Studies) Change(ctx context.Context, id string, r *Request, fn func(*Ch
 		if !ok {
 			return err
 		}
-		if err := first.compute(ctx); err != nil {
+		if err := s.pool.Run(ctx, pool.Suggestion, first.compute); err != nil {
 			return err
 		}
 	}

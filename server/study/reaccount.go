@@ -13,7 +13,9 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
@@ -50,7 +52,11 @@ func (s *Studies) ReaccountStudy(ctx context.Context, req *dparetov1.ReaccountSt
 		return resp, err
 	}
 	for range maxRaces {
-		plan, err := planReaccounting(ctx, s, id, req)
+		var plan *reaccounting
+		err := s.pool.Run(ctx, pool.Analysis, func(ctx context.Context) (err error) {
+			plan, err = planReaccounting(ctx, s, id, req)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -173,7 +179,7 @@ func (r *reaccounting) begin(study *dparetov1.Study) {
 
 // change computes the metric of a trial again and replaces it in place.
 func (r *reaccounting) change(ctx context.Context, trial *dparetov1.Trial) error {
-	if err := ctx.Err(); err != nil {
+	if err := pause.Check(ctx); err != nil {
 		return err
 	}
 	point, err := PointOf(r.compiled, trial)

@@ -14,6 +14,7 @@ import (
 	"github.com/dpareto/dpareto/server/background"
 	"github.com/dpareto/dpareto/server/clock"
 	"github.com/dpareto/dpareto/server/limit"
+	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/store"
 )
 
@@ -24,6 +25,7 @@ type Options struct {
 	Clock      clock.Clock
 	Limits     limit.Limits
 	Background *background.Group
+	Pool       *pool.Pool
 	// Policies returns the policy for a spec, nil for Ordinary. It is called often; state lives in
 	// what it closes over.
 	Policies func(*Studies, *dparetov1.StudySpec) Policy
@@ -41,6 +43,7 @@ type Studies struct {
 	started    time.Duration    // on the clock
 	limits     limit.Limits
 	background *background.Group
+	pool       *pool.Pool
 	policies   func(*Studies, *dparetov1.StudySpec) Policy
 	ledgers    Ledgers
 	stopper    Stopper
@@ -54,7 +57,7 @@ type Studies struct {
 // New returns the studies in a store.
 func New(o Options) *Studies {
 	return &Studies{
-		store: o.Store, logger: o.Logger, clock: o.Clock, limits: o.Limits, background: o.Background,
+		store: o.Store, logger: o.Logger, clock: o.Clock, limits: o.Limits, background: o.Background, pool: o.Pool,
 		steady: clock.Steady(o.Clock), process: newProcess(), started: o.Clock.Elapsed(),
 		policies: o.Policies, ledgers: o.Ledgers,
 		cache: cache{maximum: maxCachedStudies},

@@ -18,6 +18,7 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/invalid"
+	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
 	"github.com/dpareto/dpareto/server/store"
@@ -40,7 +41,11 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 	if err := ValidateStudy(id, req.GetStudy()); err != nil {
 		return nil, err
 	}
-	compiled, err := spec.Compile("study.spec", req.GetStudy().GetSpec())
+	var compiled *spec.Study
+	err := s.pool.Run(ctx, pool.Analysis, func(context.Context) (err error) {
+		compiled, err = spec.Compile("study.spec", req.GetStudy().GetSpec())
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/acquisition"
 	"github.com/dpareto/dpareto/suggest/internal/sample"
@@ -262,15 +263,19 @@ func (s *search) run(ctx context.Context, seeds []space.Point) (Answer, bool, er
 	sequence := sample.NewHalton(len(p.Space.Parameters), sample.Candidates.Seed(s.query.Seed))
 	u := make([]float64, len(p.Space.Parameters))
 	for n := range candidates {
-		if n%64 == 0 && ctx.Err() != nil {
-			return Answer{}, false, ctx.Err()
+		if n%64 == 0 {
+			if err := pause.Check(ctx); err != nil {
+				return Answer{}, false, err
+			}
 		}
 		sequence.At(u, uint64(n))
 		consider(sample.At(p.Space, u))
 	}
 	for i, q := range seeds {
-		if i%64 == 0 && ctx.Err() != nil {
-			return Answer{}, false, ctx.Err()
+		if i%64 == 0 {
+			if err := pause.Check(ctx); err != nil {
+				return Answer{}, false, err
+			}
 		}
 		consider(q)
 	}
@@ -281,7 +286,7 @@ func (s *search) run(ctx context.Context, seeds []space.Point) (Answer, bool, er
 	rng := sample.Stream(s.query.Seed, int64(len(list)), sample.Search)
 	starts := list[:min(startPoints, len(list))]
 	for i := range starts {
-		if err := ctx.Err(); err != nil {
+		if err := pause.Check(ctx); err != nil {
 			return Answer{}, false, err
 		}
 		starts[i] = s.climb(p.Space, rng, starts[i], admit)

@@ -7,6 +7,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/floats"
+
+	"github.com/dpareto/dpareto/internal/pause"
 )
 
 // Settings.
@@ -77,7 +79,7 @@ func Minimise(ctx context.Context, f Function, x, lower, upper []float64, o Opti
 	gradientTolerance := cmp.Or(o.GradientTolerance, DefaultGradientTolerance)
 	n := len(x)
 	clamp(x, lower, upper)
-	if err := ctx.Err(); err != nil {
+	if err := pause.Check(ctx); err != nil {
 		return 0, err
 	}
 	value, err := f.Value(x)
@@ -257,7 +259,7 @@ func backtrack(ctx context.Context, f Function, left *int, trial, x, direction, 
 		for i, g := range grad {
 			slope += g * (trial[i] - x[i])
 		}
-		if err := ctx.Err(); err != nil {
+		if err := pause.Check(ctx); err != nil {
 			return 0, false, err
 		}
 		*left--

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/acquisition"
 	"github.com/dpareto/dpareto/suggest/designers/random"
@@ -100,8 +101,10 @@ func (d designer) maximize(ctx context.Context, fitted *model.Model, pending []s
 func (m *maximizer) predict(ctx context.Context, list []space.Point) ([][]acquisition.Distribution, error) {
 	distributions := make([][]acquisition.Distribution, len(list))
 	for i, q := range list {
-		if i%64 == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+		if i%64 == 0 {
+			if err := pause.Check(ctx); err != nil {
+				return nil, err
+			}
 		}
 		distributions[i] = m.model.Distributions(nil, m.x, q)
 	}
@@ -126,7 +129,7 @@ func (m *maximizer) search(ctx context.Context, list []space.Point, distribution
 	slices.SortStableFunc(starts, func(a, b candidate) int { return cmp.Compare(b.value, a.value) })
 	top := starts[0]
 	for _, c := range starts[:min(len(starts), restarts)] {
-		if err := ctx.Err(); err != nil {
+		if err := pause.Check(ctx); err != nil {
 			return candidate{}, err
 		}
 		if c = m.climb(c); c.value > top.value {

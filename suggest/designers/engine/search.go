@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/suggest/acquisition"
 	"github.com/dpareto/dpareto/suggest/internal/sample"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -77,7 +78,7 @@ func (e *explorer) find(ctx context.Context, centres []space.Point, key uint64) 
 	}
 	v := e.evaluator()
 	e.examine(v, finalists)
-	if err := ctx.Err(); err != nil {
+	if err := pause.Check(ctx); err != nil {
 		return candidate{}, false, err
 	}
 	byValue(finalists)
@@ -274,7 +275,7 @@ func (e *explorer) screen(ctx context.Context, list []candidate) ([]candidate, e
 	}
 	const batch = 128
 	for start := 0; start < len(list); start += batch {
-		if err := ctx.Err(); err != nil {
+		if err := pause.Check(ctx); err != nil {
 			return nil, err
 		}
 		v.screen(prospects[start:min(start+batch, len(list))])
@@ -528,7 +529,7 @@ func (e *explorer) tweak(ctx context.Context, v *evaluator, c candidate) candida
 		for j := range c.point {
 			p := &e.problem.Space.Parameters[j]
 			for _, value := range neighbours(p, c.point[j]) {
-				if ctx.Err() != nil {
+				if pause.Check(ctx) != nil {
 					return c
 				}
 				q := c.point.Clone()

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/random"
 	"github.com/dpareto/dpareto/suggest/internal/sample"
@@ -77,7 +78,7 @@ func (d designer) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.Hi
 	known := h.Trials() + len(h.Infeasible) + len(h.Pending)
 	out := make([]suggest.Suggestion, 0, r.Count)
 	for i := range r.Count {
-		if err := ctx.Err(); err != nil {
+		if err := pause.Check(ctx); err != nil {
 			return nil, err
 		}
 		number := r.Number + int64(i)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/quasirandom"
 	"github.com/dpareto/dpareto/suggest/space"
@@ -32,7 +33,7 @@ func (m Suggester) Suggest(ctx context.Context, p *suggest.Problem, h *suggest.H
 	out := make([]suggest.Suggestion, 0, r.Count)
 	var failure error // of the model
 	for i := range r.Count {
-		if err := ctx.Err(); err != nil {
+		if err := pause.Check(ctx); err != nil {
 			return nil, err
 		}
 		number := r.Number + int64(i)
