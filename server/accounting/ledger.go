@@ -2,11 +2,13 @@ package accounting
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/privacy"
 )
 
@@ -62,8 +64,9 @@ func (l *Ledger) Function() *Function { return l.function }
 
 // Composed returns the guarantee of all runs together, for a δ in (0, 1), or 0 where the
 // mechanism is pure. The parameters of all runs are taken to be fixed in advance, and
-// accounted as tightly as package privacy can.
-func (l *Ledger) Composed(delta float64) (*dparetov1.PrivacyGuarantee, error) {
+// accounted as tightly as package privacy can with the work of a call, and otherwise by Rényi
+// divergences. It stops with ctx's error.
+func (l *Ledger) Composed(ctx context.Context, delta float64) (*dparetov1.PrivacyGuarantee, error) {
 	if len(l.parts) == 0 {
 		return l.nothing(delta), nil
 	}
@@ -78,7 +81,13 @@ func (l *Ledger) Composed(delta float64) (*dparetov1.PrivacyGuarantee, error) {
 	if len(l.parts) > maxExactParts && delta > 0 {
 		accountant = privacy.RDP{}
 	}
-	g, err := privacy.Epsilon(accountant, composed, 1, delta)
+	within := func(a privacy.Accountant, limit int64) (privacy.Guarantee, error) {
+		return privacy.Epsilon(privacy.Within(a, Service{MaxWork: limit}.work(ctx)), composed, 1, delta)
+	}
+	g, err := within(accountant, MaxWork)
+	if _, tooMuch := errors.AsType[*privacy.WorkError](err); tooMuch {
+		g, err = within(privacy.RDP{}, 0)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +120,7 @@ func (l *Ledger) Adaptive(ctx context.Context, delta float64) (*dparetov1.Privac
 	}
 	var g privacy.Guarantee
 	for _, p := range l.parts {
-		if err := ctx.Err(); err != nil {
+		if err := pause.Check(ctx); err != nil {
 			return nil, err
 		}
 		if p.runs > math.MaxInt64/p.release.runs {

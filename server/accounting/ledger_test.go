@@ -42,7 +42,7 @@ func TestLedgerOfManyMechanisms(t *testing.T) {
 		phi := func(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
 		return phi(mu/2-epsilon/mu) - math.Exp(epsilon)*phi(-mu/2-epsilon/mu)
 	}
-	fixed, err := l.Composed(delta)
+	fixed, err := l.Composed(t.Context(), delta)
 	if err != nil {
 		t.Fatal(err)
 	}

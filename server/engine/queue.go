@@ -404,7 +404,7 @@ func suggestSafely(ctx context.Context, d suggest.Designer, from *Snapshot, r su
 // computeSuggested computes the metrics of suggestions before they become trials. Some accountants
 // are too slow for the transaction that creates trials.
 func computeSuggested(ctx context.Context, task *pool.Task, compiled *spec.Study, suggestions []suggest.Suggestion) error {
-	if compiled.ComputesAtOnce() {
+	if !slices.ContainsFunc(suggestions, func(s suggest.Suggestion) bool { return !compiled.AtHand(s.Point) }) {
 		return nil
 	}
 	return task.Run(ctx, func(ctx context.Context) error {

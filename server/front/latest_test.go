@@ -24,28 +24,29 @@ func newGroup(t *testing.T) *background.Group {
 func TestLatestIsShared(t *testing.T) {
 	group := newGroup(t)
 	var l latest[int]
-	release := make(chan struct{})
+	began, release := make(chan struct{}), make(chan struct{})
 	var computed int
 	compute := func(ctx context.Context) (int, error) {
 		computed++
+		close(began)
 		<-release
 		return 42, ctx.Err()
 	}
-	impatient, cancel := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
-	waiting.Go(func() {
-		if _, err := l.get(impatient, group, 1, compute); !errors.Is(err, context.Canceled) {
-			t.Errorf("a caller that gave up: %v", err)
+	get := func() {
+		if v, err := l.get(t.Context(), group, 1, compute); v != 42 || err != nil {
+			t.Errorf("got %v, %v", v, err)
 		}
-	})
+	}
+	waiting.Go(get)
+	<-began
+	gaveUp, cancel := context.WithCancel(t.Context())
 	cancel()
-	waiting.Wait()
+	if _, err := l.get(gaveUp, group, 1, compute); !errors.Is(err, context.Canceled) {
+		t.Errorf("a caller that gave up: %v", err)
+	}
 	for range 3 {
-		waiting.Go(func() {
-			if v, err := l.get(t.Context(), group, 1, compute); v != 42 || err != nil {
-				t.Errorf("got %v, %v", v, err)
-			}
-		})
+		waiting.Go(get)
 	}
 	close(release)
 	waiting.Wait()
@@ -54,9 +55,8 @@ func TestLatestIsShared(t *testing.T) {
 	}
 }
 
-// A computation that nobody waits for is cancelled when another revision takes its place,
-// and not while somebody waits.
-func TestLatestIsReplaced(t *testing.T) {
+// A computation is cancelled when its last caller gives up, and begins anew for the next one.
+func TestLatestIsCancelled(t *testing.T) {
 	group := newGroup(t)
 	var l latest[int]
 	abandoned := make(chan error, 1)
@@ -70,14 +70,14 @@ func TestLatestIsReplaced(t *testing.T) {
 	}
 	gaveUp, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := l.get(gaveUp, group, 1, untilCancelled); !errors.Is(err, context.Canceled) {
+	if _, err := l.get(gaveUp, group, 3, untilCancelled); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
-	}
-	if v, err := l.get(t.Context(), group, 3, at(3)); v != 3 || err != nil {
-		t.Errorf("got %v, %v", v, err)
 	}
 	if err := <-abandoned; !errors.Is(err, context.Canceled) {
 		t.Errorf("abandoned: %v", err)
+	}
+	if v, err := l.get(t.Context(), group, 3, at(3)); v != 3 || err != nil {
+		t.Errorf("got %v, %v", v, err)
 	}
 	// A caller that has read an older revision gets its value, which is not kept.
 	if v, err := l.get(t.Context(), group, 2, at(2)); v != 2 || err != nil {

@@ -3,8 +3,8 @@
 package pool
 
 import (
+	"cmp"
 	"context"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -41,15 +41,17 @@ const (
 
 // Pool runs a limited number of computations at once. Each has one goroutine, and gives its slot up
 // at a [pause.Check] once it has used its slice and others wait. Free slots go to the
-// highest kind, within a kind to the principals in turn, and for a principal to whoever came first.
-// One turn in nine goes to a lower kind that waits. A Pool is safe for concurrent use.
+// highest kind, within a kind to the principals in turn, and for a principal to the computation that
+// came first, so that few are under way at once. One turn in nine goes to a lower kind that waits.
+// Computations have threads of low priority. A Pool is safe for concurrent use.
 type Pool struct {
 	slots   int
 	metrics *metrics.Metrics
 
 	mu      sync.Mutex
 	running int
-	waiting []*ticket       // in order of arrival
+	waiting []*ticket       // in no order
+	places  int64           // that were given to tasks
 	passed  [kinds]int      // turns of higher kinds since this one waits
 	turns   int64           // number of turns so far
 	served  map[queue]int64 // the last turn
@@ -68,20 +70,21 @@ type ticket struct {
 }
 
 // Slots returns the number of computations at once that leaves one processor to calls, at least 1.
-func Slots() int { return max(1, runtime.GOMAXPROCS(0)-1) }
+func Slots() int { return max(1, processors-1) }
 
 // New returns a pool with a number of slots.
 func New(slots int, m *metrics.Metrics) *Pool {
 	return &Pool{slots: slots, metrics: m, served: make(map[queue]int64)}
 }
 
-// Task is one computation. It runs once.
+// Task is one computation.
 type Task struct {
 	pool *Pool
 	name string // of the kind that it began as, in metrics
 
 	// Guarded by pool.mu.
 	queue queue
+	place int64     // in the queue: tasks that came first end first
 	since time.Time // when it last got a slot
 }
 
@@ -98,16 +101,17 @@ func (t *Task) Raise(kind Kind) {
 }
 
 // Run waits for a slot and calls fn with a context whose pauses pass the slot on. It returns fn's
-// error, or the context's if that ends before there is a slot. Tasks do not nest: fn runs no other
+// error, or the context's if that ends before there is a slot. A task may run again later. Tasks do not nest: fn runs no other
 // task of the pool and waits for none.
-func (t *Task) Run(ctx context.Context, fn func(context.Context) error) error {
+func (t *Task) Run(ctx context.Context, fn func(context.Context) error) (err error) {
 	began := time.Now()
 	if err := t.begin(ctx); err != nil {
 		return err
 	}
 	t.pool.metrics.PoolWaited(t.name, time.Since(began))
 	defer t.end()
-	return fn(pause.With(ctx, t.check))
+	onThread(func() { err = fn(pause.With(ctx, t.check)) })
+	return err
 }
 
 // Run is Run of a new task for the principal of ctx.
@@ -171,6 +175,10 @@ func (t *Task) check(ctx context.Context) error {
 // enter queues a task and gives out free slots. The caller holds p.mu.
 func (p *Pool) enter(t *Task) *ticket {
 	mine := &ticket{task: t, ready: make(chan struct{})}
+	if t.place == 0 {
+		p.places++
+		t.place = p.places
+	}
 	p.waiting = append(p.waiting, mine)
 	p.metrics.PoolWaiting(t.name, 1)
 	p.grant()
@@ -223,9 +231,14 @@ func (p *Pool) next() *ticket {
 	}
 	var first *ticket
 	for _, w := range p.waiting {
-		if w.task.queue.kind == chosen && (first == nil || p.served[w.task.queue] < p.served[first.task.queue]) {
+		if w.task.queue.kind == chosen && (first == nil || p.before(w.task, first.task)) {
 			first = w
 		}
 	}
 	return first
+}
+
+// before reports whether the turn of a comes before that of b, of the same kind.
+func (p *Pool) before(a, b *Task) bool {
+	return cmp.Or(cmp.Compare(p.served[a.queue], p.served[b.queue]), cmp.Compare(a.place, b.place)) < 0
 }

@@ -278,7 +278,7 @@ func (l *account) response(ctx context.Context, delta float64) (*dparetov1.GetPr
 	}
 	resp.Adaptive = l.adaptive(resp.GetRuns())
 	var err error
-	if resp.FixedInAdvance, err = l.sum.Composed(delta); err != nil {
+	if resp.FixedInAdvance, err = l.sum.Composed(ctx, delta); err != nil {
 		return nil, err
 	}
 	resp.Composed = proto.CloneOf(resp.GetFixedInAdvance())

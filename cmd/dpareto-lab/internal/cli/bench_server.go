@@ -15,13 +15,17 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/child"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/server/accounting"
 )
 
 // hostName names the hidden command that bench server runs its server with.
 const hostName = "server-host"
 
-// besideFit is the name of the measurement beside a study that fits a model.
-const besideFit = "beside a fit"
+// Names of the measurements beside other work.
+const (
+	besideFit        = "beside a fit"
+	besideAccounting = "beside accounting"
+)
 
 // serverFlags are the flags of dpareto-lab bench server.
 type serverFlags struct {
@@ -30,6 +34,8 @@ type serverFlags struct {
 	preload   int
 	slowFit   bool
 	fitTrials int
+	accounts  int
+	lengths   int
 	repeat    int
 	folder    string
 	profile   string
@@ -53,10 +59,12 @@ time, which other programs on the machine change less than pairs_per_second.
 With --preload TRIALS the store is first filled with that many trials, divided equally among
 all --studies. With --slow-fit the load is measured alone and beside another study that
 constantly fits a model, in turns with --repeat; give a --rate that leaves the machine time
-for both.`,
+for both. With --accounting CALLS it is measured beside that many concurrent calls of
+ComputeEpsilon, each for --lengths lengths of a run.`,
 		Example: `  dpareto-lab bench server
   dpareto-lab bench server --studies 1000 --preload 1000000
-  dpareto-lab bench server --slow-fit --studies 8 --workers 16 --rate 200`,
+  dpareto-lab bench server --slow-fit --studies 8 --workers 16 --rate 200
+  dpareto-lab bench server --accounting 16 --workers 4 --rate 100`,
 		Args: command.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return benchServer(cmd.Context(), env, f) },
 	}
@@ -72,6 +80,8 @@ for both.`,
 	flags.IntVar(&f.preload, "preload", 0, "number of trials that the store has at first")
 	flags.BoolVar(&f.slowFit, "slow-fit", false, "measure the load alone, and beside a study that fits a model")
 	flags.IntVar(&f.fitTrials, "fit-trials", 1000, "number of trials that the model is fitted to")
+	flags.IntVar(&f.accounts, "accounting", 0, "measure the load alone, and beside this many concurrent calls of ComputeEpsilon")
+	flags.IntVar(&f.lengths, "lengths", accounting.MaxLengths, "number of lengths in each of these calls")
 	flags.StringVar(&f.Address, "address", "", "address of a running server to measure instead of a new one; it gets studies named load-...")
 	flags.StringVar(&f.folder, "store-dir", "", "folder for the new store; default: one for temporary files")
 	flags.StringVar(&f.profile, "profile", "", "file for a profile of the server's processor time (see go tool pprof)")
@@ -128,6 +138,10 @@ func (f *serverFlags) validate() error {
 		return fmt.Errorf("--preload must be at least 0, is %d", f.preload)
 	case f.fitTrials < 1 || f.repeat < 1:
 		return fmt.Errorf("--fit-trials and --repeat must be at least 1, are %d and %d", f.fitTrials, f.repeat)
+	case f.accounts < 0 || f.lengths < 1 || f.lengths > accounting.MaxLengths:
+		return fmt.Errorf("--accounting must be at least 0 and --lengths 1 to %d, are %d and %d", accounting.MaxLengths, f.accounts, f.lengths)
+	case f.accounts > 0 && f.slowFit:
+		return errors.New("--slow-fit and --accounting cannot be used together")
 	case f.Address != "" && (f.preload > 0 || f.profile != ""):
 		return errors.New("--preload and --profile cannot be used with --address")
 	default:
@@ -209,31 +223,53 @@ func (b *serverBench) writeProfile(ctx context.Context) error {
 	return errors.Join(b.host.Profile(ctx, file, b.Duration), file.Close())
 }
 
-// measureAll measures the load as often as the flags say and, with a fit, in turns alone and
+// otherWork is work of the server besides the load.
+type otherWork interface {
+	Start(ctx context.Context) (stop func() error)
+	Close() error
+}
+
+// other returns the work that the flags ask for, with its name and what to print in the end, or nil.
+func (b *serverBench) other(ctx context.Context) (other otherWork, name string, say func(), err error) {
+	switch {
+	case b.slowFit:
+		f, err := load.NewFitting(ctx, b.Address, b.fitTrials)
+		return f, besideFit, func() { b.compareFit(f.Suggestions.Load()) }, err
+	case b.accounts > 0:
+		a, err := load.NewAccounting(b.Address, b.accounts, b.lengths)
+		return a, besideAccounting, func() {
+			b.Sayf("%d calls for %d lengths were answered and %d refused\n", a.Answered.Load(), b.lengths, a.Refused.Load())
+		}, err
+	default:
+		return nil, "", nil, nil
+	}
+}
+
+// measureAll measures the load as often as the flags say and, with other work, in turns alone and
 // beside it, so that other programs on the machine disturb both.
 func (b *serverBench) measureAll(ctx context.Context) (err error) {
-	var fitting *load.Fitting
-	if b.slowFit {
-		if fitting, err = load.NewFitting(ctx, b.Address, b.fitTrials); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, fitting.Close()) }()
+	other, name, say, err := b.other(ctx)
+	if err != nil {
+		return err
+	}
+	if other != nil {
+		defer func() { err = errors.Join(err, other.Close()) }()
 	}
 	for i := range b.repeat {
 		if err := b.measure(ctx, b.nameOf("alone", i)); err != nil {
 			return err
 		}
-		if !b.slowFit {
+		if other == nil {
 			continue
 		}
-		stop := fitting.Start(ctx)
-		err := b.measure(ctx, b.nameOf(besideFit, i))
+		stop := other.Start(ctx)
+		err := b.measure(ctx, b.nameOf(name, i))
 		if err := errors.Join(err, stop()); err != nil {
 			return err
 		}
 	}
-	if b.slowFit {
-		b.compareFit(fitting.Suggestions)
+	if other != nil {
+		say()
 	}
 	return nil
 }
@@ -264,8 +300,11 @@ func (b *serverBench) compareFit(suggestions int64) {
 
 // profiled returns the name of the measurement that a profile is made of.
 func (b *serverBench) profiled() string {
-	if b.slowFit {
+	switch {
+	case b.slowFit:
 		return b.nameOf(besideFit, 0)
+	case b.accounts > 0:
+		return b.nameOf(besideAccounting, 0)
 	}
 	return b.nameOf("alone", 0)
 }

@@ -14,6 +14,7 @@ type Load struct {
 	Processor time.Duration // that the workers took meanwhile
 	Suggest   Latencies     // of SuggestTrials, one for each pair
 	Complete  Latencies     // of CompleteTrial
+	Pair      Latencies     // of both, one after the other
 }
 
 // collect sorts the latencies of all workers.
@@ -22,10 +23,12 @@ func (l *Load) collect(samples [][]sample) {
 		for _, s := range worker {
 			l.Suggest = append(l.Suggest, s.suggest)
 			l.Complete = append(l.Complete, s.complete)
+			l.Pair = append(l.Pair, s.suggest+s.complete)
 		}
 	}
 	slices.Sort(l.Suggest)
 	slices.Sort(l.Complete)
+	slices.Sort(l.Pair)
 }
 
 // Pairs returns the number of pairs of a suggestion and a completion.
@@ -63,6 +66,7 @@ func Table(measurements []*Measurement) *output.Table {
 	t := &output.Table{Columns: []string{
 		"measurement", "workers", "studies", "seconds", "pairs", "pairs_per_second",
 		"suggest_p50_ms", "suggest_p99_ms", "complete_p50_ms", "complete_p99_ms",
+		"pair_p50_ms", "pair_p99_ms", "pair_max_ms",
 		"commits", "fsyncs_per_write", "disk_ms_per_commit",
 		"server_cpu_us_per_pair", "client_cpu_us_per_pair",
 		"server_start_seconds", "server_rss_mb", "server_anonymous_mb", "store_mb",
@@ -73,6 +77,7 @@ func Table(measurements []*Measurement) *output.Table {
 			m.Name, int64(m.Workers), int64(m.Studies), m.Load.Elapsed.Seconds(), int64(m.Load.Pairs()), pairs / m.Load.Elapsed.Seconds(),
 			milliseconds(m.Load.Suggest.Quantile(0.5)), milliseconds(m.Load.Suggest.Quantile(0.99)),
 			milliseconds(m.Load.Complete.Quantile(0.5)), milliseconds(m.Load.Complete.Quantile(0.99)),
+			milliseconds(m.Load.Pair.Quantile(0.5)), milliseconds(m.Load.Pair.Quantile(0.99)), milliseconds(m.Load.Pair.Quantile(1)),
 		}
 		client := microseconds(m.Load.Processor) / pairs
 		if m.Began == nil || m.Ended == nil {

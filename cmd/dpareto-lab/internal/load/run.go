@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -189,7 +188,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // Fitting asks for suggestions of a study that fits a model to many trials for each of them.
 type Fitting struct {
-	Suggestions int64 // made so far; read it after the end
+	Suggestions atomic.Int64 // made so far
 
 	study  *dpareto.Study
 	client *dpareto.Client
@@ -239,30 +238,13 @@ func NewFitting(ctx context.Context, address string, trials int) (*Fitting, erro
 
 // Start keeps the model busy until stop is called, which returns the first error.
 func (f *Fitting) Start(ctx context.Context) (stop func() error) {
-	ctx, cancel := context.WithCancel(ctx)
-	var working sync.WaitGroup
-	failures := make(chan error, fittingWorkers)
-	for i := range fittingWorkers {
-		working.Go(func() {
-			for ctx.Err() == nil {
-				if _, err := pair(ctx, f.study, fmt.Sprintf("worker-%d", i)); err != nil && ctx.Err() == nil {
-					failures <- err
-					return
-				}
-				atomic.AddInt64(&f.Suggestions, 1)
-			}
-		})
-	}
-	return func() error {
-		cancel()
-		working.Wait()
-		select {
-		case err := <-failures:
+	return until(ctx, fittingWorkers, func(ctx context.Context, i int) error {
+		if _, err := pair(ctx, f.study, fmt.Sprintf("worker-%d", i)); err != nil {
 			return err
-		default:
-			return nil
 		}
-	}
+		f.Suggestions.Add(1)
+		return nil
+	})
 }
 
 // Close closes the connection.

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package pool
+
+// lowerPriority does nothing: here only processes have priorities.
+func lowerPriority() {}
