@@ -131,33 +131,44 @@ func withoutDelta(req *dparetov1.ComputeEpsilonRequest) (*dparetov1.PrivacySpec,
 	return spec, nil
 }
 
-// trajectory returns the guarantee of every length. The curve is computed once. If the first
-// lengths suggest that all of them take too much work, it refuses.
+// trajectory returns the guarantee of every length. The curve is computed once. If a few lengths,
+// evenly spread, suggest that all of them take too much work, it refuses.
 func (f *Function) trajectory(ctx context.Context, work *privacy.Work, variables map[string]any, lengths []int64) ([]*dparetov1.PrivacyGuarantee, error) {
 	all := make([]*dparetov1.PrivacyGuarantee, len(lengths))
-	var before int64
-	for i, length := range lengths {
-		if err := pause.Check(ctx); err != nil {
-			return nil, err
+	compute := func(i int) error {
+		if err := pause.Check(ctx); err != nil || all[i] != nil {
+			return err
 		}
-		if i == estimatedFrom {
-			rest := (work.Done() - before) * int64(len(lengths)-i)
-			if err := work.Admits(rest / (estimatedFrom - 1)); err != nil {
-				return nil, invalid.Field("lengths", "hold %d lengths: %v", len(lengths), err)
-			}
-		}
-		r, err := f.mechanism.withLength(variables, length)
+		r, err := f.mechanism.withLength(variables, lengths[i])
 		if err != nil {
+			return err
+		}
+		all[i], err = f.guarantee(r)
+		return err
+	}
+	var curve int64 // work that only the first length takes
+	for k := range estimatedFrom {
+		if err := compute(k * (len(lengths) - 1) / (estimatedFrom - 1)); err != nil {
 			return nil, err
 		}
-		if all[i], err = f.guarantee(r); err != nil {
-			return nil, err
+		if k == 0 {
+			curve = work.Done()
 		}
-		if i == 0 { // the first also builds the curve
-			before = work.Done()
+	}
+	if err := work.Admits(further(work, curve, len(lengths))); err != nil {
+		return nil, invalid.Field("lengths", "hold %d lengths: %v", len(lengths), err)
+	}
+	for i := range lengths {
+		if err := compute(i); err != nil {
+			return nil, err
 		}
 	}
 	return all, nil
+}
+
+// further estimates the work of the lengths that are not computed yet.
+func further(work *privacy.Work, curve int64, lengths int) int64 {
+	return (work.Done() - curve) / (estimatedFrom - 1) * int64(max(0, lengths-estimatedFrom))
 }
 
 // deltas returns the guarantee with the least δ for every ε.

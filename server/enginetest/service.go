@@ -49,6 +49,7 @@ type Service struct {
 	Store      *store.Store
 	Background *background.Group
 	Metrics    *metrics.Metrics
+	Pool       *pool.Pool // of one slot
 
 	options Options
 }
@@ -108,14 +109,14 @@ func newService(t testing.TB, records *store.Store, o Options) *Service {
 	}
 	logger := slog.New(slog.DiscardHandler)
 	s := &Service{Store: records, Background: background.New(logger), Metrics: metrics.New("test"), options: o}
-	processors := pool.New(1, s.Metrics)
+	s.Pool = pool.New(1, s.Metrics)
 	s.Studies = study.New(study.Options{
-		Store: records, Logger: logger, Clock: o.Clock, Background: s.Background, Pool: processors, Policies: o.Policies, Ledgers: o.Ledgers,
+		Store: records, Logger: logger, Clock: o.Clock, Background: s.Background, Pool: s.Pool, Policies: o.Policies, Ledgers: o.Ledgers,
 	})
 	s.Lists = list.New(s.Studies, records)
 	s.Engine = engine.New(engine.Options{
 		Studies: s.Studies, Store: records, Logger: logger, Now: clock.Steady(o.Clock), Background: s.Background,
-		Metrics: s.Metrics, Pool: processors, Tracer: noop.NewTracerProvider().Tracer(""), Version: "test", Designer: o.Designer,
+		Metrics: s.Metrics, Pool: s.Pool, Tracer: noop.NewTracerProvider().Tracer(""), Version: "test", Designer: o.Designer,
 	})
 	return s
 }

@@ -60,11 +60,11 @@ func NewAccounting(address string, calls, lengths int) (*Accounting, error) {
 		Mechanism: &dparetov1.PrivacySpec_DpSgd{DpSgd: &dparetov1.DpSgdMechanism{
 			Sampling:    dparetov1.Sampling_SAMPLING_POISSON,
 			DatasetSize: strconv.Itoa(60_000), BatchSize: strconv.Itoa(256), NoiseMultiplier: "1.0",
-			Length: &dparetov1.DpSgdMechanism_Steps{Steps: "1"},
+			Length: &dparetov1.DpSgdMechanism_Epochs{Epochs: "1"},
 		}},
 	}}
 	for i := range lengths {
-		request.Lengths = append(request.Lengths, int64(100+i))
+		request.Lengths = append(request.Lengths, int64(1+i))
 	}
 	return &Accounting{client: client, calls: calls, request: request}, nil
 }
