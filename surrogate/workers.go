@@ -9,7 +9,7 @@ import (
 // Workers says how much work runs in parallel and where. It changes how long a
 // computation takes and never its result. The zero value is ready to use.
 type Workers struct {
-	// Max is the largest number of goroutines at once. 0 or less means GOMAXPROCS.
+	// Max is the largest number of goroutines at once; 1 is the caller's. 0 or less means GOMAXPROCS.
 	Max int
 
 	// Run calls fn and returns when fn has returned, for example on a thread of low
@@ -43,11 +43,15 @@ func (w Workers) Share(n int, start func() (work func(i int))) {
 			work(i)
 		}
 	}
-	var group sync.WaitGroup
-	for range goroutines {
-		group.Go(func() { run(share) })
+	if goroutines == 1 { // on the caller's thread, whose priority it may have chosen
+		run(share)
+	} else {
+		var group sync.WaitGroup
+		for range goroutines {
+			group.Go(func() { run(share) })
+		}
+		group.Wait()
 	}
-	group.Wait()
 	select {
 	case r := <-panics:
 		panic(r)
