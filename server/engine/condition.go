@@ -167,7 +167,7 @@ func nextBatch(waiting []*demand) []*demand {
 func (e *Engine) answerCondition(ctx context.Context, id, uid string, d *demand) error {
 	w := d.wanted
 	w.current = w.next()
-	task := e.pool.Task(d.ctx, pool.Suggestion)
+	task := e.pool.Task(d.ctx, pool.Suggestion) //nolint:contextcheck // the call of the demand
 	for round := 1; ; round++ {
 		snapshot, err := e.snapshot(ctx, id, uid)
 		if err != nil {

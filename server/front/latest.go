@@ -57,7 +57,7 @@ func (l *latest[T]) join(call context.Context, background *background.Group, rev
 	}
 	f := &flight[T]{revision: revision, waiting: 1, done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(call))
-	context.AfterFunc(background.Context(), cancel)
+	context.AfterFunc(background.Context(), cancel) //nolint:contextcheck // the end of the server
 	f.cancel = cancel
 	started := background.Go(func() {
 		defer close(f.done)
