@@ -37,7 +37,7 @@ const (
 	// pingEvery and pingTimeout detect clients that vanished.
 	pingEvery   = 2 * time.Minute
 	pingTimeout = 20 * time.Second
-	// handshakeTime bounds the time from a connection to its first call.
+	// handshakeTime bounds the time that TLS and HTTP/2 take to begin.
 	handshakeTime = 20 * time.Second
 	// maxConnectionStreams bounds the concurrent calls on one connection. Further calls wait at the
 	// client.
@@ -74,7 +74,7 @@ type Guard struct {
 	now      func() time.Time
 
 	calls, streams *limit.Gate
-	healthStreams  *limit.Gate // open to everyone, so they must not use up streams
+	health         *limit.Gate // health checks: open to everyone, so they must not use up the others
 	failures       limit.Failures
 
 	draining context.Context //nolint:containedctx // ends when Drain is called
@@ -88,7 +88,7 @@ func New(o Options) *Guard {
 		calls:   limit.NewGate("calls", o.Limits.Calls, o.Limits.CallsPerPrincipal),
 		streams: limit.NewGate("streams", o.Limits.Streams, o.Limits.StreamsPerPrincipal),
 
-		healthStreams: limit.NewGate("streams", o.Limits.Streams, o.Limits.StreamsPerPrincipal),
+		health: limit.NewGate("health checks", o.Limits.Streams, o.Limits.StreamsPerPrincipal),
 	}
 	g.draining, g.drain = context.WithCancel(context.Background())
 	return g
@@ -109,7 +109,7 @@ func (g *Guard) ServerOptions() []grpc.ServerOption {
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.ConnectionTimeout(handshakeTime),
 		grpc.NumStreamWorkers(streamWorkers),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingEvery, Timeout: pingTimeout}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: g.limits.IdleTime, Time: pingEvery, Timeout: pingTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	}
 	if g.auth != nil {
@@ -122,8 +122,11 @@ func (g *Guard) ServerOptions() []grpc.ServerOption {
 // Accepted calls are authenticated again once the request is there.
 func (g *Guard) greet(ctx context.Context, about *tap.Info) (context.Context, error) {
 	m, ok := auth.Lookup(about.FullMethodName)
-	if !ok || m.Scope == auth.Public { // unknown methods are refused later
+	switch {
+	case !ok, m.Endless && m.Scope == auth.Public: // refused later, limited later
 		return ctx, nil
+	case m.Scope == auth.Public:
+		return g.greetAnyone(ctx)
 	}
 	if _, err := g.identify(ctx, about.Header.Get("authorization")); err != nil {
 		counted := g.metrics.Method(about.FullMethodName)
@@ -133,6 +136,20 @@ func (g *Guard) greet(ctx context.Context, about *tap.Info) (context.Context, er
 		counted.End(status.Code(err), 0)
 		return ctx, err
 	}
+	return ctx, nil
+}
+
+// greetAnyone limits the number and time of health checks, whose requests may never come.
+func (g *Guard) greetAnyone(ctx context.Context) (context.Context, error) {
+	leave, err := g.health.Enter(peerHost(ctx))
+	if err != nil {
+		return ctx, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, g.limits.IdleTime)
+	context.AfterFunc(ctx, func() { // the context ends with the call
+		cancel()
+		leave()
+	})
 	return ctx, nil
 }
 
@@ -193,16 +210,11 @@ func certificate(ctx context.Context) *x509.Certificate {
 // unauthenticated returns the error of a caller that is not authenticated. Frequent failures from
 // one address get RESOURCE_EXHAUSTED and are not logged.
 func (g *Guard) unauthenticated(ctx context.Context, method string, err error) error {
-	address := peerAddress(ctx)
-	host, _, splitErr := net.SplitHostPort(address)
-	if splitErr != nil {
-		host = address
-	}
-	if !g.failures.Allow(host, g.now()) {
+	if !g.failures.Allow(peerHost(ctx), g.now()) {
 		return limit.Busy("too many failed authentications from this address")
 	}
 	g.logger.LogAttrs(ctx, slog.LevelWarn, "authentication failed",
-		slog.String("method", method), slog.String("peer", address), slog.String("reason", err.Error()))
+		slog.String("method", method), slog.String("peer", peerAddress(ctx)), slog.String("reason", err.Error()))
 	return status.Error(codes.Unauthenticated, err.Error())
 }
 
@@ -221,6 +233,15 @@ func peerAddress(ctx context.Context) string {
 		}
 	}
 	return p.Addr.String()
+}
+
+// peerHost returns the host of the address that a call comes from, or that address if it has no port.
+func peerHost(ctx context.Context) string {
+	address := peerAddress(ctx)
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
 }
 
 // authorize returns nil if the caller may make a call, otherwise PERMISSION_DENIED.
@@ -374,11 +395,7 @@ func (g *Guard) countedAs(ctx context.Context) string {
 	case p.Credential != "":
 		return p.Name
 	case g.auth != nil: // streams of health checks
-		host, _, err := net.SplitHostPort(peerAddress(ctx))
-		if err != nil {
-			return "unknown"
-		}
-		return host
+		return peerHost(ctx)
 	default:
 		return ""
 	}
@@ -389,7 +406,7 @@ func (g *Guard) limitStream(srv any, stream grpc.ServerStream, info *grpc.Stream
 	m, ok := auth.Lookup(info.FullMethod)
 	gate := g.streams
 	if ok && m.Scope == auth.Public {
-		gate = g.healthStreams
+		gate = g.health
 	}
 	leave, err := gate.Enter(g.countedAs(stream.Context()))
 	if err != nil {

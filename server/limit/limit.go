@@ -2,7 +2,6 @@ package limit
 
 import (
 	"maps"
-	"net"
 	"sync"
 	"time"
 
@@ -31,8 +30,8 @@ type Limits struct {
 	// CallTime is the maximum time of a call, even if the caller's deadline is later. It does not
 	// apply to streams. Default 10 minutes.
 	CallTime time.Duration
-	// Connections is the maximum number of connections of a listener. Default 10,000.
-	Connections int
+	// IdleTime is how long a connection may be without a call. Default 2 minutes.
+	IdleTime time.Duration
 }
 
 // Default returns the default limits.
@@ -46,7 +45,7 @@ func Default() Limits {
 		Streams:             1_000,
 		StreamsPerPrincipal: 100,
 		CallTime:            10 * time.Minute,
-		Connections:         10_000,
+		IdleTime:            2 * time.Minute,
 	}
 }
 
@@ -62,7 +61,7 @@ func (l Limits) OrDefault() Limits {
 		Streams:             orDefault(l.Streams, d.Streams),
 		StreamsPerPrincipal: orDefault(l.StreamsPerPrincipal, d.StreamsPerPrincipal),
 		CallTime:            orDefault(l.CallTime, d.CallTime),
-		Connections:         orDefault(l.Connections, d.Connections),
+		IdleTime:            orDefault(l.IdleTime, d.IdleTime),
 	}
 }
 
@@ -189,44 +188,4 @@ func (f *Failures) Allow(address string, now time.Time) bool {
 	}
 	f.buckets[address] = b
 	return true
-}
-
-// Listener returns a listener with at most n open connections. It closes further ones at once, so
-// that clients try another server or wait, as if this one were down.
-func Listener(l net.Listener, n int) net.Listener {
-	return &listener{Listener: l, free: make(chan struct{}, n)}
-}
-
-type listener struct {
-	net.Listener
-
-	free chan struct{} // holds a value for every open connection
-}
-
-// Accept implements net.Listener.
-func (l *listener) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case l.free <- struct{}{}:
-			return &conn{Conn: c, release: sync.OnceFunc(func() { <-l.free })}, nil
-		default:
-			_ = c.Close() // the client notices
-		}
-	}
-}
-
-type conn struct {
-	net.Conn
-
-	release func()
-}
-
-// Close implements net.Conn.
-func (c *conn) Close() error {
-	defer c.release()
-	return c.Conn.Close()
 }

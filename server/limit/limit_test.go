@@ -1,9 +1,6 @@
 package limit
 
 import (
-	"errors"
-	"io"
-	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -144,60 +141,4 @@ func TestFailures(t *testing.T) {
 	if !f.Allow("new", now) || len(f.buckets) != 1 {
 		t.Errorf("%d addresses are kept after an hour", len(f.buckets))
 	}
-}
-
-func TestListener(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := Listener(inner, 1)
-	accepted := make(chan net.Conn)
-	var accepting sync.WaitGroup
-	accepting.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			accepted <- c
-		}
-	})
-	dial := func() net.Conn {
-		c, err := net.Dial("tcp", inner.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	first := dial()
-	server := <-accepted
-	second := dial()
-	// The connection beyond the limit ends without a byte.
-	if n, err := second.Read(make([]byte, 1)); n != 0 || err == nil {
-		t.Errorf("read %d bytes, %v", n, err)
-	}
-	second.Close()
-	server.Close()
-	if err := server.Close(); err == nil { // once more frees no second place
-		t.Error("closed twice")
-	}
-	third := dial()
-	again := <-accepted
-	if len(l.(*listener).free) != 1 {
-		t.Errorf("%d open", len(l.(*listener).free))
-	}
-	if _, err := again.Write([]byte("x")); err != nil {
-		t.Error(err)
-	}
-	if _, err := io.ReadFull(third, make([]byte, 1)); err != nil {
-		t.Error(err)
-	}
-	for _, c := range []net.Conn{first, third, again} {
-		c.Close()
-	}
-	if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-		t.Error(err)
-	}
-	accepting.Wait()
 }

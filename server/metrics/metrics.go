@@ -54,6 +54,7 @@ type Metrics struct {
 	faults         prometheus.Gauge
 	states         *states
 	storeCollector *storeCollector
+	connections    *connectionCollector
 }
 
 // New returns the metrics of a program with a version.
@@ -118,11 +119,12 @@ func New(version string) *Metrics {
 	info.Set(1)
 	m.states = newStates()
 	m.storeCollector = newStoreCollector()
+	m.connections = newConnectionCollector()
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), info,
 		m.calls.total, m.calls.seconds, m.calls.inFlight, m.transitions.total, m.expiries,
 		m.suggestions, m.fallbacks, prepared, phases, m.observations, m.pool.waiting, m.pool.seconds,
-		m.updates, m.failedUpdates, m.writable, m.scrubbed, m.faults, m.states, m.storeCollector,
+		m.updates, m.failedUpdates, m.writable, m.scrubbed, m.faults, m.states, m.storeCollector, m.connections,
 	)
 	return m
 }

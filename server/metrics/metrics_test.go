@@ -46,6 +46,9 @@ func full() *metrics.Metrics {
 	m.CountStore(func() metrics.StoreStats {
 		return metrics.StoreStats{Commits: 10, Updates: 40, Syncs: 20, Failures: 1, Bytes: 1 << 20}
 	})
+	m.CountConnections(func() []metrics.ConnectionStats {
+		return []metrics.ConnectionStats{{Listener: "grpc", Open: 5, Refused: 2, ByClient: 3, ByServer: 1}}
+	})
 	return m
 }
 

@@ -26,8 +26,6 @@ import (
 const (
 	// headerPatience is how long a client may take to send the header of a request.
 	headerPatience = 10 * time.Second
-	// idlePatience is how long a connection may be idle.
-	idlePatience = 2 * time.Minute
 	// maxHeaderBytes bounds the header of a request.
 	maxHeaderBytes = 64 << 10
 
@@ -71,10 +69,10 @@ type httpOptions struct {
 	// auth identifies callers. If it is nil everyone may call, but only this machine may read
 	// metrics and profiles.
 	auth *auth.Authenticator
-	// maxBodyBytes is the largest body of a request.
-	maxBodyBytes int
-	// connections is the largest number of connections.
-	connections int
+	// limits bound the size of requests and how long connections may be idle.
+	limits limit.Limits
+	// door limits the number of connections.
+	door *limit.Door
 }
 
 // httpPort is the server's HTTP port.
@@ -95,7 +93,7 @@ func startHTTP(ctx context.Context, env *command.Env, f httpFlags, o httpOptions
 		return nil, err
 	}
 	p.local = local
-	api, err := rest.Handler(context.WithoutCancel(ctx), local, rest.Options{AllowedOrigins: f.origins, MaxBodyBytes: int64(o.maxBodyBytes)})
+	api, err := rest.Handler(context.WithoutCancel(ctx), local, rest.Options{AllowedOrigins: f.origins, MaxBodyBytes: int64(o.limits.RequestBytes)})
 	if err != nil {
 		return nil, errors.Join(command.Usage(err), p.close())
 	}
@@ -106,9 +104,7 @@ func startHTTP(ctx context.Context, env *command.Env, f httpFlags, o httpOptions
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("http-listen: %w", err), p.close())
 	}
-	if o.connections > 0 {
-		listener = limit.Listener(listener, o.connections)
-	}
+	listener = o.door.Listen("http", listener)
 	handler := http.Handler(httpMux(api, f, o))
 	if address, ok := listener.Addr().(*net.TCPAddr); ok && address.IP.IsLoopback() {
 		handler = onlyLocalNames(handler)
@@ -117,7 +113,7 @@ func startHTTP(ctx context.Context, env *command.Env, f httpFlags, o httpOptions
 		Handler:           handler,
 		TLSConfig:         o.tls.Clone(), // which HTTP/2 changes
 		ReadHeaderTimeout: headerPatience,
-		IdleTimeout:       idlePatience,
+		IdleTimeout:       o.limits.IdleTime,
 		MaxHeaderBytes:    maxHeaderBytes,
 	}
 	scheme := "http://"

@@ -3,6 +3,7 @@ package serve
 import (
 	"flag"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -58,6 +59,22 @@ func TestSettingsTable(t *testing.T) {
 	}
 	if err := os.WriteFile(path, []byte(before+begin+table.String()+end+after), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Connections leave files for the store and the logs.
+func TestAffordableConnections(t *testing.T) {
+	logger := slog.New(slog.DiscardHandler)
+	for _, test := range []struct{ connections, files, want int }{
+		{10_000, 0, 10_000}, {10_000, 65_536, 10_000}, {10_000, 1024, 896}, {10_000, 256, 192}, {100, 1024, 100}, {10, 64, 1},
+	} {
+		f := settings{connections: test.connections}
+		if got := f.affordable(logger, test.files); got != test.want {
+			t.Errorf("%d connections with %d files: %d, want %d", test.connections, test.files, got, test.want)
+		}
+	}
+	if n := openFiles(); n < 0 {
+		t.Errorf("%d files may be open", n)
 	}
 }
 

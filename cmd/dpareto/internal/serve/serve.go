@@ -44,6 +44,9 @@ type settings struct {
 	security securityFlags
 	limits   limit.Limits
 
+	connections           int
+	connectionsPerAddress int
+
 	shutdownDelay time.Duration
 	shutdownGrace time.Duration
 
@@ -122,7 +125,10 @@ func (f *settings) add(groups *flagGroups) {
 	limits.IntVar(&f.limits.Streams, "max-streams", d.Streams, "streams at a time")
 	limits.IntVar(&f.limits.StreamsPerPrincipal, "max-streams-per-principal", d.StreamsPerPrincipal, "streams at a time of one principal")
 	limits.DurationVar(&f.limits.CallTime, "max-call-time", d.CallTime, "longest time that a call may take, whatever its deadline")
-	limits.IntVar(&f.limits.Connections, "max-connections", d.Connections, "connections of an address that the server listens on")
+	limits.IntVar(&f.connections, "max-connections", limit.DefaultConnections, "open connections, over all ports; fewer if the process may not open as many files")
+	limits.IntVar(&f.connectionsPerAddress, "max-connections-per-address", limit.DefaultConnectionsPerAddress,
+		"open connections of one client address, for IPv6 of one /64; 0 for no limit, where a proxy stands before the server")
+	limits.DurationVar(&f.limits.IdleTime, "max-idle-time", d.IdleTime, "time after which a connection without a call is closed; clients connect again")
 
 	configuration := groups.of("Configuration")
 	configuration.StringVar(&f.config, "config", "", "YAML file of settings; its keys are the names of flags")
@@ -165,11 +171,15 @@ func (f *settings) checkLimits() error {
 		{"max-streams", int64(f.limits.Streams)},
 		{"max-streams-per-principal", int64(f.limits.StreamsPerPrincipal)},
 		{"max-call-time", int64(f.limits.CallTime)},
-		{"max-connections", int64(f.limits.Connections)},
+		{"max-connections", int64(f.connections)},
+		{"max-idle-time", int64(f.limits.IdleTime)},
 	} {
 		if l.value <= 0 {
 			return fmt.Errorf("%s must be positive, is %d", l.name, l.value)
 		}
+	}
+	if f.connectionsPerAddress < 0 {
+		return fmt.Errorf("max-connections-per-address must not be negative, is %d", f.connectionsPerAddress)
 	}
 	return nil
 }
@@ -220,7 +230,8 @@ func serve(ctx context.Context, env *command.Env, f *settings) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	defer stopTracing()
-	counted := newMetrics(db)
+	door := limit.NewDoor(f.affordable(env.Logger, openFiles()), f.connectionsPerAddress, env.Logger)
+	counted := newMetrics(db, door)
 	srv := server.New(server.Options{
 		Store: records, Version: command.Version(), Logger: env.Logger, Metrics: counted, TracerProvider: traces,
 		Auth: secured.auth, Limits: f.limits, Audit: secured.audit, NoReflection: !secured.reflection,
@@ -234,12 +245,12 @@ func serve(ctx context.Context, env *command.Env, f *settings) (err error) {
 	web := new(httpPort)
 	if f.http.listen != "" {
 		if web, err = startHTTP(ctx, env, f.http, httpOptions{
-			server: srv, metrics: counted, tls: secured.tls, auth: secured.auth, maxBodyBytes: f.limits.RequestBytes, connections: f.limits.Connections,
+			server: srv, metrics: counted, tls: secured.tls, auth: secured.auth, limits: f.limits, door: door,
 		}); err != nil {
 			return errors.Join(err, listener.Close())
 		}
 	}
-	return f.answer(ctx, env.Logger, srv, secured.tls, limit.Listener(listener, f.limits.Connections), web)
+	return f.answer(ctx, env.Logger, srv, secured.tls, door.Listen("grpc", listener), web)
 }
 
 // answer answers calls until ctx is done, and then stops the server and its HTTP port.
@@ -273,12 +284,33 @@ func (f *settings) answer(ctx context.Context, logger *slog.Logger, srv *server.
 	return nil
 }
 
-// newMetrics returns the metrics of a server with a store.
-func newMetrics(db *bolt.DB) *metrics.Metrics {
+// affordable returns how many connections the server may have if the process may have a number of
+// files open, 0 for unknown. An eighth of them, and at least 64, are left to the store, its copies
+// and logs.
+func (f *settings) affordable(logger *slog.Logger, files int) int {
+	if files == 0 {
+		return f.connections
+	}
+	most := max(1, files-max(64, files/8))
+	if most < f.connections {
+		logger.Warn("the limit of open files allows fewer connections than max-connections", "open_files", files, "connections", most)
+	}
+	return min(f.connections, most)
+}
+
+// newMetrics returns the metrics of a server with a store and a door.
+func newMetrics(db *bolt.DB, door *limit.Door) *metrics.Metrics {
 	counted := metrics.New(command.Version())
 	counted.CountStore(func() metrics.StoreStats {
 		st := db.Stats()
 		return metrics.StoreStats{Commits: st.Commits, Updates: st.Updates, Syncs: st.Syncs, Failures: st.Failures, Bytes: st.Size}
+	})
+	counted.CountConnections(func() []metrics.ConnectionStats {
+		var all []metrics.ConnectionStats
+		for _, st := range door.Stats() {
+			all = append(all, metrics.ConnectionStats(st))
+		}
+		return all
 	})
 	return counted
 }

@@ -3,6 +3,7 @@ package serve_test
 import (
 	"encoding/json"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,6 +37,9 @@ func TestServeSecurityUsage(t *testing.T) {
 		{"--http-listen 127.0.0.1:0 --http-allow-origin example.org", "http-allow-origin"},
 		{"--otlp-endpoint 127.0.0.1:4317", "otlp-endpoint"},
 		{"--max-streams -1", "max-streams must be positive"},
+		{"--max-connections 0", "max-connections must be positive"},
+		{"--max-connections-per-address -1", "must not be negative"},
+		{"--max-idle-time 0s", "max-idle-time must be positive"},
 		{"--shutdown-grace -1s", "negative"},
 	} {
 		_, stderr, code := clitest.Invoke(t, "", append([]string{"serve"}, strings.Fields(tt.args)...)...)
@@ -45,6 +49,32 @@ func TestServeSecurityUsage(t *testing.T) {
 	}
 	if _, stderr, code := clitest.Invoke(t, "", "serve", "--auth-file", "/nonexistent/auth.yaml"); code != command.ExitFailure || !strings.Contains(stderr, "auth-file") {
 		t.Errorf("exit code %d, error %q", code, stderr)
+	}
+}
+
+// An address has a number of connections, over all ports; another is served.
+func TestConnectionsOfAnAddress(t *testing.T) {
+	address, url, stop := startWeb(t, "--max-connections-per-address", "2")
+	const http2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	var open []net.Conn
+	for i, c := range []struct{ port, says string }{
+		{address, http2}, {strings.TrimPrefix(url, "http://"), "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"}, {address, http2},
+	} {
+		conn, err := net.Dial("tcp", c.port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, conn)
+		_, _ = conn.Write([]byte(c.says)) // fails if the server has closed it already
+		if n, err := conn.Read(make([]byte, 1)); (n == 1) != (i < 2) {
+			t.Errorf("connection %d: read %d bytes, %v", i, n, err)
+		}
+	}
+	for _, conn := range open {
+		conn.Close()
+	}
+	if log, _ := stop(); strings.Count(log, "refused connections") != 1 {
+		t.Errorf("log: %s", log)
 	}
 }
 

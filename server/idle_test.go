@@ -1,0 +1,125 @@
+package server_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/limit"
+)
+
+const (
+	// http2Preface begins a connection: the preface and empty settings (RFC 9113).
+	http2Preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+	framePing    = 6
+	frameGoAway  = 7
+)
+
+// answerPings reads frames, and answers pings, until the connection ends. It returns the types of
+// the frames.
+func answerPings(t *testing.T, conn net.Conn) (types []byte) {
+	t.Helper()
+	for {
+		header := make([]byte, 9)
+		if _, err := io.ReadFull(conn, header); err != nil {
+			return types
+		}
+		types = append(types, header[3])
+		payload := make([]byte, int(header[0])<<16|int(header[1])<<8|int(header[2]))
+		if _, err := io.ReadFull(conn, payload); err != nil {
+			return types
+		}
+		if header[3] == framePing && header[4] == 0 {
+			header[4] = 1 // acknowledged
+			if _, err := conn.Write(append(header, payload...)); err != nil {
+				return types
+			}
+		}
+	}
+}
+
+// listen serves the gRPC server on a port, too.
+func (g *guarded) listen() (address string) {
+	g.t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	go g.grpc.Serve(listener) //nolint:errcheck // it ends with the server
+	return listener.Addr().String()
+}
+
+// A connection that makes no call is closed, although it answers pings; one with a stream stays.
+func TestIdleConnection(t *testing.T) {
+	g := guard(t, limit.Limits{IdleTime: 50 * time.Millisecond})
+	g.make("a-1")
+	address := g.listen()
+	client, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	watch, err := dparetov1.NewStudyServiceClient(client).WatchStudy(g.as("viewer"), &dparetov1.WatchStudyRequest{Name: "studies/a-1"})
+	if err == nil {
+		_, err = watch.Recv()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte(http2Preface)); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if types := answerPings(t, conn); len(types) == 0 || types[len(types)-1] != frameGoAway {
+		t.Errorf("frames %v, want the server to say goodbye", types)
+	}
+	if _, err := g.studies.PauseStudy(g.as("admin"), &dparetov1.PauseStudyRequest{Name: "studies/a-1"}); err != nil {
+		t.Fatal(err)
+	}
+	if change, err := watch.Recv(); err != nil {
+		t.Errorf("the stream has ended: %v, %v", change, err)
+	}
+}
+
+// A health check whose request never comes ends, and there are not many of them.
+func TestUnfinishedHealthChecks(t *testing.T) {
+	g := guard(t, limit.Limits{IdleTime: 100 * time.Millisecond, StreamsPerPrincipal: 2})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	begin := func() grpc.ClientStream {
+		t.Helper()
+		stream, err := g.conn.NewStream(ctx, &grpc.StreamDesc{}, healthv1.Health_Check_FullMethodName)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stream
+	}
+	first, second, third := begin(), begin(), begin()
+	wantCode(t, third.RecvMsg(new(healthv1.HealthCheckResponse)), codes.ResourceExhausted, "already has 2 concurrent health checks")
+	for _, stream := range []grpc.ClientStream{first, second} {
+		if err := stream.RecvMsg(new(healthv1.HealthCheckResponse)); err == nil {
+			t.Error("a check without a request has an answer")
+		}
+	}
+	if ctx.Err() != nil {
+		t.Error("the server waits for requests")
+	}
+	if _, err := healthv1.NewHealthClient(g.conn).Check(t.Context(), new(healthv1.HealthCheckRequest)); err != nil {
+		t.Error(err)
+	}
+}
