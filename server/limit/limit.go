@@ -19,6 +19,12 @@ type Limits struct {
 	Studies int64
 	// TrialsPerStudy is the maximum number of trials that a study ever creates. Default 1,000,000.
 	TrialsPerStudy int64
+	// OpenTrialsPerStudy is the maximum number of trials of a study that are not complete. Default
+	// 10,000.
+	OpenTrialsPerStudy int64
+	// StudyBytes is the size of a study from which on it takes no more trials and measurements, in
+	// bytes. Default 1 GiB.
+	StudyBytes int64
 	// Calls is the maximum number of concurrent calls. Default 10,000.
 	Calls int
 	// CallsPerPrincipal is the maximum number of concurrent calls by one principal. Default 2,000.
@@ -40,6 +46,8 @@ func Default() Limits {
 		RequestBytes:        4 << 20,
 		Studies:             100_000,
 		TrialsPerStudy:      1_000_000,
+		OpenTrialsPerStudy:  10_000,
+		StudyBytes:          1 << 30,
 		Calls:               10_000,
 		CallsPerPrincipal:   2_000,
 		Streams:             1_000,
@@ -56,6 +64,8 @@ func (l Limits) OrDefault() Limits {
 		RequestBytes:        orDefault(l.RequestBytes, d.RequestBytes),
 		Studies:             orDefault(l.Studies, d.Studies),
 		TrialsPerStudy:      orDefault(l.TrialsPerStudy, d.TrialsPerStudy),
+		OpenTrialsPerStudy:  orDefault(l.OpenTrialsPerStudy, d.OpenTrialsPerStudy),
+		StudyBytes:          orDefault(l.StudyBytes, d.StudyBytes),
 		Calls:               orDefault(l.Calls, d.Calls),
 		CallsPerPrincipal:   orDefault(l.CallsPerPrincipal, d.CallsPerPrincipal),
 		Streams:             orDefault(l.Streams, d.Streams),
@@ -76,15 +86,31 @@ func orDefault[T comparable](value, otherwise T) T {
 // CheckStudies returns RESOURCE_EXHAUSTED if a store with n studies is full.
 func (l Limits) CheckStudies(n int64) error {
 	if most := l.OrDefault().Studies; n >= most {
-		return status.Errorf(codes.ResourceExhausted, "the store has %d studies, the maximum", most)
+		return status.Errorf(codes.ResourceExhausted, "the store has %d studies, the maximum (max-studies)", most)
 	}
 	return nil
 }
 
-// CheckTrials returns RESOURCE_EXHAUSTED if a study that has created n trials may create no more.
-func (l Limits) CheckTrials(n int64) error {
-	if most := l.OrDefault().TrialsPerStudy; n >= most {
-		return status.Errorf(codes.ResourceExhausted, "the study has created %d trials, the maximum", most)
+// CheckTrials returns RESOURCE_EXHAUSTED if a study that has created some trials, of which some are
+// open, may create no more.
+func (l Limits) CheckTrials(created, open int64) error {
+	l = l.OrDefault()
+	if created >= l.TrialsPerStudy {
+		return status.Errorf(codes.ResourceExhausted, "the study has created %d trials, the maximum (max-trials-per-study)", l.TrialsPerStudy)
+	}
+	if open >= l.OpenTrialsPerStudy {
+		return status.Errorf(codes.ResourceExhausted,
+			"%d trials of the study are queued or with workers, the maximum (max-open-trials-per-study): complete or stop some", open)
+	}
+	return nil
+}
+
+// CheckBytes returns RESOURCE_EXHAUSTED if a study of n bytes may take no more trials and
+// measurements.
+func (l Limits) CheckBytes(n int64) error {
+	if most := l.OrDefault().StudyBytes; n >= most {
+		return status.Errorf(codes.ResourceExhausted,
+			"the study takes %d of %d bytes (max-study-bytes): its trials can be completed, and nothing added", n, most)
 	}
 	return nil
 }

@@ -22,14 +22,22 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestStored(t *testing.T) {
-	l := Limits{Studies: 2, TrialsPerStudy: 3}
+	l := Limits{Studies: 2, TrialsPerStudy: 3, OpenTrialsPerStudy: 2, StudyBytes: 100}
 	for n, want := range []codes.Code{codes.OK, codes.OK, codes.ResourceExhausted, codes.ResourceExhausted} {
 		if got := status.Code(l.CheckStudies(int64(n))); got != want {
 			t.Errorf("%d studies: %v, want %v", n, got, want)
 		}
 	}
-	if status.Code(l.CheckTrials(2)) != codes.OK || status.Code(l.CheckTrials(3)) != codes.ResourceExhausted {
-		t.Errorf("trials: %v, %v", l.CheckTrials(2), l.CheckTrials(3))
+	for _, test := range []struct {
+		created, open int64
+		want          codes.Code
+	}{{2, 1, codes.OK}, {3, 0, codes.ResourceExhausted}, {2, 2, codes.ResourceExhausted}} {
+		if err := l.CheckTrials(test.created, test.open); status.Code(err) != test.want {
+			t.Errorf("%d trials, %d open: %v", test.created, test.open, err)
+		}
+	}
+	if status.Code(l.CheckBytes(99)) != codes.OK || status.Code(l.CheckBytes(100)) != codes.ResourceExhausted {
+		t.Errorf("bytes: %v, %v", l.CheckBytes(99), l.CheckBytes(100))
 	}
 }
 

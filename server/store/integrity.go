@@ -51,25 +51,29 @@ func fingerprint(key string, sealed []byte) uint64 {
 	return h.Sum64()
 }
 
-// total sums up records: their number, and the sum of their fingerprints modulo 2^64. It does not
-// depend on their order, so a write changes it by the difference between two records.
+// total sums up records: their number, the sum of their fingerprints modulo 2^64, and the bytes of
+// their keys and sealed values. It does not depend on their order, so a write changes it by the
+// difference between two records.
 type total struct {
 	records int64
 	sum     uint64
+	bytes   int64
 }
 
 func (t *total) add(key string, sealed []byte) {
 	t.records++
 	t.sum += fingerprint(key, sealed)
+	t.bytes += int64(len(key) + len(sealed))
 }
 
 func (t *total) remove(key string, sealed []byte) {
 	t.records--
 	t.sum -= fingerprint(key, sealed)
+	t.bytes -= int64(len(key) + len(sealed))
 }
 
 // plus returns the sum of two totals.
-func (t total) plus(o total) total { return total{t.records + o.records, t.sum + o.sum} }
+func (t total) plus(o total) total { return total{t.records + o.records, t.sum + o.sum, t.bytes + o.bytes} }
 
 // sealedReader unseals the values that it reads from a KV.
 type sealedReader struct{ r Reader }
@@ -101,7 +105,7 @@ func (s sealedReader) total(scope Scope) (total, error) {
 	if errors.Is(err, ErrNotFound) {
 		return total{}, nil
 	}
-	return total{record.GetRecords(), record.GetSum()}, err
+	return total{record.GetRecords(), record.GetSum(), record.GetBytes()}, err
 }
 
 // sealedWriter seals values within an Update and maintains the totals of its scopes.
@@ -210,7 +214,7 @@ func putTotal(w ReadWriter, scope Scope, t total) error {
 	if t.records <= 0 {
 		return damaged(key, "would count %d records", t.records)
 	}
-	value, err := proto.Marshal(&storev1.TotalRecord{Records: t.records, Sum: t.sum})
+	value, err := proto.Marshal(&storev1.TotalRecord{Records: t.records, Sum: t.sum, Bytes: t.bytes})
 	if err != nil {
 		return err
 	}
@@ -272,6 +276,23 @@ func (t *ReadTx) Verify(scope Scope) (records int64, faults []error) {
 			change = *c
 		}
 		return r.verify(scope, change)
+	default:
+		panic("store: a transaction over no store")
+	}
+}
+
+// Size returns how many bytes the records of a scope take, in the state of the transaction.
+func (t *ReadTx) Size(scope Scope) (int64, error) {
+	switch r := t.r.(type) {
+	case sealedReader:
+		kept, err := r.total(scope)
+		return kept.bytes, err
+	case *sealedWriter:
+		kept, err := r.total(scope)
+		if change := r.changes[scope]; change != nil {
+			kept = kept.plus(*change)
+		}
+		return kept.bytes, err
 	default:
 		panic("store: a transaction over no store")
 	}

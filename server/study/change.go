@@ -201,11 +201,24 @@ func (c *Change) touch(record *storev1.TrialRecord) {
 	record.ChangeTime = timestamppb.New(c.Now)
 }
 
+// checkSize returns RESOURCE_EXHAUSTED if the study is too large to grow. Trials can be completed all
+// the same: a result is worth more than its few bytes.
+func (c *Change) checkSize() error {
+	size, err := c.Tx.Size(store.StudyScope(c.ID))
+	if err != nil {
+		return err
+	}
+	return c.studies.limits.CheckBytes(size)
+}
+
 // Create writes a new trial with the given parameters and origin. The trial is QUEUED unless
 // prepare, which may be nil, changes it.
 func (c *Change) Create(point space.Point, origin dparetov1.TrialOrigin, prepare func(*storev1.TrialRecord) error) (*storev1.TrialRecord, error) {
 	number := c.Study.GetNextTrialNumber()
-	if err := c.studies.limits.CheckTrials(number - 1); err != nil {
+	if err := c.studies.limits.CheckTrials(number-1, OpenTrials(c.Study.GetStudy().GetTrialCounts())); err != nil {
+		return nil, err
+	}
+	if err := c.checkSize(); err != nil {
 		return nil, err
 	}
 	c.Study.NextTrialNumber++

@@ -104,8 +104,11 @@ func (c *Change) KeepWorker(principal, worker string) error {
 }
 
 // HandOut gives a trial to a worker under a new lease. An attempt that still holds it ends. It fails
-// if the policy cannot afford the trial: call Afford first.
+// if the study is too large to grow, and if the policy cannot afford the trial: call Afford first.
 func (c *Change) HandOut(record *storev1.TrialRecord, worker string) error {
+	if err := c.checkSize(); err != nil {
+		return err
+	}
 	if err := c.loseAttempt(record, worker); err != nil {
 		return err
 	}

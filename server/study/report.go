@@ -46,6 +46,9 @@ func (t Trials) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasuremen
 		if err := checkHeld(record, req.GetLeaseToken()); err != nil {
 			return err
 		}
+		if err := c.checkSize(); err != nil {
+			return err
+		}
 		_, later := c.verdict(trial, req.GetMeasurement().GetStep())
 		kept, err := c.keep(record, Report{Path: "measurement", Measurement: req.GetMeasurement()}, later)
 		if err != nil {

@@ -120,6 +120,8 @@ func (f *settings) add(groups *flagGroups) {
 	limits.IntVar(&f.limits.RequestBytes, "max-request-bytes", d.RequestBytes, "largest size of a request")
 	limits.Int64Var(&f.limits.Studies, "max-studies", d.Studies, "studies in the store")
 	limits.Int64Var(&f.limits.TrialsPerStudy, "max-trials-per-study", d.TrialsPerStudy, "trials that a study creates in its life")
+	limits.Int64Var(&f.limits.OpenTrialsPerStudy, "max-open-trials-per-study", d.OpenTrialsPerStudy, "trials of a study that are queued or with workers")
+	limits.Int64Var(&f.limits.StudyBytes, "max-study-bytes", d.StudyBytes, "size from which on a study takes no more trials and measurements; open trials can be completed")
 	limits.IntVar(&f.limits.Calls, "max-calls", d.Calls, "calls at a time")
 	limits.IntVar(&f.limits.CallsPerPrincipal, "max-calls-per-principal", d.CallsPerPrincipal, "calls at a time of one principal")
 	limits.IntVar(&f.limits.Streams, "max-streams", d.Streams, "streams at a time")
@@ -166,6 +168,8 @@ func (f *settings) checkLimits() error {
 		{"max-request-bytes", int64(f.limits.RequestBytes)},
 		{"max-studies", f.limits.Studies},
 		{"max-trials-per-study", f.limits.TrialsPerStudy},
+		{"max-open-trials-per-study", f.limits.OpenTrialsPerStudy},
+		{"max-study-bytes", f.limits.StudyBytes},
 		{"max-calls", int64(f.limits.Calls)},
 		{"max-calls-per-principal", int64(f.limits.CallsPerPrincipal)},
 		{"max-streams", int64(f.limits.Streams)},

@@ -73,14 +73,16 @@ func (x *StoreRecord) GetFormat() int32 {
 	return 0
 }
 
-// Count and checksum of the records of a scope (a study, a ledger, or the store itself). They
+// Count, checksum and size of the records of a scope (a study, a ledger, or the store itself). They
 // reveal a record that is lost or outdated.
 type TotalRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of records.
 	Records int64 `protobuf:"varint,1,opt,name=records,proto3" json:"records,omitempty"`
 	// Sum of their fingerprints modulo 2^64.
-	Sum           uint64 `protobuf:"fixed64,2,opt,name=sum,proto3" json:"sum,omitempty"`
+	Sum uint64 `protobuf:"fixed64,2,opt,name=sum,proto3" json:"sum,omitempty"`
+	// Bytes of their keys and values.
+	Bytes         int64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -125,6 +127,13 @@ func (x *TotalRecord) GetRecords() int64 {
 func (x *TotalRecord) GetSum() uint64 {
 	if x != nil {
 		return x.Sum
+	}
+	return 0
+}
+
+func (x *TotalRecord) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
 	}
 	return 0
 }
@@ -1321,10 +1330,11 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"\x1ddpareto/store/v1/record.proto\x12\x10dpareto.store.v1\x1a dpareto/v1/release_service.proto\x1a\x16dpareto/v1/study.proto\x1a\x16dpareto/v1/trial.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"%\n" +
 	"\vStoreRecord\x12\x16\n" +
-	"\x06format\x18\x01 \x01(\x05R\x06format\"9\n" +
+	"\x06format\x18\x01 \x01(\x05R\x06format\"O\n" +
 	"\vTotalRecord\x12\x18\n" +
 	"\arecords\x18\x01 \x01(\x03R\arecords\x12\x10\n" +
-	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\x81\x03\n" +
+	"\x03sum\x18\x02 \x01(\x06R\x03sum\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"\x81\x03\n" +
 	"\vStudyRecord\x12'\n" +
 	"\x05study\x18\x01 \x01(\v2\x11.dpareto.v1.StudyR\x05study\x12*\n" +
 	"\x11next_trial_number\x18\x02 \x01(\x03R\x0fnextTrialNumber\x12)\n" +
