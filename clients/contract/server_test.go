@@ -47,7 +47,7 @@ func startServer(t *testing.T, tokens []token) *server {
 	t.Helper()
 	folder := t.TempDir()
 	s := &server{t: t, grpc: freeAddress(t), http: freeAddress(t), credentials: make(map[string]string)}
-	s.arguments = []string{"serve", "--store", filepath.Join(folder, "dpareto.db"), "--listen", s.grpc, "--http-listen", s.http}
+	s.arguments = []string{"serve", "--store", filepath.Join(folder, "dpareto.db"), "--create", "--listen", s.grpc, "--http-listen", s.http}
 	if len(tokens) > 0 {
 		file := filepath.Join(folder, "auth.yaml")
 		for _, token := range tokens {

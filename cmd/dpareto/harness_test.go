@@ -223,7 +223,7 @@ func serve(t *testing.T, storeFile, listen string, args ...string) *server {
 	t.Helper()
 	reader, writer := io.Pipe()
 	t.Cleanup(func() { reader.Close() })
-	p := start(t, program(t, append([]string{"serve", "--store", storeFile, "--listen", listen}, args...)...), writer)
+	p := start(t, program(t, append([]string{"serve", "--store", storeFile, "--create", "--listen", listen}, args...)...), writer)
 	go func() {
 		<-p.ended
 		writer.Close()

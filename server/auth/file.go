@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/dpareto/dpareto/server/filemode"
 )
 
 // maxFile bounds the credentials file, in bytes.
@@ -232,13 +234,13 @@ func syncFolder(path string) error {
 }
 
 // checkMode refuses a file that others can write. It returns a warning if everyone can read it:
-// names and grants leak, but no tokens. The group may read, since that can be a service's.
+// names and grants leak, but no tokens.
 func checkMode(path string, info fs.FileInfo) (warning string, err error) {
-	switch mode := info.Mode().Perm(); {
-	case mode&0o022 != 0:
-		return "", fmt.Errorf("%s has mode %#o: others can make themselves administrators; chmod 600 it", path, mode)
-	case mode&0o004 != 0:
-		return fmt.Sprintf("has mode %#o: everyone can read who may do what; 600 is enough", mode), nil
+	if err := filemode.Check(path, info, 0o644, "others can make themselves administrators"); err != nil {
+		return "", err
+	}
+	if filemode.Check(path, info, 0o640, "") != nil {
+		return fmt.Sprintf("has mode %#o: everyone can read who may do what; 600 is enough", info.Mode().Perm()), nil
 	}
 	return "", nil
 }

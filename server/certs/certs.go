@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/dpareto/dpareto/server/filemode"
 	"github.com/dpareto/dpareto/server/reload"
 )
 
@@ -29,7 +30,8 @@ type Files struct {
 
 // Server returns a TLS 1.3 configuration. New connections use the files' latest content, or the
 // previous one if that is broken. Sessions are not resumed, so a client stays connected after its
-// authority is removed only while its connection lasts.
+// authority is removed only while its connection lasts. A key that everyone can read, or others can
+// write, is refused.
 func Server(f Files, logger *slog.Logger) (*tls.Config, error) { return server(f, logger, time.Now) }
 
 func server(f Files, logger *slog.Logger, now func() time.Time) (*tls.Config, error) {
@@ -60,6 +62,13 @@ func server(f Files, logger *slog.Logger, now func() time.Time) (*tls.Config, er
 var protocols = []string{"h2", "http/1.1"}
 
 func load(f Files, logger *slog.Logger) (*tls.Config, error) {
+	info, err := os.Stat(f.Key)
+	if err == nil {
+		err = filemode.Check(f.Key, info, 0o640, "others can read or replace the server's private key")
+	}
+	if err != nil {
+		return nil, err
+	}
 	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 	if err != nil {
 		return nil, fmt.Errorf("certificate %s, key %s: %w", f.Cert, f.Key, err)

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
+	"os"
 	"net"
 	"strings"
 	"sync"
@@ -199,6 +200,23 @@ func TestExpiryIsLogged(t *testing.T) {
 		}
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("log %q, want %q", log.String(), want)
+		}
+	}
+}
+
+// A key that everybody can read, or others can write, is refused; the files of a Kubernetes secret
+// that are for a group are not.
+func TestKeyModes(t *testing.T) {
+	authority := certstest.New(t, "authority")
+	cert, key := authority.Server()
+	paths := certstest.Write(t, t.TempDir(), map[string][]byte{"tls.crt": cert, "tls.key": key})
+	for mode, ok := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o440: true, 0o640: true, 0o644: false, 0o444: false, 0o660: false, 0o602: false} {
+		if err := os.Chmod(paths["tls.key"], mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Server(Files{Cert: paths["tls.crt"], Key: paths["tls.key"]}, nil)
+		if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "private key; chmod 600 it") {
+			t.Errorf("mode %#o: %v", mode, err)
 		}
 	}
 }

@@ -73,7 +73,9 @@ func (t *total) remove(key string, sealed []byte) {
 }
 
 // plus returns the sum of two totals.
-func (t total) plus(o total) total { return total{t.records + o.records, t.sum + o.sum, t.bytes + o.bytes} }
+func (t total) plus(o total) total {
+	return total{t.records + o.records, t.sum + o.sum, t.bytes + o.bytes}
+}
 
 // sealedReader unseals the values that it reads from a KV.
 type sealedReader struct{ r Reader }

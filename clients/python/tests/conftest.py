@@ -39,7 +39,7 @@ class Server:
             probe.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{probe.getsockname()[1]}"
         self._command = [binary, "serve", "--listen", self.address, "--store", str(store)]
-        self._command += arguments
+        self._command += ["--create", *arguments]
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 

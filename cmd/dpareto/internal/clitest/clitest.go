@@ -106,7 +106,7 @@ func (p *Program) Stop() (log string, code int) {
 // address and its log, which is complete when stop has returned.
 func StartServer(t *testing.T, args ...string) (address string, stop func() (log string, code int)) {
 	t.Helper()
-	p := Start(t, append([]string{"serve", "--store", filepath.Join(t.TempDir(), "test.db")}, args...)...)
+	p := Start(t, append([]string{"serve", "--store", filepath.Join(t.TempDir(), "test.db"), "--create"}, args...)...)
 	line, err := p.Stdout.ReadString('\n')
 	if err != nil {
 		text, code := p.Stop()

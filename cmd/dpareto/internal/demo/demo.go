@@ -238,7 +238,7 @@ func (d *demo) startServer(ctx context.Context, storeFile string) error {
 		return err
 	}
 	d.server, err = child.Start("server", d.env.Console, childEnvironment(), program,
-		"serve", "--supervised", "--listen", "127.0.0.1:0", "--store", storeFile, "--log-level", "warn")
+		"serve", "--supervised", "--listen", "127.0.0.1:0", "--store", storeFile, "--create", "--log-level", "warn")
 	if err != nil {
 		return err
 	}

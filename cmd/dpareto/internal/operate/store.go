@@ -157,6 +157,9 @@ docs/durability.md says what to do before publishing anything from a salvaged st
 			if err != nil {
 				return err
 			}
+			if err := storefile.MakeFolder(path); err != nil {
+				return err
+			}
 			if salvage {
 				return salvageStore(cmd.Context(), env.Logger, from, path)
 			}

@@ -59,7 +59,7 @@ func (g *flagGroups) addTo(cmd *cobra.Command) {
 }
 
 // notInConfiguration are the flags that a file of settings cannot set.
-var notInConfiguration = []string{"config", "check-config", "help", "supervised"}
+var notInConfiguration = []string{"config", "check-config", "create", "help", "supervised"}
 
 // ReadConfiguration sets the flags that a YAML file sets, and neither the arguments nor
 // the environment do. Its keys are the names of flags.

@@ -28,7 +28,7 @@ import (
 func startWeb(t *testing.T, args ...string) (address, url string, stop func() (log string, code int)) {
 	t.Helper()
 	p := clitest.Start(t, append([]string{
-		"serve", "--store", filepath.Join(t.TempDir(), "test.db"), "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0",
+		"serve", "--store", filepath.Join(t.TempDir(), "test.db"), "--create", "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0",
 	}, args...)...)
 	stop = sync.OnceValues(func() (string, int) {
 		http.DefaultClient.CloseIdleConnections()
@@ -297,7 +297,7 @@ func TestHTTPReadsNothingOfStrangers(t *testing.T) {
 // As many streams pass through the HTTP port as the limits say, and do not keep others out.
 func TestHTTPStreams(t *testing.T) {
 	const streams = 1001 // more than gRPC lets through one connection by itself
-	address, url, _ := startWeb(t, "--max-streams", "2000", "--max-streams-per-principal", "2000", "--log-level", "error")
+	address, url, _ := startWeb(t, "--max-streams", "2000", "--max-streams-per-principal", "2000", "--max-connections-per-address", "0", "--log-level", "error")
 	content, err := studies.File("svt")
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/storefile"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/tracing"
 	"github.com/dpareto/dpareto/cmd/internal/child"
 	"github.com/dpareto/dpareto/cmd/internal/command"
@@ -37,6 +36,7 @@ const defaultGrace = 5 * time.Second
 type settings struct {
 	listen string
 	store  string
+	create bool
 
 	http   httpFlags
 	traces string // endpoint
@@ -74,7 +74,7 @@ says who may do what. On an address that other machines can reach the server req
 A setting comes from its flag, else from the environment variable that the help names, else
 from the file --config, whose keys are the names of flags.`,
 		Example: `  dpareto serve
-  dpareto serve --listen 127.0.0.1:0 --store studies.db
+  dpareto serve --listen 127.0.0.1:0 --store studies.db --create
   dpareto serve --listen 0.0.0.0:8321 --auth-file auth.yaml --tls-cert tls.crt --tls-key tls.key`,
 		Args: command.Args(cobra.NoArgs),
 	}
@@ -102,8 +102,9 @@ from the file --config, whose keys are the names of flags.`,
 
 func (f *settings) add(groups *flagGroups) {
 	storage := groups.of("Storage")
-	storage.StringVar(&f.store, "store", "", "file that keeps all state, made if it does not exist; default "+
-		"dpareto/dpareto.db in the user's configuration folder")
+	storage.StringVar(&f.store, "store", "", "file that keeps all state; default dpareto/dpareto.db in the user's "+
+		"configuration folder, which is made if it does not exist")
+	storage.BoolVar(&f.create, "create", false, "start a new store if the file is missing or empty; without it, that is an error, since a volume may not be mounted")
 
 	network := groups.of("Network")
 	network.StringVar(&f.listen, "listen", remote.DefaultAddress, "address to listen on; port 0 takes a free one")
@@ -214,7 +215,7 @@ func serve(ctx context.Context, env *command.Env, f *settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, secured.close()) }()
-	path, err := storefile.Path(f.store)
+	path, err := f.storePath(env.Logger)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ func AddFlag(cmd *cobra.Command, path *string) {
 }
 
 // Path returns the file of the store, by default dpareto/dpareto.db in the user's
-// configuration folder. It makes its folder.
+// configuration folder.
 func Path(path string) (string, error) {
 	if path == "" {
 		dir, err := os.UserConfigDir()
@@ -28,8 +28,13 @@ func Path(path string) (string, error) {
 		}
 		path = filepath.Join(dir, "dpareto", "dpareto.db")
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", fmt.Errorf("store: %w", err)
-	}
 	return path, nil
+}
+
+// MakeFolder makes the folder of a store's file, for its owner only.
+func MakeFolder(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
 }

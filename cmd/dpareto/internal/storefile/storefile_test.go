@@ -16,6 +16,9 @@ func TestDefaultStore(t *testing.T) {
 	if err != nil || !strings.HasPrefix(path, folder) || filepath.Base(path) != "dpareto.db" {
 		t.Fatalf("%q: %v", path, err)
 	}
+	if err := MakeFolder(path); err != nil {
+		t.Fatal(err)
+	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("folder of the store: %v, %v", info, err)
 	}
