@@ -112,7 +112,16 @@ class LocalServer:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("DPARETO_")}
         keeper = [sys.executable, "-S", "-c", _KEEPER, str(self._folder or "")]
         self._keeper = subprocess.Popen(
-            [*keeper, program, "serve", "--listen", listen, "--store", os.fspath(store), "--create"],
+            [
+                *keeper,
+                program,
+                "serve",
+                "--listen",
+                listen,
+                "--store",
+                os.fspath(store),
+                "--create",
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
