@@ -29,6 +29,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
@@ -945,5 +947,50 @@ func TestRequestIDsOfCallers(t *testing.T) {
 	}
 	if other := ask("limited", "studies/a-1"); other == first {
 		t.Error("another caller has got the lease")
+	}
+}
+
+// A caller cannot fill the log with what it sends.
+func TestLogOfRefusedCallsIsBounded(t *testing.T) {
+	g := guard(t, limit.Limits{})
+	g.make("a-1")
+	long := strings.Repeat("ü/", 50_000)
+	ctx := g.as("admin")
+	requests := []func() error{
+		func() error {
+			_, err := g.studies.DeleteStudy(ctx, &dparetov1.DeleteStudyRequest{Name: "studies/" + long})
+			return err
+		},
+		func() error {
+			_, err := g.studies.CreateStudy(ctx, &dparetov1.CreateStudyRequest{StudyId: long, Study: &dparetov1.Study{Name: long, Spec: svtSpec()}})
+			return err
+		},
+		func() error {
+			_, err := g.studies.UpdateStudy(ctx, &dparetov1.UpdateStudyRequest{Study: &dparetov1.Study{Name: "studies/a-1", Etag: long}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{long}}})
+			return err
+		},
+		func() error {
+			_, err := g.studies.CreateTrial(ctx, &dparetov1.CreateTrialRequest{Parent: "studies/a-1", Trial: &dparetov1.Trial{Parameters: map[string]*dparetov1.Value{long: value(1.0)}}})
+			return err
+		},
+		func() error {
+			_, err := g.studies.CompleteTrial(ctx, &dparetov1.CompleteTrialRequest{Name: "studies/a-1/trials/1", LeaseToken: long, RequestId: long})
+			return err
+		},
+		func() error {
+			_, err := g.studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: long, WorkerId: long})
+			return err
+		},
+		func() error { return g.conn.Invoke(ctx, "/"+long[:12_000]+"/Method", new(emptypb.Empty), new(emptypb.Empty)) },
+	}
+	for i, request := range requests {
+		if request() == nil {
+			t.Errorf("request %d was not refused", i)
+		}
+	}
+	for line := range strings.Lines(g.log.String()) {
+		if len(line) > 2000 {
+			t.Errorf("a line of %d bytes: %.300s", len(line), line)
+		}
 	}
 }

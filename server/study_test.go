@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"strings"
 	"fmt"
 	"math"
 	"slices"
@@ -282,5 +283,18 @@ func TestServerInfo(t *testing.T) {
 	}
 	if info.GetVersion() != "test" || len(info.GetAlgorithms()) == 0 || info.GetStoreFormat() != store.Format {
 		t.Errorf("info %v", info)
+	}
+}
+
+// The name of a study and its spec are judged together.
+func TestViolationsOfAStudyAndItsSpec(t *testing.T) {
+	f := start(t)
+	spec := svtSpec()
+	spec.Budget = &dparetov1.Budget{MaxTrials: -1}
+	_, err := f.studies.CreateStudy(t.Context(), &dparetov1.CreateStudyRequest{
+		StudyId: "no id", Study: &dparetov1.Study{DisplayName: strings.Repeat("x", 1000), Spec: spec},
+	})
+	for _, field := range []string{"study_id", "study.display_name", "study.spec.budget.max_trials"} {
+		wantCode(t, err, codes.InvalidArgument, field+": ")
 	}
 }

@@ -21,6 +21,9 @@ const (
 	probeEvery = 10 * time.Second
 	// reprobeEvery is the time between probes of a store that cannot be written.
 	reprobeEvery = time.Second
+	// calm is how long the store must have been writable before the log says so. Near a limit, small
+	// writes still succeed between large ones that fail.
+	calm = time.Minute
 	// probePatience is how long a probe may take.
 	probePatience = 5 * time.Second
 )
@@ -54,6 +57,8 @@ type Watch struct {
 	mu       sync.Mutex
 	err      error // why the store cannot be written, nil if it can
 	draining bool
+	told     bool      // the log says that the store cannot be written
+	failed   time.Time // when a probe failed last
 
 	suspect chan struct{} // receives when an update has failed
 }
@@ -86,9 +91,15 @@ func (h *Watch) Drain() {
 
 // setHealth records whether the store can be written.
 func (h *Watch) setHealth(err error) {
+	now := time.Now()
 	h.mu.Lock()
-	before := h.err
 	h.err = err
+	if err != nil {
+		h.failed = now
+	}
+	begins := err != nil && !h.told
+	ends := err == nil && h.told && now.Sub(h.failed) >= calm
+	h.told = (h.told || begins) && !ends
 	h.mu.Unlock()
 	h.metrics.Writable(err == nil)
 	status := healthv1.HealthCheckResponse_SERVING
@@ -99,9 +110,9 @@ func (h *Watch) setHealth(err error) {
 		h.services.SetServingStatus(service, status)
 	}
 	switch {
-	case err != nil && before == nil:
+	case begins:
 		h.logger.ErrorContext(h.background.Context(), "the store cannot be written", "error", err)
-	case err == nil && before != nil:
+	case ends:
 		h.logger.InfoContext(h.background.Context(), "the store can be written again")
 	}
 }

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -49,6 +50,12 @@ func (k hookedKV) Update(ctx context.Context, scopes store.Scopes, fn func(store
 // watchStore returns a watch of a store whose Updates call a function first.
 func watchStore(t *testing.T, update func() error) (h *Watch, stop func()) {
 	t.Helper()
+	return watchStoreWithLog(t, slog.DiscardHandler, update)
+}
+
+// watchStoreWithLog is watchStore with a log.
+func watchStoreWithLog(t *testing.T, log slog.Handler, update func() error) (h *Watch, stop func()) {
+	t.Helper()
 	db, err := bolt.Open(filepath.Join(t.TempDir(), "store.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +64,7 @@ func watchStore(t *testing.T, update func() error) (h *Watch, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logger := slog.New(slog.DiscardHandler)
+	logger := slog.New(log)
 	group := background.New(logger)
 	h = New(records, logger, metrics.New("test"), group)
 	group.Go(h.Run)
@@ -116,6 +123,30 @@ func TestHealthFollowsTheStore(t *testing.T) {
 		synctest.Wait()
 		if err := h.Ready(); !errors.Is(err, readOnly) {
 			t.Errorf("ready: %v after an update failed", err)
+		}
+	})
+}
+
+// A store that can be written now and then, as at a limit of its size, is a line in the log when it
+// begins and one when it has ended, and not two a second.
+func TestLogOfAFlappingStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var probes atomic.Int64
+		var mended atomic.Bool
+		var log bytes.Buffer
+		_, stop := watchStoreWithLog(t, slog.NewTextHandler(&log, nil), func() error {
+			if probes.Add(1)%2 == 0 && !mended.Load() {
+				return errors.New("file too large")
+			}
+			return nil
+		})
+		time.Sleep(time.Hour)
+		mended.Store(true)
+		time.Sleep(2 * calm)
+		synctest.Wait()
+		stop()
+		if begins, ends := strings.Count(log.String(), "cannot be written"), strings.Count(log.String(), "written again"); begins != 1 || ends != 1 {
+			t.Errorf("%d and %d lines of %d probes", begins, ends, probes.Load())
 		}
 	})
 }

@@ -214,7 +214,7 @@ func (g *Guard) unauthenticated(ctx context.Context, method string, err error) e
 		return limit.Busy("too many failed authentications from this address")
 	}
 	g.logger.LogAttrs(ctx, slog.LevelWarn, "authentication failed",
-		slog.String("method", method), slog.String("peer", peerAddress(ctx)), slog.String("reason", err.Error()))
+		slog.String("method", clip(method)), slog.String("peer", peerAddress(ctx)), slog.String("reason", err.Error()))
 	return status.Error(codes.Unauthenticated, err.Error())
 }
 

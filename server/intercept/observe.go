@@ -113,7 +113,7 @@ func (g *Guard) logCall(ctx context.Context, method string, req any, code codes.
 		return
 	}
 	attrs := []slog.Attr{
-		slog.String("method", strings.TrimPrefix(method, "/")),
+		slog.String("method", clip(strings.TrimPrefix(method, "/"))),
 		slog.String("code", code.String()),
 		slog.Float64("seconds", elapsed.Seconds()),
 	}
@@ -124,8 +124,12 @@ func (g *Guard) logCall(ctx context.Context, method string, req any, code codes.
 	if trial != "" {
 		attrs = append(attrs, slog.String("trial", trial))
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case isFault(code):
 		attrs = append(attrs, slog.Any("error", err))
+	default: // the text may repeat what the caller sent
+		attrs = append(attrs, slog.String("error", clip(err.Error())))
 	}
 	g.logger.LogAttrs(ctx, level, text, attrs...)
 }
@@ -176,8 +180,16 @@ func subject(req any) (study, trial string) {
 	return clip(study), clip(trial)
 }
 
+// maxLogged bounds a text from a request in the log, in bytes.
+const maxLogged = 256
+
 // clip bounds the text that a request can put into the log.
-func clip(s string) string { return s[:min(len(s), 100)] }
+func clip(s string) string {
+	if len(s) <= maxLogged {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxLogged], "") + "…"
+}
 
 // Span attributes.
 const (

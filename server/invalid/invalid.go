@@ -14,26 +14,29 @@ import (
 // Bounds on an error: it travels in a header, whose size clients limit.
 const (
 	shown          = 5   // violations in the message
-	maxViolations  = 20  // violations in the details
+	maxViolations  = 50  // violations in the details
 	maxDescription = 200 // bytes of a path or description
+
+	// maxDetails is the size from which on violations are only counted, in bytes.
+	maxDetails = 4 << 10
 )
 
 // Fields collects violations. The zero value is empty and ready to use.
 type Fields struct {
 	violations []*errdetails.BadRequest_FieldViolation
-	omitted    int // violations beyond maxViolations
+	bytes      int // of their texts
+	omitted    int // violations beyond maxViolations or maxDetails
 }
 
 // Addf adds a violation of a field, given by its path in the request ("study.spec.metrics[1].id").
 func (f *Fields) Addf(field, format string, args ...any) {
-	if len(f.violations) == maxViolations {
+	if len(f.violations) == maxViolations || f.bytes >= maxDetails {
 		f.omitted++
 		return
 	}
-	f.violations = append(f.violations, &errdetails.BadRequest_FieldViolation{
-		Field:       truncate(field),
-		Description: truncate(fmt.Sprintf(format, args...)),
-	})
+	v := &errdetails.BadRequest_FieldViolation{Field: truncate(field), Description: truncate(fmt.Sprintf(format, args...))}
+	f.bytes += len(v.GetField()) + len(v.GetDescription())
+	f.violations = append(f.violations, v)
 }
 
 // CheckPositive adds a violation unless a number is positive and finite.
@@ -58,7 +61,7 @@ func (f *Fields) Empty() bool { return f.Len() == 0 }
 func (f *Fields) Len() int { return len(f.violations) + f.omitted }
 
 // Err returns nil if there are no violations, otherwise an INVALID_ARGUMENT status error with a
-// google.rpc.BadRequest detail of at most 20 violations.
+// google.rpc.BadRequest detail of at most 50 violations.
 func (f *Fields) Err() error {
 	if f.Empty() {
 		return nil

@@ -23,18 +23,25 @@ const (
 // Compile validates a spec and compiles it. Field paths in the returned
 // INVALID_ARGUMENT error begin with path, for example "study.spec".
 func Compile(path string, spec *dparetov1.StudySpec) (*Study, error) {
-	c := &compiler{violations: &violations{path: path}, spec: spec}
-	study := c.compile()
-	if err := c.fields.Err(); err != nil {
+	var fields invalid.Fields
+	study := CompileInto(&fields, path, spec)
+	if err := fields.Err(); err != nil {
 		return nil, err
 	}
 	return study, nil
 }
 
+// CompileInto is Compile for a request with other fields: it adds violations to fields. The study is
+// usable if there are none.
+func CompileInto(fields *invalid.Fields, path string, spec *dparetov1.StudySpec) *Study {
+	c := &compiler{violations: &violations{path: path, fields: fields}, spec: spec}
+	return c.compile()
+}
+
 // violations are what is wrong with a spec. All compilers of a spec share them.
 type violations struct {
 	path   string
-	fields invalid.Fields
+	fields *invalid.Fields
 }
 
 // addf records a violation of a field below the spec.
@@ -57,44 +64,49 @@ type compiler struct {
 	spec *dparetov1.StudySpec
 }
 
-// compile returns a study that is usable if there are no violations.
+// compile returns a study that is usable if there are no violations. It checks all that can be judged:
+// expressions if the parameters have names and kinds, and their values if the space is sound.
 func (c *compiler) compile() *Study {
 	if c.spec == nil {
 		c.fields.Addf(c.path, "must be set")
 		return nil
 	}
+	before := c.fields.Len()
 	parameters := spaceCompiler{c.violations, c.spec}
-	searchSpace := parameters.compile()
+	searchSpace, isNamed := parameters.compile()
+	isSound := isNamed && c.fields.Len() == before
 	c.algorithm()
 	c.limits()
 	c.trainer()
-	if searchSpace == nil {
-		return nil // expressions cannot be compiled without sound parameters
-	}
 	study := newStudy(c.spec, searchSpace)
 	c.checkpoint(study)
-	if environment := c.environment(searchSpace); environment != nil {
-		metrics := metricCompiler{c.violations, environment, study.metrics}
-		metrics.compile(c.spec)
+	expressions := c.fields.Len()
+	var environment *expression.Environment
+	if isNamed {
+		environment = c.environment(searchSpace)
+	}
+	metrics := metricCompiler{c.violations, environment, study.metrics}
+	metrics.compile(c.spec)
+	if environment != nil {
 		c.constraints(study, environment)
 	}
+	isSound = isSound && c.fields.Len() == expressions
 	c.cost(study)
 	stopping := randomStoppingCompiler{c.violations, study}
 	stopping.compile()
-	if !c.fields.Empty() {
-		return nil
-	}
 	private := privateCompiler{c.violations, study}
 	private.compile()
-	if !c.fields.Empty() {
+	if isSound {
+		probe := prober{c.violations, study}
+		probe.probe()
+	}
+	if c.fields.Len() != before {
 		return nil
 	}
 	study.Problem = newProblem(study)
 	if err := study.Problem.Validate(); err != nil {
 		c.addf("metrics", "%v", err)
 	}
-	probe := prober{c.violations, study}
-	probe.probe()
 	private.warn()
 	return study
 }

@@ -20,7 +20,7 @@ const (
 type metricCompiler struct {
 	*violations
 
-	environment *expression.Environment
+	environment *expression.Environment // nil if expressions cannot be compiled
 	metrics     *metrics
 }
 
@@ -160,6 +160,9 @@ func (c *metricCompiler) computed(field string, source *dparetov1.ComputedSource
 	}
 	switch f := source.GetFunction().(type) {
 	case *dparetov1.ComputedSource_Expression:
+		if c.environment == nil {
+			return nil
+		}
 		n, err := c.environment.Number(f.Expression)
 		if err != nil {
 			c.addf(field+".expression", "%v", err)
@@ -167,7 +170,10 @@ func (c *metricCompiler) computed(field string, source *dparetov1.ComputedSource
 		}
 		return formula{n}
 	case *dparetov1.ComputedSource_Privacy:
-		if f := accounting.Compile(c.path+"."+field+".privacy", &c.fields, c.environment, f.Privacy); f != nil {
+		if c.environment == nil {
+			return nil
+		}
+		if f := accounting.Compile(c.path+"."+field+".privacy", c.fields, c.environment, f.Privacy); f != nil {
 			return guarantee{f}
 		}
 		return nil

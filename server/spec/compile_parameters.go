@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/expression"
@@ -30,18 +31,19 @@ type spaceCompiler struct {
 	spec *dparetov1.StudySpec
 }
 
-// compile returns the search space, or nil if it has violations.
-func (c *spaceCompiler) compile() *space.Space {
+// compile returns the search space. It is named if expressions can be compiled over its parameters,
+// whatever else is wrong with them.
+func (c *spaceCompiler) compile() (s *space.Space, isNamed bool) {
 	before := c.fields.Len()
 	if n := len(c.spec.GetParameters()); n < 1 || n > maxParameters {
 		c.addf("parameters", "must hold 1 to %d parameters, holds %d", maxParameters, n)
-		return nil
+		return new(space.Space), false
 	}
-	s := &space.Space{Parameters: make([]space.Parameter, len(c.spec.GetParameters()))}
+	s = &space.Space{Parameters: make([]space.Parameter, len(c.spec.GetParameters()))}
 	for i, p := range c.spec.GetParameters() {
 		s.Parameters[i] = c.parameter(fmt.Sprintf("parameters[%d]", i), p)
 	}
-	c.uniqueIDs()
+	isNamed = c.uniqueIDs() && !slices.ContainsFunc(s.Parameters, func(p space.Parameter) bool { return p.Kind == 0 })
 	c.conditions(s)
 	if c.fields.Len() == before {
 		c.spaceErrors(s.Validate())
@@ -49,14 +51,13 @@ func (c *spaceCompiler) compile() *space.Space {
 	if dim := s.Dim(); c.fields.Len() == before && dim > maxDimension {
 		c.addf("parameters", "may have at most %d numerical parameters and categories together, have %d", maxDimension, dim)
 	}
-	if c.fields.Len() != before {
-		return nil
-	}
-	return s
+	return s, isNamed
 }
 
-// uniqueIDs checks the ids of parameters and metrics.
-func (c *spaceCompiler) uniqueIDs() {
+// uniqueIDs checks the ids of parameters and metrics, and reports whether those of parameters are
+// valid.
+func (c *spaceCompiler) uniqueIDs() bool {
+	before := c.fields.Len()
 	seen := make(map[string]string)
 	check := func(field, id string, variable bool) {
 		switch other, used := seen[id]; {
@@ -73,9 +74,11 @@ func (c *spaceCompiler) uniqueIDs() {
 	for i, p := range c.spec.GetParameters() {
 		check(fmt.Sprintf("parameters[%d].id", i), p.GetId(), true)
 	}
+	valid := c.fields.Len() == before
 	for i, m := range c.spec.GetMetrics() {
 		check(fmt.Sprintf("metrics[%d].id", i), m.GetId(), false)
 	}
+	return valid
 }
 
 // parameter converts one parameter and checks what space.Space.Validate does not.

@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
@@ -37,6 +38,7 @@ func (c *privateCompiler) compile() {
 	if mode == nil {
 		return
 	}
+	before := c.fields.Len()
 	at := func(field string) string { return "private_mode." + field }
 	if n := mode.GetTestSetSize(); n < 1 || n > maxTestSet {
 		c.addf(at("test_set_size"), "must be in [1, 2^40], is %d", n)
@@ -59,7 +61,7 @@ func (c *privateCompiler) compile() {
 	c.needsLedger("train_ledger", spec.GetTrainLedger(), "private_mode")
 	c.values()
 	c.metrics()
-	if c.fields.Empty() {
+	if c.fields.Len() == before {
 		c.noise()
 	}
 	if spec.GetRandomStopping() != nil {
@@ -93,7 +95,7 @@ func (c *privateCompiler) values() {
 // metrics checks what private_mode asks of metrics.
 func (c *privateCompiler) metrics() {
 	mode := c.study.Spec.GetPrivateMode()
-	if _, function := c.study.Mechanism(""); function == nil {
+	if !hasMechanism(c.study.Spec) {
 		c.addf("metrics", "must hold a metric computed from a privacy mechanism with private_mode")
 	}
 	for i, m := range c.study.Spec.GetMetrics() {
@@ -104,6 +106,12 @@ func (c *privateCompiler) metrics() {
 			c.addf(fmt.Sprintf("metrics[%d].reported.sample_size", i), "must be test_set_size, %d, or unset with private_mode, is %g", mode.GetTestSetSize(), n)
 		}
 	}
+}
+
+// hasMechanism reports whether a metric is computed from a privacy mechanism, which may have
+// violations.
+func hasMechanism(spec *dparetov1.StudySpec) bool {
+	return slices.ContainsFunc(spec.GetMetrics(), func(m *dparetov1.MetricSpec) bool { return m.GetComputed().GetPrivacy() != nil })
 }
 
 // noise computes the standard deviation of the noise.

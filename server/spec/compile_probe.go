@@ -50,10 +50,11 @@ type prober struct {
 // probe tries the constraints, then the computed metrics where they hold.
 func (c *prober) probe() {
 	var examples []space.Point
+	before := c.fields.Len()
 	if len(c.study.constraints.all) > 0 {
 		examples = c.examples()
 	}
-	if !c.fields.Empty() {
+	if c.fields.Len() != before {
 		return // there is nowhere to compute a metric
 	}
 	for i := range c.study.metrics.all {

@@ -3,7 +3,6 @@ package spec
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/privacy"
@@ -125,7 +124,7 @@ func (c *randomStoppingCompiler) mechanism() {
 	study := c.study
 	id, function := study.Mechanism("")
 	if function == nil {
-		if !slices.ContainsFunc(study.Spec.GetMetrics(), func(m *dparetov1.MetricSpec) bool { return m.GetComputed().GetPrivacy() != nil }) {
+		if !hasMechanism(study.Spec) {
 			c.addf("random_stopping", "needs a metric computed from a privacy mechanism, which says what a trial costs the training records")
 		}
 		return // a metric with violations has none

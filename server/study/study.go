@@ -38,13 +38,12 @@ const (
 // CreateStudy implements StudyService. A study that exists with an equal spec is the answer.
 func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyRequest) (*dparetov1.CreateStudyResponse, error) {
 	id := req.GetStudyId()
-	if err := ValidateStudy(id, req.GetStudy()); err != nil {
-		return nil, err
-	}
+	var fields invalid.Fields
+	ValidateStudy(id, req.GetStudy(), &fields)
 	var compiled *spec.Study
-	err := s.pool.Run(ctx, pool.Analysis, func(context.Context) (err error) {
-		compiled, err = spec.Compile("study.spec", req.GetStudy().GetSpec())
-		return err
+	err := s.pool.Run(ctx, pool.Analysis, func(context.Context) error {
+		compiled = spec.CompileInto(&fields, "study.spec", req.GetStudy().GetSpec())
+		return fields.Err()
 	})
 	if err != nil {
 		return nil, err
@@ -195,9 +194,8 @@ func Etag(studyUID string, revision int64) string {
 	return studyUID[:8] + "-" + strconv.FormatInt(revision, 16)
 }
 
-// ValidateStudy checks everything in a new study except its spec.
-func ValidateStudy(id string, study *dparetov1.Study) error {
-	var fields invalid.Fields
+// ValidateStudy adds violations by everything in a new study except its spec to fields.
+func ValidateStudy(id string, study *dparetov1.Study, fields *invalid.Fields) {
 	if !resource.StudyID.MatchString(id) {
 		fields.Addf("study_id", "must be %s, is %.200q", resource.StudyIDRule, id)
 	}
@@ -210,8 +208,7 @@ func ValidateStudy(id string, study *dparetov1.Study) error {
 	if n := len([]rune(study.GetDescription())); n > MaxText {
 		fields.Addf("study.description", "must have at most %d characters, has %d", MaxText, n)
 	}
-	ValidateLabels("study.labels", study.GetLabels(), &fields)
-	return fields.Err()
+	ValidateLabels("study.labels", study.GetLabels(), fields)
 }
 
 // ValidateLabels adds violations by the labels in a field of a request to fields.

@@ -109,7 +109,9 @@ func (s *Studies) updatedStudy(ctx context.Context, id string, req *dparetov1.Up
 	if err := applyMask(after, req.GetStudy(), req.GetUpdateMask(), mutableStudyFields); err != nil {
 		return nil, nil, err
 	}
-	if err := ValidateStudy(id, after); err != nil {
+	var fields invalid.Fields
+	ValidateStudy(id, after, &fields)
+	if err := fields.Err(); err != nil {
 		return nil, nil, err
 	}
 	if proto.Equal(before.GetSpec(), after.GetSpec()) {

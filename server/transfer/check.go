@@ -53,14 +53,12 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	if err != nil {
 		return err
 	}
-	if err := study.ValidateStudy(id, asked); err != nil {
-		return err
-	}
-	compiled, err := spec.Compile(path+".spec", asked.GetSpec())
-	if err != nil {
-		return err
-	}
 	var fields invalid.Fields
+	study.ValidateStudy(id, asked, &fields)
+	compiled := spec.CompileInto(&fields, path+".spec", asked.GetSpec())
+	if err := fields.Err(); err != nil {
+		return err
+	}
 	if !studyUID.MatchString(asked.GetUid()) {
 		fields.Addf(path+".uid", "must be 32 hexadecimal digits, is %.100q", asked.GetUid())
 	} else {
