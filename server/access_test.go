@@ -29,9 +29,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/dynamicpb"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
-	"google.golang.org/protobuf/types/dynamicpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server"
@@ -981,7 +981,9 @@ func TestLogOfRefusedCallsIsBounded(t *testing.T) {
 			_, err := g.studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: long, WorkerId: long})
 			return err
 		},
-		func() error { return g.conn.Invoke(ctx, "/"+long[:12_000]+"/Method", new(emptypb.Empty), new(emptypb.Empty)) },
+		func() error {
+			return g.conn.Invoke(ctx, "/"+long[:12_000]+"/Method", new(emptypb.Empty), new(emptypb.Empty))
+		},
 	}
 	for i, request := range requests {
 		if request() == nil {

@@ -62,7 +62,7 @@ func startServer(t *testing.T) string {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		args := []string{"--store", filepath.Join(t.TempDir(), "test.db"), "--listen", "127.0.0.1:0"}
+		args := []string{"--store", filepath.Join(t.TempDir(), "test.db"), "--create", "--listen", "127.0.0.1:0"}
 		command.Main(ctx, args, strings.NewReader(""), writer, io.Discard, serve.Command)
 		writer.Close()
 	}()

@@ -215,7 +215,7 @@ func serve(ctx context.Context, env *command.Env, f *settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, secured.close()) }()
-	path, err := f.storePath(env.Logger)
+	path, isNew, err := f.storePath()
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func serve(ctx context.Context, env *command.Env, f *settings) (err error) {
 		Auth: secured.auth, Limits: f.limits, Audit: secured.audit, NoReflection: !secured.reflection,
 	})
 	defer srv.Close()
-	env.Logger.Info("serving", "address", listener.Addr().String(), "store", path, "version", command.Version(),
+	env.Logger.Info("serving", "address", listener.Addr().String(), "store", path, "new_store", isNew, "version", command.Version(),
 		"tls", secured.tls != nil, "authentication", secured.auth != nil)
 	if _, err := fmt.Fprintln(env.Stdout, Listening+listener.Addr().String()); err != nil {
 		return errors.Join(err, listener.Close())

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/storefile"
@@ -18,28 +17,25 @@ const storeModes = 0o660
 // storePath returns the file of the store. It refuses one that is missing or empty unless it should
 // be made: the volume may not be mounted, and a new store would hide the old one. Only the default
 // file is made without being told. It also refuses a file that everybody may read or write.
-func (f *settings) storePath(logger *slog.Logger) (string, error) {
-	path, err := storefile.Path(f.store)
+func (f *settings) storePath() (path string, isNew bool, err error) {
+	path, err = storefile.Path(f.store)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	info, err := os.Stat(path)
 	isMissing := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case err != nil && !isMissing:
-		return "", fmt.Errorf("store: %w", err)
+		return "", false, fmt.Errorf("store: %w", err)
 	case isMissing && f.store != "" && !f.create:
-		return "", fmt.Errorf("store: %s does not exist: start a new store with --create, or mount its volume, or restore a backup (dpareto restore)", path)
+		return "", false, fmt.Errorf("store: %s does not exist: start a new store with --create, or mount its volume, or restore a backup (dpareto restore)", path)
 	case !isMissing && info.Size() == 0 && !f.create:
-		return "", fmt.Errorf("store: %s is empty: start a new store in it with --create, or restore a backup (dpareto restore --force)", path)
-	case isMissing || info.Size() == 0:
-		logger.Info("a new store", "file", path)
-	}
-	if isMissing {
-		return path, storefile.MakeFolder(path)
+		return "", false, fmt.Errorf("store: %s is empty: start a new store in it with --create, or restore a backup (dpareto restore --force)", path)
+	case isMissing:
+		return path, true, storefile.MakeFolder(path)
 	}
 	if err := filemode.Check(path, info, storeModes, "others can read or change all studies and lease tokens"); err != nil {
-		return "", fmt.Errorf("store: %w", err)
+		return "", false, fmt.Errorf("store: %w", err)
 	}
-	return path, nil
+	return path, info.Size() == 0, nil
 }

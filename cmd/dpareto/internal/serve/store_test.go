@@ -38,7 +38,7 @@ func TestNewStore(t *testing.T) {
 	}
 	serves := func(wantNew bool, args ...string) {
 		t.Helper()
-		if served, log := begins(t, args...); !served || strings.Contains(log, "a new store") != wantNew {
+		if served, log := begins(t, args...); !served || strings.Contains(log, "new_store=true") != wantNew {
 			t.Errorf("%v: served %t: %s", args, served, log)
 		}
 	}
