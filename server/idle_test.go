@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func answerPings(t *testing.T, conn net.Conn) (types []byte) {
 		}
 		if header[3] == framePing && header[4] == 0 {
 			header[4] = 1 // acknowledged
-			if _, err := conn.Write(append(header, payload...)); err != nil {
+			if _, err := conn.Write(slices.Concat(header, payload)); err != nil {
 				return types
 			}
 		}
@@ -53,7 +54,7 @@ func (g *guarded) listen() (address string) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	go g.grpc.Serve(listener) //nolint:errcheck // it ends with the server
+	go g.grpc.Serve(listener) // it ends with the server
 	return listener.Addr().String()
 }
 

@@ -218,12 +218,12 @@ type server struct {
 	address string
 }
 
-// serve starts a server on a store, with more arguments, and waits until it listens.
-func serve(t *testing.T, storeFile, listen string, args ...string) *server {
+// serve starts a server on a store and waits until it listens.
+func serve(t *testing.T, storeFile, listen string) *server {
 	t.Helper()
 	reader, writer := io.Pipe()
 	t.Cleanup(func() { reader.Close() })
-	p := start(t, program(t, append([]string{"serve", "--store", storeFile, "--create", "--listen", listen}, args...)...), writer)
+	p := start(t, program(t, "serve", "--store", storeFile, "--create", "--listen", listen), writer)
 	go func() {
 		<-p.ended
 		writer.Close()

@@ -239,7 +239,7 @@ func checkMode(path string, info fs.FileInfo) (warning string, err error) {
 	if err := filemode.Check(path, info, 0o644, "others can make themselves administrators"); err != nil {
 		return "", err
 	}
-	if filemode.Check(path, info, 0o640, "") != nil {
+	if filemode.Exceeds(info, 0o640) {
 		return fmt.Sprintf("has mode %#o: everyone can read who may do what; 600 is enough", info.Mode().Perm()), nil
 	}
 	return "", nil

@@ -14,9 +14,13 @@ const owner fs.FileMode = 0o700
 // allowed. The error says what is at stake. The group often gets permissions: it can be a service's,
 // and Kubernetes gives the files of volumes to a group. Windows has no such permissions.
 func Check(path string, info fs.FileInfo, allowed fs.FileMode, danger string) error {
-	mode := info.Mode().Perm()
-	if runtime.GOOS == "windows" || mode&^(owner|allowed) == 0 {
+	if !Exceeds(info, allowed) {
 		return nil
 	}
-	return fmt.Errorf("%s has mode %#o: %s; chmod 600 it", path, mode, danger)
+	return fmt.Errorf("%s has mode %#o: %s; chmod 600 it", path, info.Mode().Perm(), danger)
+}
+
+// Exceeds reports whether a file has more permissions for others than allowed.
+func Exceeds(info fs.FileInfo, allowed fs.FileMode) bool {
+	return runtime.GOOS != "windows" && info.Mode().Perm()&^(owner|allowed) != 0
 }
