@@ -183,9 +183,9 @@ func TestAllAttemptsAreBounded(t *testing.T) {
 	}
 	stored := exported[1].GetTrial()
 	now := timestamppb.New(f.clock.Now())
-	stored.Trial.Attempt = 6
+	stored.Trial.Attempt = 4
 	stored.LeaseTokens = nil
-	for n := range int32(6) {
+	for n := range int32(4) {
 		stored.LeaseTokens = append(stored.GetLeaseTokens(), fmt.Sprint("token ", n+1))
 	}
 	full := &dparetov1.Attempt{WorkerId: "a", StartTime: now, EndTime: now, Outcome: dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_LOST}
@@ -194,10 +194,10 @@ func TestAllAttemptsAreBounded(t *testing.T) {
 			"error": {Value: new(0.5)}, "epsilon": trial.GetComputedMetrics()["epsilon"],
 		}})
 	}
-	for n := range int32(5) {
+	for n := range int32(3) {
 		attempt := proto.CloneOf(full)
 		attempt.Number = n + 1
-		if n == 4 {
+		if n == 2 {
 			attempt.Measurements = attempt.GetMeasurements()[1:]
 		}
 		stored.Trial.PastAttempts = append(stored.Trial.PastAttempts, attempt)
@@ -205,9 +205,9 @@ func TestAllAttemptsAreBounded(t *testing.T) {
 	if _, err := f.importRecords(exported); err != nil {
 		t.Fatal(err)
 	}
-	trial.Lease.Token = "token 6"
+	trial.Lease.Token = "token 4"
 	f.must(f.add(trial, 1, 0.5))
-	wantCode(t, f.add(trial, 2, 0.5), codes.ResourceExhausted, "10000 measurements")
+	wantCode(t, f.add(trial, 2, 0.5), codes.ResourceExhausted, "6000 measurements")
 	f.must(f.add(trial, 1, 0.5)) // again
 	f.tell(trial, 0.4)
 }

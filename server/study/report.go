@@ -22,7 +22,7 @@ const (
 	// MaxMeasurements bounds the intermediate measurements of one attempt.
 	MaxMeasurements = 2000
 	// MaxTrialMeasurements bounds those of all attempts at one trial.
-	MaxTrialMeasurements = 5 * MaxMeasurements
+	MaxTrialMeasurements = 3 * MaxMeasurements
 )
 
 // AddMeasurement implements StudyService. The response says whether the run should stop.
