@@ -185,17 +185,23 @@ func (s *Server) GRPC(options ...grpc.ServerOption) *grpc.Server {
 			otelgrpc.WithTracerProvider(traces), otelgrpc.WithPropagators(propagation.TraceContext{}))))
 	}
 	g := grpc.NewServer(append(all, options...)...)
-	dparetov1.RegisterStudyServiceServer(g, &studyService{studies: s.services.studies, trials: study.Trials{Studies: s.services.studies}, engine: s.services.engine, lists: s.services.lists})
-	dparetov1.RegisterFrontServiceServer(g, &frontService{fronts: s.services.fronts})
-	dparetov1.RegisterPrivacyServiceServer(g, &privacyService{pool: s.services.pool, studies: s.services.studies, spending: s.services.spending})
-	dparetov1.RegisterReleaseServiceServer(g, &releaseService{releases: s.services.releases, ledgers: s.services.ledgers})
-	dparetov1.RegisterAdminServiceServer(g, &adminService{options: s.options, started: s.started, transfer: s.services.transfer})
+	s.Register(g)
 	s.watching.Do(func() { s.background.Go(s.health.Run) })
 	healthv1.RegisterHealthServer(g, s.health.Service())
 	if !s.options.NoReflection {
 		reflection.Register(g)
 	}
 	return g
+}
+
+// Register adds the services of the contract to a registrar. The registrar must authenticate and
+// authorize callers, and put the principal into the context of each call, as GRPC's guard does.
+func (s *Server) Register(r grpc.ServiceRegistrar) {
+	dparetov1.RegisterStudyServiceServer(r, &studyService{studies: s.services.studies, trials: study.Trials{Studies: s.services.studies}, engine: s.services.engine, lists: s.services.lists})
+	dparetov1.RegisterFrontServiceServer(r, &frontService{fronts: s.services.fronts})
+	dparetov1.RegisterPrivacyServiceServer(r, &privacyService{pool: s.services.pool, studies: s.services.studies, spending: s.services.spending})
+	dparetov1.RegisterReleaseServiceServer(r, &releaseService{releases: s.services.releases, ledgers: s.services.ledgers})
+	dparetov1.RegisterAdminServiceServer(r, &adminService{options: s.options, started: s.started, transfer: s.services.transfer})
 }
 
 // observeUpdates measures the updates of a store, and requests a probe if the store fails.

@@ -1,0 +1,32 @@
+package simulation
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/dpareto/dpareto/server"
+)
+
+// epoch is the wall time at which histories begin. True time begins when synctest says.
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// clock is the wall clock of the machine: true time plus an offset that steps.
+type clock struct {
+	offset atomic.Int64
+}
+
+// newClock returns a clock that shows the epoch.
+func newClock() *clock {
+	c := new(clock)
+	c.step(time.Until(epoch))
+	return c
+}
+
+// step sets the clock forward, or back.
+func (c *clock) step(d time.Duration) { c.offset.Add(int64(d)) }
+
+// Now returns the wall time, without a monotonic reading.
+func (c *clock) Now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())).Round(0) }
+
+// drive makes the clock the one of a server.
+func (c *clock) drive(o *server.Options) { o.Now = c.Now }
