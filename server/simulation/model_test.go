@@ -24,11 +24,11 @@ type model struct {
 
 	ended   map[string]*dparetov1.Trial // as it was first answered, by identity
 	holds   map[string]*hold            // by token
-	values  map[float64]*value       // errors that were sent
-	answers map[string]proto.Message // of requests with ids, by principal and body
-	first   map[string]time.Time     // when such a request first reached the server
-	workers map[string]string        // the principal of a worker, by the study's identity and worker id
-	created map[string]string        // trials by their notes
+	values  map[float64]*value          // errors that were sent
+	answers map[string]proto.Message    // of requests with ids, by principal and body
+	first   map[string]time.Time        // when such a request first reached the server
+	workers map[string]string           // the principal of a worker, by the study's identity and worker id
+	created map[string]string           // trials by their notes
 
 	readable time.Time                     // when the first result of the fixed study was answered
 	changed  time.Time                     // when its design was changed after that

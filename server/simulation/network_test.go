@@ -67,16 +67,15 @@ type connection struct {
 func (c *connection) Invoke(_ context.Context, method string, args, reply any, _ ...grpc.CallOption) error {
 	req := proto.Clone(args.(proto.Message))
 	answers := make(chan answer, 2)
-	rough := c.world.rough.Load()
-	copies := 1
-	if rough && c.chance(0.05) {
-		copies = 2
-	}
-	for range copies {
-		c.world.calls.Go(func() { c.travel(method, req, rough, answers) })
+	journeys := []journey{c.journey()}
+	if c.world.rough.Load() && c.chance(0.05) {
+		journeys = append(journeys, c.journey())
 	}
 	gaveUp := time.NewTimer(patience + c.upTo(time.Second))
 	defer gaveUp.Stop()
+	for _, j := range journeys { // from here on, others may act
+		c.world.calls.Go(func() { c.travel(method, req, j, answers) })
+	}
 	select {
 	case a := <-answers:
 		if a.err != nil {
@@ -90,6 +89,28 @@ func (c *connection) Invoke(_ context.Context, method string, args, reply any, _
 	}
 }
 
+// journey is how a call travels.
+type journey struct {
+	there, back         time.Duration
+	lostThere, lostBack bool
+}
+
+// journey draws one.
+func (c *connection) journey() journey {
+	j := journey{there: c.upTo(50 * time.Millisecond), back: c.upTo(50 * time.Millisecond)}
+	if !c.world.rough.Load() {
+		return j
+	}
+	if c.chance(0.05) {
+		j.there = c.upTo(2 * patience)
+	}
+	if c.chance(0.05) {
+		j.back = c.upTo(2 * patience)
+	}
+	j.lostThere, j.lostBack = c.chance(0.02), c.chance(0.04)
+	return j
+}
+
 // answer is what comes back.
 type answer struct {
 	resp proto.Message
@@ -97,23 +118,14 @@ type answer struct {
 }
 
 // travel takes a request to the server and its answer back, unless one of them is lost.
-func (c *connection) travel(method string, req proto.Message, rough bool, answers chan<- answer) {
-	wait := func() {
-		longest := 50 * time.Millisecond
-		if rough && c.chance(0.05) {
-			longest = 2 * patience
-		}
-		c.pause(longest)
-	}
-	wait()
-	if rough && c.chance(0.02) {
+func (c *connection) travel(method string, req proto.Message, j journey, answers chan<- answer) {
+	if time.Sleep(j.there); j.lostThere {
 		return
 	}
 	resp, err := c.deliver(method, req)
-	if rough && c.chance(0.04) {
+	if time.Sleep(j.back); j.lostBack {
 		return
 	}
-	wait()
 	select {
 	case answers <- answer{resp, err}:
 	default:

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// source is the generator of one actor, or of the disk. It is safe for concurrent use: a call that
-// was doubled may run beside its actor.
+// source is the generator of one actor, or of a disk, which several may write to.
 type source struct {
 	mu     *sync.Mutex
 	random *rand.Rand

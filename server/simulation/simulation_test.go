@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"flag"
+	"strings"
 	"testing"
 )
 
@@ -23,11 +24,18 @@ func TestHistories(t *testing.T) {
 
 // The same seed gives the same history.
 func TestReplay(t *testing.T) {
-	for seed := range uint64(20) {
-		_, first := simulate(t, seed, false)
-		_, second := simulate(t, seed, false)
-		if first != second {
-			t.Fatalf("seed %d gives\n%s\nand\n%s", seed, first, second)
+	for at := *seed; at < *seed+20; at++ {
+		_, first := simulate(t, at, false)
+		_, second := simulate(t, at, false)
+		was, is := strings.Split(first, "\n"), strings.Split(second, "\n")
+		for i := range min(len(was), len(is)) {
+			if was[i] != is[i] {
+				t.Errorf("seed %d: line %d was\n%s\nand is\n%s\nafter\n%s", at, i+1, was[i], is[i], was[max(0, i-1)])
+				break
+			}
+		}
+		if len(was) != len(is) {
+			t.Errorf("seed %d: %d lines, and then %d", at, len(was), len(is))
 		}
 	}
 }

@@ -1,8 +1,10 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,9 +15,15 @@ import (
 // trace is what an actor saw and did, for people and for comparing histories.
 type trace struct {
 	mu    sync.Mutex
-	lines []string
+	lines []line
 	began time.Time
 	off   bool // nothing is written down
+}
+
+// line is what happened at a time since the beginning.
+type line struct {
+	at   time.Duration
+	text string
 }
 
 // add adds a line with the true time.
@@ -25,7 +33,7 @@ func (t *trace) add(format string, args ...any) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.lines = append(t.lines, fmt.Sprintf("%12v  ", time.Since(t.began))+fmt.Sprintf(format, args...))
+	t.lines = append(t.lines, line{time.Since(t.began), fmt.Sprintf(format, args...)})
 }
 
 // call adds a call with its answer.
@@ -42,7 +50,21 @@ func (t *trace) call(c *call) {
 
 // drawn matches what the server draws from the system's entropy: tokens, uids and what begins with
 // one.
-var drawn = regexp.MustCompile(`\b[0-9a-f]{32}\b|\b[0-9a-f]{8}-[0-9a-f]+\b`)
+var drawn = regexp.MustCompile(`\b[0-9a-f]{32}\b|\b[0-9a-f]{8}-[0-9a-f]+(-[0-9a-f]{8})?\b`)
+
+// story returns what actors saw, in order, with the names that the server drew replaced.
+func story(actors []*connection) string {
+	var lines []line
+	for _, c := range actors {
+		lines = append(lines, c.trace.lines...)
+	}
+	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.at, b.at) })
+	var all strings.Builder
+	for _, l := range lines {
+		fmt.Fprintf(&all, "%12v  %s\n", l.at, l.text)
+	}
+	return rename(all.String())
+}
 
 // rename replaces what the server draws by numbers, in order of appearance.
 func rename(text string) string {
@@ -53,6 +75,7 @@ func rename(text string) string {
 			names[start[:8]] = fmt.Sprintf("#%d", len(names)+1)
 		}
 		if isEtag {
+			revision, _, _ = strings.Cut(revision, "-") // a hash follows
 			return names[start[:8]] + "-" + revision
 		}
 		return names[start[:8]]

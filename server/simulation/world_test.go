@@ -3,7 +3,6 @@ package simulation
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,7 +55,7 @@ func simulate(t *testing.T, seed uint64, silent bool) (faults []string, trace st
 		w.boot(t.Context())
 		w.live(t.Context())
 		w.stop()
-		faults, trace = w.model.faults, w.story()
+		faults, trace = w.model.faults, story(w.actors)
 	})
 	return faults, trace
 }
@@ -176,13 +175,3 @@ func (w *world) stop() {
 		w.model.faultf("store", "%v", fault)
 	}
 }
-
-// story returns the traces of all actors.
-func (w *world) story() string {
-	var all strings.Builder
-	for _, c := range w.actors {
-		all.WriteString(strings.Join(c.trace.lines, "\n") + "\n\n")
-	}
-	return rename(all.String())
-}
-
