@@ -3,8 +3,6 @@ package simulation
 import (
 	"sync/atomic"
 	"time"
-
-	"github.com/dpareto/dpareto/server"
 )
 
 // epoch is the wall time at which histories begin. True time begins when synctest says.
@@ -28,5 +26,12 @@ func (c *clock) step(d time.Duration) { c.offset.Add(int64(d)) }
 // Now returns the wall time, without a monotonic reading.
 func (c *clock) Now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())).Round(0) }
 
-// drive makes the clock the one of a server.
-func (c *clock) drive(o *server.Options) { o.Now = c.Now }
+// processClock is the clock as a process reads it.
+type processClock struct {
+	*clock
+
+	started time.Time // true time
+}
+
+// Elapsed returns the time since the process started.
+func (c processClock) Elapsed() time.Duration { return time.Since(c.started) }

@@ -170,7 +170,7 @@ func (m *model) learn(c *call) {
 	case *dparetov1.RenewLeasesResponse:
 		for name, result := range r.GetResults() {
 			if result.GetHeld() {
-				m.sawAlive(c.req.(*dparetov1.RenewLeasesRequest).GetLeaseTokens()[name], c.start)
+				m.sawAlive(c.req.(*dparetov1.RenewLeasesRequest).GetLeaseTokens()[name], m.took(c))
 			}
 		}
 	case *dparetov1.CompleteTrialResponse:
@@ -215,9 +215,17 @@ func (m *model) handedOut(c *call, req *dparetov1.SuggestTrialsRequest, resp *dp
 		}
 		m.holds[t.GetLease().GetToken()] = &hold{
 			trial: identity(t), holder: c.principal + " " + req.GetWorkerId(), attempt: t.GetAttempt(),
-			answered: c.end, alive: c.start, measured: make(map[int64]float64),
+			answered: c.end, alive: m.took(c), measured: make(map[int64]float64),
 		}
 	}
+}
+
+// took returns the earliest time at which a call can have taken effect: a remembered answer has none.
+func (m *model) took(c *call) time.Time {
+	if requestID(c.req) == "" {
+		return c.start
+	}
+	return m.first[keyOf(c)]
 }
 
 // sawAlive notes a sign of life that the server accepted.
@@ -229,9 +237,7 @@ func (m *model) sawAlive(token string, at time.Time) {
 
 // measured notes an acknowledged measurement.
 func (m *model) measured(c *call, req *dparetov1.AddMeasurementRequest) {
-	if _, isRepeat := m.answers[keyOf(c)]; !isRepeat || requestID(req) == "" || m.first[keyOf(c)].Equal(c.start) {
-		m.sawAlive(req.GetLeaseToken(), c.start) // a remembered answer renews nothing
-	}
+	m.sawAlive(req.GetLeaseToken(), m.took(c))
 	if h := m.holds[req.GetLeaseToken()]; h != nil {
 		h.measured[req.GetMeasurement().GetStep()] = errorOf(req.GetMeasurement())
 	}

@@ -71,9 +71,9 @@ func (w *world) boot(ctx context.Context) {
 		panic(err) // the disk is calm during the start
 	}
 	o := server.Options{
-		Store: p.records, Version: "simulated", Logger: slog.New(slog.DiscardHandler), Entropy: noise.Seeded(w.seed + uint64(w.starts)),
+		Store: p.records, Clock: processClock{w.clock, time.Now()}, Entropy: noise.Seeded(w.seed + uint64(w.starts)),
+		Version: "simulated", Logger: slog.New(slog.DiscardHandler),
 	}
-	w.clock.drive(&o)
 	p.server = server.New(o)
 	p.server.Register(p.services)
 	if w.rough.Load() {
