@@ -2,23 +2,39 @@ package simulation
 
 import (
 	"flag"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
 var (
 	seed      = flag.Uint64("seed", 1, "seed of the first history")
-	histories = flag.Int("histories", 1000, "number of histories")
+	histories = flag.Int("histories", 1000, "number of histories, of consecutive seeds")
+	faulty    = flag.Int("faulty", 10, "number of faulty histories to stop at")
+	story     = flag.Bool("story", false, "print what happened in the histories")
 )
 
 // Many histories, each from a seed of its own.
 func TestHistories(t *testing.T) {
-	for i := range uint64(*histories) {
-		at := *seed + i
-		faults, _ := simulate(t, at, true)
-		for _, fault := range faults {
-			t.Errorf("seed %d: %s", at, fault)
-		}
+	var next, failed atomic.Int64
+	for range runtime.GOMAXPROCS(0) {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			for i := next.Add(1); i <= int64(*histories) && failed.Load() < int64(*faulty); i = next.Add(1) {
+				at := *seed + uint64(i) - 1
+				found, told := simulate(t, at, !*story)
+				if *story {
+					t.Log(told)
+				}
+				for _, fault := range found {
+					t.Errorf("seed %d: %s", at, fault)
+				}
+				if len(found) > 0 {
+					failed.Add(1)
+				}
+			}
+		})
 	}
 }
 

@@ -52,8 +52,8 @@ func (t *trace) call(c *call) {
 // one.
 var drawn = regexp.MustCompile(`\b[0-9a-f]{32}\b|\b[0-9a-f]{8}-[0-9a-f]+(-[0-9a-f]{8})?\b`)
 
-// story returns what actors saw, in order, with the names that the server drew replaced.
-func story(actors []*connection) string {
+// tell returns what actors saw, in order, with the names that the server drew replaced.
+func tell(actors []*connection) string {
 	var lines []line
 	for _, c := range actors {
 		lines = append(lines, c.trace.lines...)

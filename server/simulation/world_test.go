@@ -55,7 +55,7 @@ func simulate(t *testing.T, seed uint64, silent bool) (faults []string, trace st
 		w.boot(t.Context())
 		w.live(t.Context())
 		w.stop()
-		faults, trace = w.model.faults, story(w.actors)
+		faults, trace = w.model.faults, tell(w.actors)
 	})
 	return faults, trace
 }

@@ -1,0 +1,134 @@
+package simulation
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// edit replaces a text that occurs once in a file of the server.
+type edit struct{ file, old, new string }
+
+// fault is a fault that the server does not have, and the invariant that tells of it.
+type fault struct {
+	name      string
+	invariant string
+	edits     []edit
+}
+
+// faults are put into the server one by one. The first five were found by a review.
+var faults = []fault{
+	{"a design that was changed after a look is released", "design", []edit{
+		{"study/update.go", "c.noteDesignChange(after.GetSpec())", ""},
+	}},
+	{"private_mode needs no ledger", "budget", []edit{
+		{"spec/compile_private.go", `c.needsLedger("test_ledger", spec.GetTestLedger(), "private_mode")`, ""},
+		{"spec/compile_private.go", `c.needsLedger("train_ledger", spec.GetTrainLedger(), "private_mode")`, ""},
+	}},
+	{"leases follow the wall clock", "leases", []edit{
+		{"study/lease.go", "return s.clock.Elapsed() - s.started", "return time.Duration(s.clock.Now().UnixNano())"},
+		{"study/lease.go", "if end.GetProcess() != c.studies.process {", "if false {"},
+	}},
+	{"a late completion keeps the measurements of another attempt", "runs", []edit{
+		{"study/attempt.go", "if IsHeld(record, token) {", "if true {"},
+	}},
+	{"worker ids are everybody's", "worker ids", []edit{
+		{"engine/queue.go", "c.CheckWorker(principal, req.GetWorkerId())", `c.CheckWorker("", req.GetWorkerId())`},
+	}},
+
+	{"leases never end", "stuck", []edit{
+		{"study/lease.go", "return c.elapsed >= end.GetElapsed().AsDuration()", "return false"},
+		{"study/lease.go", "return c.elapsed >= c.Compiled.LeaseDuration()", "return false"},
+	}},
+	{"a restart ends leases", "leases", []edit{
+		{"study/lease.go", "return c.elapsed >= c.Compiled.LeaseDuration()", "return true"},
+	}},
+	{"a renewed lease is not", "leases", []edit{
+		{"study/lease.go", "record.LeaseEnd = c.studies.LeaseEnd(length)", "if record.LeaseEnd == nil {\n\t\trecord.LeaseEnd = c.studies.LeaseEnd(length)\n\t}"},
+	}},
+	{"a completed trial completes again", "completion", []edit{
+		{"study/report.go", "if IsTerminal(trial.GetState()) {", "if false {"},
+	}},
+	{"answers are not remembered", "repeated", []edit{
+		{"study/request.go", `if r.ID == "" || effect == EffectNone {`, "if true {"},
+	}},
+	{"a measurement is acknowledged and dropped", "runs", []edit{
+		{"study/report.go", "if kept.Fresh {", "if kept.Fresh && c.Study.GetStudy().GetRevision()%8 != 0 {"},
+	}},
+	{"watchers are told before the commit", "watch", []edit{
+		{"study/change.go", "c.Tx.AfterCommit(func() { c.studies.watchers.notify(c.ID) })", "c.studies.watchers.notify(c.ID)"},
+	}},
+	{"a watch skips a change that comes with others", "watch", []edit{
+		{"study/watch.go", "r.after = revision\n", "r.after = revision + 1\n"},
+	}},
+	{"counts forget where a trial was", "counts", []edit{
+		{"study/change.go", "store.AddToCounts(study.GetTrialCounts(), before, -1)", ""},
+	}},
+	{"a release is not charged", "ledgers", []edit{
+		{"publish/release/release.go", `if release.GetLedger() != "" {`, "if false {"},
+	}},
+}
+
+// overlay writes the edited files into a folder, and returns the overlay file for the go command.
+func (f *fault) overlay(t *testing.T, folder string) string {
+	t.Helper()
+	replaced := make(map[string]string)
+	for _, e := range f.edits {
+		path, err := filepath.Abs(filepath.Join("..", filepath.FromSlash(e.file)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		from := path
+		if replaced[path] != "" {
+			from = replaced[path] // a further edit
+		}
+		content, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(string(content), e.old); n != 1 {
+			t.Fatalf("%s: %s has %q %d times, want once: the fault must be put elsewhere", f.name, e.file, e.old, n)
+		}
+		replaced[path] = filepath.Join(folder, strings.ReplaceAll(e.file, "/", "_"))
+		if err := os.WriteFile(replaced[path], []byte(strings.Replace(string(content), e.old, e.new, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := filepath.Join(folder, "overlay.json")
+	if err := os.WriteFile(overlay, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return overlay
+}
+
+// Every fault has a place in the server.
+func TestFaultsHaveTheirPlace(t *testing.T) {
+	for i := range faults {
+		t.Run(faults[i].name, func(t *testing.T) { faults[i].overlay(t, t.TempDir()) })
+	}
+}
+
+// find runs histories of a server with a fault, and returns the first that tells of it.
+func (f *fault) find(t *testing.T) {
+	t.Helper()
+	test := exec.CommandContext(t.Context(), "go", "test", "-overlay", f.overlay(t, t.TempDir()), "-run", "^TestHistories$", ".",
+		"-args", "-histories", "300", "-faulty", "20")
+	out, err := test.CombinedOutput()
+	found := regexp.MustCompile(`(seed \d+): ` + f.invariant + ": (.*)").FindSubmatch(out)
+	switch {
+	case found != nil:
+		t.Logf("found by %s: %s", found[1], found[2])
+	case err == nil:
+		t.Error("not found in 300 histories")
+	default:
+		t.Errorf("not found by %q, but: %v\n%s", f.invariant, err, out)
+	}
+}
