@@ -424,7 +424,11 @@ func newWatcher(c *connection, study string) *watcher {
 // watch goes on until ctx ends, and then shows the model what it has seen.
 func (w *watcher) watch(ctx context.Context) {
 	for ctx.Err() == nil {
-		some, cancel := context.WithTimeout(ctx, time.Second+w.upTo(30*time.Second))
+		lasts := time.Second + w.upTo(30*time.Second)
+		if !w.world.rough.Load() {
+			lasts = time.Hour // to the end
+		}
+		some, cancel := context.WithTimeout(ctx, lasts)
 		w.follow(some)
 		cancel()
 		w.pause(time.Second)

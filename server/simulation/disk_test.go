@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -85,28 +84,33 @@ func (s snapshot) Scan(prefix, from string, fn func(string, []byte) (bool, error
 type kv struct {
 	*disk
 
-	mu     sync.Mutex // one function runs at a time
 	random source
-	fate   fates
-	die    func() // kills the process
+	rough  bool
+	writer chan struct{} // holds one value while an Update runs
+	die    func()        // kills the process
 	dead   atomic.Bool
 }
 
-// fates are the probabilities of what may happen to an Update.
-type fates struct {
-	refuse, lose, twice, slow, dieBefore, dieAfter float64
+// fate is what happens to an Update. It is drawn when the Update comes, before others may act.
+type fate struct {
+	before, commit, after                  time.Duration
+	refused, lost, twice, diesBefore, dies bool
 }
 
-// roughly are the fates during a history. The end is calm.
-var roughly = fates{refuse: 0.01, lose: 0.01, twice: 0.3, slow: 0.02, dieBefore: 0.004, dieAfter: 0.008}
-
-// pause waits as long as a write may take.
-func (k *kv) pause() {
-	longest := 20 * time.Millisecond
-	if k.random.chance(k.fate.slow) {
-		longest = 4 * time.Second
+// fate draws one.
+func (k *kv) fate() fate {
+	wait := func() time.Duration {
+		if k.rough && k.random.chance(0.02) {
+			return k.random.upTo(4 * time.Second)
+		}
+		return k.random.upTo(20 * time.Millisecond)
 	}
-	k.random.pause(longest)
+	f := fate{before: wait(), commit: wait() / 10, after: wait()}
+	if k.rough {
+		chance := k.random.chance
+		f.refused, f.lost, f.twice, f.diesBefore, f.dies = chance(0.01), chance(0.01), chance(0.3), chance(0.004), chance(0.008)
+	}
+	return f
 }
 
 // View implements store.KV.
@@ -120,24 +124,17 @@ func (k *kv) View(ctx context.Context, fn func(store.Reader) error) error {
 	return fn(k.read())
 }
 
-// Update implements store.KV. Functions run one after the other; the time before and after them
-// passes for all Updates alike.
+// Update implements store.KV. Functions run one after the other, each with its commit.
 func (k *kv) Update(ctx context.Context, _ store.Scopes, fn func(store.ReadWriter) error) error {
-	full := store.Unwritable(syscall.ENOSPC)
-	k.pause()
-	switch {
-	case k.dead.Load():
-		return store.ErrClosed
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case k.random.chance(k.fate.refuse):
-		return full
-	}
-	if err := k.transact(fn, full); err != nil {
+	f := k.fate()
+	time.Sleep(f.before)
+	k.writer <- struct{}{}
+	err := k.transact(ctx, f, fn)
+	<-k.writer
+	if err != nil {
 		return err
 	}
-	k.pause()
-	if k.random.chance(k.fate.dieAfter) {
+	if time.Sleep(f.after); f.dies {
 		k.die()
 	}
 	if k.dead.Load() {
@@ -147,11 +144,16 @@ func (k *kv) Update(ctx context.Context, _ store.Scopes, fn func(store.ReadWrite
 }
 
 // transact runs the function of an Update, and commits what it wrote.
-func (k *kv) transact(fn func(store.ReadWriter) error, full error) error {
-	twice, lost, dies := k.random.chance(k.fate.twice), k.random.chance(k.fate.lose), k.random.chance(k.fate.dieBefore)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if twice {
+func (k *kv) transact(ctx context.Context, f fate, fn func(store.ReadWriter) error) error {
+	switch {
+	case k.dead.Load():
+		return store.ErrClosed
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case f.refused:
+		return store.Unwritable(syscall.ENOSPC)
+	}
+	if f.twice {
 		if err := fn(store.NewOverlay(k.read())); err != nil {
 			return err
 		}
@@ -160,12 +162,14 @@ func (k *kv) transact(fn func(store.ReadWriter) error, full error) error {
 	if err := fn(writes); err != nil || writes.Empty() {
 		return err
 	}
-	switch {
-	case lost:
-		return full
-	case dies:
+	if time.Sleep(f.commit); f.diesBefore {
 		k.die()
+	}
+	switch {
+	case k.dead.Load():
 		return store.ErrClosed
+	case f.lost:
+		return store.Unwritable(syscall.ENOSPC)
 	default:
 		return k.commit(writes)
 	}
