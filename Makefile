@@ -75,9 +75,20 @@ bench: ## Run the benchmarks; compare two runs with benchstat
 	go test -run '^$$' -bench . -benchmem -count 6 $(PACKAGES)
 
 .PHONY: soak
-soak: ## Kill the server under load 60 times and compare what is left (about three minutes)
+soak: ## Kill the server under load 60 times, twice, and compare what is left (about four minutes)
 	go test -tags long -timeout 30m -run TestKilledOften -v ./cmd/dpareto $(if $(SEED),-args -kill-seed $(SEED))
 	go test -tags long -timeout 10m -run BetweenRestarts ./clients/contract
+
+# The histories of make simulate: so many, from consecutive seeds.
+N ?= 100000
+
+.PHONY: simulate
+simulate: ## Run N histories of a simulated server from SEED on (half an hour for 100,000)
+	GOGC=400 go test -timeout 5h -count 1 -run '^TestHistories$$' -v ./server/simulation -args -histories $(N) -seed $(or $(SEED),1)
+
+.PHONY: simulate-faults
+simulate-faults: ## Put faults into the server, one by one, and find each by its histories (minutes)
+	go test -tags long -timeout 60m -count 1 -run '^TestFaultsAreFound$$' -v ./server/simulation
 
 .PHONY: bench-server
 bench-server: build ## Measure the server under load, small and large, and beside a study that fits a model

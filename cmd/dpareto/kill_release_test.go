@@ -16,20 +16,33 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// The server is killed at random moments while many ask for releases. Every one that was
-// handed out is charged, and its id gives it again.
-func TestKilledWhileReleasing(t *testing.T) {
-	const kills, workers = 5, 8
+// The server is killed at random moments while many ask for releases and others work on a private
+// study. Every release that was handed out is charged, and its id gives it again; what the private
+// study answered is kept, and counted.
+func TestKilledWhileReleasing(t *testing.T) { killWhileReleasing(t, 5) }
+
+// killWhileReleasing kills a server so many times, and compares in the end what it has with what it
+// said.
+func killWhileReleasing(t *testing.T, kills int) {
+	t.Helper()
+	const workers = 8
 	storeFile := filepath.Join(t.TempDir(), "studies.db")
 	srv := serve(t, storeFile, "127.0.0.1:0")
-	client, err := dpareto.Dial(srv.address)
+	history := newHistory()
+	client, err := dpareto.Dial(srv.address, history.listen())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	_, err = client.Releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: "l", Ledger: &dparetov1.Ledger{
-		Records: 10, Epsilon: 1000, Delta: 1e-3, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
-	}})
+	for _, id := range []string{"l", "train"} {
+		_, err = client.Releases.CreateLedger(t.Context(), &dparetov1.CreateLedgerRequest{LedgerId: id, Ledger: &dparetov1.Ledger{
+			Records: privateRecords, Epsilon: 1e6, Delta: 1e-3, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	private, err := client.CreateStudy(t.Context(), "private", &dparetov1.Study{Spec: privateSpec()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +51,7 @@ func TestKilledWhileReleasing(t *testing.T) {
 	}
 	var mu sync.Mutex
 	handedOut := make(map[string]*dparetov1.Release)
+	kept := make(map[string]*dparetov1.Trial)
 	ctx, cancel := context.WithCancel(t.Context())
 	var working sync.WaitGroup
 	for w := range workers {
@@ -45,6 +59,9 @@ func TestKilledWhileReleasing(t *testing.T) {
 			for n := 0; ctx.Err() == nil; n++ {
 				id := fmt.Sprintf("%d-%d", w, n)
 				resp, err := client.Releases.SelectPrivately(ctx, request(id)) // repeated until it is answered
+				if err == nil && n%5 == 0 {
+					_, err = client.Releases.GetLedger(ctx, &dparetov1.GetLedgerRequest{Name: "ledgers/l"})
+				}
 				if err != nil {
 					if ctx.Err() == nil {
 						t.Error(err)
@@ -53,6 +70,20 @@ func TestKilledWhileReleasing(t *testing.T) {
 				}
 				mu.Lock()
 				handedOut[id] = resp.GetRelease()
+				mu.Unlock()
+			}
+		})
+		working.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				trial, err := workPrivately(ctx, client, private, fmt.Sprintf("worker-%d", w), float64(n%10)/10)
+				if err != nil {
+					if ctx.Err() == nil {
+						t.Error(err)
+					}
+					return
+				}
+				mu.Lock()
+				kept[trial.GetName()] = trial
 				mu.Unlock()
 			}
 		})
@@ -74,6 +105,8 @@ func TestKilledWhileReleasing(t *testing.T) {
 	cancel()
 	working.Wait()
 
+	comparePrivate(t, private, kept)
+	history.check(t)
 	charged := make(map[string]bool)
 	for token := ""; ; {
 		resp, err := client.Releases.ListCharges(t.Context(), &dparetov1.ListChargesRequest{Parent: "ledgers/l", PageToken: token})
@@ -96,10 +129,82 @@ func TestKilledWhileReleasing(t *testing.T) {
 			t.Errorf("%s gave %v, and now %v, %v", id, release, again.GetRelease(), err)
 		}
 	}
-	if len(handedOut) < workers*kills {
-		t.Errorf("%d releases under %d kills: the test shows little", len(handedOut), kills)
+	if len(handedOut) < workers*kills || len(kept) < kills {
+		t.Errorf("%d releases and %d private trials under %d kills: the test shows little", len(handedOut), len(kept), kills)
 	}
-	t.Logf("%d kills, %d releases, %d charges", kills, len(handedOut), len(charged))
+	t.Logf("%d kills, %d releases, %d charges, %d private trials", kills, len(handedOut), len(charged), len(kept))
 	srv.signal(syscall.SIGTERM)
 	checkStore(t, storeFile)
+}
+
+// privateRecords is the number of records of the ledgers.
+const privateRecords = 10_000
+
+// privateSpec returns a study with private_mode whose budgets outlast a test.
+func privateSpec() *dparetov1.StudySpec {
+	reference, worst := 10.0, 1.0
+	return &dparetov1.StudySpec{
+		Parameters: []*dparetov1.ParameterSpec{{
+			Id: "sigma", Scale: dparetov1.Scale_SCALE_LOG,
+			Domain: &dparetov1.ParameterSpec_DoubleDomain{DoubleDomain: &dparetov1.DoubleDomain{Min: 1, Max: 32}},
+		}},
+		Metrics: []*dparetov1.MetricSpec{
+			{
+				Id: "epsilon", Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Goal: dparetov1.Goal_GOAL_MINIMIZE,
+				Transform: dparetov1.Transform_TRANSFORM_LOG, ReferenceValue: &reference,
+				Source: &dparetov1.MetricSpec_Computed{Computed: &dparetov1.ComputedSource{Function: &dparetov1.ComputedSource_Privacy{Privacy: &dparetov1.PrivacySpec{
+					Mechanism: &dparetov1.PrivacySpec_Gaussian{Gaussian: &dparetov1.GaussianMechanism{Sensitivity: "1", StandardDeviation: "sigma"}},
+					Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE, Delta: 1e-6,
+				}}}},
+			},
+			{
+				Id: "error", Role: dparetov1.MetricRole_METRIC_ROLE_OBJECTIVE, Goal: dparetov1.Goal_GOAL_MINIMIZE,
+				Transform: dparetov1.Transform_TRANSFORM_LOGIT, ReferenceValue: &worst,
+				Source: &dparetov1.MetricSpec_Reported{Reported: new(dparetov1.ReportedSource)},
+			},
+		},
+		Algorithm:   &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_RANDOM},
+		Budget:      &dparetov1.Budget{MaxTrials: 100_000},
+		PrivateMode: &dparetov1.PrivateModeSpec{TestSetSize: privateRecords, TestEpsilon: 1e4, TrainEpsilon: 1e5, Delta: 1e-6},
+		TestLedger:  "ledgers/l", TrainLedger: "ledgers/train",
+	}
+}
+
+// workPrivately runs one trial of a private study, and returns what is kept of it.
+func workPrivately(ctx context.Context, client *dpareto.Client, study *dpareto.Study, id string, value float64) (*dparetov1.Trial, error) {
+	trial, err := study.Ask(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Studies.CompleteTrial(ctx, &dparetov1.CompleteTrialRequest{
+		Name: trial.Name(), LeaseToken: trial.Message().GetLease().GetToken(),
+		Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: dpareto.Metrics{"error": {value}}.Measurement(0, 0)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	_, err = client.Studies.GetTrial(ctx, &dparetov1.GetTrialRequest{Name: trial.Name()})
+	return resp.GetTrial(), err
+}
+
+// comparePrivate compares what a private study has with what it answered: the same noise, and all of
+// it counted.
+func comparePrivate(t *testing.T, study *dpareto.Study, kept map[string]*dparetov1.Trial) {
+	t.Helper()
+	stored := make(map[string]*dparetov1.Trial)
+	for _, trial := range trialsOf(t, study) {
+		stored[trial.GetName()] = trial
+	}
+	for name, trial := range kept {
+		if !proto.Equal(stored[name].GetFinalMeasurement(), trial.GetFinalMeasurement()) {
+			t.Errorf("%s completed with %v, and has %v", name, trial.GetFinalMeasurement(), stored[name].GetFinalMeasurement())
+		}
+	}
+	got, err := study.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if spent := got.GetPublication().GetSpent().GetValues(); spent < int64(len(kept)) || len(kept) == 0 {
+		t.Errorf("%d values are counted, and %d were kept", spent, len(kept))
+	}
 }

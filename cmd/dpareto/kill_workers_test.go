@@ -21,6 +21,7 @@ import (
 type crowd struct {
 	t       *testing.T
 	memory  *memory
+	history *history
 	studies []string
 	address string
 	working sync.WaitGroup
@@ -30,7 +31,7 @@ type crowd struct {
 func (c *crowd) start(ctx context.Context, workers int, seed uint64) {
 	for i := range workers {
 		c.working.Go(func() {
-			client, err := dpareto.Dial(c.address)
+			client, err := dpareto.Dial(c.address, c.history.listen())
 			if err != nil {
 				c.t.Error(err)
 				return
@@ -134,6 +135,16 @@ func (w *worker) round(ctx context.Context) {
 	h := w.memory.handedOut(w.id, trial.Message(), asked, time.Now())
 	if !w.train(ctx, trial, h) {
 		return
+	}
+	if w.chance(0.2) { // somebody looks
+		w.call(ctx, func(ctx context.Context) error {
+			_, err := w.client.Studies.GetTrial(ctx, &dparetov1.GetTrialRequest{Name: trial.Name()})
+			return err
+		}, ignore)
+		w.call(ctx, func(ctx context.Context) error {
+			_, err := w.study.Get(ctx)
+			return err
+		}, ignore)
 	}
 	switch fate := w.random.Float64(); {
 	case fate < 0.06: // it vanishes

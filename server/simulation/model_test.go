@@ -76,10 +76,11 @@ func newModel() *model {
 func (m *model) faultf(invariant, format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.fault(invariant, format, args...)
+	m.notef(invariant, format, args...)
 }
 
-func (m *model) fault(invariant, format string, args ...any) {
+// notef is faultf for those who hold the lock.
+func (m *model) notef(invariant, format string, args ...any) {
 	m.faults = append(m.faults, invariant+": "+fmt.Sprintf(format, args...))
 }
 
@@ -101,7 +102,7 @@ func (m *model) answered(c call) {
 		m.repeated(&c)
 		m.learn(&c)
 	case codes.Internal, codes.Unknown, codes.DataLoss:
-		m.fault("errors", "%s: %v", c.method, c.err)
+		m.notef("errors", "%s: %v", c.method, c.err)
 	default:
 	}
 }
@@ -156,7 +157,7 @@ func (m *model) repeated(c *call) {
 	key := keyOf(c)
 	before := m.answers[key]
 	if m.answers[key] = c.resp; before != nil && !proto.Equal(before, c.resp) {
-		m.fault("repeated", "%s {%v} was answered %v, and later %v", c.method, c.req, before, c.resp)
+		m.notef("repeated", "%s {%v} was answered %v, and later %v", c.method, c.req, before, c.resp)
 	}
 }
 
@@ -192,7 +193,7 @@ func (m *model) learn(c *call) {
 		}
 	case *dparetov1.ReleaseBestResponse:
 		if first := m.first[keyOf(c)]; !m.changed.IsZero() && first.After(m.changed) && r.GetRelease().GetLedger() != "" {
-			m.fault("design", "%s was published although the design of %s was changed after a result could be read", r.GetRelease().GetName(), fixed)
+			m.notef("design", "%s was published although the design of %s was changed after a result could be read", r.GetRelease().GetName(), fixed)
 		}
 		m.released[r.GetRelease().GetName()] = r.GetRelease()
 	case *dparetov1.SelectPrivatelyResponse:
@@ -206,7 +207,7 @@ func (m *model) handedOut(c *call, req *dparetov1.SuggestTrialsRequest, resp *dp
 		_, uid, _ := strings.Cut(identity(t), " of ")
 		key := req.GetWorkerId() + " of " + req.GetParent() + " " + uid
 		if other, ok := m.workers[key]; ok && other != c.principal {
-			m.fault("worker ids", "%s belongs to %s, and %s got %s under it", key, other, c.principal, t.GetName())
+			m.notef("worker ids", "%s belongs to %s, and %s got %s under it", key, other, c.principal, t.GetName())
 		} else {
 			m.workers[key] = c.principal
 		}
@@ -251,7 +252,7 @@ func (m *model) end(t *dparetov1.Trial) {
 	case before == nil:
 		m.ended[identity(t)] = t
 	case outcome(before) != outcome(t):
-		m.fault("completion", "%s ended with %s, and later with %s", t.GetName(), outcome(before), outcome(t))
+		m.notef("completion", "%s ended with %s, and later with %s", t.GetName(), outcome(before), outcome(t))
 	}
 }
 
@@ -271,7 +272,7 @@ func (m *model) createdStudy(s *dparetov1.Study) {
 		ran = ran || strings.HasPrefix(h.trial, private) && !strings.HasSuffix(h.trial, s.GetUid()[:8])
 	}
 	if len(m.privates) > 0 && ran && s.GetSpec().GetTestLedger() == "" && guarantee(m.privates[0]) == guarantee(s) {
-		m.fault("budget", "%s was run, deleted and created anew, without a ledger, with the guarantee of the first", s.GetName())
+		m.notef("budget", "%s was run, deleted and created anew, without a ledger, with the guarantee of the first", s.GetName())
 	}
 	m.privates = append(m.privates, s)
 }
@@ -296,7 +297,7 @@ func (m *model) compareStudy(s *dparetov1.Study, trials []*dparetov1.Trial, rele
 		stored[t.GetName()] = t
 		counts[t.GetState()]++
 		if other := notes[t.GetNote()]; other != "" {
-			m.fault("lost", "%s and %s are of one request", other, t.GetName())
+			m.notef("lost", "%s and %s are of one request", other, t.GetName())
 		}
 		if t.GetNote() != "" {
 			notes[t.GetNote()] = t.GetName()
@@ -309,7 +310,7 @@ func (m *model) compareStudy(s *dparetov1.Study, trials []*dparetov1.Trial, rele
 		dparetov1.TrialState_TRIAL_STATE_INFEASIBLE: c.GetInfeasible(), dparetov1.TrialState_TRIAL_STATE_FAILED: c.GetFailed(),
 	} {
 		if counts[state] != n {
-			m.fault("counts", "%s counts %d trials that are %v, and has %d", s.GetName(), n, state, counts[state])
+			m.notef("counts", "%s counts %d trials that are %v, and has %d", s.GetName(), n, state, counts[state])
 		}
 	}
 	for _, known := range slices.Sorted(maps.Keys(m.ended)) {
@@ -318,7 +319,7 @@ func (m *model) compareStudy(s *dparetov1.Study, trials []*dparetov1.Trial, rele
 			continue
 		}
 		if before, t := m.ended[known], stored[name]; outcome(before) != outcome(t) {
-			m.fault("completion", "%s ended with %s, and has %s", name, outcome(before), outcome(t))
+			m.notef("completion", "%s ended with %s, and has %s", name, outcome(before), outcome(t))
 		} else if t.GetState() == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
 			completed++
 		}
@@ -331,16 +332,16 @@ func (m *model) compareStudy(s *dparetov1.Study, trials []*dparetov1.Trial, rele
 	}
 	for note, name := range m.created {
 		if strings.HasPrefix(name, s.GetName()+"/") && notes[note] != name {
-			m.fault("lost", "%s was created with the note %q, which %q has", name, note, notes[note])
+			m.notef("lost", "%s was created with the note %q, which %q has", name, note, notes[note])
 		}
 	}
 	for name := range m.released {
 		if strings.HasPrefix(name, s.GetName()+"/") && !slices.ContainsFunc(releases, func(r *dparetov1.Release) bool { return r.GetName() == name }) {
-			m.fault("lost", "%s was published and is gone", name)
+			m.notef("lost", "%s was published and is gone", name)
 		}
 	}
 	if spent := s.GetPublication().GetSpent(); s.GetName() == private && spent.GetValues() < completed {
-		m.fault("ledgers", "%s says that it keeps %d values, and has %d", private, spent.GetValues(), completed)
+		m.notef("ledgers", "%s says that it keeps %d values, and has %d", private, spent.GetValues(), completed)
 	}
 }
 
@@ -358,19 +359,19 @@ func (m *model) compareHolds(s *dparetov1.Study, stored map[string]*dparetov1.Tr
 		holds := byTrial[known]
 		slices.SortFunc(holds, func(a, b *hold) int { return cmp.Compare(a.attempt, b.attempt) })
 		if last := holds[len(holds)-1].attempt; last > stored[name].GetAttempt() {
-			m.fault("lost", "%s: attempt %d was handed out, and it says %d", name, last, stored[name].GetAttempt())
+			m.notef("lost", "%s: attempt %d was handed out, and it says %d", name, last, stored[name].GetAttempt())
 		}
 		for i, h := range holds[1:] {
 			before := holds[i]
 			if before.attempt == h.attempt {
-				m.fault("leases", "%s: attempt %d was handed to %s and to %s", name, h.attempt, before.holder, h.holder)
+				m.notef("leases", "%s: attempt %d was handed to %s and to %s", name, h.attempt, before.holder, h.holder)
 			}
 			ends := before.alive.Add(s.GetSpec().GetLease().GetDuration().AsDuration())
 			if !before.gone.IsZero() && before.gone.Before(ends) {
 				ends = before.gone
 			}
 			if before.holder != h.holder && h.answered.Before(ends) {
-				m.fault("leases", "%s: attempt %d was handed to %s, %v before the lease of %s ended", name, h.attempt, h.holder, ends.Sub(h.answered), before.holder)
+				m.notef("leases", "%s: attempt %d was handed to %s, %v before the lease of %s ended", name, h.attempt, h.holder, ends.Sub(h.answered), before.holder)
 			}
 		}
 	}
@@ -380,7 +381,7 @@ func (m *model) compareHolds(s *dparetov1.Study, stored map[string]*dparetov1.Tr
 func (m *model) compareRun(t *dparetov1.Trial) {
 	final := m.values[errorOf(t.GetFinalMeasurement())]
 	if final == nil || !final.kept {
-		m.fault("lost", "%s has the value %v, which was refused or never sent", t.GetName(), errorOf(t.GetFinalMeasurement()))
+		m.notef("lost", "%s has the value %v, which was refused or never sent", t.GetName(), errorOf(t.GetFinalMeasurement()))
 		return
 	}
 	steps := make(map[int64]float64)
@@ -389,15 +390,15 @@ func (m *model) compareRun(t *dparetov1.Trial) {
 		steps[measurement.GetStep()] = errorOf(measurement)
 		switch {
 		case v == nil || !v.kept:
-			m.fault("lost", "%s has the value %v, which was refused or never sent", t.GetName(), errorOf(measurement))
+			m.notef("lost", "%s has the value %v, which was refused or never sent", t.GetName(), errorOf(measurement))
 		case v.token != final.token:
-			m.fault("runs", "%s: the measurement at step %d is of another attempt than the final one", t.GetName(), measurement.GetStep())
+			m.notef("runs", "%s: the measurement at step %d is of another attempt than the final one", t.GetName(), measurement.GetStep())
 		}
 	}
 	if h := m.holds[final.token]; h != nil {
 		for step, value := range h.measured {
 			if steps[step] != value {
-				m.fault("runs", "%s: the measurement %v at step %d of the attempt that completed it is gone", t.GetName(), value, step)
+				m.notef("runs", "%s: the measurement %v at step %d of the attempt that completed it is gone", t.GetName(), value, step)
 			}
 		}
 	}
@@ -420,7 +421,7 @@ func (m *model) compareLedger(l *dparetov1.Ledger, charges []*dparetov1.Charge) 
 			found = found || strings.HasPrefix(key, resource) && e >= epsilon
 		}
 		if !found {
-			m.fault("ledgers", "%s has no charge of %v for %s", l.GetName(), epsilon, resource)
+			m.notef("ledgers", "%s has no charge of %v for %s", l.GetName(), epsilon, resource)
 		}
 	}
 	for name, r := range m.released {
@@ -439,7 +440,7 @@ func (m *model) compareLedger(l *dparetov1.Ledger, charges []*dparetov1.Charge) 
 	// Whitehouse, Ramdas, Rogers and Wu (2023), Theorem 1, with half of δ as slack.
 	least := min(sum, math.Sqrt(2*math.Log(2/l.GetDelta())*squares)+squares/2)
 	if l.GetCharges() != int64(len(charges)) || l.GetSpent().GetEpsilon() < least*(1-1e-9) {
-		m.fault("ledgers", "%s says that it has spent %v for %d charges; %d are there, of at least %v",
+		m.notef("ledgers", "%s says that it has spent %v for %d charges; %d are there, of at least %v",
 			l.GetName(), l.GetSpent().GetEpsilon(), l.GetCharges(), len(charges), least)
 	}
 }
@@ -450,7 +451,7 @@ func (m *model) watched(study string, seen map[string]*dparetov1.Trial) {
 	defer m.mu.Unlock()
 	for _, t := range m.final[study] {
 		if last := seen[t.GetName()]; last.GetRevision() != t.GetRevision() || last.GetState() != t.GetState() {
-			m.fault("watch", "%s is %v at revision %d; a watcher saw it last as %v at revision %d",
+			m.notef("watch", "%s is %v at revision %d; a watcher saw it last as %v at revision %d",
 				t.GetName(), t.GetState(), t.GetRevision(), last.GetState(), last.GetRevision())
 		}
 	}

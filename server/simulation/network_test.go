@@ -150,7 +150,7 @@ func (c *connection) deliver(method string, req proto.Message) (proto.Message, e
 		return nil
 	}, nil)
 	if p.kv.dead.Load() {
-		c.trace.add("%s %T died", c.principal.Name, req)
+		c.trace.addf("%s %T died", c.principal.Name, req)
 		c.world.model.unanswered(seen)
 		return nil, errGone
 	}

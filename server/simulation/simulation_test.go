@@ -18,6 +18,9 @@ var (
 // Many histories, each from a seed of its own.
 func TestHistories(t *testing.T) {
 	var next, failed atomic.Int64
+	t.Cleanup(func() {
+		t.Logf("%d histories, from seed %d on, %d of them faulty", min(next.Load(), int64(*histories)), *seed, failed.Load())
+	})
 	for range runtime.GOMAXPROCS(0) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()

@@ -26,8 +26,8 @@ type line struct {
 	text string
 }
 
-// add adds a line with the true time.
-func (t *trace) add(format string, args ...any) {
+// addf adds a line with the true time.
+func (t *trace) addf(format string, args ...any) {
 	if t.off {
 		return
 	}
@@ -45,7 +45,7 @@ func (t *trace) call(c *call) {
 	if c.err != nil {
 		result = status.Convert(c.err).String()
 	}
-	t.add("%s %s {%v} %v -> %s", c.principal, c.method[strings.LastIndex(c.method, "/")+1:], c.req, c.end.Sub(c.start), result)
+	t.addf("%s %s {%v} %v -> %s", c.principal, c.method[strings.LastIndex(c.method, "/")+1:], c.req, c.end.Sub(c.start), result)
 }
 
 // drawn matches what the server draws from the system's entropy: tokens, uids and what begins with

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"google.golang.org/grpc"
+
+	dpareto "github.com/dpareto/dpareto/clients/go"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// linearPatience bounds the search for an order of the calls about one trial, study or ledger.
+const linearPatience = 30 * time.Second
+
+// history is every answered call of some clients, in real time, by what it is about: trials, studies
+// and ledgers. Calls about one of them must be explained by an order that real time allows.
+//
+// A call without an answer may have taken effect, or take it later. So an answer may say more than
+// the calls before it explain, but never less: a trial may have got further attempts, or an end, and
+// a revision or a number of charges may have grown.
+type history struct {
+	began time.Time
+
+	mu     sync.Mutex
+	calls  map[string][]porcupine.Operation
+	client int
+	first  map[string]time.Time // when a request with an id was first sent
+}
+
+func newHistory() *history {
+	return &history{began: time.Now(), calls: make(map[string][]porcupine.Operation), first: make(map[string]time.Time)}
+}
+
+// observed says what an answer tells of a trial, or of anything that only grows.
+type observed struct {
+	attempt  int32  // of a trial
+	isNew    bool   // the attempt begins with this call
+	isHeld   bool   // a worker's measurement was accepted
+	end      string // how the trial ended, "" before
+	number   int64  // of revisions or charges
+	isLowest bool   // all earlier answers had at most this number
+}
+
+// state is what answers so far said.
+type state struct {
+	attempt int32
+	end     string
+	number  int64
+}
+
+// answers is the sequential behaviour of a trial, a study or a ledger.
+var answers = porcupine.Model{
+	Init: func() any { return state{} },
+	Step: func(before, _, output any) (bool, any) {
+		s, o := before.(state), output.(observed)
+		switch {
+		case o.isLowest && o.number < s.number,
+			o.isNew && (s.end != "" || o.attempt <= s.attempt),
+			o.isHeld && s.end != "",
+			o.end != "" && s.end != "" && o.end != s.end,
+			o.end == "" && s.end != "" && o.attempt > 0 && !o.isHeld && !o.isNew,
+			o.attempt > 0 && o.attempt < s.attempt && !o.isNew:
+			return false, s
+		}
+		return true, state{max(s.attempt, o.attempt), max(s.end, o.end), max(s.number, o.number)}
+	},
+}
+
+// listen returns the option of a client whose calls the history notes.
+func (h *history) listen() dpareto.Option {
+	h.mu.Lock()
+	h.client++
+	id := h.client
+	h.mu.Unlock()
+	return dpareto.WithDialOptions(grpc.WithChainUnaryInterceptor(
+		func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+			start := h.sent(req)
+			err := invoke(ctx, method, req, reply, conn, options...)
+			if err == nil {
+				h.answered(id, start, req, reply)
+			}
+			return err
+		}))
+}
+
+// sent returns when a request was first sent: a repetition may get the answer to the first.
+func (h *history) sent(req any) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	r, ok := req.(interface{ GetRequestId() string })
+	if !ok || r.GetRequestId() == "" {
+		return now
+	}
+	if h.first[r.GetRequestId()].IsZero() {
+		h.first[r.GetRequestId()] = now
+	}
+	return h.first[r.GetRequestId()]
+}
+
+// answered notes what an answer says.
+func (h *history) answered(client int, start time.Time, req, reply any) {
+	end := time.Now()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	add := func(about string, o observed) {
+		h.calls[about] = append(h.calls[about], porcupine.Operation{
+			ClientId: client, Call: start.Sub(h.began).Nanoseconds(), Return: end.Sub(h.began).Nanoseconds(), Output: o,
+		})
+	}
+	trial := func(t *dparetov1.Trial, isNew bool) {
+		o := observed{attempt: t.GetAttempt(), isNew: isNew}
+		if t.GetEndTime() != nil {
+			o.end = outcome(t) + t.GetFinalMeasurement().String()
+		}
+		add(t.GetName(), o)
+		study, _, _ := strings.Cut(t.GetName(), "/trials/")
+		add(study, observed{number: t.GetRevision()})
+	}
+	switch r := reply.(type) {
+	case *dparetov1.SuggestTrialsResponse:
+		for _, t := range r.GetTrials() {
+			trial(t, true)
+		}
+	case *dparetov1.AddMeasurementResponse:
+		add(req.(*dparetov1.AddMeasurementRequest).GetName(), observed{isHeld: true})
+	case *dparetov1.CompleteTrialResponse:
+		trial(r.GetTrial(), false)
+	case *dparetov1.ReleaseTrialResponse:
+		trial(r.GetTrial(), false)
+	case *dparetov1.GetTrialResponse:
+		trial(r.GetTrial(), false)
+	case *dparetov1.GetStudyResponse:
+		add(r.GetStudy().GetName(), observed{number: r.GetStudy().GetRevision(), isLowest: true})
+	case *dparetov1.SelectPrivatelyResponse:
+		var number int64 // of the release, which has a charge
+		if _, err := fmt.Sscanf(r.GetRelease().GetName(), r.GetRelease().GetLedger()+"/releases/%d", &number); err == nil {
+			add(r.GetRelease().GetLedger(), observed{number: number})
+		}
+	case *dparetov1.GetLedgerResponse:
+		add(r.GetLedger().GetName(), observed{number: r.GetLedger().GetCharges(), isLowest: true})
+	}
+}
+
+// check reports what no order of the calls explains.
+func (h *history) check(t *testing.T) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	calls, studies, ledgers := 0, 0, 0
+	for _, about := range slices.Sorted(maps.Keys(h.calls)) {
+		calls += len(h.calls[about])
+		switch {
+		case strings.Contains(about, "/trials/"):
+		case strings.HasPrefix(about, "ledgers/"):
+			ledgers++
+		default:
+			studies++
+		}
+		if result := porcupine.CheckOperationsTimeout(answers, h.calls[about], linearPatience); result != porcupine.Ok {
+			t.Errorf("%s: no order explains the %d calls about it (%v)", about, len(h.calls[about]), result)
+		}
+	}
+	t.Logf("%d answers about %d trials, %d studies and %d ledgers have an order", calls, len(h.calls)-studies-ledgers, studies, ledgers)
+	if len(h.calls) == 0 {
+		t.Error("no call was noted: the test shows nothing")
+	}
+}
+
+// An order is refused if an answer says less than one that was given before it.
+func TestHistoriesWithoutAnOrder(t *testing.T) {
+	at := func(start, end int64, o observed) porcupine.Operation {
+		return porcupine.Operation{ClientId: int(start), Call: start, Return: end, Output: o}
+	}
+	for name, test := range map[string]struct {
+		calls []porcupine.Operation
+		want  bool
+	}{
+		"in order":               {[]porcupine.Operation{at(1, 2, observed{attempt: 1, isNew: true}), at(3, 4, observed{isHeld: true}), at(5, 6, observed{attempt: 1, end: "a"})}, true},
+		"at once":                {[]porcupine.Operation{at(1, 9, observed{attempt: 1, end: "a"}), at(2, 8, observed{isHeld: true})}, true},
+		"two ends":               {[]porcupine.Operation{at(1, 2, observed{attempt: 1, end: "a"}), at(3, 4, observed{attempt: 2, end: "b"})}, false},
+		"an end that vanished":   {[]porcupine.Operation{at(1, 2, observed{attempt: 1, end: "a"}), at(3, 4, observed{attempt: 1})}, false},
+		"handed out after":       {[]porcupine.Operation{at(1, 2, observed{attempt: 1, end: "a"}), at(3, 4, observed{attempt: 2, isNew: true})}, false},
+		"measured after":         {[]porcupine.Operation{at(1, 2, observed{attempt: 1, end: "a"}), at(3, 4, observed{isHeld: true})}, false},
+		"handed out twice":       {[]porcupine.Operation{at(1, 2, observed{attempt: 2, isNew: true}), at(3, 4, observed{attempt: 2, isNew: true})}, false},
+		"a revision that is old": {[]porcupine.Operation{at(1, 2, observed{number: 7}), at(3, 4, observed{number: 6, isLowest: true})}, false},
+		"a charge that comes":    {[]porcupine.Operation{at(1, 2, observed{number: 3}), at(1, 4, observed{number: 2, isLowest: true})}, true},
+	} {
+		if got := porcupine.CheckOperations(answers, test.calls); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
