@@ -10,7 +10,7 @@ PACKAGES := ./...
 MODULE := github.com/dpareto/dpareto
 # Packages whose goroutines share memory are tested with the race detector, which watches all that
 # they import, too. The others are numerics, mostly: there it finds nothing and costs most.
-RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting expression publish/private spec),$(shell go list ./server/...)) \
+RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting expression publish/private simulation spec),$(shell go list ./server/...)) \
 	$(addprefix $(MODULE)/,clients/go clients/go/agent clients/go/trainer/internal/parallel \
 	cmd/internal/child cmd/internal/console cmd/dpareto/internal/agent cmd/dpareto/internal/serve)
 # Extra arguments of make demo, for example DEMO="--study svt --seed 3".

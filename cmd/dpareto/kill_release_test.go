@@ -21,6 +21,18 @@ import (
 // study answered is kept, and counted.
 func TestKilledWhileReleasing(t *testing.T) { killWhileReleasing(t, 5) }
 
+// publishers ask for releases and work on a private study, and remember what they got.
+type publishers struct {
+	t       *testing.T
+	client  *dpareto.Client
+	private *dpareto.Study
+	working sync.WaitGroup
+
+	mu        sync.Mutex
+	handedOut map[string]*dparetov1.Release // by the id of the request
+	kept      map[string]*dparetov1.Trial   // completed ones of the private study, by name
+}
+
 // killWhileReleasing kills a server so many times, and compares in the end what it has with what it
 // said.
 func killWhileReleasing(t *testing.T, kills int) {
@@ -46,47 +58,14 @@ func killWhileReleasing(t *testing.T, kills int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := func(id string) *dparetov1.SelectPrivatelyRequest {
-		return &dparetov1.SelectPrivatelyRequest{Utilities: make([]float64, 100), Sensitivity: 1, Epsilon: 0.1, Ledger: "ledgers/l", RequestId: id}
+	p := &publishers{
+		t: t, client: client, private: private,
+		handedOut: make(map[string]*dparetov1.Release), kept: make(map[string]*dparetov1.Trial),
 	}
-	var mu sync.Mutex
-	handedOut := make(map[string]*dparetov1.Release)
-	kept := make(map[string]*dparetov1.Trial)
 	ctx, cancel := context.WithCancel(t.Context())
-	var working sync.WaitGroup
 	for w := range workers {
-		working.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				id := fmt.Sprintf("%d-%d", w, n)
-				resp, err := client.Releases.SelectPrivately(ctx, request(id)) // repeated until it is answered
-				if err == nil && n%5 == 0 {
-					_, err = client.Releases.GetLedger(ctx, &dparetov1.GetLedgerRequest{Name: "ledgers/l"})
-				}
-				if err != nil {
-					if ctx.Err() == nil {
-						t.Error(err)
-					}
-					return
-				}
-				mu.Lock()
-				handedOut[id] = resp.GetRelease()
-				mu.Unlock()
-			}
-		})
-		working.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				trial, err := workPrivately(ctx, client, private, fmt.Sprintf("worker-%d", w), float64(n%10)/10)
-				if err != nil {
-					if ctx.Err() == nil {
-						t.Error(err)
-					}
-					return
-				}
-				mu.Lock()
-				kept[trial.GetName()] = trial
-				mu.Unlock()
-			}
-		})
+		p.repeat(ctx, func(n int) error { return p.release(ctx, w, n) })
+		p.repeat(ctx, func(n int) error { return p.work(ctx, w, n) })
 	}
 	random := rand.New(rand.NewPCG(*killSeed, 7))
 	for range kills {
@@ -103,15 +82,83 @@ func killWhileReleasing(t *testing.T, kills int) {
 	timer := time.NewTimer(500 * time.Millisecond)
 	<-timer.C
 	cancel()
-	working.Wait()
+	p.working.Wait()
 
-	comparePrivate(t, private, kept)
+	charged := p.compareReleases()
+	p.compareTrials()
+	history.checkLedger(t, "ledgers/l", charged)
 	history.check(t)
-	charged := make(map[string]bool)
+	if len(p.handedOut) < workers*kills || len(p.kept) < kills {
+		t.Errorf("%d releases and %d private trials under %d kills: the test shows little", len(p.handedOut), len(p.kept), kills)
+	}
+	t.Logf("%d kills, %d releases, %d charges, %d private trials", kills, len(p.handedOut), len(charged), len(p.kept))
+	srv.signal(syscall.SIGTERM)
+	checkStore(t, storeFile)
+}
+
+// repeat calls fn with rising numbers until ctx ends.
+func (p *publishers) repeat(ctx context.Context, fn func(int) error) {
+	p.working.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			if err := fn(n); err != nil {
+				if ctx.Err() == nil {
+					p.t.Error(err)
+				}
+				return
+			}
+		}
+	})
+}
+
+// selection returns the request for a release.
+func selection(id string) *dparetov1.SelectPrivatelyRequest {
+	return &dparetov1.SelectPrivatelyRequest{Utilities: make([]float64, 100), Sensitivity: 1, Epsilon: 0.1, Ledger: "ledgers/l", RequestId: id}
+}
+
+// release asks for a release until it is answered, and now and then reads the ledger.
+func (p *publishers) release(ctx context.Context, worker, n int) error {
+	id := fmt.Sprintf("%d-%d", worker, n)
+	resp, err := p.client.Releases.SelectPrivately(ctx, selection(id))
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.handedOut[id] = resp.GetRelease()
+	p.mu.Unlock()
+	if n%5 == 0 {
+		_, err = p.client.Releases.GetLedger(ctx, &dparetov1.GetLedgerRequest{Name: "ledgers/l"})
+	}
+	return err
+}
+
+// work runs one trial of the private study.
+func (p *publishers) work(ctx context.Context, worker, n int) error {
+	trial, err := p.private.Ask(ctx, fmt.Sprintf("worker-%d", worker))
+	if err != nil {
+		return err
+	}
+	resp, err := p.client.Studies.CompleteTrial(ctx, &dparetov1.CompleteTrialRequest{
+		Name: trial.Name(), LeaseToken: trial.Message().GetLease().GetToken(),
+		Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: dpareto.Metrics{"error": {float64(n%10) / 10}}.Measurement(0, 0)},
+	})
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.kept[trial.Name()] = resp.GetTrial()
+	p.mu.Unlock()
+	_, err = p.client.Studies.GetTrial(ctx, &dparetov1.GetTrialRequest{Name: trial.Name()})
+	return err
+}
+
+// compareReleases compares the charges, whose resources it returns, and repeated requests with the
+// releases that were handed out.
+func (p *publishers) compareReleases() (charged map[string]bool) {
+	charged = make(map[string]bool)
 	for token := ""; ; {
-		resp, err := client.Releases.ListCharges(t.Context(), &dparetov1.ListChargesRequest{Parent: "ledgers/l", PageToken: token})
+		resp, err := p.client.Releases.ListCharges(p.t.Context(), &dparetov1.ListChargesRequest{Parent: "ledgers/l", PageToken: token})
 		if err != nil {
-			t.Fatal(err)
+			p.t.Fatal(err)
 		}
 		for _, c := range resp.GetCharges() {
 			charged[c.GetResource()] = true
@@ -120,21 +167,37 @@ func killWhileReleasing(t *testing.T, kills int) {
 			break
 		}
 	}
-	for id, release := range handedOut {
+	for id, release := range p.handedOut {
 		if !charged[release.GetName()] {
-			t.Errorf("%s was handed out and not charged", release.GetName())
+			p.t.Errorf("%s was handed out and not charged", release.GetName())
 		}
-		again, err := client.Releases.SelectPrivately(t.Context(), request(id))
+		again, err := p.client.Releases.SelectPrivately(p.t.Context(), selection(id))
 		if err != nil || !proto.Equal(again.GetRelease(), release) {
-			t.Errorf("%s gave %v, and now %v, %v", id, release, again.GetRelease(), err)
+			p.t.Errorf("%s gave %v, and now %v, %v", id, release, again.GetRelease(), err)
 		}
 	}
-	if len(handedOut) < workers*kills || len(kept) < kills {
-		t.Errorf("%d releases and %d private trials under %d kills: the test shows little", len(handedOut), len(kept), kills)
+	return charged
+}
+
+// compareTrials compares what the private study has with what it answered: the same noise, and all of
+// it counted.
+func (p *publishers) compareTrials() {
+	stored := make(map[string]*dparetov1.Trial)
+	for _, trial := range trialsOf(p.t, p.private) {
+		stored[trial.GetName()] = trial
 	}
-	t.Logf("%d kills, %d releases, %d charges, %d private trials", kills, len(handedOut), len(charged), len(kept))
-	srv.signal(syscall.SIGTERM)
-	checkStore(t, storeFile)
+	for name, trial := range p.kept {
+		if !proto.Equal(stored[name].GetFinalMeasurement(), trial.GetFinalMeasurement()) {
+			p.t.Errorf("%s completed with %v, and has %v", name, trial.GetFinalMeasurement(), stored[name].GetFinalMeasurement())
+		}
+	}
+	got, err := p.private.Get(p.t.Context())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if spent := got.GetPublication().GetSpent().GetValues(); spent < int64(len(p.kept)) {
+		p.t.Errorf("%d values are counted, and %d were kept", spent, len(p.kept))
+	}
 }
 
 // privateRecords is the number of records of the ledgers.
@@ -167,44 +230,5 @@ func privateSpec() *dparetov1.StudySpec {
 		Budget:      &dparetov1.Budget{MaxTrials: 100_000},
 		PrivateMode: &dparetov1.PrivateModeSpec{TestSetSize: privateRecords, TestEpsilon: 1e4, TrainEpsilon: 1e5, Delta: 1e-6},
 		TestLedger:  "ledgers/l", TrainLedger: "ledgers/train",
-	}
-}
-
-// workPrivately runs one trial of a private study, and returns what is kept of it.
-func workPrivately(ctx context.Context, client *dpareto.Client, study *dpareto.Study, id string, value float64) (*dparetov1.Trial, error) {
-	trial, err := study.Ask(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := client.Studies.CompleteTrial(ctx, &dparetov1.CompleteTrialRequest{
-		Name: trial.Name(), LeaseToken: trial.Message().GetLease().GetToken(),
-		Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: dpareto.Metrics{"error": {value}}.Measurement(0, 0)},
-	})
-	if err != nil {
-		return nil, err
-	}
-	_, err = client.Studies.GetTrial(ctx, &dparetov1.GetTrialRequest{Name: trial.Name()})
-	return resp.GetTrial(), err
-}
-
-// comparePrivate compares what a private study has with what it answered: the same noise, and all of
-// it counted.
-func comparePrivate(t *testing.T, study *dpareto.Study, kept map[string]*dparetov1.Trial) {
-	t.Helper()
-	stored := make(map[string]*dparetov1.Trial)
-	for _, trial := range trialsOf(t, study) {
-		stored[trial.GetName()] = trial
-	}
-	for name, trial := range kept {
-		if !proto.Equal(stored[name].GetFinalMeasurement(), trial.GetFinalMeasurement()) {
-			t.Errorf("%s completed with %v, and has %v", name, trial.GetFinalMeasurement(), stored[name].GetFinalMeasurement())
-		}
-	}
-	got, err := study.Get(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if spent := got.GetPublication().GetSpent().GetValues(); spent < int64(len(kept)) || len(kept) == 0 {
-		t.Errorf("%d values are counted, and %d were kept", spent, len(kept))
 	}
 }

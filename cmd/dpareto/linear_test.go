@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -23,9 +23,10 @@ const linearPatience = 30 * time.Second
 // history is every answered call of some clients, in real time, by what it is about: trials, studies
 // and ledgers. Calls about one of them must be explained by an order that real time allows.
 //
-// A call without an answer may have taken effect, or take it later. So an answer may say more than
-// the calls before it explain, but never less: a trial may have got further attempts, or an end, and
-// a revision or a number of charges may have grown.
+// A call without an answer may have taken effect, or take it later. So an answer about a trial or a
+// study may say more than the calls before it explain, but never less: a trial may have got further
+// attempts, or an end, and a revision may have grown. All releases from a ledger are known in the
+// end, so that its charges must be explained exactly.
 type history struct {
 	began time.Time
 
@@ -45,24 +46,24 @@ type observed struct {
 	isNew    bool   // the attempt begins with this call
 	isHeld   bool   // a worker's measurement was accepted
 	end      string // how the trial ended, "" before
-	number   int64  // of revisions or charges
-	isLowest bool   // all earlier answers had at most this number
+	revision int64  // of a study
+	isRead   bool   // all earlier answers had at most this revision
 }
 
 // state is what answers so far said.
 type state struct {
-	attempt int32
-	end     string
-	number  int64
+	attempt  int32
+	end      string
+	revision int64
 }
 
-// answers is the sequential behaviour of a trial, a study or a ledger.
+// answers is the sequential behaviour of a trial or a study.
 var answers = porcupine.Model{
 	Init: func() any { return state{} },
 	Step: func(before, _, output any) (bool, any) {
 		s, o := before.(state), output.(observed)
 		switch {
-		case o.isLowest && o.number < s.number,
+		case o.isRead && o.revision < s.revision,
 			o.isNew && (s.end != "" || o.attempt <= s.attempt),
 			o.isHeld && s.end != "",
 			o.end != "" && s.end != "" && o.end != s.end,
@@ -70,8 +71,29 @@ var answers = porcupine.Model{
 			o.attempt > 0 && o.attempt < s.attempt && !o.isNew:
 			return false, s
 		}
-		return true, state{max(s.attempt, o.attempt), max(s.end, o.end), max(s.number, o.number)}
+		return true, state{max(s.attempt, o.attempt), max(s.end, o.end), max(s.revision, o.revision)}
 	},
+}
+
+// charge is what a call about a ledger tells.
+type charge struct {
+	release int64 // number of the release, which this call made; or
+	charges int64 // number of charges
+}
+
+// charges is the sequential behaviour of a ledger that was charged so often before: releases have
+// consecutive numbers.
+func charges(before int64) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return int64(0) },
+		Step: func(releases, _, output any) (bool, any) {
+			n, c := releases.(int64), output.(charge)
+			if c.release > 0 {
+				return c.release == n+1, n + 1
+			}
+			return c.charges == n+before, n
+		},
+	}
 }
 
 // listen returns the option of a client whose calls the history notes.
@@ -111,7 +133,7 @@ func (h *history) answered(client int, start time.Time, req, reply any) {
 	end := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	add := func(about string, o observed) {
+	add := func(about string, o any) {
 		h.calls[about] = append(h.calls[about], porcupine.Operation{
 			ClientId: client, Call: start.Sub(h.began).Nanoseconds(), Return: end.Sub(h.began).Nanoseconds(), Output: o,
 		})
@@ -123,7 +145,7 @@ func (h *history) answered(client int, start time.Time, req, reply any) {
 		}
 		add(t.GetName(), o)
 		study, _, _ := strings.Cut(t.GetName(), "/trials/")
-		add(study, observed{number: t.GetRevision()})
+		add(study, observed{revision: t.GetRevision()})
 	}
 	switch r := reply.(type) {
 	case *dparetov1.SuggestTrialsResponse:
@@ -139,15 +161,53 @@ func (h *history) answered(client int, start time.Time, req, reply any) {
 	case *dparetov1.GetTrialResponse:
 		trial(r.GetTrial(), false)
 	case *dparetov1.GetStudyResponse:
-		add(r.GetStudy().GetName(), observed{number: r.GetStudy().GetRevision(), isLowest: true})
+		add(r.GetStudy().GetName(), observed{revision: r.GetStudy().GetRevision(), isRead: true})
 	case *dparetov1.SelectPrivatelyResponse:
-		var number int64 // of the release, which has a charge
-		if _, err := fmt.Sscanf(r.GetRelease().GetName(), r.GetRelease().GetLedger()+"/releases/%d", &number); err == nil {
-			add(r.GetRelease().GetLedger(), observed{number: number})
-		}
+		add(r.GetRelease().GetLedger(), charge{release: releaseNumber(r.GetRelease().GetName())})
 	case *dparetov1.GetLedgerResponse:
-		add(r.GetLedger().GetName(), observed{number: r.GetLedger().GetCharges(), isLowest: true})
+		add(r.GetLedger().GetName(), charge{charges: r.GetLedger().GetCharges()})
 	}
+}
+
+// releaseNumber returns the number in the name of a release, 0 if it is of something else.
+func releaseNumber(name string) int64 {
+	_, number, _ := strings.Cut(name, "/releases/")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// checkLedger reports if no order explains the calls about a ledger. charged are the resources of its
+// charges in the end: releases among them that nobody was told of took effect at any time.
+func (h *history) checkLedger(t *testing.T, ledger string, charged map[string]bool) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	calls := h.calls[ledger]
+	delete(h.calls, ledger)
+	told := make(map[int64]bool)
+	calls = slices.DeleteFunc(calls, func(o porcupine.Operation) bool {
+		n := o.Output.(charge).release
+		repeated := told[n]
+		told[n] = n > 0
+		return repeated
+	})
+	before := int64(0)
+	for name := range charged {
+		switch n := releaseNumber(name); {
+		case n == 0:
+			before++
+		case !told[n]:
+			h.client++
+			calls = append(calls, porcupine.Operation{ClientId: h.client, Call: 0, Return: time.Since(h.began).Nanoseconds(), Output: charge{release: n}})
+		}
+	}
+	if result := porcupine.CheckOperationsTimeout(charges(before), calls, linearPatience); result != porcupine.Ok {
+		t.Errorf("%s: no order explains the %d calls about it (%v)", ledger, len(calls), result)
+	}
+	t.Logf("%d calls about %s have an order", len(calls), ledger)
 }
 
 // check reports what no order of the calls explains.
@@ -155,21 +215,17 @@ func (h *history) check(t *testing.T) {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	calls, studies, ledgers := 0, 0, 0
+	calls, trials := 0, 0
 	for _, about := range slices.Sorted(maps.Keys(h.calls)) {
 		calls += len(h.calls[about])
-		switch {
-		case strings.Contains(about, "/trials/"):
-		case strings.HasPrefix(about, "ledgers/"):
-			ledgers++
-		default:
-			studies++
+		if strings.Contains(about, "/trials/") {
+			trials++
 		}
 		if result := porcupine.CheckOperationsTimeout(answers, h.calls[about], linearPatience); result != porcupine.Ok {
 			t.Errorf("%s: no order explains the %d calls about it (%v)", about, len(h.calls[about]), result)
 		}
 	}
-	t.Logf("%d answers about %d trials, %d studies and %d ledgers have an order", calls, len(h.calls)-studies-ledgers, studies, ledgers)
+	t.Logf("%d answers about %d trials and %d studies have an order", calls, trials, len(h.calls)-trials)
 	if len(h.calls) == 0 {
 		t.Error("no call was noted: the test shows nothing")
 	}
@@ -177,7 +233,7 @@ func (h *history) check(t *testing.T) {
 
 // An order is refused if an answer says less than one that was given before it.
 func TestHistoriesWithoutAnOrder(t *testing.T) {
-	at := func(start, end int64, o observed) porcupine.Operation {
+	at := func(start, end int64, o any) porcupine.Operation {
 		return porcupine.Operation{ClientId: int(start), Call: start, Return: end, Output: o}
 	}
 	for name, test := range map[string]struct {
@@ -191,11 +247,23 @@ func TestHistoriesWithoutAnOrder(t *testing.T) {
 		"handed out after":       {[]porcupine.Operation{at(1, 2, observed{attempt: 1, end: "a"}), at(3, 4, observed{attempt: 2, isNew: true})}, false},
 		"measured after":         {[]porcupine.Operation{at(1, 2, observed{attempt: 1, end: "a"}), at(3, 4, observed{isHeld: true})}, false},
 		"handed out twice":       {[]porcupine.Operation{at(1, 2, observed{attempt: 2, isNew: true}), at(3, 4, observed{attempt: 2, isNew: true})}, false},
-		"a revision that is old": {[]porcupine.Operation{at(1, 2, observed{number: 7}), at(3, 4, observed{number: 6, isLowest: true})}, false},
-		"a charge that comes":    {[]porcupine.Operation{at(1, 2, observed{number: 3}), at(1, 4, observed{number: 2, isLowest: true})}, true},
+		"a revision that is old": {[]porcupine.Operation{at(1, 2, observed{revision: 7}), at(3, 4, observed{revision: 6, isRead: true})}, false},
 	} {
 		if got := porcupine.CheckOperations(answers, test.calls); got != test.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+	for name, test := range map[string]struct {
+		calls []porcupine.Operation
+		want  bool
+	}{
+		"in order":          {[]porcupine.Operation{at(1, 2, charge{release: 1}), at(3, 4, charge{charges: 2}), at(5, 6, charge{release: 2})}, true},
+		"a charge lost":     {[]porcupine.Operation{at(1, 2, charge{release: 1}), at(3, 4, charge{charges: 1})}, false},
+		"a number twice":    {[]porcupine.Operation{at(1, 2, charge{release: 1}), at(3, 4, charge{release: 1})}, false},
+		"a charge too soon": {[]porcupine.Operation{at(1, 2, charge{charges: 2}), at(3, 4, charge{release: 1})}, false},
+	} {
+		if got := porcupine.CheckOperations(charges(1), test.calls); got != test.want {
+			t.Errorf("ledger, %s: %v", name, got)
 		}
 	}
 }

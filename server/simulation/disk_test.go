@@ -85,7 +85,7 @@ type kv struct {
 	*disk
 
 	random source
-	rough  bool
+	rough  *atomic.Bool  // faults happen
 	writer chan struct{} // holds one value while an Update runs
 	die    func()        // kills the process
 	dead   atomic.Bool
@@ -100,13 +100,13 @@ type fate struct {
 // fate draws one.
 func (k *kv) fate() fate {
 	wait := func() time.Duration {
-		if k.rough && k.random.chance(0.02) {
+		if k.rough.Load() && k.random.chance(0.02) {
 			return k.random.upTo(4 * time.Second)
 		}
 		return k.random.upTo(20 * time.Millisecond)
 	}
 	f := fate{before: wait(), commit: wait() / 10, after: wait()}
-	if k.rough {
+	if k.rough.Load() {
 		chance := k.random.chance
 		f.refused, f.lost, f.twice, f.diesBefore, f.dies = chance(0.01), chance(0.01), chance(0.3), chance(0.004), chance(0.008)
 	}

@@ -64,7 +64,7 @@ func simulate(t *testing.T, seed uint64, silent bool) (faults []string, trace st
 func (w *world) boot(ctx context.Context) {
 	w.starts++
 	random := newSource(w.seed, ofProcesses*1000-w.starts)
-	p := &process{kv: &kv{disk: &w.disk, random: random, writer: make(chan struct{}, 1)}, services: make(services)}
+	p := &process{kv: &kv{disk: &w.disk, random: random, rough: new(atomic.Bool), writer: make(chan struct{}, 1)}, services: make(services)}
 	p.kv.die = func() { w.kill(p) }
 	var err error
 	if p.records, err = store.New(ctx, p.kv); err != nil {
@@ -76,7 +76,7 @@ func (w *world) boot(ctx context.Context) {
 	}
 	p.server = server.New(o)
 	p.server.Register(p.services)
-	p.kv.rough = w.rough.Load()
+	p.kv.rough = &w.rough
 	w.process.Store(p)
 }
 
@@ -157,7 +157,6 @@ func (w *world) live(ctx context.Context) {
 func (w *world) calm(calm bool) {
 	w.rough.Store(!calm)
 	w.reboots.Wait()
-	w.process.Load().kv.rough = !calm
 }
 
 // stop ends the last process and checks the store.
