@@ -188,7 +188,7 @@ func (m *model) learn(c *call) {
 	case *dparetov1.CreateStudyResponse:
 		m.createdStudy(r.GetStudy())
 	case *dparetov1.UpdateStudyResponse:
-		if r.GetStudy().GetName() == fixed && !m.readable.IsZero() && m.readable.Before(c.start) && m.changed.IsZero() {
+		if r.GetStudy().GetName() == fixed && !m.readable.IsZero() && m.readable.Before(m.took(c)) && m.changed.IsZero() {
 			m.changed = c.end
 		}
 	case *dparetov1.ReleaseBestResponse:
