@@ -37,9 +37,9 @@ func TestCostlyCallsAreRefused(t *testing.T) {
 		field   string
 	}{
 		"many lengths": { // 29 kB, 10 s
-			`{"dpSgd":{"sampling":"SAMPLING_POISSON","datasetSize":"60000","batchSize":"256","noiseMultiplier":"1.0","steps":"1"},"delta":1e-5` + addRemove + `}`, lengths, "lengths"},
+			`{"dpSgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","datasetSize":"60000","batchSize":"256","noiseMultiplier":"1.0","steps":"1"},"delta":1e-5` + addRemove + `}`, lengths, "lengths"},
 		"search over many orders": { // 82 bytes, 13 s
-			`{"repeatedSelection":{"base":{"dpSgd":{"sampling":"SAMPLING_POISSON","datasetSize":"25523516157","batchSize":"5073","noiseMultiplier":"0.5379046","steps":"131154"}},"meanRuns":"87.83793","poisson":{}},
+			`{"repeatedSelection":{"base":{"dpSgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","datasetSize":"25523516157","batchSize":"5073","noiseMultiplier":"0.5379046","steps":"131154"}},"meanRuns":"87.83793","poisson":{}},
 			  "delta":1.4769195341559599e-07,"accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_IMPROVED"` + replaceOne + `}`, nil, "privacy"},
 		"large transforms": { // 4 kB, 40 s
 			`{"composition":{"parts":[` + strings.TrimSuffix(parts, ",") + `]},"delta":1e-9,"accountant":"ACCOUNTANT_PLD"` + addRemove + `}`, nil, "privacy"},
@@ -57,7 +57,7 @@ func TestCostlyCallsAreRefused(t *testing.T) {
 		}
 	}
 	_, err := s.CalibrateMechanism(t.Context(), &dparetov1.CalibrateMechanismRequest{
-		Privacy:  spec(t, `{"dpSgd":{"sampling":"SAMPLING_POISSON","datasetSize":"2378","batchSize":"731","noiseMultiplier":"sigma","steps":"729219"},"delta":1e-168,"accountant":"ACCOUNTANT_PLD"`+addRemove+`}`),
+		Privacy:  spec(t, `{"dpSgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","datasetSize":"2378","batchSize":"731","noiseMultiplier":"sigma","steps":"729219"},"delta":1e-168,"accountant":"ACCOUNTANT_PLD"`+addRemove+`}`),
 		SolveFor: "sigma", Min: 0.001, Max: 1000, TargetEpsilon: 50,
 	})
 	if got := violated(t, err); !slices.Equal(got, []string{"privacy"}) {
@@ -73,11 +73,15 @@ func TestLengthsAreEstimated(t *testing.T) {
 	worst := 1.0
 	for range 20 {
 		n := between(1e3, 1e7)
+		sampling, convention := dparetov1.Sampling_SAMPLING_FIXED_SIZE, dparetov1.Convention_CONVENTION_UNSPECIFIED
+		if rng.IntN(2) == 0 {
+			sampling, convention = dparetov1.Sampling_SAMPLING_POISSON, dparetov1.Convention_CONVENTION_ROUNDED
+		}
 		var fields invalid.Fields
 		variables, environment := bind(&fields, nil, nil)
 		f := Compile("privacy", &fields, environment, &dparetov1.PrivacySpec{
 			Mechanism: &dparetov1.PrivacySpec_DpSgd{DpSgd: &dparetov1.DpSgdMechanism{
-				Sampling: dparetov1.Sampling(1 + rng.IntN(2)), DatasetSize: fmt.Sprint(int64(n)), BatchSize: fmt.Sprint(int64(between(1, n))),
+				Sampling: sampling, Convention: convention, DatasetSize: fmt.Sprint(int64(n)), BatchSize: fmt.Sprint(int64(between(1, n))),
 				NoiseMultiplier: fmt.Sprintf("%.6f", between(0.8, 10)), Length: &dparetov1.DpSgdMechanism_Epochs{Epochs: "1"},
 			}},
 			Delta: between(1e-9, 1e-4), Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE,
@@ -123,7 +127,7 @@ func TestAccountingIsCancelled(t *testing.T) {
 		}
 		return nil
 	})
-	costly := spec(t, `{"dpSgd":{"sampling":"SAMPLING_POISSON","datasetSize":"2378","batchSize":"731","noiseMultiplier":"0.0002","steps":"52683862"},"delta":1e-95,"accountant":"ACCOUNTANT_PLD"`+replaceOne+`}`)
+	costly := spec(t, `{"dpSgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","datasetSize":"2378","batchSize":"731","noiseMultiplier":"0.0002","steps":"52683862"},"delta":1e-95,"accountant":"ACCOUNTANT_PLD"`+replaceOne+`}`)
 	if _, err := (Service{}).ComputeEpsilon(ctx, &dparetov1.ComputeEpsilonRequest{Privacy: costly}); !errors.Is(err, errStop) || pauses != 4 {
 		t.Errorf("error %v after %d pauses", err, pauses)
 	}

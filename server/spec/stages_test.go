@@ -54,7 +54,7 @@ func TestViolationsOfAllStages(t *testing.T) {
 		}
 	}
 	names := []string{
-		"spec.budget.max_trials", "spec.budget.max_trials", "spec.checkpoint_parameter", "spec.metrics[0].goal", "spec.private_mode.test_epsilon",
+		"spec.budget.max_trials", "spec.budget.max_trials", "spec.checkpoint_parameter", "spec.metrics[0].goal", "spec.private_mode.test_epsilon", "spec.test_ledger", "spec.train_ledger",
 	}
 	expressions := []string{
 		"spec.metrics[1].computed.expression", "spec.metrics[2].computed.privacy.adjacency", "spec.metrics[2].computed.privacy.mechanism", "spec.parameter_constraints[0]",

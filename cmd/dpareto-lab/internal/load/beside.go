@@ -59,6 +59,7 @@ func NewAccounting(address string, calls, lengths int) (*Accounting, error) {
 		Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE,
 		Mechanism: &dparetov1.PrivacySpec_DpSgd{DpSgd: &dparetov1.DpSgdMechanism{
 			Sampling:    dparetov1.Sampling_SAMPLING_POISSON,
+			Convention:  dparetov1.Convention_CONVENTION_ROUNDED,
 			DatasetSize: strconv.Itoa(60_000), BatchSize: strconv.Itoa(256), NoiseMultiplier: "1.0",
 			Length: &dparetov1.DpSgdMechanism_Epochs{Epochs: "1"},
 		}},
