@@ -13,6 +13,10 @@ MODULE := github.com/dpareto/dpareto
 RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting expression publish/private simulation spec),$(shell go list ./server/...)) \
 	$(addprefix $(MODULE)/,clients/go clients/go/agent clients/go/trainer/internal/parallel \
 	cmd/internal/child cmd/internal/console cmd/dpareto/internal/agent cmd/dpareto/internal/serve)
+# What the programs call their version: git's name of the commit.
+VERSION ?= $(or $(shell git describe --tags --always --dirty),unknown)
+# The same sources, version and Go give the same bytes, wherever they are: no C, no paths, no state of git.
+BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X $(MODULE)/cmd/internal/command.version=$(VERSION)'
 # Extra arguments of make demo, for example DEMO="--study svt --seed 3".
 DEMO ?=
 # The designers that make bench-engine compares.
@@ -29,7 +33,33 @@ help: ## List the targets
 
 .PHONY: build
 build: ## Build the programs into .bin/dpareto and .bin/dpareto-lab
-	go build -o $(BIN)/ ./cmd/dpareto ./cmd/dpareto-lab
+	$(BUILD) -o $(BIN)/ ./cmd/dpareto ./cmd/dpareto-lab
+
+.PHONY: reproducible
+reproducible: ## Build the last commit twice, in two folders and without a cache, and compare the bytes
+	rm -rf $(BIN)/again && mkdir -p $(BIN)/again/one $(BIN)/again/another/folder
+	for folder in one another/folder; do \
+		git archive HEAD | tar -x -C $(BIN)/again/$$folder; \
+		(cd $(BIN)/again/$$folder && GOCACHE=$$PWD/.cache $(BUILD) -o dpareto ./cmd/dpareto); \
+	done
+	cd $(BIN)/again && sha256sum */dpareto */*/dpareto && cmp one/dpareto another/folder/dpareto
+	rm -rf $(BIN)/again
+
+.PHONY: image
+image: build ## Build the image dpareto:VERSION from the program alone (docker)
+	rm -rf $(BIN)/image && mkdir -p $(BIN)/image/program/usr/local/bin $(BIN)/image/state
+	mkdir -m 700 $(BIN)/image/state/data $(BIN)/image/state/tmp
+	cp $(BIN)/dpareto $(BIN)/image/program/usr/local/bin/
+	docker build --file deploy/docker/Dockerfile --tag dpareto:$(VERSION) $(BIN)/image
+
+.PHONY: sbom
+sbom: build $(BIN)/cyclonedx-gomod ## Write the list of what dpareto is made of to .bin/dpareto.cdx.json (CycloneDX)
+	$(BIN)/cyclonedx-gomod bin -json -std -noserial -notimestamp -version $(VERSION) -output $(BIN)/dpareto.cdx.json $(BIN)/dpareto
+
+.PHONY: vulnerabilities
+vulnerabilities: $(BIN)/govulncheck ## Look for known vulnerabilities that are reached; needs the network
+	@$(BIN)/govulncheck $(PACKAGES) || { status=$$?; \
+		if [ $$status -ne 3 ]; then echo 'NOT CHECKED: govulncheck could not run; is its database, https://vuln.go.dev, reachable?' >&2; fi; exit $$status; }
 
 .PHONY: demo
 demo: build ## Run a real study: a server, two agents, and the front that they find
@@ -182,6 +212,12 @@ $(BIN)/protoc-gen-grpc-gateway: tools/go.mod tools/go.sum
 
 $(BIN)/protoc-gen-openapiv2: tools/go.mod tools/go.sum
 	cd tools && go build -o ../$@ github.com/grpc-ecosystem/grpc-gateway/v2/protoc-gen-openapiv2
+
+$(BIN)/govulncheck: tools/security/go.mod tools/security/go.sum
+	cd tools/security && go build -o ../../$@ golang.org/x/vuln/cmd/govulncheck
+
+$(BIN)/cyclonedx-gomod: tools/security/go.mod tools/security/go.sum
+	cd tools/security && go build -o ../../$@ github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 
 $(BIN)/golangci-lint: tools/lint/go.mod tools/lint/go.sum
 	cd tools/lint && go build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	_ "golang.org/x/crypto/x509roots/fallback" // where the system has no authorities, as in a container
+
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/cli"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 )

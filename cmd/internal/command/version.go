@@ -9,8 +9,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Version returns the version of the program, as Go recorded it when it was built.
+// version is set by make build: -ldflags "-X github.com/dpareto/dpareto/cmd/internal/command.version=...".
+var version string
+
+// Version returns the version of the program: that of make build, else what Go recorded.
 func Version() string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "(unknown)"
