@@ -46,3 +46,39 @@ func TestArchitectureIsDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Every test that SECURITY.md names exists.
+func TestSecurityNamesTests(t *testing.T) {
+	document, err := os.ReadFile(filepath.Join("..", "SECURITY.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]bool{}
+	err = filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil || entry.IsDir() && path == "..":
+			return err
+		case entry.IsDir() && entry.Name()[0] == '.': // what was built
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		code, err := os.ReadFile(path)
+		for _, test := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(code, -1) {
+			tests[string(test[1])] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`(Test\\w+)`").FindAllSubmatch(document, -1)
+	if len(named) < 10 {
+		t.Fatalf("SECURITY.md names %d tests", len(named))
+	}
+	for _, name := range named {
+		if !tests[string(name[1])] {
+			t.Errorf("there is no %s", name[1])
+		}
+	}
+}
