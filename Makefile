@@ -42,7 +42,7 @@ reproducible: ## Build the last commit twice, in two folders and without a cache
 		git archive HEAD | tar -x -C $(BIN)/again/$$folder; \
 		(cd $(BIN)/again/$$folder && GOCACHE=$$PWD/.cache $(BUILD) -o dpareto ./cmd/dpareto); \
 	done
-	cd $(BIN)/again && sha256sum */dpareto */*/dpareto && cmp one/dpareto another/folder/dpareto
+	cd $(BIN)/again && sha256sum one/dpareto another/folder/dpareto && cmp one/dpareto another/folder/dpareto
 	rm -rf $(BIN)/again
 
 .PHONY: image
@@ -155,6 +155,12 @@ reproduce: build ## Recompute the tables and figures of papers, the figures into
 	$(BIN)/dpareto-lab reproduce propose-test --adult --plot $(BIN)/figures
 	$(BIN)/dpareto-lab reproduce dp-bayesian-optimization --plot $(BIN)/figures
 	$(BIN)/dpareto-lab reproduce private-front --plot $(BIN)/figures
+
+.PHONY: mutants
+mutants: export RAPID_SEED := 1
+mutants: ## See which of COUNT small faults in PACKAGE, drawn by SEED, no test notices; AGAIN=1 for survivors
+	go run ./internal/mutants -mutate ./$(PACKAGE)/... $(if $(filter server/%,$(PACKAGE)),-test ./server) \
+		-seed $(or $(SEED),1) -count $(or $(COUNT),300) $(if $(AGAIN),-again)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for 30 seconds
