@@ -1,7 +1,9 @@
 package privacy
 
 import (
+	"errors"
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -103,5 +105,92 @@ func TestDelta(t *testing.T) {
 	}
 	if _, err := Delta(pure, 1, 0.1); len(FieldErrors(err)) != 1 {
 		t.Errorf("pure, out of reach: %v", err)
+	}
+}
+
+// failing is an accountant whose curves fail at the call after those that are left.
+type failing struct {
+	GDP
+
+	left *int
+}
+
+type failingCurve struct {
+	Curve
+
+	left *int
+}
+
+var errLater = errors.New("a curve that fails")
+
+func (a failing) Curve(m Mechanism) (Curve, error) {
+	c, err := a.GDP.Curve(m)
+	return failingCurve{c, a.left}, err
+}
+
+func (c failingCurve) Epsilon(steps int64, delta float64) (Guarantee, error) {
+	if *c.left--; *c.left < 0 {
+		return Guarantee{}, errLater
+	}
+	return c.Curve.Epsilon(steps, delta)
+}
+
+// Whichever call of the curve fails, a calibration returns its error; but the first of Delta only asks
+// whether δ = 0 does.
+func TestCalibrationsFail(t *testing.T) {
+	left := 0
+	a := failing{left: &left}
+	family := func(sigma float64) Mechanism { return Gaussian{1, sigma, AddRemove} }
+	c, err := a.Curve(family(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range map[string]func() error{
+		"small delta": func() error { _, err := Delta(c, 1, 5); return err },
+		"large delta": func() error { _, err := Delta(c, 1, 0.01); return err },
+		"less noise":  func() error { _, _, err := CalibrateNoise(a, family, 1, 10, 1e-5); return err },
+		"more noise":  func() error { _, _, err := CalibrateNoise(a, family, 1, 0.1, 1e-5); return err },
+		"steps":       func() error { _, _, err := CalibrateSteps(a, family(50), 1, 1e-5); return err },
+		"batch size": func() error {
+			_, _, err := CalibrateBatchSize(a, func(m int64) (Mechanism, int64) { return family(50 / float64(m)), 1 }, 100, 1, 1e-5)
+			return err
+		},
+	} {
+		left = math.MaxInt
+		if err := f(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		calls := math.MaxInt - left
+		first := 0
+		if strings.Contains(name, "delta") {
+			first = 1
+		}
+		for n := first; n < calls; n++ {
+			if left = n; !errors.Is(f(), errLater) {
+				t.Errorf("%s: the error of call %d of %d is lost", name, n+1, calls)
+			}
+		}
+	}
+}
+
+func TestCalibrationErrors(t *testing.T) {
+	m := Gaussian{1, 1, AddRemove}
+	c, err := GDP{}.Curve(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, epsilon := range []float64{-1, math.NaN()} {
+		_, deltaErr := Delta(c, 1, epsilon)
+		_, _, stepsErr := CalibrateSteps(GDP{}, m, epsilon, 1e-5)
+		_, _, batchErr := CalibrateBatchSize(GDP{}, func(int64) (Mechanism, int64) { return m, 1 }, 9, epsilon, 1e-5)
+		_, _, noiseErr := CalibrateNoise(GDP{}, func(float64) Mechanism { return m }, 1, epsilon, 1e-5)
+		for i, err := range []error{deltaErr, stepsErr, batchErr, noiseErr} {
+			if fields := FieldErrors(err); len(fields) != 1 || fields[0].Field != "epsilon" {
+				t.Errorf("ε = %g, %d: %v", epsilon, i, err)
+			}
+		}
+	}
+	if _, _, err := CalibrateBatchSize(GDP{}, func(int64) (Mechanism, int64) { return m, 1 }, 0, 100, 1e-5); len(FieldErrors(err)) != 1 {
+		t.Errorf("no batch: %v", err)
 	}
 }

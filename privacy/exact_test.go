@@ -291,3 +291,34 @@ func BenchmarkPoissonRDPEpsilon(b *testing.B) {
 		})
 	}
 }
+
+// δ(0) of a pair is what its quadrature has, up to the panel with the kink at 0, and the second derivative of K that of K itself.
+func TestPairsOfQuadratures(t *testing.T) {
+	pairs := map[string]lossPair{
+		"fixed size": fixedSizePair(0.2, 0.9), "removed": poissonPairs(0.2, 0.9)[0], "added": poissonPairs(0.2, 0.9)[1],
+		"replaced": newReplacePair(0.2, 1.4), "answers": purePair(0.7), "laplace": laplacePair(1.3),
+	}
+	for name, pair := range pairs {
+		n, ok := pair.nodes(400, math.Inf(1), 0)
+		if !ok {
+			t.Fatal(name)
+		}
+		variation := 0.0
+		for i, l := range n.loss {
+			if l > 0 {
+				variation += n.mass[i] - n.lower[i]
+			}
+		}
+		if got := pair.variation(); relErr(got, variation) > 5e-3 {
+			t.Errorf("%s: δ(0) = %.9g, by quadrature %.9g", name, got, variation)
+		}
+		for _, c := range []float64{0.7, 3} {
+			const h = 1e-3
+			k2 := (n.cumulant(c+h) - 2*n.cumulant(c) + n.cumulant(c-h)) / (h * h)
+			large := n.largeCumulants(c).k2 // of all but what has no loss
+			if got := n.cumulants(c); relErr(got.k2, k2) > 1e-4 || relErr(got.k, n.cumulant(c)) > 1e-12 || name == "removed" && relErr(large, k2) > 1e-4 {
+				t.Errorf("%s, c = %g: K'' = %.9g and %.9g, by differences %.9g", name, c, got.k2, large, k2)
+			}
+		}
+	}
+}

@@ -20,7 +20,7 @@ type lossPart struct {
 }
 
 // cumulants are log E[e^{cL}] at some tilt c and its first two derivatives.
-type cumulants struct{ k, k1, k2 float64 }
+type cumulants struct{ k, k2 float64 }
 
 // tiltGrid is the number of tilts in an octave. A contour may pass the saddle at
 // a distance of a few percent.
@@ -51,7 +51,6 @@ func (s *lossSum) cumulantAt(c float64) cumulants {
 		p := &s.parts[i]
 		one := p.cumulants(c)
 		sum.k += p.count * one.k
-		sum.k1 += p.count * one.k1
 		sum.k2 += p.count * one.k2
 	}
 	return sum
@@ -61,10 +60,10 @@ func (s *lossSum) cumulantAt(c float64) cumulants {
 // too long.
 func (p *lossPart) cumulants(c float64) cumulants {
 	if rate, ok := p.pair.normal(); ok {
-		return cumulants{rate * c * (c + 1), rate * (2*c + 1), 2 * rate}
+		return cumulants{rate * c * (c + 1), 2 * rate}
 	}
 	if !p.cover(c) {
-		return cumulants{math.Inf(1), math.Inf(1), math.Inf(1)}
+		return cumulants{math.Inf(1), math.Inf(1)}
 	}
 	p.work.add(len(p.nodes.loss))
 	return p.nodes.cumulants(c)

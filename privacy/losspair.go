@@ -295,7 +295,7 @@ func (n *lossNodes) panels(
 	return true
 }
 
-// cumulants returns K(c) = log E[e^{cL}] and its derivatives, c >= 0.
+// cumulants returns K(c) = log E[e^{cL}] and its second derivative, c >= 0.
 //
 // With E[e^{−L} − 1] = 0, E[e^{cL}] − 1 is the sum of mass·(e^{cl} − 1 +
 // c(e^{−l} − 1)), whose terms are not negative and of second order in l: small
@@ -318,7 +318,7 @@ func (n *lossNodes) cumulants(c float64) cumulants {
 		return n.largeCumulants(c)
 	}
 	k1 := m1 / (1 + m)
-	return cumulants{math.Log1p(m), k1, m2/(1+m) - k1*k1}
+	return cumulants{math.Log1p(m), m2/(1+m) - k1*k1}
 }
 
 // cumulant returns K(c) alone.
@@ -353,7 +353,7 @@ func (n *lossNodes) largeCumulants(c float64) cumulants {
 		m1 += e * l
 		m2 += e * l * l
 	}
-	return cumulants{top + math.Log(m), m1 / m, m2/m - m1*m1/(m*m)}
+	return cumulants{top + math.Log(m), m2/m - m1*m1/(m*m)}
 }
 
 // smallLoss is the loss below which cancellation matters.

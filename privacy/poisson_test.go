@@ -46,3 +46,26 @@ func TestPoissonStatesWhatIsPublic(t *testing.T) {
 		}
 	}
 }
+
+// Both pairs of Poisson sampling have the moments of their densities. Under composition the pair of a
+// record that is removed decides, so that ε alone would not show a fault in the other.
+func TestMomentsOfPoissonPairs(t *testing.T) {
+	const q, z = 0.3, 0.8
+	rest := func(x float64) float64 { return math.Exp(-x*x/(2*z*z)) / (z * math.Sqrt(2*math.Pi)) }
+	mixture := func(x float64) float64 { return (1-q)*rest(x) + q*rest(x-1) }
+	for i, densities := range [][2]func(float64) float64{{mixture, rest}, {rest, mixture}} {
+		nodes, ok := poissonPairs(q, z)[i].nodes(4, math.Inf(1), 0)
+		if !ok {
+			t.Fatal("no quadrature")
+		}
+		for _, c := range []float64{0.5, 1, 2.7} {
+			moment := 0.0
+			for x := -15.0; x < 15; x += 1e-3 {
+				moment += 1e-3 * math.Pow(densities[0](x), 1+c) * math.Pow(densities[1](x), -c)
+			}
+			if got := nodes.cumulant(c); relErr(got, math.Log(moment)) > 1e-9 {
+				t.Errorf("pair %d: K(%g) = %.12g, integrated %.12g", i, c, got, math.Log(moment))
+			}
+		}
+	}
+}

@@ -249,3 +249,43 @@ func TestNestedCounts(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Two candidates, whose utilities move the logarithm of their odds by ε, are nearly the worst that the
+// exponential mechanism can be given if ε is small.
+func TestExponentialMechanismOfTwo(t *testing.T) {
+	for _, epsilon := range []float64{0.01, 0.3, 2} {
+		curve := Selection{Exponential, epsilon, ReplaceOne}.RenyiCurve()
+		for _, order := range []float64{1.5, 2, 7} {
+			worst := 0.0
+			for logit := -3.0; logit <= 3; logit += 0.01 {
+				p, q := 1/(1+math.Exp(-logit)), 1/(1+math.Exp(-logit+epsilon))
+				moment := math.Pow(p, order)*math.Pow(q, 1-order) + math.Pow(1-p, order)*math.Pow(1-q, 1-order)
+				worst = math.Max(worst, math.Log(moment)/(order-1))
+			}
+			rho := curve.RDP(order)
+			if rho < worst*(1-1e-9) || epsilon < 0.1 && rho > 1.01*worst {
+				t.Errorf("ε = %g, order %g: ρ = %g, two candidates have %g", epsilon, order, rho, worst)
+			}
+		}
+	}
+}
+
+func TestComposeErrors(t *testing.T) {
+	for _, tc := range []struct {
+		field          string
+		epsilon, delta float64
+		k              int64
+		total          float64
+	}{
+		{"epsilon", 0, 0, 1, 0.5}, {"delta", 1, -0.1, 1, 0.5}, {"delta", 1, 1, 1, 0.5}, {"steps", 1, 0, 0, 0.5},
+		{"total", 1, 0, 1, 0}, {"total", 1, 0, 1, 1}, {"total", 1, 0.1, 2, 0.15},
+	} {
+		_, advancedErr := ComposeAdvanced(tc.epsilon, tc.delta, tc.k, tc.total)
+		_, optimalErr := ComposeOptimal(tc.epsilon, tc.delta, tc.k, tc.total)
+		for _, err := range []error{advancedErr, optimalErr} {
+			if fields := FieldErrors(err); len(fields) != 1 || fields[0].Field != tc.field {
+				t.Errorf("%+v: %v", tc, err)
+			}
+		}
+	}
+}

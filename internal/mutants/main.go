@@ -67,10 +67,7 @@ func (o *options) run(ctx context.Context) error {
 	}
 	module := strings.TrimSuffix(packages[0].ImportPath, "/"+relative(root, packages[0].Dir))
 	name := strings.NewReplacer("/...", "", "./", "", "/", "-", " ", "+").Replace(o.mutated)
-	s := &suite{folder: filepath.Join(o.folder, name), module: module, tested: tested}
-	for _, p := range packages {
-		s.mutated = append(s.mutated, p.ImportPath)
-	}
+	s := &suite{folder: filepath.Join(o.folder, name), module: module, mutated: packages, tested: tested}
 	if err := os.MkdirAll(s.folder, 0o700); err != nil {
 		return err
 	}

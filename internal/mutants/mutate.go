@@ -124,6 +124,8 @@ func (d *drawer) list(signature *ast.FuncType, body *ast.BlockStmt) {
 			return false
 		case *ast.GenDecl: // constants and types
 			return n.Tok == token.VAR
+		case *ast.ArrayType:
+			return false
 		case *ast.CallExpr:
 			return !isCapacity(n)
 		case *ast.BlockStmt:
@@ -163,7 +165,8 @@ func (d *drawer) expression(n ast.Node) {
 			d.replaceIn(n, d.source(n.X))
 		}
 	case *ast.BasicLit:
-		if n.Kind == token.INT || n.Kind == token.FLOAT {
+		call, ok := d.parents[len(d.parents)-1].(*ast.CallExpr)
+		if isSign := ok && d.source(call.Fun) == "math.Inf"; !isSign && (n.Kind == token.INT || n.Kind == token.FLOAT) {
 			d.replaceIn(n, "("+n.Value+" + 1)")
 			d.replaceIn(n, "("+n.Value+" - 1)")
 		}
@@ -199,31 +202,34 @@ func (d *drawer) statements(list []ast.Stmt) {
 	}
 }
 
-// results adds the mutants of a return: zero values, and nil in place of an error. It returns false if
-// there is an error, beside which nobody looks at the other results.
+// results adds the mutants of a return: zero values, and success in place of an error or a false. It
+// returns false if there is one, beside which nobody looks at the other results.
 func (d *drawer) results(signature *ast.FuncType, n *ast.ReturnStmt) bool {
-	var zeros []string
-	trivial := true
 	if signature.Results == nil || len(n.Results) == 0 {
 		return true
 	}
+	var zeros []string
 	for _, field := range signature.Results.List {
 		for range max(1, len(field.Names)) {
 			zeros = append(zeros, "*new("+d.source(field.Type)+")")
 		}
 	}
-	for _, result := range n.Results {
-		trivial = trivial && zero.MatchString(d.source(result))
-	}
-	if !trivial {
+	if slices.ContainsFunc(n.Results, func(r ast.Expr) bool { return !zero.MatchString(d.source(r)) }) {
 		d.replace(n, "return "+strings.Join(zeros, ", "))
 	}
 	last := n.Results[len(n.Results)-1]
-	if len(n.Results) == 1 || len(n.Results) < len(zeros) || zeros[len(zeros)-1] != "*new(error)" || d.source(last) == "nil" {
+	switch {
+	case len(n.Results) == 1 || len(n.Results) < len(zeros):
+		return true
+	case zeros[len(zeros)-1] == "*new(error)" && d.source(last) != "nil":
+		d.replace(last, "nil")
+		return false
+	case d.source(last) == "false":
+		d.replace(last, "true")
+		return false
+	default:
 		return true
 	}
-	d.replace(last, "nil")
-	return false
 }
 
 // functionName returns the name of a function with its receiver's type.

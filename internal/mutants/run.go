@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -36,7 +38,7 @@ func (t *testCase) reaches(m *mutant) bool {
 type suite struct {
 	folder  string // of binaries and results
 	module  string
-	mutated []string
+	mutated []*goPackage
 	tested  []*goPackage
 }
 
@@ -58,7 +60,7 @@ func (s *suite) build(p *goPackage, kind string, flags ...string) error {
 // command returns a test binary with a bounded memory.
 func (s *suite) command(ctx context.Context, p *goPackage, kind string, mutant int, flags ...string) *exec.Cmd {
 	binary, _ := filepath.Abs(s.binary(p.ImportPath, kind))
-	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -v 8000000; exec "$0" "$@"`, binary}, flags...)...) //nolint:gosec // a tool
+	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -d 8000000; exec "$0" "$@"`, binary}, flags...)...) //nolint:gosec // a tool
 	cmd.Dir = p.Dir
 	cmd.Env = append(os.Environ(), "MUTANT="+strconv.Itoa(mutant))
 	cmd.WaitDelay = time.Second
@@ -66,17 +68,25 @@ func (s *suite) command(ctx context.Context, p *goPackage, kind string, mutant i
 }
 
 // cases runs every test alone, and returns those that pass with what they reach. It keeps what it
-// finds, as long as the folder is there.
+// finds until the mutated packages or the tests change.
 func (s *suite) cases(ctx context.Context) ([]*testCase, error) {
 	var all []*testCase
+	var paths []string
+	for _, p := range s.mutated {
+		paths = append(paths, p.ImportPath)
+	}
 	for _, p := range s.tested {
-		kept := s.binary(p.ImportPath, "cases.json")
+		state, err := s.state(p)
+		if err != nil {
+			return nil, err
+		}
+		kept := s.binary(p.ImportPath, state+".json")
 		var of []*testCase
 		if text, err := os.ReadFile(kept); err == nil && json.Unmarshal(text, &of) == nil {
 			all = append(all, of...)
 			continue
 		}
-		if err := s.build(p, "cover", "-cover", "-coverpkg="+strings.Join(s.mutated, ",")); err != nil {
+		if err := s.build(p, "cover", "-cover", "-coverpkg="+strings.Join(paths, ",")); err != nil {
 			return nil, err
 		}
 		names, err := s.command(ctx, p, "cover", 0, "-test.list=.").Output()
@@ -113,6 +123,25 @@ func (s *suite) cases(ctx context.Context) ([]*testCase, error) {
 		all = append(all, of...)
 	}
 	return all, nil
+}
+
+// state returns a hash of the tests of p and of what is mutated.
+func (s *suite) state(p *goPackage) (string, error) {
+	hash := sha256.New()
+	for _, of := range append(slices.Clone(s.mutated), p) {
+		files := slices.Concat(of.GoFiles, of.TestGoFiles, of.XTestGoFiles)
+		if of != p {
+			files = of.GoFiles
+		}
+		for _, name := range files {
+			text, err := os.ReadFile(filepath.Join(of.Dir, name))
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(hash, "%s %d %s", name, len(text), text)
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:8]), nil
 }
 
 func mustAbs(path string) string {

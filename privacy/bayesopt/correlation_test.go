@@ -141,10 +141,16 @@ func TestEstimateCorrelationErrors(t *testing.T) {
 	if _, err := EstimateCorrelation(f, f, identity(2), 0, []float64{0.5}); err == nil {
 		t.Error("no noise")
 	}
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic for matrices that do not fit")
-		}
-	}()
-	_, _ = EstimateCorrelation(f, f, identity(3), 0.1, []float64{0.5})
+	for _, other := range []struct {
+		rows, columns, kernel int
+	}{{1, 2, 3}, {1, 3, 2}, {2, 2, 2}} {
+		func() {
+			defer func() {
+				if got := recover(); got != "bayesopt: dimension mismatch" {
+					t.Errorf("%+v: panic %v", other, got)
+				}
+			}()
+			_, _ = EstimateCorrelation(f, mat.NewDense(other.rows, other.columns, nil), identity(other.kernel), 0.1, []float64{0.5})
+		}()
+	}
 }

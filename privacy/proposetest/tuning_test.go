@@ -422,3 +422,15 @@ func TestValidate(t *testing.T) {
 		t.Errorf("a utility that is no number: %v", err)
 	}
 }
+
+// Without δ the paper adds up the rounds, 2·⌈(u* − lower)/granularity⌉ − 1 of them, and at least one.
+func TestPaperClaimOfFewRounds(t *testing.T) {
+	tune := Tuning{Parts: 10, Epsilon: 0.1, Granularity: 0.01, Neighbours: privacy.ReplaceOne}
+	for best, rounds := range map[float64]float64{0: 1, 0.005: 1, 0.015: 3, 0.025: 5} {
+		claim, err := tune.PaperClaim([]float64{best, 0}, &Result{Rounds: make([]Round, 2)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "worst case", claim.WorstCase, rounds*claim.Empirical/2, 12)
+	}
+}

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 
@@ -455,4 +456,29 @@ func totalOfSearches(t *testing.T, mus []float64, eta, mean, delta float64) (tot
 		closed = math.Min(closed, privacy.Improved.Epsilon(order, rho, delta))
 	}
 	return g.Epsilon, closed
+}
+
+// The δ that an error asks for is nearly the least that is accepted.
+func TestReleaseNoiseNamesTheLeastDelta(t *testing.T) {
+	refused, accepted := 1e-30, 1e-6
+	asked := 0.0
+	for accepted/refused > 1.001 {
+		mid := math.Sqrt(refused * accepted)
+		_, err := ReleaseNoise(1000, 272, 1, mid)
+		if err == nil {
+			accepted = mid
+			continue
+		}
+		refused = mid
+		fields := privacy.FieldErrors(err)
+		if len(fields) != 1 {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Sscanf(fields[0].Message, "must exceed %g,", &asked); err != nil {
+			t.Fatal(fields[0].Message)
+		}
+	}
+	if !(asked <= accepted && asked > 0.99*refused) {
+		t.Errorf("asks for %g; %g is refused, %g accepted", asked, refused, accepted)
+	}
 }
