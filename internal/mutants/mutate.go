@@ -44,7 +44,7 @@ var operators = map[token.Token][]token.Token{
 // harmless are statements without which a program does the same, as far as tests should see.
 var harmless = regexp.MustCompile(`^(defer )?[\w.]*\b([lL]og(ger)?|slog|span)\b[\w.]*\(|^panic\(|\.(Grow|Helper)\(|^runtime\.`)
 
-var zero = regexp.MustCompile(`^(nil|0|""|false|true)$`) // or nearly
+var zero = regexp.MustCompile(`^(nil|0|""|false|true|[\w.]+\{\})$`) // or nearly
 
 var spaces = regexp.MustCompile(`\s+`)
 

@@ -21,11 +21,10 @@ func privatePublication(record *storev1.StudyRecord, compiled *spec.Study) (*dpa
 			Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE, Accountant: dparetov1.Accountant_ACCOUNTANT_GDP, Steps: terms.GetValues(),
 		}
 	}
-	runs := int64(0)
 	train := func(epsilon float64) *dparetov1.PrivacyGuarantee {
 		return &dparetov1.PrivacyGuarantee{
 			Epsilon: epsilon, Delta: mode.GetDelta(), Adjacency: function.Adjacency(),
-			Accountant: dparetov1.Accountant_ACCOUNTANT_RDP, Conversion: dparetov1.Conversion_CONVERSION_IMPROVED, Order: terms.GetOrder(), Steps: runs,
+			Accountant: dparetov1.Accountant_ACCOUNTANT_RDP, Conversion: dparetov1.Conversion_CONVERSION_IMPROVED, Order: terms.GetOrder(),
 		}
 	}
 	spentTest, err := transcript.TestEpsilon(mode.GetTestSetSize(), terms.GetValues(), terms.GetNoiseStandardDeviation(), mode.GetDelta())
