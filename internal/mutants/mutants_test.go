@@ -38,6 +38,15 @@ func (c *counter) Add(_ string, xs ...int) (err error) {
 func (*counter) String() string { return "a" + "b" }
 
 func unused() bool { return true && !false }
+
+func sign(x int) int {
+	switch {
+	case x > 0:
+		return 1
+	default:
+		return 0
+	}
+}
 `,
 	"small/small_test.go": `package small
 
@@ -46,6 +55,12 @@ import "testing"
 func TestLarger(t *testing.T) {
 	if Larger(1, 2) != 2 || Larger(3.5, 2) != 3.5 {
 		t.Error("Larger")
+	}
+}
+
+func TestSign(t *testing.T) {
+	if sign(5) != 1 || sign(0) != 0 {
+		t.Error("sign")
 	}
 }
 
@@ -69,7 +84,7 @@ func TestWhatTestsMiss(t *testing.T) {
 		}
 	}
 	o := options{folder: "out", mutated: "./small", seed: 1, count: 100, seconds: 60, out: log.New(io.Discard, "", 0)}
-	if err := o.run(t.Context()); err == nil || !strings.Contains(err.Error(), "8 mutants need a test") {
+	if err := o.run(t.Context()); err == nil || !strings.Contains(err.Error(), "9 mutants need a test") {
 		t.Errorf("error %v", err)
 	}
 	known, err := results("out/small-1.jsonl")
@@ -92,6 +107,15 @@ func TestWhatTestsMiss(t *testing.T) {
 		"unused: true && !false → true || !false":           "unreached",
 		"unused: true && !false → false && !false":          "unreached",
 		"unused: true && !false → true && false":            "unreached",
+		"sign: x > 0 → x >= 0":                              "killed",
+		"sign: x > 0 → x <= 0":                              "killed",
+		"sign: x > 0 → x > (0 + 1)":                         "survived",
+		"sign: x > 0 → x > (0 - 1)":                         "killed",
+		"sign: return 1 → return *new(int)":                 "killed",
+		"sign: return 1 → return (1 + 1)":                   "killed",
+		"sign: return 1 → return (1 - 1)":                   "killed",
+		"sign: return 0 → return (0 + 1)":                   "killed",
+		"sign: return 0 → return (0 - 1)":                   "killed",
 		"unused: !false → !true":                            "unreached",
 	}
 	if !maps.Equal(status, want) {

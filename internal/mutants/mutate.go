@@ -17,14 +17,13 @@ type mutant struct {
 	function *ast.FuncDecl
 	from, to int
 	text     string
+	line     int // of the block of statements, in a coverage profile
 }
 
 // place returns file:line of m.
 func (m *mutant) place() string {
-	return fmt.Sprintf("%s:%d", m.file.name, m.line())
+	return fmt.Sprintf("%s:%d", m.file.name, m.file.tokens.Line(m.file.tokens.Pos(m.from)))
 }
-
-func (m *mutant) line() int { return m.file.tokens.Line(m.file.tokens.Pos(m.from)) }
 
 // operators are what a binary operator becomes.
 var operators = map[token.Token][]token.Token{
@@ -86,6 +85,12 @@ func (d *drawer) add(node ast.Node, from, to token.Pos, text string) {
 		}
 		return s
 	}
+	block := from
+	for i, parent := range d.parents { // the conditions of a switch belong to the block that it ends
+		if clause, ok := parent.(*ast.CaseClause); ok && from < clause.Colon {
+			block = d.parents[i-2].Pos()
+		}
+	}
 	changed := d.file.text(node.Pos(), from) + text + d.file.text(to, node.End())
 	if strings.TrimSpace(changed) == "" {
 		changed = "nothing"
@@ -93,6 +98,7 @@ func (d *drawer) add(node ast.Node, from, to token.Pos, text string) {
 	d.mutants = append(d.mutants, &mutant{
 		key:  fmt.Sprintf("%s %s: %s → %s", d.file.name, functionName(d.function), shown(d.source(node)), shown(changed)),
 		file: d.file, function: d.function, from: d.file.offset(from), to: d.file.offset(to), text: text,
+		line: d.file.tokens.Line(block),
 	})
 }
 

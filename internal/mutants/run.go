@@ -31,7 +31,7 @@ type span [2]int
 
 // reaches reports whether t runs the line of m.
 func (t *testCase) reaches(m *mutant) bool {
-	return slices.ContainsFunc(t.Reached[m.file.name], func(s span) bool { return s[0] <= m.line() && m.line() <= s[1] })
+	return slices.ContainsFunc(t.Reached[m.file.name], func(s span) bool { return s[0] <= m.line && m.line <= s[1] })
 }
 
 // A suite is the packages whose tests are to kill mutants.
