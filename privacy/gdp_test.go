@@ -182,3 +182,12 @@ func TestGaussianWithLargeMu(t *testing.T) {
 		}
 	}
 }
+
+// What exceeds the range of floats is infinite, not small.
+func TestGaussianEpsilonBeyondFloats(t *testing.T) {
+	for _, mu := range []float64{1e155, 1e300, math.Inf(1)} {
+		if epsilon := gaussianEpsilon(mu, -10); !math.IsInf(epsilon, 1) {
+			t.Errorf("μ = %g: ε = %g", mu, epsilon)
+		}
+	}
+}

@@ -289,3 +289,29 @@ func TestComposeErrors(t *testing.T) {
 		}
 	}
 }
+
+// Equal parts are composed exactly, not on a grid.
+func TestOptimalOfEqualParts(t *testing.T) {
+	for _, k := range []int64{2, 17, 400} {
+		want, err := ComposeOptimal(0.3, 0, k, 1e-6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := epsilonOf(t, Pure{Optimal}, RandomizedResponse{0.3, 2}, k, 1e-6).Epsilon; relErr(got, want) > 1e-13 {
+			t.Errorf("%d runs: %.16g, want %.16g", k, got, want)
+		}
+	}
+}
+
+// Every guarantee has an adjacency.
+func TestAdjacencies(t *testing.T) {
+	for _, m := range []Mechanism{
+		Gaussian{1, 1, ReplaceOne}, Laplace{1, 1, ReplaceOne}, RandomizedResponse{1, 2}, SparseVector{1, 10, ReplaceOne},
+		Selection{Exponential, 1, ReplaceOne}, FixedSizeGaussian{100, 10, 1}, PoissonGaussian{0.1, 1, ReplaceOne},
+		OutputPerturbation{}, ObjectivePerturbation{}, Composition{{FixedSizeGaussian{100, 10, 1}, 1}},
+	} {
+		if m.Adjacency() != ReplaceOne {
+			t.Errorf("%T: %v", m, m.Adjacency())
+		}
+	}
+}

@@ -414,6 +414,13 @@ func TestValidate(t *testing.T) {
 			t.Errorf("want an error for %s, got %v", field, err)
 		}
 	}
+	for _, granularity := range []float64{0, 1, 1.5, math.NaN()} {
+		wrong := valid
+		wrong.Granularity = granularity
+		if fields := privacy.FieldErrors(wrong.Validate()); len(fields) != 1 || fields[0].Field != "granularity" {
+			t.Errorf("granularity %g: %v", granularity, fields)
+		}
+	}
 	valid.Default = 1
 	if _, err := valid.Run(noNoise{}, []float64{0}); err == nil || !strings.Contains(err.Error(), "default") {
 		t.Errorf("a default that is no candidate: %v", err)
