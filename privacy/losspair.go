@@ -104,7 +104,7 @@ func (p mixturePair) logMixture(t float64) float64 {
 	if p.q == 1 {
 		return t
 	}
-	if t > 30 {
+	if t > 700 { // e^t is beyond floats soon; before, q·e^t may be small
 		return t + math.Log(p.q) + math.Log1p((1-p.q)/p.q*math.Exp(-t))
 	}
 	return math.Log1p(p.q * math.Expm1(t))

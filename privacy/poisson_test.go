@@ -69,3 +69,40 @@ func TestMomentsOfPoissonPairs(t *testing.T) {
 		}
 	}
 }
+
+// At integer tilts c the moment of the pair of a removed record is a sum,
+//
+//	Σ_j C(c+1, j)·(1−q)^{c+1−j}·q^j·e^{j(j−1)/2z²},
+//
+// also where the integrand has peaks far apart, with next to nothing between them.
+func TestMomentsOfRareSamples(t *testing.T) {
+	for _, q := range []float64{0.3, 1e-2, 1e-6, 1e-40} {
+		for _, z := range []float64{0.05, 0.0737, 0.3, 1, 3} {
+			for _, c := range []float64{1, 2, 5} {
+				nodes, ok := poissonPairs(q, z)[0].nodes(c, math.Inf(1), 0)
+				if !ok {
+					t.Fatalf("q = %g, z = %g: no quadrature", q, z)
+				}
+				want, largest := 0.0, 0.0 // E[e^{cL}] − 1, and the logarithm of the largest term
+				for j := 2.0; j <= c+1; j++ {
+					choose := lgamma(c+2) - lgamma(j+1) - lgamma(c+2-j)
+					exponent := choose + (c+1-j)*math.Log1p(-q) + j*math.Log(q)
+					if rise := j * (j - 1) / (2 * z * z); rise < 600 {
+						want += math.Exp(exponent) * math.Expm1(rise)
+					} else {
+						largest = math.Max(largest, exponent+rise)
+					}
+				}
+				k := math.Log1p(want)
+				if largest > 40 { // beside which the others vanish
+					k = largest
+				} else if largest > 0 {
+					continue
+				}
+				if got := nodes.cumulant(c); relErr(got, k) > 1e-8 {
+					t.Errorf("q = %g, z = %g: K(%g) = %.12g, want %.12g", q, z, c, got, k)
+				}
+			}
+		}
+	}
+}
