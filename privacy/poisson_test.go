@@ -76,9 +76,9 @@ func TestMomentsOfPoissonPairs(t *testing.T) {
 //
 // also where the integrand has peaks far apart, with next to nothing between them.
 func TestMomentsOfRareSamples(t *testing.T) {
-	for _, q := range []float64{0.3, 1e-2, 1e-6, 1e-40} {
-		for _, z := range []float64{0.05, 0.0737, 0.3, 1, 3} {
-			for _, c := range []float64{1, 2, 5} {
+	for _, q := range []float64{0.3, 1e-2, 1e-6, math.Exp(-20), 1e-40} {
+		for _, z := range []float64{0.05, 0.0737, 0.3, math.Sqrt(0.5), 1, 3} {
+			for _, c := range []float64{1, 2, 5, 20} {
 				nodes, ok := poissonPairs(q, z)[0].nodes(c, math.Inf(1), 0)
 				if !ok {
 					t.Fatalf("q = %g, z = %g: no quadrature", q, z)
