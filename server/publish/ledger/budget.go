@@ -114,7 +114,6 @@ func (l *Budget) Charge(tx *store.Tx, c Charge) error {
 		return err
 	}
 	l.Account.Last++
-	l.Account.Charges[c.key()] = c.Guarantee
 	return tx.PutCharge(l.id, l.Account.Last, &storev1.ChargeRecord{Charge: &dparetov1.Charge{
 		Name:       resource.ChargeName(l.id, l.Account.Last),
 		Guarantee:  c.Guarantee,
