@@ -1,0 +1,145 @@
+package server_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+)
+
+// Of a study with random_stopping a worker without a lease does not learn which trials there are.
+func TestStrangersLearnNoTrials(t *testing.T) {
+	f := start(t)
+	study := f.withTrials("search", searchSpec(10, 1), 3)
+	f.one(study, "w")
+	for name, call := range map[string]func(trial string) proto.Message{
+		"measurement": func(trial string) proto.Message {
+			return &dparetov1.AddMeasurementRequest{Name: trial, LeaseToken: "none", Measurement: measurement(1, 0.5)}
+		},
+		"completion": func(trial string) proto.Message {
+			return &dparetov1.CompleteTrialRequest{
+				Name: trial, LeaseToken: "none", Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: measurement(0, 0.5)},
+			}
+		},
+		"release": func(trial string) proto.Message {
+			return &dparetov1.ReleaseTrialRequest{Name: trial, LeaseToken: "none"}
+		},
+	} {
+		answer := func(number int) string {
+			trial := fmt.Sprintf("%s/trials/%d", study, number)
+			_, err := f.call(t.Context(), call(trial))
+			if status.Code(err) != codes.FailedPrecondition {
+				t.Errorf("%s of %s: %v", name, trial, err)
+			}
+			return strings.ReplaceAll(err.Error(), trial, "it")
+		}
+		if there, not := answer(1), answer(9); there != not {
+			t.Errorf("%s: %q and %q", name, there, not)
+		}
+	}
+}
+
+// Calls about trials that do not exist say so.
+func TestTrialsThatDoNotExist(t *testing.T) {
+	f := start(t)
+	study := f.create("s", svtSpec())
+	for _, request := range []proto.Message{
+		&dparetov1.ReleaseTrialRequest{Name: study + "/trials/9", LeaseToken: "none"},
+		&dparetov1.StopTrialRequest{Name: study + "/trials/9"},
+		&dparetov1.DeleteTrialRequest{Name: study + "/trials/9"},
+		&dparetov1.GetTrialRequest{Name: study + "/trials/9"},
+	} {
+		if _, err := f.call(t.Context(), request); status.Code(err) != codes.NotFound {
+			t.Errorf("%T: %v", request, err)
+		}
+	}
+}
+
+// A deleted trial leaves the values that were reserved for it to others.
+func TestPrivateModeDeletedTrials(t *testing.T) {
+	f := start(t)
+	study := f.create("s", withCheckpoints(privateSpec(2, 20), 4))
+	first := f.one(study, "w")
+	if _, err := f.studies.ReleaseTrial(t.Context(), &dparetov1.ReleaseTrialRequest{Name: first.GetName(), LeaseToken: first.GetLease().GetToken()}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: first.GetName()}); err != nil {
+		t.Fatal(err)
+	}
+	second := f.one(study, "w")
+	for step := int64(1); step <= 3; step++ {
+		_, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
+			Name: second.GetName(), LeaseToken: second.GetLease().GetToken(), Measurement: measurement(step, 0.5),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.tell(second, 0.5)
+}
+
+// The summaries of a reaccounting are those of the trials' ε before and after.
+func TestReaccountingSummaries(t *testing.T) {
+	f := start(t)
+	study := f.create("s", gaussianSpec())
+	for range 4 {
+		f.tell(f.one(study, "w"), 0.5)
+	}
+	values := func() (all []float64) {
+		_, trials := f.all(study)
+		for _, trial := range trials {
+			all = append(all, trial.GetComputedMetrics()["epsilon"].GetValue())
+		}
+		slices.Sort(all)
+		return all
+	}
+	before := values()
+	changed := proto.CloneOf(gaussianSpec().GetMetrics()[0].GetComputed().GetPrivacy())
+	changed.Delta = 1e-7
+	resp := f.reaccount(study, changed, false)
+	for name, is := range map[string]struct {
+		summary *dparetov1.AccountingSummary
+		values  []float64
+	}{"before": {resp.GetBefore(), before}, "after": {resp.GetAfter(), values()}} {
+		s, v := is.summary, is.values
+		if s.GetSmallestEpsilon() != v[0] || s.GetMedianEpsilon() != (v[1]+v[2])/2 || s.GetLargestEpsilon() != v[3] || s.GetNotComputable() != 0 {
+			t.Errorf("%s: %v of %v", name, s, v)
+		}
+	}
+}
+
+// An answer with all that was asked for gives no reason why there is no more.
+func TestLastTrialOfABudget(t *testing.T) {
+	f := start(t)
+	spec := svtSpec()
+	spec.Budget = &dparetov1.Budget{MaxTrials: 2}
+	study := f.create("s", spec)
+	if resp := f.ask(study, "w", 2); len(resp.GetTrials()) != 2 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_UNSPECIFIED || resp.GetRetryAfter() != nil {
+		t.Errorf("the last two: %v", resp)
+	}
+	if resp := f.ask(study, "v", 1); len(resp.GetTrials()) != 0 || resp.GetEndReason() != dparetov1.EndReason_END_REASON_BUDGET_SPENT || resp.GetRetryAfter() == nil {
+		t.Errorf("after them: %v", resp)
+	}
+}
+
+// With max_stagnant_trials of 1 a single trial that adds nothing ends a study.
+func TestStagnationAtOnce(t *testing.T) {
+	f := start(t)
+	spec := svtSpec()
+	spec.Budget = &dparetov1.Budget{MaxStagnantTrials: 1}
+	study := f.create("s", spec)
+	trials := 0
+	for resp := f.ask(study, "w", 1); len(resp.GetTrials()) > 0 && trials < 20; resp = f.ask(study, "w", 1) {
+		f.tell(resp.GetTrials()[0], 0.9999)
+		trials++
+	}
+	if trials == 0 || trials == 20 {
+		t.Errorf("%d trials", trials)
+	}
+}
