@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -410,5 +411,30 @@ func TestOverspentLedger(t *testing.T) {
 		if status.Code(err) != codes.Internal {
 			t.Errorf("%d: %v", i, err)
 		}
+	}
+}
+
+// A configuration whose ε cannot be computed is within no bound.
+func TestReleaseWithoutEpsilon(t *testing.T) {
+	f := start(t)
+	spec := gaussianSpec()
+	spec.GetMetrics()[0].GetComputed().GetPrivacy().GetGaussian().StandardDeviation = "sigma < 5.0 ? -1.0 : sigma"
+	spec.GetMetrics()[1].GetReported().SampleSize = testRecords
+	spec.Budget, spec.TestLedger = &dparetov1.Budget{MaxTrials: 8}, f.newLedger("l", 1000)
+	study := f.create("s", spec)
+	computable := 0
+	for range 8 {
+		if trial := f.tell(f.one(study, "w"), 0.5); trial.GetComputedMetrics()["epsilon"].Value != nil {
+			computable++
+		}
+	}
+	if computable == 0 || computable == 8 {
+		t.Fatalf("%d computable trials", computable)
+	}
+	best, err := f.releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{
+		Name: study, Metric: "error", Epsilon: 1, AtMost: map[string]float64{"epsilon": 1e6},
+	})
+	if want := fmt.Sprintf("permute-and-flip among %d configurations", computable); err != nil || best.GetRelease().GetMechanism() != want {
+		t.Errorf("%v, %v; want %s", best.GetRelease().GetMechanism(), err, want)
 	}
 }

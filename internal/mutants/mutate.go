@@ -230,7 +230,7 @@ func (d *drawer) results(signature *ast.FuncType, n *ast.ReturnStmt) bool {
 	case zeros[len(zeros)-1] == "*new(error)" && d.source(last) != "nil":
 		d.replace(last, "nil")
 		return false
-	case d.source(last) == "false":
+	case d.source(last) == strconv.FormatBool(false):
 		d.replace(last, "true")
 		return false
 	default:

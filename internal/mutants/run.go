@@ -138,7 +138,7 @@ func (s *suite) state(p *goPackage) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			fmt.Fprintf(hash, "%s %d %s", name, len(text), text)
+			_, _ = fmt.Fprintf(hash, "%s %d %s", name, len(text), text)
 		}
 	}
 	return hex.EncodeToString(hash.Sum(nil)[:8]), nil
