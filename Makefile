@@ -159,7 +159,7 @@ reproduce: build ## Recompute the tables and figures of papers, the figures into
 .PHONY: mutants
 mutants: export RAPID_SEED := 1
 mutants: ## See which of COUNT small faults in PACKAGE, drawn by SEED, no test notices; AGAIN=1 for survivors
-	go run ./internal/mutants -mutate ./$(PACKAGE)/... $(if $(filter server/%,$(PACKAGE)),-test ./server) \
+	go run ./internal/mutants -mutate ./$(PACKAGE)/... $(if $(filter server/%,$(PACKAGE)),-test './server ./server/engine') \
 		-seed $(or $(SEED),1) -count $(or $(COUNT),300) $(if $(AGAIN),-again)
 
 .PHONY: fuzz
