@@ -6,11 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/metrics"
 )
 
 // Of a study with random_stopping a worker without a lease does not learn which trials there are.
@@ -54,6 +57,7 @@ func TestTrialsThatDoNotExist(t *testing.T) {
 		&dparetov1.StopTrialRequest{Name: study + "/trials/9"},
 		&dparetov1.DeleteTrialRequest{Name: study + "/trials/9"},
 		&dparetov1.GetTrialRequest{Name: study + "/trials/9"},
+		&dparetov1.UpdateTrialRequest{Trial: &dparetov1.Trial{Name: study + "/trials/9", Note: "x"}},
 	} {
 		if _, err := f.call(t.Context(), request); status.Code(err) != codes.NotFound {
 			t.Errorf("%T: %v", request, err)
@@ -88,7 +92,7 @@ func TestPrivateModeDeletedTrials(t *testing.T) {
 func TestReaccountingSummaries(t *testing.T) {
 	f := start(t)
 	study := f.create("s", gaussianSpec())
-	for range 4 {
+	for range 6 {
 		f.tell(f.one(study, "w"), 0.5)
 	}
 	values := func() (all []float64) {
@@ -108,9 +112,16 @@ func TestReaccountingSummaries(t *testing.T) {
 		values  []float64
 	}{"before": {resp.GetBefore(), before}, "after": {resp.GetAfter(), values()}} {
 		s, v := is.summary, is.values
-		if s.GetSmallestEpsilon() != v[0] || s.GetMedianEpsilon() != (v[1]+v[2])/2 || s.GetLargestEpsilon() != v[3] || s.GetNotComputable() != 0 {
+		if s.GetSmallestEpsilon() != v[0] || s.GetMedianEpsilon() != (v[2]+v[3])/2 || s.GetLargestEpsilon() != v[5] || s.GetNotComputable() != 0 {
 			t.Errorf("%s: %v of %v", name, s, v)
 		}
+	}
+	if resp.GetDifferingReports() != 0 || resp.GetTrials() != 6 {
+		t.Errorf("response %v", resp)
+	}
+	empty := f.reaccount(f.create("empty", gaussianSpec()), changed, false)
+	if empty.GetTrials() != 0 || empty.GetAfter().SmallestEpsilon != nil || empty.GetAfter().LargestEpsilon != nil {
+		t.Errorf("of no trials: %v", empty)
 	}
 }
 
@@ -134,6 +145,13 @@ func TestStagnationAtOnce(t *testing.T) {
 	spec := svtSpec()
 	spec.Budget = &dparetov1.Budget{MaxStagnantTrials: 1}
 	study := f.create("s", spec)
+	for range 3 { // says nothing of the front
+		failed := completion(f.one(study, "w"))
+		failed.Outcome = &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{Reason: "broken"}}
+		if _, err := f.studies.CompleteTrial(t.Context(), failed); err != nil {
+			t.Fatal(err)
+		}
+	}
 	trials := 0
 	for resp := f.ask(study, "w", 1); len(resp.GetTrials()) > 0 && trials < 20; resp = f.ask(study, "w", 1) {
 		f.tell(resp.GetTrials()[0], 0.9999)
@@ -141,5 +159,87 @@ func TestStagnationAtOnce(t *testing.T) {
 	}
 	if trials == 0 || trials == 20 {
 		t.Errorf("%d trials", trials)
+	}
+}
+
+// Calls about trials answer with the trial as it is then, refuse failures without a reason, and tell
+// imported results from others.
+func TestAnswersOfTrials(t *testing.T) {
+	f := start(t)
+	study := f.create("s", svtSpec())
+	trial := f.one(study, "w")
+	_, err := f.studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
+		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Outcome: &dparetov1.CompleteTrialRequest_Failure{Failure: &dparetov1.Failure{}},
+	})
+	if got := violated(err); !slices.Equal(got, []string{"failure.reason"}) {
+		t.Errorf("a failure without a reason: %v", err)
+	}
+	stopped, err := f.studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: trial.GetName(), Reason: "enough"})
+	if got := f.trial(trial.GetName()); err != nil || stopped.GetTrial().GetState() != dparetov1.TrialState_TRIAL_STATE_STOPPING || stopped.GetTrial().GetEtag() != got.GetEtag() {
+		t.Errorf("stopped %v, %v; it is %v", stopped, err, got)
+	}
+	again, err := f.studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: trial.GetName()})
+	if err != nil || !proto.Equal(again.GetTrial(), stopped.GetTrial()) {
+		t.Errorf("stopped again: %v, %v", again, err)
+	}
+	if _, err := f.studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: trial.GetName(), Etag: "other"}); status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "has changed") {
+		t.Errorf("deleted in another state: %v", err)
+	}
+	for _, request := range []proto.Message{
+		&dparetov1.CompleteTrialRequest{
+			Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), RequestId: strings.Repeat("x", 1000),
+			Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: measurement(0, 0.5)},
+		},
+		&dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), RequestId: strings.Repeat("x", 1000)},
+	} {
+		if _, err := f.call(t.Context(), request); !slices.Equal(violated(err), []string{"request_id"}) {
+			t.Errorf("%T with a long id: %v", request, err)
+		}
+	}
+	imported, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+		Parameters: trial.GetParameters(), FinalMeasurement: measurement(0, 0.25),
+	}})
+	if err != nil || imported.GetTrial().GetOrigin() != dparetov1.TrialOrigin_TRIAL_ORIGIN_IMPORTED {
+		t.Errorf("imported %v, %v", imported, err)
+	}
+	requested, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{Parameters: trial.GetParameters()}})
+	if err != nil || requested.GetTrial().GetOrigin() != dparetov1.TrialOrigin_TRIAL_ORIGIN_REQUESTED {
+		t.Errorf("requested %v, %v", requested, err)
+	}
+}
+
+// The leases of as many trials as are handed out at once are renewed at once.
+func TestRenewManyLeases(t *testing.T) {
+	f := start(t)
+	study := f.create("s", svtSpec())
+	for n, code := range map[int]codes.Code{0: codes.InvalidArgument, 1000: codes.OK, 1001: codes.InvalidArgument} {
+		tokens := map[string]string{}
+		for i := range n {
+			tokens[fmt.Sprintf("%s/trials/%d", study, i+1)] = "none"
+		}
+		resp, err := f.studies.RenewLeases(t.Context(), &dparetov1.RenewLeasesRequest{Parent: study, LeaseTokens: tokens})
+		if status.Code(err) != code || code == codes.OK && len(resp.GetResults()) != n {
+			t.Errorf("%d leases: %d results, %v", n, len(resp.GetResults()), err)
+		}
+	}
+}
+
+// A deleted trial is counted as one that has gone.
+func TestMetricsOfDeletedTrials(t *testing.T) {
+	m := metrics.New("test")
+	f := startWith(t, func(o *server.Options) { o.Metrics = m })
+	study := f.create("s", svtSpec())
+	trial := f.tell(f.one(study, "w"), 0.25)
+	if _, err := f.studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: trial.GetName()}); err != nil {
+		t.Fatal(err)
+	}
+	const want = `# HELP dpareto_trial_transitions_total State transitions of trials; from none at creation, to none at deletion.
+# TYPE dpareto_trial_transitions_total counter
+dpareto_trial_transitions_total{from="active",to="succeeded"} 1
+dpareto_trial_transitions_total{from="none",to="active"} 1
+dpareto_trial_transitions_total{from="succeeded",to="none"} 1
+`
+	if err := testutil.GatherAndCompare(m.Gatherer(), strings.NewReader(want), "dpareto_trial_transitions_total"); err != nil {
+		t.Error(err)
 	}
 }
