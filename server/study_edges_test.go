@@ -88,36 +88,40 @@ func TestPrivateModeDeletedTrials(t *testing.T) {
 	f.tell(second, 0.5)
 }
 
+// epsilons returns the ε of trials in ascending order.
+func epsilons(trials []*dparetov1.Trial) (all []float64) {
+	for _, trial := range trials {
+		all = append(all, trial.GetComputedMetrics()["epsilon"].GetValue())
+	}
+	slices.Sort(all)
+	return all
+}
+
 // The summaries of a reaccounting are those of the trials' ε before and after.
 func TestReaccountingSummaries(t *testing.T) {
 	f := start(t)
 	study := f.create("s", gaussianSpec())
-	for range 6 {
-		f.tell(f.one(study, "w"), 0.5)
-	}
-	values := func() (all []float64) {
-		_, trials := f.all(study)
-		for _, trial := range trials {
-			all = append(all, trial.GetComputedMetrics()["epsilon"].GetValue())
-		}
-		slices.Sort(all)
-		return all
-	}
-	before := values()
 	changed := proto.CloneOf(gaussianSpec().GetMetrics()[0].GetComputed().GetPrivacy())
-	changed.Delta = 1e-7
-	resp := f.reaccount(study, changed, false)
-	for name, is := range map[string]struct {
-		summary *dparetov1.AccountingSummary
-		values  []float64
-	}{"before": {resp.GetBefore(), before}, "after": {resp.GetAfter(), values()}} {
-		s, v := is.summary, is.values
-		if s.GetSmallestEpsilon() != v[0] || s.GetMedianEpsilon() != (v[2]+v[3])/2 || s.GetLargestEpsilon() != v[5] || s.GetNotComputable() != 0 {
-			t.Errorf("%s: %v of %v", name, s, v)
+	for n := 1; n <= 6; n++ {
+		f.tell(f.one(study, "w"), 0.5)
+		_, trials := f.all(study)
+		before := epsilons(trials)
+		changed.Delta /= 2
+		resp := f.reaccount(study, changed, false)
+		_, trials = f.all(study)
+		for name, is := range map[string]struct {
+			summary *dparetov1.AccountingSummary
+			values  []float64
+		}{"before": {resp.GetBefore(), before}, "after": {resp.GetAfter(), epsilons(trials)}} {
+			s, v := is.summary, is.values
+			median := (v[(n-1)/2] + v[n/2]) / 2
+			if s.GetSmallestEpsilon() != v[0] || s.GetMedianEpsilon() != median || s.GetLargestEpsilon() != v[n-1] || s.GetNotComputable() != 0 {
+				t.Errorf("%s: %v of %v", name, s, v)
+			}
 		}
-	}
-	if resp.GetDifferingReports() != 0 || resp.GetTrials() != 6 {
-		t.Errorf("response %v", resp)
+		if resp.GetDifferingReports() != 0 || resp.GetTrials() != int64(n) {
+			t.Errorf("response %v", resp)
+		}
 	}
 	empty := f.reaccount(f.create("empty", gaussianSpec()), changed, false)
 	if empty.GetTrials() != 0 || empty.GetAfter().SmallestEpsilon != nil || empty.GetAfter().LargestEpsilon != nil {
@@ -191,6 +195,7 @@ func TestAnswersOfTrials(t *testing.T) {
 			Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: measurement(0, 0.5)},
 		},
 		&dparetov1.ReleaseTrialRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), RequestId: strings.Repeat("x", 1000)},
+		&dparetov1.UpdateTrialRequest{Trial: &dparetov1.Trial{Name: trial.GetName(), Note: "x"}, RequestId: strings.Repeat("x", 1000)},
 	} {
 		if _, err := f.call(t.Context(), request); !slices.Equal(violated(err), []string{"request_id"}) {
 			t.Errorf("%T with a long id: %v", request, err)

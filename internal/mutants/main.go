@@ -28,7 +28,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the draw")
 	flag.IntVar(&o.count, "count", 300, "number of mutants")
 	flag.BoolVar(&o.again, "again", false, "try survivors without a reason again, after tests were added")
-	flag.Float64Var(&o.seconds, "seconds", 60, "time of the tests that are run against a mutant, as they take without it")
+	flag.Float64Var(&o.seconds, "seconds", 300, "time of the tests that are run against a mutant, as they take without it")
 	flag.Parse()
 	err := o.run(ctx)
 	stop()

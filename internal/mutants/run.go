@@ -189,21 +189,19 @@ type result struct {
 func (r result) isAlive() bool { return r.Status == survived || r.Status == unreached }
 
 // try runs the tests that reach m, the quickest first and many at once, until one fails.
-// Tests beyond seconds together are left out, but for the first.
+// Those beyond seconds together are left out.
 func (s *suite) try(ctx context.Context, m *mutant, number int, cases []*testCase, seconds float64) (result, error) {
 	r := result{Mutant: m.key, Place: m.place(), Status: unreached}
 	reaching := slices.DeleteFunc(slices.Clone(cases), func(t *testCase) bool { return !t.reaches(m) })
 	slices.SortStableFunc(reaching, func(a, b *testCase) int { return int(1000 * (a.Seconds - b.Seconds)) })
 	start := time.Now()
-	for bound, all := 0.5, 0.0; len(reaching) > 0; bound *= 4 {
+	for bound := 0.5; len(reaching) > 0 && seconds > 0; bound *= 4 {
 		n, sum := 0, 0.0
-		for n < len(reaching) && (n == 0 || sum+reaching[n].Seconds <= bound) {
+		for n < len(reaching) && (n == 0 || sum+reaching[n].Seconds <= min(bound, seconds)) {
 			sum += reaching[n].Seconds
 			n++
 		}
-		if all += sum; all > seconds && all > sum {
-			break
-		}
+		seconds -= sum
 		for _, p := range s.tested {
 			var names []string
 			for _, t := range reaching[:n] {

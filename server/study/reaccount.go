@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"slices"
 
 	"google.golang.org/grpc/codes"
@@ -224,9 +223,6 @@ func (r *reaccounting) end() {
 		if n := len(values); n > 0 {
 			slices.Sort(values)
 			median := (values[(n-1)/2] + values[n/2]) / 2
-			if math.IsInf(values[(n-1)/2], 1) {
-				median = math.Inf(1)
-			}
 			summary.SmallestEpsilon, summary.MedianEpsilon, summary.LargestEpsilon = &values[0], &median, &values[n-1]
 		}
 	}
