@@ -201,6 +201,8 @@ func TestAnswersOfTrials(t *testing.T) {
 			t.Errorf("%T with a long id: %v", request, err)
 		}
 	}
+	_, err = f.studies.UpdateTrial(t.Context(), &dparetov1.UpdateTrialRequest{Trial: &dparetov1.Trial{Name: "studies/s", Note: "x"}})
+	wantCode(t, err, codes.InvalidArgument, "trial.name")
 	imported, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
 		Parameters: trial.GetParameters(), FinalMeasurement: measurement(0, 0.25),
 	}})
