@@ -307,7 +307,7 @@ func TestOptimalOfEqualParts(t *testing.T) {
 func TestAdjacencies(t *testing.T) {
 	for _, m := range []Mechanism{
 		Gaussian{1, 1, ReplaceOne}, Laplace{1, 1, ReplaceOne}, RandomizedResponse{1, 2}, SparseVector{1, 10, ReplaceOne},
-		Selection{Exponential, 1, ReplaceOne}, FixedSizeGaussian{100, 10, 1}, PoissonGaussian{0.1, 1, ReplaceOne},
+		Selection{Exponential, 1, ReplaceOne}, FixedSizeGaussian{100, 10, 1}, PoissonGaussian{0.1, 1, ReplaceOne, false},
 		OutputPerturbation{}, ObjectivePerturbation{}, Composition{{FixedSizeGaussian{100, 10, 1}, 1}},
 	} {
 		if m.Adjacency() != ReplaceOne {
