@@ -1,9 +1,11 @@
 package server_test
 
 import (
+	"fmt"
 	"testing"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server"
@@ -76,4 +78,70 @@ func TestBytesOfAStudyAreBounded(t *testing.T) {
 	_, err = f.studies.SuggestTrials(ctx, &dparetov1.SuggestTrialsRequest{Parent: "studies/svt", WorkerId: "v"})
 	wantCode(t, err, codes.ResourceExhausted, "max-study-bytes")
 	f.tell(trial, 0.5)
+}
+
+// Answers that are kept for requests that change nothing, or nothing that matters, do not fill the
+// disk either.
+func TestKeptAnswersAreBounded(t *testing.T) {
+	f := startWith(t, func(o *server.Options) { o.Limits = limit.Limits{StudyBytes: 60_000} })
+	f.create("svt", randomSpec())
+	ctx := t.Context()
+	trial, stopping := f.one("studies/svt", "w"), f.one("studies/svt", "v")
+	for step := range int64(50) {
+		f.must(f.add(trial, step+1, 0.5))
+		f.must(f.add(stopping, step+1, 0.5))
+	}
+	f.tell(trial, 0.5)
+	absent := make(map[string]string)
+	for i := range 1000 {
+		absent[fmt.Sprint("studies/svt/trials/", 1000+i)] = "none"
+	}
+	for i := range 100 {
+		id := fmt.Sprint("request ", i)
+		again := completion(trial, 0.5)
+		again.RequestId = id + " to complete"
+		if resp, err := f.studies.CompleteTrial(ctx, again); err != nil || resp.GetTrial().GetName() != trial.GetName() {
+			t.Fatalf("%v, %v", resp, err)
+		}
+		if _, err := f.studies.StopTrial(ctx, &dparetov1.StopTrialRequest{Name: stopping.GetName(), RequestId: id + " to stop"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.studies.UpdateTrial(ctx, &dparetov1.UpdateTrialRequest{
+			Trial: &dparetov1.Trial{Name: trial.GetName()}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"note"}}, RequestId: id + " to note",
+		}); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := f.studies.RenewLeases(ctx, &dparetov1.RenewLeasesRequest{Parent: "studies/svt", LeaseTokens: absent, RequestId: id + " to renew"})
+		if err != nil || len(resp.GetResults()) != len(absent) {
+			t.Fatalf("%v, %v", resp, err)
+		}
+	}
+	if size := f.stored(); size > 150_000 {
+		t.Errorf("the store has %d bytes", size)
+	}
+}
+
+// Worker ids of a study do not fill the disk.
+func TestWorkerIDsAreBounded(t *testing.T) {
+	g := guard(t, limit.Limits{StudyBytes: 20_000})
+	spec := randomSpec()
+	spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_NSGA2 // which does not draw in the transaction that notes the id
+	_, err := g.studies.CreateStudy(g.as("admin"), &dparetov1.CreateStudyRequest{StudyId: "full", Study: &dparetov1.Study{Spec: spec}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(worker string) error {
+		_, err := g.studies.SuggestTrials(g.as("worker"), &dparetov1.SuggestTrialsRequest{Parent: "studies/full", WorkerId: worker})
+		return err
+	}
+	err = nil
+	for i := 0; err == nil && i < 100; i++ {
+		err = ask(fmt.Sprintf("%0200d", i))
+	}
+	wantCode(t, err, codes.ResourceExhausted, "max-study-bytes")
+	for i := range 50 {
+		if again := ask(fmt.Sprintf("%0200d", 1000+i)); again == nil || again.Error() != err.Error() {
+			t.Fatalf("%v, want %v: the study has grown", again, err)
+		}
+	}
 }

@@ -211,6 +211,18 @@ func (c *Change) checkSize() error {
 	return c.studies.limits.CheckBytes(size)
 }
 
+// spare has the answer to a request not stored if the study is too large to grow. It is for requests
+// that may be repeated without harm, and so without end.
+func (c *Change) spare(r *Request) error {
+	r.Effect = EffectAll
+	err := c.checkSize()
+	if status.Code(err) == codes.ResourceExhausted {
+		r.Effect = EffectNone
+		return nil
+	}
+	return err
+}
+
 // Create writes a new trial with the given parameters and origin. The trial is QUEUED unless
 // prepare, which may be nil, changes it.
 func (c *Change) Create(point space.Point, origin dparetov1.TrialOrigin, prepare func(*storev1.TrialRecord) error) (*storev1.TrialRecord, error) {

@@ -94,13 +94,18 @@ func (c *Change) CheckWorker(principal, worker string) error {
 	return err
 }
 
-// KeepWorker notes the first principal that uses a worker id in the study.
+// KeepWorker notes the first principal that uses a worker id in the study. It fails if the study is
+// too large to grow.
 func (c *Change) KeepWorker(principal, worker string) error {
 	owner, err := c.Tx.Worker(c.ID, worker)
-	if err == nil && owner == "" && principal != "" {
-		c.Tx.PutWorker(c.ID, worker, principal)
+	if err != nil || owner != "" || principal == "" {
+		return err
 	}
-	return err
+	if err := c.checkSize(); err != nil {
+		return err
+	}
+	c.Tx.PutWorker(c.ID, worker, principal)
+	return nil
 }
 
 // HandOut gives a trial to a worker under a new lease. An attempt that still holds it ends. It fails
@@ -308,7 +313,7 @@ func (t Trials) RenewLeases(ctx context.Context, req *dparetov1.RenewLeasesReque
 				return err
 			}
 		}
-		return nil
+		return c.spare(r)
 	})
 	if err != nil {
 		return nil, err
@@ -340,7 +345,7 @@ func (t Trials) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseTrialReq
 		trial := record.GetTrial()
 		resp.Trial = trial
 		if wasReleased(record, req.GetLeaseToken()) {
-			return nil // a retry: the response was lost
+			return c.spare(r) // a retry: the response was lost
 		}
 		if err := checkHeld(record, req.GetLeaseToken()); err != nil {
 			return err

@@ -159,7 +159,7 @@ func (t Trials) CompleteTrial(ctx context.Context, req *dparetov1.CompleteTrialR
 		}
 		c.events.Completed = true
 		if record.GetCompletionToken() == req.GetLeaseToken() && slices.Equal(record.GetCompletionDigest(), digest) && req.GetLeaseToken() != "" {
-			return nil // a retry: the response was lost
+			return c.spare(r) // a retry: the response was lost
 		}
 		if err := checkCompletable(record, req); err != nil {
 			return err

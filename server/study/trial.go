@@ -241,7 +241,7 @@ func (t Trials) StopTrial(ctx context.Context, req *dparetov1.StopTrialRequest) 
 		before := trial.GetState()
 		switch before {
 		case dparetov1.TrialState_TRIAL_STATE_STOPPING:
-			return nil
+			return c.spare(r)
 		case dparetov1.TrialState_TRIAL_STATE_ACTIVE:
 			trial.State = dparetov1.TrialState_TRIAL_STATE_STOPPING
 			trial.StateReason = c.Policy.Reason(req.GetReason())

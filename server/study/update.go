@@ -170,7 +170,10 @@ func (t Trials) UpdateTrial(ctx context.Context, req *dparetov1.UpdateTrialReque
 		}
 		resp.Trial = trial
 		if proto.Equal(before, trial) {
-			return nil
+			return c.spare(r)
+		}
+		if err := c.checkSize(); err != nil {
+			return err
 		}
 		return c.put(record, trial.GetState())
 	})
