@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	// headerPatience is how long a client may take to send the header of a request.
+	// headerPatience is how long a client may take to send the header of a request, or a body that the
+	// request's handler does not read.
 	headerPatience = 10 * time.Second
 	// maxHeaderBytes bounds the header of a request.
 	maxHeaderBytes = 64 << 10
@@ -110,7 +111,7 @@ func startHTTP(ctx context.Context, env *command.Env, f httpFlags, o httpOptions
 		handler = onlyLocalNames(handler)
 	}
 	p.web = &http.Server{
-		Handler:           handler,
+		Handler:           hurry(handler),
 		TLSConfig:         o.tls.Clone(), // which HTTP/2 changes
 		ReadHeaderTimeout: headerPatience,
 		IdleTimeout:       o.limits.IdleTime,
@@ -235,6 +236,23 @@ func fromThisMachine(r *http.Request) error {
 		return errors.New("only for this machine")
 	}
 	return nil
+}
+
+// hurry bounds the time that a client takes to send a body that nobody reads, for which the server
+// waits before it answers: of a request that is refused, or has none. Handlers that read set the time
+// for what they read.
+func hurry(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength == 0 {
+			next.ServeHTTP(w, r)
+			return
+		}
+		// Not every ResponseWriter supports deadlines; net/http's does.
+		limit := func() { _ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(headerPatience)) }
+		limit()
+		defer limit()
+		next.ServeHTTP(w, r)
+	})
 }
 
 // onlyLocalNames refuses requests for other host names than this machine's: a web page could

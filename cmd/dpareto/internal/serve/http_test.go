@@ -331,3 +331,28 @@ func TestHTTPStreams(t *testing.T) {
 	}
 	cancel() // all of them
 }
+
+// A request whose body never comes does not keep its connection, whoever sends it.
+func TestBodiesMayNotStall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for the server's patience to end")
+	}
+	_, url, _ := startWeb(t)
+	for _, request := range []string{
+		"GET /healthz", "GET /openapi.json", "GET /metrics",
+	} {
+		t.Run(request, func(t *testing.T) {
+			t.Parallel()
+			conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			conn.SetDeadline(time.Now().Add(time.Minute))
+			io.WriteString(conn, request+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n")
+			if answer, err := io.ReadAll(conn); err != nil {
+				t.Errorf("after %q: %v", answer, err)
+			}
+		})
+	}
+}
