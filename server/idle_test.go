@@ -124,3 +124,21 @@ func TestUnfinishedHealthChecks(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Streams of health checks, which anyone may open and never end, do not use up the checks.
+func TestHealthStreamsLeaveTheChecks(t *testing.T) {
+	g := guard(t, limit.Limits{StreamsPerPrincipal: 2})
+	health := healthv1.NewHealthClient(g.conn)
+	for range 2 {
+		stream, err := health.Watch(t.Context(), new(healthv1.HealthCheckRequest))
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := health.Check(t.Context(), new(healthv1.HealthCheckRequest)); err != nil {
+		t.Error(err)
+	}
+}

@@ -74,8 +74,11 @@ type Guard struct {
 	now      func() time.Time
 
 	calls, streams *limit.Gate
-	health         *limit.Gate // health checks: open to everyone, so they must not use up the others
-	failures       limit.Failures
+
+	// Health checks and their streams are open to everyone, so they must not use up the others, nor
+	// the streams, which never end, the checks.
+	checks, watches *limit.Gate
+	failures        limit.Failures
 
 	draining context.Context //nolint:containedctx // ends when Drain is called
 	drain    context.CancelFunc
@@ -88,7 +91,8 @@ func New(o Options) *Guard {
 		calls:   limit.NewGate("calls", o.Limits.Calls, o.Limits.CallsPerPrincipal),
 		streams: limit.NewGate("streams", o.Limits.Streams, o.Limits.StreamsPerPrincipal),
 
-		health: limit.NewGate("health checks", o.Limits.Streams, o.Limits.StreamsPerPrincipal),
+		checks:  limit.NewGate("health checks", o.Limits.Streams, o.Limits.StreamsPerPrincipal),
+		watches: limit.NewGate("streams of health checks", o.Limits.Streams, o.Limits.StreamsPerPrincipal),
 	}
 	g.draining, g.drain = context.WithCancel(context.Background())
 	return g
@@ -141,7 +145,7 @@ func (g *Guard) greet(ctx context.Context, about *tap.Info) (context.Context, er
 
 // greetAnyone limits the number and time of health checks, whose requests may never come.
 func (g *Guard) greetAnyone(ctx context.Context) (context.Context, error) {
-	leave, err := g.health.Enter(peerHost(ctx))
+	leave, err := g.checks.Enter(peerHost(ctx))
 	if err != nil {
 		return ctx, err
 	}
@@ -406,7 +410,7 @@ func (g *Guard) limitStream(srv any, stream grpc.ServerStream, info *grpc.Stream
 	m, ok := auth.Lookup(info.FullMethod)
 	gate := g.streams
 	if ok && m.Scope == auth.Public {
-		gate = g.health
+		gate = g.watches
 	}
 	leave, err := gate.Enter(g.countedAs(stream.Context()))
 	if err != nil {
