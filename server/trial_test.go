@@ -226,6 +226,29 @@ func TestLeaseAfterRestart(t *testing.T) {
 	}
 }
 
+// A lease keeps its length after a restart, also if the study has another one since.
+func TestLeaseKeepsItsLength(t *testing.T) {
+	for _, other := range []time.Duration{10 * time.Second, time.Hour} {
+		f := start(t)
+		study := f.create("svt", svtSpec())
+		held := f.one(study, "w")
+		changed := f.study(study)
+		changed.Spec.Lease = &dparetov1.LeasePolicy{Duration: durationpb.New(other)}
+		if _, err := f.update(changed, "spec.lease"); err != nil {
+			t.Fatal(err)
+		}
+		f.restart()
+		f.clock.Advance(59 * time.Second)
+		if next := f.one(study, "v"); next.GetName() == held.GetName() {
+			t.Errorf("leases of %v since: a live lease was taken", other)
+		}
+		f.clock.Advance(time.Second)
+		if taken := f.one(study, "u"); taken.GetName() != held.GetName() {
+			t.Errorf("leases of %v since: the lease lasts longer than its length", other)
+		}
+	}
+}
+
 // A lease that ran out, but that nobody else got, can be renewed.
 func TestSilentWorkerReturns(t *testing.T) {
 	f := start(t)

@@ -40,10 +40,10 @@ var faults = []fault{
 
 	{"leases never end", "stuck", []edit{
 		{"study/lease.go", "return c.elapsed >= end.GetElapsed().AsDuration()", "return false"},
-		{"study/lease.go", "return c.elapsed >= c.Compiled.LeaseDuration()", "return false"},
+		{"study/lease.go", "return c.elapsed >= end.GetLength().AsDuration()", "return false"},
 	}},
 	{"a restart ends leases", "leases", []edit{
-		{"study/lease.go", "return c.elapsed >= c.Compiled.LeaseDuration()", "return true"},
+		{"study/lease.go", "return c.elapsed >= end.GetLength().AsDuration()", "return true"},
 	}},
 	{"a renewed lease is not", "leases", []edit{
 		{"study/lease.go", "record.LeaseEnd = c.studies.LeaseEnd(length)", "if record.LeaseEnd == nil {\n\t\trecord.LeaseEnd = c.studies.LeaseEnd(length)\n\t}"},

@@ -237,7 +237,7 @@ func (c *Change) renew(record *storev1.TrialRecord) {
 
 // LeaseEnd returns the end of a lease of some length that begins now.
 func (s *Studies) LeaseEnd(length time.Duration) *storev1.LeaseEnd {
-	return &storev1.LeaseEnd{Process: s.process, Elapsed: durationpb.New(s.elapsed() + length)}
+	return &storev1.LeaseEnd{Process: s.process, Elapsed: durationpb.New(s.elapsed() + length), Length: durationpb.New(length)}
 }
 
 // elapsed returns the time since the process began to serve.
@@ -248,7 +248,7 @@ func (s *Studies) elapsed() time.Duration { return s.clock.Elapsed() - s.started
 // from the start of this one.
 func (c *Change) isExpired(end *storev1.LeaseEnd) bool {
 	if end.GetProcess() != c.studies.process {
-		return c.elapsed >= c.Compiled.LeaseDuration()
+		return c.elapsed >= end.GetLength().AsDuration()
 	}
 	return c.elapsed >= end.GetElapsed().AsDuration()
 }

@@ -914,7 +914,9 @@ type LeaseEnd struct {
 	// Random number of the process.
 	Process uint64 `protobuf:"fixed64,1,opt,name=process,proto3" json:"process,omitempty"`
 	// The end, since that process's start.
-	Elapsed       *durationpb.Duration `protobuf:"bytes,2,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
+	Elapsed *durationpb.Duration `protobuf:"bytes,2,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
+	// The full length, which the study may have changed for later leases.
+	Length        *durationpb.Duration `protobuf:"bytes,3,opt,name=length,proto3" json:"length,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -959,6 +961,13 @@ func (x *LeaseEnd) GetProcess() uint64 {
 func (x *LeaseEnd) GetElapsed() *durationpb.Duration {
 	if x != nil {
 		return x.Elapsed
+	}
+	return nil
+}
+
+func (x *LeaseEnd) GetLength() *durationpb.Duration {
+	if x != nil {
+		return x.Length
 	}
 	return nil
 }
@@ -1403,10 +1412,11 @@ const file_dpareto_store_v1_record_proto_rawDesc = "" +
 	"\x0fOpenTrialRecord\x12,\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x16.dpareto.v1.TrialStateR\x05state\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x127\n" +
-	"\tlease_end\x18\x03 \x01(\v2\x1a.dpareto.store.v1.LeaseEndR\bleaseEnd\"Y\n" +
+	"\tlease_end\x18\x03 \x01(\v2\x1a.dpareto.store.v1.LeaseEndR\bleaseEnd\"\x8c\x01\n" +
 	"\bLeaseEnd\x12\x18\n" +
 	"\aprocess\x18\x01 \x01(\x06R\aprocess\x123\n" +
-	"\aelapsed\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\"q\n" +
+	"\aelapsed\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\aelapsed\x121\n" +
+	"\x06length\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x06length\"q\n" +
 	"\x0eRevisionRecord\x12\x16\n" +
 	"\x05study\x18\x01 \x01(\bH\x00R\x05study\x12\x16\n" +
 	"\x05trial\x18\x02 \x01(\x03H\x00R\x05trial\x12%\n" +
@@ -1485,15 +1495,16 @@ var file_dpareto_store_v1_record_proto_depIdxs = []int32{
 	20, // 10: dpareto.store.v1.OpenTrialRecord.state:type_name -> dpareto.v1.TrialState
 	11, // 11: dpareto.store.v1.OpenTrialRecord.lease_end:type_name -> dpareto.store.v1.LeaseEnd
 	21, // 12: dpareto.store.v1.LeaseEnd.elapsed:type_name -> google.protobuf.Duration
-	19, // 13: dpareto.store.v1.RequestRecord.time:type_name -> google.protobuf.Timestamp
-	22, // 14: dpareto.store.v1.LedgerRecord.ledger:type_name -> dpareto.v1.Ledger
-	23, // 15: dpareto.store.v1.ChargeRecord.charge:type_name -> dpareto.v1.Charge
-	24, // 16: dpareto.store.v1.ReleaseRecord.release:type_name -> dpareto.v1.Release
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	21, // 13: dpareto.store.v1.LeaseEnd.length:type_name -> google.protobuf.Duration
+	19, // 14: dpareto.store.v1.RequestRecord.time:type_name -> google.protobuf.Timestamp
+	22, // 15: dpareto.store.v1.LedgerRecord.ledger:type_name -> dpareto.v1.Ledger
+	23, // 16: dpareto.store.v1.ChargeRecord.charge:type_name -> dpareto.v1.Charge
+	24, // 17: dpareto.store.v1.ReleaseRecord.release:type_name -> dpareto.v1.Release
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_store_v1_record_proto_init() }
