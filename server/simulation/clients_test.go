@@ -364,6 +364,11 @@ func (o *operator) end(ctx context.Context) {
 		must(err)
 		listed, err := o.studies.ListTrials(ctx, &dparetov1.ListTrialsRequest{Parent: study, PageSize: 1000})
 		must(err)
+		for i, t := range listed.GetTrials() { // the list has no past attempts
+			whole, err := o.studies.GetTrial(ctx, &dparetov1.GetTrialRequest{Name: t.GetName()})
+			must(err)
+			listed.Trials[i] = whole.GetTrial()
+		}
 		made, err := o.releases.ListReleases(ctx, &dparetov1.ListReleasesRequest{Parent: study})
 		must(err)
 		m.compareStudy(got.GetStudy(), listed.GetTrials(), made.GetReleases())

@@ -29,6 +29,7 @@
 //   - what was acknowledged is there, and what was refused is not;
 //   - in true time a trial has at most one live lease;
 //   - a trial completes once, with measurements of one attempt, namely those that were acknowledged;
+//   - every attempt at a trial is there once, with the measurements that were acknowledged;
 //   - a repeated request has the same answer;
 //   - a worker id belongs to one principal in a study;
 //   - a watch sees every trial's final state, in the order of revisions;

@@ -34,6 +34,9 @@ var faults = []fault{
 	{"a late completion keeps the measurements of another attempt", "runs", []edit{
 		{"study/attempt.go", "if IsHeld(record, token) {", "if true {"},
 	}},
+	{"an attempt that completes its trial late stays among the past ones", "attempts", []edit{
+		{"store/attempt.go", "\tt.w.Delete(key)\n\trecord.PastAttempts--\n\trecord.PastMeasurements -= int64(len(attempt.GetMeasurements()))\n", ""},
+	}},
 	{"worker ids are everybody's", "worker ids", []edit{
 		{"engine/queue.go", "c.CheckWorker(principal, req.GetWorkerId())", `c.CheckWorker("", req.GetWorkerId())`},
 	}},

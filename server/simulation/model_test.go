@@ -326,6 +326,7 @@ func (m *model) compareStudy(s *dparetov1.Study, trials []*dparetov1.Trial, rele
 	}
 	m.compareHolds(s, stored)
 	for _, t := range trials {
+		m.compareAttempts(s, t)
 		if s.GetName() != private && t.GetState() == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
 			m.compareRun(t)
 		}
@@ -399,6 +400,37 @@ func (m *model) compareRun(t *dparetov1.Trial) {
 		for step, value := range h.measured {
 			if steps[step] != value {
 				m.notef("runs", "%s: the measurement %v at step %d of the attempt that completed it is gone", t.GetName(), value, step)
+			}
+		}
+	}
+}
+
+// compareAttempts compares the attempts at a trial with its hand-outs: each is there once, as a past
+// one or as the one that the trial shows, and has the measurements that were acknowledged.
+func (m *model) compareAttempts(s *dparetov1.Study, t *dparetov1.Trial) {
+	measured := make(map[int32][]*dparetov1.Measurement)
+	for _, a := range t.GetPastAttempts() {
+		measured[a.GetNumber()] = a.GetMeasurements()
+	}
+	if n := len(t.GetPastAttempts()); n != len(measured) || n > 0 && n != int(t.GetAttempt()) && n != int(t.GetAttempt())-1 {
+		m.notef("attempts", "%s has %d past attempts of %d", t.GetName(), n, t.GetAttempt())
+	}
+	isShown := len(measured) < int(t.GetAttempt())
+	if !isShown && t.GetState() == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED {
+		m.notef("attempts", "%s succeeded, and all of its %d attempts are past", t.GetName(), t.GetAttempt())
+	}
+	for number := int32(1); isShown && number <= t.GetAttempt(); number++ {
+		if _, isPast := measured[number]; !isPast {
+			measured[number] = t.GetMeasurements()
+		}
+	}
+	for _, h := range m.holds {
+		if s.GetName() == private || h.trial != identity(t) {
+			continue
+		}
+		for step, value := range h.measured {
+			if !slices.ContainsFunc(measured[h.attempt], func(k *dparetov1.Measurement) bool { return k.GetStep() == step && errorOf(k) == value }) {
+				m.notef("attempts", "%s: the measurement %v at step %d of attempt %d is gone", t.GetName(), value, step, h.attempt)
 			}
 		}
 	}
