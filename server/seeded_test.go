@@ -47,6 +47,12 @@ func TestSeededRun(t *testing.T) {
 			t.Errorf("front without a warning: %v", front.GetWarnings())
 		}
 	}
+	recommended, err := f.fronts.QueryFront(t.Context(), &dparetov1.QueryFrontRequest{
+		Name: name, Bounds: map[string]float64{"epsilon": 1e6}, MeasuredOnly: true,
+	})
+	if err != nil || !hasSeeded(recommended.GetWarnings()) {
+		t.Errorf("recommended %v, %v", recommended, err)
+	}
 	if l := f.ledger(name, 0); !hasSeeded(l.GetWarnings()) || !math.IsInf(l.GetComposed().GetEpsilon(), 1) {
 		t.Errorf("what all runs cost: %v", l)
 	}

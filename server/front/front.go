@@ -224,13 +224,19 @@ func (r *Results) front(kind dparetov1.FrontKind, values [][]float64, chosen []i
 		p.Knee = k == knee
 	}
 	front.Hypervolumes = r.hypervolumes(front)
-	if slices.ContainsFunc(r.Measurements, func(m Measured) bool { return study.IsSeeded(m.trial) }) {
-		front.Warnings = append(front.Warnings, &dparetov1.Warning{
-			Code:    study.WarnSeeded,
-			Message: "not for release: trials of the study were seeded, so that their noise can be taken off and no epsilon holds for them",
-		})
-	}
+	front.Warnings = append(front.Warnings, r.seeded()...)
 	return front
+}
+
+// seeded returns the warning of a study with results of seeded runs.
+func (r *Results) seeded() []*dparetov1.Warning {
+	if !slices.ContainsFunc(r.Measurements, func(m Measured) bool { return study.IsSeeded(m.trial) }) {
+		return nil
+	}
+	return []*dparetov1.Warning{{
+		Code:    study.WarnSeeded,
+		Message: "not for release: trials of the study were seeded, so that their noise can be taken off and no epsilon holds for them",
+	}}
 }
 
 // point builds the message of a configuration on a front.

@@ -54,6 +54,7 @@ def train(trial: Trial, train_set: TensorDataset, test_set: TensorDataset) -> No
     """Trains one configuration, and reports accuracy and Opacus's ε after every epoch."""
     # Noise that anybody can repeat protects nothing: a model to release takes secure_mode.
     torch.manual_seed(trial.number)
+    trial.seeded = True
     model: nn.Module = nn.Sequential(nn.Linear(784, 32), nn.ReLU(), nn.Linear(32, 10))
     engine = PrivacyEngine(accountant="prv")
     model, optimizer, loader = engine.make_private(

@@ -330,3 +330,16 @@ def test_closed(shared_server: object, client: Client) -> None:
     with pytest.raises(dpareto.DParetoError, match="closed"):
         other.server_version()
     other.close()
+
+
+def test_a_seeded_run_is_marked(study: Study) -> None:
+    for told in (False, True):
+        trial = study.ask()
+        trial.seeded = True
+        if told:
+            trial.tell(error=0.25)
+        else:
+            trial.report(1, error=0.25)
+            trial.tell()
+        read = study.get_trial(trial.number)
+        assert "SEEDED" in [w.code for w in read.warnings]

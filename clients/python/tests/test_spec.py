@@ -169,6 +169,8 @@ def test_values() -> None:
 def test_measurements() -> None:
     message = to_measurement({"error": 0.5, "loss": [1, 2]}, 3, 1.5)
     assert message.step == 3
+    assert not message.seeded
+    assert to_measurement({"error": 0.5}, seeded=True).seeded
     assert message.elapsed.nanos == 500_000_000
     assert list(message.metrics["error"].runs) == [0.5]
     assert list(message.metrics["loss"].runs) == [1, 2]

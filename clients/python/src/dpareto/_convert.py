@@ -140,10 +140,13 @@ def kinds(study: study_pb2.Study) -> dict[str, str]:
 
 
 def to_measurement(
-    metrics: Mapping[str, Values], step: int = 0, elapsed: float | None = None
+    metrics: Mapping[str, Values],
+    step: int = 0,
+    elapsed: float | None = None,
+    seeded: bool = False,
 ) -> trial_pb2.Measurement:
     """Returns the message of metrics; raises NotFinite for a value that is not finite."""
-    message = trial_pb2.Measurement(step=int(step))
+    message = trial_pb2.Measurement(step=int(step), seeded=seeded)
     if elapsed is not None:
         message.elapsed.FromTimedelta(timedelta(seconds=elapsed))
     for key, value in metrics.items():

@@ -21,6 +21,12 @@ DEFAULT_LEASE = 60.0
 class TrialBase:
     """A trial that this worker holds under a lease."""
 
+    seeded = False
+    """Set to True if the randomness of the run comes from a seed that somebody knows.
+
+    Its noise can be taken off, and no ε holds for it: the trial is marked as not for release.
+    """
+
     def __init__(self, message: trial_pb2.Trial, checkpoint_parameter: str) -> None:
         self._message = message
         self._checkpoint_parameter = checkpoint_parameter
@@ -157,7 +163,7 @@ class TrialBase:
                     "which it ended with step=..., or end with the last report by tell()"
                 )
         return study_service_pb2.CompleteTrialRequest(
-            measurement=convert.to_measurement(metrics, step or 0, elapsed)
+            measurement=convert.to_measurement(metrics, step or 0, elapsed, self.seeded)
         )
 
 

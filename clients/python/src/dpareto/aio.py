@@ -621,7 +621,7 @@ class AsyncTrial(TrialBase):
         Returns whether the run should stop: then end it with ``await trial.tell()``.
         """
         self._check_held()
-        measurement = convert.to_measurement(merge(metrics, named), step, elapsed)
+        measurement = convert.to_measurement(merge(metrics, named), step, elapsed, self.seeded)
         return self._reported(
             step,
             await self._run(ops.add_measurement(self._study._policy, self._message, measurement)),

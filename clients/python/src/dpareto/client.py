@@ -758,7 +758,7 @@ class Trial(TrialBase):
             LeaseLost: The trial is no longer this worker's.
         """
         self._check_held()
-        measurement = convert.to_measurement(merge(metrics, named), step, elapsed)
+        measurement = convert.to_measurement(merge(metrics, named), step, elapsed, self.seeded)
         return self._reported(
             step,
             self._run(ops.add_measurement(self._study._policy, self._message, measurement)),

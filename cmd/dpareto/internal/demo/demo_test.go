@@ -150,6 +150,10 @@ func TestFigure(t *testing.T) {
 	if !f.X.Log || f.X.Label != "ε of one run" || f.X.Reference != 10 || f.Y.Log || f.Y.Label != "error (ratio)" {
 		t.Errorf("axes %+v, %+v", f.X, f.Y)
 	}
+	r.front.Warnings = []*dparetov1.Warning{{Code: "SEEDED"}}
+	if got := r.figure().Subtitle; len(got) != 3 || got[1] != "not for release: trials were seeded, so that no ε holds for them" {
+		t.Errorf("subtitle of seeded runs %q", got)
+	}
 	r.front.Points = append(r.front.Points, &dparetov1.FrontPoint{BeyondReference: true})
 	if n := len(r.figure().Front); n != 1 {
 		t.Errorf("%d points on the line of the front, want the one within the box", n)

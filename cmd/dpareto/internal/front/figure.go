@@ -3,6 +3,7 @@ package front
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/enum"
@@ -26,6 +27,9 @@ func Figure(study *dparetov1.Study, front *dparetov1.Front, trials []*dparetov1.
 	}
 	if statement := view.PrivacyStatement(spec); statement != "" {
 		f.Subtitle = append(f.Subtitle, statement)
+	}
+	if slices.ContainsFunc(front.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == "SEEDED" }) {
+		f.Subtitle = append(f.Subtitle, "not for release: trials were seeded, so that no ε holds for them")
 	}
 	summary := fmt.Sprintf("%d trials, hypervolume %s", len(trials), output.Number(front.GetHypervolume()))
 	if n := len(objectives); n > 2 {

@@ -275,6 +275,7 @@ func TestConfigurationErrors(t *testing.T) {
 		"lisen: x":                    `unknown key "lisen"`,
 		"config: x":                   `unknown key "config"`,
 		"supervised: true":            `unknown key "supervised"`,
+		"create: true":                "use --create",
 		"max-calls: many":             "max-calls",
 		"max-calls: [1, 2]":           "max-calls: must be one value",
 		"max-calls: {a: 1}":           "max-calls: must be a text",
