@@ -213,6 +213,7 @@ func Trial(spec *dparetov1.StudySpec, trial *dparetov1.Trial) *output.Table {
 		}
 		add("metric", cell)
 	}
+	add("privacy", PrivacyStatement(spec))
 	add("step", lastStep(trial))
 	if n := len(trial.GetMeasurements()); n > 0 {
 		add("measurements", int64(n))
