@@ -78,6 +78,6 @@
 // a fixed size are drawn exactly; the gaps between the examples of Poisson lots are computed in
 // float64, which moves sampling probabilities by a few units of 2⁻⁵³.
 //
-// σ must be at least 2⁻¹⁷ (2⁻¹⁶ with Poisson sampling), and at most 2²⁷ (2²⁸) over the root of the
+// σ must be at least 2⁻¹⁷ (2⁻¹⁶ with Poisson sampling), and at most 2²⁶ (2²⁷) over the root of the
 // number of parameters, and L between 2⁻⁶⁰ and 2⁶⁰.
 package dpsgd

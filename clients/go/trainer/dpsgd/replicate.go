@@ -44,6 +44,9 @@ type replicate[T model.Float] struct {
 	workers model.Workers
 	// grid on which clipped gradients are summed and the noise is drawn; 0 without noise.
 	grid float64
+	// span is the number of rows in a group of Poisson lots of a network; 0 means that lots are
+	// summed as a whole.
+	span int32
 	// mean and square are µ and ν of Adam; nil for SGD.
 	mean, square []T
 	updateBlock  func(block int) // method, bound once
@@ -71,6 +74,9 @@ func newReplicate[T model.Float](
 		r.grid = c.grid(r.poisson)
 		if err := model.CheckGrid(len(m.Weights()), c.clippingNorm, r.grid); err != nil {
 			return nil, &trainer.ParameterError{Name: ParameterNoiseMultiplier, Reason: fmt.Sprintf("is %g: %v", c.noiseMultiplier, err)}
+		}
+		if r.poisson && !options.Model.Linear() {
+			r.span = int32(min(int64(c.rows), max(1, groupRows*int64(c.rows)/int64(c.lotSize))))
 		}
 		for block := range blocks(m) {
 			r.noise = append(r.noise, stream(streamNoise, block))
@@ -107,13 +113,41 @@ func (r *replicate[T]) Epoch(ctx context.Context) bool {
 		}
 		r.step++
 		if r.grid > 0 {
-			r.model.AccumulateRounded(r.lot(), r.c.clippingNorm, r.grid)
+			r.accumulate(r.lot())
 		} else {
 			r.model.Accumulate(r.lot(), r.c.clippingNorm)
 		}
 		r.workers.Do(blocks(r.model), r.updateBlock)
 	}
 	return true
+}
+
+// Sizes of the groups of Poisson lots.
+const (
+	groupRows   = 32             // expected
+	mostInGroup = model.Together // the others are summed one by one
+)
+
+// accumulate adds the rounded gradients of a lot. The theorem of Poisson sampling compares a lot with
+// the same lot and one row more, after which every other row has another place. So rows are summed
+// together by their numbers and not by their places: one row more changes the sum of its group alone.
+func (r *replicate[T]) accumulate(lot []int32) {
+	if r.span == 0 {
+		r.model.AccumulateRounded(lot, r.c.clippingNorm, r.grid)
+		return
+	}
+	for len(lot) > 0 {
+		n := 1
+		for n < len(lot) && lot[n]/r.span == lot[0]/r.span { // they increase
+			n++
+		}
+		together := min(n, mostInGroup)
+		r.model.AccumulateRounded(lot[:together], r.c.clippingNorm, r.grid)
+		for i := together; i < n; i++ {
+			r.model.AccumulateRounded(lot[i:i+1], r.c.clippingNorm, r.grid)
+		}
+		lot = lot[n:]
+	}
 }
 
 // lot draws the rows of a step.

@@ -408,3 +408,59 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(examples.Data().Rows), "ns/example")
 }
+
+// The theorem of Poisson sampling compares a lot with the same lot and one row more. That row moves
+// the sum by what it moves the sum of its group, however many rows come after it and have other
+// places then: rounding errors of other groups stay what they are.
+func TestRowsOfPoissonLotsMoveTheirGroupOnly(t *testing.T) {
+	const rows, lotSize = 2000, 1000
+	d := digits(rows, 6, 3)
+	c := testConfiguration(rows, lotSize)
+	c.clippingNorm = 0.01
+	o := Options{Model: model.Spec{Kind: model.MLP, Hidden: []int{5}}, Sampling: Poisson}
+	r := newNetwork(t, d, o, c, 0, parallel.New(1))
+	sum := func(lot []int32) []int64 {
+		clear(r.model.Sum())
+		r.accumulate(lot)
+		return slices.Clone(r.model.Sum())
+	}
+	rng := rand.New(rand.NewPCG(5, 5))
+	for range 50 {
+		row := rng.Int32N(rows)
+		span := max(1, r.span)
+		var without, with, group, more []int32
+		dense := rng.Float64() < 0.3 // more rows than fit into a chunk, or into a group
+		for i := range int32(rows) {
+			isDrawn := rng.IntN(2) == 0 || dense && i/span == row/span
+			if i == row || isDrawn {
+				with = append(with, i)
+			}
+			if i != row && isDrawn {
+				without = append(without, i)
+			}
+			if i/span != row/span {
+				continue
+			}
+			if i == row || isDrawn {
+				more = append(more, i)
+			}
+			if i != row && isDrawn {
+				group = append(group, i)
+			}
+		}
+		a, b, x, y := sum(with), sum(without), sum(more), sum(group)
+		norm := 0.0
+		for k := range a {
+			if a[k]-b[k] != x[k]-y[k] {
+				t.Fatalf("row %d moves coordinate %d of the lot by %d, of its group by %d", row, k, a[k]-b[k], x[k]-y[k])
+			}
+			norm = math.Hypot(norm, float64(a[k]-b[k])*r.grid)
+		}
+		if norm > c.clippingNorm {
+			t.Errorf("row %d moves the sum by %v, more than %v", row, norm, c.clippingNorm)
+		}
+	}
+	if got := newLinear(t, dataset.Generated(50, 1), Options{Sampling: Poisson}, testConfiguration(50, 5), 0).span; got != 0 {
+		t.Errorf("a hyperplane, whose sums are exact, has groups of %d", got)
+	}
+}

@@ -43,10 +43,17 @@
 //     nu/(1−nu) times the sum of their magnitudes at most, in any order, with or without
 //     fused operations (Higham, "Accuracy and stability of numerical algorithms", 2002,
 //     §3.1), and the norms of 64 vectors of magnitudes sum to 64L′;
-//   - the root of the number of coordinates, in units of the grid, for the truncation: 2⁻¹²L
+//   - the root of the number of coordinates, in units of the grid, for the truncation: 2⁻¹³L
 //     at most by [CheckGrid].
 //
-// With L′ = L(1 − 2⁻¹⁰) the sum is below L or 2L. The places of rows in a lot are the same in
-// neighbouring data sets for lots of a fixed size under replace-one adjacency, and for Poisson
-// lots when the row that is left out keeps its number (zero-out): the number of rows is public.
+// With L′ = L(1 − 2⁻¹⁰) the sum is below L or 2L. Rows of lots of a fixed size keep their places under
+// replace-one adjacency.
+//
+// The theorem of Poisson sampling needs more: it compares a lot with the same lot and one row more,
+// drawn or not, after which all later rows have other places. Their chunks then have other rounding
+// errors: 1e-5 of L′ for each chunk, and more, all of which can add up. So Poisson lots are added in
+// groups, by the numbers of rows (package dpsgd). One row more changes its group alone, whose
+// first 64 rows are one chunk; the others are summed one by one. The sums are apart by the terms above
+// and the truncation of a row that no longer fits into the chunk, 2⁻¹³L: below L. The number of rows
+// is public, since it decides how often a row is drawn.
 package model

@@ -28,9 +28,9 @@ type Model[T Float] interface {
 	Sum() []int64
 	// AccumulateRounded adds to the sum the clipped gradients, rounded to multiples of
 	// grid, in units of grid. What one row adds has norm clippingNorm/grid at most, in
-	// exact arithmetic: a row that is left out, or whose gradient becomes 0, moves the sum
-	// by that much at most, and a row that becomes another by twice as much (see Rounding in
-	// the package comment). A row without a finite gradient adds nothing. The gradient, which
+	// exact arithmetic: a row whose gradient becomes 0 moves the sum by that much at most, and a
+	// row that becomes another by twice as much. A row that is left out moves the sum by that much
+	// at most of up to Together rows (see Rounding in the package comment). A row without a finite gradient adds nothing. The gradient, which
 	// must be zero, is a workspace. CheckGrid must allow clippingNorm and grid.
 	AccumulateRounded(rows []int32, clippingNorm, grid float64)
 	// Evaluate returns the fraction of the examples that the model classifies
@@ -39,11 +39,15 @@ type Model[T Float] interface {
 	Evaluate(examples *Examples) (errorRate, loss float64)
 }
 
+// Together is the number of rows that AccumulateRounded may add in one call if one of them could be
+// left out: every row after it has another place then. Any number may be added by a Linear.
+const Together = chunkRows
+
 // CheckGrid returns an error unless AccumulateRounded can keep its promise for a model with
 // the given number of parameters, from 1 to 2⁴⁰: the clipping norm is between 2⁻⁶⁰ and 2⁶⁰,
-// and the grid between 2⁻⁵⁶ and 2⁻¹²/√parameters of it.
+// and the grid between 2⁻⁵⁶ and 2⁻¹³/√parameters of it.
 func CheckGrid(parameters int, clippingNorm, grid float64) error {
-	switch finest, coarsest := 0x1p-56*clippingNorm, 0x1p-12*clippingNorm/math.Sqrt(float64(parameters)); {
+	switch finest, coarsest := 0x1p-56*clippingNorm, 0x1p-13*clippingNorm/math.Sqrt(float64(parameters)); {
 	case !(clippingNorm >= 0x1p-60 && clippingNorm <= 0x1p60):
 		return fmt.Errorf("clipping norm %g is outside [%.2g, %.2g]", clippingNorm, 0x1p-60, 0x1p60)
 	case !(grid >= finest && grid <= coarsest):

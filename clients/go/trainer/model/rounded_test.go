@@ -145,10 +145,10 @@ func TestCheckGrid(t *testing.T) {
 		clippingNorm, grid float64
 		ok                 bool
 	}{
-		{1, 1, 0x1p-12, true},
-		{1, 1, 0x1.1p-12, false},
-		{4, 1, 0x1p-13, true},
-		{4, 1, 0x1p-12, false},
+		{1, 1, 0x1p-13, true},
+		{1, 1, 0x1.1p-13, false},
+		{4, 1, 0x1p-14, true},
+		{4, 1, 0x1p-13, false},
 		{1 << 30, 1, 0x1p-56, true},
 		{1, 1, 0x1p-57, false},
 		{1, 0x1p-61, 0x1p-90, false},
