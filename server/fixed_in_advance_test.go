@@ -241,7 +241,7 @@ func looks() map[string]lookTest {
 				f.create(strings.TrimPrefix(study, "studies/"), records[0].GetStudy().GetStudy().GetSpec())
 				return nil
 			},
-			says: "it follows from no other study, import or earlier copy of them",
+			says: "its design follows from no other study, import or earlier copy of them",
 		},
 	}
 	return all
@@ -515,4 +515,49 @@ func TestLedgersAreFixedInAdvance(t *testing.T) {
 			t.Errorf("%s changes a ledger", method)
 		}
 	}
+}
+
+// Somebody creates a study, looks at the results of another, and changes the design of the first one
+// before it has a trial: each study is what it was from its first trial on.
+func TestPeekElsewhere(t *testing.T) {
+	f := start(t)
+	ledger := f.newLedger("l", 1)
+	design := fixedSpec(2, ledger)
+	design.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_QUASI_RANDOM
+	create := func(id string) string {
+		f.clock.Advance(time.Second)
+		return f.create(id, design)
+	}
+	release := func(study, want string) {
+		t.Helper()
+		resp, err := f.releases().ReleaseBest(t.Context(), &dparetov1.ReleaseBestRequest{Name: study, Metric: "error", Epsilon: 0.01})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := resp.GetRelease().GetWarnings(); len(w) != 1 || w[0].GetCode() != "EARLIER_RESULTS" || !strings.Contains(w[0].GetMessage(), want) {
+			t.Errorf("%s: warnings %v, want one of %s", study, w, want)
+		}
+		if said := resp.GetRelease().GetAssumptions()[0]; !strings.Contains(said, "when the study got its first trial") {
+			t.Errorf("%s assumes that %s", study, said)
+		}
+	}
+	waiting, open := create("waiting"), create("open")
+	f.tell(f.one(open, "w"), 0.3001)
+	f.clock.Advance(time.Second)
+	if err := f.respec(waiting, func(s *dparetov1.StudySpec) { s.Budget.MaxTrials = 4 }); err != nil {
+		t.Fatal(err)
+	}
+	f.finish(waiting)
+	release(waiting, "1 other studies of ledgers/l, such as studies/open")
+
+	// A trial that was deleted was seen, too.
+	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: waiting}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.studies.DeleteTrial(t.Context(), &dparetov1.DeleteTrialRequest{Name: open + "/trials/1"}); err != nil {
+		t.Fatal(err)
+	}
+	later := create("later")
+	f.finish(later)
+	release(later, "1 other studies of ledgers/l, such as studies/open")
 }

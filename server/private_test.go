@@ -199,6 +199,10 @@ func TestPublicationsStateThePublicSize(t *testing.T) {
 				t.Errorf("%s: assumptions %q", id, got)
 			}
 		}
+		ledger, err := f.releases().GetLedger(t.Context(), &dparetov1.GetLedgerRequest{Name: spec.GetTrainLedger()})
+		if got := ledger.GetLedger().GetSpent().GetAssumptions(); err != nil || !slices.Contains(got, privacy.PublicSizeAssumption) {
+			t.Errorf("%s: what is spent of the ledger assumes %q (%v)", id, got, err)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/page"
 	"github.com/dpareto/dpareto/server/resource"
@@ -121,6 +123,12 @@ func presentLedger(tx *store.ReadTx, id string, record *storev1.LedgerRecord) (*
 		Accountant:  dparetov1.Accountant_ACCOUNTANT_ADAPTIVE_COMPOSITION,
 		Steps:       spent.Steps,
 		Assumptions: spent.Assumptions,
+	}
+	for _, charged := range a.Charges { // what was spent holds as each charge does
+		if slices.Contains(charged.GetAssumptions(), privacy.PublicSizeAssumption) {
+			l.Spent.Assumptions = append(l.GetSpent().GetAssumptions(), privacy.PublicSizeAssumption)
+			break
+		}
 	}
 	l.Charges = a.Last
 	l.RemainingEpsilon, _ = a.Filter.Remaining()

@@ -37,7 +37,7 @@ const (
 
 // Assumptions about what was fixed before any result was seen, which the server cannot check.
 const (
-	assumeFirst   = "nobody had seen results on the test records when the study was created: it follows from no other study, import or earlier copy of them"
+	assumeFirst   = "nobody had seen results on the test records when the study got its first trial: its design follows from no other study, import or earlier copy of them"
 	assumeRequest = "whether to ask for this release, with which metric, bounds, ledger, epsilon and delta, was decided without looking at results"
 )
 
@@ -47,8 +47,8 @@ type fixedResults struct {
 	*front.Results
 	records      int64 // number of records in the test ledger
 	unsuccessful int64 // number of trials that did not succeed
-	// earlier are the names of other studies with the same ledger that had trials before this one was
-	// created. Their exact results may have decided the design.
+	// earlier are the names of other studies with the same ledger that had trials before this one had
+	// any. Their exact results may have decided the design, which may change until then.
 	earlier []string
 	seeded  int64 // number of trials with seeded runs
 }
@@ -84,21 +84,35 @@ func (s *Releases) fixedResults(ctx context.Context, id string) (*fixedResults, 
 	return f, err
 }
 
-// findEarlier finds the earlier studies.
+// findEarlier finds the earlier studies. Nothing is left of those that were deleted.
 func (f *fixedResults) findEarlier(ctx context.Context, tx *store.ReadTx) error {
+	began, err := firstTrial(tx, strings.TrimPrefix(f.Study.GetName(), resource.StudyName("")))
+	if err != nil {
+		return err
+	}
 	return tx.Studies("", func(record *storev1.StudyRecord) (bool, error) {
 		other := record.GetStudy()
 		if other.GetUid() == f.Study.GetUid() || other.GetSpec().GetTestLedger() != f.Study.GetSpec().GetTestLedger() || spec.IsPublication(other.GetSpec()) {
 			return true, ctx.Err()
 		}
-		id := strings.TrimPrefix(other.GetName(), resource.StudyName(""))
-		return true, tx.Trials(id, 0, func(first *storev1.TrialRecord) (bool, error) {
-			if first.GetTrial().GetCreateTime().AsTime().Before(f.Study.GetCreateTime().AsTime()) {
-				f.earlier = append(f.earlier, other.GetName())
-			}
-			return false, nil
-		})
+		first, err := firstTrial(tx, strings.TrimPrefix(other.GetName(), resource.StudyName("")))
+		if !first.IsZero() && first.Before(began) {
+			f.earlier = append(f.earlier, other.GetName())
+		}
+		return true, err
 	})
+}
+
+// firstTrial returns when the first trial of a study was created, deleted or not, or 0 if it had none.
+func firstTrial(tx *store.ReadTx, id string) (first time.Time, err error) {
+	see := func(t *storev1.TrialRecord) (bool, error) {
+		if created := t.GetTrial().GetCreateTime().AsTime(); first.IsZero() || created.Before(first) {
+			first = created
+		}
+		return false, nil // they are in order
+	}
+	err = errors.Join(tx.Trials(id, 0, see), tx.DeletedTrials(id, see))
+	return first, err
 }
 
 // checkDesign refuses a study whose candidates may depend on results.
@@ -277,7 +291,7 @@ func (f *fixedResults) draft(ctx context.Context, spending *spending.Spending, g
 		warn(warnUnsuccessful, "%d trials did not succeed and are not candidates; if a test record was the reason, there is no guarantee", f.unsuccessful)
 	}
 	if n := len(f.earlier); n > 0 {
-		warn(warnEarlierResults, "%d other studies of %s, such as %s, had trials before %s was created; if their results decided this design, there is no guarantee",
+		warn(warnEarlierResults, "%d other studies of %s, such as %s, had trials before %s had any; if their results decided this design, there is no guarantee",
 			n, f.Study.GetSpec().GetTestLedger(), f.earlier[0], f.Study.GetName())
 	}
 	if f.seeded > 0 {

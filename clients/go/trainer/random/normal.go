@@ -32,7 +32,7 @@ const (
 // f to more than 200 bits.
 //
 // What is drawn is ⌊2⁴⁸·N⌋ for a real number N with a distribution whose total variation
-// distance to the normal one is below 2⁻¹²⁵: P(|N| >= 13) < 2⁻¹²⁶, which is left out, and
+// distance to the normal one is below 2⁻¹²⁵: P(|N| >= 13) < 2⁻¹²⁵·⁹, which is left out, and
 // less than 2⁻¹⁷⁰ for digits that are not drawn.
 const (
 	slotBits  = 13

@@ -53,6 +53,9 @@ func TestStrata(t *testing.T) {
 			t.Errorf("strip %d: points are proposed up to %v, below %v", j, top, highest)
 		}
 	}
+	if left := math.Erfc(13 / math.Sqrt2); left > math.Exp2(-125.9) {
+		t.Errorf("%v of the probability is left out, want 2^-125.9 at most", left)
+	}
 	if share := float64(slots[residual]) / (1 << slotBits); share > 0.03 {
 		t.Errorf("%.3f of the draws take the long way, want 0.03 at most", share)
 	}
