@@ -53,6 +53,20 @@ func TestSeededRun(t *testing.T) {
 	if err != nil || !hasSeeded(recommended.GetWarnings()) {
 		t.Errorf("recommended %v, %v", recommended, err)
 	}
+	records := f.export(name)
+	for _, r := range records {
+		if r.GetTrial() != nil {
+			r.GetTrial().GetTrial().Warnings = nil
+		}
+	}
+	other := start(t)
+	other.newLedger("l", 200)
+	if _, err := other.importRecords(records); err != nil {
+		t.Fatal(err)
+	}
+	if l := other.ledger(name, 0); !hasSeeded(l.GetWarnings()) || !math.IsInf(l.GetComposed().GetEpsilon(), 1) {
+		t.Errorf("an import without warnings: %v", l)
+	}
 	if l := f.ledger(name, 0); !hasSeeded(l.GetWarnings()) || !math.IsInf(l.GetComposed().GetEpsilon(), 1) {
 		t.Errorf("what all runs cost: %v", l)
 	}

@@ -276,9 +276,15 @@ func (c *Change) keep(record *storev1.TrialRecord, r Report, later ...func(conte
 	return kept, err
 }
 
-// IsSeeded reports whether a worker said of a run of a trial that its randomness came from a seed.
+// IsSeeded reports whether a worker said of a run of a trial that its randomness came from a seed:
+// by the warning, or by a measurement of an import that lacks it.
 func IsSeeded(trial *dparetov1.Trial) bool {
-	return slices.ContainsFunc(trial.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == WarnSeeded })
+	return trial.GetFinalMeasurement().GetSeeded() ||
+		slices.ContainsFunc(trial.GetMeasurements(), (*dparetov1.Measurement).GetSeeded) ||
+		slices.ContainsFunc(trial.GetPastAttempts(), func(a *dparetov1.Attempt) bool {
+			return slices.ContainsFunc(a.GetMeasurements(), (*dparetov1.Measurement).GetSeeded)
+		}) ||
+		slices.ContainsFunc(trial.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == WarnSeeded })
 }
 
 // finishWithLast completes a trial with its last measurement.
