@@ -31,7 +31,9 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(writerFile); path != "" {
 		writeUntilKilled(path)
 	}
-	goleak.VerifyTestMain(m)
+	// examineInTime gives up what bbolt never ends.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("go.etcd.io/bbolt.(*Tx).Check.func1"),
+		goleak.IgnoreAnyFunction("github.com/dpareto/dpareto/server/store/bolt.examineInTime.func1"))
 }
 
 func open(t testing.TB) *DB {

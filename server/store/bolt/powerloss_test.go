@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/dpareto/dpareto/server/store"
 )
@@ -36,6 +37,8 @@ const (
 	lossCount = 250
 	// window is the number of records that a writer leaves of its latest.
 	window = 5
+	// examinePatience is how long the examination of a file may take.
+	examinePatience = 20 * time.Second
 )
 
 // recorder is added to bbolt. A log record is a kind, an offset, a length and data.
@@ -253,6 +256,18 @@ func examine(path string, acknowledged [recordedWriters]int) error {
 	return errors.Join(append(faults, err, d.Close())...)
 }
 
+// examineInTime is examine for a file that may be damaged: bbolt follows pages in a circle for ever.
+func examineInTime(path string, acknowledged [recordedWriters]int) error {
+	done := make(chan error, 1)
+	go func() { done <- examine(path, acknowledged) }()
+	select {
+	case err := <-done:
+		return errors.Join(err, os.Remove(path))
+	case <-time.After(examinePatience):
+		return fmt.Errorf("it is not examined within %v", examinePatience)
+	}
+}
+
 // testPowerLoss loses power so many times, after a random record of a log each time, and returns how
 // often something was wrong, and what.
 func testPowerLoss(t *testing.T, log []logged, times int, random *rand.Rand) (wrong int, all error) {
@@ -261,12 +276,13 @@ func testPowerLoss(t *testing.T, log []logged, times int, random *rand.Rand) (wr
 	for log[begun].kind != logAck {
 		begun++
 	}
-	path := filepath.Join(t.TempDir(), "store.db")
-	for range times {
+	folder := t.TempDir()
+	for n := range times {
+		path := filepath.Join(folder, strconv.Itoa(n)) // an earlier one may still be examined
 		cut := begun + 1 + random.IntN(len(log)-begun)
 		kept := []float64{0, 0.5, 0.5, 0.9, 1}[random.IntN(5)]
 		acknowledged := lose(t, path, log[:cut], kept, random)
-		if err := examine(path, acknowledged); err != nil {
+		if err := examineInTime(path, acknowledged); err != nil {
 			wrong++
 			all = errors.Join(all, fmt.Errorf("after record %d of %d, with %g of the unsynced sectors: %w", cut, len(log), kept, err))
 		}
