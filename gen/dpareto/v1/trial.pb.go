@@ -507,7 +507,7 @@ type Attempt struct {
 	// The shard of the training set that it ran on (see Trial.training_shard).
 	TrainingShard int32 `protobuf:"varint,7,opt,name=training_shard,json=trainingShard,proto3" json:"training_shard,omitempty"`
 	// Its measurements, in ascending step order. All attempts at a trial together have at most
-	// 10,000.
+	// 6,000.
 	Measurements []*Measurement `protobuf:"bytes,8,rep,name=measurements,proto3" json:"measurements,omitempty"`
 	// What a reader of the measurements must know.
 	Warnings      []*Warning `protobuf:"bytes,9,rep,name=warnings,proto3" json:"warnings,omitempty"`
