@@ -65,34 +65,14 @@ func Study(s *dparetov1.Study) *output.Table {
 			t.Rows = append(t.Rows, []any{field, value})
 		}
 	}
-	spec, counts := s.GetSpec(), s.GetTrialCounts()
+	spec := s.GetSpec()
 	add("study", ID(s.GetName()))
 	add("name", s.GetDisplayName())
 	add("description", strings.Join(strings.Fields(s.GetDescription()), " "))
 	add("labels", labelList(s.GetLabels()))
 	add("state", studyState(s))
 	add(createdColumn, output.Cell(s.GetCreateTime().AsTime()))
-	trials := []string{strconv.FormatInt(counts.GetSucceeded(), 10) + " succeeded"}
-	for _, c := range []struct {
-		n    int64
-		what string
-	}{
-		{counts.GetInfeasible(), "infeasible"},
-		{counts.GetFailed(), "failed"},
-		{counts.GetQueued(), "queued"},
-		{counts.GetActive() + counts.GetStopping(), "active"},
-	} {
-		if c.n > 0 {
-			trials = append(trials, strconv.FormatInt(c.n, 10)+" "+c.what)
-		}
-	}
-	if n := spec.GetBudget().GetMaxTrials(); n > 0 {
-		trials = append(trials, "budget "+strconv.FormatInt(n, 10))
-	}
-	if stopping := spec.GetRandomStopping(); stopping != nil {
-		trials = []string{"a secret number, " + output.Plain(stopping.GetMeanTrials()) + " on average, of which the best by " + stopping.GetMetric() + " is shown"}
-	}
-	add("trials", strings.Join(trials, ", "))
+	add("trials", trialsOf(spec, s.GetTrialCounts()))
 	add("stops after", limits(spec.GetBudget()))
 	add("algorithm", algorithm(spec.GetAlgorithm()))
 	if spec.GetRandomStopping() == nil {
@@ -140,6 +120,31 @@ func Study(s *dparetov1.Study) *output.Table {
 		add("warning", w.GetMessage()+" ("+w.GetCode()+")")
 	}
 	return t
+}
+
+// trialsOf says how many trials a study has, and how many it may have.
+func trialsOf(spec *dparetov1.StudySpec, counts *dparetov1.TrialCounts) string {
+	if stopping := spec.GetRandomStopping(); stopping != nil {
+		return "a secret number, " + output.Plain(stopping.GetMeanTrials()) + " on average, of which the best by " + stopping.GetMetric() + " is shown"
+	}
+	parts := []string{strconv.FormatInt(counts.GetSucceeded(), 10) + " succeeded"}
+	for _, c := range []struct {
+		n    int64
+		what string
+	}{
+		{counts.GetInfeasible(), "infeasible"},
+		{counts.GetFailed(), "failed"},
+		{counts.GetQueued(), "queued"},
+		{counts.GetActive() + counts.GetStopping(), "active"},
+	} {
+		if c.n > 0 {
+			parts = append(parts, strconv.FormatInt(c.n, 10)+" "+c.what)
+		}
+	}
+	if n := spec.GetBudget().GetMaxTrials(); n > 0 {
+		parts = append(parts, "budget "+strconv.FormatInt(n, 10))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // algorithm returns the algorithm of a study in words.
