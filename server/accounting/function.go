@@ -34,6 +34,7 @@ type Function struct {
 	spec       *dparetov1.PrivacySpec
 	accountant privacy.Accountant
 	mechanism  *mechanism
+	limit      int64 // of the operations of one guarantee, 0 for none
 
 	mu     sync.Mutex
 	curves []keptCurve // the last used at the end
@@ -66,6 +67,10 @@ func Compile(path string, fields *invalid.Fields, environment *expression.Enviro
 	}
 	return f
 }
+
+// Limit bounds the operations that one guarantee takes (see [privacy.Work]). One that would take more
+// is a *privacy.WorkError. Call it before the first guarantee.
+func (f *Function) Limit(operations int64) { f.limit = operations }
 
 // adjacencyOf returns 0 for anything but the two adjacencies.
 func adjacencyOf(a dparetov1.Adjacency) privacy.Adjacency {
@@ -196,7 +201,7 @@ func (f *Function) curve(m privacy.Mechanism) (privacy.Curve, error) {
 		f.curves = append(slices.Delete(f.curves, i, i+1), kept)
 		return kept.curve, nil
 	}
-	curve, err := f.accountant.Curve(m)
+	curve, err := f.newCurve(m)
 	if err != nil {
 		return nil, err
 	}
@@ -205,6 +210,34 @@ func (f *Function) curve(m privacy.Mechanism) (privacy.Curve, error) {
 	}
 	f.curves = append(f.curves, keptCurve{key, curve})
 	return curve, nil
+}
+
+// newCurve returns the curve of a mechanism within the limit.
+func (f *Function) newCurve(m privacy.Mechanism) (privacy.Curve, error) {
+	if f.limit == 0 {
+		return f.accountant.Curve(m)
+	}
+	bounded := &boundedCurve{limit: f.limit}
+	var err error
+	bounded.curve, err = privacy.Within(f.accountant, &bounded.work).Curve(m)
+	return bounded, err
+}
+
+// boundedCurve is a curve whose answers take limited work each. It is safe for concurrent use.
+type boundedCurve struct {
+	limit int64
+
+	mu    sync.Mutex
+	work  privacy.Work // of the latest answer
+	curve privacy.Curve
+}
+
+// Epsilon implements privacy.Curve.
+func (b *boundedCurve) Epsilon(steps int64, delta float64) (privacy.Guarantee, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.work = privacy.Work{Limit: b.limit}
+	return b.curve.Epsilon(steps, delta)
 }
 
 // message converts the guarantee of a release.

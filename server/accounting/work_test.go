@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/internal/pause"
@@ -136,4 +137,38 @@ func TestAccountingIsCancelled(t *testing.T) {
 	if _, err := (Service{}).ComputeEpsilon(cancelled, &dparetov1.ComputeEpsilonRequest{Privacy: costly}); status.Code(err) != codes.Canceled {
 		t.Errorf("error %v", err)
 	}
+}
+
+// A guarantee of a study takes limited work, each anew: what is refused at one configuration leaves
+// others as they are.
+func TestFunctionIsLimited(t *testing.T) {
+	var fields invalid.Fields
+	bindings, environment := bind(&fields, map[string]*dparetov1.Value{"noise": {Kind: &dparetov1.Value_DoubleValue{DoubleValue: 1}}}, nil)
+	asked := spec(t, `{"dpSgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_ROUNDED","datasetSize":"60000","batchSize":"256","noiseMultiplier":"noise","epochs":"5"},"delta":1e-5`+addRemove+`}`)
+	free, limited := Compile("privacy", &fields, environment, asked), Compile("privacy", &fields, environment, asked)
+	if !fields.Empty() {
+		t.Fatal(fields.Err())
+	}
+	work := new(privacy.Work)
+	free.accountant = privacy.Within(free.accountant, work)
+	want, err := free.Guarantee(bindings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited.Limit(work.Done())
+	for range 3 { // the work of one does not count for the next
+		if got, err := limited.Guarantee(bindings); err != nil || !proto.Equal(got, want) {
+			t.Fatalf("%v, %v, want %v", got, err, want)
+		}
+	}
+	tight := Compile("privacy", &fields, environment, asked)
+	tight.Limit(work.Done() / 2)
+	if _, err := tight.Guarantee(bindings); !isWorkError(err) {
+		t.Errorf("half the work: %v", err)
+	}
+}
+
+func isWorkError(err error) bool {
+	_, ok := errors.AsType[*privacy.WorkError](err)
+	return ok
 }

@@ -174,6 +174,7 @@ func (c *metricCompiler) computed(field string, source *dparetov1.ComputedSource
 			return nil
 		}
 		if f := accounting.Compile(c.path+"."+field+".privacy", c.fields, c.environment, f.Privacy); f != nil {
+			f.Limit(accounting.MaxWork)
 			return guarantee{f}
 		}
 		return nil

@@ -1,10 +1,12 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
 	"github.com/dpareto/dpareto/server/expression"
 	"github.com/dpareto/dpareto/suggest/space"
 )
@@ -143,6 +145,9 @@ func (c *prober) computed(field string, f function, examples []space.Point) {
 		variables := study.Variables(point)
 		if _, err := f.value(variables); err == nil {
 			probes = append(probes, variables)
+		} else if _, costly := errors.AsType[*privacy.WorkError](err); costly {
+			c.addf(field, "takes too long at %s: %v", study.describe(point), err)
+			return
 		} else if first == nil {
 			first = err
 		}
