@@ -356,7 +356,7 @@ func TestSpecsOfFixedDesigns(t *testing.T) {
 // private_mode and random_stopping: what their theorems fix in advance is refused as a change, or
 // paid for again.
 func TestPublicationsAreFixedInAdvance(t *testing.T) {
-	f := start(t)
+	f := startSeeded(t, 1)
 	ledgers := map[string]*dparetov1.Ledger{
 		"test":   {Records: 10_000, Epsilon: 1, Delta: 1e-4, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},
 		"train":  {Records: 30_000, Epsilon: 20, Delta: 1e-4, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE},

@@ -14,8 +14,11 @@ import (
 type meter struct {
 	store.KV
 
-	writes, written, read int // records written; bytes written and read
+	counts
 }
+
+// counts are records written, and bytes written and read.
+type counts struct{ writes, written, read int }
 
 // Update implements store.KV.
 func (m *meter) Update(ctx context.Context, scopes store.Scopes, fn func(store.ReadWriter) error) error {
@@ -68,12 +71,12 @@ func TestMeasurementsCostTheSame(t *testing.T) {
 	s.Runs(t, longRuns)
 	trial := s.AskRun(t)
 	addMeasurement(t, s, trial, 2000) // the last useful step is found
-	half := func(from int64) meter {
-		*m = meter{KV: m.KV}
+	half := func(from int64) counts {
+		m.counts = counts{}
 		for step := from; step < from+999; step++ {
 			addMeasurement(t, s, trial, step)
 		}
-		return *m
+		return m.counts
 	}
 	first, second := half(1), half(1000)
 	t.Logf("steps 1 to 999: %d records of %d bytes written, %d bytes read; 1000 to 1998: %d of %d, %d",
