@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/auth"
 	"github.com/dpareto/dpareto/server/metrics"
+	"github.com/dpareto/dpareto/server/pool"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
 )
@@ -75,6 +77,26 @@ func TestAffordableConnections(t *testing.T) {
 	}
 	if n := openFiles(); n < 0 {
 		t.Errorf("%d files may be open", n)
+	}
+}
+
+// Calls have a processor beside a computation, also where there is one; the environment has the last word.
+func TestSetProcessors(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	slots := pool.Slots()
+	for _, test := range []struct {
+		environment  string
+		before, want int
+	}{{"", 1, 2}, {"", 2, 2}, {"", 5, 5}, {"1", 1, 1}} {
+		t.Setenv("GOMAXPROCS", test.environment)
+		runtime.GOMAXPROCS(test.before)
+		setProcessors()
+		if got := runtime.GOMAXPROCS(0); got != test.want {
+			t.Errorf("GOMAXPROCS=%s, %d processors: Go uses %d, want %d", test.environment, test.before, got, test.want)
+		}
+		if got := pool.Slots(); got != slots {
+			t.Errorf("%d slots, want %d as before", got, slots)
+		}
 	}
 }
 

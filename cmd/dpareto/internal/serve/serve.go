@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -207,6 +209,7 @@ func serve(ctx context.Context, env *command.Env, f *settings) (err error) {
 		ctx = child.Supervised(ctx, env.Stdin)
 	}
 	server.SetCollector()
+	setProcessors()
 	if err := f.validate(env.Logger); err != nil {
 		return err
 	}
@@ -256,6 +259,14 @@ func serve(ctx context.Context, env *command.Env, f *settings) (err error) {
 		}
 	}
 	return f.answer(ctx, env.Logger, srv, secured.tls, door.Listen("grpc", listener), web)
+}
+
+// setProcessors lets Go run two goroutines at once even on one processor, unless the environment
+// variable GOMAXPROCS is set.
+func setProcessors() {
+	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < 2 {
+		runtime.GOMAXPROCS(2) // with one, the median of suggestions beside a fit rises from 26 to 62-109 ms
+	}
 }
 
 // answer answers calls until ctx is done, and then stops the server and its HTTP port.
