@@ -14,14 +14,17 @@ const (
 	// importPath is the URL of the only method with a streamed body. The limit applies to each of
 	// its messages, not to their sum.
 	importPath = "/v1/studies:import"
-	// bodyPatience is how long a client may pause while it sends a body.
-	bodyPatience = 30 * time.Second
+	// bodyTime is how long the server waits for a body in all. In a stream it waits so long for every
+	// streamStretch bytes, since nobody knows how long a stream is.
+	bodyTime = time.Minute
+	// streamStretch bounds how slow a stream may be, at 1 KiB per second.
+	streamStretch = 64 << 10
 )
 
 // bodyKey is the context key of a request's body.
 type bodyKey struct{}
 
-// body is a request body that must not grow too large or stall.
+// body is a request body that must not grow too large or take too long.
 type body struct {
 	io.ReadCloser
 	connection *http.ResponseController
@@ -29,6 +32,8 @@ type body struct {
 	isStream   bool  // limit applies to each message
 	read       int64 // bytes read, in a stream since the last message
 	exceeded   bool
+	stretch    int64         // bytes read, in a stream since waited was last zero
+	waited     time.Duration // for the client, not for the server's own work
 }
 
 var errTooLarge = errors.New("the body is too large")
@@ -50,10 +55,16 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.exceeded = b.exceeded || b.isStream && b.read > b.limit; b.exceeded {
 		return 0, errTooLarge
 	}
+	if b.isStream && b.stretch >= streamStretch {
+		b.stretch, b.waited = 0, 0
+	}
+	began := time.Now()
 	// Not every ResponseWriter supports deadlines; net/http's does.
-	_ = b.connection.SetReadDeadline(time.Now().Add(bodyPatience))
+	_ = b.connection.SetReadDeadline(began.Add(bodyTime - b.waited))
 	n, err := b.ReadCloser.Read(p)
 	_ = b.connection.SetReadDeadline(time.Time{})
+	b.waited += time.Since(began)
+	b.stretch += int64(n)
 	b.read += int64(n)
 	if !b.isStream && b.read > b.limit {
 		b.exceeded = true

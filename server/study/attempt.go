@@ -49,12 +49,15 @@ func (c *Change) loseAttempt(record *storev1.TrialRecord, worker string) error {
 	}
 }
 
-// requeue ends the attempt that holds a trial, and gives the trial back to the queue.
+// requeue ends the attempt that holds a trial, and gives the trial back to the queue. It then shows no
+// attempt.
 func (c *Change) requeue(record *storev1.TrialRecord, outcome dparetov1.AttemptOutcome, reason string) error {
 	trial := record.GetTrial()
 	trial.State = dparetov1.TrialState_TRIAL_STATE_QUEUED
 	trial.StateReason = reason
-	return c.endAttempt(record, outcome, reason)
+	err := c.endAttempt(record, outcome, reason)
+	trial.StartTime, trial.TrainingShard = nil, 0
+	return err
 }
 
 // showAttempt has a trial that is about to complete show the attempt under a token that was handed

@@ -24,8 +24,13 @@ import (
 	"github.com/dpareto/dpareto/server/store"
 )
 
-// MaxSuggestions bounds the trials in one call.
-const MaxSuggestions = 1000
+const (
+	// MaxSuggestions bounds the trials in one call.
+	MaxSuggestions = 1000
+	// MaxReleases bounds how often workers may give a trial back. Each attempt is a part of the
+	// trial, with a reason, and GetTrial returns them all in one message.
+	MaxReleases = 100
+)
 
 // Selection chooses among existing trials.
 type Selection interface {
@@ -376,9 +381,10 @@ func wasReleased(record *storev1.TrialRecord, token string) bool {
 }
 
 // attemptsSpent reports whether a trial has used up its attempts. Attempts that workers released do
-// not count.
+// not count, but have a bound of their own.
 func (c *Change) attemptsSpent(record *storev1.TrialRecord) bool {
-	return int64(record.GetTrial().GetAttempt())-record.GetReleases() >= int64(c.Compiled.MaxAttempts())
+	releases := record.GetReleases()
+	return int64(record.GetTrial().GetAttempt())-releases >= int64(c.Compiled.MaxAttempts()) || releases >= MaxReleases
 }
 
 // settleStopped completes a stopping trial whose worker is gone: with its last measurement, or as

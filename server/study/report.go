@@ -262,9 +262,8 @@ func (c *Change) keep(record *storev1.TrialRecord, r Report, later ...func(conte
 	if err := c.first(append(later, metricsAt(c.Compiled, point, r.Measurement.GetStep()))...); err != nil {
 		return Kept{}, err
 	}
-	if r.Measurement.GetSeeded() && spec.IsPublication(c.Compiled.Spec) {
-		return Kept{}, invalid.Field(r.Path+".seeded", "must be false: the guarantees of %s hold for runs whose randomness nobody knows; train without a seed",
-			resource.StudyName(c.ID))
+	if err := CheckSeeded(r.Path, c.ID, c.Compiled, r.Measurement); err != nil {
+		return Kept{}, err
 	}
 	kept, err := c.Policy.Keep(c, record, r)
 	if r.Measurement.GetSeeded() {
@@ -274,6 +273,16 @@ func (c *Change) keep(record *storev1.TrialRecord, r Report, later ...func(conte
 		})
 	}
 	return kept, err
+}
+
+// CheckSeeded refuses the measurement at a path if it is of a seeded run, and the study, with this id,
+// has private_mode or random_stopping.
+func CheckSeeded(path, id string, compiled *spec.Study, m *dparetov1.Measurement) error {
+	if m.GetSeeded() && spec.IsPublication(compiled.Spec) {
+		return invalid.Field(path+".seeded", "must be false: the guarantees of %s hold for runs whose randomness nobody knows; train without a seed",
+			resource.StudyName(id))
+	}
+	return nil
 }
 
 // IsSeeded reports whether a worker said of a run of a trial that its randomness came from a seed:

@@ -55,12 +55,15 @@ func checkAttempts(exported *dparetov1.ExportedTrial) error {
 }
 
 // shownAttempt returns the number of the attempt that a trial shows, whose past attempts have been
-// checked: the one that is not past, or the last one.
+// checked: the one that is not past, 0 if there is none.
 func shownAttempt(trial *dparetov1.Trial) int32 {
 	for j, a := range trial.GetPastAttempts() {
 		if a.GetNumber() != int32(j)+1 {
 			return int32(j) + 1
 		}
+	}
+	if len(trial.GetPastAttempts()) == int(trial.GetAttempt()) {
+		return 0
 	}
 	return trial.GetAttempt()
 }

@@ -26,7 +26,7 @@ const (
 	maxWarnings   = 1000
 	maxProvenance = 10_000
 	maxToken      = 128
-	maxAttempts   = 1_000_000
+	maxAttempts   = 100 + study.MaxReleases // the first: the most that max_attempts can be
 	digestBytes   = 32
 	maxReplicates = 10_000
 	// maxPublication bounds the publication of a study, in bytes.
@@ -357,7 +357,16 @@ func (i *studyImport) measurements(path string, trial *dparetov1.Trial, point sp
 	if trial.GetFinalMeasurement() == nil {
 		return nil
 	}
-	return i.compiled.CheckStored(path+".final_measurement", point, trial.GetFinalMeasurement(), true)
+	return i.measurement(path+".final_measurement", trial.GetFinalMeasurement(), point, true)
+}
+
+// measurement checks a measurement: where the server itself would have refused a seeded run, an import
+// brings in none.
+func (i *studyImport) measurement(path string, m *dparetov1.Measurement, point space.Point, final bool) error {
+	if err := study.CheckSeeded(path, i.id, i.compiled, m); err != nil {
+		return err
+	}
+	return i.compiled.CheckStored(path, point, m, final)
 }
 
 // steps checks the intermediate measurements of an attempt.
@@ -372,7 +381,7 @@ func (i *studyImport) steps(path string, measurements []*dparetov1.Measurement, 
 			return invalid.Field(field+".step", "must be above the previous measurement's, %d, is %d", before, m.GetStep())
 		}
 		before = m.GetStep()
-		if err := i.compiled.CheckStored(field, point, m, false); err != nil {
+		if err := i.measurement(field, m, point, false); err != nil {
 			return err
 		}
 	}

@@ -171,9 +171,11 @@ func (p *privateImport) charges(i *studyImport, path string, paid *dparetov1.Exp
 		}
 		p.divergences[c.GetShard()] += c.GetDivergence()
 	}
-	shown := paid.GetCharges()[shownAttempt(trial)-1]
-	if shown.GetShard() != trial.GetTrainingShard() {
-		fields.Addf("record.trial.trial.training_shard", "must be the shard of the charge for attempt %d, %d, is %d", shownAttempt(trial), shown.GetShard(), trial.GetTrainingShard())
+	const shard = "record.trial.trial.training_shard"
+	if n, actual := shownAttempt(trial), trial.GetTrainingShard(); n == 0 && actual != 0 {
+		fields.Addf(shard, "must be 0, since all attempts have ended, is %d", actual)
+	} else if n > 0 && actual != paid.GetCharges()[n-1].GetShard() {
+		fields.Addf(shard, "must be the shard of the charge for attempt %d, %d, is %d", n, paid.GetCharges()[n-1].GetShard(), actual)
 	}
 	for j, a := range trial.GetPastAttempts() {
 		if c := paid.GetCharges()[a.GetNumber()-1]; a.GetTrainingShard() != c.GetShard() {
