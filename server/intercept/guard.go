@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -145,7 +146,7 @@ func (g *Guard) greet(ctx context.Context, about *tap.Info) (context.Context, er
 
 // greetAnyone limits the number and time of health checks, whose requests may never come.
 func (g *Guard) greetAnyone(ctx context.Context) (context.Context, error) {
-	leave, err := g.checks.Enter(peerHost(ctx))
+	leave, err := g.checks.Enter(peerNetwork(ctx))
 	if err != nil {
 		return ctx, err
 	}
@@ -214,7 +215,7 @@ func certificate(ctx context.Context) *x509.Certificate {
 // unauthenticated returns the error of a caller that is not authenticated. Frequent failures from
 // one address get RESOURCE_EXHAUSTED and are not logged.
 func (g *Guard) unauthenticated(ctx context.Context, method string, err error) error {
-	if !g.failures.Allow(peerHost(ctx), g.now()) {
+	if !g.failures.Allow(peerNetwork(ctx), g.now()) {
 		return limit.Busy("too many failed authentications from this address")
 	}
 	g.logger.LogAttrs(ctx, slog.LevelWarn, "authentication failed",
@@ -239,13 +240,17 @@ func peerAddress(ctx context.Context) string {
 	return p.Addr.String()
 }
 
-// peerHost returns the host of the address that a call comes from, or that address if it has no port.
-func peerHost(ctx context.Context) string {
-	address := peerAddress(ctx)
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		return host
+// peerNetwork returns what calls of strangers are counted under: the address that a call comes from
+// without its port, for IPv6 its network.
+func peerNetwork(ctx context.Context) string {
+	host := peerAddress(ctx)
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
 	}
-	return address
+	if address, err := netip.ParseAddr(host); err == nil {
+		return limit.Network(address).String()
+	}
+	return host
 }
 
 // authorize returns nil if the caller may make a call, otherwise PERMISSION_DENIED.
@@ -399,7 +404,7 @@ func (g *Guard) countedAs(ctx context.Context) string {
 	case p.Credential != "":
 		return p.Name
 	case g.auth != nil: // streams of health checks
-		return peerHost(ctx)
+		return peerNetwork(ctx)
 	default:
 		return ""
 	}

@@ -110,8 +110,14 @@ func origin(remote net.Addr) netip.Addr {
 	if !ok {
 		return netip.Addr{}
 	}
-	address := tcp.AddrPort().Addr().Unmap()
-	if prefix, err := address.WithZone("").Prefix(networkBits); address.Is6() && err == nil {
+	return Network(tcp.AddrPort().Addr())
+}
+
+// Network returns the address that a client's address counts for: the first of its /64 for IPv6, and
+// itself for IPv4, also where that is written as IPv6. It has no zone.
+func Network(address netip.Addr) netip.Addr {
+	address = address.Unmap().WithZone("")
+	if prefix, err := address.Prefix(networkBits); address.Is6() && err == nil {
 		return prefix.Addr()
 	}
 	return address
