@@ -27,6 +27,8 @@ func (f *settings) storePath() (path string, isNew bool, err error) {
 	switch {
 	case err != nil && !isMissing:
 		return "", false, fmt.Errorf("store: %w", err)
+	case !isMissing && info.IsDir():
+		return "", false, fmt.Errorf("store: %s is a folder, must be a file", path)
 	case isMissing && f.store != "" && !f.create:
 		return "", false, fmt.Errorf("store: %s does not exist: start a new store with --create, or mount its volume, or restore a backup (dpareto restore)", path)
 	case !isMissing && info.Size() == 0 && !f.create:

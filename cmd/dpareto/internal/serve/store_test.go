@@ -62,6 +62,19 @@ func TestNewStore(t *testing.T) {
 	refused("is empty")
 }
 
+// A folder is no store, and its permissions are no matter.
+func TestStoreInFolder(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // as folders are
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--store", folder}, {"--store", folder, "--create"}} {
+		if served, log := begins(t, args...); served || !strings.Contains(log, folder+" is a folder") || strings.Contains(log, "chmod") {
+			t.Errorf("%v: served %t: %s", args, served, log)
+		}
+	}
+}
+
 // A store that everybody can read or write is refused; new ones and copies are for their owner.
 func TestStoreModes(t *testing.T) {
 	folder := t.TempDir()
