@@ -214,8 +214,8 @@ func (e *Engine) isUnpromising(ctx context.Context, id, uid string, trial *dpare
 	}
 	reached := trial.GetMeasurements()[len(trial.GetMeasurements())-1].GetStep()
 	var futile bool
-	err = e.pool.Run(ctx, pool.Background, func(context.Context) error {
-		futile, err = earlystop.IsFutile(m, run, point, reached, last)
+	err = e.pool.Run(ctx, pool.Background, func(ctx context.Context) error {
+		futile, err = earlystop.IsFutile(ctx, m, run, point, reached, last)
 		return err
 	})
 	return futile, err

@@ -23,7 +23,7 @@ const (
 	Suggestion Kind = iota
 	// Analysis is for somebody who looks at results or asks for an ε.
 	Analysis
-	// Background is for nobody yet: suggestions prepared in advance, early stopping.
+	// Background is for what no call waits for: suggestions prepared in advance, early stopping.
 	Background
 
 	kinds
@@ -101,8 +101,8 @@ func (t *Task) Raise(kind Kind) {
 }
 
 // Run waits for a slot and calls fn with a context whose pauses pass the slot on. It returns fn's
-// error, or the context's if that ends before there is a slot. A task may run again later. Tasks do not nest: fn runs no other
-// task of the pool and waits for none.
+// error, or the context's if that ends before there is a slot. A task may run again later. Tasks do
+// not nest: fn runs no other task of the pool and waits for none.
 func (t *Task) Run(ctx context.Context, fn func(context.Context) error) (err error) {
 	began := time.Now()
 	if err := t.begin(ctx); err != nil {

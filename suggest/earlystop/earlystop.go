@@ -1,8 +1,10 @@
 package earlystop
 
 import (
+	"context"
 	"math"
 
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/acquisition"
 	"github.com/dpareto/dpareto/suggest/model"
@@ -27,9 +29,9 @@ const (
 // or if the central 95 % interval of a constraint is out of bounds there.
 //
 // run has the measurements of the run so far, in ascending order of the checkpoint
-// parameter; m must not contain them. The error is one of the surrogate. IsFutile panics if
-// the problem has no checkpoint parameter or q another length.
-func IsFutile(m *model.Model, run []suggest.Evaluation, q space.Point, reached, last int64) (bool, error) {
+// parameter; m must not contain them. The error is one of the surrogate or of ctx.
+// IsFutile panics if the problem has no checkpoint parameter or q another length.
+func IsFutile(ctx context.Context, m *model.Model, run []suggest.Evaluation, q space.Point, reached, last int64) (bool, error) {
 	p := m.Problem()
 	checkpoint := p.CheckpointIndex()
 	if checkpoint < 0 || len(q) != len(p.Space.Parameters) {
@@ -51,6 +53,9 @@ func IsFutile(m *model.Model, run []suggest.Evaluation, q space.Point, reached, 
 	var x []float64
 	costs := make([]float64, len(p.Objectives))
 	for _, step := range logSteps(reached+1, last, stopSteps) {
+		if err := pause.Check(ctx); err != nil {
+			return false, err
+		}
 		at[checkpoint] = float64(step)
 		distributions = informed.Distributions(distributions, x, at)
 		for j := range costs {

@@ -1,11 +1,14 @@
 package earlystop
 
 import (
+	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"github.com/dpareto/dpareto/internal/pause"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/internal/simulated"
 	"github.com/dpareto/dpareto/suggest/model"
@@ -44,7 +47,7 @@ func TestIsFutile(t *testing.T) {
 		{"leading", 1, 0, false},
 	} {
 		q := space.Point{tc.x, 64, tc.w}
-		got, err := IsFutile(m, run(tc.x, tc.w, 1, 2, 4, 8), q, 8, p.LastUseful(q))
+		got, err := IsFutile(t.Context(), m, run(tc.x, tc.w, 1, 2, 4, 8), q, 8, p.LastUseful(q))
 		if err != nil || got != tc.want {
 			t.Errorf("%s: %v, %v", tc.name, got, err)
 		}
@@ -53,11 +56,17 @@ func TestIsFutile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := IsFutile(ignorant, nil, space.Point{1, 20, 1}, 1, 20); err != nil || got {
+	if got, err := IsFutile(t.Context(), ignorant, nil, space.Point{1, 20, 1}, 1, 20); err != nil || got {
 		t.Errorf("with two evaluations: %v, %v", got, err)
 	}
+	// It makes room for others at every step, and ends with them.
+	over := errors.New("over")
+	pausing := pause.With(t.Context(), func(context.Context) error { return over })
+	if _, err := IsFutile(pausing, m, nil, space.Point{1, 64, 0}, 1, 64); !errors.Is(err, over) {
+		t.Errorf("a pause that ends it: %v", err)
+	}
 	// With nothing left to come there is no hope.
-	if got, err := IsFutile(m, nil, space.Point{1, 64, 0}, 64, 64); err != nil || !got {
+	if got, err := IsFutile(t.Context(), m, nil, space.Point{1, 64, 0}, 64, 64); err != nil || !got {
 		t.Errorf("at the end: %v, %v", got, err)
 	}
 }
@@ -124,7 +133,7 @@ func TestFutileRunsAddNothing(t *testing.T) {
 					seen++
 				}
 				reached := int64(one.Evaluations[seen-1].Point[1])
-				futile, err := IsFutile(m, one.Evaluations[:seen], q, reached, p.LastUseful(q))
+				futile, err := IsFutile(t.Context(), m, one.Evaluations[:seen], q, reached, p.LastUseful(q))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -186,7 +195,7 @@ func TestFutilityWithSharedNoise(t *testing.T) {
 		for i := range run {
 			run[i].Values[1] = simulated.EpochTrainingError(run[i].Point) + tc.luck
 		}
-		got, err := IsFutile(m, run, tc.q, int64(run[2].Point[1]), p.LastUseful(tc.q))
+		got, err := IsFutile(t.Context(), m, run, tc.q, int64(run[2].Point[1]), p.LastUseful(tc.q))
 		if err != nil || got != tc.want {
 			t.Errorf("%s: %v, %v", tc.name, got, err)
 		}
@@ -219,7 +228,7 @@ func TestFutilityUnderConstraints(t *testing.T) {
 		q := space.Point{0.3, 64, w}
 		one := &suggest.History{}
 		simulated.TrainEpochs(one, q, 99, rng)
-		got, err := IsFutile(m, bias(one).Evaluations[:3], q, 4, p.LastUseful(q))
+		got, err := IsFutile(t.Context(), m, bias(one).Evaluations[:3], q, 4, p.LastUseful(q))
 		if err != nil || got != want {
 			t.Errorf("w = %g: %v, %v", w, got, err)
 		}
@@ -261,7 +270,7 @@ func TestFutilityHasNoPreferredDirection(t *testing.T) {
 			add(partial, 99, 0.1+0.8*rng.Float64(), 0.7+0.8*float64(seed%2), 4)
 			q := partial.Evaluations[0].Point.Clone()
 			q[1] = 32
-			if verdicts[g], err = IsFutile(m, partial.Evaluations, q, 4, p.LastUseful(q)); err != nil {
+			if verdicts[g], err = IsFutile(t.Context(), m, partial.Evaluations, q, 4, p.LastUseful(q)); err != nil {
 				t.Fatal(err)
 			}
 		}
