@@ -21,7 +21,7 @@ type Kind int
 const (
 	// Suggestion is for a worker, which trains nothing meanwhile.
 	Suggestion Kind = iota
-	// Analysis is for somebody who looks at results or asks for an ε.
+	// Analysis is for people, who look at results or ask for an ε.
 	Analysis
 	// Background is for what no call waits for: suggestions prepared in advance, early stopping.
 	Background

@@ -99,7 +99,10 @@ type ComputeEpsilonRequest struct {
 	// Values of the variables in the mechanism's expressions.
 	Parameters map[string]*Value `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Lengths of a DP-SGD run to compute ε for, in the unit of its length field, each at least
-	// 1; at most 10,000. Empty means the mechanism's own length.
+	// 1; at most 10,000. Empty means the mechanism's own length. A server limits the work of a
+	// call, to about 2 seconds of a processor: more lengths than that, with accountants for
+	// which each is costly, are INVALID_ARGUMENT, naming this field. dpareto privacy curve
+	// computes on its own machine, without that limit.
 	Lengths []int64 `protobuf:"varint,3,rep,packed,name=lengths,proto3" json:"lengths,omitempty"`
 	// Values of ε, at least 0, to compute the smallest δ for; at most 1,000. Then the spec's
 	// delta and lengths must be unset.

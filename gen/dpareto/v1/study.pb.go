@@ -1297,12 +1297,13 @@ func (x *PrivateModeSpec) GetPriorStudiesArePublic() bool {
 // logs, metrics and exports, are trusted. How long the study took is not protected.
 //
 // Such a study needs ALGORITHM_RANDOM, a train_ledger, with test_set_size a test_ledger, and a
-// metric computed from a privacy mechanism; metric is its only reported one. The configurations must be independent draws from one
-// distribution, and the best must not tell how many came before it: there are no conditions of
-// parameters, prior studies, checkpoint parameter or seed, and no budget but
-// max_parallel_trials. Configurations that cost more than the costliest of 10,000 draws made
-// when the study is created are drawn again. A trial that fails or is infeasible is a
-// candidate worse than all others. Intermediate measurements are not kept.
+// metric computed from a privacy mechanism; metric is its only reported one. The configurations
+// must be independent draws from one distribution, and the best must not tell how many came
+// before it: there are no conditions of parameters, prior studies, checkpoint parameter or
+// seed, and no budget but max_parallel_trials. Configurations that cost more than the
+// costliest of 10,000 draws made when the study is created are drawn again. A trial that fails
+// or is infeasible is a candidate worse than all others. Intermediate measurements are not
+// kept.
 type RandomStoppingSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Mean number of trials, above 1; positive for the Poisson distribution. At most

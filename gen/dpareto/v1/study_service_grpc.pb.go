@@ -82,8 +82,8 @@ type StudyServiceClient interface {
 	// parameters, more discrete values and more categories; test_ledger, where it is empty and
 	// the study has neither private_mode nor random_stopping. The trials so far keep their
 	// configurations. A change of the budget or of a domain after the first trial ends what
-	// ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is INVALID_ARGUMENT, naming every field that cannot
-	// change.
+	// ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is
+	// INVALID_ARGUMENT, naming every field that cannot change.
 	UpdateStudy(ctx context.Context, in *UpdateStudyRequest, opts ...grpc.CallOption) (*UpdateStudyResponse, error)
 	// Deletes a study with its trials. Deleting a study that does not exist is
 	// NOT_FOUND. A study created under the same name afterwards is another one, with
@@ -380,8 +380,8 @@ type StudyServiceServer interface {
 	// parameters, more discrete values and more categories; test_ledger, where it is empty and
 	// the study has neither private_mode nor random_stopping. The trials so far keep their
 	// configurations. A change of the budget or of a domain after the first trial ends what
-	// ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is INVALID_ARGUMENT, naming every field that cannot
-	// change.
+	// ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is
+	// INVALID_ARGUMENT, naming every field that cannot change.
 	UpdateStudy(context.Context, *UpdateStudyRequest) (*UpdateStudyResponse, error)
 	// Deletes a study with its trials. Deleting a study that does not exist is
 	// NOT_FOUND. A study created under the same name afterwards is another one, with

@@ -906,9 +906,9 @@ func (x *OpenTrialRecord) GetLeaseEnd() *LeaseEnd {
 	return nil
 }
 
-// When a lease runs out, by a clock that nobody sets: the time since the process started that
-// granted the lease or renewed it last. For another process the lease lasts its full length from
-// that process's start.
+// When a lease runs out, by a monotonic clock: the time since the process started that granted the
+// lease or renewed it last. For another process the lease lasts its full length from that process's
+// start.
 type LeaseEnd struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Random number of the process.

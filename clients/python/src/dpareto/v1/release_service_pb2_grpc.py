@@ -162,10 +162,10 @@ class ReleaseServiceServicer(object):
         - with configurations that were fixed before any result was seen (random,
         quasi-random and grid designs, see GetPrivacyLedgerResponse.adaptive), and complete:
         all of max_trials or of the grid, with no trial deleted, repeated or stopped on
-        request, and without Study.design_change. It chooses by permute-and-flip among all that succeeded, with a checkpoint
-        parameter among all states of their runs, and charges epsilon to the study's
-        test_ledger. The metric must be an average over the records of that ledger, in
-        [0, 1];
+        request, and without Study.design_change. It chooses by permute-and-flip among all
+        that succeeded, with a checkpoint parameter among all states of their runs, and
+        charges epsilon to the study's test_ledger. The metric must be an average over the
+        records of that ledger, in [0, 1];
         - any other study: FAILED_PRECONDITION. Its candidates were chosen by looking at the
         test records, so that no mechanism over them has a guarantee.
         """

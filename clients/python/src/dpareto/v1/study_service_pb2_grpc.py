@@ -212,8 +212,8 @@ class StudyServiceServicer(object):
         parameters, more discrete values and more categories; test_ledger, where it is empty and
         the study has neither private_mode nor random_stopping. The trials so far keep their
         configurations. A change of the budget or of a domain after the first trial ends what
-        ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is INVALID_ARGUMENT, naming every field that cannot
-        change.
+        ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is
+        INVALID_ARGUMENT, naming every field that cannot change.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

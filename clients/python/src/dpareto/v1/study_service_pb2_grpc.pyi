@@ -72,8 +72,8 @@ class StudyServiceStub:
     parameters, more discrete values and more categories; test_ledger, where it is empty and
     the study has neither private_mode nor random_stopping. The trials so far keep their
     configurations. A change of the budget or of a domain after the first trial ends what
-    ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is INVALID_ARGUMENT, naming every field that cannot
-    change.
+    ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is
+    INVALID_ARGUMENT, naming every field that cannot change.
     """
     DeleteStudy: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.DeleteStudyRequest, _study_service_pb2.DeleteStudyResponse]
     """Deletes a study with its trials. Deleting a study that does not exist is
@@ -171,8 +171,8 @@ class StudyServiceAsyncStub(StudyServiceStub):
     parameters, more discrete values and more categories; test_ledger, where it is empty and
     the study has neither private_mode nor random_stopping. The trials so far keep their
     configurations. A change of the budget or of a domain after the first trial ends what
-    ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is INVALID_ARGUMENT, naming every field that cannot
-    change.
+    ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is
+    INVALID_ARGUMENT, naming every field that cannot change.
     """
     DeleteStudy: _aio.UnaryUnaryMultiCallable[_study_service_pb2.DeleteStudyRequest, _study_service_pb2.DeleteStudyResponse]  # type: ignore[assignment]
     """Deletes a study with its trials. Deleting a study that does not exist is
@@ -291,8 +291,8 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
         parameters, more discrete values and more categories; test_ledger, where it is empty and
         the study has neither private_mode nor random_stopping. The trials so far keep their
         configurations. A change of the budget or of a domain after the first trial ends what
-        ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is INVALID_ARGUMENT, naming every field that cannot
-        change.
+        ReleaseBest and ReleaseFront guarantee (see Study.design_change). Everything else is
+        INVALID_ARGUMENT, naming every field that cannot change.
         """
 
     @_abc_1.abstractmethod
