@@ -37,7 +37,7 @@ import (
 	"github.com/dpareto/dpareto/server"
 	"github.com/dpareto/dpareto/server/audit"
 	"github.com/dpareto/dpareto/server/auth"
-	"github.com/dpareto/dpareto/server/clock"
+	"github.com/dpareto/dpareto/server/clock/clocktest"
 	"github.com/dpareto/dpareto/server/limit"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
@@ -84,7 +84,7 @@ func guard(t *testing.T, limits limit.Limits, options ...grpc.ServerOption) *gua
 func guardWith(t *testing.T, limits limit.Limits, changes io.Writer, options ...grpc.ServerOption) *guarded {
 	t.Helper()
 	g := &guarded{
-		fixture: &fixture{t: t, clock: clock.NewManual(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))},
+		fixture: &fixture{t: t, clock: clocktest.NewManual(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))},
 		file:    filepath.Join(t.TempDir(), "auth.yaml"), tokens: make(map[string]string),
 	}
 	for _, c := range []auth.Credential{

@@ -21,7 +21,7 @@ import (
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server"
-	"github.com/dpareto/dpareto/server/clock"
+	"github.com/dpareto/dpareto/server/clock/clocktest"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
 	"github.com/dpareto/dpareto/server/store/fault"
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // crash after the last acknowledged write would, and starts another on the file.
 type fixture struct {
 	t       testing.TB
-	clock   *clock.Manual
+	clock   *clocktest.Manual
 	path    string
 	studies dparetov1.StudyServiceClient
 	fronts  dparetov1.FrontServiceClient
@@ -57,7 +57,7 @@ func startWith(t testing.TB, configure func(*server.Options), dial ...grpc.DialO
 	t.Helper()
 	f := &fixture{
 		t:         t,
-		clock:     clock.NewManual(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
+		clock:     clocktest.NewManual(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
 		path:      filepath.Join(t.TempDir(), "dpareto.db"),
 		configure: configure,
 		dial:      dial,

@@ -1,4 +1,4 @@
-package clock
+package clock_test
 
 import (
 	"bytes"
@@ -6,14 +6,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dpareto/dpareto/server/clock"
+	"github.com/dpareto/dpareto/server/clock/clocktest"
 )
 
 // Steady time passes as time does, whatever the wall clock is set to.
 func TestSteady(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	m := NewManual(start)
+	m := clocktest.NewManual(start)
 	m.Advance(time.Minute)
-	now := Steady(m)
+	now := clock.Steady(m)
 	m.Step(-time.Hour)
 	m.Advance(time.Second)
 	if want := start.Add(time.Minute + time.Second); !now().Equal(want) {
@@ -27,8 +30,8 @@ func TestSteady(t *testing.T) {
 // Every step is logged once, with its size.
 func TestLogged(t *testing.T) {
 	var log bytes.Buffer
-	m := NewManual(time.Now())
-	c := Logged(m, slog.New(slog.NewTextHandler(&log, nil)))
+	m := clocktest.NewManual(time.Now())
+	c := clock.Logged(m, slog.New(slog.NewTextHandler(&log, nil)))
 	for _, tt := range []struct {
 		step time.Duration
 		want string
@@ -50,7 +53,7 @@ func TestLogged(t *testing.T) {
 // The system's two times agree while nobody sets the clock.
 func TestSystem(t *testing.T) {
 	var log bytes.Buffer
-	c := Logged(System(), slog.New(slog.NewTextHandler(&log, nil)))
+	c := clock.Logged(clock.System(), slog.New(slog.NewTextHandler(&log, nil)))
 	for range 1000 {
 		c.Now()
 	}

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
-	"github.com/dpareto/dpareto/server/clock"
+	"github.com/dpareto/dpareto/server/clock/clocktest"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/suggest"
 	"github.com/dpareto/dpareto/suggest/designers/dpareto"
@@ -92,7 +92,7 @@ func TestPreparationIsGivenUp(t *testing.T) {
 // Nothing is prepared for a study that nobody has asked for some time, nor after the end
 // of its budget.
 func TestNothingToPrepare(t *testing.T) {
-	now := clock.NewManual(time.Now())
+	now := clocktest.NewManual(time.Now())
 	calls := make(chan int, 10)
 	random := random.New()
 	designer := enginetest.Designer(func(ctx context.Context, p *suggest.Problem, h *suggest.History, r suggest.Request) ([]suggest.Suggestion, error) {

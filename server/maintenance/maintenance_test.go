@@ -17,6 +17,7 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/clock"
+	"github.com/dpareto/dpareto/server/clock/clocktest"
 	"github.com/dpareto/dpareto/server/enginetest"
 	"github.com/dpareto/dpareto/server/failure"
 	"github.com/dpareto/dpareto/server/metrics"
@@ -163,7 +164,7 @@ func TestMaintenanceGoesOn(t *testing.T) {
 
 // Answers are forgotten after a day, in the background.
 func TestRequestsAreForgotten(t *testing.T) {
-	now := clock.NewManual(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	now := clocktest.NewManual(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	s := enginetest.New(t, enginetest.Options{Designer: enginetest.Always(enginetest.Random()), Clock: now})
 	s.Simple(t)
 	m := New(s.Store, slog.New(slog.DiscardHandler), clock.Steady(now), s.Metrics, nil)

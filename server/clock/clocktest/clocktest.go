@@ -1,11 +1,16 @@
-package clock
+// Package clocktest has a clock for tests.
+package clocktest
 
 import (
 	"sync"
 	"time"
+
+	"github.com/dpareto/dpareto/server/clock"
 )
 
-// Manual is a Clock for tests, which move it. Make one with NewManual.
+var _ clock.Clock = (*Manual)(nil)
+
+// Manual is a [clock.Clock] that tests move. Make one with NewManual. It is safe for concurrent use.
 type Manual struct {
 	mu      sync.Mutex
 	now     time.Time
@@ -15,14 +20,14 @@ type Manual struct {
 // NewManual returns a clock that stands at a time.
 func NewManual(now time.Time) *Manual { return &Manual{now: now} }
 
-// Now implements Clock.
+// Now implements [clock.Clock].
 func (m *Manual) Now() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.now
 }
 
-// Elapsed implements Clock.
+// Elapsed implements [clock.Clock].
 func (m *Manual) Elapsed() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
