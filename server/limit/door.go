@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Default limits of a Door.
+// Default limits of connections.
 const (
 	DefaultConnections           = 10_000
 	DefaultConnectionsPerAddress = 1_000
@@ -25,10 +25,10 @@ const (
 	networkBits = 64
 )
 
-// Door limits the open connections of a server's listeners before callers have said who they are:
-// in all, and from one address. An IPv6 address stands for its /64. A Door closes further
-// connections at once, so that clients wait, or try another server, as if this one were down. It is
-// safe for concurrent use.
+// Door is the connection limit: it bounds the open connections of a server's listeners before callers
+// have said who they are, in all and from one address. An IPv6 address stands for its /64. Further
+// connections are closed at once, so that clients wait, or try another server, as if this one were
+// down. A Door is safe for concurrent use.
 type Door struct {
 	total, perAddress int
 	logger            *slog.Logger
@@ -42,8 +42,8 @@ type Door struct {
 	logged    time.Time // when it was written
 }
 
-// NewDoor returns a door for total open connections, and perAddress of each address; 0 for no limit
-// per address. It logs refusals at most once a minute.
+// NewDoor returns a connection limit of total open connections, and perAddress of each address; 0 for
+// no limit per address. It logs refusals at most once a minute.
 func NewDoor(total, perAddress int, logger *slog.Logger) *Door {
 	return &Door{total: total, perAddress: perAddress, logger: logger, now: time.Now, addresses: make(map[netip.Addr]int)}
 }
@@ -72,7 +72,7 @@ func (d *Door) Stats() []DoorStats {
 	return all
 }
 
-// Listen returns a listener whose connections the door counts, under a name for Stats.
+// Listen returns a listener whose connections count for the limit, under a name for Stats.
 func (d *Door) Listen(name string, inner net.Listener) net.Listener {
 	l := &listener{Listener: inner, door: d, stats: DoorStats{Listener: name}}
 	d.mu.Lock()
@@ -132,7 +132,7 @@ func (d *Door) enter(l *listener, from netip.Addr) bool {
 		l.stats.Refused++
 		d.refused++
 		if now := d.now(); now.Sub(d.logged) >= refusalsEvery {
-			d.logger.Warn("refused connections", "listener", l.stats.Listener, "latest_address", from,
+			d.logger.Warn("refused connections beyond the connection limit", "listener", l.stats.Listener, "latest_address", from,
 				"its_connections", d.addresses[from], "all_connections", d.open, "server_is_full", isFull, "refused", d.refused)
 			d.logged, d.refused = now, 0
 		}

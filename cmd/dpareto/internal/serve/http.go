@@ -72,7 +72,7 @@ type httpOptions struct {
 	auth *auth.Authenticator
 	// limits bound the size of requests and how long connections may be idle.
 	limits limit.Limits
-	// door limits the number of connections.
+	// door is the connection limit.
 	door *limit.Door
 }
 

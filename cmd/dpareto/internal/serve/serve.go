@@ -314,7 +314,7 @@ func (f *settings) affordable(logger *slog.Logger, files int) int {
 	return min(f.connections, most)
 }
 
-// newMetrics returns the metrics of a server with a store and a door.
+// newMetrics returns the metrics of a server with a store and a connection limit.
 func newMetrics(db *bolt.DB, door *limit.Door) *metrics.Metrics {
 	counted := metrics.New(command.Version())
 	counted.CountStore(func() metrics.StoreStats {
