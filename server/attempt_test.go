@@ -41,6 +41,16 @@ func (f *fixture) again(study, worker string, trial *dparetov1.Trial) *dparetov1
 	return next
 }
 
+// release gives a trial back.
+func (f *fixture) release(trial *dparetov1.Trial, reason string) *dparetov1.Trial {
+	f.t.Helper()
+	resp, err := f.studies.ReleaseTrial(f.t.Context(), &dparetov1.ReleaseTrialRequest{
+		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Reason: reason,
+	})
+	f.must(err)
+	return resp.GetTrial()
+}
+
 // curve renders the errors of measurements.
 func curve(measurements []*dparetov1.Measurement) string {
 	var all []string
@@ -210,6 +220,62 @@ func TestAllAttemptsAreBounded(t *testing.T) {
 	wantCode(t, f.add(trial, 2, 0.5), codes.ResourceExhausted, "6000 measurements")
 	f.must(f.add(trial, 1, 0.5)) // again
 	f.tell(trial, 0.4)
+}
+
+// A trial that waits shows nothing of the attempts that have ended, and neither does one that fails
+// while it waits. An import keeps it so.
+func TestQueuedTrialShowsNoAttempt(t *testing.T) {
+	f, to := startSeeded(t, 3), startSeeded(t, 4)
+	spec := privateSpec(3, 20)
+	spec.PrivateMode.TrainingShards = 2
+	study := f.create("s", spec)
+	trial := f.one(study, "a")
+	for trial.GetTrainingShard() == 0 { // shards take turns
+		f.release(trial, "")
+		trial = f.one(study, "a")
+	}
+	shard := trial.GetTrainingShard()
+	check := func(got *dparetov1.Trial) {
+		t.Helper()
+		if got.GetStartTime() != nil || got.GetTrainingShard() != 0 {
+			t.Errorf("a trial that is %v began at %v, on shard %d", got.GetState(), got.GetStartTime(), got.GetTrainingShard())
+		}
+		if past := got.GetPastAttempts(); len(past) > 0 && (past[len(past)-1].GetStartTime() == nil || past[len(past)-1].GetTrainingShard() != shard) {
+			t.Errorf("past attempts %v", past)
+		}
+	}
+	check(f.release(trial, "preempted"))
+	check(f.trial(trial.GetName()))
+	exported := f.export(study)
+	wrong := setTrial(1, func(r *dparetov1.ExportedTrial) { r.GetTrial().TrainingShard = shard })(parse(t, lines(t, exported)))
+	_, err := to.importRecords(wrong)
+	wantCode(t, err, codes.InvalidArgument, "training_shard: must be 0")
+	if _, err := to.importRecords(exported); err != nil {
+		t.Fatal(err)
+	}
+	check(to.trial(trial.GetName()))
+	stopped, err := f.studies.StopTrial(t.Context(), &dparetov1.StopTrialRequest{Name: trial.GetName()})
+	f.must(err)
+	check(stopped.GetTrial())
+}
+
+// Workers cannot give a trial back without end: its past attempts come in one message.
+func TestReleasesAreBounded(t *testing.T) {
+	f := start(t)
+	study := f.create("sgd", sgdSpec())
+	first := f.one(study, "a")
+	trial := first
+	for n := 0; trial.GetName() == first.GetName(); n++ {
+		if n == 1200 {
+			t.Fatalf("released %d times, the trial has %d bytes", n, proto.Size(f.trial(first.GetName())))
+		}
+		f.release(trial, strings.Repeat("\U0001f512", 2000))
+		trial = f.one(study, "a")
+	}
+	got := f.trial(first.GetName())
+	if n := len(got.GetPastAttempts()); n != 100 || got.GetState() != dparetov1.TrialState_TRIAL_STATE_FAILED || !strings.Contains(got.GetStateReason(), "handed out 100 times") {
+		t.Errorf("%d past attempts, %v: %s", n, got.GetState(), got.GetStateReason())
+	}
 }
 
 // The noisy values of an attempt that is overtaken stay noisy and paid for, and a late result is not

@@ -866,7 +866,8 @@ type LeasePolicy struct {
 	// Default 60s.
 	Duration *durationpb.Duration `protobuf:"bytes,1,opt,name=duration,proto3" json:"duration,omitempty"`
 	// Number of times that a trial is handed out, to the same worker or another, before it fails
-	// for good. Attempts that end with ReleaseTrial do not count. Range [1, 100]. Default 5.
+	// for good. Attempts that end with ReleaseTrial do not count, but a trial that was released
+	// 100 times fails too. Range [1, 100]. Default 5.
 	MaxAttempts   int32 `protobuf:"varint,2,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

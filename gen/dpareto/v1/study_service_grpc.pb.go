@@ -124,7 +124,8 @@ type StudyServiceClient interface {
 	// the same outcome returns it unchanged; another outcome is refused with
 	// FAILED_PRECONDITION. A result is never overwritten.
 	CompleteTrial(ctx context.Context, in *CompleteTrialRequest, opts ...grpc.CallOption) (*CompleteTrialResponse, error)
-	// Gives a trial back unfinished, so that another worker can get it at once.
+	// Gives a trial back unfinished, so that another worker can get it at once. A trial that was
+	// given back 100 times is not handed out again: it fails.
 	ReleaseTrial(ctx context.Context, in *ReleaseTrialRequest, opts ...grpc.CallOption) (*ReleaseTrialResponse, error)
 	// Asks the worker that holds a trial to complete it with what it has. A queued trial
 	// fails.
@@ -422,7 +423,8 @@ type StudyServiceServer interface {
 	// the same outcome returns it unchanged; another outcome is refused with
 	// FAILED_PRECONDITION. A result is never overwritten.
 	CompleteTrial(context.Context, *CompleteTrialRequest) (*CompleteTrialResponse, error)
-	// Gives a trial back unfinished, so that another worker can get it at once.
+	// Gives a trial back unfinished, so that another worker can get it at once. A trial that was
+	// given back 100 times is not handed out again: it fails.
 	ReleaseTrial(context.Context, *ReleaseTrialRequest) (*ReleaseTrialResponse, error)
 	// Asks the worker that holds a trial to complete it with what it has. A queued trial
 	// fails.

@@ -273,15 +273,15 @@ type Trial struct {
 	Revision int64 `protobuf:"varint,19,opt,name=revision,proto3" json:"revision,omitempty"`
 	// Output only. Time of creation.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// Output only. Time of the last hand-out; of a complete trial, when the attempt that completed
-	// it began.
+	// Output only. When the attempt that runs began; of a complete trial, the attempt that completed
+	// it. Absent while the trial is QUEUED.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// Output only. Time of completion.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,22,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// Output only. The shard of the training set to train on, from 0 to one less than
 	// training_shards of a study with private_mode; 0 without. It is set each time the trial is
 	// handed out: to the shard that has spent least, in turn if there are several. A complete
-	// trial has the shard of the attempt that completed it.
+	// trial has the shard of the attempt that completed it, a QUEUED one 0.
 	TrainingShard int32 `protobuf:"varint,23,opt,name=training_shard,json=trainingShard,proto3" json:"training_shard,omitempty"`
 	// Output only, in GetTrial and ExportStudy alone. The attempts that have ended without
 	// completing the trial, in ascending order of their numbers. An attempt is missing here if it

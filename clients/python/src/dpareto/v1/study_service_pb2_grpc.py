@@ -324,7 +324,8 @@ class StudyServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ReleaseTrial(self, request, context):
-        """Gives a trial back unfinished, so that another worker can get it at once.
+        """Gives a trial back unfinished, so that another worker can get it at once. A trial that was
+        given back 100 times is not handed out again: it fails.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

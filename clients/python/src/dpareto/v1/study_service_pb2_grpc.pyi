@@ -121,7 +121,9 @@ class StudyServiceStub:
     FAILED_PRECONDITION. A result is never overwritten.
     """
     ReleaseTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.ReleaseTrialRequest, _study_service_pb2.ReleaseTrialResponse]
-    """Gives a trial back unfinished, so that another worker can get it at once."""
+    """Gives a trial back unfinished, so that another worker can get it at once. A trial that was
+    given back 100 times is not handed out again: it fails.
+    """
     StopTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.StopTrialRequest, _study_service_pb2.StopTrialResponse]
     """Asks the worker that holds a trial to complete it with what it has. A queued trial
     fails.
@@ -220,7 +222,9 @@ class StudyServiceAsyncStub(StudyServiceStub):
     FAILED_PRECONDITION. A result is never overwritten.
     """
     ReleaseTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.ReleaseTrialRequest, _study_service_pb2.ReleaseTrialResponse]  # type: ignore[assignment]
-    """Gives a trial back unfinished, so that another worker can get it at once."""
+    """Gives a trial back unfinished, so that another worker can get it at once. A trial that was
+    given back 100 times is not handed out again: it fails.
+    """
     StopTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.StopTrialRequest, _study_service_pb2.StopTrialResponse]  # type: ignore[assignment]
     """Asks the worker that holds a trial to complete it with what it has. A queued trial
     fails.
@@ -424,7 +428,9 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _study_service_pb2.ReleaseTrialRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_study_service_pb2.ReleaseTrialResponse, _abc.Awaitable[_study_service_pb2.ReleaseTrialResponse]]:
-        """Gives a trial back unfinished, so that another worker can get it at once."""
+        """Gives a trial back unfinished, so that another worker can get it at once. A trial that was
+        given back 100 times is not handed out again: it fails.
+        """
 
     @_abc_1.abstractmethod
     def StopTrial(
