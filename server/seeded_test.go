@@ -125,3 +125,41 @@ func TestSeededRunsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// No import brings seeded runs into such studies either, neither as a result nor in an attempt.
+func TestSeededImportsAreRefused(t *testing.T) {
+	for id, spec := range map[string]*dparetov1.StudySpec{"private": withCheckpoints(privateSpec(4, 20), 20), "stopping": searchSpec(10, 1)} {
+		f := start(t)
+		name := f.create(id, spec)
+		trial := f.one(name, "a")
+		f.must(f.add(trial, 2, 0.5))
+		trial = f.again(name, "b", trial)
+		f.must(f.add(trial, 3, 0.4))
+		f.tell(trial, 0.3)
+		records := lines(t, f.export(name))
+		const path = "record.trial.trial."
+		for field, m := range map[string]func(*dparetov1.Trial) []*dparetov1.Measurement{
+			path + "final_measurement": func(t *dparetov1.Trial) []*dparetov1.Measurement {
+				return []*dparetov1.Measurement{t.GetFinalMeasurement()}
+			},
+			path + "measurements[0]": (*dparetov1.Trial).GetMeasurements,
+			path + "past_attempts[0].measurements[0]": func(t *dparetov1.Trial) []*dparetov1.Measurement {
+				return t.GetPastAttempts()[0].GetMeasurements()
+			},
+		} {
+			changed := parse(t, records)
+			all := m(changed[1].GetTrial().GetTrial())
+			if len(all) == 0 {
+				continue // a study with random stopping keeps none
+			}
+			all[0].Seeded = true
+			_, err := start(t).importRecords(changed)
+			if fields := violated(err); strings.Join(fields, " ") != field+".seeded" {
+				t.Errorf("%s: %v, of fields %v, want %s.seeded", id, err, fields, field)
+			}
+		}
+		if _, err := start(t).importRecords(parse(t, records)); err != nil {
+			t.Errorf("%s: without a seed: %v", id, err)
+		}
+	}
+}
