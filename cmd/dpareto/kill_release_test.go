@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/linearizability"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -40,8 +41,8 @@ func killWhileReleasing(t *testing.T, kills int) {
 	const workers = 8
 	storeFile := filepath.Join(t.TempDir(), "studies.db")
 	srv := serve(t, storeFile, "127.0.0.1:0")
-	history := newHistory()
-	client, err := dpareto.Dial(srv.address, history.listen())
+	history := linearizability.NewHistory()
+	client, err := dpareto.Dial(srv.address, history.Listen())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +87,8 @@ func killWhileReleasing(t *testing.T, kills int) {
 
 	charged := p.compareReleases()
 	p.compareTrials()
-	history.checkLedger(t, "ledgers/l", charged)
-	history.check(t)
+	history.CheckLedger(t, "ledgers/l", charged)
+	history.Check(t)
 	if len(p.handedOut) < workers*kills || len(p.kept) < kills {
 		t.Errorf("%d releases and %d private trials under %d kills: the test shows little", len(p.handedOut), len(p.kept), kills)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/linearizability"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -45,7 +46,7 @@ func killUnderLoad(t *testing.T, kills, workers int, mean time.Duration) {
 	}
 
 	random := rand.New(rand.NewPCG(*killSeed, 0))
-	c := &crowd{t: t, memory: newMemory(lease), history: newHistory(), studies: ids, address: srv.address}
+	c := &crowd{t: t, memory: newMemory(lease), history: linearizability.NewHistory(), studies: ids, address: srv.address}
 	ctx, cancel := context.WithCancel(t.Context())
 	c.start(ctx, workers, *killSeed)
 	for range kills {
@@ -71,7 +72,7 @@ func killUnderLoad(t *testing.T, kills, workers int, mean time.Duration) {
 	for _, fault := range c.memory.compare(trials) {
 		t.Error(fault)
 	}
-	c.history.check(t)
+	c.history.Check(t)
 	t.Logf("%d kills, %d trials, acknowledged calls: %v", kills, len(trials), c.memory.counts)
 	for _, what := range []string{"suggest", "measure", "renew", "create", "complete", "release", "infeasible", "fail", "retryable"} {
 		if c.memory.counts[what] == 0 {

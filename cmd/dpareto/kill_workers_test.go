@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/linearizability"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -21,7 +22,7 @@ import (
 type crowd struct {
 	t       *testing.T
 	memory  *memory
-	history *history
+	history *linearizability.History
 	studies []string
 	address string
 	working sync.WaitGroup
@@ -31,7 +32,7 @@ type crowd struct {
 func (c *crowd) start(ctx context.Context, workers int, seed uint64) {
 	for i := range workers {
 		c.working.Go(func() {
-			client, err := dpareto.Dial(c.address, c.history.listen())
+			client, err := dpareto.Dial(c.address, c.history.Listen())
 			if err != nil {
 				c.t.Error(err)
 				return

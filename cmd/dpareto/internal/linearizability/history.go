@@ -1,7 +1,9 @@
-package main
+// Package linearizability searches for an order that explains what clients of a server were told.
+package linearizability
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -17,17 +19,17 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// linearPatience bounds the search for an order of the calls about one trial, study or ledger.
-const linearPatience = 30 * time.Second
+// patience bounds the search for an order of the calls about one trial, study or ledger.
+const patience = 30 * time.Second
 
-// history is every answered call of some clients, in real time, by what it is about: trials, studies
+// History is every answered call of some clients, in real time, by what it is about: trials, studies
 // and ledgers. Calls about one of them must be explained by an order that real time allows.
 //
 // A call without an answer may have taken effect, or take it later. So an answer about a trial or a
 // study may say more than the calls before it explain, but never less: a trial may have got further
 // attempts, or an end, and a revision may have grown. All releases from a ledger are known in the
 // end, so that its charges must be explained exactly.
-type history struct {
+type History struct {
 	began time.Time
 
 	mu     sync.Mutex
@@ -36,8 +38,9 @@ type history struct {
 	first  map[string]time.Time // when a request with an id was first sent
 }
 
-func newHistory() *history {
-	return &history{began: time.Now(), calls: make(map[string][]porcupine.Operation), first: make(map[string]time.Time)}
+// NewHistory returns a history without calls, which begins now.
+func NewHistory() *History {
+	return &History{began: time.Now(), calls: make(map[string][]porcupine.Operation), first: make(map[string]time.Time)}
 }
 
 // observed says what an answer tells of a trial, or of anything that only grows.
@@ -96,8 +99,8 @@ func charges(before int64) porcupine.Model {
 	}
 }
 
-// listen returns the option of a client whose calls the history notes.
-func (h *history) listen() dpareto.Option {
+// Listen returns the option of a client whose calls the history notes.
+func (h *History) Listen() dpareto.Option {
 	h.mu.Lock()
 	h.client++
 	id := h.client
@@ -114,7 +117,7 @@ func (h *history) listen() dpareto.Option {
 }
 
 // sent returns when a request was first sent: a repetition may get the answer to the first.
-func (h *history) sent(req any) time.Time {
+func (h *History) sent(req any) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
@@ -129,7 +132,7 @@ func (h *history) sent(req any) time.Time {
 }
 
 // answered notes what an answer says.
-func (h *history) answered(client int, start time.Time, req, reply any) {
+func (h *History) answered(client int, start time.Time, req, reply any) {
 	end := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,7 +144,7 @@ func (h *history) answered(client int, start time.Time, req, reply any) {
 	trial := func(t *dparetov1.Trial, isNew bool) {
 		o := observed{attempt: t.GetAttempt(), isNew: isNew}
 		if t.GetEndTime() != nil {
-			o.end = outcome(t) + t.GetFinalMeasurement().String()
+			o.end = fmt.Sprint(t.GetState(), t.GetStateReason(), t.GetFinalMeasurement())
 		}
 		add(t.GetName(), o)
 		study, _, _ := strings.Cut(t.GetName(), "/trials/")
@@ -179,9 +182,9 @@ func releaseNumber(name string) int64 {
 	return n
 }
 
-// checkLedger reports if no order explains the calls about a ledger. charged are the resources of its
+// CheckLedger reports if no order explains the calls about a ledger. charged are the resources of its
 // charges in the end: releases among them that nobody was told of took effect at any time.
-func (h *history) checkLedger(t *testing.T, ledger string, charged map[string]bool) {
+func (h *History) CheckLedger(t *testing.T, ledger string, charged map[string]bool) {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -204,14 +207,14 @@ func (h *history) checkLedger(t *testing.T, ledger string, charged map[string]bo
 			calls = append(calls, porcupine.Operation{ClientId: h.client, Call: 0, Return: time.Since(h.began).Nanoseconds(), Output: charge{release: n}})
 		}
 	}
-	if result := porcupine.CheckOperationsTimeout(charges(before), calls, linearPatience); result != porcupine.Ok {
+	if result := porcupine.CheckOperationsTimeout(charges(before), calls, patience); result != porcupine.Ok {
 		t.Errorf("%s: no order explains the %d calls about it (%v)", ledger, len(calls), result)
 	}
 	t.Logf("%d calls about %s have an order", len(calls), ledger)
 }
 
-// check reports what no order of the calls explains.
-func (h *history) check(t *testing.T) {
+// Check reports what no order of the calls explains.
+func (h *History) Check(t *testing.T) {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -221,49 +224,12 @@ func (h *history) check(t *testing.T) {
 		if strings.Contains(about, "/trials/") {
 			trials++
 		}
-		if result := porcupine.CheckOperationsTimeout(answers, h.calls[about], linearPatience); result != porcupine.Ok {
+		if result := porcupine.CheckOperationsTimeout(answers, h.calls[about], patience); result != porcupine.Ok {
 			t.Errorf("%s: no order explains the %d calls about it (%v)", about, len(h.calls[about]), result)
 		}
 	}
 	t.Logf("%d answers about %d trials and %d studies have an order", calls, trials, len(h.calls)-trials)
 	if len(h.calls) == 0 {
 		t.Error("no call was noted: the test shows nothing")
-	}
-}
-
-// An order is refused if an answer says less than one that was given before it.
-func TestHistoriesWithoutAnOrder(t *testing.T) {
-	at := func(start, end int64, o any) porcupine.Operation {
-		return porcupine.Operation{ClientId: int(start), Call: start, Return: end, Output: o}
-	}
-	for name, test := range map[string]struct {
-		calls []porcupine.Operation
-		want  bool
-	}{
-		"in order":               {[]porcupine.Operation{at(1, 2, observed{attempt: 1, isNew: true}), at(3, 4, observed{isHeld: true}), at(5, 6, observed{attempt: 1, end: "a"})}, true},
-		"at once":                {[]porcupine.Operation{at(1, 9, observed{attempt: 1, end: "a"}), at(2, 8, observed{isHeld: true})}, true},
-		"two ends":               {[]porcupine.Operation{at(1, 2, observed{attempt: 1, end: "a"}), at(3, 4, observed{attempt: 2, end: "b"})}, false},
-		"an end that vanished":   {[]porcupine.Operation{at(1, 2, observed{attempt: 1, end: "a"}), at(3, 4, observed{attempt: 1})}, false},
-		"handed out after":       {[]porcupine.Operation{at(1, 2, observed{attempt: 1, end: "a"}), at(3, 4, observed{attempt: 2, isNew: true})}, false},
-		"measured after":         {[]porcupine.Operation{at(1, 2, observed{attempt: 1, end: "a"}), at(3, 4, observed{isHeld: true})}, false},
-		"handed out twice":       {[]porcupine.Operation{at(1, 2, observed{attempt: 2, isNew: true}), at(3, 4, observed{attempt: 2, isNew: true})}, false},
-		"a revision that is old": {[]porcupine.Operation{at(1, 2, observed{revision: 7}), at(3, 4, observed{revision: 6, isRead: true})}, false},
-	} {
-		if got := porcupine.CheckOperations(answers, test.calls); got != test.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-	for name, test := range map[string]struct {
-		calls []porcupine.Operation
-		want  bool
-	}{
-		"in order":          {[]porcupine.Operation{at(1, 2, charge{release: 1}), at(3, 4, charge{charges: 2}), at(5, 6, charge{release: 2})}, true},
-		"a charge lost":     {[]porcupine.Operation{at(1, 2, charge{release: 1}), at(3, 4, charge{charges: 1})}, false},
-		"a number twice":    {[]porcupine.Operation{at(1, 2, charge{release: 1}), at(3, 4, charge{release: 1})}, false},
-		"a charge too soon": {[]porcupine.Operation{at(1, 2, charge{charges: 2}), at(3, 4, charge{release: 1})}, false},
-	} {
-		if got := porcupine.CheckOperations(charges(1), test.calls); got != test.want {
-			t.Errorf("ledger, %s: %v", name, got)
-		}
 	}
 }
