@@ -382,12 +382,12 @@ func (o *operator) end(ctx context.Context) {
 	}
 }
 
-// stuck is how many leases it may take until everything that is open is done.
-const stuck = 40
-
-// drain asks for what is open of a study and completes it.
+// drain asks for what is open of a study and completes it. Nobody else renews leases any more, so that
+// whoever asks a lease later gets every trial, whichever process renewed it last, or had begun since.
 func (o *operator) drain(ctx context.Context, study string) {
-	for range stuck {
+	freed := time.Now().Add(lease)
+	for missed := false; ; {
+		asked := time.Now()
 		got, err := o.studies.GetStudy(ctx, &dparetov1.GetStudyRequest{Name: study})
 		if status.Code(err) == codes.NotFound {
 			return
@@ -406,11 +406,16 @@ func (o *operator) drain(ctx context.Context, study string) {
 			})
 			must(err)
 		}
-		if len(resp.GetTrials()) == 0 {
-			time.Sleep(lease / 2)
+		if len(resp.GetTrials()) > 0 {
+			continue
 		}
+		if missed {
+			o.world.model.faultf("stuck", "%s has open trials that nobody gets, %v after the last lease must have ended", study, asked.Sub(freed))
+			return
+		}
+		missed = asked.After(freed) // stopping trials may have been completed: look again
+		time.Sleep(lease / 2)
 	}
-	o.world.model.faultf("stuck", "%s still has open trials after %v", study, stuck*lease/2)
 }
 
 // watcher follows a study by streams that break.

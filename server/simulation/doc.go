@@ -28,13 +28,17 @@
 //
 //   - what was acknowledged is there, and what was refused is not;
 //   - in true time a trial has at most one live lease;
-//   - a trial completes once, with measurements of one attempt, namely those that were acknowledged;
+//   - a trial whose worker is gone is there for the next one once a lease has passed since its last
+//     sign of life, or since the server started;
+//   - a trial completes once, with measurements of one attempt, namely those that were acknowledged,
+//     and with that attempt's start and shard;
 //   - every attempt at a trial is there once, with the measurements that were acknowledged;
 //   - a repeated request has the same answer;
 //   - a worker id belongs to one principal in a study;
 //   - a watch sees every trial's final state, in the order of revisions;
 //   - a fixed design is not released if it was changed after a result could be read;
 //   - a ledger has every acknowledged charge, and has never spent less than their sum;
+//   - a private study has charged every hand-out of its trials;
 //   - a private study that is deleted and created anew pays again, or says that it is not the first;
 //   - the store passes its own checks: counts, indexes and totals equal the records.
 //

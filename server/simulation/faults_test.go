@@ -34,6 +34,12 @@ var faults = []fault{
 	{"a late completion keeps the measurements of another attempt", "runs", []edit{
 		{"study/attempt.go", "if IsHeld(record, token) {", "if true {"},
 	}},
+	{"a late completion shows the start of another attempt", "runs", []edit{
+		{"study/attempt.go", "\ttrial.StartTime = attempt.GetStartTime()\n", ""},
+	}},
+	{"a late completion shows the shard of another attempt", "runs", []edit{
+		{"study/attempt.go", "\ttrial.TrainingShard = attempt.GetTrainingShard()\n", ""},
+	}},
 	{"an attempt that completes its trial late stays among the past ones", "attempts", []edit{
 		{"store/attempt.go", "\tt.w.Delete(key)\n\trecord.PastAttempts--\n\trecord.PastMeasurements -= int64(len(attempt.GetMeasurements()))\n", ""},
 	}},
@@ -44,6 +50,9 @@ var faults = []fault{
 	{"leases never end", "stuck", []edit{
 		{"study/lease.go", "return c.elapsed >= end.GetElapsed().AsDuration()", "return false"},
 		{"study/lease.go", "return c.elapsed >= end.GetLength().AsDuration()", "return false"},
+	}},
+	{"a lease of an earlier process is compared with the time of this one", "stuck", []edit{
+		{"study/lease.go", "if end.GetProcess() != c.studies.process {", "if false {"},
 	}},
 	{"a restart ends leases", "leases", []edit{
 		{"study/lease.go", "return c.elapsed >= end.GetLength().AsDuration()", "return true"},
@@ -68,6 +77,9 @@ var faults = []fault{
 	}},
 	{"counts forget where a trial was", "counts", []edit{
 		{"study/change.go", "store.AddToCounts(study.GetTrialCounts(), before, -1)", ""},
+	}},
+	{"a private trial that is handed out again is not charged again", "ledgers", []edit{
+		{"publish/private/mode.go", "terms.ShardDivergences[shard] += cost\n\tif", "if record.GetPrivateMode() == nil {\n\t\tterms.ShardDivergences[shard] += cost\n\t}\n\tif"},
 	}},
 	{"a release is not charged", "ledgers", []edit{
 		{"publish/release/release.go", `if release.GetLedger() != "" {`, "if false {"},

@@ -50,6 +50,7 @@ func identity(of interface {
 // hold is a hand-out of a trial that was answered.
 type hold struct {
 	trial    string // its identity
+	run      string // its start and shard
 	holder   string // principal and worker id
 	attempt  int32
 	answered time.Time
@@ -179,6 +180,9 @@ func (m *model) learn(c *call) {
 			m.readable = c.end
 		}
 		m.end(r.GetTrial())
+		if h := m.holds[c.req.(*dparetov1.CompleteTrialRequest).GetLeaseToken()]; h != nil && r.GetTrial().GetEndTime() != nil && h.run != runOf(r.GetTrial()) {
+			m.notef("runs", "%s shows %s, and was completed by attempt %d, %s", r.GetTrial().GetName(), runOf(r.GetTrial()), h.attempt, h.run)
+		}
 	case *dparetov1.ReleaseTrialResponse:
 		m.end(r.GetTrial())
 	case *dparetov1.StopTrialResponse:
@@ -215,7 +219,7 @@ func (m *model) handedOut(c *call, req *dparetov1.SuggestTrialsRequest, resp *dp
 			continue // a repeated answer
 		}
 		m.holds[t.GetLease().GetToken()] = &hold{
-			trial: identity(t), holder: c.principal + " " + req.GetWorkerId(), attempt: t.GetAttempt(),
+			trial: identity(t), run: runOf(t), holder: c.principal + " " + req.GetWorkerId(), attempt: t.GetAttempt(),
 			answered: c.end, alive: m.took(c), measured: make(map[int64]float64),
 		}
 	}
@@ -258,7 +262,12 @@ func (m *model) end(t *dparetov1.Trial) {
 
 // outcome describes how a trial ended.
 func outcome(t *dparetov1.Trial) string {
-	return fmt.Sprintf("%v %q %v", t.GetState(), t.GetStateReason(), t.GetFinalMeasurement())
+	return fmt.Sprintf("%v %q %v %s", t.GetState(), t.GetStateReason(), t.GetFinalMeasurement(), runOf(t))
+}
+
+// runOf describes what a trial shows of the run of one attempt, beside its measurements.
+func runOf(t *dparetov1.Trial) string {
+	return fmt.Sprintf("begun %v on shard %d", t.GetStartTime().AsTime(), t.GetTrainingShard())
 }
 
 // createdStudy notes a private study. One that was run before, and did not pay from a ledger, says
@@ -341,8 +350,32 @@ func (m *model) compareStudy(s *dparetov1.Study, trials []*dparetov1.Trial, rele
 			m.notef("lost", "%s was published and is gone", name)
 		}
 	}
-	if spent := s.GetPublication().GetSpent(); s.GetName() == private && spent.GetValues() < completed {
-		m.notef("ledgers", "%s says that it keeps %d values, and has %d", private, spent.GetValues(), completed)
+	if s.GetName() == private {
+		m.compareSpent(s, stored, completed)
+	}
+}
+
+// compareSpent compares what a private study says that it has spent with the hand-outs of its trials:
+// each costs one run of the Gaussian mechanism with noise σ, of the Rényi divergence α/(2σ²).
+func (m *model) compareSpent(s *dparetov1.Study, stored map[string]*dparetov1.Trial, completed int64) {
+	spent := s.GetPublication().GetSpent()
+	if spent.GetValues() < completed {
+		m.notef("ledgers", "%s says that it keeps %d values, and has %d", s.GetName(), spent.GetValues(), completed)
+	}
+	least := 0.0
+	for _, h := range m.holds {
+		name, _, _ := strings.Cut(h.trial, " of ")
+		if t := stored[name]; t != nil && h.trial == identity(t) {
+			sigma := t.GetParameters()["sigma"].GetDoubleValue()
+			least += spent.GetOrder() / (2 * sigma * sigma)
+		}
+	}
+	total := 0.0
+	for _, divergence := range spent.GetShardDivergences() {
+		total += divergence
+	}
+	if total < least*(1-1e-9) {
+		m.notef("ledgers", "%s says that its runs cost %v, and the hand-outs that were answered cost %v", s.GetName(), total, least)
 	}
 }
 

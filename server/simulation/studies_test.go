@@ -78,7 +78,7 @@ func privateSpec(paid bool) *dparetov1.StudySpec {
 		Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE, Delta: 1e-6,
 	}}
 	spec.Budget = &dparetov1.Budget{MaxTrials: 3}
-	spec.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: records, TestEpsilon: 1, TrainEpsilon: 20, Delta: 1e-6}
+	spec.PrivateMode = &dparetov1.PrivateModeSpec{TestSetSize: records, TestEpsilon: 1, TrainEpsilon: 20, Delta: 1e-6, TrainingShards: 2}
 	if paid {
 		spec.TestLedger, spec.TrainLedger = tests, training
 	}
