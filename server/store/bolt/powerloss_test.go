@@ -33,8 +33,6 @@ const (
 	sector = 512
 	// recordedWriters write at the same time, each recordedUpdates times.
 	recordedWriters, recordedUpdates = 4, 40
-	// lossCount is the number of power losses.
-	lossCount = 250
 	// window is the number of records that a writer leaves of its latest.
 	window = 5
 	// examinePatience is how long the examination of a file may take.
