@@ -92,10 +92,7 @@ func TestStudies(t *testing.T) {
 			if _, err := spec.Compile("spec", want); err != nil {
 				t.Error(err)
 			}
-			if err := file.OpenLedgers(t.Context(), client.Releases); err != nil {
-				t.Fatal(err)
-			}
-			handle, err := client.CreateStudy(t.Context(), file.ID, file.Study)
+			handle, err := file.Create(t.Context(), client, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,7 +2,6 @@ package studyfile
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,17 +31,6 @@ type File struct {
 	Study *dparetov1.Study
 	// Ledgers to create before the study, unless they exist.
 	Ledgers []*dparetov1.Ledger
-}
-
-// OpenLedgers creates the ledgers of the file. It fails if one exists with other fields.
-func (f *File) OpenLedgers(ctx context.Context, client dparetov1.ReleaseServiceClient) error {
-	for _, l := range f.Ledgers {
-		_, err := client.CreateLedger(ctx, &dparetov1.CreateLedgerRequest{LedgerId: strings.TrimPrefix(l.GetName(), "ledgers/"), Ledger: l})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Parse reads a YAML or JSON file. It refuses unknown and repeated fields, and names all

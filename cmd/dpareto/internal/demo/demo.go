@@ -313,12 +313,9 @@ func (d *demo) stop() {
 // run runs the study and reads what came of it.
 func (d *demo) run(ctx context.Context, file *studyfile.File) (*result, error) {
 	start := time.Now()
-	if err := file.OpenLedgers(ctx, d.client.Releases); err != nil {
-		return nil, err
-	}
-	handle, err := d.client.CreateStudy(ctx, file.ID, file.Study)
+	handle, err := file.Create(ctx, d.client, d.env.Logger)
 	if err != nil {
-		return nil, err
+		return nil, &remote.CallError{Action: "create studies/" + file.ID, Err: err}
 	}
 	if err := d.startAgents(file.ID); err != nil {
 		return nil, err

@@ -23,19 +23,23 @@ func Command(env *command.Env) *cobra.Command {
 
 func createCommand(env *command.Env) *cobra.Command {
 	var id string
+	var validateOnly bool
 	cmd := remote.Command(env, &cobra.Command{
 		Use:   "create FILE",
 		Short: "Create a study from a YAML or JSON file",
 		Long: `Creates a study from a YAML or JSON file, or from standard input if FILE is "-".
 
 The file has the fields of the message dpareto.v1.Study, plus study_id and ledgers: ledgers that
-are created first, unless they exist with the same fields (see "dpareto ledger create"). Values
-of enums may be written short: "scale: LOG" for SCALE_LOG. Creating the same study again changes
-nothing; the same id with another spec is an error that names the differences.
+are created first, unless they exist with the same fields (see "dpareto ledger create"). Since
+they cannot be deleted, the server checks the study before; only whether it fits a ledger shows
+once the ledger exists. Values of enums may be written short: "scale: LOG" for SCALE_LOG.
+Creating the same study again changes nothing; the same id with another spec is an error that
+names the differences.
 
 "dpareto study get ID --output json" prints a study as a file from which it can be created
 again under another id.`,
 		Example: `  dpareto study create cmd/dpareto/studies/svt.yaml
+  dpareto study create --validate-only cmd/dpareto/studies/adult-private.yaml
   dpareto study get svt --output json | dpareto study create --id svt-again -`,
 		Args: cobra.ExactArgs(1),
 	}, func(ctx context.Context, call *remote.Call) error {
@@ -50,16 +54,22 @@ again under another id.`,
 		if file.ID == "" {
 			return fmt.Errorf("%s: has no study_id; add one, or give --id", command.SourceName(path))
 		}
-		if err := file.OpenLedgers(ctx, call.Releases); err != nil {
-			return &remote.CallError{Action: "create the ledgers of " + command.SourceName(path), Err: err}
+		action := "create studies/" + file.ID
+		if validateOnly {
+			if err := file.Validate(ctx, call.Client); err != nil {
+				return &remote.CallError{Action: action, Err: err}
+			}
+			env.Logger.Info("valid: nothing was created", "study", "studies/"+file.ID)
+			return nil
 		}
-		study, err := call.CreateStudy(ctx, file.ID, file.Study)
+		study, err := file.Create(ctx, call.Client, env.Logger)
 		if err != nil {
-			return err
+			return &remote.CallError{Action: action, Err: err}
 		}
 		return show(ctx, call, study)
 	})
 	cmd.Flags().StringVar(&id, "id", "", "id of the study, in place of the file's study_id")
+	cmd.Flags().BoolVar(&validateOnly, "validate-only", false, "only have the server check the study: create neither it nor its ledgers")
 	return cmd
 }
 

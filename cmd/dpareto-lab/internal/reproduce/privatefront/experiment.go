@@ -114,15 +114,14 @@ func (e *Experiment) Run(ctx context.Context, progress func(done, total int)) (_
 	for _, l := range file.Ledgers {
 		l.Epsilon = max(e.TestEpsilon, e.TrainEpsilon) // one study each
 	}
-	if err := file.OpenLedgers(ctx, client.Releases); err != nil {
-		return nil, err
-	}
-	private, err := e.run(ctx, client, "private", file.Study, trained, step)
+	file.ID = "private"
+	private, err := e.run(ctx, client, "private", file, trained, step)
 	if err != nil {
 		return nil, err
 	}
 	spec.PrivateMode, spec.TestLedger, spec.TrainLedger = nil, "", ""
-	open, err := e.run(ctx, client, "not private", file.Study, trained, step)
+	file.ID, file.Ledgers = "open", nil
+	open, err := e.run(ctx, client, "not private", file, trained, step)
 	if err != nil {
 		return nil, err
 	}
@@ -169,12 +168,8 @@ func (e *Experiment) serve(ctx context.Context) (client *dpareto.Client, stop fu
 }
 
 // run runs a study to its end, and trains what it reports again.
-func (e *Experiment) run(ctx context.Context, client *dpareto.Client, name string, study *dparetov1.Study, t trainer.Trainer, step func()) (*outcome, error) {
-	id := "private"
-	if study.GetSpec().GetPrivateMode() == nil {
-		id = "open"
-	}
-	handle, err := client.CreateStudy(ctx, id, study)
+func (e *Experiment) run(ctx context.Context, client *dpareto.Client, name string, file *studyfile.File, t trainer.Trainer, step func()) (*outcome, error) {
+	handle, err := file.Create(ctx, client, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
