@@ -163,6 +163,8 @@ func number(cell any) (x float64, ok bool) {
 		return float64(v), true
 	case LowerBound:
 		return float64(v), true
+	case Delta:
+		return float64(v), true
 	default:
 		return 0, false
 	}

@@ -128,7 +128,7 @@ func WriteJSON(w io.Writer, value any) error {
 
 func isNumber(cell any) bool {
 	switch cell.(type) {
-	case int64, float64, Bound, LowerBound:
+	case int64, float64, Bound, LowerBound, Delta:
 		return true
 	default:
 		return false
@@ -144,6 +144,8 @@ func Cell(cell any) string {
 		return NumberUp(float64(v))
 	case LowerBound:
 		return NumberDown(float64(v))
+	case Delta:
+		return deltaUp(float64(v))
 	case time.Time:
 		return v.Local().Format("2006-01-02 15:04")
 	case string:
@@ -190,6 +192,8 @@ func Full(cell any) string {
 		return Full(float64(v))
 	case LowerBound:
 		return Full(float64(v))
+	case Delta:
+		return Plain(float64(v))
 	case time.Time:
 		return v.UTC().Format(time.RFC3339Nano)
 	default:
@@ -218,6 +222,23 @@ func Plain(x float64) string {
 	text = strings.Replace(text, "e-0", "e-", 1)
 	text = strings.Replace(text, "e+0", "e", 1)
 	return strings.Replace(text, "e+", "e", 1)
+}
+
+// Delta is the cell of a δ: people read it with three digits, rounded up, and plain.
+type Delta float64
+
+// deltaUp returns a δ in plain notation with at most three digits, never below it by more than the
+// rounding of sums, a part in 10¹².
+func deltaUp(x float64) string {
+	rounded := func(x float64) float64 {
+		y, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 2, 64), 64) // it is a number
+		return y
+	}
+	y := rounded(x)
+	if y < x*(1-1e-12) {
+		y = rounded(x + 0.5000001*math.Pow(10, math.Floor(math.Log10(x))-2))
+	}
+	return Plain(y)
 }
 
 // Bound is the cell of an upper bound, such as ε: people read it rounded up, so that

@@ -59,9 +59,20 @@ func ensureID(env *command.Env, id *string) {
 	}
 }
 
+// specOf reads the spec of the study that a release is of, nil for a selection with a ledger: what the ε
+// in its table means. Releases are read after it, since they cost something.
+func specOf(ctx context.Context, call *remote.Call, name string) (*dparetov1.StudySpec, error) {
+	parts := strings.Split(name, "/")
+	if parts[0] != "studies" || len(parts) < 2 {
+		return nil, nil
+	}
+	study, err := call.Study(parts[1]).Get(ctx)
+	return study.GetSpec(), err
+}
+
 // printRelease prints a release with its guarantee.
-func printRelease(out *command.Printer, r *dparetov1.Release) error {
-	if err := out.Heading(view.ReleaseHeading(r)); err != nil {
+func printRelease(out *command.Printer, r *dparetov1.Release, spec *dparetov1.StudySpec) error {
+	if err := out.Heading(view.ReleaseHeading(r, spec)); err != nil {
 		return err
 	}
 	table := view.Release(r)
@@ -94,12 +105,16 @@ the ε of training, which is a metric of the study.`,
 			}
 			req.AtMost[id] = bound
 		}
+		spec, err := specOf(ctx, call, req.GetName())
+		if err != nil {
+			return err
+		}
 		ensureID(env, &req.RequestId)
 		resp, err := call.Releases.ReleaseBest(ctx, req)
 		if err != nil {
 			return &remote.CallError{Action: "release the best of " + req.GetName(), Err: err}
 		}
-		return printRelease(call.Out, resp.GetRelease())
+		return printRelease(call.Out, resp.GetRelease(), spec)
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&req.Metric, "metric", "error", "reported objective by which the best configuration is chosen")
@@ -122,12 +137,16 @@ values. The noise grows with the number N of configurations: √N / (records · 
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, call *remote.Call) error {
 		req.Name = call.Handle(call.Args[0]).Name()
+		spec, err := specOf(ctx, call, req.GetName())
+		if err != nil {
+			return err
+		}
 		ensureID(env, &req.RequestId)
 		resp, err := call.Releases.ReleaseFront(ctx, req)
 		if err != nil {
 			return &remote.CallError{Action: "release the front of " + req.GetName(), Err: err}
 		}
-		return printRelease(call.Out, resp.GetRelease())
+		return printRelease(call.Out, resp.GetRelease(), spec)
 	})
 	flags := cmd.Flags()
 	flags.Float64Var(&req.Epsilon, "epsilon", 0, "ε of the release; required for studies of a fixed design, refused for others")
@@ -162,7 +181,7 @@ accuracy on m records, one of which is replaced.`,
 		if err != nil {
 			return &remote.CallError{Action: "select with " + req.GetLedger(), Err: err}
 		}
-		return printRelease(call.Out, resp.GetRelease())
+		return printRelease(call.Out, resp.GetRelease(), nil)
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&file, "utilities", "", "file with a utility per line (required)")
@@ -206,11 +225,15 @@ func getCommand(env *command.Env) *cobra.Command {
 		Example: "  dpareto release get studies/adult/releases/1",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, call *remote.Call) error {
+		spec, err := specOf(ctx, call, call.Args[0])
+		if err != nil {
+			return err
+		}
 		resp, err := call.Releases.GetRelease(ctx, &dparetov1.GetReleaseRequest{Name: call.Args[0]})
 		if err != nil {
 			return &remote.CallError{Action: "read " + call.Args[0], Err: err}
 		}
-		return printRelease(call.Out, resp.GetRelease())
+		return printRelease(call.Out, resp.GetRelease(), spec)
 	})
 }
 

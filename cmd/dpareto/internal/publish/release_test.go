@@ -47,7 +47,7 @@ func TestReleasing(t *testing.T) {
 	if id == nil {
 		t.Fatalf("no id was printed: %s", stderr)
 	}
-	for _, want := range []string{"studies/svt/releases/1: permute-and-flip among 6 configurations", "ε at most 1.000, pure (δ = 0), replace-one adjacency", "charged to ledgers/queries", "provided that", "not covered: the training records"} {
+	for _, want := range []string{"studies/svt/releases/1: permute-and-flip among 6 configurations", "ε at most 1.000, pure (δ = 0), replace-one adjacency", "charged to ledgers/queries", "provided that", "\nε of one run, pure (δ = 0), replace-one adjacency", "not covered: the training records"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is missing in\n%s", want, stdout)
 		}

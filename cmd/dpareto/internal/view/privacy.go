@@ -8,6 +8,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
 )
 
 // settingGenerated is the setting of a trainer that makes it use generated data.
@@ -30,6 +31,11 @@ func PrivacyMetric(spec *dparetov1.StudySpec) *dparetov1.MetricSpec {
 	return nil
 }
 
+// isSeeded reports whether runs were seeded, so that no ε holds for them.
+func isSeeded(warnings []*dparetov1.Warning) bool {
+	return slices.ContainsFunc(warnings, func(w *dparetov1.Warning) bool { return w.GetCode() == "SEEDED" })
+}
+
 // PrivacyStatement returns what the ε of a study means: without δ, adjacency and
 // accountant it means nothing. It is empty for a study without privacy.
 func PrivacyStatement(spec *dparetov1.StudySpec) string {
@@ -39,10 +45,22 @@ func PrivacyStatement(spec *dparetov1.StudySpec) string {
 	}
 	adjacency := enum.Name(p.GetAdjacency()) + " adjacency"
 	if p.GetAdjacency() == dparetov1.Adjacency_ADJACENCY_ADD_REMOVE && sizeIsPublic(p) {
-		adjacency += " with a public number of records (zero-out)"
+		adjacency += publicSize
 	}
 	return "ε of one run, " + DeltaText(p.GetDelta()) + ", " + adjacency + ", " + accountant(p)
 }
+
+// adjacencyText returns an adjacency as guarantees with these assumptions mean it.
+func adjacencyText(name string, assumptions []string) string {
+	if slices.Contains(assumptions, privacy.PublicSizeAssumption) {
+		name += publicSize
+	}
+	return name
+}
+
+// publicSize follows the name of an adjacency under which the number of records is public: records are
+// zeroed out, not added or removed.
+const publicSize = " with a public number of records (zero-out)"
 
 // sizeIsPublic reports whether the probability of Poisson sampling follows from the number of
 // records.

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dpareto/dpareto/cmd/internal/enum"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -20,27 +21,26 @@ func publicationLines(p *dparetov1.Publication) [][2]string {
 	add := func(field, format string, args ...any) {
 		lines = append(lines, [2]string{field, fmt.Sprintf(format, args...)})
 	}
-	guarantee := func(g *dparetov1.PrivacyGuarantee) string {
-		return fmt.Sprintf("ε at most %s, δ = %s, %s adjacency", output.NumberUp(g.GetEpsilon()), output.Plain(g.GetDelta()), enum.Name(g.GetAdjacency()))
-	}
 	if g := p.GetTest(); g != nil {
-		add("publishing", "all results together: %s, for the test records", guarantee(g))
+		add("publishing", "all results together: %s, for the test records", guaranteeText(g))
 	}
 	if g := p.GetTrain(); g != nil {
-		add("publishing", "all results together: %s, for the training records", guarantee(g))
+		add("publishing", "all results together: %s, for the training records", guaranteeText(g))
 	}
 	if sd := p.GetNoiseStandardDeviation(); sd > 0 {
 		add("noise", "standard deviation %s in every measured value", output.Number(sd))
 	}
 	if s := p.GetSpent(); s != nil {
-		add("spent", "test records: %d of %d values, ε = %s so far", s.GetValues(), s.GetMaxValues(), output.NumberUp(s.GetTest().GetEpsilon()))
+		add("spent", "test records: %d of %d values, so far %s", s.GetValues(), s.GetMaxValues(), guaranteeText(s.GetTest()))
+		train := proto.CloneOf(s.GetTrain())
+		train.Assumptions = p.GetTrain().GetAssumptions() // the odometer is of the same runs
 		most := slices.Max(append(slices.Clone(s.GetShardDivergences()), 0))
 		where := ""
 		if n := len(s.GetShardDivergences()); n > 1 {
 			where = fmt.Sprintf(" on the shard of %d that has spent most", n)
 		}
-		add("spent", "training records: Rényi divergence %s of %s of order %s%s, ε = %s so far",
-			output.NumberUp(most), output.Number(s.GetDivergenceBudget()), output.Number(s.GetOrder()), where, output.NumberUp(s.GetTrain().GetEpsilon()))
+		add("spent", "training records: Rényi divergence %s of %s of order %s%s, so far %s",
+			output.NumberUp(most), output.Number(s.GetDivergenceBudget()), output.Number(s.GetOrder()), where, guaranteeText(train))
 	}
 	for _, a := range p.GetAssumptions() {
 		add("provided that", "%s", a)

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/internal/output"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/privacy"
 )
 
 func TestPublicationLines(t *testing.T) {
@@ -27,8 +29,8 @@ func TestPublicationLines(t *testing.T) {
 		{"publishing", "all results together: ε at most 1.000, δ = 1e-5, replace-one adjacency, for the test records"},
 		{"publishing", "all results together: ε at most 4.000, δ = 1e-5, replace-one adjacency, for the training records"},
 		{"noise", "standard deviation 0.004280 in every measured value"},
-		{"spent", "test records: 12 of 64 values, ε = 0.4001 so far"},
-		{"spent", "training records: Rényi divergence 0.7500 of 3.000 of order 9.000 on the shard of 2 that has spent most, ε = 2.500 so far"},
+		{"spent", "test records: 12 of 64 values, so far ε at most 0.4001, δ = 1e-5, replace-one adjacency"},
+		{"spent", "training records: Rényi divergence 0.7500 of 3.000 of order 9.000 on the shard of 2 that has spent most, so far ε at most 2.500, δ = 1e-5, replace-one adjacency"},
 		{"provided that", "a holds"},
 		{"not covered", "times"},
 	}
@@ -55,7 +57,7 @@ func TestRelease(t *testing.T) {
 		"guarantee: ε at most 0.1001, δ = 1e-7, replace-one adjacency, for the 50 test records",
 		"charged to ledgers/l",
 	}
-	if diff := cmp.Diff(want, ReleaseHeading(r)); diff != "" {
+	if diff := cmp.Diff(want, ReleaseHeading(r, nil)); diff != "" {
 		t.Errorf("heading (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(&output.Table{
@@ -65,7 +67,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("points (-want +got):\n%s", diff)
 	}
 	r.TrainingGuarantee = &dparetov1.PrivacyGuarantee{Epsilon: 2, Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, Assumptions: []string{"n is public"}}
-	if diff := cmp.Diff(append(want, "training records: all runs together ε at most 2.000, δ = 1e-5, add-remove adjacency", "provided that n is public"), ReleaseHeading(r)); diff != "" {
+	if diff := cmp.Diff(append(want, "training records: all runs together ε at most 2.000, δ = 1e-5, add-remove adjacency", "provided that n is public"), ReleaseHeading(r, nil)); diff != "" {
 		t.Errorf("heading with training records (-want +got):\n%s", diff)
 	}
 	// For programs every row stands for itself.
@@ -85,7 +87,7 @@ func TestRelease(t *testing.T) {
 func TestReleaseWithoutGuarantee(t *testing.T) {
 	r := &dparetov1.Release{Name: "studies/s/releases/1", Mechanism: "the best"}
 	want := []string{"studies/s/releases/1: the best", "guarantee: none for the test records"}
-	if diff := cmp.Diff(want, ReleaseHeading(r)); diff != "" {
+	if diff := cmp.Diff(want, ReleaseHeading(r, nil)); diff != "" {
 		t.Errorf("heading (-want +got):\n%s", diff)
 	}
 	if row := Releases([]*dparetov1.Release{r}).Rows[0]; row[1] != nil || row[2] != nil {
@@ -115,5 +117,45 @@ func TestStudyShowsLedgers(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("not shown: %v", want)
+	}
+}
+
+// No ε holds for seeded runs: none is printed, of the runs as they came or fixed in advance.
+func TestSeeded(t *testing.T) {
+	seeded := []*dparetov1.Warning{{Code: "SEEDED", Message: "the runs of 3 trials were seeded"}}
+	infinite := &dparetov1.PrivacyGuarantee{Epsilon: math.Inf(1), Delta: 1e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_REPLACE_ONE}
+	ledger := &dparetov1.GetPrivacyLedgerResponse{Runs: 3, Mechanisms: 2, Metric: "epsilon", Adaptive: true, Composed: infinite,
+		FixedInAdvance: &dparetov1.PrivacyGuarantee{Epsilon: 27.58}, Warnings: seeded}
+	want := []string{"3 runs of 2 different mechanisms together: no ε, since trials were seeded", "note: the runs of 3 trials were seeded"}
+	if diff := cmp.Diff(want, LedgerHeading(ledger)); diff != "" {
+		t.Errorf("ledger (-want +got):\n%s", diff)
+	}
+	infinite.Warnings = seeded
+	want = []string{"s: best", "guarantee: none for the test records", "training records: all runs together have no ε, since trials were seeded", "note: the runs of 3 trials were seeded"}
+	if diff := cmp.Diff(want, ReleaseHeading(&dparetov1.Release{Name: "s", Mechanism: "best", TrainingGuarantee: infinite}, nil)); diff != "" {
+		t.Errorf("release (-want +got):\n%s", diff)
+	}
+}
+
+// Every ε stands beside its δ and its adjacency in full, and what rounding leaves is not shown.
+func TestLedgerTables(t *testing.T) {
+	spent := &dparetov1.PrivacyGuarantee{
+		Epsilon: 2, Delta: 1.0000000000000002e-6, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, Assumptions: []string{privacy.PublicSizeAssumption},
+	}
+	const adjacency = "add_remove with a public number of records (zero-out)"
+	cells := func(table *output.Table, first, end int) (cells []string) {
+		for _, cell := range table.Rows[0][first:end] {
+			cells = append(cells, output.Cell(cell))
+		}
+		return cells
+	}
+	ledgers := Ledgers([]*dparetov1.Ledger{{
+		Name: "ledgers/l", Epsilon: 2, Delta: 1.23456e-5, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE, Spent: spent, RemainingEpsilon: 2.2e-16,
+	}})
+	if diff := cmp.Diff([]string{"2.000", "1.24e-5", adjacency, "0", "2.000", "1e-6", "0"}, cells(ledgers, 2, 9)); diff != "" {
+		t.Errorf("ledger (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"2.000", "1e-6", adjacency}, cells(Charges([]*dparetov1.Charge{{Guarantee: spent}}), 2, 5)); diff != "" {
+		t.Errorf("charge (-want +got):\n%s", diff)
 	}
 }

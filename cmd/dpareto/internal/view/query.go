@@ -22,17 +22,23 @@ func Ledger(l *dparetov1.GetPrivacyLedgerResponse) *output.Table {
 	return t
 }
 
+// noEpsilon is said of runs in place of their ε; the warnings say how many were seeded.
+const noEpsilon = "no ε, since trials were seeded"
+
 // LedgerHeading returns the lines above the table of a ledger.
 func LedgerHeading(l *dparetov1.GetPrivacyLedgerResponse) []string {
 	g := l.GetComposed()
-	delta := DeltaText(g.GetDelta())
-	lines := []string{
-		fmt.Sprintf("%d runs of %d different mechanisms together: %s at most %s, %s, %s adjacency, accountant %s",
-			l.GetRuns(), l.GetMechanisms(), l.GetMetric(), output.Cell(output.Bound(g.GetEpsilon())), delta, enum.Name(g.GetAdjacency()), AccountantText(g)),
-	}
-	if l.GetAdaptive() {
-		fixed := l.GetFixedInAdvance()
-		lines = append(lines, fmt.Sprintf("had all of them been fixed in advance: at most %s, accountant %s", output.Cell(output.Bound(fixed.GetEpsilon())), AccountantText(fixed)))
+	together := fmt.Sprintf("%d runs of %d different mechanisms together: ", l.GetRuns(), l.GetMechanisms())
+	var lines []string
+	if isSeeded(l.GetWarnings()) {
+		lines = append(lines, together+noEpsilon)
+	} else {
+		lines = append(lines, fmt.Sprintf("%s%s at most %s, %s, %s, accountant %s", together, l.GetMetric(), output.Cell(output.Bound(g.GetEpsilon())),
+			DeltaText(g.GetDelta()), adjacencyText(enum.Name(g.GetAdjacency())+" adjacency", g.GetAssumptions()), AccountantText(g)))
+		if l.GetAdaptive() {
+			fixed := l.GetFixedInAdvance()
+			lines = append(lines, fmt.Sprintf("had all of them been fixed in advance: at most %s, accountant %s", output.Cell(output.Bound(fixed.GetEpsilon())), AccountantText(fixed)))
+		}
 	}
 	for _, assumption := range g.GetAssumptions() {
 		lines = append(lines, "provided that "+assumption)

@@ -10,13 +10,20 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
+// leftover is less than any budget: what rounding leaves of one that is spent.
+const leftover = 1e-12
+
 // Ledgers returns a table of ledgers.
 func Ledgers(ledgers []*dparetov1.Ledger) *output.Table {
-	t := &output.Table{Columns: []string{"ledger", "records", epsilonColumn, deltaColumn, "adjacency", "charges", "spent_epsilon", "spent_delta", "remaining_epsilon", createdColumn}}
+	t := &output.Table{Columns: []string{"ledger", "records", epsilonColumn, deltaColumn, adjacencyColumn, "charges", "spent_epsilon", "spent_delta", "remaining_epsilon", createdColumn}}
 	for _, l := range ledgers {
+		left := l.GetRemainingEpsilon()
+		if left < leftover {
+			left = 0
+		}
 		t.Rows = append(t.Rows, []any{
-			ID(l.GetName()), l.GetRecords(), l.GetEpsilon(), output.Plain(l.GetDelta()), enum.Underscored(l.GetAdjacency()), l.GetCharges(),
-			output.Bound(l.GetSpent().GetEpsilon()), output.Plain(l.GetSpent().GetDelta()), output.LowerBound(l.GetRemainingEpsilon()), l.GetCreateTime().AsTime(),
+			ID(l.GetName()), l.GetRecords(), l.GetEpsilon(), output.Delta(l.GetDelta()), adjacencyText(enum.Underscored(l.GetAdjacency()), l.GetSpent().GetAssumptions()), l.GetCharges(),
+			output.Bound(l.GetSpent().GetEpsilon()), output.Delta(l.GetSpent().GetDelta()), output.LowerBound(left), l.GetCreateTime().AsTime(),
 		})
 	}
 	return t
@@ -24,10 +31,12 @@ func Ledgers(ledgers []*dparetov1.Ledger) *output.Table {
 
 // Charges returns a table of the charges of a ledger.
 func Charges(charges []*dparetov1.Charge) *output.Table {
-	t := &output.Table{Columns: []string{"charge", "resource", epsilonColumn, deltaColumn, "reason", createdColumn}}
+	t := &output.Table{Columns: []string{"charge", "resource", epsilonColumn, deltaColumn, adjacencyColumn, "reason", createdColumn}}
 	for _, c := range charges {
+		g := c.GetGuarantee()
 		t.Rows = append(t.Rows, []any{
-			ID(c.GetName()), c.GetResource(), output.Bound(c.GetGuarantee().GetEpsilon()), output.Plain(c.GetGuarantee().GetDelta()), c.GetReason(), c.GetCreateTime().AsTime(),
+			ID(c.GetName()), c.GetResource(), output.Bound(g.GetEpsilon()), output.Delta(g.GetDelta()),
+			adjacencyText(enum.Underscored(g.GetAdjacency()), g.GetAssumptions()), c.GetReason(), c.GetCreateTime().AsTime(),
 		})
 	}
 	return t
@@ -39,7 +48,7 @@ func Releases(releases []*dparetov1.Release) *output.Table {
 	for _, r := range releases {
 		var epsilon, delta any
 		if g := r.GetGuarantee(); g != nil {
-			epsilon, delta = output.Bound(g.GetEpsilon()), output.Plain(g.GetDelta())
+			epsilon, delta = output.Bound(g.GetEpsilon()), output.Delta(g.GetDelta())
 		}
 		t.Rows = append(t.Rows, []any{
 			r.GetName(), epsilon, delta, r.GetLedger(), int64(len(r.GetPoints())), r.GetMechanism(), r.GetCreateTime().AsTime(),
@@ -120,8 +129,9 @@ func metricNumber(numbers map[string]float64, id string) any {
 	return nil
 }
 
-// ReleaseHeading returns the lines above the table of a release: its guarantee and limits.
-func ReleaseHeading(r *dparetov1.Release) []string {
+// ReleaseHeading returns the lines above the table of a release: its guarantee and limits, and what
+// the ε in the table means for points of a study with a spec; nil for other releases.
+func ReleaseHeading(r *dparetov1.Release, spec *dparetov1.StudySpec) []string {
 	lines := []string{
 		fmt.Sprintf("%s: %s", r.GetName(), r.GetMechanism()),
 	}
@@ -136,16 +146,23 @@ func ReleaseHeading(r *dparetov1.Release) []string {
 	if sigma := r.GetNoiseStandardDeviation(); sigma > 0 {
 		lines = append(lines, "noise in the values: standard deviation "+output.Number(sigma))
 	}
-	if g := r.GetTrainingGuarantee(); g != nil {
-		lines = append(lines, "training records: all runs together "+guaranteeText(g))
+	trained := r.GetTrainingGuarantee()
+	switch {
+	case isSeeded(slices.Concat(r.GetWarnings(), trained.GetWarnings())):
+		lines = append(lines, "training records: all runs together have "+noEpsilon)
+	case trained != nil:
+		lines = append(lines, "training records: all runs together "+guaranteeText(trained))
 	}
-	for _, assumption := range slices.Concat(r.GetAssumptions(), r.GetTrainingGuarantee().GetAssumptions()) {
+	if statement := PrivacyStatement(spec); statement != "" {
+		lines = append(lines, statement)
+	}
+	for _, assumption := range slices.Concat(r.GetAssumptions(), trained.GetAssumptions()) {
 		lines = append(lines, "provided that "+assumption)
 	}
 	for _, text := range r.GetNotCovered() {
 		lines = append(lines, "not covered: "+text)
 	}
-	for _, w := range r.GetWarnings() {
+	for _, w := range slices.Concat(r.GetWarnings(), trained.GetWarnings()) {
 		lines = append(lines, "note: "+w.GetMessage())
 	}
 	return lines
@@ -153,5 +170,6 @@ func ReleaseHeading(r *dparetov1.Release) []string {
 
 // guaranteeText returns a guarantee in one line.
 func guaranteeText(g *dparetov1.PrivacyGuarantee) string {
-	return fmt.Sprintf("ε at most %s, %s, %s adjacency", output.Cell(output.Bound(g.GetEpsilon())), DeltaText(g.GetDelta()), enum.Name(g.GetAdjacency()))
+	return fmt.Sprintf("ε at most %s, %s, %s", output.Cell(output.Bound(g.GetEpsilon())), DeltaText(g.GetDelta()),
+		adjacencyText(enum.Name(g.GetAdjacency())+" adjacency", g.GetAssumptions()))
 }
