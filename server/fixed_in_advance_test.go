@@ -19,7 +19,7 @@ import (
 )
 
 // These tests try to change, after a look at results, whatever the guarantee of a release takes as
-// fixed in advance: the table of docs/publishing.md, "What is fixed in advance".
+// fixed in advance: the table of docs/fixed-in-advance.md.
 
 // finish runs a study to its end.
 func (f *fixture) finish(study string) {

@@ -22,8 +22,8 @@ func (c *Change) noteDesignChange(after *dparetov1.StudySpec) {
 }
 
 // designDifferences returns the paths of the fields of two specs that differ, except for those known
-// to leave the design as it is. For the reasons see "What is fixed in advance" in
-// docs/publishing.md.
+// to leave the design as it is. For the reasons see
+// docs/fixed-in-advance.md.
 func designDifferences(before, after *dparetov1.StudySpec) []string {
 	before, after = proto.CloneOf(before), proto.CloneOf(after)
 	for _, spec := range []*dparetov1.StudySpec{before, after} {

@@ -296,7 +296,8 @@ const (
 	// 1/⌈n/m⌉, and ⌈n/m⌉ steps an epoch. PrivacyEngine.make_private of Opacus, for a data
 	// loader with drop_last=False.
 	Convention_CONVENTION_OPACUS Convention = 2
-	// m/n, and ⌈epochs·n/m⌉ steps in all. compute_dp_sgd_privacy of TensorFlow Privacy.
+	// m/n, and ⌈epochs·n/m⌉ steps in all. compute_dp_sgd_privacy of TensorFlow Privacy. That is what
+	// the tool accounts: a loop that makes epochs·⌈n/m⌉ steps, as that of Keras, must give steps.
 	Convention_CONVENTION_TENSORFLOW_PRIVACY Convention = 3
 )
 

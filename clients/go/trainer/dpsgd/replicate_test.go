@@ -367,6 +367,20 @@ func BenchmarkNetwork(b *testing.B) {
 	}
 }
 
+// BenchmarkPoissonNetwork trains the networks of BenchmarkNetwork on Poisson lots, which are summed in
+// groups by row number.
+func BenchmarkPoissonNetwork(b *testing.B) {
+	data := digits(4096, 784, 1)
+	for _, hidden := range [][]int{{128, 64}, {1000}} {
+		b.Run(fmt.Sprintf("mlp=%v/lot=256", hidden), func(b *testing.B) {
+			c := testConfiguration(data.Rows, 256)
+			c.stepsPerEpoch, c.learningRate = int64(data.Rows/256), 0.05
+			o := Options{Model: model.Spec{Kind: model.MLP, Hidden: hidden}, Sampling: Poisson}
+			benchmark(b, newNetwork(b, data, o, c, 0, parallel.New(1)), data.Rows)
+		})
+	}
+}
+
 // BenchmarkWorkers trains the networks of Avent et al. (2020) as a single replicate, whose
 // lots are shared by one or two workers.
 func BenchmarkWorkers(b *testing.B) {
