@@ -4,13 +4,9 @@ package clocktest
 import (
 	"sync"
 	"time"
-
-	"github.com/dpareto/dpareto/server/clock"
 )
 
-var _ clock.Clock = (*Manual)(nil)
-
-// Manual is a [clock.Clock] that tests move. Make one with NewManual. It is safe for concurrent use.
+// Manual is a clock.Clock that tests move. Make one with NewManual. It is safe for concurrent use.
 type Manual struct {
 	mu      sync.Mutex
 	now     time.Time
@@ -20,14 +16,14 @@ type Manual struct {
 // NewManual returns a clock that stands at a time.
 func NewManual(now time.Time) *Manual { return &Manual{now: now} }
 
-// Now implements [clock.Clock].
+// Now implements clock.Clock.
 func (m *Manual) Now() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.now
 }
 
-// Elapsed implements [clock.Clock].
+// Elapsed implements clock.Clock.
 func (m *Manual) Elapsed() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -65,7 +65,7 @@ func TestNewStore(t *testing.T) {
 // A folder is no store, and its permissions are no matter.
 func TestStoreInFolder(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.Chmod(folder, 0o755); err != nil { //nolint:gosec // as folders are
+	if err := os.Chmod(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"--store", folder}, {"--store", folder, "--create"}} {
