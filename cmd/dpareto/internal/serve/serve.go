@@ -222,6 +222,9 @@ func serve(ctx context.Context, env *command.Env, f *settings) (err error) {
 	if err != nil {
 		return err
 	}
+	if f.create && !isNew {
+		env.Logger.Warn("--create has no effect on a store that exists; drop it, so that a missing one is noticed", "store", path)
+	}
 	db, records, err := openStore(ctx, env.Logger, path)
 	if err != nil {
 		return err

@@ -49,6 +49,12 @@ func TestNewStore(t *testing.T) {
 	refused("is empty", "--store", empty)
 	serves(true, "--store", missing, "--create")
 	serves(false, "--store", missing)
+	if _, log := begins(t, "--store", missing); strings.Contains(log, "--create") {
+		t.Errorf("started as it should be: %s", log)
+	}
+	if served, log := begins(t, "--store", missing, "--create"); !served || !strings.Contains(log, "level=WARN msg=\"--create has no effect") {
+		t.Errorf("--create with a store that exists: served %t: %s", served, log)
+	}
 	serves(true, "--store", empty, "--create")
 	serves(true)
 	serves(false)
