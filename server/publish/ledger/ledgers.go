@@ -3,13 +3,16 @@ package ledger
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
@@ -71,7 +74,8 @@ func (l *Ledgers) CreateLedger(ctx context.Context, req *dparetov1.CreateLedgerR
 			existing := proto.CloneOf(record.GetLedger())
 			existing.Uid, existing.CreateTime = "", nil
 			if paths := study.Differences(existing, declared); len(paths) > 0 {
-				return status.Errorf(codes.AlreadyExists, "%s exists with other fields; fields that differ: %s", resource.LedgerName(id), strings.Join(paths, ", "))
+				return status.Errorf(codes.AlreadyExists, "%s exists with other fields; fields that differ: %s",
+					resource.LedgerName(id), differences(existing, declared, paths))
 			}
 		}
 		resp.Ledger, err = presentLedger(&tx.ReadTx, id, record)
@@ -81,6 +85,27 @@ func (l *Ledgers) CreateLedger(ctx context.Context, req *dparetov1.CreateLedgerR
 		return nil, err
 	}
 	return resp, nil
+}
+
+// differences names fields that differ, with both values.
+func differences(existing, declared *dparetov1.Ledger, paths []string) string {
+	has, asked := existing.ProtoReflect(), declared.ProtoReflect()
+	texts := make([]string, len(paths))
+	for i, path := range paths {
+		field := has.Descriptor().Fields().ByTextName(path)
+		show := func(m protoreflect.Message) any {
+			value := m.Get(field)
+			if field.Enum() != nil {
+				return field.Enum().Values().ByNumber(value.Enum()).Name()
+			}
+			if field.Kind() == protoreflect.StringKind {
+				return strconv.Quote(value.String())
+			}
+			return value.Interface()
+		}
+		texts[i] = fmt.Sprintf("%s is %v, not %v", path, show(has), show(asked))
+	}
+	return strings.Join(texts, "; ")
 }
 
 // validateLedger checks the fields of a new ledger.

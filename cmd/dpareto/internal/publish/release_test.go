@@ -40,6 +40,10 @@ func TestReleasing(t *testing.T) {
 	if !strings.Contains(text, "queries") || !strings.Contains(text, "replace_one") {
 		t.Error(text)
 	}
+	if _, stderr := clitest.Fail(t, command.ExitFailure, "ledger create queries --records 9 --epsilon 10 --delta 1e-3 --adjacency add-remove --description test"); !strings.Contains(stderr,
+		"ledgers/queries exists with other fields; fields that differ: adjacency is ADJACENCY_REPLACE_ONE, not ADJACENCY_ADD_REMOVE; records is 10, not 9") {
+		t.Error(stderr)
+	}
 	clitest.Succeed(t, "study update svt --set spec.test_ledger=ledgers/queries")
 
 	stdout, stderr := clitest.Fail(t, command.ExitOK, "release best svt --epsilon 1 --at-most epsilon=1e6")
