@@ -319,7 +319,11 @@ func flagError(err error) error {
 	for _, detail := range s.Details() {
 		if bad, ok := detail.(*errdetails.BadRequest); ok {
 			for _, v := range bad.GetFieldViolations() {
-				messages = append(messages, mechanism.Flag(v.GetField())+": "+mechanism.Words(v.GetDescription()))
+				message := mechanism.Flag(v.GetField()) + ": " + mechanism.Words(v.GetDescription())
+				if message == "--delta: must be in (0, 1), is 0" { // most often it was not given
+					message = "give --delta, in (0, 1)"
+				}
+				messages = append(messages, message)
 			}
 		}
 	}

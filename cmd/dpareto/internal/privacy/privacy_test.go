@@ -290,7 +290,7 @@ func TestPrivacyUsage(t *testing.T) {
 		"epsilon stray": "unknown command",
 		"epsilon --mechanism sparse-vector --cutoff 0 --noise-scale 1":                                                                                                              "--cutoff: must be an integer of at least 1, is 0",
 		"epsilon --mechanism gaussian --sensitivity 1 --standard-deviation -1 --delta 1e-5":                                                                                         "--standard-deviation: must be positive",
-		"epsilon --mechanism gaussian --sensitivity 1 --standard-deviation 1":                                                                                                       "--delta: must be in (0, 1), is 0",
+		"epsilon --mechanism gaussian --sensitivity 1 --standard-deviation 1":                                                                                                       "give --delta, in (0, 1)",
 		"epsilon " + dpSGDFlags + "--sampling fixed-size --steps 9 --adjacency add-remove":                                                                                          "--adjacency: must be replace-one for lots of a fixed size",
 		"epsilon " + dpSGDFlags + "--sampling fixed-size --steps 9 --accountant pure":                                                                                               "--accountant: cannot be pure: the mechanism has no pure guarantee",
 		"epsilon " + dpSGDFlags + "--sampling poisson --epochs 3":                                                                                                                   "--convention: must be rounded, opacus or tensorflow-privacy for poisson",

@@ -216,8 +216,8 @@ func (v *textValue) Type() string {
 // parse checks a value and returns it as an expression.
 func (o option) parse(text string) (string, error) {
 	choices := o.choices()
-	if slices.Contains(choices, text) {
-		return text, nil
+	if name := strings.ToLower(strings.ReplaceAll(text, "_", "-")); slices.Contains(choices, name) {
+		return name, nil // as in study files
 	}
 	switch o.kind {
 	case choice:

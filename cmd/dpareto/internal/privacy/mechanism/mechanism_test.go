@@ -70,6 +70,9 @@ func TestSpec(t *testing.T) {
 	for line, want := range map[string]string{
 		"--mechanism dp-sgd " + lines["dp-sgd"]: `{"dp_sgd":{"sampling":"SAMPLING_FIXED_SIZE","dataset_size":"30956","batch_size":"128","noise_multiplier":"1.0","epochs":"10"},
 			"delta":1e-5,"adjacency":"ADJACENCY_REPLACE_ONE"}`,
+		"--mechanism dp-sgd --sampling Poisson --convention TENSORFLOW_PRIVACY --dataset-size 100 --batch-size 10 --noise-multiplier 1e7 --steps 10 --delta 1e-5 --accountant RDP": `{
+			"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_TENSORFLOW_PRIVACY","dataset_size":"100","batch_size":"10","noise_multiplier":"1e+07","steps":"10"},
+			"delta":1e-5,"adjacency":"ADJACENCY_ADD_REMOVE","accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_IMPROVED"}`,
 		"--mechanism dp-sgd --sampling poisson --convention opacus --dataset-size 100 --batch-size 10 --noise-multiplier 1e7 --steps 10 --delta 1e-5 --accountant rdp": `{
 			"dp_sgd":{"sampling":"SAMPLING_POISSON","convention":"CONVENTION_OPACUS","dataset_size":"100","batch_size":"10","noise_multiplier":"1e+07","steps":"10"},
 			"delta":1e-5,"adjacency":"ADJACENCY_ADD_REMOVE","accountant":"ACCOUNTANT_RDP","conversion":"CONVERSION_IMPROVED"}`,
