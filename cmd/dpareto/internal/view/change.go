@@ -34,7 +34,7 @@ func Change(spec *dparetov1.StudySpec, change *dparetov1.WatchStudyResponse) str
 		if worker := c.Trial.GetLease().GetWorkerId(); worker != "" {
 			line = append(line, "worker "+worker)
 		}
-		if remark := note(spec, c.Trial, replicateOf(c.Trial)); remark != "" {
+		if remark := note(spec, c.Trial, replicateOf(c.Trial), true); remark != "" {
 			line = append(line, remark)
 		}
 	case *dparetov1.WatchStudyResponse_DeletedTrial:

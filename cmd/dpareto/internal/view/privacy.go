@@ -31,9 +31,12 @@ func PrivacyMetric(spec *dparetov1.StudySpec) *dparetov1.MetricSpec {
 	return nil
 }
 
+// codeSeeded is the code of the warning of seeded runs.
+const codeSeeded = "SEEDED"
+
 // isSeeded reports whether runs were seeded, so that no ε holds for them.
 func isSeeded(warnings []*dparetov1.Warning) bool {
-	return slices.ContainsFunc(warnings, func(w *dparetov1.Warning) bool { return w.GetCode() == "SEEDED" })
+	return slices.ContainsFunc(warnings, func(w *dparetov1.Warning) bool { return w.GetCode() == codeSeeded })
 }
 
 // PrivacyStatement returns what the ε of a study means: without δ, adjacency and

@@ -49,7 +49,7 @@ func Trials(spec *dparetov1.StudySpec, trials []*dparetov1.Trial) *output.Table 
 		if elapsed := trial.GetFinalMeasurement().GetElapsed(); elapsed != nil {
 			seconds = elapsed.AsDuration().Seconds()
 		}
-		row = append(row, seconds, int64(trial.GetAttempt()), trial.GetLease().GetWorkerId(), note(spec, trial, repeated(trial, first)))
+		row = append(row, seconds, int64(trial.GetAttempt()), trial.GetLease().GetWorkerId(), note(spec, trial, repeated(trial, first), true))
 		t.Rows = append(t.Rows, row)
 	}
 	return t
@@ -156,8 +156,9 @@ func result(trial *dparetov1.Trial, metric string) any {
 }
 
 // note returns what else a reader of a trial should know: the users' note, the number of the
-// trial that it repeats, if any, and the server's remarks.
-func note(spec *dparetov1.StudySpec, trial *dparetov1.Trial, repeats string) string {
+// trial that it repeats, if any, and the server's remarks. In a list, where many trials have the same,
+// a seeded run is named by a word.
+func note(spec *dparetov1.StudySpec, trial *dparetov1.Trial, repeats string, isListed bool) string {
 	var parts []string
 	if trial.GetNote() != "" {
 		parts = append(parts, trial.GetNote())
@@ -172,6 +173,10 @@ func note(spec *dparetov1.StudySpec, trial *dparetov1.Trial, repeats string) str
 		parts = append(parts, trial.GetStateReason())
 	}
 	for _, w := range trial.GetWarnings() {
+		if isListed && w.GetCode() == codeSeeded {
+			parts = append(parts, "seeded")
+			continue
+		}
 		parts = append(parts, w.GetMessage())
 	}
 	if reason := trial.GetProvenance().GetFallbackReason(); reason != "" {
@@ -230,6 +235,6 @@ func Trial(spec *dparetov1.StudySpec, trial *dparetov1.Trial) *output.Table {
 	}
 	add("suggested by", trial.GetProvenance().GetAlgorithm())
 	add("labels", labelList(trial.GetLabels()))
-	add("note", note(spec, trial, replicateOf(trial)))
+	add("note", note(spec, trial, replicateOf(trial), false))
 	return t
 }

@@ -303,3 +303,17 @@ func TestRepeatedTrials(t *testing.T) {
 		t.Errorf("%d replicates", n)
 	}
 }
+
+// A list names a seeded run by a word, since all its rows may have it; the trial says what it means.
+func TestSeededNote(t *testing.T) {
+	const message = "not for release: the run was seeded"
+	trial := &dparetov1.Trial{Number: 1, Warnings: []*dparetov1.Warning{{Code: "SEEDED", Message: message}}}
+	row := view.Trials(new(dparetov1.StudySpec), []*dparetov1.Trial{trial}).Rows[0]
+	if row[len(row)-1] != "seeded" {
+		t.Errorf("listed with the note %q", row[len(row)-1])
+	}
+	rows := view.Trial(new(dparetov1.StudySpec), trial).Rows
+	if last := rows[len(rows)-1]; last[1] != message {
+		t.Errorf("shown with the note %q", last)
+	}
+}
