@@ -343,3 +343,5 @@ def test_a_seeded_run_is_marked(study: Study) -> None:
             trial.tell()
         read = study.get_trial(trial.number)
         assert "SEEDED" in [w.code for w in read.warnings]
+    added = [study.add(trial.params, seeded=seeded, error=0.25) for seeded in (False, True)]
+    assert [[w.code for w in x.warnings if w.code == "SEEDED"] for x in added] == [[], ["SEEDED"]]

@@ -332,12 +332,13 @@ def create_trial(
     metrics: Mapping[str, convert.Values] | None,
     replicate_of: int | None,
     note: str,
+    seeded: bool = False,
 ) -> Operation[r.TrialInfo]:
     trial = trial_pb2.Trial(
         parameters=convert.to_values(params or {}, convert.kinds(study)), note=note
     )
     if metrics is not None:
-        trial.final_measurement.CopyFrom(convert.to_measurement(metrics))
+        trial.final_measurement.CopyFrom(convert.to_measurement(metrics, seeded=seeded))
     if replicate_of is not None:
         trial.replicate_of = f"{study.name}/trials/{replicate_of}"
     answer: study_service_pb2.CreateTrialResponse = yield from call(

@@ -429,11 +429,14 @@ class AsyncStudy:
         )
 
     async def add(
-        self, params: Mapping[str, Any], note: str = "", **metrics: Values
+        self, params: Mapping[str, Any], note: str = "", seeded: bool = False, **metrics: Values
     ) -> r.TrialInfo:
-        """Adds a trial that was run elsewhere, with its results."""
+        """Adds a trial that was run elsewhere, with its results.
+
+        Set ``seeded`` if somebody knows the seed of the run: no ε holds for it.
+        """
         return await self._run(
-            ops.create_trial(self._policy, self._message, params, metrics, None, note)
+            ops.create_trial(self._policy, self._message, params, metrics, None, note, seeded)
         )
 
     async def stop_trial(self, number: int, reason: str = "") -> None:

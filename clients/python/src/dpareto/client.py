@@ -542,9 +542,16 @@ class Study:
             ops.create_trial(self._policy, self._message, params, None, replicate_of, "")
         )
 
-    def add(self, params: Mapping[str, Any], note: str = "", **metrics: Values) -> r.TrialInfo:
-        """Adds a trial that was run elsewhere, with its results."""
-        return self._run(ops.create_trial(self._policy, self._message, params, metrics, None, note))
+    def add(
+        self, params: Mapping[str, Any], note: str = "", seeded: bool = False, **metrics: Values
+    ) -> r.TrialInfo:
+        """Adds a trial that was run elsewhere, with its results.
+
+        Set ``seeded`` if somebody knows the seed of the run: no ε holds for it.
+        """
+        return self._run(
+            ops.create_trial(self._policy, self._message, params, metrics, None, note, seeded)
+        )
 
     def stop_trial(self, number: int, reason: str = "") -> None:
         """Asks the worker that holds a trial to complete it with what it has."""
