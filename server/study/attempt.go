@@ -5,7 +5,6 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/spec"
 )
@@ -14,8 +13,9 @@ import (
 // completed it. Every other attempt is kept apart, as a past one, from when it ends. Attempts have
 // different randomness, and nothing of one may stand beside the result of another.
 
-// endAttempt ends the attempt that holds a trial, and makes it a past one.
-func (c *Change) endAttempt(record *storev1.TrialRecord, outcome dparetov1.AttemptOutcome, reason string) error {
+// endAttempt ends the attempt that holds the trial, and makes it a past one.
+func (c *trialChange) endAttempt(outcome dparetov1.AttemptOutcome, reason string) error {
+	record := c.record
 	trial := record.GetTrial()
 	attempt := &dparetov1.Attempt{
 		Number:        trial.GetAttempt(),
@@ -37,38 +37,39 @@ func (c *Change) endAttempt(record *storev1.TrialRecord, outcome dparetov1.Attem
 	return c.Tx.EndAttempt(c.ID, record, attempt)
 }
 
-// loseAttempt ends the attempt that holds a trial, if any, because a worker gets the trial.
-func (c *Change) loseAttempt(record *storev1.TrialRecord, worker string) error {
-	switch lease := record.GetTrial().GetLease(); {
+// loseAttempt ends the attempt that holds the trial, if any, because a worker gets the trial.
+func (c *trialChange) loseAttempt(worker string) error {
+	switch lease := c.record.GetTrial().GetLease(); {
 	case lease == nil:
 		return nil
 	case lease.GetWorkerId() == worker:
-		return c.endAttempt(record, dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_RESUMED, "")
+		return c.endAttempt(dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_RESUMED, "")
 	default:
-		return c.endAttempt(record, dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_LOST, "")
+		return c.endAttempt(dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_LOST, "")
 	}
 }
 
-// requeue ends the attempt that holds a trial, and gives the trial back to the queue. It then shows no
+// requeue ends the attempt that holds the trial, and gives the trial back to the queue. It then shows no
 // attempt.
-func (c *Change) requeue(record *storev1.TrialRecord, outcome dparetov1.AttemptOutcome, reason string) error {
-	trial := record.GetTrial()
+func (c *trialChange) requeue(outcome dparetov1.AttemptOutcome, reason string) error {
+	trial := c.record.GetTrial()
 	trial.State = dparetov1.TrialState_TRIAL_STATE_QUEUED
 	trial.StateReason = reason
-	err := c.endAttempt(record, outcome, reason)
+	err := c.endAttempt(outcome, reason)
 	trial.StartTime, trial.TrainingShard = nil, 0
 	return err
 }
 
-// showAttempt has a trial that is about to complete show the attempt under a token that was handed
+// showAttempt has the trial, which is about to complete, show the attempt under a token that was handed
 // out for it. An attempt that holds the trial under another token ends.
-func (c *Change) showAttempt(record *storev1.TrialRecord, token string) error {
+func (c *trialChange) showAttempt(token string) error {
+	record := c.record
 	if IsHeld(record, token) {
 		return nil
 	}
 	trial := record.GetTrial()
 	if trial.GetLease() != nil {
-		if err := c.endAttempt(record, dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_OVERTAKEN, ""); err != nil {
+		if err := c.endAttempt(dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_OVERTAKEN, ""); err != nil {
 			return err
 		}
 	}

@@ -41,6 +41,12 @@ type Change struct {
 	inside bool // compute inside the transaction
 }
 
+// trialChange is a change with the trial that it works on.
+type trialChange struct {
+	*Change
+	record *storev1.TrialRecord
+}
+
 // Change runs fn in a transaction on a study and writes the study back. fn may run more than once
 // (see store.KV and aside).
 func (s *Studies) Change(ctx context.Context, id string, r *Request, fn func(*Change) error) error {
@@ -152,33 +158,37 @@ func metricsAt(compiled *spec.Study, point space.Point, step int64) func(context
 }
 
 // trial returns a trial of the study, or NOT_FOUND.
-func (c *Change) trial(number int64) (*storev1.TrialRecord, error) {
+func (c *Change) trial(number int64) (*trialChange, error) {
 	return c.readTrial(c.Tx.Trial, number)
 }
 
 // readTrial is trial with a choice of how to read it.
-func (c *Change) readTrial(read func(string, int64) (*storev1.TrialRecord, error), number int64) (*storev1.TrialRecord, error) {
+func (c *Change) readTrial(read func(string, int64) (*storev1.TrialRecord, error), number int64) (*trialChange, error) {
 	record, err := read(c.ID, number)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, resource.TrialNotFound(c.ID, number)
 	}
-	return record, err
+	if err != nil {
+		return nil, err
+	}
+	return &trialChange{c, record}, nil
 }
 
 // heldTrial reads a trial for a request with a lease token. For a hidden study an unknown trial
 // and a token that was never handed out give the same error: the number of trials is secret.
-func (c *Change) heldTrial(read func(string, int64) (*storev1.TrialRecord, error), number int64, token string) (*storev1.TrialRecord, error) {
-	record, err := c.readTrial(read, number)
-	if c.Policy.Traits().Hidden && (status.Code(err) == codes.NotFound || err == nil && !slices.Contains(record.GetLeaseTokens(), token)) {
+func (c *Change) heldTrial(read func(string, int64) (*storev1.TrialRecord, error), number int64, token string) (*trialChange, error) {
+	tc, err := c.readTrial(read, number)
+	if c.Policy.Traits().Hidden && (status.Code(err) == codes.NotFound || err == nil && !slices.Contains(tc.record.GetLeaseTokens(), token)) {
 		return nil, status.Errorf(codes.FailedPrecondition, "%s was never handed out with this token", resource.TrialName(c.ID, number))
 	}
-	return record, err
+	return tc, err
 }
 
-// put writes a trial. before is its previous state, UNSPECIFIED for a new trial.
-func (c *Change) put(record *storev1.TrialRecord, before dparetov1.TrialState) error {
+// put writes the trial. before is its previous state, UNSPECIFIED for a new trial.
+func (c *trialChange) put(before dparetov1.TrialState) error {
+	record := c.record
 	study, trial := c.Study.GetStudy(), record.GetTrial()
-	c.touch(record)
+	c.touch()
 	c.events.put(trial, before)
 	if trial.GetLease() == nil {
 		record.LeaseEnd = nil
@@ -192,13 +202,13 @@ func (c *Change) put(record *storev1.TrialRecord, before dparetov1.TrialState) e
 	return c.Tx.PutTrial(c.ID, record)
 }
 
-// touch gives a trial the study's next revision, before it is written or deleted.
-func (c *Change) touch(record *storev1.TrialRecord) {
-	study, trial := c.Study.GetStudy(), record.GetTrial()
+// touch gives the trial the study's next revision, before it is written or deleted.
+func (c *trialChange) touch() {
+	study, trial := c.Study.GetStudy(), c.record.GetTrial()
 	study.Revision++
 	trial.Revision = study.GetRevision()
 	trial.Etag = Etag(study.GetUid(), trial.GetRevision())
-	record.ChangeTime = timestamppb.New(c.Now)
+	c.record.ChangeTime = timestamppb.New(c.Now)
 }
 
 // checkSize returns RESOURCE_EXHAUSTED if the study is too large to grow. Trials can be completed all
@@ -251,5 +261,6 @@ func (c *Change) Create(point space.Point, origin dparetov1.TrialOrigin, prepare
 			return nil, err
 		}
 	}
-	return record, c.put(record, dparetov1.TrialState_TRIAL_STATE_UNSPECIFIED)
+	tc := &trialChange{c, record}
+	return record, tc.put(dparetov1.TrialState_TRIAL_STATE_UNSPECIFIED)
 }

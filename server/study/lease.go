@@ -119,7 +119,8 @@ func (c *Change) HandOut(record *storev1.TrialRecord, worker string) error {
 	if err := c.checkSize(); err != nil {
 		return err
 	}
-	if err := c.loseAttempt(record, worker); err != nil {
+	tc := &trialChange{c, record}
+	if err := tc.loseAttempt(worker); err != nil {
 		return err
 	}
 	if err := c.Policy.Charge(c, record); err != nil {
@@ -132,7 +133,7 @@ func (c *Change) HandOut(record *storev1.TrialRecord, worker string) error {
 	trial.Attempt++
 	trial.StartTime = timestamppb.New(c.Now)
 	trial.Lease = &dparetov1.Lease{WorkerId: worker}
-	c.renew(record)
+	tc.renew()
 	return nil
 }
 
@@ -179,11 +180,11 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 		if len(trials) == count || (isQueued && limit > 0 && counts.GetActive()+counts.GetStopping() >= limit) {
 			break
 		}
-		record, err := c.trial(number)
+		tc, err := c.trial(number)
 		if err != nil {
 			return nil, err
 		}
-		trial := record.GetTrial()
+		record, trial := tc.record, tc.record.GetTrial()
 		before := trial.GetState()
 		if !selection.Takes(trial) {
 			continue
@@ -192,14 +193,14 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 		if affords == AffordableLater {
 			continue
 		}
-		c.noteExpiry(record)
+		tc.noteExpiry()
 		handedOut := false
 		switch {
-		case c.attemptsSpent(record):
-			c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED,
+		case tc.attemptsSpent():
+			tc.finish(dparetov1.TrialState_TRIAL_STATE_FAILED,
 				fmt.Sprintf("handed out %d times without a result", trial.GetAttempt()))
 		case affords == Unaffordable:
-			c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED, reasonUnaffordable)
+			tc.finish(dparetov1.TrialState_TRIAL_STATE_FAILED, reasonUnaffordable)
 		default:
 			if err := c.HandOut(record, worker); err != nil {
 				return nil, err
@@ -207,7 +208,7 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 			selection.Took(trial)
 			handedOut = true
 		}
-		if err := c.put(record, before); err != nil {
+		if err := tc.put(before); err != nil {
 			return nil, err
 		}
 		if handedOut {
@@ -220,21 +221,22 @@ func (c *Change) HandOutExisting(worker string, count int, resume bool, selectio
 // settleAbandoned completes stopping trials whose workers are gone.
 func settleAbandoned(c *Change, numbers []int64) error {
 	for _, number := range numbers {
-		record, err := c.trial(number)
+		tc, err := c.trial(number)
 		if err != nil {
 			return err
 		}
-		c.noteExpiry(record)
-		c.settleStopped(record)
-		if err := c.put(record, dparetov1.TrialState_TRIAL_STATE_STOPPING); err != nil {
+		tc.noteExpiry()
+		tc.settleStopped()
+		if err := tc.put(dparetov1.TrialState_TRIAL_STATE_STOPPING); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// renew extends the lease of a trial.
-func (c *Change) renew(record *storev1.TrialRecord) {
+// renew extends the lease of the trial.
+func (c *trialChange) renew() {
+	record := c.record
 	length := c.Compiled.LeaseDuration()
 	record.Trial.Lease.ExpireTime = timestamppb.New(c.Now.Add(length))
 	record.LeaseEnd = c.studies.LeaseEnd(length)
@@ -258,10 +260,10 @@ func (c *Change) isExpired(end *storev1.LeaseEnd) bool {
 	return c.elapsed >= end.GetElapsed().AsDuration()
 }
 
-// noteExpiry counts the lease of a trial as expired if it has run out. It is called before the trial
+// noteExpiry counts the lease of the trial as expired if it has run out. It is called before the trial
 // is handed out again, settled or given up.
-func (c *Change) noteExpiry(record *storev1.TrialRecord) {
-	if record.GetTrial().GetLease() != nil && c.isExpired(record.GetLeaseEnd()) {
+func (c *trialChange) noteExpiry() {
+	if c.record.GetTrial().GetLease() != nil && c.isExpired(c.record.GetLeaseEnd()) {
 		c.events.Expired++
 	}
 }
@@ -304,17 +306,17 @@ func (t Trials) RenewLeases(ctx context.Context, req *dparetov1.RenewLeasesReque
 			if err != nil {
 				return err
 			}
-			trial := record.GetTrial()
+			tc, trial := &trialChange{c, record}, record.GetTrial()
 			if !IsHeld(record, req.GetLeaseTokens()[name]) {
 				continue
 			}
-			c.renew(record)
+			tc.renew()
 			before := trial.GetState()
-			c.stopEarly(trial, 0)
+			tc.stopEarly(0)
 			result.Held = true
 			result.ShouldStop = trial.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING
 			result.ExpireTime = trial.GetLease().GetExpireTime()
-			if err := c.put(record, before); err != nil {
+			if err := tc.put(before); err != nil {
 				return err
 			}
 		}
@@ -343,11 +345,11 @@ func (t Trials) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseTrialReq
 		return nil, err
 	}
 	err = t.Change(ctx, id, r, func(c *Change) error {
-		record, err := c.heldTrial(c.Tx.Trial, number, req.GetLeaseToken())
+		tc, err := c.heldTrial(c.Tx.Trial, number, req.GetLeaseToken())
 		if err != nil {
 			return err
 		}
-		trial := record.GetTrial()
+		record, trial := tc.record, tc.record.GetTrial()
 		resp.Trial = trial
 		if wasReleased(record, req.GetLeaseToken()) {
 			return c.spare(r) // a retry: the response was lost
@@ -357,14 +359,14 @@ func (t Trials) ReleaseTrial(ctx context.Context, req *dparetov1.ReleaseTrialReq
 		}
 		before := trial.GetState()
 		if before == dparetov1.TrialState_TRIAL_STATE_STOPPING {
-			c.settleStopped(record)
+			tc.settleStopped()
 		} else {
-			if err := c.requeue(record, dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_RELEASED, c.Policy.Reason(req.GetReason())); err != nil {
+			if err := tc.requeue(dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_RELEASED, c.Policy.Reason(req.GetReason())); err != nil {
 				return err
 			}
 			record.Releases++
 		}
-		return c.put(record, before)
+		return tc.put(before)
 	})
 	if err != nil {
 		return nil, err
@@ -380,20 +382,21 @@ func wasReleased(record *storev1.TrialRecord, token string) bool {
 		(completion == "" || completion != token && record.GetTrial().GetState() == dparetov1.TrialState_TRIAL_STATE_QUEUED)
 }
 
-// attemptsSpent reports whether a trial has used up its attempts. Attempts that workers released do
+// attemptsSpent reports whether the trial has used up its attempts. Attempts that workers released do
 // not count, but have a bound of their own.
-func (c *Change) attemptsSpent(record *storev1.TrialRecord) bool {
-	releases := record.GetReleases()
-	return int64(record.GetTrial().GetAttempt())-releases >= int64(c.Compiled.MaxAttempts()) || releases >= MaxReleases
+func (c *trialChange) attemptsSpent() bool {
+	releases := c.record.GetReleases()
+	return int64(c.record.GetTrial().GetAttempt())-releases >= int64(c.Compiled.MaxAttempts()) || releases >= MaxReleases
 }
 
-// settleStopped completes a stopping trial whose worker is gone: with its last measurement, or as
+// settleStopped completes the trial, a stopping one, whose worker is gone: with its last measurement, or as
 // failed if it has none.
-func (c *Change) settleStopped(record *storev1.TrialRecord) {
+func (c *trialChange) settleStopped() {
+	record := c.record
 	record.CompletionToken, record.CompletionDigest = "", nil // from an earlier attempt that failed
 	if len(record.GetTrial().GetMeasurements()) > 0 {
-		c.finishWithLast(record)
+		c.finishWithLast()
 		return
 	}
-	c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED, record.GetTrial().GetStateReason())
+	c.finish(dparetov1.TrialState_TRIAL_STATE_FAILED, record.GetTrial().GetStateReason())
 }

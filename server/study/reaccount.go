@@ -251,7 +251,7 @@ func (r *reaccounting) write(ctx context.Context, c *Change) error {
 		if c.Study.GetStagnation() != nil && IsTerminal(t.GetTrial().GetState()) {
 			completed = append(completed, t)
 		}
-		return true, c.put(t, t.GetTrial().GetState())
+		return true, (&trialChange{c, t}).put(t.GetTrial().GetState())
 	})
 	if err != nil {
 		return err

@@ -38,38 +38,38 @@ func (t Trials) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasuremen
 	}
 	err = t.Change(ctx, id, r, func(c *Change) error {
 		// The other measurements are not read: each costs the same, however many there are.
-		record, err := c.heldTrial(c.Tx.BareTrial, number, req.GetLeaseToken())
+		tc, err := c.heldTrial(c.Tx.BareTrial, number, req.GetLeaseToken())
 		if err != nil {
 			return err
 		}
-		trial := record.GetTrial()
+		record, trial := tc.record, tc.record.GetTrial()
 		if err := checkHeld(record, req.GetLeaseToken()); err != nil {
 			return err
 		}
 		if err := c.checkSize(); err != nil {
 			return err
 		}
-		_, later := c.verdict(trial, req.GetMeasurement().GetStep())
-		kept, err := c.keep(record, Report{Path: "measurement", Measurement: req.GetMeasurement()}, later)
+		_, later := tc.verdict(req.GetMeasurement().GetStep())
+		kept, err := tc.keep(Report{Path: "measurement", Measurement: req.GetMeasurement()}, later)
 		if err != nil {
 			return err
 		}
 		if kept.Fresh {
-			if err := c.addMeasurement(record, kept.Measurement); err != nil {
+			if err := tc.addMeasurement(kept.Measurement); err != nil {
 				return err
 			}
 		}
 		trial.Warnings = spec.AddWarnings(trial.GetWarnings(), kept.Warnings...)
-		c.renew(record)
+		tc.renew()
 		before := trial.GetState()
-		c.stopEarly(trial, kept.Measurement.GetStep())
+		tc.stopEarly(kept.Measurement.GetStep())
 		if resp.ShouldStop = trial.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING; resp.GetShouldStop() {
 			resp.StopReason = trial.GetStateReason()
 		} else {
 			c.events.Measured = append(c.events.Measured, Progress{trial, kept.Measurement.GetStep()})
 		}
 		resp.LeaseExpireTime = trial.GetLease().GetExpireTime()
-		return c.put(record, before)
+		return tc.put(before)
 	})
 	if err != nil {
 		return nil, err
@@ -77,9 +77,10 @@ func (t Trials) AddMeasurement(ctx context.Context, req *dparetov1.AddMeasuremen
 	return resp, nil
 }
 
-// addMeasurement adds a measurement to a held trial. A repeated measurement changes nothing; a
+// addMeasurement adds a measurement to the trial, a held one. A repeated measurement changes nothing; a
 // different one at the same step is refused.
-func (c *Change) addMeasurement(record *storev1.TrialRecord, m *dparetov1.Measurement) error {
+func (c *trialChange) addMeasurement(m *dparetov1.Measurement) error {
+	record := c.record
 	trial := record.GetTrial()
 	existing, err := c.MeasurementAt(record, m.GetStep())
 	if err != nil {
@@ -116,18 +117,20 @@ func (c *Change) MeasurementAt(record *storev1.TrialRecord, step int64) (*dparet
 	return m, err
 }
 
-// verdict returns why a trial's run is of no further use, or "". step is the step just measured, 0 if
+// verdict returns why the trial's run is of no further use, or "". step is the step just measured, 0 if
 // there is none. Where telling is too slow for a transaction, it returns a function to call first.
-func (c *Change) verdict(trial *dparetov1.Trial, step int64) (reason string, later func(context.Context) error) {
+func (c *trialChange) verdict(step int64) (reason string, later func(context.Context) error) {
+	trial := c.record.GetTrial()
 	if trial.GetState() != dparetov1.TrialState_TRIAL_STATE_ACTIVE || c.studies.stopper == nil {
 		return "", nil
 	}
 	return c.studies.stopper.ShouldStop(c.Cached, trial, step)
 }
 
-// stopEarly asks the worker of a trial to stop if the verdict says so.
-func (c *Change) stopEarly(trial *dparetov1.Trial, step int64) {
-	if reason, _ := c.verdict(trial, step); reason != "" {
+// stopEarly asks the worker of the trial to stop if the verdict says so.
+func (c *trialChange) stopEarly(step int64) {
+	if reason, _ := c.verdict(step); reason != "" {
+		trial := c.record.GetTrial()
 		trial.State, trial.StateReason = dparetov1.TrialState_TRIAL_STATE_STOPPING, reason
 	}
 }
@@ -148,10 +151,11 @@ func (t Trials) CompleteTrial(ctx context.Context, req *dparetov1.CompleteTrialR
 		return nil, err
 	}
 	err = t.Change(ctx, id, r, func(c *Change) error {
-		record, err := c.heldTrial(c.Tx.Trial, number, req.GetLeaseToken())
+		tc, err := c.heldTrial(c.Tx.Trial, number, req.GetLeaseToken())
 		if err != nil {
 			return err
 		}
+		record := tc.record
 		resp.Trial = record.GetTrial()
 		digest, err := r.Digest()
 		if err != nil {
@@ -165,15 +169,15 @@ func (t Trials) CompleteTrial(ctx context.Context, req *dparetov1.CompleteTrialR
 			return err
 		}
 		before := record.GetTrial().GetState()
-		if err := c.showAttempt(record, req.GetLeaseToken()); err != nil {
+		if err := tc.showAttempt(req.GetLeaseToken()); err != nil {
 			return err
 		}
-		if err := c.complete(record, req); err != nil {
+		if err := tc.complete(req); err != nil {
 			return err
 		}
 		record.CompletionToken = req.GetLeaseToken()
 		record.CompletionDigest = digest
-		return c.put(record, before)
+		return tc.put(before)
 	})
 	if err != nil {
 		return nil, err
@@ -211,50 +215,52 @@ func checkCompletable(record *storev1.TrialRecord, req *dparetov1.CompleteTrialR
 	return nil
 }
 
-// complete applies an outcome to a trial.
-func (c *Change) complete(record *storev1.TrialRecord, req *dparetov1.CompleteTrialRequest) error {
-	trial := record.GetTrial()
+// complete applies an outcome to the trial.
+func (c *trialChange) complete(req *dparetov1.CompleteTrialRequest) error {
+	trial := c.record.GetTrial()
 	switch outcome := req.GetOutcome().(type) {
 	case *dparetov1.CompleteTrialRequest_Measurement:
-		return c.succeed(record, Report{Path: "measurement", Measurement: outcome.Measurement, Final: true})
+		return c.succeed(Report{Path: "measurement", Measurement: outcome.Measurement, Final: true})
 	case *dparetov1.CompleteTrialRequest_UseLastMeasurement:
 		if len(trial.GetMeasurements()) == 0 {
 			return status.Errorf(codes.FailedPrecondition, "%s has no measurement under this lease", trial.GetName())
 		}
-		c.finishWithLast(record)
+		c.finishWithLast()
 	case *dparetov1.CompleteTrialRequest_Infeasible:
-		c.finish(record, dparetov1.TrialState_TRIAL_STATE_INFEASIBLE, c.Policy.Reason(outcome.Infeasible.GetReason()))
+		c.finish(dparetov1.TrialState_TRIAL_STATE_INFEASIBLE, c.Policy.Reason(outcome.Infeasible.GetReason()))
 	case *dparetov1.CompleteTrialRequest_Failure:
 		if outcome.Failure.GetRetryable() {
 			switch {
 			case trial.GetState() == dparetov1.TrialState_TRIAL_STATE_STOPPING:
-				c.settleStopped(record)
+				c.settleStopped()
 				return nil
-			case !c.attemptsSpent(record):
-				return c.requeue(record, dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_FAILED, c.Policy.Reason(outcome.Failure.GetReason()))
+			case !c.attemptsSpent():
+				return c.requeue(dparetov1.AttemptOutcome_ATTEMPT_OUTCOME_FAILED, c.Policy.Reason(outcome.Failure.GetReason()))
 			}
 		}
-		c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED, c.Policy.Reason(outcome.Failure.GetReason()))
+		c.finish(dparetov1.TrialState_TRIAL_STATE_FAILED, c.Policy.Reason(outcome.Failure.GetReason()))
 	}
 	return nil
 }
 
-// succeed completes a trial with a final measurement.
-func (c *Change) succeed(record *storev1.TrialRecord, r Report) error {
-	kept, err := c.keep(record, r)
+// succeed completes the trial with a final measurement.
+func (c *trialChange) succeed(r Report) error {
+	record := c.record
+	kept, err := c.keep(r)
 	if err != nil {
 		return err
 	}
 	kept.Measurement.ReportTime = timestamppb.New(c.Now)
 	record.Trial.FinalMeasurement = kept.Measurement
 	record.Trial.Warnings = spec.AddWarnings(record.GetTrial().GetWarnings(), kept.Warnings...)
-	c.finish(record, dparetov1.TrialState_TRIAL_STATE_SUCCEEDED, "")
+	c.finish(dparetov1.TrialState_TRIAL_STATE_SUCCEEDED, "")
 	return nil
 }
 
 // keep returns what the policy keeps of a report. It gives the change up until each function in later
 // that is not nil has run outside the transaction.
-func (c *Change) keep(record *storev1.TrialRecord, r Report, later ...func(context.Context) error) (Kept, error) {
+func (c *trialChange) keep(r Report, later ...func(context.Context) error) (Kept, error) {
+	record := c.record
 	point, err := PointOf(c.Compiled, record.GetTrial())
 	if err != nil {
 		return Kept{}, err
@@ -265,7 +271,7 @@ func (c *Change) keep(record *storev1.TrialRecord, r Report, later ...func(conte
 	if err := CheckSeeded(r.Path, c.ID, c.Compiled, r.Measurement); err != nil {
 		return Kept{}, err
 	}
-	kept, err := c.Policy.Keep(c, record, r)
+	kept, err := c.Policy.Keep(c.Change, record, r)
 	if r.Measurement.GetSeeded() {
 		kept.Warnings = append(kept.Warnings, &dparetov1.Warning{
 			Code:    WarnSeeded,
@@ -296,17 +302,18 @@ func IsSeeded(trial *dparetov1.Trial) bool {
 		slices.ContainsFunc(trial.GetWarnings(), func(w *dparetov1.Warning) bool { return w.GetCode() == WarnSeeded })
 }
 
-// finishWithLast completes a trial with its last measurement.
-func (c *Change) finishWithLast(record *storev1.TrialRecord) {
-	trial := record.GetTrial()
+// finishWithLast completes the trial with its last measurement.
+func (c *trialChange) finishWithLast() {
+	trial := c.record.GetTrial()
 	trial.FinalMeasurement = proto.CloneOf(trial.GetMeasurements()[len(trial.GetMeasurements())-1])
-	c.finish(record, dparetov1.TrialState_TRIAL_STATE_SUCCEEDED, trial.GetStateReason())
+	c.finish(dparetov1.TrialState_TRIAL_STATE_SUCCEEDED, trial.GetStateReason())
 }
 
-// finish moves a trial to a terminal state.
-func (c *Change) finish(record *storev1.TrialRecord, state dparetov1.TrialState, reason string) {
+// finish moves the trial to a terminal state.
+func (c *trialChange) finish(state dparetov1.TrialState, reason string) {
+	record := c.record
 	trial := record.GetTrial()
-	c.Policy.Release(c, record)
+	c.Policy.Release(c.Change, record)
 	c.Study.CompletedTrials++
 	record.CompletionOrder = c.Study.GetCompletedTrials()
 	trial.State = state

@@ -31,17 +31,17 @@ const WarnSeeded = "SEEDED"
 type Trials struct{ *Studies }
 
 // changeTrial runs fn in a transaction on the trial named in a request's field "name".
-func (t Trials) changeTrial(ctx context.Context, name string, r *Request, fn func(*Change, *storev1.TrialRecord) error) error {
+func (t Trials) changeTrial(ctx context.Context, name string, r *Request, fn func(*trialChange) error) error {
 	id, number, err := resource.ParseTrialName("name", name)
 	if err != nil {
 		return err
 	}
 	return t.Change(ctx, id, r, func(c *Change) error {
-		record, err := c.trial(number)
+		tc, err := c.trial(number)
 		if err != nil {
 			return err
 		}
-		return fn(c, record)
+		return fn(tc)
 	})
 }
 
@@ -132,7 +132,7 @@ func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialReco
 		if !isImport {
 			return nil
 		}
-		return c.succeed(record, Report{Path: "trial.final_measurement", Measurement: requested.GetFinalMeasurement(), Final: true})
+		return (&trialChange{c, record}).succeed(Report{Path: "trial.final_measurement", Measurement: requested.GetFinalMeasurement(), Final: true})
 	})
 }
 
@@ -150,11 +150,11 @@ func (c *Change) requestedPoint(requested *dparetov1.Trial) (space.Point, error)
 	if study != c.ID {
 		return nil, invalid.Field(field, "must be a trial of %s, is %s", resource.StudyName(c.ID), requested.GetReplicateOf())
 	}
-	record, err := c.trial(number)
+	of, err := c.trial(number)
 	if err != nil {
 		return nil, err
 	}
-	original, err := c.Compiled.Point("trial.parameters", record.GetTrial().GetParameters())
+	original, err := c.Compiled.Point("trial.parameters", of.record.GetTrial().GetParameters())
 	if err != nil || len(requested.GetParameters()) == 0 {
 		return original, err
 	}
@@ -203,19 +203,19 @@ func (t Trials) DeleteTrial(ctx context.Context, req *dparetov1.DeleteTrialReque
 	if err != nil {
 		return nil, err
 	}
-	err = t.changeTrial(ctx, req.GetName(), r, func(c *Change, record *storev1.TrialRecord) error {
-		trial := record.GetTrial()
+	err = t.changeTrial(ctx, req.GetName(), r, func(c *trialChange) error {
+		trial := c.record.GetTrial()
 		if err := checkEtag(req.GetEtag(), trial.GetEtag()); err != nil {
 			return err
 		}
 		if trial.GetLease() != nil {
 			return status.Errorf(codes.FailedPrecondition, "%s is %s: a worker holds it", trial.GetName(), trial.GetState())
 		}
-		c.touch(record)
-		c.Policy.Release(c, record)
+		c.touch()
+		c.Policy.Release(c.Change, c.record)
 		c.events.deleted(trial)
 		store.AddToCounts(c.Study.GetStudy().GetTrialCounts(), trial.GetState(), -1)
-		return c.Tx.DeleteTrial(c.ID, record)
+		return c.Tx.DeleteTrial(c.ID, c.record)
 	})
 	if err != nil {
 		return nil, err
@@ -235,8 +235,8 @@ func (t Trials) StopTrial(ctx context.Context, req *dparetov1.StopTrialRequest) 
 	if err != nil {
 		return nil, err
 	}
-	err = t.changeTrial(ctx, req.GetName(), r, func(c *Change, record *storev1.TrialRecord) error {
-		trial := record.GetTrial()
+	err = t.changeTrial(ctx, req.GetName(), r, func(c *trialChange) error {
+		trial := c.record.GetTrial()
 		resp.Trial = trial
 		before := trial.GetState()
 		switch before {
@@ -246,12 +246,12 @@ func (t Trials) StopTrial(ctx context.Context, req *dparetov1.StopTrialRequest) 
 			trial.State = dparetov1.TrialState_TRIAL_STATE_STOPPING
 			trial.StateReason = c.Policy.Reason(req.GetReason())
 		case dparetov1.TrialState_TRIAL_STATE_QUEUED:
-			c.finish(record, dparetov1.TrialState_TRIAL_STATE_FAILED, c.Policy.Reason(req.GetReason()))
+			c.finish(dparetov1.TrialState_TRIAL_STATE_FAILED, c.Policy.Reason(req.GetReason()))
 		default:
 			return status.Errorf(codes.FailedPrecondition, "%s is already %s", trial.GetName(), before)
 		}
-		record.StopRequested = true
-		return c.put(record, before)
+		c.record.StopRequested = true
+		return c.put(before)
 	})
 	if err != nil {
 		return nil, err

@@ -153,11 +153,11 @@ func (t Trials) UpdateTrial(ctx context.Context, req *dparetov1.UpdateTrialReque
 		return nil, err
 	}
 	err = t.Change(ctx, id, r, func(c *Change) error {
-		record, err := c.trial(number)
+		tc, err := c.trial(number)
 		if err != nil {
 			return err
 		}
-		trial := record.GetTrial()
+		trial := tc.record.GetTrial()
 		if err := checkEtag(req.GetTrial().GetEtag(), trial.GetEtag()); err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (t Trials) UpdateTrial(ctx context.Context, req *dparetov1.UpdateTrialReque
 		if err := c.checkSize(); err != nil {
 			return err
 		}
-		return c.put(record, trial.GetState())
+		return tc.put(trial.GetState())
 	})
 	if err != nil {
 		return nil, err
