@@ -123,7 +123,7 @@ func TestLedgers(t *testing.T) {
 		t.Errorf("again: %s, %v", diff, err)
 	}
 	_, err = create("b", &dparetov1.Ledger{Description: "people", Records: 11, Epsilon: 2, Delta: 1e-3, Adjacency: dparetov1.Adjacency_ADJACENCY_ADD_REMOVE})
-	wantCode(t, err, codes.AlreadyExists, "epsilon, records")
+	wantCode(t, err, codes.AlreadyExists, "epsilon is 1, not 2; records is 10, not 11")
 	_, err = create("B", &dparetov1.Ledger{Name: "ledgers/c", Description: strings.Repeat("x", 10_001), Epsilon: math.Inf(1), Delta: 1})
 	want := []string{"ledger.adjacency", "ledger.delta", "ledger.description", "ledger.epsilon", "ledger.name", "ledger.records", "ledger_id"}
 	if diff := cmp.Diff(want, violated(err)); diff != "" {

@@ -68,7 +68,7 @@ func TestAskingAStudy(t *testing.T) {
 			t.Errorf("%d runs of %d trials, %v", resp.GetRuns(), len(rows)-1, err)
 		}
 		text := clitest.Succeed(t, "privacy ledger svt --delta 1e-6")
-		for _, want := range []string{"runs of", "δ = 1e-6", "had all of them been fixed in advance", "not covered", "succeeded"} {
+		for _, want := range []string{"runs of", "no ε, since trials were seeded", "not covered", "succeeded"} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%q is missing in\n%s", want, text)
 			}
