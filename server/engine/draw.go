@@ -43,7 +43,7 @@ func (e *Engine) drawAtOnce(ctx context.Context, c *study.Change, worker string,
 	revision := c.Study.GetStudy().GetRevision()
 	for _, suggestion := range suggestions {
 		record, err := c.Create(suggestion.Point, dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, func(record *storev1.TrialRecord) error {
-			record.Trial.Provenance = e.provenance(from, designer, suggestion)
+			record.Trial.Provenance = provenance(e.version, from, designer, suggestion)
 			record.Trial.Provenance.StudyRevision = revision
 			return c.HandOut(record, worker)
 		})

@@ -454,7 +454,7 @@ func (e *Engine) createSuggested(ctx context.Context, id string, p *pass, batch 
 				suggestion := suggestions[0]
 				suggestions = suggestions[1:]
 				record, err := c.Create(suggestion.Point, dparetov1.TrialOrigin_TRIAL_ORIGIN_SUGGESTED, func(record *storev1.TrialRecord) error {
-					record.Trial.Provenance = e.provenance(p.from, p.designer, suggestion)
+					record.Trial.Provenance = provenance(e.version, p.from, p.designer, suggestion)
 					if record.GetTrial().GetNumber() != drawnFor {
 						record.Trial.Provenance.DrawnFor = drawnFor
 					}
@@ -524,12 +524,12 @@ func (d *demand) catchUp(c *study.Change) error {
 	return nil
 }
 
-// provenance says how a suggestion was made.
-func (e *Engine) provenance(from *Snapshot, asked suggest.Designer, suggestion suggest.Suggestion) *dparetov1.Provenance {
+// provenance says how a suggestion was made by a server of some version.
+func provenance(version string, from *Snapshot, asked suggest.Designer, suggestion suggest.Suggestion) *dparetov1.Provenance {
 	p := &dparetov1.Provenance{
 		Algorithm:        suggestion.Designer,
 		AlgorithmVersion: asked.Version(),
-		ServerVersion:    e.version,
+		ServerVersion:    version,
 		Seed:             from.record.GetStudy().GetSeed(),
 		StudyRevision:    from.record.GetStudy().GetRevision(),
 		FallbackReason:   suggestion.FallbackReason,

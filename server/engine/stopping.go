@@ -156,7 +156,7 @@ func (e *Engine) judge(cached *study.Cached, of *dparetov1.Study, run study.Prog
 			}
 		}()
 		var unpromising bool
-		now, err := e.running(ctx, id, trial)
+		now, err := running(ctx, e.store, id, trial)
 		if err == nil && now != nil {
 			unpromising, err = e.isUnpromising(ctx, id, of.GetUid(), now, last)
 		}
@@ -176,8 +176,8 @@ func (st *stopping) forget(number int64) {
 }
 
 // running returns a trial whose run is judged with its measurements, nil if the attempt has ended.
-func (e *Engine) running(ctx context.Context, id string, trial *dparetov1.Trial) (now *dparetov1.Trial, err error) {
-	err = e.store.View(ctx, func(tx *store.ReadTx) error {
+func running(ctx context.Context, s *store.Store, id string, trial *dparetov1.Trial) (now *dparetov1.Trial, err error) {
+	err = s.View(ctx, func(tx *store.ReadTx) error {
 		record, err := tx.Trial(id, trial.GetNumber())
 		if errors.Is(err, store.ErrNotFound) {
 			return nil

@@ -224,13 +224,13 @@ func (r *Results) front(kind dparetov1.FrontKind, values [][]float64, chosen []i
 		p.Knee = k == knee
 	}
 	front.Hypervolumes = r.hypervolumes(front)
-	front.Warnings = append(front.Warnings, r.seeded()...)
+	front.Warnings = append(front.Warnings, seeded(r.Measurements)...)
 	return front
 }
 
-// seeded returns the warning of a study with results of seeded runs.
-func (r *Results) seeded() []*dparetov1.Warning {
-	if !slices.ContainsFunc(r.Measurements, func(m Measured) bool { return study.IsSeeded(m.trial) }) {
+// seeded returns the warning of a study if a measurement comes from a seeded run.
+func seeded(measurements []Measured) []*dparetov1.Warning {
+	if !slices.ContainsFunc(measurements, func(m Measured) bool { return study.IsSeeded(m.trial) }) {
 		return nil
 	}
 	return []*dparetov1.Warning{{

@@ -34,7 +34,7 @@ func (f *Fronts) ListHypervolumes(ctx context.Context, req *dparetov1.ListHyperv
 	if err != nil {
 		return nil, err
 	}
-	points, ends := r.trialPoints()
+	points, ends := trialPoints(r)
 	if !isPosterior {
 		for i, hypervolume := range r.measuredTrace(kind, ends) {
 			points[i].Hypervolume = hypervolume
@@ -53,7 +53,7 @@ func (f *Fronts) ListHypervolumes(ctx context.Context, req *dparetov1.ListHyperv
 
 // trialPoints returns a point without hypervolume for every trial, and the number of measurements up
 // to the trial's last.
-func (r *Results) trialPoints() (points []*dparetov1.HypervolumePoint, ends []int) {
+func trialPoints(r *Results) (points []*dparetov1.HypervolumePoint, ends []int) {
 	var runs, steps int64
 	for i := range r.Measurements {
 		m := &r.Measurements[i]

@@ -137,7 +137,7 @@ func (r *Results) answer(resp *dparetov1.QueryFrontResponse, a *frontquery.Answe
 	}
 	resp.Step = r.Compiled.LastStep(a.Point)
 	resp.Warnings = append(resp.Warnings, warnings...)
-	resp.Warnings = append(resp.Warnings, r.seeded()...)
+	resp.Warnings = append(resp.Warnings, seeded(r.Measurements)...)
 	if c, ok := r.byPoint[a.Point.Key()]; ok {
 		resp.Runs = int64(r.Configurations[c].runs)
 		resp.Trials = r.trialsOf(&r.Configurations[c])

@@ -13,18 +13,18 @@ import (
 // backstop catches panics in other interceptors.
 func (g *Guard) backstop(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	resp, err := recoverPanics(ctx, req, info, handler)
-	return resp, g.reportPanic(ctx, info.FullMethod, err)
+	return resp, reportPanic(ctx, g.logger, info.FullMethod, err)
 }
 
 // backstopStream is backstop for streams.
 func (g *Guard) backstopStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	return g.reportPanic(stream.Context(), info.FullMethod, recoverStreamPanics(srv, stream, info, handler))
+	return reportPanic(stream.Context(), g.logger, info.FullMethod, recoverStreamPanics(srv, stream, info, handler))
 }
 
 // reportPanic logs an error if it is a panic, and returns the error for clients.
-func (g *Guard) reportPanic(ctx context.Context, method string, err error) error {
+func reportPanic(ctx context.Context, logger *slog.Logger, method string, err error) error {
 	if p, ok := errors.AsType[*failure.PanicError](err); ok {
-		g.logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("method", method), slog.Any("error", p))
+		logger.LogAttrs(ctx, slog.LevelError, "panic", slog.String("method", method), slog.Any("error", p))
 	}
 	return failure.Status(err)
 }

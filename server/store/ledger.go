@@ -7,15 +7,18 @@ import (
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 )
 
+// ledgerReader is the part of a ReadTx that reads ledgers and releases.
+type ledgerReader struct{ r Reader }
+
 // Ledger returns a ledger by its id, or ErrNotFound.
-func (t *ReadTx) Ledger(ledger string) (*storev1.LedgerRecord, error) {
+func (t ledgerReader) Ledger(ledger string) (*storev1.LedgerRecord, error) {
 	record := new(storev1.LedgerRecord)
 	return record, get(t.r, keyOf(LedgerScope(ledger), ledgerKind), record)
 }
 
 // Ledgers calls fn for every ledger whose id is above after, in ascending order, until fn
 // returns false or an error.
-func (t *ReadTx) Ledgers(after string, fn func(*storev1.LedgerRecord) (bool, error)) error {
+func (t ledgerReader) Ledgers(after string, fn func(*storev1.LedgerRecord) (bool, error)) error {
 	return scopesFrom(t.r, string(LedgerScope("")), scopeAfter(LedgerScope, after), func(scope Scope) (bool, error) {
 		record := new(storev1.LedgerRecord)
 		switch err := get(t.r, keyOf(scope, ledgerKind), record); {
@@ -36,7 +39,7 @@ func (t *Tx) PutLedger(ledger string, record *storev1.LedgerRecord) error {
 
 // Charges calls fn with the number of every charge of a ledger above after, in ascending
 // order, until fn returns false or an error.
-func (t *ReadTx) Charges(ledger string, after int64, fn func(int64, *storev1.ChargeRecord) (bool, error)) error {
+func (t ledgerReader) Charges(ledger string, after int64, fn func(int64, *storev1.ChargeRecord) (bool, error)) error {
 	return records(t.r, LedgerScope(ledger), chargeKind, after+1, numbers(fn))
 }
 
@@ -46,19 +49,19 @@ func (t *Tx) PutCharge(ledger string, number int64, record *storev1.ChargeRecord
 }
 
 // Release returns a release of a parent, "studies/{study}" or "ledgers/{ledger}", or ErrNotFound.
-func (t *ReadTx) Release(parent string, number int64) (*storev1.ReleaseRecord, error) {
+func (t ledgerReader) Release(parent string, number int64) (*storev1.ReleaseRecord, error) {
 	record := new(storev1.ReleaseRecord)
 	return record, get(t.r, numbered(Scope(parent), releaseKind, number), record)
 }
 
 // Releases calls fn with the number of every release of a parent above after, in ascending
 // order, until fn returns false or an error.
-func (t *ReadTx) Releases(parent string, after int64, fn func(int64, *storev1.ReleaseRecord) (bool, error)) error {
+func (t ledgerReader) Releases(parent string, after int64, fn func(int64, *storev1.ReleaseRecord) (bool, error)) error {
 	return records(t.r, Scope(parent), releaseKind, after+1, numbers(fn))
 }
 
 // LastRelease returns the highest number of a parent's releases, 0 if it has none.
-func (t *ReadTx) LastRelease(parent string) (last int64, err error) {
+func (t ledgerReader) LastRelease(parent string) (last int64, err error) {
 	err = scan(t.r, Scope(parent), releaseKind, "", func(key string, _ []byte) (bool, error) {
 		last, err = numberOf(key)
 		return true, err
@@ -67,7 +70,7 @@ func (t *ReadTx) LastRelease(parent string) (last int64, err error) {
 }
 
 // RepeatedRelease returns the release that a caller's request made earlier, or ErrNotFound.
-func (t *ReadTx) RepeatedRelease(parent, caller, requestID string) (*storev1.ReleaseRecord, error) {
+func (t ledgerReader) RepeatedRelease(parent, caller, requestID string) (*storev1.ReleaseRecord, error) {
 	key := repeatKey(parent, caller, requestID)
 	value, err := t.r.Get(key)
 	if err != nil {

@@ -75,7 +75,10 @@ func FormatError(format string) error {
 
 // View calls fn with a consistent snapshot.
 func (s *Store) View(ctx context.Context, fn func(*ReadTx) error) error {
-	return s.kv.View(ctx, func(r Reader) error { return fn(&ReadTx{sealedReader{r}}) })
+	return s.kv.View(ctx, func(r Reader) error {
+		tx := newReadTx(sealedReader{r})
+		return fn(&tx)
+	})
 }
 
 // Update calls fn and returns nil once its writes are durable. If fn or the commit fails, nothing is
@@ -85,7 +88,7 @@ func (s *Store) Update(ctx context.Context, scopes Scopes, fn func(*Tx) error) e
 	var tx *Tx
 	err := s.observed(ctx, scopes, func(w ReadWriter) error {
 		sealed := newSealedWriter(w, scopes)
-		tx = &Tx{ReadTx: ReadTx{sealed}, w: sealed}
+		tx = &Tx{ReadTx: newReadTx(sealed), w: sealed}
 		if err := fn(tx); err != nil {
 			return err
 		}
@@ -101,7 +104,12 @@ func (s *Store) Update(ctx context.Context, scopes Scopes, fn func(*Tx) error) e
 }
 
 // ReadTx reads records from a snapshot. The caller owns the records.
-type ReadTx struct{ r Reader }
+type ReadTx struct {
+	ledgerReader
+	r Reader
+}
+
+func newReadTx(r Reader) ReadTx { return ReadTx{ledgerReader{r}, r} }
 
 // Tx reads and writes records.
 type Tx struct {
@@ -114,7 +122,8 @@ type Tx struct {
 // the Update commits.
 func (t *Tx) Unprotected() *ReadTx {
 	if w, ok := t.r.(*sealedWriter); ok {
-		return &ReadTx{w.sealedReader}
+		tx := newReadTx(w.sealedReader)
+		return &tx
 	}
 	return &t.ReadTx
 }

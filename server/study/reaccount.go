@@ -47,7 +47,7 @@ func (s *Studies) ReaccountStudy(ctx context.Context, req *dparetov1.ReaccountSt
 	if err != nil {
 		return nil, err
 	}
-	if done, err := s.answered(ctx, r, store.StudyScope(id)); err != nil || done {
+	if done, err := r.answered(ctx, s, store.StudyScope(id)); err != nil || done {
 		return resp, err
 	}
 	for range maxRaces {

@@ -127,7 +127,7 @@ func (r *Request) wasAnswered(tx *store.Tx, now time.Time) bool {
 
 // answered sets the response to the stored one, if there is one. Calls ask it before expensive work
 // that precedes their transaction; once checks again inside.
-func (s *Studies) answered(ctx context.Context, r *Request, scope store.Scope) (bool, error) {
+func (r *Request) answered(ctx context.Context, s *Studies, scope store.Scope) (bool, error) {
 	if r.ID == "" {
 		return false, nil
 	}

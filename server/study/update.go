@@ -56,11 +56,11 @@ func (s *Studies) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStudyReq
 	if err != nil {
 		return nil, err
 	}
-	if done, err := s.answered(ctx, r, store.StudyScope(id)); err != nil || done {
+	if done, err := r.answered(ctx, s, store.StudyScope(id)); err != nil || done {
 		return resp, err
 	}
 	for raced := true; raced; {
-		before, after, err := s.updatedStudy(ctx, id, req)
+		before, after, err := updatedStudy(ctx, s, id, req)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func (s *Studies) UpdateStudy(ctx context.Context, req *dparetov1.UpdateStudyReq
 
 // updatedStudy returns a study before and after an update. It compiles the spec, which is too slow
 // for a write transaction.
-func (s *Studies) updatedStudy(ctx context.Context, id string, req *dparetov1.UpdateStudyRequest) (before, after *dparetov1.Study, err error) {
+func updatedStudy(ctx context.Context, s *Studies, id string, req *dparetov1.UpdateStudyRequest) (before, after *dparetov1.Study, err error) {
 	var record *storev1.StudyRecord
 	err = s.store.View(ctx, func(tx *store.ReadTx) error {
 		record, err = FindStudy(tx, id)
