@@ -268,14 +268,22 @@ func (m *memory) compareHolds(trial *dparetov1.Trial, r *remembered) {
 					name, h.attempt, h.worker, earlier.worker, earlier.attempt, until.Sub(h.answered))
 			}
 		}
-		if h.attempt != trial.GetAttempt() {
-			continue // the measurements of earlier attempts were dropped
-		}
+		measurements := measuredBy(trial, h.attempt)
 		for step, value := range h.measured {
-			i, found := slices.BinarySearchFunc(trial.GetMeasurements(), step, func(m *dparetov1.Measurement, step int64) int { return int(m.GetStep() - step) })
-			if !found || trial.GetMeasurements()[i].GetMetrics()["error"].GetRuns()[0] != value {
-				m.faultf("%s: the measurement %g at step %d is not there", name, value, step)
+			i, found := slices.BinarySearchFunc(measurements, step, func(m *dparetov1.Measurement, step int64) int { return int(m.GetStep() - step) })
+			if !found || measurements[i].GetMetrics()["error"].GetRuns()[0] != value {
+				m.faultf("%s: the measurement %g of attempt %d at step %d is not there", name, value, h.attempt, step)
 			}
 		}
 	}
+}
+
+// measuredBy returns the measurements of an attempt: those that the trial shows, unless it is a past one.
+func measuredBy(trial *dparetov1.Trial, attempt int32) []*dparetov1.Measurement {
+	for _, past := range trial.GetPastAttempts() {
+		if past.GetNumber() == attempt {
+			return past.GetMeasurements()
+		}
+	}
+	return trial.GetMeasurements()
 }

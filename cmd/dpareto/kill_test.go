@@ -117,7 +117,13 @@ func drain(t *testing.T, study *dpareto.Study, m *memory) []*dparetov1.Trial {
 		}
 		counts := state.GetTrialCounts()
 		if counts.GetQueued()+counts.GetActive()+counts.GetStopping() == 0 {
-			return trialsOf(t, study)
+			trials := trialsOf(t, study)
+			for i, trial := range trials { // lists leave past attempts out
+				if trials[i], err = study.Trial(ctx, trial.GetNumber()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return trials
 		}
 		asked := time.Now()
 		trial, err := study.Ask(ctx, "last")
