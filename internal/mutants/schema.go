@@ -188,7 +188,7 @@ import (
 var activeMutant, _ = strconv.Atoi(os.Getenv("MUTANT"))
 `
 
-// invalid returns those of the mutants of a package that do not compile. variants are its files with mutants,
+// invalid returns the mutants of a package that do not compile. variants are its files with mutants,
 // exports the compiled packages by path.
 func invalid(p *goPackage, variants map[*sourceFile]variant, exports map[string]string) (map[*mutant]bool, error) {
 	fset := token.NewFileSet()

@@ -37,7 +37,7 @@ type Agent struct {
 	WorkerID string
 	// Seed of all randomness of the training (see TrialSeed). nil, the default, is the operating
 	// system's entropy. With a seed the measurements are marked as seeded: the noise of their
-	// runs is known to whoever knows the seed, so that no ε holds for them. Studies with
+	// runs is known to everyone who knows the seed, so that no ε holds for them. Studies with
 	// private_mode or random_stopping refuse them.
 	Seed *uint64
 	// MaxFailures is the number of consecutive trials, over all workers, that may fail

@@ -12,7 +12,7 @@ import (
 // version is set by make build: -ldflags "-X github.com/dpareto/dpareto/cmd/internal/command.version=...".
 var version string
 
-// Version returns the version of the program: that of make build, else what Go recorded.
+// Version returns the version of the program: set by make build, else recorded by Go.
 func Version() string {
 	if version != "" {
 		return version

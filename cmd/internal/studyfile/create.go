@@ -16,7 +16,7 @@ import (
 
 // Create creates the ledgers of the file that do not exist, and the study under its ID. Ledgers stay for
 // ever, so that the server checks the study before. It fails if a ledger, or the study, exists with
-// other fields. Every ledger that it creates is logged. Errors are those of the calls.
+// other fields. Every ledger that it creates is logged. It returns the errors of the calls.
 func (f *File) Create(ctx context.Context, client *dpareto.Client, logger *slog.Logger) (*dpareto.Study, error) {
 	if err := f.Validate(ctx, client); err != nil {
 		return nil, err

@@ -332,7 +332,7 @@ func TestHTTPStreams(t *testing.T) {
 	cancel() // all of them
 }
 
-// A request whose body never comes does not keep its connection, whoever sends it.
+// A request whose body never comes does not keep its connection, with or without credentials.
 func TestBodiesMayNotStall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for the server's patience to end")
