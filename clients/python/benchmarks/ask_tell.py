@@ -26,8 +26,8 @@ from typing import Any
 
 import optuna
 
-import dpareto
-from dpareto import Client, Float, Minimize, Study
+import dpfront
+from dpfront import Client, Float, Minimize, Study
 
 NAMES = [f"x{k}" for k in range(6)]
 SPACE = {name: optuna.distributions.FloatDistribution(0, 1) for name in NAMES}
@@ -45,7 +45,7 @@ def values(params: dict[str, Any]) -> tuple[float, float]:
 @contextmanager
 def dpareto_study(algorithm: str, size: int) -> Iterator[Step]:
     """A dpareto study on a server of its own."""
-    with dpareto.local_server() as server:
+    with dpfront.local_server() as server:
         client: Client = server.client()
         study = Study.create(
             client,

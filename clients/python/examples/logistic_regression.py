@@ -4,7 +4,7 @@
 
 The lots are Poisson samples, gradients are clipped one by one, and the noise on their sum has
 a standard deviation of noise_multiplier times the clipping norm: the conventions of
-`dpareto.opacus`. Every epoch is reported, so that every run gives a whole string of points.
+`dpfront.opacus`. Every epoch is reported, so that every run gives a whole string of points.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import dpareto
-from dpareto import Float, Int, Minimize, Study, Trial
+import dpfront
+from dpfront import Float, Int, Minimize, Study, Trial
 
 Array = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ def train(trial: Trial) -> None:
     trial.tell()
 
 
-def create(client: dpareto.Client, id: str, **fields: Any) -> Study:
+def create(client: dpfront.Client, id: str, **fields: Any) -> Study:
     """Creates the study."""
     return Study.create(
         client,
@@ -75,8 +75,8 @@ def create(client: dpareto.Client, id: str, **fields: Any) -> Study:
         ],
         metrics=[
             Minimize("error", 0.5, "logit", sample_size=TEST_RECORDS),
-            dpareto.epsilon(
-                dpareto.opacus(dataset_size=RECORDS, batch_size=LOT, epochs="epochs", delta=1e-6)
+            dpfront.epsilon(
+                dpfront.opacus(dataset_size=RECORDS, batch_size=LOT, epochs="epochs", delta=1e-6)
             ),
         ],
         checkpoint_parameter="epochs",
@@ -94,8 +94,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--plot", help="file for a picture of the front; takes matplotlib")
     args = parser.parse_args(arguments)
 
-    server = None if args.server else dpareto.local_server()
-    client = server.client() if server else dpareto.Client(args.server)
+    server = None if args.server else dpfront.local_server()
+    client = server.client() if server else dpfront.Client(args.server)
     try:
         study = create(client, args.study)
         study.optimize(train, n_trials=args.trials, workers=args.workers)

@@ -3,7 +3,7 @@
     python examples/opacus_mnist.py --data-dir FOLDER --trials 6
 
 FOLDER has the four files of MNIST, or of data in its format (train-images-idx3-ubyte.gz and so
-on). The study accounts as Opacus does (`dpareto.opacus`), and the table at the end has Opacus's
+on). The study accounts as Opacus does (`dpfront.opacus`), and the table at the end has Opacus's
 own ε of every run beside the server's. Both account for Poisson sampling exactly; Opacus gives
 an upper bound that is as far above as its eps_error allows.
 """
@@ -22,8 +22,8 @@ from opacus import PrivacyEngine
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-import dpareto
-from dpareto import Float, Int, Maximize, Study, Trial
+import dpfront
+from dpfront import Float, Int, Maximize, Study, Trial
 
 DELTA = 1e-5
 EPS_ERROR = 4e-4  # of Opacus's accountant, whose default of 0.01 is too coarse to compare
@@ -78,9 +78,9 @@ def train(trial: Trial, train_set: TensorDataset, test_set: TensorDataset) -> No
     trial.tell()
 
 
-def create(client: dpareto.Client, id: str, records: int, **fields: Any) -> Study:
+def create(client: dpfront.Client, id: str, records: int, **fields: Any) -> Study:
     """Creates the study."""
-    privacy = dpareto.opacus(dataset_size=records, epochs="epochs", delta=DELTA)
+    privacy = dpfront.opacus(dataset_size=records, epochs="epochs", delta=DELTA)
     return Study.create(
         client,
         id,
@@ -93,7 +93,7 @@ def create(client: dpareto.Client, id: str, records: int, **fields: Any) -> Stud
         ],
         metrics=[
             Maximize("accuracy", 0.1, "logit"),
-            dpareto.epsilon(privacy, reference_value=20, report_tolerance=1e-3),
+            dpfront.epsilon(privacy, reference_value=20, report_tolerance=1e-3),
         ],
         checkpoint_parameter="epochs",
         **fields,
@@ -117,8 +117,8 @@ def main(arguments: list[str] | None = None) -> None:
 
     train_set = read(args.data_dir, "train", args.records)
     test_set = read(args.data_dir, "t10k", 10_000)
-    server = None if args.server else dpareto.local_server()
-    client = server.client() if server else dpareto.Client(args.server)
+    server = None if args.server else dpfront.local_server()
+    client = server.client() if server else dpfront.Client(args.server)
     try:
         study = create(client, args.study, len(train_set))
         study.optimize(lambda trial: train(trial, train_set, test_set), n_trials=args.trials)

@@ -18,9 +18,9 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
-import dpareto
-from dpareto import Float, Minimize, Study, Trial
-from dpareto.privacy import OutputPerturbation, Privacy
+import dpfront
+from dpfront import Float, Minimize, Study, Trial
+from dpfront.privacy import OutputPerturbation, Privacy
 
 RECORDS = 15_000
 
@@ -48,7 +48,7 @@ def train(trial: Trial) -> float:
     return 1 - float(model.score(x_test, y_test))
 
 
-def create(client: dpareto.Client, id: str, **fields: Any) -> Study:
+def create(client: dpfront.Client, id: str, **fields: Any) -> Study:
     """Creates the study."""
     mechanism = OutputPerturbation(
         dataset_size=RECORDS,
@@ -65,7 +65,7 @@ def create(client: dpareto.Client, id: str, **fields: Any) -> Study:
         ],
         metrics=[
             Minimize("error", 0.5, "logit", sample_size=len(y_test)),
-            dpareto.epsilon(Privacy(mechanism, delta=1e-6, adjacency="replace_one")),
+            dpfront.epsilon(Privacy(mechanism, delta=1e-6, adjacency="replace_one")),
         ],
         **fields,
     )
@@ -79,8 +79,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--trials", type=int, default=16)
     args = parser.parse_args(arguments)
 
-    server = None if args.server else dpareto.local_server()
-    client = server.client() if server else dpareto.Client(args.server)
+    server = None if args.server else dpfront.local_server()
+    client = server.client() if server else dpfront.Client(args.server)
     try:
         study = create(client, args.study)
         study.optimize(train, n_trials=args.trials)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-import dpareto
-from dpareto import Float, Int, Minimize, Study, epsilon, paper
+import dpfront
+from dpfront import Float, Int, Minimize, Study, epsilon, paper
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -86,9 +86,9 @@ def shared_server(binary: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture
-def client(shared_server: Server) -> Iterator[dpareto.Client]:
+def client(shared_server: Server) -> Iterator[dpfront.Client]:
     """A client of the shared server."""
-    with dpareto.Client(shared_server.address) as client:
+    with dpfront.Client(shared_server.address) as client:
         yield client
 
 
@@ -104,7 +104,7 @@ METRICS = [
 ]
 
 
-def make_study(client: dpareto.Client, **fields: Any) -> Study:
+def make_study(client: dpfront.Client, **fields: Any) -> Study:
     """Creates a study of DP-SGD whose suggestions are random, and so fast."""
     fields.setdefault("algorithm", "random")
     fields.setdefault("seed", 1)
@@ -112,6 +112,6 @@ def make_study(client: dpareto.Client, **fields: Any) -> Study:
 
 
 @pytest.fixture
-def study(client: dpareto.Client) -> Study:
+def study(client: dpfront.Client) -> Study:
     """A study of DP-SGD."""
     return make_study(client)

@@ -11,13 +11,13 @@ import logging
 import sys
 import time
 
-import dpareto
+import dpfront
 
 
 def main(address: str, study_id: str, seconds: float) -> None:
-    logging.getLogger("dpareto").setLevel(logging.ERROR)
+    logging.getLogger("dpfront").setLevel(logging.ERROR)
     end = time.monotonic() + seconds
-    with dpareto.Client(address) as client:
+    with dpfront.Client(address) as client:
         study = client.study(study_id)
         while time.monotonic() < end:
             try:
@@ -25,7 +25,7 @@ def main(address: str, study_id: str, seconds: float) -> None:
                     error = trial["learning_rate"] / 2
                     trial.report(1, error=error)
                     trial.tell(error=error)
-            except dpareto.LeaseLost:
+            except dpfront.LeaseLost:
                 continue
             print(trial.number, error.hex(), flush=True)
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-import dpareto
-from dpareto import AsyncClient, AsyncStudy, AsyncTrial, Client, Study, Trial
+import dpfront
+from dpfront import AsyncClient, AsyncStudy, AsyncTrial, Client, Study, Trial
 
 from .conftest import METRICS, PARAMETERS, Server
 
@@ -49,7 +49,7 @@ def test_the_whole_loop(shared_server: Server) -> None:
             await asyncio.sleep(0.01)
             running -= 1
             if trial.number == 3:
-                raise dpareto.Infeasible("too wide")
+                raise dpfront.Infeasible("too wide")
             return 1 / trial.number
 
         assert await study.optimize(objective, workers=3) == 8
@@ -66,7 +66,7 @@ def test_the_whole_loop(shared_server: Server) -> None:
         assert (await study.predict([front[0].params]))[0]["error"].median > 0
         assert (await client.study("aio-loop")).id == "aio-loop"
         assert "aio-loop" in {x.id for x in await client.studies()}
-        privacy = dpareto.paper(
+        privacy = dpfront.paper(
             dataset_size=1000, batch_size=10, noise_multiplier=1.0, epochs="epochs", delta=1e-6
         )
         one = await client.epsilon(privacy, epochs=3)
@@ -120,7 +120,7 @@ def test_blocks(shared_server: Server) -> None:
 
 def test_errors_and_mistakes(shared_server: Server) -> None:
     async def body(client: AsyncClient) -> None:
-        with pytest.raises(dpareto.NotFound):
+        with pytest.raises(dpfront.NotFound):
             await client.study("no-such-study")
         study = await make(client, "aio-errors")
 
@@ -130,13 +130,13 @@ def test_errors_and_mistakes(shared_server: Server) -> None:
         with pytest.raises(KeyError):
             await study.optimize(objective, workers=2)
         trial = await study.ask()
-        with pytest.raises(dpareto.InvalidArgument, match="eror"):
+        with pytest.raises(dpfront.InvalidArgument, match="eror"):
             await trial.tell(eror=1)
         await trial.tell(error=0.5)
-        with pytest.raises(dpareto.LeaseLost):
+        with pytest.raises(dpfront.LeaseLost):
             await trial.tell(error=0.6)
         await client.close()
-        with pytest.raises(dpareto.DParetoError, match="closed"):
+        with pytest.raises(dpfront.DParetoError, match="closed"):
             await study.info()
 
     run(shared_server, body)
@@ -200,7 +200,7 @@ def test_closing_ends_what_is_under_way(server: Server) -> None:
         task = asyncio.create_task(study.info())
         await asyncio.sleep(0.2)
         await client.close()
-        with pytest.raises(dpareto.DParetoError, match="the client is closed"):
+        with pytest.raises(dpfront.DParetoError, match="the client is closed"):
             await task
         await asyncio.wait([beats], timeout=10)
         assert beats.done()

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-import dpareto
-from dpareto import Client, Study
+import dpfront
+from dpfront import Client, Study
 
 from .conftest import make_study
 
@@ -36,7 +36,7 @@ def test_ends_with_what_was_reported(study: Study) -> None:
 
 
 def test_without_a_result(study: Study) -> None:
-    with pytest.raises(dpareto.DParetoError, match="without a result"), study.trial() as trial:
+    with pytest.raises(dpfront.DParetoError, match="without a result"), study.trial() as trial:
         pass
     assert study.get_trial(trial.number).state == "queued"
 
@@ -49,7 +49,7 @@ def test_an_exception_is_infeasible(study: Study) -> None:
 
 
 def test_a_result_that_is_not_finite_is_infeasible(study: Study) -> None:
-    with pytest.raises(dpareto.NotFinite), study.trial() as trial:
+    with pytest.raises(dpfront.NotFinite), study.trial() as trial:
         trial.tell(error=float("nan"))
     read = study.get_trial(trial.number)
     assert read.state == "infeasible"
@@ -65,7 +65,7 @@ def test_an_interruption_gives_it_back(study: Study, interruption: type[BaseExce
 
 
 def test_a_mistake_in_a_call_gives_it_back(study: Study) -> None:
-    with pytest.raises(dpareto.InvalidArgument), study.trial() as trial:
+    with pytest.raises(dpfront.InvalidArgument), study.trial() as trial:
         trial.tell(eror=0.5)
     assert study.get_trial(trial.number).state == "queued"
 
@@ -93,10 +93,10 @@ def test_without_a_block_a_lease_runs_out(client: Client) -> None:
     other = study.ask("other")  # waits for it
     assert other.number == trial.number
     assert other.attempt == 2
-    with pytest.raises(dpareto.LeaseLost):
+    with pytest.raises(dpfront.LeaseLost):
         trial.report(1, error=0.5)
     assert trial.should_stop
-    with pytest.raises(dpareto.LeaseLost):
+    with pytest.raises(dpfront.LeaseLost):
         trial.report(2, error=0.5)
 
 

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-import dpareto
-from dpareto import Client, Int, Minimize, Study
+import dpfront
+from dpfront import Client, Int, Minimize, Study
 
 from .conftest import METRICS, PARAMETERS, make_study
 
@@ -36,14 +36,14 @@ def make_study_like(client: Client, study: Study) -> Study:
 
 
 def test_the_same_id_with_another_spec_is_refused(client: Client, study: Study) -> None:
-    with pytest.raises(dpareto.AlreadyExists, match="fields that differ: budget"):
+    with pytest.raises(dpfront.AlreadyExists, match="fields that differ: budget"):
         Study.create(
             client, study.id, PARAMETERS, METRICS, algorithm="random", seed=1, max_trials=99
         )
 
 
 def test_errors_name_every_field(client: Client) -> None:
-    with pytest.raises(dpareto.InvalidArgument) as caught:
+    with pytest.raises(dpfront.InvalidArgument) as caught:
         Study.create(
             client,
             "bad",
@@ -56,18 +56,18 @@ def test_errors_name_every_field(client: Client) -> None:
     for v in caught.value.violations:
         assert v.description in str(caught.value)
     assert isinstance(caught.value, ValueError)
-    assert isinstance(caught.value, dpareto.CallError)
+    assert isinstance(caught.value, dpfront.CallError)
 
 
 def test_errors_survive_pickling(client: Client) -> None:
-    with pytest.raises(dpareto.NotFound) as caught:
+    with pytest.raises(dpfront.NotFound) as caught:
         client.study("no-such-study")
     copy = pickle.loads(pickle.dumps(caught.value))
     assert str(copy) == str(caught.value)
     assert copy.code == caught.value.code
-    lost = dpareto.LeaseLost("studies/s/trials/1", "gone")
+    lost = dpfront.LeaseLost("studies/s/trials/1", "gone")
     assert str(pickle.loads(pickle.dumps(lost))) == str(lost)
-    done = dpareto.StudyDone("studies/s", "budget_spent")
+    done = dpfront.StudyDone("studies/s", "budget_spent")
     assert str(pickle.loads(pickle.dumps(done))) == str(done)
 
 
@@ -99,7 +99,7 @@ def test_a_named_worker_gets_its_trial_again(study: Study) -> None:
     first = study.ask("w")
     again = study.ask("w")
     assert first.number == again.number
-    with pytest.raises(dpareto.LeaseLost):
+    with pytest.raises(dpfront.LeaseLost):
         first.report(1, error=0.5)  # its lease is the other's now
     again.tell(error=0.5)
 
@@ -108,16 +108,16 @@ def test_tell_is_idempotent_and_never_overwrites(study: Study) -> None:
     trial = study.ask()
     trial.tell(error=0.5)
     trial.tell(error=0.5)
-    with pytest.raises(dpareto.LeaseLost):
+    with pytest.raises(dpfront.LeaseLost):
         trial.tell(error=0.1)
     assert study.get_trial(trial.number).metrics["error"] == 0.5
 
 
 def test_metrics_are_checked(study: Study) -> None:
     trial = study.ask()
-    with pytest.raises(dpareto.InvalidArgument, match="eror"):
+    with pytest.raises(dpfront.InvalidArgument, match="eror"):
         trial.tell(eror=0.5)
-    with pytest.raises(dpareto.NotFinite):
+    with pytest.raises(dpfront.NotFinite):
         trial.tell(error=math.nan)
     with pytest.raises(ValueError, match="given twice: error"):
         trial.tell({"error": 0.5}, error=0.5)
@@ -132,7 +132,7 @@ def test_report_and_end_with_the_last(study: Study) -> None:
     assert trial.report(1, error=0.9) is False
     assert trial.report(1, error=0.9) is False  # once more changes nothing
     trial.report(2, {"error": 0.8}, elapsed=1.5)
-    with pytest.raises(dpareto.LeaseLost):
+    with pytest.raises(dpfront.LeaseLost):
         trial.report(2, error=0.1)
     fresh = study.ask()
     fresh.report(1, error=0.7)
@@ -182,9 +182,9 @@ def test_conditions(study: Study) -> None:
     assert trial["epochs"] == 3
     assert trial.epsilon is not None
     assert trial.epsilon <= 1
-    with pytest.raises(dpareto.InvalidArgument, match="width"):
+    with pytest.raises(dpfront.InvalidArgument, match="width"):
         study.ask(fixed={"width": 3})
-    with pytest.raises(dpareto.StudyDone) as caught:
+    with pytest.raises(dpfront.StudyDone) as caught:
         study.ask(at_most={"epsilon": 1e-12})
     assert caught.value.reason == "condition"
 
@@ -195,7 +195,7 @@ def test_done_and_waiting(client: Client) -> None:
     with pytest.raises(TimeoutError, match="budget_spent"):
         study.ask(timeout=0.2)  # the trial could come back
     trial.tell(error=0.5)
-    with pytest.raises(dpareto.StudyDone) as caught:
+    with pytest.raises(dpfront.StudyDone) as caught:
         study.ask()
     assert caught.value.reason == "budget_spent"
     assert study.info().state == "completed"
@@ -209,9 +209,9 @@ def test_pause_resume_and_delete(study: Study) -> None:
     study.resume()
     study.ask()
     study.delete()
-    with pytest.raises(dpareto.NotFound):
+    with pytest.raises(dpfront.NotFound):
         study.info()
-    with pytest.raises(dpareto.NotFound):
+    with pytest.raises(dpfront.NotFound):
         study.ask()
 
 
@@ -219,7 +219,7 @@ def test_whole_floats_are_integers(client: Client) -> None:
     study = Study.create(client, "whole-floats", [Int("shift", -1, 1)], [Minimize("error", 1)])
     for value in (0.0, 1.0, -0.0):
         assert study.enqueue({"shift": value}).params == {"shift": int(value)}
-    with pytest.raises(dpareto.InvalidArgument):
+    with pytest.raises(dpfront.InvalidArgument):
         study.enqueue({"shift": 0.5})
 
 
@@ -286,7 +286,7 @@ def test_front_is_a_frame_where_pandas_is_there(
     assert frame.attrs["kind"] == "observed"
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     points = study.front("observed")
-    assert isinstance(points, dpareto.Front)
+    assert isinstance(points, dpfront.Front)
     assert points[0].values["error"].value == 0.25
     head, row = str(points).splitlines()
     assert head.split() == ["error", "epsilon", *sorted(study.info().parameters), "trial"]
@@ -327,7 +327,7 @@ def test_closed(shared_server: object, client: Client) -> None:
     other = Client(client.address)
     other.server_version()
     other.close()
-    with pytest.raises(dpareto.DParetoError, match="closed"):
+    with pytest.raises(dpfront.DParetoError, match="closed"):
         other.server_version()
     other.close()
 

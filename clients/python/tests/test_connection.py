@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-import dpareto
-from dpareto import TLS, Client, Study
-from dpareto._connection import connect, is_local
+import dpfront
+from dpfront import TLS, Client, Study
+from dpfront._connection import connect, is_local
 
 from .conftest import Server, make_study
 
@@ -104,9 +104,9 @@ def test_tokens(binary: str, tmp_path: Path) -> None:
     ):
         study = make_study(operator)
         assert reader.study(study.id).info().state == "active"
-        with pytest.raises(dpareto.PermissionDenied):
+        with pytest.raises(dpfront.PermissionDenied):
             reader.study(study.id).ask()
-        with pytest.raises(dpareto.Unauthenticated):
+        with pytest.raises(dpfront.Unauthenticated):
             nobody.study(study.id)
         file.write_text(admin)  # it is read again for every call
         reader.study(study.id).ask()
@@ -157,7 +157,7 @@ def test_tls(binary: str, tmp_path: Path) -> None:
         for tls in (TLS(ca=certificate), TLS(server_name="dpareto.example"), False):
             with (
                 Client(server.address, tls=tls, patience=0) as client,
-                pytest.raises(dpareto.Unavailable),
+                pytest.raises(dpfront.Unavailable),
             ):
                 client.server_version()
 
@@ -184,8 +184,8 @@ def test_processes(shared_server: Server) -> None:
 
 
 FORK = """
-import os, sys, dpareto
-client = dpareto.Client(sys.argv[1])  # has not connected yet
+import os, sys, dpfront
+client = dpfront.Client(sys.argv[1])  # has not connected yet
 child = os.fork()
 study = client.study(sys.argv[2])
 study.ask().tell(error=0.5)

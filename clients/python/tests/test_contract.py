@@ -19,12 +19,12 @@ import yaml
 from google.protobuf import json_format, message_factory
 from google.protobuf.message import Message
 
-from dpareto import Client, Study, aio, errors
-from dpareto import _convert as convert
-from dpareto import privacy as p
-from dpareto._connection import failure
-from dpareto.client import Stubs
-from dpareto.v1 import (
+from dpfront import Client, Study, aio, errors
+from dpfront import _convert as convert
+from dpfront import privacy as p
+from dpfront._connection import failure
+from dpfront.client import Stubs
+from dpfront.v1 import (
     admin_service_pb2,
     front_service_pb2,
     privacy_pb2,
@@ -218,7 +218,7 @@ class Connection:
 
 
 class Blocking:
-    """An object of dpareto.aio whose coroutines are run to their ends."""
+    """An object of dpfront.aio whose coroutines are run to their ends."""
 
     def __init__(self, inner: Any, loop: asyncio.AbstractEventLoop) -> None:
         self._inner = inner

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import dpareto
+import dpfront
 
 from .conftest import make_study
 
@@ -67,7 +67,7 @@ def test_examples(
 def test_the_picture_of_a_front(binary: str, tmp_path: Path) -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
-    with dpareto.local_server(binary=binary) as server:
+    with dpfront.local_server(binary=binary) as server:
         study = make_study(server.client())
         for k in range(5):
             study.ask().tell(error=0.5 - k / 20)
@@ -105,10 +105,10 @@ def test_the_notebook(binary: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert images
 
 
-def test_the_ways_to_publish_of_the_readme(client: dpareto.Client) -> None:
+def test_the_ways_to_publish_of_the_readme(client: dpfront.Client) -> None:
     (block,) = [b for b in BLOCKS if "create_ledger" in b]
 
-    def study(**fields: Any) -> dpareto.Study:
+    def study(**fields: Any) -> dpfront.Study:
         made = make_study(client, **fields)
         made.optimize(lambda trial: 0.25)
         return made
@@ -117,13 +117,13 @@ def test_the_ways_to_publish_of_the_readme(client: dpareto.Client) -> None:
     client.create_ledger("others", records=10_000, epsilon=2, delta=1e-4)
     client.create_ledger("training", records=30_000, epsilon=1e6, delta=1e-4)
     names: dict[str, Any] = {
-        "dpareto": dpareto,
+        "dpfront": dpfront,
         "client": client,
         "accuracies": [0.1, 0.9],
         "study": study(algorithm="quasi_random", max_trials=12, test_ledger="people"),
         "private_study": study(
             max_trials=3,
-            private_mode=dpareto.PrivateMode(
+            private_mode=dpfront.PrivateMode(
                 test_set_size=10_000, test_epsilon=1, train_epsilon=1000, delta=1e-6
             ),
             test_ledger="others",
@@ -131,7 +131,7 @@ def test_the_ways_to_publish_of_the_readme(client: dpareto.Client) -> None:
         ),
         "stopping_study": study(
             seed=None,
-            random_stopping=dpareto.RandomStopping(
+            random_stopping=dpfront.RandomStopping(
                 mean_trials=2, eta=0, metric="error", test_set_size=10_000, test_epsilon=1
             ),
             test_ledger="others",

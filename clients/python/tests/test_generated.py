@@ -16,7 +16,7 @@ def test_generated_code_is_up_to_date(tmp_path: Path) -> None:
     pytest.importorskip("grpc_tools")
     subprocess.run([sys.executable, PACKAGE / "tools" / "generate.py", tmp_path], check=True)
     for folder in ("v1", "_details"):
-        fresh, committed = tmp_path / "dpareto" / folder, PACKAGE / "src" / "dpareto" / folder
+        fresh, committed = tmp_path / "dpfront" / folder, PACKAGE / "src" / "dpfront" / folder
         names = sorted(p.name for p in fresh.iterdir())
         assert names == sorted(p.name for p in committed.iterdir() if p.name != "__pycache__")
         _, different, missing = filecmp.cmpfiles(fresh, committed, names, shallow=False)

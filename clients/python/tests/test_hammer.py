@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dpareto import Client
+from dpfront import Client
 
 from .conftest import Server, make_study
 

@@ -15,10 +15,10 @@ import time
 
 import pytest
 
-import dpareto
-from dpareto import Client, Study, Tracked, Trial
-from dpareto._progress import Progress
-from dpareto.client import _Search
+import dpfront
+from dpfront import Client, Study, Tracked, Trial
+from dpfront._progress import Progress
+from dpfront.client import _Search
 
 from .conftest import METRICS, PARAMETERS, Server, make_study
 
@@ -47,7 +47,7 @@ def test_a_number_of_trials_and_workers(study: Study) -> None:
 def test_outcomes_of_the_objective(study: Study) -> None:
     def objective(trial: Trial) -> float | None:
         if trial.number == 1:
-            raise dpareto.Infeasible("too wide")
+            raise dpfront.Infeasible("too wide")
         if trial.number == 2:
             return math.nan
         if trial.number == 3:
@@ -163,8 +163,8 @@ def test_a_mistake_ends_the_search_of_workers_that_wait(client: Client) -> None:
 
 
 PROGRAM = textwrap.dedent("""
-    import sys, time, dpareto
-    study = dpareto.Study.load(dpareto.Client(sys.argv[1]), sys.argv[2])
+    import sys, time, dpfront
+    study = dpfront.Study.load(dpfront.Client(sys.argv[1]), sys.argv[2])
     def objective(trial):
         sys.stdout.write("training\\n")  # at once, unlike print
         sys.stdout.flush()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-import dpareto
-from dpareto import Client, Maximize, Minimize
+import dpfront
+from dpfront import Client, Maximize, Minimize
 
 optuna = pytest.importorskip("optuna")
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -20,7 +20,7 @@ from optuna.distributions import (  # noqa: E402
     IntDistribution,
 )
 
-from dpareto.integrations.optuna import DParetoSampler, distributions, epsilon  # noqa: E402
+from dpfront.integrations.optuna import DParetoSampler, distributions, epsilon  # noqa: E402
 
 SPACE = {
     "rate": FloatDistribution(1e-3, 1, log=True),
@@ -31,10 +31,10 @@ SPACE = {
     "bias": CategoricalDistribution([True, False, None]),
     "optimizer": CategoricalDistribution(["sgd", "adam"]),
 }
-PRIVACY = dpareto.opacus(
+PRIVACY = dpfront.opacus(
     dataset_size=10_000, batch_size=100, noise_multiplier="sigma", epochs="epochs", delta=1e-6
 )
-METRICS = [Maximize("accuracy", 0, "identity"), dpareto.epsilon(PRIVACY, 100)]
+METRICS = [Maximize("accuracy", 0, "identity"), dpfront.epsilon(PRIVACY, 100)]
 
 
 def objective(trial: Any) -> tuple[float, float]:
@@ -93,7 +93,7 @@ def test_it_stops_when_the_budget_is_spent(client: Client) -> None:
     study = optuna.create_study(directions=["maximize", "minimize"], sampler=sampler)
     study.optimize(objective, n_trials=10)
     assert len(study.trials) == 3
-    with pytest.raises(dpareto.StudyDone):
+    with pytest.raises(dpfront.StudyDone):
         study.ask()
     assert study.trials[-1].state == optuna.trial.TrialState.FAIL
 
@@ -161,13 +161,13 @@ def test_mistakes_are_told(client: Client) -> None:
 
 
 def test_conditional_parameters(client: Client) -> None:
-    study = dpareto.Study.create(
+    study = dpfront.Study.create(
         client,
         "optuna-conditional",
         [
-            dpareto.Categorical("optimizer", ["sgd", "adam"]),
-            dpareto.Float("beta", 0.5, 0.99, condition={"optimizer": "adam"}),
-            dpareto.Discrete("power", [1, 2, 8]),
+            dpfront.Categorical("optimizer", ["sgd", "adam"]),
+            dpfront.Float("beta", 0.5, 0.99, condition={"optimizer": "adam"}),
+            dpfront.Discrete("power", [1, 2, 8]),
         ],
         [Minimize("error", 1)],
         algorithm="random",
@@ -224,10 +224,10 @@ def test_reasons_of_failures(client: Client) -> None:
 
     def fails(trial: Any) -> tuple[float, float]:
         if trial.number == 0:
-            raise dpareto.Infeasible("too wide")
+            raise dpfront.Infeasible("too wide")
         raise ZeroDivisionError("no gradient")
 
-    study.optimize(fails, n_trials=2, catch=(ZeroDivisionError, dpareto.Infeasible))
+    study.optimize(fails, n_trials=2, catch=(ZeroDivisionError, dpfront.Infeasible))
     reasons = [t.state_reason for t in sampler.study.trials("state = INFEASIBLE")]
     assert reasons == ["too wide", "ZeroDivisionError: no gradient"]
 
@@ -251,7 +251,7 @@ def test_constraints_are_attributes(client: Client) -> None:
         client,
         "optuna-constraints",
         {"x": FloatDistribution(0, 1)},
-        [Minimize("error", 1), dpareto.Constraint("gap", max=0.05)],
+        [Minimize("error", 1), dpfront.Constraint("gap", max=0.05)],
         algorithm="random",
     )
     study = optuna.create_study(sampler=sampler)
@@ -261,7 +261,7 @@ def test_constraints_are_attributes(client: Client) -> None:
             trial.set_user_attr("gap", 0.01)
         return float(trial.suggest_float("x", 0, 1))
 
-    with pytest.raises(dpareto.InvalidArgument, match="gap"):
+    with pytest.raises(dpfront.InvalidArgument, match="gap"):
         study.optimize(objective, n_trials=1)
     assert sampler.study.get_trial(1).state == "queued"  # and nobody renews its lease
     study.optimize(objective, n_trials=1)

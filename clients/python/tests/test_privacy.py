@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-import dpareto
-from dpareto import Client, opacus, paper
-from dpareto.privacy import Convention, Gaussian, Laplace, Privacy
-from dpareto.results import Guarantee
+import dpfront
+from dpfront import Client, opacus, paper
+from dpfront.privacy import Convention, Gaussian, Laplace, Privacy
+from dpfront.results import Guarantee
 
 
 def test_closed_forms(client: Client) -> None:
@@ -50,7 +50,7 @@ def test_lots_that_do_not_come_out_even(client: Client) -> None:
     ours = opacus(dataset_size=1000, batch_size="b", epochs=5, noise_multiplier=1.0, delta=1e-4)
     even = opacus(dataset_size=1200, batch_size="b", epochs=5, noise_multiplier=1.0, delta=1e-4)
     naive = Privacy(
-        dpareto.DpSgd("poisson", 1000, "b", 1.0, epochs=5, convention="rounded"),
+        dpfront.DpSgd("poisson", 1000, "b", 1.0, epochs=5, convention="rounded"),
         delta=1e-4,
         adjacency="add_remove",
     )
@@ -114,11 +114,11 @@ def test_conventions(client: Client, lot: int) -> None:
     """Each is q and T of its tool, by its own formula, given as numbers."""
 
     def explicit(q: float, steps: int) -> Guarantee:
-        mechanism = dpareto.DpSgd("poisson", None, None, 2.0, steps=steps, sampling_probability=q)
+        mechanism = dpfront.DpSgd("poisson", None, None, 2.0, steps=steps, sampling_probability=q)
         return client.epsilon(Privacy(mechanism, 1e-5, "add_remove"))
 
     def of(convention: Convention) -> Guarantee:
-        mechanism = dpareto.DpSgd("poisson", 1000, lot, 2.0, epochs=7, convention=convention)
+        mechanism = dpfront.DpSgd("poisson", 1000, lot, 2.0, epochs=7, convention=convention)
         return client.epsilon(Privacy(mechanism, 1e-5, "add_remove"))
 
     loader = math.ceil(1000 / lot)
@@ -142,8 +142,8 @@ def test_conventions(client: Client, lot: int) -> None:
 
 
 def test_a_convention_is_required(client: Client) -> None:
-    mechanism = dpareto.DpSgd("poisson", 1000, 100, 1.0, epochs=1)
-    with pytest.raises(dpareto.InvalidArgument, match="convention"):
+    mechanism = dpfront.DpSgd("poisson", 1000, 100, 1.0, epochs=1)
+    with pytest.raises(dpfront.InvalidArgument, match="convention"):
         client.epsilon(Privacy(mechanism, 1e-5, "add_remove"))
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-import dpareto
-from dpareto import AsyncClient, AsyncStudy, Client, Float, Int, Minimize, Study
+import dpfront
+from dpfront import AsyncClient, AsyncStudy, Client, Float, Int, Minimize, Study
 
 from .conftest import Server
 
-PRIVACY = dpareto.Privacy(
-    dpareto.DpSgd(
+PRIVACY = dpfront.Privacy(
+    dpfront.DpSgd(
         "fixed_size",
         dataset_size=32_561,
         batch_size=256,
@@ -26,7 +26,7 @@ PRIVACY = dpareto.Privacy(
     adjacency="replace_one",
 )
 PARAMETERS = [Float("noise_multiplier", 4, 16, log=True), Int("epochs", 1, 4)]
-METRICS = [Minimize("error", 1, "logit"), dpareto.epsilon(PRIVACY)]
+METRICS = [Minimize("error", 1, "logit"), dpfront.epsilon(PRIVACY)]
 
 _counter = itertools.count(1)
 
@@ -35,7 +35,7 @@ def new_id() -> str:
     return f"published-{next(_counter)}"
 
 
-def ledger(client: Client, **budget: Any) -> dpareto.LedgerInfo:
+def ledger(client: Client, **budget: Any) -> dpfront.LedgerInfo:
     budget = {"records": 10_000, "epsilon": 2, "delta": 1e-6, **budget}
     return client.create_ledger(new_id(), **budget)
 
@@ -64,11 +64,11 @@ def test_a_ledger(client: Client) -> None:
         opened.id, records=10_000, epsilon=2, delta=1e-6, description="test records"
     )
     assert again == opened == client.ledger(opened.id) == client.ledger(f"ledgers/{opened.id}")
-    with pytest.raises(dpareto.AlreadyExists):
+    with pytest.raises(dpfront.AlreadyExists):
         client.create_ledger(opened.id, records=10_000, epsilon=3, delta=1e-6)
-    with pytest.raises(dpareto.InvalidArgument, match=r"ledger\.delta"):
+    with pytest.raises(dpfront.InvalidArgument, match=r"ledger\.delta"):
         ledger(client, delta=0)
-    with pytest.raises(dpareto.NotFound):
+    with pytest.raises(dpfront.NotFound):
         client.ledger("nobody")
     assert opened in client.ledgers()
 
@@ -77,7 +77,7 @@ def test_a_choice_among_models_that_were_scored_elsewhere(client: Client) -> Non
     people = ledger(client)
     accuracies = [0.1, 0.2, 0.95, 0.3]
 
-    def choose(request_id: str = "") -> dpareto.Release:
+    def choose(request_id: str = "") -> dpfront.Release:
         return client.select_privately(
             people, accuracies, sensitivity=1e-4, epsilon=1, request_id=request_id
         )
@@ -100,10 +100,10 @@ def test_a_choice_among_models_that_were_scored_elsewhere(client: Client) -> Non
     assert (charge.number, charge.resource) == (1, chosen.name)
     assert charge.guarantee.epsilon == 1
     assert client.ledger(people.id).spent.epsilon == 1
-    with pytest.raises(dpareto.InvalidArgument, match="request_id"):
+    with pytest.raises(dpfront.InvalidArgument, match="request_id"):
         client.select_privately(people, accuracies, 1e-4, epsilon=0.5, request_id="model")
     choose()
-    with pytest.raises(dpareto.ResourceExhausted, match="does not fit"):
+    with pytest.raises(dpfront.ResourceExhausted, match="does not fit"):
         choose()
     assert client.ledger(people.id).charges == 2
     with pytest.raises(TypeError, match="utilities: 'x' is not a number"):
@@ -154,9 +154,9 @@ def test_a_list_that_was_fixed_beforehand(client: Client) -> None:
     nothing = study.release_best("error", at_most={"epsilon": 1e-9}, epsilon=0.1)
     assert nothing.best is None
     assert "NOTHING_WITHIN_BOUNDS" in {w.code for w in nothing.warnings}
-    with pytest.raises(dpareto.InvalidArgument, match="eror"):
+    with pytest.raises(dpfront.InvalidArgument, match="eror"):
         study.release_best("eror", epsilon=0.1)
-    with pytest.raises(dpareto.InvalidArgument, match="epsilon"):
+    with pytest.raises(dpfront.InvalidArgument, match="epsilon"):
         study.release_best("error")
 
 
@@ -166,7 +166,7 @@ def test_a_study_that_looked_at_the_data_releases_nothing(client: Client) -> Non
         client, new_id(), PARAMETERS, METRICS, max_trials=1, test_ledger=f"ledgers/{people.id}"
     )
     study.optimize(lambda trial: 0.5)
-    with pytest.raises(dpareto.FailedPrecondition):
+    with pytest.raises(dpfront.FailedPrecondition):
         study.release_best("error", epsilon=0.1)
     assert client.ledger(people.id).charges == 0
 
@@ -179,7 +179,7 @@ def test_a_private_front(client: Client) -> None:
         METRICS,
         max_trials=6,
         initial_trials=6,
-        private_mode=dpareto.PrivateMode(
+        private_mode=dpfront.PrivateMode(
             test_set_size=16_281, test_epsilon=1, train_epsilon=8, delta=1e-6
         ),
         test_ledger=ledger(client, records=16_281, epsilon=1, delta=1e-4).id,
@@ -217,7 +217,7 @@ def test_one_tuned_model_of_a_secret_number(client: Client) -> None:
         PARAMETERS,
         METRICS,
         algorithm="random",
-        random_stopping=dpareto.RandomStopping(
+        random_stopping=dpfront.RandomStopping(
             mean_trials=2, eta=0, metric="error", test_set_size=16_281, test_epsilon=1
         ),
         test_ledger=ledger(client, records=16_281, epsilon=1, delta=1e-4).id,
@@ -235,9 +235,9 @@ def test_one_tuned_model_of_a_secret_number(client: Client) -> None:
     assert abs(release.best.values["error"] - 0.25) < 0.1
     assert release.training_guarantee == declared.train
     assert study.release_best("error").points == release.points
-    with pytest.raises(dpareto.FailedPrecondition):
+    with pytest.raises(dpfront.FailedPrecondition):
         study.release_front()
-    with pytest.raises(dpareto.FailedPrecondition):
+    with pytest.raises(dpfront.FailedPrecondition):
         study.get_front()
 
 
@@ -258,7 +258,7 @@ def test_with_asyncio(shared_server: Server) -> None:
             )
             assert study.publication is None
 
-            async def objective(trial: dpareto.AsyncTrial) -> float:
+            async def objective(trial: dpfront.AsyncTrial) -> float:
                 return 0.01 if trial.number == 2 else 0.9
 
             await study.optimize(objective)

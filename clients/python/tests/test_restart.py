@@ -12,10 +12,10 @@ from typing import Any
 import grpc
 import pytest
 
-import dpareto
-from dpareto import Client
-from dpareto import _operations as ops
-from dpareto.v1 import (
+import dpfront
+from dpfront import Client
+from dpfront import _operations as ops
+from dpfront.v1 import (
     release_service_pb2,
     release_service_pb2_grpc,
     study_service_pb2,
@@ -47,7 +47,7 @@ def test_calls_wait_for_a_server_that_is_away(
         server.kill()
         starter = threading.Timer(1.0, server.start)
         starter.start()
-        with caplog.at_level(logging.WARNING, "dpareto"):
+        with caplog.at_level(logging.WARNING, "dpfront"):
             trial = study.ask()
         starter.join()
         assert trial.number == 1
@@ -61,7 +61,7 @@ def test_patience_ends(server: Server) -> None:
     with Client(server.address, patience=0.3) as client:
         study = make_study(client)
         server.kill()
-        with pytest.raises(dpareto.Unavailable) as caught:
+        with pytest.raises(dpfront.Unavailable) as caught:
             study.ask()
         assert isinstance(caught.value, ConnectionError)
 
@@ -70,7 +70,7 @@ def test_a_wrong_address_is_told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ops, "FIRST_PATIENCE", 0.2)
     with (
         Client("127.0.0.1:1") as client,
-        pytest.raises(dpareto.Unavailable, match=r"is a server running at 127\.0\.0\.1:1,"),
+        pytest.raises(dpfront.Unavailable, match=r"is a server running at 127\.0\.0\.1:1,"),
     ):
         client.server_version()
 
@@ -80,7 +80,7 @@ def test_closing_ends_calls_that_wait(server: Server) -> None:
     study = make_study(client)
     server.kill()
     threading.Timer(0.3, client.close).start()
-    with pytest.raises(dpareto.DParetoError, match="closed"):
+    with pytest.raises(dpfront.DParetoError, match="closed"):
         study.ask()
 
 
@@ -196,7 +196,7 @@ def test_calls_that_race_with_close(shared_server: Server, monkeypatch: pytest.M
     stubs = client.stubs
     client.close()
     monkeypatch.setattr(Client, "stubs", property(lambda _: stubs))
-    with pytest.raises(dpareto.DParetoError, match="the client is closed"):
+    with pytest.raises(dpfront.DParetoError, match="the client is closed"):
         client.server_version()
 
 

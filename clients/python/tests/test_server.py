@@ -12,28 +12,28 @@ from pathlib import Path
 
 import pytest
 
-import dpareto
-from dpareto.server import find_binary
+import dpfront
+from dpfront.server import find_binary
 
 from .conftest import make_study
 
 
 def test_it_serves_and_keeps_its_store(binary: str, tmp_path: Path) -> None:
     store = tmp_path / "studies.db"
-    with dpareto.local_server(store, binary=binary) as server:
+    with dpfront.local_server(store, binary=binary) as server:
         study = make_study(server.client())
         study.ask().tell(error=0.5)
-    with dpareto.local_server(store, binary=binary) as server:
+    with dpfront.local_server(store, binary=binary) as server:
         assert server.client().study(study.id).info().trial_counts["succeeded"] == 1
         assert "msg=serving" in server.log
     assert "(stopped)" in repr(server)
     server.stop()
-    with pytest.raises(dpareto.DParetoError, match="stopped"), server:
+    with pytest.raises(dpfront.DParetoError, match="stopped"), server:
         pass
 
 
 def test_a_temporary_store_goes_with_it(binary: str) -> None:
-    server = dpareto.local_server(binary=binary)
+    server = dpfront.local_server(binary=binary)
     assert server._folder is not None
     folder = server._folder
     assert (folder / "dpareto.db").exists()
@@ -44,38 +44,38 @@ def test_a_temporary_store_goes_with_it(binary: str) -> None:
 def test_why_it_does_not_start(binary: str, tmp_path: Path) -> None:
     store = tmp_path / "studies.db"
     store.write_text("this is not a store")
-    with pytest.raises(dpareto.ServerError, match=r"the server ended: .*studies\.db") as error:
-        dpareto.local_server(store, binary=binary)
+    with pytest.raises(dpfront.ServerError, match=r"the server ended: .*studies\.db") as error:
+        dpfront.local_server(store, binary=binary)
     assert "Fatal Python error" not in str(error.value)
 
 
 def test_its_death_is_told_at_once(binary: str) -> None:
-    with dpareto.local_server(binary=binary) as server:
+    with dpfront.local_server(binary=binary) as server:
         study = make_study(server.client())
         server._keeper.terminate()
         server._keeper.wait()
-        with pytest.raises(dpareto.ServerError, match=r"the server ended: .*msg=serving"):
+        with pytest.raises(dpfront.ServerError, match=r"the server ended: .*msg=serving"):
             study.ask()
-        with pytest.raises(dpareto.ServerError, match="the server ended"):
+        with pytest.raises(dpfront.ServerError, match="the server ended"):
             server.client()
 
 
 def test_no_client_of_a_server_that_is_stopped(binary: str) -> None:
-    server = dpareto.local_server(binary=binary)
+    server = dpfront.local_server(binary=binary)
     server.stop()
-    with pytest.raises(dpareto.ServerError, match="is stopped"):
+    with pytest.raises(dpfront.ServerError, match="is stopped"):
         server.client()
 
 
 FORKS = textwrap.dedent("""
-    import os, sys, time, dpareto
-    server = dpareto.local_server(binary=sys.argv[1])
+    import os, sys, time, dpfront
+    server = dpfront.local_server(binary=sys.argv[1])
     if os.fork() == 0:
         sys.exit()  # runs what is to be done at exit
     os.wait()
     client = server.client()
-    study = dpareto.Study.create(
-        client, "forks", [dpareto.Int("n", 1, 9)], [dpareto.Minimize("error", 1)]
+    study = dpfront.Study.create(
+        client, "forks", [dpfront.Int("n", 1, 9)], [dpfront.Minimize("error", 1)]
     )
     study.ask().tell(error=0.5)
     folder = server._folder
@@ -86,8 +86,8 @@ FORKS = textwrap.dedent("""
     server.stop()
     assert not folder.exists()
     try:
-        dpareto.Client(server.address, patience=0).server_version()
-    except dpareto.Unavailable:
+        dpfront.Client(server.address, patience=0).server_version()
+    except dpfront.Unavailable:
         print("gone")
     os.kill(child, 9)
     os.wait()
@@ -109,19 +109,19 @@ def test_forked_children_neither_end_it_nor_keep_it(binary: str) -> None:
 def test_where_it_is_found(binary: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DPARETO_BINARY", binary)
     assert find_binary() == binary
-    with pytest.raises(dpareto.ServerError, match="nowhere is not a program"):
+    with pytest.raises(dpfront.ServerError, match="nowhere is not a program"):
         find_binary(tmp_path / "nowhere")
     monkeypatch.delenv("DPARETO_BINARY")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(dpareto.ServerError, match="no dpareto in PATH"):
+    with pytest.raises(dpfront.ServerError, match="no dpareto in PATH"):
         find_binary()
     (tmp_path / "dpareto").symlink_to(binary)
     assert find_binary() == str(tmp_path / "dpareto")
 
 
 PROGRAM = textwrap.dedent("""
-    import sys, time, dpareto
-    server = dpareto.local_server(binary=sys.argv[1])
+    import sys, time, dpfront
+    server = dpfront.local_server(binary=sys.argv[1])
     print(server.address, server._folder, flush=True)
     if sys.argv[2] == "wait":
         time.sleep(60)
@@ -138,7 +138,7 @@ def test_no_server_is_left_behind(binary: str, end: str) -> None:
     assert process.stdout is not None
     address, folder = process.stdout.readline().decode().split()
     if end == "kill":
-        with dpareto.Client(address) as client:
+        with dpfront.Client(address) as client:
             client.server_version()  # it serves
         process.send_signal(signal.SIGKILL)
     process.wait(20)
@@ -146,9 +146,9 @@ def test_no_server_is_left_behind(binary: str, end: str) -> None:
     limit = time.monotonic() + 20
     while True:
         try:
-            with dpareto.Client(address, patience=0) as client:
+            with dpfront.Client(address, patience=0) as client:
                 client.server_version()
-        except dpareto.Unavailable:
+        except dpfront.Unavailable:
             break
         assert time.monotonic() < limit
         time.sleep(0.05)

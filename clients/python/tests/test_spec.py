@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-import dpareto
-from dpareto import privacy as p
-from dpareto import spec as s
-from dpareto._convert import privacy_spec, study_spec, to_measurement, to_value, to_values
-from dpareto.v1 import metric_pb2, parameter_pb2, privacy_pb2, study_pb2
+import dpfront
+from dpfront import privacy as p
+from dpfront import spec as s
+from dpfront._convert import privacy_spec, study_spec, to_measurement, to_value, to_values
+from dpfront.v1 import metric_pb2, parameter_pb2, privacy_pb2, study_pb2
 
 from .conftest import METRICS, PARAMETERS
 
@@ -125,7 +125,7 @@ MECHANISMS: list[tuple[p.Mechanism, str]] = [
 
 @pytest.mark.parametrize(("mechanism", "field"), MECHANISMS, ids=[f for _, f in MECHANISMS])
 def test_every_mechanism_is_accepted(
-    client: dpareto.Client, mechanism: p.Mechanism, field: str
+    client: dpfront.Client, mechanism: p.Mechanism, field: str
 ) -> None:
     """The server parses all expressions and requires all required fields."""
     replacing = (p.DpSgd, p.OutputPerturbation, p.ObjectivePerturbation, p.RandomizedResponse)
@@ -175,7 +175,7 @@ def test_measurements() -> None:
     assert list(message.metrics["error"].runs) == [0.5]
     assert list(message.metrics["loss"].runs) == [1, 2]
     for value in (float("nan"), float("inf"), [0.1, float("nan")]):
-        with pytest.raises(dpareto.NotFinite, match="error is"):
+        with pytest.raises(dpfront.NotFinite, match="error is"):
             to_measurement({"error": value})
     for bad in ("0.5", None, True):
         with pytest.raises(TypeError, match="error"):

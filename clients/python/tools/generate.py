@@ -2,24 +2,30 @@
 
     python tools/generate.py [FOLDER]
 
-writes dpareto/v1 and dpareto/_details into FOLDER, by default src. It takes the extra "dev"
-of the package, whose grpcio-tools decides which runtimes can load the result: protobuf of the
-version that it carries, or a later one up to the end of the next major version, and grpcio
-from its own version on.
+writes dpfront/v1 and dpfront/_details into FOLDER, by default src. The contract's package is
+dpareto.v1; that name belongs to another distribution on the Python Package Index, so that the
+modules have ours. It takes the extra "dev" of the package, whose grpcio-tools decides which
+runtimes can load the result: protobuf of the version that it carries, or a later one up to the
+end of the next major version, and grpcio from its own version on.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from importlib import resources
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent.parent
 CONTRACT = HERE.parent.parent / "proto"
 OWN = HERE / "proto"
+
+# protoc names modules after the package of the contract, here and in the name of each module.
+MODULE = re.compile(r"(^from |, ')dpareto\.(?=v1|_details)", re.MULTILINE)
 
 
 def protoc(root: Path, files: list[Path], *options: str) -> None:
@@ -36,20 +42,26 @@ def protoc(root: Path, files: list[Path], *options: str) -> None:
 
 def generate(target: Path) -> None:
     """Writes all generated packages below target."""
-    for package in ("v1", "_details"):
-        shutil.rmtree(target / "dpareto" / package, ignore_errors=True)
-    target.mkdir(parents=True, exist_ok=True)
-    for root, package in ((CONTRACT, "dpareto/v1"), (OWN, "dpareto/_details")):
-        files = sorted((root / package).glob("*.proto"))
-        protoc(root, files, f"--python_out={target}", f"--pyi_out={target}")
-        services = [f for f in files if f.stem.endswith("_service")]
-        if services:
-            protoc(root, services, f"--grpc_python_out={target}", f"--mypy_grpc_out=quiet:{target}")
-    for package, what in (
-        ("v1", "The generated messages and stubs of the contract."),
-        ("_details", "The generated messages of errors."),
-    ):
-        (target / "dpareto" / package / "__init__.py").write_text(f'"""{what}"""\n')
+    package = target / "dpfront"
+    for folder in ("v1", "_details"):
+        shutil.rmtree(package / folder, ignore_errors=True)
+    package.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as work:
+        out = Path(work)
+        for root, folder in ((CONTRACT, "v1"), (OWN, "_details")):
+            files = sorted((root / "dpareto" / folder).glob("*.proto"))
+            protoc(root, files, f"--python_out={out}", f"--pyi_out={out}")
+            services = [f for f in files if f.stem.endswith("_service")]
+            if services:
+                protoc(root, services, f"--grpc_python_out={out}", f"--mypy_grpc_out=quiet:{out}")
+        for file in (out / "dpareto").glob("*/*.py*"):
+            file.write_text(MODULE.sub(r"\1dpfront.", file.read_text()))
+        for folder, what in (
+            ("v1", "The generated messages and stubs of the contract."),
+            ("_details", "The generated messages of errors."),
+        ):
+            shutil.copytree(out / "dpareto" / folder, package / folder)
+            (package / folder / "__init__.py").write_text(f'"""{what}"""\n')
 
 
 if __name__ == "__main__":

@@ -1,0 +1,669 @@
+"""The operations of clients, without input and output.
+
+Every operation is a generator. It yields a `Call` to attempt a call once, which returns the
+answer or raises `Failure`, and a `Pause` to wait; it returns the result. The blocking and the
+asyncio client run the same operations, so that retries, request ids and errors cannot differ
+between them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import socket
+import time
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
+
+from dpfront import _convert as convert
+from dpfront import errors
+from dpfront import privacy as p
+from dpfront import results as r
+from dpfront import spec as s
+from dpfront._connection import Failure, Pauses
+from dpfront.v1 import (
+    admin_service_pb2,
+    front_service_pb2,
+    method_pb2,
+    privacy_pb2,
+    privacy_service_pb2,
+    release_service_pb2,
+    study_pb2,
+    study_service_pb2,
+    trial_pb2,
+)
+
+logger = logging.getLogger("dpfront")
+
+T = TypeVar("T")
+
+SLOW_FACTOR = 8
+"""How much longer than others a call of a slow method may take."""
+
+FIRST_PATIENCE = 20.0
+"""How long, at most, a client that never reached its server tries, in seconds."""
+
+LAST_PATIENCE = 3.0
+"""How long an interrupted worker tries to release its trial, in seconds."""
+
+ASK_AGAIN = 1.0
+"""After how long a worker asks again if the server does not say, in seconds."""
+
+MAX_REASON = 2000
+
+
+@dataclass(frozen=True)
+class Call:
+    """One attempt of a call."""
+
+    service: str
+    method: str
+    request: Message
+    timeout: float
+
+
+@dataclass(frozen=True)
+class Pause:
+    """A time to wait."""
+
+    seconds: float
+
+
+Operation = Generator[Call | Pause, Any, T]
+
+
+@dataclass
+class Policy:
+    """How patient a client is."""
+
+    timeout: float
+    patience: float
+    hint: str = ""  # advice if the server never answered
+    connected: bool = False  # whether the server ever answered
+
+    def __post_init__(self) -> None:
+        if self.timeout <= 0:
+            raise ValueError("timeout: is not positive")
+        if self.patience < 0:
+            raise ValueError("patience: is negative")
+
+
+def impatient(policy: Policy) -> Policy:
+    """Returns the policy for a program that is about to end."""
+    timeout, patience = min(policy.timeout, LAST_PATIENCE), min(policy.patience, LAST_PATIENCE)
+    return replace(policy, timeout=timeout, patience=patience)
+
+
+def new_request_id() -> str:
+    """Returns an id that begins with the time, so that the server stores recent ones together."""
+    return f"{time.time_ns():016x}-{random.SystemRandom().getrandbits(64):016x}"
+
+
+def new_worker_id() -> str:
+    """Returns a worker id that no other process has."""
+    return f"{socket.gethostname()[:60]}-{os.getpid()}-{random.SystemRandom().getrandbits(32):08x}"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How calls of a method are made."""
+
+    slow: bool
+    """Whether a call may fit a model or account for many runs."""
+    repeatable: bool
+    """Whether a call can be repeated when it is not known whether it took effect."""
+    identified: bool
+    """Whether it can be repeated under one request id only."""
+
+
+_SERVICES = {
+    "studies": study_service_pb2.DESCRIPTOR.services_by_name["StudyService"],
+    "fronts": front_service_pb2.DESCRIPTOR.services_by_name["FrontService"],
+    "privacy": privacy_service_pb2.DESCRIPTOR.services_by_name["PrivacyService"],
+    "releases": release_service_pb2.DESCRIPTOR.services_by_name["ReleaseService"],
+    "admin": admin_service_pb2.DESCRIPTOR.services_by_name["AdminService"],
+}
+
+
+@cache
+def rules(service: str, method: str) -> Rules:
+    """Reads the rules of a method in the contract."""
+    found = _SERVICES[service].methods_by_name[method]
+    options = found.GetOptions()
+    declared: Any = method_pb2.rules  # an extension; its stub lacks the type
+    slow: bool = options.Extensions[declared].slow
+    if options.idempotency_level != options.IDEMPOTENCY_UNKNOWN:
+        return Rules(slow, repeatable=True, identified=False)
+    identified = "request_id" in found.input_type.fields_by_name
+    return Rules(slow, repeatable=identified, identified=identified)
+
+
+def call(policy: Policy, action: str, service: str, method: str, request: Any) -> Operation[Any]:
+    """Calls a method until it is answered, fails for good, or the patience is spent.
+
+    A call that could make a change twice gets a request id, the same in all attempts, under
+    which the server remembers its answer.
+    """
+    how = rules(service, method)
+    if how.identified and not request.request_id:
+        request.request_id = new_request_id()
+    timeout = policy.timeout * (SLOW_FACTOR if how.slow else 1)
+    pauses = Pauses()
+    begin = time.monotonic()
+    warned = False
+    while True:
+        try:
+            answer = yield Call(service, method, request, timeout)
+        except Failure as failure:
+            waited = time.monotonic() - begin
+            patience = policy.patience
+            if not policy.connected:
+                patience = min(patience, FIRST_PATIENCE)
+            if not failure.transient or not how.repeatable or waited >= patience:
+                message = failure.message
+                if failure.transient and not policy.connected:
+                    message = f"{policy.hint} {message}"
+                raise errors.call_error(action, failure.code, message, failure.violations) from None
+            if not warned:
+                warned = True
+                logger.warning("%s: %s; trying again", action, failure.message)
+            yield Pause(min(pauses.next(failure.retry_delay), max(patience - waited, 0.01)))
+        else:
+            policy.connected = True
+            return answer
+
+
+def pages(
+    policy: Policy, action: str, service: str, method: str, request: Any
+) -> Operation[list[Any]]:
+    """Calls a method that lists something, once for every page."""
+    answers: list[Any] = []
+    while True:
+        answer = yield from call(policy, action, service, method, request)
+        answers.append(answer)
+        if not answer.next_page_token:
+            return answers
+        request.page_token = answer.next_page_token
+
+
+# --- studies ----------------------------------------------------------------------------
+
+
+def create_study(
+    policy: Policy,
+    id: str,
+    spec: s.StudySpec | study_pb2.StudySpec,
+    display_name: str,
+    description: str,
+    labels: Mapping[str, str] | None,
+    validate_only: bool,
+) -> Operation[study_pb2.Study]:
+    study = study_pb2.Study(
+        display_name=display_name,
+        description=description,
+        labels=labels,
+        spec=spec if isinstance(spec, study_pb2.StudySpec) else convert.study_spec(spec),
+    )
+    request = study_service_pb2.CreateStudyRequest(
+        study_id=id, study=study, validate_only=validate_only
+    )
+    answer: study_service_pb2.CreateStudyResponse = yield from call(
+        policy, f"create study {id}", "studies", "CreateStudy", request
+    )
+    return answer.study
+
+
+def get_study(policy: Policy, name: str) -> Operation[study_pb2.Study]:
+    answer: study_service_pb2.GetStudyResponse = yield from call(
+        policy,
+        f"read {name}",
+        "studies",
+        "GetStudy",
+        study_service_pb2.GetStudyRequest(name=name),
+    )
+    return answer.study
+
+
+def delete_study(policy: Policy, name: str) -> Operation[None]:
+    request = study_service_pb2.DeleteStudyRequest(name=name)
+    yield from call(policy, f"delete {name}", "studies", "DeleteStudy", request)
+
+
+def pause_study(policy: Policy, name: str) -> Operation[None]:
+    request = study_service_pb2.PauseStudyRequest(name=name)
+    yield from call(policy, f"pause {name}", "studies", "PauseStudy", request)
+
+
+def resume_study(policy: Policy, name: str) -> Operation[None]:
+    request = study_service_pb2.ResumeStudyRequest(name=name)
+    yield from call(policy, f"resume {name}", "studies", "ResumeStudy", request)
+
+
+def list_studies(policy: Policy, filter: str, order_by: str) -> Operation[list[r.StudyInfo]]:
+    request = study_service_pb2.ListStudiesRequest(filter=filter, order_by=order_by)
+    answers = yield from pages(policy, "list the studies", "studies", "ListStudies", request)
+    return [convert.study_info(x) for answer in answers for x in answer.studies]
+
+
+# --- trials -----------------------------------------------------------------------------
+
+
+def ask(
+    policy: Policy,
+    study: str,
+    worker_id: str,
+    resume: bool,
+    count: int,
+    condition: study_service_pb2.SuggestionCondition | None,
+    timeout: float | None,
+) -> Operation[list[trial_pb2.Trial]]:
+    """Asks for at least one and at most count trials, and waits for them."""
+    action = f"ask for a trial of {study}"
+    begin = time.monotonic()
+    while True:
+        request = study_service_pb2.SuggestTrialsRequest(
+            parent=study, count=count, worker_id=worker_id, resume=resume
+        )
+        if condition is not None:
+            request.conditions.extend([condition] * count)
+        answer: study_service_pb2.SuggestTrialsResponse = yield from call(
+            policy, action, "studies", "SuggestTrials", request
+        )
+        if answer.trials:
+            return list(answer.trials)
+        reason = convert.enum_name(study_service_pb2.EndReason, answer.end_reason)
+        pause = answer.retry_after.ToTimedelta().total_seconds()
+        if pause <= 0:
+            if reason in _DONE or answer.study_state == study_pb2.STUDY_STATE_COMPLETED:
+                raise errors.StudyDone(study, reason or "completed")
+            pause = ASK_AGAIN
+        if timeout is not None:
+            left = timeout - (time.monotonic() - begin)
+            if left <= 0:
+                raise TimeoutError(f"{action}: none within {timeout} s ({reason})")
+            pause = min(pause, left)
+        yield Pause(pause)
+
+
+_DONE = frozenset(
+    {"budget_spent", "stagnant", "space_exhausted", "privacy_budget_spent", "condition"}
+)
+
+
+def condition(
+    study: study_pb2.Study, fixed: Mapping[str, Any] | None, at_most: Mapping[str, float] | None
+) -> study_service_pb2.SuggestionCondition:
+    """Returns the condition on a trial."""
+    return study_service_pb2.SuggestionCondition(
+        fixed_parameters=convert.to_values(fixed or {}, convert.kinds(study)),
+        at_most=at_most or {},
+    )
+
+
+def get_trial(policy: Policy, study: str, number: int) -> Operation[r.TrialInfo]:
+    name = f"{study}/trials/{number}"
+    answer: study_service_pb2.GetTrialResponse = yield from call(
+        policy, f"read {name}", "studies", "GetTrial", study_service_pb2.GetTrialRequest(name=name)
+    )
+    return convert.trial_info(answer.trial)
+
+
+def list_trials(
+    policy: Policy, study: str, filter: str, order_by: str
+) -> Operation[list[r.TrialInfo]]:
+    request = study_service_pb2.ListTrialsRequest(
+        parent=study, filter=filter, order_by=order_by, page_size=1000
+    )
+    answers = yield from pages(
+        policy, f"list the trials of {study}", "studies", "ListTrials", request
+    )
+    return [convert.trial_info(x) for answer in answers for x in answer.trials]
+
+
+def create_trial(
+    policy: Policy,
+    study: study_pb2.Study,
+    params: Mapping[str, Any] | None,
+    metrics: Mapping[str, convert.Values] | None,
+    replicate_of: int | None,
+    note: str,
+    seeded: bool = False,
+) -> Operation[r.TrialInfo]:
+    trial = trial_pb2.Trial(
+        parameters=convert.to_values(params or {}, convert.kinds(study)), note=note
+    )
+    if metrics is not None:
+        trial.final_measurement.CopyFrom(convert.to_measurement(metrics, seeded=seeded))
+    if replicate_of is not None:
+        trial.replicate_of = f"{study.name}/trials/{replicate_of}"
+    answer: study_service_pb2.CreateTrialResponse = yield from call(
+        policy,
+        f"create a trial of {study.name}",
+        "studies",
+        "CreateTrial",
+        study_service_pb2.CreateTrialRequest(parent=study.name, trial=trial),
+    )
+    return convert.trial_info(answer.trial)
+
+
+def stop_trial(policy: Policy, study: str, number: int, reason: str) -> Operation[None]:
+    name = f"{study}/trials/{number}"
+    request = study_service_pb2.StopTrialRequest(name=name, reason=clip(reason))
+    yield from call(policy, f"stop {name}", "studies", "StopTrial", request)
+
+
+def delete_trial(policy: Policy, study: str, number: int) -> Operation[None]:
+    name = f"{study}/trials/{number}"
+    request = study_service_pb2.DeleteTrialRequest(name=name)
+    yield from call(policy, f"delete {name}", "studies", "DeleteTrial", request)
+
+
+def held(name: str, operation: Operation[T]) -> Operation[T]:
+    """Turns a refusal because of a trial's state, or its absence, into LeaseLost."""
+    try:
+        return (yield from operation)
+    except (errors.FailedPrecondition, errors.NotFound) as error:
+        raise errors.LeaseLost(name, error.message) from error
+
+
+def add_measurement(
+    policy: Policy, trial: trial_pb2.Trial, measurement: trial_pb2.Measurement
+) -> Operation[study_service_pb2.AddMeasurementResponse]:
+    request = study_service_pb2.AddMeasurementRequest(
+        name=trial.name, lease_token=trial.lease.token, measurement=measurement
+    )
+    action = f"report on {trial.name}"
+    answer: study_service_pb2.AddMeasurementResponse = yield from held(
+        trial.name, call(policy, action, "studies", "AddMeasurement", request)
+    )
+    return answer
+
+
+def renew(
+    policy: Policy, study: str, trial: trial_pb2.Trial
+) -> Operation[study_service_pb2.RenewLeasesResponse.Result]:
+    request = study_service_pb2.RenewLeasesRequest(
+        parent=study, lease_tokens={trial.name: trial.lease.token}
+    )
+    action = f"renew the lease of {trial.name}"
+    answer: study_service_pb2.RenewLeasesResponse = yield from held(
+        trial.name, call(policy, action, "studies", "RenewLeases", request)
+    )
+    return answer.results[trial.name]
+
+
+def complete(
+    policy: Policy, trial: trial_pb2.Trial, request: study_service_pb2.CompleteTrialRequest
+) -> Operation[r.TrialInfo]:
+    request.name, request.lease_token = trial.name, trial.lease.token
+    action = f"complete {trial.name}"
+    answer: study_service_pb2.CompleteTrialResponse = yield from held(
+        trial.name, call(policy, action, "studies", "CompleteTrial", request)
+    )
+    return convert.trial_info(answer.trial)
+
+
+def release(policy: Policy, trial: trial_pb2.Trial, reason: str) -> Operation[None]:
+    request = study_service_pb2.ReleaseTrialRequest(
+        name=trial.name, lease_token=trial.lease.token, reason=clip(reason)
+    )
+    action = f"release {trial.name}"
+    yield from held(trial.name, call(policy, action, "studies", "ReleaseTrial", request))
+
+
+def clip(reason: str) -> str:
+    """Makes a reason valid text of limited length."""
+    return reason.encode("utf-8", "replace").decode()[:MAX_REASON]
+
+
+# --- fronts -----------------------------------------------------------------------------
+
+
+def get_front(
+    policy: Policy, study: study_pb2.Study, kind: str, final_only: bool
+) -> Operation[r.Front]:
+    request = front_service_pb2.GetFrontRequest(
+        name=study.name,
+        kind=convert.enum_value(front_service_pb2.FrontKind, kind, "kind"),
+        final_only=final_only,
+    )
+    answer: front_service_pb2.GetFrontResponse = yield from call(
+        policy, f"read the front of {study.name}", "fronts", "GetFront", request
+    )
+    return convert.front(answer.front, study)
+
+
+def hypervolumes(
+    policy: Policy, study: str, kind: str, final_only: bool
+) -> Operation[list[r.HypervolumePoint]]:
+    request = front_service_pb2.ListHypervolumesRequest(
+        name=study,
+        kind=convert.enum_value(front_service_pb2.FrontKind, kind, "kind"),
+        final_only=final_only,
+    )
+    answer: front_service_pb2.ListHypervolumesResponse = yield from call(
+        policy, f"read the hypervolumes of {study}", "fronts", "ListHypervolumes", request
+    )
+    return [convert.hypervolume(x) for x in answer.points]
+
+
+def recommend(
+    policy: Policy,
+    study: str,
+    bounds: Mapping[str, float],
+    confidence: float,
+    optimize: str,
+    measured_only: bool,
+) -> Operation[r.Recommendation]:
+    request = front_service_pb2.QueryFrontRequest(
+        name=study,
+        bounds=bounds,
+        confidence=confidence,
+        optimize=optimize,
+        measured_only=measured_only,
+    )
+    answer: front_service_pb2.QueryFrontResponse = yield from call(
+        policy, f"query the front of {study}", "fronts", "QueryFront", request
+    )
+    return convert.recommendation(answer)
+
+
+def predict(
+    policy: Policy, study: study_pb2.Study, configurations: Sequence[Mapping[str, Any]]
+) -> Operation[list[dict[str, r.Prediction]]]:
+    kinds = convert.kinds(study)
+    request = front_service_pb2.PredictMetricsRequest(
+        name=study.name,
+        configurations=[
+            front_service_pb2.Configuration(parameters=convert.to_values(x, kinds))
+            for x in configurations
+        ],
+    )
+    answer: front_service_pb2.PredictMetricsResponse = yield from call(
+        policy, f"predict metrics of {study.name}", "fronts", "PredictMetrics", request
+    )
+    return [convert.predictions(x.predictions) for x in answer.predictions]
+
+
+# --- privacy ----------------------------------------------------------------------------
+
+
+def epsilon(
+    policy: Policy, privacy: p.Privacy, params: Mapping[str, Any], lengths: Iterable[int]
+) -> Operation[list[r.Guarantee]]:
+    request = privacy_service_pb2.ComputeEpsilonRequest(
+        privacy=convert.privacy_spec(privacy),
+        parameters=convert.to_values(params),
+        lengths=lengths,
+    )
+    answer: privacy_service_pb2.ComputeEpsilonResponse = yield from call(
+        policy, "compute ε", "privacy", "ComputeEpsilon", request
+    )
+    return [convert.guarantee(x) for x in answer.guarantees]
+
+
+def calibrate(
+    policy: Policy,
+    privacy: p.Privacy,
+    solve_for: str,
+    minimum: float,
+    maximum: float,
+    target_epsilon: float,
+    params: Mapping[str, Any],
+) -> Operation[r.Calibration]:
+    request = privacy_service_pb2.CalibrateMechanismRequest(
+        privacy=convert.privacy_spec(privacy),
+        parameters=convert.to_values(params),
+        solve_for=solve_for,
+        min=minimum,
+        max=maximum,
+        target_epsilon=target_epsilon,
+    )
+    answer: privacy_service_pb2.CalibrateMechanismResponse = yield from call(
+        policy, f"calibrate {solve_for}", "privacy", "CalibrateMechanism", request
+    )
+    return convert.calibration(answer)
+
+
+def privacy_ledger(
+    policy: Policy, study: str, delta: float, metric: str
+) -> Operation[r.PrivacyLedger]:
+    request = privacy_service_pb2.GetPrivacyLedgerRequest(name=study, delta=delta, metric=metric)
+    answer: privacy_service_pb2.GetPrivacyLedgerResponse = yield from call(
+        policy, f"read the privacy ledger of {study}", "privacy", "GetPrivacyLedger", request
+    )
+    return convert.privacy_ledger(answer)
+
+
+def server_version(policy: Policy) -> Operation[str]:
+    answer: admin_service_pb2.GetServerInfoResponse = yield from call(
+        policy,
+        "read the server's version",
+        "admin",
+        "GetServerInfo",
+        admin_service_pb2.GetServerInfoRequest(),
+    )
+    return answer.version
+
+
+# --- publishing -------------------------------------------------------------------------
+
+
+def create_ledger(
+    policy: Policy,
+    id: str,
+    records: int,
+    target_epsilon: float,
+    delta: float,
+    adjacency: p.Adjacency,
+    description: str,
+) -> Operation[r.LedgerInfo]:
+    request = release_service_pb2.CreateLedgerRequest(
+        ledger_id=id,
+        ledger=release_service_pb2.Ledger(
+            description=description,
+            records=convert.integer("records", records),
+            epsilon=target_epsilon,
+            delta=delta,
+            adjacency=convert.enum_value(privacy_pb2.Adjacency, adjacency, "adjacency"),
+        ),
+    )
+    answer: release_service_pb2.CreateLedgerResponse = yield from call(
+        policy, f"create ledger {id}", "releases", "CreateLedger", request
+    )
+    return convert.ledger_info(answer.ledger)
+
+
+def get_ledger(policy: Policy, name: str) -> Operation[r.LedgerInfo]:
+    request = release_service_pb2.GetLedgerRequest(name=name)
+    answer: release_service_pb2.GetLedgerResponse = yield from call(
+        policy, f"read {name}", "releases", "GetLedger", request
+    )
+    return convert.ledger_info(answer.ledger)
+
+
+def list_ledgers(policy: Policy) -> Operation[list[r.LedgerInfo]]:
+    request = release_service_pb2.ListLedgersRequest()
+    answers = yield from pages(policy, "list the ledgers", "releases", "ListLedgers", request)
+    return [convert.ledger_info(x) for answer in answers for x in answer.ledgers]
+
+
+def list_charges(policy: Policy, ledger: str) -> Operation[list[r.Charge]]:
+    request = release_service_pb2.ListChargesRequest(parent=ledger)
+    answers = yield from pages(
+        policy, f"list the charges of {ledger}", "releases", "ListCharges", request
+    )
+    return [convert.charge(x) for answer in answers for x in answer.charges]
+
+
+def select_privately(
+    policy: Policy,
+    ledger: str,
+    utilities: Sequence[float],
+    sensitivity: float,
+    target_epsilon: float,
+    method: str,
+    request_id: str,
+) -> Operation[r.Release]:
+    request = release_service_pb2.SelectPrivatelyRequest(
+        ledger=ledger,
+        utilities=convert.floats("utilities", utilities),
+        sensitivity=sensitivity,
+        epsilon=target_epsilon,
+        method=convert.enum_value(privacy_pb2.SelectionMethod, method, "method"),
+        request_id=request_id,
+    )
+    answer: release_service_pb2.SelectPrivatelyResponse = yield from call(
+        policy, f"select privately on {ledger}", "releases", "SelectPrivately", request
+    )
+    return convert.release(answer.release)
+
+
+def release_best(
+    policy: Policy,
+    study: str,
+    metric: str,
+    at_most: Mapping[str, float] | None,
+    target_epsilon: float,
+    request_id: str,
+) -> Operation[r.Release]:
+    request = release_service_pb2.ReleaseBestRequest(
+        name=study, metric=metric, at_most=at_most, epsilon=target_epsilon, request_id=request_id
+    )
+    answer: release_service_pb2.ReleaseBestResponse = yield from call(
+        policy, f"release the best of {study}", "releases", "ReleaseBest", request
+    )
+    return convert.release(answer.release)
+
+
+def release_front(
+    policy: Policy, study: str, target_epsilon: float, delta: float, request_id: str
+) -> Operation[r.Release]:
+    request = release_service_pb2.ReleaseFrontRequest(
+        name=study, epsilon=target_epsilon, delta=delta, request_id=request_id
+    )
+    answer: release_service_pb2.ReleaseFrontResponse = yield from call(
+        policy, f"release the front of {study}", "releases", "ReleaseFront", request
+    )
+    return convert.release(answer.release)
+
+
+def get_release(policy: Policy, name: str) -> Operation[r.Release]:
+    request = release_service_pb2.GetReleaseRequest(name=name)
+    answer: release_service_pb2.GetReleaseResponse = yield from call(
+        policy, f"read {name}", "releases", "GetRelease", request
+    )
+    return convert.release(answer.release)
+
+
+def list_releases(policy: Policy, parent: str) -> Operation[list[r.Release]]:
+    request = release_service_pb2.ListReleasesRequest(parent=parent)
+    answers = yield from pages(
+        policy, f"list the releases of {parent}", "releases", "ListReleases", request
+    )
+    return [convert.release(x) for answer in answers for x in answer.releases]

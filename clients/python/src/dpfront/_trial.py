@@ -1,0 +1,222 @@
+"""What both kinds of trial share: the configuration, and how a run ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpfront import _convert as convert
+from dpfront import errors
+from dpfront import results as r
+from dpfront._operations import clip
+from dpfront.v1 import study_service_pb2, trial_pb2
+
+Values = convert.Values
+Outcome = Values | Mapping[str, Values] | None
+
+LONGEST_LEASE = 24 * 3600.0
+DEFAULT_LEASE = 60.0
+
+
+class TrialBase:
+    """A trial that this worker holds under a lease."""
+
+    seeded = False
+    """Set to True if the randomness of the run comes from a seed that somebody knows.
+
+    Its noise can be taken off, and no ε holds for it: the trial is marked as not for release.
+    """
+
+    def __init__(self, message: trial_pb2.Trial, checkpoint_parameter: str) -> None:
+        self._message = message
+        self._checkpoint_parameter = checkpoint_parameter
+        self._params = convert.from_values(message.parameters)
+        self._reported_step: int | None = None  # the last one
+        self._stop_reported = False  # the last report was answered with a request to stop
+        self._stop_reason: str | None = None
+        self._lost: str | None = None
+        self._ended = False
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.number} of {self.study_id}: {self._params}>"
+
+    @property
+    def number(self) -> int:
+        """Position of the trial in its study, from 1."""
+        return self._message.number
+
+    @property
+    def name(self) -> str:
+        """Resource name: studies/{study}/trials/{number}."""
+        return self._message.name
+
+    @property
+    def study_id(self) -> str:
+        """Id of the study."""
+        return self._message.name.split("/")[1]
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The configuration: floats, ints and names by parameter id.
+
+        A parameter with a condition is present only if the condition holds.
+        """
+        return dict(self._params)
+
+    def __getitem__(self, id: str) -> Any:
+        """Returns the value of a parameter."""
+        return self._params[id]
+
+    @property
+    def computed(self) -> dict[str, float]:
+        """The metrics that the server computes, by id, for the whole run."""
+        return {key: v.value for key, v in self._message.computed_metrics.items()}
+
+    @property
+    def epsilon(self) -> float | None:
+        """ε of the whole run, in studies with a privacy metric; of several, the first by id."""
+        guarantee = self.guarantee
+        return None if guarantee is None else guarantee.epsilon
+
+    @property
+    def guarantee(self) -> r.Guarantee | None:
+        """The guarantee of the whole run, in studies with a privacy metric."""
+        for _, v in sorted(self._message.computed_metrics.items()):
+            if v.HasField("privacy"):
+                return convert.guarantee(v.privacy)
+        return None
+
+    @property
+    def replicates(self) -> int:
+        """How many independent runs of the configuration to make, at least 1."""
+        return max(1, self._message.replicates)
+
+    @property
+    def attempt(self) -> int:
+        """How often the trial has been handed out, this time included."""
+        return self._message.attempt
+
+    @property
+    def raw(self) -> trial_pb2.Trial:
+        """The trial as it was handed out."""
+        return self._message
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether the run should end: the server expects nothing more from it, a user asked to
+        stop, or the lease is lost.
+        """
+        return self._stop_reason is not None or self._lost is not None
+
+    @property
+    def stop_reason(self) -> str:
+        """Why, if it should stop."""
+        return self._lost or self._stop_reason or ""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the worker is done with the trial."""
+        return self._ended
+
+    def _lease_seconds(self) -> float:
+        """How long a renewed lease lasts. Both times are from the server's clock."""
+        expire, start = self._message.lease.expire_time, self._message.start_time
+        seconds = (expire.ToDatetime() - start.ToDatetime()).total_seconds()
+        return seconds if 0 < seconds <= LONGEST_LEASE else DEFAULT_LEASE
+
+    def _check_held(self) -> None:
+        if self._lost is not None:
+            raise errors.LeaseLost(self.name, self._lost)
+
+    def _reported(self, step: int, answer: study_service_pb2.AddMeasurementResponse) -> bool:
+        self._reported_step = step
+        self._stop_reported = answer.should_stop
+        if answer.should_stop:
+            self._stop_reason = answer.stop_reason or "the server asks to stop"
+        return answer.should_stop
+
+    def _renewed(self, result: study_service_pb2.RenewLeasesResponse.Result) -> None:
+        if not result.held:
+            self._lost = "another worker has it, or it is complete"
+        elif result.should_stop and self._reported_step is not None:
+            # A run without a measurement would be worthless: it continues to its first.
+            self._stop_reason = self._stop_reason or "the server asks to stop"
+
+    def _tell(
+        self,
+        metrics: Mapping[str, Values],
+        step: int | None,
+        elapsed: float | None,
+    ) -> study_service_pb2.CompleteTrialRequest:
+        """Returns the request that ends the trial with metrics, or the last measurement."""
+        if not metrics:
+            if self._reported_step is None:
+                raise ValueError("tell: there are no metrics, and none were reported before")
+            return study_service_pb2.CompleteTrialRequest(
+                use_last_measurement=study_service_pb2.UseLastMeasurement()
+            )
+        if step is None and self._stop_reported and self._checkpoint_parameter:
+            end = self._params[self._checkpoint_parameter]
+            if self._reported_step != end:
+                raise ValueError(
+                    f"tell: the run was to stop at step {self._reported_step} of {end}; say at "
+                    "which it ended with step=..., or end with the last report by tell()"
+                )
+        return study_service_pb2.CompleteTrialRequest(
+            measurement=convert.to_measurement(metrics, step or 0, elapsed, self.seeded)
+        )
+
+
+def infeasible_request(reason: str) -> study_service_pb2.CompleteTrialRequest:
+    """Returns the request that ends a trial whose configuration cannot work."""
+    return study_service_pb2.CompleteTrialRequest(
+        infeasible=trial_pb2.Infeasible(reason=clip(reason) or "no reason was given")
+    )
+
+
+def failure_request(reason: str, retryable: bool) -> study_service_pb2.CompleteTrialRequest:
+    """Returns the request that ends an attempt whose machinery failed."""
+    return study_service_pb2.CompleteTrialRequest(
+        failure=trial_pb2.Failure(reason=clip(reason) or "no reason was given", retryable=retryable)
+    )
+
+
+def infeasible_errors(
+    catch: type[Exception] | tuple[type[Exception], ...],
+) -> tuple[type[Exception], ...]:
+    """Returns the exceptions that end a trial as infeasible, but not the search."""
+    return (errors.Infeasible, *(catch if isinstance(catch, tuple) else (catch,)))
+
+
+def merge(metrics: Mapping[str, Values] | None, named: Mapping[str, Values]) -> dict[str, Values]:
+    """Returns the metrics of a mapping and of keyword arguments together."""
+    both = set(metrics or {}) & set(named)
+    if both:
+        raise ValueError(f"given twice: {', '.join(sorted(both))}")
+    return {**(metrics or {}), **named}
+
+
+def outcome(value: Outcome, reported: tuple[str, ...]) -> dict[str, Values]:
+    """Returns the metrics of an objective function's result.
+
+    None stands for the last measurement that it reported, a mapping for itself, and anything
+    else for the study's only reported metric.
+    """
+    if value is None:
+        return {}
+    if isinstance(value, Mapping):
+        return dict(value)
+    if len(reported) != 1:
+        raise TypeError(
+            f"the objective function returned {value!r}, but workers report "
+            f"{', '.join(reported)}: return a dict"
+        )
+    return {reported[0]: value}
+
+
+def describe(error: BaseException) -> str:
+    """Returns the reason for an exception."""
+    text = str(error)
+    if isinstance(error, errors.Infeasible) and text:
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

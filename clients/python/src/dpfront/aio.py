@@ -1,0 +1,728 @@
+"""The client for asyncio.
+
+The same as `dpfront.client`, with ``await`` before calls and ``async with`` before blocks:
+
+    async with dpfront.AsyncClient() as client:
+        study = await client.study("adult")
+        async with study.trial() as trial:
+            ...
+            await trial.tell(accuracy=0.9)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from types import TracebackType
+from typing import Any, TypeVar
+
+import grpc.aio
+
+from dpfront import _convert as convert
+from dpfront import _operations as ops
+from dpfront import errors
+from dpfront import privacy as p
+from dpfront import results as r
+from dpfront import spec as s
+from dpfront._connection import TLS, connect, failure
+from dpfront._progress import Progress
+from dpfront._trial import (
+    Outcome,
+    TrialBase,
+    Values,
+    describe,
+    failure_request,
+    infeasible_errors,
+    infeasible_request,
+    merge,
+    outcome,
+)
+from dpfront.client import FrontKind, SelectionMethod
+from dpfront.v1 import (
+    admin_service_pb2_grpc,
+    front_service_pb2_grpc,
+    privacy_service_pb2_grpc,
+    release_service_pb2_grpc,
+    study_pb2,
+    study_service_pb2_grpc,
+    trial_pb2,
+)
+
+__all__ = ["AsyncClient", "AsyncStudy", "AsyncTrial"]
+
+T = TypeVar("T")
+
+
+def _is_cancelled() -> bool:
+    """Reports whether the current task is being cancelled; always false in Python 3.10."""
+    task: Any = asyncio.current_task()
+    return hasattr(task, "cancelling") and task.cancelling() > 0
+
+
+class AsyncClient:
+    """A connection to a server for one event loop, with the arguments of `Client`."""
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        token: str | None = None,
+        tls: bool | TLS | None = None,
+        token_file: str | os.PathLike[str] | None = None,
+        token_in_plaintext: bool = False,
+        timeout: float = 15.0,
+        patience: float = 600.0,
+    ) -> None:
+        self._connection = connect(address, token, token_file, tls, token_in_plaintext)
+        self._policy = ops.Policy(timeout, patience, self._connection.hint())
+        self._channel: grpc.aio.Channel | None = None
+        self._stubs: dict[str, Any] = {}
+        self._closed = False
+        self._worker_id = ops.new_worker_id()
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self.address!r})"
+
+    @property
+    def address(self) -> str:
+        """The address of the server."""
+        return self._connection.address
+
+    @property
+    def worker_id(self) -> str:
+        """The default worker id of this client, a random one."""
+        return self._worker_id
+
+    def _stub(self, service: str) -> Any:
+        if self._closed:
+            raise errors.DParetoError("the client is closed")
+        if self._channel is None:
+            credentials = self._connection.credentials()
+            options = self._connection.options()
+            if credentials is None:
+                channel = grpc.aio.insecure_channel(self.address, options)
+            else:
+                channel = grpc.aio.secure_channel(self.address, credentials, options)
+            self._channel = channel
+            self._stubs = {
+                "studies": study_service_pb2_grpc.StudyServiceStub(channel),
+                "fronts": front_service_pb2_grpc.FrontServiceStub(channel),
+                "privacy": privacy_service_pb2_grpc.PrivacyServiceStub(channel),
+                "releases": release_service_pb2_grpc.ReleaseServiceStub(channel),
+                "admin": admin_service_pb2_grpc.AdminServiceStub(channel),
+            }
+        return self._stubs[service]
+
+    async def close(self) -> None:
+        """Closes the connection."""
+        self._closed = True
+        if self._channel is not None:
+            await self._channel.close()
+        self._channel = None
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def _run(self, operation: ops.Operation[T], stopping: asyncio.Event | None = None) -> T:
+        """Runs an operation: attempts its calls and waits, unless it should stop."""
+        try:
+            step = next(operation)
+            while True:
+                if isinstance(step, ops.Pause):
+                    if stopping is None:
+                        await asyncio.sleep(step.seconds)
+                    else:
+                        with suppress(asyncio.TimeoutError):
+                            await asyncio.wait_for(stopping.wait(), step.seconds)
+                            raise asyncio.CancelledError
+                    step = operation.send(None)
+                    continue
+                method = getattr(self._stub(step.service), step.method)
+                metadata = self._connection.metadata()
+                try:
+                    answer = await method(step.request, timeout=step.timeout, metadata=metadata)
+                except (asyncio.CancelledError, grpc.aio.UsageError):
+                    if not self._closed or _is_cancelled():
+                        raise
+                    raise errors.DParetoError("the client is closed") from None  # and its channel
+                except grpc.aio.AioRpcError as error:
+                    step = operation.throw(failure(error))
+                else:
+                    step = operation.send(answer)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    async def create_study(
+        self,
+        id: str,
+        spec: s.StudySpec | study_pb2.StudySpec,
+        *,
+        display_name: str = "",
+        description: str = "",
+        labels: Mapping[str, str] | None = None,
+        validate_only: bool = False,
+    ) -> AsyncStudy:
+        """Creates a study, or loads the existing one of that id if its spec is equal."""
+        message = await self._run(
+            ops.create_study(
+                self._policy, id, spec, display_name, description, labels, validate_only
+            )
+        )
+        return AsyncStudy(self, message)
+
+    async def study(self, id: str) -> AsyncStudy:
+        """Loads a study; `NotFound` if there is no study of that id."""
+        name = convert.study_name(id)
+        return AsyncStudy(self, await self._run(ops.get_study(self._policy, name)))
+
+    async def studies(self, filter: str = "", order_by: str = "") -> list[r.StudyInfo]:
+        """Lists studies."""
+        return await self._run(ops.list_studies(self._policy, filter, order_by))
+
+    async def epsilon(self, privacy: p.Privacy, **params: Any) -> r.Guarantee:
+        """Computes ε of a mechanism."""
+        return (await self._run(ops.epsilon(self._policy, privacy, params, ())))[0]
+
+    async def epsilon_curve(
+        self, privacy: p.Privacy, lengths: Sequence[int], **params: Any
+    ) -> list[r.Guarantee]:
+        """Computes ε of runs of several lengths, in the unit of the mechanism's length."""
+        return await self._run(ops.epsilon(self._policy, privacy, params, lengths))
+
+    async def calibrate(
+        self,
+        privacy: p.Privacy,
+        solve_for: str,
+        *,
+        epsilon: float,
+        min: float,
+        max: float,
+        **params: Any,
+    ) -> r.Calibration:
+        """Finds the value of a parameter in [min, max] for which ε is just below a target."""
+        return await self._run(
+            ops.calibrate(self._policy, privacy, solve_for, min, max, epsilon, params)
+        )
+
+    async def server_version(self) -> str:
+        """Returns the version of the server."""
+        return await self._run(ops.server_version(self._policy))
+
+    # --- publishing
+
+    async def create_ledger(
+        self,
+        id: str,
+        *,
+        records: int,
+        epsilon: float,
+        delta: float,
+        adjacency: p.Adjacency = "replace_one",
+        description: str = "",
+    ) -> r.LedgerInfo:
+        """Opens the ledger of a dataset, as `Client.create_ledger` does."""
+        return await self._run(
+            ops.create_ledger(self._policy, id, records, epsilon, delta, adjacency, description)
+        )
+
+    async def ledger(self, id: str) -> r.LedgerInfo:
+        """Reads the ledger of a dataset: its budget and spending."""
+        return await self._run(ops.get_ledger(self._policy, convert.ledger_name(id)))
+
+    async def ledgers(self) -> list[r.LedgerInfo]:
+        """Lists the ledgers of all datasets."""
+        return await self._run(ops.list_ledgers(self._policy))
+
+    async def charges(self, ledger: str | r.LedgerInfo) -> list[r.Charge]:
+        """Lists the charges of a ledger, oldest first."""
+        return await self._run(ops.list_charges(self._policy, convert.ledger_name(ledger)))
+
+    async def select_privately(
+        self,
+        ledger: str | r.LedgerInfo,
+        utilities: Sequence[float],
+        sensitivity: float,
+        epsilon: float,
+        *,
+        method: SelectionMethod = "permute_and_flip",
+        request_id: str = "",
+    ) -> r.Release:
+        """Publishes which of several candidates is the best, as
+        `Client.select_privately` does.
+        """
+        return await self._run(
+            ops.select_privately(
+                self._policy,
+                convert.ledger_name(ledger),
+                utilities,
+                sensitivity,
+                epsilon,
+                method,
+                request_id,
+            )
+        )
+
+    async def releases(self, ledger: str | r.LedgerInfo) -> list[r.Release]:
+        """Lists the `select_privately` releases of a ledger, oldest first."""
+        return await self._run(ops.list_releases(self._policy, convert.ledger_name(ledger)))
+
+    async def release(self, name: str) -> r.Release:
+        """Reads a release by its resource name."""
+        return await self._run(ops.get_release(self._policy, name))
+
+
+class AsyncStudy:
+    """A study on a server."""
+
+    def __init__(self, client: AsyncClient, message: study_pb2.Study) -> None:
+        self._client = client
+        self._message = message
+        self._info = convert.study_info(message)
+
+    @classmethod
+    async def create(
+        cls,
+        client: AsyncClient,
+        id: str,
+        parameters: Sequence[s.Parameter],
+        metrics: Sequence[s.Metric],
+        *,
+        display_name: str = "",
+        description: str = "",
+        labels: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> AsyncStudy:
+        """Creates a study, or loads the existing one of that id if its spec is equal."""
+        return await client.create_study(
+            id,
+            s.StudySpec(parameters, metrics, **fields),
+            display_name=display_name,
+            description=description,
+            labels=labels,
+        )
+
+    @classmethod
+    async def load(cls, client: AsyncClient, id: str) -> AsyncStudy:
+        """Loads a study; `NotFound` if there is none."""
+        return await client.study(id)
+
+    def __repr__(self) -> str:
+        return f"<AsyncStudy {self.id} on {self._client.address}>"
+
+    @property
+    def id(self) -> str:
+        """Id of the study."""
+        return self._info.id
+
+    @property
+    def name(self) -> str:
+        """Resource name: studies/{id}."""
+        return self._message.name
+
+    @property
+    def client(self) -> AsyncClient:
+        """The client of the study."""
+        return self._client
+
+    @property
+    def spec(self) -> study_pb2.StudySpec:
+        """The spec of the study when it was created or loaded."""
+        return self._message.spec
+
+    async def info(self) -> r.StudyInfo:
+        """Reads the current study: its state, and its numbers of trials."""
+        return convert.study_info(await self._run(ops.get_study(self._policy, self.name)))
+
+    @property
+    def _policy(self) -> ops.Policy:
+        return self._client._policy
+
+    async def _run(self, operation: ops.Operation[T]) -> T:
+        return await self._client._run(operation)
+
+    async def pause(self) -> None:
+        """Makes the study hand out no trials until `resume`."""
+        await self._run(ops.pause_study(self._policy, self.name))
+
+    async def resume(self) -> None:
+        """Makes the study hand out trials again."""
+        await self._run(ops.resume_study(self._policy, self.name))
+
+    async def delete(self) -> None:
+        """Deletes the study with all its trials, and its ledger."""
+        await self._run(ops.delete_study(self._policy, self.name))
+
+    async def ask(
+        self,
+        worker_id: str | None = None,
+        *,
+        fixed: Mapping[str, Any] | None = None,
+        at_most: Mapping[str, float] | None = None,
+        timeout: float | None = None,
+    ) -> AsyncTrial:
+        """Asks for a trial to run, as `Study.ask` does."""
+        trials = await self.ask_many(1, worker_id, fixed=fixed, at_most=at_most, timeout=timeout)
+        return trials[0]
+
+    async def ask_many(
+        self,
+        count: int,
+        worker_id: str | None = None,
+        *,
+        fixed: Mapping[str, Any] | None = None,
+        at_most: Mapping[str, float] | None = None,
+        timeout: float | None = None,
+    ) -> list[AsyncTrial]:
+        """Asks for several trials at once, as `Study.ask_many` does."""
+        condition = ops.condition(self._message, fixed, at_most) if fixed or at_most else None
+        operation = ops.ask(
+            self._policy,
+            self.name,
+            worker_id or self._client.worker_id,
+            worker_id is not None,
+            count,
+            condition,
+            timeout,
+        )
+        stopping = asyncio.Event()
+        asking = asyncio.create_task(self._client._run(operation, stopping))
+        try:
+            messages = await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            # Otherwise trials in an answer under way would stay leased without a worker.
+            stopping.set()
+            await asyncio.wait([asking], timeout=ops.LAST_PATIENCE)
+            if not asking.done():
+                asking.cancel()
+            elif not asking.cancelled() and asking.exception() is None:
+                for m in asking.result():
+                    with suppress(errors.DParetoError):
+                        await AsyncTrial(self, m)._give_back("nobody waits for it any more")
+            raise
+        return [AsyncTrial(self, m) for m in messages]
+
+    @asynccontextmanager
+    async def trial(
+        self, worker_id: str | None = None, **conditions: Any
+    ) -> AsyncIterator[AsyncTrial]:
+        """Asks for a trial and holds it for the length of a block, as `Study.trial` does."""
+        async with await self.ask(worker_id, **conditions) as trial:
+            yield trial
+
+    async def enqueue(
+        self, params: Mapping[str, Any] | None = None, *, replicate_of: int | None = None
+    ) -> r.TrialInfo:
+        """Queues a configuration, or another run of a trial, for the next worker that asks."""
+        return await self._run(
+            ops.create_trial(self._policy, self._message, params, None, replicate_of, "")
+        )
+
+    async def add(
+        self, params: Mapping[str, Any], note: str = "", seeded: bool = False, **metrics: Values
+    ) -> r.TrialInfo:
+        """Adds a trial that was run elsewhere, with its results.
+
+        Set ``seeded`` if somebody knows the seed of the run: no ε holds for it.
+        """
+        return await self._run(
+            ops.create_trial(self._policy, self._message, params, metrics, None, note, seeded)
+        )
+
+    async def stop_trial(self, number: int, reason: str = "") -> None:
+        """Asks the worker that holds a trial to complete it with what it has."""
+        await self._run(ops.stop_trial(self._policy, self.name, number, reason))
+
+    async def delete_trial(self, number: int) -> None:
+        """Deletes a trial that no worker holds. Its privacy cost stays in the ledger."""
+        await self._run(ops.delete_trial(self._policy, self.name, number))
+
+    async def trials(self, filter: str = "", order_by: str = "") -> list[r.TrialInfo]:
+        """Lists trials."""
+        return await self._run(ops.list_trials(self._policy, self.name, filter, order_by))
+
+    async def get_trial(self, number: int) -> r.TrialInfo:
+        """Reads a trial, with its past attempts."""
+        return await self._run(ops.get_trial(self._policy, self.name, number))
+
+    async def optimize(
+        self,
+        objective: Callable[[AsyncTrial], Awaitable[Outcome]],
+        *,
+        n_trials: int | None = None,
+        workers: int = 1,
+        catch: type[Exception] | tuple[type[Exception], ...] = (),
+        progress: bool | None = None,
+    ) -> int:
+        """Runs trials until the study hands out no more, as `Study.optimize` does.
+
+        ``workers`` tasks await the objective at a time.
+        """
+        if workers < 1:
+            raise ValueError("workers: must be at least 1")
+        infeasible = infeasible_errors(catch)
+        bar = Progress(n_trials, progress)
+        if n_trials is None and bar.enabled:
+            info = await self.info()
+            left = info.max_trials - sum(info.trial_counts.values())
+            bar.total = left if info.max_trials else None
+        base = ops.new_worker_id()
+        started = ended = 0
+
+        async def work(worker_id: str) -> None:
+            nonlocal started, ended
+            while n_trials is None or started < n_trials:
+                started += 1
+                try:
+                    trial = await self.ask(worker_id)
+                except errors.StudyDone:
+                    return
+                try:
+                    await one(trial)
+                except errors.LeaseLost:
+                    pass  # another worker has the trial
+                finally:
+                    ended += 1
+                bar.update(ended)
+
+        async def one(trial: AsyncTrial) -> None:
+            with suppress(*infeasible):
+                async with trial:
+                    value = await objective(trial)
+                    if not trial.ended:
+                        await trial.tell(outcome(value, self._info.reported))
+
+        with bar:
+            tasks = [asyncio.create_task(work(f"{base}-{k}")) for k in range(workers)]
+            try:
+                await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+        return ended
+
+    async def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> Any:
+        """Reads the Pareto front: a pandas DataFrame, or, without pandas, a `Front`."""
+        front = await self.get_front(kind, final_only=final_only)
+        try:
+            return front.to_dataframe()
+        except ImportError:
+            return front
+
+    async def get_front(
+        self, kind: FrontKind = "posterior", *, final_only: bool = False
+    ) -> r.Front:
+        """Reads the Pareto front as objects."""
+        return await self._run(ops.get_front(self._policy, self._message, kind, final_only))
+
+    async def hypervolumes(
+        self, kind: FrontKind = "observed", *, final_only: bool = False
+    ) -> list[r.HypervolumePoint]:
+        """Reads the hypervolume of a front after completed trials."""
+        return await self._run(ops.hypervolumes(self._policy, self.name, kind, final_only))
+
+    async def recommend(
+        self,
+        *,
+        confidence: float = 0.5,
+        optimize: str = "",
+        measured_only: bool = False,
+        **bounds: float,
+    ) -> r.Recommendation:
+        """Returns the best configuration within bounds on objectives."""
+        return await self._run(
+            ops.recommend(self._policy, self.name, bounds, confidence, optimize, measured_only)
+        )
+
+    async def predict(
+        self, configurations: Sequence[Mapping[str, Any]]
+    ) -> list[dict[str, r.Prediction]]:
+        """Returns what the model expects of configurations, by metric id."""
+        return await self._run(ops.predict(self._policy, self._message, configurations))
+
+    async def privacy_ledger(self, delta: float = 0, metric: str = "") -> r.PrivacyLedger:
+        """Returns what all runs of the study cost together."""
+        return await self._run(ops.privacy_ledger(self._policy, self.name, delta, metric))
+
+    # --- publishing
+
+    @property
+    def publication(self) -> r.Publication | None:
+        """What publishing the results of the study guarantees, with private_mode or
+        random_stopping; ``(await study.info()).publication`` has the spending so far.
+        """
+        return self._info.publication
+
+    async def release_best(
+        self,
+        metric: str,
+        *,
+        at_most: Mapping[str, float] | None = None,
+        epsilon: float | None = None,
+        request_id: str = "",
+    ) -> r.Release:
+        """Publishes the best configuration, as `Study.release_best` does."""
+        return await self._run(
+            ops.release_best(self._policy, self.name, metric, at_most, epsilon or 0, request_id)
+        )
+
+    async def release_front(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        request_id: str = "",
+    ) -> r.Release:
+        """Publishes the front, as `Study.release_front` does."""
+        return await self._run(
+            ops.release_front(self._policy, self.name, epsilon or 0, delta or 0, request_id)
+        )
+
+    async def releases(self) -> list[r.Release]:
+        """Lists the releases of the study, oldest first."""
+        return await self._run(ops.list_releases(self._policy, self.name))
+
+
+class AsyncTrial(TrialBase):
+    """A trial that this worker holds under a lease.
+
+    Within ``async with trial:`` a task renews the lease, and the trial ends with the block as
+    with `Trial`. A cancelled block gives it back.
+    """
+
+    def __init__(self, study: AsyncStudy, message: trial_pb2.Trial) -> None:
+        super().__init__(message, study._info.checkpoint_parameter)
+        self._study = study
+        self._heartbeat: asyncio.Task[None] | None = None
+
+    @property
+    def study(self) -> AsyncStudy:
+        """The study."""
+        return self._study
+
+    async def report(
+        self,
+        step: int,
+        metrics: Mapping[str, Values] | None = None,
+        *,
+        elapsed: float | None = None,
+        **named: Values,
+    ) -> bool:
+        """Records an intermediate measurement, as `Trial.report` does.
+
+        Returns whether the run should stop: then end it with ``await trial.tell()``.
+        """
+        self._check_held()
+        measurement = convert.to_measurement(merge(metrics, named), step, elapsed, self.seeded)
+        return self._reported(
+            step,
+            await self._run(ops.add_measurement(self._study._policy, self._message, measurement)),
+        )
+
+    async def tell(
+        self,
+        metrics: Mapping[str, Values] | None = None,
+        *,
+        step: int | None = None,
+        elapsed: float | None = None,
+        **named: Values,
+    ) -> None:
+        """Ends the trial with its results, or, without any, with the last reported ones."""
+        await self._complete(self._tell(merge(metrics, named), step, elapsed))
+
+    async def infeasible(self, reason: str) -> None:
+        """Ends the trial: its configuration cannot work, and the study avoids similar ones."""
+        await self._complete(infeasible_request(reason))
+
+    async def fail(self, reason: str, *, retryable: bool = True) -> None:
+        """Ends the attempt: the machinery failed, which says nothing about the configuration."""
+        await self._complete(failure_request(reason, retryable))
+
+    async def release(self, reason: str = "") -> None:
+        """Gives the trial back unfinished, so that another worker can get it at once."""
+        self._stop_heartbeat()
+        await self._run(ops.release(self._study._policy, self._message, reason))
+        self._ended = True
+
+    async def _give_back(self, reason: str) -> None:
+        """Releases the trial, with little patience: the lease runs out anyway."""
+        self._stop_heartbeat()
+        await self._run(ops.release(ops.impatient(self._study._policy), self._message, reason))
+        self._ended = True
+
+    def keep_alive(self) -> None:
+        """Starts a task that renews the lease until the trial ends."""
+        if self._heartbeat is None and not self._ended:
+            self._heartbeat = asyncio.create_task(self._beat(), name=f"lease of {self.name}")
+
+    async def _beat(self) -> None:
+        policy, study = self._study._policy, self._study.name
+        while self._lost is None:
+            await asyncio.sleep(self._lease_seconds() / 3)
+            try:
+                result = await self._study._run(ops.renew(policy, study, self._message))
+            except errors.LeaseLost as error:
+                self._lost = error.message
+            except (errors.DParetoError, OSError, ValueError):
+                if self._study.client._closed:
+                    return
+                continue  # temporary; so may be a missing token file
+            else:
+                self._renewed(result)
+
+    async def __aenter__(self) -> AsyncTrial:
+        self.keep_alive()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if self._ended or self._lost is not None:
+                return
+            if error is None:
+                if self._reported_step is None:
+                    await self.release("the worker ended the trial without a result")
+                    raise errors.DParetoError(
+                        f"{self.name}: the block ended without a result; call tell()"
+                    )
+                await self.tell()
+            elif isinstance(error, errors.DParetoError) or not isinstance(error, Exception):
+                with suppress(errors.DParetoError):
+                    await self._give_back(describe(error))
+            else:
+                with suppress(errors.DParetoError):
+                    await self.infeasible(describe(error))
+        finally:
+            self._stop_heartbeat()
+
+    async def _complete(self, request: Any) -> None:
+        await self._run(ops.complete(self._study._policy, self._message, request))
+        self._ended = True
+        self._stop_heartbeat()
+
+    async def _run(self, operation: ops.Operation[T]) -> T:
+        try:
+            return await self._study._run(operation)
+        except errors.LeaseLost as error:
+            self._lost = error.message
+            raise
+
+    def _stop_heartbeat(self) -> None:
+        if self._heartbeat is not None:
+            self._heartbeat.cancel()
+            self._heartbeat = None

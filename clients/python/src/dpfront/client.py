@@ -1,0 +1,1014 @@
+"""The blocking client."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, TypeVar
+
+import grpc
+
+from dpfront import _convert as convert
+from dpfront import _operations as ops
+from dpfront import errors
+from dpfront import privacy as p
+from dpfront import results as r
+from dpfront import spec as s
+from dpfront._connection import TLS, connect, failure
+from dpfront._progress import Progress
+from dpfront._trial import (
+    Outcome,
+    TrialBase,
+    Values,
+    describe,
+    failure_request,
+    infeasible_errors,
+    infeasible_request,
+    merge,
+    outcome,
+)
+from dpfront.v1 import (
+    admin_service_pb2_grpc,
+    front_service_pb2_grpc,
+    privacy_service_pb2_grpc,
+    release_service_pb2_grpc,
+    study_pb2,
+    study_service_pb2_grpc,
+    trial_pb2,
+)
+
+__all__ = ["Client", "FrontKind", "SelectionMethod", "Stubs", "Study", "Trial"]
+
+T = TypeVar("T")
+FrontKind = Literal["posterior", "observed", "best", "worst"]
+SelectionMethod = Literal["permute_and_flip", "exponential", "report_noisy_max"]
+
+
+@dataclass(frozen=True)
+class Stubs:
+    """The generated stubs of a connection, for everything without a method here. Their calls
+    are plain: without time limit, token or retries.
+    """
+
+    studies: study_service_pb2_grpc.StudyServiceStub
+    fronts: front_service_pb2_grpc.FrontServiceStub
+    privacy: privacy_service_pb2_grpc.PrivacyServiceStub
+    releases: release_service_pb2_grpc.ReleaseServiceStub
+    admin: admin_service_pb2_grpc.AdminServiceStub
+
+
+class Client:
+    """A connection to a server. Threads can share it.
+
+    It connects at the first call. While the server cannot be reached, calls are retried with
+    growing pauses, so that a worker survives a restart of its server; requests that would
+    change something twice carry an id, under which the server makes the change once. A client
+    can be pickled, and used in a forked process: each process connects by itself.
+
+    Args:
+        address: ``host:port``, or any target of gRPC such as ``unix:///run/dpareto.sock``. By
+            default the environment variable DPARETO_SERVER, or 127.0.0.1:8321.
+        token: Bearer token. By default the environment variable DPARETO_TOKEN, if set.
+        tls: Whether to use TLS, or how (`TLS`). Default: only to other machines.
+        token_file: File with the token, read for every call; instead of ``token``.
+        token_in_plaintext: Allows sending the token to another machine in plain text.
+        timeout: Time limit of one attempt of a call in seconds; calls that may fit a model or
+            account for many runs get eight times as much.
+        patience: How long calls are retried while the server cannot be reached, in seconds; at
+            most 20 before the first answer.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        token: str | None = None,
+        tls: bool | TLS | None = None,
+        token_file: str | os.PathLike[str] | None = None,
+        token_in_plaintext: bool = False,
+        timeout: float = 15.0,
+        patience: float = 600.0,
+    ) -> None:
+        self._connection = connect(address, token, token_file, tls, token_in_plaintext)
+        self._policy = ops.Policy(timeout, patience, self._connection.hint())
+        self._reset()
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._end_reason = ""
+        self._channel: grpc.Channel | None = None
+        self._stubs: Stubs | None = None
+        self._pid = os.getpid()
+        self._worker_id = ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "connection": self._connection,
+            "timeout": self._policy.timeout,
+            "patience": self._policy.patience,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._connection = state["connection"]
+        self._policy = ops.Policy(state["timeout"], state["patience"], self._connection.hint())
+        self._reset()
+
+    def __repr__(self) -> str:
+        return f"Client({self.address!r})"
+
+    @property
+    def address(self) -> str:
+        """The address of the server."""
+        return self._connection.address
+
+    @property
+    def stubs(self) -> Stubs:
+        """The generated stubs."""
+        if self._pid != os.getpid():
+            self._reset()  # a forked process cannot use its parent's connection
+        with self._lock:
+            if self._closed.is_set():
+                raise self._closed_error()
+            if self._stubs is None:
+                credentials = self._connection.credentials()
+                options = self._connection.options()
+                if credentials is None:
+                    self._channel = grpc.insecure_channel(self.address, options)
+                else:
+                    self._channel = grpc.secure_channel(self.address, credentials, options)
+                self._stubs = Stubs(
+                    studies=study_service_pb2_grpc.StudyServiceStub(self._channel),
+                    fronts=front_service_pb2_grpc.FrontServiceStub(self._channel),
+                    privacy=privacy_service_pb2_grpc.PrivacyServiceStub(self._channel),
+                    releases=release_service_pb2_grpc.ReleaseServiceStub(self._channel),
+                    admin=admin_service_pb2_grpc.AdminServiceStub(self._channel),
+                )
+            return self._stubs
+
+    @property
+    def worker_id(self) -> str:
+        """The default worker id of this process, a random one."""
+        if self._pid != os.getpid():
+            self._reset()
+        with self._lock:
+            self._worker_id = self._worker_id or ops.new_worker_id()
+            return self._worker_id
+
+    def _end(self, reason: str) -> None:
+        """Closes the connection to a server that has ended."""
+        self._end_reason = reason
+        self.close()
+
+    def _closed_error(self) -> errors.DParetoError:
+        if self._end_reason:
+            return errors.ServerError(self._end_reason)
+        return errors.DParetoError("the client is closed")
+
+    def close(self) -> None:
+        """Closes the connection. Calls that wait end with an error."""
+        self._closed.set()
+        with self._lock:
+            if self._channel is not None:
+                self._channel.close()
+            self._channel = self._stubs = None
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _pause(self, seconds: float, stopping: threading.Event | None) -> None:
+        """Waits, unless the client is closed or the caller should stop."""
+        end = time.monotonic() + seconds
+        while True:
+            left = max(end - time.monotonic(), 0)
+            if self._closed.wait(left if stopping is None else min(left, 0.1)):
+                raise self._closed_error()
+            if stopping is not None and stopping.is_set():
+                raise _Stopped
+            if time.monotonic() >= end:
+                return
+
+    def _run(self, operation: ops.Operation[T], stopping: threading.Event | None = None) -> T:
+        """Runs an operation: attempts its calls and waits."""
+        try:
+            step = next(operation)
+            while True:
+                if isinstance(step, ops.Pause):
+                    self._pause(step.seconds, stopping)
+                    step = operation.send(None)
+                    continue
+                method = getattr(getattr(self.stubs, step.service), step.method)
+                try:
+                    answer = method(
+                        step.request, timeout=step.timeout, metadata=self._connection.metadata()
+                    )
+                except (grpc.RpcError, ValueError) as error:  # ValueError: of a closed channel
+                    if self._closed.is_set():
+                        raise self._closed_error() from None
+                    if isinstance(error, ValueError):
+                        raise
+                    step = operation.throw(failure(error))
+                else:
+                    step = operation.send(answer)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    # --- studies
+
+    def create_study(
+        self,
+        id: str,
+        spec: s.StudySpec | study_pb2.StudySpec,
+        *,
+        display_name: str = "",
+        description: str = "",
+        labels: Mapping[str, str] | None = None,
+        validate_only: bool = False,
+    ) -> Study:
+        """Creates a study, or loads the existing one of that id if its spec is equal.
+
+        Raises:
+            AlreadyExists: The existing study's spec differs; the message names the fields.
+            InvalidArgument: ``violations`` names every invalid field.
+        """
+        message = self._run(
+            ops.create_study(
+                self._policy, id, spec, display_name, description, labels, validate_only
+            )
+        )
+        return Study(self, message)
+
+    def study(self, id: str) -> Study:
+        """Loads a study.
+
+        Raises:
+            NotFound: There is no study of that id.
+        """
+        return Study(self, self._run(ops.get_study(self._policy, convert.study_name(id))))
+
+    def studies(self, filter: str = "", order_by: str = "") -> list[r.StudyInfo]:
+        """Lists studies: ``filter="state = ACTIVE AND labels.team = vision"``."""
+        return self._run(ops.list_studies(self._policy, filter, order_by))
+
+    # --- privacy
+
+    def epsilon(self, privacy: p.Privacy, **params: Any) -> r.Guarantee:
+        """Computes ε of a mechanism.
+
+        Keyword arguments are the values of the parameters in its expressions, with the types
+        that the expressions need: ``client.epsilon(privacy, noise_multiplier=1.1,
+        epochs=10)``.
+        """
+        return self._run(ops.epsilon(self._policy, privacy, params, ()))[0]
+
+    def epsilon_curve(
+        self, privacy: p.Privacy, lengths: Sequence[int], **params: Any
+    ) -> list[r.Guarantee]:
+        """Computes ε of runs of several lengths, in the unit of the mechanism's length."""
+        return self._run(ops.epsilon(self._policy, privacy, params, lengths))
+
+    def calibrate(
+        self,
+        privacy: p.Privacy,
+        solve_for: str,
+        *,
+        epsilon: float,
+        min: float,
+        max: float,
+        **params: Any,
+    ) -> r.Calibration:
+        """Finds the value of a parameter in [min, max] for which ε is just below a target."""
+        return self._run(ops.calibrate(self._policy, privacy, solve_for, min, max, epsilon, params))
+
+    def server_version(self) -> str:
+        """Returns the version of the server."""
+        return self._run(ops.server_version(self._policy))
+
+    # --- publishing
+
+    def create_ledger(
+        self,
+        id: str,
+        *,
+        records: int,
+        epsilon: float,
+        delta: float,
+        adjacency: p.Adjacency = "replace_one",
+        description: str = "",
+    ) -> r.LedgerInfo:
+        """Opens the ledger of a dataset: the budget of everything that will ever be published
+        about it.
+
+        Creating it again with the same arguments returns it. A ledger cannot be changed or
+        deleted. ``records`` is the number of records of the dataset, which is public; half of
+        ``delta`` is for composition.
+
+        Raises:
+            AlreadyExists: The ledger has another budget.
+        """
+        return self._run(
+            ops.create_ledger(self._policy, id, records, epsilon, delta, adjacency, description)
+        )
+
+    def ledger(self, id: str) -> r.LedgerInfo:
+        """Reads the ledger of a dataset: its budget and spending."""
+        return self._run(ops.get_ledger(self._policy, convert.ledger_name(id)))
+
+    def ledgers(self) -> list[r.LedgerInfo]:
+        """Lists the ledgers of all datasets."""
+        return self._run(ops.list_ledgers(self._policy))
+
+    def charges(self, ledger: str | r.LedgerInfo) -> list[r.Charge]:
+        """Lists the charges of a ledger, oldest first."""
+        return self._run(ops.list_charges(self._policy, convert.ledger_name(ledger)))
+
+    def select_privately(
+        self,
+        ledger: str | r.LedgerInfo,
+        utilities: Sequence[float],
+        sensitivity: float,
+        epsilon: float,
+        *,
+        method: SelectionMethod = "permute_and_flip",
+        request_id: str = "",
+    ) -> r.Release:
+        """Publishes the best of several candidates, chosen privately.
+
+        ``release.index`` is the choice. The ledger is charged first.
+
+        Args:
+            ledger: The ledger of the dataset on which the utilities were computed.
+            utilities: Utilities of the candidates, larger is better; they are not kept. The
+                candidates must be fixed before looking at the data.
+            sensitivity: The largest change of a utility by one record: 1 / records for an
+                accuracy.
+            epsilon: ε of the choice.
+            method: The mechanism.
+            request_id: Name of the release. Calling again with it, even after a restart,
+                returns the same release free of charge; without one every call is another
+                release.
+
+        Raises:
+            ResourceExhausted: It no longer fits into the ledger.
+        """
+        return self._run(
+            ops.select_privately(
+                self._policy,
+                convert.ledger_name(ledger),
+                utilities,
+                sensitivity,
+                epsilon,
+                method,
+                request_id,
+            )
+        )
+
+    def releases(self, ledger: str | r.LedgerInfo) -> list[r.Release]:
+        """Lists the `select_privately` releases of a ledger, oldest first."""
+        return self._run(ops.list_releases(self._policy, convert.ledger_name(ledger)))
+
+    def release(self, name: str) -> r.Release:
+        """Reads a release by its resource name."""
+        return self._run(ops.get_release(self._policy, name))
+
+
+class Study:
+    """A study on a server. Threads can share it, and it can be pickled."""
+
+    def __init__(self, client: Client, message: study_pb2.Study) -> None:
+        self._client = client
+        self._message = message
+        self._info = convert.study_info(message)
+
+    @classmethod
+    def create(
+        cls,
+        client: Client,
+        id: str,
+        parameters: Sequence[s.Parameter],
+        metrics: Sequence[s.Metric],
+        *,
+        display_name: str = "",
+        description: str = "",
+        labels: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> Study:
+        """Creates a study, or loads the existing one of that id if its spec is equal.
+
+        Further keyword arguments are fields of `StudySpec`: ``max_trials=64``.
+        """
+        return client.create_study(
+            id,
+            s.StudySpec(parameters, metrics, **fields),
+            display_name=display_name,
+            description=description,
+            labels=labels,
+        )
+
+    @classmethod
+    def load(cls, client: Client, id: str) -> Study:
+        """Loads a study; `NotFound` if there is none."""
+        return client.study(id)
+
+    def __repr__(self) -> str:
+        return f"<Study {self.id} on {self._client.address}>"
+
+    @property
+    def id(self) -> str:
+        """Id of the study."""
+        return self._info.id
+
+    @property
+    def name(self) -> str:
+        """Resource name: studies/{id}."""
+        return self._message.name
+
+    @property
+    def client(self) -> Client:
+        """The client of the study."""
+        return self._client
+
+    @property
+    def spec(self) -> study_pb2.StudySpec:
+        """The spec of the study when it was created or loaded."""
+        return self._message.spec
+
+    def info(self) -> r.StudyInfo:
+        """Reads the current study: its state, and its numbers of trials."""
+        return convert.study_info(self._run(ops.get_study(self._policy, self.name)))
+
+    @property
+    def _policy(self) -> ops.Policy:
+        return self._client._policy
+
+    def _run(self, operation: ops.Operation[T]) -> T:
+        return self._client._run(operation)
+
+    def pause(self) -> None:
+        """Makes the study hand out no trials until `resume`."""
+        self._run(ops.pause_study(self._policy, self.name))
+
+    def resume(self) -> None:
+        """Makes the study hand out trials again."""
+        self._run(ops.resume_study(self._policy, self.name))
+
+    def delete(self) -> None:
+        """Deletes the study with all its trials, and its ledger."""
+        self._run(ops.delete_study(self._policy, self.name))
+
+    # --- ask and tell
+
+    def ask(
+        self,
+        worker_id: str | None = None,
+        *,
+        fixed: Mapping[str, Any] | None = None,
+        at_most: Mapping[str, float] | None = None,
+        timeout: float | None = None,
+    ) -> Trial:
+        """Asks for a trial to run, and waits while the study has none but may get one.
+
+        The worker keeps the trial as long as its lease is renewed: by `Trial.report`, and by a
+        background thread within ``with trial:``.
+
+        Args:
+            worker_id: Name of the worker among all workers of the study, the same after a
+                restart. A worker that holds a trial gets it again, to run from the beginning.
+                By default every call asks for another trial.
+            fixed: Values that parameters of the trial must have.
+            at_most: Bounds of computed metrics: ``{"epsilon": 1}``.
+            timeout: How long to wait for a trial at most, in seconds.
+
+        Raises:
+            StudyDone: The study hands out no more trials.
+            TimeoutError: There was no trial within ``timeout``.
+        """
+        return self.ask_many(1, worker_id, fixed=fixed, at_most=at_most, timeout=timeout)[0]
+
+    def ask_many(
+        self,
+        count: int,
+        worker_id: str | None = None,
+        *,
+        fixed: Mapping[str, Any] | None = None,
+        at_most: Mapping[str, float] | None = None,
+        timeout: float | None = None,
+    ) -> list[Trial]:
+        """Asks for several trials at once, chosen to complement each other: at least one, and
+        at most ``count``. Other arguments are as for `ask`.
+        """
+        condition = ops.condition(self._message, fixed, at_most) if fixed or at_most else None
+        messages = self._run(
+            ops.ask(
+                self._policy,
+                self.name,
+                worker_id or self._client.worker_id,
+                worker_id is not None,
+                count,
+                condition,
+                timeout,
+            )
+        )
+        return [Trial(self, m) for m in messages]
+
+    @contextmanager
+    def trial(self, worker_id: str | None = None, **conditions: Any) -> Iterator[Trial]:
+        """Asks for a trial and holds it for the length of a block, as ``with trial:`` does.
+
+        The arguments are as for `ask`.
+        """
+        with self.ask(worker_id, **conditions) as trial:
+            yield trial
+
+    def enqueue(
+        self, params: Mapping[str, Any] | None = None, *, replicate_of: int | None = None
+    ) -> r.TrialInfo:
+        """Queues a configuration, or another run of a trial, for the next worker that asks."""
+        return self._run(
+            ops.create_trial(self._policy, self._message, params, None, replicate_of, "")
+        )
+
+    def add(
+        self, params: Mapping[str, Any], note: str = "", seeded: bool = False, **metrics: Values
+    ) -> r.TrialInfo:
+        """Adds a trial that was run elsewhere, with its results.
+
+        Set ``seeded`` if somebody knows the seed of the run: no ε holds for it.
+        """
+        return self._run(
+            ops.create_trial(self._policy, self._message, params, metrics, None, note, seeded)
+        )
+
+    def stop_trial(self, number: int, reason: str = "") -> None:
+        """Asks the worker that holds a trial to complete it with what it has."""
+        self._run(ops.stop_trial(self._policy, self.name, number, reason))
+
+    def delete_trial(self, number: int) -> None:
+        """Deletes a trial that no worker holds. Its privacy cost stays in the ledger."""
+        self._run(ops.delete_trial(self._policy, self.name, number))
+
+    def trials(self, filter: str = "", order_by: str = "") -> list[r.TrialInfo]:
+        """Lists trials: ``filter="state = SUCCEEDED AND metrics.epsilon <= 1"``."""
+        return self._run(ops.list_trials(self._policy, self.name, filter, order_by))
+
+    def get_trial(self, number: int) -> r.TrialInfo:
+        """Reads a trial, with its past attempts."""
+        return self._run(ops.get_trial(self._policy, self.name, number))
+
+    def optimize(
+        self,
+        objective: Callable[[Trial], Outcome],
+        *,
+        n_trials: int | None = None,
+        workers: int = 1,
+        catch: type[Exception] | tuple[type[Exception], ...] = (),
+        progress: bool | None = None,
+    ) -> int:
+        """Runs trials until the study hands out no more.
+
+        ``objective(trial)`` trains a configuration and returns its results: a dict by metric
+        id, or a number if the study has one reported metric. None stands for the last reported
+        measurement. `Infeasible`, a result that is not finite, and the exceptions in ``catch``
+        end the trial as infeasible, and the search continues; any other exception also ends
+        the search. Ctrl-C gives unfinished trials back.
+
+        Args:
+            objective: Called by ``workers`` threads concurrently. (Python runs one of them at
+                a time, except in numpy, PyTorch and the like. For more, start the program
+                several times: all share the study.)
+            n_trials: Number of trials after which to end, unless the study ends first.
+            workers: Number of threads.
+            catch: Exceptions caused by a configuration, not by the program.
+            progress: Whether to show a bar; by default if standard error is a terminal.
+
+        Returns:
+            Number of trials that were run.
+        """
+        search = _Search(self, objective, n_trials, catch, progress)
+        return search.run(workers)
+
+    # --- the answer
+
+    def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> Any:
+        """Reads the Pareto front: a pandas DataFrame, or, without pandas, a `Front`.
+
+        The posterior front is what fresh runs should give; the observed one shows the luckiest
+        of noisy measurements. `get_front` returns the same as objects, with the hypervolume.
+        """
+        front = self.get_front(kind, final_only=final_only)
+        try:
+            return front.to_dataframe()
+        except ImportError:
+            return front
+
+    def get_front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> r.Front:
+        """Reads the Pareto front as objects."""
+        return self._run(ops.get_front(self._policy, self._message, kind, final_only))
+
+    def hypervolumes(
+        self, kind: FrontKind = "observed", *, final_only: bool = False
+    ) -> list[r.HypervolumePoint]:
+        """Reads the hypervolume of a front after completed trials."""
+        return self._run(ops.hypervolumes(self._policy, self.name, kind, final_only))
+
+    def plot_front(self, kind: FrontKind = "posterior", *, ax: Any = None) -> Any:
+        """Draws the front of a study with two objectives, over its trials.
+
+        It needs matplotlib. Returns the axes.
+        """
+        from dpfront.plot import plot_front
+
+        return plot_front(self.get_front(kind), self.trials("state = SUCCEEDED"), ax=ax)
+
+    def recommend(
+        self,
+        *,
+        confidence: float = 0.5,
+        optimize: str = "",
+        measured_only: bool = False,
+        **bounds: float,
+    ) -> r.Recommendation:
+        """Returns the best configuration within bounds on objectives.
+
+        ``study.recommend(epsilon=1.0)`` returns the one with the best accuracy at ε of at most
+        1, ``study.recommend(error=0.1, confidence=0.9)`` the most private one whose error is
+        at most 0.1 with a probability of 90 %. A bound is the largest value of an objective to
+        minimise, the smallest of one to maximise.
+        """
+        return self._run(
+            ops.recommend(self._policy, self.name, bounds, confidence, optimize, measured_only)
+        )
+
+    def predict(self, configurations: Sequence[Mapping[str, Any]]) -> list[dict[str, r.Prediction]]:
+        """Returns what the model expects of configurations, by metric id."""
+        return self._run(ops.predict(self._policy, self._message, configurations))
+
+    def privacy_ledger(self, delta: float = 0, metric: str = "") -> r.PrivacyLedger:
+        """Returns what all runs of the study cost together."""
+        return self._run(ops.privacy_ledger(self._policy, self.name, delta, metric))
+
+    # --- publishing
+
+    @property
+    def publication(self) -> r.Publication | None:
+        """What publishing the results of the study guarantees, with private_mode or
+        random_stopping; ``study.info().publication`` has the spending so far.
+        """
+        return self._info.publication
+
+    def release_best(
+        self,
+        metric: str,
+        *,
+        at_most: Mapping[str, float] | None = None,
+        epsilon: float | None = None,
+        request_id: str = "",
+    ) -> r.Release:
+        """Publishes the best configuration by a metric, under bounds of computed ones.
+
+        ``release.best`` is the configuration. The cost depends on the study: nothing more with
+        private_mode or random_stopping; ``epsilon``, charged to its test_ledger, if the
+        configurations were fixed before any result was seen ("quasi_random", "random", "grid")
+        and all trials have ended. Other studies cannot release anything.
+
+        Args:
+            metric: A reported objective, an average over the test records in [0, 1].
+            at_most: Bounds of computed metrics: ``{"epsilon": 1}``.
+            epsilon: ε of the release, for the test records.
+            request_id: Name of the release. Calling again with it, even after a restart,
+                returns the same release free of charge; without one every call is another
+                release.
+
+        Raises:
+            FailedPrecondition: The study chose configurations by results, or is not complete.
+            ResourceExhausted: It no longer fits into the ledger.
+        """
+        return self._run(
+            ops.release_best(self._policy, self.name, metric, at_most, epsilon or 0, request_id)
+        )
+
+    def release_front(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        request_id: str = "",
+    ) -> r.Release:
+        """Publishes the front: configurations with noisy values, smoothed by a model.
+
+        With private_mode it costs nothing more; with configurations fixed beforehand it costs
+        (epsilon, delta), charged to the study's test_ledger. ``request_id`` and errors are as
+        for `release_best`. ``release.points`` are the points.
+        """
+        return self._run(
+            ops.release_front(self._policy, self.name, epsilon or 0, delta or 0, request_id)
+        )
+
+    def releases(self) -> list[r.Release]:
+        """Lists the releases of the study, oldest first."""
+        return self._run(ops.list_releases(self._policy, self.name))
+
+
+class Trial(TrialBase):
+    """A trial that this worker holds under a lease.
+
+    Within ``with trial:`` a thread renews the lease. If the block does not end the trial by
+    `tell`, `infeasible`, `fail` or `release`, the trial ends with the last reported
+    measurement; as infeasible if the block raises an exception; and is given back if the block
+    is interrupted (KeyboardInterrupt, SystemExit) or a call of this package fails.
+    """
+
+    def __init__(self, study: Study, message: trial_pb2.Trial) -> None:
+        super().__init__(message, study._info.checkpoint_parameter)
+        self._study = study
+        self._heartbeat: _Heartbeat | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_heartbeat": None}
+
+    @property
+    def study(self) -> Study:
+        """The study."""
+        return self._study
+
+    def report(
+        self,
+        step: int,
+        metrics: Mapping[str, Values] | None = None,
+        *,
+        elapsed: float | None = None,
+        **named: Values,
+    ) -> bool:
+        """Records an intermediate measurement, and renews the lease.
+
+        In a study with a checkpoint parameter the step is the value of that parameter at the
+        measurement. A value is a number, or several from repeated runs.
+
+        Returns:
+            Whether the run should stop: then end it with ``tell()``.
+
+        Raises:
+            LeaseLost: The trial is no longer this worker's.
+        """
+        self._check_held()
+        measurement = convert.to_measurement(merge(metrics, named), step, elapsed, self.seeded)
+        return self._reported(
+            step,
+            self._run(ops.add_measurement(self._study._policy, self._message, measurement)),
+        )
+
+    def tell(
+        self,
+        metrics: Mapping[str, Values] | None = None,
+        *,
+        step: int | None = None,
+        elapsed: float | None = None,
+        **named: Values,
+    ) -> None:
+        """Ends the trial with its results, or, without any, with the last reported ones.
+
+        Results belong to the end of the run, unless ``step`` says where it ended. Telling the
+        same again changes nothing; other results are refused.
+
+        Raises:
+            LeaseLost: Another worker has completed the trial.
+            InvalidArgument: ``violations`` names the metrics that are missing or unknown.
+        """
+        self._complete(self._tell(merge(metrics, named), step, elapsed))
+
+    def infeasible(self, reason: str) -> None:
+        """Ends the trial: its configuration cannot work, and the study avoids similar ones."""
+        self._complete(infeasible_request(reason))
+
+    def fail(self, reason: str, *, retryable: bool = True) -> None:
+        """Ends the attempt: the machinery failed, which says nothing about the configuration.
+
+        With ``retryable`` the trial is queued again, up to the study's number of attempts.
+        """
+        self._complete(failure_request(reason, retryable))
+
+    def release(self, reason: str = "") -> None:
+        """Gives the trial back unfinished, so that another worker can get it at once."""
+        self._stop_heartbeat()
+        self._run(ops.release(self._study._policy, self._message, reason))
+        self._ended = True
+
+    def _give_back(self, reason: str) -> None:
+        """Releases the trial, with little patience: the lease runs out anyway."""
+        self._stop_heartbeat()
+        self._run(ops.release(ops.impatient(self._study._policy), self._message, reason))
+        self._ended = True
+
+    def keep_alive(self) -> None:
+        """Starts a thread that renews the lease until the trial ends."""
+        if self._heartbeat is None and not self._ended:
+            self._heartbeat = _Heartbeat(self)
+            self._heartbeat.start()
+
+    def __enter__(self) -> Trial:
+        self.keep_alive()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if self._ended or self._lost is not None:
+                return
+            if error is None:
+                if self._reported_step is None:
+                    self.release("the worker ended the trial without a result")
+                    raise errors.DParetoError(
+                        f"{self.name}: the block ended without a result; call tell()"
+                    )
+                self.tell()
+            elif isinstance(error, errors.DParetoError) or not isinstance(error, Exception):
+                with suppress(errors.DParetoError):
+                    self._give_back(describe(error))
+            else:
+                with suppress(errors.DParetoError):
+                    self.infeasible(describe(error))
+        finally:
+            self._stop_heartbeat()
+
+    def _complete(self, request: Any) -> None:
+        self._run(ops.complete(self._study._policy, self._message, request))
+        self._ended = True
+        self._stop_heartbeat()
+
+    def _run(self, operation: ops.Operation[T]) -> T:
+        try:
+            return self._study._run(operation)
+        except errors.LeaseLost as error:
+            self._lost = error.message
+            raise
+
+    def _stop_heartbeat(self) -> None:
+        beats, self._heartbeat = self._heartbeat, None
+        if beats is not None:
+            beats.stop()
+
+
+class _Heartbeat(threading.Thread):
+    """Renews the lease of a trial, every third of its duration."""
+
+    def __init__(self, trial: Trial) -> None:
+        super().__init__(name=f"dpareto lease {trial.name}", daemon=True)
+        self._trial = trial
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        trial = self._trial
+        policy, study = trial._study._policy, trial._study.name
+        while not self._stopped.wait(trial._lease_seconds() / 3):
+            try:
+                result = trial._study._run(ops.renew(policy, study, trial._message))
+            except errors.LeaseLost as error:
+                trial._lost = error.message
+            except (errors.DParetoError, OSError, ValueError):
+                if trial._study.client._closed.is_set():
+                    return
+                continue  # temporary; so may be a missing token file
+            else:
+                trial._renewed(result)
+            if trial._lost is not None:
+                return
+
+    def stop(self) -> None:
+        """Ends the renewals, without waiting for one under way."""
+        self._stopped.set()
+
+
+class _Stopped(Exception):
+    """The caller stopped waiting."""
+
+
+class _Search:
+    """The loop of `Study.optimize`."""
+
+    def __init__(
+        self,
+        study: Study,
+        objective: Callable[[Trial], Outcome],
+        n_trials: int | None,
+        catch: type[Exception] | tuple[type[Exception], ...],
+        progress: bool | None,
+    ) -> None:
+        self.study = study
+        self.objective = objective
+        self.n_trials = n_trials
+        self.catch = infeasible_errors(catch)
+        self.lock = threading.Lock()
+        self.started = 0
+        self.ended = 0
+        self.stopping = threading.Event()
+        self.error: BaseException | None = None
+        self.held: set[Trial] = set()
+        self.progress = Progress(n_trials, progress)
+
+    def run(self, workers: int) -> int:
+        if workers < 1:
+            raise ValueError("workers: must be at least 1")
+        if self.n_trials is None and self.progress.enabled:
+            info = self.study.info()
+            left = info.max_trials - sum(info.trial_counts.values())
+            self.progress.total = left if info.max_trials else None
+        with self.progress:
+            # Use separate ids, so that trials that the process asked for elsewhere stay
+            # untouched.
+            base = ops.new_worker_id()
+            if workers == 1:
+                self.work(base)
+            else:
+                self.share(base, workers)
+        return self.ended
+
+    def share(self, base: str, workers: int) -> None:
+        """Runs the worker threads and waits for them."""
+        threads = [
+            threading.Thread(target=self.guard, args=(f"{base}-{k}",), daemon=True)
+            for k in range(workers)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(0.2)  # short, since an endless join blocks Ctrl-C on Windows
+        except BaseException:
+            # Threads cannot be interrupted. Release their trials now, for other workers.
+            self.stopping.set()
+            with self.lock:
+                held = list(self.held)
+            for trial in held:
+                with suppress(errors.DParetoError):
+                    trial._give_back("interrupted")
+            raise
+        if self.error is not None:
+            raise self.error
+
+    def guard(self, worker_id: str) -> None:
+        try:
+            self.work(worker_id)
+        except BaseException as error:  # noqa: BLE001 - share raises it
+            with self.lock:
+                self.error = self.error or error
+            self.stopping.set()
+
+    def work(self, worker_id: str) -> None:
+        while not self.stopping.is_set() and self.take():
+            try:
+                trial = self.ask(worker_id)
+            except (errors.StudyDone, _Stopped):
+                return
+            with self.lock:
+                self.held.add(trial)
+            if self.stopping.is_set():  # since it was asked for
+                with suppress(errors.DParetoError):
+                    trial._give_back("the search has ended")
+                return
+            try:
+                self.one(trial)
+            except errors.LeaseLost:
+                pass  # another worker has the trial
+            finally:
+                with self.lock:
+                    self.held.discard(trial)
+                    self.ended += 1
+            self.progress.update(self.ended)
+
+    def ask(self, worker_id: str) -> Trial:
+        """Asks for a trial, while the search continues."""
+        study = self.study
+        asking = ops.ask(study._policy, study.name, worker_id, True, 1, None, None)
+        return Trial(study, study._client._run(asking, self.stopping)[0])
+
+    def take(self) -> bool:
+        with self.lock:
+            if self.n_trials is not None and self.started >= self.n_trials:
+                return False
+            self.started += 1
+            return True
+
+    def one(self, trial: Trial) -> None:
+        with suppress(*self.catch), trial:
+            value = self.objective(trial)
+            if not trial.ended:
+                trial.tell(outcome(value, self.study._info.reported))

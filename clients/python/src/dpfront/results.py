@@ -1,0 +1,523 @@
+"""The server's answers as plain objects.
+
+``raw`` is the message of the contract behind an object, with everything that has no name here.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, overload
+
+if TYPE_CHECKING:
+    import pandas
+
+    from dpfront.v1 import (
+        front_service_pb2,
+        privacy_pb2,
+        privacy_service_pb2,
+        release_service_pb2,
+        study_pb2,
+        trial_pb2,
+    )
+
+__all__ = [
+    "Calibration",
+    "Charge",
+    "Front",
+    "FrontPoint",
+    "FrontValue",
+    "Guarantee",
+    "HypervolumePoint",
+    "LedgerInfo",
+    "Measurement",
+    "PastAttempt",
+    "Prediction",
+    "PrivacyLedger",
+    "Publication",
+    "Recommendation",
+    "Release",
+    "ReleasedPoint",
+    "ResultWarning",
+    "StudyInfo",
+    "TrialInfo",
+]
+
+Scalar = int | float | str
+
+
+def _table(rows: Sequence[Mapping[str, Scalar]]) -> str:
+    """Returns rows in columns, in the order in which their names appear."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    lines = [names, *([_cell(row.get(name, "")) for name in names] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True))
+        for line in lines
+        if line
+    )
+
+
+def _cell(value: Scalar) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _up(value: float) -> str:
+    """Returns four digits, rounded up: a bound must not shrink on its way to a reader."""
+    digits = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
+    return f"{float(digits.create_decimal(repr(value))):.4g}"
+
+
+@dataclass(frozen=True)
+class ResultWarning:
+    """Something that a reader of a result should know."""
+
+    code: str
+    """For programs, such as LARGE_DELTA."""
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """An (ε, δ) guarantee, of one run unless its holder says otherwise. ``float(guarantee)``
+    is ε.
+    """
+
+    epsilon: float
+    """An upper bound; infinite if the accountant gives none."""
+    epsilon_lower: float | None
+    """A lower bound of the true ε, if known."""
+    delta: float
+    adjacency: str
+    accountant: str
+    """The one that computed it."""
+    steps: int
+    assumptions: tuple[str, ...]
+    """What must be true for the guarantee to hold."""
+    warnings: tuple[ResultWarning, ...]
+    raw: privacy_pb2.PrivacyGuarantee = field(repr=False, compare=False)
+
+    def __float__(self) -> float:
+        return self.epsilon
+
+
+def _bound(g: Guarantee) -> str:
+    return f"ε at most {_up(g.epsilon)}, δ = {_up(g.delta)}, {g.adjacency} adjacency"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The value of a parameter for which a mechanism has a target ε."""
+
+    value: Scalar
+    reachable: bool
+    """Whether a value in the range reaches the target."""
+    guarantee: Guarantee
+    derived: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model expects of a metric: median and central 90 % interval of the mean that
+    fresh runs would have.
+    """
+
+    median: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Metrics of a trial at one moment of its run, by id; means over repeated runs."""
+
+    step: int
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class PastAttempt:
+    """An attempt at a trial that ended without completing it."""
+
+    number: int
+    """Among the attempts at the trial, from 1."""
+    worker_id: str
+    outcome: str
+    """lost, resumed, released, failed or overtaken."""
+    reason: str
+    """Given with a release or a failure."""
+    start_time: datetime
+    end_time: datetime
+    measurements: tuple[Measurement, ...]
+
+
+@dataclass(frozen=True)
+class TrialInfo:
+    """The state of a trial on the server."""
+
+    number: int
+    state: str
+    """queued, active, stopping, succeeded, infeasible or failed."""
+    state_reason: str
+    origin: str
+    params: Mapping[str, Scalar]
+    metrics: Mapping[str, float]
+    """Final values by id, computed ones included."""
+    measurements: tuple[Measurement, ...]
+    """On the way, of the attempt that runs or completed the trial."""
+    worker_id: str
+    attempt: int
+    """How often the trial was handed out."""
+    past_attempts: tuple[PastAttempt, ...]
+    """That did not complete the trial; only from ``get_trial``."""
+    note: str
+    labels: Mapping[str, str]
+    warnings: tuple[ResultWarning, ...]
+    raw: trial_pb2.Trial = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class StudyInfo:
+    """The state of a study on the server."""
+
+    id: str
+    display_name: str
+    description: str
+    labels: Mapping[str, str]
+    state: str
+    """active, paused or completed."""
+    state_reason: str
+    trial_counts: Mapping[str, int]
+    """Number of trials by state."""
+    seed: int
+    revision: int
+    create_time: datetime
+    parameters: tuple[str, ...]
+    """Ids of the parameters."""
+    objectives: tuple[str, ...]
+    """Ids of the objectives."""
+    reported: tuple[str, ...]
+    """Ids of the metrics that workers report: objectives and constraints, then others."""
+    max_trials: int
+    checkpoint_parameter: str
+    publication: Publication | None
+    """What publishing its results guarantees, with private_mode or random_stopping."""
+    warnings: tuple[ResultWarning, ...]
+    raw: study_pb2.Study = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class FrontValue:
+    """An objective at a point of the front, in its own unit."""
+
+    value: float
+    """By which the point was chosen."""
+    lower: float | None = None
+    """Central 90 % interval of the mean that fresh runs would have, of the posterior front."""
+    upper: float | None = None
+    observed: float | None = None
+    """Mean of the measured runs; None for computed metrics, like the following."""
+    standard_error: float | None = None
+    best: float | None = None
+    worst: float | None = None
+
+
+@dataclass(frozen=True)
+class FrontPoint:
+    """A configuration on the front."""
+
+    trial: int
+    """Number of the trial that measured it first."""
+    step: int
+    """Of the measurement, in studies with a checkpoint parameter."""
+    params: Mapping[str, Scalar]
+    values: Mapping[str, FrontValue]
+    """The objectives by id."""
+    runs: int
+    """Number of runs behind the measured values."""
+    trials: tuple[int, ...]
+    contribution: float
+    """By how much the hypervolume would shrink without the point."""
+    knee: bool
+    beyond_reference: bool
+    guarantee: Guarantee | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns a flat row: objectives, parameters, then the rest."""
+        row: dict[str, Any] = {key: v.value for key, v in self.values.items()}
+        row.update(self.params)
+        for key, v in self.values.items():
+            for name in ("lower", "upper", "observed", "standard_error"):
+                value = getattr(v, name)
+                if value is not None:
+                    row[f"{key}_{name}"] = value
+        row.update(
+            trial=self.trial,
+            step=self.step,
+            runs=self.runs,
+            contribution=self.contribution,
+            knee=self.knee,
+            beyond_reference=self.beyond_reference,
+        )
+        return row
+
+
+@dataclass(frozen=True)
+class Front(Sequence[FrontPoint]):
+    """The Pareto front: a sequence of points, best in the first objective first."""
+
+    kind: str
+    points: tuple[FrontPoint, ...]
+    hypervolume: float
+    hypervolumes: Mapping[str, float]
+    """Hypervolumes of the fronts of all kinds; the posterior one only if this front is
+    posterior."""
+    reference: Mapping[str, float]
+    objectives: tuple[str, ...]
+    minimize: Mapping[str, bool]
+    """By objective, whether smaller is better."""
+    revision: int
+    warnings: tuple[ResultWarning, ...]
+    raw: front_service_pb2.Front = field(repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @overload
+    def __getitem__(self, index: int) -> FrontPoint: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[FrontPoint, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> FrontPoint | tuple[FrontPoint, ...]:
+        return self.points[index]
+
+    def __iter__(self) -> Iterator[FrontPoint]:
+        return iter(self.points)
+
+    def __str__(self) -> str:
+        """Returns a table: objectives, parameters and the trial of every point. Computed
+        objectives, such as ε, are rounded up.
+        """
+
+        def shown(v: FrontValue) -> Scalar:
+            return _up(v.value) if v.observed is None else v.value
+
+        rows = [
+            {**{k: shown(v) for k, v in p.values.items()}, **p.params, "trial": p.trial}
+            for p in self.points
+        ]
+        return _table(rows) or f"no points on the {self.kind} front"
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """Returns a row for each point. It needs pandas.
+
+        ``attrs`` of the frame has the kind of the front, its hypervolume and warnings.
+        """
+        import pandas
+
+        frame: pandas.DataFrame = pandas.DataFrame([p.as_dict() for p in self.points])
+        frame.attrs.update(
+            kind=self.kind,
+            hypervolume=self.hypervolume,
+            warnings=[str(w) for w in self.warnings],
+        )
+        return frame
+
+
+@dataclass(frozen=True)
+class HypervolumePoint:
+    """The hypervolume of a front after a trial."""
+
+    trial: int
+    completed_trials: int
+    hypervolume: float
+    runs: int
+    steps: int
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A configuration for bounds on objectives."""
+
+    reachable: bool
+    """Whether a configuration meets the bounds; if not, this one is nearest."""
+    params: Mapping[str, Scalar]
+    """Empty if nothing is known yet."""
+    predictions: Mapping[str, Prediction]
+    """Of measured objectives."""
+    computed: Mapping[str, float]
+    """Computed metrics, exact."""
+    reached: Mapping[str, float]
+    """What every objective reaches with the confidence asked for."""
+    optimize: str
+    """The optimised objective."""
+    trials: tuple[int, ...]
+    """Trials that measured it; empty if it was never run."""
+    runs: int
+    step: int
+    guarantee: Guarantee | None
+    warnings: tuple[ResultWarning, ...]
+
+
+@dataclass(frozen=True)
+class PrivacyLedger:
+    """What all runs of a study cost together."""
+
+    runs: int
+    largest_epsilon: float
+    """Of a single run."""
+    composed: Guarantee
+    """Of everything that the runs released together."""
+    adaptive: bool
+    """Whether results may have decided what was run."""
+    fixed_in_advance: Guarantee | None
+    """The cost of the same runs if they had been fixed before the first."""
+    warnings: tuple[ResultWarning, ...]
+    raw: privacy_service_pb2.GetPrivacyLedgerResponse = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What publishing the results of a study guarantees: of a private_mode, everything that it
+    shows; of random_stopping, its one release.
+    """
+
+    train: Guarantee
+    """For the training records, over all that the study will ever publish."""
+    test: Guarantee | None
+    """For the test records; None if they are not protected."""
+    assumptions: tuple[str, ...]
+    """What both guarantees rest on."""
+    not_covered: tuple[str, ...]
+    noise_standard_deviation: float
+    """Of the noise in every measured value, 0 if there is none."""
+    spent_train: Guarantee | None
+    """What a private_mode has spent so far on the training records, and below on the test
+    records. The guarantees are the declared ones; the spending may depend on results."""
+    spent_test: Guarantee | None
+    values: int
+    """Number of noisy values taken so far, at most ``max_values``."""
+    max_values: int
+    raw: study_pb2.Publication = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ReleasedPoint:
+    """A published configuration."""
+
+    params: Mapping[str, Scalar]
+    values: Mapping[str, float]
+    """Published metrics by id: computed ones, and values with noise."""
+    standard_deviations: Mapping[str, float]
+    """Of the published values, if known."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Returns a flat row: values, parameters, then standard deviations."""
+        deviations = {f"{k}_standard_deviation": v for k, v in self.standard_deviations.items()}
+        return {**self.values, **self.params, **deviations}
+
+
+@dataclass(frozen=True)
+class Release:
+    """Something that was published, with its guarantee and limits."""
+
+    name: str
+    """Resource name, by which `Client.release` reads it again."""
+    guarantee: Guarantee
+    """For the test records, on which results were evaluated."""
+    protects: str
+    """Which records the guarantee protects."""
+    assumptions: tuple[str, ...]
+    """What the guarantee rests on."""
+    not_covered: tuple[str, ...]
+    warnings: tuple[ResultWarning, ...]
+    training_guarantee: Guarantee | None
+    """What all runs of the study together cost the training records; None if the server does
+    not know it."""
+    points: tuple[ReleasedPoint, ...]
+    """The published configurations."""
+    index: int | None
+    """The selected candidate, from 0, of `Client.select_privately`."""
+    mechanism: str
+    """For people: "permute-and-flip among 64 configurations"."""
+    ledger: str
+    """Id of the ledger that was charged; empty if nothing was."""
+    noise_standard_deviation: float
+    """Of the noise in the published values, 0 if there are none."""
+    study_revision: int
+    create_time: datetime
+    """When it was first handed out."""
+    raw: release_service_pb2.Release = field(repr=False, compare=False)
+
+    def __str__(self) -> str:
+        """Returns what was published, with everything that a reader must know."""
+        lines = [f"{self.name}: {self.mechanism}"]
+        if self.index is not None:
+            lines.append(f"candidate {self.index}")
+        lines.append(f"guarantee: {_bound(self.guarantee)}, for {self.protects}")
+        if self.training_guarantee is not None:
+            lines.append(f"training records: {_bound(self.training_guarantee)}")
+        training = self.training_guarantee.assumptions if self.training_guarantee else ()
+        lines += [f"provided that {x}" for x in (*self.assumptions, *training)]
+        lines += [f"not covered: {x}" for x in self.not_covered]
+        lines += [f"warning: {x}" for x in self.warnings]
+        rows = [  # what has no noise is computed, such as ε
+            {
+                **p.as_dict(),
+                **{k: _up(v) for k, v in p.values.items() if k not in p.standard_deviations},
+            }
+            for p in self.points
+        ]
+        table = _table(rows)
+        return "\n".join([*lines, "", table] if table else lines)
+
+    @property
+    def best(self) -> ReleasedPoint | None:
+        """The published configuration of `release_best`; None if none is within the bounds, or
+        if the random number of trials was 0.
+        """
+        return self.points[0] if self.points else None
+
+
+@dataclass(frozen=True)
+class LedgerInfo:
+    """The privacy account of one dataset: the cost of everything published about it."""
+
+    id: str
+    description: str
+    records: int
+    """Number of records of the dataset, which is public."""
+    epsilon: float
+    """ε and δ of everything that is ever charged; they never change."""
+    delta: float
+    adjacency: str
+    spent: Guarantee
+    """The spending so far, which may depend on results; the guarantee of the whole ledger is
+    the declared one."""
+    charges: int
+    """Number of charges."""
+    remaining_epsilon: float
+    """The largest ε of one more release with δ = 0 that fits."""
+    create_time: datetime
+    raw: release_service_pb2.Ledger = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One entry of a ledger."""
+
+    number: int
+    """From 1, oldest first."""
+    guarantee: Guarantee
+    """What was charged: the guarantee of one release, or of everything that a study will
+    publish."""
+    resource: str
+    """Name of the release, or of the study that reserved its budget."""
+    reason: str
+    create_time: datetime

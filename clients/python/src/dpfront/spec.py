@@ -1,0 +1,280 @@
+"""The spec of a study: parameters, metrics and budgets.
+
+The names are the contract's (docs/studies.md explains each of them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Literal
+
+from dpfront.privacy import Privacy
+
+__all__ = [
+    "Algorithm",
+    "Categorical",
+    "Constraint",
+    "Design",
+    "Discrete",
+    "Float",
+    "Int",
+    "LogUniform",
+    "Maximize",
+    "Metric",
+    "Minimize",
+    "Normal",
+    "Parameter",
+    "PrivateMode",
+    "RandomStopping",
+    "ShiftedExponential",
+    "StudySpec",
+    "Tracked",
+    "Trainer",
+    "Transform",
+    "Uniform",
+    "epsilon",
+]
+
+Scalar = int | float | str
+Condition = Mapping[str, Scalar | Sequence[Scalar]]
+Transform = Literal["identity", "log", "logit"]
+Algorithm = Literal["default", "random", "grid", "quasi_random", "dpareto", "ehvi", "nsga2"]
+Computed = Privacy | str
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Uniform on the accepted range."""
+
+
+@dataclass(frozen=True)
+class LogUniform:
+    """Uniform in the logarithm on the accepted range."""
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Gaussian."""
+
+    mean: float
+    standard_deviation: float
+
+
+@dataclass(frozen=True)
+class ShiftedExponential:
+    """A shift plus an exponential variable of mean 1/rate."""
+
+    rate: float
+    shift: float = 0.0
+
+
+@dataclass(frozen=True)
+class Design:
+    """The distribution from which initial and random designs draw a parameter."""
+
+    distribution: Uniform | LogUniform | Normal | ShiftedExponential
+    accept_min: float | None = None
+    """Draws must exceed this; the smallest value of the domain by default."""
+    accept_max: float | None = None
+    """Draws must stay below this; the largest value of the domain by default."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One of `Float`, `Int`, `Discrete` and `Categorical`."""
+
+    id: str
+    """Expressions refer to the parameter by it."""
+    condition: Condition | None = field(default=None, kw_only=True)
+    """The parameter exists only where another one has certain values: {"optimizer": "adam"}
+    or {"optimizer": ["adam", "lamb"]}."""
+
+
+@dataclass(frozen=True)
+class Float(Parameter):
+    """Every float in a closed interval."""
+
+    min: float
+    max: float
+    log: bool = False
+    """Whether ratios matter, rather than differences."""
+    design: Design | None = None
+    grid_levels: int = 0
+    """Number of levels for the algorithm "grid"; 0 is 3."""
+
+
+@dataclass(frozen=True)
+class Int(Parameter):
+    """Every integer in a closed interval."""
+
+    min: int
+    max: int
+    log: bool = False
+    design: Design | None = None
+    grid_levels: int = 0
+
+
+@dataclass(frozen=True)
+class Discrete(Parameter):
+    """A finite, increasing list of numbers, which are floats."""
+
+    values: Sequence[float]
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class Categorical(Parameter):
+    """A finite set of names without an order."""
+
+    categories: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One of `Minimize`, `Maximize`, `Constraint` and `Tracked`."""
+
+    id: str
+    computed: Computed | None = field(default=None, kw_only=True)
+    """The mechanism or expression from which the server computes it; None if workers report it."""
+    sample_size: float = field(default=0, kw_only=True)
+    """For reported rates under "logit" that are averages over test records: the number of
+    records."""
+    report_tolerance: float | None = field(default=None, kw_only=True)
+    """Largest relative difference between a worker's own report and the computed value that
+    raises no warning."""
+    unit: str = field(default="", kw_only=True)
+    """For people."""
+
+
+@dataclass(frozen=True)
+class Minimize(Metric):
+    """An objective: smaller is better."""
+
+    reference_value: float
+    """The anti-ideal value: only points better than it count towards the hypervolume."""
+    transform: Transform = "identity"
+    """Transform for the model: "logit" for rates in [0, 1], "log" for values over orders of
+    magnitude."""
+
+
+@dataclass(frozen=True)
+class Maximize(Metric):
+    """An objective: larger is better. The fields are as in `Minimize`."""
+
+    reference_value: float
+    transform: Transform = "identity"
+
+
+@dataclass(frozen=True)
+class Constraint(Metric):
+    """A metric that must stay within bounds for a configuration to be on the front."""
+
+    min: float | None = None
+    max: float | None = None
+    transform: Transform = "identity"
+
+
+@dataclass(frozen=True)
+class Tracked(Metric):
+    """A metric that is recorded and shown."""
+
+
+def epsilon(
+    privacy: Privacy,
+    reference_value: float = 10.0,
+    *,
+    id: str = "epsilon",
+    report_tolerance: float | None = None,
+) -> Minimize:
+    """Returns ε of a mechanism as an objective, modelled by its logarithm.
+
+    A worker may also report its own ε of the run: a relative difference above
+    ``report_tolerance`` raises a warning on the trial.
+    """
+    return Minimize(
+        id,
+        reference_value,
+        transform="log",
+        computed=privacy,
+        report_tolerance=report_tolerance,
+    )
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """The bundled trainer that agents run for a study, with its settings."""
+
+    name: str
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PrivateMode:
+    """Keeps noisy values only and enforces declared privacy budgets."""
+
+    test_set_size: int
+    test_epsilon: float
+    train_epsilon: float
+    delta: float
+    training_shards: int = 0
+    max_values: int = 0
+    prior_studies_are_public: bool = False
+
+
+@dataclass(frozen=True)
+class RandomStopping:
+    """Runs a secret random number of independent trials and shows only the best."""
+
+    mean_trials: float
+    metric: str
+    eta: float | None = None
+    """η of the truncated negative binomial distribution; the default is a Poisson distribution."""
+    delta: float = 0
+    test_set_size: int = 0
+    test_epsilon: float = 0
+
+
+@dataclass(frozen=True)
+class StudySpec:
+    """The spec of a study."""
+
+    parameters: Sequence[Parameter]
+    metrics: Sequence[Metric]
+    parameter_constraints: Sequence[str] = ()
+    """Expressions over the parameters that must hold for a configuration to be tried."""
+    checkpoint_parameter: str | None = None
+    """The integer parameter whose smaller values a run passes through, such as "epochs". Not
+    for schedules that depend on the length of the run."""
+    algorithm: Algorithm = "default"
+    initial_trials: int = 0
+    """Number of trials drawn from the design before the model takes over; 0 is the default
+    of the algorithm."""
+    max_trials: int = 0
+    """Budget; 0 is no limit, here and below."""
+    max_duration: timedelta | None = None
+    max_stagnant_trials: int = 0
+    max_parallel_trials: int = 0
+    replicates: int = 0
+    """Number of independent runs that a worker makes for one trial; 0 is 1."""
+    lease: timedelta | None = None
+    """How long a worker may be silent; 60 s by default. Trials renew their leases in the
+    background."""
+    max_attempts: int = 0
+    """How often a trial is handed out before it fails for good; 0 is 5."""
+    seed: int | None = None
+    cost: str | None = None
+    """The cost of a trial: None (all equal), the checkpoint parameter, or a reported metric."""
+    trainer: Trainer | None = None
+    prior_studies: Sequence[str] = ()
+    early_stopping: bool = True
+    """Whether the server asks to stop runs that can no longer add to the front."""
+    private_mode: PrivateMode | None = None
+    random_stopping: RandomStopping | None = None
+    test_ledger: str = ""
+    """Id of the ledger of the test records. Required with private_mode, and with random_stopping
+    that has a test_set_size."""
+    train_ledger: str = ""
+    """Id of the ledger of the training records. Required with private_mode and
+    random_stopping."""

@@ -1,0 +1,283 @@
+import datetime
+
+from dpfront.v1 import metric_pb2 as _metric_pb2
+from dpfront.v1 import parameter_pb2 as _parameter_pb2
+from dpfront.v1 import privacy_pb2 as _privacy_pb2
+from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class StudyState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    STUDY_STATE_UNSPECIFIED: _ClassVar[StudyState]
+    STUDY_STATE_ACTIVE: _ClassVar[StudyState]
+    STUDY_STATE_PAUSED: _ClassVar[StudyState]
+    STUDY_STATE_COMPLETED: _ClassVar[StudyState]
+
+class Algorithm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ALGORITHM_UNSPECIFIED: _ClassVar[Algorithm]
+    ALGORITHM_DEFAULT: _ClassVar[Algorithm]
+    ALGORITHM_RANDOM: _ClassVar[Algorithm]
+    ALGORITHM_GRID: _ClassVar[Algorithm]
+    ALGORITHM_QUASI_RANDOM: _ClassVar[Algorithm]
+    ALGORITHM_DPARETO: _ClassVar[Algorithm]
+    ALGORITHM_EHVI: _ClassVar[Algorithm]
+    ALGORITHM_NSGA2: _ClassVar[Algorithm]
+STUDY_STATE_UNSPECIFIED: StudyState
+STUDY_STATE_ACTIVE: StudyState
+STUDY_STATE_PAUSED: StudyState
+STUDY_STATE_COMPLETED: StudyState
+ALGORITHM_UNSPECIFIED: Algorithm
+ALGORITHM_DEFAULT: Algorithm
+ALGORITHM_RANDOM: Algorithm
+ALGORITHM_GRID: Algorithm
+ALGORITHM_QUASI_RANDOM: Algorithm
+ALGORITHM_DPARETO: Algorithm
+ALGORITHM_EHVI: Algorithm
+ALGORITHM_NSGA2: Algorithm
+
+class Study(_message.Message):
+    __slots__ = ("name", "uid", "etag", "display_name", "description", "labels", "spec", "state", "state_reason", "revision", "seed", "trial_counts", "create_time", "update_time", "warnings", "publication", "design_change")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    ETAG_FIELD_NUMBER: _ClassVar[int]
+    DISPLAY_NAME_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    STATE_REASON_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    TRIAL_COUNTS_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    UPDATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    WARNINGS_FIELD_NUMBER: _ClassVar[int]
+    PUBLICATION_FIELD_NUMBER: _ClassVar[int]
+    DESIGN_CHANGE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    uid: str
+    etag: str
+    display_name: str
+    description: str
+    labels: _containers.ScalarMap[str, str]
+    spec: StudySpec
+    state: StudyState
+    state_reason: str
+    revision: int
+    seed: int
+    trial_counts: TrialCounts
+    create_time: _timestamp_pb2.Timestamp
+    update_time: _timestamp_pb2.Timestamp
+    warnings: _containers.RepeatedCompositeFieldContainer[_privacy_pb2.Warning]
+    publication: Publication
+    design_change: DesignChange
+    def __init__(self, name: _Optional[str] = ..., uid: _Optional[str] = ..., etag: _Optional[str] = ..., display_name: _Optional[str] = ..., description: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., spec: _Optional[_Union[StudySpec, _Mapping]] = ..., state: _Optional[_Union[StudyState, str]] = ..., state_reason: _Optional[str] = ..., revision: _Optional[int] = ..., seed: _Optional[int] = ..., trial_counts: _Optional[_Union[TrialCounts, _Mapping]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., publication: _Optional[_Union[Publication, _Mapping]] = ..., design_change: _Optional[_Union[DesignChange, _Mapping]] = ...) -> None: ...
+
+class DesignChange(_message.Message):
+    __slots__ = ("fields", "time")
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    fields: _containers.RepeatedScalarFieldContainer[str]
+    time: _timestamp_pb2.Timestamp
+    def __init__(self, fields: _Optional[_Iterable[str]] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class TrialCounts(_message.Message):
+    __slots__ = ("queued", "active", "stopping", "succeeded", "infeasible", "failed")
+    QUEUED_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_FIELD_NUMBER: _ClassVar[int]
+    STOPPING_FIELD_NUMBER: _ClassVar[int]
+    SUCCEEDED_FIELD_NUMBER: _ClassVar[int]
+    INFEASIBLE_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    queued: int
+    active: int
+    stopping: int
+    succeeded: int
+    infeasible: int
+    failed: int
+    def __init__(self, queued: _Optional[int] = ..., active: _Optional[int] = ..., stopping: _Optional[int] = ..., succeeded: _Optional[int] = ..., infeasible: _Optional[int] = ..., failed: _Optional[int] = ...) -> None: ...
+
+class StudySpec(_message.Message):
+    __slots__ = ("parameters", "metrics", "parameter_constraints", "checkpoint_parameter", "replicates", "algorithm", "budget", "lease", "seed", "cost", "trainer", "prior_studies", "private_mode", "random_stopping", "disable_early_stopping", "test_ledger", "train_ledger")
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
+    METRICS_FIELD_NUMBER: _ClassVar[int]
+    PARAMETER_CONSTRAINTS_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_PARAMETER_FIELD_NUMBER: _ClassVar[int]
+    REPLICATES_FIELD_NUMBER: _ClassVar[int]
+    ALGORITHM_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    TRAINER_FIELD_NUMBER: _ClassVar[int]
+    PRIOR_STUDIES_FIELD_NUMBER: _ClassVar[int]
+    PRIVATE_MODE_FIELD_NUMBER: _ClassVar[int]
+    RANDOM_STOPPING_FIELD_NUMBER: _ClassVar[int]
+    DISABLE_EARLY_STOPPING_FIELD_NUMBER: _ClassVar[int]
+    TEST_LEDGER_FIELD_NUMBER: _ClassVar[int]
+    TRAIN_LEDGER_FIELD_NUMBER: _ClassVar[int]
+    parameters: _containers.RepeatedCompositeFieldContainer[_parameter_pb2.ParameterSpec]
+    metrics: _containers.RepeatedCompositeFieldContainer[_metric_pb2.MetricSpec]
+    parameter_constraints: _containers.RepeatedScalarFieldContainer[str]
+    checkpoint_parameter: str
+    replicates: int
+    algorithm: AlgorithmSpec
+    budget: Budget
+    lease: LeasePolicy
+    seed: int
+    cost: CostSpec
+    trainer: TrainerSpec
+    prior_studies: _containers.RepeatedScalarFieldContainer[str]
+    private_mode: PrivateModeSpec
+    random_stopping: RandomStoppingSpec
+    disable_early_stopping: bool
+    test_ledger: str
+    train_ledger: str
+    def __init__(self, parameters: _Optional[_Iterable[_Union[_parameter_pb2.ParameterSpec, _Mapping]]] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.MetricSpec, _Mapping]]] = ..., parameter_constraints: _Optional[_Iterable[str]] = ..., checkpoint_parameter: _Optional[str] = ..., replicates: _Optional[int] = ..., algorithm: _Optional[_Union[AlgorithmSpec, _Mapping]] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., lease: _Optional[_Union[LeasePolicy, _Mapping]] = ..., seed: _Optional[int] = ..., cost: _Optional[_Union[CostSpec, _Mapping]] = ..., trainer: _Optional[_Union[TrainerSpec, _Mapping]] = ..., prior_studies: _Optional[_Iterable[str]] = ..., private_mode: _Optional[_Union[PrivateModeSpec, _Mapping]] = ..., random_stopping: _Optional[_Union[RandomStoppingSpec, _Mapping]] = ..., disable_early_stopping: bool = ..., test_ledger: _Optional[str] = ..., train_ledger: _Optional[str] = ...) -> None: ...
+
+class AlgorithmSpec(_message.Message):
+    __slots__ = ("name", "initial_trials")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    INITIAL_TRIALS_FIELD_NUMBER: _ClassVar[int]
+    name: Algorithm
+    initial_trials: int
+    def __init__(self, name: _Optional[_Union[Algorithm, str]] = ..., initial_trials: _Optional[int] = ...) -> None: ...
+
+class Budget(_message.Message):
+    __slots__ = ("max_trials", "max_duration", "max_stagnant_trials", "max_parallel_trials")
+    MAX_TRIALS_FIELD_NUMBER: _ClassVar[int]
+    MAX_DURATION_FIELD_NUMBER: _ClassVar[int]
+    MAX_STAGNANT_TRIALS_FIELD_NUMBER: _ClassVar[int]
+    MAX_PARALLEL_TRIALS_FIELD_NUMBER: _ClassVar[int]
+    max_trials: int
+    max_duration: _duration_pb2.Duration
+    max_stagnant_trials: int
+    max_parallel_trials: int
+    def __init__(self, max_trials: _Optional[int] = ..., max_duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_stagnant_trials: _Optional[int] = ..., max_parallel_trials: _Optional[int] = ...) -> None: ...
+
+class LeasePolicy(_message.Message):
+    __slots__ = ("duration", "max_attempts")
+    DURATION_FIELD_NUMBER: _ClassVar[int]
+    MAX_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    duration: _duration_pb2.Duration
+    max_attempts: int
+    def __init__(self, duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_attempts: _Optional[int] = ...) -> None: ...
+
+class CostSpec(_message.Message):
+    __slots__ = ("runs", "checkpoint_parameter", "metric")
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    CHECKPOINT_PARAMETER_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    runs: RunsCost
+    checkpoint_parameter: CheckpointParameterCost
+    metric: str
+    def __init__(self, runs: _Optional[_Union[RunsCost, _Mapping]] = ..., checkpoint_parameter: _Optional[_Union[CheckpointParameterCost, _Mapping]] = ..., metric: _Optional[str] = ...) -> None: ...
+
+class RunsCost(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class CheckpointParameterCost(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class TrainerSpec(_message.Message):
+    __slots__ = ("name", "settings")
+    class SettingsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SETTINGS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    settings: _containers.ScalarMap[str, str]
+    def __init__(self, name: _Optional[str] = ..., settings: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class PrivateModeSpec(_message.Message):
+    __slots__ = ("test_set_size", "test_epsilon", "train_epsilon", "delta", "training_shards", "max_values", "prior_studies_are_public")
+    TEST_SET_SIZE_FIELD_NUMBER: _ClassVar[int]
+    TEST_EPSILON_FIELD_NUMBER: _ClassVar[int]
+    TRAIN_EPSILON_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    TRAINING_SHARDS_FIELD_NUMBER: _ClassVar[int]
+    MAX_VALUES_FIELD_NUMBER: _ClassVar[int]
+    PRIOR_STUDIES_ARE_PUBLIC_FIELD_NUMBER: _ClassVar[int]
+    test_set_size: int
+    test_epsilon: float
+    train_epsilon: float
+    delta: float
+    training_shards: int
+    max_values: int
+    prior_studies_are_public: bool
+    def __init__(self, test_set_size: _Optional[int] = ..., test_epsilon: _Optional[float] = ..., train_epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., training_shards: _Optional[int] = ..., max_values: _Optional[int] = ..., prior_studies_are_public: bool = ...) -> None: ...
+
+class RandomStoppingSpec(_message.Message):
+    __slots__ = ("mean_trials", "eta", "poisson", "metric", "delta", "test_set_size", "test_epsilon")
+    MEAN_TRIALS_FIELD_NUMBER: _ClassVar[int]
+    ETA_FIELD_NUMBER: _ClassVar[int]
+    POISSON_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    TEST_SET_SIZE_FIELD_NUMBER: _ClassVar[int]
+    TEST_EPSILON_FIELD_NUMBER: _ClassVar[int]
+    mean_trials: float
+    eta: float
+    poisson: _privacy_pb2.PoissonDistribution
+    metric: str
+    delta: float
+    test_set_size: int
+    test_epsilon: float
+    def __init__(self, mean_trials: _Optional[float] = ..., eta: _Optional[float] = ..., poisson: _Optional[_Union[_privacy_pb2.PoissonDistribution, _Mapping]] = ..., metric: _Optional[str] = ..., delta: _Optional[float] = ..., test_set_size: _Optional[int] = ..., test_epsilon: _Optional[float] = ...) -> None: ...
+
+class Publication(_message.Message):
+    __slots__ = ("train", "test", "assumptions", "not_covered", "noise_standard_deviation", "spent")
+    TRAIN_FIELD_NUMBER: _ClassVar[int]
+    TEST_FIELD_NUMBER: _ClassVar[int]
+    ASSUMPTIONS_FIELD_NUMBER: _ClassVar[int]
+    NOT_COVERED_FIELD_NUMBER: _ClassVar[int]
+    NOISE_STANDARD_DEVIATION_FIELD_NUMBER: _ClassVar[int]
+    SPENT_FIELD_NUMBER: _ClassVar[int]
+    train: _privacy_pb2.PrivacyGuarantee
+    test: _privacy_pb2.PrivacyGuarantee
+    assumptions: _containers.RepeatedScalarFieldContainer[str]
+    not_covered: _containers.RepeatedScalarFieldContainer[str]
+    noise_standard_deviation: float
+    spent: PrivateModeOdometers
+    def __init__(self, train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., assumptions: _Optional[_Iterable[str]] = ..., not_covered: _Optional[_Iterable[str]] = ..., noise_standard_deviation: _Optional[float] = ..., spent: _Optional[_Union[PrivateModeOdometers, _Mapping]] = ...) -> None: ...
+
+class PrivateModeOdometers(_message.Message):
+    __slots__ = ("values", "max_values", "test", "train", "order", "divergence_budget", "shard_divergences")
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    MAX_VALUES_FIELD_NUMBER: _ClassVar[int]
+    TEST_FIELD_NUMBER: _ClassVar[int]
+    TRAIN_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    DIVERGENCE_BUDGET_FIELD_NUMBER: _ClassVar[int]
+    SHARD_DIVERGENCES_FIELD_NUMBER: _ClassVar[int]
+    values: int
+    max_values: int
+    test: _privacy_pb2.PrivacyGuarantee
+    train: _privacy_pb2.PrivacyGuarantee
+    order: float
+    divergence_budget: float
+    shard_divergences: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, values: _Optional[int] = ..., max_values: _Optional[int] = ..., test: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., train: _Optional[_Union[_privacy_pb2.PrivacyGuarantee, _Mapping]] = ..., order: _Optional[float] = ..., divergence_budget: _Optional[float] = ..., shard_divergences: _Optional[_Iterable[float]] = ...) -> None: ...
