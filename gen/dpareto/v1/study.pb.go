@@ -84,7 +84,7 @@ func (StudyState) EnumDescriptor() ([]byte, []int) {
 type Algorithm int32
 
 const (
-	// Refused.
+	// ALGORITHM_DEFAULT.
 	Algorithm_ALGORITHM_UNSPECIFIED Algorithm = 0
 	// The best that this server has; may change from one version to the next. At
 	// present: expected hypervolume improvement over an uncertain front, with computed
@@ -530,7 +530,7 @@ type StudySpec struct {
 	// How many independent runs of a configuration a worker makes for one trial.
 	// Range [1, 10000]. Default 1.
 	Replicates int32 `protobuf:"varint,5,opt,name=replicates,proto3" json:"replicates,omitempty"`
-	// Required. The method that suggests configurations.
+	// The method that suggests configurations.
 	Algorithm *AlgorithmSpec `protobuf:"bytes,6,opt,name=algorithm,proto3" json:"algorithm,omitempty"`
 	// When the study stops handing out trials. Default: never.
 	Budget *Budget `protobuf:"bytes,7,opt,name=budget,proto3" json:"budget,omitempty"`
@@ -545,8 +545,8 @@ type StudySpec struct {
 	Trainer *TrainerSpec `protobuf:"bytes,11,opt,name=trainer,proto3" json:"trainer,omitempty"`
 	// Names of at most 20 earlier studies whose successful trials serve as a prior: what a model
 	// expects until the study's own trials show otherwise. They must exist when the study is
-	// created, with the same parameters by id and domain, or smaller domains, and the same
-	// objectives by id, goal and transform. Each suggestion reads their trials, at most about
+	// created, with the same parameters by id and domain, or smaller domains, or without those
+	// in prior_values, and the same objectives by id, goal and transform. Each suggestion reads their trials, at most about
 	// 1,000 measurements; trials deleted in the meantime no longer count.
 	PriorStudies []string `protobuf:"bytes,12,rep,name=prior_studies,json=priorStudies,proto3" json:"prior_studies,omitempty"`
 	// Keeps noisy values only and enforces declared privacy budgets, so that all results may
@@ -569,7 +569,11 @@ type StudySpec struct {
 	// The ledger of the training records. Required with private_mode and random_stopping, refused
 	// without: the study's whole budget for these records is charged at its creation, under the adjacency of the
 	// study's privacy metric. It must differ from test_ledger.
-	TrainLedger   string `protobuf:"bytes,17,opt,name=train_ledger,json=trainLedger,proto3" json:"train_ledger,omitempty"`
+	TrainLedger string `protobuf:"bytes,17,opt,name=train_ledger,json=trainLedger,proto3" json:"train_ledger,omitempty"`
+	// The values that parameters had in all prior studies that lack them, by id, for example {"clip": 1}
+	// where a new study also varies what was fixed before. Required for each parameter that a prior
+	// study lacks, and refused for others.
+	PriorValues   map[string]*Value `protobuf:"bytes,18,rep,name=prior_values,json=priorValues,proto3" json:"prior_values,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -723,10 +727,17 @@ func (x *StudySpec) GetTrainLedger() string {
 	return ""
 }
 
+func (x *StudySpec) GetPriorValues() map[string]*Value {
+	if x != nil {
+		return x.PriorValues
+	}
+	return nil
+}
+
 // The method that suggests configurations.
 type AlgorithmSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The method.
+	// The method. Default: ALGORITHM_DEFAULT.
 	Name Algorithm `protobuf:"varint,1,opt,name=name,proto3,enum=dpareto.v1.Algorithm" json:"name,omitempty"`
 	// Number of trials drawn from the parameters' design distributions before the model takes
 	// over, for methods with a model. Range [1, 100000]. Default for ALGORITHM_DEFAULT and
@@ -1676,7 +1687,7 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\n" +
 	"infeasible\x18\x05 \x01(\x03R\n" +
 	"infeasible\x12\x16\n" +
-	"\x06failed\x18\x06 \x01(\x03R\x06failed\"\xbb\x06\n" +
+	"\x06failed\x18\x06 \x01(\x03R\x06failed\"\xd9\a\n" +
 	"\tStudySpec\x129\n" +
 	"\n" +
 	"parameters\x18\x01 \x03(\v2\x19.dpareto.v1.ParameterSpecR\n" +
@@ -1700,7 +1711,11 @@ const file_dpareto_v1_study_proto_rawDesc = "" +
 	"\x16disable_early_stopping\x18\x0f \x01(\bR\x14disableEarlyStopping\x12\x1f\n" +
 	"\vtest_ledger\x18\x10 \x01(\tR\n" +
 	"testLedger\x12!\n" +
-	"\ftrain_ledger\x18\x11 \x01(\tR\vtrainLedgerB\a\n" +
+	"\ftrain_ledger\x18\x11 \x01(\tR\vtrainLedger\x12I\n" +
+	"\fprior_values\x18\x12 \x03(\v2&.dpareto.v1.StudySpec.PriorValuesEntryR\vpriorValues\x1aQ\n" +
+	"\x10PriorValuesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
+	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01B\a\n" +
 	"\x05_seed\"a\n" +
 	"\rAlgorithmSpec\x12)\n" +
 	"\x04name\x18\x01 \x01(\x0e2\x15.dpareto.v1.AlgorithmR\x04name\x12%\n" +
@@ -1797,7 +1812,7 @@ func file_dpareto_v1_study_proto_rawDescGZIP() []byte {
 }
 
 var file_dpareto_v1_study_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_dpareto_v1_study_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_dpareto_v1_study_proto_goTypes = []any{
 	(StudyState)(0),                 // 0: dpareto.v1.StudyState
 	(Algorithm)(0),                  // 1: dpareto.v1.Algorithm
@@ -1817,28 +1832,30 @@ var file_dpareto_v1_study_proto_goTypes = []any{
 	(*Publication)(nil),             // 15: dpareto.v1.Publication
 	(*PrivateModeOdometers)(nil),    // 16: dpareto.v1.PrivateModeOdometers
 	nil,                             // 17: dpareto.v1.Study.LabelsEntry
-	nil,                             // 18: dpareto.v1.TrainerSpec.SettingsEntry
-	(*timestamppb.Timestamp)(nil),   // 19: google.protobuf.Timestamp
-	(*Warning)(nil),                 // 20: dpareto.v1.Warning
-	(*ParameterSpec)(nil),           // 21: dpareto.v1.ParameterSpec
-	(*MetricSpec)(nil),              // 22: dpareto.v1.MetricSpec
-	(*durationpb.Duration)(nil),     // 23: google.protobuf.Duration
-	(*PoissonDistribution)(nil),     // 24: dpareto.v1.PoissonDistribution
-	(*PrivacyGuarantee)(nil),        // 25: dpareto.v1.PrivacyGuarantee
+	nil,                             // 18: dpareto.v1.StudySpec.PriorValuesEntry
+	nil,                             // 19: dpareto.v1.TrainerSpec.SettingsEntry
+	(*timestamppb.Timestamp)(nil),   // 20: google.protobuf.Timestamp
+	(*Warning)(nil),                 // 21: dpareto.v1.Warning
+	(*ParameterSpec)(nil),           // 22: dpareto.v1.ParameterSpec
+	(*MetricSpec)(nil),              // 23: dpareto.v1.MetricSpec
+	(*durationpb.Duration)(nil),     // 24: google.protobuf.Duration
+	(*PoissonDistribution)(nil),     // 25: dpareto.v1.PoissonDistribution
+	(*PrivacyGuarantee)(nil),        // 26: dpareto.v1.PrivacyGuarantee
+	(*Value)(nil),                   // 27: dpareto.v1.Value
 }
 var file_dpareto_v1_study_proto_depIdxs = []int32{
 	17, // 0: dpareto.v1.Study.labels:type_name -> dpareto.v1.Study.LabelsEntry
 	5,  // 1: dpareto.v1.Study.spec:type_name -> dpareto.v1.StudySpec
 	0,  // 2: dpareto.v1.Study.state:type_name -> dpareto.v1.StudyState
 	4,  // 3: dpareto.v1.Study.trial_counts:type_name -> dpareto.v1.TrialCounts
-	19, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
-	19, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
-	20, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
+	20, // 4: dpareto.v1.Study.create_time:type_name -> google.protobuf.Timestamp
+	20, // 5: dpareto.v1.Study.update_time:type_name -> google.protobuf.Timestamp
+	21, // 6: dpareto.v1.Study.warnings:type_name -> dpareto.v1.Warning
 	15, // 7: dpareto.v1.Study.publication:type_name -> dpareto.v1.Publication
 	3,  // 8: dpareto.v1.Study.design_change:type_name -> dpareto.v1.DesignChange
-	19, // 9: dpareto.v1.DesignChange.time:type_name -> google.protobuf.Timestamp
-	21, // 10: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
-	22, // 11: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
+	20, // 9: dpareto.v1.DesignChange.time:type_name -> google.protobuf.Timestamp
+	22, // 10: dpareto.v1.StudySpec.parameters:type_name -> dpareto.v1.ParameterSpec
+	23, // 11: dpareto.v1.StudySpec.metrics:type_name -> dpareto.v1.MetricSpec
 	6,  // 12: dpareto.v1.StudySpec.algorithm:type_name -> dpareto.v1.AlgorithmSpec
 	7,  // 13: dpareto.v1.StudySpec.budget:type_name -> dpareto.v1.Budget
 	8,  // 14: dpareto.v1.StudySpec.lease:type_name -> dpareto.v1.LeasePolicy
@@ -1846,23 +1863,25 @@ var file_dpareto_v1_study_proto_depIdxs = []int32{
 	12, // 16: dpareto.v1.StudySpec.trainer:type_name -> dpareto.v1.TrainerSpec
 	13, // 17: dpareto.v1.StudySpec.private_mode:type_name -> dpareto.v1.PrivateModeSpec
 	14, // 18: dpareto.v1.StudySpec.random_stopping:type_name -> dpareto.v1.RandomStoppingSpec
-	1,  // 19: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
-	23, // 20: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
-	23, // 21: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
-	10, // 22: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
-	11, // 23: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
-	18, // 24: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
-	24, // 25: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonDistribution
-	25, // 26: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
-	25, // 27: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
-	16, // 28: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
-	25, // 29: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
-	25, // 30: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	18, // 19: dpareto.v1.StudySpec.prior_values:type_name -> dpareto.v1.StudySpec.PriorValuesEntry
+	1,  // 20: dpareto.v1.AlgorithmSpec.name:type_name -> dpareto.v1.Algorithm
+	24, // 21: dpareto.v1.Budget.max_duration:type_name -> google.protobuf.Duration
+	24, // 22: dpareto.v1.LeasePolicy.duration:type_name -> google.protobuf.Duration
+	10, // 23: dpareto.v1.CostSpec.runs:type_name -> dpareto.v1.RunsCost
+	11, // 24: dpareto.v1.CostSpec.checkpoint_parameter:type_name -> dpareto.v1.CheckpointParameterCost
+	19, // 25: dpareto.v1.TrainerSpec.settings:type_name -> dpareto.v1.TrainerSpec.SettingsEntry
+	25, // 26: dpareto.v1.RandomStoppingSpec.poisson:type_name -> dpareto.v1.PoissonDistribution
+	26, // 27: dpareto.v1.Publication.train:type_name -> dpareto.v1.PrivacyGuarantee
+	26, // 28: dpareto.v1.Publication.test:type_name -> dpareto.v1.PrivacyGuarantee
+	16, // 29: dpareto.v1.Publication.spent:type_name -> dpareto.v1.PrivateModeOdometers
+	26, // 30: dpareto.v1.PrivateModeOdometers.test:type_name -> dpareto.v1.PrivacyGuarantee
+	26, // 31: dpareto.v1.PrivateModeOdometers.train:type_name -> dpareto.v1.PrivacyGuarantee
+	27, // 32: dpareto.v1.StudySpec.PriorValuesEntry.value:type_name -> dpareto.v1.Value
+	33, // [33:33] is the sub-list for method output_type
+	33, // [33:33] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_study_proto_init() }
@@ -1889,7 +1908,7 @@ func file_dpareto_v1_study_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_study_proto_rawDesc), len(file_dpareto_v1_study_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1646,10 +1646,11 @@ func (x *ListTrialsResponse) GetDeletedTrials() []string {
 // Request of UpdateTrial.
 type UpdateTrialRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Required. The trial: its name, and its new labels and note. If its etag is set, the
+	// Required. The trial: its name, and what is to change. If its etag is set, the
 	// trial is changed only if it still has that one.
 	Trial *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
-	// Required. The fields to change: "labels", "note", or "*" for both.
+	// Required. The fields to change: "labels", "note", "attributes" (see there), "artifacts", or "*"
+	// for all.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Identifier of the request (see StudyService).
 	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`

@@ -10,6 +10,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -89,7 +90,7 @@ func (AttemptOutcome) EnumDescriptor() ([]byte, []int) {
 }
 
 // State of a trial. SUCCEEDED, INFEASIBLE and FAILED are terminal: nothing of the trial
-// changes any more but its labels and its note.
+// changes any more but its labels, note, attributes and artifacts.
 type TrialState int32
 
 const (
@@ -286,7 +287,13 @@ type Trial struct {
 	// Output only, in GetTrial and ExportStudy alone. The attempts that have ended without
 	// completing the trial, in ascending order of their numbers. An attempt is missing here if it
 	// runs, if it completed the trial, or if the trial failed while it ran.
-	PastAttempts  []*Attempt `protobuf:"bytes,24,rep,name=past_attempts,json=pastAttempts,proto3" json:"past_attempts,omitempty"`
+	PastAttempts []*Attempt `protobuf:"bytes,24,rep,name=past_attempts,json=pastAttempts,proto3" json:"past_attempts,omitempty"`
+	// What programs keep with the trial, by key: at most 64 keys of at most 63 bytes, with values of
+	// at most 10,000 bytes in all, as JSON. The server neither reads nor shows them, but for
+	// UpdateTrial, which changes the keys that it names, and removes those of which it says null.
+	Attributes map[string]*structpb.Value `protobuf:"bytes,25,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// Where files of the trial are, such as a model or a log: at most 64.
+	Artifacts     []*Artifact `protobuf:"bytes,26,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -489,6 +496,85 @@ func (x *Trial) GetPastAttempts() []*Attempt {
 	return nil
 }
 
+func (x *Trial) GetAttributes() map[string]*structpb.Value {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
+}
+
+func (x *Trial) GetArtifacts() []*Artifact {
+	if x != nil {
+		return x.Artifacts
+	}
+	return nil
+}
+
+// A file that belongs to a trial and is kept elsewhere.
+type Artifact struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required. Its name among the trial's artifacts: 1 to 63 bytes.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Required. Where it is, for example s3://models/study/7.pt: at most 2,000 bytes. The server does
+	// not look there.
+	Uri string `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
+	// SHA-256 of its content, as 64 lower-case hexadecimal digits. Optional.
+	Sha256        string `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Artifact) Reset() {
+	*x = Artifact{}
+	mi := &file_dpareto_v1_trial_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Artifact) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Artifact) ProtoMessage() {}
+
+func (x *Artifact) ProtoReflect() protoreflect.Message {
+	mi := &file_dpareto_v1_trial_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Artifact.ProtoReflect.Descriptor instead.
+func (*Artifact) Descriptor() ([]byte, []int) {
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Artifact) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Artifact) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *Artifact) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
 // An attempt at a trial that ended without completing it.
 type Attempt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -517,7 +603,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[1]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -529,7 +615,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[1]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -542,7 +628,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{1}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Attempt) GetNumber() int32 {
@@ -634,7 +720,7 @@ type Measurement struct {
 
 func (x *Measurement) Reset() {
 	*x = Measurement{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[2]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -646,7 +732,7 @@ func (x *Measurement) String() string {
 func (*Measurement) ProtoMessage() {}
 
 func (x *Measurement) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[2]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -659,7 +745,7 @@ func (x *Measurement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Measurement.ProtoReflect.Descriptor instead.
 func (*Measurement) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{2}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Measurement) GetStep() int64 {
@@ -714,7 +800,7 @@ type Lease struct {
 
 func (x *Lease) Reset() {
 	*x = Lease{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[3]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -726,7 +812,7 @@ func (x *Lease) String() string {
 func (*Lease) ProtoMessage() {}
 
 func (x *Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[3]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -739,7 +825,7 @@ func (x *Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lease.ProtoReflect.Descriptor instead.
 func (*Lease) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{3}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Lease) GetWorkerId() string {
@@ -794,7 +880,7 @@ type Provenance struct {
 
 func (x *Provenance) Reset() {
 	*x = Provenance{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[4]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -806,7 +892,7 @@ func (x *Provenance) String() string {
 func (*Provenance) ProtoMessage() {}
 
 func (x *Provenance) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[4]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -819,7 +905,7 @@ func (x *Provenance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Provenance.ProtoReflect.Descriptor instead.
 func (*Provenance) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{4}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Provenance) GetAlgorithm() string {
@@ -908,7 +994,7 @@ type MetricPrediction struct {
 
 func (x *MetricPrediction) Reset() {
 	*x = MetricPrediction{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[5]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -920,7 +1006,7 @@ func (x *MetricPrediction) String() string {
 func (*MetricPrediction) ProtoMessage() {}
 
 func (x *MetricPrediction) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[5]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -933,7 +1019,7 @@ func (x *MetricPrediction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MetricPrediction.ProtoReflect.Descriptor instead.
 func (*MetricPrediction) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{5}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *MetricPrediction) GetMedian() float64 {
@@ -968,7 +1054,7 @@ type Infeasible struct {
 
 func (x *Infeasible) Reset() {
 	*x = Infeasible{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[6]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -980,7 +1066,7 @@ func (x *Infeasible) String() string {
 func (*Infeasible) ProtoMessage() {}
 
 func (x *Infeasible) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[6]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -993,7 +1079,7 @@ func (x *Infeasible) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Infeasible.ProtoReflect.Descriptor instead.
 func (*Infeasible) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{6}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Infeasible) GetReason() string {
@@ -1017,7 +1103,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_dpareto_v1_trial_proto_msgTypes[7]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1029,7 +1115,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_dpareto_v1_trial_proto_msgTypes[7]
+	mi := &file_dpareto_v1_trial_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1042,7 +1128,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{7}
+	return file_dpareto_v1_trial_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Failure) GetReason() string {
@@ -1064,8 +1150,7 @@ var File_dpareto_v1_trial_proto protoreflect.FileDescriptor
 const file_dpareto_v1_trial_proto_rawDesc = "" +
 	"\n" +
 	"\x16dpareto/v1/trial.proto\x12\n" +
-	"dpareto.v1\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb2\n" +
-	"\n" +
+	"dpareto.v1\x1a\x17dpareto/v1/metric.proto\x1a\x1adpareto/v1/parameter.proto\x1a\x18dpareto/v1/privacy.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x80\f\n" +
 	"\x05Trial\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x12\n" +
@@ -1099,7 +1184,11 @@ const file_dpareto_v1_trial_proto_rawDesc = "" +
 	"start_time\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\bend_time\x18\x16 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12%\n" +
 	"\x0etraining_shard\x18\x17 \x01(\x05R\rtrainingShard\x128\n" +
-	"\rpast_attempts\x18\x18 \x03(\v2\x13.dpareto.v1.AttemptR\fpastAttempts\x1aP\n" +
+	"\rpast_attempts\x18\x18 \x03(\v2\x13.dpareto.v1.AttemptR\fpastAttempts\x12A\n" +
+	"\n" +
+	"attributes\x18\x19 \x03(\v2!.dpareto.v1.Trial.AttributesEntryR\n" +
+	"attributes\x122\n" +
+	"\tartifacts\x18\x1a \x03(\v2\x14.dpareto.v1.ArtifactR\tartifacts\x1aP\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x05value\x18\x02 \x01(\v2\x11.dpareto.v1.ValueR\x05value:\x028\x01\x1a[\n" +
@@ -1108,7 +1197,14 @@ const file_dpareto_v1_trial_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\v2\x17.dpareto.v1.MetricValueR\x05value:\x028\x01\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x93\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aU\n" +
+	"\x0fAttributesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.google.protobuf.ValueR\x05value:\x028\x01\"D\n" +
+	"\bArtifact\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
+	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\tR\x06sha256\"\x93\x03\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12\x1b\n" +
 	"\tworker_id\x18\x02 \x01(\tR\bworkerId\x129\n" +
@@ -1202,64 +1298,70 @@ func file_dpareto_v1_trial_proto_rawDescGZIP() []byte {
 }
 
 var file_dpareto_v1_trial_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_dpareto_v1_trial_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_dpareto_v1_trial_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_dpareto_v1_trial_proto_goTypes = []any{
 	(AttemptOutcome)(0),           // 0: dpareto.v1.AttemptOutcome
 	(TrialState)(0),               // 1: dpareto.v1.TrialState
 	(TrialOrigin)(0),              // 2: dpareto.v1.TrialOrigin
 	(*Trial)(nil),                 // 3: dpareto.v1.Trial
-	(*Attempt)(nil),               // 4: dpareto.v1.Attempt
-	(*Measurement)(nil),           // 5: dpareto.v1.Measurement
-	(*Lease)(nil),                 // 6: dpareto.v1.Lease
-	(*Provenance)(nil),            // 7: dpareto.v1.Provenance
-	(*MetricPrediction)(nil),      // 8: dpareto.v1.MetricPrediction
-	(*Infeasible)(nil),            // 9: dpareto.v1.Infeasible
-	(*Failure)(nil),               // 10: dpareto.v1.Failure
-	nil,                           // 11: dpareto.v1.Trial.ParametersEntry
-	nil,                           // 12: dpareto.v1.Trial.ComputedMetricsEntry
-	nil,                           // 13: dpareto.v1.Trial.LabelsEntry
-	nil,                           // 14: dpareto.v1.Measurement.MetricsEntry
-	nil,                           // 15: dpareto.v1.Provenance.PredictionsEntry
-	(*Warning)(nil),               // 16: dpareto.v1.Warning
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
-	(*Value)(nil),                 // 19: dpareto.v1.Value
-	(*MetricValue)(nil),           // 20: dpareto.v1.MetricValue
+	(*Artifact)(nil),              // 4: dpareto.v1.Artifact
+	(*Attempt)(nil),               // 5: dpareto.v1.Attempt
+	(*Measurement)(nil),           // 6: dpareto.v1.Measurement
+	(*Lease)(nil),                 // 7: dpareto.v1.Lease
+	(*Provenance)(nil),            // 8: dpareto.v1.Provenance
+	(*MetricPrediction)(nil),      // 9: dpareto.v1.MetricPrediction
+	(*Infeasible)(nil),            // 10: dpareto.v1.Infeasible
+	(*Failure)(nil),               // 11: dpareto.v1.Failure
+	nil,                           // 12: dpareto.v1.Trial.ParametersEntry
+	nil,                           // 13: dpareto.v1.Trial.ComputedMetricsEntry
+	nil,                           // 14: dpareto.v1.Trial.LabelsEntry
+	nil,                           // 15: dpareto.v1.Trial.AttributesEntry
+	nil,                           // 16: dpareto.v1.Measurement.MetricsEntry
+	nil,                           // 17: dpareto.v1.Provenance.PredictionsEntry
+	(*Warning)(nil),               // 18: dpareto.v1.Warning
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 20: google.protobuf.Duration
+	(*Value)(nil),                 // 21: dpareto.v1.Value
+	(*MetricValue)(nil),           // 22: dpareto.v1.MetricValue
+	(*structpb.Value)(nil),        // 23: google.protobuf.Value
 }
 var file_dpareto_v1_trial_proto_depIdxs = []int32{
 	1,  // 0: dpareto.v1.Trial.state:type_name -> dpareto.v1.TrialState
 	2,  // 1: dpareto.v1.Trial.origin:type_name -> dpareto.v1.TrialOrigin
-	11, // 2: dpareto.v1.Trial.parameters:type_name -> dpareto.v1.Trial.ParametersEntry
-	12, // 3: dpareto.v1.Trial.computed_metrics:type_name -> dpareto.v1.Trial.ComputedMetricsEntry
-	5,  // 4: dpareto.v1.Trial.measurements:type_name -> dpareto.v1.Measurement
-	5,  // 5: dpareto.v1.Trial.final_measurement:type_name -> dpareto.v1.Measurement
-	6,  // 6: dpareto.v1.Trial.lease:type_name -> dpareto.v1.Lease
-	7,  // 7: dpareto.v1.Trial.provenance:type_name -> dpareto.v1.Provenance
-	13, // 8: dpareto.v1.Trial.labels:type_name -> dpareto.v1.Trial.LabelsEntry
-	16, // 9: dpareto.v1.Trial.warnings:type_name -> dpareto.v1.Warning
-	17, // 10: dpareto.v1.Trial.create_time:type_name -> google.protobuf.Timestamp
-	17, // 11: dpareto.v1.Trial.start_time:type_name -> google.protobuf.Timestamp
-	17, // 12: dpareto.v1.Trial.end_time:type_name -> google.protobuf.Timestamp
-	4,  // 13: dpareto.v1.Trial.past_attempts:type_name -> dpareto.v1.Attempt
-	17, // 14: dpareto.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	17, // 15: dpareto.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	0,  // 16: dpareto.v1.Attempt.outcome:type_name -> dpareto.v1.AttemptOutcome
-	5,  // 17: dpareto.v1.Attempt.measurements:type_name -> dpareto.v1.Measurement
-	16, // 18: dpareto.v1.Attempt.warnings:type_name -> dpareto.v1.Warning
-	18, // 19: dpareto.v1.Measurement.elapsed:type_name -> google.protobuf.Duration
-	14, // 20: dpareto.v1.Measurement.metrics:type_name -> dpareto.v1.Measurement.MetricsEntry
-	17, // 21: dpareto.v1.Measurement.report_time:type_name -> google.protobuf.Timestamp
-	17, // 22: dpareto.v1.Lease.expire_time:type_name -> google.protobuf.Timestamp
-	15, // 23: dpareto.v1.Provenance.predictions:type_name -> dpareto.v1.Provenance.PredictionsEntry
-	19, // 24: dpareto.v1.Trial.ParametersEntry.value:type_name -> dpareto.v1.Value
-	20, // 25: dpareto.v1.Trial.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
-	20, // 26: dpareto.v1.Measurement.MetricsEntry.value:type_name -> dpareto.v1.MetricValue
-	8,  // 27: dpareto.v1.Provenance.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	12, // 2: dpareto.v1.Trial.parameters:type_name -> dpareto.v1.Trial.ParametersEntry
+	13, // 3: dpareto.v1.Trial.computed_metrics:type_name -> dpareto.v1.Trial.ComputedMetricsEntry
+	6,  // 4: dpareto.v1.Trial.measurements:type_name -> dpareto.v1.Measurement
+	6,  // 5: dpareto.v1.Trial.final_measurement:type_name -> dpareto.v1.Measurement
+	7,  // 6: dpareto.v1.Trial.lease:type_name -> dpareto.v1.Lease
+	8,  // 7: dpareto.v1.Trial.provenance:type_name -> dpareto.v1.Provenance
+	14, // 8: dpareto.v1.Trial.labels:type_name -> dpareto.v1.Trial.LabelsEntry
+	18, // 9: dpareto.v1.Trial.warnings:type_name -> dpareto.v1.Warning
+	19, // 10: dpareto.v1.Trial.create_time:type_name -> google.protobuf.Timestamp
+	19, // 11: dpareto.v1.Trial.start_time:type_name -> google.protobuf.Timestamp
+	19, // 12: dpareto.v1.Trial.end_time:type_name -> google.protobuf.Timestamp
+	5,  // 13: dpareto.v1.Trial.past_attempts:type_name -> dpareto.v1.Attempt
+	15, // 14: dpareto.v1.Trial.attributes:type_name -> dpareto.v1.Trial.AttributesEntry
+	4,  // 15: dpareto.v1.Trial.artifacts:type_name -> dpareto.v1.Artifact
+	19, // 16: dpareto.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	19, // 17: dpareto.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	0,  // 18: dpareto.v1.Attempt.outcome:type_name -> dpareto.v1.AttemptOutcome
+	6,  // 19: dpareto.v1.Attempt.measurements:type_name -> dpareto.v1.Measurement
+	18, // 20: dpareto.v1.Attempt.warnings:type_name -> dpareto.v1.Warning
+	20, // 21: dpareto.v1.Measurement.elapsed:type_name -> google.protobuf.Duration
+	16, // 22: dpareto.v1.Measurement.metrics:type_name -> dpareto.v1.Measurement.MetricsEntry
+	19, // 23: dpareto.v1.Measurement.report_time:type_name -> google.protobuf.Timestamp
+	19, // 24: dpareto.v1.Lease.expire_time:type_name -> google.protobuf.Timestamp
+	17, // 25: dpareto.v1.Provenance.predictions:type_name -> dpareto.v1.Provenance.PredictionsEntry
+	21, // 26: dpareto.v1.Trial.ParametersEntry.value:type_name -> dpareto.v1.Value
+	22, // 27: dpareto.v1.Trial.ComputedMetricsEntry.value:type_name -> dpareto.v1.MetricValue
+	23, // 28: dpareto.v1.Trial.AttributesEntry.value:type_name -> google.protobuf.Value
+	22, // 29: dpareto.v1.Measurement.MetricsEntry.value:type_name -> dpareto.v1.MetricValue
+	9,  // 30: dpareto.v1.Provenance.PredictionsEntry.value:type_name -> dpareto.v1.MetricPrediction
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_dpareto_v1_trial_proto_init() }
@@ -1270,14 +1372,14 @@ func file_dpareto_v1_trial_proto_init() {
 	file_dpareto_v1_metric_proto_init()
 	file_dpareto_v1_parameter_proto_init()
 	file_dpareto_v1_privacy_proto_init()
-	file_dpareto_v1_trial_proto_msgTypes[4].OneofWrappers = []any{}
+	file_dpareto_v1_trial_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_dpareto_v1_trial_proto_rawDesc), len(file_dpareto_v1_trial_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -114,7 +114,14 @@ class TrialCounts(_message.Message):
     def __init__(self, queued: _Optional[int] = ..., active: _Optional[int] = ..., stopping: _Optional[int] = ..., succeeded: _Optional[int] = ..., infeasible: _Optional[int] = ..., failed: _Optional[int] = ...) -> None: ...
 
 class StudySpec(_message.Message):
-    __slots__ = ("parameters", "metrics", "parameter_constraints", "checkpoint_parameter", "replicates", "algorithm", "budget", "lease", "seed", "cost", "trainer", "prior_studies", "private_mode", "random_stopping", "disable_early_stopping", "test_ledger", "train_ledger")
+    __slots__ = ("parameters", "metrics", "parameter_constraints", "checkpoint_parameter", "replicates", "algorithm", "budget", "lease", "seed", "cost", "trainer", "prior_studies", "private_mode", "random_stopping", "disable_early_stopping", "test_ledger", "train_ledger", "prior_values")
+    class PriorValuesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _parameter_pb2.Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_parameter_pb2.Value, _Mapping]] = ...) -> None: ...
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     PARAMETER_CONSTRAINTS_FIELD_NUMBER: _ClassVar[int]
@@ -132,6 +139,7 @@ class StudySpec(_message.Message):
     DISABLE_EARLY_STOPPING_FIELD_NUMBER: _ClassVar[int]
     TEST_LEDGER_FIELD_NUMBER: _ClassVar[int]
     TRAIN_LEDGER_FIELD_NUMBER: _ClassVar[int]
+    PRIOR_VALUES_FIELD_NUMBER: _ClassVar[int]
     parameters: _containers.RepeatedCompositeFieldContainer[_parameter_pb2.ParameterSpec]
     metrics: _containers.RepeatedCompositeFieldContainer[_metric_pb2.MetricSpec]
     parameter_constraints: _containers.RepeatedScalarFieldContainer[str]
@@ -149,7 +157,8 @@ class StudySpec(_message.Message):
     disable_early_stopping: bool
     test_ledger: str
     train_ledger: str
-    def __init__(self, parameters: _Optional[_Iterable[_Union[_parameter_pb2.ParameterSpec, _Mapping]]] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.MetricSpec, _Mapping]]] = ..., parameter_constraints: _Optional[_Iterable[str]] = ..., checkpoint_parameter: _Optional[str] = ..., replicates: _Optional[int] = ..., algorithm: _Optional[_Union[AlgorithmSpec, _Mapping]] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., lease: _Optional[_Union[LeasePolicy, _Mapping]] = ..., seed: _Optional[int] = ..., cost: _Optional[_Union[CostSpec, _Mapping]] = ..., trainer: _Optional[_Union[TrainerSpec, _Mapping]] = ..., prior_studies: _Optional[_Iterable[str]] = ..., private_mode: _Optional[_Union[PrivateModeSpec, _Mapping]] = ..., random_stopping: _Optional[_Union[RandomStoppingSpec, _Mapping]] = ..., disable_early_stopping: bool = ..., test_ledger: _Optional[str] = ..., train_ledger: _Optional[str] = ...) -> None: ...
+    prior_values: _containers.MessageMap[str, _parameter_pb2.Value]
+    def __init__(self, parameters: _Optional[_Iterable[_Union[_parameter_pb2.ParameterSpec, _Mapping]]] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.MetricSpec, _Mapping]]] = ..., parameter_constraints: _Optional[_Iterable[str]] = ..., checkpoint_parameter: _Optional[str] = ..., replicates: _Optional[int] = ..., algorithm: _Optional[_Union[AlgorithmSpec, _Mapping]] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., lease: _Optional[_Union[LeasePolicy, _Mapping]] = ..., seed: _Optional[int] = ..., cost: _Optional[_Union[CostSpec, _Mapping]] = ..., trainer: _Optional[_Union[TrainerSpec, _Mapping]] = ..., prior_studies: _Optional[_Iterable[str]] = ..., private_mode: _Optional[_Union[PrivateModeSpec, _Mapping]] = ..., random_stopping: _Optional[_Union[RandomStoppingSpec, _Mapping]] = ..., disable_early_stopping: bool = ..., test_ledger: _Optional[str] = ..., train_ledger: _Optional[str] = ..., prior_values: _Optional[_Mapping[str, _parameter_pb2.Value]] = ...) -> None: ...
 
 class AlgorithmSpec(_message.Message):
     __slots__ = ("name", "initial_trials")

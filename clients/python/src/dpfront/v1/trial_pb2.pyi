@@ -4,6 +4,7 @@ from dpfront.v1 import metric_pb2 as _metric_pb2
 from dpfront.v1 import parameter_pb2 as _parameter_pb2
 from dpfront.v1 import privacy_pb2 as _privacy_pb2
 from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -60,7 +61,7 @@ TRIAL_ORIGIN_IMPORTED: TrialOrigin
 TRIAL_ORIGIN_REPLICATE: TrialOrigin
 
 class Trial(_message.Message):
-    __slots__ = ("name", "number", "etag", "state", "state_reason", "origin", "parameters", "replicates", "computed_metrics", "measurements", "final_measurement", "lease", "attempt", "provenance", "replicate_of", "labels", "note", "warnings", "revision", "create_time", "start_time", "end_time", "training_shard", "past_attempts")
+    __slots__ = ("name", "number", "etag", "state", "state_reason", "origin", "parameters", "replicates", "computed_metrics", "measurements", "final_measurement", "lease", "attempt", "provenance", "replicate_of", "labels", "note", "warnings", "revision", "create_time", "start_time", "end_time", "training_shard", "past_attempts", "attributes", "artifacts")
     class ParametersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -82,6 +83,13 @@ class Trial(_message.Message):
         key: str
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class AttributesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _struct_pb2.Value
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ...) -> None: ...
     NAME_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     ETAG_FIELD_NUMBER: _ClassVar[int]
@@ -106,6 +114,8 @@ class Trial(_message.Message):
     END_TIME_FIELD_NUMBER: _ClassVar[int]
     TRAINING_SHARD_FIELD_NUMBER: _ClassVar[int]
     PAST_ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTES_FIELD_NUMBER: _ClassVar[int]
+    ARTIFACTS_FIELD_NUMBER: _ClassVar[int]
     name: str
     number: int
     etag: str
@@ -130,7 +140,19 @@ class Trial(_message.Message):
     end_time: _timestamp_pb2.Timestamp
     training_shard: int
     past_attempts: _containers.RepeatedCompositeFieldContainer[Attempt]
-    def __init__(self, name: _Optional[str] = ..., number: _Optional[int] = ..., etag: _Optional[str] = ..., state: _Optional[_Union[TrialState, str]] = ..., state_reason: _Optional[str] = ..., origin: _Optional[_Union[TrialOrigin, str]] = ..., parameters: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., replicates: _Optional[int] = ..., computed_metrics: _Optional[_Mapping[str, _metric_pb2.MetricValue]] = ..., measurements: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., final_measurement: _Optional[_Union[Measurement, _Mapping]] = ..., lease: _Optional[_Union[Lease, _Mapping]] = ..., attempt: _Optional[int] = ..., provenance: _Optional[_Union[Provenance, _Mapping]] = ..., replicate_of: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., note: _Optional[str] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., training_shard: _Optional[int] = ..., past_attempts: _Optional[_Iterable[_Union[Attempt, _Mapping]]] = ...) -> None: ...
+    attributes: _containers.MessageMap[str, _struct_pb2.Value]
+    artifacts: _containers.RepeatedCompositeFieldContainer[Artifact]
+    def __init__(self, name: _Optional[str] = ..., number: _Optional[int] = ..., etag: _Optional[str] = ..., state: _Optional[_Union[TrialState, str]] = ..., state_reason: _Optional[str] = ..., origin: _Optional[_Union[TrialOrigin, str]] = ..., parameters: _Optional[_Mapping[str, _parameter_pb2.Value]] = ..., replicates: _Optional[int] = ..., computed_metrics: _Optional[_Mapping[str, _metric_pb2.MetricValue]] = ..., measurements: _Optional[_Iterable[_Union[Measurement, _Mapping]]] = ..., final_measurement: _Optional[_Union[Measurement, _Mapping]] = ..., lease: _Optional[_Union[Lease, _Mapping]] = ..., attempt: _Optional[int] = ..., provenance: _Optional[_Union[Provenance, _Mapping]] = ..., replicate_of: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., note: _Optional[str] = ..., warnings: _Optional[_Iterable[_Union[_privacy_pb2.Warning, _Mapping]]] = ..., revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., training_shard: _Optional[int] = ..., past_attempts: _Optional[_Iterable[_Union[Attempt, _Mapping]]] = ..., attributes: _Optional[_Mapping[str, _struct_pb2.Value]] = ..., artifacts: _Optional[_Iterable[_Union[Artifact, _Mapping]]] = ...) -> None: ...
+
+class Artifact(_message.Message):
+    __slots__ = ("id", "uri", "sha256")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    URI_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    uri: str
+    sha256: str
+    def __init__(self, id: _Optional[str] = ..., uri: _Optional[str] = ..., sha256: _Optional[str] = ...) -> None: ...
 
 class Attempt(_message.Message):
     __slots__ = ("number", "worker_id", "start_time", "end_time", "outcome", "reason", "training_shard", "measurements", "warnings")
