@@ -25,8 +25,8 @@ func FromEnvironment(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
-// readEnvironment sets the flags that the environment sets and the arguments do not.
-func readEnvironment(flags *pflag.FlagSet) error {
+// ReadEnvironment sets the flags that the environment sets and the arguments do not.
+func ReadEnvironment(flags *pflag.FlagSet) error {
 	var failed error
 	flags.VisitAll(func(flag *pflag.Flag) {
 		variable := flag.Annotations[environmentKey]

@@ -3,6 +3,7 @@ package front
 import (
 	"bytes"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"flag"
 	"os"
@@ -12,8 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
@@ -194,11 +193,21 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "front.json", one.String())
-	decoded := new(dparetov1.Front)
-	if err := protojson.Unmarshal(one.Bytes(), decoded); err != nil {
+	// As jq '.points[0].parameters.epochs' would read it.
+	var decoded struct {
+		Kind   string
+		Points []struct {
+			Step       int64
+			Parameters struct {
+				Epochs int64
+				Noise  float64 `json:"noise_multiplier"`
+			}
+		}
+	}
+	if err := json.Unmarshal(one.Bytes(), &decoded); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(front, decoded, protocmp.Transform()); diff != "" {
-		t.Errorf("decoded front (-want +got):\n%s", diff)
+	if p := decoded.Points[0]; decoded.Kind != "posterior" || p.Step != 3 || p.Parameters.Epochs != 3 || p.Parameters.Noise != 16 {
+		t.Errorf("decoded %+v", decoded)
 	}
 }

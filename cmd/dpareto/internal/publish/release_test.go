@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/encoding/protojson"
-
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -28,7 +27,7 @@ func TestReleasing(t *testing.T) {
 	release := func(line string) *dparetov1.Release {
 		t.Helper()
 		r := new(dparetov1.Release)
-		if err := protojson.Unmarshal([]byte(clitest.Succeed(t, line+" -o json")), r); err != nil {
+		if err := studyfile.Decode([]byte(clitest.Succeed(t, line+" -o json")), r); err != nil {
 			t.Fatal(err)
 		}
 		return r
@@ -84,7 +83,7 @@ func TestReleasing(t *testing.T) {
 		t.Error(stderr)
 	}
 	ledger := new(dparetov1.Ledger)
-	if err := protojson.Unmarshal([]byte(clitest.Succeed(t, "ledger get queries -o json")), ledger); err != nil || ledger.GetCharges() != 3 || ledger.GetRemainingEpsilon() > 5 {
+	if err := studyfile.Decode([]byte(clitest.Succeed(t, "ledger get queries -o json")), ledger); err != nil || ledger.GetCharges() != 3 || ledger.GetRemainingEpsilon() > 5 {
 		t.Errorf("ledger %v, %v", ledger, err)
 	}
 
