@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/store"
@@ -88,7 +89,7 @@ func TestEndToEnd(t *testing.T) {
 		t.Errorf("creating the study again printed\n%s", again)
 	}
 	r := runProgram(t, "", append(at, "study", "create", svtStudy(t, trials+1, 50))...)
-	if r.code != 1 || !strings.Contains(r.stderr, "AlreadyExists") || !strings.Contains(r.stderr, "budget.max_trials") || strings.Count(r.stderr, "\n") != 1 {
+	if r.code != command.ExitRefused || !strings.Contains(r.stderr, "AlreadyExists") || !strings.Contains(r.stderr, "budget.max_trials") || strings.Count(r.stderr, "\n") != 1 {
 		t.Errorf("another spec: exit code %d\n%s", r.code, r.stderr)
 	}
 

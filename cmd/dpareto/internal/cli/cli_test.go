@@ -76,6 +76,9 @@ func TestVersion(t *testing.T) {
 	if code != command.ExitOK || !strings.HasPrefix(stdout, "dpareto ") {
 		t.Errorf("exit code %d, output %q", code, stdout)
 	}
+	if data := clitest.Succeed(t, "version -o json"); !strings.Contains(data, `"program": "dpareto"`) {
+		t.Errorf("as JSON: %s", data)
+	}
 	if flag, _, _ := clitest.Invoke(t, "", "--version"); !strings.Contains(stdout, strings.TrimSpace(flag)) {
 		t.Errorf("--version prints %q, version %q", flag, stdout)
 	}

@@ -67,9 +67,9 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// The page of the help and docs/operations.md have the same exit codes.
+// The page of the help and docs/command-line.md have the same exit codes.
 func TestExitCodesAreDocumented(t *testing.T) {
-	docs := strings.Join(strings.Fields(clitest.Document(t, "docs/operations.md")), " ")
+	docs := strings.Join(strings.Fields(clitest.Document(t, "docs/command-line.md")), " ")
 	rows := 0
 	for line := range strings.Lines(clitest.Succeed(t, "help exit-codes")) {
 		code, meaning, ok := strings.Cut(strings.TrimSpace(line), "  ")
@@ -79,12 +79,17 @@ func TestExitCodesAreDocumented(t *testing.T) {
 		rows++
 		meaning, _, _ = strings.Cut(meaning, " (")
 		if row := "| " + code + " | " + meaning; !strings.Contains(docs, row) {
-			t.Errorf("docs/operations.md lacks the row %q", row)
+			t.Errorf("docs/command-line.md lacks the row %q", row)
 		}
 	}
 	if rows != 8 {
 		t.Errorf("%d exit codes", rows)
 	}
+}
+
+// Every command, flag and environment variable of docs/command-line.md exists.
+func TestCommandLineNamesWhatExists(t *testing.T) {
+	checkDocument(t, "command-line.md", 7)
 }
 
 // completions returns what the shell would propose for the last argument.

@@ -152,8 +152,9 @@ func TestTables(t *testing.T) {
 	posterior := exampleFront(dparetov1.FrontKind_FRONT_KIND_POSTERIOR)
 	observed := exampleFront(dparetov1.FrontKind_FRONT_KIND_OBSERVED)
 	for name, shown := range map[string]*output.Table{
-		"front_posterior": table(study.GetSpec(), posterior),
-		"front_observed":  table(study.GetSpec(), observed),
+		"front_posterior": table(study.GetSpec(), posterior, true),
+		"front_narrow":    table(study.GetSpec(), posterior, false),
+		"front_observed":  table(study.GetSpec(), observed, true),
 		"hypervolumes": hypervolumeTable(study.GetSpec(), []*dparetov1.HypervolumePoint{
 			{Trial: "studies/adult/trials/2", CompletedTrials: 1, Runs: 1, Steps: 12, Hypervolume: 7.91234},
 			{Trial: "studies/adult/trials/1", CompletedTrials: 2, Runs: 2, Steps: 76, Hypervolume: 8.4},

@@ -32,14 +32,14 @@ func TestReleasing(t *testing.T) {
 		}
 		return r
 	}
-	if _, stderr := clitest.Fail(t, command.ExitFailure, "release best svt --epsilon 1"); !strings.Contains(stderr, "has no test_ledger to charge") {
+	if _, stderr := clitest.Fail(t, command.ExitRefused, "release best svt --epsilon 1"); !strings.Contains(stderr, "has no test_ledger to charge") {
 		t.Error(stderr)
 	}
 	text := clitest.Succeed(t, "ledger create queries --records 10 --epsilon 10 --delta 1e-3 --description test")
 	if !strings.Contains(text, "queries") || !strings.Contains(text, "replace_one") {
 		t.Error(text)
 	}
-	if _, stderr := clitest.Fail(t, command.ExitFailure, "ledger create queries --records 9 --epsilon 10 --delta 1e-3 --adjacency add-remove --description test"); !strings.Contains(stderr,
+	if _, stderr := clitest.Fail(t, command.ExitRefused, "ledger create queries --records 9 --epsilon 10 --delta 1e-3 --adjacency add-remove --description test"); !strings.Contains(stderr,
 		"ledgers/queries exists with other fields; fields that differ: adjacency is ADJACENCY_REPLACE_ONE, not ADJACENCY_ADD_REMOVE; records is 10, not 9") {
 		t.Error(stderr)
 	}
@@ -79,7 +79,7 @@ func TestReleasing(t *testing.T) {
 			t.Errorf("%s: %d rows, want %d; %v", line, len(all), rows, err)
 		}
 	}
-	if _, stderr := clitest.Fail(t, command.ExitFailure, "release best svt --epsilon 5"); !strings.Contains(stderr, "left of ledgers/queries") || !strings.Contains(stderr, "ResourceExhausted") {
+	if _, stderr := clitest.Fail(t, command.ExitRefused, "release best svt --epsilon 5"); !strings.Contains(stderr, "left of ledgers/queries") || !strings.Contains(stderr, "ResourceExhausted") {
 		t.Error(stderr)
 	}
 	ledger := new(dparetov1.Ledger)
@@ -102,7 +102,7 @@ func TestReleasing(t *testing.T) {
 	clitest.Fail(t, command.ExitUsage, "release select queries --epsilon 1")
 	clitest.Fail(t, command.ExitUsage, "release select queries --utilities utilities.txt --method best")
 	clitest.Fail(t, command.ExitUsage, "ledger create l --adjacency none")
-	clitest.Fail(t, command.ExitFailure, "ledger create l --records 1")
+	clitest.Fail(t, command.ExitUsage, "ledger create l --records 1")
 	if _, stderr, code := clitest.Invoke(t, "0.5\nsecret\n", "release", "select", "queries", "--utilities", "-"); code != command.ExitUsage || strings.Contains(stderr, "secret") || !strings.Contains(stderr, ":2: must be a number") {
 		t.Errorf("%d: %s", code, stderr)
 	}

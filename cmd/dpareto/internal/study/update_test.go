@@ -94,9 +94,9 @@ func TestUpdateStudy(t *testing.T) {
 		t.Errorf("after the file: %s", out)
 	}
 
-	c.refuse(command.ExitFailure, "spec.parameters[0].double_domain.max", "study", "update", "s", "--set", "spec.parameters=[{id: x, double_domain: {min: 0, max: 1}, scale: LINEAR}]")
-	c.refuse(command.ExitFailure, "algorithm", "study", "update", "s", "--set", "spec.algorithm.name=GRID")
-	c.refuse(command.ExitFailure, "update_mask", "study", "update", "s", "--set", "seed=5")
+	c.refuse(command.ExitUsage, "spec.parameters[0].double_domain.max", "study", "update", "s", "--set", "spec.parameters=[{id: x, double_domain: {min: 0, max: 1}, scale: LINEAR}]")
+	c.refuse(command.ExitUsage, "algorithm", "study", "update", "s", "--set", "spec.algorithm.name=GRID")
+	c.refuse(command.ExitUsage, "update_mask", "study", "update", "s", "--set", "seed=5")
 	c.refuse(command.ExitNotFound, "NotFound", "study", "update", "none", "--set", "description=x")
 	c.refuse(command.ExitUsage, "unknown field", "study", "update", "s", "--set", "spec.budged.max_trials=1")
 	c.refuse(command.ExitUsage, "must be FIELD=VALUE", "study", "update", "s", "--set", "description")
