@@ -27,14 +27,8 @@ type svgCanvas struct {
 
 // FillString implements vg.Canvas. at is where the text begins in the house font.
 func (c *svgCanvas) FillString(face font.Face, at vg.Point, line string) {
-	anchor := "start"
-	switch c.align {
-	case text.XCenter:
-		anchor = "middle"
-	case text.XRight:
-		anchor = "end"
-	}
-	c.anchors = append(c.anchors, anchor)
+	anchors := map[text.XAlignment]string{text.XLeft: "start", text.XCenter: "middle", text.XRight: "end"}
+	c.anchors = append(c.anchors, anchors[c.align])
 	at.X -= vg.Length(c.align) * face.Width(line) // alignments are 0, -1/2 and -1
 	c.Canvas.FillString(face, at, line)
 }

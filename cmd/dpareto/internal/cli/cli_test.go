@@ -20,7 +20,7 @@ func TestUsage(t *testing.T) {
 		{"stduy list", `unknown command "stduy" for "dpareto"; did you mean study?; see dpareto --help`},
 		{"study lst", `did you mean get or list?`},
 		{"zebra", `unknown command "zebra" for "dpareto"; see`},
-		{"study list --ouput json", "unknown flag: --ouput; did you mean --output?"},
+		{"study list --oputut json", "unknown flag: --oputut; did you mean --output?"},
 		{"serve --supervise", "unknown flag: --supervise\n"}, // --supervised is hidden
 		{"study create", "accepts 1 arg(s), received 0; usage: dpareto study create FILE"},
 		{"study list --bogus", "unknown flag: --bogus"},

@@ -18,7 +18,7 @@ func TestSpread(t *testing.T) {
 	front := &dparetov1.Front{Hypervolume: 7}
 	add := func(x float64, knee bool) { // x in [0, 1]: where on the front
 		front.Points = append(front.Points, &dparetov1.FrontPoint{
-			Trial: fmt.Sprint(len(front.Points)), Knee: knee,
+			Trial: fmt.Sprint(len(front.GetPoints())), Knee: knee,
 			Values: map[string]*dparetov1.FrontValue{"epsilon": {Value: math.Pow(10, 4*x-2)}, "error": {Value: 0.5 - 0.4*x}},
 		})
 	}

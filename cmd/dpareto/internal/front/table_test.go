@@ -196,14 +196,14 @@ func TestJSON(t *testing.T) {
 	golden(t, "front.json", one.String())
 	// As jq '.points[0].parameters.epochs' would read it.
 	var decoded struct {
-		Kind   string
+		Kind   string `json:"kind"`
 		Points []struct {
-			Step       int64
+			Step       int64 `json:"step"`
 			Parameters struct {
-				Epochs int64
+				Epochs int64   `json:"epochs"`
 				Noise  float64 `json:"noise_multiplier"`
-			}
-		}
+			} `json:"parameters"`
+		} `json:"points"`
 	}
 	if err := json.Unmarshal(one.Bytes(), &decoded); err != nil {
 		t.Fatal(err)

@@ -59,12 +59,12 @@ func TestStudyInitWithoutData(t *testing.T) {
 		"objective-perturbation --set split=published", "dp-sgd --set dataset=mnist --set model=mlp",
 	} {
 		made := clitest.Succeed(t, "study init --trainer "+line+" --set generated=true")
-		real := clitest.Succeed(t, "study init --trainer "+line)
-		if strings.Contains(real, "generated") || strings.Count(real, "\n") < 50 {
-			t.Errorf("%s: %s", line, real)
+		written := clitest.Succeed(t, "study init --trainer "+line)
+		if strings.Contains(written, "generated") || strings.Count(written, "\n") < 50 {
+			t.Errorf("%s: %s", line, written)
 		}
 		size := regexp.MustCompile(`dataset_size: "(\d+)"`)
-		if got, want := size.FindStringSubmatch(real), size.FindStringSubmatch(made); got == nil || !slices.Equal(got, want) {
+		if got, want := size.FindStringSubmatch(written), size.FindStringSubmatch(made); got == nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %s, want %s", line, got, want)
 		}
 	}
