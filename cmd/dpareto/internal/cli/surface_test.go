@@ -216,8 +216,14 @@ func TestContexts(t *testing.T) {
 	if got := completions(t, "context", "use", ""); !slices.Equal(got, []string{"locked", "open"}) {
 		t.Errorf("completed %q", got)
 	}
-	clitest.Fail(t, command.ExitUsage, "study get small --server "+locked) // and a context
+	clitest.Fail(t, command.ExitNotFound, "study get small --server "+open) // an argument counts more
+	clitest.Fail(t, command.ExitUsage, "study get small --context locked --server "+open)
+	t.Setenv("DPARETO_SERVER", open)
+	clitest.Fail(t, command.ExitUsage, "study get small")
+	clitest.Succeed(t, "study get small --context locked")
 	t.Setenv("DPARETO_CONTEXT", "")
+	clitest.Fail(t, command.ExitNotFound, "study get small")
+	t.Setenv("DPARETO_SERVER", "")
 
 	// The token of a context goes to no other server.
 	clitest.Succeed(t, "context use locked")

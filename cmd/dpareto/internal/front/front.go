@@ -45,12 +45,10 @@ measurements, with 90 % intervals. The observed front takes measurements at face
 so shows the luckiest of many; best and worst take the best or worst of each configuration's
 runs.
 
-The table has the values of at most 20 points that are spread over the front, and their configurations;
---all shows every point and --wide every column. JSON and CSV always have all of both.
-
-Each point comes with the observed mean (_observed), its standard error (_se), the best and
-the worst run, the number of runs, and the contribution: by how much the hypervolume would
-shrink without the point. The remark marks the knee, where the trade-off turns, and points
+The table has at most 20 points that are spread over the front, or with --all every one. With
+--wide, each point also comes with the observed mean (_observed), its standard error (_se), the
+best and the worst run, the number of runs, and the contribution: by how much the hypervolume
+would shrink without the point. JSON and CSV have all points and columns. The remark marks the knee, where the trade-off turns, and points
 beyond the reference, which add nothing.
 
 --over-time shows the hypervolume after every trial instead, of the observed front unless

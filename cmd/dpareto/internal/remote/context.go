@@ -100,13 +100,14 @@ func (c *contexts) find(name string) (map[string]string, error) {
 }
 
 // applyContext sets the flags that are not given as a context says: the one that is named, or the
-// current one unless a server is named. A token of a context goes to no other server.
+// current one unless a server is named. An argument counts more than the environment. A token of a
+// context goes to no other server.
 func (c *flags) applyContext(set *pflag.FlagSet) error {
-	ownServer := set.Changed(serverFlag)
+	server, context := set.Lookup(serverFlag), set.Lookup(contextFlag)
 	switch {
-	case c.context != "" && ownServer:
+	case server.Changed && c.context != "" && command.IsArgument(server) == command.IsArgument(context):
 		return command.Usagef("name a server or a context, but not both: %s is %q, %s %q", serverFlag, c.address, contextFlag, c.context)
-	case c.context == "" && ownServer:
+	case server.Changed && (c.context == "" || command.IsArgument(server)):
 		return nil
 	}
 	all, err := readContexts()
@@ -126,7 +127,7 @@ func (c *flags) applyContext(set *pflag.FlagSet) error {
 	}
 	for flag, value := range settings {
 		isToken := flag == tokenFileFlag && os.Getenv(TokenVariable) != ""
-		if set.Changed(flag) || isToken {
+		if isToken || set.Changed(flag) && flag != serverFlag {
 			continue
 		}
 		if set.Lookup(flag) == nil {
