@@ -48,8 +48,8 @@ runs.
 The table has at most 20 points that are spread over the front, or with --all every one. With
 --wide, each point also comes with the observed mean (_observed), its standard error (_se), the
 best and the worst run, the number of runs, and the contribution: by how much the hypervolume
-would shrink without the point. JSON and CSV have all points and columns. The remark marks the knee, where the trade-off turns, and points
-beyond the reference, which add nothing.
+would shrink without the point. JSON and CSV have all points and columns. The remark marks the
+knee, where the trade-off turns, and points beyond the reference, which add nothing.
 
 --over-time shows the hypervolume after every trial instead, of the observed front unless
 --kind says otherwise; of the posterior front after at most 20 trials, as each costs a fit.
