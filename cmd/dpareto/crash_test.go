@@ -278,7 +278,7 @@ func TestSeededTraining(t *testing.T) {
 		t.Errorf("log\n%s", log)
 	}
 	// The only seed in a trial is the seed of suggestions, which the study's spec has.
-	if seeds := regexp.MustCompile(`"[a-z_]*seed": *"?\d+`).FindAllString(recorded, -1); len(seeds) != 2 || seeds[0] != `"seed": "3` || seeds[1] != seeds[0] {
+	if seeds := regexp.MustCompile(`"[a-z_]*seed": *"?\d+`).FindAllString(recorded, -1); len(seeds) != 2 || seeds[0] != `"seed": 3` || seeds[1] != seeds[0] {
 		t.Errorf("seeds %q are recorded in\n%s", seeds, recorded)
 	}
 

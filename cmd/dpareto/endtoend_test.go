@@ -17,10 +17,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/server/store"
 	"github.com/dpareto/dpareto/server/store/bolt"
@@ -56,7 +57,7 @@ func decodeAll[M proto.Message](t *testing.T, text string, newMessage func() M) 
 	out := make([]M, len(elements))
 	for i, element := range elements {
 		out[i] = newMessage()
-		if err := protojson.Unmarshal(element, out[i]); err != nil {
+		if err := studyfile.Decode(element, out[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,14 +89,14 @@ func TestEndToEnd(t *testing.T) {
 		t.Errorf("creating the study again printed\n%s", again)
 	}
 	r := runProgram(t, "", append(at, "study", "create", svtStudy(t, trials+1, 50))...)
-	if r.code != 1 || !strings.Contains(r.stderr, "AlreadyExists") || !strings.Contains(r.stderr, "budget.max_trials") || strings.Count(r.stderr, "\n") != 1 {
+	if r.code != command.ExitRefused || !strings.Contains(r.stderr, "AlreadyExists") || !strings.Contains(r.stderr, "budget.max_trials") || strings.Count(r.stderr, "\n") != 1 {
 		t.Errorf("another spec: exit code %d\n%s", r.code, r.stderr)
 	}
 
 	// A copy from the server's JSON through standard input.
 	copied := runProgram(t, must(t, append(at, "study", "get", "svt", "-o", "json")...), append(at, "study", "create", "--id", "copied", "-", "-o", "json")...)
 	study := new(dparetov1.Study)
-	if err := protojson.Unmarshal([]byte(copied.stdout), study); err != nil || study.GetName() != "studies/copied" {
+	if err := studyfile.Decode([]byte(copied.stdout), study); err != nil || study.GetName() != "studies/copied" {
 		t.Errorf("copy: %v\n%s%s", err, copied.stdout, copied.stderr)
 	}
 	must(t, append(at, "study", "delete", "copied")...)
@@ -146,7 +147,7 @@ func checkFronts(t *testing.T, at []string) {
 	t.Helper()
 	for _, kind := range []string{"posterior", "observed", "best", "worst"} {
 		front := new(dparetov1.Front)
-		if err := protojson.Unmarshal([]byte(must(t, append(at, "front", "svt", "--kind", kind, "-o", "json")...)), front); err != nil {
+		if err := studyfile.Decode([]byte(must(t, append(at, "front", "svt", "--kind", kind, "-o", "json")...)), front); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.ToLower(strings.TrimPrefix(front.GetKind().String(), "FRONT_KIND_")); got != kind || len(front.GetPoints()) == 0 {

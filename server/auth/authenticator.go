@@ -9,7 +9,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"strconv"
@@ -251,16 +250,4 @@ func parseTicket(content string) (p Principal, until time.Time, err error) {
 		p.expires = time.Unix(expires, 0)
 	}
 	return p, time.Unix(0, nanoseconds), nil
-}
-
-// Remaining says when a credential expires, for humans: "never", "expired" or "in 1h0m0s".
-func (c *Credential) Remaining(now time.Time) string {
-	switch {
-	case c.ExpireTime == nil:
-		return "never"
-	case !now.Before(*c.ExpireTime):
-		return "expired"
-	default:
-		return fmt.Sprintf("in %s", c.ExpireTime.Sub(now).Round(time.Second))
-	}
 }

@@ -13,6 +13,7 @@ type cacheKey struct {
 	name     string
 	division Division
 	dataDir  string
+	outline  bool
 }
 
 // NewCache returns an empty cache.
@@ -37,7 +38,7 @@ func (c *Cache) Load(ctx context.Context, name string, division Division, source
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	key := cacheKey{name, division, source.DataDir}
+	key := cacheKey{name, division, source.DataDir, source.Outline}
 	if parts, ok := c.parts[key]; ok {
 		return parts, nil
 	}

@@ -101,7 +101,7 @@ func (d Division) normal(e *entry) (Division, error) {
 // A file that is in no folder and fails to download gives a *DownloadError, or
 // fs.ErrNotExist if it is not downloadable; a malformed file gives a *SyntaxError. A
 // wrong number of examples, an unknown name and an impossible division are errors, too.
-// Generated examples need no files.
+// Generated examples and outlines need no files.
 func Load(ctx context.Context, name string, division Division, source Source) (*Parts, error) {
 	e, err := find(name)
 	if err != nil {
@@ -159,6 +159,13 @@ func (e *entry) load(ctx context.Context, division Division, source Source) (*Pa
 // readSplit reads the parts of one of the dataset's own divisions; test is nil where it
 // has none.
 func (e *entry) readSplit(ctx context.Context, split ownSplit, source Source) (train, test *Dataset, err error) {
+	if source.Outline {
+		train = e.outline(split.train.rows)
+		if len(split.test.files) > 0 {
+			test = e.outline(split.test.rows)
+		}
+		return train, test, nil
+	}
 	wanted := slices.Concat(split.train.files, split.test.files)
 	files := make([]fetch.File, len(wanted))
 	for i, name := range wanted {
@@ -175,6 +182,15 @@ func (e *entry) readSplit(ctx context.Context, split ownSplit, source Source) (t
 		test, err = e.readPart(ctx, split.test, paths[len(split.train.files):])
 	}
 	return train, test, err
+}
+
+// outline returns examples without features, of all classes in turn.
+func (e *entry) outline(rows int) *Dataset {
+	b := newBuilder(rows, 0, false)
+	for i := range rows {
+		b.add(classLabel(i%e.info.Classes, e.info.Classes), nil, nil)
+	}
+	return b.dataset(e.info.Name, e.info.Dim)
 }
 
 // readPart reads a part and checks its shape.

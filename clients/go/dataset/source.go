@@ -42,6 +42,9 @@ type Source struct {
 	// StallTimeout aborts a download that receives nothing for that long. Zero means
 	// DefaultStallTimeout.
 	StallTimeout time.Duration
+	// Outline asks for no files, but for examples without features, in the numbers and classes of the
+	// dataset: enough to know what a training on it costs.
+	Outline bool
 	// Progress, when not nil, is called during downloads with the number of bytes
 	// done, which never falls, and the total, of all the files that are missing.
 	Progress func(done, total int64)

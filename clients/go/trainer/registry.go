@@ -13,6 +13,9 @@ type Options struct {
 	// DataDir is a folder in which data files are looked for first. Empty means
 	// that only the platform's cache folder is used.
 	DataDir string
+	// Outline makes a trainer that can declare its study, but has only the numbers of its examples, and
+	// not their features: it needs no data files, and must not train.
+	Outline bool
 	// Settings are the trainer's own settings by name; absent ones take their
 	// default. They are fixed for a trainer, unlike the parameters, which vary
 	// from one configuration to the next.

@@ -9,16 +9,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/dpareto/dpareto/cmd/internal/console"
-)
-
-// Exit codes.
-const (
-	ExitOK          = 0
-	ExitFailure     = 1
-	ExitUsage       = 2
-	ExitInterrupted = 130 // as shells report a program that an interrupt ended
 )
 
 // Env is what the commands of a program share.
@@ -63,33 +56,61 @@ func Root(e *Env, newRoot func(*Env) *cobra.Command) *cobra.Command {
 	root.SilenceErrors = true
 	root.SilenceUsage = true
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
-		if err := readEnvironment(cmd.Flags()); err != nil {
+		if err := ReadEnvironment(cmd.Flags()); err != nil {
 			return err
 		}
 		return e.OpenLog()
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return Usage(err) })
+	root.SetFlagErrorFunc(flagError)
 	e.addLogFlags(root.PersistentFlags())
-	root.AddCommand(versionCommand(root.Name(), e.Stdout))
+	root.AddCommand(versionCommand(e, root.Name()))
 	return root
 }
 
 // Group returns a command that only has subcommands.
 func Group(name, summary, text string, subcommands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   name,
-		Short: summary,
-		Long:  text,
-		Args:  cobra.ArbitraryArgs,
+		Use:                        name,
+		Short:                      summary,
+		Long:                       text,
+		Args:                       cobra.ArbitraryArgs,
+		ValidArgsFunction:          cobra.NoFileCompletions,
+		SuggestionsMinimumDistance: suggestionDistance,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return Usagef("unknown command %q for %q; see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
+				return Usagef("unknown command %q for %q%s; see %s --help", args[0], cmd.CommandPath(),
+					didYouMean("", cmd.SuggestionsFor(args[0])), cmd.CommandPath())
 			}
 			return cmd.Help()
 		},
 	}
 	cmd.AddCommand(subcommands...)
 	return cmd
+}
+
+// suggestionDistance is the number of edits within which an unknown word is taken for a known one.
+const suggestionDistance = 2
+
+// didYouMean proposes names, each with a prefix, in the words of an error.
+func didYouMean(prefix string, names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "; did you mean " + prefix + strings.Join(names, " or "+prefix) + "?"
+}
+
+// flagError is the usage error of flags that could not be read. An unknown flag comes with the known
+// ones that are like it: cobra compares the names of commands, so the flags are made such.
+func flagError(cmd *cobra.Command, err error) error {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return Usage(err)
+	}
+	known := &cobra.Command{SuggestionsMinimumDistance: suggestionDistance}
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		known.AddCommand(&cobra.Command{Use: flag.Name, Hidden: flag.Hidden, Run: func(*cobra.Command, []string) {}})
+	})
+	return Usagef("%w%s", err, didYouMean("--", known.SuggestionsFor(unknown.GetSpecifiedName())))
 }
 
 // Args makes the errors of a check of arguments usage errors.
@@ -129,20 +150,6 @@ func Usagef(format string, args ...any) error {
 func IsUsage(err error) bool {
 	_, ok := errors.AsType[*usageError](err)
 	return ok
-}
-
-// ExitCode returns the exit code of a command that ended with err.
-func ExitCode(err error) int {
-	switch {
-	case err == nil:
-		return ExitOK
-	case IsUsage(err):
-		return ExitUsage
-	case errors.Is(err, context.Canceled):
-		return ExitInterrupted
-	default:
-		return ExitFailure
-	}
 }
 
 // OneLine returns the message of an error on one line.

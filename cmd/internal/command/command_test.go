@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
@@ -19,6 +22,17 @@ func TestExitCode(t *testing.T) {
 		{command.Usage(errors.New("wrong flag")), command.ExitUsage},
 		{fmt.Errorf("read: %w", context.Canceled), command.ExitInterrupted},
 		{context.DeadlineExceeded, command.ExitFailure},
+		{fmt.Errorf("get: %w", status.Error(codes.NotFound, "gone")), command.ExitNotFound},
+		{status.Error(codes.InvalidArgument, ""), command.ExitUsage},
+		{status.Error(codes.AlreadyExists, ""), command.ExitRefused},
+		{status.Error(codes.FailedPrecondition, ""), command.ExitRefused},
+		{status.Error(codes.ResourceExhausted, ""), command.ExitRefused},
+		{status.Error(codes.Unavailable, ""), command.ExitUnavailable},
+		{status.Error(codes.DeadlineExceeded, ""), command.ExitUnavailable},
+		{status.Error(codes.Unauthenticated, ""), command.ExitDenied},
+		{status.Error(codes.PermissionDenied, ""), command.ExitDenied},
+		{status.Error(codes.Canceled, ""), command.ExitInterrupted},
+		{status.Error(codes.DataLoss, ""), command.ExitFailure},
 	} {
 		if got := command.ExitCode(tt.err); got != tt.want {
 			t.Errorf("exit code of %v is %d, want %d", tt.err, got, tt.want)

@@ -11,8 +11,12 @@ import (
 	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
-// environmentKey marks flags that are read from the environment.
-const environmentKey = "dpareto_environment"
+const (
+	// environmentKey marks flags that are read from the environment.
+	environmentKey = "dpareto_environment"
+	// foundKey marks flags whose values came from there.
+	foundKey = "dpareto_environment_found"
+)
 
 // FromEnvironment has flags take their values from the environment where they are not
 // given: --data-dir from DPARETO_DATA_DIR.
@@ -25,8 +29,8 @@ func FromEnvironment(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
-// readEnvironment sets the flags that the environment sets and the arguments do not.
-func readEnvironment(flags *pflag.FlagSet) error {
+// ReadEnvironment sets the flags that the environment sets and the arguments do not.
+func ReadEnvironment(flags *pflag.FlagSet) error {
 	var failed error
 	flags.VisitAll(func(flag *pflag.Flag) {
 		variable := flag.Annotations[environmentKey]
@@ -37,10 +41,15 @@ func readEnvironment(flags *pflag.FlagSet) error {
 			if err := flags.Set(flag.Name, value); err != nil {
 				failed = Usagef("environment variable %s: %w", variable[0], err)
 			}
+			flag.Annotations[foundKey] = variable
 		}
 	})
 	return failed
 }
+
+// IsArgument reports whether a flag is among the arguments: its value is neither the default nor from the
+// environment.
+func IsArgument(flag *pflag.Flag) bool { return flag.Changed && flag.Annotations[foundKey] == nil }
 
 // OutputFlag adds the flag for the format of the data on standard output.
 func OutputFlag(cmd *cobra.Command, format *output.Format) {

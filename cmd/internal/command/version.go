@@ -2,11 +2,12 @@ package command
 
 import (
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
 // version is set by make build: -ldflags "-X github.com/dpareto/dpareto/cmd/internal/command.version=...".
@@ -24,14 +25,23 @@ func Version() string {
 	return info.Main.Version
 }
 
-func versionCommand(program string, stdout io.Writer) *cobra.Command {
-	return &cobra.Command{
+func versionCommand(env *Env, program string) *cobra.Command {
+	out := NewPrinter(env)
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of the program",
 		Args:  Args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(stdout, "%s %s %s %s/%s\n", program, Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
+			if out.Format == output.Text {
+				_, err := fmt.Fprintf(out, "%s %s %s %s/%s\n", program, Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+				return err
+			}
+			return out.Table(&output.Table{
+				Columns: []string{"program", "version", "go", "system", "architecture"},
+				Rows:    [][]any{{program, Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH}},
+			})
 		},
 	}
+	out.AddFlag(cmd)
+	return cmd
 }

@@ -25,7 +25,16 @@ func Name(e protoreflect.Enum) string {
 }
 
 // Underscored returns the name of a value as Name does, with underscores.
-func Underscored(e protoreflect.Enum) string { return strings.ReplaceAll(Name(e), "-", "_") }
+func Underscored(e protoreflect.Enum) string { return Of(e.Descriptor(), e.Number()) }
+
+// Of returns the name of the value of an enum with a number as Underscored does, for programs.
+func Of(e protoreflect.EnumDescriptor, number protoreflect.EnumNumber) string {
+	value := e.Values().ByNumber(number)
+	if value == nil { // of a newer server
+		return fmt.Sprint(number)
+	}
+	return strings.ReplaceAll(name(value), "-", "_")
+}
 
 func name(value protoreflect.EnumValueDescriptor) string {
 	values := value.Parent().(protoreflect.EnumDescriptor).Values()
@@ -75,12 +84,15 @@ type flagValue[E Enum] struct {
 	except []E
 }
 
-// names lists the values that the flag takes.
-func (f *flagValue[E]) names() string {
-	return trainer.Enumerate(slices.DeleteFunc(Names((*f.value).Descriptor()), func(name string) bool {
+// Names returns the values that the flag takes.
+func (f *flagValue[E]) Names() []string {
+	return slices.DeleteFunc(Names((*f.value).Descriptor()), func(name string) bool {
 		return slices.ContainsFunc(f.except, func(e E) bool { return Name(e) == name })
-	})...)
+	})
 }
+
+// names lists the values that the flag takes in words.
+func (f *flagValue[E]) names() string { return trainer.Enumerate(f.Names()...) }
 
 // String implements pflag.Value.
 func (f *flagValue[E]) String() string {

@@ -129,19 +129,19 @@ func (r *Report) writeJSON(w io.Writer) error {
 	return WriteJSON(w, report)
 }
 
-// encodeRow returns a row as a JSON object whose keys are in the order of the columns.
-func encodeRow(columns []string, row []any) (json.RawMessage, error) {
+// EncodeObject returns a row as a JSON object whose keys are in the order of the columns.
+func EncodeObject(columns []string, row []any) (json.RawMessage, error) {
 	var out bytes.Buffer
 	out.WriteByte('{')
 	for i, cell := range row {
 		if x, ok := number(cell); ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
 			cell = nil
 		}
-		name, err := json.Marshal(columns[i])
+		name, err := Encode(columns[i])
 		if err != nil {
 			return nil, err
 		}
-		value, err := json.Marshal(cell)
+		value, err := Encode(cell)
 		if err != nil {
 			return nil, err
 		}
@@ -152,6 +152,15 @@ func encodeRow(columns []string, row []any) (json.RawMessage, error) {
 	}
 	out.WriteByte('}')
 	return out.Bytes(), nil
+}
+
+// Encode returns a value as JSON in one line, with "<", ">" and "&" as they are.
+func Encode(value any) (json.RawMessage, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
 // number returns the value of a cell that is a floating-point number.

@@ -111,7 +111,7 @@ func (t *Table) objects() ([]json.RawMessage, error) {
 	rows := make([]json.RawMessage, len(t.Rows))
 	for i, row := range t.Rows {
 		var err error
-		if rows[i], err = encodeRow(t.Columns, row); err != nil {
+		if rows[i], err = EncodeObject(t.Columns, row); err != nil {
 			return nil, err
 		}
 	}

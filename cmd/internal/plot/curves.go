@@ -58,7 +58,7 @@ func (c *Curves) draw(canvas draw.Canvas) {
 	for i, curve := range c.Curves {
 		canvas.StrokeLine2(draw.LineStyle{Color: palette[i%len(palette)], Width: frontWidth}, left, top, left+22, top)
 		canvas.FillText(note, vg.Point{X: left + 27, Y: top}, curve.Name)
-		left += 27 + note.Width(curve.Name) + 16
+		left += 27 + fontSlack*note.Width(curve.Name) + 16
 	}
 	canvas.Max.Y = top - 4*lineGap
 	p.Draw(canvas)

@@ -5,6 +5,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strings"
 
 	xfont "golang.org/x/image/font"
 	"gonum.org/v1/plot"
@@ -110,9 +111,11 @@ func blank(c draw.Canvas) draw.Canvas {
 // returns the height at which what follows begins.
 func writeHeading(c *draw.Canvas, left vg.Length, title string, subtitle []string) vg.Length {
 	top := c.Max.Y
-	write := func(style draw.TextStyle, line string) {
-		c.FillText(style, vg.Point{X: left, Y: top}, line)
-		top -= style.FontExtents().Height + lineGap
+	write := func(style draw.TextStyle, text string) {
+		for _, line := range wrap(style, text, (c.Max.X-left)/fontSlack) {
+			c.FillText(style, vg.Point{X: left, Y: top}, line)
+			top -= style.FontExtents().Height + lineGap
+		}
 	}
 	bold := style(titleSize, ink, text.XLeft, text.YTop)
 	bold.Font.Weight = xfont.WeightBold
@@ -121,6 +124,21 @@ func writeHeading(c *draw.Canvas, left vg.Length, title string, subtitle []strin
 		write(style(noteSize, grey, text.XLeft, text.YTop), line)
 	}
 	return top - 2*lineGap
+}
+
+// wrap breaks a text between words into lines of at most a width.
+func wrap(style draw.TextStyle, text string, width vg.Length) []string {
+	lines := []string{""}
+	for word := range strings.FieldsSeq(text) {
+		last := &lines[len(lines)-1]
+		switch joined := strings.TrimSpace(*last + " " + word); {
+		case *last != "" && style.Width(joined) > width:
+			lines = append(lines, word)
+		default:
+			*last = joined
+		}
+	}
+	return lines
 }
 
 // setRange sets the limits of an axis.
@@ -135,7 +153,7 @@ func (s *scene) drawLegend(c *draw.Canvas, x, y vg.Length) {
 	entry := func(symbolWidth vg.Length, label string, symbol func(vg.Point)) {
 		symbol(vg.Point{X: x + symbolWidth/2, Y: y})
 		c.FillText(note, vg.Point{X: x + symbolWidth + 5, Y: y}, label)
-		x += symbolWidth + 5 + note.Width(label) + 16
+		x += symbolWidth + 5 + fontSlack*note.Width(label) + 16
 	}
 	entry(22, s.FrontName, func(at vg.Point) {
 		c.StrokeLine2(draw.LineStyle{Color: frontBlue, Width: frontWidth}, at.X-11, at.Y, at.X+11, at.Y)

@@ -102,15 +102,13 @@ func save(d drawing, path string) error {
 func render(d drawing, w io.Writer, format string) error {
 	switch format {
 	case "svg":
-		canvas := vgsvg.New(width, height)
+		canvas := &svgCanvas{Canvas: vgsvg.New(width, height)}
 		d.draw(draw.New(canvas))
-		var out bytes.Buffer
-		if _, err := canvas.WriteTo(&out); err != nil {
+		picture, err := canvas.finish()
+		if err != nil {
 			return err
 		}
-		// Fonts with the same metrics replace the font if it is missing.
-		_, err := w.Write(bytes.ReplaceAll(out.Bytes(),
-			[]byte("font-family:Liberation Sans;"), []byte("font-family:"+fontFamilies+";")))
+		_, err = w.Write(picture)
 		return err
 	case "png":
 		canvas := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dotsPerInch))

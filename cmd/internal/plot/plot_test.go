@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -102,6 +103,36 @@ func TestSVG(t *testing.T) {
 	}
 	if !bytes.Contains(svg, []byte("stroke-dasharray:4,3")) {
 		t.Error("the box of the anti-ideal point is not drawn")
+	}
+}
+
+// A viewer without the font keeps what is centred or ends at an edge in its place.
+func TestAnchors(t *testing.T) {
+	f := example()
+	f.Title = strings.Repeat("a title of many words ", 8)
+	svg := string(renderSVG(t, f))
+	element := regexp.MustCompile(`<text text-anchor="(\w+)" x="([-.0-9e]+)"[^>]*>([^<]*)</text>`)
+	anchors := make(map[string]string)
+	title := 0
+	for _, found := range element.FindAllStringSubmatch(svg, -1) {
+		anchors[found[3]] = found[1]
+		if strings.HasPrefix(found[3], "a title") || strings.Contains(found[3], "many words") {
+			title++
+		}
+	}
+	if len(anchors) < 15 || strings.Count(svg, "<text ") != strings.Count(svg, "<text text-anchor=") {
+		t.Errorf("%d texts of %d have an anchor", strings.Count(svg, "<text text-anchor="), strings.Count(svg, "<text "))
+	}
+	for text, want := range map[string]string{
+		"ε of one run": "middle", "error (ratio)": "middle", // labels of the axes
+		"0.1": "middle", "posterior front": "start", "anti-ideal (10, 1), off the scale": "end",
+	} {
+		if anchors[text] != want {
+			t.Errorf("%q has the anchor %q, want %q", text, anchors[text], want)
+		}
+	}
+	if title < 2 {
+		t.Errorf("the long title has %d lines", title)
 	}
 }
 

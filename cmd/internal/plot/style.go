@@ -48,7 +48,7 @@ func sans(size font.Length, weight xfont.Weight) font.Font {
 // style returns a text style of the house font.
 func style(size font.Length, c color.Color, x text.XAlignment, y text.YAlignment) draw.TextStyle {
 	return draw.TextStyle{
-		Color: c, Font: sans(size, xfont.WeightNormal), XAlign: x, YAlign: y, Handler: plot.DefaultTextHandler,
+		Color: c, Font: sans(size, xfont.WeightNormal), XAlign: x, YAlign: y, Handler: handler,
 	}
 }
 
@@ -63,12 +63,14 @@ func newPlot(x, y Axis) *plot.Plot {
 		a.to.Label.Text = a.from.Label
 		a.to.Label.TextStyle.Font = sans(labelSize, xfont.WeightNormal)
 		a.to.Label.TextStyle.Color = ink
+		a.to.Label.TextStyle.Handler = handler
 		a.to.Label.Padding = 4
 		a.to.Color = grey
 		a.to.Width = 0.6
 		a.to.Padding = 0
 		a.to.Tick.Label.Font = sans(tickSize, xfont.WeightNormal)
 		a.to.Tick.Label.Color = ink
+		a.to.Tick.Label.Handler = handler
 		a.to.Tick.Color = grey
 		a.to.Tick.Width = 0.6
 		a.to.Tick.Length = 4

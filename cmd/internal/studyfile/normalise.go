@@ -98,7 +98,7 @@ func (n *normaliser) single(path string, value any, field protoreflect.FieldDesc
 			value = number.String()
 		}
 	case field.Message() != nil && !isWellKnown(field.Message()):
-		fields, ok := value.(map[string]any)
+		fields, ok := valueOf(value, field.Message())
 		if !ok {
 			n.addf(path, "must be a mapping, is %s", describe(value))
 			return value
@@ -108,6 +108,24 @@ func (n *normaliser) single(path string, value any, field protoreflect.FieldDesc
 	}
 	n.leaf(path, value, field)
 	return value
+}
+
+// valueOf returns the fields of a message. A Value may be a mere number or text: a number without a point
+// is whole.
+func valueOf(written any, message protoreflect.MessageDescriptor) (fields map[string]any, ok bool) {
+	if message.FullName() == valueName {
+		switch v := written.(type) {
+		case string:
+			return map[string]any{textField: v}, true
+		case json.Number:
+			if _, err := v.Int64(); err == nil {
+				return map[string]any{wholeField: v}, true
+			}
+			return map[string]any{numberField: v}, true
+		}
+	}
+	fields, ok = written.(map[string]any)
+	return fields, ok
 }
 
 // isWellKnown reports whether a message has a special JSON form.

@@ -13,14 +13,19 @@ import (
 const (
 	// whenField is the field of a parameter that is short for its condition.
 	whenField = "when"
-	// textField is the field of a Value for a category.
-	textField = "string_value"
+	// The fields of a Value: for a category, an integer, and any other number.
+	textField   = "string_value"
+	wholeField  = "int_value"
+	numberField = "double_value"
 )
 
-var specName = (*dparetov1.StudySpec)(nil).ProtoReflect().Descriptor().FullName()
+var (
+	specName  = (*dparetov1.StudySpec)(nil).ProtoReflect().Descriptor().FullName()
+	valueName = (*dparetov1.Value)(nil).ProtoReflect().Descriptor().FullName()
+)
 
-// shorthand expands, in place, the short forms of a spec: the conditions of parameters, and
-// the cost. It leaves invalid values to the checks that follow.
+// shorthand expands, in place, the short forms of a spec: the conditions of parameters, the values of
+// parameters where their types matter, and the cost. It leaves invalid values to the checks that follow.
 func (n *normaliser) shorthand(path string, descriptor protoreflect.MessageDescriptor, fields map[string]any) {
 	if descriptor.FullName() != specName {
 		return
@@ -48,21 +53,44 @@ func (n *normaliser) shorthand(path string, descriptor protoreflect.MessageDescr
 	for i, p := range parameters {
 		if parameter, ok := p.(map[string]any); ok {
 			n.when(indexed(path+".parameters", i), parameter, kinds)
+			if condition, ok := parameter["condition"].(map[string]any); ok {
+				parent, _ := condition["parent"].(string)
+				if values, ok := condition["values"].([]any); ok {
+					for k := range values {
+						values[k] = typed(values[k], kinds[parent])
+					}
+				}
+			}
 		}
 	}
+	for _, name := range []string{"prior_values", "priorValues"} {
+		if values, ok := fields[name].(map[string]any); ok {
+			for id := range values {
+				values[id] = typed(values[id], kinds[id])
+			}
+		}
+	}
+}
+
+// typed returns a number as the Value of a parameter with a kind of values, and all else as it is.
+func typed(written any, kind string) any {
+	if _, ok := written.(json.Number); ok && kind != "" && kind != textField {
+		return map[string]any{kind: written}
+	}
+	return written
 }
 
 // valueField returns the field of a Value for the domain of a parameter.
 func valueField(parameter map[string]any) string {
 	for _, domain := range []struct{ text, json, field string }{
-		{"integer_domain", "integerDomain", "int_value"},
+		{"integer_domain", "integerDomain", wholeField},
 		{"categorical_domain", "categoricalDomain", textField},
 	} {
 		if parameter[domain.text] != nil || parameter[domain.json] != nil {
 			return domain.field
 		}
 	}
-	return "double_value"
+	return numberField
 }
 
 // when replaces {parent: value} or {parent: [value, ...]} by a condition.

@@ -109,3 +109,32 @@ func TestDocumentedStudies(t *testing.T) {
 		t.Errorf("%d files, want 1", files)
 	}
 }
+
+// Values of parameters may be written plain, as commands print them: their types are the parameters'.
+func TestPlainValues(t *testing.T) {
+	file, err := Parse([]byte(`{"spec": {"parameters": [
+		{"id": "rate", "double_domain": {"min": 0, "max": 2}, "scale": "linear"},
+		{"id": "layers", "integer_domain": {"min": 1, "max": 3}, "scale": "linear"},
+		{"id": "kind", "categorical_domain": {"categories": ["1", "b"]}},
+		{"id": "a", "double_domain": {"min": 0, "max": 2}, "scale": "linear", "condition": {"parent": "rate", "values": [1, 0.5]}},
+		{"id": "b", "double_domain": {"min": 0, "max": 2}, "scale": "linear", "condition": {"parent": "layers", "values": [1, 3]}},
+		{"id": "c", "double_domain": {"min": 0, "max": 2}, "scale": "linear", "condition": {"parent": "kind", "values": ["1"]}}],
+		"prior_values": {"rate": 1, "layers": 2, "kind": "b"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := file.Study.GetSpec()
+	rate, layers, kind := spec.GetParameters()[3], spec.GetParameters()[4], spec.GetParameters()[5]
+	if v := rate.GetCondition().GetValues(); len(v) != 2 || v[0].GetDoubleValue() != 1 || v[1].GetDoubleValue() != 0.5 {
+		t.Errorf("rate %v", v)
+	}
+	if v := layers.GetCondition().GetValues(); len(v) != 2 || v[0].GetIntValue() != 1 || v[1].GetIntValue() != 3 {
+		t.Errorf("layers %v", v)
+	}
+	if v := kind.GetCondition().GetValues(); len(v) != 1 || v[0].GetStringValue() != "1" {
+		t.Errorf("kind %v", v)
+	}
+	if v := spec.GetPriorValues(); v["rate"].GetDoubleValue() != 1 || v["layers"].GetIntValue() != 2 || v["kind"].GetStringValue() != "b" {
+		t.Errorf("prior values %v", v)
+	}
+}

@@ -81,6 +81,23 @@ func Parse(content []byte) (*File, error) {
 	return file, nil
 }
 
+// Decode reads a message from JSON as commands print it, or from protobuf's own. It takes a parameter's
+// value without a point for an integer, even where a study would say otherwise.
+func Decode(content []byte, to proto.Message) error {
+	decoder := json.NewDecoder(bytes.NewReader(content))
+	decoder.UseNumber()
+	var fields map[string]any
+	if err := decoder.Decode(&fields); err != nil {
+		return err
+	}
+	var n normaliser
+	n.message("", fields, to.ProtoReflect().Descriptor())
+	if err := errors.Join(n.faults...); err != nil {
+		return err
+	}
+	return decode(fields, to)
+}
+
 // decode converts a tree in protobuf's JSON mapping to a message.
 func decode(tree map[string]any, to proto.Message) error {
 	normal, err := json.Marshal(tree)

@@ -70,7 +70,7 @@ func Load(ctx context.Context, cache *dataset.Cache, options trainer.Options) (*
 	if err != nil {
 		return nil, err
 	}
-	parts, err := cache.Load(ctx, name, division, dataset.Source{DataDir: options.DataDir, Progress: options.Progress})
+	parts, err := cache.Load(ctx, name, division, dataset.Source{DataDir: options.DataDir, Outline: options.Outline, Progress: options.Progress})
 	if err == nil && shards > 1 {
 		parts, err = parts.Shard(shard, shards)
 	}

@@ -11,15 +11,16 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/operate"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/privacy"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/publish"
+	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/serve"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/study"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/trial"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 )
 
-// New returns the root command of dpareto.
+// New returns the root command of dpareto, whose commands are in groups.
 func New(env *command.Env) *cobra.Command {
-	return command.Group("dpareto", "Find the privacy-utility Pareto front of private training",
+	root := command.Group("dpareto", "Find the privacy-utility Pareto front of private training",
 		`dpareto finds the privacy-utility Pareto front of differentially private training
 with few training runs. A server keeps studies and suggests configurations, agents
 train them and report, and the front shows which ε and which error go together.
@@ -33,11 +34,29 @@ Or run a study of your own:
     dpareto serve                      # in one terminal
     dpareto study create study.yaml    # in another
     dpareto agent --study my-study
-    dpareto front my-study --plot front.svg`,
-		serve.Command(env), agent.Command(env), demo.Command(env),
-		study.Command(env), trial.Command(env), front.Command(env), front.RecommendCommand(env),
-		privacy.Command(env), estimate.Command(env), publish.LedgerCommand(env), publish.ReleaseCommand(env), data.Command(env),
-		operate.TokenCommand(env), operate.HealthCommand(env), operate.BackupCommand(env), operate.RestoreCommand(env),
-		operate.ExportCommand(env), operate.ImportCommand(env), operate.CheckCommand(env), operate.CompactCommand(env),
-	)
+    dpareto front my-study --plot front.svg`)
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Studies", []*cobra.Command{demo.Command(env), study.Command(env), trial.Command(env), agent.Command(env)}},
+		{"Results", []*cobra.Command{front.Command(env), front.RecommendCommand(env)}},
+		{"Privacy", []*cobra.Command{privacy.Command(env), estimate.Command(env)}},
+		{"Publishing", []*cobra.Command{publish.ReleaseCommand(env), publish.LedgerCommand(env)}},
+		{"Data", []*cobra.Command{data.Command(env)}},
+		{"Server", []*cobra.Command{
+			serve.Command(env), operate.HealthCommand(env), remote.ContextCommand(env), operate.TokenCommand(env),
+			operate.BackupCommand(env), operate.RestoreCommand(env), operate.CheckCommand(env), operate.CompactCommand(env),
+			operate.ExportCommand(env), operate.ImportCommand(env),
+		}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title + ":"})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.title
+			root.AddCommand(cmd)
+		}
+	}
+	root.AddCommand(command.ExitCodesTopic())
+	addCompletion(root, env)
+	return root
 }

@@ -17,6 +17,11 @@ func TestUsage(t *testing.T) {
 	}{
 		{"bogus", `unknown command "bogus" for "dpareto"`},
 		{"study bogus", `unknown command "bogus" for "dpareto study"`},
+		{"stduy list", `unknown command "stduy" for "dpareto"; did you mean study?; see dpareto --help`},
+		{"study lst", `did you mean get or list?`},
+		{"zebra", `unknown command "zebra" for "dpareto"; see`},
+		{"study list --oputut json", "unknown flag: --oputut; did you mean --output?"},
+		{"serve --supervise", "unknown flag: --supervise\n"}, // --supervised is hidden
 		{"study create", "accepts 1 arg(s), received 0; usage: dpareto study create FILE"},
 		{"study list --bogus", "unknown flag: --bogus"},
 		{"study list --output xml", "must be one of table, json, csv"},
@@ -71,6 +76,9 @@ func TestVersion(t *testing.T) {
 	if code != command.ExitOK || !strings.HasPrefix(stdout, "dpareto ") {
 		t.Errorf("exit code %d, output %q", code, stdout)
 	}
+	if data := clitest.Succeed(t, "version -o json"); !strings.Contains(data, `"program": "dpareto"`) {
+		t.Errorf("as JSON: %s", data)
+	}
 	if flag, _, _ := clitest.Invoke(t, "", "--version"); !strings.Contains(stdout, strings.TrimSpace(flag)) {
 		t.Errorf("--version prints %q, version %q", flag, stdout)
 	}
@@ -92,32 +100,37 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// Refusals of the server are one line each.
+// Refusals of the server are one line each, and their codes say of what kind they are.
 func TestRefusals(t *testing.T) {
 	address, _ := clitest.StartServer(t, "--listen", "localhost:0")
 	invalid := "study_id: a\nspec: {parameters: [{id: x, double_domain: {min: 1, max: 2}, scale: LOG}], " +
 		"metrics: [{id: e, role: OBJECTIVE, reported: {}}], algorithm: {name: RANDOM}}"
+	clitest.Must(t, clitest.SmallStudy, "study", "create", "-", "--server", address)
+	other := strings.Replace(clitest.SmallStudy, "max: 9", "max: 8", 1)
+	missing := command.ExitNotFound
 	for _, tt := range []struct {
 		stdin, args string
+		code        int
 		want        []string
 	}{
-		{"", "study get none", []string{"NotFound", "studies/none"}},
-		{"", "study delete none", []string{"delete studies/none", "NotFound"}},
-		{"", "trial list none", []string{"NotFound", "studies/none"}},
-		{"", "trial get none 1", []string{"NotFound", "studies/none"}},
-		{"", "front none", []string{"NotFound", "studies/none"}},
-		{"", "agent --study none", []string{"NotFound", "studies/none"}},
-		{invalid, "study create -", []string{
+		{"", "study get none", missing, []string{"NotFound", "studies/none"}},
+		{"", "study delete none", missing, []string{"delete studies/none", "NotFound"}},
+		{"", "trial list none", missing, []string{"NotFound", "studies/none"}},
+		{"", "trial get none 1", missing, []string{"NotFound", "studies/none"}},
+		{"", "front none", missing, []string{"NotFound", "studies/none"}},
+		{"", "agent --study none", missing, []string{"NotFound", "studies/none"}},
+		{other, "study create -", command.ExitRefused, []string{"AlreadyExists"}},
+		{invalid, "study create -", command.ExitUsage, []string{
 			"InvalidArgument", "study.spec.metrics[0].goal",
 			"study.spec.metrics[0].reference_value",
 		}},
-		{"spec: {}", "study create -", []string{"standard input", "study_id", "--id"}},
-		{"spec: {sed: 1}", "study create -", []string{"standard input", "spec.sed", "unknown field"}},
-		{"", "study create /nonexistent/study.yaml", []string{"/nonexistent/study.yaml"}},
+		{"spec: {}", "study create -", command.ExitUsage, []string{"standard input", "study_id", "--id"}},
+		{"spec: {sed: 1}", "study create -", command.ExitUsage, []string{"standard input", "spec.sed", "unknown field"}},
+		{"", "study create /nonexistent/study.yaml", command.ExitFailure, []string{"/nonexistent/study.yaml"}},
 	} {
 		stdout, stderr, code := clitest.Invoke(t, tt.stdin, append(strings.Fields(tt.args), "--server", address)...)
-		if code != command.ExitFailure || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "dpareto: ") {
-			t.Errorf("dpareto %s: exit code %d, output %q, error %q", tt.args, code, stdout, stderr)
+		if code != tt.code || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "dpareto: ") {
+			t.Errorf("dpareto %s: exit code %d, want %d, output %q, error %q", tt.args, code, tt.code, stdout, stderr)
 		}
 		for _, want := range tt.want {
 			if !strings.Contains(stderr, want) {
@@ -136,7 +149,7 @@ func TestUnreachable(t *testing.T) {
 	listener.Close()
 	for _, args := range [][]string{{"study", "list"}, {"health"}} {
 		_, stderr, code := clitest.Invoke(t, "", append(args, "--server", address)...)
-		if code != command.ExitFailure || !strings.Contains(stderr, "no server at "+address) || strings.Count(stderr, "\n") != 1 {
+		if code != command.ExitUnavailable || !strings.Contains(stderr, "no server at "+address) || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit code %d, error %q", args, code, stderr)
 		}
 	}
@@ -146,7 +159,7 @@ func TestUnreachable(t *testing.T) {
 func TestStudyID(t *testing.T) {
 	address, _ := clitest.StartServer(t, "--listen", "127.0.0.1:0")
 	_, stderr, code := clitest.Invoke(t, "", "study", "delete", "other/svt", "--server", address)
-	if code != command.ExitFailure || !strings.Contains(stderr, "InvalidArgument") {
+	if code != command.ExitUsage || !strings.Contains(stderr, "InvalidArgument") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 }

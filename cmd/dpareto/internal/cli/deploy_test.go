@@ -122,6 +122,68 @@ func TestSystemdUnit(t *testing.T) {
 	}
 }
 
+// What the units and manifests start gives metrics, where Prometheus looks for them.
+func TestDeployedMetrics(t *testing.T) {
+	prometheus := deployed(t, "prometheus/prometheus.yml")
+	for name, want := range map[string]string{"systemd/server.yaml": "127.0.0.1:8081", "kubernetes/server.yaml": "0.0.0.0:8081"} {
+		if !strings.Contains(deployed(t, name), "http-listen: "+want+"\n") {
+			t.Errorf("%s: the server does not listen on %s", name, want)
+		}
+	}
+	if !strings.Contains(prometheus, `targets: ["127.0.0.1:8081"]`) {
+		t.Error("prometheus.yml does not scrape the systemd server")
+	}
+	manifests := deployed(t, "kubernetes/server.yaml")
+	for _, want := range []string{
+		`prometheus.io/scrape: "true", prometheus.io/scheme: https, prometheus.io/port: "8081", prometheus.io/path: /metrics`,
+		"{name: http, containerPort: 8081}", "{name: http, port: 8081, targetPort: http}",
+	} {
+		if !strings.Contains(manifests, want) {
+			t.Errorf("kubernetes/server.yaml lacks %s", want)
+		}
+	}
+	for _, label := range []string{"__meta_kubernetes_pod_annotation_prometheus_io_scrape", "container_port_name], regex: http,"} {
+		if !strings.Contains(prometheus, label) {
+			t.Errorf("prometheus.yml lacks %s", label)
+		}
+	}
+}
+
+// dockerRun is a docker run in a document: its options, and the arguments of the program.
+var dockerRun = regexp.MustCompile(`docker run (.*?)"dpareto:[^"]*" (.*)`)
+
+// The documented ways to run the image start a server that a published port leads to. What is tested is
+// the program with the arguments and the environment of the image; there is no docker here.
+func TestDockerRun(t *testing.T) {
+	text := strings.ReplaceAll(clitest.Document(t, "docs/operations.md"), "\\\n", " ")
+	listen := regexp.MustCompile(`DPARETO_LISTEN=(\S+)`).FindStringSubmatch(deployed(t, "docker/Dockerfile"))
+	if listen == nil || listen[1] != "0.0.0.0:8321" {
+		t.Fatalf("the image listens on %q", listen)
+	}
+	runs := dockerRun.FindAllStringSubmatch(text, -1)
+	if len(runs) != 3 {
+		t.Fatalf("%d runs", len(runs))
+	}
+	for _, run := range runs {
+		checkCommand(t, "operations.md", strings.Fields(run[2]))
+	}
+	open := strings.Fields(runs[0][2])
+	if !strings.Contains(runs[0][1], "-p 127.0.0.1:8321:8321 ") || !slices.Contains(open, "--insecure-listen") {
+		t.Errorf("anybody who can reach the machine can call %q", runs[0][0])
+	}
+	t.Setenv("DPARETO_LISTEN", "0.0.0.0:0") // as in the image, on a free port
+	t.Setenv("DPARETO_STORE", filepath.Join(t.TempDir(), "dpareto.db"))
+	clitest.Fail(t, command.ExitUsage, "serve") // the image's command: nobody says who may call
+	program := clitest.Start(t, open...)
+	line, err := program.Stdout.ReadString('\n')
+	if err != nil {
+		log, _ := program.Stop()
+		t.Fatal(log)
+	}
+	_, port, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(line, serve.Listening)), "]:")
+	clitest.Succeed(t, "health --server 127.0.0.1:"+port)
+}
+
 func TestDockerfile(t *testing.T) {
 	text := deployed(t, "docker/Dockerfile")
 	checkVariables(t, "Dockerfile", text)

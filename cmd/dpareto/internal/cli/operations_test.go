@@ -8,9 +8,14 @@ import (
 )
 
 // Every command, flag and environment variable that docs/operations.md shows exists.
-func TestOperationsNamesWhatExists(t *testing.T) {
-	text := clitest.Document(t, "docs/operations.md")
-	checkVariables(t, "operations.md", text)
+func TestOperationsNamesWhatExists(t *testing.T) { checkDocument(t, "operations.md", 10) }
+
+// checkDocument checks the commands, flags and environment variables of a document, which has at least so
+// many commands.
+func checkDocument(t *testing.T, name string, least int) {
+	t.Helper()
+	text := clitest.Document(t, "docs/"+name)
+	checkVariables(t, name, text)
 	commands := 0
 	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
 		line = strings.TrimSpace(line)
@@ -21,10 +26,10 @@ func TestOperationsNamesWhatExists(t *testing.T) {
 		rest, _, _ = strings.Cut(rest, " >")
 		rest, _, _ = strings.Cut(rest, " #")
 		rest, _, _ = strings.Cut(rest, " |")
-		checkCommand(t, "operations.md", strings.Fields(strings.ReplaceAll(strings.TrimSuffix(rest, "&"), "'", "")))
+		checkCommand(t, name, strings.Fields(strings.ReplaceAll(strings.TrimSuffix(rest, "&"), "'", "")))
 		commands++
 	}
-	if commands < 10 {
+	if commands < least {
 		t.Errorf("%d commands", commands)
 	}
 }

@@ -57,7 +57,7 @@ func Fail(t *testing.T, code int, line string) (stdout, stderr string) {
 func WantFailure(t *testing.T, want string, args ...string) {
 	t.Helper()
 	_, stderr, code := Invoke(t, "", args...)
-	if code != command.ExitFailure || !strings.Contains(stderr, want) {
+	if code == command.ExitOK || !strings.Contains(stderr, want) {
 		t.Errorf("dpareto %s: exit code %d, error %q, want %q", strings.Join(args, " "), code, stderr, want)
 	}
 }

@@ -68,9 +68,8 @@ is resumed a few times, and again when the command is repeated. Ctrl-C keeps wha
 received.`,
 		Example: `  dpareto data fetch mnist
   dpareto data fetch --all --mirror https://mirror.example.org/data`,
-		Args:      command.Args(cobra.ArbitraryArgs),
-		ValidArgs: dataNames(),
-		RunE:      func(cmd *cobra.Command, names []string) error { return fetch(cmd.Context(), env, out, names, f) },
+		Args: command.Args(cobra.ArbitraryArgs),
+		RunE: func(cmd *cobra.Command, names []string) error { return fetch(cmd.Context(), env, out, names, f) },
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.all, "all", false, "download all datasets that can be downloaded")

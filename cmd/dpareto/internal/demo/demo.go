@@ -94,6 +94,7 @@ exact_hypervolume (svt), front, and more.`,
 	}
 	set := cmd.Flags()
 	set.StringVar(&f.study, "study", "adult", "study to run: "+strings.Join(studyNames(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("study", cobra.FixedCompletions(studyNames(), cobra.ShellCompDirectiveNoFileComp)) // it exists
 	set.Int64Var(&f.trials, "trials", 0, "number of trials; default: as in the study's file")
 	set.Uint64Var(&f.seed, "seed", 1, "seed of the study and, where it is given, of the training, unless the front may be published")
 	command.DataDirFlag(cmd, &f.dataDir)

@@ -3,7 +3,9 @@ package front
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	"github.com/dpareto/dpareto/cmd/internal/enum"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 	"github.com/dpareto/dpareto/cmd/internal/plot"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -21,6 +24,7 @@ type flags struct {
 	kind       dparetov1.FrontKind
 	picture    string
 	overTime   bool
+	all, wide  bool
 	remeasure  bool
 	remeasures remeasureFlags
 }
@@ -41,10 +45,11 @@ measurements, with 90 % intervals. The observed front takes measurements at face
 so shows the luckiest of many; best and worst take the best or worst of each configuration's
 runs.
 
-Each point comes with the observed mean (_observed), its standard error (_se), the best and
-the worst run, the number of runs, and the contribution: by how much the hypervolume would
-shrink without the point. The remark marks the knee, where the trade-off turns, and points
-beyond the reference, which add nothing.
+The table has at most 20 points that are spread over the front, or with --all every one. With
+--wide, each point also comes with the observed mean (_observed), its standard error (_se), the
+best and the worst run, the number of runs, and the contribution: by how much the hypervolume
+would shrink without the point. JSON and CSV have all points and columns. The remark marks the
+knee, where the trade-off turns, and points beyond the reference, which add nothing.
 
 --over-time shows the hypervolume after every trial instead, of the observed front unless
 --kind says otherwise; of the posterior front after at most 20 trials, as each costs a fit.
@@ -82,6 +87,8 @@ from then on. Agents run them, or --workers of this command.`,
 	set := cmd.Flags()
 	enum.Var(set, &f.kind, "kind", "values by which the front is chosen")
 	set.StringVar(&f.picture, "plot", "", "also draw the front to this file ("+plot.Formats+")")
+	set.BoolVar(&f.all, "all", false, fmt.Sprintf("show all points in the table, and not %d that stand for them", shownPoints))
+	set.BoolVar(&f.wide, "wide", false, "show all columns in the table")
 	set.BoolVar(&f.overTime, "over-time", false, "show the hypervolume over the course of the study")
 	set.IntVar(&f.remeasures.replicates, "remeasure", 0, "number of new trials of each configuration of the front")
 	set.IntVar(&f.remeasures.points, "points", 12, "with --remeasure: largest number of points of the front, those that dominate most")
@@ -136,7 +143,36 @@ func (f *flags) show(ctx context.Context, logger *slog.Logger, out *command.Prin
 	if err := out.Heading(Heading(study, front)); err != nil {
 		return err
 	}
-	return view.Print(out, table(study.GetSpec(), front), front)
+	if out.Format != output.Text {
+		return view.Print(out, table(study.GetSpec(), front, true), front)
+	}
+	return f.write(out, study.GetSpec(), front)
+}
+
+// shownPoints is the number of points that people are shown unless they want all.
+const shownPoints = 20
+
+// write prints the table of a front for people.
+func (f *flags) write(out *command.Printer, spec *dparetov1.StudySpec, front *dparetov1.Front) error {
+	shown := front
+	if !f.all {
+		shown = spread(spec, front, shownPoints)
+	}
+	if err := out.Table(table(spec, shown, f.wide)); err != nil {
+		return err
+	}
+	var more []string
+	if n := len(shown.GetPoints()); n < len(front.GetPoints()) {
+		more = append(more, fmt.Sprintf("%d of %d points, spread over the front; --all shows the others.", n, len(front.GetPoints())))
+	}
+	if !f.wide {
+		more = append(more, "--wide shows more of each: what was measured, runs, contribution.")
+	}
+	if len(more) == 0 || len(front.GetPoints()) == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(out, "\n%s\n", strings.Join(more, " "))
+	return err
 }
 
 // showHypervolumes prints the hypervolume over time, and draws it if a file is given.

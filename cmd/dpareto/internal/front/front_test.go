@@ -8,13 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/encoding/protojson"
-
 	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/front"
 	"github.com/dpareto/dpareto/cmd/internal/command"
-	"github.com/dpareto/dpareto/cmd/internal/output"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -22,7 +20,7 @@ import (
 func readFront(t *testing.T, line string) *dparetov1.Front {
 	t.Helper()
 	front := new(dparetov1.Front)
-	if err := protojson.Unmarshal([]byte(clitest.Succeed(t, line+" --output json")), front); err != nil {
+	if err := studyfile.Decode([]byte(clitest.Succeed(t, line+" --output json")), front); err != nil {
 		t.Fatal(err)
 	}
 	return front
@@ -117,11 +115,11 @@ func TestRemeasureCheckpoints(t *testing.T) {
 	var listed []struct {
 		Name       string `json:"name"`
 		Original   string `json:"replicate_of"`
-		Parameters map[string]struct {
-			Int string `json:"int_value"`
+		Parameters struct {
+			Epochs int64 `json:"epochs"`
 		} `json:"parameters"`
 		Final struct {
-			Step string `json:"step"`
+			Step int64 `json:"step"`
 		} `json:"final_measurement"`
 	}
 	if err := json.Unmarshal([]byte(trials), &listed); err != nil {
@@ -133,10 +131,10 @@ func TestRemeasureCheckpoints(t *testing.T) {
 		}
 		for _, trial := range listed {
 			step := trial.Final.Step
-			if slices.Contains(p.Replicates, trial.Name) && (trial.Original != p.Trial || step != trial.Parameters["epochs"].Int || step != output.Plain(float64(p.Step))) {
+			if slices.Contains(p.Replicates, trial.Name) && (trial.Original != p.Trial || step != trial.Parameters.Epochs || step != p.Step) {
 				t.Errorf("replicate %+v of %+v", trial, p)
 			}
-			onTheWay = onTheWay || (trial.Name == p.Trial && step != output.Plain(float64(p.Step)))
+			onTheWay = onTheWay || (trial.Name == p.Trial && step != p.Step)
 		}
 	}
 	if !onTheWay {

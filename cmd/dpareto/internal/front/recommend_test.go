@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/encoding/protojson"
-
 	"github.com/dpareto/dpareto/clients/go/trainer/sparsevector"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -22,7 +21,7 @@ func TestAskingAStudy(t *testing.T) {
 
 	t.Run("recommend", func(t *testing.T) {
 		resp := new(dparetov1.QueryFrontResponse)
-		if err := protojson.Unmarshal([]byte(clitest.Succeed(t, "recommend --study svt --epsilon 5 -o json")), resp); err != nil {
+		if err := studyfile.Decode([]byte(clitest.Succeed(t, "recommend --study svt --epsilon 5 -o json")), resp); err != nil {
 			t.Fatal(err)
 		}
 		cutoff, noise := resp.GetParameters()["cutoff"].GetIntValue(), resp.GetParameters()["noise_scale"].GetDoubleValue()
@@ -60,7 +59,7 @@ func TestAskingAStudy(t *testing.T) {
 	})
 	t.Run("ledger", func(t *testing.T) {
 		resp := new(dparetov1.GetPrivacyLedgerResponse)
-		if err := protojson.Unmarshal([]byte(clitest.Succeed(t, "privacy ledger --study svt -o json")), resp); err != nil {
+		if err := studyfile.Decode([]byte(clitest.Succeed(t, "privacy ledger --study svt -o json")), resp); err != nil {
 			t.Fatal(err)
 		}
 		rows, err := csv.NewReader(strings.NewReader(clitest.Succeed(t, "trial list svt -o csv"))).ReadAll()

@@ -10,25 +10,29 @@ import (
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
-// table returns a table of a front, a row for every configuration: the objectives, with an
-// interval if the front has one, statistics of the runs, and the configuration.
-func table(spec *dparetov1.StudySpec, front *dparetov1.Front) *output.Table {
+// table returns a table of a front, a row for every configuration: the objectives, with an interval if the
+// front has one, the configuration, and its trial. A wide one also has what was measured, statistics of
+// the runs, and the step, which otherwise shows as a parameter.
+func table(spec *dparetov1.StudySpec, front *dparetov1.Front, wide bool) *output.Table {
 	t := new(output.Table)
 	shown := make(map[string]*frontColumns)
 	for _, id := range front.GetObjectives() {
-		columns := columnsOf(front, id)
+		columns := columnsOf(front, id, wide)
 		shown[id] = columns
 		t.Columns = append(t.Columns, columns.names(id)...)
 	}
 	for _, p := range spec.GetParameters() {
 		t.Columns = append(t.Columns, p.GetId())
 	}
-	hasSteps := spec.GetCheckpointParameter() != ""
+	hasSteps := wide && spec.GetCheckpointParameter() != ""
 	t.Columns = append(t.Columns, "trial")
 	if hasSteps {
 		t.Columns = append(t.Columns, "step")
 	}
-	t.Columns = append(t.Columns, "runs", "contribution", "remark")
+	if wide {
+		t.Columns = append(t.Columns, "runs", "contribution")
+	}
+	t.Columns = append(t.Columns, "remark")
 
 	for _, p := range front.GetPoints() {
 		var row []any
@@ -42,7 +46,10 @@ func table(spec *dparetov1.StudySpec, front *dparetov1.Front) *output.Table {
 		if hasSteps {
 			row = append(row, p.GetStep())
 		}
-		t.Rows = append(t.Rows, append(row, p.GetRuns(), p.GetContribution(), remark(p)))
+		if wide {
+			row = append(row, p.GetRuns(), p.GetContribution())
+		}
+		t.Rows = append(t.Rows, append(row, remark(p)))
 	}
 	return t
 }
@@ -50,15 +57,19 @@ func table(spec *dparetov1.StudySpec, front *dparetov1.Front) *output.Table {
 // frontColumns says which columns an objective has.
 type frontColumns struct {
 	interval, observed, standardError, runs bool
+	joined                                  bool // the interval is one column
 }
 
 // columnsOf returns the columns of an objective: the ones that any point has a value for.
 // Best and worst are left out if every configuration has one run.
-func columnsOf(front *dparetov1.Front, id string) *frontColumns {
-	c := new(frontColumns)
+func columnsOf(front *dparetov1.Front, id string, wide bool) *frontColumns {
+	c := &frontColumns{joined: !wide}
 	for _, p := range front.GetPoints() {
 		v := p.GetValues()[id]
 		c.interval = c.interval || v.Lower != nil
+		if !wide {
+			continue
+		}
 		c.observed = c.observed || (v.Observed != nil && front.GetKind() != dparetov1.FrontKind_FRONT_KIND_OBSERVED)
 		c.standardError = c.standardError || v.StandardError != nil
 		c.runs = c.runs || (v.Best != nil && p.GetRuns() > 1)
@@ -68,7 +79,10 @@ func columnsOf(front *dparetov1.Front, id string) *frontColumns {
 
 func (c *frontColumns) names(id string) []string {
 	names := []string{id}
-	if c.interval {
+	switch {
+	case c.interval && c.joined:
+		names = append(names, id+"_90%")
+	case c.interval:
 		names = append(names, id+"_lower", id+"_upper")
 	}
 	if c.observed {
@@ -89,7 +103,10 @@ func (c *frontColumns) cells(p *dparetov1.FrontPoint, id string) []any {
 	if g := p.GetPrivacy(); g != nil && g.GetEpsilon() == v.GetValue() && !c.interval {
 		cells[0] = output.Bound(v.GetValue())
 	}
-	if c.interval {
+	switch {
+	case c.interval && c.joined:
+		cells = append(cells, output.Number(v.GetLower())+" to "+output.Number(v.GetUpper()))
+	case c.interval:
 		cells = append(cells, optional(v.Lower), optional(v.Upper))
 	}
 	if c.observed {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +17,6 @@ import (
 
 	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
-	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
@@ -78,10 +78,25 @@ func exportStudy(ctx context.Context, client *dpareto.Client, name string, out *
 		if err != nil {
 			return &remote.CallError{Action: "export " + name, Err: err}
 		}
-		if err := view.WriteLine(out, resp.GetRecord()); err != nil {
+		if err := writeRecord(out, resp.GetRecord()); err != nil {
 			return err
 		}
 	}
+}
+
+// writeRecord writes a record as a line in protobuf's JSON mapping, which keeps every type.
+func writeRecord(out *bufio.Writer, record *dparetov1.ExportedRecord) error {
+	encoded, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(record)
+	if err != nil {
+		return err
+	}
+	var line bytes.Buffer
+	if err := json.Compact(&line, encoded); err != nil { // the white space of protojson is random
+		return err
+	}
+	line.WriteByte('\n')
+	_, err = line.WriteTo(out)
+	return err
 }
 
 // ImportCommand returns the command import.

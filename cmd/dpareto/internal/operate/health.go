@@ -3,6 +3,7 @@ package operate
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
@@ -11,11 +12,12 @@ import (
 
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
 // HealthCommand returns the command health.
 func HealthCommand(env *command.Env) *cobra.Command {
-	return remote.Action(env, &cobra.Command{
+	return remote.Command(env, &cobra.Command{
 		Use:   "health",
 		Short: "Ask a server whether it serves",
 		Long: `Prints the server's answer to a health check, and fails unless it is SERVING. It needs no
@@ -31,9 +33,12 @@ token. deploy/kubernetes uses it as a probe.`,
 			return &remote.CallError{Action: "ask for the health", Err: err}
 		}
 		if resp.GetStatus() != healthv1.HealthCheckResponse_SERVING {
-			return fmt.Errorf("the server is %s", resp.GetStatus())
+			return &remote.UnreachableError{Address: call.Address, Err: status.Error(codes.Unavailable, "it is "+resp.GetStatus().String())}
 		}
-		_, err = fmt.Fprintln(env.Stdout, resp.GetStatus())
-		return err
+		if call.Out.Format == output.Text { // for probes and people
+			_, err = fmt.Fprintln(call.Out, resp.GetStatus())
+			return err
+		}
+		return call.Out.Table(&output.Table{Columns: []string{"server", "status"}, Rows: [][]any{{call.Address, strings.ToLower(resp.GetStatus().String())}}})
 	})
 }

@@ -72,7 +72,7 @@ func TestStoreCommands(t *testing.T) {
 		t.Errorf("exported again: %s\nwant: %s", again, exported)
 	}
 	changed := strings.Replace(exported, "0.25", "0.26", 1)
-	if _, log, code := clitest.Invoke(t, changed, "import", "-", "--server", address); code != command.ExitFailure || !strings.Contains(log, "line") {
+	if _, log, code := clitest.Invoke(t, changed, "import", "-", "--server", address); code == command.ExitOK || !strings.Contains(log, "line") {
 		t.Errorf("a study that differs: exit code %d, log %q", code, log)
 	}
 }
@@ -93,7 +93,7 @@ func TestImportMistakes(t *testing.T) {
 		{"{\"study\": {}}\n", "import -", "import the study at line 1 of standard input: InvalidArgument: line 1: record.study.study.name"},
 	} {
 		_, log, code := clitest.Invoke(t, tt.stdin, append(strings.Fields(tt.args), "--server", address)...)
-		if code != command.ExitFailure || !strings.Contains(log, tt.want) {
+		if code == command.ExitOK || !strings.Contains(log, tt.want) {
 			t.Errorf("%q: exit code %d, log %q, want %q", tt.stdin, code, log, tt.want)
 		}
 	}

@@ -157,9 +157,21 @@ func credentialTable(credentials []*auth.Credential, now time.Time) *output.Tabl
 		for _, g := range c.Grants {
 			rights = append(rights, g.Role.String()+" of "+g.Studies)
 		}
-		table.Rows = append(table.Rows, []any{c.ID, c.Name, proof, strings.Join(rights, ", "), c.Remaining(now)})
+		table.Rows = append(table.Rows, []any{c.ID, c.Name, proof, strings.Join(rights, ", "), expiry(c, now)})
 	}
 	return table
+}
+
+// expiry says when a credential expires: "never", "expired", or "in 30 days".
+func expiry(c *auth.Credential, now time.Time) string {
+	switch {
+	case c.ExpireTime == nil:
+		return "never"
+	case !now.Before(*c.ExpireTime):
+		return "expired"
+	default:
+		return "in " + output.Duration(c.ExpireTime.Sub(now))
+	}
 }
 
 func revokeTokenCommand(env *command.Env) *cobra.Command {

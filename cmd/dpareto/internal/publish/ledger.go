@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	dpareto "github.com/dpareto/dpareto/clients/go"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/remote"
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/view"
 	"github.com/dpareto/dpareto/cmd/internal/command"
@@ -87,14 +88,19 @@ func listLedgersCommand(env *command.Env) *cobra.Command {
 		Example: "  dpareto ledger list --output csv",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, call *remote.Call) error {
-		all, err := remote.Pages(func(token string) ([]*dparetov1.Ledger, string, error) {
-			resp, err := call.Releases.ListLedgers(ctx, &dparetov1.ListLedgersRequest{PageToken: token})
-			return resp.GetLedgers(), resp.GetNextPageToken(), err
-		})
+		all, err := ListLedgers(ctx, call.Client)
 		if err != nil {
 			return &remote.CallError{Action: "list ledgers", Err: err}
 		}
 		return view.PrintAll(call.Out, view.Ledgers(all), all)
+	})
+}
+
+// ListLedgers returns all ledgers of a server.
+func ListLedgers(ctx context.Context, client *dpareto.Client) ([]*dparetov1.Ledger, error) {
+	return remote.Pages(func(token string) ([]*dparetov1.Ledger, string, error) {
+		resp, err := client.Releases.ListLedgers(ctx, &dparetov1.ListLedgersRequest{PageToken: token})
+		return resp.GetLedgers(), resp.GetNextPageToken(), err
 	})
 }
 

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/encoding/protojson"
-
 	"github.com/dpareto/dpareto/cmd/dpareto/internal/clitest"
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/studyfile"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
@@ -28,19 +27,19 @@ func TestReleasing(t *testing.T) {
 	release := func(line string) *dparetov1.Release {
 		t.Helper()
 		r := new(dparetov1.Release)
-		if err := protojson.Unmarshal([]byte(clitest.Succeed(t, line+" -o json")), r); err != nil {
+		if err := studyfile.Decode([]byte(clitest.Succeed(t, line+" -o json")), r); err != nil {
 			t.Fatal(err)
 		}
 		return r
 	}
-	if _, stderr := clitest.Fail(t, command.ExitFailure, "release best svt --epsilon 1"); !strings.Contains(stderr, "has no test_ledger to charge") {
+	if _, stderr := clitest.Fail(t, command.ExitRefused, "release best svt --epsilon 1"); !strings.Contains(stderr, "has no test_ledger to charge") {
 		t.Error(stderr)
 	}
 	text := clitest.Succeed(t, "ledger create queries --records 10 --epsilon 10 --delta 1e-3 --description test")
 	if !strings.Contains(text, "queries") || !strings.Contains(text, "replace_one") {
 		t.Error(text)
 	}
-	if _, stderr := clitest.Fail(t, command.ExitFailure, "ledger create queries --records 9 --epsilon 10 --delta 1e-3 --adjacency add-remove --description test"); !strings.Contains(stderr,
+	if _, stderr := clitest.Fail(t, command.ExitRefused, "ledger create queries --records 9 --epsilon 10 --delta 1e-3 --adjacency add-remove --description test"); !strings.Contains(stderr,
 		"ledgers/queries exists with other fields; fields that differ: adjacency is ADJACENCY_REPLACE_ONE, not ADJACENCY_ADD_REMOVE; records is 10, not 9") {
 		t.Error(stderr)
 	}
@@ -80,11 +79,11 @@ func TestReleasing(t *testing.T) {
 			t.Errorf("%s: %d rows, want %d; %v", line, len(all), rows, err)
 		}
 	}
-	if _, stderr := clitest.Fail(t, command.ExitFailure, "release best svt --epsilon 5"); !strings.Contains(stderr, "left of ledgers/queries") || !strings.Contains(stderr, "ResourceExhausted") {
+	if _, stderr := clitest.Fail(t, command.ExitRefused, "release best svt --epsilon 5"); !strings.Contains(stderr, "left of ledgers/queries") || !strings.Contains(stderr, "ResourceExhausted") {
 		t.Error(stderr)
 	}
 	ledger := new(dparetov1.Ledger)
-	if err := protojson.Unmarshal([]byte(clitest.Succeed(t, "ledger get queries -o json")), ledger); err != nil || ledger.GetCharges() != 3 || ledger.GetRemainingEpsilon() > 5 {
+	if err := studyfile.Decode([]byte(clitest.Succeed(t, "ledger get queries -o json")), ledger); err != nil || ledger.GetCharges() != 3 || ledger.GetRemainingEpsilon() > 5 {
 		t.Errorf("ledger %v, %v", ledger, err)
 	}
 
@@ -103,7 +102,7 @@ func TestReleasing(t *testing.T) {
 	clitest.Fail(t, command.ExitUsage, "release select queries --epsilon 1")
 	clitest.Fail(t, command.ExitUsage, "release select queries --utilities utilities.txt --method best")
 	clitest.Fail(t, command.ExitUsage, "ledger create l --adjacency none")
-	clitest.Fail(t, command.ExitFailure, "ledger create l --records 1")
+	clitest.Fail(t, command.ExitUsage, "ledger create l --records 1")
 	if _, stderr, code := clitest.Invoke(t, "0.5\nsecret\n", "release", "select", "queries", "--utilities", "-"); code != command.ExitUsage || strings.Contains(stderr, "secret") || !strings.Contains(stderr, ":2: must be a number") {
 		t.Errorf("%d: %s", code, stderr)
 	}

@@ -18,6 +18,7 @@ const TokenVariable = "DPARETO_TOKEN"
 
 // flags say how to reach the server, and with which rights.
 type flags struct {
+	context        string
 	address        string
 	plaintext      bool
 	tls            bool
@@ -29,18 +30,32 @@ type flags struct {
 }
 
 func (c *flags) add(set *pflag.FlagSet) {
+	own := c.connection()
+	own.StringVar(&c.context, contextFlag, "", "the context to use; default the one of \"dpareto context use\", unless --"+serverFlag+" is given")
+	set.AddFlagSet(own)
+	own.VisitAll(func(flag *pflag.Flag) { command.FromEnvironment(set, flag.Name) })
+}
+
+// Names of flags.
+const (
+	contextFlag   = "context"
+	serverFlag    = "server"
+	tokenFileFlag = "token-file"
+)
+
+// connection returns the flags of what a context keeps.
+func (c *flags) connection() *pflag.FlagSet {
 	own := pflag.NewFlagSet("client", pflag.ContinueOnError)
-	own.StringVar(&c.address, "server", DefaultAddress, "address of the server")
+	own.StringVar(&c.address, serverFlag, DefaultAddress, "address of the server")
 	own.BoolVar(&c.plaintext, "plaintext", false, "connect without TLS to a server on another machine, too")
 	own.BoolVar(&c.tls, "tls", false, "connect with TLS to a server on this machine, too")
 	own.StringVar(&c.ca, "tls-ca", "", "trust only servers with a certificate from the authorities in this file")
 	own.StringVar(&c.serverName, "tls-server-name", "", "name that the server's certificate must be for; default the host in --server")
 	own.StringVar(&c.cert, "client-cert", "", "certificate to show the server")
 	own.StringVar(&c.key, "client-key", "", "private key of the certificate")
-	own.StringVar(&c.tokenFile, "token-file", "", "file with the token to send; without it that in "+TokenVariable)
+	own.StringVar(&c.tokenFile, tokenFileFlag, "", "file with the token to send; without it that in "+TokenVariable)
 	own.BoolVar(&c.plaintextToken, "plaintext-token", false, "let the token go to another machine in plain text")
-	set.AddFlagSet(own)
-	own.VisitAll(func(flag *pflag.Flag) { command.FromEnvironment(set, flag.Name) })
+	return own
 }
 
 // options returns the options of the client that the flags ask for.

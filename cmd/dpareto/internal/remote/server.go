@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -33,8 +34,11 @@ type Server struct {
 // New returns a server that flags are to name.
 func New(env *command.Env) *Server { return &Server{env: env} }
 
-// AddFlags adds the flags of the connection.
-func (s *Server) AddFlags(cmd *cobra.Command) { s.flags.add(cmd.Flags()) }
+// AddFlags adds the flags of the connection. What they leave out comes from a context.
+func (s *Server) AddFlags(cmd *cobra.Command) {
+	s.flags.add(cmd.Flags())
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return s.flags.applyContext(cmd.Flags()) }
+}
 
 // Address returns the address of the server.
 func (s *Server) Address() string { return s.flags.address }
@@ -53,6 +57,24 @@ func (s *Server) Dial(options ...dpareto.Option) (*dpareto.Client, error) {
 // that now and then.
 func (s *Server) DialPatiently(options ...dpareto.Option) (*dpareto.Client, error) {
 	return s.Dial(append(options, dpareto.WithRetryNotice(Notice(s.env.Logger, s.flags.address)))...)
+}
+
+// ForCompletion returns a client of the server that the flags of a command name, which has not run: its
+// environment and context have not been read.
+func ForCompletion(env *command.Env, cmd *cobra.Command) (*dpareto.Client, error) {
+	server := New(env)
+	scratch := new(cobra.Command)
+	server.AddFlags(scratch)
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if own := scratch.Flags().Lookup(flag.Name); own != nil {
+			_ = own.Value.Set(flag.Value.String()) // which it was given as
+			own.Changed = true
+		}
+	})
+	if err := errors.Join(command.ReadEnvironment(scratch.Flags()), server.flags.applyContext(scratch.Flags())); err != nil {
+		return nil, err
+	}
+	return server.Dial()
 }
 
 // Close closes a client at the end of its use, when its failure does not matter any more.
@@ -98,7 +120,7 @@ func (e *UnreachableError) Error() string {
 	case strings.Contains(message, "handshake failed"):
 		return fmt.Sprintf("no secure connection with the server at %s: %s", e.Address, message)
 	case strings.Contains(message, "connection error"), strings.Contains(message, "name resolver"):
-		return fmt.Sprintf("no server at %s (%s); start one with dpareto serve, or name another with --server", e.Address, message)
+		return fmt.Sprintf("no server at %s (%s); start one with dpareto serve, or name another with --server or --context", e.Address, message)
 	default: // its own answer
 		return fmt.Sprintf("the server at %s is not available: %s", e.Address, message)
 	}

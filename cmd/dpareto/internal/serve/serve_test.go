@@ -92,7 +92,7 @@ func TestTokensOverTLS(t *testing.T) {
 	if _, stderr, code := call(admin, "study", "create", study); code != command.ExitOK {
 		t.Fatalf("exit code %d: %s", code, stderr)
 	}
-	if _, stderr, code := call("", "study", "list"); code != command.ExitFailure || !strings.Contains(stderr, "Unauthenticated: a bearer token is required") {
+	if _, stderr, code := call("", "study", "list"); code != command.ExitDenied || !strings.Contains(stderr, "Unauthenticated: a bearer token is required") {
 		t.Errorf("without a token: exit code %d, error %q", code, stderr)
 	}
 
@@ -117,10 +117,10 @@ func TestTokensOverTLS(t *testing.T) {
 			t.Fatalf("the new token is not valid: %s", stderr)
 		}
 	}
-	if _, stderr, code := call(limited, "study", "get", "svt"); code != command.ExitFailure || !strings.Contains(stderr, "PermissionDenied") {
+	if _, stderr, code := call(limited, "study", "get", "svt"); code != command.ExitDenied || !strings.Contains(stderr, "PermissionDenied") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
-	if _, stderr, code := call(limited, "study", "delete", "svt"); code != command.ExitFailure || !strings.Contains(stderr, "PermissionDenied") {
+	if _, stderr, code := call(limited, "study", "delete", "svt"); code != command.ExitDenied || !strings.Contains(stderr, "PermissionDenied") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 
@@ -358,7 +358,7 @@ func TestHealth(t *testing.T) {
 		t.Errorf("exit code %d, output %q, error %q", code, stdout, stderr)
 	}
 	stop()
-	if _, stderr, code := clitest.Invoke(t, "", "health", "--server", address, "--tls-ca", ca); code != command.ExitFailure || !strings.Contains(stderr, "no server at "+address) {
+	if _, stderr, code := clitest.Invoke(t, "", "health", "--server", address, "--tls-ca", ca); code != command.ExitUnavailable || !strings.Contains(stderr, "no server at "+address) {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 }

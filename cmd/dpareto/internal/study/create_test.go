@@ -32,7 +32,7 @@ func TestCreateWithLedgers(t *testing.T) {
 	undeclared = strings.Replace(undeclared, "name: ledgers/adult-test", "name: ledgers/another", 1)
 	for file, want := range map[string]string{wrong: "test_epsilon", undeclared: "ledgers/adult-test does not exist"} {
 		for _, args := range [][]string{nil, {"--validate-only"}} {
-			if log, code := create(file, args...); code != command.ExitFailure || !strings.Contains(log, "create studies/adult-private: ") || !strings.Contains(log, want) {
+			if log, code := create(file, args...); code == command.ExitOK || !strings.Contains(log, "create studies/adult-private: ") || !strings.Contains(log, want) {
 				t.Errorf("%q: exit code %d: %s", args, code, log)
 			}
 			if n := ledgers(); n != 0 {

@@ -24,7 +24,6 @@ type initFlags struct {
 	id       string
 	file     string
 	force    bool
-	dataDir  string
 	trials   int
 	epsilon  float64
 	delta    float64
@@ -38,7 +37,8 @@ func initCommand(env *command.Env) *cobra.Command {
 		Short: "Write a study file for a trainer",
 		Long: `Writes a study file with everything that a trainer knows of itself: its parameters and
 where they are searched, what it measures, and the mechanism by which the server computes
-ε. Read it, change what you like, and create the study from it.
+ε. Read it, change what you like, and create the study from it. The data need not be there: the
+program knows how many examples each dataset has.
 
 Settings are given as --set NAME=VALUE. One with the name of a parameter fixes that
 parameter: it is not searched, and ε is computed for its value.
@@ -68,7 +68,6 @@ Trainers and their settings:
 	flags.StringVar(&f.id, "id", "", "id of the study (default the trainer's name)")
 	flags.StringVar(&f.file, "file", "", "file to write (default standard output)")
 	flags.BoolVar(&f.force, "force", false, "overwrite the file if it exists")
-	command.DataDirFlag(cmd, &f.dataDir)
 	flags.IntVar(&f.trials, "trials", 64, "number of trials of the study")
 	flags.Float64Var(&f.epsilon, "epsilon-reference", 10, "largest ε that is of interest")
 	flags.Float64Var(&f.delta, "delta", 0, "δ (default the trainer's own choice)")
@@ -83,17 +82,15 @@ func writeFile(ctx context.Context, env *command.Env, registry *trainer.Registry
 	if !(f.epsilon > 0) {
 		return command.Usagef("--epsilon-reference must be positive, is %g", f.epsilon)
 	}
-	if err := command.CheckDataDir(f.dataDir); err != nil {
-		return command.Usage(err)
-	}
-	declaration, err := registry.Declare(ctx, f.trainer, trainer.Options{DataDir: f.dataDir, Settings: f.settings})
+	options := trainer.Options{Settings: f.settings, Outline: true} // the numbers of the examples are known
+	declaration, err := registry.Declare(ctx, f.trainer, options)
 	if err != nil {
 		return err
 	}
 	if len(declaration.Parameters) == 0 {
 		return command.Usage(errors.New("--set fixes every parameter: none is left to study"))
 	}
-	made, err := registry.New(ctx, f.trainer, trainer.Options{DataDir: f.dataDir, Settings: f.settings})
+	made, err := registry.New(ctx, f.trainer, options)
 	if err != nil {
 		return err
 	}

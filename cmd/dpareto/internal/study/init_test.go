@@ -3,6 +3,8 @@ package study_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +45,33 @@ func TestStudyInit(t *testing.T) {
 	stdout, stderr, code := clitest.Invoke(t, "", "trial", "list", "fixed", "--server", address, "--output", "csv")
 	if code != 0 || strings.Count(stdout, "succeeded") != 3 {
 		t.Errorf("exit code %d: %s\n%s", code, stderr, stdout)
+	}
+}
+
+// A study is written without its data, with the number of examples that the data would have.
+func TestStudyInitWithoutData(t *testing.T) {
+	for _, variable := range []string{"HOME", "XDG_CACHE_HOME"} {
+		t.Setenv(variable, t.TempDir())
+	}
+	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1") // no network
+	for _, line := range []string{
+		"dp-sgd", "dp-adam --set split=uci", "output-perturbation --set evaluation=test --set train_rows=1000",
+		"objective-perturbation --set split=published", "dp-sgd --set dataset=mnist --set model=mlp",
+	} {
+		made := clitest.Succeed(t, "study init --trainer "+line+" --set generated=true")
+		written := clitest.Succeed(t, "study init --trainer "+line)
+		if strings.Contains(written, "generated") || strings.Count(written, "\n") < 50 {
+			t.Errorf("%s: %s", line, written)
+		}
+		size := regexp.MustCompile(`dataset_size: "(\d+)"`)
+		if got, want := size.FindStringSubmatch(written), size.FindStringSubmatch(made); got == nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %s, want %s", line, got, want)
+		}
+	}
+	for name, size := range map[string]string{"gisette": "5400", "breast-cancer": "344", "kddcup99": "489021"} {
+		if text := clitest.Succeed(t, "study init --trainer dp-sgd --set dataset="+name); !strings.Contains(text, `dataset_size: "`+size+`"`) {
+			t.Errorf("%s: %s", name, text)
+		}
 	}
 }
 

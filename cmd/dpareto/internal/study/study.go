@@ -2,7 +2,6 @@ package study
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -52,7 +51,7 @@ again under another id.`,
 			file.ID = id
 		}
 		if file.ID == "" {
-			return fmt.Errorf("%s: has no study_id; add one, or give --id", command.SourceName(path))
+			return command.Usagef("%s: has no study_id; add one, or give --id", command.SourceName(path))
 		}
 		action := "create studies/" + file.ID
 		if validateOnly {
@@ -81,7 +80,7 @@ func readFile(env *command.Env, path string) (*studyfile.File, error) {
 	}
 	file, err := studyfile.Parse(content)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", command.SourceName(path), err)
+		return nil, command.Usagef("%s: %w", command.SourceName(path), err)
 	}
 	return file, nil
 }

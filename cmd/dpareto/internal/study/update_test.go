@@ -2,6 +2,8 @@ package study_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -64,7 +66,7 @@ func (c *changes) fields(encoded, field string) (values []string) {
 		c.t.Fatal(err)
 	}
 	for _, o := range objects {
-		values = append(values, o[field].(string))
+		values = append(values, fmt.Sprint(o[field]))
 	}
 	return values
 }
@@ -92,10 +94,10 @@ func TestUpdateStudy(t *testing.T) {
 		t.Errorf("after the file: %s", out)
 	}
 
-	c.refuse(command.ExitFailure, "spec.parameters[0].double_domain.max", "study", "update", "s", "--set", "spec.parameters=[{id: x, double_domain: {min: 0, max: 1}, scale: LINEAR}]")
-	c.refuse(command.ExitFailure, "algorithm", "study", "update", "s", "--set", "spec.algorithm.name=GRID")
-	c.refuse(command.ExitFailure, "update_mask", "study", "update", "s", "--set", "seed=5")
-	c.refuse(command.ExitFailure, "NotFound", "study", "update", "none", "--set", "description=x")
+	c.refuse(command.ExitUsage, "spec.parameters[0].double_domain.max", "study", "update", "s", "--set", "spec.parameters=[{id: x, double_domain: {min: 0, max: 1}, scale: LINEAR}]")
+	c.refuse(command.ExitUsage, "algorithm", "study", "update", "s", "--set", "spec.algorithm.name=GRID")
+	c.refuse(command.ExitUsage, "update_mask", "study", "update", "s", "--set", "seed=5")
+	c.refuse(command.ExitNotFound, "NotFound", "study", "update", "none", "--set", "description=x")
 	c.refuse(command.ExitUsage, "unknown field", "study", "update", "s", "--set", "spec.budged.max_trials=1")
 	c.refuse(command.ExitUsage, "must be FIELD=VALUE", "study", "update", "s", "--set", "description")
 	c.refuse(command.ExitUsage, "nothing to change", "study", "update", "s")
@@ -112,7 +114,7 @@ func TestUpdateStudy(t *testing.T) {
 	if names := c.fields(c.run("", "study", "list", "--filter", "trial_counts.succeeded > 2", "--output", "json"), "name"); !cmp.Equal(names, []string{"studies/s"}) {
 		t.Errorf("studies %v", names)
 	}
-	c.refuse(command.ExitFailure, "filter", "study", "list", "--filter", "colour = red")
+	c.refuse(command.ExitUsage, "filter", "study", "list", "--filter", "colour = red")
 }
 
 func TestUpdateTrial(t *testing.T) {
@@ -121,7 +123,7 @@ func TestUpdateTrial(t *testing.T) {
 		t.Errorf("trials %v", numbers)
 	}
 	var before struct {
-		Revision string `json:"revision"`
+		Revision int64 `json:"revision"`
 	}
 	if err := json.Unmarshal([]byte(c.run("", "trial", "list", "s", "--after-revision", "0", "--output", "json")), &before); err != nil {
 		t.Fatal(err)
@@ -134,16 +136,16 @@ func TestUpdateTrial(t *testing.T) {
 		t.Errorf("updated: %s", out)
 	}
 	c.run("", "trial", "delete", "s", "1")
-	lines := strings.Split(c.run("", "trial", "list", "s", "--after-revision", before.Revision, "--output", "csv"), "\n")
+	lines := strings.Split(c.run("", "trial", "list", "s", "--after-revision", strconv.FormatInt(before.Revision, 10), "--output", "csv"), "\n")
 	if len(lines) != 4 || !strings.HasPrefix(lines[1], "2,succeeded,") || !strings.Contains(lines[1], "odd one") || !strings.HasPrefix(lines[2], "1,deleted,") {
 		t.Errorf("changes %q", lines)
 	}
-	c.refuse(command.ExitFailure, "OutOfRange", "trial", "list", "s", "--after-revision", "1000")
+	c.refuse(command.ExitUsage, "OutOfRange", "trial", "list", "s", "--after-revision", "1000")
 	c.refuse(command.ExitUsage, "--order-by", "trial", "list", "s", "--after-revision", "1", "--order-by", "number")
 	c.refuse(command.ExitUsage, "nothing to change", "trial", "update", "s", "2")
 	c.refuse(command.ExitUsage, "must be its number", "trial", "delete", "s", "first")
-	c.refuse(command.ExitFailure, "NotFound", "trial", "update", "s", "1", "--note", "x")
-	c.refuse(command.ExitFailure, "already", "trial", "stop", "s", "2", "--reason", "enough")
+	c.refuse(command.ExitNotFound, "NotFound", "trial", "update", "s", "1", "--note", "x")
+	c.refuse(command.ExitRefused, "already", "trial", "stop", "s", "2", "--reason", "enough")
 }
 
 // watchStudy runs a watch, and returns a function that reads a line of it and one that
@@ -175,16 +177,16 @@ func TestWatchStudy(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	var change struct {
-		Revision string `json:"revision"`
+		Revision int64  `json:"revision"`
 		Deleted  string `json:"deleted_trial"`
 	}
-	if text := objects(); json.Unmarshal([]byte(text), &change) != nil || change.Revision != "5" || change.Deleted != "studies/s/trials/2" {
+	if text := objects(); json.Unmarshal([]byte(text), &change) != nil || change.Revision != 5 || change.Deleted != "studies/s/trials/2" {
 		t.Errorf("object %s", text)
 	}
 	c.run("", "study", "delete", "s")
-	if stderr, code := end(); code != command.ExitFailure || !strings.Contains(stderr, "NotFound") {
+	if stderr, code := end(); code != command.ExitNotFound || !strings.Contains(stderr, "NotFound") {
 		t.Errorf("exit code %d, error %q", code, stderr)
 	}
 	c.refuse(command.ExitUsage, "table, json", "study", "watch", "s", "--output", "csv")
-	c.refuse(command.ExitFailure, "NotFound", "study", "watch", "s")
+	c.refuse(command.ExitNotFound, "NotFound", "study", "watch", "s")
 }

@@ -4,17 +4,21 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"math"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpareto/dpareto/cmd/internal/command"
+	"github.com/dpareto/dpareto/cmd/internal/enum"
 	"github.com/dpareto/dpareto/cmd/internal/output"
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 )
 
 // WriteMessage prints a message as JSON.
 func WriteMessage(w io.Writer, message proto.Message) error {
-	encoded, err := encode(message)
+	encoded, err := plain(message.ProtoReflect())
 	if err != nil {
 		return err
 	}
@@ -25,13 +29,13 @@ func WriteMessage(w io.Writer, message proto.Message) error {
 func WriteMessages[M proto.Message](w io.Writer, messages []M) error {
 	elements := make([]json.RawMessage, len(messages))
 	for i, message := range messages {
-		encoded, err := encode(message)
+		encoded, err := plain(message.ProtoReflect())
 		if err != nil {
 			return err
 		}
 		elements[i] = encoded
 	}
-	encoded, err := json.Marshal(elements)
+	encoded, err := output.Encode(elements)
 	if err != nil {
 		return err
 	}
@@ -40,24 +44,83 @@ func WriteMessages[M proto.Message](w io.Writer, messages []M) error {
 
 // WriteLine prints a message as one line of JSON.
 func WriteLine(w io.Writer, message proto.Message) error {
-	encoded, err := encode(message)
+	encoded, err := plain(message.ProtoReflect())
 	if err != nil {
 		return err
 	}
-	var line bytes.Buffer
-	if err := json.Compact(&line, encoded); err != nil { // the white space of protojson is random
-		return err
-	}
-	line.WriteByte('\n')
-	_, err = line.WriteTo(w)
+	_, err = w.Write(append(encoded, '\n'))
 	return err
 }
 
-func encode(message proto.Message) ([]byte, error) {
-	return protojson.MarshalOptions{UseProtoNames: true}.Marshal(message)
+// plain returns a message as JSON that needs no knowledge of protobuf: its fields under the names of
+// the contract, in their order there, without those that are not set; all numbers as numbers; enums in
+// lower case and without their prefix; the value of a parameter as a number or a text. Times and
+// durations are texts, as in protobuf's own JSON. Numbers that are not finite are null.
+func plain(message protoreflect.Message) (json.RawMessage, error) {
+	if value, ok := message.Interface().(*dparetov1.Value); ok {
+		return output.Encode(Value(value))
+	}
+	if message.Descriptor().ParentFile().Package() == "google.protobuf" {
+		return protojson.Marshal(message.Interface())
+	}
+	var names []string
+	var values []any
+	fields := message.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		if !message.Has(field) {
+			continue
+		}
+		value, err := plainField(field, message.Get(field))
+		if err != nil {
+			return nil, err
+		}
+		names, values = append(names, field.TextName()), append(values, value)
+	}
+	return output.EncodeObject(names, values)
 }
 
-// indent prints JSON with regular white space; protojson varies it.
+// plainField returns the value of a field for a JSON encoder.
+func plainField(field protoreflect.FieldDescriptor, value protoreflect.Value) (any, error) {
+	var err error
+	switch {
+	case field.IsMap():
+		entries := make(map[string]any)
+		value.Map().Range(func(key protoreflect.MapKey, entry protoreflect.Value) bool {
+			entries[key.String()], err = plainSingle(field.MapValue(), entry)
+			return err == nil
+		})
+		return entries, err
+	case field.IsList():
+		elements := make([]any, value.List().Len())
+		for i := range elements {
+			if elements[i], err = plainSingle(field, value.List().Get(i)); err != nil {
+				return nil, err
+			}
+		}
+		return elements, nil
+	default:
+		return plainSingle(field, value)
+	}
+}
+
+// plainSingle returns one value of a field for a JSON encoder.
+func plainSingle(field protoreflect.FieldDescriptor, value protoreflect.Value) (any, error) {
+	switch field.Kind() {
+	case protoreflect.MessageKind, protoreflect.GroupKind:
+		return plain(value.Message())
+	case protoreflect.EnumKind:
+		return enum.Of(field.Enum(), value.Enum()), nil
+	case protoreflect.DoubleKind, protoreflect.FloatKind:
+		if x := value.Float(); math.IsNaN(x) || math.IsInf(x, 0) {
+			return nil, nil
+		}
+	default:
+	}
+	return value.Interface(), nil
+}
+
+// indent prints JSON for people to read.
 func indent(w io.Writer, encoded []byte) error {
 	var out bytes.Buffer
 	if err := json.Indent(&out, encoded, "", "  "); err != nil {

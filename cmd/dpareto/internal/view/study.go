@@ -163,7 +163,7 @@ func limits(b *dparetov1.Budget) string {
 		parts = append(parts, strconv.FormatInt(n, 10)+" trials without a better front")
 	}
 	if d := b.GetMaxDuration(); d != nil {
-		parts = append(parts, d.AsDuration().String())
+		parts = append(parts, output.Duration(d.AsDuration()))
 	}
 	return strings.Join(parts, ", or ")
 }

@@ -55,6 +55,9 @@ func Trials(spec *dparetov1.StudySpec, trials []*dparetov1.Trial) *output.Table 
 	return t
 }
 
+// State returns the state of a trial in a word.
+func State(trial *dparetov1.Trial) string { return enum.Name(trial.GetState()) }
+
 // origin returns the cell of a trial's origin.
 func origin(trial *dparetov1.Trial) any {
 	if trial.GetOrigin() == dparetov1.TrialOrigin_TRIAL_ORIGIN_UNSPECIFIED {

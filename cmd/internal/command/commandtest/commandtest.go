@@ -41,7 +41,7 @@ func CheckTable(t *testing.T, document string, root *cobra.Command) {
 			path := prefix + sub.Name()
 			if sub.HasSubCommands() {
 				check(sub, path+" ")
-			} else if !sub.Hidden && !listed[path] && path != "version" {
+			} else if sub.Runnable() && !sub.Hidden && !listed[path] && path != "version" {
 				t.Errorf("%s lacks %s %s", document, root.Name(), path)
 			}
 			delete(listed, path)
