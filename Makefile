@@ -13,10 +13,11 @@ MODULE := github.com/dpareto/dpareto
 RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting expression publish/private simulation spec),$(shell go list ./server/...)) \
 	$(addprefix $(MODULE)/,clients/go clients/go/agent clients/go/trainer/internal/parallel \
 	cmd/internal/child cmd/internal/console cmd/dpareto/internal/agent cmd/dpareto/internal/serve)
-# What the programs call their version: git's name of the commit.
-VERSION ?= $(or $(shell git describe --tags --always --dirty),unknown)
-# The same sources, version and Go give the same bytes, wherever they are: no C, no paths, no state of git.
-BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X $(MODULE)/cmd/internal/command.version=$(VERSION)'
+# The version of programs and packages, and the commit that programs name with it.
+VERSION := $(shell cat cmd/internal/command/VERSION)
+COMMIT ?= $(shell git describe --always --abbrev=12 --exclude '*' --dirty=.dirty)
+# The same sources, commit and Go give the same bytes, wherever they are: no C, no paths, no state of git.
+BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(STRIP) -X $(MODULE)/cmd/internal/command.commit=$(COMMIT)'
 # Extra arguments of make demo, for example DEMO="--study svt --seed 3".
 DEMO ?=
 # The designers that make bench-engine compares.
@@ -54,7 +55,7 @@ image: build ## Build the image dpareto:VERSION from the program alone (docker)
 
 .PHONY: sbom
 sbom: build $(BIN)/cyclonedx-gomod ## Write the list of what dpareto is made of to .bin/dpareto.cdx.json (CycloneDX)
-	$(BIN)/cyclonedx-gomod bin -json -std -noserial -notimestamp -version $(VERSION) -output $(BIN)/dpareto.cdx.json $(BIN)/dpareto
+	$(BIN)/cyclonedx-gomod bin -json -std -noserial -notimestamp -version $(VERSION)+$(COMMIT) -output $(BIN)/dpareto.cdx.json $(BIN)/dpareto
 
 .PHONY: vulnerabilities
 vulnerabilities: $(BIN)/govulncheck ## Look for known vulnerabilities that are reached; needs the network
