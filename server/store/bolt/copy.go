@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"go.etcd.io/bbolt"
 
@@ -62,7 +61,7 @@ func scratchIn(folder, name string, fill func(*os.File) error) (*os.File, error)
 
 // unlink returns an empty file without its name: Close removes it.
 func unlink(file *os.File) (*os.File, error) {
-	if runtime.GOOS != "windows" {
+	if !onWindows {
 		if err := os.Remove(file.Name()); err != nil {
 			return nil, errors.Join(err, file.Close())
 		}
@@ -155,7 +154,7 @@ func keep(path string) error {
 
 // syncFolder makes a new name in the folder of path durable. Windows has no such call for folders.
 func syncFolder(path string) error {
-	if runtime.GOOS == "windows" {
+	if onWindows {
 		return nil
 	}
 	folder, err := os.Open(filepath.Dir(path))

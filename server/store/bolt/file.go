@@ -19,6 +19,8 @@ const (
 	lockTimeout = time.Second
 	// minSize is the size of two pages of the smallest size.
 	minSize = 2 * 1024
+	// onWindows is set where open files cannot be removed, and folders not be synced.
+	onWindows = runtime.GOOS == "windows"
 	// advice says what to do about a damaged file.
 	advice = "restore it from a backup (dpareto restore), or salvage the undamaged records (dpareto restore --salvage)"
 )
@@ -28,7 +30,7 @@ const (
 // including backups, before it maps the file again. On Windows bbolt makes the file as long as its
 // mapping: there the mapping grows with the file.
 func mapSize() int {
-	if runtime.GOOS == "windows" {
+	if onWindows {
 		return 0
 	}
 	return 1 << (30 + 6*(^uint(0)>>63))
