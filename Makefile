@@ -121,7 +121,9 @@ test-pythons: build $(VENV)/ready ## Test the Python client under every Python t
 
 .PHONY: reference
 reference: $(VENV)/ready ## Build the reference of the Python package from its docstrings into .bin/reference
-	cd clients/python && PYTHONWARNINGS=error ../../$(VENV)/bin/pdoc --docformat google --output-directory ../../$(BIN)/reference dpfront '!dpfront.v1' '!dpfront._details'
+	rm -rf $(BIN)/reference
+	PYTHONWARNINGS=error $(VENV)/bin/pdoc --docformat google --output-directory $(BIN)/reference dpfront \
+		$(subst /,.,$(patsubst clients/python/src/%.py,%,$(wildcard clients/python/src/dpfront/[a-z]*.py clients/python/src/dpfront/integrations/[a-z]*.py)))
 
 .PHONY: generate-python
 generate-python: $(VENV)/ready ## Generate the Python code from proto/
