@@ -51,6 +51,8 @@ image: build ## Build the image dpareto:VERSION from the program alone (docker)
 	rm -rf $(BIN)/image && mkdir -p $(BIN)/image/program/usr/local/bin $(BIN)/image/state
 	mkdir -m 700 $(BIN)/image/state/data $(BIN)/image/state/tmp
 	cp $(BIN)/dpareto $(BIN)/image/program/usr/local/bin/
+	cp LICENSE $(BIN)/image/program/
+	go run ./internal/notices ./cmd/dpareto > $(BIN)/image/program/THIRD_PARTY_NOTICES.txt
 	docker build --file deploy/docker/Dockerfile --tag dpareto:$(VERSION) $(BIN)/image
 
 .PHONY: sbom

@@ -45,10 +45,10 @@ def test(version: str, python: str, wheel: Path) -> str:
     folder = REPOSITORY / ".bin" / "pythons" / version
     program = folder / "bin" / "python"
     subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
-    install = [program, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    install = [str(program), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     extras = f"dpfront[matplotlib,optuna,pandas,plotly] @ {wheel.as_uri()}"
     subprocess.run([*install, extras, *OTHERS[version], *TOOLS], check=True)
-    show = "import pandas, optuna, sys; print(sys.version.split()[0], pandas.__version__, optuna.__version__)"
+    show = "import pandas, optuna; print(pandas.__version__, optuna.__version__)"
     names = subprocess.run([program, "-c", show], check=True, capture_output=True, text=True).stdout
     began = time.monotonic()
     tested = subprocess.run(
@@ -61,7 +61,7 @@ def test(version: str, python: str, wheel: Path) -> str:
     )
     lines = tested.stdout.splitlines() or ["no output"]
     print("\n".join(lines[-40:]), flush=True)
-    line = "Python {} | pandas {} | Optuna {} | ".format(*names.split())
+    line = "Python {} | pandas {} | Optuna {} | ".format(version, *names.split())
     return f"{line}{lines[-1]} | exit {tested.returncode}, {time.monotonic() - began:.0f} s"
 
 
