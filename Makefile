@@ -101,10 +101,9 @@ TEST_WHEEL = cd clients/python && DPFRONT_WHEELS=$(CURDIR)/$(BIN)/wheels ../../$
 wheels: $(addprefix wheel-,$(WHEELS)) ## Build the Python package with the program, for all platforms, into .bin/wheels, and inspect it
 	$(TEST_WHEEL) -k inspect
 
-.PHONY: wheel-%
 wheel-%: STRIP := -s -w
 wheel-%: $(VENV)/ready
-	rm -rf $(BIN)/program/$* && mkdir -p $(BIN)/program/$*
+	rm -rf $(BIN)/program/$* $(BIN)/wheels/*-$(PLATFORM_$*).whl && mkdir -p $(BIN)/program/$*
 	go build -o $(BIN)/notices ./internal/notices
 	export GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)); \
 		$(BUILD) -o $(BIN)/program/$*/ ./cmd/dpareto && $(BIN)/notices ./cmd/dpareto > $(BIN)/program/$*/THIRD_PARTY_NOTICES.txt

@@ -16,6 +16,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.tags import sys_tags
+from packaging.utils import parse_wheel_filename
 
 from .conftest import REPOSITORY
 from .test_documents import BLOCKS
@@ -196,13 +198,13 @@ class Installation:
         return repr(digests)
 
 
-HERE = [w for w in WHEELS if platform(w).startswith("manylinux") and os.uname().machine in str(w)]
+HERE = [w for w in WHEELS if parse_wheel_filename(w.name)[3].intersection(sys_tags())]
 PYTHONS = os.environ.get("DPFRONT_PYTHONS", sys.executable).split(os.pathsep)
 
 
 @pytest.mark.skipif(not HERE, reason="there is no wheel for this platform; needs the network")
 @pytest.mark.parametrize("python", PYTHONS)
-def test_from_nothing_to_a_front_in_a_minute(python: str, tmp_path: Path) -> None:
+def test_from_nothing_to_a_front(python: str, tmp_path: Path) -> None:
     began = time.monotonic()
     user = Installation(tmp_path, python)
     user.install(str(HERE[0]))
@@ -211,7 +213,6 @@ def test_from_nothing_to_a_front_in_a_minute(python: str, tmp_path: Path) -> Non
     done = time.monotonic()
     which = user.in_it("python", "--version").strip()
     print(f"\n{which}: {installed - began:.1f} s to install, {done - installed:.1f} s to run")
-    assert done - began < 60
 
     out = user.in_it("dpfront", "version")
     assert out.startswith(f"dpareto {VERSION}")

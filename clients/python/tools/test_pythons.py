@@ -13,6 +13,9 @@ import sys
 import time
 from pathlib import Path
 
+from packaging.tags import sys_tags
+from packaging.utils import parse_wheel_filename
+
 REPOSITORY = Path(__file__).resolve().parents[3]
 PACKAGE = REPOSITORY / "clients" / "python"
 PANDAS_2, PANDAS_3 = "pandas>=2,<3", "pandas>=3"
@@ -67,8 +70,8 @@ def test(version: str, python: str, wheel: Path) -> str:
 
 def main() -> int:
     """Tests under each Python, and prints a table; 1 if any test fails."""
-    machine = os.uname().machine
-    (wheel,) = (REPOSITORY / ".bin" / "wheels").glob(f"*linux*_{machine}.whl")
+    wheels = (REPOSITORY / ".bin" / "wheels").glob("*.whl")
+    (wheel,) = (w for w in wheels if parse_wheel_filename(w.name)[3].intersection(sys_tags()))
     report = []
     for version in OTHERS:
         python = find(version)
