@@ -13,10 +13,11 @@ MODULE := github.com/dpareto/dpareto
 RACE = $(filter-out $(addprefix $(MODULE)/server/,accounting expression publish/private simulation spec),$(shell go list ./server/...)) \
 	$(addprefix $(MODULE)/,clients/go clients/go/agent clients/go/trainer/internal/parallel \
 	cmd/internal/child cmd/internal/console cmd/dpareto/internal/agent cmd/dpareto/internal/serve)
-# What the programs call their version: git's name of the commit.
-VERSION ?= $(or $(shell git describe --tags --always --dirty),unknown)
-# The same sources, version and Go give the same bytes, wherever they are: no C, no paths, no state of git.
-BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-X $(MODULE)/cmd/internal/command.version=$(VERSION)'
+# The version of programs and packages, and the commit that programs name with it.
+VERSION := $(shell cat cmd/internal/command/VERSION)
+COMMIT ?= $(shell git describe --always --abbrev=12 --exclude '*' --dirty=.dirty)
+# The same sources, commit and Go give the same bytes, wherever they are: no C, no paths, no state of git.
+BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(STRIP) -X $(MODULE)/cmd/internal/command.commit=$(COMMIT)'
 # Extra arguments of make demo, for example DEMO="--study svt --seed 3".
 DEMO ?=
 # The designers that make bench-engine compares.
@@ -50,11 +51,13 @@ image: build ## Build the image dpareto:VERSION from the program alone (docker)
 	rm -rf $(BIN)/image && mkdir -p $(BIN)/image/program/usr/local/bin $(BIN)/image/state
 	mkdir -m 700 $(BIN)/image/state/data $(BIN)/image/state/tmp
 	cp $(BIN)/dpareto $(BIN)/image/program/usr/local/bin/
+	cp LICENSE $(BIN)/image/program/
+	go run ./internal/notices ./cmd/dpareto > $(BIN)/image/program/THIRD_PARTY_NOTICES.txt
 	docker build --file deploy/docker/Dockerfile --tag dpareto:$(VERSION) $(BIN)/image
 
 .PHONY: sbom
 sbom: build $(BIN)/cyclonedx-gomod ## Write the list of what dpareto is made of to .bin/dpareto.cdx.json (CycloneDX)
-	$(BIN)/cyclonedx-gomod bin -json -std -noserial -notimestamp -version $(VERSION) -output $(BIN)/dpareto.cdx.json $(BIN)/dpareto
+	$(BIN)/cyclonedx-gomod bin -json -std -noserial -notimestamp -version $(VERSION)+$(COMMIT) -output $(BIN)/dpareto.cdx.json $(BIN)/dpareto
 
 .PHONY: vulnerabilities
 vulnerabilities: $(BIN)/govulncheck ## Look for known vulnerabilities that are reached; needs the network
@@ -66,7 +69,7 @@ demo: build ## Run a real study: a server, two agents, and the front that they f
 	$(BIN)/dpareto demo $(DEMO)
 
 .PHONY: test
-test: check lint unit test-python ## Everything that must pass: checks, linters, tests
+test: check lint unit test-python test-wheel ## Everything that must pass: checks, linters, tests
 
 .PHONY: unit
 unit: export RAPID_SEED := $(or $(RAPID_SEED),1)
@@ -82,6 +85,46 @@ test-python: build $(VENV)/ready ## Check and test the Python client against the
 .PHONY: test-python-long
 test-python-long: build $(VENV)/ready ## Hammer a server that restarts every minute from 64 processes, run the notebook (15 minutes)
 	cd clients/python && DPARETO_BINARY=$(CURDIR)/$(BIN)/dpareto ../../$(VENV)/bin/pytest -m long $(PYTEST)
+
+# What wheels have the program for, and pip's names of these platforms. The program needs no C library,
+# so that every Linux will do; Go 1.26 needs macOS 12.
+WHEELS := linux-amd64 linux-arm64 darwin-amd64 darwin-arm64 windows-amd64
+PLATFORM_linux-amd64 := manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64
+PLATFORM_linux-arm64 := manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64
+PLATFORM_darwin-amd64 := macosx_12_0_x86_64
+PLATFORM_darwin-arm64 := macosx_12_0_arm64
+PLATFORM_windows-amd64 := win_amd64
+HOST = $(shell go env GOOS)-$(shell go env GOARCH)
+TEST_WHEEL = cd clients/python && DPFRONT_WHEELS=$(CURDIR)/$(BIN)/wheels ../../$(VENV)/bin/pytest --capture=no tests/test_wheel.py
+
+.PHONY: wheels
+wheels: $(addprefix wheel-,$(WHEELS)) ## Build the Python package with the program, for all platforms, into .bin/wheels, and inspect it
+	$(TEST_WHEEL) -k inspect
+
+wheel-%: STRIP := -s -w
+wheel-%: $(VENV)/ready
+	rm -rf $(BIN)/program/$* $(BIN)/wheels/*-$(PLATFORM_$*).whl && mkdir -p $(BIN)/program/$*
+	go build -o $(BIN)/notices ./internal/notices
+	export GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)); \
+		$(BUILD) -o $(BIN)/program/$*/ ./cmd/dpareto && $(BIN)/notices ./cmd/dpareto > $(BIN)/program/$*/THIRD_PARTY_NOTICES.txt
+	DPFRONT_PROGRAM=$(CURDIR)/$(BIN)/program/$* DPFRONT_PLATFORM=$(PLATFORM_$*) \
+		$(VENV)/bin/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir $(BIN)/wheels ./clients/python
+
+.PHONY: test-wheel
+test-wheel: ## Build the wheel of this platform, install it without Go and without the sources, and time its first example; needs the network
+	$(MAKE) wheel-$(HOST)
+	$(TEST_WHEEL)
+
+.PHONY: test-pythons
+test-pythons: build $(VENV)/ready ## Test the Python client under every Python that is found, with pandas 2 and 3, Optuna 4 and 5; needs the network
+	$(MAKE) wheel-$(HOST)
+	$(VENV)/bin/python clients/python/tools/test_pythons.py
+
+.PHONY: reference
+reference: $(VENV)/ready ## Build the reference of the Python package from its docstrings into .bin/reference
+	rm -rf $(BIN)/reference
+	PYTHONWARNINGS=error $(VENV)/bin/pdoc --docformat google --output-directory $(BIN)/reference dpfront \
+		$(subst /,.,$(patsubst clients/python/src/%.py,%,$(wildcard clients/python/src/dpfront/[a-z]*.py clients/python/src/dpfront/integrations/[a-z]*.py)))
 
 .PHONY: generate-python
 generate-python: $(VENV)/ready ## Generate the Python code from proto/
@@ -196,7 +239,7 @@ check: generate ## Check that generated code, modules and formatting are up to d
 clean: ## Remove what was built
 	rm -rf $(BIN)
 
-$(VENV)/ready: clients/python/pyproject.toml clients/python/constraints.txt
+$(VENV)/ready: clients/python/pyproject.toml clients/python/constraints.txt cmd/internal/command/VERSION
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
 	PIP_CONSTRAINT=clients/python/constraints.txt $(VENV)/bin/pip install --quiet --disable-pip-version-check --editable 'clients/python[dev]'

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -224,8 +225,11 @@ func writeNext(out *os.File, path string, change func([]*Credential) ([]*Credent
 	return out.Sync()
 }
 
-// syncFolder makes a rename in a folder durable.
+// syncFolder makes a rename in a folder durable. Windows has no such call for folders.
 func syncFolder(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	folder, err := os.Open(path)
 	if err != nil {
 		return err

@@ -113,10 +113,69 @@ def test_where_it_is_found(binary: str, tmp_path: Path, monkeypatch: pytest.Monk
         find_binary(tmp_path / "nowhere")
     monkeypatch.delenv("DPARETO_BINARY")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(dpfront.ServerError, match="no dpareto in PATH"):
+    bundled = tmp_path / "_bin" / "dpareto"
+    monkeypatch.setattr(dpfront.server, "_BUNDLED", bundled)
+    with pytest.raises(dpfront.ServerError, match="no dpareto in PATH, and dpfront was installed"):
         find_binary()
     (tmp_path / "dpareto").symlink_to(binary)
     assert find_binary() == str(tmp_path / "dpareto")
+    bundled.parent.mkdir()
+    bundled.symlink_to(binary)
+    assert find_binary() == str(bundled)  # rather than one in PATH, of whatever version
+    assert find_binary(tmp_path / "dpareto") == str(tmp_path / "dpareto")
+    monkeypatch.setenv("DPARETO_BINARY", binary)
+    assert find_binary() == binary
+
+
+def command(*arguments: str, **variables: str) -> tuple[int, str, str]:
+    process = subprocess.run(
+        [sys.executable, "-m", "dpfront", *arguments],
+        env={"PYTHONPATH": os.pathsep.join(sys.path), **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return process.returncode, process.stdout, process.stderr
+
+
+def test_the_command_is_the_program(binary: str) -> None:
+    status, out, _ = command("version", DPARETO_BINARY=binary)
+    assert (status, out.split()[0]) == (0, "dpareto")
+    status, out, err = command("study", "delete", DPARETO_BINARY=binary)  # lacks an argument
+    assert (status, out) == (2, "")
+    assert "usage: dpareto study delete" in err
+
+
+def test_the_command_without_the_program(tmp_path: Path) -> None:
+    status, out, err = command("version", DPARETO_BINARY=str(tmp_path / "nowhere"))
+    assert (status, out) == (1, "")
+    assert err.startswith("dpfront: ")
+    assert "is not a program" in err
+    if not dpfront.server._BUNDLED.exists():
+        status, out, err = command("version", PATH=str(tmp_path))
+        assert (status, out) == (1, "")
+        assert "Install one of them, or build the program with `make build`" in err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows replaces no process")
+def test_signals_reach_the_program(binary: str, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dpfront", "serve", "--create"],
+        env={
+            **os.environ,
+            "DPARETO_BINARY": binary,
+            "DPARETO_LISTEN": "127.0.0.1:0",
+            "DPARETO_STORE": str(tmp_path / "dpareto.db"),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith(b"listening on ")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
 
 
 PROGRAM = textwrap.dedent("""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -43,5 +44,13 @@ func TestExitCode(t *testing.T) {
 func TestOneLine(t *testing.T) {
 	if got := command.OneLine(errors.New("two\nlines  here")); got != "two lines here" {
 		t.Errorf("one line: %q", got)
+	}
+}
+
+// A version is a semantic version, with or without the commit.
+func TestVersion(t *testing.T) {
+	pattern := regexp.MustCompile(`^\d+\.\d+\.\d+(\+[0-9a-f]{7,40}(\.dirty)?)?$`)
+	if got := command.Version(); !pattern.MatchString(got) {
+		t.Errorf("version %q", got)
 	}
 }

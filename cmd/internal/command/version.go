@@ -1,28 +1,55 @@
 package command
 
 import (
+	_ "embed"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dpareto/dpareto/cmd/internal/output"
 )
 
-// version is set by make build: -ldflags "-X github.com/dpareto/dpareto/cmd/internal/command.version=...".
-var version string
+// release is the semantic version of all that the repository publishes. The Python package reads it
+// from the same file.
+//
+//go:embed VERSION
+var release string
 
-// Version returns the version of the program: set by make build, else recorded by Go.
+// commit is set by make build: -ldflags "-X github.com/dpareto/dpareto/cmd/internal/command.commit=...".
+var commit string
+
+// Version returns the semantic version of the program with the commit that it was built from, where
+// that is known, such as "0.2.0+1d80cff".
 func Version() string {
-	if version != "" {
-		return version
+	version := strings.TrimSpace(release)
+	if commit != "" {
+		return version + "+" + commit
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(unknown)"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return version + recorded(info.Settings)
 	}
-	return info.Main.Version
+	return version
+}
+
+// recorded returns what Go has recorded about the commit, as build metadata of a semantic version.
+func recorded(settings []debug.BuildSetting) string {
+	const digits = 12 // as in Go's own versions of commits
+	revision, modified := "", ""
+	for _, s := range settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = "+" + s.Value[:min(digits, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			modified = ".dirty"
+		}
+	}
+	if revision == "" {
+		return ""
+	}
+	return revision + modified
 }
 
 func versionCommand(env *Env, program string) *cobra.Command {

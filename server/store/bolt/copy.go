@@ -50,13 +50,29 @@ func scratchIn(folder, name string, fill func(*os.File) error) (*os.File, error)
 	if err != nil {
 		return nil, err
 	}
-	if err = os.Remove(file.Name()); err == nil {
-		err = fill(file)
+	if file, err = unlink(file); err != nil {
+		return nil, err
 	}
-	if err != nil {
+	if err = fill(file); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
+}
+
+// unlink returns an empty file without its name: Close removes it.
+func unlink(file *os.File) (*os.File, error) {
+	if !onWindows {
+		if err := os.Remove(file.Name()); err != nil {
+			return nil, errors.Join(err, file.Close())
+		}
+		return file, nil
+	}
+	// Windows removes no open file, but offers to do so when it is closed.
+	const deleteOnClose = 0x04000000 // FILE_FLAG_DELETE_ON_CLOSE
+	if err := file.Close(); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(file.Name(), os.O_RDWR|deleteOnClose, 0o600)
 }
 
 // CopyTo writes the current store to w, which should be fast (see Snapshot).
@@ -136,8 +152,11 @@ func keep(path string) error {
 	return os.Link(path, backup)
 }
 
-// syncFolder makes a new name in the folder of path durable.
+// syncFolder makes a new name in the folder of path durable. Windows has no such call for folders.
 func syncFolder(path string) error {
+	if onWindows {
+		return nil
+	}
 	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return err

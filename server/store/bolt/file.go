@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -16,15 +17,24 @@ import (
 const (
 	// lockTimeout is how long Open waits for another process to release the file.
 	lockTimeout = time.Second
-	// mapSize is the initial size of the memory mapping: 64 GB with 64-bit addresses, where that is
-	// free, otherwise 1 GB. When a file outgrows its mapping, bbolt waits for all readers, including
-	// backups, before it maps the file again.
-	mapSize = 1 << (30 + 6*(^uint(0)>>63))
 	// minSize is the size of two pages of the smallest size.
 	minSize = 2 * 1024
+	// onWindows is set where open files cannot be removed, and folders not be synced.
+	onWindows = runtime.GOOS == "windows"
 	// advice says what to do about a damaged file.
 	advice = "restore it from a backup (dpareto restore), or salvage the undamaged records (dpareto restore --salvage)"
 )
+
+// mapSize returns the initial size of the memory mapping in bytes: 64 GB with 64-bit addresses, where
+// that is free, otherwise 1 GB. When a file outgrows its mapping, bbolt waits for all readers,
+// including backups, before it maps the file again. On Windows bbolt makes the file as long as its
+// mapping: there the mapping grows with the file.
+func mapSize() int {
+	if onWindows {
+		return 0
+	}
+	return 1 << (30 + 6*(^uint(0)>>63))
+}
 
 // Ways to open a file.
 var (
@@ -48,7 +58,7 @@ func openFile(path string, how bbolt.Options) (db *bbolt.DB, err error) {
 		return nil, fmt.Errorf("%w: it has %d bytes", store.ErrCorrupt, info.Size()) // bbolt would initialise it
 	}
 	var file *os.File
-	how.Timeout, how.FreelistType, how.InitialMmapSize = lockTimeout, bbolt.FreelistMapType, mapSize
+	how.Timeout, how.FreelistType, how.InitialMmapSize = lockTimeout, bbolt.FreelistMapType, mapSize()
 	how.OpenFile = func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
 		file, err = os.OpenFile(name, flag, mode)
 		return file, err

@@ -12,6 +12,8 @@ configurations. `AsyncClient` is the same for asyncio. `spec` has the parts of s
 `privacy` the mechanisms from which ε follows.
 """
 
+from importlib.metadata import PackageNotFoundError, version
+
 from dpfront._connection import TLS
 from dpfront.aio import AsyncClient, AsyncStudy, AsyncTrial
 from dpfront.client import Client, Study, Trial
@@ -64,7 +66,10 @@ from dpfront.spec import (
 )
 from dpfront.values import Mean, Runs
 
-__version__ = "0.1.0"
+try:
+    __version__ = version("dpfront")
+except PackageNotFoundError:  # the sources alone, not installed
+    __version__ = "unknown"
 
 __all__ = [
     "TLS",

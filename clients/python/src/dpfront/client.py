@@ -44,7 +44,10 @@ __all__ = ["Client", "FrontKind", "SelectionMethod", "Stubs", "Study", "Trial"]
 
 T = TypeVar("T")
 FrontKind = Literal["posterior", "observed", "best", "worst"]
+"""Of what a front is: the model's expectation of fresh runs ("posterior"), or the mean
+("observed"), best or worst of the measured runs."""
 SelectionMethod = Literal["permute_and_flip", "exponential", "report_noisy_max"]
+"""How a configuration is chosen privately."""
 
 
 @dataclass(frozen=True)

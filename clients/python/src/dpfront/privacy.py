@@ -39,13 +39,19 @@ __all__ = [
 ]
 
 Expression = str | int | float
+"""A number, or text in the Common Expression Language over the parameters of the study."""
 Adjacency = Literal["add_remove", "replace_one"]
+"""Which data sets are neighbours (see `Privacy.adjacency`)."""
 Sampling = Literal["poisson", "fixed_size", "shuffled"]
+"""How a trainer draws its lots (see `DpSgd.sampling`)."""
 Convention = Literal["rounded", "opacus", "tensorflow_privacy"]
+"""How probability and steps follow from sizes (see `DpSgd.convention`)."""
 Conversion = Literal["classic", "improved"]
+"""How ε follows from Rényi divergences (see `Privacy.conversion`)."""
 Accountant = Literal[
     "tightest", "exact", "pld", "rdp", "gdp", "pure", "pure_advanced", "pure_optimal"
 ]
+"""How ε is computed; "tightest" takes the one with the smallest bound."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +208,7 @@ Mechanism = (
     | RepeatedSelection
     | Composition
 )
+"""Everything from which ε can follow."""
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,9 @@ sys.exit(status)
 
 _LISTENING = "listening on "
 
+# Windows has no sessions: there a console of its own keeps Ctrl-C away, and needs no window.
+_WITHOUT_CONSOLE: int = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+
 
 def local_server(
     store: str | os.PathLike[str] | None = None,
@@ -64,7 +67,7 @@ def local_server(
         store: File with its state, created if absent. By default a temporary one, deleted with
             the server.
         binary: The program ``dpareto``. By default the environment variable DPARETO_BINARY,
-            or the one in PATH.
+            the one that this package brought, or the one in PATH.
         listen: Address to listen on; port 0 takes a free one.
         timeout: How long to wait until it is ready, in seconds.
 
@@ -74,17 +77,25 @@ def local_server(
     return LocalServer(store, binary=binary, listen=listen, timeout=timeout)
 
 
+# The program of the package; wheels without a platform have none.
+_BUNDLED = Path(__file__).parent / "_bin" / ("dpareto.exe" if os.name == "nt" else "dpareto")
+
+
 def find_binary(binary: str | os.PathLike[str] | None = None) -> str:
     """Returns the path of the program."""
     name = os.fspath(binary) if binary is not None else os.environ.get("DPARETO_BINARY")
+    if not name and _BUNDLED.exists():
+        return str(_BUNDLED)
     found = shutil.which(name or "dpareto")
-    if found is None:
-        where = f"{name} is not a program" if name else "there is no dpareto in PATH"
-        raise ServerError(
-            f"{where}. Build it with `make build` in a clone of the repository, and pass "
-            "binary=..., or set DPARETO_BINARY"
-        )
-    return found
+    if found is not None:
+        return found
+    if name:
+        raise ServerError(f"{name} is not a program")
+    raise ServerError(
+        "there is no dpareto in PATH, and dpfront was installed without it: only its wheels for a "
+        "platform (Linux, macOS, Windows) have it. Install one of them, or build the program with "
+        "`make build` in a clone of the repository and pass binary=..., or set DPARETO_BINARY"
+    )
 
 
 class LocalServer:
@@ -126,7 +137,9 @@ class LocalServer:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
-            start_new_session=True,  # Ctrl-C must reach the program, not its server
+            # Ctrl-C must reach the program, not its server.
+            start_new_session=True,
+            creationflags=_WITHOUT_CONSOLE,
         )
         self._readers = [
             threading.Thread(target=target, daemon=True) for target in (self._listen, self._collect)

@@ -40,7 +40,9 @@ __all__ = [
 Scalar = int | float | str
 Condition = Mapping[str, Scalar | Sequence[Scalar]]
 Transform = Literal["identity", "log", "logit"]
+"""The scale on which the model sees a metric."""
 Algorithm = Literal["default", "random", "grid", "quasi_random", "dpareto", "ehvi", "nsga2"]
+"""What suggests configurations: the engine is "default"."""
 Computed = Privacy | str
 
 
