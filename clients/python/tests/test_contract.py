@@ -540,10 +540,10 @@ def create_trial(caller: Caller, c: Connection, q: Any) -> Any:
     params = values(q.trial.parameters)
     if q.trial.HasField("final_measurement"):
         only(q.trial.final_measurement, "metrics")
-        info = study.add(params, q.trial.note, **measured(q.trial.final_measurement))
+        info = study.add_trial(params, q.trial.note, **measured(q.trial.final_measurement))
     else:
         of = q.trial.replicate_of.rsplit("/", 1)[-1]
-        info = study.enqueue(params, replicate_of=int(of) if of else None)
+        info = study.enqueue_trial(params, replicate_of=int(of) if of else None)
     return study_service_pb2.CreateTrialResponse(trial=info.raw)
 
 

@@ -8,8 +8,10 @@ from typing import Any
 from dpfront import _convert as convert
 from dpfront import errors
 from dpfront import results as r
+from dpfront import spec as s
 from dpfront._operations import clip
-from dpfront.v1 import study_service_pb2, trial_pb2
+from dpfront._space import Suggestions, suggested
+from dpfront.v1 import study_pb2, study_service_pb2, trial_pb2
 
 Values = convert.Values
 Outcome = Values | Mapping[str, Values] | None
@@ -18,7 +20,7 @@ LONGEST_LEASE = 24 * 3600.0
 DEFAULT_LEASE = 60.0
 
 
-class TrialBase:
+class TrialBase(Suggestions):
     """A trial that this worker holds under a lease."""
 
     seeded = False
@@ -27,9 +29,11 @@ class TrialBase:
     Its noise can be taken off, and no ε holds for it: the trial is marked as not for release.
     """
 
-    def __init__(self, message: trial_pb2.Trial, checkpoint_parameter: str) -> None:
+    def __init__(self, message: trial_pb2.Trial, spec: study_pb2.StudySpec) -> None:
         self._message = message
-        self._checkpoint_parameter = checkpoint_parameter
+        self._spec = spec
+        self._checkpoint_parameter = spec.checkpoint_parameter
+        self._kept(message)
         self._params = convert.from_values(message.parameters)
         self._reported_step: int | None = None  # the last one
         self._stop_reported = False  # the last report was answered with a request to stop
@@ -66,6 +70,24 @@ class TrialBase:
     def __getitem__(self, id: str) -> Any:
         """Returns the value of a parameter."""
         return self._params[id]
+
+    def _suggested(self, parameter: s.Parameter) -> r.Scalar:
+        return suggested(self._spec, self._params, parameter)
+
+    def _kept(self, message: trial_pb2.Trial) -> None:
+        """Takes what the server keeps with the trial."""
+        self._user_attrs = convert.user_attrs(message)
+        self._artifacts = convert.artifacts(message)
+
+    @property
+    def user_attrs(self) -> dict[str, Any]:
+        """What programs keep with the trial, as it was handed out or last changed here."""
+        return dict(self._user_attrs)
+
+    @property
+    def artifacts(self) -> tuple[r.Artifact, ...]:
+        """Where files of the trial are, as it was handed out or last changed here."""
+        return self._artifacts
 
     @property
     def computed(self) -> dict[str, float]:
