@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NoReturn
 
 from dpfront import _convert as convert
@@ -21,11 +22,11 @@ def float_parameter(
 ) -> s.Float | s.Discrete | None:
     """Returns the parameter of a `Suggestions.suggest_float`, None if it has only one value."""
     low, high = float(low), float(high)
+    if log and step is not None:
+        raise ValueError(f"parameter {name}: step and log exclude each other")
     _check_ends(name, low, high, log)
     if step is None:
         return s.Float(name, low, high, log=log) if low < high else None
-    if log:
-        raise ValueError(f"parameter {name}: step and log exclude each other")
     return _steps(name, low, high, float(step))
 
 
@@ -45,8 +46,8 @@ def int_parameter(
 
 
 def _check_ends(name: str, low: float, high: float, log: bool) -> None:
-    if not low <= high:
-        raise ValueError(f"parameter {name}: low {low} is above high {high}")
+    if not -math.inf < low <= high < math.inf:
+        raise ValueError(f"parameter {name}: low {low} is not a number below high {high}")
     if log and low <= 0:
         raise ValueError(f"parameter {name}: low must be positive with log, is {low}")
 
@@ -54,8 +55,10 @@ def _check_ends(name: str, low: float, high: float, log: bool) -> None:
 def _steps(name: str, low: float, high: float, step: float) -> s.Discrete | None:
     if not step > 0:
         raise ValueError(f"parameter {name}: step must be positive, is {step}")
-    count = math.floor((high - low) / step * (1 + 1e-12) + 1e-9) + 1
-    return s.Discrete(name, [low + k * step for k in range(count)]) if count > 1 else None
+    # In decimals, since 0.1 + 2 * 0.1 is not the float 0.3.
+    first, last, width = (Decimal(str(x)) for x in (low, high, step))
+    count = int((last - first) // width) + 1
+    return s.Discrete(name, [float(first + k * width) for k in range(count)]) if count > 1 else None
 
 
 def categories(name: str, choices: Sequence[Any]) -> dict[str, Any]:
