@@ -96,6 +96,7 @@ def test_values(client: Client) -> None:
         (lambda t: t.suggest_float("rate", 0, 1, log=True), "low must be positive with log"),
         (lambda t: t.suggest_float("drop", 0, 1, step=0.1, log=True), "exclude each other"),
         (lambda t: t.suggest_int("layers", 1, 4, step=2, log=True), "exclude each other"),
+        (lambda t: t.suggest_float("drop", 0, 1, step=1e-9), "has 1000000001 steps, of at most"),
         (lambda t: t.suggest_float("drop", 0, 1, step=0), "step must be positive"),
         (lambda t: t.suggest_float("rate", float("nan"), 1), "low nan is not a number below"),
     ],

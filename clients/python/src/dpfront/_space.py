@@ -16,6 +16,9 @@ __all__ = ["Suggestions", "categories", "float_parameter", "int_parameter", "spa
 
 Scalar = int | float | str
 
+MAX_STEPS = 1000
+"""How many values a server takes for a parameter."""
+
 
 def float_parameter(
     name: str, low: float, high: float, step: float | None = None, log: bool = False
@@ -58,6 +61,11 @@ def _steps(name: str, low: float, high: float, step: float) -> s.Discrete | None
     # In decimals, since 0.1 + 2 * 0.1 is not the float 0.3.
     first, last, width = (Decimal(str(x)) for x in (low, high, step))
     count = int((last - first) // width) + 1
+    if count > MAX_STEPS:
+        raise ValueError(
+            f"parameter {name}: has {count} steps, of at most {MAX_STEPS}; leave step out, and "
+            "round in the objective"
+        )
     return s.Discrete(name, [float(first + k * width) for k in range(count)]) if count > 1 else None
 
 
