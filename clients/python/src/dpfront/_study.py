@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpfront import _convert as convert
 from dpfront import results as r
 from dpfront import spec as s
 from dpfront._space import space
 from dpfront.v1 import study_pb2
+
+if TYPE_CHECKING:
+    import pandas
 
 Parameters = Sequence[s.Parameter] | Callable[[Any], Any]
 """The parameters of a study, or an objective whose ``suggest_*`` calls say them."""
@@ -60,3 +63,34 @@ class StudyBase:
         random_stopping; that of ``study.info()`` has the spending so far.
         """
         return self._info.publication
+
+
+def trials_dataframe(trials: Sequence[r.TrialInfo]) -> pandas.DataFrame:
+    """Returns a row for each trial, as `Study.trials_dataframe` describes."""
+    import pandas
+
+    groups: dict[str, list[dict[str, Any]]] = {
+        "values": [dict(t.metrics) for t in trials],
+        "params": [dict(t.params) for t in trials],
+        "user_attrs": [dict(t.user_attrs) for t in trials],
+    }
+    columns: dict[str, Any] = {
+        "number": [t.number for t in trials],
+        "state": [t.state for t in trials],
+    }
+    for group, rows in groups.items():
+        for key in dict.fromkeys(key for row in rows for key in row):
+            columns[f"{group}_{key}"] = [row.get(key) for row in rows]
+    for name in ("create", "start", "end"):
+        times = pandas.Series([getattr(t, f"{name}_time") for t in trials], dtype=object)
+        columns[f"datetime_{name}"] = pandas.to_datetime(times, utc=True)
+    columns["duration"] = pandas.to_timedelta(pandas.Series([t.duration for t in trials]))
+    frame: pandas.DataFrame = pandas.DataFrame(columns)
+    guarantees = {key: g for t in trials for key, g in t.guarantees.items()}
+    frame.attrs["guarantees"] = {key: _terms(g) for key, g in sorted(guarantees.items())}
+    return frame
+
+
+def _terms(g: r.Guarantee) -> str:
+    """Returns what an ε of a single run means."""
+    return f"upper bound of ε for one run, δ = {g.delta:g}, {g.adjacency} adjacency"

@@ -11,7 +11,7 @@ from dpfront import results as r
 from dpfront import spec as s
 from dpfront._operations import clip
 from dpfront._space import Suggestions, suggested
-from dpfront.v1 import study_pb2, study_service_pb2, trial_pb2
+from dpfront.v1 import study_service_pb2, trial_pb2
 
 Values = convert.Values
 Outcome = Values | Mapping[str, Values] | None
@@ -29,10 +29,9 @@ class TrialBase(Suggestions):
     Its noise can be taken off, and no ε holds for it: the trial is marked as not for release.
     """
 
-    def __init__(self, message: trial_pb2.Trial, spec: study_pb2.StudySpec) -> None:
+    def __init__(self, message: trial_pb2.Trial, info: r.StudyInfo) -> None:
         self._message = message
-        self._spec = spec
-        self._checkpoint_parameter = spec.checkpoint_parameter
+        self._info = info
         self._kept(message)
         self._params = convert.from_values(message.parameters)
         self._reported_step: int | None = None  # the last one
@@ -72,7 +71,7 @@ class TrialBase(Suggestions):
         return self._params[id]
 
     def _suggested(self, parameter: s.Parameter) -> r.Scalar:
-        return suggested(self._spec, self._params, parameter)
+        return suggested(self._info.raw.spec, self._params, parameter)
 
     def _kept(self, message: trial_pb2.Trial) -> None:
         """Takes what the server keeps with the trial."""
@@ -177,8 +176,8 @@ class TrialBase(Suggestions):
             return study_service_pb2.CompleteTrialRequest(
                 use_last_measurement=study_service_pb2.UseLastMeasurement()
             )
-        if step is None and self._stop_reported and self._checkpoint_parameter:
-            end = self._params[self._checkpoint_parameter]
+        if step is None and self._stop_reported and self._info.checkpoint_parameter:
+            end = self._params[self._info.checkpoint_parameter]
             if self._reported_step != end:
                 raise ValueError(
                     f"tell: the run was to stop at step {self._reported_step} of {end}; say at "

@@ -28,7 +28,7 @@ from dpfront import results as r
 from dpfront import spec as s
 from dpfront._connection import TLS, connect, failure
 from dpfront._progress import Progress
-from dpfront._study import Parameters, StudyBase, listed
+from dpfront._study import Parameters, StudyBase, listed, trials_dataframe
 from dpfront._trial import (
     Outcome,
     TrialBase,
@@ -550,7 +550,7 @@ class AsyncStudy(StudyBase):
 
     async def trials_dataframe(self, filter: str = "", order_by: str = "") -> pandas.DataFrame:
         """Lists trials as a pandas DataFrame, as `Study.trials_dataframe` does."""
-        return r.trials_dataframe(await self.trials(filter, order_by))
+        return trials_dataframe(await self.trials(filter, order_by))
 
     async def optimize(
         self,
@@ -692,7 +692,7 @@ class AsyncTrial(TrialBase):
     """
 
     def __init__(self, study: AsyncStudy, message: trial_pb2.Trial) -> None:
-        super().__init__(message, study.spec)
+        super().__init__(message, study._info)
         self._study = study
         self._heartbeat: asyncio.Task[None] | None = None
 

@@ -21,7 +21,7 @@ from dpfront import results as r
 from dpfront import spec as s
 from dpfront._connection import TLS, connect, failure
 from dpfront._search import Search, Stopped
-from dpfront._study import Parameters, StudyBase, listed
+from dpfront._study import Parameters, StudyBase, listed, trials_dataframe
 from dpfront._trial import (
     Outcome,
     TrialBase,
@@ -748,7 +748,7 @@ class Study(StudyBase):
         datetime_end (UTC) and duration. What a trial lacks is missing there. The attribute
         ``attrs["guarantees"]`` of the frame says for each ε its δ and adjacency.
         """
-        return r.trials_dataframe(self.trials(filter, order_by))
+        return trials_dataframe(self.trials(filter, order_by))
 
     def optimize(
         self,
@@ -907,7 +907,7 @@ class Trial(TrialBase):
     """
 
     def __init__(self, study: Study, message: trial_pb2.Trial) -> None:
-        super().__init__(message, study.spec)
+        super().__init__(message, study._info)
         self._study = study
         self._heartbeat: _Heartbeat | None = None
 

@@ -223,37 +223,6 @@ class TrialInfo:
         return self.end_time - self.start_time
 
 
-def trials_dataframe(trials: Sequence[TrialInfo]) -> pandas.DataFrame:
-    """Returns a row for each trial, as `Study.trials_dataframe` describes."""
-    import pandas
-
-    groups: dict[str, list[dict[str, Any]]] = {
-        "values": [dict(t.metrics) for t in trials],
-        "params": [dict(t.params) for t in trials],
-        "user_attrs": [dict(t.user_attrs) for t in trials],
-    }
-    columns: dict[str, Any] = {
-        "number": [t.number for t in trials],
-        "state": [t.state for t in trials],
-    }
-    for group, rows in groups.items():
-        for key in dict.fromkeys(key for row in rows for key in row):
-            columns[f"{group}_{key}"] = [row.get(key) for row in rows]
-    for name in ("create", "start", "end"):
-        times = pandas.Series([getattr(t, f"{name}_time") for t in trials], dtype=object)
-        columns[f"datetime_{name}"] = pandas.to_datetime(times, utc=True)
-    columns["duration"] = pandas.to_timedelta(pandas.Series([t.duration for t in trials]))
-    frame: pandas.DataFrame = pandas.DataFrame(columns)
-    guarantees = {key: g for t in trials for key, g in t.guarantees.items()}
-    frame.attrs["guarantees"] = {key: _terms(g) for key, g in sorted(guarantees.items())}
-    return frame
-
-
-def _terms(g: Guarantee) -> str:
-    """Returns what an ε of a single run means."""
-    return f"upper bound of ε for one run, δ = {_up(g.delta)}, {g.adjacency} adjacency"
-
-
 @dataclass(frozen=True)
 class StudyInfo:
     """The state of a study on the server."""
