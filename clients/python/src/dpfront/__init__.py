@@ -69,6 +69,7 @@ from dpfront.spec import (
     Tracked,
     epsilon,
 )
+from dpfront.values import Mean, Runs
 
 __version__ = "0.1.0"
 
@@ -100,6 +101,7 @@ __all__ = [
     "LedgerInfo",
     "LocalServer",
     "Maximize",
+    "Mean",
     "Minimize",
     "NotFinite",
     "NotFound",
@@ -113,6 +115,7 @@ __all__ = [
     "Recommendation",
     "Release",
     "ResourceExhausted",
+    "Runs",
     "ServerError",
     "Study",
     "StudyChange",
