@@ -573,8 +573,6 @@ class Study(StudyBase):
                         if ops.seen_all(study, after_revision):
                             return
             except grpc.RpcError as error:
-                if self._client._closed.is_set():
-                    raise self._client._closed_error() from None
                 pause = ops.watch_pause(study.name, failure(error))
             finally:
                 stream.cancel()
