@@ -718,7 +718,10 @@ class Study(StudyBase):
         self._run(ops.delete_trial(self._policy, self.name, number))
 
     def trials(self, filter: str = "", order_by: str = "") -> list[r.TrialInfo]:
-        """Lists trials: ``filter="state = SUCCEEDED AND metrics.epsilon <= 1"``."""
+        """Lists trials: ``filter="state = SUCCEEDED AND metrics.epsilon <= 1"``.
+
+        It asks the server each time, so it is a method, unlike Optuna's property.
+        """
         return self._run(ops.list_trials(self._policy, self.name, filter, order_by))
 
     def get_trial(self, number: int) -> r.TrialInfo:
