@@ -55,6 +55,7 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	}
 	var fields invalid.Fields
 	study.ValidateStudy(id, asked, &fields)
+	asked.Spec = spec.WithDefaults(asked.GetSpec())
 	compiled := spec.CompileInto(&fields, path+".spec", asked.GetSpec())
 	if err := fields.Err(); err != nil {
 		return err

@@ -84,7 +84,7 @@ func (StudyState) EnumDescriptor() ([]byte, []int) {
 type Algorithm int32
 
 const (
-	// ALGORITHM_DEFAULT.
+	// Means ALGORITHM_DEFAULT. Never returned.
 	Algorithm_ALGORITHM_UNSPECIFIED Algorithm = 0
 	// The best that this server has; may change from one version to the next. At
 	// present: expected hypervolume improvement over an uncertain front, with computed
@@ -530,7 +530,8 @@ type StudySpec struct {
 	// How many independent runs of a configuration a worker makes for one trial.
 	// Range [1, 10000]. Default 1.
 	Replicates int32 `protobuf:"varint,5,opt,name=replicates,proto3" json:"replicates,omitempty"`
-	// The method that suggests configurations.
+	// The method that suggests configurations. Default: ALGORITHM_DEFAULT, which the stored study
+	// names then.
 	Algorithm *AlgorithmSpec `protobuf:"bytes,6,opt,name=algorithm,proto3" json:"algorithm,omitempty"`
 	// When the study stops handing out trials. Default: never.
 	Budget *Budget `protobuf:"bytes,7,opt,name=budget,proto3" json:"budget,omitempty"`
