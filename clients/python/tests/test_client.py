@@ -123,8 +123,10 @@ def test_metrics_are_checked(study: Study) -> None:
         trial.tell({"error": 0.5}, error=0.5)
     with pytest.raises(ValueError, match="no metrics"):
         trial.tell()
-    trial.tell({"error": [0.4, 0.6]})
-    assert study.get_trial(trial.number).metrics["error"] == pytest.approx(0.5)
+    with pytest.raises(dpfront.InvalidArgument, match="has replicates, 1, holds 2"):
+        trial.tell({"error": [0.4, 0.6]})
+    trial.tell({"error": [0.5]})
+    assert study.get_trial(trial.number).metrics["error"] == 0.5
 
 
 def test_report_and_end_with_the_last(study: Study) -> None:
