@@ -31,12 +31,12 @@ func attributes(t testing.TB, values map[string]any) map[string]*structpb.Value 
 }
 
 // attach updates the attributes and artifacts of a trial.
-func (f *fixture) attach(trial string, attributes map[string]*structpb.Value, artifacts ...*dparetov1.Artifact) (*dparetov1.Trial, error) {
-	resp, err := f.studies.UpdateTrial(f.t.Context(), &dparetov1.UpdateTrialRequest{
+func (f *fixture) attach(trial string, attributes map[string]*structpb.Value, artifacts ...*dparetov1.Artifact) error {
+	_, err := f.studies.UpdateTrial(f.t.Context(), &dparetov1.UpdateTrialRequest{
 		Trial:      &dparetov1.Trial{Name: trial, Attributes: attributes, Artifacts: artifacts},
 		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"attributes", "artifacts"}},
 	})
-	return resp.GetTrial(), err
+	return err
 }
 
 // wantKept fails unless a trial has these attributes and artifacts.
@@ -69,7 +69,7 @@ func TestAttributesAndArtifacts(t *testing.T) {
 
 	newer := &dparetov1.Artifact{Id: "model", Uri: "s3://models/svt/1b.pt"}
 	curve := &dparetov1.Artifact{Id: "curve", Uri: "file:///curves/1.csv"}
-	_, err = f.attach(name, attributes(t, map[string]any{"host": nil, "loss": 0.25}), newer, curve, &dparetov1.Artifact{Id: "log"}, &dparetov1.Artifact{Id: "never"})
+	err = f.attach(name, attributes(t, map[string]any{"host": nil, "loss": 0.25}), newer, curve, &dparetov1.Artifact{Id: "log"}, &dparetov1.Artifact{Id: "never"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestAttributesAndArtifacts(t *testing.T) {
 	if done := f.tell(f.one(study, "v"), 0.5); done.GetName() != name {
 		t.Fatalf("completed %s, want %s", done.GetName(), name)
 	}
-	if _, err := f.attach(name, attributes(t, map[string]any{"after": true})); err != nil {
+	if err := f.attach(name, attributes(t, map[string]any{"after": true})); err != nil {
 		t.Errorf("a complete trial: %v", err)
 	}
 	wantKept(t, f.trial(name), kept, newer, curve)
@@ -104,7 +104,7 @@ func TestAttributesByMask(t *testing.T) {
 	f := start(t)
 	trial := f.one(f.create("svt", svtSpec()), "w")
 	artifact := &dparetov1.Artifact{Id: "a", Uri: "x"}
-	if _, err := f.attach(trial.GetName(), attributes(t, map[string]any{"a": 1.0}), artifact); err != nil {
+	if err := f.attach(trial.GetName(), attributes(t, map[string]any{"a": 1.0}), artifact); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"labels", "*"} {
@@ -135,7 +135,7 @@ func TestAttachConcurrently(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			id := fmt.Sprint("k", i)
-			if _, err := f.attach(trial.GetName(), map[string]*structpb.Value{id: structpb.NewNumberValue(1)}, &dparetov1.Artifact{Id: id, Uri: id}); err != nil {
+			if err := f.attach(trial.GetName(), map[string]*structpb.Value{id: structpb.NewNumberValue(1)}, &dparetov1.Artifact{Id: id, Uri: id}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -192,7 +192,7 @@ func TestAttachmentsAreChecked(t *testing.T) {
 			_, created := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
 				Parent: study, Trial: &dparetov1.Trial{Parameters: trial.GetParameters(), Attributes: tt.attributes, Artifacts: tt.artifacts},
 			})
-			_, updated := f.attach(trial.GetName(), tt.attributes, tt.artifacts...)
+			updated := f.attach(trial.GetName(), tt.attributes, tt.artifacts...)
 			for _, err := range []error{created, updated} {
 				if tt.field == "" && err != nil || tt.field != "" && !slices.Contains(violated(err), tt.field) {
 					t.Errorf("%v, want a violation of %q", err, tt.field)
@@ -223,7 +223,7 @@ func TestAttributesCountAsBytes(t *testing.T) {
 	trial := f.one(f.create("svt", svtSpec()), "w")
 	var err error
 	for i := 0; i < 100 && err == nil; i++ {
-		_, err = f.attach(trial.GetName(), attributes(t, map[string]any{"k": strings.Repeat(string(rune('a'+i%26)), 9_000)}),
+		err = f.attach(trial.GetName(), attributes(t, map[string]any{"k": strings.Repeat(string(rune('a'+i%26)), 9_000)}),
 			&dparetov1.Artifact{Id: fmt.Sprint(i), Uri: strings.Repeat("u", 2_000)})
 	}
 	wantCode(t, err, codes.ResourceExhausted, "max-study-bytes")
@@ -236,7 +236,7 @@ func TestPublicationsKeepNoAttachments(t *testing.T) {
 			f := start(t)
 			study := f.create("p", spec)
 			trial := f.one(study, "w")
-			_, err := f.attach(trial.GetName(), attributes(t, map[string]any{"loss": 0.1}), &dparetov1.Artifact{Id: "a", Uri: "x"})
+			err := f.attach(trial.GetName(), attributes(t, map[string]any{"loss": 0.1}), &dparetov1.Artifact{Id: "a", Uri: "x"})
 			if got := violated(err); name == "private" && !slices.Equal(got, []string{"trial.artifacts", "trial.attributes"}) {
 				t.Errorf("UpdateTrial: %v, violations %q", err, got)
 			} else if name == "stopping" {

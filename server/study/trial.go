@@ -136,6 +136,7 @@ func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialReco
 		if !isImport {
 			return nil
 		}
+		trial.Replicates = c.Compiled.RunsOf(requested.GetFinalMeasurement(), trial.GetReplicates())
 		return (&trialChange{c, record}).succeed(Report{Path: "trial.final_measurement", Measurement: requested.GetFinalMeasurement(), Final: true})
 	})
 }

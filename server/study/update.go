@@ -110,6 +110,7 @@ func updatedStudy(ctx context.Context, s *Studies, id string, req *dparetov1.Upd
 	if err := applyMask(after, req.GetStudy(), req.GetUpdateMask(), mutableStudyFields); err != nil {
 		return nil, nil, err
 	}
+	after.Spec = spec.WithDefaults(after.GetSpec())
 	var fields invalid.Fields
 	ValidateStudy(id, after, &fields)
 	if err := fields.Err(); err != nil {

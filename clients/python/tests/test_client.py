@@ -123,6 +123,8 @@ def test_metrics_are_checked(study: Study) -> None:
         trial.tell({"error": 0.5}, error=0.5)
     with pytest.raises(ValueError, match="no metrics"):
         trial.tell()
+    with pytest.raises(dpfront.InvalidArgument, match="has replicates, 1, holds 2"):
+        trial.tell({"error": dpfront.Runs([0.4, 0.6])})
     trial.tell({"error": dpfront.Mean(0.5, 0.1)})
     assert study.get_trial(trial.number).metrics["error"] == 0.5
 

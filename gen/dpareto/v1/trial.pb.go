@@ -239,7 +239,9 @@ type Trial struct {
 	// The configuration: a value for every parameter of the study, by id, whose
 	// condition holds, and for no other.
 	Parameters map[string]*Value `protobuf:"bytes,7,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Output only. Number of independent runs that a worker is to make.
+	// Output only. Number of independent runs that a worker is to make, and that each reported metric
+	// of a measurement must have. Of a trial that was created with its measurement: the number of runs
+	// of that, or the study's if it has means with standard errors only.
 	Replicates int32 `protobuf:"varint,8,opt,name=replicates,proto3" json:"replicates,omitempty"`
 	// Output only. The computed metrics of the configuration, by id: known before the
 	// run.
@@ -711,8 +713,10 @@ type Measurement struct {
 	Step int64 `protobuf:"varint,1,opt,name=step,proto3" json:"step,omitempty"`
 	// Time that the worker spent up to this measurement.
 	Elapsed *durationpb.Duration `protobuf:"bytes,2,opt,name=elapsed,proto3" json:"elapsed,omitempty"`
-	// Required. Values by metric id. Every reported objective and constraint must be
-	// present; computed metrics are filled in by the server.
+	// Required. Values by metric id. Every reported objective and constraint must be present. Each
+	// reported metric must have as many runs as the trial has replicates, or their mean with its
+	// standard_error; a value without one is of a single run. Computed metrics are filled in by the
+	// server.
 	Metrics map[string]*MetricValue `protobuf:"bytes,3,rep,name=metrics,proto3" json:"metrics,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Output only. When the server received it.
 	ReportTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=report_time,json=reportTime,proto3" json:"report_time,omitempty"`
