@@ -345,17 +345,18 @@ func TestLedgerOfOvertakenAttempts(t *testing.T) {
 	f := start(t)
 	spec := sgdSpec()
 	spec.DisableEarlyStopping = true
+	spec.Replicates = 3
 	study := f.create("sgd", spec)
 	a := f.one(study, "a")
 	b := f.again(study, "b", a)
 	f.must(f.add(b, 1, 0.5, 0.6, 0.7))
-	f.tell(a, 0.1)
+	f.tell(a, 0.1, 0.2, 0.3)
 	runs := make(map[dparetov1.LedgerOutcome]int64)
 	for _, e := range f.ledger(study, 0).GetEntries() {
 		runs[e.GetOutcome()] = e.GetRuns()
 	}
-	if runs[dparetov1.LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED] != 1 || runs[dparetov1.LedgerOutcome_LEDGER_OUTCOME_ABANDONED] != 3 {
-		t.Errorf("charged runs %v, want 1 that succeeded and 3 abandoned", runs)
+	if runs[dparetov1.LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED] != 3 || runs[dparetov1.LedgerOutcome_LEDGER_OUTCOME_ABANDONED] != 3 {
+		t.Errorf("charged runs %v, want 3 that succeeded and 3 abandoned", runs)
 	}
 }
 

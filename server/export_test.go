@@ -100,6 +100,7 @@ func (f *fixture) eventful() (study string, held *dparetov1.Trial) {
 	spec := sgdSpec()
 	spec.Seed = nil
 	spec.Budget = &dparetov1.Budget{MaxStagnantTrials: 50}
+	spec.Replicates = 2
 	study = f.create("eventful", spec)
 	must := func(err error) {
 		f.t.Helper()
@@ -133,7 +134,7 @@ func (f *fixture) eventful() (study string, held *dparetov1.Trial) {
 		Name: trials[5].GetName(), LeaseToken: trials[5].GetLease().GetToken(), Reason: "going home",
 	})
 	must(err)
-	add(trials[6], measurement(1, 0.5))
+	add(trials[6], measurement(1, 0.5, 0.5))
 	_, err = f.studies.StopTrial(f.t.Context(), &dparetov1.StopTrialRequest{Name: trials[6].GetName(), Reason: "enough"})
 	must(err)
 	f.tell(trials[7], 0.4, 0.5)
@@ -141,6 +142,7 @@ func (f *fixture) eventful() (study string, held *dparetov1.Trial) {
 	must(err)
 	_, err = f.studies.CreateTrial(f.t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
 		ReplicateOf: trials[0].GetName(), Labels: map[string]string{"b": "2", "a": "1"}, Note: "once more",
+		Attributes: attributes(f.t, map[string]any{"host": "a", "shape": []any{1.0, nil}}), Artifacts: []*dparetov1.Artifact{{Id: "log", Uri: "s3://b/1.log"}},
 	}})
 	must(err)
 	_, err = f.studies.CreateTrial(f.t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
@@ -180,7 +182,7 @@ func TestExportImport(t *testing.T) {
 	// Both go on alike.
 	to.clock.Advance(1_234_567_891)
 	for _, f := range []*fixture{from, to} {
-		f.tell(held, 0.125)
+		f.tell(held, 0.125, 0.25)
 	}
 	if a, b := lines(t, from.export(study)), lines(t, to.export(study)); a != b {
 		t.Errorf("after the same result: %s\nand: %s", a, b)

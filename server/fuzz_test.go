@@ -81,7 +81,7 @@ func (f *fuzzer) prepare(t testing.TB) {
 		value := 0.2
 		done, err := f.studies.CreateTrial(ctx, &dparetov1.CreateTrialRequest{Parent: "studies/full", Trial: &dparetov1.Trial{
 			Parameters: fullParameters(), FinalMeasurement: &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{
-				"error": {Runs: []float64{0.1, 0.3}}, "seconds": {Value: &value},
+				"error": {Runs: []float64{0.1, 0.3}}, "seconds": {Runs: []float64{value, value}},
 			}},
 		}})
 		if err != nil {
@@ -229,7 +229,7 @@ func seeds(t testing.TB, method protoreflect.MethodDescriptor) []proto.Message {
 	value := 0.2
 	measured := func(step int64) *dparetov1.Measurement {
 		return &dparetov1.Measurement{Step: step, Metrics: map[string]*dparetov1.MetricValue{
-			"error": {Runs: []float64{0.1, 0.3}}, "seconds": {Value: &value},
+			"error": {Runs: []float64{0.1, 0.3}}, "seconds": {Runs: []float64{value, value}},
 		}}
 	}
 	switch method.Name() {

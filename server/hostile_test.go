@@ -375,7 +375,6 @@ func hostileSpecs(t testing.TB) []hostile {
 		"empty spec":     func(r *dparetov1.CreateStudyRequest) { r.Study.Spec = new(dparetov1.StudySpec) },
 		"no parameters":  func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Parameters = nil },
 		"no metrics":     func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics = nil },
-		"no algorithm":   func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Algorithm = nil },
 		"null parameter": func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Parameters[0] = new(dparetov1.ParameterSpec) },
 		"null metric":    func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Metrics[0] = new(dparetov1.MetricSpec) },
 		"same parameter": func(r *dparetov1.CreateStudyRequest) {
@@ -577,7 +576,7 @@ func hostileTrials() []hostile {
 // badMeasurements are measurements that no trial of fullStudy with 4 epochs can have.
 func badMeasurements() map[string]*dparetov1.Measurement {
 	type metrics = map[string]*dparetov1.MetricValue
-	one := func(v float64) *dparetov1.MetricValue { return &dparetov1.MetricValue{Value: &v} }
+	one := func(v float64) *dparetov1.MetricValue { return &dparetov1.MetricValue{Runs: []float64{v, v}} }
 	runs := func(v ...float64) *dparetov1.MetricValue { return &dparetov1.MetricValue{Runs: v} }
 	bad := map[string]*dparetov1.Measurement{
 		"unknown metric":    {Metrics: metrics{"error": one(0.1), "seconds": one(1), "unknown": one(1)}},
@@ -587,6 +586,9 @@ func badMeasurements() map[string]*dparetov1.Measurement {
 		"nothing":           {},
 		"no value":          {Metrics: metrics{"error": {}, "seconds": one(1)}},
 		"both":              {Metrics: metrics{"error": {Value: new(float64), Runs: []float64{0.1, 0.2}}}},
+		"a single run":      {Metrics: metrics{"error": runs(0.1), "seconds": one(1)}},
+		"a single value":    {Metrics: metrics{"error": {Value: new(0.1)}, "seconds": one(1)}},
+		"other runs":        {Metrics: metrics{"error": one(0.1), "seconds": runs(1, 1, 1)}},
 		"too many runs":     {Metrics: metrics{"error": runs(make([]float64, 10_001)...), "seconds": one(1)}},
 		"negative step":     {Step: -1, Metrics: metrics{"error": one(0.1), "seconds": one(1)}},
 		"step beyond":       {Step: 5, Metrics: metrics{"error": one(0.1), "seconds": one(1)}},
@@ -604,8 +606,7 @@ func badMeasurements() map[string]*dparetov1.Measurement {
 		bad[fmt.Sprintf("error %g", v)] = &dparetov1.Measurement{Metrics: metrics{"error": one(v), "seconds": one(1)}}
 	}
 	for _, se := range []float64{math.NaN(), math.Inf(1), -1e-9, -1} {
-		e := one(0.1)
-		e.StandardError = &se
+		e := &dparetov1.MetricValue{Value: new(0.1), StandardError: &se}
 		bad[fmt.Sprintf("standard error %g", se)] = &dparetov1.Measurement{Metrics: metrics{"error": e, "seconds": one(1)}}
 	}
 	return bad

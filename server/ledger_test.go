@@ -198,14 +198,14 @@ func TestLedgerChargesEveryRun(t *testing.T) {
 	stopped := f.one(study, "a")
 	for _, step := range []int64{1, 4} {
 		if _, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
-			Name: stopped.GetName(), LeaseToken: stopped.GetLease().GetToken(), Measurement: measurement(step, 0.5),
+			Name: stopped.GetName(), LeaseToken: stopped.GetLease().GetToken(), Measurement: measurement(step, 0.5, 0.6),
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, err := f.studies.CompleteTrial(t.Context(), &dparetov1.CompleteTrialRequest{
 		Name: stopped.GetName(), LeaseToken: stopped.GetLease().GetToken(),
-		Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: measurement(3, 0.5)}, // the best
+		Outcome: &dparetov1.CompleteTrialRequest_Measurement{Measurement: measurement(3, 0.5, 0.6)}, // the best
 	}); err != nil {
 		t.Fatal(err)
 	}

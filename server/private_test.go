@@ -681,12 +681,12 @@ func TestPrivateModeFilters(t *testing.T) {
 				}
 			case trial == nil:
 			case op < 6:
-				request := &dparetov1.AddMeasurementRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measurement(1+rng.Int64N(4), rng.Float64())}
+				request := &dparetov1.AddMeasurementRequest{Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measurement(1+rng.Int64N(4), slices.Repeat([]float64{rng.Float64()}, int(spec.GetReplicates()))...)}
 				for range 1 + rng.IntN(2) {
 					_, _ = f.studies.AddMeasurement(t.Context(), request)
 				}
 			case op == 6:
-				request := completion(trial, rng.Float64())
+				request := completion(trial, slices.Repeat([]float64{rng.Float64()}, int(spec.GetReplicates()))...)
 				for range 1 + rng.IntN(2) {
 					_, err := f.studies.CompleteTrial(t.Context(), request)
 					if got := f.trial(trial.GetName()).GetState(); err != nil && got != dparetov1.TrialState_TRIAL_STATE_SUCCEEDED && got != dparetov1.TrialState_TRIAL_STATE_FAILED {
@@ -985,10 +985,10 @@ func TestPrivateModeRefusesRunsThatAreNotPaid(t *testing.T) {
 	_, err := f.studies.AddMeasurement(t.Context(), &dparetov1.AddMeasurementRequest{
 		Name: trial.GetName(), LeaseToken: trial.GetLease().GetToken(), Measurement: measurement(1, 0.2, 0.3, 0.4),
 	})
-	wantCode(t, err, codes.InvalidArgument, "at most 2 runs")
+	wantCode(t, err, codes.InvalidArgument, `measurement.metrics["error"].runs: must hold as many values as the trial has replicates, 2, holds 3`)
 	complete := completion(trial, 0.2, 0.3, 0.4)
 	_, err = f.studies.CompleteTrial(t.Context(), complete)
-	wantCode(t, err, codes.InvalidArgument, "at most 2 runs")
+	wantCode(t, err, codes.InvalidArgument, `measurement.metrics["error"].runs: must hold as many values as the trial has replicates, 2, holds 3`)
 	f.tell(trial, 0.2, 0.3)
 	spent := f.study(study).GetPublication().GetSpent()
 	if got := spent.GetShardDivergences()[0]; got != charged || spent.GetValues() != 1 {

@@ -329,7 +329,7 @@ func TestReleaseRefused(t *testing.T) {
 	nothing := func(*dparetov1.StudySpec) {}
 
 	model := with("model", func(s *dparetov1.StudySpec) { s.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_DEFAULT }, 3)
-	refused(model, "ALGORITHM_DEFAULT chooses configurations by earlier results, so no choice among its trials has a guarantee")
+	refused(model, "ALGORITHM_DEFAULT chooses configurations by earlier results (RANDOM, QUASI_RANDOM and GRID do not), so no choice among its trials has a guarantee")
 	refused(with("endless", func(s *dparetov1.StudySpec) { s.Budget = nil }, 3), "was not fixed by budget.max_trials")
 	refused(with("stagnant", func(s *dparetov1.StudySpec) { s.Budget.MaxStagnantTrials = 2 }, 3), "was not fixed by budget.max_trials")
 	refused(with("early", nothing, 2), "studies/early is not complete (0 open trials, and more to come)")

@@ -182,7 +182,7 @@ func TestBoundsOnFront(t *testing.T) {
 		resp, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
 			Parameters: map[string]*dparetov1.Value{"optimizer": textValue("sgd"), "noise": doubleValue(noise)},
 			FinalMeasurement: &dparetov1.Measurement{Metrics: map[string]*dparetov1.MetricValue{
-				"error": {Value: &loss}, "seconds": {Runs: seconds},
+				"error": {Runs: slices.Repeat([]float64{loss}, len(seconds))}, "seconds": {Runs: seconds},
 			}},
 		}})
 		if err != nil {
@@ -276,9 +276,9 @@ func TestMeasureConstraint(t *testing.T) {
 	err = complete(func(m map[string]*dparetov1.MetricValue) { m["seconds"] = &dparetov1.MetricValue{Value: new(float64)} })
 	wantCode(t, err, codes.InvalidArgument, `measurement.metrics["seconds"].value: must be positive: it is the study's cost`)
 	err = complete(func(m map[string]*dparetov1.MetricValue) {
-		m["seconds"] = &dparetov1.MetricValue{Runs: []float64{3, 0}}
+		m["seconds"] = &dparetov1.MetricValue{Runs: []float64{0}}
 	})
-	wantCode(t, err, codes.InvalidArgument, `measurement.metrics["seconds"].runs[1]: must be positive`)
+	wantCode(t, err, codes.InvalidArgument, `measurement.metrics["seconds"].runs[0]: must be positive`)
 	if err := complete(func(map[string]*dparetov1.MetricValue) {}); err != nil {
 		t.Error(err)
 	}

@@ -85,7 +85,7 @@ func TestCreateStudyInvalid(t *testing.T) {
 		"name":          {func(r *dparetov1.CreateStudyRequest) { r.Study.Name = "studies/other" }, []string{"study.name"}},
 		"no study":      {func(r *dparetov1.CreateStudyRequest) { r.Study = nil }, []string{"study.spec"}},
 		"no spec":       {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec = nil }, []string{"study.spec"}},
-		"empty spec":    {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec = &dparetov1.StudySpec{} }, []string{"study.spec.algorithm.name", "study.spec.metrics", "study.spec.parameters"}},
+		"empty spec":    {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec = &dparetov1.StudySpec{} }, []string{"study.spec.metrics", "study.spec.parameters"}},
 		"no domain":     {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Parameters[0].Domain = nil }, []string{"study.spec.parameters[0].domain"}},
 		"no scale":      {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Parameters[0].Scale = 0 }, []string{"study.spec.parameters[0].scale"}},
 		"unknown scale": {func(r *dparetov1.CreateStudyRequest) { r.Study.Spec.Parameters[0].Scale = 99 }, []string{"study.spec.parameters[0].scale"}},

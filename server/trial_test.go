@@ -21,7 +21,9 @@ import (
 
 func TestSuggestAndComplete(t *testing.T) {
 	f := start(t)
-	study := f.create("svt", svtSpec())
+	spec := svtSpec()
+	spec.Replicates = 2
+	study := f.create("svt", spec)
 	trial := f.one(study, "w")
 	if trial.GetNumber() != 1 || trial.GetState() != dparetov1.TrialState_TRIAL_STATE_ACTIVE || trial.GetAttempt() != 1 ||
 		trial.GetLease().GetWorkerId() != "w" || trial.GetLease().GetToken() == "" ||
@@ -522,8 +524,8 @@ func TestBadMeasurements(t *testing.T) {
 		"missing":        {nil, `measurement.metrics["error"]`},
 		"unknown":        {map[string]*dparetov1.MetricValue{"error": value(0.5), "speed": value(1)}, `measurement.metrics["speed"]`},
 		"nan":            {map[string]*dparetov1.MetricValue{"error": value(math.NaN())}, `measurement.metrics["error"].value`},
-		"infinite run":   {map[string]*dparetov1.MetricValue{"error": {Runs: []float64{0.1, math.Inf(1)}}}, `measurement.metrics["error"].runs[1]`},
-		"overflow":       {map[string]*dparetov1.MetricValue{"error": {Runs: []float64{0.1, 1e200}}}, `measurement.metrics["error"].runs[1]`},
+		"infinite run":   {map[string]*dparetov1.MetricValue{"error": {Runs: []float64{math.Inf(1)}}}, `measurement.metrics["error"].runs[0]`},
+		"overflow":       {map[string]*dparetov1.MetricValue{"error": {Runs: []float64{1e200}}}, `measurement.metrics["error"].runs[0]`},
 		"huge deviation": {map[string]*dparetov1.MetricValue{"error": {Value: new(float64), StandardError: &huge}}, `measurement.metrics["error"].standard_error`},
 		"above one":      {map[string]*dparetov1.MetricValue{"error": value(1.5)}, `measurement.metrics["error"].value`},
 		"value and runs": {map[string]*dparetov1.MetricValue{"error": {Value: new(float64), Runs: []float64{0.1}}}, `measurement.metrics["error"]`},

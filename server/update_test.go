@@ -319,7 +319,7 @@ func TestUpdateTrial(t *testing.T) {
 		t.Error(d)
 	}
 	_, err = update(asked, "state")
-	wantCode(t, err, codes.InvalidArgument, "only labels, note can")
+	wantCode(t, err, codes.InvalidArgument, "only labels, note, attributes, artifacts can")
 	asked.Note = strings.Repeat("x", 10_001)
 	_, err = update(asked, "note")
 	wantCode(t, err, codes.InvalidArgument, "trial.note")

@@ -311,7 +311,7 @@ func TestRandomStopping(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Replace(string(content), "algorithm: {name: DEFAULT}\n  budget: {max_trials: 64}",
+	text := strings.Replace(string(content), "budget: {max_trials: 64}",
 		"algorithm: {name: RANDOM}\n  random_stopping: {mean_trials: 4, eta: 1, metric: error, delta: 1e-6}\n  train_ledger: ledgers/queries", 1)
 	text += "\nledgers: [{name: ledgers/queries, records: 1000, epsilon: 100, delta: 1e-5, adjacency: REPLACE_ONE}]\n"
 	text = strings.NewReplacer("min: 1e-2, max: 1e2", "min: 20, max: 100", "replicates: 50", "replicates: 1").Replace(text)

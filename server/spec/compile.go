@@ -32,9 +32,9 @@ func Compile(path string, spec *dparetov1.StudySpec) (*Study, error) {
 }
 
 // CompileInto is Compile for a request with other fields: it adds violations to fields. The study is
-// usable if there are none.
+// usable if there are none; its Spec is WithDefaults of the given one.
 func CompileInto(fields *invalid.Fields, path string, spec *dparetov1.StudySpec) *Study {
-	c := &compiler{violations: &violations{path: path, fields: fields}, spec: spec}
+	c := &compiler{violations: &violations{path: path, fields: fields}, spec: WithDefaults(spec)}
 	return c.compile()
 }
 

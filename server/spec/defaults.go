@@ -3,6 +3,8 @@ package spec
 import (
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
 	"github.com/dpareto/dpareto/suggest/designers/engine"
 )
@@ -19,6 +21,20 @@ const (
 	// the worker's own beyond which a trial carries a warning.
 	defaultReportTolerance = 1e-6
 )
+
+// WithDefaults returns a spec with the algorithm that it stands for, if it names none: the stored spec
+// says what was chosen. It returns the spec itself if it names one.
+func WithDefaults(spec *dparetov1.StudySpec) *dparetov1.StudySpec {
+	if spec == nil || spec.GetAlgorithm().GetName() != dparetov1.Algorithm_ALGORITHM_UNSPECIFIED {
+		return spec
+	}
+	spec = proto.CloneOf(spec)
+	if spec.GetAlgorithm() == nil {
+		spec.Algorithm = new(dparetov1.AlgorithmSpec)
+	}
+	spec.Algorithm.Name = dparetov1.Algorithm_ALGORITHM_DEFAULT
+	return spec
+}
 
 // Replicates returns the number of runs of a trial.
 func (s *Study) Replicates() int32 { return replicates(s.Spec) }

@@ -45,6 +45,47 @@ func (c *measurements) Measurement(path string, point space.Point, m *dparetov1.
 	return out, warnings, nil
 }
 
+// CheckRuns checks that a measurement at a path is of a number of runs, the replicates of its trial.
+// Each reported metric must have that many runs. A value stands for one run; with a standard error,
+// for the mean of any number of runs, or for one of which the error is known.
+func (c *measurements) CheckRuns(path string, m *dparetov1.Measurement, replicates int32) error {
+	var fields invalid.Fields
+	for id, value := range m.GetMetrics() {
+		if value == nil || c.metrics.isComputed(id) { // the latter is of the configuration, not of runs
+			continue
+		}
+		field := fmt.Sprintf("%s.metrics[%q]", path, id)
+		switch n := len(value.GetRuns()); {
+		case n > 0 && n != int(replicates):
+			fields.Addf(field+".runs", "must hold as many values as the trial has replicates, %d, holds %d", replicates, n)
+		case n == 0 && value.Value != nil && value.StandardError == nil && replicates != 1:
+			fields.Addf(field+".value", "is of 1 run: the trial has %d replicates; report their values as runs, or their mean as value with its standard_error", replicates)
+		}
+	}
+	return fields.Err()
+}
+
+// RunsOf returns how many runs a measurement from elsewhere is of: as many as its reported metrics
+// have, or one if they have single values. A mean with a standard error may be of any number, and
+// counts as otherwise.
+func (c *measurements) RunsOf(m *dparetov1.Measurement, otherwise int32) int32 {
+	runs, hasMean := 0, false
+	for id, value := range m.GetMetrics() {
+		if value != nil && !c.metrics.isComputed(id) {
+			runs = max(runs, len(value.GetRuns()))
+			hasMean = hasMean || value.StandardError != nil
+		}
+	}
+	switch {
+	case runs > 0:
+		return int32(min(runs, maxRuns)) // more are refused
+	case hasMean:
+		return otherwise
+	default:
+		return 1
+	}
+}
+
 // checkMeasurement checks a worker's measurement, and sets the step of a final one that has
 // none.
 func (c *measurements) checkMeasurement(path string, point space.Point, m *dparetov1.Measurement, final bool) error {

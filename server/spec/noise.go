@@ -21,22 +21,21 @@ func (n *noise) isNoisy() bool {
 
 // Clipped reduces a worker's measurement, before it is checked, to what a study with noisy
 // values uses: the step, and the mean of every reported metric over its runs, each run clipped
-// to [0, 1]. There may be as many runs as a trial is charged for. No error reveals a value.
+// to [0, 1]. No error reveals a value.
 func (n *noise) Clipped(path string, m *dparetov1.Measurement) (*dparetov1.Measurement, error) {
 	if m == nil {
 		return nil, invalid.Field(path, "must be set")
 	}
 	out := &dparetov1.Measurement{Step: m.GetStep(), Metrics: make(map[string]*dparetov1.MetricValue)}
 	var fields invalid.Fields
-	most := min(maxRuns, int(replicates(n.spec)))
 	for id, value := range m.GetMetrics() {
 		if n.metrics.isComputed(id) {
 			continue
 		}
 		field := fmt.Sprintf("%s.metrics[%q]", path, id)
 		runs := value.GetRuns()
-		if value.Value != nil && len(runs) > 0 || len(runs) > most {
-			fields.Addf(field, "must have a value, or at most %d runs: a trial is charged for that many", most)
+		if value.Value != nil && len(runs) > 0 {
+			fields.Addf(field, "only one of value and runs may be set")
 			continue
 		}
 		if len(runs) == 0 {

@@ -30,15 +30,10 @@ type randomStopping struct {
 // HasRandomStopping reports whether the study has random stopping.
 func (r *randomStopping) HasRandomStopping() bool { return r.spec.GetRandomStopping() != nil }
 
-// Score checks a final measurement of a study with random stopping, which may have as many
-// runs as a trial is charged for, and returns the part that the study keeps. With
-// test_set_size that is only the score, clipped to [0, 1] and with noise of a standard
-// deviation, which noisy adds.
+// Score checks a final measurement of a study with random stopping and returns the part that the
+// study keeps. With test_set_size that is only the score, clipped to [0, 1] and with noise of a
+// standard deviation, which noisy adds.
 func (r *randomStopping) Score(path string, point space.Point, m *dparetov1.Measurement, standardDeviation float64, noisy func(value float64) float64) (*dparetov1.Measurement, []*dparetov1.Warning, error) {
-	id := r.spec.GetRandomStopping().GetMetric()
-	if n, most := len(m.GetMetrics()[id].GetRuns()), int(replicates(r.spec)); n > most {
-		return nil, nil, invalid.Field(fmt.Sprintf("%s.metrics[%q].runs", path, id), "must hold at most %d runs, since a trial is charged for that many; holds %d", most, n)
-	}
 	if !r.noise.isNoisy() {
 		return r.measurements.Measurement(path, point, m, true)
 	}

@@ -144,10 +144,6 @@ func (l *account) charge(ctx context.Context, record *storev1.TrialRecord, isDel
 		l.seeded++
 	}
 	attempts, runs := int64(trial.GetAttempt()), int64(trial.GetReplicates())
-	var further int64 // runs of past attempts beyond those that they were to make
-	for _, a := range trial.GetPastAttempts() {
-		further += max(0, reportedRuns(a.GetMeasurements()...)-runs)
-	}
 	l.See(trial)
 	last := l.compiled.LastStep(point)
 	add := func(outcome dparetov1.LedgerOutcome, n, step int64) {
@@ -155,35 +151,31 @@ func (l *account) charge(ctx context.Context, record *storev1.TrialRecord, isDel
 			l.add(outcome, n, l.compiled.At(point, step), charged{step < last, isDeleted, l.stored(trial, step, isDeleted)})
 		}
 	}
-	shown := reportedRuns(append(trial.GetMeasurements(), trial.GetFinalMeasurement())...)
-	reached, reported := last, max(runs, shown)
+	reached := last
 	if l.compiled.Checkpoints() {
 		reached = max(trial.GetFinalMeasurement().GetStep(), study.LatestStep(trial))
 	}
 	switch state := trial.GetState(); {
 	case state == dparetov1.TrialState_TRIAL_STATE_QUEUED:
-		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_ABANDONED, attempts*runs+further, last)
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_ABANDONED, attempts*runs, last)
 		return nil
 	case attempts == 0 && state == dparetov1.TrialState_TRIAL_STATE_SUCCEEDED:
-		if shown > 0 {
-			reported = shown
-		}
-		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_IMPORTED, reported, reached)
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_IMPORTED, runs, reached)
 		return nil
 	case attempts == 0: // it was never handed out
 		return nil
 	case state == dparetov1.TrialState_TRIAL_STATE_ACTIVE || state == dparetov1.TrialState_TRIAL_STATE_STOPPING:
-		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_ACTIVE, reported, last)
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_ACTIVE, runs, last)
 	case state == dparetov1.TrialState_TRIAL_STATE_INFEASIBLE:
-		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_INFEASIBLE, reported, last)
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_INFEASIBLE, runs, last)
 	case state == dparetov1.TrialState_TRIAL_STATE_FAILED:
-		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_FAILED, reported, last)
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_FAILED, runs, last)
 	case !isLastAttempt(record): // how far the workers got is unknown
-		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED, reported, last)
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED, runs, last)
 	default:
-		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED, reported, reached)
+		add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_SUCCEEDED, runs, reached)
 	}
-	add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_ABANDONED, (attempts-1)*runs+further, last)
+	add(dparetov1.LedgerOutcome_LEDGER_OUTCOME_ABANDONED, (attempts-1)*runs, last)
 	return nil
 }
 
@@ -192,17 +184,6 @@ func (l *account) charge(ctx context.Context, record *storev1.TrialRecord, isDel
 func isLastAttempt(record *storev1.TrialRecord) bool {
 	last := study.LastToken(record)
 	return last != "" && record.GetCompletionToken() == last
-}
-
-// reportedRuns returns the largest number of runs in a reported value.
-func reportedRuns(measurements ...*dparetov1.Measurement) int64 {
-	most := 0
-	for _, m := range measurements {
-		for _, value := range m.GetMetrics() {
-			most = max(most, len(value.GetRuns()))
-		}
-	}
-	return int64(most)
 }
 
 // stored returns the metric of a trial's run up to a step, nil if the trial does not hold it.

@@ -271,6 +271,9 @@ func (c *trialChange) keep(r Report, later ...func(context.Context) error) (Kept
 	if err := CheckSeeded(r.Path, c.ID, c.Compiled, r.Measurement); err != nil {
 		return Kept{}, err
 	}
+	if err := c.Compiled.CheckRuns(r.Path, r.Measurement, record.GetTrial().GetReplicates()); err != nil {
+		return Kept{}, err
+	}
 	kept, err := c.Policy.Keep(c.Change, record, r)
 	if r.Measurement.GetSeeded() {
 		kept.Warnings = append(kept.Warnings, &dparetov1.Warning{

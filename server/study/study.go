@@ -53,7 +53,7 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 			return nil, err
 		}
 	}
-	created := &storev1.StudyRecord{Study: newStudy(id, req.GetStudy(), s.clock.Now()), NextTrialNumber: 1, OwnRevision: 1}
+	created := &storev1.StudyRecord{Study: newStudy(id, req.GetStudy(), compiled.Spec, s.clock.Now()), NextTrialNumber: 1, OwnRevision: 1}
 	created.Study.Warnings = compiled.Warnings
 	if err := s.Policy(compiled.Spec).Begin(ctx, created, compiled); err != nil {
 		return nil, err
@@ -79,8 +79,8 @@ func (s *Studies) CreateStudy(ctx context.Context, req *dparetov1.CreateStudyReq
 	return resp, nil
 }
 
-// newStudy returns a new study as requested, with a fresh uid and seed.
-func newStudy(id string, requested *dparetov1.Study, now time.Time) *dparetov1.Study {
+// newStudy returns a new study as requested but for its spec, with a fresh uid and seed.
+func newStudy(id string, requested *dparetov1.Study, asked *dparetov1.StudySpec, now time.Time) *dparetov1.Study {
 	var random [24]byte
 	if _, err := rand.Read(random[:]); err != nil {
 		panic(err) // crypto/rand does not fail (see its documentation)
@@ -91,7 +91,7 @@ func newStudy(id string, requested *dparetov1.Study, now time.Time) *dparetov1.S
 		DisplayName: requested.GetDisplayName(),
 		Description: requested.GetDescription(),
 		Labels:      requested.GetLabels(),
-		Spec:        proto.CloneOf(requested.GetSpec()),
+		Spec:        proto.CloneOf(asked),
 		State:       dparetov1.StudyState_STUDY_STATE_ACTIVE,
 		Revision:    1,
 		Seed:        binary.BigEndian.Uint64(random[16:]),
@@ -100,8 +100,8 @@ func newStudy(id string, requested *dparetov1.Study, now time.Time) *dparetov1.S
 	}
 	study.Etag = Etag(study.GetUid(), study.GetRevision())
 	study.UpdateTime = study.GetCreateTime()
-	if requested.GetSpec().Seed != nil {
-		study.Seed = requested.GetSpec().GetSeed()
+	if asked.Seed != nil {
+		study.Seed = asked.GetSeed()
 	}
 	return study
 }

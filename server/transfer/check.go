@@ -55,6 +55,7 @@ func (i *studyImport) study(exported *dparetov1.ExportedStudy) error {
 	}
 	var fields invalid.Fields
 	study.ValidateStudy(id, asked, &fields)
+	asked.Spec = spec.WithDefaults(asked.GetSpec())
 	compiled := spec.CompileInto(&fields, path+".spec", asked.GetSpec())
 	if err := fields.Err(); err != nil {
 		return err
@@ -213,10 +214,7 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	if n := trial.GetReplicates(); n < 1 || n > maxReplicates {
 		fields.Addf(path+".replicates", "must be in [1, %d], is %d", maxReplicates, n)
 	}
-	study.ValidateLabels(path+".labels", trial.GetLabels(), &fields)
-	if n := len([]rune(trial.GetNote())); n > study.MaxText {
-		fields.Addf(path+".note", "must have at most %d characters, has %d", study.MaxText, n)
-	}
+	study.ValidateTrialFields(path, trial, i.compiled, &fields)
 	if name := trial.GetReplicateOf(); name != "" {
 		of, number, err := resource.ParseTrialName(path+".replicate_of", name)
 		if err != nil || of != i.id || number >= trial.GetNumber() {
@@ -346,31 +344,34 @@ func (i *studyImport) measurements(path string, trial *dparetov1.Trial, point sp
 	if err := i.compiled.CheckComputed(path+".computed_metrics", trial.GetComputedMetrics()); err != nil {
 		return err
 	}
-	if err := i.steps(path, trial.GetMeasurements(), point); err != nil {
+	if err := i.steps(path, trial.GetMeasurements(), trial, point); err != nil {
 		return err
 	}
 	for j, a := range trial.GetPastAttempts() {
-		if err := i.steps(fmt.Sprintf("%s[%d]", attemptsPath, j), a.GetMeasurements(), point); err != nil {
+		if err := i.steps(fmt.Sprintf("%s[%d]", attemptsPath, j), a.GetMeasurements(), trial, point); err != nil {
 			return err
 		}
 	}
 	if trial.GetFinalMeasurement() == nil {
 		return nil
 	}
-	return i.measurement(path+".final_measurement", trial.GetFinalMeasurement(), point, true)
+	return i.measurement(path+".final_measurement", trial.GetFinalMeasurement(), trial, point, true)
 }
 
-// measurement checks a measurement: where the server itself would have refused a seeded run, an import
+// measurement checks a measurement of a trial: where the server itself would have refused a seeded run, an import
 // brings in none.
-func (i *studyImport) measurement(path string, m *dparetov1.Measurement, point space.Point, final bool) error {
+func (i *studyImport) measurement(path string, m *dparetov1.Measurement, trial *dparetov1.Trial, point space.Point, final bool) error {
 	if err := study.CheckSeeded(path, i.id, i.compiled, m); err != nil {
+		return err
+	}
+	if err := i.compiled.CheckRuns(path, m, trial.GetReplicates()); err != nil {
 		return err
 	}
 	return i.compiled.CheckStored(path, point, m, final)
 }
 
-// steps checks the intermediate measurements of an attempt.
-func (i *studyImport) steps(path string, measurements []*dparetov1.Measurement, point space.Point) error {
+// steps checks the intermediate measurements of an attempt at a trial.
+func (i *studyImport) steps(path string, measurements []*dparetov1.Measurement, trial *dparetov1.Trial, point space.Point) error {
 	if n := len(measurements); n > study.MaxMeasurements {
 		return invalid.Field(path+".measurements", "must hold at most %d, holds %d", study.MaxMeasurements, n)
 	}
@@ -381,7 +382,7 @@ func (i *studyImport) steps(path string, measurements []*dparetov1.Measurement, 
 			return invalid.Field(field+".step", "must be above the previous measurement's, %d, is %d", before, m.GetStep())
 		}
 		before = m.GetStep()
-		if err := i.measurement(field, m, point, false); err != nil {
+		if err := i.measurement(field, m, trial, point, false); err != nil {
 			return err
 		}
 	}

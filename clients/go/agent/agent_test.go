@@ -731,7 +731,7 @@ func TestTrainerErrors(t *testing.T) {
 		{
 			"refused report, dropped by the trainer", func(report trainer.Report) (trainer.Measurement, error) {
 				m := measured(1)
-				m.Metrics["error"] = []float64{1.5}
+				m.Metrics["error"] = []float64{1.5, 0.5}
 				_ = report(m)
 				return measured(1), nil
 			}, failed, `report on studies/s/trials/1: InvalidArgument: measurement.metrics["error"].runs[0]: must be in [0, 1] under TRANSFORM_LOGIT, is 1.5`, 1, Failed,
@@ -739,7 +739,7 @@ func TestTrainerErrors(t *testing.T) {
 		{
 			"refused result", func(trainer.Report) (trainer.Measurement, error) {
 				m := measured(1)
-				m.Metrics["error"] = []float64{math.NaN()}
+				m.Metrics["error"] = []float64{math.NaN(), 0.5}
 				return m, nil
 			}, failed, `complete studies/s/trials/1: InvalidArgument: measurement.metrics["error"].runs[0]: must be finite, is NaN (report a run that diverged as infeasible)`, 1, Failed,
 		},
@@ -1048,7 +1048,7 @@ func TestLeaseLost(t *testing.T) {
 				_, stop := thief.KeepAlive(t.Context())
 				time.Sleep(2 * time.Minute)
 				stop()
-				if err := thief.Complete(t.Context(), dpareto.Metrics{"error": {0.125}}); err != nil {
+				if err := thief.Complete(t.Context(), dpareto.Metrics{"error": {0.125, 0.125}}); err != nil {
 					t.Error(err)
 				}
 				if err := <-done; err != nil {

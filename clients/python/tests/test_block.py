@@ -117,7 +117,7 @@ def test_several_values_are_runs_only_when_they_say_so(client: Client) -> None:
     with pytest.raises(TypeError, match=r"error: .*Runs"):
         trial.report(1, error=(0.5, 0.7))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"error: .*Runs"):
-        study.add(trial.params, error=[0.5, 0.7])  # type: ignore[arg-type]
+        study.add_trial(trial.params, error=[0.5, 0.7])  # type: ignore[arg-type]
     trial.tell(error=Runs([0.5, 0.7]))
     value = study.get_trial(trial.number).raw.final_measurement.metrics["error"]
     assert list(value.runs) == [0.5, 0.7]

@@ -58,7 +58,6 @@ func (d Declared) Write() []byte {
 		w.linef(1, "checkpoint_parameter: %s", c)
 	}
 	w.linef(0, "")
-	w.linef(1, "algorithm: {name: DEFAULT}")
 	w.linef(1, "budget: {max_trials: %d}", d.Trials)
 	w.linef(1, "lease: {duration: 60s}")
 	w.linef(0, "")

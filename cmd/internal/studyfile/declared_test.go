@@ -65,7 +65,6 @@ func TestDeclared(t *testing.T) {
 				{"id": "loss", "role": "METRIC_ROLE_TRACKED", "reported": {}}
 			],
 			"checkpoint_parameter": "epochs",
-			"algorithm": {"name": "ALGORITHM_DEFAULT"},
 			"budget": {"max_trials": 20},
 			"lease": {"duration": "60s"},
 			"trainer": {"name": "dp-sgd", "settings": {"hidden": "128,64", "generated": "true"}}

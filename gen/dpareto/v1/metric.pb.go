@@ -559,11 +559,12 @@ type MetricValue struct {
 	// The value, or the mean over runs. Finite when reported. A computed ε can be
 	// infinite.
 	Value *float64 `protobuf:"fixed64,1,opt,name=value,proto3,oneof" json:"value,omitempty"`
-	// The values of runs of the configuration with independent randomness, in any order. At most
-	// 10,000, of at most 1e100 in magnitude.
+	// The values of runs of the configuration with independent randomness, in any order: one for
+	// each of the trial's replicates. At most 10,000, of at most 1e100 in magnitude.
 	Runs []float64 `protobuf:"fixed64,2,rep,packed,name=runs,proto3" json:"runs,omitempty"`
-	// Standard error of value. Set by a worker that reports only the mean of
-	// repeated runs; derived when runs holds at least two values.
+	// Standard error of value. Set by a worker that reports only the mean of its runs, or that knows
+	// the error of a single run's value, such as that of an evaluation on few records; derived when
+	// runs holds at least two values.
 	StandardError *float64 `protobuf:"fixed64,3,opt,name=standard_error,json=standardError,proto3,oneof" json:"standard_error,omitempty"`
 	// Output only. Smallest of runs.
 	Min *float64 `protobuf:"fixed64,4,opt,name=min,proto3,oneof" json:"min,omitempty"`

@@ -84,7 +84,7 @@ func (StudyState) EnumDescriptor() ([]byte, []int) {
 type Algorithm int32
 
 const (
-	// ALGORITHM_DEFAULT.
+	// Means ALGORITHM_DEFAULT. Never returned.
 	Algorithm_ALGORITHM_UNSPECIFIED Algorithm = 0
 	// The best that this server has; may change from one version to the next. At
 	// present: expected hypervolume improvement over an uncertain front, with computed
@@ -527,10 +527,11 @@ type StudySpec struct {
 	// trainer whose schedule depends on T. The parameter must be at least 1, have no condition
 	// and be the parent in none.
 	CheckpointParameter string `protobuf:"bytes,4,opt,name=checkpoint_parameter,json=checkpointParameter,proto3" json:"checkpoint_parameter,omitempty"`
-	// How many independent runs of a configuration a worker makes for one trial.
-	// Range [1, 10000]. Default 1.
+	// How many independent runs of a configuration a worker makes for one trial. Measurements must
+	// have that many runs. Range [1, 10000]. Default 1.
 	Replicates int32 `protobuf:"varint,5,opt,name=replicates,proto3" json:"replicates,omitempty"`
-	// The method that suggests configurations.
+	// The method that suggests configurations. Default: ALGORITHM_DEFAULT, which the stored study
+	// names then.
 	Algorithm *AlgorithmSpec `protobuf:"bytes,6,opt,name=algorithm,proto3" json:"algorithm,omitempty"`
 	// When the study stops handing out trials. Default: never.
 	Budget *Budget `protobuf:"bytes,7,opt,name=budget,proto3" json:"budget,omitempty"`
@@ -1178,9 +1179,9 @@ func (x *TrainerSpec) GetSettings() map[string]string {
 // added. Workers see what they measure and are trusted. Times, their order, and which runs
 // fail or are infeasible are not protected.
 //
-// Of a report the study keeps the step, and the means of runs with their noise. A report has
-// at most StudySpec.replicates runs: that many are charged when a trial is handed out. A noisy
-// value can lie outside [0, 1]; its standard_error is the standard deviation of the noise.
+// Of a report the study keeps the step, and the means of runs with their noise. The runs of all
+// replicates are charged when a trial is handed out. A noisy value can lie outside [0, 1]; its
+// standard_error is the standard deviation of the noise.
 // Single runs, elapsed, the workers' own values of computed metrics and all reasons are
 // dropped. So is everything that would distinguish a repeated report from another one at the
 // same step, or completion under the same lease: the first one counts. Intermediate

@@ -125,7 +125,7 @@ func (f *fixedResults) checkDesign(ctx context.Context, tx *store.ReadTx, id str
 	d := spending.DesignOf(f.Study)
 	switch {
 	case d.Configurations:
-		return unfixed(name, fmt.Sprintf("%v chooses configurations by earlier results", f.Study.GetSpec().GetAlgorithm().GetName()))
+		return unfixed(name, fmt.Sprintf("%v chooses configurations by earlier results (RANDOM, QUASI_RANDOM and GRID do not)", f.Study.GetSpec().GetAlgorithm().GetName()))
 	case d.Number:
 		return unfixed(name, "the number of its trials was not fixed by budget.max_trials alone")
 	}

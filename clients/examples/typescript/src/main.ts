@@ -86,17 +86,16 @@ async function run(trial: Trial): Promise<void> {
 async function train(trial: Trial, signal: AbortSignal): Promise<void> {
   const cutoff = trial.int("cutoff");
   const noiseScale = trial.double("noise_scale");
-  const errors: number[] = [];
   for (const half of [1, 2]) {
     await sleep((trialSeconds / 2) * 1000, undefined, { signal });
-    while (errors.length < (trial.replicates / 2) * half) {
-      errors.push(sparseVectorError(cutoff, noiseScale));
-    }
+    // One for each replicate.
+    const errors = Array.from({ length: trial.replicates }, () => sparseVectorError(cutoff, noiseScale));
     if (half === 1) {
-      await trial.report(errors.length, { error: errors });
+      await trial.report(half, { error: errors });
+    } else {
+      await trial.complete(half, { error: errors });
     }
   }
-  await trial.complete(errors.length, { error: errors });
   console.log(`${trial.name}: cutoff ${cutoff}, noise_scale ${noiseScale.toPrecision(3)}`);
 }
 

@@ -15,6 +15,7 @@ configurations. `AsyncClient` is the same for asyncio. `spec` has the parts of s
 from importlib.metadata import PackageNotFoundError, version
 
 from dpfront._connection import TLS
+from dpfront._space import space
 from dpfront.aio import AsyncClient, AsyncStudy, AsyncTrial
 from dpfront.client import Client, Study, Trial
 from dpfront.errors import (
@@ -37,15 +38,21 @@ from dpfront.errors import (
 )
 from dpfront.privacy import DpSgd, Privacy, opacus, paper
 from dpfront.results import (
+    Artifact,
     Front,
     FrontPoint,
     Guarantee,
     LedgerInfo,
     PrivacyLedger,
     Publication,
+    Reaccounting,
     Recommendation,
     Release,
+    StudyChange,
+    StudyChanged,
     StudyInfo,
+    TrialChanged,
+    TrialDeleted,
     TrialInfo,
 )
 from dpfront.server import LocalServer, local_server
@@ -74,6 +81,7 @@ except PackageNotFoundError:  # the sources alone, not installed
 __all__ = [
     "TLS",
     "AlreadyExists",
+    "Artifact",
     "AsyncClient",
     "AsyncStudy",
     "AsyncTrial",
@@ -108,17 +116,22 @@ __all__ = [
     "PrivateMode",
     "Publication",
     "RandomStopping",
+    "Reaccounting",
     "Recommendation",
     "Release",
     "ResourceExhausted",
     "Runs",
     "ServerError",
     "Study",
+    "StudyChange",
+    "StudyChanged",
     "StudyDone",
     "StudyInfo",
     "StudySpec",
     "Tracked",
     "Trial",
+    "TrialChanged",
+    "TrialDeleted",
     "TrialInfo",
     "Unauthenticated",
     "Unavailable",
@@ -126,4 +139,5 @@ __all__ = [
     "local_server",
     "opacus",
     "paper",
+    "space",
 ]

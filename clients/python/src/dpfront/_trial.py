@@ -10,7 +10,9 @@ from typing import Any
 from dpfront import _convert as convert
 from dpfront import errors
 from dpfront import results as r
+from dpfront import spec as s
 from dpfront._operations import clip
+from dpfront._space import Suggestions, suggested
 from dpfront.v1 import study_service_pb2, trial_pb2
 
 Values = convert.Values
@@ -20,7 +22,7 @@ LONGEST_LEASE = 24 * 3600.0
 DEFAULT_LEASE = 60.0
 
 
-class TrialBase:
+class TrialBase(Suggestions):
     """A trial that this worker holds under a lease."""
 
     seeded = False
@@ -32,6 +34,7 @@ class TrialBase:
     def __init__(self, message: trial_pb2.Trial, info: r.StudyInfo) -> None:
         self._message = message
         self._info = info
+        self._kept(message)
         self._params = convert.from_values(message.parameters)
         self._reported_step: int | None = None  # the last one
         self._stop_reported = False  # the last report was answered with a request to stop
@@ -80,6 +83,24 @@ class TrialBase:
         guess = f"; did you mean {close[0]}?" if close else ""
         there = ", ".join(self._params)
         raise KeyError(f"{id} is not a parameter of {self.study_id}, which has {there}{guess}")
+
+    def _suggested(self, parameter: s.Parameter) -> r.Scalar:
+        return suggested(self._info.raw.spec, self._params, parameter)
+
+    def _kept(self, message: trial_pb2.Trial) -> None:
+        """Takes what the server keeps with the trial."""
+        self._user_attrs = convert.user_attrs(message)
+        self._artifacts = convert.artifacts(message)
+
+    @property
+    def user_attrs(self) -> dict[str, Any]:
+        """What programs keep with the trial, as it was handed out or last changed here."""
+        return dict(self._user_attrs)
+
+    @property
+    def artifacts(self) -> tuple[r.Artifact, ...]:
+        """Where files of the trial are, as it was handed out or last changed here."""
+        return self._artifacts
 
     @property
     def computed(self) -> dict[str, float]:

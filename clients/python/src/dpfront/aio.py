@@ -16,7 +16,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc.aio
 
@@ -28,16 +28,10 @@ from dpfront import results as r
 from dpfront import spec as s
 from dpfront._connection import TLS, connect, failure
 from dpfront._search import AsyncSearch, Stopped
-from dpfront._trial import (
-    Outcome,
-    TrialBase,
-    Values,
-    describe,
-    failure_request,
-    infeasible_request,
-    merge,
-)
+from dpfront._study import Parameters, StudyBase, listed, trials_dataframe
+from dpfront._trial import Outcome, Values
 from dpfront.client import FrontKind, SelectionMethod
+from dpfront.trial import AsyncTrial
 from dpfront.v1 import (
     admin_service_pb2_grpc,
     front_service_pb2_grpc,
@@ -47,6 +41,10 @@ from dpfront.v1 import (
     study_service_pb2_grpc,
     trial_pb2,
 )
+
+if TYPE_CHECKING:
+    import pandas
+    from typing_extensions import Unpack
 
 __all__ = ["AsyncClient", "AsyncStudy", "AsyncTrial"]
 
@@ -280,13 +278,12 @@ class AsyncClient:
         return await self._run(ops.get_release(self._policy, name))
 
 
-class AsyncStudy:
+class AsyncStudy(StudyBase):
     """A study on a server."""
 
     def __init__(self, client: AsyncClient, message: study_pb2.Study) -> None:
+        super().__init__(message)
         self._client = client
-        self._message = message
-        self._info = convert.study_info(message)
         self._searches: set[AsyncSearch] = set()  # that run
 
     @classmethod
@@ -294,7 +291,7 @@ class AsyncStudy:
         cls,
         client: AsyncClient,
         id: str,
-        parameters: Sequence[s.Parameter],
+        parameters: Parameters,
         metrics: Sequence[s.Metric],
         *,
         display_name: str = "",
@@ -302,10 +299,10 @@ class AsyncStudy:
         labels: Mapping[str, str] | None = None,
         **fields: Any,
     ) -> AsyncStudy:
-        """Creates a study, or loads the existing one of that id if its spec is equal."""
+        """Creates a study, or loads an equal one, as `Study.create` does."""
         return await client.create_study(
             id,
-            s.StudySpec(parameters, metrics, **fields),
+            s.StudySpec(listed(parameters), metrics, **fields),
             display_name=display_name,
             description=description,
             labels=labels,
@@ -320,24 +317,9 @@ class AsyncStudy:
         return f"<AsyncStudy {self.id} on {self._client.address}>"
 
     @property
-    def id(self) -> str:
-        """Id of the study."""
-        return self._info.id
-
-    @property
-    def name(self) -> str:
-        """Resource name: studies/{id}."""
-        return self._message.name
-
-    @property
     def client(self) -> AsyncClient:
         """The client of the study."""
         return self._client
-
-    @property
-    def spec(self) -> study_pb2.StudySpec:
-        """The spec of the study when it was created or loaded."""
-        return self._message.spec
 
     async def info(self) -> r.StudyInfo:
         """Reads the current study: its state, and its numbers of trials."""
@@ -361,6 +343,81 @@ class AsyncStudy:
     async def delete(self) -> None:
         """Deletes the study with all its trials, and its ledger."""
         await self._run(ops.delete_study(self._policy, self.name))
+
+    async def update(
+        self,
+        *,
+        parameters: Iterable[s.Parameter] | None = None,
+        units: Mapping[str, str] | None = None,
+        display_name: str | None = None,
+        description: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        **fields: Unpack[s.UpdatableFields],
+    ) -> r.StudyInfo:
+        """Changes the study, as `Study.update` does."""
+        details = {"display_name": display_name, "description": description, "labels": labels}
+        update = ops.update_study(self._policy, self.name, details, parameters, units, fields)
+        return self._keep(await self._run(update))
+
+    async def extend(
+        self,
+        id: str,
+        parameters: Sequence[s.Parameter],
+        prior_values: Mapping[str, Any],
+        *,
+        metrics: Sequence[s.Metric] | None = None,
+        display_name: str = "",
+        description: str = "",
+        labels: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> AsyncStudy:
+        """Creates a study that learns from this one, as `Study.extend` does."""
+        details = {"display_name": display_name, "description": description, "labels": labels}
+        message = await self._run(
+            ops.extend_study(
+                self._policy, self.name, id, parameters, prior_values, metrics, details, fields
+            )
+        )
+        return AsyncStudy(self._client, message)
+
+    async def watch(self, after_revision: int = 0) -> AsyncIterator[r.StudyChange]:
+        """Follows the study, as `Study.watch` does: ``async for change in study.watch():``."""
+        study = await self._run(ops.watched(self._policy, self._message))
+        while not ops.seen_all(study, after_revision):
+            request, seconds = ops.watch_request(study, after_revision)
+            metadata = self._client._connection.metadata()
+            stub = self._client._stub("studies")
+            stream = stub.WatchStudy(request, timeout=seconds, metadata=metadata)
+            pause = ops.WATCH_PAUSE
+            try:
+                async for change in stream:
+                    after_revision = change.revision
+                    yield convert.study_change(change)
+                    if ops.may_be_last(study, change):
+                        study = await self._run(ops.watched(self._policy, self._message))
+                        if ops.seen_all(study, after_revision):
+                            return
+            except asyncio.CancelledError:
+                if not self._client._closed or _is_cancelled():
+                    raise
+                raise errors.DParetoError("the client is closed") from None
+            except grpc.aio.AioRpcError as error:
+                pause = ops.watch_pause(study.name, failure(error))
+            finally:
+                stream.cancel()
+            await asyncio.sleep(pause)
+            study = await self._run(ops.watched(self._policy, self._message))
+
+    async def reaccount(
+        self, privacy: p.Privacy, *, metric: str | None = None, validate_only: bool = False
+    ) -> r.Reaccounting:
+        """Computes ε of all trials again, as `Study.reaccount` does."""
+        result = await self._run(
+            ops.reaccount_study(self._policy, self._message, privacy, metric, validate_only)
+        )
+        if not validate_only:
+            self._keep(await self._run(ops.get_study(self._policy, self.name)))
+        return result
 
     async def ask(
         self,
@@ -430,23 +487,44 @@ class AsyncStudy:
         async with await self.ask(worker_id, **conditions) as trial:
             yield trial
 
-    async def enqueue(
-        self, params: Mapping[str, Any] | None = None, *, replicate_of: int | None = None
+    async def enqueue_trial(
+        self,
+        params: Mapping[str, Any] | None = None,
+        *,
+        replicate_of: int | None = None,
+        user_attrs: Mapping[str, Any] | None = None,
+        skip_if_exists: bool = False,
     ) -> r.TrialInfo:
-        """Queues a configuration, or another run of a trial, for the next worker that asks."""
+        """Queues a configuration, as `Study.enqueue_trial` does."""
         return await self._run(
-            ops.create_trial(self._policy, self._message, params, None, replicate_of, "")
+            ops.create_trial(
+                self._policy,
+                self._message,
+                params,
+                None,
+                replicate_of,
+                "",
+                user_attrs=user_attrs,
+                skip_if_exists=skip_if_exists,
+            )
         )
 
-    async def add(
-        self, params: Mapping[str, Any], note: str = "", seeded: bool = False, **metrics: Values
+    async def add_trial(
+        self,
+        params: Mapping[str, Any],
+        note: str = "",
+        seeded: bool = False,
+        user_attrs: Mapping[str, Any] | None = None,
+        **metrics: Values,
     ) -> r.TrialInfo:
         """Adds a trial that was run elsewhere, with its results.
 
         Set ``seeded`` if somebody knows the seed of the run: no ε holds for it.
         """
         return await self._run(
-            ops.create_trial(self._policy, self._message, params, metrics, None, note, seeded)
+            ops.create_trial(
+                self._policy, self._message, params, metrics, None, note, seeded, user_attrs
+            )
         )
 
     async def stop_trial(self, number: int, reason: str = "") -> None:
@@ -464,6 +542,18 @@ class AsyncStudy:
     async def get_trial(self, number: int) -> r.TrialInfo:
         """Reads a trial, with its past attempts."""
         return await self._run(ops.get_trial(self._policy, self.name, number))
+
+    async def best_trials(self) -> list[r.TrialInfo]:
+        """The trials whose final results are on the observed front, like Optuna's.
+
+        Of noisy measurements these are the luckiest. `front` says what fresh runs should give,
+        and also counts measurements on the way, in studies with a checkpoint parameter.
+        """
+        return await self._run(ops.best_trials(self._policy, self._message))
+
+    async def trials_dataframe(self, filter: str = "", order_by: str = "") -> pandas.DataFrame:
+        """Lists trials as a pandas DataFrame, as `Study.trials_dataframe` does."""
+        return trials_dataframe(await self.trials(filter, order_by))
 
     async def optimize(
         self,
@@ -542,13 +632,6 @@ class AsyncStudy:
 
     # --- publishing
 
-    @property
-    def publication(self) -> r.Publication | None:
-        """What publishing the results of the study guarantees, with private_mode or
-        random_stopping; ``(await study.info()).publication`` has the spending so far.
-        """
-        return self._info.publication
-
     async def release_best(
         self,
         metric: str,
@@ -577,144 +660,3 @@ class AsyncStudy:
     async def releases(self) -> list[r.Release]:
         """Lists the releases of the study, oldest first."""
         return await self._run(ops.list_releases(self._policy, self.name))
-
-
-class AsyncTrial(TrialBase):
-    """A trial that this worker holds under a lease.
-
-    Within ``async with trial:`` a task renews the lease, and the trial ends with the block as
-    with `Trial`. A cancelled block gives it back.
-    """
-
-    def __init__(self, study: AsyncStudy, message: trial_pb2.Trial) -> None:
-        super().__init__(message, study._info)
-        self._study = study
-        self._heartbeat: asyncio.Task[None] | None = None
-
-    @property
-    def study(self) -> AsyncStudy:
-        """The study."""
-        return self._study
-
-    async def report(
-        self,
-        step: int,
-        metrics: Mapping[str, Values] | None = None,
-        *,
-        elapsed: float | None = None,
-        **named: Values,
-    ) -> bool:
-        """Records an intermediate measurement, as `Trial.report` does.
-
-        Returns whether the run should stop: then end it with ``await trial.tell()``.
-        """
-        self._check_held()
-        measurement = convert.to_measurement(merge(metrics, named), step, elapsed, self.seeded)
-        return self._reported(
-            step,
-            await self._run(ops.add_measurement(self._study._policy, self._message, measurement)),
-        )
-
-    async def tell(
-        self,
-        metrics: Mapping[str, Values] | None = None,
-        *,
-        step: int | None = None,
-        elapsed: float | None = None,
-        **named: Values,
-    ) -> None:
-        """Ends the trial with its results, or, without any, with the last reported ones."""
-        await self._complete(self._tell(merge(metrics, named), step, elapsed))
-
-    async def infeasible(self, reason: str) -> None:
-        """Ends the trial: its configuration cannot work, and the study avoids similar ones."""
-        await self._complete(infeasible_request(reason))
-
-    async def fail(self, reason: str, *, retryable: bool = True) -> None:
-        """Ends the attempt: the machinery failed, which says nothing about the configuration."""
-        await self._complete(failure_request(reason, retryable))
-
-    async def release(self, reason: str = "") -> None:
-        """Gives the trial back unfinished, so that another worker can get it at once."""
-        self._stop_heartbeat()
-        await self._run(ops.release(self._study._policy, self._message, reason))
-        self._ended = True
-
-    async def _give_back(self, reason: str) -> None:
-        """Releases the trial, with little patience: the lease runs out anyway. A cancelled task
-        finishes it first: if one of several fails, the others are cancelled on their way out.
-        """
-        self._stop_heartbeat()
-        policy = ops.impatient(self._study._policy)
-        release = asyncio.create_task(self._run(ops.release(policy, self._message, reason)))
-        try:
-            await asyncio.shield(release)
-        finally:
-            await asyncio.gather(release, return_exceptions=True)
-        self._ended = True
-
-    def keep_alive(self) -> None:
-        """Starts a task that renews the lease until the trial ends."""
-        if self._heartbeat is None and not self._ended:
-            self._heartbeat = asyncio.create_task(self._beat(), name=f"lease of {self.name}")
-
-    async def _beat(self) -> None:
-        policy, study = self._study._policy, self._study.name
-        while self._lost is None:
-            await asyncio.sleep(self._lease_seconds() / 3)
-            try:
-                result = await self._study._run(ops.renew(policy, study, self._message))
-            except errors.LeaseLost as error:
-                self._lost = error.message
-            except (errors.DParetoError, OSError, ValueError):
-                if self._study.client._closed:
-                    return
-                continue  # temporary; so may be a missing token file
-            else:
-                self._renewed(result)
-
-    async def __aenter__(self) -> AsyncTrial:
-        self.keep_alive()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            if self._ended or self._lost is not None:
-                return
-            if error is None:
-                if self._reported_step is None:
-                    await self.release("the worker ended the trial without a result")
-                    raise errors.DParetoError(
-                        f"{self.name}: the block ended without a result; call tell()"
-                    )
-                await self.tell()
-            elif isinstance(error, errors.Infeasible):
-                with suppress(errors.DParetoError):
-                    await self.infeasible(describe(error))
-            else:  # the program or the machine failed, not the configuration
-                with suppress(errors.DParetoError):
-                    await self._give_back(describe(error))
-        finally:
-            self._stop_heartbeat()
-
-    async def _complete(self, request: Any) -> None:
-        await self._run(ops.complete(self._study._policy, self._message, request))
-        self._ended = True
-        self._stop_heartbeat()
-
-    async def _run(self, operation: ops.Operation[T]) -> T:
-        try:
-            return await self._study._run(operation)
-        except errors.LeaseLost as error:
-            self._lost = error.message
-            raise
-
-    def _stop_heartbeat(self) -> None:
-        if self._heartbeat is not None:
-            self._heartbeat.cancel()
-            self._heartbeat = None

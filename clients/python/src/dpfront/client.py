@@ -6,10 +6,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import grpc
 
@@ -21,15 +21,9 @@ from dpfront import results as r
 from dpfront import spec as s
 from dpfront._connection import TLS, connect, failure
 from dpfront._search import Search, Stopped
-from dpfront._trial import (
-    Outcome,
-    TrialBase,
-    Values,
-    describe,
-    failure_request,
-    infeasible_request,
-    merge,
-)
+from dpfront._study import Parameters, StudyBase, listed, trials_dataframe
+from dpfront._trial import Outcome, Values
+from dpfront.trial import Trial
 from dpfront.v1 import (
     admin_service_pb2_grpc,
     front_service_pb2_grpc,
@@ -37,8 +31,11 @@ from dpfront.v1 import (
     release_service_pb2_grpc,
     study_pb2,
     study_service_pb2_grpc,
-    trial_pb2,
 )
+
+if TYPE_CHECKING:
+    import pandas
+    from typing_extensions import Unpack
 
 __all__ = ["Client", "FrontKind", "SelectionMethod", "Stubs", "Study", "Trial"]
 
@@ -228,6 +225,11 @@ class Client:
             result: T = stop.value
             return result
 
+    def _stream(self, method: str, request: Any, timeout: float) -> Any:
+        """Attempts a call of the study service that answers with a stream."""
+        call = getattr(self.stubs.studies, method)
+        return call(request, timeout=timeout, metadata=self._connection.metadata())
+
     # --- studies
 
     def create_study(
@@ -387,13 +389,12 @@ class Client:
         return self._run(ops.get_release(self._policy, name))
 
 
-class Study:
+class Study(StudyBase):
     """A study on a server. Threads can share it, and it can be pickled."""
 
     def __init__(self, client: Client, message: study_pb2.Study) -> None:
+        super().__init__(message)
         self._client = client
-        self._message = message
-        self._info = convert.study_info(message)
         self._searches: set[Search] = set()  # that run
 
     def __getstate__(self) -> dict[str, Any]:
@@ -404,7 +405,7 @@ class Study:
         cls,
         client: Client,
         id: str,
-        parameters: Sequence[s.Parameter],
+        parameters: Parameters,
         metrics: Sequence[s.Metric],
         *,
         display_name: str = "",
@@ -414,11 +415,16 @@ class Study:
     ) -> Study:
         """Creates a study, or loads the existing one of that id if its spec is equal.
 
-        Further keyword arguments are fields of `StudySpec`: ``max_trials=64``.
+        ``parameters`` can also be an objective: `space` finds what it suggests, by calling it
+        once. Further keyword arguments are fields of `StudySpec`: ``max_trials=64``.
+
+        Raises:
+            AlreadyExists: The existing study's spec differs; the message names the fields, and
+                says if `update` can change them.
         """
         return client.create_study(
             id,
-            s.StudySpec(parameters, metrics, **fields),
+            s.StudySpec(listed(parameters), metrics, **fields),
             display_name=display_name,
             description=description,
             labels=labels,
@@ -433,24 +439,9 @@ class Study:
         return f"<Study {self.id} on {self._client.address}>"
 
     @property
-    def id(self) -> str:
-        """Id of the study."""
-        return self._info.id
-
-    @property
-    def name(self) -> str:
-        """Resource name: studies/{id}."""
-        return self._message.name
-
-    @property
     def client(self) -> Client:
         """The client of the study."""
         return self._client
-
-    @property
-    def spec(self) -> study_pb2.StudySpec:
-        """The spec of the study when it was created or loaded."""
-        return self._message.spec
 
     def info(self) -> r.StudyInfo:
         """Reads the current study: its state, and its numbers of trials."""
@@ -474,6 +465,135 @@ class Study:
     def delete(self) -> None:
         """Deletes the study with all its trials, and its ledger."""
         self._run(ops.delete_study(self._policy, self.name))
+
+    def update(
+        self,
+        *,
+        parameters: Iterable[s.Parameter] | None = None,
+        units: Mapping[str, str] | None = None,
+        display_name: str | None = None,
+        description: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        **fields: Unpack[s.UpdatableFields],
+    ) -> r.StudyInfo:
+        """Changes the study, and returns it. What is not given stays as it is.
+
+        Open and complete trials keep their configurations. A new budget or domain after the
+        first trial ends what `release_best` and `release_front` guarantee.
+
+        Args:
+            parameters: Parameters with wider domains: larger intervals, more values or more
+                categories. Parameters that are not listed stay as they are.
+            units: Units of metrics by id.
+            display_name: Another name for people.
+            description: Another description.
+            labels: The new labels; {} removes all.
+            **fields: Fields of `StudySpec`: max_trials, max_duration, max_stagnant_trials,
+                max_parallel_trials (0 or None is no limit), lease, max_attempts,
+                early_stopping, and test_ledger where it is empty.
+
+        Raises:
+            InvalidArgument: ``violations`` names every field that cannot change.
+        """
+        details = {"display_name": display_name, "description": description, "labels": labels}
+        update = ops.update_study(self._policy, self.name, details, parameters, units, fields)
+        return self._keep(self._run(update))
+
+    def extend(
+        self,
+        id: str,
+        parameters: Sequence[s.Parameter],
+        prior_values: Mapping[str, Any],
+        *,
+        metrics: Sequence[s.Metric] | None = None,
+        display_name: str = "",
+        description: str = "",
+        labels: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> Study:
+        """Creates a study with more parameters that learns from this one's trials.
+
+        The new study has this one's spec, also its budget, but another seed, with ``parameters``
+        added, or in place of those with the same id (wider domains), and this study, with its
+        own priors, as ``prior_studies``.
+
+        Args:
+            id: Id of the new study.
+            parameters: The new parameters.
+            prior_values: The values that they had in the trials so far, by id.
+            metrics: Metrics instead of this study's, for instance with a privacy metric whose
+                expressions use a new parameter. Objectives must be the same by id, goal and
+                transform.
+            display_name: Name of the new study for people.
+            description: Its description.
+            labels: Its labels.
+            **fields: Other fields of `StudySpec` in which it differs: ``max_trials=64``.
+        """
+        details = {"display_name": display_name, "description": description, "labels": labels}
+        message = self._run(
+            ops.extend_study(
+                self._policy, self.name, id, parameters, prior_values, metrics, details, fields
+            )
+        )
+        return Study(self._client, message)
+
+    def watch(self, after_revision: int = 0) -> Iterator[r.StudyChange]:
+        """Follows the study: yields its changes until it is complete.
+
+        It first yields what exists: each trial, and the study's own fields, by their last
+        change. Later, a slow reader gets only the last of several changes of a trial. It
+        continues by itself after a restart of the server. It ends when the study is complete
+        and everything was yielded; a paused study is not complete.
+
+        Args:
+            after_revision: Only changes after this revision, such as the ``revision`` of the
+                last change of an earlier call.
+
+        Raises:
+            NotFound: The study was deleted.
+            CallError: The study has no such revision (OUT_OF_RANGE): it was restored from a
+                backup.
+        """
+        study = self._run(ops.watched(self._policy, self._message))
+        while not ops.seen_all(study, after_revision):
+            request, seconds = ops.watch_request(study, after_revision)
+            stream = self._client._stream("WatchStudy", request, seconds)
+            pause = ops.WATCH_PAUSE
+            try:
+                for change in stream:
+                    after_revision = change.revision
+                    yield convert.study_change(change)
+                    if ops.may_be_last(study, change):
+                        study = self._run(ops.watched(self._policy, self._message))
+                        if ops.seen_all(study, after_revision):
+                            return
+            except grpc.RpcError as error:
+                pause = ops.watch_pause(study.name, failure(error))
+            finally:
+                stream.cancel()
+            self._client._pause(pause, None)
+            study = self._run(ops.watched(self._policy, self._message))
+
+    def reaccount(
+        self, privacy: p.Privacy, *, metric: str | None = None, validate_only: bool = False
+    ) -> r.Reaccounting:
+        """Computes ε of all trials again, under another account of the mechanism that ran.
+
+        For a better accountant, another δ, or a mistake in the spec. The study and all its
+        trials change at once; the same call with the old mechanism restores them.
+
+        Args:
+            privacy: How to account the mechanism. It must be the one that the trainer ran: the
+                server cannot know.
+            metric: Id of the privacy metric, if the study has several.
+            validate_only: Returns the result without storing it.
+        """
+        result = self._run(
+            ops.reaccount_study(self._policy, self._message, privacy, metric, validate_only)
+        )
+        if not validate_only:
+            self._keep(self._run(ops.get_study(self._policy, self.name)))
+        return result
 
     # --- ask and tell
 
@@ -544,23 +664,52 @@ class Study:
         with self.ask(worker_id, **conditions) as trial:
             yield trial
 
-    def enqueue(
-        self, params: Mapping[str, Any] | None = None, *, replicate_of: int | None = None
+    def enqueue_trial(
+        self,
+        params: Mapping[str, Any] | None = None,
+        *,
+        replicate_of: int | None = None,
+        user_attrs: Mapping[str, Any] | None = None,
+        skip_if_exists: bool = False,
     ) -> r.TrialInfo:
-        """Queues a configuration, or another run of a trial, for the next worker that asks."""
+        """Queues a configuration, or another run of a trial, for the next worker that asks.
+
+        Args:
+            params: A value for every parameter whose condition holds.
+            replicate_of: Number of the trial to run again, instead of ``params``.
+            user_attrs: Kept with the trial (see `Trial.set_user_attr`).
+            skip_if_exists: Returns the first trial with the same ``params``, if there is one,
+                in any state, instead of another one.
+        """
         return self._run(
-            ops.create_trial(self._policy, self._message, params, None, replicate_of, "")
+            ops.create_trial(
+                self._policy,
+                self._message,
+                params,
+                None,
+                replicate_of,
+                "",
+                user_attrs=user_attrs,
+                skip_if_exists=skip_if_exists,
+            )
         )
 
-    def add(
-        self, params: Mapping[str, Any], note: str = "", seeded: bool = False, **metrics: Values
+    def add_trial(
+        self,
+        params: Mapping[str, Any],
+        note: str = "",
+        seeded: bool = False,
+        user_attrs: Mapping[str, Any] | None = None,
+        **metrics: Values,
     ) -> r.TrialInfo:
         """Adds a trial that was run elsewhere, with its results.
 
         Set ``seeded`` if somebody knows the seed of the run: no ε holds for it.
         """
         return self._run(
-            ops.create_trial(self._policy, self._message, params, metrics, None, note, seeded)
+            ops.create_trial(
+                self._policy, self._message, params, metrics, None, note, seeded, user_attrs
+            )
         )
 
     def stop_trial(self, number: int, reason: str = "") -> None:
@@ -572,12 +721,34 @@ class Study:
         self._run(ops.delete_trial(self._policy, self.name, number))
 
     def trials(self, filter: str = "", order_by: str = "") -> list[r.TrialInfo]:
-        """Lists trials: ``filter="state = SUCCEEDED AND metrics.epsilon <= 1"``."""
+        """Lists trials: ``filter="state = SUCCEEDED AND metrics.epsilon <= 1"``.
+
+        It asks the server each time, so it is a method, unlike Optuna's property.
+        """
         return self._run(ops.list_trials(self._policy, self.name, filter, order_by))
 
     def get_trial(self, number: int) -> r.TrialInfo:
         """Reads a trial, with its past attempts."""
         return self._run(ops.get_trial(self._policy, self.name, number))
+
+    @property
+    def best_trials(self) -> list[r.TrialInfo]:
+        """The trials whose final results are on the observed front, like Optuna's.
+
+        Of noisy measurements these are the luckiest. `front` says what fresh runs should give,
+        and also counts measurements on the way, in studies with a checkpoint parameter.
+        """
+        return self._run(ops.best_trials(self._policy, self._message))
+
+    def trials_dataframe(self, filter: str = "", order_by: str = "") -> pandas.DataFrame:
+        """Lists trials as a pandas DataFrame, one row each. It needs pandas.
+
+        Columns: number, state, values_{metric} (means over runs; computed ones, such as ε,
+        too), params_{parameter}, user_attrs_{key}, datetime_create, datetime_start,
+        datetime_end (UTC) and duration. What a trial lacks is missing there. The attribute
+        ``attrs["guarantees"]`` of the frame says for each ε its δ and adjacency.
+        """
+        return trials_dataframe(self.trials(filter, order_by))
 
     def optimize(
         self,
@@ -704,13 +875,6 @@ class Study:
 
     # --- publishing
 
-    @property
-    def publication(self) -> r.Publication | None:
-        """What publishing the results of the study guarantees, with private_mode or
-        random_stopping; ``study.info().publication`` has the spending so far.
-        """
-        return self._info.publication
-
     def release_best(
         self,
         metric: str,
@@ -762,177 +926,3 @@ class Study:
     def releases(self) -> list[r.Release]:
         """Lists the releases of the study, oldest first."""
         return self._run(ops.list_releases(self._policy, self.name))
-
-
-class Trial(TrialBase):
-    """A trial that this worker holds under a lease.
-
-    Within ``with trial:`` a thread renews the lease. If the block does not end the trial by
-    `tell`, `infeasible`, `fail` or `release`, the trial ends with the last reported
-    measurement, or as infeasible if the block raises `Infeasible` or a result is not finite.
-    Any other exception, KeyboardInterrupt included, gives it back: the next worker that asks
-    gets it. The exception goes on in all cases.
-    """
-
-    def __init__(self, study: Study, message: trial_pb2.Trial) -> None:
-        super().__init__(message, study._info)
-        self._study = study
-        self._heartbeat: _Heartbeat | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_heartbeat": None}
-
-    @property
-    def study(self) -> Study:
-        """The study."""
-        return self._study
-
-    def report(
-        self,
-        step: int,
-        metrics: Mapping[str, Values] | None = None,
-        *,
-        elapsed: float | None = None,
-        **named: Values,
-    ) -> bool:
-        """Records an intermediate measurement, and renews the lease.
-
-        In a study with a checkpoint parameter the step is the value of that parameter at the
-        measurement. A value is a number, or `Runs` or `Mean` of several runs.
-
-        Returns:
-            Whether the run should stop: then end it with ``tell()``.
-
-        Raises:
-            LeaseLost: The trial is no longer this worker's.
-        """
-        self._check_held()
-        measurement = convert.to_measurement(merge(metrics, named), step, elapsed, self.seeded)
-        return self._reported(
-            step,
-            self._run(ops.add_measurement(self._study._policy, self._message, measurement)),
-        )
-
-    def tell(
-        self,
-        metrics: Mapping[str, Values] | None = None,
-        *,
-        step: int | None = None,
-        elapsed: float | None = None,
-        **named: Values,
-    ) -> None:
-        """Ends the trial with its results, or, without any, with the last reported ones.
-
-        Results belong to the end of the run, unless ``step`` says where it ended. Telling the
-        same again changes nothing; other results are refused.
-
-        Raises:
-            LeaseLost: Another worker has completed the trial.
-            InvalidArgument: ``violations`` names the metrics that are missing or unknown.
-        """
-        self._complete(self._tell(merge(metrics, named), step, elapsed))
-
-    def infeasible(self, reason: str) -> None:
-        """Ends the trial: its configuration cannot work, and the study avoids similar ones."""
-        self._complete(infeasible_request(reason))
-
-    def fail(self, reason: str, *, retryable: bool = True) -> None:
-        """Ends the attempt: the machinery failed, which says nothing about the configuration.
-
-        With ``retryable`` the trial is queued again, up to the study's number of attempts.
-        """
-        self._complete(failure_request(reason, retryable))
-
-    def release(self, reason: str = "") -> None:
-        """Gives the trial back unfinished, so that another worker can get it at once."""
-        self._stop_heartbeat()
-        self._run(ops.release(self._study._policy, self._message, reason))
-        self._ended = True
-
-    def _give_back(self, reason: str) -> None:
-        """Releases the trial, with little patience: the lease runs out anyway."""
-        self._stop_heartbeat()
-        self._run(ops.release(ops.impatient(self._study._policy), self._message, reason))
-        self._ended = True
-
-    def keep_alive(self) -> None:
-        """Starts a thread that renews the lease until the trial ends."""
-        if self._heartbeat is None and not self._ended:
-            self._heartbeat = _Heartbeat(self)
-            self._heartbeat.start()
-
-    def __enter__(self) -> Trial:
-        self.keep_alive()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            if self._ended or self._lost is not None:
-                return
-            if error is None:
-                if self._reported_step is None:
-                    self.release("the worker ended the trial without a result")
-                    raise errors.DParetoError(
-                        f"{self.name}: the block ended without a result; call tell()"
-                    )
-                self.tell()
-            elif isinstance(error, errors.Infeasible):
-                with suppress(errors.DParetoError):
-                    self.infeasible(describe(error))
-            else:  # the program or the machine failed, not the configuration
-                with suppress(errors.DParetoError):
-                    self._give_back(describe(error))
-        finally:
-            self._stop_heartbeat()
-
-    def _complete(self, request: Any) -> None:
-        self._run(ops.complete(self._study._policy, self._message, request))
-        self._ended = True
-        self._stop_heartbeat()
-
-    def _run(self, operation: ops.Operation[T]) -> T:
-        try:
-            return self._study._run(operation)
-        except errors.LeaseLost as error:
-            self._lost = error.message
-            raise
-
-    def _stop_heartbeat(self) -> None:
-        beats, self._heartbeat = self._heartbeat, None
-        if beats is not None:
-            beats.stop()
-
-
-class _Heartbeat(threading.Thread):
-    """Renews the lease of a trial, every third of its duration."""
-
-    def __init__(self, trial: Trial) -> None:
-        super().__init__(name=f"dpareto lease {trial.name}", daemon=True)
-        self._trial = trial
-        self._stopped = threading.Event()
-
-    def run(self) -> None:
-        trial = self._trial
-        policy, study = trial._study._policy, trial._study.name
-        while not self._stopped.wait(trial._lease_seconds() / 3):
-            try:
-                result = trial._study._run(ops.renew(policy, study, trial._message))
-            except errors.LeaseLost as error:
-                trial._lost = error.message
-            except (errors.DParetoError, OSError, ValueError):
-                if trial._study.client._closed.is_set():
-                    return
-                continue  # temporary; so may be a missing token file
-            else:
-                trial._renewed(result)
-            if trial._lost is not None:
-                return
-
-    def stop(self) -> None:
-        """Ends the renewals, without waiting for one under way."""
-        self._stopped.set()

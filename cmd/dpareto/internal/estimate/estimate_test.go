@@ -193,7 +193,7 @@ func TestEstimatesArePriorKnowledge(t *testing.T) {
 		return readCSV(t, run("", slices.Concat([]string{"trial", "suggest", study, "--worker-id", "w", "--output", "csv"}, more)...))[0]
 	}
 	for study, prior := range map[string]string{"informed": "  prior_studies: [studies/estimates]\n", "ignorant": ""} {
-		file := strings.Replace(stdout, "  algorithm:", "  seed: 1\n"+prior+"  algorithm:", 1)
+		file := strings.Replace(stdout, "spec:\n", "spec:\n  seed: 1\n"+prior, 1)
 		run(file, "study", "create", "-", "--id", study)
 		much, little := suggested(study, "--fix", "target_epsilon=8"), suggested(study, "--fix", "target_epsilon=0.15")
 		if believed := much["regularization"] < 2e-3 && little["regularization"] > 0.01; believed != (prior != "") {

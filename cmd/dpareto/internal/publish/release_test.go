@@ -19,7 +19,7 @@ func TestReleasing(t *testing.T) {
 	address, _ := clitest.StartServer(t, "--listen", "localhost:0")
 	t.Setenv("DPARETO_SERVER", address)
 	t.Chdir(t.TempDir())
-	file := strings.Replace(clitest.Succeed(t, "study init --id svt --trainer sparse-vector --trials 6"), "{name: DEFAULT}", "{name: RANDOM}", 1)
+	file := strings.Replace(clitest.Succeed(t, "study init --id svt --trainer sparse-vector --trials 6"), "spec:\n", "spec:\n  algorithm: {name: RANDOM}\n", 1)
 	if _, stderr, code := clitest.Invoke(t, file+"\n  seed: 1\n  replicates: 3\n", "study", "create", "-"); code != command.ExitOK {
 		t.Fatal(stderr)
 	}

@@ -72,6 +72,7 @@ func exampleStudy(t *testing.T) *dparetov1.Study {
 	}
 	study := file.Study
 	study.Name = "studies/adult"
+	study.Spec.Algorithm = &dparetov1.AlgorithmSpec{Name: dparetov1.Algorithm_ALGORITHM_DEFAULT}
 	study.State = dparetov1.StudyState_STUDY_STATE_COMPLETED
 	study.StateReason = "the budget of 64 trials is spent"
 	study.Seed = 7

@@ -34,6 +34,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dpfront import errors
 from dpfront import spec as s
+from dpfront._space import categories, float_parameter, int_parameter
 from dpfront._trial import describe
 from dpfront.client import Client, Study, Trial
 from dpfront.v1 import metric_pb2, parameter_pb2, study_pb2
@@ -337,24 +338,21 @@ def parameters(
     out: list[s.Parameter] = []
     choices: dict[str, dict[str, Any]] = {}
     for name, d in space.items():
-        if d.single():
-            continue
-        if isinstance(d, IntDistribution) and d.step == 1:
-            out.append(s.Int(name, d.low, d.high, log=d.log))
-        elif isinstance(d, FloatDistribution) and d.step is None:
-            out.append(s.Float(name, d.low, d.high, log=d.log))
-        elif isinstance(d, (IntDistribution, FloatDistribution)):
-            count = round((d.high - d.low) / (d.step or 1)) + 1
-            out.append(s.Discrete(name, [d.low + k * (d.step or 1) for k in range(count)]))
+        found: s.Parameter | None = None
+        if isinstance(d, IntDistribution):
+            found = int_parameter(name, d.low, d.high, d.step, d.log)
+        elif isinstance(d, FloatDistribution):
+            found = float_parameter(name, d.low, d.high, d.step, d.log)
         elif isinstance(d, CategoricalDistribution):
-            texts = {c if isinstance(c, str) else repr(c): c for c in d.choices}
-            if len(texts) != len(d.choices):
-                raise ValueError(f"{name}: choices look alike: {d.choices}")
-            out.append(s.Categorical(name, list(texts)))
-            if any(not isinstance(c, str) for c in d.choices):
-                choices[name] = texts
+            texts = categories(name, d.choices)
+            if len(texts) > 1:
+                found = s.Categorical(name, list(texts))
+                if any(not isinstance(c, str) for c in d.choices):
+                    choices[name] = texts
         else:
             raise TypeError(f"{name}: {type(d).__name__} is not known")
+        if found is not None:
+            out.append(found)
     return out, choices
 
 
