@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import importlib.util
 import inspect
 import logging
 import math
 import pickle
+import re
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -529,6 +533,65 @@ def test_one_sampler_for_two_studies(client: Client) -> None:
     for theirs, trial in pairs:
         theirs.tell(trial, objective(trial))
     assert sampler.study.info().trial_counts["succeeded"] == 2
+
+
+HUB = Path(__file__).resolve().parents[1] / "optunahub-registry" / "package"
+
+
+def load_hub_module(package: str) -> Any:
+    """Loads a package of the local registry, by optunahub if it is installed, or as it does."""
+    try:
+        return importlib.import_module("optunahub.hub").load_local_module(
+            package, registry_root=str(HUB)
+        )
+    except ModuleNotFoundError:
+        path = HUB / package / "__init__.py"
+    name = "optunahub_registry.package." + package.replace("/", ".")
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_package_of_optunahub(
+    binary: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its README has what the registry asks for, and an example that runs."""
+    yaml = pytest.importorskip("yaml")
+    package = HUB / "samplers" / "dpareto"
+    readme = (package / "README.md").read_text()
+    _, front_matter, text = readme.split("---\n", 2)
+    fields = yaml.safe_load(front_matter)
+    assert list(fields) == ["author", "title", "description", "tags", "optuna_versions", "license"]
+    assert "sampler" in fields["tags"]
+    assert fields["license"] == (package / "LICENSE").read_text().splitlines()[0] == "MIT License"
+    assert "pip install dpfront" in text
+
+    module = load_hub_module("samplers/dpareto")
+    assert module.DParetoSampler is DParetoSampler
+    assert all(f"`{name}(" in text or f"`{name}.create(" in text for name in module.__all__)
+
+    hub = types.ModuleType("optunahub")
+    hub.load_module = load_hub_module  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "optunahub", hub)
+    monkeypatch.setenv("DPARETO_BINARY", binary)
+    (example,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(example, names)
+    assert names["study"].best_trials
+    assert "noise_multiplier" in capsys.readouterr().out
+
+
+def test_the_example_of_optunahub(binary: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("optunahub.hub")
+    monkeypatch.setenv("DPARETO_BINARY", binary)
+    command = [sys.executable, str(HUB / "samplers" / "dpareto" / "example.py")]
+    run = subprocess.run(
+        [*command, "--registry", str(HUB)], capture_output=True, text=True, check=True
+    )
+    assert "for ε = 1: {" in run.stdout
 
 
 def test_only_public_names_of_optuna_are_used() -> None:

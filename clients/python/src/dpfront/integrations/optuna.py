@@ -72,7 +72,7 @@ from optuna.trial import FrozenTrial, TrialState
 from dpfront import _operations as ops
 from dpfront import errors
 from dpfront import spec as s
-from dpfront._trial import Values, describe, failure_request, infeasible_errors, merge
+from dpfront._trial import Values, describe, failure_request, merge
 from dpfront.client import Client, Study, Trial
 from dpfront.v1 import metric_pb2, parameter_pb2, study_pb2
 
@@ -221,6 +221,7 @@ def catching(objective: Objective, *exceptions: type[Exception]) -> Objective:
     study learns to avoid similar configurations; in Optuna the trial is pruned. Other
     exceptions, ``TrialPruned`` and errors of this package pass unchanged.
     """
+    caught: tuple[type[Exception], ...] = (errors.Infeasible, *exceptions)
 
     @functools.wraps(objective)
     def wrapped(trial: optuna.Trial) -> float | Sequence[float]:
@@ -228,7 +229,7 @@ def catching(objective: Objective, *exceptions: type[Exception]) -> Objective:
             values = objective(trial)
         except (optuna.TrialPruned, errors.DParetoError):
             raise
-        except infeasible_errors(exceptions) as error:
+        except caught as error:
             raise infeasible(trial, describe(error)) from error
         for value in values if isinstance(values, Sequence) else [values]:
             with suppress(TypeError, ValueError):  # no number: Optuna complains
