@@ -134,6 +134,25 @@ def test_it_stops_when_the_budget_is_spent(client: Client) -> None:
     assert study.trials[-1].state == optuna.trial.TrialState.FAIL
 
 
+def test_hyperband_of_optuna(client: Client) -> None:
+    """Its samplers see a study of another class, with fewer methods."""
+    sampler = DParetoSampler.create(
+        client,
+        "optuna-hyperband",
+        SPACE,
+        METRICS,
+        returns=["accuracy"],
+        algorithm="random",
+        max_trials=2,
+    )
+    pruner = optuna.pruners.HyperbandPruner()
+    study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
+    study.optimize(lambda trial: train(trial)[0], n_trials=4)
+    assert [t.state.name for t in study.trials] == ["COMPLETE"] * 2
+    with pytest.raises(dpfront.StudyDone):
+        study.ask()
+
+
 def test_enqueued_trials_are_conditions(client: Client) -> None:
     sampler = DParetoSampler.create(client, "optuna-enqueued", SPACE, METRICS, algorithm="random")
     study = optuna.create_study(directions=["maximize", "minimize"], sampler=sampler)

@@ -270,16 +270,23 @@ def _run(trial: optuna.Trial) -> _Run:
 
 def _told(trial: optuna.Trial, run: _Run, stop: bool) -> bool:
     """Notes whether the objective is told to stop; then ε is that of the run so far."""
-    asked = run.trial
     step = run.step if stop else None
-    if step not in (None, run.stop_step) and asked.study.spec.checkpoint_parameter:
-        for measured in asked.study.get_trial(asked.number).raw.measurements:
-            private = sorted(k for k, v in measured.metrics.items() if v.HasField("privacy"))
-            if measured.step == step and private:
-                run.epsilon = measured.metrics[private[0]].value
-                trial.set_user_attr(EPSILON_KEY, run.epsilon)
+    if step is not None and step != run.stop_step and run.epsilon is not None:
+        run.epsilon = _epsilon_at(run.trial, step, run.epsilon)
+        trial.set_user_attr(EPSILON_KEY, run.epsilon)
     run.stop_step = step
     return stop
+
+
+def _epsilon_at(asked: Trial, step: int, whole: float) -> float:
+    """Returns ε of a run up to a report. That of the whole run is an upper bound of it."""
+    if asked.study.spec.checkpoint_parameter:
+        private = min(k for k, v in asked.raw.computed_metrics.items() if v.HasField("privacy"))
+        with suppress(errors.CallError):  # the upper bound will do
+            for measured in asked.study.get_trial(asked.number).measurements:
+                if measured.step == step:
+                    return measured.metrics[private]
+    return whole
 
 
 def _key(study: optuna.Study, trial: optuna.Trial | FrozenTrial) -> tuple[str, int]:
@@ -372,7 +379,8 @@ class DParetoSampler(BaseSampler):
             try:
                 study.stop()
             except RuntimeError:  # ask was called, not optimize
-                study.tell(trial.number, state=TrialState.FAIL)
+                with suppress(AttributeError):  # under Optuna's Hyperband a study has no tell
+                    study.tell(trial.number, state=TrialState.FAIL)
                 raise done from None
             self._done[_key(study, trial)] = str(done)
             return
@@ -475,10 +483,7 @@ class DParetoSampler(BaseSampler):
     def _succeed(self, run: _Run, trial: FrozenTrial, values: Sequence[float]) -> None:
         """Reports results, and the trial's attributes of other metrics."""
         asked = run.trial
-        known = asked.computed
-        returned = zip(self._returns, values, strict=True)
-        # Its own ε tells the server nothing.
-        metrics = {k: v for k, v in returned if v != known.get(k)}
+        metrics: dict[str, Values] = dict(zip(self._returns, values, strict=True))
         for metric in self._reported:
             if metric not in metrics and metric in trial.user_attrs:
                 metrics[metric] = trial.user_attrs[metric]
