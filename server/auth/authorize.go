@@ -72,6 +72,7 @@ var readOnly = map[protoreflect.Name]bool{"prior_studies": true, "replicate_of":
 var prose = map[protoreflect.Name]bool{
 	"display_name": true, "description": true, "labels": true, "note": true, "reason": true,
 	"unit": true, "string_value": true, "settings": true, "categories": true,
+	"attributes": true, "artifacts": true,
 }
 
 // authorizeReferences checks every study name in a message.

@@ -9,9 +9,11 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/attachment"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
@@ -80,9 +82,6 @@ func (t Trials) CreateTrial(ctx context.Context, req *dparetov1.CreateTrialReque
 	if requested.GetName() != "" {
 		return nil, invalid.Field("trial.name", "must be empty: the server numbers trials")
 	}
-	if err := validateTrialFields(requested); err != nil {
-		return nil, err
-	}
 	resp := new(dparetov1.CreateTrialResponse)
 	r, err := NewRequest(req, resp)
 	if err != nil {
@@ -101,6 +100,13 @@ func (t Trials) CreateTrial(ctx context.Context, req *dparetov1.CreateTrialReque
 
 // createRequested creates a trial for a user, complete if the user gives a result.
 func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialRecord, error) {
+	kept := &dparetov1.Trial{
+		Labels: requested.GetLabels(), Note: requested.GetNote(), ReplicateOf: requested.GetReplicateOf(),
+		Attributes: attachment.Attributes(nil, requested.GetAttributes()), Artifacts: attachment.Artifacts(nil, requested.GetArtifacts()),
+	}
+	if err := c.checkTrialFields(kept); err != nil {
+		return nil, err
+	}
 	point, err := c.requestedPoint(requested)
 	if err != nil {
 		return nil, err
@@ -126,9 +132,7 @@ func (c *Change) createRequested(requested *dparetov1.Trial) (*storev1.TrialReco
 	}
 	return c.Create(point, origin, func(record *storev1.TrialRecord) error {
 		trial := record.GetTrial()
-		trial.Labels = requested.GetLabels()
-		trial.Note = requested.GetNote()
-		trial.ReplicateOf = requested.GetReplicateOf()
+		proto.Merge(trial, kept)
 		if !isImport {
 			return nil
 		}

@@ -13,6 +13,7 @@ import (
 
 	storev1 "github.com/dpareto/dpareto/gen/dpareto/store/v1"
 	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server/attachment"
 	"github.com/dpareto/dpareto/server/invalid"
 	"github.com/dpareto/dpareto/server/resource"
 	"github.com/dpareto/dpareto/server/spec"
@@ -28,7 +29,7 @@ const wholeMask = "*"
 // Fields that clients may change. For the spec see checkSpecChange.
 var (
 	mutableStudyFields = []string{"display_name", "description", labelsField, "spec"}
-	mutableTrialFields = []string{labelsField, "note"}
+	mutableTrialFields = []string{labelsField, "note", "attributes", "artifacts"}
 )
 
 // TouchStudy gives the study itself the next revision, after a change of its own fields.
@@ -162,10 +163,13 @@ func (t Trials) UpdateTrial(ctx context.Context, req *dparetov1.UpdateTrialReque
 			return err
 		}
 		before := proto.CloneOf(trial)
-		if err := applyMask(trial, req.GetTrial(), req.GetUpdateMask(), mutableTrialFields); err != nil {
+		change := proto.CloneOf(req.GetTrial())
+		change.Attributes = attachment.Attributes(trial.GetAttributes(), change.GetAttributes())
+		change.Artifacts = attachment.Artifacts(trial.GetArtifacts(), change.GetArtifacts())
+		if err := applyMask(trial, change, req.GetUpdateMask(), mutableTrialFields); err != nil {
 			return err
 		}
-		if err := validateTrialFields(trial); err != nil {
+		if err := c.checkTrialFields(trial); err != nil {
 			return err
 		}
 		resp.Trial = trial
@@ -183,14 +187,24 @@ func (t Trials) UpdateTrial(ctx context.Context, req *dparetov1.UpdateTrialReque
 	return resp, nil
 }
 
-// validateTrialFields checks the fields that clients may set besides configuration and result.
-func validateTrialFields(trial *dparetov1.Trial) error {
+// checkTrialFields checks the fields that clients may set besides configuration and result.
+func (c *Change) checkTrialFields(trial *dparetov1.Trial) error {
 	var fields invalid.Fields
-	ValidateLabels("trial.labels", trial.GetLabels(), &fields)
-	if n := len([]rune(trial.GetNote())); n > MaxText {
-		fields.Addf("trial.note", "must have at most %d characters, has %d", MaxText, n)
-	}
+	ValidateTrialFields("trial", trial, c.Compiled, &fields)
 	return fields.Err()
+}
+
+// ValidateTrialFields adds violations by the fields of a trial at a path that clients may set besides
+// configuration and result to fields.
+func ValidateTrialFields(path string, trial *dparetov1.Trial, compiled *spec.Study, fields *invalid.Fields) {
+	ValidateLabels(path+".labels", trial.GetLabels(), fields)
+	if n := len([]rune(trial.GetNote())); n > MaxText {
+		fields.Addf(path+".note", "must have at most %d characters, has %d", MaxText, n)
+	}
+	attachment.Check(path, trial, fields)
+	if spec.IsPublication(compiled.Spec) {
+		attachment.CheckNone(path, trial, fields)
+	}
 }
 
 // PauseStudy implements StudyService.

@@ -213,10 +213,7 @@ func (i *studyImport) trial(exported *dparetov1.ExportedTrial) error {
 	if n := trial.GetReplicates(); n < 1 || n > maxReplicates {
 		fields.Addf(path+".replicates", "must be in [1, %d], is %d", maxReplicates, n)
 	}
-	study.ValidateLabels(path+".labels", trial.GetLabels(), &fields)
-	if n := len([]rune(trial.GetNote())); n > study.MaxText {
-		fields.Addf(path+".note", "must have at most %d characters, has %d", study.MaxText, n)
-	}
+	study.ValidateTrialFields(path, trial, i.compiled, &fields)
 	if name := trial.GetReplicateOf(); name != "" {
 		of, number, err := resource.ParseTrialName(path+".replicate_of", name)
 		if err != nil || of != i.id || number >= trial.GetNumber() {

@@ -59,7 +59,7 @@ def dpareto_study(algorithm: str, size: int) -> Iterator[Step]:
         for _ in range(size):
             params = {n: rng.random() for n in NAMES}
             f, g = values(params)
-            study.add(params, f=f, g=g)
+            study.add_trial(params, f=f, g=g)
 
         def step() -> None:
             trial = study.ask()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import math
 import re
@@ -19,7 +20,7 @@ import yaml
 from google.protobuf import json_format, message_factory
 from google.protobuf.message import Message
 
-from dpfront import Client, Study, aio, errors
+from dpfront import Client, Mean, Runs, Study, aio, errors
 from dpfront import _convert as convert
 from dpfront import privacy as p
 from dpfront._connection import failure
@@ -173,6 +174,8 @@ class Wire:
 
     request: Any = None
     reply: Any = None
+    refused: Any = None
+    """The last request that was refused."""
 
 
 class RecordingStub:
@@ -187,7 +190,11 @@ class RecordingStub:
 
         def noted(request: Any, **options: Any) -> Any:
             self._wire.request, self._wire.reply = request, None
-            reply = self._wire.reply = call(request, **options)
+            try:
+                reply = self._wire.reply = call(request, **options)
+            except grpc.RpcError:
+                self._wire.refused = request
+                raise
             return reply
 
         return noted
@@ -201,7 +208,11 @@ class RecordingAsyncStub(RecordingStub):
 
         async def noted(request: Any, **options: Any) -> Any:
             self._wire.request, self._wire.reply = request, None
-            reply = self._wire.reply = await call(request, **options)
+            try:
+                reply = self._wire.reply = await call(request, **options)
+            except grpc.RpcError:
+                self._wire.refused = request
+                raise
             return reply
 
         return noted
@@ -327,7 +338,7 @@ class Caller:
         request: Any,
         method: str,
     ) -> Any:
-        connection.wire.request = connection.wire.reply = None
+        connection.wire.request = connection.wire.reply = connection.wire.refused = None
         error: errors.CallError | None = None
         result = None
         try:
@@ -338,6 +349,8 @@ class Caller:
             error = cause(lost)
         self.used.add(method)
         sent, reply = connection.wire.request, connection.wire.reply
+        if error is not None:  # an explanation may have been asked for since
+            sent = connection.wire.refused
         if plain(sent) != plain(request):
             raise DifferentError(f"the client sends {plain(sent)}, the table says {plain(request)}")
         if error is not None:
@@ -400,16 +413,20 @@ def values(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measured(measurement: Any) -> dict[str, Any]:
-    """Returns the metrics of a measurement, if they are nothing but runs."""
-    out = {}
+    """Returns the metrics of a measurement, if they are runs or means."""
+    out: dict[str, Any] = {}
     for key, value in measurement.metrics.items():
-        if [f.name for f, _ in value.ListFields()] != ["runs"]:
+        fields = [f.name for f, _ in value.ListFields()]
+        if fields == ["runs"]:
+            out[key] = Runs(value.runs)
+        elif fields == ["value", "standard_error"]:
+            out[key] = Mean(value.value, value.standard_error)
+        else:
             raise Inexpressible
-        if not all(math.isfinite(x) for x in value.runs):
-            with pytest.raises(errors.NotFinite):  # before anything is sent
-                convert.to_measurement({key: list(value.runs)})
-            raise Inexpressible
-        out[key] = list(value.runs)
+        try:
+            convert.to_measurement({key: out[key]})
+        except ValueError:  # before anything is sent
+            raise Inexpressible from None
     return out
 
 
@@ -468,6 +485,20 @@ def create_study(caller: Caller, c: Connection, q: Any) -> Any:
 
 def get_study(caller: Caller, c: Connection, q: Any) -> Any:
     return study_service_pb2.GetStudyResponse(study=caller.study(c, q.name).info().raw)
+
+
+def update_study(caller: Caller, c: Connection, q: Any) -> Any:
+    only(q.study, "name", "display_name", "description", "labels", "spec")
+    named = {f"spec.{convert.SPEC_PATHS.get(x, x)}": x for x in convert.UPDATABLE}
+    details = {x: x for x in ("display_name", "description", "labels")}
+    fields: dict[str, Any] = {}
+    for path in q.update_mask.paths:
+        if path not in {**details, **named}:
+            raise Inexpressible
+        fields[{**details, **named}[path]] = functools.reduce(getattr, path.split("."), q.study)
+    return study_service_pb2.UpdateStudyResponse(
+        study=caller.study(c, q.study.name).update(**fields).raw
+    )
 
 
 def delete_study(caller: Caller, c: Connection, q: Any) -> None:
@@ -540,10 +571,10 @@ def create_trial(caller: Caller, c: Connection, q: Any) -> Any:
     params = values(q.trial.parameters)
     if q.trial.HasField("final_measurement"):
         only(q.trial.final_measurement, "metrics")
-        info = study.add(params, q.trial.note, **measured(q.trial.final_measurement))
+        info = study.add_trial(params, q.trial.note, **measured(q.trial.final_measurement))
     else:
         of = q.trial.replicate_of.rsplit("/", 1)[-1]
-        info = study.enqueue(params, replicate_of=int(of) if of else None)
+        info = study.enqueue_trial(params, replicate_of=int(of) if of else None)
     return study_service_pb2.CreateTrialResponse(trial=info.raw)
 
 
@@ -624,6 +655,16 @@ def get_privacy_ledger(caller: Caller, c: Connection, q: Any) -> Any:
     return caller.study(c, q.name).privacy_ledger(q.delta, q.metric).raw
 
 
+def reaccount_study(caller: Caller, c: Connection, q: Any) -> None:
+    only(q, "name", "metric", "privacy", "validate_only")
+    if not q.validate_only:
+        raise Inexpressible  # it also reads the study
+    found = caller.study(c, q.name).reaccount(
+        privacy(q.privacy), metric=q.metric, validate_only=True
+    )
+    assert found == convert.reaccounting(c.wire.reply)
+
+
 def compute_epsilon(_: Caller, c: Connection, q: Any) -> Any:
     only(q, "privacy", "parameters", "lengths")
     mechanism, params = privacy(q.privacy), values(q.parameters)
@@ -654,6 +695,7 @@ def get_server_info(_: Caller, c: Connection, q: Any) -> None:
 OWN_WAYS: dict[str, Callable[[Caller, Connection, Any], Any]] = {
     "CreateStudy": create_study,
     "GetStudy": get_study,
+    "UpdateStudy": update_study,
     "DeleteStudy": delete_study,
     "PauseStudy": pause_study,
     "ResumeStudy": resume_study,
@@ -672,6 +714,7 @@ OWN_WAYS: dict[str, Callable[[Caller, Connection, Any], Any]] = {
     "QueryFront": query_front,
     "PredictMetrics": predict_metrics,
     "GetPrivacyLedger": get_privacy_ledger,
+    "ReaccountStudy": reaccount_study,
     "ComputeEpsilon": compute_epsilon,
     "CalibrateMechanism": calibrate_mechanism,
     "GetServerInfo": get_server_info,

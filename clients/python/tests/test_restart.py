@@ -130,8 +130,8 @@ def test_lost_answers_do_nothing_twice(server: Server) -> None:
     with Client(f"127.0.0.1:{proxy.port}") as client:
         study = make_study(client)
         params = {"learning_rate": 0.1, "noise_variance": 4, "lot_size": 64, "epochs": 2}
-        assert study.enqueue(params).number == 1
-        assert study.add(params, error=0.25).number == 2
+        assert study.enqueue_trial(params).number == 1
+        assert study.add_trial(params, error=0.25).number == 2
         assert [t.number for t in study.ask_many(3)] == [1, 3, 4]
         trial = study.ask()
         assert trial.number == 5

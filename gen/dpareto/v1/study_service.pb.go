@@ -1275,7 +1275,8 @@ type CreateTrialRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. The study: studies/{study}.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// Required. The trial: its parameters, and a final measurement if it has already been run.
+	// Required. The trial: its parameters, a final measurement if it has already been run, and its
+	// replicate_of, labels, note, attributes and artifacts, if any.
 	Trial *Trial `protobuf:"bytes,2,opt,name=trial,proto3" json:"trial,omitempty"`
 	// Identifier of the request (see StudyService).
 	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -1649,8 +1650,8 @@ type UpdateTrialRequest struct {
 	// Required. The trial: its name, and what is to change. If its etag is set, the
 	// trial is changed only if it still has that one.
 	Trial *Trial `protobuf:"bytes,1,opt,name=trial,proto3" json:"trial,omitempty"`
-	// Required. The fields to change: "labels", "note", "attributes" (see there), "artifacts", or "*"
-	// for all.
+	// Required. The fields to change: "labels" and "note", which are replaced, "attributes" and
+	// "artifacts", which are merged (see Trial), or "*" for all.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Identifier of the request (see StudyService).
 	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`

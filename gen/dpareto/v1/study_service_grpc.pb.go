@@ -110,7 +110,7 @@ type StudyServiceClient interface {
 	GetTrial(ctx context.Context, in *GetTrialRequest, opts ...grpc.CallOption) (*GetTrialResponse, error)
 	// Lists the trials of a study, by default in ascending order of their numbers.
 	ListTrials(ctx context.Context, in *ListTrialsRequest, opts ...grpc.CallOption) (*ListTrialsResponse, error)
-	// Changes the labels and the note of a trial, in any state.
+	// Changes the labels, the note, the attributes and the artifacts of a trial, in any state.
 	UpdateTrial(ctx context.Context, in *UpdateTrialRequest, opts ...grpc.CallOption) (*UpdateTrialResponse, error)
 	// Deletes a trial that no worker holds. The study's number sequence goes on.
 	DeleteTrial(ctx context.Context, in *DeleteTrialRequest, opts ...grpc.CallOption) (*DeleteTrialResponse, error)
@@ -409,7 +409,7 @@ type StudyServiceServer interface {
 	GetTrial(context.Context, *GetTrialRequest) (*GetTrialResponse, error)
 	// Lists the trials of a study, by default in ascending order of their numbers.
 	ListTrials(context.Context, *ListTrialsRequest) (*ListTrialsResponse, error)
-	// Changes the labels and the note of a trial, in any state.
+	// Changes the labels, the note, the attributes and the artifacts of a trial, in any state.
 	UpdateTrial(context.Context, *UpdateTrialRequest) (*UpdateTrialResponse, error)
 	// Deletes a trial that no worker holds. The study's number sequence goes on.
 	DeleteTrial(context.Context, *DeleteTrialRequest) (*DeleteTrialResponse, error)

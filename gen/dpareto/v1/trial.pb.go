@@ -288,11 +288,18 @@ type Trial struct {
 	// completing the trial, in ascending order of their numbers. An attempt is missing here if it
 	// runs, if it completed the trial, or if the trial failed while it ran.
 	PastAttempts []*Attempt `protobuf:"bytes,24,rep,name=past_attempts,json=pastAttempts,proto3" json:"past_attempts,omitempty"`
-	// What programs keep with the trial, by key: at most 64 keys of at most 63 bytes, with values of
-	// at most 10,000 bytes in all, as JSON. The server neither reads nor shows them, but for
-	// UpdateTrial, which changes the keys that it names, and removes those of which it says null.
+	// What programs keep with the trial, by key: at most 64 keys of 1 to 63 bytes. The values have at
+	// most 10,000 bytes in all, as JSON without spaces, and at most 16 lists and objects inside each
+	// other. Their numbers are doubles, and must be finite. GetTrial and ListTrials return them; the
+	// model never reads them, and fronts, releases and filters leave them out. UpdateTrial changes
+	// the keys that it is given, keeps the others, and removes a key whose value is null. Refused in
+	// studies with private_mode or random_stopping: attributes may tell results, and no guarantee
+	// covers them.
 	Attributes map[string]*structpb.Value `protobuf:"bytes,25,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// Where files of the trial are, such as a model or a log: at most 64.
+	// Where files of the trial are, such as a model or a log: at most 64, with different ids.
+	// UpdateTrial adds the artifacts that it is given, each in place of the one with its id, and
+	// keeps the others; an artifact with nothing but an id removes that one. Refused, like
+	// attributes, in studies with private_mode or random_stopping.
 	Artifacts     []*Artifact `protobuf:"bytes,26,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -515,8 +522,8 @@ type Artifact struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Required. Its name among the trial's artifacts: 1 to 63 bytes.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Required. Where it is, for example s3://models/study/7.pt: at most 2,000 bytes. The server does
-	// not look there.
+	// Required. Where it is, for example s3://models/study/7.pt: at most 2,000 bytes. The server never
+	// opens it.
 	Uri string `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
 	// SHA-256 of its content, as 64 lower-case hexadecimal digits. Optional.
 	Sha256        string `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`

@@ -13,6 +13,7 @@ configurations. `AsyncClient` is the same for asyncio. `spec` has the parts of s
 """
 
 from dpfront._connection import TLS
+from dpfront._space import space
 from dpfront.aio import AsyncClient, AsyncStudy, AsyncTrial
 from dpfront.client import Client, Study, Trial
 from dpfront.errors import (
@@ -35,15 +36,21 @@ from dpfront.errors import (
 )
 from dpfront.privacy import DpSgd, Privacy, opacus, paper
 from dpfront.results import (
+    Artifact,
     Front,
     FrontPoint,
     Guarantee,
     LedgerInfo,
     PrivacyLedger,
     Publication,
+    Reaccounting,
     Recommendation,
     Release,
+    StudyChange,
+    StudyChanged,
     StudyInfo,
+    TrialChanged,
+    TrialDeleted,
     TrialInfo,
 )
 from dpfront.server import LocalServer, local_server
@@ -62,12 +69,14 @@ from dpfront.spec import (
     Tracked,
     epsilon,
 )
+from dpfront.values import Mean, Runs
 
 __version__ = "0.1.0"
 
 __all__ = [
     "TLS",
     "AlreadyExists",
+    "Artifact",
     "AsyncClient",
     "AsyncStudy",
     "AsyncTrial",
@@ -92,6 +101,7 @@ __all__ = [
     "LedgerInfo",
     "LocalServer",
     "Maximize",
+    "Mean",
     "Minimize",
     "NotFinite",
     "NotFound",
@@ -101,16 +111,22 @@ __all__ = [
     "PrivateMode",
     "Publication",
     "RandomStopping",
+    "Reaccounting",
     "Recommendation",
     "Release",
     "ResourceExhausted",
+    "Runs",
     "ServerError",
     "Study",
+    "StudyChange",
+    "StudyChanged",
     "StudyDone",
     "StudyInfo",
     "StudySpec",
     "Tracked",
     "Trial",
+    "TrialChanged",
+    "TrialDeleted",
     "TrialInfo",
     "Unauthenticated",
     "Unavailable",
@@ -118,4 +134,5 @@ __all__ = [
     "local_server",
     "opacus",
     "paper",
+    "space",
 ]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+import os
+import reprlib
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from datetime import timedelta, timezone
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
+from google.protobuf import struct_pb2
 from google.protobuf.message import Message
 
 from dpfront import privacy as p
@@ -24,11 +29,13 @@ from dpfront.v1 import (
     privacy_service_pb2,
     release_service_pb2,
     study_pb2,
+    study_service_pb2,
     trial_pb2,
 )
+from dpfront.values import Mean, Runs
 
 Scalar = int | float | str
-Values = float | Sequence[float]
+Values = float | Runs | Mean
 
 
 # --- enums ------------------------------------------------------------------------------
@@ -150,32 +157,116 @@ def to_measurement(
     if elapsed is not None:
         message.elapsed.FromTimedelta(timedelta(seconds=elapsed))
     for key, value in metrics.items():
-        runs = floats(key, value)
-        for v in runs:
-            if not math.isfinite(v):
-                raise NotFinite(f"{key} is {v}; trial.infeasible(reason) ends such a run")
-        message.metrics[key].runs.extend(runs)
+        message.metrics[key].CopyFrom(_metric_value(key, value))
     return message
 
 
-def floats(id: str, value: Any) -> list[float]:
-    """Returns the numbers of a value: one, or several of a sequence or an array."""
-    if hasattr(value, "tolist"):  # of numpy, or a tensor
+def _metric_value(id: str, value: Any) -> metric_pb2.MetricValue:
+    """Returns the message of a metric's value."""
+    if isinstance(value, Mean):
+        error = number(f"{id}: standard_error", value.standard_error)
+        if not 0 <= error < math.inf:
+            raise ValueError(f"{id}: standard_error: must be finite and at least 0, is {error}")
+        mean = _finite(id, number(id, value.value))
+        return metric_pb2.MetricValue(value=mean, standard_error=error)
+    runs = value.values if isinstance(value, Runs) else (value,)
+    return metric_pb2.MetricValue(runs=[_finite(id, number(id, x)) for x in runs])
+
+
+def _finite(id: str, value: float) -> float:
+    if not math.isfinite(value):
+        raise NotFinite(f"{id} is {value}; trial.infeasible(reason) ends such a run")
+    return value
+
+
+def number(what: str, value: Any) -> float:
+    """Returns a number of Python, or of an array or tensor that holds one."""
+    with suppress(TypeError, ValueError, RuntimeError):  # which arrays and tensors of several raise
+        plain = value.item() if hasattr(value, "item") else value
+        if hasattr(plain, "__float__") and not isinstance(plain, bool):
+            return float(plain)
+    shown = reprlib.repr(value)
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)):
+        raise TypeError(
+            f"{what}: {shown} is not a number; the values of several runs are Runs([...])"
+        )
+    raise TypeError(f"{what}: {shown} is not a number")
+
+
+# --- attributes and artifacts -----------------------------------------------------------
+
+
+def to_json(value: Any, what: str) -> struct_pb2.Value:
+    """Returns the message of a value of JSON: None, a bool, number, text, list or mapping."""
+    if hasattr(value, "tolist"):  # of numpy
         value = value.tolist()
-    try:
-        parts = list(value) if not isinstance(value, (str, bytes, Mapping)) else None
-    except TypeError:
-        return [_float(id, value)]
-    if parts is None:
-        raise TypeError(f"{id}: {value!r} is not a number")
-    return [_float(id, x) for x in parts]
+    if value is None:
+        return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)
+    if isinstance(value, bool):
+        return struct_pb2.Value(bool_value=value)
+    if isinstance(value, str):
+        return struct_pb2.Value(string_value=value)
+    if isinstance(value, numbers.Real):
+        plain = float(value)
+        if not math.isfinite(plain) or plain != value:
+            raise ValueError(f"{what}: {value!r} is no number of JSON; keep it as a text")
+        return struct_pb2.Value(number_value=plain)
+    if isinstance(value, Mapping):
+        out = struct_pb2.Value(struct_value=struct_pb2.Struct())
+        for key, x in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"{what}: the key {key!r} is not a text")
+            out.struct_value.fields[key].CopyFrom(to_json(x, what))
+        return out
+    if isinstance(value, (list, tuple)):
+        values = [to_json(x, what) for x in value]
+        return struct_pb2.Value(list_value=struct_pb2.ListValue(values=values))
+    raise TypeError(f"{what}: {type(value).__name__} is not a value of JSON")
 
 
-def _float(id: str, value: Any) -> float:
-    if not isinstance(value, (str, bytes, bool)):
-        with suppress(TypeError):
-            return float(value)
-    raise TypeError(f"{id}: {value!r} is not a number")
+def from_json(value: struct_pb2.Value) -> Any:
+    """Returns the plain value of a message. Whole numbers are ints."""
+    kind = value.WhichOneof("kind")
+    if kind == "struct_value":
+        fields = value.struct_value.fields
+        return {key: from_json(fields[key]) for key in sorted(fields)}
+    if kind == "list_value":
+        return [from_json(x) for x in value.list_value.values]
+    if kind == "number_value":
+        return int(value.number_value) if value.number_value.is_integer() else value.number_value
+    return None if kind in (None, "null_value") else getattr(value, kind)
+
+
+def attributes(values: Mapping[str, Any]) -> dict[str, struct_pb2.Value]:
+    """Returns the messages of attributes."""
+    return {key: to_json(value, f"attribute {key}") for key, value in values.items()}
+
+
+def user_attrs(message: trial_pb2.Trial) -> dict[str, Any]:
+    """Returns the attributes of a trial."""
+    return {key: from_json(message.attributes[key]) for key in sorted(message.attributes)}
+
+
+def to_artifact(
+    id: str, uri: str | None, path: str | os.PathLike[str] | None
+) -> trial_pb2.Artifact:
+    """Returns the message of an artifact, with the hash of its file if that is given."""
+    message = trial_pb2.Artifact(id=id, uri=uri or "")
+    if path is not None:
+        digest = hashlib.sha256()
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+        message.sha256 = digest.hexdigest()
+        message.uri = uri or Path(path).resolve().as_uri()
+    elif uri is None:
+        raise ValueError(f"artifact {id}: has neither uri nor path")
+    return message
+
+
+def artifacts(message: trial_pb2.Trial) -> tuple[r.Artifact, ...]:
+    """Returns the artifacts of a trial."""
+    return tuple(r.Artifact(x.id, x.uri, x.sha256) for x in message.artifacts)
 
 
 # --- specs ------------------------------------------------------------------------------
@@ -232,6 +323,110 @@ def study_spec(spec: s.StudySpec) -> study_pb2.StudySpec:
     return out
 
 
+SPEC_PATHS = {
+    "algorithm": "algorithm.name",
+    "initial_trials": "algorithm.initial_trials",
+    "max_trials": "budget.max_trials",
+    "max_duration": "budget.max_duration",
+    "max_stagnant_trials": "budget.max_stagnant_trials",
+    "max_parallel_trials": "budget.max_parallel_trials",
+    "lease": "lease.duration",
+    "max_attempts": "lease.max_attempts",
+    "early_stopping": "disable_early_stopping",
+}
+"""Where fields of `spec.StudySpec` are in its message, if under another name."""
+
+
+def set_spec_fields(spec: study_pb2.StudySpec, fields: Mapping[str, Any]) -> list[str]:
+    """Sets fields of a spec, named as in `spec.StudySpec`, and returns their paths."""
+    known = {f.name for f in dataclasses.fields(s.StudySpec)} - {"parameters", "metrics"}
+    if unknown := sorted(set(fields) - known):
+        raise TypeError(f"StudySpec has no field {', '.join(unknown)}")
+    # What cost means depends on the checkpoint parameter.
+    context = {"checkpoint_parameter": spec.checkpoint_parameter or None}
+    values = study_spec(s.StudySpec((), (), **{**context, **fields}))
+    paths = [SPEC_PATHS.get(name, name) for name in fields]
+    for path in paths:
+        copy_field(spec, values, path)
+    return paths
+
+
+def copy_field(target: Message, source: Message, path: str) -> None:
+    """Makes a field of a message equal that of another one of its type."""
+    name, _, rest = path.partition(".")
+    if rest:
+        copy_field(getattr(target, name), getattr(source, name), rest)
+        if not getattr(target, name).ByteSize():
+            target.ClearField(name)
+        return
+    target.ClearField(name)
+    for field, value in source.ListFields():
+        if field.name == name:
+            target.MergeFrom(type(target)(**{name: value}))
+
+
+def merge_parameters(
+    spec: study_pb2.StudySpec, parameters: Iterable[s.Parameter], *, new: bool
+) -> None:
+    """Replaces parameters of a spec by those of the same id, and appends others if allowed."""
+    places = {x.id: i for i, x in enumerate(spec.parameters)}
+    for x in parameters:
+        if x.id in places:
+            spec.parameters[places[x.id]].CopyFrom(_parameter(x))
+        elif new:
+            spec.parameters.append(_parameter(x))
+        else:
+            raise ValueError(
+                f"parameters: the study has no {x.id}; study.extend() adds it by a new study "
+                "that learns from this one"
+            )
+
+
+def set_units(spec: study_pb2.StudySpec, units: Mapping[str, str]) -> None:
+    """Sets the units of metrics by id."""
+    own = {m.id: m for m in spec.metrics}
+    if unknown := sorted(set(units) - set(own)):
+        raise ValueError(f"units: the study has no metric {', '.join(unknown)}")
+    for key, unit in units.items():
+        own[key].unit = unit
+
+
+def metrics(metrics: Iterable[s.Metric]) -> list[metric_pb2.MetricSpec]:
+    """Returns the messages of metrics."""
+    return [_metric(x) for x in metrics]
+
+
+UPDATABLE = sorted(s.UpdatableFields.__annotations__)
+
+
+def update_hint(existing: study_pb2.StudySpec, asked: study_pb2.StudySpec) -> str:
+    """Returns the call of Study.update that makes a spec equal another, "" if none can."""
+    names = {name: SPEC_PATHS.get(name, name) for name in (*UPDATABLE, "parameters")}
+    changes = []
+    after = type(existing)()
+    after.CopyFrom(existing)
+    for name, path in names.items():
+        before = after.SerializeToString(deterministic=True)
+        if name == "parameters" and len(after.parameters) != len(asked.parameters):
+            continue
+        copy_field(after, asked, path)
+        if after.SerializeToString(deterministic=True) != before:
+            changes.append(f"{name}={_shown(asked, name, path)}")
+    return f"study.update({', '.join(changes)})" if after == asked else ""
+
+
+def _shown(spec: study_pb2.StudySpec, name: str, path: str) -> str:
+    """Returns the value of a field as one writes it in Python."""
+    if name == "parameters":
+        return "[...]"
+    value: Any = spec
+    for part in path.split("."):
+        value = getattr(value, part)
+    if isinstance(value, Message):
+        return repr(value.ToTimedelta())  # type: ignore[attr-defined]
+    return repr(not value if name == "early_stopping" else value)
+
+
 def _duration(what: str, value: Any) -> timedelta:
     if not isinstance(value, timedelta):
         raise TypeError(f"{what}: {value!r} is not a timedelta")
@@ -271,6 +466,42 @@ def _parameter(x: s.Parameter) -> parameter_pb2.ParameterSpec:
         out.condition.parent = parent
         out.condition.values.extend(to_value(v, f"parameter {x.id}: when") for v in values)
     return out
+
+
+def from_parameter(message: parameter_pb2.ParameterSpec) -> s.Parameter:
+    """Returns a parameter."""
+    name, log = message.id, message.scale == parameter_pb2.SCALE_LOG
+    condition: dict[str, list[Scalar]] | None = None
+    if message.HasField("condition"):
+        condition = {message.condition.parent: [from_value(v) for v in message.condition.values]}
+    if message.HasField("categorical_domain"):
+        categories = list(message.categorical_domain.categories)
+        return s.Categorical(name, categories, condition=condition)
+    if message.HasField("discrete_domain"):
+        return s.Discrete(name, list(message.discrete_domain.values), log, condition=condition)
+    design = _from_design(message.design) if message.HasField("design") else None
+    levels = message.grid_levels
+    if message.HasField("integer_domain"):
+        i = message.integer_domain
+        return s.Int(name, i.min, i.max, log, design, levels, condition=condition)
+    if message.HasField("double_domain"):
+        d = message.double_domain
+        return s.Float(name, d.min, d.max, log, design, levels, condition=condition)
+    raise ValueError(f"parameter {name}: this client does not know its domain")
+
+
+def _from_design(message: parameter_pb2.DesignDistribution) -> s.Design:
+    distribution: s.Uniform | s.LogUniform | s.Normal | s.ShiftedExponential = s.Uniform()
+    if message.HasField("log_uniform"):
+        distribution = s.LogUniform()
+    elif message.HasField("normal"):
+        distribution = s.Normal(message.normal.mean, message.normal.standard_deviation)
+    elif message.HasField("shifted_exponential"):
+        shifted = message.shifted_exponential
+        distribution = s.ShiftedExponential(shifted.rate, shifted.shift)
+    return s.Design(
+        distribution, _optional(message, "accept_min"), _optional(message, "accept_max")
+    )
 
 
 def _design(x: s.Design, out: parameter_pb2.DesignDistribution) -> None:
@@ -419,6 +650,14 @@ def _optional(message: Message, name: str) -> Any:
     return getattr(message, name) if message.HasField(name) else None
 
 
+def _time(message: Message, name: str) -> datetime | None:
+    """Returns a time, None if it is absent."""
+    if not message.HasField(name):
+        return None
+    time: datetime = getattr(message, name).ToDatetime(tzinfo=timezone.utc)
+    return time
+
+
 def _warnings(messages: Iterable[Any]) -> tuple[r.ResultWarning, ...]:
     return tuple(r.ResultWarning(w.code, w.message) for w in messages)
 
@@ -484,8 +723,65 @@ def trial_info(message: trial_pb2.Trial) -> r.TrialInfo:
         ),
         note=message.note,
         labels=dict(message.labels),
+        user_attrs=user_attrs(message),
+        artifacts=artifacts(message),
+        create_time=message.create_time.ToDatetime(tzinfo=timezone.utc),
+        start_time=_time(message, "start_time"),
+        end_time=_time(message, "end_time"),
+        provenance=_provenance(message.provenance),
+        predictions=predictions(message.provenance.predictions),
+        guarantees={
+            key: guarantee(message.computed_metrics[key].privacy)
+            for key in sorted(message.computed_metrics)
+            if message.computed_metrics[key].HasField("privacy")
+        },
         warnings=_warnings(message.warnings),
         raw=message,
+    )
+
+
+def _provenance(message: trial_pb2.Provenance) -> str:
+    if not message.algorithm:
+        return ""
+    text = f"{message.algorithm} at revision {message.study_revision}"
+    if message.conditioned:
+        text += ", under a condition"
+    return f"{text}; {message.fallback_reason}" if message.fallback_reason else text
+
+
+def study_change(message: study_service_pb2.WatchStudyResponse) -> r.StudyChange:
+    """Returns a change of a study."""
+    revision, time = message.revision, message.time.ToDatetime(tzinfo=timezone.utc)
+    kind = message.WhichOneof("change")
+    if kind == "trial":
+        return r.TrialChanged(revision, time, trial_info(message.trial))
+    if kind == "deleted_trial":
+        return r.TrialDeleted(revision, time, trial_number(message.deleted_trial))
+    if kind == "study":
+        return r.StudyChanged(revision, time, study_info(message.study))
+    return r.StudyChange(revision, time)  # from a server newer than the client
+
+
+def reaccounting(message: privacy_service_pb2.ReaccountStudyResponse) -> r.Reaccounting:
+    """Returns what a re-accounting changed."""
+
+    def summary(x: privacy_service_pb2.AccountingSummary) -> r.AccountingSummary:
+        return r.AccountingSummary(
+            delta=x.privacy.delta,
+            adjacency=enum_name(privacy_pb2.Adjacency, x.privacy.adjacency),
+            smallest_epsilon=_optional(x, "smallest_epsilon"),
+            median_epsilon=_optional(x, "median_epsilon"),
+            largest_epsilon=_optional(x, "largest_epsilon"),
+            not_computable=x.not_computable,
+            accountants={key: x.accountants[key] for key in sorted(x.accountants)},
+        )
+
+    return r.Reaccounting(
+        trials=message.trials,
+        before=summary(message.before),
+        after=summary(message.after),
+        differing_reports=message.differing_reports,
+        revision=message.revision,
     )
 
 

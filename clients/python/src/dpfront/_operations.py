@@ -18,6 +18,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeVar
 
+import grpc
+from google.protobuf import field_mask_pb2
 from google.protobuf.message import Message
 
 from dpfront import _convert as convert
@@ -212,10 +214,160 @@ def create_study(
     request = study_service_pb2.CreateStudyRequest(
         study_id=id, study=study, validate_only=validate_only
     )
-    answer: study_service_pb2.CreateStudyResponse = yield from call(
-        policy, f"create study {id}", "studies", "CreateStudy", request
+    try:
+        answer: study_service_pb2.CreateStudyResponse = yield from call(
+            policy, f"create study {id}", "studies", "CreateStudy", request
+        )
+    except errors.AlreadyExists as error:
+        existing = yield from get_study(policy, convert.study_name(id))
+        if hint := convert.update_hint(existing.spec, study.spec):
+            error.message += f'; study = client.study("{id}") loads it, {hint} changes it'
+            error.args = (error.action, error.code, error.message, error.violations)
+        raise
+    return answer.study
+
+
+def update_study(
+    policy: Policy,
+    name: str,
+    details: Mapping[str, Any],
+    parameters: Iterable[s.Parameter] | None,
+    units: Mapping[str, str] | None,
+    fields: Mapping[str, Any],
+) -> Operation[study_pb2.Study]:
+    """Details are display_name, description and labels; None leaves one as it is."""
+    details = {key: value for key, value in details.items() if value is not None}
+    study = study_pb2.Study(name=name, **details)
+    if parameters is not None or units is not None:
+        current = yield from get_study(policy, name)
+        study.spec.CopyFrom(current.spec)
+    paths = convert.set_spec_fields(study.spec, fields)
+    if parameters is not None:
+        convert.merge_parameters(study.spec, parameters, new=False)
+        paths.append("parameters")
+    if units is not None:
+        convert.set_units(study.spec, units)
+        paths.append("metrics")
+    mask = field_mask_pb2.FieldMask(paths=[*details, *(f"spec.{path}" for path in paths)])
+    if not mask.paths:
+        raise TypeError("update: needs at least one field to change")
+    answer: study_service_pb2.UpdateStudyResponse = yield from call(
+        policy,
+        f"update {name}",
+        "studies",
+        "UpdateStudy",
+        study_service_pb2.UpdateStudyRequest(study=study, update_mask=mask),
     )
     return answer.study
+
+
+def extend_study(
+    policy: Policy,
+    name: str,
+    id: str,
+    parameters: Iterable[s.Parameter],
+    prior_values: Mapping[str, Any],
+    metrics: Iterable[s.Metric] | None,
+    details: Mapping[str, Any],
+    fields: Mapping[str, Any],
+) -> Operation[study_pb2.Study]:
+    old = yield from get_study(policy, name)
+    spec = study_pb2.StudySpec()
+    spec.CopyFrom(old.spec)
+    spec.ClearField("seed")  # it would draw the same first trials again
+    convert.merge_parameters(spec, parameters, new=True)
+    if metrics is not None:
+        del spec.metrics[:]
+        spec.metrics.extend(convert.metrics(metrics))
+    if "prior_studies" not in fields:
+        # Earlier priors lack the new parameters too, and have the same values for them.
+        spec.prior_studies[:] = [name, *old.spec.prior_studies]
+    values = convert.to_values(prior_values, convert.kinds(study_pb2.Study(spec=spec)))
+    for key, value in values.items():
+        spec.prior_values[key].CopyFrom(value)
+    convert.set_spec_fields(spec, fields)
+    return (yield from create_study(policy, id, spec, **details, validate_only=False))
+
+
+def watched(policy: Policy, study: study_pb2.Study) -> Operation[study_pb2.Study]:
+    """Reads the study, and waits while the server cannot be reached."""
+    current = yield from get_study(policy, study.name)
+    if current.uid != study.uid:
+        raise errors.NotFound(
+            f"watch {study.name}",
+            grpc.StatusCode.NOT_FOUND,
+            "the study was deleted; another one has its name now",
+        )
+    return current
+
+
+WATCH_SECONDS = 60.0
+"""How long a stream of changes lasts at most: a study may also end by the clock, in silence."""
+
+REPLAY_SECONDS = 2.0
+"""The same, of a completed study: the rest of its changes exists already."""
+
+
+def watch_request(
+    study: study_pb2.Study, revision: int
+) -> tuple[study_service_pb2.WatchStudyRequest, float]:
+    """Returns the request for the changes after a revision, and its time limit."""
+    completed = study.state == study_pb2.STUDY_STATE_COMPLETED
+    request = study_service_pb2.WatchStudyRequest(
+        name=study.name, after_revision=revision, study_uid=study.uid
+    )
+    return request, REPLAY_SECONDS if completed else WATCH_SECONDS
+
+
+def seen_all(study: study_pb2.Study, revision: int) -> bool:
+    """Reports whether a study will not change any more after a revision."""
+    return study.state == study_pb2.STUDY_STATE_COMPLETED and study.revision <= revision
+
+
+def may_be_last(study: study_pb2.Study, change: study_service_pb2.WatchStudyResponse) -> bool:
+    """Reports whether the study, read before, may be complete with a change."""
+    going = (trial_pb2.TRIAL_STATE_QUEUED, trial_pb2.TRIAL_STATE_ACTIVE)
+    return change.revision >= study.revision and not (
+        change.HasField("trial") and change.trial.state in going
+    )
+
+
+WATCH_PAUSE = 0.2
+"""After how long a broken stream begins again, in seconds."""
+
+
+def watch_pause(study: str, failure: Failure) -> float:
+    """Returns the pause after a stream broke, or raises its error if it failed for good."""
+    if not failure.transient:
+        raise errors.call_error(f"watch {study}", failure.code, failure.message, failure.violations)
+    return failure.retry_delay or WATCH_PAUSE
+
+
+def reaccount_study(
+    policy: Policy,
+    study: study_pb2.Study,
+    privacy: p.Privacy,
+    metric: str | None,
+    validate_only: bool,
+) -> Operation[r.Reaccounting]:
+    if metric is None:
+        own = [m.id for m in study.spec.metrics if m.computed.HasField("privacy")]
+        if len(own) != 1:
+            raise ValueError(
+                f"metric: must be one of the privacy metrics of {study.name}, which has "
+                f"{', '.join(own) or 'none'}"
+            )
+        metric = own[0]
+    request = privacy_service_pb2.ReaccountStudyRequest(
+        name=study.name,
+        metric=metric,
+        privacy=convert.privacy_spec(privacy),
+        validate_only=validate_only,
+    )
+    answer: privacy_service_pb2.ReaccountStudyResponse = yield from call(
+        policy, f"re-account {study.name}", "privacy", "ReaccountStudy", request
+    )
+    return convert.reaccounting(answer)
 
 
 def get_study(policy: Policy, name: str) -> Operation[study_pb2.Study]:
@@ -265,6 +417,7 @@ def ask(
     """Asks for at least one and at most count trials, and waits for them."""
     action = f"ask for a trial of {study}"
     begin = time.monotonic()
+    warned = False
     while True:
         request = study_service_pb2.SuggestTrialsRequest(
             parent=study, count=count, worker_id=worker_id, resume=resume
@@ -282,6 +435,9 @@ def ask(
             if reason in _DONE or answer.study_state == study_pb2.STUDY_STATE_COMPLETED:
                 raise errors.StudyDone(study, reason or "completed")
             pause = ASK_AGAIN
+        if reason == "paused" and not warned:
+            warned = True
+            logger.warning("%s is paused: waiting for study.resume()", study)
         if timeout is not None:
             left = timeout - (time.monotonic() - begin)
             if left <= 0:
@@ -333,9 +489,19 @@ def create_trial(
     replicate_of: int | None,
     note: str,
     seeded: bool = False,
+    user_attrs: Mapping[str, Any] | None = None,
+    skip_if_exists: bool = False,
 ) -> Operation[r.TrialInfo]:
+    values = convert.to_values(params or {}, convert.kinds(study))
+    if skip_if_exists:
+        same = convert.from_values(values)
+        for known in (yield from list_trials(policy, study.name, "", "")):
+            if known.params == same:
+                return known
     trial = trial_pb2.Trial(
-        parameters=convert.to_values(params or {}, convert.kinds(study)), note=note
+        parameters=values,
+        note=note,
+        attributes=convert.attributes(user_attrs or {}),
     )
     if metrics is not None:
         trial.final_measurement.CopyFrom(convert.to_measurement(metrics, seeded=seeded))
@@ -349,6 +515,35 @@ def create_trial(
         study_service_pb2.CreateTrialRequest(parent=study.name, trial=trial),
     )
     return convert.trial_info(answer.trial)
+
+
+def keep(
+    policy: Policy,
+    name: str,
+    attributes: Mapping[str, Any] | None = None,
+    artifact: trial_pb2.Artifact | None = None,
+) -> Operation[trial_pb2.Trial]:
+    """Keeps attributes and an artifact with a trial, beside those that it has."""
+    trial = trial_pb2.Trial(name=name, attributes=convert.attributes(attributes or {}))
+    mask = field_mask_pb2.FieldMask(paths=["attributes"])
+    if artifact is not None:
+        trial.artifacts.append(artifact)
+        mask.paths[:] = ["artifacts"]
+    answer: study_service_pb2.UpdateTrialResponse = yield from call(
+        policy,
+        f"update {name}",
+        "studies",
+        "UpdateTrial",
+        study_service_pb2.UpdateTrialRequest(trial=trial, update_mask=mask),
+    )
+    return answer.trial
+
+
+def best_trials(policy: Policy, study: study_pb2.Study) -> Operation[list[r.TrialInfo]]:
+    front = yield from get_front(policy, study, "observed", final_only=True)
+    trials = yield from list_trials(policy, study.name, "state = SUCCEEDED", "")
+    by_number = {trial.number: trial for trial in trials}
+    return [by_number[point.trial] for point in front if point.trial in by_number]
 
 
 def stop_trial(policy: Policy, study: str, number: int, reason: str) -> Operation[None]:
@@ -612,7 +807,7 @@ def select_privately(
 ) -> Operation[r.Release]:
     request = release_service_pb2.SelectPrivatelyRequest(
         ledger=ledger,
-        utilities=convert.floats("utilities", utilities),
+        utilities=[convert.number("utilities", x) for x in utilities],
         sensitivity=sensitivity,
         epsilon=target_epsilon,
         method=convert.enum_value(privacy_pb2.SelectionMethod, method, "method"),

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc.aio
 
@@ -27,17 +27,16 @@ from dpfront import privacy as p
 from dpfront import results as r
 from dpfront import spec as s
 from dpfront._connection import TLS, connect, failure
-from dpfront._progress import Progress
+from dpfront._search import AsyncSearch, Stopped
+from dpfront._study import Parameters, StudyBase, listed, trials_dataframe
 from dpfront._trial import (
     Outcome,
     TrialBase,
     Values,
     describe,
     failure_request,
-    infeasible_errors,
     infeasible_request,
     merge,
-    outcome,
 )
 from dpfront.client import FrontKind, SelectionMethod
 from dpfront.v1 import (
@@ -49,6 +48,10 @@ from dpfront.v1 import (
     study_service_pb2_grpc,
     trial_pb2,
 )
+
+if TYPE_CHECKING:
+    import pandas
+    from typing_extensions import Unpack
 
 __all__ = ["AsyncClient", "AsyncStudy", "AsyncTrial"]
 
@@ -144,7 +147,7 @@ class AsyncClient:
                     else:
                         with suppress(asyncio.TimeoutError):
                             await asyncio.wait_for(stopping.wait(), step.seconds)
-                            raise asyncio.CancelledError
+                            raise Stopped
                     step = operation.send(None)
                     continue
                 method = getattr(self._stub(step.service), step.method)
@@ -282,20 +285,20 @@ class AsyncClient:
         return await self._run(ops.get_release(self._policy, name))
 
 
-class AsyncStudy:
+class AsyncStudy(StudyBase):
     """A study on a server."""
 
     def __init__(self, client: AsyncClient, message: study_pb2.Study) -> None:
+        super().__init__(message)
         self._client = client
-        self._message = message
-        self._info = convert.study_info(message)
+        self._searches: set[AsyncSearch] = set()  # that run
 
     @classmethod
     async def create(
         cls,
         client: AsyncClient,
         id: str,
-        parameters: Sequence[s.Parameter],
+        parameters: Parameters,
         metrics: Sequence[s.Metric],
         *,
         display_name: str = "",
@@ -303,10 +306,10 @@ class AsyncStudy:
         labels: Mapping[str, str] | None = None,
         **fields: Any,
     ) -> AsyncStudy:
-        """Creates a study, or loads the existing one of that id if its spec is equal."""
+        """Creates a study, or loads an equal one, as `Study.create` does."""
         return await client.create_study(
             id,
-            s.StudySpec(parameters, metrics, **fields),
+            s.StudySpec(listed(parameters), metrics, **fields),
             display_name=display_name,
             description=description,
             labels=labels,
@@ -321,24 +324,9 @@ class AsyncStudy:
         return f"<AsyncStudy {self.id} on {self._client.address}>"
 
     @property
-    def id(self) -> str:
-        """Id of the study."""
-        return self._info.id
-
-    @property
-    def name(self) -> str:
-        """Resource name: studies/{id}."""
-        return self._message.name
-
-    @property
     def client(self) -> AsyncClient:
         """The client of the study."""
         return self._client
-
-    @property
-    def spec(self) -> study_pb2.StudySpec:
-        """The spec of the study when it was created or loaded."""
-        return self._message.spec
 
     async def info(self) -> r.StudyInfo:
         """Reads the current study: its state, and its numbers of trials."""
@@ -362,6 +350,81 @@ class AsyncStudy:
     async def delete(self) -> None:
         """Deletes the study with all its trials, and its ledger."""
         await self._run(ops.delete_study(self._policy, self.name))
+
+    async def update(
+        self,
+        *,
+        parameters: Iterable[s.Parameter] | None = None,
+        units: Mapping[str, str] | None = None,
+        display_name: str | None = None,
+        description: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        **fields: Unpack[s.UpdatableFields],
+    ) -> r.StudyInfo:
+        """Changes the study, as `Study.update` does."""
+        details = {"display_name": display_name, "description": description, "labels": labels}
+        update = ops.update_study(self._policy, self.name, details, parameters, units, fields)
+        return self._keep(await self._run(update))
+
+    async def extend(
+        self,
+        id: str,
+        parameters: Sequence[s.Parameter],
+        prior_values: Mapping[str, Any],
+        *,
+        metrics: Sequence[s.Metric] | None = None,
+        display_name: str = "",
+        description: str = "",
+        labels: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> AsyncStudy:
+        """Creates a study that learns from this one, as `Study.extend` does."""
+        details = {"display_name": display_name, "description": description, "labels": labels}
+        message = await self._run(
+            ops.extend_study(
+                self._policy, self.name, id, parameters, prior_values, metrics, details, fields
+            )
+        )
+        return AsyncStudy(self._client, message)
+
+    async def watch(self, after_revision: int = 0) -> AsyncIterator[r.StudyChange]:
+        """Follows the study, as `Study.watch` does: ``async for change in study.watch():``."""
+        study = await self._run(ops.watched(self._policy, self._message))
+        while not ops.seen_all(study, after_revision):
+            request, seconds = ops.watch_request(study, after_revision)
+            metadata = self._client._connection.metadata()
+            stub = self._client._stub("studies")
+            stream = stub.WatchStudy(request, timeout=seconds, metadata=metadata)
+            pause = ops.WATCH_PAUSE
+            try:
+                async for change in stream:
+                    after_revision = change.revision
+                    yield convert.study_change(change)
+                    if ops.may_be_last(study, change):
+                        study = await self._run(ops.watched(self._policy, self._message))
+                        if ops.seen_all(study, after_revision):
+                            return
+            except asyncio.CancelledError:
+                if not self._client._closed or _is_cancelled():
+                    raise
+                raise errors.DParetoError("the client is closed") from None
+            except grpc.aio.AioRpcError as error:
+                pause = ops.watch_pause(study.name, failure(error))
+            finally:
+                stream.cancel()
+            await asyncio.sleep(pause)
+            study = await self._run(ops.watched(self._policy, self._message))
+
+    async def reaccount(
+        self, privacy: p.Privacy, *, metric: str | None = None, validate_only: bool = False
+    ) -> r.Reaccounting:
+        """Computes ε of all trials again, as `Study.reaccount` does."""
+        result = await self._run(
+            ops.reaccount_study(self._policy, self._message, privacy, metric, validate_only)
+        )
+        if not validate_only:
+            self._keep(await self._run(ops.get_study(self._policy, self.name)))
+        return result
 
     async def ask(
         self,
@@ -395,7 +458,18 @@ class AsyncStudy:
             condition,
             timeout,
         )
-        stopping = asyncio.Event()
+        return await self._wait_for(operation, asyncio.Event())
+
+    async def _ask_until(
+        self, worker_id: str, timeout: float | None, stopping: asyncio.Event
+    ) -> AsyncTrial:
+        """Asks for a trial; raises `Stopped` if the event is set while it waits."""
+        asking = ops.ask(self._policy, self.name, worker_id, True, 1, None, timeout)
+        return (await self._wait_for(asking, stopping))[0]
+
+    async def _wait_for(
+        self, operation: ops.Operation[list[trial_pb2.Trial]], stopping: asyncio.Event
+    ) -> list[AsyncTrial]:
         asking = asyncio.create_task(self._client._run(operation, stopping))
         try:
             messages = await asyncio.shield(asking)
@@ -420,23 +494,44 @@ class AsyncStudy:
         async with await self.ask(worker_id, **conditions) as trial:
             yield trial
 
-    async def enqueue(
-        self, params: Mapping[str, Any] | None = None, *, replicate_of: int | None = None
+    async def enqueue_trial(
+        self,
+        params: Mapping[str, Any] | None = None,
+        *,
+        replicate_of: int | None = None,
+        user_attrs: Mapping[str, Any] | None = None,
+        skip_if_exists: bool = False,
     ) -> r.TrialInfo:
-        """Queues a configuration, or another run of a trial, for the next worker that asks."""
+        """Queues a configuration, as `Study.enqueue_trial` does."""
         return await self._run(
-            ops.create_trial(self._policy, self._message, params, None, replicate_of, "")
+            ops.create_trial(
+                self._policy,
+                self._message,
+                params,
+                None,
+                replicate_of,
+                "",
+                user_attrs=user_attrs,
+                skip_if_exists=skip_if_exists,
+            )
         )
 
-    async def add(
-        self, params: Mapping[str, Any], note: str = "", seeded: bool = False, **metrics: Values
+    async def add_trial(
+        self,
+        params: Mapping[str, Any],
+        note: str = "",
+        seeded: bool = False,
+        user_attrs: Mapping[str, Any] | None = None,
+        **metrics: Values,
     ) -> r.TrialInfo:
         """Adds a trial that was run elsewhere, with its results.
 
         Set ``seeded`` if somebody knows the seed of the run: no ε holds for it.
         """
         return await self._run(
-            ops.create_trial(self._policy, self._message, params, metrics, None, note, seeded)
+            ops.create_trial(
+                self._policy, self._message, params, metrics, None, note, seeded, user_attrs
+            )
         )
 
     async def stop_trial(self, number: int, reason: str = "") -> None:
@@ -455,62 +550,49 @@ class AsyncStudy:
         """Reads a trial, with its past attempts."""
         return await self._run(ops.get_trial(self._policy, self.name, number))
 
+    async def best_trials(self) -> list[r.TrialInfo]:
+        """The trials whose final results are on the observed front, like Optuna's.
+
+        Of noisy measurements these are the luckiest. `front` says what fresh runs should give,
+        and also counts measurements on the way, in studies with a checkpoint parameter.
+        """
+        return await self._run(ops.best_trials(self._policy, self._message))
+
+    async def trials_dataframe(self, filter: str = "", order_by: str = "") -> pandas.DataFrame:
+        """Lists trials as a pandas DataFrame, as `Study.trials_dataframe` does."""
+        return trials_dataframe(await self.trials(filter, order_by))
+
     async def optimize(
         self,
         objective: Callable[[AsyncTrial], Awaitable[Outcome]],
         *,
         n_trials: int | None = None,
-        workers: int = 1,
+        timeout: float | None = None,
+        n_jobs: int = 1,
         catch: type[Exception] | tuple[type[Exception], ...] = (),
+        callbacks: Iterable[Callable[[AsyncStudy, r.TrialInfo], object]] = (),
         progress: bool | None = None,
     ) -> int:
         """Runs trials until the study hands out no more, as `Study.optimize` does.
 
-        ``workers`` tasks await the objective at a time.
+        ``n_jobs`` tasks await the objective at a time. A callback may be a coroutine function.
         """
-        if workers < 1:
-            raise ValueError("workers: must be at least 1")
-        infeasible = infeasible_errors(catch)
-        bar = Progress(n_trials, progress)
-        if n_trials is None and bar.enabled:
-            info = await self.info()
-            left = info.max_trials - sum(info.trial_counts.values())
-            bar.total = left if info.max_trials else None
-        base = ops.new_worker_id()
-        started = ended = 0
+        search = AsyncSearch(self, objective, n_trials, timeout, n_jobs, catch, callbacks, progress)
+        self._searches.add(search)
+        try:
+            return await search.run()
+        finally:
+            self._searches.discard(search)
 
-        async def work(worker_id: str) -> None:
-            nonlocal started, ended
-            while n_trials is None or started < n_trials:
-                started += 1
-                try:
-                    trial = await self.ask(worker_id)
-                except errors.StudyDone:
-                    return
-                try:
-                    await one(trial)
-                except errors.LeaseLost:
-                    pass  # another worker has the trial
-                finally:
-                    ended += 1
-                bar.update(ended)
-
-        async def one(trial: AsyncTrial) -> None:
-            with suppress(*infeasible):
-                async with trial:
-                    value = await objective(trial)
-                    if not trial.ended:
-                        await trial.tell(outcome(value, self._info.reported))
-
-        with bar:
-            tasks = [asyncio.create_task(work(f"{base}-{k}")) for k in range(workers)]
-            try:
-                await asyncio.gather(*tasks)
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-        return ended
+    def stop(self) -> None:
+        """Ends `optimize`, from its objective, a callback or another task: no further trial
+        starts, and those that run end normally. RuntimeError if no `optimize` of this object
+        runs.
+        """
+        if not self._searches:
+            raise RuntimeError("stop: optimize is not running")
+        for search in list(self._searches):
+            search.stopping.set()
 
     async def front(self, kind: FrontKind = "posterior", *, final_only: bool = False) -> Any:
         """Reads the Pareto front: a pandas DataFrame, or, without pandas, a `Front`."""
@@ -557,13 +639,6 @@ class AsyncStudy:
 
     # --- publishing
 
-    @property
-    def publication(self) -> r.Publication | None:
-        """What publishing the results of the study guarantees, with private_mode or
-        random_stopping; ``(await study.info()).publication`` has the spending so far.
-        """
-        return self._info.publication
-
     async def release_best(
         self,
         metric: str,
@@ -602,7 +677,7 @@ class AsyncTrial(TrialBase):
     """
 
     def __init__(self, study: AsyncStudy, message: trial_pb2.Trial) -> None:
-        super().__init__(message, study._info.checkpoint_parameter)
+        super().__init__(message, study._info)
         self._study = study
         self._heartbeat: asyncio.Task[None] | None = None
 
@@ -641,6 +716,19 @@ class AsyncTrial(TrialBase):
         """Ends the trial with its results, or, without any, with the last reported ones."""
         await self._complete(self._tell(merge(metrics, named), step, elapsed))
 
+    async def set_user_attr(self, key: str, value: Any) -> None:
+        """Keeps a value with the trial, as `Trial.set_user_attr` does."""
+        study = self._study
+        self._kept(await study._run(ops.keep(study._policy, self.name, {key: value})))
+
+    async def add_artifact(
+        self, id: str, uri: str | None = None, *, path: str | os.PathLike[str] | None = None
+    ) -> None:
+        """Says where a file of the trial is kept, as `Trial.add_artifact` does."""
+        artifact = await asyncio.to_thread(convert.to_artifact, id, uri, path)
+        study = self._study
+        self._kept(await study._run(ops.keep(study._policy, self.name, artifact=artifact)))
+
     async def infeasible(self, reason: str) -> None:
         """Ends the trial: its configuration cannot work, and the study avoids similar ones."""
         await self._complete(infeasible_request(reason))
@@ -656,9 +744,16 @@ class AsyncTrial(TrialBase):
         self._ended = True
 
     async def _give_back(self, reason: str) -> None:
-        """Releases the trial, with little patience: the lease runs out anyway."""
+        """Releases the trial, with little patience: the lease runs out anyway. A cancelled task
+        finishes it first: if one of several fails, the others are cancelled on their way out.
+        """
         self._stop_heartbeat()
-        await self._run(ops.release(ops.impatient(self._study._policy), self._message, reason))
+        policy = ops.impatient(self._study._policy)
+        release = asyncio.create_task(self._run(ops.release(policy, self._message, reason)))
+        try:
+            await asyncio.shield(release)
+        finally:
+            await asyncio.gather(release, return_exceptions=True)
         self._ended = True
 
     def keep_alive(self) -> None:
@@ -701,12 +796,12 @@ class AsyncTrial(TrialBase):
                         f"{self.name}: the block ended without a result; call tell()"
                     )
                 await self.tell()
-            elif isinstance(error, errors.DParetoError) or not isinstance(error, Exception):
-                with suppress(errors.DParetoError):
-                    await self._give_back(describe(error))
-            else:
+            elif isinstance(error, errors.Infeasible):
                 with suppress(errors.DParetoError):
                     await self.infeasible(describe(error))
+            else:  # the program or the machine failed, not the configuration
+                with suppress(errors.DParetoError):
+                    await self._give_back(describe(error))
         finally:
             self._stop_heartbeat()
 

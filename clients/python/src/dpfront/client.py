@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import grpc
 
@@ -20,17 +20,16 @@ from dpfront import privacy as p
 from dpfront import results as r
 from dpfront import spec as s
 from dpfront._connection import TLS, connect, failure
-from dpfront._progress import Progress
+from dpfront._search import Search, Stopped
+from dpfront._study import Parameters, StudyBase, listed, trials_dataframe
 from dpfront._trial import (
     Outcome,
     TrialBase,
     Values,
     describe,
     failure_request,
-    infeasible_errors,
     infeasible_request,
     merge,
-    outcome,
 )
 from dpfront.v1 import (
     admin_service_pb2_grpc,
@@ -41,6 +40,10 @@ from dpfront.v1 import (
     study_service_pb2_grpc,
     trial_pb2,
 )
+
+if TYPE_CHECKING:
+    import pandas
+    from typing_extensions import Unpack
 
 __all__ = ["Client", "FrontKind", "SelectionMethod", "Stubs", "Study", "Trial"]
 
@@ -197,7 +200,7 @@ class Client:
             if self._closed.wait(left if stopping is None else min(left, 0.1)):
                 raise self._closed_error()
             if stopping is not None and stopping.is_set():
-                raise _Stopped
+                raise Stopped
             if time.monotonic() >= end:
                 return
 
@@ -226,6 +229,11 @@ class Client:
         except StopIteration as stop:
             result: T = stop.value
             return result
+
+    def _stream(self, method: str, request: Any, timeout: float) -> Any:
+        """Attempts a call of the study service that answers with a stream."""
+        call = getattr(self.stubs.studies, method)
+        return call(request, timeout=timeout, metadata=self._connection.metadata())
 
     # --- studies
 
@@ -386,20 +394,23 @@ class Client:
         return self._run(ops.get_release(self._policy, name))
 
 
-class Study:
+class Study(StudyBase):
     """A study on a server. Threads can share it, and it can be pickled."""
 
     def __init__(self, client: Client, message: study_pb2.Study) -> None:
+        super().__init__(message)
         self._client = client
-        self._message = message
-        self._info = convert.study_info(message)
+        self._searches: set[Search] = set()  # that run
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_searches": set()}
 
     @classmethod
     def create(
         cls,
         client: Client,
         id: str,
-        parameters: Sequence[s.Parameter],
+        parameters: Parameters,
         metrics: Sequence[s.Metric],
         *,
         display_name: str = "",
@@ -409,11 +420,16 @@ class Study:
     ) -> Study:
         """Creates a study, or loads the existing one of that id if its spec is equal.
 
-        Further keyword arguments are fields of `StudySpec`: ``max_trials=64``.
+        ``parameters`` can also be an objective: `space` finds what it suggests, by calling it
+        once. Further keyword arguments are fields of `StudySpec`: ``max_trials=64``.
+
+        Raises:
+            AlreadyExists: The existing study's spec differs; the message names the fields, and
+                says if `update` can change them.
         """
         return client.create_study(
             id,
-            s.StudySpec(parameters, metrics, **fields),
+            s.StudySpec(listed(parameters), metrics, **fields),
             display_name=display_name,
             description=description,
             labels=labels,
@@ -428,24 +444,9 @@ class Study:
         return f"<Study {self.id} on {self._client.address}>"
 
     @property
-    def id(self) -> str:
-        """Id of the study."""
-        return self._info.id
-
-    @property
-    def name(self) -> str:
-        """Resource name: studies/{id}."""
-        return self._message.name
-
-    @property
     def client(self) -> Client:
         """The client of the study."""
         return self._client
-
-    @property
-    def spec(self) -> study_pb2.StudySpec:
-        """The spec of the study when it was created or loaded."""
-        return self._message.spec
 
     def info(self) -> r.StudyInfo:
         """Reads the current study: its state, and its numbers of trials."""
@@ -469,6 +470,137 @@ class Study:
     def delete(self) -> None:
         """Deletes the study with all its trials, and its ledger."""
         self._run(ops.delete_study(self._policy, self.name))
+
+    def update(
+        self,
+        *,
+        parameters: Iterable[s.Parameter] | None = None,
+        units: Mapping[str, str] | None = None,
+        display_name: str | None = None,
+        description: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        **fields: Unpack[s.UpdatableFields],
+    ) -> r.StudyInfo:
+        """Changes the study, and returns it. What is not given stays as it is.
+
+        Open and complete trials keep their configurations. A new budget or domain after the
+        first trial ends what `release_best` and `release_front` guarantee.
+
+        Args:
+            parameters: Parameters with wider domains: larger intervals, more values or more
+                categories. Parameters that are not listed stay as they are.
+            units: Units of metrics by id.
+            display_name: Another name for people.
+            description: Another description.
+            labels: The new labels; {} removes all.
+            **fields: Fields of `StudySpec`: max_trials, max_duration, max_stagnant_trials,
+                max_parallel_trials (0 or None is no limit), lease, max_attempts,
+                early_stopping, and test_ledger where it is empty.
+
+        Raises:
+            InvalidArgument: ``violations`` names every field that cannot change.
+        """
+        details = {"display_name": display_name, "description": description, "labels": labels}
+        update = ops.update_study(self._policy, self.name, details, parameters, units, fields)
+        return self._keep(self._run(update))
+
+    def extend(
+        self,
+        id: str,
+        parameters: Sequence[s.Parameter],
+        prior_values: Mapping[str, Any],
+        *,
+        metrics: Sequence[s.Metric] | None = None,
+        display_name: str = "",
+        description: str = "",
+        labels: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> Study:
+        """Creates a study with more parameters that learns from this one's trials.
+
+        The new study has this one's spec, also its budget, but another seed, with ``parameters``
+        added, or in place of those with the same id (wider domains), and this study, with its
+        own priors, as ``prior_studies``.
+
+        Args:
+            id: Id of the new study.
+            parameters: The new parameters.
+            prior_values: The values that they had in the trials so far, by id.
+            metrics: Metrics instead of this study's, for instance with a privacy metric whose
+                expressions use a new parameter. Objectives must be the same by id, goal and
+                transform.
+            display_name: Name of the new study for people.
+            description: Its description.
+            labels: Its labels.
+            **fields: Other fields of `StudySpec` in which it differs: ``max_trials=64``.
+        """
+        details = {"display_name": display_name, "description": description, "labels": labels}
+        message = self._run(
+            ops.extend_study(
+                self._policy, self.name, id, parameters, prior_values, metrics, details, fields
+            )
+        )
+        return Study(self._client, message)
+
+    def watch(self, after_revision: int = 0) -> Iterator[r.StudyChange]:
+        """Follows the study: yields its changes until it is complete.
+
+        It first yields what exists: each trial, and the study's own fields, by their last
+        change. Later, a slow reader gets only the last of several changes of a trial. It
+        continues by itself after a restart of the server. It ends when the study is complete
+        and everything was yielded; a paused study is not complete.
+
+        Args:
+            after_revision: Only changes after this revision, such as the ``revision`` of the
+                last change of an earlier call.
+
+        Raises:
+            NotFound: The study was deleted.
+            CallError: The study has no such revision (OUT_OF_RANGE): it was restored from a
+                backup.
+        """
+        study = self._run(ops.watched(self._policy, self._message))
+        while not ops.seen_all(study, after_revision):
+            request, seconds = ops.watch_request(study, after_revision)
+            stream = self._client._stream("WatchStudy", request, seconds)
+            pause = ops.WATCH_PAUSE
+            try:
+                for change in stream:
+                    after_revision = change.revision
+                    yield convert.study_change(change)
+                    if ops.may_be_last(study, change):
+                        study = self._run(ops.watched(self._policy, self._message))
+                        if ops.seen_all(study, after_revision):
+                            return
+            except grpc.RpcError as error:
+                if self._client._closed.is_set():
+                    raise self._client._closed_error() from None
+                pause = ops.watch_pause(study.name, failure(error))
+            finally:
+                stream.cancel()
+            self._client._pause(pause, None)
+            study = self._run(ops.watched(self._policy, self._message))
+
+    def reaccount(
+        self, privacy: p.Privacy, *, metric: str | None = None, validate_only: bool = False
+    ) -> r.Reaccounting:
+        """Computes ε of all trials again, under another account of the mechanism that ran.
+
+        For a better accountant, another δ, or a mistake in the spec. The study and all its
+        trials change at once; the same call with the old mechanism restores them.
+
+        Args:
+            privacy: How to account the mechanism. It must be the one that the trainer ran: the
+                server cannot know.
+            metric: Id of the privacy metric, if the study has several.
+            validate_only: Returns the result without storing it.
+        """
+        result = self._run(
+            ops.reaccount_study(self._policy, self._message, privacy, metric, validate_only)
+        )
+        if not validate_only:
+            self._keep(self._run(ops.get_study(self._policy, self.name)))
+        return result
 
     # --- ask and tell
 
@@ -525,6 +657,11 @@ class Study:
         )
         return [Trial(self, m) for m in messages]
 
+    def _ask_until(self, worker_id: str, timeout: float | None, stopping: threading.Event) -> Trial:
+        """Asks for a trial; raises `Stopped` if the event is set while it waits."""
+        asking = ops.ask(self._policy, self.name, worker_id, True, 1, None, timeout)
+        return Trial(self, self._client._run(asking, stopping)[0])
+
     @contextmanager
     def trial(self, worker_id: str | None = None, **conditions: Any) -> Iterator[Trial]:
         """Asks for a trial and holds it for the length of a block, as ``with trial:`` does.
@@ -534,23 +671,52 @@ class Study:
         with self.ask(worker_id, **conditions) as trial:
             yield trial
 
-    def enqueue(
-        self, params: Mapping[str, Any] | None = None, *, replicate_of: int | None = None
+    def enqueue_trial(
+        self,
+        params: Mapping[str, Any] | None = None,
+        *,
+        replicate_of: int | None = None,
+        user_attrs: Mapping[str, Any] | None = None,
+        skip_if_exists: bool = False,
     ) -> r.TrialInfo:
-        """Queues a configuration, or another run of a trial, for the next worker that asks."""
+        """Queues a configuration, or another run of a trial, for the next worker that asks.
+
+        Args:
+            params: A value for every parameter whose condition holds.
+            replicate_of: Number of the trial to run again, instead of ``params``.
+            user_attrs: Kept with the trial (see `Trial.set_user_attr`).
+            skip_if_exists: Returns the first trial with the same ``params``, if there is one,
+                in any state, instead of another one.
+        """
         return self._run(
-            ops.create_trial(self._policy, self._message, params, None, replicate_of, "")
+            ops.create_trial(
+                self._policy,
+                self._message,
+                params,
+                None,
+                replicate_of,
+                "",
+                user_attrs=user_attrs,
+                skip_if_exists=skip_if_exists,
+            )
         )
 
-    def add(
-        self, params: Mapping[str, Any], note: str = "", seeded: bool = False, **metrics: Values
+    def add_trial(
+        self,
+        params: Mapping[str, Any],
+        note: str = "",
+        seeded: bool = False,
+        user_attrs: Mapping[str, Any] | None = None,
+        **metrics: Values,
     ) -> r.TrialInfo:
         """Adds a trial that was run elsewhere, with its results.
 
         Set ``seeded`` if somebody knows the seed of the run: no ε holds for it.
         """
         return self._run(
-            ops.create_trial(self._policy, self._message, params, metrics, None, note, seeded)
+            ops.create_trial(
+                self._policy, self._message, params, metrics, None, note, seeded, user_attrs
+            )
         )
 
     def stop_trial(self, number: int, reason: str = "") -> None:
@@ -569,37 +735,87 @@ class Study:
         """Reads a trial, with its past attempts."""
         return self._run(ops.get_trial(self._policy, self.name, number))
 
+    @property
+    def best_trials(self) -> list[r.TrialInfo]:
+        """The trials whose final results are on the observed front, like Optuna's.
+
+        Of noisy measurements these are the luckiest. `front` says what fresh runs should give,
+        and also counts measurements on the way, in studies with a checkpoint parameter.
+        """
+        return self._run(ops.best_trials(self._policy, self._message))
+
+    def trials_dataframe(self, filter: str = "", order_by: str = "") -> pandas.DataFrame:
+        """Lists trials as a pandas DataFrame, one row each. It needs pandas.
+
+        Columns: number, state, values_{metric} (means over runs; computed ones, such as ε,
+        too), params_{parameter}, user_attrs_{key}, datetime_create, datetime_start,
+        datetime_end (UTC) and duration. What a trial lacks is missing there. The attribute
+        ``attrs["guarantees"]`` of the frame says for each ε its δ and adjacency.
+        """
+        return trials_dataframe(self.trials(filter, order_by))
+
     def optimize(
         self,
         objective: Callable[[Trial], Outcome],
         *,
         n_trials: int | None = None,
-        workers: int = 1,
+        timeout: float | None = None,
+        n_jobs: int = 1,
         catch: type[Exception] | tuple[type[Exception], ...] = (),
+        callbacks: Iterable[Callable[[Study, r.TrialInfo], object]] = (),
         progress: bool | None = None,
     ) -> int:
         """Runs trials until the study hands out no more.
 
         ``objective(trial)`` trains a configuration and returns its results: a dict by metric
-        id, or a number if the study has one reported metric. None stands for the last reported
-        measurement. `Infeasible`, a result that is not finite, and the exceptions in ``catch``
-        end the trial as infeasible, and the search continues; any other exception also ends
-        the search. Ctrl-C gives unfinished trials back.
+        id; a number if the study has one reported metric; a tuple with a number for each
+        objective, in the study's order, if workers report all of them. None stands for the
+        last reported measurement. The values of several runs are `Runs`.
+
+        `Infeasible`, a result that is not finite, and the exceptions in ``catch`` end the trial
+        as infeasible: the model learns to avoid such configurations, and the search continues.
+        Any other exception is a mistake in the program or a failure of the machine: the trial
+        goes back to the queue, nothing is learned from it, and the exception is raised. So
+        does Ctrl-C.
+
+        If it runs nothing, or less than ``n_trials``, because the study is done, a warning says
+        why and what to do. While the study is paused, it waits.
 
         Args:
-            objective: Called by ``workers`` threads concurrently. (Python runs one of them at
-                a time, except in numpy, PyTorch and the like. For more, start the program
+            objective: Called by ``n_jobs`` threads concurrently. (Python runs one of them at a
+                time, except in numpy, PyTorch and the like. For more, start the program
                 several times: all share the study.)
             n_trials: Number of trials after which to end, unless the study ends first.
-            workers: Number of threads.
-            catch: Exceptions caused by a configuration, not by the program.
-            progress: Whether to show a bar; by default if standard error is a terminal.
+            timeout: Seconds after which no further trial starts. Those that run end normally.
+            n_jobs: Number of threads; -1 means one for every core.
+            catch: Exceptions of ``objective`` that the configuration causes, such as
+                ``torch.cuda.OutOfMemoryError``. Errors of this package are not caught.
+            callbacks: Called as ``callback(study, trial)`` with a `TrialInfo` after every trial
+                that this search ran, by the thread that ran it. An exception ends the search.
+            progress: Whether to show a bar; by default on terminals and in notebooks.
 
         Returns:
             Number of trials that were run.
         """
-        search = _Search(self, objective, n_trials, catch, progress)
-        return search.run(workers)
+        search = Search(self, objective, n_trials, timeout, n_jobs, catch, callbacks, progress)
+        self._searches.add(search)
+        try:
+            return search.run()
+        finally:
+            self._searches.discard(search)
+
+    def stop(self) -> None:
+        """Ends `optimize`, from its objective, a callback or another thread.
+
+        No further trial starts, and those that run end normally.
+
+        Raises:
+            RuntimeError: No `optimize` of this object runs.
+        """
+        if not self._searches:
+            raise RuntimeError("stop: optimize is not running")
+        for search in list(self._searches):
+            search.stopping.set()
 
     # --- the answer
 
@@ -663,13 +879,6 @@ class Study:
 
     # --- publishing
 
-    @property
-    def publication(self) -> r.Publication | None:
-        """What publishing the results of the study guarantees, with private_mode or
-        random_stopping; ``study.info().publication`` has the spending so far.
-        """
-        return self._info.publication
-
     def release_best(
         self,
         metric: str,
@@ -728,12 +937,13 @@ class Trial(TrialBase):
 
     Within ``with trial:`` a thread renews the lease. If the block does not end the trial by
     `tell`, `infeasible`, `fail` or `release`, the trial ends with the last reported
-    measurement; as infeasible if the block raises an exception; and is given back if the block
-    is interrupted (KeyboardInterrupt, SystemExit) or a call of this package fails.
+    measurement, or as infeasible if the block raises `Infeasible` or a result is not finite.
+    Any other exception, KeyboardInterrupt included, gives it back: the next worker that asks
+    gets it. The exception goes on in all cases.
     """
 
     def __init__(self, study: Study, message: trial_pb2.Trial) -> None:
-        super().__init__(message, study._info.checkpoint_parameter)
+        super().__init__(message, study._info)
         self._study = study
         self._heartbeat: _Heartbeat | None = None
 
@@ -756,7 +966,7 @@ class Trial(TrialBase):
         """Records an intermediate measurement, and renews the lease.
 
         In a study with a checkpoint parameter the step is the value of that parameter at the
-        measurement. A value is a number, or several from repeated runs.
+        measurement. A value is a number, or `Runs` or `Mean` of several runs.
 
         Returns:
             Whether the run should stop: then end it with ``tell()``.
@@ -789,6 +999,32 @@ class Trial(TrialBase):
             InvalidArgument: ``violations`` names the metrics that are missing or unknown.
         """
         self._complete(self._tell(merge(metrics, named), step, elapsed))
+
+    def set_user_attr(self, key: str, value: Any) -> None:
+        """Keeps a value with the trial, in any of its states: ``trial.user_attrs`` has it.
+
+        The value is one of JSON: a number, text, bool, list or mapping. Whole numbers come
+        back as ints. None removes the key.
+        """
+        study = self._study
+        self._kept(study._run(ops.keep(study._policy, self.name, {key: value})))
+
+    def add_artifact(
+        self, id: str, uri: str | None = None, *, path: str | os.PathLike[str] | None = None
+    ) -> None:
+        """Says where a file of the trial is kept, such as a model: ``trial.artifacts`` has it.
+
+        The server does not read the file. Another artifact of the same id is replaced.
+
+        Args:
+            id: Its name among the trial's artifacts.
+            uri: Where it is: ``s3://models/7.pt``.
+            path: The local file, of which the SHA-256 is kept, and, without ``uri``, the
+                file: URI.
+        """
+        artifact = convert.to_artifact(id, uri, path)
+        study = self._study
+        self._kept(study._run(ops.keep(study._policy, self.name, artifact=artifact)))
 
     def infeasible(self, reason: str) -> None:
         """Ends the trial: its configuration cannot work, and the study avoids similar ones."""
@@ -839,12 +1075,12 @@ class Trial(TrialBase):
                         f"{self.name}: the block ended without a result; call tell()"
                     )
                 self.tell()
-            elif isinstance(error, errors.DParetoError) or not isinstance(error, Exception):
-                with suppress(errors.DParetoError):
-                    self._give_back(describe(error))
-            else:
+            elif isinstance(error, errors.Infeasible):
                 with suppress(errors.DParetoError):
                     self.infeasible(describe(error))
+            else:  # the program or the machine failed, not the configuration
+                with suppress(errors.DParetoError):
+                    self._give_back(describe(error))
         finally:
             self._stop_heartbeat()
 
@@ -894,121 +1130,3 @@ class _Heartbeat(threading.Thread):
     def stop(self) -> None:
         """Ends the renewals, without waiting for one under way."""
         self._stopped.set()
-
-
-class _Stopped(Exception):
-    """The caller stopped waiting."""
-
-
-class _Search:
-    """The loop of `Study.optimize`."""
-
-    def __init__(
-        self,
-        study: Study,
-        objective: Callable[[Trial], Outcome],
-        n_trials: int | None,
-        catch: type[Exception] | tuple[type[Exception], ...],
-        progress: bool | None,
-    ) -> None:
-        self.study = study
-        self.objective = objective
-        self.n_trials = n_trials
-        self.catch = infeasible_errors(catch)
-        self.lock = threading.Lock()
-        self.started = 0
-        self.ended = 0
-        self.stopping = threading.Event()
-        self.error: BaseException | None = None
-        self.held: set[Trial] = set()
-        self.progress = Progress(n_trials, progress)
-
-    def run(self, workers: int) -> int:
-        if workers < 1:
-            raise ValueError("workers: must be at least 1")
-        if self.n_trials is None and self.progress.enabled:
-            info = self.study.info()
-            left = info.max_trials - sum(info.trial_counts.values())
-            self.progress.total = left if info.max_trials else None
-        with self.progress:
-            # Use separate ids, so that trials that the process asked for elsewhere stay
-            # untouched.
-            base = ops.new_worker_id()
-            if workers == 1:
-                self.work(base)
-            else:
-                self.share(base, workers)
-        return self.ended
-
-    def share(self, base: str, workers: int) -> None:
-        """Runs the worker threads and waits for them."""
-        threads = [
-            threading.Thread(target=self.guard, args=(f"{base}-{k}",), daemon=True)
-            for k in range(workers)
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            for thread in threads:
-                while thread.is_alive():
-                    thread.join(0.2)  # short, since an endless join blocks Ctrl-C on Windows
-        except BaseException:
-            # Threads cannot be interrupted. Release their trials now, for other workers.
-            self.stopping.set()
-            with self.lock:
-                held = list(self.held)
-            for trial in held:
-                with suppress(errors.DParetoError):
-                    trial._give_back("interrupted")
-            raise
-        if self.error is not None:
-            raise self.error
-
-    def guard(self, worker_id: str) -> None:
-        try:
-            self.work(worker_id)
-        except BaseException as error:  # noqa: BLE001 - share raises it
-            with self.lock:
-                self.error = self.error or error
-            self.stopping.set()
-
-    def work(self, worker_id: str) -> None:
-        while not self.stopping.is_set() and self.take():
-            try:
-                trial = self.ask(worker_id)
-            except (errors.StudyDone, _Stopped):
-                return
-            with self.lock:
-                self.held.add(trial)
-            if self.stopping.is_set():  # since it was asked for
-                with suppress(errors.DParetoError):
-                    trial._give_back("the search has ended")
-                return
-            try:
-                self.one(trial)
-            except errors.LeaseLost:
-                pass  # another worker has the trial
-            finally:
-                with self.lock:
-                    self.held.discard(trial)
-                    self.ended += 1
-            self.progress.update(self.ended)
-
-    def ask(self, worker_id: str) -> Trial:
-        """Asks for a trial, while the search continues."""
-        study = self.study
-        asking = ops.ask(study._policy, study.name, worker_id, True, 1, None, None)
-        return Trial(study, study._client._run(asking, self.stopping)[0])
-
-    def take(self) -> bool:
-        with self.lock:
-            if self.n_trials is not None and self.started >= self.n_trials:
-                return False
-            self.started += 1
-            return True
-
-    def one(self, trial: Trial) -> None:
-        with suppress(*self.catch), trial:
-            value = self.objective(trial)
-            if not trial.ended:
-                trial.tell(outcome(value, self.study._info.reported))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import decimal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AccountingSummary",
+    "Artifact",
     "Calibration",
     "Charge",
     "Front",
@@ -37,11 +39,16 @@ __all__ = [
     "Prediction",
     "PrivacyLedger",
     "Publication",
+    "Reaccounting",
     "Recommendation",
     "Release",
     "ReleasedPoint",
     "ResultWarning",
+    "StudyChange",
+    "StudyChanged",
     "StudyInfo",
+    "TrialChanged",
+    "TrialDeleted",
     "TrialInfo",
 ]
 
@@ -157,6 +164,18 @@ class PastAttempt:
 
 
 @dataclass(frozen=True)
+class Artifact:
+    """A file that belongs to a trial and is kept elsewhere."""
+
+    id: str
+    """Its name among the trial's artifacts."""
+    uri: str
+    """Where it is. The server does not look there."""
+    sha256: str
+    """Of its content, in hexadecimal digits; empty if it was not given."""
+
+
+@dataclass(frozen=True)
 class TrialInfo:
     """The state of a trial on the server."""
 
@@ -177,8 +196,31 @@ class TrialInfo:
     """That did not complete the trial; only from ``get_trial``."""
     note: str
     labels: Mapping[str, str]
+    user_attrs: Mapping[str, Any]
+    """What programs keep with the trial: `Trial.set_user_attr`."""
+    artifacts: tuple[Artifact, ...]
+    """Where files of the trial are."""
+    create_time: datetime
+    start_time: datetime | None
+    """When the attempt that runs, or completed the trial, began; None while it is queued."""
+    end_time: datetime | None
+    """When the trial was completed; None before."""
+    provenance: str
+    """The method that suggested it, and, if that could not be used, why. Empty if a user chose
+    it."""
+    predictions: Mapping[str, Prediction]
+    """What the model expected when it suggested the trial, by metric id."""
+    guarantees: Mapping[str, Guarantee]
+    """Of the whole run, by the id of the privacy metric."""
     warnings: tuple[ResultWarning, ...]
     raw: trial_pb2.Trial = field(repr=False, compare=False)
+
+    @property
+    def duration(self) -> timedelta | None:
+        """From the beginning of the attempt that completed the trial to its end."""
+        if self.start_time is None or self.end_time is None:
+            return None
+        return self.end_time - self.start_time
 
 
 @dataclass(frozen=True)
@@ -209,6 +251,36 @@ class StudyInfo:
     """What publishing its results guarantees, with private_mode or random_stopping."""
     warnings: tuple[ResultWarning, ...]
     raw: study_pb2.Study = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class StudyChange:
+    """A change of a study: `StudyChanged`, `TrialChanged` or `TrialDeleted`."""
+
+    revision: int
+    """Of the study after the change: ``study.watch(after_revision=...)`` continues after it."""
+    time: datetime
+
+
+@dataclass(frozen=True)
+class StudyChanged(StudyChange):
+    """The study's own fields have changed, or it was created."""
+
+    study: StudyInfo
+
+
+@dataclass(frozen=True)
+class TrialChanged(StudyChange):
+    """A trial was created or has changed."""
+
+    trial: TrialInfo
+
+
+@dataclass(frozen=True)
+class TrialDeleted(StudyChange):
+    """A trial was deleted."""
+
+    number: int
 
 
 @dataclass(frozen=True)
@@ -380,6 +452,36 @@ class PrivacyLedger:
     """The cost of the same runs if they had been fixed before the first."""
     warnings: tuple[ResultWarning, ...]
     raw: privacy_service_pb2.GetPrivacyLedgerResponse = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class AccountingSummary:
+    """ε of the trials of a study, each an upper bound for one whole run."""
+
+    delta: float
+    adjacency: str
+    smallest_epsilon: float | None
+    """None, like the others, if no trial has a value."""
+    median_epsilon: float | None
+    largest_epsilon: float | None
+    not_computable: int
+    """Number of trials for which the metric has no value."""
+    accountants: Mapping[str, int]
+    """Number of trials by the accountant that computed the value."""
+
+
+@dataclass(frozen=True)
+class Reaccounting:
+    """What computing the ε of all trials again has changed, or would change."""
+
+    trials: int
+    """Number of trials computed again."""
+    before: AccountingSummary
+    after: AccountingSummary
+    differing_reports: int
+    """Number of trials whose worker reported a value that contradicts the new one."""
+    revision: int
+    """Of the study after the change."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal
+from typing import Literal, TypedDict
 
 from dpfront.privacy import Privacy
 
@@ -34,6 +34,7 @@ __all__ = [
     "Trainer",
     "Transform",
     "Uniform",
+    "UpdatableFields",
     "epsilon",
 ]
 
@@ -278,3 +279,16 @@ class StudySpec:
     train_ledger: str = ""
     """Id of the ledger of the training records. Required with private_mode and
     random_stopping."""
+
+
+class UpdatableFields(TypedDict, total=False):
+    """The fields of `StudySpec` that `Study.update` can change, besides parameters."""
+
+    max_trials: int
+    max_duration: timedelta | None
+    max_stagnant_trials: int
+    max_parallel_trials: int
+    lease: timedelta | None
+    max_attempts: int
+    early_stopping: bool
+    test_ledger: str

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -235,6 +236,14 @@ func Trial(spec *dparetov1.StudySpec, trial *dparetov1.Trial) *output.Table {
 	}
 	add("suggested by", trial.GetProvenance().GetAlgorithm())
 	add("labels", labelList(trial.GetLabels()))
+	for _, key := range slices.Sorted(maps.Keys(trial.GetAttributes())) {
+		if value, err := json.Marshal(trial.GetAttributes()[key].AsInterface()); err == nil {
+			add("attribute", key+" "+string(value))
+		}
+	}
+	for _, a := range trial.GetArtifacts() {
+		add("artifact", a.GetId()+" "+a.GetUri())
+	}
 	add("note", note(spec, trial, replicateOf(trial), false))
 	return t
 }

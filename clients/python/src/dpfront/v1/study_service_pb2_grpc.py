@@ -285,7 +285,7 @@ class StudyServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def UpdateTrial(self, request, context):
-        """Changes the labels and the note of a trial, in any state.
+        """Changes the labels, the note, the attributes and the artifacts of a trial, in any state.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -105,7 +105,7 @@ class StudyServiceStub:
     ListTrials: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.ListTrialsRequest, _study_service_pb2.ListTrialsResponse]
     """Lists the trials of a study, by default in ascending order of their numbers."""
     UpdateTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.UpdateTrialRequest, _study_service_pb2.UpdateTrialResponse]
-    """Changes the labels and the note of a trial, in any state."""
+    """Changes the labels, the note, the attributes and the artifacts of a trial, in any state."""
     DeleteTrial: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.DeleteTrialRequest, _study_service_pb2.DeleteTrialResponse]
     """Deletes a trial that no worker holds. The study's number sequence goes on."""
     AddMeasurement: _grpc.UnaryUnaryMultiCallable[_study_service_pb2.AddMeasurementRequest, _study_service_pb2.AddMeasurementResponse]
@@ -206,7 +206,7 @@ class StudyServiceAsyncStub(StudyServiceStub):
     ListTrials: _aio.UnaryUnaryMultiCallable[_study_service_pb2.ListTrialsRequest, _study_service_pb2.ListTrialsResponse]  # type: ignore[assignment]
     """Lists the trials of a study, by default in ascending order of their numbers."""
     UpdateTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.UpdateTrialRequest, _study_service_pb2.UpdateTrialResponse]  # type: ignore[assignment]
-    """Changes the labels and the note of a trial, in any state."""
+    """Changes the labels, the note, the attributes and the artifacts of a trial, in any state."""
     DeleteTrial: _aio.UnaryUnaryMultiCallable[_study_service_pb2.DeleteTrialRequest, _study_service_pb2.DeleteTrialResponse]  # type: ignore[assignment]
     """Deletes a trial that no worker holds. The study's number sequence goes on."""
     AddMeasurement: _aio.UnaryUnaryMultiCallable[_study_service_pb2.AddMeasurementRequest, _study_service_pb2.AddMeasurementResponse]  # type: ignore[assignment]
@@ -382,7 +382,7 @@ class StudyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _study_service_pb2.UpdateTrialRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_study_service_pb2.UpdateTrialResponse, _abc.Awaitable[_study_service_pb2.UpdateTrialResponse]]:
-        """Changes the labels and the note of a trial, in any state."""
+        """Changes the labels, the note, the attributes and the artifacts of a trial, in any state."""
 
     @_abc_1.abstractmethod
     def DeleteTrial(

@@ -1,0 +1,254 @@
+package server_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	dparetov1 "github.com/dpareto/dpareto/gen/dpareto/v1"
+	"github.com/dpareto/dpareto/server"
+	"github.com/dpareto/dpareto/server/limit"
+)
+
+// attributes returns attributes with the values of a map.
+func attributes(t testing.TB, values map[string]any) map[string]*structpb.Value {
+	t.Helper()
+	out, err := structpb.NewStruct(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.GetFields()
+}
+
+// attach updates the attributes and artifacts of a trial.
+func (f *fixture) attach(trial string, attributes map[string]*structpb.Value, artifacts ...*dparetov1.Artifact) (*dparetov1.Trial, error) {
+	resp, err := f.studies.UpdateTrial(f.t.Context(), &dparetov1.UpdateTrialRequest{
+		Trial:      &dparetov1.Trial{Name: trial, Attributes: attributes, Artifacts: artifacts},
+		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"attributes", "artifacts"}},
+	})
+	return resp.GetTrial(), err
+}
+
+// wantKept fails unless a trial has these attributes and artifacts.
+func wantKept(t testing.TB, trial *dparetov1.Trial, attributes map[string]*structpb.Value, artifacts ...*dparetov1.Artifact) {
+	t.Helper()
+	got := &dparetov1.Trial{Attributes: trial.GetAttributes(), Artifacts: trial.GetArtifacts()}
+	want := &dparetov1.Trial{Attributes: attributes, Artifacts: artifacts}
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// CreateTrial takes attributes and artifacts, UpdateTrial merges them in any state, and everything that
+// shows a trial shows them: lists, a restarted server, and an export that is imported again.
+func TestAttributesAndArtifacts(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	model := &dparetov1.Artifact{Id: "model", Uri: "s3://models/svt/1.pt", Sha256: strings.Repeat("0a", 32)}
+	log := &dparetov1.Artifact{Id: "log", Uri: "studies/of-mine/1.log"} // not a study's name
+	created, err := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{Parent: study, Trial: &dparetov1.Trial{
+		Parameters: f.one(study, "w").GetParameters(),
+		Attributes: attributes(t, map[string]any{"host": "a", "gone": nil, "shape": []any{1.0, map[string]any{"x": nil}}}),
+		Artifacts:  []*dparetov1.Artifact{model, log},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := created.GetTrial().GetName()
+	wantKept(t, created.GetTrial(), attributes(t, map[string]any{"host": "a", "shape": []any{1.0, map[string]any{"x": nil}}}), model, log)
+
+	newer := &dparetov1.Artifact{Id: "model", Uri: "s3://models/svt/1b.pt"}
+	curve := &dparetov1.Artifact{Id: "curve", Uri: "file:///curves/1.csv"}
+	_, err = f.attach(name, attributes(t, map[string]any{"host": nil, "loss": 0.25}), newer, curve, &dparetov1.Artifact{Id: "log"}, &dparetov1.Artifact{Id: "never"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := attributes(t, map[string]any{"loss": 0.25, "after": true, "shape": []any{1.0, map[string]any{"x": nil}}})
+	if done := f.tell(f.one(study, "v"), 0.5); done.GetName() != name {
+		t.Fatalf("completed %s, want %s", done.GetName(), name)
+	}
+	if _, err := f.attach(name, attributes(t, map[string]any{"after": true})); err != nil {
+		t.Errorf("a complete trial: %v", err)
+	}
+	wantKept(t, f.trial(name), kept, newer, curve)
+	f.restart()
+	wantKept(t, f.trial(name), kept, newer, curve)
+	list, err := f.studies.ListTrials(t.Context(), &dparetov1.ListTrialsRequest{Parent: study, Filter: "number = 2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantKept(t, list.GetTrials()[0], kept, newer, curve)
+
+	records := f.export(study)
+	if _, err := f.studies.DeleteStudy(t.Context(), &dparetov1.DeleteStudyRequest{Name: study}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.importRecords(records); err != nil {
+		t.Fatal(err)
+	}
+	wantKept(t, f.trial(name), kept, newer, curve)
+}
+
+// Labels alone are changed where the mask names them alone, and "*" merges as "attributes" does.
+func TestAttributesByMask(t *testing.T) {
+	f := start(t)
+	trial := f.one(f.create("svt", svtSpec()), "w")
+	artifact := &dparetov1.Artifact{Id: "a", Uri: "x"}
+	if _, err := f.attach(trial.GetName(), attributes(t, map[string]any{"a": 1.0}), artifact); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"labels", "*"} {
+		got, err := f.studies.UpdateTrial(t.Context(), &dparetov1.UpdateTrialRequest{
+			Trial:      &dparetov1.Trial{Name: trial.GetName(), Labels: map[string]string{"k": "v"}, Attributes: attributes(t, map[string]any{"b": 2.0})},
+			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{path}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]any{"a": 1.0}
+		if path == "*" {
+			want["b"] = 2.0
+		}
+		wantKept(t, got.GetTrial(), attributes(t, want), artifact)
+	}
+	_, err := f.studies.UpdateTrial(t.Context(), &dparetov1.UpdateTrialRequest{
+		Trial: &dparetov1.Trial{Name: trial.GetName()}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"attributes.a"}},
+	})
+	wantCode(t, err, codes.InvalidArgument, "is below attributes, which is set as a whole")
+}
+
+// Workers that add one key or artifact each do not undo each other's.
+func TestAttachConcurrently(t *testing.T) {
+	f := start(t)
+	trial := f.one(f.create("svt", svtSpec()), "w")
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			id := fmt.Sprint("k", i)
+			if _, err := f.attach(trial.GetName(), map[string]*structpb.Value{id: structpb.NewNumberValue(1)}, &dparetov1.Artifact{Id: id, Uri: id}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if got := f.trial(trial.GetName()); len(got.GetAttributes()) != 8 || len(got.GetArtifacts()) != 8 {
+		t.Errorf("%d attributes and %d artifacts, want 8", len(got.GetAttributes()), len(got.GetArtifacts()))
+	}
+}
+
+func TestAttachmentsAreChecked(t *testing.T) {
+	f := start(t)
+	study := f.create("svt", svtSpec())
+	trial := f.one(study, "w")
+	value := func(v any) map[string]*structpb.Value { return attributes(t, map[string]any{"k": v}) }
+	deep := func(levels int) *structpb.Value {
+		v := structpb.NewNullValue()
+		for range levels {
+			v = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{v}})
+		}
+		return v
+	}
+	many := make(map[string]*structpb.Value)
+	var artifacts []*dparetov1.Artifact
+	for i := range 65 {
+		many[fmt.Sprint(i)] = structpb.NewBoolValue(true)
+		artifacts = append(artifacts, &dparetov1.Artifact{Id: fmt.Sprint(i), Uri: "x"})
+	}
+	for _, tt := range []struct {
+		name       string
+		attributes map[string]*structpb.Value
+		artifacts  []*dparetov1.Artifact
+		field      string // violated, "" for none
+	}{
+		{"NaN", value(math.NaN()), nil, `trial.attributes["k"]`},
+		{"infinity in a list", value([]any{math.Inf(1)}), nil, `trial.attributes["k"]`},
+		{"NaN in an object", value(map[string]any{"x": math.NaN()}), nil, `trial.attributes["k"]`},
+		{"no value", map[string]*structpb.Value{"k": {}}, nil, `trial.attributes["k"]`},
+		{"no value in a list", map[string]*structpb.Value{"k": structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{{}}})}, nil, `trial.attributes["k"]`},
+		{"no key", map[string]*structpb.Value{"": structpb.NewBoolValue(true)}, nil, `trial.attributes[""]`},
+		{"long key", map[string]*structpb.Value{strings.Repeat("k", 64): structpb.NewBoolValue(true)}, nil, fmt.Sprintf("trial.attributes[%q]", strings.Repeat("k", 63))},
+		{"deep", map[string]*structpb.Value{"k": deep(16)}, nil, ""},
+		{"too deep", map[string]*structpb.Value{"k": deep(17)}, nil, `trial.attributes["k"]`},
+		{"most bytes", value(strings.Repeat("<", 9_998)), nil, ""},
+		{"too many bytes", value(strings.Repeat("<", 9_999)), nil, "trial.attributes"},
+		{"too many keys", many, nil, "trial.attributes"},
+		{"artifact without id", nil, []*dparetov1.Artifact{{Uri: "x"}}, "trial.artifacts[0].id"},
+		{"artifact without uri", nil, []*dparetov1.Artifact{{Id: "a", Sha256: strings.Repeat("0", 64)}}, "trial.artifacts[0].uri"},
+		{"long uri", nil, []*dparetov1.Artifact{{Id: "a", Uri: strings.Repeat("x", 2_001)}}, "trial.artifacts[0].uri"},
+		{"upper-case digest", nil, []*dparetov1.Artifact{{Id: "a", Uri: "x", Sha256: strings.Repeat("A", 64)}}, "trial.artifacts[0].sha256"},
+		{"too many artifacts", nil, artifacts, "trial.artifacts"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, created := f.studies.CreateTrial(t.Context(), &dparetov1.CreateTrialRequest{
+				Parent: study, Trial: &dparetov1.Trial{Parameters: trial.GetParameters(), Attributes: tt.attributes, Artifacts: tt.artifacts},
+			})
+			_, updated := f.attach(trial.GetName(), tt.attributes, tt.artifacts...)
+			for _, err := range []error{created, updated} {
+				if tt.field == "" && err != nil || tt.field != "" && !slices.Contains(violated(err), tt.field) {
+					t.Errorf("%v, want a violation of %q", err, tt.field)
+				}
+			}
+			if tt.field == "" {
+				return
+			}
+			records := f.export(study)
+			for _, r := range records {
+				if r.GetTrial() != nil {
+					r.GetTrial().GetTrial().Attributes, r.GetTrial().GetTrial().Artifacts = tt.attributes, tt.artifacts
+				}
+			}
+			if _, err := f.importRecords(records); len(violated(err)) != 1 || violated(err)[0] != "record.trial."+tt.field {
+				t.Errorf("import: %v, want a violation of record.trial.%s", err, tt.field)
+			}
+		})
+	}
+	if got := f.trial(trial.GetName()); got.GetAttributes()["k"].GetStringValue() == "" || len(got.GetAttributes()) != 1 {
+		t.Errorf("attributes %v after refused changes", got.GetAttributes())
+	}
+}
+
+// Attributes count as part of the study, which takes none above its limit.
+func TestAttributesCountAsBytes(t *testing.T) {
+	f := startWith(t, func(o *server.Options) { o.Limits = limit.Limits{StudyBytes: 30_000} })
+	trial := f.one(f.create("svt", svtSpec()), "w")
+	var err error
+	for i := 0; i < 100 && err == nil; i++ {
+		_, err = f.attach(trial.GetName(), attributes(t, map[string]any{"k": strings.Repeat(string(rune('a'+i%26)), 9_000)}),
+			&dparetov1.Artifact{Id: fmt.Sprint(i), Uri: strings.Repeat("u", 2_000)})
+	}
+	wantCode(t, err, codes.ResourceExhausted, "max-study-bytes")
+}
+
+// Studies that publish results under a guarantee keep no attributes, which could tell results.
+func TestPublicationsKeepNoAttachments(t *testing.T) {
+	for name, spec := range map[string]*dparetov1.StudySpec{"private": privateSpec(4, 3), "stopping": searchSpec(5, 1)} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t)
+			study := f.create("p", spec)
+			trial := f.one(study, "w")
+			_, err := f.attach(trial.GetName(), attributes(t, map[string]any{"loss": 0.1}), &dparetov1.Artifact{Id: "a", Uri: "x"})
+			if got := violated(err); name == "private" && !slices.Equal(got, []string{"trial.artifacts", "trial.attributes"}) {
+				t.Errorf("UpdateTrial: %v, violations %q", err, got)
+			} else if name == "stopping" {
+				wantCode(t, err, codes.FailedPrecondition, "shows only its best trial")
+			}
+			records := f.export(study)
+			changed := proto.CloneOf(records[1])
+			changed.GetTrial().GetTrial().Attributes = attributes(t, map[string]any{"loss": 0.1})
+			f2 := start(t)
+			if _, err := f2.importRecords([]*dparetov1.ExportedRecord{records[0], changed}); !slices.Contains(violated(err), "record.trial.trial.attributes") {
+				t.Errorf("import: %v", err)
+			}
+		})
+	}
+}
