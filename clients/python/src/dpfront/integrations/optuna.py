@@ -72,6 +72,7 @@ from optuna.trial import FrozenTrial, TrialState
 from dpfront import _operations as ops
 from dpfront import errors
 from dpfront import spec as s
+from dpfront._space import categories, float_parameter, int_parameter
 from dpfront._trial import Values, describe, failure_request, merge
 from dpfront.client import Client, Study, Trial
 from dpfront.v1 import metric_pb2, parameter_pb2, study_pb2
@@ -154,7 +155,7 @@ def epsilon(trial: optuna.Trial | FrozenTrial) -> float:
 def report(
     trial: optuna.Trial,
     step: int,
-    values: Values | Mapping[str, Values] | None = None,
+    values: Values | Sequence[Values] | Mapping[str, Values] | None = None,
     **metrics: Values,
 ) -> bool:
     """Reports results on the way, and renews the lease. It works with any number of objectives.
@@ -511,7 +512,9 @@ class DParetoSampler(BaseSampler):
         with suppress(errors.DParetoError):
             self._study._run(ops.complete(policy, asked.raw, request))
 
-    def _named(self, values: Values | Mapping[str, Values] | None) -> dict[str, Values]:
+    def _named(
+        self, values: Values | Sequence[Values] | Mapping[str, Values] | None
+    ) -> dict[str, Values]:
         """Returns reported metrics by id."""
         if values is None or isinstance(values, Mapping):
             return dict(values or {})
@@ -569,24 +572,20 @@ def parameters(
     out: list[s.Parameter] = []
     choices: dict[str, dict[str, Any]] = {}
     for name, d in space.items():
-        if d.single():
-            continue
-        if isinstance(d, IntDistribution) and d.step == 1:
-            out.append(s.Int(name, d.low, d.high, log=d.log))
-        elif isinstance(d, FloatDistribution) and d.step is None:
-            out.append(s.Float(name, d.low, d.high, log=d.log))
-        elif isinstance(d, (IntDistribution, FloatDistribution)):
-            count = round((d.high - d.low) / (d.step or 1)) + 1
-            out.append(s.Discrete(name, [d.low + k * (d.step or 1) for k in range(count)]))
+        parameter: s.Parameter | None
+        if isinstance(d, FloatDistribution):
+            parameter = float_parameter(name, d.low, d.high, d.step, d.log)
+        elif isinstance(d, IntDistribution):
+            parameter = int_parameter(name, d.low, d.high, d.step, d.log)
         elif isinstance(d, CategoricalDistribution):
-            texts = {c if isinstance(c, str) else repr(c): c for c in d.choices}
-            if len(texts) != len(d.choices):
-                raise ValueError(f"{name}: choices look alike: {d.choices}")
-            out.append(s.Categorical(name, list(texts)))
-            if any(not isinstance(c, str) for c in d.choices):
-                choices[name] = texts
+            names = categories(name, d.choices)
+            parameter = s.Categorical(name, list(names)) if len(names) > 1 else None
+            if parameter and any(not isinstance(c, str) for c in d.choices):
+                choices[name] = names
         else:
             raise TypeError(f"{name}: {type(d).__name__} is not known")
+        if parameter is not None:
+            out.append(parameter)
     return out, choices
 
 
