@@ -155,7 +155,8 @@ def test_stopping(client: Client) -> None:
     trial.tell(error=0.5, step=3)
     read = study.get_trial(trial.number)
     assert read.state == "succeeded"
-    assert read.raw.final_measurement.step == 3
+    assert read.final_measurement is not None
+    assert read.final_measurement.step == 3
     other = study.ask(fixed={"epochs": 10})
     study.stop_trial(other.number)
     other.report(10, error=0.5)

@@ -515,6 +515,25 @@ def test_times(study: Study) -> None:
     assert active.provenance.startswith("random at revision ")
 
 
+def test_measurements(client: Client) -> None:
+    study = make_study(client, checkpoint_parameter="epochs", replicates=2)
+    trial = study.ask(fixed={"epochs": 9})
+    trial.report(1, error=dpfront.Runs([0.5, 0.7]), elapsed=1.5)
+    assert study.get_trial(1).final_measurement is None
+    trial.tell(error=dpfront.Mean(0.25, 0.125), epsilon=0.5, step=3)
+    info = study.get_trial(1)
+    (on_the_way,) = info.measurements
+    assert on_the_way.runs == {"error": (0.5, 0.7)}
+    assert on_the_way.standard_errors == {"error": pytest.approx(0.1)}
+    assert on_the_way.elapsed == timedelta(seconds=1.5)
+    final = info.final_measurement
+    assert final is not None
+    assert (final.step, final.runs, final.standard_errors) == (3, {}, {"error": 0.125})
+    assert (final.reported, final.elapsed) == ({"epsilon": 0.5}, None)
+    assert final.metrics["epsilon"] == info.metrics["epsilon"] != 0.5
+    assert final.metrics["error"] == info.metrics["error"] == 0.25
+
+
 def test_skip_if_exists(study: Study) -> None:
     params = PARAMS
     first = study.enqueue_trial(params, skip_if_exists=True)

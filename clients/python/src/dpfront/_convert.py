@@ -692,7 +692,19 @@ def _metrics(values: Mapping[str, metric_pb2.MetricValue]) -> dict[str, float]:
 
 
 def _measurements(messages: Iterable[trial_pb2.Measurement]) -> tuple[r.Measurement, ...]:
-    return tuple(r.Measurement(m.step, _metrics(m.metrics)) for m in messages)
+    return tuple(map(_measurement, messages))
+
+
+def _measurement(message: trial_pb2.Measurement) -> r.Measurement:
+    values = [(key, message.metrics[key]) for key in sorted(message.metrics)]
+    return r.Measurement(
+        step=message.step,
+        metrics=_metrics(message.metrics),
+        runs={key: tuple(v.runs) for key, v in values if v.runs},
+        standard_errors={k: v.standard_error for k, v in values if v.HasField("standard_error")},
+        reported={key: v.reported for key, v in values if v.HasField("reported")},
+        elapsed=message.elapsed.ToTimedelta() if message.HasField("elapsed") else None,
+    )
 
 
 def trial_info(message: trial_pb2.Trial) -> r.TrialInfo:
@@ -707,6 +719,11 @@ def trial_info(message: trial_pb2.Trial) -> r.TrialInfo:
         params=from_values(message.parameters),
         metrics=metrics,
         measurements=_measurements(message.measurements),
+        final_measurement=(
+            _measurement(message.final_measurement)
+            if message.HasField("final_measurement")
+            else None
+        ),
         worker_id=message.lease.worker_id,
         attempt=message.attempt,
         past_attempts=tuple(

@@ -14,6 +14,7 @@ import random
 import socket
 import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeVar
@@ -219,10 +220,11 @@ def create_study(
             policy, f"create study {id}", "studies", "CreateStudy", request
         )
     except errors.AlreadyExists as error:
-        existing = yield from get_study(policy, convert.study_name(id))
-        if hint := convert.update_hint(existing.spec, study.spec):
-            error.message += f'; study = client.study("{id}") loads it, {hint} changes it'
-            error.args = (error.action, error.code, error.message, error.violations)
+        with suppress(errors.CallError):
+            existing = yield from get_study(policy, convert.study_name(id))
+            if hint := convert.update_hint(existing.spec, study.spec):
+                error.message += f'; study = client.study("{id}") loads it, {hint} changes it'
+                error.args = (error.action, error.code, error.message, error.violations)
         raise
     return answer.study
 

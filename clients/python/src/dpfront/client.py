@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -22,15 +22,8 @@ from dpfront import spec as s
 from dpfront._connection import TLS, connect, failure
 from dpfront._search import Search, Stopped
 from dpfront._study import Parameters, StudyBase, listed, trials_dataframe
-from dpfront._trial import (
-    Outcome,
-    TrialBase,
-    Values,
-    describe,
-    failure_request,
-    infeasible_request,
-    merge,
-)
+from dpfront._trial import Outcome, Values
+from dpfront.trial import Trial
 from dpfront.v1 import (
     admin_service_pb2_grpc,
     front_service_pb2_grpc,
@@ -38,7 +31,6 @@ from dpfront.v1 import (
     release_service_pb2_grpc,
     study_pb2,
     study_service_pb2_grpc,
-    trial_pb2,
 )
 
 if TYPE_CHECKING:
@@ -573,8 +565,6 @@ class Study(StudyBase):
                         if ops.seen_all(study, after_revision):
                             return
             except grpc.RpcError as error:
-                if self._client._closed.is_set():
-                    raise self._client._closed_error() from None
                 pause = ops.watch_pause(study.name, failure(error))
             finally:
                 stream.cancel()
@@ -728,7 +718,10 @@ class Study(StudyBase):
         self._run(ops.delete_trial(self._policy, self.name, number))
 
     def trials(self, filter: str = "", order_by: str = "") -> list[r.TrialInfo]:
-        """Lists trials: ``filter="state = SUCCEEDED AND metrics.epsilon <= 1"``."""
+        """Lists trials: ``filter="state = SUCCEEDED AND metrics.epsilon <= 1"``.
+
+        It asks the server each time, so it is a method, unlike Optuna's property.
+        """
         return self._run(ops.list_trials(self._policy, self.name, filter, order_by))
 
     def get_trial(self, number: int) -> r.TrialInfo:
@@ -775,8 +768,8 @@ class Study(StudyBase):
         `Infeasible`, a result that is not finite, and the exceptions in ``catch`` end the trial
         as infeasible: the model learns to avoid such configurations, and the search continues.
         Any other exception is a mistake in the program or a failure of the machine: the trial
-        goes back to the queue, nothing is learned from it, and the exception is raised. So
-        does Ctrl-C.
+        goes back to the queue, nothing is learned from it, and the exception is raised. The
+        same holds for Ctrl-C.
 
         If it runs nothing, or less than ``n_trials``, because the study is done, a warning says
         why and what to do. While the study is paused, it waits.
@@ -930,203 +923,3 @@ class Study(StudyBase):
     def releases(self) -> list[r.Release]:
         """Lists the releases of the study, oldest first."""
         return self._run(ops.list_releases(self._policy, self.name))
-
-
-class Trial(TrialBase):
-    """A trial that this worker holds under a lease.
-
-    Within ``with trial:`` a thread renews the lease. If the block does not end the trial by
-    `tell`, `infeasible`, `fail` or `release`, the trial ends with the last reported
-    measurement, or as infeasible if the block raises `Infeasible` or a result is not finite.
-    Any other exception, KeyboardInterrupt included, gives it back: the next worker that asks
-    gets it. The exception goes on in all cases.
-    """
-
-    def __init__(self, study: Study, message: trial_pb2.Trial) -> None:
-        super().__init__(message, study._info)
-        self._study = study
-        self._heartbeat: _Heartbeat | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_heartbeat": None}
-
-    @property
-    def study(self) -> Study:
-        """The study."""
-        return self._study
-
-    def report(
-        self,
-        step: int,
-        metrics: Mapping[str, Values] | None = None,
-        *,
-        elapsed: float | None = None,
-        **named: Values,
-    ) -> bool:
-        """Records an intermediate measurement, and renews the lease.
-
-        In a study with a checkpoint parameter the step is the value of that parameter at the
-        measurement. A value is a number, or `Runs` or `Mean` of several runs.
-
-        Returns:
-            Whether the run should stop: then end it with ``tell()``.
-
-        Raises:
-            LeaseLost: The trial is no longer this worker's.
-        """
-        self._check_held()
-        measurement = convert.to_measurement(merge(metrics, named), step, elapsed, self.seeded)
-        return self._reported(
-            step,
-            self._run(ops.add_measurement(self._study._policy, self._message, measurement)),
-        )
-
-    def tell(
-        self,
-        metrics: Mapping[str, Values] | None = None,
-        *,
-        step: int | None = None,
-        elapsed: float | None = None,
-        **named: Values,
-    ) -> None:
-        """Ends the trial with its results, or, without any, with the last reported ones.
-
-        Results belong to the end of the run, unless ``step`` says where it ended. Telling the
-        same again changes nothing; other results are refused.
-
-        Raises:
-            LeaseLost: Another worker has completed the trial.
-            InvalidArgument: ``violations`` names the metrics that are missing or unknown.
-        """
-        self._complete(self._tell(merge(metrics, named), step, elapsed))
-
-    def set_user_attr(self, key: str, value: Any) -> None:
-        """Keeps a value with the trial, in any of its states: ``trial.user_attrs`` has it.
-
-        The value is one of JSON: a number, text, bool, list or mapping. Whole numbers come
-        back as ints. None removes the key.
-        """
-        study = self._study
-        self._kept(study._run(ops.keep(study._policy, self.name, {key: value})))
-
-    def add_artifact(
-        self, id: str, uri: str | None = None, *, path: str | os.PathLike[str] | None = None
-    ) -> None:
-        """Says where a file of the trial is kept, such as a model: ``trial.artifacts`` has it.
-
-        The server does not read the file. Another artifact of the same id is replaced.
-
-        Args:
-            id: Its name among the trial's artifacts.
-            uri: Where it is: ``s3://models/7.pt``.
-            path: The local file, of which the SHA-256 is kept, and, without ``uri``, the
-                file: URI.
-        """
-        artifact = convert.to_artifact(id, uri, path)
-        study = self._study
-        self._kept(study._run(ops.keep(study._policy, self.name, artifact=artifact)))
-
-    def infeasible(self, reason: str) -> None:
-        """Ends the trial: its configuration cannot work, and the study avoids similar ones."""
-        self._complete(infeasible_request(reason))
-
-    def fail(self, reason: str, *, retryable: bool = True) -> None:
-        """Ends the attempt: the machinery failed, which says nothing about the configuration.
-
-        With ``retryable`` the trial is queued again, up to the study's number of attempts.
-        """
-        self._complete(failure_request(reason, retryable))
-
-    def release(self, reason: str = "") -> None:
-        """Gives the trial back unfinished, so that another worker can get it at once."""
-        self._stop_heartbeat()
-        self._run(ops.release(self._study._policy, self._message, reason))
-        self._ended = True
-
-    def _give_back(self, reason: str) -> None:
-        """Releases the trial, with little patience: the lease runs out anyway."""
-        self._stop_heartbeat()
-        self._run(ops.release(ops.impatient(self._study._policy), self._message, reason))
-        self._ended = True
-
-    def keep_alive(self) -> None:
-        """Starts a thread that renews the lease until the trial ends."""
-        if self._heartbeat is None and not self._ended:
-            self._heartbeat = _Heartbeat(self)
-            self._heartbeat.start()
-
-    def __enter__(self) -> Trial:
-        self.keep_alive()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            if self._ended or self._lost is not None:
-                return
-            if error is None:
-                if self._reported_step is None:
-                    self.release("the worker ended the trial without a result")
-                    raise errors.DParetoError(
-                        f"{self.name}: the block ended without a result; call tell()"
-                    )
-                self.tell()
-            elif isinstance(error, errors.Infeasible):
-                with suppress(errors.DParetoError):
-                    self.infeasible(describe(error))
-            else:  # the program or the machine failed, not the configuration
-                with suppress(errors.DParetoError):
-                    self._give_back(describe(error))
-        finally:
-            self._stop_heartbeat()
-
-    def _complete(self, request: Any) -> None:
-        self._run(ops.complete(self._study._policy, self._message, request))
-        self._ended = True
-        self._stop_heartbeat()
-
-    def _run(self, operation: ops.Operation[T]) -> T:
-        try:
-            return self._study._run(operation)
-        except errors.LeaseLost as error:
-            self._lost = error.message
-            raise
-
-    def _stop_heartbeat(self) -> None:
-        beats, self._heartbeat = self._heartbeat, None
-        if beats is not None:
-            beats.stop()
-
-
-class _Heartbeat(threading.Thread):
-    """Renews the lease of a trial, every third of its duration."""
-
-    def __init__(self, trial: Trial) -> None:
-        super().__init__(name=f"dpareto lease {trial.name}", daemon=True)
-        self._trial = trial
-        self._stopped = threading.Event()
-
-    def run(self) -> None:
-        trial = self._trial
-        policy, study = trial._study._policy, trial._study.name
-        while not self._stopped.wait(trial._lease_seconds() / 3):
-            try:
-                result = trial._study._run(ops.renew(policy, study, trial._message))
-            except errors.LeaseLost as error:
-                trial._lost = error.message
-            except (errors.DParetoError, OSError, ValueError):
-                if trial._study.client._closed.is_set():
-                    return
-                continue  # temporary; so may be a missing token file
-            else:
-                trial._renewed(result)
-            if trial._lost is not None:
-                return
-
-    def stop(self) -> None:
-        """Ends the renewals, without waiting for one under way."""
-        self._stopped.set()

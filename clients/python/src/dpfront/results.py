@@ -145,6 +145,14 @@ class Measurement:
 
     step: int
     metrics: Mapping[str, float]
+    runs: Mapping[str, tuple[float, ...]]
+    """The values of the single runs, by id, of metrics that were reported so."""
+    standard_errors: Mapping[str, float]
+    """Of the means, by id, where they are known."""
+    reported: Mapping[str, float]
+    """The worker's own values of computed metrics, such as ε, by id."""
+    elapsed: timedelta | None
+    """What the worker spent up to here, if it said so."""
 
 
 @dataclass(frozen=True)
@@ -189,6 +197,8 @@ class TrialInfo:
     """Final values by id, computed ones included."""
     measurements: tuple[Measurement, ...]
     """On the way, of the attempt that runs or completed the trial."""
+    final_measurement: Measurement | None
+    """At the end, of a succeeded trial; step 0 stands for the end of the run."""
     worker_id: str
     attempt: int
     """How often the trial was handed out."""
