@@ -53,7 +53,11 @@ def test_all_blocks_are_python(block: int) -> None:
 
 @pytest.mark.parametrize(
     ("example", "arguments"),
-    [("logistic_regression.py", ["--trials", "4"]), ("scikit_learn.py", ["--trials", "4"])],
+    [
+        ("logistic_regression.py", ["--trials", "4"]),
+        ("optuna_bridge.py", ["--trials", "4"]),
+        ("scikit_learn.py", ["--trials", "4"]),
+    ],
 )
 def test_examples(
     binary: str, example: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch
